@@ -24,7 +24,7 @@ typedef struct basin_nodes_use {
 
 /* Whether a command is of the group `node`; networks are read accordingly. */
 bool basin_args_classes(basin_args *args);
-/* Opens the session and the model, unless that is NULL. */
+/* Opens the model, unless that is NULL. */
 basin_status basin_nodes_model_open(basin_nodes_use *use, basin_args *args, const char *model,
                                     basin_error *error);
 /* The same, and the operands from `first` on as files, read as training's were. */
@@ -39,16 +39,5 @@ void basin_nodes_use_close(basin_nodes_use *use);
 /* Probabilities beside frequencies. */
 void basin_record_reliability(basin_record *r, const basin_reliability *reliability,
                               const char *title);
-/* What moves the score of a node, or the odds of its class: at most so many of each. */
-typedef struct basin_story {
-    const basin_nodes_explanation *e;
-    const basin_network *network;
-    const basin_schema *schema;
-    int64_t neighbours, features;
-    bool classes; /* labels are classes; else normal and anomalous */
-} basin_story;
-/* A node's label in words; "-" where there is none. */
-const char *basin_story_label(const basin_story *story, int64_t node, char text[BASIN_NODE_TEXT]);
-void basin_record_story(basin_record *r, const basin_story *story);
 
 #endif

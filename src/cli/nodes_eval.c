@@ -7,11 +7,8 @@
 #include "base/clock.h"
 #include "base/library.h"
 #include "base/memory.h"
-#include "basin/metrics.h"
 #include "cli/nodes.h"
 #include "ranks/ranks.h"
-
-enum { MOST_RUNS = 1000 };
 
 /* What `ratio` and `runs` need is the command's. */
 #define SPLIT_OPTIONS(ratio_, runs_, ratio_needs, runs_needs)                                      \
@@ -23,7 +20,7 @@ enum { MOST_RUNS = 1000 };
                    "The part of the labelled nodes for training; the rest is split 1:2 into "      \
                    "validation and test.",                                                         \
                    .initial = ratio_, .needs = ratio_needs),                                       \
-        BASIN_INTEGER(runs, "runs", "N", 1, MOST_RUNS,                                             \
+        BASIN_INTEGER(runs, "runs", "N", 1, 1000,                                                  \
                       "Runs, each with a split of its own; where the file has only one, with a "   \
                       "seed of its own.",                                                          \
                       .initial = runs_, .needs = runs_needs),                                      \
@@ -126,11 +123,10 @@ typedef struct eval {
     uint8_t *part;                  /* [N] */
     const char *rival[MOST_RIVALS]; /* presets, the library's own names, or "xgboost" */
     int rivals, first_rival, models;
+    basin_splits splits;
     figures *figures; /* [runs, models] */
     bool masks;       /* splits are the file's; else drawn by the ratio */
-    int64_t runs, seed;
-    bool stopped;
-    double overlap;                   /* test nodes over the others, for intervals */
+    int64_t seed;
     char title[100], trained_on[200]; /* of the detector */
     int64_t trained, validated;       /* nodes judged that took part in training; -1: not known */
     int64_t parameters;
@@ -138,6 +134,10 @@ typedef struct eval {
     int64_t class_count;
     char **class_name;  /* [class_count] */
     int64_t *confusion; /* [class_count, class_count] test nodes of all runs */
+    /* of a back-test */
+    const char *judged; /* what was judged, in words */
+    int64_t left_out;   /* because they were seen */
+    basin_nodes_figures reached;
 } eval;
 
 static figures *figures_of(const eval *b, int model, int64_t run) {
@@ -218,12 +218,13 @@ static const char *drawn_option(const eval *b) {
 /* A file with fewer splits than runs: each of them once, or the only one with other seeds. */
 static void note_fewer(const eval *b, int64_t runs) {
     long long there = b->use.network->splits;
-    if (!b->masks || (b->runs == runs && (there > 1 || runs == 1))) return;
+    if (!b->masks || (b->splits.runs == runs && (there > 1 || runs == 1))) return;
     if (there == 1)
-        note(b, "the file has 1 split: %lld runs on it with different seeds", (long long)b->runs);
+        note(b, "the file has 1 split: %lld runs on it with different seeds",
+             (long long)b->splits.runs);
     else
-        note(b, "the file has %lld splits: %lld runs instead of %lld", there, (long long)b->runs,
-             (long long)runs);
+        note(b, "the file has %lld splits: %lld runs instead of %lld", there,
+             (long long)b->splits.runs, (long long)runs);
 }
 
 /* What the options mean for this network. */
@@ -231,13 +232,14 @@ static basin_status plan_splits(eval *b, int64_t runs, basin_error *error) {
     basin_args *o = b->o;
     const basin_network *n = b->use.network;
     b->masks = !strcmp(o->split, "masks") || (!strcmp(o->split, "auto") && n->splits > 0);
-    b->runs = runs;
+    b->splits.runs = runs;
     if (!n->label)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: no labels to compare with", n->path);
     if (b->masks && o->first >= n->splits)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: %lld splits; there is no number %lld",
                           n->path, (long long)n->splits, (long long)o->first);
-    if (b->masks && n->splits > 1 && runs > n->splits - o->first) b->runs = n->splits - o->first;
+    if (b->masks && n->splits > 1 && runs > n->splits - o->first)
+        b->splits.runs = n->splits - o->first;
     if (b->masks && drawn_option(b))
         note(b, "--%s has no effect: the file brings splits; --split ratio draws others",
              drawn_option(b));
@@ -258,7 +260,7 @@ static basin_status take_split(eval *b, int64_t i, basin_error *error) {
     int64_t test = basin_split_nodes(NULL, b->part, n->nodes, BASIN_PART_TEST);
     int64_t others = basin_split_nodes(NULL, b->part, n->nodes, BASIN_PART_TRAIN) +
                      basin_split_nodes(NULL, b->part, n->nodes, BASIN_PART_VAL);
-    b->overlap = (double)test / (double)(others + 1);
+    b->splits.overlap = (double)test / (double)(others + 1);
     return BASIN_OK;
 }
 
@@ -396,9 +398,9 @@ static basin_status run_model(eval *b, int number, int64_t i, basin_error *error
         status = run_xgboost(b, f, seed, &training, error);
     } else {
         status = train(&model, &outcome, b, number, seed, &training, error);
-        b->stopped = outcome.stopped;
+        b->splits.stopped = outcome.stopped;
         f->epoch = outcome.best_epoch;
-        if (!status && !b->stopped) status = take(b, number, i, model, error);
+        if (!status && !b->splits.stopped) status = take(b, number, i, model, error);
         basin_nodes_close(model);
     }
     f->seconds = basin_clock() - began;
@@ -435,15 +437,19 @@ static const char *model_name(const eval *b, int model) {
                              : "- its network alone";
 }
 
-static void collect(double value[MOST_RUNS], const eval *b, int model, const char *name) {
-    for (int64_t i = 0; i < b->runs; i++)
-        value[i] = 100 * basin_score_get(&figures_of(b, model, i)->test, name);
+static bool figure(double *value, const void *context, int model, const char *measure, int64_t i) {
+    *value = 100 * basin_score_get(&figures_of(context, model, i)->test, measure);
+    return true;
+}
+
+static basin_spread spread_of(const eval *b, int model, const char *measure) {
+    return basin_splits_spread(&b->splits, model, measure, 0, b->splits.runs);
 }
 
 /* By the measure that chose the epochs, of validation or of test. */
 static int64_t best_run(const eval *b, int model, const char *by, bool test) {
     int64_t best = 0;
-    for (int64_t i = 1; i < b->runs; i++) {
+    for (int64_t i = 1; i < b->splits.runs; i++) {
         const figures *own = figures_of(b, model, i), *top = figures_of(b, model, best);
         if (basin_score_get(test ? &own->test : &own->validation, by) >
             basin_score_get(test ? &top->test : &top->validation, by))
@@ -463,7 +469,7 @@ static void put_best(basin_record *r, const eval *b, int model) {
                 r,
                 "%s, best of %lld runs by %s %s (split %lld): macro-F1 %.2f, AUROC %.2f, AUPRC "
                 "%.2f, recall@k %.2f%s",
-                model_name(b, model), (long long)b->runs, test ? "TEST" : "validation", by,
+                model_name(b, model), (long long)b->splits.runs, test ? "TEST" : "validation", by,
                 (long long)(b->o->first + run), 100 * basin_score_get(reached, "macro_f1"),
                 100 * basin_score_get(reached, "auroc"), 100 * basin_score_get(reached, "auprc"),
                 100 * basin_score_get(reached, "recall_at_k"),
@@ -480,19 +486,17 @@ static void put_best(basin_record *r, const eval *b, int model) {
 }
 
 static void put_intervals(basin_record *r, const eval *b, int model) {
-    double value[MOST_RUNS], ends[2];
     basin_record_object(r, "interval_95");
     for (const char *const *measure = measures_of(b); *measure; measure++) {
-        collect(value, b, model, *measure);
-        if (basin_mean_interval(&ends[0], &ends[1], value, b->runs, b->overlap))
-            basin_record_numbers(r, *measure, ends, 2);
+        basin_spread s = spread_of(b, model, *measure);
+        if (s.has_interval) basin_record_numbers(r, *measure, s.interval, 2);
     }
     basin_record_end(r);
 }
 
 static void put_runs(basin_record *r, const eval *b, int model) {
     basin_record_table(r, "runs", NULL);
-    for (int64_t i = 0; i < b->runs; i++) {
+    for (int64_t i = 0; i < b->splits.runs; i++) {
         const figures *f = figures_of(b, model, i);
         basin_record_row(r);
         basin_record_integer(r, "split", b->o->first + i);
@@ -508,19 +512,18 @@ static void put_runs(basin_record *r, const eval *b, int model) {
 }
 
 static void put_model(basin_record *r, const eval *b, int model) {
-    double value[MOST_RUNS], mean, deviation, seconds = 0, cpu = 0;
+    double seconds = 0, cpu = 0;
     bool alone = !b->classes && (model == TREES || model == NETWORK); /* the detector's run */
     basin_record_row(r);
     basin_record_text(r, "model", model_name(b, model));
     for (const char *const *measure = measures_of(b); *measure; measure++) {
-        collect(value, b, model, *measure);
-        basin_mean_deviation(&mean, &deviation, value, b->runs);
-        basin_record_spread(r, *measure, 2, mean, deviation);
+        basin_spread s = spread_of(b, model, *measure);
+        basin_record_spread(r, *measure, 2, s.mean, s.deviation);
     }
     if (basin_record_is_text(r) && !alone) {
-        for (int64_t i = 0; i < b->runs; i++) {
-            seconds += figures_of(b, model, i)->seconds / (double)b->runs;
-            cpu += figures_of(b, model, i)->cpu / (double)b->runs;
+        for (int64_t i = 0; i < b->splits.runs; i++) {
+            seconds += figures_of(b, model, i)->seconds / (double)b->splits.runs;
+            cpu += figures_of(b, model, i)->cpu / (double)b->splits.runs;
         }
         basin_record_number(r, "s per run", "%.1f", seconds);
         basin_record_number(r, "CPU s", "%.1f", cpu);
@@ -536,7 +539,7 @@ static basin_reliability pool(const eval *b) {
     basin_reliability all = {0};
     for (int k = 0; k < BASIN_RELIABILITY_BINS; k++) {
         double predicted = 0, observed = 0;
-        for (int64_t i = 0; i < b->runs; i++) {
+        for (int64_t i = 0; i < b->splits.runs; i++) {
             const basin_reliability *r = &figures_of(b, DETECTOR, i)->reliability;
             all.bin[k].count += r->bin[k].count;
             if (!r->bin[k].count) continue;
@@ -546,8 +549,8 @@ static basin_reliability pool(const eval *b) {
         all.bin[k].predicted = predicted / (double)all.bin[k].count;
         all.bin[k].observed = observed / (double)all.bin[k].count;
     }
-    for (int64_t i = 0; i < b->runs; i++)
-        all.ece += figures_of(b, DETECTOR, i)->reliability.ece / (double)b->runs;
+    for (int64_t i = 0; i < b->splits.runs; i++)
+        all.ece += figures_of(b, DETECTOR, i)->reliability.ece / (double)b->splits.runs;
     return all;
 }
 
@@ -596,8 +599,7 @@ static void note_seen(basin_record *r, int64_t trained, int64_t validated, const
         basin_record_note(r, "none of them took part in training");
 }
 
-static void put_result(basin_record *r, const void *context) {
-    const eval *b = context;
+static void put_result(basin_record *r, const eval *b) {
     basin_args *o = b->o;
     bool text = basin_record_is_text(r);
     basin_record_text(r, ".data", b->use.network->path);
@@ -611,7 +613,7 @@ static void put_result(basin_record *r, const void *context) {
         note_seen(r, b->trained, b->validated, "the epoch", "");
     } else {
         basin_record_note(r, "%s: %lld runs, %s; percent on test, mean +- population deviation",
-                          b->use.network->path, (long long)b->runs,
+                          b->use.network->path, (long long)b->splits.runs,
                           b->masks ? "the file's splits" : "stratified splits");
     }
     basin_record_table(r, "models", NULL);
@@ -631,34 +633,32 @@ static void put_result(basin_record *r, const void *context) {
 /* ---- runs over ranks ---- */
 
 /* Every rank gets all figures and scores, and what is printed of the last run. */
-static basin_status share_figures(eval *b, basin_error *error) {
+static basin_status share_figures(void *context, int64_t first, int64_t count, int64_t rank,
+                                  basin_error *error) {
+    eval *b = context;
     basin_ranks *ranks = b->o->ranks;
-    int64_t nodes = b->use.network->nodes, last = 0;
-    for (int64_t r = 0, count = basin_ranks_count(ranks); r < count; r++) {
-        basin_ranks_share its = basin_ranks_deal_to(r, count, b->runs);
-        size_t runs = (size_t)its.count;
-        if (!runs) continue;
-        last = r;
-        BASIN_TRY(basin_ranks_broadcast(ranks, figures_of(b, 0, its.first),
-                                        runs * (size_t)b->models * sizeof *b->figures, r, error));
-        if (b->scores)
-            BASIN_TRY(basin_ranks_broadcast(ranks, b->scores + its.first * nodes,
-                                            runs * (size_t)nodes * sizeof *b->scores, r, error));
-    }
-    BASIN_TRY(basin_ranks_broadcast(ranks, &b->overlap, sizeof b->overlap, last, error));
-    BASIN_TRY(basin_ranks_broadcast(ranks, &b->parameters, sizeof b->parameters, last, error));
-    return basin_ranks_broadcast(ranks, b->trained_on, sizeof b->trained_on, last, error);
+    int64_t nodes = b->use.network->nodes;
+    BASIN_TRY(basin_ranks_broadcast(ranks, figures_of(b, 0, first),
+                                    (size_t)(count * b->models) * sizeof *b->figures, rank, error));
+    if (b->scores)
+        BASIN_TRY(basin_ranks_broadcast(ranks, b->scores + first * nodes,
+                                        (size_t)(count * nodes) * sizeof *b->scores, rank, error));
+    if (first + count < b->splits.runs) return BASIN_OK;
+    double *overlap = &b->splits.overlap;
+    BASIN_TRY(basin_ranks_broadcast(ranks, overlap, sizeof *overlap, rank, error));
+    BASIN_TRY(basin_ranks_broadcast(ranks, &b->parameters, sizeof b->parameters, rank, error));
+    return basin_ranks_broadcast(ranks, b->trained_on, sizeof b->trained_on, rank, error);
 }
 
 /* Splits are drawn once more: they follow from the seed. */
 static void put_scores(basin_record *r, const void *context) {
-    eval *b = *(eval *const *)context;
+    eval b = *(const eval *)context;
     basin_error error;
     basin_record_table(r, "nodes", NULL);
-    for (int64_t i = 0; i < b->runs; i++)
-        if (!take_split(b, i, &error))
-            put_split(r, b->use.network, b->part, b->scores + i * b->use.network->nodes,
-                      b->o->first + i);
+    for (int64_t i = 0; i < b.splits.runs; i++)
+        if (b.judged || !take_split(&b, i, &error))
+            put_split(r, b.use.network, b.part, b.scores + i * b.use.network->nodes,
+                      b.judged ? 0 : b.o->first + i);
     basin_record_end(r);
 }
 
@@ -706,33 +706,23 @@ static basin_status prepare(eval *b, basin_error *error) {
     b->first_rival = b->classes ? 1 : PLAIN + BASIN_NODES_BASELINES;
     b->models = b->first_rival + b->rivals;
     BASIN_TRY(BASIN_NEW(&b->part, b->use.network->nodes, "an evaluation", error));
-    BASIN_TRY(BASIN_NEW(&b->figures, b->models * b->runs, "an evaluation", error));
+    BASIN_TRY(BASIN_NEW(&b->figures, b->models * b->splits.runs, "an evaluation", error));
+    BASIN_TRY(BASIN_NEW(&b->splits.value, b->splits.runs, "an evaluation", error));
     if (o->scores)
-        BASIN_TRY(BASIN_NEW(&b->scores, b->runs * b->use.network->nodes, "scores", error));
+        BASIN_TRY(BASIN_NEW(&b->scores, b->splits.runs * b->use.network->nodes, "scores", error));
     b->seed = (int64_t)seed_of(o);
     return BASIN_OK;
 }
 
-static basin_status run_split(eval *b, int64_t i, basin_error *error) {
+static basin_status run_split(void *context, int64_t i, basin_error *error) {
+    eval *b = context;
     BASIN_TRY(take_split(b, i, error));
-    for (int m = 0; m < b->models && !b->stopped; m++) {
+    for (int m = 0; m < b->models && !b->splits.stopped; m++) {
         bool same = !b->classes && (m == TREES || m == NETWORK); /* the detector's run */
         if (!same && is_shown(b, m)) BASIN_TRY(run_model(b, m, i, error));
     }
-    if (!b->stopped && is_shown(b, 0)) note_split(b, i);
+    if (!b->splits.stopped && is_shown(b, 0)) note_split(b, i);
     return BASIN_OK;
-}
-
-/* A rank that is asked to stop takes the others along: its runs would lack. */
-static basin_status run_splits(eval *b, basin_error *error) {
-    basin_ranks *ranks = b->o->ranks;
-    basin_ranks_share share = basin_ranks_deal(ranks, b->runs);
-    basin_status status = BASIN_OK;
-    for (int64_t i = share.first; i < share.first + share.count && !status && !b->stopped; i++)
-        status = run_split(b, i, error);
-    if (!status && b->stopped && ranks) status = basin_fail(error, BASIN_BAD_VALUE, "interrupted");
-    if (status || b->stopped || basin_ranks_count(ranks) == 1) return status;
-    return share_figures(b, error);
 }
 
 /* ---- a saved model of classes ---- */
@@ -780,7 +770,9 @@ static basin_status count_seen(eval *b, basin_error *error) {
     return status == BASIN_UNSUPPORTED ? BASIN_OK : status;
 }
 
-static basin_status measure(eval *b, basin_error *error) {
+static basin_status measure(void *context, int64_t run, basin_error *error) {
+    (void)run; /* there is one */
+    eval *b = context;
     basin_nodes_use *u = &b->use;
     BASIN_FREE_AT_EXIT double *probability = NULL;
     double began = basin_clock();
@@ -800,42 +792,23 @@ static basin_status measure(eval *b, basin_error *error) {
     return BASIN_OK;
 }
 
-static void eval_free(eval *b) {
-    for (int64_t c = 0; c < b->class_count && b->class_name; c++) free(b->class_name[c]);
-    free(b->class_name);
-    free(b->confusion);
-    free(b->part);
-    free(b->figures);
-    free(b->scores);
-    basin_nodes_use_close(&b->use);
+static basin_status write_scores(const eval *b, basin_error *error) {
+    if (!b->o->scores || basin_ranks_rank(b->o->ranks)) return BASIN_OK;
+    return basin_record_write(b->o->scores, BASIN_FORM_CSV, put_scores, b, error);
 }
 
-static basin_status evaluate(basin_args *o, basin_error *error) {
-    BASIN_AT_EXIT(eval_free) eval b = {.o = o, .classes = basin_args_classes(o)};
-    eval *context = &b;
+static basin_status evaluate(eval *b, basin_error *error) {
+    basin_args *o = b->o;
     o->network.split_train = o->ratio;
     o->network.split_val = (1 - o->ratio) / 3;
-    BASIN_TRY(basin_nodes_use_open(&b.use, o, o->model, 0, error));
-    BASIN_TRY(prepare(&b, error));
-    BASIN_TRY(o->model ? measure(&b, error) : run_splits(&b, error));
-    if (b.scores && !b.stopped && !basin_ranks_rank(o->ranks))
-        BASIN_TRY(basin_record_write(o->scores, BASIN_FORM_CSV, put_scores, &context, error));
-    basin_cli_watch_end(&o->watch);
-    return b.stopped ? BASIN_REPORTED : basin_record_print(o->json, put_result, &b, error);
+    BASIN_TRY(basin_nodes_use_open(&b->use, o, o->model, 0, error));
+    BASIN_TRY(prepare(b, error));
+    BASIN_TRY(basin_splits_run(&b->splits, error));
+    return write_scores(b, error);
 }
 
 /* ---- anomaly eval --model, a saved model judged by labels (a back-test), and --unsupervised: what
  * was found without labels, judged by them ---- */
-
-typedef struct backtest {
-    basin_args *o;
-    basin_nodes_use use;
-    double *probability;  /* [N] */
-    uint8_t *part, *seen; /* [N] */
-    const char *judged;   /* what was judged, in words */
-    int64_t left_out;     /* because they were seen */
-    basin_nodes_figures figures;
-} backtest;
 
 /* What has no effect beside a model and is no option of the table; NULL: nothing. */
 static const char *idle(basin_args *o) {
@@ -845,44 +818,46 @@ static const char *idle(basin_args *o) {
     return strcmp(o->split, "ratio") ? NULL : "--split ratio";
 }
 
-static basin_status take_masks(backtest *j, int part, basin_error *error) {
-    const basin_network *n = j->use.network;
+static basin_status take_masks(eval *b, int part, basin_error *error) {
+    const basin_network *n = b->use.network;
     if (!n->splits)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: no split, which --part %s needs", n->path,
-                          j->o->part);
-    BASIN_TRY(basin_split_from_masks(j->part, n, j->o->first, error));
+                          b->o->part);
+    BASIN_TRY(basin_split_from_masks(b->part, n, b->o->first, error));
     for (int64_t i = 0; i < n->nodes; i++)
-        j->part[i] = j->part[i] == part ? BASIN_PART_TEST : BASIN_PART_NONE;
+        b->part[i] = b->part[i] == part ? BASIN_PART_TEST : BASIN_PART_NONE;
     return BASIN_OK;
 }
 
-static basin_status choose_judged(backtest *j, basin_error *error) {
+static basin_status choose_judged(eval *b, basin_error *error) {
     static const char *const name[] = {"all", "train", "val", "test"};
-    const basin_network *n = j->use.network;
+    const basin_network *n = b->use.network;
     int part = 0;
     for (int p = 1; p <= BASIN_PART_TEST; p++)
-        if (!strcmp(j->o->part, name[p])) part = p;
-    if (!strcmp(j->o->part, "auto") && n->splits && n->test) part = BASIN_PART_TEST;
-    j->judged = part ? name[part] : "all labelled";
+        if (!strcmp(b->o->part, name[p])) part = p;
+    if (!strcmp(b->o->part, "auto") && n->splits && n->test) part = BASIN_PART_TEST;
+    b->judged = part ? name[part] : "all labelled";
     for (int64_t i = 0; i < n->nodes; i++)
-        j->part[i] = n->label && n->label[i] >= 0 ? BASIN_PART_TEST : BASIN_PART_NONE;
-    if (part) BASIN_TRY(take_masks(j, part, error));
-    if (!j->o->unseen) return BASIN_OK;
-    BASIN_TRY(basin_nodes_seen(j->seen, j->use.model, n, error));
+        b->part[i] = n->label && n->label[i] >= 0 ? BASIN_PART_TEST : BASIN_PART_NONE;
+    if (part) BASIN_TRY(take_masks(b, part, error));
+    if (!b->o->unseen) return BASIN_OK;
+    BASIN_FREE_AT_EXIT uint8_t *seen = NULL;
+    BASIN_TRY(BASIN_NEW(&seen, n->nodes, "a back-test", error));
+    BASIN_TRY(basin_nodes_seen(seen, b->use.model, n, error));
     for (int64_t i = 0; i < n->nodes; i++)
-        if (j->seen[i] && j->part[i]) {
-            j->part[i] = BASIN_PART_NONE;
-            j->left_out++;
+        if (seen[i] && b->part[i]) {
+            b->part[i] = BASIN_PART_NONE;
+            b->left_out++;
         }
     return BASIN_OK;
 }
 
-static void note_judged(basin_record *r, const backtest *j) {
-    if (j->o->unseen)
+static void note_judged(basin_record *r, const eval *b) {
+    if (b->o->unseen)
         basin_record_note(r, "%lld that took part in training are left out",
-                          (long long)j->left_out);
+                          (long long)b->left_out);
     else
-        note_seen(r, j->figures.trained_on, j->figures.validated_on, "epoch and threshold",
+        note_seen(r, b->reached.trained_on, b->reached.validated_on, "epoch and threshold",
                   " (--unseen leaves them out)");
 }
 
@@ -915,84 +890,101 @@ static void put_figures(basin_record *r, const basin_nodes_figures *f, bool prob
     if (probable) basin_record_reliability(r, &f->reliability, "probabilities beside frequencies:");
 }
 
-static void put_backtest(basin_record *r, const void *context) {
-    const backtest *j = context;
-    const basin_nodes_figures *f = &j->figures;
-    const basin_nodes_card *card = j->use.info ? j->use.info->card : NULL;
-    if (j->o->unsupervised) basin_record_note(r, "energies found without labels, judged by them");
-    if (j->o->model) basin_record_text(r, "model", j->o->model);
-    basin_record_text(r, "data", j->use.network->path);
-    basin_record_text(r, "part", j->judged);
-    if (j->o->unseen) basin_record_integer(r, ".left_out", j->left_out);
+static void put_backtest(basin_record *r, const eval *b) {
+    const basin_nodes_figures *f = &b->reached;
+    const basin_nodes_card *card = b->use.info ? b->use.info->card : NULL;
+    if (b->o->unsupervised) basin_record_note(r, "energies found without labels, judged by them");
+    if (b->o->model) basin_record_text(r, "model", b->o->model);
+    basin_record_text(r, "data", b->use.network->path);
+    basin_record_text(r, "part", b->judged);
+    if (b->o->unseen) basin_record_integer(r, ".left_out", b->left_out);
     basin_record_integer(r, "nodes", f->nodes);
     basin_record_integer(r, "anomalous", f->anomalous);
     if (card)
         basin_record_note(r, "trained %s on %s, %lld labels, %.2f %% anomalous (here %.2f %%)",
                           card->date, card->data, (long long)card->trained_on,
                           100 * card->base_rate, 100 * (double)f->anomalous / (double)f->nodes);
-    if (j->o->model) note_judged(r, j);
+    if (b->o->model) note_judged(r, b);
     put_figures(r, f, f->reliability.log_loss > 0); /* else energies, without a threshold */
 }
 
-static void put_judged(basin_record *r, const void *context) {
-    const backtest *j = context;
-    basin_record_table(r, "nodes", NULL);
-    put_split(r, j->use.network, j->part, j->probability, 0);
-    basin_record_end(r);
-}
-
-static void backtest_free(backtest *j) {
-    basin_nodes_use_close(&j->use);
-    free(j->probability);
-    free(j->part);
-    free(j->seen);
-}
-
-static basin_status backtest_model(basin_args *o, basin_error *error) {
-    BASIN_AT_EXIT(backtest_free) backtest j = {.o = o};
-    basin_nodes_use *u = &j.use;
-    if (idle(o))
-        return basin_usage(error, "%s has no effect with --%s", idle(o),
-                           o->unsupervised ? "unsupervised" : "model, which trains nothing");
-    BASIN_TRY(basin_goal_check(o->threshold_for, error));
+static basin_status backtest(eval *b, basin_error *error) {
+    basin_args *o = b->o;
+    basin_nodes_use *u = &b->use;
     BASIN_TRY(basin_nodes_use_open(u, o, o->model, 0, error));
     int64_t nodes = u->network->nodes;
-    BASIN_TRY(BASIN_NEW(&j.probability, nodes, "a back-test", error));
-    BASIN_TRY(BASIN_NEW(&j.part, nodes, "a back-test", error));
-    BASIN_TRY(BASIN_NEW(&j.seen, nodes, "a back-test", error));
-    BASIN_TRY(choose_judged(&j, error));
-    BASIN_TRY(basin_nodes_probabilities(j.probability, u, u->network, o, seed_of(o), error));
-    basin_cli_watch_end(&o->watch);
+    b->splits.runs = 1;
+    BASIN_TRY(BASIN_NEW(&b->scores, nodes, "a back-test", error));
+    BASIN_TRY(BASIN_NEW(&b->part, nodes, "a back-test", error));
+    BASIN_TRY(choose_judged(b, error));
+    BASIN_TRY(basin_nodes_probabilities(b->scores, u, u->network, o, seed_of(o), error));
     double threshold = u->model ? u->info->threshold : 0;
     if (o->threshold_for)
-        BASIN_TRY(basin_nodes_threshold_for(&threshold, u->model, o->threshold_for, j.probability,
+        BASIN_TRY(basin_nodes_threshold_for(&threshold, u->model, o->threshold_for, b->scores,
                                             nodes, error));
-    BASIN_TRY(basin_nodes_backtest(&j.figures, u->model, u->network, j.probability, j.part,
+    BASIN_TRY(basin_nodes_backtest(&b->reached, u->model, u->network, b->scores, b->part,
                                    BASIN_PART_TEST, threshold, error));
-    if (o->scores) BASIN_TRY(basin_record_write(o->scores, BASIN_FORM_CSV, put_judged, &j, error));
-    return basin_record_print(o->json, put_backtest, &j, error);
+    return write_scores(b, error);
 }
 
-static basin_status run_anomaly(basin_args *o, basin_error *error) {
+/* ---- the commands ---- */
+
+static bool is_backtest(const basin_args *o) {
+    return !o->network.classes && (o->model || o->unsupervised);
+}
+
+/* What has no effect beside the other options and is none of the table. */
+static basin_status check_eval(void *context, basin_error *error) {
     static const char *const heard[] = {"seed", "facts", NULL};
-    if (o->start.print_config) return basin_config_print(o, NULL, error);
-    if (o->model || o->unsupervised) return backtest_model(o, error);
-    if (o->only_baselines && basin_training_settings_given(o, heard))
-        return basin_usage(error, "a setting of the detector has no effect with --only-baselines");
-    return evaluate(o, error);
-}
-
-static basin_status run_node(basin_args *o, basin_error *error) {
-    o->split_seed = -1; /* it has no such option */
-    if (o->start.print_config) return basin_config_print(o, NULL, error);
-    if (o->model && basin_training_settings_given(o, NULL))
+    eval *b = context;
+    basin_args *o = b->o;
+    b->classes = basin_args_classes(o);
+    if (b->classes) o->split_seed = -1; /* it has no such option */
+    if (b->classes && o->model && basin_training_settings_given(o, NULL))
         return basin_usage(error, "a training setting has no effect with --model, which trains "
                                   "nothing");
-    return evaluate(o, error);
+    if (is_backtest(o) && idle(o))
+        return basin_usage(error, "%s has no effect with --%s", idle(o),
+                           o->unsupervised ? "unsupervised" : "model, which trains nothing");
+    if (o->only_baselines && basin_training_settings_given(o, heard))
+        return basin_usage(error, "a setting of the detector has no effect with --only-baselines");
+    return basin_goal_check(o->threshold_for, error);
 }
 
-const basin_command basin_command_anomaly_eval = {"anomaly eval", anomaly_table, .run = run_anomaly,
+static basin_status work(void *context, basin_error *error) {
+    eval *b = context;
+    b->splits = (basin_splits){.o = b->o,
+                               .job = b,
+                               .run = b->o->model ? measure : run_split,
+                               .share = share_figures,
+                               .figure = figure};
+    return is_backtest(b->o) ? backtest(b, error) : evaluate(b, error);
+}
+
+static void put_eval(basin_record *r, const void *context) {
+    const eval *b = context;
+    if (is_backtest(b->o))
+        put_backtest(r, b);
+    else
+        put_result(r, b);
+}
+
+static void close_eval(void *context) {
+    eval *b = context;
+    for (int64_t c = 0; c < b->class_count && b->class_name; c++) free(b->class_name[c]);
+    free(b->class_name);
+    free(b->confusion);
+    free(b->part);
+    free(b->figures);
+    free(b->splits.value);
+    free(b->scores);
+    basin_nodes_use_close(&b->use);
+}
+
+#define EVALUATES                                                                                  \
+    BASIN_USES(eval, .prepare = check_eval, .work = work, .print = put_eval, .close = close_eval)
+
+const basin_command basin_command_anomaly_eval = {"anomaly eval", anomaly_table, EVALUATES,
                                                   .task = "anomaly", .ranks = true};
 
-const basin_command basin_command_node_eval = {"node eval", node_table, .run = run_node,
-                                               .task = "node"};
+const basin_command basin_command_node_eval = {"node eval", node_table, EVALUATES, .task = "node"};

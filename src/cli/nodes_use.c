@@ -1,8 +1,13 @@
-/* basin anomaly score and basin node predict: the probabilities of every node, as CSV or JSON. */
+/* basin anomaly score and basin node predict, the probabilities of every node as CSV or JSON; basin
+ * anomaly explain and basin node explain; basin anomaly report. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "base/sort.h"
 #include "cli/nodes.h"
+#include "io/file.h"
+#include "view/svg.h"
 
 #define OUTPUT_OPTION                                                                              \
     BASIN_TEXT(output, 'o', "output", "FILE", "Write there instead of standard output.",           \
@@ -90,7 +95,8 @@ static int64_t rank(place *list, const double *probability, int64_t first, int64
     return count;
 }
 
-/* What is scored: the graph, and where --base says so what was there before. */
+/* A model, the graph that it is used on, where --base says so what was there before, and what came
+ * out. */
 typedef struct job {
     basin_args *o;
     basin_nodes_use use; /* its network: what was opened, if the graph is not in parts */
@@ -105,6 +111,8 @@ typedef struct job {
     double threshold;
     basin_nodes_drift drift;       /* without columns: not known */
     basin_nodes_explanation **why; /* [count] or NULL */
+    int64_t number;                /* explain: of the class; -1: of a detector */
+    uint8_t *part;                 /* report: [N] or NULL */
 } job;
 
 /* ---- printing ---- */
@@ -134,17 +142,83 @@ static void put_drift(basin_record *r, const basin_nodes_drift *d) {
     basin_record_end(r);
 }
 
+/* A node's label in words; "-" where there is none. */
+static const char *label_of(const job *j, int64_t node, char text[BASIN_NODE_TEXT]) {
+    int32_t label = j->network->label ? j->network->label[node] : -1;
+    if (label < 0) return "-";
+    if (j->o->network.classes) return basin_network_class(j->network, label, text);
+    return label ? "anomalous" : "normal";
+}
+
+static void put_neighbours(basin_record *r, const job *j, const basin_nodes_explanation *e,
+                           int64_t most) {
+    char id[BASIN_NODE_TEXT], label[BASIN_NODE_TEXT], title[100];
+    snprintf(title, sizeof title,
+             "neighbours that move its logit most (of %lld):", (long long)e->neighbours);
+    basin_record_table(r, "neighbours", title);
+    for (int64_t i = 0; i < basin_int_min(e->neighbours, most); i++) {
+        const basin_nodes_neighbour *n = &e->neighbour[i];
+        basin_record_row(r);
+        basin_record_text(r, "node", basin_network_id(j->network, n->node, id));
+        basin_record_number(r, "moves|moves by", "%+.4f", n->push);
+        if (e->has_attention) {
+            basin_record_number(r, "attention", "%.4f", n->share);
+            basin_record_number(r, "returned", "%.4f", n->returned);
+        }
+        basin_record_number(r, "probability|score", "%.4f", n->probability);
+        basin_record_text(r, "label", label_of(j, n->node, label));
+    }
+    basin_record_end(r);
+}
+
+static void put_features(basin_record *r, const job *j, const basin_nodes_explanation *e,
+                         int64_t most) {
+    const basin_schema *schema = j->use.info->schema;
+    char name[BASIN_REASON_TEXT], value[BASIN_VALUE_TEXT], title[200];
+    snprintf(title, sizeof title,
+             "features that move its logit from %.3f (a typical node's, here) to %.3f:",
+             e->typical_logit, e->logit);
+    basin_record_table(r, "features", title);
+    for (int64_t i = 0; i < basin_int_min(e->features, most); i++) {
+        const basin_nodes_feature *f = &e->feature[i];
+        basin_record_row(r);
+        basin_record_text(r, "feature", basin_nodes_reason_name(name, j->network, f));
+        basin_record_integer(r, ".column", f->column);
+        basin_record_integer(r, ".hop", f->hop);
+        basin_record_number(r, "moves|moves by", "%+.4f", f->share);
+        basin_record_number(r, ".value", "%g", f->value);
+        basin_record_number(r, ".typical", "%g", f->typical);
+        basin_record_text(r, "shown|value",
+                          basin_schema_value(value, schema, f->column, f->value, f->hop));
+        basin_record_text(r, "|typical",
+                          basin_schema_value(value, schema, f->column, f->typical, f->hop));
+    }
+    basin_record_end(r);
+}
+
+/* What moves the score of a node, or the odds of its class: at most so many of each. */
+static void put_story(basin_record *r, const job *j, const basin_nodes_explanation *e,
+                      int64_t neighbours, int64_t features) {
+    double through = 0;
+    for (int64_t i = 0; i < e->neighbours; i++) through += e->neighbour[i].push;
+    basin_record_number(r, ".logit", "%g", e->logit);
+    basin_record_number(r, ".typical_logit", "%g", e->typical_logit);
+    basin_record_number(r, ".own", "%g", e->own);
+    basin_record_number(r, ".rest", "%g", e->rest);
+    basin_record_note(r,
+                      "of the logit's distance of %+.3f from a typical node's, %+.3f comes from "
+                      "the node itself, %+.3f through neighbours, %+.3f from further away",
+                      e->logit - e->typical_logit, e->own, through, e->rest);
+    put_neighbours(r, j, e, neighbours);
+    put_features(r, j, e, features);
+}
+
 /* Columns of CSV, an explanation of JSON. */
 static void put_reasons(basin_record *r, const job *j, const basin_nodes_explanation *why) {
     const basin_schema *schema = j->use.info->schema;
     char text[BASIN_REASON_TEXT], key[40];
     if (basin_record_form(r) == BASIN_FORM_JSON) {
-        basin_story story = {.e = why,
-                             .network = j->network,
-                             .schema = schema,
-                             .neighbours = j->o->reasons,
-                             .features = j->o->reasons};
-        basin_record_story(r, &story);
+        put_story(r, j, why, j->o->reasons, j->o->reasons);
         return;
     }
     for (int k = 0; k < (int)j->o->reasons; k++) {
@@ -325,7 +399,7 @@ static basin_status open_all(job *j, basin_error *error) {
 /* ---- score ---- */
 
 /* Of the nodes that are printed, in one pass. */
-static basin_status explain(job *j, basin_error *error) {
+static basin_status explain_printed(job *j, basin_error *error) {
     BASIN_FREE_AT_EXIT int64_t *node = NULL;
     if (!j->o->explain) return BASIN_OK;
     BASIN_TRY(BASIN_NEW(&node, j->count, "explanations", error));
@@ -336,11 +410,8 @@ static basin_status explain(job *j, basin_error *error) {
     return basin_nodes_explain(j->why, j->use.model, j->network, node, j->count, &work, error);
 }
 
-static basin_print_form form_of(basin_args *o) {
-    return o->json ? BASIN_FORM_JSON : o->spreadsheet ? BASIN_FORM_SPREADSHEET : BASIN_FORM_CSV;
-}
-
-static void job_free(job *j) {
+static void close_all(void *context) {
+    job *j = context;
     for (int64_t i = 0; i < j->count && j->why; i++) basin_nodes_explanation_free(j->why[i]);
     free(j->why);
     basin_nodes_drift_free(&j->drift);
@@ -349,42 +420,269 @@ static void job_free(job *j) {
     basin_network_free(j->base);
     free(j->probability);
     free(j->list);
+    free(j->part);
 }
 
-static basin_status run_score(basin_args *o, basin_error *error) {
-    BASIN_AT_EXIT(job_free) job j = {.o = o};
+static basin_status check_score(void *context, basin_error *error) {
+    const basin_args *o = ((job *)context)->o;
     if (o->unsupervised && o->ranks)
         return basin_usage(error, "--unsupervised does not run under mpirun or srun");
     if (!o->unsupervised && o->operands < 2) return basin_usage(error, "needs MODEL FILE...");
-    BASIN_TRY(basin_goal_check(o->threshold_for, error));
-    BASIN_TRY(open_all(&j, error));
-    const basin_nodes_model *model = j.use.model;
-    BASIN_TRY(
-        basin_nodes_probabilities(j.probability, &j.use, j.network, o, (uint64_t)o->seed, error));
-    j.threshold = model ? j.use.info->threshold : 0;
+    return basin_goal_check(o->threshold_for, error);
+}
+
+static basin_status score(void *context, basin_error *error) {
+    job *j = context;
+    basin_args *o = j->o;
+    BASIN_TRY(open_all(j, error));
+    const basin_nodes_model *model = j->use.model;
+    BASIN_TRY(basin_nodes_probabilities(j->probability, &j->use, j->network, o, (uint64_t)o->seed,
+                                        error));
+    j->threshold = model ? j->use.info->threshold : 0;
     if (o->threshold_for)
-        BASIN_TRY(basin_nodes_threshold_for(&j.threshold, model, o->threshold_for,
-                                            j.probability + j.first, j.nodes, error));
-    if (basin_ranks_rank(o->ranks)) return BASIN_OK; /* the first prints */
-    BASIN_TRY(BASIN_NEW(&j.list, j.nodes, "scores", error));
-    j.count = rank(j.list, j.probability, j.first, j.network->nodes, o);
-    BASIN_TRY(explain(&j, error));
+        BASIN_TRY(basin_nodes_threshold_for(&j->threshold, model, o->threshold_for,
+                                            j->probability + j->first, j->nodes, error));
+    if (basin_ranks_rank(o->ranks)) return BASIN_OK;
+    BASIN_TRY(BASIN_NEW(&j->list, j->nodes, "scores", error));
+    j->count = rank(j->list, j->probability, j->first, j->network->nodes, o);
+    BASIN_TRY(explain_printed(j, error));
     basin_cli_watch_end(&o->watch);
-    if (model && !j.parts) BASIN_TRY(find_drift(&j, error));
-    return basin_record_write(o->output, form_of(o), put_scores, &j, error);
+    return model && !j->parts ? find_drift(j, error) : BASIN_OK;
 }
 
-static basin_status run_predict(basin_args *o, basin_error *error) {
-    BASIN_AT_EXIT(job_free) job j = {.o = o};
-    BASIN_TRY(open_all(&j, error));
-    BASIN_TRY(basin_nodes_score(j.probability, j.use.model, j.network, &j.use.work, error));
-    basin_cli_watch_end(&o->watch);
-    if (basin_ranks_rank(o->ranks)) return BASIN_OK; /* the first prints */
-    return basin_record_write(o->output, form_of(o), put_predictions, &j, error);
-}
-
-const basin_command basin_command_anomaly_score = {"anomaly score", score_table, .run = run_score,
+const basin_command basin_command_anomaly_score = {"anomaly score", score_table,
+                                                   BASIN_USES(job, .prepare = check_score,
+                                                              .work = score, .print = put_scores,
+                                                              .close = close_all, .rows = true),
                                                    .ranks = true, .least = 1};
 
-const basin_command basin_command_node_predict = {"node predict", predict_table, .run = run_predict,
-                                                  .ranks = true};
+static basin_status predict(void *context, basin_error *error) {
+    job *j = context;
+    BASIN_TRY(open_all(j, error));
+    return basin_nodes_score(j->probability, j->use.model, j->network, &j->use.work, error);
+}
+
+const basin_command basin_command_node_predict = {
+    "node predict", predict_table,
+    BASIN_USES(job, .work = predict, .print = put_predictions, .close = close_all, .rows = true),
+    .ranks = true};
+
+/* ---- explain ---- */
+
+#define EXPLAIN_OPTIONS                                                                            \
+    BASIN_INTEGER(neighbours, "neighbours", "N", 0, 1000000, "Neighbours to name.",                \
+                  .initial = 10),                                                                  \
+        BASIN_INTEGER(features, "features", "N", 0, 1000000, "Features to name.", .initial = 10),  \
+        BASIN_OPTIONS_NETWORK, BASIN_OPTION_JSON, BASIN_WORK_OPTIONS, BASIN_OPTIONS_END
+
+static const basin_option anomaly_explain_table[] = {
+    BASIN_TEXT(svg, 0, "svg", "FILE", "Draw the neighbourhood there.", .writes = true),
+    EXPLAIN_OPTIONS,
+};
+
+static const basin_option node_explain_table[] = {
+    BASIN_TEXT(class_name, 0, "class", "NAME",
+               "The class in question; without it the predicted one."),
+    EXPLAIN_OPTIONS,
+};
+
+static void put_energy(basin_record *r, const basin_nodes_explanation *e) {
+    if (!e->has_energy) return;
+    basin_record_object(r, "energy");
+    basin_record_number(r, "total", "%.4g", e->energy);
+    basin_record_number(r, "attention", "%.4g", e->attention);
+    basin_record_number(r, "hopfield|memories", "%.4g", e->hopfield);
+    basin_record_number(r, "mean|mean of all nodes", "%.4g", e->energy_mean);
+    basin_record_number(r, "deviation", "%.4g", e->energy_deviation);
+    basin_record_number(r, "below|share of nodes below", "%.3f", e->energy_below);
+    basin_record_end(r);
+}
+
+static void put_explanation(basin_record *r, const void *context) {
+    const job *j = context;
+    const basin_nodes_explanation *e = j->why[0];
+    char id[BASIN_NODE_TEXT], label[BASIN_NODE_TEXT];
+    basin_record_text(r, "node", basin_network_id(j->network, e->node, id));
+    if (j->number >= 0) basin_record_text(r, "class", basin_nodes_class(j->use.model, j->number));
+    basin_record_number(r, "probability", "%.4f", e->probability);
+    if (j->number < 0) {
+        basin_record_number(r, "threshold", "%.4f", e->threshold);
+        basin_record_integer(r, "rank", e->rank);
+    }
+    basin_record_text(r, "|label", label_of(j, e->node, label));
+    basin_record_flag(r, ".without_attention", e->nearby);
+    if (e->nearby)
+        basin_record_note(r, "(the graph does not fit into the memory allowed as one plan: "
+                             "energies and attention are not known)");
+    put_energy(r, e);
+    put_story(r, j, e, j->o->neighbours, j->o->features);
+}
+
+/* ---- the picture ---- */
+
+enum { RAYS = 20 };
+
+/* The neighbour of the n-th most attention; equal ones in their order. */
+static const basin_nodes_neighbour *most_attended(const basin_nodes_explanation *e, int n) {
+    for (int64_t i = 0; i < e->neighbours; i++) {
+        int before = 0;
+        for (int64_t k = 0; k < e->neighbours && before <= n; k++)
+            before += e->neighbour[k].share > e->neighbour[i].share ||
+                      (e->neighbour[k].share == e->neighbour[i].share && k < i);
+        if (before == n) return &e->neighbour[i];
+    }
+    return e->neighbour;
+}
+
+/* Why there is no picture. */
+static const char *why_none(const basin_nodes_explanation *e, const basin_nodes_model *model) {
+    if (e->nearby) return "does not fit into the memory allowed";
+    return basin_nodes_get_info(model)->share > 0
+               ? "this model does not have"
+               : "has no share in this detector, whose trees decide alone";
+}
+
+/* The node and the neighbours that it attends to most, the node first. */
+static basin_status draw(void *context, basin_error *error) {
+    const job *j = context;
+    const basin_nodes_explanation *e = j->why[0];
+    const char *path = j->o->svg;
+    if (!path) return BASIN_OK;
+    int rays = (int)basin_int_min(RAYS, e->neighbours);
+    char id[RAYS + 1][BASIN_NODE_TEXT], title[200], subtitle[200], legend[120];
+    const char *name[RAYS + 1] = {basin_network_id(j->network, e->node, id[0])};
+    double score[RAYS + 1] = {e->probability}, share[RAYS];
+    int32_t edge[2 * RAYS] = {0};
+    if (!e->has_attention)
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "%s: not drawn, since the picture shows attention, which %s; the "
+                          "neighbours are listed",
+                          path, why_none(e, j->use.model));
+    for (int i = 0; i < rays; i++) {
+        const basin_nodes_neighbour *n = most_attended(e, i);
+        name[i + 1] = basin_network_id(j->network, n->node, id[i + 1]);
+        score[i + 1] = n->probability, share[i] = n->share, edge[2 * i + 1] = i + 1;
+    }
+    snprintf(title, sizeof title, "Node %.80s: score %.3f, rank %lld of %lld", name[0],
+             e->probability, (long long)e->rank, (long long)j->network->nodes);
+    snprintf(subtitle, sizeof subtitle, "energy %.4g, higher than that of %.1f %% of the nodes",
+             e->energy, 100 * e->energy_below);
+    snprintf(legend, sizeof legend, "score; width: share of its attention; %lld more not shown",
+             (long long)(e->neighbours - rays));
+    basin_svg_graph_of star = {.title = title,
+                               .subtitle = e->has_energy ? subtitle : NULL,
+                               .legend = legend,
+                               .nodes = rays + 1,
+                               .edges = rays,
+                               .edge = edge,
+                               .node = score,
+                               .strength = share,
+                               .name = name};
+    return basin_svg_graph(path, &star, error);
+}
+
+/* ---- running ---- */
+
+/* The number of the class of that name. */
+static basin_status find_class(job *j, basin_error *error) {
+    int64_t C = j->use.info->classes;
+    for (j->number = 0; j->number < C; j->number++)
+        if (!strcmp(basin_nodes_class(j->use.model, j->number), j->o->class_name)) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE,
+                      "--class '%.60s' is not one of the model's %lld, the first of which is '%s'",
+                      j->o->class_name, (long long)C, basin_nodes_class(j->use.model, 0));
+}
+
+/* The class of the highest probability. */
+static basin_status predicted_class(job *j, int64_t node, basin_error *error) {
+    int64_t C = j->use.info->classes;
+    BASIN_FREE_AT_EXIT double *p = NULL;
+    BASIN_TRY(BASIN_NEW(&p, j->use.network->nodes * C, "probabilities", error));
+    BASIN_TRY(basin_nodes_score(p, j->use.model, j->use.network, &j->use.work, error));
+    j->number = 0;
+    for (int64_t c = 1; c < C; c++)
+        if (p[node * C + c] > p[node * C + j->number]) j->number = c;
+    return BASIN_OK;
+}
+
+static basin_status find_node(int64_t *node, const basin_network *network, const char *id,
+                              basin_error *error) {
+    *node = basin_network_find(network, id);
+    if (*node >= 0 && *node < network->nodes) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE, "%s: no node '%s' among %lld", network->path, id,
+                      (long long)network->nodes);
+}
+
+static basin_status explain(void *context, basin_error *error) {
+    job *j = context;
+    basin_args *o = j->o;
+    basin_nodes_use *u = &j->use;
+    int64_t node;
+    j->number = -1;
+    BASIN_TRY(basin_nodes_use_open(u, o, o->operand[0], 2, error));
+    j->network = u->network;
+    BASIN_TRY(find_node(&node, u->network, o->operand[1], error));
+    if (o->network.classes) {
+        BASIN_TRY(o->class_name ? find_class(j, error) : predicted_class(j, node, error));
+        u->work.number = j->number;
+    }
+    BASIN_TRY(BASIN_NEW(&j->why, 1, "explanations", error));
+    j->count = 1;
+    return basin_nodes_explain(j->why, u->model, u->network, &node, 1, &u->work, error);
+}
+
+const basin_command basin_command_anomaly_explain = {
+    "anomaly explain", anomaly_explain_table,
+    BASIN_USES(job, .work = explain, .print = put_explanation, .finish = draw, .close = close_all)};
+
+const basin_command basin_command_node_explain = {
+    "node explain", node_explain_table,
+    BASIN_USES(job, .work = explain, .print = put_explanation, .close = close_all)};
+
+/* ---- report ---- */
+
+static const basin_option report_table[] = {
+    BASIN_TEXT(output, 'o', "output", "FILE",
+               "The page; a name that ends in .json gets the document alone.", .writes = true,
+               .text = "report.html"),
+    BASIN_OPTION_JSON_FOR("output=report.html"),
+    BASIN_INTEGER(top, "top", "N", 1, 1000,
+                  "How many of the highest scores to list, with their reasons.", .initial = 20),
+    BASIN_INTEGER(reasons, "reasons", "N", 2, 100, "Features to name for each.", .initial = 6),
+    BASIN_FLAG(unseen, "unseen", "Judge by labelled nodes that took no part in training alone."),
+    BASIN_OPTIONS_NETWORK,
+    BASIN_WORK_OPTIONS,
+    BASIN_OPTIONS_END,
+};
+
+static basin_status report(void *context, basin_error *error) {
+    job *j = context;
+    basin_args *o = j->o;
+    basin_nodes_use *u = &j->use;
+    BASIN_TRY(basin_nodes_use_open(u, o, o->operand[0], 1, error));
+    if (o->unseen) { /* labelled nodes that took no part in training */
+        BASIN_TRY(BASIN_NEW(&j->part, u->network->nodes, "a report", error));
+        BASIN_TRY(basin_nodes_seen(j->part, u->model, u->network, error));
+        for (int64_t i = 0; i < u->network->nodes; i++)
+            j->part[i] = j->part[i] ? BASIN_PART_NONE : BASIN_PART_TEST;
+    }
+    basin_nodes_reporting reporting = {.model = o->operand[0],
+                                       .part = j->part,
+                                       .alerts = o->top,
+                                       .reasons = o->reasons,
+                                       .work = &u->work};
+    return basin_nodes_report(o->json ? NULL : o->output, u->model, u->network, &reporting, error);
+}
+
+static basin_status print_size(void *context, basin_error *error) {
+    (void)error;
+    const basin_args *o = ((job *)context)->o;
+    struct stat file;
+    double bytes = !o->json && stat(o->output, &file) == 0 ? (double)file.st_size : 0;
+    if (!o->json) printf("%s: %.1f kB\n", o->output, bytes / 1e3);
+    return BASIN_OK;
+}
+
+const basin_command basin_command_anomaly_report = {
+    "anomaly report", report_table,
+    BASIN_USES(job, .work = report, .finish = print_size, .close = close_all)};
