@@ -31,7 +31,8 @@ static void allow(const basin_archive *a) {
     if (a->archive_libzstd_version()) a->archive_read_support_filter_zstd(a->reader);
 }
 
-basin_status basin_archive_begin(basin_archive *a, const char *path, basin_error *error) {
+/* A reader that knows no format yet. */
+static basin_status begin(basin_archive *a, const char *path, basin_error *error) {
     *a = (basin_archive){0};
     BASIN_TRY(basin_library_load(a, BASIN_LIBRARY_ARCHIVE, functions, error));
     a->reader = a->archive_read_new();
@@ -41,12 +42,11 @@ basin_status basin_archive_begin(basin_archive *a, const char *path, basin_error
 
 basin_status basin_archive_open(basin_archive *a, const void *data, size_t size, const char *path,
                                 const char *wanted, basin_error *error) {
-    basin_status status = basin_archive_begin(a, path, error);
-    if (status) return status;
+    BASIN_TRY(begin(a, path, error));
     allow(a);
     if (a->archive_read_open_memory(a->reader, data ? data : "", size) == ARCHIVE_OK)
         return BASIN_OK;
-    status =
+    basin_status status =
         basin_fail(error, BASIN_BAD_FILE, "%s: is no %s: %s", path, wanted, basin_archive_why(a));
     basin_archive_close(a);
     return status;
@@ -120,7 +120,7 @@ static basin_status fail_archive(const basin_packed *p, basin_error *error) {
 static basin_status open_raw(basin_packed *p, const void *data, size_t size, basin_error *error) {
     struct archive_entry *entry;
     basin_archive *a = &p->archive;
-    BASIN_TRY(basin_archive_begin(a, p->path, error));
+    BASIN_TRY(begin(a, p->path, error));
     if (!a->archive_libzstd_version() && !is_gzip(data, size))
         return basin_fail(error, BASIN_UNSUPPORTED, "%s: this libarchive does not read zstd",
                           p->path);

@@ -79,8 +79,6 @@ typedef struct basin_archive {
  * should have been, for errors. */
 basin_status basin_archive_open(basin_archive *archive, const void *data, size_t size,
                                 const char *path, const char *wanted, basin_error *error);
-/* A reader that knows no format yet. */
-basin_status basin_archive_begin(basin_archive *archive, const char *path, basin_error *error);
 void basin_archive_close(basin_archive *archive);
 /* What libarchive says is wrong. */
 const char *basin_archive_why(const basin_archive *archive);

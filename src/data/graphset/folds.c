@@ -35,8 +35,10 @@ static basin_status deal(int32_t *part, const int64_t *item, const int32_t *clas
     return BASIN_OK;
 }
 
-basin_status basin_folds_stratified(int32_t *fold, const int32_t *class_of, int64_t count,
-                                    int64_t folds, uint64_t seed, basin_error *error) {
+/* A fold number 0 .. folds - 1 for every item, each class spread evenly over the folds; items of
+ * class -1 are spread as a class of their own. */
+static basin_status deal_folds(int32_t *fold, const int32_t *class_of, int64_t count, int64_t folds,
+                               uint64_t seed, basin_error *error) {
     if (folds < 2 || folds > count)
         return basin_fail(error, BASIN_BAD_VALUE, "%lld folds of %lld items; wanted 2 to %lld",
                           (long long)folds, (long long)count, (long long)count);
@@ -83,7 +85,7 @@ static basin_status make_folds(basin_folds *folds, const int32_t *class_of, int6
                                int64_t number, double inner, uint64_t seed, basin_error *error) {
     BASIN_FREE_AT_EXIT int32_t *part = NULL;
     BASIN_TRY(BASIN_NEW_RAW(&part, count, "folds", error));
-    if (number != 1) BASIN_TRY(basin_folds_stratified(part, class_of, count, number, seed, error));
+    if (number != 1) BASIN_TRY(deal_folds(part, class_of, count, number, seed, error));
     BASIN_TRY(folds_begin(folds, number, error));
     for (int64_t n = 0; n < number; n++) {
         basin_fold *f = &folds->fold[n];

@@ -127,12 +127,6 @@ void basin_graphset_batch_free(basin_graphset_batch *batch);
 
 /* ---- folds ---- */
 
-/* A fold number 0 .. folds - 1 for every item, each class spread evenly over the folds; items of
- * class -1 are spread as a class of their own. A pure function of the seed. */
-basin_status basin_folds_stratified(int32_t *fold /* [count] */, const int32_t *class_of,
-                                    int64_t count, int64_t folds, uint64_t seed,
-                                    basin_error *error);
-
 /* Moves a stratified part, `inner` of it, of the training items to validation, where none are. */
 basin_status basin_fold_part(basin_fold *fold, const int32_t *class_of, double inner, uint64_t seed,
                              basin_error *error);

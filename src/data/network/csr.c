@@ -270,6 +270,24 @@ basin_status basin_network_add_union(basin_network *network, basin_error *error)
     return BASIN_OK;
 }
 
+basin_status basin_relation_turn(basin_relation *back, int64_t **entry, const basin_relation *from,
+                                 int64_t nodes, basin_error *error) {
+    back->edges = from->edges;
+    BASIN_TRY(BASIN_NEW(&back->row, nodes + 2, "the edges of a graph", error));
+    BASIN_TRY(BASIN_NEW_RAW(&back->col, from->edges, "the edges of a graph", error));
+    if (entry) BASIN_TRY(BASIN_NEW_RAW(entry, from->edges, "the edges of a graph", error));
+    int64_t *next = back->row + 1; /* where a node's next entry goes; its row begins there later */
+    for (int64_t e = 0; e < from->edges; e++) next[from->col[e] + 1]++;
+    for (int64_t i = 0; i < nodes; i++) next[i + 1] += next[i];
+    for (int64_t i = 0; i < nodes; i++)
+        for (int64_t e = from->row[i]; e < from->row[i + 1]; e++) {
+            int64_t at = next[from->col[e]]++;
+            back->col[at] = (int32_t)i;
+            if (entry) (*entry)[at] = e;
+        }
+    return BASIN_OK;
+}
+
 /* ---- as pairs ---- */
 
 /* Row q of the pairs: the row of the relation without its loop, or with one in its place. */
@@ -303,9 +321,9 @@ static void pairs_by_key(basin_pairs *p) {
     p->column[0] = 0;
 }
 
-basin_status basin_network_pairs_apart(basin_pairs *pairs, const basin_network *network,
-                                       int relation, basin_self_loops self, int64_t room,
-                                       int64_t halo, basin_error *error) {
+basin_status basin_network_pairs(basin_pairs *pairs, const basin_network *network, int relation,
+                                 basin_self_loops self, int64_t room, int64_t halo,
+                                 basin_error *error) {
     const basin_relation *r = &network->relation[relation];
     int64_t nodes = network->nodes, keys = room + halo;
     int64_t most = r->edges + (self == BASIN_SELF_ADD ? nodes : 0);
@@ -323,20 +341,14 @@ basin_status basin_network_pairs_apart(basin_pairs *pairs, const basin_network *
         return basin_fail_memory(error, "pairs of nodes");
     }
     pairs->row[0] = 0;
-    for (int64_t q = 0; q < nodes; q++) {
+    for (int64_t q = 0; q < nodes; q++)
         pairs->row[q + 1] =
             pairs->row[q] + (int32_t)pair_row(pairs->key + pairs->row[q], r, q, self);
-    }
     pairs->pairs = pairs->row[nodes];
     for (int64_t e = 0; e < pairs->pairs && halo; e++)
         if (pairs->key[e] >= nodes) pairs->key[e] += (int32_t)(room - nodes);
     pairs_by_key(pairs);
     return BASIN_OK;
-}
-
-basin_status basin_network_pairs(basin_pairs *pairs, const basin_network *network, int relation,
-                                 basin_self_loops self, basin_error *error) {
-    return basin_network_pairs_apart(pairs, network, relation, self, network->nodes, 0, error);
 }
 
 /* ---- degrees ---- */

@@ -155,15 +155,42 @@ static basin_status own_features(basin_network *n, basin_error *error) {
     return BASIN_OK;
 }
 
+static int64_t find_no_number(const void *context, int64_t first, int64_t last) {
+    const float *x = context;
+    for (int64_t i = first; i < last; i++)
+        if (!isfinite(x[i])) return i;
+    return last;
+}
+
+/* Where the first feature that is NaN or infinite lies in [N, F], or -1. */
+static int64_t first_gap(const basin_network *network) {
+    int64_t count = network->feature ? network->nodes * network->features : 0;
+    int64_t bad = basin_team_find(find_no_number, network->feature, count, 0);
+    return bad == count ? -1 : bad;
+}
+
+static basin_status fail_gap(const basin_network *network, int64_t at, basin_error *error) {
+    int64_t node = at / network->features, column = at % network->features;
+    char text[BASIN_NODE_TEXT];
+    return basin_fail(error, BASIN_BAD_VALUE,
+                      "%s: feature %" PRId64 "%s%s of node %s is %s, wanted a number (the option "
+                      "missing: zero or mean fills such gaps)",
+                      network->path, column, network->column.count ? " " : "",
+                      network->column.count ? network->column.text + network->column.at[column]
+                                            : "",
+                      basin_network_id(network, node, text),
+                      isnan(network->feature[at]) ? "missing or NaN" : "infinite");
+}
+
 /* By the schema's values, which are those of training where a model's schema was given. */
 basin_status basin_network_fill_missing(basin_network *network, basin_missing missing,
                                         basin_error *error) {
     const basin_schema *schema = network->schema;
     bool known = schema && schema->features == network->features;
-    int64_t gap = missing == BASIN_MISSING_KEEP ? -1 : basin_network_first_gap(network);
+    int64_t gap = missing == BASIN_MISSING_KEEP ? -1 : first_gap(network);
     if (gap < 0) return BASIN_OK;
     if (missing == BASIN_MISSING_ERROR || missing == BASIN_MISSING_REFUSE)
-        return basin_network_fail_gap(network, gap, error);
+        return fail_gap(network, gap, error);
     if (network->file) BASIN_TRY(own_features(network, error));
     BASIN_FREE_AT_EXIT float *fill = NULL;
     BASIN_TRY(BASIN_NEW(&fill, network->features, "what fills gaps", error));
@@ -478,13 +505,6 @@ basin_status basin_network_check_relation(const basin_network *n, const basin_re
                       n->path, bad, r->name);
 }
 
-static int64_t find_no_number(const void *context, int64_t first, int64_t last) {
-    const float *x = context;
-    for (int64_t i = first; i < last; i++)
-        if (!isfinite(x[i])) return i;
-    return last;
-}
-
 static basin_status check_facts(const basin_network *n, const basin_relation *r,
                                 basin_error *error) {
     int64_t count = r->fact ? r->edges * n->facts.count : 0;
@@ -547,29 +567,10 @@ basin_status basin_network_check_tables(const basin_network *network, basin_erro
     return basin_network_check_nodes(network, error);
 }
 
-int64_t basin_network_first_gap(const basin_network *network) {
-    int64_t count = network->feature ? network->nodes * network->features : 0;
-    int64_t bad = basin_team_find(find_no_number, network->feature, count, 0);
-    return bad == count ? -1 : bad;
-}
-
-basin_status basin_network_fail_gap(const basin_network *network, int64_t at, basin_error *error) {
-    int64_t node = at / network->features, column = at % network->features;
-    char text[BASIN_NODE_TEXT];
-    return basin_fail(error, BASIN_BAD_VALUE,
-                      "%s: feature %" PRId64 "%s%s of node %s is %s, wanted a number (the option "
-                      "missing: zero or mean fills such gaps)",
-                      network->path, column, network->column.count ? " " : "",
-                      network->column.count ? network->column.text + network->column.at[column]
-                                            : "",
-                      basin_network_id(network, node, text),
-                      isnan(network->feature[at]) ? "missing or NaN" : "infinite");
-}
-
 basin_status basin_network_check(const basin_network *network, basin_error *error) {
     basin_status status = basin_network_check_tables(network, error);
-    int64_t gap = status ? -1 : basin_network_first_gap(network);
-    return gap < 0 ? status : basin_network_fail_gap(network, gap, error);
+    int64_t gap = status ? -1 : first_gap(network);
+    return gap < 0 ? status : fail_gap(network, gap, error);
 }
 
 /* ---- from arrays ---- */

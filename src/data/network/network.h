@@ -139,9 +139,12 @@ int64_t basin_network_count_label(const basin_network *network, int32_t label);
 /* -1 where no node has a label. */
 int32_t basin_network_greatest_label(const basin_network *network);
 
-/* A relation as the list of pairs that attention wants, with loops dropped or added by `self`. */
+/* A relation as the list of pairs that attention needs, with loops dropped or added by `self`. Of a
+ * part (parts/parts.h) node i of its halo is key room + i; of a whole network there is no halo, and
+ * room for its nodes. */
 basin_status basin_network_pairs(basin_pairs *pairs, const basin_network *network, int relation,
-                                 basin_self_loops self, basin_error *error);
+                                 basin_self_loops self, int64_t room, int64_t halo,
+                                 basin_error *error);
 
 /* What a network says of all its nodes and edges: sizes, directions, note, schema, names of columns
  * and classes. */
@@ -339,7 +342,6 @@ basin_status basin_scaler_store(basin_bundle *bundle, const char *prefix, const 
                                 basin_error *error);
 basin_status basin_scaler_load(basin_scaler *scale, const basin_bundle *bundle, const char *prefix,
                                basin_error *error);
-const char *basin_scaler_name(basin_scaler_kind kind); /* "none", "standard", .. */
 basin_status basin_scaler_parse(basin_scaler_kind *kind, const char *name, basin_error *error);
 
 /* A graph in parts over ranks (parts/parts.h). */
@@ -417,9 +419,6 @@ basin_status basin_network_forget_labels(basin_network *network,
 /* An error where options say how files are to be read: a folder of parts has no use for them. */
 basin_status basin_network_options_check_parts(const basin_network_options *options,
                                                const char *folder, basin_error *error);
-/* Where the first feature that is NaN or infinite lies in [N, F], or -1; and what to say of it. */
-int64_t basin_network_first_gap(const basin_network *network);
-basin_status basin_network_fail_gap(const basin_network *network, int64_t at, basin_error *error);
 /* Where the rows of a relation begin and end, and that their entries are below `keys`, in ascending
  * order where `sorted`; and ids, names of columns, labels and masks. */
 basin_status basin_network_check_relation(const basin_network *network,
@@ -460,14 +459,13 @@ basin_status basin_network_add_facts(basin_network *network, basin_relation *rel
 /* Adds an empty relation of that name; unique names only. */
 basin_status basin_network_new_relation(basin_relation **relation, basin_network *network,
                                         const char *name, basin_error *error);
+/* The same edges seen from the other end, without a name; `entry`: which edge each was, or NULL. To
+ * be freed even after an error. */
+basin_status basin_relation_turn(basin_relation *back, int64_t **entry /* [edges] */,
+                                 const basin_relation *from, int64_t nodes, basin_error *error);
 /* Sorts each row of a CSR, merges equal entries if told, and gives back what is left over. */
 basin_status basin_relation_tidy(basin_relation *relation, int64_t nodes, bool merge,
                                  basin_error *error);
-
-/* basin_network_pairs of a part (parts/parts.h): node i of its halo is key room + i. */
-basin_status basin_network_pairs_apart(basin_pairs *pairs, const basin_network *network,
-                                       int relation, basin_self_loops self, int64_t room,
-                                       int64_t halo, basin_error *error);
 
 /* Adds a line to the note; one that cannot be kept leaves a mark, of which basin_network_check_note
  * makes an error. */

@@ -176,8 +176,7 @@ static basin_status add_relations(basin_network *n, const basin_bundle *bundle,
                            : !strncmp(key, "edges_", 6) ? key + 6
                                                         : NULL;
         if (!name) continue;
-        basin_status status = add_edges(n, key, name, bundle, basin_bundle_at(bundle, i), o, error);
-        if (status) return status;
+        BASIN_TRY(add_edges(n, key, name, bundle, basin_bundle_at(bundle, i), o, error));
     }
     if (n->relations) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_FILE, "%s: no edges, wanted edges [E, 2] or edges_NAME",
@@ -207,8 +206,7 @@ static basin_status add_masks(basin_network *n, const basin_bundle *bundle, basi
                                          {"test_masks", "test_mask", "test"}};
     for (int i = 0; i < 3; i++) {
         const basin_tensor *mask = find_either(bundle, key[i][0], key[i][1]);
-        basin_status status = mask ? basin_network_set_masks(n, key[i][2], mask, error) : BASIN_OK;
-        if (status) return status;
+        if (mask) BASIN_TRY(basin_network_set_masks(n, key[i][2], mask, error));
     }
     return BASIN_OK;
 }

@@ -43,8 +43,6 @@ int64_t basin_scaler_planes(basin_scaler_kind kind) {
     return planes ? planes : 1;
 }
 
-const char *basin_scaler_name(basin_scaler_kind kind) { return kind_name[kind]; }
-
 basin_status basin_scaler_parse(basin_scaler_kind *kind, const char *name, basin_error *error) {
     for (int i = 0; i < KINDS; i++)
         if (!strcmp(name, kind_name[i])) {
@@ -284,7 +282,7 @@ basin_status basin_scaler_store(basin_bundle *bundle, const char *prefix, const 
                  {"quantile", scale->quantile, BASIN_SHAPE(scale->features, scale->points)}};
     char key[KEY_TEXT];
     snprintf(key, sizeof key, "%skind", prefix);
-    BASIN_TRY(basin_bundle_meta_set(bundle, key, basin_scaler_name(scale->kind), error));
+    BASIN_TRY(basin_bundle_meta_set(bundle, key, kind_name[scale->kind], error));
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         if (!table[i].data) continue;
         basin_tensor t = basin_tensor_borrow(table[i].data, BASIN_F32, table[i].shape);

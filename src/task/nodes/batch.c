@@ -123,7 +123,8 @@ static basin_status gather(basin_nodes_batch *b, const basin_nodes_source *s, ba
 /* What the batch's network is written with. */
 static basin_status fill(basin_nodes_batch *batch, const basin_nodes_source *source, bool given,
                          basin_error *error) {
-    BASIN_TRY(basin_node_inputs_pairs(batch->pairs, source->inputs, batch->network, error));
+    const basin_network *n = batch->network;
+    BASIN_TRY(basin_node_inputs_pairs(batch->pairs, source->inputs, n, n->nodes, 0, error));
     BASIN_TRY(gather(batch, source, error));
     for (int r = 0; r < source->inputs->shape.relations && given; r++)
         batch->shape.pairs[r] = batch->pairs[r].pairs;

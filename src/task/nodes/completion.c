@@ -79,7 +79,7 @@ static basin_status prepare(completion *c, basin_error *error) {
     BASIN_TRY(basin_node_inputs_fit(&scale, &edge_scale, &c->inputs, node, N, error));
     BASIN_TRY(basin_node_inputs_scale(&c->inputs, &scale, &edge_scale, error));
     if (share) scale_together(c->inputs.table, N, c->inputs.shape.columns);
-    return basin_node_inputs_pairs(c->pairs, &c->inputs, c->network, error);
+    return basin_node_inputs_pairs(c->pairs, &c->inputs, c->network, N, 0, error);
 }
 
 /* ---- expressions ---- */

@@ -13,27 +13,13 @@
 
 /* ---- neighbours ---- */
 
-/* The same edges, seen from the other end. */
-static basin_status turn_back(basin_relation *back, const basin_relation *from, int64_t nodes,
-                              basin_error *error) {
-    back->edges = from->edges;
-    BASIN_TRY(BASIN_NEW(&back->row, nodes + 2, "the edges of a graph", error));
-    BASIN_TRY(BASIN_NEW_RAW(&back->col, from->edges, "the edges of a graph", error));
-    for (int64_t e = 0; e < from->edges; e++) back->row[from->col[e] + 2]++;
-    for (int64_t i = 0; i < nodes; i++) back->row[i + 2] += back->row[i + 1];
-    for (int64_t i = 0; i < nodes; i++)
-        for (int64_t e = from->row[i]; e < from->row[i + 1]; e++)
-            back->col[back->row[from->col[e] + 1]++] = (int32_t)i;
-    return BASIN_OK;
-}
-
 static basin_status add_relation(basin_explainer *x, int number, basin_error *error) {
     const basin_relation *own = &x->network->relation[number];
     for (int k = 0; k < x->relations; k++)
         if (x->relation[k] == own) return BASIN_OK;
     x->relation[x->relations++] = own;
     if (!x->network->directed) return BASIN_OK;
-    return turn_back(&x->back[x->relations - 1], own, x->network->nodes, error);
+    return basin_relation_turn(&x->back[x->relations - 1], NULL, own, x->network->nodes, error);
 }
 
 /* Those of the trees and of the network. */

@@ -470,7 +470,7 @@ static basin_status lens_open(lens *l, basin_error *error) {
     BASIN_TRY(basin_store_new(&l->store, l->x->work.backend, error));
     BASIN_TRY(basin_nodes_net_new(&l->net, inputs->settings, &inputs->shape, false, error));
     BASIN_TRY(lens_plan(l, error));
-    BASIN_TRY(basin_node_inputs_pairs(l->pairs, inputs, inputs->network, error));
+    BASIN_TRY(basin_node_inputs_pairs(l->pairs, inputs, inputs->network, nodes, 0, error));
     basin_nodes_net_data data = basin_node_inputs_data(inputs, l->pairs);
     BASIN_TRY(basin_nodes_net_write(&l->net, l->plan, &data, error));
     for (int r = 0; r < inputs->shape.relations; r++)

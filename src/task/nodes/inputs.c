@@ -156,16 +156,6 @@ basin_status basin_node_inputs_scale(basin_node_inputs *inputs, const basin_scal
     return BASIN_OK;
 }
 
-basin_status basin_node_inputs_fit(basin_scaler *scale, basin_scaler *edge_scale,
-                                   const basin_node_inputs *inputs, const int64_t *node,
-                                   int64_t nodes, basin_error *error) {
-    basin_scaler_kind kind;
-    BASIN_TRY(basin_nodes_scaling_kind(&kind, inputs->settings, error));
-    BASIN_TRY(basin_scaler_fit(scale, kind, inputs->raw, inputs->features, node, nodes, error));
-    if (!inputs->shape.facts) return BASIN_OK;
-    return basin_edge_scale_fit(edge_scale, &inputs->reader, inputs->network, node, nodes, error);
-}
-
 /* Of the Laplacian of the whole graph, each of mean square 1. */
 static basin_status find_eigenvectors(basin_node_inputs *inputs, basin_error *error) {
     const basin_relation *relation = basin_node_inputs_hops(inputs);
@@ -230,9 +220,9 @@ void basin_node_inputs_close(basin_node_inputs *inputs) {
     *inputs = (basin_node_inputs){0};
 }
 
-basin_status basin_node_inputs_pairs_apart(basin_pairs *pairs, const basin_node_inputs *inputs,
-                                           const basin_network *network, int64_t room, int64_t halo,
-                                           basin_error *error) {
+basin_status basin_node_inputs_pairs(basin_pairs *pairs, const basin_node_inputs *inputs,
+                                     const basin_network *network, int64_t room, int64_t halo,
+                                     basin_error *error) {
     const char *loops = inputs->settings->self_loops;
     basin_self_loops self = basin_choice_is(loops, "add")    ? BASIN_SELF_ADD
                             : basin_choice_is(loops, "drop") ? BASIN_SELF_DROP
@@ -240,15 +230,10 @@ basin_status basin_node_inputs_pairs_apart(basin_pairs *pairs, const basin_node_
     basin_status status = BASIN_OK;
     for (int r = 0; r < inputs->shape.relations; r++) pairs[r] = (basin_pairs){0};
     for (int r = 0; r < inputs->shape.relations && !status; r++)
-        status = basin_network_pairs_apart(&pairs[r], network, inputs->relation[r], self, room,
-                                           halo, error);
+        status =
+            basin_network_pairs(&pairs[r], network, inputs->relation[r], self, room, halo, error);
     for (int r = 0; r < inputs->shape.relations && status; r++) basin_pairs_free(&pairs[r]);
     return status;
-}
-
-basin_status basin_node_inputs_pairs(basin_pairs *pairs, const basin_node_inputs *inputs,
-                                     const basin_network *network, basin_error *error) {
-    return basin_node_inputs_pairs_apart(pairs, inputs, network, network->nodes, 0, error);
 }
 
 basin_nodes_net_data basin_node_inputs_data(const basin_node_inputs *inputs,
@@ -402,9 +387,10 @@ static int64_t count_edges(const basin_edge_reader *reader, const basin_network 
     return count;
 }
 
-basin_status basin_edge_scale_fit(basin_scaler *scale, const basin_edge_reader *reader,
-                                  const basin_network *network, const int64_t *node, int64_t nodes,
-                                  basin_error *error) {
+/* Fits the scale on edges of some nodes. */
+static basin_status fit_edge_scale(basin_scaler *scale, const basin_edge_reader *reader,
+                                   const basin_network *network, const int64_t *node, int64_t nodes,
+                                   basin_error *error) {
     const basin_facts *facts = &network->facts;
     int64_t width = basin_facts_width(facts), edges = count_edges(reader, network, node, nodes);
     int64_t step = 1 + edges / FITTED, seen = 0, kept = 0, rows = edges / step + 1;
@@ -423,6 +409,16 @@ basin_status basin_edge_scale_fit(basin_scaler *scale, const basin_edge_reader *
     if (kept == 0) kept = 1; /* training nodes without edges: all zeros */
     for (int64_t i = 0; i < kept; i++) all[i] = i;
     return basin_scaler_fit(scale, BASIN_SCALE_QUANTILE, x, width, all, kept, error);
+}
+
+basin_status basin_node_inputs_fit(basin_scaler *scale, basin_scaler *edge_scale,
+                                   const basin_node_inputs *inputs, const int64_t *node,
+                                   int64_t nodes, basin_error *error) {
+    basin_scaler_kind kind;
+    BASIN_TRY(basin_nodes_scaling_kind(&kind, inputs->settings, error));
+    BASIN_TRY(basin_scaler_fit(scale, kind, inputs->raw, inputs->features, node, nodes, error));
+    if (!inputs->shape.facts) return BASIN_OK;
+    return fit_edge_scale(edge_scale, &inputs->reader, inputs->network, node, nodes, error);
 }
 
 typedef struct filling {

@@ -304,7 +304,7 @@ static const basin_setting table[] = {
             BASIN_SETTINGS_END,
 };
 
-basin_status basin_nodes_check(const void *values, basin_error *error) {
+static basin_status check_settings(const void *values, basin_error *error) {
     const basin_nodes_settings *r = values;
     bool published = basin_choice_is(r->form, "published");
     if (!r->attention && !r->hopfield)
@@ -334,7 +334,7 @@ basin_status basin_nodes_check(const void *values, basin_error *error) {
 }
 
 const basin_task_settings basin_anomaly_task = {
-    "anomaly", table, sizeof(basin_nodes_settings), basin_nodes_check, NULL, NULL, NULL};
+    "anomaly", table, sizeof(basin_nodes_settings), check_settings, NULL, NULL, NULL};
 
 static const basin_setting classes_table[] = {
     BASIN_NODES_INPUT_SETTINGS(BASIN_SETTING_ENTRY) BASIN_NODES_MODEL_SETTINGS(BASIN_SETTING_ENTRY)
@@ -355,7 +355,7 @@ static basin_status check_classes(const void *values, basin_error *error) {
                           "smoothing %lld with relations %s: it runs over one graph; wanted "
                           "relations one, or smoothing 0",
                           (long long)r->smoothing, r->relations);
-    return basin_nodes_check(r, error);
+    return check_settings(r, error);
 }
 
 const basin_task_settings basin_node_task = {

@@ -37,10 +37,6 @@ typedef struct basin_edge_reader {
     bool add_self; /* a node's pair with itself is no edge, whatever the data have */
 } basin_edge_reader;
 
-/* Fits the scale on edges of some nodes. */
-basin_status basin_edge_scale_fit(basin_scaler *scale, const basin_edge_reader *reader,
-                                  const basin_network *network, const int64_t *node, int64_t nodes,
-                                  basin_error *error);
 /* The scaled columns of pairs of relation `r` of the reader's; 0 of a pair that is no edge. */
 basin_status basin_edge_facts(float **facts /* [pairs, width]; free it */,
                               const basin_edge_reader *reader, const basin_network *network, int r,
@@ -184,14 +180,10 @@ const basin_relation *basin_node_inputs_hops(const basin_node_inputs *inputs);
 /* What the network and its table take. */
 size_t basin_node_inputs_bytes(const basin_node_inputs *inputs);
 
-/* The relations of the settings as pairs; free each. */
+/* The relations of the settings as pairs, as basin_network_pairs has them; free each. */
 basin_status basin_node_inputs_pairs(basin_pairs *pairs /* [relations] */,
                                      const basin_node_inputs *inputs, const basin_network *network,
-                                     basin_error *error);
-/* The same of a part, whose halo begins at key `room`. */
-basin_status basin_node_inputs_pairs_apart(basin_pairs *pairs, const basin_node_inputs *inputs,
-                                           const basin_network *network, int64_t room, int64_t halo,
-                                           basin_error *error);
+                                     int64_t room, int64_t halo, basin_error *error);
 /* All nodes as a plan is written with them; `pairs` as above. */
 basin_nodes_net_data basin_node_inputs_data(const basin_node_inputs *inputs,
                                             const basin_pairs *pairs);

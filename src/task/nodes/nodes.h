@@ -225,8 +225,6 @@ basin_status basin_nodes_set_number(basin_bundle *bundle, const char *key, doubl
 basin_status basin_nodes_get_number(double *value, const basin_bundle *bundle, const char *key,
                                     double low, double high, basin_error *error);
 
-/* Settings that do not go together; `settings` is a basin_nodes_settings. */
-basin_status basin_nodes_check(const void *settings, basin_error *error);
 /* A model without members; `network` (or NULL) tells its sizes. */
 basin_status basin_nodes_model_new(basin_nodes_model **model, const basin_task_settings *task,
                                    const basin_nodes_settings *settings,

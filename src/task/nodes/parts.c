@@ -163,8 +163,7 @@ basin_status basin_parted_inputs_write(const basin_parted_inputs *in, int64_t k,
         BASIN_TRY(basin_rows_take(&own_weight, weight, 1, n, error));
     }
     if (basin_nodes_on_graph(part->settings))
-        BASIN_TRY(
-            basin_node_inputs_pairs_apart(pairs, part, n, in->shape.nodes, in->shape.halo, error));
+        BASIN_TRY(basin_node_inputs_pairs(pairs, part, n, in->shape.nodes, in->shape.halo, error));
     basin_nodes_net_data data = basin_node_inputs_data(part, pairs);
     data.label = in->parts ? own_label : label, data.weight = in->parts ? own_weight : weight;
     basin_status status = basin_nodes_net_write(net, plan, &data, error);

@@ -51,9 +51,8 @@ typedef enum phase { ACTIVATE, AS_QUERY, AS_KEY, PHASES } phase;
 typedef struct lists {
     const int64_t *row, *column;
     const int32_t *key, *query;
-    int64_t *column_own; /* where they had to be made */
-    int32_t *query_own;
-    int64_t *entry; /* of each by key: which it is by query; NULL: facts there are the same */
+    basin_relation back; /* where they had to be made */
+    int64_t *entry;      /* of each by key: which it is by query; NULL: facts there are the same */
 } lists;
 
 struct basin_nodes_stream {
@@ -164,34 +163,16 @@ static basin_status make_plans(basin_nodes_stream *s, basin_error *error) {
 
 /* ---- lists ---- */
 
-/* The lists by key of a graph with edges in one direction. */
-static basin_status turn_around(lists *l, int64_t nodes, bool facts, basin_error *error) {
-    int64_t edges = l->row[nodes];
-    BASIN_TRY(BASIN_NEW(&l->column_own, nodes + 2, "lists of edges", error));
-    BASIN_TRY(BASIN_NEW_RAW(&l->query_own, edges, "lists of edges", error));
-    if (facts) BASIN_TRY(BASIN_NEW_RAW(&l->entry, edges, "lists of edges", error));
-    int64_t *next = l->column_own + 1; /* the place of a key's next query, shifted by one */
-    for (int64_t e = 0; e < edges; e++) next[l->key[e] + 1]++;
-    for (int64_t i = 0; i < nodes; i++) next[i + 1] += next[i];
-    for (int64_t i = 0; i < nodes; i++)
-        for (int64_t e = l->row[i]; e < l->row[i + 1]; e++) {
-            int64_t at = next[l->key[e]]++;
-            l->query_own[at] = (int32_t)i;
-            if (facts) l->entry[at] = e;
-        }
-    l->column = l->column_own;
-    l->query = l->query_own;
-    return BASIN_OK;
-}
-
 static basin_status open_lists(basin_nodes_stream *s, basin_error *error) {
     const basin_node_inputs *inputs = s->inputs;
     for (int r = 0; r < inputs->shape.relations; r++) {
         const basin_relation *relation = &inputs->network->relation[inputs->relation[r]];
         lists *l = &s->list[r];
         l->row = l->column = relation->row, l->key = l->query = relation->col;
-        if (inputs->network->directed)
-            BASIN_TRY(turn_around(l, inputs->shape.nodes, inputs->shape.facts, error));
+        if (!inputs->network->directed) continue;
+        BASIN_TRY(basin_relation_turn(&l->back, inputs->shape.facts ? &l->entry : NULL, relation,
+                                      inputs->shape.nodes, error));
+        l->column = l->back.row, l->query = l->back.col;
     }
     return BASIN_OK;
 }
@@ -248,10 +229,9 @@ size_t basin_nodes_stream_bytes(const basin_nodes_stream *s) {
         bytes += stats.arena_bytes + stats.input_bytes;
     }
     for (const lists *l = s->list; l < s->list + R; l++)
-        if (l->query_own)
-            bytes += (N + 1) * sizeof *l->column_own +
-                     (size_t)l->column_own[N] *
-                         (sizeof *l->query_own + (l->entry ? sizeof(int64_t) : 0));
+        if (l->back.row)
+            bytes += (N + 1) * sizeof *l->column +
+                     (size_t)l->back.edges * (sizeof *l->query + (l->entry ? sizeof(int64_t) : 0));
     return bytes;
 }
 
@@ -303,7 +283,7 @@ void basin_nodes_stream_free(basin_nodes_stream *s) {
     basin_graph_free(s->graph);
     release(s);
     for (lists *l = s->list; l < s->list + BASIN_ANOMALY_RELATIONS; l++)
-        free(l->column_own), free(l->query_own), free(l->entry);
+        basin_relation_free(&l->back), free(l->entry);
     free(s);
 }
 

@@ -214,15 +214,6 @@ static void fill_raw(const basin_tree_table *t, int64_t features) {
     }
 }
 
-static void fill_near(const void *context, int64_t first, int64_t last) {
-    const basin_tree_table *t = context;
-    int64_t stride = t->relations * t->own;
-    for (int64_t i = first; i < last; i++)
-        for (int r = 0; r < t->relations; r++)
-            basin_neighbour_mean(t->near + i * stride + r * t->own, t->raw, t->own, t->own,
-                                 relation_of(t, r), i);
-}
-
 /* Rows of all nodes, of their neighbours' means, and of known labels. */
 static basin_status allocate(basin_tree_table *t, const basin_nodes_ensemble *ensemble,
                              size_t memory, basin_error *error) {
@@ -252,8 +243,13 @@ static void sum_labels(basin_tree_table *t) {
         basin_known_sums_fill(&t->sums[r], t->label, relation_of(t, r), t->network->nodes);
 }
 
-static void take_means(basin_tree_table *table) {
-    basin_team_run_all(fill_near, table, table->network->nodes, 256);
+static void take_means(basin_tree_table *t) {
+    int64_t stride = t->relations * t->own;
+    for (int r = 0; r < t->relations; r++) {
+        float *to = t->near + r * t->own;
+        basin_neighbour_means means = {to, stride, t->raw, t->own, t->own, relation_of(t, r)};
+        basin_neighbour_means_take(&means, t->network->nodes, 0);
+    }
 }
 
 /* Raw rows, with space for what comes from other rows. Of a part of a graph rows of its halo are

@@ -169,7 +169,7 @@ TEST(makes_pairs) {
         for (int self = 0; self < 3; self++) {
             basin_pairs p, q;
             int flags = flag[self] | (directed ? 0 : BASIN_PAIRS_BOTH_WAYS);
-            assert_int_equal(basin_network_pairs(&p, n, 0, (basin_self_loops)self, NULL), BASIN_OK);
+            assert_ok(basin_network_pairs(&p, n, 0, (basin_self_loops)self, n->nodes, 0, NULL));
             assert_int_equal(basin_pairs_new(&q, 5, 5, swapped, 6, flags, NULL), BASIN_OK);
             assert_int_equal(p.pairs, q.pairs);
             size_t bytes = (size_t)p.pairs * sizeof(int32_t);

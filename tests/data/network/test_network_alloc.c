@@ -29,7 +29,7 @@ static basin_status use(void *context) {
     basin_sample_spec spec = {.fanout = fanout, .steps = 2};
     basin_status status = build(&n);
     if (!status) status = basin_network_add_union(n, NULL);
-    if (!status) status = basin_network_pairs(&pairs, n, 0, BASIN_SELF_ADD, NULL);
+    if (!status) status = basin_network_pairs(&pairs, n, 0, BASIN_SELF_ADD, n->nodes, 0, NULL);
     if (!status) status = basin_network_induce(&part, n, node, 3, NULL);
     if (!status) status = basin_network_sample(&batch, n, node, 1, &spec, NULL);
     if (!status) status = basin_network_degrees(&degrees, n, 0, NULL);

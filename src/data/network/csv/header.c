@@ -50,7 +50,8 @@ static bool is_listed(const char *list, char mark, const char *name) {
     return false;
 }
 
-bool basin_tables_is_label(const basin_tables *j, const char *name) {
+/* Whether a column has the name of labels, the usual one or the options'. */
+static bool is_label(const basin_tables *j, const char *name) {
     return is_listed(roles[BASIN_ROLE_LABEL].usual, ' ', name) ||
            (j->o->label && !strcasecmp(j->o->label, name));
 }
@@ -296,7 +297,7 @@ static basin_status bind_features(basin_tables *j) {
 /* Edges that stay apart carry nothing: facts are of all rows that join two nodes. */
 static bool may_be_fact(const basin_tables *j, const basin_table_file *t, int i) {
     return i >= 0 && !j->o->keep_duplicates && may_be_read(j, t, i) &&
-           !basin_tables_is_label(j, t->column[i].name);
+           !is_label(j, t->column[i].name);
 }
 
 /* The first table of edges that lacks a column; NULL: all have it. */
@@ -422,7 +423,7 @@ static void list_table(basin_tables *j, basin_list *list, const basin_table_file
     for (int i = 0; i < t->columns; i++) {
         const basin_column *c = &t->column[i];
         bool dropped = c->type == BASIN_COLUMN_DROPPED;
-        bool label = basin_tables_is_label(j, c->name);
+        bool label = is_label(j, c->name);
         if (!*c->name && dropped && !c->feature) {
             add(&list[OUT], "column", " %lld (no name)", i + 1);
             continue;

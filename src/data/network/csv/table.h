@@ -217,8 +217,6 @@ typedef struct basin_tables {
 /* Reads all headers, says what every column is for and which cells are read. */
 basin_status basin_tables_read_headers(basin_tables *tables, const basin_csv_source *source,
                                        int count);
-/* Whether a column has the name of labels, the usual one or the options'. */
-bool basin_tables_is_label(const basin_tables *tables, const char *name);
 /* The column of that name, by letters of any case, or -1. */
 int basin_table_column(const basin_table_file *table, const char *name);
 /* Adds to the network's note what was read as what, and what was not read. */

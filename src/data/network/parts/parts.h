@@ -148,7 +148,6 @@ basin_status basin_parts_gather(void *all, basin_parts *parts, const void *const
 /* The same of rows that are packed already: those of this rank's chosen nodes, part by part. */
 basin_status basin_parts_gather_packed(void *all, basin_parts *parts, const void *own,
                                        const uint8_t *chosen, size_t width, basin_error *error);
-int64_t basin_parts_rank(const basin_parts *parts, int64_t part);
 /* Threads for work on so many numbers: few are not worth waking others. */
 int basin_parts_threads(const basin_parts *parts, int64_t numbers);
 

@@ -9,7 +9,7 @@
 #include "base/try.h"
 #include "data/network/parts/parts.h"
 
-int64_t basin_parts_rank(const basin_parts *parts, int64_t part) {
+static int64_t rank_of(const basin_parts *parts, int64_t part) {
     int64_t ranks = basin_ranks_count(parts->ranks), r = 0;
     while (r + 1 < ranks) {
         basin_ranks_share share = basin_ranks_deal_to(r, ranks, parts->parts);
@@ -30,8 +30,7 @@ int basin_parts_threads(const basin_parts *parts, int64_t numbers) {
 static basin_status gather(void *all, basin_parts *p, const void *mine, const int64_t *count,
                            size_t width, basin_error *error) {
     size_t bytes[BASIN_CUT_PARTS] = {0}; /* there are no more ranks than parts */
-    for (int64_t q = 0; q < p->parts; q++)
-        bytes[basin_parts_rank(p, q)] += (size_t)count[q] * width;
+    for (int64_t q = 0; q < p->parts; q++) bytes[rank_of(p, q)] += (size_t)count[q] * width;
     return basin_ranks_gather_parts(p->ranks, all, mine, bytes, error);
 }
 
@@ -161,8 +160,7 @@ static char *move_shown(const moving *m, int64_t k, int64_t q, char *packed) {
 static void list(basin_ranks_part *to, int64_t *count, const moving *m, void *data, int64_t rows,
                  int64_t part) {
     if (rows > 0)
-        to[(*count)++] =
-            (basin_ranks_part){data, (size_t)rows * m->bytes, basin_parts_rank(m->p, part)};
+        to[(*count)++] = (basin_ranks_part){data, (size_t)rows * m->bytes, rank_of(m->p, part)};
 }
 
 /* By the sender's part, then by the receiver's: on both sides in this order. */
