@@ -167,6 +167,28 @@ basin_status basin_bundle_get(const basin_tensor **tensor, const basin_bundle *b
                       *bundle->path ? ": " : "", name, bundle->tensors.count);
 }
 
+basin_status basin_bundle_put(basin_bundle *bundle, const char *name, const void *data,
+                              basin_dtype dtype, basin_shape shape, basin_error *error) {
+    basin_tensor t = basin_tensor_borrow(data, dtype, shape);
+    return basin_bundle_add(bundle, name, &t, error);
+}
+
+basin_status basin_bundle_expect(const basin_tensor **tensor, const basin_bundle *bundle,
+                                 const char *name, basin_dtype dtype, basin_shape shape,
+                                 basin_error *error) {
+    char found[BASIN_SHAPE_TEXT], wanted[BASIN_SHAPE_TEXT];
+    BASIN_TRY(basin_bundle_get(tensor, bundle, name, error));
+    const basin_tensor *t = *tensor;
+    bool right = t->dtype == dtype && t->shape.rank == shape.rank;
+    for (int i = 0; right && i < shape.rank; i++)
+        right = shape.dim[i] < 0 || shape.dim[i] == t->shape.dim[i];
+    if (right) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_FILE, "%s: %s is %s %s, wanted %s %s (-1: any)",
+                      bundle->path, name, basin_dtype_name(t->dtype),
+                      basin_shape_print(found, t->shape), basin_dtype_name(dtype),
+                      basin_shape_print(wanted, shape));
+}
+
 size_t basin_bundle_count(const basin_bundle *bundle) { return bundle->tensors.count; }
 
 const char *basin_bundle_name(const basin_bundle *bundle, size_t i) {

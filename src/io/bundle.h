@@ -13,6 +13,13 @@ static inline void basin_bundle_free_at(basin_bundle **bundle) { basin_bundle_fr
 
 /* An empty bundle whose errors name `path`. */
 basin_status basin_bundle_open(basin_bundle **bundle, const char *path, basin_error *error);
+/* Adds an array that the bundle borrows. */
+basin_status basin_bundle_put(basin_bundle *bundle, const char *name, const void *data,
+                              basin_dtype dtype, basin_shape shape, basin_error *error);
+/* The tensor of that name, which must have this type and shape; -1 in a shape is any size. */
+basin_status basin_bundle_expect(const basin_tensor **tensor, const basin_bundle *bundle,
+                                 const char *name, basin_dtype dtype, basin_shape shape,
+                                 basin_error *error);
 /* What a reader returns where the bundle refused a value: to the reader's caller the file is bad.
  */
 basin_status basin_bundle_blame_file(basin_status status, basin_error *error);

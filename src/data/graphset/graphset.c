@@ -64,10 +64,8 @@ static basin_shape shape_of(const part *p) {
     return p->columns ? BASIN_SHAPE(p->rows, p->columns) : BASIN_SHAPE(p->rows);
 }
 
-static void free_bundle(basin_bundle **bundle) { basin_bundle_free(*bundle); }
-
 basin_status basin_graphset_write(const char *path, const basin_graphset *set, basin_error *error) {
-    BASIN_AT_EXIT(free_bundle) basin_bundle *bundle = NULL;
+    BASIN_AT_EXIT(basin_bundle_free_at) basin_bundle *bundle = NULL;
     part list[PARTS];
     basin_graphset view = *set;
     char split[100];
@@ -78,9 +76,9 @@ basin_status basin_graphset_write(const char *path, const basin_graphset *set, b
     list_parts(list, &view);
     BASIN_TRY(basin_bundle_new(&bundle, error));
     for (int i = 0; i < PARTS; i++) {
-        if (!*list[i].data) continue;
-        basin_tensor tensor = basin_tensor_borrow(*list[i].data, list[i].dtype, shape_of(&list[i]));
-        BASIN_TRY(basin_bundle_add(bundle, list[i].name, &tensor, error));
+        const part *p = &list[i];
+        if (*p->data)
+            BASIN_TRY(basin_bundle_put(bundle, p->name, *p->data, p->dtype, shape_of(p), error));
     }
     for (int i = 0; i < 4; i++)
         BASIN_TRY(basin_bundle_meta_set(bundle, meta[i][0], meta[i][1], error));

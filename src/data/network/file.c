@@ -27,23 +27,6 @@ bool basin_network_file_is(const basin_bundle *bundle) {
 
 /* ---- reading ---- */
 
-/* The tensor of that name, of type and shape as wanted, or an error; -1 in a shape is any size. */
-static basin_status expect(const basin_tensor **tensor, const basin_bundle *bundle,
-                           const char *name, basin_dtype dtype, basin_shape shape,
-                           basin_error *error) {
-    char found[BASIN_SHAPE_TEXT], wanted[BASIN_SHAPE_TEXT];
-    BASIN_TRY(basin_bundle_get(tensor, bundle, name, error));
-    const basin_tensor *t = *tensor;
-    bool right = t->dtype == dtype && t->shape.rank == shape.rank;
-    for (int i = 0; right && i < shape.rank; i++)
-        right = shape.dim[i] < 0 || shape.dim[i] == t->shape.dim[i];
-    if (right) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_FILE, "%s: %s is %s %s, wanted %s %s (-1: any)",
-                      basin_bundle_path(bundle), name, basin_dtype_name(t->dtype),
-                      basin_shape_print(found, t->shape), basin_dtype_name(dtype),
-                      basin_shape_print(wanted, shape));
-}
-
 /* Offsets from 0 up to `end`; basin_network_check looks at their order. */
 static basin_status check_ends(const basin_bundle *bundle, const char *name, const int64_t *at,
                                int64_t count, int64_t end, basin_error *error) {
@@ -60,8 +43,8 @@ static basin_status map_names(basin_names *names, const basin_bundle *bundle, co
     snprintf(at_key, sizeof at_key, "%s_at", key);
     snprintf(text_key, sizeof text_key, "%s_text", key);
     if (!basin_bundle_find(bundle, at_key)) return BASIN_OK;
-    BASIN_TRY(expect(&at, bundle, at_key, BASIN_I64, BASIN_SHAPE(count + 1), error));
-    BASIN_TRY(expect(&text, bundle, text_key, BASIN_U8, BASIN_SHAPE(-1), error));
+    BASIN_TRY(basin_bundle_expect(&at, bundle, at_key, BASIN_I64, BASIN_SHAPE(count + 1), error));
+    BASIN_TRY(basin_bundle_expect(&text, bundle, text_key, BASIN_U8, BASIN_SHAPE(-1), error));
     BASIN_TRY(check_ends(bundle, at_key, at->data, count, text->shape.dim[0], error));
     /* with a zero byte at the end no entry can run out of the file */
     const char *bytes = text->data;
@@ -78,7 +61,8 @@ static basin_status map_facts(basin_relation *r, const basin_network *n, const b
     char name[300];
     if (!n->facts.count) return BASIN_OK;
     snprintf(name, sizeof name, "fact.%s", relation);
-    BASIN_TRY(expect(&fact, bundle, name, BASIN_F32, BASIN_SHAPE(r->edges, n->facts.count), error));
+    BASIN_TRY(basin_bundle_expect(&fact, bundle, name, BASIN_F32,
+                                  BASIN_SHAPE(r->edges, n->facts.count), error));
     r->fact = fact->data;
     r->fact_mapped = true;
     return BASIN_OK;
@@ -91,8 +75,8 @@ static basin_status map_relation(basin_network *n, const basin_bundle *bundle, c
     char name[300];
     if (snprintf(name, sizeof name, "col.%s", key + 4) >= (int)sizeof name)
         return basin_fail(error, BASIN_BAD_FILE, "%s: the name of a relation is too long", n->path);
-    BASIN_TRY(expect(&row, bundle, key, BASIN_I64, BASIN_SHAPE(n->nodes + 1), error));
-    BASIN_TRY(expect(&col, bundle, name, BASIN_I32, BASIN_SHAPE(-1), error));
+    BASIN_TRY(basin_bundle_expect(&row, bundle, key, BASIN_I64, BASIN_SHAPE(n->nodes + 1), error));
+    BASIN_TRY(basin_bundle_expect(&col, bundle, name, BASIN_I32, BASIN_SHAPE(-1), error));
     BASIN_TRY(check_ends(bundle, key, row->data, n->nodes, col->shape.dim[0], error));
     BASIN_TRY(basin_network_new_relation(&r, n, key + 4, error));
     r->mapped = true;
@@ -107,7 +91,7 @@ static basin_status map_array(void **data, const basin_tensor **found, const bas
                               const char *name, basin_dtype dtype, basin_shape shape,
                               basin_error *error) {
     if (!(*found = basin_bundle_find(bundle, name))) return BASIN_OK;
-    BASIN_TRY(expect(found, bundle, name, dtype, shape, error));
+    BASIN_TRY(basin_bundle_expect(found, bundle, name, dtype, shape, error));
     *data = (*found)->data;
     return BASIN_OK;
 }
@@ -165,20 +149,16 @@ basin_status basin_network_file_read(basin_network **network, basin_bundle *bund
 
 /* ---- writing ---- */
 
-static basin_status put(basin_bundle *bundle, const char *name, const void *data, basin_dtype dtype,
-                        basin_shape shape, basin_error *error) {
-    basin_tensor t = basin_tensor_borrow(data, dtype, shape);
-    return basin_bundle_add(bundle, name, &t, error);
-}
-
 static basin_status put_names(basin_bundle *bundle, const char *key, const basin_names *names,
                               basin_error *error) {
     char at[40], text[40];
     if (!names->count) return BASIN_OK;
     snprintf(at, sizeof at, "%s_at", key);
     snprintf(text, sizeof text, "%s_text", key);
-    BASIN_TRY(put(bundle, at, names->at, BASIN_I64, BASIN_SHAPE(names->count + 1), error));
-    return put(bundle, text, names->text, BASIN_U8, BASIN_SHAPE(names->at[names->count]), error);
+    BASIN_TRY(
+        basin_bundle_put(bundle, at, names->at, BASIN_I64, BASIN_SHAPE(names->count + 1), error));
+    return basin_bundle_put(bundle, text, names->text, BASIN_U8,
+                            BASIN_SHAPE(names->at[names->count]), error);
 }
 
 /* In metadata, or, as npz has none, as an array of bytes. */
@@ -208,15 +188,17 @@ static basin_status put_nodes(basin_bundle *bundle, const basin_network *n, basi
     const char *key[] = {"train_masks", "val_masks", "test_masks"};
     const uint8_t *mask[] = {n->train, n->val, n->test};
     if (n->feature)
-        BASIN_TRY(
-            put(bundle, "x", n->feature, BASIN_F32, BASIN_SHAPE(n->nodes, n->features), error));
-    if (n->label) BASIN_TRY(put(bundle, "y", n->label, BASIN_I32, BASIN_SHAPE(n->nodes), error));
+        BASIN_TRY(basin_bundle_put(bundle, "x", n->feature, BASIN_F32,
+                                   BASIN_SHAPE(n->nodes, n->features), error));
+    if (n->label)
+        BASIN_TRY(basin_bundle_put(bundle, "y", n->label, BASIN_I32, BASIN_SHAPE(n->nodes), error));
     if (n->since)
-        BASIN_TRY(put(bundle, "since", n->since, BASIN_F64, BASIN_SHAPE(n->nodes), error));
+        BASIN_TRY(
+            basin_bundle_put(bundle, "since", n->since, BASIN_F64, BASIN_SHAPE(n->nodes), error));
     for (int i = 0; i < 3; i++)
         if (mask[i])
-            BASIN_TRY(
-                put(bundle, key[i], mask[i], BASIN_U8, BASIN_SHAPE(n->splits, n->nodes), error));
+            BASIN_TRY(basin_bundle_put(bundle, key[i], mask[i], BASIN_U8,
+                                       BASIN_SHAPE(n->splits, n->nodes), error));
     return BASIN_OK;
 }
 
@@ -233,12 +215,13 @@ static basin_status put_relation(basin_bundle *bundle, const basin_network *n,
                                  const basin_relation *r, basin_error *error) {
     char key[KEY];
     BASIN_TRY(make_key(key, "row", ".", r, error));
-    BASIN_TRY(put(bundle, key, r->row, BASIN_I64, BASIN_SHAPE(n->nodes + 1), error));
+    BASIN_TRY(basin_bundle_put(bundle, key, r->row, BASIN_I64, BASIN_SHAPE(n->nodes + 1), error));
     BASIN_TRY(make_key(key, "col", ".", r, error));
-    BASIN_TRY(put(bundle, key, r->col, BASIN_I32, BASIN_SHAPE(r->edges), error));
+    BASIN_TRY(basin_bundle_put(bundle, key, r->col, BASIN_I32, BASIN_SHAPE(r->edges), error));
     if (!r->fact) return BASIN_OK;
     BASIN_TRY(make_key(key, "fact", ".", r, error));
-    return put(bundle, key, r->fact, BASIN_F32, BASIN_SHAPE(r->edges, n->facts.count), error);
+    return basin_bundle_put(bundle, key, r->fact, BASIN_F32, BASIN_SHAPE(r->edges, n->facts.count),
+                            error);
 }
 
 /* Edges [E, 2] as other programs like them, of an undirected network each once; and their facts
@@ -297,11 +280,9 @@ static basin_status put_npz(basin_bundle *bundle, const basin_network *network,
 
 basin_status basin_network_write(const char *path, const basin_network *network,
                                  basin_error *error) {
-    bool npz = ends_in(path, ".npz");
-    basin_bundle *bundle;
+    BASIN_AT_EXIT(basin_bundle_free_at) basin_bundle *bundle = NULL;
     BASIN_TRY(basin_bundle_new(&bundle, error));
-    basin_status status = (npz ? put_npz : basin_network_file_put)(bundle, network, error);
-    if (!status) status = (npz ? basin_npz_write : basin_safetensors_write)(path, bundle, error);
-    basin_bundle_free(bundle);
-    return status;
+    bool npz = ends_in(path, ".npz");
+    BASIN_TRY((npz ? put_npz : basin_network_file_put)(bundle, network, error));
+    return basin_bundle_write(path, bundle, error);
 }

@@ -21,6 +21,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "data/network/csv/table.h"
+#include "io/bundle.h"
 
 static const basin_tensor *find_either(const basin_bundle *bundle, const char *name,
                                        const char *other) {
@@ -110,16 +111,11 @@ static basin_status add_facts(basin_network *n, const basin_bundle *bundle, cons
 /* Facts that were written with the schema: of an undirected edge once. */
 static basin_status take_facts(basin_network *n, const basin_bundle *bundle, const char *key,
                                const basin_edges *edges, basin_error *error) {
-    char name[300], text[BASIN_SHAPE_TEXT];
+    char name[300];
     const basin_tensor *t;
-    int64_t F = n->facts.count;
+    basin_shape shape = BASIN_SHAPE(edges->count, n->facts.count);
     snprintf(name, sizeof name, "fact%.280s", key + strlen("edges"));
-    BASIN_TRY(basin_bundle_get(&t, bundle, name, error));
-    if (t->dtype != BASIN_F32 || !basin_shape_equal(t->shape, BASIN_SHAPE(edges->count, F)))
-        return basin_fail(error, BASIN_BAD_SHAPE,
-                          "%s: %s is %s %s, wanted F32 [%" PRId64 ", %" PRId64 "]", n->path, name,
-                          basin_dtype_name(t->dtype), basin_shape_print(text, t->shape),
-                          edges->count, F);
+    BASIN_TRY(basin_bundle_expect(&t, bundle, name, BASIN_F32, shape, error));
     if (basin_tensor_first_bad(t) >= 0)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: %s holds NaN or infinity", n->path, name);
     return basin_network_add_facts(n, &n->relation[n->relations - 1], edges, t->data, NULL, NULL,

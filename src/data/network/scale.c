@@ -17,6 +17,7 @@
 #include "base/team/team.h"
 #include "base/try.h"
 #include "data/network/network.h"
+#include "io/bundle.h"
 
 enum { MOST_POINTS = 1001, BINS = 8, KINDS = 7 };
 
@@ -285,9 +286,8 @@ basin_status basin_scaler_store(basin_bundle *bundle, const char *prefix, const 
     BASIN_TRY(basin_bundle_meta_set(bundle, key, kind_name[scale->kind], error));
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         if (!table[i].data) continue;
-        basin_tensor t = basin_tensor_borrow(table[i].data, BASIN_F32, table[i].shape);
         snprintf(key, sizeof key, "%s%s", prefix, table[i].name);
-        BASIN_TRY(basin_bundle_add(bundle, key, &t, error));
+        BASIN_TRY(basin_bundle_put(bundle, key, table[i].data, BASIN_F32, table[i].shape, error));
     }
     return BASIN_OK;
 }

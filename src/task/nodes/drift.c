@@ -8,6 +8,7 @@
 #include "base/sort.h"
 #include "base/try.h"
 #include "data/network/network.h"
+#include "io/bundle.h"
 #include "task/nodes/net.h"
 
 enum { EDGES = BASIN_DRIFT_EDGES, BINS = BASIN_DRIFT_BINS };
@@ -162,33 +163,27 @@ basin_status basin_nodes_reference_store(basin_bundle *bundle, const basin_nodes
     for (int i = 0; i < 2; i++) {
         const basin_drift_sketch *r = i ? &all->fact : &all->node;
         if (!r->rows) continue;
-        basin_tensor edge = basin_tensor_borrow(r->edge, BASIN_F32, BASIN_SHAPE(r->rows, EDGES));
-        basin_tensor count = basin_tensor_borrow(r->count, BASIN_F32, BASIN_SHAPE(r->rows, BINS));
-        BASIN_TRY(basin_bundle_add(bundle, edge_name[i], &edge, error));
-        BASIN_TRY(basin_bundle_add(bundle, count_name[i], &count, error));
+        basin_shape edges = BASIN_SHAPE(r->rows, EDGES), bins = BASIN_SHAPE(r->rows, BINS);
+        BASIN_TRY(basin_bundle_put(bundle, edge_name[i], r->edge, BASIN_F32, edges, error));
+        BASIN_TRY(basin_bundle_put(bundle, count_name[i], r->count, BASIN_F32, bins, error));
     }
     return BASIN_OK;
-}
-
-static bool is_sound(const basin_tensor *t, int64_t cells) {
-    return t->dtype == BASIN_F32 && basin_shape_count(t->shape) == cells &&
-           basin_tensor_first_bad(t) < 0;
 }
 
 basin_status basin_nodes_reference_load(basin_nodes_reference *all, const basin_bundle *bundle,
                                         int64_t features, basin_error *error) {
     for (int i = 0; i < 2; i++) {
         basin_drift_sketch *r = i ? &all->fact : &all->node;
-        const basin_tensor *edge = basin_bundle_find(bundle, edge_name[i]), *count = NULL;
-        if (!edge) return BASIN_OK;
-        BASIN_TRY(basin_bundle_get(&count, bundle, count_name[i], error));
-        int64_t rows = i ? basin_shape_count(edge->shape) / EDGES : features + 1;
-        if (!is_sound(edge, rows * EDGES) || !is_sound(count, rows * BINS))
-            return basin_fail(error, BASIN_BAD_FILE,
-                              "%s: %s and %s do not fit; wanted finite F32 of %lld rows, %d and %d "
-                              "per row",
-                              basin_bundle_path(bundle), edge_name[i], count_name[i],
-                              (long long)rows, EDGES, BINS);
+        const basin_tensor *edge, *count;
+        if (!basin_bundle_find(bundle, edge_name[i])) return BASIN_OK;
+        BASIN_TRY(basin_bundle_expect(&edge, bundle, edge_name[i], BASIN_F32,
+                                      BASIN_SHAPE(i ? -1 : features + 1, EDGES), error));
+        int64_t rows = edge->shape.dim[0];
+        BASIN_TRY(basin_bundle_expect(&count, bundle, count_name[i], BASIN_F32,
+                                      BASIN_SHAPE(rows, BINS), error));
+        if (basin_tensor_first_bad(edge) >= 0 || basin_tensor_first_bad(count) >= 0)
+            return basin_fail(error, BASIN_BAD_FILE, "%s: %s or %s holds NaN or infinity",
+                              basin_bundle_path(bundle), edge_name[i], count_name[i]);
         BASIN_TRY(sketch_new(r, rows, error));
         memcpy(r->edge, edge->data, (size_t)rows * EDGES * sizeof *r->edge);
         memcpy(r->count, count->data, (size_t)rows * BINS * sizeof *r->count);

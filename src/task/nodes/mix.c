@@ -8,6 +8,7 @@
 #include "base/number.h"
 #include "base/sort.h"
 #include "base/try.h"
+#include "io/bundle.h"
 #include "task/nodes/nodes.h"
 
 void basin_nodes_ensemble_mix(double *probability, const basin_nodes_ensemble *e,
@@ -343,11 +344,11 @@ basin_status basin_nodes_judged_store(basin_bundle *bundle, const basin_nodes_mo
     const basin_calibration *c = &model->calibration;
     const basin_nodes_samples *s = &model->judged;
     const double line[] = {c->slope, c->offset};
-    basin_tensor label = basin_tensor_borrow(s->label, BASIN_U8, BASIN_SHAPE(s->count));
     if (!s->count) return BASIN_OK;
     BASIN_TRY(basin_bundle_meta_set(bundle, "calibration", basin_calibration_name(c->kind), error));
     BASIN_TRY(add_numbers(bundle, "validation.score", s->score, s->count, error));
-    BASIN_TRY(basin_bundle_add(bundle, "validation.label", &label, error));
+    BASIN_TRY(basin_bundle_put(bundle, "validation.label", s->label, BASIN_U8,
+                               BASIN_SHAPE(s->count), error));
     if (c->kind == BASIN_CALIBRATION_PLATT)
         return add_numbers(bundle, "calibration.line", line, 2, error);
     if (c->kind != BASIN_CALIBRATION_ISOTONIC) return BASIN_OK;
@@ -405,11 +406,8 @@ basin_status basin_nodes_judged_load(basin_nodes_model *model, const basin_bundl
     if (!kind) return BASIN_OK;
     BASIN_TRY(load_calibration(&model->calibration, bundle, kind, error));
     BASIN_TRY(get_numbers(&s->score, &s->count, bundle, "validation.score", error));
-    BASIN_TRY(basin_bundle_get(&label, bundle, "validation.label", error));
-    if (label->dtype != BASIN_U8 || basin_shape_count(label->shape) != s->count)
-        return basin_fail(error, BASIN_BAD_FILE,
-                          "%s: validation.label does not fit validation.score; wanted %lld of U8",
-                          basin_bundle_path(bundle), (long long)s->count);
+    BASIN_TRY(basin_bundle_expect(&label, bundle, "validation.label", BASIN_U8,
+                                  BASIN_SHAPE(s->count), error));
     BASIN_TRY(BASIN_NEW_RAW(&s->label, s->count, "validation nodes", error));
     memcpy(s->label, label->data, (size_t)s->count);
     return BASIN_OK;

@@ -116,8 +116,8 @@ static basin_status add_members(basin_bundle *bundle, const basin_nodes_model *m
             char name[300];
             snprintf(name, sizeof name, "%lld.%s", (long long)k,
                      basin_bundle_name(m->member[k], i));
-            basin_tensor borrowed = basin_tensor_borrow(tensor->data, tensor->dtype, tensor->shape);
-            BASIN_TRY(basin_bundle_add(bundle, name, &borrowed, error));
+            BASIN_TRY(
+                basin_bundle_put(bundle, name, tensor->data, tensor->dtype, tensor->shape, error));
         }
     return BASIN_OK;
 }
@@ -142,11 +142,9 @@ static basin_status add_meta(basin_bundle *bundle, const basin_nodes_model *m, b
     return basin_nodes_set_number(bundle, "threshold", m->threshold, error);
 }
 
-static void free_bundle(basin_bundle **bundle) { basin_bundle_free(*bundle); }
-
 basin_status basin_nodes_write(const char *path, const basin_nodes_model *model,
                                basin_error *error) {
-    BASIN_AT_EXIT(free_bundle) basin_bundle *bundle = NULL;
+    BASIN_AT_EXIT(basin_bundle_free_at) basin_bundle *bundle = NULL;
     BASIN_TRY(basin_bundle_new(&bundle, error));
     BASIN_TRY(add_meta(bundle, model, error));
     BASIN_TRY(add_members(bundle, model, error));
@@ -239,7 +237,7 @@ static basin_status read_all(basin_nodes_model **model, const char *wanted,
 
 basin_status basin_nodes_open(basin_nodes_model **model, const char *task, const char *path,
                               basin_backend *backend, basin_error *error) {
-    BASIN_AT_EXIT(free_bundle) basin_bundle *bundle = NULL;
+    BASIN_AT_EXIT(basin_bundle_free_at) basin_bundle *bundle = NULL;
     *model = NULL;
     BASIN_TRY(basin_bundle_read(&bundle, path, error));
     basin_status status = read_all(model, task, bundle, backend, error);

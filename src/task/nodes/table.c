@@ -11,6 +11,7 @@
 #include "base/team/team.h"
 #include "base/try.h"
 #include "data/network/parts/parts.h"
+#include "io/bundle.h"
 #include "task/nodes/net.h"
 #include "task/nodes/nodes.h"
 
@@ -139,10 +140,11 @@ basin_status basin_known_labels_store(basin_bundle *bundle, const char *prefix,
                                       const basin_known_labels *known, basin_error *error) {
     char key[KEY];
     if (!known->count) return BASIN_OK;
-    basin_tensor id = basin_tensor_borrow(known->id, BASIN_I64, BASIN_SHAPE(known->count));
-    basin_tensor label = basin_tensor_borrow(known->label, BASIN_U8, BASIN_SHAPE(known->count));
-    BASIN_TRY(basin_bundle_add(bundle, key_of(key, prefix, "id"), &id, error));
-    BASIN_TRY(basin_bundle_add(bundle, key_of(key, prefix, "label"), &label, error));
+    basin_shape all = BASIN_SHAPE(known->count);
+    key_of(key, prefix, "id");
+    BASIN_TRY(basin_bundle_put(bundle, key, known->id, BASIN_I64, all, error));
+    key_of(key, prefix, "label");
+    BASIN_TRY(basin_bundle_put(bundle, key, known->label, BASIN_U8, all, error));
     BASIN_TRY(basin_bundle_meta_set(bundle, key_of(key, prefix, "by"),
                                     known->named ? "id" : "number", error));
     return basin_nodes_set_number(bundle, key_of(key, prefix, "edges"), (double)known->edges,
@@ -156,14 +158,11 @@ basin_status basin_known_labels_load(basin_known_labels *known, const basin_bund
     const basin_tensor *id, *label;
     double nodes, edges;
     if (!by) return BASIN_OK;
-    BASIN_TRY(basin_bundle_get(&id, bundle, key_of(key, prefix, "id"), error));
-    BASIN_TRY(basin_bundle_get(&label, bundle, key_of(key, prefix, "label"), error));
-    int64_t count = basin_shape_count(id->shape);
-    if (id->dtype != BASIN_I64 || label->dtype != BASIN_U8 ||
-        basin_shape_count(label->shape) != count || count < 1)
-        return basin_fail(error, BASIN_BAD_FILE,
-                          "%s: %sid and %slabel do not fit; wanted as many I64 as U8",
-                          basin_bundle_path(bundle), prefix, prefix);
+    key_of(key, prefix, "id");
+    BASIN_TRY(basin_bundle_expect(&id, bundle, key, BASIN_I64, BASIN_SHAPE(-1), error));
+    key_of(key, prefix, "label");
+    BASIN_TRY(basin_bundle_expect(&label, bundle, key, BASIN_U8, id->shape, error));
+    int64_t count = id->shape.dim[0];
     BASIN_TRY(known_new(known, count, error));
     memcpy(known->id, id->data, (size_t)count * sizeof *known->id);
     for (int64_t i = 0; i < count; i++) known->label[i] = ((const uint8_t *)label->data)[i] != 0;

@@ -149,45 +149,38 @@ bool basin_cut_is(const char *path) {
 
 /* ---- writing ---- */
 
-static basin_status put(basin_bundle *bundle, const char *name, const void *data, basin_dtype dtype,
-                        int64_t count, basin_error *error) {
-    basin_tensor t = basin_tensor_borrow(data, dtype, BASIN_SHAPE(count));
-    return basin_bundle_add(bundle, name, &t, error);
-}
-
 static basin_status put_meta(basin_bundle *bundle, const basin_part *part, basin_error *error) {
     const struct {
         const char *key;
         int64_t value;
     } number[] = {{"part", part->part}, {"parts", part->parts}, {"total", part->total}};
     char text[40];
-    basin_status status = basin_bundle_meta_set(bundle, "format", format_name, error);
-    for (int i = 0; i < 3 && !status; i++) {
+    BASIN_TRY(basin_bundle_meta_set(bundle, "format", format_name, error));
+    for (int i = 0; i < 3; i++) {
         snprintf(text, sizeof text, "%" PRId64, number[i].value);
-        status = basin_bundle_meta_set(bundle, number[i].key, text, error);
+        BASIN_TRY(basin_bundle_meta_set(bundle, number[i].key, text, error));
     }
     snprintf(text, sizeof text, "%016" PRIx64, part->stamp);
-    return status ? status : basin_bundle_meta_set(bundle, "stamp", text, error);
+    return basin_bundle_meta_set(bundle, "stamp", text, error);
 }
 
 static basin_status put_part(basin_bundle *bundle, const basin_part *part, basin_error *error) {
     const basin_network *n = part->network;
-    int64_t begins = part->parts + 1;
+    basin_shape begins = BASIN_SHAPE(part->parts + 1);
     BASIN_TRY(basin_network_file_put(bundle, n, error));
     BASIN_TRY(put_meta(bundle, part, error));
-    BASIN_TRY(put(bundle, "node", n->origin, BASIN_I64, n->nodes, error));
-    BASIN_TRY(put(bundle, "halo_at", part->halo_at, BASIN_I64, begins, error));
-    BASIN_TRY(put(bundle, "send_at", part->send_at, BASIN_I64, begins, error));
-    return put(bundle, "send", part->send, BASIN_I32, part->send_at[part->parts], error);
+    BASIN_TRY(basin_bundle_put(bundle, "node", n->origin, BASIN_I64, BASIN_SHAPE(n->nodes), error));
+    BASIN_TRY(basin_bundle_put(bundle, "halo_at", part->halo_at, BASIN_I64, begins, error));
+    BASIN_TRY(basin_bundle_put(bundle, "send_at", part->send_at, BASIN_I64, begins, error));
+    return basin_bundle_put(bundle, "send", part->send, BASIN_I32,
+                            BASIN_SHAPE(part->send_at[part->parts]), error);
 }
 
 basin_status basin_part_write(const char *path, const basin_part *part, basin_error *error) {
-    basin_bundle *bundle;
+    BASIN_AT_EXIT(basin_bundle_free_at) basin_bundle *bundle = NULL;
     BASIN_TRY(basin_bundle_new(&bundle, error));
-    basin_status status = put_part(bundle, part, error);
-    if (!status) status = basin_safetensors_write(path, bundle, error);
-    basin_bundle_free(bundle);
-    return status;
+    BASIN_TRY(put_part(bundle, part, error));
+    return basin_safetensors_write(path, bundle, error);
 }
 
 /* ---- reading ---- */
@@ -201,22 +194,6 @@ static basin_status get_number(int64_t *value, const basin_bundle *bundle, const
     return basin_fail(error, BASIN_BAD_FILE,
                       "%s: %s is %.40s in the metadata, wanted %" PRId64 " to %" PRId64,
                       basin_bundle_path(bundle), key, text ? text : "absent", low, high);
-}
-
-static basin_status get_list(const void **data, int64_t *count, const basin_bundle *bundle,
-                             const char *name, basin_dtype dtype, basin_error *error) {
-    const basin_tensor *t;
-    BASIN_TRY(basin_bundle_get(&t, bundle, name, error));
-    if (t->dtype != dtype || t->shape.rank != 1 || (*count >= 0 && t->shape.dim[0] != *count)) {
-        char found[BASIN_SHAPE_TEXT];
-        return basin_fail(error, BASIN_BAD_FILE,
-                          "%s: %s is %s %s, wanted %s [%" PRId64 "] (-1: any)",
-                          basin_bundle_path(bundle), name, basin_dtype_name(t->dtype),
-                          basin_shape_print(found, t->shape), basin_dtype_name(dtype), *count);
-    }
-    *data = t->data;
-    *count = t->shape.dim[0];
-    return BASIN_OK;
 }
 
 static basin_status bad(const basin_part *part, const char *what, basin_error *error) {
@@ -251,17 +228,17 @@ static basin_status check_lists(const basin_part *part, int64_t sent, basin_erro
 
 static basin_status fill(basin_part *part, const basin_bundle *bundle, basin_error *error) {
     const char *stamp = basin_bundle_meta(bundle, "stamp");
-    int64_t begins = part->parts + 1, sent = -1, nodes = part->network->nodes;
-    const void *node = NULL, *halo_at = NULL, *send_at = NULL, *send = NULL;
-    BASIN_TRY(get_list(&node, &nodes, bundle, "node", BASIN_I64, error));
-    BASIN_TRY(get_list(&halo_at, &begins, bundle, "halo_at", BASIN_I64, error));
-    BASIN_TRY(get_list(&send_at, &begins, bundle, "send_at", BASIN_I64, error));
-    BASIN_TRY(get_list(&send, &sent, bundle, "send", BASIN_I32, error));
-    part->network->origin = (int64_t *)(uintptr_t)node;
-    part->halo_at = halo_at, part->send_at = send_at, part->send = send;
+    basin_shape begins = BASIN_SHAPE(part->parts + 1), nodes = BASIN_SHAPE(part->network->nodes);
+    const basin_tensor *node, *halo_at, *send_at, *send;
+    BASIN_TRY(basin_bundle_expect(&node, bundle, "node", BASIN_I64, nodes, error));
+    BASIN_TRY(basin_bundle_expect(&halo_at, bundle, "halo_at", BASIN_I64, begins, error));
+    BASIN_TRY(basin_bundle_expect(&send_at, bundle, "send_at", BASIN_I64, begins, error));
+    BASIN_TRY(basin_bundle_expect(&send, bundle, "send", BASIN_I32, BASIN_SHAPE(-1), error));
+    part->network->origin = node->data;
+    part->halo_at = halo_at->data, part->send_at = send_at->data, part->send = send->data;
     part->halo = part->halo_at[part->parts];
     part->stamp = stamp ? strtoull(stamp, NULL, 16) : 0;
-    return check_lists(part, sent, error);
+    return check_lists(part, send->shape.dim[0], error);
 }
 
 static basin_status check_meta(basin_part *part, const basin_bundle *bundle, int64_t number,
@@ -275,34 +252,33 @@ static basin_status check_meta(basin_part *part, const basin_bundle *bundle, int
     return get_number(&part->total, bundle, "total", 1, BASIN_NETWORK_NODES, error);
 }
 
-/* The bundle of part `number`, and what its metadata say. */
+/* The bundle of part `number`, and what its metadata say; free the bundle even after an error. */
 static basin_status read_meta(basin_bundle **bundle, basin_part *part, const char *folder,
                               int64_t number, basin_error *error) {
     BASIN_FREE_AT_EXIT char *path = basin_part_path(folder, number);
     if (!path) return basin_fail_memory(error, "a part of a network");
     BASIN_TRY(basin_bundle_read(bundle, path, error));
-    basin_status status = check_meta(part, *bundle, number, error);
-    if (status) basin_bundle_free(*bundle);
-    return status;
+    return check_meta(part, *bundle, number, error);
 }
 
 basin_status basin_cut_count(int64_t *parts, const char *folder, basin_error *error) {
-    basin_bundle *bundle;
+    BASIN_AT_EXIT(basin_bundle_free_at) basin_bundle *bundle = NULL;
     basin_part first = {0};
     BASIN_TRY(read_meta(&bundle, &first, folder, 0, error));
     *parts = first.parts;
-    basin_bundle_free(bundle);
     return BASIN_OK;
 }
 
 basin_status basin_part_open(basin_part **part, const char *folder, int64_t number,
                              basin_error *error) {
     BASIN_AT_EXIT(part_free_at) basin_part *p = NULL;
-    basin_bundle *bundle;
+    BASIN_AT_EXIT(basin_bundle_free_at) basin_bundle *bundle = NULL;
     *part = NULL;
     BASIN_TRY(BASIN_NEW(&p, 1, "a part of a network", error));
     BASIN_TRY(read_meta(&bundle, p, folder, number, error));
-    BASIN_TRY(basin_network_file_read(&p->network, bundle, error));
+    basin_bundle *file = bundle;
+    bundle = NULL; /* the network's from here on */
+    BASIN_TRY(basin_network_file_read(&p->network, file, error));
     BASIN_TRY(fill(p, p->network->file, error));
     *part = p, p = NULL;
     return BASIN_OK;
