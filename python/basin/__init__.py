@@ -98,9 +98,10 @@ __version__ = _library.text(_library.lib.basin_version())
 
 __all__ = [
     "Backend", "BasinError", "Constant", "Descent", "Energy", "Function", "Lagrangian",
-    "Lecun", "Normal", "Trainer", "Uniform", "attention_lse", "avg_pool", "conv2d", "cross_entropy", "dropout",
-    "energy", "entmax15", "erf", "function", "gather", "gelu", "gradient", "heaviside", "hessian",
-    "jacobian", "jvp", "layernorm", "lncosh", "log_softmax", "logsumexp", "max_pool", "normal",
+    "Lecun", "Normal", "Trainer", "Uniform", "attention_lse", "avg_pool", "conv2d",
+    "cross_entropy", "dropout", "energy", "entmax15", "erf", "function", "gather", "gelu",
+    "gradient", "heaviside", "hessian", "jacobian", "jvp",
+    "layernorm", "lncosh", "log_softmax", "logsumexp", "max_pool", "normal",
     "normmax2", "one_hot", "relu", "scatter", "shrink", "sigmoid", "silu", "softmax", "softplus",
     "sparsemax", "stop_gradient", "to_box", "to_sphere", "to_tangent", "top_k", "uniform", "vjp",
 ]  # fmt: skip

@@ -10,7 +10,7 @@ pytest.importorskip("ipykernel")
 pytest.importorskip("matplotlib")
 
 NOTEBOOKS = pathlib.Path(__file__).resolve().parents[1] / "notebooks"
-NAMES = ["associative_memory", "own_energy", "paper_block", "sudoku", "wells"]
+NAMES = ["associative_memory", "ham", "own_energy", "paper_block", "sudoku", "wells", "zoo"]
 
 
 def read(name):
