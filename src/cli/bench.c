@@ -71,18 +71,25 @@ static const basin_bench_shape shapes[] = {
     {"graph-small", 0, 0, 0, 1000, 20000, 16, 64, 2, 32, 128, 2},
 };
 
+/* Sizes of a shape, and the options that override them. */
+#define SIZE_OF(name)                                                                              \
+    { #name, offsetof(basin_bench_shape, name), offsetof(basin_args, name) }
+static const struct {
+    const char *name;
+    size_t size, option;
+} sizes[] = {SIZE_OF(nodes),    SIZE_OF(edges),    SIZE_OF(features), SIZE_OF(batch),
+             SIZE_OF(tokens),   SIZE_OF(patch),    SIZE_OF(dim),      SIZE_OF(heads),
+             SIZE_OF(head_dim), SIZE_OF(memories), SIZE_OF(steps)};
+enum { SIZES = sizeof sizes / sizeof *sizes };
+
 static basin_bench_shape read_shape(const basin_args *o) {
     basin_bench_shape s = shapes[0];
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         if (!strcmp(shapes[i].name, o->shape)) s = shapes[i];
-    const struct {
-        int64_t *size, given;
-    } all[] = {{&s.batch, o->batch},       {&s.tokens, o->tokens}, {&s.patch, o->patch},
-               {&s.nodes, o->nodes},       {&s.edges, o->edges},   {&s.features, o->features},
-               {&s.dim, o->dim},           {&s.heads, o->heads},   {&s.head_dim, o->head_dim},
-               {&s.memories, o->memories}, {&s.steps, o->steps}};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (all[i].given > 0) *all[i].size = all[i].given;
+    for (int i = 0; i < SIZES; i++) {
+        int64_t given = *(const int64_t *)((const char *)o + sizes[i].option);
+        if (given > 0) *(int64_t *)((char *)&s + sizes[i].size) = given;
+    }
     return s;
 }
 
@@ -114,23 +121,14 @@ static int64_t peak_bytes(void) {
 }
 
 static void put_shape(basin_record *r, const basin_bench *bench) {
-    const basin_bench_shape *s = &bench->shape;
+    basin_bench_shape s = bench->shape;
+    if (s.nodes) s.edges = bench->pairs.pairs;
     basin_record_object(r, "shape");
-    basin_record_text(r, "name|", s->name);
-    if (s->nodes) {
-        basin_record_integer(r, "nodes", s->nodes);
-        basin_record_integer(r, "edges", bench->pairs.pairs);
-        basin_record_integer(r, "features", s->features);
-    } else {
-        basin_record_integer(r, "batch", s->batch);
-        basin_record_integer(r, "tokens", s->tokens);
-        basin_record_integer(r, "patch", s->patch);
+    basin_record_text(r, "name|", s.name);
+    for (int i = 0; i < SIZES; i++) {
+        int64_t size = *(const int64_t *)((const char *)&s + sizes[i].size);
+        if (size) basin_record_integer(r, sizes[i].name, size); /* 0: of the other kind of shape */
     }
-    basin_record_integer(r, "dim", s->dim);
-    basin_record_integer(r, "heads", s->heads);
-    basin_record_integer(r, "head_dim", s->head_dim);
-    basin_record_integer(r, "memories", s->memories);
-    basin_record_integer(r, "steps", s->steps);
     basin_record_end(r);
 }
 

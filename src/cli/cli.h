@@ -65,18 +65,6 @@ typedef struct basin_start {
     bool print_config;
 } basin_start;
 
-/* How the files of a network become edges, features and labels. */
-typedef struct basin_network_flags {
-    bool directed, keep_duplicates, keep_gaps, no_header;
-    bool unite;   /* add the union of all relations, which models need */
-    bool classes; /* labels are classes by any name */
-    const char *self, *missing, *unknown, *id, *label, *source, *target, *edge_type, *drop;
-    const char *date_format, *time, *until, *split_time;
-    double split_train, split_val; /* no options of their own */
-    int64_t unlabelled_first, max_categories;
-    const basin_network *base; /* what the files add to; no option of its own */
-} basin_network_flags;
-
 /* Which options were given: the value of each, "on" for a flag; NULL: not given. */
 enum { BASIN_OPTIONS_MOST = 128 }; /* of a command's own table, and of a task's settings */
 typedef struct basin_parsed {
@@ -98,13 +86,13 @@ typedef struct basin_args {
     basin_cli_watch watch;
     basin_start start;
     basin_training training;
-    basin_network_flags network;
+    basin_network_options network; /* but for what words say: self_loops, missing, unknown */
     const char *backend, *products, *dtype;
     const char *about, *base, *cache, *class_name, *completion, *cut_from, *data, *edge_file,
         *embeddings, *fit, *hopfield_kind, *index, *keep_decoded, *like, *mask, *method, *mirror,
-        *model, *only, *output, *part, *positions, *prefix, *prompt, *prompt_file, *protocol,
-        *rivals, *scores, *shape, *split, *svg, *test, *threshold_for, *trace, *validation_text,
-        *weights;
+        *missing, *model, *only, *output, *part, *positions, *prefix, *prompt, *prompt_file,
+        *protocol, *rivals, *scores, *self_loops, *shape, *split, *svg, *test, *threshold_for,
+        *trace, *unknown, *validation_text, *weights;
     int64_t threads, seed;
     int64_t batch, best, dim, edges, extremes, features, first, fold, folds, graph, head_dim, heads,
         hold_out, jobs, limit, looks, masks, members, memories, neighbours, nodes, noisy, parts,
@@ -112,10 +100,10 @@ typedef struct basin_args {
         stride, tokens, top, top_k, traced;
     double alpha, hopfield_power, inner, memory, noise, ratio, scale, temperature, tolerance, until,
         validation;
-    bool accelerate, best_run, calls, energies, explain, frames, guard, histogram, homo, json, list,
-        markdown, narrow_all, no_attention, no_baselines, no_hopfield, only_baselines, only_new,
-        pictures, plain, quiet, recompute, reliability, self, sort, spreadsheet, stats, tensors,
-        unlabelled, unseen, unsupervised, whole;
+    bool accelerate, best_run, calls, energies, explain, frames, guard, histogram, homo, json,
+        keep_gaps, list, markdown, narrow_all, no_attention, no_baselines, no_hopfield,
+        only_baselines, only_new, pictures, plain, quiet, recompute, reliability, self, sort,
+        spreadsheet, stats, tensors, unlabelled, unseen, unsupervised, whole;
 } basin_args;
 
 /* ---- options ---- */
@@ -360,6 +348,8 @@ basin_status basin_usage(basin_error *error, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 bool basin_ends_with(const char *text, const char *end);
+/* Whether a path is called as model files are. */
+bool basin_is_model(const char *path);
 
 /* ---- images ---- */
 
@@ -395,7 +385,7 @@ basin_status basin_args_image(basin_image_model **model, const basin_args *args,
         BASIN_TEXT(network.target, 0, "target", "COLUMN", "CSV of edges: the column of targets.",  \
                    .more = true),                                                                  \
         BASIN_CHOICE(                                                                              \
-            network.missing, "missing", "error|zero|mean",                                         \
+            missing, "missing", "error|zero|mean",                                                 \
             "Features that are empty, NaN or infinite: refuse the file (the default), or "         \
             "replace them by 0 or by the mean of the column; for a trained model that is "         \
             "training's mean, and the default what training did.",                                 \
@@ -418,7 +408,7 @@ basin_status basin_args_image(basin_image_model **model, const basin_args *args,
                       "CSV of nodes: a text column of at most N values (32) becomes one feature "  \
                       "per value; one of more values is left out.",                                \
                       .more = true),                                                               \
-        BASIN_CHOICE(network.unknown, "unknown", "error|skip|add",                                 \
+        BASIN_CHOICE(unknown, "unknown", "error|skip|add",                                         \
                      "CSV: edges to nodes that no file of nodes has: refuse the file (the "        \
                      "default), leave the edge out, or add the node without features of its own; " \
                      "for a trained model the default is what training did.",                      \
@@ -443,7 +433,7 @@ basin_status basin_args_image(basin_image_model **model, const basin_args *args,
 /* What only commands have whose task has no setting for it. */
 #define BASIN_OPTIONS_NETWORK_EDGES                                                                \
     BASIN_CHOICE(                                                                                  \
-        network.self, "self-loops", "keep|drop|add",                                               \
+        self_loops, "self-loops", "keep|drop|add",                                                 \
         "Edges from a node to itself: keep those of the data, drop them, or add one to each.",     \
         .text = "keep"),                                                                           \
         BASIN_FLAG(network.classes, "classes",                                                     \
@@ -555,7 +545,7 @@ typedef struct basin_use_task {
     void (*close)(void *job);
     /* The record is a table, written to --output: CSV, or what --json and --spreadsheet say. */
     bool rows;
-    bool no_backend;
+    bool no_backend, no_stop; /* an interrupt ends the program at once */
 } basin_use_task;
 
 basin_status basin_use_run(basin_args *args, basin_error *error);

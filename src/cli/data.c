@@ -10,51 +10,22 @@
 
 static bool is(const char *text, const char *word) { return text && !strcmp(text, word); }
 
-static basin_missing missing_of(const basin_network_flags *f) {
-    return f->keep_gaps              ? BASIN_MISSING_KEEP
-           : is(f->missing, "zero")  ? BASIN_MISSING_ZERO
-           : is(f->missing, "mean")  ? BASIN_MISSING_MEAN
-           : is(f->missing, "error") ? BASIN_MISSING_REFUSE
-                                     : BASIN_MISSING_ERROR;
-}
-
-static basin_unknown unknown_of(const basin_network_flags *f) {
-    return is(f->unknown, "skip")    ? BASIN_UNKNOWN_SKIP
-           : is(f->unknown, "add")   ? BASIN_UNKNOWN_ADD
-           : is(f->unknown, "error") ? BASIN_UNKNOWN_REFUSE
-                                     : BASIN_UNKNOWN_ERROR;
-}
-
 basin_network_options basin_network_options_of(const basin_args *args) {
-    const basin_network_flags *f = &args->network;
-    return (basin_network_options){
-        .memory = (size_t)(args->memory * (double)(1 << 30)),
-        .directed = f->directed,
-        .keep_duplicates = f->keep_duplicates,
-        .unite = f->unite,
-        .classes = f->classes,
-        .self = is(f->self, "add")    ? BASIN_SELF_ADD
-                : is(f->self, "drop") ? BASIN_SELF_DROP
-                                      : BASIN_SELF_KEEP,
-        .missing = missing_of(f),
-        .unknown = unknown_of(f),
-        .unlabelled_first = f->unlabelled_first,
-        .id = f->id,
-        .label = f->label,
-        .source = f->source,
-        .target = f->target,
-        .edge_type = f->edge_type,
-        .drop = f->drop,
-        .max_categories = f->max_categories,
-        .date_format = f->date_format,
-        .no_header = f->no_header,
-        .base = f->base,
-        .time = f->time,
-        .until = f->until,
-        .split_time = f->split_time,
-        .split_train = f->split_train,
-        .split_val = f->split_val,
-    };
+    basin_network_options o = args->network;
+    o.memory = (size_t)(args->memory * (double)(1 << 30));
+    o.self = is(args->self_loops, "add")    ? BASIN_SELF_ADD
+             : is(args->self_loops, "drop") ? BASIN_SELF_DROP
+                                            : BASIN_SELF_KEEP;
+    o.missing = args->keep_gaps              ? BASIN_MISSING_KEEP
+                : is(args->missing, "zero")  ? BASIN_MISSING_ZERO
+                : is(args->missing, "mean")  ? BASIN_MISSING_MEAN
+                : is(args->missing, "error") ? BASIN_MISSING_REFUSE
+                                             : BASIN_MISSING_ERROR;
+    o.unknown = is(args->unknown, "skip")    ? BASIN_UNKNOWN_SKIP
+                : is(args->unknown, "add")   ? BASIN_UNKNOWN_ADD
+                : is(args->unknown, "error") ? BASIN_UNKNOWN_REFUSE
+                                             : BASIN_UNKNOWN_ERROR;
+    return o;
 }
 
 basin_status basin_args_network(basin_network **network, const basin_args *args,
@@ -131,7 +102,7 @@ static void free_network(basin_network **network) { basin_network_free(*network)
 static const basin_option convert_table[] = {
     BASIN_OPTIONS_NETWORK,
     BASIN_OPTIONS_NETWORK_EDGES,
-    BASIN_FLAG(network.keep_gaps, "keep-gaps",
+    BASIN_FLAG(keep_gaps, "keep-gaps",
                "Leave gaps in features as they are, for the model that reads the file to fill.",
                .needs = "missing="),
     BASIN_FLAG(homo, "homo", "Add a relation homo: the union of all relations."),

@@ -11,6 +11,10 @@ bool basin_ends_with(const char *text, const char *end) {
     return length >= size && !strcmp(text + length - size, end);
 }
 
+bool basin_is_model(const char *path) {
+    return basin_ends_with(path, ".safetensors") || basin_ends_with(path, ".npz");
+}
+
 basin_status basin_args_image(basin_image_model **model, const basin_args *args, const char *path,
                               basin_error *error) {
     basin_image_descent descent = {.steps = args->steps,
@@ -176,17 +180,10 @@ static void put_scores(basin_record *r, const void *context) {
     put_extremes(r, "worst", "worst:", e, true);
 }
 
-static void evaluation_free(evaluation *e) {
-    basin_image_scores_free(&e->scores);
-    basin_pictures_free(e->pictures);
-    basin_image_close(e->model);
-}
-
-static basin_status run_eval(basin_args *o, basin_error *error) {
-    BASIN_AT_EXIT(evaluation_free) evaluation it = {.o = o};
-    evaluation *e = &it;
+static basin_status score(void *context, basin_error *error) {
+    evaluation *e = context;
+    basin_args *o = e->o;
     const char *split = o->hold_out ? "train" : o->part[0] == 'a' ? NULL : o->part;
-    BASIN_TRY(basin_session_open(o, error));
     BASIN_TRY(basin_args_image(&e->model, o, o->operand[0], error));
     basin_note_gamma(o, o->operand[0]);
     BASIN_TRY(basin_pictures_open(&e->pictures, (const char *const *)o->operand + 1,
@@ -202,12 +199,19 @@ static basin_status run_eval(basin_args *o, basin_error *error) {
                                    .watch = &o->watch.watch,
                                    .holes = o->mask[0] == 'h',
                                    .ratio = o->ratio};
-    BASIN_TRY(basin_image_score(&e->scores, e->model, &scoring, error));
-    basin_cli_watch_end(&o->watch);
-    return basin_record_print(o->json, put_scores, e, error);
+    return basin_image_score(&e->scores, e->model, &scoring, error);
 }
 
-const basin_command basin_command_image_eval = {"image eval", eval_table, .run = run_eval};
+static void close_eval(void *context) {
+    evaluation *e = context;
+    basin_image_scores_free(&e->scores);
+    basin_pictures_free(e->pictures);
+    basin_image_close(e->model);
+}
+
+const basin_command basin_command_image_eval = {
+    "image eval", eval_table,
+    BASIN_USES(evaluation, .work = score, .print = put_scores, .close = close_eval)};
 
 /* ---- export and import ---- */
 
@@ -242,7 +246,7 @@ static basin_status run_export(basin_args *o, basin_error *error) {
     BASIN_AT_EXIT(close_image) basin_image_model *model = NULL;
     const char *path = o->operand[1];
     bool ours = basin_ends_with(path, ".safetensors");
-    if (!ours && !basin_ends_with(path, ".npz"))
+    if (!basin_is_model(path))
         return basin_usage(error, "%s: needs a name that ends in .npz or .safetensors", path);
     if (!ours && strcmp(o->weights, "f32") != 0)
         return basin_usage(error, "%s: npz has no bf16; --weights is for .safetensors", path);

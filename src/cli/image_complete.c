@@ -318,11 +318,41 @@ static basin_status complete_all(job *j, basin_error *error) {
 
 /* ---- the command ---- */
 
-static bool is_model(const char *path) {
-    return basin_ends_with(path, ".safetensors") || basin_ends_with(path, ".npz");
+/* Whether the first operand is the model. */
+static int model_first(const basin_args *o) { return !o->model && basin_is_model(o->operand[0]); }
+
+static basin_status check(void *context, basin_error *error) {
+    const basin_args *o = ((job *)context)->o;
+    if (o->model && basin_is_model(o->operand[0]))
+        return basin_usage(error, "--model %s and the model %s: give one of them", o->model,
+                           o->operand[0]);
+    if (o->operands > model_first(o)) return BASIN_OK;
+    return basin_usage(error, "needs pictures behind %s", o->operand[0]);
 }
 
-static void job_free(job *j) {
+static basin_status complete(void *context, basin_error *error) {
+    job *j = context;
+    basin_args *o = j->o;
+    char shipped[BASIN_MODEL_PATH];
+    int first = model_first(o);
+    const char *model = first ? o->operand[0] : o->model;
+    j->how = (basin_image_completing){.ratio = o->ratio > 0 ? o->ratio : 0.5,
+                                      .seed = (uint64_t)o->seed,
+                                      .resize = !strcmp(o->fit, "resize"),
+                                      .plain = o->plain,
+                                      .looks = (int)o->looks,
+                                      .frames = o->frames};
+    if (!model) BASIN_TRY(basin_models_find(shipped, "photos", error));
+    BASIN_TRY(basin_args_image(&j->model, o, model ? model : shipped, error));
+    BASIN_TRY(basin_pictures_open(&j->pictures, (const char *const *)o->operand + first,
+                                  o->operands - first, "test", error));
+    BASIN_TRY(masks_open(&j->masks, o->mask, error));
+    BASIN_TRY(basin_folder_make(o->output, error));
+    return complete_all(j, error);
+}
+
+static void close_all(void *context) {
+    job *j = context;
     free(j->masks.rectangle);
     basin_picture_free(&j->masks.picture);
     basin_dictionary_free(&j->stems);
@@ -330,30 +360,6 @@ static void job_free(job *j) {
     basin_image_close(j->model);
 }
 
-static basin_status run(basin_args *o, basin_error *error) {
-    BASIN_AT_EXIT(job_free)
-    job j = {.o = o,
-             .how = {.ratio = o->ratio > 0 ? o->ratio : 0.5,
-                     .seed = (uint64_t)o->seed,
-                     .resize = !strcmp(o->fit, "resize"),
-                     .plain = o->plain,
-                     .looks = (int)o->looks,
-                     .frames = o->frames}};
-    char shipped[BASIN_MODEL_PATH];
-    int first = !o->model && is_model(o->operand[0]);
-    const char *model = first ? o->operand[0] : o->model;
-    if (o->model && is_model(o->operand[0]))
-        return basin_usage(error, "--model %s and the model %s: give one of them", o->model,
-                           o->operand[0]);
-    if (o->operands == first) return basin_usage(error, "needs pictures behind %s", o->operand[0]);
-    BASIN_TRY(basin_compute_open(o, error));
-    if (!model) BASIN_TRY(basin_models_find(shipped, "photos", error));
-    BASIN_TRY(basin_args_image(&j.model, o, model ? model : shipped, error));
-    BASIN_TRY(basin_pictures_open(&j.pictures, (const char *const *)o->operand + first,
-                                  o->operands - first, "test", error));
-    BASIN_TRY(masks_open(&j.masks, o->mask, error));
-    BASIN_TRY(basin_folder_make(o->output, error));
-    return complete_all(&j, error);
-}
-
-const basin_command basin_command_image_complete = {"image complete", table, .run = run};
+const basin_command basin_command_image_complete = {
+    "image complete", table,
+    BASIN_USES(job, .prepare = check, .work = complete, .close = close_all, .no_stop = true)};

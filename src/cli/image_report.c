@@ -39,31 +39,31 @@ static const basin_option table[] = {
     BASIN_OPTIONS_END,
 };
 
+enum { MODELS = 16 }; /* of --positions */
+
 /* What the page is about: operands by kind, in their order. */
-typedef struct subjects {
+typedef struct job {
+    basin_args *o;
     const char **model, **path;
     int models, paths;
     char name[400];             /* of the pictures */
     basin_image_model **opened; /* [models] */
     basin_image_scores *scores; /* [models] */
-} subjects;
+    basin_image_positions_of figures[MODELS];
+} job;
 
 /* The first operand is a model whatever its name; of the others, model files are. */
-static void sort_operands(subjects *s, const basin_args *o) {
-    char **operand = o->operand;
-    for (int i = 0; i < o->operands; i++) {
-        bool model = i == 0 || basin_ends_with(operand[i], ".safetensors") ||
-                     basin_ends_with(operand[i], ".npz");
-        if (model)
-            s->model[s->models++] = operand[i];
+static void sort_operands(job *s, const basin_args *o) {
+    for (int i = 0; i < o->operands; i++)
+        if (i == 0 || o->positions || basin_is_model(o->operand[i]))
+            s->model[s->models++] = o->operand[i];
         else
-            s->path[s->paths++] = operand[i];
-    }
+            s->path[s->paths++] = o->operand[i];
     if (o->data) s->path[s->paths++] = o->data;
 }
 
 /* All paths where there is space for them, else the first ones and how many more. */
-static void name_pictures(subjects *s) {
+static void name_pictures(job *s) {
     size_t used = 0;
     for (int i = 0; i < s->paths; i++) {
         size_t room = sizeof s->name - used;
@@ -76,7 +76,7 @@ static void name_pictures(subjects *s) {
     }
 }
 
-static void print_done(const basin_args *o, const subjects *s) {
+static void print_done(const basin_args *o, const job *s) {
     const basin_image_scores *scores = s->scores;
     struct stat file;
     printf("%s: ", o->output);
@@ -89,17 +89,9 @@ static void print_done(const basin_args *o, const subjects *s) {
         printf("  %c  %s: masked MSE %.4f\n", 'A' + i, s->model[i], scores[i].mse);
 }
 
-static void subjects_free(subjects *s) {
-    for (int i = 0; i < s->models && s->opened; i++) basin_image_close(s->opened[i]);
-    for (int i = 0; i < s->models && s->scores; i++) basin_image_scores_free(&s->scores[i]);
-    free(s->scores);
-    free(s->opened);
-    free(s->model);
-    free(s->path);
-}
-
 /* The limit is on what is scored, and holding out comes first. */
-static basin_status report(basin_args *o, subjects *s, basin_error *error) {
+static basin_status report(job *s, basin_error *error) {
+    basin_args *o = s->o;
     basin_image_source source = {.path = s->path,
                                  .paths = s->paths,
                                  .split = o->hold_out         ? "train"
@@ -108,10 +100,6 @@ static basin_status report(basin_args *o, subjects *s, basin_error *error) {
                                  .hold_out = o->hold_out,
                                  .most = o->limit};
     BASIN_TRY(BASIN_NEW(&s->scores, s->models, "models", error));
-    BASIN_TRY(BASIN_NEW(&s->opened, s->models, "models", error));
-    BASIN_TRY(basin_session_open(o, error));
-    for (int i = 0; i < s->models; i++)
-        BASIN_TRY(basin_image_open(&s->opened[i], s->model[i], o->compute, error));
     basin_image_reporting reporting = {.model = s->model[0],
                                        .name = s->name,
                                        .source = &source,
@@ -124,76 +112,85 @@ static basin_status report(basin_args *o, subjects *s, basin_error *error) {
                                        .rival = s->opened + 1,
                                        .rival_name = s->model + 1,
                                        .rivals = s->models - 1};
-    BASIN_TRY(
-        basin_image_report(o->json ? NULL : o->output, s->scores, s->opened[0], &reporting, error));
-    basin_cli_watch_end(&o->watch);
-    if (!o->json) print_done(o, s);
-    return BASIN_OK;
+    return basin_image_report(o->json ? NULL : o->output, s->scores, s->opened[0], &reporting,
+                              error);
 }
 
 /* ---- positions ---- */
 
-enum { MODELS = 16 };
-
-typedef struct gallery {
-    basin_image_model *model[MODELS];
-    basin_image_positions_of figures[MODELS];
-    int count;
-    const char *output;
-    char **path;
-} gallery;
-
-static double setting(const gallery *g, int i, const char *name) {
+static double setting(const job *s, int i, const char *name) {
     double value;
-    const basin_settings *settings = basin_image_get_settings(g->model[i]);
+    const basin_settings *settings = basin_image_get_settings(s->opened[i]);
     return basin_settings_get_number(&value, settings, name, NULL) ? 0 : value;
 }
 
 static void put_positions(basin_record *r, const void *context) {
-    const gallery *g = context;
-    basin_record_text(r, "picture", g->output);
+    const job *s = context;
+    basin_record_text(r, "picture", s->o->positions);
     basin_record_table(r, "models",
                        "from left to right; mean cosines of the positions of patches:");
-    for (int i = 0; i < g->count; i++) {
+    for (int i = 0; i < s->models; i++) {
         basin_record_row(r);
-        basin_record_text(r, "model", g->path[i]);
-        double beta = setting(g, i, "beta");
+        basin_record_text(r, "model", s->model[i]);
+        double beta = setting(s, i, "beta");
         basin_record_number(r, beta > 0 ? "beta" : ".beta", "%.4g", beta);
-        if (beta <= 0) basin_record_format(r, "|beta", "1/sqrt(%.0f)", setting(g, i, "head_dim"));
-        basin_record_number(r, "decay", "%.4g", setting(g, i, "decay"));
-        basin_record_number(r, "cosine_of_next_patches|next patches", "%.3f", g->figures[i].next);
-        basin_record_number(r, "cosine_of_any_patches|any patches", "%.3f", g->figures[i].any);
-        basin_record_number(r, ".least_cosine", "%g", g->figures[i].least);
+        if (beta <= 0) basin_record_format(r, "|beta", "1/sqrt(%.0f)", setting(s, i, "head_dim"));
+        basin_record_number(r, "decay", "%.4g", setting(s, i, "decay"));
+        basin_record_number(r, "cosine_of_next_patches|next patches", "%.3f", s->figures[i].next);
+        basin_record_number(r, "cosine_of_any_patches|any patches", "%.3f", s->figures[i].any);
+        basin_record_number(r, ".least_cosine", "%g", s->figures[i].least);
     }
     basin_record_end(r);
 }
 
-static void gallery_free(gallery *g) {
-    for (int i = 0; i < g->count; i++) basin_image_close(g->model[i]);
-}
-
-static basin_status draw_positions(basin_args *o, basin_error *error) {
-    BASIN_AT_EXIT(gallery_free) gallery g = {.output = o->positions, .path = o->operand};
+static basin_status draw_positions(job *s, basin_error *error) {
     BASIN_AT_EXIT(basin_picture_free) basin_picture picture = {0};
-    if (o->operands > MODELS) return basin_usage(error, "--positions: at most %d models", MODELS);
-    BASIN_TRY(basin_compute_open(o, error));
-    for (; g.count < o->operands; g.count++)
-        BASIN_TRY(basin_image_open(&g.model[g.count], g.path[g.count], o->compute, error));
-    BASIN_TRY(basin_image_positions(&picture, g.figures, g.model, g.count, error));
-    BASIN_TRY(basin_picture_write_png(o->positions, &picture, error));
-    return basin_record_print(o->json, put_positions, &g, error);
+    BASIN_TRY(basin_image_positions(&picture, s->figures, s->opened, s->models, error));
+    return basin_picture_write_png(s->o->positions, &picture, error);
 }
 
-static basin_status run(basin_args *o, basin_error *error) {
-    BASIN_AT_EXIT(subjects_free) subjects s = {0};
-    if (o->positions) return draw_positions(o, error);
-    BASIN_TRY(BASIN_NEW(&s.model, o->operands, "operands", error));
-    BASIN_TRY(BASIN_NEW(&s.path, o->operands + 1, "operands", error));
-    sort_operands(&s, o);
-    name_pictures(&s);
-    if (s.paths < 1 || (o->data && s.paths > 1))
+/* ---- the command ---- */
+
+static basin_status prepare(void *context, basin_error *error) {
+    job *s = context;
+    const basin_args *o = s->o;
+    if (o->positions && o->operands > MODELS)
+        return basin_usage(error, "--positions: at most %d models", MODELS);
+    BASIN_TRY(BASIN_NEW(&s->model, o->operands, "operands", error));
+    BASIN_TRY(BASIN_NEW(&s->path, o->operands + 1, "operands", error));
+    sort_operands(s, o);
+    name_pictures(s);
+    if (!o->positions && (s->paths < 1 || (o->data && s->paths > 1)))
         return basin_usage(error, "needs pictures, after the models or as --data PATH");
-    return report(o, &s, error);
+    return BASIN_OK;
 }
 
-const basin_command basin_command_image_report = {"image report", table, .run = run, .least = 1};
+static basin_status work(void *context, basin_error *error) {
+    job *s = context;
+    BASIN_TRY(BASIN_NEW(&s->opened, s->models, "models", error));
+    for (int i = 0; i < s->models; i++)
+        BASIN_TRY(basin_image_open(&s->opened[i], s->model[i], s->o->compute, error));
+    return s->o->positions ? draw_positions(s, error) : report(s, error);
+}
+
+static basin_status print(void *context, basin_error *error) {
+    const job *s = context;
+    if (s->o->positions) return basin_record_print(s->o->json, put_positions, s, error);
+    if (!s->o->json) print_done(s->o, s);
+    return BASIN_OK;
+}
+
+static void close_all(void *context) {
+    job *s = context;
+    for (int i = 0; i < s->models && s->opened; i++) basin_image_close(s->opened[i]);
+    for (int i = 0; i < s->models && s->scores; i++) basin_image_scores_free(&s->scores[i]);
+    free(s->scores);
+    free(s->opened);
+    free(s->model);
+    free(s->path);
+}
+
+const basin_command basin_command_image_report = {
+    "image report", table,
+    BASIN_USES(job, .prepare = prepare, .work = work, .finish = print, .close = close_all),
+    .least = 1};

@@ -87,6 +87,7 @@ static basin_text_part part_named(const char *name) {
 }
 
 typedef struct evaluation {
+    basin_args *o;
     basin_text text;
     basin_text_model *model;
     basin_text_scores scores;
@@ -135,30 +136,36 @@ static void put_scores(basin_record *r, const void *context) {
     put_positions(r, s);
 }
 
-static void evaluation_free(evaluation *e) {
-    basin_text_scores_free(&e->scores);
-    basin_text_close(e->model);
-    basin_text_free(&e->text);
+/* Read before signals are caught: they end it at once. */
+static basin_status read_texts(void *context, basin_error *error) {
+    evaluation *e = context;
+    return basin_text_read(&e->text, (const char *const *)e->o->operand + 1, e->o->operands - 1,
+                           error);
 }
 
-static basin_status run_eval(basin_args *o, basin_error *error) {
-    BASIN_AT_EXIT(evaluation_free) evaluation e = {0};
-    /* Read before signals are caught: they end it at once. */
-    BASIN_TRY(
-        basin_text_read(&e.text, (const char *const *)o->operand + 1, o->operands - 1, error));
-    BASIN_TRY(basin_session_open(o, error));
+static basin_status score(void *context, basin_error *error) {
+    evaluation *e = context;
+    basin_args *o = e->o;
     basin_text_scoring scoring = {.part = part_named(o->part),
                                   .stride = o->stride,
                                   .limit = o->limit,
                                   .batch = o->batch,
                                   .watch = &o->watch.watch};
-    BASIN_TRY(basin_text_open(&e.model, o->operand[0], o->compute, error));
-    BASIN_TRY(basin_text_score(&e.scores, e.model, &e.text, &scoring, error));
-    basin_cli_watch_end(&o->watch);
-    return basin_record_print(o->json, put_scores, &e, error);
+    BASIN_TRY(basin_text_open(&e->model, o->operand[0], o->compute, error));
+    return basin_text_score(&e->scores, e->model, &e->text, &scoring, error);
 }
 
-const basin_command basin_command_text_eval = {"text eval", eval_table, .run = run_eval};
+static void close_eval(void *context) {
+    evaluation *e = context;
+    basin_text_scores_free(&e->scores);
+    basin_text_close(e->model);
+    basin_text_free(&e->text);
+}
+
+const basin_command basin_command_text_eval = {"text eval", eval_table,
+                                               BASIN_USES(evaluation, .prepare = read_texts,
+                                                          .work = score, .print = put_scores,
+                                                          .close = close_eval)};
 
 /* ---- generate ---- */
 
@@ -302,28 +309,32 @@ static basin_status begin(teller *k, basin_error *error) {
     return BASIN_OK;
 }
 
-static void end(teller *k, const basin_text_generated *g) {
+static basin_status end(teller *k, const basin_text_generated *g, basin_error *error) {
     basin_args *o = k->o;
+    basin_record *r = k->r;
     double speed = g->seconds > 0 ? (double)g->tokens / g->seconds : NAN;
     if (o->json) {
-        if (o->energies) basin_record_end(k->r);
+        if (o->energies) basin_record_end(r);
         fflush(k->whole);
-        basin_record_text(k->r, "text", k->text ? k->text : "");
-        basin_record_integer(k->r, "prompt_tokens", g->prompt);
-        basin_record_integer(k->r, "prompt_tokens_cropped", g->cropped);
-        basin_record_integer(k->r, "generated", g->tokens);
-        basin_record_number(k->r, "mean_surprise", "%g", g->surprise);
-        basin_record_number(k->r, "tokens_per_second", "%g", speed);
-        return;
+        basin_record_text(r, "text", k->text ? k->text : "");
+        basin_record_integer(r, "prompt_tokens", g->prompt);
+        basin_record_integer(r, "prompt_tokens_cropped", g->cropped);
+        basin_record_integer(r, "generated", g->tokens);
+        basin_record_number(r, "mean_surprise", "%g", g->surprise);
+        basin_record_number(r, "tokens_per_second", "%g", speed);
+        k->r = NULL;
+        return basin_record_close(r, error);
     }
     if (!o->energies) printf("\n");
     fflush(stdout);
     if (!o->quiet && g->tokens)
         basin_say("basin: %lld tokens, %.0f per second; mean surprisal %.3f nats",
                   (long long)g->tokens, speed, g->surprise);
+    return BASIN_OK;
 }
 
-static basin_status draw(const teller *k, basin_error *error) {
+static basin_status draw(void *context, basin_error *error) {
+    const teller *k = context;
     basin_plot_line line[] = {
         {.name = "before the first step",
          .x = k->place,
@@ -337,11 +348,13 @@ static basin_status draw(const teller *k, basin_error *error) {
                        .line = line,
                        .lines = 2,
                        .x_whole = true};
-    return basin_svg_plot(k->o->svg, &plot, error);
+    return k->o->svg ? basin_svg_plot(k->o->svg, &plot, error) : BASIN_OK;
 }
 
 /* Of --prompt-file the last line end is left out: editors add it. */
-static basin_status read_prompt(basin_text *prompt, const basin_args *o, basin_error *error) {
+static basin_status read_prompt(void *context, basin_error *error) {
+    const basin_args *o = ((teller *)context)->o;
+    basin_text *prompt = &((teller *)context)->prompt;
     if (o->prompt && !(prompt->bytes = basin_string_copy(o->prompt)))
         return basin_fail_memory(error, "the prompt");
     if (o->prompt) prompt->length = strlen(prompt->bytes);
@@ -352,11 +365,10 @@ static basin_status read_prompt(basin_text *prompt, const basin_args *o, basin_e
     return BASIN_OK;
 }
 
-static basin_status generate(teller *k, basin_error *error) {
+static basin_status generate(void *context, basin_error *error) {
+    teller *k = context;
     basin_args *o = k->o;
     basin_text_generated result;
-    BASIN_TRY(read_prompt(&k->prompt, o, error));
-    BASIN_TRY(basin_session_open(o, error));
     BASIN_TRY(basin_text_open(&k->model, o->operand[0], o->compute, error));
     bool has_energy = basin_text_about(k->model).energies;
     basin_text_generation wish = {.tokens = o->tokens,
@@ -371,23 +383,22 @@ static basin_status generate(teller *k, basin_error *error) {
     BASIN_TRY(begin(k, error));
     BASIN_TRY(basin_text_generate(&result, k->model, &k->prompt, &wish, error));
     if (k->failed) return basin_fail_memory(error, "what was generated");
-    end(k, &result);
-    return o->svg ? draw(k, error) : BASIN_OK;
+    return end(k, &result, error);
 }
 
-static basin_status run_generate(basin_args *o, basin_error *error) {
-    teller k = {.o = o};
-    basin_status status = generate(&k, error);
-    if (k.r && basin_record_close(k.r, status ? NULL : error) && !status) status = error->status;
-    if (k.whole) fclose(k.whole);
-    free(k.text);
-    free(k.place);
-    free(k.start);
-    free(k.end);
-    basin_text_close(k.model);
-    basin_text_free(&k.prompt);
-    return status;
+static void close_generate(void *context) {
+    teller *k = context;
+    if (k->r) basin_record_close(k->r, NULL);
+    if (k->whole) fclose(k->whole);
+    free(k->text);
+    free(k->place);
+    free(k->start);
+    free(k->end);
+    basin_text_close(k->model);
+    basin_text_free(&k->prompt);
 }
 
 const basin_command basin_command_text_generate = {"text generate", generate_table,
-                                                   .run = run_generate};
+                                                   BASIN_USES(teller, .prepare = read_prompt,
+                                                              .work = generate, .finish = draw,
+                                                              .close = close_generate)};

@@ -20,10 +20,8 @@ static basin_status print(const basin_use_task *task, const void *job, const bas
 
 static basin_status use(const basin_use_task *task, void *job, basin_args *o, basin_error *error) {
     if (task->prepare) BASIN_TRY(task->prepare(job, error));
-    if (task->no_backend)
-        basin_cli_watch_begin(&o->watch, o->quiet);
-    else
-        BASIN_TRY(basin_session_open(o, error));
+    (task->no_stop ? basin_cli_watch_plain : basin_cli_watch_begin)(&o->watch, o->quiet);
+    if (!task->no_backend) BASIN_TRY(basin_compute_open(o, error));
     BASIN_TRY(task->work(job, error));
     basin_cli_watch_end(&o->watch);
     if (basin_ranks_rank(o->ranks)) return BASIN_OK; /* the first prints */
