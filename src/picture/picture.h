@@ -132,9 +132,6 @@ basin_status basin_picture_scale_box(basin_picture *to, const basin_picture *fro
                                      const basin_box *box, int64_t height, int64_t width,
                                      basin_error *error);
 
-/* Allocates `count` floats, which are the scratch's until the next call. */
-float *basin_scratch_take(basin_scratch *scratch, size_t count);
-
 /* ---- Square pictures and the normalised patches that models see of them. values [N, P]: patches
  * by rows, P in the order channel, row, column; (value - mean) / deviation of values 0 .. 1 ---- */
 

@@ -11,7 +11,8 @@
 
 enum { LANES = 4 }; /* of a pixel when it is loaded with its neighbour */
 
-float *basin_scratch_take(basin_scratch *scratch, size_t count) {
+/* Allocates `count` floats, which are the scratch's until the next call. */
+static float *scratch_take(basin_scratch *scratch, size_t count) {
     if (count <= scratch->capacity) return scratch->memory;
     free(scratch->memory);
     scratch->capacity = 0;
@@ -224,7 +225,7 @@ basin_status basin_resize_run(float *plane, const basin_resize *r, const basin_p
         return BASIN_OK;
     }
     size_t end = (size_t)picture->width * (size_t)picture->channels;
-    float *row = basin_scratch_take(scratch, end + LANES);
+    float *row = scratch_take(scratch, end + LANES);
     if (!row) return basin_fail_memory(error, "resizing a picture");
     BASIN_TRY(axis_new(&down, &rows, error));
     BASIN_TRY(axis_new(&along, &columns, error));

@@ -54,6 +54,12 @@ basin_status basin_trainer_new_update(basin_trainer *t, basin_store *store,
 static basin_status make_apart(basin_trainer *t, const basin_params *params,
                                const basin_trainer_spec *spec, basin_error *error) {
     size_t count = params->count;
+    t->reduction = *spec->reduction;
+    for (size_t i = 0; i < count; i++)
+        if (params->param[i].statistic)
+            return basin_fail(error, BASIN_UNSUPPORTED,
+                              "batch norm, whose statistics are of whole batches, and a batch in "
+                              "shards; wanted a model without it, or shards 1 and one rank");
     BASIN_FREE_AT_EXIT basin_expr *gradient = NULL;
     BASIN_FREE_AT_EXIT basin_update *update = NULL;
     BASIN_TRY(BASIN_NEW_RAW(&gradient, count, "a trainer", error));
@@ -75,10 +81,10 @@ static basin_status meet(basin_trainer *t, basin_error *error) {
 
 /* ---- a trainer ---- */
 
-static bool has_statistics(const basin_params *params) {
-    bool found = false;
-    for (size_t i = 0; i < params->count; i++) found = found || params->param[i].statistic;
-    return found;
+static basin_status make_whole(basin_trainer *t, const basin_params *params,
+                               const basin_trainer_spec *spec, basin_error *error) {
+    BASIN_TRY(basin_adamw_new(&t->adamw, params, t->loss, &spec->adamw, error));
+    return make_plan(t, spec, t->adamw.update, t->adamw.updates, error);
 }
 
 basin_status basin_trainer_new(basin_trainer *trainer, basin_store *store,
@@ -86,18 +92,8 @@ basin_status basin_trainer_new(basin_trainer *trainer, basin_store *store,
                                const basin_trainer_spec *spec, basin_error *error) {
     basin_trainer *t = trainer;
     *t = (basin_trainer){.store = store, .loss = loss, .schedule = spec->schedule};
-    basin_status status;
-    if (spec->reduction) {
-        t->reduction = *spec->reduction;
-        status = has_statistics(params)
-                     ? basin_fail(error, BASIN_UNSUPPORTED,
-                                  "batch norm, whose statistics are of whole batches, and a batch "
-                                  "in shards; wanted a model without it, or shards 1 and one rank")
-                     : make_apart(t, params, spec, error);
-    } else {
-        status = basin_adamw_new(&t->adamw, params, loss, &spec->adamw, error);
-        if (!status) status = make_plan(t, spec, t->adamw.update, t->adamw.updates, error);
-    }
+    basin_status status =
+        spec->reduction ? make_apart(t, params, spec, error) : make_whole(t, params, spec, error);
     if (status) basin_trainer_free(t);
     return status;
 }
@@ -130,12 +126,13 @@ basin_status basin_trainer_apply(basin_trainer *trainer, basin_error *error) {
 
 basin_status basin_trainer_step(basin_trainer *trainer, double *loss, basin_error *error) {
     basin_trainer *t = trainer;
-    basin_status status = t->update ? BASIN_OK : write_rate(t, error);
-    if (!status) status = basin_plan_run(t->plan, error);
-    if (!status && t->update) status = meet(t, error);
-    if (!status && t->update) status = basin_trainer_apply(t, error);
-    if (status) return status;
-    if (!t->update) t->step++;
+    if (!t->update) BASIN_TRY(write_rate(t, error));
+    BASIN_TRY(basin_plan_run(t->plan, error));
+    if (t->update) {
+        BASIN_TRY(meet(t, error));
+        BASIN_TRY(basin_trainer_apply(t, error));
+    } else
+        t->step++;
     return loss ? basin_trainer_loss(t, loss, error) : BASIN_OK;
 }
 
@@ -171,17 +168,15 @@ static basin_status add_meta(basin_bundle *bundle, const basin_meta *meta, int m
 
 basin_status basin_checkpoint_write(const char *path, basin_store *store, int64_t step,
                                     const basin_meta *meta, int metas, basin_error *error) {
-    basin_bundle *bundle;
+    BASIN_AT_EXIT(basin_bundle_free_at) basin_bundle *bundle = NULL;
     char text[32];
     snprintf(text, sizeof text, "%lld", (long long)step);
-    basin_status status = basin_bundle_new(&bundle, error);
-    if (!status) status = add_meta(bundle, meta, metas, error);
-    if (!status) status = basin_bundle_meta_set(bundle, "step", text, error);
-    for (int i = 0; i < basin_store_count(store) && !status; i++)
-        status = basin_state_add(bundle, store, basin_store_name(store, i), error);
-    if (!status) status = basin_safetensors_write(path, bundle, error);
-    basin_bundle_free(bundle);
-    return status;
+    BASIN_TRY(basin_bundle_new(&bundle, error));
+    BASIN_TRY(add_meta(bundle, meta, metas, error));
+    BASIN_TRY(basin_bundle_meta_set(bundle, "step", text, error));
+    for (int i = 0; i < basin_store_count(store); i++)
+        BASIN_TRY(basin_state_add(bundle, store, basin_store_name(store, i), error));
+    return basin_safetensors_write(path, bundle, error);
 }
 
 basin_status basin_state_restore(basin_store *store, const char *name, basin_shape shape,
@@ -224,21 +219,13 @@ basin_status basin_params_add(basin_bundle *bundle, const basin_params *params, 
     return BASIN_OK;
 }
 
-basin_status basin_params_bundle(basin_bundle **bundle, const basin_params *params,
-                                 basin_store *store, const basin_meta *meta, int metas,
-                                 basin_error *error) {
-    BASIN_TRY(basin_bundle_new(bundle, error));
-    BASIN_TRY(add_meta(*bundle, meta, metas, error));
-    return basin_params_add(*bundle, params, store, error);
-}
-
 basin_status basin_params_write(const char *path, const basin_params *params, basin_store *store,
                                 const basin_meta *meta, int metas, basin_error *error) {
-    basin_bundle *bundle;
-    basin_status status = basin_params_bundle(&bundle, params, store, meta, metas, error);
-    if (!status) status = basin_bundle_write(path, bundle, error);
-    basin_bundle_free(bundle);
-    return status;
+    BASIN_AT_EXIT(basin_bundle_free_at) basin_bundle *bundle = NULL;
+    BASIN_TRY(basin_bundle_new(&bundle, error));
+    BASIN_TRY(add_meta(bundle, meta, metas, error));
+    BASIN_TRY(basin_params_add(bundle, params, store, error));
+    return basin_bundle_write(path, bundle, error);
 }
 
 basin_status basin_params_read(const basin_params *params, basin_store *store,

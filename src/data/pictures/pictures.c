@@ -184,6 +184,25 @@ static basin_status add_known(bool *found, basin_pictures *pictures, const char 
     return BASIN_OK;
 }
 
+static basin_status take(void *shelf, const char *path, size_t size, basin_error *error) {
+    if (!basin_name_is_picture(path)) return BASIN_OK;
+    return basin_shelf_add(shelf, path, NULL, size, false, error);
+}
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(((const basin_entry *)a)->name, ((const basin_entry *)b)->name);
+}
+
+/* A folder of pictures: every .jpg, .jpeg, .png and .webp below it, in the order of their paths'
+ * bytes. */
+static basin_status fill_folder(basin_shelf *shelf, const char *split, bool *divided,
+                                basin_error *error) {
+    BASIN_TRY(basin_folder_walk(shelf->name, take, shelf, error));
+    if (shelf->count > 0) qsort(shelf->entry, (size_t)shelf->count, sizeof *shelf->entry, by_name);
+    basin_shelf_divide(shelf, split, divided);
+    return BASIN_OK;
+}
+
 static basin_status add_path(basin_pictures *pictures, const char *path, const char *split,
                              bool *divided, basin_error *error) {
     struct stat info;
@@ -199,7 +218,7 @@ static basin_status add_path(basin_pictures *pictures, const char *path, const c
     BASIN_TRY(add_known(&found, pictures, path, split, error));
     if (found) return BASIN_OK;
     BASIN_TRY(shelf_new(&shelf, pictures, path, error));
-    return basin_shelf_folder(shelf, split, divided, error);
+    return fill_folder(shelf, split, divided, error);
 }
 
 basin_status basin_pictures_open(basin_pictures **out, const char *const *path, int paths,
@@ -429,26 +448,6 @@ basin_status basin_pictures_from_memory(basin_pictures **out, const basin_pictur
     else
         *out = pictures;
     return status;
-}
-
-/* ---- A folder of pictures: every .jpg, .jpeg, .png and .webp below it, in the order of their
- * paths' bytes ---- */
-
-static basin_status take(void *shelf, const char *path, size_t size, basin_error *error) {
-    if (!basin_name_is_picture(path)) return BASIN_OK;
-    return basin_shelf_add(shelf, path, NULL, size, false, error);
-}
-
-static int by_name(const void *a, const void *b) {
-    return strcmp(((const basin_entry *)a)->name, ((const basin_entry *)b)->name);
-}
-
-basin_status basin_shelf_folder(basin_shelf *shelf, const char *split, bool *divided,
-                                basin_error *error) {
-    BASIN_TRY(basin_folder_walk(shelf->name, take, shelf, error));
-    if (shelf->count > 0) qsort(shelf->entry, (size_t)shelf->count, sizeof *shelf->entry, by_name);
-    basin_shelf_divide(shelf, split, divided);
-    return BASIN_OK;
 }
 
 /* ---- Fingerprints of pictures: 64 bits of what is stored, so that a model can remember what it

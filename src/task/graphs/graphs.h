@@ -112,8 +112,6 @@ basin_status basin_graphs_settings_read(basin_graphs_settings *settings, const b
 /* Takes the classes of a set instead of the model's, where these lack one of them. */
 basin_status basin_graphs_model_take_classes(basin_graphs_model *model, const basin_graphset *set,
                                              basin_error *error);
-/* The last step of making or reading one: the store, and the parameters declared. */
-basin_status basin_graphs_model_start(basin_graphs_model *model, basin_error *error);
 /* The Energy Transformer that settings and encoding describe; with a seed for training, else
  * without noise. */
 basin_graphs_config basin_graphs_model_config(const basin_graphs_model *model, basin_expr seed);
@@ -193,13 +191,6 @@ typedef struct basin_graphs_plan {
     basin_trainer trainer; /* for training */
 } basin_graphs_plan;
 
-/* For a capacity: with `schedule` for training, else for scores, `noisy` ones with the noise of
- * training; `look`: with a view of what is inside. */
-basin_status basin_graphs_plan_new(basin_graphs_plan **plan, basin_graphs_model *model,
-                                   basin_graphs_capacity capacity, const basin_schedule *schedule,
-                                   bool noisy, bool look, basin_error *error);
-void basin_graphs_plan_free(basin_graphs_plan *plan);
-
 /* Plans beyond the second are kept as long as all fit: a device that must make them again and again
  * does little else. */
 enum { BASIN_GRAPHS_PLANS = 16 };
@@ -248,9 +239,6 @@ basin_status basin_graphs_batch_write(basin_plan *plan, const basin_graphs_batch
 
 /* For scores of one graph at a time, of any size. */
 void basin_graphs_plans_begin_one(basin_graphs_plans *plans, basin_graphs_model *model);
-/* What a batch of so many nodes and pairs gets. */
-basin_graphs_capacity basin_graphs_capacity_for(const basin_graphs_plans *plans, int64_t nodes,
-                                                int64_t pairs);
 /* For batches of the given graphs; with a schedule for training, without (NULL) for scores. */
 void basin_graphs_plans_begin(basin_graphs_plans *plans, basin_graphs_model *model,
                               const basin_graphset *set, const int64_t *graph, int64_t count,
@@ -297,9 +285,6 @@ basin_status basin_graphs_check_known(const basin_graphset *set, const char *pat
 void basin_graphs_measure(basin_graphs_measures *measures, const float *output,
                           const basin_graphset *set, const int64_t *graph, int64_t count,
                           int64_t outputs, const double *scale);
-/* Of each value in its own units, [targets of the set]. */
-void basin_graphs_measure_values(basin_graphs_value *value, const float *output,
-                                 const basin_graphset *set, const int64_t *graph, int64_t count);
 
 /* ---- one run ---- */
 

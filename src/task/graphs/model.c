@@ -64,7 +64,8 @@ basin_graphs_config basin_graphs_model_config(const basin_graphs_model *model, b
 
 /* ---- making one ---- */
 
-basin_status basin_graphs_model_start(basin_graphs_model *model, basin_error *error) {
+/* The last step of making or reading one: the store, and the parameters declared. */
+static basin_status start(basin_graphs_model *model, basin_error *error) {
     basin_graphs declared;
     basin_graphs_config config = basin_graphs_model_config(model, NULL);
     model->face = (basin_settings){.kind = &basin_graphs_task, .values = &model->settings};
@@ -150,7 +151,7 @@ static basin_status fit_model(basin_graphs_model *m, const basin_graphset *set,
     BASIN_TRY(basin_graphset_encoding_new(&m->encoding, set, graph, count, &spec, error));
     BASIN_TRY(set->task == BASIN_GRAPHS_VALUES ? set_targets(m, set, graph, count, error)
                                                : set_classes(m, set, error));
-    return basin_graphs_model_start(m, error);
+    return start(m, error);
 }
 
 /* Closes the model where `status` is an error, which it returns. */
@@ -435,7 +436,7 @@ static basin_status fill_model(basin_graphs_model *m, const basin_bundle *bundle
     BASIN_TRY(read_data(m, data, path, error));
     BASIN_TRY(basin_graphs_seen_read(m, bundle, error));
     if (settings) m->settings = *settings;
-    return basin_graphs_model_start(m, error);
+    return start(m, error);
 }
 
 basin_status basin_graphs_model_read(basin_graphs_model **model, const basin_bundle *bundle,

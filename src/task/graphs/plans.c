@@ -7,7 +7,207 @@
 #include "plan/plan.h"
 #include "task/graphs/graphs.h"
 
-/* ---- plans ---- */
+/* ---- one plan ---- */
+
+/* One model on a graph of its own for a capacity of graphs, tokens and pairs, with its loss where
+ * it is to be trained. Losses: cross entropy of classes, absolute error of values, and where asked
+ * the squared error of reconstructed edges; every row has its weight, padding has none. */
+
+/* The axes of a parameter that its inputs run over: products of the form x W have them first,
+ * those with weights [.., D] last. */
+static void inputs_of(int *axis, int *count, basin_expr state) {
+    static const char *const first[] = {"enc_w", "pos_w", "adj_w", "dec_w", "hidden_w", "edge_w"};
+    int rank = basin_expr_shape(state).rank;
+    *axis = rank - 1, *count = 1;
+    for (size_t i = 0; i < sizeof first / sizeof *first; i++)
+        if (!strcmp(basin_expr_name(state), first[i])) *axis = 0;
+    if (!strcmp(basin_expr_name(state), "conv")) *axis = 1, *count = 2;
+}
+
+/* Gradient centralisation (Yong et al. 2020): the gradient of each output's weights loses its mean
+ * over the inputs. So an output of its own keeps learning, which the mean over outputs of the
+ * published code's layout forbids. */
+static basin_expr centralise(basin_expr state, basin_expr gradient) {
+    basin_shape shape = basin_expr_shape(state);
+    int axis, count;
+    if (shape.rank < 2) return gradient;
+    inputs_of(&axis, &count, state);
+    for (int i = axis; i < axis + count; i++) {
+        if (shape.dim[i] < 2) return gradient;
+        shape.dim[i] = 1;
+    }
+    return basin_sub(gradient, basin_reshape(basin_mean(gradient, axis, count), shape));
+}
+
+/* ---- the loss ---- */
+
+static basin_expr class_loss(const basin_graphs_plan *p) {
+    basin_expr inner = basin_sum(basin_mul(p->target, p->output), -1, 1);
+    return basin_sum_all(basin_mul(p->weight, basin_sub(basin_logsumexp(p->output, -1), inner)));
+}
+
+static basin_expr value_loss(const basin_graphs_plan *p) {
+    basin_shape s = basin_expr_shape(p->output);
+    basin_expr miss = basin_abs(basin_sub(p->output, p->target));
+    basin_expr error = basin_sum(basin_mul(p->known, miss), -1, 1);
+    return basin_scale(basin_sum_all(basin_mul(p->weight, error)), 1 / (double)s.dim[1]);
+}
+
+static basin_expr edge_loss(const basin_graphs_plan *p) {
+    basin_expr found = basin_graphs_edges(&p->net, &p->batch), want = p->batch.edge_features;
+    if (p->net.config.reconstruct_first) want = basin_slice(want, 1, 0, 1);
+    basin_expr error = basin_square(basin_sub(found, want)); /* [pairs, P or 1] */
+    return basin_sum_all(basin_mul(p->pair_weight, error));
+}
+
+static void build_loss(basin_graphs_plan *p, const basin_graphs_model *model) {
+    basin_shape rows = basin_expr_shape(p->output);
+    p->target = basin_input(p->graph, "target", rows);
+    p->weight = basin_input(p->graph, "weight", BASIN_SHAPE(rows.dim[0]));
+    if (model->target == BASIN_GRAPHS_VALUES) p->known = basin_input(p->graph, "known", rows);
+    p->loss = model->target == BASIN_GRAPHS_VALUES ? value_loss(p) : class_loss(p);
+    if (!model->settings.reconstruct) return;
+    p->pair_weight = basin_input(p->graph, "pair_weight", BASIN_SHAPE(p->capacity.pairs, 1));
+    p->loss = basin_add(p->loss, edge_loss(p));
+}
+
+/* ---- building it ---- */
+
+/* Looks are built where they are wanted alone: they would move the streams of noise. */
+static void build(basin_graphs_plan *p, const basin_graphs_model *model, bool training, bool noisy,
+                  bool look) {
+    if (training || noisy) p->seed = basin_index(p->graph, "seed", BASIN_SHAPE(2));
+    basin_graphs_config config = basin_graphs_model_config(model, p->seed);
+    if (!training) config.drop = 0; /* noisy use keeps the noise of the descent alone */
+    if (basin_graphs_declare(&p->net, &p->params, &config)) return;
+    p->batch = basin_graphs_inputs(&p->net, p->graph, p->capacity.graphs,
+                                   p->capacity.tokens - p->capacity.graphs, p->capacity.pairs);
+    if (look) basin_graphs_look(&p->view, &p->net, &p->batch);
+    p->output = basin_graphs_forward(&p->net, &p->batch);
+    if (training && p->output) build_loss(p, model);
+}
+
+/* The outputs alone, or also what is inside. */
+static basin_status compile_scores(basin_graphs_plan *p, basin_graphs_model *model, bool look,
+                                   basin_error *error) {
+    basin_expr output[5] = {p->output, p->view.embedding};
+    basin_plan_spec spec = {.output = output, .outputs = look ? 2 : 1};
+    for (int i = 0; i < 3 && look; i++)
+        if (p->view.energy[i]) output[spec.outputs++] = p->view.energy[i];
+    return basin_plan_new(&p->plan, model->store, &spec, error);
+}
+
+static basin_status compile(basin_graphs_plan *p, basin_graphs_model *model,
+                            const basin_schedule *schedule, bool look, basin_error *error) {
+    const basin_graphs_settings *s = &model->settings;
+    BASIN_TRY(basin_graph_check(p->graph, error));
+    if (!schedule) return compile_scores(p, model, look, error);
+    basin_trainer_spec spec = {.adamw = {0.9, s->beta2, 1e-8, s->decay, s->clip},
+                               .schedule = *schedule,
+                               .reduction = s->shards > 1 ? &basin_shards_reduction : NULL};
+    if (s->centralise) p->params.adjust = centralise;
+    return basin_trainer_new(&p->trainer, model->store, &p->params, p->loss, &spec, error);
+}
+
+static void plan_free(basin_graphs_plan *plan) {
+    if (!plan) return;
+    basin_plan_free(plan->plan);
+    basin_trainer_free(&plan->trainer);
+    basin_params_free(&plan->params);
+    basin_graph_free(plan->graph);
+    free(plan);
+}
+
+/* For a capacity: with `schedule` for training, else for scores, `noisy` ones with the noise of
+ * training; `look`: with a view of what is inside. */
+static basin_status plan_new(basin_graphs_plan **plan, basin_graphs_model *model,
+                             basin_graphs_capacity capacity, const basin_schedule *schedule,
+                             bool noisy, bool look, basin_error *error) {
+    basin_graphs_plan *p;
+    *plan = NULL;
+    BASIN_TRY(BASIN_NEW(&p, 1, "a graph", error));
+    p->capacity = capacity;
+    p->graph = basin_graph_new();
+    basin_status status = p->graph ? BASIN_OK : basin_fail_memory(error, "a graph");
+    if (!status) {
+        basin_params_begin(&p->params, p->graph);
+        build(p, model, schedule != NULL, noisy, look);
+        status = compile(p, model, schedule, look, error);
+    }
+    if (status)
+        plan_free(p);
+    else
+        *plan = p;
+    return status;
+}
+
+/* ---- capacities ---- */
+
+/* How large the plans of a set's batches are: capacities grow in fixed steps around the mean need
+ * of a batch, so that a few plans serve all of them. */
+
+/* Steps between capacities in deviations of a batch's need, and rows at least: on a host another
+ * plan costs a few milliseconds and no memory for results, on a device a captured graph. */
+typedef struct ladder {
+    double deviations, least;
+} ladder;
+
+static ladder ladder_of(const basin_graphs_model *model) {
+    return basin_store_shares_results(model->store) ? (ladder){0.5, 32} : (ladder){2, 64};
+}
+
+static void spread(double *mean, double *step, ladder by, const basin_graphset *set,
+                   const int64_t *graph, int64_t count, int64_t batch,
+                   int64_t (*size)(const basin_graphset *, int64_t)) {
+    double sum = 0, squares = 0, n = count > 0 ? (double)count : 1;
+    for (int64_t i = 0; i < count; i++) {
+        double value = (double)size(set, graph[i]);
+        sum += value, squares += value * value;
+    }
+    double variance = fmax(squares / n - sum / n * sum / n, 0);
+    *mean = ceil((double)batch * sum / n);
+    *step = ceil(fmax(by.least, by.deviations * sqrt((double)batch * variance)));
+}
+
+/* On a device sums over tokens are cut into equal parts. */
+static int64_t round_up(double rows, const basin_graphs_plans *p) {
+    int64_t unit = basin_store_shares_results(p->model->store) ? 1 : 32;
+    return ((int64_t)rows + unit - 1) / unit * unit;
+}
+
+/* Capacities grow in steps from the mean need of a batch. On a device nearly all batches run on two
+ * plans, and few need a third or fourth; on a host on ten, with little padding. */
+static basin_graphs_capacity capacity_for(const basin_graphs_plans *p, int64_t nodes,
+                                          int64_t pairs) {
+    double tokens = (double)(nodes + p->batch);
+    double steps = fmax(ceil((tokens - p->tokens_mean) / p->tokens_step),
+                        ceil(((double)pairs - p->pairs_mean) / p->pairs_step));
+    return (basin_graphs_capacity){p->batch, round_up(p->tokens_mean + steps * p->tokens_step, p),
+                                   round_up(p->pairs_mean + steps * p->pairs_step, p)};
+}
+
+void basin_graphs_plans_begin(basin_graphs_plans *plans, basin_graphs_model *model,
+                              const basin_graphset *set, const int64_t *graph, int64_t count,
+                              const basin_schedule *schedule) {
+    int64_t batch = model->settings.batch < count ? model->settings.batch : count;
+    int64_t shards = schedule && model->settings.shards ? model->settings.shards : 1;
+    batch = (batch + shards - 1) / shards;
+    *plans = (basin_graphs_plans){.model = model, .training = schedule != NULL};
+    plans->batch = batch > 0 ? batch : 1;
+    if (schedule) plans->schedule = *schedule;
+    ladder by = ladder_of(model);
+    spread(&plans->tokens_mean, &plans->tokens_step, by, set, graph, count, plans->batch,
+           basin_graphset_tokens);
+    spread(&plans->pairs_mean, &plans->pairs_step, by, set, graph, count, plans->batch,
+           basin_graphset_pairs);
+}
+
+/* Steps of a few dozen atoms: most molecules meet a plan that is there. */
+void basin_graphs_plans_begin_one(basin_graphs_plans *plans, basin_graphs_model *model) {
+    *plans = (basin_graphs_plans){.model = model, .batch = 1, .tokens_step = 32, .pairs_step = 128};
+}
+
+/* ---- a few plans ---- */
 
 static basin_plan *plan_of(const basin_graphs_plan *plan) {
     return plan->plan ? plan->plan : plan->trainer.plan;
@@ -35,7 +235,7 @@ static int free_place(basin_graphs_plans *p) {
             if (oldest < 0 || p->plan[i]->used < p->plan[oldest]->used) oldest = i;
         }
         if (empty >= 0 && (plans < 2 || sum + most[0] + most[1] <= limit)) return empty;
-        basin_graphs_plan_free(p->plan[oldest]);
+        plan_free(p->plan[oldest]);
         p->plan[oldest] = NULL;
     }
 }
@@ -60,8 +260,8 @@ static basin_status plan_for(basin_graphs_plan **plan, basin_graphs_plans *p,
     }
     int place = free_place(p);
     bool look = p->sinks.embedding || p->sinks.energy;
-    BASIN_TRY(basin_graphs_plan_new(plan, p->model, capacity, p->training ? &p->schedule : NULL,
-                                    p->noisy, look, error));
+    BASIN_TRY(plan_new(plan, p->model, capacity, p->training ? &p->schedule : NULL, p->noisy, look,
+                       error));
     p->plan[place] = *plan;
     (*plan)->used = ++p->clock;
     return hold(p, *plan, error);
@@ -69,7 +269,7 @@ static basin_status plan_for(basin_graphs_plan **plan, basin_graphs_plans *p,
 
 void basin_graphs_plans_free(basin_graphs_plans *p) {
     void *own[] = {p->target, p->weight, p->pair_weight, p->known, p->node_class, p->scratch.data};
-    for (int i = 0; i < BASIN_GRAPHS_PLANS; i++) basin_graphs_plan_free(p->plan[i]);
+    for (int i = 0; i < BASIN_GRAPHS_PLANS; i++) plan_free(p->plan[i]);
     for (size_t i = 0; i < sizeof own / sizeof *own; i++) free(own[i]);
     basin_graphset_batch_free(&p->data);
     *p = (basin_graphs_plans){0};
@@ -129,8 +329,7 @@ static basin_status write_seed(basin_graphs_plans *p, const basin_graphs_plan *p
 
 /* Of the batch that was filled. */
 static basin_status prepare(basin_graphs_plan **plan, basin_graphs_plans *p, basin_error *error) {
-    basin_graphs_capacity capacity =
-        basin_graphs_capacity_for(p, p->data.nodes, p->data.pairs.pairs);
+    basin_graphs_capacity capacity = capacity_for(p, p->data.nodes, p->data.pairs.pairs);
     BASIN_TRY(plan_for(plan, p, capacity, error));
     return basin_graphs_batch_write(plan_of(*plan), &(*plan)->batch, &p->data, &p->scratch, error);
 }
@@ -385,206 +584,8 @@ basin_status basin_graphs_plans_load(basin_graphs_plan **plan, double *weight,
                                      const int64_t *graph, int64_t count, uint64_t epoch,
                                      basin_error *error) {
     *weight = 0;
-    if (!count) return plan_for(plan, plans, basin_graphs_capacity_for(plans, 0, 0), error);
+    if (!count) return plan_for(plan, plans, capacity_for(plans, 0, 0), error);
     BASIN_TRY(fill(plans, input, graph, count, epoch, error));
     BASIN_TRY(prepare(plan, plans, error));
     return write_targets(weight, plans, *plan, &input->set, graph, count, error);
-}
-
-/* ---- one plan ---- */
-
-/* One model on a graph of its own for a capacity of graphs, tokens and pairs, with its loss where
- * it is to be trained. Losses: cross entropy of classes, absolute error of values, and where asked
- * the squared error of reconstructed edges; every row has its weight, padding has none. */
-
-/* The axes of a parameter that its inputs run over: products of the form x W have them first,
- * those with weights [.., D] last. */
-static void inputs_of(int *axis, int *count, basin_expr state) {
-    static const char *const first[] = {"enc_w", "pos_w", "adj_w", "dec_w", "hidden_w", "edge_w"};
-    int rank = basin_expr_shape(state).rank;
-    *axis = rank - 1, *count = 1;
-    for (size_t i = 0; i < sizeof first / sizeof *first; i++)
-        if (!strcmp(basin_expr_name(state), first[i])) *axis = 0;
-    if (!strcmp(basin_expr_name(state), "conv")) *axis = 1, *count = 2;
-}
-
-/* Gradient centralisation (Yong et al. 2020): the gradient of each output's weights loses its mean
- * over the inputs. So an output of its own keeps learning, which the mean over outputs of the
- * published code's layout forbids. */
-static basin_expr centralise(basin_expr state, basin_expr gradient) {
-    basin_shape shape = basin_expr_shape(state);
-    int axis, count;
-    if (shape.rank < 2) return gradient;
-    inputs_of(&axis, &count, state);
-    for (int i = axis; i < axis + count; i++) {
-        if (shape.dim[i] < 2) return gradient;
-        shape.dim[i] = 1;
-    }
-    return basin_sub(gradient, basin_reshape(basin_mean(gradient, axis, count), shape));
-}
-
-/* ---- the loss ---- */
-
-static basin_expr class_loss(const basin_graphs_plan *p) {
-    basin_expr inner = basin_sum(basin_mul(p->target, p->output), -1, 1);
-    return basin_sum_all(basin_mul(p->weight, basin_sub(basin_logsumexp(p->output, -1), inner)));
-}
-
-static basin_expr value_loss(const basin_graphs_plan *p) {
-    basin_shape s = basin_expr_shape(p->output);
-    basin_expr miss = basin_abs(basin_sub(p->output, p->target));
-    basin_expr error = basin_sum(basin_mul(p->known, miss), -1, 1);
-    return basin_scale(basin_sum_all(basin_mul(p->weight, error)), 1 / (double)s.dim[1]);
-}
-
-static basin_expr edge_loss(const basin_graphs_plan *p) {
-    basin_expr found = basin_graphs_edges(&p->net, &p->batch), want = p->batch.edge_features;
-    if (p->net.config.reconstruct_first) want = basin_slice(want, 1, 0, 1);
-    basin_expr error = basin_square(basin_sub(found, want)); /* [pairs, P or 1] */
-    return basin_sum_all(basin_mul(p->pair_weight, error));
-}
-
-static void build_loss(basin_graphs_plan *p, const basin_graphs_model *model) {
-    basin_shape rows = basin_expr_shape(p->output);
-    p->target = basin_input(p->graph, "target", rows);
-    p->weight = basin_input(p->graph, "weight", BASIN_SHAPE(rows.dim[0]));
-    if (model->target == BASIN_GRAPHS_VALUES) p->known = basin_input(p->graph, "known", rows);
-    p->loss = model->target == BASIN_GRAPHS_VALUES ? value_loss(p) : class_loss(p);
-    if (!model->settings.reconstruct) return;
-    p->pair_weight = basin_input(p->graph, "pair_weight", BASIN_SHAPE(p->capacity.pairs, 1));
-    p->loss = basin_add(p->loss, edge_loss(p));
-}
-
-/* ---- plans ---- */
-
-/* Looks are built where they are wanted alone: they would move the streams of noise. */
-static void build(basin_graphs_plan *p, const basin_graphs_model *model, bool training, bool noisy,
-                  bool look) {
-    if (training || noisy) p->seed = basin_index(p->graph, "seed", BASIN_SHAPE(2));
-    basin_graphs_config config = basin_graphs_model_config(model, p->seed);
-    if (!training) config.drop = 0; /* noisy use keeps the noise of the descent alone */
-    if (basin_graphs_declare(&p->net, &p->params, &config)) return;
-    p->batch = basin_graphs_inputs(&p->net, p->graph, p->capacity.graphs,
-                                   p->capacity.tokens - p->capacity.graphs, p->capacity.pairs);
-    if (look) basin_graphs_look(&p->view, &p->net, &p->batch);
-    p->output = basin_graphs_forward(&p->net, &p->batch);
-    if (training && p->output) build_loss(p, model);
-}
-
-/* The outputs alone, or also what is inside. */
-static basin_status compile_scores(basin_graphs_plan *p, basin_graphs_model *model, bool look,
-                                   basin_error *error) {
-    basin_expr output[5] = {p->output, p->view.embedding};
-    basin_plan_spec spec = {.output = output, .outputs = look ? 2 : 1};
-    for (int i = 0; i < 3 && look; i++)
-        if (p->view.energy[i]) output[spec.outputs++] = p->view.energy[i];
-    return basin_plan_new(&p->plan, model->store, &spec, error);
-}
-
-static basin_status compile(basin_graphs_plan *p, basin_graphs_model *model,
-                            const basin_schedule *schedule, bool look, basin_error *error) {
-    const basin_graphs_settings *s = &model->settings;
-    BASIN_TRY(basin_graph_check(p->graph, error));
-    if (!schedule) return compile_scores(p, model, look, error);
-    basin_trainer_spec spec = {.adamw = {0.9, s->beta2, 1e-8, s->decay, s->clip},
-                               .schedule = *schedule,
-                               .reduction = s->shards > 1 ? &basin_shards_reduction : NULL};
-    if (s->centralise) p->params.adjust = centralise;
-    return basin_trainer_new(&p->trainer, model->store, &p->params, p->loss, &spec, error);
-}
-
-basin_status basin_graphs_plan_new(basin_graphs_plan **plan, basin_graphs_model *model,
-                                   basin_graphs_capacity capacity, const basin_schedule *schedule,
-                                   bool noisy, bool look, basin_error *error) {
-    basin_graphs_plan *p;
-    *plan = NULL;
-    BASIN_TRY(BASIN_NEW(&p, 1, "a graph", error));
-    p->capacity = capacity;
-    p->graph = basin_graph_new();
-    basin_status status = p->graph ? BASIN_OK : basin_fail_memory(error, "a graph");
-    if (!status) {
-        basin_params_begin(&p->params, p->graph);
-        build(p, model, schedule != NULL, noisy, look);
-        status = compile(p, model, schedule, look, error);
-    }
-    if (status)
-        basin_graphs_plan_free(p);
-    else
-        *plan = p;
-    return status;
-}
-
-void basin_graphs_plan_free(basin_graphs_plan *plan) {
-    if (!plan) return;
-    basin_plan_free(plan->plan);
-    basin_trainer_free(&plan->trainer);
-    basin_params_free(&plan->params);
-    basin_graph_free(plan->graph);
-    free(plan);
-}
-
-/* ---- capacities ---- */
-
-/* How large the plans of a set's batches are: capacities grow in fixed steps around the mean need
- * of a batch, so that a few plans serve all of them. */
-
-/* Steps between capacities in deviations of a batch's need, and rows at least: on a host another
- * plan costs a few milliseconds and no memory for results, on a device a captured graph. */
-typedef struct ladder {
-    double deviations, least;
-} ladder;
-
-static ladder ladder_of(const basin_graphs_model *model) {
-    return basin_store_shares_results(model->store) ? (ladder){0.5, 32} : (ladder){2, 64};
-}
-
-static void spread(double *mean, double *step, ladder by, const basin_graphset *set,
-                   const int64_t *graph, int64_t count, int64_t batch,
-                   int64_t (*size)(const basin_graphset *, int64_t)) {
-    double sum = 0, squares = 0, n = count > 0 ? (double)count : 1;
-    for (int64_t i = 0; i < count; i++) {
-        double value = (double)size(set, graph[i]);
-        sum += value, squares += value * value;
-    }
-    double variance = fmax(squares / n - sum / n * sum / n, 0);
-    *mean = ceil((double)batch * sum / n);
-    *step = ceil(fmax(by.least, by.deviations * sqrt((double)batch * variance)));
-}
-
-/* On a device sums over tokens are cut into equal parts. */
-static int64_t round_up(double rows, const basin_graphs_plans *p) {
-    int64_t unit = basin_store_shares_results(p->model->store) ? 1 : 32;
-    return ((int64_t)rows + unit - 1) / unit * unit;
-}
-
-/* Capacities grow in steps from the mean need of a batch. On a device nearly all batches run on two
- * plans, and few need a third or fourth; on a host on ten, with little padding. */
-basin_graphs_capacity basin_graphs_capacity_for(const basin_graphs_plans *p, int64_t nodes,
-                                                int64_t pairs) {
-    double tokens = (double)(nodes + p->batch);
-    double steps = fmax(ceil((tokens - p->tokens_mean) / p->tokens_step),
-                        ceil(((double)pairs - p->pairs_mean) / p->pairs_step));
-    return (basin_graphs_capacity){p->batch, round_up(p->tokens_mean + steps * p->tokens_step, p),
-                                   round_up(p->pairs_mean + steps * p->pairs_step, p)};
-}
-
-void basin_graphs_plans_begin(basin_graphs_plans *plans, basin_graphs_model *model,
-                              const basin_graphset *set, const int64_t *graph, int64_t count,
-                              const basin_schedule *schedule) {
-    int64_t batch = model->settings.batch < count ? model->settings.batch : count;
-    int64_t shards = schedule && model->settings.shards ? model->settings.shards : 1;
-    batch = (batch + shards - 1) / shards;
-    *plans = (basin_graphs_plans){.model = model, .training = schedule != NULL};
-    plans->batch = batch > 0 ? batch : 1;
-    if (schedule) plans->schedule = *schedule;
-    ladder by = ladder_of(model);
-    spread(&plans->tokens_mean, &plans->tokens_step, by, set, graph, count, plans->batch,
-           basin_graphset_tokens);
-    spread(&plans->pairs_mean, &plans->pairs_step, by, set, graph, count, plans->batch,
-           basin_graphset_pairs);
-}
-
-/* Steps of a few dozen atoms: most molecules meet a plan that is there. */
-void basin_graphs_plans_begin_one(basin_graphs_plans *plans, basin_graphs_model *model) {
-    *plans = (basin_graphs_plans){.model = model, .batch = 1, .tokens_step = 32, .pairs_step = 128};
 }

@@ -193,6 +193,31 @@ static basin_status score_noisy(basin_graphs_measures *measures, basin_graphs_mo
     return BASIN_OK;
 }
 
+/* Of each value in its own units, [targets of the set]. */
+static void measure_each(basin_graphs_value *value, const float *output, const basin_graphset *set,
+                         const int64_t *graph, int64_t count) {
+    int64_t C = set->targets;
+    for (int64_t c = 0; c < C; c++) {
+        basin_graphs_value *v = &value[c];
+        double sum = 0, squares = 0, misses = 0;
+        *v = (basin_graphs_value){0};
+        for (int64_t i = 0; i < count; i++) {
+            double y = (double)set->target[graph[i] * C + c];
+            double miss = (double)output[i * C + c] - y;
+            if (isnan(y)) continue;
+            v->known++;
+            sum += y, squares += y * y;
+            v->error += fabs(miss), misses += miss * miss;
+        }
+        double n = (double)v->known, spread = squares - sum * sum / n;
+        v->mean = sum / n;
+        v->spread = sqrt(fmax(spread, 0) / n);
+        v->error /= n;
+        v->deviation = sqrt(misses / n);
+        v->explained = spread > 0 ? 1 - misses / spread : NAN;
+    }
+}
+
 basin_status basin_graphs_score(basin_graphs_measures *measures, basin_graphs_value *value,
                                 basin_graphs_model *model, const basin_graphs_data *data,
                                 basin_error *error) {
@@ -203,7 +228,7 @@ basin_status basin_graphs_score(basin_graphs_measures *measures, basin_graphs_va
     if (data->noisy > 0) return score_noisy(measures, model, data, error);
     BASIN_TRY(use_open(&u, model, data, true, (basin_graphs_sinks){0}, error));
     if (measures) measure(measures, &u, model);
-    if (value) basin_graphs_measure_values(value, u.output, &u.input.set, u.graph, u.count);
+    if (value) measure_each(value, u.output, &u.input.set, u.graph, u.count);
     return BASIN_OK;
 }
 
@@ -282,30 +307,6 @@ static void measure_values(basin_graphs_measures *measures, const float *output,
         }
     measures->items = count;
     measures->deviation = sqrt(squares);
-}
-
-void basin_graphs_measure_values(basin_graphs_value *value, const float *output,
-                                 const basin_graphset *set, const int64_t *graph, int64_t count) {
-    int64_t C = set->targets;
-    for (int64_t c = 0; c < C; c++) {
-        basin_graphs_value *v = &value[c];
-        double sum = 0, squares = 0, misses = 0;
-        *v = (basin_graphs_value){0};
-        for (int64_t i = 0; i < count; i++) {
-            double y = (double)set->target[graph[i] * C + c];
-            double miss = (double)output[i * C + c] - y;
-            if (isnan(y)) continue;
-            v->known++;
-            sum += y, squares += y * y;
-            v->error += fabs(miss), misses += miss * miss;
-        }
-        double n = (double)v->known, spread = squares - sum * sum / n;
-        v->mean = sum / n;
-        v->spread = sqrt(fmax(spread, 0) / n);
-        v->error /= n;
-        v->deviation = sqrt(misses / n);
-        v->explained = spread > 0 ? 1 - misses / spread : NAN;
-    }
 }
 
 void basin_graphs_measure(basin_graphs_measures *measures, const float *output,

@@ -37,7 +37,7 @@ static basin_zoo_feed feed_named(const char *name) {
     return basin_choice_is(name, "ff2") ? BASIN_ZOO_FEED_2 : BASIN_ZOO_FEED_2W;
 }
 
-basin_language_config basin_text_language(const basin_text_settings *s) {
+static basin_language_config language_of(const basin_text_settings *s) {
     return (basin_language_config){
         .arch = basin_choice_is(s->arch, "gpt") ? BASIN_LANGUAGE_GPT : BASIN_LANGUAGE_NRGPT,
         .vocabulary = s->vocabulary,
@@ -74,7 +74,7 @@ basin_status basin_text_fit(basin_settings *settings, const char *from, basin_er
 /* ---- a model on a graph ---- */
 
 static void build(basin_text_graph *g, const basin_text_settings *s, basin_text_wish wish) {
-    basin_language_config config = basin_text_language(s);
+    basin_language_config config = language_of(s);
     g->ids = basin_index(g->graph, "ids", BASIN_SHAPE(g->windows * g->tokens));
     if (wish.training && (s->dropout > 0 || s->dropout_step > 0))
         g->seed = basin_index(g->graph, "seed", BASIN_SHAPE(2));

@@ -76,8 +76,6 @@ typedef struct basin_text_settings {
 } basin_text_settings;
 
 extern const basin_task_settings basin_text_task;
-/* What these say of a basin_language_config. */
-basin_language_config basin_text_language(const basin_text_settings *settings);
 
 /* ---- a model in memory ---- */
 

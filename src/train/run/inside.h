@@ -27,13 +27,6 @@ typedef struct basin_run_state {
     basin_run_member done[BASIN_MAX_MEMBERS];    /* [member] */
 } basin_run_state;
 
-/* As the metadata "basin.run". */
-basin_status basin_run_state_write(basin_bundle *bundle, const basin_run_state *state,
-                                   basin_error *error);
-/* Checked against what the task can have. */
-basin_status basin_run_state_read(basin_run_state *state, const basin_bundle *bundle,
-                                  const basin_run_task *task, basin_error *error);
-
 /* Fills the store: parameters, moments, kept copies. A tensor that is none of these, lacks, or has
  * another shape is an error. */
 basin_status basin_run_restore(basin_run_state *state, const basin_run_task *task,
@@ -62,12 +55,6 @@ struct basin_run {
     bool epoch_whole;  /* it began in this leg */
 };
 
-/* ---- what ranks of a run tell each other besides gradients; alone (no ranks) these do nothing
- * ---- */
-
-/* Rank 0 looked at the files of the run and `status` came of it: the others get the checkpoint, or
- * the model to begin with, so that only its host need have them. */
-basin_status basin_run_share_files(basin_run *run, basin_status status, basin_error *error);
 /* Before the first step: an error where ranks found other data or sizes than rank 0. */
 basin_status basin_run_share_sizes(basin_run *run, basin_error *error);
 

@@ -109,9 +109,6 @@ basin_status basin_windows_cover(basin_windows *windows, const basin_cover *cove
                                  basin_error *error);
 void basin_windows_free(basin_windows *windows);
 
-/* Where patch i of a row begins, in pixels of the window. */
-int64_t basin_window_edge(int64_t i, int64_t length, int64_t across);
-
 /* ---- Pictures being filled ---- */
 
 /* A picture on its way. */

@@ -10,7 +10,8 @@
 #include "picture/picture.h"
 #include "task/image/complete/complete.h"
 
-int64_t basin_window_edge(int64_t i, int64_t length, int64_t across) { return i * length / across; }
+/* Where patch i of a row begins, in pixels of the window. */
+static int64_t edge_of(int64_t i, int64_t length, int64_t across) { return i * length / across; }
 
 void basin_windows_free(basin_windows *windows) {
     free(windows->window);
@@ -61,10 +62,10 @@ static int64_t hidden_known(const sums *s, const basin_cover *c, int64_t top, in
     int64_t known = 0;
     for (int64_t i = 0; i < c->across * c->across; i++) {
         int64_t row = i / c->across, column = i % c->across;
-        int64_t y = top + basin_window_edge(row, c->side, c->across);
-        int64_t bottom = top + basin_window_edge(row + 1, c->side, c->across);
-        int64_t x = left + basin_window_edge(column, c->side, c->across);
-        int64_t right = left + basin_window_edge(column + 1, c->side, c->across);
+        int64_t y = top + edge_of(row, c->side, c->across);
+        int64_t bottom = top + edge_of(row + 1, c->side, c->across);
+        int64_t x = left + edge_of(column, c->side, c->across);
+        int64_t right = left + edge_of(column + 1, c->side, c->across);
         int64_t missing = sums_of(s, y, x, bottom, right);
         if (missing > 0) known += (bottom - y) * (right - x) - missing;
     }
@@ -234,10 +235,10 @@ static bool is_hidden(const basin_guessing *l, const basin_window *w, int64_t ro
     const basin_filling *f = &l->fill[w->picture];
     int64_t across = l->model->settings.size / l->model->settings.patch;
     int64_t reach = basin_filling_reach(f, l->model->settings.size, l->level);
-    int64_t bottom = w->top + basin_window_edge(row + 1, w->height, across);
-    int64_t right = w->left + basin_window_edge(column + 1, w->width, across);
-    for (int64_t y = w->top + basin_window_edge(row, w->height, across); y < bottom; y++)
-        for (int64_t x = w->left + basin_window_edge(column, w->width, across); x < right; x++) {
+    int64_t bottom = w->top + edge_of(row + 1, w->height, across);
+    int64_t right = w->left + edge_of(column + 1, w->width, across);
+    for (int64_t y = w->top + edge_of(row, w->height, across); y < bottom; y++)
+        for (int64_t x = w->left + edge_of(column, w->width, across); x < right; x++) {
             int32_t depth = basin_hole_depth(&f->hole, y, x);
             if (depth > 0 && depth <= reach) return true;
         }
