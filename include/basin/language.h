@@ -46,21 +46,13 @@ typedef struct basin_language_config {
     double alpha;        /* of NRGPT: x <- x - alpha proj dE/dg; 0: 1, as published */
 } basin_language_config;
 
-/* One layer of GPT; biases are NULL where the configuration leaves them out. */
-typedef struct basin_gpt_layer {
-    basin_vit_norm norm1, norm2;
-    basin_expr wq, wk, wv, wo;                 /* [D, D] */
-    basin_expr bq, bk, bv, bo;                 /* [D] */
-    basin_expr mlp_w1, mlp_b1, mlp_w2, mlp_b2; /* [D, U] [U] [U, D] [D] */
-} basin_gpt_layer;
-
 typedef struct basin_language {
     basin_language_config config;
     basin_expr tok, pos;                     /* [V, D] [context, D] */
     basin_vit_norm norm;                     /* before the head */
     basin_expr head_w, head_b;               /* [V, D], the tokens' where tied; [V] or NULL */
     basin_zoo_nrgpt nrgpt;                   /* NRGPT's block */
-    basin_gpt_layer layer[BASIN_MAX_LAYERS]; /* GPT's, [steps] */
+    basin_vit_layer layer[BASIN_MAX_LAYERS]; /* GPT's, [steps]; heads Y = D / H wide */
 } basin_language;
 
 BASIN_API basin_status basin_language_declare(basin_language *model, basin_params *params,

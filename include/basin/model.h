@@ -76,7 +76,9 @@ typedef struct basin_vit_norm {
     basin_expr gain, bias; /* [D] [D] */
 } basin_vit_norm;
 
-/* One layer's weights; biases are NULL where the configuration leaves them out. */
+/* The weights of a layer of a ViT or a GPT; biases are NULL where the configuration leaves them
+ * out.
+ */
 typedef struct basin_vit_layer {
     basin_vit_norm norm1, norm2;
     basin_expr wq, wk, wv, wo;                 /* [D, HY] three times, [HY, D] */

@@ -60,65 +60,29 @@ static basin_expr nrgpt_steps(const basin_language *model, basin_expr x, basin_e
 
 /* First values as in GPT-2. What is added to the tokens is drawn smaller, so that their variance
  * does not grow with depth. */
-static void layer_declare(basin_gpt_layer *l, const basin_language_config *c, basin_params *params,
-                          int number) {
-    const double first = 0.02, added = 0.02 / sqrt(2.0 * c->steps);
-    int64_t D = c->dim, U = c->hidden;
-    const struct {
-        basin_expr *to;
-        const char *name;
-        basin_shape shape;
-        basin_init init;
-    } all[] = {{&l->norm1.gain, "norm1_w", BASIN_SHAPE(D), one},
-               {&l->norm1.bias, "norm1_b", BASIN_SHAPE(D), none},
-               {&l->wq, "wq", BASIN_SHAPE(D, D), {BASIN_INIT_NORMAL, first}},
-               {&l->bq, "bq", BASIN_SHAPE(D), none},
-               {&l->wk, "wk", BASIN_SHAPE(D, D), {BASIN_INIT_NORMAL, first}},
-               {&l->bk, "bk", BASIN_SHAPE(D), none},
-               {&l->wv, "wv", BASIN_SHAPE(D, D), {BASIN_INIT_NORMAL, first}},
-               {&l->bv, "bv", BASIN_SHAPE(D), none},
-               {&l->wo, "wo", BASIN_SHAPE(D, D), {BASIN_INIT_NORMAL, added}},
-               {&l->bo, "bo", BASIN_SHAPE(D), none},
-               {&l->norm2.gain, "norm2_w", BASIN_SHAPE(D), one},
-               {&l->norm2.bias, "norm2_b", BASIN_SHAPE(D), none},
-               {&l->mlp_w1, "mlp_w1", BASIN_SHAPE(D, U), {BASIN_INIT_NORMAL, first}},
-               {&l->mlp_b1, "mlp_b1", BASIN_SHAPE(U), none},
-               {&l->mlp_w2, "mlp_w2", BASIN_SHAPE(U, D), {BASIN_INIT_NORMAL, added}},
-               {&l->mlp_b2, "mlp_b2", BASIN_SHAPE(D), none}};
-    char prefix[32];
-    snprintf(prefix, sizeof prefix, "layer%d.", number);
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        bool bias = all[i].init.kind == BASIN_INIT_CONSTANT && all[i].init.scale == 0;
-        if (c->bias || !bias)
-            *all[i].to = basin_param_add(params, prefix, all[i].name, all[i].shape, all[i].init);
-    }
-}
-
 static void gpt_declare(basin_language *model, basin_params *params) {
-    for (int i = 0; i < model->config.steps; i++)
-        layer_declare(&model->layer[i], &model->config, params, i);
-}
-
-static basin_expr norm(const basin_vit_norm *n, basin_expr x) {
-    return basin_model_norm(x, n->gain, n->bias, 1e-5);
-}
-
-/* Heads side by side: [B, N, D] -> [B, N, H, Y]. */
-static basin_expr split(const basin_language_config *c, basin_expr x) {
-    basin_shape s = basin_expr_shape(x);
-    return basin_reshape(x, BASIN_SHAPE(s.dim[0], s.dim[1], c->heads, c->dim / c->heads));
+    const basin_language_config *c = &model->config;
+    basin_layer_config layer = {.dim = c->dim,
+                                .width = c->dim,
+                                .hidden = c->hidden,
+                                .no_bias = !c->bias,
+                                .gains = {"norm1_w", "norm2_w"},
+                                .deviation = 0.02,
+                                .added = 0.02 / sqrt(2.0 * c->steps)};
+    for (int i = 0; i < c->steps; i++)
+        basin_model_layer_declare(&model->layer[i], params, &layer, i);
 }
 
 /* Heads one after the other: [B, N, D] -> [B H, N, Y]. */
 static basin_expr by_head(const basin_language_config *c, basin_expr x) {
-    basin_expr heads = basin_permute(split(c, x), (int[]){0, 2, 1, 3});
+    basin_expr heads = basin_permute(basin_model_split(x, c->heads), (int[]){0, 2, 1, 3});
     if (!heads) return NULL;
     basin_shape s = basin_expr_shape(heads);
     return basin_reshape(heads, BASIN_SHAPE(s.dim[0] * s.dim[1], s.dim[2], s.dim[3]));
 }
 
 /* Where shares are dropped they are written out, softmax(Q K' / sqrt(Y)) over earlier tokens. */
-static basin_expr mix_dropped(const basin_language_config *c, const basin_gpt_layer *l,
+static basin_expr mix_dropped(const basin_language_config *c, const basin_vit_layer *l,
                               basin_expr g, basin_expr seed) {
     if (!g) return NULL;
     basin_shape s = basin_expr_shape(g);
@@ -146,12 +110,12 @@ static basin_expr pair_up(const basin_language_config *c, basin_expr k, basin_ex
 /* Else softmax(Q K') V is a slope of energy attention: with keys [K V] and queries [Q 0] the
  * gradient of log-sum-exp by the queries is softmax(Q K') [K V]. One fused kernel has it, and
  * another its reverse, which leave out the pairs above the diagonal. */
-static basin_expr mix_fused(const basin_language_config *c, const basin_gpt_layer *l,
+static basin_expr mix_fused(const basin_language_config *c, const basin_vit_layer *l,
                             basin_expr g) {
     if (!g) return NULL;
     int64_t Y = c->dim / c->heads;
     basin_shape s = basin_expr_shape(g);
-    basin_expr q = split(c, basin_model_affine(g, l->wq, l->bq));
+    basin_expr q = basin_model_split(basin_model_affine(g, l->wq, l->bq), c->heads);
     q = basin_variable(basin_pad(basin_scale(q, 1 / sqrt((double)Y)), -1, 0, Y));
     basin_expr kv = basin_model_affine(g, pair_up(c, l->wk, l->wv), pair_up(c, l->bk, l->bv));
     kv = basin_reshape(kv, BASIN_SHAPE(s.dim[0], s.dim[1], c->heads, 2 * Y));
@@ -160,19 +124,18 @@ static basin_expr mix_fused(const basin_language_config *c, const basin_gpt_laye
     return basin_slice(basin_grad(lse, q), -1, Y, Y);
 }
 
-static basin_expr attention(const basin_language_config *c, const basin_gpt_layer *l, basin_expr g,
+static basin_expr attention(const basin_language_config *c, const basin_vit_layer *l, basin_expr g,
                             basin_expr seed) {
     bool drops = seed && c->dropout > 0;
     basin_expr mixed = drops ? mix_dropped(c, l, g, seed) : mix_fused(c, l, g);
     return basin_model_affine(basin_reshape(mixed, basin_expr_shape(g)), l->wo, l->bo);
 }
 
-static basin_expr layer(const basin_language_config *c, const basin_gpt_layer *l, basin_expr x,
+static basin_expr layer(const basin_language_config *c, const basin_vit_layer *l, basin_expr x,
                         basin_expr seed) {
-    basin_expr pull = attention(c, l, norm(&l->norm1, x), seed);
+    basin_expr pull = attention(c, l, basin_model_norm_of(&l->norm1, x, 1e-5), seed);
     x = basin_add(x, basin_dropout(pull, c->dropout, seed));
-    basin_expr h = basin_model_gelu(basin_model_affine(norm(&l->norm2, x), l->mlp_w1, l->mlp_b1));
-    pull = basin_model_affine(h, l->mlp_w2, l->mlp_b2);
+    pull = basin_model_perceptron(l, x, 1e-5);
     return basin_add(x, basin_dropout(pull, c->dropout, seed));
 }
 
@@ -259,7 +222,7 @@ basin_expr basin_language_tokens(const basin_language *model, basin_expr ids, in
 }
 
 basin_expr basin_language_logits(const basin_language *model, basin_expr tokens) {
-    basin_expr g = basin_model_norm(tokens, model->norm.gain, model->norm.bias, 1e-5);
+    basin_expr g = basin_model_norm_of(&model->norm, tokens, 1e-5);
     basin_expr logits = basin_matmul_t(g, false, model->head_w, true);
     return model->head_b ? basin_add(logits, model->head_b) : logits;
 }

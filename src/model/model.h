@@ -34,6 +34,25 @@ void basin_model_head_add(basin_expr *weight, basin_expr *bias, basin_params *pa
 /* h [N, W] by such weights: one logit per row, [N], or [N, C]. */
 basin_expr basin_model_logits(basin_expr h, basin_expr weight, basin_expr bias);
 
+/* ---- pre-norm layers of softmax attention and a perceptron ---- */
+
+typedef struct basin_layer_config {
+    int64_t dim, width, hidden; /* D, HY, U */
+    bool no_bias;
+    const char *gains[2];    /* names of the norms' gains */
+    double deviation, added; /* of weights, and of those whose results are added to the tokens; 0:
+                                LeCun's */
+} basin_layer_config;
+
+/* Declares "layerNUMBER.NAME" of all weights. */
+void basin_model_layer_declare(basin_vit_layer *l, basin_params *params,
+                               const basin_layer_config *c, int number);
+basin_expr basin_model_norm_of(const basin_vit_norm *n, basin_expr x, double epsilon);
+/* What the perceptron makes of tokens. */
+basin_expr basin_model_perceptron(const basin_vit_layer *l, basin_expr x, double epsilon);
+/* Heads side by side: [B, N, HY] -> [B, N, H, Y]. */
+basin_expr basin_model_split(basin_expr x, int64_t heads);
+
 /* ---- patches ---- */
 
 typedef struct basin_patches_config {

@@ -2,55 +2,11 @@
  * pre-norm blocks of softmax attention and a perceptron between the encoder and decoder of
  * model/model.h. */
 #include <math.h>
-#include <stdio.h>
 
 #include "expr/graph.h"
 #include "model/model.h"
 
 /* ---- parameters ---- */
-
-static basin_expr weight_add(basin_params *params, const char *prefix, const char *name,
-                             int64_t rows, int64_t columns) {
-    return basin_param_add(params, prefix, name, BASIN_SHAPE(rows, columns),
-                           (basin_init){BASIN_INIT_LECUN, (double)rows});
-}
-
-static basin_expr bias_add(const basin_vit_config *c, basin_params *params, const char *prefix,
-                           const char *name, int64_t count) {
-    if (c->no_bias) return NULL;
-    return basin_param_add(params, prefix, name, BASIN_SHAPE(count),
-                           (basin_init){BASIN_INIT_CONSTANT, 0});
-}
-
-static basin_vit_norm norm_add(const basin_vit_config *c, basin_params *params, const char *prefix,
-                               const char *gain, const char *bias) {
-    basin_vit_norm norm;
-    norm.gain = basin_param_add(params, prefix, gain, BASIN_SHAPE(c->dim),
-                                (basin_init){BASIN_INIT_CONSTANT, 1});
-    norm.bias = bias_add(c, params, prefix, bias, c->dim);
-    return norm;
-}
-
-static void layer_declare(basin_vit_layer *l, basin_params *params, const basin_vit_config *c,
-                          int number) {
-    char prefix[32];
-    int64_t D = c->dim, W = c->heads * c->head_dim;
-    snprintf(prefix, sizeof prefix, "layer%d.", number);
-    l->norm1 = norm_add(c, params, prefix, "norm1_g", "norm1_b");
-    l->wq = weight_add(params, prefix, "wq", D, W);
-    l->bq = bias_add(c, params, prefix, "bq", W);
-    l->wk = weight_add(params, prefix, "wk", D, W);
-    l->bk = bias_add(c, params, prefix, "bk", W);
-    l->wv = weight_add(params, prefix, "wv", D, W);
-    l->bv = bias_add(c, params, prefix, "bv", W);
-    l->wo = weight_add(params, prefix, "wo", W, D);
-    l->bo = bias_add(c, params, prefix, "bo", D);
-    l->norm2 = norm_add(c, params, prefix, "norm2_g", "norm2_b");
-    l->mlp_w1 = weight_add(params, prefix, "mlp_w1", D, c->hidden);
-    l->mlp_b1 = bias_add(c, params, prefix, "mlp_b1", c->hidden);
-    l->mlp_w2 = weight_add(params, prefix, "mlp_w2", c->hidden, D);
-    l->mlp_b2 = bias_add(c, params, prefix, "mlp_b2", D);
-}
 
 static basin_status check_config(const basin_vit_config *c, basin_graph *graph) {
     if (c->depth < 1 || c->depth > BASIN_MAX_LAYERS)
@@ -79,8 +35,16 @@ basin_status basin_vit_declare(basin_vit *model, basin_params *params,
     if (status) return status;
     basin_patches_declare(&model->patches, params, &patches);
     int layers = c->shared ? 1 : c->depth;
-    for (int i = 0; i < layers; i++) layer_declare(&model->layer[i], params, c, i);
-    model->norm = norm_add(c, params, "", "norm_g", "norm_b");
+    basin_layer_config layer = {.dim = c->dim,
+                                .width = c->heads * c->head_dim,
+                                .hidden = c->hidden,
+                                .no_bias = c->no_bias,
+                                .gains = {"norm1_g", "norm2_g"}};
+    for (int i = 0; i < layers; i++) basin_model_layer_declare(&model->layer[i], params, &layer, i);
+    basin_shape vector = BASIN_SHAPE(c->dim);
+    basin_init none = {BASIN_INIT_CONSTANT, 0}, one = {BASIN_INIT_CONSTANT, 1};
+    model->norm.gain = basin_param_add(params, "", "norm_g", vector, one);
+    if (!c->no_bias) model->norm.bias = basin_param_add(params, "", "norm_b", vector, none);
     basin_patches_declare_decoder(&model->patches, params, &patches);
     return basin_model_status(params->graph);
 }
@@ -88,19 +52,13 @@ basin_status basin_vit_declare(basin_vit *model, basin_params *params,
 /* ---- the forward expression ---- */
 
 static basin_expr norm(const basin_vit *m, const basin_vit_norm *n, basin_expr x) {
-    return basin_model_norm(x, n->gain, n->bias, m->config.epsilon);
-}
-
-/* Heads side by side: [B, N, HY] -> [B, N, H, Y]. */
-static basin_expr split(const basin_vit *m, basin_expr x) {
-    basin_shape s = basin_expr_shape(x);
-    return basin_reshape(x, BASIN_SHAPE(s.dim[0], s.dim[1], m->config.heads, m->config.head_dim));
+    return basin_model_norm_of(n, x, m->config.epsilon);
 }
 
 static void ask(basin_expr *query, basin_expr *key, const basin_vit *m, const basin_vit_layer *l,
                 basin_expr g) {
-    *query = split(m, basin_model_affine(g, l->wq, l->bq));
-    *key = split(m, basin_model_affine(g, l->wk, l->bk));
+    *query = basin_model_split(basin_model_affine(g, l->wq, l->bq), m->config.heads);
+    *key = basin_model_split(basin_model_affine(g, l->wk, l->bk), m->config.heads);
 }
 
 static basin_expr attention(const basin_vit *m, const basin_vit_layer *l, basin_expr g) {
@@ -108,7 +66,7 @@ static basin_expr attention(const basin_vit *m, const basin_vit_layer *l, basin_
     basin_shape s = basin_expr_shape(g);
     basin_expr q, k;
     ask(&q, &k, m, l, g);
-    basin_expr v = split(m, basin_model_affine(g, l->wv, l->bv));
+    basin_expr v = basin_model_split(basin_model_affine(g, l->wv, l->bv), c->heads);
     basin_expr score =
         basin_scale(basin_einsum("bnhy,bmhy->bhnm", q, k), 1 / sqrt((double)c->head_dim));
     basin_expr mixed = basin_einsum("bhnm,bmhy->bnhy", basin_softmax(score, -1), v);
@@ -124,9 +82,7 @@ void basin_vit_queries(basin_expr *query, basin_expr *key, const basin_vit *mode
 
 static basin_expr layer(const basin_vit *m, const basin_vit_layer *l, basin_expr x) {
     x = basin_add(x, attention(m, l, norm(m, &l->norm1, x)));
-    basin_expr h =
-        basin_model_gelu(basin_model_affine(norm(m, &l->norm2, x), l->mlp_w1, l->mlp_b1));
-    return basin_add(x, basin_model_affine(h, l->mlp_w2, l->mlp_b2));
+    return basin_add(x, basin_model_perceptron(l, x, m->config.epsilon));
 }
 
 basin_expr basin_vit_tokens(const basin_vit *model, basin_expr patches, basin_expr replaced,

@@ -59,8 +59,7 @@ static void add_descent(basin_case *c, const basin_block *block, basin_expr x, b
     basin_expr energies = basin_case_energies(c, &block->config, trace, spec.steps, 0);
     basin_case_output_add(c, energies, "out.energy");
     basin_expr loss = basin_scale(basin_sum_all(basin_square(basin_sub(end, target))), 0.5);
-    basin_case_output_add(c, loss, "out.loss");
-    basin_case_gradients(c, loss, x);
+    basin_case_loss(c, loss, x);
     if (facts) basin_case_output_add(c, basin_grad(loss, facts), "grad.facts");
 }
 
@@ -103,11 +102,10 @@ void basin_case_build_image(basin_case *c) {
     basin_expr output = basin_image_et_forward(&model, patches, replaced, trace);
     basin_expr loss = basin_image_net_loss(output, patches, occluded);
     basin_case_output_add(c, output, "out.patches");
-    basin_case_output_add(c, loss, "out.loss");
     basin_case_output_add(
         c, basin_case_energies(c, &config.block, trace, steps, basin_expr_shape(patches).dim[0]),
         "out.energy");
-    basin_case_gradients(c, loss, NULL);
+    basin_case_loss(c, loss, NULL);
 }
 
 /* ---- anomaly: node anomaly detection on one graph, probabilities, loss and gradients ---- */
@@ -135,8 +133,7 @@ void basin_case_build_anomaly(basin_case *c) {
         &model, &(basin_anomaly_inputs){.features = features, .neighbours = c->pattern});
     basin_expr loss = basin_weighted_cross_entropy(logits, label, weight);
     basin_case_output_add(c, basin_sigmoid(logits), "out.probability");
-    basin_case_output_add(c, loss, "out.loss");
-    basin_case_gradients(c, loss, NULL);
+    basin_case_loss(c, loss, NULL);
 }
 
 /* ---- graph, graph_mixed: classification of a few graphs in one batch without padding. The file
@@ -315,8 +312,7 @@ static void add_model(basin_case *c, const layout *l) {
     basin_expr logits = basin_graphs_forward(&model, &batch);
     basin_expr loss = basin_cross_entropy(logits, target(c, l, config.outputs));
     basin_case_output_add(c, logits, "out.logits");
-    basin_case_output_add(c, loss, "out.loss");
-    basin_case_gradients(c, loss, NULL);
+    basin_case_loss(c, loss, NULL);
 }
 
 void basin_case_build_graphs(basin_case *c) {

@@ -168,7 +168,7 @@ void basin_case_difference_add(basin_case *c, basin_expr value, const char *name
     snprintf(output->beside, sizeof output->beside, "%s", beside);
 }
 
-void basin_case_gradients(basin_case *c, basin_expr loss, basin_expr x) {
+void basin_case_loss(basin_case *c, basin_expr loss, basin_expr x) {
     size_t count = c->params.count;
     basin_expr *from = basin_array_new(2 * (count + 1), sizeof *from), *gradient;
     if (!from) {
@@ -176,6 +176,7 @@ void basin_case_gradients(basin_case *c, basin_expr loss, basin_expr x) {
         return;
     }
     gradient = from + count + 1;
+    basin_case_output_add(c, loss, "out.loss");
     for (size_t i = 0; i < count; i++) from[i] = c->params.param[i].state;
     if (x) from[count] = x;
     basin_vjp(gradient, loss, NULL, from, (int)count + (x != NULL));

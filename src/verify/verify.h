@@ -81,8 +81,9 @@ void basin_case_output_add(basin_case *c, basin_expr value, const char *format, 
  * digits end where theirs do: its error is relative to the tensor BESIDE where that is larger. */
 void basin_case_difference_add(basin_case *c, basin_expr value, const char *name,
                                const char *beside);
-/* The gradients of `loss` with respect to every parameter and to `x` ("grad.x0") if not NULL. */
-void basin_case_gradients(basin_case *c, basin_expr loss, basin_expr x);
+/* "out.loss", and its gradients with respect to every parameter and to `x` ("grad.x0") if not NULL.
+ */
+void basin_case_loss(basin_case *c, basin_expr loss, basin_expr x);
 /* The block's shape from the tensors under `prefix`, the steps from the metadata. */
 basin_block_config basin_case_block(basin_case *c, const char *prefix);
 basin_descent_spec basin_case_descent(basin_case *c);

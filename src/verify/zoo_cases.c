@@ -42,8 +42,7 @@ static void finish(basin_case *c, basin_expr end, basin_expr x) {
     basin_expr target = basin_case_input_add(c, "target", -1);
     basin_expr loss = basin_scale(basin_sum_all(basin_square(basin_sub(end, target))), 0.5);
     basin_case_output_add(c, end, "out.xT");
-    basin_case_output_add(c, loss, "out.loss");
-    basin_case_gradients(c, loss, x);
+    basin_case_loss(c, loss, x);
 }
 
 /* ---- memories ---- */
@@ -155,8 +154,7 @@ static void language_model(basin_case *c, basin_specimen *s) {
     basin_expr logits = basin_add(basin_matmul_t(g, false, w, true), b);
     basin_expr loss = basin_mean_all(basin_cross_entropy_labels(logits, label));
     basin_case_output_add(c, logits, "out.logits");
-    basin_case_output_add(c, loss, "out.loss");
-    basin_case_gradients(c, loss, NULL);
+    basin_case_loss(c, loss, NULL);
 }
 
 /* ---- Hyper-SET ---- */
@@ -289,8 +287,7 @@ static void ebt(basin_case *c, basin_specimen *s) {
         basin_case_output_add(c, gradient[i], "gradfull.%s", basin_expr_name(from[i]));
     basin_case_output_add(c, y, "out.yT");
     basin_case_output_add(c, basin_stack(trace, steps, 0), "out.energy");
-    basin_case_output_add(c, loss, "out.loss");
-    basin_case_gradients(c, loss, NULL);
+    basin_case_loss(c, loss, NULL);
 }
 
 /* ---- fixed points ---- */
@@ -335,12 +332,11 @@ static void implicit(basin_case *c) {
     basin_expr residual = basin_sub(basin_sub(at, u), force);
     basin_case_output_add(c, x, "out.x");
     basin_case_output_add(c, basin_reshape(by_tokens(&h, x), BASIN_SHAPE(1)), "out.energy");
-    basin_case_output_add(c, loss, "out.loss");
     basin_case_output_add(c, basin_jacobian(residual, at), "out.jacobian");
     basin_case_difference_add(
         c, basin_maximum(basin_abs(residual), 0, basin_expr_shape(residual).rank), "out.residual",
         "out.x");
-    basin_case_gradients(c, loss, NULL);
+    basin_case_loss(c, loss, NULL);
 }
 
 /* ---- equilibrium propagation ---- */
@@ -390,10 +386,9 @@ static void eqprop(basin_case *c, basin_specimen *specimen) {
     basin_case_output_add(c, up, "out.nudged");
     basin_case_output_add(c, down, "out.nudged_minus");
     basin_case_output_add(c, basin_energy_total(&energy, s), "out.energy");
-    basin_case_output_add(c, basin_mean_all(cost), "out.loss");
     add_estimates(c, &m, up, s, nudge, "ep");
     add_estimates(c, &m, up, down, 2 * nudge, "ep2");
-    basin_case_gradients(c, basin_mean_all(cost), NULL);
+    basin_case_loss(c, basin_mean_all(cost), NULL);
 }
 
 /* ---- the rows ---- */

@@ -198,17 +198,22 @@ size_t basin_cuda_free_bytes(basin_backend *) {
 
 /* ---- large pieces ---- */
 
+/* Lets pinned memory have at least `bytes`; the old content is lost. */
+static cudaError_t grow(basin_cuda *cuda, void **pinned, size_t *there, size_t bytes) {
+    if (*there >= bytes) return cudaSuccess;
+    basin_cuda_gate gate(cuda);
+    if (*pinned) cudaFreeHost(*pinned);
+    *pinned = NULL, *there = 0;
+    size_t wanted = bytes < 65536 ? 65536 : bytes;
+    cudaError_t code = cudaHostAlloc(pinned, wanted, cudaHostAllocDefault);
+    if (code == cudaSuccess) *there = wanted;
+    return code;
+}
+
 /* Pinned memory of the slot for `bytes`, free to be written; NULL where there is none. */
 static void *slot_host(basin_cuda *cuda, slot *s, size_t bytes) {
     if (!wait_for(cuda, s->left)) return NULL;
-    if (s->host_bytes >= bytes) return s->host;
-    basin_cuda_gate gate(cuda);
-    if (s->host) cudaFreeHost(s->host);
-    s->host = NULL, s->host_bytes = 0;
-    size_t wanted = bytes < 65536 ? 65536 : bytes;
-    if (!BASIN_CUDA_TRY(cuda, cudaHostAlloc(&s->host, wanted, cudaHostAllocDefault))) return NULL;
-    s->host_bytes = wanted;
-    return s->host;
+    return BASIN_CUDA_TRY(cuda, grow(cuda, &s->host, &s->host_bytes, bytes)) ? s->host : NULL;
 }
 
 /* The slot's room on the device; NULL where there is none, which is no fault. */
@@ -271,14 +276,8 @@ void basin_cuda_copy_in(basin_backend *backend, void *device, const void *host, 
 static void *back_room(basin_cuda *cuda, size_t bytes) {
     basin_cuda_staging *s = cuda->staging;
     if (!s || bytes > SMALL) return NULL;
-    if (s->back_bytes >= bytes) return s->back;
-    basin_cuda_gate gate(cuda);
-    if (s->back) cudaFreeHost(s->back);
-    size_t wanted = bytes < 65536 ? 65536 : bytes;
-    s->back_bytes = wanted;
-    if (cudaHostAlloc(&s->back, wanted, cudaHostAllocDefault) == cudaSuccess) return s->back;
+    if (grow(cuda, &s->back, &s->back_bytes, bytes) == cudaSuccess) return s->back;
     cudaGetLastError();
-    s->back = NULL, s->back_bytes = 0;
     return NULL;
 }
 
