@@ -195,6 +195,11 @@ extern const basin_attention_kernels basin_attention_kernels_avx2, basin_attenti
 
 /* ---- inside ---- */
 
+/* Of all pairs: the keys of a query are the first so many. */
+static inline int64_t basin_attention_keys(const basin_attention_pattern *p, int64_t query) {
+    return p->causal ? query + !p->exclude_self : p->keys;
+}
+
 /* How many of so many threads are worth waking for all pairs of the pattern. */
 int basin_attention_threads(const basin_attention *at, int threads);
 

@@ -129,12 +129,6 @@ static void scores(const dense *d, const span *s) {
     }
 }
 
-/* The keys of a query are the first so many. */
-static int64_t keys_of(const dense *d, int64_t query) {
-    const basin_attention_pattern *p = &d->at->pattern;
-    return p->causal ? query + !p->exclude_self : d->keys;
-}
-
 static basin_attention_row row_of(const dense *d, const span *s, int64_t i) {
     const basin_attention *at = d->at;
     bool reverse = d->mode == BASIN_ATTENTION_REVERSE, value = d->mode == BASIN_ATTENTION_VALUE;
@@ -144,7 +138,7 @@ static basin_attention_row row_of(const dense *d, const span *s, int64_t i) {
     float *partial = d->partial + s->task * d->parts;
     return (basin_attention_row){
         .heads = d->together,
-        .pairs = keys_of(d, s->first + i),
+        .pairs = basin_attention_keys(&d->at->pattern, s->first + i),
         .plane = d->tile * d->row,
         .scale_stride = d->heads,
         .self = at->pattern.exclude_self && !at->pattern.causal ? s->first + i : -1,
@@ -255,7 +249,7 @@ static void task_run(const dense *d, int64_t task) {
     int64_t begin = s.group * d->group, end = basin_int_min(begin + d->group, d->queries);
     for (s.first = begin; s.first < end; s.first += d->tile) {
         s.count = basin_int_min(d->tile, end - s.first);
-        s.keys = basin_int_max(1, keys_of(d, s.first + s.count - 1));
+        s.keys = basin_int_max(1, basin_attention_keys(&d->at->pattern, s.first + s.count - 1));
         s.opens = s.first == begin;
         scores(d, &s);
         for (int64_t i = 0; i < s.count; i++) tile_row(d, &s, i);

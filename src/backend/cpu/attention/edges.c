@@ -351,11 +351,6 @@ static void prepare_slices(const void *context, int64_t first, int64_t last) {
     edges_pack(e, first, last);
 }
 
-static void prepare(const fused *f) {
-    basin_team_run(prepare_slices, f, SLICES, 0, f->edges.threads);
-    edges_find_runs(&f->edges);
-}
-
 /* Runs of one block lie far apart, out of reach of the processor's own prefetching: asks for the
  * numbers of the run after `fragment`'s. */
 static void expect(const pair_list *pairs, pair_fragment fragment, int64_t block, int64_t chunk,
@@ -497,7 +492,8 @@ size_t basin_attention_fused(const basin_attention *at, int threads, void *works
     if (!workspace) return lay_out(&f, NULL);
     edges_cut(e);
     size_t bytes = lay_out(&f, workspace);
-    prepare(&f);
+    basin_team_run(prepare_slices, &f, SLICES, 0, threads);
+    edges_find_runs(e);
     each_chunk(&f, row_chunk, e, &e->rows);
     close_rows(&f);
     if (!at->out_key) return bytes;
@@ -638,11 +634,6 @@ static void edges_mixed_prepare_slices(const void *context, int64_t first, int64
     if (m->query_sum) fill(m->query_sum, states * e->padded, 0, first, last);
     fill(m->partial, e->rows.chunks * m->shares, 0, first, last);
     edges_pack(e, first, last);
-}
-
-static void edges_mixed_prepare(const mixed *m) {
-    basin_team_run(edges_mixed_prepare_slices, m, SLICES, 0, m->edges.threads);
-    edges_find_runs(&m->edges);
 }
 
 static void dots_chunk(const void *context, int64_t h, int64_t block, int64_t chunk) {
@@ -831,7 +822,8 @@ size_t basin_attention_mixed(const basin_attention *at, int threads, void *works
     if (!workspace) return edges_mixed_lay_out(&m, threads, NULL);
     edges_cut(e);
     size_t bytes = edges_mixed_lay_out(&m, threads, workspace);
-    edges_mixed_prepare(&m);
+    basin_team_run(edges_mixed_prepare_slices, &m, SLICES, 0, threads);
+    edges_find_runs(e);
     each_chunk(&m, dots_chunk, e, &e->rows);
     weigh(&m);
     if (at->out_query) {

@@ -180,12 +180,6 @@ static void scores(const job *j, const room *own, const span *s) {
     if (!j->a && !j->b) memset(own->c, 0, (size_t)(s->count * j->row) * sizeof *own->c);
 }
 
-/* The keys of a query are the first so many. */
-static int64_t keys_of(const job *j, int64_t query) {
-    const basin_attention_pattern *p = &j->at->pattern;
-    return p->causal ? query + !p->exclude_self : j->keys;
-}
-
 /* A row of r or c in bfloat16, 0 for keys that the query does not see. */
 static void round_row(const job *j, uint16_t *to, const float *from, int64_t seen) {
     j->simd->narrow(to, from, seen);
@@ -199,7 +193,7 @@ static void score_row(const job *j, const room *own, const span *s, int64_t i) {
     float state[3] = {0};
     basin_attention_row row = {
         .heads = 1,
-        .pairs = keys_of(j, s->first + i),
+        .pairs = basin_attention_keys(&j->at->pattern, s->first + i),
         .self = at->pattern.exclude_self && !at->pattern.causal ? s->first + i : -1,
         .beta = at->beta + s->head,
         .w = value ? NULL : at->w + node,
