@@ -101,7 +101,7 @@ static void print_answers(const basin_ham *ham, const basin_descent_result *resu
         printf("%d: %c, a %s\n", q, letter_name[strongest(&result->g[NAME], q)],
                family_name[strongest(&result->g[FAMILY], q)]);
     printf("\nenergy tree, all questions    first   last\n");
-    for (int p = 0; p < basin_ham_terms(ham); p++) {
+    for (int p = 0; p < result->terms; p++) {
         double sum[2] = {0, 0};
         for (int q = 0; q < QUESTIONS; q++) {
             sum[0] += result->energy[p * QUESTIONS + q];

@@ -149,8 +149,8 @@ BASIN_API const basin_params *basin_ham_params(const basin_ham *ham);
 
 /* ---- the network as expressions; x, g, dEdg have an entry per layer ---- */
 
-/* Terms of the energy: the layers, then the connections; "v", "h", "vh(v, h)". */
-BASIN_API int basin_ham_terms(const basin_ham *ham);
+/* Terms of the energy: the layers, then the connections; "v", "h", "vh(v, h)". NULL beyond the
+ * last. */
 BASIN_API const char *basin_ham_term_name(const basin_ham *ham, int term);
 
 /* An input [batch, shape] for the states of each layer. */

@@ -24,10 +24,8 @@ class Built(Callbacks):
         for ends, name in network.connections:
             ends = ", ".join(ends).encode()
             self._check(lib.basin_ham_connect(self.pointer, name.encode(), ends))
-        self.terms = [
-            text(lib.basin_ham_term_name(self.pointer, i))
-            for i in range(lib.basin_ham_terms(self.pointer))
-        ]
+        count = len(network.layers) + len(network.connections)
+        self.terms = [text(lib.basin_ham_term_name(self.pointer, i)) for i in range(count)]
         if len(set(self.terms)) < len(self.terms):
             raise BasinError(f"two connections or layers of one name in {self.terms}")
 

@@ -212,8 +212,6 @@ int basin_ham_synapse(basin_ham *ham, const basin_synapse *synapse) {
     return -1;
 }
 
-int basin_ham_terms(const basin_ham *ham) { return ham->layers + ham->connections; }
-
 const char *basin_ham_term_name(const basin_ham *ham, int term) {
     if (term < 0 || term >= basin_ham_terms(ham)) return NULL;
     return term < ham->layers ? ham->layer[term].name : ham->connection[term - ham->layers].name;

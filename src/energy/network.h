@@ -39,6 +39,7 @@ struct basin_ham {
     size_t texts, text_capacity;
 };
 
+static inline int basin_ham_terms(const basin_ham *ham) { return ham->layers + ham->connections; }
 /* Energies of all terms at x, each [batch]: the layers, then the connections. */
 void basin_ham_energies(basin_ham *ham, basin_expr *energy, const basin_expr *x);
 /* One step of size `dt`, [] or one per sample, [batch]. next may be x. */

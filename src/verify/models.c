@@ -463,7 +463,8 @@ static basin_expr tree(const basin_expr *trace, int terms, int steps) {
 static void add_network_descent(basin_case *c, basin_ham *ham) {
     basin_expr x[LAYERS] = {0}, gradient[LAYERS] = {0}, end[LAYERS] = {0};
     basin_ham_spec spec = {.steps = basin_case_steps(c), .dt = basin_case_number(c, "dt")};
-    int terms = basin_ham_terms(ham);
+    int terms = 0;
+    while (basin_ham_term_name(ham, terms)) terms++;
     basin_ham_inputs(ham, x, 1);
     write_network(c, x);
     if (basin_graph_error(c->graph)) return;
