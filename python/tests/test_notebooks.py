@@ -10,7 +10,16 @@ pytest.importorskip("ipykernel")
 pytest.importorskip("matplotlib")
 
 NOTEBOOKS = pathlib.Path(__file__).resolve().parents[1] / "notebooks"
-NAMES = ["associative_memory", "ham", "own_energy", "paper_block", "sudoku", "wells", "zoo"]
+NAMES = [
+    "associative_memory",
+    "ham",
+    "own_energy",
+    "paper_block",
+    "pytorch",
+    "sudoku",
+    "wells",
+    "zoo",
+]
 
 
 def read(name):
@@ -41,6 +50,8 @@ def test_an_energy_takes_few_lines(name, lines):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_notebook(name, tmp_path, monkeypatch):
+    if name == "pytorch":
+        pytest.importorskip("torch", reason="PyTorch is not installed")
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
     known = read(name)
     again = read(name)
