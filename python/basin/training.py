@@ -9,8 +9,9 @@ import numpy
 
 from basin._expr import Graph, as_expression
 from basin._library import BasinError, check, ffi, lib, owned, path_of
-from basin._plan import Store, backend_of, write
+from basin._plan import Store, backend_of, declare, describe, write
 from basin._tensor import shape_of
+from basin._trees import flatten, names, unflatten
 from basin._watch import is_true
 from basin.functions import Signature
 
@@ -114,10 +115,14 @@ class Trainer:
         beta2: float = 0.99, epsilon: float = 1e-8, clip: float = 1.0, seed: int = 0,
         backend: Any = "cpu",
     ):  # fmt: skip
-        """`parameters` maps names to first arrays or to Normal, Uniform, Constant or Lecun. The
-        rate rises over `warmup` steps and falls as a cosine until step `steps`; with `steps` 0
-        it stays."""
-        self._loss, self._declared = loss, dict(parameters)
+        """`parameters` maps names to first arrays, to Normal, Uniform, Constant or Lecun, or to
+        trees of them: dicts, lists, tuples. The rate rises over `warmup` steps and falls as a
+        cosine until step `steps`; with `steps` 0 it stays."""
+        self._loss, self._declared, self._structures = loss, {}, {}
+        for name, tree in parameters.items():
+            leaves: list = []
+            self._structures[name] = flatten(tree, leaves, (_Init,))
+            self._declared.update(zip(names(self._structures[name], name), leaves))
         self._store = Store(backend_of(backend))
         self._plans, self._steps = {}, 0
         last = (0.0 if steps else rate) if rate_last is None else rate_last
@@ -144,9 +149,9 @@ class Trainer:
         before it."""
         value = ffi.new("double *")
         with self._lock():
-            plan = self._plan(batch)
-            for name, values in batch.items():
-                write(plan.trainer.plan, plan.inputs[name], values)
+            plan, arrays = self._plan(batch)
+            for expression, values in zip(plan.inputs, arrays):
+                write(plan.trainer.plan, expression, values)
             plan.trainer.step = self._steps
             check(lib.basin_trainer_step, plan.trainer, value)
             self._steps = plan.trainer.step
@@ -168,9 +173,14 @@ class Trainer:
                     break
         return losses
 
-    def parameters(self) -> dict[str, numpy.ndarray]:
-        """The parameters as arrays by name."""
-        return {name: self._store.read(name) for name in self._declared}
+    def parameters(self) -> dict[str, Any]:
+        """The parameters by name: arrays, in trees such as they were given."""
+        return self._trees(self._store.read(name) for name in self._declared)
+
+    def _trees(self, leaves):
+        """Trees of parameters by argument; `leaves` are in the order in which they are declared."""
+        leaves = iter(leaves)
+        return {name: unflatten(s, leaves) for name, s in self._structures.items()}
 
     def save(self, path: Any) -> None:
         """Everything needed to go on, moments included; written aside, then renamed."""
@@ -211,10 +221,14 @@ class Trainer:
                 self._store.write(name, first)
 
     def _plan(self, batch):
-        shapes = tuple(sorted((name, numpy.shape(values)) for name, values in batch.items()))
-        if shapes not in self._plans:
-            self._plans[shapes] = _TrainingPlan(self, batch)
-        return self._plans[shapes]
+        """The plan for a batch of such shapes, and its arrays."""
+        batch = dict(sorted(batch.items()))
+        key, arrays = describe(batch)
+        if key is None:
+            raise BasinError("a batch of expressions, wanted arrays")
+        if tuple(key) not in self._plans:
+            self._plans[tuple(key)] = _TrainingPlan(self, batch)
+        return self._plans[tuple(key)], arrays
 
 
 class _TrainingPlan:
@@ -223,8 +237,9 @@ class _TrainingPlan:
     def __init__(self, owner, batch):
         graph = Graph()
         params = _Params(graph, owner._declared)
-        self.inputs = {name: graph.input(name, numpy.shape(v)) for name, v in batch.items()}
-        loss = as_expression(owner._loss(**params.states, **self.inputs), graph)
+        given, self.inputs = declare(batch, graph.input)
+        states = owner._trees(params.states.values())
+        loss = as_expression(owner._loss(**states, **given), graph)
         if loss is None or loss.shape != ():
             raise BasinError(f"the loss is {loss!r}, wanted one number")
         spec = ffi.new("basin_trainer_spec *", {"adamw": owner._adamw, "schedule": owner._schedule})

@@ -219,17 +219,16 @@ def test_a_classifier_is_trained_through_its_descent():
     kind = rng.integers(3, size=60)
     images = centres[kind] + 0.3 * rng.normal(size=(60, 8))
 
-    def loss(w1, w2, image, label):
-        net = network.at({"memory.w1": w1, "memory.w2": w2})
-        x = {"image": image, "label": numpy.zeros((60, 3))}
-        end = net.descended(x, steps=3, dt=0.5, clamp=["image"])
-        return -numpy.mean(numpy.sum(label * numpy.log(net.activations(end)["label"]), axis=-1))
+    def loss(net, image, label):
+        at = network.at(net)
+        x = {**network.init_states(60), "image": image}
+        end = at.descended(x, steps=3, dt=0.5, clamp=["image"])
+        return -numpy.mean(numpy.sum(label * numpy.log(at.activations(end)["label"]), axis=-1))
 
-    first = {name.split(".")[1]: value for name, value in network.parameters().items()}
-    trainer = basin.Trainer(loss, first, rate=0.02, decay=0)
+    trainer = basin.Trainer(loss, {"net": network.parameters()}, rate=0.02, decay=0)
     losses = [trainer.step(image=images, label=labels[kind]) for _ in range(60)]
     assert losses[-1] < 0.1 * losses[0]
-    network.set({f"memory.{name}": value for name, value in trainer.parameters().items()})
+    network.set(trainer.parameters()["net"])
     end = network.descend({**network.init_states(60), "image": images}, steps=3, dt=0.5,
                           clamp=["image"])  # fmt: skip
     assert (end.g["label"].argmax(-1) == kind).mean() > 0.95

@@ -89,3 +89,24 @@ def test_a_vector_is_no_loss():
     ours = basin.Trainer(lambda w, x: x @ w, {"w": basin.Normal((6,), 1.0)})
     with pytest.raises(basin.BasinError):
         ours.step(x=X)
+
+
+def test_parameters_and_batches_are_trees(tmp_path):
+    def loss(net, scale, pair):
+        x, y = pair
+        return numpy.mean((x @ net["w"] * scale[0] + net["b"] - y) ** 2)
+
+    first = {"net": {"w": basin.Normal((3, 1), 0.1), "b": [0.0]}, "scale": (numpy.ones(1),)}
+    trainer = basin.Trainer(loss, first, rate=0.05, decay=0, seed=1)
+    x = numpy.random.default_rng(0).normal(size=(64, 3))
+    pair = x, x @ [[1.0], [2.0], [3.0]] + 1
+    losses = [trainer.step(pair=pair) for _ in range(200)]
+    assert losses[-1] < 1e-3 * losses[0]
+    found = trainer.parameters()
+    assert sorted(found) == ["net", "scale"]
+    assert isinstance(found["scale"], tuple)
+    numpy.testing.assert_allclose(found["net"]["b"], [1.0], atol=0.05)
+    trainer.save(tmp_path / "run.safetensors")
+    other = basin.Trainer(loss, first, rate=0.05, decay=0, seed=2)
+    other.load(tmp_path / "run.safetensors", pair=pair)
+    numpy.testing.assert_array_equal(other.parameters()["net"]["w"], found["net"]["w"])
