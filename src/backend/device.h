@@ -184,7 +184,7 @@ bool basin_cpu_bf16(void);
  * opens it when the backend is asked for. */
 
 #define BASIN_CUDA_MODULE "libbasin_cuda.so"
-#define BASIN_CUDA_OPEN "basin_cuda_module_open"
+#define BASIN_CUDA_OPEN "basin_cuda_open"
 
 /* Both sides pass the version they were built from; the tables of another one may differ. */
 typedef basin_status basin_cuda_opener(basin_backend **backend, const char *version, bool lists,

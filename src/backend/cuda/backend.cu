@@ -257,8 +257,7 @@ static basin_status open_beside(basin_backend **backend, const basin_backend *ot
 }
 
 extern "C" __attribute__((visibility("default"))) basin_status
-basin_cuda_module_open(basin_backend **backend, const char *version, bool lists,
-                       basin_error *error) {
+basin_cuda_open(basin_backend **backend, const char *version, bool lists, basin_error *error) {
     *backend = NULL;
     if (strcmp(version, BASIN_VERSION_STRING) != 0)
         return basin_fail(error, BASIN_UNSUPPORTED,
