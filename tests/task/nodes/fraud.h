@@ -108,6 +108,31 @@ static inline uint8_t *fraud_split(const basin_network *network) {
     return part;
 }
 
+/* A network to train on, which nodes of it, and how; a model of it or NULL. */
+typedef struct fraud_scene {
+    basin_network *network;
+    uint8_t *part;
+    basin_nodes_settings settings;
+    basin_training training;
+    basin_nodes_model *model;
+    bool least;
+} fraud_scene;
+
+/* Takes the network over. */
+static inline fraud_scene fraud_scene_of(basin_network *network) {
+    return (fraud_scene){.network = network,
+                         .part = fraud_split(network),
+                         .settings = fraud_settings(),
+                         .training = fraud_training()};
+}
+
+static inline void fraud_scene_free(fraud_scene *s) {
+    basin_nodes_close(s->model);
+    basin_network_free(s->network);
+    basin_backend_close(s->training.backend);
+    free(s->part);
+}
+
 /* A watcher who stops after some steps. */
 typedef struct stopper {
     volatile sig_atomic_t stop;

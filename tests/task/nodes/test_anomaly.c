@@ -20,22 +20,19 @@ static double test_auroc(const basin_network *network, const uint8_t *part,
 
 /* Full graph, subgraphs and neighbours find it; without the graph there is little to find. */
 TEST(a_planted_signal_is_found) {
-    BASIN_AT_EXIT(free_network) basin_network *network = fraud_new(1500, 3, 1, false);
-    BASIN_FREE_AT_EXIT uint8_t *part = fraud_split(network);
-    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
-    basin_nodes_settings settings = fraud_settings();
-    settings.hops = 0; /* the block itself must carry the signal */
-    double full = test_auroc(network, part, &settings, &training);
-    settings.sampling = "subgraph", settings.fraction = 0.5;
-    double subgraph = test_auroc(network, part, &settings, &training);
-    settings.sampling = "neighbours", settings.fraction = 0.5, settings.batch = 100;
-    double neighbours = test_auroc(network, part, &settings, &training);
-    settings = fraud_settings();
-    settings.form = "mlp", settings.hops = 0, settings.degree = false;
-    double plain = test_auroc(network, part, &settings, &training);
-    settings = fraud_settings();
-    settings.form = "published", settings.hops = 0, settings.self_loops = "add";
-    double published = test_auroc(network, part, &settings, &training);
+    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = fraud_scene_of(fraud_new(1500, 3, 1, false));
+    s.settings.hops = 0; /* the block itself must carry the signal */
+    double full = test_auroc(s.network, s.part, &s.settings, &s.training);
+    s.settings.sampling = "subgraph", s.settings.fraction = 0.5;
+    double subgraph = test_auroc(s.network, s.part, &s.settings, &s.training);
+    s.settings.sampling = "neighbours", s.settings.fraction = 0.5, s.settings.batch = 100;
+    double neighbours = test_auroc(s.network, s.part, &s.settings, &s.training);
+    s.settings = fraud_settings();
+    s.settings.form = "mlp", s.settings.hops = 0, s.settings.degree = false;
+    double plain = test_auroc(s.network, s.part, &s.settings, &s.training);
+    s.settings = fraud_settings();
+    s.settings.form = "published", s.settings.hops = 0, s.settings.self_loops = "add";
+    double published = test_auroc(s.network, s.part, &s.settings, &s.training);
     if (!(full > 0.9 && subgraph > 0.8 && neighbours > 0.85 && published > 0.85 && plain < 0.8))
         fail_msg("AUROC full %g subgraph %g neighbours %g published %g, without the graph %g", full,
                  subgraph, neighbours, published, plain);
@@ -104,19 +101,16 @@ TEST(streaming_equals_the_whole) {
 
 /* With first weights, all near 0, log sum exp over 16 memories is near log 16. */
 TEST(energies_follow_the_kind_of_memories) {
-    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
-    basin_nodes_settings settings = fraud_settings();
+    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = fraud_scene_of(fraud_new(100, 5, 1, false));
     basin_nodes_explanation *why;
-    BASIN_AT_EXIT(free_network) basin_network *network = fraud_new(100, 5, 1, false);
-    BASIN_FREE_AT_EXIT uint8_t *part = fraud_split(network);
-    settings.epochs = 0, settings.hopfield_kind = "softmax", settings.memories = 16;
+    s.settings.epochs = 0, s.settings.hopfield_kind = "softmax", s.settings.memories = 16;
     BASIN_AT_EXIT(free_model)
-    basin_nodes_model *model = fraud_train(network, part, &settings, &training);
-    assert_ok(basin_nodes_explain(&why, model, network, &(int64_t){7}, 1, NULL, &failure));
+    basin_nodes_model *model = fraud_train(s.network, s.part, &s.settings, &s.training);
+    assert_ok(basin_nodes_explain(&why, model, s.network, &(int64_t){7}, 1, NULL, &failure));
     assert_true(fabs(why->hopfield + log(16)) < 0.3);
     assert_int_equal(why->node, 7);
     basin_nodes_explanation_free(why);
-    assert_failure(basin_nodes_explain(&why, model, network, &(int64_t){100}, 1, NULL, &failure),
+    assert_failure(basin_nodes_explain(&why, model, s.network, &(int64_t){100}, 1, NULL, &failure),
                    BASIN_BAD_VALUE, "node 100, wanted 0 to 99");
 }
 
@@ -164,18 +158,15 @@ TEST(a_file_scores_as_the_detector_did) {
 TEST(a_file_that_lacks_weights_is_refused) {
     char path[PATH_TEXT];
     folder_path(path, state, "lacking.safetensors");
-    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
-    basin_nodes_settings settings = fraud_settings();
-    settings.members = 2, settings.epochs = 1;
-    BASIN_AT_EXIT(free_network) basin_network *network = fraud_new(120, 8, 1, false);
-    BASIN_FREE_AT_EXIT uint8_t *part = fraud_split(network);
+    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = fraud_scene_of(fraud_new(120, 8, 1, false));
+    s.settings.members = 2, s.settings.epochs = 1;
     double score[120];
-    basin_nodes_model *model = fraud_train(network, part, &settings, &training), *back;
+    basin_nodes_model *model = fraud_train(s.network, s.part, &s.settings, &s.training), *back;
     basin_bundle_free(model->member[1]);
     assert_ok(basin_bundle_new(&model->member[1], &failure));
     assert_ok(basin_nodes_write(path, model, &failure));
-    assert_ok(basin_nodes_open(&back, "anomaly", path, training.backend, &failure));
-    assert_failure(basin_nodes_score(score, back, network, NULL, &failure), BASIN_BAD_FILE,
+    assert_ok(basin_nodes_open(&back, "anomaly", path, s.training.backend, &failure));
+    assert_failure(basin_nodes_score(score, back, s.network, NULL, &failure), BASIN_BAD_FILE,
                    "lacking.safetensors: no tensor");
     basin_nodes_close(back);
     basin_nodes_close(model);
@@ -183,13 +174,11 @@ TEST(a_file_that_lacks_weights_is_refused) {
 
 /* What the default leaves open is settled in the detector. */
 TEST(small_graphs_get_more_members) {
-    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
-    basin_nodes_settings settings = fraud_settings();
-    settings.members = 0, settings.epochs = 1, settings.scaling = "auto", settings.hops = -1;
-    BASIN_AT_EXIT(free_network) basin_network *network = fraud_new(120, 8, 1, false);
-    BASIN_FREE_AT_EXIT uint8_t *part = fraud_split(network);
+    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = fraud_scene_of(fraud_new(120, 8, 1, false));
+    s.settings.members = 0, s.settings.epochs = 1, s.settings.scaling = "auto",
+    s.settings.hops = -1;
     BASIN_AT_EXIT(free_model)
-    basin_nodes_model *model = fraud_train(network, part, &settings, &training);
+    basin_nodes_model *model = fraud_train(s.network, s.part, &s.settings, &s.training);
     assert_int_equal(model->members, 2);
     assert_int_equal(model->settings.members, 2);
     assert_true(model->settings.hops == 0 || model->settings.hops == 2);
@@ -206,18 +195,15 @@ static double position_at(const basin_nodes_model *model, int64_t i) {
 
 /* A subgraph of all nodes, which come in another order, is the full graph. */
 TEST(positions_follow_their_nodes) {
-    BASIN_AT_EXIT(free_network) basin_network *network = fraud_new(300, 6, 1, false);
-    BASIN_FREE_AT_EXIT uint8_t *part = fraud_split(network);
-    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
-    basin_nodes_settings settings = fraud_settings();
-    settings.position = "learned", settings.dropout = 0, settings.epochs = 6;
-    settings.average = 0, settings.fraction = 1;
-    settings.sampling = "full";
-    basin_nodes_model *full = fraud_train(network, part, &settings, &training);
-    settings.sampling = "subgraph";
-    basin_nodes_model *sampled = fraud_train(network, part, &settings, &training);
+    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = fraud_scene_of(fraud_new(300, 6, 1, false));
+    s.settings.position = "learned", s.settings.dropout = 0, s.settings.epochs = 6;
+    s.settings.average = 0, s.settings.fraction = 1;
+    s.settings.sampling = "full";
+    basin_nodes_model *full = fraud_train(s.network, s.part, &s.settings, &s.training);
+    s.settings.sampling = "subgraph";
+    basin_nodes_model *sampled = fraud_train(s.network, s.part, &s.settings, &s.training);
     double moved = 0;
-    for (int64_t i = 0; i < network->nodes * settings.dim; i++) {
+    for (int64_t i = 0; i < s.network->nodes * s.settings.dim; i++) {
         moved = fmax(moved, fabs(position_at(full, i)));
         assert_float_equal(position_at(full, i), position_at(sampled, i), 2e-4);
     }

@@ -64,16 +64,14 @@ static double auroc(const basin_network *network, const uint8_t *part,
 
 /* Who sent much matters: the means over neighbours do not tell, nor do totals. */
 TEST(the_energy_reads_facts) {
-    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
-    basin_nodes_settings settings = fraud_settings();
-    BASIN_AT_EXIT(free_network) basin_network *network = open_tables(state, true, false, &one_way);
-    BASIN_FREE_AT_EXIT uint8_t *part = fraud_split(network);
+    BASIN_AT_EXIT(fraud_scene_free)
+    fraud_scene s = fraud_scene_of(open_tables(state, true, false, &one_way));
     double reached[3];
     static const char *const use[] = {"none", "features", "energy"};
-    settings.epochs = 60, settings.hops = 0, settings.evaluate = 10;
+    s.settings.epochs = 60, s.settings.hops = 0, s.settings.evaluate = 10;
     for (int i = 0; i < 3; i++) {
-        settings.facts = use[i];
-        reached[i] = auroc(network, part, &settings, &training);
+        s.settings.facts = use[i];
+        reached[i] = auroc(s.network, s.part, &s.settings, &s.training);
     }
     if (!(reached[2] > reached[0] + 0.08 && reached[2] > reached[1] + 0.08))
         fail_msg("AUROC %g without facts, %g with totals, %g in the energy", reached[0], reached[1],
@@ -82,16 +80,15 @@ TEST(the_energy_reads_facts) {
 
 TEST(totals_are_features) {
     needs_xgboost();
-    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
-    basin_nodes_settings settings = fraud_settings();
-    BASIN_AT_EXIT(free_network) basin_network *network = open_tables(state, false, false, NULL);
-    BASIN_FREE_AT_EXIT uint8_t *part = fraud_split(network);
-    settings.epochs = 20, settings.hops = 0, settings.facts = "none", settings.evaluate = 10;
-    double without = auroc(network, part, &settings, &training);
-    settings.facts = "features";
-    double with = auroc(network, part, &settings, &training);
-    settings.trees = 1, settings.epochs = 1;
-    double trees = auroc(network, part, &settings, &training);
+    BASIN_AT_EXIT(fraud_scene_free)
+    fraud_scene s = fraud_scene_of(open_tables(state, false, false, NULL));
+    s.settings.epochs = 20, s.settings.hops = 0, s.settings.facts = "none",
+    s.settings.evaluate = 10;
+    double without = auroc(s.network, s.part, &s.settings, &s.training);
+    s.settings.facts = "features";
+    double with = auroc(s.network, s.part, &s.settings, &s.training);
+    s.settings.trees = 1, s.settings.epochs = 1;
+    double trees = auroc(s.network, s.part, &s.settings, &s.training);
     if (!(without < 0.65 && with > 0.9 && trees > 0.9))
         fail_msg("AUROC %g without totals, %g with them, %g of trees", without, with, trees);
 }
@@ -101,21 +98,19 @@ static void scores_agree(void **state, const basin_network_options *options, boo
     char path[PATH_TEXT];
     folder_path(path, state, "model.safetensors");
     static double full[NODES], other[NODES];
-    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
-    basin_nodes_settings settings = fraud_settings();
+    BASIN_AT_EXIT(fraud_scene_free)
+    fraud_scene s = fraud_scene_of(open_tables(state, true, false, options));
     basin_nodes_model *back;
-    BASIN_AT_EXIT(free_network) basin_network *network = open_tables(state, true, false, options);
-    BASIN_FREE_AT_EXIT uint8_t *part = fraud_split(network);
-    settings.epochs = 4, settings.blocks = 2, settings.steps = 2, settings.facts = "both";
-    settings.members = 2, settings.self_loops = loops ? "add" : "drop";
+    s.settings.epochs = 4, s.settings.blocks = 2, s.settings.steps = 2, s.settings.facts = "both";
+    s.settings.members = 2, s.settings.self_loops = loops ? "add" : "drop";
     BASIN_AT_EXIT(free_model)
-    basin_nodes_model *model = fraud_train(network, part, &settings, &training);
-    assert_ok(basin_nodes_score(full, model, network, NULL, &failure));
+    basin_nodes_model *model = fraud_train(s.network, s.part, &s.settings, &s.training);
+    assert_ok(basin_nodes_score(full, model, s.network, NULL, &failure));
     basin_nodes_work least = {.least = true};
-    assert_ok(basin_nodes_score(other, model, network, &least, &failure));
+    assert_ok(basin_nodes_score(other, model, s.network, &least, &failure));
     for (int i = 0; i < NODES; i++) assert_true(fabs(full[i] - other[i]) < 2e-5);
     assert_ok(basin_nodes_write(path, model, &failure));
-    assert_ok(basin_nodes_open(&back, "anomaly", path, training.backend, &failure));
+    assert_ok(basin_nodes_open(&back, "anomaly", path, s.training.backend, &failure));
     basin_network_options as = {.schema = basin_nodes_get_info(back)->schema, .unite = true};
     BASIN_AT_EXIT(free_network) basin_network *moved = open_tables(state, true, true, &as);
     assert_ok(basin_nodes_score(other, back, moved, NULL, &failure));
@@ -136,16 +131,14 @@ TEST(relations_agree) {
 
 /* Samples learn what the full graph teaches. */
 TEST(samples_carry_facts) {
-    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
-    basin_nodes_settings settings = fraud_settings();
-    BASIN_AT_EXIT(free_network) basin_network *network = open_tables(state, true, false, &one_way);
-    BASIN_FREE_AT_EXIT uint8_t *part = fraud_split(network);
+    BASIN_AT_EXIT(fraud_scene_free)
+    fraud_scene s = fraud_scene_of(open_tables(state, true, false, &one_way));
     double reached[2];
-    settings.hops = 0, settings.fraction = 1, settings.batch = 64, settings.epochs = 15;
-    settings.sampling = "neighbours", settings.evaluate = 5;
+    s.settings.hops = 0, s.settings.fraction = 1, s.settings.batch = 64, s.settings.epochs = 15;
+    s.settings.sampling = "neighbours", s.settings.evaluate = 5;
     for (int with = 0; with < 2; with++) {
-        settings.facts = with ? "energy" : "none";
-        reached[with] = auroc(network, part, &settings, &training);
+        s.settings.facts = with ? "energy" : "none";
+        reached[with] = auroc(s.network, s.part, &s.settings, &s.training);
     }
     if (!(reached[1] > reached[0] + 0.04))
         fail_msg("AUROC %g without facts, %g with them", reached[0], reached[1]);
@@ -236,25 +229,23 @@ static const basin_nodes_drift_column *drift_of(const basin_nodes_drift *drift, 
 /* Amounts that grow a hundredfold show, before and after the model was a file; counts do not. */
 TEST(drift_sees_edges) {
     char path[PATH_TEXT];
-    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
-    basin_nodes_settings settings = fraud_settings();
-    BASIN_AT_EXIT(free_network) basin_network *network = open_tables(state, true, false, &one_way);
-    BASIN_FREE_AT_EXIT uint8_t *part = fraud_split(network);
+    BASIN_AT_EXIT(fraud_scene_free)
+    fraud_scene s = fraud_scene_of(open_tables(state, true, false, &one_way));
     basin_nodes_drift drift;
     basin_nodes_model *back;
-    settings.epochs = 2, settings.facts = "both";
+    s.settings.epochs = 2, s.settings.facts = "both";
     BASIN_AT_EXIT(free_model)
-    basin_nodes_model *model = fraud_train(network, part, &settings, &training);
-    assert_ok(basin_nodes_drift_measure(&drift, model, network, 0, &failure));
+    basin_nodes_model *model = fraud_train(s.network, s.part, &s.settings, &s.training);
+    assert_ok(basin_nodes_drift_measure(&drift, model, s.network, 0, &failure));
     assert_int_equal(drift_of(&drift, "amount mean of edges")->level, 0);
     assert_int_equal(drift.large + drift.some, 0);
     basin_nodes_drift_free(&drift);
     assert_ok(basin_nodes_write(folder_path(path, state, "m.safetensors"), model, &failure));
-    assert_ok(basin_nodes_open(&back, "anomaly", path, training.backend, &failure));
-    for (int64_t e = 0; e < network->relation[0].edges; e++)
+    assert_ok(basin_nodes_open(&back, "anomaly", path, s.training.backend, &failure));
+    for (int64_t e = 0; e < s.network->relation[0].edges; e++)
         for (int i = 4; i < 6; i++)
-            network->relation[0].fact[e * network->facts.count + i] *= 100; /* sum and last */
-    assert_ok(basin_nodes_drift_measure(&drift, back, network, 0, &failure));
+            s.network->relation[0].fact[e * s.network->facts.count + i] *= 100; /* sum and last */
+    assert_ok(basin_nodes_drift_measure(&drift, back, s.network, 0, &failure));
     const basin_nodes_drift_column *amount = drift_of(&drift, "amount mean of edges");
     assert_int_equal(amount->level, 2);
     assert_true(amount->now > 50 * amount->then && amount->then > 0.5);
@@ -289,43 +280,39 @@ TEST(names_of_columns) {
 
 /* As a graph in parts has them. */
 TEST(facts_may_be_forgotten_where_none_are_read) {
-    basin_training training = fraud_training();
-    basin_nodes_settings settings = fraud_settings();
-    BASIN_AT_EXIT(free_network) basin_network *network = open_tables(state, true, false, &one_way);
-    uint8_t *part = fraud_split(network);
-    double *before = calloc((size_t)network->nodes, sizeof *before), *after;
+    BASIN_AT_EXIT(fraud_scene_free)
+    fraud_scene s = fraud_scene_of(open_tables(state, true, false, &one_way));
+    double *before = calloc((size_t)s.network->nodes, sizeof *before), *after;
     assert_non_null(before);
-    after = calloc((size_t)network->nodes, sizeof *after);
+    after = calloc((size_t)s.network->nodes, sizeof *after);
     assert_non_null(after);
-    settings.epochs = 2, settings.facts = "none";
-    basin_nodes_model *deaf = fraud_train(network, part, &settings, &training);
-    settings.facts = "both";
-    basin_nodes_model *model = fraud_train(network, part, &settings, &training);
-    assert_ok(basin_nodes_score(before, deaf, network, NULL, &failure));
-    basin_network_forget_facts(network);
-    assert_ok(basin_nodes_score(after, deaf, network, NULL, &failure));
-    assert_memory_equal(before, after, (size_t)network->nodes * sizeof *before);
-    assert_failure(basin_nodes_score(after, model, network, NULL, &failure), BASIN_BAD_VALUE,
+    s.settings.epochs = 2, s.settings.facts = "none";
+    basin_nodes_model *deaf = fraud_train(s.network, s.part, &s.settings, &s.training);
+    s.settings.facts = "both";
+    basin_nodes_model *model = fraud_train(s.network, s.part, &s.settings, &s.training);
+    assert_ok(basin_nodes_score(before, deaf, s.network, NULL, &failure));
+    basin_network_forget_facts(s.network);
+    assert_ok(basin_nodes_score(after, deaf, s.network, NULL, &failure));
+    assert_memory_equal(before, after, (size_t)s.network->nodes * sizeof *before);
+    assert_failure(basin_nodes_score(after, model, s.network, NULL, &failure), BASIN_BAD_VALUE,
                    "edges carry 0 facts; the detector was trained with 6");
     basin_nodes_close(deaf);
     basin_nodes_close(model);
-    basin_backend_close(training.backend);
-    free(part), free(before), free(after);
+    free(before), free(after);
 }
 
 TEST(refuses_what_cannot_be) {
-    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
-    basin_nodes_settings settings = fraud_settings();
-    BASIN_AT_EXIT(free_network) basin_network *network = fraud_new(100, 5, 1, false);
-    BASIN_FREE_AT_EXIT uint8_t *part = fraud_split(network);
+    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = fraud_scene_of(fraud_new(100, 5, 1, false));
     basin_nodes_model *model;
     basin_outcome outcome;
-    settings.facts = "both";
-    assert_failure(fraud_try(&model, &outcome, network, part, &settings, &training, &failure),
-                   BASIN_BAD_VALUE, "facts is both and its edges carry nothing");
-    settings.form = "published";
-    assert_failure(fraud_try(&model, &outcome, network, part, &settings, &training, &failure),
-                   BASIN_BAD_VALUE, "facts both with form published");
+    s.settings.facts = "both";
+    assert_failure(
+        fraud_try(&model, &outcome, s.network, s.part, &s.settings, &s.training, &failure),
+        BASIN_BAD_VALUE, "facts is both and its edges carry nothing");
+    s.settings.form = "published";
+    assert_failure(
+        fraud_try(&model, &outcome, s.network, s.part, &s.settings, &s.training, &failure),
+        BASIN_BAD_VALUE, "facts both with form published");
 }
 
 int main(void) { return tests_run(folder_new, folder_remove); }

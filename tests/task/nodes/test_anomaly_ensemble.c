@@ -6,31 +6,15 @@
 #include "io/folder.h"
 #include "task/nodes/fraud.h"
 
-typedef struct scene {
-    basin_network *network;
-    uint8_t *part;
-    basin_nodes_settings settings;
-    basin_training training;
-} scene;
-
-static scene scene_new(int relations) {
+static fraud_scene scene_new(int relations) {
     needs_xgboost();
-    scene s = {.network = fraud_new(500, 3, relations, false),
-               .settings = fraud_settings(),
-               .training = fraud_training()};
-    s.part = fraud_split(s.network);
+    fraud_scene s = fraud_scene_of(fraud_new(500, 3, relations, false));
     s.settings.trees = 4, s.settings.labels = true, s.settings.calibrate = "auto",
     s.settings.epochs = 20;
     return s;
 }
 
-static void scene_free(scene *s) {
-    basin_network_free(s->network);
-    basin_backend_close(s->training.backend);
-    free(s->part);
-}
-
-static basin_nodes_model *train(const scene *s) {
+static basin_nodes_model *train(const fraud_scene *s) {
     return fraud_train(s->network, s->part, &s->settings, &s->training);
 }
 
@@ -50,7 +34,7 @@ static double largest_difference(const double *a, const double *b, int64_t count
 /* ---- mixing ---- */
 
 TEST(is_at_least_as_good_on_validation_as_each_part) {
-    BASIN_AT_EXIT(scene_free) scene s = scene_new(1);
+    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new(1);
     basin_nodes_model *model = train(&s);
     double both = basin_score_get(basin_nodes_get_info(model)->reached[BASIN_PART_VAL], "auprc");
     for (int which = 0; which < 2; which++) {
@@ -74,7 +58,7 @@ TEST(mixes_logits_by_share) {
 /* One view knows the labels, the other and the network are noise. */
 TEST(gives_weight_to_the_view_that_knows) {
     enum { KNOWING = 3 };
-    BASIN_AT_EXIT(scene_free) scene s = scene_new(1);
+    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new(1);
     int64_t N = s.network->nodes;
     double *view = calloc((size_t)(BASIN_TREE_VIEWS * N), sizeof *view);
     double *trees = calloc((size_t)N, sizeof *trees), *noise = calloc((size_t)N, sizeof *noise);
@@ -102,7 +86,7 @@ TEST(gives_weight_to_the_view_that_knows) {
 
 /* A view whose fits have no trees is the same for all nodes, up to rounding. */
 TEST(a_view_without_trees_takes_no_part) {
-    BASIN_AT_EXIT(scene_free) scene s = scene_new(1);
+    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new(1);
     int64_t N = s.network->nodes;
     double *view = calloc((size_t)(BASIN_TREE_VIEWS * N), sizeof *view);
     double *trees = calloc((size_t)N, sizeof *trees), *noise = calloc((size_t)N, sizeof *noise);
@@ -138,7 +122,7 @@ TEST(weighs_fits_by_what_they_see) {
 
 /* Files of before say how many fits look at labels, and nothing of weights. */
 TEST(files_of_before_weigh_fits_alike) {
-    BASIN_AT_EXIT(scene_free) scene s = scene_new(1);
+    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new(1);
     BASIN_AT_EXIT(free_bundle) basin_bundle *bundle;
     basin_nodes_model *model = train(&s);
     BASIN_AT_EXIT(basin_nodes_ensemble_free) basin_nodes_ensemble read = {0};
@@ -309,7 +293,7 @@ static void listen(void *context, const char *line) {
 
 /* Another network has none of the nodes: half of the trees is left out, and that is said. */
 TEST(another_network_is_scored_without_labels) {
-    BASIN_AT_EXIT(scene_free) scene s = scene_new(1);
+    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new(1);
     s.settings.trees = 4, s.settings.labels = true;
     basin_nodes_model *model = train(&s);
     BASIN_AT_EXIT(free_network) basin_network *other = fraud_new(400, 9, 1, false);
@@ -335,7 +319,7 @@ TEST(another_network_is_scored_without_labels) {
 
 TEST_WITH(scores_the_same_from_a_file_and_streamed, folder_new, folder_remove) {
     char path[PATH_TEXT];
-    BASIN_AT_EXIT(scene_free) scene s = scene_new(2);
+    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new(2);
     basin_nodes_model *model = train(&s), *back;
     folder_path(path, state, "model.safetensors");
     assert_ok(basin_nodes_write(path, model, &failure));
@@ -356,7 +340,7 @@ TEST_WITH(scores_the_same_from_a_file_and_streamed, folder_new, folder_remove) {
 
 TEST_WITH(a_cut_run_ends_the_same, folder_new, folder_remove) {
     char path[PATH_TEXT];
-    BASIN_AT_EXIT(scene_free) scene s = scene_new(1);
+    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new(1);
     basin_nodes_model *straight = train(&s);
     stopper stop = {0, 7};
     basin_watch watch = {.show = stop_later, .context = &stop, .stop = &stop.stop};
@@ -375,7 +359,7 @@ TEST_WITH(a_cut_run_ends_the_same, folder_new, folder_remove) {
 /* ---- calibration, thresholds ---- */
 
 TEST(calibration_keeps_order_and_alerts) {
-    BASIN_AT_EXIT(scene_free) scene s = scene_new(1);
+    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new(1);
     int64_t N = s.network->nodes;
     const char *const kinds[] = {"none", "platt", "isotonic"};
     basin_nodes_model *model[3];
@@ -397,7 +381,7 @@ TEST(calibration_keeps_order_and_alerts) {
 }
 
 TEST(thresholds_reach_their_goals) {
-    BASIN_AT_EXIT(scene_free) scene s = scene_new(1);
+    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new(1);
     basin_nodes_model *model = train(&s);
     double threshold;
     int64_t N = s.network->nodes, alerts = 0, right = 0, positives = 0;
@@ -422,7 +406,7 @@ TEST(thresholds_reach_their_goals) {
 /* ---- the rival ---- */
 
 TEST(xgboost_learns_the_same_table) {
-    BASIN_AT_EXIT(scene_free) scene s = scene_new(1);
+    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new(1);
     basin_score reached;
     int64_t rounds;
     double *probability = calloc((size_t)s.network->nodes, sizeof *probability);

@@ -8,34 +8,16 @@
 
 /* ---- sums ---- */
 
-typedef struct scene {
-    basin_network *network;
-    uint8_t *part;
-    basin_nodes_settings settings;
-    basin_training training;
-    basin_nodes_model *model;
-} scene;
-
-static scene scene_new(int64_t nodes, int relations, bool directed) {
+static fraud_scene scene_new(int64_t nodes, int relations, bool directed) {
     needs_xgboost();
-    scene s = {.network = fraud_new(nodes, 3, relations, directed),
-               .settings = fraud_settings(),
-               .training = fraud_training()};
-    s.part = fraud_split(s.network);
+    fraud_scene s = fraud_scene_of(fraud_new(nodes, 3, relations, directed));
     s.settings.members = 1, s.settings.trees = 2, s.settings.labels = true,
     s.settings.calibrate = "isotonic", s.settings.epochs = 20;
     s.model = fraud_train(s.network, s.part, &s.settings, &s.training);
     return s;
 }
 
-static void scene_free(scene *s) {
-    basin_nodes_close(s->model);
-    basin_network_free(s->network);
-    basin_backend_close(s->training.backend);
-    free(s->part);
-}
-
-static basin_nodes_explanation *explained(const scene *s, int64_t node) {
+static basin_nodes_explanation *explained(const fraud_scene *s, int64_t node) {
     basin_nodes_explanation *e;
     assert_ok(basin_nodes_explain(&e, s->model, s->network, &node, 1, NULL, &failure));
     return e;
@@ -53,7 +35,7 @@ static void assert_adds_up(const basin_nodes_explanation *e, double within) {
 }
 
 TEST(lists_add_up_for_any_share) {
-    BASIN_AT_EXIT(scene_free) scene s = scene_new(400, 1, false);
+    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new(400, 1, false);
     for (int k = 0; k < 3; k++) { /* trees alone, both, the network alone */
         double probability[400];
         s.model->ensemble.share = 0.5 * k;
@@ -72,19 +54,19 @@ TEST(lists_add_up_for_any_share) {
 
 TEST(lists_add_up_on_directed_graphs_and_relations) {
     for (int k = 0; k < 2; k++) {
-        scene s = scene_new(200, k == 1 ? 2 : 1, k == 0);
+        fraud_scene s = scene_new(200, k == 1 ? 2 : 1, k == 0);
         s.model->ensemble.share = 0.7;
         basin_nodes_explanation *e = explained(&s, 5);
         assert_adds_up(e, 0.03);
         assert_true(e->has_attention);
         basin_nodes_explanation_free(e);
-        scene_free(&s);
+        fraud_scene_free(&s);
     }
 }
 
 /* A small graph is looked at as a whole: nothing comes from further away. */
 TEST(nothing_is_left_where_all_is_near) {
-    BASIN_AT_EXIT(scene_free) scene s = scene_new(60, 1, false);
+    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new(60, 1, false);
     s.model->ensemble.share = 1;
     basin_nodes_explanation *e = explained(&s, 3);
     assert_true(fabs(e->rest) < 0.02 * fmax(1, fabs(e->logit - e->typical_logit)));
@@ -94,7 +76,7 @@ TEST(nothing_is_left_where_all_is_near) {
 /* ---- many at once ---- */
 
 TEST(many_are_told_as_one_is) {
-    BASIN_AT_EXIT(scene_free) scene s = scene_new(300, 1, false);
+    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new(300, 1, false);
     const int64_t node[] = {7, 3, 250};
     basin_nodes_explanation *many[3], *one;
     s.model->ensemble.share = 0.5;
@@ -122,7 +104,7 @@ TEST(many_are_told_as_one_is) {
 
 /* Values are those of the table, means those over neighbours. */
 TEST(values_are_the_tables) {
-    BASIN_AT_EXIT(scene_free) scene s = scene_new(200, 1, false);
+    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new(200, 1, false);
     const basin_relation *r = &s.network->relation[0];
     double mean = 0, count = (double)(r->row[10] - r->row[9]), degree = 0;
     for (int64_t i = r->row[9]; i < r->row[10]; i++) {

@@ -85,17 +85,14 @@ static void assert_weights_near(const basin_nodes_model *a, const basin_nodes_mo
 }
 
 TEST(parts_train_as_the_whole) {
-    BASIN_AT_EXIT(free_network) basin_network *network = fraud_new(NODES, 5, 1, false);
-    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
-    basin_nodes_settings settings = fraud_settings();
+    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = fraud_scene_of(fraud_new(NODES, 5, 1, false));
     basin_outcome whole, apart, given;
-    uint8_t *split = fraud_split(network);
-    settings.epochs = 4, settings.dropout = 0, settings.average = 0;
-    basin_nodes_model *one = train(&whole, network, NULL, split, &settings, &training);
-    basin_parts *parts = cut(network, PARTS);
-    basin_nodes_model *two = train(&apart, NULL, parts, split, &settings, &training);
-    settings.parts = PARTS; /* METIS or the stream: another cut */
-    basin_nodes_model *three = train(&given, network, NULL, split, &settings, &training);
+    s.settings.epochs = 4, s.settings.dropout = 0, s.settings.average = 0;
+    basin_nodes_model *one = train(&whole, s.network, NULL, s.part, &s.settings, &s.training);
+    basin_parts *parts = cut(s.network, PARTS);
+    basin_nodes_model *two = train(&apart, NULL, parts, s.part, &s.settings, &s.training);
+    s.settings.parts = PARTS; /* METIS or the stream: another cut */
+    basin_nodes_model *three = train(&given, s.network, NULL, s.part, &s.settings, &s.training);
     assert_true(fabs(whole.loss - apart.loss) < 1e-6 && fabs(whole.loss - given.loss) < 1e-6);
     assert_weights_near(two, one, 2e-6f);
     assert_weights_near(three, one, 2e-6f);
@@ -104,26 +101,21 @@ TEST(parts_train_as_the_whole) {
     assert_non_null(strstr(basin_nodes_get_info(two)->trained_on, "3 parts on 1 rank"));
     basin_nodes_close(one), basin_nodes_close(two), basin_nodes_close(three);
     basin_parts_close(parts);
-    free(split);
 }
 
 /* Another number of parts is another run; the same parts give the same bits. */
 TEST(the_same_parts_give_the_same_bits) {
-    BASIN_AT_EXIT(free_network) basin_network *network = fraud_new(NODES, 6, 1, false);
-    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
-    basin_nodes_settings settings = fraud_settings();
+    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = fraud_scene_of(fraud_new(NODES, 6, 1, false));
     basin_outcome outcome;
-    uint8_t *split = fraud_split(network);
     basin_nodes_model *model[2];
-    settings.epochs = 3, settings.members = 2, settings.dropout = 0.3;
+    s.settings.epochs = 3, s.settings.members = 2, s.settings.dropout = 0.3;
     for (int i = 0; i < 2; i++) {
-        basin_parts *parts = cut(network, PARTS);
-        model[i] = train(&outcome, NULL, parts, split, &settings, &training);
+        basin_parts *parts = cut(s.network, PARTS);
+        model[i] = train(&outcome, NULL, parts, s.part, &s.settings, &s.training);
         basin_parts_close(parts);
     }
     assert_same_members(model[0], model[1]);
     for (int i = 0; i < 2; i++) basin_nodes_close(model[i]);
-    free(split);
 }
 
 static basin_bundle *trees_of(const basin_nodes_model *model) {
@@ -174,42 +166,35 @@ TEST(trees_of_parts_are_those_of_the_whole) {
 
 TEST(known_labels_of_directed_parts_are_refused) {
     needs_xgboost();
-    BASIN_AT_EXIT(free_network) basin_network *network = fraud_new(NODES, 9, 1, true);
-    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
-    basin_nodes_settings settings = fraud_settings();
+    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = fraud_scene_of(fraud_new(NODES, 9, 1, true));
     basin_outcome outcome;
-    uint8_t *split = fraud_split(network);
     double probability[NODES];
-    settings.epochs = 1, settings.trees = 4, settings.labels = true;
-    basin_nodes_model *whole = train(&outcome, network, NULL, split, &settings, &training);
-    basin_parts *parts = cut(network, PARTS);
+    s.settings.epochs = 1, s.settings.trees = 4, s.settings.labels = true;
+    basin_nodes_model *whole = train(&outcome, s.network, NULL, s.part, &s.settings, &s.training);
+    basin_parts *parts = cut(s.network, PARTS);
     basin_nodes_work work = {.parts = parts};
     whole->ensemble.share = 0.5; /* the trees are asked */
     assert_failure(basin_nodes_score(probability, whole, basin_parts_face(parts), &work, &failure),
                    BASIN_UNSUPPORTED, "wanted the whole graph");
-    basin_nodes_model *apart = train(&outcome, NULL, parts, split, &settings, &training);
+    basin_nodes_model *apart = train(&outcome, NULL, parts, s.part, &s.settings, &s.training);
     assert_int_equal(apart->ensemble.known.count, 0);
     assert_int_equal(apart->ensemble.fits, 4);
     basin_nodes_close(whole), basin_nodes_close(apart);
     basin_parts_close(parts);
-    free(split);
 }
 
 TEST(a_directed_graph_is_not_streamed_in_parts) {
-    BASIN_AT_EXIT(free_network) basin_network *network = fraud_new(NODES, 7, 1, true);
-    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
-    basin_nodes_settings settings = fraud_settings();
-    uint8_t *split = fraud_split(network);
+    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = fraud_scene_of(fraud_new(NODES, 7, 1, true));
     double probability[NODES];
-    settings.epochs = 2;
+    s.settings.epochs = 2;
     BASIN_AT_EXIT(free_model)
-    basin_nodes_model *model = fraud_train(network, split, &settings, &training);
-    basin_parts *parts = cut(network, PARTS);
-    double *whole = score(model, network, NULL, false), *found = score(model, NULL, parts, false);
+    basin_nodes_model *model = fraud_train(s.network, s.part, &s.settings, &s.training);
+    basin_parts *parts = cut(s.network, PARTS);
+    double *whole = score(model, s.network, NULL, false), *found = score(model, NULL, parts, false);
     assert_near(found, whole, 1e-6);
     basin_nodes_work work = {.least = true, .parts = parts};
     assert_failure(basin_nodes_score(probability, model, basin_parts_face(parts), &work, &failure),
                    BASIN_UNSUPPORTED, "directed graph in parts");
-    free(whole), free(found), free(split);
+    free(whole), free(found);
     basin_parts_close(parts);
 }

@@ -10,31 +10,14 @@
 #include "task/nodes/fraud.h"
 
 /* A run of two members on a small network. */
-typedef struct scene {
-    basin_network *network;
-    uint8_t *part;
-    basin_nodes_settings settings;
-    basin_training training;
-    bool least;
-} scene;
-
-static scene scene_new(void) {
-    scene s = {.network = fraud_new(400, 4, 1, false),
-               .settings = fraud_settings(),
-               .training = fraud_training()};
-    s.part = fraud_split(s.network);
+static fraud_scene scene_new(void) {
+    fraud_scene s = fraud_scene_of(fraud_new(400, 4, 1, false));
     s.settings.members = 2, s.settings.epochs = 8, s.settings.fraction = 0.6;
     s.settings.batch = 32, s.settings.scaling = "both+quantile+bins", s.settings.evaluate = 2;
     return s;
 }
 
-static void scene_free(scene *s) {
-    basin_network_free(s->network);
-    basin_backend_close(s->training.backend);
-    free(s->part);
-}
-
-static basin_nodes_model *train(basin_outcome *outcome, const scene *s) {
+static basin_nodes_model *train(basin_outcome *outcome, const fraud_scene *s) {
     basin_nodes_data data = {.network = s->network, .part = s->part};
     basin_nodes_model *model;
     assert_ok(basin_nodes_train_with(&model, outcome, &basin_anomaly_task, &s->settings, &data,
@@ -43,7 +26,7 @@ static basin_nodes_model *train(basin_outcome *outcome, const scene *s) {
 }
 
 /* Stops after `at` steps. */
-static void cut(scene *s, int64_t at) {
+static void cut(fraud_scene *s, int64_t at) {
     stopper stop = {0, at};
     basin_watch watch = {.show = stop_later, .context = &stop, .stop = &stop.stop};
     basin_outcome outcome;
@@ -92,7 +75,7 @@ static int compare_logs(const char *a, const char *b) {
 static void check_resumed(void **state, const char *sampling, const char *position, int64_t steps,
                           bool least) {
     char path[3][PATH_TEXT];
-    scene s = scene_new();
+    fraud_scene s = scene_new();
     basin_outcome outcome;
     s.least = least;
     s.settings.implicit = strcmp(sampling, "rest") == 0;
@@ -115,7 +98,7 @@ static void check_resumed(void **state, const char *sampling, const char *positi
         basin_nodes_close(resumed);
     }
     basin_nodes_close(straight);
-    scene_free(&s);
+    fraud_scene_free(&s);
 }
 
 TEST(a_resumed_run_ends_with_the_same_bits) {
@@ -131,7 +114,7 @@ TEST(a_resumed_run_ends_with_the_same_bits) {
 
 TEST(other_settings_do_not_go_on) {
     char path[PATH_TEXT];
-    BASIN_AT_EXIT(scene_free) scene s = scene_new();
+    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new();
     basin_nodes_model *model;
     basin_outcome outcome;
     s.training.checkpoint = folder_path(path, state, "other.checkpoint");
@@ -149,7 +132,7 @@ TEST(other_settings_do_not_go_on) {
 /* Without validation the last weights count, and a cut run has no best epoch. */
 TEST(runs_without_validation_are_resumed) {
     char path[PATH_TEXT];
-    BASIN_AT_EXIT(scene_free) scene s = scene_new();
+    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new();
     basin_outcome outcome;
     for (int64_t i = 0; i < s.network->nodes; i++)
         if (s.part[i] == BASIN_PART_VAL) s.part[i] = BASIN_PART_NONE;
@@ -172,7 +155,7 @@ TEST(spoiled_checkpoints_are_refused) {
         double value;
     } bad[] = {{"member", 2}, {"epoch", 1e300}, {"step", 7}, {"best_epoch", 5}, {"epoch", -1}};
     char path[PATH_TEXT];
-    BASIN_AT_EXIT(scene_free) scene s = scene_new();
+    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new();
     s.training.checkpoint = folder_path(path, state, "spoiled.checkpoint");
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         basin_nodes_model *model;
@@ -197,7 +180,7 @@ TEST(spoiled_checkpoints_are_refused) {
 /* A run that is stopped while it chooses inputs has chosen nothing: resumed, it chooses anew. */
 TEST(nothing_is_chosen_by_half) {
     char path[PATH_TEXT];
-    BASIN_AT_EXIT(scene_free) scene s = scene_new();
+    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new();
     basin_outcome outcome;
     volatile sig_atomic_t stop = 1;
     basin_watch watch = {.stop = &stop};
@@ -221,7 +204,7 @@ TEST(nothing_is_chosen_by_half) {
 /* At a constant rate more epochs are the epochs of a longer run. */
 TEST(more_epochs_follow_the_end) {
     char path[2][PATH_TEXT];
-    BASIN_AT_EXIT(scene_free) scene s = scene_new();
+    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new();
     basin_outcome outcome;
     s.settings.members = 1, s.settings.warmup = 0, s.settings.evaluate = 1;
     basin_nodes_model *straight = train(&outcome, &s);
@@ -245,7 +228,7 @@ TEST(more_epochs_follow_the_end) {
  */
 TEST(a_run_begins_with_a_model) {
     char path[PATH_TEXT];
-    BASIN_AT_EXIT(scene_free) scene s = scene_new();
+    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new();
     basin_nodes_model *model;
     basin_outcome outcome;
     basin_nodes_model *first = train(&outcome, &s);
@@ -266,7 +249,7 @@ TEST(a_run_begins_with_a_model) {
 
 TEST(a_rehearsal_writes_nothing) {
     char path[2][PATH_TEXT];
-    BASIN_AT_EXIT(scene_free) scene s = scene_new();
+    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new();
     basin_outcome outcome;
     s.settings.epochs = 100000, s.settings.scaling = "auto", s.settings.hops = -1;
     s.training.rehearse = 0.05;
@@ -285,7 +268,7 @@ TEST(a_rehearsal_writes_nothing) {
 /* Settings by name, files in place of a network, a split by ratio; figures of both parts. */
 TEST(a_caller_trains_from_files) {
     char path[PATH_TEXT];
-    BASIN_AT_EXIT(scene_free) scene s = scene_new();
+    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new();
     basin_settings *settings, *other;
     basin_nodes_model *model;
     basin_outcome outcome;
