@@ -1,10 +1,12 @@
 /* Bundles: tensors and strings by name, in order, found through a hash table; see basin/io.h. */
 #include "io/bundle.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "base/try.h"
 
@@ -218,6 +220,17 @@ basin_status basin_bundle_meta_set(basin_bundle *bundle, const char *key, const 
 const char *basin_bundle_meta(const basin_bundle *bundle, const char *key) {
     const entry *e = find(&bundle->meta, key);
     return e ? e->text : NULL;
+}
+
+basin_status basin_bundle_number(double *value, const basin_bundle *bundle, const char *key,
+                                 double low, double high, basin_error *error) {
+    const char *text = basin_bundle_meta(bundle, key);
+    char *end = NULL;
+    *value = text ? basin_real_read(text, &end) : NAN;
+    if (text && end != text && !*end && *value >= low && *value <= high) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_FILE,
+                      "%s: %s is '%.40s'; wanted a number from %.12g to %.12g", bundle->path, key,
+                      text ? text : "absent", low, high);
 }
 
 size_t basin_bundle_meta_count(const basin_bundle *bundle) { return bundle->meta.count; }

@@ -20,6 +20,9 @@ basin_status basin_bundle_put(basin_bundle *bundle, const char *name, const void
 basin_status basin_bundle_expect(const basin_tensor **tensor, const basin_bundle *bundle,
                                  const char *name, basin_dtype dtype, basin_shape shape,
                                  basin_error *error);
+/* A number of the metadata, from `low` to `high`. */
+basin_status basin_bundle_number(double *value, const basin_bundle *bundle, const char *key,
+                                 double low, double high, basin_error *error);
 /* What a reader returns where the bundle refused a value: to the reader's caller the file is bad.
  */
 basin_status basin_bundle_blame_file(basin_status status, basin_error *error);

@@ -369,51 +369,44 @@ static void count_degrees(basin_degrees *d, int64_t *degree, const basin_relatio
     d->mean = (double)d->edges / (double)nodes;
 }
 
-typedef struct counts {
-    _Atomic int64_t loops, one_way, both, equal, of_anomalies, alike;
-} counts;
+enum { LOOPS, ONE_WAY, BOTH, EQUAL, OF_ANOMALIES, ALIKE, COUNTS };
 
 typedef struct counting {
     const basin_network *network;
     const basin_relation *relation;
-    counts *to;
+    _Atomic int64_t *to; /* [COUNTS] */
 } counting;
 
 static void count_some(const void *context, int64_t first, int64_t last) {
-    const basin_network *n = ((const counting *)context)->network;
-    const basin_relation *r = ((const counting *)context)->relation;
-    counts *to = ((const counting *)context)->to;
-    int64_t loops = 0, one_way = 0, both = 0, equal = 0, of_anomalies = 0, alike = 0;
+    const counting *c = context;
+    const basin_network *n = c->network;
+    const basin_relation *r = c->relation;
+    int64_t count[COUNTS] = {0};
     for (int64_t i = first; i < last; i++) {
         int32_t y = n->label ? n->label[i] : -1;
         for (int64_t e = r->row[i]; e < r->row[i + 1]; e++) {
             int32_t k = r->col[e], z = n->label ? n->label[k] : -1;
-            loops += k == i;
+            count[LOOPS] += k == i;
             /* an undirected network has both ways by construction */
-            if (n->directed) one_way += basin_relation_find(r, k, (int32_t)i) < 0;
+            if (n->directed) count[ONE_WAY] += basin_relation_find(r, k, (int32_t)i) < 0;
             if (k == i || y < 0 || z < 0) continue;
-            both++;
-            equal += y == z;
-            of_anomalies += y == 1;
-            alike += y == 1 && z == 1;
+            count[BOTH]++;
+            count[EQUAL] += y == z;
+            count[OF_ANOMALIES] += y == 1;
+            count[ALIKE] += y == 1 && z == 1;
         }
     }
-    atomic_fetch_add(&to->loops, loops);
-    atomic_fetch_add(&to->one_way, one_way);
-    atomic_fetch_add(&to->both, both);
-    atomic_fetch_add(&to->equal, equal);
-    atomic_fetch_add(&to->of_anomalies, of_anomalies);
-    atomic_fetch_add(&to->alike, alike);
+    for (int i = 0; i < COUNTS; i++) atomic_fetch_add(&c->to[i], count[i]);
 }
 
 static void count_edges(basin_degrees *d, const basin_network *n, const basin_relation *r) {
-    counts c = {0};
-    counting all = {n, r, &c};
+    _Atomic int64_t c[COUNTS] = {0};
+    counting all = {n, r, c};
     basin_team_run_all(count_some, &all, n->nodes, 256);
-    d->self_loops = c.loops;
-    d->symmetric = c.one_way == 0;
-    d->homophily = c.both ? (double)c.equal / (double)c.both : NAN;
-    d->anomaly_homophily = c.of_anomalies ? (double)c.alike / (double)c.of_anomalies : NAN;
+    d->self_loops = c[LOOPS];
+    d->symmetric = c[ONE_WAY] == 0;
+    d->homophily = c[BOTH] ? (double)c[EQUAL] / (double)c[BOTH] : NAN;
+    d->anomaly_homophily = c[OF_ANOMALIES] ? (double)c[ALIKE] / (double)c[OF_ANOMALIES] : NAN;
 }
 
 basin_status basin_network_degrees(basin_degrees *degrees, const basin_network *network,

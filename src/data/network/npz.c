@@ -51,20 +51,18 @@ static const char *column_of(const char *key, const char *edges) {
 static basin_status list_columns(basin_network *n, const basin_bundle *bundle, const char *edges,
                                  basin_error *error) {
     bool timed = false;
-    basin_status status = BASIN_OK;
-    for (size_t i = 0; i < basin_bundle_count(bundle) && !status; i++) {
+    for (size_t i = 0; i < basin_bundle_count(bundle); i++) {
         const char *name = column_of(basin_bundle_name(bundle, i), edges);
         if (!name) continue;
-        if (!n->schema) status = basin_schema_of(&n->schema, n, BASIN_MISSING_ERROR, error);
+        if (!n->schema) BASIN_TRY(basin_schema_of(&n->schema, n, BASIN_MISSING_ERROR, error));
         basin_schema_column c = {.name = (char *)(uintptr_t)name,
                                  .type = BASIN_COLUMN_NUMBER,
                                  .time = !timed && basin_column_sounds_like_time(name),
                                  .mean = NAN};
         timed = timed || c.time;
-        if (!status) status = basin_schema_add(n->schema, &n->schema->edges, &c, error);
+        BASIN_TRY(basin_schema_add(n->schema, &n->schema->edges, &c, error));
     }
-    if (status || !n->schema) return status;
-    return basin_schema_facts(&n->facts, n->schema, error);
+    return n->schema ? basin_schema_facts(&n->facts, n->schema, error) : BASIN_OK;
 }
 
 /* Column `c` of the edges, into cell [count, cells], and into time [count] where it is that. */

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/try.h"
 #include "basin/version.h"
+#include "io/bundle.h"
 #include "task/nodes/nodes.h"
 
 static int64_t edges_of(const basin_network *network) {
@@ -99,13 +100,13 @@ static basin_status load_card(basin_nodes_card *card, const basin_bundle *bundle
     load_text(card->version, sizeof card->version, bundle, "trained.version");
     load_text(card->data, sizeof card->data, bundle, "trained.data");
     for (int i = 0; i < COUNTS; i++) {
-        BASIN_TRY(basin_nodes_get_number(&value, bundle, count[i].key, 0, 1e15, error));
+        BASIN_TRY(basin_bundle_number(&value, bundle, count[i].key, 0, 1e15, error));
         *(int64_t *)(void *)((char *)card + count[i].offset) = (int64_t)value;
     }
-    BASIN_TRY(basin_nodes_get_number(&card->base_rate, bundle, "base_rate", 0, 1, error));
+    BASIN_TRY(basin_bundle_number(&card->base_rate, bundle, "base_rate", 0, 1, error));
     for (int i = 0; i < FIGURES; i++) {
         if (!basin_bundle_meta(bundle, figure_key(key, i))) continue;
-        BASIN_TRY(basin_nodes_get_number(&value, bundle, key, 0, 1, error));
+        BASIN_TRY(basin_bundle_number(&value, bundle, key, 0, 1, error));
         basin_score_add(&card->validation, figure[i], value);
     }
     return BASIN_OK;

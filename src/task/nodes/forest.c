@@ -11,6 +11,7 @@
 #include "base/team/team.h"
 #include "base/try.h"
 #include "data/network/parts/parts.h"
+#include "io/bundle.h"
 #include "task/nodes/nodes.h"
 
 void basin_nodes_ensemble_free(basin_nodes_ensemble *e) {
@@ -369,7 +370,7 @@ static basin_status load_relations(basin_nodes_ensemble *e, const basin_bundle *
 static basin_status load_alike(basin_nodes_ensemble *e, const basin_bundle *bundle, double fits,
                                basin_error *error) {
     double known = 0;
-    BASIN_TRY(basin_nodes_get_number(&known, bundle, "trees.labelled", 0, fits, error));
+    BASIN_TRY(basin_bundle_number(&known, bundle, "trees.labelled", 0, fits, error));
     e->seeing[BASIN_VIEW_KNOWN] = (int64_t)known;
     e->seeing[BASIN_VIEW_HOPS] = (int64_t)(fits - known);
     for (int v = 0; v < BASIN_TREE_VIEWS; v++) e->weight[v] = (double)e->seeing[v] / fits;
@@ -382,9 +383,9 @@ static basin_status load_views(basin_nodes_ensemble *e, const basin_bundle *bund
     double sum = 0, count;
     if (basin_bundle_meta(bundle, "trees.labelled")) return load_alike(e, bundle, fits, error);
     for (int v = 0; v < BASIN_TREE_VIEWS; v++) {
-        BASIN_TRY(basin_nodes_get_number(&count, bundle, view_key(key, v, "fits"), 0, fits, error));
+        BASIN_TRY(basin_bundle_number(&count, bundle, view_key(key, v, "fits"), 0, fits, error));
         BASIN_TRY(
-            basin_nodes_get_number(&e->weight[v], bundle, view_key(key, v, "weight"), 0, 1, error));
+            basin_bundle_number(&e->weight[v], bundle, view_key(key, v, "weight"), 0, 1, error));
         e->seeing[v] = (int64_t)count;
         sum += count;
     }
@@ -409,16 +410,16 @@ basin_status basin_nodes_ensemble_load(basin_nodes_ensemble *e, const basin_bund
                                        basin_error *error) {
     double fits = 0, value;
     char key[KEY];
-    BASIN_TRY(basin_nodes_get_number(&fits, bundle, "trees.fits", 1, 64, error));
+    BASIN_TRY(basin_bundle_number(&fits, bundle, "trees.fits", 1, 64, error));
     BASIN_TRY(load_relations(e, bundle, error));
     for (int i = 0; i < NUMBERS; i++)
-        BASIN_TRY(basin_nodes_get_number((double *)(void *)((char *)e + number[i].offset), bundle,
-                                         number[i].key, number[i].low, number[i].high, error));
+        BASIN_TRY(basin_bundle_number((double *)(void *)((char *)e + number[i].offset), bundle,
+                                      number[i].key, number[i].low, number[i].high, error));
     BASIN_TRY(load_views(e, bundle, fits, error));
     BASIN_TRY(basin_known_labels_load(&e->known, bundle, "known.", error));
     for (int i = 0; i < 4; i++) {
         if (!basin_bundle_meta(bundle, figure_key(key, i / 2, i % 2))) continue;
-        BASIN_TRY(basin_nodes_get_number(&value, bundle, key, 0, 1, error));
+        BASIN_TRY(basin_bundle_number(&value, bundle, key, 0, 1, error));
         basin_score_add(&e->alone[i / 2][BASIN_PART_VAL], figure[i % 2], value);
     }
     BASIN_TRY(BASIN_NEW(&e->trees, (int64_t)fits, "trees", error));

@@ -160,16 +160,6 @@ basin_status basin_nodes_write(const char *path, const basin_nodes_model *model,
 
 /* ---- reading ---- */
 
-basin_status basin_nodes_get_number(double *value, const basin_bundle *bundle, const char *key,
-                                    double low, double high, basin_error *error) {
-    const char *text = basin_bundle_meta(bundle, key);
-    char *end = NULL;
-    *value = text ? basin_real_read(text, &end) : NAN;
-    if (text && end != text && !*end && *value >= low && *value <= high) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_FILE, "%s: %s is '%s'; wanted a number from %g to %g",
-                      basin_bundle_path(bundle), key, text ? text : "absent", low, high);
-}
-
 basin_status basin_nodes_member_read(basin_bundle **member, const basin_bundle *file,
                                      int64_t number, basin_error *error) {
     char prefix[32];
@@ -190,10 +180,10 @@ basin_status basin_nodes_member_read(basin_bundle **member, const basin_bundle *
 static basin_status read_numbers(basin_nodes_model *m, const basin_bundle *bundle,
                                  basin_error *error) {
     double nodes, features, members, most = (double)m->settings.members;
-    BASIN_TRY(basin_nodes_get_number(&nodes, bundle, "nodes", 0, 1e15, error));
-    BASIN_TRY(basin_nodes_get_number(&features, bundle, "features", 0, 1e12, error));
-    BASIN_TRY(basin_nodes_get_number(&members, bundle, "members", 1, most, error));
-    BASIN_TRY(basin_nodes_get_number(&m->threshold, bundle, "threshold", -1e300, 1e300, error));
+    BASIN_TRY(basin_bundle_number(&nodes, bundle, "nodes", 0, 1e15, error));
+    BASIN_TRY(basin_bundle_number(&features, bundle, "features", 0, 1e12, error));
+    BASIN_TRY(basin_bundle_number(&members, bundle, "members", 1, most, error));
+    BASIN_TRY(basin_bundle_number(&m->threshold, bundle, "threshold", -1e300, 1e300, error));
     m->nodes = (int64_t)nodes;
     m->features = (int64_t)features;
     m->members = (int64_t)members;

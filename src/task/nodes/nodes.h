@@ -219,11 +219,9 @@ struct basin_nodes_model {
     bool sampled; /* it was trained on samples, not on the full graph */
 };
 
-/* Numbers in a model file's metadata. */
+/* A number into a model file's metadata. */
 basin_status basin_nodes_set_number(basin_bundle *bundle, const char *key, double value,
                                     basin_error *error);
-basin_status basin_nodes_get_number(double *value, const basin_bundle *bundle, const char *key,
-                                    double low, double high, basin_error *error);
 
 /* A model without members; `network` (or NULL) tells its sizes. */
 basin_status basin_nodes_model_new(basin_nodes_model **model, const basin_task_settings *task,

@@ -166,8 +166,8 @@ basin_status basin_known_labels_load(basin_known_labels *known, const basin_bund
     BASIN_TRY(known_new(known, count, error));
     memcpy(known->id, id->data, (size_t)count * sizeof *known->id);
     for (int64_t i = 0; i < count; i++) known->label[i] = ((const uint8_t *)label->data)[i] != 0;
-    BASIN_TRY(basin_nodes_get_number(&nodes, bundle, "nodes", 0, 1e15, error));
-    BASIN_TRY(basin_nodes_get_number(&edges, bundle, key_of(key, prefix, "edges"), 0, 1e15, error));
+    BASIN_TRY(basin_bundle_number(&nodes, bundle, "nodes", 0, 1e15, error));
+    BASIN_TRY(basin_bundle_number(&edges, bundle, key_of(key, prefix, "edges"), 0, 1e15, error));
     known->named = !strcmp(by, "id");
     known->nodes = (int64_t)nodes;
     known->edges = (int64_t)edges;

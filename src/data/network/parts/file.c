@@ -185,17 +185,6 @@ basin_status basin_part_write(const char *path, const basin_part *part, basin_er
 
 /* ---- reading ---- */
 
-static basin_status get_number(int64_t *value, const basin_bundle *bundle, const char *key,
-                               int64_t low, int64_t high, basin_error *error) {
-    const char *text = basin_bundle_meta(bundle, key);
-    char *end = NULL;
-    *value = text ? strtoll(text, &end, 10) : -1;
-    if (text && end != text && !*end && *value >= low && *value <= high) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_FILE,
-                      "%s: %s is %.40s in the metadata, wanted %" PRId64 " to %" PRId64,
-                      basin_bundle_path(bundle), key, text ? text : "absent", low, high);
-}
-
 static basin_status bad(const basin_part *part, const char *what, basin_error *error) {
     return basin_fail(error, BASIN_BAD_FILE, "%s: %s, wanted a part as basin data part writes it",
                       part->network->path, what);
@@ -247,9 +236,12 @@ static basin_status check_meta(basin_part *part, const basin_bundle *bundle, int
     if (!format || strcmp(format, format_name) != 0)
         return basin_fail(error, BASIN_BAD_FILE, "%s: is no part of a graph (format %.40s)",
                           basin_bundle_path(bundle), format ? format : "unknown");
-    BASIN_TRY(get_number(&part->parts, bundle, "parts", 1, BASIN_CUT_PARTS, error));
-    BASIN_TRY(get_number(&part->part, bundle, "part", number, number, error));
-    return get_number(&part->total, bundle, "total", 1, BASIN_NETWORK_NODES, error);
+    double parts, total, own = (double)number;
+    BASIN_TRY(basin_bundle_number(&parts, bundle, "parts", 1, BASIN_CUT_PARTS, error));
+    BASIN_TRY(basin_bundle_number(&own, bundle, "part", own, own, error));
+    BASIN_TRY(basin_bundle_number(&total, bundle, "total", 1, BASIN_NETWORK_NODES, error));
+    part->part = number, part->parts = (int64_t)parts, part->total = (int64_t)total;
+    return BASIN_OK;
 }
 
 /* The bundle of part `number`, and what its metadata say; free the bundle even after an error. */
