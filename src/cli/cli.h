@@ -36,8 +36,9 @@ basin_progress basin_progress_begin(const char *label, int64_t total, bool quiet
 /* Shows `done` as a bar, with a few words each: the most important first, NULL behind the last.
  * Words that do not fit are left out. Draws at most ten times a second, so call it often. */
 void basin_progress_show(basin_progress *progress, int64_t done, const char *const *words);
-/* Clears the line. */
+/* Clears the line; or whichever is drawn, before something else is printed. */
 void basin_progress_end(basin_progress *progress);
+void basin_progress_clear(void);
 /* The line for a terminal of `width` columns; one is left free, so that no terminal wraps. */
 void basin_progress_line(char *text, size_t size, const basin_progress *progress, int64_t done,
                          const char *const *words, int width);
@@ -168,6 +169,8 @@ typedef struct basin_option {
 #define BASIN_OPTION_QUIET                                                                         \
     BASIN_OPTION_ENTRY(quiet, bool, BASIN_OPTION_FLAG, "quiet", 'q', NULL, 0, 0,                   \
                        "No progress and no notes.")
+/* What most tables end with. */
+#define BASIN_OPTIONS_LAST BASIN_OPTION_JSON, BASIN_OPTION_QUIET, BASIN_OPTIONS_END
 #define BASIN_OPTION_BACKEND                                                                       \
     BASIN_CHOICE(backend, "backend", "ref|cpu|cuda",                                               \
                  "What computes: ref (double, plain loops, slow), cpu (float, fast) or cuda "      \
@@ -214,8 +217,6 @@ typedef struct basin_option {
 
 /* Opens args->compute, the backend that the options name; it is closed when the command is done. */
 basin_status basin_compute_open(basin_args *args, basin_error *error);
-/* The same, and begins args->watch, which ends likewise. */
-basin_status basin_session_open(basin_args *args, basin_error *error);
 /* What --dtype says, for basin_compute.storage (NULL: f32), and what --products says. */
 basin_dtype basin_option_dtype(const char *name);
 basin_products basin_option_products(const char *name);
@@ -308,7 +309,10 @@ int basin_command_run(const basin_command *command, int count, char **argument);
 /* The arguments as they start: the tables' values, the settings of the default preset. */
 basin_status basin_args_new(basin_args **args, const basin_command *command, basin_error *error);
 void basin_args_free(basin_args *args);
-/* Whether an option of the command's own table was given, whatever its value. */
+/* The option of that name, of so many characters, in the command's own table; or NULL. */
+const basin_option *basin_option_find(const basin_command *command, const char *name,
+                                      size_t length);
+/* Whether such an option was given, whatever its value. */
 bool basin_option_given(const basin_args *args, const char *name);
 
 /* Reads `count` arguments. Operands move to the front of `argument`, in order. Errors are
@@ -335,7 +339,8 @@ void basin_complete(int count, char **word);
 
 /* ---- lines on standard error ---- */
 
-/* Control characters of the names in it are replaced: file names may hold any bytes. */
+/* Clears progress before it. Control characters of the names in it are replaced: file names may
+ * hold any bytes. */
 void basin_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* "basin: note: ...", unless --quiet. */
 #define basin_note(args, ...) ((args)->quiet ? (void)0 : basin_say("basin: note: " __VA_ARGS__))
@@ -448,16 +453,6 @@ basin_network_options basin_network_options_of(const basin_args *args);
 basin_status basin_args_network(basin_network **network, const basin_args *args,
                                 const basin_schema *schema, int paths, char **path,
                                 basin_error *error);
-/* Parts of a graph to score: those of a folder, or, where `folder` is NULL, of what was opened,
- * which is then no longer held and becomes NULL. *parts is NULL where none are asked for. Options
- * of how files are read are errors beside a folder. A model with `facts` none reads none of edges.
- */
-basin_status basin_cli_parts_open(basin_parts **parts, basin_network **opened, const char *folder,
-                                  const basin_args *args, const char *facts, basin_error *error);
-/* Prints what was written to `path`, as JSON or else, unless quiet, as text. */
-basin_status basin_network_print_written(const char *path, const basin_network *network,
-                                         const basin_args *args, basin_error *error);
-
 /* ---- training ---- */
 
 /* What all commands that train have; `preset` is where they start. */
@@ -519,7 +514,7 @@ basin_status basin_train_run(basin_args *args, basin_error *error);
 /* The measures of a score in percent, as an object; nothing where there is no score. */
 void basin_record_percent(basin_record *r, const char *key, const basin_score *score);
 
-/* Whether anything was given but the task's default settings; `heard` (or NULL), NULL-terminated,
+/* Whether a setting, a preset or a file of settings was given; `heard` (or NULL), NULL-terminated,
  * does not count. For commands that may train nothing. */
 bool basin_training_settings_given(const basin_args *args, const char *const *heard);
 

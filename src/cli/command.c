@@ -116,14 +116,8 @@ static void count_operands(int *least, int *most, const basin_command *command,
     if (command->most) *most = command->most;
 }
 
-static const basin_option *find_option(const basin_command *command, const char *name) {
-    for (const basin_option *o = command->option; o->name; o++)
-        if (!strcmp(o->name, name)) return o;
-    return NULL;
-}
-
 bool basin_option_given(const basin_args *args, const char *name) {
-    const basin_option *o = find_option(args->command, name);
+    const basin_option *o = basin_option_find(args->command, name, strlen(name));
     return o && args->parsed.option[o - args->command->option];
 }
 
@@ -137,6 +131,7 @@ void basin_say(const char *format, ...) {
     va_end(args);
     basin_text_clean(text);
     basin_text_hide(text);
+    basin_progress_clear();
     fprintf(stderr, "%s\n", text);
 }
 
@@ -372,7 +367,7 @@ static basin_status join_ranks(cli_ranks *ranks, basin_args *args, basin_status 
     }
     BASIN_TRY(basin_ranks_agree(ranks->ranks, status, error));
     args->ranks = ranks->ranks;
-    bool divides = find_option(args->command, "jobs"); /* among its jobs, by itself */
+    bool divides = basin_option_find(args->command, "jobs", 4); /* among its jobs, by itself */
     if (args->ranks && !divides && !args->threads) args->threads = basin_ranks_threads(args->ranks);
     return BASIN_OK;
 }

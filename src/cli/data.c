@@ -40,39 +40,6 @@ basin_status basin_args_network(basin_network **network, const basin_args *args,
     return BASIN_OK;
 }
 
-/* The first option of how files are read that was given; NULL: none. All start at zero. */
-static const char *reading_option(const basin_args *args) {
-    static const basin_option table[] = {BASIN_OPTIONS_NETWORK, BASIN_OPTIONS_END};
-    for (const basin_option *o = table; o->name; o++) {
-        const void *at = (const char *)args + o->offset;
-        bool given = o->kind == BASIN_OPTION_FLAG      ? *(const bool *)at
-                     : o->kind == BASIN_OPTION_INTEGER ? *(const int64_t *)at != 0
-                                                       : *(const char *const *)at != NULL;
-        if (given) return o->name;
-    }
-    return NULL;
-}
-
-basin_status basin_cli_parts_open(basin_parts **parts, basin_network **opened, const char *folder,
-                                  const basin_args *args, const char *facts, basin_error *error) {
-    basin_ranks *ranks = args->ranks;
-    int64_t count = basin_ranks_count(ranks), asked = args->parts;
-    *parts = NULL;
-    if (!folder && !asked && !ranks) return BASIN_OK;
-    if (folder && reading_option(args))
-        return basin_fail(error, BASIN_BAD_VALUE,
-                          "%s: parts are read as they were cut; --%s has no effect", folder,
-                          reading_option(args));
-    basin_cut_spec spec = {.parts = asked ? asked : count > 8 ? count : 8};
-    if (!folder && is(facts, "none")) basin_network_forget_facts(*opened);
-    basin_status status = folder ? basin_parts_open(parts, folder, ranks, error)
-                                 : basin_parts_cut(parts, *opened, &spec, ranks, error);
-    if (!status) status = basin_parts_name_nodes(*parts, error);
-    basin_network_free(*opened);
-    *opened = NULL;
-    return status;
-}
-
 typedef struct written {
     const char *path;
     const basin_network *network;
@@ -89,8 +56,9 @@ static void put_written(basin_record *r, const void *context) {
     basin_record_integer(r, "anomalous", basin_network_count_label(n, 1));
 }
 
-basin_status basin_network_print_written(const char *path, const basin_network *network,
-                                         const basin_args *args, basin_error *error) {
+/* As JSON or else, unless quiet, as text. */
+static basin_status print_written(const char *path, const basin_network *network,
+                                  const basin_args *args, basin_error *error) {
     if (args->quiet && !args->json) return BASIN_OK;
     return basin_record_print(args->json, put_written, &(written){path, network}, error);
 }
@@ -106,9 +74,7 @@ static const basin_option convert_table[] = {
                "Leave gaps in features as they are, for the model that reads the file to fill.",
                .needs = "missing="),
     BASIN_FLAG(homo, "homo", "Add a relation homo: the union of all relations."),
-    BASIN_OPTION_QUIET,
-    BASIN_OPTION_JSON,
-    BASIN_OPTIONS_END,
+    BASIN_OPTIONS_LAST,
 };
 
 /* Whether a name can only be that of a file to read: who forgets OUT would lose the last table. */
@@ -130,7 +96,7 @@ static basin_status run_convert(basin_args *o, basin_error *error) {
     BASIN_TRY(basin_args_network(&network, o, NULL, o->operands - 1, o->operand, error));
     if (o->homo) BASIN_TRY(basin_network_add_union(network, error));
     BASIN_TRY(basin_network_write(out, network, error));
-    return basin_network_print_written(out, network, o, error);
+    return print_written(out, network, o, error);
 }
 
 const basin_command basin_command_data_convert = {"data convert", convert_table,
@@ -293,9 +259,7 @@ static const basin_option make_table[] = {
     BASIN_REAL(scale, "scale", "X", 1e-6, 100, "Scale the numbers of nodes and edges by this.",
                .initial = 1),
     BASIN_OPTION_SEED,
-    BASIN_OPTION_QUIET,
-    BASIN_OPTION_JSON,
-    BASIN_OPTIONS_END,
+    BASIN_OPTIONS_LAST,
 };
 
 static basin_status run_make(basin_args *o, basin_error *error) {
@@ -307,7 +271,7 @@ static basin_status run_make(basin_args *o, basin_error *error) {
     spec.seed = (uint64_t)o->seed;
     BASIN_TRY(basin_network_make_fraud(&network, &spec, error));
     BASIN_TRY(basin_network_write(o->operand[1], network, error));
-    return basin_network_print_written(o->operand[1], network, o, error);
+    return print_written(o->operand[1], network, o, error);
 }
 
 const basin_command basin_command_data_make = {"data make", make_table, .run = run_make};
@@ -330,9 +294,7 @@ static const basin_option part_table[] = {
                .more = true),
     BASIN_OPTIONS_NETWORK,
     BASIN_OPTIONS_NETWORK_EDGES,
-    BASIN_OPTION_QUIET,
-    BASIN_OPTION_JSON,
-    BASIN_OPTIONS_END,
+    BASIN_OPTIONS_LAST,
 };
 
 typedef struct parted {

@@ -51,9 +51,7 @@ static const basin_option table[] = {
     BASIN_TEXT(svg, 0, "svg", "FILE", "Draw the energies of all steps there.", .writes = true),
     BASIN_COMPUTE_OPTIONS,
     BASIN_OPTION_SEED_FOR("noise!=0"),
-    BASIN_OPTION_QUIET,
-    BASIN_OPTION_JSON,
-    BASIN_OPTIONS_END,
+    BASIN_OPTIONS_LAST,
 };
 
 /* All that a descent owns; freed in one place. */
@@ -73,7 +71,8 @@ typedef struct job {
     basin_descent_result result;
 } job;
 
-static void job_free(job *j) {
+static void close_all(void *context) {
+    job *j = context;
     basin_descent_result_free(&j->result);
     basin_descent_free(j->descent);
     basin_store_free(j->store);
@@ -142,10 +141,10 @@ static basin_status build(job *j, basin_block_bound *bound, basin_error *error) 
                              &stop, error);
 }
 
-static basin_status compute(job *j, basin_error *error) {
+static basin_status compute(void *context, basin_error *error) {
     basin_block_bound bound;
+    job *j = context;
     basin_args *o = j->o;
-    BASIN_TRY(basin_compute_open(o, error));
     BASIN_TRY(basin_store_new(&j->store, o->compute, error));
     BASIN_TRY(basin_weights_store(&j->weights, j->store, error));
     BASIN_TRY(build(j, &bound, error));
@@ -304,10 +303,10 @@ static void put_result(basin_record *r, const void *context) {
         basin_record_note(r, "steps halved by the guard: %lld", (long long)j->result.halvings);
 }
 
-static basin_status finish(const job *j, basin_error *error) {
+static basin_status finish(void *context, basin_error *error) {
+    const job *j = context;
     const basin_args *o = j->o;
     int risen = -1;
-    BASIN_TRY(basin_record_print(o->json, put_result, j, error));
     for (int t = j->result.steps; t >= 0; t--) {
         double energy = basin_descent_total(&j->result, t);
         double before = t ? basin_descent_total(&j->result, t - 1) : INFINITY;
@@ -328,7 +327,9 @@ static basin_status finish(const job *j, basin_error *error) {
     return o->svg ? draw(j, error) : BASIN_OK;
 }
 
-static basin_status run(basin_args *o, basin_error *error) {
+static basin_status prepare(void *context, basin_error *error) {
+    job *j = context;
+    basin_args *o = j->o;
     basin_block_config config = {.no_attention = o->no_attention, .no_hopfield = o->no_hopfield};
     if (o->no_attention && o->no_hopfield)
         return basin_usage(error, "--no-attention and --no-hopfield leave no energy");
@@ -340,10 +341,10 @@ static basin_status run(basin_args *o, basin_error *error) {
     if (o->guard && o->noise > 0)
         return basin_usage(error, "--guard and --noise: noise may raise the energy, which the "
                                   "guard forbids");
-    BASIN_AT_EXIT(job_free) job j = {.o = o};
-    BASIN_TRY(read_files(&j, o->operand[0], &config, error));
-    BASIN_TRY(compute(&j, error));
-    return finish(&j, error);
+    return read_files(j, o->operand[0], &config, error);
 }
 
-const basin_command basin_command_descend = {"descend", table, .run = run};
+const basin_command basin_command_descend = {"descend", table,
+                                             BASIN_USES(job, .prepare = prepare, .work = compute,
+                                                        .print = put_result, .finish = finish,
+                                                        .close = close_all, .no_stop = true)};

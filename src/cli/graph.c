@@ -134,9 +134,7 @@ static const basin_option cv_table[] = {
     BASIN_OPTION_BACKEND,
     BASIN_OPTION_PRODUCTS,
     BASIN_OPTION_THREADS,
-    BASIN_OPTION_QUIET,
-    BASIN_OPTION_JSON,
-    BASIN_OPTIONS_END,
+    BASIN_OPTIONS_LAST,
 };
 
 typedef struct job {

@@ -210,9 +210,7 @@ static const basin_option eval_table[] = {
                   "Also evaluate N times with the noise of training left on, as the paper does: "
                   "how much noise changes the score of one model."),
     GRAPH_OPTIONS,
-    BASIN_OPTION_QUIET,
-    BASIN_OPTION_JSON,
-    BASIN_OPTIONS_END,
+    BASIN_OPTIONS_LAST,
 };
 
 static void keep_new(job *j, const basin_graphs_memory *memory) {
@@ -365,9 +363,7 @@ static const basin_option explain_table[] = {
     BASIN_INTEGER(edges, "edges", "N", 0, 1000000, "Edges to name.", .initial = 10),
     BASIN_GRAPH_OPTION_CACHE,
     BASIN_COMPUTE_OPTIONS,
-    BASIN_OPTION_QUIET,
-    BASIN_OPTION_JSON,
-    BASIN_OPTIONS_END,
+    BASIN_OPTIONS_LAST,
 };
 
 /* ---- sorting ---- */

@@ -125,9 +125,7 @@ static const basin_option eval_table[] = {
                   "Pictures at a time; 0: as many as in training."),
     BASIN_INTEGER(best, "best", "N", 0, 1000, "How many best and worst to list.", .initial = 5),
     BASIN_COMPUTE_OPTIONS,
-    BASIN_OPTION_JSON,
-    BASIN_OPTION_QUIET,
-    BASIN_OPTIONS_END,
+    BASIN_OPTIONS_LAST,
 };
 
 typedef struct evaluation {

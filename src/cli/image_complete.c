@@ -222,12 +222,8 @@ static void note_steps(job *j, const char *name, int64_t steps) {
     int64_t most = j->o->steps ? j->o->steps : 1000;
     char text[400];
     basin_convergence rests = basin_image_take_convergence(j->model);
-    if (basin_convergence_tell(text, sizeof text, &rests)) {
-        basin_progress_end(&j->progress);
-        basin_note(j->o, "%s: %s", name, text);
-    }
+    if (basin_convergence_tell(text, sizeof text, &rests)) basin_note(j->o, "%s: %s", name, text);
     if (rests.points || j->o->until <= 0 || j->o->quiet) return;
-    basin_progress_end(&j->progress);
     basin_say("%s: %lld steps%s", name, (long long)steps,
               steps < most ? "" : ", and tokens still move");
 }
@@ -235,7 +231,6 @@ static void note_steps(job *j, const char *name, int64_t steps) {
 /* A hole that the model has no part in is worth a word. */
 static void note_share(job *j, const char *name, double share) {
     if (share >= 0.05) return;
-    basin_progress_end(&j->progress);
     basin_note(j->o,
                "%s: the model failed where its guesses could be checked; the hole is filled "
                "smoothly from its rim",
@@ -244,13 +239,11 @@ static void note_share(job *j, const char *name, double share) {
 
 /* Of a mask of all pictures once. A JPEG of black and white has such pixels along its edges. */
 static void note_dark(job *j) {
-    if (j->masks.dark) {
-        basin_progress_end(&j->progress);
+    if (j->masks.dark)
         basin_note(j->o,
                    "%lld pixels of the mask are nearly black, and count as missing: what is not "
                    "black does",
                    (long long)j->masks.dark);
-    }
     j->masks.dark = 0;
 }
 
@@ -261,7 +254,6 @@ static basin_status skip(job *j, int64_t i, basin_status status, basin_error *er
     const char *name = basin_pictures_name(text, j->pictures, i);
     if (status == BASIN_NO_MEMORY || status == BASIN_UNSUPPORTED) return status;
     if (j->skipped++ == 0) j->first = *error;
-    basin_progress_end(&j->progress);
     bool named = !strncmp(error->text, name, strlen(name)); /* by what could not be read */
     if (basin_pictures_count(j->pictures) > 1)
         basin_say("basin: skipped: %s%s%s", named ? "" : name, named ? "" : ": ", error->text);

@@ -144,9 +144,8 @@ static figures *figures_of(const eval *b, int model, int64_t run) {
     return &b->figures[run * b->models + model];
 }
 
-/* A line on standard error, unless --quiet; progress is cleared before it. */
-#define note(b, ...)                                                                               \
-    (basin_progress_end(&(b)->o->watch.progress), (b)->o->quiet ? (void)0 : basin_say(__VA_ARGS__))
+/* A line on standard error, unless --quiet. */
+#define note(b, ...) ((b)->o->quiet ? (void)0 : basin_say(__VA_ARGS__))
 
 /* ---- rivals ---- */
 
@@ -331,6 +330,64 @@ static basin_status keep(eval *b, const basin_nodes_model *model, int64_t i, bas
     return BASIN_OK;
 }
 
+/* The file's test nodes, where it has some, else all that have a label. */
+static basin_status choose_nodes(eval *b, basin_error *error) {
+    const basin_network *n = b->use.network;
+    if (b->masks) BASIN_TRY(take_split(b, 0, error));
+    if (basin_split_nodes(NULL, b->part, n->nodes, BASIN_PART_TEST)) return BASIN_OK;
+    for (int64_t i = 0; i < n->nodes; i++)
+        b->part[i] = n->label[i] >= 0 ? BASIN_PART_TEST : BASIN_PART_NONE;
+    return BASIN_OK;
+}
+
+/* A class that the model has no name for is never predicted: without a word that would look like a
+ * bad model. */
+static basin_status check_classes(const eval *b, basin_error *error) {
+    const char *path = b->use.network->path;
+    int64_t labelled = basin_split_nodes(NULL, b->part, b->use.network->nodes, BASIN_PART_TEST);
+    int64_t known = 0;
+    for (int64_t i = 0; i < b->class_count * b->class_count; i++) known += b->confusion[i];
+    if (!known)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%s: none of %lld labelled nodes has a class of %s, which are called %s, "
+                          ".. (npz files have only numbers)",
+                          path, (long long)labelled, b->o->model, b->class_name[0]);
+    if (known < labelled && !b->o->quiet)
+        basin_say("%s: %lld of %lld labelled nodes have a class that %s does not know; they count "
+                  "as wrong",
+                  path, (long long)(labelled - known), (long long)labelled, b->o->model);
+    return BASIN_OK;
+}
+
+/* How many of the nodes that are judged took part in training. */
+static basin_status count_seen(eval *b, basin_error *error) {
+    const basin_network *n = b->use.network;
+    BASIN_FREE_AT_EXIT uint8_t *seen = NULL;
+    BASIN_TRY(BASIN_NEW(&seen, n->nodes, "known nodes", error));
+    basin_status status = basin_nodes_seen(seen, b->use.model, n, error);
+    b->trained = b->validated = status ? -1 : 0;
+    for (int64_t i = 0; i < n->nodes && !status; i++) {
+        b->trained += b->part[i] == BASIN_PART_TEST && seen[i] == BASIN_PART_TRAIN;
+        b->validated += b->part[i] == BASIN_PART_TEST && seen[i] == BASIN_PART_VAL;
+    }
+    return status == BASIN_UNSUPPORTED ? BASIN_OK : status;
+}
+
+static basin_status measure(eval *b, basin_error *error) {
+    basin_nodes_use *u = &b->use;
+    BASIN_FREE_AT_EXIT double *probability = NULL;
+    b->parameters = u->info->parameters;
+    BASIN_TRY(
+        BASIN_NEW(&probability, u->network->nodes * u->info->classes, "probabilities", error));
+    BASIN_TRY(basin_nodes_score(probability, u->model, u->network, &u->work, error));
+    BASIN_TRY(choose_nodes(b, error));
+    BASIN_TRY(basin_nodes_measure(&b->figures->test, probability, u->model, u->network, b->part,
+                                  BASIN_PART_TEST, 0, error));
+    BASIN_TRY(add_confusion(b, u->model, probability, error));
+    BASIN_TRY(check_classes(b, error));
+    return count_seen(b, error);
+}
+
 /* The settings of a rival, or those of the options, with the seed. */
 static basin_status train_with(basin_nodes_model **model, basin_outcome *outcome, eval *b,
                                basin_settings *settings, int64_t seed,
@@ -394,7 +451,9 @@ static basin_status run_model(eval *b, int number, int64_t i, basin_error *error
     double began = basin_clock();
     clock_t busy = clock();
     basin_status status;
-    if (number >= b->first_rival && b->rival[number - b->first_rival] == xgboost) {
+    if (b->o->model) {
+        status = measure(b, error);
+    } else if (number >= b->first_rival && b->rival[number - b->first_rival] == xgboost) {
         status = run_xgboost(b, f, seed, &training, error);
     } else {
         status = train(&model, &outcome, b, number, seed, &training, error);
@@ -716,79 +775,12 @@ static basin_status prepare(eval *b, basin_error *error) {
 
 static basin_status run_split(void *context, int64_t i, basin_error *error) {
     eval *b = context;
-    BASIN_TRY(take_split(b, i, error));
+    if (!b->o->model) BASIN_TRY(take_split(b, i, error));
     for (int m = 0; m < b->models && !b->splits.stopped; m++) {
         bool same = !b->classes && (m == TREES || m == NETWORK); /* the detector's run */
         if (!same && is_shown(b, m)) BASIN_TRY(run_model(b, m, i, error));
     }
-    if (!b->splits.stopped && is_shown(b, 0)) note_split(b, i);
-    return BASIN_OK;
-}
-
-/* ---- a saved model of classes ---- */
-
-/* The file's test nodes, where it has some, else all that have a label. */
-static basin_status choose_nodes(eval *b, basin_error *error) {
-    const basin_network *n = b->use.network;
-    if (b->masks) BASIN_TRY(take_split(b, 0, error));
-    if (basin_split_nodes(NULL, b->part, n->nodes, BASIN_PART_TEST)) return BASIN_OK;
-    for (int64_t i = 0; i < n->nodes; i++)
-        b->part[i] = n->label[i] >= 0 ? BASIN_PART_TEST : BASIN_PART_NONE;
-    return BASIN_OK;
-}
-
-/* A class that the model has no name for is never predicted: without a word that would look like a
- * bad model. */
-static basin_status check_classes(const eval *b, basin_error *error) {
-    const char *path = b->use.network->path;
-    int64_t labelled = basin_split_nodes(NULL, b->part, b->use.network->nodes, BASIN_PART_TEST);
-    int64_t known = 0;
-    for (int64_t i = 0; i < b->class_count * b->class_count; i++) known += b->confusion[i];
-    if (!known)
-        return basin_fail(error, BASIN_BAD_VALUE,
-                          "%s: none of %lld labelled nodes has a class of %s, which are called %s, "
-                          ".. (npz files have only numbers)",
-                          path, (long long)labelled, b->o->model, b->class_name[0]);
-    if (known < labelled && !b->o->quiet)
-        basin_say("%s: %lld of %lld labelled nodes have a class that %s does not know; they count "
-                  "as wrong",
-                  path, (long long)(labelled - known), (long long)labelled, b->o->model);
-    return BASIN_OK;
-}
-
-/* How many of the nodes that are judged took part in training. */
-static basin_status count_seen(eval *b, basin_error *error) {
-    const basin_network *n = b->use.network;
-    BASIN_FREE_AT_EXIT uint8_t *seen = NULL;
-    BASIN_TRY(BASIN_NEW(&seen, n->nodes, "known nodes", error));
-    basin_status status = basin_nodes_seen(seen, b->use.model, n, error);
-    b->trained = b->validated = status ? -1 : 0;
-    for (int64_t i = 0; i < n->nodes && !status; i++) {
-        b->trained += b->part[i] == BASIN_PART_TEST && seen[i] == BASIN_PART_TRAIN;
-        b->validated += b->part[i] == BASIN_PART_TEST && seen[i] == BASIN_PART_VAL;
-    }
-    return status == BASIN_UNSUPPORTED ? BASIN_OK : status;
-}
-
-static basin_status measure(void *context, int64_t run, basin_error *error) {
-    (void)run; /* there is one */
-    eval *b = context;
-    basin_nodes_use *u = &b->use;
-    BASIN_FREE_AT_EXIT double *probability = NULL;
-    double began = basin_clock();
-    clock_t busy = clock();
-    b->parameters = u->info->parameters;
-    BASIN_TRY(
-        BASIN_NEW(&probability, u->network->nodes * u->info->classes, "probabilities", error));
-    BASIN_TRY(basin_nodes_score(probability, u->model, u->network, &u->work, error));
-    BASIN_TRY(choose_nodes(b, error));
-    BASIN_TRY(basin_nodes_measure(&b->figures->test, probability, u->model, u->network, b->part,
-                                  BASIN_PART_TEST, 0, error));
-    BASIN_TRY(add_confusion(b, u->model, probability, error));
-    BASIN_TRY(check_classes(b, error));
-    BASIN_TRY(count_seen(b, error));
-    b->figures->seconds = basin_clock() - began;
-    b->figures->cpu = (double)(clock() - busy) / CLOCKS_PER_SEC;
+    if (!b->splits.stopped && !b->o->model && is_shown(b, 0)) note_split(b, i);
     return BASIN_OK;
 }
 
@@ -953,11 +945,8 @@ static basin_status check_eval(void *context, basin_error *error) {
 
 static basin_status work(void *context, basin_error *error) {
     eval *b = context;
-    b->splits = (basin_splits){.o = b->o,
-                               .job = b,
-                               .run = b->o->model ? measure : run_split,
-                               .share = share_figures,
-                               .figure = figure};
+    b->splits = (basin_splits){
+        .o = b->o, .job = b, .run = run_split, .share = share_figures, .figure = figure};
     return is_backtest(b->o) ? backtest(b, error) : evaluate(b, error);
 }
 

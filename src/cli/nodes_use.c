@@ -354,13 +354,39 @@ static basin_status open_graphs(job *j, int first, basin_error *error) {
                       o->base);
 }
 
-/* Parts of the graph: those of a folder, or of what was opened. */
+/* The first option of how files are read that was given; NULL: none. All start at zero. */
+static const char *reading_option(const basin_args *args) {
+    static const basin_option table[] = {BASIN_OPTIONS_NETWORK, BASIN_OPTIONS_END};
+    for (const basin_option *o = table; o->name; o++) {
+        const void *at = (const char *)args + o->offset;
+        bool given = o->kind == BASIN_OPTION_FLAG      ? *(const bool *)at
+                     : o->kind == BASIN_OPTION_INTEGER ? *(const int64_t *)at != 0
+                                                       : *(const char *const *)at != NULL;
+        if (given) return o->name;
+    }
+    return NULL;
+}
+
+/* Parts of the graph: those of a folder, or, where `folder` is NULL, of what was opened, which is
+ * then no longer held. A model with `facts` none reads none of edges. */
 static basin_status open_parts(job *j, const char *folder, basin_error *error) {
+    const basin_args *o = j->o;
+    int64_t count = basin_ranks_count(o->ranks);
     char facts[32] = "";
-    const basin_settings *settings = j->use.info->settings;
-    basin_settings_get(facts, sizeof facts, settings, "facts", NULL);
-    BASIN_TRY(basin_cli_parts_open(&j->parts, &j->use.network, folder, j->o, facts, error));
-    if (j->parts) j->network = basin_parts_face(j->parts);
+    if (!folder && !o->parts && !o->ranks) return BASIN_OK;
+    if (folder && reading_option(o))
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%s: parts are read as they were cut; --%s has no effect", folder,
+                          reading_option(o));
+    basin_settings_get(facts, sizeof facts, j->use.info->settings, "facts", NULL);
+    basin_cut_spec spec = {.parts = o->parts ? o->parts : count > 8 ? count : 8};
+    if (!folder && !strcmp(facts, "none")) basin_network_forget_facts(j->use.network);
+    BASIN_TRY(folder ? basin_parts_open(&j->parts, folder, o->ranks, error)
+                     : basin_parts_cut(&j->parts, j->use.network, &spec, o->ranks, error));
+    BASIN_TRY(basin_parts_name_nodes(j->parts, error));
+    basin_network_free(j->use.network);
+    j->use.network = NULL;
+    j->network = basin_parts_face(j->parts);
     return BASIN_OK;
 }
 

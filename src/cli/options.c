@@ -47,10 +47,17 @@ static const basin_setting *find_setting(const basin_command *command, const cha
     return NULL;
 }
 
+const basin_option *basin_option_find(const basin_command *command, const char *name,
+                                      size_t length) {
+    for (const basin_option *o = command->option; o->name; o++)
+        if (strlen(o->name) == length && !strncmp(o->name, name, length)) return o;
+    return NULL;
+}
+
 static target find_plain(const basin_command *command, const char *name) {
     char text[64];
-    for (const basin_option *o = command->option; o->name; o++)
-        if (!strcmp(o->name, name)) return (target){.option = o};
+    const basin_option *o = basin_option_find(command, name, strlen(name));
+    if (o) return (target){.option = o};
     snprintf(text, sizeof text, "%s", name);
     swap_letters(text, '-', '_');
     return (target){.setting = find_setting(command, text)};
@@ -386,12 +393,6 @@ static const char *first_operand(const basin_args *args) {
     return args->operands ? args->operand[0] : "";
 }
 
-static const basin_option *find_named(const basin_option *table, const char *name, size_t length) {
-    for (; table->name; table++)
-        if (strlen(table->name) == length && !strncmp(table->name, name, length)) return table;
-    return NULL;
-}
-
 void basin_option_print(char *text, size_t size, const basin_option *o, const basin_args *args) {
     const void *at = (const char *)args + o->offset;
     const char *said = NULL;
@@ -408,7 +409,7 @@ void basin_option_print(char *text, size_t size, const basin_option *o, const ba
 static bool value_of(char text[BASIN_NEEDS_VALUE], const void *context, const char *name,
                      size_t length) {
     const basin_args *args = context;
-    const basin_option *o = find_named(args->command->option, name, length);
+    const basin_option *o = basin_option_find(args->command, name, length);
     if (basin_needs_names(name, operand_name))
         return snprintf(text, BASIN_NEEDS_VALUE, "%s", first_operand(args)), true;
     if (o) basin_option_print(text, BASIN_NEEDS_VALUE, o, args);
@@ -416,14 +417,14 @@ static bool value_of(char text[BASIN_NEEDS_VALUE], const void *context, const ch
 }
 
 /* What would help, of a clause whose conditions all fail: "--top or --kind hard". */
-static void list_wanted(char *text, size_t size, const char *clause, const basin_option *table) {
+static void list_wanted(char *text, size_t size, const char *clause, const basin_command *command) {
     size_t used = 0;
     *text = 0;
     for (const char *at = clause, *end = at + strcspn(at, " "); at < end; at += strspn(at, ",")) {
         size_t length, name = strcspn(at, "!=");
         bool wanted;
         const char *words = basin_needs_words(at, &length, &wanted);
-        const basin_option *o = find_named(table, at, name);
+        const basin_option *o = basin_option_find(command, at, name);
         bool plain = !wanted || !o || o->kind <= BASIN_OPTION_SWITCH;
         if (o && used < size)
             used += (size_t)snprintf(text + used, size - used, "%s--%s%s%.*s", used ? " or " : "",
@@ -435,15 +436,15 @@ static void list_wanted(char *text, size_t size, const char *clause, const basin
 static basin_status fail_idle(const basin_option *option, const char *condition,
                               const basin_args *args, basin_error *error) {
     char wanted[200];
-    const basin_option *table = args->command->option;
     const char *operand = first_operand(args);
     if (basin_needs_names(condition, operand_name))
         return basin_fail(error, BASIN_BAD_VALUE, "--%s has no effect with%s %.100s", option->name,
                           *operand ? "" : "out an", *operand ? operand : "operand");
-    const basin_option *other = find_named(table, condition, strcspn(condition, "!="));
-    const char *given = args->parsed.option[other - table];
+    const basin_option *other =
+        basin_option_find(args->command, condition, strcspn(condition, "!="));
+    const char *given = args->parsed.option[other - args->command->option];
     bool worded = given && other->kind > BASIN_OPTION_SWITCH;
-    list_wanted(wanted, sizeof wanted, condition, table);
+    list_wanted(wanted, sizeof wanted, condition, args->command);
     if (given)
         return basin_fail(error, BASIN_BAD_VALUE, "--%s has no effect with --%s%s%.100s",
                           option->name, other->name, worded ? " " : "", worded ? given : "");

@@ -73,9 +73,7 @@ static const basin_option eval_table[] = {
     BASIN_INTEGER(limit, "limit", "N", 0, 1e12, "Only N windows, evenly spaced; 0: all."),
     BASIN_INTEGER(batch, "batch", "N", 0, 1 << 20, "Windows at a time; 0: as many as in training."),
     BASIN_COMPUTE_OPTIONS,
-    BASIN_OPTION_JSON,
-    BASIN_OPTION_QUIET,
-    BASIN_OPTIONS_END,
+    BASIN_OPTIONS_LAST,
 };
 
 static const char *const part_name[] = {"auto", "all", "validation", "train"};
@@ -190,9 +188,7 @@ static const basin_option generate_table[] = {
     BASIN_TEXT(svg, 0, "svg", "FILE",
                "Write a picture (SVG) of the energy of each token of an NRGPT.", .writes = true),
     BASIN_COMPUTE_OPTIONS,
-    BASIN_OPTION_JSON,
-    BASIN_OPTION_QUIET,
-    BASIN_OPTIONS_END,
+    BASIN_OPTIONS_LAST,
 };
 
 /* Prints what comes; keeps what is printed at the end. */

@@ -74,7 +74,8 @@ static basin_status train(basin_train_job *job, basin_error *error) {
     basin_args *o = job->o;
     basin_training *t = &o->training;
     if (job->task->prepare) BASIN_TRY(job->task->prepare(job, error));
-    BASIN_TRY(basin_session_open(o, error));
+    basin_cli_watch_begin(&o->watch, o->quiet || o->start.print_config);
+    BASIN_TRY(basin_compute_open(o, error));
     t->backend = o->compute;
     t->watch = &o->watch.watch;
     t->ranks = o->ranks;
@@ -97,24 +98,17 @@ basin_status basin_train_run(basin_args *args, basin_error *error) {
 
 /* ---- settings ---- */
 
+static bool is_listed(const char *const *list, const char *name) {
+    while (list && *list && strcmp(*list, name) != 0) list++;
+    return list && *list;
+}
+
 bool basin_training_settings_given(const basin_args *args, const char *const *heard) {
-    const basin_settings *settings = args->settings;
+    const basin_setting *s = basin_settings_table(args->command->task);
     const basin_start *start = &args->start;
-    basin_settings *usual = NULL;
-    basin_error error;
-    char *own = basin_settings_json(settings), *other = NULL, value[64];
-    basin_status status = basin_settings_new(&usual, basin_settings_task(settings), NULL, &error);
-    for (; heard && *heard && !status; heard++) {
-        status = basin_settings_get(value, sizeof value, settings, *heard, &error);
-        if (!status) status = basin_settings_set(usual, *heard, value, &error);
-    }
-    if (!status) other = basin_settings_json(usual);
-    bool given = start->config || (start->preset && strcmp(start->preset, "default") != 0) ||
-                 (own && other && strcmp(own, other) != 0);
-    basin_settings_free(usual);
-    free(own);
-    free(other);
-    return given;
+    for (int i = 0; s[i].name; i++)
+        if (args->parsed.setting[i] && !is_listed(heard, s[i].name)) return true;
+    return start->config || (start->preset && strcmp(start->preset, "default") != 0);
 }
 
 basin_status basin_config_print(const basin_args *args, const basin_outcome *rehearsed,

@@ -15,6 +15,8 @@
 
 enum { WIDEST = 400 };
 
+static basin_progress *drawn; /* the one that is on the terminal; NULL: none */
+
 basin_progress basin_progress_begin(const char *label, int64_t total, bool quiet) {
     return (basin_progress){.label = label,
                             .total = total,
@@ -89,11 +91,17 @@ void basin_progress_show(basin_progress *progress, int64_t done, const char *con
     fprintf(stderr, "\r%s\033[K", text);
     fflush(stderr);
     progress->drawn = true;
+    drawn = progress;
 }
 
 void basin_progress_end(basin_progress *progress) {
     if (progress->drawn) fputs("\r\033[K", stderr);
     progress->drawn = false;
+    if (drawn == progress) drawn = NULL;
+}
+
+void basin_progress_clear(void) {
+    if (drawn) basin_progress_end(drawn);
 }
 
 /* ---- tasks ---- */
@@ -155,9 +163,7 @@ static void show(void *context, const basin_news *news) {
 }
 
 static void note(void *context, const char *line) {
-    basin_cli_watch *w = context;
-    basin_progress_end(&w->progress);
-    if (!w->quiet) basin_say("%s", line);
+    if (!((basin_cli_watch *)context)->quiet) basin_say("%s", line);
 }
 
 void basin_cli_watch_plain(basin_cli_watch *watch, bool quiet) {
@@ -171,8 +177,3 @@ void basin_cli_watch_begin(basin_cli_watch *watch, bool quiet) {
 }
 
 void basin_cli_watch_end(basin_cli_watch *watch) { basin_progress_end(&watch->progress); }
-
-basin_status basin_session_open(basin_args *args, basin_error *error) {
-    basin_cli_watch_begin(&args->watch, args->quiet || args->start.print_config);
-    return basin_compute_open(args, error);
-}

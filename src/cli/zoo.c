@@ -27,7 +27,10 @@ static basin_status find(const basin_species **species, const char *name, basin_
 /* ---- list ---- */
 
 static const basin_option list_table[] = {
-    SEEDS, STEPS, BASIN_OPTION_SEED, BASIN_OPTION_JSON, BASIN_OPTION_QUIET, BASIN_OPTIONS_END,
+    SEEDS,
+    STEPS,
+    BASIN_OPTION_SEED,
+    BASIN_OPTIONS_LAST,
 };
 
 static void put_verdict(basin_record *r, const basin_species *species,
