@@ -11,6 +11,10 @@
     "Another threshold: precision=X, that share of the alerts right; recall=X, that share of the " \
     "anomalies found (both by the validation nodes); alerts=N, at most N of these nodes."
 
+/* What tables of these commands end with. */
+#define BASIN_NODES_OPTIONS                                                                        \
+    BASIN_OPTIONS_NETWORK, BASIN_OPTION_JSON, BASIN_WORK_OPTIONS, BASIN_OPTIONS_END
+
 /* An error where there is a goal, and it is none: before anything is trained or scored. */
 basin_status basin_goal_check(const char *goal, basin_error *error);
 

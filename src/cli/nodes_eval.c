@@ -75,10 +75,7 @@ static const basin_option anomaly_table[] = {
                .needs = "only-baselines=off model= unsupervised=off", .more = true),
     BASIN_FLAG(only_baselines, "only-baselines", "The plain models alone.",
                .needs = "model= unsupervised=off", .more = true),
-    BASIN_OPTIONS_NETWORK,
-    BASIN_OPTION_JSON,
-    BASIN_WORK_OPTIONS,
-    BASIN_OPTIONS_END,
+    BASIN_NODES_OPTIONS,
 };
 
 static const basin_option node_table[] = {
@@ -92,10 +89,7 @@ static const basin_option node_table[] = {
         "Others on the same splits, joined by commas. paper: the paper's block alone; NAME of a "
         "preset rival-NAME; all: those that can run.",
         .needs = "model="),
-    BASIN_OPTIONS_NETWORK,
-    BASIN_OPTION_JSON,
-    BASIN_WORK_OPTIONS,
-    BASIN_OPTIONS_END,
+    BASIN_NODES_OPTIONS,
 };
 
 /* Models in the order of the rows. Of detectors: the detector, its trees and its network alone, the

@@ -68,15 +68,14 @@ typedef struct place {
     int64_t node, rank;
 } place;
 
-static int higher_first(const void *a, const void *b) {
-    const place *x = a, *y = b;
-    if (x->probability != y->probability) return x->probability < y->probability ? 1 : -1;
-    return (x->node > y->node) - (x->node < y->node);
-}
-
 static int by_node(const void *a, const void *b) {
     const place *x = a, *y = b;
     return (x->node > y->node) - (x->node < y->node);
+}
+
+static int higher_first(const void *a, const void *b) {
+    double p = ((const place *)a)->probability, q = ((const place *)b)->probability;
+    return p != q ? (p < q ? 1 : -1) : by_node(a, b);
 }
 
 /* Ranks from 1 of the nodes from `first` on; equal probabilities share the better one. Returns how
@@ -499,7 +498,7 @@ const basin_command basin_command_node_predict = {
     BASIN_INTEGER(neighbours, "neighbours", "N", 0, 1000000, "Neighbours to name.",                \
                   .initial = 10),                                                                  \
         BASIN_INTEGER(features, "features", "N", 0, 1000000, "Features to name.", .initial = 10),  \
-        BASIN_OPTIONS_NETWORK, BASIN_OPTION_JSON, BASIN_WORK_OPTIONS, BASIN_OPTIONS_END
+        BASIN_NODES_OPTIONS
 
 static const basin_option anomaly_explain_table[] = {
     BASIN_TEXT(svg, 0, "svg", "FILE", "Draw the neighbourhood there.", .writes = true),

@@ -26,6 +26,7 @@ static void fill_all(basin_record *r, const void *context) {
     basin_record_number(r, "loss", "%.2f", 1 / 3.0);
     basin_record_number(r, "auroc", "%.1f", NAN);
     basin_record_integer(r, ".steps", 12);
+    basin_record_integer(r, "|for_people", 7);
     basin_record_bytes(r, "memory_bytes|memory", 3 << 20);
     basin_record_object(r, "validation");
     basin_record_number(r, "macro_f1", "%.2f", 91.5);
@@ -54,6 +55,7 @@ TEST(prints_text) {
                               "model       m?.st\n"
                               "loss        0.33\n"
                               "AUROC       -\n"
+                              "for people  7\n"
                               "memory      3.00 MiB\n"
                               "validation  macro-F1 91.50  best yes\n"
                               "classes     a, b\n"
