@@ -5,7 +5,7 @@
 ... def wells(g):
 ...     return numpy.sum((g**2 - 1) ** 2) / 4
 >>> wells.descend([-1.5, 2.0], steps=200).x.round(2)
-array([-1.,  1.])
+array([-1.,  1.], dtype=float32)
 """
 
 import importlib as _importlib

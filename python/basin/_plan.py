@@ -156,11 +156,16 @@ def describe(arguments):
 
 def declare(arguments, declare_one):
     """Arguments as trees of what declare_one(name, shape) makes of each array, and these."""
-    trees, made = {}, []
+    trees, made, seen = {}, [], set()
     for name, value in arguments.items():
         leaves = []
         structure = flatten(value, leaves)
-        new = [declare_one(n, numpy.shape(v)) for n, v in zip(names(structure, name), leaves)]
+        new = []
+        for called, leaf in zip(names(structure, name), leaves):
+            while called in seen:  # {"a.b": .., "a": {"b": ..}}
+                called += "'"
+            seen.add(called)
+            new.append(declare_one(called, numpy.shape(leaf)))
         made += new
         trees[name] = unflatten(structure, iter(new))
     return trees, made

@@ -1,10 +1,19 @@
 """Plots: each draws what an object holds, and returns a figure of matplotlib's."""
 
+import html
 from typing import Any
 
 import numpy
 
-__all__ = ["completion", "curves", "descent", "explanation", "graph_explanation", "training"]
+__all__ = [
+    "completion",
+    "curve_svg",
+    "curves",
+    "descent",
+    "explanation",
+    "graph_explanation",
+    "training",
+]
 
 _DARK, _MARK, _PALE = "#1f3b57", "#c8553d", "#9fb4c7"
 
@@ -26,6 +35,24 @@ def _axes(ax: Any, width: float = 6.4, height: float = 4.0, count: int = 1) -> A
 
 def _bare(ax):
     ax.spines[["top", "right"]].set_visible(False)
+
+
+def curve_svg(values, title, width=240, height=80) -> str:
+    """A curve of numbers by step as a small inline picture, and a line of text under it."""
+    values = numpy.asarray(values, float)
+    finite = values[numpy.isfinite(values)]
+    low, high = (finite.min(), finite.max()) if finite.size else (0.0, 1.0)
+    points = " ".join(
+        f"{4 + (width - 8) * i / max(len(values) - 1, 1):.1f},"
+        f"{4 + (height - 8) * (high - value) / ((high - low) or 1.0):.1f}"
+        for i, value in enumerate(values)
+        if numpy.isfinite(value)
+    )
+    return (
+        f'<svg width="{width}" height="{height}" role="img"><title>{html.escape(title)}</title>'
+        f'<polyline points="{points}" fill="none" stroke="{_MARK}" stroke-width="1.5"/></svg>'
+        f"<br><code>{html.escape(title)}</code>"
+    )
 
 
 def descent(found, ax=None) -> Any:

@@ -4,10 +4,10 @@ import dataclasses
 
 import numpy
 
+from basin._descent import Descent, say_where_it_left
 from basin._library import BasinError, check, ffi, lib, owned
 from basin._plan import write
 from basin._tensor import Borrowed, array_of
-from basin.energies import Descent, _say_where_it_left
 
 
 @dataclasses.dataclass(repr=False)
@@ -126,7 +126,7 @@ class Runner:
         shape = (result.steps + 1, result.terms, result.samples)
         energy = numpy.frombuffer(ffi.buffer(result.energy, 8 * int(numpy.prod(shape))))
         energy = energy.reshape(shape).copy()
-        _say_where_it_left(energy[:, self.first :].sum(axis=(1, 2)))
+        say_where_it_left(energy[:, self.first :].sum(axis=(1, 2)))
         walked = None
         if self._trajectory is not None:
             walked = {n: numpy.stack([x[n] for x in self._trajectory]) for n in self.names}

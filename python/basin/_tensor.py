@@ -65,9 +65,10 @@ class Slots:
         return held
 
 
-def array_of(tensor):
-    """A copy of a tensor of the library's as an array; bfloat16 becomes float32."""
-    dtype = _DTYPE_OF.get(tensor.dtype, numpy.dtype("f4"))
+def array_of(tensor, dtype=None):
+    """A copy of a tensor of the library's as an array of its type, or another; bfloat16 becomes
+    float32."""
+    dtype = dtype or _DTYPE_OF.get(tensor.dtype, numpy.dtype("f4"))
     result = Borrowed(numpy.empty(shape_tuple(tensor.shape), dtype))
     check(lib.basin_tensor_convert, result.pointer, ffi.addressof(tensor))
     return result.array

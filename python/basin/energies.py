@@ -1,63 +1,22 @@
 """Energies written in Python: basin.energy makes a network of one, which descends and learns."""
 
-import dataclasses
 import functools
-from typing import TYPE_CHECKING, Any, Callable, Optional, overload
+import html
+import inspect
+from typing import Any, Callable, Optional, overload
 
 import numpy
 
-from basin import _plots, operations
-from basin._expr import Expression, Graph, apply, as_expression, graph_of, wanted_expression
-from basin._library import BasinError, check, ffi, lib, owned, warn
-from basin._plan import Plans, Store, backend_of, declare, describe, write
-from basin._tensor import Borrowed, array_of
+from basin import operations
+from basin._descent import Bound, Descent, Runner, sizes, turns_of
+from basin._expr import Expression, apply, as_expression, graph_of, wanted_expression
+from basin._library import BasinError, ffi, lib
+from basin._plan import Plans, backend_of, describe
+from basin._tensor import ready
 from basin._trees import flatten, unflatten
 from basin.functions import Signature, by_reference, gradient_tree, name_of, restore
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 __all__ = ["Descent", "Energy", "energy"]
-
-
-@dataclasses.dataclass(repr=False)
-class Descent:
-    """Where a descent went.
-
-    >>> import numpy, basin
-    >>> descent = basin.energy(lambda g: numpy.sum(g**2) / 2).descend([1.0, 2.0], steps=3)
-    >>> descent.energy[:, 0].round(3), descent.converged
-    (array([2.5  , 2.025, 1.64 , 1.329]), False)
-    >>> descent
-    Descent(x [2], 3 steps, energy 2.5 -> 1.3286)
-    """
-
-    x: numpy.ndarray
-    """Tokens at the end."""
-    g: numpy.ndarray
-    """Their activations."""
-    energy: numpy.ndarray
-    """[steps + 1, samples]: the energy before each step and at the end."""
-    terms: dict
-    """The same for each term by its name."""
-    change: numpy.ndarray
-    """[steps]: the largest change of an element of g in each step."""
-    steps: int
-    converged: bool
-    """Whether the tolerance was reached."""
-
-    def __repr__(self) -> str:
-        first, last = self.energy.mean(1)[[0, -1]]
-        what = "energy" if self.energy.shape[1] == 1 else "mean energy"
-        end = ", converged" if self.converged else ""
-        return (
-            f"Descent(x {list(self.x.shape)}, {self.steps} step{'s' * (self.steps != 1)}, "
-            f"{what} {first:.5g} -> {last:.5g}{end})"
-        )
-
-    def plot(self, ax: Any = None) -> "Figure":
-        """Energy by step, a line per term, as a matplotlib figure."""
-        return _plots.descent(self, ax)
 
 
 class Energy:
@@ -83,20 +42,34 @@ class Energy:
         names = self._signature.names
         if not names:
             raise BasinError(f"{self.__name__} has no argument, wanted activations g first")
-        self._parameters = names[1:]
-        self._known, self._plans = {*names[1:], _VECTOR}, Plans()
+        self._takes_x = names[1:2] == ["x"]
+        self._parameters = names[1 + self._takes_x :]
+        for name in self._parameters:
+            if name in _KEYWORDS:
+                raise BasinError(
+                    f"{self.__name__} has a parameter {name!r}, which is a keyword of descend() "
+                    f"and other methods: give it another name"
+                )
+        self._plans, self._runners = Plans(), {}
 
     def __repr__(self) -> str:
         return f"<basin energy {self.__name__}{self._signature.signature}>"
+
+    def _repr_html_(self) -> str:
+        """Its name, arguments and first line of documentation, for notebooks."""
+        about = inspect.cleandoc(self.__doc__ or "").partition("\n")[0]
+        name = html.escape(f"{self.__name__}{self._signature.signature}")
+        return f"<code>{name}</code>" + (f"<br>{html.escape(about)}" if about else "")
 
     def __reduce__(self):
         return restore, (Energy, by_reference(self, self._function), self._activation)
 
     # ---- as expressions ----
 
-    def terms(self, g: Expression, **parameters: Any) -> dict[str, Any]:
-        """Its terms by name at activations g, as expressions."""
-        value = self._function(g, **parameters)
+    def terms(self, g: Expression, x: Any = None, /, **parameters: Any) -> dict[str, Any]:
+        """Its terms by name at activations g, as expressions; `x`, the tokens, for an energy of
+        these as well."""
+        value = self._function(g, *([x] if self._takes_x else []), **parameters)
         terms = value if isinstance(value, dict) else {self.__name__: value}
         for name, term in terms.items():
             if as_expression(term, g._graph) is None:
@@ -116,25 +89,48 @@ class Energy:
         return x if self._activation is None else self._activation(x)
 
     def descended(
-        self, x: Expression, steps: int, alpha: float, recompute: bool = False, **parameters: Any
-    ) -> Expression:
+        self, x: Expression, /, steps: int, alpha: Any, *, recompute: bool = False,
+        noise: float = 0.0, seed: Any = 0, turns: Any = None, mask: Any = None,
+        until: Optional[float] = None, accuracy: float = 0.0, products: int = 0,
+        **parameters: Any,
+    ) -> Expression:  # fmt: skip
         """The tokens after so many steps as an expression, through which a loss can be
-        differentiated. With `recompute`, memory grows by one token tensor a step.
+        differentiated. With `recompute`, memory grows by one token tensor per step.
+
+        alpha, noise, turns and mask are those of descend(); the seed may be an expression, so that
+        every call of a function draws anew. With `until`, tokens go to a fixed point instead, and
+        gradients are those of the fixed point, whatever way led there: x <- x + alpha (x0 - x -
+        dE/dg), held by where they began, until no token would move by more than that share of its
+        length, after `steps` steps at most; `accuracy` and `products` bound the linear system of
+        the gradient.
 
         >>> import numpy, basin
         >>> bowl = basin.energy(lambda g: numpy.sum(g**2) / 2)
         >>> end = basin.function(lambda x: bowl.descended(x, steps=2, alpha=0.5))
         >>> end([1.0]), end.grad([1.0])
         (array([0.25], dtype=float32), array([0.25], dtype=float32))
+        >>> fixed = basin.function(lambda x: bowl.descended(x, 100, 0.5, until=1e-6))
+        >>> fixed([1.0]).round(3), fixed.grad([1.0]).round(3)  # x = x0 - x
+        (array([0.5], dtype=float32), array([0.5], dtype=float32))
         """
         if not isinstance(x, Expression):
             raise BasinError("x is no expression: descend() takes arrays, descended() expressions")
-        bound = _Bound(self, x._graph, x, parameters)
-        spec = {"steps": steps, "alpha": alpha, "recompute": recompute}
-        spec = ffi.new("basin_descent_spec *", spec)
-        pointer = lib.basin_descend(bound.pointer, x._pointer, spec, ffi.NULL)
+        graph = x._graph
+        if mask is not None:
+            mask = wanted_expression(mask, graph)
+        bound = Bound(self, graph, x, parameters, turns_of(turns)[0], mask)
+        spec = {"steps": steps, "noise": noise, "recompute": recompute, **sizes(alpha, steps)}
+        spec.update(turn=bound.turns, turns=len(bound.turns))
+        if noise:
+            spec["seed"] = _seed(graph, seed)
+        if until is not None:
+            spec["implicit"] = {
+                "on": True, "until": until, "accuracy": accuracy, "products": products,
+            }  # fmt: skip
+        made = ffi.new("basin_descent_spec *", spec)
+        pointer = lib.basin_descend(bound.pointer, x._pointer, made, ffi.NULL)
         bound.reraise()
-        return x._graph.wrap(pointer)
+        return graph.wrap(pointer)
 
     # ---- on arrays ----
 
@@ -156,7 +152,7 @@ class Energy:
 
         return self._compute("force", x, backend, parameters, force)
 
-    def grad(self, x: Any, wrt: str, /, *, backend: Any = "cpu", **parameters: Any) -> Any:
+    def grad(self, x: Any, /, wrt: str, *, backend: Any = "cpu", **parameters: Any) -> Any:
         """The gradient of the energy with respect to a parameter, by its name.
 
         >>> import numpy, basin
@@ -187,72 +183,76 @@ class Energy:
         return self._compute("hessian", x, backend, {**parameters, _VECTOR: v}, product)
 
     def descend(
-        self, x: Any, *, steps: int = 12, alpha: float = 0.1, tolerance: float = 0.0,
-        guard: bool = False, noise: float = 0.0, seed: int = 0, backend: Any = "cpu",
-        **parameters: Any,
+        self, x: Any, /, *, steps: int = 12, alpha: Any = 0.1, tolerance: float = 0.0,
+        until: float = 0.0, guard: bool = False, accelerate: bool = False, noise: float = 0.0,
+        seed: int = 0, turns: Any = None, mask: Any = None, trajectory: bool = False,
+        observe: Optional[Callable[[Any], Any]] = None, backend: Any = "cpu", **parameters: Any,
     ) -> Descent:  # fmt: skip
-        """Lets tokens x go down the energy: x <- x - alpha dE/dg.
+        """Lets tokens x go down the energy: x <- x - alpha dE/dg. Returns a Descent.
 
-        Stops early where no element of g moved by more than `tolerance`; `guard` halves steps
-        until the energy does not rise; `noise` makes it Langevin. Returns a Descent.
+        `alpha` is a number, an array of one for each step, or a function of the step. The descent
+        stops early where no element of g moved by more than `tolerance`, or where no token of any
+        sample moved by more than the share `until` of its length. `guard` halves steps until the
+        energy does not rise; `accelerate` adds Nesterov's momentum; `noise` makes it Langevin.
+
+        `mask` is 1 where tokens are free and 0 where they are clamped. `turns` are the turns of a
+        step, dicts of `terms` (names; all without it), `move`, a function of the force, x and the
+        number of the step, and `land`, one of the new tokens and that number. `observe` is called
+        with a Moment (step, x, energy, terms, change) before each step and at the end, and ends
+        the descent by returning True; `trajectory` keeps all tokens.
 
         >>> import numpy, basin
-        >>> basin.energy(lambda g: numpy.sum(g**2) / 2).descend([1.0], steps=2, alpha=0.5).x
-        array([0.25])
+        >>> bowl = basin.energy(lambda g: numpy.sum(g**2) / 2)
+        >>> bowl.descend([1.0], steps=2, alpha=0.5).x
+        array([0.25], dtype=float32)
+        >>> bowl.descend([1.0, 1.0], steps=2, alpha=[0.5, 1.0], mask=[1, 0], trajectory=True
+        ... ).trajectory
+        array([[1. , 1. ],
+               [0.5, 1. ],
+               [0. , 1. ]], dtype=float32)
         """
-        graph = Graph()
-        tokens = graph.input("x", numpy.shape(x))
-        given, inputs = self._inputs(graph, parameters)
-        bound = _Bound(self, graph, tokens, given)
-        spec = {"steps": steps, "alpha": alpha, "noise": noise}
-        stop = {"tolerance": tolerance, "guard": guard, "seed": seed}
-        store = Store(backend_of(backend))
-        with store.backend.lock:
-            descent = self._descent(bound, store, tokens, spec, stop)
-            for expression, values in inputs:
-                write(lib.basin_descent_plan(descent), expression, values)
-            return _run(descent, x, bound.names)
-
-    def _descent(self, bound, store, tokens, spec, stop):
-        descent, graph = ffi.new("basin_descent **"), tokens._graph.pointer
-        shape = lib.basin_expr_shape(tokens._pointer)
-        spec, stop = ffi.new("basin_descent_spec *", spec), ffi.new("basin_stop *", stop)
-        try:
-            check(
-                lib.basin_descent_new,
-                descent,
-                store.pointer,
-                bound.pointer,
-                graph,
-                shape,
-                spec,
-                stop,
-            )
-        except BasinError as failure:
-            bound.reraise()
-            raise BasinError(f"{self._where()}: {failure}") from None
-        return owned(descent[0], lib.basin_descent_free, store.pointer, graph)
-
-    def _inputs(self, graph, parameters):
-        """Arrays as inputs; returns expressions by name, and (expression, values)."""
-        unknown = [name for name in parameters if name not in self._parameters]
-        if unknown:
-            raise BasinError(f"{self.__name__} has no parameter {unknown[0]!r}")
+        self._check(parameters)
+        if isinstance(x, Expression):
+            raise BasinError("x is an expression: descended() takes them, descend() arrays")
         key, values = describe(parameters)
         if key is None:
-            raise BasinError("parameters are expressions: descend() takes arrays, descended() them")
-        given, inputs = declare(parameters, graph.input)
-        return given, list(zip(inputs, values))
+            raise BasinError("parameters are expressions: descended() takes them")
+        x, backend = ready(x), backend_of(backend)
+        if mask is not None:
+            mask = _broadcast(mask, x.shape)
+        turns, turns_key = turns_of(turns)
+        stop = {"tolerance": tolerance, "until": until, "guard": guard, "accelerate": accelerate}
+        asks = bool(trajectory or observe or tolerance)
+        # What the plans of a descent depend on; the rest may change from run to run.
+        key = (
+            backend, x.shape, *key, turns_key, mask is None, noise, until > 0, guard, accelerate,
+            asks or steps < _SEVERAL,
+        )  # fmt: skip
+        runner = self._runners.pop(key, None)
+        if runner is None:
+            fixed = {**stop, "tolerance": float(asks), "turns": turns, "mask": mask is not None}
+            fixed.update(noise=noise, steps=max(steps, 0))
+            runner = Runner(self, backend, x.shape, parameters, fixed)
+        self._runners[key] = runner  # the last one used comes last
+        if len(self._runners) > _MOST:
+            self._runners.pop(next(iter(self._runners)))
+        spec = {"steps": steps, **sizes(alpha, steps)}
+        return runner.run(x, values, mask, spec, {**stop, "seed": seed}, observe, trajectory)
 
-    def _compute(self, what, x, backend, parameters, output):
+    def _check(self, parameters):
+        """Refuses what is no parameter."""
         for name in parameters:
-            if name not in self._known:
+            if name not in self._parameters and name != _VECTOR:
                 raise BasinError(f"{self.__name__} has no parameter {name!r}")
 
+    def _compute(self, what, x, backend, parameters, output):
+        self._check(parameters)
+
         def build(graph, given):
-            g = apply(lib.basin_variable, self.activation(given["x"]))
+            x = given["x"]
+            g = apply(lib.basin_variable, self.activation(x))
             names = [name for name in parameters if name != _VECTOR]
-            terms = self.terms(g, **{name: given[name] for name in names})
+            terms = self.terms(g, x, **{name: given[name] for name in names})
             total = functools.reduce(lambda a, b: a + b, terms.values())
             return output(g, wanted_expression(total, graph), given)
 
@@ -272,86 +272,31 @@ class Energy:
 
 
 _VECTOR = "vector of hessian_vector"  # no name of a parameter can be this
-
-_BUILD = dict(ffi.typeof("basin_term").fields)["build"].type
-_ACTIVATION = dict(ffi.typeof("basin_energy").fields)["activation"].type
-
-
-class _Bound:
-    """An energy with its parameters as the library's basin_energy. Must live as long as that is
-    used; an exception of the Python function waits in `failure`."""
-
-    def __init__(self, energy, graph, x, parameters):
-        self.failure = None
-        self._energy, self._graph, self._parameters = energy, graph, parameters
-        self.names = list(energy.terms(energy.activation(x), **parameters))
-        if not self.names:
-            raise BasinError("an energy without terms, wanted 1 or more")
-        self._text = [ffi.new("char[]", name.encode()) for name in self.names]
-        builders = [functools.partial(self._build_term, name) for name in self.names]
-        self._build = [ffi.callback(_BUILD, build) for build in builders]
-        self._activation = ffi.callback(_ACTIVATION, self._activate)
-        terms = zip(self._text, self._build)
-        self._terms = ffi.new("basin_term[]", [{"name": t, "build": b} for t, b in terms])
-        fields = {"term": self._terms, "terms": len(self.names)}
-        if energy._activation is not None:
-            fields["activation"] = self._activation
-        self.pointer = ffi.new("basin_energy *", fields)
-
-    def reraise(self):
-        if self.failure is not None:
-            raise self.failure
-
-    def _build_term(self, name, _, g):
-        return self._guarded(
-            lambda: self._energy.terms(self._graph.wrap(g), **self._parameters)[name]
-        )
-
-    def _activate(self, _, x):
-        return self._guarded(lambda: self._energy.activation(self._graph.wrap(x)))
-
-    def _guarded(self, build):
-        """What it builds, or NULL and the exception kept: C code lies in between."""
-        if lib.basin_graph_error(self._graph.pointer):
-            return ffi.NULL  # the library has refused something already, and says what
-        try:
-            return wanted_expression(build(), self._graph)._pointer
-        except Exception as failure:  # noqa: BLE001
-            self.failure = self.failure or failure
-            return ffi.NULL
+_MOST = 64  # descents kept by an energy
+_SEVERAL = 8  # from so many steps on, the library takes several at once
+_KEYWORDS = {
+    name
+    for method in (Energy.descend, Energy.descended, Energy.grad)
+    for name, p in inspect.signature(method).parameters.items()
+    if name == "x" or p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)
+} - {"self"}
 
 
-def _run(descent, x, names):
-    result = ffi.new("basin_descent_result *")
-    check(lib.basin_descent_run, descent, result, Borrowed(x).pointer)
+def _broadcast(mask, shape):
     try:
-        shape = (result.steps + 1, result.terms, result.samples)
-        energy = numpy.frombuffer(ffi.buffer(result.energy, 8 * int(numpy.prod(shape))))
-        energy = energy.reshape(shape).copy()
-        change = numpy.frombuffer(ffi.buffer(result.change, 8 * result.steps)).copy()
-        _say_where_it_left(energy.sum(axis=(1, 2)))
-        return Descent(
-            x=array_of(result.x[0]),
-            g=array_of(result.g[0]),
-            energy=energy.sum(axis=1),
-            terms={name: energy[:, i] for i, name in enumerate(names)},
-            change=change,
-            steps=result.steps,
-            converged=bool(result.converged),
-        )
-    finally:
-        lib.basin_descent_result_free(result)
+        return numpy.ascontiguousarray(numpy.broadcast_to(numpy.asarray(mask), shape))
+    except ValueError:
+        found = list(numpy.shape(mask))
+        raise BasinError(f"a mask {found}, wanted one for tokens {list(shape)}") from None
 
 
-def _say_where_it_left(energy):
-    """Warns of energies that are no numbers."""
-    lost = ~numpy.isfinite(energy)
-    if lost[0]:
-        warn("the energy of the tokens is not finite", RuntimeWarning)
-    elif lost.any():
-        step = int(lost.argmax())
-        told = f"the energy is not finite from step {step} on: a smaller alpha may help"
-        warn(told, RuntimeWarning)
+def _seed(graph, seed):
+    """What noise is drawn from: two indices."""
+    if isinstance(seed, Expression):
+        pair = numpy.stack([seed, seed * 0])
+        return graph.wrap(lib.basin_to_index(pair._pointer, 1 << 24))._pointer
+    words = [int(seed) & 0xFFFFFFFF, int(seed) >> 32 & 0xFFFFFFFF]
+    return graph.places(numpy.array(words, "u4").view("i4"))
 
 
 @overload
@@ -379,7 +324,7 @@ def energy(
     ... def wells(g):
     ...     return numpy.sum((g**2 - 1) ** 2) / 4
     >>> wells.descend([-1.5, -0.2, 0.1, 2.0], steps=200, tolerance=1e-4).x.round(2)
-    array([-1., -1.,  1.,  1.])
+    array([-1., -1.,  1.,  1.], dtype=float32)
     """
     if python_function is None:
         return lambda f: Energy(f, activation)

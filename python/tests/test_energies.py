@@ -262,3 +262,219 @@ def test_energies_are_pickled():
     cloudpickle = pytest.importorskip("cloudpickle")
     again = pickle.loads(cloudpickle.dumps(basin.energy(lambda g: numpy.sum(g))))
     assert again([1.0, 2.0]) == 3
+
+
+# ---- descents ----
+
+
+@basin.energy
+def memories(g, xi):
+    """A modern Hopfield network: tokens are drawn to the nearest rows of xi."""
+    return {"pull": numpy.sum(g**2, axis=-1) / 2, "memory": -basin.logsumexp(g @ xi.T)}
+
+
+XI = rng.normal(size=(9, D))
+
+
+@pytest.mark.parametrize("backend", ["ref", "cpu"])
+@pytest.mark.parametrize("noise", [0.0, 0.3])
+def test_steps_taken_together_are_those_taken_one_by_one(backend, noise):
+    """With an observer every step is a plan of its own; the bits are the same."""
+    ways = [
+        memories.descend(TOKENS, steps=14, noise=noise, seed=3, backend=backend, xi=XI, **more)
+        for more in ({}, {"observe": lambda now: None}, {"trajectory": True})
+    ]
+    for way in ways[1:]:
+        assert numpy.array_equal(way.x, ways[0].x)
+        assert numpy.array_equal(way.energy, ways[0].energy)
+        assert numpy.array_equal(way.change, ways[0].change)
+    assert ways[0].trajectory is None and ways[2].trajectory.shape == (15, N, D)
+    assert numpy.array_equal(ways[2].trajectory[-1], ways[0].x)
+    other = memories.descend(TOKENS, steps=14, noise=noise, seed=4, backend=backend, xi=XI)
+    assert numpy.array_equal(other.x, ways[0].x) == (noise == 0)
+
+
+def test_descents_are_built_once_for_each_set_of_shapes():
+    traces = []
+
+    @basin.energy
+    def bowl(g, k):
+        traces.append(1)
+        return k * numpy.sum(g**2) / 2
+
+    bowl.descend([1.0, 2.0], steps=9, k=1.0)
+    count = len(traces)
+    for alpha, k in ((0.1, 2.0), (0.5, 1.0), ([0.1] * 11, 1.0)):
+        steps = 9 if numpy.ndim(alpha) == 0 else 11
+        descent = bowl.descend([1.0, 2.0], steps=steps, alpha=alpha, seed=5, k=k)
+        shrunk = (1 - numpy.mean(alpha) * k) ** steps
+        assert descent.x == pytest.approx(shrunk * numpy.array([1, 2]), rel=1e-5)
+    assert len(traces) == count
+
+
+@pytest.mark.parametrize(
+    "alpha",
+    [[0.5, 0.25, 0.0, 1.0], numpy.array([0.5, 0.25, 0.0, 1.0]), lambda t: [0.5, 0.25, 0, 1][t]],
+)
+def test_sizes_may_differ_from_step_to_step(alpha):
+    bowl = basin.energy(lambda g: numpy.sum(g**2) / 2)
+    descent = bowl.descend([8.0], steps=4, alpha=alpha, trajectory=True, backend="ref")
+    assert descent.trajectory[:, 0].tolist() == [8, 4, 3, 3, 0]
+    unrolled = basin.function(lambda x: bowl.descended(x, 3, alpha=[0.5, 0.25, 0.5]))
+    assert unrolled([8.0]).tolist() == [1.5]
+    with pytest.raises(basin.BasinError, match=r"alpha \[2\], wanted a number or one per step"):
+        bowl.descend([8.0], steps=4, alpha=[0.1, 0.2])
+
+
+def test_clamped_tokens_stay():
+    mask = numpy.zeros((N, D))
+    mask[2:] = 1
+    for more in ({}, {"noise": 0.1}, {"accelerate": True}, {"guard": True}, {"observe": print}):
+        end = memories.descend(TOKENS, steps=9, mask=mask, backend="ref", xi=XI, **more).x
+        assert numpy.array_equal(end[:2], TOKENS[:2])
+        assert (end[2:] != TOKENS[2:]).all()
+    free = memories.descend(TOKENS, steps=9, backend="ref", xi=XI).x
+    assert numpy.array_equal(free[2:], memories.descend(
+        TOKENS, steps=9, mask=mask[:, :1], backend="ref", xi=XI).x[2:])  # fmt: skip
+    unrolled = basin.function(
+        lambda x, mask: memories.descended(x, 9, 0.1, mask=mask, xi=XI), backend="ref"
+    )
+    assert unrolled(TOKENS, mask)[2:] == pytest.approx(free[2:], rel=1e-12)
+    assert numpy.array_equal(unrolled(TOKENS, mask)[:2], TOKENS[:2])
+    slope = unrolled.grad(TOKENS, mask)
+    assert (slope[:2] == 1).all() and (slope[2:] != 1).any()
+    with pytest.raises(basin.BasinError, match=r"a mask \[3\], wanted one for tokens \[7, 12\]"):
+        memories.descend(TOKENS, mask=[1, 0, 1], xi=XI)
+
+
+def test_turns_move_and_land():
+    def on_sphere(x, t):
+        return x / numpy.linalg.norm(x, axis=-1, keepdims=True)
+
+    turns = [
+        {"terms": "pull"},
+        {"terms": ["memory"], "move": lambda f, x, t: 2 * f, "land": on_sphere},
+    ]
+    descent = memories.descend(TOKENS, steps=3, turns=turns, backend="ref", xi=XI)
+    x = TOKENS
+    for t in range(3):
+        x = x - 0.1 * x
+        shares = numpy.exp(x @ XI.T)
+        x = on_sphere(x + 0.2 * (shares / shares.sum(-1, keepdims=True)) @ XI, t)
+    assert descent.x == pytest.approx(x, rel=1e-12)
+    unrolled = basin.function(
+        lambda x: memories.descended(x, 3, 0.1, turns=turns, xi=XI), backend="ref"
+    )
+    assert unrolled(TOKENS) == pytest.approx(x, rel=1e-12)
+    for wrong, told in (
+        ({"terms": "pul"}, "a turn of term 'pul'"),
+        ({"go": 1}, "a turn with 'go'"),
+    ):
+        with pytest.raises(basin.BasinError, match=told):
+            memories.descend(TOKENS, turns=[wrong], xi=XI)
+
+
+def test_observers_see_every_step_and_may_end_it():
+    seen = []
+
+    def observe(now):
+        seen.append((now.step, now.x, now.energy, now.terms["pull"], now.change))
+        return now.step == 4
+
+    descent = memories.descend(TOKENS, steps=9, observe=observe, backend="ref", xi=XI)
+    assert descent.steps == 4 and [s[0] for s in seen] == [0, 1, 2, 3, 4]
+    assert numpy.array_equal([s[2] for s in seen], descent.energy)
+    assert numpy.array_equal([s[3] for s in seen], descent.terms["pull"])
+    assert numpy.array_equal([s[4] for s in seen[1:]], descent.change)
+    assert numpy.array_equal(seen[0][1], TOKENS) and numpy.array_equal(seen[4][1], descent.x)
+
+    def broken(now):
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        memories.descend(TOKENS, observe=broken, xi=XI)
+
+
+def test_descents_stop_where_nothing_moves():
+    for more in ({"until": 1e-4}, {"tolerance": 1e-5}, {"until": 1e-4, "accelerate": True}):
+        descent = memories.descend(TOKENS, steps=2000, alpha=0.5, backend="ref", xi=XI, **more)
+        assert descent.converged and descent.steps < 2000
+        assert memories.force(descent.x, backend="ref", xi=XI) == pytest.approx(0, abs=1e-3)
+    guarded = memories.descend(TOKENS, steps=9, alpha=50.0, guard=True, backend="ref", xi=XI)
+    assert (numpy.diff(guarded.energy, axis=0) <= 0).all()
+
+
+def test_fixed_points_have_gradients_of_their_own():
+    fixed = basin.function(
+        lambda x, xi: numpy.sum(
+            memories.descended(x, 500, 0.3, until=1e-10, accuracy=1e-10, xi=xi)
+        ),
+        backend="ref",
+    )
+    slope = fixed.grad(TOKENS, XI, wrt="xi")
+    step = numpy.zeros_like(XI)
+    step[2, 3] = 1e-5
+    difference = (fixed(TOKENS, XI + step) - fixed(TOKENS, XI - step)) / 2e-5
+    assert slope[2, 3] == pytest.approx(difference, rel=1e-5)
+    with pytest.raises(basin.BasinError, match="implicit descent with"):
+        basin.function(lambda x: memories.descended(x, 5, [0.1] * 5, until=1e-4, xi=XI))(TOKENS)
+
+
+def test_noise_of_unrolled_descents_comes_from_the_seed():
+    end = basin.function(lambda x, s: memories.descended(x, 3, 0.1, noise=0.5, seed=s, xi=XI))
+    assert numpy.array_equal(end(TOKENS, 1), end(TOKENS, 1))
+    assert not numpy.array_equal(end(TOKENS, 1), end(TOKENS, 2))
+    fixed = basin.function(lambda x: memories.descended(x, 3, 0.1, noise=0.5, seed=7, xi=XI))
+    assert numpy.array_equal(fixed(TOKENS), fixed(TOKENS))
+
+
+def test_an_energy_may_be_one_of_tokens_too():
+    """HAMUX's: E = <x, g> - L(x) with g = dL/dx; the tokens are held in dE/dg."""
+
+    @basin.energy(activation=numpy.tanh)
+    def neurons(g, x, w):
+        return numpy.sum(x * g - numpy.log(numpy.cosh(x))) - numpy.sum((g @ w) * g) / 2
+
+    x, w = rng.normal(size=6), rng.normal(size=(6, 6))
+    w = w + w.T
+    g = numpy.tanh(x)
+    wanted = numpy.sum(x * g - numpy.log(numpy.cosh(x))) - g @ w @ g / 2
+    assert neurons(x, backend="ref", w=w) == pytest.approx(wanted, rel=1e-12)
+    assert neurons.force(x, backend="ref", w=w) == pytest.approx(w @ g - x, rel=1e-12)
+    for more in ({}, {"accelerate": True}, {"guard": True}):
+        descent = neurons.descend(x, steps=9, backend="ref", w=w, **more)
+        assert (numpy.diff(descent.energy[:, 0]) < 0).all()
+    y = x
+    for _ in range(9):
+        y = y + 0.1 * (w @ numpy.tanh(y) - y)
+    assert neurons.descend(x, steps=9, backend="ref", w=w).x == pytest.approx(y, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["alpha", "steps", "noise", "backend", "mask", "wrt", "x"])
+def test_parameters_named_like_keywords_are_refused_at_once(name):
+    space: dict = {}
+    exec(f"def clash(g, k, {name}): return g", space)
+    with pytest.raises(basin.BasinError, match=f"clash has a parameter '{name}', which is a key"):
+        basin.energy(space["clash"])
+
+
+def test_many_terms():
+    ours = basin.energy(lambda g: {f"t{i}": numpy.sum(g**2) * i for i in range(40)})
+    descent = ours.descend([1.0], steps=2, alpha=0.0001, backend="ref")
+    assert len(descent.terms) == 40
+    assert descent.energy[0, 0] == sum(range(40))
+
+
+def test_results_have_the_type_of_the_backend():
+    for backend, dtype in (("ref", "f8"), ("cpu", "f4")):
+        descent = memories.descend(TOKENS, steps=2, backend=backend, trajectory=True, xi=XI)
+        assert {descent.x.dtype, descent.g.dtype, descent.trajectory.dtype} == {numpy.dtype(dtype)}
+
+
+def test_notebooks_show_a_curve():
+    descent = wells.descend([-1.5, 2.0], steps=5)
+    shown = descent._repr_html_()
+    assert shown.startswith("<svg") and "polyline" in shown and "energy" in shown
+    assert block._repr_html_() == (
+        "<code>block(g, wk, wq, xi)</code><br>The paper&#x27;s block from its equations."
+    )

@@ -1,0 +1,330 @@
+"""Descents of energies written in Python: what is built once for a shape and run again and again,
+and where it led."""
+
+import dataclasses
+import functools
+from typing import TYPE_CHECKING, Any, Optional
+
+import numpy
+
+from basin import _plots
+from basin._expr import Graph, wanted_expression
+from basin._library import BasinError, check, ffi, lib, owned, text, warn
+from basin._plan import Store, declare
+from basin._tensor import Borrowed, array_of, shape_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = [
+    "Bound",
+    "Descent",
+    "Moment",
+    "Observer",
+    "Runner",
+    "result_of",
+    "say_where_it_left",
+    "sizes",
+    "turns_of",
+]
+
+
+@dataclasses.dataclass(repr=False)
+class Descent:
+    """Where a descent went.
+
+    >>> import numpy, basin
+    >>> descent = basin.energy(lambda g: numpy.sum(g**2) / 2).descend([1.0, 2.0], steps=3)
+    >>> descent.energy[:, 0].round(3), descent.converged
+    (array([2.5  , 2.025, 1.64 , 1.329]), False)
+    >>> descent
+    Descent(x [2], 3 steps, energy 2.5 -> 1.3286)
+    """
+
+    x: numpy.ndarray
+    """Tokens at the end."""
+    g: numpy.ndarray
+    """Their activations."""
+    energy: numpy.ndarray
+    """[steps + 1, samples]: the energy before each step and at the end."""
+    terms: dict
+    """The same for each term by its name."""
+    change: numpy.ndarray
+    """[steps]: the largest change of an element of g in each step."""
+    steps: int
+    converged: bool
+    """Whether the tolerance was reached, or every sample stayed by `until`."""
+    trajectory: Optional[numpy.ndarray] = None
+    """[steps + 1, ..]: the tokens before each step and at the end, where they were asked for."""
+
+    def __repr__(self) -> str:
+        first, last = self.energy.mean(1)[[0, -1]]
+        what = "energy" if self.energy.shape[1] == 1 else "mean energy"
+        end = ", converged" if self.converged else ""
+        return (
+            f"Descent(x {list(self.x.shape)}, {self.steps} step{'s' * (self.steps != 1)}, "
+            f"{what} {first:.5g} -> {last:.5g}{end})"
+        )
+
+    def _repr_html_(self) -> str:
+        """The energy by step as a small curve, for notebooks."""
+        return _plots.curve_svg(self.energy.mean(1), repr(self))
+
+    def plot(self, ax: Any = None) -> "Figure":
+        """Energy by step, a line per term, as a matplotlib figure."""
+        return _plots.descent(self, ax)
+
+
+# ---- an energy as the library's ----
+
+_BUILD = dict(ffi.typeof("basin_term").fields)["build"].type
+_ACTIVATION = dict(ffi.typeof("basin_energy").fields)["activation"].type
+_MOVE = dict(ffi.typeof("basin_turn").fields)["move"].type
+_LAND = dict(ffi.typeof("basin_turn").fields)["land"].type
+_OBSERVE = dict(ffi.typeof("basin_stop").fields)["observe"].type
+
+
+class Bound:
+    """An energy with its parameters as the library's basin_energy. Must live as long as that is
+    used; an exception of the Python function waits in `failure`."""
+
+    def __init__(self, energy, graph, x, parameters, turns=(), mask=None):
+        self.failure = None
+        self._energy, self._graph, self._parameters = energy, graph, parameters
+        self._x = self._first = x
+        self._mask, self._last = mask, (ffi.NULL, {})
+        self.names = list(energy.terms(energy.activation(x), x, **parameters))
+        if not self.names:
+            raise BasinError("an energy without terms, wanted 1 or more")
+        self._text = [ffi.new("char[]", name.encode()) for name in self.names]
+        self._kept: list = []
+        terms = [
+            {"name": text, "build": self._callback(_BUILD, self._term, name)}
+            for text, name in zip(self._text, self.names)
+        ]
+        self._terms = ffi.new("basin_term[]", terms)
+        fields = {"term": self._terms, "terms": len(terms)}
+        fields["activation"] = self._callback(_ACTIVATION, self._activate)
+        self.pointer = ffi.new("basin_energy *", fields)
+        if mask is not None:
+            turns = turns or [{}]
+        self.turns = ffi.new("basin_turn[]", [self._turn(turn) for turn in turns])
+
+    def reraise(self):
+        if self.failure is not None:
+            raise self.failure
+
+    def _callback(self, kind, build, *first):
+        """A function of C's that calls build(*first, expression ..); NULL and the exception kept
+        where that raises: C code lies in between."""
+
+        def call(_, *pointers):
+            if lib.basin_graph_error(self._graph.pointer):
+                return ffi.NULL  # the library has refused something already, and says what
+            try:
+                made = build(*first, *[self._graph.wrap(pointer) for pointer in pointers])
+                return wanted_expression(made, self._graph)._pointer
+            except Exception as failure:  # noqa: BLE001
+                self.failure = self.failure or failure
+                return ffi.NULL
+
+        made = ffi.callback(kind, call)
+        self._kept.append(made)
+        return made
+
+    def _term(self, name, g):
+        if self._last[0] != g._pointer:
+            self._last = g._pointer, self._energy.terms(g, self._x, **self._parameters)
+        return self._last[1][name]
+
+    def _activate(self, x):
+        self._x = x  # whoever asks for terms next does so at the activations of these tokens
+        self._last = ffi.NULL, {}
+        return self._energy.activation(x)
+
+    # ---- turns ----
+
+    def _turn(self, turn):
+        unknown = [key for key in turn if key not in ("terms", "move", "land")]
+        if unknown:
+            raise BasinError(f"a turn with {unknown[0]!r}, wanted terms, move or land")
+        made = {"terms": functools.reduce(int.__or__, map(self._bit, turn.get("terms", ())), 0)}
+        if turn.get("move"):
+            made["move"] = self._callback(_MOVE, turn["move"])
+        land = turn.get("land")
+        if self._mask is not None:
+            made["land"] = self._callback(_LAND, functools.partial(self._clamp, land))
+        elif land:
+            made["land"] = self._callback(_LAND, land)
+        return made
+
+    def _bit(self, name):
+        if name not in self.names[:32]:
+            raise BasinError(f"a turn of term {name!r}, wanted one of {self.names[:32]}")
+        return 1 << self.names.index(name)
+
+    def _clamp(self, land, x, t):
+        return numpy.where(self._mask, land(x, t) if land else x, self._first)
+
+
+def turns_of(turns):
+    """Turns as dicts, and what distinguishes them from others."""
+    turns = [{**turn, "terms": _listed(turn.get("terms", ()))} for turn in turns or ()]
+    return turns, tuple((t["terms"], t.get("move"), t.get("land")) for t in turns)
+
+
+def _listed(names):
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def sizes(alpha, steps):
+    """The sizes of steps as fields of a basin_descent_spec: of a number, an array of one for each
+    step, or a function of the step."""
+    if callable(alpha):
+        alpha = [alpha(t) for t in range(steps)]
+    if numpy.ndim(alpha) == 0:
+        return {"alpha": float(alpha)}
+    if numpy.shape(alpha) != (max(steps, 0),):
+        raise BasinError(f"alpha {list(numpy.shape(alpha))}, wanted a number or one per step")
+    return {"schedule": ffi.new("double[]", [float(size) for size in alpha])}
+
+
+# ---- running ----
+
+
+class Moment:
+    """A descent before a step, or at its end, as observers see it."""
+
+    def __init__(self, now, names, read):
+        self.step, self.change = now.step, now.change
+        energy = numpy.frombuffer(ffi.buffer(now.energy, 8 * now.terms * now.samples))
+        energy = energy.reshape(now.terms, now.samples).copy()
+        self.energy: numpy.ndarray = energy.sum(axis=0)
+        """[samples]"""
+        self.terms: dict = dict(zip(names, energy))
+        self._read = read
+
+    @property
+    def x(self) -> Any:
+        """The tokens."""
+        return self._read()
+
+    def __repr__(self):
+        return f"<step {self.step}, energy {self.energy.sum():.5g}>"
+
+
+class Observer:
+    """Python's observers as the library's. Must live while the descent runs."""
+
+    def __init__(self, observe, names, read, trajectory):
+        self.failure = None
+        self.trajectory: Optional[list] = [] if trajectory else None
+        self._observe, self._names, self._read = observe, names, read
+        watches = observe is not None or trajectory
+        self.pointer = ffi.callback(_OBSERVE, self._call) if watches else ffi.NULL
+
+    def _call(self, _, now, error):
+        try:
+            if self.trajectory is not None:
+                self.trajectory.append(self._read())
+            if self._observe is not None:
+                moment = Moment(now, self._names, self._read)
+                now.stop[0] = self._observe(moment) is True
+        except BaseException as failure:  # noqa: BLE001
+            self.failure = failure
+            now.stop[0] = True
+        return lib.BASIN_OK
+
+    def reraise(self):
+        if self.failure is not None:
+            raise self.failure
+
+
+class Runner:
+    """A descent built for tokens and parameters of some shapes, on one backend. Parameters are
+    states: what depends on them alone is computed once, not in every step."""
+
+    def __init__(self, energy, backend, shape, parameters, fixed):
+        self._graph, self._store, self._dtype = Graph(), Store(backend), backend.dtype
+        self._x = self._state("x", shape)
+        given, self._states = declare(parameters, self._state)
+        turns, masked = fixed.pop("turns"), fixed.pop("mask")
+        self._mask = self._state("mask", shape) if masked else None
+        bound = Bound(energy, self._graph, self._x, given, turns, self._mask)
+        self._names = bound.names
+        spec = {"steps": fixed.pop("steps"), "noise": fixed.pop("noise"), "turn": bound.turns}
+        spec = ffi.new("basin_descent_spec *", {**spec, "turns": len(bound.turns)})
+        stop = ffi.new("basin_stop *", fixed)
+        descent = ffi.new("basin_descent **")
+        try:
+            check(
+                lib.basin_descent_new, descent, self._store.pointer, bound.pointer,
+                self._graph.pointer, shape_of(shape), spec, stop,
+            )  # fmt: skip
+        except BasinError as failure:
+            bound.reraise()
+            raise BasinError(f"{energy._where()}: {failure}") from None
+        self._pointer = owned(
+            descent[0], lib.basin_descent_free, self._store.pointer, self._graph.pointer
+        )
+        tokens = lib.basin_descent_tokens(self._pointer, 0)
+        self._tokens = text(lib.basin_expr_name(tokens))
+
+    def _state(self, name, shape):
+        return self._graph.wrap(
+            lib.basin_state(self._graph.pointer, name.encode(), shape_of(shape))
+        )
+
+    def _read(self):
+        return self._store.read(self._tokens)
+
+    def run(self, x, values, mask, spec, stop, observe, trajectory):
+        """A Descent from tokens x with the values of parameters."""
+        observer = Observer(observe, self._names, self._read, trajectory)
+        sized = ffi.new("basin_descent_spec *", spec)  # points to what the dict keeps
+        stop = ffi.new("basin_stop *", {**stop, "observe": observer.pointer})
+        result, tokens = ffi.new("basin_descent_result *"), Borrowed(x)
+        with self._store.backend.lock:
+            check(lib.basin_descent_set, self._pointer, sized, stop)
+            for state, value in zip(self._states, values):
+                self._store.write(text(lib.basin_expr_name(state._pointer)), value)
+            if mask is not None:
+                self._store.write("mask", mask)
+                self._store.write("x", x)
+            check(lib.basin_descent_run, self._pointer, result, tokens.pointer)
+        try:
+            observer.reraise()
+            descent = result_of(result, self._names, self._dtype)
+        finally:
+            lib.basin_descent_result_free(result)
+        if trajectory:
+            descent.trajectory = numpy.stack(observer.trajectory)
+        return descent
+
+
+def result_of(result, names, dtype):
+    """A Descent of one tensor of tokens from the library's result."""
+    shape = (result.steps + 1, result.terms, result.samples)
+    energy = numpy.frombuffer(ffi.buffer(result.energy, 8 * int(numpy.prod(shape))))
+    energy = energy.reshape(shape).copy()
+    say_where_it_left(energy.sum(axis=(1, 2)))
+    return Descent(
+        x=array_of(result.x[0], dtype),
+        g=array_of(result.g[0], dtype),
+        energy=energy.sum(axis=1),
+        terms={name: energy[:, i] for i, name in enumerate(names)},
+        change=numpy.frombuffer(ffi.buffer(result.change, 8 * result.steps)).copy(),
+        steps=result.steps,
+        converged=bool(result.converged),
+    )
+
+
+def say_where_it_left(energy):
+    """Warns of energies that are no numbers."""
+    lost = ~numpy.isfinite(energy)
+    if lost[0]:
+        warn("the energy of the tokens is not finite", RuntimeWarning)
+    elif lost.any():
+        step = int(lost.argmax())
+        told = f"the energy is not finite from step {step} on: a smaller alpha may help"
+        warn(told, RuntimeWarning)
