@@ -90,16 +90,12 @@ basin_status basin_bench_run(basin_bench *bench, int rounds, const basin_watch *
                              basin_error *error) {
     double (*clock)(void) = basin_bench_alone(bench) ? basin_cpu_clock : basin_clock;
     int warm = is_cuda(bench) ? 3 : 1, items = bench->items;
-    basin_news news = {.what = "bench",
-                       .total = (int64_t)(rounds + warm) * items,
-                       .loss = NAN,
-                       .speed = NAN,
-                       .seconds_left = NAN};
+    int64_t done = 0, total = (int64_t)(rounds + warm) * items;
     /* the first round warms up (on cuda three: compiled, captured, replayed) and does not count */
     for (int r = -warm; r < rounds; r++)
-        for (int i = 0; i < items; i++, news.done++) {
+        for (int i = 0; i < items; i++, done++) {
             basin_bench_item *item = &bench->item[i];
-            basin_watch_show(watch, &news);
+            basin_watch_progress(watch, "bench", done, total, NAN, NULL);
             double start = clock();
             BASIN_TRY(basin_plan_run(item->plan, error));
             BASIN_TRY(basin_backend_wait(bench->backend, error));

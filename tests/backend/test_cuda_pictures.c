@@ -86,8 +86,9 @@ static basin_augment with_statistics(basin_augment a) {
 /* Drawn for a picture some times larger than the one kept, so that boxes end between pixels. */
 static basin_drawn draw(const basin_augment *a, const basin_picture *p, int i, double larger) {
     basin_drawn drawn;
-    basin_kept_draw(&drawn, a, (int64_t)((double)p->height * larger),
-                    (int64_t)((double)p->width * larger), p->height, p->width, 11, i / 3, i);
+    basin_kept kept = {(int64_t)((double)p->height * larger), (int64_t)((double)p->width * larger),
+                       *p};
+    basin_kept_draw(&drawn, a, &kept, 11, i / 3, i);
     return drawn;
 }
 

@@ -292,11 +292,6 @@ typedef struct lanczos {
     int *select;
 } lanczos;
 
-static void lanczos_free(lanczos *l) {
-    void *own[] = {l->v, l->work, l->large, l->residual, l->value, l->select};
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++) free(own[i]);
-}
-
 /* The largest eigenvalues of S are the smallest of L. They come ascending: the smallest of L is
  * last. Starts from a vector of its own, so that the result is the same every time. */
 static bool eigen_lanczos(lanczos *l, const matrix *s, double *vector) {
@@ -330,20 +325,17 @@ static void reverse_columns(double *vector, int n, int count) {
 static basin_status eigen_sparse(double *vector, const matrix *s, int want, basin_error *error) {
     /* ARPACK keeps variables of its own between calls: one graph at a time. */
     static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
-    BASIN_AT_EXIT(lanczos_free)
     lanczos l = {.n = s->n, .want = want, .basis = 4 * want + 40};
     BASIN_TRY(basin_library_load(&l.arpack, BASIN_LIBRARY_ARPACK, arpack_functions, error));
     if (l.basis > l.n) l.basis = l.n;
     size_t n = (size_t)l.n, basis = (size_t)l.basis;
     l.lwork = l.basis * (l.basis + 8);
-    l.v = basin_array_new(n * basis, sizeof *l.v);
-    l.work = basin_array_new(3 * n, sizeof *l.work);
-    l.large = basin_array_new((size_t)l.lwork, sizeof *l.large);
-    l.residual = basin_array_new(n, sizeof *l.residual);
-    l.value = basin_array_new(basis, sizeof *l.value);
-    l.select = basin_array_new(basis, sizeof *l.select);
-    if (!l.v || !l.work || !l.large || !l.residual || !l.value || !l.select)
-        return no_memory(s->n, error);
+    size_t all = n * (basis + 4) + (size_t)l.lwork + basis;
+    BASIN_FREE_AT_EXIT double *memory = basin_array_new(all, sizeof *memory);
+    BASIN_FREE_AT_EXIT int *select = basin_array_new(basis, sizeof *select);
+    if (!memory || !select) return no_memory(s->n, error);
+    l.v = memory, l.work = l.v + n * basis, l.residual = l.work + 3 * n;
+    l.large = l.residual + n, l.value = l.large + l.lwork, l.select = select;
     pthread_mutex_lock(&one_at_a_time);
     bool found = eigen_lanczos(&l, s, vector);
     pthread_mutex_unlock(&one_at_a_time);

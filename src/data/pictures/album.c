@@ -29,8 +29,8 @@ typedef struct slab {
 
 struct basin_album {
     basin_album_config config;
-    int64_t *item;          /* [items] */
-    basin_album_page *page; /* [items] */
+    int64_t *item;    /* [items] */
+    basin_kept *page; /* [items] */
     int64_t items, steps, bad;
     slab *slab; /* [slabs] */
     size_t slabs, slab_capacity, bytes;
@@ -113,12 +113,8 @@ static basin_status put_away(basin_album *album, int64_t k, const leaf *l, basin
     void *pixel = place(album, bytes, error);
     if (!pixel) return BASIN_NO_MEMORY;
     m->write(m->context, pixel, p->pixel, bytes);
-    album->page[k] = (basin_album_page){.pixel = pixel,
-                                        .height = (int32_t)l->kept.height,
-                                        .width = (int32_t)l->kept.width,
-                                        .kept_height = (int32_t)p->height,
-                                        .kept_width = (int32_t)p->width,
-                                        .channels = p->channels};
+    album->page[k] = l->kept;
+    album->page[k].picture.pixel = pixel;
     return BASIN_OK;
 }
 
@@ -194,19 +190,17 @@ void basin_album_free(basin_album *album) {
 
 /* ---- drawing ---- */
 
-void basin_album_draw(const basin_album_page **page, basin_drawn *drawn, int64_t *index,
+void basin_album_draw(const basin_kept **page, basin_drawn *drawn, int64_t *index,
                       const basin_album *album, int64_t step, int64_t at) {
     const basin_feed_config *c = &album->config.feed;
     int64_t epoch = step / album->steps, k = 0;
     int64_t first = step % album->steps * c->batch + at;
     for (int64_t i = 0; i < album->items; i++) {
         k = basin_order_at((first + i) % album->items, album->items, c->seed, epoch);
-        if (album->page[k].pixel) break;
+        if (album->page[k].picture.pixel) break;
     }
-    const basin_album_page *p = &album->page[k];
-    basin_kept_draw(drawn, &c->augment, p->height, p->width, p->kept_height, p->kept_width, c->seed,
-                    epoch, album->item[k]);
-    *page = p;
+    *page = &album->page[k];
+    basin_kept_draw(drawn, &c->augment, *page, c->seed, epoch, album->item[k]);
     *index = album->item[k];
 }
 
@@ -315,12 +309,13 @@ basin_status basin_kept_load(basin_kept *kept, const basin_pictures *pictures, i
     return status;
 }
 
-void basin_kept_draw(basin_drawn *drawn, const basin_augment *augment, int64_t height,
-                     int64_t width, int64_t kept_height, int64_t kept_width, uint64_t seed,
-                     int64_t epoch, int64_t index) {
+void basin_kept_draw(basin_drawn *drawn, const basin_augment *augment, const basin_kept *kept,
+                     uint64_t seed, int64_t epoch, int64_t index) {
+    const basin_picture *p = &kept->picture;
     basin_box *box = &drawn->resize.box;
-    basin_augment_draw(drawn, augment, height, width, seed, epoch, index);
-    if (kept_height == height && kept_width == width) return;
-    double down = (double)kept_height / (double)height, along = (double)kept_width / (double)width;
+    basin_augment_draw(drawn, augment, kept->height, kept->width, seed, epoch, index);
+    if (p->height == kept->height && p->width == kept->width) return;
+    double down = (double)p->height / (double)kept->height;
+    double along = (double)p->width / (double)kept->width;
     *box = (basin_box){box->y * down, box->x * along, box->height * down, box->width * along};
 }

@@ -110,8 +110,7 @@ static basin_status fill_kept(float *values, basin_feed *feed, int64_t k, int64_
                               const basin_kept *kept, basin_scratch *scratch, basin_error *error) {
     const basin_feed_config *c = &feed->config;
     basin_drawn drawn;
-    basin_kept_draw(&drawn, &c->augment, kept->height, kept->width, kept->picture.height,
-                    kept->picture.width, c->seed, epoch, feed->item[k]);
+    basin_kept_draw(&drawn, &c->augment, kept, c->seed, epoch, feed->item[k]);
     return basin_augment_run(values, &c->augment, &drawn, &kept->picture, scratch, error);
 }
 

@@ -203,11 +203,9 @@ void basin_kept_sizes(int64_t *kept_height, int64_t *kept_width, int64_t height,
 basin_status basin_kept_load(basin_kept *kept, const basin_pictures *pictures, int64_t i,
                              basin_cut cut, int64_t size, basin_picture *spare, basin_error *error);
 
-/* What is drawn for a picture of height x width, with the box in pixels of kept_height x
- * kept_width. */
-void basin_kept_draw(basin_drawn *drawn, const basin_augment *augment, int64_t height,
-                     int64_t width, int64_t kept_height, int64_t kept_width, uint64_t seed,
-                     int64_t epoch, int64_t index);
+/* What is drawn for a picture, with the box in pixels as they are kept. */
+void basin_kept_draw(basin_drawn *drawn, const basin_augment *augment, const basin_kept *kept,
+                     uint64_t seed, int64_t epoch, int64_t index);
 
 /* ---- An album: all the pictures of a run decoded once, by several threads, into memory that
  * someone else provides (a device's, say), and the crops of every step drawn from the seed alone.
@@ -230,14 +228,6 @@ typedef struct basin_album_config {
     void *progress_context;
 } basin_album_config;
 
-/* A picture of the album. */
-typedef struct basin_album_page {
-    void *pixel;                     /* [kept_height, kept_width, channels]; NULL: unreadable */
-    int32_t height, width;           /* in the file */
-    int32_t kept_height, kept_width; /* in memory */
-    int32_t channels;
-} basin_album_page;
-
 typedef struct basin_album basin_album;
 
 /* BASIN_NO_MEMORY where `alloc` gives none. */
@@ -245,9 +235,9 @@ basin_status basin_album_new(basin_album **album, const basin_album_config *conf
                              basin_error *error);
 void basin_album_free(basin_album *album);
 
-/* What is in place `place` of a step: the page, what was drawn for it (the box in pixels as they
- * are kept) and its number in `pictures`. */
-void basin_album_draw(const basin_album_page **page, basin_drawn *drawn, int64_t *index,
+/* What is in place `place` of a step: the page, whose pixels are in the provided memory, what was
+ * drawn for it (the box in pixels as they are kept) and its number in `pictures`. */
+void basin_album_draw(const basin_kept **page, basin_drawn *drawn, int64_t *index,
                       const basin_album *album, int64_t step, int64_t place);
 
 int64_t basin_album_unreadable(const basin_album *album);

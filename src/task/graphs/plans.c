@@ -267,10 +267,17 @@ static basin_status plan_for(basin_graphs_plan **plan, basin_graphs_plans *p,
     return hold(p, *plan, error);
 }
 
-void basin_graphs_plans_free(basin_graphs_plans *p) {
-    void *own[] = {p->target, p->weight, p->pair_weight, p->known, p->node_class, p->scratch.data};
-    for (int i = 0; i < BASIN_GRAPHS_PLANS; i++) plan_free(p->plan[i]);
+static void free_targets(basin_graphs_plans *p) {
+    void *own[] = {p->target, p->weight, p->pair_weight, p->known, p->node_class};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++) free(own[i]);
+    p->target = p->weight = p->pair_weight = p->known = NULL;
+    p->node_class = NULL;
+}
+
+void basin_graphs_plans_free(basin_graphs_plans *p) {
+    for (int i = 0; i < BASIN_GRAPHS_PLANS; i++) plan_free(p->plan[i]);
+    free_targets(p);
+    free(p->scratch.data);
     basin_graphset_batch_free(&p->data);
     *p = (basin_graphs_plans){0};
 }
@@ -429,10 +436,7 @@ static basin_status reserve_targets(basin_graphs_plans *p, const basin_graphs_pl
                                     basin_error *error) {
     basin_shape rows = basin_expr_shape(plan->output);
     int64_t cells = basin_shape_count(rows);
-    void *own[] = {p->target, p->weight, p->pair_weight, p->known, p->node_class};
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++) free(own[i]);
-    p->target = p->weight = p->pair_weight = p->known = NULL;
-    p->node_class = NULL;
+    free_targets(p);
     BASIN_TRY(BASIN_NEW(&p->target, cells, "targets", error));
     BASIN_TRY(BASIN_NEW(&p->known, cells, "targets", error));
     BASIN_TRY(BASIN_NEW(&p->weight, rows.dim[0], "targets", error));
@@ -540,14 +544,11 @@ static basin_status write_targets(double *weight, basin_graphs_plans *p, basin_g
     (nodes ? node_targets : graph_targets)(p, set, graph, count);
     *weight = normalise(p->weight, rows);
     if (plan->pair_weight) pair_weights(p);
-    BASIN_TRY(
-        write_rows(plan_of(plan), &p->scratch, plan->target, p->target, rows, BASIN_F32, 0, error));
-    BASIN_TRY(
-        write_rows(plan_of(plan), &p->scratch, plan->weight, p->weight, rows, BASIN_F32, 0, error));
-    BASIN_TRY(
-        write_rows(plan_of(plan), &p->scratch, plan->known, p->known, rows, BASIN_F32, 0, error));
-    BASIN_TRY(write_rows(plan_of(plan), &p->scratch, plan->pair_weight, p->pair_weight,
-                         p->data.pairs.pairs, BASIN_F32, 0, error));
+    const basin_expr to[] = {plan->target, plan->weight, plan->known, plan->pair_weight};
+    const float *const from[] = {p->target, p->weight, p->known, p->pair_weight};
+    for (int i = 0; i < 4; i++)
+        BASIN_TRY(write_rows(plan_of(plan), &p->scratch, to[i], from[i],
+                             i < 3 ? rows : p->data.pairs.pairs, BASIN_F32, 0, error));
     return write_seed(p, plan, error);
 }
 

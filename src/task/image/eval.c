@@ -168,14 +168,8 @@ static basin_status score_all(state *s, basin_error *error) {
         if (!batch.count) return BASIN_OK;
         BASIN_TRY(score_batch(s, &batch, error));
         double speed = (double)s->scores->pictures / (basin_clock() - begun);
-        basin_news news = {.what = "scoring",
-                           .done = s->scores->pictures,
-                           .total = s->set->items,
-                           .loss = NAN,
-                           .speed = speed,
-                           .unit = "images",
-                           .seconds_left = NAN};
-        basin_watch_show(s->scoring->watch, &news);
+        basin_watch_progress(s->scoring->watch, "scoring", s->scores->pictures, s->set->items,
+                             speed, "images");
     }
 }
 

@@ -166,48 +166,39 @@ static bool fits(const basin_image_input *input, keep where, double bytes) {
     return on_device(input) && bytes < 0.8 * left - 1073741824.0;
 }
 
-static void *device_alloc(void *context, size_t bytes) {
-    return basin_device_alloc(context, bytes);
+static void *album_alloc(void *context, size_t bytes) {
+    const basin_image_input *input = context;
+    basin_backend *b = input->config.backend;
+    return input->keep == HOST ? basin_backend_crops(b)->alloc_host(b, bytes)
+                               : basin_device_alloc(b, bytes);
 }
-static void device_free(void *context, void *memory) { basin_device_free(context, memory); }
-static void device_write(void *context, void *to, const void *from, size_t bytes) {
-    basin_device_copy_in(context, to, from, bytes);
+static void album_free(void *context, void *memory) {
+    const basin_image_input *input = context;
+    basin_backend *b = input->config.backend;
+    input->keep == HOST ? basin_backend_crops(b)->free_host(b, memory)
+                        : basin_device_free(b, memory);
 }
-static void *host_alloc(void *context, size_t bytes) {
-    return basin_backend_crops(context)->alloc_host(context, bytes);
-}
-static void host_release(void *context, void *memory) {
-    basin_backend_crops(context)->free_host(context, memory);
-}
-static void host_write(void *context, void *to, const void *from, size_t bytes) {
-    (void)context;
-    memcpy(to, from, bytes);
+static void album_write(void *context, void *to, const void *from, size_t bytes) {
+    const basin_image_input *input = context;
+    if (input->keep == HOST)
+        memcpy(to, from, bytes);
+    else
+        basin_device_copy_in(input->config.backend, to, from, bytes);
 }
 
 /* ---- making ---- */
 
 static bool show_decoding(void *context, int64_t done, int64_t items) {
     const basin_image_input *input = context;
-    basin_news news = {.what = "decoding",
-                       .done = done,
-                       .total = items,
-                       .loss = NAN,
-                       .speed = NAN,
-                       .unit = "images",
-                       .seconds_left = NAN};
-    basin_watch_show(input->config.watch, &news);
+    basin_watch_progress(input->config.watch, "decoding", done, items, NAN, "images");
     return !basin_watch_stopped(input->config.watch);
 }
 
 static basin_status make_album(basin_image_input *input, basin_error *error) {
-    basin_album_config config = {
-        .feed = input->feed_config,
-        .memory = {input->config.backend, device_alloc, device_free, device_write},
-        .progress = show_decoding,
-        .progress_context = input};
-    if (input->keep == HOST)
-        config.memory =
-            (basin_album_memory){input->config.backend, host_alloc, host_release, host_write};
+    basin_album_config config = {.feed = input->feed_config,
+                                 .memory = {input, album_alloc, album_free, album_write},
+                                 .progress = show_decoding,
+                                 .progress_context = input};
     config.feed.cut = input->cut;
     BASIN_TRY(BASIN_NEW_RAW(&input->crop, config.feed.batch, "crops", error));
     basin_status status = basin_album_new(&input->album, &config, error);
@@ -332,15 +323,15 @@ void basin_image_input_free(basin_image_input *input) {
 
 /* ---- batches ---- */
 
-static basin_crop crop_of(const basin_album_page *page, const basin_drawn *drawn) {
+static basin_crop crop_of(const basin_picture *page, const basin_drawn *drawn) {
     const basin_resize *r = &drawn->resize;
     basin_crop crop = {.pixel = page->pixel,
                        .box_y = r->box.y,
                        .box_x = r->box.x,
                        .box_height = r->box.height,
                        .box_width = r->box.width,
-                       .height = page->kept_height,
-                       .width = page->kept_width,
+                       .height = (int32_t)page->height,
+                       .width = (int32_t)page->width,
                        .channels = page->channels,
                        .full_height = (int32_t)r->height,
                        .full_width = (int32_t)r->width,
@@ -362,11 +353,11 @@ static int64_t places(const basin_image_input *input) {
 void basin_image_input_prepare(basin_image_input *input, int64_t step) {
     if (!input->album || input->now == step) return;
     for (int64_t i = 0; i < places(input); i++) {
-        const basin_album_page *page;
+        const basin_kept *page;
         basin_drawn drawn;
         int64_t index;
         basin_album_draw(&page, &drawn, &index, input->album, step, input->feed_config.first + i);
-        input->crop[i] = crop_of(page, &drawn);
+        input->crop[i] = crop_of(&page->picture, &drawn);
     }
     input->now = step;
 }

@@ -143,13 +143,7 @@ static basin_status run(pass *p, basin_error *error) {
 
 static basin_status run_all(pass *p, const basin_watch *watch, basin_error *error) {
     for (int64_t at = 0; at < p->limit; at += p->graph.windows) {
-        basin_news news = {.what = "scoring",
-                           .done = at,
-                           .total = p->limit,
-                           .loss = NAN,
-                           .speed = NAN,
-                           .seconds_left = NAN};
-        basin_watch_show(watch, &news);
+        basin_watch_progress(watch, "scoring", at, p->limit, NAN, NULL);
         if (basin_watch_stopped(watch)) return basin_fail(error, BASIN_BAD_VALUE, "interrupted");
         fill(p, at, basin_int_min(p->limit - at, p->graph.windows));
         BASIN_TRY(run(p, error));

@@ -325,6 +325,12 @@ void basin_watch_show(const basin_watch *watch, const basin_news *news) {
     if (watch && watch->show) watch->show(watch->context, news);
 }
 
+void basin_watch_progress(const basin_watch *watch, const char *what, int64_t done, int64_t total,
+                          double speed, const char *unit) {
+    basin_news news = {what, done, total, NAN, speed, unit, .seconds_left = NAN};
+    basin_watch_show(watch, &news);
+}
+
 void basin_watch_note(const basin_watch *watch, const char *format, ...) {
     char line[1024];
     if (!watch || !watch->note) return;

@@ -93,19 +93,19 @@ static basin_status log_steps(basin_run *r, basin_error *error) {
     double now = basin_clock();
     int64_t every = r->training.log_every ? r->training.log_every : r->task->log_every;
     if (!every || r->at.step % every != 0) return BASIN_OK;
-    basin_status status = r->log ? settle(r, error) : BASIN_OK;
-    if (r->log && !status) {
+    if (r->log) {
+        BASIN_TRY(settle(r, error));
         double items = (double)(r->task->items * every) / (double)r->task->steps;
         basin_json line = begin_line(r, &r->at.recent_loss);
         basin_json_number(&line, "items_per_second", items / (now - r->recent_since));
         gather_rests(r);
         basin_convergence_log(&line, &r->at.recent_rests);
-        status = end_line(r, &line, error);
+        BASIN_TRY(end_line(r, &line, error));
     }
     r->at.recent_rests = (basin_convergence){0};
     r->at.recent_loss = (basin_run_sum){0};
     r->recent_since = now;
-    return status;
+    return BASIN_OK;
 }
 
 static basin_status log_epoch(basin_run *r, const basin_score *score, basin_error *error) {
@@ -124,12 +124,12 @@ static basin_status log_epoch(basin_run *r, const basin_score *score, basin_erro
 
 static basin_status save(basin_run *r, basin_error *error) {
     if (!r->checkpoint) return BASIN_OK;
-    basin_status status = settle(r, error);
+    BASIN_TRY(settle(r, error));
     gather_rests(r);
     r->at.seconds = r->seconds_before + basin_clock() - r->began;
-    if (!status) status = basin_run_save(r, error);
+    BASIN_TRY(basin_run_save(r, error));
     r->saved_at = basin_clock();
-    return status;
+    return BASIN_OK;
 }
 
 static basin_status save_now_and_then(basin_run *r, basin_error *error) {
@@ -232,19 +232,19 @@ static void note_rests(basin_run *r) {
 
 static basin_status end_epoch(basin_run *r, basin_outcome *outcome, basin_error *error) {
     basin_score score;
-    basin_status status = settle(r, error);
+    BASIN_TRY(settle(r, error));
     gather_rests(r);
-    if (!status) status = note_epoch_time(r, error);
+    BASIN_TRY(note_epoch_time(r, error));
     r->at.epoch++;
     outcome->loss = mean(&r->at.epoch_loss);
-    if (!status) note_rests(r);
-    if (!status) status = judge(r, &score, error);
-    if (!status) status = log_epoch(r, &score, error);
+    note_rests(r);
+    BASIN_TRY(judge(r, &score, error));
+    BASIN_TRY(log_epoch(r, &score, error));
     r->at.epoch_rests = (basin_convergence){0};
     (void)basin_store_take_convergence(
         r->task->store); /* of scores, which are told by who made them */
     r->at.epoch_loss = (basin_run_sum){0};
-    return status;
+    return BASIN_OK;
 }
 
 static bool rehearsed(const basin_run *r) {
@@ -262,16 +262,17 @@ static basin_status ask_to_stop(basin_run *r, basin_error *error) {
 /* Until the epoch ends or the run is stopped. */
 static basin_status run_epoch(basin_run *r, basin_outcome *outcome, basin_error *error) {
     int64_t end = (r->at.epoch + 1) * r->task->steps;
-    basin_status status = ask_to_stop(r, error);
-    while (!status && r->at.step < end && !r->stopping) {
-        status = run_step(r, error);
-        if (!status) show(r);
-        if (!status && r->at.step < end) status = save_now_and_then(r, error);
-        if (!status && r->at.step < end) status = ask_to_stop(r, error);
+    BASIN_TRY(ask_to_stop(r, error));
+    while (r->at.step < end && !r->stopping) {
+        BASIN_TRY(run_step(r, error));
+        show(r);
+        if (r->at.step == end) break;
+        BASIN_TRY(save_now_and_then(r, error));
+        BASIN_TRY(ask_to_stop(r, error));
     }
-    if (status || r->at.step < end) return status;
-    status = end_epoch(r, outcome, error);
-    return status ? status : save_now_and_then(r, error);
+    if (r->at.step < end) return BASIN_OK;
+    BASIN_TRY(end_epoch(r, outcome, error));
+    return save_now_and_then(r, error);
 }
 
 /* ---- members ---- */

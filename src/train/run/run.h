@@ -144,6 +144,9 @@ bool basin_states_exist(basin_store *store, const basin_params *params, const ch
 /* ---- telling a watcher, who may be absent, and asking whether to stop ---- */
 
 void basin_watch_show(const basin_watch *watch, const basin_news *news);
+/* The same of what has no loss; `speed` in units per second, or NAN. */
+void basin_watch_progress(const basin_watch *watch, const char *what, int64_t done, int64_t total,
+                          double speed, const char *unit);
 void basin_watch_note(const basin_watch *watch, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 bool basin_watch_stopped(const basin_watch *watch);

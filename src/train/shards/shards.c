@@ -47,16 +47,16 @@ static int64_t count_of(basin_expr state) { return basin_shape_count(basin_expr_
 /* NCCL refuses two ranks on one device. */
 static basin_status all_apart(bool *apart, basin_shards_device *d, basin_error *error) {
     int64_t count = basin_ranks_count(d->ranks);
-    char mine[BASIN_COLLECTIVE_NAME], (*all)[BASIN_COLLECTIVE_NAME];
+    char mine[BASIN_COLLECTIVE_NAME];
+    BASIN_FREE_AT_EXIT char(*all)[BASIN_COLLECTIVE_NAME] = NULL;
     BASIN_TRY(BASIN_NEW_RAW(&all, count, "ranks", error));
     d->table->name(d->backend, mine);
-    basin_status status = basin_ranks_gather(d->ranks, all, mine, sizeof mine, error);
+    BASIN_TRY(basin_ranks_gather(d->ranks, all, mine, sizeof mine, error));
     *apart = true;
-    for (int64_t i = 0; i < count && !status; i++)
+    for (int64_t i = 0; i < count; i++)
         for (int64_t k = 0; k < i; k++)
             if (!memcmp(all[i], all[k], sizeof all[i])) *apart = false;
-    free(all);
-    return status;
+    return BASIN_OK;
 }
 
 /* Where NCCL is absent on any rank, none uses it. */
@@ -137,13 +137,11 @@ static basin_status exchange_direct(const basin_shards_device *d, const basin_ra
                                     int64_t sends, const basin_ranks_part *receive,
                                     int64_t receives, basin_error *error) {
     int64_t self = basin_ranks_rank(d->ranks);
-    basin_collective_part *part = basin_array_new((size_t)(sends + receives) + 1, sizeof *part);
-    if (!part) return basin_fail_memory(error, "a message");
+    BASIN_FREE_AT_EXIT basin_collective_part *part = NULL;
+    BASIN_TRY(BASIN_NEW_RAW(&part, sends + receives + 1, "a message", error));
     int64_t out = translate(part, send, sends, self);
     int64_t in = translate(part + out, receive, receives, self);
-    basin_status status = d->table->exchange(d->backend, part, out, part + out, in, error);
-    free(part);
-    return status;
+    return d->table->exchange(d->backend, part, out, part + out, in, error);
 }
 
 static size_t total(const basin_ranks_part *part, int64_t parts) {
@@ -173,22 +171,20 @@ static basin_status exchange_by_host(basin_shards_device *d, const basin_ranks_p
                                      int64_t sends, const basin_ranks_part *receive,
                                      int64_t receives, basin_error *error) {
     int64_t self = basin_ranks_rank(d->ranks);
-    basin_status status = reserve(d, total(send, sends) + total(receive, receives), error);
-    basin_ranks_part *part = basin_array_new((size_t)(sends + receives) + 1, sizeof *part);
-    if (!status && !part) status = basin_fail_memory(error, "a message");
-    if (!status) place(part + sends, receive, receives, place(part, send, sends, d->room));
-    for (int64_t i = 0; i < sends && !status; i++)
+    BASIN_FREE_AT_EXIT basin_ranks_part *part = NULL;
+    BASIN_TRY(reserve(d, total(send, sends) + total(receive, receives), error));
+    BASIN_TRY(BASIN_NEW_RAW(&part, sends + receives + 1, "a message", error));
+    place(part + sends, receive, receives, place(part, send, sends, d->room));
+    for (int64_t i = 0; i < sends; i++)
         if (send[i].rank != self && send[i].bytes)
-            status =
-                basin_device_copy_out(d->backend, part[i].data, send[i].data, send[i].bytes, error);
-    if (!status)
-        status = basin_ranks_exchange(d->ranks, part, sends, part + sends, receives, error);
-    for (int64_t i = 0; i < receives && !status; i++)
+            BASIN_TRY(basin_device_copy_out(d->backend, part[i].data, send[i].data, send[i].bytes,
+                                            error));
+    BASIN_TRY(basin_ranks_exchange(d->ranks, part, sends, part + sends, receives, error));
+    for (int64_t i = 0; i < receives; i++)
         if (receive[i].rank != self && receive[i].bytes)
             basin_device_copy_in(d->backend, receive[i].data, part[sends + i].data,
                                  receive[i].bytes);
-    free(part);
-    return status;
+    return BASIN_OK;
 }
 
 static basin_status device_exchange(void *context, const basin_ranks_part *send, int64_t sends,
@@ -247,14 +243,13 @@ static basin_status take(float *to, basin_shards *shards, basin_store *store, ba
         d->table->scale(d->backend, to, from, (float)weight, count);
         return BASIN_OK;
     }
-    basin_tensor gradient;
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor gradient = {0};
     BASIN_TRY(basin_store_read(store, name, &gradient, error));
     const float *from = gradient.data, factor = (float)weight;
     if (gradient.dtype == BASIN_F32)
         for (int64_t i = 0; i < count; i++) to[i] = from[i] * factor;
     else
         for (int64_t i = 0; i < count; i++) to[i] = (float)(basin_tensor_at(&gradient, i) * weight);
-    basin_tensor_free(&gradient);
     return BASIN_OK;
 }
 
@@ -294,21 +289,20 @@ basin_status basin_shards_add_empty(basin_shards *shards, basin_trainer *trainer
 static basin_status sum_losses(basin_shards *shards, double *loss, double *weight,
                                basin_error *error) {
     int64_t ranks = basin_ranks_count(shards->ranks);
-    size_t *bytes = basin_array_new((size_t)ranks, sizeof *bytes);
-    if (!bytes) return basin_fail_memory(error, "losses");
+    BASIN_FREE_AT_EXIT size_t *bytes = NULL;
+    BASIN_TRY(BASIN_NEW_RAW(&bytes, ranks, "losses", error));
     for (int64_t r = 0; r < ranks; r++)
         bytes[r] = (size_t)basin_ranks_deal_to(r, ranks, shards->count).count * 2 * sizeof(double);
     double *losses = shards->losses;
-    basin_status status = basin_ranks_gather_parts(shards->ranks, losses,
-                                                   losses + 2 * shards->share.first, bytes, error);
-    free(bytes);
+    BASIN_TRY(basin_ranks_gather_parts(shards->ranks, losses, losses + 2 * shards->share.first,
+                                       bytes, error));
     *loss = *weight = 0;
     for (int64_t i = 0; i < shards->count; i++)
         *loss += losses[2 * i], *weight += losses[2 * i + 1];
-    if (!status && !(*weight > 0))
+    if (!(*weight > 0))
         return basin_fail(error, BASIN_BAD_VALUE, "a batch of which nothing counts in the loss");
     *loss /= *weight;
-    return status;
+    return BASIN_OK;
 }
 
 /* The sum times `factor` into the states of the gradients. */
@@ -316,8 +310,7 @@ static basin_status give(basin_shards *shards, const basin_trainer *trainer, flo
                          float factor, basin_error *error) {
     const basin_params *g = &trainer->gradients;
     const basin_shards_device *d = &shards->device;
-    basin_status status = BASIN_OK;
-    for (size_t i = 0; i < g->count && !status; i++) {
+    for (size_t i = 0; i < g->count; i++) {
         basin_expr state = g->param[i].state;
         const char *name = basin_expr_name(state);
         int64_t count = count_of(state);
@@ -327,21 +320,21 @@ static basin_status give(basin_shards *shards, const basin_trainer *trainer, flo
         else {
             for (int64_t k = 0; k < count; k++) sum[k] *= factor;
             basin_tensor tensor = basin_tensor_borrow(sum, BASIN_F32, basin_expr_shape(state));
-            status = basin_store_write(trainer->store, name, &tensor, error);
+            BASIN_TRY(basin_store_write(trainer->store, name, &tensor, error));
         }
         sum += count;
     }
-    return status;
+    return BASIN_OK;
 }
 
 basin_status basin_shards_step(basin_shards *shards, double *loss, double *weight,
                                basin_trainer *trainer, basin_error *error) {
     float *sum;
     shards->done = 0;
-    basin_status status = sum_losses(shards, loss, weight, error);
-    if (!status) status = basin_ranks_tree_sum(&sum, shards->tree, error);
-    if (!status) status = give(shards, trainer, sum, (float)(1 / *weight), error);
-    return status ? status : basin_trainer_apply(trainer, error);
+    BASIN_TRY(sum_losses(shards, loss, weight, error));
+    BASIN_TRY(basin_ranks_tree_sum(&sum, shards->tree, error));
+    BASIN_TRY(give(shards, trainer, sum, (float)(1 / *weight), error));
+    return basin_trainer_apply(trainer, error);
 }
 
 basin_status basin_shards_run(basin_shards *shards, basin_trainer *trainer, int64_t step,

@@ -202,15 +202,13 @@ TEST(an_album_gives_what_the_feed_gives) {
         assert_int_equal(basin_album_unreadable(album), 1);
         for (int i = 0; i < STEPS * BATCH; i++) {
             int step = (7 * i) % (STEPS * BATCH) / BATCH, place = (7 * i) % BATCH;
-            const basin_album_page *page;
+            const basin_kept *page;
             basin_drawn drawn;
             int64_t index;
             basin_album_draw(&page, &drawn, &index, album, step, place);
-            basin_picture picture = {page->kept_height, page->kept_width, page->channels,
-                                     page->pixel, 0};
             assert_int_equal(index, want->index[step][place]);
             assert_int_equal(
-                basin_augment_run(values, &feed.augment, &drawn, &picture, &scratch, &error),
+                basin_augment_run(values, &feed.augment, &drawn, &page->picture, &scratch, &error),
                 BASIN_OK);
             assert_memory_equal(values, want->values[step][place], sizeof values);
         }
