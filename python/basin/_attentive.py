@@ -224,7 +224,7 @@ class SparseCode(Model):
     >>> import numpy
     >>> from basin import zoo
     >>> zoo.SparseCode([[2.0, 0.05]], numpy.eye(2)).descend([[0.0, 0.0]], steps=200).x.round(2)
-    array([[1.9, 0. ]])
+    array([[1.9, 0. ]], dtype=float32)
     """
 
     paper = "Yu et al. 2023"

@@ -16,7 +16,7 @@ class Dense(Model):
 
     >>> from basin import zoo
     >>> zoo.Dense([[1.0, 1.0, -1.0]], power=3).descend([[0.2, 0.1, 0.1]], steps=99).x
-    array([[ 1.,  1., -1.]])
+    array([[ 1.,  1., -1.]], dtype=float32)
     """
 
     paper = "Hopfield 1982; Krotov and Hopfield 2016"
@@ -71,7 +71,7 @@ class DrDAM(Model):
     >>> from basin import zoo
     >>> s = numpy.random.default_rng(0).normal(size=(2000, 2))
     >>> zoo.DrDAM(s, xi=[[0.5, 0.5]]).descend([[0.0, 0.0]], steps=200).x.round(1)
-    array([[0.5, 0.5]])
+    array([[0.5, 0.5]], dtype=float32)
     """
 
     paper = "Hoover et al. 2024"
@@ -105,7 +105,7 @@ class LSR(Model):
     >>> from basin import zoo
     >>> model = zoo.LSR([[1.0, 0.0], [0.0, 1.0]], beta=3.0)
     >>> model.support([[1.0, 0.1]]), model.descend([[1.0, 0.1]], steps=99).x.round(2)
-    (array([1.], dtype=float32), array([[1., 0.]]))
+    (array([1.], dtype=float32), array([[1., 0.]], dtype=float32))
     """
 
     paper = "Hoover et al. 2025"
@@ -181,7 +181,7 @@ class InputDrivenPlasticity(Model):
     >>> xi = [[1.0, 1.0], [1.0, -1.0]]
     >>> model = zoo.InputDrivenPlasticity(xi, [[3.0, 3.0]])
     >>> model.descend([[0.1, 0.2]], steps=99).g.round(1)
-    array([[1., 1.]])
+    array([[1., 1.]], dtype=float32)
     """
 
     paper = "Betteti et al. 2025"
@@ -203,7 +203,7 @@ class EquilibriumPropagation(Model):
     >>> from basin import zoo
     >>> model = zoo.EquilibriumPropagation([[1.0, 0.0]], [numpy.ones((3, 2))], [numpy.zeros(3)])
     >>> model.descend(numpy.zeros((1, 3)), steps=99).x.round(2)
-    array([[0.3, 0.3, 0.3]])
+    array([[0.3, 0.3, 0.3]], dtype=float32)
     """
 
     paper = "Scellier and Bengio 2017"

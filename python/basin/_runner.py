@@ -142,5 +142,6 @@ class Runner:
         )
 
     def _arrays(self, tensors):
-        arrays = [array_of(tensors[i]) for i in range(len(self.names))]
+        dtype = self.store.backend.dtype
+        arrays = [array_of(tensors[i]).astype(dtype) for i in range(len(self.names))]
         return dict(zip(self.names, arrays if self._batched else [a[0] for a in arrays]))

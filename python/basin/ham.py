@@ -262,7 +262,7 @@ class HAM:
         >>> network = ham.HAM(layers, {"vh": eye}, [(("v", "h"), "vh")])
         >>> end = network.descend({"v": [0.5, 0.0], "h": [0.0, 0.0]}, steps=200, dt=0.2)
         >>> end.g["h"].round(2), bool((numpy.diff(end.energy[:, 0]) <= 1e-6).all())
-        (array([0.98, 0.02]), True)
+        (array([0.98, 0.02], dtype=float32), True)
         """
         batch = self._batch({"x": x})
         masks = self._masks(clamp, mask, batch)

@@ -115,7 +115,7 @@ def bias(*, rows: str = "flat", b: Any = None) -> Synapse:
     >>> layers = {"v": ham.Layer("identity", 2)}
     >>> network = ham.HAM(layers, {"in": ham.bias(b=[1.0, 2.0])}, [(["v"], "in")])
     >>> network.descend(network.init_states(), steps=100, dt=0.5).x["v"].round(3)
-    array([1., 2.])
+    array([1., 2.], dtype=float32)
     """
     return _Library("bias", {"b": b}, rows=_rows(rows))
 
@@ -155,7 +155,7 @@ def memory(
     >>> network = ham.HAM({"v": ham.Layer("tanh", 3)},
     ...                   {"m": ham.memory(xi=4 * xi)}, [(["v"], "m")])
     >>> network.descend({"v": [0.3, 0.1, -0.2]}, steps=50, dt=0.5).g["v"].round(2)
-    array([ 1.,  1., -1.])
+    array([ 1.,  1., -1.], dtype=float32)
     """
     units = _count(units, xi, 0, "memory")
     return _Library(

@@ -128,6 +128,82 @@ def test_own_functions_equal_the_library():
     close(ours.energy, theirs.energy)
 
 
+def lse(z):
+    return numpy.log(numpy.exp(z).sum(-1))
+
+
+def unit(w, axis):
+    return w / numpy.linalg.norm(w, axis=axis, keepdims=True)
+
+
+def each_row(a, b, w):
+    return -numpy.einsum("bni,bnj,ij->b", a, b, w)
+
+
+def by_attention(a, w):
+    scores = numpy.einsum("bnd,hyd,hye,bme->bhnm", a, w["wq"], w["wk"], a) / 2
+    scores[:, :, numpy.arange(3), numpy.arange(3)] = -numpy.inf
+    return -2 * lse(scores).sum((1, 2))
+
+
+SYNAPSES = {  # two layers [3, 4]: the synapse, its connection, and its energy of a, b and weights
+    "linear": (ham.linear(bias=True, deviation=1), "ab",
+               lambda a, b, w: -(a @ w["w"] * b).sum(1) - b @ w["b"], True),
+    "rows": (ham.linear(rows="each"), "ab", lambda a, b, w: each_row(a, b, w["w"]), False),
+    "summed": (ham.bias(rows="summed", b=RNG.normal(size=4)), "a",
+               lambda a, b, w: -a.sum(1) @ w["b"], False),
+    "memory": (ham.memory(5, deviation=1, normalise=True), "a",
+               lambda a, b, w: -lse(a @ unit(w["xi"], 1).T), True),
+    "cubic": (ham.memory(5, hidden="repu3", distance=True, xi=RNG.normal(size=(5, 12))), "a",
+              lambda a, b, w: -(numpy.maximum(-((a[:, None] - w["xi"]) ** 2).sum(2) / 2, 0) ** 3
+                                ).sum(1) / 3, True),
+    "hidden": (ham.hidden(5, bias=True, deviation=1), "ab",
+               lambda a, b, w: -(numpy.maximum(a @ w["w1"] + b @ w["w2"] + w["b"], 0) ** 2).sum(1)
+               / 2, True),
+    "tensor": (ham.tensor(5, heads=2, hidden="identity", deviation=1), "ab",
+               lambda a, b, w: -(numpy.einsum("bi,bj,huij->bhu", a, b, w["w"]) ** 2).sum((1, 2))
+               / 2, True),
+    "mixer": (ham.mixer(5, heads=2, deviation=1), "ab",
+              lambda a, b, w: -lse(numpy.einsum("bni,bnj,huij->bhu", a, b, w["w"])).sum(1), False),
+    "attention": (ham.attention(2, 4, exclude_self=True, deviation=1), "a",
+                  lambda a, b, w: by_attention(a, w), False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SYNAPSES)
+def test_synapses_are_their_formulas(name):
+    synapse, ends, formula, flat = SYNAPSES[name]
+    layers = {"a": ham.Layer("identity", (3, 4)), "b": ham.Layer("identity", (3, 4))}
+    network = ham.HAM(layers, {"s": synapse}, [(tuple(ends), "s")], seed=2)
+    g = states(network, 6, 3)
+    weights = {n[2:]: v + 0.1 * (n == "s.b") for n, v in network.parameters().items()}
+    network.set({f"s.{n}": v for n, v in weights.items()})
+    a, b = (x.reshape(6, -1) if flat else x for x in g.values())
+    (energy,) = network.connection_energies(g, backend="ref").values()
+    close(energy, formula(a, b, weights))
+    assert abs(energy).max() > 0 or name == "cubic"  # whose scores are negative
+
+
+def test_layers_with_a_bias_and_states_of_other_backends():
+    layers = {"v": ham.Layer("tanh", 3, bias=True, tau=2.0)}
+    network = ham.HAM(layers, {"b": ham.bias(b=[0.5, 0.0, -0.5])}, [(["v"], "b")])
+    network.set({"v.bias": [0.1, 0.2, 0.3]})
+    x = {"v": numpy.array([0.4, -0.2, 1.0])}
+    y = x["v"] - [0.1, 0.2, 0.3]
+    g = network.activations(x, backend="ref")
+    close(g["v"], numpy.tanh(y))
+    own = (y * g["v"]).sum() - numpy.log(numpy.cosh(y)).sum()
+    close(network.layer_energies(g, x, backend="ref")["v"], own)
+    close(network.layer_energies(None, x, backend="ref")["v"], own)
+    slope = y - [0.5, 0.0, -0.5]
+    close(network.dEdg(g, x, backend="ref")["v"], slope)
+    end = network.descend(x, steps=1, dt=0.2, backend="ref")
+    close(end.x["v"], x["v"] - 0.1 * slope)
+    fast = network.descend(x, steps=1, dt=0.2)
+    assert fast.x["v"].dtype == numpy.float32
+    close(fast.x["v"], end.x["v"], rtol=1e-6)
+
+
 # ---- what a network can do ----
 
 
