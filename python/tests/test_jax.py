@@ -195,6 +195,54 @@ def test_nothing_is_a_number_of_tokens_too(shape, beta):
     assert [x.shape for x in slopes] == [shape] * 2
 
 
+FORWARD = {
+    "a number": lambda q, k, beta, scale: (bj.attention_lse(q, k, 0.5), formula(q, k, 0.5)),
+    "all": lambda q, k, beta, scale: (
+        bj.attention_lse(q, k, beta, scale=scale), formula(q, k, beta, scale=scale)
+    ),
+    "list": lambda q, k, beta, scale: (
+        bj.attention_lse(q, k, beta, EVERY, jnp.moveaxis(scale[0], 0, -1).reshape(9, 2)),
+        formula(q, k, beta, scale=scale),
+    ),
+}  # fmt: skip
+EVERY = bj.Pairs([(i, j) for i in range(3) for j in range(3)], 3)
+
+
+@pytest.mark.parametrize("name", FORWARD)
+def test_forward_mode_hessians_and_export(double, name):
+    q, k = tokens(1, 2, 3, 4, dtype="f8")
+    arguments = q, k, jnp.asarray([0.4, 0.6]), jnp.abs(tokens(1, 2, 3, 3, dtype="f8")[0]) + 0.5
+    tangents = tuple(jnp.cos(x) for x in arguments)
+    every = (0, 1, 2, 3)
+
+    def sides(f):
+        for side in (0, 1):
+            yield jax.jit(f(lambda *a, side=side: FORWARD[name](*a)[side]))(*arguments)
+
+    def check(f):
+        ours, theirs = sides(f)
+        jax.tree.map(lambda a, b: assert_close(a, b, 1e-9), ours, theirs)
+
+    check(lambda lse: lambda *a: jax.jvp(lse, a, tangents))
+    check(lambda lse: jax.hessian(lambda *a: jnp.sin(lse(*a)).sum(), every))
+    check(lambda lse: lambda q, *a: jax.vmap(jax.jacfwd(lse), (0, None, None, None))(
+        jnp.stack([q, 2 * q]), *a))  # fmt: skip
+    slope = jax.jit(jax.grad(lambda *a: FORWARD[name](*a)[0].sum(), every))
+    made = jax.export.export(slope, disabled_checks=bj.export_checks())(*arguments)
+    jax.tree.map(assert_close, made.call(*arguments), slope(*arguments))
+
+
+def test_forward_mode_through_the_force(double):
+    q, k = tokens(1, 2, 3, 4, dtype="f8")
+    beta = jnp.asarray([0.4, 0.6])
+
+    def theirs(q, k):
+        return jax.grad(lambda q, k: (formula(q, k, beta) / beta[:, None]).sum(), (0, 1))(q, k)
+
+    found = jax.jacfwd(lambda q, k: bj.attention_force(q, k, beta), (0, 1))(q, k)
+    jax.tree.map(lambda a, b: assert_close(a, b, 1e-9), found, jax.jacfwd(theirs, (0, 1))(q, k))
+
+
 def test_a_third_derivative_is_refused():
     q, k = tokens(1, 1, 3, 2)
     step = second_order(lambda q, k: bj.attention_lse(q, k, 1.0))

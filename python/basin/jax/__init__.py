@@ -13,7 +13,7 @@ kernels of its own.
 
 Queries and keys are [.., H, N, Y], or [.., N, H, Y] with layout="nhy", which lists of pairs and a
 beta of its own for each head take without a transposed copy. float32 and bfloat16 on cpu and cuda;
-float64 on cpu. jit, vmap, grad and grad of grad work; forward mode does not."""
+float64 on cpu. jit, vmap, grad of grad, jvp, hessian and jax.export work."""
 
 # Where the framework is not installed, pyright takes this folder for it.
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false

@@ -26,6 +26,7 @@ from basin._plan import Backend
 from basin.energies import Energy
 from basin.functions import Function
 from basin.jax._ops import _capsule
+from basin.jax._primitives import is_zero, merged, summed
 
 _TARGET = "basin_plan"
 _program = Primitive("basin_program")
@@ -91,7 +92,7 @@ def _derive(key, how):
 
 
 def _moved(operands, tangents, key, size, batched):
-    there = [type(t) is not ad.Zero for t in tangents]
+    there = [not is_zero(t) for t in tangents]
     more = [t for t, b in zip(tangents, there) if b]
     own = [b for b, t in zip(batched, there) if t]
     how = f"j{_programs.mask(there)}"
@@ -100,7 +101,7 @@ def _moved(operands, tangents, key, size, batched):
 
 def _jvp(operands, tangents, key, size, batched):
     made = _bind(operands, key, size, batched)
-    if all(type(t) is ad.Zero for t in tangents):
+    if all(is_zero(t) for t in tangents):
         return made, [ad.Zero.from_primal_value(x) for x in made]
     return made, _moved(operands, tangents, key, size, batched)
 
@@ -116,7 +117,7 @@ def _transpose(cotangents, *operands, key, size, batched):
     count = len(operands) - len(linear)
     wanted = [ad.is_undefined_primal(x) for x in operands]
     asked = [i for i, b in zip(linear, wanted[count:]) if b]
-    there = [type(c) is not ad.Zero for c in cotangents]
+    there = [not is_zero(c) for c in cotangents]
     if not any(there):
         return [ad.Zero(x.aval) if b else None for x, b in zip(operands, wanted)]
     more = [c for c, b in zip(cotangents, there) if b]
@@ -129,7 +130,7 @@ def _transpose(cotangents, *operands, key, size, batched):
         along = f"j{sum(1 << i for i in inputs)}"
         found = _through([*operands[:count], *more], base, along, size, batched[:count])
         made = [None] * count + [found[i] if b else None for i, b in zip(linear, wanted[count:])]
-    return [x.sum(0) if size and x is not None and not b else x for x, b in zip(made, batched)]
+    return summed(made, size, batched)
 
 
 def _through(operands, base, how, size, batched):
@@ -141,23 +142,8 @@ ad.primitive_transposes[_program] = _transpose
 
 
 def _batch(operands, axes, key, size, batched):
-    """One more axis of a batch; two become one."""
-    count = next(x.shape[d] for x, d in zip(operands, axes) if d is not None)
-    operands = [x if d is None else jnp.moveaxis(x, d, 0) for x, d in zip(operands, axes)]
-    new = [d is not None for d in axes]
-    if not size:
-        made = _bind(operands, key, count, new)
-        return made, [0] * len(made)
-    merged = []
-    for x, now, before in zip(operands, new, batched):
-        if now and not before:
-            x = jnp.broadcast_to(x[:, None], (count, size, *x.shape[1:]))
-        if before and not now:
-            x = jnp.broadcast_to(x[None], (count, *x.shape))
-        merged.append(x.reshape(count * size, *x.shape[2:]) if now or before else x)
-    either = [a or b for a, b in zip(new, batched)]
-    made = _bind(merged, key, count * size, either)
-    made = [x.reshape(count, size, *x.shape[1:]) for x in made]
+    operands, size, batched, back = merged(operands, axes, size, batched)
+    made = [back(x) for x in _bind(operands, key, size, batched)]
     return made, [0] * len(made)
 
 

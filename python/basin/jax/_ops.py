@@ -4,18 +4,17 @@
 Shapes are the kernels' own: q [B, Nq, H, Y], k [B, Nk, H, Y], beta [H], scale [B, Nq, Nk, H] (of a
 list [pairs, H]), w and lse [B, Nq, H]; with the flag ONE_HEAD without the axis H. A pattern is
 (flags, count, learns): flags of an operation, the length of the list, and whether gradients of beta
-are wanted."""
+are wanted. What is absent or zero is None."""
 
 import ctypes
-import functools
 
 import jax
 import jax.numpy as jnp
 import numpy
-from jax.custom_derivatives import SymbolicZero
 
 from basin import _cuda, _eager
 from basin._library import ffi, lib
+from basin.jax._primitives import operation
 
 _TARGET = "basin_attention"
 
@@ -66,56 +65,79 @@ def _rows(q):
 # ---- the log-sum-exp ----
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
-def lse(pattern, q, k, beta, scale, pairs):
-    return _call(_eager.LSE, pattern, [_rows(q)], q, k, beta, scale, pairs, None, None, None)[0]
+def _lse_shapes(pattern, q, k, beta, scale, pairs):
+    return [_rows(q)]
 
 
-def _lse_forward(pattern, q, k, beta, scale, pairs):
-    return lse(pattern, q, k, beta, scale, pairs), (q, k, beta, scale, pairs)
+def _lse(pattern, *operands):
+    return _call(_eager.LSE, pattern, _lse_shapes(pattern, *operands), *operands, None, None, None)
 
 
-def _lse_backward(pattern, operands, w):
-    dq, dk, dbeta, dscale = force(pattern, *operands, w)
-    return dq, dk, dbeta, dscale, None
+def _lse_jvp(pattern, operands, tangents):
+    q, k, beta, scale, pairs = operands
+    a, b, t_beta, t_scale, _ = tangents
+    w, moved = jnp.ones(q.shape[:-1], _real(q)), None
+    if t_beta is not None:  # beta multiplies q
+        a = _add(a, (t_beta / beta)[:, None].astype(q.dtype) * q)
+    if a is not None or b is not None:
+        moved = reverse((pattern, _GW), *operands, w, a, b)[2]
+    if t_scale is not None:
+        slopes = force(pattern, *operands, w)[3] * t_scale
+        moved = _add(
+            moved, slopes.sum(2) if pairs is None else _by_query(pattern, q, k, pairs, slopes)
+        )
+    return [moved]
 
 
-lse.defvjp(_lse_forward, _lse_backward)
+def _by_query(pattern, q, k, pairs, x):
+    """Sums of x [pairs, H] for each query, [1, Nq, H]."""
+    queries, _ = _nodes(pattern, q.shape[1], k.shape[1], pairs)
+    return jnp.zeros((1, q.shape[1], x.shape[1]), x.dtype).at[0, queries].add(x)
 
 
-# ---- the force ----
+def _lse_vjp(pattern, operands, cotangents):
+    return [*force(pattern, *operands, cotangents[0]), None]
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
-def force(pattern, q, k, beta, scale, pairs, w):
-    """dq, dk, dbeta, dscale: the gradient of sum(w lse); None for what is not wanted."""
-    results = [_like(q), _like(k), _like(beta) if pattern[2] else None, _like(scale)]
-    return _call(_eager.FORCE, pattern, results, q, k, beta, scale, pairs, w, None, None)
+_offered_lse = operation("basin_attention_lse", _lse_shapes, _lse, _lse_jvp, _lse_vjp)
 
 
-def _force_forward(pattern, *operands):
-    operands = jax.tree.map(lambda x: x.value, operands, is_leaf=lambda x: hasattr(x, "perturbed"))
-    return force(pattern, *operands), operands
+def lse(pattern, *operands):
+    return _offered_lse(pattern, *operands)[0]
 
 
-def _there(x):
-    """A cotangent, or None for one that is zero."""
-    return None if x is None or isinstance(x, SymbolicZero) else x
+# ---- the force: dq, dk, dbeta, dscale, the gradient of sum(w lse) ----
+
+
+def _force_shapes(pattern, q, k, beta, scale, pairs, w):
+    return [_like(q), _like(k), _like(beta) if pattern[2] else None, _like(scale)]
+
+
+def _force(pattern, *operands):
+    return _call(_eager.FORCE, pattern, _force_shapes(pattern, *operands), *operands, None, None)
+
+
+def _force_jvp(pattern, operands, tangents):
+    """Second derivatives of one number, sum(w lse), are symmetric."""
+    *own, pairs, t_w = tangents
+    found = [None] * 4 if t_w is None else force(pattern, *operands[:5], t_w)
+    if any(t is not None for t in own):
+        found = map(_add, found, _force_vjp(pattern, operands, own)[:4])
+    return list(found)
 
 
 def _add(a, b):
     return b if a is None else a if b is None else a + b
 
 
-def _force_backward(pattern, operands, cotangents):
-    q, k, beta, scale, pairs, w = operands
-    a, b, c_beta, c_scale = map(_there, cotangents)
+def _force_vjp(pattern, operands, cotangents):
+    a, b, c_beta, c_scale = cotangents
     more_q = more_beta = None
     if c_beta is not None:
         a, more_q, more_beta = _through_dbeta(pattern, operands, a, c_beta)
     gq = gk = gw = gbeta = gscale = None
     if a is not None or b is not None:
-        gq, gk, gw, gbeta, gscale = reverse(pattern, *operands, a, b)
+        gq, gk, gw, gbeta, gscale = reverse((pattern, _ALL), *operands, a, b)
     gq, gbeta = _add(gq, more_q), _add(gbeta, more_beta)
     if c_scale is not None:
         more = _through_dscale(pattern, operands, c_scale)
@@ -123,7 +145,7 @@ def _force_backward(pattern, operands, cotangents):
     return gq, gk, gbeta, gscale, None, gw
 
 
-force.defvjp(_force_forward, _force_backward, symbolic_zeros=True)
+force = operation("basin_attention_force", _force_shapes, _force, _force_jvp, _force_vjp)
 
 
 def _through_dbeta(pattern, operands, a, c):
@@ -164,11 +186,17 @@ def _dense_slopes(pattern, q, k, beta, scale, w):
     return slopes[..., 0] if one else slopes
 
 
-def _listed_slopes(pattern, q, k, beta, scale, pairs, w):
-    (_, key, _, query, pair), _ = _eager.list_offsets(len(q), len(k), pattern[1])
-    count, real = pattern[1], w.dtype
+def _nodes(pattern, queries, keys, pairs):
+    """Query and key of each pair of a list."""
+    (_, key, _, query, pair), _ = _eager.list_offsets(queries, keys, pattern[1])
+    count = pattern[1]
     order, by_key = pairs[pair : pair + count], pairs[query : query + count]
-    queries, keys = jnp.zeros(count, "i4").at[order].set(by_key), pairs[key : key + count]
+    return jnp.zeros(count, "i4").at[order].set(by_key), pairs[key : key + count]
+
+
+def _listed_slopes(pattern, q, k, beta, scale, pairs, w):
+    real = w.dtype
+    queries, keys = _nodes(pattern, len(q), len(k), pairs)
     y = beta * (q[queries].astype(real) * k[keys].astype(real)).sum(-1)
     z = y * scale
     top = jax.lax.stop_gradient(jnp.full((len(q), z.shape[1]), -1e30, real).at[queries].max(z))
@@ -177,20 +205,26 @@ def _listed_slopes(pattern, q, k, beta, scale, pairs, w):
     return w[queries] * weight / total[queries] * y
 
 
-# ---- its reverse ----
+# ---- its reverse: gq, gk, gw, gbeta, gscale, the gradient of sum(a dq) + sum(b dk) ----
+
+_GW, _ALL = 4, 31  # results that are wanted
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
-def reverse(pattern, q, k, beta, scale, pairs, w, a, b):
-    """gq, gk, gw, gbeta, gscale: the gradient of sum(a dq) + sum(b dk)."""
-    results = [_like(q), _like(k), _like(w), _like(beta) if pattern[2] else None, _like(scale)]
-    return _call(_eager.REVERSE, pattern, results, q, k, beta, scale, pairs, w, a, b)
+def _reverse_shapes(static, q, k, beta, scale, pairs, w, a, b):
+    (_, _, learns), want = static
+    results = [_like(q), _like(k), _like(w), _like(beta) if learns else None, _like(scale)]
+    return [x if want >> i & 1 else None for i, x in enumerate(results)]
 
 
-def _reverse_backward(pattern, operands, cotangents):
+def _reverse(static, *operands):
+    return _call(_eager.REVERSE, static[0], _reverse_shapes(static, *operands), *operands)
+
+
+def _refuse(static, operands, derivatives):
     raise NotImplementedError(
-        "energy attention has derivatives of first and second order; a third one was asked for"
+        "energy attention has derivatives of first and second order, the second over reverse mode, "
+        "as jax.hessian takes it; another one was asked for"
     )
 
 
-reverse.defvjp(lambda pattern, *operands: (reverse(pattern, *operands), None), _reverse_backward)
+reverse = operation("basin_attention_reverse", _reverse_shapes, _reverse, _refuse, _refuse)

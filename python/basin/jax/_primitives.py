@@ -1,0 +1,174 @@
+# type: ignore  where the framework is not installed, pyright takes this folder for it
+"""Primitives of JAX with both modes of differentiation, made of plain functions.
+
+A primitive has one axis of a batch at most: with `size`, results have it in front, and so have the
+operands that `batched` names.
+"""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
+
+
+def merged(operands, axes, size, batched):
+    """Operands with one more axis of a batch, of which two become one; the new size, which of them
+    have it, and how results become two axes again."""
+    count = next(x.shape[d] for x, d in zip(operands, axes) if d is not None)
+    operands = [x if d is None else jnp.moveaxis(x, d, 0) for x, d in zip(operands, axes)]
+    new = [d is not None for d in axes]
+    if not size:
+        return operands, count, tuple(new), lambda x: x
+    made = []
+    for x, now, before in zip(operands, new, batched):
+        if now and not before:
+            x = jnp.broadcast_to(x[:, None], (count, size, *x.shape[1:]))
+        if before and not now:
+            x = jnp.broadcast_to(x[None], (count, *x.shape))
+        made.append(x.reshape(count * size, *x.shape[2:]) if now or before else x)
+    either = tuple(a or b for a, b in zip(new, batched))
+    return made, count * size, either, lambda x: x.reshape(count, size, *x.shape[1:])
+
+
+def summed(gradients, size, batched):
+    """Cotangents of operands that entries of a batch share."""
+    pairs = zip(gradients, batched)
+    return [x.sum(0) if size and x is not None and not b else x for x, b in pairs]
+
+
+def is_zero(x):
+    return type(x) is ad.Zero
+
+
+def _batch_rule(bind):
+    def batch(operands, axes, *, size, batched, **options):
+        made, size, batched, back = merged(operands, axes, size, batched)
+        results = [back(x) for x in bind(*made, size=size, batched=batched, **options)]
+        return results, [0] * len(results)
+
+    return batch
+
+
+def _primitive(name, function):
+    """A primitive that computes function(operands, **options) for each entry of a batch."""
+    primitive = Primitive(name)
+    primitive.multiple_results = True
+
+    def whole(*operands, size, batched, **options):
+        def one(*operands):
+            return list(function(operands, **options))
+
+        axes = tuple(0 if b else None for b in batched)
+        return (jax.vmap(one, axes, axis_size=size) if size else one)(*operands)
+
+    @functools.lru_cache(maxsize=512)
+    def jitted(options):
+        return jax.jit(lambda *operands: primitive.bind(*operands, **dict(options)))
+
+    def compute(*operands, **options):
+        return jitted(tuple(options.items()))(*operands)
+
+    def abstract(*operands, **options):
+        shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in operands]
+        found = jax.eval_shape(functools.partial(whole, **options), *shapes)
+        return [jax.core.ShapedArray(x.shape, x.dtype) for x in found]
+
+    primitive.def_impl(compute)
+    primitive.def_abstract_eval(abstract)
+    mlir.register_lowering(primitive, mlir.lower_fun(whole, multiple_results=True))
+    batching.primitive_batchers[primitive] = _batch_rule(primitive.bind)
+    return primitive, whole
+
+
+def _filled(there, values):
+    """The values in the places that are there, None in others."""
+    values = iter(values)
+    return [next(values) if t else None for t in there]
+
+
+def _some(values):
+    return [x for x in values if x is not None]
+
+
+def operation(name, shapes, compute, jvp, vjp):
+    """A function call(static, *operands) with derivatives: a list of results.
+
+    Operands and results may be None, which is nothing. shapes(static, *operands) are those of the
+    results. compute(static, *operands) is the results, jvp(static, operands, tangents) their
+    tangents, vjp(static, operands, cotangents) the cotangents of the operands; None is zero there.
+    Whoever differentiates a second time goes through what jvp and vjp are made of.
+    """
+
+    def results(operands, static, there):
+        return _some(compute(static, *_filled(there, operands)))
+
+    def moved(operands, static, there, moves):
+        count = len(moves)
+        own, given = _filled(there, operands[:count]), _filled(moves, operands[count:])
+        found = jvp(static, own, _filled(there, given))
+        pairs = zip(found, shapes(static, *own))
+        return [jnp.zeros(s.shape, s.dtype) if x is None else x for x, s in pairs if s is not None]
+
+    def back(static, there, made, operands, cotangents):
+        own = _filled(there, operands)
+        found = vjp(static, own, _filled(made, cotangents))
+        pairs = zip(own, found)
+        return [jnp.zeros_like(x) if f is None else f for x, f in pairs if x is not None]
+
+    primitive, _ = _primitive(name, results)
+    linear, along = _primitive(f"{name}_jvp", moved)
+
+    def derive(operands, tangents, *, size, batched, **options):
+        made = primitive.bind(*operands, size=size, batched=batched, **options)
+        moves = tuple(not is_zero(t) for t in tangents)
+        if not any(moves):
+            return made, [ad.Zero.from_primal_value(x) for x in made]
+        more = [t for t, m in zip(tangents, moves) if m]
+        batched = (*batched, *(b for b, m in zip(batched, moves) if m))
+        return made, linear.bind(
+            *operands, *more, size=size, batched=batched, moves=moves, **options
+        )
+
+    def derive_again(operands, tangents, **options):
+        there = [i for i, t in enumerate(tangents) if not is_zero(t)]
+
+        def some(*given):
+            changed = dict(zip(there, given))
+            return along(*(changed.get(i, x) for i, x in enumerate(operands)), **options)
+
+        return jax.jvp(some, [operands[i] for i in there], [tangents[i] for i in there])
+
+    def transpose(cotangents, *operands, size, batched, static, there, moves):
+        count, inputs = len(moves), [i for i, m in enumerate(moves) if m]
+        wanted = [ad.is_undefined_primal(x) for x in operands[count:]]
+        if all(map(is_zero, cotangents)):
+            return [ad.Zero(x.aval) if ad.is_undefined_primal(x) else None for x in operands]
+        given = [None if is_zero(c) else c for c in cotangents]
+
+        def one(*values):
+            own = _filled(there, values[:count])
+            made = [s is not None for s in shapes(static, *own)]
+            rest = _filled([c is not None for c in given], values[count:])
+            found = back(static, there, made, values[:count], rest)
+            return [found[i] for i, b in zip(inputs, wanted) if b]
+
+        axes = [0 if b else None for b in batched[:count]] + [0] * len(_some(given))
+        every = jax.vmap(one, axes, axis_size=size) if size else one
+        found = iter(every(*operands[:count], *_some(given)))
+        made = [None] * count + [next(found) if b else None for b in wanted]
+        return summed(made, size, batched)
+
+    ad.primitive_jvps[primitive] = derive
+    ad.primitive_jvps[linear] = derive_again
+    ad.primitive_transposes[linear] = transpose
+
+    def call(static, *operands):
+        made = [x is not None for x in shapes(static, *operands)]
+        there = tuple(x is not None for x in operands)
+        given = _some(operands)
+        options = {"size": 0, "batched": (False,) * len(given), "static": static, "there": there}
+        return _filled(made, primitive.bind(*given, **options))
+
+    return call
