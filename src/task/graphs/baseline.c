@@ -99,16 +99,7 @@ static void put_classes(problem *p) {
 
 static void put_values(problem *p) {
     int64_t C = p->outputs, known = 0;
-    for (int64_t c = 0; c < C; c++) {
-        double sum = 0, squares = 0, n = 0;
-        for (int64_t i = 0; i < p->rows[0]; i++) {
-            double y = (double)p->set->target[p->fold->item[0][i] * C + c];
-            if (!isnan(y)) sum += y, squares += y * y, n++;
-        }
-        double variance = n > 0 ? squares / n - sum / n * sum / n : 0;
-        p->mean[c] = n > 0 ? sum / n : 0;
-        p->scale[c] = variance > 1e-12 * squares / fmax(n, 1) ? sqrt(variance) : 1;
-    }
+    basin_graphs_value_scale(p->mean, p->scale, p->set, p->fold->item[0], p->rows[0]);
     for (int64_t i = 0; i < p->rows[0] * C; i++) {
         double y = (double)p->set->target[p->fold->item[0][i / C] * C + i % C];
         if (isnan(y)) continue;

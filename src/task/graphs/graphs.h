@@ -116,6 +116,10 @@ basin_status basin_graphs_model_take_classes(basin_graphs_model *model, const ba
  * without noise. */
 basin_graphs_config basin_graphs_model_config(const basin_graphs_model *model, basin_expr seed);
 
+/* Mean and deviation of each value that is known, since values may be in units far apart. */
+void basin_graphs_value_scale(double *mean, double *scale, const basin_graphset *set,
+                              const int64_t *graph, int64_t count);
+
 /* The metadata of files: kind, settings, encoding. */
 basin_status basin_graphs_describe(basin_bundle *bundle, const basin_graphs_model *model,
                                    basin_error *error);

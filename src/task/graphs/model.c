@@ -103,18 +103,17 @@ static int64_t count_known(const basin_graphset *set, const int64_t *graph, int6
     return known;
 }
 
-/* Each value to mean 0 and deviation 1: they may be in units far apart. */
-static void target_statistics(basin_graphs_model *model, const basin_graphset *set,
+void basin_graphs_value_scale(double *mean, double *scale, const basin_graphset *set,
                               const int64_t *graph, int64_t count) {
     for (int64_t c = 0; c < set->targets; c++) {
-        double sum = 0, squares = 0, n = (double)count_known(set, graph, count, c);
+        double sum = 0, squares = 0, n = fmax(1, (double)count_known(set, graph, count, c));
         for (int64_t i = 0; i < count; i++) {
             double y = (double)set->target[graph[i] * set->targets + c];
             if (!isnan(y)) sum += y, squares += y * y;
         }
         double variance = squares / n - sum / n * sum / n;
-        model->target_mean[c] = sum / n;
-        model->target_scale[c] = variance > 1e-12 * squares / n ? sqrt(variance) : 1;
+        mean[c] = sum / n;
+        scale[c] = variance > 1e-12 * squares / n ? sqrt(variance) : 1;
     }
 }
 
@@ -130,7 +129,8 @@ static basin_status set_targets(basin_graphs_model *model, const basin_graphset 
     BASIN_TRY(BASIN_NEW(&model->target_mean, set->targets, "a graph model", error));
     BASIN_TRY(BASIN_NEW(&model->target_scale, set->targets, "a graph model", error));
     for (int64_t c = 0; c < set->targets; c++) model->target_scale[c] = 1;
-    if (model->settings.standardise) target_statistics(model, set, graph, count);
+    if (model->settings.standardise)
+        basin_graphs_value_scale(model->target_mean, model->target_scale, set, graph, count);
     return BASIN_OK;
 }
 

@@ -305,14 +305,12 @@ static basin_status check_masks(const basin_image_scoring *how, basin_error *err
 
 basin_status basin_image_score(basin_image_scores *scores, basin_image_model *model,
                                const basin_image_scoring *scoring, basin_error *error) {
-    basin_image_set set;
+    BASIN_AT_EXIT(basin_image_set_close) basin_image_set set = {0};
     *scores = (basin_image_scores){0};
     BASIN_TRY(check_masks(scoring, error));
     BASIN_TRY(
         basin_image_set_open(&set, scoring->source, true, (uint64_t)model->settings.seed, error));
-    basin_status status = basin_image_score_set(scores, model, &set, scoring, error);
-    basin_image_set_close(&set);
-    return status;
+    return basin_image_score_set(scores, model, &set, scoring, error);
 }
 
 void basin_image_scores_free(basin_image_scores *scores) {

@@ -439,13 +439,11 @@ basin_status basin_image_fit(basin_settings *settings, char *told, size_t size,
                              basin_error *error) {
     const basin_image_settings *s = settings->values;
     const char *preset = NULL;
-    basin_image_set set;
+    BASIN_AT_EXIT(basin_image_set_close) basin_image_set set = {0};
     if (size) *told = 0;
     BASIN_TRY(basin_settings_of(settings, &basin_image_task, error));
     BASIN_TRY(basin_image_set_open(&set, source, false, (uint64_t)s->seed, error));
-    basin_status status = fit(settings, &preset, &set, from, error);
-    basin_image_set_close(&set);
-    if (status) return status;
+    BASIN_TRY(fit(settings, &preset, &set, from, error));
     snprintf(told, size, "%s %s, %lld channel%s, %lld pixels, batch %lld: from the %s",
              from ? "settings of" : "preset", from ? from : preset, (long long)s->channels,
              s->channels == 1 ? "" : "s", (long long)s->size, (long long)s->batch,

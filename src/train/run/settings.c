@@ -522,19 +522,17 @@ basin_status basin_settings_store(basin_bundle *bundle, const char *model, const
 
 /* ---- resuming, and beginning with a model ---- */
 
-enum { VALUE = 200 };
-
 /* Whether both have the same value, and what each has as text. */
-static bool same_value(char found[VALUE], char wanted[VALUE], const void *its, const void *asked,
-                       const basin_setting *s) {
-    basin_setting_print(found, VALUE, its, s);
-    basin_setting_print(wanted, VALUE, asked, s);
+static bool same_value(char found[BASIN_SETTING_VALUE], char wanted[BASIN_SETTING_VALUE],
+                       const void *its, const void *asked, const basin_setting *s) {
+    basin_setting_print(found, BASIN_SETTING_VALUE, its, s);
+    basin_setting_print(wanted, BASIN_SETTING_VALUE, asked, s);
     return !strcmp(found, wanted);
 }
 
 basin_status basin_settings_match(const void *saved, const void *asked, const basin_setting *table,
                                   const char *path, basin_error *error) {
-    char found[VALUE], wanted[VALUE];
+    char found[BASIN_SETTING_VALUE], wanted[BASIN_SETTING_VALUE];
     for (const basin_setting *s = table; s->name; s++)
         if (!s->loose && !same_value(found, wanted, saved, asked, s))
             return basin_fail(error, BASIN_BAD_VALUE,
@@ -544,17 +542,24 @@ basin_status basin_settings_match(const void *saved, const void *asked, const ba
     return BASIN_OK;
 }
 
+const char *basin_settings_differ(char found[BASIN_SETTING_VALUE], char wanted[BASIN_SETTING_VALUE],
+                                  const void *its, const void *asked, const basin_setting *table,
+                                  const char *const *names) {
+    while (*names && same_value(found, wanted, its, asked, basin_setting_find(table, *names)))
+        names++;
+    return *names;
+}
+
 basin_status basin_settings_match_weights(const void *its, const void *asked,
                                           const basin_setting *table, const char *const *names,
                                           const char *path, basin_error *error) {
-    char found[VALUE], wanted[VALUE];
-    for (; *names; names++)
-        if (!same_value(found, wanted, its, asked, basin_setting_find(table, *names)))
-            return basin_fail(error, BASIN_BAD_SHAPE,
-                              "%s: its %s is %s, asked for is %s; wanted the same, to begin with "
-                              "its weights",
-                              path, *names, found, wanted);
-    return BASIN_OK;
+    char found[BASIN_SETTING_VALUE], wanted[BASIN_SETTING_VALUE];
+    const char *name = basin_settings_differ(found, wanted, its, asked, table, names);
+    if (!name) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_SHAPE,
+                      "%s: its %s is %s, asked for is %s; wanted the same, to begin with its "
+                      "weights",
+                      path, name, found, wanted);
 }
 
 /* ---- settings without effect: set by name although the values of others make them idle ---- */

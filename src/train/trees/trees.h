@@ -70,13 +70,8 @@ basin_status basin_trees_shapley(float *value /* [rows, features + 1] */, const 
 /* As the tensor PREFIXxgboost of a model file: bytes in XGBoost's UBJSON. */
 basin_status basin_trees_store(basin_bundle *bundle, const char *prefix, const basin_trees *trees,
                                basin_error *error);
-/* Also reads the trees of files that were written before XGBoost grew them (own.c). */
+/* Also reads the trees of files that were written before XGBoost grew them. */
 basin_status basin_trees_load(basin_trees **trees, const basin_bundle *bundle, const char *prefix,
                               basin_error *error);
-
-/* Trees of such a file as a JSON model of XGBoost's, which the caller frees even after an error;
- * NULL where there are none (own.c). */
-basin_status basin_trees_own_convert(char **json, const basin_bundle *bundle, const char *prefix,
-                                     basin_error *error);
 
 #endif

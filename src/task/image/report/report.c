@@ -124,24 +124,22 @@ static basin_status take_line(basin_image_curve *curve, basin_image_line *epochs
 }
 
 static basin_status curve_read(basin_image_curve *curve, const char *path, basin_error *error) {
-    basin_map map;
+    BASIN_AT_EXIT(basin_map_close) basin_map map = {0};
     BASIN_AT_EXIT(line_free) basin_image_line epochs = {0};
-    basin_status status = BASIN_OK;
     BASIN_TRY(basin_map_open(&map, path, error));
     const char *at = (const char *)map.data, *end = map.data ? at + map.size : NULL;
-    while (at < end && !status) {
+    while (at < end) {
         const char *stop = memchr(at, '\n', (size_t)(end - at));
         if (!stop) stop = end;
-        status = take_line(curve, &epochs, at, (size_t)(stop - at), path, error);
+        BASIN_TRY(take_line(curve, &epochs, at, (size_t)(stop - at), path, error));
         at = stop + 1;
     }
-    basin_map_close(&map);
     if (curve->loss.count < epochs.count) {
         basin_image_line steps = curve->loss;
         curve->loss = epochs;
         epochs = steps;
     }
-    if (status || curve->loss.count || curve->test.count) return status;
+    if (curve->loss.count || curve->test.count) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_FILE,
                       "%s: no line has \"step\" with \"loss\" or \"test_mse\": not a log of "
                       "training on pictures",
@@ -153,19 +151,15 @@ static basin_status curve_read(basin_image_curve *curve, const char *path, basin
 /* One page has one set of pictures and masks: models must cut and hide them alike. */
 static basin_status check_alike(const basin_image_entry *first, const basin_image_entry *other,
                                 basin_error *error) {
-    static const char *const name[] = {"channels", "size", "patch", "occlude", "crop"};
-    for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
-        char wanted[64], found[64];
-        const basin_setting *setting = basin_setting_find(basin_image_task.table, name[i]);
-        basin_setting_print(wanted, sizeof wanted, &first->model->settings, setting);
-        basin_setting_print(found, sizeof found, &other->model->settings, setting);
-        if (strcmp(wanted, found) != 0)
-            return basin_fail(error, BASIN_BAD_VALUE,
-                              "%s: %s is %s, wanted %s as in %s: a page compares models on the "
-                              "same pictures and masks",
-                              other->name, name[i], found, wanted, first->name);
-    }
-    return BASIN_OK;
+    static const char *const same[] = {"channels", "size", "patch", "occlude", "crop", NULL};
+    char wanted[BASIN_SETTING_VALUE], found[BASIN_SETTING_VALUE];
+    const char *name = basin_settings_differ(found, wanted, &other->model->settings,
+                                             &first->model->settings, basin_image_task.table, same);
+    if (!name) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE,
+                      "%s: %s is %s, wanted %s as in %s: a page compares models on the same "
+                      "pictures and masks",
+                      other->name, name, found, wanted, first->name);
 }
 
 static basin_status take_models(basin_image_findings *r, basin_image_model *model,
@@ -283,15 +277,14 @@ static basin_status check_spec(const basin_image_reporting *s, basin_error *erro
 basin_status basin_image_report(const char *path, basin_image_scores *scores,
                                 basin_image_model *model, const basin_image_reporting *reporting,
                                 basin_error *error) {
-    basin_image_findings r = {.spec = reporting};
+    BASIN_AT_EXIT(findings_free) basin_image_findings r = {.spec = reporting};
     for (int i = 0; scores && i <= reporting->rivals; i++) scores[i] = (basin_image_scores){0};
     BASIN_TRY(check_spec(reporting, error));
-    basin_status status = gather(&r, model, error);
-    if (!status) status = basin_image_document_write(path, &r, error);
-    for (int i = 0; scores && !status && i < r.entries; i++) {
+    BASIN_TRY(gather(&r, model, error));
+    BASIN_TRY(basin_image_document_write(path, &r, error));
+    for (int i = 0; scores && i < r.entries; i++) {
         scores[i] = r.entry[i].scores;
         r.entry[i].scores = (basin_image_scores){0};
     }
-    findings_free(&r);
-    return status;
+    return BASIN_OK;
 }
