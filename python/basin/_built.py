@@ -100,7 +100,7 @@ class Built(Callbacks):
         pointers = [ffi.NULL if mask is None else mask._pointer for mask in masks]
         return self.keep(ffi.new("basin_expr[]", pointers))
 
-    def descent(self, store, batch, masks, spec, stop, watched):
+    def descent(self, store, batch, masks, synapses_only, fixed):
         """A descent on arrays, and its inputs: masks by layer. A layer that is clamped as a whole
         has the constant 0."""
         free = {name: mask for name, mask in masks.items() if mask is not None}
@@ -109,17 +109,17 @@ class Built(Callbacks):
             for name, mask in free.items()
             if mask.ndim or mask
         }
-        fixed = {name: self.graph.constant(0.0) for name in free if name not in inputs}
-        mask = self.masks([{**fixed, **inputs}.get(name) for name in masks])
-        spec = ffi.new("basin_ham_spec *", {**spec, "mask": mask})
+        clamped = {name: self.graph.constant(0.0) for name in free if name not in inputs}
+        mask = self.masks([{**clamped, **inputs}.get(name) for name in masks])
+        spec = ffi.new("basin_ham_spec *", {"mask": mask, "synapses_only": synapses_only})
 
         def make(descent, stop):
             new = lib.basin_ham_descent_new
             check(new, descent, self.pointer, store.pointer, batch, spec, stop)
 
         names = list(self.lagrangians)
-        first = len(names) if spec.synapses_only else 0
-        return Runner(self, store, names, self.terms, stop, watched, make, first), inputs
+        first = len(names) if synapses_only else 0
+        return Runner(self, store, names, self.terms, fixed, make, first), inputs
 
     def descended(self, x, spec):
         count = len(self.lagrangians)

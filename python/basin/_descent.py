@@ -195,11 +195,11 @@ def sizes(alpha, steps):
 class Moment:
     """A descent before a step, or at its end, as observers see it."""
 
-    def __init__(self, now, names, read):
+    def __init__(self, now, names, read, first=0):
         self.step, self.change = now.step, now.change
         energy = numpy.frombuffer(ffi.buffer(now.energy, 8 * now.terms * now.samples))
         energy = energy.reshape(now.terms, now.samples).copy()
-        self.energy: numpy.ndarray = energy.sum(axis=0)
+        self.energy: numpy.ndarray = energy[first:].sum(axis=0)
         """[samples]"""
         self.terms: dict = dict(zip(names, energy))
         self._read = read
@@ -214,12 +214,13 @@ class Moment:
 
 
 class Observer:
-    """Python's observers as the library's. Must live while the descent runs."""
+    """Python's observers as the library's. Must live while the descent runs. The energy is the sum
+    of the terms from `first` on."""
 
-    def __init__(self, observe, names, read, trajectory):
+    def __init__(self, observe, names, read, trajectory, first=0):
         self.failure = None
         self.trajectory: Optional[list] = [] if trajectory else None
-        self._observe, self._names, self._read = observe, names, read
+        self._observe, self._names, self._read, self._first = observe, names, read, first
         watches = observe is not None or trajectory
         self.pointer = ffi.callback(_OBSERVE, self._call) if watches else ffi.NULL
 
@@ -228,7 +229,7 @@ class Observer:
             if self.trajectory is not None:
                 self.trajectory.append(self._read())
             if self._observe is not None:
-                moment = Moment(now, self._names, self._read)
+                moment = Moment(now, self._names, self._read, self._first)
                 now.stop[0] = self._observe(moment) is True
         except BaseException as failure:  # noqa: BLE001
             self.failure = failure

@@ -6,16 +6,17 @@ from typing import Any, Callable, ClassVar, Optional
 import numpy
 
 from basin import operations
+from basin._descent import Descent, sizes
 from basin._expr import Expression, Graph, graph_of, wanted_expression
 from basin._library import BasinError, check, ffi, lib, text
 from basin._plan import Store, backend_of
 from basin._runner import Runner
 from basin._tensor import shape_of
-from basin.energies import Descent
 from basin.functions import Function
 from basin.lagrangians import Callbacks
 
 _LAND = dict(ffi.typeof("basin_turn").fields)["land"].type
+_BY_STATE = ("x", "g", "trajectory")
 TERM = dict(ffi.typeof("basin_term").fields)["build"].type
 
 
@@ -116,29 +117,29 @@ class Model:
         return self._apply("descended", x, "cpu", **options)
 
     def descend(
-        self, x: Any, *, steps: int = 12, alpha: Optional[float] = None, tolerance: float = 0.0,
+        self, x: Any, *, steps: int = 12, alpha: Any = None, tolerance: float = 0.0,
         until: float = 0.0, guard: bool = False, accelerate: bool = False,
         trajectory: bool = False, observe: Optional[Callable[[Any], Any]] = None,
         noise: float = 0.0, seed: int = 0, backend: Any = "cpu",
     ) -> Descent:  # fmt: skip
-        """Published steps from x in the C loop; returns a Descent, energies by step included. The
-        options are those of basin.Energy.descend."""
-        spec = (steps, self._size(alpha), noise)
-        stop = {
-            "tolerance": tolerance, "until": until, "guard": guard, "accelerate": accelerate,
-            "seed": seed,
-        }  # fmt: skip
-        watched, shape = trajectory or observe is not None, numpy.shape(x)
-        key = spec, tuple(stop.values()), watched, shape, backend
+        """Published steps from x in the C loop; returns a Descent, energies by step included. alpha
+        is a number, an array of one for each step, or a function of the step; the other options
+        are those of basin.Energy.descend."""
+        spec = {"steps": steps, **sizes(self.alpha if alpha is None else alpha, steps)}
+        stop = {"tolerance": tolerance, "until": until, "seed": seed}
+        fixed = {"guard": guard, "accelerate": accelerate, "until": until}
+        shape = numpy.shape(x)
+        key = noise, guard, accelerate, until > 0, shape, backend
         store = self._stores.setdefault(backend, Store(backend_of(backend)))
         with store.backend.lock:
             if key not in self._runners:
                 bound = Bound(self, Graph())
-                self._runners[key] = bound.runner(store, shape, spec, stop, watched)
-            found = self._runners[key].run([x], (), False, trajectory, observe)
-        found.x, found.g = found.x["x"], found.g["x"]
-        found.trajectory = found.trajectory and found.trajectory["x"]
-        return found
+                self._runners[key] = bound.runner(store, shape, noise, fixed)
+            runner = self._runners[key]
+            found = runner.run([x], spec, stop, trajectory=trajectory, observe=observe)
+        fields = {f.name: getattr(found, f.name) for f in dataclasses.fields(found)}
+        fields.update({n: v["x"] for n, v in fields.items() if n in _BY_STATE and v is not None})
+        return Descent(**fields)
 
     def verdict(self, x: Any = None, *, draws: int = 16, steps: int = 20, seed: int = 0) -> Verdict:
         """Measures whether the published update is the gradient of the stated energy and goes down
@@ -291,11 +292,11 @@ class Bound(Callbacks):
         spec = self.spec(steps, alpha, recompute=recompute)
         return self.graph.wrap(lib.basin_descend(self.energy, x._pointer, spec, ffi.NULL))
 
-    def runner(self, store, shape, spec, stop, watched):
-        spec, shape = self.spec(*spec), shape_of(shape)
+    def runner(self, store, shape, noise, fixed):
+        spec, shape = self.spec(0, 0.0, noise), shape_of(shape)
 
         def make(descent, stop):
             energy, graph, new = self.energy, self.graph.pointer, lib.basin_descent_new
             check(new, descent, store.pointer, energy, graph, shape, spec, stop)
 
-        return Runner(self, store, ["x"], self.names, stop, watched, make)
+        return Runner(self, store, ["x"], self.names, fixed, make)

@@ -1,11 +1,11 @@
-"""Descents on arrays: made once for a shape, then run often, with an observer if given."""
+"""Descents of networks and of the zoo's models on arrays: made once for a shape, run often."""
 
 import dataclasses
 
 import numpy
 
-from basin._descent import Descent, say_where_it_left
-from basin._library import BasinError, check, ffi, lib, owned
+from basin._descent import Descent, Observer, say_where_it_left
+from basin._library import BasinError, check, ffi, lib, owned, text
 from basin._plan import write
 from basin._tensor import Borrowed, array_of
 
@@ -37,102 +37,64 @@ class NetworkDescent(Descent):
         )
 
 
-class Moment:
-    """A descent between two steps, as an observer sees it."""
-
-    def __init__(self, runner, now):
-        self._runner = runner
-        self.step, self.change = now.step, now.change
-        flat = numpy.frombuffer(ffi.buffer(now.energy, 8 * now.terms * now.samples)).copy()
-        self._energy = flat.reshape(now.terms, now.samples)
-
-    @property
-    def x(self):
-        """The states by layer, copied when they are asked for."""
-        return self._runner.states()
-
-    @property
-    def energy(self):
-        """[samples]"""
-        return self._energy[self._runner.first :].sum(0)
-
-    @property
-    def terms(self):
-        """[samples] by the name of the term."""
-        return dict(zip(self._runner.terms, self._energy))
-
-
 class Runner:
-    """A basin_descent, made once and run often; `make(descent, stop)` makes it. `names` are those
-    of the states and `terms` those of the energy, which is the sum of those from `first` on;
-    `watched`: with an observer."""
+    """A basin_descent, made once and run often; `make(descent, stop)` makes it, with what cannot
+    change later: `fixed` has guard, accelerate and until. `names` are those of the states and
+    `terms` those of the energy, which is the sum of those from `first` on."""
 
-    def __init__(self, callbacks, store, names, terms, stop, watched, make, first=0):
-        self.callbacks, self.store = callbacks, store
+    def __init__(self, callbacks, store, names, terms, fixed, make, first=0):
+        self.callbacks, self.store, self._fixed = callbacks, store, fixed
         self.names, self.terms, self.first = names, terms, first
-        self._trajectory = self._observe = self._failure = None
-        if watched:
-            stop = {**stop, "observe": callbacks.keep(ffi.callback("basin_observer", self._watch))}
+        self._batched = True
         descent = ffi.new("basin_descent **")
         try:
-            make(descent, ffi.new("basin_stop *", stop))
+            make(descent, ffi.new("basin_stop *", fixed))
         except BasinError:
             callbacks.reraise()
             raise
         graph = callbacks.graph.pointer
         self.pointer = owned(descent[0], lib.basin_descent_free, store.pointer, graph)
 
-    def states(self):
-        found = {}
-        for i, name in enumerate(self.names):
-            state = lib.basin_expr_name(lib.basin_descent_tokens(self.pointer, i))
-            values = self.store.read(ffi.string(state).decode())
-            found[name] = values if self._batched else values[0]
-        return found
-
-    def _watch(self, _, now, error):
-        try:
-            moment = Moment(self, now)
-            if self._trajectory is not None:
-                self._trajectory.append(moment.x)
-            if self._observe is not None and self._observe(moment) is True:
-                now.stop[0] = True
-            return lib.BASIN_OK
-        except BaseException as failure:  # noqa: BLE001
-            self._failure = failure
-            return lib.basin_fail(error, lib.BASIN_BAD_VALUE, b"the observer raised")
-
-    def run(self, states, inputs=(), lifted=False, trajectory=False, observe=None):
-        """Descends from arrays; `inputs` are (expression, values). With `lifted`, states lack the
-        batch axis that the library wants."""
-        self._batched, self._failure = not lifted, None
-        self._trajectory, self._observe = [] if trajectory else None, observe
+    def run(self, states, spec, stop, inputs=(), lifted=False, trajectory=False, observe=None):
+        """A NetworkDescent from arrays. `spec` and `stop` are fields of basin_descent_set, `inputs`
+        are (expression, values). With `lifted`, states lack the batch axis that the library
+        wants."""
+        self._batched = not lifted
+        observer = Observer(observe, self.terms, self._states, trajectory, self.first)
+        spec = ffi.new("basin_descent_spec *", spec)
+        stop = {**self._fixed, **stop, "observe": observer.pointer}
+        check(lib.basin_descent_set, self.pointer, spec, ffi.new("basin_stop *", stop))
         for expression, values in inputs:
             write(lib.basin_descent_plan(self.pointer), expression, values)
-        tensors = [Borrowed(x if self._batched else x[None]) for x in states]
+        tensors = [Borrowed(numpy.asarray(x)[None] if lifted else x) for x in states]
         given = ffi.new("basin_tensor[]", [tensor.pointer[0] for tensor in tensors])
         result = ffi.new("basin_descent_result *")
+        check(lib.basin_descent_run, self.pointer, result, given)
         try:
-            check(lib.basin_descent_run, self.pointer, result, given)
-            return self._read(result)
-        except BasinError:
-            if self._failure is not None:
-                raise self._failure from None
-            raise
+            observer.reraise()
+            return self._read(result, observer.trajectory)
         finally:
             lib.basin_descent_result_free(result)
 
-    def _read(self, result):
+    def _states(self):
+        names = [lib.basin_descent_tokens(self.pointer, i) for i in range(len(self.names))]
+        values = [self.store.read(text(lib.basin_expr_name(name))) for name in names]
+        return self._by_name(values)
+
+    def _by_name(self, arrays):
+        return dict(zip(self.names, arrays if self._batched else [a[0] for a in arrays]))
+
+    def _read(self, result, walked):
         shape = (result.steps + 1, result.terms, result.samples)
         energy = numpy.frombuffer(ffi.buffer(result.energy, 8 * int(numpy.prod(shape))))
         energy = energy.reshape(shape).copy()
         say_where_it_left(energy[:, self.first :].sum(axis=(1, 2)))
-        walked = None
-        if self._trajectory is not None:
-            walked = {n: numpy.stack([x[n] for x in self._trajectory]) for n in self.names}
+        dtype, places = self.store.backend.dtype, range(len(self.names))
+        if walked is not None:
+            walked = {name: numpy.stack([x[name] for x in walked]) for name in self.names}
         return NetworkDescent(
-            x=self._arrays(result.x),
-            g=self._arrays(result.g),
+            x=self._by_name([array_of(result.x[i], dtype) for i in places]),
+            g=self._by_name([array_of(result.g[i], dtype) for i in places]),
             energy=energy[:, self.first :].sum(axis=1),
             terms={name: energy[:, i] for i, name in enumerate(self.terms)},
             change=numpy.frombuffer(ffi.buffer(result.change, 8 * result.steps)).copy(),
@@ -140,8 +102,3 @@ class Runner:
             converged=bool(result.converged),
             trajectory=walked,
         )
-
-    def _arrays(self, tensors):
-        dtype = self.store.backend.dtype
-        arrays = [array_of(tensors[i]).astype(dtype) for i in range(len(self.names))]
-        return dict(zip(self.names, arrays if self._batched else [a[0] for a in arrays]))

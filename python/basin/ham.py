@@ -32,6 +32,7 @@ import numpy
 
 from basin import _built
 from basin._built import Built
+from basin._descent import sizes
 from basin._expr import Expression, Graph, graph_of, wanted_expression
 from basin._library import BasinError, check, ffi, lib, text
 from basin._plan import Plan, Store, backend_of
@@ -239,7 +240,7 @@ class HAM:
     # ---- descents ----
 
     def descend(
-        self, x: States, *, steps: int = 12, dt: float = 0.1, clamp: Iterable[str] = (),
+        self, x: States, *, steps: int = 12, dt: Any = 0.1, clamp: Iterable[str] = (),
         mask: Optional[States] = None, synapses_only: bool = False, tolerance: float = 0.0,
         until: float = 0.0, guard: bool = False, accelerate: bool = False,
         trajectory: bool = False, observe: Optional[Callable[[Any], Any]] = None,
@@ -247,7 +248,8 @@ class HAM:
     ) -> NetworkDescent:  # fmt: skip
         """Lets states go down the energy: x <- x - (dt / tau) mask dE/dg, in the C library.
 
-        Layers in `clamp` stay as they are; `mask` has, by layer, 1 where neurons are free and 0
+        dt is a number, an array of one for each step, or a function of the step. Layers in `clamp`
+        stay as they are; `mask` has, by layer, 1 where neurons are free and 0
         where they stay. `synapses_only` leaves the layers' own energies out. Stops early where no
         element of g moved by more than `tolerance`, or where no row moved by more than `until` of
         its length; `guard` halves steps until the energy does not rise; `accelerate` is Nesterov's
@@ -266,24 +268,22 @@ class HAM:
         """
         batch = self._batch({"x": x})
         masks = self._masks(clamp, mask, batch)
-        spec = {"steps": steps, "dt": dt, "synapses_only": synapses_only}
-        stop = {
-            "tolerance": tolerance, "until": until, "guard": guard, "accelerate": accelerate,
-        }  # fmt: skip
-        watched = trajectory or observe is not None
-        key = (
-            "descend", batch, tuple(spec.values()), tuple(stop.values()), watched, backend,
-            tuple((n, None if v is None else v.shape) for n, v in masks.items()),
-        )  # fmt: skip
+        stop = {"tolerance": tolerance, "until": until}
+        fixed = {"guard": guard, "accelerate": accelerate, "until": until}
+        kept = tuple((n, None if v is None else (v.shape, v.ndim or float(v))) for n, v in
+                     masks.items())  # fmt: skip
+        key = "descend", batch, synapses_only, guard, accelerate, until > 0, backend, kept
         store = self._store(backend)
         with store.backend.lock:
             if key not in self._plans:
                 built = Built(self, Graph())
-                self._plans[key] = built.descent(store, batch or 1, masks, spec, stop, watched)
+                new = built.descent(store, batch or 1, masks, synapses_only, fixed)
+                self._plans[key] = new
             runner, inputs = self._plans[key]
             written = [(expression, masks[name]) for name, expression in inputs.items()]
-            states = [numpy.asarray(x[name]) for name in self.layers]
-            return runner.run(states, written, batch is None, trajectory, observe)
+            spec = {"steps": steps, **sizes(dt, steps)}
+            states = [x[name] for name in self.layers]
+            return runner.run(states, spec, stop, written, batch is None, trajectory, observe)
 
     def descended(
         self, x: States, *, steps: int, dt: float, clamp: Iterable[str] = (),

@@ -239,6 +239,27 @@ def test_observers_see_and_end_a_descent():
         network.descend(states(network), steps=9, dt=0.1, observe=fail)
 
 
+def test_steps_of_many_sizes_and_the_energy_of_synapses_alone():
+    network, seen = classifier(), []
+    x = states(network, 2)
+    sizes = [0.3, 0.2, 0.1]
+    by_array = network.descend(x, steps=3, dt=sizes, backend="ref")
+    by_function = network.descend(x, steps=3, dt=lambda t: sizes[t], backend="ref")
+    close(by_array.x["h"], by_function.x["h"])
+    y = x
+    for size in sizes:
+        y = network.descend(y, steps=1, dt=size, backend="ref").x
+    close(by_array.x["h"], y["h"])
+    assert len([key for key in network._plans if key[0] == "descend"]) == 1
+    end = network.descend(
+        x, steps=4, dt=0.1, synapses_only=True, observe=lambda now: seen.append(now.energy)
+    )
+    close(end.energy, end.terms["vh(v, h)"])
+    close(numpy.stack(seen), end.energy)
+    with pytest.raises(basin.BasinError, match="wanted a number or one per step"):
+        network.descend(x, steps=3, dt=[0.1, 0.2])
+
+
 def test_a_descent_ends_at_rest():
     network = classifier()
     descent = network.descend(states(network), steps=500, dt=0.5, tolerance=1e-6, backend="ref")

@@ -315,6 +315,19 @@ def test_every_model_has_a_paper_and_is_listed_in_the_docs():
     assert {model.__name__ for model in zoo.MODELS} <= set(zoo.__all__)
 
 
+def test_descents_of_models_take_what_those_of_energies_take():
+    model, x = zoo.Dense(RNG.normal(size=(4, 3))), 0.1 * RNG.normal(size=(2, 3))
+    descent = model.descend(x, steps=3, alpha=[0.1, 0.05, 0.0], trajectory=True, backend="ref")
+    assert type(descent) is basin.Descent
+    assert repr(descent).startswith("Descent(x [2, 3], 3 steps, mean energy ")
+    assert descent.trajectory.shape == (4, 2, 3)
+    close(descent.trajectory[2], descent.trajectory[3])
+    close(descent.trajectory[1], model.update(x, alpha=0.1, backend="ref"))
+    ended = model.descend(x, steps=9, observe=lambda now: now.step == 2)
+    assert ended.steps == 2
+    assert ended.trajectory is None
+
+
 def test_models_are_pickled_and_say_what_they_are():
     model = zoo.Hopfield(numpy.eye(3), 2.0)
     model.energy(numpy.eye(3))
