@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Optional
 import numpy
 
 from basin import _plots
-from basin._expr import Graph, wanted_expression
+from basin._expr import Graph, apply, wanted_expression
 from basin._library import BasinError, check, ffi, lib, owned, text, warn
 from basin._plan import Store, declare
 from basin._tensor import Borrowed, array_of, shape_of
@@ -93,7 +93,8 @@ class Bound:
         self._energy, self._graph, self._parameters = energy, graph, parameters
         self._x = self._first = x
         self._mask, self._last = mask, (ffi.NULL, {})
-        self.names = list(energy.terms(energy.activation(x), x, **parameters))
+        g = apply(lib.basin_variable, wanted_expression(energy.activation(x), graph))
+        self.names = list(energy.terms(g, x, **parameters))
         if not self.names:
             raise BasinError("an energy without terms, wanted 1 or more")
         self._text = [ffi.new("char[]", name.encode()) for name in self.names]

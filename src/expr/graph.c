@@ -400,6 +400,8 @@ static size_t put_operation(char *text, size_t size, const basin_node *node) {
     int shown = 0;
     for (const char *name = basin_op_name(node->op); *name; name++)
         text[used++] = (char)tolower((unsigned char)*name);
+    text[used] = 0;
+    if (node->ins == 0) return used; /* a constant */
     text[used++] = '(';
     for (int i = 0; i < node->ins && shown < SHOWN; i++) {
         if (!node->in[i]) continue;
