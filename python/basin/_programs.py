@@ -14,10 +14,13 @@ import weakref
 from collections.abc import Sequence
 from typing import Any, Callable
 
+import numpy
+
 from basin import operations
 from basin._expr import Expression, Graph, wanted_expression
 from basin._library import BasinError, check, ffi, lib
 from basin._plan import Backend, Plan, Store, backend_of
+from basin._trees import LEAF, flatten
 from basin.energies import Energy
 from basin.functions import Function
 
@@ -153,7 +156,10 @@ class Source:
     def _build(self, names, graph, inputs):
         given = dict(zip(names, inputs))
         if isinstance(self.what, Function):
-            return [wanted_expression(self.what(**given), graph)]
+            made = self.what(**given)
+            if flatten(made, []) is not LEAF:
+                raise BasinError(f"{self.what.__name__} returns several arrays, wanted one")
+            return [wanted_expression(made, graph)]
         x = given.pop(names[0])
         if self.output == "descend":
             return [self.what.descended(x, **self.options, **given)]
@@ -199,7 +205,17 @@ def source(what: Any, output: str = "value", **options: Any) -> Source:
         options = {"steps": 12, "alpha": 0.1, **options}
     elif options:
         raise BasinError(f"{next(iter(options))} with output {output!r}, wanted 'descend'")
-    return _source(what, output, tuple(sorted(options.items())))
+    options = {name: _plain(value) for name, value in options.items()}
+    try:
+        return _source(what, output, tuple(sorted(options.items())))
+    except TypeError:  # a mask, for example, is not hashed
+        return Source(what, output, options)
+
+
+def _plain(value):
+    """A list of numbers, such as alphas by step, as a tuple."""
+    values = numpy.asarray(value) if isinstance(value, (list, tuple, numpy.ndarray)) else None
+    return value if values is None or values.ndim != 1 else tuple(values.tolist())
 
 
 # ---- running ----

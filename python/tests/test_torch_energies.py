@@ -169,6 +169,21 @@ def test_a_function_of_basin():
     assert layer(x).item() == 5
 
 
+def test_options_of_descents():
+    energy, (x, xi, beta) = given("memory")
+
+    def fixed(x, xi):
+        return bt.descended(energy, 500, 0.3, until=1e-12, accuracy=1e-12)(x, xi, beta)
+
+    assert torch.autograd.gradcheck(fixed, (x, xi), atol=1e-4)
+    by_step = bt.descended(energy, 2, [0.1, 0.2])(x, xi, beta)
+    half = bt.descended(energy, 1, 0.1)(x, xi, beta)
+    torch.testing.assert_close(by_step, bt.descended(energy, 1, 0.2)(half, xi, beta))
+    mask = numpy.array([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]])
+    held = bt.module(energy, {"xi": xi}, steps=3, mask=mask)(x) == x
+    assert torch.equal(held, torch.from_numpy(mask) == 0)
+
+
 def test_quantities_are_pickled_where_their_energy_is():
     quantity = bt.value(basin.energy(numpy.sum))
     try:
@@ -197,6 +212,7 @@ def test_memory_that_is_not_dense_and_the_same_bits_again():
         (lambda: bt.value(some_energies.memory)(torch.ones(3), xi=[[1.0]]), "xi is a list"),
         (lambda: bt.value(some_energies.memory)(torch.ones(3) * 1j), "complex"),
         (lambda: bt.force(basin.function(lambda x: x)), "wanted 'value'"),
+        (lambda: bt.value(basin.function(lambda x: (x, x)))(torch.ones(2)), "several arrays"),
         (lambda: bt.module(basin.function(lambda x: x), output="value").force(0), "an energy"),
     ],
 )

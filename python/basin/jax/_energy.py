@@ -179,7 +179,10 @@ def _name(backend, key, shapes):
     source = _sources[int(number)]
     address = _address(source.what)
     where = [address, source.output, source.options] if address else int(number)
-    return json.dumps([backend, where, rest, shapes])
+    try:
+        return json.dumps([backend, where, rest, shapes])
+    except TypeError:  # a mask among the options, for example
+        return json.dumps([backend, int(number), rest, shapes])
 
 
 def _find(name):
@@ -284,8 +287,9 @@ def function(energy: Any, output: str = "value", **options: Any) -> Quantity:
     """An energy (basin.energy), or a basin.function, as a function of JAX: f(x, **parameters).
 
     It computes `output`: "value", "force" (-dE/dg) or "descend" (tokens after `steps` steps x <- x
-    - alpha dE/dg). jit, vmap, grad, jvp and whatever is made of them work, in any order. float32 on
-    cpu and cuda; float64 on cpu, in plain loops; narrower types are computed in float32.
+    - alpha dE/dg; options are those of Energy.descended). jit, vmap, grad, jvp and whatever is made
+    of them work, in any order. float32 on cpu and cuda; float64 on cpu, in plain loops; narrower
+    types are computed in float32.
 
     >>> import jax, numpy, basin, basin.jax
     >>> bowl = basin.energy(lambda g, k: k * numpy.sum(g**2) / 2)

@@ -263,11 +263,10 @@ def force(energy: Any) -> Quantity:
     return Quantity(energy, "force")
 
 
-def descended(
-    energy: Any, steps: int = 12, alpha: float = 0.1, recompute: bool = False
-) -> Quantity:
-    """Tokens x after so many steps x <- x - alpha dE/dg, likewise. With `recompute` the backward
-    pass computes steps again: its memory grows by one tensor of tokens per step.
+def descended(energy: Any, steps: int = 12, alpha: Any = 0.1, **options: Any) -> Quantity:
+    """Tokens x after so many steps x <- x - alpha dE/dg, likewise. The options are those of
+    Energy.descended: with `recompute` the backward pass computes steps again, and its memory grows
+    by one tensor of tokens per step; with `until` tokens go to a fixed point.
 
     >>> import numpy, torch, basin
     >>> from basin.torch import descended
@@ -275,7 +274,7 @@ def descended(
     >>> descended(bowl, steps=2, alpha=0.5)(torch.tensor([1.0, 2.0]))
     tensor([0.2500, 0.5000])
     """
-    return Quantity(energy, "descend", steps=steps, alpha=alpha, recompute=recompute)
+    return Quantity(energy, "descend", steps=steps, alpha=alpha, **options)
 
 
 class EnergyModule(torch.nn.Module):
@@ -343,8 +342,9 @@ def module(
 
     `params` are the energy's parameters by name: tensors and arrays become torch.nn.Parameters,
     which are trained, numbers stay what they are. Others can be given in the call, or keep their
-    default. The module computes `output`: "descend" (tokens after `steps` steps of size `alpha`),
-    "value" or "force"; its methods value and force give these beside it.
+    default. The module computes `output`: "descend" (tokens after `steps` steps of size `alpha`;
+    options are those of Energy.descended), "value" or "force"; its methods value and force give
+    these beside it.
 
     >>> import numpy, torch, basin
     >>> @basin.energy
