@@ -24,12 +24,6 @@ basin_status basin_trainer_new_update(basin_trainer *trainer, basin_store *store
 /* An error where a loss is not a finite number. */
 basin_status basin_loss_check(double loss, int64_t step, basin_error *error);
 
-/* basin_adamw_new from gradients that are there, one a parameter: expressions of the parameters'
- * graph. */
-basin_status basin_adamw_from(basin_adamw *adamw, const basin_params *params,
-                              const basin_expr *gradient, const basin_adamw_config *config,
-                              basin_error *error);
-
 /* The error that stuck in a graph, if there is one. */
 basin_status basin_graph_check(const basin_graph *graph, basin_error *error);
 

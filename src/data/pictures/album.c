@@ -204,8 +204,9 @@ void basin_album_draw(const basin_kept **page, basin_drawn *drawn, int64_t *inde
     *index = album->item[k];
 }
 
-int64_t basin_album_unreadable(const basin_album *album) { return album->bad; }
-size_t basin_album_bytes(const basin_album *album) { return album->bytes; }
+basin_feed_counts basin_album_count(const basin_album *album) {
+    return (basin_feed_counts){.unreadable = album->bad, .kept = album->bytes};
+}
 
 /* ---- estimating ---- */
 

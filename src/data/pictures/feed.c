@@ -317,7 +317,7 @@ basin_status basin_feed_next(basin_feed_batch *batch, basin_feed *feed, basin_er
         feed->next++;
         kept = close_up(&feed->slot[step % feed->ring], count, feed->values);
     } while (kept == 0);
-    if (count == 0 && basin_feed_unreadable(feed) == feed->items)
+    if (count == 0 && basin_feed_count(feed).unreadable == feed->items)
         return basin_fail(error, BASIN_BAD_FILE, "none of %lld pictures can be read",
                           (long long)feed->items);
     const slot *s = &feed->slot[step % feed->ring];
@@ -341,15 +341,12 @@ void basin_feed_seek(basin_feed *feed, int64_t step) {
     pthread_mutex_unlock(&feed->lock);
 }
 
-double basin_feed_waited(const basin_feed *feed) { return feed->waited; }
-size_t basin_feed_kept(const basin_feed *feed) { return atomic_load(&feed->kept_bytes); }
-
-int64_t basin_feed_unreadable(const basin_feed *feed) {
+basin_feed_counts basin_feed_count(const basin_feed *feed) {
     basin_feed *f = (basin_feed *)feed;
     pthread_mutex_lock(&f->lock);
-    int64_t bad = f->bad;
+    basin_feed_counts counts = {f->bad, atomic_load(&f->kept_bytes), f->waited};
     pthread_mutex_unlock(&f->lock);
-    return bad;
+    return counts;
 }
 
 /* ---- making and freeing ---- */

@@ -73,11 +73,13 @@ basin_status basin_feed_next(basin_feed_batch *batch, basin_feed *feed, basin_er
 /* The next batch will be that of this step: 0 begins again, a step saved goes on from there. */
 void basin_feed_seek(basin_feed *feed, int64_t step);
 
-int64_t basin_feed_unreadable(const basin_feed *feed); /* found so far */
-/* Seconds that basin_feed_next has waited: near 0 where the workers keep up. */
-double basin_feed_waited(const basin_feed *feed);
-/* Bytes of pictures kept decoded. */
-size_t basin_feed_kept(const basin_feed *feed);
+typedef struct basin_feed_counts {
+    int64_t unreadable; /* pictures, found so far */
+    size_t kept;        /* bytes of pictures kept decoded */
+    double waited;      /* seconds in basin_feed_next: near 0 where the workers keep up */
+} basin_feed_counts;
+
+basin_feed_counts basin_feed_count(const basin_feed *feed);
 
 /* Threads that decode: as many as asked for, or (0) one per processor; at most so many. */
 int basin_pictures_threads(int asked, int most);
@@ -240,8 +242,7 @@ void basin_album_free(basin_album *album);
 void basin_album_draw(const basin_kept **page, basin_drawn *drawn, int64_t *index,
                       const basin_album *album, int64_t step, int64_t place);
 
-int64_t basin_album_unreadable(const basin_album *album);
-size_t basin_album_bytes(const basin_album *album);
+basin_feed_counts basin_album_count(const basin_album *album);
 
 /* What all pictures would take decoded, by the headers of some of them. Those that cannot be read
  * count as nothing. */

@@ -275,7 +275,7 @@ static basin_status run(state *s, basin_error *error) {
         return basin_fail(error, BASIN_BAD_VALUE, "no picture that can be read, to score");
     BASIN_TRY(rank(s->scores, error));
     summarise(s);
-    s->scores->unreadable = basin_feed_unreadable(s->feed);
+    s->scores->unreadable = basin_feed_count(s->feed).unreadable;
     basin_convergence rests = basin_image_take_convergence(s->model);
     basin_convergence_note(s->scoring->watch, "scoring", &rests);
     return BASIN_OK;

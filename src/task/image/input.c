@@ -400,16 +400,13 @@ basin_status basin_image_input_write(basin_image_input *input, basin_plan *plan,
 }
 
 basin_image_feeding basin_image_input_state(const basin_image_input *input) {
-    basin_image_feeding state = {.pictures = input->config.set->items,
+    basin_feed_counts counts = {0};
+    if (input->album) counts = basin_album_count(input->album);
+    if (input->feed) counts = basin_feed_count(input->feed);
+    return (basin_image_feeding){.pictures = input->config.set->items,
                                  .keep_decoded = keep_names[input->keep],
-                                 .cut_from = cut_names[input->cut]};
-    if (input->album) {
-        state.kept = basin_album_bytes(input->album);
-        state.unreadable = basin_album_unreadable(input->album);
-    } else if (input->feed) {
-        state.kept = basin_feed_kept(input->feed);
-        state.unreadable = basin_feed_unreadable(input->feed);
-        state.waited = basin_feed_waited(input->feed);
-    }
-    return state;
+                                 .cut_from = cut_names[input->cut],
+                                 .kept = counts.kept,
+                                 .unreadable = counts.unreadable,
+                                 .waited = counts.waited};
 }

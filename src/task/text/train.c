@@ -71,7 +71,6 @@ typedef struct job {
     basin_text_corpus train, validation;
     int32_t *id, *wanted; /* [batch, context] of all shards */
     int64_t per_epoch;    /* steps */
-    size_t memory;        /* bytes of the plan */
 } job;
 
 /* ---- the text ---- */
@@ -174,10 +173,9 @@ static basin_status make_trainer(job *j, basin_error *error) {
         .schedule = BASIN_SCHEDULE_OF(s, j->per_epoch)};
     BASIN_TRY(basin_shards_trainer_new(&j->shards, &j->trainer, j->training, s->shards,
                                        j->model->store, &j->graph.params, loss, &spec, error));
-    j->memory = basin_plan_bytes(j->trainer.plan);
     BASIN_TRY(BASIN_NEW_RAW(&j->id, rows, "a batch", error));
     BASIN_TRY(BASIN_NEW_RAW(&j->wanted, rows, "a batch", error));
-    return basin_run_hold(j->run, j->memory,
+    return basin_run_hold(j->run, basin_plan_bytes(j->trainer.plan),
                           s->recompute ? "more shards" : "more shards, or recompute", error);
 }
 
@@ -280,7 +278,7 @@ static basin_run_task task_of(job *j) {
         .log_every = LOG_STEPS,
         .patience = s->patience,
         .choose = scored,
-        .memory = j->memory,
+        .memory = basin_plan_bytes(j->trainer.plan),
         .schedule = j->trainer.schedule,
         .store = j->model->store,
         .params = &j->graph.params,

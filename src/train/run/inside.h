@@ -7,13 +7,9 @@
 #include "ranks/ranks.h"
 #include "train/run/run.h"
 
-/* What a run had done when it was saved: lines of later steps and epochs are dropped. */
-typedef struct basin_log_place {
-    int64_t member, epoch, step;
-} basin_log_place;
-
-/* `path` NULL: no log. `resumed` NULL: a new log, which replaces an old one. */
-basin_status basin_log_open(FILE **log, const char *path, const basin_log_place *resumed,
+/* `path` NULL: no log. `resumed` NULL: a new log, which replaces an old one; else lines of later
+ * steps and epochs than what was done are dropped. */
+basin_status basin_log_open(FILE **log, const char *path, const basin_run_place *resumed,
                             basin_error *error);
 
 typedef struct basin_run_state {

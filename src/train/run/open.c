@@ -282,7 +282,7 @@ static double number(const cJSON *object, const char *name, double absent) {
 }
 
 /* Whether a line tells of what was done by then. One cut short by a kill is no JSON and goes. */
-static bool stays(const char *line, const basin_log_place *done) {
+static bool stays(const char *line, const basin_run_place *done) {
     cJSON *object = cJSON_Parse(line);
     if (!object) return false;
     double member = number(object, "member", (double)done->member);
@@ -292,7 +292,7 @@ static bool stays(const char *line, const basin_log_place *done) {
     return epoch >= 0 ? epoch <= (double)done->epoch : step <= (double)done->step;
 }
 
-static basin_status keep_lines(const char *path, const basin_log_place *done, basin_error *error) {
+static basin_status keep_lines(const char *path, const basin_run_place *done, basin_error *error) {
     FILE *old = fopen(path, "r");
     if (!old) return BASIN_OK;
     basin_writer writer;
@@ -310,7 +310,7 @@ static basin_status keep_lines(const char *path, const basin_log_place *done, ba
     return status;
 }
 
-basin_status basin_log_open(FILE **log, const char *path, const basin_log_place *resumed,
+basin_status basin_log_open(FILE **log, const char *path, const basin_run_place *resumed,
                             basin_error *error) {
     *log = NULL;
     if (!path) return BASIN_OK;

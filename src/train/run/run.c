@@ -224,20 +224,16 @@ static basin_status note_epoch_time(basin_run *r, basin_error *error) {
     return BASIN_OK;
 }
 
-static void note_rests(basin_run *r) {
-    char when[40];
-    snprintf(when, sizeof when, "epoch %lld", (long long)r->at.epoch);
-    basin_convergence_note(r->training.watch, when, &r->at.epoch_rests);
-}
-
 static basin_status end_epoch(basin_run *r, basin_outcome *outcome, basin_error *error) {
     basin_score score;
+    char when[40];
     BASIN_TRY(settle(r, error));
     gather_rests(r);
     BASIN_TRY(note_epoch_time(r, error));
     r->at.epoch++;
     outcome->loss = mean(&r->at.epoch_loss);
-    note_rests(r);
+    snprintf(when, sizeof when, "epoch %lld", (long long)r->at.epoch);
+    basin_convergence_note(r->training.watch, when, &r->at.epoch_rests);
     BASIN_TRY(judge(r, &score, error));
     BASIN_TRY(log_epoch(r, &score, error));
     r->at.epoch_rests = (basin_convergence){0};
@@ -309,15 +305,12 @@ static basin_status end_member(basin_run *r, basin_error *error) {
     return BASIN_OK;
 }
 
-/* So that more epochs can follow; before the best weights take the place of the last. */
-static bool keeps_checkpoint(const basin_run *r) {
-    return r->training.keep_checkpoint && r->at.member + 1 == r->task->members;
-}
-
 static basin_status run_member(basin_run *r, basin_outcome *outcome, basin_error *error) {
     while (!member_done(r) && !r->stopping) BASIN_TRY(run_epoch(r, outcome, error));
     outcome->stopped = !member_done(r);
-    if (outcome->stopped || keeps_checkpoint(r)) BASIN_TRY(save(r, error));
+    /* So that more epochs can follow; before the best weights take the place of the last. */
+    bool keep = r->training.keep_checkpoint && r->at.member + 1 == r->task->members;
+    if (outcome->stopped || keep) BASIN_TRY(save(r, error));
     if (outcome->stopped) outcome->loss = mean(&r->at.epoch_loss);
     return end_member(r, error);
 }
@@ -368,7 +361,7 @@ static basin_status begin(basin_run *r, basin_error *error) {
     if (r->saved) BASIN_TRY(basin_run_restore(at, r->task, r->saved, error));
     r->seconds_before = isfinite(at->seconds) ? at->seconds : 0;
     r->epoch_whole = at->step == at->epoch * r->task->steps;
-    basin_log_place done = {at->member, at->epoch, at->step};
+    basin_run_place done = place_of(r);
     r->began = r->saved_at = r->recent_since = basin_clock();
     if (r->training.rehearse > 0 || basin_ranks_rank(r->training.ranks)) return BASIN_OK;
     return basin_log_open(&r->log, r->training.log, r->saved ? &done : NULL, error);

@@ -565,10 +565,8 @@ basin_status basin_settings_match_weights(const void *its, const void *asked,
 /* ---- settings without effect: set by name although the values of others make them idle ---- */
 
 bool basin_settings_given(const basin_settings *settings, const char *name) {
-    const basin_setting *table = settings->kind->table;
-    for (int i = 0; settings->given && table[i].name; i++)
-        if (!strcmp(table[i].name, name)) return settings->given[i];
-    return false;
+    const basin_setting *table = settings->kind->table, *s = basin_setting_find(table, name);
+    return s && settings->given && settings->given[s - table];
 }
 
 static bool value_of(char text[BASIN_NEEDS_VALUE], const void *context, const char *name,

@@ -60,7 +60,7 @@ static run *run_new(const basin_feed_config *config, size_t *kept) {
         memcpy(r->values[s], batch.values, sizeof r->values[s]);
         memcpy(r->index[s], batch.index, sizeof r->index[s]);
     }
-    if (kept) *kept = basin_feed_kept(feed);
+    if (kept) *kept = basin_feed_count(feed).kept;
     basin_feed_free(feed);
     return r;
 }
@@ -199,7 +199,7 @@ TEST(an_album_gives_what_the_feed_gives) {
         float values[VALUES];
         if (basin_album_new(&album, &config, &error)) fail_msg("%s", error.text);
         assert_int_equal(s.told, 1);
-        assert_int_equal(basin_album_unreadable(album), 1);
+        assert_int_equal(basin_album_count(album).unreadable, 1);
         for (int i = 0; i < STEPS * BATCH; i++) {
             int step = (7 * i) % (STEPS * BATCH) / BATCH, place = (7 * i) % BATCH;
             const basin_kept *page;
@@ -213,7 +213,7 @@ TEST(an_album_gives_what_the_feed_gives) {
             assert_memory_equal(values, want->values[step][place], sizeof values);
         }
         double guess = basin_album_estimate(pictures, NULL, FILES, (basin_cut)cut, SIZE);
-        double is = (double)basin_album_bytes(album);
+        double is = (double)basin_album_count(album).kept;
         assert_true(guess > 0.85 * is && guess < 1.15 * is); /* the damaged one has a header */
         basin_album_free(album);
         assert_int_equal(s.slabs, 0);

@@ -232,7 +232,7 @@ TEST(evaluation_covers_all) {
         basin_feed_seek(feed, 0);
     }
     assert_int_equal(t.count, 3);
-    assert_int_equal(basin_feed_unreadable(feed), 3);
+    assert_int_equal(basin_feed_count(feed).unreadable, 3);
     assert_non_null(strstr(t.text, "03.jpg|"));
     assert_non_null(strstr(t.text, "11.jpg: cut short"));
     assert_non_null(strstr(t.text, "12.JPEG: is no JPEG, PNG or WebP file"));

@@ -191,7 +191,7 @@ TEST(one_of_several_conditions_is_enough) {
 
 static void add_line(const char *path, int64_t step, int64_t resumed) {
     FILE *log;
-    basin_log_place done = {0, 0, resumed};
+    basin_run_place done = {.step = resumed};
     assert_ok(basin_log_open(&log, path, resumed ? &done : NULL, &failure));
     basin_json line = basin_json_begin_line(log);
     basin_json_integer(&line, "step", step);
