@@ -3,6 +3,7 @@ and where it led."""
 
 import dataclasses
 import functools
+import math
 from typing import TYPE_CHECKING, Any, Optional
 
 import numpy
@@ -11,7 +12,7 @@ from basin import _plots
 from basin._expr import Graph, apply, wanted_expression
 from basin._library import BasinError, check, ffi, lib, owned, text, warn
 from basin._plan import Store, declare
-from basin._tensor import Borrowed, array_of, shape_of
+from basin._tensor import Borrowed, shape_of, shape_tuple
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -198,8 +199,7 @@ class Moment:
 
     def __init__(self, now, names, read, first=0):
         self.step, self.change = now.step, now.change
-        energy = numpy.frombuffer(ffi.buffer(now.energy, 8 * now.terms * now.samples))
-        energy = energy.reshape(now.terms, now.samples).copy()
+        energy = _doubles(now.energy, (now.terms, now.samples), float)
         self.energy: numpy.ndarray = energy[first:].sum(axis=0)
         """[samples]"""
         self.terms: dict = dict(zip(names, energy))
@@ -249,7 +249,8 @@ class Runner:
     def __init__(self, energy, backend, shape, parameters, fixed):
         self._graph, self._store, self._dtype = Graph(), Store(backend), backend.dtype
         self._x = self._state("x", shape)
-        given, self._states = declare(parameters, self._state)
+        given, states = declare(parameters, self._state)
+        self._states = [text(lib.basin_expr_name(state._pointer)) for state in states]
         turns, masked = fixed.pop("turns"), fixed.pop("mask")
         self._mask = self._state("mask", shape) if masked else None
         bound = Bound(energy, self._graph, self._x, given, turns, self._mask)
@@ -289,7 +290,7 @@ class Runner:
         with self._store.backend.lock:
             check(lib.basin_descent_set, self._pointer, sized, stop)
             for state, value in zip(self._states, values):
-                self._store.write(text(lib.basin_expr_name(state._pointer)), value)
+                self._store.write(state, value)
             if mask is not None:
                 self._store.write("mask", mask)
                 self._store.write("x", x)
@@ -304,18 +305,23 @@ class Runner:
         return descent
 
 
+def _doubles(data, shape, dtype):
+    """A copy of doubles of the library's as an array of another type."""
+    if 0 in shape:
+        return numpy.empty(shape, dtype)
+    return numpy.frombuffer(ffi.buffer(data, 8 * math.prod(shape))).reshape(shape).astype(dtype)
+
+
 def result_of(result, names, dtype):
     """A Descent of one tensor of tokens from the library's result."""
-    shape = (result.steps + 1, result.terms, result.samples)
-    energy = numpy.frombuffer(ffi.buffer(result.energy, 8 * int(numpy.prod(shape))))
-    energy = energy.reshape(shape).copy()
+    energy = _doubles(result.energy, (result.steps + 1, result.terms, result.samples), float)
     say_where_it_left(energy.sum(axis=(1, 2)))
     return Descent(
-        x=array_of(result.x[0], dtype),
-        g=array_of(result.g[0], dtype),
+        x=_doubles(result.x[0].data, shape_tuple(result.x[0].shape), dtype),
+        g=_doubles(result.g[0].data, shape_tuple(result.g[0].shape), dtype),
         energy=energy.sum(axis=1),
         terms={name: energy[:, i] for i, name in enumerate(names)},
-        change=numpy.frombuffer(ffi.buffer(result.change, 8 * result.steps)).copy(),
+        change=_doubles(result.change, (result.steps,), float),
         steps=result.steps,
         converged=bool(result.converged),
     )
