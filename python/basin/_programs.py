@@ -138,7 +138,9 @@ class Source:
 
     def __init__(self, what: Any, output: str, options: "dict[str, Any]"):
         self.what, self.output, self.options = what, output, options
-        self.names = what._signature.names
+        self.names = list(what._signature.names)
+        if isinstance(what, Energy) and what._takes_x:
+            del self.names[1]  # the tokens themselves
         self.number = next(_numbers)
         _sources[self.number] = self
 
