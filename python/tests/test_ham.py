@@ -345,6 +345,10 @@ def test_mistakes_are_named():
         ham.HAM(network.layers, network.synapses, [(("v", "w"), "vh")])
     with pytest.raises(basin.BasinError, match="wanted a function or one of"):
         ham.Layer("maxout", 3)
+    with pytest.raises(basin.BasinError, match=r"'vh.w' has shape \[4, 5\], wanted \[5, 4\]"):
+        ham.HAM(network.layers, {"vh": ham.linear(w=numpy.ones((4, 5)))}, [(("v", "h"), "vh")])
+    with pytest.raises(basin.BasinError, match=r"Lagrangian of your own has shape \[\]"):
+        ham.HAM({"v": ham.Layer(lambda x: numpy.sum(x**2), 3)}, {}, [])
     with pytest.raises(ZeroDivisionError):
         ham.HAM(network.layers, {"s": ham.Synapse(lambda g: 1 / 0)}, [(["v"], "s")])
     with pytest.raises(basin.BasinError, match="wanted \\[1, ..\\], a number per sample"):

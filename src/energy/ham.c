@@ -66,33 +66,30 @@ void basin_ham_bind(basin_ham *ham, const char *parameter, basin_expr value) {
         ham->binding[ham->bindings++] = (basin_binding){name, value};
 }
 
-/* The expression that `name` is bound to, NULL where it is not; an error of the graph where it has
- * another shape. */
-static basin_expr find_bound(const basin_ham *ham, const char *name, basin_shape shape) {
-    char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
-    basin_expr value = NULL;
-    for (size_t i = 0; i < ham->bindings && !value; i++)
-        if (strcmp(ham->binding[i].parameter, name) == 0) value = ham->binding[i].value;
-    if (value && !basin_shape_equal(basin_expr_shape(value), shape))
-        basin_graph_fail(ham->graph, BASIN_BAD_SHAPE, "the parameter '%s' has shape %s, wanted %s",
-                         name, basin_shape_print(a, basin_expr_shape(value)),
-                         basin_shape_print(b, shape));
-    return value;
+/* The expression that `name` is bound to, or its state; NULL where there is neither. */
+static basin_expr find_parameter(const basin_ham *ham, const char *name) {
+    for (size_t i = 0; i < ham->bindings; i++)
+        if (strcmp(ham->binding[i].parameter, name) == 0) return ham->binding[i].value;
+    for (size_t i = 0; i < ham->params.count; i++)
+        if (strcmp(basin_expr_name(ham->params.param[i].state), name) == 0)
+            return ham->params.param[i].state;
+    return NULL;
 }
 
 basin_expr basin_ham_parameter(basin_ham *ham, const char *owner, const char *part,
                                basin_shape shape, basin_init init) {
-    char name[256];
+    char name[256], a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
     int length = snprintf(name, sizeof name, "%s.%s", owner, part);
     if (length < 0 || (size_t)length >= sizeof name)
         return basin_graph_fail(ham->graph, BASIN_BAD_VALUE,
                                 "the parameter name '%s.%s' is longer than 255 characters", owner,
                                 part);
-    basin_expr bound = find_bound(ham, name, shape);
-    if (bound) return bound;
-    for (size_t i = 0; i < ham->params.count; i++)
-        if (strcmp(basin_expr_name(ham->params.param[i].state), name) == 0)
-            return basin_state(ham->graph, name, shape);
+    basin_expr found = find_parameter(ham, name);
+    if (found && !basin_shape_equal(basin_expr_shape(found), shape))
+        return basin_graph_fail(
+            ham->graph, BASIN_BAD_SHAPE, "the parameter '%s' has shape %s, wanted %s", name,
+            basin_shape_print(a, basin_expr_shape(found)), basin_shape_print(b, shape));
+    if (found) return found;
     return basin_param_add(&ham->params, "", name, shape, init);
 }
 

@@ -338,9 +338,10 @@ static basin_expr own_value(const basin_lagrangian *l, basin_expr x, int batch) 
     for (int i = 0; i < batch; i++)
         if (terms->shape.rank < batch || terms->shape.dim[i] != x->shape.dim[i])
             return basin_graph_fail(x->graph, BASIN_BAD_SHAPE,
-                                    "a Lagrangian %s for states %s, which have "
-                                    "%d batch axes",
-                                    basin_expr_print(a, terms), basin_expr_print(b, x), batch);
+                                    "a Lagrangian of your own has shape %s for states of shape %s; "
+                                    "wanted one number per sample, [%lld, ..]",
+                                    basin_shape_print(a, terms->shape),
+                                    basin_shape_print(b, x->shape), (long long)x->shape.dim[0]);
     return sum_after(terms, batch);
 }
 
