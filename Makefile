@@ -18,7 +18,7 @@ CTEST        = ctest --output-on-failure --no-tests=error -j $$(($(JOBS) + 1))
 SOURCES      = find src include tests bench examples -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh'
 
 .PHONY: all help deps test test-slow demo bench bench-rivals install sanitize coverage valgrind \
-        fuzz tidy format format-check gates docs site dist static deb clean wheel test-python test-wheel \
+        fuzz tidy format format-check gates docs site explorer dist static deb clean wheel test-python test-wheel \
         clang musl arm64 ubuntu debian
 
 all:
@@ -46,6 +46,7 @@ help:
 	@echo "  make test-python the tests of the Python package, over the libraries of $(BUILD)"
 	@echo "  make test-wheel  the same over the wheel, installed into an environment of its own"
 	@echo "  make docs        the manual as HTML, in $(BUILD)/docs/html"
+	@echo "  make explorer    a page to try energies in, build/explorer/basin.html (docs/explorer.md)"
 	@echo "  make site        documents, references, commands and notebooks as a site, in $(BUILD)/site"
 	@echo "  make dist        source tarball, bill of materials and checksums of HEAD, in $(BUILD)/dist"
 	@echo "  make static      the program as one file without dynamic libraries, build-static/basin"
@@ -63,7 +64,7 @@ test:
 	@$(CTEST) --test-dir $(BUILD) -LE slow
 
 test-slow:
-	$(INSTALL_DEPS) build test browser site python
+	$(INSTALL_DEPS) build test browser site python explorer
 	@scripts/build $(BUILD) all $(OPTIONS) -DBASIN_TESTS=ON
 	-@$(MAKE) --no-print-directory static
 	-@$(MAKE) --no-print-directory wheel
@@ -141,6 +142,10 @@ docs:
 	@echo "$(BUILD)/docs/html/index.html"
 
 # The program prints the pages of its commands.
+explorer:
+	$(INSTALL_DEPS) explorer
+	@scripts/explorer
+
 site: all
 	$(INSTALL_DEPS) site
 	@BASIN=$(BUILD)/basin scripts/site/make $(BUILD)/site

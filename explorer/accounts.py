@@ -1,0 +1,81 @@
+"""Draws the Explorer's network of accounts, which nobody has, and trains its detector by the program.
+
+    python3 explorer/accounts.py build/basin
+
+writes explorer/accounts.json (what the page shows) and explorer/accounts.safetensors. A ring of
+mules passes money on: their accounts are young, hold little and move much, and know each other. Two
+honest shops look like mules by their numbers, but trade with everybody; one mule looks honest by
+its numbers, and its partners give it away.
+"""
+
+import csv
+import json
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+
+NODES, MULES, COLUMNS = 160, 14, ("age", "balance", "sent", "received")
+
+
+def account(kind, rng):
+    if kind == "mule":
+        return [rng.uniform(5, 1200), rng.uniform(10, 4000), rng.uniform(1, 7), rng.uniform(1, 7)]
+    if kind == "shop":
+        return [rng.uniform(20, 120), rng.uniform(50, 400), rng.uniform(4, 9), rng.uniform(4, 9)]
+    return [rng.uniform(60, 3000), rng.uniform(100, 9000), rng.uniform(0, 6), rng.uniform(0, 6)]
+
+
+def draw(seed):
+    rng = random.Random(seed)
+    kinds = ["mule"] * MULES + ["shop"] * 4 + ["person"] * (NODES - MULES - 4)
+    rng.shuffle(kinds)
+    mules = [i for i, kind in enumerate(kinds) if kind == "mule"]
+    shops = [i for i, kind in enumerate(kinds) if kind == "shop"]
+    rows = [account(kind, rng) for kind in kinds]
+    hidden = mules[0]
+    rows[hidden] = account("person", rng)
+    edges = set()
+    for i, kind in enumerate(kinds):
+        for _ in range(2):
+            j = rng.choice(mules if kind == "mule" and rng.random() < 0.5 else range(NODES))
+            if i != j and (kind == "mule" or kinds[j] != "mule" or rng.random() < 0.7):
+                edges.add((min(i, j), max(i, j)))
+    for shop in shops:
+        for i in rng.sample([i for i, kind in enumerate(kinds) if kind == "person"], 12):
+            edges.add((min(i, shop), max(i, shop)))
+    for other in mules[1:5]:
+        edges.add((min(hidden, other), max(hidden, other)))
+    return kinds, [[round(v, 1) for v in row] for row in rows], sorted(edges)
+
+
+def table(path, header, rows):
+    with open(path, "w", newline="") as file:
+        csv.writer(file).writerows([header, *rows])
+
+
+def main(program):
+    here = pathlib.Path(__file__).parent
+    with tempfile.TemporaryDirectory() as folder:
+        nodes, transfers = f"{folder}/accounts.csv", f"{folder}/transfers.csv"
+        all_rows, all_edges = [], []
+        for seed in range(8):  # it learns from seven other networks of the kind
+            kinds, rows, edges = draw(seed)
+            for i, (kind, row) in enumerate(zip(kinds, rows)):
+                label = "" if seed == 0 else int(kind == "mule")
+                all_rows.append([f"{seed}-{i}", *row, label])
+            all_edges += [[f"{seed}-{a}", f"{seed}-{b}"] for a, b in edges]
+        table(nodes, ["id", *COLUMNS, "label"], all_rows)
+        table(transfers, ["from", "to"], all_edges)
+        subprocess.run(
+            [program, "anomaly", "train", nodes, transfers, "-o", here / "accounts.safetensors"]
+            + ["--members", "1", "--dim", "16", "--trees", "0", "--hops", "1", "--epochs", "200", "--seed", "1"],
+            check=True,
+        )
+    kinds, rows, edges = draw(0)
+    network = {"columns": COLUMNS, "kinds": kinds, "rows": rows, "edges": edges}
+    (here / "accounts.json").write_text(json.dumps(network).replace("], [", "],\n["))
+
+
+main(sys.argv[1])

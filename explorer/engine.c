@@ -1,0 +1,485 @@
+/* What the page calls: energies from formulas, a picture's model, Sudoku. Arrays and texts are in
+ * the module's memory. Every function returns 0, or 1 with a message at explorer_message() and the
+ * place in a formula at explorer_place(). One thread calls them, a worker of the page's. */
+#include <emscripten.h>
+
+#include "../examples/sudoku/model.h"
+#include <basin/tasks/nodes.h>
+
+#include "formula.h"
+
+#define EXPORT EMSCRIPTEN_KEEPALIVE
+
+static char message[BASIN_ERROR_TEXT];
+static int place;
+
+EXPORT const char *explorer_message(void) { return message; }
+EXPORT int explorer_place(void) { return place; }
+
+static int refuse(const char *text, int where) {
+    snprintf(message, sizeof message, "%s", text);
+    place = where;
+    return 1;
+}
+
+#define TRY(call)                                                                                  \
+    do {                                                                                           \
+        if (call) {                                                                                \
+            failed = refuse(error.text, -1);                                                       \
+            goto end;                                                                              \
+        }                                                                                          \
+    } while (0)
+
+static const basin_compute alone = {.backend = "cpu", .threads = 1};
+
+/* ---- energies from formulas ---- */
+
+/* What a formula mentions, and how states go down it. */
+typedef struct written {
+    const char *text;
+    int64_t states, dim;
+    int together; /* the states see each other: g is all of them, [states, dim] */
+    const float *pattern;
+    int64_t patterns; /* xi [patterns, dim] */
+    double beta;
+} written;
+
+static formula *formula_new(const written *w, basin_graph *graph) {
+    formula *f = calloc(1, sizeof *f);
+    if (!f) return NULL;
+    snprintf(f->text, sizeof f->text, "%s", w->text);
+    f->batched = !w->together;
+    basin_tensor xi =
+        basin_tensor_borrow((void *)w->pattern, BASIN_F32, BASIN_SHAPE(w->patterns, w->dim));
+    f->name[f->names++] = (formula_name){"beta", basin_const(graph, w->beta)};
+    if (w->patterns) f->name[f->names++] = (formula_name){"xi", basin_constant(graph, &xi)};
+    return f;
+}
+
+static basin_expr build(const void *context, basin_expr g) {
+    return formula_build((formula *)context, g);
+}
+
+static int refuse_formula(const formula *f) {
+    return f->message[0] ? refuse(f->message, f->place) : refuse(error.text, -1);
+}
+
+/* Energies [states] at x [states, dim], and forces if `force` is not NULL; of states together, one
+ * energy. */
+EXPORT int explorer_energies(const char *text, float *energy, float *force, const float *x,
+                             int states, int dim, int together, const float *pattern, int patterns,
+                             double beta) {
+    written w = {text, states, dim, together, pattern, patterns, beta};
+    basin_engine engine = {0};
+    basin_shape shape = BASIN_SHAPE(states, dim);
+    basin_tensor results[2] = {0};
+    int failed = 0;
+    formula *f = NULL;
+    TRY(basin_engine_open(&engine, &alone, &error));
+    f = formula_new(&w, engine.graph);
+    basin_expr g = basin_input(engine.graph, "g", shape), e = f ? formula_build(f, g) : NULL;
+    if (!e) {
+        failed = refuse_formula(f);
+        goto end;
+    }
+    basin_expr wanted[2] = {e, force ? basin_neg(basin_grad(e, g)) : NULL};
+    basin_tensor at = basin_tensor_borrow((void *)x, BASIN_F32, shape);
+    basin_given given = {g, &at};
+    TRY(basin_engine_compute(&engine, results, wanted, force ? 2 : 1, &given, 1, &error));
+    for (int i = 0; i < (together ? 1 : states); i++)
+        energy[i] = (float)basin_tensor_at(&results[0], i);
+    for (int i = 0; force && i < states * dim; i++)
+        force[i] = (float)basin_tensor_at(&results[1], i);
+end:
+    basin_tensor_free(&results[0]);
+    basin_tensor_free(&results[1]);
+    free(f);
+    basin_engine_close(&engine);
+    return failed;
+}
+
+/* Where states were at every step. */
+typedef struct path {
+    basin_store *store;
+    float *x; /* [steps + 1, count] */
+    int64_t count;
+} path;
+
+static basin_status remember(void *context, const basin_moment *now, basin_error *why) {
+    path *p = context;
+    basin_tensor tokens;
+    const char *name = basin_expr_name(basin_descent_tokens(now->descent, 0));
+    basin_status status = basin_store_read(p->store, name, &tokens, why);
+    if (status) return status;
+    memcpy(p->x + now->step * p->count, tokens.data, (size_t)p->count * sizeof *p->x);
+    basin_tensor_free(&tokens);
+    return BASIN_OK;
+}
+
+/* x [steps + 1, states, dim], of which the first are given; energy [steps + 1, states], of states
+ * together [steps + 1]. */
+EXPORT int explorer_descend(const char *text, float *x, double *energy, int states, int dim,
+                            int together, const float *pattern, int patterns, double beta,
+                            int steps, double alpha, double noise, int seed) {
+    written w = {text, states, dim, together, pattern, patterns, beta};
+    basin_engine engine = {0};
+    basin_descent *descent = NULL;
+    basin_descent_result result = {0};
+    int failed = 0;
+    formula *f = NULL;
+    TRY(basin_engine_open(&engine, &alone, &error));
+    if (!(f = formula_new(&w, engine.graph))) return refuse("out of memory", -1);
+    basin_term term = {"E", build, f};
+    basin_energy whole = {.term = &term, .terms = 1};
+    basin_descent_spec spec = {.steps = steps, .alpha = alpha, .noise = noise};
+    path p = {engine.store, x, (int64_t)states * dim};
+    basin_stop stop = {.seed = (uint64_t)seed, .observe = remember, .context = &p};
+    basin_tensor first = basin_tensor_borrow(x, BASIN_F32, BASIN_SHAPE(states, dim));
+    if (basin_descent_new(&descent, engine.store, &whole, engine.graph, first.shape, &spec, &stop,
+                          &error)) {
+        failed = refuse_formula(f);
+        goto end;
+    }
+    TRY(basin_descent_run(descent, &result, &first, &error));
+    memcpy(energy, result.energy,
+           (size_t)(result.steps + 1) * (size_t)result.samples * sizeof *energy);
+end:
+    basin_descent_result_free(&result);
+    basin_descent_free(descent);
+    free(f);
+    basin_engine_close(&engine);
+    return failed;
+}
+
+/* ---- a model of pictures ---- */
+
+/* The model for one picture: tokens by step are kept, and looked at afterwards. */
+static struct {
+    basin_engine engine;
+    basin_params params;
+    basin_image_et net;
+    basin_expr patches, replaced, first, tokens; /* inputs; encoded; an input of tokens */
+    basin_expr decoded, share, active;           /* of those tokens: [1, N, P] [H, N, N] [N, M] */
+    basin_plan *encode, *decode, *look;
+    double gamma;
+    float *x; /* [steps + 1, N, D] of the last descent */
+    int steps;
+} picture;
+
+EXPORT void explorer_picture_close(void) {
+    basin_plan_free(picture.encode);
+    basin_plan_free(picture.decode);
+    basin_plan_free(picture.look);
+    basin_params_free(&picture.params);
+    basin_engine_close(&picture.engine);
+    free(picture.x);
+    memset(&picture, 0, sizeof picture);
+}
+
+/* [N, D] -> [H, N, Y] */
+static basin_expr heads_of(basin_expr g, basin_expr w) {
+    basin_expr operands[2] = {g, w};
+    return basin_einsum_many("nd,hyd->hny", operands, 2);
+}
+
+/* What the block does at tokens: the share of each key in a query's attention, by head; and how
+ * much each memory is recalled by each token. */
+static void build_look(void) {
+    const basin_block *b = &picture.net.block;
+    basin_graph *graph = picture.engine.graph;
+    basin_shape s = basin_expr_shape(picture.tokens);
+    basin_expr g = basin_block_norm(b, basin_reshape(picture.tokens, BASIN_SHAPE(s.dim[1], -1)));
+    basin_expr pair[2] = {heads_of(g, b->wq), heads_of(g, b->wk)};
+    basin_expr score = basin_einsum_many("hcy,hby->hcb", pair, 2);
+    score = basin_scale(score, 1 / sqrt((double)b->config.head_dim));
+    score = basin_add(score, basin_scale(basin_eye(graph, s.dim[1]), -1e9));
+    picture.share = basin_softmax(score, -1);
+    picture.active = basin_relu(basin_matmul_t(g, false, b->xi, true));
+}
+
+/* The weights of a file, for N patches of P numbers. */
+EXPORT int explorer_picture_open(const char *file, int tokens, int patch, int dim, int heads,
+                                 int head_dim, int memories) {
+    int failed = 0;
+    basin_bundle *bundle = NULL;
+    explorer_picture_close();
+    basin_image_et_config config = {
+        .tokens = tokens,
+        .patch = patch,
+        .block = {.dim = dim, .heads = heads, .head_dim = head_dim, .memories = memories}};
+    TRY(basin_bundle_read(&bundle, file, &error));
+    TRY(basin_engine_open(&picture.engine, &alone, &error));
+    basin_graph *graph = picture.engine.graph;
+    basin_store *store = picture.engine.store;
+    basin_params_begin(&picture.params, graph);
+    TRY(basin_image_et_declare(&picture.net, &picture.params, &config));
+    TRY(basin_params_read(&picture.params, store, bundle, &error));
+    const basin_tensor *gamma;
+    TRY(basin_bundle_get(&gamma, bundle, "gamma", &error));
+    picture.gamma = basin_tensor_at(gamma, 0);
+    picture.patches = basin_input(graph, "patches", BASIN_SHAPE(1, tokens, patch));
+    picture.replaced = basin_input(graph, "replaced", BASIN_SHAPE(1, tokens));
+    picture.tokens = basin_input(graph, "tokens", BASIN_SHAPE(1, tokens, dim));
+    picture.first = basin_image_et_encode(&picture.net, picture.patches, picture.replaced);
+    picture.decoded = basin_image_et_decode(&picture.net, picture.tokens);
+    build_look();
+    basin_plan_spec encodes = {.output = &picture.first, .outputs = 1};
+    basin_plan_spec decodes = {.output = &picture.decoded, .outputs = 1};
+    basin_plan_spec looks = {.output = (basin_expr[]){picture.share, picture.active}, .outputs = 2};
+    TRY(basin_plan_new(&picture.encode, store, &encodes, &error));
+    TRY(basin_plan_new(&picture.decode, store, &decodes, &error));
+    TRY(basin_plan_new(&picture.look, store, &looks, &error));
+end:
+    basin_bundle_free(bundle);
+    if (failed) explorer_picture_close();
+    return failed;
+}
+
+static basin_status write_floats(basin_plan *plan, basin_expr input, const float *data) {
+    basin_tensor t = basin_tensor_borrow((void *)data, BASIN_F32, basin_expr_shape(input));
+    return basin_plan_write(plan, input, &t, &error);
+}
+
+static basin_status read_floats(basin_plan *plan, basin_expr output, float *data) {
+    basin_tensor t = basin_tensor_borrow(data, BASIN_F32, basin_expr_shape(output));
+    return basin_plan_read(plan, output, &t, &error);
+}
+
+/* All steps from patches [N, P], of which those that are 1 in `replaced` are missing. `gamma`
+ * replaces the file's unless it is 0; `terms` are bits: attention, memories. energy [steps + 1, 2].
+ */
+EXPORT int explorer_picture_descend(double *energy, const float *patches, const float *replaced,
+                                    int steps, double alpha, double gamma, int terms) {
+    int failed = 0;
+    basin_descent *descent = NULL;
+    basin_descent_result result = {0};
+    basin_store *store = picture.engine.store;
+    basin_shape shape = basin_expr_shape(picture.tokens);
+    int64_t count = basin_shape_count(shape);
+    basin_pattern pattern = {.exclude_self = true};
+    basin_block_bound bound = {.block = &picture.net.block, .pattern = &pattern};
+    basin_energy whole = basin_block_energy(&bound);
+    basin_turn turn = {.terms = (unsigned)terms};
+    basin_descent_spec spec = {.steps = steps, .alpha = alpha, .turn = &turn, .turns = 1};
+    float *x = realloc(picture.x, (size_t)(steps + 1) * (size_t)count * sizeof *x);
+    if (!x) return refuse("out of memory", -1);
+    picture.x = x, picture.steps = steps;
+    path p = {store, x, count};
+    basin_stop stop = {.observe = remember, .context = &p};
+    double factor = gamma != 0 ? gamma : picture.gamma;
+    basin_tensor scalar = basin_tensor_borrow(&factor, BASIN_F64, BASIN_SCALAR);
+    basin_tensor first = basin_tensor_borrow(x, BASIN_F32, shape);
+    TRY(basin_store_write(store, "gamma", &scalar, &error));
+    TRY(write_floats(picture.encode, picture.patches, patches));
+    TRY(write_floats(picture.encode, picture.replaced, replaced));
+    TRY(basin_plan_run(picture.encode, &error));
+    TRY(read_floats(picture.encode, picture.first, x));
+    TRY(basin_descent_new(&descent, store, &whole, picture.engine.graph, shape, &spec, &stop,
+                          &error));
+    TRY(basin_descent_run(descent, &result, &first, &error));
+    memcpy(energy, result.energy, (size_t)(steps + 1) * 2 * sizeof *energy);
+end:
+    basin_descent_result_free(&result);
+    basin_descent_free(descent);
+    return failed;
+}
+
+/* The picture at a step of the last descent, patches [N, P]. */
+EXPORT int explorer_picture_decode(float *patches, int step) {
+    int failed = 0;
+    int64_t count = basin_shape_count(basin_expr_shape(picture.tokens));
+    TRY(write_floats(picture.decode, picture.tokens, picture.x + step * count));
+    TRY(basin_plan_run(picture.decode, &error));
+    TRY(read_floats(picture.decode, picture.decoded, patches));
+end:
+    return failed;
+}
+
+/* share [H, N, N] of keys in the attention of queries, active [N, M] of memories, at a step. */
+EXPORT int explorer_picture_look(float *share, float *active, int step) {
+    int failed = 0;
+    int64_t count = basin_shape_count(basin_expr_shape(picture.tokens));
+    TRY(write_floats(picture.look, picture.tokens, picture.x + step * count));
+    TRY(basin_plan_run(picture.look, &error));
+    TRY(read_floats(picture.look, picture.share, share));
+    TRY(read_floats(picture.look, picture.active, active));
+end:
+    return failed;
+}
+
+/* Every memory as a patch: what the decoder makes of it, [M, P]. */
+EXPORT int explorer_picture_memories(float *patches) {
+    int failed = 0;
+    basin_plan *plan = NULL;
+    const basin_image_et *net = &picture.net;
+    basin_expr tiles = basin_matmul(net->block.xi, net->patches.dec_w);
+    basin_plan_spec spec = {.output = &tiles, .outputs = 1};
+    TRY(basin_plan_new(&plan, picture.engine.store, &spec, &error));
+    TRY(basin_plan_run(plan, &error));
+    TRY(read_floats(plan, tiles, patches));
+end:
+    basin_plan_free(plan);
+    return failed;
+}
+
+/* ---- Sudoku: examples/sudoku ---- */
+
+static model sudoku;
+
+/* What is seen of one board on its way down. */
+typedef struct sight {
+    basin_plan *plan;
+    basin_expr likely; /* [81, 9] */
+    float *likelihood; /* [steps + 1, 81, 9] */
+    double *energy;    /* [steps + 1] */
+} sight;
+
+static basin_status see_board(void *context, const basin_moment *now, basin_error *why) {
+    sight *s = context;
+    float *to = s->likelihood + now->step * CELLS * DIGITS;
+    basin_tensor t = basin_tensor_borrow(to, BASIN_F32, BASIN_SHAPE(CELLS, DIGITS));
+    basin_status status = basin_plan_run(s->plan, why);
+    if (!status) status = basin_plan_read(s->plan, s->likely, &t, why);
+    s->energy[now->step] = now->energy[0] + now->energy[1];
+    return status;
+}
+
+EXPORT int explorer_sudoku_open(const char *file) {
+    int failed = 0;
+    TRY(basin_engine_open(&sudoku.engine, &alone, &error));
+    model_open(&sudoku, file);
+end:
+    return failed;
+}
+
+/* How likely each digit is in each cell at every step, [steps + 1, 81, 9]; energy [steps + 1]. */
+EXPORT int explorer_sudoku_descend(float *likelihood, double *energy, const int32_t *cells,
+                                   int steps) {
+    int failed = 0;
+    net n;
+    net_new(&n, &sudoku, 1, "");
+    basin_store *store = sudoku.engine.store;
+    sight s = {.likelihood = likelihood, .energy = energy};
+    basin_turn turn = {.move = decay};
+    basin_descent_spec spec = {.steps = steps, .alpha = ALPHA, .turn = &turn, .turns = 1};
+    basin_stop stop = {.observe = see_board, .context = &s};
+    basin_descent *descent = NULL;
+    basin_descent_result result = {0};
+    basin_plan *begin = NULL;
+    basin_energy whole = energy_of(&n);
+    basin_tensor board = basin_tensor_borrow((void *)cells, BASIN_I32, BASIN_SHAPE(CELLS));
+    TRY(basin_descent_new(&descent, store, &whole, n.graph, basin_expr_shape(n.start), &spec, &stop,
+                          &error));
+    basin_expr tokens = basin_descent_tokens(descent, 0);
+    basin_update first = {tokens, n.start};
+    s.likely = basin_softmax(digits(&n, tokens), -1);
+    basin_plan_spec starts = {.update = &first, .updates = 1};
+    basin_plan_spec reads = {.output = &s.likely, .outputs = 1};
+    TRY(basin_plan_new(&begin, store, &starts, &error));
+    TRY(basin_plan_new(&s.plan, store, &reads, &error));
+    TRY(basin_plan_write(begin, n.board, &board, &error));
+    TRY(basin_plan_write(basin_descent_plan(descent), n.board, &board, &error));
+    TRY(basin_plan_run(begin, &error));
+    TRY(basin_descent_run(descent, &result, NULL, &error));
+end:
+    basin_descent_result_free(&result);
+    basin_plan_free(begin);
+    basin_plan_free(s.plan);
+    basin_descent_free(descent);
+    net_free(&n);
+    return failed;
+}
+
+/* Fills in what naked and hidden singles give, in place; and the solution, if there is just one. */
+EXPORT int explorer_sudoku_solve(int32_t *singles, int32_t *solution, const int32_t *cells) {
+    board b, full;
+    for (int i = 0; i < CELLS; i++) b.cell[i] = (uint8_t)cells[i];
+    full = b;
+    int found = count_solutions(b);
+    if (found == 1) solve(&full, 1, NULL);
+    for (choice c = choose(&b); c.cell >= 0 && c.digits && !(c.digits & (c.digits - 1));
+         c = choose(&b))
+        b.cell[c.cell] = (uint8_t)__builtin_ctz(c.digits);
+    for (int i = 0; i < CELLS; i++) singles[i] = b.cell[i], solution[i] = full.cell[i];
+    return found;
+}
+
+/* A board with one solution; hard: singles do not solve it. */
+EXPORT void explorer_sudoku_make(int32_t *cells, int seed, int hard) {
+    generation how = {.count = 1, .seed = seed, .least = 30, .most = 36, .hard = hard};
+    boards b = generate_boards(&how);
+    for (int i = 0; i < CELLS; i++) cells[i] = b.given[0].cell[i];
+    free(b.given);
+}
+
+/* ---- a network of accounts ---- */
+
+static struct {
+    basin_backend *backend;
+    basin_nodes_model *model;
+} accounts;
+
+EXPORT int explorer_accounts_open(const char *file) {
+    int failed = 0;
+    if (!accounts.backend) TRY(basin_backend_open(&accounts.backend, &alone, &error));
+    TRY(basin_nodes_open(&accounts.model, "anomaly", file, accounts.backend, &error));
+end:
+    return failed;
+}
+
+EXPORT double explorer_accounts_threshold(void) {
+    return basin_nodes_get_info(accounts.model)->threshold;
+}
+
+/* The network of features [nodes, columns] named by lines of `names`, and edges [edges, 2]. */
+static basin_status network_of(basin_network **network, const float *feature, int nodes,
+                               const char *names, int columns, const int32_t *edge, int edges) {
+    char copy[400];
+    const char *column[16] = {0};
+    snprintf(copy, sizeof copy, "%s", names);
+    char *rest = copy;
+    for (int i = 0; i < columns && i < 16; i++) column[i] = strsep(&rest, "\n");
+    basin_edges pairs = {edge, edge + 1, BASIN_I32, 2, edges};
+    basin_network_arrays arrays = {.nodes = nodes,
+                                   .features = columns,
+                                   .feature = feature,
+                                   .relations = 1,
+                                   .edges = &pairs,
+                                   .column = column};
+    basin_network_options options = {.schema = basin_nodes_get_info(accounts.model)->schema};
+    return basin_network_from_arrays(network, &arrays, &options, &error);
+}
+
+/* The probability of every node, and why `node` (if not -1) has its own: neighbour [nodes, 2] the
+ * share of its attention and what came through each, feature [columns + 1, 2]: what came from its
+ * own column and from those of others (the last: from the number of neighbours); about: logit,
+ * typical logit, own, rest. */
+EXPORT int explorer_accounts_score(double *probability, float *neighbour, float *by_feature,
+                                   double *about, const float *feature, int nodes,
+                                   const char *names, int columns, const int32_t *edge, int edges,
+                                   int node) {
+    int failed = 0;
+    basin_network *network = NULL;
+    basin_nodes_explanation *why = NULL;
+    TRY(network_of(&network, feature, nodes, names, columns, edge, edges));
+    TRY(basin_nodes_score(probability, accounts.model, network, NULL, &error));
+    if (node < 0) goto end;
+    TRY(basin_nodes_explain(&why, accounts.model, network, (int64_t[]){node}, 1,
+                            &(basin_nodes_work){.probability = probability}, &error));
+    memset(neighbour, 0, (size_t)nodes * 2 * sizeof *neighbour);
+    memset(by_feature, 0, (size_t)(columns + 1) * 2 * sizeof *by_feature);
+    for (int64_t i = 0; i < why->neighbours; i++) {
+        neighbour[2 * why->neighbour[i].node] = (float)why->neighbour[i].share;
+        neighbour[2 * why->neighbour[i].node + 1] = (float)why->neighbour[i].push;
+    }
+    for (int64_t i = 0; i < why->features; i++) {
+        const basin_nodes_feature *f = &why->feature[i];
+        int64_t column = f->column < 0 || f->column > columns ? columns : f->column;
+        by_feature[2 * column + (f->hop > 0)] += (float)f->share;
+    }
+    about[0] = why->logit, about[1] = why->typical_logit, about[2] = why->own, about[3] = why->rest;
+end:
+    basin_nodes_explanation_free(why);
+    basin_network_free(network);
+    return failed;
+}

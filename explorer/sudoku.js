@@ -1,0 +1,137 @@
+// A board falls into place: every cell's digit by step, rules that are broken, and what singles do.
+import { colour, digits, element, find, latest, plot, slider } from "./draw.js";
+
+const STEPS = 64;
+
+const UNITS = [];
+for (let i = 0; i < 9; i++) {
+  UNITS.push(Array.from({ length: 9 }, (_, k) => 9 * i + k), Array.from({ length: 9 }, (_, k) => 9 * k + i));
+  UNITS.push(Array.from({ length: 9 }, (_, k) => 27 * Math.floor(i / 3) + 3 * (i % 3) + 9 * Math.floor(k / 3) + (k % 3)));
+}
+
+/** Pairs of equal digits in a row, column or box: how many, and which cells. */
+export function broken(cells) {
+  const wrong = new Set();
+  let pairs = 0;
+  for (const unit of UNITS)
+    for (let a = 0; a < 9; a++)
+      for (let b = 0; b < a; b++)
+        if (cells[unit[a]] && cells[unit[a]] === cells[unit[b]]) {
+          pairs++;
+          wrong.add(unit[a]).add(unit[b]);
+        }
+  return { pairs, wrong };
+}
+
+export class Sudoku {
+  constructor(ask) {
+    this.ask = ask;
+    this.given = new Array(81).fill(0);
+    this.cells = [];
+    this.run = latest(() => this.compute());
+    this.build();
+  }
+
+  async open(file) {
+    await this.ask("openSudoku", file);
+    await this.make(false);
+  }
+
+  build() {
+    const board = find("board");
+    for (let i = 0; i < 81; i++) {
+      const input = element("input", { inputmode: "numeric", maxlength: 1, "aria-label": `row ${Math.floor(i / 9) + 1}, column ${(i % 9) + 1}`, autocomplete: "off" });
+      input.addEventListener("input", () => {
+        const digit = Number(input.value.replace(/[^1-9]/g, "").slice(-1));
+        this.given[i] = digit;
+        this.run();
+      });
+      input.addEventListener("keydown", (event) => {
+        const by = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -9, ArrowDown: 9 }[event.key];
+        const next = this.cells[i + by];
+        if (by && next) {
+          next.focus();
+          event.preventDefault();
+        }
+      });
+      this.cells.push(input);
+      board.append(input);
+    }
+    board.addEventListener("paste", (event) => {
+      const text = event.clipboardData.getData("text");
+      if (text.replace(/\s/g, "").length < 20) return;
+      event.preventDefault();
+      this.paste(text);
+    });
+    this.shown = slider("shown step", { min: 0, max: STEPS, value: STEPS, step: 1, onchange: () => this.draw() });
+    find("board-sliders").append(this.shown.label);
+    find("easy").addEventListener("click", () => this.make(false));
+    find("hard").addEventListener("click", () => this.make(true));
+    find("empty").addEventListener("click", () => {
+      this.given.fill(0);
+      this.run();
+    });
+    find("paste-board").addEventListener("click", () => this.paste(find("board-text").value));
+  }
+
+  /** 81 digits, 0 or . for empty cells; anything else between them is left out. */
+  paste(text) {
+    const cells = text.replace(/[^0-9.]/g, "").replace(/\./g, "0");
+    if (cells.length !== 81) {
+      find("board-problem").textContent = `${cells.length} cells; a board has 81: digits, and 0 or . for empty ones`;
+      return;
+    }
+    this.given = Array.from(cells, Number);
+    this.run();
+  }
+
+  async make(hard) {
+    this.seed = (this.seed || 0) + 1;
+    this.given = Array.from(await this.ask("makeSudoku", this.seed, hard));
+    this.run();
+  }
+
+  async compute() {
+    const problem = find("board-problem"), { pairs } = broken(this.given);
+    problem.textContent = pairs ? "two given digits are equal in a row, column or box" : "";
+    try {
+      this.fall = await this.ask("descendSudoku", this.given, STEPS);
+    } catch (error) {
+      problem.textContent = error.message;
+      return;
+    }
+    this.answers = Array.from({ length: STEPS + 1 }, (_, t) => this.given.map((digit, i) => digit || this.likeliest(t, i)[0]));
+    this.draw();
+  }
+
+  /** The digit of a cell at a step, and how sure the model is. */
+  likeliest(t, i) {
+    const row = this.fall.likelihood.subarray(729 * t + 9 * i, 729 * t + 9 * i + 9);
+    const best = row.indexOf(Math.max(...row));
+    return [best + 1, row[best]];
+  }
+
+  draw() {
+    if (!this.fall) return;
+    const t = this.shown.read(), answer = this.answers[t], { wrong } = broken(answer);
+    this.cells.forEach((input, i) => {
+      if (document.activeElement !== input || this.given[i]) input.value = answer[i] || "";
+      const [, sure] = this.likeliest(t, i);
+      input.className = this.given[i] ? "given" : wrong.has(i) ? "wrong" : "";
+      input.style.opacity = this.given[i] ? 1 : 0.35 + 0.65 * sure;
+    });
+    const rules = this.answers.map((cells) => broken(cells).pairs);
+    find("board-plot").replaceChildren(
+      plot([{ name: "energy", values: this.fall.energy, colour: colour("accent") }], { step: t, label: "energy by step", height: 120 }),
+      plot([{ name: "rules broken", values: rules, colour: colour("bad") }], { step: t, label: "rules broken by step", height: 120 }),
+    );
+    const { solutions, solution, singles } = this.fall;
+    const solved = answer.every((digit, i) => digit === solution[i]);
+    const left = singles.filter((digit) => !digit).length;
+    const say = [`Step ${t}: energy ${digits(this.fall.energy[t])}, ${rules[t]} broken rules.`];
+    say.push(solutions === 0 ? "The board has no solution." : solutions > 1 ? "The board has several solutions." : solved ? "Solved." : `${answer.filter((digit, i) => digit !== solution[i]).length} cells differ from the solution.`);
+    say.push(left ? `Singles alone leave ${left} cells empty.` : "Singles alone solve it.");
+    find("board-verdict").textContent = say.join(" ");
+    find("board-verdict").className = solved ? "good" : "";
+  }
+}

@@ -1,0 +1,287 @@
+// The Explorer in Chromium: what a visitor does, and whether the numbers shown are the program's.
+//
+//     node explorer/test/page.mjs PAGE PROGRAM [FOLDER]      pictures of every panel go into FOLDER
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Browser } from "./chromium.mjs";
+
+const [page, program, folder] = process.argv.slice(2);
+const work = mkdtempSync(join(tmpdir(), "explorer-test"));
+const near = (a, b, tolerance, what) => assert(Math.abs(a - b) <= tolerance, `${what}: ${a}, wanted ${b}`);
+const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+const run = (...args) => execFileSync(program, args, { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
+const browser = await Browser.start();
+const see = (expression) => browser.eval(expression);
+const text = (id) => see(`document.getElementById(${JSON.stringify(id)}).textContent`);
+const open = (name) => see(`document.querySelector('[data-panel=${name}]').click()`);
+const idle = () => browser.until("explorer.idle()");
+
+async function middle(selector, u = 0.5, v = 0.5) {
+  await see(`document.querySelector(${JSON.stringify(selector)}).scrollIntoView({ block: "center" })`);
+  const [x, y, w, h] = await see(`(() => { const b = document.querySelector(${JSON.stringify(selector)}).getBoundingClientRect(); return [b.x, b.y, b.width, b.height]; })()`);
+  return [x + u * w, y + v * h];
+}
+
+async function type(formula) {
+  await see(`(() => { const f = document.getElementById("formula"); f.value = ${JSON.stringify(formula)}; f.dispatchEvent(new Event("input")); })()`);
+  await sleep(50);
+  await idle();
+}
+
+/** Gives a file to an input of the page. */
+async function choose(id, path) {
+  const { root } = await browser.send("DOM.getDocument");
+  const { nodeId } = await browser.send("DOM.querySelector", { nodeId: root.nodeId, selector: `#${id}` });
+  await browser.send("DOM.setFileInputFiles", { nodeId, files: [path] });
+}
+
+const tests = {
+  async "opens within a second after the bytes are there, and requests nothing"() {
+    const begin = Date.now();
+    await browser.send("Page.navigate", { url: `file://${page}` });
+    await browser.until("document.body?.dataset.ready === 'yes'", 60);
+    console.log(`      ready after ${Date.now() - begin} ms`);
+    const asked = browser.events.filter((e) => e.method === "Network.requestWillBeSent").map((e) => e.params.request.url);
+    assert.deepEqual(asked.filter((url) => !url.startsWith("file:") && !url.startsWith("blob:") && !url.startsWith("data:")), []);
+    assert.equal(await see("fetch('https://example.org').then(() => 'sent', () => 'refused')"), "refused");
+  },
+
+  async "every formula to begin with falls, and its energy never rises"() {
+    const count = await see("document.getElementById('formulas').options.length");
+    assert(count >= 12);
+    for (let i = 0; i < count; i++) {
+      await see(`(() => { const f = document.getElementById("formulas"); f.value = ${i}; f.dispatchEvent(new Event("change")); })()`);
+      await sleep(50);
+      await idle();
+      assert.equal(await text("problem"), "", await see("document.getElementById('formula').value"));
+      assert.match(await text("verdict"), /It never rose/, await see("document.getElementById('formula').value"));
+    }
+  },
+
+  async "a typed formula has the energy of arithmetic"() {
+    await see("explorer.landscape.points = [0.5, -0.25]");
+    await type("sum(g**4) - 0.5 * g[0] * g[1] + 1");
+    const first = await see("explorer.landscape.path.energy[0]");
+    near(first, 0.5 ** 4 + 0.25 ** 4 + 0.5 * 0.125 + 1, 1e-6, "energy");
+  },
+
+  async "a broken formula is told, with its place, and the page goes on"() {
+    for (const [formula, said] of [["sum((g**2", /a \) is missing/], ["foo(g)", /foo: no such function/], ["g**2", /an energy is one number/], ["", /ends too soon/], ["g @ 3", /@ multiplies vectors/], ["<img src=x onerror=alert(1)>", /does not belong here/], ["(".repeat(500), /too many parentheses/]]) {
+      await type(formula);
+      assert.match(await text("problem"), said, formula);
+    }
+    assert.equal(await see("document.querySelectorAll('#problem img').length"), 0);
+    await type("sum(g**2)");
+    assert.equal(await text("problem"), "");
+  },
+
+  async "alpha that is too large is told"() {
+    await see("explorer.landscape.alpha.write(1.2); explorer.landscape.fall()");
+    await type("sum(g**2)");
+    assert.match(await text("verdict"), /It rose \d+ times|no longer a number/);
+    await see("explorer.landscape.alpha.write(0.1)");
+  },
+
+  async "a point is dragged over a ridge and ends elsewhere"() {
+    await type("sum((g**2 - 1)**2) / 4");
+    await see("explorer.landscape.points = [-1, 1]; explorer.landscape.fall()");
+    await sleep(50);
+    await idle();
+    await browser.drag(await middle("#plane", 0.3, 0.3), await middle("#plane", 0.8, 0.35));
+    await sleep(100);
+    await idle();
+    near(await see("explorer.landscape.path.x.at(-2)"), 1, 0.01, "x");
+    await browser.mouse("mousePressed", ...(await middle("#plane", 0.2, 0.8)));
+    await browser.mouse("mouseReleased", ...(await middle("#plane", 0.2, 0.8)));
+    await sleep(100);
+    await idle();
+    assert.equal(await see("explorer.landscape.points.length"), 4);
+  },
+
+  async "basins merge as beta falls"() {
+    await see(`(() => { const f = document.getElementById("formulas"); f.value = 3; f.dispatchEvent(new Event("change")); })()`);
+    const count = async (beta) => {
+      await see(`explorer.landscape.beta.write(${beta}); explorer.landscape.changed(); explorer.landscape.colourBasins()`);
+      await idle();
+      return Number.parseInt(await text("count"));
+    };
+    assert.deepEqual([await count(20), await count(0.3)], [3, 1]);
+  },
+
+  async "the hole is completed as the program's model does it"() {
+    await open("picture");
+    await idle();
+    const { energy, gap } = await see("({ energy: Array.from(explorer.picture.fall.energy), gap: explorer.picture.fall.milliseconds / 8 })");
+    console.log(`      ${gap.toFixed(1)} ms a step`);
+    assert(gap < 50);
+    const total = energy.filter((_, i) => i % 2 === 0).map((v, t) => v + energy[2 * t + 1]);
+    assert(total.every((v, t) => !t || v <= total[t - 1] + 1e-3), "the energy rises");
+    assert.match(await text("alarm"), /falls in every step/);
+    const pixels = await see("Array.from(explorer.picture.samples[0])");
+    const missing = await see("Array.from(explorer.picture.missing)");
+    const frame = await see("Array.from(explorer.picture.fall.frames.at(-1))");
+    await comparePicture(pixels, missing, frame);
+  },
+
+  async "painting makes patches missing, and looking shows attention"() {
+    const before = await see("explorer.picture.missing.reduce((a, b) => a + b)");
+    await browser.drag(await middle("#photo", 0.07, 0.07), await middle("#photo", 0.36, 0.07));
+    await sleep(100);
+    await idle();
+    assert((await see("explorer.picture.missing.reduce((a, b) => a + b)")) >= before + 2);
+    await see("document.getElementById('look').click()");
+    await browser.mouse("mousePressed", ...(await middle("#photo", 0.5, 0.5)));
+    await browser.mouse("mouseReleased", ...(await middle("#photo", 0.5, 0.5)));
+    assert.match(await text("attends"), /row 4, column 4 attends most to/);
+    near(await see("explorer.picture.seen.share.slice(24 * 49, 25 * 49).reduce((a, b) => a + b)"), 1, 1e-4, "shares of a query");
+    await see("document.getElementById('paint').click()");
+  },
+
+  async "what is broken is told, and brought back"() {
+    for (const act of ["document.getElementById('negative').click()"]) {
+      await see(act);
+      await sleep(50);
+      await idle();
+      assert.match(await text("alarm"), /rises in step \d+/, act);
+      await see("document.getElementById('mend').click()");
+      await sleep(50);
+      await idle();
+      assert.match(await text("alarm"), /falls in every step/);
+    }
+  },
+
+  async "pictures of one's own, 40 megapixels, and none"() {
+    const path = join(work, "large.png");
+    writeFileSync(path, Buffer.from(await see("(async () => { const c = new OffscreenCanvas(8000, 5000); const d = c.getContext('2d'); d.fillStyle = '#888'; d.fillRect(0, 0, 8000, 5000); d.fillStyle = '#fff'; d.fillRect(3000, 1500, 2000, 2000); const b = new Uint8Array(await (await c.convertToBlob()).arrayBuffer()); let s = ''; for (let i = 0; i < b.length; i += 8192) s += String.fromCharCode(...b.subarray(i, i + 8192)); return btoa(s); })()"), "base64"));
+    const first = await see("explorer.picture.pixels[0]");
+    await choose("upload", path);
+    await browser.until(`explorer.picture.pixels[0] !== ${first}`);
+    await idle();
+    near(await see("explorer.picture.pixels[14 * 28 + 14] * 0.353 + 0.286"), 1, 0.01, "the middle");
+    const wrong = join(work, "no.png");
+    writeFileSync(wrong, "no picture");
+    await choose("upload", wrong);
+    await browser.until("document.getElementById('picture-problem').textContent.includes('cannot read')");
+  },
+
+  async "the page answers while it computes"() {
+    await see("explorer.picture.count.write(40); explorer.picture.run()");
+    const late = await see("new Promise((resolve) => { let most = 0, last = performance.now(); const tick = () => { const now = performance.now(); most = Math.max(most, now - last); last = now; if (explorer.idle()) resolve(most); else setTimeout(tick, 0); }; setTimeout(tick, 0); })");
+    console.log(`      longest wait ${late.toFixed(0)} ms`);
+    assert(late < 250, `${late} ms`);
+    await see("document.getElementById('mend').click()");
+    await sleep(50);
+    await idle();
+  },
+
+  async "boards are solved, typed and pasted"() {
+    await open("sudoku-panel");
+    assert.match(await text("board-verdict"), /Solved/);
+    await see("document.getElementById('board-text').value = '53..7....6..195....98....6.8...6...34..8.3..17...2...6.6....28....419..5....8..79'; document.getElementById('paste-board').click()");
+    await sleep(50);
+    await idle();
+    assert.equal(await see("explorer.board.answers.at(-1).join('')"), "534678912672195348198342567859761423426853791713924856961537284287419635345286179");
+    await see("document.getElementById('board-text').value = '123'; document.getElementById('paste-board').click()");
+    assert.match(await text("board-problem"), /3 cells; a board has 81/);
+    await see("document.getElementById('empty').click()");
+    await sleep(50);
+    await idle();
+    assert.match(await text("board-verdict"), /several solutions/);
+  },
+
+  async "accounts have the program's scores, and reasons add up"() {
+    await open("accounts");
+    const { rows, edges, columns } = JSON.parse(readFileSync(new URL("../accounts.json", import.meta.url)));
+    const nodes = join(work, "nodes.csv"), transfers = join(work, "edges.csv");
+    writeFileSync(nodes, [["id", ...columns], ...rows.map((row, i) => [i, ...row])].map((r) => r.join()).join("\n"));
+    writeFileSync(transfers, [["from", "to"], ...edges].map((r) => r.join()).join("\n"));
+    const model = new URL("../accounts.safetensors", import.meta.url).pathname;
+    const scores = Object.fromEntries(JSON.parse(run("anomaly", "score", model, nodes, transfers, "--json", "--top", "200")).nodes.map((s) => [s.node, s.probability]));
+    const shown = await see("Array.from(explorer.accounts.probability)");
+    shown.forEach((p, i) => scores[i] !== undefined && near(p, scores[i], 1e-4, `account ${i}`));
+    assert(Object.keys(scores).length >= 100);
+    const { moved, about } = await see("({ moved: explorer.accounts.why.feature.reduce((a, b) => a + b), about: Array.from(explorer.accounts.why.about) })");
+    near(moved + about[3], about[0] - about[1], 0.05 * Math.abs(about[0] - about[1]) + 0.02, "reasons");
+    const before = await see("explorer.accounts.probability[explorer.accounts.node]");
+    await see("explorer.accounts.remove(explorer.accounts.network.edges.findIndex((e) => e.includes(explorer.accounts.node)))");
+    await sleep(50);
+    await idle();
+    assert.notEqual(await see("explorer.accounts.probability[explorer.accounts.node]"), before);
+    assert.match(await text("accounts-verdict"), /It was .* with all edges/);
+  },
+
+  async "reports of the program are shown, others refused"() {
+    await open("reports");
+    const report = join(work, "report.json"), wrong = join(work, "wrong.json");
+    writeFileSync(report, JSON.stringify({ kind: "test", version: 1, writer: "test", title: "A report <b>", sections: [{ id: "a", title: "Part", blocks: [{ type: "text", text: "hello" }] }] }));
+    await choose("report", report);
+    await browser.until("document.querySelector('#report-frame iframe')");
+    writeFileSync(wrong, "{");
+    await choose("report", wrong);
+    await browser.until("document.getElementById('report-problem').textContent.includes('neither a report')");
+  },
+
+  async "the tour goes round by the keyboard alone"() {
+    await see("document.getElementById('tour').focus()");
+    await browser.key("Enter", "\r");
+    for (let stop = 1; stop <= 9; stop++) {
+      await browser.until(`document.getElementById('tour-count').textContent.startsWith('${stop} of')`);
+      await sleep(50);
+      await idle();
+      await browser.key("Enter", "\r");
+    }
+    assert(await see("document.getElementById('tour-box').hidden"));
+  },
+
+  async "phone, dark: nothing is wider than the page"() {
+    for (const [width, dark] of [[360, false], [1200, true], [1200, false]]) {
+      await browser.size(width, 860, dark);
+      for (const panel of ["energy", "picture", "sudoku-panel", "accounts", "reports"]) {
+        await open(panel);
+        await sleep(80);
+        assert((await see("document.documentElement.scrollWidth")) <= width, `${panel} at ${width}`);
+        if (folder) {
+          mkdirSync(folder, { recursive: true });
+          await browser.picture(join(folder, `${panel}-${width}${dark ? "-dark" : ""}.png`));
+        }
+      }
+    }
+  },
+};
+
+/** The program's completion of the same picture with the same hole, in grey levels of the hole. */
+async function comparePicture(pixels, missing, frame) {
+  const token = (i) => Math.floor(i / 112) * 7 + Math.floor((i % 28) / 4);
+  const write = async (name, grey) => writeFileSync(join(work, name), Buffer.from(await see(`(async () => { const c = new OffscreenCanvas(28, 28), d = c.getContext("2d"), m = d.createImageData(28, 28); ${JSON.stringify(grey)}.forEach((v, i) => m.data.set([v, v, v, 255], 4 * i)); d.putImageData(m, 0, 0); return btoa(String.fromCharCode(...new Uint8Array(await (await c.convertToBlob()).arrayBuffer()))); })()`), "base64"));
+  await write("cloth.png", pixels);
+  await write("mask.png", pixels.map((_, i) => (missing[token(i)] ? 255 : 0)));
+  const model = new URL("../../models/fashion.safetensors", import.meta.url).pathname;
+  run("image", "complete", model, join(work, "cloth.png"), "--mask", join(work, "mask.png"), "--plain", "-o", work);
+  const png = readFileSync(join(work, "cloth.completed.png")).toString("base64");
+  const theirs = await see(`(async () => { const b = await createImageBitmap(new Blob([Uint8Array.from(atob("${png}"), (c) => c.charCodeAt(0))])); const c = new OffscreenCanvas(28, 28), d = c.getContext("2d"); d.drawImage(b, 0, 0); return Array.from(d.getImageData(0, 0, 28, 28).data.filter((_, i) => i % 4 === 0)); })()`);
+  for (let i = 0; i < 784; i++)
+    if (missing[token(i)]) {
+      const ours = 255 * Math.max(0, Math.min(1, frame[token(i) * 16 + 4 * (Math.floor(i / 28) % 4) + (i % 4)] * 0.3530242443 + 0.2860406041));
+      near(ours, theirs[i], 1.5, `pixel ${i}`);
+    }
+}
+
+let failed = 0;
+await browser.size(1200, 900);
+for (const [name, test] of Object.entries(tests)) {
+  try {
+    await test();
+    console.log(`ok    ${name}`);
+  } catch (error) {
+    failed++;
+    console.log(`FAIL  ${name}: ${error.message}`);
+  }
+}
+const complaints = browser.events.filter((e) => e.method === "Runtime.exceptionThrown" || (e.method === "Log.entryAdded" && e.params.entry.level === "error" && !/example\.org/.test(e.params.entry.text + e.params.entry.url)));
+for (const e of complaints) console.log("FAIL  the browser says", JSON.stringify(e.params).slice(0, 300));
+await browser.stop();
+console.log(`${Object.keys(tests).length - failed} passed, ${failed} failed`);
+process.exit(failed || complaints.length ? 1 : 0);

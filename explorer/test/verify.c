@@ -1,0 +1,36 @@
+/* Golden cases in WebAssembly, under node: as `basin verify` on the cpu backend.
+ *
+ *     node verify.js FILE... */
+#include <stdio.h>
+
+#include "backend/device.h"
+#include "verify/verify.h"
+
+static void pass_over(void *context, const char *tensor, double error) {
+    (void)context, (void)tensor, (void)error;
+}
+
+int main(int count, char **file) {
+    basin_backend *backend;
+    basin_error error;
+    int failed = 0;
+    if (basin_backend_open(&backend, &(basin_compute){.backend = "cpu", .threads = 1}, &error)) {
+        puts(error.text);
+        return 1;
+    }
+    for (int i = 1; i < count; i++) {
+        basin_verdict verdict;
+        if (basin_verify(&verdict, file[i], backend, false, pass_over, NULL, &error)) {
+            printf("%s: %s\n", file[i], error.text);
+            failed++;
+            continue;
+        }
+        if (!(verdict.error <= 1e-3)) {
+            printf("%s: error %.2e in %s\n", file[i], verdict.error, verdict.worst);
+            failed++;
+        }
+    }
+    printf("%d of %d golden files within 0.001 in WebAssembly\n", count - 1 - failed, count - 1);
+    basin_backend_close(backend);
+    return failed != 0;
+}
