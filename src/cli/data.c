@@ -1,6 +1,5 @@
 /* basin data convert, info, make and part: networks as files; and the options of all commands that
  * open networks. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,5 @@
 /* basin descend: lets given tokens fall down the energy of a given block, and shows the way. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "backend/device.h"

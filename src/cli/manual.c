@@ -1,6 +1,5 @@
 /* What is made of the tables of options: help, the manual as Markdown (and cmake/manual.awk makes
  * man pages of that), completion; and basin help, which prints them. See cli.h. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"

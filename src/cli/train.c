@@ -1,5 +1,4 @@
 /* The driver of all commands that train; see cli.h. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "basin/version.h"

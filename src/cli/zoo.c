@@ -1,6 +1,5 @@
 /* basin zoo list, show, descend: published models that state an energy, and whether their updates
  * go down it. */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -6,7 +6,6 @@
 #include "basin/lagrangian.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/number.h"

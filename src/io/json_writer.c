@@ -2,7 +2,6 @@
 #include "io/json_writer.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/number.h"

@@ -4,7 +4,6 @@
  * and the zip reader has checked by then that the entry can hold that many. */
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/try.h"

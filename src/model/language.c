@@ -1,7 +1,6 @@
 /* Models of language: NRGPT's steps, GPT's layers, and what both have around them: tokens,
  * positions, a last norm, the head and the loss; see basin/language.h. */
 #include <math.h>
-#include <stdio.h>
 
 #include "expr/graph.h"
 #include "model/model.h"

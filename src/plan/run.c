@@ -1,6 +1,5 @@
 /* Using a plan: inputs, checked on their way in, runs, outputs. */
 #include <math.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 
 #include "backend/device.h"

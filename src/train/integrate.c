@@ -1,8 +1,6 @@
 /* Inputs that move along straight lines, and sums of slopes there; see integrate.h. */
 #include "train/integrate.h"
 
-#include <string.h>
-
 #include "base/try.h"
 
 basin_status basin_line_open(basin_line *l, basin_expr input, basin_error *error) {

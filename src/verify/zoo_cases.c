@@ -1,7 +1,6 @@
 /* Golden cases of the zoo: a row each with the model that it is about and what the file holds
  * beside the usual: energies of a descent, its end, half the squared distance to "in.target" as the
  * loss, and its gradients. */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 

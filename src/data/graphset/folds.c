@@ -1,5 +1,4 @@
 /* Folds of cross-validation: stratified ones, and those that others published as index files. */
-#include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

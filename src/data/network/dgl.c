@@ -13,7 +13,6 @@
  * Only the first graph of a file is read. Reading goes on with zeros after the first error, which
  * sticks in the cursor. Tensors are left where they lie; nothing in the file is aligned. */
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

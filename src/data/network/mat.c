@@ -14,7 +14,6 @@
  * holds them. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <zlib.h>

@@ -1,7 +1,6 @@
 /* A network made to fit a schema: features into its order by name, relations likewise, directions
  * compared. What cannot fit is an error that names the column; what is left over is noted. */
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -10,7 +10,6 @@
 #include "base/philox.h"
 #include "base/sort.h"
 #include "base/try.h"
-#include "basin/random.h"
 #include "data/pictures/pictures.h"
 #include "picture/picture.h"
 

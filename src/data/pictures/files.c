@@ -1,6 +1,5 @@
 /* Pictures stored as pixels: idx files (MNIST's format), plain or gz, and CIFAR's binary batches.
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

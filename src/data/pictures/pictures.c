@@ -1,5 +1,4 @@
 /* Collections of pictures: opening by what lies at a path, joining, fetching, holding out. */
-#include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,6 @@
  * edge. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/try.h"
 #include "task/graphs/graphs.h"

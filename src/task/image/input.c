@@ -1,6 +1,5 @@
 /* Pictures for image models; see image.h. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,12 +3,10 @@
  *
  * Everything drawn in step t (the pictures, their crops, their masks) is a function of the seed and
  * t. */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "base/sort.h"
 #include "base/try.h"
 #include "io/bundle.h"

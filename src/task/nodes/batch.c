@@ -1,9 +1,7 @@
 /* Sampled parts of a network. */
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/sort.h"
 #include "base/try.h"

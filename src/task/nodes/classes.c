@@ -1,7 +1,6 @@
 /* Which classes there are and what they are called; labels and weights for training. */
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* Logits of trees and of a network become one probability; validation says how; see ensemble.h. */
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,7 +2,6 @@
  * weights of all members ("0.emb_w", ...), the scale of the features, and in its metadata settings,
  * relations, sizes and threshold. */
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,6 @@
  * which are the baselines. */
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/try.h"

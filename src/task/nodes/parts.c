@@ -1,6 +1,5 @@
 /* A graph in parts: inputs and training; see parts.h. */
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,7 +2,6 @@
  * settings leave open, and trains. See include/basin/tasks/nodes.h. */
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/try.h"

@@ -2,7 +2,6 @@
  * and what its energies do. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/sort.h"
 #include "base/try.h"

@@ -4,8 +4,6 @@
 #include "backend/cpu/attention/attention.h"
 #include "backend/cpu/cpu.h"
 #include "backend/shape.h"
-#include "base/sort.h"
-#include "base/team/team.h"
 
 /* A list without scale and mix takes fewer passes. */
 static bool is_fused(const basin_attention *at) {
