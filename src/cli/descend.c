@@ -8,7 +8,7 @@
 #include "basin/version.h"
 #include "cli/cli.h"
 #include "io/file.h"
-#include "io/json_writer.h"
+#include "io/json.h"
 #include "verify/weights.h"
 #include "view/svg.h"
 

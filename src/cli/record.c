@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "io/file.h"
-#include "io/json_writer.h"
+#include "io/json.h"
 
 enum { DEPTH = BASIN_JSON_DEPTH, KEY = 300 };
 

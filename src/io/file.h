@@ -1,4 +1,5 @@
-/* Whole files: mapping one for reading, and replacing one so that it is never half written. */
+/* Whole files: mapping one for reading, replacing one so that it is never half written, and the
+ * files below a folder. */
 #ifndef BASIN_IO_FILE_H
 #define BASIN_IO_FILE_H
 
@@ -27,6 +28,17 @@ basin_status basin_file_same(bool *same, const char *a, const char *b, basin_err
 
 /* Makes a folder where there is none yet. */
 basin_status basin_folder_make(const char *path, basin_error *error);
+
+/* Gets every regular file whose name does not begin with a dot: its path below the folder; and
+ * links to nowhere, which may be files that have gone, with size 0. */
+typedef basin_status basin_folder_take(void *context, const char *path, size_t size,
+                                       basin_error *error);
+
+/* Hands out the files, those of a folder in the order of their names' bytes. A folder that links
+ * lead to more than once is listed once, under the first of its paths, so that a link to a folder
+ * above it ends the walk there. */
+basin_status basin_folder_walk(const char *root, basin_folder_take *take, void *context,
+                               basin_error *error);
 
 /* A file being written aside. Create, write, then either commit or discard; after a failed create
  * or commit nothing is left to discard. Devices and pipes are written in place. */

@@ -7,7 +7,7 @@
 
 #include "base/try.h"
 #include "basin/version.h"
-#include "io/json_writer.h"
+#include "io/json.h"
 #include "picture/picture.h"
 
 /* share/basin/viewer.html, a NULL-terminated list of lines, embedded by the build. The line "null"

@@ -1,7 +1,7 @@
 /* Numbers in JSON and CSV: whole ones have all their digits, the rest the shortest decimal that
  * reads back as the same number. */
 #include "io/folder.h"
-#include "io/json_writer.h"
+#include "io/json.h"
 #include "support/comma.h"
 #include "support/test.h"
 

@@ -10,7 +10,6 @@
 #include "data/network/network.h"
 #include "io/file.h"
 #include "io/json.h"
-#include "io/json_writer.h"
 
 static const char *const type_name[BASIN_COLUMN_TYPES] = {
     "dropped", "number", "category", "date",   "id",

@@ -9,8 +9,8 @@
 #include "base/hash.h"
 #include "base/try.h"
 #include "basin/random.h"
-#include "data/folder.h"
 #include "data/pictures/pictures.h"
+#include "io/file.h"
 
 bool basin_name_is_picture(const char *name) {
     static const char *const known_ends[] = {".jpg", ".jpeg", ".png", ".webp"};

@@ -8,7 +8,6 @@
 #include "io/bundle.h"
 #include "io/file.h"
 #include "io/json.h"
-#include "io/json_writer.h"
 #include "plan/plan.h"
 #include "task/graphs/graphs.h"
 

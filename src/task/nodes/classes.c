@@ -9,7 +9,6 @@
 #include "base/try.h"
 #include "io/file.h"
 #include "io/json.h"
-#include "io/json_writer.h"
 #include "task/nodes/fit.h"
 
 enum { MOST_CLASSES = 10000, MANY = 20, FEW_EACH = 3 };

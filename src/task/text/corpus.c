@@ -12,7 +12,6 @@
 #include "base/sort.h"
 #include "base/text.h"
 #include "base/try.h"
-#include "data/folder.h"
 #include "data/packed.h"
 #include "io/file.h"
 #include "io/npy.h"

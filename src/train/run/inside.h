@@ -3,7 +3,7 @@
 #define BASIN_TRAIN_RUN_INSIDE_H
 
 #include "basin/status.h"
-#include "io/json_writer.h"
+#include "io/json.h"
 #include "ranks/ranks.h"
 #include "train/run/run.h"
 

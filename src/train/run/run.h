@@ -17,7 +17,7 @@
 #include "basin/plan.h"
 #include "basin/tasks/run.h"
 #include "basin/train.h"
-#include "io/json_writer.h"
+#include "io/json.h"
 #include "train/run/settings.h"
 
 enum { BASIN_MAX_MEMBERS = 64 };

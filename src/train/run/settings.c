@@ -12,7 +12,6 @@
 #include "base/try.h"
 #include "io/file.h"
 #include "io/json.h"
-#include "io/json_writer.h"
 
 const basin_setting *basin_setting_find(const basin_setting *table, const char *name) {
     for (const basin_setting *s = table; s->name; s++)
