@@ -20,6 +20,8 @@
 #endif
 #if defined(__SSE2__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 typedef float vfloat __attribute__((vector_size(4 * VECTOR_LANES)));
@@ -172,7 +174,12 @@ VECTOR_INLINE vfloat vector_weave_high(vfloat a, vfloat b) {
  * 1 + r + r^2 (..) is the best of its degree in relative error (3e-9). */
 VECTOR_INLINE vfloat vector_exp(vfloat x) {
     const vfloat shift = vector_all(12582912.0f);
+#if defined(__aarch64__) /* of NaN, NaN, as below */
+    vfloat y =
+        (vfloat)vmaxq_f32(vdupq_n_f32(-88.0f), vminq_f32(vdupq_n_f32(89.0f), (float32x4_t)x));
+#else
     vfloat y = vector_max(vector_all(-88.0f), vector_min(vector_all(89.0f), x));
+#endif
     vfloat biased = y * 1.44269504f + shift;
     vfloat n = biased - shift;
     vfloat r = y - n * 0.693145751953125f;
