@@ -80,6 +80,9 @@ def test_transforms_in_any_order(double, output):
         close(jax.vmap(jax.hessian(loss))(many)[0], hessian)
         close(jax.vmap(f, (0, None, None))(many, *rest), [f(one, *rest) for one in many])
 
+        none = jax.vmap(jax.grad(loss))(many[:0])
+        assert none.shape == (0, *x.shape)
+
         def apart(many, xi):
             return sum(jnp.sum(f(one, xi, rest[1]) ** 2) for one in many)
 

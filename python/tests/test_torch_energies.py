@@ -47,7 +47,7 @@ def gradients(f, arguments):
 def test_gradcheck_and_gradgradcheck(name, output):
     _, arguments = given(name)
     f = function_of(name, output)
-    assert torch.autograd.gradcheck(f, arguments)
+    assert torch.autograd.gradcheck(f, arguments, check_forward_ad=True)
     assert torch.autograd.gradgradcheck(f, arguments)
 
 
@@ -107,6 +107,7 @@ def test_transforms(output):
     many = torch.stack([x, 2 * x, x - 1])
     each = torch.stack([f(one, xi, beta) for one in many])
     torch.testing.assert_close(torch.func.vmap(lambda x: f(x, xi, beta))(many), each)
+    assert torch.func.vmap(lambda x: f(x, xi, beta))(many[:0]).shape == (0, *each.shape[1:])
     slopes = torch.func.vmap(torch.func.grad(loss))(many)
     torch.testing.assert_close(slopes, torch.stack([torch.func.grad(loss)(one) for one in many]))
     tangent = torch.func.jvp(loss, (x,), (torch.ones_like(x),))[1]

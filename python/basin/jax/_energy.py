@@ -33,8 +33,8 @@ _program = Primitive("basin_program")
 _program.multiple_results = True
 
 
-def _bind(operands, key, size=0, batched=None):
-    batched = (bool(size),) * len(operands) if batched is None else tuple(batched)
+def _bind(operands, key, size=None, batched=None):
+    batched = (size is not None,) * len(operands) if batched is None else tuple(batched)
     return _program.bind(*operands, key=key, size=size, batched=batched)
 
 
@@ -47,7 +47,7 @@ def _shapes(operands, batched):
 
 def _results(operands, key, size, batched):
     program = _programs.find(key, _shapes(operands, batched))
-    front = (size,) if size else ()
+    front = () if size is None else (size,)
     return [(*front, *shape) for shape in program.outputs]
 
 
@@ -134,7 +134,7 @@ def _transpose(cotangents, *operands, key, size, batched):
 
 
 def _through(operands, base, how, size, batched):
-    batched = [*batched, *[bool(size)] * (len(operands) - len(batched))]
+    batched = [*batched, *[size is not None] * (len(operands) - len(batched))]
     return _bind(operands, _derive(base, how), size, batched)
 
 

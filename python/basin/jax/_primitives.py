@@ -19,7 +19,7 @@ def merged(operands, axes, size, batched):
     count = next(x.shape[d] for x, d in zip(operands, axes) if d is not None)
     operands = [x if d is None else jnp.moveaxis(x, d, 0) for x, d in zip(operands, axes)]
     new = [d is not None for d in axes]
-    if not size:
+    if size is None:
         return operands, count, tuple(new), lambda x: x
     made = []
     for x, now, before in zip(operands, new, batched):
@@ -35,7 +35,7 @@ def merged(operands, axes, size, batched):
 def summed(gradients, size, batched):
     """Cotangents of operands that entries of a batch share."""
     pairs = zip(gradients, batched)
-    return [x.sum(0) if size and x is not None and not b else x for x, b in pairs]
+    return [x.sum(0) if size is not None and x is not None and not b else x for x, b in pairs]
 
 
 def is_zero(x):
@@ -61,7 +61,7 @@ def _primitive(name, function):
             return list(function(operands, **options))
 
         axes = tuple(0 if b else None for b in batched)
-        return (jax.vmap(one, axes, axis_size=size) if size else one)(*operands)
+        return (one if size is None else jax.vmap(one, axes, axis_size=size))(*operands)
 
     @functools.lru_cache(maxsize=512)
     def jitted(options):
@@ -155,7 +155,7 @@ def operation(name, shapes, compute, jvp, vjp):
             return [found[i] for i, b in zip(inputs, wanted) if b]
 
         axes = [0 if b else None for b in batched[:count]] + [0] * len(_some(given))
-        every = jax.vmap(one, axes, axis_size=size) if size else one
+        every = one if size is None else jax.vmap(one, axes, axis_size=size)
         found = iter(every(*operands[:count], *_some(given)))
         made = [None] * count + [next(found) if b else None for b in wanted]
         return summed(made, size, batched)
@@ -168,7 +168,7 @@ def operation(name, shapes, compute, jvp, vjp):
         made = [x is not None for x in shapes(static, *operands)]
         there = tuple(x is not None for x in operands)
         given = _some(operands)
-        options = {"size": 0, "batched": (False,) * len(given), "static": static, "there": there}
+        options = {"size": None, "batched": (False,) * len(given), "static": static, "there": there}
         return _filled(made, primitive.bind(*given, **options))
 
     return call

@@ -16,7 +16,7 @@ import torch
 from basin import _programs
 from basin._library import BasinError
 from basin.functions import Function
-from basin.torch._ops import _interpreter, _stream
+from basin.torch._ops import _forward, _interpreter, _stream
 
 _library = torch.library.Library("basin", "FRAGMENT")
 
@@ -115,16 +115,20 @@ def _backward(ctx, needs, cotangents):
 
 def _looped(size, key, tensors, dims):
     """One call for each entry of a batch."""
-    outs, parts = None, []
+    shapes = [[n for i, n in enumerate(x.shape) if i != d] for x, d in zip(tensors, dims)]
+    outputs = _programs.find(key, tuple(tuple(map(int, shape)) for shape in shapes)).outputs
+    if size == 0:
+        return [tensors[0].new_empty((0, *shape)) for shape in outputs]
+    parts = []
     for i in range(size):
         entry = [x if d is None else x.select(d, i) for x, d in zip(tensors, dims)]
-        outs = outs or len(_programs.find(key, _shapes(entry)).outputs)
-        parts.append(call(key, entry, outs))
+        parts.append(call(key, entry, len(outputs)))
     return [torch.stack(part) for part in zip(*parts)]
 
 
 class _Transformed(torch.autograd.Function):
-    """The same for torch.func, which asks functions for their derivatives, not operations."""
+    """The same for torch.func and forward mode, which ask functions for derivatives, not
+    operations."""
 
     @staticmethod
     def forward(key, outs, *tensors):
@@ -161,7 +165,8 @@ def _dispatch(key, outs, tensors):
 
 def call(key: str, tensors: list, outs: int = 1) -> list:
     """The results of a program on tensors of one type and device."""
-    if not torch.compiler.is_compiling() and _interpreter() is not None:
+    transformed = _interpreter() is not None or _forward._current_level >= 0
+    if transformed and not torch.compiler.is_compiling():
         return list(_Transformed.apply(key, outs, *tensors))
     return _dispatch(key, outs, tensors)
 
