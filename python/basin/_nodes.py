@@ -46,6 +46,15 @@ class Explanation:
     """The names of columns: "column 0" where they have none."""
     of: Any = None
     """The class that is explained; None of detectors."""
+    logit: float = numpy.nan
+    """Of the score before calibration."""
+    typical_logit: float = numpy.nan
+    """Of a typical node in its place. The distance between both is the sum of the features' shares,
+    `rest` and `missed`."""
+    rest: float = 0.0
+    """What comes from the graph further away than was looked at."""
+    missed: float = 0.0
+    """What the steps of the integral leave of the distance; small."""
 
     def __repr__(self) -> str:
         counts = f"{len(self.features)} features, {len(self.neighbours)} neighbours"
@@ -65,6 +74,8 @@ class Explanation:
             yield f["share"], f"{name}: {f['value']:.4g}, typical {f['typical']:.4g}"
         for n in self.neighbours[:5]:
             yield n["push"], f"node {n['node']}, probability {n['probability']:.4g}"
+        if abs(self.missed) > 0.02 * max(abs(self.logit - self.typical_logit), 0.5):
+            yield self.missed, "missed by the integral"
 
     def __str__(self) -> str:
         lines = [f"  {size:+.4f}  {what}" for size, what in self._rows()]
@@ -200,6 +211,10 @@ class NodeEstimator(ClassifierMixin, Estimator):
             features=_rows(e.feature, e.features, _FEATURE),
             names=_names(network),
             of=of,
+            logit=e.logit,
+            typical_logit=e.typical_logit,
+            rest=e.rest,
+            missed=e.missed,
         )
 
 

@@ -1,5 +1,6 @@
 /* basin anomaly score and basin node predict, the probabilities of every node as CSV or JSON; basin
  * anomaly explain and basin node explain; basin anomaly report. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -204,10 +205,16 @@ static void put_story(basin_record *r, const job *j, const basin_nodes_explanati
     basin_record_number(r, ".typical_logit", "%g", e->typical_logit);
     basin_record_number(r, ".own", "%g", e->own);
     basin_record_number(r, ".rest", "%g", e->rest);
+    basin_record_number(r, ".missed", "%g", e->missed);
     basin_record_note(r,
                       "of the logit's distance of %+.3f from a typical node's, %+.3f comes from "
                       "the node itself, %+.3f through neighbours, %+.3f from further away",
                       e->logit - e->typical_logit, e->own, through, e->rest);
+    if (fabs(e->missed) > 0.02 * fmax(fabs(e->logit - e->typical_logit), 0.5))
+        basin_record_note(r,
+                          "%+.3f is missed by the integral: the logit turns too quickly on the "
+                          "way from a typical node's features",
+                          e->missed);
     put_neighbours(r, j, e, neighbours);
     put_features(r, j, e, features);
 }

@@ -1,11 +1,16 @@
 /* Inputs that move along straight lines, and sums of slopes there; see integrate.h. */
 #include "train/integrate.h"
 
+#include <math.h>
+#include <string.h>
+
 #include "base/try.h"
 
-basin_status basin_line_open(basin_line *l, basin_expr input, basin_error *error) {
+basin_status basin_line_open(basin_line *l, basin_expr input, int64_t outputs, basin_error *error) {
     size_t cells = (size_t)basin_shape_count(basin_expr_shape(input));
     l->input = input, l->cells = (int64_t)cells;
+    BASIN_TRY(BASIN_NEW(&l->start, outputs + 1, "an explanation", error));
+    l->start[outputs] = l->cells;
     BASIN_TRY(BASIN_NEW(&l->base, cells, "an explanation", error));
     BASIN_TRY(BASIN_NEW(&l->own, cells, "an explanation", error));
     BASIN_TRY(BASIN_NEW_RAW(&l->now, cells, "an explanation", error));
@@ -13,33 +18,110 @@ basin_status basin_line_open(basin_line *l, basin_expr input, basin_error *error
     return BASIN_NEW(&l->sum, cells, "an explanation", error);
 }
 
-void basin_lines_free(basin_line *line, int lines) {
-    for (basin_line *l = line; l < line + lines; l++)
-        free(l->base), free(l->own), free(l->now), free(l->value), free(l->sum);
-}
-
-basin_status basin_lines_run(basin_line *line, int lines, basin_plan *plan, double t,
-                             basin_error *error) {
+void basin_line_free(basin_line *line, int lines) {
     for (basin_line *l = line; l < line + lines; l++) {
-        if (!l->input) continue;
-        for (int64_t i = 0; i < l->cells; i++)
-            l->now[i] = (float)((double)l->base[i] + t * basin_line_length(l, i));
-        basin_tensor tensor = basin_tensor_borrow(l->now, BASIN_F32, basin_expr_shape(l->input));
-        BASIN_TRY(basin_plan_write(plan, l->input, &tensor, error));
+        free(l->start), free(l->base), free(l->own);
+        free(l->now), free(l->value), free(l->sum);
     }
-    return basin_plan_run(plan, error);
 }
 
-basin_status basin_lines_read(basin_line *line, int lines, basin_plan *plan, basin_error *error) {
-    for (basin_line *l = line; l < line + lines; l++) {
-        if (!l->input) continue;
-        basin_tensor tensor = basin_tensor_borrow(l->value, BASIN_F64, basin_expr_shape(l->input));
-        BASIN_TRY(basin_plan_read(plan, l->slope, &tensor, error));
+basin_status basin_lines_run(const basin_lines *l, const double *t, double *output,
+                             basin_error *error) {
+    for (basin_line *k = l->line; k < l->line + l->lines; k++) {
+        if (!k->input) continue;
+        for (int64_t o = 0; o < l->outputs; o++)
+            for (int64_t i = k->start[o]; i < k->start[o + 1]; i++)
+                k->now[i] = (float)((double)k->base[i] + t[o] * basin_line_length(k, i));
+        basin_tensor tensor = basin_tensor_borrow(k->now, BASIN_F32, basin_expr_shape(k->input));
+        BASIN_TRY(basin_plan_write(l->plan, k->input, &tensor, error));
+    }
+    BASIN_TRY(basin_plan_run(l->plan, error));
+    return l->read(output, l->context, error);
+}
+
+basin_status basin_lines_read(const basin_lines *l, double *moves, basin_error *error) {
+    memset(moves, 0, (size_t)l->outputs * sizeof *moves);
+    for (basin_line *k = l->line; k < l->line + l->lines; k++) {
+        if (!k->input) continue;
+        basin_tensor tensor = basin_tensor_borrow(k->value, BASIN_F64, basin_expr_shape(k->input));
+        BASIN_TRY(basin_plan_read(l->plan, k->slope, &tensor, error));
+        for (int64_t o = 0; o < l->outputs; o++)
+            moves[o] += basin_line_moves(k, k->value, k->start[o], k->start[o + 1]);
     }
     return BASIN_OK;
 }
 
-void basin_lines_add(basin_line *line, int lines, double weight) {
-    for (basin_line *l = line; l < line + lines; l++)
-        for (int64_t i = 0; i < l->cells; i++) l->sum[i] += weight * l->value[i];
+void basin_lines_add(const basin_lines *l, const double *weight) {
+    for (basin_line *k = l->line; k < l->line + l->lines; k++)
+        for (int64_t o = 0; o < l->outputs && k->input; o++)
+            for (int64_t i = k->start[o]; i < k->start[o + 1] && weight[o] != 0; i++)
+                k->sum[i] += weight[o] * k->value[i];
+}
+
+/* ---- bisection ---- */
+
+enum { MOST_DEPTH = 24, MOST_ENDS = BASIN_BISECTION_POINTS + MOST_DEPTH };
+
+/* An output's pieces that are left. */
+typedef struct pieces {
+    double end[MOST_ENDS], last[MOST_ENDS]; /* [top + 1] their ends, the next one's on top, and the
+                                               output there */
+    double from, first;                     /* where the next one begins, and the output there */
+    int top;                                /* -1: none is left */
+    int halved;
+} pieces;
+
+static void begin(pieces *p, const basin_lines *l, const basin_bisection *b, int64_t output) {
+    int points = b->allowed[output] < 0 ? 1 : b->points;
+    p->from = b->at[0], p->first = b->output[output], p->top = points - 2;
+    for (int i = 1; i < points; i++) {
+        p->end[points - 1 - i] = b->at[i];
+        p->last[points - 1 - i] = b->output[i * l->outputs + output];
+    }
+    for (basin_line *k = l->line; k < l->line + l->lines && points > 1; k++)
+        if (k->input)
+            memset(k->sum + k->start[output], 0,
+                   (size_t)(k->start[output + 1] - k->start[output]) * sizeof *k->sum);
+}
+
+/* The next piece of an output that moves by `moves` along all of its lines in the middle of it:
+ * taken, its length; halved, where the output is `output`, 0. */
+static double take(pieces *p, const basin_bisection *b, double allowed, double moves,
+                   double output) {
+    double length = p->end[p->top] - p->from, way = p->last[p->top] - p->first;
+    double most = allowed * (length + 1.0 / 64) + b->part * fabs(way);
+    if (length > 1.0 / (1 << MOST_DEPTH) && p->halved < b->most &&
+        !(fabs(moves * length - way) <= most)) {
+        p->halved++;
+        p->end[p->top + 1] = p->from + 0.5 * length;
+        p->last[++p->top] = output;
+        return 0;
+    }
+    p->first = p->last[p->top];
+    p->from = p->end[p->top--];
+    return length;
+}
+
+basin_status basin_lines_bisect(const basin_lines *l, const basin_bisection *b,
+                                basin_error *error) {
+    BASIN_FREE_AT_EXIT pieces *left = NULL;
+    BASIN_FREE_AT_EXIT double *t = NULL; /* [4, outputs] */
+    int64_t n = l->outputs;
+    BASIN_TRY(BASIN_NEW(&left, n, "an explanation", error));
+    BASIN_TRY(BASIN_NEW(&t, 4 * n, "an explanation", error));
+    double *output = t + n, *moves = output + n, *weight = moves + n;
+    for (int64_t i = 0; i < n; i++) begin(&left[i], l, b, i);
+    for (;;) {
+        bool more = false;
+        for (int64_t i = 0; i < n; i++) {
+            const pieces *p = &left[i];
+            if (p->top >= 0) more = true, t[i] = p->from + 0.5 * (p->end[p->top] - p->from);
+        }
+        if (!more) return BASIN_OK;
+        BASIN_TRY(basin_lines_run(l, t, output, error));
+        BASIN_TRY(basin_lines_read(l, moves, error));
+        for (int64_t i = 0; i < n; i++)
+            weight[i] = left[i].top < 0 ? 0 : take(&left[i], b, b->allowed[i], moves[i], output[i]);
+        basin_lines_add(l, weight);
+    }
 }

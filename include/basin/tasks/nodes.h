@@ -170,10 +170,11 @@ typedef struct basin_nodes_feature {
 
 /* The library makes these; fields may be added at the end. Both lists tell the same distance:
  *
- *     logit - typical_logit = sum of feature[].share + rest
- *                           = own + sum of neighbour[].push + rest
+ *     logit - typical_logit = sum of feature[].share + rest + missed
+ *                           = own + sum of neighbour[].push + rest + missed
  *
- * up to the steps of the integral: mostly within a fiftieth of the distance. */
+ * `missed` is within a fiftieth of the distance wherever steps of the integral that are fine enough
+ * for that can be had. */
 typedef struct basin_nodes_explanation {
     int64_t node;
     double probability, threshold;
@@ -191,6 +192,7 @@ typedef struct basin_nodes_explanation {
     bool has_attention; /* shares of attention are known */
     double own;         /* what comes from the node's own features */
     double rest;        /* what comes from the graph further away than was looked at */
+    double missed;      /* what the steps of the integral leave of the distance; small */
 } basin_nodes_explanation;
 
 /* Of nodes in one pass; free each. Of several classes: the odds of class work->number against all

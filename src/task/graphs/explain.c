@@ -9,7 +9,7 @@
 #include "task/graphs/graphs.h"
 #include "train/integrate.h"
 
-enum { LEAST_DEPTH = 4, MOST_DEPTH = 24, MOST_RUNS = 4000, PATHS = 3 };
+enum { MOST_HALVED = 4000, PATHS = 3 };
 
 /* One graph on a plan of its own. */
 typedef struct lens {
@@ -33,7 +33,7 @@ static void lens_close(lens *l) {
     basin_graph_free(l->graph);
     basin_graphset_batch_free(&l->data);
     basin_graphs_input_free(&l->input);
-    basin_lines_free(l->line, PATHS);
+    basin_line_free(l->line, PATHS);
     free(l->scratch.data);
 }
 
@@ -75,7 +75,7 @@ static basin_status open_lines(lens *l, basin_error *error) {
     for (int i = 0; i < PATHS; i++) {
         basin_line *line = &l->line[i];
         if (!input[i]) continue;
-        BASIN_TRY(basin_line_open(line, input[i], error));
+        BASIN_TRY(basin_line_open(line, input[i], 1, error));
         line->slope = basin_grad(l->score, input[i]);
         memcpy(line->own, own[i], (size_t)line->cells * sizeof *line->own);
         int64_t columns = basin_expr_shape(input[i]).dim[1];
@@ -144,40 +144,33 @@ static basin_status lens_open(lens *l, basin_graphs_model *model, const basin_gr
 
 /* ---- the integral ---- */
 
-/* The score of the graph at the part `t` of the way. */
-static basin_status run_at(double *score, lens *l, double t, basin_error *error) {
-    BASIN_TRY(basin_lines_run(l->line, PATHS, l->plan, t, error));
+static basin_status read_score(double *score, void *context, basin_error *error) {
+    lens *l = context;
+    (void)error;
     *score = basin_plan_scalar(l->plan, l->score);
     return BASIN_OK;
 }
 
-/* A piece of the way, and the score at its ends. */
-typedef struct piece {
-    double from, to, first, last;
-    int depth;
-} piece;
+static basin_lines lines_of(lens *l) {
+    return (basin_lines){l->line, PATHS, l->plan, 1, read_score, l};
+}
 
-/* Midpoints of pieces, which are halved until the slope there makes up the difference between the
- * ends: where tokens are nearly blank, a layer norm turns quickly. */
+/* The score of the graph at the part `t` of the way. */
+static basin_status run_at(double *score, lens *l, double t, basin_error *error) {
+    basin_lines lines = lines_of(l);
+    return basin_lines_run(&lines, &t, score, error);
+}
+
 static basin_status integrate(lens *l, double first, double last, basin_error *error) {
-    piece stack[MOST_DEPTH + 2] = {{0, 1, first, last, 0}};
+    double at[BASIN_BISECTION_POINTS], score[BASIN_BISECTION_POINTS];
     double allowed = 2e-3 * fabs(last - first) + 1e-4;
-    for (int count = 1, runs = 0; count;) {
-        piece p = stack[--count];
-        double middle = 0.5 * (p.from + p.to), length = p.to - p.from, sum = 0, there;
-        BASIN_TRY(run_at(&there, l, middle, error));
-        BASIN_TRY(basin_lines_read(l->line, PATHS, l->plan, error));
-        for (basin_line *line = l->line; line < l->line + PATHS; line++)
-            sum += basin_line_moves(line, line->value, 0, line->cells);
-        bool good = fabs(sum * length - (p.last - p.first)) <= allowed * (length + 1.0 / 64);
-        if ((good && p.depth >= LEAST_DEPTH) || p.depth == MOST_DEPTH || ++runs > MOST_RUNS) {
-            basin_lines_add(l->line, PATHS, length);
-            continue;
-        }
-        stack[count++] = (piece){middle, p.to, there, p.last, p.depth + 1};
-        stack[count++] = (piece){p.from, middle, p.first, there, p.depth + 1};
+    basin_bisection b = {BASIN_BISECTION_POINTS, at, score, &allowed, .most = MOST_HALVED};
+    basin_lines lines = lines_of(l);
+    for (int i = 0; i < b.points; i++) {
+        at[i] = (double)i / (b.points - 1);
+        BASIN_TRY(run_at(&score[i], l, at[i], error));
     }
-    return BASIN_OK;
+    return basin_lines_bisect(&lines, &b, error);
 }
 
 /* ---- the explanation ---- */

@@ -412,6 +412,8 @@ static basin_status finish(basin_nodes_explanation *e, const basin_explainer *x,
     for (int64_t i = 0; i < x->network->nodes; i++) e->rank += probability[i] > e->probability;
     e->logit = basin_logit(uncalibrated(x->model, e->probability));
     e->rest = e->logit - e->rest;
+    e->missed = e->logit - e->typical_logit - e->rest;
+    for (int64_t i = 0; i < e->features; i++) e->missed -= e->feature[i].share;
     basin_tree_table_rows(row, &x->table, &e->node, 0, 1);
     add_values(e, x, row);
     drop_unused(e);

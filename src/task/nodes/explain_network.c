@@ -26,7 +26,8 @@ typedef struct surroundings {
     basin_network *part;
 } surroundings;
 
-enum { MOST_LINES = 1 + BASIN_ANOMALY_RELATIONS };
+/* Steps of equal length; points: their middles and both ends; pieces that are halved at most. */
+enum { MOST_LINES = 1 + BASIN_ANOMALY_RELATIONS, STEPS = 8, POINTS = STEPS + 2, MOST_HALVED = 240 };
 
 /* Some of the explained nodes, and the lines of their inputs. */
 typedef struct integral {
@@ -45,7 +46,7 @@ typedef struct integral {
     int lines;                   /* of the features, and of each relation's facts */
     basin_line line[MOST_LINES]; /* [n, columns]; [pairs, facts] */
     double *logit;               /* [n] */
-    double *low, *high;          /* [count] logits at the ends of the lines */
+    double *output;              /* [POINTS, count] logits at both ends and at middles of steps */
 } integral;
 
 static void take(integral *g, surroundings *to, int64_t node) {
@@ -129,10 +130,8 @@ static basin_status join(integral *g, basin_error *error) {
 /* ---- What the network's inputs move a node's logit by: integrated gradients over the node, its
  * surroundings and their edges, along the straight line from typical inputs to their own, with the
  * engine's exact derivatives. They add up to the difference of the logits at both ends, up to the
- * steps of the integral, which are made finer until the gap is small. A mean over neighbours is
- * linear in them, so its part is handed on to them exactly. ---- */
-
-enum { STEPS_LEAST = 8, STEPS_MOST = 72 }; /* 8, 24, 72: the middles of thirds are kept */
+ * steps of the integral, which are made finer, where it is needed, until the gap is small. A mean
+ * over neighbours is linear in them, so its part is handed on to them exactly. ---- */
 
 /* Facts of a relation's edges, from a typical edge's to their own. A node's pair with itself, where
  * it is added, is no edge and has no facts. */
@@ -141,7 +140,8 @@ static basin_status open_edges(integral *g, int r, basin_error *error) {
     const basin_pairs *pairs = &g->batch.pairs[r];
     int64_t facts = g->batch.shape.facts;
     BASIN_FREE_AT_EXIT float *own = NULL;
-    BASIN_TRY(basin_line_open(l, g->net.facts[r], error));
+    BASIN_TRY(basin_line_open(l, g->net.facts[r], g->count, error));
+    for (int64_t i = 0; i < g->count; i++) l->start[i] = pairs->row[g->start[i]] * facts;
     BASIN_TRY(basin_edge_facts(&own, g->batch.reader, g->batch.network, r, pairs, error));
     memcpy(l->own, own, (size_t)(pairs->pairs * facts) * sizeof *own);
     for (int64_t q = 0; q < pairs->queries; q++)
@@ -155,7 +155,8 @@ static basin_status open_edges(integral *g, int r, basin_error *error) {
 
 static basin_status open_lines(integral *g, basin_error *error) {
     basin_line *l = &g->line[g->lines++];
-    BASIN_TRY(basin_line_open(l, g->net.features, error));
+    BASIN_TRY(basin_line_open(l, g->net.features, g->count, error));
+    for (int64_t i = 0; i < g->count; i++) l->start[i] = g->start[i] * g->columns;
     memcpy(l->own, g->batch.table, (size_t)l->cells * sizeof *l->own);
     for (int64_t i = 0; i < l->cells; i++) l->base[i] = g->x->input_typical[i % g->columns];
     for (int r = 0; r < g->batch.shape.relations && g->net.facts[r]; r++)
@@ -198,8 +199,7 @@ static basin_status integral_open(integral *g, basin_error *error) {
     BASIN_TRY(basin_nodes_batch_take(&g->batch, &source, joined, error));
     g->columns = g->x->inputs.shape.columns;
     BASIN_TRY(BASIN_NEW_RAW(&g->logit, g->start[g->count], "an explanation", error));
-    BASIN_TRY(BASIN_NEW_RAW(&g->low, g->count, "an explanation", error));
-    BASIN_TRY(BASIN_NEW_RAW(&g->high, g->count, "an explanation", error));
+    BASIN_TRY(BASIN_NEW_RAW(&g->output, POINTS * g->count, "an explanation", error));
     BASIN_TRY(make_plan(g, error));
     return write_inputs(g, error);
 }
@@ -208,57 +208,63 @@ static void integral_close(integral *g) {
     basin_plan_free(g->plan);
     basin_nodes_net_free(&g->net);
     basin_store_free(g->store);
-    basin_lines_free(g->line, g->lines);
+    basin_line_free(g->line, g->lines);
     basin_nodes_batch_free(&g->batch);
     basin_network_free(g->joined);
     for (int64_t i = 0; i < g->count; i++) free(g->of[i].node), basin_network_free(g->of[i].part);
     free(g->of), free(g->start), free(g->mark);
-    free(g->logit), free(g->low), free(g->high);
+    free(g->logit), free(g->output);
 }
 
-static basin_status read_end(double *end, integral *g, double t, basin_error *error) {
+static basin_status read_logits(double *logit, void *context, basin_error *error) {
+    integral *g = context;
     basin_tensor tensor = basin_tensor_borrow(g->logit, BASIN_F64, BASIN_SHAPE(g->start[g->count]));
-    BASIN_TRY(basin_lines_run(g->line, g->lines, g->plan, t, error));
     BASIN_TRY(basin_plan_read(g->plan, g->net.logits, &tensor, error));
-    for (int64_t i = 0; i < g->count; i++) end[i] = g->logit[g->start[i]];
+    for (int64_t i = 0; i < g->count; i++) logit[i] = g->logit[g->start[i]];
     return BASIN_OK;
 }
 
-/* How much is missing, of the node where it is most; a part of its distance. */
-static double largest_gap(const integral *g, int steps) {
-    double most = 0;
-    for (int64_t i = 0; i < g->count; i++) {
-        int64_t first = g->start[i], end = g->start[i + 1];
-        double needed = g->high[i] - g->low[i];
-        double sum =
-            basin_line_moves(&g->line[0], g->line[0].sum, first * g->columns, end * g->columns);
-        for (int k = 1; k < g->lines; k++) {
-            const int32_t *row = g->batch.pairs[k - 1].row;
-            int64_t facts = g->batch.shape.facts;
-            sum +=
-                basin_line_moves(&g->line[k], g->line[k].sum, row[first] * facts, row[end] * facts);
-        }
-        most = fmax(most, fabs(sum / steps - needed) / fmax(fabs(needed), 0.5));
-    }
-    return most;
-}
-
-/* Sums of slopes at the middles of `steps` equal steps. */
-static basin_status integrate(integral *g, int *steps, basin_error *error) {
-    static const double enough = 0.02;
+/* Sums of slopes at the middles of equal steps; `gap`: what they miss of each node's distance. */
+static basin_status sum_steps(double *gap, integral *g, const basin_lines *l,
+                              const double at[POINTS], basin_error *error) {
+    int64_t n = g->count;
+    BASIN_FREE_AT_EXIT double *t = NULL; /* [3, count] */
+    BASIN_TRY(BASIN_NEW_RAW(&t, 3 * n, "an explanation", error));
+    double *moves = t + n, *weight = moves + n;
     for (int k = 0; k < g->lines; k++)
         memset(g->line[k].sum, 0, (size_t)g->line[k].cells * sizeof *g->line[k].sum);
-    BASIN_TRY(read_end(g->low, g, 0, error));
-    BASIN_TRY(read_end(g->high, g, 1, error));
-    for (*steps = STEPS_LEAST;; *steps *= 3) {
-        for (int s = 0; s < *steps; s++) {
-            if (*steps > STEPS_LEAST && s % 3 == 1) continue; /* it was there before */
-            BASIN_TRY(basin_lines_run(g->line, g->lines, g->plan, (s + 0.5) / *steps, error));
-            BASIN_TRY(basin_lines_read(g->line, g->lines, g->plan, error));
-            basin_lines_add(g->line, g->lines, 1);
-        }
-        if (*steps >= STEPS_MOST || largest_gap(g, *steps) <= enough) return BASIN_OK;
+    for (int p = 0; p < POINTS; p++) {
+        bool end = p == 0 || p == POINTS - 1;
+        for (int64_t i = 0; i < n; i++) t[i] = at[p], weight[i] = end ? 0 : 1.0 / STEPS;
+        BASIN_TRY(basin_lines_run(l, t, g->output + p * n, error));
+        if (end) continue;
+        BASIN_TRY(basin_lines_read(l, moves, error));
+        basin_lines_add(l, weight);
+        for (int64_t i = 0; i < n; i++) gap[i] += moves[i] / STEPS;
     }
+    for (int64_t i = 0; i < n; i++) gap[i] -= g->output[(POINTS - 1) * n + i] - g->output[i];
+    return BASIN_OK;
+}
+
+/* Where equal steps miss more than a fiftieth of a node's distance, the slope is steep somewhere:
+ * pieces between the points that are there are halved. */
+static basin_status integrate(integral *g, basin_error *error) {
+    int64_t n = g->count;
+    BASIN_FREE_AT_EXIT double *gap = NULL;
+    double at[POINTS] = {[POINTS - 1] = 1};
+    basin_lines l = {g->line, g->lines, g->plan, n, read_logits, g};
+    bool more = false;
+    BASIN_TRY(BASIN_NEW(&gap, n, "an explanation", error));
+    for (int s = 0; s < STEPS; s++) at[1 + s] = (s + 0.5) / STEPS;
+    BASIN_TRY(sum_steps(gap, g, &l, at, error));
+    for (int64_t i = 0; i < n; i++) {
+        double distance = g->output[(POINTS - 1) * n + i] - g->output[i];
+        double allowed = 0.02 * fmax(fabs(distance), 0.5);
+        gap[i] = fabs(gap[i]) <= allowed ? -1 : allowed;
+        more = more || gap[i] > 0;
+    }
+    basin_bisection b = {POINTS, at, g->output, gap, .part = 0.01, .most = MOST_HALVED};
+    return more ? basin_lines_bisect(&l, &b, error) : BASIN_OK;
 }
 
 /* ---- what the sums say of features and neighbours ---- */
@@ -390,14 +396,13 @@ static basin_status explain_batch(integral *g, basin_error *error) {
     double weight = x->weight[BASIN_NODES_NETWORK] / (double)x->model->members;
     BASIN_TRY(integral_open(g, error));
     for (int64_t m = 0; m < x->model->members; m++) {
-        int steps;
         BASIN_TRY(set_member(&g->net, g->store, g->plan, x, m, error));
-        BASIN_TRY(integrate(g, &steps, error));
+        BASIN_TRY(integrate(g, error));
         for (int64_t i = 0; i < g->count; i++) {
             basin_nodes_explanation *e = x->of[g->first + i];
-            e->typical_logit += weight * g->low[i];
-            e->rest += weight * g->high[i];
-            BASIN_TRY(add_node(g, i, weight / steps, error));
+            e->typical_logit += weight * g->output[i];
+            e->rest += weight * g->output[(POINTS - 1) * g->count + i];
+            BASIN_TRY(add_node(g, i, weight, error));
         }
     }
     return BASIN_OK;

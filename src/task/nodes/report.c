@@ -198,10 +198,10 @@ static void put_alert(basin_document *r, const findings *f, const basin_nodes_ex
     double through = 0;
     for (int64_t i = 0; i < e->neighbours; i++) through += e->neighbour[i].push;
     PUT("{'rank':%lld,'id':%s,'probability':%g,'label':%s,'reason':%s,'distance':%g,'own':%g,"
-        "'through':%g,'rest':%g,'degree':%lld,'features':[",
+        "'through':%g,'rest':%g,'missed':%g,'degree':%lld,'features':[",
         (long long)e->rank, basin_network_id(f->network, e->node, id), e->probability,
         label_name(f->network, e->node), basin_nodes_reason_print(reason, e, f->network, schema, 0),
-        e->logit - e->typical_logit, e->own, through, e->rest, (long long)e->neighbours);
+        e->logit - e->typical_logit, e->own, through, e->rest, e->missed, (long long)e->neighbours);
     for (int64_t i = 0; i < basin_int_min(e->features, f->reasons); i++) {
         const basin_nodes_feature *own = &e->feature[i];
         if (own->share == 0) continue;

@@ -30,6 +30,7 @@ static void assert_adds_up(const basin_nodes_explanation *e, double within) {
     for (int64_t i = 0; i < e->features; i++) features += e->feature[i].share;
     for (int64_t i = 0; i < e->neighbours; i++) neighbours += e->neighbour[i].push;
     assert_float_equal(features, neighbours, 1e-6 * (1 + fabs(distance)));
+    assert_true(fabs(features + e->missed - distance) < 1e-9 * (1 + fabs(distance)));
     double told = distance - e->rest; /* what was integrated */
     assert_true(fabs(features - distance) < within * fmax(fabs(told), 1));
 }
@@ -61,6 +62,26 @@ TEST(lists_add_up_on_directed_graphs_and_relations) {
         assert_true(e->has_attention);
         basin_nodes_explanation_free(e);
         fraud_scene_free(&s);
+    }
+}
+
+static void sharpen(const fraud_scene *s, const char *name) {
+    const basin_tensor *w = basin_bundle_find(s->model->member[0], name);
+    for (int64_t i = 0; i < basin_shape_count(w->shape); i++) ((float *)w->data)[i] *= 1000;
+}
+
+/* On the way from a typical node, attention that is hard turns at single points; a layer norm as
+ * large as this turns everywhere, and what is missed is said. */
+TEST(lists_add_up_where_the_logit_turns_quickly) {
+    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new(200, 1, false);
+    s.model->ensemble.share = 1;
+    for (int k = 0; k < 2; k++) {
+        sharpen(&s, k ? "gamma" : "wq");
+        for (int64_t node = 0; node < 40; node += 8) {
+            basin_nodes_explanation *e = explained(&s, node);
+            assert_adds_up(e, k ? INFINITY : 0.03);
+            basin_nodes_explanation_free(e);
+        }
     }
 }
 
