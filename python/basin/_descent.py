@@ -12,7 +12,7 @@ from basin import _plots
 from basin._expr import Graph, apply, wanted_expression
 from basin._library import BasinError, check, ffi, lib, owned, text, warn
 from basin._plan import Store, declare
-from basin._tensor import Borrowed, shape_of, shape_tuple
+from basin._tensor import Borrowed, Slots, shape_of, shape_tuple
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -182,6 +182,8 @@ def _listed(names):
 def sizes(alpha, steps):
     """The sizes of steps as fields of a basin_descent_spec: of a number, an array of one for each
     step, or a function of the step."""
+    if isinstance(alpha, (int, float)):
+        return {"alpha": alpha}
     if callable(alpha):
         alpha = [alpha(t) for t in range(steps)]
     if numpy.ndim(alpha) == 0:
@@ -250,7 +252,8 @@ class Runner:
         self._graph, self._store, self._dtype = Graph(), Store(backend), backend.dtype
         self._x = self._state("x", shape)
         given, states = declare(parameters, self._state)
-        self._states = [text(lib.basin_expr_name(state._pointer)) for state in states]
+        self._states = [lib.basin_expr_name(state._pointer) for state in states]
+        self._values = Slots([state.shape for state in states])
         turns, masked = fixed.pop("turns"), fixed.pop("mask")
         self._mask = self._state("mask", shape) if masked else None
         bound = Bound(energy, self._graph, self._x, given, turns, self._mask)
@@ -289,8 +292,10 @@ class Runner:
         result, tokens = ffi.new("basin_descent_result *"), Borrowed(x)
         with self._store.backend.lock:
             check(lib.basin_descent_set, self._pointer, sized, stop)
-            for state, value in zip(self._states, values):
-                self._store.write(state, value)
+            held = self._values.put(values)
+            for i, state in enumerate(self._states):
+                check(lib.basin_store_write, self._store.pointer, state, self._values.pointer + i)
+            del held
             if mask is not None:
                 self._store.write("mask", mask)
                 self._store.write("x", x)
@@ -315,11 +320,13 @@ def _doubles(data, shape, dtype):
 def result_of(result, names, dtype):
     """A Descent of one tensor of tokens from the library's result."""
     energy = _doubles(result.energy, (result.steps + 1, result.terms, result.samples), float)
-    say_where_it_left(energy.sum(axis=(1, 2)))
+    total = energy[:, 0].copy() if result.terms == 1 else energy.sum(axis=1)
+    if not numpy.isfinite(total).all():
+        say_where_it_left(energy.sum(axis=(1, 2)))
     return Descent(
         x=_doubles(result.x[0].data, shape_tuple(result.x[0].shape), dtype),
         g=_doubles(result.g[0].data, shape_tuple(result.g[0].shape), dtype),
-        energy=energy.sum(axis=1),
+        energy=total,
         terms={name: energy[:, i] for i, name in enumerate(names)},
         change=_doubles(result.change, (result.steps,), float),
         steps=result.steps,

@@ -141,6 +141,40 @@ TEST(halvings) {
     }
 }
 
+static basin_expr bowl(const void *context, basin_expr g) {
+    (void)context;
+    return basin_scale(basin_sum(basin_square(g), -1, 1), 0.5);
+}
+static const basin_energy round_bowl = {BASIN_TERMS({"bowl", bowl, NULL})};
+
+/* x' = (1 - alpha) x: a descent without inputs takes several steps at once. */
+TEST(schedules) {
+    static const double size[10] = {0.5, 0, 0.25, 0, 0, 1.5, 0, 0, 0, 0.5};
+    basin_tensor x = basin_tensor_borrow(start, BASIN_F64, BASIN_SHAPE(B, D));
+    lab l = lab_new("ref", 1);
+    basin_descent *descent;
+    basin_descent_result r;
+    basin_descent_spec spec = {.steps = 10, .schedule = size};
+    assert_int_equal(
+        basin_descent_new(&descent, l.store, &round_bowl, l.graph, x.shape, &spec, NULL, NULL),
+        BASIN_OK);
+    for (int round = 0; round < 3; round++) {
+        double left = round == 0 ? -0.09375 : round == 1 ? 0.03125 : 0.5;
+        if (round) spec = (basin_descent_spec){.steps = round == 1 ? 5 : 1, .alpha = 0.5};
+        assert_int_equal(basin_descent_set(descent, &spec, NULL, NULL), BASIN_OK);
+        assert_int_equal(basin_descent_run(descent, &r, &x, NULL), BASIN_OK);
+        assert_int_equal(r.steps, spec.steps);
+        for (int i = 0; i < B * D; i++) assert_true(basin_tensor_at(r.x, i) == left * start[i]);
+        basin_descent_result_free(&r);
+    }
+    basin_stop guarded = {.guard = true};
+    assert_int_equal(basin_descent_set(descent, &spec, &guarded, NULL), BASIN_BAD_VALUE);
+    spec = (basin_descent_spec){.steps = 1, .schedule = (const double[]){-1}};
+    assert_int_equal(basin_descent_set(descent, &spec, NULL, NULL), BASIN_BAD_VALUE);
+    basin_descent_free(descent);
+    lab_close(&l);
+}
+
 /* With alpha k = 1/4 the largest change shrinks by 3/4 a step, from 1 on. */
 TEST(tolerance) {
     static const double stiffness[B] = {1, 1, 1};
