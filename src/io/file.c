@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -146,13 +147,29 @@ void basin_map_close(basin_map *map) {
     *map = (basin_map){0};
 }
 
-/* Symbolic links are followed, so that the file behind one is replaced and not the link. */
+/* Symbolic links are followed, so that the file behind one is replaced, or made, and not the link.
+ */
 static char *resolve(const char *path) {
+    struct stat info;
+    char to[PATH_MAX], joined[2 * PATH_MAX];
     char *found = realpath(path, NULL);
-    if (!found) return basin_string_copy(path);
-    char *copy = basin_string_copy(found);
-    free(found);
-    return copy;
+    if (found) {
+        char *copy = basin_string_copy(found);
+        free(found);
+        return copy;
+    }
+    bool missing = stat(path, &info) != 0 && errno == ENOENT; /* /dev/stdout may lead to a pipe */
+    ssize_t length = missing ? readlink(path, to, sizeof to - 1) : -1;
+    if (length < 0) return basin_string_copy(path);
+    to[length] = '\0';
+    const char *slash = to[0] == '/' ? NULL : strrchr(path, '/');
+    snprintf(joined, sizeof joined, "%.*s%s", slash ? (int)(slash - path) + 1 : 0, path, to);
+    return resolve(joined);
+}
+
+bool basin_file_special(const char *path) {
+    struct stat info;
+    return stat(path, &info) == 0 && !S_ISREG(info.st_mode);
 }
 
 basin_status basin_file_same(bool *same, const char *a, const char *b, basin_error *error) {
@@ -209,6 +226,20 @@ static basin_status create_aside(basin_writer *writer, const struct stat *old, b
     return fail_errno(error, writer->path, "write");
 }
 
+/* A copy of standard output or error where a path such as /dev/stdout names it: what it leads to
+ * keeps what is there. NULL: neither is meant. */
+static FILE *open_standard(const char *path, const struct stat *named) {
+    struct stat info;
+    if (strncmp(path, "/dev/", 5) && strncmp(path, "/proc/", 6)) return NULL;
+    for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fstat(fd, &info) || info.st_dev != named->st_dev || info.st_ino != named->st_ino)
+            continue;
+        fflush(fd == STDOUT_FILENO ? stdout : stderr);
+        return fdopen(fcntl(fd, F_DUPFD_CLOEXEC, 0), "wb");
+    }
+    return NULL;
+}
+
 basin_status basin_writer_create(basin_writer *writer, const char *path, basin_error *error) {
     struct stat old;
     basin_status status;
@@ -219,6 +250,8 @@ basin_status basin_writer_create(basin_writer *writer, const char *path, basin_e
     bool exists = stat(writer->target, &old) == 0;
     if (exists && S_ISDIR(old.st_mode)) {
         status = basin_fail(error, BASIN_IO, "%s: is a folder, not a file", path);
+    } else if (exists && (writer->file = open_standard(path, &old))) {
+        status = BASIN_OK;
     } else if (exists && !S_ISREG(old.st_mode)) {
         writer->file = fopen(writer->target, "wb");
         status = writer->file ? BASIN_OK : fail_errno(error, path, "write");

@@ -26,6 +26,9 @@ void basin_map_close(basin_map *map);
  * another. */
 basin_status basin_file_same(bool *same, const char *a, const char *b, basin_error *error);
 
+/* Whether a device, a pipe or a folder is there: nothing to replace, to rename or to remove. */
+bool basin_file_special(const char *path);
+
 /* Makes a folder where there is none yet. */
 basin_status basin_folder_make(const char *path, basin_error *error);
 
@@ -41,7 +44,8 @@ basin_status basin_folder_walk(const char *root, basin_folder_take *take, void *
                                basin_error *error);
 
 /* A file being written aside. Create, write, then either commit or discard; after a failed create
- * or commit nothing is left to discard. Devices and pipes are written in place. */
+ * or commit nothing is left to discard. Devices and pipes are written in place, and
+ * /dev/stdout and /dev/stderr whatever they lead to. */
 typedef struct basin_writer {
     FILE *file;
     const char *path; /* as the caller gave it; must outlive the writer */

@@ -51,6 +51,15 @@ TEST_WITH(tables_from_standard_input_are_those_of_files, make_table, remove_all)
     assert_error(run(state, "data info - </dev/null"), 1, "-: the file is empty");
 }
 
+/* A file that standard output is redirected to keeps what it has, and gets what comes after. */
+TEST_WITH(standard_output_has_a_name, make_table, remove_all) {
+    static const char convert[] = BASIN_PROGRAM " data convert --quiet accounts.csv transfers.csv";
+    must_run(state, BASIN_PROGRAM " data convert accounts.csv transfers.csv files.basin");
+    assert_int_equal(shell(state, "%s /dev/stdout | cmp - files.basin", convert), 0);
+    assert_int_equal(shell(state, "{ echo a; %s /dev/stdout; echo z; } >mixed", convert), 0);
+    must_run(state, "{ echo a; cat files.basin; echo z; } | cmp - mixed");
+}
+
 TEST_WITH(sqlite_is_read_through_a_pipe, make_table, remove_all) {
     skip_without(state, "sqlite3", "sqlite3");
     must_run(state, "sqlite3 bank.db '.mode csv' '.import accounts.csv accounts' "

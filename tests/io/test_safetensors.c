@@ -270,6 +270,12 @@ TEST(replaces_what_a_link_points_to) {
     assert_true(S_ISLNK(info.st_mode));
     assert_int_equal(stat(path, &info), 0);
     assert_true(info.st_size > 3);
+    unlink(path); /* the link stays and leads nowhere: its file is made */
+    assert_int_equal(basin_safetensors_write(link, bundle, NULL), BASIN_OK);
+    assert_int_equal(lstat(link, &info), 0);
+    assert_true(S_ISLNK(info.st_mode));
+    assert_int_equal(lstat(path, &info), 0);
+    assert_true(S_ISREG(info.st_mode));
     unlink(path);
     unlink(link);
 }

@@ -91,11 +91,15 @@ static basin_status check_apart(const basin_run *run, basin_error *error) {
 static basin_status open_files(basin_run *run, const char *kind, basin_error *error) {
     const basin_training *t = &run->training;
     if (t->rehearse > 0) return open_from(run, kind, error);
+    bool named = t->output && !basin_file_special(t->output); /* no checkpoint beside /dev/null */
     if (t->checkpoint)
         run->checkpoint = basin_string_copy(t->checkpoint);
-    else if (t->output)
+    else if (named)
         run->checkpoint = join(t->output, ".checkpoint");
-    if ((t->checkpoint || t->output) && !run->checkpoint) return basin_fail_memory(error, "a path");
+    if ((t->checkpoint || named) && !run->checkpoint) return basin_fail_memory(error, "a path");
+    if (run->checkpoint && basin_file_special(run->checkpoint))
+        return basin_fail(error, BASIN_IO, "%s: is not a regular file; a checkpoint needs one",
+                          run->checkpoint);
     BASIN_TRY(check_apart(run, error));
     if (t->output) BASIN_TRY(basin_writer_sweep(t->output, error));
     if (t->log) BASIN_TRY(basin_writer_sweep(t->log, error));

@@ -194,6 +194,22 @@ TEST(what_cannot_be_written_is_told_first) {
     refuse(&(basin_training){.from = path}, "nowhere/model.safetensors: cannot open");
 }
 
+/* A pipe stands for a device here, which only root can make: it is neither renamed nor removed. */
+TEST(a_checkpoint_is_a_regular_file) {
+    char path[PATH_TEXT];
+    struct stat info;
+    assert_int_equal(mkfifo(folder_path(path, state, "pipe"), 0666), 0);
+    refuse(&(basin_training){.checkpoint = path, .restart = true}, "pipe: is not a regular file");
+    assert_true(stat(path, &info) == 0 && S_ISFIFO(info.st_mode));
+    BASIN_AT_EXIT(rig_close) rig r; /* and a run that is cut leaves none beside it */
+    basin_outcome outcome;
+    int before = folder_count(state);
+    rig_open(&r, NULL);
+    assert_ok(rig_run(&outcome, &r, &(basin_training){.output = path}, 3, &failure));
+    assert_int_equal(folder_count(state), before);
+    unlink(path);
+}
+
 /* A checkpoint goes with the end of its run, and the model with it that has the same name. */
 TEST(files_of_a_run_are_apart) {
     char path[PATH_TEXT], log[PATH_TEXT];
