@@ -186,7 +186,8 @@ static bool check_facts(const basin_block_bound *bound, basin_expr g) {
     return false;
 }
 
-basin_expr basin_block_lse(const basin_block_bound *bound, basin_expr g) {
+/* The log-sum-exps of every token's scores and head at activations g: [.., N, H]. */
+static basin_expr block_lse(const basin_block_bound *bound, basin_expr g) {
     const basin_block *b = bound->block;
     if (!check_tokens(g, b->wk, 2, "attention") || !check_facts(bound, g)) return NULL;
     basin_expr k = project(g, b->wk), q = project(g, b->wq);
@@ -198,7 +199,7 @@ basin_expr basin_block_lse(const basin_block_bound *bound, basin_expr g) {
 
 static basin_expr attention_term(const void *context, basin_expr g) {
     const basin_block_bound *bound = context;
-    basin_expr lse = basin_block_lse(bound, g);
+    basin_expr lse = block_lse(bound, g);
     return basin_neg(per_sample(basin_div(lse, bound->block->beta), has_batch(g)));
 }
 
@@ -251,7 +252,7 @@ static basin_expr pair_shares(const basin_block_bound *bound, basin_expr g) {
     const basin_block *b = bound->block;
     if (b->config.no_attention || !bound->pattern->row || !g) return NULL;
     basin_expr q = project(g, b->wq), k = project(g, b->wk);
-    basin_expr lse = basin_block_lse(bound, g);
+    basin_expr lse = block_lse(bound, g);
     if (!lse) return NULL;
     int64_t N = basin_expr_shape(g).dim[0], H = b->config.heads;
     basin_expr ones = basin_fill(basin_expr_graph(g), BASIN_SHAPE(N, H, 1), 1);
@@ -277,7 +278,7 @@ static void token_energies(basin_expr energy[3], const basin_block_bound *bound,
     energy[0] = energy[1] = energy[2] = NULL;
     if (!g) return;
     if (!b->config.no_attention) {
-        basin_expr lse = basin_block_lse(bound, g);
+        basin_expr lse = block_lse(bound, g);
         energy[0] = basin_neg(basin_sum(basin_div(lse, b->beta), 1, 1));
     }
     if (!b->config.no_hopfield) {

@@ -11,8 +11,6 @@ basin_expr basin_descend_implicit(const basin_energy *energy, basin_expr x,
 /* -dE/dg of the terms whose bits are set; 0: of all. */
 basin_expr basin_energy_force_of(const basin_energy *energy, basin_expr g, unsigned terms);
 
-/* The log-sum-exps of every token's scores and head at activations g: [.., N, H]. */
-basin_expr basin_block_lse(const basin_block_bound *bound, basin_expr g);
 /* How many blocks in a file of weights, ours or published, have a negative gamma, and the least of
  * these numbers (may be NULL). The layer norm is then the gradient of a concave function, and the
  * descent climbs. */

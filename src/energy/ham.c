@@ -301,7 +301,8 @@ void basin_ham_inputs(basin_ham *ham, basin_expr *x, int64_t batch) {
     }
 }
 
-void basin_ham_energies(basin_ham *ham, basin_expr *energy, const basin_expr *x) {
+/* Energies of all terms at x, each [batch]: the layers, then the connections. */
+static void ham_energies(basin_ham *ham, basin_expr *energy, const basin_expr *x) {
     basin_expr g[BASIN_HAM_LAYERS];
     for (int i = 0; i < ham->layers; i++) g[i] = basin_ham_activation(ham, i, x[i]);
     for (int i = 0; i < ham->layers; i++) energy[i] = layer_energy(ham, i, x[i]);
@@ -325,7 +326,7 @@ basin_expr basin_ham_energy(basin_ham *ham, const basin_expr *x, bool synapses_o
     if (!ham->layers)
         return basin_graph_fail(ham->graph, BASIN_BAD_VALUE,
                                 "a network without layers has no energy");
-    basin_ham_energies(ham, energy, x);
+    ham_energies(ham, energy, x);
     return sum_terms(energy + first, basin_ham_terms(ham) - first, x[0]);
 }
 
@@ -354,8 +355,9 @@ static bool is_clamped(basin_expr mask) {
     return mask && mask == basin_const(basin_expr_graph(mask), 0);
 }
 
-void basin_ham_step_by(basin_ham *ham, basin_expr *next, const basin_expr *x,
-                       const basin_ham_spec *spec, basin_expr dt) {
+/* One step of size `dt`, [] or one per sample, [batch]. next may be x. */
+static void ham_step_by(basin_ham *ham, basin_expr *next, const basin_expr *x,
+                        const basin_ham_spec *spec, basin_expr dt) {
     basin_expr dEdg[BASIN_HAM_LAYERS];
     basin_ham_gradient(ham, dEdg, x, spec->synapses_only);
     for (int i = 0; i < ham->layers; i++) {
@@ -368,7 +370,7 @@ void basin_ham_step_by(basin_ham *ham, basin_expr *next, const basin_expr *x,
 }
 
 static void record(basin_ham *ham, basin_expr *trace, const basin_expr *x) {
-    basin_ham_energies(ham, trace, x);
+    ham_energies(ham, trace, x);
     for (int i = 0; i < basin_ham_terms(ham); i++) trace[i] = basin_keep(trace[i]);
 }
 
@@ -380,7 +382,7 @@ void basin_ham_descend(basin_ham *ham, basin_expr *end, const basin_expr *x,
     for (int t = 0; t < spec->steps; t++) {
         if (spec->recompute) basin_recompute_begin(ham->graph);
         if (trace) record(ham, trace + t * terms, end);
-        basin_ham_step_by(ham, end, end, spec, dt);
+        ham_step_by(ham, end, end, spec, dt);
         for (int i = 0; i < ham->layers; i++) end[i] = basin_keep(end[i]);
         if (spec->recompute) basin_recompute_end(ham->graph);
     }
@@ -402,14 +404,14 @@ static void activate(const void *context, basin_expr *g, const basin_expr *x) {
 static void energies(const void *context, basin_expr *term, const basin_expr *x,
                      const basin_expr *g) {
     (void)g;
-    basin_ham_energies(((const descended *)context)->ham, term, x);
+    ham_energies(((const descended *)context)->ham, term, x);
 }
 
 static void take_step(const void *context, basin_expr *next, const basin_expr *x,
                       const basin_expr *g, const basin_pace *pace) {
     const descended *d = context;
     (void)g;
-    basin_ham_step_by(d->ham, next, x, d->spec, pace->alpha);
+    ham_step_by(d->ham, next, x, d->spec, pace->alpha);
 }
 
 basin_status basin_ham_descent_new(basin_descent **descent, basin_ham *ham, basin_store *store,

@@ -40,10 +40,5 @@ struct basin_ham {
 };
 
 static inline int basin_ham_terms(const basin_ham *ham) { return ham->layers + ham->connections; }
-/* Energies of all terms at x, each [batch]: the layers, then the connections. */
-void basin_ham_energies(basin_ham *ham, basin_expr *energy, const basin_expr *x);
-/* One step of size `dt`, [] or one per sample, [batch]. next may be x. */
-void basin_ham_step_by(basin_ham *ham, basin_expr *next, const basin_expr *x,
-                       const basin_ham_spec *spec, basin_expr dt);
 
 #endif

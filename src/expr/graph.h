@@ -112,10 +112,6 @@ bool basin_is_seed(basin_expr seed);
 /* The factor of a multiple c * x or -x, and x itself; 1 and the operand for anything else. */
 double basin_split_factor(basin_expr *a);
 
-/* The shape to which a and b broadcast; false if they do not. */
-bool basin_shape_meet(basin_shape *out, basin_shape a, basin_shape b);
-/* Sums `a` over the axes along which `shape` was broadcast to a's shape. */
-basin_expr basin_sum_to(basin_expr a, basin_shape shape);
 /* [..] -> [.., 1], to meet rows. */
 basin_expr basin_as_column(basin_expr a);
 /* Resolves a negative axis; -1 and an error in the graph if it is out of range. */

@@ -46,7 +46,8 @@ basin_expr basin_model_norm(basin_expr x, basin_expr gain, basin_expr bias, doub
     return bias ? basin_add(y, bias) : y;
 }
 
-basin_expr basin_model_gelu(basin_expr z) {
+/* z (1 + erf(z / sqrt 2)) / 2 */
+static basin_expr model_gelu(basin_expr z) {
     basin_expr gate = basin_offset(basin_erf(basin_scale(z, sqrt(0.5))), 1);
     return basin_scale(basin_mul(z, gate), 0.5);
 }
@@ -124,7 +125,7 @@ basin_expr basin_model_norm_of(const basin_vit_norm *n, basin_expr x, double eps
 
 basin_expr basin_model_perceptron(const basin_vit_layer *l, basin_expr x, double epsilon) {
     basin_expr g = basin_model_norm_of(&l->norm2, x, epsilon);
-    basin_expr h = basin_model_gelu(basin_model_affine(g, l->mlp_w1, l->mlp_b1));
+    basin_expr h = model_gelu(basin_model_affine(g, l->mlp_w1, l->mlp_b1));
     return basin_model_affine(h, l->mlp_w2, l->mlp_b2);
 }
 

@@ -150,12 +150,6 @@ basin_status basin_plan_new_inner(basin_plan **plan, basin_store *store,
 
 /* ---- run.c: a run in pieces ---- */
 
-/* All that comes before the first call of a plan that runs alone. */
-basin_status basin_plan_enter(basin_plan *plan, basin_error *error);
-/* Up to the first call that is not hoisted; and what follows the last one. */
-basin_status basin_plan_begin(basin_plan *plan, basin_error *error);
-basin_status basin_plan_end(basin_plan *plan, basin_error *error);
-
 /* Finds out whether the plan stops, and makes room for rows on their way. */
 basin_status basin_plan_find_stops(basin_plan *plan, basin_error *error);
 

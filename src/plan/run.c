@@ -106,7 +106,8 @@ static basin_status refuse_missing(const basin_plan *plan, basin_error *error) {
                       basin_expr_print(text, input->expr));
 }
 
-basin_status basin_plan_begin(basin_plan *plan, basin_error *error) {
+/* Up to the first call that is not hoisted; and what follows the last one. */
+static basin_status plan_begin(basin_plan *plan, basin_error *error) {
     basin_backend *backend = plan->store->backend;
     if (plan->missing) return refuse_missing(plan, error);
     if (plan->shares) /* it is lost if it failed to grow for another plan */
@@ -115,7 +116,7 @@ basin_status basin_plan_begin(basin_plan *plan, basin_error *error) {
     return BASIN_OK;
 }
 
-basin_status basin_plan_end(basin_plan *plan, basin_error *error) {
+static basin_status plan_end(basin_plan *plan, basin_error *error) {
     basin_backend *backend = plan->store->backend;
     const basin_backend_table *table = backend->table;
     plan->store->changes += plan->updates;
@@ -124,21 +125,22 @@ basin_status basin_plan_end(basin_plan *plan, basin_error *error) {
     return status;
 }
 
-basin_status basin_plan_enter(basin_plan *plan, basin_error *error) {
+/* All that comes before the first call of a plan that runs alone. */
+static basin_status plan_enter(basin_plan *plan, basin_error *error) {
     if (plan->stops)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "a plan that exchanges rows with others runs with them alone");
     if (plan->missing) return refuse_missing(plan, error);
     BASIN_TRY(basin_iterations_run(&plan->iterations, &plan->store->rests, error));
-    return basin_plan_begin(plan, error);
+    return plan_begin(plan, error);
 }
 
 basin_status basin_plan_run(basin_plan *plan, basin_error *error) {
     basin_backend *backend = plan->store->backend;
     size_t hoisted = plan->ir.hoisted;
-    BASIN_TRY(basin_plan_enter(plan, error));
+    BASIN_TRY(plan_enter(plan, error));
     backend->table->run(backend, plan->call + hoisted, plan->calls - hoisted, plan->block);
-    return basin_plan_end(plan, error);
+    return plan_end(plan, error);
 }
 
 /* Whole pages only; the system fills them with zeros when they are touched again. */
@@ -322,8 +324,8 @@ basin_status basin_plans_run(basin_plan *const *plan, int plans, const basin_exc
     BASIN_FREE_AT_EXIT basin_exchange_rows *rows = NULL;
     BASIN_TRY(check_alike(plan, plans, error));
     BASIN_TRY(BASIN_NEW_RAW(&rows, plans, "the run of plans", error));
-    for (int i = 0; i < plans; i++) BASIN_TRY(basin_plan_begin(plan[i], error));
+    for (int i = 0; i < plans; i++) BASIN_TRY(plan_begin(plan[i], error));
     if (plans > 0) BASIN_TRY(run_pieces(plan, plans, rows, way, error));
-    for (int i = 0; i < plans; i++) BASIN_TRY(basin_plan_end(plan[i], error));
+    for (int i = 0; i < plans; i++) BASIN_TRY(plan_end(plan[i], error));
     return BASIN_OK;
 }

@@ -73,7 +73,7 @@ bool basin_case_flag(basin_case *c, const char *key) {
     return text && !strcmp(text, "true");
 }
 
-const char *basin_case_word(basin_case *c, const char *key, char text[BASIN_CASE_WORD]) {
+static const char *case_word(basin_case *c, const char *key, char text[BASIN_CASE_WORD]) {
     const char *value = meta(c, key);
     *text = 0;
     if (!value) return text;
@@ -188,7 +188,7 @@ void basin_case_loss(basin_case *c, basin_expr loss, basin_expr x) {
 
 static void read_hopfield(basin_case *c, basin_block_config *block) {
     char kind[BASIN_CASE_WORD];
-    basin_case_word(c, "kind", kind);
+    case_word(c, "kind", kind);
     if (!strcmp(kind, "softmax")) {
         block->hopfield = BASIN_HOPFIELD_SOFTMAX;
     } else if (!strncmp(kind, "power", 5)) {
@@ -356,7 +356,7 @@ static basin_status run_case(basin_verdict *verdict, basin_case *c, basin_verify
                              void *context, basin_error *error) {
     if (!c->graph) return basin_fail_memory(error, "a case");
     basin_params_begin(&c->params, c->graph);
-    basin_case_word(c, "case", verdict->name);
+    case_word(c, "case", verdict->name);
     BASIN_TRY(basin_store_new(&c->store, c->backend, error));
     BASIN_TRY(build(c, verdict->name, error));
     BASIN_TRY(plan_new(c, error));

@@ -57,7 +57,6 @@ basin_tensor basin_case_integers(basin_case *c, const char *name, int rank);
  */
 double basin_case_number(basin_case *c, const char *key);
 bool basin_case_flag(basin_case *c, const char *key);
-const char *basin_case_word(basin_case *c, const char *key, char text[BASIN_CASE_WORD]);
 
 /* A parameter of the case with the shape and the numbers of "in.NAME"; the same where there is one.
  */

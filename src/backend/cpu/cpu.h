@@ -105,11 +105,6 @@ typedef struct basin_cpu_tile {
 basin_cpu_program basin_cpu_program_prepare(const basin_program *program, const void *const *in,
                                             void *const *out, const basin_simd *simd,
                                             basin_cpu_kinds kinds);
-/* Writes down the constants; every thread does so before its first block. */
-void basin_cpu_program_begin(const basin_cpu_program *p, float *scratch);
-/* Elements start .. start + n - 1 of the domain in row-major order, n <= p->block, `start` a
- * multiple of p->unit. */
-void basin_cpu_program_block(const basin_cpu_program *p, float *scratch, int64_t start, int64_t n);
 /* The elements of a tile, for an epilogue; needs no begin. */
 void basin_cpu_program_tile(const basin_cpu_program *p, float *scratch, const basin_cpu_tile *at);
 

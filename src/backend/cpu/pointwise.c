@@ -241,7 +241,8 @@ static void run_instructions(const basin_cpu_program *p, const float **reg, floa
     }
 }
 
-void basin_cpu_program_begin(const basin_cpu_program *p, float *scratch) {
+/* Writes down the constants; every thread does so before its first block. */
+static void cpu_program_begin(const basin_cpu_program *p, float *scratch) {
     int64_t count = basin_shape_product(&p->program->domain, 0, p->program->domain.rank);
     int constants = 0;
     for (int i = 0; i < p->program->instructions && constants < p->lasting; i++) {
@@ -252,7 +253,10 @@ void basin_cpu_program_begin(const basin_cpu_program *p, float *scratch) {
     }
 }
 
-void basin_cpu_program_block(const basin_cpu_program *p, float *scratch, int64_t start, int64_t n) {
+/* Elements start .. start + n - 1 of the domain in row-major order, n <= p->block, `start` a
+ * multiple of p->unit. */
+static void cpu_program_block(const basin_cpu_program *p, float *scratch, int64_t start,
+                              int64_t n) {
     const float *reg[BASIN_MAX_REGISTERS] = {0};
     const basin_program *program = p->program;
     run_instructions(p, reg, scratch, start, n);
@@ -406,11 +410,11 @@ static cut cut_domain(const basin_cpu_program *p) {
 static void run_pieces(const basin_cpu_program *p, const cut *c, int64_t first, int64_t last) {
     _Alignas(64) float scratch[BASIN_CPU_SCRATCH];
     if (first >= last) return;
-    basin_cpu_program_begin(p, scratch);
+    cpu_program_begin(p, scratch);
     int64_t row = first / c->per_width, col = first % c->per_width * c->length;
     for (int64_t i = first; i < last; i++) {
         int64_t n = c->width - col < c->length ? c->width - col : c->length;
-        basin_cpu_program_block(p, scratch, row * c->width + col, n);
+        cpu_program_block(p, scratch, row * c->width + col, n);
         col += n;
         if (col == c->width) col = 0, row++;
     }

@@ -166,7 +166,8 @@ static basin_status take_device(basin_cuda *cuda, const basin_cuda *beside, basi
     return report(cuda, error);
 }
 
-basin_status basin_cuda_choose_device(basin_cuda *cuda, basin_error *error) {
+/* backend.cu: the thread's device, if it can run the kernels of this module. */
+static basin_status cuda_choose_device(basin_cuda *cuda, basin_error *error) {
     int devices = 0, major = 0, minor = 0, shared = 0;
     cudaError_t code = cudaGetDeviceCount(&devices);
     if (code != cudaSuccess || devices == 0)
@@ -238,7 +239,7 @@ static basin_status open_backend(basin_backend **backend, const basin_backend *b
     cuda->base.threads = 1;
     cuda->careful = is_careful();
     basin_status status = lists ? take_device(cuda, (const basin_cuda *)beside, error) : BASIN_OK;
-    if (!status) status = basin_cuda_choose_device(cuda, error);
+    if (!status) status = cuda_choose_device(cuda, error);
     if (cuda->capability == 90) cuda->base.table = &hopper_table;
     if (!status && lists) {
         make_resources(cuda, (const basin_cuda *)beside);
@@ -275,8 +276,7 @@ static basin_cuda copy_of(const basin_backend *backend) {
     int device = cuda.device;
     cuda.error.status = BASIN_OK;
     BASIN_CUDA_TRY(&cuda, cudaGetDevice(&device));
-    if (device != cuda.device && basin_cuda_choose_device(&cuda, &error) != BASIN_OK)
-        cuda.error = error;
+    if (device != cuda.device && cuda_choose_device(&cuda, &error) != BASIN_OK) cuda.error = error;
     return cuda;
 }
 

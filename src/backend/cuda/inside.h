@@ -10,9 +10,6 @@ extern "C" {
 #include "backend/device.h"
 }
 
-/* backend.cu: the thread's device, if it can run the kernels of this module. */
-basin_status basin_cuda_choose_device(basin_cuda *cuda, basin_error *error);
-
 extern const basin_eager_table basin_cuda_eager;
 
 /* While one thread captures, another that shares the device may neither allocate nor free nor load
@@ -187,8 +184,6 @@ struct basin_cuda_contest {
     const cublasLtMatmulAlgo_t *algo; /* [count] */
     int count;
 };
-int basin_cuda_contest_run(basin_cuda *cuda, const basin_cuda_contest *contest,
-                           const basin_cuda_product *product);
 
 /* Processes that have joined: what backend.cu and collective.cu alone know of the state. */
 

@@ -7,7 +7,8 @@
 
 #include "expr/graph.h"
 
-bool basin_shape_meet(basin_shape *out, basin_shape a, basin_shape b) {
+/* The shape to which a and b broadcast; false if they do not. */
+static bool shape_meet(basin_shape *out, basin_shape a, basin_shape b) {
     int rank = a.rank > b.rank ? a.rank : b.rank;
     *out = (basin_shape){.rank = rank};
     if (rank > BASIN_MAX_RANK) return false;
@@ -19,7 +20,8 @@ bool basin_shape_meet(basin_shape *out, basin_shape a, basin_shape b) {
     return true;
 }
 
-basin_expr basin_sum_to(basin_expr a, basin_shape shape) {
+/* Sums `a` over the axes along which `shape` was broadcast to a's shape. */
+static basin_expr sum_to(basin_expr a, basin_shape shape) {
     if (!a || basin_shape_equal(a->shape, shape)) return a;
     basin_expr sum = basin_sum(a, 0, a->shape.rank - shape.rank);
     for (int i = shape.rank - 1; sum && i >= 0; i--) {
@@ -137,7 +139,7 @@ basin_expr basin_broadcast(basin_expr a, basin_shape shape) {
     basin_shape both;
     basin_attr attr = {0};
     if (!a || basin_shape_equal(a->shape, shape)) return a;
-    if (!basin_shape_meet(&both, a->shape, shape) || !basin_shape_equal(both, shape))
+    if (!shape_meet(&both, a->shape, shape) || !basin_shape_equal(both, shape))
         return basin_graph_fail(a->graph, BASIN_BAD_SHAPE, "broadcast: %s does not repeat to %s",
                                 basin_expr_print(x, a), basin_shape_print(y, shape));
     if (a->graph->simplify && basin_expr_op(a) == BASIN_OP_COPY) a = a->node->in[0];
@@ -222,7 +224,7 @@ static bool check_binary(basin_shape *shape, basin_op op, basin_expr a, basin_ex
     else if (a->kind != BASIN_REAL || b->kind != BASIN_REAL)
         basin_graph_fail(a->graph, BASIN_BAD_VALUE, "%s: arithmetic on the index tensor %s",
                          basin_op_name(op), basin_expr_print(x, a->kind != BASIN_REAL ? a : b));
-    else if (!basin_shape_meet(shape, a->shape, b->shape))
+    else if (!shape_meet(shape, a->shape, b->shape))
         basin_graph_fail(a->graph, BASIN_BAD_SHAPE, "%s: %s and %s do not broadcast",
                          basin_op_name(op), basin_expr_print(x, a), basin_expr_print(y, b));
     else
@@ -235,8 +237,7 @@ static basin_expr skip_broadcast(basin_expr a, basin_expr other, basin_shape sha
     basin_shape both;
     if (basin_expr_op(a) != BASIN_OP_COPY) return a;
     basin_expr source = a->node->in[0];
-    bool same =
-        basin_shape_meet(&both, source->shape, other->shape) && basin_shape_equal(both, shape);
+    bool same = shape_meet(&both, source->shape, other->shape) && basin_shape_equal(both, shape);
     return same ? source : a;
 }
 
@@ -264,7 +265,7 @@ static basin_expr binary(basin_op op, basin_expr a, basin_expr b) {
     if (a->graph->simplify) {
         /* Repeating comes after computing: what is computed stays small. */
         basin_expr x = unrepeated(a), y = unrepeated(b);
-        if (basin_shape_meet(&small, x->shape, y->shape) && !basin_shape_equal(small, shape))
+        if (shape_meet(&small, x->shape, y->shape) && !basin_shape_equal(small, shape))
             return basin_broadcast(binary(op, x, y), shape);
         a = skip_broadcast(a, b, shape);
         b = skip_broadcast(b, a, shape);
@@ -290,7 +291,7 @@ basin_expr basin_select(basin_expr where, basin_expr yes, basin_expr no) {
     char x[BASIN_EXPR_TEXT], y[BASIN_SHAPE_TEXT];
     basin_shape inner, shape;
     if (!where || !check_binary(&inner, BASIN_OP_SELECT, yes, no)) return NULL;
-    if (!basin_shape_meet(&shape, where->shape, inner))
+    if (!shape_meet(&shape, where->shape, inner))
         return basin_graph_fail(where->graph, BASIN_BAD_SHAPE,
                                 "select: the condition %s does not broadcast with %s",
                                 basin_expr_print(x, where), basin_shape_print(y, inner));
@@ -334,7 +335,7 @@ static basin_expr slope(const basin_node *node, basin_expr a, basin_expr y) {
 
 static void rule_unary(basin_node *node, basin_expr c, basin_expr *grad) {
     basin_expr factor = slope(node, node->in[0], node->out[0]);
-    if (factor) grad[0] = basin_sum_to(basin_mul(c, factor), node->in[0]->shape);
+    if (factor) grad[0] = sum_to(basin_mul(c, factor), node->in[0]->shape);
 }
 
 /* Where two operands tie in a maximum, each gets half. */
@@ -364,14 +365,14 @@ static void rule_binary(basin_node *node, basin_expr c, const bool *want, basin_
         break;
     default: break; /* GREATER, EQUAL: flat */
     }
-    if (want[0] && da) grad[0] = basin_sum_to(da, a->shape);
-    if (want[1] && db) grad[1] = basin_sum_to(db, b->shape);
+    if (want[0] && da) grad[0] = sum_to(da, a->shape);
+    if (want[1] && db) grad[1] = sum_to(db, b->shape);
 }
 
 static void rule_select(basin_node *node, basin_expr c, const bool *want, basin_expr *grad) {
     basin_expr zero = basin_const(c->graph, 0), where = node->in[0];
-    if (want[1]) grad[1] = basin_sum_to(basin_select(where, c, zero), node->in[1]->shape);
-    if (want[2]) grad[2] = basin_sum_to(basin_select(where, zero, c), node->in[2]->shape);
+    if (want[1]) grad[1] = sum_to(basin_select(where, c, zero), node->in[1]->shape);
+    if (want[2]) grad[2] = sum_to(basin_select(where, zero, c), node->in[2]->shape);
 }
 
 BASIN_RULE(pointwise) {
@@ -452,7 +453,7 @@ basin_expr basin_own_apply(const basin_own *own, const basin_expr *x) {
         basin_shape both;
         if (x[i]->kind != BASIN_REAL)
             return refuse(graph, own, "of an index tensor; wanted numbers");
-        if (!basin_shape_meet(&both, shape, x[i]->shape))
+        if (!shape_meet(&both, shape, x[i]->shape))
             return basin_graph_fail(graph, BASIN_BAD_SHAPE, "%s: %s does not broadcast with %s",
                                     own->name, basin_expr_print(text[0], x[i]),
                                     i == 1 ? basin_expr_print(text[1], x[0])
@@ -480,7 +481,7 @@ static basin_expr derivative(const basin_node *node, int i) {
 BASIN_RULE(own) {
     for (int i = 0; i < node->ins; i++) {
         basin_expr slope = want[i] ? derivative(node, i) : NULL;
-        if (slope) grad[i] = basin_sum_to(basin_mul(cotangent[0], slope), node->in[i]->shape);
+        if (slope) grad[i] = sum_to(basin_mul(cotangent[0], slope), node->in[i]->shape);
     }
 }
 
