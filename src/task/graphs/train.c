@@ -190,8 +190,8 @@ basin_status basin_graphs_run(basin_outcome *outcome, basin_graphs_model *model,
     j.train.run = run;
     BASIN_TRY(BASIN_NEW_RAW(&j.order, fold->count[0], "a training run", error));
     BASIN_TRY(BASIN_NEW_RAW(&j.batch, fold->count[0], "a training run", error));
-    BASIN_TRY(basin_shards_begin(&j.shards, basin_run_training(run), model->settings.shards,
-                                 &model->params, error));
+    BASIN_TRY(basin_shards_begin(&j.shards, &run->training, model->settings.shards, &model->params,
+                                 error));
     return basin_run_train(outcome, run, &j.task, error);
 }
 
@@ -242,7 +242,7 @@ static basin_status divide(work *w, basin_error *error) {
     const int32_t *class_of = set->task == BASIN_GRAPHS_CLASSES ? set->class_of : NULL;
     BASIN_TRY(basin_fold_part(f, class_of, d->hold_out, (uint64_t)w->settings->seed, error));
     if (!f->count[1])
-        basin_watch_note(basin_run_training(w->run)->watch,
+        basin_watch_note(w->run->training.watch,
                          "%lld graphs are too few to set %g of them aside for validation: the last "
                          "epoch is kept",
                          (long long)set->graphs, d->hold_out);
@@ -276,7 +276,7 @@ static basin_status open_data(work *w, basin_error *error) {
     BASIN_TRY(basin_graphs_check_labels(w->data.set, w->data.path, error));
     BASIN_TRY(divide(w, error));
     BASIN_TRY(limit_graphs(w, error));
-    const basin_watch *watch = basin_run_training(w->run)->watch;
+    const basin_watch *watch = w->run->training.watch;
     basin_graphs_note_unused(w->asked, w->data.set, watch);
     if (!w->data.graph && w->data.set->split[0] > 0)
         basin_watch_note(watch, "%s: trains on the split that it brings", w->data.set->name);
@@ -291,7 +291,7 @@ static void note_unknown(const work *w) {
         .set = w->data.set, .graph = w->fold.item[0], .graphs = w->fold.count[0]};
     if (basin_graphs_unknown_labels(unknown, w->model, &trained, NULL)) return;
     if (unknown[0] || unknown[1])
-        basin_watch_note(basin_run_training(w->run)->watch,
+        basin_watch_note(w->run->training.watch,
                          "the model to begin with does not know the labels of %lld of the nodes "
                          "and %lld of the edges to train on, and sees them as without one",
                          (long long)unknown[0], (long long)unknown[1]);
@@ -300,9 +300,9 @@ static void note_unknown(const work *w) {
 /* The model of an earlier run, or of an earlier leg of this one, keeps its encoding: its weights
  * know no other. */
 static basin_status open_earlier(work *w, const basin_bundle *bundle, basin_error *error) {
-    basin_backend *backend = basin_run_training(w->run)->backend;
+    basin_backend *backend = w->run->training.backend;
     BASIN_TRY(basin_graphs_model_read(&w->model, bundle, w->settings, backend, error));
-    if (bundle == basin_run_from(w->run)) {
+    if (bundle == w->run->from) {
         BASIN_TRY(basin_graphs_model_take_classes(w->model, &w->input.set, error));
         note_unknown(w);
     }
@@ -313,7 +313,7 @@ static basin_status open_earlier(work *w, const basin_bundle *bundle, basin_erro
  * open are those of the checkpoint, or for as many ranks as come. */
 static basin_status choose_settings(work *w, const basin_bundle *saved, basin_error *error) {
     basin_graphs_settings before = {.shards = 0};
-    const basin_training *t = basin_run_training(w->run);
+    const basin_training *t = &w->run->training;
     w->chosen = *w->settings;
     w->chosen.epochs =
         basin_graphs_epochs(w->settings, &w->input.set, w->fold.item[0], w->fold.count[0]);
@@ -329,17 +329,17 @@ static basin_status choose_settings(work *w, const basin_bundle *saved, basin_er
 }
 
 static basin_status open_model(work *w, basin_error *error) {
-    const basin_bundle *saved = basin_run_checkpoint(w->run), *from = basin_run_from(w->run);
+    const basin_bundle *saved = w->run->saved, *from = w->run->from;
     BASIN_TRY(choose_settings(w, saved, error));
     if (saved || from) return open_earlier(w, saved ? saved : from, error);
     return basin_graphs_model_new(&w->model, w->settings, &w->input.set, w->fold.item[0],
-                                  w->fold.count[0], basin_run_training(w->run)->backend, error);
+                                  w->fold.count[0], w->run->training.backend, error);
 }
 
 /* Notes the graphs of this run beside those of the model that it began with. Where that does not
  * say which it has seen, nobody knows. */
 static basin_status note_seen(work *w, basin_error *error) {
-    const basin_bundle *from = basin_run_from(w->run);
+    const basin_bundle *from = w->run->from;
     if (from && !w->model->seen[0].count) BASIN_TRY(basin_graphs_seen_read(w->model, from, error));
     if (from && !w->model->seen[0].count) return BASIN_OK;
     return basin_graphs_seen_add(w->model, w->data.set, &w->fold, error);

@@ -321,7 +321,7 @@ static void inherit(basin_image_settings *settings, const basin_image_settings *
 static basin_status go_on(basin_image_settings *settings, const basin_run *run,
                           basin_error *error) {
     basin_image_settings saved;
-    BASIN_TRY(basin_settings_take(&saved, &basin_image_task, basin_run_checkpoint(run), error));
+    BASIN_TRY(basin_settings_take(&saved, &basin_image_task, run->saved, error));
     inherit(settings, &saved);
     settings->shards = basin_shards_choose(settings->shards, saved.shards, settings->batch, NULL);
     return basin_run_match(run, &saved, settings, basin_image_task.table, error);
@@ -355,10 +355,9 @@ static basin_status begin(basin_image_settings *settings, const basin_training *
 
 basin_status basin_image_start(basin_image_settings *settings, const basin_run *run,
                                const basin_image_set *set, basin_error *error) {
-    const basin_training *training = basin_run_training(run);
-    BASIN_TRY(basin_run_checkpoint(run)
-                  ? go_on(settings, run, error)
-                  : begin(settings, training, basin_run_from(run), set, error));
+    const basin_training *training = &run->training;
+    BASIN_TRY(run->saved ? go_on(settings, run, error)
+                         : begin(settings, training, run->from, set, error));
     return basin_shards_check(settings->shards, settings->batch, error);
 }
 

@@ -140,7 +140,7 @@ static basin_status make_trainer(job *j, basin_error *error) {
 /* What crops are cut from stays as it was when the run began: "auto" may see another memory after a
  * kill. */
 static basin_status choose_cut(const char **cut, const job *j, basin_error *error) {
-    const basin_bundle *checkpoint = basin_run_checkpoint(j->run);
+    const basin_bundle *checkpoint = j->run->saved;
     *cut = j->data.cut_from;
     if (!checkpoint) return BASIN_OK;
     const char *saved = basin_bundle_meta(checkpoint, "basin.cut");
@@ -369,7 +369,7 @@ static basin_run_task task_of(job *j) {
 
 static basin_status train(basin_outcome *outcome, job *j, const basin_settings *settings,
                           bool wanted, basin_error *error) {
-    j->training = basin_run_training(j->run);
+    j->training = &j->run->training;
     if (outcome->finished_before) {
         BASIN_TRY(basin_image_open(&j->model, j->training->output, j->training->backend, error));
         outcome->parameters = j->model->parameters;

@@ -216,7 +216,7 @@ static basin_status make_trainer(basin_nodes_fitting *f, const basin_nodes_shape
     basin_nodes_net_free(&f->net);
     BASIN_TRY(basin_nodes_net_new(&f->net, &f->settings, shape, true, error));
     if (!is_full(f) && !f->shards.count)
-        BASIN_TRY(basin_shards_begin(&f->shards, basin_run_training(f->run), f->settings.shards,
+        BASIN_TRY(basin_shards_begin(&f->shards, &f->run->training, f->settings.shards,
                                      &f->net.params, error));
     basin_trainer_spec spec = spec_of(f);
     BASIN_TRY(basin_trainer_new(&f->trainer, f->store, &f->net.params, f->net.loss, &spec, error));
@@ -610,7 +610,7 @@ static basin_status prepare(basin_nodes_fitting *f, basin_error *error) {
 }
 
 static basin_status get_ready(basin_nodes_fitting *f, basin_error *error) {
-    const basin_bundle *checkpoint = basin_run_checkpoint(f->run);
+    const basin_bundle *checkpoint = f->run->saved;
     basin_nodes_model *m = f->model;
     BASIN_TRY(m->task->check(&f->settings, error));
     if (checkpoint)
@@ -645,7 +645,7 @@ static void fitting_free(basin_nodes_fitting *f) {
 
 basin_status basin_nodes_fit(basin_nodes_model **model, basin_outcome *outcome, basin_run *run,
                              const basin_nodes_job *job, basin_error *error) {
-    const basin_training *t = basin_run_training(run);
+    const basin_training *t = &run->training;
     basin_nodes_fitting f = {.network = job->network,
                              .part = job->part,
                              .run = run,

@@ -171,7 +171,7 @@ typedef struct whole {
     bool least;
 } whole;
 
-static basin_ranks *ranks_of(const whole *t) { return basin_run_training(t->run)->ranks; }
+static basin_ranks *ranks_of(const whole *t) { return t->run->training.ranks; }
 
 /* ---- data ---- */
 
@@ -180,7 +180,7 @@ static basin_ranks *ranks_of(const whole *t) { return basin_run_training(t->run)
 static basin_status choose_parts(whole *t, basin_error *error) {
     enum { USUAL = 8 };
     int64_t *parts = &t->settings.parts, ranks = basin_ranks_count(ranks_of(t));
-    const basin_bundle *checkpoint = basin_run_checkpoint(t->run);
+    const basin_bundle *checkpoint = t->run->saved;
     basin_nodes_settings found = t->settings;
     if (!*parts && checkpoint) {
         BASIN_TRY(basin_settings_take(&found, t->task, checkpoint, error));
@@ -199,7 +199,7 @@ static bool samples_whole(const whole *t, const basin_nodes_settings *found) {
 
 /* In how many shards batches are to be, likewise; 1 where nothing is sampled by its name. */
 static basin_status choose_shards(whole *t, basin_error *error) {
-    const basin_bundle *checkpoint = basin_run_checkpoint(t->run);
+    const basin_bundle *checkpoint = t->run->saved;
     basin_nodes_settings found = {.shards = 0};
     if (checkpoint) BASIN_TRY(basin_settings_take(&found, t->task, checkpoint, error));
     bool cut = samples_whole(t, &found);
@@ -253,7 +253,7 @@ static basin_status open_files(whole *t, basin_error *error) {
         BASIN_TRY(basin_network_add_union(t->opened, error));
     d->network = t->opened;
     while ((note = basin_network_next_note(&length, t->opened, note)))
-        basin_watch_note(basin_run_training(t->run)->watch, "%s: %.*s",
+        basin_watch_note(t->run->training.watch, "%s: %.*s",
                          basin_network_note_path(t->opened, note), length, note);
     return BASIN_OK;
 }
@@ -295,7 +295,7 @@ static basin_status hold_out(uint8_t *part, const whole *t, double validation, b
 static bool takes_masks(const whole *t) {
     const basin_nodes_data *d = &t->data;
     const basin_network *n = d->network;
-    const basin_watch *watch = basin_run_training(t->run)->watch;
+    const basin_watch *watch = t->run->training.watch;
     if (d->masks || !n->train) return d->masks;
     bool use = !(d->ratio > 0) && d->validation == 0;
     if (use && n->splits == 1)
@@ -349,10 +349,10 @@ static basin_status settle_facts(basin_nodes_settings *settings, const basin_net
 /* What the settings leave open: as the checkpoint or the model has it with which the run begins,
  * or by the data. A rehearsal does not wait for probes. */
 static basin_status settle(whole *t, bool *stopped, const uint8_t *part, basin_error *error) {
-    const basin_training *how = basin_run_training(t->run);
-    const basin_bundle *file = basin_run_checkpoint(t->run);
+    const basin_training *how = &t->run->training;
+    const basin_bundle *file = t->run->saved;
     basin_nodes_resources work = {how->backend, how->watch, how->memory, t->least, t->data.parts};
-    if (!file) file = basin_run_from(t->run);
+    if (!file) file = t->run->from;
     if (file) BASIN_TRY(basin_nodes_settle(&t->settings, t->task, file, error));
     if (!t->settings.members) t->settings.members = members_for(t->data.network);
     BASIN_TRY(settle_facts(&t->settings, t->data.network, error));
@@ -366,7 +366,7 @@ static basin_status settle(whole *t, bool *stopped, const uint8_t *part, basin_e
 static void leave_out_labels(whole *t) {
     const basin_nodes_settings *s = &t->settings;
     if (!t->data.parts || !s->trees || !s->labels || !t->data.network->directed) return;
-    basin_watch_note(basin_run_training(t->run)->watch,
+    basin_watch_note(t->run->training.watch,
                      "trees do not look at known labels: the graph is directed and in parts");
     t->settings.labels = false;
 }
@@ -406,7 +406,7 @@ static basin_status train(basin_nodes_model **model, basin_outcome *outcome, who
     BASIN_TRY(BASIN_NEW(&part, n->nodes + 1, "a split", error));
     BASIN_TRY(split(part, t, error));
     if (!basin_split_nodes(NULL, part, n->nodes, BASIN_PART_VAL))
-        basin_watch_note(basin_run_training(t->run)->watch,
+        basin_watch_note(t->run->training.watch,
                          "%s: no nodes for validation: the last epoch is kept%s", n->path,
                          basin_classes_several(t->task) ? "" : " and the threshold is 0.5");
     return train_on(model, outcome, t, part, error);
@@ -433,7 +433,7 @@ basin_status basin_nodes_train_with(basin_nodes_model **model, basin_outcome *ou
     BASIN_TRY(task->check(&t.settings, error));
     BASIN_TRY(basin_run_open(&t.run, how, task->task, error));
     BASIN_TRY(basin_run_compare(t.run, &t.settings, task->table, error));
-    outcome->finished_before = basin_run_finished(t.run);
+    outcome->finished_before = t.run->finished;
     return outcome->finished_before
                ? basin_nodes_open(model, task->task, how->output, how->backend, error)
                : train(model, outcome, &t, error);

@@ -19,8 +19,8 @@ enum { LOG_STEPS = 20, SCORED_WINDOWS = 512, WINDOW_SALT = 0x77696e64 };
 static basin_status open_vocabulary(basin_vocabulary *vocabulary, basin_text_settings *s,
                                     const basin_run *run, const basin_text *text,
                                     basin_error *error) {
-    const basin_bundle *file = basin_run_checkpoint(run);
-    if (!file) file = basin_run_from(run);
+    const basin_bundle *file = run->saved;
+    if (!file) file = run->from;
     if (!file) {
         BASIN_TRY(
             basin_vocabulary_make(vocabulary, basin_text_tokens_of(s), s->vocabulary, text, error));
@@ -36,8 +36,8 @@ static basin_status open_vocabulary(basin_vocabulary *vocabulary, basin_text_set
 static basin_status match_checkpoint(basin_text_settings *s, const basin_run *run,
                                      basin_error *error) {
     basin_text_settings saved = {0};
-    const basin_training *training = basin_run_training(run);
-    const basin_bundle *checkpoint = basin_run_checkpoint(run);
+    const basin_training *training = &run->training;
+    const basin_bundle *checkpoint = run->saved;
     if (checkpoint) BASIN_TRY(basin_settings_take(&saved, &basin_text_task, checkpoint, error));
     s->shards = basin_shards_choose(s->shards, saved.shards, s->batch, training->ranks);
     if (checkpoint) BASIN_TRY(basin_run_match(run, &saved, s, basin_text_task.table, error));
@@ -50,7 +50,7 @@ static basin_status match_from(const basin_text_settings *s, const basin_run *ru
     static const char *const same[] = {"arch", "tokens", "context", "heads", "steps",
                                        "feed", "tied",   "bias",    NULL};
     basin_text_settings its;
-    const basin_bundle *from = basin_run_from(run);
+    const basin_bundle *from = run->from;
     if (!from) return BASIN_OK;
     BASIN_TRY(basin_settings_take(&its, &basin_text_task, from, error));
     return basin_settings_match_weights(&its, s, basin_text_task.table, same,
@@ -105,7 +105,7 @@ static basin_status check_sizes(const job *j, basin_error *error) {
 }
 
 static basin_status check_origin(const job *j, basin_error *error) {
-    const basin_bundle *checkpoint = basin_run_checkpoint(j->run);
+    const basin_bundle *checkpoint = j->run->saved;
     if (!checkpoint) return BASIN_OK;
     basin_text_origin saved = basin_text_origin_read(checkpoint);
     if (basin_text_origin_equal(&saved, &j->model->origin) && saved.train == j->model->origin.train)
@@ -300,7 +300,7 @@ static basin_status open_model(job *j, const basin_text_settings *asked, basin_e
 
 static basin_status train(basin_outcome *outcome, job *j, basin_text_settings settings,
                           basin_error *error) {
-    j->training = basin_run_training(j->run);
+    j->training = &j->run->training;
     if (outcome->finished_before) {
         BASIN_TRY(basin_text_open(&j->model, j->training->output, j->training->backend, error));
         outcome->parameters = j->model->parameters;

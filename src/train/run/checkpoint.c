@@ -1,6 +1,6 @@
 /* Checkpoints of runs, and averages of their weights: every state of the store that belongs to a
- * parameter, and where the run stands as JSON in the metadata, every number by its name. See
- * inside.h. */
+ * parameter, and where the run stands as JSON in the metadata, every number by its name.
+ * See run.h. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,6 @@
 #include "base/try.h"
 #include "io/bundle.h"
 #include "io/json.h"
-#include "train/run/inside.h"
 #include "train/run/run.h"
 #include "train/trainer.h"
 

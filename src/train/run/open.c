@@ -1,4 +1,4 @@
-/* Opening a run: new, resumed or finished already; its log, and what it says. See run.h, inside.h
+/* Opening a run: new, resumed or finished already; its log, and what it says. See run.h
  * and include/basin/tasks/run.h. */
 #include <errno.h>
 #include <stdio.h>
@@ -14,7 +14,6 @@
 #include "basin/tasks/run.h"
 #include "io/bundle.h"
 #include "io/file.h"
-#include "train/run/inside.h"
 #include "train/run/run.h"
 
 static char *join(const char *path, const char *suffix) {
@@ -218,11 +217,6 @@ void basin_run_close(basin_run *run) {
     free(run->epoch_seconds);
     free(run);
 }
-
-const basin_training *basin_run_training(const basin_run *run) { return &run->training; }
-bool basin_run_finished(const basin_run *run) { return run->finished; }
-const basin_bundle *basin_run_checkpoint(const basin_run *run) { return run->saved; }
-const basin_bundle *basin_run_from(const basin_run *run) { return run->from; }
 
 size_t basin_run_memory(const basin_run *run) {
     return run->training.memory ? run->training.memory : basin_memory_share();

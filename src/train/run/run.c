@@ -11,7 +11,6 @@
 #include "base/clock.h"
 #include "base/sort.h"
 #include "base/try.h"
-#include "train/run/inside.h"
 
 static basin_run_place place_of(const basin_run *r) {
     const basin_run_state *at = &r->at;

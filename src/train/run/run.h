@@ -3,7 +3,7 @@
  * they happen, and what is kept of them, is decided here.
  *
  *     basin_run_open(&run, training, "image", &error);
- *     ... build the model; of basin_run_checkpoint(run), where there is one, take the settings
+ *     ... build the model; of run->saved, where there is one, take the settings
  *     basin_run_train(&outcome, run, &task, &error);
  *     basin_run_close(run);
  *
@@ -18,6 +18,7 @@
 #include "basin/tasks/run.h"
 #include "basin/train.h"
 #include "io/json.h"
+#include "ranks/ranks.h"
 #include "train/run/settings.h"
 
 enum { BASIN_MAX_MEMBERS = 64 };
@@ -113,14 +114,6 @@ basin_status basin_run_compare(basin_run *run, const void *settings, const basin
 /* A run that goes on: basin_settings_match, and a note where the number of epochs is another. */
 basin_status basin_run_match(const basin_run *run, const void *saved, const void *asked,
                              const basin_setting *table, basin_error *error);
-/* As given. */
-const basin_training *basin_run_training(const basin_run *run);
-/* Nothing is to be done: the output is there and there is no checkpoint. */
-bool basin_run_finished(const basin_run *run);
-/* What the run goes on from; NULL: it is new. */
-const basin_bundle *basin_run_checkpoint(const basin_run *run);
-/* The model file that a new run begins with (`from`); NULL: none. */
-const basin_bundle *basin_run_from(const basin_run *run);
 /* Bytes that may be used. */
 size_t basin_run_memory(const basin_run *run);
 /* What a plan takes; an error where that is more than the run may use. `advice` says what would
@@ -182,5 +175,57 @@ void basin_average_free(basin_average *average);
 /* After step t = 1, 2, ..: early steps count more, keep = t / (10 + t), so that the first weights
  * are forgotten. */
 basin_status basin_average_step(basin_average *average, int64_t t, basin_error *error);
+
+/* ---- its log, where it stands (what a checkpoint keeps), what ranks share ---- */
+
+/* `path` NULL: no log. `resumed` NULL: a new log, which replaces an old one; else lines of later
+ * steps and epochs than what was done are dropped. */
+basin_status basin_log_open(FILE **log, const char *path, const basin_run_place *resumed,
+                            basin_error *error);
+
+typedef struct basin_run_state {
+    int64_t member, epoch, step;                 /* done so far; epoch and step of this member */
+    basin_run_sum epoch_loss;                    /* since the epoch began */
+    basin_run_sum recent_loss;                   /* since the last line of steps */
+    basin_convergence epoch_rests, recent_rests; /* the same of rest points */
+    int64_t best_epoch;                          /* from 1; 0: none yet */
+    basin_score best, last;                      /* the best score and the last one */
+    double seconds;                              /* of all legs */
+    basin_run_member done[BASIN_MAX_MEMBERS];    /* [member] */
+} basin_run_state;
+
+/* Fills the store: parameters, moments, kept copies. A tensor that is none of these, lacks, or has
+ * another shape is an error. */
+basin_status basin_run_restore(basin_run_state *state, const basin_run_task *task,
+                               const basin_bundle *checkpoint, basin_error *error);
+
+struct basin_run {
+    basin_training training; /* as given */
+    char *checkpoint;        /* where the run is saved; NULL: nowhere */
+    basin_bundle *saved;     /* what it goes on from; NULL: it is new */
+    basin_bundle *from;      /* whose weights it begins with; NULL: drawn ones */
+    void *shared[2];         /* what these two borrow from, where rank 0 read them */
+    bool finished;           /* nothing is to be done: the output is there and no checkpoint */
+    bool stopping;           /* all ranks have agreed to stop */
+    const basin_run_task *task;
+    basin_run_state at;
+    FILE *log;              /* NULL: none is kept */
+    basin_average average;  /* zeros: none */
+    double began, saved_at; /* clock: of this leg, of the last checkpoint */
+    double seconds_before;  /* of earlier legs */
+    double recent_since;    /* clock: of the last line of steps */
+    int64_t leg_steps;      /* taken in this leg */
+    double leg_seconds;     /* spent in them */
+    double *epoch_seconds;  /* [epochs_timed] of whole epochs, scores left out */
+    size_t epochs_timed, epochs_room;
+    double this_epoch; /* seconds of its steps */
+    bool epoch_whole;  /* it began in this leg */
+};
+
+/* Before the first step: an error where ranks found other data or sizes than rank 0. */
+basin_status basin_run_share_sizes(basin_run *run, basin_error *error);
+
+/* The checkpoint: the store and where the run stands, aside and renamed. */
+basin_status basin_run_save(basin_run *run, basin_error *error);
 
 #endif

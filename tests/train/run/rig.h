@@ -166,7 +166,7 @@ static inline basin_status rig_run(basin_outcome *outcome, rig *r, const basin_t
     r->steps_left = steps ? steps : -1;
     basin_status status = basin_run_open(&run, &t, "rig", error);
     if (status) return status;
-    *outcome = (basin_outcome){.finished_before = basin_run_finished(run)};
+    *outcome = (basin_outcome){.finished_before = run->finished};
     if (!outcome->finished_before) status = basin_run_train(outcome, run, &r->task, error);
     basin_run_close(run);
     return status;

@@ -1,7 +1,7 @@
 /* Settings to JSON and back, what a wrong file is told, and logs that a resumed run goes on. */
 #include "io/folder.h"
 #include "support/test.h"
-#include "train/run/inside.h"
+#include "train/run/run.h"
 #include "train/run/settings.h"
 
 #define SAMPLE(X)                                                                                  \
