@@ -93,7 +93,6 @@ BASIN_API basin_expr basin_heaviside(basin_expr a); /* 1 where a > 0, else 0; it
 BASIN_API basin_expr basin_sin(basin_expr a);
 BASIN_API basin_expr basin_cos(basin_expr a);
 BASIN_API basin_expr basin_erf(basin_expr a);
-BASIN_API basin_expr basin_floor(basin_expr a); /* its gradient is 0 */
 BASIN_API basin_expr basin_pow(basin_expr a, double exponent);
 /* a to the power of an expression, for a > 0. */
 BASIN_API basin_expr basin_power(basin_expr a, basin_expr exponent);
@@ -122,6 +121,9 @@ BASIN_API basin_expr basin_min(basin_expr a, basin_expr b);
 BASIN_API basin_expr basin_greater(basin_expr a, basin_expr b); /* 1 or 0 */
 BASIN_API basin_expr basin_equal(basin_expr a, basin_expr b);   /* 1 or 0 */
 BASIN_API basin_expr basin_atan2(basin_expr y, basin_expr x);   /* the angle of (x, y) */
+/* floor(a / b), whose gradient is 0; where `remainder` is not NULL, a - b floor(a / b) there,
+ * without rounding and with the sign of b. */
+BASIN_API basin_expr basin_divmod(basin_expr a, basin_expr b, basin_expr *remainder);
 BASIN_API basin_expr basin_select(basin_expr where, basin_expr yes, basin_expr no);
 
 /* Moving numbers. A negative axis counts from the end. One axis of a new shape may be -1: as long

@@ -10,7 +10,7 @@ import numbers
 import numpy
 
 from basin._expr import _BOOL, apply, expressions
-from basin._library import BasinError, lib
+from basin._library import BasinError, ffi, lib
 
 
 def binary(function, a, b, dtype=None):
@@ -137,17 +137,21 @@ def _to(a, exponent):
     return apply(lib.basin_square, a) if exponent == 2 else apply(lib.basin_pow, a, exponent)
 
 
-def floor_divide(a, b):
+def _divided(a, b):
+    """floor(a / b) and the remainder, exact."""
     a, b = expressions(a, b)
-    return floor((a - remainder(a, b)) / b + 0.5)
+    rest = ffi.new("basin_expr *")
+    whole = a._graph.wrap(lib.basin_divmod(a._pointer, b._pointer, rest))
+    return whole, a._graph.wrap(rest[0])
+
+
+def floor_divide(a, b):
+    return _divided(a, b)[0]
 
 
 def remainder(a, b):
-    """Has the sign of b. The quotient may have been rounded across a whole number."""
-    a, b = expressions(a, b)
-    rest = a - floor(a / b) * b
-    rest = numpy.where(rest * numpy.sign(b) < 0, rest + b, rest)
-    return numpy.where(abs(rest) >= abs(b), rest - b, rest)
+    """Has the sign of b."""
+    return _divided(a, b)[1]
 
 
 def fmod(a, b):
@@ -158,7 +162,7 @@ def fmod(a, b):
 
 
 def floor(a):
-    return apply(lib.basin_floor, a)
+    return floor_divide(a, 1.0)
 
 
 def ceil(a):
@@ -363,7 +367,7 @@ COMPOSED = {
     numpy.positive: itself, numpy.conjugate: itself, numpy.floor: floor, numpy.ceil: ceil,
     numpy.trunc: trunc, numpy.rint: rint, numpy.fmax: fmax, numpy.fmin: fmin,
     numpy.heaviside: heaviside, numpy.copysign: copysign, numpy.hypot: hypot,
-    numpy.divmod: lambda a, b: (floor_divide(a, b), remainder(a, b)),
+    numpy.divmod: _divided,
     numpy.greater: greater, numpy.greater_equal: greater_equal, numpy.less: less,
     numpy.less_equal: less_equal, numpy.equal: equal, numpy.not_equal: not_equal,
     numpy.logical_and: logical_and, numpy.logical_or: logical_or, numpy.logical_xor: logical_xor,

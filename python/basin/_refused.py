@@ -53,6 +53,7 @@ def _resolve(path):
 
 
 FUNCTIONS = {_resolve(path): advice for paths, advice in _ADVICE.items() for path in paths.split()}
+FUNCTIONS.pop(None, None)  # names that this version of NumPy does not have
 
 
 def refusal(function, name):

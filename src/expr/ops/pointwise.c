@@ -487,20 +487,41 @@ BASIN_RULE(own) {
 
 /* ---- functions that few formulas use: operations like a caller's own, without kernels ---- */
 
-static double floor_value(const double *x, BASIN_UNUSED const void *context) { return floor(x[0]); }
+static double remainder_value(const double *x, BASIN_UNUSED const void *context) {
+    double rest = fmod(x[0], x[1]);
+    return rest != 0 && (rest < 0) != (x[1] < 0) ? rest + x[1] : rest;
+}
+
+/* 1 by a, -floor(a / b) by b */
+static basin_expr remainder_slope(BASIN_UNUSED const basin_own *own, const basin_expr *x, int i) {
+    return i == 0 ? basin_const(x[0]->graph, 1) : basin_neg(basin_divmod(x[0], x[1], NULL));
+}
+
+static double quotient_value(const double *x, const void *context) {
+    return x[1] == 1 ? floor(x[0]) : rint((x[0] - remainder_value(x, context)) / x[1]);
+}
 
 static basin_expr flat(BASIN_UNUSED const basin_own *own, BASIN_UNUSED const basin_expr *x,
                        BASIN_UNUSED int i) {
     return NULL;
 }
 
-basin_expr basin_floor(basin_expr a) {
-    static const basin_own own = {.name = "floor",
-                                  .operands = 1,
-                                  .value = floor_value,
-                                  .slope = flat,
-                                  .cuda = "return floorf(x[0]);"};
-    return basin_own_apply(&own, &a);
+#define REMAINDER "float r = fmodf(x[0], x[1]); if (r != 0 && (r < 0) != (x[1] < 0)) r += x[1]; "
+
+basin_expr basin_divmod(basin_expr a, basin_expr b, basin_expr *remainder) {
+    static const basin_own quotient = {
+        .name = "floor of a quotient",
+        .operands = 2,
+        .value = quotient_value,
+        .slope = flat,
+        .cuda = REMAINDER "return x[1] == 1 ? floorf(x[0]) : rintf((x[0] - r) / x[1]);"};
+    static const basin_own rest = {.name = "remainder",
+                                   .operands = 2,
+                                   .value = remainder_value,
+                                   .slope = remainder_slope,
+                                   .cuda = REMAINDER "return r;"};
+    if (remainder) *remainder = b ? basin_own_apply(&rest, (basin_expr[]){a, b}) : NULL;
+    return b ? basin_own_apply(&quotient, (basin_expr[]){a, b}) : NULL;
 }
 
 static double atan2_value(const double *x, BASIN_UNUSED const void *context) {
