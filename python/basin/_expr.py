@@ -69,17 +69,20 @@ class Graph:
 class Expression(ArrayMethods):
     """An array that will be computed: see basin.energy and basin.function."""
 
-    __slots__ = ("_dtype", "_graph", "_pointer")
+    __slots__ = ("_dtype", "_graph", "_pointer", "_shape")
     __array_priority__ = 1000
 
     def __init__(self, graph, pointer, dtype=_FLOAT):
         self._graph, self._pointer, self._dtype = graph, pointer, dtype
+        self._shape: Any = None  # until it is asked for
 
     # ---- what it is ----
 
     @property
     def shape(self):
-        return shape_tuple(lib.basin_expr_shape(self._pointer))
+        if self._shape is None:
+            self._shape = shape_tuple(lib.basin_expr_shape(self._pointer))
+        return self._shape
 
     @property
     def ndim(self):
@@ -267,7 +270,10 @@ class Expression(ArrayMethods):
         return numpy
 
     def __array__(self, *_, **__):
-        raise BasinError("an expression has no value yet, and this function of NumPy needs one")
+        raise BasinError(
+            "an expression has no value yet, and this function of NumPy needs one "
+            "(numpy.stack joins expressions where numpy.array would)"
+        )
 
     def __array_ufunc__(self, ufunc, method, *inputs, **options):
         from basin._numpy import call_ufunc

@@ -1,7 +1,7 @@
 """Pointwise functions by NumPy's names: those of the library, and those composed of them.
 
-Derivatives at kinks are JAX's: operands that tie in a maximum share it evenly, |a| is flat at 0,
-comparisons and roundings are flat everywhere.
+Derivatives at kinks are JAX's, but that |a| is flat at 0: operands that tie in a maximum share it
+evenly, comparisons and roundings are flat everywhere.
 """
 
 import math

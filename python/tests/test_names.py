@@ -2,6 +2,7 @@
 first and second derivatives against JAX (against differences where that is not installed), and in
 float on the backend cpu. Whatever the tables of the package know must be on the page."""
 
+import functools
 import pathlib
 import re
 import types
@@ -69,6 +70,7 @@ def drawn(kind):
     return out.reshape(3, 4)
 
 
+@functools.cache
 def vocabulary(np):
     """What formulas of the page may use, by NumPy or by JAX's copy of it."""
     special = pytest.importorskip("scipy.special") if np is numpy else jax.scipy.special
@@ -180,8 +182,8 @@ def by_jax(example, formula):
 
     arrays = [jax.numpy.asarray(GIVEN[name]) for name in varied]
     try:
-        second, first = jax.grad(along, has_aux=True)(arrays)
-    except (TypeError, AttributeError, NotImplementedError, ValueError):
+        second, first = jax.jit(jax.grad(along, has_aux=True))(arrays)
+    except (TypeError, AttributeError, IndexError, NotImplementedError, ValueError):
         return None
     return [numpy.concatenate([numpy.ravel(g) for g in order]) for order in (first, second)]
 
