@@ -8,11 +8,13 @@ shape: the number of its source, names of the arguments, and how it was derived,
 """
 
 import functools
+import importlib
+import inspect
 import itertools
 import threading
 import weakref
 from collections.abc import Sequence
-from typing import Any, Callable
+from typing import Any
 
 import numpy
 
@@ -24,9 +26,17 @@ from basin._trees import LEAF, flatten
 from basin.energies import Energy
 from basin.functions import Function
 
-__all__ = ["OUTPUTS", "Program", "Running", "Source", "bits", "find", "mask", "source"]
+__all__ = [
+    "OUTPUTS", "Program", "Running", "Source", "address", "bits", "find", "imported", "mask",
+    "reduced", "restored", "source",
+]  # fmt: skip
 
 OUTPUTS = ("value", "force", "descend")
+_OPTIONS = [
+    name
+    for name in inspect.signature(Energy.descended).parameters
+    if name not in ("self", "x", "parameters")
+]
 
 
 def bits(mask: int, count: int) -> "list[int]":
@@ -45,8 +55,9 @@ def mask(flags: "Sequence[Any]") -> int:
 class Program:
     """A function of arrays of these shapes; `outputs` are the shapes of its results."""
 
-    def __init__(self, name: str, shapes: Any, build: "Callable[..., Any]", outputs: Any = None):
-        self.name, self.shapes, self._build = name, shapes, build
+    def __init__(self, name: str, names: Any, shapes: Any, build: Any, outputs: Any = None):
+        # Names of inputs are different: two of one name would be the same input.
+        self.name, self.names, self.shapes, self._build = name, names, shapes, build
         self._derived: dict[str, Program] = {}
         self._plans: dict[Any, Running] = {}
         self._lock = threading.Lock()
@@ -71,7 +82,7 @@ class Program:
 
     def _trace(self):
         graph = Graph()
-        inputs = [graph.input(f"a{i}", shape) for i, shape in enumerate(self.shapes)]
+        inputs = [graph.input(name, shape) for name, shape in zip(self.names, self.shapes)]
         return graph, inputs, self.build(graph, inputs)
 
     def derived(self, how: str) -> "Program":
@@ -110,9 +121,10 @@ def _reverse(base, how):
         parts = [_vjp(graph, outputs[i], c, along) for i, c in zip(chosen, inputs[count:])]
         return [functools.reduce(lambda a, b: a + b, part) for part in zip(*parts)]
 
+    names = (*base.names, *(f"cotangent {count + i}" for i in range(len(chosen))))
     shapes = (*base.shapes, *(base.outputs[i] for i in chosen))
     results = tuple(base.shapes[i] for i in bits(wanted, count))
-    return Program(f"{base.name}|{how}", shapes, build, results)
+    return Program(f"{base.name}|{how}", names, shapes, build, results)
 
 
 def _forward(base, how):
@@ -123,8 +135,9 @@ def _forward(base, how):
         outputs = base.build(graph, inputs[:count])
         return [graph.wrap(lib.basin_jvp(y._pointer, x, t, len(moved))) for y in outputs]
 
+    names = (*base.names, *(f"tangent {count + i}" for i in range(len(moved))))
     shapes = (*base.shapes, *(base.shapes[i] for i in moved))
-    return Program(f"{base.name}|{how}", shapes, build, base.outputs)
+    return Program(f"{base.name}|{how}", names, shapes, build, base.outputs)
 
 
 # ---- where programs come from ----
@@ -141,11 +154,26 @@ class Source:
         self.names = list(what._signature.names)
         if isinstance(what, Energy) and what._takes_x:
             del self.names[1]  # the tokens themselves
+        self._needed = [name for name in what._signature._needed if name in self.names[1:]]
         self.number = next(_numbers)
         _sources[self.number] = self
 
     def __repr__(self) -> str:
         return f"<{self.output} of {self.what!r}>"
+
+    def bind(self, x: Any, args: Any, parameters: Any) -> "dict[str, Any]":
+        """The arguments that were given, by name, in their order; x is the first."""
+        names = self.names
+        if len(args) >= len(names):
+            raise BasinError(f"{1 + len(args)} arguments of {self!r}, wanted {', '.join(names)}")
+        given = {**dict(zip(names[1:], args)), **parameters}
+        for name in given:
+            if name not in names[1:]:
+                raise BasinError(f"{self!r} has no parameter {name!r}")
+        for name in self._needed:
+            if name not in given:
+                raise BasinError(f"{self!r} needs {name}, which was not given")
+        return {names[0]: x, **{name: given[name] for name in names[1:] if name in given}}
 
     def key(self, names: "Sequence[str]") -> str:
         """The name of its program for these arguments."""
@@ -153,7 +181,7 @@ class Source:
 
     def program(self, names: "Sequence[str]", shapes: Any) -> Program:
         name = f"{self.output} of {self.what.__name__}"
-        return Program(name, shapes, functools.partial(self._build, names))
+        return Program(name, names, shapes, functools.partial(self._build, names))
 
     def _build(self, names, graph, inputs):
         given = dict(zip(names, inputs))
@@ -203,10 +231,13 @@ def source(what: Any, output: str = "value", **options: Any) -> Source:
         raise BasinError(f"output {output!r}, wanted one of {', '.join(OUTPUTS)}")
     if isinstance(what, Function) and output != "value":
         raise BasinError(f"output {output!r} of the function {what.__name__}, wanted 'value'")
+    if output != "descend" and options:
+        raise BasinError(f"{next(iter(options))} with output {output!r}, wanted 'descend'")
+    for name in options:
+        if name not in _OPTIONS:
+            raise BasinError(f"the option {name!r}, wanted one of {', '.join(_OPTIONS)}")
     if output == "descend":
         options = {"steps": 12, "alpha": 0.1, **options}
-    elif options:
-        raise BasinError(f"{next(iter(options))} with output {output!r}, wanted 'descend'")
     options = {name: _plain(value) for name, value in options.items()}
     try:
         return _source(what, output, tuple(sorted(options.items())))
@@ -218,6 +249,42 @@ def _plain(value):
     """A list of numbers, such as alphas by step, as a tuple."""
     values = numpy.asarray(value) if isinstance(value, (list, tuple, numpy.ndarray)) else None
     return value if values is None or values.ndim != 1 else tuple(values.tolist())
+
+
+# ---- energies by where they are imported from ----
+
+
+def address(what: Any) -> "str | None":
+    """module:name where the energy can be imported from there, else None."""
+    name = getattr(what._function, "__qualname__", "").removesuffix("._function")
+    module = getattr(what._function, "__module__", None)
+    where = f"{module}:{name}"
+    return where if module and imported(where) is what else None
+
+
+def imported(where: str) -> Any:
+    """What lies at an address; None where there is nothing."""
+    module, _, name = where.partition(":")
+    try:
+        found: Any = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError):
+        return None
+    return found
+
+
+def restored(kind: Any, what: Any, output: str, options: "dict[str, Any]") -> Any:
+    """A quantity that was pickled with the address of its energy, or with the energy."""
+    found = imported(what) if isinstance(what, str) else what
+    if found is None:
+        raise BasinError(f"{what} is not there, but a pickled quantity of it needs it")
+    return kind(found, output, **options)
+
+
+def reduced(kind: Any, source: Source) -> Any:
+    """The same on the way into a pickle. Old protocols cannot name a decorated function."""
+    return restored, (kind, address(source.what) or source.what, source.output, source.options)
 
 
 # ---- running ----

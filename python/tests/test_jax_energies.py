@@ -149,6 +149,11 @@ def test_types_and_the_same_bits_again():
     numpy.testing.assert_array_equal(jax.jit(f)(x, xi), f(x, xi))
 
 
+def test_doubles_beside_floats(double):
+    made = bj.function(some_energies.memory, "force")(jnp.ones(3, jnp.float32), numpy.eye(3))
+    assert made.dtype == jnp.float64
+
+
 def test_a_function_of_basin():
     f = bj.function(basin.function(lambda x, y: numpy.sum(x * y**2)))
     x, y = jnp.ones(3), jnp.arange(3.0)

@@ -154,6 +154,8 @@ def test_a_module_is_copied_moved_and_computes_narrow_types():
     assert layer.to(torch.float64)(x.double()).dtype == torch.float64
     with torch.autocast("cpu", torch.bfloat16):
         assert torch.equal(other(x), other(x.clone()))
+    mixed = bt.force(some_energies.memory)(x, torch.eye(3).double())
+    assert mixed.dtype == torch.float64
     assert layer.to("meta")(torch.randn(2, 3, device="meta")).shape == (2, 3)
     assert "force of <basin energy memory" in repr(layer)
     more = other(x, xi=torch.zeros(1, 3))  # in place of its own
@@ -166,7 +168,7 @@ def test_a_function_of_basin():
     made = bt.value(f)(x, y)
     assert made.item() == 5
     assert torch.autograd.grad(made, y)[0].tolist() == [0, 2, 4]
-    layer = bt.module(f, {"y": torch.arange(3.0)}, "value")
+    layer = bt.module(f, {"y": torch.arange(3.0)})
     assert layer(x).item() == 5
 
 
@@ -185,13 +187,13 @@ def test_options_of_descents():
     assert torch.equal(held, torch.from_numpy(mask) == 0)
 
 
-def test_quantities_are_pickled_where_their_energy_is():
-    quantity = bt.value(basin.energy(numpy.sum))
-    try:
-        copied = pickle.loads(pickle.dumps(quantity))
-    except (AttributeError, TypeError, pickle.PicklingError):
-        pytest.skip("energies are not pickled")
-    assert copied(torch.ones(3)).item() == 3
+def test_modules_are_saved(tmp_path):
+    layer = bt.module(some_energies.memory, {"xi": torch.eye(3)}, steps=2)
+    torch.save(layer, tmp_path / "layer")
+    loaded = torch.load(tmp_path / "layer", weights_only=False)
+    assert torch.equal(loaded(torch.ones(2, 3)), layer(torch.ones(2, 3)))
+    quantity = pickle.loads(pickle.dumps(bt.value(basin.energy(numpy.sum))))
+    assert quantity(torch.ones(3)).item() == 3
 
 
 def test_memory_that_is_not_dense_and_the_same_bits_again():
@@ -209,12 +211,18 @@ def test_memory_that_is_not_dense_and_the_same_bits_again():
         (lambda: bt.module(some_energies.memory, output="value", steps=3), "wanted 'descend'"),
         (lambda: bt.module(some_energies.memory, {"eta": 1.0}), "no parameter 'eta'"),
         (lambda: bt.value(some_energies.memory)(torch.ones(3), eta=1.0), "no parameter 'eta'"),
+        (lambda: bt.module(some_energies.memory, step=6), "'step', wanted one of steps, alpha"),
+        (lambda: bt.module(some_energies.memory)(torch.ones(3)), "needs xi"),
+        (
+            lambda: bt.value(some_energies.memory)(torch.ones(3), torch.ones(2, 4)),
+            "do not multiply",
+        ),
         (lambda: bt.value(some_energies.memory)([1.0]), "wanted a tensor"),
         (lambda: bt.value(some_energies.memory)(torch.ones(3), xi=[[1.0]]), "xi is a list"),
         (lambda: bt.value(some_energies.memory)(torch.ones(3) * 1j), "complex"),
         (lambda: bt.force(basin.function(lambda x: x)), "wanted 'value'"),
         (lambda: bt.value(basin.function(lambda x: (x, x)))(torch.ones(2)), "several arrays"),
-        (lambda: bt.module(basin.function(lambda x: x), output="value").force(0), "an energy"),
+        (lambda: bt.module(basin.function(lambda x: x)).force(0), "an energy"),
     ],
 )
 def test_errors(call, text):

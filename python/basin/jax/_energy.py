@@ -10,7 +10,6 @@ there are forward and reverse mode in any order.
 from __future__ import annotations
 
 import functools
-import importlib
 import json
 import numbers
 from typing import Any
@@ -156,28 +155,11 @@ _sources = {}  # those that compiled functions name
 _made = {}
 
 
-def _address(what):
-    """module:name where the energy can be imported from there, else None."""
-    name = getattr(what._function, "__qualname__", "").removesuffix("._function")
-    module = getattr(what._function, "__module__", None)
-    return f"{module}:{name}" if module and _imported(module, name) is what else None
-
-
-def _imported(module, name):
-    try:
-        found = importlib.import_module(module)
-        for part in name.split("."):
-            found = getattr(found, part)
-    except (ImportError, AttributeError):
-        return None
-    return found
-
-
 def _name(backend, key, shapes):
     """A program for another process, too, where its energy can be imported."""
     number, _, rest = key.partition(":")
     source = _sources[int(number)]
-    address = _address(source.what)
+    address = _programs.address(source.what)
     where = [address, source.output, source.options] if address else int(number)
     try:
         return json.dumps([backend, where, rest, shapes])
@@ -189,7 +171,7 @@ def _find(name):
     backend, where, rest, shapes = json.loads(name)
     if isinstance(where, list):
         address, output, options = where
-        what = _imported(*address.split(":"))
+        what = _programs.imported(address)
         if not isinstance(what, (Energy, Function)):
             raise BasinError(f"{address} is no energy here, but a compiled function needs it")
         source = _programs.source(what, output, **options)
@@ -246,41 +228,30 @@ class Quantity:
 
     def __init__(self, energy: Any, output: str, **options: Any) -> None:
         self._source = _keep(_programs.source(energy, output, **options))
-        self._given = energy, output, options
         self.__name__ = f"{output}_of_{self._source.what.__name__}"
 
     def __repr__(self) -> str:
         return repr(self._source)
 
     def __reduce__(self):
-        return _quantity, self._given
+        return _programs.reduced(Quantity, self._source)
 
     def __deepcopy__(self, _) -> Quantity:
         return self
 
     def __call__(self, x: jax.Array, *args: Any, **parameters: Any) -> jax.Array:
-        names = self._source.names
-        if len(args) >= len(names):
-            raise BasinError(f"{1 + len(args)} arguments of {self!r}, wanted {names}")
-        given = {**dict(zip(names[1:], args)), **parameters}
-        unknown = [name for name in given if name not in names[1:]]
-        if unknown:
-            raise BasinError(f"{self!r} has no parameter {unknown[0]!r}")
         x = jnp.asarray(x) if isinstance(x, (numbers.Real, list)) else x
         if not hasattr(x, "dtype") or jnp.issubdtype(x.dtype, jnp.complexfloating):
             found = getattr(x, "dtype", type(x).__name__)
             raise BasinError(f"x of type {found}, wanted an array of real numbers")
-        dtype = jnp.float64 if x.dtype == jnp.float64 else jnp.float32
-        names = [names[0], *(name for name in names[1:] if name in given)]
-        given[names[0]] = x
-        operands = [_array(name, given[name], dtype) for name in names]
-        made = _bind(operands, self._source.key(names))[0]
-        keeps = self._given[1] == "value" or not jnp.issubdtype(x.dtype, jnp.floating)
+        given = self._source.bind(x, args, parameters)
+        wide = any(getattr(value, "dtype", None) == jnp.float64 for value in given.values())
+        dtype = jnp.float64 if wide and jax.config.jax_enable_x64 else jnp.float32
+        operands = [_array(name, value, dtype) for name, value in given.items()]
+        made = _bind(operands, self._source.key(given))[0]
+        narrow = jnp.issubdtype(x.dtype, jnp.floating) and jnp.dtype(x.dtype).itemsize < 4
+        keeps = self._source.output == "value" or not narrow
         return made if keeps else made.astype(x.dtype)
-
-
-def _quantity(energy, output, options):
-    return Quantity(energy, output, **options)
 
 
 def function(energy: Any, output: str = "value", **options: Any) -> Quantity:

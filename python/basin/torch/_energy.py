@@ -201,41 +201,29 @@ class Quantity:
 
     def __init__(self, energy: Any, output: str, **options: Any) -> None:
         self._source = _programs.source(energy, output, **options)
-        self._given = self._source.what, output, options
-        self._names, self._number = self._source.names, self._source.number
+        self._number = self._source.number
         self.__name__ = f"{output}_of_{self._source.what.__name__}"
-        for count in range(1, len(self._names) + 1):
+        for count in range(1, len(self._source.names) + 1):
             _define(count, 1)
 
     def __repr__(self) -> str:
         return repr(self._source)
 
     def __reduce__(self):
-        what, output, options = self._given
-        return _quantity, (what, output, options)
+        return _programs.reduced(Quantity, self._source)
 
     def __deepcopy__(self, _) -> Quantity:
         return self
 
     def __call__(self, x: torch.Tensor, *args: Any, **parameters: Any) -> torch.Tensor:
         _check(x)
-        if len(args) >= len(self._names):
-            raise BasinError(f"{1 + len(args)} arguments of {self!r}, wanted {self._names}")
-        given = {**dict(zip(self._names[1:], args)), **parameters}
-        unknown = [name for name in given if name not in self._names[1:]]
-        if unknown:
-            raise BasinError(f"{self!r} has no parameter {unknown[0]!r}")
-        own = x.to(torch.float64 if x.dtype == torch.float64 else torch.float32)
-        names = [name for name in self._names[1:] if name in given]
-        operands = [own, *(_tensor(name, given[name], own) for name in names)]
-        key = f"{self._number}:{','.join([self._names[0], *names])}"
-        made = call(key, operands)[0]
-        keeps = self._given[1] == "value" or not x.is_floating_point()
-        return made if keeps else made.to(x.dtype)
-
-
-def _quantity(energy, output, options):
-    return Quantity(energy, output, **options)
+        given = self._source.bind(x, args, parameters)
+        wide = any(isinstance(v, torch.Tensor) and v.dtype == torch.float64 for v in given.values())
+        own = x.to(torch.float64 if wide and not x.is_cuda else torch.float32)
+        operands = [_tensor(name, value, own) for name, value in given.items()]
+        made = call(f"{self._number}:{','.join(given)}", operands)[0]
+        narrow = x.is_floating_point() and x.dtype.itemsize < 4
+        return made.to(x.dtype) if narrow and self._source.output != "value" else made
 
 
 def value(energy: Any) -> Quantity:
@@ -286,10 +274,11 @@ class EnergyModule(torch.nn.Module):
     """An energy as a layer of PyTorch; see basin.torch.module."""
 
     def __init__(
-        self, energy: Any, params: Mapping[str, Any] | None = None, output: str = "descend",
+        self, energy: Any, params: Mapping[str, Any] | None = None, output: str | None = None,
         **options: Any,
     ) -> None:  # fmt: skip
         super().__init__()
+        output = output or ("value" if isinstance(energy, Function) else "descend")
         self.output = output
         self._call = Quantity(energy, output, **options)
         energy = self._call._source.what
@@ -302,7 +291,7 @@ class EnergyModule(torch.nn.Module):
             self._add(name, param)
 
     def _add(self, name, param):
-        if name not in self._call._names[1:]:
+        if name not in self._call._source.names[1:]:
             raise BasinError(f"{self._call!r} has no parameter {name!r}")
         if isinstance(param, numbers.Real):
             self.constants[name] = float(param)
@@ -341,15 +330,15 @@ class EnergyModule(torch.nn.Module):
 
 
 def module(
-    energy: Any, params: Mapping[str, Any] | None = None, output: str = "descend", **options: Any
+    energy: Any, params: Mapping[str, Any] | None = None, output: str | None = None, **options: Any
 ) -> EnergyModule:
     """An energy (basin.energy) or a basin.function as a torch.nn.Module.
 
     `params` are the energy's parameters by name: tensors and arrays become torch.nn.Parameters,
     which are trained, numbers stay what they are. Others can be given in the call, or keep their
-    default. The module computes `output`: "descend" (tokens after `steps` steps of size `alpha`;
-    options are those of Energy.descended), "value" or "force"; its methods value and force give
-    these beside it.
+    default. The module computes `output`: "descend" (of energies, where it is None: tokens after
+    `steps` steps of size `alpha`; options are those of Energy.descended, and noise is the same in
+    every call), "value" or "force"; its methods value and force give these beside it.
 
     >>> import numpy, torch, basin
     >>> @basin.energy
