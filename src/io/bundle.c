@@ -1,11 +1,11 @@
-/* Bundles: tensors and strings by name, in order, found through a hash table; see basin/io.h. */
+/* Bundles: tensors and strings by name, in order, found through a dictionary; see basin/io.h. */
 #include "io/bundle.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "base/dictionary.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "base/try.h"
@@ -16,13 +16,11 @@ typedef struct entry {
     basin_tensor tensor; /* of a tensor */
 } entry;
 
-/* Entries in order, each in its own allocation so that pointers to them hold; `slot` is an open
- * hash table of positions + 1, its size a power of two, at most half full. */
+/* Entries in order, each in its own allocation so that pointers to them hold. */
 typedef struct table {
     entry **entry;
     size_t count, capacity;
-    size_t *slot;
-    size_t slots;
+    basin_dictionary names; /* whose numbers are places in `entry` */
 } table;
 
 struct basin_bundle {
@@ -31,37 +29,9 @@ struct basin_bundle {
     basin_map map;
 };
 
-static size_t hash_of(const char *name) {
-    uint64_t hash = basin_hash_text(BASIN_HASH_START, name);
-    return (size_t)(hash ^ hash >> 29);
-}
-
-/* The slot that holds `name`, or the free one where it belongs. There is always a free one. */
-static size_t *slot_of(const table *t, const char *name) {
-    size_t i = hash_of(name) & (t->slots - 1);
-    while (t->slot[i] && strcmp(t->entry[t->slot[i] - 1]->name, name) != 0)
-        i = (i + 1) & (t->slots - 1);
-    return &t->slot[i];
-}
-
 static entry *find(const table *t, const char *name) {
-    if (!t->slots) return NULL;
-    size_t at = *slot_of(t, name);
-    return at ? t->entry[at - 1] : NULL;
-}
-
-static bool grow(table *t) {
-    if (!basin_array_reserve((void **)&t->entry, &t->capacity, t->count + 1, sizeof *t->entry))
-        return false;
-    if (2 * (t->count + 1) <= t->slots) return true;
-    size_t slots = t->slots ? 2 * t->slots : 16;
-    size_t *slot = calloc(slots, sizeof *slot);
-    if (!slot) return false;
-    free(t->slot);
-    t->slot = slot;
-    t->slots = slots;
-    for (size_t i = 0; i < t->count; i++) *slot_of(t, t->entry[i]->name) = i + 1;
-    return true;
+    int32_t at = basin_dictionary_find(&t->names, name);
+    return at < 0 ? NULL : t->entry[at];
 }
 
 static void entry_free(entry *e) {
@@ -74,15 +44,15 @@ static void entry_free(entry *e) {
 
 /* A new entry at the end of the table, or NULL without memory. `name` must not be there yet. */
 static entry *append(table *t, const char *name) {
-    if (!grow(t)) return NULL;
+    int32_t at;
+    if (!basin_array_reserve((void **)&t->entry, &t->capacity, t->count + 1, sizeof *t->entry))
+        return NULL;
     entry *e = calloc(1, sizeof *e);
-    if (!e) return NULL;
-    e->name = basin_string_copy(name);
-    if (!e->name) {
+    if (e) e->name = basin_string_copy(name);
+    if (!e || !e->name || basin_dictionary_add(&t->names, &at, name, NULL)) {
         entry_free(e);
         return NULL;
     }
-    *slot_of(t, name) = t->count + 1;
     t->entry[t->count++] = e;
     return e;
 }
@@ -90,7 +60,7 @@ static entry *append(table *t, const char *name) {
 static void table_free(table *t) {
     for (size_t i = 0; i < t->count; i++) entry_free(t->entry[i]);
     free(t->entry);
-    free(t->slot);
+    basin_dictionary_free(&t->names);
 }
 
 basin_status basin_bundle_open(basin_bundle **bundle, const char *path, basin_error *error) {

@@ -77,8 +77,7 @@ basin_status basin_anomaly_declare(basin_anomaly *model, basin_params *params,
         status = basin_block_declare(&model->later[b - 1], params, name, &config->block);
     }
     declare_head(model, params, prefix);
-    const basin_error *error = basin_graph_error(params->graph);
-    return status ? status : error ? error->status : BASIN_OK;
+    return status ? status : basin_model_status(params->graph);
 }
 
 const basin_block *basin_anomaly_block(const basin_anomaly *model, int number) {
@@ -207,8 +206,7 @@ basin_status basin_published_declare(basin_published *model, basin_params *param
     int64_t width = config->no_concat ? D : 2 * D;
     basin_model_head_add(&model->head_w, &model->head_b, params, prefix, width, config->outputs,
                          (basin_init){BASIN_INIT_UNIFORM, 1 / sqrt((double)width)}, zero);
-    const basin_error *error = basin_graph_error(params->graph);
-    return error ? error->status : BASIN_OK;
+    return basin_model_status(params->graph);
 }
 
 static basin_expr norm(const basin_published *m, basin_expr h) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/try.h"
+#include "train/trainer.h"
 
 basin_status basin_line_open(basin_line *l, basin_expr input, int64_t outputs, basin_error *error) {
     size_t cells = (size_t)basin_shape_count(basin_expr_shape(input));
@@ -32,8 +33,7 @@ basin_status basin_lines_run(const basin_lines *l, const double *t, double *outp
         for (int64_t o = 0; o < l->outputs; o++)
             for (int64_t i = k->start[o]; i < k->start[o + 1]; i++)
                 k->now[i] = (float)((double)k->base[i] + t[o] * basin_line_length(k, i));
-        basin_tensor tensor = basin_tensor_borrow(k->now, BASIN_F32, basin_expr_shape(k->input));
-        BASIN_TRY(basin_plan_write(l->plan, k->input, &tensor, error));
+        BASIN_TRY(basin_values_write(l->plan, k->input, k->now, BASIN_F32, error));
     }
     BASIN_TRY(basin_plan_run(l->plan, error));
     return l->read(output, l->context, error);
@@ -43,8 +43,7 @@ basin_status basin_lines_read(const basin_lines *l, double *moves, basin_error *
     memset(moves, 0, (size_t)l->outputs * sizeof *moves);
     for (basin_line *k = l->line; k < l->line + l->lines; k++) {
         if (!k->input) continue;
-        basin_tensor tensor = basin_tensor_borrow(k->value, BASIN_F64, basin_expr_shape(k->input));
-        BASIN_TRY(basin_plan_read(l->plan, k->slope, &tensor, error));
+        BASIN_TRY(basin_values_read(l->plan, k->slope, k->value, BASIN_F64, error));
         for (int64_t o = 0; o < l->outputs; o++)
             moves[o] += basin_line_moves(k, k->value, k->start[o], k->start[o + 1]);
     }

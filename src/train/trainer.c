@@ -16,6 +16,19 @@ basin_status basin_graph_check(const basin_graph *graph, basin_error *error) {
     return found ? basin_fail(error, found->status, "%s", found->text) : BASIN_OK;
 }
 
+basin_status basin_values_write(basin_plan *plan, basin_expr input, const void *values,
+                                basin_dtype dtype, basin_error *error) {
+    if (!input) return BASIN_OK;
+    basin_tensor tensor = basin_tensor_borrow(values, dtype, basin_expr_shape(input));
+    return basin_plan_write(plan, input, &tensor, error);
+}
+
+basin_status basin_values_read(basin_plan *plan, basin_expr output, void *values, basin_dtype dtype,
+                               basin_error *error) {
+    basin_tensor tensor = basin_tensor_borrow(values, dtype, basin_expr_shape(output));
+    return basin_plan_read(plan, output, &tensor, error);
+}
+
 /* ---- AdamW, Lion and SGD with clipping by the global norm, built from expressions ---- */
 
 static basin_expr global_norm(const basin_expr *gradient, size_t count) {
@@ -195,8 +208,7 @@ void basin_adamw_free(basin_adamw *adamw) {
 
 static basin_status write_scalar(basin_plan *plan, basin_expr input, double value,
                                  basin_error *error) {
-    basin_tensor tensor = basin_tensor_borrow(&value, BASIN_F64, BASIN_SCALAR);
-    return basin_plan_write(plan, input, &tensor, error);
+    return basin_values_write(plan, input, &value, BASIN_F64, error);
 }
 
 basin_status basin_adamw_write(const basin_adamw *adamw, basin_plan *plan, int64_t t, double rate,
@@ -337,8 +349,7 @@ basin_status basin_trainer_step(basin_trainer *trainer, double *loss, basin_erro
 }
 
 basin_status basin_trainer_loss(const basin_trainer *trainer, double *loss, basin_error *error) {
-    basin_tensor value = basin_tensor_borrow(loss, BASIN_F64, BASIN_SCALAR);
-    BASIN_TRY(basin_plan_read(trainer->plan, trainer->loss, &value, error));
+    BASIN_TRY(basin_values_read(trainer->plan, trainer->loss, loss, BASIN_F64, error));
     return basin_loss_check(*loss, trainer->step, error);
 }
 

@@ -24,6 +24,12 @@ basin_status basin_trainer_new_update(basin_trainer *trainer, basin_store *store
 /* An error where a loss is not a finite number. */
 basin_status basin_loss_check(double loss, int64_t step, basin_error *error);
 
+/* An input from an array of its shape, and an output to one; an input that is absent (NULL) is left
+ * out. */
+basin_status basin_values_write(basin_plan *plan, basin_expr input, const void *values,
+                                basin_dtype dtype, basin_error *error);
+basin_status basin_values_read(basin_plan *plan, basin_expr output, void *values, basin_dtype dtype,
+                               basin_error *error);
 /* The error that stuck in a graph, if there is one. */
 basin_status basin_graph_check(const basin_graph *graph, basin_error *error);
 

@@ -159,11 +159,6 @@ typedef struct regression {
     basin_expr x, target, weight, unseen, output;
 } regression;
 
-static basin_status put(basin_plan *plan, basin_expr input, float *data, basin_error *error) {
-    basin_tensor tensor = basin_tensor_borrow(data, BASIN_F32, basin_expr_shape(input));
-    return basin_plan_write(plan, input, &tensor, error);
-}
-
 static basin_expr loss_of(const problem *p, const regression *r, basin_expr output) {
     if (p->set->task == BASIN_GRAPHS_VALUES)
         return basin_sum_all(basin_mul(r->weight, basin_abs(basin_sub(output, r->target))));
@@ -198,14 +193,14 @@ static basin_status build(regression *r, const problem *p, basin_backend *backen
 }
 
 static basin_status fit(float *output, regression *r, problem *p, basin_error *error) {
-    basin_tensor all = basin_tensor_borrow(output, BASIN_F32, BASIN_SHAPE(p->rows[2], p->outputs));
-    BASIN_TRY(put(r->trainer.plan, r->x, p->x[0], error));
-    BASIN_TRY(put(r->trainer.plan, r->target, p->target, error));
-    BASIN_TRY(put(r->trainer.plan, r->weight, p->weight, error));
+    basin_plan *plan = r->trainer.plan;
+    BASIN_TRY(basin_values_write(plan, r->x, p->x[0], BASIN_F32, error));
+    BASIN_TRY(basin_values_write(plan, r->target, p->target, BASIN_F32, error));
+    BASIN_TRY(basin_values_write(plan, r->weight, p->weight, BASIN_F32, error));
     for (int i = 0; i < STEPS; i++) BASIN_TRY(basin_trainer_step(&r->trainer, NULL, error));
-    BASIN_TRY(put(r->use, r->unseen, p->x[2], error));
+    BASIN_TRY(basin_values_write(r->use, r->unseen, p->x[2], BASIN_F32, error));
     BASIN_TRY(basin_plan_run(r->use, error));
-    BASIN_TRY(basin_plan_read(r->use, r->output, &all, error));
+    BASIN_TRY(basin_values_read(r->use, r->output, output, BASIN_F32, error));
     for (int64_t i = 0; i < p->rows[2] * p->outputs && p->set->task == BASIN_GRAPHS_VALUES; i++)
         output[i] = (float)((double)output[i] * p->scale[i % p->outputs] + p->mean[i % p->outputs]);
     return BASIN_OK;

@@ -111,12 +111,6 @@ static basin_status make_plan(lens *l, basin_error *error) {
 
 /* ---- inputs ---- */
 
-static basin_status put(lens *l, basin_expr input, const float *data, basin_error *error) {
-    if (!input) return BASIN_OK;
-    basin_tensor tensor = basin_tensor_borrow(data, BASIN_F32, basin_expr_shape(input));
-    return basin_plan_write(l->plan, input, &tensor, error);
-}
-
 static basin_status write_choice(lens *l, int64_t column, basin_error *error) {
     const basin_graphs_model *m = l->model;
     BASIN_FREE_AT_EXIT float *pick = NULL;
@@ -124,8 +118,8 @@ static basin_status write_choice(lens *l, int64_t column, basin_error *error) {
     float *hide = pick + m->outputs;
     pick[column] = 1;
     for (int64_t c = 0; c < m->outputs; c++) hide[c] = c == column || c >= m->classes ? -1e9f : 0;
-    BASIN_TRY(put(l, l->pick, pick, error));
-    return put(l, l->hide, hide, error);
+    BASIN_TRY(basin_values_write(l->plan, l->pick, pick, BASIN_F32, error));
+    return basin_values_write(l->plan, l->hide, hide, BASIN_F32, error);
 }
 
 static basin_status lens_open(lens *l, basin_graphs_model *model, const basin_graphs_data *data,

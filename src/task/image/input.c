@@ -394,8 +394,7 @@ basin_status basin_image_input_write(basin_image_input *input, basin_plan *plan,
     if (input->album) return write_crops(input, plan, patches, step, at, error);
     BASIN_TRY(await_feed(input, step, error));
     const float *from = input->fed + at * shape.dim[1] * shape.dim[2];
-    basin_tensor tensor = basin_tensor_borrow(from, BASIN_F32, shape);
-    return basin_plan_write(plan, patches, &tensor, error);
+    return basin_values_write(plan, patches, from, BASIN_F32, error);
 }
 
 basin_image_feeding basin_image_input_state(const basin_image_input *input) {

@@ -264,12 +264,6 @@ static void prepare(job *j, int64_t step) {
     }
 }
 
-static basin_status write_mask(basin_plan *plan, basin_expr input, const float *values,
-                               basin_error *error) {
-    basin_tensor tensor = basin_tensor_borrow(values, BASIN_F32, basin_expr_shape(input));
-    return basin_plan_write(plan, input, &tensor, error);
-}
-
 /* The pictures of one shard; `*weight` is how many of their patches count in the loss. */
 static basin_status write_shard(void *context, double *weight, int64_t step, int64_t shard,
                                 basin_error *error) {
@@ -282,8 +276,8 @@ static basin_status write_shard(void *context, double *weight, int64_t step, int
     *weight = 0;
     for (int64_t i = from; i < from + g->batch * tokens; i++) *weight += (double)j->counts[i];
     BASIN_TRY(basin_image_input_write(j->input, plan, g->patches, step, at, error));
-    BASIN_TRY(write_mask(plan, g->replaced, j->replaced + from, error));
-    return write_mask(plan, g->occluded, j->counts + from, error);
+    BASIN_TRY(basin_values_write(plan, g->replaced, j->replaced + from, BASIN_F32, error));
+    return basin_values_write(plan, g->occluded, j->counts + from, BASIN_F32, error);
 }
 
 /* The next batch is prepared while a device computes this step, before its loss is waited for. */

@@ -122,16 +122,13 @@ static basin_status build(completion *c, basin_error *error) {
     c->energy = basin_scale(basin_sum(basin_square(gap), 1, 1), 0.5);
     c->loss = basin_div(basin_sum_all(basin_mul(c->hidden, c->energy)),
                         basin_scale(basin_sum_all(c->hidden), (double)F / 2));
-    const basin_error *found = basin_graph_error(c->graph);
-    return found ? basin_fail(error, found->status, "%s", found->text) : BASIN_OK;
+    return basin_graph_check(c->graph, error);
 }
 
 /* ---- plans ---- */
 
 static basin_status write_inputs(completion *c, basin_plan *plan, basin_error *error) {
-    basin_tensor value =
-        basin_tensor_borrow(c->inputs.table, BASIN_F32, basin_expr_shape(c->value));
-    BASIN_TRY(basin_plan_write(plan, c->value, &value, error));
+    BASIN_TRY(basin_values_write(plan, c->value, c->inputs.table, BASIN_F32, error));
     return basin_pairs_write(plan, &c->pattern, &c->pairs[0], error);
 }
 
@@ -155,11 +152,6 @@ static basin_status make_plans(completion *c, const basin_nodes_resources *work,
     return basin_params_init(&c->params, c->store, c->seed, error);
 }
 
-static basin_status write_mask(completion *c, basin_plan *plan, basin_error *error) {
-    basin_tensor mask = basin_tensor_borrow(c->mask, BASIN_F32, BASIN_SHAPE(c->network->nodes));
-    return basin_plan_write(plan, c->hidden, &mask, error);
-}
-
 /* Which fourth of the nodes each belongs to, in draw `draw`; hides those of `fourth`, and returns
  * whether there are any. */
 static bool hide(completion *c, uint64_t draw, int fourth) {
@@ -181,18 +173,12 @@ static basin_status learn(completion *c, const basin_watch *watch, bool *stopped
     for (int64_t t = 0; t < STEPS && !*stopped; t++) {
         /* Of a few nodes a fourth may be none, from which nothing could be learned. */
         if (!hide(c, (uint64_t)t + 1, 0)) c->mask[t % c->network->nodes] = 1;
-        BASIN_TRY(write_mask(c, c->trainer.plan, error));
+        BASIN_TRY(basin_values_write(c->trainer.plan, c->hidden, c->mask, BASIN_F32, error));
         c->trainer.step = t;
         double loss = NAN;
         BASIN_TRY(basin_trainer_step(&c->trainer, &loss, error));
-        basin_news news = {.what = "learning",
-                           .done = t + 1,
-                           .total = STEPS,
-                           .loss = loss,
-                           .speed = NAN,
-                           .seconds_left = NAN,
-                           .unit = "steps"};
-        if (watch && watch->show) watch->show(watch->context, &news);
+        basin_news news = {"learning", t + 1, STEPS, loss, NAN, "steps", .seconds_left = NAN};
+        basin_watch_show(watch, &news);
         *stopped = basin_watch_stopped(watch);
     }
     return BASIN_OK;
@@ -201,13 +187,12 @@ static basin_status learn(completion *c, const basin_watch *watch, bool *stopped
 /* Each node's mean energy over the rounds in which it is hidden. */
 static basin_status ask(double *energy, completion *c, basin_error *error) {
     int64_t N = c->network->nodes;
-    basin_tensor out = basin_tensor_borrow(c->found, BASIN_F64, BASIN_SHAPE(N));
     memset(energy, 0, (size_t)N * sizeof *energy);
     for (int k = 0; k < ROUNDS * FOURTHS; k++) {
         hide(c, (uint64_t)(ASKING + k / FOURTHS), k % FOURTHS);
-        BASIN_TRY(write_mask(c, c->plan, error));
+        BASIN_TRY(basin_values_write(c->plan, c->hidden, c->mask, BASIN_F32, error));
         BASIN_TRY(basin_plan_run(c->plan, error));
-        BASIN_TRY(basin_plan_read(c->plan, c->energy, &out, error));
+        BASIN_TRY(basin_values_read(c->plan, c->energy, c->found, BASIN_F64, error));
         for (int64_t i = 0; i < N; i++)
             if (c->mask[i] > 0) energy[i] += c->found[i] / ROUNDS;
     }

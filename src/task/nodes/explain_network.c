@@ -174,8 +174,7 @@ static basin_status make_plan(integral *g, basin_error *error) {
     basin_vjp(output, basin_sum_all(basin_mul(g->pick, g->net.logits)), NULL, to, g->lines);
     for (int i = 0; i < g->lines; i++) g->line[i].slope = output[i];
     output[g->lines] = g->net.logits;
-    const basin_error *found = basin_graph_error(g->net.graph);
-    if (found) return basin_fail(error, found->status, "%s", found->text);
+    BASIN_TRY(basin_graph_check(g->net.graph, error));
     basin_plan_spec spec = {.output = output, .outputs = g->lines + 1};
     return basin_plan_new(&g->plan, g->store, &spec, error);
 }
@@ -186,8 +185,7 @@ static basin_status write_inputs(integral *g, basin_error *error) {
     BASIN_TRY(BASIN_NEW(&pick, g->start[g->count], "an explanation", error));
     BASIN_TRY(basin_nodes_net_write(&g->net, g->plan, &data, error));
     for (int64_t i = 0; i < g->count; i++) pick[g->start[i]] = 1;
-    basin_tensor tensor = basin_tensor_borrow(pick, BASIN_F32, BASIN_SHAPE(g->start[g->count]));
-    return basin_plan_write(g->plan, g->pick, &tensor, error);
+    return basin_values_write(g->plan, g->pick, pick, BASIN_F32, error);
 }
 
 static basin_status integral_open(integral *g, basin_error *error) {
@@ -218,8 +216,7 @@ static void integral_close(integral *g) {
 
 static basin_status read_logits(double *logit, void *context, basin_error *error) {
     integral *g = context;
-    basin_tensor tensor = basin_tensor_borrow(g->logit, BASIN_F64, BASIN_SHAPE(g->start[g->count]));
-    BASIN_TRY(basin_plan_read(g->plan, g->net.logits, &tensor, error));
+    BASIN_TRY(basin_values_read(g->plan, g->net.logits, g->logit, BASIN_F64, error));
     for (int64_t i = 0; i < g->count; i++) logit[i] = g->logit[g->start[i]];
     return BASIN_OK;
 }
@@ -463,8 +460,7 @@ static basin_status lens_plan(lens *l, basin_error *error) {
         if (l->part[i]) output[outputs++] = l->part[i];
     for (int r = 0; r < relations; r++)
         if (l->share[r]) output[outputs++] = l->share[r];
-    const basin_error *found = basin_graph_error(l->net.graph);
-    if (found) return basin_fail(error, found->status, "%s", found->text);
+    BASIN_TRY(basin_graph_check(l->net.graph, error));
     basin_plan_spec spec = {.output = output, .outputs = outputs};
     return basin_plan_new(&l->plan, l->store, &spec, error);
 }
@@ -492,12 +488,6 @@ static void lens_close(lens *l) {
     free(l->energy[0]), free(l->energy[1]), free(l->value);
 }
 
-/* An output into `value`. */
-static basin_status read_output(lens *l, basin_expr output, basin_error *error) {
-    basin_tensor tensor = basin_tensor_borrow(l->value, BASIN_F64, basin_expr_shape(output));
-    return basin_plan_read(l->plan, output, &tensor, error);
-}
-
 /* What an explained node gives its neighbours and what they give it. */
 static void add_shares(basin_nodes_explanation *e, const basin_pairs *p, const double *share,
                        double factor) {
@@ -518,12 +508,12 @@ static basin_status run_member(lens *l, int64_t member, basin_error *error) {
     BASIN_TRY(basin_plan_run(l->plan, error));
     for (int k = 0; k < 2; k++) {
         if (!l->part[k]) continue;
-        BASIN_TRY(read_output(l, l->part[k], error));
+        BASIN_TRY(basin_values_read(l->plan, l->part[k], l->value, BASIN_F64, error));
         for (int64_t i = 0; i < x->inputs.shape.nodes; i++) l->energy[k][i] += factor * l->value[i];
     }
     for (int r = 0; r < relations; r++) {
         if (!l->share[r]) continue;
-        BASIN_TRY(read_output(l, l->share[r], error));
+        BASIN_TRY(basin_values_read(l->plan, l->share[r], l->value, BASIN_F64, error));
         for (int64_t i = 0; i < x->count; i++)
             add_shares(x->of[i], &l->pairs[r], l->value, factor / relations);
     }

@@ -201,10 +201,8 @@ basin_status basin_nodes_net_new(basin_nodes_net *net, const basin_nodes_setting
     if (training) net->loss = loss_of(net, shape);
     double parts = shape->parts ? (double)shape->parts : 1; /* which make up one penalty */
     if (training && settings->penalty > 0) add_penalty(net, settings->penalty / parts);
-    const basin_error *found = basin_graph_error(net->graph);
-    if (!found) return BASIN_OK;
-    basin_status status = basin_fail(error, found->status, "%s", found->text);
-    basin_nodes_net_free(net);
+    basin_status status = basin_graph_check(net->graph, error);
+    if (status) basin_nodes_net_free(net);
     return status;
 }
 
@@ -291,9 +289,7 @@ basin_status basin_nodes_net_write(const basin_nodes_net *net, basin_plan *plan,
 basin_status basin_nodes_net_write_seed(const basin_nodes_net *net, basin_plan *plan, uint64_t seed,
                                         basin_error *error) {
     int32_t word[2] = {(int32_t)(uint32_t)seed, (int32_t)(uint32_t)(seed >> 32)};
-    if (!net->seed) return BASIN_OK;
-    basin_tensor tensor = basin_tensor_borrow(word, BASIN_I32, BASIN_SHAPE(2));
-    return basin_plan_write(plan, net->seed, &tensor, error);
+    return basin_values_write(plan, net->seed, word, BASIN_I32, error);
 }
 
 /* ---- memory ---- */

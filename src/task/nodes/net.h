@@ -5,6 +5,7 @@
 
 #include "model/model.h"
 #include "task/nodes/nodes.h"
+#include "train/trainer.h"
 
 /* ---- What edges carry, as models read it: the facts of an edge become columns, which bias the
  * score of a pair (equation in docs/energies.md), and their totals over a node's edges become

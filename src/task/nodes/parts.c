@@ -250,10 +250,8 @@ static basin_status sum_gradients(basin_parted_trainer *t, basin_error *error) {
     for (int64_t k = 0; k < t->parts->count; k++) {
         float *to = basin_ranks_tree_next(t->tree);
         for (size_t i = 1; i <= gradients->count; i++) {
-            basin_shape shape = basin_expr_shape(t->output[i]);
-            basin_tensor tensor = basin_tensor_borrow(to, BASIN_F32, shape);
-            BASIN_TRY(basin_plan_read(t->plan[k], t->output[i], &tensor, error));
-            to += basin_shape_count(shape);
+            BASIN_TRY(basin_values_read(t->plan[k], t->output[i], to, BASIN_F32, error));
+            to += basin_shape_count(basin_expr_shape(t->output[i]));
         }
         basin_ranks_tree_push(t->tree);
     }

@@ -116,11 +116,8 @@ static basin_status run_plans(basin_nodes_scorer *s, double *const *row, int64_t
                           : basin_plan_run(s->plan[0], error));
     basin_convergence found = basin_store_take_convergence(s->store);
     basin_convergence_note(s->watch, "scoring", &found);
-    for (int64_t k = 0; k < count; k++) {
-        basin_shape shape = basin_expr_shape(s->net.probability);
-        basin_tensor out = basin_tensor_borrow(row[k], BASIN_F64, shape);
-        BASIN_TRY(basin_plan_read(s->plan[k], s->net.probability, &out, error));
-    }
+    for (int64_t k = 0; k < count; k++)
+        BASIN_TRY(basin_values_read(s->plan[k], s->net.probability, row[k], BASIN_F64, error));
     return BASIN_OK;
 }
 

@@ -152,8 +152,7 @@ static basin_status make_plans(basin_nodes_stream *s, basin_error *error) {
         declare_blocks(s);
         declare_ends(s);
     }
-    const basin_error *found = basin_graph_error(s->graph);
-    if (found) return basin_fail(error, found->status, "%s", found->text);
+    BASIN_TRY(basin_graph_check(s->graph, error));
     for (piece *p = s->piece; p < s->piece + PIECES; p++) {
         basin_plan_spec spec = {.output = &p->output, .outputs = 1};
         if (p->output) BASIN_TRY(basin_plan_new(&p->plan, s->store, &spec, error));
@@ -295,15 +294,13 @@ const basin_params *basin_nodes_stream_params(const basin_nodes_stream *stream) 
 
 static basin_status put(const basin_nodes_stream *s, int number, basin_expr input,
                         const float *data, basin_error *error) {
-    basin_tensor t = basin_tensor_borrow(data, BASIN_F32, basin_expr_shape(input));
-    return basin_plan_write(s->piece[number].plan, input, &t, error);
+    return basin_values_write(s->piece[number].plan, input, data, BASIN_F32, error);
 }
 
 static basin_status run(float *out, const basin_nodes_stream *s, int number, basin_error *error) {
     const piece *p = &s->piece[number];
-    basin_tensor t = basin_tensor_borrow(out, BASIN_F32, basin_expr_shape(p->output));
     BASIN_TRY(basin_plan_run(p->plan, error));
-    return basin_plan_read(p->plan, p->output, &t, error);
+    return basin_values_read(p->plan, p->output, out, BASIN_F32, error);
 }
 
 /* Where the last block is short, the rows before it come again, so that every block is whole. */
@@ -320,8 +317,7 @@ static basin_status write_features(basin_nodes_stream *s, int number, int64_t st
     if (v->eigenvectors)
         return put(s, number, s->where, v->eigenvectors + start * v->settings->eigenvectors, error);
     for (int64_t i = 0; i < s->rows; i++) s->place[i] = (int32_t)(start + i);
-    basin_tensor t = basin_tensor_borrow(s->place, BASIN_I32, BASIN_SHAPE(s->rows));
-    return basin_plan_write(s->piece[number].plan, s->where, &t, error);
+    return basin_values_write(s->piece[number].plan, s->where, s->place, BASIN_I32, error);
 }
 
 /* x += alpha out, for the nodes from `first` on of the block that begins at `start`. */
@@ -490,13 +486,8 @@ static basin_status exchange(basin_nodes_stream *const *stream, basin_parts *par
 
 static void show(const basin_nodes_stream *s, int done) {
     const basin_anomaly_config *c = &s->model.config;
-    basin_news news = {.what = "scoring, steps",
-                       .done = done,
-                       .total = c->relations * c->blocks * c->descent.steps,
-                       .loss = NAN,
-                       .speed = NAN,
-                       .seconds_left = NAN};
-    basin_watch_show(s->work->watch, &news);
+    int total = c->relations * c->blocks * c->descent.steps;
+    basin_watch_progress(s->work->watch, "scoring, steps", done, total, NAN, NULL);
 }
 
 /* All parts do each phase, then their halos hear of it. */

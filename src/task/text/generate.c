@@ -102,28 +102,22 @@ static basin_status write(const window_plan *p, story *s, const int32_t *id, int
         s->window[n] = n < count ? id[n] : 0;
         s->label[n] = n + 1 < count ? id[n + 1] : -1;
     }
-    basin_tensor ids = basin_tensor_borrow(s->window, BASIN_I32, BASIN_SHAPE(N));
-    basin_tensor labels = basin_tensor_borrow(s->label, BASIN_I32, BASIN_SHAPE(N));
-    basin_tensor row = basin_tensor_borrow(&last, BASIN_I32, BASIN_SHAPE(1));
-    BASIN_TRY(basin_plan_write(p->plan, p->graph.ids, &ids, error));
-    BASIN_TRY(basin_plan_write(p->plan, p->last, &row, error));
-    return p->label ? basin_plan_write(p->plan, p->label, &labels, error) : BASIN_OK;
+    BASIN_TRY(basin_values_write(p->plan, p->graph.ids, s->window, BASIN_I32, error));
+    BASIN_TRY(basin_values_write(p->plan, p->last, &last, BASIN_I32, error));
+    return basin_values_write(p->plan, p->label, s->label, BASIN_I32, error);
 }
 
 static basin_status read(const window_plan *p, story *s, basin_error *error) {
     int64_t N = p->graph.tokens;
-    basin_tensor logits = basin_tensor_borrow(s->logit, BASIN_F64, basin_expr_shape(p->logits));
-    BASIN_TRY(basin_plan_read(p->plan, p->logits, &logits, error));
+    BASIN_TRY(basin_values_read(p->plan, p->logits, s->logit, BASIN_F64, error));
     if (p->surprise) {
-        basin_tensor surprise = basin_tensor_borrow(s->surprises, BASIN_F64, BASIN_SHAPE(N));
-        BASIN_TRY(basin_plan_read(p->plan, p->surprise, &surprise, error));
+        BASIN_TRY(basin_values_read(p->plan, p->surprise, s->surprises, BASIN_F64, error));
         memmove(s->surprises + 1, s->surprises, (size_t)(N - 1) * sizeof *s->surprises);
         s->surprises[0] = NAN; /* it is of the token behind each row */
     }
-    for (int i = 0; i < parts_of(s); i++) {
-        basin_tensor part = basin_tensor_borrow(s->energies + i * N, BASIN_F64, BASIN_SHAPE(1, N));
-        BASIN_TRY(basin_plan_read(p->plan, p->graph.energy[i], &part, error));
-    }
+    for (int i = 0; i < parts_of(s); i++)
+        BASIN_TRY(
+            basin_values_read(p->plan, p->graph.energy[i], s->energies + i * N, BASIN_F64, error));
     for (int64_t i = 0; i < s->model->settings.vocabulary; i++)
         if (!isfinite(s->logit[i]))
             return basin_fail(error, BASIN_BAD_VALUE,

@@ -118,26 +118,16 @@ static void add(pass *p) {
     }
 }
 
-static basin_status read_energies(pass *p, basin_error *error) {
-    int64_t rows = p->energy.shape.dim[1];
-    for (int i = 0; i < energies_of(p); i++) {
-        basin_tensor part = basin_tensor_borrow((double *)p->energy.data + i * rows, BASIN_F64,
-                                                BASIN_SHAPE(p->graph.windows, p->graph.tokens));
-        BASIN_TRY(basin_plan_read(p->plan, p->graph.energy[i], &part, error));
-    }
-    return BASIN_OK;
-}
-
 static basin_status run(pass *p, basin_error *error) {
-    basin_shape rows = BASIN_SHAPE(p->graph.windows * p->graph.tokens);
-    basin_tensor id = basin_tensor_borrow(p->id, BASIN_I32, rows);
-    basin_tensor label = basin_tensor_borrow(p->wanted, BASIN_I32, rows);
-    BASIN_TRY(basin_plan_write(p->plan, p->graph.ids, &id, error));
-    BASIN_TRY(basin_plan_write(p->plan, p->label, &label, error));
+    double *energy = p->energy.data;
+    BASIN_TRY(basin_values_write(p->plan, p->graph.ids, p->id, BASIN_I32, error));
+    BASIN_TRY(basin_values_write(p->plan, p->label, p->wanted, BASIN_I32, error));
     BASIN_TRY(basin_plan_run(p->plan, error));
     BASIN_TRY(basin_plan_read(p->plan, p->loss, &p->value[0], error));
     BASIN_TRY(basin_plan_read(p->plan, p->least, &p->value[1], error));
-    return read_energies(p, error);
+    for (int i = 0; i < energies_of(p); i++, energy += p->energy.shape.dim[1])
+        BASIN_TRY(basin_values_read(p->plan, p->graph.energy[i], energy, BASIN_F64, error));
+    return BASIN_OK;
 }
 
 static basin_status run_all(pass *p, const basin_watch *watch, basin_error *error) {

@@ -204,22 +204,18 @@ static void draw_windows(job *j, int64_t step) {
     }
 }
 
-static basin_status write_numbers(job *j, basin_expr input, int32_t *number, basin_error *error) {
-    basin_tensor tensor = basin_tensor_borrow(number, BASIN_I32, basin_expr_shape(input));
-    return basin_plan_write(j->trainer.plan, input, &tensor, error);
-}
-
 /* Shard `shard` of the batch that was drawn; all weigh the same. Each draws its own dropout. */
 static basin_status write_shard(void *context, double *weight, int64_t step, int64_t shard,
                                 basin_error *error) {
     job *j = context;
+    basin_plan *plan = j->trainer.plan;
     const basin_text_settings *s = &j->model->settings;
     int64_t at = shard * j->graph.windows * s->context, draw = step * s->shards + shard;
     int32_t seed[2] = {(int32_t)(s->seed & 0x7fffffff), (int32_t)(draw & 0x7fffffff)};
     *weight = (double)j->graph.windows;
-    BASIN_TRY(write_numbers(j, j->graph.ids, j->id + at, error));
-    BASIN_TRY(write_numbers(j, j->label, j->wanted + at, error));
-    return j->graph.seed ? write_numbers(j, j->graph.seed, seed, error) : BASIN_OK;
+    BASIN_TRY(basin_values_write(plan, j->graph.ids, j->id + at, BASIN_I32, error));
+    BASIN_TRY(basin_values_write(plan, j->label, j->wanted + at, BASIN_I32, error));
+    return basin_values_write(plan, j->graph.seed, seed, BASIN_I32, error);
 }
 
 static basin_status step(void *context, basin_run_sum *sum, const basin_run_place *place,

@@ -412,8 +412,7 @@ static basin_status average_on_host(basin_average *a, double keep, basin_error *
 
 basin_status basin_average_step(basin_average *average, int64_t t, basin_error *error) {
     double keep = fmin(average->most, (double)t / (10 + (double)t));
-    basin_tensor tensor = basin_tensor_borrow(&keep, BASIN_F64, BASIN_SCALAR);
     if (!average->plan) return average_on_host(average, keep, error);
-    BASIN_TRY(basin_plan_write(average->plan, average->keep, &tensor, error));
+    BASIN_TRY(basin_values_write(average->plan, average->keep, &keep, BASIN_F64, error));
     return basin_plan_run(average->plan, error);
 }

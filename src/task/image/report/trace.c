@@ -241,8 +241,7 @@ static basin_status observe(void *context, const basin_moment *now, basin_error 
     BASIN_TRY(
         read_attention(t, s->plan, s->query, s->key, now->step, s->pattern.exclude_self, error));
     if (!t->use || now->step < t->steps) return BASIN_OK;
-    basin_tensor use = basin_tensor_borrow(t->use, BASIN_F64, basin_expr_shape(s->use));
-    return basin_plan_read(s->plan, s->use, &use, error);
+    return basin_values_read(s->plan, s->use, t->use, BASIN_F64, error);
 }
 
 static basin_status descend(basin_image_trace *t, basin_image_model *model, const float *patches,
@@ -297,10 +296,8 @@ static basin_status build_layers(layers *l, const basin_image_trace *t, basin_im
 
 static basin_status read_layers(basin_image_trace *t, layers *l, basin_error *error) {
     for (int i = 0; i <= t->steps; i++) {
-        basin_shape shape = basin_expr_shape(l->decoded[i]);
-        basin_tensor out =
-            basin_tensor_borrow(t->token + i * basin_shape_count(shape), BASIN_F32, shape);
-        BASIN_TRY(basin_plan_read(l->plan, l->decoded[i], &out, error));
+        float *token = t->token + i * basin_shape_count(basin_expr_shape(l->decoded[i]));
+        BASIN_TRY(basin_values_read(l->plan, l->decoded[i], token, BASIN_F32, error));
         if (i < t->steps)
             BASIN_TRY(read_attention(t, l->plan, l->query[i], l->key[i], i, false, error));
     }
