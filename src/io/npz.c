@@ -9,7 +9,6 @@
 #include "base/try.h"
 #include "io/bundle.h"
 #include "io/json.h"
-#include "io/npy.h"
 #include "io/zip.h"
 
 /* The array being read: its name without ".npy", and what errors need. */

@@ -9,7 +9,7 @@
 #include "base/try.h"
 #include "io/file.h"
 #include "io/json.h"
-#include "task/nodes/fit.h"
+#include "task/nodes/net.h"
 
 enum { MOST_CLASSES = 10000, MANY = 20, FEW_EACH = 3 };
 

@@ -8,7 +8,7 @@
 
 #include "backend/device.h"
 #include "base/try.h"
-#include "task/nodes/fit.h"
+#include "task/nodes/net.h"
 
 /* ---- labels ---- */
 

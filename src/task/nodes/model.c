@@ -9,7 +9,6 @@
 #include "base/number.h"
 #include "base/try.h"
 #include "io/bundle.h"
-#include "task/nodes/fit.h"
 #include "task/nodes/net.h"
 
 basin_status basin_nodes_model_new(basin_nodes_model **model, const basin_task_settings *task,

@@ -1,10 +1,13 @@
 /* The model that settings describe, as expressions over so many nodes and pairs: inputs, logits,
- * loss. */
+ * loss; its training and scoring, of graphs that are whole or in parts. */
 #ifndef BASIN_TASK_NODES_NET_H
 #define BASIN_TASK_NODES_NET_H
 
+#include "data/network/parts/parts.h"
 #include "model/model.h"
 #include "task/nodes/nodes.h"
+#include "train/run/run.h"
+#include "train/shards/shards.h"
 #include "train/trainer.h"
 
 /* ---- What edges carry, as models read it: the facts of an edge become columns, which bias the
@@ -229,5 +232,176 @@ basin_status basin_nodes_batch_take(basin_nodes_batch *batch, const basin_nodes_
                                     basin_network *part, basin_error *error);
 basin_nodes_net_data basin_nodes_batch_data(const basin_nodes_batch *batch);
 void basin_nodes_batch_free(basin_nodes_batch *batch);
+
+/* ---- the inputs of a graph that is whole or in parts, training on parts, and scoring ----
+ * Inputs of each part of this rank, in one shape for all parts of all ranks, so that their plans
+ * are alike. What is computed depends on the number of parts, not on that of ranks. */
+
+typedef struct basin_parted_inputs {
+    basin_parts *parts;       /* NULL: the graph is whole, its own only part */
+    int64_t count;            /* parts of this rank */
+    basin_node_inputs *part;  /* [count] */
+    basin_node_inputs *whole; /* sizes of the whole graph; of parts, its network is the face */
+    basin_nodes_shape shape;  /* of the plans of parts */
+} basin_parted_inputs;
+
+/* As basin_node_inputs_open, _fit and _scale; the first refuses what parts cannot have. */
+basin_status basin_parted_inputs_open(basin_parted_inputs *inputs, const basin_network *network,
+                                      basin_parts *parts, const basin_nodes_settings *settings,
+                                      basin_error *error);
+basin_status basin_parted_inputs_fit(basin_scaler *scale, basin_scaler *edge_scale,
+                                     const basin_parted_inputs *inputs,
+                                     const int64_t *node /* [nodes] of the whole, ascending */,
+                                     int64_t nodes, basin_error *error);
+basin_status basin_parted_inputs_scale(basin_parted_inputs *inputs, const basin_scaler *scale,
+                                       const basin_scaler *edge_scale, basin_error *error);
+void basin_parted_inputs_close(basin_parted_inputs *inputs);
+size_t basin_parted_inputs_bytes(const basin_parted_inputs *inputs);
+/* A part's inputs into a plan of the shape. label and weight [N] of all nodes, of classes label
+ * [N, C]; or NULL. */
+basin_status basin_parted_inputs_write(const basin_parted_inputs *inputs, int64_t part,
+                                       const basin_nodes_net *net, basin_plan *plan,
+                                       const float *label, const float *weight, basin_error *error);
+
+/* ---- training on parts ---- */
+
+/* One plan per part for its share of the gradients, and one for the update by their sum over all
+ * parts, in their order. */
+typedef struct basin_parted_trainer basin_parted_trainer;
+basin_status basin_parted_trainer_new(basin_parted_trainer **trainer,
+                                      const basin_parted_inputs *inputs, const basin_nodes_net *net,
+                                      basin_store *store, const basin_trainer_spec *spec,
+                                      const float *label, const float *weight, basin_error *error);
+void basin_parted_trainer_free(basin_parted_trainer *trainer);
+basin_status basin_parted_trainer_mask(basin_parted_trainer *trainer, int64_t member,
+                                       basin_error *error);
+/* One step, number `step` from 0; the loss over all parts. */
+basin_status basin_parted_trainer_step(basin_parted_trainer *trainer, double *loss, int64_t step,
+                                       uint64_t seed, basin_error *error);
+/* Its plans' memory goes back to the system until the next step: another's need it meanwhile. */
+void basin_parted_trainer_release(basin_parted_trainer *trainer);
+/* Bytes of its plans on this rank. */
+size_t basin_parted_trainer_bytes(const basin_parted_trainer *trainer);
+
+/* ---- Scoring all nodes with given weights: by one plan of the whole graph or of each part, or,
+ * where these do not fit, streamed in blocks of nodes (stream.c). ---- */
+
+typedef struct basin_nodes_scorer basin_nodes_scorer;
+/* `memory`: bytes that a plan of a whole graph may take; parts go by work->memory. All ranks make
+ * the scorer of a graph in parts together. */
+basin_status basin_nodes_scorer_new(basin_nodes_scorer **scorer, const basin_parted_inputs *inputs,
+                                    size_t memory, const basin_nodes_resources *work,
+                                    basin_error *error);
+bool basin_nodes_scorer_streams(const basin_nodes_scorer *scorer);
+/* What streams take while they run; 0 of plans. */
+size_t basin_nodes_scorer_bytes(const basin_nodes_scorer *scorer);
+void basin_nodes_scorer_free(basin_nodes_scorer *scorer);
+/* `weights` has every parameter of the member under `prefix` + its name. Of classes, probabilities
+ * are [N, C]. */
+basin_status basin_nodes_scorer_run(basin_nodes_scorer *scorer, double *probability /* [N] */,
+                                    int64_t member, basin_store *weights, const char *prefix,
+                                    basin_error *error);
+/* The mean of all members' probabilities, or of their logits. */
+basin_status basin_nodes_scorer_mean(basin_nodes_scorer *scorer, double *mean /* [N] */,
+                                     bool logits, const basin_nodes_model *model,
+                                     basin_error *error);
+
+/* ---- streams, of a whole graph or of each part ---- */
+
+typedef struct basin_nodes_stream basin_nodes_stream;
+/* `part` is NULL where the inputs are of a whole graph. To be freed even after an error. */
+basin_status basin_nodes_stream_new(basin_nodes_stream **stream, const basin_node_inputs *inputs,
+                                    const basin_part *part, basin_store *store,
+                                    const basin_nodes_resources *work, basin_error *error);
+void basin_nodes_stream_free(basin_nodes_stream *stream);
+/* What it takes while it runs, beside the inputs. */
+size_t basin_nodes_stream_bytes(const basin_nodes_stream *stream);
+const basin_params *basin_nodes_stream_params(const basin_nodes_stream *stream);
+/* The streams of this rank's parts take their steps together; `parts` NULL: there is one. */
+basin_status basin_nodes_streams_run(basin_nodes_stream *const *stream, int64_t count,
+                                     basin_parts *parts, double *const *probability, int64_t member,
+                                     basin_error *error);
+
+/* ---- training with settings that leave nothing open but the sampling ---- */
+
+/* What is trained on, and how. */
+typedef struct basin_nodes_job {
+    const basin_task_settings *task;
+    const basin_network *network;
+    const uint8_t *part; /* [N] */
+    const basin_nodes_settings *settings;
+    bool least;         /* see basin_nodes_resources */
+    bool probe;         /* only the outcome is needed: no threshold, no scores */
+    basin_parts *parts; /* of the graph, whose face `network` is; NULL: it is whole */
+} basin_nodes_job;
+
+/* Trains in an opened run. The model is there after an interrupt, too. */
+basin_status basin_nodes_fit(basin_nodes_model **model, basin_outcome *outcome, basin_run *run,
+                             const basin_nodes_job *job, basin_error *error);
+
+/* The same in a run of its own, which writes nothing and tells its watcher nothing. */
+basin_status basin_nodes_fit_quietly(basin_nodes_model **model, basin_outcome *outcome,
+                                     const basin_nodes_job *job, const basin_nodes_resources *work,
+                                     basin_error *error);
+
+/* ---- settings that come from files (model.c) ---- */
+
+/* What `settings` leave open (scaling, hops, members, smoothing) becomes that of a checkpoint or
+ * model. */
+basin_status basin_nodes_settle(basin_nodes_settings *settings, const basin_task_settings *task,
+                                const basin_bundle *bundle, basin_error *error);
+/* The same for sampling and batch, of a checkpoint, whose other settings must match. */
+basin_status basin_nodes_resume(basin_nodes_settings *settings, const basin_task_settings *task,
+                                const basin_bundle *checkpoint, const basin_watch *watch,
+                                basin_error *error);
+/* Into a checkpoint's metadata. */
+basin_status basin_nodes_describe(basin_bundle *checkpoint, const basin_task_settings *task,
+                                  const basin_nodes_settings *settings, basin_error *error);
+
+/* ---- what fit.c and classes.c share ---- */
+
+typedef struct basin_nodes_fitting {
+    const basin_network *network;
+    const uint8_t *part;
+    basin_run *run;
+    basin_nodes_settings settings; /* sampling decided */
+    basin_nodes_resources work;
+    basin_nodes_model *model;
+    basin_parted_inputs inputs;
+    basin_store *store;
+    basin_nodes_net net;
+    basin_trainer trainer;
+    basin_shards shards;         /* of batches that are sampled */
+    basin_parted_trainer *joint; /* of a graph in parts, in place of the trainer */
+    basin_nodes_shape planned;   /* what the trainer's plan is made for */
+    bool probe;                  /* see the job */
+    bool shrink;                 /* sampling was left open: batches are halved until they fit */
+    size_t bytes;                /* that training takes */
+    int64_t member;              /* that is trained */
+    basin_nodes_scorer *scorer;
+    int64_t *train; /* [train_count] nodes */
+    int64_t train_count, validation_count;
+    float *label, *weight; /* [N], of classes [N, C]; [N] */
+    int32_t *class_of;     /* [N] the node's class, -1: none that is trained on; NULL: a detector */
+    double *probability;   /* [N], of classes [N, C] */
+    double *tree_logit;    /* [BASIN_TREE_VIEWS, N] of the ensemble's trees; NULL: none */
+} basin_nodes_fitting;
+
+/* ---- Several classes of nodes: which there are, what they are called, what is learned of them and
+ * how well. A detector of anomalies has none of this. ---- */
+
+/* Whether a task tells classes apart; else it is the detector's. */
+bool basin_classes_several(const basin_task_settings *task);
+
+/* The classes of the training nodes become the model's, by the order of their labels; every node's
+ * class. */
+basin_status basin_classes_take(basin_nodes_fitting *fit, basin_error *error);
+/* Fills labels and weights: a node counts by the setting `balance`. */
+void basin_classes_weigh(basin_nodes_fitting *fit);
+/* Names, to and from a model file's metadata. */
+basin_status basin_classes_store(basin_bundle *bundle, const basin_nodes_model *model,
+                                 basin_error *error);
+basin_status basin_classes_load(basin_nodes_model *model, const basin_bundle *bundle,
+                                basin_error *error);
 
 #endif

@@ -1,11 +1,11 @@
-/* A graph in parts: inputs and training; see parts.h. */
+/* A graph in parts: inputs and training; see net.h. */
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/try.h"
 #include "plan/plan.h"
-#include "task/nodes/parts.h"
+#include "task/nodes/net.h"
 #include "train/trainer.h"
 
 /* ---- opening ---- */

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "base/try.h"
-#include "task/nodes/fit.h"
+#include "task/nodes/net.h"
 #include "task/nodes/nodes.h"
 
 const char *basin_nodes_baseline_name(int which) {

@@ -8,7 +8,7 @@
 #include "base/try.h"
 #include "data/network/network.h"
 #include "plan/plan.h"
-#include "task/nodes/parts.h"
+#include "task/nodes/net.h"
 #include "train/run/run.h"
 
 struct basin_nodes_scorer {

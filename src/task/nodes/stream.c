@@ -22,7 +22,7 @@
 #include "base/team/processors.h"
 #include "base/team/team.h"
 #include "base/try.h"
-#include "task/nodes/parts.h"
+#include "task/nodes/net.h"
 
 /* Numbers of a block for all heads: in and out of plans they should stay in cache. */
 enum { BLOCK_NUMBERS = 1 << 19, BLOCK_LEAST = 128, BLOCK_MOST = 16384 };

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/try.h"
-#include "task/nodes/fit.h"
 #include "task/nodes/net.h"
 
 /* ---- Which inputs validation prefers: for each candidate an MLP is trained for a moment. ---- */

@@ -13,8 +13,8 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "data/packed.h"
+#include "io/bundle.h"
 #include "io/file.h"
-#include "io/npy.h"
 #include "task/text/text.h"
 
 /* ---- files of text ---- */
