@@ -184,6 +184,8 @@ struct basin_cuda_contest {
     const cublasLtMatmulAlgo_t *algo; /* [count] */
     int count;
 };
+int basin_cuda_contest_run(basin_cuda *cuda, const basin_cuda_contest *contest,
+                           const basin_cuda_product *product);
 
 /* Processes that have joined: what backend.cu and collective.cu alone know of the state. */
 

@@ -156,7 +156,7 @@ static void choose_algorithm(basin_cuda *cuda, kind *k, const basin_cuda_product
     k->exists = count > 0;
     if (!k->exists) return;
     basin_cuda_contest contest = {k->desc, k->b, k->a, k->d, algo, count};
-    k->algo = algo[count > 1 ? cuda_contest_run(cuda, &contest, p) : 0];
+    k->algo = algo[count > 1 ? basin_cuda_contest_run(cuda, &contest, p) : 0];
 }
 
 static kind *find(basin_cuda *cuda, const basin_cuda_product *p) {
@@ -609,8 +609,8 @@ static int fastest(basin_cuda *cuda, const basin_cuda_contest *c, const basin_cu
     return winner;
 }
 
-static int cuda_contest_run(basin_cuda *cuda, const basin_cuda_contest *contest,
-                            const basin_cuda_product *product) {
+int basin_cuda_contest_run(basin_cuda *cuda, const basin_cuda_contest *contest,
+                           const basin_cuda_product *product) {
     basin_cuda_gate gate(cuda); /* it allocates */
     arena r;
     bool ready = arena_new(cuda, &r, product);
