@@ -173,6 +173,7 @@ typedef struct basin_ham_spec {
                                array or an entry): free. With a Lagrangian that acts along rows,
                                whole rows should be clamped if the energy is not to rise */
     bool recompute;         /* unrolled: keep the states of each step, compute the rest again */
+    double noise;           /* on numbers: sqrt(dt / tau) mask N(0, noise^2) is added per step */
 } basin_ham_spec;
 
 /* All steps x - (dt / tau) mask dE/dg, unrolled. Where `trace` is not NULL, trace[t * terms + term]

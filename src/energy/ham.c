@@ -378,6 +378,8 @@ void basin_ham_descend(basin_ham *ham, basin_expr *end, const basin_expr *x,
                        const basin_ham_spec *spec, basin_expr *trace) {
     int terms = basin_ham_terms(ham);
     basin_expr dt = basin_const(ham->graph, spec->dt);
+    if (spec->noise != 0)
+        basin_graph_fail(ham->graph, BASIN_BAD_VALUE, "noise in a descent that is unrolled");
     for (int i = 0; i < ham->layers; i++) end[i] = x[i];
     for (int t = 0; t < spec->steps; t++) {
         if (spec->recompute) basin_recompute_begin(ham->graph);
@@ -412,6 +414,16 @@ static void take_step(const void *context, basin_expr *next, const basin_expr *x
     const descended *d = context;
     (void)g;
     ham_step_by(d->ham, next, x, d->spec, pace->alpha);
+    for (int i = 0; i < d->ham->layers && pace->seed; i++) {
+        basin_expr mask = d->spec->mask ? d->spec->mask[i] : NULL;
+        basin_shape shape = basin_expr_shape(x[i]);
+        if (is_clamped(mask)) continue;
+        basin_expr size = basin_per_sample(pace->alpha, shape);
+        size = basin_sqrt(basin_scale(size, 1 / d->ham->layer[i].tau));
+        basin_expr draw = basin_scale(basin_normal(pace->seed, shape), d->spec->noise);
+        if (mask) draw = basin_mul(basin_broadcast(mask, shape), draw);
+        next[i] = basin_add(next[i], basin_mul(size, draw));
+    }
 }
 
 basin_status basin_ham_descent_new(basin_descent **descent, basin_ham *ham, basin_store *store,
@@ -426,12 +438,16 @@ basin_status basin_ham_descent_new(basin_descent **descent, basin_ham *ham, basi
                           (long long)batch);
     if (ham->layers < 1)
         return basin_fail(error, BASIN_BAD_VALUE, "a network without layers cannot descend");
+    if (!(spec->noise >= 0))
+        return basin_fail(error, BASIN_BAD_VALUE, "a descent with noise %g; wanted none below 0",
+                          spec->noise);
     for (int i = 0; i < ham->layers; i++) shape[i] = batch_shape(&ham->layer[i], batch);
     for (int p = 0; p < terms; p++) name[p] = basin_ham_term_name(ham, p);
     basin_dynamics dynamics = {.count = ham->layers,
                                .shape = shape,
                                .terms = terms,
                                .first = spec->synapses_only ? ham->layers : 0,
+                               .noise = spec->noise,
                                .name = name,
                                .activate = activate,
                                .energies = energies,
