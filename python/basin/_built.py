@@ -70,6 +70,21 @@ class Built(Callbacks):
         self.reraise()
         return outputs
 
+    def check_used(self, names):
+        """Refuses parameters that no energy depends on."""
+        owners = {name: name.rpartition(".")[::2] for name in names}
+        states = [self.parameter(*owners[name], self.given[name]) for name in names]
+        g, x = (
+            {n: self.graph.input(f"{kind}.{n}", (1, *layer.shape)) for n, layer in
+             self.network.layers.items()}
+            for kind in "gx"
+        )  # fmt: skip
+        total = self.checked(energy, {"g": g, "x": x})["energy"]
+        for name, slope in zip(names, operations.gradient(total, states)):
+            zero = lib.basin_fill(self.graph.pointer, shape_of(slope.shape), 0)
+            if slope._pointer == zero:
+                raise BasinError(f"the parameter {name!r} is not used by {owners[name][0]!r}")
+
     # ---- as expressions; all have a batch axis ----
 
     def activation(self, name, x):
@@ -100,18 +115,20 @@ class Built(Callbacks):
         pointers = [ffi.NULL if mask is None else mask._pointer for mask in masks]
         return self.keep(ffi.new("basin_expr[]", pointers))
 
-    def descent(self, store, batch, masks, synapses_only, fixed):
+    def descent(self, store, batch, masks, spec, fixed):
         """A descent on arrays, and its inputs: masks by layer. A layer that is clamped as a whole
         has the constant 0."""
-        free = {name: mask for name, mask in masks.items() if mask is not None}
-        inputs = {
+        known = {name: mask for name, mask in masks.items() if mask is not None}
+        given = {
             name: self.graph.input(f"mask.{name}", mask.shape)
-            for name, mask in free.items()
-            if mask.ndim or mask
+            if mask.ndim
+            else self.graph.constant(0.0)
+            for name, mask in known.items()
         }
-        clamped = {name: self.graph.constant(0.0) for name in free if name not in inputs}
-        mask = self.masks([{**clamped, **inputs}.get(name) for name in masks])
-        spec = ffi.new("basin_ham_spec *", {"mask": mask, "synapses_only": synapses_only})
+        inputs = {name: given[name] for name, mask in known.items() if mask.ndim}
+        synapses_only = spec["synapses_only"]
+        mask = self.masks([given.get(name) for name in masks])
+        spec = ffi.new("basin_ham_spec *", {**spec, "mask": mask})
 
         def make(descent, stop):
             new = lib.basin_ham_descent_new

@@ -9,8 +9,7 @@ from basin import operations
 from basin._descent import Descent, sizes
 from basin._expr import Expression, Graph, graph_of, wanted_expression
 from basin._library import BasinError, check, ffi, lib, text
-from basin._plan import Store, backend_of
-from basin._runner import Runner
+from basin._runner import Runner, Stores
 from basin._tensor import shape_of
 from basin.functions import Function
 from basin.lagrangians import Callbacks
@@ -71,19 +70,22 @@ class Model:
     def __init__(self, arrays: dict, alpha: float, **settings: Any):
         self.alpha, self._settings = alpha, settings
         self._arrays = {
-            name: v if v is None or isinstance(v, Expression) else numpy.asarray(v, dtype="f8")
+            name: v if v is None or isinstance(v, Expression) else numpy.array(v, dtype="f8")
             for name, v in arrays.items()
         }
         self._functions: dict = {}
         self._runners: dict = {}
-        self._stores: dict = {}
+        self._stores = Stores()
 
     def __repr__(self) -> str:
         shapes = (f"{n} {list(v.shape)}" for n, v in self._arrays.items() if v is not None)
         return f"{type(self).__name__}({', '.join(shapes)})"
 
     def __getstate__(self):
-        return {**self.__dict__, "_functions": {}, "_runners": {}, "_stores": {}}
+        return {**self.__dict__, "_functions": {}, "_runners": {}, "_stores": None}
+
+    def __setstate__(self, state):
+        self.__dict__.update(state, _stores=Stores())
 
     # ---- what it computes ----
 
@@ -129,9 +131,8 @@ class Model:
         stop = {"tolerance": tolerance, "until": until, "seed": seed}
         fixed = {"guard": guard, "accelerate": accelerate, "until": until}
         shape = numpy.shape(x)
-        key = noise, guard, accelerate, until > 0, shape, backend
-        store = self._stores.setdefault(backend, Store(backend_of(backend)))
-        with store.backend.lock:
+        with self._stores.running(backend) as store:
+            key = noise, guard, accelerate, until > 0, shape, store
             if key not in self._runners:
                 bound = Bound(self, Graph())
                 self._runners[key] = bound.runner(store, shape, noise, fixed)
@@ -299,4 +300,4 @@ class Bound(Callbacks):
             energy, graph, new = self.energy, self.graph.pointer, lib.basin_descent_new
             check(new, descent, store.pointer, energy, graph, shape, spec, stop)
 
-        return Runner(self, store, ["x"], self.names, fixed, make)
+        return Runner(self, store, ["x"], self.names, fixed, make, alone=True)

@@ -1,12 +1,13 @@
 """Descents of networks and of the zoo's models on arrays: made once for a shape, run often."""
 
+import contextlib
 import dataclasses
 
 import numpy
 
 from basin._descent import Descent, Observer, say_where_it_left
 from basin._library import BasinError, check, ffi, lib, owned, text
-from basin._plan import write
+from basin._plan import Store, backend_of, write
 from basin._tensor import Borrowed, array_of
 
 
@@ -37,15 +38,49 @@ class NetworkDescent(Descent):
         )
 
 
+class Stores:
+    """Stores of a network or model by backend, filled by `fill(store)` when they are made. Descents
+    of one store share their tokens: one that runs inside an observer of another has a store of its
+    own."""
+
+    def __init__(self, fill=lambda store: None):
+        self._fill, self._made, self._running = fill, {}, {}
+
+    def __iter__(self):
+        return iter(list(self._made.values()))
+
+    def of(self, backend, depth=0):
+        """The store that is `depth` descents deep."""
+        backend = backend_of(backend)
+        if (backend, depth) not in self._made:
+            store = Store(backend)
+            self._fill(store)
+            self._made[backend, depth] = store
+        return self._made[backend, depth]
+
+    @contextlib.contextmanager
+    def running(self, backend):
+        """A store for a descent, while which the backend is locked."""
+        backend = backend_of(backend)
+        with backend.lock:
+            depth = self._running.get(backend, 0)
+            self._running[backend] = depth + 1
+            try:
+                yield self.of(backend, depth)
+            finally:
+                self._running[backend] = depth
+
+
 class Runner:
     """A basin_descent, made once and run often; `make(descent, stop)` makes it, with what cannot
     change later: `fixed` has guard, accelerate and until. `names` are those of the states and
-    `terms` those of the energy, which is the sum of those from `first` on."""
+    `terms` those of the energy, which is the sum of those from `first` on. Observers see states by
+    name, or the one of a model that is `alone`."""
 
-    def __init__(self, callbacks, store, names, terms, fixed, make, first=0):
+    def __init__(self, callbacks, store, names, terms, fixed, make, first=0, alone=False):
         self.callbacks, self.store, self._fixed = callbacks, store, fixed
         self.names, self.terms, self.first = names, terms, first
-        self._batched = True
+        self._batched, self._alone = True, alone
         descent = ffi.new("basin_descent **")
         try:
             make(descent, ffi.new("basin_stop *", fixed))
@@ -79,7 +114,7 @@ class Runner:
     def _states(self):
         names = [lib.basin_descent_tokens(self.pointer, i) for i in range(len(self.names))]
         values = [self.store.read(text(lib.basin_expr_name(name))) for name in names]
-        return self._by_name(values)
+        return values[0] if self._alone else self._by_name(values)
 
     def _by_name(self, arrays):
         return dict(zip(self.names, arrays if self._batched else [a[0] for a in arrays]))
@@ -90,7 +125,9 @@ class Runner:
         energy = energy.reshape(shape).copy()
         say_where_it_left(energy[:, self.first :].sum(axis=(1, 2)))
         dtype, places = self.store.backend.dtype, range(len(self.names))
-        if walked is not None:
+        if walked is not None and self._alone:
+            walked = {self.names[0]: numpy.stack(walked)}
+        elif walked is not None:
             walked = {name: numpy.stack([x[name] for x in walked]) for name in self.names}
         return NetworkDescent(
             x=self._by_name([array_of(result.x[i], dtype) for i in places]),

@@ -25,6 +25,9 @@ numbers are computed.
 """
 
 import copy
+import html
+import numbers
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Callable, Optional, Union
 
@@ -36,7 +39,7 @@ from basin._descent import sizes
 from basin._expr import Expression, Graph, graph_of, wanted_expression
 from basin._library import BasinError, check, ffi, lib, text
 from basin._plan import Plan, Store, backend_of
-from basin._runner import NetworkDescent
+from basin._runner import NetworkDescent, Stores
 from basin._tensor import Borrowed, ready
 from basin.lagrangians import Lagrangian, lagrangian_of
 from basin.synapses import (
@@ -79,7 +82,8 @@ class Layer:
         bias: bool = False,
     ):
         self.lagrangian = lagrangian_of(lagrangian)
-        self.shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        sizes = [shape] if isinstance(shape, numbers.Integral) else shape
+        self.shape = tuple(operator.index(size) for size in sizes)
         self.tau, self.bias = tau, bias
 
     def __repr__(self) -> str:
@@ -115,8 +119,10 @@ class HAM:
         self.synapses = {
             name: s if isinstance(s, Synapse) else Synapse(s) for name, s in synapses.items()
         }
-        self._plans: dict = {}
-        self._stores: dict = {}
+        unused = set(self.synapses) - {name for _, name in self.connections}
+        if unused:
+            raise BasinError(f"synapse {min(unused)!r} is in no connection")
+        self._forget()
         self._values = self._first(seed)
 
     def __repr__(self) -> str:
@@ -124,14 +130,35 @@ class HAM:
         count = sum(numpy.size(value) for value in self._values.values())
         return f"HAM({layers}; {', '.join(self._terms())}; {count} parameters)"
 
+    def _repr_html_(self) -> str:
+        """Layers and connections as a table, for notebooks."""
+        rows = [(n, repr(a.lagrangian), str(list(a.shape))) for n, a in self.layers.items()]
+        for term, (_, name) in zip(self._terms(), self.connections):
+            parts = [n for n in self._values if n.rpartition(".")[0] == name]
+            shapes = ", ".join(f"{n} {list(self._values[n].shape)}" for n in parts)
+            rows.append((term, repr(self.synapses[name]), shapes))
+        cells = [[html.escape(cell) for cell in row] for row in rows]
+        lines = "".join(f"<tr><th>{a}</th><td>{b}</td><td>{c}</td></tr>" for a, b, c in cells)
+        return f"<table><caption>{html.escape(repr(self))}</caption>{lines}</table>"
+
     def __getstate__(self):
-        return {**self.__dict__, "_plans": {}, "_stores": {}}
+        state = {**self.__dict__, "_values": dict(self._values)}
+        return {name: v for name, v in state.items() if name not in ("_plans", "_stores")}
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self._forget()
+
+    def _forget(self):
+        self._plans: dict = {}
+        self._stores = Stores(self._fill)
 
     # ---- parameters ----
 
     def parameters(self) -> dict[str, Any]:
-        """All parameters by name, "SYNAPSE.w" for example, as arrays."""
-        return dict(self._values)
+        """Copies of all parameters by name, "SYNAPSE.w" for example, as arrays; set() changes
+        them."""
+        return {n: v if isinstance(v, Expression) else v.copy() for n, v in self._values.items()}
 
     def init(self, seed: int = 0) -> "HAM":
         """Draws all parameters anew but those that were given as arrays; returns itself."""
@@ -149,7 +176,7 @@ class HAM:
         if graph_of(values.values()):
             raise BasinError("set() takes arrays; at() takes expressions")
         self._values.update(values)
-        for store in self._stores.values():
+        for store in self._stores:
             for name, value in values.items():
                 store.write(name, value)
         return self
@@ -171,7 +198,6 @@ class HAM:
         array([1., 2.])
         """
         other = copy.copy(self)
-        other._plans, other._stores = {}, {}
         other._values = {**self._values, **self._checked(parameters)}
         return other
 
@@ -196,6 +222,10 @@ class HAM:
         check(lib.basin_params_init, params, store.pointer, seed)
         names = [text(lib.basin_expr_name(params.param[i].state)) for i in range(params.count)]
         values = {name: store.read(name) for name in names}
+        own = [n for n, synapse in self.synapses.items() if type(synapse) is Synapse]
+        checked = [name for name in built.given if name.rpartition(".")[0] not in own]
+        if checked:
+            built.check_used(checked)
         given = {n: numpy.array(v, "f8") for n, v in built.given.items() if not _is_recipe(v)}
         return {**values, **given}
 
@@ -243,18 +273,19 @@ class HAM:
         self, x: States, *, steps: int = 12, dt: Any = 0.1, clamp: Iterable[str] = (),
         mask: Optional[States] = None, synapses_only: bool = False, tolerance: float = 0.0,
         until: float = 0.0, guard: bool = False, accelerate: bool = False,
-        trajectory: bool = False, observe: Optional[Callable[[Any], Any]] = None,
-        backend: Any = "cpu",
+        noise: float = 0.0, seed: int = 0, trajectory: bool = False,
+        observe: Optional[Callable[[Any], Any]] = None, backend: Any = "cpu",
     ) -> NetworkDescent:  # fmt: skip
         """Lets states go down the energy: x <- x - (dt / tau) mask dE/dg, in the C library.
 
         dt is a number, an array of one for each step, or a function of the step. Layers in `clamp`
-        stay as they are; `mask` has, by layer, 1 where neurons are free and 0
-        where they stay. `synapses_only` leaves the layers' own energies out. Stops early where no
-        element of g moved by more than `tolerance`, or where no row moved by more than `until` of
-        its length; `guard` halves steps until the energy does not rise; `accelerate` is Nesterov's
-        momentum. `observe` is called before each step and at the end with an object that has
-        step, x, energy, terms and change, and ends the descent by returning True; with
+        stay as they are; `mask` has, by layer, 1 where neurons are free and 0 where they stay.
+        `noise` makes it Langevin: sqrt(dt / tau) N(0, noise^2), of the seed, is added to free
+        neurons in each step. `synapses_only` leaves the layers' own energies out. Stops early where
+        no element of g moved by more than `tolerance`, or where no row moved by more than `until`
+        of its length; `guard` halves steps until the energy does not rise; `accelerate` is
+        Nesterov's momentum. `observe` is called before each step and at the end with an object that
+        has step, x, energy, terms and change, and ends the descent by returning True; with
         `trajectory` the states before each step and at the end are kept.
 
         >>> import numpy
@@ -268,17 +299,17 @@ class HAM:
         """
         batch = self._batch({"x": x})
         masks = self._masks(clamp, mask, batch)
-        stop = {"tolerance": tolerance, "until": until}
+        if graph_of([*x.values(), *masks.values()]):
+            raise BasinError("x or mask has an expression: descended() takes them")
+        stop = {"tolerance": tolerance, "until": until, "seed": seed}
         fixed = {"guard": guard, "accelerate": accelerate, "until": until}
-        kept = tuple((n, None if v is None else (v.shape, v.ndim or float(v))) for n, v in
-                     masks.items())  # fmt: skip
-        key = "descend", batch, synapses_only, guard, accelerate, until > 0, backend, kept
-        store = self._store(backend)
-        with store.backend.lock:
+        kept = tuple(None if mask is None else mask.shape for mask in masks.values())
+        with self._stores.running(backend) as store:
+            key = "descend", batch, synapses_only, guard, accelerate, until > 0, noise, kept, store
             if key not in self._plans:
-                built = Built(self, Graph())
-                new = built.descent(store, batch or 1, masks, synapses_only, fixed)
-                self._plans[key] = new
+                built, count = Built(self, Graph()), 1 if batch is None else batch
+                spec = {"synapses_only": synapses_only, "noise": noise}
+                self._plans[key] = built.descent(store, count, masks, spec, fixed)
             runner, inputs = self._plans[key]
             written = [(expression, masks[name]) for name, expression in inputs.items()]
             spec = {"steps": steps, **sizes(dt, steps)}
@@ -319,7 +350,7 @@ class HAM:
         >>> network.recall({"v": [1.0, 1, -1, -1, -1, -1]}, "v")["v"]
         array([ 1.,  1.,  1., -1., -1., -1.])
         """
-        batch, store = self._batch({"x": x}), self._store(backend)
+        batch, store = self._batch({"x": x}), self._stores.of(backend)
         if layer not in self.layers:
             raise BasinError(f"no layer {layer!r}, wanted one of {list(self.layers)}")
         states = [numpy.array(_lifted(x[name], batch), "f8") for name in self.layers]
@@ -344,6 +375,9 @@ class HAM:
         """The batch size of states, None where they have no such axis."""
         found = {}
         for states in given.values():
+            extra = [name for name in states or () if name not in self.layers]
+            if extra:
+                raise BasinError(f"states of {extra[0]!r}, wanted those of {list(self.layers)}")
             for name in self.layers if states is not None else ():
                 if name not in states:
                     raise BasinError(f"no states of layer {name!r}, wanted {list(self.layers)}")
@@ -357,28 +391,27 @@ class HAM:
         return next(iter(found.values()), None)
 
     def _masks(self, clamp, mask, batch):
-        """By layer: None where it is free, 0 where it is clamped, or an array."""
+        """By layer: None where it is free, 0 where it is clamped, or an array of 0 and 1."""
         masks = dict.fromkeys(self.layers)
         mask = {**(mask or {}), **dict.fromkeys(_names(clamp), 0.0)}
         for name, value in mask.items():
             if name not in masks:
                 raise BasinError(f"mask of {name!r}, wanted one of {list(masks)}")
-            value = value if isinstance(value, Expression) else numpy.asarray(value, dtype=float)
+            known = not isinstance(value, Expression)
+            value = numpy.asarray(value, dtype=float) if known else value
             shape = self.layers[name].shape
-            if value.shape not in ((), shape, ((batch or 1), *shape)):
+            if value.shape not in ((), shape, (1 if batch is None else batch, *shape)):
                 raise BasinError(f"mask of {name!r}: {list(value.shape)}, wanted {list(shape)}")
-            masks[name] = value
+            if known and not numpy.isin(value, (0, 1)).all():
+                raise BasinError(f"a mask of {name!r} with other numbers than 0 and 1")
+            masks[name] = None if known and not value.ndim and value else value
         return masks
 
-    def _store(self, backend):
-        backend = backend_of(backend)
-        if backend not in self._stores:
-            if graph_of(self._values.values()):
-                raise BasinError("parameters are expressions: use it inside that function alone")
-            self._stores[backend] = Store(backend)
-            for name, value in self._values.items():
-                self._stores[backend].write(name, value)
-        return self._stores[backend]
+    def _fill(self, store):
+        if graph_of(self._values.values()):
+            raise BasinError("parameters are expressions: use it inside that function alone")
+        for name, value in self._values.items():
+            store.write(name, value)
 
     def _evaluate(self, build, given, backend):
         """What `build` makes of states: arrays of arrays, or expressions of expressions."""
@@ -388,7 +421,8 @@ class HAM:
         if graph is not None:
             return self._traced(build, graph, given, batch)
         shapes = tuple((k, states is None) for k, states in given.items())
-        key, store = (build, shapes, batch, backend), self._store(backend)
+        store = self._stores.of(backend)
+        key = build, shapes, batch, store
         if key not in self._plans:
             self._plans[key] = _Compiled(self, build, given, batch, store)
         return self._plans[key](given)

@@ -26,6 +26,11 @@ def is_learnt(value: Any) -> bool:
     return isinstance(value, (numpy.ndarray, _Init))
 
 
+def _own(value):
+    """A copy of an array, which its owner may change later; recipes as they are."""
+    return value if isinstance(value, _Init) else numpy.array(value, dtype=float)
+
+
 class Synapse:
     """A synapse of your own: a Python function of activations, then of parameters by name.
 
@@ -50,7 +55,7 @@ class Synapse:
         if not callable(energy):
             raise BasinError(f"{energy!r}, wanted a function of activations")
         self.energy = energy
-        self.parameters = {name: v for name, v in parameters.items() if is_learnt(v)}
+        self.parameters = {name: _own(v) for name, v in parameters.items() if is_learnt(v)}
         self.fixed = {name: v for name, v in parameters.items() if not is_learnt(v)}
 
     def __repr__(self) -> str:
@@ -73,10 +78,7 @@ class _Library(Synapse):
 
     def __init__(self, kind, first, hidden=None, pattern=None, **settings):
         self.kind, self.settings, self.hidden, self.pattern = kind, settings, hidden, pattern
-        self.parameters = {part: value for part, value in first.items() if value is not None}
-        for part, value in self.parameters.items():
-            if not is_learnt(value):
-                self.parameters[part] = numpy.asarray(value, dtype=float)
+        self.parameters = {part: _own(value) for part, value in first.items() if value is not None}
 
     def __repr__(self) -> str:
         given = {k: v for k, v in self.settings.items() if v}

@@ -1,5 +1,6 @@
 """Hierarchical associative memories against formulas in NumPy, the golden files, and HAMUX."""
 
+import copy
 import importlib.util
 import json
 import os
@@ -239,6 +240,60 @@ def test_observers_see_and_end_a_descent():
         network.descend(states(network), steps=9, dt=0.1, observe=fail)
 
 
+@pytest.mark.parametrize("options", [{}, {"clamp": "v"}, {"guard": True}])
+def test_a_descent_inside_an_observer_leaves_the_outer_one_alone(options):
+    network = classifier()
+    x, other, ends = states(network), states(network, seed=2), []
+    alone, inner = (network.descend(y, steps=3, dt=0.3) for y in (x, other))
+    wanted = network.descend(other, steps=3, dt=0.3, **options)
+
+    def observe(now):
+        before = now.x["v"]
+        ends.append(network.descend(other, steps=3, dt=0.3, **options).x["h"])
+        network.descend(x, steps=2, observe=lambda q: network.descend(q.x, steps=1) and None)
+        close(now.x["v"], before)
+
+    found = network.descend(x, steps=3, dt=0.3, observe=observe)
+    close(found.x["v"], alone.x["v"])
+    close(found.energy, alone.energy)
+    assert len(ends) == 4
+    for end in ends:
+        close(end, wanted.x["h"])
+    close(network.descend(other, steps=3, dt=0.3).x["h"], inner.x["h"])
+
+    def fail(now):
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError):
+        network.descend(x, observe=fail)
+    close(network.descend(x, steps=3, dt=0.3, observe=observe).x["v"], alone.x["v"])
+
+
+def test_noise_is_of_its_seed_and_of_free_neurons():
+    layers = {"v": ham.Layer("identity", 400, tau=4.0), "h": ham.Layer("identity", 400)}
+    network = ham.HAM(layers, {}, [])
+    x, options = network.init_states(5), {"steps": 1, "dt": 0.25, "noise": 2.0}
+    end = network.descend(x, seed=3, **options)
+    close(end.x["v"].std(), 2.0 * 0.25, rtol=0.05)
+    close(end.x["h"].std(), 2.0 * 0.5, rtol=0.05)
+    assert abs(numpy.corrcoef(end.x["v"].ravel(), end.x["h"].ravel())[0, 1]) < 0.1
+    close(network.descend(x, seed=3, **options).x["v"], end.x["v"])
+    assert (network.descend(x, seed=4, **options).x["v"] != end.x["v"]).all()
+    free = numpy.arange(400) % 2
+    held = network.descend(x, seed=3, clamp="v", mask={"h": free}, **{**options, "steps": 9})
+    assert not held.x["v"].any()
+    assert not held.x["h"][:, free == 0].any()
+    assert held.x["h"][:, free == 1].all()
+    several = network.descend(x, seed=3, steps=20, dt=0.1, noise=1.0, backend="ref")
+    watched = network.descend(x, seed=3, steps=20, dt=0.1, noise=1.0, backend="ref",
+                              observe=lambda now: None)  # fmt: skip
+    close(several.x["h"], watched.x["h"])
+    with pytest.raises(basin.BasinError, match="noise -1; wanted none below 0"):
+        network.descend(x, noise=-1.0)
+    with pytest.raises(basin.BasinError, match="noise 1 together with the guard"):
+        network.descend(x, noise=1.0, guard=True)
+
+
 def test_steps_of_many_sizes_and_the_energy_of_synapses_alone():
     network, seen = classifier(), []
     x = states(network, 2)
@@ -286,6 +341,50 @@ def test_parameters_are_drawn_set_and_copied():
     close(network.at({"v.beta": 2.0}).energy(None, x, backend="ref"), before)
     assert (network.init(4).parameters()["m.xi"] != first["m.xi"]).all()
     close(network.parameters()["b.b"], [1, 2, 3])
+
+
+def test_parameters_are_copies():
+    w = RNG.normal(size=(5, 4))
+    layers = {"v": ham.Layer("identity", 5), "h": ham.Layer("softmax", 4)}
+    network = ham.HAM(layers, {"vh": ham.linear(w=w)}, [(("v", "h"), "vh")])
+    first, x = w.copy(), states(network)
+    before = network.energy(None, x)
+    w += 1
+    parameters = network.parameters()
+    parameters["vh.w"] += 1
+    other = copy.copy(network).set({"vh.w": 2 * first})
+    close(network.parameters()["vh.w"], first)
+    close(other.parameters()["vh.w"], 2 * first)
+    for again in (network, copy.deepcopy(network), copy.copy(network), network.init(1)):
+        close(again.energy(None, x), before)
+        close(again.energy(None, x, backend="ref"), before, rtol=1e-5)
+    assert abs(other.energy(None, x) - before) > 1e-3
+
+
+def test_a_network_in_a_notebook():
+    def pull(g, w):
+        return -numpy.sum(g * w, axis=-1)
+
+    layers = {"<v>": ham.Layer("tanh", numpy.int64(2)), "h": ham.Layer("softmax", (3,))}
+    synapses = {"a&b": ham.linear(), "own": ham.Synapse(pull, w=numpy.ones(2))}
+    network = ham.HAM(layers, synapses, [(("<v>", "h"), "a&b"), (["<v>"], "own")])
+    page = network._repr_html_()
+    assert page.count("<tr>") == page.count("</tr>") == 4
+    assert "<th>&lt;v&gt;</th><td>Lagrangian(&#x27;tanh&#x27;)</td><td>[2]</td>" in page
+    assert "<th>a&amp;b(&lt;v&gt;, h)</th>" in page
+    assert "a&amp;b.w [2, 3]" in page
+    assert "<v>" not in page
+
+
+def test_sizes_of_numpy():
+    three = numpy.int64(3)
+    layers = {"v": ham.Layer("identity", three), "t": ham.Layer("tanh", (three, numpy.int32(4)))}
+    synapses = {"m": ham.memory(three), "a": ham.attention(numpy.int64(2), three)}
+    network = ham.HAM(layers, synapses, [(["v"], "m"), (["t"], "a")], seed=numpy.int64(1))
+    x = network.init_states(numpy.int64(2))
+    assert network.descend(x, steps=three, dt=numpy.float32(0.1)).x["t"].shape == (2, 3, 4)
+    with pytest.raises(TypeError):
+        ham.Layer("identity", 3.0)
 
 
 def test_gradients_of_parameters_are_differences():
@@ -353,6 +452,40 @@ def test_mistakes_are_named():
         ham.HAM(network.layers, {"s": ham.Synapse(lambda g: 1 / 0)}, [(["v"], "s")])
     with pytest.raises(basin.BasinError, match="wanted \\[1, ..\\], a number per sample"):
         ham.HAM(network.layers, {"s": ham.Synapse(lambda g: numpy.sum(g))}, [(["v"], "s")])
+
+
+def test_what_is_not_used_is_refused():
+    network = classifier()
+    layers, ends = network.layers, [(("v", "h"), "m")]
+    with pytest.raises(basin.BasinError, match="parameter 'm.w3' is not used by 'm'"):
+        ham.HAM(layers, {"m": ham.hidden(5, w3=numpy.ones((4, 5)))}, ends)
+    with pytest.raises(basin.BasinError, match="parameter 'h.gamma' is not used by 'h'"):
+        softmax = ham.Lagrangian("softmax", gamma=numpy.ones(()))
+        ham.HAM({**layers, "h": ham.Layer(softmax, 4)}, {"m": ham.linear()}, ends)
+    with pytest.raises(basin.BasinError, match="synapse 'n' is in no connection"):
+        ham.HAM(layers, {"m": ham.linear(), "n": ham.linear()}, ends)
+    x = states(network)
+    for call in (network.activations, network.descend, lambda x: network.energy(None, x)):
+        with pytest.raises(basin.BasinError, match=r"states of 'z', wanted those of \['v', 'h'\]"):
+            call({**x, "z": numpy.zeros(3)})
+    with pytest.raises(basin.BasinError, match="a batch of 0 samples, wanted 1 or more"):
+        network.descend(network.init_states(0))
+
+
+@pytest.mark.parametrize("mask", [0.5, [1, 1, 0.5, 0], [1, 0, numpy.nan, 1], [1, 2, 1, 1]])
+def test_masks_are_of_0_and_1(mask):
+    network = classifier()
+    with pytest.raises(basin.BasinError, match="mask of 'h' with other numbers than 0 and 1"):
+        network.descend(states(network), mask={"h": mask})
+
+
+def test_masks_of_truth_values():
+    network = classifier()
+    x, free = states(network, 2), numpy.array([True, False, True, True])
+    ends = [network.descend(x, mask={"h": m, "v": 1}).x["h"] for m in (free, free.astype(int))]
+    close(*ends)
+    close(ends[0], network.descend(x, mask={"h": numpy.stack([free, free])}).x["h"])
+    close(network.descend(x, mask={"h": False}).x["h"], x["h"], rtol=1e-6)
 
 
 # ---- beside HAMUX ----

@@ -328,6 +328,30 @@ def test_descents_of_models_take_what_those_of_energies_take():
     assert ended.trajectory is None
 
 
+def test_observers_of_models_keep_moments_and_may_descend():
+    model, kept = zoo.Hopfield(RNG.normal(size=(5, 3)), 2.0, alpha=0.3), []
+    x, other = RNG.normal(size=(2, 2, 3))
+    alone = model.descend(x, steps=3, trajectory=True)
+
+    def observe(now):
+        kept.append(now.x)
+        model.descend(other, steps=4)
+        model.descend(other, steps=4, guard=True, observe=lambda now: None)
+
+    found = model.descend(x, steps=3, observe=observe)
+    close(found.x, alone.x)
+    close(found.energy, alone.energy)
+    close(numpy.stack(kept), alone.trajectory)
+
+
+def test_models_have_arrays_of_their_own():
+    xi = numpy.eye(3)
+    model = zoo.Hopfield(xi, 2.0)
+    before = model.energy(numpy.eye(3))
+    xi += 1
+    close(model.energy(numpy.eye(3), backend="ref"), before, 1e-6)
+
+
 def test_models_are_pickled_and_say_what_they_are():
     model = zoo.Hopfield(numpy.eye(3), 2.0)
     model.energy(numpy.eye(3))
