@@ -65,6 +65,7 @@ _LATER = {
     "Completion": "images", "TextModel": "texts", "Token": "texts", "Settings": "settings",
     "settings": "settings", "ham": "ham", "zoo": "zoo",
 }  # fmt: skip
+_FRAMEWORKS = "interchange", "jax", "torch"  # modules that need what not everyone has
 
 
 if _TYPE_CHECKING:
@@ -88,6 +89,8 @@ if _TYPE_CHECKING:
 
 def __getattr__(name):
     """Estimators are imported when they are asked for: scikit-learn takes its time."""
+    if name in _FRAMEWORKS:
+        return _importlib.import_module(f"basin.{name}")
     if name not in _LATER:
         raise AttributeError(f"module 'basin' has no attribute {name!r}")
     module = _importlib.import_module(f"basin.{_LATER[name]}")
@@ -105,8 +108,9 @@ __all__ = [
     "normmax2", "one_hot", "relu", "scatter", "shrink", "sigmoid", "silu", "softmax", "softplus",
     "sparsemax", "stop_gradient", "to_box", "to_sphere", "to_tangent", "top_k", "uniform", "vjp",
 ]  # fmt: skip
+__all__ += _LATER
 
 
 def __dir__():
     """What is for users: no module or name that is here only to make the others."""
-    return sorted([*__all__, *_LATER, "__doc__", "__version__"])
+    return sorted([*__all__, *_FRAMEWORKS, "__doc__", "__version__"])
