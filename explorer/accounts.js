@@ -1,11 +1,12 @@
 // Why this account: scores of a small network, what moved one of them, and edges that come and go.
-import { colour, digits, element, find, latest, signed } from "./draw.js";
+import { colour, digits, element, find, latest } from "./draw.js";
 
 export class Accounts {
   constructor(ask, network) {
     this.ask = ask;
     this.network = { ...network, edges: network.edges.map((edge) => [...edge]) };
     this.removed = [];
+    this.without = []; // the probability of the chosen account without each of its edges
     this.node = -1;
     this.place = layout(network.rows.length, network.edges);
     this.run = latest(() => this.compute());
@@ -21,7 +22,7 @@ export class Accounts {
     await this.compute();
     this.first = this.probability;
     const order = [...this.probability.keys()].sort((a, b) => this.probability[b] - this.probability[a]);
-    for (const node of order) find("suspects").append(element("option", { value: node }, `account ${node}: ${digits(this.probability[node])}`));
+    for (const node of order) find("suspects").append(element("option", { value: node }, `account ${node}: ${this.probability[node].toFixed(3)}${this.probability[node] > this.threshold ? ", suspected" : ""}`));
     this.choose(order[0]);
   }
 
@@ -36,6 +37,7 @@ export class Accounts {
       const found = await this.ask("scoreAccounts", this.network, this.node);
       this.probability = found.probability;
       this.why = found.why;
+      this.without = [];
       find("accounts-problem").textContent = "";
     } catch (error) {
       find("accounts-problem").textContent = error.message;
@@ -43,32 +45,65 @@ export class Accounts {
     }
     this.draw();
     this.tell();
+    await this.withoutEach();
+  }
+
+  /** The probability of the chosen account without each of its transfers, one by one. */
+  async withoutEach() {
+    const node = this.node, edges = this.network.edges, found = [];
+    if (node < 0) return;
+    for (let i = 0; i < edges.length; i++) {
+      if (!edges[i].includes(node)) continue;
+      const less = { ...this.network, edges: edges.filter((_, k) => k !== i) };
+      const { probability } = await this.ask("scoreAccounts", less, -1);
+      if (node !== this.node) return;
+      found.push({ i, other: edges[i][0] === node ? edges[i][1] : edges[i][0], without: probability[node] });
+    }
+    this.without = found;
+    this.tellTransfers();
+    this.draw();
+  }
+
+  /** The transfers of the chosen account, that which raises its probability most first. */
+  tellTransfers() {
+    const body = find("transfers"), p = this.probability[this.node];
+    const rows = [...this.without].sort((a, b) => a.without - b.without);
+    body.replaceChildren();
+    for (const { i, other, without } of rows)
+      body.append(
+        element("tr", {}, element("td", {}, element("button", { onclick: () => this.choose(other) }, String(other)), this.probability[other] > this.threshold ? element("small", { class: "bad" }, " suspected") : null),
+          element("td", {}, `${digits(100 * this.why.neighbour[2 * other])} %`),
+          element("td", { class: without < p ? "bad" : "good" }, `${without.toFixed(3)} (${without < p ? "" : "+"}${(without - p).toFixed(3)})`),
+          element("td", {}, element("button", { onclick: () => this.remove(i), "aria-label": `remove the transfer with account ${other}` }, "Remove"))),
+      );
+    const first = rows[0];
+    find("matters").textContent = !first ? "It has no transfers." : first.without < p ? `The transfer with account ${first.other} raises it most: without it the probability is ${first.without.toFixed(3)}, not ${p.toFixed(3)}.` : "None of its transfers raises its probability.";
   }
 
   draw() {
-    const svg = find("network");
+    const svg = find("network"), near = new Set([this.node]);
     svg.replaceChildren();
     this.network.edges.forEach((edge, i) => {
       const [a, b] = edge, mine = a === this.node || b === this.node, other = a === this.node ? b : a;
-      const share = mine && this.why ? this.why.neighbour[2 * other] : 0, push = mine && this.why ? this.why.neighbour[2 * other + 1] : 0;
-      const line = element("line", {
-        x1: this.place[a][0], y1: this.place[a][1], x2: this.place[b][0], y2: this.place[b][1],
-        stroke: mine ? (push > 0 ? colour("bad") : colour("good")) : colour("line"), "stroke-width": mine ? 1.5 + 10 * share : 1,
-        class: mine ? "edge mine" : "edge", tabindex: mine ? 0 : null, role: mine ? "button" : null, "aria-label": mine ? `remove the edge to account ${other}` : null,
-        onclick: () => mine && this.remove(i), onkeydown: (event) => mine && event.key === "Enter" && this.remove(i),
-      });
-      if (mine) line.append(element("title", {}, `account ${other}: ${digits(100 * share)} % of the attention, moved the logit by ${digits(push)}. Click to remove the edge.`));
+      const share = mine && this.why ? this.why.neighbour[2 * other] : 0;
+      const less = mine && this.without.find((one) => one.i === i), stroke = !mine ? "line" : !less ? "soft" : less.without < this.probability[this.node] ? "bad" : "good";
+      const ends = { x1: this.place[a][0], y1: this.place[a][1], x2: this.place[b][0], y2: this.place[b][1] };
+      const line = element("line", { ...ends, stroke: colour(stroke), "stroke-width": mine ? 2 + 10 * share : 1, class: mine ? "edge mine" : "edge" });
       svg.append(line);
+      if (!mine) return;
+      near.add(other);
+      // A wide line that is not seen is easier to hit.
+      const wide = element("line", { ...ends, stroke: "transparent", "stroke-width": 16, class: "edge mine", onclick: () => this.remove(i) });
+      wide.append(element("title", {}, `account ${other}: ${digits(100 * share)} % of the attention${less ? `; probability without this transfer ${less.without.toFixed(3)}` : ""}. Click to remove it.`));
+      svg.append(wide);
     });
     this.place.forEach(([x, y], node) => {
-      const p = this.probability[node];
-      const circle = element("circle", {
-        cx: x, cy: y, r: node === this.node ? 9 : 6, fill: signed(2 * p - 1), class: "node", stroke: node === this.node ? colour("ink") : colour("line"), "stroke-width": node === this.node ? 3 : 1,
-        onclick: () => this.choose(node),
-      });
+      const p = this.probability[node], suspected = p > this.threshold, chosen = node === this.node;
+      const circle = element("circle", { cx: x, cy: y, r: chosen ? 11 : suspected ? 9 : 6, class: `node${suspected ? " suspected" : ""}${chosen ? " chosen" : ""}`, onclick: () => this.choose(node) });
       circle.append(element("title", {}, `account ${node}: probability ${digits(p)}`));
       svg.append(circle);
     });
+    for (const node of near) if (node >= 0) svg.append(element("text", { x: this.place[node][0] + 12, y: this.place[node][1] - 8 }, String(node)));
   }
 
   remove(i) {
@@ -79,20 +114,21 @@ export class Accounts {
   tell() {
     if (this.node < 0 || !this.why) return;
     const p = this.probability[this.node], row = this.network.rows[this.node], [logit, typical, , rest] = this.why.about;
-    const was = this.first && this.removed.length ? ` It was ${digits(this.first[this.node])} with all edges.` : "";
-    find("accounts-verdict").textContent = `Account ${this.node}: probability ${digits(p)}, ${p > this.threshold ? "above" : "below"} the threshold ${digits(this.threshold)}.${was}`;
+    const was = this.first && this.removed.length ? ` It was ${this.first[this.node].toFixed(3)} with all edges.` : "";
+    find("accounts-verdict").textContent = `Account ${this.node}: probability ${p.toFixed(3)}, ${p > this.threshold ? "above the threshold" : "below the threshold"} ${this.threshold.toFixed(3)}: ${p > this.threshold ? "suspected" : "not suspected"}.${was}`;
     find("accounts-verdict").className = p > this.threshold ? "bad" : "good";
     const body = find("reasons");
     body.replaceChildren();
     const add = (name, value, share) =>
-      body.append(element("tr", {}, element("td", {}, name), element("td", {}, value), element("td", {}, `${share > 0 ? "+" : ""}${digits(share)}`)));
-    this.network.columns.forEach((name, i) => add(name, digits(row[i]), this.why.feature[2 * i]));
+      body.append(element("tr", {}, element("td", {}, name), element("td", {}, value), element("td", { class: share > 0 ? "bad" : "good" }, `${share > 0 ? "+" : ""}${share.toFixed(2)}`)));
+    const median = (i) => this.network.rows.map((r) => r[i]).sort((a, b) => a - b)[this.network.rows.length >> 1];
+    this.network.columns.forEach((name, i) => add(name, `${digits(row[i])} (median ${digits(median(i))})`, this.why.feature[2 * i]));
     const around = this.network.columns.reduce((sum, _, i) => sum + this.why.feature[2 * i + 1], 0);
     const degree = this.network.edges.filter((edge) => edge.includes(this.node)).length;
-    add("its neighbours' features", `${degree} neighbours`, around);
-    add("number of neighbours, known anomalies", "", this.why.feature[2 * this.network.columns.length] + this.why.feature[2 * this.network.columns.length + 1]);
-    add("further away", "", rest);
-    find("logit").textContent = `Its logit is ${digits(logit)}, that of a typical account ${digits(typical)}; the rows add up to the difference.`;
+    add("what its partners are like", `${degree} partners`, around);
+    add("number of partners", "", this.why.feature[2 * this.network.columns.length] + this.why.feature[2 * this.network.columns.length + 1]);
+    add("what is left over", "", rest);
+    find("logit").textContent = `The score before it is made a probability (the logit) is ${digits(logit)}, that of a typical account ${digits(typical)}; the rows add up to the difference. Red rows raise the suspicion, green rows lower it.`;
   }
 }
 

@@ -2,6 +2,7 @@
 import { Accounts } from "./accounts.js";
 import { find, unpack } from "./draw.js";
 import { Landscape } from "./landscape.js";
+import { Letters } from "./letters.js";
 import { Picture } from "./picture.js";
 import { Reports } from "./reports.js";
 import { Sudoku } from "./sudoku.js";
@@ -57,13 +58,33 @@ function tabs() {
   open("energy");
 }
 
+/** Links to documents: on the site they are pages beside this one, in the repository files. */
+function links() {
+  const inRepository = location.pathname.endsWith("/build/explorer/basin.html");
+  for (const link of document.querySelectorAll("a[data-doc]")) link.href = inRepository ? `../../docs/${link.dataset.doc}.md` : `docs/${link.dataset.doc}.html`;
+}
+
+/** Canvases do not follow the style by themselves. */
+function followScheme(panels) {
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+    panels.landscape.draw();
+    panels.landscape.show();
+    panels.letters.draw();
+    panels.picture.redraw();
+    panels.board.draw();
+    panels.accounts.draw();
+  });
+}
+
 const text = async (id) => new TextDecoder().decode(await unpack(id));
 
 async function start() {
   tabs();
+  links();
   const { ask, idle } = startWorker(), panels = { idle };
   await ask("start", await unpack("wasm"));
   panels.landscape = new Landscape(ask);
+  panels.letters = new Letters(ask);
   const samples = new Uint8Array(await unpack("samples")), size = 28 * 28;
   const pictures = Array.from({ length: samples.length / size }, (_, i) => samples.subarray(i * size, (i + 1) * size));
   panels.picture = new Picture(ask, JSON.parse(find("fashion-config").textContent), pictures);
@@ -74,6 +95,7 @@ async function start() {
   await panels.accounts.open(await unpack("accounts-model"));
   panels.reports = new Reports(await text("viewer"));
   new Tour(panels, open);
+  followScheme(panels);
   window.explorer = panels; // for tests, and for the curious
   document.body.dataset.ready = "yes";
 }

@@ -20,41 +20,77 @@ export function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 }
 
-/** Blue over white to red for -1 .. 1. */
-export function signed(value) {
-  const v = Math.max(-1, Math.min(1, value));
-  const pale = Math.round(245 - 190 * Math.abs(v));
-  return v < 0 ? `rgb(${pale},${Math.round(245 - 110 * -v)},245)` : `rgb(245,${pale},${pale})`;
-}
-
 /** Four digits; what is smaller than a billionth is 0. */
 export const digits = (value) => (Number.isFinite(value) ? Number((Math.abs(value) < 1e-9 ? 0 : value).toPrecision(4)).toString() : String(value));
 
-/** Lines by step as an SVG; series: [{name, values, colour, dashed}]. A marker stands at `step`. */
-export function plot(series, { step = null, label = "", width = 320, height = 150 } = {}) {
+/** Lines by step: an SVG with named axes, and a legend of what has a name. series: [{name, values, colour,
+ * dashed, thin}]. A marker stands at `step`; with `rises`, red dots where the first line rises. */
+export function plot(series, { step = null, axis = "energy", legend = true, rises = false, width = 340, height = 170 } = {}) {
   const all = series.flatMap((one) => Array.from(one.values)).filter(Number.isFinite);
   const low = Math.min(...all), high = Math.max(...all), span = high - low || 1;
   const most = Math.max(...series.map((one) => one.values.length)) - 1 || 1;
-  const x = (i) => 46 + ((width - 56) * i) / most;
-  const y = (v) => 10 + (height - 36) * (1 - (v - low) / span);
-  const svg = element("svg", { viewBox: `0 0 ${width} ${height}`, class: "plot", role: "img", "aria-label": label });
+  const left = 62, bottom = height - 34;
+  const x = (i) => left + ((width - left - 12) * i) / most;
+  const y = (v) => 10 + (bottom - 10) * (1 - (v - low) / span);
+  const svg = element("svg", { viewBox: `0 0 ${width} ${height}`, class: "plot", role: "img", "aria-label": `${axis} by step` });
   svg.append(
-    element("text", { x: 42, y: 16, "text-anchor": "end" }, digits(high)),
-    element("text", { x: 42, y: height - 26, "text-anchor": "end" }, digits(low)),
-    element("text", { x: 46, y: height - 8 }, "step 0"),
-    element("text", { x: width - 10, y: height - 8, "text-anchor": "end" }, String(most)),
-    element("line", { x1: 46, x2: width - 10, y1: height - 26, y2: height - 26, class: "axis" }),
+    element("text", { x: left - 5, y: 17, "text-anchor": "end" }, digits(high)),
+    element("text", { x: left - 5, y: bottom, "text-anchor": "end" }, digits(low)),
+    element("text", { x: 12, y: (bottom + 10) / 2, "text-anchor": "middle", transform: `rotate(-90 12 ${(bottom + 10) / 2})` }, axis),
+    element("text", { x: left, y: height - 20, "text-anchor": "middle" }, "0"),
+    element("text", { x: width - 12, y: height - 20, "text-anchor": "end" }, String(most)),
+    element("text", { x: (left + width - 12) / 2, y: height - 8, "text-anchor": "middle" }, "step"),
+    element("line", { x1: left, x2: width - 12, y1: bottom, y2: bottom, class: "axis" }),
+    element("line", { x1: left, x2: left, y1: 10, y2: bottom, class: "axis" }),
   );
   for (const one of series) {
     const points = Array.from(one.values, (v, i) => (Number.isFinite(v) ? `${x(i)},${y(v)}` : "")).join(" ");
-    const line = element("polyline", { points, fill: "none", stroke: one.colour, "stroke-width": one.thin ? 1 : 2, "stroke-opacity": one.thin ? 0.5 : 1, "stroke-dasharray": one.dashed ? "4 3" : null });
+    const line = element("polyline", { points, fill: "none", stroke: one.colour, "stroke-width": one.thin ? 1 : 2, "stroke-opacity": one.thin ? 0.6 : 1, "stroke-dasharray": one.dashed ? "4 3" : null });
     line.append(element("title", {}, one.name));
     svg.append(line);
   }
-  if (series.length > 1 && series.length < 6)
-    series.forEach((one, i) => svg.append(element("text", { x: width - 14, y: 20 + 14 * i, "text-anchor": "end", fill: one.colour, class: "name" }, one.name)));
-  if (step !== null) svg.append(element("line", { x1: x(step), x2: x(step), y1: 10, y2: height - 26, class: "marker" }));
-  return svg;
+  if (rises) for (const t of risesOf(series[0].values).slice(0, 60)) svg.append(element("circle", { cx: x(t), cy: y(series[0].values[t]), r: 3, class: "rise" }));
+  if (step !== null) svg.append(element("line", { x1: x(step), x2: x(step), y1: 10, y2: bottom, class: "marker" }));
+  const names = element("p", { class: "legend" });
+  if (legend)
+    for (const one of series) {
+      const sample = element("svg", { viewBox: "0 0 22 8", class: "sample", "aria-hidden": "true" });
+      sample.append(element("line", { x1: 0, x2: 22, y1: 4, y2: 4, stroke: one.colour, "stroke-width": 3, "stroke-dasharray": one.dashed ? "5 3" : null }));
+      names.append(element("span", {}, sample, ` ${one.name}`));
+    }
+  return element("div", {}, svg, legend ? names : null);
+}
+
+/** Steps whose energy is above the one before, by more than single precision rounds. */
+export function risesOf(energy, tolerance = 1e-5) {
+  const size = Math.max(Math.abs(energy[0]), Math.abs(energy[energy.length - 1]));
+  const found = [];
+  for (let t = 1; t < energy.length; t++) if (!(energy[t] <= energy[t - 1] + tolerance * (size + Math.abs(energy[t - 1])))) found.push(t);
+  return found;
+}
+
+/** A button that shows step after step: `last()` is the last one, `show(step)` draws it. */
+export function player(button, { last, at, show, milliseconds = 1600 }) {
+  let timer = null;
+  const stop = () => {
+    clearInterval(timer);
+    timer = null;
+    button.textContent = "Play the steps";
+  };
+  const start = () => {
+    const jump = Math.max(1, Math.ceil(last() / 60));
+    let step = at() >= last() ? 0 : at();
+    button.textContent = "Pause";
+    show(step);
+    timer = setInterval(() => {
+      step = Math.min(last(), step + jump);
+      show(step);
+      if (step >= last()) stop();
+    }, Math.max(40, (jump * milliseconds) / last()));
+  };
+  stop();
+  button.addEventListener("click", () => (timer ? stop() : start()));
+  return stop;
 }
 
 /** A slider with its name and value; `scale` log: by powers of ten. */
@@ -78,8 +114,8 @@ export function slider(name, { min, max, value, step = 0.01, log = false, note =
     onchange(read());
   });
   write(value);
-  const label = element("label", { class: "slider" }, element("span", {}, name), input, show);
-  return { label, read, write };
+  const label = element("label", { class: "slider" }, element("span", {}, name, note ? element("small", {}, note) : null), input, show);
+  return { label, read, write, input };
 }
 
 /** Calls a function at once, and at most one more time while it runs: the last one wins. */

@@ -1,15 +1,15 @@
 // Write an energy: a formula, its landscape, and states that go down it.
-import { colour, digits, element, find, latest, plot, slider } from "./draw.js";
+import { colour, digits, element, find, latest, player, plot, risesOf, slider } from "./draw.js";
 
 const RANGE = 2.5; // the plane is [-RANGE, RANGE] in both directions
 const GRID = 96;
 
 /** What there is to begin with. `about` says what to try. */
 export const FORMULAS = [
-  { name: "Four wells", text: "sum((g**2 - 1)**2) / 4", about: "Each coordinate falls to -1 or 1. Drag a point over a ridge and let it go." },
+  { name: "Four wells", text: "sum((g**2 - 1)**2) / 4", about: "Each coordinate goes to -1 or 1: four minima. Drag a point (black) over a ridge and see its end (green) move." },
   { name: "A bowl", text: "sum(g**2) / 2", about: "One minimum. Raise alpha above 2: each step overshoots, and the energy rises." },
   { name: "Mexican hat", text: "(norm(g) - 1.2)**2 * 2", about: "A ring of minima: where a point ends depends on where it began." },
-  { name: "Modern Hopfield network", text: "-logsumexp(beta * xi @ g) / beta + g @ g / 2", beta: 8, about: "Stored patterns (stars) are minima while beta is large. Lower beta: basins merge into one." },
+  { name: "Modern Hopfield network", text: "-logsumexp(beta * xi @ g) / beta + g @ g / 2", beta: 8, about: "Stored patterns (stars) are minima while beta is large. To merge basins, switch on \"colour basins\" and lower beta, or drag two stars together." },
   { name: "Distances to patterns", text: "-logsumexp(-beta * sum((xi - g)**2, 1) / 2) / beta", beta: 6, about: "The same in distances: a mixture of Gaussians. Drag the stars." },
   { name: "Dense memory, power 3", text: "-sum(relu(xi @ g)**3) / 3 + (g @ g)**2 / 2", alpha: 0.03, about: "Krotov and Hopfield 2016: a higher power makes each pattern pull more sharply." },
   { name: "Hopfield 1982", text: "-sum((xi @ g)**2) / 2 + sum(g**4) / 2", alpha: 0.03, about: "Every pattern is stored together with its opposite." },
@@ -28,7 +28,9 @@ export class Landscape {
     this.path = null;
     this.basins = null;
     this.held = null;
-    this.chosen = 0;
+    this.chosen = 0; // a place in `list`
+    this.adds = "points"; // what a click adds: points, or patterns
+    this.last = "points"; // what was touched last
     this.seed = 1;
     this.canvas = find("plane");
     this.build();
@@ -40,19 +42,28 @@ export class Landscape {
     FORMULAS.forEach((one, i) => choice.append(element("option", { value: i }, one.name)));
     choice.addEventListener("change", () => this.choose(FORMULAS[choice.value]));
     this.formula = find("formula");
-    this.formula.addEventListener("input", () => this.changed());
+    this.formula.addEventListener("input", () => {
+      this.together = /\bothers\s*\(|\bg\s*\.T\b/.test(this.formula.value); // what only tokens together can mean
+      this.changed();
+    });
     const change = () => this.changed();
-    this.alpha = slider("alpha", { min: 0.001, max: 3, value: 0.1, log: true, note: "size of a step", onchange: () => this.fall() });
-    this.beta = slider("beta", { min: 0.1, max: 50, value: 6, log: true, note: "inverse temperature", onchange: change });
-    this.noise = slider("noise", { min: 0, max: 1, value: 0, note: "of each step (Langevin)", onchange: () => this.fall() });
-    this.steps = slider("steps", { min: 1, max: 400, value: 120, step: 1, onchange: () => this.fall() });
-    find("sliders").append(this.alpha.label, this.beta.label, this.noise.label, this.steps.label);
+    this.alpha = slider("alpha", { min: 0.001, max: 3, value: 0.1, log: true, note: "size of a step", onchange: () => this.changed(false) });
+    this.beta = slider("beta", { min: 0.1, max: 50, value: 6, log: true, note: "sharpness", onchange: change });
+    this.noise = slider("noise", { min: 0, max: 1, value: 0, note: "added per step", onchange: () => this.fall() });
+    this.steps = slider("steps", { min: 1, max: 400, value: 120, step: 1, note: "in all", onchange: () => this.fall() });
+    this.shown = slider("shown step", { min: 0, max: 120, value: 120, step: 1, onchange: () => { this.stop(); this.draw(); this.show(); } });
+    find("sliders").append(this.alpha.label, this.beta.label, this.noise.label, this.steps.label, this.shown.label);
+    this.stop = player(find("play"), { last: () => (this.path ? this.path.steps : 1), at: () => this.shown.read(), show: (step) => { this.shown.write(step); this.draw(); this.show(); } });
     find("drop").addEventListener("click", () => this.dropMany());
     find("clear").addEventListener("click", () => {
       this.points = [];
+      this.chosen = 0;
       this.fall();
     });
-    find("basins").addEventListener("click", () => this.colourBasins());
+    find("basins").addEventListener("change", () => this.changed(false));
+    for (const kind of ["points", "patterns"]) find(`add-${kind}`).addEventListener("change", () => (this.adds = kind));
+    find("remove").addEventListener("click", () => this.removeChosen());
+    this.colours = latest(() => this.colourBasins());
     this.map = latest(() => this.computeMap());
     this.fall = latest(() => this.computeFall());
     this.pointer();
@@ -60,6 +71,7 @@ export class Landscape {
 
   choose(one) {
     this.formula.value = one.text;
+    find("formulas").value = FORMULAS.indexOf(one);
     this.together = Boolean(one.together);
     if (one.beta) this.beta.write(one.beta);
     this.alpha.write(one.alpha || 0.1);
@@ -68,10 +80,18 @@ export class Landscape {
     this.changed();
   }
 
-  changed() {
+  /** The energy is another one, or only its descent. */
+  changed(energy = true) {
     this.basins = null;
-    this.map();
+    find("count").textContent = "";
+    const uses = (name) => new RegExp(`\\b${name}\\b`).test(this.formula.value);
+    this.beta.input.disabled = !uses("beta");
+    this.stored = uses("xi");
+    find("basins").disabled = this.together;
+    find("unused").textContent = [this.stored ? "" : "This formula has no xi: stars have no effect.", uses("beta") ? "" : "It has no beta.", this.together ? "Points are tokens of one state: there is no landscape of one point to show." : ""].join(" ");
+    if (energy) this.map();
     this.fall();
+    if (find("basins").checked && !this.together) this.colours();
   }
 
   problem(error) {
@@ -117,8 +137,11 @@ export class Landscape {
     const steps = this.steps.read();
     const how = { x: this.points, steps, alpha: this.alpha.read(), noise: this.noise.read(), seed: this.seed };
     try {
-      this.path = { ...(await this.ask("descend", this.energy(how))), steps };
+      this.path = { ...(await this.ask("descend", this.energy(how))), steps, count: this.points.length };
       this.problem(null);
+      this.stop();
+      this.shown.input.max = steps;
+      this.shown.write(steps);
     } catch (error) {
       this.path = null;
       this.problem(error);
@@ -172,11 +195,25 @@ export class Landscape {
     if (this.level) this.drawLevels(c, n);
     if (this.basins) this.drawBasins(c, n);
     if (this.path) this.drawPaths(c);
-    for (let i = 0; i < this.patterns.length; i += 2) star(c, ...this.at(this.patterns[i], this.patterns[i + 1]), colour("accent"));
-    for (let i = 0; i < this.points.length; i += 2) {
-      const [x, y] = this.at(this.points[i], this.points[i + 1]);
-      dot(c, x, y, 5, colour("ink"), i / 2 === this.chosen && document.activeElement === this.canvas);
+    const ring = (list, i) => list === this[this.last] && i / 2 === this.chosen;
+    c.globalAlpha = this.stored ? 1 : 0.25;
+    for (let i = 0; i < this.patterns.length; i += 2) star(c, ...this.at(this.patterns[i], this.patterns[i + 1]), ring(this.patterns, i));
+    c.globalAlpha = 1;
+    for (let i = 0; i < this.points.length; i += 2) dot(c, ...this.at(this.points[i], this.points[i + 1]), 6, "#111", ring(this.points, i));
+    if (this.path && this.path.count === this.points.length) this.drawEnds(c);
+    this.drawScale(c, n);
+  }
+
+  /** Numbers along the edges. */
+  drawScale(c, n) {
+    c.font = "13px system-ui, sans-serif";
+    for (let v = -2; v <= 2; v++) {
+      const [x, y] = this.at(v, v);
+      label(c, String(v), x - 4, n - 6);
+      label(c, String(v), 5, y + 4);
     }
+    label(c, "g[0]", n - 34, n - 6);
+    label(c, "g[1]", 5, 16);
   }
 
   drawLevels(c, n) {
@@ -209,43 +246,50 @@ export class Landscape {
   }
 
   drawPaths(c) {
-    const { x, steps } = this.path, count = this.points.length;
-    c.strokeStyle = colour("ink");
-    c.globalAlpha = 0.55;
-    for (let i = 0; i < count; i += 2) {
-      c.beginPath();
-      for (let t = 0; t <= steps; t++) c.lineTo(...this.at(x[t * count + i], x[t * count + i + 1]));
-      c.stroke();
+    const { x, count } = this.path, until = Math.min(this.shown.read(), this.path.steps);
+    c.lineWidth = 1.5;
+    for (const [width, stroke] of [[3.5, "rgba(255,255,255,0.55)"], [1.5, "#111"]]) {
+      c.lineWidth = width;
+      c.strokeStyle = stroke;
+      for (let i = 0; i < count; i += 2) {
+        c.beginPath();
+        for (let t = 0; t <= until; t++) c.lineTo(...this.at(x[t * count + i], x[t * count + i + 1]));
+        c.stroke();
+      }
     }
-    c.globalAlpha = 1;
-    for (let i = 0; i < count; i += 2) {
-      const end = this.at(x[steps * count + i], x[steps * count + i + 1]);
-      dot(c, ...end, 4, colour("good"), false);
-    }
+    c.lineWidth = 1;
+  }
+
+  /** Where points are at the shown step. */
+  drawEnds(c) {
+    const { x, count } = this.path, t = Math.min(this.shown.read(), this.path.steps);
+    for (let i = 0; i < count; i += 2) dot(c, ...this.at(x[t * count + i], x[t * count + i + 1]), 5, "#27c277", false);
   }
 
   show() {
     const box = find("fall");
     box.replaceChildren();
+    find("verdict").textContent = "";
     if (!this.path) return;
-    const { energy, samples, steps } = this.path;
-    const series = [];
-    for (let i = 0; i < Math.min(samples, 40); i++) {
-      const values = Array.from({ length: steps + 1 }, (_, t) => energy[t * samples + i]);
-      series.push({ name: samples === 1 ? "energy" : `point ${i + 1}`, values, colour: colour("accent"), thin: samples > 1 });
-    }
-    let rises = 0;
+    const { energy, samples, steps } = this.path, of = (i) => Array.from({ length: steps + 1 }, (_, t) => energy[t * samples + i]);
+    const rising = [], series = [];
     for (let i = 0; i < samples; i++) {
-      const of = (t) => energy[t * samples + i];
-      const rounding = 1e-6 * (Math.abs(of(0)) + Math.abs(of(steps))); // of single precision
-      for (let t = 0; t < steps; t++) rises += of(t + 1) > of(t) + rounding;
+      const values = of(i), rises = risesOf(values);
+      if (rises.length) rising.push({ i, rises });
+      if (i < 40) series.push({ name: this.together ? "energy of all points" : `point ${i + 1}`, values, colour: colour("accent"), thin: samples > 1 });
     }
-    box.append(plot(series, { label: "energy by step" }));
+    // The line whose rises are marked stands first.
+    if (rising.length) series.unshift(...series.splice(rising[0].i, 1));
+    box.append(plot(series, { legend: false, rises: rising.length > 0, step: this.shown.read() }));
     const last = energy.subarray(steps * samples), mean = last.reduce((a, b) => a + b, 0) / samples;
-    const noisy = this.noise.read() > 0;
-    const lost = !Number.isFinite(mean);
-    find("verdict").textContent = lost ? "The energy is no longer a number: alpha is too large." : `Energy at the end ${digits(mean)}${samples > 1 ? " (mean)" : ""}. ` + (rises === 0 ? "It never rose." : `It rose ${rises} times${noisy ? ", as noise makes it" : ": alpha is too large for this landscape"}.`);
-    find("verdict").className = lost || (rises && !noisy) ? "bad" : "good";
+    const noisy = this.noise.read() > 0, lost = !Number.isFinite(mean), one = samples === 1;
+    const times = rising.reduce((sum, { rises }) => sum + rises.length, 0);
+    const large = "alpha is too large for this landscape: a step goes past the minimum, to a higher place on the other side. Lower alpha.";
+    const said = lost ? `The energy is no longer a number: ${large}`
+      : times === 0 ? `${one ? "Its energy" : "Energies"} never rose.`
+      : `${one ? "It" : `${rising.length} of ${samples} points`} rose ${times} times (red dots)${noisy ? ": noise moves points uphill as well." : `: ${large}`}`;
+    find("verdict").textContent = lost ? said : `Energy at the end ${digits(mean)}${one ? "" : ` (mean of ${samples} points)`}. ${said}`;
+    find("verdict").className = lost || (times && !noisy) ? "bad" : "good";
   }
 
   // ---- dragging, and the keyboard ----
@@ -259,10 +303,11 @@ export class Landscape {
       const [x, y] = place(event);
       this.held = this.near(x, y);
       if (!this.held) {
-        this.points.push(x, y);
-        this.held = { list: this.points, i: this.points.length - 2 };
+        const list = this[this.adds];
+        this.held = { list, i: list.push(x, y) - 2 };
       }
-      if (this.held.list === this.points) this.chosen = this.held.i / 2;
+      this.last = this.held.list === this.points ? "points" : "patterns";
+      this.chosen = this.held.i / 2;
       this.canvas.setPointerCapture(event.pointerId);
       this.move(x, y);
     });
@@ -289,17 +334,50 @@ export class Landscape {
 
   key(event) {
     const by = { ArrowLeft: [-0.1, 0], ArrowRight: [0.1, 0], ArrowUp: [0, 0.1], ArrowDown: [0, -0.1] }[event.key];
-    if (by && this.points.length) {
-      const i = 2 * this.chosen;
-      this.held = { list: this.points, i };
-      this.move(this.points[i] + by[0], this.points[i + 1] + by[1]);
+    const list = this[this.last], i = 2 * this.chosen;
+    if (by && i < list.length) {
+      this.held = { list, i };
+      this.move(list[i] + by[0], list[i + 1] + by[1]);
       this.held = null;
-    } else if (event.key === "n") this.chosen = (this.chosen + 1) % (this.points.length / 2 || 1);
-    else if (event.key === "a") this.chosen = this.points.push(0, 0) / 2 - 1;
+    } else if (event.key === "n") this.next();
+    else if (event.key === "a" || event.key === "s") {
+      this.last = event.key === "a" ? "points" : "patterns";
+      this.chosen = this[this.last].push(0, 0) / 2 - 1;
+    } else if (event.key === "Delete" || event.key === "Backspace") this.removeChosen();
     else return;
     event.preventDefault();
-    this.fall();
+    this.changed();
   }
+
+  /** The next point or star. */
+  next() {
+    this.chosen++;
+    if (2 * this.chosen < this[this.last].length) return;
+    this.chosen = 0;
+    const other = this.last === "points" ? "patterns" : "points";
+    if (this[other].length) this.last = other;
+  }
+
+  removeChosen() {
+    const list = this[this.last];
+    if (list === this.patterns && list.length <= 2) {
+      find("unused").textContent = "The last pattern stays: xi needs a row.";
+      return;
+    }
+    list.splice(2 * this.chosen, 2);
+    this.chosen = Math.max(0, Math.min(this.chosen, list.length / 2 - 1));
+    this.path = null;
+    this.changed();
+  }
+}
+
+function label(c, text, x, y) {
+  c.lineWidth = 3;
+  c.strokeStyle = "rgba(255,255,255,0.75)";
+  c.strokeText(text, x, y);
+  c.fillStyle = "#111";
+  c.fillText(text, x, y);
+  c.lineWidth = 1;
 }
 
 function dot(c, x, y, r, fill, ring) {
@@ -307,28 +385,30 @@ function dot(c, x, y, r, fill, ring) {
   c.arc(x, y, r, 0, 7);
   c.fillStyle = fill;
   c.fill();
-  c.strokeStyle = ring ? colour("accent") : colour("paper");
+  c.strokeStyle = ring ? "#ffb000" : "#fff";
   c.lineWidth = ring ? 4 : 1.5;
   c.stroke();
   c.lineWidth = 1;
 }
 
-function star(c, x, y, fill) {
+function star(c, x, y, ring) {
   c.beginPath();
   for (let i = 0; i < 10; i++) {
-    const r = i % 2 ? 4 : 10, a = (i * Math.PI) / 5 - Math.PI / 2;
+    const r = i % 2 ? 5 : 12, a = (i * Math.PI) / 5 - Math.PI / 2;
     c.lineTo(x + r * Math.cos(a), y + r * Math.sin(a));
   }
   c.closePath();
-  c.fillStyle = fill;
+  c.fillStyle = "#d4541e";
   c.fill();
-  c.strokeStyle = colour("paper");
+  c.strokeStyle = ring ? "#ffb000" : "#fff";
+  c.lineWidth = ring ? 4 : 1.5;
   c.stroke();
+  c.lineWidth = 1;
 }
 
 /** Deep to high: dark blue, green, pale yellow; the other way round on dark pages is too bright. */
 function shade(t, dark) {
-  const stops = dark ? [[16, 24, 60], [28, 80, 110], [60, 120, 100], [120, 130, 90]] : [[40, 60, 130], [70, 140, 170], [170, 210, 160], [250, 245, 215]];
+  const stops = dark ? [[24, 36, 92], [44, 98, 132], [96, 146, 122], [168, 170, 132]] : [[40, 60, 130], [70, 140, 170], [170, 210, 160], [250, 245, 215]];
   const at = t * 3, i = Math.min(2, Math.floor(at)), u = at - i;
   return stops[i].map((v, k) => v * (1 - u) + stops[i + 1][k] * u);
 }

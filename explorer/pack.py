@@ -18,7 +18,7 @@ import sys
 
 HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parent
-MODULES = ("draw", "landscape", "picture", "sudoku", "accounts", "reports", "tour", "app")
+MODULES = ("draw", "landscape", "letters", "picture", "sudoku", "accounts", "reports", "tour", "app")
 FASHION = "/usr/share/datasets/fashion-mnist/t10k-images-idx3-ubyte.gz"
 SAMPLES = 24
 

@@ -1,5 +1,5 @@
 // Paint a hole: the model completes it step by step; what it attends to, and which memories it recalls.
-import { colour, digits, element, find, latest, plot, slider } from "./draw.js";
+import { colour, digits, element, find, latest, player, plot, risesOf, slider } from "./draw.js";
 
 export class Picture {
   constructor(ask, config, samples) {
@@ -28,9 +28,12 @@ export class Picture {
   build() {
     const run = () => this.run();
     this.alpha = slider("alpha", { min: 0.01, max: 2, value: this.config.alpha, log: true, note: "size of a step", onchange: run });
-    this.count = slider("steps", { min: 1, max: 40, value: this.config.steps, step: 1, onchange: run });
-    this.shown = slider("shown step", { min: 0, max: this.config.steps, value: this.config.steps, step: 1, onchange: (v) => this.showStep(v) });
-    find("picture-sliders").append(this.shown.label, this.alpha.label, this.count.label);
+    this.count = slider("steps", { min: 1, max: 40, value: this.config.steps, step: 1, note: "in all", onchange: run });
+    this.shown = slider("shown step", { min: 0, max: this.config.steps, value: this.config.steps, step: 1, onchange: (v) => { this.stop(); this.showStep(v); } });
+    find("picture-shown").append(this.shown.label);
+    find("picture-sliders").append(this.alpha.label, this.count.label);
+    const show = (step) => { this.shown.write(step); this.showStep(step); };
+    this.stop = player(find("picture-play"), { last: () => (this.fall ? this.fall.frames.length - 1 : 1), at: () => this.step, show, milliseconds: 3000 });
     for (const id of ["no-attention", "no-memories", "negative"]) find(id).addEventListener("change", run);
     find("mend").addEventListener("click", () => this.asTrained());
     find("whole").addEventListener("click", () => {
@@ -42,13 +45,14 @@ export class Picture {
       this.take(this.samples[this.next]);
       this.run();
     });
-    for (const mode of ["paint", "look"]) find(mode).addEventListener("change", () => (this.mode = mode));
+    for (const mode of ["paint", "look"]) find(mode).addEventListener("change", () => this.choose(mode));
     const heads = find("heads");
     heads.append(element("option", { value: -1 }, "all heads"));
     for (let h = 0; h < this.config.heads; h++) heads.append(element("option", { value: h }, `head ${h + 1}`));
     heads.addEventListener("change", () => {
       this.head = Number(heads.value);
       this.draw();
+      this.tellAttention();
     });
     find("upload").addEventListener("change", (event) => event.target.files[0] && this.read(event.target.files[0]));
     find("camera").addEventListener("click", () => this.snap());
@@ -56,6 +60,17 @@ export class Picture {
     this.look = latest(() => this.computeLook());
     this.pointer();
     this.dropping();
+  }
+
+  /** paint: clicks make patches missing; look: they ask a patch what it attends to. */
+  choose(mode) {
+    this.mode = mode;
+    find(mode).checked = true;
+    find("heads").disabled = mode !== "look";
+    if (mode === "look" && this.query < 0) this.query = 24;
+    this.draw();
+    if (this.seen) this.drawMemories(this.seen);
+    this.tellAttention();
   }
 
   asTrained() {
@@ -140,7 +155,7 @@ export class Picture {
     const terms = (find("no-attention").checked ? 0 : 1) | (find("no-memories").checked ? 0 : 2);
     const say = find("picture-problem");
     if (!terms) {
-      say.textContent = "both terms are off: nothing pulls";
+      say.textContent = "both terms are off: there is no energy left, and no step to take";
       return;
     }
     const gamma = find("negative").checked ? -0.5 : 0;
@@ -152,9 +167,10 @@ export class Picture {
       say.textContent = error.message;
       return;
     }
-    find("picture-time").textContent = `${digits(this.fall.milliseconds / steps)} ms a step`;
+    find("picture-time").textContent = `${digits(this.fall.milliseconds / steps)} ms per step`;
     const input = this.shown.label.querySelector("input");
     input.max = steps;
+    this.stop();
     this.step = steps;
     this.shown.write(steps);
     this.seen = null;
@@ -173,6 +189,7 @@ export class Picture {
     }
     this.draw();
     this.drawMemories(this.seen);
+    this.tellAttention();
   }
 
   showStep(step) {
@@ -197,7 +214,21 @@ export class Picture {
         c.fillRect(x * scale, y * scale, scale + 0.5, scale + 0.5);
       }
     this.drawGrid(c, patch * scale);
-    if (this.query >= 0 && this.seen) this.drawAttention(c, patch * scale);
+    if (this.mode === "look" && this.query >= 0 && this.seen) this.drawAttention(c, patch * scale);
+    if (this.mode === "paint" && this.query >= 0 && document.activeElement === this.canvas) this.frame(c, patch * scale, this.query, colour("good"));
+  }
+
+  frame(c, box, token, stroke) {
+    c.lineWidth = 3;
+    c.strokeStyle = stroke;
+    c.strokeRect((token % this.side) * box + 2, Math.floor(token / this.side) * box + 2, box - 4, box - 4);
+    c.lineWidth = 1;
+  }
+
+  /** The attention [tokens] of the chosen patch: of a head, or the mean of all for -1. */
+  shares(head) {
+    const n = this.tokens, heads = head < 0 ? [...Array(this.config.heads).keys()] : [head];
+    return Array.from({ length: n }, (_, key) => heads.reduce((sum, h) => sum + this.seen.share[(h * n + this.query) * n + key], 0) / heads.length);
   }
 
   drawGrid(c, box) {
@@ -208,21 +239,41 @@ export class Picture {
       }
   }
 
+  /** Orange from the least to the most attention of the chosen patch; the rest of the picture is darker. */
   drawAttention(c, box) {
-    const n = this.tokens, heads = this.head < 0 ? [...Array(this.config.heads).keys()] : [this.head];
-    const share = Array.from({ length: n }, (_, key) => heads.reduce((sum, h) => sum + this.seen.share[(h * n + this.query) * n + key], 0) / heads.length);
-    const most = Math.max(...share) || 1;
-    for (let key = 0; key < n; key++) {
-      c.fillStyle = `rgba(255,140,0,${(0.75 * share[key]) / most})`;
+    const share = this.shares(this.head), most = Math.max(...share), least = Math.min(...share.filter((_, key) => key !== this.query));
+    for (let key = 0; key < this.tokens; key++) {
+      const t = key === this.query ? 0 : (share[key] - least) / (most - least || 1);
+      c.fillStyle = `rgba(255,140,0,${0.75 * t ** 2.5})`;
       c.fillRect((key % this.side) * box, Math.floor(key / this.side) * box, box, box);
     }
-    c.lineWidth = 3;
-    c.strokeStyle = colour("good");
-    c.strokeRect((this.query % this.side) * box + 2, Math.floor(this.query / this.side) * box + 2, box - 4, box - 4);
-    c.lineWidth = 1;
-    const first = share.map((s, key) => [s, key]).sort((a, b) => b[0] - a[0])[0];
+    this.frame(c, box, this.query, "#27c277");
+    this.frame(c, box, share.indexOf(most), "#ff8c00");
+  }
+
+  /** Which patch the chosen one attends to, over all heads and in each. */
+  tellAttention() {
+    const table = find("by-head");
+    table.replaceChildren();
+    find("attends").textContent = "";
+    find("attention-key").hidden = this.mode !== "look";
+    if (this.mode !== "look" || !this.seen || this.query < 0) return;
     const where = (token) => `row ${Math.floor(token / this.side) + 1}, column ${(token % this.side) + 1}`;
-    find("attends").textContent = `The patch at ${where(this.query)} attends most to the one at ${where(first[1])}: ${digits(100 * first[0])} % of its attention at step ${this.seen.step}.`;
+    const top = (head) => {
+      const share = this.shares(head), most = Math.max(...share);
+      return { head, share: most, key: share.indexOf(most) };
+    };
+    const mean = top(this.head), heads = Array.from({ length: this.config.heads }, (_, h) => top(h)).sort((a, b) => b.share - a.share);
+    const even = digits(100 / (this.tokens - 1));
+    find("attends").textContent = `The patch at ${where(this.query)} attends most to the one at ${where(mean.key)}: ${digits(100 * mean.share)} % of its attention ${this.head < 0 ? "over all heads" : `in head ${this.head + 1}`} at step ${this.seen.step}. Evenly spread, each patch would get ${even} %. The sharpest is head ${heads[0].head + 1}, with ${digits(100 * heads[0].share)} % for ${where(heads[0].key)}.`;
+    const pick = (head) => {
+      this.head = head;
+      find("heads").value = head;
+      this.draw();
+      this.tellAttention();
+    };
+    for (const { head, share, key } of heads)
+      table.append(element("tr", {}, element("td", {}, element("button", { onclick: () => pick(head), "aria-pressed": String(this.head === head) }, `head ${head + 1}`)), element("td", {}, where(key)), element("td", {}, `${digits(100 * share)} %`)));
   }
 
   drawPlot() {
@@ -231,12 +282,19 @@ export class Picture {
     const attention = part(0), memories = part(1), total = attention.map((v, t) => v + memories[t]);
     const box = find("picture-plot");
     box.replaceChildren(
-      plot([{ name: "total", values: total, colour: colour("ink") }, { name: "attention", values: attention, colour: colour("accent"), dashed: true }, { name: "memories", values: memories, colour: colour("good"), dashed: true }], { step: this.step, label: "energy by step: total, attention, memories" }),
+      plot([{ name: "total", values: total, colour: colour("ink") }, { name: "attention", values: attention, colour: colour("accent"), dashed: true }, { name: "memories", values: memories, colour: colour("good"), dashed: true }], { step: this.step, rises: true }),
     );
-    const rose = total.findIndex((v, t) => t > 0 && !(v <= total[t - 1] + 1e-5 * Math.abs(total[t - 1])));
-    const alarm = find("alarm");
-    alarm.textContent = rose < 0 ? `The energy falls in every step: ${digits(total[0])} to ${digits(total[steps - 1])}.` : `The energy rises in step ${rose}: ${digits(total[rose - 1])} to ${digits(total[rose])}.`;
-    alarm.className = rose < 0 ? "good" : "bad";
+    const rises = risesOf(total), rose = rises[0], alarm = find("alarm");
+    const lost = !Number.isFinite(total[steps - 1]);
+    alarm.textContent = lost ? `The energy is no longer a number. ${this.reason()}` : !rises.length ? `The energy falls in every step: ${digits(total[0])} to ${digits(total[steps - 1])}.` : `The energy rises in step ${rose}: ${digits(total[rose - 1])} to ${digits(total[rose])}${rises.length > 1 ? `, and in ${rises.length - 1} more` : ""} (red dots). ${this.reason()}`;
+    alarm.className = rises.length || lost ? "bad" : "good";
+  }
+
+  /** Why an energy rises here. */
+  reason() {
+    if (find("negative").checked) return "Why: gamma scales the layer norm. With gamma > 0 the layer norm is the gradient of a convex function, and a step against dE/dg lowers E. A negative gamma turns that direction round, so the same step climbs.";
+    if (this.alpha.read() > this.config.alpha * 1.5) return `Why: alpha is ${digits(this.alpha.read())}, and the model was trained with ${digits(this.config.alpha)}. The gradient says where down is only near the present state; so large a step goes past the minimum.`;
+    return "Why: a step is larger than the curvature of the energy allows. Lower alpha.";
   }
 
   /** Each memory as the patch that the decoder makes of it, lit by how strongly it is recalled. */
@@ -245,7 +303,7 @@ export class Picture {
     const strength = new Float32Array(memories);
     if (seen)
       for (let token = 0; token < this.tokens; token++)
-        if (this.query < 0 ? this.missing[token] : token === this.query)
+        if (this.mode === "paint" ? this.missing[token] : token === this.query)
           for (let m = 0; m < memories; m++) strength[m] += seen.active[token * memories + m];
     const most = Math.max(...strength) || 1, size = canvas.width / across, dot = (size - 2) / patch;
     canvas.height = size * Math.ceil(memories / across);
@@ -297,7 +355,8 @@ export class Picture {
       else if (event.key === " " || event.key === "Enter") {
         this.missing[Math.max(0, this.query)] ^= 1;
         this.run();
-      } else return;
+      } else if (event.key === "l" || event.key === "p") this.choose(event.key === "l" ? "look" : "paint");
+      else return;
       event.preventDefault();
     });
   }
@@ -306,5 +365,14 @@ export class Picture {
     this.query = token;
     this.draw();
     if (this.seen) this.drawMemories(this.seen);
+    this.tellAttention();
+  }
+
+  /** All again, in the colours of the page. */
+  redraw() {
+    if (!this.fall) return;
+    this.draw();
+    this.drawPlot();
+    this.drawMemories(this.seen);
   }
 }

@@ -1,7 +1,8 @@
 // A board falls into place: every cell's digit by step, rules that are broken, and what singles do.
-import { colour, digits, element, find, latest, plot, slider } from "./draw.js";
+import { colour, digits, element, find, latest, player, plot, slider } from "./draw.js";
 
 const STEPS = 64;
+const OPEN = 0.15; // below it a cell has no likeliest digit: nine equal ones have 0.11
 
 const UNITS = [];
 for (let i = 0; i < 9; i++) {
@@ -63,8 +64,9 @@ export class Sudoku {
       event.preventDefault();
       this.paste(text);
     });
-    this.shown = slider("shown step", { min: 0, max: STEPS, value: STEPS, step: 1, onchange: () => this.draw() });
+    this.shown = slider("shown step", { min: 0, max: STEPS, value: STEPS, step: 1, onchange: () => { this.stop(); this.draw(); } });
     find("board-sliders").append(this.shown.label);
+    this.stop = player(find("board-play"), { last: () => STEPS, at: () => this.shown.read(), show: (step) => { this.shown.write(step); this.draw(); }, milliseconds: 5000 });
     find("easy").addEventListener("click", () => this.make(false));
     find("hard").addEventListener("click", () => this.make(true));
     find("empty").addEventListener("click", () => {
@@ -113,24 +115,25 @@ export class Sudoku {
 
   draw() {
     if (!this.fall) return;
-    const t = this.shown.read(), answer = this.answers[t], { wrong } = broken(answer);
+    const t = this.shown.read(), answer = this.answers[t], { wrong } = broken(answer), givenWrong = broken(this.given).wrong;
     this.cells.forEach((input, i) => {
       if (document.activeElement !== input || this.given[i]) input.value = answer[i] || "";
-      const [, sure] = this.likeliest(t, i);
-      input.className = this.given[i] ? "given" : wrong.has(i) ? "wrong" : "";
-      input.style.opacity = this.given[i] ? 1 : 0.35 + 0.65 * sure;
+      const [, sure] = this.likeliest(t, i), open = !this.given[i] && sure < OPEN;
+      if (open) input.value = "";
+      input.className = this.given[i] ? (wrong.has(i) && givenWrong.has(i) ? "given wrong" : "given") : open ? "" : wrong.has(i) ? "wrong" : "";
+      input.style.opacity = this.given[i] ? 1 : 0.5 + 0.5 * sure;
     });
     const rules = this.answers.map((cells) => broken(cells).pairs);
     find("board-plot").replaceChildren(
-      plot([{ name: "energy", values: this.fall.energy, colour: colour("accent") }], { step: t, label: "energy by step", height: 120 }),
-      plot([{ name: "rules broken", values: rules, colour: colour("bad") }], { step: t, label: "rules broken by step", height: 120 }),
+      plot([{ name: "energy", values: this.fall.energy, colour: colour("accent") }], { step: t, legend: false, height: 130 }),
+      plot([{ name: "rules broken", values: rules, colour: colour("bad") }], { step: t, axis: "broken rules", legend: false, height: 130 }),
     );
     const { solutions, solution, singles } = this.fall;
     const solved = answer.every((digit, i) => digit === solution[i]);
     const left = singles.filter((digit) => !digit).length;
     const say = [`Step ${t}: energy ${digits(this.fall.energy[t])}, ${rules[t]} broken rules.`];
-    say.push(solutions === 0 ? "The board has no solution." : solutions > 1 ? "The board has several solutions." : solved ? "Solved." : `${answer.filter((digit, i) => digit !== solution[i]).length} cells differ from the solution.`);
-    say.push(left ? `Singles alone leave ${left} cells empty.` : "Singles alone solve it.");
+    say.push(solutions === 0 ? "The board has no solution." : solutions > 1 ? `The board has several solutions${this.given.some(Boolean) ? ": give more digits" : ": type digits into cells, or take a new board"}.` : solved ? "Solved." : `${answer.filter((digit, i) => digit !== solution[i]).length} cells differ from the solution.`);
+    say.push(left ? `Singles alone (a cell with one digit left, or a digit with one place left) leave ${left} cells empty.` : "Singles alone (a cell with one digit left, or a digit with one place left) solve it, too.");
     find("board-verdict").textContent = say.join(" ");
     find("board-verdict").className = solved ? "good" : "";
   }

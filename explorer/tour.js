@@ -3,16 +3,22 @@ import { find } from "./draw.js";
 import { FORMULAS } from "./landscape.js";
 
 export function stops(panels) {
+  const beta = (value) => {
+    panels.landscape.beta.write(value);
+    find("basins").checked = true;
+    panels.landscape.changed();
+  };
   return [
-    { panel: "energy", text: "An energy is a number for every state: here the height of a landscape over the plane. Points take small steps downhill, against the gradient, and come to rest in a valley. Drag one over a ridge and it ends elsewhere.", act: () => panels.landscape.choose(FORMULAS[0]) },
-    { panel: "energy", text: "A memory is a valley. Here three patterns (stars) are stored, and whatever state one begins with falls to the nearest of them: that is an associative memory. The formula above is the whole network.", act: () => panels.landscape.choose(FORMULAS[3]) },
-    { panel: "energy", text: "Beta says how sharp memories are. It is low now: the valleys have merged, and every point ends in a mixture of all patterns. Move the slider up to part them.", act: () => { panels.landscape.beta.write(0.7); panels.landscape.changed(); } },
-    { panel: "picture", text: "The same with pictures: 49 patches are tokens, and an Energy Transformer has learnt an energy in which clothes are valleys. Missing patches begin as a blank token and fall. Move the slider to see every step, and paint a hole of your own.", act: () => panels.picture.showStep(panels.picture.count.read()) },
-    { panel: "picture", text: "Where does a patch look? Choose \"look\", click a patch: orange is the attention that it pays to the others. Below, the memories that it recalls are lit.", act: () => { find("look").checked = true; panels.picture.mode = "look"; panels.picture.ask_about(24); } },
-    { panel: "picture", text: "The energy must fall in every step: that is what makes it an energy. With a negative gamma in the layer norm the activation is no longer the gradient of a convex function, and the page says where the energy rises. \"As trained\" brings everything back.", act: () => { find("negative").checked = true; panels.picture.run(); } },
-    { panel: "sudoku-panel", text: "Rules can be an energy, too. 729 candidates, one per cell and digit, go down together until rows, columns and boxes agree. Beside it: what the two simplest rules of a person solve alone.", act: () => panels.picture.asTrained() },
-    { panel: "accounts", text: "Accounts of a network, red where the detector suspects fraud. Choose one: the lines are its attention, the table what moved its score. Click a line to remove that transfer, and watch the score change.", act: () => {} },
-    { panel: "energy", text: "Now write your own: any formula of g with numpy's names. The engine differentiates it and goes down. Everything here runs in this page, by the same C library as the program and the Python package.", act: () => find("formula").focus() },
+    { panel: "energy", show: "plane", text: "An energy is a number for every state; here a state is a point of the plane, and dark blue is low. Points (black) take small steps against the gradient and end in a minimum (green). Drag one over a ridge, and it ends in another one.", act: () => panels.landscape.choose(FORMULAS[0]) },
+    { panel: "energy", show: "plane", text: "A stored pattern (star) is a minimum of this energy. Each colour is a basin: all starts that end in the same minimum. That is an associative memory, and the formula is the whole network.", act: () => { panels.landscape.choose(FORMULAS[3]); beta(8); } },
+    { panel: "energy", show: "plane", text: "Beta says how sharp the memory is. It is low now: the basins have merged, and every point ends in the same mixture of all patterns. Move the slider beta to the right, and they part.", act: () => beta(0.7) },
+    { panel: "letters", show: "letter", text: "The same formula with 64 numbers: each letter is a stored pattern, and the start has 14 wrong pixels. The descent brings the letter back. Click pixels to change the start, or store a pattern of your own.", act: () => panels.letters.run() },
+    { panel: "picture", show: "photo", text: "An Energy Transformer has learnt an energy of pictures: 49 patches are tokens, and clothes have a low energy. Missing patches (orange frames) begin blank and change with every step. Press \"Play the steps\", and paint a hole of your own.", act: () => { panels.picture.choose("paint"); panels.picture.asTrained(); } },
+    { panel: "picture", show: "photo", text: "Which patches does one patch attend to? With \"look\" and a click, orange shows its attention; the table below names the strongest patch of each head. The memories that it recalls are framed in green.", act: () => { panels.picture.choose("look"); panels.picture.ask_about(24); } },
+    { panel: "picture", show: "alarm", text: "In every step the energy must not rise. With a negative gamma in the layer norm the step no longer goes downhill, and the page says where and why. \"As trained\" undoes it.", act: () => { find("negative").checked = true; panels.picture.run(); } },
+    { panel: "sudoku-panel", show: "board", text: "Rules can be an energy, too. 729 candidates, one per cell and digit, go down together until rows, columns and boxes agree. Press \"Play the steps\" to watch; the text compares it with two simple rules that people use.", act: () => panels.picture.asTrained() },
+    { panel: "accounts", show: "network", text: "A detector marks accounts that it suspects in red. For the chosen one, the tables say what raised its score, and how probable fraud would be without each transfer. Remove one, and watch the score change.", act: () => {} },
+    { panel: "energy", show: "formula", text: "Now write your own: any formula of g with NumPy's names. The engine differentiates it and descends. Everything runs in this page, by the same C library as the program and the Python package.", act: () => { find("basins").checked = false; panels.landscape.choose(FORMULAS[0]); } },
   ];
 }
 
@@ -31,7 +37,11 @@ export class Tour {
   go(at) {
     this.at = at >= this.stops.length ? -1 : at;
     find("tour-box").hidden = this.at < 0;
-    if (this.at < 0) return;
+    document.body.classList.toggle("touring", this.at >= 0);
+    if (this.at < 0) {
+      find("tour").focus();
+      return;
+    }
     const stop = this.stops[this.at];
     this.open(stop.panel);
     find("tour-text").textContent = stop.text;
@@ -40,5 +50,6 @@ export class Tour {
     find("tour-next").textContent = this.at === this.stops.length - 1 ? "Done" : "Next";
     stop.act();
     find("tour-next").focus();
+    find(stop.show).scrollIntoView({ block: "start" });
   }
 }

@@ -38,9 +38,12 @@ def collect():
     return pages
 
 
+EXPLORER = ROOT / "build/explorer/basin.html"  # which `make explorer` writes
+
+
 def write(folder, pages):
     shutil.rmtree(folder, ignore_errors=True)
-    frame = Frame(pages)
+    frame = Frame(pages, "explorer.html" if EXPLORER.exists() else None)
     for path, page in pages.items():
         target = folder / address(path)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -49,6 +52,8 @@ def write(folder, pages):
         target = folder / picture
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / picture, target)
+    if EXPLORER.exists():
+        shutil.copyfile(EXPLORER, folder / "explorer.html")
     here = pathlib.Path(__file__).parent
     (folder / "site.css").write_text((here / "site.css").read_text() + markup.colours())
     shutil.copyfile(here / "site.js", folder / "site.js")

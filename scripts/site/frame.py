@@ -54,8 +54,10 @@ def groups():
 
 
 class Frame:
-    def __init__(self, pages):
+    def __init__(self, pages, explorer=None):
+        """`explorer` is the address of the Explorer, None where it was not made."""
         self.pages = pages
+        self.explorer = explorer
         titled = dict(REFERENCE)
         self.groups = []
         for heading, paths in groups():
@@ -82,6 +84,9 @@ class Frame:
                     f'<li><a href="{relative(address(item), path)}"{here}>'
                     f"{html.escape(title)}</a></li>\n"
                 )
+            if heading == "Start" and self.explorer:
+                link = relative(self.explorer, path)
+                out.append(f'<li><a href="{link}">Explorer: try it in this browser</a></li>\n')
             out.append("</ul>\n")
         return "".join(out)
 
