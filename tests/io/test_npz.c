@@ -179,46 +179,36 @@ TEST(refuses_bad_entries) {
     assert_string_equal(error.text, "f: array '__metadata__': is not a text of bytes");
 }
 
-/* One good array, a field of its directory record set to `value`, and how the message begins (the
- * packed sizes at its end are zlib's affair). */
-static void assert_lie(size_t field, int bytes, uint64_t value, int deflated, basin_status status,
-                       const char *text) {
+/* One good array, a field of its directory record set to `value`, and how the message goes on
+ * behind "f: " (the packed sizes at its end are zlib's affair). */
+static void assert_lie(size_t field, int bytes, uint64_t value, int deflated, const char *text) {
     basin_bundle *bundle = (basin_bundle *)1;
     basin_error error = {0};
+    bool method = field == 10; /* one that nobody here knows */
     start();
     archive_add_npy(&zip, "a.npy", "{'descr': '|u1', 'fortran_order': False, 'shape': (4,), }",
                     "abcd", 4, 1, deflated);
     le(zip.directory + zip.last + field, value, bytes);
-    assert_int_equal(finish(&bundle, &error), status);
-    if (strncmp(error.text, text, strlen(text)) != 0) assert_string_equal(error.text, text);
+    assert_int_equal(finish(&bundle, &error), method ? BASIN_UNSUPPORTED : BASIN_BAD_FILE);
+    if (strncmp(error.text + 3, text, strlen(text)) != 0) assert_string_equal(error.text, text);
     assert_null(bundle);
 }
 
 TEST(refuses_archives_that_lie) {
-    assert_lie(8, 2, 1, 0, BASIN_BAD_FILE, "f: entry 'a.npy': is encrypted");
-    assert_lie(10, 2, 12, 0, BASIN_UNSUPPORTED,
-               "f: entry 'a.npy': packed by method 12, only 0 (stored) and 8 (deflated) are read");
-    assert_lie(16, 4, 7, 0, BASIN_BAD_FILE,
-               "f: entry 'a.npy': its checksum is 053b32ba, the archive says 00000007");
-    assert_lie(16, 4, 7, 1, BASIN_BAD_FILE,
-               "f: entry 'a.npy': its checksum is 053b32ba, the archive says 00000007");
-    assert_lie(20, 4, 100000, 1, BASIN_BAD_FILE,
-               "f: entry 'a.npy': 100000 bytes at 35 do not lie within a file of");
-    assert_lie(24, 4, 72, 0, BASIN_BAD_FILE,
-               "f: entry 'a.npy': claims 72 bytes, its 71 packed ones cannot hold that");
-    assert_lie(24, 4, 2000000000, 1, BASIN_BAD_FILE,
-               "f: entry 'a.npy': claims 2000000000 bytes, its");
-    assert_lie(24, 4, 70, 1, BASIN_BAD_FILE,
-               "f: array 'a': 3 bytes of data, shape [4] of '|u1' needs 4");
-    assert_lie(24, 4, 0xffffffff, 1, BASIN_BAD_FILE,
-               "f: entry 'a.npy': claims 4294967295 bytes, its");
-    assert_lie(42, 4, 1, 0, BASIN_BAD_FILE,
-               "f: entry 'a.npy': its header is not where the directory says");
-    assert_lie(42, 4, 0xfffffff0, 0, BASIN_BAD_FILE,
-               "f: entry 'a.npy': its header is not where the directory says");
-    assert_lie(0, 2, 0, 0, BASIN_BAD_FILE, "f: its directory has fewer entries than it says");
-    assert_lie(30, 2, 0xffff, 0, BASIN_BAD_FILE,
-               "f: an entry reaches past the end of its directory");
+    assert_lie(10, 2, 12, 0,
+               "entry 'a.npy': packed by method 12, only 0 (stored) and 8 (deflated) are read");
+    assert_lie(8, 2, 1, 0, "entry 'a.npy': is encrypted");
+    assert_lie(16, 4, 7, 0, "entry 'a.npy': its checksum is 053b32ba, the archive says 00000007");
+    assert_lie(16, 4, 7, 1, "entry 'a.npy': its checksum is 053b32ba, the archive says 00000007");
+    assert_lie(20, 4, 100000, 1, "entry 'a.npy': 100000 bytes at 35 do not lie within a file of");
+    assert_lie(24, 4, 72, 0, "entry 'a.npy': claims 72 bytes, its 71 packed ones cannot hold that");
+    assert_lie(24, 4, 2000000000, 1, "entry 'a.npy': claims 2000000000 bytes, its");
+    assert_lie(24, 4, 70, 1, "array 'a': 3 bytes of data, shape [4] of '|u1' needs 4");
+    assert_lie(24, 4, 0xffffffff, 1, "entry 'a.npy': claims 4294967295 bytes, its");
+    assert_lie(42, 4, 1, 0, "entry 'a.npy': its header is not where the directory says");
+    assert_lie(42, 4, 0xfffffff0, 0, "entry 'a.npy': its header is not where the directory says");
+    assert_lie(0, 2, 0, 0, "its directory has fewer entries than it says");
+    assert_lie(30, 2, 0xffff, 0, "an entry reaches past the end of its directory");
 }
 
 /* The directory record of one good array with `extra` behind its name. */
