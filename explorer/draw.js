@@ -61,8 +61,8 @@ export function plot(series, { step = null, axis = "energy", legend = true, rise
   return element("div", {}, svg, legend ? names : null);
 }
 
-/** Steps whose energy is above the one before, by more than single precision rounds. */
-export function risesOf(energy, tolerance = 1e-5) {
+/** Steps whose energy is above the one before by more than single precision rounds where terms cancel. */
+export function risesOf(energy, tolerance = 3e-6) {
   const size = Math.max(Math.abs(energy[0]), Math.abs(energy[energy.length - 1]));
   const found = [];
   for (let t = 1; t < energy.length; t++) if (!(energy[t] <= energy[t - 1] + tolerance * (size + Math.abs(energy[t - 1])))) found.push(t);
@@ -104,13 +104,14 @@ export function slider(name, { min, max, value, step = 0.01, log = false, note =
     "aria-label": name,
     title: note,
   });
+  const three = (v) => Number(v.toPrecision(3)).toString();
   const read = () => (log ? 10 ** Number(input.value) : Number(input.value));
   const write = (v) => {
     input.value = log ? Math.log10(v) : v;
-    show.textContent = digits(read());
+    show.textContent = three(read());
   };
   input.addEventListener("input", () => {
-    show.textContent = digits(read());
+    show.textContent = three(read());
     onchange(read());
   });
   write(value);

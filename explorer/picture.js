@@ -284,7 +284,7 @@ export class Picture {
     box.replaceChildren(
       plot([{ name: "total", values: total, colour: colour("ink") }, { name: "attention", values: attention, colour: colour("accent"), dashed: true }, { name: "memories", values: memories, colour: colour("good"), dashed: true }], { step: this.step, rises: true }),
     );
-    const rises = risesOf(total), rose = rises[0], alarm = find("alarm");
+    const rises = risesOf(total, 1e-5), rose = rises[0], alarm = find("alarm");
     const lost = !Number.isFinite(total[steps - 1]);
     alarm.textContent = lost ? `The energy is no longer a number. ${this.reason()}` : !rises.length ? `The energy falls in every step: ${digits(total[0])} to ${digits(total[steps - 1])}.` : `The energy rises in step ${rose}: ${digits(total[rose - 1])} to ${digits(total[rose])}${rises.length > 1 ? `, and in ${rises.length - 1} more` : ""} (red dots). ${this.reason()}`;
     alarm.className = rises.length || lost ? "bad" : "good";

@@ -131,7 +131,7 @@ export class Sudoku {
     const { solutions, solution, singles } = this.fall;
     const solved = answer.every((digit, i) => digit === solution[i]);
     const left = singles.filter((digit) => !digit).length;
-    const say = [`Step ${t}: energy ${digits(this.fall.energy[t])}, ${rules[t]} broken rules.`];
+    const say = [`Step ${t}: energy ${digits(this.fall.energy[t])}${this.given.some(Boolean) ? `, ${rules[t]} broken rules` : ""}.`];
     say.push(solutions === 0 ? "The board has no solution." : solutions > 1 ? `The board has several solutions${this.given.some(Boolean) ? ": give more digits" : ": type digits into cells, or take a new board"}.` : solved ? "Solved." : `${answer.filter((digit, i) => digit !== solution[i]).length} cells differ from the solution.`);
     say.push(left ? `Singles alone (a cell with one digit left, or a digit with one place left) leave ${left} cells empty.` : "Singles alone (a cell with one digit left, or a digit with one place left) solve it, too.");
     find("board-verdict").textContent = say.join(" ");

@@ -2,6 +2,9 @@
 import { find } from "./draw.js";
 import { FORMULAS } from "./landscape.js";
 
+/** A letter with 14 pixels turned round, always the same ones. */
+const damaged = (letter) => letter.map((v, i) => ((i * 37) % 64 < 14 ? -v : v));
+
 export function stops(panels) {
   const beta = (value) => {
     panels.landscape.beta.write(value);
@@ -12,7 +15,7 @@ export function stops(panels) {
     { panel: "energy", show: "plane", text: "An energy is a number for every state; here a state is a point of the plane, and dark blue is low. Points (black) take small steps against the gradient and end in a minimum (green). Drag one over a ridge, and it ends in another one.", act: () => panels.landscape.choose(FORMULAS[0]) },
     { panel: "energy", show: "plane", text: "A stored pattern (star) is a minimum of this energy. Each colour is a basin: all starts that end in the same minimum. That is an associative memory, and the formula is the whole network.", act: () => { panels.landscape.choose(FORMULAS[3]); beta(8); } },
     { panel: "energy", show: "plane", text: "Beta says how sharp the memory is. It is low now: the basins have merged, and every point ends in the same mixture of all patterns. Move the slider beta to the right, and they part.", act: () => beta(0.7) },
-    { panel: "letters", show: "letter", text: "The same formula with 64 numbers: each letter is a stored pattern, and the start has 14 wrong pixels. The descent brings the letter back. Click pixels to change the start, or store a pattern of your own.", act: () => panels.letters.run() },
+    { panel: "letters", show: "letter", text: "The same formula with 64 numbers: each letter is a stored pattern, and the start has 14 wrong pixels. The descent brings the letter back. Click pixels to change the start, or store a pattern of your own.", act: () => panels.letters.begin(damaged(panels.letters.stored[0])) },
     { panel: "picture", show: "photo", text: "An Energy Transformer has learnt an energy of pictures: 49 patches are tokens, and clothes have a low energy. Missing patches (orange frames) begin blank and change with every step. Press \"Play the steps\", and paint a hole of your own.", act: () => { panels.picture.choose("paint"); panels.picture.asTrained(); } },
     { panel: "picture", show: "photo", text: "Which patches does one patch attend to? With \"look\" and a click, orange shows its attention; the table below names the strongest patch of each head. The memories that it recalls are framed in green.", act: () => { panels.picture.choose("look"); panels.picture.ask_about(24); } },
     { panel: "picture", show: "alarm", text: "In every step the energy must not rise. With a negative gamma in the layer norm the step no longer goes downhill, and the page says where and why. \"As trained\" undoes it.", act: () => { find("negative").checked = true; panels.picture.run(); } },
