@@ -23,6 +23,7 @@ __all__ = [
     "Moment",
     "Observer",
     "Runner",
+    "check_mask",
     "result_of",
     "say_where_it_left",
     "sizes",
@@ -179,6 +180,14 @@ def _listed(names):
     return (names,) if isinstance(names, str) else tuple(names)
 
 
+def check_mask(mask):
+    """A mask as an array, of nothing but 0 and 1."""
+    mask = numpy.asarray(mask)
+    if mask.dtype != bool and not ((mask == 0) | (mask == 1)).all():
+        raise BasinError("a mask of other numbers than 0 and 1")
+    return mask
+
+
 def sizes(alpha, steps):
     """The sizes of steps as fields of a basin_descent_spec: of a number, an array of one for each
     step, or a function of the step."""
@@ -197,7 +206,8 @@ def sizes(alpha, steps):
 
 
 class Moment:
-    """A descent before a step, or at its end, as observers see it."""
+    """A descent before a step, or at its end, as observers see it. Its tokens are read when they
+    are first asked for, which must be while the observer runs, and kept."""
 
     def __init__(self, now, names, read, first=0):
         self.step, self.change = now.step, now.change
@@ -205,12 +215,23 @@ class Moment:
         self.energy: numpy.ndarray = energy[first:].sum(axis=0)
         """[samples]"""
         self.terms: dict = dict(zip(names, energy))
-        self._read = read
+        self._read, self._x = read, None
 
     @property
     def x(self) -> Any:
         """The tokens."""
-        return self._read()
+        if self._x is None:
+            if self._read is None:
+                raise BasinError(
+                    f"x of step {self.step}, whose moment is over: an observer that keeps moments "
+                    f"must read x while it is called (or use trajectory=True)"
+                )
+            self._x = self._read()
+        return self._x
+
+    def end(self):
+        """The descent goes on: what was not read cannot be read any more."""
+        self._read = None
 
     def __repr__(self):
         return f"<step {self.step}, energy {self.energy.sum():.5g}>"
@@ -233,7 +254,10 @@ class Observer:
                 self.trajectory.append(self._read())
             if self._observe is not None:
                 moment = Moment(now, self._names, self._read, self._first)
-                now.stop[0] = self._observe(moment) is True
+                try:
+                    now.stop[0] = _truth(self._observe(moment))
+                finally:
+                    moment.end()
         except BaseException as failure:  # noqa: BLE001
             self.failure = failure
             now.stop[0] = True
@@ -242,6 +266,14 @@ class Observer:
     def reraise(self):
         if self.failure is not None:
             raise self.failure
+
+
+def _truth(answer):
+    """Whether an observer ends the descent."""
+    if isinstance(answer, numpy.ndarray) and answer.ndim:
+        found = list(answer.shape)
+        raise BasinError(f"the observer returned an array {found}, wanted one truth value or None")
+    return bool(answer)
 
 
 class Runner:

@@ -8,18 +8,18 @@ from typing import Any, Callable, Optional, overload
 import numpy
 
 from basin import operations
-from basin._descent import Bound, Descent, Runner, sizes, turns_of
+from basin._descent import Bound, Descent, Runner, check_mask, sizes, turns_of
 from basin._expr import Expression, apply, as_expression, graph_of, wanted_expression
 from basin._library import BasinError, ffi, lib
 from basin._plan import Plans, backend_of, describe
 from basin._tensor import ready
 from basin._trees import flatten, unflatten
-from basin.functions import Signature, by_reference, gradient_tree, name_of, restore
+from basin.functions import Method, Signature, by_reference, gradient_tree, name_of, restore
 
 __all__ = ["Descent", "Energy", "energy"]
 
 
-class Energy:
+class Energy(Method):
     """A scalar function of activations g, written in Python; see basin.energy.
 
     >>> import numpy, basin
@@ -35,15 +35,19 @@ class Energy:
     ):
         if not callable(python_function):
             raise BasinError(f"{python_function!r}, wanted a function of activations g")
+        if activation is not None and not callable(activation):
+            raise BasinError(f"activation {activation!r}, wanted a function of tokens x")
         self._function, self._activation = python_function, activation
         self.__name__ = name_of(python_function)
         self.__doc__ = python_function.__doc__
         self._signature = Signature(python_function)
         names = self._signature.names
+        names = names[names[:1] == ["self"] :]  # of a method
         if not names:
             raise BasinError(f"{self.__name__} has no argument, wanted activations g first")
         self._takes_x = names[1:2] == ["x"]
-        self._parameters = names[1 + self._takes_x :]
+        options = self._signature.options
+        self._parameters = [name for name in names[1 + self._takes_x :] if name != options]
         for name in self._parameters:
             if name in _KEYWORDS:
                 raise BasinError(
@@ -61,6 +65,9 @@ class Energy:
         name = html.escape(f"{self.__name__}{self._signature.signature}")
         return f"<code>{name}</code>" + (f"<br>{html.escape(about)}" if about else "")
 
+    def _like(self, python_function):
+        return Energy(python_function, self._activation)
+
     def __reduce__(self):
         return restore, (Energy, by_reference(self, self._function), self._activation)
 
@@ -71,6 +78,8 @@ class Energy:
         these as well."""
         value = self._function(g, *([x] if self._takes_x else []), **parameters)
         terms = value if isinstance(value, dict) else {self.__name__: value}
+        if not terms:
+            raise BasinError(f"{self._where()}: it returned no term, wanted 1 or more")
         for name, term in terms.items():
             if as_expression(term, g._graph) is None:
                 found = f"term {name!r} is {term!r}" if value is terms else f"it returned {term!r}"
@@ -86,7 +95,12 @@ class Energy:
 
     def activation(self, x: Expression) -> Expression:
         """g of tokens x, as expressions."""
-        return x if self._activation is None else self._activation(x)
+        if self._activation is None:
+            return x
+        g = self._activation(x)
+        if not isinstance(g, Expression):
+            raise BasinError(f"the activation returned {g!r}, wanted an expression of x")
+        return g
 
     def descended(
         self, x: Expression, /, steps: int, alpha: Any, *, recompute: bool = False,
@@ -117,7 +131,8 @@ class Energy:
             raise BasinError("x is no expression: descend() takes arrays, descended() expressions")
         graph = x._graph
         if mask is not None:
-            mask = wanted_expression(mask, graph)
+            known = isinstance(mask, Expression)
+            mask = mask if known else wanted_expression(check_mask(mask), graph)
         bound = Bound(self, graph, x, parameters, turns_of(turns)[0], mask)
         spec = {"steps": steps, "noise": noise, "recompute": recompute, **sizes(alpha, steps)}
         spec.update(turn=bound.turns, turns=len(bound.turns))
@@ -159,7 +174,8 @@ class Energy:
         >>> basin.energy(lambda g, k: k * numpy.sum(g**2) / 2).grad([1.0, 2.0], "k", k=3.0)
         array(2.5, dtype=float32)
         """
-        if wrt not in self._parameters:
+        self._check(parameters)
+        if wrt not in self._parameters and wrt not in list(parameters):
             raise BasinError(f"wrt {wrt!r}, wanted one of {self._parameters}")
         if wrt not in parameters:
             raise BasinError(f"wrt {wrt!r}, which has its default: give it a value")
@@ -180,7 +196,7 @@ class Energy:
         def product(g, total, given):
             return operations.gradient(operations.gradient(total, g) * given[_VECTOR], g)
 
-        return self._compute("hessian", x, backend, {**parameters, _VECTOR: v}, product)
+        return self._compute("hessian", x, backend, {**parameters, _VECTOR: _tokens(v)}, product)
 
     def descend(
         self, x: Any, /, *, steps: int = 12, alpha: Any = 0.1, tolerance: float = 0.0,
@@ -199,7 +215,8 @@ class Energy:
         step, dicts of `terms` (names; all without it), `move`, a function of the force, x and the
         number of the step, and `land`, one of the new tokens and that number. `observe` is called
         with a Moment (step, x, energy, terms, change) before each step and at the end, and ends
-        the descent by returning True; `trajectory` keeps all tokens.
+        the descent by returning a true value; x is read while it is called. `trajectory` keeps all
+        tokens.
 
         >>> import numpy, basin
         >>> bowl = basin.energy(lambda g: numpy.sum(g**2) / 2)
@@ -218,6 +235,7 @@ class Energy:
         if key is None:
             raise BasinError("parameters are expressions: descended() takes them")
         x, backend = ready(x), backend_of(backend)
+        noise, until = _number("noise", noise), _number("until", until)
         if mask is not None:
             mask = _broadcast(mask, x.shape)
         turns, turns_key = turns_of(turns)
@@ -228,19 +246,28 @@ class Energy:
             backend, x.shape, *key, turns_key, mask is None, noise, until > 0, guard, accelerate,
             asks or steps < _SEVERAL,
         )  # fmt: skip
-        runner = self._runners.pop(key, None)
-        if runner is None:
-            fixed = {**stop, "tolerance": float(asks), "turns": turns, "mask": mask is not None}
-            fixed.update(noise=noise, steps=max(steps, 0))
-            runner = Runner(self, backend, x.shape, parameters, fixed)
-        self._runners[key] = runner  # the last one used comes last
-        if len(self._runners) > _MOST:
-            self._runners.pop(next(iter(self._runners)))
         spec = {"steps": steps, **sizes(alpha, steps)}
-        return runner.run(x, values, mask, spec, {**stop, "seed": seed}, observe, trajectory)
+        with backend.lock:
+            idle = self._runners.pop(key, [])
+            self._runners[key] = idle  # the last one used comes last
+            if len(self._runners) > _MOST:
+                self._runners.pop(next(iter(self._runners)))
+            if not idle:
+                fixed = {**stop, "tolerance": float(asks), "turns": turns, "mask": mask is not None}
+                fixed.update(noise=noise, steps=max(steps, 0))
+                idle.append(Runner(self, backend, x.shape, parameters, fixed))
+            runner = idle.pop()  # a descent inside an observer of this one takes another
+            try:
+                return runner.run(
+                    x, values, mask, spec, {**stop, "seed": seed}, observe, trajectory
+                )
+            finally:
+                idle.append(runner)
 
     def _check(self, parameters):
         """Refuses what is no parameter."""
+        if self._signature.options:
+            return
         for name in parameters:
             if name not in self._parameters and name != _VECTOR:
                 raise BasinError(f"{self.__name__} has no parameter {name!r}")
@@ -256,7 +283,7 @@ class Energy:
             total = functools.reduce(lambda a, b: a + b, terms.values())
             return output(g, wanted_expression(total, graph), given)
 
-        arguments = {"x": x, **parameters}
+        arguments = {"x": _tokens(x), **parameters}
         result = self._plans.run(what, backend_of(backend), arguments, build)
         if result is NotImplemented:
             return self._expression(arguments, build)
@@ -282,9 +309,21 @@ _KEYWORDS = {
 } - {"self"}
 
 
+def _tokens(x):
+    """x as it is computed with: an expression, or one array, even of a list of arrays."""
+    return x if isinstance(x, Expression) else ready(x)
+
+
+def _number(name, value):
+    if numpy.ndim(value):
+        raise BasinError(f"{name} {list(numpy.shape(value))}, wanted a number")
+    return float(value)
+
+
 def _broadcast(mask, shape):
+    mask = check_mask(mask)
     try:
-        return numpy.ascontiguousarray(numpy.broadcast_to(numpy.asarray(mask), shape))
+        return numpy.ascontiguousarray(numpy.broadcast_to(mask, shape))
     except ValueError:
         found = list(numpy.shape(mask))
         raise BasinError(f"a mask {found}, wanted one for tokens {list(shape)}") from None

@@ -1,6 +1,7 @@
 """Functions of arrays, traced once for each set of shapes and compiled: basin.function."""
 
-import collections
+import collections.abc
+import importlib
 import inspect
 import operator
 import sys
@@ -31,6 +32,8 @@ class Signature:
         self._plain = all(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters)
         self._needed = [p.name for p in parameters if p.default is p.empty]
         self._known = set(self.names)
+        self.options = next((p.name for p in parameters if p.kind is p.VAR_KEYWORD), None)
+        """The name of **options, or None."""
 
     def bind(self, args, options):
         """What was given, by name, in the order of the signature."""
@@ -49,7 +52,41 @@ class Signature:
         return python_function(*bound.args, **bound.kwargs)
 
 
-class Function:
+class Method:
+    """What is made of a function and can be a method as well: each object of the class gets one of
+    its own, in which `self` is bound, and keeps it."""
+
+    _attribute = None
+    _function: Callable[..., Any]
+
+    def _like(self, python_function):
+        """The same of another function."""
+        raise NotImplementedError
+
+    def __set_name__(self, owner, name):
+        self._attribute = name
+
+    def __get__(self, instance, owner=None):
+        if instance is None or not hasattr(self._function, "__get__"):
+            return self
+        bound = self._like(self._function.__get__(instance, owner))
+        bound._attribute = self._attribute
+        if self._attribute and hasattr(instance, "__dict__"):
+            instance.__dict__[self._attribute] = bound
+        return bound
+
+    def __reduce_ex__(self, protocol):
+        instance = getattr(self._function, "__self__", None)
+        if self._attribute and isinstance(getattr(type(instance), self._attribute, None), Method):
+            return getattr, (instance, self._attribute)
+        name = _own_name(self._function)
+        if protocol < 4 and name and _found(self._function, name) is self:
+            # Older protocols pickle memory._function as an attribute of a pickled memory.
+            return restore_named, (self._function.__module__, name)
+        return self.__reduce__()
+
+
+class Function(Method):
     """A Python function that Basin computes and differentiates; see basin.function.
 
     >>> import basin
@@ -109,25 +146,40 @@ class Function:
 
     def _gradient(self, what, args, wrt, options):
         arguments = self._signature.bind(args, options)
-        names = [next(iter(arguments))] if wrt is None else [wrt] if isinstance(wrt, str) else wrt
-        unknown = [name for name in names if name not in arguments]
-        if unknown:
-            raise BasinError(f"wrt {unknown[0]!r}, wanted one of {list(arguments)}")
+        names = self._wrt(wrt, arguments)
 
         def build(graph, given):
             value = self._value(graph, given)
             if flatten(value, []) is not LEAF:
                 raise BasinError(f"the gradient of {self.__name__}, which returns several arrays")
             value = wanted_expression(value, graph)
+            given = {**given.get(self._signature.options, {}), **given}
             grads = {name: gradient_tree(value, given[name]) for name in names}
             grads = grads if wrt is not None and not isinstance(wrt, str) else grads[names[0]]
             return (None if what == "grad" else value), grads
 
-        key = what, wrt if isinstance(wrt, str) else wrt and tuple(wrt)
+        key = what, wrt if wrt is None or isinstance(wrt, str) else tuple(names)
         result = self._plans.run(key, backend_of(self._backend), arguments, build)
         if result is NotImplemented:
             raise BasinError(f"the gradient of {self.__name__} of expressions: use basin.gradient")
         return result
+
+    def _wrt(self, wrt, arguments):
+        """The names of what a gradient is taken by."""
+        known = {**arguments.get(self._signature.options, {}), **arguments}
+        if not known:
+            raise BasinError(f"the gradient of {self.__name__}, which was given no argument")
+        names = [next(iter(arguments))] if wrt is None else [wrt] if isinstance(wrt, str) else wrt
+        if not isinstance(names, collections.abc.Iterable):
+            raise BasinError(f"wrt {wrt!r}, wanted a name or a list of names of {list(known)}")
+        names = list(names)
+        unknown = [name for name in names if name not in list(known)]
+        if unknown:
+            raise BasinError(f"wrt {unknown[0]!r}, wanted one of {list(known)}")
+        return names
+
+    def _like(self, python_function):
+        return Function(python_function, self._backend)
 
     def __reduce__(self):
         return restore, (Function, by_reference(self, self._function), self._backend)
@@ -145,6 +197,11 @@ def _found(python_function, name):
         return None
 
 
+def _own_name(python_function):
+    """What a decorated function is called in its module."""
+    return getattr(python_function, "__qualname__", "").removesuffix("._function")
+
+
 def by_reference(owner, python_function):
     """The function as pickle can find it: decorated, it is an attribute of what has its name."""
     name = getattr(python_function, "__qualname__", "")
@@ -158,6 +215,11 @@ def restore(kind, python_function, *rest):
     name = getattr(python_function, "__qualname__", "").rpartition("._function")[0]
     found = _found(python_function, name) if name else None
     return found if type(found) is kind else kind(python_function, *rest)
+
+
+def restore_named(module, name):
+    """What a module has under a name."""
+    return operator.attrgetter(name)(importlib.import_module(module))
 
 
 def gradient_tree(value, tree):

@@ -101,7 +101,7 @@ class Trainer:
     ...     return numpy.mean((x @ w - y) ** 2)
     >>> x = numpy.random.default_rng(0).normal(size=(64, 3))
     >>> y = x @ numpy.array([[1.0], [2.0], [3.0]])
-    >>> trainer = basin.Trainer(loss, {"w": basin.Normal((3, 1), 0.1)}, rate=0.1, decay=0)
+    >>> trainer = basin.Trainer(loss, {"w": basin.Normal((3, 1), 0.1)}, rate=0.1)
     >>> for _ in range(200):
     ...     last = trainer.step(x=x, y=y)
     >>> trainer.parameters()["w"].ravel().round(2)
@@ -111,13 +111,14 @@ class Trainer:
     def __init__(
         self, loss: Callable[..., Any], parameters: Mapping[str, Any], *, rate: float = 1e-3,
         steps: int = 0, warmup: int = 0, rate_first: float = 0.0,
-        rate_last: Optional[float] = None, decay: float = 0.05, beta1: float = 0.9,
-        beta2: float = 0.99, epsilon: float = 1e-8, clip: float = 1.0, seed: int = 0,
+        rate_last: Optional[float] = None, decay: float = 0.0, beta1: float = 0.9,
+        beta2: float = 0.99, epsilon: float = 1e-8, clip: float = 0.0, seed: int = 0,
         backend: Any = "cpu",
     ):  # fmt: skip
         """`parameters` maps names to first arrays, to Normal, Uniform, Constant or Lecun, or to
         trees of them: dicts, lists, tuples. The rate rises over `warmup` steps and falls as a
-        cosine until step `steps`; with `steps` 0 it stays."""
+        cosine until step `steps`; with `steps` 0 it stays. Weights decay by `decay` times the rate
+        per step, and gradients are clipped to the global norm `clip` where that is not 0."""
         self._loss, self._declared, self._structures = loss, {}, {}
         for name, tree in parameters.items():
             leaves: list = []

@@ -1,5 +1,6 @@
 """Energies in Python against NumPy's own arithmetic and finite differences."""
 
+import copy
 import pickle
 
 import numpy
@@ -254,7 +255,9 @@ def wells(g):
 
 
 def test_energies_are_pickled():
-    assert pickle.loads(pickle.dumps(wells)) is wells
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        assert pickle.loads(pickle.dumps(wells, protocol)) is wells
+        assert pickle.loads(pickle.dumps(block, protocol)) is block
     again = pickle.loads(pickle.dumps(block))
     assert again(TOKENS, **WEIGHTS) == block(TOKENS, **WEIGHTS)
     with pytest.raises((pickle.PicklingError, AttributeError), match="lambda"):
@@ -395,6 +398,95 @@ def test_observers_see_every_step_and_may_end_it():
         memories.descend(TOKENS, observe=broken, xi=XI)
 
 
+@pytest.mark.parametrize("backend", ["ref", "cpu"])
+def test_moments_keep_the_tokens_of_their_step(backend):
+    kept = []
+
+    def keep(now):
+        kept.append(now)
+        return now.x is not now.x  # read once
+
+    descent = memories.descend(
+        TOKENS, steps=3, observe=keep, trajectory=True, backend=backend, xi=XI
+    )
+    assert descent.steps == 3
+    assert numpy.array_equal([now.x for now in kept], descent.trajectory)
+    late = []
+    memories.descend(TOKENS, steps=3, observe=late.append, backend=backend, xi=XI)
+    assert numpy.array_equal([now.energy for now in late], descent.energy)
+    for now in late:
+        with pytest.raises(basin.BasinError, match=f"x of step {now.step}, whose moment is over"):
+            now.x  # noqa: B018
+
+
+@pytest.mark.parametrize("backend", ["ref", "cpu"])
+def test_observers_may_descend_themselves(backend):
+    plain = memories.descend(TOKENS, steps=3, backend=backend, xi=XI)
+    inner = []
+
+    def look_ahead(now):
+        deeper = memories.descend(
+            now.x, steps=3, observe=lambda n: nothing(n.x), alpha=0.3, backend=backend, xi=-XI
+        )
+        inner.append(deeper.x)
+
+    def nothing(x):
+        memories.descend(x + 1, steps=3, observe=lambda n: None, backend=backend, xi=XI)
+
+    for _ in range(2):
+        outer = memories.descend(TOKENS, steps=3, observe=look_ahead, backend=backend, xi=XI)
+        assert numpy.array_equal(outer.x, plain.x)
+        assert numpy.array_equal(outer.energy, plain.energy)
+    again = memories.descend(TOKENS, steps=3, alpha=0.3, backend=backend, xi=-XI)
+    assert numpy.array_equal(inner[0], again.x) and numpy.array_equal(inner[4], again.x)
+
+
+def test_descents_inside_observers_are_built_once():
+    traces = []
+
+    @basin.energy
+    def bowl(g):
+        traces.append(1)
+        return numpy.sum(g**2) / 2
+
+    def descend():
+        bowl.descend([1.0], observe=lambda now: bowl.descend(now.x, observe=print) and None)
+
+    descend()
+    count = len(traces)
+    descend()
+    assert len(traces) == count
+
+
+@pytest.mark.parametrize("answer", [True, numpy.bool_(True), numpy.array(True), 1, "yes"])
+def test_any_true_value_ends_a_descent(answer):
+    assert memories.descend(TOKENS, observe=lambda now: answer, xi=XI).steps == 0
+
+
+@pytest.mark.parametrize("answer", [None, False, numpy.bool_(False), 0, ""])
+def test_no_other_value_ends_a_descent(answer):
+    assert memories.descend(TOKENS, steps=3, observe=lambda now: answer, xi=XI).steps == 3
+
+
+def test_an_array_does_not_say_whether_a_descent_ends():
+    with pytest.raises(basin.BasinError, match=r"returned an array \[7\], wanted one truth value"):
+        memories.descend(TOKENS, observe=lambda now: now.energy < 0, xi=XI)
+
+
+@pytest.mark.parametrize("value", [0.5, numpy.nan, 2, -1])
+def test_masks_are_of_0_and_1(value):
+    mask = numpy.ones(D)
+    mask[3] = value
+    told = "a mask of other numbers than 0 and 1"
+    with pytest.raises(basin.BasinError, match=told):
+        memories.descend(TOKENS, mask=mask, xi=XI)
+    with pytest.raises(basin.BasinError, match=told):
+        basin.function(lambda x: memories.descended(x, 2, 0.1, mask=mask, xi=XI))(TOKENS)
+    for free in (True, [True] * D, numpy.ones(D, bool), numpy.ones(D, "f4"), [1] * D):
+        memories.descend(TOKENS, mask=free, xi=XI)
+        basin.function(lambda x, free=free: memories.descended(x, 2, 0.1, mask=free, xi=XI))(TOKENS)
+
+
 def test_descents_stop_where_nothing_moves():
     for more in ({"until": 1e-4}, {"tolerance": 1e-5}, {"until": 1e-4, "accelerate": True}):
         descent = memories.descend(TOKENS, steps=2000, alpha=0.5, backend="ref", xi=XI, **more)
@@ -456,6 +548,72 @@ def test_parameters_named_like_keywords_are_refused_at_once(name):
     exec(f"def clash(g, k, {name}): return g", space)
     with pytest.raises(basin.BasinError, match=f"clash has a parameter '{name}', which is a key"):
         basin.energy(space["clash"])
+
+
+def test_tokens_may_be_a_list_of_arrays():
+    ours = basin.energy(lambda g: numpy.sum(g**2, axis=-1) / 2)
+    x = [numpy.ones(2), numpy.ones(2) * 2]
+    assert ours(x).tolist() == [1, 4]
+    assert ours.force(x).tolist() == [[-1, -1], [-2, -2]]
+    assert ours.hessian_vector(x, x).tolist() == [[1, 1], [2, 2]]
+    with pytest.raises(basin.BasinError, match="type object"):
+        ours({"a": 1.0})
+
+
+class Pair:
+    """Energies as methods, with what they need in the object."""
+
+    def __init__(self, k):
+        self.k = k
+
+    @basin.energy
+    def bowl(self, g, to=0.0):
+        return self.k * numpy.sum((g - to) ** 2) / 2
+
+    @basin.energy(activation=numpy.tanh)
+    def neurons(self, g, x):
+        return numpy.sum(x * g) - self.k * numpy.sum(numpy.log(numpy.cosh(x)))
+
+
+def test_energies_may_be_methods():
+    one, three = Pair(1.0), Pair(3.0)
+    assert (one.bowl([1.0, 2.0]), three.bowl([1.0, 2.0])) == (2.5, 7.5)
+    assert three.bowl.force([1.0], to=2.0) == 3 and one.bowl is one.bowl
+    assert three.bowl.descend([1.0], steps=1, alpha=0.1).x == pytest.approx([0.7])
+    assert one.neurons([0.5], backend="ref") == pytest.approx(
+        0.5 * numpy.tanh(0.5) - numpy.log(numpy.cosh(0.5))
+    )
+    assert isinstance(Pair.bowl, basin.Energy)
+    for again in (*(pickle.loads(pickle.dumps(three, p)) for p in (2, 4)), copy.deepcopy(three)):
+        again.k = 2.0
+        assert again.bowl([1.0, 2.0]) == 5 and three.bowl([1.0, 2.0]) == 7.5
+    bound = pickle.loads(pickle.dumps(three.bowl))
+    assert bound([1.0, 2.0]) == 7.5
+
+
+def test_parameters_may_be_options():
+    ours = basin.energy(lambda g, **rest: rest["a"] * numpy.sum(g**2) + numpy.sum(rest["b"] * g))
+    assert ours([1.0, 2.0], a=2.0, b=1.0) == 13
+    assert ours.grad([1.0, 2.0], "a", a=2.0, b=1.0) == 5
+    assert ours.descend([1.0], steps=1, a=2.0, b=1.0).x == pytest.approx([0.5])
+    with pytest.raises(basin.BasinError, match="wrt 'c'"):
+        ours.grad([1.0], "c", a=2.0, b=1.0)
+
+
+def test_what_an_energy_cannot_be_is_refused():
+    bowl = basin.energy(lambda g: numpy.sum(g**2))
+    with pytest.raises(basin.BasinError, match=r"noise \[2\], wanted a number"):
+        bowl.descend([1.0, 2.0], noise=[0.1, 0.2])
+    with pytest.raises(basin.BasinError, match=r"until \[1\], wanted a number"):
+        bowl.descend([1.0, 2.0], until=[0.1])
+    with pytest.raises(basin.BasinError, match="activation 3, wanted a function of tokens x"):
+        basin.energy(activation=3)(lambda g: numpy.sum(g))
+    for way in ("__call__", "descend", "force"):
+        with pytest.raises(basin.BasinError, match="returned no term"):
+            getattr(basin.energy(lambda g: {}), way)([1.0])
+        constant = basin.energy(activation=lambda x: numpy.ones(1))(lambda g: numpy.sum(g))
+        with pytest.raises(basin.BasinError, match="the activation returned .*, wanted an expr"):
+            getattr(constant, way)([1.0])
 
 
 def test_many_terms():

@@ -2,6 +2,7 @@
 
 import collections
 import concurrent.futures
+import copy
 import dataclasses
 import functools
 import pickle
@@ -283,11 +284,63 @@ tripled_here = basin.function(tripled, backend="ref")
 
 
 def test_functions_of_a_module_are_pickled():
-    assert pickle.loads(pickle.dumps(doubled_here)) is doubled_here
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        assert pickle.loads(pickle.dumps(doubled_here, protocol)) is doubled_here
     again = pickle.loads(pickle.dumps(tripled_here))
     assert again(1 / 3) == 1 and again(1 / 3).dtype == numpy.float64
     with pytest.raises((pickle.PicklingError, AttributeError), match="lambda"):
         pickle.dumps(basin.function(lambda a: a))
+
+
+@dataclasses.dataclass
+class Line:
+    """Functions as methods, with what they need in the object."""
+
+    slope: float
+
+    @basin.function
+    def at(self, x, offset=0.0):
+        return self.slope * x + offset
+
+    @staticmethod
+    @basin.function(backend="ref")
+    def half(x):
+        return x / 2
+
+    square = basin.function(numpy.square)
+
+
+def test_functions_may_be_methods():
+    steep, flat = Line(3.0), Line(1.0)
+    assert steep.at([1.0, 2.0]).tolist() == [3, 6] and flat.at(2.0, offset=1.0) == 3
+    assert steep.at.grad([1.0, 2.0]).tolist() == [3, 3]
+    assert steep.at is steep.at and steep.at is not flat.at  # traced once for each object
+    assert Line.half(3.0) == steep.half(3.0) == 1.5 and steep.square(3.0) == 9
+    assert isinstance(Line.at, basin.Function)
+    copies = [pickle.loads(pickle.dumps(steep, protocol)) for protocol in (2, 4, 5)]
+    for again in (*copies, copy.deepcopy(steep)):
+        again.slope = 2.0
+        assert again.at(1.0) == 2 and steep.at(1.0) == 3
+    assert pickle.loads(pickle.dumps(steep.at))(1.0) == 3
+
+
+def test_gradients_by_options():
+    ours = basin.function(lambda **a: numpy.sum(a["u"] ** 2 * a["v"]))
+    assert ours.grad(u=1.0, v=2.0, wrt="u") == 4
+    assert ours.grad(u=1.0, v=2.0, wrt=["u", "v"]) == {"u": 4, "v": 1}
+    assert ours.grad(u=1.0, v=2.0) == {"u": 4, "v": 1}
+    with pytest.raises(basin.BasinError, match=r"wrt 'w', wanted one of \['u', 'v', 'a'\]"):
+        ours.grad(u=1.0, v=2.0, wrt="w")
+
+
+def test_wrt_is_a_name_or_a_list_of_names():
+    ours = basin.function(lambda x, y: numpy.sum(x * y))
+    with pytest.raises(basin.BasinError, match=r"wrt 1, wanted a name or a list of names of \['x"):
+        ours.grad(1.0, 2.0, wrt=1)
+    with pytest.raises(basin.BasinError, match="wrt 1, wanted one of"):
+        ours.grad(1.0, 2.0, wrt=[1])
+    with pytest.raises(basin.BasinError, match="given no argument"):
+        basin.function(lambda x=1.0: numpy.sum(x)).grad()
 
 
 def test_functions_of_a_session_are_pickled_by_cloudpickle():

@@ -80,7 +80,7 @@ def test_a_loss_through_a_descent():
 
     wanted = numpy.sign(rng.normal(size=(8, 10)))
     cue = wanted * (rng.random(wanted.shape) > 0.3)
-    ours = basin.Trainer(miss, {"xi": basin.Normal((8, 10), 0.3)}, rate=0.05, decay=0)
+    ours = basin.Trainer(miss, {"xi": basin.Normal((8, 10), 0.3)}, rate=0.05, clip=1)
     losses = ours.fit([{"cue": cue, "wanted": wanted}] * 200)
     assert losses[-1] < losses[0] / 4
 
@@ -97,7 +97,7 @@ def test_parameters_and_batches_are_trees(tmp_path):
         return numpy.mean((x @ net["w"] * scale[0] + net["b"] - y) ** 2)
 
     first = {"net": {"w": basin.Normal((3, 1), 0.1), "b": [0.0]}, "scale": (numpy.ones(1),)}
-    trainer = basin.Trainer(loss, first, rate=0.05, decay=0, seed=1)
+    trainer = basin.Trainer(loss, first, rate=0.05, seed=1)
     x = numpy.random.default_rng(0).normal(size=(64, 3))
     pair = x, x @ [[1.0], [2.0], [3.0]] + 1
     losses = [trainer.step(pair=pair) for _ in range(200)]
@@ -107,6 +107,26 @@ def test_parameters_and_batches_are_trees(tmp_path):
     assert isinstance(found["scale"], tuple)
     numpy.testing.assert_allclose(found["net"]["b"], [1.0], atol=0.05)
     trainer.save(tmp_path / "run.safetensors")
-    other = basin.Trainer(loss, first, rate=0.05, decay=0, seed=2)
+    other = basin.Trainer(loss, first, rate=0.05, seed=2)
     other.load(tmp_path / "run.safetensors", pair=pair)
     numpy.testing.assert_array_equal(other.parameters()["net"]["w"], found["net"]["w"])
+
+
+def test_nothing_decays_and_nothing_is_clipped_unless_asked():
+    """A first step of AdamW is the rate, whatever the size of the gradient; the second one shows
+    the ratio of gradients, which clipping would change."""
+
+    def taken(**options):
+        ours = basin.Trainer(
+            lambda w, x: numpy.sum(w * x), {"w": [1.0, 1.0]}, rate=0.1, backend="ref", **options
+        )
+        for x in (1.0, 100.0):
+            ours.step(x=[x, 0.0])
+        return ours.parameters()["w"]
+
+    plain = taken()
+    m, v = 0.9 * 0.1 + 0.1 * 100, 0.99 * 0.01 + 0.01 * 100**2
+    second = (m / (1 - 0.9**2)) / numpy.sqrt(v / (1 - 0.99**2))
+    assert plain == pytest.approx([1 - 0.1 - 0.1 * second, 1], rel=1e-6)
+    assert taken(decay=0.5)[1] < 1
+    assert taken(clip=1.0)[0] != pytest.approx(plain[0], rel=1e-3)
