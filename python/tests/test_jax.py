@@ -17,7 +17,8 @@ import basin.jax as bj  # noqa: E402
 def double():
     before = jax.config.jax_enable_x64
     jax.config.update("jax_enable_x64", True)
-    yield
+    with jax.default_device(jax.devices("cpu")[0]):  # a GPU has no double here
+        yield
     jax.config.update("jax_enable_x64", before)
 
 
@@ -307,7 +308,8 @@ def test_the_block_is_that_of_pytorch():
     layer = bt.EnergyBlock(16, 2, 4, 32, steps=4)
     layer.load_state_dict({k: torch.from_numpy(numpy.array(v)) for k, v in params.items()})
     layer(torch.from_numpy(numpy.array(x))).square().sum().backward()
-    slopes = jax.jit(jax.grad(lambda p: (bj.energy_block(p, x, steps=4) ** 2).sum()))(params)
+    with jax.default_matmul_precision("highest"):  # else TF32 on a GPU
+        slopes = jax.jit(jax.grad(lambda p: (bj.energy_block(p, x, steps=4) ** 2).sum()))(params)
     for name, parameter in layer.named_parameters():
         scale = float(numpy.abs(slopes[name]).max())
         assert_close(parameter.grad.numpy() / scale, slopes[name] / scale, 1e-4)

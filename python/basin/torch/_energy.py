@@ -201,7 +201,7 @@ class Quantity:
 
     def __init__(self, energy: Any, output: str, **options: Any) -> None:
         self._source = _programs.source(energy, output, **options)
-        self._number = self._source.number
+        self._prefix = f"{self._source.number}:"  # a text: torch.compile traces numbers
         self.__name__ = f"{output}_of_{self._source.what.__name__}"
         for count in range(1, len(self._source.names) + 1):
             _define(count, 1)
@@ -221,7 +221,7 @@ class Quantity:
         wide = any(isinstance(v, torch.Tensor) and v.dtype == torch.float64 for v in given.values())
         own = x.to(torch.float64 if wide and not x.is_cuda else torch.float32)
         operands = [_tensor(name, value, own) for name, value in given.items()]
-        made = call(f"{self._number}:{','.join(given)}", operands)[0]
+        made = call(self._prefix + ",".join(given), operands)[0]
         narrow = x.is_floating_point() and x.dtype.itemsize < 4
         return made.to(x.dtype) if narrow and self._source.output != "value" else made
 
