@@ -240,6 +240,21 @@ def test_observers_see_and_end_a_descent():
         network.descend(states(network), steps=9, dt=0.1, observe=fail)
 
 
+def test_kept_moments_have_the_states_of_their_step():
+    network, kept = classifier(), []
+    x = states(network)
+    whole = network.descend(x, steps=3, dt=0.3, trajectory=True)
+    network.descend(x, steps=3, dt=0.3, observe=lambda now: kept.append(now) or now.x and None)
+    assert [now.step for now in kept] == [0, 1, 2, 3]
+    for step, now in enumerate(kept):
+        close(now.x["v"], whole.trajectory["v"][step])
+        close(now.x["h"], whole.trajectory["h"][step])
+    kept.clear()
+    network.descend(x, steps=3, dt=0.3, observe=kept.append)
+    with pytest.raises(basin.BasinError, match="x of step 1, whose moment is over"):
+        _ = kept[1].x
+
+
 @pytest.mark.parametrize("options", [{}, {"clamp": "v"}, {"guard": True}])
 def test_a_descent_inside_an_observer_leaves_the_outer_one_alone(options):
     network = classifier()

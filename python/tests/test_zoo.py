@@ -334,14 +334,15 @@ def test_observers_of_models_keep_moments_and_may_descend():
     alone = model.descend(x, steps=3, trajectory=True)
 
     def observe(now):
-        kept.append(now.x)
+        assert now.x.shape == (2, 3)
+        kept.append(now)
         model.descend(other, steps=4)
         model.descend(other, steps=4, guard=True, observe=lambda now: None)
 
     found = model.descend(x, steps=3, observe=observe)
     close(found.x, alone.x)
     close(found.energy, alone.energy)
-    close(numpy.stack(kept), alone.trajectory)
+    close(numpy.stack([now.x for now in kept]), alone.trajectory)
 
 
 def test_models_have_arrays_of_their_own():
