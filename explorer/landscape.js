@@ -27,6 +27,7 @@ export class Landscape {
     this.points = [];
     this.path = null;
     this.basins = null;
+    this.version = 0; // of the energy and alpha
     this.held = null;
     this.chosen = 0; // a place in `list`
     this.adds = "points"; // what a click adds: points, or patterns
@@ -83,6 +84,7 @@ export class Landscape {
   /** The energy is another one, or only its descent. */
   changed(energy = true) {
     this.basins = null;
+    this.version++;
     find("count").textContent = "";
     const uses = (name) => new RegExp(`\\b${name}\\b`).test(this.formula.value);
     this.beta.input.disabled = !uses("beta");
@@ -150,29 +152,41 @@ export class Landscape {
     this.show();
   }
 
-  /** Where every point of a grid ends: places that are near each other are one basin. */
+  /** Where every point of a grid ends: places that are near each other are one basin. A coarse grid first, then a
+   * fine one in parts, so that other work comes between; what belongs to an earlier energy is dropped. */
   async colourBasins() {
     if (this.together) return;
-    const side = 48, x = new Float32Array(2 * side * side);
-    for (let i = 0; i < side * side; i++) {
-      x[2 * i] = (((i % side) + 0.5) / side) * 2 * RANGE - RANGE;
-      x[2 * i + 1] = RANGE - ((Math.floor(i / side) + 0.5) / side) * 2 * RANGE;
-    }
-    const steps = 300;
+    const version = this.version;
+    find("count").textContent = "computing";
     try {
-      const path = await this.ask("descend", this.energy({ x, steps, alpha: this.alpha.read(), noise: 0, seed: 1 }));
-      const end = path.x.subarray(2 * side * side * steps), centres = [], which = [];
-      for (let i = 0; i < side * side; i++) {
-        let k = centres.findIndex(([a, b]) => Math.hypot(a - end[2 * i], b - end[2 * i + 1]) < 0.15);
-        if (k < 0) k = centres.push([end[2 * i], end[2 * i + 1]]) - 1;
-        which.push(k);
+      for (const side of [20, 48]) {
+        const ends = await this.endsOf(side, version);
+        if (version !== this.version) return;
+        this.basins = { side, ...grouped(ends) };
+        const { count } = this.basins;
+        find("count").textContent = count > 40 ? "more than 40 end points: no separate basins" : `${count} basin${count === 1 ? "" : "s"}`;
+        this.draw();
       }
-      this.basins = { side, which, count: centres.length };
-      find("count").textContent = centres.length > 40 ? "more than 40 end points: no separate basins" : `${centres.length} basin${centres.length === 1 ? "" : "s"}`;
     } catch (error) {
+      find("count").textContent = "";
       this.problem(error);
     }
-    this.draw();
+  }
+
+  /** The ends of descents from a grid of side x side starts. */
+  async endsOf(side, version) {
+    const steps = 300, ends = new Float32Array(2 * side * side), part = 12 * side; // states of one call
+    for (let first = 0; first < side * side && version === this.version; first += part) {
+      const x = new Float32Array(2 * Math.min(part, side * side - first));
+      for (let k = 0; k < x.length / 2; k++) {
+        const i = first + k;
+        x[2 * k] = (((i % side) + 0.5) / side) * 2 * RANGE - RANGE;
+        x[2 * k + 1] = RANGE - ((Math.floor(i / side) + 0.5) / side) * 2 * RANGE;
+      }
+      const path = await this.ask("descend", this.energy({ x, steps, alpha: this.alpha.read(), noise: 0, seed: 1 }));
+      ends.set(path.x.subarray(x.length * steps), 2 * first);
+    }
+    return ends;
   }
 
   dropMany() {
@@ -369,6 +383,17 @@ export class Landscape {
     this.path = null;
     this.changed();
   }
+}
+
+/** Which of the places that are apart each end is. */
+function grouped(ends) {
+  const centres = [], which = [];
+  for (let i = 0; i < ends.length; i += 2) {
+    let k = centres.findIndex(([a, b]) => Math.hypot(a - ends[i], b - ends[i + 1]) < 0.15);
+    if (k < 0) k = centres.push([ends[i], ends[i + 1]]) - 1;
+    which.push(k);
+  }
+  return { which, count: centres.length };
 }
 
 function label(c, text, x, y) {

@@ -111,6 +111,17 @@ const tests = {
     assert.deepEqual([await count(20), await count(0.3)], [3, 1]);
   },
 
+  async "basins that are coloured follow the formula"() {
+    await see("document.getElementById('basins').click()");
+    const choose = (i) => see(`(() => { const f = document.getElementById("formulas"); f.value = ${i}; f.dispatchEvent(new Event("change")); })()`);
+    await choose(0); // and at once another one: what belongs to the first is dropped
+    await choose(3);
+    await browser.until("explorer.landscape.basins?.side === 48");
+    assert.equal(await text("count"), "3 basins");
+    await see("document.getElementById('basins').click()");
+    await idle();
+  },
+
   async "patterns are added and removed, by the mouse and by keys"() {
     const patterns = () => see("explorer.landscape.patterns.length / 2");
     await see("document.getElementById('add-patterns').click()");
