@@ -22,6 +22,19 @@ static inline int basin_compare_float(const void *a, const void *b) {
 static inline int basin_compare_double(const void *a, const void *b) {
     return BASIN_COMPARE(*(const double *)a, *(const double *)b);
 }
+/* Places by their values; those of equal values in their order. */
+typedef struct basin_ranked {
+    double value;
+    int64_t at;
+} basin_ranked;
+static inline int basin_lower_first(const void *a, const void *b) {
+    const basin_ranked *x = a, *y = b;
+    return x->value != y->value ? BASIN_COMPARE(x->value, y->value) : BASIN_COMPARE(x->at, y->at);
+}
+static inline int basin_higher_first(const void *a, const void *b) {
+    const basin_ranked *x = a, *y = b;
+    return x->value != y->value ? BASIN_COMPARE(y->value, x->value) : BASIN_COMPARE(x->at, y->at);
+}
 /* Elements are pointers to texts. */
 static inline int basin_compare_text(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);

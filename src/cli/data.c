@@ -62,8 +62,6 @@ static basin_status print_written(const char *path, const basin_network *network
     return basin_record_print(args->json, put_written, &(written){path, network}, error);
 }
 
-static void free_network(basin_network **network) { basin_network_free(*network); }
-
 /* ---- convert ---- */
 
 static const basin_option convert_table[] = {
@@ -85,7 +83,7 @@ static bool is_source(const char *path) {
 }
 
 static basin_status run_convert(basin_args *o, basin_error *error) {
-    BASIN_AT_EXIT(free_network) basin_network *network = NULL;
+    BASIN_NETWORK_AT_EXIT basin_network *network = NULL;
     const char *out = o->operand[o->operands - 1];
     if (is_source(out))
         return basin_usage(error,
@@ -238,7 +236,7 @@ static void put_network(basin_record *r, const void *context) {
 }
 
 static basin_status run_info(basin_args *o, basin_error *error) {
-    BASIN_AT_EXIT(free_network) basin_network *n = NULL;
+    BASIN_NETWORK_AT_EXIT basin_network *n = NULL;
     BASIN_FREE_AT_EXIT basin_degrees *degrees = NULL;
     o->quiet = true; /* notes are in the result */
     BASIN_TRY(basin_args_network(&n, o, NULL, o->operands, o->operand, error));
@@ -262,7 +260,7 @@ static const basin_option make_table[] = {
 };
 
 static basin_status run_make(basin_args *o, basin_error *error) {
-    BASIN_AT_EXIT(free_network) basin_network *network = NULL;
+    BASIN_NETWORK_AT_EXIT basin_network *network = NULL;
     basin_fraud_spec spec;
     if (strcmp(o->operand[0], "fraud") != 0)
         return basin_usage(error, "'%s' is not fraud", o->operand[0]);
@@ -318,7 +316,7 @@ static void put_parts(basin_record *r, const void *context) {
 }
 
 static basin_status run_part(basin_args *o, basin_error *error) {
-    BASIN_AT_EXIT(free_network) basin_network *network = NULL;
+    BASIN_NETWORK_AT_EXIT basin_network *network = NULL;
     basin_cut_report report;
     basin_cut_spec spec = {
         .parts = o->parts, .method = o->method, .memory = (size_t)(o->memory * (double)(1 << 30))};

@@ -214,10 +214,8 @@ static basin_status add_settings(basin_bundle *out, const job *j, basin_error *e
     return BASIN_OK;
 }
 
-static void free_bundle(basin_bundle **bundle) { basin_bundle_free(*bundle); }
-
 static basin_status write_result(const job *j, basin_error *error) {
-    BASIN_AT_EXIT(free_bundle) basin_bundle *out = NULL;
+    BASIN_AT_EXIT(basin_bundle_free_at) basin_bundle *out = NULL;
     BASIN_TRY(basin_bundle_new(&out, error));
     BASIN_TRY(add_tensors(out, j, error));
     BASIN_TRY(add_settings(out, j, error));

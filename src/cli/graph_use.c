@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/graph.h"
+#include "io/bundle.h"
 #include "io/file.h"
 #include "view/svg.h"
 
@@ -151,8 +152,6 @@ static basin_status add(basin_bundle *bundle, const char *name, void *data, basi
     return basin_bundle_add(bundle, name, &tensor, error);
 }
 
-static void free_bundle(basin_bundle **bundle) { basin_bundle_free(*bundle); }
-
 /* Which graph, and which node of it, each row is. */
 static void number_rows(job *j) {
     const int64_t *start = j->about.target == BASIN_NODE_CLASSES ? j->set.node_start : NULL;
@@ -167,7 +166,7 @@ static basin_status write_embeddings(job *j, basin_error *error) {
     basin_args *o = j->o;
     BASIN_FREE_AT_EXIT float *embedding = NULL;
     BASIN_FREE_AT_EXIT float *energy = NULL;
-    BASIN_AT_EXIT(free_bundle) basin_bundle *bundle = NULL;
+    BASIN_AT_EXIT(basin_bundle_free_at) basin_bundle *bundle = NULL;
     BASIN_TRY(BASIN_NEW(&embedding, rows * width, "embeddings", error));
     BASIN_TRY(BASIN_NEW(&energy, rows * 3, "energies", error));
     BASIN_TRY(basin_bundle_new(&bundle, error));

@@ -9,9 +9,7 @@
 #include "base/try.h"
 #include "data/graphset/graphset.h"
 
-static basin_status no_memory(const basin_graphset *set, basin_error *error) {
-    return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for the set", set->name);
-}
+static const char the_set[] = "the set"; /* what memory is for */
 
 /* ---- columns ---- */
 
@@ -37,7 +35,7 @@ static basin_status take_rows(void *to, const void *from, int64_t columns, rows 
     if (!columns) return BASIN_OK;
     if (!basin_size_multiply(&row, (size_t)columns, 4) ||
         !basin_size_multiply(&bytes, row, (size_t)r.kept) || !(*table = basin_array_new(bytes, 1)))
-        return no_memory(set, error);
+        return basin_fail_memory(error, the_set);
     for (int64_t i = 0; i < r.kept; i++) {
         int64_t line = r.item ? r.item[i].line % r.given : i;
         memcpy(*table + (size_t)i * row, (const char *)from + (size_t)line * row, row);
@@ -72,8 +70,7 @@ static basin_status take_nodes(basin_graphset *set, const basin_graphset_arrays 
         return basin_fail(error, BASIN_BAD_VALUE, "%s: %lld graphs%s, wanted 1 or more", set->name,
                           (long long)a->graphs, a->nodes ? "" : " without numbers of nodes");
     set->graphs = a->graphs;
-    set->node_start = basin_array_new((size_t)a->graphs + 1, sizeof *set->node_start);
-    if (!set->node_start) return no_memory(set, error);
+    BASIN_TRY(BASIN_NEW_RAW(&set->node_start, a->graphs + 1, the_set, error));
     set->node_start[0] = 0;
     for (int64_t g = 0; g < a->graphs; g++) {
         if (a->nodes[g] < 0 || a->nodes[g] > INT32_MAX - set->nodes)
@@ -93,8 +90,8 @@ static basin_status take_nodes(basin_graphset *set, const basin_graphset_arrays 
 
 static basin_status check_edges(const basin_graphset *set, const basin_graphset_arrays *a,
                                 basin_error *error) {
-    BASIN_FREE_AT_EXIT int32_t *owner = basin_array_new((size_t)set->nodes, sizeof *owner);
-    if (!owner) return no_memory(set, error);
+    BASIN_FREE_AT_EXIT int32_t *owner = NULL;
+    BASIN_TRY(BASIN_NEW_RAW(&owner, set->nodes, the_set, error));
     for (int64_t g = 0; g < set->graphs; g++)
         for (int64_t n = set->node_start[g]; n < set->node_start[g + 1]; n++) owner[n] = (int32_t)g;
     for (int64_t i = 0; i < a->edges; i++) {
@@ -143,13 +140,11 @@ static basin_status take_edges(basin_graphset *set, const basin_graphset_arrays 
                           set->name, (long long)a->edges,
                           a->from && a->to ? "" : " without their nodes");
     BASIN_TRY(check_edges(set, a, error));
-    BASIN_FREE_AT_EXIT sort_item *item =
-        basin_array_new((size_t)a->edges, (size_t)ways * sizeof *item);
-    if (!item) return no_memory(set, error);
+    BASIN_FREE_AT_EXIT sort_item *item = NULL;
+    BASIN_TRY(BASIN_NEW_RAW(&item, a->edges * ways, the_set, error));
     set->edges = sort_edges(item, a, ways);
-    set->edge = basin_array_new((size_t)set->edges, 2 * sizeof *set->edge);
-    set->edge_start = basin_array_new((size_t)set->graphs + 1, sizeof *set->edge_start);
-    if (!set->edge || !set->edge_start) return no_memory(set, error);
+    BASIN_TRY(BASIN_NEW_RAW(&set->edge, 2 * set->edges, the_set, error));
+    BASIN_TRY(BASIN_NEW_RAW(&set->edge_start, set->graphs + 1, the_set, error));
     set->edge_start[0] = 0;
     for (int64_t i = 0; i < set->edges; i++) {
         while (item[i].from >= set->node_start[graph + 1]) set->edge_start[++graph] = i;
@@ -171,9 +166,8 @@ static basin_status take_edges(basin_graphset *set, const basin_graphset_arrays 
 /* Maps class numbers [count] of any kind to 0 .. classes - 1. */
 static basin_status take_classes(basin_graphset *set, const int64_t *value, int64_t count,
                                  basin_error *error) {
-    set->class_value = basin_array_new((size_t)count, sizeof *set->class_value);
-    set->class_of = basin_array_new((size_t)count, sizeof *set->class_of);
-    if (!set->class_value || !set->class_of) return no_memory(set, error);
+    BASIN_TRY(BASIN_NEW_RAW(&set->class_value, count, the_set, error));
+    BASIN_TRY(BASIN_NEW_RAW(&set->class_of, count, the_set, error));
     memcpy(set->class_value, value, (size_t)count * sizeof *value);
     qsort(set->class_value, (size_t)count, sizeof *value, basin_compare_int64);
     for (int64_t i = 0; i < count; i++)

@@ -221,25 +221,21 @@ static void matrix_free(matrix *s) {
     free(s->value);
 }
 
-static basin_status no_memory(int64_t nodes, basin_error *error) {
-    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for the positions of %lld nodes",
-                      (long long)nodes);
-}
+static const char positions_of[] = "positions of nodes"; /* what memory is for */
 
 /* With the CLS it is node 0 and the others follow, as published: tied to all and to itself. */
 static basin_status matrix_new(matrix *s, int64_t nodes, const int32_t *edge, int64_t count,
                                bool cls, basin_error *error) {
     int64_t n = nodes + cls, total = count + (cls ? n : 0);
-    BASIN_FREE_AT_EXIT int32_t *all = basin_array_new((size_t)total, 2 * sizeof *all);
+    BASIN_FREE_AT_EXIT int32_t *all = NULL;
     *s = (matrix){.n = (int)n};
-    if (!all) return no_memory(nodes, error);
+    BASIN_TRY(BASIN_NEW_RAW(&all, 2 * total, positions_of, error));
     for (int64_t e = 0; e < 2 * count; e++) all[e] = edge[e] + cls;
     for (int64_t i = 0; i < n && cls; i++)
         all[2 * (count + i)] = 0, all[2 * (count + i) + 1] = (int32_t)i;
     BASIN_TRY(basin_pairs_new(&s->pairs, n, n, all, total, BASIN_PAIRS_BOTH_WAYS, error));
     const int32_t *row = s->pairs.row;
-    s->value = basin_array_new((size_t)s->pairs.pairs, sizeof *s->value);
-    if (!s->value) return no_memory(nodes, error);
+    BASIN_TRY(BASIN_NEW_RAW(&s->value, s->pairs.pairs, positions_of, error));
     for (int64_t i = 0; i < n; i++)
         for (int32_t e = row[i]; e < row[i + 1]; e++) {
             int32_t j = s->pairs.key[e];
@@ -269,7 +265,7 @@ static basin_status eigen_dense(double *vector, const matrix *s, int want, basin
     BASIN_FREE_AT_EXIT double *work = basin_array_new(size + (size_t)lwork, sizeof *work);
     BASIN_FREE_AT_EXIT int *iwork = basin_array_new((size_t)liwork + 2 * size, sizeof *iwork);
     lapack_table lapack;
-    if (!a || !work || !iwork) return no_memory(n, error);
+    if (!a || !work || !iwork) return basin_fail_memory(error, positions_of);
     BASIN_TRY(basin_library_load(&lapack, BASIN_LIBRARY_LAPACK, lapack_functions, error));
     for (int64_t i = 0; i < n; i++) {
         a[i * n + i] = 1;
@@ -333,7 +329,7 @@ static basin_status eigen_sparse(double *vector, const matrix *s, int want, basi
     size_t all = n * (basis + 4) + (size_t)l.lwork + basis;
     BASIN_FREE_AT_EXIT double *memory = basin_array_new(all, sizeof *memory);
     BASIN_FREE_AT_EXIT int *select = basin_array_new(basis, sizeof *select);
-    if (!memory || !select) return no_memory(s->n, error);
+    if (!memory || !select) return basin_fail_memory(error, positions_of);
     l.v = memory, l.work = l.v + n * basis, l.residual = l.work + 3 * n;
     l.large = l.residual + n, l.value = l.large + l.lwork, l.select = select;
     pthread_mutex_lock(&one_at_a_time);
@@ -366,7 +362,7 @@ static basin_status add_vectors(float *value, int64_t width, const basin_positio
     if (want < 2) return BASIN_OK;
     BASIN_TRY(matrix_new(&s, nodes, edge, count, cls, error));
     BASIN_FREE_AT_EXIT double *vector = basin_array_new((size_t)n * (size_t)want, sizeof *vector);
-    if (!vector) return no_memory(nodes, error);
+    if (!vector) return basin_fail_memory(error, positions_of);
     bool dense = n <= DENSE_LIMIT || n <= 8 * (int64_t)want;
     BASIN_TRY((dense ? eigen_dense : eigen_sparse)(vector, &s, want, error));
     for (int64_t c = 1; c < want; c++) {
@@ -386,7 +382,7 @@ static basin_status add_walks(float *value, int64_t width, const basin_position_
     BASIN_AT_EXIT(matrix_free) matrix s = {0};
     BASIN_TRY(matrix_new(&s, nodes, edge, count, false, error));
     BASIN_FREE_AT_EXIT double *step = basin_array_new((size_t)nodes, 2 * sizeof *step);
-    if (!step) return no_memory(nodes, error);
+    if (!step) return basin_fail_memory(error, positions_of);
     for (int64_t i = 0; i < nodes; i++) {
         double *now = step, *next = step + nodes;
         float *out = value + (i + 1) * width + spec->vectors;

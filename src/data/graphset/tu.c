@@ -64,9 +64,7 @@ static void tu_free(tu *t) {
     free(t->graph_class);
 }
 
-static basin_status no_memory(const tu *t, basin_error *error) {
-    return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for the set", t->path);
-}
+static const char the_set[] = "the set"; /* what memory is for */
 
 /* ---- bringing the texts into memory ---- */
 
@@ -110,11 +108,11 @@ static basin_status load_file(tu *t, table *to, basin_error *error) {
     size_t length = strlen(t->path) + strlen(to->name) + 2;
     BASIN_FREE_AT_EXIT char *full = malloc(length);
     BASIN_AT_EXIT(basin_map_close) basin_map map = {0};
-    if (!full) return no_memory(t, error);
+    if (!full) return basin_fail_memory(error, the_set);
     snprintf(full, length, "%s/%s", t->path, to->name);
     BASIN_TRY(basin_map_open(&map, full, error));
     BASIN_TRY(take_bytes(t, map.size, error));
-    if (!(to->text = malloc(map.size + 1))) return no_memory(t, error);
+    BASIN_TRY(BASIN_NEW_RAW(&to->text, map.size + 1, the_set, error));
     if (map.size) memcpy(to->text, map.data, map.size);
     return end_text(to, map.size, t, error);
 }
@@ -138,7 +136,7 @@ static basin_status load_entry(tu *t, table *to, const basin_archive *archive, b
     for (la_ssize_t n = 1; n > 0; got += (size_t)n) {
         BASIN_TRY(take_bytes(t, (size_t)n, error));
         if (!basin_array_reserve((void **)&to->text, &capacity, got + CHUNK, 1))
-            return no_memory(t, error);
+            return basin_fail_memory(error, the_set);
         n = archive->archive_read_data(archive->reader, to->text + got, capacity - got - 1);
         if (n < 0)
             return basin_fail(error, BASIN_BAD_FILE, "%s: %s: %s", t->path, to->name,
@@ -230,7 +228,7 @@ static basin_status read_table(tu *t, int kind, basin_error *error) {
         int64_t n = read_line(&r, &at, &bad);
         to->number = r.number;
         line++;
-        if (r.out_of_memory) return no_memory(t, error);
+        if (r.out_of_memory) return basin_fail_memory(error, the_set);
         if (n < 0) {
             int length = (int)strcspn(bad, ",\r\n");
             return basin_fail(error, BASIN_BAD_FILE, "%s: %s, line %lld: '%.*s' is not a number%s",
@@ -294,8 +292,7 @@ static basin_status read_targets(tu *t, basin_error *error) {
     t->graphs = f->rows;
     if (kind != GRAPH_LABELS) return BASIN_OK;
     BASIN_TRY(want_columns(t, kind, 1, "one, the graph's class", error));
-    if (!(t->graph_class = basin_array_new((size_t)f->rows, sizeof *t->graph_class)))
-        return no_memory(t, error);
+    BASIN_TRY(BASIN_NEW_RAW(&t->graph_class, f->rows, the_set, error));
     for (int64_t i = 0; i < f->rows; i++) {
         int32_t number;
         BASIN_TRY(as_integer(&number, f->number[i], t, kind, i, error));
@@ -335,10 +332,10 @@ static basin_status place_nodes(tu *t, basin_error *error) {
     BASIN_TRY(want_columns(t, INDICATOR, 1, "one, the node's graph", error));
     if (!f->rows) return basin_fail(error, BASIN_BAD_FILE, "%s: %s is empty", t->path, f->name);
     BASIN_TRY(count_graphs(t, error));
-    BASIN_FREE_AT_EXIT int64_t *start = basin_zeros_new((size_t)t->graphs + 2, sizeof *start);
-    t->nodes = basin_array_new((size_t)t->graphs, sizeof *t->nodes);
-    t->place = basin_array_new((size_t)f->rows, sizeof *t->place);
-    if (!start || !t->nodes || !t->place) return no_memory(t, error);
+    BASIN_FREE_AT_EXIT int64_t *start = NULL;
+    BASIN_TRY(BASIN_NEW(&start, t->graphs + 2, the_set, error));
+    BASIN_TRY(BASIN_NEW_RAW(&t->nodes, t->graphs, the_set, error));
+    BASIN_TRY(BASIN_NEW_RAW(&t->place, f->rows, the_set, error));
     for (int64_t i = 0; i < f->rows; i++) start[(int64_t)f->number[i] + 1]++;
     for (int64_t g = 0; g < t->graphs; g++) t->nodes[g] = start[g + 2];
     for (int64_t g = 0; g <= t->graphs; g++) start[g + 1] += start[g];
@@ -360,7 +357,7 @@ static basin_status read_columns(tu *t, int kind, int64_t rows, const char *of,
                           (long long)f->rows, (long long)rows, of);
     if (!f->columns) return BASIN_OK; /* of no rows */
     if (!(t->column[kind] = basin_array_new((size_t)(rows * f->columns), 4)))
-        return no_memory(t, error);
+        return basin_fail_memory(error, the_set);
     float *real = t->column[kind];
     int32_t *whole = t->column[kind];
     for (int64_t i = 0; i < rows * f->columns; i++) {
@@ -391,9 +388,8 @@ static basin_status read_edges(tu *t, basin_error *error) {
     int64_t from, to;
     BASIN_TRY(read_table(t, EDGES, error));
     BASIN_TRY(want_columns(t, EDGES, 2, "two nodes", error));
-    t->from = basin_array_new((size_t)f->rows, sizeof *t->from);
-    t->to = basin_array_new((size_t)f->rows, sizeof *t->to);
-    if (!t->from || !t->to) return no_memory(t, error);
+    BASIN_TRY(BASIN_NEW_RAW(&t->from, f->rows, the_set, error));
+    BASIN_TRY(BASIN_NEW_RAW(&t->to, f->rows, the_set, error));
     for (int64_t i = 0; i < f->rows; i++) {
         BASIN_TRY(node_at(&from, t, i, 0, error));
         BASIN_TRY(node_at(&to, t, i, 1, error));

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/sort.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "basin/random.h"
@@ -76,18 +77,6 @@ basin_status basin_split_from_masks(uint8_t *part, const basin_network *network,
 
 /* ---- by time ---- */
 
-typedef struct timed {
-    double time;
-    int64_t node;
-} timed;
-
-static int compare_times(const void *a, const void *b) {
-    const timed *x = a, *y = b;
-    return x->time < y->time   ? -1
-           : x->time > y->time ? 1
-                               : (x->node > y->node) - (x->node < y->node);
-}
-
 static bool is_edge_time(const basin_network *n, const char *column) {
     const basin_schema_column *c = n->schema ? basin_schema_find(&n->schema->edges, column) : NULL;
     return c && c->time && n->since;
@@ -104,7 +93,7 @@ static basin_status fail_column(const basin_network *n, const char *column, basi
 }
 
 /* The labelled nodes that have a time, in its order; how many. */
-static basin_status sort_nodes(timed *by, int64_t *count, const basin_network *n,
+static basin_status sort_nodes(basin_ranked *by, int64_t *count, const basin_network *n,
                                const char *column, basin_error *error) {
     int64_t feature = -1;
     for (int64_t f = 0; f < n->column.count && feature < 0; f++)
@@ -113,17 +102,18 @@ static basin_status sort_nodes(timed *by, int64_t *count, const basin_network *n
     *count = 0;
     for (int64_t i = 0; i < n->nodes; i++) {
         double time = feature >= 0 ? (double)n->feature[i * n->features + feature] : n->since[i];
-        if (n->label && n->label[i] >= 0 && isfinite(time)) by[(*count)++] = (timed){time, i};
+        if (n->label && n->label[i] >= 0 && isfinite(time))
+            by[(*count)++] = (basin_ranked){time, i};
     }
-    qsort(by, (size_t)*count, sizeof *by, compare_times);
+    qsort(by, (size_t)*count, sizeof *by, basin_lower_first);
     return BASIN_OK;
 }
 
 /* Where the first node stands that is later than the one at which a part should end. */
-static int64_t cut_at(const timed *by, int64_t count, double share) {
+static int64_t cut_at(const basin_ranked *by, int64_t count, double share) {
     int64_t at = llround(share * (double)count);
     if (at < 1 || at >= count) return at < 1 ? 0 : count;
-    while (at < count && by[at].time == by[at - 1].time) at++;
+    while (at < count && by[at].value == by[at - 1].value) at++;
     return at;
 }
 
@@ -155,14 +145,14 @@ static bool is_date(const basin_network *n, const char *column) {
     return c && c->type == BASIN_COLUMN_DATE;
 }
 
-static void note_cuts(basin_network *n, const char *column, const timed *by, int64_t count,
+static void note_cuts(basin_network *n, const char *column, const basin_ranked *by, int64_t count,
                       int64_t train, int64_t val) {
     int64_t labelled = 0;
     char first[40], second[40];
     bool date = is_date(n, column);
     for (int64_t i = 0; i < n->nodes; i++) labelled += n->label[i] >= 0;
-    print_time(first, by[train - 1].time, date);
-    print_time(second, by[val - 1].time, date);
+    print_time(first, by[train - 1].value, date);
+    print_time(second, by[val - 1].value, date);
     basin_network_add_note(
         n,
         "by %s: %" PRId64 " nodes train, up to %s; %" PRId64 " validate, up to %s; %" PRId64
@@ -173,7 +163,7 @@ static void note_cuts(basin_network *n, const char *column, const timed *by, int
 basin_status basin_network_split_by_time(basin_network *network, const char *column, double train,
                                          double val, basin_error *error) {
     int64_t count = 0;
-    BASIN_FREE_AT_EXIT timed *by = NULL;
+    BASIN_FREE_AT_EXIT basin_ranked *by = NULL;
     BASIN_TRY(BASIN_NEW_RAW(&by, network->nodes, "a split", error));
     BASIN_TRY(sort_nodes(by, &count, network, column, error));
     int64_t first = cut_at(by, count, train), second = cut_at(by, count, train + val);
@@ -184,7 +174,7 @@ basin_status basin_network_split_by_time(basin_network *network, const char *col
                           network->path, count, column, first, second - first);
     BASIN_TRY(new_masks(network, error));
     for (int64_t i = 0; i < count; i++)
-        (i < first ? network->train : i < second ? network->val : network->test)[by[i].node] = 1;
+        (i < first ? network->train : i < second ? network->val : network->test)[by[i].at] = 1;
     note_cuts(network, column, by, count, first, second);
     return BASIN_OK;
 }

@@ -33,8 +33,7 @@ basin_status basin_graphs_check_labels(const basin_graphset *set, const char *pa
 
 static int by_ends(const void *a, const void *b) {
     const int32_t *x = a, *y = b;
-    if (x[0] != y[0]) return x[0] < y[0] ? -1 : 1;
-    return x[1] < y[1] ? -1 : x[1] > y[1];
+    return x[0] != y[0] ? BASIN_COMPARE(x[0], y[0]) : BASIN_COMPARE(x[1], y[1]);
 }
 
 /* Whether there are edges, none of which has its reverse: as files have that name each once. */

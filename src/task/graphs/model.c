@@ -11,10 +11,6 @@
 #include "plan/plan.h"
 #include "task/graphs/graphs.h"
 
-static basin_status no_memory(basin_error *error) {
-    return basin_fail_memory(error, "a graph model");
-}
-
 /* ---- the model's configuration ---- */
 
 static basin_adjacency adjacency_of(const char *name) {
@@ -73,7 +69,7 @@ static basin_status start(basin_graphs_model *model, basin_error *error) {
     BASIN_TRY(basin_store_new(&model->store, model->backend, error));
     basin_store_share_results(model->store); /* plans of all sizes run in turn */
     model->graph = basin_graph_new();
-    if (!model->graph) return no_memory(error);
+    if (!model->graph) return basin_fail_memory(error, "a graph model");
     basin_params_begin(&model->params, model->graph);
     basin_graphs_declare(&declared, &model->params, &config);
     return basin_graph_check(model->graph, error);
@@ -391,7 +387,7 @@ static basin_status read_data(basin_graphs_model *m, const char *json, const cha
     BASIN_TRY(basin_json_parse(&o, json, strlen(json), path, "the encoding", error));
     bool good = get_data(m, o, &memory);
     cJSON_Delete(o);
-    if (!memory) return no_memory(error);
+    if (!memory) return basin_fail_memory(error, "a graph model");
     if (good) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_FILE, "%s: the encoding of nodes and edges is damaged",
                       path);
@@ -402,7 +398,7 @@ static basin_status read_data(basin_graphs_model *m, const char *json, const cha
 basin_status basin_graphs_describe(basin_bundle *bundle, const basin_graphs_model *model,
                                    basin_error *error) {
     BASIN_FREE_AT_EXIT char *data = data_json(model);
-    if (!data) return no_memory(error);
+    if (!data) return basin_fail_memory(error, "a graph model");
     BASIN_TRY(basin_settings_store(bundle, NULL, &model->settings, &basin_graphs_task, error));
     BASIN_TRY(basin_bundle_meta_set(bundle, "basin.data", data, error));
     return basin_bundle_meta_set(bundle, "basin.model", "graph", error);

@@ -173,23 +173,14 @@ static basin_status score_all(state *s, basin_error *error) {
     }
 }
 
-typedef struct ranked {
-    double error;
-    int64_t at;
-} ranked;
-
 /* Equal errors in the order of the pictures. */
-static int compare(const void *a, const void *b) {
-    const ranked *x = a, *y = b;
-    return x->error != y->error ? BASIN_COMPARE(x->error, y->error) : BASIN_COMPARE(x->at, y->at);
-}
-
 static basin_status rank(basin_image_scores *scores, basin_error *error) {
-    BASIN_FREE_AT_EXIT ranked *all = NULL;
+    BASIN_FREE_AT_EXIT basin_ranked *all = NULL;
     BASIN_TRY(BASIN_NEW_RAW(&all, scores->pictures, "a ranking", error));
     BASIN_TRY(BASIN_NEW_RAW(&scores->order, scores->pictures, "a ranking", error));
-    for (int64_t i = 0; i < scores->pictures; i++) all[i] = (ranked){scores->picture_mse[i], i};
-    qsort(all, (size_t)scores->pictures, sizeof *all, compare);
+    for (int64_t i = 0; i < scores->pictures; i++)
+        all[i] = (basin_ranked){scores->picture_mse[i], i};
+    qsort(all, (size_t)scores->pictures, sizeof *all, basin_lower_first);
     for (int64_t i = 0; i < scores->pictures; i++) scores->order[i] = all[i].at;
     return BASIN_OK;
 }

@@ -90,29 +90,18 @@ static basin_status judge(findings *f, const uint8_t *asked, basin_error *error)
     return draw_curves(f, error);
 }
 
-typedef struct place {
-    double probability;
-    int64_t node;
-} place;
-
-static int higher_first(const void *a, const void *b) {
-    const place *x = a, *y = b;
-    if (x->probability != y->probability) return BASIN_COMPARE(y->probability, x->probability);
-    return BASIN_COMPARE(x->node, y->node);
-}
-
 static basin_status explain(findings *f, const basin_nodes_work *work, basin_error *error) {
     int64_t N = f->network->nodes;
     basin_nodes_work how = work ? *work : (basin_nodes_work){0};
     how.probability = f->probability, how.brief = true;
-    BASIN_FREE_AT_EXIT place *list = NULL;
+    BASIN_FREE_AT_EXIT basin_ranked *list = NULL;
     BASIN_FREE_AT_EXIT int64_t *node = NULL;
     BASIN_TRY(BASIN_NEW_RAW(&list, N, "a report", error));
     BASIN_TRY(BASIN_NEW_RAW(&node, f->alerts, "a report", error));
     BASIN_TRY(BASIN_NEW(&f->why, f->alerts, "a report", error));
-    for (int64_t i = 0; i < N; i++) list[i] = (place){f->probability[i], i};
-    qsort(list, (size_t)N, sizeof *list, higher_first);
-    for (int64_t i = 0; i < f->alerts; i++) node[i] = list[i].node;
+    for (int64_t i = 0; i < N; i++) list[i] = (basin_ranked){f->probability[i], i};
+    qsort(list, (size_t)N, sizeof *list, basin_higher_first);
+    for (int64_t i = 0; i < f->alerts; i++) node[i] = list[i].at;
     return basin_nodes_explain(f->why, f->model, f->network, node, f->alerts, &how, error);
 }
 

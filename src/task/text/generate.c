@@ -139,23 +139,12 @@ static basin_status look(int64_t *first, story *s, bool all, basin_error *error)
 
 /* ---- drawing a token ---- */
 
-typedef struct ranked {
-    double logit;
-    int32_t id;
-} ranked;
-
-static int by_logit(const void *a, const void *b) {
-    const ranked *x = a, *y = b;
-    if (x->logit != y->logit) return x->logit > y->logit ? -1 : 1;
-    return BASIN_COMPARE(x->id, y->id);
-}
-
 /* The share of each of the first `count`, the likeliest being 1 before they are summed. */
-static int64_t pick(const ranked *rank, int64_t count, double temperature, double uniform) {
+static int64_t pick(const basin_ranked *rank, int64_t count, double temperature, double uniform) {
     double sum = 0, at = 0;
-    for (int64_t i = 0; i < count; i++) sum += exp((rank[i].logit - rank[0].logit) / temperature);
+    for (int64_t i = 0; i < count; i++) sum += exp((rank[i].value - rank[0].value) / temperature);
     for (int64_t i = 0; i < count; i++) {
-        at += exp((rank[i].logit - rank[0].logit) / temperature);
+        at += exp((rank[i].value - rank[0].value) / temperature);
         if (uniform * sum < at) return i;
     }
     return count - 1;
@@ -165,15 +154,15 @@ static basin_status draw(int32_t *id, double *surprise, const story *s, basin_er
     const basin_text_generation *w = &s->wish;
     int64_t V = s->model->settings.vocabulary, most = w->top_k && w->top_k < V ? w->top_k : V;
     double sum = 0;
-    BASIN_FREE_AT_EXIT ranked *rank = NULL;
+    BASIN_FREE_AT_EXIT basin_ranked *rank = NULL;
     BASIN_TRY(BASIN_NEW_RAW(&rank, V, "drawing a token", error));
-    for (int64_t i = 0; i < V; i++) rank[i] = (ranked){s->logit[i], (int32_t)i};
-    qsort(rank, (size_t)V, sizeof *rank, by_logit);
-    for (int64_t i = 0; i < V; i++) sum += exp(rank[i].logit - rank[0].logit);
+    for (int64_t i = 0; i < V; i++) rank[i] = (basin_ranked){s->logit[i], i};
+    qsort(rank, (size_t)V, sizeof *rank, basin_higher_first);
+    for (int64_t i = 0; i < V; i++) sum += exp(rank[i].value - rank[0].value);
     double uniform = basin_random_uniform_at(w->seed, 0, (uint64_t)(s->count - s->prompt));
     int64_t chosen = w->temperature > 0 ? pick(rank, most, w->temperature, uniform) : 0;
-    *id = rank[chosen].id;
-    *surprise = log(sum) + rank[0].logit - rank[chosen].logit;
+    *id = (int32_t)rank[chosen].at;
+    *surprise = log(sum) + rank[0].value - rank[chosen].value;
     return BASIN_OK;
 }
 

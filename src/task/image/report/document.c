@@ -199,30 +199,20 @@ static void put_sheet(writer *w, const entry *e, const float *patches, const int
     put_drawn(w, status, &error, BASIN_DOCUMENT_SHEET);
 }
 
-typedef struct ranked {
-    double use;
-    int64_t memory;
-} ranked;
-
-static int by_use(const void *a, const void *b) {
-    const ranked *p = a, *q = b;
-    return p->use != q->use ? BASIN_COMPARE(q->use, p->use) : BASIN_COMPARE(p->memory, q->memory);
-}
-
 /* Memories, those most used first; and the share of the energy that the first `few` have. */
 static basin_status rank_memories(int64_t **order, double *share, const entry *e, int64_t few,
                                   basin_error *error) {
     int64_t count = e->model->settings.memories;
-    BASIN_FREE_AT_EXIT ranked *rank = NULL;
+    BASIN_FREE_AT_EXIT basin_ranked *rank = NULL;
     double some = 0, all = 0;
     BASIN_TRY(BASIN_NEW_RAW(order, count, "memories", error));
     BASIN_TRY(BASIN_NEW_RAW(&rank, count, "memories", error));
-    for (int64_t i = 0; i < count; i++) rank[i] = (ranked){e->course.use[i], i};
-    qsort(rank, (size_t)count, sizeof *rank, by_use);
+    for (int64_t i = 0; i < count; i++) rank[i] = (basin_ranked){e->course.use[i], i};
+    qsort(rank, (size_t)count, sizeof *rank, basin_higher_first);
     for (int64_t i = 0; i < count; i++) {
-        (*order)[i] = rank[i].memory;
-        all += rank[i].use;
-        if (i < few) some += rank[i].use;
+        (*order)[i] = rank[i].at;
+        all += rank[i].value;
+        if (i < few) some += rank[i].value;
     }
     *share = all > 0 ? some / all : 0;
     return BASIN_OK;
