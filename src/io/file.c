@@ -27,10 +27,6 @@ typedef struct walker {
     size_t count, capacity;
 } walker;
 
-static basin_status no_memory(const walker *w, basin_error *error) {
-    return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory to list", w->root);
-}
-
 /* Puts a folder among those seen; *fresh tells whether it was not there yet. */
 static basin_status see(bool *fresh, walker *w, const struct stat *info, basin_error *error) {
     *fresh = true;
@@ -38,7 +34,7 @@ static basin_status see(bool *fresh, walker *w, const struct stat *info, basin_e
         *fresh = w->seen[i].st_dev != info->st_dev || w->seen[i].st_ino != info->st_ino;
     if (!*fresh) return BASIN_OK;
     if (!basin_array_reserve((void **)&w->seen, &w->capacity, w->count + 1, sizeof *w->seen))
-        return no_memory(w, error);
+        return basin_fail_memory(error, "a list of files");
     w->seen[w->count++] = *info;
     return BASIN_OK;
 }
@@ -64,7 +60,7 @@ static basin_status visit(walker *w, const char *below, const char *name, int de
     bool fresh;
     BASIN_FREE_AT_EXIT char *path = join(below, name);
     BASIN_FREE_AT_EXIT char *full = path ? join(w->root, path) : NULL;
-    if (!full) return no_memory(w, error);
+    if (!full) return basin_fail_memory(error, "a list of files");
     /* a link to nowhere: who takes it finds that it cannot be read, and says so */
     if (stat(full, &info) != 0) return w->take(w->context, path, 0, error);
     if (S_ISREG(info.st_mode)) return w->take(w->context, path, (size_t)info.st_size, error);
@@ -80,9 +76,9 @@ static basin_status walk(walker *w, const char *below, int depth, basin_error *e
     if (depth > DEPTH)
         return basin_fail(error, BASIN_IO, "%s/%s: more than %d folders deep", w->root, below,
                           DEPTH);
-    if (!path) return no_memory(w, error);
+    if (!path) return basin_fail_memory(error, "a list of files");
     int count = scandir(path, &entry, is_listed, by_bytes);
-    if (count < 0 && errno == ENOMEM) return no_memory(w, error);
+    if (count < 0 && errno == ENOMEM) return basin_fail_memory(error, "a list of files");
     if (count < 0) return basin_fail(error, BASIN_IO, "%s: cannot list: %s", path, strerror(errno));
     for (int i = 0; i < count; i++) {
         if (!status) status = visit(w, below, entry[i]->d_name, depth, error);

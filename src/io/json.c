@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "base/try.h"
 
 /* ---- writing ---- */
 
@@ -153,22 +153,17 @@ basin_status basin_json_parse(cJSON **tree, const void *text, size_t length, con
     if (!length) return basin_fail(error, BASIN_BAD_FILE, "%s: %s is empty", path, what);
     if (has_nul(text, length))
         return basin_fail(error, BASIN_BAD_FILE, "%s: %s contains a NUL character", path, what);
-    char *copy = basin_array_new(length + 1, 1);
-    if (!copy)
-        return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for %s of %zu bytes", path,
-                          what, length);
+    BASIN_FREE_AT_EXIT char *copy = NULL;
+    BASIN_TRY(BASIN_NEW_RAW(&copy, length + 1, what, error));
     memcpy(copy, text, length);
     copy[length] = '\0';
     *tree = cJSON_ParseWithLengthOpts(copy, length + 1, &end, true);
-    basin_status status = BASIN_OK;
     if (!*tree)
-        status = basin_fail(error, BASIN_BAD_FILE, "%s: %s is not JSON from byte %zu: '%.20s'",
-                            path, what, end ? (size_t)(end - copy) : 0, end ? end : copy);
-    else if (!cJSON_IsObject(*tree))
-        status = basin_fail(error, BASIN_BAD_FILE, "%s: %s is not a JSON object: '%.20s'", path,
-                            what, copy);
-    free(copy);
-    return status;
+        return basin_fail(error, BASIN_BAD_FILE, "%s: %s is not JSON from byte %zu: '%.20s'", path,
+                          what, end ? (size_t)(end - copy) : 0, end ? end : copy);
+    if (cJSON_IsObject(*tree)) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_FILE, "%s: %s is not a JSON object: '%.20s'", path, what,
+                      copy);
 }
 
 basin_status basin_json_to_meta(basin_bundle *bundle, const cJSON *object, basin_error *error) {

@@ -220,9 +220,7 @@ static basin_status write_metadata(basin_zip_writer *zip, const basin_bundle *bu
     cJSON *tree = basin_json_from_meta(bundle);
     char *text = tree ? cJSON_PrintUnformatted(tree) : NULL;
     cJSON_Delete(tree);
-    if (!text)
-        return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for its metadata",
-                          zip->file->path);
+    if (!text) return basin_fail_memory(error, "metadata");
     basin_tensor tensor = basin_tensor_borrow(text, BASIN_U8, BASIN_SHAPE((int64_t)strlen(text)));
     basin_status status = write_array(zip, BASIN_METADATA_NAME, &tensor, error);
     cJSON_free(text);

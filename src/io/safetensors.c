@@ -152,8 +152,7 @@ static basin_status read_tensor(reading *in, const cJSON *item) {
     BASIN_TRY(check_span(in, &at, dtype, shape));
     BASIN_TRY(add_tensor(in, &at, dtype, shape));
     if (!basin_array_reserve((void **)&in->spans, &in->capacity, in->count + 1, sizeof at))
-        return basin_fail(in->error, BASIN_NO_MEMORY, "%s: out of memory for its list of tensors",
-                          in->path);
+        return basin_fail_memory(in->error, "a list of tensors");
     in->spans[in->count++] = at;
     return BASIN_OK;
 }

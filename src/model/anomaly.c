@@ -113,10 +113,18 @@ basin_expr basin_anomaly_embed(const basin_anomaly *model, basin_expr features,
     return x;
 }
 
+/* The results of several relations, each [N, D], as one: [N, D], or [N, relations D]. */
+static basin_expr model_merge(const basin_expr *result, int relations, basin_merge merge) {
+    if (merge == BASIN_MERGE_CONCAT && relations > 1) return basin_concat(result, relations, 1);
+    basin_expr most = result[0];
+    for (int r = 1; r < relations; r++) most = basin_max(most, result[r]);
+    return most;
+}
+
 basin_expr basin_anomaly_head(const basin_anomaly *model, basin_expr first, const basin_expr *last,
                               basin_expr seed) {
     const basin_anomaly_config *c = &model->config;
-    basin_expr h = basin_model_merge(last, relations_of(c), c->merge);
+    basin_expr h = model_merge(last, relations_of(c), c->merge);
     if (!c->no_concat) h = basin_concat((basin_expr[]){first, h}, 2, 1);
     h = basin_dropout(h, c->dropout, seed);
     if (model->hidden_w) {

@@ -52,13 +52,6 @@ static basin_expr model_gelu(basin_expr z) {
     return basin_scale(basin_mul(z, gate), 0.5);
 }
 
-basin_expr basin_model_merge(const basin_expr *result, int relations, basin_merge merge) {
-    if (merge == BASIN_MERGE_CONCAT && relations > 1) return basin_concat(result, relations, 1);
-    basin_expr most = result[0];
-    for (int r = 1; r < relations; r++) most = basin_max(most, result[r]);
-    return most;
-}
-
 void basin_model_head_add(basin_expr *weight, basin_expr *bias, basin_params *params,
                           const char *prefix, int64_t width, int64_t outputs, basin_init weights,
                           basin_init biases) {

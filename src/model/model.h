@@ -22,8 +22,6 @@ basin_status basin_model_status(const basin_graph *graph);
 basin_expr basin_model_affine(basin_expr x, basin_expr weight, basin_expr bias);
 /* Layer norm with a gain and a bias per dimension [D]; a bias of NULL is left out. */
 basin_expr basin_model_norm(basin_expr x, basin_expr gain, basin_expr bias, double epsilon);
-/* The results of several relations, each [N, D], as one: [N, D], or [N, relations D]. */
-basin_expr basin_model_merge(const basin_expr *result, int relations, basin_merge merge);
 /* The head's weights for `outputs` numbers per row: [W] and [] for one (or 0), else [W, C] and [C].
  */
 void basin_model_head_add(basin_expr *weight, basin_expr *bias, basin_params *params,

@@ -143,12 +143,30 @@ int basin_augment_reduction(const basin_augment *a, const basin_resize *r) {
 
 /* ---- doing ---- */
 
+/* The part of the source that the outputs depend on, for a source reduced at most 8 times, or not
+ * at all. */
+static basin_box resize_needs(const basin_resize *r, int reduction) {
+    basin_box box = r->box, out;
+    double scale_y = box.height / (double)r->height, scale_x = box.width / (double)r->width;
+    double more_y = fmax(scale_y, reduction) + reduction + 1;
+    double more_x = fmax(scale_x, reduction) + reduction + 1;
+    double top = fmax(box.y, box.y + (double)r->y * scale_y - more_y);
+    double left = fmax(box.x, box.x + (double)r->x * scale_x - more_x);
+    out.y = top;
+    out.x = left;
+    out.height =
+        fmin(box.y + box.height, box.y + (double)(r->y + r->out_height) * scale_y + more_y) - top;
+    out.width =
+        fmin(box.x + box.width, box.x + (double)(r->x + r->out_width) * scale_x + more_x) - left;
+    return out;
+}
+
 basin_status basin_augment_decode(basin_picture *picture, basin_drawn *drawn,
                                   const basin_augment *a, basin_decoder *decoder, bool all,
                                   basin_error *error) {
     basin_box *box = &drawn->resize.box, inside;
     int by = decoder->png || decoder->webp ? 1 : basin_augment_reduction(a, &drawn->resize);
-    basin_box needs = basin_resize_needs(&drawn->resize, by);
+    basin_box needs = resize_needs(&drawn->resize, by);
     if (all) needs = (basin_box){0, 0, (double)decoder->height, (double)decoder->width};
     BASIN_TRY(basin_decoder_read(picture, &inside, decoder, &needs, by, error));
     *box = (basin_box){inside.y + (box->y - needs.y) / by, inside.x + (box->x - needs.x) / by,

@@ -117,10 +117,6 @@ typedef struct basin_resize {
     bool flip; /* columns come out in the other order */
 } basin_resize;
 
-/* The part of the source that the outputs depend on, for a source reduced at most 8 times, or not
- * at all. */
-basin_box basin_resize_needs(const basin_resize *resize, int reduction);
-
 /* Values 0 .. 255, a plane a channel. `picture` holds at least what basin_resize_needs asked
  * for. */
 basin_status basin_resize_run(float *plane /* [channels, out_height, out_width] */,

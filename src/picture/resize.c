@@ -104,22 +104,6 @@ static void axis_free(axis *a) {
     free(a->weight);
 }
 
-basin_box basin_resize_needs(const basin_resize *r, int reduction) {
-    basin_box box = r->box, out;
-    double scale_y = box.height / (double)r->height, scale_x = box.width / (double)r->width;
-    double more_y = fmax(scale_y, reduction) + reduction + 1;
-    double more_x = fmax(scale_x, reduction) + reduction + 1;
-    double top = fmax(box.y, box.y + (double)r->y * scale_y - more_y);
-    double left = fmax(box.x, box.x + (double)r->x * scale_x - more_x);
-    out.y = top;
-    out.x = left;
-    out.height =
-        fmin(box.y + box.height, box.y + (double)(r->y + r->out_height) * scale_y + more_y) - top;
-    out.width =
-        fmin(box.x + box.width, box.x + (double)(r->x + r->out_width) * scale_x + more_x) - left;
-    return out;
-}
-
 /* ---- down the columns ---- */
 
 /* out[i] = sum over k of weight[k] row[k][i]; the first four rows are set, further ones added. */
@@ -275,9 +259,7 @@ basin_status basin_picture_resize_memory(basin_picture *picture, int64_t height,
         free(picture->pixel);
         picture->capacity = 0;
         picture->pixel = malloc(bytes);
-        if (!picture->pixel)
-            return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a picture of %lld x %lld",
-                              (long long)height, (long long)width);
+        if (!picture->pixel) return basin_fail_memory(error, "a picture");
         picture->capacity = bytes;
     }
     picture->height = height;

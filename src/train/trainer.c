@@ -31,10 +31,6 @@ basin_status basin_values_read(basin_plan *plan, basin_expr output, void *values
 
 /* ---- AdamW, Lion and SGD with clipping by the global norm, built from expressions ---- */
 
-static basin_expr global_norm(const basin_expr *gradient, size_t count) {
-    return basin_sqrt(basin_sum_squares(gradient, (int)count));
-}
-
 static basin_expr moment(basin_expr state, const char *suffix) {
     char name[300];
     snprintf(name, sizeof name, "%s%s", basin_expr_name(state), suffix);
@@ -141,7 +137,7 @@ static void build(basin_adamw *a, const basin_params *params, const basin_expr *
     for (size_t i = 0; i < params->count; i++)
         if (!params->param[i].statistic && rate_of(a, params->param[i].state) != 0)
             moving[count++] = gradient[i];
-    a->norm = count ? global_norm(moving, count) : basin_const(graph, 0);
+    a->norm = count ? basin_sqrt(basin_sum_squares(moving, (int)count)) : basin_const(graph, 0);
     basin_expr clip = NULL;
     if (a->config.clip > 0)
         clip = basin_min(basin_const(graph, 1), basin_div(basin_const(graph, a->config.clip),
@@ -323,10 +319,6 @@ static basin_status write_rate(basin_trainer *t, basin_error *error) {
     const basin_schedule *s = &t->schedule;
     double rate = basin_rate_cosine(t->step, s->warmup, s->total, s->first, s->peak, s->last);
     return basin_adamw_write(&t->adamw, t->update ? t->update : t->plan, t->step + 1, rate, error);
-}
-
-basin_status basin_trainer_differentiate(basin_trainer *trainer, basin_error *error) {
-    return basin_plan_run(trainer->plan, error);
 }
 
 basin_status basin_trainer_apply(basin_trainer *trainer, basin_error *error) {

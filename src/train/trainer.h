@@ -9,10 +9,9 @@
 basin_status basin_gradients(basin_expr *gradient, const basin_params *params, basin_expr loss,
                              basin_error *error);
 
-/* A trainer with a reduction: computes the gradients of the batch that was written, which are then
- * in the store as trainer->gradients names them. */
-basin_status basin_trainer_differentiate(basin_trainer *trainer, basin_error *error);
-/* Updates by the gradients that are there, at the schedule's rate. */
+/* Of a trainer with a reduction, whose plan computes the gradients of the batch that was written
+ * and leaves them in the store as trainer->gradients names them: updates by those that are there,
+ * at the schedule's rate. */
 basin_status basin_trainer_apply(basin_trainer *trainer, basin_error *error);
 
 /* The update alone, for those who compute gradients themselves: zeros become a trainer without a

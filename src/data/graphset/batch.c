@@ -216,8 +216,7 @@ basin_status basin_graphset_batch_fill(basin_graphset_batch *b, const basin_grap
                           (long long)pairs);
     if (!make_room(b, (const int64_t[]){count, tokens, pairs}, e->features, e->edge_features,
                    positions->width))
-        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for a batch of %lld graphs",
-                          (long long)count);
+        return basin_fail_memory(error, "a batch of graphs");
     place at = {0};
     for (int64_t i = 0; i < count; i++) {
         put_nodes(b, set, e, graph[i], at);
@@ -343,20 +342,4 @@ void basin_graphset_encoding_free(basin_graphset_encoding *encoding) {
     free(encoding->mean);
     free(encoding->scale);
     *encoding = (basin_graphset_encoding){0};
-}
-
-basin_status basin_graphset_encoding_check(const basin_graphset_encoding *e,
-                                           const basin_graphset *set, const char *path,
-                                           basin_error *error) {
-    if (set->node_attributes == e->attributes && set->node_labels == e->labels &&
-        set->edge_attributes == e->edge_attributes && set->edge_labels == e->edge_labels)
-        return BASIN_OK;
-    int64_t walks = set->edge_walks; /* made here, not of the files */
-    return basin_fail(error, BASIN_BAD_VALUE,
-                      "%s: %lld node attributes, %lld node labels, %lld edge attributes, %lld edge "
-                      "labels; the model wants %lld, %lld, %lld, %lld",
-                      path, (long long)set->node_attributes, (long long)set->node_labels,
-                      (long long)(set->edge_attributes - walks), (long long)set->edge_labels,
-                      (long long)e->attributes, (long long)e->labels,
-                      (long long)(e->edge_attributes - walks), (long long)e->edge_labels);
 }

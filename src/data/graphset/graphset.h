@@ -89,10 +89,6 @@ basin_status basin_graphset_encoding_new(basin_graphset_encoding *encoding,
 /* Sets features and edge_features from the other fields. */
 void basin_graphset_encoding_count(basin_graphset_encoding *encoding);
 void basin_graphset_encoding_free(basin_graphset_encoding *encoding);
-/* Whether a set has the columns that the encoding wants. */
-basin_status basin_graphset_encoding_check(const basin_graphset_encoding *encoding,
-                                           const basin_graphset *set, const char *path,
-                                           basin_error *error);
 
 /* ---- batches ---- */
 

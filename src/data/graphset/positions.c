@@ -128,9 +128,7 @@ static basin_status compute_graph(const void *context, int64_t i, basin_error *e
 
 static basin_status compute(basin_positions *p, const part *of, basin_error *error) {
     p->value = basin_array_new((size_t)p->tokens, (size_t)p->width * sizeof *p->value);
-    if (!p->value)
-        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for the positions of %lld tokens",
-                          (long long)p->tokens);
+    if (!p->value) return basin_fail_memory(error, "positions of tokens");
     int threads = p->spec.vectors > 0 ? set_blas_threads(1) : 0;
     computing all = {p, of};
     basin_status status = basin_team_try(compute_graph, &all, of->end - of->first, 8, error);
@@ -536,8 +534,7 @@ basin_status basin_graphset_edge_walks(float **value, const basin_graphset *set,
     if (!all || basin_team_find(walk_graphs, &w, count, 0) != count) {
         free(all);
         *value = NULL;
-        return basin_fail(error, BASIN_NO_MEMORY, "out of memory for the walks along %lld edges",
-                          (long long)set->edges);
+        return basin_fail_memory(error, "walks along edges");
     }
     for (int64_t e = 0; e < set->edges && old; e++)
         memcpy(all + e * width, set->edge_attribute + e * old, (size_t)old * sizeof *all);

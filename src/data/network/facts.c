@@ -51,17 +51,6 @@ void basin_network_forget_facts(basin_network *network) {
     }
 }
 
-void basin_network_find_now(basin_network *network) {
-    basin_facts *facts = &network->facts;
-    float now = -INFINITY;
-    for (int r = 0; r < network->relations && facts->count && facts->time >= 0; r++) {
-        const basin_relation *relation = &network->relation[r];
-        for (int64_t e = 0; e < relation->edges; e++)
-            now = fmaxf(now, relation->fact[e * facts->count + facts->time]);
-    }
-    facts->now = isfinite(now) ? (double)now : 0;
-}
-
 basin_status basin_relation_alloc_facts(basin_relation *relation, const basin_facts *facts,
                                         basin_error *error) {
     size_t count;
@@ -69,8 +58,7 @@ basin_status basin_relation_alloc_facts(basin_relation *relation, const basin_fa
     if (basin_size_multiply(&count, (size_t)relation->edges, (size_t)facts->count))
         relation->fact = calloc(count + 1, sizeof *relation->fact);
     if (relation->fact) return BASIN_OK;
-    return basin_fail(error, BASIN_NO_MEMORY, "out of memory for %lld facts of %lld edges of '%s'",
-                      (long long)facts->count, (long long)relation->edges, relation->name);
+    return basin_fail_memory(error, "facts of edges");
 }
 
 /* Facts on their way from one relation to another. */
@@ -136,6 +124,19 @@ static void add_row(const adding *a, int64_t node, int64_t other, const float *f
     merge(to, fact, newer, a->facts);
 }
 
+/* The facts of one row of edges, of its cells. */
+static void schema_fill_facts(float *fact, const basin_schema *schema, const float *cell) {
+    *fact++ = 1;
+    for (size_t i = 0; i < schema->edges.columns; i++) {
+        const basin_schema_column *c = &schema->edges.column[i];
+        const float *from = cell + c->first;
+        int64_t width = basin_schema_width(c);
+        bool twice = c->type == BASIN_COLUMN_NUMBER && !c->time; /* sum and last */
+        for (int64_t k = 0; k < width; k++) *fact++ = from[k];
+        if (twice) *fact++ = *from;
+    }
+}
+
 basin_status basin_network_add_facts(basin_network *network, basin_relation *relation,
                                      const basin_edges *edges, const float *fact, const float *cell,
                                      const double *time, basin_error *error) {
@@ -151,7 +152,7 @@ basin_status basin_network_add_facts(basin_network *network, basin_relation *rel
         int64_t u = basin_whole_at(edges->from, edges->dtype, i * edges->stride);
         int64_t v = basin_whole_at(edges->to, edges->dtype, i * edges->stride);
         const float *one = fact ? fact + i * a.facts->count : row;
-        if (!fact) basin_schema_fill_facts(row, network->schema, cell + i * network->schema->cells);
+        if (!fact) schema_fill_facts(row, network->schema, cell + i * network->schema->cells);
         add_row(&a, v, u, one, time ? time[i] : 0);
         if (!network->directed && u != v) add_row(&a, u, v, one, time ? time[i] : 0);
     }

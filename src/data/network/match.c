@@ -226,13 +226,6 @@ static basin_status check_directed(const basin_network *n, const basin_schema *s
                       n->path, way[n->directed], way[schema->directed]);
 }
 
-basin_status basin_network_describe(basin_schema **schema, const basin_network *network,
-                                    basin_error *error) {
-    if (!network->schema) return basin_schema_of(schema, network, BASIN_MISSING_ERROR, error);
-    BASIN_TRY(basin_schema_copy(schema, network->schema, error));
-    return basin_schema_set_relations(*schema, network, error);
-}
-
 static bool same_names(const basin_names *a, const basin_names *b) {
     bool same = a->count == b->count;
     for (int64_t i = 0; same && i < a->count; i++)
@@ -324,18 +317,6 @@ basin_status basin_schema_facts(basin_facts *facts, const basin_schema *schema,
             status = list_column(&l, &schema->edges.column[i]);
     facts->name = l.name.names;
     return status;
-}
-
-void basin_schema_fill_facts(float *fact, const basin_schema *schema, const float *cell) {
-    *fact++ = 1;
-    for (size_t i = 0; i < schema->edges.columns; i++) {
-        const basin_schema_column *c = &schema->edges.column[i];
-        const float *from = cell + c->first;
-        int64_t width = basin_schema_width(c);
-        bool twice = c->type == BASIN_COLUMN_NUMBER && !c->time; /* sum and last */
-        for (int64_t k = 0; k < width; k++) *fact++ = from[k];
-        if (twice) *fact++ = *from;
-    }
 }
 
 /* ---- matching ---- */

@@ -91,9 +91,6 @@ const char *basin_schema_value(char text[BASIN_VALUE_TEXT], const basin_schema *
  * basin_network_open and basin_network_from_arrays do it where the options have a schema. */
 basin_status basin_network_match(basin_network *network, const basin_schema *schema,
                                  basin_error *error);
-/* A copy of the network's schema, or one that is made from its features. */
-basin_status basin_network_describe(basin_schema **schema, const basin_network *network,
-                                    basin_error *error);
 /* An error where features or directions are not the schema's, in its order. */
 basin_status basin_network_check_schema(const basin_network *network, const basin_schema *schema,
                                         basin_error *error);
@@ -266,9 +263,6 @@ const char *basin_column_type_name(basin_column_type type);
 int64_t basin_schema_width(const basin_schema_column *column);
 /* The column of that name, else one that differs by the case of letters alone; or NULL. */
 const basin_schema_column *basin_schema_find(const basin_schema_table *table, const char *name);
-/* The first column of a role, or NULL. */
-const basin_schema_column *basin_schema_role(const basin_schema_table *table,
-                                             basin_column_type type);
 /* The names of all features: "age", "city=Rome"; free them. */
 basin_status basin_schema_names(basin_names *names, const basin_schema *schema, basin_error *error);
 /* What fills the gaps of every feature; `fill` [features]. */
@@ -282,9 +276,6 @@ basin_status basin_schema_set_relations(basin_schema *schema, const basin_networ
                                         basin_error *error);
 /* The facts that its columns of edges become: none where there are no such columns. Free them. */
 basin_status basin_schema_facts(basin_facts *facts, const basin_schema *schema, basin_error *error);
-/* The facts of one row of edges, of its cells. */
-void basin_schema_fill_facts(float *fact /* [facts] */, const basin_schema *schema,
-                             const float *cell /* [cells] */);
 /* basin_network_check_schema but for what edges carry, for models that do not read it. */
 basin_status basin_network_check_columns(const basin_network *network, const basin_schema *schema,
                                          basin_error *error);
@@ -437,8 +428,6 @@ void basin_facts_free(basin_facts *facts);
 basin_status basin_facts_copy(basin_facts *copy, const basin_facts *facts, basin_error *error);
 /* Takes those of a later row into those of an edge, or becomes them where nothing is there yet. */
 void basin_facts_merge(float *to, const float *later, const basin_facts *facts);
-/* Finds the latest time of all edges. */
-void basin_network_find_now(basin_network *network);
 /* Zeros for every entry, where edges carry facts. */
 basin_status basin_relation_alloc_facts(basin_relation *relation, const basin_facts *facts,
                                         basin_error *error);

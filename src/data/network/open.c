@@ -1,4 +1,5 @@
 /* Opening a network, whatever its format: by the first bytes of the file, not by its name. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -158,6 +159,18 @@ static basin_status check_inputs(const char *const *path, int paths, basin_error
                       inputs);
 }
 
+/* Finds the latest time of all edges. */
+static void network_find_now(basin_network *network) {
+    basin_facts *facts = &network->facts;
+    float now = -INFINITY;
+    for (int r = 0; r < network->relations && facts->count && facts->time >= 0; r++) {
+        const basin_relation *relation = &network->relation[r];
+        for (int64_t e = 0; e < relation->edges; e++)
+            now = fmaxf(now, relation->fact[e * facts->count + facts->time]);
+    }
+    facts->now = isfinite(now) ? (double)now : 0;
+}
+
 basin_status basin_network_finish(basin_network *network, const basin_network_options *options,
                                   basin_error *error) {
     basin_network_options how;
@@ -175,7 +188,7 @@ basin_status basin_network_finish(basin_network *network, const basin_network_op
         BASIN_TRY(basin_schema_set_relations(*own, network, error));
     }
     BASIN_TRY(basin_network_fill_missing(network, how.missing, error));
-    basin_network_find_now(network);
+    network_find_now(network);
     if (options->split_time)
         BASIN_TRY(basin_network_split_by_time(network, options->split_time, options->split_train,
                                               options->split_val, error));

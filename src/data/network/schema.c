@@ -100,13 +100,6 @@ const basin_schema_column *basin_schema_find(const basin_schema_table *table, co
     return NULL;
 }
 
-const basin_schema_column *basin_schema_role(const basin_schema_table *table,
-                                             basin_column_type type) {
-    for (size_t i = 0; i < table->columns; i++)
-        if (table->column[i].type == type) return &table->column[i];
-    return NULL;
-}
-
 static basin_status add_features(basin_names_builder *names, const basin_schema_column *c,
                                  basin_error *error) {
     char text[300];

@@ -234,11 +234,3 @@ basin_status basin_archive_parse(basin_shelf *shelf, const uint8_t *bytes, size_
         qsort(shelf->entry, (size_t)shelf->count, sizeof *shelf->entry, by_name);
     return status;
 }
-
-basin_status basin_shelf_archive(basin_shelf *shelf, const char *split, bool *divided,
-                                 basin_error *error) {
-    BASIN_TRY(basin_map_open(&shelf->map, shelf->name, error));
-    BASIN_TRY(basin_archive_parse(shelf, shelf->map.data, shelf->map.size, error));
-    basin_shelf_divide(shelf, split, divided);
-    return BASIN_OK;
-}

@@ -41,8 +41,7 @@ basin_status basin_shelf_add(basin_shelf *shelf, const char *name, const uint8_t
     if (!copy || !basin_array_reserve((void **)&shelf->entry, &shelf->entry_capacity,
                                       (size_t)shelf->count + 1, sizeof *shelf->entry)) {
         free(copy);
-        return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for the list of %lld pictures",
-                          shelf->name, (long long)shelf->count + 1);
+        return basin_fail_memory(error, "a list of pictures");
     }
     shelf->entry[shelf->count++] = (basin_entry){copy, data, size, owned};
     return BASIN_OK;
@@ -100,6 +99,14 @@ static basin_status shelf_new(basin_shelf **shelf, basin_pictures *pictures, con
     return (*shelf)->name ? BASIN_OK : basin_fail_memory(error, "a list of pictures");
 }
 
+static basin_status shelf_archive(basin_shelf *shelf, const char *split, bool *divided,
+                                  basin_error *error) {
+    BASIN_TRY(basin_map_open(&shelf->map, shelf->name, error));
+    BASIN_TRY(basin_archive_parse(shelf, shelf->map.data, shelf->map.size, error));
+    basin_shelf_divide(shelf, split, divided);
+    return BASIN_OK;
+}
+
 /* What a file is: by its first bytes, and CIFAR, which has none of its own, by its size. */
 static basin_status open_file(basin_shelf *shelf, const char *split, bool *divided,
                               basin_error *error) {
@@ -127,7 +134,7 @@ static basin_status open_file(basin_shelf *shelf, const char *split, bool *divid
         return basin_fail(error, BASIN_UNSUPPORTED, "%s: is a %s file, want JPEG, PNG or WebP",
                           shelf->name, foreign);
     if (dot && !strcmp(dot, ".bin")) return basin_shelf_cifar(shelf, error);
-    return basin_shelf_archive(shelf, split, divided, error);
+    return shelf_archive(shelf, split, divided, error);
 }
 
 static basin_status add_file(basin_pictures *pictures, const char *path, const char *split,

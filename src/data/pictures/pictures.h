@@ -167,8 +167,6 @@ basin_status basin_shelf_add(basin_shelf *shelf, const char *name, const uint8_t
 bool basin_name_is_picture(const char *name);
 
 /* Each fills a zeroed shelf whose name is set. */
-basin_status basin_shelf_archive(basin_shelf *shelf, const char *split, bool *divided,
-                                 basin_error *error);
 basin_status basin_shelf_idx(basin_shelf *shelf, basin_error *error);
 basin_status basin_shelf_cifar(basin_shelf *shelf, basin_error *error);
 basin_status basin_shelf_shapes(basin_shelf *shelf, const char *split, basin_error *error);

@@ -131,7 +131,6 @@ basin_status basin_graphs_seen_write(basin_bundle *bundle, const basin_graphs_mo
                                      basin_error *error);
 basin_status basin_graphs_seen_read(basin_graphs_model *model, const basin_bundle *bundle,
                                     basin_error *error);
-void basin_graphs_seen_free(basin_graphs_model *model);
 /* Of the graphs that a run trains and validates on, and what it learns of them; not 0. */
 uint64_t basin_graphs_digest(const basin_graphset *set, const basin_fold *fold);
 
@@ -241,8 +240,6 @@ basin_status basin_graphs_batch_write(basin_plan *plan, const basin_graphs_batch
                                       const basin_graphset_batch *batch,
                                       basin_graphs_scratch *scratch, basin_error *error);
 
-/* For scores of one graph at a time, of any size. */
-void basin_graphs_plans_begin_one(basin_graphs_plans *plans, basin_graphs_model *model);
 /* For batches of the given graphs; with a schedule for training, without (NULL) for scores. */
 void basin_graphs_plans_begin(basin_graphs_plans *plans, basin_graphs_model *model,
                               const basin_graphset *set, const int64_t *graph, int64_t count,

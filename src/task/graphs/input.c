@@ -163,9 +163,26 @@ static basin_status match_labels(basin_graphs_input *input, const basin_graphs_m
                       path, (long long)set->targets, (long long)m->outputs);
 }
 
+/* Whether a set has the columns that the encoding wants. */
+static basin_status graphset_encoding_check(const basin_graphset_encoding *e,
+                                            const basin_graphset *set, const char *path,
+                                            basin_error *error) {
+    if (set->node_attributes == e->attributes && set->node_labels == e->labels &&
+        set->edge_attributes == e->edge_attributes && set->edge_labels == e->edge_labels)
+        return BASIN_OK;
+    int64_t walks = set->edge_walks; /* made here, not of the files */
+    return basin_fail(error, BASIN_BAD_VALUE,
+                      "%s: %lld node attributes, %lld node labels, %lld edge attributes, %lld edge "
+                      "labels; the model wants %lld, %lld, %lld, %lld",
+                      path, (long long)set->node_attributes, (long long)set->node_labels,
+                      (long long)(set->edge_attributes - walks), (long long)set->edge_labels,
+                      (long long)e->attributes, (long long)e->labels,
+                      (long long)(e->edge_attributes - walks), (long long)e->edge_labels);
+}
+
 basin_status basin_graphs_input_match(basin_graphs_input *input, const basin_graphs_model *model,
                                       const char *path, bool labels, basin_error *error) {
-    basin_status status = basin_graphset_encoding_check(&model->encoding, &input->set, path, error);
+    basin_status status = graphset_encoding_check(&model->encoding, &input->set, path, error);
     if (status || labels) return status ? status : match_labels(input, model, path, error);
     input->set.task = model->target;
     input->set.class_of = NULL;
@@ -284,10 +301,6 @@ basin_status basin_graphs_seen_add(basin_graphs_model *model, const basin_graphs
         *list = (basin_graphs_seen_list){all, kept};
     }
     return BASIN_OK;
-}
-
-void basin_graphs_seen_free(basin_graphs_model *model) {
-    for (int part = 0; part < 2; part++) free(model->seen[part].print);
 }
 
 basin_status basin_graphs_seen_write(basin_bundle *bundle, const basin_graphs_model *model,

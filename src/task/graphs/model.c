@@ -75,6 +75,10 @@ static basin_status start(basin_graphs_model *model, basin_error *error) {
     return basin_graph_check(model->graph, error);
 }
 
+static void graphs_seen_free(basin_graphs_model *model) {
+    for (int part = 0; part < 2; part++) free(model->seen[part].print);
+}
+
 void basin_graphs_close(basin_graphs_model *model) {
     if (!model) return;
     if (model->one) basin_graphs_plans_free(model->one);
@@ -82,7 +86,7 @@ void basin_graphs_close(basin_graphs_model *model) {
     free(model->class_value);
     free(model->target_mean);
     free(model->target_scale);
-    basin_graphs_seen_free(model);
+    graphs_seen_free(model);
     basin_graphset_encoding_free(&model->encoding);
     if (model->graph) basin_params_free(&model->params);
     basin_graph_free(model->graph);

@@ -202,11 +202,6 @@ void basin_graphs_plans_begin(basin_graphs_plans *plans, basin_graphs_model *mod
            basin_graphset_pairs);
 }
 
-/* Steps of a few dozen atoms: most molecules meet a plan that is there. */
-void basin_graphs_plans_begin_one(basin_graphs_plans *plans, basin_graphs_model *model) {
-    *plans = (basin_graphs_plans){.model = model, .batch = 1, .tokens_step = 32, .pairs_step = 128};
-}
-
 /* ---- a few plans ---- */
 
 static basin_plan *plan_of(const basin_graphs_plan *plan) {

@@ -59,11 +59,16 @@ static basin_status use_prepare(use *u, basin_graphs_model *model, const basin_g
     return open_input(u, model, labels, error);
 }
 
+/* Steps of a few dozen atoms: most molecules meet a plan that is there. */
+static void graphs_plans_begin_one(basin_graphs_plans *plans, basin_graphs_model *model) {
+    *plans = (basin_graphs_plans){.model = model, .batch = 1, .tokens_step = 32, .pairs_step = 128};
+}
+
 /* One graph: the plans stay with the model, since to make one takes longer than to run it. */
 static basin_status run_one(use *u, basin_graphs_model *model, basin_error *error) {
     if (!model->one) {
         BASIN_TRY(BASIN_NEW(&model->one, 1, "a plan", error));
-        basin_graphs_plans_begin_one(model->one, model);
+        graphs_plans_begin_one(model->one, model);
     }
     return basin_graphs_outputs(&u->output, model->one, &u->input, u->graph, 1, error);
 }

@@ -203,10 +203,6 @@ basin_status basin_image_set_open(basin_image_set *set, const basin_image_source
                                   uint64_t seed, basin_error *error);
 void basin_image_set_close(basin_image_set *set);
 
-/* Fills in the mean and deviation where the settings leave them 0. */
-basin_status basin_image_measure(basin_image_settings *settings, const basin_image_set *set,
-                                 basin_error *error);
-
 /* Batches of patches. Unreadable pictures are reported to the watcher. */
 basin_status basin_image_feed(basin_feed **feed, const basin_image_set *set,
                               const basin_image_settings *settings, int64_t batch, bool training,
@@ -303,9 +299,6 @@ basin_status basin_image_adopt(basin_store *store, const basin_params *params,
  * Wenc [P, D], Benc, Wdec [D, P], Bdec, POS_embed [N + 1, D], CLS_token, MASK_token, LNORM_gamma
  * and LNORM_bias. They come in as a model of ours; basin_image_write lets one of ours out as them,
  * our settings along as metadata, which the published code does not look at ---- */
-
-/* Whether a file's tensors have these names. */
-bool basin_image_is_published(const basin_bundle *bundle);
 
 /* The same numbers under our names, in a new bundle, with the settings: those the file states (one
  * that we wrote does), else the paper's with the sizes of the tensors: self-attention, beta 1 /

@@ -70,20 +70,6 @@ void basin_image_set_close(basin_image_set *set) {
     *set = (basin_image_set){0};
 }
 
-basin_status basin_image_measure(basin_image_settings *settings, const basin_image_set *set,
-                                 basin_error *error) {
-    enum { MOST = 60000 };
-    float mean[3] = {0}, deviation[3] = {1, 1, 1};
-    if (settings->deviation[0] > 0) return BASIN_OK;
-    BASIN_TRY(basin_pictures_statistics(mean, deviation, set->pictures, set->item, set->items,
-                                        (int)settings->channels, MOST, error));
-    for (int c = 0; c < 3; c++) {
-        settings->mean[c] = c < settings->channels ? (double)mean[c] : 0;
-        settings->deviation[c] = c < settings->channels ? (double)deviation[c] : 1;
-    }
-    return BASIN_OK;
-}
-
 static basin_augment augment(const basin_image_settings *s, bool training) {
     int channels = (int)s->channels;
     basin_augment a = basin_augment_evaluation(s->size, channels, s->patch);

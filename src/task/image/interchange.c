@@ -31,11 +31,6 @@ static const entry table[] = {
 };
 enum { ENTRIES = sizeof table / sizeof *table };
 
-bool basin_image_is_published(const basin_bundle *bundle) {
-    return basin_bundle_find(bundle, "Wk") && basin_bundle_find(bundle, "Xi") &&
-           basin_bundle_find(bundle, "Wenc");
-}
-
 /* ---- the settings ---- */
 
 /* Drops leading axes of 1 until `rank` are left; rank -1 where that cannot be. */

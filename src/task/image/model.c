@@ -239,12 +239,18 @@ static basin_status start(basin_image_model **model, const basin_image_settings 
                   : basin_params_init(&graph.params, store, (uint64_t)settings->seed, error);
 }
 
+/* Whether a file's tensors have these names. */
+static bool image_is_published(const basin_bundle *bundle) {
+    return basin_bundle_find(bundle, "Wk") && basin_bundle_find(bundle, "Xi") &&
+           basin_bundle_find(bundle, "Wenc");
+}
+
 /* The model of a whole file. */
 static basin_status open_bundle(basin_image_model **model, basin_bundle **renamed,
                                 const basin_bundle *bundle, basin_backend *backend,
                                 basin_error *error) {
     basin_image_settings settings;
-    if (basin_image_is_published(bundle))
+    if (image_is_published(bundle))
         BASIN_TRY(basin_image_published_read(&settings, renamed, bundle, error));
     else
         BASIN_TRY(basin_settings_take(&settings, &basin_image_task, bundle, error));
@@ -293,6 +299,21 @@ int64_t basin_image_parameters(const basin_image_model *model) { return model->p
 /* ---- The settings that a run trains with: those asked for, with what was left open; see image.h
  * ---- */
 
+/* Fills in the mean and deviation where the settings leave them 0. */
+static basin_status image_measure(basin_image_settings *settings, const basin_image_set *set,
+                                  basin_error *error) {
+    enum { MOST = 60000 };
+    float mean[3] = {0}, deviation[3] = {1, 1, 1};
+    if (settings->deviation[0] > 0) return BASIN_OK;
+    BASIN_TRY(basin_pictures_statistics(mean, deviation, set->pictures, set->item, set->items,
+                                        (int)settings->channels, MOST, error));
+    for (int c = 0; c < 3; c++) {
+        settings->mean[c] = c < settings->channels ? (double)mean[c] : 0;
+        settings->deviation[c] = c < settings->channels ? (double)deviation[c] : 1;
+    }
+    return BASIN_OK;
+}
+
 /* A rehearsal asks for the time of a step alone, and saves the pass over the pictures; rank 0 makes
  * it for all. */
 static basin_status measure(basin_image_settings *settings, const basin_training *training,
@@ -303,8 +324,7 @@ static basin_status measure(basin_image_settings *settings, const basin_training
             settings->mean[c] = 0.5, settings->deviation[c] = 0.25;
         return BASIN_OK;
     }
-    basin_status status =
-        basin_ranks_rank(ranks) ? BASIN_OK : basin_image_measure(settings, set, error);
+    basin_status status = basin_ranks_rank(ranks) ? BASIN_OK : image_measure(settings, set, error);
     BASIN_TRY(basin_ranks_agree(ranks, status, error));
     BASIN_TRY(basin_ranks_broadcast(ranks, settings->mean, sizeof settings->mean, 0, error));
     return basin_ranks_broadcast(ranks, settings->deviation, sizeof settings->deviation, 0, error);

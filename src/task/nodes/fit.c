@@ -96,17 +96,14 @@ static bool is_full(const basin_nodes_fitting *f) {
     return basin_choice_is(f->settings.sampling, "full");
 }
 
-static bool samples_neighbours(const basin_nodes_fitting *f) {
-    return basin_choice_is(f->settings.sampling, "neighbours");
-}
-
 /* A look at validation scores all nodes, and the steps that a network needs do not grow with the
  * graph: samples of large ones are small and looked at seldom. */
 static void choose_pace(basin_nodes_fitting *f) {
     enum { BATCHES = 4, LOOKS = 5, EVERY = 4 };
     basin_nodes_settings *s = &f->settings;
     double most = (double)(BATCHES * s->batch) / (double)f->train_count;
-    if (s->fraction <= 0) s->fraction = samples_neighbours(f) && most < 0.05 ? most : 0.05;
+    bool walk = basin_choice_is(s->sampling, "neighbours");
+    if (s->fraction <= 0) s->fraction = walk && most < 0.05 ? most : 0.05;
     if (!s->evaluate)
         s->evaluate = !is_full(f) && s->epochs > LOOKS * EVERY ? s->epochs / LOOKS : EVERY;
     f->model->settings.fraction = s->fraction;
@@ -159,7 +156,7 @@ static basin_status hold(const basin_nodes_fitting *f, size_t bytes, const char 
  * reserved by then but not written to. */
 static basin_status hold_samples(basin_nodes_fitting *f, basin_error *error) {
     const basin_nodes_shape *shape = &f->planned;
-    bool walk = samples_neighbours(f);
+    bool walk = basin_choice_is(f->settings.sampling, "neighbours");
     basin_plan_stats stats = basin_plan_get_stats(f->trainer.plan);
     size_t bytes = stats.arena_bytes + stats.input_bytes, pairs = 0;
     for (int r = 0; r < shape->relations; r++) pairs += (size_t)shape->pairs[r];
@@ -558,9 +555,17 @@ static basin_status measure(basin_nodes_fitting *f, basin_error *error) {
 
 /* ---- all of it ---- */
 
+/* Into a checkpoint's metadata. */
+static basin_status nodes_describe(basin_bundle *checkpoint, const basin_task_settings *task,
+                                   const basin_nodes_settings *settings, basin_error *error) {
+    char kind[60];
+    snprintf(kind, sizeof kind, "%s checkpoint", task->task);
+    return basin_settings_store(checkpoint, kind, settings, task, error);
+}
+
 static basin_status describe(void *context, basin_bundle *checkpoint, basin_error *error) {
     const basin_nodes_fitting *f = context;
-    return basin_nodes_describe(checkpoint, f->model->task, &f->settings, error);
+    return nodes_describe(checkpoint, f->model->task, &f->settings, error);
 }
 
 static basin_run_task task_of(basin_nodes_fitting *f) {

@@ -203,16 +203,6 @@ basin_status basin_node_inputs_open(basin_node_inputs *inputs, const basin_netwo
     return status;
 }
 
-size_t basin_node_inputs_bytes(const basin_node_inputs *inputs) {
-    const basin_network *n = inputs->network;
-    size_t N = (size_t)n->nodes, bytes = N * (size_t)(inputs->shape.columns + n->features) * 4;
-    for (int r = 0; r < n->relations; r++)
-        bytes += (N + 1) * sizeof(int64_t) +
-                 (size_t)n->relation[r].edges *
-                     (sizeof(int32_t) + (size_t)n->facts.count * sizeof(float));
-    return bytes;
-}
-
 void basin_node_inputs_close(basin_node_inputs *inputs) {
     free(inputs->raw);
     free(inputs->table);

@@ -11,6 +11,14 @@
 #include "io/bundle.h"
 #include "task/nodes/net.h"
 
+/* A copy of the network's schema, or one that is made from its features. */
+static basin_status network_describe(basin_schema **schema, const basin_network *network,
+                                     basin_error *error) {
+    if (!network->schema) return basin_schema_of(schema, network, BASIN_MISSING_ERROR, error);
+    BASIN_TRY(basin_schema_copy(schema, network->schema, error));
+    return basin_schema_set_relations(*schema, network, error);
+}
+
 basin_status basin_nodes_model_new(basin_nodes_model **model, const basin_task_settings *task,
                                    const basin_nodes_settings *settings,
                                    const basin_network *network, basin_backend *backend,
@@ -29,7 +37,7 @@ basin_status basin_nodes_model_new(basin_nodes_model **model, const basin_task_s
     m->nodes = network ? network->nodes : 0;
     m->features = network && network->feature ? network->features : 0;
     basin_status status = BASIN_NEW(&m->member, settings->members + 1, "a model", error);
-    if (!status && network) status = basin_network_describe(&m->schema, network, error);
+    if (!status && network) status = network_describe(&m->schema, network, error);
     if (status) basin_nodes_close(m), *model = NULL;
     return status;
 }
@@ -235,25 +243,6 @@ basin_status basin_nodes_open(basin_nodes_model **model, const char *task, const
 
 /* ---- Settings from checkpoints and models: what the caller left open is taken from there, what
  * was asked for must match. */
-
-basin_status basin_nodes_describe(basin_bundle *checkpoint, const basin_task_settings *task,
-                                  const basin_nodes_settings *settings, basin_error *error) {
-    char kind[60];
-    snprintf(kind, sizeof kind, "%s checkpoint", task->task);
-    return basin_settings_store(checkpoint, kind, settings, task, error);
-}
-
-basin_status basin_nodes_settle(basin_nodes_settings *settings, const basin_task_settings *task,
-                                const basin_bundle *bundle, basin_error *error) {
-    basin_nodes_settings found = *settings;
-    BASIN_TRY(basin_settings_take(&found, task, bundle, error));
-    if (basin_choice_is(settings->scaling, "auto")) settings->scaling = found.scaling;
-    if (basin_choice_is(settings->facts, "auto")) settings->facts = found.facts;
-    if (settings->hops < 0) settings->hops = found.hops;
-    if (settings->smoothing < 0) settings->smoothing = found.smoothing;
-    if (!settings->members) settings->members = found.members;
-    return BASIN_OK;
-}
 
 /* Whether the batches asked for, halved some times or not at all, are those found. */
 static bool is_halved(int64_t asked, int64_t found) {

@@ -181,8 +181,6 @@ typedef struct basin_neighbour_means {
 void basin_neighbour_means_take(const basin_neighbour_means *means, int64_t nodes, int threads);
 /* What means run along: the whole graph, or the first relation where there is no union. */
 const basin_relation *basin_node_inputs_hops(const basin_node_inputs *inputs);
-/* What the network and its table take. */
-size_t basin_node_inputs_bytes(const basin_node_inputs *inputs);
 
 /* The relations of the settings as pairs, as basin_network_pairs has them; free each. */
 basin_status basin_node_inputs_pairs(basin_pairs *pairs /* [relations] */,
@@ -346,17 +344,10 @@ basin_status basin_nodes_fit_quietly(basin_nodes_model **model, basin_outcome *o
 
 /* ---- settings that come from files (model.c) ---- */
 
-/* What `settings` leave open (scaling, hops, members, smoothing) becomes that of a checkpoint or
- * model. */
-basin_status basin_nodes_settle(basin_nodes_settings *settings, const basin_task_settings *task,
-                                const basin_bundle *bundle, basin_error *error);
 /* The same for sampling and batch, of a checkpoint, whose other settings must match. */
 basin_status basin_nodes_resume(basin_nodes_settings *settings, const basin_task_settings *task,
                                 const basin_bundle *checkpoint, const basin_watch *watch,
                                 basin_error *error);
-/* Into a checkpoint's metadata. */
-basin_status basin_nodes_describe(basin_bundle *checkpoint, const basin_task_settings *task,
-                                  const basin_nodes_settings *settings, basin_error *error);
 
 /* ---- what fit.c and classes.c share ---- */
 

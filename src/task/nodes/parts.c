@@ -67,9 +67,20 @@ void basin_parted_inputs_close(basin_parted_inputs *in) {
     *in = (basin_parted_inputs){0};
 }
 
+/* What the network and its table take. */
+static size_t node_inputs_bytes(const basin_node_inputs *inputs) {
+    const basin_network *n = inputs->network;
+    size_t N = (size_t)n->nodes, bytes = N * (size_t)(inputs->shape.columns + n->features) * 4;
+    for (int r = 0; r < n->relations; r++)
+        bytes += (N + 1) * sizeof(int64_t) +
+                 (size_t)n->relation[r].edges *
+                     (sizeof(int32_t) + (size_t)n->facts.count * sizeof(float));
+    return bytes;
+}
+
 size_t basin_parted_inputs_bytes(const basin_parted_inputs *in) {
     size_t bytes = 0;
-    for (int64_t k = 0; k < in->count; k++) bytes += basin_node_inputs_bytes(&in->part[k]);
+    for (int64_t k = 0; k < in->count; k++) bytes += node_inputs_bytes(&in->part[k]);
     return bytes;
 }
 

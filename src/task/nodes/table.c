@@ -27,10 +27,7 @@ typedef struct entry {
     uint8_t label;
 } entry;
 
-static int lower_first(const void *a, const void *b) {
-    return BASIN_COMPARE(((const entry *)a)->id, ((const entry *)b)->id);
-}
-
+/* Of entries, too, which begin with their id. */
 static int compare_ids(const void *a, const void *b) {
     return BASIN_COMPARE(*(const uint64_t *)a, *(const uint64_t *)b);
 }
@@ -55,7 +52,7 @@ basin_status basin_known_labels_take(basin_known_labels *known, const basin_netw
     BASIN_TRY(BASIN_NEW_RAW(&list, count, "known labels", error));
     for (int64_t i = 0; i < N; i++)
         if (part[i] == which) list[n++] = (entry){id_of(network, i), network->label[i] == 1};
-    qsort(list, (size_t)count, sizeof *list, lower_first);
+    qsort(list, (size_t)count, sizeof *list, compare_ids);
     for (int64_t i = 0; i < count; i++) known->id[i] = list[i].id, known->label[i] = list[i].label;
     known->named = network->id.count > 0;
     known->nodes = N;

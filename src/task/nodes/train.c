@@ -345,6 +345,20 @@ static basin_status settle_facts(basin_nodes_settings *settings, const basin_net
                       network->path, settings->facts);
 }
 
+/* What `settings` leave open (scaling, hops, members, smoothing) becomes that of a checkpoint or
+ * model. */
+static basin_status nodes_settle(basin_nodes_settings *settings, const basin_task_settings *task,
+                                 const basin_bundle *bundle, basin_error *error) {
+    basin_nodes_settings found = *settings;
+    BASIN_TRY(basin_settings_take(&found, task, bundle, error));
+    if (basin_choice_is(settings->scaling, "auto")) settings->scaling = found.scaling;
+    if (basin_choice_is(settings->facts, "auto")) settings->facts = found.facts;
+    if (settings->hops < 0) settings->hops = found.hops;
+    if (settings->smoothing < 0) settings->smoothing = found.smoothing;
+    if (!settings->members) settings->members = found.members;
+    return BASIN_OK;
+}
+
 /* What the settings leave open: as the checkpoint or the model has it with which the run begins,
  * or by the data. A rehearsal does not wait for probes. */
 static basin_status settle(whole *t, bool *stopped, const uint8_t *part, basin_error *error) {
@@ -352,7 +366,7 @@ static basin_status settle(whole *t, bool *stopped, const uint8_t *part, basin_e
     const basin_bundle *file = t->run->saved;
     basin_nodes_resources work = {how->backend, how->watch, how->memory, t->least, t->data.parts};
     if (!file) file = t->run->from;
-    if (file) BASIN_TRY(basin_nodes_settle(&t->settings, t->task, file, error));
+    if (file) BASIN_TRY(nodes_settle(&t->settings, t->task, file, error));
     if (!t->settings.members) t->settings.members = members_for(t->data.network);
     BASIN_TRY(settle_facts(&t->settings, t->data.network, error));
     return choose_inputs(&t->settings, t->task, stopped, t->data.network, part,

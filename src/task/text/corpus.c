@@ -27,10 +27,6 @@ typedef struct reading {
 
 enum { BLOCK = 1 << 20, MEMORY_PER_BYTE = 5 /* the byte and the number of its token */ };
 
-static basin_status fail_memory(const char *path, basin_error *error) {
-    return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory to read it", path);
-}
-
 static basin_status check_length(const reading *r, size_t length, const char *path,
                                  basin_error *error) {
     if (length <= r->limit) return BASIN_OK;
@@ -59,7 +55,7 @@ static basin_status take_all(reading *r, basin_packed *packed, const char *path,
     for (size_t got = 1; got; r->length += got) {
         BASIN_TRY(check_length(r, r->length, path, error));
         if (!basin_array_reserve((void **)&r->text, &r->capacity, r->length + BLOCK, 1))
-            return fail_memory(path, error);
+            return basin_fail_memory(error, "a text");
         BASIN_TRY(basin_packed_read(&got, r->text + r->length, BLOCK - 1, packed, error));
     }
     return check_start(r, start, path, error);
@@ -106,7 +102,7 @@ static basin_status list(void *context, const char *path, size_t size, basin_err
         return BASIN_OK;
     if (!basin_array_reserve((void **)&l->path, &l->capacity, l->count + 1, sizeof *l->path) ||
         !(l->path[l->count] = basin_string_copy(path)))
-        return fail_memory(path, error);
+        return basin_fail_memory(error, "a text");
     l->count++;
     return BASIN_OK;
 }

@@ -272,7 +272,7 @@ static basin_status take_all(basin_shards *shards, basin_trainer *trainer, doubl
 basin_status basin_shards_add(basin_shards *shards, basin_trainer *trainer, double weight,
                               basin_error *error) {
     double loss;
-    BASIN_TRY(basin_trainer_differentiate(trainer, error));
+    BASIN_TRY(basin_plan_run(trainer->plan, error));
     BASIN_TRY(basin_trainer_loss(trainer, &loss, error));
     return take_all(shards, trainer, loss, weight, error);
 }

@@ -518,9 +518,3 @@ void basin_column_fill(float *x, const basin_column *c, const char *text,
         x[c->first] = (float)value;
     }
 }
-
-void basin_column_free(basin_column *column) {
-    free(column->name);
-    basin_dictionary_free(&column->category);
-    free(column->rank);
-}

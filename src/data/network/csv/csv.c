@@ -710,9 +710,15 @@ static basin_status make_network(basin_tables *j) {
     return basin_network_check_note(j->network, j->error);
 }
 
+static void column_free(basin_column *column) {
+    free(column->name);
+    basin_dictionary_free(&column->category);
+    free(column->rank);
+}
+
 static void tables_free(basin_tables *j) {
     for (int t = 0; t < j->tables; t++) {
-        for (int i = 0; i < j->table[t].columns; i++) basin_column_free(&j->table[t].column[i]);
+        for (int i = 0; i < j->table[t].columns; i++) column_free(&j->table[t].column[i]);
         free(j->table[t].column);
         free(j->table[t].cell);
     }

@@ -1,5 +1,6 @@
 /* Headers of tables: which file lists edges, and what each column is for; by options, by the schema
  * of a model, else by usual names. A name that options give and no file has is an error. */
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <strings.h>
@@ -80,11 +81,18 @@ int basin_table_column(const basin_table_file *t, const char *name) {
 
 /* ---- one table ---- */
 
+/* The first column of a role, or NULL. */
+static const basin_schema_column *schema_role(const basin_schema_table *table,
+                                              basin_column_type type) {
+    for (size_t i = 0; i < table->columns; i++)
+        if (table->column[i].type == type) return &table->column[i];
+    return NULL;
+}
+
 static const basin_schema_column *known_role(const basin_tables *j, basin_role role) {
     bool split = roles[role].type == BASIN_COLUMN_SPLIT;
-    return j->known && !split
-               ? basin_schema_role(known_table(j, roles[role].edges), roles[role].type)
-               : NULL;
+    return j->known && !split ? schema_role(known_table(j, roles[role].edges), roles[role].type)
+                              : NULL;
 }
 
 /* The column of a role: as an option says, else as the schema, else by a usual name that is not
@@ -108,13 +116,25 @@ static int find_role(const basin_tables *j, const basin_table_file *t, basin_rol
     return found;
 }
 
+/* The name of column i, before the first row is asked for: as the header has it, else in `text`. */
+static const char *table_rows_name(char text[BASIN_COLUMN_TEXT], const basin_table_rows *rows,
+                                   int i) {
+    const char *field = basin_table_rows_field(rows, i);
+    bool number = isdigit((unsigned char)*field) || *field == '-' || *field == '.';
+    if (!rows->headerless) return field;
+    if (i < 2) return i ? "dst" : "src";
+    if (i == 2 && !number) return "relation";
+    snprintf(text, BASIN_COLUMN_TEXT, "column %d", i + 1);
+    return text;
+}
+
 static basin_status keep_names(basin_tables *j, basin_table_file *t, const basin_table_rows *rows) {
     char text[BASIN_COLUMN_TEXT];
     BASIN_TRY(BASIN_NEW(&t->cell, rows->columns, "columns", j->error));
     BASIN_TRY(BASIN_NEW(&t->column, rows->columns, "columns", j->error));
     t->columns = (int)rows->columns;
     for (int i = 0; i < t->columns; i++)
-        if (!(t->column[i].name = basin_string_copy(basin_table_rows_name(text, rows, i))))
+        if (!(t->column[i].name = basin_string_copy(table_rows_name(text, rows, i))))
             return basin_fail_memory(j->error, "columns");
     return BASIN_OK;
 }

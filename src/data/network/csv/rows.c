@@ -219,17 +219,6 @@ static void find_edges(basin_table_rows *c) {
     c->headerless = true;
 }
 
-const char *basin_table_rows_name(char text[BASIN_COLUMN_TEXT], const basin_table_rows *rows,
-                                  int i) {
-    const char *field = basin_table_rows_field(rows, i);
-    bool number = isdigit((unsigned char)*field) || *field == '-' || *field == '.';
-    if (!rows->headerless) return field;
-    if (i < 2) return i ? "dst" : "src";
-    if (i == 2 && !number) return "relation";
-    snprintf(text, BASIN_COLUMN_TEXT, "column %d", i + 1);
-    return text;
-}
-
 /* A file of old Macintosh lines is one long header. */
 static basin_status check_lines(const basin_table_rows *c, basin_error *error) {
     for (size_t i = 0; i + 1 < c->length && !c->headerless; i++)

@@ -34,9 +34,6 @@ enum { BASIN_COLUMN_TEXT = 40 };
 basin_status basin_table_rows_open(basin_table_rows *rows, const basin_csv_source *source,
                                    basin_error *error);
 void basin_table_rows_close(basin_table_rows *rows);
-/* The name of column i, before the first row is asked for: as the header has it, else in `text`. */
-const char *basin_table_rows_name(char text[BASIN_COLUMN_TEXT], const basin_table_rows *rows,
-                                  int i);
 /* The next row; *more is false past the last. */
 basin_status basin_table_rows_next(basin_table_rows *rows, bool *more, basin_error *error);
 /* Field i of the row, valid until the next one. */
@@ -140,7 +137,6 @@ bool basin_column_sounds_like_time(const char *name);
 /* The features of one row, x [features]; a missing number is left as it is. */
 void basin_column_fill(float *x, const basin_column *column, const char *text,
                        const basin_column_rules *rules);
-void basin_column_free(basin_column *column);
 
 /* ---- all tables ---- */
 
