@@ -4,10 +4,15 @@
 
 #include <cjson/cJSON.h>
 
+#include "base/try.h"
 #include "io/bundle.h"
 
-/* `length` bytes of text, which must be one JSON object, as a tree; cJSON_Delete it. `what` is
- * what errors call the text: "the header". */
+/* A tree that is deleted at the end of its scope. */
+#define BASIN_JSON_AT_EXIT BASIN_AT_EXIT(basin_json_delete_at)
+static inline void basin_json_delete_at(cJSON **tree) { cJSON_Delete(*tree); }
+
+/* `length` bytes of text, which must be one JSON object, as a tree; delete it, after an
+ * error, too. `what` is what errors call the text: "the header". */
 basin_status basin_json_parse(cJSON **tree, const void *text, size_t length, const char *path,
                               const char *what, basin_error *error);
 /* Adds the strings of a JSON object to the bundle's metadata. */

@@ -133,17 +133,15 @@ static basin_status read_elements(basin_tensor *tensor, const basin_npy *npy, si
 
 /* "__metadata__" holds the metadata as the writer below puts them there. */
 static basin_status add(reading *in, basin_tensor *tensor) {
-    cJSON *tree = NULL;
+    BASIN_JSON_AT_EXIT cJSON *tree = NULL;
     if (strcmp(in->name, BASIN_METADATA_NAME) != 0)
         return basin_bundle_blame_file(basin_bundle_add(in->bundle, in->name, tensor, in->error),
                                        in->error);
     if (tensor->dtype != BASIN_U8 || tensor->shape.rank != 1)
         return bad(in, BASIN_BAD_FILE, "is not a text of bytes");
-    basin_status status = basin_json_parse(&tree, tensor->data, (size_t)tensor->shape.dim[0],
-                                           in->path, BASIN_METADATA_NAME, in->error);
-    if (!status) status = basin_json_to_meta(in->bundle, tree, in->error);
-    cJSON_Delete(tree);
-    return status;
+    BASIN_TRY(basin_json_parse(&tree, tensor->data, (size_t)tensor->shape.dim[0], in->path,
+                               BASIN_METADATA_NAME, in->error));
+    return basin_json_to_meta(in->bundle, tree, in->error);
 }
 
 static basin_status read_array(reading *in) {
@@ -217,9 +215,8 @@ static basin_status write_array(basin_zip_writer *zip, const char *name, const b
 static basin_status write_metadata(basin_zip_writer *zip, const basin_bundle *bundle,
                                    basin_error *error) {
     if (basin_bundle_meta_count(bundle) == 0) return BASIN_OK;
-    cJSON *tree = basin_json_from_meta(bundle);
+    BASIN_JSON_AT_EXIT cJSON *tree = basin_json_from_meta(bundle);
     char *text = tree ? cJSON_PrintUnformatted(tree) : NULL;
-    cJSON_Delete(tree);
     if (!text) return basin_fail_memory(error, "metadata");
     basin_tensor tensor = basin_tensor_borrow(text, BASIN_U8, BASIN_SHAPE((int64_t)strlen(text)));
     basin_status status = write_array(zip, BASIN_METADATA_NAME, &tensor, error);

@@ -207,7 +207,7 @@ basin_status basin_safetensors_parse(basin_bundle **bundle, const void *data, si
                                      const char *path, basin_error *error) {
     const unsigned char *bytes = data;
     uint64_t length = 0;
-    cJSON *tree = NULL;
+    BASIN_JSON_AT_EXIT cJSON *tree = NULL;
     *bundle = NULL;
     if (size < LENGTH_BYTES)
         return basin_fail(error, BASIN_BAD_FILE,
@@ -231,7 +231,6 @@ basin_status basin_safetensors_parse(basin_bundle **bundle, const void *data, si
         basin_json_parse(&tree, bytes + LENGTH_BYTES, (size_t)length, path, "the header", error);
     if (!status) status = basin_bundle_open(&in.bundle, path, error);
     if (!status) status = read_entries(&in, tree);
-    cJSON_Delete(tree);
     free(in.spans);
     if (status) basin_bundle_free(in.bundle);
     *bundle = status ? NULL : in.bundle;

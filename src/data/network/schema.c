@@ -371,16 +371,14 @@ static basin_status read_tree(const reading *r, const cJSON *tree) {
 
 basin_status basin_schema_parse(basin_schema **schema, const char *json, const char *path,
                                 basin_error *error) {
-    cJSON *tree = NULL;
+    BASIN_JSON_AT_EXIT cJSON *tree = NULL;
+    BASIN_AT_EXIT(free_at) basin_schema *s = NULL;
     *schema = NULL;
-    basin_status status = basin_json_parse(&tree, json, strlen(json), path, "the schema", error);
-    if (!status) status = basin_schema_new(schema, error);
-    if (!status) status = read_tree(&(reading){*schema, path, error}, tree);
-    cJSON_Delete(tree);
-    if (!status) return BASIN_OK;
-    basin_schema_free(*schema);
-    *schema = NULL;
-    return status;
+    BASIN_TRY(basin_json_parse(&tree, json, strlen(json), path, "the schema", error));
+    BASIN_TRY(basin_schema_new(&s, error));
+    BASIN_TRY(read_tree(&(reading){s, path, error}, tree));
+    *schema = s, s = NULL;
+    return BASIN_OK;
 }
 
 basin_status basin_schema_read(basin_schema **schema, const char *json, int64_t features,

@@ -386,11 +386,10 @@ static bool get_data(basin_graphs_model *m, const cJSON *o, bool *memory) {
 
 static basin_status read_data(basin_graphs_model *m, const char *json, const char *path,
                               basin_error *error) {
-    cJSON *o;
+    BASIN_JSON_AT_EXIT cJSON *o;
     bool memory = true;
     BASIN_TRY(basin_json_parse(&o, json, strlen(json), path, "the encoding", error));
     bool good = get_data(m, o, &memory);
-    cJSON_Delete(o);
     if (!memory) return basin_fail_memory(error, "a graph model");
     if (good) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_FILE, "%s: the encoding of nodes and edges is damaged",

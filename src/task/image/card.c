@@ -167,19 +167,18 @@ static bool add_facts(cJSON *object, const basin_image_card *card, const basin_i
 
 basin_status basin_image_card_end(basin_image_card *card, const basin_image_facts *facts,
                                   basin_error *error) {
-    cJSON *object = cJSON_CreateObject();
+    BASIN_JSON_AT_EXIT cJSON *object = cJSON_CreateObject();
     bool good = object && add_facts(object, card, facts);
     char *text = good ? cJSON_PrintUnformatted(object) : NULL;
     free(card->text);
     card->text = text ? basin_string_copy(text) : NULL;
     cJSON_free(text);
-    cJSON_Delete(object);
     return card->text ? BASIN_OK : basin_fail_memory(error, "a model's card");
 }
 
 /* The numbers that are asked for again. */
 static basin_status parse(basin_image_card *card, const char *path, basin_error *error) {
-    cJSON *object;
+    BASIN_JSON_AT_EXIT cJSON *object;
     BASIN_TRY(basin_json_parse(&object, card->text, strlen(card->text), path, "the card", error));
     const cJSON *pictures = cJSON_GetObjectItemCaseSensitive(object, "pictures");
     const cJSON *views = cJSON_GetObjectItemCaseSensitive(object, "views");
@@ -189,7 +188,6 @@ static basin_status parse(basin_image_card *card, const char *path, basin_error 
     if (cJSON_IsNumber(pictures) && pictures->valuedouble >= 1 && pictures->valuedouble < 1e15)
         card->pictures = (int64_t)pictures->valuedouble;
     if (cJSON_IsString(held)) card->held = strtoull(held->valuestring, NULL, 16);
-    cJSON_Delete(object);
     return BASIN_OK;
 }
 

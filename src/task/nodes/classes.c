@@ -171,7 +171,7 @@ basin_status basin_classes_store(basin_bundle *bundle, const basin_nodes_model *
 basin_status basin_classes_load(basin_nodes_model *model, const basin_bundle *bundle,
                                 basin_error *error) {
     const char *text = basin_bundle_meta(bundle, "classes");
-    cJSON *root = text ? cJSON_Parse(text) : NULL;
+    BASIN_JSON_AT_EXIT cJSON *root = text ? cJSON_Parse(text) : NULL;
     basin_names_builder names = {0};
     basin_status status = BASIN_OK;
     const cJSON *item;
@@ -179,7 +179,6 @@ basin_status basin_classes_load(basin_nodes_model *model, const basin_bundle *bu
         const char *name = cJSON_GetStringValue(item);
         if (name && !status) status = basin_names_add(&names, name, strlen(name), error);
     }
-    cJSON_Delete(root);
     basin_status few = take_names(model, &names, basin_bundle_path(bundle), "names of",
                                   BASIN_BAD_FILE, status ? NULL : error);
     return status ? status : few;

@@ -175,13 +175,13 @@ static basin_status read_characters(basin_vocabulary *v, int64_t count, const ba
                                     basin_error *error) {
     const char *path = basin_bundle_path(bundle);
     const char *text = basin_bundle_meta(bundle, "basin.characters");
-    cJSON *json = text ? NULL : cJSON_Parse(basin_bundle_meta(bundle, "basin.tokenizer"));
+    BASIN_JSON_AT_EXIT cJSON *json =
+        text ? NULL : cJSON_Parse(basin_bundle_meta(bundle, "basin.tokenizer"));
     const cJSON *old = cJSON_GetObjectItem(cJSON_GetObjectItem(json, "model"), "vocab");
     size_t length = text ? strlen(text) : 0;
     size_t most = text ? length : (size_t)cJSON_GetArraySize(old) * BASIN_CHARACTER_BYTES;
     basin_status status = BASIN_NEW_RAW(&v->point, most, "a vocabulary", error);
     bool good = !status && (text ? add_characters(v, text, length) : add_vocabulary(v, old));
-    cJSON_Delete(json);
     if (status || (good && v->count && v->count == count)) return status;
     return basin_fail(error, BASIN_BAD_FILE, "%s: its metadata list %lld characters, wanted %lld",
                       path, (long long)v->count, (long long)count);
@@ -206,7 +206,7 @@ basin_status basin_text_vocabulary_read(basin_vocabulary *v, const basin_text_se
 basin_text_origin basin_text_origin_read(const basin_bundle *bundle) {
     enum { DIGITS = 53 }; /* of a number in JSON */
     basin_text_origin origin = {0};
-    cJSON *json = cJSON_Parse(basin_bundle_meta(bundle, "basin.text"));
+    BASIN_JSON_AT_EXIT cJSON *json = cJSON_Parse(basin_bundle_meta(bundle, "basin.text"));
     const cJSON *length = cJSON_GetObjectItem(json, "bytes");
     const cJSON *train = cJSON_GetObjectItem(json, "train");
     const char *hash = cJSON_GetStringValue(cJSON_GetObjectItem(json, "hash"));
@@ -216,14 +216,13 @@ basin_text_origin basin_text_origin_read(const basin_bundle *bundle) {
         origin.train = (int64_t)train->valuedouble;
         if (hash && strlen(hash) < sizeof origin.hash) strcpy(origin.hash, hash);
     }
-    cJSON_Delete(json);
     return origin;
 }
 
 static basin_status write_origin(basin_bundle *bundle, const basin_text_origin *origin,
                                  basin_error *error) {
     if (!origin->length) return BASIN_OK;
-    cJSON *json = cJSON_CreateObject();
+    BASIN_JSON_AT_EXIT cJSON *json = cJSON_CreateObject();
     bool made = json && cJSON_AddStringToObject(json, "hash", origin->hash) &&
                 cJSON_AddNumberToObject(json, "bytes", (double)origin->length) &&
                 cJSON_AddNumberToObject(json, "train", (double)origin->train);
@@ -231,7 +230,6 @@ static basin_status write_origin(basin_bundle *bundle, const basin_text_origin *
     basin_status status = text ? basin_bundle_meta_set(bundle, "basin.text", text, error)
                                : basin_fail_memory(error, "a description");
     cJSON_free(text);
-    cJSON_Delete(json);
     return status;
 }
 

@@ -215,9 +215,8 @@ static bool state(cJSON *object, bool reading, basin_run_state *s) {
 }
 
 static basin_status write_state(basin_bundle *bundle, basin_run_state *at, basin_error *error) {
-    cJSON *object = cJSON_CreateObject();
+    BASIN_JSON_AT_EXIT cJSON *object = cJSON_CreateObject();
     char *text = state(object, false, at) ? cJSON_PrintUnformatted(object) : NULL;
-    cJSON_Delete(object);
     if (!text) return basin_fail_memory(error, "a checkpoint");
     basin_status status = basin_bundle_meta_set(bundle, KEY, text, error);
     cJSON_free(text);
@@ -251,15 +250,13 @@ static basin_status check(const basin_run_state *s, const basin_run_task *task, 
 static basin_status read_state(basin_run_state *at, const basin_bundle *bundle,
                                const basin_run_task *task, basin_error *error) {
     const char *path = basin_bundle_path(bundle), *text = basin_bundle_meta(bundle, KEY);
-    cJSON *object;
+    BASIN_JSON_AT_EXIT cJSON *object = NULL;
     *at = (basin_run_state){0};
     if (!text)
         return basin_fail(error, BASIN_BAD_FILE, "%s: %s is absent: not a checkpoint of a run",
                           path, KEY);
     BASIN_TRY(basin_json_parse(&object, text, strlen(text), path, KEY, error));
-    bool good = state(object, true, at);
-    cJSON_Delete(object);
-    if (!good)
+    if (!state(object, true, at))
         return basin_fail(error, BASIN_BAD_FILE, "%s: %s is damaged: a number is missing", path,
                           KEY);
     return check(at, task, path, error);

@@ -281,11 +281,10 @@ static double number(const cJSON *object, const char *name, double absent) {
 
 /* Whether a line tells of what was done by then. One cut short by a kill is no JSON and goes. */
 static bool stays(const char *line, const basin_run_place *done) {
-    cJSON *object = cJSON_Parse(line);
+    BASIN_JSON_AT_EXIT cJSON *object = cJSON_Parse(line);
     if (!object) return false;
     double member = number(object, "member", (double)done->member);
     double epoch = number(object, "epoch", -1), step = number(object, "step", 0);
-    cJSON_Delete(object);
     if (member != (double)done->member) return member < (double)done->member;
     return epoch >= 0 ? epoch <= (double)done->epoch : step <= (double)done->step;
 }

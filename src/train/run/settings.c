@@ -163,16 +163,14 @@ static cJSON *to_json(const void *values, const basin_setting *s) {
 }
 
 char *basin_settings_print(const void *values, const basin_setting *table, bool indented) {
-    cJSON *object = cJSON_CreateObject();
+    BASIN_JSON_AT_EXIT cJSON *object = cJSON_CreateObject();
     bool good = object != NULL;
     for (const basin_setting *s = table; s->name && good; s++) {
         cJSON *item = to_json(values, s);
         good = item && cJSON_AddItemToObject(object, s->name, item);
         if (!good) cJSON_Delete(item);
     }
-    char *text = !good ? NULL : indented ? cJSON_Print(object) : cJSON_PrintUnformatted(object);
-    cJSON_Delete(object);
-    return text;
+    return !good ? NULL : indented ? cJSON_Print(object) : cJSON_PrintUnformatted(object);
 }
 
 static bool print_channels(char *text, size_t size, const cJSON *item) {
@@ -276,30 +274,24 @@ static basin_status read_object(void *values, const basin_setting *table, const 
 
 basin_status basin_settings_parse(void *values, const basin_setting *table, const char *json,
                                   bool whole, const char *path, basin_error *error) {
-    cJSON *object;
+    BASIN_JSON_AT_EXIT cJSON *object;
     BASIN_TRY(basin_json_parse(&object, json, strlen(json), path, "the configuration", error));
-    basin_status status = read_object(values, table, object, whole, path, error);
-    cJSON_Delete(object);
-    return status;
+    return read_object(values, table, object, whole, path, error);
 }
 
 /* An object of settings, or one that has them under "settings" and may name its task. */
 static basin_status read_configuration(void *values, const basin_task_settings *kind,
                                        const char *text, size_t length, const char *path,
                                        basin_error *error) {
-    cJSON *object;
-    basin_status status;
+    BASIN_JSON_AT_EXIT cJSON *object;
     BASIN_TRY(basin_json_parse(&object, text, length, path, "the configuration", error));
     const cJSON *inner = cJSON_GetObjectItemCaseSensitive(object, "settings");
     const char *task = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, "task"));
     if (inner && task && strcmp(task, kind->task) != 0)
-        status = basin_fail(error, BASIN_BAD_FILE,
-                            "%s: configuration of the task '%.40s', needs one of %s", path, task,
-                            kind->task);
-    else
-        status = read_object(values, kind->table, inner ? inner : object, false, path, error);
-    cJSON_Delete(object);
-    return status;
+        return basin_fail(error, BASIN_BAD_FILE,
+                          "%s: configuration of the task '%.40s', needs one of %s", path, task,
+                          kind->task);
+    return read_object(values, kind->table, inner ? inner : object, false, path, error);
 }
 
 basin_status basin_settings_load(void *values, const basin_task_settings *kind, const char *path,

@@ -109,7 +109,7 @@ static bool append(basin_image_line *line, const cJSON *step, const cJSON *value
 static basin_status take_line(basin_image_curve *curve, basin_image_line *epochs, const char *text,
                               size_t length, const char *path, basin_error *error) {
     enum { SHOWN = 60 };
-    cJSON *record = cJSON_ParseWithLength(text, length);
+    BASIN_JSON_AT_EXIT cJSON *record = cJSON_ParseWithLength(text, length);
     if (!record && length && text[0] == '{' && text[length - 1] == '}')
         return basin_fail(error, BASIN_BAD_FILE, "%s: a line cannot be read: %.*s", path,
                           length < SHOWN ? (int)length : SHOWN, text);
@@ -119,7 +119,6 @@ static basin_status take_line(basin_image_curve *curve, basin_image_line *epochs
     bool epoch = cJSON_HasObjectItem(record, "epoch");
     bool good = append(epoch ? epochs : &curve->loss, step, loss);
     good = good && append(&curve->test, step, test);
-    cJSON_Delete(record);
     return good ? BASIN_OK : basin_fail_memory(error, "a log");
 }
 
