@@ -216,12 +216,10 @@ static basin_status write_metadata(basin_zip_writer *zip, const basin_bundle *bu
                                    basin_error *error) {
     if (basin_bundle_meta_count(bundle) == 0) return BASIN_OK;
     BASIN_JSON_AT_EXIT cJSON *tree = basin_json_from_meta(bundle);
-    char *text = tree ? cJSON_PrintUnformatted(tree) : NULL;
+    BASIN_FREE_AT_EXIT char *text = tree ? cJSON_PrintUnformatted(tree) : NULL;
     if (!text) return basin_fail_memory(error, "metadata");
     basin_tensor tensor = basin_tensor_borrow(text, BASIN_U8, BASIN_SHAPE((int64_t)strlen(text)));
-    basin_status status = write_array(zip, BASIN_METADATA_NAME, &tensor, error);
-    cJSON_free(text);
-    return status;
+    return write_array(zip, BASIN_METADATA_NAME, &tensor, error);
 }
 
 static basin_status write_all(basin_zip_writer *zip, const basin_bundle *bundle,

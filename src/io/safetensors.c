@@ -302,18 +302,13 @@ basin_status basin_safetensors_write(const char *path, const basin_bundle *bundl
                                      basin_error *error) {
     BASIN_FREE_AT_EXIT size_t *begin = basin_array_new(basin_bundle_count(bundle), sizeof *begin);
     if (begin) lay_out(begin, bundle);
-    char *header = begin ? header_print(bundle, begin) : NULL;
+    BASIN_FREE_AT_EXIT char *header = begin ? header_print(bundle, begin) : NULL;
     basin_writer writer;
-    basin_status status = BASIN_OK;
-    if (!header)
-        status = basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory for its header", path);
-    else if (strlen(header) > HEADER_MAX - 8)
-        status =
-            basin_fail(error, BASIN_UNSUPPORTED, "%s: a header of %zu bytes, safetensors allows %d",
-                       path, strlen(header), HEADER_MAX);
-    if (!status) status = basin_writer_create(&writer, path, error);
-    if (!status)
-        status = basin_writer_finish(&writer, write_all(&writer, bundle, header, error), error);
-    cJSON_free(header);
-    return status;
+    if (!header) return basin_fail_memory(error, "a header of tensors");
+    if (strlen(header) > HEADER_MAX - 8)
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "%s: a header of %zu bytes, safetensors allows %d", path, strlen(header),
+                          HEADER_MAX);
+    BASIN_TRY(basin_writer_create(&writer, path, error));
+    return basin_writer_finish(&writer, write_all(&writer, bundle, header, error), error);
 }

@@ -626,9 +626,7 @@ basin_status basin_picture_decode(basin_picture *picture, const void *bytes, siz
 }
 
 basin_status basin_picture_read(basin_picture *picture, const char *path, basin_error *error) {
-    basin_map map;
+    BASIN_AT_EXIT(basin_map_close) basin_map map = {0};
     BASIN_TRY(basin_map_open(&map, path, error));
-    basin_status status = basin_picture_decode(picture, map.data, map.size, path, error);
-    basin_map_close(&map);
-    return status;
+    return basin_picture_decode(picture, map.data, map.size, path, error);
 }

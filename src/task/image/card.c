@@ -169,10 +169,8 @@ basin_status basin_image_card_end(basin_image_card *card, const basin_image_fact
                                   basin_error *error) {
     BASIN_JSON_AT_EXIT cJSON *object = cJSON_CreateObject();
     bool good = object && add_facts(object, card, facts);
-    char *text = good ? cJSON_PrintUnformatted(object) : NULL;
     free(card->text);
-    card->text = text ? basin_string_copy(text) : NULL;
-    cJSON_free(text);
+    card->text = good ? cJSON_PrintUnformatted(object) : NULL;
     return card->text ? BASIN_OK : basin_fail_memory(error, "a model's card");
 }
 

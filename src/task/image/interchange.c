@@ -227,15 +227,13 @@ static basin_status write_model(const char *path, basin_bundle *bundle, basin_im
 
 basin_status basin_image_write(const char *path, basin_image_model *model, basin_dtype dtype,
                                basin_error *error) {
-    basin_bundle *bundle;
+    BASIN_AT_EXIT(basin_bundle_free_at) basin_bundle *bundle = NULL;
     const char *end = strrchr(path, '.');
     bool published = end && !strcmp(end, ".npz");
     if (dtype != BASIN_F32 && (dtype != BASIN_BF16 || published))
         return basin_fail(error, BASIN_BAD_VALUE, "%s: dtype is %s, wanted F32%s", path,
                           basin_dtype_name(dtype), published ? "" : " or BF16");
     BASIN_TRY(basin_bundle_new(&bundle, error));
-    basin_status status = published ? export_published(path, bundle, model, error)
-                                    : write_model(path, bundle, model, dtype, error);
-    basin_bundle_free(bundle);
-    return status;
+    return published ? export_published(path, bundle, model, error)
+                     : write_model(path, bundle, model, dtype, error);
 }

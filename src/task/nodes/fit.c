@@ -346,13 +346,11 @@ static basin_status adopt(void *context, int64_t member, const basin_bundle *fro
                           basin_error *error) {
     basin_nodes_fitting *f = context;
     basin_nodes_settings its = f->settings;
-    basin_bundle *weights = NULL;
+    BASIN_AT_EXIT(basin_bundle_free_at) basin_bundle *weights = NULL;
     BASIN_TRY(basin_settings_take(&its, f->model->task, from, error));
     int64_t number = its.members < 1 ? 0 : member % its.members;
-    basin_status status = basin_nodes_member_read(&weights, from, number, error);
-    if (!status) status = basin_params_read(&f->net.params, f->store, weights, error);
-    basin_bundle_free(weights);
-    return status;
+    BASIN_TRY(basin_nodes_member_read(&weights, from, number, error));
+    return basin_params_read(&f->net.params, f->store, weights, error);
 }
 
 static const char *member_prefix(char text[32], int64_t member) {

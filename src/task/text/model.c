@@ -226,11 +226,9 @@ static basin_status write_origin(basin_bundle *bundle, const basin_text_origin *
     bool made = json && cJSON_AddStringToObject(json, "hash", origin->hash) &&
                 cJSON_AddNumberToObject(json, "bytes", (double)origin->length) &&
                 cJSON_AddNumberToObject(json, "train", (double)origin->train);
-    char *text = made ? cJSON_PrintUnformatted(json) : NULL;
-    basin_status status = text ? basin_bundle_meta_set(bundle, "basin.text", text, error)
-                               : basin_fail_memory(error, "a description");
-    cJSON_free(text);
-    return status;
+    BASIN_FREE_AT_EXIT char *text = made ? cJSON_PrintUnformatted(json) : NULL;
+    if (!text) return basin_fail_memory(error, "a description");
+    return basin_bundle_meta_set(bundle, "basin.text", text, error);
 }
 
 basin_status basin_text_describe(basin_bundle *bundle, const basin_text_model *model,

@@ -216,11 +216,10 @@ static bool state(cJSON *object, bool reading, basin_run_state *s) {
 
 static basin_status write_state(basin_bundle *bundle, basin_run_state *at, basin_error *error) {
     BASIN_JSON_AT_EXIT cJSON *object = cJSON_CreateObject();
-    char *text = state(object, false, at) ? cJSON_PrintUnformatted(object) : NULL;
+    BASIN_FREE_AT_EXIT char *text =
+        state(object, false, at) ? cJSON_PrintUnformatted(object) : NULL;
     if (!text) return basin_fail_memory(error, "a checkpoint");
-    basin_status status = basin_bundle_meta_set(bundle, KEY, text, error);
-    cJSON_free(text);
-    return status;
+    return basin_bundle_meta_set(bundle, KEY, text, error);
 }
 
 /* A damaged file must not lead a run to steps that do not exist. */
@@ -283,12 +282,10 @@ static basin_status fill(basin_bundle *bundle, basin_run *run, basin_error *erro
 }
 
 basin_status basin_run_save(basin_run *run, basin_error *error) {
-    basin_bundle *bundle;
+    BASIN_AT_EXIT(basin_bundle_free_at) basin_bundle *bundle = NULL;
     BASIN_TRY(basin_bundle_new(&bundle, error));
-    basin_status status = fill(bundle, run, error);
-    if (!status) status = basin_safetensors_write(run->checkpoint, bundle, error);
-    basin_bundle_free(bundle);
-    return status;
+    BASIN_TRY(fill(bundle, run, error));
+    return basin_safetensors_write(run->checkpoint, bundle, error);
 }
 
 /* ---- reading ---- */
