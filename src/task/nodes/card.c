@@ -1,4 +1,4 @@
-/* What a model remembers of its training; see ensemble.h. */
+/* What a model remembers of its training; see nodes.h. */
 
 #include <stddef.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Drift of columns against training; see ensemble.h. */
+/* Drift of columns against training; see nodes.h. */
 
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
-/* Why nodes score as they do, apart from the network's share; see explain.h, and
+/* Why nodes score as they do, apart from the network's share; see net.h, and
  * include/basin/tasks/nodes.h for what callers get. */
 
-#include "task/nodes/explain.h"
+#include "task/nodes/net.h"
 
 #include <math.h>
 #include <stdio.h>

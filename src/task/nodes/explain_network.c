@@ -1,4 +1,4 @@
-/* What inputs move the network's logit by, around a node; energies and attention; see explain.h. */
+/* What inputs move the network's logit by, around a node; energies and attention; see net.h. */
 
 #include <math.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "base/try.h"
 #include "data/network/network.h"
 #include "model/model.h"
-#include "task/nodes/explain.h"
+#include "task/nodes/net.h"
 #include "train/integrate.h"
 
 /* ---- The part of the graph around each of some nodes, all of them side by side in one network:

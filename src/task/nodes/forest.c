@@ -1,5 +1,5 @@
 /* Trees of an ensemble: grown from several seeds, asked for logits, kept in a model file; see
- * ensemble.h. */
+ * nodes.h. */
 
 #include <math.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Logits of trees and of a network become one probability; validation says how; see ensemble.h. */
+/* Logits of trees and of a network become one probability; validation says how; see nodes.h. */
 
 #include <math.h>
 #include <stdlib.h>

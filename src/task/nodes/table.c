@@ -1,4 +1,4 @@
-/* What trees read of a network, whole or in parts; see ensemble.h. */
+/* What trees read of a network, whole or in parts; see nodes.h. */
 
 #include <math.h>
 #include <stddef.h>

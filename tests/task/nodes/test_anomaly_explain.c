@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "task/nodes/explain.h"
 #include "task/nodes/fraud.h"
+#include "task/nodes/net.h"
 
 /* ---- sums ---- */
 
