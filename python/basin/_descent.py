@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Optional
 import numpy
 
 from basin import _plots
-from basin._expr import Graph, apply, wanted_expression
+from basin._expr import Expression, Graph, apply, wanted_expression
 from basin._library import BasinError, check, ffi, lib, owned, text, warn
 from basin._plan import Store, declare
 from basin._tensor import Borrowed, Slots, shape_of, shape_tuple
@@ -191,6 +191,12 @@ def check_mask(mask):
 def sizes(alpha, steps):
     """The sizes of steps as fields of a basin_descent_spec: of a number, an array of one for each
     step, or a function of the step."""
+    for name, given in (("alpha", alpha), ("steps", steps)):
+        if isinstance(given, Expression):
+            raise BasinError(
+                f"{name} is an expression, wanted numbers known before; sizes that are learnt are "
+                f"a turn's: alpha=1, turns=[{{'move': lambda force, x, t: size * force}}]"
+            )
     if isinstance(alpha, (int, float)):
         return {"alpha": alpha}
     if callable(alpha):

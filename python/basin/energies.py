@@ -48,6 +48,7 @@ class Energy(Method):
         self._takes_x = names[1:2] == ["x"]
         options = self._signature.options
         self._parameters = [name for name in names[1 + self._takes_x :] if name != options]
+        self._needed = [name for name in self._parameters if self._signature.needs(name)]
         for name in self._parameters:
             if name in _KEYWORDS:
                 raise BasinError(
@@ -78,9 +79,14 @@ class Energy(Method):
         these as well."""
         value = self._function(g, *([x] if self._takes_x else []), **parameters)
         terms = value if isinstance(value, dict) else {self.__name__: value}
+        if isinstance(value, (list, tuple)):
+            found = f"it returned a {type(value).__name__}"
+            raise BasinError(f"{self._where()}: {found}, wanted an expression of g, or a dict")
         if not terms:
             raise BasinError(f"{self._where()}: it returned no term, wanted 1 or more")
         for name, term in terms.items():
+            if not isinstance(name, str):
+                raise BasinError(f"{self._where()}: a term named {name!r}, wanted text")
             if as_expression(term, g._graph) is None:
                 found = f"term {name!r} is {term!r}" if value is terms else f"it returned {term!r}"
                 raise BasinError(f"{self._where()}: {found}, wanted an expression of g")
@@ -129,6 +135,7 @@ class Energy(Method):
         """
         if not isinstance(x, Expression):
             raise BasinError("x is no expression: descend() takes arrays, descended() expressions")
+        self._check(parameters)
         graph = x._graph
         if mask is not None:
             known = isinstance(mask, Expression)
@@ -265,12 +272,13 @@ class Energy(Method):
                 idle.append(runner)
 
     def _check(self, parameters):
-        """Refuses what is no parameter."""
-        if self._signature.options:
-            return
-        for name in parameters:
+        """Refuses what is no parameter, and what is missing."""
+        for name in parameters if not self._signature.options else ():
             if name not in self._parameters and name != _VECTOR:
                 raise BasinError(f"{self.__name__} has no parameter {name!r}")
+        for name in self._needed:
+            if name not in parameters:
+                raise BasinError(f"{self.__name__} needs its parameter {name!r}")
 
     def _compute(self, what, x, backend, parameters, output):
         self._check(parameters)

@@ -35,6 +35,12 @@ class Signature:
         self.options = next((p.name for p in parameters if p.kind is p.VAR_KEYWORD), None)
         """The name of **options, or None."""
 
+    def needs(self, name):
+        """Whether an argument has no default."""
+        parameter = self.signature.parameters[name]
+        stars = parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL
+        return parameter.default is parameter.empty and parameter.kind not in stars
+
     def bind(self, args, options):
         """What was given, by name, in the order of the signature."""
         if self._plain and len(args) <= len(self.names):

@@ -134,11 +134,15 @@ class Trainer:
         self._adamw = {
             "beta1": beta1, "beta2": beta2, "epsilon": epsilon, "weight_decay": decay, "clip": clip,
         }  # fmt: skip
-        self._names = Signature(loss).names
-        missing = [name for name in parameters if name not in self._names]
-        if missing:
-            raise BasinError(f"the loss has no argument {missing[0]!r}")
+        self._signature = Signature(loss)
+        self._check_names(parameters)
         self._initialise(seed)
+
+    def _check_names(self, given):
+        known = self._signature.names
+        unknown = [name for name in given if name not in known]
+        if unknown and not self._signature.options:
+            raise BasinError(f"the loss has no argument {unknown[0]!r}, wanted some of {known}")
 
     @property
     def steps(self) -> int:
@@ -169,6 +173,9 @@ class Trainer:
         losses = []
         with contextlib.suppress(KeyboardInterrupt):
             for batch in batches:
+                if not isinstance(batch, Mapping):
+                    found = type(batch).__name__
+                    raise BasinError(f"a batch is {found}, wanted a dict of the loss's arguments")
                 losses.append(self.step(**batch))
                 if any([is_true(callback(self, losses[-1])) for callback in callbacks]):
                     break
@@ -228,8 +235,18 @@ class Trainer:
         if key is None:
             raise BasinError("a batch of expressions, wanted arrays")
         if tuple(key) not in self._plans:
+            self._check_batch(batch)
             self._plans[tuple(key)] = _TrainingPlan(self, batch)
         return self._plans[tuple(key)], arrays
+
+    def _check_batch(self, batch):
+        self._check_names(batch)
+        for name in self._signature.names:
+            if name in batch and name in self._structures:
+                raise BasinError(f"a batch with {name!r}, which is a parameter that is learnt")
+            given = name in batch or name in self._structures
+            if not given and self._signature.needs(name):
+                raise BasinError(f"a batch without {name!r}, which the loss needs")
 
 
 class _TrainingPlan:

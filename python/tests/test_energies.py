@@ -616,6 +616,49 @@ def test_what_an_energy_cannot_be_is_refused():
             getattr(constant, way)([1.0])
 
 
+def test_missing_and_unknown_parameters_are_named_everywhere():
+    def inside(**options):
+        return basin.function(lambda x: memories.descended(x, 2, 0.1, **options))(TOKENS)
+
+    for way in (memories, memories.descend, memories.force, lambda _, **o: inside(**o)):
+        with pytest.raises(basin.BasinError, match="memories needs its parameter 'xi'"):
+            way(TOKENS)
+        with pytest.raises(basin.BasinError, match="memories has no parameter 'xy'"):
+            way(TOKENS, xi=XI, xy=XI)
+    with pytest.raises(basin.BasinError, match="memories has no parameter 'guard'"):
+        inside(guard=True, xi=XI)
+
+
+def test_sizes_that_are_learnt_are_a_turns():
+    def learnt(x, a):
+        turns = [{"move": lambda force, x, t: a * force}]
+        return numpy.sum(memories.descended(x, 3, 1, turns=turns, xi=XI))
+
+    ours = basin.function(learnt, backend="ref")
+    wanted = memories.descend(TOKENS, steps=3, alpha=0.1, backend="ref", xi=XI).x.sum()
+    assert ours(TOKENS, 0.1) == pytest.approx(wanted, rel=1e-12)
+    difference = (ours(TOKENS, 0.1 + 1e-6) - ours(TOKENS, 0.1 - 1e-6)) / 2e-6
+    assert ours.grad(TOKENS, 0.1, wrt="a") == pytest.approx(difference, rel=1e-6)
+    for name in ("alpha", "steps"):
+        traced = basin.function(
+            lambda x, a, name=name: memories.descended(
+                x, **{"steps": 3, "alpha": 0.1, name: a}, xi=XI
+            )
+        )
+        with pytest.raises(basin.BasinError, match=f"{name} is an expression, wanted numbers"):
+            traced(TOKENS, 2.0)
+
+
+def test_terms_are_a_dict_by_name():
+    for value in (tuple, list):
+        ours = basin.energy(lambda g, kind=value: kind([numpy.sum(g), numpy.sum(g**2)]))
+        for way in (ours, ours.descend):
+            with pytest.raises(basin.BasinError, match=f"returned a {value.__name__}, wanted"):
+                way([1.0, 2.0])
+    with pytest.raises(basin.BasinError, match="a term named 1, wanted text"):
+        basin.energy(lambda g: {1: numpy.sum(g)}).descend([1.0])
+
+
 def test_many_terms():
     ours = basin.energy(lambda g: {f"t{i}": numpy.sum(g**2) * i for i in range(40)})
     descent = ours.descend([1.0], steps=2, alpha=0.0001, backend="ref")

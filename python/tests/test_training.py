@@ -130,3 +130,20 @@ def test_nothing_decays_and_nothing_is_clipped_unless_asked():
     assert plain == pytest.approx([1 - 0.1 - 0.1 * second, 1], rel=1e-6)
     assert taken(decay=0.5)[1] < 1
     assert taken(clip=1.0)[0] != pytest.approx(plain[0], rel=1e-3)
+
+
+def test_batches_are_dicts_of_what_the_loss_needs():
+    ours = trainer()
+    for batch, told in (
+        ({"x": X, "y": Y, "z": 1.0}, "the loss has no argument 'z'"),
+        ({"x": X}, "a batch without 'y', which the loss needs"),
+        ({"x": X, "y": Y, "w": X}, "a batch with 'w', which is a parameter that is learnt"),
+    ):
+        with pytest.raises(basin.BasinError, match=told):
+            ours.step(**batch)
+    with pytest.raises(basin.BasinError, match="a batch is ndarray, wanted a dict"):
+        ours.fit([X])
+    with pytest.raises(basin.BasinError, match="the loss has no argument 'u'"):
+        basin.Trainer(loss, {"u": [1.0]})
+    free = basin.Trainer(lambda w, **batch: numpy.sum(w * batch["x"]), {"w": [1.0, 2.0]})
+    assert free.step(x=[1.0, 1.0]) == 3
