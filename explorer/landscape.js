@@ -255,7 +255,8 @@ export class Landscape {
     const { side, which } = this.basins;
     for (let i = 0; i < side * side; i++) {
       c.fillStyle = `hsla(${(which[i] * 137) % 360},70%,50%,0.3)`;
-      c.fillRect(((i % side) * n) / side, (Math.floor(i / side) * n) / side, n / side + 1, n / side + 1);
+      const x = i % side, y = Math.floor(i / side), at = (k) => Math.round((k * n) / side); // whole pixels: no seams
+      c.fillRect(at(x), at(y), at(x + 1) - at(x), at(y + 1) - at(y));
     }
   }
 

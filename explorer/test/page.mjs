@@ -300,6 +300,13 @@ const tests = {
     await browser.until("document.getElementById('report-problem').textContent.includes('neither a report')");
   },
 
+  async "what opens files is reached by the keyboard"() {
+    for (const [panel, id] of [["picture", "upload"], ["reports", "report"]]) {
+      await open(panel);
+      assert.equal(await see(`document.getElementById("${id}").focus(), document.activeElement.id`), id);
+    }
+  },
+
   async "the tour goes round by the keyboard alone"() {
     await see("document.getElementById('tour').focus()");
     await browser.key("Enter", "\r");
