@@ -294,16 +294,23 @@ class Energy(Method):
         arguments = {"x": _tokens(x), **parameters}
         result = self._plans.run(what, backend_of(backend), arguments, build)
         if result is NotImplemented:
-            return self._expression(arguments, build)
+            return self._expression(arguments, build, what[1] if what[0] == "grad" else None)
         return result
 
-    def _expression(self, arguments, build):
-        """The same of expressions, inside a traced function."""
+    def _expression(self, arguments, build, wrt):
+        """The same of expressions, inside a traced function. What a gradient is taken by becomes a
+        variable: others may depend on it as well."""
         leaves: list = []
-        structure = flatten(arguments, leaves)
+        structures = {name: flatten(tree, leaves) for name, tree in arguments.items()}
         graph = graph_of(leaves)
-        leaves = [apply(lib.basin_variable, wanted_expression(leaf, graph)) for leaf in leaves]
-        return build(graph, unflatten(structure, iter(leaves)))
+        made = iter([wanted_expression(leaf, graph) for leaf in leaves])
+        given = {name: unflatten(structures[name], made) for name in arguments}
+        if wrt is not None:
+            leaves = []
+            structure = flatten(given[wrt], leaves)
+            leaves = [apply(lib.basin_variable, leaf) for leaf in leaves]
+            given[wrt] = unflatten(structure, iter(leaves))
+        return build(graph, given)
 
 
 _VECTOR = "vector of hessian_vector"  # no name of a parameter can be this

@@ -629,6 +629,15 @@ def test_missing_and_unknown_parameters_are_named_everywhere():
         inside(guard=True, xi=XI)
 
 
+def test_parameters_keep_their_names_inside_functions():
+    inside = basin.function(lambda x, w: memories(x, xi=w))
+    with pytest.raises(basin.BasinError, match=r"'g' \[7, 12\] and .*'w'.* \[5, 4\]"):
+        inside(TOKENS, numpy.ones((4, 5)))
+    bowl = basin.energy(lambda g, k: k * numpy.sum(g**2))
+    slope = basin.function(lambda k: bowl.grad(k * numpy.ones(2), "k", k=k))
+    assert slope(3.0) == 18  # by the parameter alone: tokens depend on k, too
+
+
 def test_sizes_that_are_learnt_are_a_turns():
     def learnt(x, a):
         turns = [{"move": lambda force, x, t: a * force}]
