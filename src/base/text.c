@@ -1,9 +1,13 @@
-/* UTF-8, passwords, lists of names in a line, misspelt names; see text.h. */
+/* UTF-8, passwords, lists of names in a line, misspelt names (text.h), messages, the version. */
 #include "base/text.h"
 
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "basin/status.h"
+#include "basin/version.h"
 
 void basin_text_clean(char *text) {
     for (unsigned char *c = (unsigned char *)text; *c; c++) {
@@ -107,3 +111,17 @@ void basin_near_see(basin_near *near, const char *name) {
     near->distance = distance;
     near->name = name;
 }
+
+basin_status basin_fail(basin_error *error, basin_status status, const char *format, ...) {
+    if (error) {
+        va_list args;
+        va_start(args, format);
+        error->status = status;
+        vsnprintf(error->text, sizeof error->text, format, args);
+        va_end(args);
+        basin_text_clean(error->text); /* a message is one line, whatever the names in it hold */
+    }
+    return status;
+}
+
+const char *basin_version(void) { return BASIN_VERSION_STRING; }

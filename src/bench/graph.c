@@ -55,10 +55,8 @@ basin_status basin_bench_graph(basin_bench *bench, basin_error *error) {
     BASIN_TRY(draw_graph(bench, error));
     basin_pattern pattern =
         basin_pairs_declare(bench->graph, "pairs", s->nodes, s->nodes, bench->pairs.pairs);
-    if (basin_anomaly_declare(&model, &bench->params, &config)) {
-        *error = *basin_graph_error(bench->graph);
-        return error->status;
-    }
+    basin_anomaly_declare(&model, &bench->params, &config);
+    BASIN_TRY(basin_graph_check(bench->graph, error));
     BASIN_TRY(basin_params_init(&bench->params, bench->store, bench->seed, error));
     if (!bench->whole) BASIN_TRY(add_attention(bench, &model.block, &pattern, error));
     basin_expr features = basin_input(bench->graph, "features", BASIN_SHAPE(s->nodes, s->features));

@@ -82,10 +82,8 @@ basin_status basin_bench_image(basin_bench *bench, basin_error *error) {
     t.patches = basin_input(graph, "patches", BASIN_SHAPE(s->batch, s->tokens, s->patch));
     t.replaced = basin_input(graph, "replaced", BASIN_SHAPE(s->batch, s->tokens));
     t.occluded = basin_input(graph, "occluded", BASIN_SHAPE(s->batch, s->tokens));
-    if (basin_image_et_declare(&t.model, &bench->params, &config)) {
-        *error = *basin_graph_error(graph);
-        return error->status;
-    }
+    basin_image_et_declare(&t.model, &bench->params, &config);
+    BASIN_TRY(basin_graph_check(graph, error));
     if (!bench->whole) BASIN_TRY(add_parts(&t, error));
     BASIN_TRY(
         add_whole(&t, flops, error)); /* a plan that is too large fails before numbers are drawn */

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/team/processors.h"
+#include "base/team/team.h"
 #include "base/text.h"
 #include "basin/version.h"
 #include "cli/cli.h"

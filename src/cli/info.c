@@ -6,7 +6,7 @@
 
 #include "backend/device.h"
 #include "base/library.h"
-#include "base/team/processors.h"
+#include "base/team/team.h"
 #include "basin/io.h"
 #include "basin/version.h"
 #include "cli/cli.h"

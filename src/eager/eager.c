@@ -89,168 +89,6 @@ static void describe(job *j, basin_eager_operation operation, const basin_eager_
     add_results(j, at);
 }
 
-/* ---- running ---- */
-
-/* A list takes one entry after the other; kernels know lists of one entry alone. */
-static basin_eager_attention entry_of(const basin_eager_attention *at, int64_t entry) {
-    basin_eager_attention one = *at;
-    size_t real = at->dtype == BASIN_F64 ? sizeof(double) : sizeof(float);
-    size_t row = (size_t)(entry * at->queries * at->heads) * real;
-    size_t q = (size_t)(entry * at->queries * at->heads * at->width) * basin_dtype_size(at->dtype);
-    size_t k = (size_t)(entry * at->keys * at->heads * at->width) * basin_dtype_size(at->dtype);
-    one.batch = 1;
-    const void **in[] = {&one.q, &one.a, &one.k, &one.b, &one.w};
-    void **out[] = {&one.dq, &one.gq, &one.dk, &one.gk, &one.gw, &one.lse};
-    const size_t in_step[] = {q, q, k, k, row}, out_step[] = {q, q, k, k, row, row};
-    for (int i = 0; i < 5; i++)
-        if (*in[i]) *in[i] = (const char *)*in[i] + in_step[i];
-    for (int i = 0; i < 6; i++)
-        if (*out[i]) *out[i] = (char *)*out[i] + out_step[i];
-    return one;
-}
-
-static bool goes_by_entry(const basin_eager_attention *at) { return at->row && at->batch > 1; }
-
-/* Whether bfloat16 is computed in float. */
-static bool widens(const basin_eager *eager, const basin_eager_attention *at) {
-    return at->dtype == BASIN_BF16 && !eager->device;
-}
-
-static size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
-
-static size_t call_bytes(const basin_eager *eager, const basin_call *call) {
-    const basin_eager_table *device = basin_backend_eager(eager->backend);
-    return device ? device->workspace(eager->backend, call)
-                  : eager->backend->table->workspace(eager->backend, call);
-}
-
-/* Of the kernels alone, one entry where they go by entry. */
-static size_t kernel_bytes(const basin_eager *eager, basin_eager_operation operation,
-                           const basin_eager_attention *at) {
-    basin_eager_attention one = goes_by_entry(at) ? entry_of(at, 0) : *at;
-    if (widens(eager, at)) one.dtype = BASIN_F32;
-    job j;
-    describe(&j, operation, &one);
-    return aligned(call_bytes(eager, &j.call));
-}
-
-static basin_status run_on_host(const basin_eager *eager, const job *j, basin_error *error) {
-    basin_backend *backend = NULL; /* of this call alone: errors are kept in it */
-    const basin_backend *like = eager->backend;
-    basin_status status = basin_backend_open(
-        &backend, &(basin_compute){.backend = basin_backend_name(like), .threads = like->threads},
-        error);
-    if (status) return status;
-    backend->table->run(backend, &j->call, 1, j->block);
-    status = backend->table->wait(backend, error);
-    basin_backend_close(backend);
-    return status;
-}
-
-static basin_status run_one(const basin_eager *eager, basin_eager_operation operation,
-                            const basin_eager_attention *at, basin_error *error) {
-    job j;
-    describe(&j, operation, at);
-    j.block[0] = at->workspace;
-    j.call.workspace_bytes = call_bytes(eager, &j.call);
-    const basin_eager_table *device = basin_backend_eager(eager->backend);
-    if (device) return device->run(eager->backend, &j.call, j.block, at->stream, error);
-    return run_on_host(eager, &j, error);
-}
-
-static basin_status run_entries(const basin_eager *eager, basin_eager_operation operation,
-                                const basin_eager_attention *at, basin_error *error) {
-    basin_status status = BASIN_OK;
-    if (!goes_by_entry(at)) return run_one(eager, operation, at, error);
-    for (int64_t i = 0; i < at->batch && !status; i++) {
-        basin_eager_attention one = entry_of(at, i);
-        status = run_one(eager, operation, &one, error);
-    }
-    return status;
-}
-
-static basin_status run_wide(const basin_eager *eager, basin_eager_operation operation,
-                             const basin_eager_attention *at, basin_error *error) {
-    char *room = (char *)at->workspace + kernel_bytes(eager, operation, at);
-    basin_eager_attention wide = basin_eager_widen(at, room);
-    basin_status status = run_entries(eager, operation, &wide, error);
-    if (!status) basin_eager_narrow(at, &wide);
-    return status;
-}
-
-/* The job without operands of other operations, which may be there all the same. */
-static basin_eager_attention only(basin_eager_operation operation,
-                                  const basin_eager_attention *at) {
-    basin_eager_attention mine = *at;
-    if (operation == BASIN_EAGER_LSE) mine.w = NULL;
-    if (operation != BASIN_EAGER_FORCE) mine.dq = mine.dk = mine.dbeta = mine.dscale = NULL;
-    if (operation == BASIN_EAGER_REVERSE) {
-        mine.lse = NULL;
-    } else {
-        mine.a = mine.b = NULL;
-        mine.gq = mine.gk = mine.gw = mine.gbeta = mine.gscale = NULL;
-    }
-    return mine;
-}
-
-static basin_status workspace_of(size_t *bytes, const basin_eager *eager,
-                                 basin_eager_operation operation, const basin_eager_attention *at,
-                                 basin_error *error) {
-    *bytes = 0;
-    basin_status status = basin_eager_check_sizes(eager, operation, at, error);
-    if (status) return status;
-    *bytes = kernel_bytes(eager, operation, at);
-    if (widens(eager, at)) *bytes += basin_eager_wide_bytes(at);
-    return BASIN_OK;
-}
-
-basin_status basin_eager_workspace(size_t *bytes, const basin_eager *eager,
-                                   basin_eager_operation operation, const basin_eager_attention *at,
-                                   basin_error *error) {
-    basin_eager_attention mine = only(operation, at);
-    return workspace_of(bytes, eager, operation, &mine, error);
-}
-
-basin_status basin_eager_run(const basin_eager *eager, basin_eager_operation operation,
-                             const basin_eager_attention *at, basin_error *error) {
-    size_t bytes;
-    basin_eager_attention mine = only(operation, at);
-    void *own = NULL;
-    basin_status status = workspace_of(&bytes, eager, operation, &mine, error);
-    if (!status) status = basin_eager_check_operands(eager, operation, &mine, bytes, error);
-    if (status) return status;
-    if (bytes > 0 && !mine.workspace) {
-        mine.workspace = own = basin_aligned_new(bytes);
-        if (!own)
-            return basin_fail(error, BASIN_NO_MEMORY,
-                              "attention: out of memory for %zu bytes of work", bytes);
-    }
-    status = widens(eager, &mine) ? run_wide(eager, operation, &mine, error)
-                                  : run_entries(eager, operation, &mine, error);
-    basin_aligned_free(own);
-    return status;
-}
-
-/* ---- The life of what single operations run on ---- */
-
-basin_status basin_eager_open(basin_eager **eager, const basin_compute *compute,
-                              basin_error *error) {
-    *eager = NULL;
-    BASIN_FREE_AT_EXIT basin_eager *made = NULL;
-    BASIN_TRY(BASIN_NEW(&made, 1, "a backend of single operations", error));
-    BASIN_TRY(basin_backend_open_eager(&made->backend, compute, error));
-    made->device = basin_backend_eager(made->backend) != NULL;
-    *eager = made;
-    made = NULL;
-    return BASIN_OK;
-}
-
-void basin_eager_close(basin_eager *eager) {
-    if (!eager) return;
-    basin_backend_close(eager->backend);
-    free(eager);
-}
-
 /* What a job may be: types, sizes, which operands an operation needs, where they lie, and the
  * indices of a list that lies in the host's memory. */
 
@@ -298,8 +136,8 @@ static basin_status check_pattern(const basin_eager_attention *at, basin_error *
     return BASIN_OK;
 }
 
-basin_status basin_eager_check_sizes(const basin_eager *eager, basin_eager_operation operation,
-                                     const basin_eager_attention *at, basin_error *error) {
+static basin_status check_sizes(const basin_eager *eager, basin_eager_operation operation,
+                                const basin_eager_attention *at, basin_error *error) {
     if (operation < BASIN_EAGER_LSE || operation > BASIN_EAGER_REVERSE)
         return basin_fail(error, BASIN_BAD_VALUE, "attention: operation %d, of 0 to %d",
                           (int)operation, (int)BASIN_EAGER_REVERSE);
@@ -398,9 +236,9 @@ static basin_status check_list(const basin_eager_attention *at, basin_error *err
     return status ? status : check_indices(at->pair, used, at->pairs, "pair", error);
 }
 
-basin_status basin_eager_check_operands(const basin_eager *eager, basin_eager_operation operation,
-                                        const basin_eager_attention *at, size_t bytes,
-                                        basin_error *error) {
+static basin_status check_operands(const basin_eager *eager, basin_eager_operation operation,
+                                   const basin_eager_attention *at, size_t bytes,
+                                   basin_error *error) {
     basin_status status = check_present(operation, at, error);
     if (!status) status = check_aligned(at, error);
     if (!status) status = check_workspace(eager, at, bytes, error);
@@ -421,7 +259,8 @@ static int64_t key_count(const basin_eager_attention *at) {
 /* Floats of one operand, rounded up to 64 bytes. */
 static size_t float_bytes(int64_t count) { return ((size_t)count * sizeof(float) + 63) / 64 * 64; }
 
-size_t basin_eager_wide_bytes(const basin_eager_attention *at) {
+/* Bytes for float copies of all bfloat16 operands that there are. */
+static size_t wide_bytes(const basin_eager_attention *at) {
     const void *like_q[] = {at->q, at->a, at->dq, at->gq},
                *like_k[] = {at->k, at->b, at->dk, at->gk};
     size_t bytes = 0;
@@ -462,7 +301,8 @@ static const void *take_wide(char **room, const void *operand, int64_t count) {
     return place;
 }
 
-basin_eager_attention basin_eager_widen(const basin_eager_attention *at, void *room) {
+/* The same job in float, copies in `room`. */
+static basin_eager_attention widen_all(const basin_eager_attention *at, void *room) {
     basin_eager_attention wide = *at;
     int64_t queries = query_count(at), keys = key_count(at);
     char *next = room;
@@ -476,10 +316,172 @@ basin_eager_attention basin_eager_widen(const basin_eager_attention *at, void *r
     return wide;
 }
 
-void basin_eager_narrow(const basin_eager_attention *at, const basin_eager_attention *wide) {
+static void narrow_all(const basin_eager_attention *at, const basin_eager_attention *wide) {
     int64_t queries = query_count(at), keys = key_count(at);
     if (at->dq) narrow(at->dq, wide->dq, queries);
     if (at->gq) narrow(at->gq, wide->gq, queries);
     if (at->dk) narrow(at->dk, wide->dk, keys);
     if (at->gk) narrow(at->gk, wide->gk, keys);
+}
+
+/* ---- running ---- */
+
+/* A list takes one entry after the other; kernels know lists of one entry alone. */
+static basin_eager_attention entry_of(const basin_eager_attention *at, int64_t entry) {
+    basin_eager_attention one = *at;
+    size_t real = at->dtype == BASIN_F64 ? sizeof(double) : sizeof(float);
+    size_t row = (size_t)(entry * at->queries * at->heads) * real;
+    size_t q = (size_t)(entry * at->queries * at->heads * at->width) * basin_dtype_size(at->dtype);
+    size_t k = (size_t)(entry * at->keys * at->heads * at->width) * basin_dtype_size(at->dtype);
+    one.batch = 1;
+    const void **in[] = {&one.q, &one.a, &one.k, &one.b, &one.w};
+    void **out[] = {&one.dq, &one.gq, &one.dk, &one.gk, &one.gw, &one.lse};
+    const size_t in_step[] = {q, q, k, k, row}, out_step[] = {q, q, k, k, row, row};
+    for (int i = 0; i < 5; i++)
+        if (*in[i]) *in[i] = (const char *)*in[i] + in_step[i];
+    for (int i = 0; i < 6; i++)
+        if (*out[i]) *out[i] = (char *)*out[i] + out_step[i];
+    return one;
+}
+
+static bool goes_by_entry(const basin_eager_attention *at) { return at->row && at->batch > 1; }
+
+/* Whether bfloat16 is computed in float. */
+static bool widens(const basin_eager *eager, const basin_eager_attention *at) {
+    return at->dtype == BASIN_BF16 && !eager->device;
+}
+
+static size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+static size_t call_bytes(const basin_eager *eager, const basin_call *call) {
+    const basin_eager_table *device = basin_backend_eager(eager->backend);
+    return device ? device->workspace(eager->backend, call)
+                  : eager->backend->table->workspace(eager->backend, call);
+}
+
+/* Of the kernels alone, one entry where they go by entry. */
+static size_t kernel_bytes(const basin_eager *eager, basin_eager_operation operation,
+                           const basin_eager_attention *at) {
+    basin_eager_attention one = goes_by_entry(at) ? entry_of(at, 0) : *at;
+    if (widens(eager, at)) one.dtype = BASIN_F32;
+    job j;
+    describe(&j, operation, &one);
+    return aligned(call_bytes(eager, &j.call));
+}
+
+static basin_status run_on_host(const basin_eager *eager, const job *j, basin_error *error) {
+    basin_backend *backend = NULL; /* of this call alone: errors are kept in it */
+    const basin_backend *like = eager->backend;
+    basin_status status = basin_backend_open(
+        &backend, &(basin_compute){.backend = basin_backend_name(like), .threads = like->threads},
+        error);
+    if (status) return status;
+    backend->table->run(backend, &j->call, 1, j->block);
+    status = backend->table->wait(backend, error);
+    basin_backend_close(backend);
+    return status;
+}
+
+static basin_status run_one(const basin_eager *eager, basin_eager_operation operation,
+                            const basin_eager_attention *at, basin_error *error) {
+    job j;
+    describe(&j, operation, at);
+    j.block[0] = at->workspace;
+    j.call.workspace_bytes = call_bytes(eager, &j.call);
+    const basin_eager_table *device = basin_backend_eager(eager->backend);
+    if (device) return device->run(eager->backend, &j.call, j.block, at->stream, error);
+    return run_on_host(eager, &j, error);
+}
+
+static basin_status run_entries(const basin_eager *eager, basin_eager_operation operation,
+                                const basin_eager_attention *at, basin_error *error) {
+    basin_status status = BASIN_OK;
+    if (!goes_by_entry(at)) return run_one(eager, operation, at, error);
+    for (int64_t i = 0; i < at->batch && !status; i++) {
+        basin_eager_attention one = entry_of(at, i);
+        status = run_one(eager, operation, &one, error);
+    }
+    return status;
+}
+
+static basin_status run_wide(const basin_eager *eager, basin_eager_operation operation,
+                             const basin_eager_attention *at, basin_error *error) {
+    char *room = (char *)at->workspace + kernel_bytes(eager, operation, at);
+    basin_eager_attention wide = widen_all(at, room);
+    basin_status status = run_entries(eager, operation, &wide, error);
+    if (!status) narrow_all(at, &wide);
+    return status;
+}
+
+/* The job without operands of other operations, which may be there all the same. */
+static basin_eager_attention only(basin_eager_operation operation,
+                                  const basin_eager_attention *at) {
+    basin_eager_attention mine = *at;
+    if (operation == BASIN_EAGER_LSE) mine.w = NULL;
+    if (operation != BASIN_EAGER_FORCE) mine.dq = mine.dk = mine.dbeta = mine.dscale = NULL;
+    if (operation == BASIN_EAGER_REVERSE) {
+        mine.lse = NULL;
+    } else {
+        mine.a = mine.b = NULL;
+        mine.gq = mine.gk = mine.gw = mine.gbeta = mine.gscale = NULL;
+    }
+    return mine;
+}
+
+static basin_status workspace_of(size_t *bytes, const basin_eager *eager,
+                                 basin_eager_operation operation, const basin_eager_attention *at,
+                                 basin_error *error) {
+    *bytes = 0;
+    basin_status status = check_sizes(eager, operation, at, error);
+    if (status) return status;
+    *bytes = kernel_bytes(eager, operation, at);
+    if (widens(eager, at)) *bytes += wide_bytes(at);
+    return BASIN_OK;
+}
+
+basin_status basin_eager_workspace(size_t *bytes, const basin_eager *eager,
+                                   basin_eager_operation operation, const basin_eager_attention *at,
+                                   basin_error *error) {
+    basin_eager_attention mine = only(operation, at);
+    return workspace_of(bytes, eager, operation, &mine, error);
+}
+
+basin_status basin_eager_run(const basin_eager *eager, basin_eager_operation operation,
+                             const basin_eager_attention *at, basin_error *error) {
+    size_t bytes;
+    basin_eager_attention mine = only(operation, at);
+    void *own = NULL;
+    basin_status status = workspace_of(&bytes, eager, operation, &mine, error);
+    if (!status) status = check_operands(eager, operation, &mine, bytes, error);
+    if (status) return status;
+    if (bytes > 0 && !mine.workspace) {
+        mine.workspace = own = basin_aligned_new(bytes);
+        if (!own)
+            return basin_fail(error, BASIN_NO_MEMORY,
+                              "attention: out of memory for %zu bytes of work", bytes);
+    }
+    status = widens(eager, &mine) ? run_wide(eager, operation, &mine, error)
+                                  : run_entries(eager, operation, &mine, error);
+    basin_aligned_free(own);
+    return status;
+}
+
+/* ---- The life of what single operations run on ---- */
+
+basin_status basin_eager_open(basin_eager **eager, const basin_compute *compute,
+                              basin_error *error) {
+    *eager = NULL;
+    BASIN_FREE_AT_EXIT basin_eager *made = NULL;
+    BASIN_TRY(BASIN_NEW(&made, 1, "a backend of single operations", error));
+    BASIN_TRY(basin_backend_open_eager(&made->backend, compute, error));
+    made->device = basin_backend_eager(made->backend) != NULL;
+    *eager = made;
+    made = NULL;
+    return BASIN_OK;
+}
+
+void basin_eager_close(basin_eager *eager) {
+    if (!eager) return;
+    basin_backend_close(eager->backend);
+    free(eager);
 }

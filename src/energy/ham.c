@@ -528,8 +528,7 @@ static basin_status prepare(recall *r, basin_store *store, const basin_tensor *x
     r->input = input[layer];
     r->energy = basin_ham_energy(r->ham, input, true);
     basin_plan_spec spec = {.output = &r->energy, .outputs = 1};
-    const basin_error *wrong = basin_graph_error(r->ham->graph);
-    if (wrong) return basin_fail(error, wrong->status, "%s", wrong->text);
+    BASIN_TRY(basin_graph_check(r->ham->graph, error));
     BASIN_TRY(basin_plan_new(&r->plan, store, &spec, error));
     for (int i = 0; i < r->ham->layers; i++)
         BASIN_TRY(basin_plan_write(r->plan, input[i], &x[i], error));

@@ -137,8 +137,7 @@ static basin_status make_plan(basin_descent *d, const ways *w, basin_error *erro
     BASIN_FREE_AT_EXIT basin_expr *output = NULL;
     BASIN_FREE_AT_EXIT basin_update *update = NULL;
     int outputs = 0, updates = 0;
-    const basin_error *found = basin_graph_error(basin_expr_graph(d->x[0]));
-    if (found) return basin_fail(error, found->status, "%s", found->text);
+    BASIN_TRY(basin_graph_check(basin_expr_graph(d->x[0]), error));
     BASIN_TRY(BASIN_NEW(&output, d->count + 2 * d->terms + 2, "a descent", error));
     BASIN_TRY(BASIN_NEW(&update, 3 * d->count, "a descent", error));
     for (int p = 0; p < d->terms; p++) {
@@ -217,8 +216,7 @@ static basin_status make_stride(basin_descent *d, ways *w, uint32_t streams,
     BASIN_TRY(BASIN_NEW(&output, STRIDE * (d->terms + 1), "a descent", error));
     BASIN_TRY(BASIN_NEW(&update, d->count, "a descent", error));
     build_stride(d, w, streams, m);
-    const basin_error *found = basin_graph_error(graph);
-    if (found) return basin_fail(error, found->status, "%s", found->text);
+    BASIN_TRY(basin_graph_check(graph, error));
     memcpy(output, d->stride.term, (size_t)(STRIDE * d->terms) * sizeof *output);
     memcpy(output + STRIDE * d->terms, d->stride.change, sizeof d->stride.change);
     for (int i = 0; i < d->count; i++) update[i] = (basin_update){d->x[i], w->now[i]};
@@ -294,8 +292,7 @@ static basin_status declare(basin_descent *d, basin_graph *graph, const basin_dy
     }
     m->activate(m->context, d->g, d->x);
     m->energies(m->context, d->term, d->x, d->g);
-    const basin_error *found = basin_graph_error(graph);
-    if (found) return basin_fail(error, found->status, "%s", found->text);
+    BASIN_TRY(basin_graph_check(graph, error));
     d->sample = basin_expr_shape(d->term[0]);
     d->samples = basin_shape_count(d->sample);
     check_terms(d, m);

@@ -45,6 +45,11 @@ const basin_error *basin_graph_error(const basin_graph *graph) {
     return graph->error.status == BASIN_OK ? NULL : &graph->error;
 }
 
+basin_status basin_graph_check(const basin_graph *graph, basin_error *error) {
+    const basin_error *found = basin_graph_error(graph);
+    return found ? basin_fail(error, found->status, "%s", found->text) : BASIN_OK;
+}
+
 basin_expr basin_graph_fail(basin_graph *graph, basin_status status, const char *format, ...) {
     if (graph && graph->error.status == BASIN_OK) {
         va_list args;

@@ -179,5 +179,4 @@ void basin_stand_ins(basin_expr *stand_in, const basin_node *node);
  * want one. Cotangents count as constants and may be NULL. */
 void basin_partial(basin_expr *gradient, const basin_expr *y, const basin_expr *cotangent,
                    int results, const basin_expr *x, const bool *want, int count);
-
 #endif

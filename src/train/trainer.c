@@ -11,11 +11,6 @@
 #include "plan/plan.h"
 #include "train/trainer.h"
 
-basin_status basin_graph_check(const basin_graph *graph, basin_error *error) {
-    const basin_error *found = basin_graph_error(graph);
-    return found ? basin_fail(error, found->status, "%s", found->text) : BASIN_OK;
-}
-
 basin_status basin_values_write(basin_plan *plan, basin_expr input, const void *values,
                                 basin_dtype dtype, basin_error *error) {
     if (!input) return BASIN_OK;

@@ -29,8 +29,6 @@ basin_status basin_values_write(basin_plan *plan, basin_expr input, const void *
                                 basin_dtype dtype, basin_error *error);
 basin_status basin_values_read(basin_plan *plan, basin_expr output, void *values, basin_dtype dtype,
                                basin_error *error);
-/* The error that stuck in a graph, if there is one. */
-basin_status basin_graph_check(const basin_graph *graph, basin_error *error);
 
 /* ---- states and parameters into files, and out of them ---- */
 

@@ -249,10 +249,7 @@ basin_expr basin_case_energies(basin_case *c, const basin_block_config *block,
 
 static basin_status build(basin_case *c, const char *name, basin_error *error) {
     if (!basin_graph_error(c->graph)) basin_case_build(c, name);
-    const basin_error *found = basin_graph_error(c->graph);
-    if (!found) return BASIN_OK;
-    if (error) *error = *found;
-    return found->status;
+    return basin_graph_check(c->graph, error);
 }
 
 static basin_status fail_shape(const char *name, basin_shape found, basin_shape wanted,

@@ -5,7 +5,6 @@
 #include <pthread.h>
 
 #include "backend/device.h"
-#include "base/team/processors.h"
 #include "base/team/team.h"
 
 typedef struct sharing {

@@ -1,6 +1,6 @@
-/* How many threads a process should have; see processors.h. */
+/* How many threads a process should have; see team.h. */
 #define _GNU_SOURCE
-#include "base/team/processors.h"
+#include "base/team/team.h"
 
 #include <sched.h>
 #include <stdatomic.h>

@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/team/processors.h"
 
 /* ---- what a team asks of Linux ---- */
 

@@ -10,7 +10,6 @@
 
 #include "base/memory.h"
 #include "base/sort.h"
-#include "base/team/processors.h"
 #include "base/team/team.h"
 #include "base/try.h"
 #include "basin/random.h"

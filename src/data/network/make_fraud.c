@@ -17,7 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/team/processors.h"
 #include "base/team/team.h"
 #include "base/try.h"
 #include "basin/random.h"

@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "base/sort.h"
-#include "base/team/processors.h"
 #include "base/team/team.h"
 #include "base/try.h"
 #include "data/network/network.h"

@@ -19,7 +19,6 @@
 #include "backend/device.h"
 #include "backend/walk.h"
 #include "base/sort.h"
-#include "base/team/processors.h"
 #include "base/team/team.h"
 #include "base/try.h"
 #include "task/nodes/net.h"

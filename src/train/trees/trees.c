@@ -11,7 +11,7 @@
 
 #include "base/library.h"
 #include "base/number.h"
-#include "base/team/processors.h"
+#include "base/team/team.h"
 #include "base/try.h"
 #include "basin/metrics.h"
 
