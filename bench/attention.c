@@ -9,7 +9,7 @@
 #include "backend/device.h"
 #include "base/clock.h"
 #include "base/memory.h"
-#include "base/team/processors.h"
+#include "base/team/team.h"
 
 static uint64_t random_state = 1;
 static uint32_t random_bits(void) {

@@ -1,8 +1,11 @@
-/* Numbers in texts: what is read, what is refused, and where the text goes on; in any locale. */
+/* Numbers, days and the version in texts: what is read or refused, and printed; in any locale. */
 #include <math.h>
 
+#include "base/clock.h"
 #include "base/number.h"
+#include "basin/version.h"
 #include "io/folder.h"
+#include "io/json.h"
 #include "support/comma.h"
 #include "support/test.h"
 
@@ -69,6 +72,58 @@ TEST(locales_change_nothing) {
     snprintf(text, sizeof text, "%.1f", 1.5);
     assert_string_equal(text, "1,5");
     setlocale(LC_NUMERIC, "C");
+}
+
+/* Whole numbers have all their digits, the rest the shortest decimal that reads back as the same.
+ */
+TEST(prints_whole_numbers) {
+    char text[BASIN_NUMBER_TEXT];
+    assert_string_equal(basin_number_print(text, 520560640), "520560640");
+    assert_string_equal(basin_number_print(text, -1e15), "-1000000000000000");
+    assert_string_equal(basin_number_print(text, 9007199254740992.0), "9007199254740992");
+    assert_string_equal(basin_number_print(text, 0), "0");
+    assert_string_equal(basin_number_print(text, 1e300), "1e+300");
+}
+
+TEST(prints_what_reads_back) {
+    static const double value[] = {0.1,  1.0 / 3,           5e-324, 123456.789, 1e16,
+                                   -2.5, 9007199254740993.5};
+    char text[BASIN_NUMBER_TEXT];
+    for (size_t i = 0; i < sizeof value / sizeof *value; i++)
+        assert_true(strtod(basin_number_print(text, value[i]), NULL) == value[i]);
+    assert_string_equal(basin_number_print(text, 0.1), "0.1");
+}
+
+/* JSON has a point, whatever the locale of the program that calls. */
+TEST(locales_change_nothing_in_print) {
+    char text[BASIN_NUMBER_TEXT];
+    if (!comma_set(*state)) skip();
+    assert_string_equal(basin_number_print(text, 0.1), "0.1");
+    assert_string_equal(basin_number_print(text, -1.25e-30), "-1.25e-30");
+    setlocale(LC_NUMERIC, "C");
+}
+
+TEST(days_have_their_names) {
+    static const struct {
+        int64_t seconds;
+        const char *day;
+    } known[] = {
+        {0, "1970-01-01"},          {86399, "1970-01-01"},      {86400, "1970-01-02"},
+        {951782400, "2000-02-29"},  {951868800, "2000-03-01"},  {1709164800, "2024-02-29"},
+        {1735689599, "2024-12-31"}, {1735689600, "2025-01-01"}, {4107542400, "2100-03-01"}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        char text[BASIN_DAY_TEXT];
+        assert_string_equal(basin_day_print(text, known[i].seconds), known[i].day);
+    }
+}
+
+/* The string and the three numbers are kept by hand side by side. */
+TEST(string_agrees_with_numbers) {
+    char text[32];
+    snprintf(text, sizeof text, "%d.%d.%d", BASIN_VERSION_MAJOR, BASIN_VERSION_MINOR,
+             BASIN_VERSION_PATCH);
+    assert_string_equal(text, BASIN_VERSION_STRING);
+    assert_string_equal(text, basin_version());
 }
 
 int main(void) { return tests_run(folder_new, folder_remove); }

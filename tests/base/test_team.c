@@ -10,8 +10,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/team/processors.h"
-
 enum { MOST_THREADS = 9 };
 
 typedef struct visits {

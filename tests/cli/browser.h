@@ -4,9 +4,8 @@
 #define TESTS_CLI_BROWSER_H
 
 #include <stdbool.h>
-#include <sys/stat.h>
 
-#include "cli/program.h"
+#include "cli/report.h"
 
 static inline bool browser_there(void) {
     bool there = system("command -v chromium >/dev/null 2>&1") == 0;
@@ -17,12 +16,7 @@ static inline bool browser_there(void) {
 /* The page with scripts (NULL-terminated) before its end, which its policy would forbid. */
 static inline void browser_add(void **state, const char *from, const char *to,
                                const char *const *script) {
-    char path[PATH_TEXT];
-    struct stat file;
-    assert_int_equal(stat(folder_path(path, state, from), &file), 0);
-    char *text = malloc((size_t)file.st_size + 1);
-    assert_non_null(text);
-    slurp(text, (size_t)file.st_size + 1, path);
+    char path[PATH_TEXT], *text = report_text(state, from);
     char *end = strstr(text, "</body>"), *policy = strstr(text, "default-src");
     assert_true(end && policy);
     memset(policy, ' ', strcspn(policy, "\""));
@@ -52,12 +46,8 @@ static inline char *browser_visit(void **state, int width) {
              "--virtual-time-budget=20000 --dump-dom \"file://$PWD/around.html\" >.dom 2>.log",
              (const char *)*state);
     assert_int_equal(system(line), 0);
-    struct stat file;
-    assert_int_equal(stat(folder_path(path, state, ".dom"), &file), 0);
-    char *text = malloc((size_t)file.st_size + 1), *verdict = malloc(4096);
-    assert_non_null(text);
+    char *text = report_text(state, ".dom"), *verdict = malloc(4096);
     assert_non_null(verdict);
-    slurp(text, (size_t)file.st_size + 1, path);
     const char *at = strstr(text, "verdict: ");
     snprintf(verdict, 4096, "%.*s", at ? (int)strcspn(at, "<") : 10, at ? at : "no verdict");
     free(text);

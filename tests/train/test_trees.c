@@ -3,7 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/team/processors.h"
 #include "base/team/team.h"
 #include "basin/metrics.h"
 #include "basin/random.h"

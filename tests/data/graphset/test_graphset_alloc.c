@@ -2,7 +2,6 @@
 #include "data/graphset/graphset.h"
 #include "data/graphset/tiny_tu.h"
 #include "support/alloc_fail.h"
-#include "support/test.h"
 
 /* Everything between a folder and a batch. */
 static basin_status scenario(void *context) {

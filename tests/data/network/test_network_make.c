@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "base/team/processors.h"
+#include "base/team/team.h"
 
 static basin_fraud_spec like(const char *name, double scale) {
     basin_fraud_spec spec;

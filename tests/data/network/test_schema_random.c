@@ -2,7 +2,7 @@
  * relations that are absent or new, missing and extra columns, directions. Either the features are
  * the same to the bit, or there is an error that names the column. */
 
-#include "base/team/processors.h"
+#include "base/team/team.h"
 #include "data/network/random_table.h"
 
 enum { CASES = 1000 };
