@@ -150,7 +150,8 @@ def test_types_and_the_same_bits_again():
 
 
 def test_doubles_beside_floats(double):
-    made = bj.function(some_energies.memory, "force")(jnp.ones(3, jnp.float32), numpy.eye(3))
+    with jax.default_device(jax.devices("cpu")[0]):
+        made = bj.function(some_energies.memory, "force")(jnp.ones(3, jnp.float32), numpy.eye(3))
     assert made.dtype == jnp.float64
 
 
