@@ -123,7 +123,10 @@ class Trainer:
         for name, tree in parameters.items():
             leaves: list = []
             self._structures[name] = flatten(tree, leaves, (_Init,))
-            self._declared.update(zip(names(self._structures[name], name), leaves))
+            for path, leaf in zip(names(self._structures[name], name), leaves):
+                if path in self._declared:
+                    raise BasinError(f"two parameters are called {path!r}: rename one")
+                self._declared[path] = leaf
         self._store = Store(backend_of(backend))
         self._plans, self._steps = {}, 0
         last = (0.0 if steps else rate) if rate_last is None else rate_last

@@ -147,3 +147,9 @@ def test_batches_are_dicts_of_what_the_loss_needs():
         basin.Trainer(loss, {"u": [1.0]})
     free = basin.Trainer(lambda w, **batch: numpy.sum(w * batch["x"]), {"w": [1.0, 2.0]})
     assert free.step(x=[1.0, 1.0]) == 3
+
+
+def test_two_parameters_of_one_name_are_refused():
+    twice = {"net": {"a": {"b": numpy.zeros(2)}, "a.b": numpy.zeros(2)}}
+    with pytest.raises(basin.BasinError, match=r"two parameters are called 'net.a.b'"):
+        basin.Trainer(lambda net: numpy.sum(net["a"]["b"] - net["a.b"]), twice)
