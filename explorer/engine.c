@@ -44,10 +44,15 @@ typedef struct written {
     double beta;
 } written;
 
+/* NULL with a message where it is too long, or without memory. */
 static formula *formula_new(const written *w, basin_graph *graph) {
-    formula *f = calloc(1, sizeof *f);
-    if (!f) return NULL;
-    snprintf(f->text, sizeof f->text, "%s", w->text);
+    formula *f = strlen(w->text) < FORMULA_TEXT ? calloc(1, sizeof *f) : NULL;
+    if (!f) {
+        basin_fail(&error, BASIN_BAD_VALUE, "a formula of %zu characters; wanted fewer than %d",
+                   strlen(w->text), FORMULA_TEXT);
+        return NULL;
+    }
+    memcpy(f->text, w->text, strlen(w->text) + 1);
     f->batched = !w->together;
     basin_tensor xi =
         basin_tensor_borrow((void *)w->pattern, BASIN_F32, BASIN_SHAPE(w->patterns, w->dim));
@@ -61,7 +66,7 @@ static basin_expr build(const void *context, basin_expr g) {
 }
 
 static int refuse_formula(const formula *f) {
-    return f->message[0] ? refuse(f->message, f->place) : refuse(error.text, -1);
+    return f && f->message[0] ? refuse(f->message, f->place) : refuse(error.text, -1);
 }
 
 /* Energies [states] at x [states, dim], and forces if `force` is not NULL; of states together, one
@@ -128,15 +133,15 @@ EXPORT int explorer_descend(const char *text, float *x, double *energy, int stat
     int failed = 0;
     formula *f = NULL;
     TRY(basin_engine_open(&engine, &alone, &error));
-    if (!(f = formula_new(&w, engine.graph))) return refuse("out of memory", -1);
+    f = formula_new(&w, engine.graph);
     basin_term term = {"E", build, f};
     basin_energy whole = {.term = &term, .terms = 1};
     basin_descent_spec spec = {.steps = steps, .alpha = alpha, .noise = noise};
     path p = {engine.store, x, (int64_t)states * dim};
     basin_stop stop = {.seed = (uint64_t)seed, .observe = remember, .context = &p};
     basin_tensor first = basin_tensor_borrow(x, BASIN_F32, BASIN_SHAPE(states, dim));
-    if (basin_descent_new(&descent, engine.store, &whole, engine.graph, first.shape, &spec, &stop,
-                          &error)) {
+    if (!f || basin_descent_new(&descent, engine.store, &whole, engine.graph, first.shape, &spec,
+                                &stop, &error)) {
         failed = refuse_formula(f);
         goto end;
     }

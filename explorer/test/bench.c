@@ -1,17 +1,6 @@
 /* How fast products and the block of the Fashion-MNIST model are in WebAssembly, under node. */
-#include <basin/basin.h>
-#include <stdio.h>
-#include <stdlib.h>
-
+#include "../../examples/must.h"
 #include "base/clock.h"
-
-static basin_error error;
-
-static void must(basin_status status) {
-    if (!status) return;
-    fprintf(stderr, "%s\n", error.text);
-    exit(1);
-}
 
 /* The fastest of several runs, in milliseconds. */
 static double fastest(basin_engine *engine, basin_expr *output, int outputs, basin_expr input) {

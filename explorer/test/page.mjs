@@ -69,7 +69,7 @@ const tests = {
   },
 
   async "a broken formula is told, with its place, and the page goes on"() {
-    for (const [formula, said] of [["sum((g**2", /a \) is missing/], ["foo(g)", /foo: no such function/], ["g**2", /an energy is one number/], ["", /ends too soon/], ["g @ 3", /@ multiplies vectors/], ["<img src=x onerror=alert(1)>", /does not belong here/], ["(".repeat(500), /too many parentheses/]]) {
+    for (const [formula, said] of [["sum((g**2", /a \) is missing/], ["foo(g)", /foo: no such function/], ["g**2", /an energy is one number/], ["", /ends too soon/], ["g @ 3", /@ multiplies vectors/], ["<img src=x onerror=alert(1)>", /does not belong here/], ["(".repeat(500), /too many parentheses/], ["1+".repeat(1200) + "1", /2401 characters; wanted fewer than 2000/]]) {
       await type(formula);
       assert.match(await text("problem"), said, formula);
     }

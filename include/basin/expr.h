@@ -50,7 +50,8 @@ BASIN_API basin_shape basin_expr_shape(basin_expr a); /* of NULL: a scalar */
 BASIN_API const char *basin_expr_name(basin_expr a);
 
 /* Leaves. An input is written before each run; a state lives in a store, is shared by name between
- * plans, and may be updated by a run; an index tensor holds int32 numbers. */
+ * plans, and may be updated by a run; an index tensor holds int32 numbers. Two leaves of one kind,
+ * name and shape are the same leaf. */
 BASIN_API basin_expr basin_input(basin_graph *graph, const char *name, basin_shape shape);
 BASIN_API basin_expr basin_index(basin_graph *graph, const char *name, basin_shape shape);
 BASIN_API basin_expr basin_state(basin_graph *graph, const char *name, basin_shape shape);

@@ -31,6 +31,15 @@ __all__ = [
 ]
 
 
+def summary(descent, states):
+    """A descent in a line: its states, steps and energies."""
+    first, last = descent.energy.mean(1)[[0, -1]]
+    what = "energy" if descent.energy.shape[1] == 1 else "mean energy"
+    end = ", converged" if descent.converged else ""
+    steps = f"{descent.steps} step{'s' * (descent.steps != 1)}"
+    return f"Descent({states}, {steps}, {what} {first:.5g} -> {last:.5g}{end})"
+
+
 @dataclasses.dataclass(repr=False)
 class Descent:
     """Where a descent went.
@@ -60,13 +69,7 @@ class Descent:
     """[steps + 1, ..]: the tokens before each step and at the end, where they were asked for."""
 
     def __repr__(self) -> str:
-        first, last = self.energy.mean(1)[[0, -1]]
-        what = "energy" if self.energy.shape[1] == 1 else "mean energy"
-        end = ", converged" if self.converged else ""
-        return (
-            f"Descent(x {list(self.x.shape)}, {self.steps} step{'s' * (self.steps != 1)}, "
-            f"{what} {first:.5g} -> {last:.5g}{end})"
-        )
+        return summary(self, f"x {list(self.x.shape)}")
 
     def _repr_html_(self) -> str:
         """The energy by step as a small curve, for notebooks."""

@@ -5,6 +5,7 @@ import dataclasses
 
 import numpy
 
+from basin import _descent
 from basin._descent import Descent, Observer, say_where_it_left
 from basin._library import BasinError, check, ffi, lib, owned, text
 from basin._plan import Store, backend_of, write
@@ -29,13 +30,7 @@ class NetworkDescent(Descent):
 
     def __repr__(self) -> str:
         states = ", ".join(f"{name} {list(x.shape)}" for name, x in self.x.items())
-        first, last = self.energy.mean(1)[[0, -1]]
-        what = "energy" if self.energy.shape[1] == 1 else "mean energy"
-        end = ", converged" if self.converged else ""
-        return (
-            f"Descent({states}, {self.steps} step{'s' * (self.steps != 1)}, "
-            f"{what} {first:.5g} -> {last:.5g}{end})"
-        )
+        return _descent.summary(self, states)
 
 
 class Stores:
