@@ -39,11 +39,12 @@ async function choose(id, path) {
 }
 
 const tests = {
-  async "opens within a second after the bytes are there, and requests nothing"() {
+  async "opens within ten seconds on a busy machine, and requests nothing"() {
     const begin = Date.now();
     await browser.send("Page.navigate", { url: `file://${resolve(page)}` });
     await browser.until("document.body?.dataset.ready === 'yes'", 60);
     console.log(`      ready after ${Date.now() - begin} ms`);
+    assert(Date.now() - begin < 10000);
     const asked = browser.events.filter((e) => e.method === "Network.requestWillBeSent").map((e) => e.params.request.url);
     assert.deepEqual(asked.filter((url) => !url.startsWith("file:") && !url.startsWith("blob:") && !url.startsWith("data:")), []);
     assert.equal(await see("fetch('https://example.org').then(() => 'sent', () => 'refused')"), "refused");
