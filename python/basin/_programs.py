@@ -3,12 +3,11 @@ own: what basin.torch and basin.jax share.
 
 A program knows how it is traced. Its derivatives are programs as well, so that there is one of
 every order: Basin's reverse mode differentiates the trace. A text names a program for inputs of any
-shape: the number of its source, names of the arguments, and how it was derived, as in
-"7:x,xi|v1.3|j1". Plans are made when they first run.
+shape: the number of its source, names of the arguments (with their structures, where they are trees
+of arrays), and how it was derived, as in "7:x,xi|v1.3|j1". Plans are made when they first run.
 """
 
 import functools
-import importlib
 import inspect
 import itertools
 import threading
@@ -22,13 +21,14 @@ from basin import operations
 from basin._expr import Expression, Graph, wanted_expression
 from basin._library import BasinError, check, ffi, lib
 from basin._plan import Backend, Plan, Store, backend_of
-from basin._trees import LEAF, flatten
+from basin._trees import LEAF, as_text, flatten, from_text, imported, unflatten
+from basin._trees import names as leaf_names
 from basin.energies import Energy
 from basin.functions import Function
 
 __all__ = [
-    "OUTPUTS", "Program", "Running", "Source", "address", "bits", "find", "imported", "mask",
-    "reduced", "restored", "source",
+    "OUTPUTS", "Program", "Quantity", "Running", "Source", "address", "bits", "find", "imported",
+    "mask", "restored", "source",
 ]  # fmt: skip
 
 OUTPUTS = ("value", "force", "descend")
@@ -58,6 +58,7 @@ class Program:
     def __init__(self, name: str, names: Any, shapes: Any, build: Any, outputs: Any = None):
         # Names of inputs are different: two of one name would be the same input.
         self.name, self.names, self.shapes, self._build = name, names, shapes, build
+        self.structure: Any = LEAF  # of its results; those of derivatives are a list
         self._derived: dict[str, Program] = {}
         self._plans: dict[Any, Running] = {}
         self._lock = threading.Lock()
@@ -151,49 +152,91 @@ class Source:
 
     def __init__(self, what: Any, output: str, options: "dict[str, Any]"):
         self.what, self.output, self.options = what, output, options
-        self.names = list(what._signature.names)
-        if isinstance(what, Energy) and what._takes_x:
+        kinds = what._signature.signature.parameters.values()
+        self._rest = next((p.name for p in kinds if p.kind is p.VAR_POSITIONAL), None)
+        self._options = what._signature.options
+        stars = self._rest, self._options
+        self.names = [name for name in what._signature.names if name not in stars]
+        self.is_energy = isinstance(what, Energy)
+        if self.is_energy and what._takes_x:
             del self.names[1]  # the tokens themselves
-        self._needed = [name for name in what._signature._needed if name in self.names[1:]]
+        self._needed = [name for name in self.names if what._signature.needs(name)]
+        self.others: Any = None  # as flatten() has it: containers of a framework's
         self.number = next(_numbers)
+        self._prefix = f"{self.number}:"  # a text: torch.compile traces numbers
         _sources[self.number] = self
 
     def __repr__(self) -> str:
         return f"<{self.output} of {self.what!r}>"
 
-    def bind(self, x: Any, args: Any, parameters: Any) -> "dict[str, Any]":
-        """The arguments that were given, by name, in their order; x is the first."""
+    def bind(self, args: Any, parameters: "dict[str, Any]") -> "dict[str, Any]":
+        """The arguments that were given, by name, in their order. Of an energy the first is also
+        called x."""
         names = self.names
-        if len(args) >= len(names):
-            raise BasinError(f"{1 + len(args)} arguments of {self!r}, wanted {', '.join(names)}")
-        given = {**dict(zip(names[1:], args)), **parameters}
-        for name in given:
-            if name not in names[1:]:
+        if len(args) > len(names) and self._rest is None:
+            raise BasinError(f"{len(args)} arguments of {self!r}, wanted {', '.join(names)}")
+        given = dict(zip(names, args))
+        if self.is_energy and names[0] not in given and "x" in parameters:
+            parameters = {names[0] if name == "x" else name: v for name, v in parameters.items()}
+        for name in parameters:
+            if name in given:
+                raise BasinError(f"{name} of {self!r} was given twice")
+            if name not in names and self._options is None:
                 raise BasinError(f"{self!r} has no parameter {name!r}")
+        given = {**given, **parameters}
         for name in self._needed:
             if name not in given:
                 raise BasinError(f"{self!r} needs {name}, which was not given")
-        return {names[0]: x, **{name: given[name] for name in names[1:] if name in given}}
+        bound = {name: given[name] for name in names if name in given}
+        if len(args) > len(names):
+            bound[self._rest] = tuple(args[len(names) :])
+        more = {name: value for name, value in given.items() if name not in names}
+        if more:
+            bound.update(more if self.is_energy else {self._options: more})
+        return bound
 
-    def key(self, names: "Sequence[str]") -> str:
-        """The name of its program for these arguments."""
-        return f"{self.number}:{','.join(names)}"
+    def flat(self, args: Any, parameters: "dict[str, Any]", leaf: Any) -> Any:
+        """The name of the program for these arguments, names of their arrays, and these."""
+        given, leaves, structures = self.bind(args, parameters), [], {}
+        for name, value in given.items():
+            structures[name] = flatten(value, leaves, leaf, self.others)
+        text = as_text(structures)
+        called = _called(structures) if text.startswith("(") else list(structures)
+        return self._prefix + text, called, leaves
 
-    def program(self, names: "Sequence[str]", shapes: Any) -> Program:
+    def program(self, arguments: str, shapes: Any) -> Program:
+        """For arguments by names and structures, and the shapes of their arrays."""
+        structures, found = from_text(arguments), [LEAF]
+
+        def build(graph, inputs):
+            leaves, made = iter(inputs), []
+            given = {name: unflatten(tree, leaves) for name, tree in structures.items()}
+            found[0] = flatten(self._value(given), made, (), self.others)
+            return [wanted_expression(value, graph) for value in made]
+
         name = f"{self.output} of {self.what.__name__}"
-        return Program(name, names, shapes, functools.partial(self._build, names))
+        program = Program(name, _called(structures), shapes, build)
+        if not program.outputs:
+            raise BasinError(f"{self.what.__name__} returned no array")
+        program.structure = found[0]
+        return program
 
-    def _build(self, names, graph, inputs):
-        given = dict(zip(names, inputs))
-        if isinstance(self.what, Function):
-            made = self.what(**given)
-            if flatten(made, []) is not LEAF:
-                raise BasinError(f"{self.what.__name__} returns several arrays, wanted one")
-            return [wanted_expression(made, graph)]
-        x = given.pop(names[0])
+    def _value(self, given):
+        if not self.is_energy:
+            return self.what._signature.call(self.what._function, given)
+        x = given.pop(self.names[0])
         if self.output == "descend":
-            return [self.what.descended(x, **self.options, **given)]
-        return [self.what.force(x, **given) if self.output == "force" else self.what(x, **given)]
+            return self.what.descended(x, **self.options, **given)
+        return self.what.force(x, **given) if self.output == "force" else self.what(x, **given)
+
+
+def _called(structures):
+    """What the arrays are called, each by another name: w, net.w or net[0]."""
+    called: list = []
+    for name, structure in structures.items():
+        for leaf in leaf_names(structure, name):
+            called.append(leaf + "'" * called.count(leaf))
+    return called
 
 
 @functools.lru_cache(maxsize=512)
@@ -204,12 +247,12 @@ def find(key: str, shapes: "tuple[tuple[int, ...], ...]") -> Program:
         base = find("|".join([head, *path[:-1]]), shapes[: _arity(head, path[:-1], shapes)])
         return base.derived(path[-1])
     number, _, names = head.partition(":")
-    return _sources[int(number)].program(names.split(","), shapes)
+    return _sources[int(number)].program(names, shapes)
 
 
 def _arity(head, path, shapes):
     """How many inputs the program has: those of its base come first."""
-    count = head.count(",") + 1
+    count = len(_called(from_text(head.partition(":")[2])))
     for i, how in enumerate(path):
         base = find("|".join([head, *path[:i]]), shapes[:count])
         count = len(base.derived(how).shapes)
@@ -262,18 +305,6 @@ def address(what: Any) -> "str | None":
     return where if module and imported(where) is what else None
 
 
-def imported(where: str) -> Any:
-    """What lies at an address; None where there is nothing."""
-    module, _, name = where.partition(":")
-    try:
-        found: Any = importlib.import_module(module)
-        for part in name.split("."):
-            found = getattr(found, part)
-    except (ImportError, AttributeError):
-        return None
-    return found
-
-
 def restored(kind: Any, what: Any, output: str, options: "dict[str, Any]") -> Any:
     """A quantity that was pickled with the address of its energy, or with the energy."""
     found = imported(what) if isinstance(what, str) else what
@@ -282,9 +313,25 @@ def restored(kind: Any, what: Any, output: str, options: "dict[str, Any]") -> An
     return kind(found, output, **options)
 
 
-def reduced(kind: Any, source: Source) -> Any:
-    """The same on the way into a pickle. Old protocols cannot name a decorated function."""
-    return restored, (kind, address(source.what) or source.what, source.output, source.options)
+class Quantity:
+    """Value, force or descent of an energy as a function of arrays of a framework, which computes
+    in __call__."""
+
+    def __init__(self, energy: Any, output: str, **options: Any) -> None:
+        self._source = source(energy, output, **options)
+        self.__name__ = f"{output}_of_{self._source.what.__name__}"
+
+    def __repr__(self) -> str:
+        return repr(self._source)
+
+    def __reduce__(self):
+        # Old protocols cannot name a decorated function.
+        known = self._source
+        what = address(known.what) or known.what
+        return restored, (type(self), what, known.output, known.options)
+
+    def __deepcopy__(self, _) -> "Quantity":
+        return self
 
 
 # ---- running ----

@@ -3,23 +3,29 @@
 A list or tuple of nothing but numbers is an array, as NumPy takes it; None holds no array.
 """
 
+import ast
 import dataclasses
+import importlib
 import numbers
+import operator
 
 import numpy
+
+from basin._library import BasinError
 
 LEAF = "array"  # the structure of an array itself; that of a container is (type, keys, structures)
 
 
-def flatten(tree, leaves, leaf=()):
+def flatten(tree, leaves, leaf=(), others=None):
     """Appends the arrays of a tree to `leaves`; returns its structure, which can be a key of a
-    dict. Objects of the types `leaf` are not looked into."""
-    parts = None if isinstance(tree, leaf) else _parts(tree)
+    dict. Objects of the types `leaf` are not looked into; `others` is a function that gives type,
+    keys and values of containers that are not known here, and None of all else."""
+    parts = (others and others(tree)) or parts_of(tree, leaf)
     if parts is None:
         leaves.append(tree)
         return LEAF
     kind, keys, values = parts
-    return kind, keys, tuple([flatten(value, leaves, leaf) for value in values])
+    return kind, keys, tuple([flatten(value, leaves, leaf, others) for value in values])
 
 
 def unflatten(structure, leaves):
@@ -48,9 +54,9 @@ def names(structure, name):
     ]
 
 
-def _parts(tree):
+def parts_of(tree, leaf=()):
     """Type, keys and values of a container; None where it is none."""
-    if isinstance(tree, numpy.ndarray):
+    if isinstance(tree, (numpy.ndarray, *leaf)):
         return None
     if tree is None:
         return None, (), ()
@@ -75,4 +81,90 @@ def _is_array(values):
     )
 
 
-__all__ = ["LEAF", "flatten", "names", "unflatten"]
+# ---- structures as texts ----
+
+_PLAIN = {"dict": dict, "list": list, "tuple": tuple, "None": None}
+_others: dict = {}  # types by the names that texts have for them
+
+
+def as_text(structures):
+    """Structures by name as one text without "|", from which another process can make them again
+    where it can import their types."""
+    if all([structure is LEAF for structure in structures.values()]):
+        return ",".join(structures)
+    literal = tuple([(name, as_literal(structure)) for name, structure in structures.items()])
+    return repr(literal).replace("|", "\\x7c")
+
+
+def from_text(text):
+    """The structures by name."""
+    if not text.startswith("("):
+        return dict.fromkeys(text.split(","), LEAF)
+    return {name: _structure(literal) for name, literal in ast.literal_eval(text)}
+
+
+def as_literal(structure):
+    """The structure with names of its types."""
+    if structure is LEAF:
+        return LEAF
+    kind, keys, children = structure
+    for key in keys:
+        if not isinstance(key, (str, int)):
+            raise BasinError(f"the key {key!r} of a dict of arrays, wanted text or a whole number")
+    return _name(kind), tuple(keys), tuple([as_literal(child) for child in children])
+
+
+def _name(kind):
+    if kind is None or kind is dict or kind is list or kind is tuple:
+        return "None" if kind is None else kind.__name__
+    name = f"{kind.__module__}:{getattr(kind, '__qualname__', '<locals>')}"
+    name = f"{name}:{id(kind)}" if "<locals>" in name else name
+    if name not in _others:
+        _others[name] = kind
+    return name
+
+
+def _structure(literal):
+    if literal == LEAF:
+        return LEAF
+    name, keys, children = literal
+    kind = _PLAIN[name] if name in _PLAIN else _others.get(name) or imported(name)
+    if kind is None and name != "None":
+        raise BasinError(f"{name} is not there, but a compiled function has arguments of this type")
+    return kind, keys, tuple([_structure(child) for child in children])
+
+
+def rebuilt(literal, leaves):
+    """A tree of the structure that as_literal() described; torch.compile traces it."""
+    if literal == LEAF:
+        return next(leaves)
+    name, keys, children = literal
+    values = [rebuilt(child, leaves) for child in children]
+    if name == "dict":
+        return dict(zip(keys, values))
+    if name == "list":
+        return values
+    if name == "tuple":
+        return tuple(values)
+    return None if name == "None" else _others[name](**dict(zip(keys, values)))
+
+
+def imported(where):
+    """What lies at module:name; None where there is nothing."""
+    module, _, name = where.partition(":")
+    try:
+        return operator.attrgetter(name)(importlib.import_module(module))
+    except (ImportError, AttributeError):
+        return None
+
+
+__all__ = [
+    "LEAF",
+    "as_text",
+    "flatten",
+    "from_text",
+    "imported",
+    "names",
+    "parts_of",
+    "unflatten",
+]

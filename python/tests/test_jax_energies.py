@@ -1,6 +1,7 @@
 """Any energy in JAX: both modes of differentiation against differences, transforms in any order,
 export, types, errors; on CUDA where there is a device."""
 
+import collections
 import os
 import pathlib
 import subprocess
@@ -162,15 +163,90 @@ def test_a_function_of_basin():
     assert jax.grad(f, 1)(x, y).tolist() == [0, 2, 4]
 
 
+Pair = collections.namedtuple("Pair", "w b")
+
+
+@jax.tree_util.register_pytree_node_class
+class Named:
+    """A container of a user's own."""
+
+    def __init__(self, w, name):
+        self.w, self.name = w, name
+
+    def tree_flatten(self):
+        return (self.w,), self.name
+
+    @classmethod
+    def tree_unflatten(cls, name, values):
+        return cls(*values, name)
+
+
+def layers(np, net, x, factor=1.0):
+    """A network of two layers, its parameters and its results trees."""
+    hidden = np.tanh(x @ net["first"].w + net["first"].b)
+    out = hidden @ net["rest"][0] + net["rest"][1]["b"]
+    return {"out": factor * out, "sums": (np.sum(out), np.sum(hidden**2))}
+
+
+def test_trees_as_arguments_and_results(double):
+    draw = numpy.random.default_rng(0).normal
+    first = Pair(draw(size=(3, 4)), draw(size=4))
+    net = {"first": first, "rest": [draw(size=(4, 2)), {"b": draw(size=2)}]}
+    x = draw(size=(5, 3))
+    ours = bj.function(basin.function(lambda net, x: layers(numpy, net, x, 2.0)))
+    with jax.default_device(jax.devices("cpu")[0]):
+        net, x = jax.tree_util.tree_map(jnp.asarray, (net, x))
+
+        def all_of(f):
+            def loss(net, x):
+                made = f(net, x)
+                return jnp.sum(made["out"] ** 3) + made["sums"][1]
+
+            return [
+                f(net, x), jax.jit(f)(net, x), jax.jit(jax.grad(loss))(net, x),
+                jax.hessian(loss)(net, x), jax.jacfwd(loss)(net, x),
+                jax.jvp(lambda net: f(net, x), (net,), (net,)),
+                jax.vmap(f, in_axes=(None, 0))(net, x), jax.value_and_grad(loss)(net, x),
+            ]  # fmt: skip
+
+        wanted = all_of(lambda net, x: layers(jnp, net, x, 2.0))
+        jax.tree_util.tree_map(close, all_of(ours), wanted)
+        made = jax.export.export(jax.jit(ours), disabled_checks=bj.export_checks())(net, x)
+        jax.tree_util.tree_map(close, made.call(net, x), wanted[0])
+
+
+def test_containers_of_the_users_and_many_arguments():
+    f = bj.function(basin.function(lambda p, x: Named(x @ p.w, p.name)))
+    weights = Named(jnp.ones((3, 2)), "first")
+    made = jax.jit(f)(weights, jnp.ones((4, 3)))
+    assert isinstance(made, Named) and made.name == "first" and made.w.shape == (4, 2)
+    assert jax.grad(lambda p: f(p, jnp.ones((4, 3))).w.sum())(weights).w.tolist() == [[4, 4]] * 3
+    f = bj.function(basin.function(lambda *xs, **by: sum(numpy.sum(x) for x in xs) * by["b"]))
+    assert f(jnp.ones(2), jnp.ones(3), b=2.0) == 10
+
+
+def test_an_energy_of_a_tree():
+    @basin.energy
+    def memory(g, net):
+        return numpy.sum(g**2, -1) / 2 - basin.logsumexp(g @ net["xi"].T + net["b"])
+
+    net = {"xi": jnp.eye(3), "b": jnp.zeros(3)}
+    for output in bj._energy._programs.OUTPUTS:
+        f = bj.function(memory, output)
+        slope = jax.jit(jax.grad(lambda net, f=f: jnp.sum(f(jnp.ones((2, 3)), net) ** 2)))(net)
+        assert slope["xi"].shape == (3, 3) and slope["b"].shape == (3,)
+
+
 @pytest.mark.parametrize(
     ("call", "text"),
     [
+        (lambda: bj.function(basin.function(len))({"w": "a"}), "w is a str"),
         (lambda: bj.function(3), "wanted an energy or a function"),
         (lambda: bj.function(some_energies.memory, "heat"), "wanted one of value, force"),
         (lambda: bj.function(some_energies.memory, "value", steps=3), "wanted 'descend'"),
         (lambda: bj.function(some_energies.memory)(jnp.ones(3), eta=1.0), "no parameter 'eta'"),
         (lambda: bj.function(some_energies.memory)(jnp.ones(3), 1, 2, 3), "4 arguments"),
-        (lambda: bj.function(some_energies.memory)("x"), "x of type str"),
+        (lambda: bj.function(some_energies.memory)("x"), "x is a str"),
         (lambda: bj.function(some_energies.memory)(jnp.ones(3), "xi"), "xi is a str"),
         (lambda: bj.function(some_energies.memory)(jnp.ones(3) * 1j, 1.0), "complex"),
     ],

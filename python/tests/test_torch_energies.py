@@ -1,7 +1,10 @@
 """Any energy in PyTorch: derivatives of first and second order against differences, compilers,
 transforms, modules, types, errors; on CUDA where there is a device."""
 
+import collections
 import copy
+import dataclasses
+import functools
 import pickle
 
 import numpy
@@ -9,6 +12,8 @@ import pytest
 import some_energies
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+
+from torch.utils._pytree import tree_flatten, tree_unflatten  # noqa: E402
 
 import basin  # noqa: E402
 import basin.torch as bt  # noqa: E402
@@ -172,6 +177,90 @@ def test_a_function_of_basin():
     assert layer(x).item() == 5
 
 
+Pair = collections.namedtuple("Pair", "w b")
+
+
+@dataclasses.dataclass
+class Sums:
+    out: object
+    hidden: object
+
+
+@basin.function
+def layers(net, x, factor=1.0):
+    """A network of two layers, its parameters and its results trees."""
+    hidden = numpy.tanh(x @ net["first"].w + net["first"].b)
+    out = hidden @ net["rest"][0] + net["rest"][1]["b"]
+    return {"out": factor * out, "sums": [Sums(numpy.sum(out), numpy.sum(hidden**2)), None]}
+
+
+def parameters(dtype=torch.float64):
+    draw = functools.partial(torch.randn, dtype=dtype)
+    return {"first": Pair(draw(3, 4), draw(4)), "rest": [draw(4, 2), {"b": draw(2)}]}
+
+
+def test_trees_as_arguments_and_results():
+    net, x, f = parameters(), torch.randn(5, 3, dtype=torch.float64), bt.value(layers)
+    leaves, spec = tree_flatten((net, x))
+
+    def flat(*leaves):
+        made = f(*tree_unflatten(leaves, spec), factor=2.0)
+        return made["out"], made["sums"][0].out, made["sums"][0].hidden
+
+    hidden = torch.tanh(x @ net["first"].w + net["first"].b)
+    out = hidden @ net["rest"][0] + net["rest"][1]["b"]
+    torch.testing.assert_close(flat(*leaves), (2 * out, out.sum(), (hidden**2).sum()))
+    assert f(net, x)["sums"][1] is None
+    arguments = [leaf.requires_grad_() for leaf in leaves]
+    assert torch.autograd.gradcheck(flat, arguments, check_forward_ad=True)
+    assert torch.autograd.gradgradcheck(flat, arguments)
+    slope = torch.func.grad(lambda net: f(net, x)["sums"][0].hidden)(net)
+    assert slope["first"].w.shape == (3, 4) and slope["rest"][1]["b"].tolist() == [0, 0]
+    by_row = torch.func.vmap(lambda row: f(net, row)["out"])(x)
+    torch.testing.assert_close(by_row, out)
+    torch._dynamo.reset()
+    made = torch.compile(f, fullgraph=True, backend="aot_eager")(net, x)
+    assert isinstance(made["sums"][0], Sums)
+    torch.testing.assert_close(made["out"], out)
+    assert torch.autograd.grad(made["sums"][0].hidden, net["first"].b)[0].shape == (4,)
+    many = bt.value(basin.function(lambda *xs, **by: sum(numpy.sum(x) for x in xs) * by["b"]))
+    assert many(torch.ones(2), torch.ones(3), b=2.0) == 10
+
+
+def test_a_module_of_trees(tmp_path):
+    module = bt.module(layers, {"net": parameters(torch.float32), "factor": 2.0})
+    names = ["net.first.w", "net.first.b", "net.rest.0", "net.rest.1.b"]
+    assert [name for name, _ in module.named_parameters()] == names == list(module.state_dict())
+    x = torch.randn(5, 3)
+    loss = module(x)["out"].square().mean() + module(x=x, factor=1.0)["sums"][0].out
+    loss.backward()
+    assert all(p.grad.abs().max() > 0 for p in module.parameters())
+    torch._dynamo.reset()
+    compiled = torch.compile(module, fullgraph=True, backend="aot_eager")(x)
+    torch.testing.assert_close(compiled["out"], module(x)["out"])
+    torch.save(module, tmp_path / "module")
+    loaded = torch.load(tmp_path / "module", weights_only=False)
+    assert torch.equal(loaded(x)["out"], copy.deepcopy(module)(x)["out"])
+    assert module.to("meta")(x.to("meta"))["out"].shape == (5, 2)
+
+
+def test_an_energy_of_a_tree():
+    @basin.energy
+    def memory(g, net):
+        return numpy.sum(g**2, -1) / 2 - basin.logsumexp(g @ net[0].T + net[1]["b"])
+
+    net = (torch.randn(6, 3), {"b": torch.zeros(6)})
+    layer = bt.module(memory, {"net": net}, steps=3, alpha=0.3)
+    x = torch.randn(4, 3)
+    (layer(x).sum() + layer.value(x).sum() + layer.force(x).sum()).backward()
+    assert layer.net.get_parameter("1.b").grad.shape == (6,)
+    torch._dynamo.reset()
+    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(x), layer(x))
+    exported = torch.export.export(layer, (x,)).module()
+    torch.testing.assert_close(exported(x), layer(x))
+
+
 def test_options_of_descents():
     energy, (x, xi, beta) = given("memory")
 
@@ -207,6 +296,10 @@ def test_memory_that_is_not_dense_and_the_same_bits_again():
     ("call", "text"),
     [
         (lambda: bt.value(3), "wanted an energy or a function"),
+        (lambda: bt.value(layers)({"first": "a"}, torch.ones(3)), "net.first is a str"),
+        (lambda: bt.value(layers)({(1,): torch.ones(3)}, torch.ones(3)), "the key"),
+        (lambda: bt.value(layers)(2.0, 3.0), "net is a float, wanted a tensor"),
+        (lambda: bt.value(layers)(torch.ones(3), net=torch.ones(3)), "given twice"),
         (lambda: bt.module(some_energies.memory, output="heat"), "wanted one of value, force"),
         (lambda: bt.module(some_energies.memory, output="value", steps=3), "wanted 'descend'"),
         (lambda: bt.module(some_energies.memory, {"eta": 1.0}), "no parameter 'eta'"),
@@ -221,7 +314,7 @@ def test_memory_that_is_not_dense_and_the_same_bits_again():
         (lambda: bt.value(some_energies.memory)(torch.ones(3), xi=[[1.0]]), "xi is a list"),
         (lambda: bt.value(some_energies.memory)(torch.ones(3) * 1j), "complex"),
         (lambda: bt.force(basin.function(lambda x: x)), "wanted 'value'"),
-        (lambda: bt.value(basin.function(lambda x: (x, x)))(torch.ones(2)), "several arrays"),
+        (lambda: bt.value(basin.function(lambda x: None))(torch.ones(2)), "returned no array"),
         (lambda: bt.module(basin.function(lambda x: x)).force(0), "an energy"),
     ],
 )

@@ -22,6 +22,7 @@ from jax.interpreters import ad, batching, mlir
 from basin import _programs
 from basin._library import BasinError, ffi, lib
 from basin._plan import Backend
+from basin._trees import unflatten
 from basin.energies import Energy
 from basin.functions import Function
 from basin.jax._ops import _capsule
@@ -218,40 +219,66 @@ def _keep(source):
 
 
 def _array(name, value, dtype):
-    if isinstance(value, numbers.Real) or hasattr(value, "__array__"):
-        return jnp.asarray(value, dtype)
-    raise BasinError(f"{name} is a {type(value).__name__}, wanted an array or a number")
+    if not isinstance(value, (numbers.Real, list, tuple)) and not hasattr(value, "__array__"):
+        raise BasinError(f"{name} is a {type(value).__name__}, wanted an array or a number")
+    if jnp.issubdtype(getattr(value, "dtype", dtype), jnp.complexfloating):
+        raise BasinError(f"{name} of type {value.dtype}, wanted real numbers")
+    return jnp.asarray(value, dtype)
 
 
-class Quantity:
+class _Node:
+    """A type of containers that JAX knows: one for each treedef, made again by it."""
+
+    def __init__(self, treedef):
+        self._treedef = treedef
+
+    def __eq__(self, other):
+        return isinstance(other, _Node) and self._treedef == other._treedef
+
+    def __hash__(self):
+        return hash(self._treedef)
+
+    def __call__(self, **values):
+        return self._treedef.unflatten(values.values())
+
+
+@functools.cache
+def _node(treedef):
+    return _Node(treedef)
+
+
+def _registered(tree):
+    """Type, keys and values of a container that was registered with JAX; None of others."""
+    if tree is None or isinstance(tree, (jax.Array, numbers.Number, dict, list, tuple, str)):
+        return None
+    values, treedef = jax.tree_util.tree_flatten(tree, is_leaf=lambda x: x is not tree)
+    if jax.tree_util.treedef_is_leaf(treedef):
+        return None
+    return _node(treedef), tuple(f"_{i}" for i in range(len(values))), values
+
+
+class Quantity(_programs.Quantity):
     """Value, force or descent of an energy as a function of arrays; see basin.jax.function."""
 
     def __init__(self, energy: Any, output: str, **options: Any) -> None:
-        self._source = _keep(_programs.source(energy, output, **options))
-        self.__name__ = f"{output}_of_{self._source.what.__name__}"
+        super().__init__(energy, output, **options)
+        _keep(self._source).others = _registered
 
-    def __repr__(self) -> str:
-        return repr(self._source)
-
-    def __reduce__(self):
-        return _programs.reduced(Quantity, self._source)
-
-    def __deepcopy__(self, _) -> Quantity:
-        return self
-
-    def __call__(self, x: jax.Array, *args: Any, **parameters: Any) -> jax.Array:
-        x = jnp.asarray(x) if isinstance(x, (numbers.Real, list)) else x
-        if not hasattr(x, "dtype") or jnp.issubdtype(x.dtype, jnp.complexfloating):
-            found = getattr(x, "dtype", type(x).__name__)
-            raise BasinError(f"x of type {found}, wanted an array of real numbers")
-        given = self._source.bind(x, args, parameters)
-        wide = any(getattr(value, "dtype", None) == jnp.float64 for value in given.values())
+    def __call__(self, *args: Any, **parameters: Any) -> Any:
+        source = self._source
+        if source.is_energy and args:
+            _array("x", args[0], jnp.float32)
+        key, names, leaves = source.flat(args, parameters, (jax.Array,))
+        wide = any(getattr(value, "dtype", None) == jnp.float64 for value in leaves)
         dtype = jnp.float64 if wide and jax.config.jax_enable_x64 else jnp.float32
-        operands = [_array(name, value, dtype) for name, value in given.items()]
-        made = _bind(operands, self._source.key(given))[0]
-        narrow = jnp.issubdtype(x.dtype, jnp.floating) and jnp.dtype(x.dtype).itemsize < 4
-        keeps = self._source.output == "value" or not narrow
-        return made if keeps else made.astype(x.dtype)
+        operands = [_array(name, value, dtype) for name, value in zip(names, leaves)]
+        program = _programs.find(key, tuple(x.shape for x in operands))
+        made = _bind(operands, key)
+        if not source.is_energy:
+            return unflatten(program.structure, iter(made))
+        own = getattr(leaves[0], "dtype", dtype)
+        narrow = jnp.issubdtype(own, jnp.floating) and jnp.dtype(own).itemsize < 4
+        return made[0].astype(own) if narrow and source.output != "value" else made[0]
 
 
 def function(energy: Any, output: str = "value", **options: Any) -> Quantity:

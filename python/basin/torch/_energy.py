@@ -15,6 +15,7 @@ import torch
 
 from basin import _programs
 from basin._library import BasinError
+from basin._trees import LEAF, as_literal, parts_of, rebuilt, unflatten
 from basin.functions import Function
 from basin.torch._ops import _forward, _interpreter, _stream
 
@@ -175,53 +176,63 @@ def call(key: str, tensors: list, outs: int = 1) -> list:
 
 
 def _tensor(name, value, like):
-    """An argument on the device of x, in the type that computes."""
+    """An argument on the device of the others, in the type that computes."""
     if isinstance(value, numbers.Real):
         return torch.full((), float(value), dtype=like.dtype, device=like.device)
     if not isinstance(value, torch.Tensor):
         raise BasinError(f"{name} is a {type(value).__name__}, wanted a tensor or a number")
     if value.device != like.device:
         raise BasinError(f"{name} on {value.device}, {like.device} has x; use .to()")
+    if value.is_complex():
+        raise BasinError(f"{name} of {value.dtype}, wanted real numbers")
     return value.to(like.dtype)
 
 
-def _check(x):
+def _check(name, x):
     if not isinstance(x, torch.Tensor):
-        raise BasinError(f"x is a {type(x).__name__}, wanted a tensor")
+        raise BasinError(f"{name} is a {type(x).__name__}, wanted a tensor")
     if x.device.type not in ("cpu", "cuda", "meta"):
-        raise BasinError(f"x on {x.device}, wanted cpu or cuda")
+        raise BasinError(f"{name} on {x.device}, wanted cpu or cuda")
     if x.is_complex() or (x.is_cuda and x.dtype == torch.float64):
         raise BasinError(
-            f"x of {x.dtype} on {x.device}; wanted float32 or a narrower type, or float64 on cpu"
+            f"{name} of {x.dtype} on {x.device}; wanted float32 or a narrower type, or float64 on "
+            "cpu"
         )
 
 
-class Quantity:
+@torch.compiler.assume_constant_result
+def _prepared(key, shapes):
+    """The structure of a program's results and their number; the operation is defined then."""
+    program = _programs.find(key, shapes)
+    _define(len(shapes), len(program.outputs))
+    return as_literal(program.structure), len(program.outputs)
+
+
+class Quantity(_programs.Quantity):
     """Value, force or descent of an energy as a function of tensors; see basin.torch.value."""
 
     def __init__(self, energy: Any, output: str, **options: Any) -> None:
-        self._source = _programs.source(energy, output, **options)
-        self._prefix = f"{self._source.number}:"  # a text: torch.compile traces numbers
-        self.__name__ = f"{output}_of_{self._source.what.__name__}"
+        super().__init__(energy, output, **options)
+        self._alone = self._source.is_energy  # one result
         for count in range(1, len(self._source.names) + 1):
             _define(count, 1)
 
-    def __repr__(self) -> str:
-        return repr(self._source)
-
-    def __reduce__(self):
-        return _programs.reduced(Quantity, self._source)
-
-    def __deepcopy__(self, _) -> Quantity:
-        return self
-
-    def __call__(self, x: torch.Tensor, *args: Any, **parameters: Any) -> torch.Tensor:
-        _check(x)
-        given = self._source.bind(x, args, parameters)
-        wide = any(isinstance(v, torch.Tensor) and v.dtype == torch.float64 for v in given.values())
-        own = x.to(torch.float64 if wide and not x.is_cuda else torch.float32)
-        operands = [_tensor(name, value, own) for name, value in given.items()]
-        made = call(self._prefix + ",".join(given), operands)[0]
+    def __call__(self, *args: Any, **parameters: Any) -> Any:
+        if self._alone and args:
+            _check("x", args[0])
+        key, names, leaves = self._source.flat(args, parameters, (torch.Tensor,))
+        tensors = [x for x in leaves if isinstance(x, torch.Tensor)]
+        x = leaves[0] if self._alone or not tensors else tensors[0]
+        _check(names[0] if names else "the arguments", x)
+        wide = not x.is_cuda and any([y.dtype == torch.float64 for y in tensors])
+        own = x.to(torch.float64 if wide else torch.float32)
+        operands = [_tensor(name, value, own) for name, value in zip(names, leaves)]
+        if not self._alone:
+            structure, outs = _prepared(key, _shapes(operands))
+            return rebuilt(structure, iter(call(key, operands, outs)))
+        if len(operands) > len(self._source.names):
+            _prepared(key, _shapes(operands))
+        made = call(key, operands)[0]
         narrow = x.is_floating_point() and x.dtype.itemsize < 4
         return made.to(x.dtype) if narrow and self._source.output != "value" else made
 
@@ -270,6 +281,48 @@ def descended(energy: Any, steps: int = 12, alpha: Any = 0.1, **options: Any) ->
     return Quantity(energy, "descend", steps=steps, alpha=alpha, **options)
 
 
+class _Held(torch.nn.Module):
+    """A container of tensors of a module's, whose names in a state_dict are those of the tree:
+    net.w, net.layers.0."""
+
+    def __init__(self, kind, keys, values):
+        super().__init__()
+        self._kind, self._keys, self._constants = kind, keys, {}
+        for key, value in zip(keys, values):
+            if "." in str(key) or hasattr(self, str(key)):
+                raise BasinError(f"a parameter {key!r}, which torch.nn.Module does not take")
+            _hold(self, str(key), value, self._constants)
+
+    def tree(self):
+        """The container again."""
+        values = [_held(self, str(key), self._constants) for key in self._keys]
+        children = tuple([LEAF] * len(values))
+        return unflatten((self._kind, self._keys, children), iter(values))
+
+
+def _hold(module, name, value, constants):
+    """Registers a tensor, an array or a tree of them; numbers are kept apart."""
+    parts = parts_of(value, (torch.Tensor,))
+    if parts is not None:
+        module.add_module(name, _Held(*parts))
+    elif isinstance(value, numbers.Real):
+        constants[name] = float(value)
+    elif isinstance(value, torch.nn.Parameter):
+        module.register_parameter(name, value)
+    elif torch.is_tensor(value) and not value.is_floating_point():
+        module.register_buffer(name, value)
+    else:
+        value = torch.as_tensor(value).detach().clone()
+        module.register_parameter(name, torch.nn.Parameter(value))
+
+
+def _held(module, name, constants):
+    if name in constants:
+        return constants[name]
+    value = getattr(module, name)
+    return value.tree() if isinstance(value, _Held) else value
+
+
 class EnergyModule(torch.nn.Module):
     """An energy as a layer of PyTorch; see basin.torch.module."""
 
@@ -291,42 +344,43 @@ class EnergyModule(torch.nn.Module):
             self._add(name, param)
 
     def _add(self, name, param):
-        if name not in self._call._source.names[1:]:
+        source = self._call._source
+        if name not in source.names[source.is_energy :]:
             raise BasinError(f"{self._call!r} has no parameter {name!r}")
-        if isinstance(param, numbers.Real):
-            self.constants[name] = float(param)
-            return
-        if hasattr(self, name):
+        if hasattr(self, name) and not isinstance(param, numbers.Real):
             raise BasinError(f"a parameter {name!r}, which is a name of torch.nn.Module's")
         self._own.append(name)
-        if isinstance(param, torch.nn.Parameter):
-            self.register_parameter(name, param)
-        elif torch.is_tensor(param) and not param.is_floating_point():
-            self.register_buffer(name, param)
-        else:
-            param = torch.as_tensor(param).detach().clone()
-            self.register_parameter(name, torch.nn.Parameter(param))
+        _hold(self, name, param, self.constants)
 
     def extra_repr(self) -> str:
         return f"{self._call!r}"
 
-    def _given(self, more):
-        own = {name: getattr(self, name) for name in self._own if name not in more}
-        return {**self.constants, **own, **more}
+    def _given(self, args, more):
+        """All arguments by name: those of the call fill in what the module does not have."""
+        source = self._call._source
+        names = [name for name in source.names if name not in self._own or name in more]
+        if source.is_energy and "x" in more:
+            more = {source.names[0] if name == "x" else name: v for name, v in more.items()}
+        free = [name for name in names if name not in more]
+        if len(args) > len(free):
+            raise BasinError(f"{len(args)} arguments of {self._call!r}, wanted {', '.join(free)}")
+        own = {n: _held(self, n, self.constants) for n in self._own if n not in more}
+        return {**own, **more, **dict(zip(free, args))}
 
-    def forward(self, x: torch.Tensor, **more: Any) -> torch.Tensor:
-        """The output for tokens x; parameters given here replace the module's own."""
-        return self._call(x, **self._given(more))
+    def forward(self, *args: Any, **more: Any) -> Any:
+        """The output for tokens x, or for the arguments of a function that the module does not
+        have; parameters given here by name replace the module's own."""
+        return self._call(**self._given(args, more))
 
-    def value(self, x: torch.Tensor, **more: Any) -> torch.Tensor:
+    def value(self, *args: Any, **more: Any) -> Any:
         """The energy of tokens x."""
-        return self._value(x, **self._given(more))
+        return self._value(**self._given(args, more))
 
-    def force(self, x: torch.Tensor, **more: Any) -> torch.Tensor:
+    def force(self, *args: Any, **more: Any) -> torch.Tensor:
         """-dE/dg at the activations of tokens x."""
         if self._force is None:
             raise BasinError(f"the force of {self._call!r}, wanted an energy")
-        return self._force(x, **self._given(more))
+        return self._force(**self._given(args, more))
 
 
 def module(
@@ -335,10 +389,11 @@ def module(
     """An energy (basin.energy) or a basin.function as a torch.nn.Module.
 
     `params` are the energy's parameters by name: tensors and arrays become torch.nn.Parameters,
-    which are trained, numbers stay what they are. Others can be given in the call, or keep their
-    default. The module computes `output`: "descend" (of energies, where it is None: tokens after
-    `steps` steps of size `alpha`; options are those of Energy.descended, and noise is the same in
-    every call), "value" or "force"; its methods value and force give these beside it.
+    which are trained, also those in dicts, lists and tuples; numbers stay what they are. Others can
+    be given in the call, or keep their default. The module computes `output`: "descend" (of
+    energies, where it is None: tokens after `steps` steps of size `alpha`; options are those of
+    Energy.descended, and noise is the same in every call), "value" or "force"; its methods value
+    and force give these beside it. Of a function it computes the value.
 
     >>> import numpy, torch, basin
     >>> @basin.energy
