@@ -1,4 +1,4 @@
-/* basin data get: public sets, fetched by curl and checked by sha256sum.
+/* basin data get: public sets, fetched by curl and checked by SHA-256.
  *
  * A digest stands here only where it is published or agreed on widely; otherwise the digest of the
  * first fetch is kept in FILE.sha256, and later ones must match it. Nothing is copied or served by
@@ -129,20 +129,6 @@ static basin_status run_program(const char *const *argument, int out, const char
                       WIFEXITED(status) ? WEXITSTATUS(status) : -1);
 }
 
-/* The SHA-256 of a file, 64 hexadecimal digits. */
-static basin_status digest_of(char digest[DIGEST + 1], const char *path, basin_error *error) {
-    int pipe_[2];
-    if (pipe(pipe_)) return basin_fail(error, BASIN_IO, "%s: %s", path, strerror(errno));
-    basin_status status =
-        run_program((const char *[]){"sha256sum", "--", path, NULL}, pipe_[1], path, error);
-    close(pipe_[1]);
-    ssize_t got = status ? 0 : read(pipe_[0], digest, DIGEST);
-    close(pipe_[0]);
-    digest[DIGEST] = 0;
-    if (status || (got == DIGEST && strspn(digest, "0123456789abcdef") == DIGEST)) return status;
-    return basin_fail(error, BASIN_IO, "%s: sha256sum gave no digest", path);
-}
-
 /* Into a file that is made anew: a link that lies there is removed, not followed. */
 static basin_status download(const char *part, const char *url, bool quiet, basin_error *error) {
     const char *then = strncasecmp(url, "https:", 6) ? "=http,https" : "=https";
@@ -195,7 +181,7 @@ static basin_status write_record(const char *record, const char *digest, const c
 
 static basin_status check(char digest[DIGEST + 1], const char *part, const char *wanted,
                           const char *url, basin_error *error) {
-    BASIN_TRY(digest_of(digest, part, error));
+    BASIN_TRY(basin_file_sha256(digest, part, error));
     if (wanted && strcmp(digest, wanted) != 0)
         return basin_fail(error, BASIN_BAD_FILE, "%s: came with SHA-256 %s, wanted %s; removed",
                           url, digest, wanted);
@@ -227,7 +213,7 @@ static basin_status get_file(const set *s, int i, basin_args *o, basin_error *er
     const char *wanted = s->sha256[i] ? s->sha256[i] : recorded(first, record);
     bool there = !access(path, F_OK);
     if (there) {
-        BASIN_TRY(digest_of(digest, path, error));
+        BASIN_TRY(basin_file_sha256(digest, path, error));
         if (wanted && strcmp(digest, wanted) != 0)
             return basin_fail(
                 error, BASIN_BAD_FILE,

@@ -10,6 +10,7 @@
 #include "basin/io.h"
 #include "basin/version.h"
 #include "cli/cli.h"
+#include "io/file.h"
 #include "view/figures.h"
 
 static const basin_option table[] = {
@@ -57,6 +58,15 @@ static void put_configuration(basin_record *r, const basin_bundle *bundle) {
     basin_record_end(r);
 }
 
+/* The id by which scores, reports and logs name a model: the first digits of its file's digest. */
+static void put_id(basin_record *r, const basin_bundle *bundle) {
+    char text[BASIN_SHA256_TEXT];
+    if (!basin_bundle_meta(bundle, "basin.model")) return;
+    if (basin_file_sha256(text, basin_bundle_path(bundle), NULL)) return;
+    basin_record_format(r, "id", "%.16s", text);
+    basin_record_text(r, "sha256", text);
+}
+
 static void put_file(basin_record *r, const basin_bundle *bundle, bool stats) {
     int64_t numbers = 0, bytes = 0;
     size_t tensors = basin_bundle_count(bundle);
@@ -67,6 +77,7 @@ static void put_file(basin_record *r, const basin_bundle *bundle, bool stats) {
     bool text = basin_record_is_text(r);
     if (!text) basin_record_row(r);
     basin_record_text(r, "file", basin_bundle_path(bundle));
+    put_id(r, bundle);
     basin_record_integer(r, "|tensors", (int64_t)tensors);
     basin_record_integer(r, "numbers", numbers);
     basin_record_integer(r, "bytes", bytes);

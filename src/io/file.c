@@ -143,6 +143,13 @@ void basin_map_close(basin_map *map) {
     *map = (basin_map){0};
 }
 
+basin_status basin_file_sha256(char text[BASIN_SHA256_TEXT], const char *path, basin_error *error) {
+    BASIN_AT_EXIT(basin_map_close) basin_map map;
+    BASIN_TRY(basin_map_open(&map, path, error));
+    basin_sha256_print(text, map.data, map.size);
+    return BASIN_OK;
+}
+
 /* Symbolic links are followed, so that the file behind one is replaced, or made, and not the link.
  */
 static char *resolve(const char *path) {

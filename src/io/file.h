@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "base/sha256.h"
 #include "basin/status.h"
 
 typedef struct basin_map {
@@ -21,6 +22,8 @@ basin_status basin_file_open(int *fd, size_t *size, const char *path, basin_erro
  * is mapped ends its readers with SIGBUS. */
 basin_status basin_map_open(basin_map *map, const char *path, basin_error *error);
 void basin_map_close(basin_map *map);
+/* The SHA-256 of a regular file, as sha256sum prints it. */
+basin_status basin_file_sha256(char text[BASIN_SHA256_TEXT], const char *path, basin_error *error);
 
 /* *same: whether two paths name one file, which need not be there yet; no device is the same as
  * another. */

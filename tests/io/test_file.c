@@ -106,6 +106,30 @@ TEST(refuses_pipes) {
     assert_failure(basin_map_open(&map, path, &failure), BASIN_IO, "pipe: is not a regular file");
 }
 
+/* FIPS 180-4's own examples, and lengths about a block's end against Python's hashlib. */
+TEST(digests_as_sha256sum_does) {
+    static const struct {
+        int count;
+        const char *text, *digest;
+    } cases[] = {{1, "", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
+                 {1, "abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
+                 {1, "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+                  "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"},
+                 {55, "a", "9f4390f8d30c2dd92ec9f095b65e2b9ae9b0a925a5258e241c9f1e910f734318"},
+                 {64, "a", "ffe054fe7ae0cb6dc65c3af9b61d5209f439851db43d0ba5997337df154668eb"},
+                 {1000, "a", "41edece42d63e8d9bf515a9ba6932e1c20cbc9f5a5d134645adb5db1b9737ea3"}};
+    char path[PATH_TEXT], text[BASIN_SHA256_TEXT];
+    folder_path(path, state, "data");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        FILE *file = fopen(path, "w");
+        for (int k = 0; k < cases[i].count; k++) fputs(cases[i].text, file);
+        assert_int_equal(fclose(file), 0);
+        assert_ok(basin_file_sha256(text, path, &failure));
+        assert_string_equal(text, cases[i].digest);
+    }
+    assert_failure(basin_file_sha256(text, "/none", &failure), BASIN_IO, "/none");
+}
+
 /* Entries count together; what is stored takes no more than the file does. */
 TEST(bounds_what_zip_unpacks) {
     static archive a;

@@ -81,6 +81,9 @@ typedef struct basin_nodes_info {
     /* What trees and network of an ensemble reach alone, each with a threshold of its own; NULL:
      * there are no trees. Of a file: AUROC and AUPRC on validation. */
     const basin_score *alone[2][BASIN_NODES_PARTS];
+    /* The first 16 digits of the SHA-256 of its file, as sha256sum prints it, and as logs, scores
+     * and reports name the model; "": it was in no file yet. */
+    const char *id;
 } basin_nodes_info;
 /* Valid until the model changes or is closed. */
 BASIN_API const basin_nodes_info *basin_nodes_get_info(const basin_nodes_model *model);

@@ -9,6 +9,7 @@
 #include "base/number.h"
 #include "base/try.h"
 #include "io/bundle.h"
+#include "io/file.h"
 #include "task/nodes/net.h"
 
 /* A copy of the network's schema, or one that is made from its features. */
@@ -90,6 +91,7 @@ const basin_nodes_info *basin_nodes_get_info(const basin_nodes_model *model) {
         .card = *m->memory.card.date ? &m->memory.card : NULL,
         .scores = m->score,
         .trained_on = m->trained_on,
+        .id = m->id,
     };
     for (int p = 0; p < BASIN_NODES_PARTS; p++) {
         if (m->reached[p].measures) {
@@ -113,6 +115,15 @@ void basin_nodes_set_threshold(basin_nodes_model *model, double threshold) {
 }
 
 /* ---- writing ---- */
+
+/* A pipe or a device gives no id. */
+static basin_status take_id(const basin_nodes_model *model, const char *path, basin_error *error) {
+    basin_nodes_model *m = (basin_nodes_model *)model;
+    char text[BASIN_SHA256_TEXT] = "";
+    if (!basin_file_special(path)) BASIN_TRY(basin_file_sha256(text, path, error));
+    snprintf(m->id, sizeof m->id, "%.*s", BASIN_MODEL_ID, text);
+    return BASIN_OK;
+}
 
 static basin_status add_members(basin_bundle *bundle, const basin_nodes_model *m,
                                 basin_error *error) {
@@ -161,7 +172,8 @@ basin_status basin_nodes_write(const char *path, const basin_nodes_model *model,
     BASIN_TRY(basin_nodes_judged_store(bundle, model, error));
     BASIN_TRY(basin_nodes_memory_store(bundle, &model->memory, error));
     BASIN_TRY(basin_nodes_reference_store(bundle, &model->reference, error));
-    return basin_bundle_write(path, bundle, error);
+    BASIN_TRY(basin_bundle_write(path, bundle, error));
+    return take_id(model, path, error);
 }
 
 /* ---- reading ---- */
@@ -237,6 +249,7 @@ basin_status basin_nodes_open(basin_nodes_model **model, const char *task, const
     *model = NULL;
     BASIN_TRY(basin_bundle_read(&bundle, path, error));
     basin_status status = read_all(model, task, bundle, backend, error);
+    if (!status) status = take_id(*model, path, error);
     if (status) basin_nodes_close(*model), *model = NULL;
     return status;
 }

@@ -447,8 +447,11 @@ basin_status basin_nodes_samples_take(basin_nodes_samples *samples, const double
                                       basin_error *error);
 void basin_nodes_samples_free(basin_nodes_samples *samples);
 
+enum { BASIN_MODEL_ID = 16 }; /* digits */
+
 struct basin_nodes_model {
-    basin_nodes_info info; /* filled when it is asked for */
+    basin_nodes_info info;       /* filled when it is asked for */
+    char id[BASIN_MODEL_ID + 1]; /* of the file that it was read from, or written to last */
     basin_backend *backend;
     const basin_task_settings *task;   /* a detector's, or that of classes */
     basin_nodes_settings settings;     /* as asked for, with what training chose */
