@@ -150,6 +150,50 @@ BASIN_API basin_status basin_nodes_score(double *probability /* [N], or [N, clas
                                          const basin_network *network, const basin_nodes_work *work,
                                          basin_error *error);
 
+/* ---- one node at once ----
+ * A model and a network, the base, ready to score single nodes in milliseconds, and to take nodes
+ * and edges that come later. A score computes the node's neighbourhood alone, as far as its energy
+ * sees, up to a cap, nearest nodes first; without a cap, or where it did not bite, it is the score
+ * that basin_nodes_score gives for this node in a network of base and additions read as a whole. */
+typedef struct basin_nodes_live basin_nodes_live;
+
+/* All zeros, or NULL in place of it: the defaults. */
+typedef struct basin_nodes_live_options {
+    int64_t cap_nodes, cap_edges; /* of a neighbourhood; 0: 1024 and 32768 */
+    /* Keep the states of all base nodes, found by one pass over the base when it is opened: what
+     * lies beyond the cap then counts as it was in the base. 0: yes; -1: no, it does not count. */
+    int states;
+    size_t memory;            /* bytes that may be used; 0: three quarters of what is free */
+    const basin_watch *watch; /* of opening; or NULL */
+} basin_nodes_live_options;
+
+typedef struct basin_nodes_live_score {
+    int64_t node;         /* its number; -1: there is no such node, and the rest is 0 */
+    double probability;   /* calibrated, as basin_nodes_score has it */
+    bool anomalous;       /* above the model's threshold */
+    int64_t nodes, edges; /* of the neighbourhood that was computed */
+    bool
+        capped; /* the neighbourhood went on: beyond it nodes count as in the base, or not at all */
+} basin_nodes_live_score;
+
+/* Model and network must stay open as long. Several threads may score and add at the same time. */
+BASIN_API basin_status basin_nodes_live_open(basin_nodes_live **live,
+                                             const basin_nodes_model *model,
+                                             const basin_network *network,
+                                             const basin_nodes_live_options *options,
+                                             basin_error *error);
+BASIN_API void basin_nodes_live_close(basin_nodes_live *live);
+/* Nodes by their ids, as basin_network_id prints them. */
+BASIN_API basin_status basin_nodes_live_get(basin_nodes_live_score *score /* [count] */,
+                                            basin_nodes_live *live,
+                                            const char *const *id /* [count] */, int64_t count,
+                                            basin_error *error);
+/* Rows of tables as CSV with a header, in the columns of the base's (docs/tables.md); NULL: none.
+ * Ends of edges must be nodes of base or additions, or rows of `nodes`. All of it is taken, or
+ * after an error nothing. */
+BASIN_API basin_status basin_nodes_live_add(basin_nodes_live *live, const char *nodes,
+                                            const char *edges, basin_error *error);
+
 /* Why a node scores as it does, by its distance from a typical node: one whose features are the
  * medians over the graph, in this node's place, with neighbours that are typical, too. */
 typedef struct basin_nodes_neighbour {

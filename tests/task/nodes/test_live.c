@@ -1,0 +1,139 @@
+/* Single nodes of a network that grows: the scores of basin_nodes_score on base and additions read
+ * as a whole, wherever no cap bit; what the schema refuses leaves nothing behind. */
+#include <math.h>
+#include <string.h>
+
+#include "task/nodes/fraud.h"
+#include "task/nodes/live.h"
+
+enum { NODES = 240, EDGES = 420, TEXT = 1 << 16 };
+
+static const char *const city[] = {"Rome", "Oslo", "Bonn"};
+
+/* Rows of nodes first .. last; of edges among them, or from new ones to older ones. */
+static void write_nodes(char *to, int first, int last) {
+    to += sprintf(to, "id,age,city,income,label\n");
+    for (int i = first; i < last; i++)
+        to += sprintf(to, "a%d,%.3f,%s,%.3f,%d\n", i, 20 + 40 * coin(3, 1, i), city[i % 3],
+                      basin_random_normal_at(3, 2, (uint64_t)i) + (i % 6 == 0), i % 6 == 0);
+}
+
+static void write_edges(char *to, int first, int last, int nodes, const char *columns) {
+    bool facts = strstr(columns, "amount"), times = strstr(columns, "time");
+    to += sprintf(to, "source,target%s\n", columns);
+    for (int e = first; e < last; e++) {
+        int a = e % nodes, b = (int)(coin(5, 3, e) * nodes);
+        if (e % 3) b = a + b % 7 < nodes ? a + b % 7 : 0; /* near ones, so that paths are long */
+        to += sprintf(to, "a%d,a%d", a, b);
+        if (facts) to += sprintf(to, ",%.2f", 1 + 100 * coin(5, 4, e));
+        if (times) to += sprintf(to, ",%d", 1 + (int)(1000 * coin(5, 5, e)));
+        to += sprintf(to, "\n");
+    }
+}
+
+static basin_network *read(const char *nodes, const char *edges, basin_network_options *options) {
+    basin_csv_source source[2] = {{"nodes", nodes, strlen(nodes), false},
+                                  {"edges", edges, strlen(edges), false}};
+    basin_network *network;
+    int first = !*nodes;
+    assert_ok(basin_network_csv_read(&network, source + first, 2 - first, options, &failure));
+    return network;
+}
+
+typedef struct sample {
+    const char *columns; /* of edges */
+    bool directed;
+    const char *facts;
+    int64_t hops, trees;
+} sample;
+
+static fraud_scene scene_of(const sample *s, char *text) {
+    basin_network_options options = {.directed = s->directed};
+    write_nodes(text, 0, NODES);
+    write_edges(text + TEXT, 0, EDGES, NODES, s->columns);
+    fraud_scene scene = fraud_scene_of(read(text, text + TEXT, &options));
+    scene.settings.epochs = 6, scene.settings.hops = s->hops, scene.settings.facts = s->facts;
+    scene.settings.trees = s->trees, scene.settings.labels = s->trees > 0;
+    scene.settings.scaling = "both", scene.settings.members = 2;
+    scene.model = fraud_train(scene.network, scene.part, &scene.settings, &scene.training);
+    return scene;
+}
+
+/* Every node, against the whole graph. */
+static void check_all(basin_nodes_live *live, const basin_nodes_model *model,
+                      const basin_network *whole) {
+    double *expected = calloc((size_t)whole->nodes, sizeof *expected);
+    assert_ok(basin_nodes_score(expected, model, whole, NULL, &failure));
+    for (int64_t i = 0; i < whole->nodes; i++) {
+        char text[BASIN_NODE_TEXT];
+        const char *id = basin_network_id(whole, i, text);
+        basin_nodes_live_score score;
+        assert_ok(basin_nodes_live_get(&score, live, &id, 1, &failure));
+        assert_int_equal(score.node, i);
+        if (score.capped) continue;
+        if (fabs(score.probability - expected[i]) > 1e-6 * expected[i])
+            fail_msg("node %s has %.9g, wanted %.9g", id, score.probability, expected[i]);
+    }
+    free(expected);
+}
+
+static void check_sample(const sample *s) {
+    char *text = calloc(4, TEXT);
+    fraud_scene scene = scene_of(s, text);
+    basin_nodes_live *live;
+    assert_ok(basin_nodes_live_open(&live, scene.model, scene.network, NULL, &failure));
+    check_all(live, scene.model, scene.network);
+    write_nodes(text + 2 * TEXT, NODES, NODES + 5);
+    write_edges(text + 3 * TEXT, EDGES + 100, EDGES + 112, NODES + 5, s->columns);
+    assert_ok(basin_nodes_live_add(live, text + 2 * TEXT, text + 3 * TEXT, &failure));
+    basin_network_options more = {.base = scene.network, .directed = s->directed};
+    basin_network *whole = read(text + 2 * TEXT, text + 3 * TEXT, &more);
+    assert_int_equal(basin_nodes_live_count(live).nodes, NODES + 5);
+    check_all(live, scene.model, whole);
+    basin_network_free(whole);
+    basin_nodes_live_close(live);
+    fraud_scene_free(&scene);
+    free(text);
+}
+
+static void grows(void **state) {
+    static const sample samples[] = {
+        {"", false, "none", 0, 0},
+        {"", false, "none", 2, 0},
+        {"", true, "none", 2, 0},
+        {",amount", false, "both", 1, 0},
+        {",amount,time", true, "both", 2, 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof samples / sizeof *samples; i++) check_sample(&samples[i]);
+}
+
+static void refuses(void **state) {
+    char *text = calloc(2, TEXT);
+    fraud_scene scene = scene_of(&(sample){"", false, "none", 1, 0}, text);
+    basin_nodes_live *live;
+    basin_nodes_live_score score;
+    (void)state;
+    assert_ok(basin_nodes_live_open(&live, scene.model, scene.network, NULL, &failure));
+    assert_int_not_equal(basin_nodes_live_add(live, NULL, "source,target\na1,nobody\n", &failure),
+                         BASIN_OK);
+    assert_non_null(strstr(failure.text, "nobody"));
+    assert_int_not_equal(
+        basin_nodes_live_add(live, "id,age,city,income\nn1,old,Rome,3\n", NULL, &failure),
+        BASIN_OK);
+    assert_non_null(strstr(failure.text, "age"));
+    assert_int_equal(basin_nodes_live_count(live).nodes, NODES);
+    assert_ok(basin_nodes_live_get(&score, live, &(const char *){"nobody"}, 1, &failure));
+    assert_int_equal(score.node, -1);
+    basin_nodes_live_close(live);
+    fraud_scene_free(&scene);
+    free(text);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(grows),
+        cmocka_unit_test(refuses),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
