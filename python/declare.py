@@ -6,9 +6,13 @@ keywords those of the library, so that none is copied by hand. `cc -E` reads the
 stand-ins for those of the system; what cffi has no use for (constants with values, attributes) is
 taken out.
 
+A digest of the headers goes along. The library has it as well, and the package compares the two
+when it is imported: declarations of other headers would give wrong numbers.
+
     python declare.py [INCLUDE_FOLDER [OUTPUT_FOLDER [CC [LIBRARY]]]]
 """
 
+import hashlib
 import pathlib
 import re
 import subprocess
@@ -91,12 +95,32 @@ HERE = pathlib.Path(__file__).resolve().parent
 BUILT = HERE.parent / "build" / "libbasin.so"
 
 
+def digest(include):
+    """Of all headers but that of the version, as cmake/version.cmake makes it."""
+    headers = sorted(str(path) for path in pathlib.Path(include).resolve().rglob("*.h"))
+    contents = [pathlib.Path(path).read_bytes() for path in headers if path[-10:] != "/version.h"]
+    digests = "".join(hashlib.sha256(content).hexdigest() for content in contents)
+    return hashlib.sha256(digests.encode()).hexdigest()
+
+
+def built_from(ffi, library):
+    """The digest that the library has, behind its version."""
+    version = ffi.dlopen(str(library)).basin_version()
+    return ffi.string(version + len(ffi.string(version)) + 1).decode()
+
+
 def main(include=HERE.parent / "include", output=HERE / "basin", cc="cc", library=BUILT):
     ffi = cffi.FFI()
     ffi.cdef(declarations(preprocess(include, cc)))
+    headers = digest(include)
+    if built_from(ffi, library) != headers:
+        sys.exit(f"declare.py: {library} was built from other headers than {include}; build first")
     pathlib.Path(output, "_keywords.py").write_text(keywords(ffi, library))
     ffi.set_source("basin._declarations", None)
-    ffi.emit_python_code(str(pathlib.Path(output, "_declarations.py")))
+    written = pathlib.Path(output, "_declarations.py")
+    ffi.emit_python_code(str(written))
+    with written.open("a") as file:
+        file.write(f'HEADERS = "{headers}"\n')
 
 
 if __name__ == "__main__":

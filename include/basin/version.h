@@ -13,7 +13,8 @@ extern "C" {
 #define BASIN_VERSION_PATCH 0
 #define BASIN_VERSION_STRING "0.2.0"
 
-/* The version of the library that runs, which may be newer than the header compiled against. */
+/* The version of the library that runs, which may be newer than the header compiled against.
+ * After the text and its zero comes a second text, a digest of the headers. */
 BASIN_API const char *basin_version(void);
 
 #ifdef __cplusplus

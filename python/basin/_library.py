@@ -83,6 +83,20 @@ def text(pointer: Any) -> Optional[str]:
     return ffi.string(pointer).decode() if pointer else None
 
 
+def _check_headers():
+    """Structs of other headers would be read and written at wrong places."""
+    version = lib.basin_version()
+    built_from = ffi.string(version + len(ffi.string(version)) + 1)
+    if built_from != getattr(_declarations, "HEADERS", "").encode():
+        raise ImportError(
+            f"{library_path} was built from other headers than {_declarations.__file__}; build the "
+            "library, then run python/declare.py (INCLUDE_FOLDER OUTPUT_FOLDER CC LIBRARY)"
+        )
+
+
+_check_headers()
+
+
 def path_of(path: Any) -> bytes:
     """A path as the library takes it; raises where it is none, as open() does."""
     path = os.fsencode(path)

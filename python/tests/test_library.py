@@ -3,7 +3,9 @@
 import copy
 import gc
 import os
+import pathlib
 import pickle
+import shutil
 import subprocess
 import sys
 
@@ -28,6 +30,23 @@ def test_the_library_stays_mapped_until_the_end():
     assert "libbasin" in done.stderr
     gone = [line for line in done.stderr.splitlines() if "destroying link map" in line]
     assert not [line for line in gone if "libbasin" in line]
+
+
+def test_declarations_of_other_headers_are_refused(tmp_path):
+    """Numbers would be wrong without a word."""
+    package = tmp_path / "basin"
+    shutil.copytree(pathlib.Path(basin.__file__).parent, package)
+    declared = (package / "_declarations.py").read_text().replace('HEADERS = "', 'HEADERS = "0')
+    (package / "_declarations.py").write_text(declared)
+    done = subprocess.run(
+        [sys.executable, "-c", "import basin"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert "was built from other headers than" in done.stderr.splitlines()[-1]
 
 
 def test_what_is_needed_outlives_its_users_in_cycles_of_garbage():

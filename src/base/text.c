@@ -1,4 +1,4 @@
-/* UTF-8, passwords, lists of names in a line, misspelt names (text.h), messages, the version. */
+/* UTF-8, passwords, lists of names in a line, misspelt names (text.h), messages. */
 #include "base/text.h"
 
 #include <limits.h>
@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "basin/status.h"
-#include "basin/version.h"
 
 void basin_text_clean(char *text) {
     for (unsigned char *c = (unsigned char *)text; *c; c++) {
@@ -123,5 +122,3 @@ basin_status basin_fail(basin_error *error, basin_status status, const char *for
     }
     return status;
 }
-
-const char *basin_version(void) { return BASIN_VERSION_STRING; }
