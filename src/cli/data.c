@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "io/file.h"
 
 /* ---- opening ---- */
 
@@ -65,6 +66,7 @@ static basin_status print_written(const char *path, const basin_network *network
 /* ---- convert ---- */
 
 static const basin_option convert_table[] = {
+    BASIN_TEXT(output, 'o', "output", "FILE", "The file to write, in place of OUT."),
     BASIN_OPTIONS_NETWORK,
     BASIN_OPTIONS_NETWORK_EDGES,
     BASIN_FLAG(keep_gaps, "keep-gaps",
@@ -84,13 +86,22 @@ static bool is_source(const char *path) {
 
 static basin_status run_convert(basin_args *o, basin_error *error) {
     BASIN_NETWORK_AT_EXIT basin_network *network = NULL;
-    const char *out = o->operand[o->operands - 1];
+    int files = o->operands - !o->output;
+    const char *out = o->output ? o->output : o->operand[files];
+    if (files < 1) return basin_usage(error, "needs IN... OUT");
     if (is_source(out))
         return basin_usage(error,
                            "'%s' comes last, in the place of the file to write: NAME.basin or "
                            "NAME.npz",
                            out);
-    BASIN_TRY(basin_args_network(&network, o, NULL, o->operands - 1, o->operand, error));
+    for (int i = 0; i < files; i++) {
+        bool same, grows = i == 0 && files > 1 && basin_ends_with(out, ".basin");
+        BASIN_TRY(basin_file_same(&same, out, o->operand[i], error));
+        if (same && !grows)
+            return basin_usage(error, "%s would be written over %s, which is read", out,
+                               o->operand[i]);
+    }
+    BASIN_TRY(basin_args_network(&network, o, NULL, files, o->operand, error));
     if (o->homo) BASIN_TRY(basin_network_add_union(network, error));
     BASIN_TRY(basin_network_write(out, network, error));
     return print_written(out, network, o, error);

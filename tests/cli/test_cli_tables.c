@@ -233,8 +233,60 @@ TEST(a_new_account_is_scored_in_the_graph_that_is_there) {
     assert_int_equal(rows, 2);
     assert_error(run(state, "anomaly score m.safetensors --new new.csv newpay.csv"), 2,
                  "--new has no effect without --base");
-    assert_error(run(state, "anomaly score m.safetensors --base old.basin --new old.csv pay1.csv"),
-                 1, "old.csv: line 2: node 'acc0' is in old.basin already");
+    assert_error(
+        run(state, "anomaly score m.safetensors --base old.basin --new old.csv oldpay.csv -q"), 1,
+        "old.csv: adds no nodes to old.basin");
+}
+
+static void write_text(void **state, const char *name, const char *text) {
+    FILE *file = create(state, name);
+    fputs(text, file);
+    fclose(file);
+}
+
+#define HEAD "from_account,to_account,channel\n"
+
+/* Nights as they come, added to a base: what each says, and that nothing else goes in silently. */
+TEST(nights_are_added_to_a_base) {
+    const program *p;
+    write_text(state, "tx.csv", HEAD "acc1,acc2,wire\nacc1,acc2,wire\n");
+    write_text(state, "change.csv", "id,balance,country\nacc3,51,FR\nacc4,,IT\nacc3,52,\n");
+    write_text(state, "lacks.csv", "id,balance\nzed,3\n");
+    write_text(state, "far.csv", HEAD "acc1,nobody,wire\n");
+    const struct {
+        const char *tables;
+        int code;
+        const char *says;
+    } night[] = {
+        {"tx.csv", 0, ": 0 nodes and 2 edges added to the 197 nodes of old.basin\n"},
+        {"change.csv tx.csv", 0, "old.basin, of which 2 were updated\n"},
+        {"change.csv", 0, "change.csv: 1 rows repeat the id of a row before, which they replace"},
+        {"lacks.csv", 0, ": 1 nodes and 0 edges added to the 197"},
+        {"far.csv", 1, "node 'nobody' is neither in the base nor in a file of nodes"},
+        {"far.csv --unknown add", 0, ": 1 nodes and 1 edges added to the 197"},
+        {"old.basin", 1, "old.basin: is a network by itself, wanted tables to add to another"},
+    };
+    for (size_t i = 0; i < sizeof night / sizeof *night; i++) {
+        char command[300];
+        snprintf(command, sizeof command, "data convert old.basin %s -o grown.basin --keep-gaps",
+                 night[i].tables);
+        p = run(state, command);
+        assert_int_equal(p->code, night[i].code);
+        if (!strstr(p->err, night[i].says)) fail_msg("%s: %s", night[i].tables, p->err);
+        snprintf(command, sizeof command, "anomaly score m.safetensors --base old.basin %s",
+                 night[i].tables);
+        if (!night[i].code) run_ok(state, command);
+    }
+    assert_error(run(state, "data convert old.basin lacks.csv -o grown.basin --missing error"), 1,
+                 "line 2: node 'zed' is not in old.basin, and no table has its column 'limit'");
+    /* The base grows in place, and scores as all tables read at once do. */
+    run_ok(state, "data convert old.basin grown.basin -q --keep-gaps");
+    run_ok(state, "data convert grown.basin new.csv newpay.csv -o grown.basin -q --keep-gaps");
+    run_ok(state, "anomaly score m.safetensors grown.basin -q -o grown.csv");
+    assert_same_bytes(state, "grown.csv");
+    assert_error(run(state, "data convert new.csv newpay.csv -o new.csv"), 2, "'new.csv' comes");
+    cut_table(state, "pay", "newpay.csv", 0, true);
+    assert_error(run(state, "data convert new.csv pay -o pay"), 2, "pay would be written over pay");
 }
 
 int main(void) { return tests_run(make_model, program_teardown); }

@@ -71,8 +71,8 @@ typedef struct basin_network_options {
     /* Read as these columns have it, by name: features in its order, gaps filled by its means, its
      * directions and relations. What is zero above comes from it, too. */
     const basin_schema *schema;
-    /* Tables add to this network: its nodes come first, and edges may lead to them. Its schema
-     * holds where none is given. */
+    /* Tables add to this network: its nodes come first, and edges may lead to them. Rows of nodes
+     * that it has update the columns that they fill. Its schema holds where none is given. */
     const basin_network *base;
     /* Of edges with times: the column that has them (NULL: the usual names), and the last time that
      * counts, written as the column writes it (NULL: all do). */
@@ -88,7 +88,8 @@ typedef struct basin_network_options {
 /* ---- files ---- */
 
 /* Opens one file (npz, .mat, DGL, the mapped file), or CSV files: one of edges, and any of nodes;
- * what a file is goes by its content. One of them may be "-", standard input (docs/tables.md).
+ * or one such file and CSV files that add to it, as to options->base. What a file is goes by its
+ * content. One of them may be "-", standard input (docs/tables.md).
  * Every number is checked, those of a mapped file included. */
 BASIN_API basin_status basin_network_open(basin_network **network, const char *const *path,
                                           int paths, const basin_network_options *options,

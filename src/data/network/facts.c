@@ -137,16 +137,24 @@ static void schema_fill_facts(float *fact, const basin_schema *schema, const flo
     }
 }
 
+/* When an edge that is there was last: what rounds to the same float is not before it. */
+static double time_of(const float *fact, const basin_facts *facts) {
+    if (fact[0] == 0 || facts->time < 0) return -INFINITY;
+    float time = fact[facts->time];
+    return ((double)time + (double)nextafterf(time, -INFINITY)) / 2;
+}
+
 basin_status basin_network_add_facts(basin_network *network, basin_relation *relation,
                                      const basin_edges *edges, const float *fact, const float *cell,
                                      const double *time, basin_error *error) {
     adding a = {relation, &network->facts, NULL};
     BASIN_FREE_AT_EXIT float *row = NULL;
     BASIN_FREE_AT_EXIT double *last = NULL;
-    BASIN_TRY(basin_relation_alloc_facts(relation, a.facts, error));
+    if (!relation->fact) BASIN_TRY(basin_relation_alloc_facts(relation, a.facts, error));
     BASIN_TRY(BASIN_NEW_RAW(&row, a.facts->count, "facts of edges", error));
     if (time) BASIN_TRY(BASIN_NEW_RAW(&last, relation->edges, "facts of edges", error));
-    for (int64_t e = 0; e < relation->edges && last; e++) last[e] = -INFINITY;
+    for (int64_t e = 0; e < relation->edges && last; e++)
+        last[e] = time_of(relation->fact + e * a.facts->count, a.facts);
     a.last = last;
     for (int64_t i = 0; i < edges->count; i++) {
         int64_t u = basin_whole_at(edges->from, edges->dtype, i * edges->stride);

@@ -453,9 +453,9 @@ void basin_relation_merge_facts(basin_relation *to, const basin_relation *from, 
 basin_status basin_relation_copy_facts(basin_relation *part, const basin_relation *whole,
                                        const int64_t *node /* [nodes] of the whole */,
                                        int64_t nodes, const basin_facts *facts, basin_error *error);
-/* The facts of a relation from rows of edges, in their order: facts [edges, facts], or NULL for
- * those that the schema makes of `cell`. The latest row goes by `time`, NULL where there are none:
- * a float of days has no minutes. */
+/* Adds rows of edges, in their order, to the facts of a relation, which may have some: facts
+ * [edges, facts], or NULL for those that the schema makes of `cell`. The latest row goes by `time`,
+ * NULL where there are none: a float of days has no minutes. */
 basin_status basin_network_add_facts(basin_network *network, basin_relation *relation,
                                      const basin_edges *edges, const float *fact, const float *cell,
                                      const double *time /* [edges] */, basin_error *error);

@@ -126,12 +126,18 @@ basin_status basin_network_options_check_parts(const basin_network_options *opti
     return refuse(o, OF_NODES, folder, "parts are read as they were cut", false, error);
 }
 
+/* Which of the formats it is; FORMATS: tables. */
+static int format_of(const content *c) {
+    int format = 0;
+    while (format < FORMATS && !formats[format].is(c->map.data, c->map.size)) format++;
+    return format;
+}
+
 static basin_status open_content(basin_network **network, const content *c, const char *const *path,
                                  int paths, const basin_network_options *options,
                                  basin_error *error) {
     basin_network_options how;
-    int format = 0;
-    while (format < FORMATS && !formats[format].is(c->map.data, c->map.size)) format++;
+    int format = format_of(c);
     if (format == FORMATS) {
         BASIN_TRY(basin_schema_settle(&how, options, path[0], error));
         return open_csv(network, path, paths, c, options, error);
@@ -140,10 +146,9 @@ static basin_status open_content(basin_network **network, const content *c, cons
         return basin_fail(error, BASIN_UNSUPPORTED,
                           "%s: comes from a pipe, wanted tables; this format is read from files",
                           path[0]);
-    if (paths > 1)
+    if (paths > 1 || options->base)
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "%s: is a network by itself, wanted CSV where there are several files",
-                          path[0]);
+                          "%s: is a network by itself, wanted tables to add to another", path[0]);
     BASIN_TRY(refuse(options, OF_TABLES, path[0], is_no_csv, false, error));
     BASIN_TRY(basin_schema_settle(&how, options, path[0], error));
     how.missing = BASIN_MISSING_KEEP; /* until the schema is known */
@@ -179,8 +184,8 @@ basin_status basin_network_finish(basin_network *network, const basin_network_op
     if (options->unite && basin_network_main_relation(network) < 0)
         BASIN_TRY(basin_network_add_union(network, error));
     if (!*own) BASIN_TRY(basin_schema_of(own, network, how.missing, error));
-    if (how.schema) {
-        BASIN_TRY(basin_network_match(network, how.schema, error));
+    if (options->schema) { /* tables that add to a base were read by its schema */
+        BASIN_TRY(basin_network_match(network, options->schema, error));
     } else {
         (*own)->directed = network->directed;
         bool read = !network->file && how.missing != BASIN_MISSING_KEEP;
@@ -195,6 +200,20 @@ basin_status basin_network_finish(basin_network *network, const basin_network_op
     return basin_network_check_note(network, error);
 }
 
+/* The first file is a network, to which the tables add. Its gaps are filled at the end. */
+static basin_status open_added(basin_network **network, const char *const *path, int paths,
+                               const basin_network_options *o, basin_error *error) {
+    BASIN_NETWORK_AT_EXIT basin_network *base = NULL;
+    basin_network_options plain = {.unite = o->unite,
+                                   .memory = o->memory,
+                                   .schema = o->schema,
+                                   .missing = BASIN_MISSING_KEEP},
+                          how = *o;
+    BASIN_TRY(basin_network_open(&base, path, 1, &plain, error));
+    how.base = base;
+    return basin_network_open(network, path + 1, paths - 1, &how, error);
+}
+
 basin_status basin_network_open(basin_network **network, const char *const *path, int paths,
                                 const basin_network_options *options, basin_error *error) {
     const basin_network_options *o = basin_network_options_or(options);
@@ -205,6 +224,8 @@ basin_status basin_network_open(basin_network **network, const char *const *path
     {
         BASIN_AT_EXIT(content_close) content c;
         BASIN_TRY(content_open(&c, path[0], o, error));
+        if (paths > 1 && !o->base && format_of(&c) < FORMATS)
+            return open_added(network, path, paths, o, error);
         BASIN_TRY(open_content(&n, &c, path, paths, o, error));
     }
     if (n->file) { /* Readers look at what they build; a mapped file may hold anything. */

@@ -329,4 +329,53 @@ TEST(splits_by_time) {
                    "make 4 for training and 0 for validation");
 }
 
+/* Rows `first` .. `last` of made transfers, of two kinds of edges. */
+static void write_rows(char *text, int first, int last) {
+    text += sprintf(text, "src,dst,amount,when_time,kind,rel\n");
+    for (int i = first; i < last; i++)
+        text += sprintf(text, "n%d,n%d,%d.%02d,2026-0%d-0%dT0%d:%02d:00,%s,%s\n", i * 7 % 9,
+                        i * 5 % 8, i * 31 % 977, i % 100, 1 + i / 40, 1 + i % 9, i % 7, i * 13 % 60,
+                        i % 3 ? "wire" : "cash",
+                        i % 4   ? "pay"
+                        : i % 8 ? "loan"
+                                : "gift");
+}
+
+/* A base that grows by a night has the bits of all rows read at once; of nodes that it has, what a
+ * row fills is replaced. */
+TEST(bases_grow) {
+    static char all[20000], old[20000], night[20000];
+    char path[5][PATH_TEXT];
+    static const basin_network_options apart = {.edge_type = "rel"}, none = {.edge_type = "none"};
+    write_rows(all, 0, 300), write_rows(old, 0, 200), write_rows(night, 200, 300);
+    const char *nodes =
+        "id,v,city\nn0,1,A\nn1,2,B\nn2,3,A\nn3,4,\nn4,5,A\nn5,6,B\nn6,7,A\nn7,8,B\nn8,9,A\n";
+    for (int k = 0; k < 3; k++) {
+        basin_network_options o = k ? apart : none;
+        o.unite = k == 2;
+        basin_network *whole = must_open(state, nodes, all, &o), *base, *grown;
+        base = must_open(state, nodes, old, &o);
+        const char *file[] = {
+            folder_path(path[0], state, "base.basin"), put(path[1], state, "night.csv", night),
+            put(path[2], state, "change.csv", "id,v,city\nn3,,B\nn1,7,A\nn1,8,\n")};
+        assert_int_equal(basin_network_write(file[0], base, NULL), BASIN_OK);
+        basin_error error;
+        if (basin_network_open(&grown, file, 2, &(basin_network_options){.unite = o.unite}, &error))
+            fail_msg("%s", error.text);
+        assert_networks_equal(whole, grown);
+        for (int r = 0; r < whole->relations; r++)
+            assert_memory_equal(whole->relation[r].fact, grown->relation[r].fact,
+                                (size_t)(whole->relation[r].edges * whole->facts.count) * 4);
+        assert_memory_equal(whole->since, grown->since, (size_t)whole->nodes * sizeof(double));
+        basin_network_free(grown);
+        if (basin_network_open(&grown, file, 3, NULL, &error)) fail_msg("%s", error.text);
+        assert_non_null(strstr(grown->note, "of which 2 were updated"));
+        assert_memory_equal(grown->feature + 3, ((const float[]){8, 1, 0, 3, 1, 0, 4, 0, 1}),
+                            9 * 4);
+        basin_network_free(grown);
+        basin_network_free(whole);
+        basin_network_free(base);
+    }
+}
+
 int main(void) { return tests_run(folder_new, folder_remove); }

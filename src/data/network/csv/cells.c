@@ -364,9 +364,8 @@ static basin_status see_known(basin_column *c, const basin_table_rows *rows, con
     if (c->type == BASIN_COLUMN_NUMBER) good = read_number(&value, &c->marks, c->comma, text);
     if (c->type == BASIN_COLUMN_DATE) good = read_date(&value, text, rules->date_format);
     if (good) return BASIN_OK;
-    return basin_table_rows_fail(rows, error,
-                                 ": column '%s' holds '%.40s', wanted a %s as in training", c->name,
-                                 text, basin_column_type_name(c->type));
+    return basin_table_rows_fail(rows, error, ": column '%s' holds '%.40s', wanted a %s as in %s",
+                                 c->name, text, basin_column_type_name(c->type), rules->origin);
 }
 
 /* Whether all cells before this one could be read so; one that could not decides it. */
@@ -514,6 +513,8 @@ void basin_column_fill(float *x, const basin_column *c, const char *text,
     if (!basin_column_is_feature(c->type)) return;
     if (c->type == BASIN_COLUMN_CATEGORY) {
         int32_t at = basin_dictionary_find(&c->category, text);
+        for (int64_t i = 0; i < c->category.names.names.count && !basin_cell_missing(text); i++)
+            x[c->first + i] = 0; /* the row replaces another */
         if (at >= 0) x[c->first + (c->rank ? c->rank[at] : at)] = 1;
     } else if (basin_column_read(&value, c, text, rules)) {
         x[c->first] = (float)value;

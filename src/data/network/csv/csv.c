@@ -124,16 +124,20 @@ static basin_status see_node(basin_tables *j, const basin_table_file *t,
                                      ": column '%s' is empty, wanted the id of a node",
                                      t->column[t->at[BASIN_ROLE_ID]].name);
     BASIN_TRY(basin_dictionary_add(&j->id, &node, id, j->error));
-    if (node < j->base_nodes)
-        return basin_table_rows_fail(rows, j->error, ": node '%s' is in %s already", id,
-                                     j->o->base->path);
+    if (node >= j->base_nodes && j->absent && j->o->missing == BASIN_MISSING_ERROR)
+        return basin_table_rows_fail(rows, j->error,
+                                     ": node '%s' is not in %s, and no table has its column '%s' "
+                                     "(the option missing fills such gaps)",
+                                     id, j->o->base->path, j->absent);
     size_t had = j->seen_capacity;
     if (!basin_array_reserve((void **)&j->seen, &j->seen_capacity, (size_t)node + 1,
                              sizeof *j->seen))
         return basin_fail_memory(j->error, "nodes");
     memset(j->seen + had, 0, (j->seen_capacity - had) * sizeof *j->seen);
-    if (j->seen[node] == number)
+    if (j->seen[node] == number && !j->o->base)
         return basin_table_rows_fail(rows, j->error, ": node '%s' for the second time", id);
+    j->counts.repeated += j->seen[node] == number;
+    j->counts.updated += node < j->base_nodes && !j->seen[node];
     j->seen[node] = number;
     BASIN_TRY(see_cells(j, t, rows));
     const char *text = label >= 0 && j->o->classes ? basin_table_rows_trimmed(rows, label) : "";
@@ -170,7 +174,8 @@ static basin_status settle_table(basin_tables *j, const basin_table_file *t) {
 /* Decides what columns become; makes the schema. Of further tables of edges, which may have columns
  * of their own, it has their roles. */
 static basin_status settle(basin_tables *j) {
-    if (j->known && j->known->named) return basin_schema_copy(&j->schema, j->known, j->error);
+    bool stands = j->known && (j->known->named || (j->o->base && !j->node_tables));
+    if (stands) return basin_schema_copy(&j->schema, j->known, j->error);
     BASIN_TRY(basin_schema_new(&j->schema, j->error));
     basin_schema *s = j->schema;
     s->directed = j->o->directed;
@@ -180,7 +185,7 @@ static basin_status settle(basin_tables *j) {
         return basin_fail_memory(j->error, "a schema");
     for (int t = 0; t < j->tables; t++)
         if (!j->table[t].edges) BASIN_TRY(settle_table(j, &j->table[t]));
-    BASIN_TRY(settle_table(j, j->first));
+    if (j->first) BASIN_TRY(settle_table(j, j->first));
     for (int t = 0; t < j->tables; t++)
         for (int i = 0; j->table[t].edges && i < j->table[t].columns; i++) {
             const basin_column *from = &j->table[t].column[i];
@@ -194,6 +199,13 @@ static basin_status settle(basin_tables *j) {
     return basin_fail(j->error, BASIN_BAD_FILE,
                       "%s: column '%s' holds neither numbers nor dates, wanted the times of edges",
                       j->first->source->path, j->o->time);
+}
+
+static basin_status check_base(basin_tables *j, int64_t had, int64_t now, const char *of) {
+    if (had == now) return BASIN_OK;
+    return basin_fail(j->error, BASIN_BAD_SHAPE,
+                      "%s: %" PRId64 " %s, wanted the %" PRId64 " of the tables that are added",
+                      j->o->base->path, had, of, now);
 }
 
 /* ---- nodes: the second pass ---- */
@@ -229,11 +241,13 @@ static basin_status alloc_nodes(basin_tables *j) {
         empty_rows(n->feature, j->schema, n->nodes);
     }
     if (labels) BASIN_TRY(alloc_labels(j));
-    if (!masks) return BASIN_OK;
-    n->splits = 1;
-    BASIN_TRY(BASIN_NEW(&n->train, n->nodes, "masks", j->error));
-    BASIN_TRY(BASIN_NEW(&n->val, n->nodes, "masks", j->error));
-    return BASIN_NEW(&n->test, n->nodes, "masks", j->error);
+    const basin_network *base = j->o->base;
+    if (base && base->splits && masks) BASIN_TRY(check_base(j, base->splits, 1, "splits"));
+    n->splits = base && base->splits ? base->splits : masks;
+    if (!n->splits) return BASIN_OK;
+    BASIN_TRY(BASIN_NEW(&n->train, n->splits * n->nodes, "masks", j->error));
+    BASIN_TRY(BASIN_NEW(&n->val, n->splits * n->nodes, "masks", j->error));
+    return BASIN_NEW(&n->test, n->splits * n->nodes, "masks", j->error);
 }
 
 static basin_status fill_split(basin_tables *j, const basin_table_file *t,
@@ -246,18 +260,20 @@ static basin_status fill_split(basin_tables *j, const basin_table_file *t,
         if (at >= 0 && !basin_cell_label(&in, basin_table_rows_field(rows, at)))
             return basin_table_rows_fail(rows, j->error, ": mask '%s' is '%s', wanted 0 or 1",
                                          word[i], basin_table_rows_field(rows, at));
-        if (in > 0) part[i][node] = 1;
+        if (in > 0 || (at >= 0 && j->o->base)) part[i][node] = in > 0;
     }
     int split = t->at[BASIN_ROLE_SPLIT];
     const char *text = split >= 0 ? basin_table_rows_field(rows, split) : "";
     if (basin_cell_missing(text)) return BASIN_OK;
+    for (int i = 0; i < 3 && j->o->base; i++) part[i][node] = 0;
     for (int i = 0; i < 3; i++)
         if (!strncasecmp(text, word[i], strlen(word[i]))) return part[i][node] = 1, BASIN_OK;
     return basin_table_rows_fail(rows, j->error,
                                  ": split is '%s', wanted train, val, test or nothing", text);
 }
 
-/* Of several tables with labels one may know what another does not. */
+/* Of several tables with labels one may know what another does not. What is added to a base
+ * replaces what was known. */
 static basin_status fill_label(basin_tables *j, const basin_table_file *t,
                                const basin_table_rows *rows, int32_t node) {
     const char *text = basin_table_rows_trimmed(rows, t->at[BASIN_ROLE_LABEL]);
@@ -268,7 +284,7 @@ static basin_status fill_label(basin_tables *j, const basin_table_file *t,
         return basin_table_rows_fail(
             rows, j->error, ": the label '%s', wanted 0 or 1, or nothing where it is not known",
             text);
-    if (found >= 0 && *label >= 0 && found != *label)
+    if (found >= 0 && *label >= 0 && found != *label && !j->o->base)
         return basin_table_rows_fail(
             rows, j->error,
             ": node '%s' has the label '%s', and another one in another file of nodes",
@@ -310,10 +326,10 @@ static basin_status fill_added(basin_tables *j) {
 
 /* Once the schema stands: the column of times, and the last time that counts. */
 static basin_status find_time(basin_tables *j) {
-    const char *until = j->o->until, *path = j->first->source->path;
+    const char *until = j->o->until, *path = (j->first ? j->first : j->table)->source->path;
     for (size_t i = 0; i < j->schema->edges.columns; i++) {
         const basin_schema_column *c = &j->schema->edges.column[i];
-        int at = c->time ? basin_table_column(j->first, c->name) : -1;
+        int at = c->time && j->first ? basin_table_column(j->first, c->name) : -1;
         if (at >= 0) j->time = &j->first->column[at];
     }
     if (!until) return BASIN_OK;
@@ -424,8 +440,11 @@ static basin_status end_of_edge(basin_tables *j, int32_t *node, const basin_tabl
     if (!*id || (listed && j->o->unknown == BASIN_UNKNOWN_ERROR))
         return basin_table_rows_fail(
             rows, j->error, ": node '%s' is %s", id,
-            *id ? "in no file of nodes (the option unknown: skip or add lets such pass)"
-                : "no name that a node could have");
+            !*id ? "no name that a node could have"
+            : j->base_nodes
+                ? "neither in the base nor in a file of nodes (the option unknown: "
+                  "skip or add lets such pass)"
+                : "in no file of nodes (the option unknown: skip or add lets such pass)");
     if (listed && !*j->counts.unknown)
         snprintf(j->counts.unknown, sizeof j->counts.unknown, "%.39s", id);
     if (listed && j->o->unknown == BASIN_UNKNOWN_SKIP) return BASIN_OK;
@@ -443,12 +462,14 @@ static basin_status add_pair(basin_tables *j, basin_edge_list *list, const int32
 }
 
 /* What edges without a relation are called: by their file where there are several, now or in
- * training, else as the only relation of training, else "homo". */
+ * training, else as the only relation of training or of the base, else "homo". */
 static void name_by_file(basin_table_file *t, const basin_tables *j) {
     const char *path = t->source->path, *slash = strrchr(path, '/');
     char *name = t->relation;
     const basin_names *known = j->known ? &j->known->relation : NULL;
-    bool several = j->tables - j->node_tables > 1 || (known && known->count > 1);
+    bool several = known && known->count > 1;
+    if (!j->o->base || !known || known->count != 1)
+        several = several || j->tables - j->node_tables > 1;
     const char *whole = known && known->count == 1 ? known->text : "homo";
     snprintf(name, sizeof t->relation, "%.*s", (int)sizeof t->relation - 1,
              !several ? whole
@@ -482,6 +503,7 @@ static basin_status read_edge(basin_tables *j, const basin_table_file *t,
     basin_edge_list *list;
     BASIN_TRY(read_time(j, &time, t, rows));
     if (time > j->until) return j->counts.late++, BASIN_OK;
+    if (j->o->base && j->o->base->facts.time >= 0) j->counts.early += time <= j->o->base->facts.now;
     BASIN_TRY(end_of_edge(j, &pair[0], rows, t->at[BASIN_ROLE_FROM]));
     BASIN_TRY(end_of_edge(j, &pair[1], rows, t->at[BASIN_ROLE_TO]));
     if (pair[0] < 0 || pair[1] < 0) return j->counts.skipped++, BASIN_OK;
@@ -537,32 +559,23 @@ static void note_repeats(basin_tables *j) {
                                (int64_t)j->edge_count - different, j->edge_count);
 }
 
-/* A day without edges has one empty relation. */
-static basin_status make_relations(basin_tables *j) {
-    const basin_names *names = &j->relation.names.names;
-    const char *empty = j->known && j->known->relation.count ? j->known->relation.text : "homo";
-    for (int64_t r = 0; r < names->count || r == 0; r++) {
-        const basin_edge_list *list = &j->edges[r];
-        basin_edges edges = {list->pair, list->pair ? list->pair + 1 : NULL, BASIN_I32, 2,
-                             (int64_t)list->count};
-        const char *name = names->count ? names->text + names->at[r] : empty;
-        if (names->count == 1 && j->counts.unnamed == (int64_t)j->edge_count) name = empty;
-        BASIN_TRY(basin_network_add_relation(j->network, name, &edges, j->o, j->error));
-        if (j->network->facts.count)
-            BASIN_TRY(basin_network_add_facts(j->network, &j->network->relation[r], &edges, NULL,
-                                              list->cell, list->time, j->error));
-        list_free(&j->edges[r]);
-    }
-    return BASIN_OK;
-}
-
 /* ---- what tables add to ---- */
 
-/* The ids of the base are known before those of the tables. */
+/* Whether the union of the base's relations is one of them: it is made anew. */
+static bool has_union(const basin_network *base) {
+    return base->relations > 1 && basin_network_relation(base, "homo") >= 0;
+}
+
+/* The ids and relations of the base are known before those of the tables. */
 static basin_status begin_base(basin_tables *j) {
     const basin_network *base = j->o->base;
     char text[BASIN_NODE_TEXT];
+    int32_t number;
     j->base_nodes = base ? base->nodes : 0;
+    for (int r = 0; base && r < base->relations; r++)
+        if (!has_union(base) || strcmp(base->relation[r].name, "homo") != 0)
+            BASIN_TRY(
+                basin_dictionary_add(&j->relation, &number, base->relation[r].name, j->error));
     for (int64_t i = 0; i < j->base_nodes; i++) {
         int32_t node;
         const char *id = basin_network_id(base, i, text);
@@ -574,14 +587,7 @@ static basin_status begin_base(basin_tables *j) {
     return BASIN_OK;
 }
 
-static basin_status check_base(basin_tables *j, int64_t had, int64_t now, const char *of) {
-    if (had == now) return BASIN_OK;
-    return basin_fail(j->error, BASIN_BAD_SHAPE,
-                      "%s: %" PRId64 " %s, wanted the %" PRId64 " of the tables that are added",
-                      j->o->base->path, had, of, now);
-}
-
-/* Features and labels of the base's nodes. */
+/* Features, labels and masks of the base's nodes. */
 static basin_status fill_base(basin_tables *j) {
     const basin_network *base = j->o->base;
     basin_network *n = j->network;
@@ -593,11 +599,16 @@ static basin_status fill_base(basin_tables *j) {
                (size_t)(base->nodes * base->features) * sizeof *n->feature);
     if (base->label && !n->label) BASIN_TRY(alloc_labels(j));
     if (base->label) memcpy(n->label, base->label, (size_t)base->nodes * sizeof *n->label);
+    uint8_t *const to[] = {n->train, n->val, n->test};
+    const uint8_t *const from[] = {base->train, base->val, base->test};
+    for (int64_t s = 0; s < base->splits; s++)
+        for (int i = 0; i < 3; i++)
+            if (from[i])
+                memcpy(to[i] + s * n->nodes, from[i] + s * base->nodes, (size_t)base->nodes);
     return BASIN_OK;
 }
 
-/* The base's edges side by side with those of the tables, row by row; what they carry was before
- * that of the new. */
+/* The base's edges and those of the tables, row by row, and what the base's carry. */
 static basin_status join_rows(basin_tables *j, basin_relation *to, const basin_relation *tables,
                               const basin_relation *from) {
     int64_t nodes = j->network->nodes, old = j->base_nodes, at = 0;
@@ -615,35 +626,69 @@ static basin_status join_rows(basin_tables *j, basin_relation *to, const basin_r
     BASIN_TRY(basin_relation_tidy(to, nodes, !j->o->keep_duplicates, j->error));
     BASIN_TRY(basin_relation_alloc_facts(to, facts, j->error));
     basin_relation_merge_facts(to, from, old, facts);
-    basin_relation_merge_facts(to, tables, nodes, facts);
     return BASIN_OK;
 }
 
-static basin_status join_relation(basin_tables *j, const basin_relation *from) {
-    static const int32_t none = 0;
-    basin_network *n = j->network;
-    basin_edges empty = {&none, &none, BASIN_I32, 2, 0};
-    if (basin_network_relation(n, from->name) < 0)
-        BASIN_TRY(basin_network_add_relation(n, from->name, &empty, j->o, j->error));
-    basin_relation *to = &n->relation[basin_network_relation(n, from->name)], tables = *to;
+/* Adds the base's edges to a relation that has those of the tables, without facts yet. */
+static basin_status join_relation(basin_tables *j, basin_relation *to) {
+    const basin_network *base = j->o->base;
+    int r = base ? basin_network_relation(base, to->name) : -1;
+    if (r < 0) return BASIN_OK;
+    BASIN_AT_EXIT(basin_relation_free) basin_relation tables = *to;
     *to = (basin_relation){.name = tables.name};
     tables.name = NULL;
-    basin_status status = join_rows(j, to, &tables, from);
-    basin_relation_free(&tables);
-    return status;
+    return join_rows(j, to, &tables, &base->relation[r]);
 }
 
+/* A day without edges has one empty relation. The rows of the tables follow the base's one by one,
+ * so that sums are those of all rows read at once. */
+static basin_status make_relations(basin_tables *j) {
+    const basin_names *names = &j->relation.names.names;
+    const char *empty = j->known && j->known->relation.count ? j->known->relation.text : "homo";
+    bool unnamed = j->counts.unnamed && j->counts.unnamed == (int64_t)j->edge_count;
+    for (int64_t r = 0; r < names->count || r == 0; r++) {
+        const basin_edge_list *list = &j->edges[r];
+        basin_edges edges = {list->pair, list->pair ? list->pair + 1 : NULL, BASIN_I32, 2,
+                             (int64_t)list->count};
+        const char *name = names->count ? names->text + names->at[r] : empty;
+        if (names->count == 1 && unnamed) name = empty;
+        BASIN_TRY(basin_network_add_relation(j->network, name, &edges, j->o, j->error));
+        BASIN_TRY(join_relation(j, &j->network->relation[r]));
+        if (j->network->facts.count)
+            BASIN_TRY(basin_network_add_facts(j->network, &j->network->relation[r], &edges, NULL,
+                                              list->cell, list->time, j->error));
+        list_free(&j->edges[r]);
+    }
+    return BASIN_OK;
+}
+
+static void note_base(basin_tables *j) {
+    const basin_network *base = j->o->base;
+    const basin_table_counts *c = &j->counts;
+    char updated[80] = "";
+    if (c->updated)
+        snprintf(updated, sizeof updated, ", of which %" PRId64 " were updated", c->updated);
+    basin_network_add_note(
+        j->network, "%" PRId64 " nodes and %zu edges added to the %" PRId64 " nodes of %s%s",
+        j->network->nodes - base->nodes, j->edge_count, base->nodes, base->path, updated);
+    if (c->repeated)
+        basin_network_add_note(j->network,
+                               "%" PRId64 " rows repeat the id of a row before, which they replace",
+                               c->repeated);
+    if (c->early)
+        basin_network_add_note(j->network,
+                               "edges: %" PRId64 " of %zu rows are not later than the latest of "
+                               "%s; rows that it has already count twice",
+                               c->early, j->edge_count, base->path);
+}
+
+/* The network of the tables and the base together. */
 static basin_status join_base(basin_tables *j) {
     const basin_network *base = j->o->base;
     if (!base) return BASIN_OK;
     BASIN_TRY(check_base(j, base->facts.count, j->network->facts.count, "facts an edge"));
-    basin_network_add_note(j->network,
-                           "%" PRId64 " nodes and %zu edges added to the %" PRId64 " nodes of %s",
-                           j->network->nodes - base->nodes, j->edge_count, base->nodes, base->path);
-    if (basin_network_relation(base, "homo") >= 0)
-        BASIN_TRY(basin_network_add_union(j->network, j->error));
-    for (int r = 0; r < base->relations; r++) BASIN_TRY(join_relation(j, &base->relation[r]));
-    return BASIN_OK;
+    note_base(j);
+    return has_union(base) ? basin_network_add_union(j->network, j->error) : BASIN_OK;
 }
 
 /* ---- the network ---- */
@@ -651,11 +696,12 @@ static basin_status join_base(basin_tables *j) {
 static basin_status make_nodes(basin_tables *j) {
     basin_network *n = j->network;
     BASIN_TRY(alloc_nodes(j));
+    BASIN_TRY(fill_base(j));
     BASIN_TRY(each_table(j, false, fill_node));
     BASIN_TRY(fill_added(j));
-    BASIN_TRY(fill_base(j));
     /* Those of a table stay, though they be 0, 1, ..: tomorrow's may be in another order. */
-    if (j->node_tables || !basin_names_are_numbers(&j->id.names.names)) {
+    bool named = j->node_tables || (j->o->base && j->o->base->id.count);
+    if (named || !basin_names_are_numbers(&j->id.names.names)) {
         n->id = j->id.names.names;
         j->id.names.names = (basin_names){0};
     }
@@ -684,7 +730,7 @@ static basin_status name_tables(basin_tables *j) {
 /* What no schema knows of edges is seen before they are read. */
 static basin_status see_edges(basin_tables *j) {
     bool any = false;
-    for (int i = 0; i < j->first->columns; i++) any = any || j->first->cell[i];
+    for (int i = 0; j->first && i < j->first->columns; i++) any = any || j->first->cell[i];
     if (!any || (j->known && j->known->edges.columns)) return BASIN_OK;
     return each_table(j, true, see_cells);
 }
@@ -705,7 +751,7 @@ static basin_status make_network(basin_tables *j) {
     BASIN_TRY(name_tables(j));
     BASIN_TRY(make_nodes(j));
     BASIN_TRY(make_relations(j));
-    note_repeats(j);
+    if (!j->o->base) note_repeats(j);
     BASIN_TRY(join_base(j));
     return basin_network_check_note(j->network, j->error);
 }
@@ -745,7 +791,8 @@ basin_status basin_network_csv_read(basin_network **network, const basin_csv_sou
     j->o = &settled;
     j->known = settled.schema;
     j->rules = (basin_column_rules){
-        settled.max_categories > 0 ? settled.max_categories : CATEGORIES, settled.date_format};
+        settled.max_categories > 0 ? settled.max_categories : CATEGORIES, settled.date_format,
+        settled.base && settled.schema == settled.base->schema ? "the base" : "training"};
     j->error = error;
     j->until = INFINITY;
     j->limit = settled.memory ? settled.memory : basin_memory_share();

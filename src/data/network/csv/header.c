@@ -175,9 +175,8 @@ static basin_status settle_roles(basin_tables *j, basin_table_file *t) {
         if (at[BASIN_ROLE_FROM] == at[BASIN_ROLE_TO])
             return fail_both(j, t, BASIN_ROLE_FROM, "sources, targets");
         /* A column that training had not, or did not read so, makes no relations now. */
-        if (j->known && j->known->edges.columns && !known_role(j, BASIN_ROLE_TYPE) &&
-            !j->o->edge_type)
-            at[BASIN_ROLE_TYPE] = -1;
+        bool known = j->known && (j->known->edges.columns || j->o->base);
+        if (known && !known_role(j, BASIN_ROLE_TYPE) && !j->o->edge_type) at[BASIN_ROLE_TYPE] = -1;
         return BASIN_OK;
     }
     if (at[BASIN_ROLE_ID] < 0 && j->o->id)
@@ -246,7 +245,7 @@ static basin_status check_names(basin_tables *j) {
             return fail_absent(j, NULL, given[i].name, given[i].what);
     for (char name[WORD]; next_word(name, &drop, ',');)
         if (*name && !is_there(j, name, true, true)) return fail_absent(j, NULL, name, "to drop");
-    if (j->first) return BASIN_OK;
+    if (j->first || j->o->base) return BASIN_OK;
     return basin_fail(
         j->error, BASIN_BAD_FILE,
         "%s: no column for the source and the target of an edge is in %s "
@@ -277,7 +276,13 @@ static basin_status find_feature(basin_tables *j, basin_column **found, const ch
     return BASIN_OK;
 }
 
-/* Finds the schema's columns by name. */
+/* Who has a column that the tables lack. */
+static const char *which_has(const basin_tables *j, const char *of_training, const char *of_base) {
+    return strcmp(j->rules.origin, "training") != 0 ? of_base : of_training;
+}
+
+/* Finds the schema's columns by name. Tables that add to a base may lack some: its nodes keep what
+ * they have. */
 static basin_status bind_schema(basin_tables *j) {
     const basin_schema_table *known = &j->known->nodes;
     const basin_schema_column *type = known_role(j, BASIN_ROLE_TYPE);
@@ -285,14 +290,16 @@ static basin_status bind_schema(basin_tables *j) {
         basin_column *found;
         if (!basin_column_is_feature(known->column[i].type)) continue;
         BASIN_TRY(find_feature(j, &found, known->column[i].name));
-        if (!found)
+        if (!found && !j->o->base)
             return fail_absent(j, NULL, known->column[i].name,
                                "with which the detector was trained");
-        BASIN_TRY(basin_column_know(found, &known->column[i], j->error));
+        if (!found && !j->absent) j->absent = known->column[i].name;
+        if (found) BASIN_TRY(basin_column_know(found, &known->column[i], j->error));
     }
-    if (type && !j->o->edge_type && !is_there(j, type->name, true, false))
+    if (type && j->first && !j->o->edge_type && !is_there(j, type->name, true, false))
         return fail_absent(j, NULL, type->name,
-                           "for relations, with which the detector was trained");
+                           which_has(j, "for relations, with which the detector was trained",
+                                     "for relations, which the base has"));
     return BASIN_OK;
 }
 
@@ -343,11 +350,13 @@ static basin_status know_facts(basin_tables *j) {
         if (!basin_column_is_feature(known->column[i].type)) continue;
         const basin_table_file *table = lacking(j, name);
         if (table && is_dropped(j, name))
-            return basin_fail(j->error, BASIN_BAD_VALUE,
-                              "%s: column '%s' is dropped; the detector was trained with it",
-                              table->source->path, name);
+            return basin_fail(j->error, BASIN_BAD_VALUE, "%s: column '%s' is dropped; %s",
+                              table->source->path, name,
+                              which_has(j, "the detector was trained with it", "the base has it"));
         if (table)
-            return fail_absent(j, table, name, "of edges, with which the detector was trained");
+            return fail_absent(j, table, name,
+                               which_has(j, "of edges, with which the detector was trained",
+                                         "of edges, which the base has"));
         basin_column *c = &j->first->column[basin_table_column(j->first, name)];
         BASIN_TRY(basin_column_know(c, &known->column[i], j->error));
     }
@@ -356,7 +365,8 @@ static basin_status know_facts(basin_tables *j) {
 
 static basin_status bind_facts(basin_tables *j) {
     basin_table_file *first = j->first;
-    bool known = j->known && j->known->edges.columns;
+    bool known = j->known && (j->known->edges.columns || j->o->base);
+    if (!first) return BASIN_OK;
     if (known) BASIN_TRY(know_facts(j));
     for (int i = 0; i < first->columns && !known; i++)
         first->column[i].feature = may_be_fact(j, first, i) && !lacking(j, first->column[i].name);
@@ -416,9 +426,9 @@ static void add(basin_list *list, const char *name, const char *format, int64_t 
 static void list_known(basin_tables *j, basin_list *list, const basin_column *c, const char *of) {
     if (c->other)
         basin_network_add_note(j->network,
-                               "%scolumn '%s': %" PRId64 " rows with values that training did not "
+                               "%scolumn '%s': %" PRId64 " rows with values that %s did not "
                                "know ('%s'), taken as other",
-                               of, c->name, c->other, c->unseen);
+                               of, c->name, c->other, j->rules.origin, c->unseen);
     if (c->type != BASIN_COLUMN_DROPPED) return;
     bool before = basin_schema_find(&j->known->nodes, c->name);
     add(&list[before ? OUT : UNUSED], c->name, before ? " (as in training)" : NULL, 0);

@@ -117,6 +117,7 @@ typedef struct basin_column {
 typedef struct basin_column_rules {
     int64_t most; /* values of a text column */
     const char *date_format;
+    const char *origin; /* whose schema it is: "training" or "the base" */
 } basin_column_rules;
 
 /* Makes it what the schema says. */
@@ -182,6 +183,9 @@ typedef struct basin_table_counts {
     int64_t skipped, added; /* edges left out and nodes added since no table of nodes has an end */
     char unknown[40];       /* the first such end */
     int64_t late;           /* rows behind the last time that counts */
+    int64_t early;          /* rows not later than the latest of the base */
+    int64_t updated;        /* nodes of the base that tables have */
+    int64_t repeated;       /* rows of nodes that replace one before, in tables that add */
     int64_t unnamed;        /* edges without a relation, in a table of relations */
     int64_t filled;         /* gaps in numbers of edges that were to be kept */
 } basin_table_counts;
@@ -197,6 +201,7 @@ typedef struct basin_tables {
     basin_dictionary id, relation;
     basin_dictionary class_name; /* of labels, where the options have classes */
     int64_t base_nodes;          /* the first so many are those of the network that is added to */
+    const char *absent;          /* of tables that add: a feature that none has; NULL: none */
     int32_t *seen;               /* [seen_capacity] 1 + the table that told of a node last */
     size_t seen_capacity;
     basin_edge_list edges[BASIN_MOST_RELATIONS];
