@@ -11,9 +11,9 @@ from typing import Any, Optional
 
 import numpy
 
+from basin._array_methods import ArrayMethods
 from basin._library import BasinError, ffi, lib, owned, text
-from basin._methods import ArrayMethods
-from basin._tensor import Borrowed, shape_of, shape_tuple
+from basin._tensor import Borrowed, ready, shape_of, shape_tuple
 
 _BOOL, _FLOAT = numpy.dtype(bool), numpy.dtype(float)
 # What moves elements and computes nothing: of 0 and 1 it makes 0 and 1.
@@ -40,7 +40,7 @@ class Graph:
         return self.wrap(lib.basin_index(self.pointer, name.encode(), shape_of(shape)))
 
     def constant(self, values):
-        values = numpy.asarray(values)
+        values = ready(values)
         if values.ndim == 0:
             return self.wrap(lib.basin_const(self.pointer, float(values)))
         return self.wrap(lib.basin_constant(self.pointer, Borrowed(values).pointer))
@@ -105,6 +105,11 @@ class Expression(ArrayMethods):
     def __repr__(self):
         name = text(lib.basin_expr_name(self._pointer))
         return f"<basin expression{' ' + name if name else ''} {list(self.shape)}>"
+
+    def __format__(self, form):
+        if form:
+            raise BasinError(f"{self!r} has no value yet to be written as {form!r}")
+        return repr(self)
 
     def __bool__(self):
         raise BasinError("an expression has no value yet: use numpy.where instead of if")
@@ -258,7 +263,7 @@ class Expression(ArrayMethods):
 
     def __getattr__(self, name):
         """What arrays have and expressions cannot: says so, with what does instead."""
-        from basin._refused import METHODS
+        from basin._unsupported import METHODS
 
         if name in METHODS:
             raise BasinError(f"{self!r} has no {name}: {METHODS[name]}")
@@ -272,7 +277,7 @@ class Expression(ArrayMethods):
     def __array__(self, *_, **__):
         raise BasinError(
             "an expression has no value yet, and this function of NumPy needs one "
-            "(numpy.stack joins expressions where numpy.array would)"
+            "(numpy.stack joins expressions where numpy.array would, basin.normal draws)"
         )
 
     def __array_ufunc__(self, ufunc, method, *inputs, **options):
@@ -351,6 +356,8 @@ def apply(function, a, *arguments):
 
 def axes_of(a, axis):
     """The axes as sorted non-negative numbers; all of them where axis is None."""
+    if isinstance(axis, Expression):
+        raise BasinError(f"axis {axis!r}, wanted a known number: functools.partial(f, axis=0)")
     axes: Any = [axis] if isinstance(axis, numbers.Integral) else axis
     axes = range(a.ndim) if axis is None else axes
     result = sorted(i + a.ndim if i < 0 else i for i in axes)

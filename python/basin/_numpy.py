@@ -12,7 +12,7 @@ import numpy
 from basin import _pointwise, _products, _reduce, _shapes
 from basin._expr import expressions
 from basin._library import BasinError
-from basin._refused import refusal
+from basin._unsupported import refusal
 
 
 def _functions(module, names):

@@ -26,34 +26,43 @@ def _by(function):
     return lambda a, i: apply(function, a, i, 1)
 
 
-def sum_of(a, axis=None, *, keepdims=False):
-    return _over(_by(lib.basin_sum), a, axis, keepdims)
+def sum_of(a, axis=None, *, keepdims=False, initial=0.0):
+    total = _over(_by(lib.basin_sum), a, axis, keepdims)
+    return total if _is_number(initial, 0) else total + initial
+
+
+def _is_number(value, number):
+    return isinstance(value, numbers.Real) and value == number
 
 
 def mean(a, axis=None, *, keepdims=False):
+    if any(a.shape[i] == 0 for i in axes_of(a, axis)):
+        return sum_of(a, axis, keepdims=keepdims) + math.nan
     return _over(_by(lib.basin_mean), a, axis, keepdims)
 
 
-def max_of(a, axis=None, *, keepdims=False):
-    _check_some(a, axis, "max")
-    return _over(_by(lib.basin_maximum), a, axis, keepdims)
+def max_of(a, axis=None, *, keepdims=False, initial=None):
+    empty = any(a.shape[i] == 0 for i in axes_of(a, axis))
+    if empty and initial is None:
+        raise BasinError(f"max of {a!r}, which has no elements")
+    if empty:
+        return sum_of(a, axis, keepdims=keepdims) + initial
+    largest = _over(_by(lib.basin_maximum), a, axis, keepdims)
+    return largest if initial is None else numpy.maximum(largest, initial)
 
 
-def min_of(a, axis=None, *, keepdims=False):
-    return -max_of(-a, axis, keepdims=keepdims)
-
-
-def _check_some(a, axis, what):
-    if any(a.shape[i] == 0 for i in axes_of(a, axis)):
-        raise BasinError(f"{what} of {a!r}, which has no elements")
+def min_of(a, axis=None, *, keepdims=False, initial=None):
+    initial = None if initial is None else -initial
+    return -max_of(-a, axis, keepdims=keepdims, initial=initial)
 
 
 def ptp(a, axis=None, *, keepdims=False):
     return max_of(a, axis, keepdims=keepdims) - min_of(a, axis, keepdims=keepdims)
 
 
-def prod(a, axis=None, *, keepdims=False):
-    return _over(_product, a, axis, keepdims)
+def prod(a, axis=None, *, keepdims=False, initial=1.0):
+    product = _over(_product, a, axis, keepdims)
+    return product if _is_number(initial, 1) else product * initial
 
 
 def _product(a, axis):

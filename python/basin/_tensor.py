@@ -29,6 +29,10 @@ def ready(values):
     """Values as an array that the library can read: contiguous, of a type it has."""
     if type(values) is numpy.ndarray and values.dtype in KIND and values.flags.c_contiguous:
         return values
+    if isinstance(values, numpy.ma.MaskedArray) and numpy.ma.is_masked(values):
+        raise BasinError(
+            "a masked array, whose mask would be lost: a.filled(0) and the mask as an array"
+        )
     array = numpy.asarray(values)
     native = array.dtype.newbyteorder("=")
     shape, array = array.shape, numpy.ascontiguousarray(array, dtype=_WIDER.get(native, native))

@@ -5,7 +5,7 @@ from typing import Any
 
 from basin._expr import Expression, wanted_expression
 from basin._library import BasinError, ffi, lib
-from basin.operations import gradient
+from basin.operations import gradient, variables
 
 __all__ = ["hessian", "jacobian", "jvp", "vjp"]
 
@@ -17,8 +17,7 @@ def vjp(y: Expression, x: Any, cotangent: Any) -> Any:
     >>> basin.function(lambda x: basin.vjp(x**2, x, [1.0, 10.0]))([1.0, 2.0])
     array([ 2., 40.], dtype=float32)
     """
-    many = isinstance(x, (list, tuple))
-    xs = list(x) if many else [x]
+    many, xs = variables("vjp", y, x)
     cotangent = wanted_expression(cotangent, y._graph)
     result = ffi.new("basin_expr[]", len(xs))
     lib.basin_vjp(result, y._pointer, cotangent._pointer, [e._pointer for e in xs], len(xs))
@@ -34,13 +33,13 @@ def jvp(y: Expression, x: Any, tangent: Any) -> Expression:
     >>> basin.function(lambda x: basin.jvp(x**2, x, [1.0, 10.0]))([1.0, 2.0])
     array([ 2., 40.], dtype=float32)
     """
-    many = isinstance(x, (list, tuple))
-    xs, tangents = (list(x), list(tangent)) if many else ([x], [tangent])
+    many, xs = variables("jvp", y, x)
+    tangents = list(tangent) if many else [tangent]
     if len(xs) != len(tangents):
         raise BasinError(f"jvp of {len(xs)} variables along {len(tangents)} tangents")
     tangents = [wanted_expression(t, y._graph)._pointer for t in tangents]
-    variables = [e._pointer for e in xs]
-    return y._graph.wrap(lib.basin_jvp(y._pointer, variables, tangents, len(xs)))
+    xs = [e._pointer for e in xs]
+    return y._graph.wrap(lib.basin_jvp(y._pointer, xs, tangents, len(xs)))
 
 
 def jacobian(y: Expression, x: Expression) -> Expression:
@@ -52,16 +51,20 @@ def jacobian(y: Expression, x: Expression) -> Expression:
     array([[2., 0.],
            [2., 1.]], dtype=float32)
     """
+    variables("jacobian", y, x)
     matrix = y._graph.wrap(lib.basin_jacobian(y._pointer, x._pointer))
     return matrix.reshape(*y.shape, *x.shape)
 
 
 def hessian(y: Expression, x: Expression) -> Expression:
-    """All second derivatives of sum(y), [*x.shape, *x.shape].
+    """All second derivatives of one number y, [*x.shape, *x.shape].
 
     >>> import basin
     >>> basin.function(lambda x: basin.hessian(x[0] * x[1], x))([1.0, 2.0])
     array([[0., 1.],
            [1., 0.]], dtype=float32)
     """
+    variables("hessian", y, x)
+    if y.size != 1:
+        raise BasinError(f"hessian of {y!r}, wanted one number: numpy.sum(y), or y[0]")
     return jacobian(gradient(y, x), x)

@@ -1,5 +1,5 @@
-"""Layers, choices, sums by index and random draws, of expressions: inside functions that Basin
-traces."""
+"""Layers, choices, sums by index and draws, inside functions that Basin traces; of arrays they
+compute."""
 
 import numbers
 from typing import Any, Optional
@@ -10,7 +10,7 @@ from basin._expr import Expression, apply, expressions, graph_of
 from basin._index import take_places
 from basin._library import BasinError, ffi, lib
 from basin._tensor import shape_of
-from basin.operations import logsumexp
+from basin.operations import computes, logsumexp
 
 __all__ = [
     "avg_pool", "conv2d", "cross_entropy", "dropout", "gather", "max_pool", "normal", "one_hot",
@@ -21,7 +21,8 @@ __all__ = [
 # ---- pictures ----
 
 
-def conv2d(x: Expression, kernel: Any, stride: int = 1, padding: str = "same") -> Expression:
+@computes
+def conv2d(x: Any, kernel: Any, stride: int = 1, padding: str = "same") -> Any:
     """Cross-correlation of pictures [B, height, width, C] with a kernel [h, w, C, O].
 
     "same" puts zeros around, so that a stride of 1 keeps the size; "valid" does not.
@@ -38,7 +39,8 @@ def conv2d(x: Expression, kernel: Any, stride: int = 1, padding: str = "same") -
     return apply(lib.basin_conv2d, x, kernel._pointer, stride, padding == "same")
 
 
-def max_pool(x: Expression, window: int, stride: Optional[int] = None) -> Expression:
+@computes
+def max_pool(x: Any, window: int, stride: Optional[int] = None) -> Any:
     """The largest element of each window of pictures [B, height, width, C]. Windows lie beside each
     other unless there is a stride.
 
@@ -51,7 +53,8 @@ def max_pool(x: Expression, window: int, stride: Optional[int] = None) -> Expres
     return apply(lib.basin_maxpool2d, x, window, window if stride is None else stride)
 
 
-def avg_pool(x: Expression, window: int, stride: Optional[int] = None) -> Expression:
+@computes
+def avg_pool(x: Any, window: int, stride: Optional[int] = None) -> Any:
     """The mean of each window of pictures [B, height, width, C].
 
     >>> import basin, numpy
@@ -66,35 +69,59 @@ def avg_pool(x: Expression, window: int, stride: Optional[int] = None) -> Expres
 # ---- choices ----
 
 
-def one_hot(index: Any, count: int) -> Expression:
-    """[..] -> [.., count]: 1 where the column is the index, else 0; zeros for an index of -1.
+def one_hot(index: Any, count: int) -> Any:
+    """[..] -> [.., count]: 1 where the column is the index, else 0; zeros for an index of -1. One
+    beyond the columns is an error where it is known, else it has zeros.
 
     >>> import basin
     >>> basin.function(lambda i: basin.one_hot(i, 3))([2, -1])
     array([[0., 0., 1.],
            [0., 0., 0.]], dtype=float32)
     """
-    (index,) = expressions(index)
+    _check_labels(index, count)
+    return _one_hot(index, count)
+
+
+@computes
+def _one_hot(index, count):
     return 1.0 * (index[..., None] == index._graph.iota(count))
 
 
-def cross_entropy(scores: Expression, labels: Any) -> Expression:
+@computes
+def cross_entropy(scores: Any, labels: Any) -> Any:
     """log-sum-exp of the scores [.., classes] minus the labelled one; labels [..] are whole
-    numbers, known or expressions. 0 for a label of -1.
+    numbers, known or expressions. 0 for a label of -1; nan for one that is no class, an error where
+    that is known.
 
     >>> import basin
     >>> basin.function(lambda s: basin.cross_entropy(s, [0, -1]))([[0.0, 0.0], [5.0, 1.0]]).round(3)
     array([0.693, 0.   ], dtype=float32)
     """
+    if isinstance(scores, Expression) and scores.ndim:
+        _check_labels(labels, scores.shape[-1])
     scores, labels = expressions(scores, labels)
     if labels.shape != scores.shape[:-1]:
         raise BasinError(f"cross_entropy of {scores!r} and {labels!r}, wanted [.., classes], [..]")
     hit = labels[..., None] == scores._graph.iota(scores.shape[-1])
     own = numpy.sum(numpy.where(hit, scores, 0.0), axis=-1)
-    return numpy.where(labels >= 0, logsumexp(scores) - own, 0.0)
+    loss = numpy.where(numpy.any(hit, axis=-1), logsumexp(scores) - own, numpy.nan)
+    return numpy.where(labels == -1, 0.0, loss)
 
 
-def top_k(a: Expression, k: int, axis: int = -1) -> "tuple[Expression, Expression]":
+def _check_labels(labels, classes):
+    """Refuses known numbers that are no class."""
+    if graph_of((labels,)) is not None:
+        return
+    values = numpy.asarray(labels)
+    wrong = values[(values != numpy.round(values)) | (values < -1) | (values >= classes)]
+    if wrong.size:
+        raise BasinError(
+            f"the label {wrong.flat[0]} of {classes} classes, wanted -1 to {classes - 1}"
+        )
+
+
+@computes
+def top_k(a: Any, k: int, axis: int = -1) -> "tuple[Any, Any]":
     """The k largest elements of an axis in descending order, at most 64, and their places.
 
     >>> import basin
@@ -102,11 +129,13 @@ def top_k(a: Expression, k: int, axis: int = -1) -> "tuple[Expression, Expressio
     array([3., 2.], dtype=float32)
     """
     where = ffi.new("basin_expr *")
+    (a,) = expressions(a)
     values = a._graph.wrap(lib.basin_top(a._pointer, k, axis, where))
     return values, a._graph.wrap(lib.basin_from_index(where[0], 0))
 
 
-def gather(table: Expression, index: Any) -> Expression:
+@computes
+def gather(table: Any, index: Any) -> Any:
     """Rows of a table, [..] -> [.., row]: an embedding. The same as table[index].
 
     >>> import basin
@@ -120,7 +149,8 @@ def gather(table: Expression, index: Any) -> Expression:
     return take_places(table, [0], [places])[0]
 
 
-def scatter(values: Any, index: Any, rows: int) -> Expression:
+@computes
+def scatter(values: Any, index: Any, rows: int) -> Any:
     """[rows, ..]: row r is the sum of the values [n, ..] whose index [n] is r.
 
     >>> import basin
@@ -150,11 +180,14 @@ def _checked(index, rows):
 # ---- draws ----
 
 
-def normal(seed: Any, shape: Any) -> Expression:
-    """Normal draws: the same for a seed on every backend; another call draws others.
+@computes
+def normal(seed: Any, shape: Any) -> Any:
+    """Normal draws: of one seed the same on every backend, and at every run of a compiled function.
+    Give the seed as an argument of the function, and another number at each run, for other draws.
+    Several draws of one seed inside a function differ from each other.
 
-    `shape` is a tuple, or an expression whose shape it is. The seed is a whole number up to 2^24,
-    known or an expression; one of the two must be an expression.
+    `shape` is a tuple, or an array or expression whose shape it is. The seed is a whole number up
+    to 2^24.
 
     >>> import basin
     >>> draws = basin.function(lambda seed: basin.normal(seed, (2, 3)))
@@ -164,7 +197,8 @@ def normal(seed: Any, shape: Any) -> Expression:
     return _draws(lib.basin_normal, seed, shape)
 
 
-def uniform(seed: Any, shape: Any) -> Expression:
+@computes
+def uniform(seed: Any, shape: Any) -> Any:
     """The same, evenly from [0, 1).
 
     >>> import basin
@@ -177,9 +211,7 @@ def uniform(seed: Any, shape: Any) -> Expression:
 
 def _draws(function, seed, shape):
     graph = graph_of((seed, shape if isinstance(shape, Expression) else ()))
-    if graph is None:
-        raise BasinError("draws of a known seed and a known shape, wanted one as an expression")
-    shape = shape.shape if isinstance(shape, Expression) else shape
+    shape = shape.shape if isinstance(shape, (Expression, numpy.ndarray)) else shape
     shape = (shape,) if isinstance(shape, numbers.Integral) else shape
     return graph.wrap(function(_seed(graph, seed), shape_of(shape)))
 
@@ -193,7 +225,8 @@ def _seed(graph, seed):
     return lib.basin_to_index(both._pointer, 2**31 - 1)
 
 
-def dropout(a: Expression, rate: float, seed: Any) -> Expression:
+@computes
+def dropout(a: Any, rate: float, seed: Any) -> Any:
     """A share `rate` of the elements becomes 0 and the others larger, so that the mean stays.
 
     >>> import basin, numpy

@@ -1,13 +1,16 @@
-"""Functions of expressions that NumPy has no name for. Each takes expressions alone: inside
-functions that Basin traces. layers.py and derivatives.py have more."""
+"""Functions that NumPy has no name for, inside functions that Basin traces; of arrays they compute.
+layers.py and derivatives.py have more."""
 
 import contextlib
 import contextvars
-from typing import Any, Optional
+import functools
+import inspect
+import math
+from typing import Any, Callable, Optional, TypeVar, cast
 
 import numpy
 
-from basin._expr import Expression, apply, expressions, wanted_expression
+from basin._expr import Expression, apply, axes_of, expressions, graph_of, wanted_expression
 from basin._library import BasinError, ffi, lib
 from basin._tensor import shape_of
 
@@ -18,7 +21,37 @@ __all__ = [
 ]  # fmt: skip
 
 
-def relu(a: Expression) -> Expression:
+_Callable = TypeVar("_Callable", bound=Callable[..., Any])
+
+
+@functools.lru_cache(maxsize=256, typed=True)
+def _of_arrays(python_function, rest, options):
+    from basin.functions import Function
+
+    return Function(lambda a: python_function(a, *rest, **dict(options)))
+
+
+def computes(python_function: _Callable) -> _Callable:
+    """Makes a function of expressions one of arrays as well, computed on the backend "cpu": the
+    first argument is traced, the others are known."""
+    first = next(iter(inspect.signature(python_function).parameters))
+
+    @functools.wraps(python_function)
+    def call(*args, **options):
+        if graph_of((*args, *options.values())) is not None or not (args or first in options):
+            return python_function(*args, **options)
+        a, *rest = args or (options.pop(first),)
+        known = python_function, tuple(rest), tuple(options.items())
+        try:
+            return _of_arrays(*known)(a)
+        except TypeError:  # arrays among the others are not hashed
+            return _of_arrays.__wrapped__(*known)(a)
+
+    return cast(_Callable, call)
+
+
+@computes
+def relu(a: Any) -> Any:
     """max(a, 0).
 
     >>> import basin
@@ -28,7 +61,8 @@ def relu(a: Expression) -> Expression:
     return apply(lib.basin_relu, a)
 
 
-def heaviside(a: Expression) -> Expression:
+@computes
+def heaviside(a: Any) -> Any:
     """1 where a > 0, else 0; its gradient is 0.
 
     >>> import basin
@@ -38,7 +72,8 @@ def heaviside(a: Expression) -> Expression:
     return apply(lib.basin_heaviside, a)
 
 
-def sigmoid(a: Expression) -> Expression:
+@computes
+def sigmoid(a: Any) -> Any:
     """1 / (1 + exp(-a)).
 
     >>> import basin
@@ -48,7 +83,8 @@ def sigmoid(a: Expression) -> Expression:
     return apply(lib.basin_sigmoid, a)
 
 
-def softplus(a: Expression) -> Expression:
+@computes
+def softplus(a: Any) -> Any:
     """log(1 + exp(a)), without overflow.
 
     >>> import basin
@@ -58,7 +94,8 @@ def softplus(a: Expression) -> Expression:
     return apply(lib.basin_softplus, a)
 
 
-def lncosh(a: Expression) -> Expression:
+@computes
+def lncosh(a: Any) -> Any:
     """log(cosh(a)), without overflow.
 
     >>> import basin
@@ -68,7 +105,8 @@ def lncosh(a: Expression) -> Expression:
     return apply(lib.basin_lncosh, a)
 
 
-def erf(a: Expression) -> Expression:
+@computes
+def erf(a: Any) -> Any:
     """The error function.
 
     >>> import basin
@@ -78,7 +116,8 @@ def erf(a: Expression) -> Expression:
     return apply(lib.basin_erf, a)
 
 
-def gelu(a: Expression, approximate: bool = False) -> Expression:
+@computes
+def gelu(a: Any, approximate: bool = False) -> Any:
     """a times the normal distribution up to a; `approximate`: with a tanh, JAX's default.
 
     >>> import basin
@@ -90,7 +129,8 @@ def gelu(a: Expression, approximate: bool = False) -> Expression:
     return a * (1 + erf(a / 2**0.5)) / 2
 
 
-def silu(a: Expression) -> Expression:
+@computes
+def silu(a: Any) -> Any:
     """a sigmoid(a).
 
     >>> import basin
@@ -100,22 +140,32 @@ def silu(a: Expression) -> Expression:
     return a * sigmoid(a)
 
 
-def logsumexp(a: Expression, axis: Optional[int] = -1, keepdims: bool = False) -> Expression:
-    """log(sum(exp(a))) over an axis, or over all where it is None; without overflow.
+@computes
+def logsumexp(a: Any, axis: Any = -1, keepdims: bool = False) -> Any:
+    """log(sum(exp(a))) over an axis, several, or all where it is None; without overflow.
 
     >>> import basin
     >>> basin.function(basin.logsumexp)([[1000.0, 0.0], [0.0, -1000.0]])
     array([1000.,    0.], dtype=float32)
     """
-    flat, along = (a.reshape(-1), 0) if axis is None else (a, axis)
-    result = apply(lib.basin_logsumexp, flat, along)
-    if not keepdims:
-        return result
-    return numpy.expand_dims(result, tuple(range(a.ndim)) if axis is None else axis)
+    axes = axes_of(a, axis)
+    joined, _ = _joined(a, axes)
+    result = apply(lib.basin_logsumexp, joined, axes[0] if len(axes) == 1 else -1)
+    return numpy.expand_dims(result, tuple(axes)) if keepdims else result
 
 
-def log_softmax(a: Expression, axis: int = -1) -> Expression:
-    """a - logsumexp(a) over an axis.
+def _joined(a, axes):
+    """Several axes as one, the last; and the order of axes that this took."""
+    order = [i for i in range(a.ndim) if i not in axes] + axes
+    if len(axes) == 1:
+        return a, order
+    kept = [a.shape[i] for i in order[: a.ndim - len(axes)]]
+    return numpy.transpose(a, order).reshape(*kept, math.prod(a.shape[i] for i in axes)), order
+
+
+@computes
+def log_softmax(a: Any, axis: Any = -1) -> Any:
+    """a - logsumexp(a) over an axis, several, or all.
 
     >>> import basin
     >>> basin.function(basin.log_softmax)([0.0, 1000.0])
@@ -124,18 +174,25 @@ def log_softmax(a: Expression, axis: int = -1) -> Expression:
     return a - logsumexp(a, axis, keepdims=True)
 
 
-def softmax(a: Expression, axis: int = -1) -> Expression:
-    """exp(a) / sum(exp(a)) over an axis.
+@computes
+def softmax(a: Any, axis: Any = -1) -> Any:
+    """exp(a) / sum(exp(a)) over an axis, several, or all where it is None.
 
     >>> import basin
     >>> basin.function(lambda a: basin.softmax(a, axis=0))([[0.0, 1.0], [0.0, 1.0]])
     array([[0.5, 0.5],
            [0.5, 0.5]], dtype=float32)
     """
-    return apply(lib.basin_softmax, a, axis)
+    axes = axes_of(a, axis)
+    if len(axes) == 1:
+        return apply(lib.basin_softmax, a, axes[0])
+    joined, order = _joined(a, axes)
+    shares = apply(lib.basin_softmax, joined, -1).reshape(*(a.shape[i] for i in order))
+    return numpy.transpose(shares, numpy.argsort(order))
 
 
-def sparsemax(a: Expression) -> Expression:
+@computes
+def sparsemax(a: Any) -> Any:
     """Probabilities over the last axis, some of them 0: the point of the simplex nearest to a.
 
     >>> import basin
@@ -145,7 +202,8 @@ def sparsemax(a: Expression) -> Expression:
     return apply(lib.basin_sparsemax, a)
 
 
-def entmax15(a: Expression) -> Expression:
+@computes
+def entmax15(a: Any) -> Any:
     """Between softmax and sparsemax: Tsallis' entropy of order 1.5 over the last axis.
 
     >>> import basin
@@ -155,7 +213,8 @@ def entmax15(a: Expression) -> Expression:
     return apply(lib.basin_entmax15, a)
 
 
-def normmax2(a: Expression) -> Expression:
+@computes
+def normmax2(a: Any) -> Any:
     """The relative of softmax whose entropy is 1 - |p|, over the last axis.
 
     >>> import basin
@@ -165,7 +224,8 @@ def normmax2(a: Expression) -> Expression:
     return apply(lib.basin_normmax2, a)
 
 
-def to_sphere(x: Expression, group: Optional[int] = None) -> Expression:
+@computes
+def to_sphere(x: Any, group: Optional[int] = None) -> Any:
     """x with every `group` neighbours of the last axis at length 1; by default the whole axis.
 
     >>> import basin
@@ -175,7 +235,8 @@ def to_sphere(x: Expression, group: Optional[int] = None) -> Expression:
     return apply(lib.basin_to_sphere, x, x.shape[-1] if group is None else group)
 
 
-def to_tangent(force: Expression, x: Expression, group: Optional[int] = None) -> Expression:
+@computes
+def to_tangent(force: Any, x: Any, group: Optional[int] = None) -> Any:
     """The part of a force that is tangent to the spheres of to_sphere at x.
 
     >>> import basin
@@ -187,7 +248,8 @@ def to_tangent(force: Expression, x: Expression, group: Optional[int] = None) ->
     return apply(lib.basin_to_tangent, force, x._pointer, group)
 
 
-def to_box(x: Expression, low: float, high: float) -> Expression:
+@computes
+def to_box(x: Any, low: float, high: float) -> Any:
     """x cut to [low, high].
 
     >>> import basin
@@ -197,7 +259,8 @@ def to_box(x: Expression, low: float, high: float) -> Expression:
     return apply(lib.basin_to_box, x, low, high)
 
 
-def shrink(x: Expression, by: Any) -> Expression:
+@computes
+def shrink(x: Any, by: Any) -> Any:
     """x drawn towards 0, and 0 where it is nearer: sign(x) relu(|x| - by).
 
     >>> import basin
@@ -208,7 +271,8 @@ def shrink(x: Expression, by: Any) -> Expression:
     return apply(lib.basin_shrink, x, by._pointer)
 
 
-def stop_gradient(a: Expression) -> Expression:
+@computes
+def stop_gradient(a: Any) -> Any:
     """The same value, through which no gradient flows.
 
     >>> import basin
@@ -218,15 +282,16 @@ def stop_gradient(a: Expression) -> Expression:
     return apply(lib.basin_stop_gradient, a)
 
 
-def layernorm(x: Expression, gamma=1.0, delta=None, epsilon: float = 1e-5) -> Expression:
+@computes
+def layernorm(x: Any, gamma=1.0, delta=None, epsilon: float = 1e-5) -> Any:
     """gamma (x - mean) / sqrt(var + epsilon) + delta over the last axis.
 
     >>> import basin
     >>> basin.function(basin.layernorm, backend="ref")([[1.0, 3.0]]).round(4)
     array([[-1.,  1.]])
     """
+    x, gamma = expressions(x, gamma)
     graph = x._graph
-    gamma = wanted_expression(gamma, graph)
     if delta is None:
         delta = graph.wrap(lib.basin_fill(graph.pointer, _last_axis(x), 0))
     delta = wanted_expression(delta, graph)
@@ -239,10 +304,11 @@ def _last_axis(x):
     return shape_of(x.shape[-1:])
 
 
+@computes
 def attention_lse(
-    q: Expression, k: Expression, beta=1.0, exclude_self: bool = False, causal: bool = False,
+    q: Any, k: Any, beta=1.0, exclude_self: bool = False, causal: bool = False,
     *, scale: Any = None, bias: Any = None, mix: Any = None, pairs: Any = None,
-) -> Expression:  # fmt: skip
+) -> Any:  # fmt: skip
     """log(sum over keys of exp(beta q . k)) for each query and head: the heart of energy attention.
 
     q [.., N, H, Y], k [.., M, H, Y], beta a number or [H]; the result is [.., N, H]. With
@@ -258,8 +324,8 @@ def attention_lse(
     >>> basin.function(lambda q, k: basin.attention_lse(q, k, 0.5))(q, k).round(3)[0]
     array([1.386, 1.386], dtype=float32)
     """
+    q, k, beta = expressions(q, k, beta)
     graph = q._graph
-    beta = wanted_expression(beta, graph)
     if scale is not None and bias is not None:
         raise BasinError("attention_lse with a scale and a bias, wanted one of them")
     if _plain.get():
@@ -361,9 +427,21 @@ def gradient(y: Expression, x: Any) -> Any:
     >>> basin.function(lambda x: basin.gradient(x**3, x))([1.0, 2.0])
     array([ 3., 12.], dtype=float32)
     """
-    many = isinstance(x, (list, tuple))
-    xs = list(x) if many else [x]
+    many, xs = variables("gradient", y, x)
     result = ffi.new("basin_expr[]", len(xs))
     lib.basin_vjp(result, y._pointer, ffi.NULL, [e._pointer for e in xs], len(xs))
     found = [y._graph.wrap(pointer) for pointer in result]
     return found if many else found[0]
+
+
+def variables(what: str, y: Any, x: Any) -> "tuple[bool, list[Expression]]":
+    """Whether x is a list, and what a derivative of y is taken by."""
+    many = isinstance(x, (list, tuple))
+    xs = list(x) if many else [x]
+    for value in [y, *xs]:
+        if not isinstance(value, Expression):
+            raise BasinError(
+                f"{what} of {y!r} with respect to {x!r}, wanted expressions: use it inside "
+                "basin.function, on its arguments"
+            )
+    return many, xs

@@ -18,8 +18,7 @@ array([[1., 0.]], dtype=float32)
 'always'
 """
 
-from basin._attentive import CRATE, EBT, NRGPT, AKOrN, EnergyTransformer, HyperSET, SparseCode
-from basin._memories import (
+from basin._zoo_memories import (
     LSR,
     Dense,
     DrDAM,
@@ -28,7 +27,16 @@ from basin._memories import (
     Hopfield,
     InputDrivenPlasticity,
 )
-from basin._model import Model, Verdict
+from basin._zoo_model import Model, Verdict
+from basin._zoo_transformers import (
+    CRATE,
+    EBT,
+    NRGPT,
+    AKOrN,
+    EnergyTransformer,
+    HyperSET,
+    SparseCode,
+)
 
 __all__ = [
     "AKOrN", "CRATE", "Dense", "DrDAM", "EBT", "EnergyTransformer", "EquilibriumPropagation",

@@ -54,6 +54,9 @@ SAME_AS_NUMPY = [
     lambda a, b: a ** numpy.array(2) + numpy.outer([1.0, 2.0], b[0, 0]).sum(),
     lambda a, b: numpy.dot(a, b[0].T) + a[1, [0, 2]].sum() + a[:, 1][:, [0, 2]].sum(),
     lambda a, b: numpy.add.reduce(a, axis=1) + numpy.maximum.reduce(b, axis=1),
+    lambda a, b: numpy.add.reduce(a, initial=5) * a.sum(initial=2) + a.prod(initial=0.5),
+    lambda a, b: a.max(1, initial=0.3) + numpy.min(a, 1, initial=-0.1),
+    lambda a, b: a[:, :0].max(1, initial=0.3) + a[:, :0].sum(1, keepdims=True),
 ]
 
 
@@ -69,7 +72,6 @@ NOT_AS_NUMPY = [
     lambda a: numpy.sum(a, 0, numpy.float64),  # the type, not keepdims
     lambda a: numpy.mean(a, 0, numpy.float64),
     lambda a: numpy.cumsum(a, axis=(0, 1)),
-    lambda a: numpy.add.reduce(a, initial=5),
     lambda a: numpy.add.reduce(a, where=a.shape[0] > 2),
     lambda a: numpy.zeros_like(a, shape=(4,)),
     lambda a: numpy.expand_dims(a, 5),
@@ -83,6 +85,61 @@ NOT_AS_NUMPY = [
 def test_what_would_mean_something_else_than_in_numpy_is_refused(number):
     with pytest.raises(basin.BasinError):
         basin.function(NOT_AS_NUMPY[number])(A)
+
+
+def test_numbers_that_are_not_finite():
+    """As NumPy has them; what the plans of a fast backend take for 0 is on the page of names."""
+    with numpy.errstate(all="ignore"):
+        for formula in (
+            lambda x: x // 0, lambda x: x % 0, lambda x: x / 0, lambda x: x // (x - x + 2),
+            lambda x: 0 * x, lambda x: x - x,
+        ):  # fmt: skip
+            x = numpy.array([3.0, -3.0, 0.0, numpy.inf, numpy.nan])
+            numpy.testing.assert_array_equal(basin.function(formula, backend="ref")(x), formula(x))
+    for axis in (None, 1):
+        empty = basin.function(lambda x, axis=axis: numpy.mean(x, axis))(numpy.zeros((2, 0)))
+        assert numpy.isnan(empty).all() and empty.shape == (() if axis is None else (2,))
+
+
+def test_functions_of_basins_compute_of_arrays():
+    assert basin.relu([-1.0, 2.0]).tolist() == [0, 2]
+    assert basin.softmax(a=A, axis=0).sum(0) == pytest.approx(1)
+    assert basin.shrink(numpy.array([-3.0, 1.0]), by=numpy.ones(2)).tolist() == [-2, 0]
+    assert basin.top_k([3.0, 1.0, 2.0], 2)[0].tolist() == [3, 2]
+    assert basin.one_hot([1, -1], 2).tolist() == [[0, 1], [0, 0]]
+    assert basin.normal(3, (2, 3)).tolist() == basin.normal(3, numpy.zeros((2, 3))).tolist()
+    assert basin.attention_lse(q=numpy.zeros((4, 2, 8)), k=numpy.zeros((3, 2, 8))).shape == (4, 2)
+    every = basin.function(lambda a: (basin.softmax(a, (0, 2)), basin.logsumexp(a, (0, 2), True)))
+    a = numpy.random.default_rng(0).normal(size=(2, 3, 4))
+    shares, total = every(a)
+    assert total == pytest.approx(numpy.log(numpy.exp(a).sum((0, 2), keepdims=True)), rel=1e-5)
+    assert shares == pytest.approx(numpy.exp(a - total), rel=1e-5)
+    loss = basin.function(basin.cross_entropy)(numpy.zeros((4, 3)), [0, -1, 3, 0.5])
+    numpy.testing.assert_allclose(loss, [numpy.log(3), 0, numpy.nan, numpy.nan], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("formula", "text"),
+    [
+        (lambda x: basin.cross_entropy(x, [0, 4]), "the label 4 of 2 classes, wanted -1 to 1"),
+        (lambda x: basin.one_hot([0.5], 3) * x, "the label 0.5"),
+        (lambda x: basin.hessian(x**2, x), "wanted one number: numpy.sum"),
+        (lambda x: basin.gradient(x, numpy.ones(2)), "wanted expressions"),
+        (lambda x: basin.jvp(x, numpy.ones(2), x), "wanted expressions"),
+        (lambda x: f"{x:.2f}", "has no value yet to be written"),
+        (lambda x: numpy.sum(x, axis=x[0, 0]), "wanted a known number"),
+        (lambda x: x.max(where=x > 0, initial=0), "unexpected keyword argument 'where'"),
+        (lambda x: x * numpy.ma.array(numpy.ones((2, 2)), mask=[[1, 0], [0, 0]]), "masked array"),
+        (lambda x: numpy.linspace(x, x, 3), r"numpy.linspace has no form .* \* numpy.linspace"),
+        (lambda x: numpy.linalg.svdvals(x), "numpy.linalg.svdvals has no form"),
+        (lambda x: numpy.i0(x), "python-names.md lists"),
+    ],
+)
+def test_what_is_refused_and_what_does_instead(formula, text):
+    if "svdvals" in text and not hasattr(numpy.linalg, "svdvals"):
+        pytest.skip("a NumPy before 2")
+    with pytest.raises(basin.BasinError, match=text):
+        basin.function(formula)(numpy.ones((2, 2)))
 
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", "g", ">f8", ">i4", "u2", "u4", "u8", "i1", "?"])

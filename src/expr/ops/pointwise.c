@@ -498,6 +498,7 @@ static basin_expr remainder_slope(BASIN_UNUSED const basin_own *own, const basin
 }
 
 static double quotient_value(const double *x, const void *context) {
+    if (x[1] == 0) return x[0] / x[1];
     return x[1] == 1 ? floor(x[0]) : rint((x[0] - remainder_value(x, context)) / x[1]);
 }
 
@@ -509,12 +510,13 @@ static basin_expr flat(BASIN_UNUSED const basin_own *own, BASIN_UNUSED const bas
 #define REMAINDER "float r = fmodf(x[0], x[1]); if (r != 0 && (r < 0) != (x[1] < 0)) r += x[1]; "
 
 basin_expr basin_divmod(basin_expr a, basin_expr b, basin_expr *remainder) {
-    static const basin_own quotient = {
-        .name = "floor of a quotient",
-        .operands = 2,
-        .value = quotient_value,
-        .slope = flat,
-        .cuda = REMAINDER "return x[1] == 1 ? floorf(x[0]) : rintf((x[0] - r) / x[1]);"};
+    static const basin_own quotient = {.name = "floor of a quotient",
+                                       .operands = 2,
+                                       .value = quotient_value,
+                                       .slope = flat,
+                                       .cuda = REMAINDER
+                                       "return x[1] == 1 ? floorf(x[0]) : "
+                                       "x[1] == 0 ? x[0] / x[1] : rintf((x[0] - r) / x[1]);"};
     static const basin_own rest = {.name = "remainder",
                                    .operands = 2,
                                    .value = remainder_value,

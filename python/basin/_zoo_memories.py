@@ -7,7 +7,7 @@ import numpy
 
 from basin._expr import apply
 from basin._library import BasinError, check, ffi, lib, owned
-from basin._model import Model, choice
+from basin._zoo_model import Model, choice
 
 
 class Dense(Model):

@@ -7,7 +7,7 @@ import numpy
 from basin import operations
 from basin._expr import Expression, apply
 from basin._library import ffi, lib
-from basin._model import TERM, Model, Verdict, choice
+from basin._zoo_model import TERM, Model, Verdict, choice
 
 
 class EnergyTransformer(Model):

@@ -6,6 +6,7 @@ _SHAPE = "its shape would depend on values; numpy.where(mask, a, 0) keeps the sh
 _SOLVER = "there are no decompositions; a least-squares energy can be descended instead"
 _VALUE = "an expression has no value yet: return it from a basin.function and look at the result"
 _FIXED = "an expression does not change: make another, with numpy.where for example"
+_SCATTER = "basin.scatter(values, index, rows) sums by index"
 _SORT = "numpy.sort and numpy.argsort are there"
 
 # Methods and attributes of arrays.
@@ -28,13 +29,28 @@ _ADVICE = {
     "linalg.cond": _SOLVER,
     "fft.fft fft.ifft fft.rfft fft.irfft fft.fft2 fft.fftn": "a product with a matrix of cosines "
     "and one of sines does it, numpy.cos(2 * numpy.pi * numpy.outer(k, n) / size)",
+    "linalg.svdvals polyfit roots": _SOLVER,
+    "linspace": "a + (b - a) * numpy.linspace(0, 1, n)",
+    "logspace geomspace": "numpy.exp(a + (b - a) * numpy.linspace(0, 1, n))",
+    "cov corrcoef": "c = a - a.mean(1, keepdims=True), then c @ c.T / (a.shape[1] - 1)",
+    "insert block": "numpy.concatenate and numpy.stack join parts",
+    "gradient": "numpy.diff; of functions basin.gradient(y, x)",
+    "meshgrid ix_": "numpy.broadcast_arrays(a[:, None], b[None, :])",
+    "piecewise": "numpy.where and numpy.select choose", "choose": "numpy.select, numpy.where",
+    "vander": "a[:, None] ** numpy.arange(n)", "modf": "numpy.trunc(a) and a - numpy.trunc(a)",
+    "isposinf isneginf": "a == numpy.inf", "unwrap": "cos and sin of angles know no jumps",
+    "cumulative_sum": "numpy.cumsum", "cumulative_prod": "numpy.cumprod",
+    "tril_indices_from triu_indices_from diag_indices_from": "numpy.tril_indices(len(a)), ..",
+    "packbits unpackbits": "expressions are floating-point numbers",
+    "einsum_path": "numpy.einsum chooses its order",
     "partition argpartition lexsort": _SORT,
-    "bincount histogram": "basin.scatter(values, index, rows) sums by index",
-    "add.at": "basin.scatter(values, index, rows) sums by index",
+    "bincount histogram histogram2d histogramdd add.at": _SCATTER,
     "searchsorted digitize": "numpy.sum(a[..., None] >= bins, axis=-1)",
     "put putmask place copyto fill_diagonal put_along_axis": _FIXED,
-    "nansum nanmean nanmax nanmin nanprod nanvar nanstd nanargmax nanargmin":
-        "numpy.where(numpy.isnan(a), 0, a) first",
+    "nansum nancumsum": "numpy.where(numpy.isnan(a), 0, a) first",
+    "nanmean": "numpy.sum(numpy.where(numpy.isnan(a), 0, a)) / numpy.sum(~numpy.isnan(a))",
+    "nanmax nanmin nanprod nancumprod nanvar nanstd nanargmax nanargmin nanmedian nanquantile "
+    "nanpercentile": "numpy.where(numpy.isnan(a), b, a) first, b a value that changes nothing",
     "array2string array_repr array_str save savetxt": _VALUE,
     "vectorize apply_along_axis apply_over_axes": "functions of expressions act on whole arrays",
     "imag angle iscomplex": "expressions are real",
@@ -58,5 +74,7 @@ FUNCTIONS.pop(None, None)  # names that this version of NumPy does not have
 
 def refusal(function, name):
     """The message for a function that has no form for expressions."""
-    advice = FUNCTIONS.get(function)
-    return f"numpy.{name} has no form for expressions" + (f": {advice}" if advice else "")
+    module = getattr(function, "__module__", None) or "numpy"
+    module = module if module.startswith("numpy.") and "._" not in module else "numpy"
+    advice = FUNCTIONS.get(function, "docs/python-names.md lists those that have one")
+    return f"{module}.{name} has no form for expressions: {advice}"

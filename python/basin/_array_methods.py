@@ -24,38 +24,38 @@ class ArrayMethods:
     def real(self):
         return self
 
-    def sum(self, axis=None, *, keepdims=False):
-        return numpy.sum(self, axis, keepdims=keepdims)
+    def sum(self, axis=None, **options):
+        return numpy.sum(self, axis, **options)
 
-    def mean(self, axis=None, *, keepdims=False):
-        return numpy.mean(self, axis, keepdims=keepdims)
+    def mean(self, axis=None, **options):
+        return numpy.mean(self, axis, **options)
 
-    def max(self, axis=None, *, keepdims=False):
-        return numpy.max(self, axis, keepdims=keepdims)
+    def max(self, axis=None, **options):
+        return numpy.max(self, axis, **options)
 
-    def min(self, axis=None, *, keepdims=False):
-        return numpy.min(self, axis, keepdims=keepdims)
+    def min(self, axis=None, **options):
+        return numpy.min(self, axis, **options)
 
-    def prod(self, axis=None, *, keepdims=False):
-        return numpy.prod(self, axis, keepdims=keepdims)
+    def prod(self, axis=None, **options):
+        return numpy.prod(self, axis, **options)
 
-    def var(self, axis=None, *, ddof=0, keepdims=False):
-        return numpy.var(self, axis, ddof=ddof, keepdims=keepdims)
+    def var(self, axis=None, **options):
+        return numpy.var(self, axis, **options)
 
-    def std(self, axis=None, *, ddof=0, keepdims=False):
-        return numpy.std(self, axis, ddof=ddof, keepdims=keepdims)
+    def std(self, axis=None, **options):
+        return numpy.std(self, axis, **options)
 
-    def any(self, axis=None, *, keepdims=False):
-        return numpy.any(self, axis, keepdims=keepdims)
+    def any(self, axis=None, **options):
+        return numpy.any(self, axis, **options)
 
-    def all(self, axis=None, *, keepdims=False):
-        return numpy.all(self, axis, keepdims=keepdims)
+    def all(self, axis=None, **options):
+        return numpy.all(self, axis, **options)
 
-    def argmax(self, axis=None, *, keepdims=False):
-        return numpy.argmax(self, axis, keepdims=keepdims)
+    def argmax(self, axis=None, **options):
+        return numpy.argmax(self, axis, **options)
 
-    def argmin(self, axis=None, *, keepdims=False):
-        return numpy.argmin(self, axis, keepdims=keepdims)
+    def argmin(self, axis=None, **options):
+        return numpy.argmin(self, axis, **options)
 
     def argsort(self, axis=-1):
         return numpy.argsort(self, axis)
