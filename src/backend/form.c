@@ -2,6 +2,7 @@
  *
  *     relu?(alpha tile + beta c + of_more more + of_row row + constant), 0 where `mask` is not
  *     above 0,
+ *     or kept c + step (the same), without relu and mask,
  *
  * until the register that is stored has a form, or none. */
 #include "backend/kernel.h"
@@ -9,20 +10,24 @@
 
 typedef struct content {
     bool known, relu;
-    double alpha, beta, of_more, of_row, constant;
-    int c, more, row, mask;
+    double alpha, beta, of_more, of_row, constant, kept;
+    int c, more, row, mask, step;
 } content;
 
-static const content nothing = {.c = -1, .more = -1, .row = -1, .mask = -1};
+static const content nothing = {.c = -1, .more = -1, .row = -1, .mask = -1, .step = -1};
+static const basin_form unknown = {.c = -1, .row = -1, .mask = -1, .more = -1, .step = -1};
 
-/* A constant, perhaps masked. */
-static bool is_constant(const content *f) {
+/* A constant, perhaps masked, or times a step. */
+static bool is_number(const content *f) {
     return f->known && f->alpha == 0 && f->c < 0 && f->row < 0;
 }
+
+static bool is_constant(const content *f) { return is_number(f) && f->step < 0; }
 
 static content scaled(content f, double by) {
     f.known = f.known && !f.relu && by != 0;
     f.alpha *= by, f.beta *= by, f.of_more *= by, f.of_row *= by, f.constant *= by;
+    f.kept *= by;
     return f;
 }
 
@@ -40,9 +45,19 @@ static void add_operand(content *f, int operand, double by) {
         f->known = false;
 }
 
+/* c beside a step, which does not multiply it. */
+static content kept_beside(content f, const content *c) {
+    f.known = f.known && c->known && c->step < 0 && c->alpha == 0 && c->constant == 0 &&
+              c->row < 0 && c->more < 0 && c->mask < 0 && !c->relu && agree(f.c, c->c);
+    if (f.c < 0) f.c = c->c;
+    f.kept += c->beta;
+    return f;
+}
+
 static content sum_of(content f, content g) {
+    if (f.step != g.step) return f.step < 0 ? kept_beside(g, &f) : kept_beside(f, &g);
     f.known = f.known && g.known && !f.relu && !g.relu && agree(f.row, g.row) && f.mask == g.mask;
-    f.alpha += g.alpha, f.of_row += g.of_row, f.constant += g.constant;
+    f.alpha += g.alpha, f.of_row += g.of_row, f.constant += g.constant, f.kept += g.kept;
     add_operand(&f, g.c, g.beta);
     add_operand(&f, g.more, g.of_more);
     if (f.row < 0) f.row = g.row;
@@ -51,14 +66,23 @@ static content sum_of(content f, content g) {
 
 static content product_by(content f, const content *constant) {
     f = scaled(f, constant->constant);
-    f.known = f.known && agree(f.mask, constant->mask);
+    f.known = f.known && agree(f.mask, constant->mask) && (f.step < 0 || constant->mask < 0);
     if (constant->mask >= 0) f.mask = constant->mask;
+    return f;
+}
+
+static content times_step(content f, const content *step) {
+    f = scaled(f, step->constant);
+    f.known = f.known && f.mask < 0;
+    f.step = step->step;
     return f;
 }
 
 static content product_of(const content *f, const content *g) {
     if (is_constant(f)) return product_by(*g, f);
-    return is_constant(g) ? product_by(*f, g) : nothing;
+    if (is_constant(g)) return product_by(*f, g);
+    if (is_number(f) && g->step < 0) return times_step(*g, f);
+    return is_number(g) && f->step < 0 ? times_step(*f, g) : nothing;
 }
 
 static content quotient_of(const content *f, const content *g) {
@@ -70,7 +94,7 @@ static content quotient_of(const content *f, const content *g) {
 static content step_of(const content *f) {
     content out = nothing;
     out.known = f->known && f->alpha == 0 && f->beta == 1 && f->constant == 0 && f->row < 0 &&
-                f->more < 0 && f->mask < 0;
+                f->more < 0 && f->mask < 0 && f->step < 0;
     out.constant = 1;
     out.mask = f->c;
     return out;
@@ -78,26 +102,29 @@ static content step_of(const content *f) {
 
 /* Only of sums with the product in them. */
 static content relu_of(content f) {
-    f.known = f.known && !f.relu && f.alpha != 0 && f.mask < 0;
+    f.known = f.known && !f.relu && f.alpha != 0 && f.mask < 0 && f.step < 0;
     f.relu = true;
     return f;
 }
 
 /* An operand laid out like the result is c, masks of bits (which only a STEP reads) included; one
- * that repeats a row is row. */
+ * that repeats a row is row, one number for all or for each row is a step. */
 static content loaded(const basin_program *program, const basin_call *call, int a) {
     const int64_t *stride = program->stride[a], *dim = program->domain.dim;
     bool along = dim[2] == 1 || stride[2] == 1;
     bool dense = along && (dim[1] == 1 || stride[1] == dim[2]) &&
                  (dim[0] == 1 || stride[0] == dim[1] * dim[2]);
     bool row = along && (dim[1] == 1 || stride[1] == 0) && (dim[0] == 1 || stride[0] == 0);
+    bool step = dim[2] > 1 && stride[2] == 0;
     if (call) {
         basin_kind kind = call->in[2 + a].kind;
         dense = dense && (kind == call->out[0].kind || kind == BASIN_INDEX);
         row = row && kind == BASIN_REAL;
+        step = step && kind == BASIN_REAL;
     }
     content f = nothing;
-    f.known = dense || row;
+    f.known = dense || row || step;
+    if (step) f.step = a, f.constant = 1;
     if (dense)
         f.c = a, f.beta = 1;
     else if (row)
@@ -124,33 +151,54 @@ static content content_of(const basin_program *program, const basin_call *call,
     }
 }
 
-/* What the program stores. */
-static content stored(const basin_program *program, const basin_call *call) {
-    content r[BASIN_MAX_REGISTERS];
-    if (program->stores != 1) return nothing;
-    for (int i = 0; i < BASIN_MAX_REGISTERS; i++) r[i] = nothing;
+/* What the program stores; *second, unless NULL, is that whose absolute value it stores as well. */
+static content stored(const basin_program *program, const basin_call *call, content *second) {
+    content r[BASIN_MAX_REGISTERS], magnitude = nothing;
+    for (int i = 0; i < program->registers; i++) r[i] = nothing;
     for (int i = 0; i < program->instructions; i++) {
         const basin_instruction *s = &program->instruction[i];
+        if (s->to == program->store[1]) magnitude = s->op == BASIN_OP_ABS ? r[s->a] : nothing;
         r[s->to] = content_of(program, call, s, r);
     }
+    if (second) *second = magnitude;
     return r[program->store[0]];
 }
 
+static basin_form form_of(const content *f) {
+    bool bias = f->row < 0 || f->of_row == 1;
+    if (!f->known || f->alpha == 0 || f->constant != 0 || !bias) return unknown;
+    return (basin_form){f->known, f->relu,    f->alpha, f->beta, f->c, f->row,
+                        f->mask,  f->of_more, f->more,  f->step, false};
+}
+
+static const basin_form product = {
+    .known = true, .alpha = 1, .c = -1, .row = -1, .mask = -1, .more = -1, .step = -1};
+
 basin_form basin_form_with_more(const basin_program *program, const basin_call *call) {
-    basin_form product = {.known = true, .alpha = 1, .c = -1, .row = -1, .mask = -1, .more = -1};
-    basin_form unknown = {.c = -1, .row = -1, .mask = -1, .more = -1};
     if (!program) return product;
-    content f = stored(program, call);
-    bool bias = f.row < 0 || f.of_row == 1;
-    if (!f.known || f.alpha == 0 || f.constant != 0 || !bias) return unknown;
-    return (basin_form){f.known, f.relu, f.alpha, f.beta, f.c, f.row, f.mask, f.of_more, f.more};
+    content f = program->stores == 1 ? stored(program, call, NULL) : nothing;
+    return f.step < 0 ? form_of(&f) : unknown;
+}
+
+static bool alone(const basin_form *f) { /* nothing but products is masked */
+    return f->more < 0 && (f->mask < 0 || (f->c < 0 && f->row < 0));
 }
 
 basin_form basin_form_of(const basin_program *program, const basin_call *call) {
     basin_form f = basin_form_with_more(program, call);
-    bool alone = f.mask < 0 || (f.c < 0 && f.row < 0); /* nothing but products is masked */
-    basin_form unknown = {.c = -1, .row = -1, .mask = -1, .more = -1};
-    return f.more < 0 && alone ? f : unknown;
+    return alone(&f) ? f : unknown;
+}
+
+basin_form basin_form_with_step(const basin_program *program, const basin_call *call) {
+    if (!program) return product;
+    content second, f = stored(program, call, &second);
+    basin_form form = form_of(&f), move = form_of(&second);
+    bool steps = f.step >= 0 && f.kept == 1 && f.row < 0;
+    form.moves = program->stores == 2 && steps && second.kept == 0 && move.step == form.step &&
+                 move.alpha == form.alpha && move.beta == form.beta && move.c == form.c &&
+                 move.row < 0 && alone(&move);
+    bool good = program->stores == 1 + form.moves && (f.step < 0 || steps) && alone(&form);
+    return good ? form : unknown;
 }
 
 basin_program basin_program_alone(basin_instruction instruction[4], const basin_call *call) {

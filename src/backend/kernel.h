@@ -194,16 +194,20 @@ basin_status basin_backend_open_cuda(basin_backend **backend, bool lists, basin_
  * with the product:
  *
  *     relu?(alpha tile + beta c + row)    or    alpha tile, 0 where `mask` is not above 0
+ *     or c + step (alpha tile + beta c)
  *
  * Here tile is the product, c an operand that lies like the result, row one that repeats a row [n]
- * and mask one that lies like the result, too. Some kernels add a second operand like c. */
+ * and mask one that lies like the result, too; step is one number, or one for each row. Some
+ * kernels add a second operand like c. */
 
 typedef struct basin_form {
     bool known, relu;
     double alpha, beta;
     int c, row, mask; /* operands of the program; -1: none */
     double of_more;
-    int more; /* as c; -1 unless asked for by basin_form_with_more */
+    int more;   /* as c; -1 unless asked for by basin_form_with_more */
+    int step;   /* -1 unless asked for by basin_form_with_step */
+    bool moves; /* a second result is |step (alpha tile + beta c)|; likewise */
 } basin_form;
 
 /* The form of a program over a product, NULL for the product itself; .known is false where it has
@@ -212,5 +216,7 @@ typedef struct basin_form {
 basin_form basin_form_of(const basin_program *program, const basin_call *call);
 /* The same with of_more times a second operand, and masks of sums. */
 basin_form basin_form_with_more(const basin_program *program, const basin_call *call);
+/* The same as basin_form_of with steps of descents, and how far they move. */
+basin_form basin_form_with_step(const basin_program *program, const basin_call *call);
 
 #endif

@@ -8,7 +8,7 @@
 #include "backend/kernel.h"
 #include "support/lab.h"
 
-enum { BATCH = 2, M = 3, N = 4, MOST = 16 };
+enum { BATCH = 2, M = 3, N = 4, MOST = 20 };
 enum { A, B, R, S, K, Z, OPERANDS };
 
 /* The program of a text, over [batch, m, n], and the call that has it as its epilogue. */
@@ -190,6 +190,68 @@ TEST(sums_of_more) {
     assert_true(f.known && f.c == A && f.beta == 1 && f.more == B && f.of_more == 0);
 }
 
+/* Steps of descents: c + step (alpha tile + beta c), and how far they move. */
+TEST(steps) {
+    static const struct {
+        const char *text;
+        double alpha, beta;
+        int c, step;
+    } cases[] = {
+        {"a k t * +", 1, 0, A, K},
+        {"a z t a 0.5 * - a 0.5 * - * +", 1, -1, A, Z},
+        {"k t neg 2 * * b +", -2, 0, B, K},
+        {"b k 2 * t b + * -", -2, -2, B, K},
+        {"a k t * + k a * +", 1, 1, A, K},
+        {"a 2 * z t * + a -", 1, 0, A, Z},
+        {"t a - k * 4 / a +", 0.25, -0.25, A, K},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        epilogue e;
+        make(&e, cases[i].text);
+        basin_form f = basin_form_with_step(&e.program, &e.call);
+        basin_form want = {.known = true,
+                           .alpha = cases[i].alpha,
+                           .beta = cases[i].beta,
+                           .c = cases[i].c,
+                           .row = -1,
+                           .mask = -1};
+        if (!is_form(f, want) || f.step != cases[i].step || f.moves) fail_msg("%s", cases[i].text);
+        assert_true(is_form(basin_form_of(&e.program, &e.call), none));
+        int to = e.program.instructions, next = e.program.store[0], c = to;
+        e.instruction[to] = (basin_instruction){
+            .op = BASIN_INSTRUCTION_LOAD, .to = (uint16_t)c, .a = (uint16_t)cases[i].c};
+        e.instruction[to + 1] = (basin_instruction){
+            .op = BASIN_OP_SUB, .to = (uint16_t)c, .a = (uint16_t)next, .b = (uint16_t)c};
+        e.instruction[to + 2] =
+            (basin_instruction){.op = BASIN_OP_ABS, .to = (uint16_t)c, .a = (uint16_t)c};
+        e.program.instructions += 3, e.program.registers++, e.program.stores = 2;
+        e.program.store[1] = (uint16_t)c;
+        f = basin_form_with_step(&e.program, &e.call);
+        if (!is_form(f, want) || !f.moves) fail_msg("the move of %s", cases[i].text);
+        e.instruction[to + 2].op = BASIN_OP_NEG;
+        assert_false(basin_form_with_step(&e.program, &e.call).known);
+        e.program.store[1] = e.program.store[0];
+        assert_false(basin_form_with_step(&e.program, &e.call).known);
+    }
+    static const char *const no[] = {"k t *",
+                                     "b k t * +  a +",
+                                     "a k t * z * +",
+                                     "a 2 * k t * +",
+                                     "a k t a + b + * +",
+                                     "r k t * +",
+                                     "a k t * + 1 +",
+                                     "a k t * + relu",
+                                     "a k t relu * +",
+                                     "a k t b step * * +",
+                                     "a k t * z t * + +",
+                                     "a k t r + * +"};
+    for (size_t i = 0; i < sizeof no / sizeof *no; i++) {
+        epilogue e;
+        make(&e, no[i]);
+        if (basin_form_with_step(&e.program, &e.call).known) fail_msg("%s", no[i]);
+    }
+}
+
 /* ---- what has none ---- */
 
 TEST(refusals) {
@@ -227,6 +289,7 @@ TEST(refusals) {
             epilogue e;
             make(&e, cases[i].text[k]);
             if (!is_form(basin_form_of(&e.program, NULL), none) ||
+                basin_form_with_step(&e.program, NULL).known ||
                 !is_form(basin_form_of(&e.program, &e.call), none))
                 fail_msg("%s: %s", cases[i].why, cases[i].text[k]);
         }

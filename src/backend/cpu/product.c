@@ -61,21 +61,26 @@ size_t basin_cpu_matmul_workspace(const basin_call *call, int threads) {
 typedef struct finishing {
     basin_finish f;
     const basin_simd *simd;
-    int64_t batch; /* elements */
+    int64_t batch, step_batch; /* elements */
 } finishing;
 
 static void finish(void *context, const float *tile, int64_t tile_row, int64_t batch, int64_t row,
                    int64_t col, int64_t rows, int64_t cols) {
     const finishing *at = context;
     int64_t first = batch * at->batch + row * at->f.row + col;
-    at->simd->finish(&at->f, tile, tile_row, first, rows, cols);
+    basin_finish f = at->f;
+    if (f.step) f.step += batch * at->step_batch + row * f.step_row;
+    at->simd->finish(&f, tile, tile_row, first, rows, cols);
 }
 
 /* Whether a product ends in a form that one pass over its tiles computes. */
 static bool finishing_of(finishing *to, const basin_frame *frame, const basin_gemm *g) {
     const basin_call *call = frame->call;
-    basin_form form = basin_form_of(call->program, call);
-    if (!form.known || form.row >= 0 || call->outs != 1) return false;
+    basin_form form = basin_form_with_step(call->program, call);
+    bool narrow = call->out[0].kind == BASIN_NARROW, steps = form.step >= 0;
+    if (!form.known || form.row >= 0 || call->outs != 1 + form.moves ||
+        (steps && (narrow || !frame->out[0])))
+        return false;
     int other = form.mask >= 0 ? form.mask : form.c;
     *to = (finishing){.simd = frame->simd, .batch = g->c_batch};
     to->f = (basin_finish){.to = frame->out[0],
@@ -83,16 +88,20 @@ static bool finishing_of(finishing *to, const basin_frame *frame, const basin_ge
                            .row = g->c_row,
                            .alpha = (float)form.alpha,
                            .beta = (float)form.beta,
-                           .narrow = call->out[0].kind == BASIN_NARROW,
+                           .narrow = narrow,
                            .relu = form.relu,
                            .masks = form.mask >= 0};
+    if (!steps) return true;
+    const int64_t *stride = call->program->stride[form.step];
+    to->f.step = frame->in[2 + form.step], to->f.step_row = stride[1], to->step_batch = stride[0];
+    if (form.moves) to->f.moved = frame->out[1];
     return true;
 }
 
 /* Whether the product is added to what is there already. */
 static bool adds_in_place(const finishing *to) {
     const basin_finish *f = &to->f;
-    return f->other == f->to && !f->narrow && !f->relu && !f->masks && f->alpha == 1 &&
+    return f->other == f->to && !f->step && !f->narrow && !f->relu && !f->masks && f->alpha == 1 &&
            f->beta == 1;
 }
 

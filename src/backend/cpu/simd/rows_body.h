@@ -272,12 +272,29 @@ VECTOR_INLINE void finish_rows(const basin_finish *f, const float *tile, int64_t
             finish_vector(f, tile + i, first + i, cols - i, narrow, other, masks, relu);
 }
 
+/* Whether or not `moved` is wanted, the same bits go to `to`. */
+static void finish_steps(const basin_finish *f, const float *tile, int64_t tile_row, int64_t first,
+                         int64_t rows, int64_t cols) {
+    for (int64_t r = 0; r < rows; r++, first += f->row, tile += tile_row) {
+        const float *other = (const float *)f->other + first, step = f->step[r * f->step_row];
+        for (int64_t i = 0; i < cols; i += VECTOR_LANES) {
+            vfloat x = vector_load_part(other + i, cols - i, 0.0F);
+            vfloat force = f->alpha * vector_load_part(tile + i, cols - i, 0.0F) + f->beta * x;
+            vfloat next = step * force + x;
+            vector_store_part((float *)f->to + first + i, next, cols - i);
+            if (f->moved) vector_store_part(f->moved + first + i, vector_abs(next - x), cols - i);
+        }
+    }
+}
+
 #define FINISH(NARROW, OTHER, MASKS, RELU)                                                         \
     finish_rows(f, tile, tile_row, first, rows, cols, NARROW, OTHER, MASKS, RELU)
 
 static void finish(const basin_finish *f, const float *tile, int64_t tile_row, int64_t first,
                    int64_t rows, int64_t cols) {
-    if (f->narrow && !f->other && f->relu)
+    if (f->step)
+        finish_steps(f, tile, tile_row, first, rows, cols);
+    else if (f->narrow && !f->other && f->relu)
         FINISH(true, false, false, true);
     else if (f->narrow && !f->other)
         FINISH(true, false, false, false);

@@ -16,11 +16,14 @@ typedef struct basin_strip {
 } basin_strip;
 
 /* What becomes of a tile of a product: relu?(alpha tile + beta other), or alpha tile where `other`
- * is above 0. `to` and `other` lie alike, with rows `row` apart. */
+ * is above 0, or other + step (alpha tile + beta other), which moves it by `moved`. `to`, `other`
+ * and `moved` lie alike, with rows `row` apart. */
 typedef struct basin_finish {
     void *to;
     const void *other; /* or NULL */
-    int64_t row;
+    const float *step; /* of the tile's first row, or NULL */
+    float *moved;      /* or NULL */
+    int64_t row, step_row;
     float alpha, beta;
     bool narrow, relu, masks; /* `to` and `other` are bfloat16; `other` is a mask */
 } basin_finish;
