@@ -60,15 +60,6 @@ static basin_status make_raw(basin_node_inputs *inputs, basin_error *error) {
                                  error);
 }
 
-typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
-
-/* to += row; scores of trees spend most of their time here. */
-static void add_row(float *to, const float *row, int64_t columns) {
-    int64_t c = 0;
-    for (; c + 4 <= columns; c += 4) *(four *)(to + c) += *(const four *)(row + c);
-    for (; c < columns; c++) to[c] += row[c];
-}
-
 void basin_neighbour_mean(float *mean, const float *from, int64_t stride, int64_t columns,
                           const basin_relation *relation, int64_t node) {
     int64_t count = 0;
@@ -76,7 +67,7 @@ void basin_neighbour_mean(float *mean, const float *from, int64_t stride, int64_
     for (int64_t e = relation->row[node]; e < relation->row[node + 1]; e++) {
         int64_t j = relation->col[e];
         if (j == node) continue;
-        add_row(mean, from + j * stride, columns);
+        basin_row_add(mean, from + j * stride, columns);
         count++;
     }
     for (int64_t c = 0; c < columns && count; c++) mean[c] /= (float)count;
@@ -343,6 +334,12 @@ static void forget_last(float *fact, const basin_facts *facts) {
         if (facts->kind[i] == BASIN_FACT_LAST || facts->kind[i] == BASIN_FACT_DATE) fact[i] = 0;
 }
 
+void basin_node_facts_columns(float *x, float *fact, const basin_facts *facts) {
+    forget_last(fact, facts);
+    if (fact[0] == 0 && facts->time >= 0) fact[facts->time] = (float)facts->now;
+    basin_facts_columns(x, facts, fact);
+}
+
 basin_status basin_node_facts_fill(float *x, int64_t stride, const basin_network *network,
                                    const int *relation, int relations, basin_error *error) {
     const basin_facts *facts = &network->facts;
@@ -352,12 +349,8 @@ basin_status basin_node_facts_fill(float *x, int64_t stride, const basin_network
     for (int r = 0; r < relations; r++)
         for (int leaving = 0; leaving <= network->directed; leaving++, x += width) {
             total(sum, network, &network->relation[relation[r]], leaving);
-            for (int64_t i = 0; i < network->nodes; i++) {
-                float *fact = sum + i * facts->count;
-                forget_last(fact, facts);
-                if (fact[0] == 0 && facts->time >= 0) fact[facts->time] = (float)facts->now;
-                basin_facts_columns(x + i * stride, facts, fact);
-            }
+            for (int64_t i = 0; i < network->nodes; i++)
+                basin_node_facts_columns(x + i * stride, sum + i * facts->count, facts);
         }
     return BASIN_OK;
 }

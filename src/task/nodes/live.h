@@ -17,7 +17,7 @@ typedef struct basin_nodes_live_counts {
     size_t bytes;                     /* of inputs, states and additions */
 } basin_nodes_live_counts;
 
-basin_nodes_live_counts basin_nodes_live_count(const basin_nodes_live *live);
+basin_nodes_live_counts basin_nodes_live_count(basin_nodes_live *live);
 const basin_nodes_model *basin_nodes_live_model(const basin_nodes_live *live);
 
 #endif

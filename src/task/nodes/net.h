@@ -29,6 +29,8 @@ double basin_facts_value(const basin_facts *facts, int64_t column, double x);
 /* Columns of a node: those of all its edges taken together, in each of some relations; of a
  * directed network first of the edges that lead to it, then of those that leave it. */
 int64_t basin_node_facts_width(const basin_network *network, int relations);
+/* Those of one node, of the facts of its edges merged in their order, or zeros; spoils them. */
+void basin_node_facts_columns(float *x, float *fact, const basin_facts *facts);
 basin_status basin_node_facts_fill(float *x /* [N, stride] */, int64_t stride,
                                    const basin_network *network, const int *relation, int relations,
                                    basin_error *error);
@@ -166,6 +168,13 @@ basin_status basin_node_inputs_scale(basin_node_inputs *inputs, const basin_scal
 basin_status basin_node_inputs_scale_rows(basin_node_inputs *inputs, const basin_scaler *scale,
                                           const basin_scaler *edge_scale, basin_error *error);
 void basin_node_inputs_close(basin_node_inputs *inputs);
+typedef float basin_four __attribute__((vector_size(16), aligned(4), may_alias));
+/* to += row; scores of trees spend most of their time here. */
+static inline void basin_row_add(float *to, const float *row, int64_t columns) {
+    int64_t c = 0;
+    for (; c + 4 <= columns; c += 4) *(basin_four *)(to + c) += *(const basin_four *)(row + c);
+    for (; c < columns; c++) to[c] += row[c];
+}
 /* The mean of columns over the neighbours of a node, itself left out; 0 where there are none. */
 void basin_neighbour_mean(float *mean /* [columns] */, const float *from /* [N, stride] */,
                           int64_t stride, int64_t columns, const basin_relation *relation,
@@ -284,6 +293,13 @@ size_t basin_parted_trainer_bytes(const basin_parted_trainer *trainer);
 /* ---- Scoring all nodes with given weights: by one plan of the whole graph or of each part, or,
  * where these do not fit, streamed in blocks of nodes (stream.c). ---- */
 
+/* Called in every step with the activations of all nodes [N + halo, width] (moment 0, 2, ..), then
+ * with the log-sum-exps of their attention (1, 3, ..): to keep them, or to fill those of others. */
+typedef struct basin_nodes_tap {
+    void (*rows)(void *context, int moment, float *rows, int64_t width);
+    void *context;
+} basin_nodes_tap;
+
 typedef struct basin_nodes_scorer basin_nodes_scorer;
 /* `memory`: bytes that a plan of a whole graph may take; parts go by work->memory. All ranks make
  * the scorer of a graph in parts together. */
@@ -299,6 +315,8 @@ void basin_nodes_scorer_free(basin_nodes_scorer *scorer);
 basin_status basin_nodes_scorer_run(basin_nodes_scorer *scorer, double *probability /* [N] */,
                                     int64_t member, basin_store *weights, const char *prefix,
                                     basin_error *error);
+/* Of one that streams a whole graph: rows of every step of every member. */
+void basin_nodes_scorer_tap(basin_nodes_scorer *scorer, const basin_nodes_tap *tap);
 /* The mean of all members' probabilities, or of their logits. */
 basin_status basin_nodes_scorer_mean(basin_nodes_scorer *scorer, double *mean /* [N] */,
                                      bool logits, const basin_nodes_model *model,
@@ -319,6 +337,18 @@ const basin_params *basin_nodes_stream_params(const basin_nodes_stream *stream);
 basin_status basin_nodes_streams_run(basin_nodes_stream *const *stream, int64_t count,
                                      basin_parts *parts, double *const *probability, int64_t member,
                                      basin_error *error);
+
+/* Who is next to whom: by query, and by key (the same where every edge goes both ways). */
+typedef struct basin_nodes_lists {
+    const int64_t *row, *column;
+    const int32_t *key, *query;
+    const int64_t *entry; /* of each by key: which edge it is; NULL: facts there are the same */
+} basin_nodes_lists;
+/* Of inputs whose network has no relations when the stream is made: what the next run goes along.
+ * Behind the rows of the inputs' nodes stand those of so many others, which a tap fills. */
+void basin_nodes_stream_give(basin_nodes_stream *stream, const basin_nodes_lists *list,
+                             int64_t halo);
+void basin_nodes_stream_tap(basin_nodes_stream *stream, const basin_nodes_tap *tap);
 
 /* ---- training with settings that leave nothing open but the sampling ---- */
 

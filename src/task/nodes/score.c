@@ -82,6 +82,10 @@ basin_status basin_nodes_scorer_new(basin_nodes_scorer **scorer, const basin_par
 
 bool basin_nodes_scorer_streams(const basin_nodes_scorer *scorer) { return scorer->stream; }
 
+void basin_nodes_scorer_tap(basin_nodes_scorer *scorer, const basin_nodes_tap *tap) {
+    basin_nodes_stream_tap(scorer->stream[0], tap);
+}
+
 size_t basin_nodes_scorer_bytes(const basin_nodes_scorer *scorer) {
     size_t bytes = 0;
     for (int64_t k = 0; scorer->stream && k < scorer->inputs->count; k++)

@@ -46,14 +46,6 @@ typedef struct piece {
  * and the memories. Halos need the rows of the first two. */
 typedef enum phase { ACTIVATE, AS_QUERY, AS_KEY, PHASES } phase;
 
-/* Who is next to whom: by query, and by key (the same where every edge goes both ways). */
-typedef struct lists {
-    const int64_t *row, *column;
-    const int32_t *key, *query;
-    basin_relation back; /* where they had to be made */
-    int64_t *entry;      /* of each by key: which it is by query; NULL: facts there are the same */
-} lists;
-
 struct basin_nodes_stream {
     const basin_node_inputs *inputs;
     const basin_nodes_resources *work;
@@ -69,7 +61,10 @@ struct basin_nodes_stream {
     basin_expr in_x, in_g, in_stack, in_sum;  /* [B, D] [B, stride] [stride, H stride] [B, ..] */
     basin_expr last[BASIN_ANOMALY_RELATIONS]; /* [B, D] */
     piece piece[PIECES];
-    lists list[BASIN_ANOMALY_RELATIONS];
+    basin_nodes_lists list[BASIN_ANOMALY_RELATIONS];
+    basin_relation back[BASIN_ANOMALY_RELATIONS]; /* of lists that had to be made */
+    int64_t *entry[BASIN_ANOMALY_RELATIONS];
+    basin_nodes_tap tap;
     /* of all nodes, while it runs */
     float *token[BASIN_ANOMALY_RELATIONS]; /* [N, D] each */
     float *g;                              /* [N + halo, stride] */
@@ -165,12 +160,12 @@ static basin_status open_lists(basin_nodes_stream *s, basin_error *error) {
     const basin_node_inputs *inputs = s->inputs;
     for (int r = 0; r < inputs->shape.relations; r++) {
         const basin_relation *relation = &inputs->network->relation[inputs->relation[r]];
-        lists *l = &s->list[r];
+        basin_nodes_lists *l = &s->list[r];
         l->row = l->column = relation->row, l->key = l->query = relation->col;
         if (!inputs->network->directed) continue;
-        BASIN_TRY(basin_relation_turn(&l->back, inputs->shape.facts ? &l->entry : NULL, relation,
-                                      inputs->shape.nodes, error));
-        l->column = l->back.row, l->query = l->back.col;
+        BASIN_TRY(basin_relation_turn(&s->back[r], inputs->shape.facts ? &s->entry[r] : NULL,
+                                      relation, inputs->shape.nodes, error));
+        l->column = s->back[r].row, l->query = s->back[r].col, l->entry = s->entry[r];
     }
     return BASIN_OK;
 }
@@ -209,9 +204,10 @@ static void release(basin_nodes_stream *s) {
 
 /* Numbers of the biases of the relation with most edges; 0: there are none. */
 static size_t bias_count(const basin_nodes_stream *s) {
+    const basin_node_inputs *v = s->inputs;
     int64_t edges = 0;
-    for (int r = 0; r < s->inputs->shape.relations; r++)
-        edges = basin_int_max(edges, s->list[r].row[s->inputs->shape.nodes]);
+    for (int r = 0; r < v->shape.relations; r++)
+        edges = basin_int_max(edges, v->network->relation[v->relation[r]].edges);
     return s->model.config.block.facts > 0 ? (size_t)(edges * s->inputs->settings->heads) : 0;
 }
 
@@ -226,10 +222,11 @@ size_t basin_nodes_stream_bytes(const basin_nodes_stream *s) {
         basin_plan_stats stats = p->plan ? basin_plan_get_stats(p->plan) : (basin_plan_stats){0};
         bytes += stats.arena_bytes + stats.input_bytes;
     }
-    for (const lists *l = s->list; l < s->list + R; l++)
-        if (l->back.row)
-            bytes += (N + 1) * sizeof *l->column +
-                     (size_t)l->back.edges * (sizeof *l->query + (l->entry ? sizeof(int64_t) : 0));
+    for (size_t i = 0; i < R; i++)
+        if (s->back[i].row)
+            bytes +=
+                (N + 1) * sizeof(int64_t) +
+                (size_t)s->back[i].edges * (sizeof(int32_t) + (s->entry[i] ? sizeof(int64_t) : 0));
     return bytes;
 }
 
@@ -270,9 +267,16 @@ basin_status basin_nodes_stream_new(basin_nodes_stream **stream, const basin_nod
     rows = basin_int_max(BLOCK_LEAST, basin_int_min(rows, BLOCK_MOST));
     s->rows = basin_int_min(rows, inputs->shape.nodes);
     s->stride = (inputs->settings->dim + align - 1) / align * align;
-    BASIN_TRY(open_lists(s, error));
+    if (inputs->network->relations) BASIN_TRY(open_lists(s, error));
     return make_plans(s, error);
 }
+
+void basin_nodes_stream_give(basin_nodes_stream *s, const basin_nodes_lists *list, int64_t halo) {
+    memcpy(s->list, list, (size_t)s->inputs->shape.relations * sizeof *list);
+    s->halo = halo;
+}
+
+void basin_nodes_stream_tap(basin_nodes_stream *s, const basin_nodes_tap *tap) { s->tap = *tap; }
 
 void basin_nodes_stream_free(basin_nodes_stream *s) {
     if (!s) return;
@@ -280,8 +284,8 @@ void basin_nodes_stream_free(basin_nodes_stream *s) {
     basin_params_free(&s->params);
     basin_graph_free(s->graph);
     release(s);
-    for (lists *l = s->list; l < s->list + BASIN_ANOMALY_RELATIONS; l++)
-        basin_relation_free(&l->back), free(l->entry);
+    for (int r = 0; r < BASIN_ANOMALY_RELATIONS; r++)
+        basin_relation_free(&s->back[r]), free(s->entry[r]);
     free(s);
 }
 
@@ -405,7 +409,7 @@ static basin_status find_bias(basin_nodes_stream *s, int block, int relation, ba
                            s->inputs->settings->heads, error);
 }
 
-static basin_walk walk_of(const basin_nodes_stream *s, const lists *l, bool ask) {
+static basin_walk walk_of(const basin_nodes_stream *s, const basin_nodes_lists *l, bool ask) {
     const basin_nodes_settings *r = s->inputs->settings;
     int threads = basin_backend_threads(s->work->backend); /* 0 of a GPU's */
     return (basin_walk){.rows = s->g,
@@ -489,13 +493,22 @@ static void show(const basin_nodes_stream *s, int done) {
     basin_watch_progress(s->work->watch, "scoring, steps", done, total, NAN, NULL);
 }
 
+/* Those of a stream that somebody looks on at. */
+static void show_rows(const basin_nodes_stream *s, int step, phase after) {
+    if (!s->tap.rows || after == AS_KEY) return;
+    bool first = after == ACTIVATE;
+    s->tap.rows(s->tap.context, 2 * step + !first, first ? s->g : s->lse,
+                first ? s->stride : s->inputs->settings->heads);
+}
+
 /* All parts do each phase, then their halos hear of it. */
 static basin_status step(basin_nodes_stream *const *stream, int64_t count, basin_parts *parts,
-                         int block, int relation, basin_error *error) {
+                         int block, int relation, int number, basin_error *error) {
     bool attends = stream[0]->inputs->settings->attention;
     for (phase now = ACTIVATE; now < PHASES; now++) {
         for (int64_t k = 0; k < count; k++)
             BASIN_TRY(take_phase(stream[k], now, block, relation, error));
+        if (attends) show_rows(stream[0], number, now);
         if (parts && now != AS_KEY && attends) BASIN_TRY(exchange(stream, parts, now, error));
     }
     return BASIN_OK;
@@ -509,8 +522,8 @@ static basin_status descend(basin_nodes_stream *const *stream, int64_t count, ba
         for (int b = 0; b < c->blocks; b++) {
             for (int64_t k = 0; k < count; k++) BASIN_TRY(find_bias(stream[k], b, r, error));
             for (int t = 0; t < c->descent.steps; t++) {
-                show(stream[0], done++);
-                BASIN_TRY(step(stream, count, parts, b, r, error));
+                show(stream[0], done);
+                BASIN_TRY(step(stream, count, parts, b, r, done++, error));
             }
         }
     }
@@ -521,7 +534,7 @@ static basin_status descend(basin_nodes_stream *const *stream, int64_t count, ba
  * (1 - a) (S + S') z / 2, S = D^-1/2 (A + I) D^-1/2; then probabilities. */
 
 typedef struct smoothing {
-    const lists *list;
+    const basin_nodes_lists *list;
     int64_t nodes, classes;
     bool keep_self; /* loops of the data count beside the one that each node has */
     double anchor;
@@ -530,7 +543,7 @@ typedef struct smoothing {
 } smoothing;
 
 static void find_roots(smoothing *s) {
-    const lists *l = s->list;
+    const basin_nodes_lists *l = s->list;
     for (int64_t i = 0; i < s->nodes; i++) {
         int64_t count = 1;
         for (int64_t e = l->row[i]; e < l->row[i + 1]; e++) count += s->keep_self || l->key[e] != i;
@@ -551,7 +564,7 @@ static void hear(double *sum, const smoothing *s, int64_t i, const int64_t *begi
 
 static void smooth_some(const void *context, int64_t first, int64_t last) {
     const smoothing *s = context;
-    const lists *l = s->list;
+    const basin_nodes_lists *l = s->list;
     int64_t C = s->classes;
     for (int64_t i = first; i < last; i++) {
         double *sum = s->next + i * C;
