@@ -1,0 +1,81 @@
+/* The journal of a server: accounts and edges that were added to a base, in a file that is only
+ * appended to, and the form of an addition. The server writes it, `basin data convert` folds it into
+ * the base (docs/serve.md).
+ *
+ * A line is the CRC-32 of what follows in eight hexadecimal digits, a blank, a JSON object and a
+ * line feed. The first one names the base, each other one is an addition:
+ *
+ *     1c0b72a4 {"basin_journal":1,"base":"0f3a..."}
+ *     9d21e6b0 {"accounts":[{"id":"A9","amount":12.5}],"edges":[{"source":"A9","target":"A1"}]} */
+#ifndef BASIN_DATA_NETWORK_JOURNAL_H
+#define BASIN_DATA_NETWORK_JOURNAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "data/network/network.h"
+#include "io/json.h"
+
+/* ---- an addition ---- */
+
+typedef struct basin_additions {
+    int64_t accounts, edges;
+    basin_row *row; /* [accounts + edges] accounts first; a value that is NULL is a gap */
+    const basin_schema *schema;
+    const char **column, **value; /* the cells of all rows */
+    char (*number)[BASIN_NUMBER_TEXT];
+} basin_additions;
+
+/* The rows of {"accounts":[..], "edges":[..]}, which borrow from the tree. "id", "source" and
+ * "target" become the names that the schema (or NULL) has for them. Errors name the row and the
+ * column; `path` is what they call the whole. Free it, after an error, too. */
+basin_status basin_additions_parse(basin_additions *additions, const cJSON *tree,
+                                   const basin_schema *schema, const char *path,
+                                   basin_error *error);
+void basin_additions_free(basin_additions *additions);
+
+/* ---- the file ---- */
+
+enum { BASIN_DIGEST_TEXT = 17 };
+/* The digest of a file's bytes, which a journal and answers know it by. */
+basin_status basin_file_digest(char text[BASIN_DIGEST_TEXT], const char *path, basin_error *error);
+
+typedef struct basin_journal {
+    char *path;
+    int fd;
+    bool broken;        /* it cannot be trusted any more; nothing is appended */
+    int64_t records;    /* additions */
+    int64_t bytes;      /* where the last one ends */
+    int64_t dropped;    /* bytes of a torn tail that were cut off when it was opened */
+} basin_journal;
+
+/* Gets each addition in order, parsed. */
+typedef basin_status basin_journal_take(void *context, const basin_additions *additions,
+                                        basin_error *error);
+
+/* Opens a journal of the base of that digest, makes it where it is absent, and cuts off a torn
+ * tail. A journal of another base, one that another process has open, and one that is damaged
+ * before its end are errors. `fixed`: it is only read, and an absent one is empty. */
+basin_status basin_journal_open(basin_journal **journal, const char *path, const char *digest,
+                                bool fixed, basin_error *error);
+void basin_journal_close(basin_journal *journal);
+/* Hands out the additions from byte `from` (0: the first) to byte `to`, where one ends. */
+basin_status basin_journal_replay(const basin_journal *journal, int64_t from, int64_t to,
+                                  const basin_schema *schema, basin_journal_take *take,
+                                  void *context, basin_error *error);
+/* Appends an addition; where it fails the file is as before. It is on the disk after
+ * basin_journal_sync. */
+basin_status basin_journal_append(basin_journal *journal, const cJSON *addition,
+                                  basin_error *error);
+basin_status basin_journal_sync(basin_journal *journal, basin_error *error);
+
+/* ---- folding ---- */
+
+bool basin_journal_is(const void *data, size_t size);
+/* The additions as two tables, CSV texts to be freed, NULL where there are none of a kind: accounts
+ * (several rows of one account where it was updated) and edges. `digest` and `schema` are the
+ * base's. */
+basin_status basin_journal_tables(char *table[2], const char *path, const char *digest,
+                                  const basin_schema *schema, basin_error *error);
+
+#endif
