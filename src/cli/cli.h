@@ -90,21 +90,21 @@ typedef struct basin_args {
     basin_network_options network; /* but for what words say: self_loops, missing, unknown */
     const char *backend, *products, *dtype;
     const char *about, *base, *cache, *class_name, *completion, *cut_from, *data, *edge_file,
-        *embeddings, *fit, *hopfield_kind, *index, *keep_decoded, *like, *mask, *method, *mirror,
-        *missing, *model, *only, *output, *part, *positions, *prefix, *prompt, *prompt_file,
-        *protocol, *rivals, *scores, *self_loops, *shape, *split, *svg, *test, *threshold_for,
-        *trace, *unknown, *validation_text, *weights;
+        *embeddings, *fit, *hopfield_kind, *index, *journal, *keep_decoded, *like, *listen, *mask,
+        *method, *mirror, *missing, *model, *only, *output, *part, *positions, *prefix, *prompt,
+        *prompt_file, *protocol, *rivals, *scores, *self_loops, *shape, *socket, *split, *svg,
+        *test, *threshold_for, *token, *trace, *unknown, *validation_text, *weights;
     int64_t threads, seed;
-    int64_t batch, best, dim, edges, extremes, features, first, fold, folds, graph, head_dim, heads,
-        hold_out, jobs, limit, looks, masks, members, memories, neighbours, nodes, noisy, parts,
-        patch, reasons, repeats, rounds, runs, seeds, shown, size, split_number, split_seed, steps,
-        stride, tokens, top, top_k, traced;
-    double alpha, hopfield_power, inner, memory, noise, ratio, scale, temperature, tolerance, until,
-        validation;
+    int64_t batch, best, cap, connections, dim, edges, extremes, features, first, fold, folds,
+        graph, head_dim, heads, hold_out, jobs, limit, looks, masks, max_ids, members, memories,
+        neighbours, nodes, noisy, parts, patch, reasons, repeats, rounds, runs, seeds, shown, size,
+        split_number, split_seed, steps, stride, tokens, top, top_k, traced;
+    double alpha, hopfield_power, inner, max_body, memory, noise, ratio, scale, temperature,
+        timeout, tolerance, until, validation;
     bool accelerate, best_run, calls, energies, explain, frames, guard, histogram, homo, json,
         keep_gaps, list, markdown, narrow_all, no_attention, no_baselines, no_hopfield,
-        only_baselines, only_new, pictures, plain, quiet, recompute, reliability, self, sort,
-        spreadsheet, stats, tensors, unlabelled, unseen, unsupervised, whole;
+        only_baselines, only_new, pictures, plain, quiet, read_only, recompute, reliability, self,
+        sort, spreadsheet, stats, tensors, unlabelled, unseen, unsupervised, whole;
 } basin_args;
 
 /* ---- options ---- */
@@ -281,6 +281,7 @@ typedef struct basin_train_task basin_train_task;
     X(graph_train) X(graph_predict) X(graph_explain) X(graph_eval) X(graph_cv) \
     X(text_train) X(text_generate) X(text_eval) \
     X(zoo_list) X(zoo_show) X(zoo_descend) \
+    X(serve) \
     X(descend) \
     X(data_convert) X(data_info) X(data_make) X(data_part) X(data_get) \
     X(info) X(verify) X(bench) X(version) X(help)

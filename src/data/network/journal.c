@@ -12,7 +12,6 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "base/hash.h"
 #include "io/file.h"
 
 /* ---- additions ---- */
@@ -152,15 +151,6 @@ void basin_additions_free(basin_additions *a) {
 
 enum { CRC = 8 }; /* digits, and a blank behind them */
 
-basin_status basin_file_digest(char text[BASIN_DIGEST_TEXT], const char *path, basin_error *error) {
-    basin_map map;
-    BASIN_TRY(basin_map_open(&map, path, error));
-    uint64_t hash = basin_hash_bytes(BASIN_HASH_START, map.data, map.size);
-    basin_map_close(&map);
-    snprintf(text, BASIN_DIGEST_TEXT, "%016llx", (unsigned long long)hash);
-    return BASIN_OK;
-}
-
 static void put_crc(char text[CRC + 1], const char *json, size_t length) {
     snprintf(text, CRC + 1, "%08lx", crc32_z(0, (const unsigned char *)json, length));
 }
@@ -209,7 +199,7 @@ static basin_status check_head(const char *head, size_t length, const char *path
         return basin_fail(error, BASIN_UNSUPPORTED, "%s: is a journal of another version", path);
     if (base && !strcmp(base, digest)) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_VALUE,
-                      "%s: is the journal of a base with digest %.20s, needs %s", path,
+                      "%s: is the journal of a base with digest %.64s, needs %s", path,
                       base ? base : "(none)", digest);
 }
 
@@ -220,7 +210,8 @@ static basin_status scan(basin_journal *j, const char *data, size_t size, const 
     if (!basin_journal_is(data, size) || !at)
         return basin_fail(error, BASIN_BAD_FILE, "%s: is not a journal of basin serve", j->path);
     BASIN_TRY(check_head(data, at, j->path, digest, error));
-    for (; at < size && (length = whole_line(data + at, size - at)); at += length) j->records++;
+    for (; at < size && (length = whole_line(data + at, size - at)); at += length, j->records++)
+        j->last = (int64_t)at;
     j->bytes = (int64_t)at;
     j->dropped = (int64_t)(size - at);
     for (const char *next = data + at; (next = memchr(next, '\n', size - (size_t)(next - data)));)
@@ -340,9 +331,8 @@ basin_status basin_journal_replay(const basin_journal *j, int64_t from, int64_t 
     for (; at < (size_t)to && !status; at += length) {
         snprintf(what, sizeof what, "%s: the record at byte %zu", j->path, at);
         length = whole_line(data + at, (size_t)to - at);
-        status = length
-                     ? take_line(data + at, length, what, schema, take, context, error)
-                     : basin_fail(error, BASIN_BAD_FILE, "%s is damaged", what);
+        status = length ? take_line(data + at, length, what, schema, take, context, error)
+                        : basin_fail(error, BASIN_BAD_FILE, "%s is damaged", what);
     }
     munmap(data, (size_t)to);
     return status;
@@ -356,8 +346,19 @@ basin_status basin_journal_append(basin_journal *j, const cJSON *addition, basin
                           "start the server again",
                           j->path);
     BASIN_TRY(make_line(&line, addition, error));
+    j->last = j->bytes;
     BASIN_TRY(write_whole(j, line, error));
     j->records++;
+    return BASIN_OK;
+}
+
+basin_status basin_journal_cut(basin_journal *j, basin_error *error) {
+    if (ftruncate(j->fd, j->last)) {
+        j->broken = true;
+        return fail_system(j, "take back an addition", error);
+    }
+    j->bytes = j->last;
+    j->records--;
     return BASIN_OK;
 }
 
@@ -411,12 +412,34 @@ static basin_status put_headings(tables *t, basin_error *error) {
         if (!name->count) continue;
         FILE *file = basin_memory_file_open(&t->file[kind]);
         if (!file) return basin_fail_memory(error, "the journal's tables");
-        for (int64_t n = 0; n < name->count; n++)
-            put_cell(file, name->text + name->at[n], n == 0);
+        for (int64_t n = 0; n < name->count; n++) put_cell(file, name->text + name->at[n], n == 0);
         fputc('\n', file);
     }
     t->write = true;
     return BASIN_OK;
+}
+
+/* The texts, or NULL where something failed. */
+static basin_status finish(char *table[2], tables *t, basin_status status, basin_error *error) {
+    for (int kind = 0; kind < 2; kind++) {
+        table[kind] = t->file[kind].file ? basin_memory_file_close(&t->file[kind]) : NULL;
+        if (t->file[kind].file && !table[kind] && !status)
+            status = basin_fail_memory(error, "the journal's tables");
+        basin_dictionary_free(&t->column[kind]);
+    }
+    for (int kind = 0; kind < 2 && status; kind++) {
+        free(table[kind]);
+        table[kind] = NULL;
+    }
+    return status;
+}
+
+basin_status basin_additions_tables(char *table[2], const basin_additions *a, basin_error *error) {
+    tables t = {0};
+    basin_status status = take_row(&t, a, error);
+    if (!status) status = put_headings(&t, error);
+    if (!status) status = take_row(&t, a, error);
+    return finish(table, &t, status, error);
 }
 
 basin_status basin_journal_tables(char *table[2], const char *path, const char *digest,
@@ -428,18 +451,6 @@ basin_status basin_journal_tables(char *table[2], const char *path, const char *
     basin_status status = basin_journal_replay(j, 0, j->bytes, schema, take_row, &t, error);
     if (!status) status = put_headings(&t, error);
     if (!status) status = basin_journal_replay(j, 0, j->bytes, schema, take_row, &t, error);
-    for (int kind = 0; kind < 2; kind++) {
-        if (t.file[kind].file) {
-            table[kind] = basin_memory_file_close(&t.file[kind]);
-            if (!table[kind] && !status)
-                status = basin_fail_memory(error, "the journal's tables");
-        }
-        basin_dictionary_free(&t.column[kind]);
-    }
     basin_journal_close(j);
-    if (status) {
-        free(table[0]), free(table[1]);
-        table[0] = table[1] = NULL;
-    }
-    return status;
+    return finish(table, &t, status, error);
 }

@@ -1,6 +1,6 @@
 /* The journal of a server: accounts and edges that were added to a base, in a file that is only
- * appended to, and the form of an addition. The server writes it, `basin data convert` folds it into
- * the base (docs/serve.md).
+ * appended to, and the form of an addition. The server writes it, `basin data convert` folds it
+ * into the base (docs/serve.md).
  *
  * A line is the CRC-32 of what follows in eight hexadecimal digits, a blank, a JSON object and a
  * line feed. The first one names the base, each other one is an addition:
@@ -10,6 +10,7 @@
 #ifndef BASIN_DATA_NETWORK_JOURNAL_H
 #define BASIN_DATA_NETWORK_JOURNAL_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -33,20 +34,19 @@ basin_status basin_additions_parse(basin_additions *additions, const cJSON *tree
                                    const basin_schema *schema, const char *path,
                                    basin_error *error);
 void basin_additions_free(basin_additions *additions);
+/* Its rows as two tables, CSV texts to be freed; NULL where there are none of a kind. */
+basin_status basin_additions_tables(char *table[2], const basin_additions *additions,
+                                    basin_error *error);
 
 /* ---- the file ---- */
-
-enum { BASIN_DIGEST_TEXT = 17 };
-/* The digest of a file's bytes, which a journal and answers know it by. */
-basin_status basin_file_digest(char text[BASIN_DIGEST_TEXT], const char *path, basin_error *error);
 
 typedef struct basin_journal {
     char *path;
     int fd;
-    bool broken;        /* it cannot be trusted any more; nothing is appended */
-    int64_t records;    /* additions */
-    int64_t bytes;      /* where the last one ends */
-    int64_t dropped;    /* bytes of a torn tail that were cut off when it was opened */
+    atomic_bool broken;  /* it cannot be trusted any more; nothing is appended */
+    int64_t records;     /* additions */
+    int64_t last, bytes; /* where the last one begins and ends */
+    int64_t dropped;     /* bytes of a torn tail that were cut off when it was opened */
 } basin_journal;
 
 /* Gets each addition in order, parsed. */
@@ -67,6 +67,8 @@ basin_status basin_journal_replay(const basin_journal *journal, int64_t from, in
  * basin_journal_sync. */
 basin_status basin_journal_append(basin_journal *journal, const cJSON *addition,
                                   basin_error *error);
+/* Takes back the last addition; once. */
+basin_status basin_journal_cut(basin_journal *journal, basin_error *error);
 basin_status basin_journal_sync(basin_journal *journal, basin_error *error);
 
 /* ---- folding ---- */
