@@ -291,16 +291,16 @@ static basin_status listen_tcp(int *fd, const basin_server *s, basin_error *erro
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *found = NULL;
     bool bracket = where[0] == '[' && colon > where && colon[-1] == ']';
     if (!colon || !colon[1] || (!bracket && memchr(where, ':', (size_t)(colon - where))))
-        return basin_fail(error, BASIN_BAD_VALUE, "--listen %s: needs HOST:PORT", where);
+        return basin_fail(error, BASIN_BAD_VALUE, "listen %s: needs HOST:PORT", where);
     snprintf(host, sizeof host, "%.*s", (int)(colon - where) - 2 * bracket, where + bracket);
     int problem = getaddrinfo(*host ? host : NULL, colon + 1, &hints, &found);
     if (problem)
-        return basin_fail(error, BASIN_BAD_VALUE, "--listen %s: %s", where, gai_strerror(problem));
+        return basin_fail(error, BASIN_BAD_VALUE, "listen %s: %s", where, gai_strerror(problem));
     basin_status status = BASIN_OK;
     if (!is_loopback(found->ai_addr) && !*s->token)
         status = basin_fail(error, BASIN_BAD_VALUE,
-                            "--listen %s: others can reach this address, needs --token FILE; "
-                            "without one, 127.0.0.1:PORT or --socket PATH",
+                            "listen %s: others can reach this address, needs a token; "
+                            "without one, 127.0.0.1:PORT or a socket",
                             where);
     int on = 1;
     if (!status) {
