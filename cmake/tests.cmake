@@ -184,6 +184,14 @@ find_program(PYTHON3 python3)
 if(PYTHON3)
     basin_add_test(scale_model quick ${PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/bench/scale.py --test)
 endif()
+# The server as its users see it, and mutated bodies of requests.
+if(PYTHON3 AND NOT CMAKE_CROSSCOMPILING)
+    list(JOIN launcher " " program)
+    string(APPEND program " $<TARGET_FILE:basin_program>")
+    set(serve ${PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/tests/serve/serve.py ${program})
+    basin_add_test(serve quick ${serve})
+    basin_add_test(serve_fuzz slow ${serve} fuzz 20000)
+endif()
 basin_add_test(tutorial_catches quick ${CMAKE_CURRENT_SOURCE_DIR}/tests/site/tutorial_catches)
 
 # The site needs packages of its own (scripts/install-deps site), and a browser.

@@ -167,6 +167,10 @@ static void give_name(basin_request *r) {
                  atomic_fetch_add(&count, 1) + 1);
 }
 
+/* A body that is too long is read to its end and dropped, since many clients look for the answer
+ * only then; one that is much too long is not. */
+enum { SWALLOWED = 8 };
+
 static int begin_request(basin_request **request, basin_server *s, void *connection,
                          const char *path, const char *method) {
     basin_request *r = calloc(1, sizeof *r);
@@ -183,7 +187,7 @@ static int begin_request(basin_request **request, basin_server *s, void *connect
     bool crowded = atomic_load(&s->connections) > s->o->connections;
     if (crowded || (atomic_load(&s->stopping) && r->route != BASIN_ROUTE_HEALTH))
         basin_request_fail(r, 503, crowded ? "too many connections" : "the server is stopping");
-    else if (length && strtod(length, NULL) > (double)s->o->max_body)
+    else if (length && strtod(length, NULL) > SWALLOWED * (double)s->o->max_body)
         basin_request_fail(r, 413, "the body is %.20s bytes long, at most %lld are accepted",
                            length, (long long)s->o->max_body);
     else
@@ -191,7 +195,6 @@ static int begin_request(basin_request **request, basin_server *s, void *connect
     return send_answer(r);
 }
 
-/* What is beyond the limit, which only bodies of unknown length reach, is counted and dropped. */
 static int take_body(basin_request *r, const char *data, size_t *size) {
     size_t most = (size_t)r->server->o->max_body, length = r->length + *size;
     if (basin_clock() - r->begun > r->server->o->timeout) {
@@ -206,7 +209,7 @@ static int take_body(basin_request *r, const char *data, size_t *size) {
         r->capacity = capacity;
     }
     if (length <= most) memcpy(r->body + r->length, data, *size);
-    if (length > 8 * most) return NO;
+    if (length > SWALLOWED * most) return NO;
     r->length = length;
     *size = 0;
     return YES;

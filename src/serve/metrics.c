@@ -39,8 +39,10 @@ static void put_meter(FILE *file, const char *name, const char *label, basin_met
     }
     sum += atomic_load(&m->bucket[BASIN_SERVE_BUCKETS]);
     fprintf(file, "%s_bucket{%s%sle=\"+Inf\"} %lld\n", name, label, comma, sum);
-    fprintf(file, "%s_sum{%s} %.9f\n", name, label, (double)atomic_load(&m->nanoseconds) * 1e-9);
-    fprintf(file, "%s_count{%s} %lld\n", name, label, sum);
+    char braces[72];
+    snprintf(braces, sizeof braces, *label ? "{%s}" : "%s", label);
+    fprintf(file, "%s_sum%s %.9f\n", name, braces, (double)atomic_load(&m->nanoseconds) * 1e-9);
+    fprintf(file, "%s_count%s %lld\n", name, braces, sum);
 }
 
 static void put(FILE *file, const char *name, const char *type, const char *help, double value) {

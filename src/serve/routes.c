@@ -153,8 +153,37 @@ static void put_score(basin_json *json, const char *id, const basin_nodes_live_s
     }
 }
 
+/* What moves a score: of each list the entries that move it most. */
+static void put_reasons(basin_json *json, const basin_generation *g,
+                        const basin_nodes_explanation *e, int64_t most) {
+    char text[BASIN_REASON_TEXT];
+    basin_json_number(json, "logit", e->logit);
+    basin_json_number(json, "typical_logit", e->typical_logit);
+    basin_json_number(json, "own", e->own);
+    basin_json_number(json, "rest", e->rest);
+    basin_json_array(json, "features");
+    for (int64_t i = 0; i < e->features && i < most; i++) {
+        basin_json_object(json, NULL);
+        basin_json_text(json, "feature", basin_nodes_reason_name(text, g->network, &e->feature[i]));
+        basin_json_number(json, "moves", e->feature[i].share);
+        basin_json_number(json, "value", e->feature[i].value);
+        basin_json_number(json, "typical", e->feature[i].typical);
+        basin_json_end(json);
+    }
+    basin_json_end(json);
+    basin_json_array(json, "neighbours");
+    for (int64_t i = 0; i < e->neighbours && i < most; i++) {
+        basin_json_object(json, NULL);
+        basin_json_text(json, "id", basin_network_id(g->network, e->neighbour[i].node, text));
+        basin_json_number(json, "moves", e->neighbour[i].push);
+        basin_json_number(json, "probability", e->neighbour[i].probability);
+        basin_json_end(json);
+    }
+    basin_json_end(json);
+}
+
 static void put_scores(basin_request *r, const basin_generation *g, const asked *a,
-                       const basin_nodes_live_score *score) {
+                       const basin_nodes_live_score *score, basin_nodes_explanation *const *why) {
     basin_json json;
     int64_t unknown = 0;
     for (int64_t i = 0; i < a->count; i++) unknown += score[i].node < 0;
@@ -163,6 +192,7 @@ static void put_scores(basin_request *r, const basin_generation *g, const asked 
     basin_json_array(&json, "results");
     for (int64_t i = 0; i < a->count; i++) {
         put_score(&json, a->id[i], &score[i]);
+        if (why[i]) put_reasons(&json, g, why[i], a->reasons);
         basin_json_end(&json);
     }
     basin_json_end(&json);
@@ -173,9 +203,25 @@ static void put_scores(basin_request *r, const basin_generation *g, const asked 
     basin_json_end(&json);
 }
 
+static basin_status explain_all(basin_nodes_explanation **why, basin_request *r,
+                                const basin_generation *g, const basin_nodes_live_score *score,
+                                int64_t count, basin_error *error) {
+    basin_nodes_work work = {.brief = true};
+    for (int64_t i = 0; i < count; i++) {
+        if (late(r))
+            return basin_fail(error, BASIN_IO, "%lld of %lld ids were explained within %g s",
+                              (long long)i, (long long)count, r->server->o->timeout);
+        if (score[i].node >= 0)
+            BASIN_TRY(basin_nodes_explain(&why[i], g->model, g->network, &score[i].node, 1, &work,
+                                          error));
+    }
+    return BASIN_OK;
+}
+
 static void answer_scores(basin_request *r) {
     BASIN_JSON_AT_EXIT cJSON *tree = NULL;
     BASIN_FREE_AT_EXIT basin_nodes_live_score *score = NULL;
+    BASIN_FREE_AT_EXIT basin_nodes_explanation **why = NULL;
     asked a = {0};
     basin_error error;
     bool explain = r->route == BASIN_ROUTE_EXPLAIN;
@@ -190,12 +236,15 @@ static void answer_scores(basin_request *r) {
     snprintf(r->model, sizeof r->model, "%s", g->id); /* the one that answers */
     r->ids = a.count;
     status = BASIN_NEW(&score, a.count, "scores", &error);
+    if (!status) status = BASIN_NEW(&why, a.count, "explanations", &error);
     if (!status) status = score_all(score, r, g, &a, &error);
+    if (!status && explain) status = explain_all(why, r, g, score, a.count, &error);
     if (status)
         basin_request_fail(r, status == BASIN_IO || status == BASIN_NO_MEMORY ? 503 : 500, "%s",
                            error.text);
     else
-        put_scores(r, g, &a, score);
+        put_scores(r, g, &a, score, why);
+    for (int64_t i = 0; why && i < a.count; i++) basin_nodes_explanation_free(why[i]);
     basin_generation_drop(r->server, g);
     free(a.id);
 }

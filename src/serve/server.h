@@ -55,6 +55,7 @@ typedef struct basin_request basin_request;
 typedef struct basin_server {
     const basin_serving *o;
     char token[256];
+    basin_schema *schema; /* the base's own, whatever a model reads of it */
     basin_journal *journal;
     pthread_mutex_t adding; /* an addition, or the end of a reload: one at a time */
     pthread_mutex_t lock;   /* of what follows */

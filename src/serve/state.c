@@ -89,8 +89,7 @@ basin_status basin_server_add(basin_server *s, basin_request *r, const cJSON *tr
                               basin_error *error) {
     BASIN_AT_EXIT(basin_additions_free) basin_additions additions = {0};
     pthread_mutex_lock(&s->adding);
-    basin_status status =
-        basin_additions_parse(&additions, tree, s->now->network->schema, "the body", error);
+    basin_status status = basin_additions_parse(&additions, tree, s->schema, "the body", error);
     *bad = status && status != BASIN_NO_MEMORY;
     r->ids = additions.accounts + additions.edges;
     if (!status) status = write_and_apply(s, &additions, tree, bad, r->added, error);
@@ -127,7 +126,7 @@ void *basin_server_commit(void *server) {
 
 static basin_status replay(basin_server *s, basin_generation *g, int64_t from, int64_t to,
                            basin_error *error) {
-    return basin_journal_replay(s->journal, from, to, g->network->schema, apply, g->live, error);
+    return basin_journal_replay(s->journal, from, to, s->schema, apply, g->live, error);
 }
 
 /* The new model catches up with the journal twice: beside additions that go on, then without. */
@@ -185,11 +184,17 @@ static basin_status open_journal(basin_server *s, basin_error *error) {
                "finished",
                j->path, (long long)j->dropped, (long long)j->records);
     replayed p = {.server = s};
-    BASIN_TRY(
-        basin_journal_replay(j, 0, j->bytes, s->now->network->schema, apply_first, &p, error));
+    BASIN_TRY(basin_journal_replay(j, 0, j->bytes, s->schema, apply_first, &p, error));
     atomic_store(&s->records, j->records);
     atomic_store(&s->bytes, j->bytes);
     return BASIN_OK;
+}
+
+static basin_status read_schema(basin_server *s, basin_error *error) {
+    BASIN_NETWORK_AT_EXIT basin_network *base = NULL;
+    basin_network_options plain = {.missing = BASIN_MISSING_KEEP, .memory = s->o->memory};
+    BASIN_TRY(basin_network_open(&base, &s->o->base, 1, &plain, error));
+    return basin_schema_copy(&s->schema, base->schema, error);
 }
 
 basin_status basin_server_open(basin_server *s, const basin_serving *o, basin_error *error) {
@@ -198,6 +203,7 @@ basin_status basin_server_open(basin_server *s, const basin_serving *o, basin_er
     pthread_mutex_init(&s->adding, NULL);
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->wake, NULL);
+    BASIN_TRY(read_schema(s, error));
     BASIN_TRY(generation_open(&s->now, o, error));
     return open_journal(s, error);
 }
@@ -205,6 +211,7 @@ basin_status basin_server_open(basin_server *s, const basin_serving *o, basin_er
 void basin_server_close(basin_server *s) {
     basin_journal_close(s->journal);
     generation_free(s->now);
+    basin_schema_free(s->schema);
     pthread_cond_destroy(&s->wake);
     pthread_mutex_destroy(&s->lock);
     pthread_mutex_destroy(&s->adding);

@@ -69,6 +69,9 @@ static basin_status read_row(basin_additions *a, basin_row *row, int64_t *cells,
     need[0] = role(a->schema, at->kind, at->kind ? BASIN_COLUMN_SOURCE : BASIN_COLUMN_ID,
                    usual[at->kind][0]);
     need[1] = at->kind ? role(a->schema, 1, BASIN_COLUMN_TARGET, "target") : need[0];
+    const basin_schema_table *table = !a->schema ? NULL
+                                      : at->kind ? &a->schema->edges
+                                                 : &a->schema->nodes;
     bool found[2] = {false, false};
     *row = (basin_row){.schema = a->schema,
                        .edges = at->kind,
@@ -82,6 +85,8 @@ static basin_status read_row(basin_additions *a, basin_row *row, int64_t *cells,
             if (!strcmp(name, usual[at->kind][i])) name = need[i];
         for (int i = 0; i < row->count; i++)
             if (!strcmp(row->column[i], name)) return refuse(at, name, "is there twice", error);
+        if (a->schema && a->schema->named && !basin_schema_find(table, name))
+            return refuse(at, name, "is no column of the base", error);
         a->column[*cells] = name;
         BASIN_TRY(read_value(&a->value[*cells], a->number[*cells], at, value, error));
         for (int i = 0; i < 2; i++)

@@ -73,6 +73,8 @@ basin_status basin_journal_sync(basin_journal *journal, basin_error *error);
 
 /* ---- folding ---- */
 
+/* By the first bytes of a file. */
+enum { BASIN_JOURNAL_HEAD = 32 };
 bool basin_journal_is(const void *data, size_t size);
 /* The additions as two tables, CSV texts to be freed, NULL where there are none of a kind: accounts
  * (several rows of one account where it was updated) and edges. `digest` and `schema` are the

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/try.h"
+#include "data/network/journal.h"
 #include "data/network/network.h"
 #include "data/packed.h"
 #include "io/file.h"
@@ -60,24 +61,54 @@ static void content_close(content *c) {
     free(c->owned);
 }
 
+/* The tables of one path: itself or, of a server's journal, two texts in `kept`. */
+static basin_status list_tables(basin_csv_source *source, int *sources, char *kept[2],
+                                const char *path, const basin_network_options *o,
+                                basin_error *error) {
+    char digest[BASIN_SHA256_TEXT], head[BASIN_JOURNAL_HEAD] = "";
+    FILE *file = basin_file_special(path) ? NULL : fopen(path, "rb");
+    size_t size = file ? fread(head, 1, sizeof head, file) : 0;
+    if (file) fclose(file);
+    if (!basin_journal_is(head, size)) {
+        source[(*sources)++] = (basin_csv_source){.path = path, .no_header = o->no_header};
+        return BASIN_OK;
+    }
+    if (!o->base)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%s: is the journal of a server, wanted its base in front of it", path);
+    BASIN_TRY(basin_file_sha256(digest, o->base->path, error));
+    BASIN_TRY(basin_journal_tables(kept, path, digest, o->base->schema, error));
+    for (int i = 0; i < 2; i++)
+        if (kept[i])
+            source[(*sources)++] = (basin_csv_source){path, kept[i], strlen(kept[i]), false};
+    return BASIN_OK;
+}
+
 /* Files are read again by their readers, which unpack them; what came from pipes is kept. */
 static basin_status open_csv(basin_network **network, const char *const *path, int paths,
                              const content *first, const basin_network_options *options,
                              basin_error *error) {
     BASIN_FREE_AT_EXIT basin_csv_source *source = NULL;
     BASIN_FREE_AT_EXIT content *kept = NULL;
-    BASIN_TRY(BASIN_NEW(&source, paths, "tables", error));
+    BASIN_FREE_AT_EXIT char **text = NULL;
+    BASIN_TRY(BASIN_NEW(&source, 2 * paths, "tables", error));
     BASIN_TRY(BASIN_NEW(&kept, paths, "tables", error));
+    BASIN_TRY(BASIN_NEW(&text, 2 * paths, "tables", error));
     basin_status status = BASIN_OK;
+    int sources = 0;
     for (int i = 0; i < paths && !status; i++) {
         bool stream = basin_stream_is(path[i]);
-        source[i] = (basin_csv_source){.path = path[i], .no_header = options->no_header};
         if (i && stream) status = content_open(&kept[i], path[i], options, error);
         const basin_map *map = i ? &kept[i].map : &first->map;
-        if (stream) source[i].data = map->data, source[i].size = map->size;
+        if (stream)
+            source[sources++] =
+                (basin_csv_source){path[i], map->data, map->size, options->no_header};
+        else
+            status = list_tables(source, &sources, text + 2 * i, path[i], options, error);
     }
-    if (!status) status = basin_network_csv_read(network, source, paths, options, error);
+    if (!status) status = basin_network_csv_read(network, source, sources, options, error);
     for (int i = 0; i < paths; i++) free(kept[i].owned);
+    for (int i = 0; i < 2 * paths; i++) free(text[i]);
     return status;
 }
 

@@ -1,0 +1,373 @@
+#!/usr/bin/env python3
+"""The program `basin serve` as its users see it: every route and error, the journal after kill -9, a torn
+tail, a full disk, reloads under load, limits, tokens, two servers on one journal.
+
+    serve.py BASIN [fuzz BODIES]     exits with 77, which CTest calls skipped, where libmicrohttpd is absent
+"""
+
+import ctypes
+import http.client
+import json
+import os
+import random
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+BASIN = sys.argv[1].split()
+ALL = 300
+
+
+class Server:
+    def __init__(self, *options, limit=0, base="base.basin", model="model.safetensors"):
+        words = [*BASIN, "serve", model, base, *options]
+        if not {"--listen", "--socket"} & set(options):
+            words += ["--listen", "127.0.0.1:0"]
+        self.err = open("err.txt", "w+")
+        before = (lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))) if limit else None
+        self.process = subprocess.Popen(words, stdout=open("log.jsonl", "a"), stderr=self.err, preexec_fn=before)
+        end = time.time() + 120
+        while "serving on" not in self.said() and self.process.poll() is None and time.time() < end:
+            time.sleep(0.02)
+        self.where = self.said().partition("serving on http://")[2].split(": ")[0]
+
+    def said(self):
+        with open("err.txt") as f:
+            return f.read()
+
+    def connect(self):
+        host, port = self.where.rsplit(":", 1)
+        return http.client.HTTPConnection(host.strip("[]"), int(port), timeout=60)
+
+    def ask(self, method, path, body=None, connection=None, **headers):
+        c = connection or self.connect()
+        text = json.dumps(body) if isinstance(body, (dict, list)) else body
+        if text is not None:
+            headers = {"Content-Type": "application/json", **headers}
+        c.request(method, path, text, {k.replace("_", "-"): v for k, v in headers.items()})
+        r = c.getresponse()
+        content = r.read()
+        self.headers = r.headers
+        if not connection:
+            c.close()
+        if r.headers["Content-Type"] == "application/json" and method != "HEAD":
+            answer = json.loads(content, parse_constant=lambda name: sys.exit(f"{name} in JSON"))
+            assert "model" in answer and "journal" in answer or r.status == 408, answer
+            return r.status, answer
+        return r.status, content.decode()
+
+    def stop(self, number=signal.SIGTERM):
+        self.process.send_signal(number)
+        code = self.process.wait(60)
+        assert code == (0 if number == signal.SIGTERM else -number), (code, self.said())
+
+
+def run(*words, fails=None):
+    p = subprocess.run([*BASIN, *words], capture_output=True, text=True)
+    if fails:
+        assert p.returncode in (1, 2) and fails in p.stderr, p
+    else:
+        assert p.returncode == 0, p
+    return p
+
+
+def refused(words, line):
+    p = subprocess.run([*BASIN, "serve", *words], capture_output=True, text=True, timeout=120)
+    assert p.returncode == 1 and line in p.stderr and p.stderr.count("\n") == 1, p
+
+
+def make_data():
+    draw = random.Random(1)
+    bad = [draw.random() < 0.2 for _ in range(ALL)]
+    with open("accounts.csv", "w") as f:
+        f.write("account,balance,country,is_fraud\n")
+        for i in range(ALL):
+            f.write(f"A{i},{draw.gauss(300 if bad[i] else 100, 40):.2f},{draw.choice(['DE', 'FR'])},{int(bad[i])}\n")
+        f.write('"ü ""x"", \u2603",5,DE,0\n')
+    with open("transfers.csv", "w") as f:
+        f.write("source,target,amount,time\n")
+        for _ in range(4 * ALL):
+            f.write(f"A{draw.randrange(ALL)},A{draw.randrange(ALL)},{draw.expovariate(0.01):.2f},2026-10-{draw.randrange(1, 28):02d}\n")
+    run("data", "convert", "accounts.csv", "transfers.csv", "base.basin", "--label", "is_fraud")
+    for name, seed in (("model", 1), ("other", 2)):
+        run("anomaly", "train", "base.basin", "--trees", "0", "--epochs", "3", "--members", "1", "--seed", str(seed), "-o", f"{name}.safetensors", "-q")
+
+
+def edge(a, b, amount=5, time="2026-10-20"):
+    return {"source": a, "target": b, "amount": amount, "time": time}
+
+
+def test_routes(s):
+    model = s.ask("GET", "/health")[1]["model"]
+    assert model == subprocess.run(["sha256sum", "model.safetensors"], capture_output=True, text=True).stdout[:16]
+    scores = json.loads(run("anomaly", "score", "model.safetensors", "base.basin", "--json", "-q").stdout)["nodes"]
+    for row in scores[:5] + scores[-1:]:
+        status, a = s.ask("POST", "/score", {"id": row["node"]})
+        got = a["results"][0]
+        assert status == 200 and got["id"] == row["node"] and got["anomalous"] == row["anomalous"], (row, a)
+        assert abs(got["probability"] - row["probability"]) < 1e-6, (row, got)
+    status, a = s.ask("POST", "/score", {"ids": ["A1", "no", "A2", "no"]})
+    assert status == 200 and a["unknown"] == ["no", "no"] and "error" in a["results"][1] and "probability" in a["results"][2]
+    assert s.ask("GET", "/score?id=A1&id=A2")[1]["results"][1]["id"] == "A2"
+    assert s.ask("GET", "/score?id=%FF")[1]["unknown"] == ["\ufffd"]
+    assert s.ask("HEAD", "/health")[0] == 200
+    status, a = s.ask("GET", "/explain?id=A3&reasons=2")
+    assert status == 200 and len(a["results"][0]["features"]) == 2, a
+    text = s.ask("GET", "/metrics")[1]
+    assert 'basin_requests_total{route="/score",status="200"}' in text and f'basin_model_info{{model="{model}"}} 1' in text
+    assert s.ask("GET", "/health", X_Request_Id="mine-7")[0] == 200 and s.headers["X-Request-Id"] == "mine-7"
+
+
+def test_errors(s):
+    add = {"accounts": [{"id": "E1", "balance": 1, "country": "DE"}]}
+    for expected, method, path, body, line in [
+        (404, "GET", "/nowhere", None, "no such path"),
+        (404, "GET", "/score?id=no", None, None),
+        (405, "DELETE", "/score", None, "takes GET, POST"),
+        (405, "GET", "/add", None, "takes POST"),
+        (400, "GET", "/score", None, "no id"),
+        (400, "GET", "/score?id=A%00B", None, "zero byte"),
+        (400, "GET", "/score?node=A1", None, "'node'"),
+        (400, "POST", "/score", "", "empty"),
+        (400, "POST", "/score", "{", "not JSON"),
+        (400, "POST", "/score", "[]", "not a JSON object"),
+        (400, "POST", "/score", '{"id": "a\\u0000b"}', "NUL"),
+        (400, "POST", "/score", {"id": 7}, "not a string"),
+        (400, "POST", "/score", {"ids": "A1"}, "an array"),
+        (400, "POST", "/score", {"id": "A1", "ids": []}, "needs"),
+        (400, "POST", "/score", '{"id":"A1","id":"A2"}', "repeated key 'id'"),
+        (400, "POST", "/explain", {"id": "A1", "reasons": 0}, "1 to 1000"),
+        (413, "POST", "/score", {"ids": ["A1"] * 1001}, "at most 1000"),
+        (413, "POST", "/score", {"id": "x" * 2**20}, "longer than 1048576"),
+        (400, "POST", "/add", {}, "nothing to add"),
+        (400, "POST", "/add", {"account": []}, "unknown key 'account'"),
+        (400, "POST", "/add", {"accounts": [7]}, "accounts[0] is not an object"),
+        (400, "POST", "/add", {"accounts": [{"balance": 1}]}, "'account' is absent"),
+        (400, "POST", "/add", {"accounts": [{"id": "E1", "balance": [1]}]}, "'balance' is a list"),
+        (400, "POST", "/add", {"accounts": [{"id": "E1", "balance": "much", "country": "DE"}]}, "'balance'"),
+        (400, "POST", "/add", '{"accounts":[{"id":"E1","balance":1e999}]}', "'balance' has more digits"),
+        (400, "POST", "/add", {"accounts": [{"id": "E1", "balance": 2**60}]}, "'balance' has more digits"),
+        (400, "POST", "/add", '{"accounts":[{"id":"E1","id":"E2"}]}', "there twice"),
+        (400, "POST", "/add", {"accounts": [{"id": "E1", "colour": 1, "balance": 1, "country": "DE"}]}, "'colour'"),
+        (400, "POST", "/add", {**add, "edges": [edge("E1", "no")]}, "'no'"),
+        (400, "POST", "/add", {"edges": [{"source": "A1"}]}, "'target' is absent"),
+        (413, "POST", "/add", {"edges": [edge("A1", "A2")] * 1001}, "1001 rows"),
+    ]:
+        status, a = s.ask(method, path, body)
+        assert status == expected and (line is None or line in a["error"] and a["status"] == status), (path, body, status, a)
+    assert s.ask("DELETE", "/score")[0] == 405 and s.headers["Allow"] == "GET, POST"
+    assert s.ask("POST", "/score", '{"id":"A1"}', Content_Type="text/plain")[0] == 415
+    assert s.ask("GET", "/health")[1]["journal"] == 0 and s.ask("GET", "/score?id=E1")[0] == 404
+    for text in (b"POST /score HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{", b"nonsense\r\n\r\n"):
+        with socket.create_connection(tuple(s.where.rsplit(":", 1)), timeout=30) as c:
+            c.sendall(text)
+            assert b" 408 " in c.recv(1000) if b"POST" in text else True
+    chunks = (b"x" * 65536 for _ in range(20))
+    assert s.ask("POST", "/score", chunks)[0] == 413
+
+
+def test_additions(s):
+    status, a = s.ask("POST", "/add", {"accounts": [{"id": 'n "1",\n', "balance": 400, "country": None}], "edges": [edge('n "1",\n', "A1")]})
+    assert status == 400 or (status == 200 and a == {"model": a["model"], "journal": 1, "accounts": 1, "updated": 0, "edges": 1}), a
+    done = a["journal"]
+    status, a = s.ask("POST", "/add", {"accounts": [{"account": "N1", "balance": "400", "country": "FR"}], "edges": [edge("N1", "A1"), edge("A2", "N1")]})
+    assert status == 200 and a["journal"] == done + 1 and a["accounts"] == 1 and a["edges"] == 2, a
+    before = s.ask("GET", "/score?id=N1")[1]["results"][0]["probability"]
+    status, a = s.ask("POST", "/add", {"accounts": [{"id": "N1", "balance": 20}]})
+    assert status == 200 and a["updated"] == 1 and a["accounts"] == 0, a
+    assert s.ask("GET", "/score?id=N1")[1]["results"][0]["probability"] != before
+    return a["journal"]
+
+
+def fill(s, answered, name):
+    try:
+        for i in range(100000):
+            if s.ask("POST", "/add", {"edges": [edge(f"A{i % ALL}", f"A{(i * 7 + 1) % ALL}")]})[0] == 200:
+                answered.append(name)
+    except (OSError, http.client.HTTPException, ValueError):
+        pass
+
+
+def test_kill():
+    s = Server()
+    first, answered = s.ask("GET", "/health")[1]["journal"], []
+    threads = [threading.Thread(target=fill, args=(s, answered, k)) for k in range(4)]
+    for t in threads:
+        t.start()
+    time.sleep(1)
+    s.stop(signal.SIGKILL)
+    for t in threads:
+        t.join()
+    with open("base.basin.journal", "ab") as f:
+        f.write(b'0badc0de {"edges":[{"so')
+    s = Server()
+    records, text = s.ask("GET", "/health")[1]["journal"], s.ask("GET", "/metrics")[1]
+    assert len(answered) > 3 and first + len(answered) <= records <= first + len(answered) + 4, (first, len(answered), records)
+    assert "dropped 23 bytes" in s.said() and f"basin_journal_records {records}" in text
+    score = s.ask("GET", "/score?id=A1")[1]["results"][0]
+    refused(["model.safetensors", "base.basin", "--listen", "127.0.0.1:0"], "another process")
+    run("data", "convert", "base.basin", "base.basin.journal", "new.basin", fails="another process")
+    s.stop()
+    run("data", "convert", "base.basin", "base.basin.journal", "new.basin")
+    rows = json.loads(run("anomaly", "score", "model.safetensors", "new.basin", "--json", "-q").stdout)["nodes"]
+    folded = next(r for r in rows if r["node"] == "A1")
+    assert folded["anomalous"] == score["anomalous"], (folded, score)
+    refused(["model.safetensors", "new.basin", "--journal", "base.basin.journal", "--listen", "127.0.0.1:0"], "journal of a base with digest")
+    run("data", "convert", "base.basin.journal", "x.basin", fails="wanted its base in front")
+    with open("base.basin.journal") as f:
+        lines = f.readlines()
+    with open("bad.journal", "w") as f:
+        f.writelines([lines[0], lines[1].replace("A", "B", 1), *lines[2:]])
+    refused(["model.safetensors", "base.basin", "--journal", "bad.journal", "--listen", "127.0.0.1:0"], "record 1, at byte")
+    refused(["model.safetensors", "base.basin", "--journal", "accounts.csv", "--listen", "127.0.0.1:0"], "not a journal")
+    s = Server("--read-only")
+    assert s.ask("GET", "/health")[1]["journal"] == records and s.ask("POST", "/add", {"edges": [edge("A1", "A2")]})[0] == 403
+    s.stop()
+
+
+def test_full_disk():
+    s = Server("--journal", "full.journal", limit=600)
+    codes = [s.ask("POST", "/add", {"edges": [edge("A1", "A2")]})[0] for _ in range(12)]
+    good = codes.count(200)
+    assert 0 < good < 12 and codes == [200] * good + [503] * (12 - good), codes
+    assert s.ask("GET", "/score?id=A1")[0] == 200 and s.ask("GET", "/health")[1]["journal"] == good
+    s.stop()
+    s = Server("--journal", "full.journal")
+    assert s.ask("GET", "/health")[1]["journal"] == good and "dropped" not in s.said()
+    s.stop()
+
+
+def load(s, seen, stop, bad):
+    c = s.connect()
+    while not stop.is_set():
+        status, a = s.ask("GET", "/score?id=A5", connection=c)
+        seen.add(a["model"])
+        if status != 200:
+            bad.append(a)
+
+
+def test_reload():
+    os.system("cp model.safetensors live.safetensors")
+    s = Server("--journal", "reload.journal", "--log", "own.jsonl", model="live.safetensors")
+    s.ask("POST", "/add", {"edges": [edge("A5", "A6", 9999)]})
+    seen, bad, stop = set(), [], threading.Event()
+    threads = [threading.Thread(target=load, args=(s, seen, stop, bad)) for _ in range(3)]
+    for t in threads:
+        t.start()
+    for name in ("other", "model", "other"):
+        os.system(f"cp {name}.safetensors aside && mv aside live.safetensors")
+        status, a = s.ask("POST", "/reload")
+        assert status == 200 and a["reloaded"] and a["journal"] == 1, a
+    os.rename("own.jsonl", "own.old")
+    s.process.send_signal(signal.SIGHUP)
+    os.system("cp accounts.csv aside && mv aside live.safetensors")
+    time.sleep(0.3)
+    status, a = s.ask("POST", "/reload")
+    assert status == 503 and "live.safetensors" in a["error"], a
+    assert s.ask("GET", "/score?id=A5")[0] == 200
+    threading.Timer(0.2, stop.set).start()
+    for t in threads:
+        t.join()
+    s.stop()
+    assert not bad and len(seen) == 2, (bad[:2], seen)
+    lines = [json.loads(x) for f in ("own.old", "own.jsonl") for x in open(f)]
+    assert {x["status"] for x in lines} == {200, 503} and all("A5" not in json.dumps(x) for x in lines)
+
+
+def test_access():
+    with open("token", "w") as f:
+        f.write("correct-horse-battery\n")
+    refused(["model.safetensors", "base.basin", "--listen", "0.0.0.0:0"], "needs a token")
+    os.chmod("token", 0o644)
+    refused(["model.safetensors", "base.basin", "--token", "token"], "mode 0644")
+    os.chmod("token", 0o600)
+    s = Server("--listen", "0.0.0.0:0", "--token", "token", "--connections", "3", "--read-only")
+    for words, expected in (({}, 401), ({"Authorization": "Bearer wrong"}, 401), ({"Authorization": "Bearer correct-horse-battery"}, 200)):
+        assert s.ask("GET", "/score?id=A1", **words)[0] == expected
+    assert s.ask("GET", "/health")[0] == 200
+    held = [s.connect() for _ in range(3)]
+    for c in held:
+        s.ask("GET", "/health", connection=c)
+    assert s.ask("GET", "/health")[0] == 503
+    for c in held:
+        c.close()
+    s.stop()
+    s = Server("--socket", "s.sock", "--read-only")
+    assert os.stat("s.sock").st_mode & 0o777 == 0o600
+    with socket.socket(socket.AF_UNIX) as c:
+        c.connect("s.sock")
+        c.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        assert b"200 OK" in c.recv(1000)
+    refused(["model.safetensors", "base.basin", "--socket", "s.sock", "--read-only"], "another server listens")
+    s.stop()
+    assert not os.path.exists("s.sock")
+    refused(["none.safetensors", "base.basin"], "none.safetensors")
+    refused(["model.safetensors", "base.basin", "--listen", "here"], "HOST:PORT")
+
+
+def mutate(draw, body):
+    body = bytearray(body)
+    for _ in range(draw.randrange(1, 6)):
+        i = draw.randrange(len(body) + 1)
+        kind = draw.randrange(4)
+        if kind == 0:
+            body[i : i + draw.randrange(4)] = draw.randbytes(draw.randrange(4))
+        elif kind == 1:
+            body[i:i] = draw.choice([b'"', b"{", b"[", b"}", b"\\u0000", b"\\ud800", b"1e400", b"null", b",", b"-", b"\xff", b'"id":' * 3])
+        elif kind == 2:
+            del body[i : i + draw.randrange(12)]
+        else:
+            j = draw.randrange(len(body) + 1)
+            body[i:i] = body[j : j + draw.randrange(30)]
+    return bytes(body)
+
+
+def fuzz(bodies):
+    draw = random.Random(7)
+    seeds = [{"id": "A1"}, {"ids": ["A1", "A2", "\u00fc"]}, {"id": "A3", "reasons": 2}, {"edges": [edge("A1", "A2")]},
+             {"accounts": [{"id": "N1", "balance": 2, "country": "DE"}], "edges": [edge("N1", "A2")]}]
+    s = Server("--journal", "fuzz.journal", "--timeout", "60")
+    c, counts = s.connect(), {}
+    for _ in range(bodies):
+        body = mutate(draw, json.dumps(draw.choice(seeds)).encode())
+        status, _ = s.ask("POST", draw.choice(["/score", "/score", "/explain", "/add"]), body, connection=c)
+        counts[status] = counts.get(status, 0) + 1
+        assert status in (200, 400, 404), (status, body)
+    records = s.ask("GET", "/health")[1]["journal"]
+    c.close()
+    s.stop()
+    s = Server("--journal", "fuzz.journal")
+    assert s.ask("GET", "/health")[1]["journal"] == records
+    s.stop()
+    print(f"{bodies} bodies: {counts}")
+
+
+def main():
+    try:
+        ctypes.CDLL("libmicrohttpd.so.12")
+    except OSError:
+        print("skipped: libmicrohttpd.so.12 is absent (scripts/install-deps test)")
+        sys.exit(77)
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        make_data()
+        if len(sys.argv) > 2:
+            return fuzz(int(sys.argv[3]))
+        s = Server("--timeout", "2")
+        test_routes(s)
+        test_errors(s)
+        count = test_additions(s)
+        s.stop()
+        lines = [json.loads(x) for x in open("log.jsonl")]
+        assert len(lines) > 40 and all(x["model"] or x["status"] >= 400 for x in lines) and count >= 2
+        for test in (test_kill, test_full_disk, test_reload, test_access):
+            test()
+            print(test.__name__, "ok", flush=True)
+
+
+main()
