@@ -103,8 +103,8 @@ typedef struct basin_args {
         timeout, tolerance, until, validation;
     bool accelerate, best_run, calls, energies, explain, frames, guard, histogram, homo, json,
         keep_gaps, list, markdown, narrow_all, no_attention, no_baselines, no_hopfield,
-        only_baselines, only_new, pictures, plain, quiet, read_only, recompute, reliability, self,
-        sort, spreadsheet, stats, tensors, unlabelled, unseen, unsupervised, whole;
+        only_baselines, only_new, pictures, plain, quiet, read_only, recompute, reliability,
+        replace, self, sort, spreadsheet, stats, tensors, unlabelled, unseen, unsupervised, whole;
 } basin_args;
 
 /* ---- options ---- */

@@ -296,6 +296,7 @@ static const basin_option part_table[] = {
                  "metis: METIS; stream: greedy, node by node, in little memory; range: by number; "
                  "auto: METIS where it is installed and the graph fits, else stream.",
                  .text = "auto"),
+    BASIN_FLAG(replace, "replace", "Replace another number of parts that the folder holds."),
     BASIN_REAL(memory, "memory", "GIB", 0, 1e6,
                "What METIS, or the edges of tables, may take; 0: three quarters "
                "of what is free.",
@@ -329,8 +330,10 @@ static void put_parts(basin_record *r, const void *context) {
 static basin_status run_part(basin_args *o, basin_error *error) {
     BASIN_NETWORK_AT_EXIT basin_network *network = NULL;
     basin_cut_report report;
-    basin_cut_spec spec = {
-        .parts = o->parts, .method = o->method, .memory = (size_t)(o->memory * (double)(1 << 30))};
+    basin_cut_spec spec = {.parts = o->parts,
+                           .method = o->method,
+                           .memory = (size_t)(o->memory * (double)(1 << 30)),
+                           .replace = o->replace};
     o->network.unite = true;
     BASIN_TRY(basin_args_network(&network, o, NULL, o->operands, o->operand, error));
     BASIN_TRY(basin_network_cut(&report, o->output, network, &spec, error));

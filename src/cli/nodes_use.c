@@ -153,8 +153,12 @@ static const char *label_of(const job *j, int64_t node, char text[BASIN_NODE_TEX
 static void put_neighbours(basin_record *r, const job *j, const basin_nodes_explanation *e,
                            int64_t most) {
     char id[BASIN_NODE_TEXT], label[BASIN_NODE_TEXT], title[100];
+    int main = basin_network_main_relation(j->network);
+    bool loop = main >= 0 &&
+                basin_relation_find(&j->network->relation[main], e->node, (int32_t)e->node) >= 0;
     snprintf(title, sizeof title,
-             "neighbours that move its logit most (of %lld):", (long long)e->neighbours);
+             "neighbours that move its logit most (of %lld%s):", (long long)e->neighbours,
+             loop ? ", besides itself, by a loop" : "");
     basin_record_table(r, "neighbours", title);
     for (int64_t i = 0; i < basin_int_min(e->neighbours, most); i++) {
         const basin_nodes_neighbour *n = &e->neighbour[i];

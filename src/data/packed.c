@@ -1,4 +1,5 @@
 /* Archives and packed files; see packed.h. zlib reads gzip and plain files, libarchive the rest. */
+#define _GNU_SOURCE /* memmem */
 #include "data/packed.h"
 
 #include <errno.h>
@@ -55,6 +56,46 @@ basin_status basin_archive_open(basin_archive *a, const void *data, size_t size,
 void basin_archive_close(basin_archive *a) {
     if (a->reader) a->archive_read_free(a->reader);
     a->reader = NULL;
+}
+
+/* ---- tables of other programs ---- */
+
+/* Whether a zip has a workbook: by its names, at the end, or among what is there of it. */
+static bool is_workbook(const char *data, size_t size) {
+    static const char name[] = "xl/workbook.xml";
+    size_t most = size < 1 << 16 ? size : 1 << 16;
+    return memmem(data, most, name, sizeof name - 1) ||
+           memmem(data + size - most, most, name, sizeof name - 1);
+}
+
+basin_status basin_packed_refuse(const void *data, size_t size, const char *path,
+                                 basin_error *error) {
+    static const struct {
+        const char *bytes, *name, *reader;
+        size_t length;
+    } kind[] = {
+        {"PAR1", "Parquet", "read_parquet", 4},
+        {"ARROW1", "Arrow (Feather)", "read_feather", 6},
+        {"FEA1", "Feather", "read_feather", 4},
+        {"ORC", "ORC", "read_orc", 3},
+        {"\xd0\xcf\x11\xe0", "Excel (xls)", "read_excel", 4},
+        {"PK\3\4", "Excel (xlsx)", "read_excel", 4},
+        {"SQLite format 3", "SQLite", NULL, 15},
+    };
+    for (size_t i = 0; i < sizeof kind / sizeof *kind; i++) {
+        if (size <= kind[i].length || memcmp(data, kind[i].bytes, kind[i].length) != 0) continue;
+        if (*kind[i].bytes == 'P' && kind[i].bytes[1] == 'K' && !is_workbook(data, size)) continue;
+        if (!kind[i].reader)
+            return basin_fail(error, BASIN_UNSUPPORTED,
+                              "%s: is a database in the format SQLite, wanted CSV, which this "
+                              "makes of a table: sqlite3 -csv -header '%s' 'SELECT * FROM TABLE'",
+                              path, path);
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "%s: is a table in the format %s, wanted CSV, which this makes: python3 "
+                          "-c \"import pandas; pandas.%s('%s').to_csv('%s.csv', index=False)\"",
+                          path, kind[i].name, kind[i].reader, path, path);
+    }
+    return BASIN_OK;
 }
 
 /* ---- gzip ---- */

@@ -25,6 +25,11 @@ basin_status basin_packed_read(size_t *got, void *to, size_t bytes, basin_packed
                                basin_error *error);
 void basin_packed_close(basin_packed *packed);
 
+/* An error for tables of formats that are not read (Parquet, Arrow, ORC, Excel, SQLite), by their
+ * first bytes, with the command that makes CSV of them. */
+basin_status basin_packed_refuse(const void *data, size_t size, const char *path,
+                                 basin_error *error);
+
 /* ---- gzip alone; plain files pass through ---- */
 
 /* Opens a regular file; close it with gzclose. */

@@ -166,15 +166,16 @@ static void write_month(void **state, const char *name, double times, const char
     FILE *edges = fopen(folder_path(path, state, file), "w");
     assert_true(nodes && edges);
     fputs("id,label,amount,age,country\n", nodes);
-    fputs("source,target\n", edges);
+    fputs("source,target,kind\n", edges);
     for (uint64_t i = 0; i < 400; i++) {
         bool bad = i % 8 == 1;
         fprintf(nodes, "n%d,%d,%.4f,%.4f,%s\n", (int)i, bad,
                 times * (1 + basin_random_uniform_at(3, 0, i) + 2 * bad),
                 basin_random_normal_at(3, 1, i), i % 4 == 0 ? third : country[i % 2]);
         for (uint64_t k = 0; k < 3; k++)
-            fprintf(edges, "n%d,n%d\n", (int)i,
-                    (int)(basin_random_uniform_at(3, 2, 3 * i + k) * 400));
+            fprintf(edges, "n%d,n%d,%s\n", (int)i,
+                    (int)(basin_random_uniform_at(3, 2, 3 * i + k) * 400),
+                    k ? "wire" : third); /* a third of a kind that June alone knows */
     }
     fclose(nodes);
     fclose(edges);
@@ -197,7 +198,8 @@ TEST(score_tells_of_drift) {
     p = run(state, "anomaly score may.safetensors may.csv may-edges.csv -o s.csv");
     assert_contains(p->err, "little drift against training");
     p = run_ok(state, "anomaly score may.safetensors june.csv june-edges.csv -o s.csv");
-    assert_contains(p->err, "drift is LARGE against training in 2 of 4 columns");
+    assert_contains(p->err, "drift is LARGE against training in 4 of 8 columns");
+    assert_contains(p->err, "kind of edges");
     assert_contains(p->err, "amount");
     assert_contains(p->err, "country");
     p = run(state, "anomaly score may.safetensors june.csv june-edges.csv --json --quiet");
@@ -216,7 +218,7 @@ TEST(score_tells_of_drift) {
     fputs("id,amount,age,country\nx,9,1,DE\n", one);
     fclose(one);
     one = fopen(folder_path(path, state, "pay.csv"), "w");
-    fputs("source,target\nx,n3\n", one);
+    fputs("source,target,kind\nx,n3,wire\n", one);
     fclose(one);
     p = run_ok(state, "anomaly score may.safetensors --base may.basin --new one.csv pay.csv");
     assert_contains(p->err, "1 node is too few to compare");

@@ -140,7 +140,8 @@ TEST(options_name_what_is_there) {
                  "two.basin: is no CSV, wanted no option drop");
     assert_error(run(state, "data info two.basin --self-loops add"), 1,
                  "two.basin: its edges stay as they were written, wanted no option self_loops");
-    run_ok(state, "data convert day1.csv pay1.csv one.basin -q --missing mean");
+    assert_contains(run_ok(state, "data convert day1.csv pay1.csv one.basin --missing mean")->err,
+                    "gaps filled with the mean of their column, and how many: limit (23)");
     assert_error(run(state, "anomaly train one.basin --directed -o n"), 1,
                  "one.basin: its edges stay as they were written, wanted no option directed");
     run_ok(state, "data info two.basin --directed"); /* as it is */

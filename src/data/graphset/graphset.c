@@ -13,6 +13,7 @@
 #include "base/sort.h"
 #include "base/try.h"
 #include "basin/random.h"
+#include "data/packed.h"
 #include "io/bundle.h"
 #include "io/file.h"
 
@@ -498,18 +499,22 @@ basin_status basin_graphset_from_bundle(basin_graphset *set, basin_bundle *bundl
 
 /* Of tensors: npz by its name, for TUDatasets are zip files, too; or a header's length in eight
  * bytes, then JSON, whatever the file is called. */
-static bool is_bundle(const char *path) {
+static basin_status is_bundle(bool *is, const char *path, basin_error *error) {
     BASIN_AT_EXIT(basin_map_close) basin_map map = {0};
     size_t length = strlen(path);
-    if (basin_map_open(&map, path, NULL)) return false;
-    return (length > 4 && !strcmp(path + length - 4, ".npz")) ||
-           (map.size >= 9 && map.data[8] == '{');
+    *is = false;
+    if (basin_map_open(&map, path, NULL)) return BASIN_OK;
+    *is =
+        (length > 4 && !strcmp(path + length - 4, ".npz")) || (map.size >= 9 && map.data[8] == '{');
+    return basin_packed_refuse(map.data, map.size, path, error);
 }
 
 static basin_status read_any(basin_graphset *set, const char *path, bool bare, basin_error *error) {
     basin_bundle *bundle;
+    bool is;
     *set = (basin_graphset){0};
-    if (!is_bundle(path)) return basin_graphset_open_tu(set, path, bare, error);
+    BASIN_TRY(is_bundle(&is, path, error));
+    if (!is) return basin_graphset_open_tu(set, path, bare, error);
     BASIN_TRY(basin_bundle_read_numbers(&bundle, path, true, error));
     return basin_graphset_from_bundle(set, bundle, path, error);
 }

@@ -137,11 +137,16 @@ static float column_mean(const basin_network *n, int64_t column) {
     return count ? (float)(sum / (double)count) : 0;
 }
 
-static void fill_column(basin_network *n, int64_t column, float value) {
+/* Returns how many gaps there were. */
+static int64_t fill_column(basin_network *n, int64_t column, float value) {
+    int64_t gaps = 0;
     for (int64_t i = 0; i < n->nodes; i++) {
         float *x = n->feature + i * n->features + column;
-        if (!isfinite(*x)) *x = value;
+        if (isfinite(*x)) continue;
+        *x = value;
+        gaps++;
     }
+    return gaps;
 }
 
 /* What is mapped cannot be written to: a copy takes its place. */
@@ -193,12 +198,23 @@ basin_status basin_network_fill_missing(basin_network *network, basin_missing mi
         return fail_gap(network, gap, error);
     if (network->file) BASIN_TRY(own_features(network, error));
     BASIN_FREE_AT_EXIT float *fill = NULL;
+    basin_list filled = {0};
     BASIN_TRY(BASIN_NEW(&fill, network->features, "what fills gaps", error));
     if (known) basin_schema_fill(fill, schema, missing);
     for (int64_t f = 0; f < network->features; f++) {
         if (!known && missing == BASIN_MISSING_MEAN) fill[f] = column_mean(network, f);
-        fill_column(network, f, fill[f]);
+        int64_t gaps = fill_column(network, f, fill[f]);
+        char text[200];
+        if (network->column.count)
+            snprintf(text, sizeof text, "%.100s (%" PRId64 ")",
+                     network->column.text + network->column.at[f], gaps);
+        else
+            snprintf(text, sizeof text, "feature %" PRId64 " (%" PRId64 ")", f, gaps);
+        if (gaps) basin_list_add(&filled, text);
     }
+    basin_network_add_note(network, "gaps filled with %s, and how many: %s",
+                           missing == BASIN_MISSING_MEAN ? "the mean of their column" : "zero",
+                           filled.text);
     return BASIN_OK;
 }
 

@@ -1,8 +1,12 @@
 /* Opening a network, whatever its format: by the first bytes of the file, not by its name. */
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/sort.h"
 #include "base/try.h"
 #include "data/network/journal.h"
 #include "data/network/network.h"
@@ -195,16 +199,66 @@ static basin_status check_inputs(const char *const *path, int paths, basin_error
                       inputs);
 }
 
-/* Finds the latest time of all edges. */
+/* The latest time of edges that is not beyond `most`; *beyond counts those that are. */
+static float latest(const basin_network *network, float most, int64_t *beyond) {
+    const basin_facts *facts = &network->facts;
+    float now = -INFINITY;
+    *beyond = 0;
+    for (int r = 0; r < network->relations; r++) {
+        const basin_relation *relation = &network->relation[r];
+        for (int64_t e = 0; e < relation->edges; e++) {
+            float time = relation->fact[e * facts->count + facts->time];
+            if (time <= most) now = fmaxf(now, time);
+            *beyond += time > most;
+        }
+    }
+    return now;
+}
+
+/* A time so late is a mistake: further behind the 99.8 % of all that come first than these are
+ * apart. Of the first relation that has many edges. */
+static float find_most(const basin_network *network) {
+    enum { SAMPLE = 4096 };
+    float time[SAMPLE];
+    const basin_facts *facts = &network->facts;
+    for (int r = 0; r < network->relations; r++) {
+        const basin_relation *relation = &network->relation[r];
+        int count = (int)basin_int_min(relation->edges, SAMPLE);
+        if (count < 16) continue;
+        for (int i = 0; i < count; i++)
+            time[i] = relation->fact[i * relation->edges / count * facts->count + facts->time];
+        qsort(time, (size_t)count, sizeof *time, basin_compare_float);
+        float high = time[(count - 1) - 2 * ((count + 999) / 1000)]; /* an edge has two entries */
+        return high > time[0] ? high + (high - time[0]) : INFINITY;
+    }
+    return INFINITY;
+}
+
+/* Finds the latest time of all edges, from which ages count. */
 static void network_find_now(basin_network *network) {
     basin_facts *facts = &network->facts;
-    float now = -INFINITY;
-    for (int r = 0; r < network->relations && facts->count && facts->time >= 0; r++) {
-        const basin_relation *relation = &network->relation[r];
-        for (int64_t e = 0; e < relation->edges; e++)
-            now = fmaxf(now, relation->fact[e * facts->count + facts->time]);
-    }
-    facts->now = isfinite(now) ? (double)now : 0;
+    int64_t beyond, none;
+    facts->now = 0;
+    if (!facts->count || facts->time < 0) return;
+    float most = find_most(network), now = latest(network, most, &beyond);
+    if (isfinite(now)) facts->now = (double)now;
+    if (!beyond) return;
+    const basin_schema_table *edges = &network->schema->edges;
+    bool date = false;
+    for (size_t i = 0; i < edges->columns; i++)
+        date = date || (edges->column[i].time && edges->column[i].type == BASIN_COLUMN_DATE);
+    double end[] = {(double)latest(network, INFINITY, &none), facts->now};
+    char text[2][BASIN_DAY_TEXT];
+    for (int i = 0; i < 2; i++)
+        if (date && fabs(end[i]) < 2e6)
+            basin_day_print(text[i], (int64_t)(end[i] * 86400));
+        else
+            snprintf(text[i], sizeof text[i], "%g", end[i]);
+    basin_network_add_note(network,
+                           "edges: the times of %" PRId64
+                           " entries are far behind all others, up to %s "
+                           "where these end at %s; ages count from %s",
+                           beyond, text[0], text[1], text[1]);
 }
 
 basin_status basin_network_finish(basin_network *network, const basin_network_options *options,
@@ -255,6 +309,7 @@ basin_status basin_network_open(basin_network **network, const char *const *path
     {
         BASIN_AT_EXIT(content_close) content c;
         BASIN_TRY(content_open(&c, path[0], o, error));
+        BASIN_TRY(basin_packed_refuse(c.map.data, c.map.size, path[0], error));
         if (paths > 1 && !o->base && format_of(&c) < FORMATS)
             return open_added(network, path, paths, o, error);
         BASIN_TRY(open_content(&n, &c, path, paths, o, error));

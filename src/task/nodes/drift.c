@@ -304,6 +304,54 @@ static void measure_edges(basin_nodes_drift *d, const measurer *m, const basin_n
     }
 }
 
+/* The mean of a row of shares in training: bins go up to the edges between them. */
+static double mean_then(const basin_drift_sketch *then, int64_t row) {
+    double sum = 0, all = 0;
+    for (int i = 0; i < BINS; i++) {
+        int edge = i < 1 ? 0 : i > EDGES ? EDGES - 1 : i - 1;
+        double count = (double)then->count[row * BINS + i];
+        sum += count * (double)then->edge[row * EDGES + edge];
+        all += count;
+    }
+    return all > 0 ? sum / all : 0;
+}
+
+static double mean_now(const column_values *now, int64_t row) {
+    double sum = 0;
+    for (int64_t i = 0; i < now->count; i++) sum += (double)now->value[row * now->count + i];
+    return sum / (double)now->count;
+}
+
+/* Of every category of edges: the share of rows whose value training did not know, which hides in
+ * the shares of the others. */
+static void measure_unknown(basin_nodes_drift *d, const measurer *m, const basin_schema *schema) {
+    int64_t row = 1; /* behind the count */
+    for (size_t i = 0; i < schema->edges.columns; i++) {
+        const basin_schema_column *own = &schema->edges.column[i];
+        if (!basin_column_is_feature(own->type)) continue;
+        bool kinds = own->type == BASIN_COLUMN_CATEGORY;
+        int64_t width = kinds                                            ? own->value.count
+                        : own->type == BASIN_COLUMN_NUMBER && !own->time ? 3
+                                                                         : 1;
+        double known[2] = {0, 0};
+        for (int64_t v = row; kinds && v < row + width && v < m->then->rows; v++) {
+            known[0] += mean_then(m->then, v);
+            known[1] += mean_now(m->now, v);
+        }
+        row += width;
+        if (!kinds) continue;
+        double all = 0, n = (double)m->now->count;
+        for (int b = 0; b < BINS; b++) all += (double)m->then->count[b];
+        basin_nodes_drift_column *c = &d->column[d->columns++];
+        snprintf(c->name, sizeof c->name, "%.80s of edges", own->name);
+        c->category = true;
+        c->then = fmax(0, 1 - known[0]), c->now = fmax(0, 1 - known[1]);
+        double then[2] = {all * (1 - c->then), all * c->then};
+        double now[2] = {n * (1 - c->now), n * c->now};
+        judge(c, then, now, 2, n);
+    }
+}
+
 static int larger_first(const void *a, const void *b) {
     const basin_nodes_drift_column *x = a, *y = b;
     return BASIN_COMPARE(y->index, x->index);
@@ -321,6 +369,7 @@ static basin_status measure(basin_nodes_drift *drift, const basin_nodes_model *m
                           "one trained by this version");
     BASIN_TRY(basin_nodes_check_network(model, network, error));
     size_t most = model->schema->nodes.columns + 1 + (size_t)then->fact.rows;
+    most += model->schema->edges.columns;
     BASIN_TRY(BASIN_NEW_RAW(&sample, SAMPLE, "drift", error));
     BASIN_TRY(BASIN_NEW(&drift->column, most, "drift", error));
     BASIN_TRY(read_nodes(&nodes, network, first, error));
@@ -328,7 +377,10 @@ static basin_status measure(basin_nodes_drift *drift, const basin_nodes_model *m
     if (nodes.count < 1) return basin_fail(error, BASIN_BAD_VALUE, "%s: no nodes", network->path);
     measurer of_nodes = {&then->node, &nodes, sample}, of_edges = {&then->fact, &edges, sample};
     BASIN_TRY(measure_nodes(drift, &of_nodes, model->schema, error));
-    if (edges.rows == then->fact.rows && edges.count) measure_edges(drift, &of_edges, network);
+    if (edges.rows == then->fact.rows && edges.count) {
+        measure_edges(drift, &of_edges, network);
+        measure_unknown(drift, &of_edges, model->schema);
+    }
     for (int64_t i = 0; i < drift->columns; i++) {
         drift->some += drift->column[i].level == 1;
         drift->large += drift->column[i].level == 2;

@@ -378,4 +378,50 @@ TEST(bases_grow) {
     }
 }
 
+/* One time that is far too late does not make all others old. */
+TEST(ages_count_from_a_time_that_others_have) {
+    static char rows[2000];
+    char *at = rows + sprintf(rows, "debtor,creditor,booked_at\n");
+    for (int i = 0; i < 40; i++)
+        at +=
+            sprintf(at, "n%d,n%d,%s-%02d\n", i, i + 1, i == 7 ? "2099-01" : "2026-03", 1 + i % 20);
+    basin_network *n = must_open(state, NULL, rows, NULL);
+    assert_non_null(strstr(n->note, "up to 2099-01-08 where these end at 2026-03-20"));
+    assert_true(n->facts.now == 20532);
+    basin_network_free(n);
+}
+
+/* Tables that other programs write are named, with the command that makes CSV of them; pairs of
+ * ends have many names. */
+TEST(other_formats_are_named_and_ends_found) {
+    static const struct {
+        const char *text, *says;
+    } file[] = {{"PAR1....", "Parquet, wanted CSV, which this makes: python3 -c \"import pandas; "},
+                {"ARROW1..", "pandas.read_feather('"},
+                {"ORC.....", "read_orc"},
+                {"PK\3\4...xl/workbook.xml", "Excel (xlsx)"},
+                {"SQLite format 3.", "sqlite3 -csv -header"}};
+    static const char *const ends[] = {"debtor,creditor",     "account_id,counterparty_id",
+                                       "orig_acct,bene_acct", "nameOrig,nameDest",
+                                       "sender,receiver",     "from,to",
+                                       "account,counterparty"};
+    for (size_t i = 0; i < sizeof file / sizeof *file; i++)
+        for (int second = 0; second < 2; second++) {
+            basin_network *n;
+            basin_error error;
+            const char *edges = second ? transfers : file[i].text;
+            assert_int_not_equal(
+                open_tables(&n, state, second ? file[i].text : NULL, edges, NULL, &error),
+                BASIN_OK);
+            if (!strstr(error.text, file[i].says)) fail_msg("%s", error.text);
+        }
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        char text[100];
+        snprintf(text, sizeof text, "%s\na,b\nb,c\n", ends[i]);
+        basin_network *n = must_open(state, NULL, text, NULL);
+        assert_true(n->nodes == 3 && n->relation[0].edges == 4);
+        basin_network_free(n);
+    }
+}
+
 int main(void) { return tests_run(folder_new, folder_remove); }

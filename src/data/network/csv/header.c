@@ -25,13 +25,18 @@ static const struct {
     [BASIN_ROLE_FROM] = {BASIN_COLUMN_SOURCE, true,
                          "src source from source_id src_id u node1 txId1 sender payer from_account "
                          "from_id nameOrig sender_id payer_id sender_account source_account "
-                         "account_from from_node src_account originator sourceNodeId"},
+                         "account_from from_node src_account originator sourceNodeId debtor "
+                         "debtor_id debtor_account debtor_iban orig_acct orig_id orig"},
     [BASIN_ROLE_TO] = {BASIN_COLUMN_TARGET, true,
                        "dst target to target_id dst_id v node2 txId2 receiver payee to_account "
                        "to_id nameDest receiver_id payee_id receiver_account target_account "
-                       "account_to to_node dst_account beneficiary targetNodeId"},
+                       "account_to to_node dst_account beneficiary targetNodeId creditor "
+                       "creditor_id creditor_account creditor_iban bene_acct bene_id bene "
+                       "counterparty_id counterparty"},
     [BASIN_ROLE_TYPE] = {BASIN_COLUMN_RELATION, true, "relation rel type edge_type etype"},
 };
+
+static const char beside_counterparty[] = "account_id account src source";
 
 /* The next of some words with `mark` between them; false behind the last. */
 enum { WORD = 300 };
@@ -107,6 +112,10 @@ static int find_role(const basin_tables *j, const basin_table_file *t, basin_rol
     const char *usual = roles[role].usual;
     char name[WORD];
     if (option[role]) return basin_table_column(t, option[role]);
+    /* Beside its counterparty an account is a source; beside "target" it may be any node. */
+    if (role == BASIN_ROLE_FROM && (basin_table_column(t, "counterparty_id") >= 0 ||
+                                    basin_table_column(t, "counterparty") >= 0))
+        usual = beside_counterparty;
     int found = known ? basin_table_column(t, known->name) : -1;
     while (found < 0 && next_word(name, &usual, ' ')) {
         const basin_schema_column *other =

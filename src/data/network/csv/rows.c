@@ -233,6 +233,7 @@ static basin_status read_header(basin_table_rows *c, bool none, basin_error *err
     int byte;
     c->next_line = 1;
     BASIN_TRY(peek(&byte, c, error));
+    BASIN_TRY(basin_packed_refuse(c->at, (size_t)(c->end - c->at), c->path, error));
     if (c->end - c->at >= 3 && !memcmp(c->at, "\xef\xbb\xbf", 3)) c->at += 3;
     find_edges(c);
     c->delimiter = find_delimiter(c);

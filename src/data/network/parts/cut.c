@@ -376,16 +376,19 @@ basin_cut_report basin_partition_report(const basin_partition *cut) { return cut
 
 /* ---- files ---- */
 
-/* A folder of parts may be cut anew into as many. What killed runs left there is removed. */
-static basin_status check_folder(const char *folder, int64_t parts, basin_error *error) {
-    int64_t there = parts;
+/* A folder of parts may be cut anew into as many. What killed runs left there is removed. *there:
+ * how many parts it had. */
+static basin_status check_folder(int64_t *there, const char *folder, const basin_cut_spec *spec,
+                                 basin_error *error) {
+    *there = spec->parts;
     BASIN_TRY(basin_folder_make(folder, error));
-    if (basin_cut_is(folder)) BASIN_TRY(basin_cut_count(&there, folder, error));
-    if (there != parts)
+    if (basin_cut_is(folder)) BASIN_TRY(basin_cut_count(there, folder, error));
+    if (*there != spec->parts && !spec->replace)
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "%s: holds a graph in %lld parts, wanted as many, or another folder",
-                          folder, (long long)there);
-    for (int64_t p = 0; p < parts; p++) {
+                          "%s: holds a graph in %lld parts, wanted as many, another folder, or the "
+                          "option replace",
+                          folder, (long long)*there);
+    for (int64_t p = 0; p < spec->parts; p++) {
         BASIN_FREE_AT_EXIT char *path = basin_part_path(folder, p);
         if (!path) return basin_fail_memory(error, "a cut");
         BASIN_TRY(basin_writer_sweep(path, error));
@@ -408,9 +411,15 @@ basin_status basin_network_cut(basin_cut_report *report, const char *folder,
                                const basin_network *network, const basin_cut_spec *spec,
                                basin_error *error) {
     BASIN_AT_EXIT(free_at) basin_partition *cut = NULL;
-    BASIN_TRY(check_folder(folder, spec->parts, error));
+    int64_t there;
+    BASIN_TRY(check_folder(&there, folder, spec, error));
     BASIN_TRY(basin_partition_new(&cut, network, spec, error));
     for (int64_t p = 0; p < cut->parts; p++) BASIN_TRY(write_part(folder, cut, p, error));
+    for (int64_t p = cut->parts; p < there; p++) {
+        BASIN_FREE_AT_EXIT char *path = basin_part_path(folder, p);
+        if (!path) return basin_fail_memory(error, "a cut");
+        (void)remove(path);
+    }
     *report = cut->report;
     return BASIN_OK;
 }

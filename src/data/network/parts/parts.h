@@ -24,6 +24,7 @@ typedef struct basin_cut_spec {
     const char *method; /* "metis", "stream", "range"; "auto" or NULL: the first where it is
                            installed and the graph fits, else the second */
     size_t memory;      /* bytes that METIS may take; 0: three quarters of what is free */
+    bool replace;       /* another number of parts in the folder goes; else it is an error */
 } basin_cut_spec;
 
 /* How a cut turned out. */

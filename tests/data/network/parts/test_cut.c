@@ -248,6 +248,10 @@ TEST(other_parts_are_not_replaced) {
     spec.parts = 2;
     assert_failure(basin_network_cut(&report, folder, n, &spec, &failure), BASIN_BAD_VALUE,
                    "holds a graph in 4 parts, wanted as many");
+    spec.replace = true;
+    assert_ok(basin_network_cut(&report, folder, n, &spec, &failure));
+    snprintf(left, sizeof left, "%s/part-2.basin", folder);
+    assert_int_not_equal(access(left, F_OK), 0);
 }
 
 int main(void) { return tests_run(folder_new, folder_remove); }
