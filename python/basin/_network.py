@@ -2,13 +2,13 @@
 files."""
 
 import copy
-import html
 import logging
 import numbers
 from typing import Any, Optional
 
 import numpy
 
+from basin import _plots
 from basin._estimator import labels_of, sized
 from basin._library import BasinError, check, ffi, lib, owned, path_of, text, warn
 from basin._table import Schema, Table, array_of_any, schema_of
@@ -245,15 +245,13 @@ class Network:
         rows = [("nodes", f"{self.nodes:,}"), ("features", f"{self.features:,}")]
         for i in range(view_of(network).relations):
             relation = lib.basin_network_get_relation(network, i)
-            name = html.escape(text(relation.name) or "")
-            rows.append((f"neighbours, {name}", f"{relation.edges:,}"))
+            rows.append((f"neighbours, {text(relation.name)}", f"{relation.edges:,}"))
         labels = network_labels(network)
         if labels is not None:
             values, counts = numpy.unique(labels, return_counts=True)
             told = [("unknown" if v < 0 else v, n) for v, n in zip(values, counts)]
             rows.append(("labels", ", ".join(f"{value}: {count:,}" for value, count in told)))
-        cells = "".join(f"<tr><th>{name}</th><td>{value}</td></tr>" for name, value in rows)
-        return f"<table><caption>{html.escape(repr(self)[1:-1])}</caption>{cells}</table>"
+        return _plots.table_html(repr(self)[1:-1], rows)
 
     def _mask(self, mask):
         mask = array_of_any(mask)

@@ -3,7 +3,6 @@ facts."""
 
 import copy
 import dataclasses
-import html
 from typing import Any, Optional
 
 import numpy
@@ -82,11 +81,7 @@ class Explanation:
         return "\n".join([self._title(), *lines])
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{size:+.4f}</td><td style='text-align:left'>{html.escape(what)}</td></tr>"
-            for size, what in self._rows()
-        )
-        return f"<table><caption>{html.escape(self._title())}</caption>{rows}</table>"
+        return _plots.table_html(self._title(), [(f"{n:+.4f}", what) for n, what in self._rows()])
 
     def plot(self, ax: Any = None) -> Any:
         """Neighbours and features that count most, as a matplotlib figure; `ax` are two axes."""

@@ -12,6 +12,7 @@ __all__ = [
     "descent",
     "explanation",
     "graph_explanation",
+    "table_html",
     "training",
 ]
 
@@ -53,6 +54,16 @@ def curve_svg(values, title, width=240, height=80) -> str:
         f'<polyline points="{points}" fill="none" stroke="{_MARK}" stroke-width="1.5"/></svg>'
         f"<br><code>{html.escape(title)}</code>"
     )
+
+
+def table_html(title, rows) -> str:
+    """A table of texts with a line over it, for notebooks; the first of each row names it."""
+    lines = []
+    for name, *cells in rows:
+        rest = "".join(f"<td>{html.escape(str(cell))}</td>" for cell in cells)
+        lines.append(f"<tr><th>{html.escape(str(name))}</th>{rest}</tr>")
+    caption = f'<caption style="white-space:nowrap">{html.escape(title)}</caption>'
+    return f'<table style="text-align:left">{caption}{"".join(lines)}</table>'
 
 
 def descent(found, ax=None) -> Any:

@@ -5,7 +5,7 @@ from typing import Any, Callable, ClassVar, Optional
 
 import numpy
 
-from basin import operations
+from basin import _plots, operations
 from basin._descent import Descent, sizes
 from basin._expr import Expression, Graph, graph_of, wanted_expression
 from basin._library import BasinError, check, ffi, lib, text
@@ -26,7 +26,7 @@ def choice(what, value, names):
     return getattr(lib, names[value])
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(repr=False)
 class Verdict:
     """Whether a published update goes down the stated energy: see Model.verdict.
 
@@ -35,6 +35,8 @@ class Verdict:
     >>> verdict = zoo.Hopfield(numpy.eye(3), beta=2.0).verdict()
     >>> verdict.answer, round(verdict.cosine, 6), verdict.difference < 1e-6
     ('always', 1.0, True)
+    >>> verdict
+    Verdict('always': 0 of 320 steps rise, 0 of 640 small ones; cosine 1, difference 0.00)
     """
 
     steps: int
@@ -56,6 +58,23 @@ class Verdict:
             return "not at all"
         return "for small steps" if self.rises else "always"
 
+    def __repr__(self) -> str:
+        return (
+            f"Verdict({self.answer!r}: {self.rises} of {self.steps} steps rise, {self.small_rises} "
+            f"of {2 * self.steps} small ones; cosine {self.cosine:.4g}, "
+            f"difference {self.difference:.2f})"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("goes down its energy", self.answer),
+            ("steps of the published size that rise", f"{self.rises} of {self.steps}"),
+            ("steps a thousand times smaller that rise", f"{self.small_rises} of {2 * self.steps}"),
+            ("cosine of update and gradient", f"{self.cosine:.4g}, least {self.least_cosine:.4g}"),
+            ("their relative difference", f"{self.difference:.3g}"),
+        ]
+        return _plots.table_html("Verdict", rows)
+
 
 class Model:
     """A published model with its numbers, arrays or expressions. `alpha` is the published size of
@@ -73,6 +92,9 @@ class Model:
             name: v if v is None or isinstance(v, Expression) else numpy.array(v, dtype="f8")
             for name, v in arrays.items()
         }
+        xi = self._arrays.get("xi")
+        if xi is not None and xi.ndim < 2:
+            raise BasinError(f"xi of shape {list(xi.shape)}, wanted [.., memories, dim]")
         self._functions: dict = {}
         self._runners: dict = {}
         self._stores = Stores()
@@ -80,6 +102,11 @@ class Model:
     def __repr__(self) -> str:
         shapes = (f"{n} {list(v.shape)}" for n, v in self._arrays.items() if v is not None)
         return f"{type(self).__name__}({', '.join(shapes)})"
+
+    def _repr_html_(self) -> str:
+        """Its paper and its arrays, for notebooks."""
+        arrays = [(n, list(v.shape)) for n, v in self._arrays.items() if v is not None]
+        return _plots.table_html(f"{type(self).__name__}, {self.paper}", arrays)
 
     def __getstate__(self):
         return {**self.__dict__, "_functions": {}, "_runners": {}, "_stores": None}
@@ -131,6 +158,7 @@ class Model:
         stop = {"tolerance": tolerance, "until": until, "seed": seed}
         fixed = {"guard": guard, "accelerate": accelerate, "until": until}
         shape = numpy.shape(x)
+        self._check(shape)
         with self._stores.running(backend) as store:
             key = noise, guard, accelerate, until > 0, shape, store
             if key not in self._runners:
@@ -200,10 +228,16 @@ class Model:
     def _size(self, alpha):
         return float(self.alpha if alpha is None else alpha)
 
+    def _check(self, shape):
+        wanted = self._shape()[-1]
+        if shape[-1:] != (wanted,):
+            raise BasinError(f"x of shape {list(shape)}, wanted [.., {wanted}] for {self!r}")
+
     def _term_names(self):
         return Bound(self, graph_of(self._arrays.values()) or Graph()).names
 
     def _apply(self, what, x, backend, **options):
+        self._check(numpy.shape(x))
         graph = graph_of([x, *self._arrays.values()])
         if graph is not None:
             kept = graph.__dict__.setdefault("_models", {})
@@ -222,6 +256,11 @@ def _rises(descent):
     """Steps that raised the energy; one that is not finite did."""
     energy = descent.energy.sum(1)
     return int((~(energy[1:] <= energy[:-1] + 1e-13 * (1 + abs(energy[:-1])))).sum())
+
+
+def _like(x, energy):
+    """The energy of one state without rows is one number."""
+    return energy.reshape(()) if x.ndim == 1 and energy.shape == (1,) else energy
 
 
 class Bound(Callbacks):
@@ -265,11 +304,11 @@ class Bound(Callbacks):
 
     def term(self, x, number):
         g = self.activation(x)
-        return self.graph.wrap(lib.basin_energy_term(self.energy, g._pointer, number))
+        return _like(x, self.graph.wrap(lib.basin_energy_term(self.energy, g._pointer, number)))
 
     def total(self, x):
         g = self.activation(x)
-        return self.graph.wrap(lib.basin_energy_total(self.energy, g._pointer))
+        return _like(x, self.graph.wrap(lib.basin_energy_total(self.energy, g._pointer)))
 
     def force(self, x):
         g = self.activation(x)

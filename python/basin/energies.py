@@ -1,7 +1,6 @@
 """Energies written in Python: basin.energy makes a network of one, which descends and learns."""
 
 import functools
-import html
 import inspect
 from typing import Any, Callable, Optional, overload
 
@@ -59,12 +58,6 @@ class Energy(Method):
 
     def __repr__(self) -> str:
         return f"<basin energy {self.__name__}{self._signature.signature}>"
-
-    def _repr_html_(self) -> str:
-        """Its name, arguments and first line of documentation, for notebooks."""
-        about = inspect.cleandoc(self.__doc__ or "").partition("\n")[0]
-        name = html.escape(f"{self.__name__}{self._signature.signature}")
-        return f"<code>{name}</code>" + (f"<br>{html.escape(about)}" if about else "")
 
     def _like(self, python_function):
         return Energy(python_function, self._activation)

@@ -1,6 +1,7 @@
 """Functions of arrays, traced once for each set of shapes and compiled: basin.function."""
 
 import collections.abc
+import html
 import importlib
 import inspect
 import operator
@@ -64,6 +65,8 @@ class Method:
 
     _attribute = None
     _function: Callable[..., Any]
+    _signature: Signature
+    __name__: str
 
     def _like(self, python_function):
         """The same of another function."""
@@ -80,6 +83,12 @@ class Method:
         if self._attribute and hasattr(instance, "__dict__"):
             instance.__dict__[self._attribute] = bound
         return bound
+
+    def _repr_html_(self) -> str:
+        """Its name, arguments and first line of documentation, for notebooks."""
+        about = inspect.cleandoc(self.__doc__ or "").partition("\n")[0]
+        name = html.escape(f"{self.__name__}{self._signature.signature}")
+        return f"<code>{name}</code>" + (f"<br>{html.escape(about)}" if about else "")
 
     def __reduce_ex__(self, protocol):
         instance = getattr(self._function, "__self__", None)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _OWN = {"validation": 0.1, "directed": False}
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(repr=False)
 class GraphExplanation:
     """Which nodes and edges of a graph an output rests on.
 
@@ -42,6 +42,8 @@ class GraphExplanation:
     >>> why = model.fit(rings + stars, ["ring"] * 10 + ["star"] * 10).explain(stars, 4)
     >>> why.nodes.shape, why.edge.shape
     ((9,), (16, 2))
+    >>> str(why).splitlines()[0].partition(":")[0]
+    'GraphExplanation(column 1'
     """
 
     column: int
@@ -60,6 +62,27 @@ class GraphExplanation:
     """[nodes]: their share of the attention of the whole graph's token."""
     energy: numpy.ndarray
     """[nodes]: their energy in the last block; NaN where the model has none."""
+
+    def _title(self):
+        counts = f"{len(self.nodes)} nodes, {len(self.edge)} edges"
+        return f"column {self.column}: {self.output:.4g}, {self.blank:.4g} when blank; {counts}"
+
+    def _rows(self):
+        """Nodes and edges that count most: what they add, and which they are."""
+        first, second = (numpy.argsort(-abs(some))[:5] for some in (self.nodes, self.edges))
+        for i in first:
+            yield self.nodes[i], f"node {i}, attention {self.attention[i]:.3g}"
+        for i in second:
+            yield self.edges[i], "edge {} to {}".format(*self.edge[i])
+
+    def __repr__(self) -> str:
+        return f"GraphExplanation({self._title()})"
+
+    def __str__(self) -> str:
+        return "\n".join([repr(self), *(f"  {size:+.4f}  {what}" for size, what in self._rows())])
+
+    def _repr_html_(self) -> str:
+        return _plots.table_html(self._title(), [(f"{n:+.4f}", what) for n, what in self._rows()])
 
     def plot(self, ax: Any = None) -> "Figure":
         """The graph, with what nodes and edges add, as a matplotlib figure."""

@@ -25,7 +25,6 @@ numbers are computed.
 """
 
 import copy
-import html
 import numbers
 import operator
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,7 +32,7 @@ from typing import Any, Callable, Optional, Union
 
 import numpy
 
-from basin import _built
+from basin import _built, _plots
 from basin._built import Built
 from basin._descent import sizes
 from basin._expr import Expression, Graph, graph_of, wanted_expression
@@ -137,9 +136,7 @@ class HAM:
             parts = [n for n in self._values if n.rpartition(".")[0] == name]
             shapes = ", ".join(f"{n} {list(self._values[n].shape)}" for n in parts)
             rows.append((term, repr(self.synapses[name]), shapes))
-        cells = [[html.escape(cell) for cell in row] for row in rows]
-        lines = "".join(f"<tr><th>{a}</th><td>{b}</td><td>{c}</td></tr>" for a, b, c in cells)
-        return f"<table><caption>{html.escape(repr(self))}</caption>{lines}</table>"
+        return _plots.table_html(repr(self), rows)
 
     def __getstate__(self):
         state = {**self.__dict__, "_values": dict(self._values)}

@@ -5,9 +5,10 @@
     descend(x, ..)         many, in the C library, with energies by step
     verdict()              whether the update is the gradient of the energy and goes down it
 
-On arrays they compute; inside a traced function, where x or the arrays of the model are
-expressions, they give expressions, which a loss is differentiated through. States are rows x [N, D]
-and energies one number per row unless a model says otherwise; linear maps are stored [out, in].
+MODELS lists their classes; Model is what these share. On arrays they compute; inside a traced
+function, where x or the arrays of the model are expressions, they give expressions, which a loss is
+differentiated through. States are rows x [N, D] and energies one number per row unless a model says
+otherwise; linear maps are stored [out, in].
 
 >>> import numpy
 >>> from basin import zoo

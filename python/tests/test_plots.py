@@ -1,5 +1,7 @@
 """Plots are figures of matplotlib's that show what they should; progress is a bar of tqdm's."""
 
+from xml.etree import ElementTree
+
 import numpy
 import pytest
 
@@ -92,6 +94,36 @@ def test_the_explanation_of_a_graph():
     rest = told.blank + told.nodes.sum() + told.edges.sum()
     assert rest == pytest.approx(told.output, abs=0.05)
     drawn(told.plot(), 2)
+
+
+def test_tables_for_notebooks(detector, network):
+    """Well-formed, and texts of users' are escaped."""
+
+    @basin.energy
+    def wells(g, note="<b>"):
+        """Two wells & more."""
+        return numpy.sum((g**2 - 1) ** 2)
+
+    x, edges, y = network
+    rings = [[[i, (i + 1) % n] for i in range(n)] for n in range(5, 11)]
+    stars = [[[0, i] for i in range(1, n)] for n in range(5, 11)]
+    graphs = basin.GraphClassifier(epochs=2, dim=8, memories=8, blocks=1, threads=1)
+    graphs.fit(rings + stars, [0] * 6 + [1] * 6)
+    layers = {"<v>": basin.ham.Layer("identity", 3)}
+    layered = basin.ham.HAM(layers, {"b": basin.ham.bias()}, [(["<v>"], "b")])
+    memory = basin.zoo.Hopfield(numpy.eye(3))
+    shown = {
+        "&lt;b&gt;": wells, "&lt;lambda&gt;": basin.function(lambda x: x),
+        "3 steps": wells.descend([0.5], steps=3), "&lt;v&gt;": layered,
+        "Ramsauer": memory, "always": memory.verdict(),
+        "&lt;trade&gt;": basin.Network(x, {"<trade>": edges}, y),
+        "probability": detector.explain(x, 5, edges=edges), "edge": graphs.explain(stars, 2),
+    }  # fmt: skip
+    for text, thing in shown.items():
+        page = thing._repr_html_()
+        assert text in page
+        ElementTree.fromstring(f"<div>{page}</div>".replace("<br>", "<br/>"))
+    assert "'always'" in repr(memory.verdict()) and "+" in str(graphs.explain(stars, 2))
 
 
 def test_a_plot_on_axes_that_are_given(detector):

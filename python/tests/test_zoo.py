@@ -367,6 +367,17 @@ def test_models_are_pickled_and_say_what_they_are():
         zoo.GraphHopfield(numpy.eye(3), [(0, 2)], 2)
 
 
+def test_one_state_and_wrong_shapes():
+    model = zoo.Hopfield(numpy.eye(3), 2.0)
+    close(model.energy(numpy.ones(3)), model.energy(numpy.ones((1, 3)))[0])
+    assert model.energy(numpy.ones(3)).shape == model.terms([1, 2, 3])["memories"].shape == ()
+    with pytest.raises(basin.BasinError, match=r"xi of shape \[3\], wanted \[.., memories, dim\]"):
+        zoo.Dense(numpy.ones(3))
+    for way in (model.energy, model.descend, model.update, basin.function(model.energy)):
+        with pytest.raises(basin.BasinError, match=r"x of shape \[2, 4\], wanted \[.., 3\]"):
+            way(numpy.ones((2, 4)))
+
+
 def test_the_golden_files_are_those_of_the_oracle():
     oracle = ROOT.parent / "shared/oracle/golden_zoo"
     if not oracle.exists():
