@@ -11,6 +11,7 @@
 #include "basin/version.h"
 #include "cli/cli.h"
 #include "io/file.h"
+#include "io/json.h"
 #include "view/figures.h"
 
 static const basin_option table[] = {
@@ -48,6 +49,7 @@ static void put_configuration(basin_record *r, const basin_bundle *bundle) {
     for (size_t i = 0; i < basin_bundle_meta_count(bundle); i++) {
         const char *key = basin_bundle_meta_key(bundle, i);
         const char *value = basin_bundle_meta_value(bundle, i);
+        if (text && !strncmp(key, "trained.", 8) && strchr("[{", *value)) continue; /* above */
         if (text && strlen(value) > LONG_VALUE)
             basin_record_format(r, key, "%.*s ... (%zu bytes; --json has all)", SHOWN, value,
                                 strlen(value));
@@ -67,6 +69,32 @@ static void put_id(basin_record *r, const basin_bundle *bundle) {
     basin_record_text(r, "sha256", text);
 }
 
+static void put_value(basin_record *r, const cJSON *item) {
+    if (cJSON_IsString(item)) basin_record_text(r, item->string, item->valuestring);
+    if (cJSON_IsNumber(item)) basin_record_number(r, item->string, "%.15g", item->valuedouble);
+}
+
+/* What a model was trained on, how that was cut, and which models its weights come from. */
+static void put_training(basin_record *r, const basin_bundle *bundle) {
+    static const struct {
+        const char *key, *name, *title;
+    } lists[] = {{"trained.files", "files", "trained on:"},
+                 {"trained.cuts", "cuts", "with:"},
+                 {"trained.parents", "parents", "weights began as those of, the latest first:"}};
+    for (int i = 0; i < (int)(sizeof lists / sizeof *lists); i++) {
+        const char *text = basin_bundle_meta(bundle, lists[i].key);
+        BASIN_JSON_AT_EXIT cJSON *all = text ? cJSON_Parse(text) : NULL;
+        const cJSON *item, *one = cJSON_IsArray(all) ? all->child : all;
+        if (!cJSON_IsObject(one)) continue;
+        basin_record_table(r, lists[i].name, lists[i].title);
+        for (; one; one = one->next) {
+            basin_record_row(r);
+            cJSON_ArrayForEach(item, one) put_value(r, item);
+        }
+        basin_record_end(r);
+    }
+}
+
 static void put_file(basin_record *r, const basin_bundle *bundle, bool stats) {
     int64_t numbers = 0, bytes = 0;
     size_t tensors = basin_bundle_count(bundle);
@@ -81,6 +109,7 @@ static void put_file(basin_record *r, const basin_bundle *bundle, bool stats) {
     basin_record_integer(r, "|tensors", (int64_t)tensors);
     basin_record_integer(r, "numbers", numbers);
     basin_record_integer(r, "bytes", bytes);
+    put_training(r, bundle);
     put_configuration(r, bundle);
     basin_record_table(r, "tensors", NULL);
     for (size_t i = 0; i < tensors; i++)

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "cli/accounts.h"
+#include "io/file.h"
 #include "support/xgboost.h"
 
 #define QUICK                                                                                      \
@@ -15,6 +16,66 @@ static int make_model(void **state) {
     const program *p =
         run(state, "anomaly train accounts.csv transfers.csv " QUICK " -o m.safetensors --json");
     return p->code;
+}
+
+/* ---- what a model records ---- */
+
+static const char *text_at(const cJSON *tree, const char *path) {
+    return cJSON_GetStringValue(json_at(tree, path));
+}
+
+/* The accounts once more, changed by an awk program. */
+static void copy_accounts(void **state, const char *name, const char *how) {
+    char line[PATH_TEXT + 300];
+    snprintf(line, sizeof line, "cd '%s' && awk -F, -v OFS=, '%s' accounts.csv >%s",
+             (const char *)*state, how, name);
+    assert_int_equal(system(line), 0);
+}
+
+#define FROM                                                                                       \
+    "--epochs 4 --rate 0.003 --ratio 0.3 --hops 1 --scaling standard --blocks 1 --trees 0 "        \
+    "--threads 1 --from m.safetensors -o "
+
+/* The parent's nodes count as trained on, its id is that of its file, columns go by their names. */
+TEST(a_model_inherits_what_its_parent_saw) {
+    char path[PATH_TEXT], other[BASIN_SHA256_TEXT], id[BASIN_SHA256_TEXT];
+    assert_ok(basin_file_sha256(id, folder_path(path, state, "m.safetensors"), &failure));
+    id[16] = 0;
+    const program *p = run_ok(state, "anomaly train accounts.csv transfers.csv " FROM "c.st");
+    assert_contains(p->err, "took part in the training of the model that this one begins with");
+    cJSON *tree = run_json(run(state, "info c.st --json"));
+    assert_string_equal(text_at(tree, "files.0.parents.0.id"), id);
+    assert_string_equal(text_at(tree, "files.0.files.1.path"), "transfers.csv");
+    assert_ok(basin_file_sha256(id, folder_path(path, state, "transfers.csv"), &failure));
+    assert_string_equal(text_at(tree, "files.0.files.1.sha256"), id);
+    assert_string_equal(text_at(tree, "files.0.cuts.0.split"), "ratio");
+    assert_float_equal(json_number(tree, "files.0.cuts.0.ratio"), 0.3, 1e-12);
+    p = run(state, "anomaly eval --model c.st accounts.csv transfers.csv --unseen -q");
+    assert_error(p, 1, "0 labelled nodes"); /* all took part in one or the other */
+    run_ok(state, "anomaly score c.st accounts.csv transfers.csv -o c.csv -q");
+    copy_accounts(state, "swapped.csv", "{print $1, $4, $3, $2}");
+    run_ok(state, "anomaly train swapped.csv transfers.csv " FROM "s.st");
+    run_ok(state, "anomaly score s.st accounts.csv transfers.csv -o s.csv -q");
+    assert_int_equal(basin_file_sha256(id, folder_path(path, state, "c.csv"), NULL), 0);
+    assert_int_equal(basin_file_sha256(other, folder_path(path, state, "s.csv"), NULL), 0);
+    assert_string_equal(id, other);
+    copy_accounts(state, "renamed.csv", "NR == 1 {$4 = \"years\"} {print}");
+    p = run(state, "anomaly train renamed.csv transfers.csv --quiet " FROM "r.st");
+    assert_error(p, 1, "renamed.csv: no column 'age'");
+}
+
+/* A checkpoint goes on with the data, and the parent, that it began with. */
+TEST(a_run_resumes_on_the_same_data_alone) {
+    copy_accounts(state, "flipped.csv", "NR == 2 {$2 = 1} {print}");
+    run_ok(state, "anomaly train accounts.csv transfers.csv " QUICK " --keep-checkpoint --from "
+                  "m.safetensors -o r.safetensors");
+    const char *again = "transfers.csv " QUICK " --keep-checkpoint --resume -o r.safetensors";
+    assert_error(run(state, "anomaly train flipped.csv %s", again), 1, "trains on other nodes");
+    assert_error(run(state, "anomaly train accounts.csv %s --from r.safetensors", again), 1,
+                 "r.safetensors.checkpoint: its run did not begin with r.safetensors, model ");
+    run_ok(state, "anomaly train accounts.csv %s", again);
+    cJSON *tree = run_json(run(state, "info r.safetensors --json")); /* without --from, too */
+    assert_string_equal(text_at(tree, "files.0.parents.0.data"), "accounts.csv");
 }
 
 /* ---- back-tests ---- */

@@ -75,6 +75,19 @@ static inline void basin_network_free_at(basin_network **network) { basin_networ
  * arrays a caller filled. */
 basin_status basin_network_check(const basin_network *network, basin_error *error);
 
+/* What a network holds, a line each with a digest of it: equal texts, equal data. */
+enum { BASIN_DIGEST_LINES = 4096 };
+void basin_network_digest(char text[BASIN_DIGEST_LINES], const basin_network *network);
+
+/* Paths, bytes and SHA-256 of all files that were read, pipes included, as a JSON array;
+ * cJSON_Delete it. NULL in place of the digests: none are taken. */
+typedef struct basin_digests {
+    struct cJSON *files;
+} basin_digests;
+basin_status basin_digests_add(basin_digests *digests, const char *path, const void *data,
+                               size_t size, basin_error *error);
+basin_status basin_digests_add_file(basin_digests *digests, const char *path, basin_error *error);
+
 /* ---- schemas ---- */
 
 basin_status basin_schema_copy(basin_schema **copy, const basin_schema *schema, basin_error *error);

@@ -53,11 +53,14 @@ typedef struct content {
 static basin_status content_open(content *c, const char *path, const basin_network_options *o,
                                  basin_error *error) {
     *c = (content){0};
-    if (!basin_stream_is(path)) return basin_map_open(&c->map, path, error);
     size_t limit = o->memory ? o->memory : basin_memory_share();
-    basin_status status = basin_stream_read(&c->owned, &c->map.size, path, limit, error);
-    c->map.data = c->owned;
-    return status;
+    if (basin_stream_is(path)) {
+        BASIN_TRY(basin_stream_read(&c->owned, &c->map.size, path, limit, error));
+        c->map.data = c->owned;
+    } else {
+        BASIN_TRY(basin_map_open(&c->map, path, error));
+    }
+    return basin_digests_add(o->digests, path, c->map.data, c->map.size, error);
 }
 
 static void content_close(content *c) {
@@ -103,6 +106,7 @@ static basin_status open_csv(basin_network **network, const char *const *path, i
     for (int i = 0; i < paths && !status; i++) {
         bool stream = basin_stream_is(path[i]);
         if (i && stream) status = content_open(&kept[i], path[i], options, error);
+        if (i && !stream) status = basin_digests_add_file(options->digests, path[i], error);
         const basin_map *map = i ? &kept[i].map : &first->map;
         if (stream)
             source[sources++] =
@@ -307,7 +311,7 @@ basin_status basin_network_open(basin_network **network, const char *const *path
     if (paths < 1) return basin_fail(error, BASIN_BAD_VALUE, "no file to open");
     BASIN_TRY(check_inputs(path, paths, error));
     {
-        BASIN_AT_EXIT(content_close) content c;
+        BASIN_AT_EXIT(content_close) content c = {0};
         BASIN_TRY(content_open(&c, path[0], o, error));
         BASIN_TRY(basin_packed_refuse(c.map.data, c.map.size, path[0], error));
         if (paths > 1 && !o->base && format_of(&c) < FORMATS)

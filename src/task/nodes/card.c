@@ -2,14 +2,23 @@
 
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include <cjson/cJSON.h>
+
 #include "base/clock.h"
+#include "base/hash.h"
+#include "base/memory.h"
 #include "base/try.h"
 #include "basin/version.h"
 #include "io/bundle.h"
+#include "io/file.h"
+#include "io/json.h"
 #include "task/nodes/nodes.h"
+
+enum { KEY = 64 };
 
 static int64_t edges_of(const basin_network *network) {
     int64_t edges = 0;
@@ -31,27 +40,196 @@ static void fill_card(basin_nodes_card *card, const basin_network *network, cons
     card->base_rate = basin_nodes_base_rate(network, part);
 }
 
+/* ---- parents ---- */
+
+/* A list of the parent's, or of a checkpoint, under a salt that may be another's. */
+static basin_status inherit(basin_nodes_memory *memory, const basin_known_labels *list,
+                            basin_error *error) {
+    bool fits;
+    BASIN_TRY(basin_known_labels_join(&memory->before, &fits, list, error));
+    memory->before_unknown = memory->before_unknown || !fits;
+    return BASIN_OK;
+}
+
+/* [{"id", "date", "version", "data"}, ..], the parent first, behind it its own parents. */
+static basin_status list_parents(char **text, const basin_bundle *parent, const char *id,
+                                 basin_error *error) {
+    static const char *const key[] = {"date", "version", "data"};
+    const char *older = basin_bundle_meta(parent, "trained.parents");
+    BASIN_JSON_AT_EXIT cJSON *list = older ? cJSON_Parse(older) : NULL;
+    if (!cJSON_IsArray(list)) cJSON_Delete(list), list = cJSON_CreateArray();
+    cJSON *one = cJSON_CreateObject();
+    bool good = one && cJSON_AddStringToObject(one, "id", id);
+    for (int i = 0; i < 3; i++) {
+        char name[KEY];
+        snprintf(name, sizeof name, "trained.%s", key[i]);
+        const char *value = basin_bundle_meta(parent, name);
+        good = good && (!value || cJSON_AddStringToObject(one, key[i], value));
+    }
+    good = good && cJSON_InsertItemInArray(list, 0, one);
+    if (!good) cJSON_Delete(one);
+    *text = good ? cJSON_PrintUnformatted(list) : NULL;
+    return *text ? BASIN_OK : basin_fail_memory(error, "the parents of a model");
+}
+
+enum { LISTS = 4 };
+static const char *const list_prefix[LISTS] = {"known.", "seen.trained.", "seen.validated.",
+                                               "seen.before."};
+
+static void free_lists(basin_known_labels (*list)[LISTS]) {
+    for (int i = 0; i < LISTS; i++) basin_known_labels_free(&(*list)[i]);
+}
+
+/* All that the model file `parent` says of who took part in its training; its salt, where it has
+ * one, since hashes under another cannot be compared. */
+static basin_status take_parent(basin_nodes_memory *memory, const basin_bundle *parent,
+                                const char *id, basin_error *error) {
+    BASIN_AT_EXIT(free_lists) basin_known_labels list[LISTS] = {0};
+    bool salted = false;
+    for (int i = 0; i < LISTS; i++) {
+        BASIN_TRY(basin_known_labels_load(&list[i], parent, list_prefix[i], error));
+        if (list[i].salt.set && !salted) memory->salt = list[i].salt, salted = true;
+    }
+    memory->before.salt = memory->salt;
+    for (int i = 0; i < LISTS; i++) BASIN_TRY(inherit(memory, &list[i], error));
+    memory->before_unknown = memory->before_unknown || !memory->before.count ||
+                             basin_bundle_meta(parent, "seen.unknown");
+    return list_parents(&memory->parents, parent, id, error);
+}
+
+/* The id of the model that a run begins with; "" on other ranks than the first, which write no
+ * file. */
+static basin_status id_of_parent(char id[BASIN_MODEL_ID + 1], const basin_run *run,
+                                 basin_error *error) {
+    char text[BASIN_SHA256_TEXT] = "";
+    if (run->training.from && !basin_ranks_rank(run->training.ranks))
+        BASIN_TRY(basin_file_sha256(text, run->training.from, error));
+    snprintf(id, BASIN_MODEL_ID + 1, "%.*s", BASIN_MODEL_ID, text);
+    return BASIN_OK;
+}
+
+static basin_status copy_text(char **copy, const char *text, basin_error *error) {
+    free(*copy);
+    *copy = text ? basin_string_copy(text) : NULL;
+    return !text || *copy ? BASIN_OK : basin_fail_memory(error, "what a model was trained on");
+}
+
+/* What a checkpoint kept; it must be of a run that began with the same model, if one is named. */
+static basin_status take_kept(basin_nodes_memory *memory, const basin_run *run, const char *id,
+                              basin_error *error) {
+    const char *parents = basin_bundle_meta(run->saved, "trained.parents");
+    if (*id && (!parents || !strstr(parents, id) || strstr(parents, id) > strchr(parents, '}')))
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%s: its run did not begin with %s, model %s; needs the same, or a new "
+                          "run",
+                          basin_bundle_path(run->saved), run->training.from, id);
+    if (!parents) return BASIN_OK;
+    BASIN_TRY(basin_known_labels_load(&memory->before, run->saved, "kept.before.", error));
+    memory->before_unknown = basin_bundle_meta(run->saved, "seen.unknown") != NULL;
+    if (memory->before.count) memory->salt = memory->before.salt;
+    return copy_text(&memory->parents, parents, error);
+}
+
+basin_status basin_nodes_memory_keep(basin_bundle *checkpoint, const basin_nodes_memory *memory,
+                                     basin_error *error) {
+    if (!memory->parents) return BASIN_OK;
+    BASIN_TRY(basin_bundle_meta_set(checkpoint, "trained.parents", memory->parents, error));
+    if (memory->before_unknown)
+        BASIN_TRY(basin_bundle_meta_set(checkpoint, "seen.unknown", "on", error));
+    return basin_known_labels_store(checkpoint, "kept.before.", &memory->before, error);
+}
+
+/* ---- at the beginning of a run ---- */
+
+/* Of the labels, which parts of a graph have as the whole does. */
+static void make_salt(basin_salt *salt, const basin_network *network, int64_t seed) {
+    char text[100];
+    uint8_t sum[BASIN_SHA256];
+    uint64_t labels = basin_hash_words(BASIN_HASH_START, network->label,
+                                       (size_t)network->nodes * sizeof *network->label);
+    int length = snprintf(text, sizeof text, "basin labels %lld %lld %016llx", (long long)seed,
+                          (long long)network->nodes, (unsigned long long)labels);
+    basin_sha256(sum, text, (size_t)length);
+    memcpy(salt->byte, sum, sizeof salt->byte);
+    salt->set = true;
+}
+
+basin_status basin_nodes_memory_begin(basin_nodes_memory *memory, const basin_nodes_record *record,
+                                      const basin_network *network, int64_t seed,
+                                      const basin_run *run, basin_error *error) {
+    static const basin_nodes_record none = {0};
+    char id[BASIN_MODEL_ID + 1];
+    if (!record) record = &none;
+    make_salt(&memory->salt, network, seed);
+    BASIN_TRY(id_of_parent(id, run, error));
+    if (run->saved)
+        BASIN_TRY(take_kept(memory, run, id, error));
+    else if (run->from)
+        BASIN_TRY(take_parent(memory, run->from, id, error));
+    BASIN_TRY(copy_text(&memory->files, record->files, error));
+    BASIN_TRY(copy_text(&memory->cuts, record->cuts, error));
+    if (record->digest)
+        snprintf(memory->card.digest, sizeof memory->card.digest, "%016llx",
+                 (unsigned long long)basin_hash_text(BASIN_HASH_START, record->digest));
+    return BASIN_OK;
+}
+
+/* How many nodes of a part are among those that the parents took part with. */
+static int64_t count_before(const int8_t *seen, const uint8_t *part, int64_t nodes, int which) {
+    int64_t count = 0;
+    for (int64_t i = 0; i < nodes; i++) count += seen[i] >= 0 && part[i] == which;
+    return count;
+}
+
+static basin_status note_before(const basin_nodes_memory *memory, const basin_network *network,
+                                const uint8_t *part, const basin_watch *watch, basin_error *error) {
+    BASIN_FREE_AT_EXIT int8_t *seen = NULL;
+    if (!memory->parents) return BASIN_OK;
+    if (memory->before_unknown || !basin_known_labels_fit(&memory->before, network)) {
+        basin_watch_note(watch, "which nodes the model was trained on that this one begins with is "
+                                "not known: they may be among those of validation and test");
+        return BASIN_OK;
+    }
+    BASIN_TRY(BASIN_NEW_RAW(&seen, network->nodes, "known nodes", error));
+    basin_known_labels_find(seen, &memory->before, network);
+    int64_t val = count_before(seen, part, network->nodes, BASIN_PART_VAL);
+    int64_t test = count_before(seen, part, network->nodes, BASIN_PART_TEST);
+    if (val + test)
+        basin_watch_note(watch,
+                         "warning: %lld of %lld validation nodes and %lld of %lld test nodes took "
+                         "part in the training of the model that this one begins with: figures on "
+                         "them are better than what to expect",
+                         (long long)val, (long long)memory->card.validated_on, (long long)test,
+                         (long long)basin_split_nodes(NULL, part, network->nodes, BASIN_PART_TEST));
+    return BASIN_OK;
+}
+
 basin_status basin_nodes_memory_take(basin_nodes_memory *memory, const basin_network *network,
-                                     const uint8_t *part, bool labels_known, basin_error *error) {
-    basin_nodes_memory_free(memory);
+                                     const uint8_t *part, bool labels_known,
+                                     const basin_watch *watch, basin_error *error) {
+    const basin_salt *salt = &memory->salt;
     fill_card(&memory->card, network, part);
+    BASIN_TRY(note_before(memory, network, part, watch, error));
     if (!labels_known)
-        BASIN_TRY(
-            basin_known_labels_take(&memory->trained, network, part, BASIN_PART_TRAIN, error));
+        BASIN_TRY(basin_known_labels_take(&memory->trained, network, part, BASIN_PART_TRAIN, false,
+                                          salt, error));
     if (!memory->card.validated_on) return BASIN_OK;
-    return basin_known_labels_take(&memory->validated, network, part, BASIN_PART_VAL, error);
+    return basin_known_labels_take(&memory->validated, network, part, BASIN_PART_VAL, false, salt,
+                                   error);
 }
 
 void basin_nodes_memory_free(basin_nodes_memory *memory) {
     basin_known_labels_free(&memory->trained);
     basin_known_labels_free(&memory->validated);
+    basin_known_labels_free(&memory->before);
+    free(memory->files), free(memory->cuts), free(memory->parents);
     *memory = (basin_nodes_memory){0};
 }
 
 /* ---- files ---- */
 
 static const char *const figure[] = {"macro_f1", "auroc", "auprc", "recall_at_k", "ece"};
-enum { FIGURES = sizeof figure / sizeof *figure, KEY = 64 };
+enum { FIGURES = sizeof figure / sizeof *figure };
 
 /* "validation.auroc" */
 static const char *figure_key(char text[KEY], int i) {
@@ -69,6 +247,9 @@ static const struct {
              {"nodes", offsetof(basin_nodes_card, nodes)}}; /* the model's file has it already */
 enum { COUNTS = sizeof count / sizeof *count };
 
+enum { TEXTS = 3 };
+static const char *const text_key[TEXTS] = {"trained.files", "trained.cuts", "trained.parents"};
+
 static basin_status store_card(basin_bundle *bundle, const basin_nodes_card *card,
                                basin_error *error) {
     char key[KEY];
@@ -80,6 +261,8 @@ static basin_status store_card(basin_bundle *bundle, const basin_nodes_card *car
         BASIN_TRY(basin_nodes_set_number(bundle, count[i].key, (double)value, error));
     }
     BASIN_TRY(basin_nodes_set_number(bundle, "base_rate", card->base_rate, error));
+    if (*card->digest)
+        BASIN_TRY(basin_bundle_meta_set(bundle, "trained.digest", card->digest, error));
     for (int i = 0; i < FIGURES && card->validation.measures; i++)
         BASIN_TRY(basin_nodes_set_number(bundle, figure_key(key, i),
                                          basin_score_get(&card->validation, figure[i]), error));
@@ -98,6 +281,7 @@ static basin_status load_card(basin_nodes_card *card, const basin_bundle *bundle
     load_text(card->date, sizeof card->date, bundle, "trained.date");
     load_text(card->version, sizeof card->version, bundle, "trained.version");
     load_text(card->data, sizeof card->data, bundle, "trained.data");
+    load_text(card->digest, sizeof card->digest, bundle, "trained.digest");
     for (int i = 0; i < COUNTS; i++) {
         BASIN_TRY(basin_bundle_number(&value, bundle, count[i].key, 0, 1e15, error));
         *(int64_t *)(void *)((char *)card + count[i].offset) = (int64_t)value;
@@ -114,17 +298,28 @@ static basin_status load_card(basin_nodes_card *card, const basin_bundle *bundle
 basin_status basin_nodes_memory_store(basin_bundle *bundle, const basin_nodes_memory *memory,
                                       basin_error *error) {
     if (!*memory->card.date) return BASIN_OK;
+    const char *const text[] = {memory->files, memory->cuts, memory->parents};
     BASIN_TRY(store_card(bundle, &memory->card, error));
+    for (int i = 0; i < TEXTS; i++)
+        if (text[i]) BASIN_TRY(basin_bundle_meta_set(bundle, text_key[i], text[i], error));
+    if (memory->before_unknown)
+        BASIN_TRY(basin_bundle_meta_set(bundle, "seen.unknown", "on", error));
     BASIN_TRY(basin_known_labels_store(bundle, "seen.trained.", &memory->trained, error));
-    return basin_known_labels_store(bundle, "seen.validated.", &memory->validated, error);
+    BASIN_TRY(basin_known_labels_store(bundle, "seen.validated.", &memory->validated, error));
+    return basin_known_labels_store(bundle, "seen.before.", &memory->before, error);
 }
 
 basin_status basin_nodes_memory_load(basin_nodes_memory *memory, const basin_bundle *bundle,
                                      basin_error *error) {
     if (!basin_bundle_meta(bundle, "trained.date")) return BASIN_OK;
+    char **text[] = {&memory->files, &memory->cuts, &memory->parents};
     BASIN_TRY(load_card(&memory->card, bundle, error));
+    for (int i = 0; i < TEXTS; i++)
+        BASIN_TRY(copy_text(text[i], basin_bundle_meta(bundle, text_key[i]), error));
+    memory->before_unknown = basin_bundle_meta(bundle, "seen.unknown") != NULL;
     BASIN_TRY(basin_known_labels_load(&memory->trained, bundle, "seen.trained.", error));
-    return basin_known_labels_load(&memory->validated, bundle, "seen.validated.", error);
+    BASIN_TRY(basin_known_labels_load(&memory->validated, bundle, "seen.validated.", error));
+    return basin_known_labels_load(&memory->before, bundle, "seen.before.", error);
 }
 
 /* ---- A back-test: what a model's probabilities reach on labels, without training; see
@@ -152,13 +347,20 @@ basin_status basin_nodes_seen(uint8_t *seen, const basin_nodes_model *model,
         return basin_fail(error, BASIN_UNSUPPORTED,
                           "the model does not say which nodes it was trained on; wanted one "
                           "trained by this version");
-    if (!basin_known_labels_fit(known, network))
+    if (model->memory.before_unknown)
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "which nodes took part in the training of the model's parents is not "
+                          "known; needs a parent trained by this version, with ids");
+    const basin_known_labels *before = &model->memory.before;
+    if (!basin_known_labels_fit(known, network) ||
+        (before->count && !basin_known_labels_fit(before, network)))
         return basin_fail(
             error, BASIN_UNSUPPORTED,
             "%s: which of its nodes took part in training cannot be told; wanted ids, "
             "in training and here, or the network of training",
             network->path);
     BASIN_TRY(mark(seen, &model->memory.validated, network, BASIN_PART_VAL, error));
+    BASIN_TRY(mark(seen, before, network, BASIN_PART_TRAIN, error));
     return mark(seen, known, network, BASIN_PART_TRAIN, error);
 }
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "backend/device.h"
+#include "base/hash.h"
 #include "base/try.h"
 #include "task/nodes/net.h"
 
@@ -83,7 +84,8 @@ static basin_status grow_trees(basin_nodes_fitting *f, basin_error *error) {
     if (f->settings.labels && f->work.parts)
         BASIN_TRY(basin_parts_name_nodes(f->work.parts, error));
     if (f->settings.labels)
-        BASIN_TRY(basin_known_labels_take(&e->known, f->network, f->part, BASIN_PART_TRAIN, error));
+        BASIN_TRY(basin_known_labels_take(&e->known, f->network, f->part, BASIN_PART_TRAIN, true,
+                                          &f->model->memory.salt, error));
     BASIN_TRY(basin_tree_tables_open(&tables, f->network, f->work.parts, e, f->work.memory, error));
     BASIN_TRY(basin_nodes_ensemble_grow(e, f->settings.trees, (uint64_t)f->settings.seed, &tables,
                                         f->part, f->work.watch, error));
@@ -563,7 +565,13 @@ static basin_status nodes_describe(basin_bundle *checkpoint, const basin_task_se
 
 static basin_status describe(void *context, basin_bundle *checkpoint, basin_error *error) {
     const basin_nodes_fitting *f = context;
-    return nodes_describe(checkpoint, f->model->task, &f->settings, error);
+    BASIN_TRY(nodes_describe(checkpoint, f->model->task, &f->settings, error));
+    if (f->model->memory.parents && f->model->schema) { /* a resumed run reads by it, too */
+        BASIN_FREE_AT_EXIT char *schema = basin_schema_print(f->model->schema);
+        if (!schema) return basin_fail_memory(error, "a schema");
+        BASIN_TRY(basin_bundle_meta_set(checkpoint, "schema", schema, error));
+    }
+    return basin_nodes_memory_keep(checkpoint, &f->model->memory, error);
 }
 
 static basin_run_task task_of(basin_nodes_fitting *f) {
@@ -585,6 +593,7 @@ static basin_run_task task_of(basin_nodes_fitting *f) {
                             .store = f->store,
                             .params = &f->net.params,
                             .average = s->average,
+                            .data = f->data,
                             .average_host = true,
                             .begin = begin,
                             .adopt = adopt,
@@ -619,10 +628,13 @@ static basin_status get_ready(basin_nodes_fitting *f, basin_error *error) {
     if (checkpoint)
         BASIN_TRY(basin_nodes_resume(&f->settings, m->task, checkpoint, f->work.watch, error));
     BASIN_TRY(list_nodes(f, error));
+    BASIN_TRY(basin_nodes_memory_begin(&m->memory, f->record, f->network, f->settings.seed, f->run,
+                                       error));
     BASIN_TRY(grow_trees(f, error));
-    BASIN_TRY(basin_nodes_memory_take(&m->memory, f->network, f->part, m->ensemble.known.count > 0,
-                                      error));
-    if (!f->work.parts) /* whose columns are not at hand */
+    if (!f->probe)
+        BASIN_TRY(basin_nodes_memory_take(&m->memory, f->network, f->part,
+                                          m->ensemble.known.count > 0, f->work.watch, error));
+    if (!f->work.parts && !f->probe) /* whose columns are not at hand */
         BASIN_TRY(basin_nodes_reference_take(&m->reference, f->network,
                                              !basin_choice_is(f->settings.facts, "none"), error));
     BASIN_TRY(prepare(f, error));
@@ -646,6 +658,13 @@ static void fitting_free(basin_nodes_fitting *f) {
     free(f->tree_logit), free(f->class_of);
 }
 
+/* Of the data and of who trains, validates and tests; 0: not known. */
+static uint64_t digest_of(const basin_nodes_job *job) {
+    if (!job->record || !job->record->digest) return 0;
+    uint64_t hash = basin_hash_text(BASIN_HASH_START, job->record->digest);
+    return basin_hash_bytes(hash, job->part, (size_t)job->network->nodes);
+}
+
 basin_status basin_nodes_fit(basin_nodes_model **model, basin_outcome *outcome, basin_run *run,
                              const basin_nodes_job *job, basin_error *error) {
     const basin_training *t = &run->training;
@@ -654,6 +673,8 @@ basin_status basin_nodes_fit(basin_nodes_model **model, basin_outcome *outcome, 
                              .run = run,
                              .settings = *job->settings,
                              .probe = job->probe,
+                             .record = job->record,
+                             .data = digest_of(job),
                              .work = {t->backend, t->watch, t->memory, job->least, job->parts}};
     *model = NULL;
     BASIN_TRY(

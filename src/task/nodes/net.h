@@ -358,9 +358,10 @@ typedef struct basin_nodes_job {
     const basin_network *network;
     const uint8_t *part; /* [N] */
     const basin_nodes_settings *settings;
-    bool least;         /* see basin_nodes_resources */
-    bool probe;         /* only the outcome is needed: no threshold, no scores */
-    basin_parts *parts; /* of the graph, whose face `network` is; NULL: it is whole */
+    bool least;                       /* see basin_nodes_resources */
+    bool probe;                       /* only the outcome is needed: no threshold, no scores */
+    basin_parts *parts;               /* of the graph, whose face `network` is; NULL: it is whole */
+    const basin_nodes_record *record; /* for the model's file; or NULL */
 } basin_nodes_job;
 
 /* Trains in an opened run. The model is there after an interrupt, too. */
@@ -396,9 +397,11 @@ typedef struct basin_nodes_fitting {
     basin_parted_trainer *joint; /* of a graph in parts, in place of the trainer */
     basin_nodes_shape planned;   /* what the trainer's plan is made for */
     bool probe;                  /* see the job */
-    bool shrink;                 /* sampling was left open: batches are halved until they fit */
-    size_t bytes;                /* that training takes */
-    int64_t member;              /* that is trained */
+    const basin_nodes_record *record;
+    uint64_t data;  /* a digest of it, for checkpoints */
+    bool shrink;    /* sampling was left open: batches are halved until they fit */
+    size_t bytes;   /* that training takes */
+    int64_t member; /* that is trained */
     basin_nodes_scorer *scorer;
     int64_t *train; /* [train_count] nodes */
     int64_t train_count, validation_count;

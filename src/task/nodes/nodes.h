@@ -34,21 +34,36 @@
  * ids go by number, in the network of training alone. Labels of the network that is scored are
  * never looked at. */
 
+/* What hashes of ids begin with, so that those of two models cannot be compared: they would show
+ * who is in both, and tables of hashes would fit all models. It follows from labels and seed, so
+ * that equal runs write equal files; a model trained from another has the other's. */
+typedef struct basin_salt {
+    bool set; /* else a file of earlier versions: plain hashes */
+    uint8_t byte[16];
+} basin_salt;
+
 typedef struct basin_known_labels {
     int64_t count;
-    uint64_t *id;         /* [count] hashes, ascending */
-    uint8_t *label;       /* [count] */
+    uint64_t *id;   /* [count] hashes, ascending */
+    uint8_t *label; /* [count]; NULL: only who took part is known */
+    basin_salt salt;
     bool named;           /* by ids; else by number */
     int64_t nodes, edges; /* of the network of training */
 } basin_known_labels;
 
-/* Those of the nodes of part `which`. */
+/* Those of the nodes of part `which`; `labels`: with what they are. */
 basin_status basin_known_labels_take(basin_known_labels *known, const basin_network *network,
-                                     const uint8_t *part /* [N] */, int which, basin_error *error);
+                                     const uint8_t *part /* [N] */, int which, bool labels,
+                                     const basin_salt *salt, basin_error *error);
+/* Adds who is in `more`, without labels. *fits: whether both are by ids or of one network, and
+ * have hashes that can be compared; else nothing is added. */
+basin_status basin_known_labels_join(basin_known_labels *known, bool *fits,
+                                     const basin_known_labels *more, basin_error *error);
 void basin_known_labels_free(basin_known_labels *known);
 /* Whether nodes of the network can be told: both have ids, or it is the network of training. */
 bool basin_known_labels_fit(const basin_known_labels *known, const basin_network *network);
-/* Fills `label` [N] with 0, 1, or -1 where none is known; returns how many are. */
+/* Fills `label` [N] with 0, 1, or -1 where none is known; returns how many are. Who took part
+ * without a label has 0. */
 int64_t basin_known_labels_find(int8_t *label, const basin_known_labels *known,
                                 const basin_network *network);
 
@@ -230,24 +245,43 @@ void basin_nodes_ensemble_mix(double *probability /* [N] */, const basin_nodes_e
 
 /* ---- card.c: what a model remembers of its training, in its file: when, by which version, on
  * what; how many nodes and anomalies; what validation reached; and which nodes they were, under
- * hashes of their ids, so that nobody judges it by labels that it was trained on without being told
- * ---- */
+ * hashes of their ids, so that nobody judges it by labels that it was trained on without being
+ * told; the same of the models that it was trained from ---- */
 
 typedef struct basin_nodes_memory {
     basin_nodes_card card; /* without a date: a file of earlier versions */
-    /* Nodes of training (none where the ensemble knows their labels) and of validation. */
-    basin_known_labels trained, validated;
+    basin_salt salt;       /* of all ids below and of the ensemble's known labels */
+    /* Nodes of training (none where the ensemble knows their labels) and of validation, and those
+     * that took part in the training of its parents. */
+    basin_known_labels trained, validated, before;
+    bool before_unknown; /* a parent does not say which these are, or they cannot be compared */
+    char *files, *cuts, *parents; /* what the card points to */
 } basin_nodes_memory;
 
-/* At the beginning of a run; what validation reaches is added at its end. */
+/* What a run was asked for. Any may be NULL. */
+typedef struct basin_nodes_record {
+    const char *digest;       /* basin_network_digest */
+    const char *files, *cuts; /* see basin_nodes_card */
+} basin_nodes_record;
+
+/* Before anything is learnt: what the parent has seen, of a run that begins with a model or resumes
+ * one that did; the salt. */
+basin_status basin_nodes_memory_begin(basin_nodes_memory *memory, const basin_nodes_record *record,
+                                      const basin_network *network, int64_t seed,
+                                      const basin_run *run, basin_error *error);
+/* Who takes part. What validation reaches is added at the end of a run. A note where the parent was
+ * trained on nodes of validation or test. */
 basin_status basin_nodes_memory_take(basin_nodes_memory *memory, const basin_network *network,
                                      const uint8_t *part /* [N] */, bool labels_known,
-                                     basin_error *error);
+                                     const basin_watch *watch, basin_error *error);
 void basin_nodes_memory_free(basin_nodes_memory *memory);
 
 basin_status basin_nodes_memory_store(basin_bundle *bundle, const basin_nodes_memory *memory,
                                       basin_error *error);
 basin_status basin_nodes_memory_load(basin_nodes_memory *memory, const basin_bundle *bundle,
+                                     basin_error *error);
+/* What a resumed run needs of it, into a checkpoint. */
+basin_status basin_nodes_memory_keep(basin_bundle *checkpoint, const basin_nodes_memory *memory,
                                      basin_error *error);
 
 /* ---- How the columns of a network have moved since training: the population stability index over

@@ -2,9 +2,15 @@
  * settings leave open, and trains. See include/basin/tasks/nodes.h. */
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include <cjson/cJSON.h>
+
+#include "base/hash.h"
 #include "base/try.h"
+#include "io/json.h"
 #include "task/nodes/net.h"
 
 /* ---- Which inputs validation prefers: for each candidate an MLP is trained for a moment. ---- */
@@ -168,6 +174,9 @@ typedef struct whole {
     basin_network *opened; /* by us; NULL: the caller's is used */
     basin_parts *cut;      /* likewise */
     bool least;
+    char digest[BASIN_DIGEST_LINES]; /* of the network */
+    basin_digests files;
+    basin_schema *schema; /* of the model that the run begins with; or NULL */
 } whole;
 
 static basin_ranks *ranks_of(const whole *t) { return t->run->training.ranks; }
@@ -232,6 +241,16 @@ static basin_status open_folder(whole *t, basin_error *error) {
     return BASIN_OK;
 }
 
+/* Those that are on rank 0's host. */
+static basin_status add_folder(whole *t, basin_error *error) {
+    for (int64_t k = 0; k < basin_parts_count(t->cut) && !basin_ranks_rank(ranks_of(t)); k++) {
+        BASIN_FREE_AT_EXIT char *path = basin_part_path(t->data.path[0], k);
+        if (!path) return basin_fail_memory(error, "a path");
+        if (access(path, F_OK) == 0) BASIN_TRY(basin_digests_add_file(&t->files, path, error));
+    }
+    return BASIN_OK;
+}
+
 /* Cuts the network that was opened, which is no longer held then. */
 static basin_status cut_network(whole *t, basin_error *error) {
     basin_cut_spec spec = {.parts = t->settings.parts};
@@ -243,11 +262,23 @@ static basin_status cut_network(whole *t, basin_error *error) {
     return status;
 }
 
+/* Weights go by columns: data are read as those of the parent were, by name. */
+static basin_status take_schema(whole *t, basin_error *error) {
+    const basin_run *run = t->run;
+    bool kept = run->saved && basin_bundle_meta(run->saved, "trained.parents");
+    const basin_bundle *file = kept ? run->saved : run->from;
+    const char *json = file ? basin_bundle_meta(file, "schema") : NULL; /* files of 0.1: none */
+    return json ? basin_schema_parse(&t->schema, json, basin_bundle_path(file), error) : BASIN_OK;
+}
+
 static basin_status open_files(whole *t, basin_error *error) {
     basin_nodes_data *d = &t->data;
+    basin_network_options how = d->options ? *d->options : (basin_network_options){0};
     int length;
     const char *note = NULL;
-    BASIN_TRY(basin_network_open(&t->opened, d->path, d->paths, d->options, error));
+    how.digests = &t->files;
+    if (!how.schema) how.schema = t->schema;
+    BASIN_TRY(basin_network_open(&t->opened, d->path, d->paths, &how, error));
     if (basin_network_main_relation(t->opened) < 0)
         BASIN_TRY(basin_network_add_union(t->opened, error));
     d->network = t->opened;
@@ -257,15 +288,43 @@ static basin_status open_files(whole *t, basin_error *error) {
     return BASIN_OK;
 }
 
+/* An error where ranks have other data, or columns are not the parent's. */
+static basin_status check_data(whole *t, const basin_network *network, basin_error *error) {
+    basin_network_digest(t->digest, network);
+    BASIN_TRY(basin_ranks_alike(ranks_of(t), t->digest, "data", error));
+    return t->schema ? basin_network_check_schema(network, t->schema, error) : BASIN_OK;
+}
+
+/* Of parts that come as such: ranks have different ones, and all of them the same whole. */
+static basin_status check_parts(whole *t, basin_error *error) {
+    const basin_parts *p = t->data.parts;
+    BASIN_FREE_AT_EXIT int64_t *all = NULL;
+    BASIN_TRY(check_data(t, p->face, error));
+    BASIN_TRY(BASIN_NEW(&all, p->parts, "digests", error));
+    for (int64_t k = 0; k < p->count; k++) {
+        char text[BASIN_DIGEST_LINES];
+        basin_network_digest(text, p->part[k]->network);
+        all[p->first + k] = (int64_t)basin_hash_text(BASIN_HASH_START, text);
+    }
+    BASIN_TRY(basin_ranks_sum_integers(p->ranks, all, p->parts, error));
+    uint64_t hash = basin_hash_words(BASIN_HASH_START, all, (size_t)p->parts * sizeof *all);
+    size_t at = strlen(t->digest);
+    snprintf(t->digest + at, sizeof t->digest - at, "parts: %016llx\n", (unsigned long long)hash);
+    return BASIN_OK;
+}
+
 /* The network, whole or in parts. */
 static basin_status open_network(whole *t, basin_error *error) {
     basin_nodes_data *d = &t->data;
+    BASIN_TRY(take_schema(t, error));
     if (!d->parts && !d->network && d->paths == 1 && basin_cut_is(d->path[0])) {
         BASIN_TRY(open_folder(t, error));
+        BASIN_TRY(add_folder(t, error));
         d->parts = t->cut;
     } else if (!d->parts) {
         basin_status status = d->network ? BASIN_OK : open_files(t, error);
         BASIN_TRY(basin_ranks_agree(ranks_of(t), status, error));
+        BASIN_TRY(check_data(t, d->network, error));
         if (samples_whole(t, NULL)) t->settings.parts = 1;
         BASIN_TRY(choose_parts(t, error));
         if (t->settings.parts == 1) return BASIN_OK;
@@ -273,6 +332,7 @@ static basin_status open_network(whole *t, basin_error *error) {
         d->parts = t->cut;
     }
     d->network = basin_parts_face(d->parts);
+    if (!*t->digest) BASIN_TRY(check_parts(t, error));
     t->settings.parts = basin_parts_count(d->parts);
     return BASIN_OK;
 }
@@ -319,6 +379,39 @@ static basin_status split(uint8_t *part, const whole *t, basin_error *error) {
     for (int64_t i = 0; i < n->nodes; i++)
         part[i] = n->label[i] >= 0 ? BASIN_PART_TRAIN : BASIN_PART_NONE;
     return BASIN_OK;
+}
+
+/* What the run was asked for, as a JSON object. */
+static char *print_cuts(const whole *t) {
+    static const basin_network_options usual = {0};
+    const basin_nodes_data *d = &t->data;
+    const basin_network_options *o = d->options ? d->options : &usual;
+    bool drawn = !d->part && !d->masks && !(d->network->train && !(d->ratio > 0) && !d->validation);
+    const struct {
+        const char *name, *text;
+    } text[] = {{"time", o->time}, {"until", o->until}, {"split_time", o->split_time}};
+    BASIN_JSON_AT_EXIT cJSON *cuts = cJSON_CreateObject();
+    bool good = cuts;
+    for (int i = 0; i < 3; i++)
+        good = good && (!text[i].text || cJSON_AddStringToObject(cuts, text[i].name, text[i].text));
+    const char *split = d->part             ? "given"
+                        : o->split_time     ? "time"
+                        : !drawn            ? "masks"
+                        : d->ratio > 0      ? "ratio"
+                        : d->validation < 0 ? "none"
+                                            : "validation";
+    good = good && cJSON_AddStringToObject(cuts, "split", split);
+    if (!d->part && !drawn && !o->split_time)
+        good = good && cJSON_AddNumberToObject(cuts, "number", (double)d->split);
+    if (drawn && d->ratio > 0) good = good && cJSON_AddNumberToObject(cuts, "ratio", d->ratio);
+    if (drawn && !(d->ratio > 0) && d->validation >= 0)
+        good = good &&
+               cJSON_AddNumberToObject(cuts, "validation", d->validation > 0 ? d->validation : 0.2);
+    if (o->split_time)
+        good = good && cJSON_AddNumberToObject(cuts, "train", o->split_train) &&
+               cJSON_AddNumberToObject(cuts, "validation", o->split_val);
+    good = good && cJSON_AddNumberToObject(cuts, "seed", (double)t->settings.seed);
+    return good ? cJSON_PrintUnformatted(cuts) : NULL;
 }
 
 /* ---- settings ---- */
@@ -403,8 +496,14 @@ static basin_status train_on(basin_nodes_model **model, basin_outcome *outcome, 
     if (!status) status = basin_ranks_any(ranks_of(t), &stopped, error);
     outcome->stopped = stopped;
     if (status || stopped) return status;
-    basin_nodes_job job = {t->task,      t->data.network,   part,
-                           &t->settings, .least = t->least, .parts = t->data.parts};
+    BASIN_FREE_AT_EXIT char *cuts = print_cuts(t);
+    BASIN_FREE_AT_EXIT char *files = t->files.files ? cJSON_PrintUnformatted(t->files.files) : NULL;
+    if (!cuts || (t->files.files && !files))
+        return basin_fail_memory(error, "what a model was trained on");
+    basin_nodes_record record = {t->digest, files, cuts};
+    basin_nodes_job job = {t->task,          t->data.network,   part,
+                           &t->settings,     .least = t->least, .parts = t->data.parts,
+                           .record = &record};
     return basin_nodes_fit(model, outcome, t->run, &job, error);
 }
 
@@ -429,6 +528,8 @@ static void whole_free(whole *t) {
     basin_run_close(t->run);
     basin_parts_close(t->cut);
     basin_network_free(t->opened);
+    cJSON_Delete(t->files.files);
+    basin_schema_free(t->schema);
 }
 
 basin_status basin_nodes_train_with(basin_nodes_model **model, basin_outcome *outcome,

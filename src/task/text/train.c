@@ -277,6 +277,7 @@ static basin_run_task task_of(job *j) {
         .store = j->model->store,
         .params = &j->graph.params,
         .seed = (uint64_t)s->seed,
+        .data = strtoull(j->model->origin.hash, NULL, 16),
         .some_moments = optimiser_named(s->optimiser) != BASIN_ADAMW || s->embedding_rate == 0,
         .step = step,
         .score = scored ? score : NULL,

@@ -206,6 +206,8 @@ TEST(many_nodes_are_thinned_out) {
 
 /* ---- known labels ---- */
 
+static const basin_salt salt = {true, "0123456789abcde"};
+
 /* A path of five, of which 1 (normal), 2 and 4 (anomalous) are trained on. */
 TEST(shares_of_known_labels_leave_the_node_out) {
     BASIN_AT_EXIT(free_network) basin_network *network;
@@ -220,7 +222,8 @@ TEST(shares_of_known_labels_leave_the_node_out) {
     basin_edges edges = {end, end + 1, BASIN_I32, 2, 4};
     assert_ok(basin_network_add_relation(network, "homo", &edges, NULL, &failure));
     basin_known_labels known;
-    assert_ok(basin_known_labels_take(&known, network, part, BASIN_PART_TRAIN, &failure));
+    assert_ok(
+        basin_known_labels_take(&known, network, part, BASIN_PART_TRAIN, true, &salt, &failure));
     for (int i = 0; i < 5; i++) network->label[i] = 1; /* what is scored is not looked at */
     assert_int_equal(basin_known_labels_find(label, &known, network), 3);
     assert_memory_equal(label, ((const int8_t[]){-1, 0, 1, -1, 1}), 5);
@@ -274,13 +277,42 @@ TEST(known_nodes_go_by_their_ids) {
     basin_network *first = read_table("id,f,label\n0,1,0\n1,2,1\n2,3,1\n3,4,0\n");
     BASIN_AT_EXIT(free_network)
     basin_network *other = read_table("id,f,label\n4,0,1\n3,4,0\n2,3,1\n1,2,1\n0,1,0\n");
-    assert_ok(basin_known_labels_take(&known, first, part, BASIN_PART_TRAIN, &failure));
+    assert_ok(
+        basin_known_labels_take(&known, first, part, BASIN_PART_TRAIN, true, &salt, &failure));
     assert_int_equal(basin_known_labels_find(label, &known, other), 3);
     assert_memory_equal(label, ((const int8_t[]){-1, 0, 1, -1, 0}), 5);
     known.named = false; /* as models have it that were trained on such a table before */
     assert_int_equal(basin_known_labels_find(label, &known, other), 0);
     assert_int_equal(basin_known_labels_find(label, &known, first), 3);
     basin_known_labels_free(&known);
+}
+
+/* Hashes of one id differ under two salts; those of older files can be salted, others not joined.
+ */
+TEST(known_nodes_join_under_one_salt) {
+    static const basin_salt none = {0}, other = {true, "another"};
+    const uint8_t part[] = {1, BASIN_PART_VAL, 1, 1};
+    int8_t label[4];
+    bool fits;
+    BASIN_AT_EXIT(free_network)
+    basin_network *n = read_table("id,f,label\n0,1,0\n1,2,1\n2,3,1\n3,4,0\n");
+    basin_known_labels own, plain, apart, all = {.salt = salt};
+    assert_ok(basin_known_labels_take(&own, n, part, BASIN_PART_TRAIN, true, &salt, &failure));
+    assert_ok(basin_known_labels_take(&plain, n, part, BASIN_PART_VAL, false, &none, &failure));
+    assert_ok(basin_known_labels_take(&apart, n, part, BASIN_PART_TRAIN, true, &other, &failure));
+    for (int64_t i = 0; i < own.count; i++)
+        for (int64_t k = 0; k < apart.count; k++) assert_true(own.id[i] != apart.id[k]);
+    assert_null(plain.label);
+    assert_ok(basin_known_labels_join(&all, &fits, &own, &failure));
+    assert_ok(basin_known_labels_join(&all, &fits, &plain, &failure));
+    assert_true(fits);
+    assert_int_equal(basin_known_labels_find(label, &all, n), 4);
+    assert_ok(basin_known_labels_join(&all, &fits, &own, &failure)); /* once each */
+    assert_int_equal(all.count, 4);
+    assert_ok(basin_known_labels_join(&all, &fits, &apart, &failure));
+    assert_false(fits);
+    basin_known_labels_free(&own), basin_known_labels_free(&plain);
+    basin_known_labels_free(&apart), basin_known_labels_free(&all);
 }
 
 typedef struct listener {

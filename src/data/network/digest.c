@@ -1,0 +1,73 @@
+/* Digests: of what a network holds, to tell data apart; of the files that it came from, for the
+ * record. See network.h. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cjson/cJSON.h>
+
+#include "base/hash.h"
+#include "data/network/network.h"
+#include "io/file.h"
+#include "io/json.h"
+
+/* ---- of a network ---- */
+
+static size_t add_line(char *text, size_t at, const char *what, int64_t count, uint64_t hash) {
+    if (at >= BASIN_DIGEST_LINES) return at;
+    return at + (size_t)snprintf(text + at, BASIN_DIGEST_LINES - at, "%s: %lld, digest %016llx\n",
+                                 what, (long long)count, (unsigned long long)hash);
+}
+
+static uint64_t hash_of(const void *data, int64_t count, size_t bytes) {
+    return data ? basin_hash_words(BASIN_HASH_START, data, (size_t)count * bytes) : 0;
+}
+
+static uint64_t hash_names(const basin_names *names) {
+    uint64_t hash = hash_of(names->at, names->count, sizeof *names->at);
+    return names->count ? basin_hash_words(hash, names->text, names->at[names->count]) : 0;
+}
+
+void basin_network_digest(char text[BASIN_DIGEST_LINES], const basin_network *n) {
+    int64_t N = n->nodes, F = n->facts.count;
+    char what[120];
+    size_t at = add_line(text, 0, "ids of nodes", N, hash_names(&n->id));
+    at = add_line(text, at, "names of columns", n->features, hash_names(&n->column));
+    at = add_line(text, at, "features", n->features,
+                  hash_of(n->feature, N * n->features, sizeof *n->feature));
+    at = add_line(text, at, "labels", N, hash_of(n->label, N, sizeof *n->label));
+    uint64_t masks = hash_of(n->train, n->splits * N, 1) ^ hash_of(n->val, n->splits * N, 1) * 3 ^
+                     hash_of(n->test, n->splits * N, 1) * 5;
+    at = add_line(text, at, "splits", n->splits, masks);
+    for (int r = 0; r < n->relations; r++) {
+        const basin_relation *relation = &n->relation[r];
+        uint64_t hash = hash_of(relation->row, relation->row ? N + 1 : 0, sizeof *relation->row);
+        hash ^= 3 * hash_of(relation->col, relation->edges, sizeof *relation->col);
+        snprintf(what, sizeof what, "edges '%.80s'", relation->name);
+        at = add_line(text, at, what, relation->edges, hash);
+        snprintf(what, sizeof what, "amounts, times and kinds of '%.60s'", relation->name);
+        hash = hash_of(relation->fact, relation->edges * F, sizeof *relation->fact);
+        if (F) at = add_line(text, at, what, F, hash);
+    }
+}
+
+/* ---- of files ---- */
+
+basin_status basin_digests_add(basin_digests *digests, const char *path, const void *data,
+                               size_t size, basin_error *error) {
+    char text[BASIN_SHA256_TEXT];
+    if (!digests) return BASIN_OK;
+    if (!digests->files) digests->files = cJSON_CreateArray();
+    cJSON *one = cJSON_CreateObject();
+    bool good = one && cJSON_AddStringToObject(one, "path", path) &&
+                cJSON_AddNumberToObject(one, "bytes", (double)size) &&
+                cJSON_AddStringToObject(one, "sha256", basin_sha256_print(text, data, size)) &&
+                cJSON_AddItemToArray(digests->files, one);
+    if (!good) cJSON_Delete(one);
+    return good ? BASIN_OK : basin_fail_memory(error, "digests");
+}
+
+basin_status basin_digests_add_file(basin_digests *digests, const char *path, basin_error *error) {
+    BASIN_AT_EXIT(basin_map_close) basin_map map = {0};
+    if (digests) BASIN_TRY(basin_map_open(&map, path, error));
+    return basin_digests_add(digests, path, map.data, map.size, error);
+}
