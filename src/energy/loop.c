@@ -23,6 +23,8 @@ enum { STRIDE = 4 }; /* steps of the second plan */
 typedef struct stride {
     basin_plan *plan;        /* NULL: there is none */
     basin_pace pace[STRIDE]; /* inputs */
+    double alpha[STRIDE];    /* what was written there last, */
+    bool written;            /* if it was */
     basin_expr change[STRIDE];
     basin_expr *term; /* [STRIDE, terms] */
 } stride;
@@ -501,10 +503,13 @@ static basin_status take_stride(run *r, int t, basin_error *error) {
     basin_plan *plan = d->stride.plan;
     size_t row = (size_t)d->terms * (size_t)d->samples;
     for (int k = 0; k < STRIDE; k++) {
-        double alpha = alpha_at(d, t + k);
-        BASIN_TRY(write_numbers(plan, d->stride.pace[k].alpha, &alpha, error));
+        double alpha = alpha_at(d, t + k), *last = &d->stride.alpha[k];
+        if (!d->stride.written || alpha != *last)
+            BASIN_TRY(write_numbers(plan, d->stride.pace[k].alpha, &alpha, error));
+        *last = alpha;
         BASIN_TRY(write_step(d, plan, &d->stride.pace[k], t + k, error));
     }
+    d->stride.written = true;
     BASIN_TRY(basin_plan_run(plan, error));
     for (int k = 0; k < STRIDE; k++) {
         double *before = r->result->energy + (size_t)(t + k) * row;

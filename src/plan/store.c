@@ -108,6 +108,10 @@ basin_status basin_device_write(basin_backend *backend, void *device, basin_kind
         table->copy_in(backend, device, from->data, bytes);
         return BASIN_OK;
     }
+    if (backend->threads > 0) { /* the host's memory */
+        basin_tensor there = basin_tensor_borrow(device, dtype, from->shape);
+        return basin_tensor_convert(&there, from, error);
+    }
     BASIN_AT_EXIT(basin_tensor_free) basin_tensor converted = {0};
     BASIN_TRY(basin_tensor_new(&converted, dtype, from->shape, error));
     BASIN_TRY(basin_tensor_convert(&converted, from, error));
@@ -123,6 +127,11 @@ basin_status basin_device_read(basin_backend *backend, basin_tensor *to, const v
     if (to->dtype == dtype) {
         table->copy_out(backend, to->data, device, bytes);
         return table->wait(backend, error);
+    }
+    if (backend->threads > 0) {
+        basin_tensor there = basin_tensor_borrow((void *)(uintptr_t)device, dtype, to->shape);
+        BASIN_TRY(table->wait(backend, error));
+        return basin_tensor_convert(to, &there, error);
     }
     BASIN_AT_EXIT(basin_tensor_free) basin_tensor raw = {0};
     BASIN_TRY(basin_tensor_new(&raw, dtype, to->shape, error));

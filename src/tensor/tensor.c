@@ -209,6 +209,11 @@ basin_status basin_tensor_convert(basin_tensor *to, const basin_tensor *from, ba
         if (count > 0) memcpy(to->data, from->data, basin_tensor_bytes(to));
         return BASIN_OK;
     }
+    if (to->dtype == BASIN_F64 && from->dtype == BASIN_F32) {
+        for (int64_t i = 0; i < count; i++)
+            ((double *)to->data)[i] = (double)((const float *)from->data)[i];
+        return BASIN_OK;
+    }
     if (to->dtype == BASIN_F32 && from->dtype == BASIN_F64) {
         for (int64_t i = 0; i < count; i++)
             ((float *)to->data)[i] = (float)((const double *)from->data)[i];

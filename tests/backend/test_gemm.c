@@ -259,6 +259,29 @@ TEST(test_row_alone) {
     free(workspace);
 }
 
+/* Likewise a few rows, which kernels multiply by several panels at once. */
+TEST(test_few_rows_alone) {
+    precision = BASIN_GEMM_F32;
+    for (int turn = 0; turn < 4; turn++) {
+        BASIN_AT_EXIT(problem_free)
+        basin_gemm g = problem_new(1, 50, 331, 300, turn & 1, turn >> 1);
+        basin_gemm few = g;
+        void *workspace = workspace_new(&g, 2);
+        basin_gemm_run(&g, 2, workspace);
+        few.c = floats_new(g.c_batch);
+        for (few.m = 1; few.m <= 4; few.m++) {
+            void *own = workspace_new(&few, 1);
+            basin_gemm_run(&few, 1, own);
+            free(own);
+            for (int64_t r = 0; r < few.m; r++)
+                assert_memory_equal(few.c + r * g.c_row, g.c + r * g.c_row,
+                                    (size_t)g.n * sizeof(float));
+        }
+        free(few.c);
+        free(workspace);
+    }
+}
+
 /* An infinity or a NaN in a row of A shows in every element of that row of C, and nowhere else. */
 TEST(test_not_finite) {
     uint32_t all_ones = UINT32_MAX;

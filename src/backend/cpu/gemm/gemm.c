@@ -53,6 +53,7 @@ typedef struct plan {
     int64_t m_blocks, n_blocks;
     bool direct;                          /* A is read where it is, */
     bool columns;                         /* with its rows side by side */
+    bool wide;                            /* likewise, a few rows; several panels of B at a time */
     bool shared;                          /* all of B is packed before the product begins */
     int64_t b_group;                      /* else: panels of B that a thread packs at a time */
     int64_t a_floats, b_floats, c_floats; /* of one thread's workspace */
@@ -102,6 +103,7 @@ static plan plan_make(const basin_gemm *g, int threads) {
     bool there = p.kernel->tile_direct && (threads > 1 || !p.kernel->direct_shared);
     p.direct = p.columns || (there && g->a_col == 1 && g->k % p.kernel->unit == 0 &&
                              (!p.kernel->direct_k || g->k <= p.kernel->direct_k));
+    p.wide = p.kernel->tile_wide && p.k_blocks == 1 && g->m * BASIN_GEMM_WIDE <= mr;
     plan_blocks(&p, g, threads);
     int64_t k = basin_int_min(p.k_step, g->k);
     int64_t block_rows = basin_int_ceil(p.m_panels, p.m_blocks) * mr;
@@ -154,7 +156,7 @@ static void tile_run(float *c, int64_t c_row, const basin_gemm *g, const plan *p
 static void rows_pack(const basin_gemm *g, const plan *p, const block *at, int64_t k) {
     const basin_gemm_kernel *kernel = p->kernel;
     int64_t last = at->m_last - at->m_first - 1, first = p->direct ? last * kernel->mr : 0;
-    if (is_direct(p, rows_of(g, p, at, last))) return;
+    if (p->wide || is_direct(p, rows_of(g, p, at, last))) return;
     kernel->pack(kernel, false, at->a, number_at(kernel, at->rows, first * g->a_row), g->a_row,
                  g->a_col, last * kernel->mr + rows_of(g, p, at, last) - first, k);
 }
@@ -194,6 +196,24 @@ static void panel_run(const basin_gemm *g, const plan *p, const block *at, const
     }
 }
 
+/* Some of the `left` panels of B from `panel` on, which lie `apart`; returns how many. */
+static int wide_run(const basin_gemm *g, const plan *p, const block *at, const float *b,
+                    int64_t apart, int64_t panel, int64_t left) {
+    float whole[16 * 32]; /* the largest tile of all kernels that have tile_wide */
+    int panels = left >= BASIN_GEMM_WIDE ? BASIN_GEMM_WIDE : left > 1 ? 2 : 1, rows = (int)g->m;
+    int64_t col = panel * p->kernel->nr, width = panels * p->kernel->nr;
+    int cols = (int)basin_int_min(width, g->n - col);
+    float *c = g->epilogue ? whole : g->c + at->batch * g->c_batch + col;
+    bool there = !g->epilogue && !g->accumulate && cols == width;
+    p->kernel->tile_wide(there ? c : whole, there ? g->c_row : width, at->rows, g->a_row, g->a_col,
+                         b, apart, g->k, rows, panels);
+    if (g->epilogue)
+        g->epilogue(g->context, whole, width, at->batch, 0, col, rows, cols);
+    else if (!there)
+        basin_gemm_tile_copy(c, g->c_row, whole, width, rows, cols, g->accumulate);
+    return panels;
+}
+
 static void block_run(const basin_gemm *g, const plan *p, block *at) {
     const basin_gemm_kernel *kernel = p->kernel;
     int64_t nr = kernel->nr, top = at->m_first * kernel->mr;
@@ -204,20 +224,25 @@ static void block_run(const basin_gemm *g, const plan *p, block *at) {
                 k = basin_int_max(0, basin_int_min(p->k_step, g->k - first));
         at->rows = number_at(kernel, a, first * g->a_col);
         rows_pack(g, p, at, k);
-        for (int64_t j = at->n_first; j < at->n_last; j++) {
+        for (int64_t j = at->n_first, panels = 1; j < at->n_last; j += panels) {
+            const float *panel = at->b;
+            int64_t left = at->n_last - j;
             if (g->b_packed) {
-                const float *panel = g->b_packed + j * b_panel(kernel, g->k);
-                panel_run(g, p, at, panel + b_panel(kernel, first), j, kb, k);
-                continue;
+                panel = g->b_packed + j * b_panel(kernel, g->k) + b_panel(kernel, first);
+            } else {
+                int64_t in_group = (j - at->n_first) % p->b_group;
+                left = basin_int_min(left, p->b_group - in_group);
+                if (in_group == 0)
+                    kernel->pack(kernel, true, at->b,
+                                 number_at(kernel, b, first * g->b_row + j * nr * g->b_col),
+                                 g->b_col, g->b_row, basin_int_min((j + left) * nr, g->n) - j * nr,
+                                 k);
+                panel += in_group * b_panel(kernel, k);
             }
-            int64_t in_group = (j - at->n_first) % p->b_group;
-            int64_t cols =
-                basin_int_min(basin_int_min(j + p->b_group, at->n_last) * nr, g->n) - j * nr;
-            if (in_group == 0)
-                kernel->pack(kernel, true, at->b,
-                             number_at(kernel, b, first * g->b_row + j * nr * g->b_col), g->b_col,
-                             g->b_row, cols, k);
-            panel_run(g, p, at, at->b + in_group * b_panel(kernel, k), j, kb, k);
+            if (p->wide)
+                panels = wide_run(g, p, at, panel, b_panel(kernel, k), j, left);
+            else
+                panel_run(g, p, at, panel, j, kb, k);
         }
     }
 }

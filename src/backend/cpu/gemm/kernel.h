@@ -18,6 +18,8 @@ typedef struct basin_gemm_ahead {
     bool c_narrow; /* the tile ends in bfloat16 numbers, half as wide */
 } basin_gemm_ahead;
 
+enum { BASIN_GEMM_WIDE = 4 }; /* panels of B that tile_wide takes at once, at most */
+
 /* A is packed into panels of mr rows, B into panels of nr columns; a panel holds all of its lanes
  * (rows or columns) for one step of k, or one unit of steps, after the other. */
 typedef struct basin_gemm_kernel basin_gemm_kernel;
@@ -44,6 +46,10 @@ struct basin_gemm_kernel {
     void (*tile_columns)(float *c, int64_t c_row, const void *a, int64_t a_col, const float *b,
                          int64_t k, int rows, int cols, bool accumulate,
                          const basin_gemm_ahead *ahead);
+    /* C = A B for at most mr / BASIN_GEMM_WIDE rows, with A where it is, and 1, 2 or 4 panels of B,
+     * `panel` floats apart; the same sums. NULL: there is none. */
+    void (*tile_wide)(float *c, int64_t c_row, const float *a, int64_t a_row, int64_t a_col,
+                      const float *b, int64_t panel, int64_t k, int rows, int panels);
     /* Packs lanes x[l * lane + p * step], l < lanes and p < k, into panels that follow each other,
      * the last filled up with zeros: columns of B if `right`, else rows of A. Numbers are float,
      * or bfloat16 (uint16_t) for kernels whose `halves` is 1. */

@@ -3,7 +3,9 @@
 
 #include "backend/cpu/gemm/kernel.h"
 
-enum { MR = 6, NR = 16, AHEAD = 16 };
+enum { MR = 6, NR = 16, AHEAD = 16, LANES = 8 };
+
+#include "backend/cpu/gemm/wide_body.h"
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -90,5 +92,6 @@ const basin_gemm_kernel basin_gemm_kernel_avx2 = {.mr = MR,
                                                   .halves = 2,
                                                   .a_block = 64 * 1024,
                                                   .tile = tile,
+                                                  .tile_wide = tile_wide,
                                                   .pack = basin_gemm_panels_pack,
                                                   .turn = turn};

@@ -4,7 +4,9 @@
 
 #include "backend/cpu/gemm/kernel.h"
 
-enum { MR = 14, NR = 32, AHEAD = 16 };
+enum { MR = 14, NR = 32, AHEAD = 16, LANES = 16 };
+
+#include "backend/cpu/gemm/wide_body.h"
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -172,6 +174,7 @@ const basin_gemm_kernel basin_gemm_kernel_avx512 = {.mr = MR,
                                                     .direct_k = 256,
                                                     .direct_rows = MR / 2,
                                                     .tile = tile,
+                                                    .tile_wide = tile_wide,
                                                     .tile_direct = tile_direct,
                                                     .tile_columns = tile_columns,
                                                     .pack = basin_gemm_panels_pack,

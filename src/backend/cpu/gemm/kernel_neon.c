@@ -4,7 +4,9 @@
 
 #include "backend/cpu/gemm/kernel.h"
 
-enum { MR = 8, NR = 12, AHEAD = 32 };
+enum { MR = 8, NR = 12, AHEAD = 32, LANES = 4 };
+
+#include "backend/cpu/gemm/wide_body.h"
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -56,5 +58,6 @@ const basin_gemm_kernel basin_gemm_kernel_neon = {.mr = MR,
                                                   .halves = 2,
                                                   .a_block = 96 * 1024,
                                                   .tile = tile,
+                                                  .tile_wide = tile_wide,
                                                   .pack = basin_gemm_panels_pack,
                                                   .turn = basin_gemm_panel_turn};

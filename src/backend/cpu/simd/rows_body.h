@@ -57,14 +57,14 @@ static float row_max(const float *x, int64_t n) {
     vfloat m0 = vector_all(-INFINITY), m1 = m0, m2 = m0, m3 = m0;
     int64_t i = 0;
     for (; i + 4 * VECTOR_LANES <= n; i += 4 * VECTOR_LANES) {
-        m0 = vector_max_nan(m0, vector_load(x + i));
-        m1 = vector_max_nan(m1, vector_load(x + i + VECTOR_LANES));
-        m2 = vector_max_nan(m2, vector_load(x + i + 2 * VECTOR_LANES));
-        m3 = vector_max_nan(m3, vector_load(x + i + 3 * VECTOR_LANES));
+        m0 = vector_most(m0, vector_load(x + i));
+        m1 = vector_most(m1, vector_load(x + i + VECTOR_LANES));
+        m2 = vector_most(m2, vector_load(x + i + 2 * VECTOR_LANES));
+        m3 = vector_most(m3, vector_load(x + i + 3 * VECTOR_LANES));
     }
     for (; i < n; i += VECTOR_LANES)
-        m0 = vector_max_nan(m0, vector_load_part(x + i, n - i, -INFINITY));
-    return vector_largest_nan(vector_max_nan(vector_max_nan(m0, m1), vector_max_nan(m2, m3)));
+        m0 = vector_most(m0, vector_load_part(x + i, n - i, -INFINITY));
+    return vector_largest_nan(vector_most(vector_most(m0, m1), vector_most(m2, m3)));
 }
 
 static void axpy(float *y, float a, const float *x, int64_t n) {
@@ -104,15 +104,15 @@ static void max_rows(float *to, const float *x, int64_t rows, int64_t stride, in
     }
 }
 
-/* Writes exp(x - most) to `to` (if not NULL) and returns its sum. */
+/* Writes exp(x - most) to `to` (if not NULL) and returns its sum; no x is above `most`. */
 VECTOR_INLINE float exp_row(float *to, const float *x, float most, int64_t n) {
     vfloat sum = {0}, shift = vector_all(most);
     int64_t i = 0;
     for (; i + 4 * VECTOR_LANES <= n; i += 4 * VECTOR_LANES) { /* four at once, added in order */
-        vfloat e0 = vector_exp(vector_load(x + i) - shift);
-        vfloat e1 = vector_exp(vector_load(x + i + VECTOR_LANES) - shift);
-        vfloat e2 = vector_exp(vector_load(x + i + 2 * VECTOR_LANES) - shift);
-        vfloat e3 = vector_exp(vector_load(x + i + 3 * VECTOR_LANES) - shift);
+        vfloat e0 = vector_exp_below(vector_load(x + i) - shift);
+        vfloat e1 = vector_exp_below(vector_load(x + i + VECTOR_LANES) - shift);
+        vfloat e2 = vector_exp_below(vector_load(x + i + 2 * VECTOR_LANES) - shift);
+        vfloat e3 = vector_exp_below(vector_load(x + i + 3 * VECTOR_LANES) - shift);
         if (to) {
             vector_store(to + i, e0);
             vector_store(to + i + VECTOR_LANES, e1);
@@ -122,12 +122,12 @@ VECTOR_INLINE float exp_row(float *to, const float *x, float most, int64_t n) {
         sum = (((sum + e0) + e1) + e2) + e3;
     }
     for (; i + VECTOR_LANES <= n; i += VECTOR_LANES) {
-        vfloat e = vector_exp(vector_load(x + i) - shift);
+        vfloat e = vector_exp_below(vector_load(x + i) - shift);
         if (to) vector_store(to + i, e);
         sum += e;
     }
     if (i < n) {
-        vfloat e = vector_exp(vector_load_part(x + i, n - i, -INFINITY) - shift);
+        vfloat e = vector_exp_below(vector_load_part(x + i, n - i, -INFINITY) - shift);
         if (to) vector_store_part(to + i, e, n - i);
         sum += e;
     }

@@ -41,11 +41,30 @@ VECTOR_INLINE vfloat vector_min_nan(vfloat a, vfloat b) {
     return vector_select((a < b) | (a != a), a, b);
 }
 
+/* The larger for rows, of which either zero may be the largest; a NaN wins. */
+VECTOR_INLINE vfloat vector_most(vfloat a, vfloat b) {
+#if defined(__aarch64__)
+    return (vfloat)vmaxq_f32((float32x4_t)a, (float32x4_t)b);
+#elif defined(__AVX512F__)
+    __mmask16 nan = _mm512_cmp_ps_mask((__m512)a, (__m512)a, _CMP_UNORD_Q);
+    return (vfloat)_mm512_mask_mov_ps(_mm512_max_ps((__m512)a, (__m512)b), nan, (__m512)a);
+#else
+    return vector_max_nan(a, b);
+#endif
+}
+
 VECTOR_INLINE float vector_largest_nan(vfloat v) {
+#if defined(__aarch64__)
+    return vmaxvq_f32((float32x4_t)v);
+#elif defined(__AVX512F__)
+    bool nan = _mm512_cmp_ps_mask((__m512)v, (__m512)v, _CMP_UNORD_Q) != 0;
+    return nan ? NAN : vector_largest(v);
+#else
     float most = v[0];
     for (int i = 1; i < VECTOR_LANES; i++)
         if (v[i] > most || v[i] != v[i]) most = v[i];
     return most;
+#endif
 }
 
 VECTOR_INLINE vfloat vector_sqrt(vfloat x) {

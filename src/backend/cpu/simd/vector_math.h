@@ -172,13 +172,14 @@ VECTOR_INLINE vfloat vector_weave_high(vfloat a, vfloat b) {
  * NaN for NaN. x = n ln 2 + r with |r| <= ln 2 / 2; the rounding to n adds and subtracts 1.5 2^23,
  * and 2^n goes in as two factors so that n = 128 does not overflow before its time. The polynomial
  * 1 + r + r^2 (..) is the best of its degree in relative error (3e-9). */
-VECTOR_INLINE vfloat vector_exp(vfloat x) {
+VECTOR_INLINE vfloat vector_exp_of(vfloat x, bool above) {
     const vfloat shift = vector_all(12582912.0f);
+    vfloat y = above ? vector_min(vector_all(89.0f), x) : x;
 #if defined(__aarch64__) /* of NaN, NaN, as below */
-    vfloat y =
-        (vfloat)vmaxq_f32(vdupq_n_f32(-88.0f), vminq_f32(vdupq_n_f32(89.0f), (float32x4_t)x));
+    if (above) y = (vfloat)vminq_f32(vdupq_n_f32(89.0f), (float32x4_t)x);
+    y = (vfloat)vmaxq_f32(vdupq_n_f32(-88.0f), (float32x4_t)y);
 #else
-    vfloat y = vector_max(vector_all(-88.0f), vector_min(vector_all(89.0f), x));
+    y = vector_max(vector_all(-88.0f), y);
 #endif
     vfloat biased = y * 1.44269504f + shift;
     vfloat n = biased - shift;
@@ -193,12 +194,16 @@ VECTOR_INLINE vfloat vector_exp(vfloat x) {
     __mmask16 kept = _mm512_cmp_ps_mask((__m512)x, _mm512_set1_ps(-87.33f), _CMP_NLT_UQ);
     return (vfloat)_mm512_maskz_scalef_ps(kept, (__m512)p, (__m512)n);
 #else
-    vint exponent = (vint)biased - (vint)shift;
-    vint half = exponent >> 1;
-    vfloat e = p * (vfloat)((half + 127) << 23) * (vfloat)((exponent - half + 127) << 23);
+    vint exponent = (vint)biased - (vint)shift, half = exponent >> 1;
+    vfloat e = above ? p * (vfloat)((half + 127) << 23) * (vfloat)((exponent - half + 127) << 23)
+                     : p * (vfloat)((exponent + 127) << 23);
     return (vfloat)((vint)e & ~(x < -87.33f));
 #endif
 }
+
+VECTOR_INLINE vfloat vector_exp(vfloat x) { return vector_exp_of(x, true); }
+/* The same bits for x <= 0, where one factor does for 2^n. */
+VECTOR_INLINE vfloat vector_exp_below(vfloat x) { return vector_exp_of(x, false); }
 
 /* ---- Vectors of float from and to bfloat16 in memory. ---- */
 

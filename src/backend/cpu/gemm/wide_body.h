@@ -1,0 +1,47 @@
+/* A few rows of A times several panels of B at once, which one panel after the other would wait for
+ * its own sums. The including file defines MR, NR and LANES, the floats of a vector. Sums have the
+ * order, and the bits, of its tiles. */
+#ifndef BASIN_BACKEND_CPU_GEMM_WIDE_BODY_H
+#define BASIN_BACKEND_CPU_GEMM_WIDE_BODY_H
+
+#include <string.h>
+
+typedef float wide __attribute__((vector_size(4 * LANES)));
+
+/* `rows` and `panels` are constants wherever this is inlined, so that `sum` is registers. */
+static inline __attribute__((always_inline)) void
+wide_fixed(float *c, int64_t c_row, const float *a, int64_t a_row, int64_t a_col, const float *b,
+           int64_t panel, int64_t k, int rows, int panels) {
+    enum { VECTORS = BASIN_GEMM_WIDE * NR / LANES };
+    const int vectors = panels * NR / LANES;
+    wide sum[MR / BASIN_GEMM_WIDE][VECTORS];
+#pragma GCC unroll 3
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 12
+        for (int v = 0; v < vectors; v++) sum[r][v] = (wide){0};
+    for (int64_t p = 0; p < k; p++, a += a_col, b += NR)
+#pragma GCC unroll 12
+        for (int v = 0; v < vectors; v++) {
+            wide x;
+            memcpy(&x, b + v / (NR / LANES) * panel + v % (NR / LANES) * LANES, sizeof x);
+#pragma GCC unroll 3
+            for (int r = 0; r < rows; r++) sum[r][v] += a[r * a_row] * x;
+        }
+#pragma GCC unroll 3
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 12
+        for (int v = 0; v < vectors; v++)
+            memcpy(c + r * c_row + v * LANES, &sum[r][v], sizeof(wide));
+}
+
+static void tile_wide(float *c, int64_t c_row, const float *a, int64_t a_row, int64_t a_col,
+                      const float *b, int64_t panel, int64_t k, int rows, int panels) {
+#define CASE(R, P)                                                                                 \
+    if (rows == R && R <= MR / BASIN_GEMM_WIDE && panels == P)                                     \
+        wide_fixed(c, c_row, a, a_row, a_col, b, panel, k, R <= MR / BASIN_GEMM_WIDE ? R : 1, P);
+    CASE(1, 1)
+    CASE(1, 2) CASE(1, 4) CASE(2, 1) CASE(2, 2) CASE(2, 4) CASE(3, 1) CASE(3, 2) CASE(3, 4)
+#undef CASE
+}
+
+#endif
