@@ -27,7 +27,8 @@ static basin_status open_live(basin_nodes_live *live, const basin_network *netwo
                                 .watch = o->watch};
     BASIN_TRY(basin_nodes_check_network(live->model, network, error));
     BASIN_TRY(basin_near_graph_open(&live->graph, network, error));
-    BASIN_TRY(basin_near_rows_open(&live->rows, &live->graph, live->model, o->memory, error));
+    BASIN_TRY(basin_near_rows_open(&live->rows, &live->graph, live->model, config.cap_edges,
+                                   o->memory, error));
     return basin_near_scorer_new(&live->scorer, &live->rows, &config, error);
 }
 

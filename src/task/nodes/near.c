@@ -17,7 +17,9 @@
 #include "base/try.h"
 #include "plan/plan.h"
 
-enum { BLOCK = 64 }; /* nodes that a plan of a stream takes at once */
+/* Nodes that a plan of a stream takes at once; and of how many of the cap's nodes one is computed
+ * where others go on and have states: far ones hardly change. */
+enum { BLOCK = 64, NEAREST = 8 };
 
 /* An array that grows. */
 typedef struct pool {
@@ -27,8 +29,11 @@ typedef struct pool {
 
 /* The lists of a neighbourhood along one relation of the model. */
 typedef struct region_lists {
-    pool row, col, back_row, back_col, entry, fact;
+    pool row, col, back_row, back_col, entry;
     int64_t edges; /* along rows; those along back rows come behind them */
+    pool from;     /* int64_t: which edge of the base each one is, or -1 - its place in `fact` */
+    pool fact;
+    int64_t facts; /* rows of it */
 } region_lists;
 
 /* What a thread needs, kept from one score to the next. */
@@ -44,7 +49,7 @@ typedef struct worker {
     region_lists list[BASIN_ANOMALY_RELATIONS];
     pool node;  /* int64_t: the neighbourhood, then those next to it */
     pool local; /* int32_t: their numbers here, by node; -1: not here */
-    pool table, row, probability;
+    pool table, row, probability, bias;
     int64_t nodes, halo, edges;
     bool capped;
     int64_t member; /* that runs */
@@ -54,11 +59,11 @@ typedef struct worker {
 struct basin_near_scorer {
     basin_near_rows *rows;
     basin_near_config config;
-    int reach;      /* hops that the energy sees */
-    int moments;    /* of rows that a run of a member shows */
-    float **state;  /* [members, moments] of all base nodes; or NULL */
-    int64_t *width; /* [moments] */
-    double *logit;  /* [N] of the base by the network, where states are kept */
+    int reach;     /* hops that the energy sees */
+    int moments;   /* of rows that a run of a member shows */
+    float **state; /* [members, moments] of all base nodes; or NULL */
+    float **bias;  /* [members, relations, blocks] of all base edges */
+    double *logit; /* [N] of the base by the network */
     size_t bytes;
     pthread_mutex_t lock; /* of the workers that wait */
     worker *free;
@@ -84,15 +89,42 @@ static void keep_rows(void *context, int moment, float *rows, int64_t width) {
            (size_t)(s->rows->graph->base->nodes * width) * sizeof *rows);
 }
 
+static float **bias_at(const basin_near_scorer *s, int64_t member, int relation, int block) {
+    const basin_near_rows *rows = s->rows;
+    int64_t blocks = rows->model->settings.blocks, relations = rows->inputs.shape.relations;
+    return &s->bias[(member * relations + relation) * blocks + block];
+}
+
+/* Biases come before the first rows of their block. */
+static basin_status keep_bias(void *context, int block, int relation, const float *we, float *bias,
+                              basin_error *error) {
+    const keeping *k = context;
+    basin_near_scorer *s = k->scorer;
+    const basin_near_rows *rows = s->rows;
+    int64_t member = k->member + (block + relation == 0);
+    const basin_relation *r = &rows->graph->base->relation[rows->inputs.relation[relation]];
+    size_t count = (size_t)(r->edges * rows->model->settings.heads);
+    float **to = bias_at(s, member, relation, block);
+    (void)we;
+    BASIN_TRY(BASIN_NEW_RAW(to, count, "states", error));
+    memcpy(*to, bias, count * sizeof *bias);
+    s->bytes += count * sizeof *bias;
+    return BASIN_OK;
+}
+
+static int64_t biases_of(const basin_near_scorer *s) {
+    const basin_nodes_model *model = s->rows->model;
+    return model->members * s->rows->inputs.shape.relations * model->settings.blocks;
+}
+
 static basin_status reserve_states(basin_near_scorer *s, basin_error *error) {
     const basin_nodes_model *model = s->rows->model;
     size_t N = (size_t)s->rows->graph->base->nodes;
     int64_t dim = model->settings.dim, align = BASIN_WALK_ALIGN;
     BASIN_TRY(BASIN_NEW(&s->state, model->members * s->moments, "states", error));
-    BASIN_TRY(BASIN_NEW(&s->width, s->moments, "states", error));
+    BASIN_TRY(BASIN_NEW(&s->bias, biases_of(s), "states", error));
     for (int64_t i = 0; i < model->members * s->moments; i++) {
         int64_t width = i % 2 ? model->settings.heads : (dim + align - 1) / align * align;
-        s->width[i % s->moments] = width;
         BASIN_TRY(BASIN_NEW_RAW(&s->state[i], N * (size_t)width, "states", error));
         s->bytes += N * (size_t)width * sizeof(float);
     }
@@ -112,7 +144,7 @@ static basin_status pass_over_base(basin_near_scorer *s, basin_error *error) {
         .count = 1, .part = &rows->inputs, .whole = &rows->inputs, .shape = rows->inputs.shape};
     size_t limit = basin_nodes_memory_limit(&work), graph = basin_parted_inputs_bytes(&in);
     keeping k = {s, -1};
-    basin_nodes_tap tap = {keep_rows, &k};
+    basin_nodes_tap tap = {keep_rows, keep_bias, false, &k};
     for (int pass = 0; pass < 2; pass++) {
         size_t memory = pass || limit < graph ? 0 : limit - graph;
         basin_nodes_scorer_free(scorer), scorer = NULL;
@@ -147,7 +179,7 @@ static basin_status open_scorer(basin_near_scorer *s, basin_error *error) {
     BASIN_TRY(check(s->rows->model, error));
     if (!s->rows->network) return BASIN_OK;
     int steps = (int)(r->blocks * r->steps);
-    s->reach = r->attention ? 2 * steps : 0;
+    s->reach = (int)basin_int_max(r->attention ? 2 * steps : 0, r->hops);
     s->moments = r->attention ? 2 * steps * s->rows->inputs.shape.relations : 0;
     s->bytes =
         (size_t)(s->rows->inputs.shape.columns * s->rows->graph->base->nodes) * sizeof(float);
@@ -171,10 +203,10 @@ static void worker_free(worker *w) {
     basin_backend_close(w->backend);
     for (region_lists *l = w->list; l < w->list + BASIN_ANOMALY_RELATIONS; l++) {
         free(l->row.data), free(l->col.data), free(l->back_row.data), free(l->back_col.data);
-        free(l->entry.data), free(l->fact.data);
+        free(l->entry.data), free(l->from.data), free(l->fact.data);
     }
     free(w->node.data), free(w->local.data), free(w->table.data), free(w->row.data);
-    free(w->probability.data);
+    free(w->probability.data), free(w->bias.data);
     free(w);
 }
 
@@ -183,7 +215,8 @@ void basin_near_scorer_free(basin_near_scorer *s) {
     for (worker *w = s->free, *next; w; w = next) next = w->next, worker_free(w);
     for (int64_t i = 0; s->state && i < s->rows->model->members * s->moments; i++)
         free(s->state[i]);
-    free(s->state), free(s->width), free(s->logit);
+    for (int64_t i = 0; s->bias && i < biases_of(s); i++) free(s->bias[i]);
+    free(s->state), free(s->bias), free(s->logit);
     pthread_mutex_destroy(&s->lock);
     free(s);
 }
@@ -204,10 +237,34 @@ static void fill_halo(void *context, int moment, float *rows, int64_t width) {
                (size_t)width * sizeof *rows);
 }
 
+/* Of edges of the base as they were there; of others by what they carry. */
+static basin_status find_bias(void *context, int block, int relation, const float *we, float *bias,
+                              basin_error *error) {
+    worker *w = context;
+    const region_lists *l = &w->list[relation];
+    int64_t heads = w->inputs.settings->heads;
+    const float *base = NULL;
+    basin_relation facts = {.edges = l->facts, .fact = l->fact.data};
+    basin_network network = w->network;
+    basin_edge_reader reader = w->inputs.reader;
+    network.relation = &facts;
+    reader.relation[0] = 0;
+    BASIN_TRY(grow(&w->bias, l->facts * heads + 1, sizeof(float), error));
+    BASIN_TRY(basin_edge_bias(w->bias.data, &reader, &network, 0, we, heads, error));
+    if (w->scorer->state) base = *bias_at(w->scorer, w->member, relation, block);
+    for (int64_t e = 0; e < l->edges; e++) {
+        int64_t from = ((const int64_t *)l->from.data)[e];
+        const float *one =
+            from < 0 ? (float *)w->bias.data - (1 + from) * heads : base + from * heads;
+        memcpy(bias + e * heads, one, (size_t)heads * sizeof *bias);
+    }
+    return BASIN_OK;
+}
+
 static basin_status make_worker(worker *w, basin_error *error) {
     const basin_near_rows *rows = w->scorer->rows;
     const basin_nodes_model *model = rows->model;
-    basin_nodes_tap tap = {fill_halo, w};
+    basin_nodes_tap tap = {fill_halo, find_bias, true, w};
     BASIN_TRY(basin_backend_open(&w->backend, &(basin_compute){.threads = 1}, error));
     if (!rows->network) return BASIN_OK;
     w->work = (basin_nodes_resources){.backend = w->backend};
@@ -260,22 +317,12 @@ static const int *relations_of(const worker *w, int *count) {
     return in->relation;
 }
 
-static int64_t degree(const worker *w, int64_t node) {
-    const basin_near_graph *g = w->scorer->rows->graph;
-    int relations, ways = 1 + g->base->directed;
-    const int *relation = relations_of(w, &relations);
-    int64_t sum = 0;
-    for (int i = 0; i < relations * ways; i++)
-        sum += basin_near_sees(g, relation[i / ways], node, i % ways).count;
-    return sum;
-}
-
 /* Takes a node into the neighbourhood, or says that the cap bit. */
 static basin_status take(worker *w, int64_t node, basin_error *error) {
     const basin_near_config *c = &w->scorer->config;
     int32_t *local = w->local.data;
     if (local[node] >= 0) return BASIN_OK;
-    int64_t edges = degree(w, node);
+    int64_t edges = basin_near_degree(w->scorer->rows->graph, node);
     if (w->nodes && (w->nodes >= c->cap_nodes || w->edges + edges > c->cap_edges)) {
         w->capped = true;
         return BASIN_OK;
@@ -298,18 +345,37 @@ static basin_status take_next(worker *w, int64_t node, basin_error *error) {
     return BASIN_OK;
 }
 
+/* A neighbourhood that goes on is cut short where the states of others are known. */
+static void cut(worker *w) {
+    const basin_near_config *c = &w->scorer->config;
+    const int64_t *node = w->node.data;
+    int64_t all = w->nodes;
+    if (!w->capped || !w->scorer->state) return;
+    w->edges = 0;
+    for (w->nodes = 0; w->nodes < all; w->nodes++) {
+        int64_t edges = basin_near_degree(w->scorer->rows->graph, node[w->nodes]);
+        bool more = w->nodes < c->cap_nodes / NEAREST && w->edges + edges <= c->cap_edges / NEAREST;
+        if (w->nodes && !more) break;
+        w->edges += edges;
+    }
+    for (int64_t i = w->nodes; i < all; i++) ((int32_t *)w->local.data)[node[i]] = -1;
+}
+
 static basin_status gather(worker *w, int64_t node, basin_error *error) {
     const basin_near_graph *g = w->scorer->rows->graph;
     size_t had = w->local.capacity;
+    int64_t most = w->scorer->config.cap_nodes, enough = w->scorer->state ? most / NEAREST : most;
     w->nodes = w->halo = w->edges = 0, w->capped = false;
     BASIN_TRY(grow(&w->local, g->nodes, sizeof(int32_t), error));
     for (size_t i = had; i < w->local.capacity; i++) ((int32_t *)w->local.data)[i] = -1;
     BASIN_TRY(take(w, node, error));
     for (int64_t first = 0, hop = 0; hop < w->scorer->reach; hop++) {
         int64_t last = w->nodes;
-        for (; first < last; first++)
+        for (; first < last && w->nodes < (w->capped ? enough : most); first++)
             BASIN_TRY(take_next(w, ((const int64_t *)w->node.data)[first], error));
+        w->capped = w->capped || first < last;
     }
+    cut(w);
     return BASIN_OK;
 }
 
@@ -334,6 +400,19 @@ static basin_status place_of(int32_t *place, worker *w, int64_t node, basin_erro
     return BASIN_OK;
 }
 
+/* Where edge e of the lists has its bias from. */
+static basin_status put_fact(const worker *w, region_lists *l, int64_t e,
+                             const basin_near_list *list, int64_t k, basin_error *error) {
+    int64_t F = w->scorer->rows->graph->base->facts.count, *from = (int64_t *)l->from.data + e;
+    *from = basin_near_entry(list, k);
+    if (*from >= 0 && w->scorer->state) return BASIN_OK;
+    *from = -1 - l->facts;
+    BASIN_TRY(grow(&l->fact, (l->facts + 1) * F, sizeof(float), error));
+    memcpy((float *)l->fact.data + l->facts++ * F, basin_near_fact(list, k, F),
+           (size_t)F * sizeof(float));
+    return BASIN_OK;
+}
+
 /* Lists of all nodes along a relation, one way. */
 static basin_status list_way(worker *w, int r, bool back, basin_error *error) {
     const basin_near_graph *g = w->scorer->rows->graph;
@@ -349,14 +428,12 @@ static basin_status list_way(worker *w, int r, bool back, basin_error *error) {
         if (i < w->nodes)
             list = basin_near_sees(g, relation, ((const int64_t *)w->node.data)[i], back);
         BASIN_TRY(grow(cols, n + list.count + 1, sizeof(int32_t), error));
-        BASIN_TRY(grow(&l->fact, (l->edges + n + list.count) * F + 1, sizeof(float), error));
+        BASIN_TRY(grow(&l->from, l->edges + n + list.count + 1, sizeof(int64_t), error));
         for (int64_t k = 0; k < list.count; k++) {
             int32_t place;
             BASIN_TRY(place_of(&place, w, list.col[k], error));
             if (place < 0) continue;
-            if (F)
-                memcpy((float *)l->fact.data + (l->edges + n) * F, basin_near_fact(&list, k, F),
-                       (size_t)F * sizeof(float));
+            if (F) BASIN_TRY(put_fact(w, l, l->edges + n, &list, k, error));
             ((int32_t *)cols->data)[n++] = place;
         }
     }
@@ -373,10 +450,10 @@ static basin_status make_lists(worker *w, basin_nodes_lists *list, basin_error *
     bool directed = w->scorer->rows->graph->base->directed;
     for (int r = 0; r < w->inputs.shape.relations; r++) {
         region_lists *l = &w->list[r];
-        l->edges = 0;
+        l->edges = l->facts = 0;
         BASIN_TRY(list_way(w, r, false, error));
         if (directed) BASIN_TRY(list_way(w, r, true, error));
-        w->relation[r] = (basin_relation){.edges = l->edges, .fact = l->fact.data};
+        w->relation[r] = (basin_relation){.edges = l->edges};
         list[r] = (basin_nodes_lists){.row = l->row.data,
                                       .column = directed ? l->back_row.data : l->row.data,
                                       .key = l->col.data,

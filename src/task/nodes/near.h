@@ -9,28 +9,26 @@
 
 /* ---- near_graph.c: a base with additions ---- */
 
-/* Whom a node sees along a relation, or who sees it, ascending. */
+/* Whom a node sees along a relation, or who sees it, ascending. What edge i carries is row
+ * first + i of `fact`, or entry[i]; below 0, -1 - n, it is row n of `own`, and behind it stands
+ * what additions alone carry. */
 typedef struct basin_near_list {
     int64_t count;
-    int32_t *col;
-    float *fact;          /* [count, facts], or NULL; */
-    const int64_t *entry; /* which row of it each one's is; NULL: its own */
+    int32_t *col; /* of a node: NULL, as in the base */
+    const float *fact;
+    int64_t first, *entry;
+    float *own; /* [owned, 2, facts] */
+    int64_t owned;
 } basin_near_list;
 
-/* A list that additions have changed. */
-typedef struct basin_near_changed {
-    basin_near_list list; /* `col` NULL: as in the base */
-    float *added;         /* [count, facts] what additions carry; a count of 0: nothing */
-} basin_near_changed;
-
-enum { BASIN_NEAR_WAYS = 2, BASIN_NEAR_LEVELS = 8 }; /* sees, is seen; hops of inputs */
+enum { BASIN_NEAR_WAYS = 2, BASIN_NEAR_LEVELS = 2 }; /* sees, is seen; means that are kept */
 
 /* What a node has beside the base; NULL in place of it: nothing. */
 typedef struct basin_near_node {
-    basin_near_changed way[BASIN_TREE_RELATIONS][BASIN_NEAR_WAYS];
-    float *feature; /* [features] or NULL: as in the base */
-    float *own;     /* rows without means: inputs, then trees'; NULL: as in the base */
-    int8_t label;   /* known to the trees; -1: none */
+    basin_near_list *way; /* [relations, BASIN_NEAR_WAYS], or NULL: as in the base */
+    float *feature;       /* [features] or NULL: as in the base */
+    float *own;           /* rows without means: inputs, then trees'; NULL: as in the base */
+    int8_t label;         /* known to the trees; -1: none */
     _Atomic(float *) level[BASIN_NEAR_LEVELS]; /* means; NULL: to be found when they are needed */
 } basin_near_node;
 
@@ -56,8 +54,14 @@ const char *basin_near_id(const basin_near_graph *graph, int64_t node, char text
 basin_near_list basin_near_sees(const basin_near_graph *graph, int relation, int64_t node,
                                 bool seen);
 const float *basin_near_feature(const basin_near_graph *graph, int64_t node);
+/* Entries of its lists along all relations. */
+int64_t basin_near_degree(const basin_near_graph *graph, int64_t node);
+static inline int64_t basin_near_entry(const basin_near_list *list, int64_t i) {
+    return list->entry ? list->entry[i] : list->first + i;
+}
 static inline const float *basin_near_fact(const basin_near_list *list, int64_t i, int64_t facts) {
-    return list->fact + (list->entry ? list->entry[i] : i) * facts;
+    int64_t e = basin_near_entry(list, i);
+    return e < 0 ? list->own - (1 + e) * 2 * facts : list->fact + e * facts;
 }
 
 /* ---- near_rows.c: inputs of network and trees ---- */
@@ -71,10 +75,12 @@ typedef struct basin_near_rows {
     int64_t width;    /* columns of inputs before the means */
     int hops, levels; /* of means that are kept of nodes beside changed ones */
     float *scratch;   /* of additions */
+    /* Nodes with more edges than a neighbourhood may have are in none: means around them stay. */
+    int64_t most_edges;
 } basin_near_rows;
 
 basin_status basin_near_rows_open(basin_near_rows *rows, basin_near_graph *graph,
-                                  const basin_nodes_model *model, size_t memory,
+                                  const basin_nodes_model *model, int64_t most_edges, size_t memory,
                                   basin_error *error);
 void basin_near_rows_close(basin_near_rows *rows);
 /* Tables as CSV become additions. After an error everything is as it was. */

@@ -39,20 +39,19 @@ basin_status basin_near_graph_open(basin_near_graph *graph, const basin_network 
     return open_graph(graph, error);
 }
 
-static void node_free(basin_near_node *node) {
+static void list_free(basin_near_list *l) { free(l->col), free(l->entry), free(l->own); }
+
+static void node_free(basin_near_node *node, int ways) {
     if (!node) return;
-    for (int r = 0; r < BASIN_TREE_RELATIONS; r++)
-        for (int w = 0; w < BASIN_NEAR_WAYS; w++) {
-            basin_near_changed *c = &node->way[r][w];
-            free(c->list.col), free(c->list.fact), free(c->added);
-        }
+    for (int w = 0; w < ways && node->way; w++) list_free(&node->way[w]);
     for (int h = 0; h < BASIN_NEAR_LEVELS; h++) free(node->level[h]);
-    free(node->feature), free(node->own);
+    free(node->way), free(node->feature), free(node->own);
     free(node);
 }
 
 void basin_near_graph_close(basin_near_graph *g) {
-    for (int64_t i = 0; i < g->nodes && g->node; i++) node_free(g->node[i]);
+    for (size_t i = 0; i < g->capacity; i++)
+        node_free(g->node[i], g->base->relations * BASIN_NEAR_WAYS);
     for (int r = 0; r < BASIN_TREE_RELATIONS; r++)
         basin_relation_free(&g->back[r]), free(g->entry[r]);
     free(g->node);
@@ -77,19 +76,29 @@ const char *basin_near_id(const basin_near_graph *g, int64_t node, char text[BAS
 
 static basin_near_list base_list(const basin_near_graph *g, int relation, int64_t node, bool back) {
     const basin_relation *r = &g->base->relation[relation], *from = back ? &g->back[relation] : r;
-    int64_t at = node < g->base->nodes ? from->row[node] : 0;
-    if (node >= g->base->nodes) return (basin_near_list){0};
-    basin_near_list list = {.count = from->row[node + 1] - at, .col = from->col + at};
-    if (r->fact) list.fact = back ? r->fact : r->fact + at * g->base->facts.count;
-    if (r->fact && back) list.entry = g->entry[relation] + at;
-    return list;
+    if (node >= g->base->nodes) return (basin_near_list){.fact = r->fact};
+    int64_t at = from->row[node];
+    return (basin_near_list){.count = from->row[node + 1] - at,
+                             .col = from->col + at,
+                             .fact = r->fact,
+                             .first = at,
+                             .entry = back ? g->entry[relation] + at : NULL};
 }
 
 basin_near_list basin_near_sees(const basin_near_graph *g, int relation, int64_t node, bool seen) {
     const basin_near_node *own = g->node[node];
     bool back = seen && g->base->directed;
-    if (own && own->way[relation][back].list.col) return own->way[relation][back].list;
-    return base_list(g, relation, node, back);
+    const basin_near_list *way =
+        own && own->way ? &own->way[relation * BASIN_NEAR_WAYS + back] : NULL;
+    return way && way->col ? *way : base_list(g, relation, node, back);
+}
+
+int64_t basin_near_degree(const basin_near_graph *g, int64_t node) {
+    int ways = 1 + g->base->directed;
+    int64_t sum = 0;
+    for (int i = 0; i < g->base->relations * ways; i++)
+        sum += basin_near_sees(g, i / ways, node, i % ways).count;
+    return sum;
 }
 
 const float *basin_near_feature(const basin_near_graph *g, int64_t node) {
@@ -175,55 +184,45 @@ static basin_status make_small(basin_network **small, int64_t **node, const basi
 
 /* ---- merging ---- */
 
-static basin_status node_of(basin_near_node **node, basin_near_graph *g, int64_t number,
-                            basin_error *error) {
-    if (!g->node[number]) {
-        BASIN_TRY(BASIN_NEW(&g->node[number], 1, "additions", error));
-        g->bytes += sizeof **node;
-    }
-    *node = g->node[number];
-    return BASIN_OK;
-}
-
-static int compare_int32(const void *a, const void *b) {
-    return BASIN_COMPARE(*(const int32_t *)a, *(const int32_t *)b);
-}
-
 /* A merged list: what the node has, and what comes. */
 typedef struct merging {
     const basin_facts *facts;
-    basin_near_list old, base, come;
-    const float *added;
-    basin_near_changed to;
+    basin_near_list old, come, to;
 } merging;
 
-static void put_entry(merging *m, int32_t other, int64_t old, int64_t come) {
-    int64_t F = m->facts->count, at = m->to.list.count++;
-    m->to.list.col[at] = other;
-    if (!F) return;
-    float *added = m->to.added + at * F, *fact = m->to.list.fact + at * F;
-    memset(added, 0, (size_t)F * sizeof *added);
-    memset(fact, 0, (size_t)F * sizeof *fact);
-    if (old >= 0 && m->added) memcpy(added, m->added + old * F, (size_t)F * sizeof *added);
-    if (come >= 0) basin_facts_merge(added, basin_near_fact(&m->come, come, F), m->facts);
-    const int32_t *in_base = m->base.count ? bsearch(&other, m->base.col, (size_t)m->base.count,
-                                                     sizeof other, compare_int32)
-                                           : NULL;
-    if (in_base)
-        basin_facts_merge(fact, basin_near_fact(&m->base, in_base - m->base.col, F), m->facts);
-    if (added[0] > 0) basin_facts_merge(fact, added, m->facts);
+/* Of an edge that was there, or comes, or both; -1: does not. What additions alone carry is summed
+ * by itself, so that it does not matter in how many parts they came. */
+static void put_entry(merging *m, int64_t old, int64_t come) {
+    int64_t F = m->facts->count, at = m->to.count++;
+    int64_t from = old < 0 ? -1 : basin_near_entry(&m->old, old);
+    bool owned = old >= 0 && from < 0;
+    m->to.col[at] = old < 0 ? m->come.col[come] : m->old.col[old];
+    m->to.entry[at] = from;
+    if (!F || (come < 0 && !owned)) return;
+    float *fact = m->to.own + m->to.owned * 2 * F, *added = fact + F;
+    const float *was = old < 0 ? NULL : basin_near_fact(&m->old, old, F);
+    m->to.entry[at] = -1 - m->to.owned++;
+    memset(fact, 0, 2 * (size_t)F * sizeof *fact);
+    if (owned) memcpy(fact, was, 2 * (size_t)F * sizeof *fact);
+    if (come < 0) return;
+    const float *more = basin_near_fact(&m->come, come, F);
+    if (was && !owned) basin_facts_merge(fact, was, m->facts);
+    basin_facts_merge(added, more, m->facts);
+    basin_facts_merge(fact, more, m->facts);
 }
 
 static basin_status merge(merging *m, basin_error *error) {
-    size_t most = (size_t)(m->old.count + m->come.count), F = (size_t)m->facts->count;
-    BASIN_TRY(BASIN_NEW_RAW(&m->to.list.col, most, "additions", error));
-    if (F) BASIN_TRY(BASIN_NEW_RAW(&m->to.list.fact, most * F, "additions", error));
-    if (F) BASIN_TRY(BASIN_NEW_RAW(&m->to.added, most * F, "additions", error));
+    size_t most = (size_t)(m->old.count + m->come.count);
+    size_t own = (size_t)(m->old.owned + m->come.count) * 2 * (size_t)m->facts->count;
+    m->to.fact = m->old.fact;
+    BASIN_TRY(BASIN_NEW_RAW(&m->to.col, most, "additions", error));
+    BASIN_TRY(BASIN_NEW_RAW(&m->to.entry, most, "additions", error));
+    BASIN_TRY(BASIN_NEW_RAW(&m->to.own, own + 1, "additions", error));
     int64_t i = 0, k = 0;
     while (i < m->old.count || k < m->come.count) {
-        bool more_old = i < m->old.count, more = k < m->come.count;
-        int32_t a = more_old ? m->old.col[i] : INT32_MAX, b = more ? m->come.col[k] : INT32_MAX;
-        put_entry(m, a < b ? a : b, a <= b ? i : -1, b <= a ? k : -1);
+        int32_t a = i < m->old.count ? m->old.col[i] : INT32_MAX;
+        int32_t b = k < m->come.count ? m->come.col[k] : INT32_MAX;
+        put_entry(m, a <= b ? i : -1, b <= a ? k : -1);
         i += a <= b, k += b <= a;
     }
     return BASIN_OK;
@@ -233,7 +232,7 @@ static basin_status merge(merging *m, basin_error *error) {
 typedef struct arrival {
     int64_t node;
     int relation, way; /* of a list; -1: features */
-    basin_near_changed list;
+    basin_near_list list;
     float *feature;
 } arrival;
 
@@ -274,7 +273,6 @@ static basin_status take_list(arrivals *a, int64_t i, int relation, int way,
                               basin_error *error) {
     int64_t count = r->row[i + 1] - r->row[i], number = number_of(a, i);
     const basin_near_graph *g = a->graph;
-    const basin_near_node *own = number < g->nodes ? g->node[number] : NULL;
     BASIN_FREE_AT_EXIT other *list = NULL;
     BASIN_FREE_AT_EXIT int32_t *col = NULL;
     BASIN_FREE_AT_EXIT int64_t *entry = NULL;
@@ -289,14 +287,13 @@ static basin_status take_list(arrivals *a, int64_t i, int relation, int way,
     qsort(list, (size_t)count, sizeof *list, by_number);
     for (int64_t e = 0; e < count; e++) col[e] = list[e].number, entry[e] = list[e].edge;
     merging m = {.facts = &g->base->facts,
-                 .come = {count, col, facts->fact, entry},
-                 .added = own ? own->way[relation][way].added : NULL};
+                 .old = base_list(g, relation, number, way),
+                 .come = {.count = count, .col = col, .fact = facts->fact, .entry = entry}};
     if (number < g->nodes) m.old = basin_near_sees(g, relation, number, way);
-    m.base = base_list(g, relation, number, way);
     basin_status status = merge(&m, error);
     arrival item = {number, relation, way, m.to, NULL};
     if (!status) status = push(a, &item, error);
-    if (status) free(m.to.list.col), free(m.to.list.fact), free(m.to.added);
+    if (status) list_free(&m.to);
     return status;
 }
 
@@ -339,14 +336,16 @@ static basin_status take_features(arrivals *a, basin_error *error) {
 static basin_status make_places(arrivals *a, basin_error *error) {
     basin_near_graph *g = a->graph;
     size_t nodes = (size_t)(g->nodes + a->tables->nodes - a->known), had = g->capacity;
-    basin_near_node *node;
     if (!basin_array_reserve((void **)&g->node, &g->capacity, nodes, sizeof *g->node))
         return basin_fail_memory(error, "additions");
     memset(g->node + had, 0, (g->capacity - had) * sizeof *g->node);
     BASIN_TRY(BASIN_NEW_RAW(&a->changed, a->count, "additions", error));
     for (size_t i = 0; i < a->count; i++) {
-        a->changed[i] = a->item[i].node;
-        BASIN_TRY(node_of(&node, g, a->item[i].node, error));
+        int64_t number = a->changed[i] = a->item[i].node, ways = g->base->relations * 2;
+        if (!g->node[number]) BASIN_TRY(BASIN_NEW(&g->node[number], 1, "additions", error));
+        basin_near_node *node = g->node[number];
+        if (!node->way) BASIN_TRY(BASIN_NEW(&node->way, ways, "additions", error));
+        g->bytes += sizeof *node + (size_t)ways * sizeof *node->way;
     }
     qsort(a->changed, a->count, sizeof *a->changed, basin_compare_int64);
     for (size_t i = 0; i < a->count; i++)
@@ -367,10 +366,11 @@ static void change_places(arrivals *a) {
     for (size_t i = 0; i < a->count; i++) {
         arrival *item = &a->item[i];
         basin_near_node *node = g->node[item->node];
-        basin_near_changed *to = item->relation < 0 ? NULL : &node->way[item->relation][item->way];
+        basin_near_list *to =
+            item->relation < 0 ? NULL : &node->way[item->relation * BASIN_NEAR_WAYS + item->way];
         float *feature = node->feature;
         if (to) {
-            basin_near_changed old = *to;
+            basin_near_list old = *to;
             *to = item->list, item->list = old;
         } else {
             node->feature = item->feature, item->feature = feature;
@@ -382,22 +382,22 @@ static void change_places(arrivals *a) {
 static void count_up(const arrivals *a) {
     basin_near_graph *g = a->graph;
     int main = basin_network_main_relation(g->base);
-    size_t edge = sizeof(int32_t) + (size_t)g->base->facts.count * 2 * sizeof(float);
     for (const arrival *item = a->item; item < a->item + a->count; item++) {
+        const basin_near_list *old = &item->list;
         if (item->relation < 0) continue;
-        int64_t now = basin_near_sees(g, item->relation, item->node, item->way).count;
-        const basin_near_list *old = &item->list.list;
-        int64_t had =
-            old->col ? old->count : base_list(g, item->relation, item->node, item->way).count;
-        g->bytes += (size_t)(now - (old->col ? had : 0)) * edge;
-        if (item->relation == (main < 0 ? 0 : main) && !item->way) g->added_edges += now - had;
+        basin_near_list now = basin_near_sees(g, item->relation, item->node, item->way);
+        basin_near_list was = old->col ? *old : base_list(g, item->relation, item->node, item->way);
+        g->bytes += (size_t)(now.count - (old->col ? was.count : 0)) * 12 +
+                    (size_t)(now.owned - was.owned) * 2 * g->base->facts.count * sizeof(float);
+        if (item->relation == (main < 0 ? 0 : main) && !item->way)
+            g->added_edges += now.count - was.count;
     }
 }
 
 static void arrivals_free(arrivals *a) {
     for (size_t i = 0; i < a->count; i++) {
-        free(a->item[i].list.list.col), free(a->item[i].list.list.fact);
-        free(a->item[i].list.added), free(a->item[i].feature);
+        list_free(&a->item[i].list);
+        free(a->item[i].feature);
     }
     basin_network_free(a->tables);
     free(a->item), free(a->node), free(a->changed);

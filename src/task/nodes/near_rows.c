@@ -25,18 +25,24 @@ static basin_status open_rows(basin_near_rows *rows, size_t memory, basin_error 
     }
     if (rows->trees)
         BASIN_TRY(basin_tree_table_open(&rows->table, base, &model->ensemble, memory, error));
+    if (rows->hops > BASIN_NEAR_LEVELS + 1)
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "single nodes need a detector with at most %d hops of inputs; this one "
+                          "has %d",
+                          BASIN_NEAR_LEVELS + 1, rows->hops);
     rows->levels = rows->hops > 1 ? rows->hops - 1 : rows->trees;
     return BASIN_NEW_RAW(&rows->scratch, inputs->features + base->facts.count + 1, "inputs", error);
 }
 
 basin_status basin_near_rows_open(basin_near_rows *rows, basin_near_graph *graph,
-                                  const basin_nodes_model *model, size_t memory,
+                                  const basin_nodes_model *model, int64_t most_edges, size_t memory,
                                   basin_error *error) {
     const basin_nodes_ensemble *e = &model->ensemble;
     *rows = (basin_near_rows){.graph = graph,
                               .model = model,
                               .network = !e->fits || e->share > 0,
-                              .trees = e->fits && e->share < 1};
+                              .trees = e->fits && e->share < 1,
+                              .most_edges = most_edges};
     return open_rows(rows, memory, error);
 }
 
@@ -106,7 +112,8 @@ static void forget_levels(basin_near_node *node) {
 /* Nodes next to a changed one, along every relation and both ways; and so on. */
 static basin_status touch(basin_near_rows *rows, int64_t node, int levels, basin_error *error) {
     basin_near_graph *g = rows->graph;
-    for (int r = 0; r < g->base->relations && levels > 0; r++)
+    if (levels < 1 || basin_near_degree(g, node) > rows->most_edges) return BASIN_OK;
+    for (int r = 0; r < g->base->relations; r++)
         for (int way = 0; way <= g->base->directed; way++) {
             basin_near_list list = basin_near_sees(g, r, node, way);
             for (int64_t i = 0; i < list.count; i++) {
