@@ -50,14 +50,6 @@ void basin_generation_drop(basin_server *s, basin_generation *g) {
 
 /* ---- additions ---- */
 
-static basin_status apply(void *context, const basin_additions *additions, basin_error *error) {
-    BASIN_FREE_AT_EXIT char *accounts = NULL, *edges = NULL;
-    char *table[2];
-    BASIN_TRY(basin_additions_tables(table, additions, error));
-    accounts = table[0], edges = table[1];
-    return basin_nodes_live_add(context, accounts, edges, error);
-}
-
 /* Written first, then applied, so that nothing is known that the disk could not take; what the
  * columns refuse is taken back. */
 static basin_status write_and_apply(basin_server *s, const basin_additions *a, const cJSON *tree,
@@ -70,7 +62,7 @@ static basin_status write_and_apply(basin_server *s, const basin_additions *a, c
         atomic_fetch_add(&s->meters.failures, 1);
         return status;
     }
-    status = apply(live, a, error);
+    status = basin_nodes_live_add(live, a->table[0], a->table[1], error);
     if (status) {
         *bad = status != BASIN_NO_MEMORY;
         basin_error cut;
@@ -78,8 +70,8 @@ static basin_status write_and_apply(basin_server *s, const basin_additions *a, c
         return status;
     }
     added[0] = basin_nodes_live_count(live).nodes - before;
-    added[1] = a->accounts - added[0];
-    added[2] = a->edges;
+    added[1] = a->rows[0] - added[0];
+    added[2] = a->rows[1];
     atomic_store(&s->records, j->records);
     atomic_store(&s->bytes, j->bytes);
     return BASIN_OK;
@@ -89,9 +81,10 @@ basin_status basin_server_add(basin_server *s, basin_request *r, const cJSON *tr
                               basin_error *error) {
     BASIN_AT_EXIT(basin_additions_free) basin_additions additions = {0};
     pthread_mutex_lock(&s->adding);
-    basin_status status = basin_additions_parse(&additions, tree, s->schema, "the body", error);
+    basin_status status = basin_additions_put(&additions, tree, s->schema, "the body", error);
+    if (!status) status = basin_additions_finish(&additions, error);
     *bad = status && status != BASIN_NO_MEMORY;
-    r->ids = additions.accounts + additions.edges;
+    r->ids = additions.rows[0] + additions.rows[1];
     if (!status) status = write_and_apply(s, &additions, tree, bad, r->added, error);
     r->journal = atomic_load(&s->records);
     pthread_mutex_unlock(&s->adding);
@@ -124,9 +117,28 @@ void *basin_server_commit(void *server) {
 
 /* ---- reloading ---- */
 
-static basin_status replay(basin_server *s, basin_generation *g, int64_t from, int64_t to,
-                           basin_error *error) {
-    return basin_journal_replay(s->journal, from, to, s->schema, apply, g->live, error);
+/* A model that catches up. */
+typedef struct replay {
+    basin_server *server;
+    basin_generation *generation;
+    int64_t number;
+    bool first; /* when the server starts */
+} replay;
+
+/* The last record, which a crash left between writing and applying, may be one that the columns
+ * refuse; it was never answered. */
+static basin_status apply(void *context, const cJSON *tree, const char *what, basin_error *error) {
+    replay *p = context;
+    basin_server *s = p->server;
+    BASIN_AT_EXIT(basin_additions_free) basin_additions a = {0};
+    BASIN_TRY(basin_additions_put(&a, tree, s->schema, what, error));
+    BASIN_TRY(basin_additions_finish(&a, error));
+    basin_status status = basin_nodes_live_add(p->generation->live, a.table[0], a.table[1], error);
+    bool last = p->first && ++p->number == s->journal->records;
+    if (!status || !last || status == BASIN_NO_MEMORY || s->o->read_only) return status;
+    s->o->say("basin: %s is left out, as it would have been when it was sent: %s", what,
+              error->text);
+    return basin_journal_cut(s->journal, error);
 }
 
 /* The new model catches up with the journal twice: beside additions that go on, then without. */
@@ -134,10 +146,12 @@ basin_status basin_server_reload(basin_server *s, basin_error *error) {
     basin_generation *g;
     int64_t bytes = atomic_load(&s->bytes);
     basin_status status = generation_open(&g, s->o, error);
-    if (!status && (status = replay(s, g, 0, bytes, error))) generation_free(g);
+    replay p = {.server = s, .generation = status ? NULL : g};
+    if (!status && (status = basin_journal_replay(s->journal, 0, bytes, apply, &p, error)))
+        generation_free(g);
     if (!status) {
         pthread_mutex_lock(&s->adding);
-        status = replay(s, g, bytes, s->journal->bytes, error);
+        status = basin_journal_replay(s->journal, bytes, s->journal->bytes, apply, &p, error);
         pthread_mutex_lock(&s->lock);
         basin_generation *old = status ? g : s->now;
         if (!status) s->now = g;
@@ -150,24 +164,6 @@ basin_status basin_server_reload(basin_server *s, basin_error *error) {
 }
 
 /* ---- beginning and end ---- */
-
-/* The record that a crash left between writing and applying may be one that the columns refuse; it
- * was never answered. Any other that is refused is an error. */
-typedef struct replayed {
-    basin_server *server;
-    int64_t number;
-} replayed;
-
-static basin_status apply_first(void *context, const basin_additions *a, basin_error *error) {
-    replayed *p = context;
-    basin_server *s = p->server;
-    basin_status status = apply(s->now->live, a, error);
-    bool last = ++p->number == s->journal->records;
-    if (!status || !last || status == BASIN_NO_MEMORY || s->o->read_only) return status;
-    s->o->say("basin: %s: the last record is left out, as it would have been when it was sent: %s",
-              s->journal->path, error->text);
-    return basin_journal_cut(s->journal, error);
-}
 
 static basin_status open_journal(basin_server *s, basin_error *error) {
     const basin_serving *o = s->o;
@@ -183,8 +179,8 @@ static basin_status open_journal(basin_server *s, basin_error *error) {
         o->say("basin: %s: dropped %lld bytes behind record %lld: an addition that was not "
                "finished",
                j->path, (long long)j->dropped, (long long)j->records);
-    replayed p = {.server = s};
-    BASIN_TRY(basin_journal_replay(j, 0, j->bytes, s->schema, apply_first, &p, error));
+    replay p = {.server = s, .generation = s->now, .first = true};
+    BASIN_TRY(basin_journal_replay(j, 0, j->bytes, apply, &p, error));
     atomic_store(&s->records, j->records);
     atomic_store(&s->bytes, j->bytes);
     return BASIN_OK;

@@ -16,140 +16,148 @@
 
 /* ---- additions ---- */
 
-enum { MOST_COLUMNS = 4096 }; /* of a row: finding a name that is there twice compares all pairs */
-
 static const char *const kinds[] = {"accounts", "edges"};
 
-/* The name of the column that has that role; `usual` where there is none. */
-static const char *role(const basin_schema *schema, int kind, basin_column_type type,
-                        const char *usual) {
-    const basin_schema_table *table = !schema ? NULL : kind ? &schema->edges : &schema->nodes;
-    for (size_t i = 0; table && i < table->columns; i++)
-        if (table->column[i].type == type && table->column[i].name) return table->column[i].name;
-    return usual;
-}
-
+/* Where a row is, for errors, and the columns that it may have. */
 typedef struct place {
-    int kind, row;
     const char *path;
+    int kind;
+    long long row;
+    const basin_schema_table *table;
 } place;
 
 static basin_status refuse(const place *at, const char *column, const char *why,
                            basin_error *error) {
-    return basin_fail(error, BASIN_BAD_VALUE, "%s: %s[%d]: column '%.100s' %s", at->path,
+    return basin_fail(error, BASIN_BAD_VALUE, "%s: %s[%lld]: column '%.100s' %s", at->path,
                       kinds[at->kind], at->row, column, why);
+}
+
+static void put_cell(FILE *file, const char *text, bool first) {
+    if (!first) fputc(',', file);
+    if (!text) return;
+    fputc('"', file);
+    for (; *text; text++) fputs(*text == '"' ? "\"\"" : (char[]){*text, 0}, file);
+    fputc('"', file);
 }
 
 /* The text of a value; *text is NULL of a gap. */
 static basin_status read_value(const char **text, char number[BASIN_NUMBER_TEXT], const place *at,
                                const cJSON *value, basin_error *error) {
+    double x = cJSON_IsNumber(value) ? value->valuedouble : 0;
     *text = number;
-    if (cJSON_IsString(value)) {
-        *text = *value->valuestring ? value->valuestring : NULL;
-    } else if (cJSON_IsNull(value)) {
+    if (!value || cJSON_IsNull(value) || (cJSON_IsString(value) && !*value->valuestring))
         *text = NULL;
-    } else if (cJSON_IsBool(value)) {
+    else if (cJSON_IsString(value))
+        *text = value->valuestring;
+    else if (cJSON_IsBool(value))
         *text = cJSON_IsTrue(value) ? "true" : "false";
-    } else if (!cJSON_IsNumber(value)) {
+    else if (!cJSON_IsNumber(value))
         return refuse(at, value->string, "is a list or an object, needs a string or a number",
                       error);
-    } else if (!(fabs(value->valuedouble) <= 9007199254740992.0) &&
-               (isinf(value->valuedouble) || floor(value->valuedouble) == value->valuedouble)) {
+    else if (!(fabs(x) <= 9007199254740992.0) && (isinf(x) || floor(x) == x))
         return refuse(at, value->string, "has more digits than JSON's numbers keep, needs a string",
                       error);
-    } else {
-        basin_number_print(number, value->valuedouble);
-    }
+    else
+        basin_number_print(number, x);
     return BASIN_OK;
 }
 
-static basin_status read_row(basin_additions *a, basin_row *row, int64_t *cells, const place *at,
-                             const cJSON *object, basin_error *error) {
-    const char *usual[2][2] = {{"id", "id"}, {"source", "target"}}, *need[2];
-    need[0] = role(a->schema, at->kind, at->kind ? BASIN_COLUMN_SOURCE : BASIN_COLUMN_ID,
-                   usual[at->kind][0]);
-    need[1] = at->kind ? role(a->schema, 1, BASIN_COLUMN_TARGET, "target") : need[0];
-    const basin_schema_table *table = !a->schema ? NULL
-                                      : at->kind ? &a->schema->edges
-                                                 : &a->schema->nodes;
-    bool found[2] = {false, false};
-    *row = (basin_row){.schema = a->schema,
-                       .edges = at->kind,
-                       .column = a->column + *cells,
-                       .value = a->value + *cells,
-                       .path = at->path};
-    for (const cJSON *value = object->child; value; value = value->next, ++*cells, row->count++) {
-        const char *name = value->string;
-        if (row->count == MOST_COLUMNS) return refuse(at, name, "is one too many", error);
-        for (int i = 0; i < 2; i++)
-            if (!strcmp(name, usual[at->kind][i])) name = need[i];
-        for (int i = 0; i < row->count; i++)
-            if (!strcmp(row->column[i], name)) return refuse(at, name, "is there twice", error);
-        if (a->schema && a->schema->named && !basin_schema_find(table, name))
-            return refuse(at, name, "is no column of the base", error);
-        a->column[*cells] = name;
-        BASIN_TRY(read_value(&a->value[*cells], a->number[*cells], at, value, error));
-        for (int i = 0; i < 2; i++)
-            found[i] = found[i] || (!strcmp(name, need[i]) && a->value[*cells]);
+static const char *const usual[2][2] = {{"id", "id"}, {"source", "target"}};
+
+/* A key of the object that is no column, or is there twice. */
+static basin_status refuse_key(const place *at, const cJSON *object, basin_error *error) {
+    const char *last = "";
+    for (const cJSON *key = object->child; key; key = key->next) {
+        size_t c = 0;
+        last = key->string;
+        while (c < at->table->columns && strcmp(at->table->column[c].name, last) != 0) c++;
+        bool known = c < at->table->columns || !strcmp(last, usual[at->kind][0]) ||
+                     !strcmp(last, usual[at->kind][1]);
+        if (!known) return refuse(at, last, "is no column of the base", error);
+        if (cJSON_GetObjectItemCaseSensitive(object, last) != key) break;
     }
-    for (int i = 0; i < 2; i++)
-        if (!found[i]) return refuse(at, need[i], "is absent or empty", error);
-    return BASIN_OK;
+    return refuse(at, last, "is there twice", error);
 }
 
-/* Arrays of objects alone, and how many cells they have. */
-static basin_status count_cells(basin_additions *a, int64_t *cells, const cJSON *tree,
-                                const char *path, basin_error *error) {
-    int64_t *rows[] = {&a->accounts, &a->edges};
+/* A row with a cell for each column, that of the id or of the two ends first; the heading where
+ * `object` is NULL. */
+static basin_status put_row(FILE *file, const place *at, const cJSON *object, basin_error *error) {
+    static const basin_column_type role[2][2] = {{BASIN_COLUMN_ID, BASIN_COLUMN_DROPPED},
+                                                 {BASIN_COLUMN_SOURCE, BASIN_COLUMN_TARGET}};
+    char number[BASIN_NUMBER_TEXT];
+    const char *text;
+    int found = 0;
+    for (int end = 0; end <= at->kind; end++) {
+        const char *name = usual[at->kind][end];
+        const cJSON *value = cJSON_GetObjectItemCaseSensitive(object, name);
+        for (size_t c = 0; c < at->table->columns; c++)
+            if (at->table->column[c].type == role[at->kind][end]) name = at->table->column[c].name;
+        if (!value) value = cJSON_GetObjectItemCaseSensitive(object, name);
+        BASIN_TRY(read_value(&text, number, at, value, error));
+        if (object && !text) return refuse(at, name, "is absent or empty", error);
+        put_cell(file, object ? text : name, end == 0);
+        found++;
+    }
+    for (size_t c = 0; c < at->table->columns; c++) {
+        const basin_schema_column *column = &at->table->column[c];
+        if (column->type == role[at->kind][0] || (at->kind && column->type == role[1][1])) continue;
+        const cJSON *value = cJSON_GetObjectItemCaseSensitive(object, column->name);
+        found += value != NULL;
+        BASIN_TRY(read_value(&text, number, at, value, error));
+        if (column->type != BASIN_COLUMN_DROPPED)
+            put_cell(file, object ? text : column->name, false);
+    }
+    fputc('\n', file);
+    return object && found != cJSON_GetArraySize(object) ? refuse_key(at, object, error) : BASIN_OK;
+}
+
+basin_status basin_additions_put(basin_additions *a, const cJSON *tree, const basin_schema *schema,
+                                 const char *path, basin_error *error) {
+    int64_t before = a->rows[0] + a->rows[1];
+    const cJSON *seen[2] = {0};
     for (const cJSON *list = tree->child; list; list = list->next) {
-        int kind = 0;
-        while (kind < 2 && strcmp(list->string, kinds[kind]) != 0) kind++;
-        if (kind == 2)
+        place at = {.path = path};
+        while (at.kind < 2 && strcmp(list->string, kinds[at.kind]) != 0) at.kind++;
+        if (at.kind == 2 || seen[at.kind] || !cJSON_IsArray(list))
             return basin_fail(error, BASIN_BAD_VALUE,
-                              "%s: unknown key '%.100s', needs \"accounts\" or \"edges\"", path,
-                              list->string);
-        if (!cJSON_IsArray(list) || *rows[kind])
-            return basin_fail(error, BASIN_BAD_VALUE, "%s: \"%s\" %s", path, kinds[kind],
-                              *rows[kind] ? "is there twice" : "is not an array of objects");
-        for (const cJSON *object = list->child; object; object = object->next, ++*rows[kind]) {
+                              "%s: key '%.100s', needs \"accounts\" and \"edges\", each once and "
+                              "an array of objects",
+                              path, list->string);
+        seen[at.kind] = list;
+        at.table = at.kind ? &schema->edges : &schema->nodes;
+        basin_memory_file *memory = &a->file[at.kind];
+        if (!memory->file && list->child) {
+            if (!basin_memory_file_open(memory)) return basin_fail_memory(error, "additions");
+            BASIN_TRY(put_row(memory->file, &at, NULL, error));
+        }
+        for (const cJSON *object = list->child; object; object = object->next, at.row++) {
             if (!cJSON_IsObject(object))
                 return basin_fail(error, BASIN_BAD_VALUE, "%s: %s[%lld] is not an object", path,
-                                  kinds[kind], (long long)*rows[kind]);
-            for (const cJSON *value = object->child; value; value = value->next) ++*cells;
+                                  kinds[at.kind], at.row);
+            BASIN_TRY(put_row(memory->file, &at, object, error));
+            a->rows[at.kind]++;
         }
     }
-    if (a->accounts + a->edges) return BASIN_OK;
+    if (a->rows[0] + a->rows[1] > before) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_VALUE,
                       "%s: nothing to add, needs \"accounts\" or \"edges\" with an entry", path);
 }
 
-basin_status basin_additions_parse(basin_additions *a, const cJSON *tree,
-                                   const basin_schema *schema, const char *path,
-                                   basin_error *error) {
-    int64_t cells = 0;
-    *a = (basin_additions){.schema = schema};
-    BASIN_TRY(count_cells(a, &cells, tree, path, error));
-    BASIN_TRY(BASIN_NEW(&a->row, a->accounts + a->edges, "rows", error));
-    BASIN_TRY(BASIN_NEW(&a->column, cells, "rows", error));
-    BASIN_TRY(BASIN_NEW(&a->value, cells, "rows", error));
-    BASIN_TRY(BASIN_NEW_RAW(&a->number, cells, "rows", error));
-    cells = 0;
-    basin_row *row = a->row;
+basin_status basin_additions_finish(basin_additions *a, basin_error *error) {
     for (int kind = 0; kind < 2; kind++) {
-        const cJSON *list = cJSON_GetObjectItemCaseSensitive(tree, kinds[kind]);
-        place at = {kind, 0, path};
-        for (const cJSON *object = list ? list->child : NULL; object;
-             object = object->next, at.row++)
-            BASIN_TRY(read_row(a, row++, &cells, &at, object, error));
+        if (!a->file[kind].file) continue;
+        a->table[kind] = basin_memory_file_close(&a->file[kind]);
+        a->file[kind].file = NULL;
+        if (!a->table[kind]) return basin_fail_memory(error, "additions");
     }
     return BASIN_OK;
 }
 
 void basin_additions_free(basin_additions *a) {
-    free(a->row);
-    free(a->column);
-    free(a->value);
-    free(a->number);
+    basin_error error;
+    while (basin_additions_finish(a, &error)) {}
+    free(a->table[0]);
+    free(a->table[1]);
 }
 
 /* ---- lines ---- */
@@ -314,19 +322,8 @@ void basin_journal_close(basin_journal *journal) {
 
 /* ---- reading and writing ---- */
 
-static basin_status take_line(const char *line, size_t length, const char *what,
-                              const basin_schema *schema, basin_journal_take *take, void *context,
-                              basin_error *error) {
-    BASIN_JSON_AT_EXIT cJSON *tree = NULL;
-    BASIN_AT_EXIT(basin_additions_free) basin_additions additions = {0};
-    BASIN_TRY(basin_json_parse(&tree, line + CRC + 1, length - CRC - 2, what, "it", error));
-    BASIN_TRY(basin_additions_parse(&additions, tree, schema, what, error));
-    return take(context, &additions, error);
-}
-
 basin_status basin_journal_replay(const basin_journal *j, int64_t from, int64_t to,
-                                  const basin_schema *schema, basin_journal_take *take,
-                                  void *context, basin_error *error) {
+                                  basin_journal_take *take, void *context, basin_error *error) {
     char what[BASIN_ERROR_TEXT / 2];
     if (j->fd < 0 || from >= to) return BASIN_OK;
     char *data = mmap(NULL, (size_t)to, PROT_READ, MAP_SHARED, j->fd, 0);
@@ -334,10 +331,13 @@ basin_status basin_journal_replay(const basin_journal *j, int64_t from, int64_t 
     basin_status status = BASIN_OK;
     size_t at = from ? (size_t)from : whole_line(data, (size_t)to), length = 0;
     for (; at < (size_t)to && !status; at += length) {
+        BASIN_JSON_AT_EXIT cJSON *tree = NULL;
         snprintf(what, sizeof what, "%s: the record at byte %zu", j->path, at);
         length = whole_line(data + at, (size_t)to - at);
-        status = length ? take_line(data + at, length, what, schema, take, context, error)
+        status = length ? basin_json_parse(&tree, data + at + CRC + 1, length - CRC - 2, what, "it",
+                                           error)
                         : basin_fail(error, BASIN_BAD_FILE, "%s is damaged", what);
+        if (!status) status = take(context, tree, what, error);
     }
     munmap(data, (size_t)to);
     return status;
@@ -375,87 +375,22 @@ basin_status basin_journal_sync(basin_journal *j, basin_error *error) {
 
 /* ---- folding ---- */
 
-typedef struct tables {
-    basin_dictionary column[2];
-    basin_memory_file file[2];
-    bool write; /* the second pass; the first one collects the columns */
-} tables;
+typedef struct folded {
+    basin_additions *additions;
+    const basin_schema *schema;
+} folded;
 
-static void put_cell(FILE *file, const char *text, bool first) {
-    if (!first) fputc(',', file);
-    if (!text) return;
-    fputc('"', file);
-    for (; *text; text++) {
-        if (*text == '"') fputc('"', file);
-        fputc(*text, file);
-    }
-    fputc('"', file);
+static basin_status fold(void *context, const cJSON *tree, const char *what, basin_error *error) {
+    folded *f = context;
+    return basin_additions_put(f->additions, tree, f->schema, what, error);
 }
 
-static basin_status take_row(void *context, const basin_additions *a, basin_error *error) {
-    tables *t = context;
-    for (int64_t i = 0; i < a->accounts + a->edges; i++) {
-        const basin_row *row = &a->row[i];
-        basin_dictionary *column = &t->column[row->edges];
-        int32_t number;
-        for (int c = 0; c < row->count && !t->write; c++)
-            BASIN_TRY(basin_dictionary_add(column, &number, row->column[c], error));
-        for (int64_t n = 0; n < column->names.names.count && t->write; n++) {
-            const char *text = NULL;
-            for (int c = 0; c < row->count; c++)
-                if (basin_dictionary_find(column, row->column[c]) == n) text = row->value[c];
-            put_cell(t->file[row->edges].file, text, n == 0);
-        }
-        if (t->write) fputc('\n', t->file[row->edges].file);
-    }
-    return BASIN_OK;
-}
-
-static basin_status put_headings(tables *t, basin_error *error) {
-    for (int kind = 0; kind < 2; kind++) {
-        const basin_names *name = &t->column[kind].names.names;
-        if (!name->count) continue;
-        FILE *file = basin_memory_file_open(&t->file[kind]);
-        if (!file) return basin_fail_memory(error, "the journal's tables");
-        for (int64_t n = 0; n < name->count; n++) put_cell(file, name->text + name->at[n], n == 0);
-        fputc('\n', file);
-    }
-    t->write = true;
-    return BASIN_OK;
-}
-
-/* The texts, or NULL where something failed. */
-static basin_status finish(char *table[2], tables *t, basin_status status, basin_error *error) {
-    for (int kind = 0; kind < 2; kind++) {
-        table[kind] = t->file[kind].file ? basin_memory_file_close(&t->file[kind]) : NULL;
-        if (t->file[kind].file && !table[kind] && !status)
-            status = basin_fail_memory(error, "the journal's tables");
-        basin_dictionary_free(&t->column[kind]);
-    }
-    for (int kind = 0; kind < 2 && status; kind++) {
-        free(table[kind]);
-        table[kind] = NULL;
-    }
-    return status;
-}
-
-basin_status basin_additions_tables(char *table[2], const basin_additions *a, basin_error *error) {
-    tables t = {0};
-    basin_status status = take_row(&t, a, error);
-    if (!status) status = put_headings(&t, error);
-    if (!status) status = take_row(&t, a, error);
-    return finish(table, &t, status, error);
-}
-
-basin_status basin_journal_tables(char *table[2], const char *path, const char *digest,
+basin_status basin_journal_tables(basin_additions *additions, const char *path, const char *digest,
                                   const basin_schema *schema, basin_error *error) {
     basin_journal *j;
-    tables t = {0};
-    table[0] = table[1] = NULL;
     BASIN_TRY(basin_journal_open(&j, path, digest, true, error));
-    basin_status status = basin_journal_replay(j, 0, j->bytes, schema, take_row, &t, error);
-    if (!status) status = put_headings(&t, error);
-    if (!status) status = basin_journal_replay(j, 0, j->bytes, schema, take_row, &t, error);
+    basin_status status =
+        basin_journal_replay(j, 0, j->bytes, fold, &(folded){additions, schema}, error);
     basin_journal_close(j);
-    return finish(table, &t, status, error);
+    return status ? status : basin_additions_finish(additions, error);
 }

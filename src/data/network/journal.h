@@ -15,28 +15,25 @@
 #include <stdint.h>
 
 #include "data/network/network.h"
+#include "io/file.h"
 #include "io/json.h"
 
-/* ---- an addition ---- */
+/* ---- additions ---- */
 
+/* Rows as tables, in all columns of the base; all zeros is empty. */
 typedef struct basin_additions {
-    int64_t accounts, edges;
-    basin_row *row; /* [accounts + edges] accounts first; a value that is NULL is a gap */
-    const basin_schema *schema;
-    const char **column, **value; /* the cells of all rows */
-    char (*number)[BASIN_NUMBER_TEXT];
+    int64_t rows[2];           /* accounts, edges */
+    char *table[2];            /* CSV texts with a heading; NULL where there are no rows */
+    basin_memory_file file[2]; /* until they are finished */
 } basin_additions;
 
-/* The rows of {"accounts":[..], "edges":[..]}, which borrow from the tree. "id", "source" and
- * "target" become the names that the schema (or NULL) has for them. Errors name the row and the
- * column; `path` is what they call the whole. Free it, after an error, too. */
-basin_status basin_additions_parse(basin_additions *additions, const cJSON *tree,
-                                   const basin_schema *schema, const char *path,
-                                   basin_error *error);
+/* Adds the rows of {"accounts":[..], "edges":[..]}. "id", "source" and "target" may stand for the
+ * names that the schema has for them; a column that an object lacks is a gap. Errors name the row
+ * and the column; `path` is what they call the tree. Free it, after an error, too. */
+basin_status basin_additions_put(basin_additions *additions, const cJSON *tree,
+                                 const basin_schema *schema, const char *path, basin_error *error);
+basin_status basin_additions_finish(basin_additions *additions, basin_error *error);
 void basin_additions_free(basin_additions *additions);
-/* Its rows as two tables, CSV texts to be freed; NULL where there are none of a kind. */
-basin_status basin_additions_tables(char *table[2], const basin_additions *additions,
-                                    basin_error *error);
 
 /* ---- the file ---- */
 
@@ -49,8 +46,8 @@ typedef struct basin_journal {
     int64_t dropped;     /* bytes of a torn tail that were cut off when it was opened */
 } basin_journal;
 
-/* Gets each addition in order, parsed. */
-typedef basin_status basin_journal_take(void *context, const basin_additions *additions,
+/* Gets each addition in order, and what errors call it. */
+typedef basin_status basin_journal_take(void *context, const cJSON *addition, const char *what,
                                         basin_error *error);
 
 /* Opens a journal of the base of that digest, makes it where it is absent, and cuts off a torn
@@ -61,8 +58,7 @@ basin_status basin_journal_open(basin_journal **journal, const char *path, const
 void basin_journal_close(basin_journal *journal);
 /* Hands out the additions from byte `from` (0: the first) to byte `to`, where one ends. */
 basin_status basin_journal_replay(const basin_journal *journal, int64_t from, int64_t to,
-                                  const basin_schema *schema, basin_journal_take *take,
-                                  void *context, basin_error *error);
+                                  basin_journal_take *take, void *context, basin_error *error);
 /* Appends an addition; where it fails the file is as before. It is on the disk after
  * basin_journal_sync. */
 basin_status basin_journal_append(basin_journal *journal, const cJSON *addition,
@@ -76,10 +72,9 @@ basin_status basin_journal_sync(basin_journal *journal, basin_error *error);
 /* By the first bytes of a file. */
 enum { BASIN_JOURNAL_HEAD = 32 };
 bool basin_journal_is(const void *data, size_t size);
-/* The additions as two tables, CSV texts to be freed, NULL where there are none of a kind: accounts
- * (several rows of one account where it was updated) and edges. `digest` and `schema` are the
+/* Its additions; several rows of one account where it was updated. `digest` and `schema` are the
  * base's. */
-basin_status basin_journal_tables(char *table[2], const char *path, const char *digest,
+basin_status basin_journal_tables(basin_additions *additions, const char *path, const char *digest,
                                   const basin_schema *schema, basin_error *error);
 
 #endif

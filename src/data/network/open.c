@@ -68,8 +68,8 @@ static void content_close(content *c) {
     free(c->owned);
 }
 
-/* The tables of one path: itself or, of a server's journal, two texts in `kept`. */
-static basin_status list_tables(basin_csv_source *source, int *sources, char *kept[2],
+/* The tables of one path: itself or, of a server's journal, two texts. */
+static basin_status list_tables(basin_csv_source *source, int *sources, basin_additions *kept,
                                 const char *path, const basin_network_options *o,
                                 basin_error *error) {
     char digest[BASIN_SHA256_TEXT], head[BASIN_JOURNAL_HEAD] = "";
@@ -86,8 +86,9 @@ static basin_status list_tables(basin_csv_source *source, int *sources, char *ke
     BASIN_TRY(basin_file_sha256(digest, o->base->path, error));
     BASIN_TRY(basin_journal_tables(kept, path, digest, o->base->schema, error));
     for (int i = 0; i < 2; i++)
-        if (kept[i])
-            source[(*sources)++] = (basin_csv_source){path, kept[i], strlen(kept[i]), false};
+        if (kept->table[i])
+            source[(*sources)++] =
+                (basin_csv_source){path, kept->table[i], strlen(kept->table[i]), false};
     return BASIN_OK;
 }
 
@@ -97,10 +98,10 @@ static basin_status open_csv(basin_network **network, const char *const *path, i
                              basin_error *error) {
     BASIN_FREE_AT_EXIT basin_csv_source *source = NULL;
     BASIN_FREE_AT_EXIT content *kept = NULL;
-    BASIN_FREE_AT_EXIT char **text = NULL;
+    BASIN_FREE_AT_EXIT basin_additions *journal = NULL;
     BASIN_TRY(BASIN_NEW(&source, 2 * paths, "tables", error));
     BASIN_TRY(BASIN_NEW(&kept, paths, "tables", error));
-    BASIN_TRY(BASIN_NEW(&text, 2 * paths, "tables", error));
+    BASIN_TRY(BASIN_NEW(&journal, paths, "tables", error));
     basin_status status = BASIN_OK;
     int sources = 0;
     for (int i = 0; i < paths && !status; i++) {
@@ -112,11 +113,13 @@ static basin_status open_csv(basin_network **network, const char *const *path, i
             source[sources++] =
                 (basin_csv_source){path[i], map->data, map->size, options->no_header};
         else
-            status = list_tables(source, &sources, text + 2 * i, path[i], options, error);
+            status = list_tables(source, &sources, &journal[i], path[i], options, error);
     }
     if (!status) status = basin_network_csv_read(network, source, sources, options, error);
-    for (int i = 0; i < paths; i++) free(kept[i].owned);
-    for (int i = 0; i < 2 * paths; i++) free(text[i]);
+    for (int i = 0; i < paths; i++) {
+        free(kept[i].owned);
+        basin_additions_free(&journal[i]);
+    }
     return status;
 }
 
