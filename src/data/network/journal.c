@@ -1,4 +1,4 @@
-/* The journal of a server, and its tables; see journal.h. */
+/* The journal of a server; see journal.h. */
 #include "data/network/journal.h"
 
 #include <errno.h>
@@ -12,11 +12,12 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "io/file.h"
-
 /* ---- additions ---- */
 
 static const char *const kinds[] = {"accounts", "edges"};
+static const char *const usual[2][2] = {{"id", "id"}, {"source", "target"}};
+static const basin_column_type role[2][2] = {{BASIN_COLUMN_ID, BASIN_COLUMN_ID},
+                                             {BASIN_COLUMN_SOURCE, BASIN_COLUMN_TARGET}};
 
 /* Where a row is, for errors, and the columns that it may have. */
 typedef struct place {
@@ -32,37 +33,36 @@ static basin_status refuse(const place *at, const char *column, const char *why,
                       kinds[at->kind], at->row, column, why);
 }
 
-static void put_cell(FILE *file, const char *text, bool first) {
-    if (!first) fputc(',', file);
-    if (!text) return;
+static cJSON as_text(const char *name) {
+    return (cJSON){.type = cJSON_String, .valuestring = (char *)(uintptr_t)name};
+}
+
+static const cJSON *get(const cJSON *object, const char *key) {
+    return cJSON_GetObjectItemCaseSensitive(object, key);
+}
+
+/* A cell in quotes; nothing of a gap, of which *full is false. */
+static basin_status put_value(FILE *file, bool *full, const place *at, const cJSON *value,
+                              basin_error *error) {
+    char number[BASIN_NUMBER_TEXT];
+    double x = cJSON_IsNumber(value) ? value->valuedouble : 0;
+    const char *text = cJSON_IsString(value)  ? value->valuestring
+                       : cJSON_IsTrue(value)  ? "true"
+                       : cJSON_IsFalse(value) ? "false"
+                                              : basin_number_print(number, x);
+    if (cJSON_IsArray(value) || cJSON_IsObject(value))
+        return refuse(at, value->string, "is a list or an object, needs a string or a number",
+                      error);
+    if (!(fabs(x) <= 9007199254740992.0) && (isinf(x) || floor(x) == x))
+        return refuse(at, value->string, "has more digits than JSON's numbers keep, needs a string",
+                      error);
+    *full = value && !cJSON_IsNull(value) && *text;
+    if (!*full) return BASIN_OK;
     fputc('"', file);
     for (; *text; text++) fputs(*text == '"' ? "\"\"" : (char[]){*text, 0}, file);
     fputc('"', file);
-}
-
-/* The text of a value; *text is NULL of a gap. */
-static basin_status read_value(const char **text, char number[BASIN_NUMBER_TEXT], const place *at,
-                               const cJSON *value, basin_error *error) {
-    double x = cJSON_IsNumber(value) ? value->valuedouble : 0;
-    *text = number;
-    if (!value || cJSON_IsNull(value) || (cJSON_IsString(value) && !*value->valuestring))
-        *text = NULL;
-    else if (cJSON_IsString(value))
-        *text = value->valuestring;
-    else if (cJSON_IsBool(value))
-        *text = cJSON_IsTrue(value) ? "true" : "false";
-    else if (!cJSON_IsNumber(value))
-        return refuse(at, value->string, "is a list or an object, needs a string or a number",
-                      error);
-    else if (!(fabs(x) <= 9007199254740992.0) && (isinf(x) || floor(x) == x))
-        return refuse(at, value->string, "has more digits than JSON's numbers keep, needs a string",
-                      error);
-    else
-        basin_number_print(number, x);
     return BASIN_OK;
 }
-
-static const char *const usual[2][2] = {{"id", "id"}, {"source", "target"}};
 
 /* A key of the object that is no column, or is there twice. */
 static basin_status refuse_key(const place *at, const cJSON *object, basin_error *error) {
@@ -71,41 +71,39 @@ static basin_status refuse_key(const place *at, const cJSON *object, basin_error
         size_t c = 0;
         last = key->string;
         while (c < at->table->columns && strcmp(at->table->column[c].name, last) != 0) c++;
-        bool known = c < at->table->columns || !strcmp(last, usual[at->kind][0]) ||
-                     !strcmp(last, usual[at->kind][1]);
-        if (!known) return refuse(at, last, "is no column of the base", error);
-        if (cJSON_GetObjectItemCaseSensitive(object, last) != key) break;
+        if (c == at->table->columns && strcmp(last, usual[at->kind][0]) != 0 &&
+            strcmp(last, usual[at->kind][1]) != 0)
+            return refuse(at, last, "is no column of the base", error);
+        if (get(object, last) != key) break;
     }
     return refuse(at, last, "is there twice", error);
 }
 
-/* A row with a cell for each column, that of the id or of the two ends first; the heading where
- * `object` is NULL. */
+/* A cell for each column, that of the id or of the two ends first; names where there is no object.
+ */
 static basin_status put_row(FILE *file, const place *at, const cJSON *object, basin_error *error) {
-    static const basin_column_type role[2][2] = {{BASIN_COLUMN_ID, BASIN_COLUMN_DROPPED},
-                                                 {BASIN_COLUMN_SOURCE, BASIN_COLUMN_TARGET}};
-    char number[BASIN_NUMBER_TEXT];
-    const char *text;
+    bool full;
     int found = 0;
-    for (int end = 0; end <= at->kind; end++) {
+    for (int end = 0; end <= at->kind; end++, found++) {
         const char *name = usual[at->kind][end];
-        const cJSON *value = cJSON_GetObjectItemCaseSensitive(object, name);
+        const cJSON *value = get(object, name);
         for (size_t c = 0; c < at->table->columns; c++)
             if (at->table->column[c].type == role[at->kind][end]) name = at->table->column[c].name;
-        if (!value) value = cJSON_GetObjectItemCaseSensitive(object, name);
-        BASIN_TRY(read_value(&text, number, at, value, error));
-        if (object && !text) return refuse(at, name, "is absent or empty", error);
-        put_cell(file, object ? text : name, end == 0);
-        found++;
+        cJSON heading = as_text(name);
+        if (!value) value = object ? get(object, name) : &heading;
+        if (end) fputc(',', file);
+        BASIN_TRY(put_value(file, &full, at, value, error));
+        if (!full) return refuse(at, name, "is absent or empty", error);
     }
     for (size_t c = 0; c < at->table->columns; c++) {
         const basin_schema_column *column = &at->table->column[c];
-        if (column->type == role[at->kind][0] || (at->kind && column->type == role[1][1])) continue;
-        const cJSON *value = cJSON_GetObjectItemCaseSensitive(object, column->name);
+        if (column->type == role[at->kind][0] || column->type == role[at->kind][1]) continue;
+        cJSON heading = as_text(column->name);
+        const cJSON *value = object ? get(object, column->name) : &heading;
         found += value != NULL;
-        BASIN_TRY(read_value(&text, number, at, value, error));
-        if (column->type != BASIN_COLUMN_DROPPED)
-            put_cell(file, object ? text : column->name, false);
+        if (column->type == BASIN_COLUMN_DROPPED) continue;
+        fputc(',', file);
+        BASIN_TRY(put_value(file, &full, at, value, error));
     }
     fputc('\n', file);
     return object && found != cJSON_GetArraySize(object) ? refuse_key(at, object, error) : BASIN_OK;
@@ -114,17 +112,14 @@ static basin_status put_row(FILE *file, const place *at, const cJSON *object, ba
 basin_status basin_additions_put(basin_additions *a, const cJSON *tree, const basin_schema *schema,
                                  const char *path, basin_error *error) {
     int64_t before = a->rows[0] + a->rows[1];
-    const cJSON *seen[2] = {0};
     for (const cJSON *list = tree->child; list; list = list->next) {
-        place at = {.path = path};
-        while (at.kind < 2 && strcmp(list->string, kinds[at.kind]) != 0) at.kind++;
-        if (at.kind == 2 || seen[at.kind] || !cJSON_IsArray(list))
+        place at = {.path = path, .kind = !strcmp(list->string, kinds[1])};
+        at.table = at.kind ? &schema->edges : &schema->nodes;
+        if (get(tree, kinds[at.kind]) != list || !cJSON_IsArray(list))
             return basin_fail(error, BASIN_BAD_VALUE,
                               "%s: key '%.100s', needs \"accounts\" and \"edges\", each once and "
                               "an array of objects",
                               path, list->string);
-        seen[at.kind] = list;
-        at.table = at.kind ? &schema->edges : &schema->nodes;
         basin_memory_file *memory = &a->file[at.kind];
         if (!memory->file && list->child) {
             if (!basin_memory_file_open(memory)) return basin_fail_memory(error, "additions");
@@ -177,70 +172,20 @@ static size_t whole_line(const char *at, size_t left) {
     return memcmp(crc, at, CRC) != 0 ? 0 : (size_t)(end - at) + 1;
 }
 
-/* "crc json\n"; free it. */
-static basin_status make_line(char **line, const cJSON *object, basin_error *error) {
-    BASIN_FREE_AT_EXIT char *json = cJSON_PrintUnformatted(object);
-    size_t length = json ? strlen(json) : 0;
-    if (!json) return basin_fail_memory(error, "a record of the journal");
-    BASIN_TRY(BASIN_NEW_RAW(line, CRC + length + 3, "a record of the journal", error));
-    put_crc(*line, json, length);
-    (*line)[CRC] = ' ';
-    memcpy(*line + CRC + 1, json, length);
-    memcpy(*line + CRC + 1 + length, "\n", 2);
-    return BASIN_OK;
-}
-
-bool basin_journal_is(const void *data, size_t size) {
-    static const char head[] = " {\"basin_journal\":";
-    return size > CRC + sizeof head && !memcmp((const char *)data + CRC, head, sizeof head - 1);
-}
-
-/* ---- opening ---- */
-
 static basin_status fail_system(const basin_journal *j, const char *what, basin_error *error) {
     return basin_fail(error, BASIN_IO, "%s: cannot %s: %s", j->path, what, strerror(errno));
 }
 
-static basin_status check_head(const char *head, size_t length, const char *path,
-                               const char *digest, basin_error *error) {
-    BASIN_JSON_AT_EXIT cJSON *tree = NULL;
-    BASIN_TRY(
-        basin_json_parse(&tree, head + CRC + 1, length - CRC - 2, path, "the first line", error));
-    const cJSON *version = cJSON_GetObjectItemCaseSensitive(tree, "basin_journal");
-    const char *base = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(tree, "base"));
-    if (!cJSON_IsNumber(version) || version->valueint != 1)
-        return basin_fail(error, BASIN_UNSUPPORTED, "%s: is a journal of another version", path);
-    if (base && !strcmp(base, digest)) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_VALUE,
-                      "%s: is the journal of a base with digest %.64s, needs %s", path,
-                      base ? base : "(none)", digest);
-}
-
-/* A torn tail ends the journal before it; a bad line with good ones behind it is damage. */
-static basin_status scan(basin_journal *j, const char *data, size_t size, const char *digest,
-                         basin_error *error) {
-    size_t at = whole_line(data, size), length;
-    if (!basin_journal_is(data, size) || !at)
-        return basin_fail(error, BASIN_BAD_FILE, "%s: is not a journal of basin serve", j->path);
-    BASIN_TRY(check_head(data, at, j->path, digest, error));
-    for (; at < size && (length = whole_line(data + at, size - at)); at += length, j->records++)
-        j->last = (int64_t)at;
-    j->bytes = (int64_t)at;
-    j->dropped = (int64_t)(size - at);
-    for (const char *next = data + at; (next = memchr(next, '\n', size - (size_t)(next - data)));)
-        if (++next, (size_t)(next - data) < size && whole_line(next, size - (size_t)(next - data)))
-            return basin_fail(error, BASIN_BAD_FILE,
-                              "%s: record %lld, at byte %zu, is damaged, and others follow it",
-                              j->path, (long long)j->records + 1, at);
-        else if ((size_t)(next - data) >= size)
-            break;
-    return BASIN_OK;
-}
-
-static basin_status write_whole(basin_journal *j, const char *line, basin_error *error) {
-    size_t length = strlen(line), done = 0;
-    while (done < length) {
-        ssize_t wrote = pwrite(j->fd, line + done, length - done, j->bytes + (off_t)done);
+/* "crc json\n" behind what is there. A write that fails is cut off again. */
+static basin_status write_line(basin_journal *j, const char *json, basin_error *error) {
+    BASIN_FREE_AT_EXIT char *line = NULL;
+    size_t length = json ? strlen(json) : 0, done = 0, all = CRC + length + 2;
+    if (!json) return basin_fail_memory(error, "a record of the journal");
+    BASIN_TRY(BASIN_NEW_RAW(&line, all + 1, "a record of the journal", error));
+    put_crc(line, json, length);
+    snprintf(line + CRC, length + 3, " %s\n", json);
+    while (done < all) {
+        ssize_t wrote = pwrite(j->fd, line + done, all - done, j->bytes + (off_t)done);
         if (wrote < 0 && errno == EINTR) continue;
         if (wrote <= 0) {
             basin_status status = fail_system(j, "write", error);
@@ -249,19 +194,52 @@ static basin_status write_whole(basin_journal *j, const char *line, basin_error 
         }
         done += (size_t)wrote;
     }
-    j->bytes += (int64_t)length;
+    j->bytes += (int64_t)all;
+    return BASIN_OK;
+}
+
+/* ---- opening ---- */
+
+static basin_status check_head(const basin_journal *j, const char *data, size_t size,
+                               const char *digest, basin_error *error) {
+    BASIN_JSON_AT_EXIT cJSON *tree = NULL;
+    size_t length = whole_line(data, size);
+    const char *base = NULL;
+    if (length && !basin_json_parse(&tree, data + CRC + 1, length - CRC - 2, "", "", error))
+        base = cJSON_GetStringValue(get(tree, "base"));
+    if (!base || !cJSON_IsNumber(get(tree, "basin_journal")))
+        return basin_fail(error, BASIN_BAD_FILE, "%s: is not a journal of basin serve", j->path);
+    if (!strcmp(base, digest)) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE,
+                      "%s: is the journal of a base with digest %.64s, needs %s", j->path, base,
+                      digest);
+}
+
+/* A torn tail ends the journal before it; a bad line with good ones behind it is damage. */
+static basin_status scan(basin_journal *j, const char *data, size_t size, const char *digest,
+                         basin_error *error) {
+    size_t length;
+    BASIN_TRY(check_head(j, data, size, digest, error));
+    size_t at = whole_line(data, size);
+    for (; at < size && (length = whole_line(data + at, size - at)); at += length, j->records++)
+        j->last = (int64_t)at;
+    j->bytes = (int64_t)at;
+    j->dropped = (int64_t)(size - at);
+    for (const char *end = data + size, *next = data + at;
+         next < end && (next = memchr(next, '\n', (size_t)(end - next))); next++)
+        if (next + 1 < end && whole_line(next + 1, (size_t)(end - next) - 1))
+            return basin_fail(error, BASIN_BAD_FILE,
+                              "%s: record %lld, at byte %zu, is damaged, and others follow it",
+                              j->path, (long long)j->records + 1, at);
     return BASIN_OK;
 }
 
 /* The head of a new journal, on the disk with the folder's entry of it. */
 static basin_status begin(basin_journal *j, const char *digest, basin_error *error) {
-    BASIN_JSON_AT_EXIT cJSON *head = cJSON_CreateObject();
-    BASIN_FREE_AT_EXIT char *line = NULL, *folder = strdup(j->path);
-    if (!head || !folder || !cJSON_AddNumberToObject(head, "basin_journal", 1) ||
-        !cJSON_AddStringToObject(head, "base", digest))
-        return basin_fail_memory(error, "a journal");
-    BASIN_TRY(make_line(&line, head, error));
-    BASIN_TRY(write_whole(j, line, error));
+    char head[200], folder[4096];
+    snprintf(head, sizeof head, "{\"basin_journal\":1,\"base\":\"%s\"}", digest);
+    snprintf(folder, sizeof folder, "%s", j->path);
+    BASIN_TRY(write_line(j, head, error));
     BASIN_TRY(basin_journal_sync(j, error));
     char *slash = strrchr(folder, '/');
     if (slash) slash[1] = 0;
@@ -272,44 +250,41 @@ static basin_status begin(basin_journal *j, const char *digest, basin_error *err
 
 static basin_status take_in(basin_journal *j, const char *digest, bool fixed, basin_error *error) {
     struct stat status;
+    if (flock(j->fd, (fixed ? LOCK_SH : LOCK_EX) | LOCK_NB) && errno == EWOULDBLOCK)
+        return basin_fail(error, BASIN_IO,
+                          "%s: another process, a server of this base, has it open", j->path);
     if (fstat(j->fd, &status)) return fail_system(j, "read", error);
     size_t size = (size_t)status.st_size;
-    char *data = size ? mmap(NULL, size, PROT_READ, MAP_SHARED, j->fd, 0) : NULL;
+    if (!size) return fixed ? BASIN_OK : begin(j, digest, error);
+    char *data = mmap(NULL, size, PROT_READ, MAP_SHARED, j->fd, 0);
     if (data == MAP_FAILED) return fail_system(j, "read", error);
-    /* A head that was torn by a crash has nothing behind it. */
-    bool torn = !size || (!fixed && size < 100 && !memchr(data, '\n', size) &&
-                          (size < CRC + 20 || basin_journal_is(data, size)));
-    basin_status scanned = torn ? BASIN_OK : scan(j, data, size, digest, error);
-    if (size) munmap(data, size);
+    basin_status scanned = scan(j, data, size, digest, error);
+    munmap(data, size);
     BASIN_TRY(scanned);
-    if (fixed) return BASIN_OK;
-    if (j->dropped || (torn && size)) {
-        if (ftruncate(j->fd, j->bytes)) return fail_system(j, "cut off its torn end", error);
-    }
-    return torn ? begin(j, digest, error) : BASIN_OK;
-}
-
-static basin_status lock(basin_journal *j, bool fixed, basin_error *error) {
-    if (!flock(j->fd, (fixed ? LOCK_SH : LOCK_EX) | LOCK_NB)) return BASIN_OK;
-    if (errno != EWOULDBLOCK) return fail_system(j, "lock", error);
-    return basin_fail(error, BASIN_IO, "%s: another process, a server of this base, has it open",
-                      j->path);
+    if (!fixed && j->dropped && ftruncate(j->fd, j->bytes))
+        return fail_system(j, "cut off its torn end", error);
+    return BASIN_OK;
 }
 
 basin_status basin_journal_open(basin_journal **journal, const char *path, const char *digest,
                                 bool fixed, basin_error *error) {
     basin_journal *j;
+    basin_status status = BASIN_OK;
+    *journal = NULL;
     BASIN_TRY(BASIN_NEW(&j, 1, "a journal", error));
-    *j = (basin_journal){.path = strdup(path), .fd = -1};
-    basin_status status = j->path ? BASIN_OK : basin_fail_memory(error, "a journal");
-    if (!status) {
-        j->fd = open(path, fixed ? O_RDONLY | O_CLOEXEC : O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-        if (j->fd < 0 && !(fixed && errno == ENOENT)) status = fail_system(j, "open", error);
-    }
-    if (!status && j->fd >= 0) status = lock(j, fixed, error);
-    if (!status && j->fd >= 0) status = take_in(j, digest, fixed, error);
-    if (status) basin_journal_close(j), j = NULL;
-    *journal = j;
+    j->fd = open(path, fixed ? O_RDONLY | O_CLOEXEC : O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    bool absent = j->fd < 0 && fixed && errno == ENOENT;
+    j->path = strdup(path);
+    if (!j->path)
+        status = basin_fail_memory(error, "a journal");
+    else if (j->fd < 0 && !absent)
+        status = fail_system(j, "open", error);
+    else if (!absent)
+        status = take_in(j, digest, fixed, error);
+    if (status)
+        basin_journal_close(j);
+    else
+        *journal = j;
     return status;
 }
 
@@ -344,24 +319,22 @@ basin_status basin_journal_replay(const basin_journal *j, int64_t from, int64_t 
 }
 
 basin_status basin_journal_append(basin_journal *j, const cJSON *addition, basin_error *error) {
-    BASIN_FREE_AT_EXIT char *line = NULL;
+    BASIN_FREE_AT_EXIT char *json = cJSON_PrintUnformatted(addition);
     if (j->broken)
         return basin_fail(error, BASIN_IO,
                           "%s: an earlier write failed, and what is on the disk is not known; "
                           "start the server again",
                           j->path);
-    BASIN_TRY(make_line(&line, addition, error));
-    j->last = j->bytes;
-    BASIN_TRY(write_whole(j, line, error));
+    int64_t last = j->bytes;
+    BASIN_TRY(write_line(j, json, error));
+    j->last = last;
     j->records++;
     return BASIN_OK;
 }
 
 basin_status basin_journal_cut(basin_journal *j, basin_error *error) {
-    if (ftruncate(j->fd, j->last)) {
-        j->broken = true;
-        return fail_system(j, "take back an addition", error);
-    }
+    j->broken = ftruncate(j->fd, j->last) != 0;
+    if (j->broken) return fail_system(j, "take back an addition", error);
     j->bytes = j->last;
     j->records--;
     return BASIN_OK;
@@ -374,6 +347,15 @@ basin_status basin_journal_sync(basin_journal *j, basin_error *error) {
 }
 
 /* ---- folding ---- */
+
+bool basin_journal_is(const char *path) {
+    static const char mark[] = " {\"basin_journal\":";
+    char head[CRC + sizeof mark] = "";
+    FILE *file = basin_file_special(path) ? NULL : fopen(path, "rb");
+    size_t size = file ? fread(head, 1, sizeof head - 1, file) : 0;
+    if (file) fclose(file);
+    return size == sizeof head - 1 && !strcmp(head + CRC, mark);
+}
 
 typedef struct folded {
     basin_additions *additions;

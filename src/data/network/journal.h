@@ -1,6 +1,5 @@
 /* The journal of a server: accounts and edges that were added to a base, in a file that is only
- * appended to, and the form of an addition. The server writes it, `basin data convert` folds it
- * into the base (docs/serve.md).
+ * appended to. The server writes it, `basin data convert` folds it into the base (docs/serve.md).
  *
  * A line is the CRC-32 of what follows in eight hexadecimal digits, a blank, a JSON object and a
  * line feed. The first one names the base, each other one is an addition:
@@ -11,16 +10,12 @@
 #define BASIN_DATA_NETWORK_JOURNAL_H
 
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
 
 #include "data/network/network.h"
 #include "io/file.h"
 #include "io/json.h"
 
-/* ---- additions ---- */
-
-/* Rows as tables, in all columns of the base; all zeros is empty. */
+/* Additions as tables, in all columns of the base; all zeros is empty. */
 typedef struct basin_additions {
     int64_t rows[2];           /* accounts, edges */
     char *table[2];            /* CSV texts with a heading; NULL where there are no rows */
@@ -35,28 +30,25 @@ basin_status basin_additions_put(basin_additions *additions, const cJSON *tree,
 basin_status basin_additions_finish(basin_additions *additions, basin_error *error);
 void basin_additions_free(basin_additions *additions);
 
-/* ---- the file ---- */
-
 typedef struct basin_journal {
     char *path;
-    int fd;
-    atomic_bool broken;  /* it cannot be trusted any more; nothing is appended */
+    int fd;              /* -1: there is none */
+    atomic_bool broken;  /* what is on the disk is not known; nothing is appended any more */
     int64_t records;     /* additions */
     int64_t last, bytes; /* where the last one begins and ends */
     int64_t dropped;     /* bytes of a torn tail that were cut off when it was opened */
 } basin_journal;
 
-/* Gets each addition in order, and what errors call it. */
-typedef basin_status basin_journal_take(void *context, const cJSON *addition, const char *what,
-                                        basin_error *error);
-
-/* Opens a journal of the base of that digest, makes it where it is absent, and cuts off a torn
+/* Opens a journal of the base of that SHA-256, makes it where it is absent, and cuts off a torn
  * tail. A journal of another base, one that another process has open, and one that is damaged
  * before its end are errors. `fixed`: it is only read, and an absent one is empty. */
 basin_status basin_journal_open(basin_journal **journal, const char *path, const char *digest,
                                 bool fixed, basin_error *error);
 void basin_journal_close(basin_journal *journal);
-/* Hands out the additions from byte `from` (0: the first) to byte `to`, where one ends. */
+/* Hands out the additions from byte `from` (0: the first) to byte `to`, where one ends, each with
+ * what errors call it. */
+typedef basin_status basin_journal_take(void *context, const cJSON *addition, const char *what,
+                                        basin_error *error);
 basin_status basin_journal_replay(const basin_journal *journal, int64_t from, int64_t to,
                                   basin_journal_take *take, void *context, basin_error *error);
 /* Appends an addition; where it fails the file is as before. It is on the disk after
@@ -67,13 +59,8 @@ basin_status basin_journal_append(basin_journal *journal, const cJSON *addition,
 basin_status basin_journal_cut(basin_journal *journal, basin_error *error);
 basin_status basin_journal_sync(basin_journal *journal, basin_error *error);
 
-/* ---- folding ---- */
-
-/* By the first bytes of a file. */
-enum { BASIN_JOURNAL_HEAD = 32 };
-bool basin_journal_is(const void *data, size_t size);
-/* Its additions; several rows of one account where it was updated. `digest` and `schema` are the
- * base's. */
+/* Whether a file is a journal; and all its additions, for its base of that digest and schema. */
+bool basin_journal_is(const char *path);
 basin_status basin_journal_tables(basin_additions *additions, const char *path, const char *digest,
                                   const basin_schema *schema, basin_error *error);
 

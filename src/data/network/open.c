@@ -72,11 +72,8 @@ static void content_close(content *c) {
 static basin_status list_tables(basin_csv_source *source, int *sources, basin_additions *kept,
                                 const char *path, const basin_network_options *o,
                                 basin_error *error) {
-    char digest[BASIN_SHA256_TEXT], head[BASIN_JOURNAL_HEAD] = "";
-    FILE *file = basin_file_special(path) ? NULL : fopen(path, "rb");
-    size_t size = file ? fread(head, 1, sizeof head, file) : 0;
-    if (file) fclose(file);
-    if (!basin_journal_is(head, size)) {
+    char digest[BASIN_SHA256_TEXT];
+    if (!basin_journal_is(path)) {
         source[(*sources)++] = (basin_csv_source){.path = path, .no_header = o->no_header};
         return BASIN_OK;
     }
