@@ -34,6 +34,10 @@ _OWN = dict(ffi.typeof("basin_lagrangian").fields)["own"].type
 class Lagrangian:
     """A Lagrangian by its name and parameters, or a Python function L(x).
 
+    The names are identity, relu, repu, exp, rexp, tanh, sigmoid, softmax, ghostmax, layernorm and
+    spherical. Parameters may be learnt: beta, scale, gamma, delta, weight; settings are power,
+    epsilon, axis and axes.
+
     Called, it is L(x) with rows (the last axis) summed, as an expression or on arrays. A function
     of your own is given states with a batch axis first and keeps that axis; what else is left of
     the sum is taken afterwards.

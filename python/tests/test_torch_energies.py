@@ -244,6 +244,30 @@ def test_a_module_of_trees(tmp_path):
     assert module.to("meta")(x.to("meta"))["out"].shape == (5, 2)
 
 
+def test_a_network_of_layers_as_a_module():
+    layers = {"v": basin.ham.Layer("identity", 4), "h": basin.ham.Layer("softmax", 3)}
+    network = basin.ham.HAM(layers, {"m": basin.ham.linear()}, [(("v", "h"), "m")])
+
+    def predict(net, v):
+        at = network.at(net)
+        start = {"v": v, "h": numpy.zeros((len(v), 3))}
+        end = at.descended(start, steps=3, dt=0.5, clamp=["v"])
+        return at.activations(end)["h"]
+
+    layer = bt.module(basin.function(predict), {"net": network.parameters()})
+    x = torch.randn(5, 4)
+    layer(x)[:, 0].sum().backward()
+    assert list(layer.state_dict()) == ["net.m_w"] and layer.net.m_w.grad.abs().max() > 0
+    start = {"v": x.numpy(), "h": numpy.zeros((5, 3))}
+    wanted = network.descend(start, steps=3, dt=0.5, clamp=["v"]).g["h"]
+    assert layer(x).dtype == torch.float32
+    torch.testing.assert_close(layer(x).detach(), torch.from_numpy(wanted))
+    names = bt.module(basin.function(lambda p, x: p["a.b"] - p["a_b"] + x * p["type"]), {
+        "p": {"type": torch.ones(2), "a.b": torch.ones(2), "a_b": torch.zeros(2)}})  # fmt: skip
+    assert list(names.state_dict()) == ["p.type_", "p.a_b", "p.a_b_"]
+    assert names(torch.ones(2)).tolist() == [2, 2]
+
+
 def test_an_energy_of_a_tree():
     @basin.energy
     def memory(g, net):

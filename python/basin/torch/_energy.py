@@ -283,19 +283,21 @@ def descended(energy: Any, steps: int = 12, alpha: Any = 0.1, **options: Any) ->
 
 class _Held(torch.nn.Module):
     """A container of tensors of a module's, whose names in a state_dict are those of the tree:
-    net.w, net.layers.0."""
+    net.w, net.layers.0. A dot in a key, which PyTorch does not take, becomes "_"."""
 
     def __init__(self, kind, keys, values):
         super().__init__()
-        self._kind, self._keys, self._constants = kind, keys, {}
+        self._kind, self._keys, self._names, self._constants = kind, keys, [], {}
         for key, value in zip(keys, values):
-            if "." in str(key) or hasattr(self, str(key)):
-                raise BasinError(f"a parameter {key!r}, which torch.nn.Module does not take")
-            _hold(self, str(key), value, self._constants)
+            name = str(key).replace(".", "_")
+            while hasattr(self, name) or name in self._names:
+                name += "_"
+            self._names.append(name)
+            _hold(self, name, value, self._constants)
 
     def tree(self):
         """The container again."""
-        values = [_held(self, str(key), self._constants) for key in self._keys]
+        values = [_held(self, name, self._constants) for name in self._names]
         children = tuple([LEAF] * len(values))
         return unflatten((self._kind, self._keys, children), iter(values))
 
@@ -312,7 +314,9 @@ def _hold(module, name, value, constants):
     elif torch.is_tensor(value) and not value.is_floating_point():
         module.register_buffer(name, value)
     else:
-        value = torch.as_tensor(value).detach().clone()
+        if not torch.is_tensor(value):  # NumPy's arrays are doubles, unless somebody cared
+            value = torch.as_tensor(value, dtype=torch.get_default_dtype())
+        value = value.detach().clone()
         module.register_parameter(name, torch.nn.Parameter(value))
 
 
@@ -389,11 +393,11 @@ def module(
     """An energy (basin.energy) or a basin.function as a torch.nn.Module.
 
     `params` are the energy's parameters by name: tensors and arrays become torch.nn.Parameters,
-    which are trained, also those in dicts, lists and tuples; numbers stay what they are. Others can
-    be given in the call, or keep their default. The module computes `output`: "descend" (of
-    energies, where it is None: tokens after `steps` steps of size `alpha`; options are those of
-    Energy.descended, and noise is the same in every call), "value" or "force"; its methods value
-    and force give these beside it. Of a function it computes the value.
+    which are trained, also those in dicts, lists and tuples; arrays get torch's default type,
+    numbers stay what they are. Others can be given in the call, or keep their default. The module
+    computes `output`: "descend" (of energies, where it is None: tokens after `steps` steps of size
+    `alpha`; options are those of Energy.descended, and noise is the same in every call), "value" or
+    "force"; its methods value and force give these beside it. Of a function it computes the value.
 
     >>> import numpy, torch, basin
     >>> @basin.energy
