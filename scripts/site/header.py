@@ -93,7 +93,7 @@ def code(path, text, owner, done):
             return name
         return f'<a href="{relative(address(owner[name]), path)}#{name}">{name}</a>'
 
-    marked = NAME.sub(mark, html.escape(text.replace("BASIN_API ", ""), quote=False))
+    marked = NAME.sub(mark, html.escape(re.sub(r"(?<!#define )BASIN_API ", "", text), quote=False))
     marked = re.sub(r"(/\*.*?\*/)", r'<span class="c">\1</span>', marked, flags=re.S)
     return f'<pre tabindex="0"><code>{marked}</code></pre>\n'
 

@@ -14,6 +14,7 @@ DOCUMENTS = (
     "bench/rivals/*.md",
     "tests/golden/*.md",
 )
+MADE = ("docs/commands.md",)  # pages without a file: the program prints what they show
 
 
 def documents():
@@ -44,4 +45,5 @@ def relative(target, path):
 def target(path, link):
     """The file of the tree that a link in `path` means; None where it has none."""
     found = posixpath.normpath(posixpath.join(posixpath.dirname(path), link))
-    return found if not found.startswith("..") and (ROOT / found).exists() else None
+    there = found in MADE or (ROOT / found).exists()
+    return found if there and not found.startswith("..") else None
