@@ -148,6 +148,7 @@ explorer:
 
 site: all
 	$(INSTALL_DEPS) site
+	@if command -v emcc >/dev/null; then scripts/explorer; else echo "no emcc: the site has no Explorer (make explorer)"; fi
 	@BASIN=$(BUILD)/basin scripts/site/make $(BUILD)/site
 
 wheel:

@@ -8,7 +8,7 @@ export class Accounts {
     this.removed = [];
     this.without = []; // the probability of the chosen account without each of its edges
     this.node = -1;
-    this.place = layout(network.rows.length, network.edges);
+    this.place = network.place; // [x, y] in 0 .. 600
     this.run = latest(() => this.compute());
     find("restore").addEventListener("click", () => {
       this.network.edges.push(...this.removed.splice(0));
@@ -130,32 +130,4 @@ export class Accounts {
     add("what is left over", "", rest);
     find("logit").textContent = `The score before it is made a probability (the logit) is ${digits(logit)}, that of a typical account ${digits(typical)}; the rows add up to the difference. Red rows raise the suspicion, green rows lower it.`;
   }
-}
-
-/** Places in 0 .. 600: nodes repel each other, edges pull; the same for the same network. */
-function layout(count, edges) {
-  let seed = 7;
-  const random = () => (seed = (seed * 16807) % 2147483647) / 2147483647;
-  const place = Array.from({ length: count }, () => [random() * 600, random() * 600]);
-  for (let round = 0; round < 260; round++) {
-    const heat = 22 * (1 - round / 260), move = place.map(() => [0, 0]);
-    for (let a = 0; a < count; a++)
-      for (let b = 0; b < a; b++) {
-        const dx = place[a][0] - place[b][0], dy = place[a][1] - place[b][1], d2 = dx * dx + dy * dy + 1, f = 700 / d2;
-        move[a][0] += dx * f; move[a][1] += dy * f;
-        move[b][0] -= dx * f; move[b][1] -= dy * f;
-      }
-    for (const [a, b] of edges) {
-      const dx = place[b][0] - place[a][0], dy = place[b][1] - place[a][1], f = Math.hypot(dx, dy) / 70;
-      move[a][0] += dx * f; move[a][1] += dy * f;
-      move[b][0] -= dx * f; move[b][1] -= dy * f;
-    }
-    place.forEach((p, i) => {
-      move[i][0] += (300 - p[0]) * 0.05; move[i][1] += (300 - p[1]) * 0.05;
-      const size = Math.hypot(...move[i]) || 1, step = Math.min(size, heat) / size;
-      p[0] = Math.max(12, Math.min(588, p[0] + move[i][0] * step));
-      p[1] = Math.max(12, Math.min(588, p[1] + move[i][1] * step));
-    });
-  }
-  return place;
 }

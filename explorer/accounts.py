@@ -10,6 +10,7 @@ its numbers, and its partners give it away.
 
 import csv
 import json
+import math
 import pathlib
 import random
 import subprocess
@@ -50,6 +51,33 @@ def draw(seed):
     return kinds, [[round(v, 1) for v in row] for row in rows], sorted(edges)
 
 
+def layout(count, edges):
+    """Places in 0 .. 600: accounts repel each other, transfers pull; the same for the same network."""
+    rng = random.Random(7)
+    place = [[rng.uniform(0, 600), rng.uniform(0, 600)] for _ in range(count)]
+    for turn in range(260):
+        heat, move = 22 * (1 - turn / 260), [[0.05 * (300 - x), 0.05 * (300 - y)] for x, y in place]
+
+        def push(a, b, by):
+            for axis in (0, 1):
+                step = by(place[a][axis] - place[b][axis])
+                move[a][axis] += step
+                move[b][axis] -= step
+
+        for a in range(count):
+            for b in range(a):
+                apart = 700 / (math.dist(place[a], place[b]) ** 2 + 1)
+                push(a, b, lambda d: d * apart)
+        for a, b in edges:
+            near = math.dist(place[a], place[b]) / 70
+            push(a, b, lambda d: -d * near)
+        for p, m in zip(place, move):
+            size = math.hypot(*m) or 1
+            for axis in (0, 1):
+                p[axis] = max(12, min(588, p[axis] + m[axis] * min(size, heat) / size))
+    return [[round(x), round(y)] for x, y in place]
+
+
 def table(path, header, rows):
     with open(path, "w", newline="") as file:
         csv.writer(file).writerows([header, *rows])
@@ -74,7 +102,7 @@ def main(program):
             check=True,
         )
     kinds, rows, edges = draw(0)
-    network = {"columns": COLUMNS, "kinds": kinds, "rows": rows, "edges": edges}
+    network = {"columns": COLUMNS, "kinds": kinds, "rows": rows, "edges": edges, "place": layout(NODES, edges)}
     (here / "accounts.json").write_text(json.dumps(network).replace("], [", "],\n["))
 
 

@@ -1,6 +1,6 @@
-// The page: tabs, the worker, and the panels.
+// The page: tabs, the engine in its worker, and the panels.
 import { Accounts } from "./accounts.js";
-import { find, unpack } from "./draw.js";
+import { find } from "./draw.js";
 import { Landscape } from "./landscape.js";
 import { Letters } from "./letters.js";
 import { Picture } from "./picture.js";
@@ -8,24 +8,65 @@ import { Reports } from "./reports.js";
 import { Sudoku } from "./sudoku.js";
 import { Tour } from "./tour.js";
 
-function startWorker() {
-  const text = find("worker").textContent;
-  const worker = new Worker(URL.createObjectURL(new Blob([text], { type: "text/javascript" })));
-  const waiting = new Map();
-  let count = 0;
-  worker.onmessage = ({ data: { id, value, error } }) => {
-    const { resolve, reject } = waiting.get(id);
-    waiting.delete(id);
+const packed = (id) => find(id).textContent;
+
+/** The engine in a worker, which answers calls in their order. A worker cannot be interrupted: `stop` ends it and
+ * begins another one, for which the calls that opened models are kept. */
+class Engine {
+  constructor() {
+    this.url = URL.createObjectURL(new Blob([packed("worker")], { type: "text/javascript" }));
+    this.waiting = new Map();
+    this.opened = new Map();
+    this.count = 0;
+    this.ask = (name, ...args) => this.call(name, args);
+    find("stop").addEventListener("click", () => this.stop());
+    this.begin();
+  }
+
+  begin() {
+    this.worker = new Worker(this.url);
+    this.worker.onmessage = ({ data }) => (data.id ? this.answer(data) : this.progress(data));
+    this.worker.onerror = (event) => fail(event.message);
+    this.call("start", [packed("wasm")]).catch((error) => error.stopped || fail(error.message));
+    for (const [name, args] of this.opened) this.call(name, args).catch(() => {});
+  }
+
+  call(name, args) {
+    if (name.startsWith("open")) this.opened.set(name, args);
+    return new Promise((resolve, reject) => {
+      this.waiting.set(++this.count, { resolve, reject });
+      this.worker.postMessage({ id: this.count, name, args });
+      this.timer ??= setTimeout(() => (find("busy").hidden = false), 700);
+    });
+  }
+
+  answer({ id, value, error }) {
+    const { resolve, reject } = this.waiting.get(id);
+    this.waiting.delete(id);
+    if (!this.waiting.size) this.quiet();
     if (error) reject(Object.assign(new Error(error.message), { place: error.place }));
     else resolve(value);
-  };
-  worker.onerror = (event) => fail(event.message);
-  const ask = (name, ...args) =>
-    new Promise((resolve, reject) => {
-      waiting.set(++count, { resolve, reject });
-      worker.postMessage({ id: count, name, args });
-    });
-  return { ask, idle: () => waiting.size === 0 };
+  }
+
+  progress({ step, steps }) {
+    find("busy-text").textContent = `computing: step ${step} of ${steps}`;
+  }
+
+  quiet() {
+    clearTimeout(this.timer);
+    this.timer = null;
+    find("busy").hidden = true;
+    find("busy-text").textContent = "computing";
+  }
+
+  stop() {
+    const all = [...this.waiting.values()];
+    this.worker.terminate();
+    this.waiting.clear();
+    this.quiet();
+    this.begin();
+    for (const { reject } of all) reject(Object.assign(new Error("stopped: what is shown was computed before"), { place: -1, stopped: true }));
+  }
 }
 
 function fail(message) {
@@ -41,6 +82,7 @@ function open(name) {
     tab.tabIndex = chosen ? 0 : -1;
     find(tab.dataset.panel).hidden = !chosen;
   }
+  if (name === "picture") window.explorer?.picture.redraw(); // it draws only where it is seen
 }
 
 function tabs() {
@@ -67,8 +109,7 @@ function links() {
 /** Canvases do not follow the style by themselves. */
 function followScheme(panels) {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
-    panels.landscape.draw();
-    panels.landscape.show();
+    panels.landscape.redraw();
     panels.letters.draw();
     panels.picture.redraw();
     panels.board.draw();
@@ -76,27 +117,37 @@ function followScheme(panels) {
   });
 }
 
-const text = async (id) => new TextDecoder().decode(await unpack(id));
+/** A drop beside the places for it must not replace the page by the file. */
+function ignoreDrops() {
+  for (const name of ["dragover", "drop"]) addEventListener(name, (event) => event.preventDefault());
+}
 
+/** The first panel can be used at once, and its calls wait for the engine; the others follow. */
 async function start() {
   tabs();
   links();
-  const { ask, idle } = startWorker(), panels = { idle };
-  await ask("start", await unpack("wasm"));
+  ignoreDrops();
+  const engine = new Engine(), { ask } = engine;
+  const panels = { engine, idle: () => engine.waiting.size === 0 };
   panels.landscape = new Landscape(ask);
+  const turn = async () => {
+    do await new Promise((resolve) => setTimeout(resolve, 20));
+    while (engine.waiting.size); // what the visitor asked for comes first
+  };
+  await panels.landscape.first;
+  await turn();
   panels.letters = new Letters(ask);
-  const samples = new Uint8Array(await unpack("samples")), size = 28 * 28;
-  const pictures = Array.from({ length: samples.length / size }, (_, i) => samples.subarray(i * size, (i + 1) * size));
-  panels.picture = new Picture(ask, JSON.parse(find("fashion-config").textContent), pictures);
-  await panels.picture.open(await unpack("fashion"));
+  await turn();
+  panels.picture = new Picture(ask, { file: packed("fashion"), config: JSON.parse(packed("fashion-config")), samples: atob(packed("samples")) });
+  await turn();
   panels.board = new Sudoku(ask);
-  await panels.board.open(await unpack("sudoku"));
-  panels.accounts = new Accounts(ask, JSON.parse(await text("network-data")));
-  await panels.accounts.open(await unpack("accounts-model"));
-  panels.reports = new Reports(await text("viewer"));
+  await turn();
+  panels.accounts = new Accounts(ask, JSON.parse(packed("network-data")));
+  panels.reports = new Reports(() => ask("text", packed("viewer")));
   new Tour(panels, open);
   followScheme(panels);
   window.explorer = panels; // for tests, and for the curious
+  await Promise.all([panels.picture.ready, panels.board.open(packed("sudoku")), panels.accounts.open(packed("accounts-model"))]);
   document.body.dataset.ready = "yes";
 }
 

@@ -26,8 +26,15 @@ export const digits = (value) => (Number.isFinite(value) ? Number((Math.abs(valu
 /** Lines by step: an SVG with named axes, and a legend of what has a name. series: [{name, values, colour,
  * dashed, thin}]. A marker stands at `step`; with `rises`, red dots where the first line rises. */
 export function plot(series, { step = null, axis = "energy", legend = true, rises = false, width = 340, height = 170 } = {}) {
-  const all = series.flatMap((one) => Array.from(one.values)).filter(Number.isFinite);
-  const low = Math.min(...all), high = Math.max(...all), span = high - low || 1;
+  let low = Infinity, high = -Infinity;
+  for (const { values } of series)
+    for (const v of values)
+      if (Number.isFinite(v)) {
+        low = Math.min(low, v);
+        high = Math.max(high, v);
+      }
+  if (low > high) low = high = 0;
+  const span = high - low || 1;
   const most = Math.max(...series.map((one) => one.values.length)) - 1 || 1;
   const left = 62, bottom = height - 34;
   const x = (i) => left + ((width - left - 12) * i) / most;
@@ -44,12 +51,12 @@ export function plot(series, { step = null, axis = "energy", legend = true, rise
     element("line", { x1: left, x2: left, y1: 10, y2: bottom, class: "axis" }),
   );
   for (const one of series) {
-    const points = Array.from(one.values, (v, i) => (Number.isFinite(v) ? `${x(i)},${y(v)}` : "")).join(" ");
+    const points = thinned(one.values.length).map((i) => (Number.isFinite(one.values[i]) ? `${x(i)},${y(one.values[i])}` : "")).join(" ");
     const line = element("polyline", { points, fill: "none", stroke: one.colour, "stroke-width": one.thin ? 1 : 2, "stroke-opacity": one.thin ? 0.6 : 1, "stroke-dasharray": one.dashed ? "4 3" : null });
     line.append(element("title", {}, one.name));
     svg.append(line);
   }
-  if (rises) for (const t of risesOf(series[0].values).slice(0, 60)) svg.append(element("circle", { cx: x(t), cy: y(series[0].values[t]), r: 3, class: "rise" }));
+  if (rises) for (const t of risesOf(series[0].values).filter((t) => Number.isFinite(series[0].values[t])).slice(0, 60)) svg.append(element("circle", { cx: x(t), cy: y(series[0].values[t]), r: 3, class: "rise" }));
   if (step !== null) svg.append(element("line", { x1: x(step), x2: x(step), y1: 10, y2: bottom, class: "marker" }));
   const names = element("p", { class: "legend" });
   if (legend)
@@ -61,12 +68,27 @@ export function plot(series, { step = null, axis = "energy", legend = true, rise
   return element("div", {}, svg, legend ? names : null);
 }
 
+/** The places 0 .. count - 1, or 500 of them with the first and the last. */
+export function thinned(count, most = 500) {
+  const every = Math.max(1, (count - 1) / most);
+  return Array.from({ length: Math.floor((count - 1) / every) + 1 }, (_, k) => Math.round(k * every));
+}
+
 /** Steps whose energy is above the one before by more than single precision rounds where terms cancel. */
 export function risesOf(energy, tolerance = 3e-6) {
   const size = Math.max(Math.abs(energy[0]), Math.abs(energy[energy.length - 1]));
   const found = [];
   for (let t = 1; t < energy.length; t++) if (!(energy[t] <= energy[t - 1] + tolerance * (size + Math.abs(energy[t - 1])))) found.push(t);
   return found;
+}
+
+/** Gives every file that a visitor chooses to `use`, also the same one again. */
+export function chosenFile(input, use) {
+  input.addEventListener("change", () => {
+    const [file] = input.files;
+    input.value = "";
+    if (file) use(file);
+  });
 }
 
 /** A button that shows step after step: `last()` is the last one, `show(step)` draws it. */
@@ -93,26 +115,34 @@ export function player(button, { last, at, show, milliseconds = 1600 }) {
   return stop;
 }
 
-/** A slider with its name and value; `scale` log: by powers of ten. */
-export function slider(name, { min, max, value, step = 0.01, log = false, note = "", onchange }) {
+/** A slider with its name and value; log: by powers of ten; bend: with more space for small values; whole numbers with step 1. */
+export function slider(name, { min, max, value, step = 0.01, log = false, bend = 1, note = "", onchange }) {
   const show = element("output", {}, "");
   const input = element("input", {
     type: "range",
-    min: log ? Math.log10(min) : min,
-    max: log ? Math.log10(max) : max,
-    step: log ? 0.01 : step,
+    min: log ? 0 : min,
+    max: log ? 1 : max,
+    step: log ? 0.001 : step,
     "aria-label": name,
     title: note,
   });
-  const three = (v) => Number(v.toPrecision(3)).toString();
-  const read = () => (log ? 10 ** Number(input.value) : Number(input.value));
+  let now = value; // what was written stays as it is, though a slider has places between which it jumps
+  const decades = log ? Math.log10(max / min) : 0;
+  const show_it = () => {
+    show.textContent = now >= 1e6 ? now.toExponential(0).replace("+", "") : Number(now.toPrecision(step === 1 ? 6 : 3)).toString();
+    input.setAttribute("aria-valuetext", show.textContent);
+  };
+  const read = () => now;
   const write = (v) => {
-    input.value = log ? Math.log10(v) : v;
-    show.textContent = three(read());
+    now = v;
+    input.value = log ? Math.max(0, Math.log10(v / min) / decades) ** (1 / bend) : v;
+    show_it();
   };
   input.addEventListener("input", () => {
-    show.textContent = three(read());
-    onchange(read());
+    now = log ? min * 10 ** (decades * Number(input.value) ** bend) : Number(input.value);
+    if (step === 1) now = Math.round(now);
+    show_it();
+    onchange(now);
   });
   write(value);
   const label = element("label", { class: "slider" }, element("span", {}, name, note ? element("small", {}, note) : null), input, show);
@@ -130,6 +160,8 @@ export function latest(work) {
     running = true;
     try {
       await work(...args);
+    } catch (error) {
+      if (!error.stopped) throw error;
     } finally {
       running = false;
       if (again) {
@@ -139,11 +171,4 @@ export function latest(work) {
       }
     }
   };
-}
-
-/** Bytes from base64 text that is compressed by gzip. */
-export async function unpack(id) {
-  const packed = Uint8Array.from(atob(find(id).textContent.trim()), (c) => c.charCodeAt(0));
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return new Response(stream).arrayBuffer();
 }

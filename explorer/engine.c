@@ -103,11 +103,15 @@ end:
     return failed;
 }
 
+/* Tells the worker how far a descent is. */
+EM_JS(void, say_step, (int step, int steps), { self.explorerStep(step, steps); });
+
 /* Where states were at every step. */
 typedef struct path {
     basin_store *store;
     float *x; /* [steps + 1, count] */
     int64_t count;
+    int steps;
 } path;
 
 static basin_status remember(void *context, const basin_moment *now, basin_error *why) {
@@ -116,6 +120,7 @@ static basin_status remember(void *context, const basin_moment *now, basin_error
     const char *name = basin_expr_name(basin_descent_tokens(now->descent, 0));
     basin_status status = basin_store_read(p->store, name, &tokens, why);
     if (status) return status;
+    say_step((int)now->step, p->steps);
     memcpy(p->x + now->step * p->count, tokens.data, (size_t)p->count * sizeof *p->x);
     basin_tensor_free(&tokens);
     return BASIN_OK;
@@ -137,7 +142,7 @@ EXPORT int explorer_descend(const char *text, float *x, double *energy, int stat
     basin_term term = {"E", build, f};
     basin_energy whole = {.term = &term, .terms = 1};
     basin_descent_spec spec = {.steps = steps, .alpha = alpha, .noise = noise};
-    path p = {engine.store, x, (int64_t)states * dim};
+    path p = {engine.store, x, (int64_t)states * dim, steps};
     basin_stop stop = {.seed = (uint64_t)seed, .observe = remember, .context = &p};
     basin_tensor first = basin_tensor_borrow(x, BASIN_F32, BASIN_SHAPE(states, dim));
     if (!f || basin_descent_new(&descent, engine.store, &whole, engine.graph, first.shape, &spec,
@@ -269,7 +274,7 @@ EXPORT int explorer_picture_descend(double *energy, const float *patches, const 
     float *x = realloc(picture.x, (size_t)(steps + 1) * (size_t)count * sizeof *x);
     if (!x) return refuse("out of memory", -1);
     picture.x = x, picture.steps = steps;
-    path p = {store, x, count};
+    path p = {store, x, count, steps};
     basin_stop stop = {.observe = remember, .context = &p};
     double factor = gamma != 0 ? gamma : picture.gamma;
     basin_tensor scalar = basin_tensor_borrow(&factor, BASIN_F64, BASIN_SCALAR);

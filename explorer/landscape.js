@@ -1,8 +1,9 @@
 // Write an energy: a formula, its landscape, and states that go down it.
-import { colour, digits, element, find, latest, player, plot, risesOf, slider } from "./draw.js";
+import { colour, digits, element, find, latest, player, plot, risesOf, slider, thinned } from "./draw.js";
 
 const RANGE = 2.5; // the plane is [-RANGE, RANGE] in both directions
 const GRID = 96;
+const GREY = [128, 128, 128]; // where the energy is no number
 
 /** What there is to begin with. `about` says what to try. */
 export const FORMULAS = [
@@ -35,6 +36,7 @@ export class Landscape {
     this.seed = 1;
     this.canvas = find("plane");
     this.build();
+    this.first = new Promise((resolve) => (this.answered = resolve)); // the first descent is shown
     this.choose(FORMULAS[0]);
   }
 
@@ -51,7 +53,7 @@ export class Landscape {
     this.alpha = slider("alpha", { min: 0.001, max: 3, value: 0.1, log: true, note: "size of a step", onchange: () => this.changed(false) });
     this.beta = slider("beta", { min: 0.1, max: 50, value: 6, log: true, note: "sharpness", onchange: change });
     this.noise = slider("noise", { min: 0, max: 1, value: 0, note: "added per step", onchange: () => this.fall() });
-    this.steps = slider("steps", { min: 1, max: 400, value: 120, step: 1, note: "in all", onchange: () => this.fall() });
+    this.steps = slider("steps", { min: 1, max: 20000, value: 120, step: 1, log: true, bend: 1.6, note: "in all", onchange: () => this.fall() });
     this.shown = slider("shown step", { min: 0, max: 120, value: 120, step: 1, onchange: () => { this.stop(); this.draw(); this.show(); } });
     find("sliders").append(this.alpha.label, this.beta.label, this.noise.label, this.steps.label, this.shown.label);
     this.stop = player(find("play"), { last: () => (this.path ? this.path.steps : 1), at: () => this.shown.read(), show: (step) => { this.shown.write(step); this.draw(); this.show(); } });
@@ -112,7 +114,7 @@ export class Landscape {
 
   async computeMap() {
     if (this.together) {
-      this.level = null;
+      this.level = this.relief = null;
       this.draw();
       return;
     }
@@ -123,9 +125,10 @@ export class Landscape {
     }
     try {
       this.level = (await this.ask("energies", this.energy({ x }))).energy;
-    } catch {
-      this.level = null; // the descent says why
+    } catch (error) {
+      if (!error.stopped) this.level = null; // the descent says why
     }
+    this.relief = null;
     this.draw();
   }
 
@@ -137,17 +140,38 @@ export class Landscape {
       return;
     }
     const steps = this.steps.read();
-    const how = { x: this.points, steps, alpha: this.alpha.read(), noise: this.noise.read(), seed: this.seed };
+    const how = { x: [...this.points], steps, alpha: this.alpha.read(), noise: this.noise.read(), seed: this.seed };
     try {
-      this.path = { ...(await this.ask("descend", this.energy(how))), steps, count: this.points.length };
+      this.path = { ...(await this.ask("descend", this.energy(how))), steps, count: how.x.length };
+      this.readEnergies();
       this.problem(null);
       this.stop();
       this.shown.input.max = steps;
       this.shown.write(steps);
     } catch (error) {
-      this.path = null;
+      if (!error.stopped) this.path = null;
       this.problem(error);
     }
+    this.draw();
+    this.show();
+    this.answered();
+  }
+
+  /** Energies of each point by step, and where they rise. */
+  readEnergies() {
+    const { energy, samples, steps } = this.path;
+    this.path.series = [];
+    this.path.rising = [];
+    for (let i = 0; i < samples; i++) {
+      const values = Float64Array.from({ length: steps + 1 }, (_, t) => energy[t * samples + i]), rises = risesOf(values);
+      if (rises.length) this.path.rising.push({ i, rises });
+      this.path.series.push(values);
+    }
+  }
+
+  /** All again, in the colours of the page. */
+  redraw() {
+    this.relief = null;
     this.draw();
     this.show();
   }
@@ -230,25 +254,33 @@ export class Landscape {
     label(c, "g[1]", 5, 16);
   }
 
+  /** Colours and contours, which are made once for an energy. */
   drawLevels(c, n) {
-    const finite = Array.from(this.level).filter(Number.isFinite).sort((a, b) => a - b);
-    const low = finite[0], high = finite[Math.floor(finite.length * 0.9)];
-    const image = c.createImageData(n, n), dark = colour("scheme") === "dark", band = new Int16Array(n * n);
-    for (let i = 0; i < n * n; i++) {
-      const v = this.sample(((i % n) / (n - 1)) * (GRID - 1), (Math.floor(i / n) / (n - 1)) * (GRID - 1));
-      const t = Math.max(0, Math.min(1, (v - low) / (high - low || 1)));
-      band[i] = Math.floor(14 * t);
-      const line = band[i] !== band[i - 1] || band[i] !== band[i - n] ? 0.8 : 1; // a contour between two bands
-      image.data.set([...shade(t, dark).map((k) => k * (i % n && i >= n ? line : 1)), 255], 4 * i);
+    if (!this.relief) {
+      this.relief = element("canvas", { width: n, height: n });
+      this.relief.getContext("2d").putImageData(this.levels(n), 0, 0);
     }
-    c.putImageData(image, 0, 0);
+    c.drawImage(this.relief, 0, 0);
   }
 
-  /** Between grid points. */
-  sample(x, y) {
-    const i = Math.min(GRID - 2, Math.floor(x)), j = Math.min(GRID - 2, Math.floor(y)), u = x - i, v = y - j;
-    const l = this.level, k = j * GRID + i;
-    return (l[k] * (1 - u) + l[k + 1] * u) * (1 - v) + (l[k + GRID] * (1 - u) + l[k + GRID + 1] * u) * v;
+  /** The plane of n x n pixels: colours by energy, between the grid's points interpolated, and a darker line between two bands. */
+  levels(n) {
+    const finite = this.level.filter(Number.isFinite).sort(), low = finite[0], high = finite[Math.floor(finite.length * 0.9)];
+    const image = new ImageData(n, n), pixels = new Uint32Array(image.data.buffer), dark = colour("scheme") === "dark";
+    const packed = (rgb, factor) => rgb.reduce((sum, v, k) => sum | ((v * factor) << (8 * k)), 0xff << 24);
+    const tables = [1, 0.72].map((factor) => Uint32Array.from({ length: 258 }, (_, k) => packed(k === 257 ? GREY : shade(k / 256, dark), factor)));
+    const row = new Float32Array(GRID), above = new Int16Array(n), scale = (GRID - 1) / (n - 1), range = 256 / (high - low || 1);
+    for (let y = 0; y < n; y++) {
+      const j = Math.min(GRID - 2, Math.floor(y * scale)), v = y * scale - j;
+      for (let k = 0; k < GRID; k++) row[k] = this.level[j * GRID + k] * (1 - v) + this.level[(j + 1) * GRID + k] * v;
+      for (let x = 0, left = 0; x < n; x++) {
+        const i = Math.min(GRID - 2, Math.floor(x * scale)), u = x * scale - i, t = (row[i] * (1 - u) + row[i + 1] * u - low) * range;
+        const shaded = t >= 256 ? 256 : t >= 0 ? Math.floor(t) : t < 0 ? 0 : 257, band = Math.floor((14 * shaded) / 257);
+        pixels[y * n + x] = tables[(x && band !== left) || (y && band !== above[x]) ? 1 : 0][shaded];
+        left = above[x] = band;
+      }
+    }
+    return image;
   }
 
   drawBasins(c, n) {
@@ -261,14 +293,13 @@ export class Landscape {
   }
 
   drawPaths(c) {
-    const { x, count } = this.path, until = Math.min(this.shown.read(), this.path.steps);
-    c.lineWidth = 1.5;
+    const { x, count } = this.path, until = Math.min(this.shown.read(), this.path.steps), times = thinned(until + 1);
     for (const [width, stroke] of [[3.5, "rgba(255,255,255,0.55)"], [1.5, "#111"]]) {
       c.lineWidth = width;
       c.strokeStyle = stroke;
       for (let i = 0; i < count; i += 2) {
         c.beginPath();
-        for (let t = 0; t <= until; t++) c.lineTo(...this.at(x[t * count + i], x[t * count + i + 1]));
+        for (const t of times) c.lineTo(...this.at(x[t * count + i], x[t * count + i + 1]));
         c.stroke();
       }
     }
@@ -286,25 +317,22 @@ export class Landscape {
     box.replaceChildren();
     find("verdict").textContent = "";
     if (!this.path) return;
-    const { energy, samples, steps } = this.path, of = (i) => Array.from({ length: steps + 1 }, (_, t) => energy[t * samples + i]);
-    const rising = [], series = [];
-    for (let i = 0; i < samples; i++) {
-      const values = of(i), rises = risesOf(values);
-      if (rises.length) rising.push({ i, rises });
-      if (i < 40) series.push({ name: this.together ? "energy of all points" : `point ${i + 1}`, values, colour: colour("accent"), thin: samples > 1 });
-    }
+    const { energy, samples, steps, series, rising } = this.path;
+    const lines = series.slice(0, 40).map((values, i) => ({ name: this.together ? "energy of all points" : `point ${i + 1}`, values, colour: colour("accent"), thin: samples > 1 }));
     // The line whose rises are marked stands first.
-    if (rising.length) series.unshift(...series.splice(rising[0].i, 1));
-    box.append(plot(series, { legend: false, rises: rising.length > 0, step: this.shown.read() }));
+    if (rising.length && rising[0].i < 40) lines.unshift(...lines.splice(rising[0].i, 1));
+    box.append(plot(lines, { legend: false, rises: rising.length > 0, step: this.shown.read() }));
     const last = energy.subarray(steps * samples), mean = last.reduce((a, b) => a + b, 0) / samples;
     const noisy = this.noise.read() > 0, lost = !Number.isFinite(mean), one = samples === 1;
     const times = rising.reduce((sum, { rises }) => sum + rises.length, 0);
     const large = "alpha is too large for this landscape: a step goes past the minimum, to a higher place on the other side. Lower alpha.";
-    const said = lost ? `The energy is no longer a number: ${large}`
+    const blank = series.filter((values) => !Number.isFinite(values[0])).length;
+    const said = blank ? `The energy is not a number at the start of ${one ? "this state" : `${blank} of ${samples} points`}: a logarithm or root of a negative number, a division by 0, or a number that is too large.`
+      : lost ? `The energy is no longer a number: ${large}`
       : times === 0 ? `${one ? "Its energy" : "Energies"} never rose.`
       : `${one ? "It" : `${rising.length} of ${samples} points`} rose ${times} times (red dots)${noisy ? ": noise moves points uphill as well." : `: ${large}`}`;
-    find("verdict").textContent = lost ? said : `Energy at the end ${digits(mean)}${one ? "" : ` (mean of ${samples} points)`}. ${said}`;
-    find("verdict").className = lost || (times && !noisy) ? "bad" : "good";
+    find("verdict").textContent = lost || blank ? said : `Energy at the end ${digits(mean)}${one ? "" : ` (mean of ${samples} points)`}. ${said}`;
+    find("verdict").className = lost || blank || (times && !noisy) ? "bad" : "good";
   }
 
   // ---- dragging, and the keyboard ----

@@ -93,10 +93,10 @@ def main(build, output):
     keep = ("channels", "size", "patch", "dim", "heads", "head_dim", "memories", "steps", "alpha", "mean", "deviation")
     data = block("wasm", (build / "engine.wasm").read_bytes()) + block("fashion", fashion)
     data += f'<script type="application/json" id="fashion-config">{json.dumps({k: config[k] for k in keep})}</script>\n'
-    data += block("samples", samples())
+    data += f'<script type="application/octet-stream" id="samples">{base64.b64encode(samples()).decode()}</script>\n'
     data += block("sudoku", (ROOT / "examples/sudoku/sudoku.safetensors").read_bytes())
     data += block("accounts-model", (HERE / "accounts.safetensors").read_bytes())
-    data += block("network-data", (HERE / "accounts.json").read_bytes())
+    data += f'<script type="application/json" id="network-data">{json.dumps(json.loads((HERE / "accounts.json").read_text()))}</script>\n'
     data += block("viewer", viewer.encode())
     policy = (
         f"default-src 'none'; base-uri 'none'; form-action 'none'; img-src data: blob:; media-src blob:; worker-src blob:; "

@@ -57,6 +57,7 @@ export class Sudoku {
       });
       this.cells.push(input);
       board.append(input);
+      find("singles").append(element("span"));
     }
     board.addEventListener("paste", (event) => {
       const text = event.clipboardData.getData("text");
@@ -128,13 +129,24 @@ export class Sudoku {
       plot([{ name: "energy", values: this.fall.energy, colour: colour("accent") }], { step: t, legend: false, height: 130 }),
       plot([{ name: "rules broken", values: rules, colour: colour("bad") }], { step: t, axis: "broken rules", legend: false, height: 130 }),
     );
-    const { solutions, solution, singles } = this.fall;
+    this.drawSingles();
+    const { solutions, solution } = this.fall;
     const solved = answer.every((digit, i) => digit === solution[i]);
-    const left = singles.filter((digit) => !digit).length;
     const say = [`Step ${t}: energy ${digits(this.fall.energy[t])}${this.given.some(Boolean) ? `, ${rules[t]} broken rules` : ""}.`];
     say.push(solutions === 0 ? "The board has no solution." : solutions > 1 ? `The board has several solutions${this.given.some(Boolean) ? ": give more digits" : ": type digits into cells, or take a new board"}.` : solved ? "Solved." : `${answer.filter((digit, i) => digit !== solution[i]).length} cells differ from the solution.`);
-    say.push(left ? `Singles alone (a cell with one digit left, or a digit with one place left) leave ${left} cells empty.` : "Singles alone (a cell with one digit left, or a digit with one place left) solve it, too.");
     find("board-verdict").textContent = say.join(" ");
     find("board-verdict").className = solved ? "good" : "";
+  }
+
+  /** Beside it: the same board by two rules, without search, until neither gives a digit. */
+  drawSingles() {
+    const { singles } = this.fall, cells = find("singles").children, left = singles.filter((digit) => !digit).length;
+    const found = singles.filter((digit, i) => digit && !this.given[i]).length;
+    singles.forEach((digit, i) => {
+      cells[i].textContent = digit || "";
+      cells[i].className = this.given[i] ? "given" : "";
+    });
+    const rules = "A single is a cell with one digit left, or a digit with one place left in a row, column or box.";
+    find("singles-verdict").textContent = `${rules} ${left ? `They give ${found} digits, then stop: ${left} cells stay empty.` : "They solve this board, too."}`;
   }
 }

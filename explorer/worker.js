@@ -1,6 +1,6 @@
 // Runs the engine beside the page, so that the page answers while it computes. engine.js, which
-// emscripten wrote, stands before this in one file; the page sends the module's bytes first.
-let engine;
+// emscripten wrote, stands before this in one file; the page sends the module first.
+let engine, started;
 
 class Refused extends Error {
   constructor(message, place) {
@@ -54,10 +54,44 @@ function check(failed) {
   if (failed) throw new Refused(engine.UTF8ToString(engine._explorer_message()), engine._explorer_place());
 }
 
+/** A stream of what the page holds as base64 of gzip. */
+function unpacked(text) {
+  const packed = atob(text), bytes = new Uint8Array(packed.length);
+  for (let i = 0; i < bytes.length; i++) bytes[i] = packed.charCodeAt(i);
+  return new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+}
+
+/** A file for the engine: bytes, or what the page holds. */
+async function place(path, file) {
+  const bytes = typeof file === "string" ? await new Response(unpacked(file)).arrayBuffer() : file;
+  engine.FS.writeFile(path, new Uint8Array(bytes));
+}
+
+// The engine calls it in every step: the page shows how far it is, and can stop this worker.
+let said = 0;
+self.explorerStep = (step, steps) => {
+  if (performance.now() - said < 80) return;
+  said = performance.now();
+  self.postMessage({ step, steps });
+};
+
 const calls = {
+  // The module is compiled while it is unpacked.
   async start(m, wasm) {
-    engine = await basinModule({ wasmBinary: wasm });
+    const compiled = WebAssembly.compileStreaming(new Response(unpacked(wasm), { headers: { "Content-Type": "application/wasm" } }));
+    engine = await new Promise((resolve, reject) => {
+      const instantiateWasm = (imports, done) => {
+        compiled.then(async (module) => done(await WebAssembly.instantiate(module, imports), module)).catch(reject);
+        return {};
+      };
+      basinModule({ instantiateWasm }).then(resolve, reject);
+    });
     return true;
+  },
+
+  // A text of the page's own data.
+  async text(m, packed) {
+    return new Response(unpacked(packed)).text();
   },
 
   // Energies, and forces, of states side by side in x.
@@ -94,12 +128,13 @@ const calls = {
     };
   },
 
-  openPicture(m, file, c) {
-    engine.FS.writeFile("/picture", new Uint8Array(file));
+  async openPicture(m, file, c) {
+    await place("/picture", file);
     const patch = c.patch * c.patch * c.channels;
     const tokens = (c.size / c.patch) ** 2;
-    check(engine._explorer_picture_open(m.text("/picture"), tokens, patch, c.dim, c.heads, c.head_dim, c.memories));
+    const failed = engine._explorer_picture_open(m.text("/picture"), tokens, patch, c.dim, c.heads, c.head_dim, c.memories);
     engine.FS.unlink("/picture");
+    check(failed);
     calls.sizes = { tokens, patch, heads: c.heads, memories: c.memories };
     const tiles = m.take(4 * c.memories * patch);
     check(engine._explorer_picture_memories(tiles));
@@ -134,8 +169,8 @@ const calls = {
     return { share: m.readFloats(share, heads * tokens * tokens), active: m.readFloats(active, tokens * memories) };
   },
 
-  openSudoku(m, file) {
-    engine.FS.writeFile("/sudoku", new Uint8Array(file));
+  async openSudoku(m, file) {
+    await place("/sudoku", file);
     check(engine._explorer_sudoku_open(m.text("/sudoku")));
     return true;
   },
@@ -163,8 +198,8 @@ const calls = {
     };
   },
 
-  openAccounts(m, file) {
-    engine.FS.writeFile("/accounts", new Uint8Array(file));
+  async openAccounts(m, file) {
+    await place("/accounts", file);
     check(engine._explorer_accounts_open(m.text("/accounts")));
     return engine._explorer_accounts_threshold();
   },
@@ -191,14 +226,17 @@ const calls = {
   },
 };
 
-self.onmessage = async ({ data: { id, name, args } }) => {
-  const memory = new Memory();
-  try {
-    const value = await calls[name](memory, ...args);
-    self.postMessage({ id, value });
-  } catch (error) {
-    self.postMessage({ id, error: { message: String(error.message || error), place: error.place ?? -1 } });
-  } finally {
-    if (engine) memory.free();
-  }
+// One call after the other, in the order in which they came.
+self.onmessage = ({ data: { id, name, args } }) => {
+  started = Promise.resolve(started).then(async () => {
+    const memory = new Memory();
+    try {
+      const value = await calls[name](memory, ...args);
+      self.postMessage({ id, value });
+    } catch (error) {
+      self.postMessage({ id, error: { message: String(error.message || error), place: error.place ?? -1 } });
+    } finally {
+      if (engine) memory.free();
+    }
+  });
 };

@@ -8,7 +8,7 @@ export class Browser {
   static async start() {
     const self = new Browser();
     self.folder = mkdtempSync(join(tmpdir(), "explorer"));
-    const options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", `--user-data-dir=${self.folder}`, "--no-first-run", "about:blank"];
+    const options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", `--user-data-dir=${self.folder}`, "--no-first-run", "--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream", "--disable-features=IsolateSandboxedIframes", "about:blank"];
     self.process = spawn("chromium", options, { stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"] });
     self.waiting = new Map();
     self.events = [];
@@ -67,6 +67,13 @@ export class Browser {
   async picture(path, full = true) {
     const { data } = await this.send("Page.captureScreenshot", { format: "png", captureBeyondViewport: full });
     writeFileSync(path, Buffer.from(data, "base64"));
+  }
+
+  /** The text of the page and of the frames in it. */
+  async texts() {
+    const { root } = await this.send("DOM.getDocument", { depth: -1, pierce: true });
+    const walk = (node) => (node.nodeName === "SCRIPT" || node.nodeName === "STYLE" ? "" : [node.nodeType === 3 ? node.nodeValue : "", ...(node.children || []).map(walk), node.contentDocument ? walk(node.contentDocument) : ""].join(" "));
+    return walk(root);
   }
 
   async mouse(type, x, y) {

@@ -4,11 +4,12 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { Browser } from "./chromium.mjs";
 
-const [page, program, folder] = process.argv.slice(2);
+const [page, program, pictures] = process.argv.slice(2), only = process.env.ONLY; // a part of the names of tests to run
 const work = mkdtempSync(join(tmpdir(), "explorer-test"));
 const near = (a, b, tolerance, what) => assert(Math.abs(a - b) <= tolerance, `${what}: ${a}, wanted ${b}`);
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -39,14 +40,26 @@ async function choose(id, path) {
 }
 
 const tests = {
-  async "opens within ten seconds on a busy machine, and requests nothing"() {
-    const begin = Date.now();
-    await browser.send("Page.navigate", { url: `file://${resolve(page)}` });
-    await browser.until("document.body?.dataset.ready === 'yes'", 60);
-    console.log(`      ready after ${Date.now() - begin} ms`);
-    assert(Date.now() - begin < 10000);
+  async "the first input is answered within a second or two, and nothing is requested"() {
+    await browser.send("Page.addScriptToEvaluateOnNewDocument", { source: `if (window === top) document.addEventListener("DOMContentLoaded", () => {
+      if (!document.getElementById("formula")) return;
+      const formula = document.getElementById("formula"), verdict = document.getElementById("verdict");
+      formula.value = "sum(g**2) + 7";
+      formula.dispatchEvent(new Event("input"));
+      new MutationObserver(() => / 7 /.test(verdict.textContent) && (window.answered ??= performance.now())).observe(verdict, { childList: true });
+    });` });
+    const times = [];
+    for (let i = 0; i < 5; i++) {
+      await browser.send("Page.navigate", { url: "about:blank" });
+      await browser.send("Page.navigate", { url: `file://${resolve(page)}` });
+      await browser.until("document.body?.dataset.ready === 'yes' && window.answered", 60);
+      times.push(Math.round(await see("answered")));
+    }
+    const median = times.sort((a, b) => a - b)[2];
+    console.log(`      first answer after ${median} ms (median of ${times.join(", ")})`);
+    assert(median < 2000, `${median} ms`); // half of it on a machine that does nothing else
     const asked = browser.events.filter((e) => e.method === "Network.requestWillBeSent").map((e) => e.params.request.url);
-    assert.deepEqual(asked.filter((url) => !url.startsWith("file:") && !url.startsWith("blob:") && !url.startsWith("data:")), []);
+    assert.deepEqual(asked.filter((url) => !/^(file|blob|data|about):/.test(url)), []);
     assert.equal(await see("fetch('https://example.org').then(() => 'sent', () => 'refused')"), "refused");
   },
 
@@ -77,6 +90,29 @@ const tests = {
     assert.equal(await see("document.querySelectorAll('#problem img').length"), 0);
     await type("sum(g**2)");
     assert.equal(await text("problem"), "");
+  },
+
+  async "energies that are no numbers are told, not drawn as some"() {
+    for (const [formula, said] of [["log(g[0])", /not a number at the start of 2 of 4 points/], ["sum(g) / 0", /not a number at the start/], ["exp(exp(exp(sum(g**2))))", /not a number|no longer a number/], ["-exp(sum(g**4))", /no longer a number/]]) {
+      await see("explorer.landscape.points = [-1.9, 0.4, 0.3, 2.1, 1.9, -0.5, -0.4, -0.2]");
+      await type(formula);
+      assert.match(await text("verdict"), said, formula);
+      assert.equal(await see("document.getElementById('verdict').className"), "bad");
+    }
+    await type("sum(g**2)");
+    assert.match(await text("verdict"), /never rose/);
+  },
+
+  async "a long descent is stopped, and the page goes on"() {
+    await type("sum(g**2)");
+    await see("void explorer.landscape.ask('descend', explorer.landscape.energy({ x: [1, 1], steps: 3000000, alpha: 0.01, noise: 1, seed: 1 })).catch((error) => (window.stopped = error.message))");
+    await browser.until("!document.getElementById('busy').hidden && /step \\d+ of 3000000/.test(document.getElementById('busy-text').textContent)");
+    await see("document.getElementById('stop').click()");
+    assert.match(await see("stopped"), /stopped/);
+    await see("explorer.landscape.points = [-1, 1]");
+    await type("sum(g**2) + 3");
+    assert.match(await text("verdict"), /Energy at the end 3/);
+    assert(await see("document.getElementById('busy').hidden"));
   },
 
   async "alpha that is too large is told"() {
@@ -192,7 +228,7 @@ const tests = {
     const total = energy.filter((_, i) => i % 2 === 0).map((v, t) => v + energy[2 * t + 1]);
     assert(total.every((v, t) => !t || v <= total[t - 1] + 1e-3), "the energy rises");
     assert.match(await text("alarm"), /falls in every step/);
-    const pixels = await see("Array.from(explorer.picture.samples[0])");
+    const pixels = await see("Array.from({ length: 784 }, (_, i) => explorer.picture.clothes.samples.charCodeAt(i))");
     const missing = await see("Array.from(explorer.picture.missing)");
     const frame = await see("Array.from(explorer.picture.fall.frames.at(-1))");
     await comparePicture(pixels, missing, frame);
@@ -213,16 +249,20 @@ const tests = {
     await see("document.getElementById('paint').click()");
   },
 
-  async "what is broken is told, and brought back"() {
-    for (const act of ["document.getElementById('negative').click()"]) {
-      await see(act);
+  async "each break is told, and brought back"() {
+    const breaks = { large: /rises in step \d+.*Why: tokens have become so long/, negative: /rises in step \d+.*Why: gamma/, "no-attention": /attention energy ends at -\d+, as trained at -\d+, and rises by itself/, "no-memories": /the memories' energy ends at -\d+, as trained at -\d+/ };
+    for (const [id, said] of Object.entries(breaks)) {
+      await see(`document.getElementById("${id}").click()`);
       await sleep(50);
       await idle();
-      assert.match(await text("alarm"), /rises in step \d+.*Why: /, act);
+      assert.match(await text("alarm"), said, id);
+      assert.match(await text("alarm"), /a pixel is \d+ of 255 levels from the true one at step 8; as trained \d+/);
+      assert.equal(await see("document.getElementById('alarm').className"), "bad", id);
       await see("document.getElementById('mend').click()");
       await sleep(50);
       await idle();
       assert.match(await text("alarm"), /falls in every step/);
+      assert.equal(await see("document.getElementById('alarm').className"), "good");
     }
   },
 
@@ -233,18 +273,30 @@ const tests = {
     await choose("upload", path);
     await browser.until(`explorer.picture.pixels[0] !== ${first}`);
     await idle();
-    near(await see("explorer.picture.pixels[14 * 28 + 14] * 0.353 + 0.286"), 1, 0.01, "the middle");
+    near(await see("explorer.picture.pixels[24 * 16] * 0.353 + 0.286"), 1, 0.01, "the middle");
     const wrong = join(work, "no.png");
     writeFileSync(wrong, "no picture");
     await choose("upload", wrong);
     await browser.until("document.getElementById('picture-problem').textContent.includes('cannot read')");
   },
 
+  async "a picture is dropped, or taken by the camera"() {
+    await see(`(async () => { const c = new OffscreenCanvas(300, 200), d = c.getContext("2d"); d.fillStyle = "#fff"; d.fillRect(0, 0, 300, 200); const data = new DataTransfer(); data.items.add(new File([await c.convertToBlob()], "white.png", { type: "image/png" })); document.getElementById("photo").dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true })); })()`);
+    await browser.until("explorer.picture.pixels[0] > 2 && explorer.idle()");
+    await see("document.getElementById('camera').click()");
+    await browser.until("document.getElementById('video').videoWidth > 0");
+    await see("document.getElementById('camera').click()");
+    await browser.until("explorer.picture.pixels[0] < 2 && explorer.idle()");
+    assert(await see("document.getElementById('video').hidden"));
+    await see("document.getElementById('another').click()");
+    await idle();
+  },
+
   async "the page answers while it computes"() {
     await see("explorer.picture.count.write(40); explorer.picture.run()");
     const late = await see("new Promise((resolve) => { let most = 0, last = performance.now(); const tick = () => { const now = performance.now(); most = Math.max(most, now - last); last = now; if (explorer.idle()) resolve(most); else setTimeout(tick, 0); }; setTimeout(tick, 0); })");
     console.log(`      longest wait ${late.toFixed(0)} ms`);
-    assert(late < 250, `${late} ms`);
+    assert(late < 100, `${late} ms`);
     await see("document.getElementById('mend').click()");
     await sleep(50);
     await idle();
@@ -290,15 +342,41 @@ const tests = {
     assert.match(await text("accounts-verdict"), /It was .* with all edges/);
   },
 
-  async "reports of the program are shown, others refused"() {
+  async "every report of the program is shown, others refused"() {
     await open("reports");
-    const report = join(work, "report.json"), wrong = join(work, "wrong.json");
-    writeFileSync(report, JSON.stringify({ kind: "test", version: 1, writer: "test", title: "A report <b>", sections: [{ id: "a", title: "Part", blocks: [{ type: "text", text: "hello" }] }] }));
-    await choose("report", report);
-    await browser.until("document.querySelector('#report-frame iframe')");
-    writeFileSync(wrong, "{");
-    await choose("report", wrong);
-    await browser.until("document.getElementById('report-problem').textContent.includes('neither a report')");
+    const files = (name) => new URL(`../../tests/files/${name}`, import.meta.url).pathname, fashion = new URL("../../models/fashion.safetensors", import.meta.url).pathname;
+    const commands = [
+      [["image", "report", files("image.safetensors"), "shapes:8", "--json"], /Completed pictures|masked/i],
+      [["anomaly", "report", files("anomaly.safetensors"), files("accounts.basin"), "--json"], /threshold/i],
+      [["anomaly", "explain", files("anomaly.safetensors"), "1", files("accounts.basin"), "--json"], /What its neighbours move/],
+      [["graph", "explain", files("graph.safetensors"), files("rings"), "--json"], /What each node and edge adds/],
+      [["graph", "eval", files("graph.safetensors"), files("rings"), "--json"], /balanced accuracy/],
+      [["graph", "cv", files("rings"), "--dim", "8", "--heads", "1", "--head-dim", "4", "--memories", "8", "--blocks", "1", "--epochs", "1", "--json"], /A cross-validation/],
+      [["descend", join(work, "tokens.safetensors"), "-w", fashion, "--json"], /The energy falls in every step/],
+      [["zoo", "descend", "et", "--json"], /Hoover et al. 2023/],
+      [["info", fashion, "--json"], /117,?265/],
+    ];
+    writeTokens(join(work, "tokens.safetensors"), 5, 128);
+    for (const [command, said] of commands) {
+      const path = join(work, `${command[0]}-${command[1]}.json`.replaceAll("/", ""));
+      writeFileSync(path, run(...command));
+      await choose("report", path);
+      await shows(said, command.join(" "));
+    }
+    run("anomaly", "report", files("anomaly.safetensors"), files("accounts.basin"), "-o", join(work, "page.html"));
+    await choose("report", join(work, "page.html"));
+    await shows(/threshold/i, "a page");
+    const rows = Array.from({ length: 200000 }, (_, step) => ({ step, energy: -step, note: "<b>bold</b>" }));
+    const given = [[JSON.stringify({ trace: rows }), /200000 rows, of which the first 400/], ["{", null], ["[]", null], ["null", null], ["\u0000\u0001", null], ['{"sections": 3}', /sections/], ['{"sections": [null, 3, {"blocks": 5}]}', /This is no report of Basin/], ['{"kind": "image", "models": [{}]}', /This is no report of Basin/], [`${'{"a":'.repeat(400)}1${"}".repeat(400)}`, ""], ['{"a": [NaN]}', null], ['{"loss": 1, "epoch": 1}\n{"loss": 0.5, "epoch": 2}', /loss/]];
+    for (const [i, [content, said]] of given.entries()) {
+      const path = join(work, `given-${i}.json`);
+      writeFileSync(path, content);
+      await choose("report", path);
+      if (said) await shows(said, content.slice(0, 40));
+      else if (said === null) await browser.until("document.getElementById('report-problem').textContent.includes('neither a report')");
+      else await sleep(300);
+      assert.equal(await see("document.querySelectorAll('#report-frame b').length"), 0);
+    }
   },
 
   async "what opens files is reached by the keyboard"() {
@@ -320,6 +398,21 @@ const tests = {
     assert(await see("document.getElementById('tour-box').hidden"));
   },
 
+  async "a page from disk says where the model of photographs is, and opens a file of it"() {
+    await open("picture");
+    await see("document.getElementById('photos').click()");
+    assert.match(await text("picture-problem"), /page from disk may load nothing.*Open a model/);
+    for (const [name, said] of [["image.json", /not a safetensors file/], ["anomaly.safetensors", /a model of .*wanted one that basin image train wrote/]]) {
+      await choose("model", new URL(`../../tests/files/${name}`, import.meta.url).pathname);
+      await browser.until(`${said}.test(document.getElementById("picture-problem").textContent)`);
+    }
+    await choose("model", new URL("../../tests/files/image.safetensors", import.meta.url).pathname);
+    await browser.until("explorer.picture.config.size === 8 && explorer.picture.fall && explorer.idle()");
+    assert.equal(await text("picture-problem"), "");
+    await see("document.getElementById('clothes').click()");
+    await browser.until("explorer.picture.isClothes() && explorer.picture.fall && explorer.idle()");
+  },
+
   async "phone, dark: nothing is wider than the page"() {
     for (const [width, dark] of [[360, false], [360, true], [1200, true], [1200, false]]) {
       await browser.size(width, 860, dark);
@@ -327,13 +420,71 @@ const tests = {
         await open(panel);
         await sleep(80);
         assert((await see("document.documentElement.scrollWidth")) <= width, `${panel} at ${width}`);
-        if (folder) {
-          mkdirSync(folder, { recursive: true });
-          await browser.picture(join(folder, `${panel}-${width}${dark ? "-dark" : ""}.png`));
+        if (pictures) {
+          await browser.picture(join(pictures, `${panel}-${width}${dark ? "-dark" : ""}.png`));
         }
       }
     }
   },
+};
+
+/** Waits until the report in the frame says it. */
+async function shows(said, what) {
+  for (let i = 0; i < 100; i++) {
+    if (said.test(await browser.texts())) return;
+    await sleep(100);
+  }
+  throw new Error(`${what}: no ${said} in ${(await browser.texts()).slice(-600)}`);
+}
+
+/** A safetensors file of tokens x [count, dim]. */
+function writeTokens(path, count, dim) {
+  const data = Float32Array.from({ length: count * dim }, (_, i) => Math.sin(i * i)), header = Buffer.from(JSON.stringify({ x: { dtype: "F32", shape: [count, dim], data_offsets: [0, data.byteLength] } }));
+  const size = Buffer.alloc(8);
+  size.writeBigUInt64LE(BigInt(header.length));
+  writeFileSync(path, Buffer.concat([size, header, Buffer.from(data.buffer)]));
+}
+
+/** The site's copy over HTTP: nothing is requested before the button, then one file. */
+tests["the site's copy loads the model of photographs on demand, and completes as the program does"] = async () => {
+  const folder = join(work, "site"), requests = [], root = new URL("../../", import.meta.url).pathname;
+  mkdirSync(folder);
+  execFileSync("python3", ["-B", join(root, "scripts/site/explorer.py"), folder]);
+  let absent = true;
+  const server = createServer((request, response) => {
+    requests.push(request.url);
+    const gone = !request.url.startsWith("/explorer.html") && (absent || !request.url.startsWith("/models/"));
+    response.writeHead(gone ? 404 : 200, { "Content-Type": request.url.endsWith(".html") ? "text/html" : "application/octet-stream" });
+    response.end(gone ? "" : readFileSync(join(folder, request.url)));
+  }).listen(0, "127.0.0.1");
+  await new Promise((resolve) => server.once("listening", resolve));
+  await browser.send("Page.navigate", { url: `http://127.0.0.1:${server.address().port}/explorer.html` });
+  await browser.until("document.body?.dataset.ready === 'yes'", 60);
+  assert.deepEqual(requests.filter((url) => url !== "/favicon.ico"), ["/explorer.html"]);
+  assert.equal(await see("fetch('https://example.org').then(() => 'sent', () => 'refused')"), "refused");
+  await open("picture");
+  await see("document.getElementById('photos').click()");
+  await browser.until("/models.photos.safetensors: the server answers 404/.test(document.getElementById('picture-problem').textContent)");
+  absent = false;
+  await see("document.getElementById('photos').click()");
+  await browser.until("explorer.picture.config.size === 224 && explorer.picture.fall && explorer.idle()", 120);
+  console.log(`      ${await text("picture-time")} of the model of photographs`);
+  assert.match(await text("alarm"), /falls in every step/);
+  const shot = async (expression) => Buffer.from((await see(`(() => { const c = document.createElement("canvas"); c.width = c.height = 224; const d = c.getContext("2d"), p = explorer.picture, n = 14; ${expression}; return c.toDataURL(); })()`)).split(",")[1], "base64");
+  const level = "const level = (from, y, x, k) => 255 * (from[((Math.floor(y / 16) * n + Math.floor(x / 16)) * 3 + k) * 256 + (y % 16) * 16 + (x % 16)] * p.config.deviation[k] + p.config.mean[k])";
+  const put = (value) => `${level}; const m = d.createImageData(224, 224); for (let y = 0; y < 224; y++) for (let x = 0; x < 224; x++) { const missing = p.missing[Math.floor(y / 16) * n + Math.floor(x / 16)]; for (let k = 0; k < 3; k++) m.data[4 * (224 * y + x) + k] = ${value}; m.data[4 * (224 * y + x) + 3] = 255; } d.putImageData(m, 0, 0)`;
+  writeFileSync(join(work, "scene.png"), await shot(put("level(p.pixels, y, x, k)")));
+  writeFileSync(join(work, "hole.png"), await shot(put("missing ? 255 : 0")));
+  run("image", "complete", join(root, "models/photos.safetensors"), join(work, "scene.png"), "--mask", join(work, "hole.png"), "--plain", "-o", work);
+  const theirs = readFileSync(join(work, "scene.completed.png")).toString("base64");
+  const apart = await see(`(async () => { const p = explorer.picture, n = 14, b = await createImageBitmap(new Blob([Uint8Array.from(atob("${theirs}"), (c) => c.charCodeAt(0))])), c = new OffscreenCanvas(224, 224), d = c.getContext("2d"); d.drawImage(b, 0, 0); const data = d.getImageData(0, 0, 224, 224).data; ${level}; let most = 0; for (let y = 0; y < 224; y++) for (let x = 0; x < 224; x++) if (p.missing[Math.floor(y / 16) * n + Math.floor(x / 16)]) for (let k = 0; k < 3; k++) most = Math.max(most, Math.abs(Math.max(0, Math.min(255, level(p.fall.frames.at(-1), y, x, k))) - data[4 * (224 * y + x) + k])); return most; })()`);
+  assert(apart <= 2, `${apart} levels from the program's picture`);
+  if (pictures) for (const [width, dark] of [[1200, false], [360, true]]) {
+    await browser.size(width, 860, dark);
+    await sleep(200);
+    await browser.picture(join(pictures, `photographs-${width}.png`));
+  }
+  server.close();
 };
 
 /** The program's completion of the same picture with the same hole, in grey levels of the hole. */
@@ -353,9 +504,11 @@ async function comparePicture(pixels, missing, frame) {
     }
 }
 
+if (pictures) mkdirSync(pictures, { recursive: true });
 let failed = 0;
 await browser.size(1200, 900);
 for (const [name, test] of Object.entries(tests)) {
+  if (only && !name.includes("first input") && !name.includes(only)) continue;
   try {
     await test();
     console.log(`ok    ${name}`);
@@ -364,8 +517,8 @@ for (const [name, test] of Object.entries(tests)) {
     console.log(`FAIL  ${name}: ${error.message}`);
   }
 }
-const complaints = browser.events.filter((e) => e.method === "Runtime.exceptionThrown" || (e.method === "Log.entryAdded" && e.params.entry.level === "error" && !/example\.org/.test(e.params.entry.text + e.params.entry.url)));
-for (const e of complaints) console.log("FAIL  the browser says", JSON.stringify(e.params).slice(0, 300));
+const complaints = browser.events.filter((e) => e.method === "Runtime.exceptionThrown" || (e.method === "Log.entryAdded" && e.params.entry.level === "error" && !/example\.org|models.photos|favicon/.test(e.params.entry.text + e.params.entry.url)));
+for (const e of complaints.slice(0, 5)) console.log("FAIL  the browser says", JSON.stringify(e.params).slice(0, 300));
 await browser.stop();
 console.log(`${Object.keys(tests).length - failed} passed, ${failed} failed`);
 process.exit(failed || complaints.length ? 1 : 0);

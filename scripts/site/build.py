@@ -7,6 +7,7 @@ import shutil
 import sys
 
 import commands
+import explorer
 import header
 import markup
 import notebook
@@ -38,12 +39,9 @@ def collect():
     return pages
 
 
-EXPLORER = ROOT / "build/explorer/basin.html"  # which `make explorer` writes
-
-
 def write(folder, pages):
     shutil.rmtree(folder, ignore_errors=True)
-    frame = Frame(pages, "explorer.html" if EXPLORER.exists() else None)
+    frame = Frame(pages, "explorer.html" if explorer.PAGE.exists() else None)
     for path, page in pages.items():
         target = folder / address(path)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -52,8 +50,8 @@ def write(folder, pages):
         target = folder / picture
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / picture, target)
-    if EXPLORER.exists():
-        shutil.copyfile(EXPLORER, folder / "explorer.html")
+    if explorer.PAGE.exists():
+        explorer.write(folder)
     here = pathlib.Path(__file__).parent
     (folder / "site.css").write_text((here / "site.css").read_text() + markup.colours())
     shutil.copyfile(here / "site.js", folder / "site.js")
