@@ -4,6 +4,7 @@ and where it led."""
 import dataclasses
 import functools
 import math
+import operator
 from typing import TYPE_CHECKING, Any, Optional
 
 import numpy
@@ -191,6 +192,17 @@ def check_mask(mask):
     return mask
 
 
+def whole(name, value):
+    """A whole number that is not negative, steps or a seed."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = -1
+    if number < 0:
+        raise BasinError(f"{name} {value!r}, wanted a whole number of 0 or more")
+    return number
+
+
 def sizes(alpha, steps):
     """The sizes of steps as fields of a basin_descent_spec: of a number, an array of one for each
     step, or a function of the step."""
@@ -200,13 +212,18 @@ def sizes(alpha, steps):
                 f"{name} is an expression, wanted numbers known before; sizes that are learnt are "
                 f"a turn's: alpha=1, turns=[{{'move': lambda force, x, t: size * force}}]"
             )
+    steps = whole("steps", steps)
     if isinstance(alpha, (int, float)):
         return {"alpha": alpha}
     if callable(alpha):
         alpha = [alpha(t) for t in range(steps)]
+    if numpy.asarray(alpha).dtype.kind not in "fiub":
+        raise BasinError(
+            f"alpha {alpha!r}, wanted a number, one per step or a function of the step"
+        )
     if numpy.ndim(alpha) == 0:
         return {"alpha": float(alpha)}
-    if numpy.shape(alpha) != (max(steps, 0),):
+    if numpy.shape(alpha) != (steps,):
         raise BasinError(f"alpha {list(numpy.shape(alpha))}, wanted a number or one per step")
     return {"schedule": ffi.new("double[]", [float(size) for size in alpha])}
 

@@ -36,8 +36,8 @@ def ready(values):
     array = numpy.asarray(values)
     native = array.dtype.newbyteorder("=")
     shape, array = array.shape, numpy.ascontiguousarray(array, dtype=_WIDER.get(native, native))
-    if array.dtype == object and array.ndim == 0:
-        raise BasinError(f"a {type(values).__name__}, wanted an array of numbers")
+    if array.dtype == object and shape == ():
+        raise BasinError(f"a {type(array.item()).__name__}, wanted an array of numbers")
     if array.dtype not in KIND:
         raise BasinError(f"an array of type {array.dtype}, wanted floats, integers or bool")
     return array.reshape(shape)  # that of a number was made [1]

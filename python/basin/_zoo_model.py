@@ -6,7 +6,7 @@ from typing import Any, Callable, ClassVar, Optional
 import numpy
 
 from basin import _plots, operations
-from basin._descent import Descent, sizes
+from basin._descent import Descent, sizes, whole
 from basin._expr import Expression, Graph, graph_of, wanted_expression
 from basin._library import BasinError, check, ffi, lib, text
 from basin._runner import Runner, Stores
@@ -155,7 +155,7 @@ class Model:
         is a number, an array of one for each step, or a function of the step; the other options
         are those of basin.Energy.descend."""
         spec = {"steps": steps, **sizes(self.alpha if alpha is None else alpha, steps)}
-        stop = {"tolerance": tolerance, "until": until, "seed": seed}
+        stop = {"tolerance": tolerance, "until": until, "seed": whole("seed", seed)}
         fixed = {"guard": guard, "accelerate": accelerate, "until": until}
         shape = numpy.shape(x)
         self._check(shape)

@@ -1,5 +1,6 @@
 """Energies written in Python: basin.energy makes a network of one, which descends and learns."""
 
+import difflib
 import functools
 import inspect
 from typing import Any, Callable, Optional, overload
@@ -7,7 +8,7 @@ from typing import Any, Callable, Optional, overload
 import numpy
 
 from basin import operations
-from basin._descent import Bound, Descent, Runner, check_mask, sizes, turns_of
+from basin._descent import Bound, Descent, Runner, check_mask, sizes, turns_of, whole
 from basin._expr import Expression, apply, as_expression, graph_of, wanted_expression
 from basin._library import BasinError, ffi, lib
 from basin._plan import Plans, backend_of, describe
@@ -149,12 +150,23 @@ class Energy(Method):
 
     # ---- on arrays ----
 
-    def __call__(self, x: Any, /, *, backend: Any = "cpu", **parameters: Any) -> Any:
+    def __call__(self, x: Any, /, *args: Any, backend: Any = "cpu", **parameters: Any) -> Any:
         """The energy of tokens x: a number, or one per sample. Of expressions, inside traced
-        functions, an expression."""
+        functions, an expression. Parameters are given by name, or in their order."""
+        parameters = self._by_name(args, parameters)
         return self._compute("energy", x, backend, parameters, lambda g, total, _: total)
 
-    def force(self, x: Any, /, *, backend: Any = "cpu", **parameters: Any) -> Any:
+    def _by_name(self, args, parameters):
+        names = self._parameters[: len(args)]
+        if len(args) > len(names) or any(name in parameters for name in names):
+            wanted = ", ".join(self._parameters) or "none"
+            raise BasinError(
+                f"{len(args)} parameters beside x and {list(parameters)} of "
+                f"{self.__name__}, wanted {wanted}"
+            )
+        return {**dict(zip(names, args)), **parameters} if args else parameters
+
+    def force(self, x: Any, /, *args: Any, backend: Any = "cpu", **parameters: Any) -> Any:
         """-dE/dg at the activations of tokens x.
 
         >>> import numpy, basin
@@ -165,7 +177,7 @@ class Energy(Method):
         def force(g, total, _):
             return -operations.gradient(total, g)
 
-        return self._compute("force", x, backend, parameters, force)
+        return self._compute("force", x, backend, self._by_name(args, parameters), force)
 
     def grad(self, x: Any, /, wrt: str, *, backend: Any = "cpu", **parameters: Any) -> Any:
         """The gradient of the energy with respect to a parameter, by its name.
@@ -240,13 +252,13 @@ class Energy(Method):
             mask = _broadcast(mask, x.shape)
         turns, turns_key = turns_of(turns)
         stop = {"tolerance": tolerance, "until": until, "guard": guard, "accelerate": accelerate}
+        spec = {"steps": steps, **sizes(alpha, steps)}
         asks = bool(trajectory or observe or tolerance)
         # What the plans of a descent depend on; the rest may change from run to run.
         key = (
             backend, x.shape, *key, turns_key, mask is None, noise, until > 0, guard, accelerate,
             asks or steps < _SEVERAL,
         )  # fmt: skip
-        spec = {"steps": steps, **sizes(alpha, steps)}
         with backend.lock:
             idle = self._runners.pop(key, [])
             self._runners[key] = idle  # the last one used comes last
@@ -259,7 +271,13 @@ class Energy(Method):
             runner = idle.pop()  # a descent inside an observer of this one takes another
             try:
                 return runner.run(
-                    x, values, mask, spec, {**stop, "seed": seed}, observe, trajectory
+                    x,
+                    values,
+                    mask,
+                    spec,
+                    {**stop, "seed": whole("seed", seed)},
+                    observe,
+                    trajectory,
                 )
             finally:
                 idle.append(runner)
@@ -268,7 +286,9 @@ class Energy(Method):
         """Refuses what is no parameter, and what is missing."""
         for name in parameters if not self._signature.options else ():
             if name not in self._parameters and name != _VECTOR:
-                raise BasinError(f"{self.__name__} has no parameter {name!r}")
+                known = [*self._parameters, *sorted(_KEYWORDS)]
+                near = difflib.get_close_matches(name, known, 1) or [f"one of {self._parameters}"]
+                raise BasinError(f"{self.__name__} has no parameter {name!r}, wanted {near[0]}")
         for name in self._needed:
             if name not in parameters:
                 raise BasinError(f"{self.__name__} needs its parameter {name!r}")

@@ -34,7 +34,7 @@ import numpy
 
 from basin import _built, _plots
 from basin._built import Built
-from basin._descent import sizes
+from basin._descent import sizes, whole
 from basin._expr import Expression, Graph, graph_of, wanted_expression
 from basin._library import BasinError, check, ffi, lib, text
 from basin._plan import Plan, Store, backend_of
@@ -118,6 +118,9 @@ class HAM:
         self.synapses = {
             name: s if isinstance(s, Synapse) else Synapse(s) for name, s in synapses.items()
         }
+        for _, name in self.connections:
+            if name not in self.synapses:
+                raise BasinError(f"there is no synapse {name!r}, wanted one of {[*self.synapses]}")
         unused = set(self.synapses) - {name for _, name in self.connections}
         if unused:
             raise BasinError(f"synapse {min(unused)!r} is in no connection")
@@ -298,7 +301,7 @@ class HAM:
         masks = self._masks(clamp, mask, batch)
         if graph_of([*x.values(), *masks.values()]):
             raise BasinError("x or mask has an expression: descended() takes them")
-        stop = {"tolerance": tolerance, "until": until, "seed": seed}
+        stop = {"tolerance": tolerance, "until": until, "seed": whole("seed", seed)}
         fixed = {"guard": guard, "accelerate": accelerate, "until": until}
         kept = tuple(None if mask is None else mask.shape for mask in masks.values())
         with self._stores.running(backend) as store:

@@ -556,7 +556,7 @@ def test_tokens_may_be_a_list_of_arrays():
     assert ours(x).tolist() == [1, 4]
     assert ours.force(x).tolist() == [[-1, -1], [-2, -2]]
     assert ours.hessian_vector(x, x).tolist() == [[1, 1], [2, 2]]
-    with pytest.raises(basin.BasinError, match="type object"):
+    with pytest.raises(basin.BasinError, match="a dict, wanted an array"):
         ours({"a": 1.0})
 
 
@@ -688,3 +688,30 @@ def test_notebooks_show_a_curve():
     assert block._repr_html_() == (
         "<code>block(g, wk, wq, xi)</code><br>The paper&#x27;s block from its equations."
     )
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"step": 5}, "no parameter 'step', wanted steps"),
+        ({"lr": 5}, r"no parameter 'lr', wanted one of \['k'\]"),
+        ({"steps": 5.0}, "steps 5.0, wanted a whole number"),
+        ({"steps": "5"}, "steps '5', wanted a whole number"),
+        ({"steps": -1}, "steps -1, wanted a whole number"),
+        ({"alpha": "a"}, "alpha 'a', wanted a number"),
+        ({"noise": 0.1, "seed": -1}, "seed -1, wanted a whole number"),
+    ],
+)
+def test_mistakes_in_descents_are_named(change, text):
+    energy = basin.energy(lambda g, k: k * numpy.sum(g**2))
+    with pytest.raises(basin.BasinError, match=text):
+        energy.descend([1.0], k=2.0, **change)
+
+
+def test_parameters_in_their_order():
+    energy = basin.energy(lambda g, k, b=1.0: k * numpy.sum(g**2) + b)
+    assert energy([1.0], 2.0) == 3 and energy([1.0], 2.0, b=0.0) == 2
+    assert energy.force([1.0], 2.0, 5.0).tolist() == [-4]
+    for args, options in (((1, 2, 3), {}), ((1,), {"k": 1})):
+        with pytest.raises(basin.BasinError, match="wanted k, b"):
+            energy([1.0], *args, **options)
