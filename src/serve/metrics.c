@@ -76,7 +76,8 @@ void basin_request_log(basin_request *r) {
     basin_meters *m = &r->server->meters;
     struct timespec now;
     struct tm day;
-    char time[64];
+    char day_time[64], line[600];
+    const char *method = r->get ? "GET" : r->post ? "POST" : "other";
     int code = 0;
     double seconds = r->done - (r->arrived > 0 ? r->arrived : r->begun);
     while (code < BASIN_SERVE_STATUSES - 1 && codes[code] != r->status) code++;
@@ -84,16 +85,15 @@ void basin_request_log(basin_request *r) {
     basin_times_add(&m->route[r->route], seconds, 1);
     clock_gettime(CLOCK_REALTIME, &now);
     gmtime_r(&now.tv_sec, &day);
-    strftime(time, sizeof time, "%Y-%m-%dT%H:%M:%S", &day);
-    if (dprintf(r->server->log,
-                "{\"time\":\"%s.%03dZ\",\"request\":\"%s\",\"method\":\"%s\",\"route\":\"%s\","
-                "\"status\":%d,\"ms\":%.3f,\"ids\":%lld,\"model\":\"%s\",\"journal\":%lld,"
-                "\"bytes_in\":%zu,\"bytes_out\":%zu}\n",
-                time, (int)(now.tv_nsec / 1000000), r->name,
-                r->get    ? "GET"
-                : r->post ? "POST"
-                          : "other",
-                basin_route_path(r->route), r->status, 1e3 * seconds, (long long)r->ids, r->model,
-                (long long)r->journal, r->length, r->bytes) < 0)
+    strftime(day_time, sizeof day_time, "%Y-%m-%dT%H:%M:%S", &day);
+    int length =
+        snprintf(line, sizeof line,
+                 "{\"time\":\"%s.%03dZ\",\"request\":\"%s\",\"method\":\"%s\",\"route\":\"%s\","
+                 "\"status\":%d,\"ms\":%.3f,\"ids\":%lld,\"model\":\"%s\",\"journal\":%lld,"
+                 "\"bytes_in\":%zu,\"bytes_out\":%zu}\n",
+                 day_time, (int)(now.tv_nsec / 1000000), r->name, method,
+                 basin_route_path(r->route), r->status, 1e3 * seconds, (long long)r->ids, r->model,
+                 (long long)r->journal, r->length, r->bytes);
+    if (write(r->server->log, line, (size_t)length) != length)
         atomic_fetch_add(&m->log_failures, 1);
 }

@@ -35,6 +35,18 @@ void basin_request_fail(basin_request *r, int status, const char *format, ...) {
     basin_json_end(&json);
 }
 
+/* An object with these fields, plain numbers and words, besides. */
+static void reply(basin_request *r, int status, const char *format, ...) {
+    va_list args;
+    r->status = status;
+    if (!basin_memory_file_open(&r->answer)) return;
+    fprintf(r->answer.file, "{\"model\":\"%s\",\"journal\":%lld,", r->model, (long long)r->journal);
+    va_start(args, format);
+    vfprintf(r->answer.file, format, args);
+    va_end(args);
+    fputs("}\n", r->answer.file);
+}
+
 /* The status of what failed: BASIN_IO is the server's, BASIN_BAD_SHAPE a limit. */
 static void fail(basin_request *r, const basin_error *error) {
     basin_status s = error->status;
@@ -217,16 +229,12 @@ static void answer_add(basin_request *r) {
     BASIN_JSON_AT_EXIT cJSON *tree = NULL;
     basin_server *s = r->server;
     basin_error error = r->waited;
-    basin_json json;
     if (r->stage == BASIN_WAITING && !error.status) {
         atomic_fetch_add(&s->meters.added, r->added);
         atomic_fetch_add(&s->meters.updated, r->updated);
         atomic_fetch_add(&s->meters.edges_added, r->edges);
-        if (!begin(r, &json, 200)) return;
-        basin_json_integer(&json, "accounts", r->added);
-        basin_json_integer(&json, "updated", r->updated);
-        basin_json_integer(&json, "edges", r->edges);
-        basin_json_end(&json);
+        reply(r, 200, "\"accounts\":%lld,\"updated\":%lld,\"edges\":%lld", (long long)r->added,
+              (long long)r->updated, (long long)r->edges);
     } else if (r->stage == BASIN_WAITING) {
         fail(r, &error);
     } else if (s->o->read_only) {
@@ -240,28 +248,23 @@ static void answer_add(basin_request *r) {
 }
 
 static void answer_reload(basin_request *r) {
-    basin_json json;
     if (r->stage != BASIN_WAITING) {
         wait_in(r, &r->server->to_reload);
         kill(getpid(), SIGHUP); /* the main thread does it */
     } else if (r->waited.status) {
         basin_request_fail(r, 503, "the model was not reloaded: %s", r->waited.text);
-    } else if (begin(r, &json, 200)) {
-        basin_json_boolean(&json, "reloaded", true);
-        basin_json_end(&json);
+    } else {
+        reply(r, 200, "\"reloaded\":true");
     }
 }
 
 static void answer_health(basin_request *r) {
-    basin_json json;
     bool stopping = r->server->stopping;
     basin_nodes_live_counts counts = basin_nodes_live_count(r->server->now->live);
-    if (!begin(r, &json, stopping ? 503 : 200)) return;
-    basin_json_text(&json, "health", stopping ? "stopping" : "ok");
-    basin_json_integer(&json, "accounts", counts.nodes);
-    basin_json_integer(&json, "edges", counts.edges);
-    basin_json_boolean(&json, "read_only", r->server->o->read_only);
-    basin_json_end(&json);
+    reply(r, stopping ? 503 : 200,
+          "\"health\":\"%s\",\"accounts\":%lld,\"edges\":%lld,\"read_only\":%s",
+          stopping ? "stopping" : "ok", (long long)counts.nodes, (long long)counts.edges,
+          r->server->o->read_only ? "true" : "false");
 }
 
 static void answer_metrics(basin_request *r) {
