@@ -78,7 +78,8 @@ static const basin_option convert_table[] = {
 
 /* Whether a name can only be that of a file to read: who forgets OUT would lose the last table. */
 static bool is_source(const char *path) {
-    static const char *const end[] = {".csv", ".tsv", ".gz", ".zst", ".mat", ".txt", NULL};
+    static const char *const end[] = {".csv", ".tsv", ".gz",      ".zst",
+                                      ".mat", ".txt", ".journal", NULL};
     for (int i = 0; end[i]; i++)
         if (basin_ends_with(path, end[i])) return true;
     return false;

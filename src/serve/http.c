@@ -291,12 +291,7 @@ static basin_status open_log(basin_server *s, basin_error *error) {
     int fd =
         path ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640) : dup(STDOUT_FILENO);
     if (fd < 0) return fail_system(path ? path : "standard output", "open the log", error);
-    if (s->log < 0) {
-        s->log = fd;
-        return BASIN_OK;
-    }
-    dup2(fd, s->log);
-    close(fd);
+    s->log = fd;
     return BASIN_OK;
 }
 
@@ -322,8 +317,6 @@ static void reload(basin_server *s) {
     basin_request *list = s->to_reload;
     s->to_reload = NULL;
     pthread_mutex_unlock(&s->lock);
-    if (s->o->log && open_log(s, &error)) s->o->say("basin: %s", error.text);
-    error = (basin_error){0};
     basin_status status = basin_server_reload(s, &error);
     atomic_fetch_add(status ? &s->meters.reload_failures : &s->meters.reloads, 1);
     s->o->say(status ? "basin: the model was not reloaded: %s" : "basin: model %s",

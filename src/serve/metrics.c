@@ -1,4 +1,5 @@
 /* Counters in Prometheus' text format, and the log: one JSON object per request. */
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -35,11 +36,11 @@ static void put_times(FILE *file, const char *name, const char *label, basin_tim
 }
 
 static long long resident_bytes(void) {
-    long long all = 0, resident = 0;
+    char text[100] = "", *second = text; /* pages in all, and those in memory */
     FILE *file = fopen("/proc/self/statm", "r");
-    if (!file || fscanf(file, "%lld %lld", &all, &resident) != 2) resident = 0;
+    if (file && fgets(text, sizeof text, file)) strtoll(text, &second, 10);
     if (file) fclose(file);
-    return resident * sysconf(_SC_PAGESIZE);
+    return strtoll(second, NULL, 10) * sysconf(_SC_PAGESIZE);
 }
 
 void basin_metrics_print(FILE *file, basin_server *s) {

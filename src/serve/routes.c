@@ -194,10 +194,7 @@ static void put_scores(basin_request *r, const asked *a) {
     basin_json_array(&json, "results");
     for (int64_t i = 0; i < a->count; i++) put_score(&json, a, i, g->network);
     basin_json_end(&json);
-    basin_json_array(&json, "unknown");
-    for (int64_t i = 0; i < a->count; i++)
-        if (a->score[i].node < 0) basin_json_text(&json, NULL, a->id[i]);
-    basin_json_end(&json);
+    basin_json_integer(&json, "unknown", unknown);
     basin_json_end(&json);
 }
 
