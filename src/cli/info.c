@@ -11,7 +11,6 @@
 #include "basin/version.h"
 #include "cli/cli.h"
 #include "io/file.h"
-#include "io/json.h"
 #include "view/figures.h"
 
 static const basin_option table[] = {
@@ -49,7 +48,7 @@ static void put_configuration(basin_record *r, const basin_bundle *bundle) {
     for (size_t i = 0; i < basin_bundle_meta_count(bundle); i++) {
         const char *key = basin_bundle_meta_key(bundle, i);
         const char *value = basin_bundle_meta_value(bundle, i);
-        if (text && !strncmp(key, "trained.", 8) && strchr("[{", *value)) continue; /* above */
+        if (text && !strncmp(key, "trained.", 8) && strchr(value, '\n')) continue; /* above */
         if (text && strlen(value) > LONG_VALUE)
             basin_record_format(r, key, "%.*s ... (%zu bytes; --json has all)", SHOWN, value,
                                 strlen(value));
@@ -69,27 +68,29 @@ static void put_id(basin_record *r, const basin_bundle *bundle) {
     basin_record_text(r, "sha256", text);
 }
 
-static void put_value(basin_record *r, const cJSON *item) {
-    if (cJSON_IsString(item)) basin_record_text(r, item->string, item->valuestring);
-    if (cJSON_IsNumber(item)) basin_record_number(r, item->string, "%.15g", item->valuedouble);
-}
-
-/* What a model was trained on, how that was cut, and which models its weights come from. */
+/* What a model was trained on, how that was cut, and which models its weights come from: lines of
+ * words, the last of which may have blanks. */
 static void put_training(basin_record *r, const basin_bundle *bundle) {
     static const struct {
-        const char *key, *name, *title;
-    } lists[] = {{"trained.files", "files", "trained on:"},
-                 {"trained.cuts", "cuts", "with:"},
-                 {"trained.parents", "parents", "weights began as those of, the latest first:"}};
-    for (int i = 0; i < (int)(sizeof lists / sizeof *lists); i++) {
-        const char *text = basin_bundle_meta(bundle, lists[i].key);
-        BASIN_JSON_AT_EXIT cJSON *all = text ? cJSON_Parse(text) : NULL;
-        const cJSON *item, *one = cJSON_IsArray(all) ? all->child : all;
-        if (!cJSON_IsObject(one)) continue;
+        const char *key, *name, *title, *column[5];
+    } lists[] = {{"trained.files", "files", "trained on:", {"sha256", "path"}},
+                 {"trained.cuts", "cuts", "with:", {"cut", "value"}},
+                 {"trained.parents",
+                  "parents",
+                  "weights began as those of, the latest first:",
+                  {"id", "date", "version", "data"}}};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        const char *at = basin_bundle_meta(bundle, lists[i].key);
+        if (!at) continue;
         basin_record_table(r, lists[i].name, lists[i].title);
-        for (; one; one = one->next) {
+        for (; *at; at += *at == '\n') {
             basin_record_row(r);
-            cJSON_ArrayForEach(item, one) put_value(r, item);
+            for (const char *const *column = lists[i].column; *column; column++) {
+                int length = (int)strcspn(at, column[1] ? " \n" : "\n");
+                basin_record_format(r, *column, "%.*s", length, at);
+                at += length;
+                at += strspn(at, " ");
+            }
         }
         basin_record_end(r);
     }

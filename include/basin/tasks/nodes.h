@@ -57,9 +57,9 @@ typedef struct basin_nodes_card {
     int64_t trained_on, validated_on; /* labelled nodes */
     double base_rate;                 /* of anomalies among those trained on */
     basin_score validation;           /* what was reached there; without measures: no validation */
-    /* As JSON (docs/formats.md); NULL: not known. */
-    const char *files;   /* path, bytes and SHA-256 of every file that it was trained on */
-    const char *cuts;    /* until, time, split_time, split, ratio, validation, seed */
+    /* In lines (docs/formats.md); NULL: not known. */
+    const char *files;   /* every file that it was trained on, as sha256sum prints it */
+    const char *cuts;    /* names and values: until, time, split_time, split, ratio, seed, .. */
     const char *parents; /* id, date, version and data of the model whose weights it began with,
                             then of that one's, ..; NULL: it began with drawn ones */
     char digest[24];     /* of the network: features, labels, edges; "": not known */

@@ -1,14 +1,12 @@
 /* Digests: of what a network holds, to tell data apart; of the files that it came from, for the
  * record. See network.h. */
 #include <stdio.h>
-#include <stdlib.h>
-
-#include <cjson/cJSON.h>
+#include <string.h>
 
 #include "base/hash.h"
+#include "base/memory.h"
 #include "data/network/network.h"
 #include "io/file.h"
-#include "io/json.h"
 
 /* ---- of a network ---- */
 
@@ -56,14 +54,12 @@ basin_status basin_digests_add(basin_digests *digests, const char *path, const v
                                size_t size, basin_error *error) {
     char text[BASIN_SHA256_TEXT];
     if (!digests) return BASIN_OK;
-    if (!digests->files) digests->files = cJSON_CreateArray();
-    cJSON *one = cJSON_CreateObject();
-    bool good = one && cJSON_AddStringToObject(one, "path", path) &&
-                cJSON_AddNumberToObject(one, "bytes", (double)size) &&
-                cJSON_AddStringToObject(one, "sha256", basin_sha256_print(text, data, size)) &&
-                cJSON_AddItemToArray(digests->files, one);
-    if (!good) cJSON_Delete(one);
-    return good ? BASIN_OK : basin_fail_memory(error, "digests");
+    size_t room = digests->size + sizeof text + strlen(path) + 3;
+    if (!basin_array_reserve((void **)&digests->text, &digests->room, room, 1))
+        return basin_fail_memory(error, "digests");
+    digests->size += (size_t)snprintf(digests->text + digests->size, room - digests->size,
+                                      "%s  %s\n", basin_sha256_print(text, data, size), path);
+    return BASIN_OK;
 }
 
 basin_status basin_digests_add_file(basin_digests *digests, const char *path, basin_error *error) {

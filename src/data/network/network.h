@@ -79,10 +79,11 @@ basin_status basin_network_check(const basin_network *network, basin_error *erro
 enum { BASIN_DIGEST_LINES = 4096 };
 void basin_network_digest(char text[BASIN_DIGEST_LINES], const basin_network *network);
 
-/* Paths, bytes and SHA-256 of all files that were read, pipes included, as a JSON array;
- * cJSON_Delete it. NULL in place of the digests: none are taken. */
+/* SHA-256 and path of all files that were read, pipes included, in lines as sha256sum prints them;
+ * free() the text. NULL in place of the digests: none are taken. */
 typedef struct basin_digests {
-    struct cJSON *files;
+    char *text;
+    size_t size, room;
 } basin_digests;
 basin_status basin_digests_add(basin_digests *digests, const char *path, const void *data,
                                size_t size, basin_error *error);

@@ -6,8 +6,6 @@
 #include <string.h>
 #include <time.h>
 
-#include <cjson/cJSON.h>
-
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/memory.h"
@@ -15,7 +13,6 @@
 #include "basin/version.h"
 #include "io/bundle.h"
 #include "io/file.h"
-#include "io/json.h"
 #include "task/nodes/nodes.h"
 
 enum { KEY = 64 };
@@ -51,25 +48,23 @@ static basin_status inherit(basin_nodes_memory *memory, const basin_known_labels
     return BASIN_OK;
 }
 
-/* [{"id", "date", "version", "data"}, ..], the parent first, behind it its own parents. */
-static basin_status list_parents(char **text, const basin_bundle *parent, const char *id,
+static basin_status copy_text(char **copy, const char *text, basin_error *error) {
+    free(*copy);
+    *copy = text ? basin_string_copy(text) : NULL;
+    return !text || *copy ? BASIN_OK : basin_fail_memory(error, "what a model was trained on");
+}
+
+/* Lines of id, date, version and data: of the parent, behind it of its own parents. */
+static basin_status list_parents(char **lines, const basin_bundle *parent, const char *id,
                                  basin_error *error) {
-    static const char *const key[] = {"date", "version", "data"};
+    char text[4096];
+    const char *date = basin_bundle_meta(parent, "trained.date");
+    const char *version = basin_bundle_meta(parent, "trained.version");
+    const char *data = basin_bundle_meta(parent, "trained.data");
     const char *older = basin_bundle_meta(parent, "trained.parents");
-    BASIN_JSON_AT_EXIT cJSON *list = older ? cJSON_Parse(older) : NULL;
-    if (!cJSON_IsArray(list)) cJSON_Delete(list), list = cJSON_CreateArray();
-    cJSON *one = cJSON_CreateObject();
-    bool good = one && cJSON_AddStringToObject(one, "id", id);
-    for (int i = 0; i < 3; i++) {
-        char name[KEY];
-        snprintf(name, sizeof name, "trained.%s", key[i]);
-        const char *value = basin_bundle_meta(parent, name);
-        good = good && (!value || cJSON_AddStringToObject(one, key[i], value));
-    }
-    good = good && cJSON_InsertItemInArray(list, 0, one);
-    if (!good) cJSON_Delete(one);
-    *text = good ? cJSON_PrintUnformatted(list) : NULL;
-    return *text ? BASIN_OK : basin_fail_memory(error, "the parents of a model");
+    snprintf(text, sizeof text, "%s %s %s %.300s\n%.3600s", id, date ? date : "-",
+             version ? version : "-", data ? data : "-", older ? older : "");
+    return copy_text(lines, text, error);
 }
 
 enum { LISTS = 4 };
@@ -108,35 +103,17 @@ static basin_status id_of_parent(char id[BASIN_MODEL_ID + 1], const basin_run *r
     return BASIN_OK;
 }
 
-static basin_status copy_text(char **copy, const char *text, basin_error *error) {
-    free(*copy);
-    *copy = text ? basin_string_copy(text) : NULL;
-    return !text || *copy ? BASIN_OK : basin_fail_memory(error, "what a model was trained on");
-}
-
-/* What a checkpoint kept; it must be of a run that began with the same model, if one is named. */
-static basin_status take_kept(basin_nodes_memory *memory, const basin_run *run, const char *id,
-                              basin_error *error) {
-    const char *parents = basin_bundle_meta(run->saved, "trained.parents");
-    if (*id && (!parents || !strstr(parents, id) || strstr(parents, id) > strchr(parents, '}')))
-        return basin_fail(error, BASIN_BAD_VALUE,
-                          "%s: its run did not begin with %s, model %s; needs the same, or a new "
-                          "run",
-                          basin_bundle_path(run->saved), run->training.from, id);
-    if (!parents) return BASIN_OK;
-    BASIN_TRY(basin_known_labels_load(&memory->before, run->saved, "kept.before.", error));
-    memory->before_unknown = basin_bundle_meta(run->saved, "seen.unknown") != NULL;
-    if (memory->before.count) memory->salt = memory->before.salt;
-    return copy_text(&memory->parents, parents, error);
-}
-
-basin_status basin_nodes_memory_keep(basin_bundle *checkpoint, const basin_nodes_memory *memory,
-                                     basin_error *error) {
-    if (!memory->parents) return BASIN_OK;
-    BASIN_TRY(basin_bundle_meta_set(checkpoint, "trained.parents", memory->parents, error));
-    if (memory->before_unknown)
-        BASIN_TRY(basin_bundle_meta_set(checkpoint, "seen.unknown", "on", error));
-    return basin_known_labels_store(checkpoint, "kept.before.", &memory->before, error);
+/* A run that is resumed must begin with the same model, or none. */
+static basin_status check_parent(const basin_run *run, const char *id, basin_error *error) {
+    const char *saved = basin_bundle_meta(run->saved, "trained.parents");
+    if (basin_ranks_rank(run->training.ranks) || (!saved && !*id) ||
+        (saved && *id && !strncmp(saved, id, BASIN_MODEL_ID)))
+        return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE,
+                      "%s: its run began with %s%.*s, this one with %s%s; needs the same --from",
+                      basin_bundle_path(run->saved), saved ? "model " : "drawn weights",
+                      saved ? BASIN_MODEL_ID : 0, saved ? saved : "",
+                      *id ? "model " : "drawn weights", id);
 }
 
 /* ---- at the beginning of a run ---- */
@@ -162,10 +139,8 @@ basin_status basin_nodes_memory_begin(basin_nodes_memory *memory, const basin_no
     if (!record) record = &none;
     make_salt(&memory->salt, network, seed);
     BASIN_TRY(id_of_parent(id, run, error));
-    if (run->saved)
-        BASIN_TRY(take_kept(memory, run, id, error));
-    else if (run->from)
-        BASIN_TRY(take_parent(memory, run->from, id, error));
+    if (run->saved) BASIN_TRY(check_parent(run, id, error));
+    if (run->from) BASIN_TRY(take_parent(memory, run->from, id, error));
     BASIN_TRY(copy_text(&memory->files, record->files, error));
     BASIN_TRY(copy_text(&memory->cuts, record->cuts, error));
     if (record->digest)

@@ -566,12 +566,9 @@ static basin_status nodes_describe(basin_bundle *checkpoint, const basin_task_se
 static basin_status describe(void *context, basin_bundle *checkpoint, basin_error *error) {
     const basin_nodes_fitting *f = context;
     BASIN_TRY(nodes_describe(checkpoint, f->model->task, &f->settings, error));
-    if (f->model->memory.parents && f->model->schema) { /* a resumed run reads by it, too */
-        BASIN_FREE_AT_EXIT char *schema = basin_schema_print(f->model->schema);
-        if (!schema) return basin_fail_memory(error, "a schema");
-        BASIN_TRY(basin_bundle_meta_set(checkpoint, "schema", schema, error));
-    }
-    return basin_nodes_memory_keep(checkpoint, &f->model->memory, error);
+    const char *parents = f->model->memory.parents;
+    return parents ? basin_bundle_meta_set(checkpoint, "trained.parents", parents, error)
+                   : BASIN_OK;
 }
 
 static basin_run_task task_of(basin_nodes_fitting *f) {

@@ -264,8 +264,8 @@ typedef struct basin_nodes_record {
     const char *files, *cuts; /* see basin_nodes_card */
 } basin_nodes_record;
 
-/* Before anything is learnt: what the parent has seen, of a run that begins with a model or resumes
- * one that did; the salt. */
+/* Before anything is learnt: what the parent has seen, of a run that begins with a model; the salt.
+ * An error where a run that is resumed began with another. */
 basin_status basin_nodes_memory_begin(basin_nodes_memory *memory, const basin_nodes_record *record,
                                       const basin_network *network, int64_t seed,
                                       const basin_run *run, basin_error *error);
@@ -279,9 +279,6 @@ void basin_nodes_memory_free(basin_nodes_memory *memory);
 basin_status basin_nodes_memory_store(basin_bundle *bundle, const basin_nodes_memory *memory,
                                       basin_error *error);
 basin_status basin_nodes_memory_load(basin_nodes_memory *memory, const basin_bundle *bundle,
-                                     basin_error *error);
-/* What a resumed run needs of it, into a checkpoint. */
-basin_status basin_nodes_memory_keep(basin_bundle *checkpoint, const basin_nodes_memory *memory,
                                      basin_error *error);
 
 /* ---- How the columns of a network have moved since training: the population stability index over

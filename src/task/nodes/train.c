@@ -6,11 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <cjson/cJSON.h>
-
 #include "base/hash.h"
 #include "base/try.h"
-#include "io/json.h"
 #include "task/nodes/net.h"
 
 /* ---- Which inputs validation prefers: for each candidate an MLP is trained for a moment. ---- */
@@ -264,9 +261,7 @@ static basin_status cut_network(whole *t, basin_error *error) {
 
 /* Weights go by columns: data are read as those of the parent were, by name. */
 static basin_status take_schema(whole *t, basin_error *error) {
-    const basin_run *run = t->run;
-    bool kept = run->saved && basin_bundle_meta(run->saved, "trained.parents");
-    const basin_bundle *file = kept ? run->saved : run->from;
+    const basin_bundle *file = t->run->from;
     const char *json = file ? basin_bundle_meta(file, "schema") : NULL; /* files of 0.1: none */
     return json ? basin_schema_parse(&t->schema, json, basin_bundle_path(file), error) : BASIN_OK;
 }
@@ -381,37 +376,32 @@ static basin_status split(uint8_t *part, const whole *t, basin_error *error) {
     return BASIN_OK;
 }
 
-/* What the run was asked for, as a JSON object. */
-static char *print_cuts(const whole *t) {
+enum { CUTS = 1000 };
+
+/* What the run was asked for, in lines of a name and its value. */
+static void print_cuts(char text[CUTS], const whole *t) {
     static const basin_network_options usual = {0};
     const basin_nodes_data *d = &t->data;
     const basin_network_options *o = d->options ? d->options : &usual;
-    bool drawn = !d->part && !d->masks && !(d->network->train && !(d->ratio > 0) && !d->validation);
-    const struct {
-        const char *name, *text;
-    } text[] = {{"time", o->time}, {"until", o->until}, {"split_time", o->split_time}};
-    BASIN_JSON_AT_EXIT cJSON *cuts = cJSON_CreateObject();
-    bool good = cuts;
+    bool masks = d->masks || (d->network->train && !(d->ratio > 0) && d->validation == 0);
+    const char *name[] = {"time", "until", "split_time"},
+               *value[] = {o->time, o->until, o->split_time};
+    size_t at = 0;
     for (int i = 0; i < 3; i++)
-        good = good && (!text[i].text || cJSON_AddStringToObject(cuts, text[i].name, text[i].text));
-    const char *split = d->part             ? "given"
-                        : o->split_time     ? "time"
-                        : !drawn            ? "masks"
-                        : d->ratio > 0      ? "ratio"
-                        : d->validation < 0 ? "none"
-                                            : "validation";
-    good = good && cJSON_AddStringToObject(cuts, "split", split);
-    if (!d->part && !drawn && !o->split_time)
-        good = good && cJSON_AddNumberToObject(cuts, "number", (double)d->split);
-    if (drawn && d->ratio > 0) good = good && cJSON_AddNumberToObject(cuts, "ratio", d->ratio);
-    if (drawn && !(d->ratio > 0) && d->validation >= 0)
-        good = good &&
-               cJSON_AddNumberToObject(cuts, "validation", d->validation > 0 ? d->validation : 0.2);
+        if (value[i])
+            at += (size_t)snprintf(text + at, CUTS - at, "%s %.200s\n", name[i], value[i]);
+    if (d->part || masks)
+        at += (size_t)snprintf(text + at, CUTS - at, "split %s %lld\n", d->part ? "given" : "masks",
+                               (long long)d->split);
+    else if (d->ratio > 0)
+        at += (size_t)snprintf(text + at, CUTS - at, "ratio %g\n", d->ratio);
+    else
+        at += (size_t)snprintf(text + at, CUTS - at, "validation %g\n",
+                               d->validation ? fmax(d->validation, 0) : 0.2);
     if (o->split_time)
-        good = good && cJSON_AddNumberToObject(cuts, "train", o->split_train) &&
-               cJSON_AddNumberToObject(cuts, "validation", o->split_val);
-    good = good && cJSON_AddNumberToObject(cuts, "seed", (double)t->settings.seed);
-    return good ? cJSON_PrintUnformatted(cuts) : NULL;
+        at += (size_t)snprintf(text + at, CUTS - at, "split_train %g\nsplit_validation %g\n",
+                               o->split_train, o->split_val);
+    snprintf(text + at, CUTS - at, "seed %lld\n", (long long)t->settings.seed);
 }
 
 /* ---- settings ---- */
@@ -496,11 +486,9 @@ static basin_status train_on(basin_nodes_model **model, basin_outcome *outcome, 
     if (!status) status = basin_ranks_any(ranks_of(t), &stopped, error);
     outcome->stopped = stopped;
     if (status || stopped) return status;
-    BASIN_FREE_AT_EXIT char *cuts = print_cuts(t);
-    BASIN_FREE_AT_EXIT char *files = t->files.files ? cJSON_PrintUnformatted(t->files.files) : NULL;
-    if (!cuts || (t->files.files && !files))
-        return basin_fail_memory(error, "what a model was trained on");
-    basin_nodes_record record = {t->digest, files, cuts};
+    char cuts[CUTS];
+    print_cuts(cuts, t);
+    basin_nodes_record record = {t->digest, t->files.text, cuts};
     basin_nodes_job job = {t->task,          t->data.network,   part,
                            &t->settings,     .least = t->least, .parts = t->data.parts,
                            .record = &record};
@@ -528,7 +516,7 @@ static void whole_free(whole *t) {
     basin_run_close(t->run);
     basin_parts_close(t->cut);
     basin_network_free(t->opened);
-    cJSON_Delete(t->files.files);
+    free(t->files.text);
     basin_schema_free(t->schema);
 }
 

@@ -293,7 +293,6 @@ basin_status basin_run_save(basin_run *run, basin_error *error) {
 static basin_status restore_tensor(const basin_run_task *task, const basin_bundle *bundle,
                                    const char *name, basin_error *error) {
     const basin_param *param = parameter_of(task->params, name);
-    if (!strncmp(name, "kept.", 5)) return BASIN_OK; /* the task's own */
     if (param)
         return basin_state_restore(task->store, name, basin_expr_shape(param->state), bundle,
                                    error);

@@ -64,7 +64,7 @@ static basin_status look(basin_run *run, const char *kind, basin_error *error) {
 }
 
 static basin_status open_from(basin_run *run, const char *kind, basin_error *error) {
-    if (!run->training.from || run->saved) return BASIN_OK;
+    if (!run->training.from) return BASIN_OK; /* resumed, for members still to begin */
     BASIN_TRY(basin_bundle_read(&run->from, run->training.from, error));
     return basin_settings_check_model(run->from, kind, error);
 }
