@@ -58,6 +58,8 @@ typedef enum basin_goal {
     BASIN_GOAL_PRECISION, /* the most alerts of which this share is right */
     BASIN_GOAL_RECALL,    /* the fewest alerts that find this share of the positives */
     BASIN_GOAL_BUDGET,    /* at most so many alerts */
+    BASIN_GOAL_FPR,       /* the most alerts among which are this share of the negatives */
+    BASIN_GOAL_SURE,      /* as PRECISION, by the lower bound of Wilson's interval of 90 % */
 } basin_goal;
 /* An error where no threshold reaches the precision. */
 BASIN_API basin_status basin_threshold_for(double *threshold, basin_goal goal, double wanted,

@@ -101,8 +101,8 @@ typedef struct basin_args {
         split_number, split_seed, steps, stride, tokens, top, top_k, traced;
     double alpha, hopfield_power, inner, max_body, memory, noise, ratio, scale, temperature,
         timeout, tolerance, until, validation;
-    bool accelerate, best_run, calls, energies, explain, frames, guard, histogram, homo, json,
-        keep_gaps, list, markdown, narrow_all, no_attention, no_baselines, no_hopfield,
+    bool accelerate, all_nodes, best_run, calls, energies, explain, frames, guard, histogram, homo,
+        json, keep_gaps, list, markdown, narrow_all, no_attention, no_baselines, no_hopfield,
         only_baselines, only_new, pictures, plain, quiet, read_only, recompute, reliability,
         replace, self, sort, spreadsheet, stats, tensors, unlabelled, unseen, unsupervised, whole;
 } basin_args;
@@ -277,6 +277,7 @@ typedef struct basin_train_task basin_train_task;
     X(image_train) X(image_complete) X(image_eval) X(image_report) X(image_export) \
     X(image_import) \
     X(anomaly_train) X(anomaly_score) X(anomaly_eval) X(anomaly_explain) X(anomaly_report) \
+    X(anomaly_compare) \
     X(node_train) X(node_predict) X(node_eval) X(node_explain) \
     X(graph_train) X(graph_predict) X(graph_explain) X(graph_eval) X(graph_cv) \
     X(text_train) X(text_generate) X(text_eval) \

@@ -1,13 +1,14 @@
 /* basin anomaly train and basin node train, and what the commands of nodes share; see nodes.h. */
 #include "cli/nodes.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- models and networks ---- */
 
 basin_status basin_goal_check(const char *goal, basin_error *error) {
-    double none;
+    basin_nodes_threshold none;
     return goal ? basin_nodes_threshold_for(&none, NULL, goal, NULL, 0, error) : BASIN_OK;
 }
 
@@ -51,6 +52,30 @@ void basin_nodes_use_close(basin_nodes_use *use) {
 }
 
 /* ---- printing ---- */
+
+const char *basin_expected_print(char text[BASIN_EXPECTED_TEXT], const basin_nodes_threshold *t,
+                                 const char *goal) {
+    const double *p = t->precision, *f = t->recall, *a = t->alerts;
+    int used = snprintf(text, BASIN_EXPECTED_TEXT, "threshold %.4f for %s", t->threshold, goal);
+    if (isnan(*p)) return text;
+    snprintf(text + used, BASIN_EXPECTED_TEXT - (size_t)used,
+             "; of new accounts expect precision %.0f %% (%.0f to %.0f), recall %.0f %% (%.0f to "
+             "%.0f), %.3g alerts per 1,000 (%.3g to %.3g): 95 %% intervals by the validation nodes",
+             100 * p[0], 100 * p[1], 100 * p[2], 100 * f[0], 100 * f[1], 100 * f[2], 1e3 * a[0],
+             1e3 * a[1], 1e3 * a[2]);
+    return text;
+}
+
+void basin_record_expected(basin_record *r, const basin_nodes_threshold *t, const char *goal) {
+    const double *value[] = {t->precision, t->recall, t->fpr, t->alerts};
+    static const char *const name[] = {"precision", "recall", "false_positive_rate", "alerts"};
+    char text[BASIN_EXPECTED_TEXT];
+    basin_record_object(r, ".expected");
+    basin_record_text(r, "goal", goal);
+    for (int i = 0; i < 4; i++) basin_record_numbers(r, name[i], value[i], 3);
+    basin_record_end(r);
+    basin_record_note(r, "%s", basin_expected_print(text, t, goal));
+}
 
 void basin_record_reliability(basin_record *r, const basin_reliability *reliability,
                               const char *title) {
@@ -134,14 +159,12 @@ static basin_status choose_threshold(basin_train_job *job, basin_error *error) {
     if (!probability)
         return basin_fail(error, BASIN_BAD_VALUE, "--threshold-for %s needs validation nodes",
                           o->threshold_for);
-    double threshold;
-    double *before;
-    BASIN_TRY(basin_nodes_threshold_for(&threshold, model, o->threshold_for, probability,
+    basin_nodes_threshold *t;
+    BASIN_TRY(BASIN_NEW(&t, 1, "a threshold", error));
+    job->more = t;
+    BASIN_TRY(basin_nodes_threshold_for(t, model, o->threshold_for, probability,
                                         basin_nodes_get_info(model)->nodes, error));
-    BASIN_TRY(BASIN_NEW(&before, 1, "a threshold", error));
-    *before = basin_nodes_get_info(model)->threshold;
-    job->more = before;
-    basin_nodes_set_threshold(model, threshold);
+    basin_nodes_set_threshold(model, t->threshold);
     const char *output = job->o->training.output;
     return output ? basin_nodes_write(output, model, error) : BASIN_OK;
 }
@@ -178,7 +201,6 @@ static basin_status train_anomaly(basin_train_job *job, basin_error *error) {
 static void put_anomaly(basin_record *r, const basin_train_job *job) {
     basin_args *o = job->o;
     const basin_nodes_info *model = job->model ? basin_nodes_get_info(job->model) : NULL;
-    const double *before = job->more; /* what validation chose before --threshold-for */
     if (!model) return;
     basin_record_integer(r, "members", model->members);
     basin_record_text(r, "trained_on", model->trained_on);
@@ -197,8 +219,7 @@ static void put_anomaly(basin_record *r, const basin_train_job *job) {
         basin_record_reliability(r, use,
                                  test ? "probabilities beside frequencies, test nodes:"
                                       : "probabilities beside frequencies, validation nodes:");
-    if (before)
-        basin_record_note(r, "threshold for %s, in place of %.4f", o->threshold_for, *before);
+    if (job->more) basin_record_expected(r, job->more, o->threshold_for);
 }
 
 static void put_node(basin_record *r, const basin_train_job *job) {

@@ -9,7 +9,9 @@
 
 #define BASIN_THRESHOLD_FOR_HELP                                                                   \
     "Another threshold: precision=X, that share of the alerts right; recall=X, that share of the " \
-    "anomalies found (both by the validation nodes); alerts=N, at most N of these nodes."
+    "anomalies found; fpr=X, that share of the normal ones among the alerts (all by the "          \
+    "validation nodes); cost=X:Y, of an alert for nothing and of an anomaly that is missed; "      \
+    "alerts=N, at most N of these nodes."
 
 /* What tables of these commands end with. */
 #define BASIN_NODES_OPTIONS                                                                        \
@@ -40,6 +42,11 @@ basin_status basin_nodes_probabilities(double *probability /* [N] */, const basi
                                        uint64_t seed, basin_error *error);
 void basin_nodes_use_close(basin_nodes_use *use);
 
+/* What a threshold for a goal lets expect, in words and as fields. */
+enum { BASIN_EXPECTED_TEXT = 400 };
+const char *basin_expected_print(char text[BASIN_EXPECTED_TEXT], const basin_nodes_threshold *t,
+                                 const char *goal);
+void basin_record_expected(basin_record *r, const basin_nodes_threshold *t, const char *goal);
 /* Probabilities beside frequencies. */
 void basin_record_reliability(basin_record *r, const basin_reliability *reliability,
                               const char *title);

@@ -131,6 +131,7 @@ typedef struct eval {
     /* of a back-test */
     const char *judged; /* what was judged, in words */
     int64_t left_out;   /* because they were seen */
+    basin_nodes_threshold expected;
     basin_nodes_figures reached;
 } eval;
 
@@ -394,9 +395,6 @@ static basin_status train_with(basin_nodes_model **model, basin_outcome *outcome
 static basin_status train(basin_nodes_model **model, basin_outcome *outcome, eval *b, int number,
                           int64_t seed, const basin_training *training, basin_error *error) {
     basin_settings *settings;
-    if (!b->classes && number >= PLAIN && number < b->first_rival)
-        return basin_nodes_baseline(model, outcome, number - PLAIN, seed, b->use.network, b->part,
-                                    training, error);
     if (number < b->first_rival)
         return train_with(model, outcome, b, b->o->settings, seed, training, error);
     BASIN_TRY(basin_settings_new(&settings, b->o->command->task, b->rival[number - b->first_rival],
@@ -420,15 +418,25 @@ static basin_status take(eval *b, int number, int64_t i, const basin_nodes_model
     return number ? BASIN_OK : keep(b, model, i, error);
 }
 
-/* XGBoost is no model of ours: its probabilities are judged as theirs are. */
-static basin_status run_xgboost(eval *b, figures *f, int64_t seed, const basin_training *training,
-                                basin_error *error) {
+/* The library's number of a plain model or XGBoost; -1: a model of settings. */
+static int rival_number(const eval *b, int model) {
+    if (!b->classes && model >= PLAIN && model < b->first_rival) return model - PLAIN;
+    bool other = model >= b->first_rival && b->rival[model - b->first_rival] == xgboost;
+    return other ? BASIN_NODES_XGBOOST : -1;
+}
+
+/* Their probabilities are judged as the detector's are. */
+static basin_status run_rival(eval *b, figures *f, int which, int64_t seed,
+                              const basin_training *training, basin_error *error) {
     const basin_network *n = b->use.network;
+    basin_nodes_rival rival;
     BASIN_FREE_AT_EXIT double *probability = NULL;
     BASIN_TRY(BASIN_NEW(&probability, n->nodes, "scores", error));
-    BASIN_TRY(basin_nodes_xgboost(probability, &f->epoch, seed, n, b->part, training, error));
     BASIN_TRY(
-        basin_nodes_choose_threshold(&f->threshold, probability, n, b->part, "smooth", error));
+        basin_nodes_train_rival(probability, &rival, which, seed, n, b->part, training, error));
+    b->splits.stopped = rival.stopped;
+    f->epoch = rival.epoch, f->threshold = rival.threshold;
+    if (rival.stopped) return BASIN_OK;
     BASIN_TRY(basin_nodes_measure(&f->validation, probability, NULL, n, b->part, BASIN_PART_VAL,
                                   f->threshold, error));
     return basin_nodes_measure(&f->test, probability, NULL, n, b->part, BASIN_PART_TEST,
@@ -447,8 +455,8 @@ static basin_status run_model(eval *b, int number, int64_t i, basin_error *error
     basin_status status;
     if (b->o->model) {
         status = measure(b, error);
-    } else if (number >= b->first_rival && b->rival[number - b->first_rival] == xgboost) {
-        status = run_xgboost(b, f, seed, &training, error);
+    } else if (rival_number(b, number) >= 0) {
+        status = run_rival(b, f, rival_number(b, number), seed, &training, error);
     } else {
         status = train(&model, &outcome, b, number, seed, &training, error);
         b->splits.stopped = outcome.stopped;
@@ -484,7 +492,11 @@ static void note_split(const eval *b, int64_t i) {
 static const char *model_name(const eval *b, int model) {
     if (model >= b->first_rival) return b->rival[model - b->first_rival];
     if (b->classes) return b->o->model ? b->o->model : b->o->start.preset;
-    if (model >= PLAIN) return basin_nodes_baseline_name(model - PLAIN);
+    basin_nodes_rival rival;
+    if (model >= PLAIN)
+        return basin_nodes_train_rival(NULL, &rival, model - PLAIN, 0, NULL, NULL, NULL, NULL)
+                   ? NULL
+                   : rival.name;
     return model == DETECTOR ? b->title
            : model == TREES  ? "- its trees alone"
                              : "- its network alone";
@@ -891,7 +903,19 @@ static void put_backtest(basin_record *r, const eval *b) {
                           card->date, card->data, (long long)card->trained_on,
                           100 * card->base_rate, 100 * (double)f->anomalous / (double)f->nodes);
     if (b->o->model) note_judged(r, b);
+    if (b->o->threshold_for) basin_record_expected(r, &b->expected, b->o->threshold_for);
     put_figures(r, f, f->reliability.log_loss > 0); /* else energies, without a threshold */
+}
+
+/* A number of alerts is of the nodes that are judged. */
+static basin_status choose_threshold(eval *b, basin_error *error) {
+    BASIN_FREE_AT_EXIT double *judged = NULL;
+    int64_t count = 0;
+    BASIN_TRY(BASIN_NEW(&judged, b->use.network->nodes, "a back-test", error));
+    for (int64_t i = 0; i < b->use.network->nodes; i++)
+        if (b->part[i] == BASIN_PART_TEST) judged[count++] = b->scores[i];
+    return basin_nodes_threshold_for(&b->expected, b->use.model, b->o->threshold_for, judged, count,
+                                     error);
 }
 
 static basin_status backtest(eval *b, basin_error *error) {
@@ -904,12 +928,10 @@ static basin_status backtest(eval *b, basin_error *error) {
     BASIN_TRY(BASIN_NEW(&b->part, nodes, "a back-test", error));
     BASIN_TRY(choose_judged(b, error));
     BASIN_TRY(basin_nodes_probabilities(b->scores, u, u->network, o, seed_of(o), error));
-    double threshold = u->model ? u->info->threshold : 0;
-    if (o->threshold_for)
-        BASIN_TRY(basin_nodes_threshold_for(&threshold, u->model, o->threshold_for, b->scores,
-                                            nodes, error));
+    b->expected.threshold = u->model ? u->info->threshold : 0;
+    if (o->threshold_for) BASIN_TRY(choose_threshold(b, error));
     BASIN_TRY(basin_nodes_backtest(&b->reached, u->model, u->network, b->scores, b->part,
-                                   BASIN_PART_TEST, threshold, error));
+                                   BASIN_PART_TEST, b->expected.threshold, error));
     return write_scores(b, error);
 }
 

@@ -108,7 +108,7 @@ typedef struct job {
     double *probability;          /* [N, columns] */
     place *list;                  /* [nodes] of a detector */
     int64_t count;                /* of the list, to print */
-    double threshold;
+    basin_nodes_threshold threshold;
     basin_nodes_drift drift;       /* without columns: not known */
     basin_nodes_explanation **why; /* [count] or NULL */
     int64_t number;                /* explain: of the class; -1: of a detector */
@@ -241,7 +241,8 @@ static void put_scores(basin_record *r, const void *context) {
     const job *j = context;
     char id[BASIN_NODE_TEXT];
     bool trained = j->use.model != NULL;
-    if (trained) basin_record_number(r, "threshold", "%g", j->threshold);
+    if (trained) basin_record_number(r, "threshold", "%g", j->threshold.threshold);
+    if (j->o->threshold_for) basin_record_expected(r, &j->threshold, j->o->threshold_for);
     if (j->drift.columns) put_drift(r, &j->drift);
     basin_record_table(r, "nodes", NULL);
     for (int64_t i = 0; i < j->count; i++) {
@@ -251,7 +252,7 @@ static void put_scores(basin_record *r, const void *context) {
         basin_record_number(r, trained ? "probability" : "energy", "%g",
                             rounded(r, p->probability));
         basin_record_integer(r, "rank", p->rank);
-        if (trained) basin_record_flag(r, "anomalous", p->probability > j->threshold);
+        if (trained) basin_record_flag(r, "anomalous", p->probability > j->threshold.threshold);
         if (j->why) put_reasons(r, j, j->why[i]);
     }
     basin_record_end(r);
@@ -469,15 +470,18 @@ static basin_status check_score(void *context, basin_error *error) {
 
 static basin_status score(void *context, basin_error *error) {
     job *j = context;
+    char text[BASIN_EXPECTED_TEXT];
     basin_args *o = j->o;
     BASIN_TRY(open_all(j, error));
     const basin_nodes_model *model = j->use.model;
     BASIN_TRY(basin_nodes_probabilities(j->probability, &j->use, j->network, o, (uint64_t)o->seed,
                                         error));
-    j->threshold = model ? j->use.info->threshold : 0;
+    j->threshold.threshold = model ? j->use.info->threshold : 0;
     if (o->threshold_for)
         BASIN_TRY(basin_nodes_threshold_for(&j->threshold, model, o->threshold_for,
                                             j->probability + j->first, j->nodes, error));
+    if (o->threshold_for && !o->quiet && !basin_ranks_rank(o->ranks))
+        basin_say("basin: note: %s", basin_expected_print(text, &j->threshold, o->threshold_for));
     if (basin_ranks_rank(o->ranks)) return BASIN_OK;
     BASIN_TRY(BASIN_NEW(&j->list, j->nodes, "scores", error));
     j->count = rank(j->list, j->probability, j->first, j->network->nodes, o);

@@ -228,12 +228,19 @@ basin_reliability basin_reliability_measure(const double *probability, const uin
 }
 
 typedef struct cut {
-    int64_t alerts, right, positives;
+    int64_t alerts, right, positives, all;
 } cut;
 
 static bool reaches(basin_goal goal, double wanted, cut c) {
     if (goal == BASIN_GOAL_PRECISION) return (double)c.right >= wanted * (double)c.alerts;
     if (goal == BASIN_GOAL_RECALL) return (double)c.right >= wanted * (double)c.positives;
+    if (goal == BASIN_GOAL_FPR)
+        return (double)(c.alerts - c.right) <= wanted * (double)(c.all - c.positives);
+    if (goal == BASIN_GOAL_SURE) {
+        double n = (double)c.alerts, share = (double)c.right / n, z = 1.2815515655446004;
+        double spread = z * sqrt(share * (1 - share) / n + z * z / (4 * n * n));
+        return share + z * z / (2 * n) - spread >= wanted * (1 + z * z / n);
+    }
     return (double)c.alerts <= wanted;
 }
 
@@ -243,9 +250,9 @@ basin_status basin_threshold_for(double *threshold, basin_goal goal, double want
     BASIN_FREE_AT_EXIT basin_sample *s = NULL;
     BASIN_TRY(check(score, label, n, error));
     BASIN_TRY(basin_samples_sort(&s, score, label, n, false, error));
-    cut c = {0, 0, 0};
+    cut c = {.all = n};
     for (int64_t i = 0; i < n; i++) c.positives += s[i].label;
-    bool found = goal == BASIN_GOAL_BUDGET; /* of no alert at all */
+    bool found = goal == BASIN_GOAL_BUDGET || goal == BASIN_GOAL_FPR; /* of no alert at all */
     *threshold = s[n - 1].score;
     for (int64_t i = n; i > 0;) { /* from the highest score down, ties together */
         double here = s[i - 1].score;

@@ -102,7 +102,7 @@ TEST(thresholds_follow_a_goal) {
     needs_xgboost();
     const program *p = run_ok(state, "anomaly train accounts.csv transfers.csv " QUICK
                                      " -o t.safetensors --threshold-for recall=0.9 --reliability");
-    assert_contains(p->out, "for recall=0.9, in place of");
+    assert_contains(p->out, "for recall=0.9; of new accounts expect precision ");
     assert_contains(p->out, "\ntrees alone  ");
     assert_contains(p->out, "expected calibration error");
     static const char line[] = "anomaly score t.safetensors accounts.csv transfers.csv --quiet";
@@ -114,7 +114,7 @@ TEST(thresholds_follow_a_goal) {
     assert_true(flagged(p->out) > 0 && flagged(p->out) <= all);
     p = run(state, "%s --threshold-for recall=90", line);
     assert_int_equal(p->code, 1);
-    assert_contains(p->err, "threshold for 'recall=90'; wanted");
+    assert_contains(p->err, "threshold for 'recall=90'; needs");
 }
 
 TEST(eval_prints_figures_and_baselines) {
@@ -228,7 +228,7 @@ TEST(goals_are_read_first) {
                          "anomaly train accounts.csv transfers.csv --epochs 1 --members 1 --trees "
                          "0 --quiet --threshold-for %s -o goal.safetensors",
                          goal[i]),
-                     1, "wanted precision=X or recall=X with X up to 1, or alerts=N");
+                     1, "needs precision=X, recall=X or fpr=X with X up to 1, cost=X:Y ");
     assert_int_not_equal(access(folder_path(path, state, "goal.safetensors"), F_OK), 0);
 }
 

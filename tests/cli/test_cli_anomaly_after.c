@@ -72,13 +72,43 @@ TEST(a_run_resumes_on_the_same_data_alone) {
     const char *again = "transfers.csv " QUICK " --keep-checkpoint --resume -o r.safetensors";
     assert_error(run(state, "anomaly train flipped.csv %s --from m.safetensors", again), 1,
                  "trains on other nodes");
-    assert_error(run(state, "anomaly train accounts.csv %s", again), 1,
-                 ", this one with drawn weights; needs the same --from");
     assert_error(run(state, "anomaly train accounts.csv %s --from r.safetensors", again), 1,
-                 "r.safetensors.checkpoint: its run began with model ");
+                 "r.safetensors.checkpoint: its run did not begin with r.safetensors, model ");
     run_ok(state, "anomaly train accounts.csv %s --from m.safetensors", again);
     cJSON *tree = run_json(run(state, "info r.safetensors --json"));
     assert_string_equal(text_at(tree, "files.0.parents.0.data"), "accounts.csv");
+}
+
+/* On what neither has seen; a model beside itself has no difference, an untrained one has. */
+TEST(compare_judges_two_models_on_the_same_nodes) {
+    run_ok(state, "anomaly train accounts.csv transfers.csv --ratio 0.3 --epochs 20 --trees 0 "
+                  "--members 1 -q -o a.st");
+    run_ok(state, "anomaly train accounts.csv transfers.csv --ratio 0.3 --epochs 1 --rate 1e-6 "
+                  "--trees 0 --members 1 -q -o b.st");
+    cJSON *tree = run_json(run(state, "anomaly compare a.st b.st accounts.csv transfers.csv "
+                                      "-q --json"));
+    cJSON *test = run_json(run(state, "anomaly eval --model b.st accounts.csv transfers.csv -q "
+                                      "--unseen --json"));
+    assert_int_equal(json_number(tree, "left_out"), json_number(test, "left_out"));
+    assert_float_equal(json_number(tree, "models.1.auprc"), json_number(test, "auprc"), 1e-9);
+    for (int m = 0; m < 5; m++) {
+        char low[40], high[40], own[40];
+        snprintf(low, sizeof low, "differences.%d.low", m);
+        snprintf(high, sizeof high, "differences.%d.high", m);
+        snprintf(own, sizeof own, "differences.%d.difference", m);
+        assert_true(json_number(tree, low) <= json_number(tree, own) &&
+                    json_number(tree, own) <= json_number(tree, high));
+    }
+    assert_string_equal(text_at(tree, "differences.0.verdict"), "A is better, beyond noise");
+    assert_float_equal(json_number(tree, "differences.1.difference"),
+                       json_number(tree, "models.1.auprc") - json_number(tree, "models.0.auprc"),
+                       1e-9);
+    const program *p = run_ok(state, "anomaly compare a.st a.st accounts.csv transfers.csv -q");
+    assert_contains(p->out, "within noise");
+    assert_null(strstr(p->out, "beyond noise"));
+    assert_error(run(state, "anomaly compare m.safetensors a.st accounts.csv transfers.csv -q"), 1,
+                 "0 labelled nodes");
+    run_ok(state, "anomaly compare m.safetensors a.st accounts.csv transfers.csv -q --all");
 }
 
 /* ---- back-tests ---- */

@@ -103,6 +103,10 @@ TEST(goals_are_met) {
     assert_true(t >= 0.9);
     assert_ok(basin_threshold_for(&t, BASIN_GOAL_RECALL, 1, score, label, 8, &failure));
     assert_true(t < 0.4 && t >= 0.2);
+    assert_ok(basin_threshold_for(&t, BASIN_GOAL_FPR, 0.25, score, label, 8, &failure));
+    assert_true(t < 0.7 && t >= 0.5); /* one of four negatives */
+    assert_ok(basin_threshold_for(&t, BASIN_GOAL_SURE, 0.35, score, label, 8, &failure));
+    assert_true(t < 0.4 && t >= 0.2); /* 4 of 6: 0.41 at least; 4 of 7: 0.34 */
     const uint8_t low[8] = {0, 0, 0, 0, 0, 0, 0, 1};
     assert_int_equal(basin_threshold_for(&t, BASIN_GOAL_PRECISION, 0.9, score, low, 8, &failure),
                      BASIN_BAD_VALUE);

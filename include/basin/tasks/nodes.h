@@ -97,12 +97,24 @@ BASIN_API const basin_nodes_info *basin_nodes_get_info(const basin_nodes_model *
 BASIN_API const char *basin_nodes_class(const basin_nodes_model *model, int64_t number);
 /* Another threshold, which a file written afterwards has, too. */
 BASIN_API void basin_nodes_set_threshold(basin_nodes_model *model, double threshold);
-/* A threshold for a goal. "precision=0.9": the most alerts of which nine in ten are right,
- * "recall=0.8": the fewest that find four anomalies in five, both by the validation nodes that the
- * model keeps; "alerts=100": at most so many of these probabilities lie above it. Without a model
- * (NULL), before one is trained: whether the goal is one. */
-BASIN_API basin_status basin_nodes_threshold_for(double *threshold, const basin_nodes_model *model,
-                                                 const char *goal,
+/* A threshold, and what to expect above it of accounts that are not known yet: the median, and the
+ * bounds that hold 95 %, of draws from the validation nodes that the model keeps, each judged by
+ * the nodes that it leaves out; NaN where the model keeps none. */
+typedef struct basin_nodes_threshold {
+    double threshold;
+    double precision[3], recall[3];
+    double fpr[3];    /* normal ones among the alerts, of all normal ones */
+    double alerts[3]; /* of all */
+} basin_nodes_threshold;
+/* One for a goal. "precision=0.9": the most alerts of which nine in ten are right, by the lower
+ * bound of an interval of 90 % where any threshold reaches that, else by the estimate;
+ * "recall=0.8": the fewest that find four anomalies in five; "fpr=0.01": the most that take in one
+ * normal account in a hundred; all by the validation nodes. "cost=1:20": where an alert for nothing
+ * costs 1 and an anomaly that is missed 20, the least cost, by calibrated probabilities.
+ * "alerts=100": at most so many of these probabilities lie above it. Without a model (NULL), before
+ * one is trained: whether the goal is one. */
+BASIN_API basin_status basin_nodes_threshold_for(basin_nodes_threshold *threshold,
+                                                 const basin_nodes_model *model, const char *goal,
                                                  const double *probability /* [nodes] */,
                                                  int64_t nodes, basin_error *error);
 
@@ -304,13 +316,6 @@ BASIN_API basin_status basin_nodes_report(const char *path, const basin_nodes_mo
 
 /* ---- figures ---- */
 
-/* The threshold of the best macro-F1 on validation nodes; `scan` is what the setting threshold may
- * be: "all", "grid" or "smooth". */
-BASIN_API basin_status basin_nodes_choose_threshold(double *threshold,
-                                                    const double *probability /* [N] */,
-                                                    const basin_network *network,
-                                                    const uint8_t *part /* [N] */, const char *scan,
-                                                    basin_error *error);
 /* Of a detector's probabilities (model NULL, or a detector): "macro_f1" at the threshold, "auroc",
  * "auprc", "recall_at_k" (k: as many as there are anomalies) and "ece" (how far probabilities are
  * from frequencies, basin/calibration.h) over the nodes of part `which`, from 0 to 1. Of several
@@ -357,6 +362,26 @@ BASIN_API basin_status basin_nodes_backtest(basin_nodes_figures *figures,
                                             const double *probability /* [N] */,
                                             const uint8_t *part /* [N] */, int which,
                                             double threshold, basin_error *error);
+/* Two detectors, A and B, on the same nodes. */
+enum { BASIN_NODES_DIFFERENCES = 5 };
+typedef struct basin_nodes_difference {
+    const char *name;             /* "auroc", "auprc", "precision", "recall", "brier" */
+    double difference, low, high; /* B less A, and the bounds that hold 95 % of 1,000 draws */
+} basin_nodes_difference;
+typedef struct basin_nodes_comparison {
+    int64_t left_out;               /* labelled nodes that took part in training */
+    basin_nodes_figures figures[2]; /* of each, at its own threshold */
+    basin_nodes_difference difference[BASIN_NODES_DIFFERENCES];
+    int64_t both, only[2]; /* alerts */
+} basin_nodes_comparison;
+/* On the labelled nodes that took part in the training of neither, nor of their parents; with `all`
+ * on all labelled ones. The networks are the same files, each read by the schema of its model;
+ * they may be one. */
+BASIN_API basin_status basin_nodes_compare(basin_nodes_comparison *comparison,
+                                           const basin_nodes_model *const model[2],
+                                           const basin_network *const network[2],
+                                           const double *const probability[2] /* [N] each */,
+                                           bool all, basin_error *error);
 /* Which nodes took part in training: BASIN_PART_TRAIN, BASIN_PART_VAL or BASIN_PART_NONE of each.
  * They are known by their ids; without ids, in the network of training alone. BASIN_UNSUPPORTED:
  * the model does not say, or these nodes cannot be told. */
@@ -388,23 +413,23 @@ BASIN_API basin_status basin_nodes_drift_measure(basin_nodes_drift *drift,
                                                  basin_error *error);
 BASIN_API void basin_nodes_drift_free(basin_nodes_drift *drift);
 
-/* The plain models beside which a detector is judged: logistic regression and an MLP on the
- * features, and the same with one- and two-hop means. Validation chooses weight decay, scaling and
- * epoch. Of `training` backend, memory and the watcher's stop count. */
-enum { BASIN_NODES_BASELINES = 4 };
-BASIN_API const char *basin_nodes_baseline_name(int which);
-BASIN_API basin_status basin_nodes_baseline(basin_nodes_model **model, basin_outcome *outcome,
-                                            int which, int64_t seed, const basin_network *network,
-                                            const uint8_t *part /* [N] */,
-                                            const basin_training *training, basin_error *error);
-
-/* XGBoost's probabilities, where its library (Debian's libxgboost0) is there: trained on features,
- * degrees and their means over two hops, with *rounds trees by validation AUPRC. Of `training` the
- * memory and the watcher count. */
-BASIN_API basin_status basin_nodes_xgboost(double *probability /* [N] */, int64_t *rounds,
-                                           int64_t seed, const basin_network *network,
-                                           const uint8_t *part /* [N] */,
-                                           const basin_training *training, basin_error *error);
+/* Others beside which a detector is judged: logistic regression and an MLP on the features, the
+ * same with one- and two-hop means, for which validation chooses weight decay, scaling and epoch;
+ * and XGBoost, where its library (Debian's libxgboost0) is there, on features, degrees and their
+ * means over two hops, with as many trees as validation AUPRC asks for. */
+enum { BASIN_NODES_BASELINES = 4, BASIN_NODES_XGBOOST = BASIN_NODES_BASELINES };
+typedef struct basin_nodes_rival {
+    const char *name;
+    double threshold; /* of the best macro-F1 on validation */
+    int64_t epoch;    /* the best one; of XGBoost, how many trees */
+    bool stopped;     /* by the watcher: there are no probabilities */
+} basin_nodes_rival;
+/* Of `training` backend, memory and the watcher count. `probability` NULL: only the name. */
+BASIN_API basin_status basin_nodes_train_rival(double *probability /* [N] */,
+                                               basin_nodes_rival *rival, int which, int64_t seed,
+                                               const basin_network *network,
+                                               const uint8_t *part /* [N] */,
+                                               const basin_training *training, basin_error *error);
 
 #ifdef __cplusplus
 }

@@ -81,6 +81,7 @@ static basin_status take_parent(basin_nodes_memory *memory, const basin_bundle *
                                 const char *id, basin_error *error) {
     BASIN_AT_EXIT(free_lists) basin_known_labels list[LISTS] = {0};
     bool salted = false;
+    memory->before_unknown = false;
     for (int i = 0; i < LISTS; i++) {
         BASIN_TRY(basin_known_labels_load(&list[i], parent, list_prefix[i], error));
         if (list[i].salt.set && !salted) memory->salt = list[i].salt, salted = true;
@@ -103,17 +104,18 @@ static basin_status id_of_parent(char id[BASIN_MODEL_ID + 1], const basin_run *r
     return BASIN_OK;
 }
 
-/* A run that is resumed must begin with the same model, or none. */
-static basin_status check_parent(const basin_run *run, const char *id, basin_error *error) {
+/* A run that is resumed must begin with the same model; where none is named, it is the one of the
+ * checkpoint, and who took part in its training is no longer known. */
+static basin_status check_parent(basin_nodes_memory *memory, const basin_run *run, const char *id,
+                                 basin_error *error) {
     const char *saved = basin_bundle_meta(run->saved, "trained.parents");
-    if (basin_ranks_rank(run->training.ranks) || (!saved && !*id) ||
-        (saved && *id && !strncmp(saved, id, BASIN_MODEL_ID)))
-        return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_VALUE,
-                      "%s: its run began with %s%.*s, this one with %s%s; needs the same --from",
-                      basin_bundle_path(run->saved), saved ? "model " : "drawn weights",
-                      saved ? BASIN_MODEL_ID : 0, saved ? saved : "",
-                      *id ? "model " : "drawn weights", id);
+    if (*id && (!saved || strncmp(saved, id, BASIN_MODEL_ID) != 0))
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%s: its run did not begin with %s, model %s; needs the same, or a new "
+                          "run",
+                          basin_bundle_path(run->saved), run->training.from, id);
+    memory->before_unknown = saved != NULL;
+    return copy_text(&memory->parents, saved, error);
 }
 
 /* ---- at the beginning of a run ---- */
@@ -139,7 +141,7 @@ basin_status basin_nodes_memory_begin(basin_nodes_memory *memory, const basin_no
     if (!record) record = &none;
     make_salt(&memory->salt, network, seed);
     BASIN_TRY(id_of_parent(id, run, error));
-    if (run->saved) BASIN_TRY(check_parent(run, id, error));
+    if (run->saved) BASIN_TRY(check_parent(memory, run, id, error));
     if (run->from) BASIN_TRY(take_parent(memory, run->from, id, error));
     BASIN_TRY(copy_text(&memory->files, record->files, error));
     BASIN_TRY(copy_text(&memory->cuts, record->cuts, error));

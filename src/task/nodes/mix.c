@@ -7,6 +7,7 @@
 #include "base/number.h"
 #include "base/sort.h"
 #include "base/try.h"
+#include "basin/random.h"
 #include "io/bundle.h"
 #include "task/nodes/nodes.h"
 
@@ -287,45 +288,130 @@ static basin_status for_alerts(double *threshold, double alerts, const double *p
     return BASIN_OK;
 }
 
-static bool read_goal(basin_goal *goal, double *wanted, const char *text) {
+typedef struct goal {
+    basin_goal kind;
+    double wanted; /* of a cost, the threshold itself */
+    bool cost;
+} goal;
+
+static bool read_goal(goal *g, const char *text) {
     static const struct {
         const char *name;
         basin_goal goal;
         double most;
-    } goals[] = {{"precision=", BASIN_GOAL_PRECISION, 1},
+    } goals[] = {{"precision=", BASIN_GOAL_SURE, 1},
                  {"recall=", BASIN_GOAL_RECALL, 1},
-                 {"alerts=", BASIN_GOAL_BUDGET, 9e15}};
+                 {"fpr=", BASIN_GOAL_FPR, 1},
+                 {"alerts=", BASIN_GOAL_BUDGET, 9e15},
+                 {"cost=", BASIN_GOAL_BUDGET, 1e9}};
     for (size_t i = 0; i < sizeof goals / sizeof *goals; i++) {
         size_t length = strlen(goals[i].name);
         char *end;
         if (strncmp(text, goals[i].name, length) != 0) continue;
-        *goal = goals[i].goal;
-        *wanted = basin_real_read(text + length, &end);
-        bool whole = goals[i].most == 1 || *wanted == floor(*wanted);
-        return end != text + length && !*end && *wanted > 0 && *wanted <= goals[i].most && whole;
+        *g = (goal){goals[i].goal, basin_real_read(text + length, &end), *text == 'c'};
+        bool good = end != text + length && g->wanted > 0 && g->wanted <= goals[i].most;
+        if (!g->cost) return good && !*end && (goals[i].most == 1 || g->wanted == floor(g->wanted));
+        const char *second = end + 1;
+        double missed = good && *end == ':' ? basin_real_read(second, &end) : 0;
+        g->wanted /= g->wanted + missed;
+        return missed > 0 && end != second && !*end;
     }
     return false;
 }
 
-basin_status basin_nodes_threshold_for(double *threshold, const basin_nodes_model *model,
-                                       const char *goal, const double *probability, int64_t nodes,
+/* A threshold by samples; without any for a sure precision, by the estimate. */
+static basin_status choose(double *threshold, const goal *g, const basin_nodes_samples *s,
+                           basin_error *error) {
+    if (g->kind == BASIN_GOAL_BUDGET) return BASIN_OK; /* it is there already */
+    if (!basin_threshold_for(threshold, g->kind, g->wanted, s->score, s->label, s->count, NULL))
+        return BASIN_OK;
+    basin_goal kind = g->kind == BASIN_GOAL_SURE ? BASIN_GOAL_PRECISION : g->kind;
+    return basin_threshold_for(threshold, kind, g->wanted, s->score, s->label, s->count, error);
+}
+
+enum { DRAWS = 400, EXPECTED = 4 };
+
+/* Precision, recall, false-positive rate and alerts above a threshold, of the samples that were not
+ * drawn. Whether there is one of each class and an alert. */
+static bool judge_others(double value[EXPECTED], double threshold, const basin_nodes_samples *s,
+                         const uint8_t *drawn) {
+    double count[2] = {0}, above[2] = {0};
+    for (int64_t i = 0; i < s->count; i++) {
+        if (drawn[i]) continue;
+        count[s->label[i]]++;
+        above[s->label[i]] += s->score[i] > threshold;
+    }
+    value[0] = above[1] / (above[0] + above[1]), value[1] = above[1] / count[1];
+    value[2] = above[0] / count[0], value[3] = (above[0] + above[1]) / (count[0] + count[1]);
+    return count[0] > 0 && count[1] > 0 && above[0] + above[1] > 0;
+}
+
+/* Samples are ascending, and so are draws from them. */
+static basin_status expect(basin_nodes_threshold *t, const goal *g, const basin_nodes_samples *s,
+                           basin_error *error) {
+    double *const to[EXPECTED] = {t->precision, t->recall, t->fpr, t->alerts};
+    double found[EXPECTED][DRAWS], value[EXPECTED];
+    BASIN_AT_EXIT(basin_nodes_samples_free) basin_nodes_samples in = {0};
+    BASIN_FREE_AT_EXIT uint8_t *drawn = NULL;
+    int draws = 0;
+    BASIN_TRY(BASIN_NEW_RAW(&in.score, s->count, "a threshold", error));
+    BASIN_TRY(BASIN_NEW_RAW(&in.label, s->count, "a threshold", error));
+    BASIN_TRY(BASIN_NEW_RAW(&drawn, s->count, "a threshold", error));
+    for (int d = 0; d < DRAWS && s->count; d++) {
+        basin_random random = basin_random_start(0, (uint64_t)d, 0);
+        double threshold = t->threshold;
+        memset(drawn, 0, (size_t)s->count);
+        for (int64_t i = 0; i < s->count; i++) {
+            uint8_t *times = &drawn[basin_random_below(&random, (uint64_t)s->count)];
+            if (*times < UINT8_MAX) ++*times;
+        }
+        in.count = 0;
+        for (int64_t i = 0; i < s->count; i++)
+            for (int k = 0; k < drawn[i] && in.count < s->count; k++) {
+                in.score[in.count] = s->score[i];
+                in.label[in.count++] = s->label[i];
+            }
+        if (choose(&threshold, g, &in, NULL) || !judge_others(value, threshold, s, drawn)) continue;
+        for (int k = 0; k < EXPECTED; k++) found[k][draws] = value[k];
+        draws++;
+    }
+    for (int k = 0; k < EXPECTED; k++) {
+        qsort(found[k], (size_t)draws, sizeof **found, basin_compare_double);
+        to[k][0] = draws ? found[k][draws / 2] : NAN;
+        to[k][1] = draws ? found[k][draws / 40] : NAN;
+        to[k][2] = draws ? found[k][draws - 1 - draws / 40] : NAN;
+    }
+    return BASIN_OK;
+}
+
+basin_status basin_nodes_threshold_for(basin_nodes_threshold *threshold,
+                                       const basin_nodes_model *model, const char *text,
+                                       const double *probability, int64_t nodes,
                                        basin_error *error) {
-    basin_goal kind;
-    double wanted;
-    if (!read_goal(&kind, &wanted, goal))
+    goal g;
+    if (!read_goal(&g, text))
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "threshold for '%s'; wanted precision=X or recall=X with X up to 1, or "
-                          "alerts=N",
-                          goal);
+                          "threshold for '%s'; needs precision=X, recall=X or fpr=X with X up to "
+                          "1, cost=X:Y of an alert for nothing and of an anomaly that is missed, "
+                          "or alerts=N",
+                          text);
     if (!model) return BASIN_OK;
     const basin_nodes_samples *s = &model->judged;
-    if (kind == BASIN_GOAL_BUDGET) return for_alerts(threshold, wanted, probability, nodes, error);
-    if (!s->count)
+    *threshold = (basin_nodes_threshold){.threshold = g.wanted};
+    if (g.cost && model->calibration.kind == BASIN_CALIBRATION_NONE)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "threshold for '%s': the model's probabilities are not calibrated; needs "
+                          "one trained with validation nodes and calibrate auto",
+                          text);
+    if (g.kind == BASIN_GOAL_BUDGET && !g.cost)
+        BASIN_TRY(for_alerts(&threshold->threshold, g.wanted, probability, nodes, error));
+    if (g.kind != BASIN_GOAL_BUDGET && !s->count)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "threshold for '%s': the model keeps no validation nodes; wanted one "
                           "trained with some by this version",
-                          goal);
-    return basin_threshold_for(threshold, kind, wanted, s->score, s->label, s->count, error);
+                          text);
+    BASIN_TRY(choose(&threshold->threshold, &g, s, error));
+    return expect(threshold, &g, s, error);
 }
 
 /* ---- files ---- */

@@ -13,7 +13,7 @@
  *     classes.c    several classes: their names, inputs and figures
  *     table.c, forest.c, mix.c   boosted trees beside the network, calibration, thresholds
  *     explain.c, explain_network.c   why nodes score as they do
- *     rivals.c     plain models and XGBoost to compare with
+ *     rivals.c     plain models and XGBoost to compare with; compare.c   two detectors
  *     completion.c unusual nodes without labels; report.c   a page on a detector
  */
 #ifndef BASIN_TASK_NODES_NODES_H
@@ -521,6 +521,12 @@ basin_status basin_nodes_model_new(basin_nodes_model **model, const basin_task_s
 /* The parameters of one member of a model file, by name, as a new bundle. */
 basin_status basin_nodes_member_read(basin_bundle **member, const basin_bundle *file,
                                      int64_t number, basin_error *error);
+/* The threshold of the best macro-F1 on validation nodes; `scan` is what the setting threshold may
+ * be: "all", "grid" or "smooth". */
+basin_status basin_nodes_choose_threshold(double *threshold, const double *probability /* [N] */,
+                                          const basin_network *network,
+                                          const uint8_t *part /* [N] */, const char *scan,
+                                          basin_error *error);
 /* ---- calibration (mix.c) ---- */
 
 /* Scores and labels of validation nodes become the model's calibration and what it keeps of them;

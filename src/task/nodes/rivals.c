@@ -2,16 +2,11 @@
  * among two strengths of weight decay and two scalings. */
 
 #include <math.h>
+#include <string.h>
 
 #include "base/try.h"
 #include "task/nodes/net.h"
 #include "task/nodes/nodes.h"
-
-const char *basin_nodes_baseline_name(int which) {
-    static const char *const name[BASIN_NODES_BASELINES] = {
-        "logistic regression", "MLP", "logistic regression, 2-hop means", "MLP, 2-hop means"};
-    return which >= 0 && which < BASIN_NODES_BASELINES ? name[which] : NULL;
-}
 
 static basin_status settings_of(basin_nodes_settings *s, int which, int64_t seed,
                                 basin_error *error) {
@@ -37,9 +32,9 @@ static double auprc_of(const basin_nodes_model *model) {
     return reached ? basin_score_get(reached, "auprc") : -1;
 }
 
-basin_status basin_nodes_baseline(basin_nodes_model **model, basin_outcome *outcome, int which,
-                                  int64_t seed, const basin_network *network, const uint8_t *part,
-                                  const basin_training *training, basin_error *error) {
+static basin_status train_plain(basin_nodes_model **model, basin_outcome *outcome, int which,
+                                int64_t seed, const basin_network *network, const uint8_t *part,
+                                const basin_training *training, basin_error *error) {
     static const struct {
         double decay;
         const char *scaling;
@@ -96,11 +91,30 @@ static basin_status run(double *probability, int64_t *rounds, basin_nodes_ensemb
     return BASIN_OK;
 }
 
-basin_status basin_nodes_xgboost(double *probability, int64_t *rounds, int64_t seed,
-                                 const basin_network *network, const uint8_t *part,
-                                 const basin_training *training, basin_error *error) {
-    BASIN_AT_EXIT(basin_nodes_ensemble_free)
-    basin_nodes_ensemble e = {.degree = true, .facts = network->facts.count > 0};
-    *rounds = 0;
-    return run(probability, rounds, &e, seed, network, part, training, error);
+basin_status basin_nodes_train_rival(double *probability, basin_nodes_rival *rival, int which,
+                                     int64_t seed, const basin_network *network,
+                                     const uint8_t *part, const basin_training *training,
+                                     basin_error *error) {
+    static const char *const name[] = {"logistic regression", "MLP",
+                                       "logistic regression, 2-hop means", "MLP, 2-hop means",
+                                       "xgboost"};
+    basin_outcome outcome = {0};
+    basin_nodes_model *model = NULL;
+    *rival = (basin_nodes_rival){.name = name[which]};
+    if (!probability) return BASIN_OK;
+    if (which == BASIN_NODES_XGBOOST) {
+        BASIN_AT_EXIT(basin_nodes_ensemble_free)
+        basin_nodes_ensemble e = {.degree = true, .facts = network->facts.count > 0};
+        BASIN_TRY(run(probability, &rival->epoch, &e, seed, network, part, training, error));
+        return basin_nodes_choose_threshold(&rival->threshold, probability, network, part, "smooth",
+                                            error);
+    }
+    BASIN_TRY(train_plain(&model, &outcome, which, seed, network, part, training, error));
+    rival->stopped = outcome.stopped || !model || !model->score;
+    rival->epoch = outcome.best_epoch;
+    if (model) rival->threshold = model->threshold;
+    if (!rival->stopped)
+        memcpy(probability, model->score, (size_t)network->nodes * sizeof *probability);
+    basin_nodes_close(model);
+    return BASIN_OK;
 }

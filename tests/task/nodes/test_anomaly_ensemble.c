@@ -415,19 +415,34 @@ TEST(calibration_keeps_order_and_alerts) {
 TEST(thresholds_reach_their_goals) {
     BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new(1);
     basin_nodes_model *model = train(&s);
-    double threshold;
+    basin_nodes_threshold threshold;
     int64_t N = s.network->nodes, alerts = 0, right = 0, positives = 0;
     assert_ok(basin_nodes_threshold_for(&threshold, model, "alerts=25", model->score, N, &failure));
-    for (int64_t i = 0; i < N; i++) alerts += model->score[i] > threshold;
+    for (int64_t i = 0; i < N; i++) alerts += model->score[i] > threshold.threshold;
     assert_int_equal(alerts, 25);
     assert_ok(basin_nodes_threshold_for(&threshold, model, "recall=0.8", NULL, 0, &failure));
     for (int64_t i = 0; i < N; i++) {
         bool judged = s.part[i] == BASIN_PART_VAL && s.network->label[i] == 1;
         positives += judged;
-        right += judged && model->score[i] > threshold;
+        right += judged && model->score[i] > threshold.threshold;
     }
     assert_true((double)right >= 0.8 * (double)positives);
-    static const char *const wrong[] = {"recall", "recall=2", "recall=0.5x", "f1=0.5", "alerts=0"};
+    /* Intervals hold their medians, and a second call draws the same. */
+    static const char *const goals[] = {"precision=0.5", "fpr=0.1", "cost=1:3", "recall=0.8"};
+    for (int i = 0; i < 4; i++) {
+        basin_nodes_threshold t, again;
+        assert_ok(basin_nodes_threshold_for(&t, model, goals[i], NULL, 0, &failure));
+        assert_ok(basin_nodes_threshold_for(&again, model, goals[i], NULL, 0, &failure));
+        assert_memory_equal(&t, &again, sizeof t);
+        const double *value[] = {t.precision, t.recall, t.fpr, t.alerts};
+        for (int k = 0; k < 4; k++)
+            assert_true(0 <= value[k][1] && value[k][1] <= value[k][0] &&
+                        value[k][0] <= value[k][2] && value[k][2] <= 1);
+        if (i == 2) assert_float_equal(t.threshold, 0.25, 1e-12);
+    }
+    static const char *const wrong[] = {"recall",   "recall=2",  "recall=0.5x", "f1=0.5",
+                                        "alerts=0", "fpr=0",     "cost=1:",     "cost=1:0",
+                                        "cost=:1",  "cost=1:2x", "cost=1",      "precision="};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         assert_failure(basin_nodes_threshold_for(&threshold, model, wrong[i], NULL, 0, &failure),
                        BASIN_BAD_VALUE, wrong[i]);
@@ -440,12 +455,12 @@ TEST(thresholds_reach_their_goals) {
 TEST(xgboost_learns_the_same_table) {
     BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new(1);
     basin_score reached;
-    int64_t rounds;
+    basin_nodes_rival rival;
     double *probability = calloc((size_t)s.network->nodes, sizeof *probability);
-    assert_ok(
-        basin_nodes_xgboost(probability, &rounds, 1, s.network, s.part, &s.training, &failure));
+    assert_ok(basin_nodes_train_rival(probability, &rival, BASIN_NODES_XGBOOST, 1, s.network,
+                                      s.part, &s.training, &failure));
     assert_ok(basin_nodes_measure(&reached, probability, NULL, s.network, s.part, BASIN_PART_TEST,
                                   0.5, &failure));
-    assert_true(rounds > 0 && basin_score_get(&reached, "auroc") > 0.7);
+    assert_true(rival.epoch > 0 && basin_score_get(&reached, "auroc") > 0.7);
     free(probability);
 }
