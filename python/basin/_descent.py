@@ -13,7 +13,7 @@ from basin import _plots
 from basin._expr import Expression, Graph, apply, wanted_expression
 from basin._library import BasinError, check, ffi, lib, owned, text, warn
 from basin._plan import Store, declare
-from basin._tensor import Borrowed, Slots, shape_of, shape_tuple
+from basin._tensor import Slots, shape_of, shape_tuple
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -311,7 +311,7 @@ class Runner:
         self._x = self._state("x", shape)
         given, states = declare(parameters, self._state)
         self._states = [lib.basin_expr_name(state._pointer) for state in states]
-        self._values = Slots([state.shape for state in states])
+        self._values = Slots([shape, *(state.shape for state in states)])
         turns, masked = fixed.pop("turns"), fixed.pop("mask")
         self._mask = self._state("mask", shape) if masked else None
         bound = Bound(energy, self._graph, self._x, given, turns, self._mask)
@@ -347,17 +347,17 @@ class Runner:
         observer = Observer(observe, self._names, self._read, trajectory)
         sized = ffi.new("basin_descent_spec *", spec)  # points to what the dict keeps
         stop = ffi.new("basin_stop *", {**stop, "observe": observer.pointer})
-        result, tokens = ffi.new("basin_descent_result *"), Borrowed(x)
+        result, tokens = ffi.new("basin_descent_result *"), self._values.pointer
         with self._store.backend.lock:
             check(lib.basin_descent_set, self._pointer, sized, stop)
-            held = self._values.put(values)
-            for i, state in enumerate(self._states):
-                check(lib.basin_store_write, self._store.pointer, state, self._values.pointer + i)
-            del held
+            held = self._values.put([x, *values])
+            for i, state in enumerate(self._states, 1):
+                check(lib.basin_store_write, self._store.pointer, state, tokens + i)
             if mask is not None:
                 self._store.write("mask", mask)
                 self._store.write("x", x)
-            check(lib.basin_descent_run, self._pointer, result, tokens.pointer)
+            check(lib.basin_descent_run, self._pointer, result, tokens)
+            del held
         try:
             observer.reraise()
             descent = result_of(result, self._names, self._dtype)
@@ -370,9 +370,10 @@ class Runner:
 
 def _doubles(data, shape, dtype):
     """A copy of doubles of the library's as an array of another type."""
-    if 0 in shape:
+    count = math.prod(shape)
+    if count == 0:
         return numpy.empty(shape, dtype)
-    return numpy.frombuffer(ffi.buffer(data, 8 * math.prod(shape))).reshape(shape).astype(dtype)
+    return numpy.frombuffer(ffi.buffer(data, 8 * count)).astype(dtype).reshape(shape)
 
 
 def result_of(result, names, dtype):

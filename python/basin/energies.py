@@ -343,6 +343,8 @@ def _tokens(x):
 
 
 def _number(name, value):
+    if type(value) is float:
+        return value
     if numpy.ndim(value):
         raise BasinError(f"{name} {list(numpy.shape(value))}, wanted a number")
     return float(value)
