@@ -151,54 +151,42 @@ static content content_of(const basin_program *program, const basin_call *call,
     }
 }
 
-/* What the program stores; *second, unless NULL, is that whose absolute value it stores as well. */
+/* What the program stores; *second is what it stores the absolute value of as well. */
 static content stored(const basin_program *program, const basin_call *call, content *second) {
-    content r[BASIN_MAX_REGISTERS], magnitude = nothing;
-    for (int i = 0; i < program->registers; i++) r[i] = nothing;
+    content r[BASIN_MAX_REGISTERS];
+    for (int i = 0; i < BASIN_MAX_REGISTERS; i++) r[i] = nothing;
     for (int i = 0; i < program->instructions; i++) {
         const basin_instruction *s = &program->instruction[i];
-        if (s->to == program->store[1]) magnitude = s->op == BASIN_OP_ABS ? r[s->a] : nothing;
+        if (s->to == program->store[1]) *second = s->op == BASIN_OP_ABS ? r[s->a] : nothing;
         r[s->to] = content_of(program, call, s, r);
     }
-    if (second) *second = magnitude;
     return r[program->store[0]];
 }
 
-static basin_form form_of(const content *f) {
-    bool bias = f->row < 0 || f->of_row == 1;
-    if (!f->known || f->alpha == 0 || f->constant != 0 || !bias) return unknown;
-    return (basin_form){f->known, f->relu,    f->alpha, f->beta, f->c, f->row,
-                        f->mask,  f->of_more, f->more,  f->step, false};
+/* Whether f is a step, and m, where there are two results, how far it goes. */
+static bool is_step(const content *f, const content *m, int stores) {
+    bool moves = m->known && m->step == f->step && m->kept == 0 && m->constant == 0 &&
+                 m->alpha == f->alpha && m->beta == f->beta && m->c == f->c && m->row < 0 &&
+                 m->more < 0;
+    return f->step >= 0 && f->kept == 1 && f->row < 0 && f->more < 0 && (stores == 1 || moves);
 }
-
-static const basin_form product = {
-    .known = true, .alpha = 1, .c = -1, .row = -1, .mask = -1, .more = -1, .step = -1};
 
 basin_form basin_form_with_more(const basin_program *program, const basin_call *call) {
+    basin_form product = {
+        .known = true, .alpha = 1, .c = -1, .row = -1, .mask = -1, .more = -1, .step = -1};
     if (!program) return product;
-    content f = program->stores == 1 ? stored(program, call, NULL) : nothing;
-    return f.step < 0 ? form_of(&f) : unknown;
-}
-
-static bool alone(const basin_form *f) { /* nothing but products is masked */
-    return f->more < 0 && (f->mask < 0 || (f->c < 0 && f->row < 0));
+    content m = nothing, f = stored(program, call, &m);
+    bool bias = f.row < 0 || f.of_row == 1;
+    bool good = f.step < 0 ? program->stores == 1 : is_step(&f, &m, program->stores);
+    if (!f.known || f.alpha == 0 || f.constant != 0 || !bias || !good) return unknown;
+    return (basin_form){true,  f.relu, f.alpha,   f.beta, f.c,
+                        f.row, f.mask, f.of_more, f.more, f.step};
 }
 
 basin_form basin_form_of(const basin_program *program, const basin_call *call) {
     basin_form f = basin_form_with_more(program, call);
-    return alone(&f) ? f : unknown;
-}
-
-basin_form basin_form_with_step(const basin_program *program, const basin_call *call) {
-    if (!program) return product;
-    content second, f = stored(program, call, &second);
-    basin_form form = form_of(&f), move = form_of(&second);
-    bool steps = f.step >= 0 && f.kept == 1 && f.row < 0;
-    form.moves = program->stores == 2 && steps && second.kept == 0 && move.step == form.step &&
-                 move.alpha == form.alpha && move.beta == form.beta && move.c == form.c &&
-                 move.row < 0 && alone(&move);
-    bool good = program->stores == 1 + form.moves && (f.step < 0 || steps) && alone(&form);
-    return good ? form : unknown;
+    bool alone = f.mask < 0 || (f.c < 0 && f.row < 0); /* nothing but products is masked */
+    return f.more < 0 && f.step < 0 && alone ? f : unknown;
 }
 
 basin_program basin_program_alone(basin_instruction instruction[4], const basin_call *call) {

@@ -69,6 +69,25 @@ typedef struct basin_program {
     int64_t stride[BASIN_MAX_IN][BASIN_MAX_RANK]; /* elements, per operand and domain axis */
 } basin_program;
 
+/* What the epilogue of a matrix product makes of it, where that is simple enough to be computed
+ * with the product:
+ *
+ *     relu?(alpha tile + beta c + row)    or    alpha tile, 0 where `mask` is not above 0
+ *     or c + step (alpha tile + beta c)
+ *
+ * Here tile is the product, c an operand that lies like the result, row one that repeats a row [n]
+ * and mask one that lies like the result, too; step is one number, or one for each row. Some
+ * kernels add a second operand like c. */
+
+typedef struct basin_form {
+    bool known, relu;
+    double alpha, beta;
+    int c, row, mask; /* operands of the program; -1: none */
+    double of_more;
+    int more; /* as c; -1 unless asked for by basin_form_with_more */
+    int step; /* likewise; a second result, if there is one, is |step (alpha tile + beta c)| */
+} basin_form;
+
 enum {
     BASIN_MAX_TWINS = 2,
     BASIN_TWIN_TURNED = 1, /* of a product: the one that is transposed */
@@ -82,6 +101,7 @@ typedef struct basin_call {
     basin_operand twin[BASIN_MAX_TWINS]; /* bytes of results: basin_twin_of says of which */
     const basin_program *program; /* POINTWISE; or the epilogue of MATMUL, whose operands then
                                      follow the two factors: its operand number a is in[2 + a] */
+    basin_form form;              /* of that epilogue; .known is false where none was asked for */
     size_t workspace;             /* byte offset into block 0 */
     size_t workspace_bytes;
     /* How many calls, this one and those behind it, may run at once, or 0. They are of one kind;
@@ -190,33 +210,11 @@ basin_status basin_backend_open_cpu(basin_backend **backend, int threads, basin_
 /* Without `lists`: for single calls alone. */
 basin_status basin_backend_open_cuda(basin_backend **backend, bool lists, basin_error *error);
 
-/* What the epilogue of a matrix product makes of it, where that is simple enough to be computed
- * with the product:
- *
- *     relu?(alpha tile + beta c + row)    or    alpha tile, 0 where `mask` is not above 0
- *     or c + step (alpha tile + beta c)
- *
- * Here tile is the product, c an operand that lies like the result, row one that repeats a row [n]
- * and mask one that lies like the result, too; step is one number, or one for each row. Some
- * kernels add a second operand like c. */
-
-typedef struct basin_form {
-    bool known, relu;
-    double alpha, beta;
-    int c, row, mask; /* operands of the program; -1: none */
-    double of_more;
-    int more;   /* as c; -1 unless asked for by basin_form_with_more */
-    int step;   /* -1 unless asked for by basin_form_with_step */
-    bool moves; /* a second result is |step (alpha tile + beta c)|; likewise */
-} basin_form;
-
 /* The form of a program over a product, NULL for the product itself; .known is false where it has
  * none. With the call of the product, operands count where their kinds are right: those of the
  * result or INDEX (bits) for c and mask, REAL for row. Without one, NULL, any kind is. */
 basin_form basin_form_of(const basin_program *program, const basin_call *call);
-/* The same with of_more times a second operand, and masks of sums. */
+/* The same with of_more times a second operand, masks of sums, and steps. */
 basin_form basin_form_with_more(const basin_program *program, const basin_call *call);
-/* The same as basin_form_of with steps of descents, and how far they move. */
-basin_form basin_form_with_step(const basin_program *program, const basin_call *call);
 
 #endif

@@ -183,8 +183,10 @@ static void make_call(basin_plan *plan, basin_call *call, const basin_ir_instruc
     if (instruction->workspace >= 0)
         call->workspace = plan->ir.buffer[instruction->workspace].offset;
     call->attr.products = (uint8_t)plan->store->backend->products;
-    if (instruction->op == BASIN_OP_MATMUL) shape_product(call, &plan->ir, instruction);
+    bool product = instruction->op == BASIN_OP_MATMUL;
+    if (product) shape_product(call, &plan->ir, instruction);
     if (instruction->parts) basin_ir_part_call(call, instruction, plan->store->backend->table);
+    if (product && call->program) call->form = basin_form_with_more(call->program, call);
 }
 
 /* Asked before the layout: only shapes and which operands are there matter. */

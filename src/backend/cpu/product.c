@@ -76,9 +76,10 @@ static void finish(void *context, const float *tile, int64_t tile_row, int64_t b
 /* Whether a product ends in a form that one pass over its tiles computes. */
 static bool finishing_of(finishing *to, const basin_frame *frame, const basin_gemm *g) {
     const basin_call *call = frame->call;
-    basin_form form = basin_form_with_step(call->program, call);
+    basin_form form = call->form;
+    if (!form.known) form = basin_form_with_more(call->program, call);
     bool narrow = call->out[0].kind == BASIN_NARROW, steps = form.step >= 0;
-    if (!form.known || form.row >= 0 || call->outs != 1 + form.moves ||
+    if (!form.known || form.row >= 0 || form.more >= 0 || (form.mask >= 0 && form.c >= 0) ||
         (steps && (narrow || !frame->out[0])))
         return false;
     int other = form.mask >= 0 ? form.mask : form.c;
@@ -94,7 +95,7 @@ static bool finishing_of(finishing *to, const basin_frame *frame, const basin_ge
     if (!steps) return true;
     const int64_t *stride = call->program->stride[form.step];
     to->f.step = frame->in[2 + form.step], to->f.step_row = stride[1], to->step_batch = stride[0];
-    if (form.moves) to->f.moved = frame->out[1];
+    if (call->outs > 1) to->f.moved = frame->out[1];
     return true;
 }
 

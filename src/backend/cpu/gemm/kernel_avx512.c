@@ -60,8 +60,7 @@ INLINE void tile_fixed(float *c, int64_t c_row, const float *a, int64_t a_col, c
     store_tile(c, c_row, sum, rows, vectors, cols, accumulate);
 }
 
-/* The same with A where it is, for whole and half panels: five pointers reach 14 rows, three from
- * each. */
+/* The same with A where it is: five pointers reach 14 rows, three from each. */
 INLINE void direct_fixed(float *c, int64_t c_row, const float *a, int64_t a_row, const float *b,
                          int64_t k, int rows, int vectors, int cols, bool accumulate,
                          const basin_gemm_ahead *ahead) {
@@ -87,32 +86,30 @@ INLINE void direct_fixed(float *c, int64_t c_row, const float *a, int64_t a_row,
     store_tile(c, c_row, sum, rows, vectors, cols, accumulate);
 }
 
-static void tile_direct(float *c, int64_t c_row, const void *a, int64_t a_row, const float *b,
-                        int64_t k, int rows, int cols, bool accumulate,
-                        const basin_gemm_ahead *ahead) {
-    if (rows == MR && cols > 16)
-        direct_fixed(c, c_row, a, a_row, b, k, MR, 2, cols, accumulate, ahead);
-    else if (rows == MR)
-        direct_fixed(c, c_row, a, a_row, b, k, MR, 1, cols, accumulate, ahead);
-    else if (cols > 16)
-        direct_fixed(c, c_row, a, a_row, b, k, MR / 2, 2, cols, accumulate, ahead);
-    else
-        direct_fixed(c, c_row, a, a_row, b, k, MR / 2, 1, cols, accumulate, ahead);
-}
-
 #define ROWS(R)                                                                                    \
     case R:                                                                                        \
         if (cols > 16)                                                                             \
-            tile_fixed(c, c_row, a, a_col, b, k, R, 2, cols, accumulate, ahead);                   \
+            FIXED(c, c_row, a, step, b, k, R, 2, cols, accumulate, ahead);                         \
         else                                                                                       \
-            tile_fixed(c, c_row, a, a_col, b, k, R, 1, cols, accumulate, ahead);                   \
+            FIXED(c, c_row, a, step, b, k, R, 1, cols, accumulate, ahead);                         \
         break;
 
-/* A where it is, its rows side by side and steps a_col apart. */
-static void tile_columns(float *c, int64_t c_row, const void *factor, int64_t a_col, const float *b,
+#define FIXED direct_fixed
+static void tile_direct(float *c, int64_t c_row, const void *a, int64_t step, const float *b,
+                        int64_t k, int rows, int cols, bool accumulate,
+                        const basin_gemm_ahead *ahead) {
+    switch (rows) {
+        BASIN_GEMM_ROWS_14
+    default: break;
+    }
+}
+
+/* A where it is, its rows side by side and steps so far apart. */
+#undef FIXED
+#define FIXED tile_fixed
+static void tile_columns(float *c, int64_t c_row, const void *a, int64_t step, const float *b,
                          int64_t k, int rows, int cols, bool accumulate,
                          const basin_gemm_ahead *ahead) {
-    const float *a = factor;
     switch (rows) {
         BASIN_GEMM_ROWS_14
     default: break;
@@ -172,7 +169,7 @@ const basin_gemm_kernel basin_gemm_kernel_avx512 = {.mr = MR,
                                                     .a_rows = 256,
                                                     .a_block = 160 * 1024,
                                                     .direct_k = 256,
-                                                    .direct_rows = MR / 2,
+                                                    .direct_rows = 1,
                                                     .tile = tile,
                                                     .tile_wide = tile_wide,
                                                     .tile_direct = tile_direct,

@@ -199,7 +199,7 @@ bool basin_cuda_small_fits(const basin_cuda *cuda, const basin_call *call) {
     const int64_t *dim = call->out[0].shape.dim;
     basin_form f = basin_form_with_more(call->program, call);
     bool bits = f.known && f.mask >= 0 && call->in[2 + f.mask].kind == BASIN_INDEX;
-    return f.known && !bits && basin_product_is_small(dim[0], dim[1], depth_of(call));
+    return f.known && f.step < 0 && !bits && basin_product_is_small(dim[0], dim[1], depth_of(call));
 }
 
 static const float *operand(const basin_cuda_frame *frame, int number) {
