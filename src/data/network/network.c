@@ -47,7 +47,8 @@ void basin_network_release_names(const basin_network *network, basin_names *name
 
 void basin_network_free(basin_network *n) {
     if (!n) return;
-    void *const array[] = {n->feature, n->label, n->train, n->val, n->test, n->origin, n->since};
+    void *const array[] = {n->feature, n->label,  n->train, n->val,
+                           n->test,    n->origin, n->since, n->known};
     for (size_t i = 0; i < sizeof array / sizeof *array; i++) basin_network_release(n, array[i]);
     basin_network_release_names(n, &n->id);
     basin_network_release_names(n, &n->column);

@@ -62,6 +62,8 @@ struct basin_network {
     double *since;        /* [N] the time of a node's first edge, NaN: none; or NULL */
     basin_names class_name; /* of labels 0, 1, ..; where there are none they go by number */
     char *table_path[2];    /* the first file of nodes and of edges; NULL where it is no table */
+    int8_t *known; /* [N] of a part: labels in training that trees know, -1: none; else NULL */
+    int64_t knows; /* how many of the whole are known */
 };
 
 /* A network that is freed at the end of its scope, unless it is handed over and the variable NULL.

@@ -22,13 +22,14 @@ static basin_status open_live(basin_nodes_live *live, const basin_network *netwo
                               const basin_nodes_live_options *o, basin_error *error) {
     basin_near_config config = {.cap_nodes = o->cap_nodes ? o->cap_nodes : CAP_NODES,
                                 .cap_edges = o->cap_edges ? o->cap_edges : CAP_EDGES,
-                                .states = o->states >= 0,
                                 .memory = o->memory,
                                 .watch = o->watch};
-    BASIN_TRY(basin_nodes_check_network(live->model, network, error));
-    BASIN_TRY(basin_near_graph_open(&live->graph, network, error));
-    BASIN_TRY(basin_near_rows_open(&live->rows, &live->graph, live->model, config.cap_edges,
-                                   o->memory, error));
+    const basin_nodes_model *model = live->model;
+    live->rows.graph = &live->graph, live->rows.model = model;
+    BASIN_TRY(basin_nodes_check_network(model, network, error));
+    BASIN_TRY(basin_near_graph_open(&live->graph, network, &model->ensemble, error));
+    if (o->states >= 0)
+        BASIN_TRY(basin_near_rows_open(&live->rows, &live->graph, model, o->memory, error));
     return basin_near_scorer_new(&live->scorer, &live->rows, &config, error);
 }
 
@@ -48,7 +49,7 @@ void basin_nodes_live_close(basin_nodes_live *live) {
     if (!live) return;
     basin_near_scorer_free(live->scorer);
     basin_near_rows_close(&live->rows);
-    basin_near_graph_close(&live->graph);
+    if (live->graph.node) basin_near_graph_close(&live->graph);
     pthread_rwlock_destroy(&live->lock);
     free(live);
 }
@@ -59,7 +60,6 @@ static basin_status get(basin_nodes_live_score *score, basin_nodes_live *live, c
     *score = (basin_nodes_live_score){.node = node};
     if (node < 0) return BASIN_OK;
     BASIN_TRY(basin_near_score(score, live->scorer, node, error));
-    score->probability = basin_nodes_calibrated(live->model, score->probability);
     score->anomalous = score->probability > live->model->threshold;
     return BASIN_OK;
 }
@@ -78,7 +78,7 @@ basin_status basin_nodes_live_get(basin_nodes_live_score *score, basin_nodes_liv
 basin_status basin_nodes_live_add(basin_nodes_live *live, const char *nodes, const char *edges,
                                   basin_error *error) {
     pthread_rwlock_wrlock(&live->lock);
-    basin_status status = basin_near_add(&live->rows, nodes, edges, error);
+    basin_status status = basin_near_add(&live->graph, &live->rows, nodes, edges, error);
     pthread_rwlock_unlock(&live->lock);
     return status;
 }

@@ -297,10 +297,6 @@ size_t basin_parted_trainer_bytes(const basin_parted_trainer *trainer);
  * with the log-sum-exps of their attention (1, 3, ..): to keep them, or to fill those of others. */
 typedef struct basin_nodes_tap {
     void (*rows)(void *context, int moment, float *rows, int64_t width);
-    /* What edges add to scores in a block, [edges, H] of weights `we`: to keep, or to find. */
-    basin_status (*bias)(void *context, int block, int relation, const float *we, float *bias,
-                         basin_error *error);
-    bool finds;
     void *context;
 } basin_nodes_tap;
 

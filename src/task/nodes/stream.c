@@ -405,11 +405,8 @@ static basin_status find_bias(basin_nodes_stream *s, int block, int relation, ba
     if (!b->we) return BASIN_OK;
     if (!s->bias) BASIN_TRY(BASIN_NEW_RAW(&s->bias, bias_count(s), "biases of edges", error));
     BASIN_TRY(read_floats(&we, s->store, b->we, error));
-    if (!s->tap.finds)
-        BASIN_TRY(basin_edge_bias(s->bias, &s->inputs->reader, s->inputs->network, relation,
-                                  we.data, s->inputs->settings->heads, error));
-    if (!s->tap.bias) return BASIN_OK;
-    return s->tap.bias(s->tap.context, block, relation, we.data, s->bias, error);
+    return basin_edge_bias(s->bias, &s->inputs->reader, s->inputs->network, relation, we.data,
+                           s->inputs->settings->heads, error);
 }
 
 static basin_walk walk_of(const basin_nodes_stream *s, const basin_nodes_lists *l, bool ask) {

@@ -355,8 +355,12 @@ basin_status basin_tree_table_open(basin_tree_table *table, const basin_network 
         basin_tree_table_close(table);
         return status;
     }
-    if (table->label)
+    if (table->label && network->known) {
+        memcpy(table->label, network->known, (size_t)network->nodes);
+        table->known = network->knows;
+    } else if (table->label) {
         table->known = basin_known_labels_find(table->label, &ensemble->known, network);
+    }
     sum_labels(table);
     take_means(table);
     return BASIN_OK;
