@@ -36,9 +36,7 @@ typedef int on_request(void *server, void *connection, const char *path, const c
     X(void *, MHD_create_response_from_buffer, (size_t size, void *data, int mode))                \
     X(int, MHD_add_response_header, (void *response, const char *key, const char *value))          \
     X(int, MHD_queue_response, (void *connection, unsigned status, void *response))                \
-    X(void, MHD_destroy_response, (void *response))                                                \
-    X(void, MHD_suspend_connection, (void *connection))                                            \
-    X(void, MHD_resume_connection, (void *connection))
+    X(void, MHD_destroy_response, (void *response))
 #define FIELD(type, name, arguments) type(*name) arguments;
 #define NAME(type, name, arguments) {#name, NULL},
 
@@ -50,9 +48,9 @@ static const basin_library_function wanted[] = {FUNCTIONS(NAME){0}};
 enum { NO, YES };
 enum { HEADERS = 1, ARGUMENTS = 8, CONNECTION_FD = 6, MUST_FREE = 1, MUST_COPY = 2 };
 enum { ENDED_BY_TIMEOUT = 2, CONNECTION_BEGINS = 0 };
-enum { INTERNAL_THREAD = 8, EPOLL = 512, ITC = 1024, TURBO = 4096, SUSPEND = 8192 };
+enum { THREAD_EACH = 4, INTERNAL_THREAD = 8, POLL = 64, ITC = 1024, TURBO = 4096 };
 enum { END, MEMORY_LIMIT, CONNECTION_LIMIT, CONNECTION_TIMEOUT, NOTIFY_COMPLETED };
-enum { LISTEN_SOCKET = 12, THREAD_POOL_SIZE = 14, NOTIFY_CONNECTION = 27 };
+enum { LISTEN_SOCKET = 12, NOTIFY_CONNECTION = 27 };
 
 static const char *look_up(const basin_request *r, int kind, const char *key, size_t *length) {
     const char *value = NULL;
@@ -70,22 +68,6 @@ const char *basin_request_header(const basin_request *r, const char *key) {
     return look_up(r, HEADERS, key, NULL);
 }
 
-void basin_request_suspend(basin_request *r, basin_request **list) {
-    r->stage = BASIN_WAITING;
-    r->next = *list;
-    *list = r;
-    mhd.MHD_suspend_connection(r->connection);
-}
-
-void basin_request_resume(basin_request *list, const basin_error *error) {
-    while (list) {
-        basin_request *next = list->next; /* it may be gone when it has been resumed */
-        list->waited = *error;
-        mhd.MHD_resume_connection(list->connection);
-        list = next;
-    }
-}
-
 /* ---- a request comes and goes ---- */
 
 static int send_answer(basin_request *r) {
@@ -96,12 +78,12 @@ static int send_answer(basin_request *r) {
     void *response = mhd.MHD_create_response_from_buffer(
         r->bytes, text ? text : (char *)(uintptr_t)fallback, text ? MUST_FREE : MUST_COPY);
     if (!response) free(text);
-    bool metrics = r->route == BASIN_ROUTE_METRICS && r->status == 200;
+    bool metrics = r->route == METRICS && r->status == 200;
     const char *header[][2] = {
         {"Content-Type", metrics ? "text/plain; version=0.0.4" : "application/json"},
         {"X-Request-Id", r->name},
         {"Cache-Control", "no-store"},
-        {"Allow", r->status == 405 ? basin_route_methods(r->route) : NULL},
+        {"Allow", r->status == 405 ? basin_routes[r->route].methods : NULL},
         {"WWW-Authenticate", r->status == 401 ? "Bearer" : NULL},
         {"Retry-After", r->status == 503 ? "1" : NULL},
         {"Connection", r->status == 503 || r->server->stopping ? "close" : NULL}};
@@ -110,7 +92,7 @@ static int send_answer(basin_request *r) {
     int queued =
         response ? mhd.MHD_queue_response(r->connection, (unsigned)r->status, response) : NO;
     if (response) mhd.MHD_destroy_response(response);
-    r->stage = BASIN_ANSWERED;
+    r->answered = true;
     r->done = basin_clock();
     return queued;
 }
@@ -126,7 +108,7 @@ static int send_at_once(basin_request *r, int status, const char *why) {
                           "{\"error\":\"%s\",\"status\":%d,\"request\":\"%s\"}\n",
                           status, why, status, r->name);
     r->status = status;
-    r->stage = BASIN_ANSWERED;
+    r->answered = true;
     r->done = basin_clock();
     if (fd && send(*fd, text, (size_t)length, MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
         r->bytes = (size_t)length;
@@ -139,15 +121,15 @@ static int begin_request(void **request, basin_server *s, void *connection, cons
     if (!r) return NO;
     r->server = s;
     r->connection = connection;
-    r->route = basin_route_find(path);
+    while (r->route < OTHER && strcmp(basin_routes[r->route].path, path) != 0) r->route++;
     r->begun = basin_clock();
     r->post = !strcmp(method, "POST");
     r->get = !strcmp(method, "GET") || !strcmp(method, "HEAD");
     snprintf(r->name, sizeof r->name, "%llx-%lld", (unsigned long long)s->meters.started,
-             atomic_fetch_add(&s->count, 1) + 1);
-    atomic_fetch_add(&s->active, 1);
+             ++s->count);
+    s->active++;
     bool crowded = s->meters.connections > s->o->connections;
-    if (!crowded && (!s->stopping || r->route == BASIN_ROUTE_HEALTH)) return YES;
+    if (!crowded && (!s->stopping || r->route == HEALTH)) return YES;
     basin_request_fail(r, 503, crowded ? "too many connections" : "the server is stopping");
     return send_answer(r);
 }
@@ -178,11 +160,10 @@ static int take_request(void *server, void *connection, const char *path, const 
     basin_request *r = *request;
     (void)version;
     if (!r) return begin_request(request, server, connection, path, method);
-    if (r->stage == BASIN_ANSWERED) return YES;
+    if (r->answered) return YES;
     if (*size) return take_body(r, data, size);
-    bool resumed = r->stage == BASIN_WAITING;
     basin_request_answer(r);
-    return r->stage == BASIN_WAITING && !resumed ? YES : send_answer(r);
+    return send_answer(r);
 }
 
 static void end_request(void *server, void *connection, void **request, int how) {
@@ -190,20 +171,20 @@ static void end_request(void *server, void *connection, void **request, int how)
     basin_request *r = *request;
     (void)connection;
     if (!r) return;
-    if (how == ENDED_BY_TIMEOUT && r->stage == BASIN_READING)
+    if (how == ENDED_BY_TIMEOUT && !r->answered)
         send_at_once(r, 408, "the body did not arrive in time");
-    if (r->stage != BASIN_ANSWERED) r->status = 499, r->done = basin_clock(); /* it went away */
+    if (!r->answered) r->status = 499, r->done = basin_clock(); /* it went away */
     basin_request_log(r);
     free(r->body);
     free(r);
     *request = NULL;
-    atomic_fetch_sub(&s->active, 1);
+    s->active--;
 }
 
 static void count_connection(void *server, void *connection, void **state, int how) {
     basin_server *s = server;
     (void)connection, (void)state;
-    atomic_fetch_add(&s->meters.connections, how == CONNECTION_BEGINS ? 1 : -1);
+    s->meters.connections += how == CONNECTION_BEGINS ? 1 : -1;
 }
 
 /* ---- where it listens ---- */
@@ -310,33 +291,19 @@ void basin_serve_prepare(void) {
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
 }
 
-/* SIGHUP, or requests that wait for it. */
-static void reload(basin_server *s) {
-    basin_error error = {0};
-    pthread_mutex_lock(&s->lock);
-    basin_request *list = s->to_reload;
-    s->to_reload = NULL;
-    pthread_mutex_unlock(&s->lock);
-    basin_status status = basin_server_reload(s, &error);
-    atomic_fetch_add(status ? &s->meters.reload_failures : &s->meters.reloads, 1);
-    s->o->say(status ? "basin: the model was not reloaded: %s" : "basin: model %s",
-              status ? error.text : s->now->id);
-    basin_request_resume(list, &error);
-}
-
 /* Serves until a signal; then what has begun is answered. */
 static void attend(basin_server *s, void *daemon) {
     sigset_t signals = awaited();
     int number = 0;
+    basin_error error; /* which the reload has printed */
     while (sigwait(&signals, &number) || number == SIGHUP)
-        if (number == SIGHUP) reload(s);
+        if (number == SIGHUP) basin_server_reload(s, &error);
     s->o->say("basin: stopping");
     s->stopping = true;
     int fd = mhd.MHD_quiesce_daemon(daemon);
     double end = basin_clock() + 2 * s->o->timeout;
     while (s->active > 0 && basin_clock() < end) {
         nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
-        if (s->to_reload) reload(s);
         if (sigpending(&signals) == 0 && sigismember(&signals, SIGTERM)) _exit(1); /* again */
     }
     if (fd >= 0) close(fd);
@@ -358,26 +325,16 @@ static void announce(const basin_server *s, int fd) {
 }
 
 static basin_status run(basin_server *s, int fd, basin_error *error) {
-    pthread_t committer;
     if (listen(fd, 1024) || fcntl(fd, F_SETFL, O_NONBLOCK))
         return fail_system(s->o->socket ? s->o->socket : s->o->listen, "listen", error);
-    if (pthread_create(&committer, NULL, basin_server_commit, s))
-        return basin_fail(error, BASIN_NO_MEMORY, "cannot start a thread");
     void *daemon = mhd.MHD_start_daemon(
-        INTERNAL_THREAD | EPOLL | ITC | TURBO | SUSPEND, 0, NULL, NULL, take_request, s,
-        LISTEN_SOCKET, fd, THREAD_POOL_SIZE, (unsigned)s->o->threads, CONNECTION_LIMIT,
-        (unsigned)s->o->connections + 64, CONNECTION_TIMEOUT, (unsigned)(s->o->timeout + 0.999),
-        NOTIFY_COMPLETED, end_request, s, NOTIFY_CONNECTION, count_connection, s, END);
-    if (daemon) {
-        announce(s, fd);
-        attend(s, daemon);
-    }
-    pthread_mutex_lock(&s->lock);
-    s->ending = true;
-    pthread_cond_signal(&s->wake);
-    pthread_mutex_unlock(&s->lock);
-    pthread_join(committer, NULL);
+        THREAD_EACH | INTERNAL_THREAD | POLL | ITC | TURBO, 0, NULL, NULL, take_request, s,
+        LISTEN_SOCKET, fd, CONNECTION_LIMIT, (unsigned)s->o->connections + 64, CONNECTION_TIMEOUT,
+        (unsigned)(s->o->timeout + 0.999), NOTIFY_COMPLETED, end_request, s, NOTIFY_CONNECTION,
+        count_connection, s, END);
     if (!daemon) return fail_system("libmicrohttpd", "start", error);
+    announce(s, fd);
+    attend(s, daemon);
     mhd.MHD_stop_daemon(daemon);
     return s->o->read_only ? BASIN_OK : basin_journal_sync(s->journal, error);
 }

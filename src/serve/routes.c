@@ -1,10 +1,8 @@
 /* What each request does, and its answer. */
-#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "serve/server.h"
@@ -129,10 +127,10 @@ static basin_status score_all(asked *a, basin_request *r, basin_error *error) {
                               (long long)i, (long long)a->count, r->server->o->timeout);
         BASIN_TRY(basin_nodes_live_get(score, g->live, &a->id[i], 1, error));
         if (score->node < 0) continue;
-        basin_times_add(&m->node, basin_clock() - begun, 1);
-        atomic_fetch_add(&m->scored, 1);
-        atomic_fetch_add(&m->capped, score->capped);
-        if (r->route == BASIN_ROUTE_EXPLAIN)
+        basin_times_add(&m->node, basin_clock() - begun);
+        m->scored++;
+        m->capped += score->capped;
+        if (r->route == EXPLAIN)
             BASIN_TRY(basin_nodes_explain(&a->why[i], g->model, g->network, &score->node, 1, &work,
                                           error));
     }
@@ -203,61 +201,53 @@ static void answer_scores(basin_request *r) {
     BASIN_AT_EXIT(asked_free) asked a = {0};
     basin_error error;
     basin_status status = read_tree(&tree, r, &error);
-    if (!status)
-        status = read_ids(&a, tree, r->route == BASIN_ROUTE_EXPLAIN, r->server->o->max_ids, &error);
+    if (!status) status = read_ids(&a, tree, r->route == EXPLAIN, r->server->o->max_ids, &error);
+    if (status) {
+        fail(r, &error);
+        return;
+    }
+    basin_server *s = r->server;
     r->ids = a.count;
-    if (!status) status = score_all(&a, r, &error);
-    if (status)
+    sem_wait(&s->slots);
+    pthread_rwlock_rdlock(&s->using);
+    snprintf(r->model, sizeof r->model, "%s", s->now->id);
+    if (score_all(&a, r, &error))
         fail(r, &error);
     else
         put_scores(r, &a);
+    pthread_rwlock_unlock(&s->using);
+    sem_post(&s->slots);
 }
 
 /* ---- the others ---- */
 
-static void wait_in(basin_request *r, basin_request **list) {
-    pthread_mutex_lock(&r->server->lock);
-    basin_request_suspend(r, list);
-    pthread_cond_signal(&r->server->wake);
-    pthread_mutex_unlock(&r->server->lock);
-}
-
 static void answer_add(basin_request *r) {
     BASIN_JSON_AT_EXIT cJSON *tree = NULL;
-    basin_server *s = r->server;
-    basin_error error = r->waited;
-    if (r->stage == BASIN_WAITING && !error.status) {
-        atomic_fetch_add(&s->meters.added, r->added);
-        atomic_fetch_add(&s->meters.updated, r->updated);
-        atomic_fetch_add(&s->meters.edges_added, r->edges);
-        reply(r, 200, "\"accounts\":%lld,\"updated\":%lld,\"edges\":%lld", (long long)r->added,
-              (long long)r->updated, (long long)r->edges);
-    } else if (r->stage == BASIN_WAITING) {
-        fail(r, &error);
-    } else if (s->o->read_only) {
+    basin_error error;
+    int64_t added[3];
+    if (r->server->o->read_only)
         basin_request_fail(r, 403, "this server is read-only");
-    } else if (basin_json_parse(&tree, r->body, r->length, "the request", "the body", &error) ||
-               basin_server_add(s, r, tree, &error)) {
+    else if (basin_json_parse(&tree, r->body, r->length, "the request", "the body", &error) ||
+             basin_server_add(added, r, tree, &error))
         fail(r, &error);
-    } else {
-        wait_in(r, &s->to_sync);
-    }
+    else
+        reply(r, 200, "\"accounts\":%lld,\"updated\":%lld,\"edges\":%lld", (long long)added[0],
+              (long long)added[1], (long long)added[2]);
 }
 
 static void answer_reload(basin_request *r) {
-    if (r->stage != BASIN_WAITING) {
-        wait_in(r, &r->server->to_reload);
-        kill(getpid(), SIGHUP); /* the main thread does it */
-    } else if (r->waited.status) {
-        basin_request_fail(r, 503, "the model was not reloaded: %s", r->waited.text);
-    } else {
-        reply(r, 200, "\"reloaded\":true");
+    basin_error error;
+    if (basin_server_reload(r->server, &error)) {
+        basin_request_fail(r, 503, "the model was not reloaded: %s", error.text);
+        return;
     }
+    basin_server_look(r->server, r->model);
+    reply(r, 200, "\"reloaded\":true");
 }
 
 static void answer_health(basin_request *r) {
     bool stopping = r->server->stopping;
-    basin_nodes_live_counts counts = basin_nodes_live_count(r->server->now->live);
+    basin_nodes_live_counts counts = basin_server_look(r->server, NULL);
     reply(r, stopping ? 503 : 200,
           "\"health\":\"%s\",\"accounts\":%lld,\"edges\":%lld,\"read_only\":%s",
           stopping ? "stopping" : "ok", (long long)counts.nodes, (long long)counts.edges,
@@ -269,32 +259,20 @@ static void answer_metrics(basin_request *r) {
     if (basin_memory_file_open(&r->answer)) basin_metrics_print(r->answer.file, r->server);
 }
 
-static const struct {
-    const char *path, *methods;
-    void (*answer)(basin_request *r);
-} routes[BASIN_ROUTES] = {
-    [BASIN_ROUTE_SCORE] = {"/score", "GET, POST", answer_scores},
-    [BASIN_ROUTE_EXPLAIN] = {"/explain", "GET, POST", answer_scores},
-    [BASIN_ROUTE_ADD] = {"/add", "POST", answer_add},
-    [BASIN_ROUTE_RELOAD] = {"/reload", "POST", answer_reload},
-    [BASIN_ROUTE_HEALTH] = {"/health", "GET", answer_health},
-    [BASIN_ROUTE_METRICS] = {"/metrics", "GET", answer_metrics},
-    [BASIN_ROUTE_OTHER] = {"other", "", NULL},
+const basin_route_entry basin_routes[ROUTES] = {
+    [SCORE] = {"/score", "GET, POST", answer_scores},
+    [EXPLAIN] = {"/explain", "GET, POST", answer_scores},
+    [ADD] = {"/add", "POST", answer_add},
+    [RELOAD] = {"/reload", "POST", answer_reload},
+    [HEALTH] = {"/health", "GET", answer_health},
+    [METRICS] = {"/metrics", "GET", answer_metrics},
+    [OTHER] = {"other", "", NULL},
 };
-
-basin_route basin_route_find(const char *path) {
-    int i = 0;
-    while (i < BASIN_ROUTE_OTHER && strcmp(routes[i].path, path) != 0) i++;
-    return (basin_route)i;
-}
-
-const char *basin_route_path(basin_route route) { return routes[route].path; }
-const char *basin_route_methods(basin_route route) { return routes[route].methods; }
 
 /* In a time that does not depend on where they differ. */
 static bool allowed(const basin_request *r) {
     const char *token = r->server->token, *given = basin_request_header(r, "Authorization");
-    if (!*token || r->route == BASIN_ROUTE_HEALTH) return true;
+    if (!*token || r->route == HEALTH) return true;
     if (!given || strncasecmp(given, "Bearer ", 7) != 0) return false;
     given += 7;
     size_t length = strlen(given), wanted = strlen(token);
@@ -311,35 +289,24 @@ static bool is_json(const basin_request *r) {
     return type && !strncasecmp(type, wanted, length) && strchr("; ", type[length]);
 }
 
-static void answer(basin_request *r) {
-    const char *methods = routes[r->route].methods;
-    int64_t most = r->server->o->max_body;
-    if (r->stage == BASIN_WAITING)
-        routes[r->route].answer(r);
-    else if (!allowed(r))
+void basin_request_answer(basin_request *r) {
+    const char *methods = basin_routes[r->route].methods;
+    basin_server *s = r->server;
+    r->arrived = basin_clock();
+    r->journal = s->meters.records;
+    basin_server_look(s, r->model);
+    if (!allowed(r))
         basin_request_fail(r, 401, "needs the header Authorization: Bearer TOKEN with the token");
-    else if (r->route == BASIN_ROUTE_OTHER)
+    else if (r->route == OTHER)
         basin_request_fail(r, 404,
                            "no such path; there are /score, /explain, /add, /reload, "
                            "/health and /metrics");
     else if (!(r->post && strstr(methods, "POST")) && !(r->get && strstr(methods, "GET")))
-        basin_request_fail(r, 405, "%s takes %s", routes[r->route].path, methods);
-    else if (r->length > (size_t)most)
-        basin_request_fail(r, 413, "the body is longer than %lld bytes", (long long)most);
+        basin_request_fail(r, 405, "%s takes %s", basin_routes[r->route].path, methods);
+    else if (r->length > (size_t)s->o->max_body)
+        basin_request_fail(r, 413, "the body is longer than %lld bytes", (long long)s->o->max_body);
     else if (r->post && r->length && !is_json(r))
         basin_request_fail(r, 415, "needs the header Content-Type: application/json");
     else
-        routes[r->route].answer(r);
-}
-
-void basin_request_answer(basin_request *r) {
-    basin_server *s = r->server;
-    if (r->stage != BASIN_WAITING) {
-        r->arrived = basin_clock();
-        r->journal = s->meters.records;
-    }
-    pthread_rwlock_rdlock(&s->using); /* a model in use is not closed */
-    snprintf(r->model, sizeof r->model, "%s", s->now->id);
-    answer(r);
-    pthread_rwlock_unlock(&s->using);
+        basin_routes[r->route].answer(r);
 }

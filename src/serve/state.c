@@ -24,66 +24,80 @@ static basin_status generation_fill(basin_generation *g, const basin_serving *o,
     return basin_nodes_live_open(&g->live, g->model, g->network, &live, error);
 }
 
+basin_nodes_live_counts basin_server_look(basin_server *s, char model[24]) {
+    pthread_rwlock_rdlock(&s->using);
+    basin_nodes_live_counts counts = basin_nodes_live_count(s->now->live);
+    if (model) snprintf(model, 24, "%s", s->now->id);
+    pthread_rwlock_unlock(&s->using);
+    return counts;
+}
+
 /* ---- additions ---- */
 
 /* Written first, then applied, so that nothing is known that the disk could not take; what the
  * columns refuse is taken back. */
-static basin_status write_and_apply(basin_server *s, basin_request *r, const basin_additions *a,
-                                    const cJSON *tree, basin_error *error) {
-    basin_nodes_live *live = s->now->live;
-    basin_journal *j = s->journal;
+static basin_status write_and_apply(basin_server *s, const basin_additions *a, const cJSON *tree,
+                                    basin_error *error) {
     basin_error cut;
-    int64_t before = basin_nodes_live_count(live).nodes;
-    basin_status status = basin_journal_append(j, tree, error);
-    atomic_fetch_add(&s->meters.failures, status != BASIN_OK);
+    basin_status status = basin_journal_append(s->journal, tree, error);
+    s->meters.failures += status != BASIN_OK;
     BASIN_TRY(status);
-    status = basin_nodes_live_add(live, a->table[0], a->table[1], error);
-    if (status && basin_journal_cut(j, &cut)) s->o->say("basin: %s", cut.text);
+    status = basin_nodes_live_add(s->now->live, a->table[0], a->table[1], error);
+    if (status && basin_journal_cut(s->journal, &cut)) s->o->say("basin: %s", cut.text);
     BASIN_TRY(status);
-    r->added = basin_nodes_live_count(live).nodes - before;
-    r->updated = a->rows[0] - r->added;
-    r->edges = a->rows[1];
-    s->meters.records = r->journal = j->records;
-    s->meters.bytes = j->bytes;
+    s->meters.records = s->journal->records;
+    s->meters.bytes = s->journal->bytes;
     return BASIN_OK;
 }
 
-basin_status basin_server_add(basin_server *s, basin_request *r, const cJSON *tree,
+/* Until the journal is on the disk up to there. One who waits writes for all who wait. */
+static basin_status sync_to(basin_server *s, int64_t bytes, basin_error *error) {
+    basin_status status = BASIN_OK;
+    pthread_mutex_lock(&s->lock);
+    while (s->synced < bytes && !status) {
+        int64_t all = s->meters.bytes;
+        if (s->syncing) {
+            pthread_cond_wait(&s->wake, &s->lock);
+            continue;
+        }
+        s->syncing = true;
+        pthread_mutex_unlock(&s->lock);
+        status = basin_journal_sync(s->journal, error);
+        pthread_mutex_lock(&s->lock);
+        s->syncing = false;
+        s->meters.syncs++;
+        s->meters.failures += status != BASIN_OK;
+        if (!status) s->synced = all;
+        pthread_cond_broadcast(&s->wake);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
+basin_status basin_server_add(int64_t added[3], basin_request *r, const cJSON *tree,
                               basin_error *error) {
     BASIN_AT_EXIT(basin_additions_free) basin_additions a = {0};
+    basin_server *s = r->server;
     BASIN_TRY(basin_additions_put(&a, tree, s->schema, "the body", error));
     BASIN_TRY(basin_additions_finish(&a, error));
     r->ids = a.rows[0] + a.rows[1];
     if (r->ids > s->o->max_ids)
         return basin_fail(error, BASIN_BAD_SHAPE, "%lld rows, at most %lld are accepted",
                           (long long)r->ids, (long long)s->o->max_ids);
+    pthread_rwlock_rdlock(&s->using);
     pthread_mutex_lock(&s->adding);
-    basin_status status = write_and_apply(s, r, &a, tree, error);
+    int64_t before = basin_nodes_live_count(s->now->live).nodes;
+    basin_status status = write_and_apply(s, &a, tree, error);
+    added[0] = basin_nodes_live_count(s->now->live).nodes - before;
+    int64_t bytes = s->meters.bytes;
+    r->journal = s->meters.records;
     pthread_mutex_unlock(&s->adding);
-    return status;
-}
-
-void *basin_server_commit(void *server) {
-    basin_server *s = server;
-    pthread_mutex_lock(&s->lock);
-    for (;;) {
-        while (!s->to_sync && !s->ending) pthread_cond_wait(&s->wake, &s->lock);
-        basin_request *list = s->to_sync;
-        s->to_sync = NULL;
-        if (!list) break;
-        pthread_mutex_unlock(&s->lock);
-        basin_error error = {0};
-        atomic_fetch_add(&s->meters.syncs, 1);
-        if (basin_journal_sync(s->journal, &error)) {
-            atomic_fetch_add(&s->meters.failures, 1);
-            s->o->say("basin: %s; additions are refused until the server is started again",
-                      error.text);
-        }
-        basin_request_resume(list, &error);
-        pthread_mutex_lock(&s->lock);
-    }
-    pthread_mutex_unlock(&s->lock);
-    return NULL;
+    pthread_rwlock_unlock(&s->using);
+    BASIN_TRY(status);
+    added[1] = a.rows[0] - added[0];
+    added[2] = a.rows[1];
+    s->meters.added += r->ids;
+    return sync_to(s, bytes, error);
 }
 
 /* ---- a model that catches up with the journal ---- */
@@ -110,9 +124,7 @@ static basin_status apply(void *context, const cJSON *tree, const char *what, ba
     return basin_journal_cut(s->journal, error);
 }
 
-/* Opens the model beside the one in use, and replaces it. It catches up beside additions that go
- * on, then, when requests have ended, with those that came meanwhile. */
-basin_status basin_server_reload(basin_server *s, basin_error *error) {
+static basin_status replace(basin_server *s, basin_error *error) {
     replay p = {.server = s};
     int64_t bytes = s->meters.bytes;
     BASIN_TRY(BASIN_NEW(&p.generation, 1, "a model", error));
@@ -125,6 +137,21 @@ basin_status basin_server_reload(basin_server *s, basin_error *error) {
     if (!status) s->now = p.generation;
     pthread_rwlock_unlock(&s->using);
     generation_free(old);
+    return status;
+}
+
+/* Opens the model beside the one in use, and replaces it. It catches up beside additions that go
+ * on, then, when requests have ended, with those that came meanwhile. */
+basin_status basin_server_reload(basin_server *s, basin_error *error) {
+    pthread_mutex_lock(&s->reloading);
+    basin_status status = replace(s, error);
+    if (status)
+        s->meters.reload_failures++;
+    else
+        s->meters.reloads++;
+    s->o->say(status ? "basin: the model was not reloaded: %s" : "basin: model %s",
+              status ? error->text : s->now->id);
+    pthread_mutex_unlock(&s->reloading);
     return status;
 }
 
@@ -161,13 +188,15 @@ basin_status basin_server_open(basin_server *s, basin_error *error) {
 #endif
     pthread_rwlock_init(&s->using, &kind);
     pthread_mutex_init(&s->adding, NULL);
+    pthread_mutex_init(&s->reloading, NULL);
+    sem_init(&s->slots, 0, (unsigned)s->o->threads);
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->wake, NULL);
     BASIN_TRY(read_schema(s, error));
     BASIN_TRY(open_journal(s, error));
-    BASIN_TRY(basin_server_reload(s, error));
+    BASIN_TRY(replace(s, error));
     s->meters.records = s->journal->records;
-    s->meters.bytes = s->journal->bytes;
+    s->meters.bytes = s->synced = s->journal->bytes;
     return BASIN_OK;
 }
 
@@ -175,8 +204,4 @@ void basin_server_close(basin_server *s) {
     basin_journal_close(s->journal);
     generation_free(s->now);
     basin_schema_free(s->schema);
-    pthread_cond_destroy(&s->wake);
-    pthread_mutex_destroy(&s->lock);
-    pthread_mutex_destroy(&s->adding);
-    pthread_rwlock_destroy(&s->using);
 }

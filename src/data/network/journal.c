@@ -341,7 +341,8 @@ basin_status basin_journal_cut(basin_journal *j, basin_error *error) {
 }
 
 basin_status basin_journal_sync(basin_journal *j, basin_error *error) {
-    if (j->fd < 0 || !fdatasync(j->fd)) return BASIN_OK;
+    if (j->fd < 0 || (!j->broken && !fdatasync(j->fd))) return BASIN_OK;
+    if (j->broken) errno = EIO; /* what failed once is not tried again: it might seem to succeed */
     j->broken = true;
     return fail_system(j, "write to the disk", error);
 }
