@@ -9,40 +9,31 @@
 
 /* ---- answers ---- */
 
-/* A JSON object with the model's id and the journal's position. Without memory, http.c says so. */
-static bool begin(basin_request *r, basin_json *json, int status) {
+/* A JSON object with the model's id, the journal's position and these fields, numbers and plain
+ * words; it is left open. NULL without memory, which http.c then says. */
+static FILE *begin(basin_request *r, int status, const char *format, ...) {
+    va_list args;
+    if (r->answer.file) free(basin_memory_file_close(&r->answer));
     r->status = status;
-    if (!basin_memory_file_open(&r->answer)) return false;
-    *json = basin_json_begin_line(r->answer.file);
-    basin_json_text(json, "model", r->model);
-    basin_json_integer(json, "journal", r->journal);
-    return true;
+    FILE *file = basin_memory_file_open(&r->answer);
+    if (!file) return NULL;
+    fprintf(file, "{\"model\":\"%s\",\"journal\":%lld,", r->model, (long long)r->journal);
+    va_start(args, format);
+    vfprintf(file, format, args);
+    va_end(args);
+    return file;
 }
 
 void basin_request_fail(basin_request *r, int status, const char *format, ...) {
     char text[BASIN_ERROR_TEXT];
-    basin_json json;
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    if (!begin(r, &json, status)) return;
-    basin_json_text(&json, "error", text);
-    basin_json_integer(&json, "status", status);
-    basin_json_text(&json, "request", r->name);
-    basin_json_end(&json);
-}
-
-/* An object with these fields, plain numbers and words, besides. */
-static void reply(basin_request *r, int status, const char *format, ...) {
-    va_list args;
-    r->status = status;
-    if (!basin_memory_file_open(&r->answer)) return;
-    fprintf(r->answer.file, "{\"model\":\"%s\",\"journal\":%lld,", r->model, (long long)r->journal);
-    va_start(args, format);
-    vfprintf(r->answer.file, format, args);
-    va_end(args);
-    fputs("}\n", r->answer.file);
+    FILE *file = begin(r, status, "\"status\":%d,\"request\":\"%s\",\"error\":", status, r->name);
+    if (!file) return;
+    basin_json_quote(file, text, false);
+    fputs("}\n", file);
 }
 
 /* The status of what failed: BASIN_IO is the server's, BASIN_BAD_SHAPE a limit. */
@@ -69,71 +60,28 @@ static basin_status read_tree(cJSON **tree, const basin_request *r, basin_error 
     return made ? BASIN_OK : basin_fail_memory(error, "arguments");
 }
 
-/* What is asked, and what came out. */
-typedef struct asked {
-    int64_t count, reasons;
-    const char **id; /* [count] borrowed from the tree */
-    basin_nodes_live_score *score;
-    basin_nodes_explanation **why; /* NULL of those that are not explained */
-} asked;
-
-static void asked_free(asked *a) {
-    for (int64_t i = 0; a->why && i < a->count; i++) basin_nodes_explanation_free(a->why[i]);
-    free(a->id);
-    free(a->score);
-    free(a->why);
-}
-
-static basin_status read_ids(asked *a, const cJSON *tree, bool explain, int64_t most,
-                             basin_error *error) {
+/* The first id, of a list or alone; *most is how many reasons are asked for. */
+static basin_status read_ids(const cJSON **first, int64_t *most, basin_request *r,
+                             const cJSON *tree, basin_error *error) {
     const cJSON *one = cJSON_GetObjectItemCaseSensitive(tree, "id");
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(tree, "ids");
-    const cJSON *reasons = explain ? cJSON_GetObjectItemCaseSensitive(tree, "reasons") : NULL;
-    a->reasons = reasons ? (int64_t)cJSON_GetNumberValue(reasons) : 5;
+    const cJSON *reasons = cJSON_GetObjectItemCaseSensitive(tree, "reasons");
+    double number = reasons ? reasons->valuedouble : 5;
+    *most = number >= 1 && number <= 1000 ? (int64_t)number : 0;
+    *first = list ? list->child : one;
+    r->ids = list ? cJSON_GetArraySize(list) : 1;
     for (const cJSON *key = tree->child; key; key = key->next)
         if (key != one && key != list && key != reasons)
             return basin_fail(error, BASIN_BAD_VALUE, "key '%.100s' is unknown, or there twice",
                               key->string);
-    if (reasons && !(a->reasons >= 1 && a->reasons <= 1000))
-        return basin_fail(error, BASIN_BAD_VALUE, "reasons needs a number, 1 to 1000");
-    if (!one == !list || (list && !(cJSON_IsArray(list) && list->child)))
-        return basin_fail(error, BASIN_BAD_VALUE,
-                          "needs an id: \"id\", a string, or \"ids\", an array of them");
-    int64_t count = list ? cJSON_GetArraySize(list) : 1;
-    if (count > most)
+    if (!one == !list || (list && !cJSON_IsArray(list)) || !*first || !*most)
+        return basin_fail(
+            error, BASIN_BAD_VALUE,
+            "needs an id: \"id\", a string, or \"ids\", an array of them; \"reasons\" "
+            "is a number, 1 to 1000");
+    if (r->ids > r->server->o->max_ids)
         return basin_fail(error, BASIN_BAD_SHAPE, "%lld ids, at most %lld are accepted",
-                          (long long)count, (long long)most);
-    BASIN_TRY(BASIN_NEW(&a->id, count, "ids", error));
-    BASIN_TRY(BASIN_NEW(&a->score, count, "ids", error));
-    BASIN_TRY(BASIN_NEW(&a->why, count, "ids", error));
-    for (const cJSON *id = list ? list->child : one; id; id = list ? id->next : NULL) {
-        if (!cJSON_IsString(id) || !*id->valuestring)
-            return basin_fail(error, BASIN_BAD_VALUE, "id %lld is not a string with a character",
-                              (long long)a->count);
-        a->id[a->count++] = id->valuestring;
-    }
-    return BASIN_OK;
-}
-
-static basin_status score_all(asked *a, basin_request *r, basin_error *error) {
-    basin_meters *m = &r->server->meters;
-    const basin_generation *g = r->server->now;
-    basin_nodes_work work = {.brief = true};
-    for (int64_t i = 0; i < a->count; i++) {
-        basin_nodes_live_score *score = &a->score[i];
-        double begun = basin_clock();
-        if (begun - r->arrived > r->server->o->timeout)
-            return basin_fail(error, BASIN_IO, "%lld of %lld ids were done within %g s",
-                              (long long)i, (long long)a->count, r->server->o->timeout);
-        BASIN_TRY(basin_nodes_live_get(score, g->live, &a->id[i], 1, error));
-        if (score->node < 0) continue;
-        basin_times_add(&m->node, basin_clock() - begun);
-        m->scored++;
-        m->capped += score->capped;
-        if (r->route == EXPLAIN)
-            BASIN_TRY(basin_nodes_explain(&a->why[i], g->model, g->network, &score->node, 1, &work,
-                                          error));
-    }
+                          (long long)r->ids, (long long)r->server->o->max_ids);
     return BASIN_OK;
 }
 
@@ -166,55 +114,75 @@ static void put_reasons(basin_json *json, const basin_network *network,
     basin_json_end(json);
 }
 
-static void put_score(basin_json *json, const asked *a, int64_t i, const basin_network *network) {
-    const basin_nodes_live_score *score = &a->score[i];
-    basin_json_object(json, NULL);
-    basin_json_text(json, "id", a->id[i]);
-    if (score->node < 0) {
-        basin_json_text(json, "error", "no account of this id");
+/* One line of the results. */
+static basin_status put_score(FILE *file, bool *known, const basin_request *r, const cJSON *id,
+                              int64_t most, basin_error *error) {
+    basin_meters *m = &r->server->meters;
+    const basin_generation *g = r->server->now;
+    basin_nodes_live_score score;
+    basin_nodes_explanation *why = NULL;
+    double begun = basin_clock();
+    if (!cJSON_IsString(id) || !*id->valuestring)
+        return basin_fail(error, BASIN_BAD_VALUE, "an id is not a string with a character");
+    if (begun - r->arrived > r->server->o->timeout)
+        return basin_fail(error, BASIN_IO, "not all ids were done within %g s",
+                          r->server->o->timeout);
+    BASIN_TRY(
+        basin_nodes_live_get(&score, g->live, (const char *const *)&id->valuestring, 1, error));
+    *known = score.node >= 0;
+    if (*known && r->route == EXPLAIN)
+        BASIN_TRY(basin_nodes_explain(&why, g->model, g->network, &score.node, 1,
+                                      &(basin_nodes_work){.brief = true}, error));
+    basin_json json = basin_json_begin_line(file);
+    basin_json_text(&json, "id", id->valuestring);
+    if (*known) {
+        basin_times_add(&m->node, basin_clock() - begun);
+        m->scored++;
+        m->capped += score.capped;
+        basin_json_number(&json, "probability", score.probability);
+        basin_json_boolean(&json, "anomalous", score.anomalous);
+        basin_json_integer(&json, "nodes", score.nodes);
+        basin_json_boolean(&json, "capped", score.capped);
     } else {
-        basin_json_number(json, "probability", score->probability);
-        basin_json_boolean(json, "anomalous", score->anomalous);
-        basin_json_integer(json, "nodes", score->nodes);
-        basin_json_boolean(json, "capped", score->capped);
+        basin_json_text(&json, "error", "no account of this id");
     }
-    if (a->why[i]) put_reasons(json, network, a->why[i], a->reasons);
-    basin_json_end(json);
+    if (why) put_reasons(&json, g->network, why, most);
+    basin_json_end(&json);
+    basin_nodes_explanation_free(why);
+    return BASIN_OK;
 }
 
-static void put_scores(basin_request *r, const asked *a) {
-    const basin_generation *g = r->server->now;
-    basin_json json;
+static basin_status put_scores(basin_request *r, const cJSON *id, int64_t most,
+                               basin_error *error) {
     int64_t unknown = 0;
-    for (int64_t i = 0; i < a->count; i++) unknown += a->score[i].node < 0;
-    if (!begin(r, &json, unknown == a->count ? 404 : 200)) return;
-    basin_json_number(&json, "threshold", basin_nodes_get_info(g->model)->threshold);
-    basin_json_array(&json, "results");
-    for (int64_t i = 0; i < a->count; i++) put_score(&json, a, i, g->network);
-    basin_json_end(&json);
-    basin_json_integer(&json, "unknown", unknown);
-    basin_json_end(&json);
+    bool known;
+    snprintf(r->model, sizeof r->model, "%s", r->server->now->id);
+    FILE *file = begin(r, 200, "\"threshold\":");
+    if (!file) return BASIN_OK;
+    basin_json_put_number(file, basin_nodes_get_info(r->server->now->model)->threshold);
+    fputs(",\"results\":[", file);
+    for (int64_t i = 0; i < r->ids; i++, id = id->next, unknown += !known) {
+        if (i) fputc(',', file);
+        BASIN_TRY(put_score(file, &known, r, id, most, error));
+    }
+    fprintf(file, "],\"unknown\":%lld}\n", (long long)unknown);
+    if (unknown == r->ids) r->status = 404;
+    return BASIN_OK;
 }
 
 static void answer_scores(basin_request *r) {
     BASIN_JSON_AT_EXIT cJSON *tree = NULL;
-    BASIN_AT_EXIT(asked_free) asked a = {0};
+    basin_server *s = r->server;
     basin_error error;
-    basin_status status = read_tree(&tree, r, &error);
-    if (!status) status = read_ids(&a, tree, r->route == EXPLAIN, r->server->o->max_ids, &error);
-    if (status) {
+    const cJSON *id;
+    int64_t most;
+    if (read_tree(&tree, r, &error) || read_ids(&id, &most, r, tree, &error)) {
         fail(r, &error);
         return;
     }
-    basin_server *s = r->server;
-    r->ids = a.count;
     sem_wait(&s->slots);
     pthread_rwlock_rdlock(&s->using);
-    snprintf(r->model, sizeof r->model, "%s", s->now->id);
-    if (score_all(&a, r, &error))
-        fail(r, &error);
-    else
-        put_scores(r, &a);
+    if (put_scores(r, id, most, &error)) fail(r, &error);
     pthread_rwlock_unlock(&s->using);
     sem_post(&s->slots);
 }
@@ -231,7 +199,7 @@ static void answer_add(basin_request *r) {
              basin_server_add(added, r, tree, &error))
         fail(r, &error);
     else
-        reply(r, 200, "\"accounts\":%lld,\"updated\":%lld,\"edges\":%lld", (long long)added[0],
+        begin(r, 200, "\"accounts\":%lld,\"updated\":%lld,\"edges\":%lld}\n", (long long)added[0],
               (long long)added[1], (long long)added[2]);
 }
 
@@ -242,14 +210,14 @@ static void answer_reload(basin_request *r) {
         return;
     }
     basin_server_look(r->server, r->model);
-    reply(r, 200, "\"reloaded\":true");
+    begin(r, 200, "\"reloaded\":true}\n");
 }
 
 static void answer_health(basin_request *r) {
     bool stopping = r->server->stopping;
     basin_nodes_live_counts counts = basin_server_look(r->server, NULL);
-    reply(r, stopping ? 503 : 200,
-          "\"health\":\"%s\",\"accounts\":%lld,\"edges\":%lld,\"read_only\":%s",
+    begin(r, stopping ? 503 : 200,
+          "\"health\":\"%s\",\"accounts\":%lld,\"edges\":%lld,\"read_only\":%s}\n",
           stopping ? "stopping" : "ok", (long long)counts.nodes, (long long)counts.edges,
           r->server->o->read_only ? "true" : "false");
 }
