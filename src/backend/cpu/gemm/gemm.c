@@ -203,14 +203,12 @@ static int wide_run(const basin_gemm *g, const plan *p, const block *at, const f
     int panels = left >= BASIN_GEMM_WIDE ? BASIN_GEMM_WIDE : left > 1 ? 2 : 1, rows = (int)g->m;
     int64_t col = panel * p->kernel->nr, width = panels * p->kernel->nr;
     int cols = (int)basin_int_min(width, g->n - col);
-    float *c = g->epilogue ? whole : g->c + at->batch * g->c_batch + col;
-    bool there = !g->epilogue && !g->accumulate && cols == width;
-    p->kernel->tile_wide(there ? c : whole, there ? g->c_row : width, at->rows, g->a_row, g->a_col,
-                         b, apart, g->k, rows, panels);
+    p->kernel->tile_wide(whole, at->rows, g->a_row, g->a_col, b, apart, g->k, rows, panels);
     if (g->epilogue)
         g->epilogue(g->context, whole, width, at->batch, 0, col, rows, cols);
-    else if (!there)
-        basin_gemm_tile_copy(c, g->c_row, whole, width, rows, cols, g->accumulate);
+    else
+        basin_gemm_tile_copy(g->c + at->batch * g->c_batch + col, g->c_row, whole, width, rows,
+                             cols, g->accumulate);
     return panels;
 }
 
@@ -522,11 +520,5 @@ static void tile(float *c, int64_t c_row, const float *a, const float *b, int64_
     basin_gemm_tile_copy(c, c_row, whole, NR, rows, cols, accumulate);
 }
 
-const basin_gemm_kernel basin_gemm_kernel_portable = {.mr = MR,
-                                                      .nr = NR,
-                                                      .unit = 1,
-                                                      .halves = 2,
-                                                      .a_block = 48 * 1024,
-                                                      .tile = tile,
-                                                      .pack = basin_gemm_panels_pack,
-                                                      .turn = basin_gemm_panel_turn};
+const basin_gemm_kernel basin_gemm_kernel_portable =
+    BASIN_GEMM_KERNEL(1, 2, 48, basin_gemm_panels_pack, .turn = basin_gemm_panel_turn);

@@ -47,9 +47,9 @@ struct basin_gemm_kernel {
                          int64_t k, int rows, int cols, bool accumulate,
                          const basin_gemm_ahead *ahead);
     /* C = A B for at most mr / BASIN_GEMM_WIDE rows, with A where it is, and 1, 2 or 4 panels of B,
-     * `panel` floats apart; the same sums. NULL: there is none. */
-    void (*tile_wide)(float *c, int64_t c_row, const float *a, int64_t a_row, int64_t a_col,
-                      const float *b, int64_t panel, int64_t k, int rows, int panels);
+     * `panel` floats apart, to [rows, panels nr]; the same sums. NULL: there is none. */
+    void (*tile_wide)(float *c, const float *a, int64_t a_row, int64_t a_col, const float *b,
+                      int64_t panel, int64_t k, int rows, int panels);
     /* Packs lanes x[l * lane + p * step], l < lanes and p < k, into panels that follow each other,
      * the last filled up with zeros: columns of B if `right`, else rows of A. Numbers are float,
      * or bfloat16 (uint16_t) for kernels whose `halves` is 1. */
@@ -60,6 +60,13 @@ struct basin_gemm_kernel {
     void (*turn)(float *panel, const float *x, int64_t lane, int width, int64_t k);
     void (*begin)(void), (*end)(void); /* around the tiles of a thread, or NULL */
 };
+
+/* A table whose tiles are MR x NR, by `tile`; blocks of A have so many kilofloats. */
+#define BASIN_GEMM_KERNEL(unit_, halves_, kilofloats, pack_, ...)                                  \
+    {                                                                                              \
+        .mr = MR, .nr = NR, .unit = unit_, .halves = halves_, .a_block = (kilofloats)*1024,        \
+        .tile = tile, .pack = pack_, __VA_ARGS__                                                   \
+    }
 
 extern const basin_gemm_kernel basin_gemm_kernel_portable;
 extern const basin_gemm_kernel basin_gemm_kernel_neon;
@@ -106,13 +113,10 @@ static inline void basin_gemm_tile_copy(float *c, int64_t c_row, const float *ti
             return;                                                                                \
         }                                                                                          \
         float whole[MR * NR];                                                                      \
-        switch (rows) {                                                                            \
-        case 1: tile_fixed(whole, NR, a, b, k, 1, false, ahead); break;                            \
-        case 2: tile_fixed(whole, NR, a, b, k, 2, false, ahead); break;                            \
-        case 3: tile_fixed(whole, NR, a, b, k, 3, false, ahead); break;                            \
-        case 4: tile_fixed(whole, NR, a, b, k, 4, false, ahead); break;                            \
-        default: tile_fixed(whole, NR, a, b, k, MR, false, ahead); break;                          \
-        }                                                                                          \
+        if (rows <= 4) /* one takes as long */                                                     \
+            tile_fixed(whole, NR, a, b, k, 4, false, ahead);                                       \
+        else                                                                                       \
+            tile_fixed(whole, NR, a, b, k, MR, false, ahead);                                      \
         basin_gemm_tile_copy(c, c_row, whole, NR, rows, cols, accumulate);                         \
     }
 

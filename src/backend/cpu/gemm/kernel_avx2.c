@@ -86,12 +86,5 @@ static void turn(float *panel, const float *x, int64_t lane, int width, int64_t 
         for (int l = 0; l < width; l++) panel[p * width + l] = x[l * lane + p];
 }
 
-const basin_gemm_kernel basin_gemm_kernel_avx2 = {.mr = MR,
-                                                  .nr = NR,
-                                                  .unit = 1,
-                                                  .halves = 2,
-                                                  .a_block = 64 * 1024,
-                                                  .tile = tile,
-                                                  .tile_wide = tile_wide,
-                                                  .pack = basin_gemm_panels_pack,
-                                                  .turn = turn};
+const basin_gemm_kernel basin_gemm_kernel_avx2 =
+    BASIN_GEMM_KERNEL(1, 2, 64, basin_gemm_panels_pack, .turn = turn, .tile_wide = tile_wide);

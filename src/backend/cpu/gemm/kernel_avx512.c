@@ -162,17 +162,7 @@ static void turn(float *panel, const float *x, int64_t lane, int width, int64_t 
         for (int l = 0; l < width; l++) panel[p * width + l] = x[l * lane + p];
 }
 
-const basin_gemm_kernel basin_gemm_kernel_avx512 = {.mr = MR,
-                                                    .nr = NR,
-                                                    .unit = 1,
-                                                    .halves = 2,
-                                                    .a_rows = 256,
-                                                    .a_block = 160 * 1024,
-                                                    .direct_k = 256,
-                                                    .direct_rows = 1,
-                                                    .tile = tile,
-                                                    .tile_wide = tile_wide,
-                                                    .tile_direct = tile_direct,
-                                                    .tile_columns = tile_columns,
-                                                    .pack = basin_gemm_panels_pack,
-                                                    .turn = turn};
+const basin_gemm_kernel basin_gemm_kernel_avx512 =
+    BASIN_GEMM_KERNEL(1, 2, 160, basin_gemm_panels_pack, .turn = turn, .a_rows = 256,
+                      .direct_k = 256, .direct_rows = 1, .tile_wide = tile_wide,
+                      .tile_direct = tile_direct, .tile_columns = tile_columns);

@@ -55,10 +55,5 @@ static void tile(float *c, int64_t c_row, const float *a, const float *b, int64_
     }
 }
 
-const basin_gemm_kernel basin_gemm_kernel_narrow_avx512 = {.mr = MR,
-                                                           .nr = NR,
-                                                           .unit = UNIT,
-                                                           .halves = 1,
-                                                           .a_block = 160 * 1024,
-                                                           .tile = tile,
-                                                           .pack = basin_gemm_narrow_pack};
+const basin_gemm_kernel basin_gemm_kernel_narrow_avx512 =
+    BASIN_GEMM_KERNEL(UNIT, 1, 160, basin_gemm_narrow_pack, .turn = NULL);

@@ -45,10 +45,5 @@ static void tile(float *c, int64_t c_row, const float *a, const float *b, int64_
     basin_gemm_tile_copy(c, c_row, whole, NR, rows, cols, accumulate);
 }
 
-const basin_gemm_kernel basin_gemm_kernel_narrow_neon = {.mr = MR,
-                                                         .nr = NR,
-                                                         .unit = UNIT,
-                                                         .halves = 1,
-                                                         .a_block = 96 * 1024,
-                                                         .tile = tile,
-                                                         .pack = basin_gemm_narrow_pack};
+const basin_gemm_kernel basin_gemm_kernel_narrow_neon =
+    BASIN_GEMM_KERNEL(UNIT, 1, 96, basin_gemm_narrow_pack, .turn = NULL);

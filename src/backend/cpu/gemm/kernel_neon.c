@@ -52,12 +52,5 @@ INLINE void tile_fixed(float *c, int64_t c_row, const float *a, const float *b, 
 
 BASIN_GEMM_TILE
 
-const basin_gemm_kernel basin_gemm_kernel_neon = {.mr = MR,
-                                                  .nr = NR,
-                                                  .unit = 1,
-                                                  .halves = 2,
-                                                  .a_block = 96 * 1024,
-                                                  .tile = tile,
-                                                  .tile_wide = tile_wide,
-                                                  .pack = basin_gemm_panels_pack,
-                                                  .turn = basin_gemm_panel_turn};
+const basin_gemm_kernel basin_gemm_kernel_neon = BASIN_GEMM_KERNEL(
+    1, 2, 96, basin_gemm_panels_pack, .turn = basin_gemm_panel_turn, .tile_wide = tile_wide);

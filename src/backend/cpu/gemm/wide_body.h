@@ -9,9 +9,10 @@
 typedef float wide __attribute__((vector_size(4 * LANES)));
 
 /* `rows` and `panels` are constants wherever this is inlined, so that `sum` is registers. */
-static inline __attribute__((always_inline)) void
-wide_fixed(float *c, int64_t c_row, const float *a, int64_t a_row, int64_t a_col, const float *b,
-           int64_t panel, int64_t k, int rows, int panels) {
+static inline __attribute__((always_inline)) void wide_fixed(float *c, const float *a,
+                                                             int64_t a_row, int64_t a_col,
+                                                             const float *b, int64_t panel,
+                                                             int64_t k, int rows, int panels) {
     enum { VECTORS = BASIN_GEMM_WIDE * NR / LANES };
     const int vectors = panels * NR / LANES;
     wide sum[MR / BASIN_GEMM_WIDE][VECTORS];
@@ -31,14 +32,14 @@ wide_fixed(float *c, int64_t c_row, const float *a, int64_t a_row, int64_t a_col
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 12
         for (int v = 0; v < vectors; v++)
-            memcpy(c + r * c_row + v * LANES, &sum[r][v], sizeof(wide));
+            memcpy(c + (r * vectors + v) * LANES, &sum[r][v], sizeof(wide));
 }
 
-static void tile_wide(float *c, int64_t c_row, const float *a, int64_t a_row, int64_t a_col,
-                      const float *b, int64_t panel, int64_t k, int rows, int panels) {
+static void tile_wide(float *c, const float *a, int64_t a_row, int64_t a_col, const float *b,
+                      int64_t panel, int64_t k, int rows, int panels) {
 #define CASE(R, P)                                                                                 \
     if (rows == R && R <= MR / BASIN_GEMM_WIDE && panels == P)                                     \
-        wide_fixed(c, c_row, a, a_row, a_col, b, panel, k, R <= MR / BASIN_GEMM_WIDE ? R : 1, P);
+        wide_fixed(c, a, a_row, a_col, b, panel, k, R <= MR / BASIN_GEMM_WIDE ? R : 1, P);
     CASE(1, 1)
     CASE(1, 2) CASE(1, 4) CASE(2, 1) CASE(2, 2) CASE(2, 4) CASE(3, 1) CASE(3, 2) CASE(3, 4)
 #undef CASE

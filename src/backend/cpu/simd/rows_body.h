@@ -169,18 +169,6 @@ static moments row_moments(const float *x, float epsilon, int64_t n) {
     return (moments){mean, 1.0f / sqrtf(vector_sum(s0 + s1) / (float)n + epsilon)};
 }
 
-static void row_norm(float *g, const float *x, float gamma, const float *delta, float epsilon,
-                     int64_t n) {
-    moments m = row_moments(x, epsilon, n);
-    vfloat centre = vector_all(m.mean), scale = vector_all(gamma * m.inverse);
-    int64_t i = 0;
-    for (; i + VECTOR_LANES <= n; i += VECTOR_LANES)
-        vector_store(g + i, (vector_load(x + i) - centre) * scale + vector_load(delta + i));
-    if (i == n) return;
-    vfloat last = (vector_load_part(x + i, n - i, 0.0f) - centre) * scale;
-    vector_store_part(g + i, last + vector_load_part(delta + i, n - i, 0.0f), n - i);
-}
-
 /* The sums of c and of c n over the row, n = (x - mean) inverse; ddelta += c on the way. */
 static void norm_sums(float *sum_c, float *sum_cn, float *ddelta, const float *x, const float *c,
                       moments m, int64_t n) {
@@ -235,16 +223,29 @@ static void narrow(uint16_t *to, const float *x, int64_t n) {
     if (i < n) vector_narrow_part(to + i, vector_load_part(x + i, n - i, 0.0F), n - i);
 }
 
-static void row_norm_narrow(uint16_t *g, const float *x, float gamma, const float *delta,
-                            float epsilon, int64_t n) {
+/* `narrow` is a constant wherever this is inlined. */
+VECTOR_INLINE void norm_row(void *g, const float *x, float gamma, const float *delta, float epsilon,
+                            int64_t n, bool narrow) {
     moments m = row_moments(x, epsilon, n);
     vfloat centre = vector_all(m.mean), scale = vector_all(gamma * m.inverse);
-    int64_t i = 0;
-    for (; i + VECTOR_LANES <= n; i += VECTOR_LANES)
-        vector_narrow(g + i, (vector_load(x + i) - centre) * scale + vector_load(delta + i));
-    if (i == n) return;
-    vfloat last = (vector_load_part(x + i, n - i, 0.0F) - centre) * scale;
-    vector_narrow_part(g + i, last + vector_load_part(delta + i, n - i, 0.0F), n - i);
+    for (int64_t i = 0, left = n; i < n; i += VECTOR_LANES, left = n - i) {
+        vfloat y = (vector_load_part(x + i, left, 0.0F) - centre) * scale +
+                   vector_load_part(delta + i, left, 0.0F);
+        if (narrow)
+            vector_narrow_part((uint16_t *)g + i, y, left);
+        else
+            vector_store_part((float *)g + i, y, left);
+    }
+}
+
+static void row_norm(float *g, const float *x, float gamma, const float *delta, float epsilon,
+                     int64_t n) {
+    norm_row(g, x, gamma, delta, epsilon, n, false);
+}
+
+static void row_norm_narrow(uint16_t *g, const float *x, float gamma, const float *delta,
+                            float epsilon, int64_t n) {
+    norm_row(g, x, gamma, delta, epsilon, n, true);
 }
 
 /* What becomes of a finished tile of a product, in one pass; see basin_finish. */
