@@ -227,10 +227,24 @@ static basin_status open_one(basin_nodes_explanation **explanation, const basin_
     return BASIN_OK;
 }
 
+basin_status basin_explainer_typical(basin_explainer *x, basin_error *error) {
+    BASIN_TRY(find_typical(x, error));
+    return find_typical_edge(x, error);
+}
+
+void basin_explainer_forget(basin_explainer *x) {
+    free(x->column_typical), free(x->input_typical), free(x->edge_typical);
+}
+
 static basin_status explainer_open(basin_explainer *x, const int64_t *node, basin_error *error) {
     BASIN_TRY(open_tables(x, error));
-    BASIN_TRY(find_typical(x, error));
-    BASIN_TRY(find_typical_edge(x, error));
+    if (x->whole) {
+        x->give_rows(x, x->context);
+        x->column_typical = x->whole->column_typical, x->input_typical = x->whole->input_typical;
+        x->edge_typical = x->whole->edge_typical;
+    } else {
+        BASIN_TRY(basin_explainer_typical(x, error));
+    }
     BASIN_TRY(open_relations(x, error));
     count_slots(x);
     BASIN_TRY(find_totals(x, error));
@@ -240,8 +254,8 @@ static basin_status explainer_open(basin_explainer *x, const int64_t *node, basi
 
 static void explainer_close(basin_explainer *x) {
     for (int r = 0; r < x->relations; r++) free(x->back[r].row), free(x->back[r].col);
-    free(x->column_typical), free(x->input_typical);
-    free(x->edge_typical), free(x->total), free(x->total_typical);
+    if (!x->whole) basin_explainer_forget(x);
+    free(x->total), free(x->total_typical);
     basin_tree_table_close(&x->table);
     basin_node_inputs_close(&x->inputs);
     basin_nodes_ensemble_free(&x->plain);
@@ -474,12 +488,17 @@ basin_status basin_nodes_explain(basin_nodes_explanation **list, const basin_nod
         one.face.values = &one.settings;
     }
     basin_explainer x = {.model = &one, .network = network, .count = count, .of = list};
-    x.work = basin_nodes_resources_of(work, model->backend);
-    basin_status status = explain(&x, node, work, error);
-    explainer_close(&x);
-    for (int64_t i = 0; i < count && status; i++) {
-        basin_nodes_explanation_free(list[i]);
-        list[i] = NULL;
+    return basin_explainer_run(&x, node, work, error);
+}
+
+basin_status basin_explainer_run(basin_explainer *x, const int64_t *node,
+                                 const basin_nodes_work *work, basin_error *error) {
+    x->work = basin_nodes_resources_of(work, x->model->backend);
+    basin_status status = explain(x, node, work, error);
+    explainer_close(x);
+    for (int64_t i = 0; i < x->count && status; i++) {
+        basin_nodes_explanation_free(x->of[i]);
+        x->of[i] = NULL;
     }
     return status;
 }

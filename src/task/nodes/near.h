@@ -90,6 +90,9 @@ int64_t basin_near_rows_size(const basin_near_rows *rows);
 /* Rows of changed nodes, by those of their neighbours. */
 void basin_near_rows_renew(const basin_near_rows *rows, const int64_t *changed, int64_t count);
 const float *basin_near_inputs(const basin_near_rows *rows, int64_t node);
+/* What a table of trees has of a node, as its row `at`. */
+void basin_near_table_rows(basin_tree_table *table, int64_t at, const basin_near_rows *rows,
+                           int64_t node);
 void basin_near_trees(float *x /* [table.columns] */, const basin_near_rows *rows, int64_t node);
 
 /* ---- near.c: scores ---- */

@@ -180,3 +180,16 @@ void basin_near_trees(float *x, const basin_near_rows *rows, int64_t node) {
         if (t->label) known_shares(x + t->plain + 2 * r, rows, node, r);
     }
 }
+
+void basin_near_table_rows(basin_tree_table *t, int64_t at, const basin_near_rows *rows,
+                           int64_t node) {
+    size_t own = (size_t)t->own * sizeof *t->raw;
+    memcpy(t->raw + at * t->own, tree_row(rows, node, -1), own);
+    for (int r = 0; r < t->relations; r++) {
+        float sum[2];
+        memcpy(t->near + (at * t->relations + r) * t->own, tree_row(rows, node, r), own);
+        if (!t->label) continue;
+        known_sums(sum, rows, node, r);
+        t->sums[r].anomalous[at] = sum[0], t->sums[r].count[at] = sum[1];
+    }
+}

@@ -461,7 +461,19 @@ typedef struct basin_explainer {
     /* [count] the caller's. Until they are finished, features stand by hop and slot, neighbours by
      * number, and `rest` has the logit of what is explained. */
     basin_nodes_explanation **of;
+    /* Of a part of a network: what is typical of the whole, which it borrows, and whoever gives it
+     * the rows of inputs that its nodes have there. NULL: it is the whole. */
+    const struct basin_explainer *whole;
+    void (*give_rows)(struct basin_explainer *x, void *context);
+    void *context;
 } basin_explainer;
+
+/* Medians of what is open, for `whole`; free them with basin_explainer_forget. */
+basin_status basin_explainer_typical(basin_explainer *x, basin_error *error);
+void basin_explainer_forget(basin_explainer *x);
+/* basin_nodes_explain with an explainer that has model, network, count, of, and what is above. */
+basin_status basin_explainer_run(basin_explainer *x, const int64_t *node,
+                                 const basin_nodes_work *work, basin_error *error);
 
 static inline int64_t basin_explainer_fact_slot(const basin_explainer *x, int relation,
                                                 int64_t fact) {

@@ -81,6 +81,35 @@ static void check_all(basin_nodes_live *live, const basin_nodes_model *model,
     free(expected);
 }
 
+/* An added node and an old one; both lists tell the distance, and neighbours have their ids. */
+static void check_explained(basin_nodes_live *live, const basin_nodes_model *model,
+                            const basin_network *whole) {
+    for (int64_t node = 3; node < whole->nodes; node += NODES) {
+        basin_nodes_explanation *why;
+        basin_nodes_live_score score;
+        char text[BASIN_NODE_TEXT], id[64];
+        const char *name = basin_network_id(whole, node, text);
+        double through, own;
+        assert_ok(basin_nodes_live_get(&score, live, &name, 1, &failure));
+        assert_ok(basin_nodes_live_explain(&why, live, name, &failure));
+        assert_int_equal(why->node, node);
+        assert_true(why->probability == score.probability);
+        assert_string_equal(basin_nodes_live_id(live, node, id, sizeof id), name);
+        through = own = why->rest + why->missed;
+        for (int64_t i = 0; i < why->features; i++) own += why->feature[i].share;
+        for (int64_t i = 0; i < why->neighbours; i++) {
+            through += why->neighbour[i].push;
+            assert_true(basin_relation_find(&whole->relation[0], node,
+                                            (int32_t)why->neighbour[i].node) >= 0 ||
+                        whole->directed);
+        }
+        assert_true(fabs(own - why->logit + why->typical_logit) < 1e-6);
+        assert_true(fabs(through + why->own - why->logit + why->typical_logit) < 1e-6);
+        basin_nodes_explanation_free(why);
+    }
+    (void)model;
+}
+
 /* A neighbourhood that is not capped has the bits of the whole graph. */
 static void check_sample(const sample *s, int states) {
     char *text = calloc(4, TEXT);
@@ -96,6 +125,7 @@ static void check_sample(const sample *s, int states) {
     basin_network *whole = read(text + 2 * TEXT, text + 3 * TEXT, &more);
     assert_int_equal(basin_nodes_live_count(live).nodes, NODES + 5);
     check_all(live, scene.model, whole, 0);
+    check_explained(live, scene.model, whole);
     basin_network_free(whole);
     basin_nodes_live_close(live);
     fraud_scene_free(&scene);
