@@ -52,20 +52,12 @@ enum { THREAD_EACH = 4, INTERNAL_THREAD = 8, POLL = 64, ITC = 1024, TURBO = 4096
 enum { END, MEMORY_LIMIT, CONNECTION_LIMIT, CONNECTION_TIMEOUT, NOTIFY_COMPLETED };
 enum { LISTEN_SOCKET = 12, NOTIFY_CONNECTION = 27 };
 
-static const char *look_up(const basin_request *r, int kind, const char *key, size_t *length) {
+const char *basin_request_value(const basin_request *r, bool header, const char *key,
+                                size_t *length) {
     const char *value = NULL;
-    size_t size = 0;
-    mhd.MHD_lookup_connection_value_n(r->connection, kind, key, strlen(key), &value, &size);
-    if (length) *length = size;
+    mhd.MHD_lookup_connection_value_n(r->connection, header ? HEADERS : ARGUMENTS, key, strlen(key),
+                                      &value, length);
     return value;
-}
-
-const char *basin_request_argument(const basin_request *r, const char *key, size_t *length) {
-    return look_up(r, ARGUMENTS, key, length);
-}
-
-const char *basin_request_header(const basin_request *r, const char *key) {
-    return look_up(r, HEADERS, key, NULL);
 }
 
 /* ---- a request comes and goes ---- */
@@ -212,10 +204,10 @@ static basin_status listen_unix(int *fd, const char *path, basin_error *error) {
     return bound ? fail_system(path, "listen", error) : BASIN_OK;
 }
 
-static bool is_loopback(const struct sockaddr *address) {
-    if (address->sa_family == AF_INET6)
-        return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)address)->sin6_addr);
-    return ntohl(((const struct sockaddr_in *)address)->sin_addr.s_addr) >> 24 == 127;
+static bool is_loopback(const struct sockaddr *a) {
+    return a->sa_family == AF_INET6
+               ? IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)a)->sin6_addr)
+               : ntohl(((const struct sockaddr_in *)a)->sin_addr.s_addr) >> 24 == 127;
 }
 
 /* "HOST:PORT", "[::1]:8470". */

@@ -50,8 +50,8 @@ static basin_status read_tree(cJSON **tree, const basin_request *r, basin_error 
     if (r->post)
         return basin_json_parse(tree, r->body, r->length, "the request", "the body", error);
     size_t length = 0;
-    const char *id = basin_request_argument(r, "id", &length);
-    const char *reasons = basin_request_argument(r, "reasons", NULL);
+    const char *id = basin_request_value(r, false, "id", &length);
+    const char *reasons = basin_request_value(r, false, "reasons", NULL);
     if (id && strlen(id) != length)
         return basin_fail(error, BASIN_BAD_VALUE, "the id has a zero byte");
     *tree = cJSON_CreateObject();
@@ -239,7 +239,8 @@ const basin_route_entry basin_routes[ROUTES] = {
 
 /* In a time that does not depend on where they differ. */
 static bool allowed(const basin_request *r) {
-    const char *token = r->server->token, *given = basin_request_header(r, "Authorization");
+    const char *token = r->server->token,
+               *given = basin_request_value(r, true, "Authorization", NULL);
     if (!*token || r->route == HEALTH) return true;
     if (!given || strncasecmp(given, "Bearer ", 7) != 0) return false;
     given += 7;
@@ -252,7 +253,7 @@ static bool allowed(const basin_request *r) {
 
 static bool is_json(const basin_request *r) {
     static const char wanted[] = "application/json";
-    const char *type = basin_request_header(r, "Content-Type");
+    const char *type = basin_request_value(r, true, "Content-Type", NULL);
     size_t length = sizeof wanted - 1;
     return type && !strncasecmp(type, wanted, length) && strchr("; ", type[length]);
 }

@@ -94,9 +94,9 @@ typedef struct basin_request {
     basin_memory_file answer;
 } basin_request;
 
-/* http.c: the value of an argument or a header, NULL where there is none. */
-const char *basin_request_argument(const basin_request *request, const char *key, size_t *length);
-const char *basin_request_header(const basin_request *request, const char *key);
+/* http.c: the value of a header or an argument, NULL where there is none; `length` may be NULL. */
+const char *basin_request_value(const basin_request *request, bool header, const char *key,
+                                size_t *length);
 
 /* routes.c: fill in status and answer. */
 void basin_request_answer(basin_request *request);

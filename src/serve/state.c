@@ -76,9 +76,9 @@ static basin_status sync_to(basin_server *s, int64_t bytes, basin_error *error) 
 
 basin_status basin_server_add(int64_t added[3], basin_request *r, const cJSON *tree,
                               basin_error *error) {
-    BASIN_AT_EXIT(basin_additions_free) basin_additions a = {0};
     basin_server *s = r->server;
-    BASIN_TRY(basin_additions_put(&a, tree, s->schema, "the body", error));
+    BASIN_AT_EXIT(basin_additions_free) basin_additions a = {.schema = s->schema};
+    BASIN_TRY(basin_additions_put(&a, tree, "the body", error));
     BASIN_TRY(basin_additions_finish(&a, error));
     r->ids = a.rows[0] + a.rows[1];
     if (r->ids > s->o->max_ids)
@@ -113,8 +113,8 @@ typedef struct replay {
 static basin_status apply(void *context, const cJSON *tree, const char *what, basin_error *error) {
     replay *p = context;
     basin_server *s = p->server;
-    BASIN_AT_EXIT(basin_additions_free) basin_additions a = {0};
-    BASIN_TRY(basin_additions_put(&a, tree, s->schema, what, error));
+    BASIN_AT_EXIT(basin_additions_free) basin_additions a = {.schema = s->schema};
+    BASIN_TRY(basin_additions_put(&a, tree, what, error));
     BASIN_TRY(basin_additions_finish(&a, error));
     basin_status status = basin_nodes_live_add(p->generation->live, a.table[0], a.table[1], error);
     bool last = ++p->number == s->journal->records && !s->now;

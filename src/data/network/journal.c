@@ -109,12 +109,12 @@ static basin_status put_row(FILE *file, const place *at, const cJSON *object, ba
     return object && found != cJSON_GetArraySize(object) ? refuse_key(at, object, error) : BASIN_OK;
 }
 
-basin_status basin_additions_put(basin_additions *a, const cJSON *tree, const basin_schema *schema,
-                                 const char *path, basin_error *error) {
+basin_status basin_additions_put(basin_additions *a, const cJSON *tree, const char *path,
+                                 basin_error *error) {
     int64_t before = a->rows[0] + a->rows[1];
     for (const cJSON *list = tree->child; list; list = list->next) {
         place at = {.path = path, .kind = !strcmp(list->string, kinds[1])};
-        at.table = at.kind ? &schema->edges : &schema->nodes;
+        at.table = at.kind ? &a->schema->edges : &a->schema->nodes;
         if (get(tree, kinds[at.kind]) != list || !cJSON_IsArray(list))
             return basin_fail(error, BASIN_BAD_VALUE,
                               "%s: key '%.100s', needs \"accounts\" and \"edges\", each once and "
@@ -358,22 +358,15 @@ bool basin_journal_is(const char *path) {
     return size == sizeof head - 1 && !strcmp(head + CRC, mark);
 }
 
-typedef struct folded {
-    basin_additions *additions;
-    const basin_schema *schema;
-} folded;
-
 static basin_status fold(void *context, const cJSON *tree, const char *what, basin_error *error) {
-    folded *f = context;
-    return basin_additions_put(f->additions, tree, f->schema, what, error);
+    return basin_additions_put(context, tree, what, error);
 }
 
 basin_status basin_journal_tables(basin_additions *additions, const char *path, const char *digest,
-                                  const basin_schema *schema, basin_error *error) {
+                                  basin_error *error) {
     basin_journal *j;
     BASIN_TRY(basin_journal_open(&j, path, digest, true, error));
-    basin_status status =
-        basin_journal_replay(j, 0, j->bytes, fold, &(folded){additions, schema}, error);
+    basin_status status = basin_journal_replay(j, 0, j->bytes, fold, additions, error);
     basin_journal_close(j);
     return status ? status : basin_additions_finish(additions, error);
 }

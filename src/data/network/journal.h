@@ -15,18 +15,19 @@
 #include "io/file.h"
 #include "io/json.h"
 
-/* Additions as tables, in all columns of the base; all zeros is empty. */
+/* Additions as tables, in all columns of the base; with the schema alone it is empty. */
 typedef struct basin_additions {
-    int64_t rows[2];           /* accounts, edges */
-    char *table[2];            /* CSV texts with a heading; NULL where there are no rows */
-    basin_memory_file file[2]; /* until they are finished */
+    const basin_schema *schema; /* the base's */
+    int64_t rows[2];            /* accounts, edges */
+    char *table[2];             /* CSV texts with a heading; NULL where there are no rows */
+    basin_memory_file file[2];  /* until they are finished */
 } basin_additions;
 
 /* Adds the rows of {"accounts":[..], "edges":[..]}. "id", "source" and "target" may stand for the
  * names that the schema has for them; a column that an object lacks is a gap. Errors name the row
  * and the column; `path` is what they call the tree. Free it, after an error, too. */
-basin_status basin_additions_put(basin_additions *additions, const cJSON *tree,
-                                 const basin_schema *schema, const char *path, basin_error *error);
+basin_status basin_additions_put(basin_additions *additions, const cJSON *tree, const char *path,
+                                 basin_error *error);
 basin_status basin_additions_finish(basin_additions *additions, basin_error *error);
 void basin_additions_free(basin_additions *additions);
 
@@ -59,9 +60,9 @@ basin_status basin_journal_append(basin_journal *journal, const cJSON *addition,
 basin_status basin_journal_cut(basin_journal *journal, basin_error *error);
 basin_status basin_journal_sync(basin_journal *journal, basin_error *error);
 
-/* Whether a file is a journal; and all its additions, for its base of that digest and schema. */
+/* Whether a file is a journal; and all its additions, for its base of that digest. */
 bool basin_journal_is(const char *path);
 basin_status basin_journal_tables(basin_additions *additions, const char *path, const char *digest,
-                                  const basin_schema *schema, basin_error *error);
+                                  basin_error *error);
 
 #endif

@@ -81,7 +81,8 @@ static basin_status list_tables(basin_csv_source *source, int *sources, basin_ad
         return basin_fail(error, BASIN_BAD_VALUE,
                           "%s: is the journal of a server, wanted its base in front of it", path);
     BASIN_TRY(basin_file_sha256(digest, o->base->path, error));
-    BASIN_TRY(basin_journal_tables(kept, path, digest, o->base->schema, error));
+    kept->schema = o->base->schema;
+    BASIN_TRY(basin_journal_tables(kept, path, digest, error));
     for (int i = 0; i < 2; i++)
         if (kept->table[i])
             source[(*sources)++] =
