@@ -104,7 +104,8 @@ typedef struct basin_args {
     bool accelerate, all_nodes, best_run, calls, energies, explain, frames, guard, histogram, homo,
         json, keep_gaps, list, markdown, narrow_all, no_attention, no_baselines, no_hopfield,
         only_baselines, only_new, pictures, plain, quiet, read_only, recompute, reliability,
-        replace, self, sort, spreadsheet, stats, tensors, unlabelled, unseen, unsupervised, whole;
+        replace, self, sort, spreadsheet, stamp, stats, tensors, unlabelled, unseen, unsupervised,
+        whole;
 } basin_args;
 
 /* ---- options ---- */

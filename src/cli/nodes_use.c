@@ -4,8 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
+#include "base/clock.h"
 #include "base/sort.h"
+#include "basin/version.h"
 #include "cli/nodes.h"
 #include "io/file.h"
 #include "view/svg.h"
@@ -26,6 +29,9 @@
             "CSV for spreadsheets: an apostrophe goes before text that they would take for "       \
             "a formula. Without it a reader gets every id back as it was.",                        \
             .needs = "json=off", .more = true),                                                    \
+        BASIN_FLAG(stamp, "stamp",                                                                 \
+                   "CSV with model id, version and date in each row, as JSON has them once.",      \
+                   .needs = "json=off", .more = true),                                             \
         BASIN_WORK_OPTIONS, BASIN_OPTIONS_END
 
 static const basin_option score_table[] = {
@@ -189,6 +195,8 @@ static void put_features(basin_record *r, const job *j, const basin_nodes_explan
         basin_record_text(r, "feature", basin_nodes_reason_name(name, j->network, f));
         basin_record_integer(r, ".column", f->column);
         basin_record_integer(r, ".hop", f->hop);
+        if (f->column < 0) basin_record_integer(r, ".known", f->known);
+        if (f->column < 0) basin_record_integer(r, ".anomalous", f->anomalous);
         basin_record_number(r, "moves|moves by", "%+.4f", f->share);
         basin_record_number(r, ".value", "%g", f->value);
         basin_record_number(r, ".typical", "%g", f->typical);
@@ -237,10 +245,19 @@ static void put_reasons(basin_record *r, const job *j, const basin_nodes_explana
     }
 }
 
+/* Which model scored, by which version, and when: in JSON once, in CSV of --stamp in each row. */
+static void put_stamp(basin_record *r, const job *j) {
+    char day[BASIN_DAY_TEXT];
+    if (j->use.model) basin_record_text(r, "model_id", j->use.info->id);
+    basin_record_text(r, "version", basin_version());
+    basin_record_text(r, "date", basin_day_print(day, time(NULL)));
+}
+
 static void put_scores(basin_record *r, const void *context) {
     const job *j = context;
     char id[BASIN_NODE_TEXT];
     bool trained = j->use.model != NULL;
+    put_stamp(r, j);
     if (trained) basin_record_number(r, "threshold", "%g", j->threshold.threshold);
     if (j->o->threshold_for) basin_record_expected(r, &j->threshold, j->o->threshold_for);
     if (j->drift.columns) put_drift(r, &j->drift);
@@ -254,6 +271,7 @@ static void put_scores(basin_record *r, const void *context) {
         basin_record_integer(r, "rank", p->rank);
         if (trained) basin_record_flag(r, "anomalous", p->probability > j->threshold.threshold);
         if (j->why) put_reasons(r, j, j->why[i]);
+        if (j->o->stamp) put_stamp(r, j);
     }
     basin_record_end(r);
 }
@@ -277,11 +295,13 @@ static void put_classes(basin_record *r, const job *j, int64_t node) {
     }
     basin_record_data_keys(r, false);
     basin_record_end(r);
+    if (j->o->stamp) put_stamp(r, j);
 }
 
 static void put_predictions(basin_record *r, const void *context) {
     const job *j = context;
     const int32_t *label = j->o->unlabelled ? j->network->label : NULL;
+    put_stamp(r, j);
     basin_record_table(r, "nodes", NULL);
     if (basin_record_form(r) != BASIN_FORM_JSON && j->network->nodes) {
         basin_record_heading_only(r, true);

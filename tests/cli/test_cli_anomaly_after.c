@@ -2,6 +2,7 @@
  * reasons; and what needs no training, oddness without labels. */
 #include <math.h>
 
+#include "basin/version.h"
 #include "cli/accounts.h"
 #include "io/file.h"
 #include "support/xgboost.h"
@@ -77,6 +78,22 @@ TEST(a_run_resumes_on_the_same_data_alone) {
     run_ok(state, "anomaly train accounts.csv %s --from m.safetensors", again);
     cJSON *tree = run_json(run(state, "info r.safetensors --json"));
     assert_string_equal(text_at(tree, "files.0.parents.0.data"), "accounts.csv");
+}
+
+/* JSON says it once, CSV in each row where that is asked for. */
+TEST(scores_name_the_model_and_the_day) {
+    char path[PATH_TEXT], id[BASIN_SHA256_TEXT], row[100];
+    assert_ok(basin_file_sha256(id, folder_path(path, state, "m.safetensors"), &failure));
+    snprintf(row, sizeof row, ",%.16s,%s,20", id, basin_version());
+    static const char line[] = "anomaly score m.safetensors accounts.csv transfers.csv -q --top 2";
+    cJSON *tree = run_json(run(state, "%s --json", line));
+    assert_memory_equal(text_at(tree, "model_id"), id, 16);
+    assert_int_equal(strlen(text_at(tree, "date")), 10);
+    const program *p = run_ok(state, "%s --stamp", line);
+    assert_contains(p->out, "node,probability,rank,anomalous,model_id,version,date\n");
+    assert_contains(p->out, row);
+    p = run_ok(state, "%s", line);
+    assert_contains(p->out, "node,probability,rank,anomalous\n");
 }
 
 /* On what neither has seen; a model beside itself has no difference, an untrained one has. */
@@ -373,6 +390,21 @@ TEST(reasons_are_in_the_users_units) {
             "anomaly score d.safetensors dated.csv dated-edges.csv --quiet --top 1 --explain "
             "--reasons 30");
     assert_contains(p->out, "opened 2026-11-01 (typical 2019-03-04) +");
+    /* Its neighbours are two frauds; what is known of them can be recounted. */
+    cJSON *tree = run_json(run(state, "anomaly explain d.safetensors acc5 dated.csv "
+                                      "dated-edges.csv -q --features 100 --json"));
+    const cJSON *item;
+    int found = 0;
+    cJSON_ArrayForEach(item, json_at(tree, "features")) {
+        if (json_number(item, "column") >= 0 || json_number(item, "hop") != 1) continue;
+        char name[60];
+        double known = json_number(item, "known");
+        assert_true(known <= 2 && json_number(item, "anomalous") == known);
+        snprintf(name, sizeof name, "known anomalies, %.0f of %.0f known neighbours", known, known);
+        assert_string_equal(text_at(item, "feature"), name);
+        found++;
+    }
+    assert_int_equal(found, 1);
 }
 
 /* ---- without labels ---- */

@@ -231,6 +231,8 @@ typedef struct basin_nodes_feature {
     double share;   /* of the logit's distance: integrated gradients of the network, Shapley values
                        of trees, each with its weight */
     int64_t fact;   /* which total of what edges carry it is; -1: none */
+    int64_t known,
+        anomalous; /* of column -1: nodes at that hop that were trained on, and of these */
 } basin_nodes_feature;
 
 /* The library makes these; fields may be added at the end. Both lists tell the same distance:

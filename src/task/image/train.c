@@ -194,16 +194,17 @@ static basin_status make_inputs(job *j, basin_error *error) {
 }
 
 /* Whom scores are of must not be trained on: copies of a picture may lie on both sides. Rank 0
- * keeps the card. */
+ * keeps the card; the others compare what they read with it. */
 static basin_status remember(job *j, basin_error *error) {
     basin_image_card *card = &j->model->card;
     basin_image_overlap overlap = {0};
     /* read again: a resumed run has its weights from the checkpoint */
     BASIN_AT_EXIT(basin_bundle_free_at) basin_bundle *from = NULL;
-    if (j->training->rehearse > 0 || basin_ranks_rank(j->training->ranks)) return BASIN_OK;
-    if (j->training->from) BASIN_TRY(basin_bundle_read(&from, j->training->from, error));
+    bool first = basin_ranks_rank(j->training->ranks) == 0;
+    if (j->training->rehearse > 0) return BASIN_OK;
+    if (j->training->from && first) BASIN_TRY(basin_bundle_read(&from, j->training->from, error));
     BASIN_TRY(basin_image_card_begin(card, &j->train, &j->test, from, error));
-    if (!j->test.items) return BASIN_OK;
+    if (!j->test.items || !first) return BASIN_OK;
     BASIN_TRY(basin_image_card_compare(&overlap, card, &j->test, error));
     if (overlap.trained_on > 0)
         basin_watch_note(

@@ -7,7 +7,6 @@
 
 #include "base/sort.h"
 #include "base/try.h"
-#include "basin/random.h"
 #include "task/nodes/nodes.h"
 
 enum { DRAWS = 1000, MEASURES = BASIN_NODES_DIFFERENCES };
@@ -56,12 +55,7 @@ static basin_status draw(basin_nodes_comparison *c, place *const list[2], int64_
     BASIN_TRY(BASIN_NEW_RAW(&times, count, "a comparison", error));
     BASIN_TRY(BASIN_NEW_RAW(&found, MEASURES * DRAWS, "a comparison", error));
     for (int d = 0; d < DRAWS; d++) {
-        basin_random random = basin_random_start(0, (uint64_t)d, 0);
-        memset(times, 0, (size_t)count);
-        for (int64_t i = 0; i < count; i++) {
-            uint8_t *one = &times[basin_random_below(&random, (uint64_t)count)];
-            if (*one < UINT8_MAX) ++*one;
-        }
+        basin_nodes_draw(times, count, d);
         bool both = true;
         for (int k = 0; k < 2; k++)
             both = weigh(value[k], list[k], count, times, c->figures[k].threshold) && both;

@@ -396,6 +396,26 @@ static void add_values(basin_nodes_explanation *e, const basin_explainer *x, con
     }
 }
 
+/* What a person can recount: of the nodes one and two hops away those with known labels, and the
+ * anomalous ones of these, the node itself left out. */
+static void count_known(basin_nodes_explanation *e, const basin_explainer *x) {
+    const basin_tree_table *t = &x->table;
+    const basin_known_sums *s = &t->sums[0];
+    const basin_relation *r = &x->network->relation[t->relation[0]];
+    double count[2] = {s->count[e->node], 0}, bad[2] = {s->anomalous[e->node], 0};
+    bool own = t->label[e->node] >= 0 && !x->network->directed;
+    for (int64_t k = r->row[e->node]; k < r->row[e->node + 1]; k++) {
+        if (r->col[k] == e->node || (k > r->row[e->node] && r->col[k] == r->col[k - 1])) continue;
+        count[1] += s->count[r->col[k]] - own;
+        bad[1] += s->anomalous[r->col[k]] - (own && t->label[e->node]);
+    }
+    for (int hop = 0; hop < 2; hop++) {
+        basin_nodes_feature *f = &e->feature[(hop + 1) * x->slots + x->slots - 1];
+        f->known = (int64_t)count[hop], f->anomalous = (int64_t)bad[hop];
+        f->value = bad[hop] / count[hop];
+    }
+}
+
 /* Slots that nothing reads go: they have neither a value nor a share. */
 static void drop_unused(basin_nodes_explanation *e) {
     int64_t kept = 0;
@@ -430,6 +450,7 @@ static basin_status finish(basin_nodes_explanation *e, const basin_explainer *x,
     for (int64_t i = 0; i < e->features; i++) e->missed -= e->feature[i].share;
     basin_tree_table_rows(row, &x->table, &e->node, 0, 1);
     add_values(e, x, row);
+    if (x->table.label) count_known(e, x);
     drop_unused(e);
     for (int64_t i = 0; i < e->neighbours; i++)
         e->neighbour[i].probability = probability[e->neighbour[i].node];
@@ -527,7 +548,11 @@ const char *basin_nodes_reason_name(char text[BASIN_REASON_TEXT], const basin_ne
         snprintf(plain, sizeof plain, "%.140s", names->text + names->at[f->column]);
     else
         snprintf(plain, sizeof plain, "feature %lld", (long long)f->column);
-    if (f->hop)
+    if (f->column < 0)
+        snprintf(text, BASIN_REASON_TEXT, "%s, %lld of %lld known %s", plain,
+                 (long long)f->anomalous, (long long)f->known,
+                 f->hop > 1 ? "2 hops away" : "neighbours");
+    else if (f->hop)
         snprintf(text, BASIN_REASON_TEXT, "%s, mean %lld hop%s away", plain, (long long)f->hop,
                  f->hop > 1 ? "s" : "");
     else

@@ -346,6 +346,15 @@ static bool judge_others(double value[EXPECTED], double threshold, const basin_n
     return count[0] > 0 && count[1] > 0 && above[0] + above[1] > 0;
 }
 
+void basin_nodes_draw(uint8_t *times, int64_t count, int number) {
+    basin_random random = basin_random_start(0, (uint64_t)number, 0);
+    memset(times, 0, (size_t)count);
+    for (int64_t i = 0; i < count; i++) {
+        uint8_t *one = &times[basin_random_below(&random, (uint64_t)count)];
+        if (*one < UINT8_MAX) ++*one;
+    }
+}
+
 /* Samples are ascending, and so are draws from them. */
 static basin_status expect(basin_nodes_threshold *t, const goal *g, const basin_nodes_samples *s,
                            basin_error *error) {
@@ -358,13 +367,8 @@ static basin_status expect(basin_nodes_threshold *t, const goal *g, const basin_
     BASIN_TRY(BASIN_NEW_RAW(&in.label, s->count, "a threshold", error));
     BASIN_TRY(BASIN_NEW_RAW(&drawn, s->count, "a threshold", error));
     for (int d = 0; d < DRAWS && s->count; d++) {
-        basin_random random = basin_random_start(0, (uint64_t)d, 0);
         double threshold = t->threshold;
-        memset(drawn, 0, (size_t)s->count);
-        for (int64_t i = 0; i < s->count; i++) {
-            uint8_t *times = &drawn[basin_random_below(&random, (uint64_t)s->count)];
-            if (*times < UINT8_MAX) ++*times;
-        }
+        basin_nodes_draw(drawn, s->count, d);
         in.count = 0;
         for (int64_t i = 0; i < s->count; i++)
             for (int k = 0; k < drawn[i] && in.count < s->count; k++) {

@@ -534,6 +534,8 @@ basin_status basin_nodes_choose_threshold(double *threshold, const double *proba
 basin_status basin_nodes_calibrate(basin_nodes_model *model, double *probability /* [N] */,
                                    const basin_network *network, const uint8_t *part,
                                    basin_error *error);
+/* Draw `number` of a bootstrap: how often it has each sample. */
+void basin_nodes_draw(uint8_t *times /* [count] */, int64_t count, int number);
 /* The share of anomalies among the training nodes. */
 double basin_nodes_base_rate(const basin_network *network, const uint8_t *part /* [N] */);
 /* Strictly rising in the probability, so that ranks stay. */

@@ -2,10 +2,12 @@
  * makes sections; see docs/reports.md and include/basin/tasks/nodes.h. */
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/sort.h"
 #include "base/try.h"
+#include "basin/version.h"
 #include "task/nodes/nodes.h"
 #include "view/document.h"
 
@@ -231,11 +233,12 @@ static void put_drift(basin_document *r, const basin_nodes_drift *d) {
 
 static void put_detector(basin_document *r, const findings *f) {
     const basin_nodes_card *card = f->info->card;
-    PUT("'detector':{'threshold':%g,'members':%lld,'parameters':%lld,'share':%g,'fits':%lld,"
+    PUT("'detector':{'id':%s,'threshold':%g,'members':%lld,'parameters':%lld,'share':%g,'fits':%"
+        "lld,"
         "'calibration':%s,'features':%lld",
-        f->info->threshold, (long long)f->info->members, (long long)f->info->parameters,
-        f->info->share, (long long)f->model->ensemble.fits, f->info->calibration,
-        (long long)f->model->features);
+        f->info->id, f->info->threshold, (long long)f->info->members,
+        (long long)f->info->parameters, f->info->share, (long long)f->model->ensemble.fits,
+        f->info->calibration, (long long)f->model->features);
     if (card)
         PUT("'card':{'date':%s,'version':%s,'data':%s,'nodes':%lld,'edges':%lld,'trained_on':%lld,"
             "'validated_on':%lld,'base_rate':%g",
@@ -251,10 +254,12 @@ static basin_status write(const char *path, const char *name, const findings *f,
     basin_document report, *r = &report;
     const basin_nodes_card *card = f->info->card;
     const char *slash = strrchr(name, '/');
-    char lead[1000], trained[500] = "";
+    char lead[1000], trained[500] = "", day[BASIN_DAY_TEXT];
     if (card) snprintf(trained, sizeof trained, ", trained %s on %.400s", card->date, card->data);
-    snprintf(lead, sizeof lead, "A detector of anomalous nodes%s. Here it scores %.400s.", trained,
-             f->network->path);
+    snprintf(lead, sizeof lead,
+             "A detector of anomalous nodes, model %s%s. Here it scores %.300s on %s, by Basin %s.",
+             f->info->id, trained, f->network->path, basin_day_print(day, time(NULL)),
+             BASIN_VERSION_STRING);
     BASIN_TRY(basin_document_begin(r, path, "anomaly", slash && slash[1] ? slash + 1 : name, lead,
                                    error));
     put_detector(r, f);
