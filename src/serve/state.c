@@ -44,6 +44,7 @@ static basin_status write_and_apply(basin_server *s, const basin_additions *a, c
     BASIN_TRY(status);
     status = basin_nodes_live_add(s->now->live, a->table[0], a->table[1], error);
     if (status && basin_journal_cut(s->journal, &cut)) s->o->say("basin: %s", cut.text);
+    if (status && status != BASIN_NO_MEMORY) return error->status = BASIN_BAD_VALUE;
     BASIN_TRY(status);
     s->meters.records = s->journal->records;
     s->meters.bytes = s->journal->bytes;
