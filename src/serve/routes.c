@@ -86,9 +86,9 @@ static basin_status read_ids(const cJSON **first, int64_t *most, basin_request *
 }
 
 /* What moves a score: of each list the entries that move it most. */
-static void put_reasons(basin_json *json, const basin_network *network,
+static void put_reasons(basin_json *json, const basin_generation *g,
                         const basin_nodes_explanation *e, int64_t most) {
-    char text[BASIN_REASON_TEXT];
+    char text[1024];
     basin_json_number(json, "logit", e->logit);
     basin_json_number(json, "typical_logit", e->typical_logit);
     basin_json_number(json, "own", e->own);
@@ -96,7 +96,7 @@ static void put_reasons(basin_json *json, const basin_network *network,
     basin_json_array(json, "features");
     for (int64_t i = 0; i < e->features && i < most; i++) {
         basin_json_object(json, NULL);
-        basin_json_text(json, "feature", basin_nodes_reason_name(text, network, &e->feature[i]));
+        basin_json_text(json, "feature", basin_nodes_reason_name(text, g->network, &e->feature[i]));
         basin_json_number(json, "moves", e->feature[i].share);
         basin_json_number(json, "value", e->feature[i].value);
         basin_json_number(json, "typical", e->feature[i].typical);
@@ -106,7 +106,8 @@ static void put_reasons(basin_json *json, const basin_network *network,
     basin_json_array(json, "neighbours");
     for (int64_t i = 0; i < e->neighbours && i < most; i++) {
         basin_json_object(json, NULL);
-        basin_json_text(json, "id", basin_network_id(network, e->neighbour[i].node, text));
+        basin_json_text(json, "id",
+                        basin_nodes_live_id(g->live, e->neighbour[i].node, text, sizeof text));
         basin_json_number(json, "moves", e->neighbour[i].push);
         basin_json_number(json, "probability", e->neighbour[i].probability);
         basin_json_end(json);
@@ -130,13 +131,12 @@ static basin_status put_score(FILE *file, bool *known, const basin_request *r, c
     BASIN_TRY(
         basin_nodes_live_get(&score, g->live, (const char *const *)&id->valuestring, 1, error));
     *known = score.node >= 0;
+    if (*known) basin_times_add(&m->node, basin_clock() - begun);
     if (*known && r->route == EXPLAIN)
-        BASIN_TRY(basin_nodes_explain(&why, g->model, g->network, &score.node, 1,
-                                      &(basin_nodes_work){.brief = true}, error));
+        BASIN_TRY(basin_nodes_live_explain(&why, g->live, id->valuestring, error));
     basin_json json = basin_json_begin_line(file);
     basin_json_text(&json, "id", id->valuestring);
     if (*known) {
-        basin_times_add(&m->node, basin_clock() - begun);
         m->scored++;
         m->capped += score.capped;
         basin_json_number(&json, "probability", score.probability);
@@ -146,7 +146,7 @@ static basin_status put_score(FILE *file, bool *known, const basin_request *r, c
     } else {
         basin_json_text(&json, "error", "no account of this id");
     }
-    if (why) put_reasons(&json, g->network, why, most);
+    if (why) put_reasons(&json, g, why, most);
     basin_json_end(&json);
     basin_nodes_explanation_free(why);
     return BASIN_OK;
