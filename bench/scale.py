@@ -44,14 +44,22 @@ def graph_step(
     return computing + exchanges * travel
 
 
-def part_bytes(pairs, rows, heads, head_dim):
+def part_bytes(pairs, own, halo, heads, head_dim, dim=32, steps=2, columns=33):
     """Memory of a part while it trains: a pair is in two lists of two plans and in the file, and has two numbers a
-    head between the passes over it; about ten tensors have a row for each node of the part and its halo."""
-    return pairs * (2 * 12 + 4 + 8 * heads) + 10 * rows * 4 * heads * head_dim
+    head between the passes over it. A node of the part has its inputs four times, five tokens for each step (of all
+    blocks) and 15 + 3 per step rows of all heads; one of the halo 4.75 + 1.5 per step such rows."""
+    width = 4 * heads * head_dim
+    node = 16 * columns + 20 * steps * dim + (15 + 3 * steps) * width
+    return pairs * (2 * 12 + 4 + 8 * heads) + own * node + halo * (4.75 + 1.5 * steps) * width
 
 
-def rank_bytes(n, parts, pairs, rows, heads, head_dim, nodes, program=27 * MB):
-    return program + 16 * nodes + parts / n * part_bytes(pairs, rows, heads, head_dim)
+def tree_bytes(nodes, rows, columns=33):
+    """What trees add: XGBoost, its rows (at most 200,000) and the logits of all nodes."""
+    return 16 * MB + 32 * nodes + 20 * columns * min(rows, 200000)
+
+
+def rank_bytes(n, parts, pairs, own, halo, heads, head_dim, nodes, program=27 * MB, columns=33):
+    return program + 16 * nodes + parts / n * part_bytes(pairs, own, halo, heads, head_dim, columns=columns)
 
 
 # ---- what was measured on the lent machine: 16 cores, 2 a rank; 2026-11-16 ----
@@ -123,7 +131,29 @@ def predict(when, what, n):
 
 def predict_memory(what, n):
     nodes, edges, parts, balance, halo = GRAPH[what]
-    return rank_bytes(n, parts, balance * edges / parts, halo * nodes, HEADS, HEAD_DIM, nodes)
+    own, columns = nodes / parts, 78 if what == "amazon" else 33
+    pairs, beyond = balance * edges / parts, halo * nodes - own
+    return rank_bytes(n, parts, pairs, own, beyond, HEADS, HEAD_DIM, nodes, columns=columns)
+
+
+# ---- memory on sparse graphs: `data make fraud --like L --scale S`, `data part -n P --method stream`, then
+# `anomaly train --epochs 1 --members 1 --threads 1 --trees 0` under /usr/bin/time; arm64, Open MPI 4.1.4 ----
+
+SPARSE = {  # nodes, directed edges, features, parts, halo nodes of all parts: {ranks: MB of the largest}
+    "T-Social-like, 50k": ((50006, 1264726, 10, 8, 210150), {1: 545, 2: 284, 4: 152}),
+    "T-Social-like, 200k": ((200025, 5058902, 10, 8, 841468), {1: 2143, 2: 1095, 4: 566}),
+    "T-Social-like, 50k in 2": ((50006, 1264726, 10, 2, 42952), {1: 352}),
+    "T-Social-like, 50k in 16": ((50006, 1264726, 10, 16, 349544), {1: 729}),
+    "YelpChi-like, 14k": ((13786, 2308188, 32, 8, 93779), {1: 301}),
+    "Amazon-like, 3.6k": ((3583, 2639036, 25, 8, 25080), {1: 184}),
+    "T-Finance-like, 2k": ((1968, 1161316, 10, 8, 13776), {1: 91}),
+}
+
+
+def sparse_memory(what, n):
+    (nodes, edges, features, parts, halo), _ = SPARSE[what]
+    of = edges / parts, nodes / parts, halo / parts
+    return rank_bytes(n, parts, *of, HEADS, HEAD_DIM, nodes, columns=3 * (features + 1))
 
 
 # ---- tables ----
@@ -155,6 +185,9 @@ def print_runs():
     for what, took in MEMORY.items():
         for n, mib in took.items():
             compare("morning", what + ", memory", n, "MiB", mib, predict_memory(what, n) / MIB)
+    for what, (_, took) in SPARSE.items():
+        for n, mb in took.items():
+            compare("arm64", what + ", memory", n, "MB", mb, sparse_memory(what, n) / MB)
 
 
 def print_imagenet():
@@ -191,7 +224,7 @@ def print_billion():
     for heads, head_dim, halo in ((3, 128, 18e6), (2, 16, 18e6), (2, 16, 2.4e6)):
         arriving = halo * 4 * heads * head_dim
         pairs = edges / n / (5e6 * cores * 256 / (heads * head_dim))
-        memory = rank_bytes(n, n, edges / n, halo + nodes / n, heads, head_dim, nodes)
+        memory = rank_bytes(n, n, edges / n, nodes / n, halo, heads, head_dim, nodes)
         row(
             "%d x %d" % (heads, head_dim),
             "%.3g M nodes" % (halo / 1e6),
@@ -211,8 +244,11 @@ def check():
     assert halo_bytes(2, 8, 800, 2, 0.5) == 4 * 200 * 8
     assert graph_step(1, 8, 3.0, 1.0, 1.1, 8, 800, 2, 1e3, 1.0) == 3.0
     assert abs(graph_step(8, 8, 8.0, 1.5, 1.1, 2, 800, 2, 5600.0, 0.5) - (1.65 + 2 * 1.5)) < 1e-12
-    assert part_bytes(10, 100, 2, 16) == 440 + 128000
-    assert rank_bytes(4, 8, 10, 100, 2, 16, 5, 1000) == 1000 + 80 + 2 * 128440
+    assert part_bytes(10, 100, 0, 2, 16) == 440 + 100 * (528 + 1280 + 21 * 128)
+    assert part_bytes(10, 0, 100, 2, 16) == 440 + 100 * 7.75 * 128
+    assert rank_bytes(4, 8, 10, 0, 100, 2, 16, 5, 1000) == 1000 + 80 + 2 * 99640
+    off = [sparse_memory(what, n) / MB / mb - 1 for what in SPARSE for n, mb in SPARSE[what][1].items()]
+    assert max(map(abs, off)) < 0.15, off
     worst = [
         abs(predict(w, x, n) / t - 1)
         for (w, x), took in TOOK.items()

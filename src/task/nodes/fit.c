@@ -88,7 +88,7 @@ static basin_status grow_trees(basin_nodes_fitting *f, basin_error *error) {
                                           &f->model->memory.salt, error));
     BASIN_TRY(basin_tree_tables_open(&tables, f->network, f->work.parts, e, f->work.memory, error));
     BASIN_TRY(basin_nodes_ensemble_grow(e, f->settings.trees, (uint64_t)f->settings.seed, &tables,
-                                        f->part, f->work.watch, error));
+                                        f->part, f->run->training.ranks, f->work.watch, error));
     return basin_nodes_ensemble_logits(f->tree_logit, e, &tables, true, error);
 }
 

@@ -142,6 +142,7 @@ typedef struct growing {
     const basin_tree_rows *rows;
     const basin_tree_table *table;
     uint64_t seed;
+    int64_t first; /* of this rank's fits */
     const basin_watch *watch;
 } growing;
 
@@ -152,9 +153,10 @@ static basin_tree_view view_of(const basin_nodes_ensemble *e, int64_t fit, int64
     return (basin_tree_view)view;
 }
 
-static basin_status grow_fit(const void *context, int64_t fit, basin_error *error) {
+static basin_status grow_fit(const void *context, int64_t item, basin_error *error) {
     static const int64_t unjudged = 200; /* rounds, where no validation says when to stop */
     const growing *g = context;
+    int64_t fit = g->first + item;
     basin_trees_spec spec = BASIN_TREES_DEFAULT;
     basin_trees_data data = g->rows->data;
     int64_t turn;
@@ -166,17 +168,48 @@ static basin_status grow_fit(const void *context, int64_t fit, basin_error *erro
     return basin_trees_fit(&g->ensemble->trees[fit], &data, &spec, g->watch, error);
 }
 
+/* A fit of rank `owner` to all others, in the bytes of a file. */
+static basin_status send_fit(basin_trees **trees, int64_t owner, basin_ranks *ranks,
+                             basin_error *error) {
+    BASIN_AT_EXIT(basin_bundle_free_at) basin_bundle *bundle = NULL;
+    BASIN_FREE_AT_EXIT uint8_t *bytes = NULL;
+    bool mine = basin_ranks_rank(ranks) == owner;
+    int64_t count = 0;
+    basin_status status = basin_bundle_open(&bundle, "trees of another rank", error);
+    if (!status && mine) status = basin_trees_store(bundle, "", *trees, error);
+    BASIN_TRY(basin_ranks_agree(ranks, status, error));
+    const basin_tensor *own = mine ? basin_bundle_at(bundle, 0) : NULL;
+    if (own) count = own->shape.dim[0];
+    BASIN_TRY(basin_ranks_broadcast(ranks, &count, sizeof count, owner, error));
+    if (!mine) status = BASIN_NEW_RAW(&bytes, count, "trees", error);
+    BASIN_TRY(basin_ranks_agree(ranks, status, error));
+    BASIN_TRY(basin_ranks_broadcast(ranks, own ? own->data : bytes, (size_t)count, owner, error));
+    if (mine) return BASIN_OK;
+    BASIN_TRY(basin_bundle_put(bundle, "xgboost", bytes, BASIN_U8, BASIN_SHAPE(count), error));
+    return basin_trees_load(trees, bundle, "", error);
+}
+
+/* Every fit is grown once, by the rank that it is dealt to. */
 basin_status basin_nodes_ensemble_grow(basin_nodes_ensemble *e, int64_t fits, uint64_t seed,
                                        const basin_tree_tables *tables, const uint8_t *part,
-                                       const basin_watch *watch, basin_error *error) {
+                                       basin_ranks *ranks, const basin_watch *watch,
+                                       basin_error *error) {
     BASIN_AT_EXIT(basin_tree_rows_free) basin_tree_rows rows = {0};
-    growing g = {e, &rows, tables->table, seed, watch};
+    basin_ranks_share own = basin_ranks_deal(ranks, fits);
+    growing g = {e, &rows, tables->table, seed, own.first, watch};
     BASIN_TRY(BASIN_NEW(&e->trees, fits, "trees", error));
     e->fits = fits;
     deal(e->seeing, fits, e->known.count > 0);
     weigh_alike(e);
     BASIN_TRY(basin_tree_rows_take(&rows, tables, part, most_rows, error));
-    return basin_team_try(grow_fit, &g, fits, 1, error);
+    basin_status status = basin_team_try(grow_fit, &g, own.count, 1, error);
+    BASIN_TRY(basin_ranks_agree(ranks, status, error));
+    for (int64_t rank = 0; rank < basin_ranks_count(ranks); rank++) {
+        basin_ranks_share of = basin_ranks_deal_to(rank, basin_ranks_count(ranks), fits);
+        for (int64_t k = of.first; k < of.first + of.count && basin_ranks_count(ranks) > 1; k++)
+            BASIN_TRY(send_fit(&e->trees[k], rank, ranks, error));
+    }
+    return BASIN_OK;
 }
 
 /* ---- logits ---- */

@@ -202,12 +202,12 @@ void basin_tree_rows_free(basin_tree_rows *rows);
 /* Names the relations of a network: the union, or each one where there is none. */
 basin_status basin_nodes_ensemble_name(basin_nodes_ensemble *ensemble, const basin_network *network,
                                        basin_error *error);
-/* Grows `fits` times, several at once; a function of the seed and the nodes' parts. Stopped by the
- * watcher, they end early. */
+/* Grows `fits` times, several at once, dealt to `ranks` (NULL: this process grows all); a function
+ * of the seed and the nodes' parts. Stopped by the watcher, they end early. */
 basin_status basin_nodes_ensemble_grow(basin_nodes_ensemble *ensemble, int64_t fits, uint64_t seed,
                                        const basin_tree_tables *tables,
-                                       const uint8_t *part /* [N] */, const basin_watch *watch,
-                                       basin_error *error);
+                                       const uint8_t *part /* [N] */, basin_ranks *ranks,
+                                       const basin_watch *watch, basin_error *error);
 /* What a fit's logit weighs in the trees'. Fits that look at known labels weigh nothing where the
  * table has none, unless there are no others. */
 double basin_nodes_ensemble_weight(const basin_nodes_ensemble *ensemble,

@@ -193,7 +193,7 @@ TEST(many_nodes_are_thinned_out) {
     assert_ok(basin_nodes_ensemble_name(&e, network, &failure));
     assert_ok(basin_tree_table_open(&table, network, &e, 0, &failure));
     basin_tree_tables tables = {.network = network, .count = 1, .table = &table};
-    assert_ok(basin_nodes_ensemble_grow(&e, 1, 1, &tables, part, NULL, &failure));
+    assert_ok(basin_nodes_ensemble_grow(&e, 1, 1, &tables, part, NULL, NULL, &failure));
     assert_ok(basin_nodes_ensemble_logits(logit, &e, &tables, false, &failure));
     for (int64_t i = TRAINS; i < NODES; i++) {
         expected += y[i];
