@@ -216,8 +216,10 @@ static basin_status listen_tcp(int *fd, const basin_server *s, basin_error *erro
     char host[256];
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
     bool bracket = where[0] == '[' && colon > where && colon[-1] == ']';
-    if (!colon || colon == where || !colon[1])
-        return basin_fail(error, BASIN_BAD_VALUE, "listen %s: needs HOST:PORT", where);
+    size_t digits = colon ? strspn(colon + 1, "0123456789") : 0;
+    if (colon == where || !digits || colon[1 + digits] || strtol(colon + 1, NULL, 10) > 65535)
+        return basin_fail(error, BASIN_BAD_VALUE, "listen %s: needs HOST:PORT, the port a number",
+                          where);
     snprintf(host, sizeof host, "%.*s", (int)(colon - where) - 2 * bracket, where + bracket);
     int problem = getaddrinfo(host, colon + 1, &hints, &found), on = 1;
     if (problem)

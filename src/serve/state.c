@@ -118,10 +118,12 @@ static basin_status apply(void *context, const cJSON *tree, const char *what, ba
     BASIN_TRY(basin_additions_put(&a, tree, what, error));
     BASIN_TRY(basin_additions_finish(&a, error));
     basin_status status = basin_nodes_live_add(p->generation->live, a.table[0], a.table[1], error);
-    bool last = ++p->number == s->journal->records && !s->now;
-    if (!status || !last || status == BASIN_NO_MEMORY || s->o->read_only) return status;
-    s->o->say("basin: %s is left out, as it would have been when it was sent: %s", what,
-              error->text);
+    bool last = ++p->number == s->journal->records && !s->now && !s->o->read_only;
+    if (!status || status == BASIN_NO_MEMORY) return status;
+    basin_error why = *error;
+    basin_fail(error, status, "%s cannot be added: %.250s", what, why.text);
+    if (!last) return status;
+    s->o->say("basin: %s, and is left out, as when it was sent", error->text);
     return basin_journal_cut(s->journal, error);
 }
 

@@ -308,7 +308,7 @@ def test_access():
     s.stop()
     assert not os.path.exists("s.sock")
     refused(["none.safetensors", "base.basin"], "none.safetensors")
-    refused(["model.safetensors", "base.basin", "--listen", "here"], "HOST:PORT")
+    refused(["model.safetensors", "base.basin", "--listen", "127.0.0.1:99999"], "HOST:PORT")
 
 
 def mutate(draw, body):
