@@ -200,13 +200,13 @@ foreach(part links browser)
         ${CMAKE_CURRENT_SOURCE_DIR}/tests/site/${part})
 endforeach()
 set_tests_properties(site_browser PROPERTIES TIMEOUT 900)
-# The Explorer needs a compiler to WebAssembly (scripts/install-deps explorer), and a browser. The two
+# The Explorer needs a compiler to WebAssembly (scripts/install-deps explorer), and a browser. They
 # share a build folder.
-foreach(part golden page)
+foreach(part golden page bits fuzz)
     basin_add_test(explorer_${part} slow ${CMAKE_COMMAND} -E env BASIN=$<TARGET_FILE:basin_program>
         ${CMAKE_CURRENT_SOURCE_DIR}/tests/explorer/${part})
 endforeach()
-set_tests_properties(explorer_golden explorer_page PROPERTIES TIMEOUT 900 RESOURCE_LOCK explorer)
+set_tests_properties(explorer_golden explorer_page explorer_bits explorer_fuzz PROPERTIES TIMEOUT 1800 RESOURCE_LOCK explorer)
 
 file(GLOB BASIN_FUZZ_SOURCES CONFIGURE_DEPENDS tests/fuzz/fuzz_*.c)
 if(BASIN_FUZZ)

@@ -400,26 +400,41 @@ end:
     return failed;
 }
 
-/* Fills in what naked and hidden singles give, in place; and the solution, if there is just one. */
+/* Fills in what naked and hidden singles give; how many cells are left. */
+static int fill_singles(board *b) {
+    int left = 0;
+    for (choice c = choose(b); c.cell >= 0 && c.digits && !(c.digits & (c.digits - 1));
+         c = choose(b))
+        b->cell[c.cell] = (uint8_t)__builtin_ctz(c.digits);
+    for (int i = 0; i < CELLS; i++) left += !b->cell[i];
+    return left;
+}
+
+/* What singles give, and the solution, if there is just one; how many there are, at most 2. */
 EXPORT int explorer_sudoku_solve(int32_t *singles, int32_t *solution, const int32_t *cells) {
     board b, full;
     for (int i = 0; i < CELLS; i++) b.cell[i] = (uint8_t)cells[i];
     full = b;
     int found = count_solutions(b);
     if (found == 1) solve(&full, 1, NULL);
-    for (choice c = choose(&b); c.cell >= 0 && c.digits && !(c.digits & (c.digits - 1));
-         c = choose(&b))
-        b.cell[c.cell] = (uint8_t)__builtin_ctz(c.digits);
+    fill_singles(&b);
     for (int i = 0; i < CELLS; i++) singles[i] = b.cell[i], solution[i] = full.cell[i];
     return found;
 }
 
-/* A board with one solution; hard: singles do not solve it. */
+/* A board with one solution; hard: singles do not solve it, unless none of 100 boards is so. */
 EXPORT void explorer_sudoku_make(int32_t *cells, int seed, int hard) {
-    generation how = {.count = 1, .seed = seed, .least = 30, .most = 36, .hard = hard};
-    boards b = generate_boards(&how);
-    for (int i = 0; i < CELLS; i++) cells[i] = b.given[0].cell[i];
-    free(b.given);
+    board b = {0};
+    for (int i = 0; i < (hard ? 100 : 1); i++) {
+        generation how = {
+            .count = 1, .seed = seed + 1000 * i, .least = 30, .most = 36, .hard = hard};
+        boards made = generate_boards(&how);
+        b = made.given[0];
+        free(made.given);
+        board tried = b;
+        if (fill_singles(&tried)) break;
+    }
+    for (int i = 0; i < CELLS; i++) cells[i] = b.cell[i];
 }
 
 /* ---- a network of accounts ---- */

@@ -21,6 +21,9 @@ export const FORMULAS = [
   { name: "The paper's block", text: "-sum(logsumexp(others(beta * layernorm(g) @ layernorm(g).T))) / beta - sum(relu(layernorm(g) @ xi.T)**2) / 2", beta: 2, together: true, about: "Attention plus Hopfield network over layer-normalised tokens (equations 1 to 5). In two dimensions a layer norm leaves one of two directions." },
 ];
 
+/** What a formula may call or name, for advice on mistakes. */
+const NAMES = "logsumexp softmax layernorm lncosh sum mean max min norm exp log sqrt abs sign tanh sin cos relu sigmoid softplus erf square step maximum minimum dot others beta xi pi".split(" ");
+
 export class Landscape {
   constructor(ask) {
     this.ask = ask;
@@ -43,9 +46,12 @@ export class Landscape {
   build() {
     const choice = find("formulas");
     FORMULAS.forEach((one, i) => choice.append(element("option", { value: i }, one.name)));
-    choice.addEventListener("change", () => this.choose(FORMULAS[choice.value]));
+    choice.append(element("option", { value: "own", hidden: true }, "Your own formula"));
+    choice.addEventListener("change", () => FORMULAS[choice.value] && this.choose(FORMULAS[choice.value]));
     this.formula = find("formula");
     this.formula.addEventListener("input", () => {
+      choice.value = "own";
+      find("about").textContent = "The landscape follows as you type. What a formula may contain is listed below.";
       this.together = /\bothers\s*\(|\bg\s*\.T\b/.test(this.formula.value); // what only tokens together can mean
       this.changed();
     });
@@ -104,8 +110,10 @@ export class Landscape {
     this.formula.setAttribute("aria-invalid", error ? "true" : "false");
     if (!error) return;
     const text = this.formula.value, at = error.place;
-    if (at >= 0) line.append(element("code", {}, text.slice(0, at), element("mark", {}, text.slice(at, at + 1) || " "), text.slice(at + 1)), " ");
-    line.append(error.message);
+    const [word] = /^\w+|^.?/s.exec(text.slice(Math.max(at, 0)));
+    if (at >= 0) line.append(element("code", {}, text.slice(0, at), element("mark", {}, word || " "), text.slice(at + word.length)), " ");
+    const like = /no such/.test(error.message) && NAMES.find((name) => name !== word && (word.startsWith(name) || name.startsWith(word) || [...name].sort().join("") === [...word].sort().join("")));
+    line.append(error.message, like ? `; did you mean ${like}?` : "");
   }
 
   energy(extra) {

@@ -23,8 +23,9 @@ export class Picture {
   /** Opens a model, and shows a picture with a hole. */
   async open(file, config) {
     const tiles = await this.ask("openPicture", file, config);
-    Object.assign(this, { config, tiles, side: config.size / config.patch, step: config.steps, query: -1, head: -1, fall: null, seen: null, trained: null, sheet: null });
+    Object.assign(this, { config, tiles, side: config.size / config.patch, step: config.steps, head: -1, fall: null, seen: null, trained: null, sheet: null });
     this.tokens = this.side ** 2;
+    this.query = this.mode === "look" ? this.tokens >> 1 : -1;
     this.missing = new Uint8Array(this.tokens);
     const first = Math.floor(0.36 * this.side), last = Math.max(first + 1, Math.ceil(0.64 * this.side));
     for (let y = first; y < last; y++) for (let x = first; x < last; x++) this.missing[y * this.side + x] = 1;

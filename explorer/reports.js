@@ -64,8 +64,10 @@ function documentOf(found, name) {
 function describe(sections, title, object, depth) {
   const blocks = [], section = { id: `part-${sections.length}`, title: spoken(title), link: spoken(title), blocks };
   sections.push(section);
-  const facts = Object.entries(object).filter(([, value]) => plain(value)).map(([name, value]) => ({ name: spoken(name), value: shown(value), ...(typeof value === "number" ? { digits: 5 } : {}) }));
+  const long = ([, value]) => typeof value === "string" && value.length > 14, all = Object.entries(object).filter(([, value]) => plain(value));
+  const facts = all.filter((one) => !long(one)).map(([name, value]) => ({ name: spoken(name), value: shown(value), ...(typeof value === "number" && !Number.isInteger(value) ? { digits: 5 } : {}) }));
   if (facts.length) blocks.push({ type: "facts", facts });
+  if (all.some(long)) blocks.push({ type: "table", columns: [{ name: "what" }, { name: "value" }], rows: all.filter(long).map(([name, value]) => [spoken(name), value]) });
   const drawn = network(object);
   if (drawn) blocks.push(drawn);
   for (const [name, value] of Object.entries(object)) {
@@ -87,7 +89,7 @@ function list(name, values) {
   const number = (column) => rows.every((row) => row[column] === undefined || row[column] === null || typeof row[column] === "number");
   const axis = ["step", "epoch"].find((one) => columns.includes(one) && number(one)), blocks = [{ type: "heading", text: name }];
   if (axis) blocks.push(...curves(rows, columns.filter((column) => column !== axis && number(column)), axis));
-  const table = { type: "table", columns: columns.map((column) => ({ name: spoken(column), number: number(column), digits: 5 })), rows: rows.slice(0, ROWS).map((row) => columns.map((column) => shown(row[column] ?? null))) };
+  const table = { type: "table", columns: columns.map((column) => ({ name: spoken(column), number: number(column), ...(rows.some((row) => typeof row[column] === "number" && !Number.isInteger(row[column])) ? { digits: 5 } : {}) })), rows: rows.slice(0, ROWS).map((row) => columns.map((column) => shown(row[column] ?? null))) };
   if (rows.length > 12) table.folded = `${rows.length} rows${rows.length > ROWS ? `, of which the first ${ROWS} are shown` : ""}`;
   return [...blocks, table];
 }

@@ -103,7 +103,12 @@ export class Sudoku {
       problem.textContent = error.message;
       return;
     }
-    this.answers = Array.from({ length: STEPS + 1 }, (_, t) => this.given.map((digit, i) => digit || this.likeliest(t, i)[0]));
+    // A cell that no digit is likeliest in has none.
+    const read = (t, i) => {
+      const [digit, sure] = this.likeliest(t, i);
+      return sure < OPEN ? 0 : digit;
+    };
+    this.answers = Array.from({ length: STEPS + 1 }, (_, t) => this.given.map((digit, i) => digit || read(t, i)));
     this.draw();
   }
 
@@ -119,9 +124,8 @@ export class Sudoku {
     const t = this.shown.read(), answer = this.answers[t], { wrong } = broken(answer), givenWrong = broken(this.given).wrong;
     this.cells.forEach((input, i) => {
       if (document.activeElement !== input || this.given[i]) input.value = answer[i] || "";
-      const [, sure] = this.likeliest(t, i), open = !this.given[i] && sure < OPEN;
-      if (open) input.value = "";
-      input.className = this.given[i] ? (wrong.has(i) && givenWrong.has(i) ? "given wrong" : "given") : open ? "" : wrong.has(i) ? "wrong" : "";
+      const [, sure] = this.likeliest(t, i);
+      input.className = this.given[i] ? (givenWrong.has(i) ? "given wrong" : "given") : wrong.has(i) ? "wrong" : "";
       input.style.opacity = this.given[i] ? 1 : 0.5 + 0.5 * sure;
     });
     const rules = this.answers.map((cells) => broken(cells).pairs);

@@ -83,7 +83,7 @@ const tests = {
   },
 
   async "a broken formula is told, with its place, and the page goes on"() {
-    for (const [formula, said] of [["sum((g**2", /a \) is missing/], ["foo(g)", /foo: no such function/], ["g**2", /an energy is one number/], ["", /ends too soon/], ["g @ 3", /@ multiplies vectors/], ["<img src=x onerror=alert(1)>", /does not belong here/], ["(".repeat(500), /too many parentheses/], ["1+".repeat(1200) + "1", /2401 characters; wanted fewer than 2000/]]) {
+    for (const [formula, said] of [["sum((g**2", /a \) is missing/], ["foo(g)", /foo: no such function/], ["sum(g) + cosine(g[0])", /cosine: no such function; did you mean cos\?/], ["g**2", /an energy is one number/], ["", /ends too soon/], ["g @ 3", /@ multiplies vectors/], ["<img src=x onerror=alert(1)>", /does not belong here/], ["(".repeat(500), /too many parentheses/], ["1+".repeat(1200) + "1", /2401 characters; wanted fewer than 2000/]]) {
       await type(formula);
       assert.match(await text("problem"), said, formula);
     }
@@ -309,6 +309,10 @@ const tests = {
     await sleep(50);
     await idle();
     assert.equal(await see("explorer.board.answers.at(-1).join('')"), "534678912672195348198342567859761423426853791713924856961537284287419635345286179");
+    assert.match(await text("singles-verdict"), /They solve this board, too/);
+    await see("document.getElementById('hard').click()");
+    await browser.until("/cells stay empty/.test(document.getElementById('singles-verdict').textContent)");
+    await idle();
     await see("document.getElementById('board-text').value = '123'; document.getElementById('paste-board').click()");
     assert.match(await text("board-problem"), /3 cells; a board has 81/);
     await see("document.getElementById('empty').click()");
