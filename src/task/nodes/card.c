@@ -39,15 +39,6 @@ static void fill_card(basin_nodes_card *card, const basin_network *network, cons
 
 /* ---- parents ---- */
 
-/* A list of the parent's, or of a checkpoint, under a salt that may be another's. */
-static basin_status inherit(basin_nodes_memory *memory, const basin_known_labels *list,
-                            basin_error *error) {
-    bool fits;
-    BASIN_TRY(basin_known_labels_join(&memory->before, &fits, list, error));
-    memory->before_unknown = memory->before_unknown || !fits;
-    return BASIN_OK;
-}
-
 static basin_status copy_text(char **copy, const char *text, basin_error *error) {
     free(*copy);
     *copy = text ? basin_string_copy(text) : NULL;
@@ -87,21 +78,14 @@ static basin_status take_parent(basin_nodes_memory *memory, const basin_bundle *
         if (list[i].salt.set && !salted) memory->salt = list[i].salt, salted = true;
     }
     memory->before.salt = memory->salt;
-    for (int i = 0; i < LISTS; i++) BASIN_TRY(inherit(memory, &list[i], error));
+    for (int i = 0; i < LISTS; i++) {
+        bool fits;
+        BASIN_TRY(basin_known_labels_join(&memory->before, &fits, &list[i], error));
+        memory->before_unknown = memory->before_unknown || !fits;
+    }
     memory->before_unknown = memory->before_unknown || !memory->before.count ||
                              basin_bundle_meta(parent, "seen.unknown");
     return list_parents(&memory->parents, parent, id, error);
-}
-
-/* The id of the model that a run begins with; "" on other ranks than the first, which write no
- * file. */
-static basin_status id_of_parent(char id[BASIN_MODEL_ID + 1], const basin_run *run,
-                                 basin_error *error) {
-    char text[BASIN_SHA256_TEXT] = "";
-    if (run->training.from && !basin_ranks_rank(run->training.ranks))
-        BASIN_TRY(basin_file_sha256(text, run->training.from, error));
-    snprintf(id, BASIN_MODEL_ID + 1, "%.*s", BASIN_MODEL_ID, text);
-    return BASIN_OK;
 }
 
 /* A run that is resumed must begin with the same model; where none is named, it is the one of the
@@ -137,10 +121,12 @@ basin_status basin_nodes_memory_begin(basin_nodes_memory *memory, const basin_no
                                       const basin_network *network, int64_t seed,
                                       const basin_run *run, basin_error *error) {
     static const basin_nodes_record none = {0};
-    char id[BASIN_MODEL_ID + 1];
+    char id[BASIN_SHA256_TEXT] = ""; /* of the parent; ranks that write no file need none */
     if (!record) record = &none;
     make_salt(&memory->salt, network, seed);
-    BASIN_TRY(id_of_parent(id, run, error));
+    if (run->training.from && !basin_ranks_rank(run->training.ranks))
+        BASIN_TRY(basin_file_sha256(id, run->training.from, error));
+    id[BASIN_MODEL_ID] = 0;
     if (run->saved) BASIN_TRY(check_parent(memory, run, id, error));
     if (run->from) BASIN_TRY(take_parent(memory, run->from, id, error));
     BASIN_TRY(copy_text(&memory->files, record->files, error));
@@ -149,13 +135,6 @@ basin_status basin_nodes_memory_begin(basin_nodes_memory *memory, const basin_no
         snprintf(memory->card.digest, sizeof memory->card.digest, "%016llx",
                  (unsigned long long)basin_hash_text(BASIN_HASH_START, record->digest));
     return BASIN_OK;
-}
-
-/* How many nodes of a part are among those that the parents took part with. */
-static int64_t count_before(const int8_t *seen, const uint8_t *part, int64_t nodes, int which) {
-    int64_t count = 0;
-    for (int64_t i = 0; i < nodes; i++) count += seen[i] >= 0 && part[i] == which;
-    return count;
 }
 
 static basin_status note_before(const basin_nodes_memory *memory, const basin_network *network,
@@ -169,8 +148,11 @@ static basin_status note_before(const basin_nodes_memory *memory, const basin_ne
     }
     BASIN_TRY(BASIN_NEW_RAW(&seen, network->nodes, "known nodes", error));
     basin_known_labels_find(seen, &memory->before, network);
-    int64_t val = count_before(seen, part, network->nodes, BASIN_PART_VAL);
-    int64_t test = count_before(seen, part, network->nodes, BASIN_PART_TEST);
+    int64_t val = 0, test = 0;
+    for (int64_t i = 0; i < network->nodes; i++) {
+        val += seen[i] >= 0 && part[i] == BASIN_PART_VAL;
+        test += seen[i] >= 0 && part[i] == BASIN_PART_TEST;
+    }
     if (val + test)
         basin_watch_note(watch,
                          "warning: %lld of %lld validation nodes and %lld of %lld test nodes took "

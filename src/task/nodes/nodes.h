@@ -407,7 +407,7 @@ basin_status basin_nodes_reference_load(basin_nodes_reference *reference,
       .absent = "0")                                                                               \
     X(SWITCH, labels,                                                                              \
       "A quarter of the trees looks at how many of a node's neighbours that were trained on are "  \
-      "anomalous; off: no label is in the model's file.",                                          \
+      "anomalous; off: no node's label is in the model's file.",                                   \
       .absent = "off", .needs = "trees!=0")                                                        \
     X(CHOICE, calibrate, BASIN_CHOICES("auto", "none", "platt", "isotonic"),                       \
       "What makes frequencies of probabilities, by validation; auto: platt or isotonic.",          \

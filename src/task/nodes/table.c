@@ -170,20 +170,12 @@ void basin_known_shares(float share[2], const basin_known_sums *sums, const int8
     share[1] = (float)(count > 0 ? sum / count : rate);
 }
 
-enum { KEY = 64 };
+enum { KEY = 64, SALT = sizeof((basin_salt *)NULL)->byte };
 
 /* "known.id" */
 static const char *key_of(char text[KEY], const char *prefix, const char *name) {
     snprintf(text, KEY, "%s%s", prefix, name);
     return text;
-}
-
-static basin_status store_salt(basin_bundle *bundle, const char *prefix, const basin_salt *salt,
-                               basin_error *error) {
-    char key[KEY], text[2 * sizeof salt->byte + 1];
-    for (size_t i = 0; i < sizeof salt->byte; i++)
-        snprintf(text + 2 * i, 3, "%02x", (unsigned)salt->byte[i]);
-    return basin_bundle_meta_set(bundle, key_of(key, prefix, "salt"), text, error);
 }
 
 basin_status basin_known_labels_store(basin_bundle *bundle, const char *prefix,
@@ -195,7 +187,10 @@ basin_status basin_known_labels_store(basin_bundle *bundle, const char *prefix,
     BASIN_TRY(basin_bundle_put(bundle, key, known->id, BASIN_I64, all, error));
     key_of(key, prefix, "label");
     if (known->label) BASIN_TRY(basin_bundle_put(bundle, key, known->label, BASIN_U8, all, error));
-    if (known->salt.set) BASIN_TRY(store_salt(bundle, prefix, &known->salt, error));
+    key_of(key, prefix, "salt");
+    if (known->salt.set)
+        BASIN_TRY(
+            basin_bundle_put(bundle, key, known->salt.byte, BASIN_U8, BASIN_SHAPE(SALT), error));
     BASIN_TRY(basin_bundle_meta_set(bundle, key_of(key, prefix, "by"),
                                     known->named ? "id" : "number", error));
     BASIN_TRY(
@@ -204,27 +199,11 @@ basin_status basin_known_labels_store(basin_bundle *bundle, const char *prefix,
                                   error);
 }
 
-static basin_status load_salt(basin_salt *salt, const basin_bundle *bundle, const char *prefix,
-                              basin_error *error) {
-    char key[KEY];
-    unsigned byte;
-    const char *text = basin_bundle_meta(bundle, key_of(key, prefix, "salt"));
-    if (!text) return BASIN_OK; /* a file of earlier versions */
-    salt->set = strlen(text) == 2 * sizeof salt->byte;
-    for (size_t i = 0; i < sizeof salt->byte && salt->set; i++) {
-        salt->set = sscanf(text + 2 * i, "%2x", &byte) == 1;
-        salt->byte[i] = (uint8_t)byte;
-    }
-    if (salt->set) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_FILE, "%s: %s is '%.40s'; needs 32 hexadecimal digits",
-                      basin_bundle_path(bundle), key, text);
-}
-
 basin_status basin_known_labels_load(basin_known_labels *known, const basin_bundle *bundle,
                                      const char *prefix, basin_error *error) {
     char key[KEY];
     const char *by = basin_bundle_meta(bundle, key_of(key, prefix, "by"));
-    const basin_tensor *id, *label = NULL;
+    const basin_tensor *id, *salt, *label = NULL;
     double nodes, edges;
     if (!by) return BASIN_OK;
     key_of(key, prefix, "id");
@@ -234,7 +213,12 @@ basin_status basin_known_labels_load(basin_known_labels *known, const basin_bund
         BASIN_TRY(basin_bundle_expect(&label, bundle, key, BASIN_U8, id->shape, error));
     int64_t count = id->shape.dim[0];
     BASIN_TRY(known_new(known, count, label != NULL, error));
-    BASIN_TRY(load_salt(&known->salt, bundle, prefix, error));
+    key_of(key, prefix, "salt");
+    known->salt.set = basin_bundle_find(bundle, key) != NULL; /* else an earlier version's */
+    if (known->salt.set) {
+        BASIN_TRY(basin_bundle_expect(&salt, bundle, key, BASIN_U8, BASIN_SHAPE(SALT), error));
+        memcpy(known->salt.byte, salt->data, SALT);
+    }
     memcpy(known->id, id->data, (size_t)count * sizeof *known->id);
     for (int64_t i = 0; i < count && label; i++)
         known->label[i] = ((const uint8_t *)label->data)[i] != 0;
