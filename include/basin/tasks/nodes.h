@@ -159,6 +159,9 @@ typedef struct basin_nodes_work {
     int64_t number;            /* of several classes: the one that is explained */
     const double *probability; /* [N] what a detector's basin_nodes_score gave; NULL: scored here */
     bool brief;                /* without energies and attention */
+    /* Of nodes of this (see below), each from its neighbourhood, with the rank 0 and brief; model
+     * and network are then not looked at. */
+    struct basin_nodes_live *live;
 } basin_nodes_work;
 
 /* The probability of every node to be anomalous, or of each class. Nodes are scored with all their

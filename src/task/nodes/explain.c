@@ -10,6 +10,7 @@
 
 #include "base/sort.h"
 #include "base/try.h"
+#include "task/nodes/live.h"
 
 /* ---- neighbours ---- */
 
@@ -501,6 +502,13 @@ basin_status basin_nodes_explain(basin_nodes_explanation **list, const basin_nod
     int64_t number = work ? work->number : 0;
     basin_nodes_model one = *model;
     for (int64_t i = 0; i < count; i++) list[i] = NULL;
+    for (int64_t i = 0; work && work->live && i < count; i++) {
+        basin_status status = basin_nodes_live_explain_node(&list[i], work->live, node[i], error);
+        for (int64_t k = 0; k < i && status; k++)
+            basin_nodes_explanation_free(list[k]), list[k] = NULL;
+        BASIN_TRY(status);
+    }
+    if (work && work->live) return BASIN_OK;
     if (model->settings.classes && (number < 0 || number >= model->settings.classes))
         return basin_fail(error, BASIN_BAD_VALUE, "class %lld, wanted 0 to %lld", (long long)number,
                           (long long)model->settings.classes - 1);

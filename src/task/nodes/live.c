@@ -25,14 +25,14 @@ static basin_status open_live(basin_nodes_live *live, const basin_network *netwo
                               const basin_nodes_live_options *o, basin_error *error) {
     basin_near_config config = {.cap_nodes = o->cap_nodes ? o->cap_nodes : CAP_NODES,
                                 .cap_edges = o->cap_edges ? o->cap_edges : CAP_EDGES,
+                                .states = o->states >= 0,
                                 .memory = o->memory,
                                 .watch = o->watch};
     const basin_nodes_model *model = live->model;
     live->rows.graph = &live->graph, live->rows.model = model;
     BASIN_TRY(basin_nodes_check_network(model, network, error));
     BASIN_TRY(basin_near_graph_open(&live->graph, network, &model->ensemble, error));
-    if (o->states >= 0)
-        BASIN_TRY(basin_near_rows_open(&live->rows, &live->graph, model, o->memory, error));
+    BASIN_TRY(basin_near_rows_open(&live->rows, &live->graph, model, o->memory, error));
     BASIN_TRY(basin_near_scorer_new(&live->scorer, &live->rows, &config, error));
     live->typical = (basin_explainer){
         .network = network, .model = model, .inputs = live->rows.inputs, .table = live->rows.table};
@@ -122,12 +122,15 @@ static basin_status score_around(double *probability, basin_nodes_live *live,
     return BASIN_OK;
 }
 
-static basin_status explain(basin_nodes_explanation **why, basin_nodes_live *live, const char *id,
+static basin_status explain(basin_nodes_explanation **why, basin_nodes_live *live, int64_t node,
                             basin_error *error) {
     BASIN_AT_EXIT(basin_near_part_free) basin_network *part = NULL;
     BASIN_FREE_AT_EXIT double *probability = NULL;
-    int64_t node = basin_near_find(&live->graph, id), place;
-    if (node < 0) return BASIN_OK;
+    int64_t place;
+    if (node < 0 || node >= live->graph.nodes)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: node %lld, wanted 0 to %lld",
+                          live->graph.base->path, (long long)node,
+                          (long long)live->graph.nodes - 1);
     BASIN_TRY(basin_near_around(&part, &place, live->scorer, node, error));
     BASIN_TRY(BASIN_NEW(&probability, part->nodes, "scores", error));
     BASIN_TRY(score_around(probability, live, part, place, error));
@@ -142,13 +145,22 @@ static basin_status explain(basin_nodes_explanation **why, basin_nodes_live *liv
     return BASIN_OK;
 }
 
+basin_status basin_nodes_live_explain_node(basin_nodes_explanation **why, basin_nodes_live *live,
+                                           int64_t node, basin_error *error) {
+    *why = NULL;
+    pthread_rwlock_rdlock(&live->lock);
+    basin_status status = explain(why, live, node, error);
+    pthread_rwlock_unlock(&live->lock);
+    return status;
+}
+
 basin_status basin_nodes_live_explain(basin_nodes_explanation **why, basin_nodes_live *live,
                                       const char *id, basin_error *error) {
     *why = NULL;
     pthread_rwlock_rdlock(&live->lock);
-    basin_status status = explain(why, live, id, error);
+    int64_t node = basin_near_find(&live->graph, id);
     pthread_rwlock_unlock(&live->lock);
-    return status;
+    return node < 0 ? BASIN_OK : basin_nodes_live_explain_node(why, live, node, error);
 }
 
 const char *basin_nodes_live_id(basin_nodes_live *live, int64_t node, char *text, size_t size) {

@@ -21,6 +21,8 @@ typedef struct basin_nodes_live_counts {
  * no such node. Columns are those of the base. */
 basin_status basin_nodes_live_explain(basin_nodes_explanation **why, basin_nodes_live *live,
                                       const char *id, basin_error *error);
+basin_status basin_nodes_live_explain_node(basin_nodes_explanation **why, basin_nodes_live *live,
+                                           int64_t node, basin_error *error);
 /* What a node of an explanation is called; valid as long as `text`. */
 const char *basin_nodes_live_id(basin_nodes_live *live, int64_t node, char *text, size_t size);
 basin_nodes_live_counts basin_nodes_live_count(basin_nodes_live *live);

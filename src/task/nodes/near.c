@@ -2,10 +2,10 @@
  *
  * A step of descent reaches two hops: a node is a query over its neighbours, and a key of theirs,
  * whose log-sum-exps run over their own neighbours. All nodes within reach of energy and inputs are
- * gathered, nearest first; where the cap did not bite, they are scored as a network of their own,
- * and so they are where no states are kept. Else the node and what additions changed nearby descend
- * as a stream does (stream.c), and whoever is next to them has the activations and log-sum-exps
- * that it had in the base at each step. */
+ * gathered, nearest first; where the cap did not bite, they are scored as a network of their own.
+ * Else they descend as a stream does (stream.c), with the inputs that they have in the whole. Where
+ * states are kept, those descend that additions changed, and whoever is next to them has the
+ * activations and log-sum-exps that it had in the base at each step. */
 
 #include "task/nodes/near.h"
 
@@ -56,6 +56,7 @@ typedef struct worker {
 struct basin_near_scorer {
     const basin_near_rows *rows;
     basin_near_config config;
+    bool descends;          /* the network has a share, and an energy */
     int64_t reach, moments; /* hops; rows that a run of a member shows */
     float **state;          /* [members, moments] of all base nodes; or NULL */
     int64_t member;         /* whose states are being kept; -1 before the first */
@@ -142,7 +143,8 @@ basin_status basin_near_scorer_new(basin_near_scorer **scorer, const basin_near_
     bool attends = !trees && !plain && r->attention;
     int64_t hops = basin_int_max(trees ? 0 : r->hops, rows->model->ensemble.fits ? 2 : 0);
     s->reach = (attends ? 2 * r->blocks * r->steps : 0) + hops + 1;
-    return rows->network && !plain ? keep_states(s, error) : BASIN_OK;
+    s->descends = rows->network && !plain;
+    return s->descends && config->states ? keep_states(s, error) : BASIN_OK;
 }
 
 static void worker_free(worker *w) {
@@ -175,8 +177,9 @@ size_t basin_near_scorer_bytes(const basin_near_scorer *scorer) { return scorer-
 /* Rows of those next to what descends, as they were in the base. */
 static void fill_halo(void *context, int moment, float *rows, int64_t width) {
     const worker *w = context;
-    const float *from = w->scorer->state[w->member * w->scorer->moments + moment];
     const int64_t *node = w->node.data;
+    if (!w->halo) return;
+    const float *from = w->scorer->state[w->member * w->scorer->moments + moment];
     for (int64_t i = 0; i < w->halo; i++)
         memcpy(rows + (w->inputs.shape.nodes + i) * width, from + node[w->nodes + i] * width,
                (size_t)width * sizeof *rows);
@@ -197,7 +200,7 @@ static basin_status make_worker(worker *w, basin_error *error) {
     w->inputs.shape.nodes = BLOCK;
     for (int r = 0; r < BASIN_ANOMALY_RELATIONS; r++)
         w->inputs.relation[r] = w->inputs.reader.relation[r] = r;
-    for (int64_t m = 0; m < rows->model->members && w->scorer->state; m++) {
+    for (int64_t m = 0; m < rows->model->members && w->scorer->descends; m++) {
         BASIN_TRY(basin_store_new(&w->store[m], w->model.backend, error));
         BASIN_TRY(
             basin_nodes_stream_new(&w->stream[m], &w->inputs, NULL, w->store[m], &w->work, error));
@@ -301,10 +304,11 @@ static int64_t keep_changed(worker *w) {
     return changed;
 }
 
-/* The place of a neighbour, which joins those next to what descends if it must; -1: it is new. */
+/* The place of a neighbour, which joins those next to what descends if it must; -1: it has no
+ * state. */
 static basin_status place_of(int32_t *place, worker *w, int64_t node, basin_error *error) {
     int32_t *local = w->local.data;
-    if (local[node] < 0 && node < w->scorer->rows->graph->base->nodes) {
+    if (local[node] < 0 && w->scorer->state && node < w->scorer->rows->graph->base->nodes) {
         int64_t all = w->nodes + w->halo;
         BASIN_TRY(grow(&w->node, all + 1, sizeof(int64_t), error));
         ((int64_t *)w->node.data)[all] = node;
@@ -410,9 +414,9 @@ static basin_status score_kept(basin_nodes_live_score *score, worker *w, bool de
                                basin_error *error) {
     const basin_near_scorer *s = w->scorer;
     double network = 0, trees = 0;
-    if (descends && s->rows->network)
+    if (descends)
         BASIN_TRY(descend(&network, w, error));
-    else if (s->rows->network)
+    else if (s->logit)
         network = s->logit[score->node];
     if (s->rows->trees) BASIN_TRY(score_trees(&trees, w, score->node, error));
     score->probability = network;
@@ -446,16 +450,17 @@ static basin_status score_gathered(basin_nodes_live_score *score, worker *w, bas
     const basin_near_scorer *s = w->scorer;
     const basin_near_graph *g = s->rows->graph;
     score->nodes = w->nodes, score->edges = w->edges, score->capped = w->capped;
-    if (!s->logit || !w->capped) return score_part(score, w, error);
-    bool changed = keep_changed(w) > 0 || score->node >= g->base->nodes;
+    if (!w->capped || (s->rows->network && !s->descends)) return score_part(score, w, error);
+    bool changed = !s->logit || keep_changed(w) > 0 || score->node >= g->base->nodes;
     score->nodes = w->nodes, score->edges = w->edges;
-    return score_kept(score, w, changed, error);
+    return score_kept(score, w, changed && s->descends, error);
 }
 
 static basin_status score_one(basin_nodes_live_score *score, worker *w, basin_error *error) {
     const basin_near_scorer *s = w->scorer;
     score->nodes = 1;
-    if (s->logit && !s->rows->graph->changes) return score_kept(score, w, false, error);
+    if ((s->logit || !s->rows->network) && !s->rows->graph->changes)
+        return score_kept(score, w, false, error);
     basin_status status = gather(w, score->node, error);
     if (!status) status = score_gathered(score, w, error);
     leave(w);

@@ -101,6 +101,7 @@ typedef struct basin_near_scorer basin_near_scorer;
 
 typedef struct basin_near_config {
     int64_t cap_nodes, cap_edges;
+    bool states; /* keep those of the base */
     size_t memory;
     const basin_watch *watch;
 } basin_near_config;

@@ -91,7 +91,8 @@ static void check_explained(basin_nodes_live *live, const basin_nodes_model *mod
         const char *name = basin_network_id(whole, node, text);
         double through, own;
         assert_ok(basin_nodes_live_get(&score, live, &name, 1, &failure));
-        assert_ok(basin_nodes_live_explain(&why, live, name, &failure));
+        basin_nodes_work work = {.live = live};
+        assert_ok(basin_nodes_explain(&why, model, whole, &node, 1, &work, &failure));
         assert_int_equal(why->node, node);
         assert_true(why->probability == score.probability);
         assert_string_equal(basin_nodes_live_id(live, node, id, sizeof id), name);
@@ -107,7 +108,6 @@ static void check_explained(basin_nodes_live *live, const basin_nodes_model *mod
         assert_true(fabs(through + why->own - why->logit + why->typical_logit) < 1e-6);
         basin_nodes_explanation_free(why);
     }
-    (void)model;
 }
 
 /* A neighbourhood that is not capped has the bits of the whole graph. */
@@ -164,6 +164,10 @@ static void refuses(void **state) {
     assert_int_equal(basin_nodes_live_count(live).nodes, NODES);
     assert_ok(basin_nodes_live_get(&score, live, &(const char *){"nobody"}, 1, &failure));
     assert_int_equal(score.node, -1);
+    basin_nodes_explanation *why;
+    assert_ok(basin_nodes_live_explain(&why, live, "nobody", &failure));
+    assert_null(why);
+    assert_int_equal(basin_nodes_live_explain_node(&why, live, NODES, &failure), BASIN_BAD_VALUE);
     basin_nodes_live_close(live);
     fraud_scene_free(&scene);
     free(text);
