@@ -312,20 +312,13 @@ def test_access():
 
 
 def mutate(draw, body):
-    body = bytearray(body)
+    pieces = [b'"', b"{", b"[", b"}", b"\\u0000", b"\\ud800", b"1e400", b"null", b",", b"-", b"\xff", b'"id":' * 3, b"", b""]
     for _ in range(draw.randrange(1, 6)):
         i = draw.randrange(len(body) + 1)
-        kind = draw.randrange(4)
-        if kind == 0:
-            body[i : i + draw.randrange(4)] = draw.randbytes(draw.randrange(4))
-        elif kind == 1:
-            body[i:i] = draw.choice([b'"', b"{", b"[", b"}", b"\\u0000", b"\\ud800", b"1e400", b"null", b",", b"-", b"\xff", b'"id":' * 3])
-        elif kind == 2:
-            del body[i : i + draw.randrange(12)]
-        else:
-            j = draw.randrange(len(body) + 1)
-            body[i:i] = body[j : j + draw.randrange(30)]
-    return bytes(body)
+        j = i + draw.randrange(12)
+        piece = draw.choice([*pieces, body[i:j], draw.randbytes(2)])
+        body = body[:i] + piece + body[draw.choice([i, j]) :]
+    return body
 
 
 def fuzz(bodies):
