@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
+#include <sys/stat.h>
 
 #include "data/network/journal.h"
 #include "serve/serve.h"
@@ -65,6 +66,7 @@ typedef struct basin_server {
     const basin_serving *o;
     char token[256];
     basin_schema *schema; /* the base's own, whatever a model reads of it */
+    struct stat base;     /* its file */
     basin_journal *journal;
     pthread_rwlock_t using; /* reading: `now` is used; writing: it is replaced */
     basin_generation *now;

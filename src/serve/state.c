@@ -13,6 +13,17 @@ static void generation_free(basin_generation *g) {
     free(g);
 }
 
+/* The journal belongs to the file that was there when the server started. */
+static basin_status check_base(basin_server *s, basin_error *error) {
+    struct stat now = {0}, *then = &s->base;
+    if (!stat(s->o->base, &now) && !then->st_ino) *then = now;
+    if (now.st_ino == then->st_ino && now.st_size == then->st_size &&
+        now.st_mtim.tv_sec == then->st_mtim.tv_sec && now.st_mtim.tv_nsec == then->st_mtim.tv_nsec)
+        return BASIN_OK;
+    return basin_fail(error, BASIN_IO, "%s: has changed since the server started; start it again",
+                      s->o->base);
+}
+
 static basin_status generation_fill(basin_generation *g, const basin_serving *o,
                                     basin_error *error) {
     BASIN_TRY(basin_nodes_open(&g->model, "anomaly", o->model, o->backend, error));
@@ -132,6 +143,7 @@ static basin_status replace(basin_server *s, basin_error *error) {
     int64_t bytes = s->meters.bytes;
     BASIN_TRY(BASIN_NEW(&p.generation, 1, "a model", error));
     basin_status status = generation_fill(p.generation, s->o, error);
+    if (!status) status = check_base(s, error);
     if (!status) status = basin_journal_replay(s->journal, 0, bytes, apply, &p, error);
     pthread_rwlock_wrlock(&s->using);
     if (!status)
@@ -195,6 +207,7 @@ basin_status basin_server_open(basin_server *s, basin_error *error) {
     sem_init(&s->slots, 0, (unsigned)s->o->threads);
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->wake, NULL);
+    BASIN_TRY(check_base(s, error));
     BASIN_TRY(read_schema(s, error));
     BASIN_TRY(open_journal(s, error));
     BASIN_TRY(replace(s, error));

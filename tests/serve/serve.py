@@ -271,6 +271,8 @@ def test_reload():
     status, a = s.ask("POST", "/reload")
     assert status == 503 and "live.safetensors" in a["error"], a
     assert s.ask("GET", "/score?id=A5")[0] == 200
+    os.system("cp model.safetensors live.safetensors; touch base.basin")
+    assert "has changed since" in s.ask("POST", "/reload")[1]["error"]
     threading.Timer(0.2, stop.set).start()
     for t in threads:
         t.join()
