@@ -263,19 +263,16 @@ static basin_status read_token(basin_server *s, basin_error *error) {
 
 static basin_status open_log(basin_server *s, basin_error *error) {
     const char *path = s->o->log;
-    int fd =
-        path ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640) : dup(STDOUT_FILENO);
-    if (fd < 0) return fail_system(path ? path : "standard output", "open the log", error);
-    s->log = fd;
-    return BASIN_OK;
+    int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC;
+    s->log = path ? open(path, flags, 0640) : dup(STDOUT_FILENO);
+    return s->log < 0 ? fail_system(path ? path : "stdout", "open the log", error) : BASIN_OK;
 }
 
 static sigset_t awaited(void) {
     sigset_t signals;
+    const int number[] = {SIGTERM, SIGINT, SIGHUP};
     sigemptyset(&signals);
-    sigaddset(&signals, SIGTERM);
-    sigaddset(&signals, SIGINT);
-    sigaddset(&signals, SIGHUP);
+    for (int i = 0; i < 3; i++) sigaddset(&signals, number[i]);
     return signals;
 }
 
@@ -298,7 +295,9 @@ static void attend(basin_server *s, void *daemon) {
     double end = basin_clock() + 2 * s->o->timeout;
     while (s->active > 0 && basin_clock() < end) {
         nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
-        if (sigpending(&signals) == 0 && sigismember(&signals, SIGTERM)) _exit(1); /* again */
+        if (!sigpending(&signals) &&
+            (sigismember(&signals, SIGTERM) || sigismember(&signals, SIGINT)))
+            _exit(1); /* a second signal */
     }
     if (fd >= 0) close(fd);
 }

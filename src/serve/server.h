@@ -70,12 +70,9 @@ typedef struct basin_server {
     basin_journal *journal;
     pthread_rwlock_t using; /* reading: `now` is used; writing: it is replaced */
     basin_generation *now;
-    sem_t slots;                       /* for those who score */
-    pthread_mutex_t adding, reloading; /* one at a time; adding is inside of `using` */
-    pthread_mutex_t lock;              /* of what follows */
-    pthread_cond_t wake;
-    int64_t synced; /* bytes of the journal that are on the disk */
-    bool syncing;
+    sem_t slots;                                /* for those who score */
+    pthread_mutex_t adding, syncing, reloading; /* one at a time; adding is inside of `using` */
+    int64_t synced;                             /* bytes of the journal that are on the disk */
     atomic_bool stopping;
     atomic_llong active, count; /* requests now, and in all */
     int log;                    /* a descriptor */
@@ -120,7 +117,7 @@ basin_status basin_server_reload(basin_server *server, basin_error *error);
 /* The network's counts, and into `model` (or NULL) the model's id. */
 basin_nodes_live_counts basin_server_look(basin_server *server, char model[24]);
 
-/* metrics.c: times, the log, which counts requests, and all of it as text. */
+/* Times, the log, which counts requests, and all of it as text. */
 void basin_times_add(basin_times *times, double seconds);
 void basin_request_log(basin_request *request);
 void basin_metrics_print(FILE *file, basin_server *server);
