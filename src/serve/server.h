@@ -40,7 +40,7 @@ typedef enum basin_route {
     X(accounts, "accounts", "Accounts of the network.")                                            \
     X(edges, "edges", "Edges of the network, both ways.")                                          \
     X(started, "start_time_seconds", "When the server started, since 1970.")                       \
-    X(resident, "resident_bytes", "Memory in use.")
+    X(memory, "live_bytes", "Memory of inputs, states and additions.")
 
 enum { BASIN_SERVE_STATUSES = 12, BASIN_SERVE_BUCKETS = 11 };
 typedef struct basin_times {

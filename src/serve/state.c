@@ -246,14 +246,6 @@ static void put_times(FILE *file, const char *name, const char *label, basin_tim
     fprintf(file, "basin_%s_count{%s} %lld\n", name, label, sum);
 }
 
-static long long resident_bytes(void) {
-    char text[100] = "", *second = text; /* pages in all, and those in memory */
-    FILE *file = fopen("/proc/self/statm", "r");
-    if (file && fgets(text, sizeof text, file)) strtoll(text, &second, 10);
-    if (file) fclose(file);
-    return strtoll(second, NULL, 10) * sysconf(_SC_PAGESIZE);
-}
-
 void basin_metrics_print(FILE *file, basin_server *s) {
     basin_meters *m = &s->meters;
     char label[64];
@@ -262,7 +254,7 @@ void basin_metrics_print(FILE *file, basin_server *s) {
     fprintf(file, "basin_model_info{model=\"%s\"} 1\n", label);
     m->accounts = counts.nodes;
     m->edges = counts.edges;
-    m->resident = resident_bytes();
+    m->memory = (long long)counts.bytes;
 #define PUT(field, name, help)                                                                     \
     put_head(file, name, strstr(name, "_total") ? "counter" : "gauge", help);                      \
     fprintf(file, "basin_%s %lld\n", name, atomic_load(&m->field));
