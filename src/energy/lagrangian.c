@@ -21,6 +21,13 @@ typedef struct parameters {
 
 typedef basin_expr term(const parameters *p, basin_expr x);
 
+/* A term of one expression of p and x. */
+#define TERM(name, ...)                                                                            \
+    static basin_expr name(const parameters *p, basin_expr x) {                                    \
+        (void)p;                                                                                   \
+        return __VA_ARGS__;                                                                        \
+    }
+
 /* Along rows: value and energy lose the last axis. Otherwise both are terms of x's shape. */
 typedef struct formula {
     const char *name;
@@ -30,45 +37,23 @@ typedef struct formula {
 
 /* ---- element by element ---- */
 
-static basin_expr identity_value(const parameters *p, basin_expr x) {
-    (void)p;
-    return basin_scale(basin_square(x), 0.5);
-}
-static basin_expr identity_activation(const parameters *p, basin_expr x) {
-    (void)p;
-    return x;
-}
+TERM(identity_value, basin_scale(basin_square(x), 0.5))
+TERM(identity_activation, x)
 
-static basin_expr repu_value(const parameters *p, basin_expr x) {
-    return basin_scale(basin_pow(basin_relu(x), p->power), 1 / p->power);
-}
-static basin_expr repu_activation(const parameters *p, basin_expr x) {
-    return basin_pow(basin_relu(x), p->power - 1);
-}
-static basin_expr repu_energy(const parameters *p, basin_expr x) {
-    return basin_scale(basin_pow(basin_relu(x), p->power), 1 - 1 / p->power);
-}
+TERM(repu_value, basin_scale(basin_pow(basin_relu(x), p->power), 1 / p->power))
+TERM(repu_activation, basin_pow(basin_relu(x), p->power - 1))
+TERM(repu_energy, basin_scale(basin_pow(basin_relu(x), p->power), 1 - 1 / p->power))
 
-static basin_expr exp_activation(const parameters *p, basin_expr x) {
-    return basin_exp(basin_mul(p->beta, x));
-}
-static basin_expr exp_value(const parameters *p, basin_expr x) {
-    return basin_div(exp_activation(p, x), p->beta);
-}
-static basin_expr exp_energy(const parameters *p, basin_expr x) {
-    return basin_mul(exp_activation(p, x), basin_sub(x, basin_recip(p->beta)));
-}
+TERM(exp_activation, basin_exp(basin_mul(p->beta, x)))
+TERM(exp_value, basin_div(exp_activation(p, x), p->beta))
+TERM(exp_energy, basin_mul(exp_activation(p, x), basin_sub(x, basin_recip(p->beta))))
 
 static basin_expr rexp_value(const parameters *p, basin_expr x) {
     basin_expr r = basin_relu(x);
     return basin_sub(exp_value(p, r), r);
 }
-static basin_expr rexp_activation(const parameters *p, basin_expr x) {
-    return basin_expm1(basin_mul(p->beta, basin_relu(x)));
-}
-static basin_expr rexp_energy(const parameters *p, basin_expr x) {
-    return exp_energy(p, basin_relu(x));
-}
+TERM(rexp_activation, basin_expm1(basin_mul(p->beta, basin_relu(x))))
+TERM(rexp_energy, exp_energy(p, basin_relu(x)))
 
 /* -s ln s - (1 - s) ln(1 - s) for s = sigmoid(v); both logarithms are softplus, so that neither s
  * nor 1 - s needs to be told from zero. */
@@ -78,24 +63,16 @@ static basin_expr binary_entropy(basin_expr v) {
                      basin_mul(basin_sigmoid(w), basin_softplus(v)));
 }
 
-static basin_expr tanh_value(const parameters *p, basin_expr x) {
-    return basin_div(basin_lncosh(basin_mul(p->beta, x)), p->beta);
-}
-static basin_expr tanh_activation(const parameters *p, basin_expr x) {
-    return basin_tanh(basin_mul(p->beta, x));
-}
+TERM(tanh_value, basin_div(basin_lncosh(basin_mul(p->beta, x)), p->beta))
+TERM(tanh_activation, basin_tanh(basin_mul(p->beta, x)))
 /* (1 + g)/2 = sigmoid(2 beta x), so E = (ln 2 - entropy) / beta. */
 static basin_expr tanh_energy(const parameters *p, basin_expr x) {
     basin_expr entropy = binary_entropy(basin_scale(basin_mul(p->beta, x), 2));
     return basin_div(basin_offset(basin_neg(entropy), log(2)), p->beta);
 }
 
-static basin_expr sigmoid_value(const parameters *p, basin_expr x) {
-    return basin_mul(basin_div(p->scale, p->beta), basin_softplus(basin_mul(p->beta, x)));
-}
-static basin_expr sigmoid_activation(const parameters *p, basin_expr x) {
-    return basin_mul(p->scale, basin_sigmoid(basin_mul(p->beta, x)));
-}
+TERM(sigmoid_value, basin_mul(basin_div(p->scale, p->beta), basin_softplus(basin_mul(p->beta, x))))
+TERM(sigmoid_activation, basin_mul(p->scale, basin_sigmoid(basin_mul(p->beta, x))))
 static basin_expr sigmoid_energy(const parameters *p, basin_expr x) {
     basin_expr entropy = binary_entropy(basin_mul(p->beta, x));
     return basin_neg(basin_mul(basin_div(p->scale, p->beta), entropy));
@@ -128,15 +105,9 @@ static basin_expr negative_entropy(basin_expr z) {
     return basin_sub(row_sum(basin_mul(basin_softmax(y, -1), y)), exact_logsumexp(y));
 }
 
-static basin_expr softmax_value(const parameters *p, basin_expr x) {
-    return basin_div(basin_logsumexp(basin_mul(p->beta, x), -1), p->beta);
-}
-static basin_expr softmax_activation(const parameters *p, basin_expr x) {
-    return basin_softmax(basin_mul(p->beta, x), -1);
-}
-static basin_expr softmax_energy(const parameters *p, basin_expr x) {
-    return basin_div(negative_entropy(basin_mul(p->beta, x)), p->beta);
-}
+TERM(softmax_value, basin_div(basin_logsumexp(basin_mul(p->beta, x), -1), p->beta))
+TERM(softmax_activation, basin_softmax(basin_mul(p->beta, x), -1))
+TERM(softmax_energy, basin_div(negative_entropy(basin_mul(p->beta, x)), p->beta))
 
 /* A softmax whose row has one more entry, the ghost, with score 0. */
 static basin_expr with_ghost(const parameters *p, basin_expr x) {
@@ -144,12 +115,8 @@ static basin_expr with_ghost(const parameters *p, basin_expr x) {
     if (p->weight) z = basin_add(z, basin_log(p->weight));
     return basin_pad(z, -1, 0, 1);
 }
-static basin_expr ghostmax_value(const parameters *p, basin_expr x) {
-    return basin_div(basin_logsumexp(with_ghost(p, x), -1), p->beta);
-}
-static basin_expr ghostmax_activation(const parameters *p, basin_expr x) {
-    return basin_slice(basin_softmax(with_ghost(p, x), -1), -1, 0, row_length(x));
-}
+TERM(ghostmax_value, basin_div(basin_logsumexp(with_ghost(p, x), -1), p->beta))
+TERM(ghostmax_activation, basin_slice(basin_softmax(with_ghost(p, x), -1), -1, 0, row_length(x)))
 static basin_expr ghostmax_energy(const parameters *p, basin_expr x) {
     basin_expr sum = negative_entropy(with_ghost(p, x));
     if (p->weight)
@@ -181,19 +148,13 @@ static basin_expr layernorm_energy(const parameters *p, basin_expr x) {
     return basin_div(constant, deviation(p, x));
 }
 
-static basin_expr radius(const parameters *p, basin_expr x) {
-    return basin_sqrt(basin_offset(row_sum(basin_square(x)), p->epsilon));
-}
-static basin_expr spherical_value(const parameters *p, basin_expr x) {
-    return add_delta(p, basin_mul(p->gamma, radius(p, x)), x);
-}
+TERM(radius, basin_sqrt(basin_offset(row_sum(basin_square(x)), p->epsilon)))
+TERM(spherical_value, add_delta(p, basin_mul(p->gamma, radius(p, x)), x))
 static basin_expr spherical_activation(const parameters *p, basin_expr x) {
     basin_expr g = basin_mul(x, basin_as_column(basin_div(p->gamma, radius(p, x))));
     return p->delta ? basin_add(g, p->delta) : g;
 }
-static basin_expr spherical_energy(const parameters *p, basin_expr x) {
-    return basin_div(basin_scale(p->gamma, -p->epsilon), radius(p, x));
-}
+TERM(spherical_energy, basin_div(basin_scale(p->gamma, -p->epsilon), radius(p, x)))
 
 /* ---- by name ---- */
 
