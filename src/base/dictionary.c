@@ -18,9 +18,7 @@ basin_status basin_names_add(basin_names_builder *builder, const char *text, siz
                              basin_error *error) {
     basin_names *names = &builder->names;
     size_t count = (size_t)names->count, used = count ? (size_t)names->at[count] : 0;
-    if (!basin_array_reserve((void **)&names->at, &builder->at_capacity, count + 2,
-                             sizeof *names->at) ||
-        length > SIZE_MAX / 4 ||
+    if (!BASIN_RESERVE(&names->at, &builder->at_capacity, count + 2) || length > SIZE_MAX / 4 ||
         !basin_array_reserve((void **)&names->text, &builder->text_capacity, used + length + 1, 1))
         return basin_fail(error, BASIN_NO_MEMORY, "out of memory for %zu names", count + 1);
     memcpy(names->text + used, text, length);
@@ -31,8 +29,7 @@ basin_status basin_names_add(basin_names_builder *builder, const char *text, siz
 }
 
 void basin_names_free(basin_names *names) {
-    free(names->at);
-    free(names->text);
+    BASIN_FREE(names->at, names->text);
     *names = (basin_names){0};
 }
 

@@ -24,6 +24,10 @@ void *basin_array_new(size_t count, size_t size) {
 
 void *basin_zeros_new(size_t count, size_t size) { return calloc(count ? count : 1, size); }
 
+void basin_free_all(void *const *memory, size_t count) {
+    for (size_t i = 0; i < count; i++) free(memory[i]);
+}
+
 basin_status basin_fail_memory(basin_error *error, const char *what) {
     return basin_fail(error, BASIN_NO_MEMORY, "out of memory for %s", what);
 }

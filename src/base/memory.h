@@ -22,6 +22,10 @@ basin_status basin_fail_memory(basin_error *error, const char *what);
 /* Grows *array to hold at least `need` elements, doubling; false (array unchanged) on failure. */
 bool basin_array_reserve(void **array, size_t *capacity, size_t need, size_t size);
 
+/* The same for *(array), of the size of its elements. */
+#define BASIN_RESERVE(array, capacity, need)                                                       \
+    basin_array_reserve((void **)(array), capacity, (size_t)(need), sizeof **(array))
+
 /* 64-byte aligned memory, for SIMD. */
 void *basin_aligned_new(size_t bytes);
 /* The same, on large pages where the system has them and `bytes` are worth it: for tables that are
@@ -43,5 +47,11 @@ basin_status basin_memory_check(double bytes, size_t limit, const char *what, ba
                                 basin_error *error);
 
 char *basin_string_copy(const char *text);
+
+/* free for each of several pointers, which are all evaluated first: the members of a struct and the
+ * struct itself. */
+#define BASIN_FREE(...)                                                                            \
+    basin_free_all((void *[]){__VA_ARGS__}, sizeof((void *[]){__VA_ARGS__}) / sizeof(void *))
+void basin_free_all(void *const *memory, size_t count);
 
 #endif

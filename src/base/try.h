@@ -24,6 +24,15 @@
         if (try_status_) return try_status_;                                                       \
     } while (0)
 
+/* The same, with `undo`, a call, made before. */
+#define BASIN_TRY_OR(call, undo)                                                                   \
+    do {                                                                                           \
+        basin_status try_status_ = (call);                                                         \
+        if (!try_status_) break;                                                                   \
+        undo;                                                                                      \
+        return try_status_;                                                                        \
+    } while (0)
+
 /* *pointer = `count` zeroed elements; a status, and "out of memory for WHAT" where it failed. */
 #define BASIN_NEW(pointer, count, what, error)                                                     \
     ((*(pointer) = basin_zeros_new((size_t)(count), sizeof **(pointer)))                           \

@@ -86,9 +86,8 @@ basin_status basin_args_new(basin_args **args, const basin_command *command, bas
         if (o->kind >= BASIN_OPTION_TEXT) *(const char **)at = o->text;
     }
     if (!command->task) return BASIN_OK;
-    basin_status status = basin_settings_new(&(*args)->settings, command->task, NULL, error);
-    if (status) free(*args);
-    return status;
+    BASIN_TRY_OR(basin_settings_new(&(*args)->settings, command->task, NULL, error), free(*args));
+    return BASIN_OK;
 }
 
 void basin_args_free(basin_args *args) {

@@ -125,10 +125,8 @@ static basin_status build(job *j, basin_block_bound *bound, basin_error *error) 
     if (o->edge_file)
         j->pattern =
             basin_pairs_declare(j->graph, "pairs", j->pairs.queries, j->pairs.keys, j->pairs.pairs);
-    if (basin_block_declare(&j->block, &j->params, "", &j->weights.config)) {
-        if (error) *error = *basin_graph_error(j->graph);
-        return basin_graph_error(j->graph)->status;
-    }
+    basin_block_declare(&j->block, &j->params, "", &j->weights.config);
+    BASIN_TRY(basin_graph_check(j->graph, error));
     *bound = (basin_block_bound){.block = &j->block, .pattern = &j->pattern};
     j->energy = basin_block_energy(bound);
     basin_descent_spec spec = {.steps = (int)o->steps, .alpha = o->alpha, .noise = o->noise};
@@ -157,12 +155,11 @@ static basin_status compute(void *context, basin_error *error) {
 static basin_status add_tensor(basin_bundle *out, const char *name, const void *data,
                                basin_dtype from, basin_dtype to, basin_shape shape,
                                basin_error *error) {
-    basin_tensor view = basin_tensor_borrow(data, from, shape), copy = {0};
-    basin_status status = basin_tensor_new(&copy, to, shape, error);
-    if (!status) status = basin_tensor_convert(&copy, &view, error);
-    if (!status) status = basin_bundle_add(out, name, &copy, error);
-    basin_tensor_free(&copy);
-    return status;
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor copy = {0};
+    basin_tensor view = basin_tensor_borrow(data, from, shape);
+    BASIN_TRY(basin_tensor_new(&copy, to, shape, error));
+    BASIN_TRY(basin_tensor_convert(&copy, &view, error));
+    return basin_bundle_add(out, name, &copy, error);
 }
 
 static basin_status add_tensors(basin_bundle *out, const job *j, basin_error *error) {

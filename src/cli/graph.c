@@ -173,18 +173,14 @@ static basin_status reserve(job *j, int64_t folds, basin_error *error) {
     return BASIN_NEW(&j->result, count, "folds", error);
 }
 
-/* By default the streams of a process share eight queues of a GPU, and in a queue one waits for the
- * other. The driver reads this when the device is opened. */
-static void widen_device(basin_args *o) {
-    if (!strcmp(o->backend, "cuda")) setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
-}
-
 static basin_status run_folds(job *j, int64_t repeat, const basin_folds *folds,
                               basin_error *error) {
     basin_args *o = j->o;
     char text[4096];
     BASIN_TRY(basin_settings_set_number(o->settings, "seed", (double)seed_of(j, repeat), error));
-    widen_device(o);
+    /* By default the streams of a process share eight queues of a GPU, and in a queue one waits for
+     * the other. The driver reads this when the device is opened. */
+    if (!strcmp(o->backend, "cuda")) setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
     basin_graphs_cv spec = {.fold = o->fold,
                             .members = o->members,
                             .jobs = o->jobs,
@@ -426,9 +422,7 @@ static basin_status cross_validate(void *context, basin_error *error) {
 
 static void close_cv(void *context) {
     job *j = context;
-    free(j->result);
-    free(j->baseline);
-    free(j->splits.value);
+    BASIN_FREE(j->result, j->baseline, j->splits.value);
     basin_graphset_free(&j->set);
 }
 

@@ -82,11 +82,7 @@ static void note_graphs(job *j) {
 
 static void close_all(void *context) {
     job *j = context;
-    free(j->output);
-    free(j->class_value);
-    free(j->value);
-    free(j->node);
-    free(j->edge);
+    BASIN_FREE(j->output, j->class_value, j->value, j->node, j->edge);
     basin_graphs_explanation_free(&j->e);
     free(j->list);
     basin_graphset_free(&j->set);
@@ -146,12 +142,6 @@ static void put_predictions(basin_record *r, const void *context) {
 
 /* ---- embeddings ---- */
 
-static basin_status add(basin_bundle *bundle, const char *name, void *data, basin_dtype dtype,
-                        basin_shape shape, basin_error *error) {
-    basin_tensor tensor = basin_tensor_borrow(data, dtype, shape);
-    return basin_bundle_add(bundle, name, &tensor, error);
-}
-
 /* Which graph, and which node of it, each row is. */
 static void number_rows(job *j) {
     const int64_t *start = j->about.target == BASIN_NODE_CLASSES ? j->set.node_start : NULL;
@@ -172,12 +162,15 @@ static basin_status write_embeddings(job *j, basin_error *error) {
     BASIN_TRY(basin_bundle_new(&bundle, error));
     BASIN_TRY(
         basin_graphs_embed(embedding, o->energies ? energy : NULL, j->model, &j->data, error));
-    BASIN_TRY(add(bundle, "graph", j->graph_of, BASIN_I64, BASIN_SHAPE(rows), error));
+    BASIN_TRY(basin_bundle_put(bundle, "graph", j->graph_of, BASIN_I64, BASIN_SHAPE(rows), error));
     if (j->about.target == BASIN_NODE_CLASSES)
-        BASIN_TRY(add(bundle, "node", j->node_of, BASIN_I64, BASIN_SHAPE(rows), error));
-    BASIN_TRY(add(bundle, "embedding", embedding, BASIN_F32, BASIN_SHAPE(rows, width), error));
+        BASIN_TRY(
+            basin_bundle_put(bundle, "node", j->node_of, BASIN_I64, BASIN_SHAPE(rows), error));
+    BASIN_TRY(basin_bundle_put(bundle, "embedding", embedding, BASIN_F32, BASIN_SHAPE(rows, width),
+                               error));
     if (o->energies)
-        BASIN_TRY(add(bundle, "energy", energy, BASIN_F32, BASIN_SHAPE(rows, 3), error));
+        BASIN_TRY(
+            basin_bundle_put(bundle, "energy", energy, BASIN_F32, BASIN_SHAPE(rows, 3), error));
     return basin_bundle_write(o->embeddings, bundle, error);
 }
 

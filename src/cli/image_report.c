@@ -184,10 +184,7 @@ static void close_all(void *context) {
     job *s = context;
     for (int i = 0; i < s->models && s->opened; i++) basin_image_close(s->opened[i]);
     for (int i = 0; i < s->models && s->scores; i++) basin_image_scores_free(&s->scores[i]);
-    free(s->scores);
-    free(s->opened);
-    free(s->model);
-    free(s->path);
+    BASIN_FREE(s->scores, s->opened, s->model, s->path);
 }
 
 const basin_command basin_command_image_report = {

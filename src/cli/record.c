@@ -125,8 +125,7 @@ static size_t text_width(const char *text) {
 static void grid_free(grid *g) {
     for (size_t i = 0; i < g->columns; i++) free(g->column[i].name);
     for (size_t i = 0; i < g->cells; i++) free(g->cell[i].text);
-    free(g->column);
-    free(g->cell);
+    BASIN_FREE(g->column, g->cell);
     *g = (grid){0};
 }
 
@@ -135,8 +134,7 @@ static int64_t find_column(basin_record *r, grid *g, const char *name, bool righ
     for (size_t i = 0; i < g->columns; i++)
         if (!strcmp(g->column[i].name, name)) return (int64_t)i;
     char *copy = basin_string_copy(name);
-    if (!copy || !basin_array_reserve((void **)&g->column, &g->columns_room, g->columns + 1,
-                                      sizeof *g->column)) {
+    if (!copy || !BASIN_RESERVE(&g->column, &g->columns_room, g->columns + 1)) {
         free(copy);
         r->failed = true;
         return -1;
@@ -147,8 +145,7 @@ static int64_t find_column(basin_record *r, grid *g, const char *name, bool righ
 
 static void add_cell(basin_record *r, grid *g, int64_t at, const char *text) {
     char *copy = at < 0 ? NULL : basin_string_copy(text);
-    if (!copy ||
-        !basin_array_reserve((void **)&g->cell, &g->cells_room, g->cells + 1, sizeof *g->cell)) {
+    if (!copy || !BASIN_RESERVE(&g->cell, &g->cells_room, g->cells + 1)) {
         free(copy);
         r->failed = true;
         return;

@@ -78,12 +78,6 @@ static const basin_option eval_table[] = {
 
 static const char *const part_name[] = {"auto", "all", "validation", "train"};
 
-static basin_text_part part_named(const char *name) {
-    int part = 0;
-    while (strcmp(part_name[part], name) != 0) part++;
-    return (basin_text_part)part;
-}
-
 typedef struct evaluation {
     basin_args *o;
     basin_text text;
@@ -144,7 +138,9 @@ static basin_status read_texts(void *context, basin_error *error) {
 static basin_status score(void *context, basin_error *error) {
     evaluation *e = context;
     basin_args *o = e->o;
-    basin_text_scoring scoring = {.part = part_named(o->part),
+    int part = 0;
+    while (strcmp(part_name[part], o->part) != 0) part++;
+    basin_text_scoring scoring = {.part = (basin_text_part)part,
                                   .stride = o->stride,
                                   .limit = o->limit,
                                   .batch = o->batch,
@@ -214,8 +210,7 @@ static void keep_energy(teller *k, const basin_text_token *t) {
     double **list[] = {&k->place, &k->start, &k->end};
     double value[] = {(double)t->place, energy_at(t, 0), energy_at(t, t->steps)};
     for (int i = 0; i < 3; i++) {
-        if (!basin_array_reserve((void **)list[i], &k->points_room[i], k->points + 1,
-                                 sizeof **list[i])) {
+        if (!BASIN_RESERVE(list[i], &k->points_room[i], k->points + 1)) {
             k->failed = true;
             return;
         }
@@ -386,10 +381,7 @@ static void close_generate(void *context) {
     teller *k = context;
     if (k->r) basin_record_close(k->r, NULL);
     if (k->whole) fclose(k->whole);
-    free(k->text);
-    free(k->place);
-    free(k->start);
-    free(k->end);
+    BASIN_FREE(k->text, k->place, k->start, k->end);
     basin_text_close(k->model);
     basin_text_free(&k->prompt);
 }

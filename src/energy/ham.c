@@ -23,8 +23,7 @@ basin_ham *basin_ham_new(basin_graph *graph) {
 void basin_ham_free(basin_ham *ham) {
     if (!ham) return;
     for (size_t i = 0; i < ham->texts; i++) free(ham->text[i]);
-    free(ham->text);
-    free(ham->binding);
+    BASIN_FREE(ham->text, ham->binding);
     basin_params_free(&ham->params);
     free(ham);
 }
@@ -32,8 +31,7 @@ void basin_ham_free(basin_ham *ham) {
 /* A copy of `text` that lives as long as the network; NULL with the graph's error set. */
 static const char *keep(basin_ham *ham, const char *text) {
     char *copy = NULL;
-    if (basin_array_reserve((void **)&ham->text, &ham->text_capacity, ham->texts + 1,
-                            sizeof *ham->text))
+    if (BASIN_RESERVE(&ham->text, &ham->text_capacity, ham->texts + 1))
         copy = basin_string_copy(text);
     if (copy) return ham->text[ham->texts++] = copy;
     basin_graph_fail(ham->graph, BASIN_NO_MEMORY, "out of memory for the name '%s'", text);
@@ -59,8 +57,7 @@ static bool has_room(basin_ham *ham, int count, int most, const char *what) {
 void basin_ham_bind(basin_ham *ham, const char *parameter, basin_expr value) {
     const char *name = value ? keep(ham, parameter) : NULL;
     if (!name) return;
-    if (!basin_array_reserve((void **)&ham->binding, &ham->binding_capacity, ham->bindings + 1,
-                             sizeof *ham->binding))
+    if (!BASIN_RESERVE(&ham->binding, &ham->binding_capacity, ham->bindings + 1))
         basin_graph_fail(ham->graph, BASIN_NO_MEMORY, "out of memory for the parameter '%s'", name);
     else
         ham->binding[ham->bindings++] = (basin_binding){name, value};
@@ -103,14 +100,10 @@ static int find_layer(const basin_ham *ham, const char *layer) {
     return -1;
 }
 
-static bool name_is_valid(const char *name) {
-    return name && *name && strcspn(name, ", ()\t\n") == strlen(name);
-}
-
 /* Whether the layer can be added; otherwise the graph has an error. */
 static bool check_layer(basin_ham *ham, const basin_layer *layer) {
     char text[BASIN_SHAPE_TEXT];
-    if (!name_is_valid(layer->name))
+    if (!layer->name || !*layer->name || strpbrk(layer->name, ", ()\t\n"))
         basin_graph_fail(ham->graph, BASIN_BAD_VALUE,
                          "a layer named '%s'; wanted a name without spaces, commas and brackets",
                          layer->name ? layer->name : "");
@@ -177,12 +170,6 @@ static bool check_states(const basin_ham *ham, int layer, basin_expr x) {
 basin_expr basin_ham_activation(basin_ham *ham, int layer, basin_expr x) {
     if (!check_states(ham, layer, x)) return NULL;
     return basin_lagrangian_activation(&ham->layer[layer].lagrangian, centred(ham, layer, x));
-}
-
-/* <x, g> - L(x), [batch] */
-static basin_expr layer_energy(const basin_ham *ham, int layer, basin_expr x) {
-    if (!check_states(ham, layer, x)) return NULL;
-    return basin_lagrangian_energy(&ham->layer[layer].lagrangian, centred(ham, layer, x), 1);
 }
 
 /* ---- synapses and connections ---- */
@@ -305,7 +292,10 @@ void basin_ham_inputs(basin_ham *ham, basin_expr *x, int64_t batch) {
 static void ham_energies(basin_ham *ham, basin_expr *energy, const basin_expr *x) {
     basin_expr g[BASIN_HAM_LAYERS];
     for (int i = 0; i < ham->layers; i++) g[i] = basin_ham_activation(ham, i, x[i]);
-    for (int i = 0; i < ham->layers; i++) energy[i] = layer_energy(ham, i, x[i]);
+    for (int i = 0; i < ham->layers; i++) /* <x, g> - L(x) */
+        energy[i] =
+            g[i] ? basin_lagrangian_energy(&ham->layer[i].lagrangian, centred(ham, i, x[i]), 1)
+                 : NULL;
     for (int i = 0; i < ham->connections; i++)
         energy[ham->layers + i] = connection_energy(ham, i, g);
 }
@@ -552,9 +542,7 @@ static basin_status check_binary(const basin_tensor *x, const basin_layer *layer
 
 static void recall_free(recall *r) {
     basin_plan_free(r->plan);
-    free(r->now);
-    free(r->trial);
-    free(r->order);
+    BASIN_FREE(r->now, r->trial, r->order);
 }
 
 basin_status basin_ham_recall(basin_ham *ham, basin_store *store, basin_tensor *x, int layer,

@@ -336,23 +336,17 @@ basin_status basin_loop_new(basin_descent **descent, basin_store *store, basin_g
     d->store = store;
     d->count = dynamics->count, d->terms = dynamics->terms, d->first = dynamics->first;
     d->noise = dynamics->noise > 0, d->tries = stop->guard || stop->accelerate;
-    basin_status status = set(d, steps, alpha, dynamics->schedule, stop, error);
-    if (!status) status = fill(d, graph, dynamics, error);
-    if (status)
-        basin_descent_free(d);
-    else
-        *descent = d;
-    return status;
+    BASIN_TRY_OR(set(d, steps, alpha, dynamics->schedule, stop, error), basin_descent_free(d));
+    BASIN_TRY_OR(fill(d, graph, dynamics, error), basin_descent_free(d));
+    *descent = d;
+    return BASIN_OK;
 }
 
 void basin_descent_free(basin_descent *descent) {
     if (!descent) return;
     basin_plan_free(descent->stride.plan);
     basin_plan_free(descent->plan);
-    free(descent->stride.term);
-    free(descent->schedule);
-    free(descent->all);
-    free(descent);
+    BASIN_FREE(descent->stride.term, descent->schedule, descent->all, descent);
 }
 
 basin_plan *basin_descent_plan(basin_descent *descent) { return descent->plan; }
@@ -632,11 +626,7 @@ void basin_descent_result_free(basin_descent_result *result) {
         basin_tensor_free(&result->x[i]);
         basin_tensor_free(&result->g[i]);
     }
-    free(result->x);
-    free(result->g);
-    free(result->energy);
-    free(result->change);
-    free(result->taken);
+    BASIN_FREE(result->x, result->g, result->energy, result->change, result->taken);
     *result = (basin_descent_result){0};
 }
 

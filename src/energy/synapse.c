@@ -261,12 +261,6 @@ static basin_expr project(basin_ham *ham, const basin_synapse *s, basin_expr g, 
                            offset(ham, s, "norm_delta", BASIN_SHAPE(s->width), 0), 1e-5);
 }
 
-static bool is_softmax(const basin_synapse *s) {
-    if (s->hidden.own) return false;
-    const char *name = s->hidden.name;
-    return !name || strcmp(name, "softmax") == 0;
-}
-
 /* Any Lagrangian over the scores of all pairs, [B, heads, queries, keys]. */
 static basin_expr general(basin_ham *ham, const basin_synapse *s, basin_expr q, basin_expr k) {
     if (s->pattern.row || s->pattern.exclude_self || s->pattern.causal)
@@ -283,11 +277,13 @@ SYNAPSE(attention) {
         !is_positive(ham, synapse, "heads", synapse->heads) ||
         !is_positive(ham, synapse, "width", synapse->width))
         return NULL;
+    const basin_lagrangian *own = &synapse->hidden;
+    bool softmax = !own->own && (!own->name || !strcmp(own->name, "softmax"));
     basin_expr tokens = tokens_of(g[0]);
     basin_expr q = project(ham, synapse, tokens, "wq");
     if (count == 2) tokens = tokens_of(g[1]);
     basin_expr k = project(ham, synapse, tokens, "wk");
-    if (!is_softmax(synapse)) return general(ham, synapse, q, k);
+    if (!softmax) return general(ham, synapse, q, k);
     basin_expr beta = head_beta(ham, synapse);
     basin_expr lse = basin_attention_lse(q, k, beta, NULL, NULL, &synapse->pattern);
     return basin_neg(basin_sum(basin_div(lse, beta), 1, 2));

@@ -203,8 +203,7 @@ basin_expr basin_iterated(const basin_iteration *iteration, basin_expr through, 
     if (!through || through->graph->error.status) return NULL;
     basin_graph *graph = through->graph;
     basin_expr in[] = {iteration->carry[0].state, through, after};
-    if (!basin_array_reserve((void **)&graph->iteration, &graph->iteration_capacity,
-                             graph->iterations + 1, sizeof *graph->iteration))
+    if (!BASIN_RESERVE(&graph->iteration, &graph->iteration_capacity, graph->iterations + 1))
         return basin_graph_fail(graph, BASIN_NO_MEMORY, "out of memory for an expression");
     basin_attr attr = {.start = (int64_t)graph->iterations};
     graph->iteration[graph->iterations++] = *iteration;

@@ -25,18 +25,13 @@ basin_graph *basin_graph_new(void) {
 
 static void node_free(basin_node *node) {
     for (int i = 0; i < node->outs; i++) free(node->out[i]);
-    free(node->name);
-    free(node->data);
-    free(node);
+    BASIN_FREE(node->name, node->data, node);
 }
 
 void basin_graph_free(basin_graph *graph) {
     if (!graph) return;
     for (size_t i = 0; i < graph->nodes; i++) node_free(graph->node[i]);
-    free(graph->node);
-    free(graph->iteration);
-    free(graph->bucket);
-    free(graph);
+    BASIN_FREE(graph->node, graph->iteration, graph->bucket, graph);
 }
 
 const basin_error *basin_graph_error(const basin_graph *graph) {

@@ -37,16 +37,13 @@ static entry *find(const table *t, const char *name) {
 static void entry_free(entry *e) {
     if (!e) return;
     basin_tensor_free(&e->tensor);
-    free(e->name);
-    free(e->text);
-    free(e);
+    BASIN_FREE(e->name, e->text, e);
 }
 
 /* A new entry at the end of the table, or NULL without memory. `name` must not be there yet. */
 static entry *append(table *t, const char *name) {
     int32_t at;
-    if (!basin_array_reserve((void **)&t->entry, &t->capacity, t->count + 1, sizeof *t->entry))
-        return NULL;
+    if (!BASIN_RESERVE(&t->entry, &t->capacity, t->count + 1)) return NULL;
     entry *e = calloc(1, sizeof *e);
     if (e) e->name = basin_string_copy(name);
     if (!e || !e->name || basin_dictionary_add(&t->names, &at, name, NULL)) {
@@ -82,8 +79,7 @@ void basin_bundle_free(basin_bundle *bundle) {
     table_free(&bundle->tensors);
     table_free(&bundle->meta);
     basin_map_close(&bundle->map);
-    free(bundle->path);
-    free(bundle);
+    BASIN_FREE(bundle->path, bundle);
 }
 
 basin_status basin_bundle_blame_file(basin_status status, basin_error *error) {

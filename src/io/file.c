@@ -33,7 +33,7 @@ static basin_status see(bool *fresh, walker *w, const struct stat *info, basin_e
     for (size_t i = 0; i < w->count && *fresh; i++)
         *fresh = w->seen[i].st_dev != info->st_dev || w->seen[i].st_ino != info->st_ino;
     if (!*fresh) return BASIN_OK;
-    if (!basin_array_reserve((void **)&w->seen, &w->capacity, w->count + 1, sizeof *w->seen))
+    if (!BASIN_RESERVE(&w->seen, &w->capacity, w->count + 1))
         return basin_fail_memory(error, "a list of files");
     w->seen[w->count++] = *info;
     return BASIN_OK;
@@ -314,8 +314,7 @@ basin_status basin_writer_commit(basin_writer *writer, basin_error *error) {
 void basin_writer_discard(basin_writer *writer) {
     if (writer->file) fclose(writer->file);
     if (writer->aside) unlink(writer->aside);
-    free(writer->aside);
-    free(writer->target);
+    BASIN_FREE(writer->aside, writer->target);
     *writer = (basin_writer){0};
 }
 

@@ -245,9 +245,7 @@ static void close_jpeg(basin_decoder *decoder) {
     jpeg *j = decoder->state;
     if (!j) return;
     jpeg_destroy_decompress(&j->info);
-    free(j->line);
-    free(j);
-    decoder->state = NULL;
+    BASIN_FREE(j->line, j);
 }
 
 /* ---- PNG through libpng: every kind becomes 8-bit grey or RGB, transparency on white. Errors come
@@ -370,10 +368,7 @@ static void close_png(basin_decoder *decoder) {
     reader *r = decoder->state;
     if (!r) return;
     if (r->png) png_destroy_read_struct(&r->png, &r->info, NULL);
-    free(r->pixel);
-    free(r->row);
-    free(r);
-    decoder->state = NULL;
+    BASIN_FREE(r->pixel, r->row, r);
 }
 
 /* ---- WebP through libwebp, which is opened at run time: still pictures, lossy and lossless,
@@ -409,11 +404,6 @@ static int webp_orientation(const basin_decoder *decoder) {
         at += HEAD + length + length % 2;
     }
     return 1;
-}
-
-static bool is_webp(const void *bytes, size_t size) {
-    const char *text = bytes;
-    return size >= 12 && !memcmp(text, "RIFF", 4) && !memcmp(text + 8, "WEBP", 4);
 }
 
 static basin_status open_webp(basin_decoder *decoder, basin_error *error) {
@@ -452,11 +442,6 @@ static basin_status read_webp(basin_picture *picture, basin_decoder *decoder, ba
     return BASIN_OK;
 }
 
-static void close_webp(basin_decoder *decoder) {
-    free(decoder->state);
-    decoder->state = NULL;
-}
-
 /* ---- any of them ---- */
 
 basin_status basin_decoder_open(basin_decoder *decoder, const void *bytes, size_t size,
@@ -470,7 +455,8 @@ basin_status basin_decoder_open(basin_decoder *decoder, const void *bytes, size_
         status = open_png(decoder, error);
     } else if (size >= sizeof jpeg_magic && !memcmp(bytes, jpeg_magic, sizeof jpeg_magic)) {
         status = open_jpeg(decoder, error);
-    } else if (is_webp(bytes, size)) {
+    } else if (size >= 12 && !memcmp(bytes, "RIFF", 4) &&
+               !memcmp((const char *)bytes + 8, "WEBP", 4)) {
         decoder->webp = true;
         status = open_webp(decoder, error);
     } else {
@@ -493,9 +479,10 @@ void basin_decoder_close(basin_decoder *decoder) {
     if (decoder->png)
         close_png(decoder);
     else if (decoder->webp)
-        close_webp(decoder);
+        free(decoder->state);
     else
         close_jpeg(decoder);
+    decoder->state = NULL;
 }
 
 int basin_decoder_reduction(const basin_box *box, double least_height, double least_width) {

@@ -147,8 +147,8 @@ basin_status basin_apng_encode(uint8_t **bytes, size_t *size, const basin_pictur
     uint32_t sequence = 0;
     *bytes = NULL;
     *size = 0;
-    basin_status status = check_frames(frame, frames, delay_ms, hold_ms, error);
-    if (status) return status;
+    basin_status status = BASIN_OK;
+    BASIN_TRY(check_frames(frame, frames, delay_ms, hold_ms, error));
     if (!basin_memory_file_open(&memory)) return basin_fail_memory(error, "an animation");
     for (int i = 0; i < frames && !status; i++) {
         BASIN_FREE_AT_EXIT uint8_t *packed = NULL;
@@ -229,11 +229,6 @@ static void put_patch(png_structp png, png_bytep bytes, size_t count) {
 
 static void on_patch_flush(png_structp png) { (void)png; }
 
-/* A sample of 8 bits at the file's depth, big end first. */
-static void put_sample(uint8_t *to, uint8_t value, int bytes) {
-    for (int i = 0; i < bytes; i++) to[i] = value;
-}
-
 static void replace(patcher *p, int orientation) {
     png_bytepp row = png_get_rows(p->in, p->info);
     int64_t rows = png_get_image_height(p->in, p->info);
@@ -246,15 +241,10 @@ static void replace(patcher *p, int orientation) {
         if (p->where->pixel[i * p->where->channels] == 0) continue;
         basin_stored_place(&y, &x, orientation, rows, columns, i / from->width, i % from->width);
         uint8_t *to = row[y] + x * channels * bytes;
-        for (int c = 0; c < channels; c++, to += bytes)
-            put_sample(to, c < colours ? from->pixel[i * from->channels + c % from->channels] : 255,
-                       bytes);
+        for (int c = 0; c < channels; c++, to += bytes) /* 8 bits at the file's depth */
+            memset(to, c < colours ? from->pixel[i * from->channels + c % from->channels] : 255,
+                   (size_t)bytes);
     }
-}
-
-static void read_all(patcher *p) {
-    png_set_read_fn(p->in, p, get);
-    png_read_png(p->in, p->info, PNG_TRANSFORM_EXPAND, NULL);
 }
 
 /* 1 where the file's picture is not the one to patch it with. */
@@ -271,7 +261,8 @@ static int check(patcher *p, const basin_decoder *decoder) {
 
 static void run(patcher *p, const basin_decoder *decoder, const char *path) {
     if (check(p, decoder) || setjmp(p->escape)) return;
-    read_all(p);
+    png_set_read_fn(p->in, p, get);
+    png_read_png(p->in, p->info, PNG_TRANSFORM_EXPAND, NULL);
     replace(p, decoder->orientation);
     if (basin_writer_create(&p->writer, path, &p->why)) return;
     p->writing = true;
@@ -312,11 +303,9 @@ basin_status basin_picture_patch_png(const char *path, const char *original,
     p->picture = picture;
     p->where = where;
     p->name = original;
-    basin_status status = basin_map_open(&p->map, original, error);
-    if (!status) {
-        status = patch(p, path, error);
-        basin_map_close(&p->map);
-    }
+    BASIN_TRY(basin_map_open(&p->map, original, error));
+    basin_status status = patch(p, path, error);
+    basin_map_close(&p->map);
     return status;
 }
 

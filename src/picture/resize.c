@@ -22,8 +22,7 @@ static float *scratch_take(basin_scratch *scratch, size_t count) {
 }
 
 void basin_scratch_free(basin_scratch *scratch) {
-    free(scratch->memory);
-    free(scratch->plane);
+    BASIN_FREE(scratch->memory, scratch->plane);
     basin_picture_free(&scratch->picture);
     basin_picture_free(&scratch->spare);
     *scratch = (basin_scratch){0};
@@ -99,10 +98,7 @@ static basin_status axis_new(axis *a, const stretch *s, basin_error *error) {
     return BASIN_OK;
 }
 
-static void axis_free(axis *a) {
-    free(a->first);
-    free(a->weight);
-}
+static void axis_free(axis *a) { BASIN_FREE(a->first, a->weight); }
 
 /* ---- down the columns ---- */
 

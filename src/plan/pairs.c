@@ -65,12 +65,7 @@ typedef struct scratch {
     int32_t *from, *to, *by_key, *start;
 } scratch;
 
-static void scratch_free(scratch *s) {
-    free(s->from);
-    free(s->to);
-    free(s->by_key);
-    free(s->start);
-}
+static void scratch_free(scratch *s) { BASIN_FREE(s->from, s->to, s->by_key, s->start); }
 
 /* Sorts by key, then stably by query: keys ascend within a query and equal pairs are neighbours. */
 static void fill(basin_pairs *p, scratch *s, int64_t n) {
@@ -118,11 +113,7 @@ basin_status basin_pairs_new(basin_pairs *pairs, int64_t queries, int64_t keys, 
 }
 
 void basin_pairs_free(basin_pairs *pairs) {
-    free(pairs->row);
-    free(pairs->key);
-    free(pairs->column);
-    free(pairs->query);
-    free(pairs->pair);
+    BASIN_FREE(pairs->row, pairs->key, pairs->column, pairs->query, pairs->pair);
     *pairs = (basin_pairs){0};
 }
 

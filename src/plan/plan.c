@@ -439,12 +439,7 @@ void basin_plan_free(basin_plan *plan) {
     }
     basin_ir_free(&plan->ir);
     basin_simple_free(&plan->simple);
-    free(plan->call);
-    free(plan->input);
-    free(plan->output);
-    free(plan->block);
-    free(plan->staging);
-    free(plan);
+    BASIN_FREE(plan->call, plan->input, plan->output, plan->block, plan->staging, plan);
 }
 
 /* A kernel call as a line of text: what it is, what it reads and writes, and the formula of its

@@ -25,8 +25,7 @@ void basin_store_free(basin_store *store) {
         free(store->entry[i].name);
     }
     store->backend->table->free(store->backend, store->arena);
-    free(store->entry);
-    free(store);
+    BASIN_FREE(store->entry, store);
 }
 
 void basin_store_share_results(basin_store *store) { store->share = !store->backend->table->check; }
@@ -160,10 +159,10 @@ basin_status basin_store_read(basin_store *store, const char *name, basin_tensor
     *tensor = (basin_tensor){0};
     if (i < 0) return basin_fail(error, BASIN_BAD_VALUE, "there is no state '%s'", name);
     BASIN_TRY(basin_tensor_new(tensor, store->backend->table->real, store->entry[i].shape, error));
-    basin_status status =
-        basin_device_read(store->backend, tensor, store->entry[i].memory, BASIN_REAL, error);
-    if (status) basin_tensor_free(tensor);
-    return status;
+    BASIN_TRY_OR(
+        basin_device_read(store->backend, tensor, store->entry[i].memory, BASIN_REAL, error),
+        basin_tensor_free(tensor));
+    return BASIN_OK;
 }
 
 /* ---- Lists of parameters and their first values; see include/basin/params.h ---- */
@@ -194,8 +193,7 @@ basin_expr basin_param_add(basin_params *params, const char *prefix, const char 
     if (has(params, full))
         return basin_graph_fail(params->graph, BASIN_BAD_VALUE,
                                 "there are two parameters named '%s'", full);
-    if (!basin_array_reserve((void **)&params->param, &params->capacity, params->count + 1,
-                             sizeof *params->param))
+    if (!BASIN_RESERVE(&params->param, &params->capacity, params->count + 1))
         return basin_graph_fail(params->graph, BASIN_NO_MEMORY, "out of memory for a parameter");
     basin_expr state = basin_state(params->graph, full, shape);
     if (state) params->param[params->count++] = (basin_param){.state = state, .init = init};
@@ -267,12 +265,12 @@ basin_status basin_params_init(const basin_params *params, basin_store *store, u
 basin_status basin_engine_open(basin_engine *engine, const basin_compute *compute,
                                basin_error *error) {
     *engine = (basin_engine){0};
-    basin_status status = basin_backend_open(&engine->backend, compute, error);
-    if (!status) status = basin_store_new(&engine->store, engine->backend, error);
-    if (!status) engine->graph = basin_graph_new();
-    if (!status && !engine->graph) status = basin_fail_memory(error, "a graph");
-    if (status) basin_engine_close(engine);
-    return status;
+    BASIN_TRY(basin_backend_open(&engine->backend, compute, error));
+    BASIN_TRY_OR(basin_store_new(&engine->store, engine->backend, error),
+                 basin_engine_close(engine));
+    if ((engine->graph = basin_graph_new())) return BASIN_OK;
+    basin_engine_close(engine);
+    return basin_fail_memory(error, "a graph");
 }
 
 void basin_engine_close(basin_engine *engine) {

@@ -121,10 +121,7 @@ static basin_status open_ranks(basin_ranks *r, int64_t expected, basin_error *er
     return share_processors(r, error);
 }
 
-static void release(basin_ranks *r) {
-    free(r->hosts);
-    free(r);
-}
+static void release(basin_ranks *r) { BASIN_FREE(r->hosts, r); }
 
 basin_status basin_ranks_open(basin_ranks **ranks, basin_error *error) {
     int64_t expected;

@@ -170,12 +170,9 @@ basin_status basin_ranks_tree_new(basin_ranks_tree **tree, basin_ranks *ranks, i
     t->shards = shards;
     t->count = count;
     t->share = basin_ranks_deal(ranks, shards);
-    basin_status status = reserve(t, error);
-    if (status)
-        basin_ranks_tree_free(t);
-    else
-        *tree = t;
-    return status;
+    BASIN_TRY_OR(reserve(t, error), basin_ranks_tree_free(t));
+    *tree = t;
+    return BASIN_OK;
 }
 
 void basin_ranks_tree_free(basin_ranks_tree *tree) {

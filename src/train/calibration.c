@@ -154,8 +154,7 @@ double basin_calibration_apply(const basin_calibration *c, double score) {
 }
 
 void basin_calibration_free(basin_calibration *c) {
-    free(c->score);
-    free(c->probability);
+    BASIN_FREE(c->score, c->probability);
     *c = (basin_calibration){0};
 }
 

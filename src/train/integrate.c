@@ -21,8 +21,7 @@ basin_status basin_line_open(basin_line *l, basin_expr input, int64_t outputs, b
 
 void basin_line_free(basin_line *line, int lines) {
     for (basin_line *l = line; l < line + lines; l++) {
-        free(l->start), free(l->base), free(l->own);
-        free(l->now), free(l->value), free(l->sum);
+        BASIN_FREE(l->start, l->base, l->own, l->now, l->value, l->sum);
     }
 }
 

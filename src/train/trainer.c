@@ -284,8 +284,9 @@ static basin_status meet(basin_trainer *t, basin_error *error) {
 
 /* ---- a trainer ---- */
 
-static basin_status make_whole(basin_trainer *t, const basin_params *params,
-                               const basin_trainer_spec *spec, basin_error *error) {
+static basin_status make(basin_trainer *t, const basin_params *params,
+                         const basin_trainer_spec *spec, basin_error *error) {
+    if (spec->reduction) return make_apart(t, params, spec, error);
     BASIN_TRY(basin_adamw_new(&t->adamw, params, t->loss, &spec->adamw, error));
     return make_plan(t, spec, t->adamw.update, t->adamw.updates, error);
 }
@@ -295,10 +296,8 @@ basin_status basin_trainer_new(basin_trainer *trainer, basin_store *store,
                                const basin_trainer_spec *spec, basin_error *error) {
     basin_trainer *t = trainer;
     *t = (basin_trainer){.store = store, .loss = loss, .schedule = spec->schedule};
-    basin_status status =
-        spec->reduction ? make_apart(t, params, spec, error) : make_whole(t, params, spec, error);
-    if (status) basin_trainer_free(t);
-    return status;
+    BASIN_TRY_OR(make(t, params, spec, error), basin_trainer_free(t));
+    return BASIN_OK;
 }
 
 void basin_trainer_free(basin_trainer *trainer) {

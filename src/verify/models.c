@@ -109,13 +109,6 @@ void basin_case_build_image(basin_case *c) {
 
 /* ---- anomaly: node anomaly detection on one graph, probabilities, loss and gradients ---- */
 
-/* 1 where "in.train" is 1, times "omega" where a node is anomalous. */
-static basin_expr training_weights(basin_case *c, basin_expr label) {
-    double omega = basin_case_number(c, "omega");
-    basin_expr train = basin_case_input_add(c, "train", 1);
-    return basin_mul(train, basin_offset(basin_scale(label, omega - 1), 1));
-}
-
 void basin_case_build_anomaly(basin_case *c) {
     basin_anomaly model;
     basin_anomaly_config config = {.nodes = basin_case_dim(c, "features", 2, 0),
@@ -126,7 +119,9 @@ void basin_case_build_anomaly(basin_case *c) {
     basin_case_edges(c, 0, config.nodes, "edges", BASIN_PAIRS_BOTH_WAYS);
     basin_expr features = basin_case_input_add(c, "features", 2);
     basin_expr label = basin_case_input_add(c, "label", 1);
-    basin_expr weight = training_weights(c, label);
+    double omega = basin_case_number(c, "omega"); /* the weight of an anomalous node */
+    basin_expr weight = basin_mul(basin_case_input_add(c, "train", 1),
+                                  basin_offset(basin_scale(label, omega - 1), 1));
     if (basin_graph_error(c->graph) || basin_anomaly_declare(&model, &c->params, &config)) return;
     basin_expr logits = basin_anomaly_logits(
         &model, &(basin_anomaly_inputs){.features = features, .neighbours = c->pattern});
@@ -320,8 +315,7 @@ void basin_case_build_graphs(basin_case *c) {
         add_model(c, &l);
     else
         basin_graph_fail(c->graph, BASIN_NO_MEMORY, "out of memory");
-    free(l.first);
-    free(l.edge);
+    BASIN_FREE(l.first, l.edge);
 }
 
 /* ---- lagrangians: every Lagrangian, its activation and its energy, at a mild and at a large state

@@ -83,8 +83,7 @@ static const char *case_word(basin_case *c, const char *key, char text[BASIN_CAS
 }
 
 void basin_case_write(basin_case *c, basin_expr input, basin_tensor *tensor) {
-    if (input &&
-        basin_array_reserve((void **)&c->input, &c->input_room, c->inputs + 1, sizeof *c->input)) {
+    if (input && BASIN_RESERVE(&c->input, &c->input_room, c->inputs + 1)) {
         c->input[c->inputs++] = (basin_case_input){input, *tensor};
         *tensor = (basin_tensor){0};
         return;
@@ -113,7 +112,7 @@ basin_expr basin_case_parameter(basin_case *c, const char *name) {
 }
 
 void basin_case_state_add(basin_case *c, const char *name, const char *tensor) {
-    if (!basin_array_reserve((void **)&c->state, &c->state_room, c->states + 1, sizeof *c->state)) {
+    if (!BASIN_RESERVE(&c->state, &c->state_room, c->states + 1)) {
         fail_memory(c);
         return;
     }
@@ -145,8 +144,7 @@ void basin_case_edges(basin_case *c, int list, int64_t tokens, const char *name,
 
 void basin_case_output_add(basin_case *c, basin_expr value, const char *format, ...) {
     if (!value) return;
-    if (!basin_array_reserve((void **)&c->output, &c->output_room, c->outputs + 1,
-                             sizeof *c->output)) {
+    if (!BASIN_RESERVE(&c->output, &c->output_room, c->outputs + 1)) {
         fail_memory(c);
         return;
     }
@@ -246,11 +244,6 @@ basin_expr basin_case_energies(basin_case *c, const basin_block_config *block,
 }
 
 /* ---- running ---- */
-
-static basin_status build(basin_case *c, const char *name, basin_error *error) {
-    if (!basin_graph_error(c->graph)) basin_case_build(c, name);
-    return basin_graph_check(c->graph, error);
-}
 
 static basin_status fail_shape(const char *name, basin_shape found, basin_shape wanted,
                                basin_error *error) {
@@ -355,7 +348,8 @@ static basin_status run_case(basin_verdict *verdict, basin_case *c, basin_verify
     basin_params_begin(&c->params, c->graph);
     case_word(c, "case", verdict->name);
     BASIN_TRY(basin_store_new(&c->store, c->backend, error));
-    BASIN_TRY(build(c, verdict->name, error));
+    if (!basin_graph_error(c->graph)) basin_case_build(c, verdict->name);
+    BASIN_TRY(basin_graph_check(c->graph, error));
     BASIN_TRY(plan_new(c, error));
     BASIN_TRY(compute(c, error));
     return compare(verdict, c, report, context, error);
@@ -363,9 +357,7 @@ static basin_status run_case(basin_verdict *verdict, basin_case *c, basin_verify
 
 static void case_free(basin_case *c) {
     for (size_t i = 0; i < c->inputs; i++) basin_tensor_free(&c->input[i].tensor);
-    free(c->input);
-    free(c->state);
-    free(c->output);
+    BASIN_FREE(c->input, c->state, c->output);
     basin_plan_free(c->plan);
     basin_store_free(c->store);
     for (int i = 0; i < BASIN_CASE_LISTS; i++) basin_pairs_free(&c->pairs[i]);

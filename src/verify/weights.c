@@ -133,9 +133,8 @@ basin_status basin_weights_read(basin_weights *weights, const basin_bundle *bund
                                 basin_error *error) {
     *weights = (basin_weights){.config = *config};
     weights->config.learn_beta = true;
-    basin_status status = read_all(weights, bundle, prefix, error);
-    if (status) basin_weights_free(weights);
-    return status;
+    BASIN_TRY_OR(read_all(weights, bundle, prefix, error), basin_weights_free(weights));
+    return BASIN_OK;
 }
 
 void basin_weights_free(basin_weights *weights) {

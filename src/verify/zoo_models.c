@@ -521,8 +521,7 @@ static basin_status compute(basin_specimen_run *run, basin_engine *engine, const
                                .alpha = s->alpha * scale,
                                .turn = s->turns ? s->turn : NULL,
                                .turns = s->turns};
-    const basin_error *found = basin_graph_error(s->graph);
-    if (found) return basin_fail(error, found->status, "%s", found->text);
+    BASIN_TRY(basin_graph_check(s->graph, error));
     const basin_expr out[2] = {s->x, cosine(s, spec)};
     BASIN_TRY(basin_engine_compute(engine, value, out, 2, NULL, 0, error));
     run->cosine = basin_tensor_at(&value[1], 0);

@@ -218,9 +218,8 @@ basin_status basin_graphset_from_arrays(basin_graphset *set, const basin_graphse
                                         basin_error *error) {
     *set = (basin_graphset){0};
     snprintf(set->name, sizeof set->name, "%s", arrays->name ? arrays->name : "graphs");
-    basin_status status = take(set, arrays, error);
-    if (status) basin_graphset_free(set);
-    return status;
+    BASIN_TRY_OR(take(set, arrays, error), basin_graphset_free(set));
+    return BASIN_OK;
 }
 
 /* ---- the packed arrays of ZINC ---- */
@@ -240,8 +239,7 @@ typedef struct zinc {
 } zinc;
 
 static void zinc_free(zinc *z) {
-    void *own[] = {z->nodes, z->from, z->to, z->atom, z->bond, z->y};
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++) free(own[i]);
+    BASIN_FREE(z->nodes, z->from, z->to, z->atom, z->bond, z->y);
     for (int i = 0; i < 3 * ARRAYS; i++) basin_tensor_free(&z->array[i / ARRAYS][i % ARRAYS]);
 }
 

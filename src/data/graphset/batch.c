@@ -333,13 +333,11 @@ static basin_status learn(basin_graphset_encoding *e, const basin_graphset *set,
 basin_status basin_graphset_encoding_new(basin_graphset_encoding *e, const basin_graphset *set,
                                          const int64_t *graph, int64_t count,
                                          const basin_encoding_spec *spec, basin_error *error) {
-    basin_status status = learn(e, set, graph, count, spec, error);
-    if (status) basin_graphset_encoding_free(e);
-    return status;
+    BASIN_TRY_OR(learn(e, set, graph, count, spec, error), basin_graphset_encoding_free(e));
+    return BASIN_OK;
 }
 
 void basin_graphset_encoding_free(basin_graphset_encoding *encoding) {
-    free(encoding->mean);
-    free(encoding->scale);
+    BASIN_FREE(encoding->mean, encoding->scale);
     *encoding = (basin_graphset_encoding){0};
 }

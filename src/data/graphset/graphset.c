@@ -110,9 +110,9 @@ static basin_status make_folds(basin_folds *folds, const int32_t *class_of, int6
 basin_status basin_folds_new(basin_folds *folds, const int32_t *class_of, int64_t count,
                              int64_t number, double inner, uint64_t seed, basin_error *error) {
     *folds = (basin_folds){0};
-    basin_status status = make_folds(folds, class_of, count, number, inner, seed, error);
-    if (status) basin_folds_free(folds);
-    return status;
+    BASIN_TRY_OR(make_folds(folds, class_of, count, number, inner, seed, error),
+                 basin_folds_free(folds));
+    return BASIN_OK;
 }
 
 /* ---- published index files ---- */
@@ -131,8 +131,7 @@ static basin_status read_numbers(int64_t **item, int64_t *length, const char *li
             return basin_fail(error, BASIN_BAD_FILE,
                               "%s, line %lld: '%.*s'; wanted a number from 0 to %lld", path,
                               (long long)number, shown < 20 ? shown : 20, at, (long long)count - 1);
-        if (!basin_array_reserve((void **)item, &capacity, (size_t)*length + 1, sizeof **item))
-            return basin_fail_memory(error, "folds");
+        if (!BASIN_RESERVE(item, &capacity, *length + 1)) return basin_fail_memory(error, "folds");
         (*item)[(*length)++] = value;
         at = end;
     }
@@ -255,9 +254,9 @@ static basin_status read_folds(basin_folds *folds, const char *path, const int32
 basin_status basin_folds_read(basin_folds *folds, const char *path, const int32_t *class_of,
                               int64_t count, double inner, uint64_t seed, basin_error *error) {
     *folds = (basin_folds){0};
-    basin_status status = read_folds(folds, path, class_of, count, inner, seed, error);
-    if (status) basin_folds_free(folds);
-    return status;
+    BASIN_TRY_OR(read_folds(folds, path, class_of, count, inner, seed, error),
+                 basin_folds_free(folds));
+    return BASIN_OK;
 }
 
 static const char *const task_name[] = {"graph classes", "node classes", "graph values"};
@@ -492,9 +491,8 @@ basin_status basin_graphset_from_bundle(basin_graphset *set, basin_bundle *bundl
         return status;
     }
     *set = (basin_graphset){.file = bundle};
-    basin_status status = read_packed(set, bundle, path, error);
-    if (status) basin_graphset_free(set);
-    return status;
+    BASIN_TRY_OR(read_packed(set, bundle, path, error), basin_graphset_free(set));
+    return BASIN_OK;
 }
 
 /* Of tensors: npz by its name, for TUDatasets are zip files, too; or a header's length in eight

@@ -430,10 +430,7 @@ typedef struct space {
 } space;
 
 static void space_free(space *s) {
-    free(s->row);
-    free(s->root);
-    free(s->now);
-    free(s->next);
+    BASIN_FREE(s->row, s->root, s->now, s->next);
     *s = (space){0};
 }
 

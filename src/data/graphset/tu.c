@@ -53,15 +53,9 @@ typedef struct tu {
 
 static void tu_free(tu *t) {
     for (int i = 0; i < FILES; i++) {
-        free(t->file[i].text);
-        free(t->file[i].number);
-        free(t->column[i]);
+        BASIN_FREE(t->file[i].text, t->file[i].number, t->column[i]);
     }
-    free(t->place);
-    free(t->nodes);
-    free(t->from);
-    free(t->to);
-    free(t->graph_class);
+    BASIN_FREE(t->place, t->nodes, t->from, t->to, t->graph_class);
 }
 
 static const char the_set[] = "the set"; /* what memory is for */
@@ -178,8 +172,7 @@ typedef struct reading {
 
 static bool add_number(reading *r, double value, int64_t times) {
     if (times < 1) return true;
-    r->out_of_memory = !basin_array_reserve((void **)&r->number, &r->capacity,
-                                            r->used + (size_t)times, sizeof *r->number);
+    r->out_of_memory = !BASIN_RESERVE(&r->number, &r->capacity, r->used + times);
     for (int64_t i = 0; i < times && !r->out_of_memory; i++) r->number[r->used++] = value;
     return !r->out_of_memory;
 }

@@ -74,8 +74,7 @@ static void *place(basin_album *album, size_t bytes, basin_error *error) {
     if (!last || last->bytes - last->used < aligned) {
         size_t wanted = aligned > SLAB ? aligned : SLAB;
         void *memory = NULL;
-        if (basin_array_reserve((void **)&album->slab, &album->slab_capacity, album->slabs + 1,
-                                sizeof *album->slab))
+        if (BASIN_RESERVE(&album->slab, &album->slab_capacity, album->slabs + 1))
             memory = m->alloc(m->context, wanted);
         if (!memory) {
             basin_fail(error, BASIN_NO_MEMORY,
@@ -181,10 +180,7 @@ void basin_album_free(basin_album *album) {
     if (!album) return;
     const basin_album_memory *m = &album->config.memory;
     for (size_t i = 0; i < album->slabs; i++) m->free(m->context, album->slab[i].memory);
-    free(album->slab);
-    free(album->item);
-    free(album->page);
-    free(album);
+    BASIN_FREE(album->slab, album->item, album->page, album);
 }
 
 /* ---- drawing ---- */

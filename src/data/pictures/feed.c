@@ -439,20 +439,14 @@ void basin_feed_free(basin_feed *feed) {
         free(r);
     }
     for (int i = 0; feed->slot && i < feed->ring; i++) {
-        free(feed->slot[i].values);
-        free(feed->slot[i].index);
+        BASIN_FREE(feed->slot[i].values, feed->slot[i].index);
     }
     for (int64_t i = 0; feed->kept && i < feed->items; i++)
         basin_picture_free(&feed->kept[i].picture);
     pthread_cond_destroy(&feed->work);
     pthread_cond_destroy(&feed->ready);
     pthread_mutex_destroy(&feed->lock);
-    free(feed->item);
-    free(feed->noted);
-    free(feed->held);
-    free(feed->kept);
-    free(feed->slot);
-    free(feed);
+    BASIN_FREE(feed->item, feed->noted, feed->held, feed->kept, feed->slot, feed);
 }
 
 /* ---- A Feistel network whose round function is Philox: a bijection of 2^(2h) numbers. Where n is

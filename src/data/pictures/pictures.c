@@ -27,10 +27,7 @@ void basin_shelf_free(basin_shelf *shelf) {
     }
     for (int64_t i = 0; shelf->picture && i < shelf->count; i++)
         basin_picture_free(&shelf->picture[i]);
-    free(shelf->picture);
-    free(shelf->entry);
-    free(shelf->unpacked);
-    free(shelf->name);
+    BASIN_FREE(shelf->picture, shelf->entry, shelf->unpacked, shelf->name);
     basin_map_close(&shelf->map);
     *shelf = (basin_shelf){0};
 }
@@ -38,8 +35,7 @@ void basin_shelf_free(basin_shelf *shelf) {
 basin_status basin_shelf_add(basin_shelf *shelf, const char *name, const uint8_t *data, size_t size,
                              bool owned, basin_error *error) {
     char *copy = basin_string_copy(name);
-    if (!copy || !basin_array_reserve((void **)&shelf->entry, &shelf->entry_capacity,
-                                      (size_t)shelf->count + 1, sizeof *shelf->entry)) {
+    if (!copy || !BASIN_RESERVE(&shelf->entry, &shelf->entry_capacity, shelf->count + 1)) {
         free(copy);
         return basin_fail_memory(error, "a list of pictures");
     }
@@ -89,10 +85,8 @@ void basin_shelf_divide(basin_shelf *shelf, const char *split, bool *divided) {
 static basin_status shelf_new(basin_shelf **shelf, basin_pictures *pictures, const char *name,
                               basin_error *error) {
     size_t need = (size_t)pictures->shelves + 1;
-    if (!basin_array_reserve((void **)&pictures->shelf, &pictures->capacity, need,
-                             sizeof *pictures->shelf) ||
-        !basin_array_reserve((void **)&pictures->start, &pictures->start_capacity, need + 1,
-                             sizeof *pictures->start))
+    if (!BASIN_RESERVE(&pictures->shelf, &pictures->capacity, need) ||
+        !BASIN_RESERVE(&pictures->start, &pictures->start_capacity, need + 1))
         return basin_fail_memory(error, "a list of pictures");
     *shelf = &pictures->shelf[pictures->shelves++];
     **shelf = (basin_shelf){.name = basin_string_copy(name)};
@@ -260,9 +254,7 @@ basin_status basin_pictures_open(basin_pictures **out, const char *const *path, 
 void basin_pictures_free(basin_pictures *pictures) {
     if (!pictures) return;
     for (int i = 0; i < pictures->shelves; i++) basin_shelf_free(&pictures->shelf[i]);
-    free(pictures->shelf);
-    free(pictures->start);
-    free(pictures);
+    BASIN_FREE(pictures->shelf, pictures->start, pictures);
 }
 
 /* ---- reading ---- */
@@ -448,12 +440,9 @@ basin_status basin_pictures_from_memory(basin_pictures **out, const basin_pictur
                           (long long)count);
     basin_pictures *pictures = NULL;
     BASIN_TRY(BASIN_NEW(&pictures, 1, "a list of pictures", error));
-    basin_status status = fill(pictures, picture, count, error);
-    if (status)
-        basin_pictures_free(pictures);
-    else
-        *out = pictures;
-    return status;
+    BASIN_TRY_OR(fill(pictures, picture, count, error), basin_pictures_free(pictures));
+    *out = pictures;
+    return BASIN_OK;
 }
 
 /* ---- Fingerprints of pictures: 64 bits of what is stored, so that a model can remember what it

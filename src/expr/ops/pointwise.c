@@ -333,11 +333,6 @@ static basin_expr slope(const basin_node *node, basin_expr a, basin_expr y) {
     }
 }
 
-static void rule_unary(basin_node *node, basin_expr c, basin_expr *grad) {
-    basin_expr factor = slope(node, node->in[0], node->out[0]);
-    if (factor) grad[0] = sum_to(basin_mul(c, factor), node->in[0]->shape);
-}
-
 /* Where two operands tie in a maximum, each gets half. */
 static basin_expr share_of_maximum(basin_expr a, basin_expr y, basin_expr other) {
     basin_expr tie = basin_equal(a, other);
@@ -369,31 +364,24 @@ static void rule_binary(basin_node *node, basin_expr c, const bool *want, basin_
     if (want[1] && db) grad[1] = sum_to(db, b->shape);
 }
 
-static void rule_select(basin_node *node, basin_expr c, const bool *want, basin_expr *grad) {
-    basin_expr zero = basin_const(c->graph, 0), where = node->in[0];
-    if (want[1]) grad[1] = sum_to(basin_select(where, c, zero), node->in[1]->shape);
-    if (want[2]) grad[2] = sum_to(basin_select(where, zero, c), node->in[2]->shape);
-}
-
 BASIN_RULE(pointwise) {
-    if (node->ins == 1)
-        rule_unary(node, cotangent[0], grad);
-    else if (node->ins == 2)
-        rule_binary(node, cotangent[0], want, grad);
-    else
-        rule_select(node, cotangent[0], want, grad);
+    basin_expr c = cotangent[0], first = node->in[0];
+    if (node->ins == 1) {
+        basin_expr factor = slope(node, first, node->out[0]);
+        if (factor) grad[0] = sum_to(basin_mul(c, factor), first->shape);
+    } else if (node->ins == 2) {
+        rule_binary(node, c, want, grad);
+    } else { /* select */
+        basin_expr zero = basin_const(c->graph, 0);
+        if (want[1]) grad[1] = sum_to(basin_select(first, c, zero), node->in[1]->shape);
+        if (want[2]) grad[2] = sum_to(basin_select(first, zero, c), node->in[2]->shape);
+    }
 }
 
 /* ---- Pointwise operations of the caller's own, with derivatives that the caller gives ---- */
 
 _Static_assert((int)BASIN_OWN_OPERANDS == (int)BASIN_OWN_INS,
                "backends make room for as many operands");
-
-static basin_graph *graph_of(const basin_own *own, const basin_expr *x) {
-    for (int i = 0; i < own->operands; i++)
-        if (!x[i]) return NULL;
-    return x[0]->graph;
-}
 
 static basin_expr refuse(basin_graph *graph, const basin_own *own, const char *why) {
     return basin_graph_fail(graph, BASIN_BAD_VALUE, "the operation '%s' %s",
@@ -444,8 +432,9 @@ basin_expr basin_own_apply(const basin_own *own, const basin_expr *x) {
     if (!own || !x || !x[0]) return NULL;
     if (!own->name || !own->value || own->operands < 1 || own->operands > BASIN_OWN_OPERANDS)
         return refuse(x[0]->graph, own, "lacks a name, a value or 1 to 3 operands");
-    basin_graph *graph = graph_of(own, x);
-    if (!graph) return NULL;
+    for (int i = 0; i < own->operands; i++)
+        if (!x[i]) return NULL;
+    basin_graph *graph = x[0]->graph;
     const char *fault = own->cuda ? source_fault(own->cuda) : NULL;
     if (fault) return refuse(graph, own, fault);
     basin_shape shape = x[0]->shape;

@@ -10,12 +10,6 @@ basin_shape basin_shape_drop(basin_shape shape, int axis, int count) {
     return out;
 }
 
-/* The shape with ones in place of the reduced axes, which broadcasts back to the operand's. */
-static basin_shape with_ones(basin_shape shape, int axis, int count) {
-    for (int i = axis; i < axis + count; i++) shape.dim[i] = 1;
-    return shape;
-}
-
 static basin_expr reduce(basin_op op, basin_expr a, int axis, int count, const char *what) {
     char text[BASIN_EXPR_TEXT];
     if (!a || count == 0) return a;
@@ -64,9 +58,10 @@ BASIN_RULE(squares) {
         if (want[i]) grad[i] = basin_scale(basin_mul(cotangent[0], node->in[i]), 2);
 }
 
+/* With ones in place of the reduced axes, and these broadcast back to the operand's shape. */
 static basin_expr spread(const basin_node *node, basin_expr reduced) {
-    basin_shape shape = node->in[0]->shape;
-    basin_shape ones = with_ones(shape, node->attr.axis, node->attr.count);
+    basin_shape shape = node->in[0]->shape, ones = shape;
+    for (int i = 0; i < node->attr.count; i++) ones.dim[node->attr.axis + i] = 1;
     return basin_broadcast(basin_reshape(reduced, ones), shape);
 }
 

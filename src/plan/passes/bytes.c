@@ -291,9 +291,7 @@ static turned *new_turned(converting *c, int value, int64_t rows, int64_t column
     bool tokens = c->twin[root] >= 0;
     int bytes = byte_value(c, BASIN_SHAPE(columns, rows), tokens ? c->kind[root] : BASIN_E4M3,
                            tokens ? c->scale[root] : WEIGHTS);
-    if (bytes < 0 || !basin_array_reserve((void **)&c->turned, &c->turned_capacity, c->turns + 1,
-                                          sizeof *c->turned))
-        return NULL;
+    if (bytes < 0 || !BASIN_RESERVE(&c->turned, &c->turned_capacity, c->turns + 1)) return NULL;
     const basin_ir_value *v = &c->ir->value[value];
     c->turned[c->turns] =
         (turned){root, bytes, v->first, columns, rows, v->stride ? v->stride : columns, SIZE_MAX};

@@ -110,8 +110,7 @@ static void sort_terms(sum *s) {
 
 static int add_instruction(sum *s, places *p, basin_op op, int a, int b) {
     size_t made = s->ir->instructions - p->old;
-    if (!basin_array_reserve((void **)&p->after, &p->capacity, made + 1, sizeof *p->after))
-        return -1;
+    if (!BASIN_RESERVE(&p->after, &p->capacity, made + 1)) return -1;
     p->after[made] = s->after;
     return basin_ir_apply(s->ir, op, a, b, s->shape);
 }

@@ -49,9 +49,7 @@ typedef struct gang {
 /* A joint value without parts; NULL when out of memory. It moves when another one is made. */
 static joint *joint_new(joining *j, basin_shape shape, basin_kind kind) {
     int value = basin_ir_value_new(j->ir, shape, kind);
-    if (value < 0 ||
-        !basin_array_reserve((void **)&j->joint, &j->capacity, j->joints + 1, sizeof *j->joint))
-        return NULL;
+    if (value < 0 || !BASIN_RESERVE(&j->joint, &j->capacity, j->joints + 1)) return NULL;
     j->joint[j->joints] = (joint){.value = value, .turned = -1};
     return &j->joint[j->joints++];
 }

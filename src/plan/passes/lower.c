@@ -10,8 +10,7 @@ basin_status basin_ir_no_memory(basin_ir *ir) { return basin_fail_memory(ir->err
 
 void *basin_ir_scratch(basin_ir *ir, size_t count, size_t size) {
     void *made = NULL;
-    if (basin_array_reserve((void **)&ir->scratch, &ir->scratch_capacity, ir->scratches + 1,
-                            sizeof *ir->scratch))
+    if (BASIN_RESERVE(&ir->scratch, &ir->scratch_capacity, ir->scratches + 1))
         made = basin_zeros_new(count, size);
     if (made)
         ir->scratch[ir->scratches++] = made;
@@ -36,15 +35,11 @@ void basin_ir_scratch_free(basin_ir *ir) {
 void basin_ir_free(basin_ir *ir) {
     for (size_t i = 0; i < ir->instructions; i++) basin_program_free(ir->instruction[i].program);
     basin_ir_scratch_free(ir);
-    free(ir->value);
-    free(ir->instruction);
-    free(ir->buffer);
-    free(ir->output);
+    BASIN_FREE(ir->value, ir->instruction, ir->buffer, ir->output);
 }
 
 int basin_ir_value_new(basin_ir *ir, basin_shape shape, basin_kind kind) {
-    if (!basin_array_reserve((void **)&ir->value, &ir->value_capacity, ir->values + 1,
-                             sizeof *ir->value)) {
+    if (!BASIN_RESERVE(&ir->value, &ir->value_capacity, ir->values + 1)) {
         basin_ir_no_memory(ir);
         return -1;
     }
@@ -73,8 +68,7 @@ basin_ir_instruction basin_ir_transpose(int to, int from) {
 }
 
 int basin_ir_instruction_new(basin_ir *ir, const basin_ir_instruction *instruction) {
-    if (!basin_array_reserve((void **)&ir->instruction, &ir->instruction_capacity,
-                             ir->instructions + 1, sizeof *ir->instruction)) {
+    if (!BASIN_RESERVE(&ir->instruction, &ir->instruction_capacity, ir->instructions + 1)) {
         basin_ir_no_memory(ir);
         return -1;
     }

@@ -138,7 +138,6 @@ basin_status basin_simplify(basin_simple *simple, const basin_graph *from,
 
 void basin_simple_free(basin_simple *simple) {
     basin_graph_free(simple->graph);
-    free(simple->output);
-    free(simple->update);
+    BASIN_FREE(simple->output, simple->update);
     *simple = (basin_simple){0};
 }

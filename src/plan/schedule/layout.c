@@ -13,8 +13,7 @@ static size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 /* -1 when out of memory; also where all buffers together would be more than a size can say. */
 static int buffer_new(basin_ir *ir, size_t bytes, int first, int last) {
     if (bytes > SIZE_MAX / 2 - ir->unshared_bytes ||
-        !basin_array_reserve((void **)&ir->buffer, &ir->buffer_capacity, ir->buffers + 1,
-                             sizeof *ir->buffer)) {
+        !BASIN_RESERVE(&ir->buffer, &ir->buffer_capacity, ir->buffers + 1)) {
         basin_ir_no_memory(ir);
         return -1;
     }

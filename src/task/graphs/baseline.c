@@ -127,10 +127,7 @@ static basin_status prepare(problem *p, basin_error *error) {
 
 static void problem_free(problem *p) {
     for (int part = 0; part < 3; part++) free(p->x[part]);
-    free(p->target);
-    free(p->weight);
-    free(p->mean);
-    free(p->scale);
+    BASIN_FREE(p->target, p->weight, p->mean, p->scale);
     basin_graphset_encoding_free(&p->encoding);
 }
 

@@ -197,9 +197,7 @@ static void measure_mean(basin_graphs_measures *measures, const pool *p, int64_t
 }
 
 static void fold_work_free(fold_work *work) {
-    free(work->given[1]);
-    free(work->given[2]);
-    free(work->scale);
+    BASIN_FREE(work->given[1], work->given[2], work->scale);
     *work = (fold_work){0};
 }
 
@@ -218,11 +216,6 @@ static void end_member(pool *p, int64_t number) {
 
 static int64_t cores_of(const pool *p) {
     return p->spec.ranks ? basin_ranks_threads(p->spec.ranks) : sysconf(_SC_NPROCESSORS_ONLN);
-}
-
-static int threads_of(const pool *p) {
-    int64_t share = cores_of(p) / p->jobs;
-    return p->spec.threads > 0 ? p->spec.threads : share > 1 ? (int)share : 1;
 }
 
 /* ---- many folds ---- */
@@ -308,8 +301,12 @@ static basin_status begin(pool *p, const basin_graphs_cv *spec, basin_error *err
     p->jobs = basin_graphs_cv_jobs(p->spec.jobs, share.count * p->spec.members, cores_of(p),
                                    p->spec.backend);
     if (p->jobs < 1) p->jobs = 1; /* a rank without a fold has a thread that finds none */
-    basin_compute compute = {
-        .backend = p->spec.backend, .threads = threads_of(p), .products = p->spec.products};
+    int64_t cores = cores_of(p) / p->jobs;
+    basin_compute compute = {.backend = p->spec.backend,
+                             .threads = p->spec.threads > 0 ? p->spec.threads
+                                        : cores > 1         ? (int)cores
+                                                            : 1,
+                             .products = p->spec.products};
     BASIN_TRY(basin_backend_open(&p->backend, &compute, error));
     fit_jobs(p);
     return BASIN_OK;

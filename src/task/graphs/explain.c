@@ -291,15 +291,12 @@ basin_status basin_graphs_explain(basin_graphs_explanation *explanation, basin_g
                                   basin_error *error) {
     basin_graphs_data taken = basin_graphs_data_of(data);
     *explanation = (basin_graphs_explanation){0};
-    basin_status status = explain_graph(explanation, model, &taken, column, error);
-    if (status) basin_graphs_explanation_free(explanation);
-    return status;
+    BASIN_TRY_OR(explain_graph(explanation, model, &taken, column, error),
+                 basin_graphs_explanation_free(explanation));
+    return BASIN_OK;
 }
 
 void basin_graphs_explanation_free(basin_graphs_explanation *explanation) {
-    free(explanation->node);
-    free(explanation->edge);
-    free(explanation->attention);
-    free(explanation->energy);
+    BASIN_FREE(explanation->node, explanation->edge, explanation->attention, explanation->energy);
     *explanation = (basin_graphs_explanation){0};
 }

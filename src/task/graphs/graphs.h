@@ -109,6 +109,8 @@ basin_status basin_graphs_model_read(basin_graphs_model **model, const basin_bun
 /* The settings that a file has. */
 basin_status basin_graphs_settings_read(basin_graphs_settings *settings, const basin_bundle *bundle,
                                         basin_error *error);
+/* The model's number of a class; -1: it has none. */
+int32_t basin_graphs_class_number(const basin_graphs_model *model, int64_t value);
 /* Takes the classes of a set instead of the model's, where these lack one of them. */
 basin_status basin_graphs_model_take_classes(basin_graphs_model *model, const basin_graphset *set,
                                              basin_error *error);

@@ -114,24 +114,12 @@ basin_status basin_graphs_input_place(basin_graphs_input *input,
 }
 
 void basin_graphs_input_free(basin_graphs_input *input) {
-    free(input->edge_attribute);
-    free(input->class_of);
+    BASIN_FREE(input->edge_attribute, input->class_of);
     basin_positions_free(&input->positions);
     *input = (basin_graphs_input){0};
 }
 
 /* ---- classes ---- */
-
-static bool same_classes(const basin_graphset *set, const basin_graphs_model *m) {
-    return set->classes == m->classes &&
-           !memcmp(set->class_value, m->class_value, (size_t)m->classes * sizeof *m->class_value);
-}
-
-static int32_t number_of(int64_t value, const basin_graphs_model *m) {
-    for (int64_t c = 0; c < m->classes; c++)
-        if (m->class_value[c] == value) return (int32_t)c;
-    return -1;
-}
 
 /* A set may lack some of the model's classes, or have others, which are then unknown. */
 static basin_status renumber(basin_graphs_input *input, const basin_graphs_model *m,
@@ -141,7 +129,7 @@ static basin_status renumber(basin_graphs_input *input, const basin_graphs_model
     BASIN_TRY(BASIN_NEW_RAW(&input->class_of, items, "classes", error));
     for (int64_t i = 0; i < items; i++) {
         int32_t own = set->class_of[i];
-        input->class_of[i] = own < 0 ? -1 : number_of(set->class_value[own], m);
+        input->class_of[i] = own < 0 ? -1 : basin_graphs_class_number(m, set->class_value[own]);
     }
     set->class_of = input->class_of;
     set->classes = m->classes;
@@ -156,8 +144,11 @@ static basin_status match_labels(basin_graphs_input *input, const basin_graphs_m
     if (set->task != m->target)
         return basin_fail(error, BASIN_BAD_VALUE, "%s has %s; the model wants %s", path,
                           basin_graphs_target_name(set->task), basin_graphs_target_name(m->target));
-    if (m->target != BASIN_GRAPHS_VALUES)
-        return same_classes(set, m) ? BASIN_OK : renumber(input, m, error);
+    if (m->target != BASIN_GRAPHS_VALUES) {
+        size_t bytes = (size_t)m->classes * sizeof *m->class_value;
+        bool same = set->classes == m->classes && !memcmp(set->class_value, m->class_value, bytes);
+        return same ? BASIN_OK : renumber(input, m, error);
+    }
     if (set->targets == m->outputs) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_VALUE, "%s has %lld values a graph; the model has %lld",
                       path, (long long)set->targets, (long long)m->outputs);
@@ -182,8 +173,8 @@ static basin_status graphset_encoding_check(const basin_graphset_encoding *e,
 
 basin_status basin_graphs_input_match(basin_graphs_input *input, const basin_graphs_model *model,
                                       const char *path, bool labels, basin_error *error) {
-    basin_status status = graphset_encoding_check(&model->encoding, &input->set, path, error);
-    if (status || labels) return status ? status : match_labels(input, model, path, error);
+    BASIN_TRY(graphset_encoding_check(&model->encoding, &input->set, path, error));
+    if (labels) return match_labels(input, model, path, error);
     input->set.task = model->target;
     input->set.class_of = NULL;
     input->set.target = NULL;
@@ -307,8 +298,9 @@ basin_status basin_graphs_seen_write(basin_bundle *bundle, const basin_graphs_mo
                                      basin_error *error) {
     for (int part = 0; part < 2 && model->seen[0].count; part++) {
         const basin_graphs_seen_list *list = &model->seen[part];
-        basin_tensor tensor = basin_tensor_borrow(list->print, BASIN_I64, BASIN_SHAPE(list->count));
-        if (list->count) BASIN_TRY(basin_bundle_add(bundle, tensor_name[part], &tensor, error));
+        if (list->count)
+            BASIN_TRY(basin_bundle_put(bundle, tensor_name[part], list->print, BASIN_I64,
+                                       BASIN_SHAPE(list->count), error));
     }
     return BASIN_OK;
 }

@@ -13,12 +13,6 @@
 
 /* ---- the model's configuration ---- */
 
-static basin_adjacency adjacency_of(const char *name) {
-    if (!strcmp(name, "bilinear")) return BASIN_ADJACENCY_BILINEAR;
-    if (!strcmp(name, "edges")) return BASIN_ADJACENCY_EDGES;
-    return strcmp(name, "none") ? BASIN_ADJACENCY_CONV : BASIN_ADJACENCY_NONE;
-}
-
 static int read_of(const basin_graphs_model *model) {
     const char *name = model->settings.readout;
     if (model->target == BASIN_NODE_CLASSES) return BASIN_READ_NODES;
@@ -48,7 +42,10 @@ basin_graphs_config basin_graphs_model_config(const basin_graphs_model *model, b
                   .init_memory = memory},
         .descent = {BASIN_DESCENT_OF(s), .recompute = s->recompute, .seed = seed,
                     .noise = seed && !s->implicit ? s->noise : 0},
-        .adjacency = adjacency_of(s->adjacency),
+        .adjacency = !strcmp(s->adjacency, "bilinear") ? BASIN_ADJACENCY_BILINEAR
+                     : !strcmp(s->adjacency, "edges")  ? BASIN_ADJACENCY_EDGES
+                     : !strcmp(s->adjacency, "none")   ? BASIN_ADJACENCY_NONE
+                                                       : BASIN_ADJACENCY_CONV,
         .read = read_of(model),
         .hidden = s->hidden,
         .norm_head = s->norm_head,
@@ -75,18 +72,11 @@ static basin_status start(basin_graphs_model *model, basin_error *error) {
     return basin_graph_check(model->graph, error);
 }
 
-static void graphs_seen_free(basin_graphs_model *model) {
-    for (int part = 0; part < 2; part++) free(model->seen[part].print);
-}
-
 void basin_graphs_close(basin_graphs_model *model) {
     if (!model) return;
     if (model->one) basin_graphs_plans_free(model->one);
-    free(model->one);
-    free(model->class_value);
-    free(model->target_mean);
-    free(model->target_scale);
-    graphs_seen_free(model);
+    BASIN_FREE(model->one, model->class_value, model->target_mean, model->target_scale);
+    BASIN_FREE(model->seen[0].print, model->seen[1].print);
     basin_graphset_encoding_free(&model->encoding);
     if (model->graph) basin_params_free(&model->params);
     basin_graph_free(model->graph);
@@ -153,12 +143,9 @@ static basin_status fit_model(basin_graphs_model *m, const basin_graphset *set,
     return start(m, error);
 }
 
-/* Closes the model where `status` is an error, which it returns. */
-static basin_status keep(basin_graphs_model **model, basin_status status) {
-    if (!status) return BASIN_OK;
+static void drop(basin_graphs_model **model) {
     basin_graphs_close(*model);
     *model = NULL;
-    return status;
 }
 
 basin_status basin_graphs_model_new(basin_graphs_model **model,
@@ -171,13 +158,14 @@ basin_status basin_graphs_model_new(basin_graphs_model **model,
     m->target = set->task;
     m->backend = backend;
     m->settings.epochs = basin_graphs_epochs(settings, set, graph, count);
-    return keep(model, fit_model(m, set, graph, count, error));
+    BASIN_TRY_OR(fit_model(m, set, graph, count, error), drop(model));
+    return BASIN_OK;
 }
 
-static bool has_class(const basin_graphs_model *model, int64_t value) {
+int32_t basin_graphs_class_number(const basin_graphs_model *model, int64_t value) {
     for (int64_t c = 0; c < model->classes; c++)
-        if (model->class_value[c] == value) return true;
-    return false;
+        if (model->class_value[c] == value) return (int32_t)c;
+    return -1;
 }
 
 basin_status basin_graphs_model_take_classes(basin_graphs_model *model, const basin_graphset *set,
@@ -185,7 +173,7 @@ basin_status basin_graphs_model_take_classes(basin_graphs_model *model, const ba
     bool known = true;
     if (model->target == BASIN_GRAPHS_VALUES || set->task != model->target) return BASIN_OK;
     for (int64_t c = 0; c < set->classes && known; c++)
-        known = has_class(model, set->class_value[c]);
+        known = basin_graphs_class_number(model, set->class_value[c]) >= 0;
     if (known) return BASIN_OK;
     if (set->classes > model->outputs)
         return basin_fail(error, BASIN_BAD_VALUE, "%s has %lld classes, the model %lld outputs",
@@ -442,7 +430,8 @@ basin_status basin_graphs_model_read(basin_graphs_model **model, const basin_bun
                                      basin_error *error) {
     BASIN_TRY(BASIN_NEW(model, 1, "a graph model", error));
     (*model)->backend = backend;
-    return keep(model, fill_model(*model, bundle, settings, error));
+    BASIN_TRY_OR(fill_model(*model, bundle, settings, error), drop(model));
+    return BASIN_OK;
 }
 
 basin_status basin_graphs_open(basin_graphs_model **model, const char *path, basin_backend *backend,
@@ -451,5 +440,6 @@ basin_status basin_graphs_open(basin_graphs_model **model, const char *path, bas
     *model = NULL;
     BASIN_TRY(basin_bundle_read(&bundle, path, error));
     BASIN_TRY(basin_graphs_model_read(model, bundle, NULL, backend, error));
-    return keep(model, basin_params_read(&(*model)->params, (*model)->store, bundle, error));
+    BASIN_TRY_OR(basin_params_read(&(*model)->params, (*model)->store, bundle, error), drop(model));
+    return BASIN_OK;
 }

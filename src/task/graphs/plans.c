@@ -128,17 +128,12 @@ static basin_status plan_new(basin_graphs_plan **plan, basin_graphs_model *model
     BASIN_TRY(BASIN_NEW(&p, 1, "a graph", error));
     p->capacity = capacity;
     p->graph = basin_graph_new();
-    basin_status status = p->graph ? BASIN_OK : basin_fail_memory(error, "a graph");
-    if (!status) {
-        basin_params_begin(&p->params, p->graph);
-        build(p, model, schedule != NULL, noisy, look);
-        status = compile(p, model, schedule, look, error);
-    }
-    if (status)
-        plan_free(p);
-    else
-        *plan = p;
-    return status;
+    BASIN_TRY_OR(p->graph ? BASIN_OK : basin_fail_memory(error, "a graph"), plan_free(p));
+    basin_params_begin(&p->params, p->graph);
+    build(p, model, schedule != NULL, noisy, look);
+    BASIN_TRY_OR(compile(p, model, schedule, look, error), plan_free(p));
+    *plan = p;
+    return BASIN_OK;
 }
 
 /* ---- capacities ---- */
@@ -151,10 +146,6 @@ static basin_status plan_new(basin_graphs_plan **plan, basin_graphs_model *model
 typedef struct ladder {
     double deviations, least;
 } ladder;
-
-static ladder ladder_of(const basin_graphs_model *model) {
-    return basin_store_shares_results(model->store) ? (ladder){0.5, 32} : (ladder){2, 64};
-}
 
 static void spread(double *mean, double *step, ladder by, const basin_graphset *set,
                    const int64_t *graph, int64_t count, int64_t batch,
@@ -195,7 +186,7 @@ void basin_graphs_plans_begin(basin_graphs_plans *plans, basin_graphs_model *mod
     *plans = (basin_graphs_plans){.model = model, .training = schedule != NULL};
     plans->batch = batch > 0 ? batch : 1;
     if (schedule) plans->schedule = *schedule;
-    ladder by = ladder_of(model);
+    ladder by = basin_store_shares_results(model->store) ? (ladder){0.5, 32} : (ladder){2, 64};
     spread(&plans->tokens_mean, &plans->tokens_step, by, set, graph, count, plans->batch,
            basin_graphset_tokens);
     spread(&plans->pairs_mean, &plans->pairs_step, by, set, graph, count, plans->batch,
@@ -263,8 +254,7 @@ static basin_status plan_for(basin_graphs_plan **plan, basin_graphs_plans *p,
 }
 
 static void free_targets(basin_graphs_plans *p) {
-    void *own[] = {p->target, p->weight, p->pair_weight, p->known, p->node_class};
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++) free(own[i]);
+    BASIN_FREE(p->target, p->weight, p->pair_weight, p->known, p->node_class);
     p->target = p->weight = p->pair_weight = p->known = NULL;
     p->node_class = NULL;
 }

@@ -167,8 +167,7 @@ static void job_free(job *j) {
     basin_shards_end(&j->shards);
     basin_graphs_plans_free(&j->train);
     basin_graphs_plans_free(&j->score);
-    free(j->order);
-    free(j->batch);
+    BASIN_FREE(j->order, j->batch);
 }
 
 basin_status basin_graphs_run(basin_outcome *outcome, basin_graphs_model *model, basin_run *run,

@@ -59,16 +59,13 @@ static basin_status use_prepare(use *u, basin_graphs_model *model, const basin_g
     return open_input(u, model, labels, error);
 }
 
-/* Steps of a few dozen atoms: most molecules meet a plan that is there. */
-static void graphs_plans_begin_one(basin_graphs_plans *plans, basin_graphs_model *model) {
-    *plans = (basin_graphs_plans){.model = model, .batch = 1, .tokens_step = 32, .pairs_step = 128};
-}
-
-/* One graph: the plans stay with the model, since to make one takes longer than to run it. */
+/* One graph: the plans stay with the model, since to make one takes longer than to run it. Steps of
+ * a few dozen atoms: most molecules meet a plan that is there. */
 static basin_status run_one(use *u, basin_graphs_model *model, basin_error *error) {
     if (!model->one) {
         BASIN_TRY(BASIN_NEW(&model->one, 1, "a plan", error));
-        graphs_plans_begin_one(model->one, model);
+        *model->one =
+            (basin_graphs_plans){.model = model, .batch = 1, .tokens_step = 32, .pairs_step = 128};
     }
     return basin_graphs_outputs(&u->output, model->one, &u->input, u->graph, 1, error);
 }
@@ -84,8 +81,7 @@ static basin_status use_open(use *u, basin_graphs_model *model, const basin_grap
 }
 
 static void use_close(use *u) {
-    free(u->output);
-    free(u->all);
+    BASIN_FREE(u->output, u->all);
     basin_graphs_input_free(&u->input);
 }
 
@@ -371,9 +367,7 @@ basin_status basin_graphs_outputs(float **output, basin_graphs_plans *plans,
     const basin_graphs_model *m = plans->model;
     int64_t rows = basin_graphs_count_rows(&input->set, m->target, graph, count);
     BASIN_TRY(BASIN_NEW_RAW(output, rows * m->outputs, "outputs", error));
-    basin_status status = basin_graphs_plans_score(plans, *output, input, graph, count, error);
-    if (!status) return BASIN_OK;
-    free(*output);
-    *output = NULL;
-    return status;
+    BASIN_TRY_OR(basin_graphs_plans_score(plans, *output, input, graph, count, error),
+                 (free(*output), *output = NULL));
+    return BASIN_OK;
 }

@@ -103,8 +103,7 @@ basin_status basin_image_card_begin(basin_image_card *card, const basin_image_se
 }
 
 void basin_image_card_free(basin_image_card *card) {
-    free(card->print);
-    free(card->text);
+    BASIN_FREE(card->print, card->text);
     *card = (basin_image_card){0};
 }
 
@@ -225,6 +224,6 @@ basin_status basin_image_card_add(basin_bundle *bundle, const basin_image_card *
     if (!card->text) return BASIN_OK;
     BASIN_TRY(basin_bundle_meta_set(bundle, card_name, card->text, error));
     if (!card->prints) return BASIN_OK;
-    basin_tensor tensor = basin_tensor_borrow(card->print, BASIN_I64, BASIN_SHAPE(card->prints));
-    return basin_bundle_add(bundle, tensor_name, &tensor, error);
+    return basin_bundle_put(bundle, tensor_name, card->print, BASIN_I64, BASIN_SHAPE(card->prints),
+                            error);
 }

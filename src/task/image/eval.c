@@ -251,11 +251,7 @@ static basin_status check_seen(state *s, basin_error *error) {
 static void end(state *s) {
     basin_image_runner_free(&s->runner);
     basin_feed_free(s->feed);
-    free(s->output);
-    free(s->mask);
-    free(s->sum);
-    free(s->plane[0]);
-    free(s->plane[1]);
+    BASIN_FREE(s->output, s->mask, s->sum, s->plane[0], s->plane[1]);
 }
 
 static basin_status run(state *s, basin_error *error) {
@@ -278,9 +274,8 @@ basin_status basin_image_score_set(basin_image_scores *scores, basin_image_model
     BASIN_AT_EXIT(end)
     state s = {.model = model, .set = set, .scoring = scoring, .scores = scores};
     *scores = (basin_image_scores){.masks = scoring->masks > 0 ? scoring->masks : 1};
-    basin_status status = run(&s, error);
-    if (status) basin_image_scores_free(scores);
-    return status;
+    BASIN_TRY_OR(run(&s, error), basin_image_scores_free(scores));
+    return BASIN_OK;
 }
 
 static basin_status check_masks(const basin_image_scoring *how, basin_error *error) {
@@ -305,8 +300,6 @@ basin_status basin_image_score(basin_image_scores *scores, basin_image_model *mo
 }
 
 void basin_image_scores_free(basin_image_scores *scores) {
-    free(scores->index);
-    free(scores->picture_mse);
-    free(scores->order);
+    BASIN_FREE(scores->index, scores->picture_mse, scores->order);
     *scores = (basin_image_scores){0};
 }

@@ -186,24 +186,17 @@ static basin_status make_album(basin_image_input *input, basin_error *error) {
                                  .progress_context = input};
     config.feed.cut = input->cut;
     BASIN_TRY(BASIN_NEW_RAW(&input->crop, config.feed.batch, "crops", error));
-    basin_status status = basin_album_new(&input->album, &config, error);
-    if (status) {
-        free(input->crop);
-        input->crop = NULL;
-    }
-    return status;
-}
-
-static basin_status make_feed(basin_image_input *input, basin_error *error) {
-    basin_feed_config config = input->feed_config;
-    config.cut = input->cut;
-    config.keep_bytes = input->keep == HOST ? basin_memory_free() / 2 : 0;
-    return basin_feed_new(&input->feed, &config, error);
+    BASIN_TRY_OR(basin_album_new(&input->album, &config, error),
+                 (free(input->crop), input->crop = NULL));
+    return BASIN_OK;
 }
 
 static basin_status make(basin_image_input *input, basin_error *error) {
     if (input->keep != OFF && on_device(input)) return make_album(input, error);
-    return make_feed(input, error);
+    basin_feed_config config = input->feed_config;
+    config.cut = input->cut;
+    config.keep_bytes = input->keep == HOST ? basin_memory_free() / 2 : 0;
+    return basin_feed_new(&input->feed, &config, error);
 }
 
 /* ---- choosing ---- */
@@ -290,20 +283,16 @@ basin_status basin_image_input_new(basin_image_input **out, const basin_image_in
                                      config->threads, config->watch);
     input->feed_config.first = config->first;
     input->feed_config.count = config->count;
-    basin_status status = decide(input, error);
-    if (status)
-        basin_image_input_free(input);
-    else
-        *out = input;
-    return status;
+    BASIN_TRY_OR(decide(input, error), basin_image_input_free(input));
+    *out = input;
+    return BASIN_OK;
 }
 
 void basin_image_input_free(basin_image_input *input) {
     if (!input) return;
     basin_feed_free(input->feed);
     basin_album_free(input->album);
-    free(input->crop);
-    free(input);
+    BASIN_FREE(input->crop, input);
 }
 
 /* ---- batches ---- */

@@ -196,9 +196,8 @@ basin_status basin_image_graph_new(basin_image_graph *graph, const basin_image_s
     if (!graph->graph) return basin_fail_memory(error, "a graph");
     basin_params_begin(&graph->params, graph->graph);
     build(graph, settings);
-    basin_status status = basin_graph_check(graph->graph, error);
-    if (status) basin_image_graph_free(graph);
-    return status;
+    BASIN_TRY_OR(basin_graph_check(graph->graph, error), basin_image_graph_free(graph));
+    return BASIN_OK;
 }
 
 void basin_image_graph_free(basin_image_graph *graph) {
@@ -219,12 +218,9 @@ basin_status basin_image_model_bare(basin_image_model **model, const basin_image
     basin_image_settings_resolve(&m->settings);
     m->described = (basin_settings){.kind = &basin_image_task, .values = &m->settings};
     m->backend = backend;
-    basin_status status = basin_store_new(&m->store, backend, error);
-    if (status)
-        basin_image_close(m);
-    else
-        *model = m;
-    return status;
+    BASIN_TRY_OR(basin_store_new(&m->store, backend, error), basin_image_close(m));
+    *model = m;
+    return BASIN_OK;
 }
 
 /* `bundle` has the weights; NULL: first weights are drawn. */
@@ -239,18 +235,14 @@ static basin_status start(basin_image_model **model, const basin_image_settings 
                   : basin_params_init(&graph.params, store, (uint64_t)settings->seed, error);
 }
 
-/* Whether a file's tensors have these names. */
-static bool image_is_published(const basin_bundle *bundle) {
-    return basin_bundle_find(bundle, "Wk") && basin_bundle_find(bundle, "Xi") &&
-           basin_bundle_find(bundle, "Wenc");
-}
-
 /* The model of a whole file. */
 static basin_status open_bundle(basin_image_model **model, basin_bundle **renamed,
                                 const basin_bundle *bundle, basin_backend *backend,
                                 basin_error *error) {
     basin_image_settings settings;
-    if (image_is_published(bundle))
+    bool published = basin_bundle_find(bundle, "Wk") && basin_bundle_find(bundle, "Xi") &&
+                     basin_bundle_find(bundle, "Wenc");
+    if (published)
         BASIN_TRY(basin_image_published_read(&settings, renamed, bundle, error));
     else
         BASIN_TRY(basin_settings_take(&settings, &basin_image_task, bundle, error));
@@ -258,28 +250,24 @@ static basin_status open_bundle(basin_image_model **model, basin_bundle **rename
     return basin_image_card_read(&(*model)->card, bundle, error);
 }
 
-/* Closes what could not be made. */
-static basin_status close_failed(basin_image_model **model, basin_status status) {
-    if (!status) return BASIN_OK;
+static void drop(basin_image_model **model) {
     basin_image_close(*model);
     *model = NULL;
-    return status;
 }
 
 basin_status basin_image_model_new(basin_image_model **model, const basin_image_settings *settings,
                                    basin_backend *backend, basin_error *error) {
-    return close_failed(model, start(model, settings, backend, NULL, error));
+    BASIN_TRY_OR(start(model, settings, backend, NULL, error), drop(model));
+    return BASIN_OK;
 }
 
 basin_status basin_image_open(basin_image_model **model, const char *path, basin_backend *backend,
                               basin_error *error) {
-    basin_bundle *bundle, *renamed = NULL;
+    BASIN_AT_EXIT(basin_bundle_free_at) basin_bundle *bundle = NULL, *renamed = NULL;
     *model = NULL;
     BASIN_TRY(basin_bundle_read(&bundle, path, error));
-    basin_status status = open_bundle(model, &renamed, bundle, backend, error);
-    basin_bundle_free(renamed);
-    basin_bundle_free(bundle);
-    return close_failed(model, status);
+    BASIN_TRY_OR(open_bundle(model, &renamed, bundle, backend, error), drop(model));
+    return BASIN_OK;
 }
 
 void basin_image_close(basin_image_model *model) {

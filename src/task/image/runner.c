@@ -90,13 +90,13 @@ basin_status basin_image_runner_new(basin_image_runner *runner, basin_image_mode
                                    .steps = settings.steps};
     if (runner->until > 0) settings.steps = 1;
     BASIN_TRY(basin_image_graph_new(&runner->graph, &settings, batch, error));
-    basin_status status = BASIN_NEW_RAW(&runner->taken, batch, "running a model", error);
-    if (!status)
-        status = runner->until > 0
+    BASIN_TRY_OR(BASIN_NEW_RAW(&runner->taken, batch, "running a model", error),
+                 basin_image_runner_free(runner));
+    BASIN_TRY_OR(runner->until > 0
                      ? make_descent(runner, model->store, error)
-                     : make_plan(&runner->plan, model->store, runner->graph.output, error);
-    if (status) basin_image_runner_free(runner);
-    return status;
+                     : make_plan(&runner->plan, model->store, runner->graph.output, error),
+                 basin_image_runner_free(runner));
+    return BASIN_OK;
 }
 
 void basin_image_runner_free(basin_image_runner *runner) {
@@ -116,15 +116,14 @@ void basin_image_runner_drop(basin_image_model *model) {
 
 basin_status basin_image_runner_borrow(basin_image_runner **runner, basin_image_model *model,
                                        int64_t batch, basin_error *error) {
-    basin_status status = BASIN_OK;
     if (!model->kept || model->kept->graph.batch != batch) {
         basin_image_runner_drop(model);
         BASIN_TRY(BASIN_NEW(&model->kept, 1, "running a model", error));
-        status = basin_image_runner_new(model->kept, model, batch, error);
-        if (status) basin_image_runner_drop(model);
+        BASIN_TRY_OR(basin_image_runner_new(model->kept, model, batch, error),
+                     basin_image_runner_drop(model));
     }
     *runner = model->kept;
-    return status;
+    return BASIN_OK;
 }
 
 /* ---- running ---- */

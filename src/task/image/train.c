@@ -226,9 +226,7 @@ static basin_status make(job *j, const basin_settings *asked, basin_error *error
 
 static void job_free(job *j) {
     basin_image_input_free(j->input);
-    free(j->mask);
-    free(j->replaced);
-    free(j->counts);
+    BASIN_FREE(j->mask, j->replaced, j->counts);
     basin_shards_end(&j->shards);
     basin_trainer_free(&j->trainer);
     basin_image_graph_free(&j->graph);

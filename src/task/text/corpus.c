@@ -100,7 +100,7 @@ static basin_status list(void *context, const char *path, size_t size, basin_err
     (void)size;
     if (!ends_in(path, ".txt") && !ends_in(path, ".txt.gz") && !ends_in(path, ".txt.zst"))
         return BASIN_OK;
-    if (!basin_array_reserve((void **)&l->path, &l->capacity, l->count + 1, sizeof *l->path) ||
+    if (!BASIN_RESERVE(&l->path, &l->capacity, l->count + 1) ||
         !(l->path[l->count] = basin_string_copy(path)))
         return basin_fail_memory(error, "a text");
     l->count++;
@@ -124,14 +124,12 @@ static basin_status take_folder(reading *r, const char *folder, basin_error *err
     return BASIN_OK;
 }
 
-static bool is_folder(const char *path) {
-    struct stat info;
-    return !stat(path, &info) && S_ISDIR(info.st_mode);
-}
-
 static basin_status read_bytes(reading *r, const char *const *path, int count, basin_error *error) {
-    for (int i = 0; i < count; i++)
-        BASIN_TRY((is_folder(path[i]) ? take_folder : take_file)(r, path[i], error));
+    struct stat info;
+    for (int i = 0; i < count; i++) {
+        bool folder = !stat(path[i], &info) && S_ISDIR(info.st_mode);
+        BASIN_TRY((folder ? take_folder : take_file)(r, path[i], error));
+    }
     if (r->length) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_FILE, "%s: there is no text", count ? path[0] : "");
 }
@@ -147,10 +145,6 @@ static int64_t number_at(const unsigned char *from, const basin_npy *npy) {
     return (int64_t)(bits << unused) >> unused;
 }
 
-static bool is_whole(const basin_npy *npy) {
-    return strchr(npy->descr, 'i') || strchr(npy->descr, 'u');
-}
-
 static basin_status parse_ids(basin_text *text, const basin_map *map, const char *path,
                               basin_error *error) {
     basin_npy npy;
@@ -161,7 +155,7 @@ static basin_status parse_ids(basin_text *text, const basin_map *map, const char
         return basin_fail(error, BASIN_BAD_FILE, "%s: is not a .npy array", path);
     if (basin_npy_parse(&npy, reason, (const char *)map->data + before, header))
         return basin_fail(error, BASIN_BAD_FILE, "%s: %s", path, reason);
-    if (npy.shape.rank != 1 || !is_whole(&npy))
+    if (npy.shape.rank != 1 || !strpbrk(npy.descr, "iu"))
         return basin_fail(error, BASIN_BAD_FILE,
                           "%s: an array of %d dimensions and type %s, wanted the numbers of "
                           "tokens: one dimension of integers",
@@ -213,8 +207,7 @@ basin_status basin_text_read(basin_text *text, const char *const *path, int coun
 }
 
 void basin_text_free(basin_text *text) {
-    free(text->bytes);
-    free(text->id);
+    BASIN_FREE(text->bytes, text->id);
     *text = (basin_text){0};
 }
 

@@ -84,12 +84,9 @@ static basin_status plan_for(window_plan **plan, story *s, int64_t count, bool l
     *plan = s->plan[look][at];
     if (*plan) return BASIN_OK;
     BASIN_TRY(BASIN_NEW(plan, 1, "a window of text", error));
-    basin_status status = build(*plan, s, s->length, look, error);
-    if (status)
-        plan_free(*plan);
-    else
-        s->plan[look][at] = *plan;
-    return status;
+    BASIN_TRY_OR(build(*plan, s, s->length, look, error), plan_free(*plan));
+    s->plan[look][at] = *plan;
+    return BASIN_OK;
 }
 
 /* ---- running a window ---- */
@@ -269,9 +266,8 @@ static basin_status check(story *s, basin_error *error) {
 }
 
 static void story_free(story *s) {
-    void *own[] = {s->id,    s->surprise, s->energy,    s->window,
-                   s->label, s->logit,    s->surprises, s->energies};
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++) free(own[i]);
+    BASIN_FREE(s->id, s->surprise, s->energy, s->window);
+    BASIN_FREE(s->label, s->logit, s->surprises, s->energies);
     for (int i = 0; i < 2 * LENGTHS; i++) plan_free(s->plan[i / LENGTHS][i % LENGTHS]);
 }
 

@@ -32,11 +32,6 @@ basin_text_tokens basin_text_tokens_of(const basin_text_settings *s) {
     return basin_choice_is(s->tokens, "ids") ? BASIN_TEXT_IDS : BASIN_TEXT_CHARACTERS;
 }
 
-static basin_zoo_feed feed_named(const char *name) {
-    if (basin_choice_is(name, "ff1")) return BASIN_ZOO_FEED_1;
-    return basin_choice_is(name, "ff2") ? BASIN_ZOO_FEED_2 : BASIN_ZOO_FEED_2W;
-}
-
 static basin_language_config language_of(const basin_text_settings *s) {
     return (basin_language_config){
         .arch = basin_choice_is(s->arch, "gpt") ? BASIN_LANGUAGE_GPT : BASIN_LANGUAGE_NRGPT,
@@ -50,7 +45,9 @@ static basin_language_config language_of(const basin_text_settings *s) {
         .dropout = s->dropout,
         .dropout_step = s->dropout_step,
         .recompute = s->recompute,
-        .feed = feed_named(s->feed),
+        .feed = basin_choice_is(s->feed, "ff1")   ? BASIN_ZOO_FEED_1
+                : basin_choice_is(s->feed, "ff2") ? BASIN_ZOO_FEED_2
+                                                  : BASIN_ZOO_FEED_2W,
         .strict = s->strict,
         .alpha = s->alpha,
         .beta = s->beta,
@@ -95,9 +92,8 @@ basin_status basin_text_graph_new(basin_text_graph *graph, const basin_text_sett
     }
     basin_params_begin(&graph->params, graph->graph);
     build(graph, settings, wish);
-    basin_status status = basin_graph_check(graph->graph, error);
-    if (status) basin_text_graph_free(graph);
-    return status;
+    BASIN_TRY_OR(basin_graph_check(graph->graph, error), basin_text_graph_free(graph));
+    return BASIN_OK;
 }
 
 void basin_text_graph_free(basin_text_graph *graph) {
@@ -113,24 +109,17 @@ basin_status basin_text_model_bare(basin_text_model **model, const basin_text_se
                                    basin_vocabulary *vocabulary, basin_backend *backend,
                                    basin_error *error) {
     basin_text_model *m;
-    basin_status status = BASIN_NEW(&m, 1, "a model", error);
     *model = NULL;
-    if (status) {
-        basin_vocabulary_free(vocabulary);
-        return status;
-    }
+    BASIN_TRY_OR(BASIN_NEW(&m, 1, "a model", error), basin_vocabulary_free(vocabulary));
     m->settings = *settings;
     m->described = (basin_settings){.kind = &basin_text_task, .values = &m->settings};
     m->vocabulary = *vocabulary;
     m->backend = backend;
     *vocabulary = (basin_vocabulary){0};
-    status = check(settings, error);
-    if (!status) status = basin_store_new(&m->store, backend, error);
-    if (status)
-        basin_text_close(m);
-    else
-        *model = m;
-    return status;
+    BASIN_TRY_OR(check(settings, error), basin_text_close(m));
+    BASIN_TRY_OR(basin_store_new(&m->store, backend, error), basin_text_close(m));
+    *model = m;
+    return BASIN_OK;
 }
 
 void basin_text_close(basin_text_model *model) {
@@ -191,9 +180,9 @@ basin_status basin_text_vocabulary_read(basin_vocabulary *v, const basin_text_se
                                         const basin_bundle *bundle, basin_error *error) {
     *v = (basin_vocabulary){.tokens = basin_text_tokens_of(settings)};
     if (v->tokens == BASIN_TEXT_CHARACTERS) {
-        basin_status status = read_characters(v, settings->vocabulary, bundle, error);
-        if (status) basin_vocabulary_free(v);
-        return status;
+        BASIN_TRY_OR(read_characters(v, settings->vocabulary, bundle, error),
+                     basin_vocabulary_free(v));
+        return BASIN_OK;
     }
     v->count = v->tokens == BASIN_TEXT_BYTES ? 256 : settings->vocabulary;
     if (v->count && v->count == settings->vocabulary) return BASIN_OK;

@@ -64,10 +64,7 @@ static void pass_free(pass *p) {
     basin_tensor_free(&p->value[0]);
     basin_tensor_free(&p->value[1]);
     basin_tensor_free(&p->energy);
-    free(p->id);
-    free(p->wanted);
-    free(p->sum);
-    free(p->count);
+    BASIN_FREE(p->id, p->wanted, p->sum, p->count);
 }
 
 /* ---- windows ---- */

@@ -185,8 +185,7 @@ static void job_free(job *j) {
     basin_text_corpus_free(&j->validation);
     basin_text_close(j->model);
     basin_run_close(j->run);
-    free(j->id);
-    free(j->wanted);
+    BASIN_FREE(j->id, j->wanted);
 }
 
 /* ---- steps ---- */

@@ -225,8 +225,7 @@ basin_status basin_shards_trainer_new(basin_shards *shards, basin_trainer *train
 
 void basin_shards_end(basin_shards *shards) {
     basin_ranks_tree_free(shards->tree);
-    free(shards->device.room);
-    free(shards->losses);
+    BASIN_FREE(shards->device.room, shards->losses);
     *shards = (basin_shards){0};
 }
 

@@ -57,9 +57,7 @@ static void stage_free(stage *s) {
     basin_picture_free(&s->guess);
     basin_picture_free(&s->mask);
     basin_hole_free(&s->hole);
-    free(s->model);
-    free(s->span);
-    free(s->weight);
+    BASIN_FREE(s->model, s->span, s->weight);
 }
 
 static basin_status paint_stage(stage *s, const basin_image_model *model, const uint8_t *place,
@@ -277,8 +275,7 @@ static basin_status begin(level *l, int64_t number, basin_error *error) {
     int64_t size = l->model->settings.size, area = f->hole.box.height * f->hole.box.width;
     if (l->number >= f->levels) return BASIN_OK;
     f->copies = l->frames ? (int)basin_image_run_settings(l->model).steps + 1 : 1;
-    free(f->sum);
-    free(f->weight);
+    BASIN_FREE(f->sum, f->weight);
     f->weight = NULL;
     BASIN_TRY(BASIN_NEW(&f->sum, f->copies * area * f->now.channels, "guesses", error));
     BASIN_TRY(BASIN_NEW(&f->weight, area, "guesses", error));
@@ -397,9 +394,7 @@ static basin_status run_levels(level *l, basin_error *error) {
 static void level_free(level *l) {
     basin_windows_free(&l->windows);
     basin_guessing_free(&l->guessing);
-    free(l->patches);
-    free(l->output);
-    free(l->hidden);
+    BASIN_FREE(l->patches, l->output, l->hidden);
 }
 
 /* In the end `now` of each holds the result; where frames were asked for, `sum` still holds them,
@@ -419,9 +414,7 @@ static basin_status fill_all(basin_filling *fill, int64_t count, basin_image_mod
 void basin_filling_free(basin_filling *fill) {
     basin_picture_free(&fill->now);
     basin_hole_free(&fill->hole);
-    free(fill->sum);
-    free(fill->weight);
-    free(fill->span);
+    BASIN_FREE(fill->sum, fill->weight, fill->span);
     *fill = (basin_filling){0};
 }
 

@@ -247,10 +247,7 @@ basin_status basin_membrane_new(basin_membrane *m, int64_t height, int64_t width
 }
 
 void basin_membrane_free(basin_membrane *m) {
-    free(m->free);
-    free(m->pull);
-    free(m->toward);
-    free(m->u);
+    BASIN_FREE(m->free, m->pull, m->toward, m->u);
     *m = (basin_membrane){0};
 }
 

@@ -81,9 +81,9 @@ static basin_status align(int64_t *top, int64_t *left, const basin_cover *c, bas
     int64_t high_y = clamp(*top + patch / 2, 0, c->height - c->side);
     int64_t high_x = clamp(*left + patch / 2, 0, c->width - c->side);
     sums s = {low_y, low_x, high_y - low_y + c->side, high_x - low_x + c->side, NULL};
-    basin_status status = sums_make(&s, c, error);
+    BASIN_TRY(sums_make(&s, c, error));
     int64_t best = INT64_MAX, best_y = *top, best_x = *left;
-    for (int64_t y = low_y; y <= high_y && !status; y += step)
+    for (int64_t y = low_y; y <= high_y; y += step)
         for (int64_t x = low_x; x <= high_x; x += step) {
             int64_t way = llabs(y - *top) + llabs(x - *left);
             int64_t cost = hidden_known(&s, c, y, x) * (2 * patch + 1) + way;
@@ -91,7 +91,7 @@ static basin_status align(int64_t *top, int64_t *left, const basin_cover *c, bas
         }
     *top = best_y, *left = best_x;
     free(s.sum);
-    return status;
+    return BASIN_OK;
 }
 
 /* ---- looks ---- */
@@ -104,7 +104,7 @@ static basin_status add(basin_windows *w, const basin_window *window, size_t fir
             o->lane == window->lane)
             return BASIN_OK;
     }
-    if (!basin_array_reserve((void **)&w->window, &w->capacity, w->count + 1, sizeof *w->window))
+    if (!BASIN_RESERVE(&w->window, &w->capacity, w->count + 1))
         return basin_fail_memory(error, "windows");
     w->window[w->count++] = *window;
     return BASIN_OK;
@@ -296,7 +296,7 @@ static void mirror(basin_picture *p) {
  * counts a little. */
 static bool weigh(float **axis, size_t *capacity, int64_t length, int64_t across) {
     const double pi = 3.14159265358979323846, floor = 0.02;
-    if (!basin_array_reserve((void **)axis, capacity, (size_t)length, sizeof **axis)) return false;
+    if (!BASIN_RESERVE(axis, capacity, length)) return false;
     for (int64_t i = 0; i < length; i++) {
         double at = ((double)i + 0.5) / (double)length, in_patch = at * (double)across;
         double hill = sin(pi * at), small = sin(pi * (in_patch - trunc(in_patch)));
@@ -316,8 +316,7 @@ basin_status basin_guess_weigh(basin_guessing *l, const basin_window *w, basin_e
 void basin_guessing_free(basin_guessing *l) {
     basin_picture_free(&l->part);
     basin_picture_free(&l->seen);
-    free(l->down);
-    free(l->right);
+    BASIN_FREE(l->down, l->right);
     *l = (basin_guessing){0};
 }
 

@@ -17,11 +17,7 @@ enum { ATTENTION_BYTES = 4 << 20 };
 /* ---- chosen pictures, read a second time: memory does not grow with the number scored ---- */
 
 static void exhibit_free(basin_image_exhibit *e) {
-    free(e->index);
-    free(e->mse);
-    free(e->patches);
-    free(e->output);
-    free(e->mask);
+    BASIN_FREE(e->index, e->mse, e->patches, e->output, e->mask);
     *e = (basin_image_exhibit){0};
 }
 
@@ -87,8 +83,7 @@ static basin_status exhibit_new(basin_image_exhibit *e, basin_image_model *model
 /* ---- the learning curve, from a training log ---- */
 
 static void line_free(basin_image_line *line) {
-    free(line->step);
-    free(line->value);
+    BASIN_FREE(line->step, line->value);
     *line = (basin_image_line){0};
 }
 
@@ -96,8 +91,8 @@ static void line_free(basin_image_line *line) {
 static bool append(basin_image_line *line, const cJSON *step, const cJSON *value) {
     size_t need = (size_t)line->count + 1;
     if (!cJSON_IsNumber(step) || !cJSON_IsNumber(value)) return true;
-    if (!basin_array_reserve((void **)&line->step, &line->room[0], need, sizeof *line->step) ||
-        !basin_array_reserve((void **)&line->value, &line->room[1], need, sizeof *line->value))
+    if (!BASIN_RESERVE(&line->step, &line->room[0], need) ||
+        !BASIN_RESERVE(&line->value, &line->room[1], need))
         return false;
     line->step[line->count] = step->valuedouble;
     line->value[line->count++] = value->valuedouble;

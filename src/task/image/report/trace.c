@@ -31,8 +31,7 @@ basin_status basin_image_attention_new(basin_image_attention *a, const basin_ima
 }
 
 void basin_image_attention_free(basin_image_attention *a) {
-    free(a->step);
-    free(a->share);
+    BASIN_FREE(a->step, a->share);
     *a = (basin_image_attention){0};
 }
 
@@ -347,21 +346,16 @@ basin_status basin_image_trace_new(basin_image_trace *trace, basin_image_attenti
                                  .attention = attention};
     if (et && s->attention) trace->part[trace->parts++] = "attention";
     if (et && s->hopfield) trace->part[trace->parts++] = "hopfield";
-    basin_status status = make_room(trace, s, error);
-    if (!status)
-        status = et ? descend(trace, model, patches, mask, error)
-                    : pass_layers(trace, model, patches, mask, error);
-    if (status) basin_image_trace_free(trace);
-    return status;
+    BASIN_TRY_OR(make_room(trace, s, error), basin_image_trace_free(trace));
+    BASIN_TRY_OR((et ? descend : pass_layers)(trace, model, patches, mask, error),
+                 basin_image_trace_free(trace));
+    return BASIN_OK;
 }
 
 void basin_image_trace_free(basin_image_trace *trace) {
-    free(trace->token);
-    free(trace->use);
+    BASIN_FREE(trace->token, trace->use);
     for (int p = 0; p < 2; p++) {
-        free(trace->force[p]);
-        free(trace->energy[p]);
-        free(trace->square[p]);
+        BASIN_FREE(trace->force[p], trace->energy[p], trace->square[p]);
     }
     *trace = (basin_image_trace){0};
 }
@@ -448,12 +442,9 @@ void basin_image_course_end(basin_image_course *c) {
 }
 
 void basin_image_course_free(basin_image_course *c) {
-    free(c->mse);
-    free(c->psnr);
-    free(c->use);
+    BASIN_FREE(c->mse, c->psnr, c->use);
     for (int p = 0; p < 2; p++) {
-        free(c->energy[p]);
-        free(c->size[p]);
+        BASIN_FREE(c->energy[p], c->size[p]);
     }
     *c = (basin_image_course){0};
 }

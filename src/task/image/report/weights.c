@@ -84,10 +84,7 @@ basin_status basin_image_weights_new(basin_image_weights *weights, basin_image_m
 }
 
 void basin_image_weights_free(basin_image_weights *weights) {
-    free(weights->memory);
-    free(weights->key);
-    free(weights->query);
-    free(weights->cosine);
+    BASIN_FREE(weights->memory, weights->key, weights->query, weights->cosine);
     *weights = (basin_image_weights){0};
 }
 
