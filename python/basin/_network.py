@@ -4,14 +4,18 @@ files."""
 import copy
 import logging
 import numbers
+import re
 from typing import Any, Optional
 
 import numpy
 
 from basin import _plots
+from basin._arrow import is_arrow
 from basin._estimator import labels_of, sized
+from basin._frames import Column, Tables, columns_of, has_ids, ids_of, is_pandas, schema_text
 from basin._library import BasinError, check, ffi, lib, owned, path_of, text, warn
 from basin._table import Schema, Table, array_of_any, schema_of
+from basin.settings import nearest
 
 __all__ = ["Network", "edges_of", "network_labels", "view_of"]
 
@@ -34,7 +38,11 @@ def edges_of(edges, nodes=None, index=None):
     if edges.size == 0:
         edges = edges.reshape(0, 2).astype("i8")
     if edges.ndim != 2 or edges.shape[1] != 2:
-        hint = "; transpose it" if edges.ndim == 2 and edges.shape[0] == 2 else ""
+        hint = ""
+        if edges.ndim == 2 and edges.shape[0] == 2:
+            hint = "; transpose it"
+        elif edges.ndim == 2 and edges.shape[1] > 2:
+            hint = '; what edges carry needs names: (array, ["src", "dst", "amount", ..])'
         raise BasinError(f"edges of shape {list(edges.shape)}, wanted [edges, 2]{hint}")
     if edges.dtype.kind not in "iu":
         raise BasinError(f"edges of type {edges.dtype}, wanted whole numbers of nodes")
@@ -70,8 +78,6 @@ def _edges_of_networkx(graph, nodes, index):
             f"a graph of {graph.number_of_nodes()} nodes beside {nodes} rows, and its nodes are "
             "not the numbers of rows"
         )
-    if nodes is not None and any(w not in (None, 1) for _, _, w in graph.edges(data="weight")):
-        warn("weights of edges are not used")
     pairs = [(number[a], number[b]) for a, b in graph.edges()]
     return numpy.array(pairs, dtype="i8").reshape(-1, 2)
 
@@ -87,8 +93,6 @@ def _is_number(node, nodes):
 
 def _by_label(edges, index):
     """A pandas table of edges, whose ends are labels of the rows of features."""
-    if edges.shape[1] != 2:
-        raise BasinError(f"edges of columns {list(edges.columns)}, wanted two: from, to")
     _check_unique(index)
     ends = [index.get_indexer(edges.iloc[:, side]) for side in (0, 1)]
     for side, found in enumerate(ends):
@@ -105,7 +109,18 @@ class Network:
     texts and categories become one feature a value, dates days since 1970. `edges` is an array
     [E, 2], a SciPy matrix [N, N] or a graph of NetworkX, or a dict of these by the names of
     relations. Labels are 1 (anomalous), 0 (normal) and -1 (unknown). Masks [N] say who trains,
-    validates and tests. `missing` says what becomes of NaN: "error", "zero" or "mean".
+    validates and tests.
+
+    Both may be tables: of pandas, anything that speaks Arrow's PyCapsule interface (Polars,
+    pyarrow, DuckDB), a dict of columns, a structured array, or (array, names). Edges then carry
+    their further columns, amounts, times and kinds; the ends are ids, which are the labels of rows
+    of pandas, a column called id, node or the like, or the one that `id` names. Attributes of edges
+    of NetworkX are such columns. The library reads tables as the program reads CSV.
+
+    Options, as the program has them: `missing` ("error", "zero", "mean") and `unknown` ("error",
+    "skip", "add": ends that no row has); `directed`, `keep_duplicates`; of tables `id`, `label`,
+    `source`, `target`, `relation_column`, `time`, `until`, `drop` (names), `date_format`,
+    `max_categories`.
 
     network[rows] is the same graph of which only these nodes are asked for: a detector trains on
     their labels, and predicts them. So cross-validation over nodes keeps the graph whole.
@@ -121,45 +136,67 @@ class Network:
     _paths: Optional[list] = None
     _rows: Optional[numpy.ndarray] = None
     _label: Optional[numpy.ndarray] = None
+    _tables: Optional[Tables] = None
+    _index: Any = None
+    columns: Optional[list] = None
+    """The names of the columns of a table; None of others."""
 
     def __init__(
         self, features: Any, edges: Any, labels: Any = None, *, train: Any = None,
-        validation: Any = None, test: Any = None, directed: bool = False, missing: str = "error",
+        validation: Any = None, test: Any = None, directed: bool = False,
+        missing: Optional[str] = None, **options: Any,
     ):  # fmt: skip
-        self._table = Table(features)
-        self.nodes, self.features = self._table.rows, self._table.count
-        one = not isinstance(edges, dict)
-        relations = {None: edges} if one else {str(name): some for name, some in edges.items()}
-        index = self._table.index
-        self._edges = {n: edges_of(some, self.nodes, index) for n, some in relations.items()}
+        self._options = options_of(directed=directed, missing=missing, **options)
+        self._tables, self._gaps = _tables_of(features, edges, options), missing or "error"
+        if self._tables is None:
+            self._table = Table(features)
+            self.nodes, self.features = self._table.rows, self._table.count
+            self._index, self.columns = self._table.index, self._table.names
+            relations, index = _relations(edges), self._index
+            self._edges = {n: edges_of(some, self.nodes, index) for n, some in relations.items()}
+        else:
+            self._index = features.index if is_pandas(features) else None
+            self.nodes = len(next(iter(self._tables.nodes.values())))
+            if not self.nodes:
+                raise BasinError("0 sample(s) while a minimum of 1 is required.")
+            own = [name for name in self._tables.nodes if name != self._tables.id_name]
+            self.columns = own if columns_of(features) is not None else None
+            self.features, self._edges = len(own), self._tables.edges
         self._label = None if labels is None else labels_of(labels, self.nodes)
         masks = {"train": train, "val": validation, "test": test}
         self._masks = {name: self._mask(m) for name, m in masks.items() if m is not None}
-        self._options = {"directed": directed, "missing": _missing(missing)}
-        self._gaps = missing
 
     @classmethod
-    def open(cls, *paths: Any, directed: bool = False, missing: str = "error") -> "Network":
-        """A network from files, as `basin anomaly train` takes them: npz, .mat, DGL, CSV.
+    def read(cls, *paths: Any, **options: Any) -> "Network":
+        """A network from files, as the program takes them: one of npz, .mat, DGL or .basin, which
+        tables of CSV may follow that add to it, or tables of CSV. Options are those of Network.
 
         >>> import os, tempfile, numpy, basin
         >>> path = os.path.join(tempfile.mkdtemp(), "network.npz")
         >>> numpy.savez(path, x=numpy.eye(3), edges=[[0, 1], [1, 2]], y=[0, 0, 1])
-        >>> basin.Network.open(path).labels
+        >>> basin.Network.read(path).labels
         array([0, 0, 1], dtype=int32)
         """
         if not paths:
             raise BasinError("no files of a network")
         self = cls.__new__(cls)
         self._paths = [path_of(path) for path in paths]
-        self._options = {"directed": directed, "missing": _missing(missing)}
+        self._options = options_of(**options)
         view = view_of(self.build())
         self.nodes, self.features = view.nodes, view.features
         return self
 
+    open = read
+
+    def write(self, path: Any) -> None:
+        """Writes the file that is mapped when it is opened, .basin, or npz where `path` ends so;
+        the program reads it, too."""
+        check(lib.basin_network_write, path_of(path), self.build())
+
     @classmethod
-    def of(cls, data: Any) -> "Network":
-        """A network, or a `Data` of PyTorch Geometric: x, edge_index, y and its masks.
+    def of(cls, data: Any, **options: Any) -> "Network":
+        """A network, or a `Data` of PyTorch Geometric: x, edge_index, y and its masks; edge_weight
+        and edge_attr are what edges carry. Options are those of Network.
 
         >>> import numpy, basin
         >>> class Data:  # or torch_geometric.data.Data
@@ -168,17 +205,29 @@ class Network:
         <basin network of 3 nodes, 3 features, 2 edges>
         """
         if isinstance(data, cls):
-            return data
+            return data._with(options)
         if getattr(data, "edge_index", None) is None or getattr(data, "x", None) is None:
             raise BasinError(f"{type(data).__name__}, wanted a Network, or Data with x, edge_index")
-        weights = getattr(data, "edge_weight", None), getattr(data, "edge_attr", None)
-        if any(some is not None for some in weights):
-            warn("weights and attributes of edges are not used")
         masks = [getattr(data, f"{name}_mask", None) for name in ("train", "val", "test")]
-        edges, label = array_of_any(data.edge_index).T, getattr(data, "y", None)
+        edges, label = _edges_of_geometric(data), getattr(data, "y", None)
         label = None if label is None else array_of_any(label).reshape(-1)
         train, validation, test = masks
-        return cls(data.x, edges, label, train=train, validation=validation, test=test)
+        return cls(data.x, edges, label, train=train, validation=validation, test=test, **options)
+
+    def _with(self, options):
+        """The same network, read with other options."""
+        if not options:
+            return self
+        other = copy.copy(self)
+        other._options = {**self._options, **options_of(**options)}
+        if "directed" not in options:
+            other._options["directed"] = self._options["directed"]
+        return other
+
+    @property
+    def from_files(self) -> bool:
+        """Whether files were read, whose columns the library knows alone."""
+        return self._paths is not None
 
     # ---- some of the nodes ----
 
@@ -207,23 +256,30 @@ class Network:
     @property
     def labels(self) -> Optional[numpy.ndarray]:
         """The labels of the nodes that are asked for, [len(self)]; None where there are none."""
-        label = network_labels(self.build()) if self._paths else self._label
+        label = self._label
+        if label is None and (self._paths or self._tables):
+            label = network_labels(self.build())
         return None if label is None else label[self.rows]
 
     def check_order(self, labels: Any) -> None:
         """Refuses labels of pandas whose rows are those of the features in another order."""
         index: Any = getattr(labels, "index", None)
-        if self._paths or self._table.index is None or not hasattr(labels, "iloc"):
+        if self._index is None or not hasattr(labels, "iloc"):
             return
-        own = self._table.index[self.rows]
+        own = self._index[self.rows]
         if len(own) == len(index) and not own.equals(index) and set(own) == set(index):
             raise BasinError("y has the rows of X in another order: give y.reindex(X.index)")
 
     def number_of(self, node: Any) -> int:
         """The number of a node, which may be the label of a row of a pandas table."""
-        index = None if self._paths else self._table.index
+        index = self._index
         if isinstance(node, numbers.Integral):
             return int(node)
+        if isinstance(node, str) and (self._paths or self._tables):
+            found = lib.basin_network_find(self.build(), node.encode())
+            if found < 0:
+                raise BasinError(f"node {node!r}, wanted a number or an id of the network")
+            return int(found)
         if index is None or node not in index:
             raise BasinError(f"node {node!r}, wanted a number or the label of a row")
         return int(index.get_loc(node))
@@ -237,7 +293,7 @@ class Network:
 
     def __repr__(self):
         some = "" if self._rows is None else f"{len(self)} of "
-        edges = "" if self._paths else f", {sum(map(len, self._edges.values()))} edges"
+        edges = "" if self._paths else f", {self._count_edges()} edges"
         return f"<basin network of {some}{self.nodes} nodes, {self.features} features{edges}>"
 
     def _repr_html_(self) -> str:
@@ -253,6 +309,11 @@ class Network:
             rows.append(("labels", ", ".join(f"{value}: {count:,}" for value, count in told)))
         return _plots.table_html(repr(self)[1:-1], rows)
 
+    def _count_edges(self):
+        if self._tables is None:
+            return sum(map(len, self._edges.values()))
+        return sum(len(next(iter(columns.values()))) for columns in self._edges.values())
+
     def _mask(self, mask):
         mask = array_of_any(mask)
         if mask.shape != (self.nodes,):
@@ -263,44 +324,64 @@ class Network:
 
     # ---- the library's ----
 
-    @property
-    def columns(self) -> Optional[list]:
-        """The names of the columns of a pandas table; None of others."""
-        return None if self._paths else self._table.names
-
     def build(self, schema=ffi.NULL):
         """The library's network, with columns in the order of the schema. Only nodes that are asked
         for have labels."""
         network = ffi.new("basin_network **")
         if self._paths:
-            keep = [ffi.new("char[]", path) for path in self._paths]
-            paths = ffi.new("const char *[]", keep)
-            options = self._given(schema)
-            check(lib.basin_network_open, network, paths, len(keep), options)
+            self._read(network, self._paths, None, schema)
+        elif self._tables:
+            known = schema_text(schema) if schema else None
+            ends = "source" in self._options or "target" in self._options
+            parts, named = self._tables.csv(known, self._masks, ends)
+            names = [name.encode() for name, _ in parts]
+            try:
+                self._read(network, names, [table for _, table in parts], schema, named)
+            except BasinError as error:
+                raise self._tables.explained(error) from None
         else:
             arrays, columns, keep = self._arrays(Schema(schema) if schema else None)
             if columns is not None:
                 relations = [name or "homo" for name in self._edges]
                 schema = schema_of(columns, self._options["directed"], self._gaps, relations)
-            check(lib.basin_network_from_arrays, network, arrays, self._given(schema))
+            options, kept = self._given(schema)
+            check(lib.basin_network_from_arrays, network, arrays, options)
+            del keep, kept
         result = owned(network[0], lib.basin_network_free)
         self._relabel(result)
         for line in (text(view_of(result).note) or "").splitlines():
-            _log.info("%s", line)
+            _say(line)
         return result
 
-    def _given(self, schema):
-        return ffi.new("basin_network_options *", {**self._options, "schema": schema})
+    def _read(self, network, paths, tables, schema, more=None):
+        keep = [ffi.new("char[]", path) for path in paths]
+        options, kept = self._given(schema, more)
+        if tables:
+            kept += [ffi.new("char[]", table) for table in tables]
+            kept.append(ffi.new("const char *[]", kept[-len(tables) :]))
+            options.text = kept[-1]
+        given = ffi.new("const char *[]", keep)
+        check(lib.basin_network_open, network, given, len(keep), options)
+
+    def _given(self, schema, more=None):
+        """The options of the library, and what they point to."""
+        fields, kept = {**(more or {}), **self._options, "schema": schema}, []
+        for name, value in fields.items():
+            if isinstance(value, str):
+                kept.append(ffi.new("char[]", value.encode()))
+                fields[name] = kept[-1]
+        return ffi.new("basin_network_options *", fields), kept
 
     def _relabel(self, network):
         """Labels that were given beside files; those of nodes that are not asked for are
         forgotten."""
-        given = self._label if self._paths else None
+        given = self._label if self._paths or self._tables else None
         labels = network_labels(network)
         if given is None and (self._rows is None or labels is None):
             return
         if given is not None:
-            labels = numpy.array(given, "i4")
+            labels = numpy.full(view_of(network).nodes, -1, "i4")
+            labels[: len(given)] = given
         others = numpy.ones(len(labels), bool)
         others[self.rows] = False
         labels[others] = -1
@@ -360,9 +441,180 @@ def _edges(edges):
     }
 
 
-def _missing(how):
-    ways = {"error": lib.BASIN_MISSING_ERROR, "zero": lib.BASIN_MISSING_ZERO,
-            "mean": lib.BASIN_MISSING_MEAN}  # fmt: skip
-    if how not in ways:
-        raise BasinError(f"missing {how!r}, wanted error, zero or mean")
-    return ways[how]
+_CHOICES = {
+    "missing": {"error": "BASIN_MISSING_REFUSE", "zero": "BASIN_MISSING_ZERO",
+                "mean": "BASIN_MISSING_MEAN"},
+    "unknown": {"error": "BASIN_UNKNOWN_REFUSE", "skip": "BASIN_UNKNOWN_SKIP",
+                "add": "BASIN_UNKNOWN_ADD"},
+}  # fmt: skip
+_OF_TABLES = {
+    "id": "id", "label": "label", "source": "source", "target": "target", "time": "time",
+    "relation_column": "edge_type", "until": "until", "drop": "drop",
+    "date_format": "date_format", "max_categories": "max_categories",
+}  # fmt: skip
+
+
+def options_of(directed=False, keep_duplicates=False, missing=None, unknown=None, **others):
+    """Options by name as fields of basin_network_options."""
+    result: dict = {"directed": bool(directed), "keep_duplicates": bool(keep_duplicates)}
+    result["unite"] = True
+    for name, value in (("missing", missing), ("unknown", unknown)):
+        if value is not None and value not in _CHOICES[name]:
+            wanted = ", ".join(_CHOICES[name])
+            raise BasinError(f"{name} {value!r}, wanted one of {wanted}")
+        result[name] = 0 if value is None else getattr(lib, _CHOICES[name][value])
+    for name, value in others.items():
+        if name == "sample_weight":
+            raise BasinError("sample_weight is not supported: nodes count alike in training")
+        if name not in _OF_TABLES:
+            raise TypeError(f"no option {name!r} of a network{nearest(name, _NAMES)}")
+        if name == "drop" and not isinstance(value, str) and value is not None:
+            value = ",".join(value)
+        if value is not None:
+            result[_OF_TABLES[name]] = value if name == "max_categories" else str(value)
+    return result
+
+
+_NAMES = ("directed", "keep_duplicates", *_CHOICES, *_OF_TABLES)
+
+
+# Notes that speak of what a user may not expect; others are logged.
+_WARNED = ("did not know", "not used", "left out", "gaps filled", "nodes added", "count twice",
+           "far behind", "replace", "Latin-1", "tells relations")  # fmt: skip
+
+
+def _say(line):
+    if any(words in line for words in _WARNED):
+        warn(line)
+    else:
+        _log.info("%s", line)
+
+
+# ---- tables ----
+
+
+def _is_table_of_columns(edges):
+    """Whether a dict has columns, not relations by name."""
+    if not isinstance(edges, dict) or len(edges) < 2:
+        return False
+    shapes = {numpy.shape(v) if not hasattr(v, "shape") else tuple(v.shape) for v in edges.values()}
+    return all(len(shape) == 1 and shape[0] > 0 for shape in shapes)
+
+
+def _relations(edges):
+    if not isinstance(edges, dict) or _is_table_of_columns(edges):
+        return {None: edges}
+    return {str(name): some for name, some in edges.items()}
+
+
+def _is_table(edges):
+    """Whether edges, or features, have columns by name."""
+    return (
+        is_pandas(edges) or is_arrow(edges) or _is_table_of_columns(edges)
+        or getattr(getattr(edges, "dtype", None), "names", None) is not None
+        or (isinstance(edges, tuple) and len(edges) == 2 and isinstance(edges[1], (list, tuple))
+            and len(edges[1]) > 2 and all(isinstance(name, str) for name in edges[1]))
+        or hasattr(edges, "collect_schema")
+    )  # fmt: skip
+
+
+def _carries(edges):
+    """Whether edges have more than two ends."""
+    if hasattr(edges, "edges") and hasattr(edges, "nodes"):
+        return any(attributes for _, _, attributes in edges.edges(data=True))
+    if isinstance(edges, tuple) and len(edges) == 2 and isinstance(edges[1], dict):
+        return True
+    return edges.shape[1] != 2 if is_pandas(edges) else _is_table(edges)
+
+
+def _tables_of(features, edges, options):
+    """Features and edges as tables that the library reads as CSV; None where arrays say it all."""
+    relations = _relations(edges)
+    given = [name for name, value in options.items() if value is not None]
+    plain = is_pandas(features) or not (_is_table(features) or isinstance(features, dict))
+    ids = is_pandas(features) and has_ids(features)
+    written = is_pandas(features) and any(
+        _is_written(features.iloc[:, i]) for i in range(features.shape[1])
+    )
+    carry = any(_carries(some) for some in relations.values())
+    if plain and not (carry or given or ids or written):
+        return None
+    columns = columns_of(features)
+    if columns is None:
+        matrix = Table(features).matrix
+        columns = {f"feature {i}": Column(matrix[:, i]) for i in range(matrix.shape[1])}
+    nodes, id_name = ids_of(features, columns, options.get("id"))
+    own, ids = id_name in columns, nodes[id_name]
+    return Tables(
+        nodes, {n: _edge_columns(e, ids, features, own) for n, e in relations.items()}, id_name
+    )
+
+
+def _is_written(series):
+    """Whether texts may be numbers or dates."""
+    if hasattr(series, "cat") or getattr(series.dtype, "kind", "O") not in "OUT":
+        return False
+    first = next((value for value in series if isinstance(value, str) and value.strip()), "")
+    return re.match(r"\s*[-+(]?[$\u20ac\u00a3]?\s*\d", first) is not None
+
+
+def _edge_columns(edges, ids, features, own):
+    """Columns of edges, whose ends are ids; `own`: those of a column of the features."""
+    if _is_table(edges):
+        return columns_of(edges, "edges")
+    if isinstance(edges, tuple) and len(edges) == 2 and isinstance(edges[1], dict):
+        (pairs, carried) = edges  # of PyTorch Geometric
+    elif hasattr(edges, "edges") and hasattr(edges, "nodes"):
+        carried = _attributes(edges)
+        if own:
+            pairs = numpy.empty((edges.number_of_edges(), 2), object)
+            pairs[:] = [(a, b) for a, b in edges.edges()]
+            ends = {"src": Column(pairs[:, 0], name="src"), "dst": Column(pairs[:, 1], name="dst")}
+            return {**ends, **carried}
+        pairs = edges_of(edges, len(ids), features.index if is_pandas(features) else None)
+    else:
+        pairs, carried = edges_of(edges, len(ids)), {}
+    wrong = (pairs < 0) | (pairs >= len(ids))
+    if wrong.any():
+        row = int(wrong.any(axis=1).argmax())
+        raise BasinError(f"edge {row} is {pairs[row].tolist()}, wanted nodes 0 to {len(ids) - 1}")
+    there = ids.there
+    ends = {
+        name: Column(ids.values[pairs[:, side]], None if there is None else there[pairs[:, side]])
+        for side, name in enumerate(("src", "dst"))
+    }
+    return {**ends, **carried}
+
+
+def _attributes(graph):
+    """What edges of NetworkX carry, by name; None where an edge lacks it."""
+    rows = [attributes for _, _, attributes in graph.edges(data=True)]
+    names = list(dict.fromkeys(str(name) for row in rows for name in row))
+    clash = {"src", "dst"} & {name.lower() for name in names}
+    if clash:
+        raise BasinError(
+            f"edges carry {sorted(clash)[0]!r}, which is the name of an end: rename it"
+        )
+    result = {}
+    for name in names:
+        values = numpy.empty(len(rows), object)
+        values[:] = [row.get(name) for row in rows]
+        result[name] = Column(values, name=name)
+    return result
+
+
+def _edges_of_geometric(data):
+    """The pairs of a `Data`, or they and what its edges carry."""
+    pairs, carried = numpy.ascontiguousarray(array_of_any(data.edge_index).T, "i8"), {}
+    for name in ("edge_weight", "edge_attr"):
+        values = getattr(data, name, None)
+        if values is None:
+            continue
+        values = array_of_any(values)
+        if len(values) != len(pairs):
+            raise BasinError(f"{name} of {len(values)} edges, wanted {len(pairs)}")
+        values = values.reshape(len(pairs), -1)
+        for i in range(values.shape[1]):
+            own = name if values.shape[1] == 1 else f"{name} {i}"
+            carried[own] = Column(values[:, i], name=own)
+    return (pairs, carried) if carried else pairs

@@ -9,6 +9,7 @@ import numpy
 
 from basin import _plots
 from basin._estimator import ClassifierMixin, Estimator, score_of, share_of_nodes, sized
+from basin._frames import columns_of
 from basin._library import BasinError, check, ffi, lib, owned, text, warn
 from basin._network import Network, network_labels, view_of
 from basin._table import Schema, Table
@@ -38,9 +39,9 @@ class Explanation:
     energy: float
     """At the end of the descent; NaN where the model has none."""
     neighbours: list
-    """Dicts with node, share, returned, push and probability, by falling size of their push."""
+    """Dicts with node, id, share, returned, push and probability, by falling size of their push."""
     features: list
-    """Dicts with column, hop, value, typical and share, by falling size of their share."""
+    """Dicts with name, column, hop, value, typical and share, by falling size of their share."""
     names: Optional[list] = None
     """The names of columns: "column 0" where they have none."""
     of: Any = None
@@ -69,10 +70,10 @@ class Explanation:
     def _rows(self):
         """What counts most: its size, and what it is."""
         for f in self.features[:5]:
-            name = _plots.feature_name(f, self.names)
+            name = f.get("name") or _plots.feature_name(f, self.names)
             yield f["share"], f"{name}: {f['value']:.4g}, typical {f['typical']:.4g}"
         for n in self.neighbours[:5]:
-            yield n["push"], f"node {n['node']}, probability {n['probability']:.4g}"
+            yield n["push"], f"node {n.get('id', n['node'])}, probability {n['probability']:.4g}"
         if abs(self.missed) > 0.02 * max(abs(self.logit - self.typical_logit), 0.5):
             yield self.missed, "missed by the integral"
 
@@ -95,19 +96,20 @@ class NodeEstimator(ClassifierMixin, Estimator):
     _own = {"validation": None}
     validation: Optional[float]
 
-    def _network(self, X, edges, fitting=False):  # noqa: N803
+    def _network(self, X, edges, options, fitting=False):  # noqa: N803
         """What was given, as a Network."""
         if isinstance(X, Network) or hasattr(X, "edge_index"):
             if edges is not None:
                 raise BasinError(f"edges beside a {type(X).__name__}, which has its own")
-            given = copy.copy(Network.of(X))
+            given = copy.copy(Network.of(X, **options))
         else:
-            Table(X)  # says what is wrong with the features first
+            if columns_of(X) is None:
+                Table(X)  # says what is wrong with the features first
             if edges is None and fitting:
                 warn("no edges: each node is taken by itself; edges=[] says that there are none")
             elif edges is None and self.__dict__.get("_edges") != 0:
                 raise BasinError("no edges: give edges= ([] where there are none), or a Network")
-            given = Network(X, [] if edges is None else edges)
+            given = Network(X, [] if edges is None else edges, **options)
         given._options = {**given._options, "classes": self._task == "node"}
         return given
 
@@ -151,13 +153,13 @@ class NodeEstimator(ClassifierMixin, Estimator):
         tags.target_tags.required = True
         return tags
 
-    def _given(self, X, edges):  # noqa: N803
+    def _given(self, X, edges, options):  # noqa: N803
         """A network whose features are as many as those of training."""
         self._fitted()
-        given, schema = self._network(X, edges), self._schema()
+        given, schema = self._network(X, edges, options), self._schema()
         named = schema is not None and schema.names is not None and given.columns
         wanted = getattr(self, "n_features_in_", given.features)
-        if not named and given.columns is None and given.features != wanted:
+        if not (named or given.columns or given.from_files) and given.features != wanted:
             raise BasinError(
                 f"X has {given.features} features, but {type(self).__name__} is expecting {wanted} "
                 "features as input"
@@ -202,8 +204,14 @@ class NodeEstimator(ClassifierMixin, Estimator):
             threshold=threshold,
             rank=e.rank,
             energy=e.energy if e.has_energy else numpy.nan,
-            neighbours=_rows(e.neighbour, e.neighbours, _NEIGHBOUR),
-            features=_rows(e.feature, e.features, _FEATURE),
+            neighbours=[
+                {**row, "id": _id(network, row["node"])}
+                for row in _rows(e.neighbour, e.neighbours, _NEIGHBOUR)
+            ],
+            features=[
+                {**row, "name": _reason(network, e.feature + i)}
+                for i, row in enumerate(_rows(e.feature, e.features, _FEATURE))
+            ],
             names=_names(network),
             of=of,
             logit=e.logit,
@@ -225,3 +233,13 @@ def _names(network):
     """The names of features; those without one go by their place."""
     names = [lib.basin_network_column(network, i) for i in range(view_of(network).features)]
     return [text(name) if name else f"column {i}" for i, name in enumerate(names)]
+
+
+def _reason(network, feature):
+    room = ffi.new("char[]", lib.BASIN_REASON_TEXT)
+    return text(lib.basin_nodes_reason_name(room, network, feature))
+
+
+def _id(network, node):
+    room = ffi.new("char[]", lib.BASIN_NODE_TEXT)
+    return text(lib.basin_network_id(network, node, room))

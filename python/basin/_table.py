@@ -5,14 +5,14 @@ and categories one feature a value, dates days since 1970. The schema, which a m
 their names and values, so that a later table is read by it.
 """
 
-import ctypes
 import json
 import numbers
 from typing import Any, Optional
 
 import numpy
 
-from basin._library import BasinError, check, ffi, lib, owned, text, warn
+from basin._frames import schema_text
+from basin._library import BasinError, check, ffi, lib, owned, warn
 
 __all__ = ["Schema", "Table", "array_of_any"]
 
@@ -30,11 +30,7 @@ class Schema:
     """What the columns of a model's training meant."""
 
     def __init__(self, pointer):
-        printed = lib.basin_schema_print(pointer)
-        if not printed:
-            raise MemoryError("a schema")
-        told = json.loads(text(printed) or "{}")
-        ctypes.CDLL(None).free(ctypes.c_void_p(int(ffi.cast("intptr_t", printed))))
+        told = schema_text(pointer)
         kinds = ("number", "category", "date")
         columns = [c for c in told["nodes"]["columns"] if c["type"] in kinds]
         self.names = [column["name"] for column in columns] if told["named"] else None
@@ -50,13 +46,11 @@ class Table:
         self.names: Optional[list] = None
         self.index: Any = None
         self.columns: dict = {}
-        if hasattr(values, "to_pandas"):
-            values = values.to_pandas()
         if hasattr(values, "columns") and hasattr(values, "dtypes"):
             self._read(values)
         else:
-            self._matrix = _matrix(values)
-            self.rows, self.count = self._matrix.shape
+            self.matrix = _matrix(values)
+            self.rows, self.count = self.matrix.shape
 
     def _read(self, frame):
         """Keeps each column as numbers [N], or as texts [N] where None is a gap."""
@@ -73,7 +67,7 @@ class Table:
         are more than numbers. With a schema its values of categories are used, and what it lacks
         is said."""
         if self.names is None:
-            return self._matrix, None, None
+            return self.matrix, None, None
         known = schema.values if schema else {}
         if schema and schema.names is not None:
             self._say_unused(schema.known)

@@ -49,10 +49,10 @@ class AnomalyDetector(NodeEstimator):
             **settings: Unpack[AnomalyKeywords],
         ) -> None: ...
 
-    def fit(self, X: Any, y: Any = None, *, edges: Any = None) -> "Self":  # noqa: N803
+    def fit(self, X: Any, y: Any = None, *, edges: Any = None, **options: Any) -> "Self":  # noqa: N803
         """Trains on the nodes whose label y is 0 or 1, or one of two others; -1, and None among
         texts, is unknown."""
-        given = self._network(X, edges, fitting=True)
+        given = self._network(X, edges, options, fitting=True)
         classes = numpy.array([0, 1])
         if y is not None:
             given.check_order(y)
@@ -75,48 +75,63 @@ class AnomalyDetector(NodeEstimator):
         """The probability above which a node counts as anomalous; validation chose it."""
         return self._info().threshold
 
-    def predict_proba(self, X: Any, *, edges: Any = None) -> numpy.ndarray:  # noqa: N803
+    def predict_proba(self, X: Any, *, edges: Any = None, **options: Any) -> numpy.ndarray:  # noqa: N803
         """[N, 2]: the probability of each node to be normal, and anomalous."""
-        given = self._given(X, edges)
+        given = self._given(X, edges, options)
         anomalous = self._score(self._build(given))[given.rows]
         return numpy.stack([1 - anomalous, anomalous], axis=1)
 
-    def decision_function(self, X: Any, *, edges: Any = None) -> numpy.ndarray:  # noqa: N803
+    def decision_function(self, X: Any, *, edges: Any = None, **options: Any) -> numpy.ndarray:  # noqa: N803
         """The probability minus the threshold: above 0 for nodes that count as anomalous."""
-        return self.predict_proba(X, edges=edges)[:, 1] - self.threshold_
+        return self.predict_proba(X, edges=edges, **options)[:, 1] - self.threshold_
 
-    def predict(self, X: Any, *, edges: Any = None) -> numpy.ndarray:  # noqa: N803
+    def predict(self, X: Any, *, edges: Any = None, **options: Any) -> numpy.ndarray:  # noqa: N803
         """The class of each node: 1, or the anomalous one of `classes_`, above the threshold."""
-        above = self.decision_function(X, edges=edges) > 0
+        above = self.decision_function(X, edges=edges, **options) > 0
         return self.classes_[above.astype(int)]
 
-    def measure(self, X: Any, y: Any = None, *, edges: Any = None) -> dict[str, float]:  # noqa: N803
+    def measure(
+        self,
+        X: Any,  # noqa: N803
+        y: Any = None,
+        *,
+        edges: Any = None,
+        **options: Any,  # noqa: N803
+    ) -> dict[str, float]:
         """ "macro_f1", "auroc", "auprc", "recall_at_k" and "ece" over the nodes with a label."""
-        network = self._build(self._labelled(X, y, edges))
+        network = self._build(self._labelled(X, y, edges, options))
         return self._measure(network, self._score(network), self.threshold_)
 
-    def score(self, X: Any, y: Any = None, *, edges: Any = None) -> float:  # noqa: N803
+    def score(self, X: Any, y: Any = None, *, edges: Any = None, **options: Any) -> float:  # noqa: N803
         """The area under the precision-recall curve, the "auprc" of measure()."""
-        return self.measure(X, y, edges=edges)["auprc"]
+        return self.measure(X, y, edges=edges, **options)["auprc"]
 
-    def explain(self, X: Any, node: Any, *, edges: Any = None) -> Explanation:  # noqa: N803
+    def explain(self, X: Any, node: Any, *, edges: Any = None, **options: Any) -> Explanation:  # noqa: N803
         """Why a node scores as it does: neighbours and features that count. The node is a number,
         or the label of a row of a pandas table."""
-        given = self._given(X, edges)
+        given = self._given(X, edges, options)
         return self._explain(self._build(given), given.number_of(node), self.threshold_)
 
-    def plot_curves(self, X: Any, y: Any = None, *, edges: Any = None, ax: Any = None) -> "Figure":  # noqa: N803, E501
+    def plot_curves(
+        self,
+        X: Any,  # noqa: N803
+        y: Any = None,
+        *,
+        edges: Any = None,
+        ax: Any = None,
+        **options: Any,  # noqa: N803
+    ) -> "Figure":
         """Precision by recall and the ROC curve over the nodes with a label, as a matplotlib
         figure; `ax` are two axes."""
-        given = self._labelled(X, y, edges)
+        given = self._labelled(X, y, edges, options)
         labels = given.labels
         if labels is None or len(numpy.unique(labels[labels >= 0])) < 2:
             raise BasinError("curves want labels of both kinds: give y")
         probability = self.predict_proba(given)[:, 1]
         return _plots.curves(probability[labels >= 0], labels[labels >= 0], ax)
 
-    def _labelled(self, X, y, edges):  # noqa: N803
-        given = self._given(X, edges)
+    def _labelled(self, X, y, edges, options):  # noqa: N803
+        given = self._given(X, edges, options)
         given.check_order(y)
         return given if y is None else given.labelled(_codes(y, len(given), self.classes_))
 

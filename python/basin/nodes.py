@@ -44,10 +44,10 @@ class NodeClassifier(NodeEstimator):
             self, *, validation: Optional[float] = None, **settings: Unpack[NodeKeywords]
         ) -> None: ...
 
-    def fit(self, X: Any, y: Any = None, *, edges: Any = None) -> "Self":  # noqa: N803
+    def fit(self, X: Any, y: Any = None, *, edges: Any = None, **options: Any) -> "Self":  # noqa: N803
         """Trains on the nodes that have a label: numbers, of which -1 is unknown, or texts, of
         which None is."""
-        network, values = _labelled(self._network(X, edges, fitting=True), y)
+        network, values = _labelled(self._network(X, edges, options, fitting=True), y)
         self._fit(network)
         self._opened()
         if values is not None:
@@ -65,29 +65,44 @@ class NodeClassifier(NodeEstimator):
         self.classes_ = numpy.array([int(name) for name in names] if whole else names)
         self._describe()
 
-    def predict_proba(self, X: Any, *, edges: Any = None) -> numpy.ndarray:  # noqa: N803
+    def predict_proba(self, X: Any, *, edges: Any = None, **options: Any) -> numpy.ndarray:  # noqa: N803
         """[N, C]: the probability of each node to be of each of `classes_`."""
-        given = self._given(X, edges)
+        given = self._given(X, edges, options)
         return self._predict(self._build(given))[given.rows]
 
-    def predict(self, X: Any, *, edges: Any = None) -> numpy.ndarray:  # noqa: N803
+    def predict(self, X: Any, *, edges: Any = None, **options: Any) -> numpy.ndarray:  # noqa: N803
         """The most probable class of each node."""
-        likeliest = self.predict_proba(X, edges=edges).argmax(axis=1)
+        likeliest = self.predict_proba(X, edges=edges, **options).argmax(axis=1)
         return self.classes_[likeliest]
 
-    def measure(self, X: Any, y: Any = None, *, edges: Any = None) -> dict[str, float]:  # noqa: N803
+    def measure(
+        self,
+        X: Any,  # noqa: N803
+        y: Any = None,
+        *,
+        edges: Any = None,
+        **options: Any,  # noqa: N803
+    ) -> dict[str, float]:
         """ "accuracy", "macro_f1", "auroc" and "loss" over the nodes with a label."""
-        network, _ = _labelled(self._given(X, edges), y, self._info().schema)
+        network, _ = _labelled(self._given(X, edges, options), y, self._info().schema)
         return self._measure(network, self._predict(network))
 
-    def score(self, X: Any, y: Any = None, *, edges: Any = None) -> float:  # noqa: N803
+    def score(self, X: Any, y: Any = None, *, edges: Any = None, **options: Any) -> float:  # noqa: N803
         """The "accuracy" of measure()."""
-        return self.measure(X, y, edges=edges)["accuracy"]
+        return self.measure(X, y, edges=edges, **options)["accuracy"]
 
-    def explain(self, X: Any, node: Any, *, edges: Any = None, of: Any = None) -> Explanation:  # noqa: N803, E501
+    def explain(
+        self,
+        X: Any,  # noqa: N803
+        node: Any,
+        *,
+        edges: Any = None,
+        of: Any = None,
+        **options: Any,  # noqa: N803
+    ) -> Explanation:
         """Why a node is of class `of`, by default the one that is predicted. The node is a number,
         or the label of a row of a pandas table."""
-        given = self._given(X, edges)
+        given = self._given(X, edges, options)
         node, network = given.number_of(node), self._build(given)
         if of is None:
             number = int(self._predict(network)[node].argmax())

@@ -307,11 +307,11 @@ def test_a_graph_of_networkx_with_a_node_that_no_row_is_called(of_accounts, acco
         of_accounts.predict(twice, edges=networkx.Graph([("A000", "A001")]))
 
 
-def test_weights_of_networkx_are_told_not_to_count(fitted, network):
+def test_weights_of_networkx_that_a_model_lacks_are_told_not_to_count(fitted, network):
     networkx = pytest.importorskip("networkx")
     graph = networkx.Graph(network[1].tolist())
     networkx.set_edge_attributes(graph, 2.5, "weight")
-    with pytest.warns(UserWarning, match="weights of edges are not used") as told:
+    with pytest.warns(UserWarning, match="edges: columns not used: weight") as told:
         fitted.predict(network[0], edges=graph)
     assert told[0].filename == __file__  # however deep inside the package it was noticed
 

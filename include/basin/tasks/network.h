@@ -84,6 +84,8 @@ typedef struct basin_network_options {
      * numbers); else 0 and 1. */
     bool classes;
     struct basin_digests *digests; /* the library's own: digests of the files; NULL */
+    /* [paths] CSV with a header, in place of the files; paths are what messages call it. */
+    const char *const *text;
 } basin_network_options;
 
 /* ---- files ---- */

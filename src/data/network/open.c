@@ -304,6 +304,15 @@ static basin_status open_added(basin_network **network, const char *const *path,
     return basin_network_open(network, path + 1, paths - 1, &how, error);
 }
 
+static basin_status read_texts(basin_network **network, const char *const *path, int paths,
+                               const basin_network_options *o, basin_error *error) {
+    BASIN_FREE_AT_EXIT basin_csv_source *source = NULL;
+    BASIN_TRY(BASIN_NEW(&source, paths, "tables", error));
+    for (int i = 0; i < paths; i++)
+        source[i] = (basin_csv_source){path[i], o->text[i], strlen(o->text[i]), false};
+    return basin_network_csv_read(network, source, paths, o, error);
+}
+
 basin_status basin_network_open(basin_network **network, const char *const *path, int paths,
                                 const basin_network_options *options, basin_error *error) {
     const basin_network_options *o = basin_network_options_or(options);
@@ -311,7 +320,9 @@ basin_status basin_network_open(basin_network **network, const char *const *path
     *network = NULL;
     if (paths < 1) return basin_fail(error, BASIN_BAD_VALUE, "no file to open");
     BASIN_TRY(check_inputs(path, paths, error));
-    {
+    if (o->text) {
+        BASIN_TRY(read_texts(&n, path, paths, o, error));
+    } else {
         BASIN_AT_EXIT(content_close) content c = {0};
         BASIN_TRY(content_open(&c, path[0], o, error));
         BASIN_TRY(basin_packed_refuse(c.map.data, c.map.size, path[0], error));

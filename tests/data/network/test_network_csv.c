@@ -344,4 +344,18 @@ TEST(notes_one_class) {
     assert_non_null(strstr(n->note, "all labels are 0"));
 }
 
+TEST(texts_in_place_of_files) {
+    const char *path[] = {"X", "edges"}, *text[] = {"id,f\na,1\nb,2\n", "src,dst,amount\na,b,3\n"};
+    basin_network_options options = {.text = text};
+    basin_error error;
+    BASIN_AT_EXIT(free_network) basin_network *n = NULL;
+    assert_int_equal(basin_network_open(&n, path, 2, &options, &error), BASIN_OK);
+    assert_int_equal(n->nodes, 2);
+    assert_int_equal(n->facts.count, 3);
+    basin_network *none;
+    text[1] = "src,dst\na,z\n";
+    assert_int_equal(basin_network_open(&none, path, 2, &options, &error), BASIN_BAD_FILE);
+    assert_non_null(strstr(error.text, "edges: line 2: node 'z'"));
+}
+
 int main(void) { return tests_run(folder_new, folder_remove); }
