@@ -40,6 +40,8 @@ class Column:
         elif kind not in "iubMO":
             raise BasinError(f"column {name!r} of type {values.dtype}, {_WANTED}")
         self.values = values
+        if category and len(values) and not isinstance(values[0], (str, type(None))):
+            warn(f"column {name!r}: a category of numbers is read as numbers, as in CSV")
 
     def __len__(self):
         return len(self.values)
@@ -152,7 +154,7 @@ def columns_of(table: Any, what: str = "features") -> Optional[dict]:
         pairs = [(n, Column(*column, n)) for n, column in columns_of_arrow(table).items()]
     elif hasattr(table, "collect") and hasattr(table, "collect_schema"):
         raise BasinError(f"{what}: a {type(table).__name__}, wanted a table: call its collect()")
-    elif isinstance(table, dict):
+    elif isinstance(table, dict) and not hasattr(table, "tocoo"):  # SciPy's dok is one
         pairs = [(str(name), _of_values(values, str(name))) for name, values in table.items()]
     elif getattr(getattr(table, "dtype", None), "names", None):
         pairs = [(name, _of_values(table[name], name)) for name in table.dtype.names]

@@ -495,14 +495,14 @@ def _say(line):
 
 def _is_table_of_columns(edges):
     """Whether a dict has columns, not relations by name."""
-    if not isinstance(edges, dict) or len(edges) < 2:
+    if not isinstance(edges, dict) or hasattr(edges, "tocoo") or len(edges) < 2:
         return False
     shapes = {numpy.shape(v) if not hasattr(v, "shape") else tuple(v.shape) for v in edges.values()}
     return all(len(shape) == 1 and shape[0] > 0 for shape in shapes)
 
 
 def _relations(edges):
-    if not isinstance(edges, dict) or _is_table_of_columns(edges):
+    if not isinstance(edges, dict) or hasattr(edges, "tocoo") or _is_table_of_columns(edges):
         return {None: edges}
     return {str(name): some for name, some in edges.items()}
 
@@ -531,7 +531,7 @@ def _tables_of(features, edges, options):
     """Features and edges as tables that the library reads as CSV; None where arrays say it all."""
     relations = _relations(edges)
     given = [name for name, value in options.items() if value is not None]
-    plain = is_pandas(features) or not (_is_table(features) or isinstance(features, dict))
+    plain = is_pandas(features) or columns_of(features) is None
     ids = is_pandas(features) and has_ids(features)
     written = is_pandas(features) and any(
         _is_written(features.iloc[:, i]) for i in range(features.shape[1])

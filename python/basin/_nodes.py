@@ -3,6 +3,7 @@ facts."""
 
 import copy
 import dataclasses
+import weakref
 from typing import Any, Optional
 
 import numpy
@@ -14,7 +15,10 @@ from basin._library import BasinError, check, ffi, lib, owned, text, warn
 from basin._network import Network, network_labels, view_of
 from basin._table import Schema, Table
 
-__all__ = ["Explanation", "NodeEstimator"]
+__all__ = ["Drift", "Explanation", "NodeEstimator"]
+
+# Of the last prediction. Not attributes: predicting leaves an estimator as it was.
+_drifts: "weakref.WeakKeyDictionary[Any, Drift]" = weakref.WeakKeyDictionary()
 
 
 @dataclasses.dataclass(repr=False)
@@ -87,6 +91,19 @@ class Explanation:
     def plot(self, ax: Any = None) -> Any:
         """Neighbours and features that count most, as a matplotlib figure; `ax` are two axes."""
         return _plots.explanation(self, self.names, ax=ax)
+
+
+@dataclasses.dataclass
+class Drift:
+    """How far columns have moved since training."""
+
+    nodes: int
+    few: bool
+    """Too few nodes to tell."""
+    columns: list
+    """Dicts with name, index (population stability index: below 0.1 little, above 0.25 much), level
+    (0 little, 1 some, 2 much), then and now (medians; of a category the share of nodes with none of
+    its values), by falling index."""
 
 
 class NodeEstimator(ClassifierMixin, Estimator):
@@ -169,6 +186,31 @@ class NodeEstimator(ClassifierMixin, Estimator):
     def _build(self, given):
         """The library's network, read as the one that was trained on."""
         return given.build(self._info().schema)
+
+    def _look_for_drift(self, network):
+        """Keeps how far columns have moved since training, and says which moved much."""
+        _drifts.pop(self, None)
+        drift = ffi.new("basin_nodes_drift *")
+        try:
+            check(lib.basin_nodes_drift_measure, drift, self._fitted(), network, 0)
+        except BasinError:  # a model of an earlier version
+            return
+        names = ("index", "level", "then", "now")
+        columns = [drift.column[i] for i in range(drift.columns)]
+        rows = [{"name": text(c.name), **{n: getattr(c, n) for n in names}} for c in columns]
+        _drifts[self] = Drift(drift.nodes, drift.few, rows)
+        lib.basin_nodes_drift_free(drift)
+        moved = [row["name"] for row in rows if row["level"] > 1]
+        if moved:
+            warn(f"columns that moved much since training: {', '.join(moved)}; see drift_")
+
+    @property
+    def drift_(self) -> Drift:
+        """How far columns have moved since training, of the last predict_proba()."""
+        found = _drifts.get(self)
+        if found is None:
+            raise BasinError("no drift: predict_proba finds it, of models that keep what they need")
+        return found
 
     def _score(self, network, *shape):
         """Probabilities [nodes, ..] of a library's network."""

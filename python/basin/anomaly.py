@@ -1,13 +1,17 @@
 """Detectors of anomalous nodes."""
 
+import dataclasses
 from typing import TYPE_CHECKING, Any, Optional
 
 import numpy
 
 from basin import _plots
-from basin._estimator import column_of, known_of
-from basin._library import BasinError, warn
-from basin._nodes import Explanation, NodeEstimator
+from basin._estimator import column_of, known_of, sized
+from basin._library import BasinError, check, ffi, lib, text, warn
+from basin._network import Network, view_of
+from basin._nodes import Drift, Explanation, NodeEstimator
+from basin._plan import backend_of
+from basin._watch import Watch
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -15,7 +19,21 @@ if TYPE_CHECKING:
 
     from basin._keywords import AnomalyKeywords
 
-__all__ = ["AnomalyDetector", "Explanation"]
+__all__ = ["AnomalyDetector", "Drift", "Explanation", "Threshold", "unsupervised"]
+
+
+@dataclasses.dataclass
+class Threshold:
+    """A threshold, and what to expect above it of nodes that are not known yet: each the median,
+    and the two bounds that hold 95 % of draws from the validation nodes; NaN of a model without."""
+
+    threshold: float
+    precision: tuple
+    recall: tuple
+    fpr: tuple
+    """Normal nodes among the alerts, of all normal ones."""
+    alerts: tuple
+    """Alerts, of all nodes."""
 
 
 class AnomalyDetector(NodeEstimator):
@@ -72,14 +90,74 @@ class AnomalyDetector(NodeEstimator):
 
     @property
     def threshold_(self) -> float:
-        """The probability above which a node counts as anomalous; validation chose it."""
+        """The probability above which a node counts as anomalous; validation chose it. Set it to
+        choose another one, which save() writes, too."""
         return self._info().threshold
+
+    @threshold_.setter
+    def threshold_(self, threshold: float) -> None:
+        if not 0 <= threshold <= 1:
+            raise BasinError(f"a threshold of {threshold}, wanted 0 to 1")
+        lib.basin_nodes_set_threshold(self._fitted(), threshold)
+
+    def threshold_for(
+        self,
+        goal: str,
+        X: Any = None,  # noqa: N803
+        *,
+        edges: Any = None,
+        **options: Any,
+    ) -> Threshold:
+        """The threshold for a goal: "precision=0.9", "recall=0.8", "fpr=0.01", "cost=1:20" (of an
+        alert for nothing, and of an anomaly that is missed), by the validation nodes that the model
+        keeps; or "alerts=100" of the nodes of X. `threshold_` takes it."""
+        anomalous = numpy.empty(0) if X is None else self._probabilities(X, edges, options)
+        if X is None and goal.startswith("alerts"):
+            raise BasinError(f"{goal}: give X and edges, whose alerts are counted")
+        result = ffi.new("basin_nodes_threshold *")
+        check(
+            lib.basin_nodes_threshold_for, result, self._fitted(), goal.encode(),
+            ffi.from_buffer("double[]", anomalous), len(anomalous),
+        )  # fmt: skip
+        names = [field.name for field in dataclasses.fields(Threshold)][1:]
+        return Threshold(result.threshold, *(tuple(getattr(result, name)) for name in names))
+
+    def compare(
+        self, other: "AnomalyDetector", X: Any, y: Any = None, *, edges: Any = None,  # noqa: N803
+        all_labelled: bool = False, **options: Any,
+    ) -> dict:  # fmt: skip
+        """This detector, A, and another one, B, on the labelled nodes that took part in the
+        training of neither, or on `all_labelled`: the figures of both at their own thresholds, and
+        what B has more, with the bounds that hold 95 % of 1,000 draws."""
+        both = (self, other)
+        networks = [one._build(one._labelled(X, y, edges, options)) for one in both]
+        scores = [one._score(network) for one, network in zip(both, networks)]
+        result = ffi.new("basin_nodes_comparison *")
+        check(
+            lib.basin_nodes_compare, result, [one._fitted() for one in both], networks,
+            [ffi.from_buffer("double[]", score) for score in scores], all_labelled,
+        )  # fmt: skip
+        figures = ("nodes", "anomalous", "auroc", "auprc", "recall_at_k", "threshold", "alerts",
+                   "precision", "recall", "f1", "macro_f1")  # fmt: skip
+        rows = [row for row in result.difference if row.name != ffi.NULL]
+        return {
+            "a": {name: getattr(result.figures[0], name) for name in figures},
+            "b": {name: getattr(result.figures[1], name) for name in figures},
+            "difference": {text(row.name): (row.difference, row.low, row.high) for row in rows},
+            "alerts": {"both": result.both, "only_a": result.only[0], "only_b": result.only[1]},
+            "left_out": result.left_out,
+        }
 
     def predict_proba(self, X: Any, *, edges: Any = None, **options: Any) -> numpy.ndarray:  # noqa: N803
         """[N, 2]: the probability of each node to be normal, and anomalous."""
-        given = self._given(X, edges, options)
-        anomalous = self._score(self._build(given))[given.rows]
+        anomalous = self._probabilities(X, edges, options)
         return numpy.stack([1 - anomalous, anomalous], axis=1)
+
+    def _probabilities(self, X, edges, options):  # noqa: N803
+        given = self._given(X, edges, options)
+        network = self._build(given)
+        self._look_for_drift(network)
+        return self._score(network)[given.rows]
 
     def decision_function(self, X: Any, *, edges: Any = None, **options: Any) -> numpy.ndarray:  # noqa: N803
         """The probability minus the threshold: above 0 for nodes that count as anomalous."""
@@ -134,6 +212,38 @@ class AnomalyDetector(NodeEstimator):
         given = self._given(X, edges, options)
         given.check_order(y)
         return given if y is None else given.labelled(_codes(y, len(given), self.classes_))
+
+
+def unsupervised(
+    X: Any, *, edges: Any = None, seed: int = 0, backend: Any = "cpu", threads: int = 0,  # noqa: N803
+    progress: Any = None, **options: Any,
+) -> numpy.ndarray:  # fmt: skip
+    """How odd each node is, [N], without labels and without a model: an Energy Transformer learns
+    to complete nodes whose features are hidden from their neighbours; the energy of a node is what
+    it is off by. Higher is odder. `basin anomaly score --unsupervised` is the same.
+
+    >>> import numpy, basin.anomaly
+    >>> rng = numpy.random.default_rng(0)
+    >>> x, edges = rng.normal(size=(60, 3)), rng.integers(60, size=(200, 2))
+    >>> x[7] = 9
+    >>> int(basin.anomaly.unsupervised(x, edges=edges, threads=1).argmax())
+    7
+    """
+    if isinstance(X, Network) or hasattr(X, "edge_index"):
+        given = Network.of(X, **options)
+    else:
+        given = Network(X, [] if edges is None else edges, **options)
+    network, engine = given.build(), backend_of(backend, threads)
+    energy, stopped = numpy.empty(view_of(network).nodes), ffi.new("bool *")
+    with engine.lock, Watch(progress) as watch:
+        work = sized("basin_nodes_work", watch=watch.pointer)
+        check(
+            lib.basin_nodes_unsupervised, ffi.from_buffer("double[]", energy), stopped, network,
+            seed, engine.pointer, work,
+        )  # fmt: skip
+    if stopped[0]:
+        raise KeyboardInterrupt("stopped before the energies were known")
+    return energy[given.rows]
 
 
 # ---- labels ----

@@ -68,7 +68,9 @@ class NodeClassifier(NodeEstimator):
     def predict_proba(self, X: Any, *, edges: Any = None, **options: Any) -> numpy.ndarray:  # noqa: N803
         """[N, C]: the probability of each node to be of each of `classes_`."""
         given = self._given(X, edges, options)
-        return self._predict(self._build(given))[given.rows]
+        network = self._build(given)
+        self._look_for_drift(network)
+        return self._predict(network)[given.rows]
 
     def predict(self, X: Any, *, edges: Any = None, **options: Any) -> numpy.ndarray:  # noqa: N803
         """The most probable class of each node."""
