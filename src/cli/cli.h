@@ -498,6 +498,7 @@ typedef struct basin_train_job {
     const char *things; /* what it was trained on: "nodes" */
     int64_t count;      /* how many */
     void *model, *more; /* the task's own */
+    double began;       /* when the command did, by the clock */
 } basin_train_job;
 
 struct basin_train_task {

@@ -1,6 +1,7 @@
 /* The driver of all commands that train; see cli.h. */
 #include <string.h>
 
+#include "base/clock.h"
 #include "basin/version.h"
 #include "cli/cli.h"
 
@@ -40,6 +41,7 @@ static void print(basin_record *r, const void *context) {
     basin_record_integer(r, ".steps_wanted", o->steps_wanted);
     basin_record_number(r, "loss", "%.4f", o->loss);
     basin_record_number(r, "seconds", "%.0f", o->seconds);
+    basin_record_number(r, "total_seconds|seconds in all", "%.0f", basin_clock() - job->began);
     basin_record_number(r, ".epoch_seconds", "%g", o->epoch_seconds);
     basin_record_number(r, ".step_seconds", "%g", o->step_seconds);
     basin_record_number(r, "items_per_second", "%.0f", o->items_per_second);
@@ -87,7 +89,7 @@ static basin_status train(basin_train_job *job, basin_error *error) {
 }
 
 basin_status basin_train_run(basin_args *args, basin_error *error) {
-    basin_train_job job = {.o = args, .task = args->command->train};
+    basin_train_job job = {.o = args, .task = args->command->train, .began = basin_clock()};
     if (!args->operands && args->start.print_config) return basin_config_print(args, NULL, error);
     if (!args->operands) return basin_usage(error, "needs data to train on");
     basin_status status = train(&job, error);

@@ -8,6 +8,7 @@
 
 #include "backend/device.h"
 #include "base/hash.h"
+#include "base/sort.h"
 #include "base/try.h"
 #include "task/nodes/net.h"
 
@@ -98,10 +99,12 @@ static bool is_full(const basin_nodes_fitting *f) {
     return basin_choice_is(f->settings.sampling, "full");
 }
 
+enum { BATCHES = 4 }; /* of an epoch, where training nodes are many */
+
 /* A look at validation scores all nodes, and the steps that a network needs do not grow with the
  * graph: samples of large ones are small and looked at seldom. */
 static void choose_pace(basin_nodes_fitting *f) {
-    enum { BATCHES = 4, LOOKS = 5, EVERY = 4 };
+    enum { LOOKS = 5, EVERY = 4 };
     basin_nodes_settings *s = &f->settings;
     double most = (double)(BATCHES * s->batch) / (double)f->train_count;
     bool walk = basin_choice_is(s->sampling, "neighbours");
@@ -112,7 +115,28 @@ static void choose_pace(basin_nodes_fitting *f) {
     f->model->settings.evaluate = s->evaluate;
 }
 
-/* Full where it fits, neighbours where it does not; then how much an epoch takes of it. */
+/* Whether an epoch of neighbours is quicker than one of the full graph, on processors. Work counts
+ * in pairs, a node as three; that of samples, which are also drawn, takes 1.5 times as long
+ * (docs/anomaly.md). Small graphs are trained on whole: every step sees all training nodes. */
+static bool is_slower(const basin_nodes_fitting *f) {
+    enum { LARGE = 100000 };
+    const basin_nodes_settings *s = &f->settings;
+    double N = (double)f->network->nodes, full = 3 * N, train = (double)f->train_count;
+    double level = (double)s->batch, sample = 3 * level,
+           share = s->fraction > 0 ? s->fraction : 0.05;
+    double batches = ceil(share * train / (double)s->batch);
+    for (int r = 0; r < f->inputs.shape.relations; r++) full += (double)f->inputs.shape.pairs[r];
+    for (int i = 0; i < 3 && i < s->blocks * s->steps; i++) {
+        level *= i ? 1 + (double)(s->fanout / 4) : (double)s->fanout;
+        sample += 3 * level + 2 * level * f->inputs.shape.relations;
+    }
+    if (s->fraction <= 0) batches = fmin(batches, BATCHES);
+    return N >= LARGE && full > 1.3 * 1.5 * batches * sample && !s->implicit &&
+           basin_choice_is(s->position, "none") &&
+           strcmp(basin_backend_name(f->work.backend), "cuda") != 0;
+}
+
+/* Full where it fits and neighbours are not quicker; then how much an epoch takes of it. */
 static basin_status choose_sampling(basin_nodes_fitting *f, basin_error *error) {
     char *how = f->model->trained_on;
     size_t size = sizeof f->model->trained_on, limit = basin_nodes_memory_limit(&f->work);
@@ -121,7 +145,8 @@ static basin_status choose_sampling(basin_nodes_fitting *f, basin_error *error) 
                                      f->work.backend, error));
     f->bytes += basin_parted_inputs_bytes(&f->inputs);
     f->shrink = basin_choice_is(asked, "auto");
-    if (f->shrink) f->settings.sampling = f->bytes <= limit ? "full" : "neighbours";
+    if (f->shrink)
+        f->settings.sampling = f->bytes <= limit && !is_slower(f) ? "full" : "neighbours";
     f->model->sampled = !is_full(f);
     choose_pace(f);
     double gib = (double)f->bytes / (1 << 30), most = (double)limit / (1 << 30);
@@ -130,12 +155,40 @@ static basin_status choose_sampling(basin_nodes_fitting *f, basin_error *error) 
                           "sampling is %s with implicit: at rest a node depends on the whole graph "
                           "(%.2f GiB of %.1f allowed); wanted sampling full",
                           asked, gib, most);
-    if (is_full(f))
-        snprintf(how, size, "the full graph in %.2f GiB of %.1f allowed", gib, most);
-    else
-        snprintf(how, size, "%s, %.3g of the nodes an epoch (the full graph: %.1f GiB of %.1f)",
-                 f->settings.sampling, f->settings.fraction, gib, most);
+    if (!is_full(f))
+        snprintf(how, size, "%s, %.3g of the nodes an epoch (the full graph: %.1f GiB of %.1f%s)",
+                 f->settings.sampling, f->settings.fraction, gib, most,
+                 f->shrink && f->bytes <= limit ? ", but slower" : "");
     return BASIN_OK;
+}
+
+/* What the process takes in all, by the finished plans: these, the network and its table, the
+ * program, and what growing trees left (docs/scale.md). */
+static void count_memory(basin_nodes_fitting *f) {
+    const basin_parts *p = f->work.parts;
+    char *how = f->model->trained_on;
+    size_t size = sizeof f->model->trained_on, used = strlen(how);
+    size_t rows = (size_t)basin_int_min(f->train_count + f->validation_count, 200000);
+    size_t columns = 3 * ((size_t)f->network->features + 1), N = (size_t)f->network->nodes;
+    f->bytes = basin_parted_inputs_bytes(&f->inputs) + basin_nodes_scorer_bytes(f->scorer);
+    f->bytes +=
+        (size_t)27e6 + (f->settings.trees ? (size_t)16e6 + 32 * N + 20 * columns * rows : 0);
+    if (p) {
+        f->bytes += basin_parted_trainer_bytes(f->joint);
+    } else {
+        basin_plan_stats stats = basin_plan_get_stats(f->trainer.plan);
+        f->bytes += stats.arena_bytes + stats.input_bytes;
+    }
+    double gib = (double)f->bytes / (1 << 30),
+           ranks = (double)basin_ranks_count(p ? p->ranks : NULL);
+    if (p)
+        snprintf(how, size, "the full graph in %lld parts on %g rank%s, %.2f GiB on the first",
+                 (long long)p->parts, ranks, ranks > 1 ? "s" : "", gib);
+    else if (is_full(f))
+        snprintf(how, size, "the full graph in %.2f GiB of %.1f allowed", gib,
+                 (double)basin_nodes_memory_limit(&f->work) / (1 << 30));
+    else
+        snprintf(how + used, size - used, ", in %.2f GiB", gib);
 }
 
 /* `bytes` beside the network and its table. A limit that was asked for counts these; without one
@@ -252,8 +305,7 @@ static basin_status make_samples(basin_nodes_fitting *f, basin_error *error) {
 
 /* Weights make up 1 over all training nodes. */
 static basin_status make_joint(basin_nodes_fitting *f, basin_error *error) {
-    const basin_parts *p = f->work.parts;
-    int64_t N = f->network->nodes, ranks = basin_ranks_count(p->ranks);
+    int64_t N = f->network->nodes;
     basin_trainer_spec spec = spec_of(f);
     BASIN_FREE_AT_EXIT float *share = NULL;
     double sum = 0;
@@ -264,10 +316,6 @@ static basin_status make_joint(basin_nodes_fitting *f, basin_error *error) {
     BASIN_TRY(basin_parted_trainer_new(&f->joint, &f->inputs, &f->net, f->store, &spec, f->label,
                                        share, error));
     f->bytes = basin_parted_trainer_bytes(f->joint) + basin_parted_inputs_bytes(&f->inputs);
-    snprintf(f->model->trained_on, sizeof f->model->trained_on,
-             "the full graph in %lld parts on %lld rank%s, %.2f GiB on the first",
-             (long long)p->parts, (long long)ranks, ranks > 1 ? "s" : "",
-             (double)f->bytes / (1 << 30));
     return BASIN_OK;
 }
 
@@ -638,6 +686,7 @@ static basin_status get_ready(basin_nodes_fitting *f, basin_error *error) {
     BASIN_TRY(basin_store_new(&f->store, f->work.backend, error));
     BASIN_TRY(make_first_plan(f, error));
     BASIN_TRY(make_scorer(f, error));
+    count_memory(f);
     basin_watch_note(f->work.watch, "training on %s%s", m->trained_on,
                      basin_nodes_scorer_streams(f->scorer) ? "; scoring streamed" : "");
     return BASIN_OK;

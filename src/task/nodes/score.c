@@ -88,8 +88,12 @@ void basin_nodes_scorer_tap(basin_nodes_scorer *scorer, const basin_nodes_tap *t
 
 size_t basin_nodes_scorer_bytes(const basin_nodes_scorer *scorer) {
     size_t bytes = 0;
-    for (int64_t k = 0; scorer->stream && k < scorer->inputs->count; k++)
-        bytes += basin_nodes_stream_bytes(scorer->stream[k]);
+    for (int64_t k = 0; k < scorer->inputs->count; k++) {
+        if (scorer->stream) bytes += basin_nodes_stream_bytes(scorer->stream[k]);
+        if (!scorer->plan || !scorer->plan[k]) continue;
+        basin_plan_stats stats = basin_plan_get_stats(scorer->plan[k]);
+        bytes += stats.arena_bytes + stats.input_bytes;
+    }
     return bytes;
 }
 
