@@ -8,7 +8,8 @@
 #include "support/xgboost.h"
 
 #define QUICK                                                                                      \
-    "--epochs 25 --rate 0.003 --members 1 --hops 1 --scaling standard --blocks 1 --threads 1 "     \
+    "--epochs 25 --rate 0.003 --members 1 --tabular 1 --hops 1 --scaling standard --blocks 1 "     \
+    "--threads 1 "                                                                                 \
     "--quiet"
 
 TEST(from_a_table_to_reasons) {
@@ -60,7 +61,8 @@ TEST(from_a_table_to_reasons) {
 /* Columns of both scalings, and members that see some of them, come back as the table's columns. */
 TEST(reasons_of_a_mixture_add_up) {
     const program *p = run_ok(state, "anomaly train accounts.csv transfers.csv " QUICK
-                                     " --scaling both+standard+quantile --members 3 --trees 0 -o "
+                                     " --scaling both+standard+quantile --members 3 --trees 0 "
+                                     "--tabular 0 -o "
                                      "x.safetensors");
     p = run(state, "anomaly explain x.safetensors acc3 accounts.csv transfers.csv --quiet --json");
     cJSON *tree = run_json(p);
@@ -192,7 +194,9 @@ TEST(eval_prints_rivals) {
 
 /* Trees read the labels: without trees there is nobody to. */
 TEST(labels_want_trees) {
-    assert_error(run(state, "anomaly train accounts.csv transfers.csv --labels --trees 0 --quiet"),
+    assert_error(run(state,
+                     "anomaly train accounts.csv transfers.csv --labels --trees 0 --tabular 0 "
+                     "--quiet"),
                  1, "labels has no effect with trees 0; leave it out");
 }
 

@@ -9,6 +9,7 @@
 
 #define QUICK                                                                                      \
     "--epochs 15 --rate 0.003 --members 1 --hops 1 --scaling standard --blocks 1 --trees 2 "       \
+    "--tabular 1 "                                                                                 \
     "--threads 1 --quiet"
 
 static int make_model(void **state) {
@@ -101,7 +102,7 @@ TEST(compare_judges_two_models_on_the_same_nodes) {
     run_ok(state, "anomaly train accounts.csv transfers.csv --ratio 0.3 --epochs 20 --trees 0 "
                   "--members 1 -q -o a.st");
     run_ok(state, "anomaly train accounts.csv transfers.csv --ratio 0.3 --epochs 1 --rate 1e-6 "
-                  "--trees 0 --members 1 -q -o b.st");
+                  "--trees 0 --tabular 0 --members 1 -q -o b.st");
     cJSON *tree = run_json(run(state, "anomaly compare a.st b.st accounts.csv transfers.csv "
                                       "-q --json"));
     cJSON *test = run_json(run(state, "anomaly eval --model b.st accounts.csv transfers.csv -q "

@@ -38,7 +38,7 @@ static void spread(double *mean, double *deviation, const double *logit, const u
 
 /* Those that take part: the views that have fits, and the network, which comes last. Shares are
  * tried in quarters; each part has deviation 1 on validation. */
-enum { PARTS = BASIN_TREE_VIEWS + 1, QUARTERS = 4, POINTS = 70 };
+enum { PARTS = BASIN_TREE_VIEWS + 1, QUARTERS = 4, POINTS = 210 };
 
 typedef struct point {
     double share[PARTS];
@@ -67,13 +67,15 @@ static void add_point(contest *c, const int quarters[PARTS]) {
     c->points++;
 }
 
-/* All ways to deal four quarters out. */
-static void list_points(contest *c) {
-    for (int a = 0; a <= QUARTERS; a++)
-        for (int b = 0; a + b <= QUARTERS; b++)
-            for (int d = 0; a + b + d <= QUARTERS; d++)
-                for (int e = 0; a + b + d + e <= QUARTERS; e++)
-                    add_point(c, (const int[PARTS]){a, b, d, e, QUARTERS - a - b - d - e});
+/* All ways to deal so many quarters out to the parts from `part` on. */
+static void list_points(contest *c, int quarters[PARTS], int part, int left) {
+    int from = part + 1 < PARTS ? 0 : left; /* the last gets the rest */
+    for (quarters[part] = from; quarters[part] <= left; quarters[part]++) {
+        if (part + 1 == PARTS)
+            add_point(c, quarters);
+        else
+            list_points(c, quarters, part + 1, left - quarters[part]);
+    }
 }
 
 /* Ranks alone count: AUROC and AUPRC together. */
@@ -117,7 +119,8 @@ static int count_best(const contest *c) {
 
 /* The mean of the best of them. */
 static basin_status find_shares(double share[PARTS], contest *c, basin_error *error) {
-    list_points(c);
+    c->points = 0;
+    list_points(c, (int[PARTS]){0}, 0, QUARTERS);
     for (int i = 0; i < c->points; i++) BASIN_TRY(judge(c, &c->point[i], error));
     qsort(c->point, (size_t)c->points, sizeof *c->point, better_first);
     int best = count_best(c);
@@ -150,9 +153,53 @@ static void set_weights(basin_nodes_ensemble *e, double *trees, const double *vi
  * deviation of 1 they would outweigh all others. */
 static bool tells(double deviation) { return deviation > 1e-5; }
 
-static basin_status choose_shares(basin_nodes_ensemble *e, double *trees, const double *view,
-                                  const double *network_logit, const basin_network *network,
-                                  const uint8_t *part, basin_error *error) {
+/* ---- both together ---- */
+
+/* The network's logits come to the trees' mean and deviation. */
+static void align(basin_nodes_ensemble *e, const double *trees, const double *network_logit,
+                  const uint8_t *part, int64_t nodes) {
+    double mean[2], deviation[2];
+    spread(&mean[0], &deviation[0], trees, part, nodes);
+    spread(&mean[1], &deviation[1], network_logit, part, nodes);
+    e->scale = deviation[0] / deviation[1];
+    e->shift = mean[0] - e->scale * mean[1];
+}
+
+/* Boosted trees, or Energy Transformers of rows and of the graph. */
+static bool belongs(int part, int which) { return (part >= BASIN_VIEW_NET_OWN) == which; }
+
+/* What trees and Energy Transformers reach by themselves on each part of the nodes, with the shares
+ * and the threshold that validation then chooses. */
+static basin_status measure_alone(basin_nodes_ensemble *e, int which, const contest *all,
+                                  const basin_network *network, const uint8_t *part,
+                                  const char *scan, basin_error *error) {
+    contest c = *all;
+    double share[PARTS] = {0}, whole = 0, threshold;
+    BASIN_FREE_AT_EXIT double *probability = NULL;
+    for (int k = 0; k < PARTS; k++) c.of[k] = belongs(k, which) ? c.of[k] : NULL;
+    for (int k = 0; k < PARTS; k++) whole += c.of[k] != NULL;
+    if (!(whole > 0)) return BASIN_OK;
+    BASIN_TRY(BASIN_NEW(&probability, network->nodes, "scores", error));
+    BASIN_TRY(find_shares(share, &c, error));
+    whole = 0;
+    for (int k = 0; k < PARTS; k++) whole += share[k] /= c.deviation[k];
+    for (int k = 0; k < PARTS; k++)
+        for (int64_t i = 0; i < network->nodes && share[k] > 0; i++)
+            probability[i] += share[k] / whole * c.of[k][i];
+    for (int64_t i = 0; i < network->nodes; i++)
+        probability[i] = basin_probability_of(probability[i]);
+    BASIN_TRY(basin_nodes_choose_threshold(&threshold, probability, network, part, scan, error));
+    for (int p = BASIN_PART_VAL; p <= BASIN_PART_TEST; p++)
+        if (basin_split_nodes(NULL, part, network->nodes, p))
+            BASIN_TRY(basin_nodes_measure(&e->alone[which][p], probability, NULL, network, part, p,
+                                          threshold, error));
+    return BASIN_OK;
+}
+
+basin_status basin_nodes_ensemble_choose(basin_nodes_ensemble *e, double *trees, const double *view,
+                                         const double *network_logit, const basin_network *network,
+                                         const uint8_t *part, const char *scan,
+                                         basin_error *error) {
     double share[PARTS] = {0}, mean;
     BASIN_AT_EXIT(basin_nodes_samples_free) basin_nodes_samples samples = {0};
     contest c = {.nodes = network->nodes, .part = part};
@@ -167,50 +214,11 @@ static basin_status choose_shares(basin_nodes_ensemble *e, double *trees, const 
     c.score = samples.score, c.label = samples.label, c.count = samples.count;
     BASIN_TRY(find_shares(share, &c, error));
     set_weights(e, trees, view, share, &c);
+    align(e, trees, network_logit, part, network->nodes);
+    int64_t nets = e->seeing[BASIN_VIEW_NET_OWN] + e->seeing[BASIN_VIEW_NET_ALL];
+    for (int which = 0; which < 2 && e->fits > nets; which++) /* else there is one kind alone */
+        BASIN_TRY(measure_alone(e, which, &c, network, part, scan, error));
     return BASIN_OK;
-}
-
-/* ---- both together ---- */
-
-/* The network's logits come to the trees' mean and deviation. */
-static void align(basin_nodes_ensemble *e, const double *trees, const double *network_logit,
-                  const uint8_t *part, int64_t nodes) {
-    double mean[2], deviation[2];
-    spread(&mean[0], &deviation[0], trees, part, nodes);
-    spread(&mean[1], &deviation[1], network_logit, part, nodes);
-    e->scale = deviation[0] / deviation[1];
-    e->shift = mean[0] - e->scale * mean[1];
-}
-
-/* What trees and network reach by themselves on each part of the nodes, with the threshold that
- * validation then chooses. */
-static basin_status measure_alone(basin_nodes_ensemble *e, double *probability /* [N] */,
-                                  const double *trees, const double *network_logit,
-                                  const basin_network *network, const uint8_t *part,
-                                  const char *scan, basin_error *error) {
-    double threshold;
-    for (int which = 0; which < 2; which++) {
-        basin_nodes_ensemble alone = {.share = which, .scale = e->scale, .shift = e->shift};
-        basin_nodes_ensemble_mix(probability, &alone, trees, network_logit, network->nodes);
-        BASIN_TRY(
-            basin_nodes_choose_threshold(&threshold, probability, network, part, scan, error));
-        for (int p = BASIN_PART_VAL; p <= BASIN_PART_TEST; p++)
-            if (basin_split_nodes(NULL, part, network->nodes, p))
-                BASIN_TRY(basin_nodes_measure(&e->alone[which][p], probability, NULL, network, part,
-                                              p, threshold, error));
-    }
-    return BASIN_OK;
-}
-
-basin_status basin_nodes_ensemble_choose(basin_nodes_ensemble *ensemble, double *trees,
-                                         const double *view, const double *network_logit,
-                                         const basin_network *network, const uint8_t *part,
-                                         const char *scan, basin_error *error) {
-    BASIN_FREE_AT_EXIT double *probability = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&probability, network->nodes, "scores", error));
-    BASIN_TRY(choose_shares(ensemble, trees, view, network_logit, network, part, error));
-    align(ensemble, trees, network_logit, part, network->nodes);
-    return measure_alone(ensemble, probability, trees, network_logit, network, part, scan, error);
 }
 
 /* ---- Probabilities that are frequencies, and thresholds for a goal: both from the validation

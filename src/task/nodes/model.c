@@ -239,7 +239,8 @@ static basin_status read_all(basin_nodes_model **model, const char *wanted,
     BASIN_TRY(basin_scaler_load(&m->scale, bundle, "scale.", error));
     if (basin_facts_bias(&settings))
         BASIN_TRY(basin_scaler_load(&m->edge_scale, bundle, "edge_scale.", error));
-    if (settings.trees) BASIN_TRY(basin_nodes_ensemble_load(&m->ensemble, bundle, error));
+    if (settings.trees || settings.tabular)
+        BASIN_TRY(basin_nodes_ensemble_load(&m->ensemble, bundle, error));
     BASIN_TRY(basin_nodes_judged_load(m, bundle, error));
     BASIN_TRY(basin_nodes_memory_load(&m->memory, bundle, error));
     return basin_nodes_reference_load(&m->reference, bundle, m->features, error);

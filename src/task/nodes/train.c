@@ -38,7 +38,7 @@ static basin_status probe(double *value, choice *c, int64_t hops, const char *sc
     if (basin_facts_bias(&s)) s.facts = basin_facts_are_features(&s) ? "features" : "none";
     s.hops = hops, s.scaling = scaling;
     s.hidden = 64, s.dropout = 0.2, s.penalty = 0, s.average = 0, s.members = 1, s.trees = 0,
-    s.calibrate = "none";
+    s.tabular = 0, s.calibrate = "none";
     s.epochs = 120, s.patience = 30, s.evaluate = 2, s.warmup = 5, s.rate = 5e-3, s.decay = 0.01;
     basin_nodes_job job = {c->task, c->network, c->part, &s, .probe = true, .parts = c->work.parts};
     basin_status status = basin_nodes_fit_quietly(&model, &outcome, &job, &c->work, error);
@@ -461,9 +461,10 @@ static basin_status settle(whole *t, bool *stopped, const uint8_t *part, basin_e
 /* Whether neighbours in other parts see a node in turn is not known of directed edges. */
 static void leave_out_labels(whole *t) {
     const basin_nodes_settings *s = &t->settings;
-    if (!t->data.parts || !s->trees || !s->labels || !t->data.network->directed) return;
+    bool read = s->labels && (s->trees || s->tabular);
+    if (!t->data.parts || !read || !t->data.network->directed) return;
     basin_watch_note(t->run->training.watch,
-                     "trees do not look at known labels: the graph is directed and in parts");
+                     "known labels are not looked at: the graph is directed and in parts");
     t->settings.labels = false;
 }
 
@@ -473,7 +474,7 @@ static void leave_out_trees(basin_nodes_settings *settings, const basin_watch *w
     if (!settings->trees || !basin_trees_available(&why)) return;
     basin_watch_note(watch, "trained without boosted trees: %s", why.text);
     settings->trees = 0;
-    settings->labels = false;
+    if (!settings->tabular) settings->labels = false;
 }
 
 static basin_status train_on(basin_nodes_model **model, basin_outcome *outcome, whole *t,

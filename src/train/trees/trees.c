@@ -14,6 +14,7 @@
 #include "base/team/team.h"
 #include "base/try.h"
 #include "basin/metrics.h"
+#include "train/trees/net.h"
 
 typedef void *handle;
 #define FUNCTIONS(X)                                                                               \
@@ -58,6 +59,7 @@ const basin_trees_spec BASIN_TREES_DEFAULT = {
 
 struct basin_trees {
     handle booster;
+    basin_row_net *net; /* in its place */
 };
 
 /* ---- the library ---- */
@@ -273,18 +275,29 @@ basin_status basin_trees_fit(basin_trees **trees, const basin_trees_data *data,
     return BASIN_OK;
 }
 
+basin_status basin_trees_fit_net(basin_trees **trees, const basin_trees_data *data,
+                                 const basin_row_net_spec *spec, const basin_watch *watch,
+                                 basin_error *error) {
+    BASIN_TRY(BASIN_NEW(trees, 1, "a network of rows", error));
+    return basin_row_net_fit(&(*trees)->net, data, spec, watch, error);
+}
+
 void basin_trees_free(basin_trees *trees) {
-    if (trees && trees->booster) xgb.XGBoosterFree(trees->booster);
+    if (!trees) return;
+    if (trees->booster) xgb.XGBoosterFree(trees->booster);
+    basin_row_net_free(trees->net);
     free(trees);
 }
 
 int64_t basin_trees_features(const basin_trees *trees) {
     uint64_t count = 0;
+    if (trees->net) return basin_row_net_features(trees->net);
     return xgb.XGBoosterGetNumFeature(trees->booster, &count) ? 0 : (int64_t)count;
 }
 
 int64_t basin_trees_rounds(const basin_trees *trees) {
     int rounds = 0;
+    if (trees->net) return 1;
     return xgb.XGBoosterBoostedRounds(trees->booster, &rounds) ? 0 : rounds;
 }
 
@@ -297,6 +310,7 @@ basin_status basin_trees_predict(double *logit, const basin_trees *trees, const 
     const float *value;
     uint64_t rank;
     if (!rows) return BASIN_OK;
+    if (trees->net) return basin_row_net_predict(logit, trees->net, x, rows, stride, error);
     if (!basin_trees_rounds(trees)) { /* the fit was stopped before its first */
         memset(logit, 0, (size_t)rows * sizeof *logit);
         return BASIN_OK;
@@ -313,11 +327,26 @@ basin_status basin_trees_predict(double *logit, const basin_trees *trees, const 
     return BASIN_OK;
 }
 
+/* Of a network: what moves it from the first row to each. */
+static basin_status move_net(float *value, const basin_row_net *net, const float *x, int64_t rows,
+                             int64_t stride, basin_error *error) {
+    int64_t features = basin_row_net_features(net);
+    BASIN_FREE_AT_EXIT double *move = NULL;
+    BASIN_TRY(BASIN_NEW_RAW(&move, features, "the reasons of a network", error));
+    for (int64_t i = 0; i < rows; i++, value += features + 1) {
+        BASIN_TRY(basin_row_net_moves(move, net, x, x + i * stride, error));
+        for (int64_t f = 0; f < features; f++) value[f] = (float)move[f];
+        value[features] = 0;
+    }
+    return BASIN_OK;
+}
+
 basin_status basin_trees_shapley(float *value, const basin_trees *trees, const float *x,
                                  int64_t rows, int64_t stride, basin_error *error) {
     BASIN_AT_EXIT(free_matrix) handle matrix = NULL;
     const float *found;
     int64_t features = basin_trees_features(trees);
+    if (trees->net) return move_net(value, trees->net, x, rows, stride, error);
     BASIN_TRY(make_matrix(&matrix, x, rows, features, stride, error));
     BASIN_TRY(ask(&found, trees->booster, matrix, 2, error));
     memcpy(value, found, (size_t)(rows * (features + 1)) * sizeof *value);
@@ -339,6 +368,7 @@ basin_status basin_trees_store(basin_bundle *bundle, const char *prefix, const b
     const char *bytes;
     uint64_t count;
     BASIN_AT_EXIT(basin_tensor_free) basin_tensor copy = {0};
+    if (trees->net) return basin_row_net_store(bundle, prefix, trees->net, error);
     BASIN_TRY(check(
         xgb.XGBoosterSaveModelToBuffer(trees->booster, "{\"format\":\"ubj\"}", &count, &bytes),
         error));
@@ -518,6 +548,15 @@ static basin_status convert_own(char **text, const basin_bundle *bundle, const c
                       basin_bundle_path(bundle), prefix, MOST_DEPTH);
 }
 
+/* What was read goes into memory of its own. */
+static basin_status keep(basin_trees **trees, basin_trees *made, basin_error *error) {
+    basin_status status = BASIN_NEW(trees, 1, "boosted trees", error);
+    if (!status) **trees = *made;
+    if (status && made->booster) xgb.XGBoosterFree(made->booster);
+    if (status) basin_row_net_free(made->net);
+    return status;
+}
+
 basin_status basin_trees_load(basin_trees **trees, const basin_bundle *bundle, const char *prefix,
                               basin_error *error) {
     char key[KEY];
@@ -526,6 +565,8 @@ basin_status basin_trees_load(basin_trees **trees, const basin_bundle *bundle, c
     BASIN_FREE_AT_EXIT char *converted = NULL;
     basin_trees made = {0};
     *trees = NULL;
+    BASIN_TRY(basin_row_net_load(&made.net, bundle, prefix, error));
+    if (made.net) return keep(trees, &made, error);
     BASIN_TRY(basin_trees_available(error));
     BASIN_TRY(convert_own(&converted, bundle, prefix, error));
     if (!converted) BASIN_TRY(basin_bundle_get(&bytes, bundle, key_of(key, prefix), error));
@@ -535,8 +576,7 @@ basin_status basin_trees_load(basin_trees **trees, const basin_bundle *bundle, c
     basin_status status =
         bytes ? load(&made, bytes->data, (size_t)basin_shape_count(bytes->shape), path, error)
               : load(&made, converted, strlen(converted), path, error);
-    if (!status) status = BASIN_NEW(trees, 1, "boosted trees", error);
-    if (!status) **trees = made;
-    if (status && made.booster) xgb.XGBoosterFree(made.booster);
+    if (!status) return keep(trees, &made, error);
+    if (made.booster) xgb.XGBoosterFree(made.booster);
     return status;
 }

@@ -53,6 +53,12 @@ basin_status basin_trees_available(basin_error *error);
 basin_status basin_trees_fit(basin_trees **trees, const basin_trees_data *data,
                              const basin_trees_spec *spec, const basin_watch *watch,
                              basin_error *error);
+/* A fit that is an Energy Transformer over the rows (net.h), for which XGBoost is not needed; what
+ * is said of trees below holds for it, too. */
+typedef struct basin_row_net_spec basin_row_net_spec;
+basin_status basin_trees_fit_net(basin_trees **trees, const basin_trees_data *data,
+                                 const basin_row_net_spec *spec, const basin_watch *watch,
+                                 basin_error *error);
 void basin_trees_free(basin_trees *trees);
 int64_t basin_trees_features(const basin_trees *trees); /* columns that it reads */
 int64_t basin_trees_rounds(const basin_trees *trees);
@@ -62,7 +68,9 @@ basin_status basin_trees_predict(double *logit /* [rows] */, const basin_trees *
                                  const float *x /* [rows, stride] */, int64_t rows, int64_t stride,
                                  basin_error *error);
 /* What each column moves the logits by, from the expectation over the training rows (Shapley
- * values); the last column is that expectation. Rows add up to the logits. */
+ * values); the last column is that expectation. Rows add up to the logits. Of a network: from the
+ * first row, by integrated gradients, whose sum misses some thousandths, and the last column is 0.
+ */
 basin_status basin_trees_shapley(float *value /* [rows, features + 1] */, const basin_trees *trees,
                                  const float *x /* [rows, stride] */, int64_t rows, int64_t stride,
                                  basin_error *error);

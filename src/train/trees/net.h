@@ -1,0 +1,41 @@
+/* An Energy Transformer over the rows of a table, as a fit beside boosted trees. Columns are
+ * embedded piece by piece between quantiles of the training rows (piecewise-linear embeddings);
+ * groups of columns become tokens, which descend the energy of attention and memories. Members
+ * share all weights but vectors that multiply and shift what enters a product (TabM). */
+#ifndef BASIN_TRAIN_TREES_NET_H
+#define BASIN_TRAIN_TREES_NET_H
+
+#include "train/trees/trees.h"
+
+enum { BASIN_ROW_TOKENS = 32 };
+
+struct basin_row_net_spec {
+    int tokens;
+    int64_t width[BASIN_ROW_TOKENS]; /* columns of each, one behind the other */
+    int64_t members;
+    uint64_t seed;
+};
+
+typedef struct basin_row_net basin_row_net;
+
+basin_status basin_row_net_fit(basin_row_net **net, const basin_trees_data *data,
+                               const basin_row_net_spec *spec, const basin_watch *watch,
+                               basin_error *error);
+void basin_row_net_free(basin_row_net *net);
+int64_t basin_row_net_features(const basin_row_net *net);
+/* Any number of threads at once. */
+basin_status basin_row_net_predict(double *logit /* [rows] */, const basin_row_net *net,
+                                   const float *x /* [rows, stride] */, int64_t rows,
+                                   int64_t stride, basin_error *error);
+/* What each column moves the logit by on the way from the row `from` to the row `to`: integrated
+ * gradients along the line between their embeddings. */
+basin_status basin_row_net_moves(double *move /* [features] */, const basin_row_net *net,
+                                 const float *from, const float *to, basin_error *error);
+/* As the tensor PREFIXnet, F32. */
+basin_status basin_row_net_store(basin_bundle *bundle, const char *prefix, const basin_row_net *net,
+                                 basin_error *error);
+/* NULL where there is none. */
+basin_status basin_row_net_load(basin_row_net **net, const basin_bundle *bundle, const char *prefix,
+                                basin_error *error);
+
+#endif
