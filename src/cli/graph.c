@@ -275,11 +275,6 @@ static const char *score_of(const job *j) {
     return "mean absolute error, each value in units of its deviation in training";
 }
 
-static const char *protocol_of(const job *j) {
-    if (j->paper) return "paper (training graphs)";
-    return j->o->index ? "held-out, given folds" : "held-out, stratified folds";
-}
-
 static void put_baselines(basin_record *r, const job *j) {
     if (!j->baseline) return;
     basin_record_table(r, "baselines",
@@ -385,7 +380,10 @@ static void put_cv(basin_record *r, const void *context) {
     basin_spread s = of_all(j, TEST);
     basin_record_text(r, "data", j->set.name);
     basin_record_text(r, "task", basin_graphs_target_name(j->set.task));
-    basin_record_text(r, "protocol", protocol_of(j));
+    basin_record_text(r, "protocol",
+                      j->paper      ? "paper (training graphs)"
+                      : j->o->index ? "held-out, given folds"
+                                    : "held-out, stratified folds");
     basin_record_flag(r, ".held_out", !j->paper);
     basin_record_text(r, "preset", o->start.preset);
     basin_record_integer(r, "members", o->members);

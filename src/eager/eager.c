@@ -147,8 +147,8 @@ static basin_status check_sizes(const basin_eager *eager, basin_eager_operation 
                           "%lld pairs: negative, or too large",
                           (long long)at->batch, (long long)at->queries, (long long)at->keys,
                           (long long)at->heads, (long long)at->width, (long long)at->pairs);
-    basin_status status = check_dtype(eager, at, error);
-    return status ? status : check_pattern(at, error);
+    BASIN_TRY(check_dtype(eager, at, error));
+    return check_pattern(at, error);
 }
 
 static basin_status missing(const char *name, basin_error *error) {
@@ -224,26 +224,24 @@ static basin_status check_starts(const int32_t *start, int64_t nodes, int64_t pa
 }
 
 static basin_status check_list(const basin_eager_attention *at, basin_error *error) {
-    basin_status status = check_starts(at->row, at->queries, at->pairs, "row", error);
-    if (!status) status = check_starts(at->column, at->keys, at->pairs, "column", error);
-    if (!status && at->row[at->queries] != at->column[at->keys])
-        status = basin_fail(error, BASIN_BAD_VALUE, "attention: %d pairs by query, %d by key",
-                            (int)at->row[at->queries], (int)at->column[at->keys]);
-    if (status) return status;
+    BASIN_TRY(check_starts(at->row, at->queries, at->pairs, "row", error));
+    BASIN_TRY(check_starts(at->column, at->keys, at->pairs, "column", error));
     int64_t used = at->row[at->queries];
-    status = check_indices(at->key, used, at->keys, "key", error);
-    if (!status) status = check_indices(at->query, used, at->queries, "query", error);
-    return status ? status : check_indices(at->pair, used, at->pairs, "pair", error);
+    if (used != at->column[at->keys])
+        return basin_fail(error, BASIN_BAD_VALUE, "attention: %d pairs by query, %d by key",
+                          (int)used, (int)at->column[at->keys]);
+    BASIN_TRY(check_indices(at->key, used, at->keys, "key", error));
+    BASIN_TRY(check_indices(at->query, used, at->queries, "query", error));
+    return check_indices(at->pair, used, at->pairs, "pair", error);
 }
 
 static basin_status check_operands(const basin_eager *eager, basin_eager_operation operation,
                                    const basin_eager_attention *at, size_t bytes,
                                    basin_error *error) {
-    basin_status status = check_present(operation, at, error);
-    if (!status) status = check_aligned(at, error);
-    if (!status) status = check_workspace(eager, at, bytes, error);
-    if (!status && at->row && !eager->device) status = check_list(at, error);
-    return status;
+    BASIN_TRY(check_present(operation, at, error));
+    BASIN_TRY(check_aligned(at, error));
+    BASIN_TRY(check_workspace(eager, at, bytes, error));
+    return at->row && !eager->device ? check_list(at, error) : BASIN_OK;
 }
 
 /* bfloat16 operands on a host, whose kernels compute in float: copied into the workspace before the
@@ -395,22 +393,21 @@ static basin_status run_one(const basin_eager *eager, basin_eager_operation oper
 
 static basin_status run_entries(const basin_eager *eager, basin_eager_operation operation,
                                 const basin_eager_attention *at, basin_error *error) {
-    basin_status status = BASIN_OK;
     if (!goes_by_entry(at)) return run_one(eager, operation, at, error);
-    for (int64_t i = 0; i < at->batch && !status; i++) {
+    for (int64_t i = 0; i < at->batch; i++) {
         basin_eager_attention one = entry_of(at, i);
-        status = run_one(eager, operation, &one, error);
+        BASIN_TRY(run_one(eager, operation, &one, error));
     }
-    return status;
+    return BASIN_OK;
 }
 
 static basin_status run_wide(const basin_eager *eager, basin_eager_operation operation,
                              const basin_eager_attention *at, basin_error *error) {
     char *room = (char *)at->workspace + kernel_bytes(eager, operation, at);
     basin_eager_attention wide = widen_all(at, room);
-    basin_status status = run_entries(eager, operation, &wide, error);
-    if (!status) narrow_all(at, &wide);
-    return status;
+    BASIN_TRY(run_entries(eager, operation, &wide, error));
+    narrow_all(at, &wide);
+    return BASIN_OK;
 }
 
 /* The job without operands of other operations, which may be there all the same. */
@@ -432,8 +429,7 @@ static basin_status workspace_of(size_t *bytes, const basin_eager *eager,
                                  basin_eager_operation operation, const basin_eager_attention *at,
                                  basin_error *error) {
     *bytes = 0;
-    basin_status status = check_sizes(eager, operation, at, error);
-    if (status) return status;
+    BASIN_TRY(check_sizes(eager, operation, at, error));
     *bytes = kernel_bytes(eager, operation, at);
     if (widens(eager, at)) *bytes += wide_bytes(at);
     return BASIN_OK;
@@ -451,17 +447,16 @@ basin_status basin_eager_run(const basin_eager *eager, basin_eager_operation ope
     size_t bytes;
     basin_eager_attention mine = only(operation, at);
     void *own = NULL;
-    basin_status status = workspace_of(&bytes, eager, operation, &mine, error);
-    if (!status) status = check_operands(eager, operation, &mine, bytes, error);
-    if (status) return status;
+    BASIN_TRY(workspace_of(&bytes, eager, operation, &mine, error));
+    BASIN_TRY(check_operands(eager, operation, &mine, bytes, error));
     if (bytes > 0 && !mine.workspace) {
         mine.workspace = own = basin_aligned_new(bytes);
         if (!own)
             return basin_fail(error, BASIN_NO_MEMORY,
                               "attention: out of memory for %zu bytes of work", bytes);
     }
-    status = widens(eager, &mine) ? run_wide(eager, operation, &mine, error)
-                                  : run_entries(eager, operation, &mine, error);
+    basin_status status =
+        (widens(eager, &mine) ? run_wide : run_entries)(eager, operation, &mine, error);
     basin_aligned_free(own);
     return status;
 }

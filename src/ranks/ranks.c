@@ -135,11 +135,9 @@ basin_status basin_ranks_open(basin_ranks **ranks, basin_error *error) {
         return BASIN_OK;
     }
     if (!status) status = open_ranks(r, expected, error);
-    if (status)
-        release(r);
-    else
-        *ranks = r;
-    return status;
+    BASIN_TRY_OR(status, release(r));
+    *ranks = r;
+    return BASIN_OK;
 }
 
 void basin_ranks_close(basin_ranks *ranks) {

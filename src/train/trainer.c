@@ -158,11 +158,10 @@ static basin_status adamw_from(basin_adamw *adamw, const basin_params *params,
     if (params->count) build(adamw, params, gradient, moving);
     adamw->config.group = NULL; /* the caller's; not needed any more */
     adamw->config.groups = 0;
-    basin_status status = basin_graph_check(params->graph, error);
-    if (!status && !params->count)
-        status = basin_fail(error, BASIN_BAD_VALUE, "no parameter to train");
-    if (status) basin_adamw_free(adamw);
-    return status;
+    BASIN_TRY_OR(basin_graph_check(params->graph, error), basin_adamw_free(adamw));
+    if (params->count) return BASIN_OK;
+    basin_adamw_free(adamw);
+    return basin_fail(error, BASIN_BAD_VALUE, "no parameter to train");
 }
 
 basin_status basin_gradients(basin_expr *gradient, const basin_params *params, basin_expr loss,

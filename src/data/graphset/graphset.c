@@ -486,9 +486,8 @@ basin_status basin_graphset_from_bundle(basin_graphset *set, basin_bundle *bundl
                                         basin_error *error) {
     const char *format = basin_bundle_meta(bundle, "format");
     if (!format || strcmp(format, FORMAT) != 0) {
-        basin_status status = basin_graphset_from_zinc(set, bundle, error);
-        basin_bundle_free(bundle);
-        return status;
+        BASIN_AT_EXIT(basin_bundle_free_at) basin_bundle *own = bundle;
+        return basin_graphset_from_zinc(set, own, error);
     }
     *set = (basin_graphset){.file = bundle};
     BASIN_TRY_OR(read_packed(set, bundle, path, error), basin_graphset_free(set));

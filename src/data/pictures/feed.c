@@ -417,14 +417,11 @@ basin_status basin_feed_new(basin_feed **out, const basin_feed_config *config, b
     pthread_mutex_init(&feed->lock, NULL);
     pthread_cond_init(&feed->work, NULL);
     pthread_cond_init(&feed->ready, NULL);
-    basin_status status = allocate(feed, error);
-    if (!status) status = start(feed, error);
+    BASIN_TRY_OR(allocate(feed, error), basin_feed_free(feed));
+    BASIN_TRY_OR(start(feed, error), basin_feed_free(feed));
     feed->config.item = NULL;
-    if (status)
-        basin_feed_free(feed);
-    else
-        *out = feed;
-    return status;
+    *out = feed;
+    return BASIN_OK;
 }
 
 void basin_feed_free(basin_feed *feed) {

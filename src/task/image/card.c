@@ -213,10 +213,9 @@ basin_status basin_image_card_read(basin_image_card *card, const basin_bundle *b
     if (!text) return BASIN_OK;
     card->text = basin_string_copy(text);
     if (!card->text) return basin_fail_memory(error, "a model's card");
-    basin_status status = parse(card, basin_bundle_path(bundle), error);
-    if (!status) status = read_prints(card, bundle, error);
-    if (status) basin_image_card_free(card);
-    return status;
+    BASIN_TRY_OR(parse(card, basin_bundle_path(bundle), error), basin_image_card_free(card));
+    BASIN_TRY_OR(read_prints(card, bundle, error), basin_image_card_free(card));
+    return BASIN_OK;
 }
 
 basin_status basin_image_card_add(basin_bundle *bundle, const basin_image_card *card,

@@ -407,18 +407,15 @@ static basin_status from_pictures(basin_image_settings *s, const char **preset,
     return BASIN_OK;
 }
 
-static basin_status from_model(basin_image_settings *s, const char *path, basin_error *error) {
-    BASIN_AT_EXIT(basin_bundle_free_at) basin_bundle *bundle = NULL;
-    BASIN_TRY(basin_bundle_read(&bundle, path, error));
-    return basin_settings_take(s, &basin_image_task, bundle, error);
-}
-
 /* Settings under those that were given; a batch that is larger than the set is halved until it
  * fits. */
 static basin_status fit(basin_settings *settings, const char **preset, const basin_image_set *set,
                         const char *from, basin_error *error) {
     basin_image_settings s;
-    BASIN_TRY(from ? from_model(&s, from, error) : from_pictures(&s, preset, set, error));
+    BASIN_AT_EXIT(basin_bundle_free_at) basin_bundle *bundle = NULL;
+    if (from) BASIN_TRY(basin_bundle_read(&bundle, from, error));
+    BASIN_TRY(from ? basin_settings_take(&s, &basin_image_task, bundle, error)
+                   : from_pictures(&s, preset, set, error));
     while (s.batch > set->items && s.batch > 1) s.batch /= 2;
     s.shards = 0; /* of that run's ranks */
     basin_settings_underlay(settings, &s);
