@@ -59,7 +59,7 @@ from basin.training import Constant, Lecun, Normal, Trainer, Uniform
 
 _LATER = {
     "AnomalyDetector": "anomaly", "Explanation": "anomaly", "Network": "_network",
-    "NodeClassifier": "nodes",
+    "NodeClassifier": "nodes", "LiveDetector": "live", "LiveScore": "live",
     "Graph": "_graphset", "GraphSet": "_graphset", "GraphClassifier": "graphs",
     "GraphRegressor": "graphs", "GraphExplanation": "graphs", "ImageCompleter": "images",
     "Completion": "images", "TextModel": "texts", "Token": "texts", "Settings": "settings",
@@ -82,6 +82,8 @@ if _TYPE_CHECKING:
     from basin.graphs import GraphRegressor as GraphRegressor
     from basin.images import Completion as Completion
     from basin.images import ImageCompleter as ImageCompleter
+    from basin.live import LiveDetector as LiveDetector
+    from basin.live import LiveScore as LiveScore
     from basin.settings import Settings as Settings
     from basin.texts import TextModel as TextModel
     from basin.texts import Token as Token

@@ -383,6 +383,7 @@ static basin_status descend(double *logit, worker *w, basin_error *error) {
         memcpy(w->inputs.table + i * columns,
                basin_near_inputs(w->scorer->rows, ((const int64_t *)w->node.data)[i]),
                (size_t)columns * sizeof(float));
+    basin_near_inputs_now(w->inputs.table, w->scorer->rows, *(const int64_t *)w->node.data);
     double *one = w->probability.data;
     *logit = 0;
     for (w->member = 0; w->member < model->members; w->member++) {

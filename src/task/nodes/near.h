@@ -90,6 +90,8 @@ int64_t basin_near_rows_size(const basin_near_rows *rows);
 /* Rows of changed nodes, by those of their neighbours. */
 void basin_near_rows_renew(const basin_near_rows *rows, const int64_t *changed, int64_t count);
 const float *basin_near_inputs(const basin_near_rows *rows, int64_t node);
+/* The same with means over the rows that its neighbours have now. */
+void basin_near_inputs_now(float *x, const basin_near_rows *rows, int64_t node);
 /* What a table of trees has of a node, as its row `at`. */
 void basin_near_table_rows(basin_tree_table *table, int64_t at, const basin_near_rows *rows,
                            int64_t node);

@@ -167,15 +167,23 @@ static void known_shares(float share[2], const basin_near_rows *rows, int64_t no
     share[1] = (float)(count > 0 ? sum / count : rate);
 }
 
+void basin_near_inputs_now(float *x, const basin_near_rows *rows, int64_t node) {
+    int along = (int)(basin_node_inputs_hops(&rows->inputs) - rows->graph->base->relation);
+    memcpy(x, basin_near_inputs(rows, node), (size_t)rows->width * sizeof *x);
+    for (int64_t hop = 0; hop < rows->hops; hop++)
+        mean(x + (hop + 1) * rows->width, rows, along, node, false, hop);
+}
+
 void basin_near_trees(float *x, const basin_near_rows *rows, int64_t node) {
     const basin_tree_table *t = &rows->table;
     int64_t R = t->relations;
-    if (!changed_row(rows, node)) {
+    if (!rows->graph->changes) {
         basin_tree_table_rows(x, t, &node, 0, 1);
         return;
     }
-    memcpy(x, tree_row(rows, node, -1), (size_t)((1 + R) * t->own) * sizeof *x);
+    memcpy(x, tree_row(rows, node, -1), (size_t)t->own * sizeof *x);
     for (int r = 0; r < R; r++) {
+        mean(x + (1 + r) * t->own, rows, t->relation[r], node, true, -1);
         mean(x + (1 + R + r) * t->own, rows, t->relation[r], node, true, r);
         if (t->label) known_shares(x + t->plain + 2 * r, rows, node, r);
     }
