@@ -284,21 +284,6 @@ basin_status basin_schema_names(basin_names *names, const basin_schema *schema, 
 /* What fills the gaps of every feature; `fill` [features]. */
 void basin_schema_fill(float *fill, const basin_schema *schema, basin_missing missing);
 
-/* A row that comes from no table: texts by the names of their columns. */
-typedef struct basin_row {
-    const basin_schema *schema; /* with names */
-    bool edges;                 /* of the schema's edges, else of its nodes */
-    int count;
-    const char *const *column, *const *value; /* [count] NULL: a gap */
-    const char *path;                         /* what errors call it */
-} basin_row;
-
-/* Reads its cells into x: [features] of nodes, or [cells] of edges, as tables are read. What is not
- * named, and gaps, stay as they are in x; a value of a category that the schema lacks is none of
- * its values. Columns of ids, ends, labels and relations are skipped; a name that the schema lacks
- * is an error. */
-basin_status basin_schema_read_row(float *x, const basin_row *row, basin_error *error);
-
 /* The schema of a network that was not read from tables: numbers, by name or by place. */
 basin_status basin_schema_of(basin_schema **schema, const basin_network *network,
                              basin_missing missing, basin_error *error);

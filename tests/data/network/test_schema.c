@@ -151,37 +151,4 @@ TEST(categories_are_matched_by_their_indicators) {
     basin_schema_free(schema);
 }
 
-/* Rows by name: what is not named, and gaps, stay; what does not fit is an error. */
-TEST(rows_are_read_by_name) {
-    basin_schema *schema =
-        must_parse(COLUMNS("{\"name\":\"a\",\"type\":\"number\",\"decimal\":\",\"},"
-                           "{\"name\":\"b\",\"type\":\"category\",\"values\":[\"x\",\"y\"]},"
-                           "{\"name\":\"c\",\"type\":\"date\"},{\"name\":\"id\",\"type\":\"id\"}"));
-    const struct {
-        const char *column, *value, *wrong;
-        float wanted[4];
-    } trial[] = {
-        {"a", "1.000,5", NULL, {1000.5F, 1, 0, 9}},
-        {"A", NULL, NULL, {7, 1, 0, 9}},
-        {"b", "y", NULL, {7, 0, 1, 9}},
-        {"b", "z", NULL, {7, 0, 0, 9}},
-        {"b", " ", NULL, {7, 1, 0, 9}},
-        {"c", "1970-01-03", NULL, {7, 1, 0, 2}},
-        {"id", "me", NULL, {7, 1, 0, 9}},
-        {"a", "much", "wanted a number", {7, 1, 0, 9}},
-        {"c", "today", "wanted a date", {0}},
-        {"balance", "1", "no column 'balance'", {0}},
-    };
-    for (size_t i = 0; i < sizeof trial / sizeof *trial; i++) {
-        float x[4] = {7, 1, 0, 9};
-        basin_error error;
-        basin_row row = {schema, false, 1, &trial[i].column, &trial[i].value, "row"};
-        basin_status status = basin_schema_read_row(x, &row, &error);
-        assert_int_equal(status != BASIN_OK, trial[i].wrong != NULL);
-        if (status && !strstr(error.text, trial[i].wrong)) fail_msg("%s", error.text);
-        for (int k = 0; k < 4 && !status; k++) assert_true(x[k] == trial[i].wanted[k]);
-    }
-    basin_schema_free(schema);
-}
-
 int main(void) { return tests_run(folder_new, folder_remove); }

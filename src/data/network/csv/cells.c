@@ -13,7 +13,6 @@
 
 #include "base/number.h"
 #include "base/sort.h"
-#include "base/text.h"
 #include "base/try.h"
 #include "data/network/csv/table.h"
 
@@ -519,49 +518,4 @@ void basin_column_fill(float *x, const basin_column *c, const char *text,
     } else if (basin_column_read(&value, c, text, rules)) {
         x[c->first] = (float)value;
     }
-}
-
-/* ---- rows without a table ---- */
-
-static basin_status fail_cell(basin_error *error, const char *path, const char *column,
-                              const char *text, const char *wanted) {
-    return basin_fail(error, BASIN_BAD_VALUE, "%s: column '%.60s' holds '%.40s', wanted %s", path,
-                      column, text, wanted);
-}
-
-static basin_status read_cell(float *x, const basin_schema_column *c, const char *text,
-                              const basin_row *row, basin_error *error) {
-    basin_column_rules rules = {.date_format = row->schema->date_format};
-    basin_column as = {.type = c->type, .comma = c->comma};
-    double value;
-    if (basin_cell_missing(text)) return BASIN_OK;
-    if (c->type == BASIN_COLUMN_CATEGORY) {
-        for (int64_t i = 0; i < c->value.count; i++)
-            x[c->first + i] = !strcmp(c->value.text + c->value.at[i], text);
-        return BASIN_OK;
-    }
-    if (!basin_column_read(&value, &as, text, &rules) || !isfinite((float)value))
-        return fail_cell(error, row->path, c->name, text,
-                         c->type == BASIN_COLUMN_DATE ? "a date" : "a number");
-    x[c->first] = (float)value;
-    return BASIN_OK;
-}
-
-basin_status basin_schema_read_row(float *x, const basin_row *row, basin_error *error) {
-    const basin_schema_table *table = row->edges ? &row->schema->edges : &row->schema->nodes;
-    for (int i = 0; i < row->count; i++) {
-        const basin_schema_column *c = basin_schema_find(table, row->column[i]);
-        if (!c) {
-            basin_near near = basin_near_begin(row->column[i]);
-            for (size_t k = 0; k < table->columns; k++)
-                basin_near_see(&near, table->column[k].name);
-            return basin_fail(error, BASIN_BAD_VALUE, "%s: no column '%.60s' of %s%s%s%s",
-                              row->path, row->column[i], row->edges ? "edges" : "nodes",
-                              near.name ? " (did you mean '" : "", near.name ? near.name : "",
-                              near.name ? "'?)" : "");
-        }
-        if (row->value[i] && basin_column_is_feature(c->type))
-            BASIN_TRY(read_cell(x, c, row->value[i], row, error));
-    }
-    return BASIN_OK;
 }
