@@ -39,7 +39,7 @@ def program():
 
 @pytest.fixture
 def nameless():
-    """What a model file holds but for the name of the data, which arrays do not have."""
+    """What a model file holds but for names and files of the data, which arrays do not have."""
 
     def read(path):
         file = path.read_bytes()
@@ -47,7 +47,8 @@ def nameless():
         header = json.loads(file[8:end])
         for entry in header.values():
             entry.pop("data_offsets", None)
-        header["__metadata__"].pop("trained.data", None)
+        for name in ("trained.data", "trained.files"):
+            header["__metadata__"].pop(name, None)
         return header, file[end:]
 
     return read

@@ -2,6 +2,7 @@
  * record. See network.h. */
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/hash.h"
 #include "base/memory.h"
@@ -50,20 +51,49 @@ void basin_network_digest(char text[BASIN_DIGEST_LINES], const basin_network *n)
 
 /* ---- of files ---- */
 
+static basin_status add_text(basin_digests *d, const char *first, const char *second,
+                             basin_error *error) {
+    size_t length = strlen(first) + strlen(second) + 4;
+    if (!basin_array_reserve((void **)&d->text, &d->room, d->size + length, 1))
+        return basin_fail_memory(error, "digests");
+    d->size += (size_t)snprintf(d->text + d->size, length, "%s  %s\n", first, second);
+    return BASIN_OK;
+}
+
 basin_status basin_digests_add(basin_digests *digests, const char *path, const void *data,
                                size_t size, basin_error *error) {
     char text[BASIN_SHA256_TEXT];
     if (!digests) return BASIN_OK;
-    size_t room = digests->size + sizeof text + strlen(path) + 3;
-    if (!basin_array_reserve((void **)&digests->text, &digests->room, room, 1))
-        return basin_fail_memory(error, "digests");
-    digests->size += (size_t)snprintf(digests->text + digests->size, room - digests->size,
-                                      "%s  %s\n", basin_sha256_print(text, data, size), path);
-    return BASIN_OK;
+    return add_text(digests, basin_sha256_print(text, data, size), path, error);
 }
 
-basin_status basin_digests_add_file(basin_digests *digests, const char *path, basin_error *error) {
-    BASIN_AT_EXIT(basin_map_close) basin_map map = {0};
-    if (digests) BASIN_TRY(basin_map_open(&map, path, error));
-    return basin_digests_add(digests, path, map.data, map.size, error);
+/* What tells whether a file is still the one that was read. */
+static void print_state(char text[BASIN_SHA256_TEXT], const char *path) {
+    struct stat found = {0};
+    if (stat(path, &found)) found.st_size = -1;
+    snprintf(text, BASIN_SHA256_TEXT, "?%lld.%lld.%ld", (long long)found.st_size,
+             (long long)found.st_mtim.tv_sec, found.st_mtim.tv_nsec);
+}
+
+basin_status basin_digests_add_later(basin_digests *digests, const char *path, basin_error *error) {
+    char text[BASIN_SHA256_TEXT];
+    print_state(text, path);
+    return add_text(digests, text, path, error);
+}
+
+basin_status basin_digests_finish(basin_digests *to, const basin_digests *from,
+                                  basin_error *error) {
+    for (const char *line = from->text, *end; line && *line; line = end + 1) {
+        char first[BASIN_SHA256_TEXT], now[BASIN_SHA256_TEXT], path[4096];
+        int length = (int)strcspn(line, " ");
+        end = strchr(line, '\n');
+        snprintf(first, sizeof first, "%.*s", length, line);
+        snprintf(path, sizeof path, "%.*s", (int)(end - line) - length - 2, line + length + 2);
+        print_state(now, path);
+        bool later = *first == '?', same = !strcmp(first, now);
+        if (later && (!same || basin_file_sha256(first, path, NULL)))
+            snprintf(first, sizeof first, "changed-after-it-was-read");
+        BASIN_TRY(add_text(to, first, path, error));
+    }
+    return BASIN_OK;
 }

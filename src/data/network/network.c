@@ -60,6 +60,7 @@ void basin_network_free(basin_network *n) {
     free(n->note);
     free(n->path);
     for (int i = 0; i < 2; i++) free(n->table_path[i]);
+    free(n->files.text), free(n->cuts);
     basin_bundle_free(n->file);
     free(n);
 }

@@ -41,6 +41,19 @@ typedef struct basin_facts {
     double now;       /* the latest time of all edges; 0 where there is none */
 } basin_facts;
 
+/* SHA-256 and path of the files that a network was read from, in lines as sha256sum prints them.
+ * Those of regular files are taken when they are asked for: what is scored needs none. */
+typedef struct basin_digests {
+    char *text;
+    size_t size, room;
+} basin_digests;
+/* NULL in place of the digests: none are taken. */
+basin_status basin_digests_add(basin_digests *digests, const char *path, const void *data,
+                               size_t size, basin_error *error);
+basin_status basin_digests_add_later(basin_digests *digests, const char *path, basin_error *error);
+/* Adds those of `from` to `to`, without what is still to be taken. */
+basin_status basin_digests_finish(basin_digests *to, const basin_digests *from, basin_error *error);
+
 struct basin_network {
     char *path; /* where it came from, as errors name it */
     int64_t nodes, features;
@@ -62,6 +75,8 @@ struct basin_network {
     double *since;        /* [N] the time of a node's first edge, NaN: none; or NULL */
     basin_names class_name; /* of labels 0, 1, ..; where there are none they go by number */
     char *table_path[2];    /* the first file of nodes and of edges; NULL where it is no table */
+    basin_digests files;    /* that it was read from */
+    char *cuts;             /* time, until, split_time of its options, in lines; or NULL */
     int8_t *known; /* [N] of a part: labels in training that trees know, -1: none; else NULL */
     int64_t knows; /* how many of the whole are known */
 };
@@ -80,16 +95,6 @@ basin_status basin_network_check(const basin_network *network, basin_error *erro
 /* What a network holds, a line each with a digest of it: equal texts, equal data. */
 enum { BASIN_DIGEST_LINES = 4096 };
 void basin_network_digest(char text[BASIN_DIGEST_LINES], const basin_network *network);
-
-/* SHA-256 and path of all files that were read, pipes included, in lines as sha256sum prints them;
- * free() the text. NULL in place of the digests: none are taken. */
-typedef struct basin_digests {
-    char *text;
-    size_t size, room;
-} basin_digests;
-basin_status basin_digests_add(basin_digests *digests, const char *path, const void *data,
-                               size_t size, basin_error *error);
-basin_status basin_digests_add_file(basin_digests *digests, const char *path, basin_error *error);
 
 /* ---- schemas ---- */
 

@@ -57,10 +57,9 @@ static basin_status content_open(content *c, const char *path, const basin_netwo
     if (basin_stream_is(path)) {
         BASIN_TRY(basin_stream_read(&c->owned, &c->map.size, path, limit, error));
         c->map.data = c->owned;
-    } else {
-        BASIN_TRY(basin_map_open(&c->map, path, error));
+        return basin_digests_add(o->digests, path, c->map.data, c->map.size, error);
     }
-    return basin_digests_add(o->digests, path, c->map.data, c->map.size, error);
+    return basin_map_open(&c->map, path, error);
 }
 
 static void content_close(content *c) {
@@ -105,7 +104,6 @@ static basin_status open_csv(basin_network **network, const char *const *path, i
     for (int i = 0; i < paths && !status; i++) {
         bool stream = basin_stream_is(path[i]);
         if (i && stream) status = content_open(&kept[i], path[i], options, error);
-        if (i && !stream) status = basin_digests_add_file(options->digests, path[i], error);
         const basin_map *map = i ? &kept[i].map : &first->map;
         if (stream)
             source[sources++] =
@@ -313,9 +311,8 @@ static basin_status read_texts(basin_network **network, const char *const *path,
     return basin_network_csv_read(network, source, paths, o, error);
 }
 
-basin_status basin_network_open(basin_network **network, const char *const *path, int paths,
-                                const basin_network_options *options, basin_error *error) {
-    const basin_network_options *o = basin_network_options_or(options);
+static basin_status open_files(basin_network **network, const char *const *path, int paths,
+                               const basin_network_options *o, basin_error *error) {
     BASIN_NETWORK_AT_EXIT basin_network *n = NULL;
     *network = NULL;
     if (paths < 1) return basin_fail(error, BASIN_BAD_VALUE, "no file to open");
@@ -338,4 +335,41 @@ basin_status basin_network_open(basin_network **network, const char *const *path
     BASIN_TRY(basin_network_finish(n, o, error));
     *network = n, n = NULL;
     return BASIN_OK;
+}
+
+/* What was read, and what of it counts: for the record. */
+static basin_status take_record(basin_network *n, basin_digests *files, const char *const *path,
+                                int paths, const basin_network_options *o, basin_error *error) {
+    const char *name[] = {"time", "until", "split_time"},
+               *value[] = {o->time, o->until, o->split_time};
+    char text[1000] = "";
+    n->files = *files, *files = (basin_digests){0};
+    for (int i = 0; i < paths; i++)
+        if (o->text)
+            BASIN_TRY(basin_digests_add(&n->files, path[i], o->text[i], strlen(o->text[i]), error));
+        else if (!basin_stream_is(path[i]))
+            BASIN_TRY(basin_digests_add_later(&n->files, path[i], error));
+    for (int i = 0; i < 3; i++)
+        if (value[i]) snprintf(text + strlen(text), 300, "%s %.250s\n", name[i], value[i]);
+    if (o->split_time)
+        snprintf(text + strlen(text), 100, "split_train %g\nsplit_validation %g\n", o->split_train,
+                 o->split_val);
+    n->cuts = basin_string_copy(text);
+    return n->cuts ? BASIN_OK : basin_fail_memory(error, "a network");
+}
+
+static void free_digests(basin_digests *digests) { free(digests->text); }
+
+basin_status basin_network_open(basin_network **network, const char *const *path, int paths,
+                                const basin_network_options *options, basin_error *error) {
+    BASIN_AT_EXIT(free_digests) basin_digests files = {0};
+    basin_network_options how = *basin_network_options_or(options);
+    if (how.digests)
+        return open_files(network, path, paths, &how, error); /* of a base and tables */
+    how.digests = &files;
+    BASIN_TRY(open_files(network, path, paths, &how, error));
+    how.digests = NULL;
+    basin_status status = take_record(*network, &files, path, paths, &how, error);
+    if (status) basin_network_free(*network), *network = NULL;
+    return status;
 }

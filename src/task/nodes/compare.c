@@ -86,15 +86,23 @@ static basin_status choose_nodes(uint8_t *part, basin_nodes_comparison *c,
     BASIN_TRY(BASIN_NEW_RAW(&seen, n->nodes, "known nodes", error));
     for (int64_t i = 0; i < n->nodes; i++)
         part[i] = n->label && n->label[i] >= 0 ? BASIN_PART_TEST : BASIN_PART_NONE;
+    int64_t count[2] = {0}, left = 0;
     for (int k = 0; k < 2 && !all; k++) {
         BASIN_TRY(basin_nodes_seen(seen, model[k], network[k], error));
         for (int64_t i = 0; i < n->nodes; i++) {
-            if (!part[i] || !seen[i]) continue;
+            if (!seen[i] || !n->label || n->label[i] < 0) continue;
+            count[k]++;
+            c->left_out += part[i] != BASIN_PART_NONE;
             part[i] = BASIN_PART_NONE;
-            c->left_out++;
         }
     }
-    return BASIN_OK;
+    for (int64_t i = 0; i < n->nodes; i++) left += part[i] != BASIN_PART_NONE;
+    if (left || !c->left_out) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE,
+                      "%s: all %lld labelled nodes took part in training or validation (%lld of "
+                      "them of A, %lld of B, parents included); needs labelled nodes that neither "
+                      "has seen, such as later ones, or the option all, which is no test",
+                      n->path, (long long)c->left_out, (long long)count[0], (long long)count[1]);
 }
 
 basin_status basin_nodes_compare(basin_nodes_comparison *c, const basin_nodes_model *const model[2],

@@ -163,6 +163,8 @@ static basin_status choose_inputs(basin_nodes_settings *settings, const basin_ta
 
 /* ---- the run ---- */
 
+enum { CUTS = 1200 };
+
 typedef struct whole {
     basin_run *run;
     const basin_task_settings *task;
@@ -173,6 +175,7 @@ typedef struct whole {
     bool least;
     char digest[BASIN_DIGEST_LINES]; /* of the network */
     basin_digests files;
+    char cuts[CUTS];      /* of the network, then of the split */
     basin_schema *schema; /* of the model that the run begins with; or NULL */
 } whole;
 
@@ -243,7 +246,12 @@ static basin_status add_folder(whole *t, basin_error *error) {
     for (int64_t k = 0; k < basin_parts_count(t->cut) && !basin_ranks_rank(ranks_of(t)); k++) {
         BASIN_FREE_AT_EXIT char *path = basin_part_path(t->data.path[0], k);
         if (!path) return basin_fail_memory(error, "a path");
-        if (access(path, F_OK) == 0) BASIN_TRY(basin_digests_add_file(&t->files, path, error));
+        if (access(path, F_OK) != 0) continue;
+        basin_digests one = {0};
+        basin_status status = basin_digests_add_later(&one, path, error);
+        if (!status) status = basin_digests_finish(&t->files, &one, error);
+        free(one.text);
+        BASIN_TRY(status);
     }
     return BASIN_OK;
 }
@@ -271,7 +279,6 @@ static basin_status open_files(whole *t, basin_error *error) {
     basin_network_options how = d->options ? *d->options : (basin_network_options){0};
     int length;
     const char *note = NULL;
-    how.digests = &t->files;
     if (!how.schema) how.schema = t->schema;
     BASIN_TRY(basin_network_open(&t->opened, d->path, d->paths, &how, error));
     if (basin_network_main_relation(t->opened) < 0)
@@ -286,6 +293,9 @@ static basin_status open_files(whole *t, basin_error *error) {
 /* An error where ranks have other data, or columns are not the parent's. */
 static basin_status check_data(whole *t, const basin_network *network, basin_error *error) {
     basin_network_digest(t->digest, network);
+    snprintf(t->cuts, sizeof t->cuts, "%s", network->cuts ? network->cuts : "");
+    if (!basin_ranks_rank(ranks_of(t)))
+        BASIN_TRY(basin_digests_finish(&t->files, &network->files, error));
     BASIN_TRY(basin_ranks_alike(ranks_of(t), t->digest, "data", error));
     return t->schema ? basin_network_check_schema(network, t->schema, error) : BASIN_OK;
 }
@@ -376,32 +386,23 @@ static basin_status split(uint8_t *part, const whole *t, basin_error *error) {
     return BASIN_OK;
 }
 
-enum { CUTS = 1000 };
-
-/* What the run was asked for, in lines of a name and its value. */
-static void print_cuts(char text[CUTS], const whole *t) {
-    static const basin_network_options usual = {0};
+/* Who trains and who validates, in lines of a name and its value. */
+static void print_cuts(whole *t) {
     const basin_nodes_data *d = &t->data;
-    const basin_network_options *o = d->options ? d->options : &usual;
     bool masks = d->masks || (d->network->train && !(d->ratio > 0) && d->validation == 0);
-    const char *name[] = {"time", "until", "split_time"},
-               *value[] = {o->time, o->until, o->split_time};
-    size_t at = 0;
-    for (int i = 0; i < 3; i++)
-        if (value[i])
-            at += (size_t)snprintf(text + at, CUTS - at, "%s %.200s\n", name[i], value[i]);
+    size_t at = strlen(t->cuts);
+    char *text = t->cuts + at, value[40];
+    snprintf(value, sizeof value, "%g",
+             d->ratio > 0    ? d->ratio
+             : d->validation ? fmax(d->validation, 0)
+                             : 0.2);
     if (d->part || masks)
-        at += (size_t)snprintf(text + at, CUTS - at, "split %s %lld\n", d->part ? "given" : "masks",
-                               (long long)d->split);
-    else if (d->ratio > 0)
-        at += (size_t)snprintf(text + at, CUTS - at, "ratio %g\n", d->ratio);
-    else
-        at += (size_t)snprintf(text + at, CUTS - at, "validation %g\n",
-                               d->validation ? fmax(d->validation, 0) : 0.2);
-    if (o->split_time)
-        at += (size_t)snprintf(text + at, CUTS - at, "split_train %g\nsplit_validation %g\n",
-                               o->split_train, o->split_val);
-    snprintf(text + at, CUTS - at, "seed %lld\n", (long long)t->settings.seed);
+        snprintf(value, sizeof value, "%s %lld", d->part ? "given" : "masks", (long long)d->split);
+    snprintf(text, CUTS - at, "%s %s\nseed %lld\n",
+             d->part || masks ? "split"
+             : d->ratio > 0   ? "ratio"
+                              : "validation",
+             value, (long long)t->settings.seed);
 }
 
 /* ---- settings ---- */
@@ -487,9 +488,8 @@ static basin_status train_on(basin_nodes_model **model, basin_outcome *outcome, 
     if (!status) status = basin_ranks_any(ranks_of(t), &stopped, error);
     outcome->stopped = stopped;
     if (status || stopped) return status;
-    char cuts[CUTS];
-    print_cuts(cuts, t);
-    basin_nodes_record record = {t->digest, t->files.text, cuts};
+    print_cuts(t);
+    basin_nodes_record record = {t->digest, t->files.text, t->cuts};
     basin_nodes_job job = {t->task,          t->data.network,   part,
                            &t->settings,     .least = t->least, .parts = t->data.parts,
                            .record = &record};
