@@ -218,8 +218,8 @@ static float latest(const basin_network *network, float most, int64_t *beyond) {
     return now;
 }
 
-/* A time so late is a mistake: further behind the 99.8 % of all that come first than these are
- * apart. Of the first relation that has many edges. */
+/* A time so late is a mistake: further behind the 99.8 % of all that come first than three times
+ * what these are apart. Of the first relation that has many edges. */
 static float find_most(const basin_network *network) {
     enum { SAMPLE = 4096 };
     float time[SAMPLE];
@@ -232,7 +232,7 @@ static float find_most(const basin_network *network) {
             time[i] = relation->fact[i * relation->edges / count * facts->count + facts->time];
         qsort(time, (size_t)count, sizeof *time, basin_compare_float);
         float high = time[(count - 1) - 2 * ((count + 999) / 1000)]; /* an edge has two entries */
-        return high > time[0] ? high + (high - time[0]) : INFINITY;
+        return high > time[0] ? high + 3 * (high - time[0]) : INFINITY;
     }
     return INFINITY;
 }
