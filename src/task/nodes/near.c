@@ -240,9 +240,8 @@ static basin_status take(worker *w, int64_t node, basin_error *error) {
     int32_t *local = w->local.data;
     if (local[node] >= 0) return BASIN_OK;
     int64_t edges = basin_near_degree(w->scorer->rows->graph, node);
-    w->capped =
-        w->capped || (w->nodes && (w->nodes >= c->cap_nodes || w->edges + edges > c->cap_edges));
-    if (w->capped && (w->nodes >= c->cap_nodes || w->edges + edges > c->cap_edges)) return BASIN_OK;
+    if (w->nodes && (w->nodes >= c->cap_nodes || w->edges + edges > c->cap_edges))
+        return w->capped = true, BASIN_OK;
     BASIN_TRY(grow(&w->node, w->nodes + 1, sizeof(int64_t), error));
     ((int64_t *)w->node.data)[w->nodes] = node;
     local[node] = (int32_t)w->nodes++;
@@ -471,8 +470,6 @@ static basin_status score_one(basin_nodes_live_score *score, worker *w, basin_er
 /* On this thread alone: others score other nodes. */
 typedef struct attempt {
     basin_nodes_live_score *score;
-    basin_network **part;
-    int64_t *place;
     worker *worker;
     basin_error *error;
     basin_status *status;
@@ -490,7 +487,7 @@ basin_status basin_near_score(basin_nodes_live_score *score, basin_near_scorer *
     worker *w;
     *score = (basin_nodes_live_score){.node = node};
     BASIN_TRY(borrow(&w, s, error));
-    attempt a = {.score = score, .worker = w, .error = error, .status = &status};
+    attempt a = {score, w, error, &status};
     basin_team_run(attempt_it, &a, 1, 1, 1);
     give_back(w);
     return status;
