@@ -115,11 +115,6 @@ static double rate(const basin_bench *bench, const char *key, int64_t count) {
     return item && item->median > 0 ? (double)count / item->median : 0;
 }
 
-static int64_t peak_bytes(void) {
-    struct rusage usage;
-    return getrusage(RUSAGE_SELF, &usage) ? 0 : 1024 * (int64_t)usage.ru_maxrss;
-}
-
 static void put_shape(basin_record *r, const basin_bench *bench) {
     basin_bench_shape s = bench->shape;
     if (s.nodes) s.edges = bench->pairs.pairs;
@@ -185,7 +180,9 @@ static void put_bench(basin_record *r, const void *context) {
                        (int64_t)bench->training.state_bytes);
     basin_record_bytes(r, "training_input_bytes|training inputs",
                        (int64_t)bench->training.input_bytes);
-    basin_record_bytes(r, "peak_resident_bytes|process at its peak", peak_bytes());
+    struct rusage usage;
+    basin_record_bytes(r, "peak_resident_bytes|process at its peak",
+                       getrusage(RUSAGE_SELF, &usage) ? 0 : 1024 * (int64_t)usage.ru_maxrss);
 }
 
 /* Of the last item: the training step, or that of --only. */

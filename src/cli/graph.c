@@ -268,13 +268,6 @@ static double overlap_of(const job *j) {
 
 /* ---- printing ---- */
 
-/* "accuracy, percent" or "mean absolute error", with its units where values are pooled. */
-static const char *score_of(const job *j) {
-    if (j->set.task != BASIN_GRAPHS_VALUES || j->set.targets < 2)
-        return basin_graph_score_name(j->set.task);
-    return "mean absolute error, each value in units of its deviation in training";
-}
-
 static void put_baselines(basin_record *r, const job *j) {
     if (!j->baseline) return;
     basin_record_table(r, "baselines",
@@ -389,7 +382,10 @@ static void put_cv(basin_record *r, const void *context) {
     basin_record_integer(r, "members", o->members);
     basin_record_integer(r, ".repeats", o->repeats);
     basin_record_integer(r, ".seed", j->seed);
-    basin_record_text(r, "score", score_of(j));
+    basin_record_text(r, "score",
+                      j->set.task == BASIN_GRAPHS_VALUES && j->set.targets > 1
+                          ? "mean absolute error, each value in units of its deviation in training"
+                          : basin_graph_score_name(j->set.task));
     put_statistics(r, j, &s);
     if (!basin_record_is_text(r)) put_baselines(r, j);
     put_folds(r, j);

@@ -248,11 +248,6 @@ static void print_overview(void) {
 
 /* ---- Markdown ---- */
 
-/* A table's cell: a bar would end it. */
-static void print_cell(const char *text) {
-    for (; *text; text++) printf(*text == '|' ? "\\|" : "%c", *text);
-}
-
 static void print_table(const basin_command *command) {
     char name[400];
     option_row row;
@@ -264,7 +259,8 @@ static void print_table(const basin_command *command) {
         if (row.letter == 'h' || !strcmp(row.name, "help-all")) continue;
         option_row_name(name, sizeof name, &row);
         printf("| `");
-        print_cell(name);
+        for (const char *at = name; *at; at++) /* a bar would end the cell */
+            printf(*at == '|' ? "\\|" : "%c", *at);
         printf("` | %s | %s |\n", row.initial, row.help);
     }
     basin_args_free(args);

@@ -977,12 +977,7 @@ static void put_eval(basin_record *r, const void *context) {
 static void close_eval(void *context) {
     eval *b = context;
     for (int64_t c = 0; c < b->class_count && b->class_name; c++) free(b->class_name[c]);
-    free(b->class_name);
-    free(b->confusion);
-    free(b->part);
-    free(b->figures);
-    free(b->splits.value);
-    free(b->scores);
+    BASIN_FREE(b->class_name, b->confusion, b->part, b->figures, b->splits.value, b->scores);
     basin_nodes_use_close(&b->use);
 }
 

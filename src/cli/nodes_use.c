@@ -483,9 +483,7 @@ static void close_all(void *context) {
     basin_parts_close(j->parts);
     basin_nodes_use_close(&j->use);
     basin_network_free(j->base);
-    free(j->probability);
-    free(j->list);
-    free(j->part);
+    BASIN_FREE(j->probability, j->list, j->part);
 }
 
 static basin_status check_score(void *context, basin_error *error) {

@@ -261,12 +261,6 @@ static bool is_named(const word *w, const char *name) {
     return !w->letter && w->length == strlen(name) && !strncmp(w->name, name, w->length);
 }
 
-static bool is_help(basin_parsed *parsed, const word *w) {
-    parsed->help_all = is_named(w, "help-all");
-    parsed->help = parsed->help_all || is_named(w, "help") || (w->letter && *w->name == 'h');
-    return parsed->help;
-}
-
 static basin_status take_no_value(const word *w, basin_error *error) {
     if (!w->value) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_VALUE, "%s%.*s takes no value, found '%s'",
@@ -349,7 +343,10 @@ static basin_status read_option(basin_args *args, int *i, int count, char **argu
     const basin_command *command = args->command;
     char typed[64];
     word w = split(argument[*i]);
-    if (is_help(&args->parsed, &w)) return BASIN_OK;
+    args->parsed.help_all = is_named(&w, "help-all");
+    args->parsed.help =
+        args->parsed.help_all || is_named(&w, "help") || (w.letter && *w.name == 'h');
+    if (args->parsed.help) return BASIN_OK;
     if (command->task && is_named(&w, "set")) {
         BASIN_TRY(take_value(&w, i, command, count, argument, "NAME=VALUE", error));
         return read_set(args, w.value, error);

@@ -130,12 +130,6 @@ static basin_expr check(const basin_descent_spec *spec, basin_expr x, const basi
     return x;
 }
 
-/* The force and the pull at y. */
-static basin_expr move_at(const basin_energy *energy, basin_expr y, basin_expr u) {
-    basin_expr force = basin_energy_force(energy, basin_energy_activation(energy, y));
-    return basin_add(force, basin_sub(u, y));
-}
-
 /* Steps with Nesterov's momentum: from y, ahead of the tokens by k / (k + 3) of their last move.
  * Where it leads against the force it is dropped, and k begins anew. */
 static basin_iteration stepper(const basin_energy *energy, basin_expr u, double alpha) {
@@ -145,7 +139,8 @@ static basin_iteration stepper(const basin_energy *energy, basin_expr u, double 
     basin_expr before = state(graph, "p", shape), k = state(graph, "rho", BASIN_SCALAR);
     basin_expr lead = basin_div(k, basin_offset(k, 3));
     basin_expr y = basin_add(x, basin_mul(lead, basin_sub(x, before)));
-    basin_expr move = move_at(energy, y, held);
+    basin_expr force = basin_energy_force(energy, basin_energy_activation(energy, y));
+    basin_expr move = basin_add(force, basin_sub(held, y));
     basin_expr next = basin_add(y, basin_scale(move, alpha));
     basin_expr along = basin_greater(dot(move, basin_sub(next, x)), basin_const(graph, 0));
     return (basin_iteration){

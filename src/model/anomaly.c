@@ -12,12 +12,6 @@ static int relations_of(const basin_anomaly_config *c) {
     return c->relations > 0 ? c->relations : 1;
 }
 
-/* The width of what the head reads. */
-static int64_t head_width(const basin_anomaly_config *c) {
-    int last = c->merge == BASIN_MERGE_CONCAT ? relations_of(c) : 1;
-    return (last + !c->no_concat) * c->block.dim;
-}
-
 static bool check_config(const basin_anomaly_config *c, basin_graph *graph) {
     if (blocks_of(c) <= BASIN_ANOMALY_BLOCKS && relations_of(c) <= BASIN_ANOMALY_RELATIONS &&
         c->dropout >= 0 && c->dropout < 1)
@@ -52,7 +46,9 @@ static void declare_embedding(basin_anomaly *m, basin_params *params, const char
 }
 
 static void declare_head(basin_anomaly *m, basin_params *params, const char *prefix) {
-    int64_t W = head_width(&m->config), U = m->config.hidden;
+    const basin_anomaly_config *c = &m->config; /* W: of what the head reads */
+    int last = c->merge == BASIN_MERGE_CONCAT ? relations_of(c) : 1;
+    int64_t W = (last + !c->no_concat) * c->block.dim, U = c->hidden;
     basin_init zero = {BASIN_INIT_CONSTANT, 0};
     if (U > 0) {
         m->hidden_w = basin_param_add(params, prefix, "hidden_w", BASIN_SHAPE(W, U),

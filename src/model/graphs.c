@@ -222,11 +222,6 @@ static basin_expr drop(const basin_graphs_config *c, basin_expr a) {
     return basin_scale(basin_mul(a, keep), 1 / (1 - c->drop));
 }
 
-/* log(1 + n) from 1 / n; finite, too, for padding, which has 0 there. */
-static basin_expr log_size(basin_expr share) {
-    return basin_log1p(basin_recip(basin_offset(share, 1e-9)));
-}
-
 /* What the head sees of each graph: its CLS token, and its nodes' mean, sum, mean by size. */
 static basin_expr read_graphs(const basin_graphs *model, const basin_graphs_batch *batch,
                               basin_expr x) {
@@ -239,8 +234,9 @@ static basin_expr read_graphs(const basin_graphs *model, const basin_graphs_batc
         basin_expr share = basin_reshape(batch->share, BASIN_SHAPE(graphs, 1));
         basin_expr mean = basin_mul(sum, share);
         if (read & BASIN_READ_MEAN) part[parts++] = mean;
-        if (read & BASIN_READ_SIZED)
-            part[parts++] = basin_scale(basin_mul(mean, log_size(share)), 0.25);
+        if (read & BASIN_READ_SIZED) /* log(1 + n) from 1 / n; finite for padding, where it is 0 */
+            part[parts++] = basin_scale(
+                basin_mul(mean, basin_log1p(basin_recip(basin_offset(share, 1e-9)))), 0.25);
         if (read & BASIN_READ_SUM) part[parts++] = basin_scale(sum, 1.0 / 16);
     }
     return parts == 1 ? part[0] : basin_concat(part, parts, 1);

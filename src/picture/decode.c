@@ -282,16 +282,12 @@ static basin_status png_fail(const reader *r, basin_error *error) {
     return basin_fail(error, BASIN_BAD_FILE, "%s: damaged PNG: %s", r->decoder->name, r->text);
 }
 
-static size_t big(const uint8_t *at) {
-    return (size_t)at[0] << 24 | (size_t)at[1] << 16 | (size_t)at[2] << 8 | at[3];
-}
-
 /* The eXIf chunk may stand before the pixels or behind them, so it is looked for here. */
 static int png_orientation(const basin_decoder *decoder) {
     enum { MAGIC = 8, HEAD = 8, CHECKSUM = 4 };
     for (size_t at = MAGIC; decoder->size - at >= HEAD;) {
         const uint8_t *chunk = decoder->bytes + at;
-        size_t length = big(chunk), left = decoder->size - at - HEAD;
+        size_t length = number(chunk, 4, true), left = decoder->size - at - HEAD;
         if (left < CHECKSUM || length > left - CHECKSUM) return 1;
         if (!memcmp(chunk + 4, "eXIf", 4)) return basin_exif_orientation(chunk + HEAD, length);
         at += HEAD + length + CHECKSUM;
@@ -385,16 +381,12 @@ typedef struct codec {
     FUNCTIONS(BASIN_LIBRARY_FIELD)
 } codec;
 
-static size_t little(const uint8_t *at) {
-    return at[0] | (size_t)at[1] << 8 | (size_t)at[2] << 16 | (size_t)at[3] << 24;
-}
-
 /* RIFF: chunks of a name, a length, and bytes, padded to an even number. */
 static int webp_orientation(const basin_decoder *decoder) {
     enum { MAGIC = 12, HEAD = 8, PREFIX = 6 };
     for (size_t at = MAGIC; at <= decoder->size && decoder->size - at >= HEAD;) {
         const uint8_t *chunk = decoder->bytes + at, *data = chunk + HEAD;
-        size_t length = little(chunk + 4);
+        size_t length = number(chunk + 4, 4, false);
         if (length > decoder->size - at - HEAD) return 1;
         if (!memcmp(chunk, "EXIF", 4)) {
             bool prefixed = length >= PREFIX && !memcmp(data, "Exif\0\0", PREFIX);

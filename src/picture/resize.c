@@ -189,18 +189,15 @@ static void copy(float *plane, const basin_resize *r, const basin_picture *pictu
         }
 }
 
-static bool is_copy(const basin_resize *r) {
-    return r->box.height == (double)r->height && r->box.width == (double)r->width &&
-           r->box.y == floor(r->box.y) && r->box.x == floor(r->box.x);
-}
-
 basin_status basin_resize_run(float *plane, const basin_resize *r, const basin_picture *picture,
                               basin_scratch *scratch, basin_error *error) {
     stretch rows = {r->box.y, r->box.height, picture->height, r->height, r->y, r->out_height};
     stretch columns = {r->box.x, r->box.width, picture->width, r->width, r->x, r->out_width};
     BASIN_AT_EXIT(axis_free) axis down = {0};
     BASIN_AT_EXIT(axis_free) axis along = {0};
-    if (is_copy(r)) {
+    const basin_box *box = &r->box;
+    if (box->height == (double)r->height && box->width == (double)r->width &&
+        box->y == floor(box->y) && box->x == floor(box->x)) {
         copy(plane, r, picture);
         return BASIN_OK;
     }

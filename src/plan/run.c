@@ -223,12 +223,6 @@ basin_status basin_plan_find_stops(basin_plan *plan, basin_error *error) {
     return plan->staging ? BASIN_OK : basin_fail_memory(error, "rows of other parts");
 }
 
-/* The next call at or behind `at` where the plan stops, or the end. */
-static size_t next_stop(const basin_plan *plan, size_t at) {
-    while (at < plan->calls && !basin_op_exchanges(plan->call[at].op)) at++;
-    return at;
-}
-
 /* ---- rows in and out ---- */
 
 static void *address(const basin_plan *plan, const basin_operand *a) {
@@ -309,7 +303,8 @@ static basin_status run_pieces(basin_plan *const *plan, int plans, basin_exchang
                                const basin_exchange_way *way, basin_error *error) {
     size_t end = plan[0]->calls;
     for (size_t at = plan[0]->ir.hoisted, stop; at < end; at = stop + 1) {
-        stop = next_stop(plan[0], at);
+        for (stop = at; stop < plan[0]->calls && !basin_op_exchanges(plan[0]->call[stop].op);)
+            stop++;
         for (int i = 0; i < plans; i++) {
             basin_backend *backend = plan[i]->store->backend;
             backend->table->run(backend, plan[i]->call + at, stop - at, plan[i]->block);

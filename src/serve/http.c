@@ -167,8 +167,7 @@ static void end_request(void *server, void *connection, void **request, int how)
         send_at_once(r, 408, "the body did not arrive in time");
     if (!r->answered) r->status = 499, r->done = basin_clock(); /* it went away */
     basin_request_log(r);
-    free(r->body);
-    free(r);
+    BASIN_FREE(r->body, r);
     *request = NULL;
     s->active--;
 }

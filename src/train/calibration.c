@@ -46,11 +46,6 @@ double basin_logit(double p) {
 
 double basin_probability_of(double z) { return z >= 0 ? 1 / (1 + exp(-z)) : exp(z) / (1 + exp(z)); }
 
-/* Platt's targets keep a class of few samples from being certain. */
-static double target_of(uint8_t label, double positives, double negatives) {
-    return label ? (positives + 1) / (positives + 2) : 1 / (negatives + 2);
-}
-
 /* Newton's method on the log loss, which is convex in slope and offset. The slope stays above 0,
  * so that the order of samples stays. */
 static void fit_platt(basin_calibration *c, const double *score, const uint8_t *label, int64_t n) {
@@ -63,7 +58,9 @@ static void fit_platt(basin_calibration *c, const double *score, const uint8_t *
         double gs = 0, go = 0, ss = 1e-9, so = 0, oo = 1e-9;
         for (int64_t i = 0; i < n; i++) {
             double z = basin_logit(score[i]), p = basin_probability_of(c->slope * z + c->offset);
-            double d = p - target_of(label[i], positives, negatives), w = p * (1 - p);
+            /* Platt's targets keep a class of few samples from being certain. */
+            double target = label[i] ? (positives + 1) / (positives + 2) : 1 / (negatives + 2);
+            double d = p - target, w = p * (1 - p);
             gs += d * z, go += d;
             ss += w * z * z, so += w * z, oo += w;
         }

@@ -29,7 +29,7 @@ typedef struct part {
 
 static basin_status part_add(part *p, int64_t node, basin_error *error) {
     if (p->place[node]) return BASIN_OK;
-    if (!basin_array_reserve((void **)&p->node, &p->capacity, p->count + 1, sizeof *p->node))
+    if (!BASIN_RESERVE(&p->node, &p->capacity, p->count + 1))
         return basin_fail_memory(error, "a part of a network");
     p->node[p->count++] = node;
     p->place[node] = (int32_t)p->count;
@@ -51,10 +51,7 @@ static basin_status part_start(part *p, const basin_network *whole, const int64_
     return BASIN_OK;
 }
 
-static void part_end(part *p) {
-    free(p->place);
-    free(p->node);
-}
+static void part_end(part *p) { BASIN_FREE(p->place, p->node); }
 
 /* ---- what belongs to nodes ---- */
 
@@ -192,7 +189,7 @@ static void choose(int64_t *chosen, int64_t take, int64_t count, basin_random *r
 
 static basin_status walk_edge(walked *w, part *p, int32_t seen, int64_t sees, basin_error *error) {
     BASIN_TRY(part_add(p, seen, error));
-    if (!basin_array_reserve((void **)&w->edge, &w->capacity, 2 * (w->count + 1), sizeof *w->edge))
+    if (!BASIN_RESERVE(&w->edge, &w->capacity, 2 * (w->count + 1)))
         return basin_fail_memory(error, "a part of a network");
     w->edge[2 * w->count] = p->place[seen] - 1;
     w->edge[2 * w->count + 1] = (int32_t)sees;

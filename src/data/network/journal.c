@@ -151,8 +151,7 @@ basin_status basin_additions_finish(basin_additions *a, basin_error *error) {
 void basin_additions_free(basin_additions *a) {
     basin_error error;
     while (basin_additions_finish(a, &error)) {}
-    free(a->table[0]);
-    free(a->table[1]);
+    BASIN_FREE(a->table[0], a->table[1]);
 }
 
 /* ---- lines ---- */
@@ -291,8 +290,7 @@ basin_status basin_journal_open(basin_journal **journal, const char *path, const
 void basin_journal_close(basin_journal *journal) {
     if (!journal) return;
     if (journal->fd >= 0) close(journal->fd);
-    free(journal->path);
-    free(journal);
+    BASIN_FREE(journal->path, journal);
 }
 
 /* ---- reading and writing ---- */

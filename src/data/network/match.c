@@ -283,8 +283,7 @@ static basin_status list_fact(listing *l, basin_fact_kind kind, const char *colu
     basin_facts *f = l->facts;
     char text[300];
     int length = snprintf(text, sizeof text, "%.140s%.140s", column, what);
-    if (!basin_array_reserve((void **)&f->kind, &l->capacity, (size_t)f->count + 1,
-                             sizeof *f->kind))
+    if (!BASIN_RESERVE(&f->kind, &l->capacity, f->count + 1))
         return basin_fail(l->error, BASIN_NO_MEMORY, "out of memory for facts of edges");
     if (kind == BASIN_FACT_TIME) f->time = f->count;
     f->kind[f->count++] = (uint8_t)kind;

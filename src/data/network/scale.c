@@ -55,10 +55,7 @@ basin_status basin_scaler_parse(basin_scaler_kind *kind, const char *name, basin
 }
 
 void basin_scaler_free(basin_scaler *scale) {
-    free(scale->mean);
-    free(scale->factor);
-    free(scale->quantile);
-    free(scale->score);
+    BASIN_FREE(scale->mean, scale->factor, scale->quantile, scale->score);
     *scale = (basin_scaler){0};
 }
 

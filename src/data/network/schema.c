@@ -41,8 +41,7 @@ void basin_schema_free(basin_schema *schema) {
     table_free(&schema->nodes);
     table_free(&schema->edges);
     basin_names_free(&schema->relation);
-    free(schema->date_format);
-    free(schema);
+    BASIN_FREE(schema->date_format, schema);
 }
 
 int64_t basin_schema_width(const basin_schema_column *column) {
@@ -52,8 +51,7 @@ int64_t basin_schema_width(const basin_schema_column *column) {
 
 basin_status basin_schema_add(basin_schema *schema, basin_schema_table *table,
                               const basin_schema_column *column, basin_error *error) {
-    if (!basin_array_reserve((void **)&table->column, &table->capacity, table->columns + 1,
-                             sizeof *table->column))
+    if (!BASIN_RESERVE(&table->column, &table->capacity, table->columns + 1))
         return basin_fail_memory(error, "a schema");
     basin_schema_column *c = &table->column[table->columns];
     *c = *column;

@@ -164,12 +164,8 @@ static basin_status take_data(const uint8_t **data, size_t *size, bool *owned, b
             *size += length;
             continue;
         }
-        basin_status status =
-            make_room(&copy, &capacity, shelf, *size, length, offset, name, error);
-        if (status) {
-            free(copy);
-            return status;
-        }
+        BASIN_TRY_OR(make_room(&copy, &capacity, shelf, *size, length, offset, name, error),
+                     free(copy));
         if (*data && !*owned) memcpy(copy, *data, *size);
         memcpy(copy + *size, block, length);
         *data = copy;

@@ -10,16 +10,13 @@ static basin_expr mismatch(basin_expr a, bool ta, basin_expr b, bool tb) {
                             basin_expr_print(y, b), tb ? " (transposed)" : "");
 }
 
-/* a vector is a matrix of one row */
-static basin_expr matmul_vector(basin_expr a, basin_expr b, bool tb) {
-    basin_expr row = basin_reshape(a, BASIN_SHAPE(1, a->shape.dim[0]));
-    basin_expr out = basin_matmul_t(row, false, b, tb);
-    return out ? basin_reshape(out, basin_shape_drop(out->shape, 0, 1)) : NULL;
-}
-
 static basin_expr product(basin_expr a, bool transpose_a, basin_expr b, bool transpose_b) {
     int ra = a->shape.rank, rb = b->shape.rank;
-    if (ra == 1 && rb == 2 && !transpose_a) return matmul_vector(a, b, transpose_b);
+    if (ra == 1 && rb == 2 && !transpose_a) { /* a vector is a matrix of one row */
+        basin_expr row = basin_reshape(a, BASIN_SHAPE(1, a->shape.dim[0]));
+        basin_expr out = basin_matmul_t(row, false, b, transpose_b);
+        return out ? basin_reshape(out, basin_shape_drop(out->shape, 0, 1)) : NULL;
+    }
     if (ra < 2 || rb < 2 || (rb > 2 && ra != rb) || (rb == 2 && ra > 2 && transpose_a))
         return mismatch(a, transpose_a, b, transpose_b);
     int64_t m = a->shape.dim[ra - 1 - !transpose_a], ka = a->shape.dim[ra - 1 - transpose_a];

@@ -221,12 +221,6 @@ static bool decide_gradient(converting *c, const basin_ir_instruction *p, size_t
     return true;
 }
 
-/* Decides about product i, those before it being decided. */
-static void decide(converting *c, size_t i) {
-    const basin_ir_instruction *p = &c->ir->instruction[i];
-    c->converted[i] = fits_sizes(c, p) && (decide_reading(c, p, i) || decide_gradient(c, p, i));
-}
-
 /* ---- values of bytes ---- */
 
 /* Whether products that were converted are the only readers of the root. */
@@ -496,7 +490,11 @@ basin_status basin_ir_bytes(basin_ir *ir, double least) {
     c.twin = basin_ir_scratch_none(ir, ir->values);
     if (!c.varies || !c.converted || !c.scale || !c.kind || !c.twin) return BASIN_NO_MEMORY;
     find_varying(&c);
-    for (size_t i = 0; i < c.instructions; i++) decide(&c, i);
+    for (size_t i = 0; i < c.instructions; i++) { /* those before it being decided */
+        const basin_ir_instruction *p = &ir->instruction[i];
+        c.converted[i] =
+            fits_sizes(&c, p) && (decide_reading(&c, p, i) || decide_gradient(&c, p, i));
+    }
     bool ok = make_twins(&c) && find_turns(&c) && rewrite(&c);
     if (ok) basin_ir_list_take(&c.list, ir);
     basin_ir_list_discard(&c.list, ir);

@@ -137,13 +137,6 @@ static basin_status place_results(basin_ir *ir, int s, span at, const int *last,
     return BASIN_OK;
 }
 
-/* The end of the run of instructions in parts that begins at `first`. */
-static size_t run_end(const basin_ir *ir, size_t first) {
-    size_t end = first;
-    while (end < ir->instructions && ir->instruction[end].parts) end++;
-    return end;
-}
-
 /* One workspace a thread for all instructions of a run: any two of them may run at once. */
 static basin_status place_workspaces(basin_ir *ir, size_t first, size_t end, int threads) {
     size_t most = 0, all;
@@ -173,7 +166,7 @@ static basin_status stretch_runs(basin_ir *ir, int threads) {
     for (size_t i = 0; i < ir->buffers; i++)
         ir->buffer[i].early = ir->buffer[i].first, ir->buffer[i].late = ir->buffer[i].last;
     for (size_t first = 0, end; first < ir->instructions; first = end + 1) {
-        end = run_end(ir, first);
+        for (end = first; end < ir->instructions && ir->instruction[end].parts;) end++;
         for (size_t i = first; i < end; i++) {
             const basin_ir_instruction *instruction = &ir->instruction[i];
             for (int k = 0; k < instruction->ins; k++)

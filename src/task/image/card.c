@@ -65,13 +65,6 @@ static bool trained_on(const basin_image_card *card, int64_t print) {
            NULL;
 }
 
-/* Pictures of `before` that `card` has not; where a file keeps some of its prints, an estimate. */
-static int64_t count_new(const basin_image_card *card, const basin_image_card *before) {
-    int64_t fresh = 0;
-    for (int64_t i = 0; i < before->prints; i++) fresh += !trained_on(card, before->print[i]);
-    return llround((double)before->pictures * (double)fresh / (double)before->prints);
-}
-
 /* Adds what the model that a run begins with was trained on. */
 static basin_status inherit(basin_image_card *card, const basin_bundle *from, basin_error *error) {
     BASIN_AT_EXIT(basin_image_card_free) basin_image_card before = {0};
@@ -83,7 +76,9 @@ static basin_status inherit(basin_image_card *card, const basin_bundle *from, ba
     int64_t *both = realloc(card->print, count * sizeof *both);
     if (!both) return basin_fail_memory(error, "a model's card");
     card->print = both;
-    card->pictures += count_new(card, &before);
+    int64_t fresh = 0; /* where a file keeps some of its prints, an estimate */
+    for (int64_t i = 0; i < before.prints; i++) fresh += !trained_on(card, before.print[i]);
+    card->pictures += llround((double)before.pictures * (double)fresh / (double)before.prints);
     memcpy(both + card->prints, before.print, (size_t)before.prints * sizeof *both);
     card->prints += before.prints;
     return BASIN_OK;

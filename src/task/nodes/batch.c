@@ -145,9 +145,8 @@ basin_status basin_nodes_batch_draw(basin_nodes_batch *batch, const basin_nodes_
 basin_status basin_nodes_batch_take(basin_nodes_batch *batch, const basin_nodes_source *source,
                                     basin_network *part, basin_error *error) {
     *batch = (basin_nodes_batch){.network = part};
-    basin_status status = fill(batch, source, true, error);
-    if (status) basin_nodes_batch_free(batch);
-    return status;
+    BASIN_TRY_OR(fill(batch, source, true, error), basin_nodes_batch_free(batch));
+    return BASIN_OK;
 }
 
 basin_nodes_net_data basin_nodes_batch_data(const basin_nodes_batch *batch) {

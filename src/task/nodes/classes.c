@@ -298,8 +298,7 @@ basin_status basin_nodes_samples_take(basin_nodes_samples *s, const double *prob
 }
 
 void basin_nodes_samples_free(basin_nodes_samples *s) {
-    free(s->score);
-    free(s->label);
+    BASIN_FREE(s->score, s->label);
     *s = (basin_nodes_samples){0};
 }
 

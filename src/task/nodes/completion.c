@@ -207,8 +207,7 @@ static void completion_free(completion *c) {
     basin_store_free(c->store);
     for (int r = 0; r < BASIN_ANOMALY_RELATIONS; r++) basin_pairs_free(&c->pairs[r]);
     basin_node_inputs_close(&c->inputs);
-    free(c->mask);
-    free(c->found);
+    BASIN_FREE(c->mask, c->found);
 }
 
 basin_status basin_nodes_unsupervised(double *energy, bool *stopped, const basin_network *network,

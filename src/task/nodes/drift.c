@@ -394,9 +394,8 @@ basin_status basin_nodes_drift_measure(basin_nodes_drift *drift, const basin_nod
                                        basin_error *error) {
     int64_t nodes = network->nodes - first;
     *drift = (basin_nodes_drift){.nodes = nodes, .few = nodes < FEW};
-    basin_status status = measure(drift, model, network, first, error);
-    if (status) basin_nodes_drift_free(drift);
-    return status;
+    BASIN_TRY_OR(measure(drift, model, network, first, error), basin_nodes_drift_free(drift));
+    return BASIN_OK;
 }
 
 void basin_nodes_drift_free(basin_nodes_drift *drift) {

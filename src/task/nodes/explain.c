@@ -534,9 +534,7 @@ basin_status basin_explainer_run(basin_explainer *x, const int64_t *node,
 
 void basin_nodes_explanation_free(basin_nodes_explanation *explanation) {
     if (!explanation) return;
-    free(explanation->neighbour);
-    free(explanation->feature);
-    free(explanation);
+    BASIN_FREE(explanation->neighbour, explanation->feature, explanation);
 }
 
 /* ---- reasons in words, in the user's units ---- */

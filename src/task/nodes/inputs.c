@@ -189,15 +189,12 @@ static basin_status open_inputs(basin_node_inputs *inputs, basin_error *error) {
 basin_status basin_node_inputs_open(basin_node_inputs *inputs, const basin_network *network,
                                     const basin_nodes_settings *settings, basin_error *error) {
     *inputs = (basin_node_inputs){.network = network, .settings = settings};
-    basin_status status = open_inputs(inputs, error);
-    if (status) basin_node_inputs_close(inputs);
-    return status;
+    BASIN_TRY_OR(open_inputs(inputs, error), basin_node_inputs_close(inputs));
+    return BASIN_OK;
 }
 
 void basin_node_inputs_close(basin_node_inputs *inputs) {
-    free(inputs->raw);
-    free(inputs->table);
-    free(inputs->eigenvectors);
+    BASIN_FREE(inputs->raw, inputs->table, inputs->eigenvectors);
     *inputs = (basin_node_inputs){0};
 }
 

@@ -46,9 +46,9 @@ basin_status basin_nodes_live_open(basin_nodes_live **live, const basin_nodes_mo
     BASIN_TRY(BASIN_NEW(live, 1, "single nodes", error));
     (*live)->model = model;
     pthread_rwlock_init(&(*live)->lock, NULL);
-    basin_status status = open_live(*live, network, options ? options : &none, error);
-    if (status) basin_nodes_live_close(*live), *live = NULL;
-    return status;
+    BASIN_TRY_OR(open_live(*live, network, options ? options : &none, error),
+                 (basin_nodes_live_close(*live), *live = NULL));
+    return BASIN_OK;
 }
 
 void basin_nodes_live_close(basin_nodes_live *live) {

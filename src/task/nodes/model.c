@@ -49,8 +49,7 @@ void basin_nodes_close(basin_nodes_model *model) {
         basin_bundle_free(model->member[m]);
     basin_schema_free(model->schema);
     basin_names_free(&model->class_name);
-    free(model->score);
-    free(model->member);
+    BASIN_FREE(model->score, model->member);
     basin_nodes_samples_free(&model->judged);
     basin_nodes_memory_free(&model->memory);
     basin_nodes_reference_free(&model->reference);

@@ -215,7 +215,7 @@ static basin_status name_known(int64_t **node, size_t *count, size_t *capacity,
     for (;;) {
         BASIN_TRY(basin_table_rows_next(&rows, &more, error));
         if (!more) return BASIN_OK;
-        if (!basin_array_reserve((void **)node, capacity, *count + rows.columns, sizeof **node))
+        if (!BASIN_RESERVE(node, capacity, *count + rows.columns))
             return basin_fail_memory(error, "additions");
         for (int i = 0; i < (int)rows.columns; i++) {
             const char *field = basin_table_rows_field(&rows, i);
@@ -249,7 +249,7 @@ static basin_status read_tables(arrivals *a, const basin_csv_source *source, int
 }
 
 static basin_status push(arrivals *a, const arrival *item, basin_error *error) {
-    if (!basin_array_reserve((void **)&a->item, &a->capacity, a->count + 1, sizeof *a->item))
+    if (!BASIN_RESERVE(&a->item, &a->capacity, a->count + 1))
         return basin_fail_memory(error, "additions");
     a->item[a->count++] = *item;
     return BASIN_OK;
@@ -330,8 +330,7 @@ static basin_status make_places(arrivals *a, const basin_near_rows *rows, basin_
     basin_near_graph *g = a->graph;
     size_t nodes = (size_t)(g->nodes + a->tables->nodes - a->known), had = g->capacity;
     int64_t ways = 2 * g->base->relations, size = basin_near_rows_size(rows);
-    if (!basin_array_reserve((void **)&g->node, &g->capacity, nodes, sizeof *g->node))
-        return basin_fail_memory(error, "additions");
+    if (!BASIN_RESERVE(&g->node, &g->capacity, nodes)) return basin_fail_memory(error, "additions");
     memset(g->node + had, 0, (g->capacity - had) * sizeof *g->node);
     BASIN_TRY(BASIN_NEW_RAW(&a->changed, a->count, "additions", error));
     for (size_t i = 0; i < a->count; i++) {

@@ -201,9 +201,8 @@ basin_status basin_nodes_net_new(basin_nodes_net *net, const basin_nodes_setting
     if (training) net->loss = loss_of(net, shape);
     double parts = shape->parts ? (double)shape->parts : 1; /* which make up one penalty */
     if (training && settings->penalty > 0) add_penalty(net, settings->penalty / parts);
-    basin_status status = basin_graph_check(net->graph, error);
-    if (status) basin_nodes_net_free(net);
-    return status;
+    BASIN_TRY_OR(basin_graph_check(net->graph, error), basin_nodes_net_free(net));
+    return BASIN_OK;
 }
 
 void basin_nodes_net_free(basin_nodes_net *net) {

@@ -75,9 +75,9 @@ basin_status basin_nodes_scorer_new(basin_nodes_scorer **scorer, const basin_par
     BASIN_TRY(BASIN_NEW(scorer, 1, "scoring", error));
     **scorer = (basin_nodes_scorer){
         .inputs = inputs, .settings = inputs->whole->settings, .watch = work->watch};
-    basin_status status = make(*scorer, memory, work, error);
-    if (status) basin_nodes_scorer_free(*scorer), *scorer = NULL;
-    return status;
+    BASIN_TRY_OR(make(*scorer, memory, work, error),
+                 (basin_nodes_scorer_free(*scorer), *scorer = NULL));
+    return BASIN_OK;
 }
 
 bool basin_nodes_scorer_streams(const basin_nodes_scorer *scorer) { return scorer->stream; }

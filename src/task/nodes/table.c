@@ -106,8 +106,7 @@ basin_status basin_known_labels_join(basin_known_labels *known, bool *fits,
 }
 
 void basin_known_labels_free(basin_known_labels *known) {
-    free(known->id);
-    free(known->label);
+    BASIN_FREE(known->id, known->label);
     *known = (basin_known_labels){0};
 }
 
@@ -351,9 +350,7 @@ basin_status basin_tree_table_open(basin_tree_table *table, const basin_network 
 }
 
 void basin_tree_table_close(basin_tree_table *table) {
-    free(table->raw);
-    free(table->near);
-    free(table->label);
+    BASIN_FREE(table->raw, table->near, table->label);
     for (int r = 0; r < BASIN_TREE_RELATIONS; r++)
         free(table->sums[r].anomalous), free(table->sums[r].count);
     *table = (basin_tree_table){0};

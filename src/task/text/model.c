@@ -252,11 +252,8 @@ basin_status basin_text_open(basin_text_model **model, const char *path, basin_b
     BASIN_TRY(basin_text_vocabulary_read(&vocabulary, &settings, bundle, error));
     BASIN_TRY(basin_text_model_bare(model, &settings, &vocabulary, backend, error));
     (*model)->origin = basin_text_origin_read(bundle);
-    basin_status status = read_weights(*model, bundle, error);
-    if (!status) return BASIN_OK;
-    basin_text_close(*model);
-    *model = NULL;
-    return status;
+    BASIN_TRY_OR(read_weights(*model, bundle, error), (basin_text_close(*model), *model = NULL));
+    return BASIN_OK;
 }
 
 basin_status basin_text_write(const char *path, basin_text_model *model, basin_error *error) {

@@ -213,9 +213,7 @@ void basin_run_close(basin_run *run) {
     basin_bundle_free(run->saved);
     basin_bundle_free(run->from);
     for (int i = 0; i < 2; i++) free(run->shared[i]);
-    free(run->checkpoint);
-    free(run->epoch_seconds);
-    free(run);
+    BASIN_FREE(run->checkpoint, run->epoch_seconds, run);
 }
 
 size_t basin_run_memory(const basin_run *run) {

@@ -395,9 +395,7 @@ basin_status basin_settings_check(const basin_settings *settings, basin_error *e
 
 void basin_settings_free(basin_settings *settings) {
     if (!settings) return;
-    free(settings->values);
-    free(settings->given);
-    free(settings);
+    BASIN_FREE(settings->values, settings->given, settings);
 }
 
 const char *basin_settings_task(const basin_settings *settings) { return settings->kind->task; }

@@ -130,8 +130,7 @@ static basin_status see_node(basin_tables *j, const basin_table_file *t,
                                      "(the option missing fills such gaps)",
                                      id, j->o->base->path, j->absent);
     size_t had = j->seen_capacity;
-    if (!basin_array_reserve((void **)&j->seen, &j->seen_capacity, (size_t)node + 1,
-                             sizeof *j->seen))
+    if (!BASIN_RESERVE(&j->seen, &j->seen_capacity, (size_t)node + 1))
         return basin_fail_memory(j->error, "nodes");
     memset(j->seen + had, 0, (j->seen_capacity - had) * sizeof *j->seen);
     if (j->seen[node] == number && !j->o->base)
@@ -358,8 +357,7 @@ static basin_status read_time(basin_tables *j, double *time, const basin_table_f
 
 static basin_status keep_since(basin_tables *j, int32_t node, double time) {
     size_t had = j->since_capacity;
-    if (!basin_array_reserve((void **)&j->since, &j->since_capacity, (size_t)node + 1,
-                             sizeof *j->since))
+    if (!BASIN_RESERVE(&j->since, &j->since_capacity, (size_t)node + 1))
         return basin_fail_memory(j->error, "times of nodes");
     for (size_t i = had; i < j->since_capacity; i++) j->since[i] = NAN;
     if (!(j->since[node] <= time)) j->since[node] = time;
@@ -419,10 +417,8 @@ static basin_status add_cells(basin_tables *j, basin_edge_list *list, const basi
     size_t cells = (size_t)j->schema->cells;
     for (int i = 0; i < 2 && j->time; i++) BASIN_TRY(keep_since(j, end[i], time));
     if (!cells) return BASIN_OK;
-    if (!basin_array_reserve((void **)&list->cell, &list->cell_capacity, (list->count + 1) * cells,
-                             sizeof *list->cell) ||
-        (j->time && !basin_array_reserve((void **)&list->time, &list->time_capacity,
-                                         list->count + 1, sizeof *list->time)))
+    if (!BASIN_RESERVE(&list->cell, &list->cell_capacity, (list->count + 1) * cells) ||
+        (j->time && !BASIN_RESERVE(&list->time, &list->time_capacity, list->count + 1)))
         return basin_fail_memory(j->error, "facts of edges");
     float *cell = list->cell + list->count * cells;
     BASIN_TRY(fill_cells(j, cell, t, rows));
@@ -454,8 +450,7 @@ static basin_status end_of_edge(basin_tables *j, int32_t *node, const basin_tabl
 
 static basin_status add_pair(basin_tables *j, basin_edge_list *list, const int32_t pair[2]) {
     size_t bytes = 2 * sizeof *pair;
-    if (!basin_array_reserve((void **)&list->pair, &list->capacity, 2 * (list->count + 1),
-                             sizeof *list->pair))
+    if (!BASIN_RESERVE(&list->pair, &list->capacity, 2 * (list->count + 1)))
         return basin_fail_memory(j->error, "edges");
     memcpy(list->pair + 2 * list->count, pair, bytes);
     return BASIN_OK;
@@ -521,9 +516,7 @@ static basin_status read_edges(basin_tables *j) {
 }
 
 static void list_free(basin_edge_list *list) {
-    free(list->pair);
-    free(list->cell);
-    free(list->time);
+    BASIN_FREE(list->pair, list->cell, list->time);
     *list = (basin_edge_list){0};
 }
 
@@ -765,8 +758,7 @@ static void column_free(basin_column *column) {
 static void tables_free(basin_tables *j) {
     for (int t = 0; t < j->tables; t++) {
         for (int i = 0; i < j->table[t].columns; i++) column_free(&j->table[t].column[i]);
-        free(j->table[t].column);
-        free(j->table[t].cell);
+        BASIN_FREE(j->table[t].column, j->table[t].cell);
     }
     for (int r = 0; r < BASIN_MOST_RELATIONS; r++) list_free(&j->edges[r]);
     basin_dictionary_free(&j->id);
@@ -774,9 +766,7 @@ static void tables_free(basin_tables *j) {
     basin_dictionary_free(&j->class_name);
     basin_schema_free(j->schema);
     basin_network_free(j->network);
-    free(j->seen);
-    free(j->since);
-    free(j);
+    BASIN_FREE(j->seen, j->since, j);
 }
 
 basin_status basin_network_csv_read(basin_network **network, const basin_csv_source *source,

@@ -38,8 +38,7 @@ basin_status basin_table_rows_fail(const basin_table_rows *rows, basin_error *er
 static basin_status begin_field(basin_table_rows *c, basin_error *error) {
     if (c->fields >= MOST_FIELDS)
         return basin_table_rows_fail(c, error, " has more than %d fields", MOST_FIELDS);
-    if (!basin_array_reserve((void **)&c->start, &c->start_capacity, c->fields + 1,
-                             sizeof *c->start))
+    if (!BASIN_RESERVE(&c->start, &c->start_capacity, c->fields + 1))
         return basin_fail_memory(error, c->path);
     c->start[c->fields++] = c->length;
     return BASIN_OK;
@@ -260,9 +259,8 @@ static basin_status open_rows(basin_table_rows *c, const basin_csv_source *s, ba
 basin_status basin_table_rows_open(basin_table_rows *rows, const basin_csv_source *source,
                                    basin_error *error) {
     *rows = (basin_table_rows){.path = source->path};
-    basin_status status = open_rows(rows, source, error);
-    if (status) basin_table_rows_close(rows);
-    return status;
+    BASIN_TRY_OR(open_rows(rows, source, error), basin_table_rows_close(rows));
+    return BASIN_OK;
 }
 
 basin_status basin_table_rows_next(basin_table_rows *rows, bool *more, basin_error *error) {
@@ -277,9 +275,7 @@ basin_status basin_table_rows_next(basin_table_rows *rows, bool *more, basin_err
 
 void basin_table_rows_close(basin_table_rows *rows) {
     basin_packed_close(rows->file);
-    free(rows->buffer);
-    free(rows->text);
-    free(rows->start);
+    BASIN_FREE(rows->buffer, rows->text, rows->start);
     *rows = (basin_table_rows){0};
 }
 

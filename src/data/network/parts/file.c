@@ -123,8 +123,7 @@ basin_status basin_partition_take(basin_part **part, const basin_partition *cut,
 void basin_part_free(basin_part *part) {
     if (!part) return;
     basin_network_free(part->network);
-    free(part->owned);
-    free(part);
+    BASIN_FREE(part->owned, part);
 }
 
 /* ---- files ---- */

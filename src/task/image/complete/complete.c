@@ -328,12 +328,6 @@ static void write_guesses(basin_picture *to, const basin_hole *hole, const float
     }
 }
 
-/* The model's guesses count by its share, the membrane for the rest. */
-static void mix(const basin_filling *f, float *guess) {
-    for (int64_t i = 0; i < f->hole.box.height * f->hole.box.width * f->now.channels; i++)
-        guess[i] = f->span[i] + (float)f->share * (guess[i] - f->span[i]);
-}
-
 static basin_status end(level *l, basin_filling *f, basin_error *error) {
     int64_t area = f->hole.box.height * f->hole.box.width, size = l->model->settings.size;
     if (l->number >= f->levels) return BASIN_OK;
@@ -343,7 +337,10 @@ static basin_status end(level *l, basin_filling *f, basin_error *error) {
         settle(l, f, sum);
         if (!l->plain)
             BASIN_TRY(basin_rim_match(sum, f->weight, &f->now, &f->hole, fade_of(l, side), error));
-        if (!l->plain) mix(f, sum);
+        /* The model's guesses count by its share, the membrane for the rest. */
+        int64_t cells = f->hole.box.height * f->hole.box.width * f->now.channels;
+        for (int64_t i = 0; i < cells && !l->plain; i++)
+            sum[i] = f->span[i] + (float)f->share * (sum[i] - f->span[i]);
     }
     write_guesses(&f->now, &f->hole, f->sum + (f->copies - 1) * area * f->now.channels);
     return BASIN_OK;

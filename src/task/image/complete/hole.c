@@ -280,11 +280,6 @@ static void reduce(basin_membrane *half, const basin_membrane *m) {
     }
 }
 
-static void enlarge(basin_membrane *m, const basin_membrane *half) {
-    for (int64_t i = 0; i < m->height * m->width; i++)
-        if (m->free[i]) m->u[i] = half->u[i / m->width / 2 * half->width + i % m->width / 2];
-}
-
 basin_status basin_membrane_solve(basin_membrane *m, basin_error *error) {
     enum { SMALL = 8 };
     BASIN_AT_EXIT(basin_membrane_free) basin_membrane half = {0};
@@ -292,7 +287,8 @@ basin_status basin_membrane_solve(basin_membrane *m, basin_error *error) {
         BASIN_TRY(basin_membrane_new(&half, (m->height + 1) / 2, (m->width + 1) / 2, error));
         reduce(&half, m);
         BASIN_TRY(basin_membrane_solve(&half, error));
-        enlarge(m, &half);
+        for (int64_t i = 0; i < m->height * m->width; i++)
+            if (m->free[i]) m->u[i] = half.u[i / m->width / 2 * half.width + i % m->width / 2];
     }
     sweep(m);
     return BASIN_OK;

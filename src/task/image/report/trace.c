@@ -94,12 +94,6 @@ typedef struct watcher {
 
 /* ---- the expressions ---- */
 
-static void build_force(watcher *s, const basin_energy *energy, basin_expr g, int p) {
-    basin_expr force = basin_neg(basin_grad(basin_energy_term(energy, g, p), g));
-    s->force[p] = basin_image_et_decode(&s->graph.net.et, force);
-    s->square[p] = basin_mean(basin_square(force), -1, 1);
-}
-
 /* What each memory has of the Hopfield energy, up to a factor; of a log-sum-exp, of its weights. */
 static basin_expr build_use(const basin_block *block, basin_expr g) {
     basin_expr h = basin_matmul_t(g, false, block->xi, true), use = NULL;
@@ -144,7 +138,11 @@ static basin_status build(watcher *s, const basin_image_trace *t, basin_image_mo
     basin_expr tokens = basin_descent_tokens(s->descent, 0);
     basin_expr g = basin_block_norm(&m->block, tokens);
     s->decoded = basin_image_et_decode(m, tokens);
-    for (int p = 0; p < t->parts; p++) build_force(s, &energy, g, p);
+    for (int p = 0; p < t->parts; p++) {
+        basin_expr force = basin_neg(basin_grad(basin_energy_term(&energy, g, p), g));
+        s->force[p] = basin_image_et_decode(m, force);
+        s->square[p] = basin_mean(basin_square(force), -1, 1);
+    }
     if (m->block.xi) s->use = build_use(&m->block, g);
     if (m->block.wq && t->attention && t->attention->share) build_attention(s, g);
     return basin_graph_check(s->graph.graph, error);

@@ -97,11 +97,6 @@ static uint8_t to_byte(double value) { return (uint8_t)lrint(255 * fmin(fmax(val
 /* What lies between the patches of a sheet: no grey, so that grey patches show their edges. */
 static const uint8_t gap[3] = {104, 134, 166};
 
-static void fill_gaps(basin_picture *picture) {
-    for (int64_t i = 0; i < picture->height * picture->width; i++)
-        memcpy(picture->pixel + 3 * i, gap, 3);
-}
-
 /* Draws patch [P] (NULL: grey) with its corner at (top, left), each pixel as `zoom` x `zoom`. */
 static void draw_patch(basin_picture *picture, const float *patch, int64_t top, int64_t left,
                        int64_t zoom, const basin_image_settings *s) {
@@ -141,7 +136,8 @@ basin_status basin_image_sheet(basin_picture *picture, const float *patches, con
     int64_t rows = (count + columns - 1) / columns;
     BASIN_TRY(
         basin_picture_resize_memory(picture, rows * cell - line, columns * cell - line, 3, error));
-    fill_gaps(picture);
+    for (int64_t i = 0; i < picture->height * picture->width; i++)
+        memcpy(picture->pixel + 3 * i, gap, 3);
     for (int64_t i = 0; i < count; i++)
         draw_patch(picture, patches + (order ? order[i] : i) * values, i / columns * cell,
                    i % columns * cell, zoom, s);
