@@ -16,7 +16,16 @@ import numpy
 from basin._arrow import columns_of_arrow, is_arrow
 from basin._library import BasinError, check, ffi, lib, owned, text, warn
 
-__all__ = ["Column", "Tables", "columns_of", "has_ids", "ids_of", "is_pandas", "schema_text"]
+__all__ = [
+    "Column",
+    "Tables",
+    "columns_of",
+    "has_ids",
+    "ids_of",
+    "is_pandas",
+    "is_table",
+    "schema_text",
+]
 
 _WANTED = "wanted numbers, dates, texts or categories"
 _IDS = ("id", "node", "node_id", "nodeid", "name", "txid")  # as the program knows them
@@ -115,6 +124,16 @@ def is_pandas(values: Any) -> bool:
     return hasattr(values, "iloc") and hasattr(values, "columns")
 
 
+def is_table(values: Any) -> bool:
+    """Whether it is one of the tables that columns_of() reads; nothing of it is read."""
+    return (
+        is_pandas(values) or is_arrow(values) or hasattr(values, "collect_schema")
+        or (isinstance(values, dict) and not hasattr(values, "tocoo"))
+        or bool(getattr(getattr(values, "dtype", None), "names", None))
+        or (isinstance(values, tuple) and len(values) == 2 and _are_names(values[1]))
+    )  # fmt: skip
+
+
 def has_ids(table: Any) -> bool:
     """Whether a table of pandas has a column of ids, and its rows no names of their own."""
     usual = any(str(name).lower() in _IDS for name in table.columns)
@@ -176,7 +195,7 @@ def columns_of(table: Any, what: str = "features") -> Optional[dict]:
 
 
 def _are_names(names):
-    return isinstance(names, (list, tuple)) and names and all(isinstance(n, str) for n in names)
+    return isinstance(names, (list, tuple)) and all(isinstance(n, str) for n in names) and names
 
 
 def _of_values(values, name):

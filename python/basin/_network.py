@@ -10,9 +10,17 @@ from typing import Any, Optional
 import numpy
 
 from basin import _plots
-from basin._arrow import is_arrow
 from basin._estimator import labels_of, sized
-from basin._frames import Column, Tables, columns_of, has_ids, ids_of, is_pandas, schema_text
+from basin._frames import (
+    Column,
+    Tables,
+    columns_of,
+    has_ids,
+    ids_of,
+    is_pandas,
+    is_table,
+    schema_text,
+)
 from basin._library import BasinError, check, ffi, lib, owned, path_of, text, warn
 from basin._table import Schema, Table, array_of_any, schema_of
 from basin.settings import nearest
@@ -147,7 +155,9 @@ class Network:
         missing: Optional[str] = None, **options: Any,
     ):  # fmt: skip
         self._options = options_of(directed=directed, missing=missing, **options)
-        self._tables, self._gaps = _tables_of(features, edges, options), missing or "error"
+        columns = columns_of(features) if is_table(features) and not is_pandas(features) else None
+        self._tables = _tables_of(features, columns, edges, options)
+        self._gaps = missing or "error"
         if self._tables is None:
             self._table = Table(features)
             self.nodes, self.features = self._table.rows, self._table.count
@@ -160,7 +170,7 @@ class Network:
             if not self.nodes:
                 raise BasinError("0 sample(s) while a minimum of 1 is required.")
             own = [name for name in self._tables.nodes if name != self._tables.id_name]
-            self.columns = own if columns_of(features) is not None else None
+            self.columns = own if is_table(features) else None
             self.features, self._edges = len(own), self._tables.edges
         self._label = None if labels is None else labels_of(labels, self.nodes)
         masks = {"train": train, "val": validation, "test": test}
@@ -353,6 +363,17 @@ class Network:
             _say(line)
         return result
 
+    def as_files(self, network):
+        """What training needs to read the files itself, where all of their labels count, else this
+        network; and what it points to."""
+        if self._paths is None or self._label is not None or self._rows is not None:
+            return {"network": network}, None
+        keep = [ffi.new("char[]", path) for path in self._paths]
+        options, kept = self._given(ffi.NULL)
+        paths = ffi.new("const char *[]", keep)
+        fields = {"path": paths, "paths": len(keep), "options": options}
+        return fields, (keep, kept, paths, options)
+
     def _read(self, network, paths, tables, schema, more=None):
         keep = [ffi.new("char[]", path) for path in paths]
         options, kept = self._given(schema, more)
@@ -508,14 +529,7 @@ def _relations(edges):
 
 
 def _is_table(edges):
-    """Whether edges, or features, have columns by name."""
-    return (
-        is_pandas(edges) or is_arrow(edges) or _is_table_of_columns(edges)
-        or getattr(getattr(edges, "dtype", None), "names", None) is not None
-        or (isinstance(edges, tuple) and len(edges) == 2 and isinstance(edges[1], (list, tuple))
-            and len(edges[1]) > 2 and all(isinstance(name, str) for name in edges[1]))
-        or hasattr(edges, "collect_schema")
-    )  # fmt: skip
+    return _is_table_of_columns(edges) or (is_table(edges) and not isinstance(edges, dict))
 
 
 def _carries(edges):
@@ -527,11 +541,12 @@ def _carries(edges):
     return edges.shape[1] != 2 if is_pandas(edges) else _is_table(edges)
 
 
-def _tables_of(features, edges, options):
-    """Features and edges as tables that the library reads as CSV; None where arrays say it all."""
+def _tables_of(features, columns, edges, options):
+    """Features, whose columns may be known, and edges as tables that the library reads as CSV; None
+    where arrays say it all."""
     relations = _relations(edges)
     given = [name for name, value in options.items() if value is not None]
-    plain = is_pandas(features) or columns_of(features) is None
+    plain = columns is None
     ids = is_pandas(features) and has_ids(features)
     written = is_pandas(features) and any(
         _is_written(features.iloc[:, i]) for i in range(features.shape[1])
@@ -539,7 +554,8 @@ def _tables_of(features, edges, options):
     carry = any(_carries(some) for some in relations.values())
     if plain and not (carry or given or ids or written):
         return None
-    columns = columns_of(features)
+    if is_pandas(features):
+        columns = columns_of(features)
     if columns is None:
         matrix = Table(features).matrix
         columns = {f"feature {i}": Column(matrix[:, i]) for i in range(matrix.shape[1])}

@@ -10,7 +10,7 @@ import numpy
 
 from basin import _plots
 from basin._estimator import ClassifierMixin, Estimator, score_of, share_of_nodes, sized
-from basin._frames import columns_of
+from basin._frames import is_table
 from basin._library import BasinError, check, ffi, lib, owned, text, warn
 from basin._network import Network, network_labels, view_of
 from basin._table import Schema, Table
@@ -120,7 +120,7 @@ class NodeEstimator(ClassifierMixin, Estimator):
                 raise BasinError(f"edges beside a {type(X).__name__}, which has its own")
             given = copy.copy(Network.of(X, **options))
         else:
-            if columns_of(X) is None:
+            if not is_table(X):
                 Table(X)  # says what is wrong with the features first
             if edges is None and fitting:
                 warn("no edges: each node is taken by itself; edges=[] says that there are none")
@@ -130,14 +130,16 @@ class NodeEstimator(ClassifierMixin, Estimator):
         given._options = {**given._options, "classes": self._task == "node"}
         return given
 
-    def _fit(self, network):
-        """Trains on the labels of a library's network."""
+    def _fit(self, network, given=None):
+        """Trains on the labels of a library's network; of files as they are, whose digests the
+        model then keeps, by their paths."""
         if network_labels(network) is None:
             name = type(self).__name__
             raise BasinError(f"{name} requires y to be passed, but the target y is None")
-        validation = share_of_nodes(self.validation)
-        data = sized("basin_nodes_data", network=network, validation=validation)
+        fields, keep = ({"network": network}, None) if given is None else given.as_files(network)
+        data = sized("basin_nodes_data", validation=share_of_nodes(self.validation), **fields)
         self._train(self._settings(), data)
+        del keep
         relations = range(view_of(network).relations)
         self._edges = sum(lib.basin_network_get_relation(network, r).edges for r in relations)
         self._describe()
