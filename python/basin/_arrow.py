@@ -223,8 +223,13 @@ def _texts(array, dtype, start, count, owner):
 def _short_texts(array, start, count, owner, there):
     """Views: length, then the text itself up to 12 bytes, else its first four, buffer and place."""
     views = _view(array, 1, "V16", start, count, owner)
-    numbers = views.view("i4").reshape(-1, 4).tolist() if count else []
     raw = views.tobytes()
+    lengths = views.view("i4")[::4]
+    if count and there is None and lengths.max() <= 12 and raw.isascii():
+        texts = numpy.frombuffer(raw, "u1").reshape(-1, 16)[:, 4:].copy().view("S12")[:, 0]
+        if numpy.array_equal(numpy.char.str_len(texts), lengths):  # no zero byte at an end
+            return texts.astype(str).astype(object)
+    numbers = views.view("i4").reshape(-1, 4).tolist() if count else []
     result: list = []
     for i, (length, _, buffer, place) in enumerate(numbers):
         if there is not None and not there[i]:
