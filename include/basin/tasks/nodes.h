@@ -71,13 +71,13 @@ typedef struct basin_nodes_info {
     /* What the columns of its training meant: for basin_network_options, so that what is scored is
      * read the same way. */
     const basin_schema *schema;
-    int64_t parameters;      /* numbers that one of its members learned */
-    int64_t members;         /* how many are averaged */
-    int64_t nodes;           /* of the network that it was trained on */
-    int64_t classes;         /* that it tells apart; 0: a detector */
-    double threshold;        /* probability above which a node counts as anomalous */
-    double share;            /* of the network's logit, which trees have the rest of; 1: no trees */
-    const char *calibration; /* of its probabilities: "none", "platt", "isotonic" */
+    int64_t parameters;           /* numbers that one of its members learned */
+    int64_t members;              /* how many are averaged */
+    int64_t nodes;                /* of the network that it was trained on */
+    int64_t classes;              /* that it tells apart; 0: a detector */
+    double threshold;             /* probability above which a node counts as anomalous */
+    double share;                 /* of the Energy Transformers; trees have the rest. 1: no trees */
+    const char *calibration;      /* of its probabilities: "none", "platt", "isotonic" */
     const basin_nodes_card *card; /* NULL: the file is of an earlier version */
     /* Of a model that was trained just now, not read from a file; NULL: there is none. */
     const double *scores;                          /* [N], or [N, classes] of its network's nodes */

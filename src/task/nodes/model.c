@@ -77,6 +77,8 @@ static int64_t count_parameters(const basin_nodes_model *model) {
 
 const basin_nodes_info *basin_nodes_get_info(const basin_nodes_model *model) {
     basin_nodes_model *m = (basin_nodes_model *)model; /* to keep what is handed out */
+    const double *weight = m->ensemble.weight;
+    double rows = weight[BASIN_VIEW_NET_OWN] + weight[BASIN_VIEW_NET_ALL];
     basin_nodes_card *card = &m->memory.card;
     card->files = m->memory.files, card->cuts = m->memory.cuts, card->parents = m->memory.parents;
     m->info = (basin_nodes_info){
@@ -87,7 +89,7 @@ const basin_nodes_info *basin_nodes_get_info(const basin_nodes_model *model) {
         .nodes = m->nodes,
         .classes = m->settings.classes,
         .threshold = m->threshold,
-        .share = m->ensemble.fits ? m->ensemble.share : 1,
+        .share = m->ensemble.fits ? 1 - (1 - m->ensemble.share) * (1 - rows) : 1,
         .calibration = basin_calibration_name(m->calibration.kind),
         .card = *card->date ? card : NULL,
         .scores = m->score,
