@@ -363,17 +363,6 @@ class Network:
             _say(line)
         return result
 
-    def as_files(self, network):
-        """What training needs to read the files itself, where all of their labels count, else this
-        network; and what it points to."""
-        if self._paths is None or self._label is not None or self._rows is not None:
-            return {"network": network}, None
-        keep = [ffi.new("char[]", path) for path in self._paths]
-        options, kept = self._given(ffi.NULL)
-        paths = ffi.new("const char *[]", keep)
-        fields = {"path": paths, "paths": len(keep), "options": options}
-        return fields, (keep, kept, paths, options)
-
     def _read(self, network, paths, tables, schema, more=None):
         keep = [ffi.new("char[]", path) for path in paths]
         options, kept = self._given(schema, more)

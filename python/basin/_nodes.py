@@ -130,16 +130,14 @@ class NodeEstimator(ClassifierMixin, Estimator):
         given._options = {**given._options, "classes": self._task == "node"}
         return given
 
-    def _fit(self, network, given=None):
-        """Trains on the labels of a library's network; of files as they are, whose digests the
-        model then keeps, by their paths."""
+    def _fit(self, network):
+        """Trains on the labels of a library's network."""
         if network_labels(network) is None:
             name = type(self).__name__
             raise BasinError(f"{name} requires y to be passed, but the target y is None")
-        fields, keep = ({"network": network}, None) if given is None else given.as_files(network)
-        data = sized("basin_nodes_data", validation=share_of_nodes(self.validation), **fields)
+        validation = share_of_nodes(self.validation)
+        data = sized("basin_nodes_data", network=network, validation=validation)
         self._train(self._settings(), data)
-        del keep
         relations = range(view_of(network).relations)
         self._edges = sum(lib.basin_network_get_relation(network, r).edges for r in relations)
         self._describe()

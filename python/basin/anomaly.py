@@ -77,7 +77,7 @@ class AnomalyDetector(NodeEstimator):
             classes, known = _classes(y, len(given), self.anomalous)
             given = given.labelled(known)
         self.classes_ = classes
-        return self._fit(given.build(), given)
+        return self._fit(given.build())
 
     def _opened(self):
         self.classes_ = numpy.array([0, 1])

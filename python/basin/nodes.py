@@ -47,9 +47,8 @@ class NodeClassifier(NodeEstimator):
     def fit(self, X: Any, y: Any = None, *, edges: Any = None, **options: Any) -> "Self":  # noqa: N803
         """Trains on the nodes that have a label: numbers, of which -1 is unknown, or texts, of
         which None is."""
-        given = self._network(X, edges, options, fitting=True)
-        network, values = _labelled(given, y)
-        self._fit(network, given if y is None else None)
+        network, values = _labelled(self._network(X, edges, options, fitting=True), y)
+        self._fit(network)
         self._opened()
         if values is not None:
             known = {str(value): value for value in values.tolist()}
