@@ -8,6 +8,11 @@
 
 #include "basin/status.h"
 
+bool basin_text_ends(const char *text, const char *end) {
+    size_t length = strlen(text), size = strlen(end);
+    return length >= size && !strcmp(text + length - size, end);
+}
+
 void basin_text_clean(char *text) {
     for (unsigned char *c = (unsigned char *)text; *c; c++) {
         if (*c < ' ' || *c == 127) *c = '?';

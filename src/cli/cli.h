@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/text.h"
 #include "base/try.h"
 #include "basin/plan.h"
 #include "basin/tasks/image.h"
@@ -355,7 +356,6 @@ int basin_report(const basin_error *error);
 basin_status basin_usage(basin_error *error, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-bool basin_ends_with(const char *text, const char *end);
 /* Whether a path is called as model files are. */
 bool basin_is_model(const char *path);
 

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/team/team.h"
-#include "base/text.h"
 #include "basin/version.h"
 #include "cli/cli.h"
 #include "energy/energy.h"

@@ -81,7 +81,7 @@ static bool is_source(const char *path) {
     static const char *const end[] = {".csv", ".tsv", ".gz",      ".zst",
                                       ".mat", ".txt", ".journal", NULL};
     for (int i = 0; end[i]; i++)
-        if (basin_ends_with(path, end[i])) return true;
+        if (basin_text_ends(path, end[i])) return true;
     return false;
 }
 
@@ -96,7 +96,7 @@ static basin_status run_convert(basin_args *o, basin_error *error) {
                            "NAME.npz",
                            out);
     for (int i = 0; i < files; i++) {
-        bool same, grows = i == 0 && files > 1 && basin_ends_with(out, ".basin");
+        bool same, grows = i == 0 && files > 1 && basin_text_ends(out, ".basin");
         BASIN_TRY(basin_file_same(&same, out, o->operand[i], error));
         if (same && !grows)
             return basin_usage(error, "%s would be written over %s, which is read", out,

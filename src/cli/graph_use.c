@@ -241,11 +241,6 @@ static basin_status measure_noise(job *j, basin_error *error) {
     return BASIN_OK;
 }
 
-static const char *part_of(const job *j) {
-    if (strcmp(j->o->part, "auto") != 0) return j->o->part;
-    return j->set.split[2] ? "test" : "all";
-}
-
 static void put_noisy(basin_record *r, const basin_spread *s, basin_graphs_target target) {
     basin_record_object(r, "noisy|with noise");
     basin_record_text(r, ".of", "the noise of the descent in one model");
@@ -315,7 +310,8 @@ static void put_evaluation(basin_record *r, const void *context) {
     basin_record_text(r, "model", j->o->operand[0]);
     basin_record_text(r, "data", j->set.name);
     basin_record_text(r, "task", basin_graphs_target_name(target));
-    basin_record_text(r, "part", part_of(j));
+    const char *chosen = j->set.split[2] ? "test" : "all";
+    basin_record_text(r, "part", strcmp(j->o->part, "auto") ? j->o->part : chosen);
     basin_record_measures(r, &j->measures, target, true);
     if (*units_of(&j->about)) basin_record_note(r, "(%s)", units_of(&j->about));
     put_seen(r, j);

@@ -6,13 +6,8 @@
 
 /* ---- shared ---- */
 
-bool basin_ends_with(const char *text, const char *end) {
-    size_t length = strlen(text), size = strlen(end);
-    return length >= size && !strcmp(text + length - size, end);
-}
-
 bool basin_is_model(const char *path) {
-    return basin_ends_with(path, ".safetensors") || basin_ends_with(path, ".npz");
+    return basin_text_ends(path, ".safetensors") || basin_text_ends(path, ".npz");
 }
 
 basin_status basin_args_image(basin_image_model **model, const basin_args *args, const char *path,
@@ -243,7 +238,7 @@ static basin_status open_plain(basin_image_model **model, basin_args *o, basin_e
 static basin_status run_export(basin_args *o, basin_error *error) {
     BASIN_AT_EXIT(close_image) basin_image_model *model = NULL;
     const char *path = o->operand[1];
-    bool ours = basin_ends_with(path, ".safetensors");
+    bool ours = basin_text_ends(path, ".safetensors");
     if (!basin_is_model(path))
         return basin_usage(error, "%s: needs a name that ends in .npz or .safetensors", path);
     if (!ours && strcmp(o->weights, "f32") != 0)

@@ -13,12 +13,6 @@
 
 /* ---- what surrounds the program ---- */
 
-/* For reading only: what is printed to a closed standard output still fails, and is reported. */
-static void fill_descriptors(void) {
-    for (int fd = 0; fd <= 2; fd++)
-        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", O_RDONLY) < 0) return;
-}
-
 /* ---- files that shrink while they are mapped ---- */
 
 /* Nothing but system calls may be used in a handler. */
@@ -79,7 +73,9 @@ static void on_bus(int number, siginfo_t *info, void *context) {
  * file that shrinks or cannot be read ends the program with one line that names it. */
 static void prepare_process(void) {
     struct sigaction action = {.sa_sigaction = on_bus, .sa_flags = SA_SIGINFO};
-    fill_descriptors();
+    /* For reading only: what is printed to a closed standard output still fails. */
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", O_RDONLY) < 0) break;
     sigemptyset(&action.sa_mask);
     sigaction(SIGBUS, &action, NULL);
     signal(SIGXFSZ, SIG_IGN);

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/needs.h"
-#include "base/text.h"
 #include "io/file.h"
 
 /* ---- finding what a name means ---- */

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/text.h"
 #include "basin/tasks/text.h"
 #include "cli/cli.h"
 #include "io/file.h"

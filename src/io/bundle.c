@@ -211,18 +211,14 @@ const char *basin_bundle_meta_value(const basin_bundle *bundle, size_t i) {
 
 /* ---- reading files ---- */
 
-/* Zip files start with a local header or, when empty, with the end of the directory. */
-static bool is_zip(const basin_map *map) {
-    return map->size >= 4 &&
-           (memcmp(map->data, "PK\3\4", 4) == 0 || memcmp(map->data, "PK\5\6", 4) == 0);
-}
-
 basin_status basin_bundle_read_numbers(basin_bundle **bundle, const char *path, bool numbers_only,
                                        basin_error *error) {
     BASIN_AT_EXIT(basin_map_close) basin_map map = {0};
     *bundle = NULL;
     BASIN_TRY(basin_map_open(&map, path, error));
-    if (is_zip(&map)) return basin_npz_parse(bundle, map.data, map.size, path, numbers_only, error);
+    /* Zip files start with a local header or, when empty, with the end of the directory. */
+    if (map.size >= 4 && (!memcmp(map.data, "PK\3\4", 4) || !memcmp(map.data, "PK\5\6", 4)))
+        return basin_npz_parse(bundle, map.data, map.size, path, numbers_only, error);
     BASIN_TRY(basin_safetensors_parse(bundle, map.data, map.size, path, error));
     (*bundle)->map = map; /* closed with the bundle */
     map = (basin_map){0};

@@ -136,18 +136,14 @@ typedef struct smoothness {
     const basin_smoothing *how;
 } smoothness;
 
-/* 1 for each pair, [pairs, 1]. */
-static basin_expr ones_of(basin_expr x, const basin_pattern *pattern) {
-    return basin_fill(basin_expr_graph(x), BASIN_SHAPE(basin_expr_shape(pattern->key).dim[0], 1),
-                      1);
-}
-
 /* The sum of x [N, D] over each node's neighbours. */
 static basin_expr neighbour_sum(basin_expr x, const basin_pattern *pattern) {
     if (!x) return NULL;
     basin_shape shape = basin_expr_shape(x);
     basin_expr one = basin_reshape(x, BASIN_SHAPE(shape.dim[0], 1, shape.dim[1]));
-    return basin_reshape(basin_pair_sum(ones_of(x, pattern), one, pattern), shape);
+    int64_t pairs = basin_expr_shape(pattern->key).dim[0];
+    basin_expr ones = basin_fill(basin_expr_graph(x), BASIN_SHAPE(pairs, 1), 1);
+    return basin_reshape(basin_pair_sum(ones, one, pattern), shape);
 }
 
 /* One over the root of the numbers of neighbours, each node being its own. */

@@ -59,10 +59,6 @@ static void big(uint8_t *to, uint32_t value, int bytes) {
     for (int i = bytes - 1; i >= 0; i--, value >>= 8) to[i] = (uint8_t)value;
 }
 
-static uint32_t big_at(const uint8_t *from) {
-    return (uint32_t)from[0] << 24 | (uint32_t)from[1] << 16 | (uint32_t)from[2] << 8 | from[3];
-}
-
 /* A chunk whose data come in two pieces: its length, name, data, and the checksum of name and
  * data. */
 static void put_chunk(FILE *to, const char name[4], const void *head, size_t head_size,
@@ -100,7 +96,7 @@ static void put_frame(FILE *to, uint32_t *sequence, const uint8_t *bytes, size_t
     if (frames_if_first) put(to, bytes, MAGIC);
     for (size_t at = MAGIC, step; at < size; at += step) {
         const uint8_t *chunk = bytes + at;
-        size_t length = big_at(chunk);
+        size_t length = png_get_uint_32(chunk);
         step = AROUND + length;
         if (memcmp(chunk + 4, "IDAT", 4) != 0) {
             if (frames_if_first && memcmp(chunk + 4, "IEND", 4) != 0) put(to, chunk, step);

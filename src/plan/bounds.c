@@ -71,11 +71,6 @@ static bool is_whole(const basin_tensor *tensor, int64_t i) {
     return number == floor(number) || isnan(number); /* NaN is beyond every bound */
 }
 
-/* Whether offsets that hold `number` at element i, behind `before`, are none. */
-static bool is_disorder(const basin_bounds *b, int64_t i, int64_t number, int64_t before) {
-    return b->ascending && (i > 0 ? number < before : number != 0);
-}
-
 /* What is wrong with element i of the input of that name, or of a constant. */
 static basin_status refuse(const basin_bounds *b, const char *name, const basin_tensor *tensor,
                            int64_t i, int64_t before, basin_error *error) {
@@ -104,7 +99,7 @@ basin_status basin_bounds_check(const basin_bounds *b, const char *name, const b
     for (int64_t i = 0; i < count; i++) {
         int64_t number = index_at(tensor, i);
         if (number < b->low || number > b->high || !is_whole(tensor, i) ||
-            is_disorder(b, i, number, before))
+            (b->ascending && (i > 0 ? number < before : number != 0)))
             return refuse(b, name, tensor, i, before, error);
         before = number;
     }

@@ -200,11 +200,6 @@ double basin_plan_scalar(basin_plan *plan, basin_expr output) {
 
 /* ---- where a plan stops ---- */
 
-/* Devices have threads of their own; the memory of others is the host's. */
-static bool on_host(const basin_plan *plan) {
-    return basin_backend_threads(plan->store->backend) > 0;
-}
-
 static size_t operand_bytes(const basin_plan *plan, const basin_operand *a) {
     return (size_t)basin_shape_count(a->shape) * plan->store->backend->table->real_size;
 }
@@ -218,7 +213,8 @@ basin_status basin_plan_find_stops(basin_plan *plan, basin_error *error) {
         size_t bytes = operand_bytes(plan, &call->in[0]) + operand_bytes(plan, &call->out[0]);
         if (bytes > most) most = bytes;
     }
-    if (!plan->stops || on_host(plan)) return BASIN_OK;
+    /* Devices have threads of their own; the memory of others is the host's. */
+    if (!plan->stops || basin_backend_threads(plan->store->backend) > 0) return BASIN_OK;
     plan->staging = basin_array_new(most, 1);
     return plan->staging ? BASIN_OK : basin_fail_memory(error, "rows of other parts");
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "base/try.h"
 #include "basin/version.h"
 #include "io/json.h"
@@ -13,11 +14,6 @@
 /* share/basin/viewer.html, a NULL-terminated list of lines, embedded by the build. The line "null"
  * is where the document goes. */
 extern const char *const basin_viewer[];
-
-static bool ends_in(const char *text, const char *end) {
-    size_t length = strlen(text), tail = strlen(end);
-    return length >= tail && !strcmp(text + length - tail, end);
-}
 
 /* The viewer before the document, or behind it. */
 static void put_viewer(const basin_document *r, bool behind) {
@@ -31,8 +27,8 @@ static void put_viewer(const basin_document *r, bool behind) {
 
 basin_status basin_document_begin(basin_document *r, const char *path, const char *kind,
                                   const char *title, const char *lead, basin_error *error) {
-    *r =
-        (basin_document){.page = path && !ends_in(path, ".json"), .file.file = stdout, .last = ','};
+    *r = (basin_document){
+        .page = path && !basin_text_ends(path, ".json"), .file.file = stdout, .last = ','};
     if (path) BASIN_TRY(basin_writer_create(&r->file, path, error));
     r->numbers = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
     r->before = uselocale(r->numbers);
@@ -72,15 +68,11 @@ static void put_value(basin_document *r, char kind, va_list *args) {
     }
 }
 
-/* A comma where a member or an element begins behind another one. */
-static void separate(basin_document *r, char next) {
-    if (!strchr("[{:,", r->last) && !strchr("]},:\n", next)) fputc(',', r->file.file);
-}
-
 void basin_document_put(basin_document *r, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    separate(r, *format);
+    /* A comma where a member or an element begins behind another one. */
+    if (!strchr("[{:,", r->last) && !strchr("]},:\n", *format)) fputc(',', r->file.file);
     for (const char *at = format; *at; at++) {
         r->last = *at;
         if (*at != '%') {

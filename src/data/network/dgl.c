@@ -228,17 +228,16 @@ static void read_meta(cursor *c, graph *g) {
     }
 }
 
-/* Which forms follow: a set of bits where the high word is 1, one number in older files. */
-static int forms_of(uint64_t code) {
-    if (code >> 32) return (int)(code & 7);
-    return code == 1 ? COO : code == 2 ? CSR : code == 3 ? CSC : 0;
-}
-
 static void read_relation(cursor *c, matrix *edges) {
     take_magic(c, MAGIC_RELATION, "a relation");
     uint64_t code = take_u64(c, "a relation");
     (void)take_u64(c, "a relation");
-    int forms = forms_of(code);
+    /* Which forms follow: a set of bits where the high word is 1, one number in older files. */
+    int forms = code >> 32  ? (int)(code & 7)
+                : code == 1 ? COO
+                : code == 2 ? CSR
+                : code == 3 ? CSC
+                            : 0;
     FAIL_IF(c, !forms, "a relation is stored in form %" PRIx64 ", wanted COO, CSR or CSC", code);
     for (int form = COO; form <= CSC; form *= 2) {
         if (!(forms & form)) continue;

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "base/try.h"
 #include "data/network/network.h"
 #include "io/bundle.h"
@@ -252,11 +253,6 @@ static basin_status put_edges(basin_bundle *bundle, const basin_network *n, cons
     return basin_bundle_add(bundle, key, &facts, error);
 }
 
-static bool ends_in(const char *text, const char *end) {
-    size_t a = strlen(text), b = strlen(end);
-    return a >= b && !strcmp(text + a - b, end);
-}
-
 basin_status basin_network_file_put(basin_bundle *bundle, const basin_network *network,
                                     basin_error *error) {
     BASIN_TRY(put_meta(bundle, network, error));
@@ -282,7 +278,7 @@ basin_status basin_network_write(const char *path, const basin_network *network,
                                  basin_error *error) {
     BASIN_AT_EXIT(basin_bundle_free_at) basin_bundle *bundle = NULL;
     BASIN_TRY(basin_bundle_new(&bundle, error));
-    bool npz = ends_in(path, ".npz");
+    bool npz = basin_text_ends(path, ".npz");
     BASIN_TRY((npz ? put_npz : basin_network_file_put)(bundle, network, error));
     return basin_bundle_write(path, bundle, error);
 }

@@ -28,10 +28,6 @@ static const basin_tensor *find_either(const basin_bundle *bundle, const char *n
     return t ? t : basin_bundle_find(bundle, other);
 }
 
-static const basin_tensor *find_x(const basin_bundle *bundle) {
-    return find_either(bundle, "x", "node_features");
-}
-
 static const basin_tensor *find_y(const basin_bundle *bundle) {
     return find_either(bundle, "y", "node_labels");
 }
@@ -235,7 +231,8 @@ static void note_rest(basin_network *n, const basin_bundle *bundle) {
 basin_status basin_network_npz_read(basin_network **network, const basin_bundle *bundle,
                                     const basin_network_options *options, basin_error *error) {
     const basin_network_options *o = basin_network_options_or(options);
-    const basin_tensor *x = find_x(bundle), *one = x ? x : find_y(bundle);
+    const basin_tensor *x = find_either(bundle, "x", "node_features");
+    const basin_tensor *one = x ? x : find_y(bundle);
     BASIN_NETWORK_AT_EXIT basin_network *n = NULL;
     *network = NULL;
     if (!one || one->shape.rank < 1)

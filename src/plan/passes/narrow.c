@@ -34,10 +34,6 @@ static bool is_attention(basin_op op) {
     return op >= BASIN_OP_ATTENTION && op <= BASIN_OP_ATTENTION_REVERSE;
 }
 
-static bool is_tokens(basin_op op) {
-    return op == BASIN_OP_TOKENS_FORCE || op == BASIN_OP_TOKENS_REVERSE;
-}
-
 static double count_of(const basin_ir *ir, int value) {
     return (double)basin_shape_count(ir->value[value].shape);
 }
@@ -78,7 +74,8 @@ static demand operand_demand(const narrowing *n, const basin_ir_instruction *ins
     default: break;
     }
     bool tokens = k == BASIN_ATT_Q || k == BASIN_ATT_K || k == BASIN_ATT_A || k == BASIN_ATT_B;
-    if (is_tokens(instruction->op)) return tokens && k != BASIN_ATT_K ? NARROW : WIDE; /* K: M */
+    if (instruction->op == BASIN_OP_TOKENS_FORCE || instruction->op == BASIN_OP_TOKENS_REVERSE)
+        return tokens && k != BASIN_ATT_K ? NARROW : WIDE; /* K: M */
     return is_attention(instruction->op) && tokens && is_large(n, instruction) ? NARROW : WIDE;
 }
 

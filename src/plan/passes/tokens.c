@@ -262,11 +262,6 @@ static bool fits(const basin_ir *ir, family *f, const basin_ir_instruction *i,
 
 /* ---- writing ---- */
 
-/* The weights of a side as [H, Y, D]. */
-static int heads_of(basin_ir *ir, const family *f, int s, basin_shape shape) {
-    return basin_ir_view_new(ir, basin_root_of(ir, f->side[s].weight), shape, 0, 0);
-}
-
 static int multiply(basin_ir *ir, int a, bool turn_a, int b, bool turn_b, basin_shape shape) {
     int out = basin_ir_value_new(ir, shape, BASIN_REAL);
     basin_ir_instruction product = {.op = BASIN_OP_MATMUL, .ins = 2, .outs = 1};
@@ -341,7 +336,9 @@ static bool write_reverse(basin_ir *ir, family *f, int m, const int weight[SIDES
 static bool rewrite(basin_ir *ir, family *f, int q) {
     int64_t H = dim_of(ir, q, 2), Y = dim_of(ir, q, 3), D = dim_of(ir, f->g, 1);
     int weight[SIDES];
-    for (int s = 0; s < SIDES; s++) weight[s] = heads_of(ir, f, s, BASIN_SHAPE(H, Y, D));
+    for (int s = 0; s < SIDES; s++)
+        weight[s] =
+            basin_ir_view_new(ir, basin_root_of(ir, f->side[s].weight), BASIN_SHAPE(H, Y, D), 0, 0);
     int m = multiply(ir, weight[1], true, weight[0], false, BASIN_SHAPE(H, D, D));
     return m >= 0 && (f->reverse < 0 || write_reverse(ir, f, m, weight)) &&
            (f->force < 0 || write_force(ir, f, m));

@@ -142,12 +142,6 @@ static void deal(int64_t fits[BASIN_TREE_VIEWS], int64_t all, bool nets, bool kn
     fits[BASIN_VIEW_HOPS] = all - all / 4 * 2 - fits[BASIN_VIEW_KNOWN];
 }
 
-/* All fits alike, whatever they see. */
-static void weigh_alike(basin_nodes_ensemble *e) {
-    for (int v = 0; v < BASIN_TREE_VIEWS; v++)
-        e->weight[v] = e->fits ? (double)e->seeing[v] / (double)e->fits : 0;
-}
-
 typedef struct growing {
     basin_nodes_ensemble *ensemble;
     const basin_tree_rows *rows;
@@ -231,7 +225,8 @@ basin_status basin_nodes_ensemble_grow(basin_nodes_ensemble *e, int64_t trees, i
     BASIN_TRY(BASIN_NEW(&e->trees, fits, "trees", error));
     e->fits = fits;
     deal(e->seeing, trees, members > 0, e->known.count > 0);
-    weigh_alike(e);
+    for (int v = 0; v < BASIN_TREE_VIEWS; v++) /* all fits alike, whatever they see */
+        e->weight[v] = e->fits ? (double)e->seeing[v] / (double)e->fits : 0;
     BASIN_TRY(basin_tree_rows_take(&rows, tables, part, most_rows, error));
     basin_status status = basin_team_try(grow_fit, &g, own.count, 1, error);
     BASIN_TRY(basin_ranks_agree(ranks, status, error));

@@ -325,14 +325,10 @@ static void total(float *sum /* [N, facts] */, const basin_network *n, const bas
         }
 }
 
-/* Without times which edge is the last is chance. */
-static void forget_last(float *fact, const basin_facts *facts) {
+void basin_node_facts_columns(float *x, float *fact, const basin_facts *facts) {
+    /* Without times which edge is the last is chance. */
     for (int64_t i = 0; i < facts->count && facts->time < 0; i++)
         if (facts->kind[i] == BASIN_FACT_LAST || facts->kind[i] == BASIN_FACT_DATE) fact[i] = 0;
-}
-
-void basin_node_facts_columns(float *x, float *fact, const basin_facts *facts) {
-    forget_last(fact, facts);
     if (fact[0] == 0 && facts->time >= 0) fact[facts->time] = (float)facts->now;
     basin_facts_columns(x, facts, fact);
 }

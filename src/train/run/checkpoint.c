@@ -65,17 +65,13 @@ static size_t prefix_length(const char *name) {
     return 0;
 }
 
-static bool is_moment(const char *name) {
-    size_t length = strlen(name);
-    return length > 2 && (!strcmp(name + length - 2, ".m") || !strcmp(name + length - 2, ".v"));
-}
-
 /* The parameter that a state is, or is a moment or a kept copy of; NULL: of none. */
 static const basin_param *parameter_of(const basin_params *params, const char *name) {
     size_t length = strlen(name);
     const basin_param *p = find(params, name, length);
     if (p) return p;
-    if (is_moment(name)) return find(params, name, length - 2);
+    if (length > 2 && (!strcmp(name + length - 2, ".m") || !strcmp(name + length - 2, ".v")))
+        return find(params, name, length - 2);
     size_t skip = prefix_length(name);
     return skip ? find(params, name + skip, length - skip) : NULL;
 }

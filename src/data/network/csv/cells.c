@@ -96,11 +96,6 @@ static const char *strip(span *s, const char *const *text, bool front) {
     return NULL;
 }
 
-static void trim(span *s) {
-    while (strip(s, blanks, true)) continue;
-    while (strip(s, blanks, false)) continue;
-}
-
 /* Signs, brackets, currencies and percents around the digits, each at most once. */
 static bool strip_marks(span *s, basin_written *w, bool *negative) {
     static const char *const plus[] = {"+", NULL}, *const percent[] = {"%", NULL};
@@ -108,7 +103,8 @@ static bool strip_marks(span *s, basin_written *w, bool *negative) {
     bool signs = false, bracket = false;
     for (;;) {
         const char *currency = NULL;
-        trim(s);
+        while (strip(s, blanks, true)) continue;
+        while (strip(s, blanks, false)) continue;
         if (!signs && (strip(s, minuses, true) || strip(s, minuses, false)))
             *negative = signs = true;
         else if (!signs && strip(s, plus, true))
@@ -135,12 +131,6 @@ typedef struct body {
     bool short_group;  /* one of two digits, as 12,34,567 has */
 } body;
 
-/* The mark between groups at the front, taken off; NULL where there is none. */
-static const char *strip_group(span *s, const char *const plain[2]) {
-    const char *found = strip(s, plain, true);
-    return found ? found : strip(s, groups, true);
-}
-
 /* The whole part: groups of three digits behind the first, or of two before the last. */
 static bool read_groups(body *b, span *s, char decimal) {
     const char *const plain[] = {decimal == '.' ? "," : ".", NULL};
@@ -150,7 +140,8 @@ static bool read_groups(body *b, span *s, char decimal) {
             b->last++;
             continue;
         }
-        const char *group = strip_group(s, plain);
+        const char *group = strip(s, plain, true); /* the mark between groups */
+        if (!group) group = strip(s, groups, true);
         if (!group) break;
         if ((b->group && strcmp(b->group, group) != 0) || b->last == 0) return false;
         if (!b->group) b->first = b->last;

@@ -510,11 +510,6 @@ static basin_status read_edge(basin_tables *j, const basin_table_file *t,
     return check_room(j, rows->path);
 }
 
-static basin_status read_edges(basin_tables *j) {
-    for (int t = 0; t < j->tables; t++) name_by_file(&j->table[t], j);
-    return each_table(j, true, read_edge);
-}
-
 static void list_free(basin_edge_list *list) {
     BASIN_FREE(list->pair, list->cell, list->time);
     *list = (basin_edge_list){0};
@@ -735,7 +730,8 @@ static basin_status make_network(basin_tables *j) {
     BASIN_TRY(see_edges(j));
     BASIN_TRY(settle(j));
     BASIN_TRY(find_time(j));
-    BASIN_TRY(read_edges(j));
+    for (int t = 0; t < j->tables; t++) name_by_file(&j->table[t], j);
+    BASIN_TRY(each_table(j, true, read_edge));
     int64_t nodes = j->id.names.names.count;
     if (nodes == 0 || (j->relation.names.names.count == 0 && !j->node_tables))
         return basin_fail(j->error, BASIN_BAD_FILE, "%s: no row below the header", path);

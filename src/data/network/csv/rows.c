@@ -80,11 +80,6 @@ static basin_status widen(basin_table_rows *c, basin_error *error) {
     return put_byte(c, 0, error);
 }
 
-static basin_status end_field(basin_table_rows *c, basin_error *error) {
-    BASIN_TRY(put_byte(c, 0, error));
-    return widen(c, error);
-}
-
 /* ---- records ---- */
 
 static basin_status refill(basin_table_rows *c, basin_error *error) {
@@ -152,7 +147,8 @@ static basin_status read_field(bool *last, basin_table_rows *c, basin_error *err
     *last = byte < 0 || byte == '\n';
     bool filled = c->length > c->start[c->fields - 1];
     if (*last && filled && c->text[c->length - 1] == '\r') c->length--;
-    return end_field(c, error);
+    BASIN_TRY(put_byte(c, 0, error));
+    return widen(c, error);
 }
 
 /* One record, empty lines passed over; no fields at the end of the file. */

@@ -75,17 +75,13 @@ static void count_seen(stream *s, int64_t node) {
     }
 }
 
-static double load_of(const stream *s, int64_t p) {
-    double a = s->weight[p] / s->weight_room, b = s->nodes[p] / s->node_room;
-    return a > b ? a : b;
-}
-
 /* Most neighbours times what is free; of equals, the part with most room. */
 static int64_t best_part(const stream *s) {
     int64_t best = 0;
     double value = -1, least = 0;
     for (int64_t p = 0; p < s->parts; p++) {
-        double load = load_of(s, p), here = load < 1 ? (double)s->seen[p] * (1 - load) : -load;
+        double a = s->weight[p] / s->weight_room, b = s->nodes[p] / s->node_room;
+        double load = a > b ? a : b, here = load < 1 ? (double)s->seen[p] * (1 - load) : -load;
         if (here > value || p == 0 || (here == value && load < least)) /* the first counts, too */
             best = p, value = here, least = load;
     }

@@ -18,11 +18,6 @@ void basin_windows_free(basin_windows *windows) {
     *windows = (basin_windows){0};
 }
 
-static bool is_wanted(const basin_cover *c, int64_t y, int64_t x) {
-    int32_t depth = basin_hole_depth(c->hole, y, x);
-    return depth > 0 && depth <= c->reach;
-}
-
 static int64_t clamp(int64_t value, int64_t least, int64_t most) {
     return basin_int_max(least, basin_int_min(value, most));
 }
@@ -43,7 +38,8 @@ static basin_status sums_make(sums *s, const basin_cover *c, basin_error *error)
         int32_t line = 0, *to = s->sum + (y + 1) * row;
         to[0] = 0;
         for (int64_t x = 0; x < s->width; x++) {
-            line += is_wanted(c, s->top + y, s->left + x);
+            int32_t depth = basin_hole_depth(c->hole, s->top + y, s->left + x);
+            line += depth > 0 && depth <= c->reach; /* it is wanted */
             to[x + 1] = to[x + 1 - row] + line;
         }
     }

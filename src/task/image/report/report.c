@@ -16,11 +16,6 @@ enum { ATTENTION_BYTES = 4 << 20 };
 
 /* ---- chosen pictures, read a second time: memory does not grow with the number scored ---- */
 
-static void exhibit_free(basin_image_exhibit *e) {
-    BASIN_FREE(e->index, e->mse, e->patches, e->output, e->mask);
-    *e = (basin_image_exhibit){0};
-}
-
 enum { BATCH = 16 };
 
 static basin_status exhibit_room(basin_image_exhibit *e, const basin_image_settings *s,
@@ -250,7 +245,8 @@ static void findings_free(basin_image_findings *r) {
     for (int i = 0; i < r->entries; i++) {
         basin_image_entry *e = &r->entry[i];
         basin_image_scores_free(&e->scores);
-        exhibit_free(&e->exhibit);
+        basin_image_exhibit *x = &e->exhibit;
+        BASIN_FREE(x->index, x->mse, x->patches, x->output, x->mask);
         basin_image_trace_free(&e->trace);
         basin_image_attention_free(&e->attention);
         basin_image_course_free(&e->course);
