@@ -15,7 +15,13 @@ __all__ = ["LiveDetector", "LiveScore"]
 
 @dataclasses.dataclass(frozen=True)
 class LiveScore:
-    """What a LiveDetector says of a node."""
+    """What a LiveDetector says of a node.
+
+    >>> import basin
+    >>> score = basin.LiveScore("A7", 0.93, anomalous=True, capped=False, nodes=41)
+    >>> score.node, score.anomalous
+    ('A7', True)
+    """
 
     node: str
     probability: float
