@@ -33,6 +33,12 @@ void basin_names_free(basin_names *names) {
     *names = (basin_names){0};
 }
 
+int32_t basin_names_find(const basin_names *names, const char *name) {
+    for (int64_t i = 0; i < names->count; i++)
+        if (!strcmp(names->text + names->at[i], name)) return (int32_t)i;
+    return -1;
+}
+
 bool basin_names_are_numbers(const basin_names *names) {
     char text[24];
     for (int64_t i = 0; i < names->count; i++) {

@@ -24,6 +24,8 @@ typedef struct basin_names_builder {
 
 basin_status basin_names_add(basin_names_builder *builder, const char *text, size_t length,
                              basin_error *error);
+/* The number of the first of that name, or -1. */
+int32_t basin_names_find(const basin_names *names, const char *name);
 /* Whether they are 0, 1, .. */
 bool basin_names_are_numbers(const basin_names *names);
 basin_status basin_names_copy(basin_names *to, const basin_names *from, basin_error *error);

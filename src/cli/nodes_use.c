@@ -371,18 +371,14 @@ static basin_status find_drift(job *j, basin_error *error) {
 
 /* ---- opening ---- */
 
-/* What --base names is read with no options. */
-static basin_status open_base(job *j, const basin_schema *schema, basin_error *error) {
-    basin_args plain = {.quiet = true, .memory = j->o->memory, .network = {.unite = true}};
-    char *base = (char *)(uintptr_t)j->o->base;
-    return basin_args_network(&j->base, &plain, schema, 1, &base, error);
-}
-
 /* The operands from `first` on. */
 static basin_status open_graphs(job *j, int first, basin_error *error) {
     basin_args *o = j->o;
     const basin_schema *schema = j->use.info ? j->use.info->schema : NULL;
-    if (o->base) BASIN_TRY(open_base(j, schema, error));
+    /* What --base names is read with no options. */
+    basin_args plain = {.quiet = true, .memory = o->memory, .network = {.unite = true}};
+    char *base = (char *)(uintptr_t)o->base;
+    if (base) BASIN_TRY(basin_args_network(&j->base, &plain, schema, 1, &base, error));
     o->network.base = j->base;
     BASIN_TRY(basin_args_network(&j->use.network, o, schema, o->operands - first,
                                  o->operand + first, error));

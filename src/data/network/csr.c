@@ -467,13 +467,6 @@ basin_status basin_relation_tidy(basin_relation *relation, int64_t nodes, bool m
     return close_gaps(relation, kept, nodes, error);
 }
 
-/* Counts to starts: row[i + 1] holds how many entries row i has. */
-static int64_t sum_rows(int64_t *row, int64_t nodes) {
-    row[0] = 0;
-    for (int64_t i = 0; i < nodes; i++) row[i + 1] += row[i];
-    return row[nodes];
-}
-
 basin_status basin_network_add_relation(basin_network *network, const char *name,
                                         const basin_edges *edges,
                                         const basin_network_options *options, basin_error *error) {
@@ -495,7 +488,9 @@ basin_status basin_network_add_relation(basin_network *network, const char *name
     /* row[i + 2] counts row i; after the sums row[i + 1] is its start, and after placing the
      * entries its end */
     scatter(&(scattering){r->row + 2, NULL, edges, o}, nodes);
-    r->edges = sum_rows(r->row + 1, nodes);
+    r->row[1] = 0; /* counts to starts */
+    for (int64_t i = 1; i <= nodes; i++) r->row[i + 1] += r->row[i];
+    r->edges = r->row[nodes + 1];
     BASIN_TRY(BASIN_NEW_RAW(&r->col, r->edges, "a network", error));
     scatter(&(scattering){r->row + 1, r->col, edges, o}, nodes);
     return basin_relation_tidy(r, nodes, !o->keep_duplicates, error);

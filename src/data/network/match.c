@@ -119,12 +119,6 @@ static void note_rest(basin_network *n, const places *p) {
     if (ignored.count) basin_network_add_note(n, "columns not used: %s", ignored.text);
 }
 
-static bool in_place(const places *p) {
-    bool same = p->from->features == p->to->features;
-    for (int64_t f = 0; f < p->to->features && same; f++) same = p->at[f] == f;
-    return same;
-}
-
 /* The features in the schema's order, in memory of their own. */
 static basin_status move_features(basin_network *n, const places *p, basin_error *error) {
     int64_t F = p->to->features;
@@ -153,16 +147,12 @@ static basin_status match_features(basin_network *n, const basin_schema *schema,
     p.at = at, p.used = used;
     BASIN_TRY(place_all(&p, error));
     note_rest(n, &p);
-    return in_place(&p) ? BASIN_OK : move_features(n, &p, error);
+    bool in_place = p.from->features == p.to->features;
+    for (int64_t f = 0; f < p.to->features && in_place; f++) in_place = p.at[f] == f;
+    return in_place ? BASIN_OK : move_features(n, &p, error);
 }
 
 /* ---- relations ---- */
-
-static int find_name(const basin_names *names, const char *name) {
-    for (int64_t i = 0; i < names->count; i++)
-        if (!strcmp(names->text + names->at[i], name)) return (int)i;
-    return -1;
-}
 
 static basin_status add_empty(basin_network *n, const char *name, basin_error *error) {
     basin_relation *r;
@@ -197,7 +187,7 @@ static basin_status match_relations(basin_network *network, const basin_schema *
     for (int r = 0; r < network->relations; r++) {
         const char *name = network->relation[r].name;
         bool whole = !strcmp(name, "homo") && network->relations > 1;
-        if (!whole && find_name(&schema->relation, name) < 0) basin_list_add(&unknown, name);
+        if (!whole && basin_names_find(&schema->relation, name) < 0) basin_list_add(&unknown, name);
     }
     if (network->relations > 1 || schema->relation.count > 1 || unknown.count)
         BASIN_TRY(basin_network_add_union(network, error));

@@ -449,13 +449,6 @@ basin_status basin_pictures_from_memory(basin_pictures **out, const basin_pictur
  * was trained on. Not decoded: a copy of a file has the same, the same picture compressed anew not
  * ---- */
 
-/* Spreads what the last bytes changed over all bits. */
-static uint64_t finish(uint64_t hash) {
-    hash = (hash ^ (hash >> 33)) * 0xff51afd7ed558ccdu;
-    hash = (hash ^ (hash >> 33)) * 0xc4ceb9fe1a85ec53u;
-    return hash ^ (hash >> 33);
-}
-
 /* The first bytes and the number of all: large files are not read whole. */
 basin_status basin_pictures_print(uint64_t *print, const basin_pictures *pictures, int64_t i,
                                   basin_error *error) {
@@ -472,7 +465,11 @@ basin_status basin_pictures_print(uint64_t *print, const basin_pictures *picture
     *print = 0;
     if (!status) {
         uint64_t hash = basin_hash_bytes(BASIN_HASH_START, size, sizeof size);
-        *print = finish(basin_hash_bytes(hash, bytes, size[0] < MOST ? size[0] : MOST));
+        hash = basin_hash_bytes(hash, bytes, size[0] < MOST ? size[0] : MOST);
+        /* Spreads what the last bytes changed over all bits. */
+        hash = (hash ^ (hash >> 33)) * 0xff51afd7ed558ccdu;
+        hash = (hash ^ (hash >> 33)) * 0xc4ceb9fe1a85ec53u;
+        *print = hash ^ (hash >> 33);
     }
     basin_map_close(&fetched.map);
     basin_picture_free(&picture);

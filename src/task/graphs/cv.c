@@ -278,13 +278,6 @@ int64_t basin_graphs_cv_jobs(int64_t asked, int64_t models, int64_t cores, const
     return jobs < models ? jobs : models;
 }
 
-/* Fewer where the device has no memory for the plans of so many, unless they were asked for. */
-static void fit_jobs(pool *p) {
-    if (p->spec.jobs > 0 || strcmp(p->spec.backend, "cuda") != 0) return;
-    int64_t most = (int64_t)(basin_device_free_bytes(p->backend) / BASIN_GRAPHS_DEVICE_BYTES);
-    if (p->jobs > most) p->jobs = most > 1 ? most : 1;
-}
-
 static basin_status begin(pool *p, const basin_graphs_cv *spec, basin_error *error) {
     int64_t folds = p->folds->folds;
     p->spec = *spec;
@@ -308,7 +301,10 @@ static basin_status begin(pool *p, const basin_graphs_cv *spec, basin_error *err
                                                             : 1,
                              .products = p->spec.products};
     BASIN_TRY(basin_backend_open(&p->backend, &compute, error));
-    fit_jobs(p);
+    /* Fewer where the device has no memory for the plans of so many, unless they were asked for. */
+    if (p->spec.jobs > 0 || strcmp(p->spec.backend, "cuda") != 0) return BASIN_OK;
+    int64_t most = (int64_t)(basin_device_free_bytes(p->backend) / BASIN_GRAPHS_DEVICE_BYTES);
+    if (p->jobs > most) p->jobs = most > 1 ? most : 1;
     return BASIN_OK;
 }
 

@@ -21,12 +21,6 @@ static const char *name_at(const basin_names *names, int64_t i) {
 
 /* ---- by name ---- */
 
-static int32_t find(const basin_names *names, const char *name) {
-    for (int64_t i = 0; i < names->count; i++)
-        if (!strcmp(name_at(names, i), name)) return (int32_t)i;
-    return -1;
-}
-
 /* The model's number of each node's class, -1: it has no label, or a class that the model does not
  * know. By label, then by node: there are fewer labels than nodes. */
 static basin_status classes_of(int32_t **class_of, const basin_nodes_model *model,
@@ -39,7 +33,8 @@ static basin_status classes_of(int32_t **class_of, const basin_nodes_model *mode
     BASIN_TRY(BASIN_NEW_RAW(&number, (size_t)most + 2, "classes", error));
     for (int32_t label = 0; label <= most; label++) {
         char text[BASIN_NODE_TEXT];
-        number[label] = find(&model->class_name, basin_network_class(network, label, text));
+        number[label] =
+            basin_names_find(&model->class_name, basin_network_class(network, label, text));
     }
     for (int64_t i = 0; i < network->nodes; i++)
         (*class_of)[i] = network->label[i] < 0 ? -1 : number[network->label[i]];

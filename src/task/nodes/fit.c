@@ -604,17 +604,12 @@ static basin_status measure(basin_nodes_fitting *f, basin_error *error) {
 
 /* ---- all of it ---- */
 
-/* Into a checkpoint's metadata. */
-static basin_status nodes_describe(basin_bundle *checkpoint, const basin_task_settings *task,
-                                   const basin_nodes_settings *settings, basin_error *error) {
-    char kind[60];
-    snprintf(kind, sizeof kind, "%s checkpoint", task->task);
-    return basin_settings_store(checkpoint, kind, settings, task, error);
-}
-
 static basin_status describe(void *context, basin_bundle *checkpoint, basin_error *error) {
     const basin_nodes_fitting *f = context;
-    BASIN_TRY(nodes_describe(checkpoint, f->model->task, &f->settings, error));
+    const basin_task_settings *task = f->model->task;
+    char kind[60];
+    snprintf(kind, sizeof kind, "%s checkpoint", task->task);
+    BASIN_TRY(basin_settings_store(checkpoint, kind, &f->settings, task, error));
     const char *parents = f->model->memory.parents;
     return parents ? basin_bundle_meta_set(checkpoint, "trained.parents", parents, error)
                    : BASIN_OK;

@@ -15,13 +15,6 @@ enum { NAME = 320 };
 
 /* ---- states by prefix ---- */
 
-static basin_status copy_state(basin_store *store, const char *to, const char *from,
-                               basin_error *error) {
-    BASIN_AT_EXIT(basin_tensor_free) basin_tensor tensor;
-    BASIN_TRY(basin_store_read(store, from, &tensor, error));
-    return basin_store_write(store, to, &tensor, error);
-}
-
 static bool has_state(const basin_store *store, const char *name) {
     for (int i = 0; i < basin_store_count(store); i++)
         if (!strcmp(basin_store_name(store, i), name)) return true;
@@ -35,7 +28,9 @@ basin_status basin_states_copy(basin_store *store, const basin_params *params, c
         const char *name = basin_expr_name(params->param[i].state);
         snprintf(a, sizeof a, "%s%s", to, name);
         snprintf(b, sizeof b, "%s%s", from, name);
-        BASIN_TRY(copy_state(store, a, b, error));
+        BASIN_AT_EXIT(basin_tensor_free) basin_tensor tensor;
+        BASIN_TRY(basin_store_read(store, b, &tensor, error));
+        BASIN_TRY(basin_store_write(store, a, &tensor, error));
     }
     return BASIN_OK;
 }

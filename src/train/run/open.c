@@ -127,14 +127,6 @@ static basin_status share_bytes(void **data, uint64_t *size, basin_ranks *ranks,
     return *size ? basin_ranks_broadcast(ranks, *data, *size, 0, error) : BASIN_OK;
 }
 
-/* As basin_bundle_read tells them apart. */
-static basin_status parse(basin_bundle **bundle, const void *data, uint64_t size, const char *path,
-                          basin_error *error) {
-    bool zip = size > 2 && !memcmp(data, "PK", 2);
-    return zip ? basin_npz_parse(bundle, data, size, path, false, error)
-               : basin_safetensors_parse(bundle, data, size, path, error);
-}
-
 static basin_status share_bundle(basin_bundle **bundle, void **data, basin_run *run,
                                  const char *path, basin_error *error) {
     uint64_t size;
@@ -146,7 +138,9 @@ static basin_status share_bundle(basin_bundle **bundle, void **data, basin_run *
          */
         basin_bundle_free(*bundle);
         *bundle = NULL;
-        status = parse(bundle, *data, size, path, error);
+        bool zip = size > 2 && !memcmp(*data, "PK", 2); /* as basin_bundle_read tells them apart */
+        status = zip ? basin_npz_parse(bundle, *data, size, path, false, error)
+                     : basin_safetensors_parse(bundle, *data, size, path, error);
     }
     return basin_ranks_agree(ranks, status, error);
 }
