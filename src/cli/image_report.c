@@ -143,12 +143,6 @@ static void put_positions(basin_record *r, const void *context) {
     basin_record_end(r);
 }
 
-static basin_status draw_positions(job *s, basin_error *error) {
-    BASIN_AT_EXIT(basin_picture_free) basin_picture picture = {0};
-    BASIN_TRY(basin_image_positions(&picture, s->figures, s->opened, s->models, error));
-    return basin_picture_write_png(s->o->positions, &picture, error);
-}
-
 /* ---- the command ---- */
 
 static basin_status prepare(void *context, basin_error *error) {
@@ -170,7 +164,10 @@ static basin_status work(void *context, basin_error *error) {
     BASIN_TRY(BASIN_NEW(&s->opened, s->models, "models", error));
     for (int i = 0; i < s->models; i++)
         BASIN_TRY(basin_image_open(&s->opened[i], s->model[i], s->o->compute, error));
-    return s->o->positions ? draw_positions(s, error) : report(s, error);
+    if (!s->o->positions) return report(s, error);
+    BASIN_AT_EXIT(basin_picture_free) basin_picture picture = {0};
+    BASIN_TRY(basin_image_positions(&picture, s->figures, s->opened, s->models, error));
+    return basin_picture_write_png(s->o->positions, &picture, error);
 }
 
 static basin_status print(void *context, basin_error *error) {

@@ -32,16 +32,11 @@ static void declare_adjacency(basin_graphs *model, basin_params *params) {
             weight(params, "edge_w", BASIN_SHAPE(H, c->reconstruct_first ? 1 : P), (double)H);
 }
 
-/* How wide the vector is that the head reads. */
-static int64_t read_width(const basin_graphs_config *c) {
-    int parts = !!(c->read & BASIN_READ_CLS) + !!(c->read & BASIN_READ_MEAN) +
-                !!(c->read & BASIN_READ_SUM) + !!(c->read & BASIN_READ_SIZED);
-    return c->block.dim * (parts ? parts : 1);
-}
-
 static void declare_head(basin_graphs *model, basin_params *params) {
     const basin_graphs_config *c = &model->config;
-    int64_t width = read_width(c);
+    int parts = !!(c->read & BASIN_READ_CLS) + !!(c->read & BASIN_READ_MEAN) +
+                !!(c->read & BASIN_READ_SUM) + !!(c->read & BASIN_READ_SIZED);
+    int64_t width = c->block.dim * (parts ? parts : 1); /* of the vector that the head reads */
     if (c->norm_head) {
         model->head_gamma = constant(params, "head_gamma", BASIN_SCALAR, 1);
         model->head_delta = constant(params, "head_delta", BASIN_SHAPE(c->block.dim), 0);

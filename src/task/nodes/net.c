@@ -174,13 +174,6 @@ static void declare_outputs(basin_nodes_net *net, const basin_nodes_settings *r,
     net->probability = several ? basin_softmax(net->logits, -1) : basin_sigmoid(net->logits);
 }
 
-/* Of a part: its share of the loss over all of them. */
-static basin_expr loss_of(const basin_nodes_net *net, const basin_nodes_shape *shape) {
-    basin_expr z = net->logits;
-    if (!shape->parts) return basin_weighted_cross_entropy(z, net->label, net->weight);
-    return basin_sum_all(basin_mul(net->weight, basin_model_surprise(z, net->label)));
-}
-
 /* Of matrices: gains, biases and temperatures are left alone. */
 static void add_penalty(basin_nodes_net *net, double weight) {
     for (size_t i = 0; i < net->params.count; i++) {
@@ -198,7 +191,11 @@ basin_status basin_nodes_net_new(basin_nodes_net *net, const basin_nodes_setting
     basin_params_begin(&net->params, net->graph);
     declare_inputs(net, settings, shape, training);
     declare_outputs(net, settings, shape);
-    if (training) net->loss = loss_of(net, shape);
+    if (training) /* of a part: its share of the loss over all of them */
+        net->loss = shape->parts
+                        ? basin_sum_all(
+                              basin_mul(net->weight, basin_model_surprise(net->logits, net->label)))
+                        : basin_weighted_cross_entropy(net->logits, net->label, net->weight);
     double parts = shape->parts ? (double)shape->parts : 1; /* which make up one penalty */
     if (training && settings->penalty > 0) add_penalty(net, settings->penalty / parts);
     BASIN_TRY_OR(basin_graph_check(net->graph, error), basin_nodes_net_free(net));

@@ -69,16 +69,14 @@ static void pass_free(pass *p) {
 
 /* ---- windows ---- */
 
-static int64_t window_at(const pass *p, int64_t i) {
-    if (p->limit == p->windows) return i;
-    return (int64_t)((double)i * (double)p->windows / (double)p->limit);
-}
-
 /* What does not count has the label -1. */
 static void fill(pass *p, int64_t first, int64_t count) {
     int64_t N = p->graph.tokens;
     for (int64_t i = 0; i < p->graph.windows; i++) {
-        int64_t window = i < count ? window_at(p, first + i) : -1, at = window * p->stride;
+        int64_t window = i < count ? first + i : -1;
+        if (i < count && p->limit != p->windows)
+            window = (int64_t)((double)window * (double)p->windows / (double)p->limit);
+        int64_t at = window * p->stride;
         for (int64_t n = 0; n < N; n++) {
             bool inside = window >= 0 && at + n + 1 < p->corpus->count;
             bool counts = inside && (window == 0 || n >= N - p->stride);
