@@ -84,7 +84,9 @@ basin_dtype basin_backend_storage(const basin_backend *backend) {
 basin_status basin_backend_wait(basin_backend *backend, basin_error *error) {
     return backend->table->wait(backend, error);
 }
-int basin_backend_threads(const basin_backend *backend) { return backend->threads; }
+int basin_backend_threads(const basin_backend *backend) {
+    return backend->table->check ? 0 : backend->threads; /* devices alone are checked */
+}
 
 /* ---- device.h ---- */
 

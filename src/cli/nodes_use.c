@@ -637,9 +637,8 @@ static const basin_nodes_neighbour *most_attended(const basin_nodes_explanation 
 /* Why there is no picture. */
 static const char *why_none(const basin_nodes_explanation *e, const basin_nodes_model *model) {
     if (e->nearby) return "does not fit into the memory allowed";
-    return basin_nodes_get_info(model)->share > 0
-               ? "this model does not have"
-               : "has no share in this detector, whose trees decide alone";
+    return basin_nodes_get_info(model)->share < 1 ? "has no share in this detector"
+                                                  : "this model does not have";
 }
 
 /* The node and the neighbours that it attends to most, the node first. */

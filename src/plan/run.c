@@ -147,7 +147,7 @@ basin_status basin_plan_run(basin_plan *plan, basin_error *error) {
 void basin_plan_release(basin_plan *plan) {
     enum { PAGE = 1 << 16 }; /* at least a page */
     uintptr_t begin = (uintptr_t)plan->block[BASIN_BLOCK_ARENA], end = begin + plan->ir.arena_bytes;
-    if (plan->shares || plan->store->backend->threads < 1) return;
+    if (plan->shares || basin_backend_threads(plan->store->backend) < 1) return;
     begin = (begin + PAGE - 1) / PAGE * PAGE, end = end / PAGE * PAGE;
     plan->made = 0; /* hoisted results are gone, too */
     plan->iterations.last = NULL;

@@ -107,7 +107,7 @@ basin_status basin_device_write(basin_backend *backend, void *device, basin_kind
         table->copy_in(backend, device, from->data, bytes);
         return BASIN_OK;
     }
-    if (backend->threads > 0) { /* the host's memory */
+    if (basin_backend_threads(backend) > 0) { /* the host's memory */
         basin_tensor there = basin_tensor_borrow(device, dtype, from->shape);
         return basin_tensor_convert(&there, from, error);
     }
@@ -127,7 +127,7 @@ basin_status basin_device_read(basin_backend *backend, basin_tensor *to, const v
         table->copy_out(backend, to->data, device, bytes);
         return table->wait(backend, error);
     }
-    if (backend->threads > 0) {
+    if (basin_backend_threads(backend) > 0) {
         basin_tensor there = basin_tensor_borrow((void *)(uintptr_t)device, dtype, to->shape);
         BASIN_TRY(table->wait(backend, error));
         return basin_tensor_convert(to, &there, error);
