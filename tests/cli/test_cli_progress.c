@@ -161,7 +161,8 @@ TEST(shows_a_run) {
     assert_true(child >= 0);
     if (child == 0) {
         close(t.ours);
-        const program *p = run(state, "anomaly train small.basin --epochs 20 -o m 2>%s", t.name);
+        const program *p =
+            run(state, "anomaly train small.basin --members 4 --epochs 60 -o m 2>%s", t.name);
         _exit(p->code);
     }
     close(keep);

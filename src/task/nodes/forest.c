@@ -2,6 +2,7 @@
  * nodes.h. */
 
 #include <math.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -148,8 +149,10 @@ typedef struct growing {
     const basin_tree_table *table;
     int64_t members; /* of a network */
     uint64_t seed;
-    int64_t first; /* of this rank's fits */
+    int64_t first, count; /* this rank's fits */
     const basin_watch *watch;
+    pthread_mutex_t *lock; /* of */
+    int64_t *done;         /* fits that are there */
 } growing;
 
 static basin_tree_view view_of(const basin_nodes_ensemble *e, int64_t fit, int64_t *turn) {
@@ -184,8 +187,13 @@ static basin_status grow_fit(const void *context, int64_t item, basin_error *err
     if (!data.validations) spec.rounds = unjudged;
     spec.seed = g->seed + 1000003u * (uint64_t)fit;
     vary(&data, &spec, g->rows, view, is_net(view) ? 1 : turn);
-    if (is_net(view)) return grow_net(g, fit, &data, error);
-    return basin_trees_fit(&g->ensemble->trees[fit], &data, &spec, g->watch, error);
+    BASIN_TRY(is_net(view)
+                  ? grow_net(g, fit, &data, error)
+                  : basin_trees_fit(&g->ensemble->trees[fit], &data, &spec, g->watch, error));
+    pthread_mutex_lock(g->lock);
+    basin_watch_progress(g->watch, "fitting to rows", ++*g->done, g->count, NAN, NULL);
+    pthread_mutex_unlock(g->lock);
+    return BASIN_OK;
 }
 
 /* A fit of rank `owner` to all others, in the bytes of a file. */
@@ -218,10 +226,11 @@ basin_status basin_nodes_ensemble_grow(basin_nodes_ensemble *e, int64_t trees, i
                                        uint64_t seed, const basin_tree_tables *tables,
                                        const uint8_t *part, basin_ranks *ranks,
                                        const basin_watch *watch, basin_error *error) {
-    int64_t fits = trees + (members ? 2 : 0);
+    int64_t fits = trees + (members ? 2 : 0), done = 0;
+    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     BASIN_AT_EXIT(basin_tree_rows_free) basin_tree_rows rows = {0};
     basin_ranks_share own = basin_ranks_deal(ranks, fits);
-    growing g = {e, &rows, tables->table, members, seed, own.first, watch};
+    growing g = {e, &rows, tables->table, members, seed, own.first, own.count, watch, &lock, &done};
     BASIN_TRY(BASIN_NEW(&e->trees, fits, "trees", error));
     e->fits = fits;
     deal(e->seeing, trees, members > 0, e->known.count > 0);
