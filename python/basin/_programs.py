@@ -195,11 +195,12 @@ class Source:
             bound.update(more if self.is_energy else {self._options: more})
         return bound
 
-    def flat(self, args: Any, parameters: "dict[str, Any]", leaf: Any) -> Any:
-        """The name of the program for these arguments, names of their arrays, and these."""
+    def flat(self, args: Any, parameters: "dict[str, Any]", leaf: Any, others: Any = None) -> Any:
+        """The name of the program for these arguments, names of their arrays, and these; `leaf` and
+        `others` as flatten() has them."""
         given, leaves, structures = self.bind(args, parameters), [], {}
         for name, value in given.items():
-            structures[name] = flatten(value, leaves, leaf, self.others)
+            structures[name] = flatten(value, leaves, leaf, others)
         text = as_text(structures)
         called = _called(structures) if text.startswith("(") else list(structures)
         return self._prefix + text, called, leaves

@@ -8,7 +8,7 @@ from basin._network import view_of
 
 SMALL = {
     "epochs": 10, "members": 1, "scaling": "standard", "hops": 0, "dim": 8, "rate": 0.01,
-    "warmup": 2, "trees": 0, "threads": 1,
+    "warmup": 2, "trees": 0, "labels": False, "threads": 1,
 }  # fmt: skip
 GRAPHS = {"epochs": 10, "dim": 8, "memories": 8, "blocks": 1, "rate": 0.01, "threads": 1}
 
@@ -144,7 +144,9 @@ def test_pandas_scores_with_what_the_program_trained(accounts, program, tmp_path
     numbers = table.assign(vip=table["vip"].astype(int))
     numbers.assign(label=y).to_csv(tmp_path / "accounts.csv")
     edges.rename(columns={"payer": "src", "payee": "dst"}).to_csv(tmp_path / "e.csv", index=False)
-    options = [f"--{name}={value}" for name, value in SMALL.items()]
+    options = [
+        f"--{n}={value}" if value is not False else f"--no-{n}" for n, value in SMALL.items()
+    ]
     files = ["accounts.csv", "e.csv", "--id", "account", "--output", "model"]
     command = [program, "anomaly", "train", *files, "--quiet", *options]
     subprocess.run(command, cwd=tmp_path, check=True)

@@ -268,7 +268,7 @@ class Quantity(_programs.Quantity):
         source = self._source
         if source.is_energy and args:
             _array("x", args[0], jnp.float32)
-        key, names, leaves = source.flat(args, parameters, (jax.Array,))
+        key, names, leaves = source.flat(args, parameters, (jax.Array,), _registered)
         wide = any(getattr(value, "dtype", None) == jnp.float64 for value in leaves)
         dtype = jnp.float64 if wide and jax.config.jax_enable_x64 else jnp.float32
         operands = [_array(name, value, dtype) for name, value in zip(names, leaves)]

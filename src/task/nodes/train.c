@@ -459,14 +459,18 @@ static basin_status settle(whole *t, bool *stopped, const uint8_t *part, basin_e
 
 /* ---- all of it ---- */
 
-/* Whether neighbours in other parts see a node in turn is not known of directed edges. */
+/* Without edges nobody has neighbours. Whether those in other parts see a node in turn is not known
+ * of directed edges. */
 static void leave_out_labels(whole *t) {
-    const basin_nodes_settings *s = &t->settings;
-    bool read = s->labels && (s->trees || s->tabular);
-    if (!t->data.parts || !read || !t->data.network->directed) return;
+    basin_nodes_settings *s = &t->settings;
+    const basin_network *n = t->data.network;
+    bool read = s->labels && (s->trees || s->tabular), any = t->data.parts != NULL;
+    for (int r = 0; r < n->relations; r++) any = any || n->relation[r].edges > 0;
+    s->labels = s->labels && any;
+    if (!t->data.parts || !read || !n->directed) return;
     basin_watch_note(t->run->training.watch,
                      "known labels are not looked at: the graph is directed and in parts");
-    t->settings.labels = false;
+    s->labels = false;
 }
 
 /* Without XGBoost the Energy Transformers stand alone. */

@@ -20,7 +20,7 @@ static inline __attribute__((always_inline)) void wide_fixed(float *c, const flo
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 12
         for (int v = 0; v < vectors; v++) sum[r][v] = (wide){0};
-    for (int64_t p = 0; p < k; p++, a += a_col, b += NR)
+    for (int64_t p = 0; p < k; p++, a += a_col, b += NR) {
 #pragma GCC unroll 12
         for (int v = 0; v < vectors; v++) {
             wide x;
@@ -28,6 +28,7 @@ static inline __attribute__((always_inline)) void wide_fixed(float *c, const flo
 #pragma GCC unroll 3
             for (int r = 0; r < rows; r++) sum[r][v] += a[r * a_row] * x;
         }
+    }
 #pragma GCC unroll 3
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 12
