@@ -119,12 +119,11 @@ void basin_nodes_set_threshold(basin_nodes_model *model, double threshold) {
 
 /* ---- writing ---- */
 
-/* A pipe or a device gives no id. */
-static basin_status take_id(const basin_nodes_model *model, const char *path, basin_error *error) {
-    basin_nodes_model *m = (basin_nodes_model *)model;
+/* A pipe or a device gives none. */
+static basin_status find_id(char id[BASIN_MODEL_ID + 1], const char *path, basin_error *error) {
     char text[BASIN_SHA256_TEXT] = "";
     if (!basin_file_special(path)) BASIN_TRY(basin_file_sha256(text, path, error));
-    snprintf(m->id, sizeof m->id, "%.*s", BASIN_MODEL_ID, text);
+    snprintf(id, BASIN_MODEL_ID + 1, "%.*s", BASIN_MODEL_ID, text);
     return BASIN_OK;
 }
 
@@ -176,7 +175,7 @@ basin_status basin_nodes_write(const char *path, const basin_nodes_model *model,
     BASIN_TRY(basin_nodes_memory_store(bundle, &model->memory, error));
     BASIN_TRY(basin_nodes_reference_store(bundle, &model->reference, error));
     BASIN_TRY(basin_bundle_write(path, bundle, error));
-    return take_id(model, path, error);
+    return find_id(((basin_nodes_model *)model)->id, path, error);
 }
 
 /* ---- reading ---- */
@@ -250,10 +249,14 @@ static basin_status read_all(basin_nodes_model **model, const char *wanted,
 basin_status basin_nodes_open(basin_nodes_model **model, const char *task, const char *path,
                               basin_backend *backend, basin_error *error) {
     BASIN_AT_EXIT(basin_bundle_free_at) basin_bundle *bundle = NULL;
+    char id[BASIN_MODEL_ID + 1];
     *model = NULL;
+    BASIN_TRY(find_id(id, path, error));
     BASIN_TRY(basin_bundle_read(&bundle, path, error));
     basin_status status = read_all(model, task, bundle, backend, error);
-    if (!status) status = take_id(*model, path, error);
+    if (!status) status = find_id((*model)->id, path, error);
+    if (!status && strcmp(id, (*model)->id) != 0)
+        status = basin_fail(error, BASIN_BAD_FILE, "%s: changed while it was read", path);
     if (status) basin_nodes_close(*model), *model = NULL;
     return status;
 }
