@@ -5,6 +5,7 @@
 
 enum { MR = 6, NR = 16, AHEAD = 16, LANES = 8 };
 
+#define WIDE_ADD(sum, a, x) _mm256_fmadd_ps(_mm256_set1_ps(a), (__m256)(x), (__m256)(sum))
 #include "backend/cpu/gemm/wide_body.h"
 
 #define INLINE static inline __attribute__((always_inline))

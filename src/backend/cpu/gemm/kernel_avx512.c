@@ -6,6 +6,7 @@
 
 enum { MR = 14, NR = 32, AHEAD = 16, LANES = 16 };
 
+#define WIDE_ADD(sum, a, x) _mm512_fmadd_ps(_mm512_set1_ps(a), (__m512)(x), (__m512)(sum))
 #include "backend/cpu/gemm/wide_body.h"
 
 #define INLINE static inline __attribute__((always_inline))

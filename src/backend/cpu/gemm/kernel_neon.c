@@ -6,6 +6,7 @@
 
 enum { MR = 8, NR = 12, AHEAD = 32, LANES = 4 };
 
+#define WIDE_ADD(sum, a, x) vfmaq_n_f32((float32x4_t)(sum), (float32x4_t)(x), a)
 #include "backend/cpu/gemm/wide_body.h"
 
 #define INLINE static inline __attribute__((always_inline))

@@ -1,6 +1,6 @@
 /* A few rows of A times several panels of B at once, which one panel after the other would wait for
- * its own sums. The including file defines MR, NR and LANES, the floats of a vector. Sums have the
- * order, and the bits, of its tiles. */
+ * its own sums. The including file defines MR, NR, LANES, the floats of a vector, and
+ * WIDE_ADD(sum, a, x), its fused sum + a x. Sums have the order, and the bits, of its tiles. */
 #ifndef BASIN_BACKEND_CPU_GEMM_WIDE_BODY_H
 #define BASIN_BACKEND_CPU_GEMM_WIDE_BODY_H
 
@@ -26,7 +26,7 @@ static inline __attribute__((always_inline)) void wide_fixed(float *c, const flo
             wide x;
             memcpy(&x, b + v / (NR / LANES) * panel + v % (NR / LANES) * LANES, sizeof x);
 #pragma GCC unroll 3
-            for (int r = 0; r < rows; r++) sum[r][v] += a[r * a_row] * x;
+            for (int r = 0; r < rows; r++) sum[r][v] = (wide)WIDE_ADD(sum[r][v], a[r * a_row], x);
         }
     }
 #pragma GCC unroll 3
