@@ -24,11 +24,10 @@ static void save(const char *file, basin_store *store) {
 }
 
 static void print(const basin_bundle *bundle) {
-    char shape[BASIN_SHAPE_TEXT];
     for (size_t i = 0; i < basin_bundle_count(bundle); i++) {
         const basin_tensor *tensor = basin_bundle_at(bundle, i);
         printf("  %-6s %s %s\n", basin_bundle_name(bundle, i), basin_dtype_name(tensor->dtype),
-               basin_shape_print(shape, tensor->shape));
+               basin_shape_text(tensor->shape));
     }
     for (size_t i = 0; i < basin_bundle_meta_count(bundle); i++)
         printf("  %s = %s\n", basin_bundle_meta_key(bundle, i), basin_bundle_meta_value(bundle, i));

@@ -102,10 +102,9 @@ static basin_status read_files(job *j, const char *path, const basin_block_confi
     BASIN_TRY(basin_weights_read(&j->weights, source, o->prefix, config, error));
     basin_shape shape = j->tokens->shape;
     if (shape.dim[shape.rank - 1] != j->weights.config.dim) {
-        char text[BASIN_SHAPE_TEXT];
         return basin_fail(error, BASIN_BAD_SHAPE,
                           "%s: tokens %s; wanted their last axis to be %lld, the width of %s", path,
-                          basin_shape_print(text, shape), (long long)j->weights.config.dim,
+                          basin_shape_text(shape), (long long)j->weights.config.dim,
                           basin_bundle_path(source));
     }
     if (!o->edge_file) return BASIN_OK;

@@ -361,9 +361,8 @@ void basin_record_numbers(basin_record *r, const char *key, const double *value,
 }
 
 void basin_record_shape(basin_record *r, const char *key, basin_shape shape) {
-    char text[BASIN_SHAPE_TEXT];
     if (in_json(r, key)) basin_json_shape(&r->json, key_of(r, key), shape);
-    basin_shape_print(text, shape);
+    const char *text = basin_shape_text(shape);
     put(r, key, text, text, true);
 }
 

@@ -85,16 +85,19 @@ const basin_command basin_command_zoo_list = {"zoo list", list_table, .run = run
 
 static const basin_option show_table[] = {BASIN_OPTIONS_END};
 
+extern const char *const basin_zoo_page[]; /* the lines of docs/zoo.md */
+
+/* The section of docs/zoo.md whose first line names the model, without its picture. */
 static basin_status run_show(basin_args *o, basin_error *error) {
     const basin_species *species;
+    char name[80];
+    const char *const *at = basin_zoo_page, *title = "";
     BASIN_TRY(find(&species, o->operand[0], error));
-    printf("%s (%s)\n\n", species->title, species->reference);
-    for (const char *at = species->formula; *at;) {
-        size_t length = strcspn(at, "\n");
-        printf("    %.*s\n", (int)length, at);
-        at += length + (at[length] == '\n');
-    }
-    printf("\ncode: %s\n", species->code);
+    snprintf(name, sizeof name, "`%s`", species->name);
+    for (; *at && !(*title && strstr(*at, name)); at++)
+        if (!strncmp(*at, "##", 2)) title = (*at)[2] == '#' ? *at + strlen("### ") : "";
+    printf("%s\n", title);
+    for (; *at && **at != '#' && **at != '!'; at++) fputs(*at, stdout);
     return BASIN_OK;
 }
 
@@ -124,7 +127,7 @@ typedef struct descent {
 static basin_status draw(const descent *d, basin_error *error) {
     basin_plot_line line = {
         .name = d->species->name, .y = d->run.energy, .count = d->run.steps + 1};
-    basin_plot plot = {.title = d->species->title,
+    basin_plot plot = {.title = d->species->name,
                        .x_label = "step",
                        .y_label = "energy",
                        .line = &line,

@@ -18,7 +18,6 @@ static basin_expr per_sample(basin_expr a, bool batch) {
 static bool has_batch(basin_expr g) { return basin_expr_shape(g).rank == 3; }
 
 static bool check_tokens(basin_expr g, basin_expr weights, int last_axis, const char *what) {
-    char a[BASIN_EXPR_TEXT], b[BASIN_EXPR_TEXT];
     if (!g || !weights) return false;
     basin_shape s = basin_expr_shape(g), w = basin_expr_shape(weights);
     if ((s.rank == 2 || s.rank == 3) && w.rank == last_axis + 1 &&
@@ -27,7 +26,7 @@ static bool check_tokens(basin_expr g, basin_expr weights, int last_axis, const 
     basin_graph_fail(basin_expr_graph(g), BASIN_BAD_SHAPE,
                      "%s: tokens %s and weights %s; wanted [B, N, D] or [N, D], and weights that "
                      "end in D",
-                     what, basin_expr_print(a, g), basin_expr_print(b, weights));
+                     what, basin_expr_text(g), basin_expr_text(weights));
     return false;
 }
 
@@ -177,12 +176,11 @@ static basin_expr activation(const void *context, basin_expr x) {
 }
 
 static bool check_facts(const basin_block_bound *bound, basin_expr g) {
-    char text[BASIN_EXPR_TEXT];
     if (!bound->block->we == !bound->facts && !(bound->facts && bound->scale)) return true;
     basin_graph_fail(basin_expr_graph(g), BASIN_BAD_VALUE,
                      "attention: facts of pairs are %s; wanted them where the block has weights "
                      "for them, without multipliers",
-                     bound->facts ? basin_expr_print(text, bound->facts) : "absent");
+                     bound->facts ? basin_expr_text(bound->facts) : "absent");
     return false;
 }
 

@@ -21,7 +21,6 @@ static basin_expr take_turn(const basin_energy *energy, basin_expr x, basin_expr
 
 /* NULL, or a message, where a turn moved the tokens into another shape. */
 static basin_expr check_shape(basin_expr next, basin_expr x, int turn) {
-    char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
     basin_shape found = basin_expr_shape(next), wanted = basin_expr_shape(x);
     if (!next)
         return basin_graph_fail(basin_expr_graph(x), BASIN_BAD_VALUE,
@@ -29,7 +28,7 @@ static basin_expr check_shape(basin_expr next, basin_expr x, int turn) {
     if (basin_shape_equal(found, wanted)) return next;
     return basin_graph_fail(basin_expr_graph(x), BASIN_BAD_SHAPE,
                             "turn %d of a descent gives tokens %s, wanted %s", turn,
-                            basin_shape_print(a, found), basin_shape_print(b, wanted));
+                            basin_shape_text(found), basin_shape_text(wanted));
 }
 
 /* One step from x with activations g: all its turns. */

@@ -59,7 +59,6 @@ basin_hopfield basin_hopfield_named(const char *name) {
 
 /* [.., D] -> [.., D / group, group] */
 static basin_expr groups(basin_expr x, int64_t group) {
-    char text[BASIN_SHAPE_TEXT];
     basin_shape shape = basin_expr_shape(x);
     int last = shape.rank - 1;
     if (!x) return NULL;
@@ -68,7 +67,7 @@ static basin_expr groups(basin_expr x, int64_t group) {
             basin_expr_graph(x), BASIN_BAD_SHAPE,
             "spheres of %lld neighbours in tokens %s; needs a divisor of the last "
             "axis",
-            (long long)group, basin_shape_print(text, shape));
+            (long long)group, basin_shape_text(shape));
     shape.dim[last] /= group;
     shape.dim[shape.rank++] = group;
     return basin_reshape(x, shape);

@@ -75,7 +75,7 @@ static basin_expr find_parameter(const basin_ham *ham, const char *name) {
 
 basin_expr basin_ham_parameter(basin_ham *ham, const char *owner, const char *part,
                                basin_shape shape, basin_init init) {
-    char name[256], a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
+    char name[256];
     int length = snprintf(name, sizeof name, "%s.%s", owner, part);
     if (length < 0 || (size_t)length >= sizeof name)
         return basin_graph_fail(ham->graph, BASIN_BAD_VALUE,
@@ -83,9 +83,9 @@ basin_expr basin_ham_parameter(basin_ham *ham, const char *owner, const char *pa
                                 part);
     basin_expr found = find_parameter(ham, name);
     if (found && !basin_shape_equal(basin_expr_shape(found), shape))
-        return basin_graph_fail(
-            ham->graph, BASIN_BAD_SHAPE, "the parameter '%s' has shape %s, wanted %s", name,
-            basin_shape_print(a, basin_expr_shape(found)), basin_shape_print(b, shape));
+        return basin_graph_fail(ham->graph, BASIN_BAD_SHAPE,
+                                "the parameter '%s' has shape %s, wanted %s", name,
+                                basin_shape_text(basin_expr_shape(found)), basin_shape_text(shape));
     if (found) return found;
     return basin_param_add(&ham->params, "", name, shape, init);
 }
@@ -102,7 +102,6 @@ static int find_layer(const basin_ham *ham, const char *layer) {
 
 /* Whether the layer can be added; otherwise the graph has an error. */
 static bool check_layer(basin_ham *ham, const basin_layer *layer) {
-    char text[BASIN_SHAPE_TEXT];
     if (!layer->name || !*layer->name || strpbrk(layer->name, ", ()\t\n"))
         basin_graph_fail(ham->graph, BASIN_BAD_VALUE,
                          "a layer named '%s'; wanted a name without spaces, commas and brackets",
@@ -113,7 +112,7 @@ static bool check_layer(basin_ham *ham, const basin_layer *layer) {
     else if (layer->shape.rank >= BASIN_MAX_RANK || basin_shape_count(layer->shape) < 1)
         basin_graph_fail(ham->graph, BASIN_BAD_SHAPE,
                          "layer '%s' has shape %s; wanted at least one neuron and rank %d at most",
-                         layer->name, basin_shape_print(text, layer->shape), BASIN_MAX_RANK - 1);
+                         layer->name, basin_shape_text(layer->shape), BASIN_MAX_RANK - 1);
     else if (!(layer->tau >= 0) || isinf(layer->tau))
         basin_graph_fail(ham->graph, BASIN_BAD_VALUE,
                          "layer '%s' has time constant %g, wanted more than 0", layer->name,
@@ -155,15 +154,14 @@ static basin_expr centred(const basin_ham *ham, int layer, basin_expr x) {
 
 /* Whether x are states of the layer. */
 static bool check_states(const basin_ham *ham, int layer, basin_expr x) {
-    char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
     if (!x) return false;
     basin_shape found = basin_expr_shape(x);
     basin_shape wanted = batch_shape(&ham->layer[layer], found.rank ? found.dim[0] : 1);
     if (basin_shape_equal(found, wanted)) return true;
     basin_graph_fail(ham->graph, BASIN_BAD_SHAPE,
                      "states of shape %s for layer '%s', wanted a batch axis and %s",
-                     basin_shape_print(a, found), ham->layer[layer].name,
-                     basin_shape_print(b, ham->layer[layer].shape));
+                     basin_shape_text(found), ham->layer[layer].name,
+                     basin_shape_text(ham->layer[layer].shape));
     return false;
 }
 
@@ -241,7 +239,6 @@ static const char *name_connection(basin_ham *ham, const basin_connection *conne
 
 /* The energy of a connection at activations g (of all layers), [batch]. */
 static basin_expr connection_energy(basin_ham *ham, int connection, const basin_expr *g) {
-    char text[BASIN_SHAPE_TEXT];
     const basin_connection *c = &ham->connection[connection];
     const basin_synapse *synapse = &ham->synapse[c->synapse];
     basin_expr end[BASIN_MAX_ENDS];
@@ -257,7 +254,7 @@ static basin_expr connection_energy(basin_ham *ham, int connection, const basin_
     if (shape.rank < 1 || shape.dim[0] != batch)
         return basin_graph_fail(ham->graph, BASIN_BAD_SHAPE,
                                 "%s: an energy of shape %s, wanted [%lld, ..], a number per sample",
-                                c->name, basin_shape_print(text, shape), (long long)batch);
+                                c->name, basin_shape_text(shape), (long long)batch);
     return basin_sum(energy, 1, shape.rank - 1);
 }
 
@@ -452,14 +449,13 @@ basin_status basin_ham_run(basin_ham *ham, basin_store *store, basin_descent_res
                            const basin_stop *stop, basin_error *error) {
     basin_descent *descent;
     int64_t batch = ham->layers && x[0].shape.rank > 0 ? x[0].shape.dim[0] : 0;
-    char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
     *result = (basin_descent_result){0};
     for (int i = 0; i < ham->layers; i++) {
         basin_shape wanted = batch_shape(&ham->layer[i], batch);
         if (!basin_shape_equal(x[i].shape, wanted))
             return basin_fail(
                 error, BASIN_BAD_SHAPE, "states of shape %s for layer '%s', wanted %s",
-                basin_shape_print(a, x[i].shape), ham->layer[i].name, basin_shape_print(b, wanted));
+                basin_shape_text(x[i].shape), ham->layer[i].name, basin_shape_text(wanted));
     }
     BASIN_TRY(basin_ham_descent_new(&descent, ham, store, batch, spec, stop, error));
     basin_status status = basin_descent_run(descent, result, x, error);

@@ -230,9 +230,8 @@ static const formula *resolve(parameters *p, const basin_lagrangian *l, basin_gr
                       .epsilon = l->epsilon != 0 ? l->epsilon : 1e-5};
     if (!check_parameters(graph, name, p)) return NULL;
     if (f->rows && l->beta && p->beta->shape.rank != 0) {
-        char text[BASIN_EXPR_TEXT];
         basin_graph_fail(graph, BASIN_BAD_SHAPE, "Lagrangian '%s': beta is %s, wanted []", name,
-                         basin_expr_print(text, p->beta));
+                         basin_expr_text(p->beta));
         return NULL;
     }
     if (!basin_expr_is_const(p->beta)) p->beta = basin_max(p->beta, basin_const(graph, least_beta));
@@ -250,13 +249,12 @@ typedef struct row_view {
 } row_view;
 
 static bool view_rows(row_view *view, const basin_lagrangian *l, basin_expr x, int batch) {
-    char text[BASIN_EXPR_TEXT];
     int rank = x->shape.rank, axis = l->axis ? l->axis : -1, count = l->axes ? l->axes : 1;
     if (axis > 0 || rank + axis < batch || count < 1 || axis + count > 0) {
         basin_graph_fail(x->graph, BASIN_BAD_SHAPE,
                          "Lagrangian '%s': %d axes from %d on, for states %s with %d "
                          "batch axes",
-                         l->name, count, axis, basin_expr_print(text, x), batch);
+                         l->name, count, axis, basin_expr_text(x), batch);
         return false;
     }
     *view = (row_view){.first = rank + axis, .count = count, .moved.rank = rank};
@@ -289,28 +287,26 @@ static basin_expr sum_after(basin_expr a, int batch) {
 }
 
 static basin_expr own_value(const basin_lagrangian *l, basin_expr x, int batch) {
-    char a[BASIN_EXPR_TEXT], b[BASIN_EXPR_TEXT];
     basin_expr terms = l->own(x, l->context);
     if (!terms)
         return basin_graph_fail(x->graph, BASIN_BAD_VALUE,
                                 "a Lagrangian of your own gave NULL for states %s",
-                                basin_expr_print(b, x));
+                                basin_expr_text(x));
     for (int i = 0; i < batch; i++)
         if (terms->shape.rank < batch || terms->shape.dim[i] != x->shape.dim[i])
             return basin_graph_fail(x->graph, BASIN_BAD_SHAPE,
                                     "a Lagrangian of your own has shape %s for states of shape %s; "
                                     "wanted one number per sample, [%lld, ..]",
-                                    basin_shape_print(a, terms->shape),
-                                    basin_shape_print(b, x->shape), (long long)x->shape.dim[0]);
+                                    basin_shape_text(terms->shape), basin_shape_text(x->shape),
+                                    (long long)x->shape.dim[0]);
     return sum_after(terms, batch);
 }
 
 static bool check_batch(basin_expr x, int batch) {
-    char text[BASIN_EXPR_TEXT];
     if (!x) return false;
     if (batch >= 0 && batch <= x->shape.rank) return true;
     basin_graph_fail(x->graph, BASIN_BAD_SHAPE, "%d batch axes of states %s", batch,
-                     basin_expr_print(text, x));
+                     basin_expr_text(x));
     return false;
 }
 

@@ -62,26 +62,25 @@ basin_expr basin_per_sample(basin_expr numbers, basin_shape tokens) {
 
 /* "descent.WHAT3[2, 4]": of one shape there is one, for all descents on a store. */
 static basin_expr state(basin_graph *graph, const char *what, int i, basin_shape shape) {
-    char name[BASIN_SHAPE_TEXT + 64], text[BASIN_SHAPE_TEXT];
-    snprintf(name, sizeof name, "descent.%s%d%s", what, i, basin_shape_print(text, shape));
+    char name[BASIN_SHAPE_TEXT + 64];
+    snprintf(name, sizeof name, "descent.%s%d%s", what, i, basin_shape_text(shape));
     return basin_state(graph, name, shape);
 }
 
 static basin_expr input(basin_graph *graph, const char *what, basin_shape shape) {
-    char name[BASIN_SHAPE_TEXT + 64], text[BASIN_SHAPE_TEXT];
-    snprintf(name, sizeof name, "descent.%s%s", what, basin_shape_print(text, shape));
+    char name[BASIN_SHAPE_TEXT + 64];
+    snprintf(name, sizeof name, "descent.%s%s", what, basin_shape_text(shape));
     return basin_input(graph, name, shape);
 }
 
 /* What a sample is must be the same for every term, or their sum would mean nothing. */
 static void check_terms(const basin_descent *d, const basin_dynamics *dynamics) {
-    char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
     for (int p = 1; p < d->terms && d->term[p]; p++)
         if (!basin_shape_equal(basin_expr_shape(d->term[p]), d->sample))
             basin_graph_fail(basin_expr_graph(d->x[0]), BASIN_BAD_SHAPE,
                              "an energy's term '%s' has shape %s, term '%s' has %s",
-                             dynamics->name[p], basin_shape_print(a, basin_expr_shape(d->term[p])),
-                             dynamics->name[0], basin_shape_print(b, d->sample));
+                             dynamics->name[p], basin_shape_text(basin_expr_shape(d->term[p])),
+                             dynamics->name[0], basin_shape_text(d->sample));
 }
 
 /* The largest move of a token of each sample, in shares of its length, squared. */
@@ -578,12 +577,11 @@ static basin_status alloc_result(run *r, basin_error *error) {
 }
 
 static basin_status write_tokens(basin_descent *d, const basin_tensor *x, basin_error *error) {
-    char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
     for (int i = 0; i < d->count && x; i++) {
         basin_shape shape = basin_expr_shape(d->x[i]);
         if (!basin_shape_equal(x[i].shape, shape))
             return basin_fail(error, BASIN_BAD_SHAPE, "a descent of tokens %s was given %s",
-                              basin_shape_print(a, shape), basin_shape_print(b, x[i].shape));
+                              basin_shape_text(shape), basin_shape_text(x[i].shape));
         BASIN_TRY(basin_store_write(d->store, basin_expr_name(d->x[i]), &x[i], error));
     }
     for (int i = 0; i < d->count && d->lead;

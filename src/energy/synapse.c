@@ -80,7 +80,6 @@ static int64_t width_of(basin_expr vector) { return basin_expr_shape(vector).dim
 /* The vectors of all layers; false if they do not go in pairs. */
 static bool all_vectors(basin_expr *v, basin_ham *ham, const basin_synapse *s, const basin_expr *g,
                         int count) {
-    char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
     for (int i = 0; i < count; i++) {
         v[i] = vectors(g[i], s->rows);
         if (!v[i]) return false;
@@ -88,8 +87,8 @@ static bool all_vectors(basin_expr *v, basin_ham *ham, const basin_synapse *s, c
         basin_graph_fail(ham->graph, BASIN_BAD_SHAPE,
                          "synapse '%s' joins activations of shapes %s and %s, which differ in the "
                          "number of rows",
-                         s->name, basin_shape_print(a, basin_expr_shape(g[0])),
-                         basin_shape_print(b, basin_expr_shape(g[i])));
+                         s->name, basin_shape_text(basin_expr_shape(g[0])),
+                         basin_shape_text(basin_expr_shape(g[i])));
         return false;
     }
     return true;
@@ -301,7 +300,6 @@ static basin_expr pooled(basin_ham *ham, const basin_synapse *s, basin_expr y) {
 }
 
 SYNAPSE(conv2d) {
-    char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
     if (!has_layers(ham, synapse, g, count, 2, 2) ||
         !is_positive(ham, synapse, "kernel", synapse->kernel))
         return NULL;
@@ -310,7 +308,7 @@ SYNAPSE(conv2d) {
         return basin_graph_fail(ham->graph, BASIN_BAD_SHAPE,
                                 "synapse '%s' joins activations of shapes %s and %s, wanted "
                                 "[batch, height, width, channels] twice",
-                                synapse->name, basin_shape_print(a, in), basin_shape_print(b, out));
+                                synapse->name, basin_shape_text(in), basin_shape_text(out));
     basin_shape kernel = BASIN_SHAPE(synapse->kernel, synapse->kernel, in.dim[3], out.dim[3]);
     basin_expr w = weight(ham, synapse, "w", kernel);
     basin_expr y = basin_conv2d(g[0], w, synapse->stride ? synapse->stride : 1, !synapse->valid);
@@ -319,7 +317,7 @@ SYNAPSE(conv2d) {
     if (y && !basin_shape_equal(basin_expr_shape(y), out))
         return basin_graph_fail(ham->graph, BASIN_BAD_SHAPE,
                                 "synapse '%s' makes shape %s of its first layer, its second has %s",
-                                synapse->name, basin_shape_print(a, basin_expr_shape(y)),
-                                basin_shape_print(b, out));
+                                synapse->name, basin_shape_text(basin_expr_shape(y)),
+                                basin_shape_text(out));
     return basin_neg(basin_sum(basin_mul(y, g[1]), 1, 3));
 }

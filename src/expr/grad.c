@@ -63,20 +63,18 @@ static void visit(sweep *s, basin_node *node) {
 }
 
 static bool check_cotangent(basin_expr y, basin_expr cotangent) {
-    char a[BASIN_EXPR_TEXT], b[BASIN_EXPR_TEXT];
     if (!cotangent || basin_shape_equal(y->shape, cotangent->shape)) return true;
     basin_graph_fail(y->graph, BASIN_BAD_SHAPE, "vjp: the cotangent %s of %s; wanted equal shapes",
-                     basin_expr_print(a, cotangent), basin_expr_print(b, y));
+                     basin_expr_text(cotangent), basin_expr_text(y));
     return false;
 }
 
 static bool check_variables(basin_graph *graph, const basin_expr *x, const bool *want, int count) {
-    char text[BASIN_EXPR_TEXT];
     for (int i = 0; i < count; i++) {
         if (!x[i] || (want && !want[i])) continue;
         if (x[i]->graph == graph && x[i]->kind == BASIN_REAL) continue;
         basin_graph_fail(graph, BASIN_BAD_VALUE, "grad: variable %d, %s, %s", i,
-                         basin_expr_print(text, x[i]),
+                         basin_expr_text(x[i]),
                          x[i]->graph == graph ? "is an index tensor" : "is of another graph");
         return false;
     }
@@ -159,7 +157,6 @@ void basin_partial(basin_expr *gradient, const basin_expr *y, const basin_expr *
 /* The reverse is linear in its cotangent c; its slope by c in the direction of the tangents is the
  * forward derivative. */
 basin_expr basin_jvp(basin_expr y, const basin_expr *x, const basin_expr *tangent, int count) {
-    char a[BASIN_EXPR_TEXT], b[BASIN_EXPR_TEXT];
     if (!y || count < 1) return NULL;
     basin_expr c = basin_variable(basin_fill(y->graph, y->shape, 0)), sum = NULL;
     BASIN_FREE_AT_EXIT basin_expr *back = basin_array_new((size_t)count, sizeof *back);
@@ -169,7 +166,7 @@ basin_expr basin_jvp(basin_expr y, const basin_expr *x, const basin_expr *tangen
         if (!basin_shape_equal(tangent[i]->shape, x[i]->shape))
             basin_graph_fail(y->graph, BASIN_BAD_SHAPE,
                              "jvp: the tangent %s of %s; wanted equal shapes",
-                             basin_expr_print(a, tangent[i]), basin_expr_print(b, x[i]));
+                             basin_expr_text(tangent[i]), basin_expr_text(x[i]));
         basin_expr part = basin_sum_all(basin_mul(back[i], tangent[i]));
         sum = sum ? basin_add(sum, part) : part;
     }
@@ -178,14 +175,13 @@ basin_expr basin_jvp(basin_expr y, const basin_expr *x, const basin_expr *tangen
 
 /* One row an element of y, by cotangents that are 1 there. */
 basin_expr basin_jacobian(basin_expr y, basin_expr x) {
-    char text[BASIN_EXPR_TEXT];
     basin_expr row[BASIN_JACOBIAN_MOST];
     if (!y || !x) return NULL;
     int64_t rows = basin_shape_count(y->shape), columns = basin_shape_count(x->shape);
     if (rows < 1 || rows > BASIN_JACOBIAN_MOST)
         return basin_graph_fail(y->graph, BASIN_UNSUPPORTED,
                                 "jacobian: %s has %lld elements, wanted 1 to %d",
-                                basin_expr_print(text, y), (long long)rows, BASIN_JACOBIAN_MOST);
+                                basin_expr_text(y), (long long)rows, BASIN_JACOBIAN_MOST);
     basin_expr unit = basin_eye(y->graph, rows);
     for (int64_t i = 0; i < rows; i++) {
         basin_expr cotangent = basin_reshape(basin_slice(unit, 0, i, 1), y->shape);

@@ -225,12 +225,11 @@ static bool check_operands(basin_graph *graph, basin_op op, const basin_expr *in
 
 basin_node *basin_node_new(basin_graph *graph, basin_op op, const basin_attr *attr,
                            const basin_expr *in, int ins, const basin_result *out, int outs) {
-    char text[BASIN_SHAPE_TEXT];
     if (!check_operands(graph, op, in, ins)) return NULL;
     for (int i = 0; i < outs; i++)
         if (!out[i].absent && basin_shape_count(out[i].shape) < 0) {
             basin_graph_fail(graph, BASIN_BAD_SHAPE, "an expression of shape %s has no valid size",
-                             basin_shape_print(text, out[i].shape));
+                             basin_shape_text(out[i].shape));
             return NULL;
         }
     uint64_t hash = node_hash(op, attr, in, ins, out, outs);
@@ -263,11 +262,10 @@ static const char *leaf_role(basin_op op, basin_kind kind) {
 
 basin_expr basin_leaf(basin_graph *graph, basin_op op, basin_kind kind, const char *name,
                       basin_shape shape) {
-    char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
     if (!graph) return NULL;
     if (!name)
         return basin_graph_fail(graph, BASIN_BAD_VALUE, "%s of shape %s has no name (NULL)",
-                                leaf_role(op, kind), basin_shape_print(a, shape));
+                                leaf_role(op, kind), basin_shape_text(shape));
     uint64_t hash = hash_bytes(17, name, strlen(name));
     basin_node *node = leaf_find(graph, hash, name);
     if (node) {
@@ -280,11 +278,11 @@ basin_expr basin_leaf(basin_graph *graph, basin_op op, basin_kind kind, const ch
                                     "'%s' is declared as %s, it was %s before", name, now, before);
         return basin_graph_fail(graph, BASIN_BAD_SHAPE,
                                 "'%s' is declared again with shape %s, it was %s before", name,
-                                basin_shape_print(a, shape), basin_shape_print(b, value->shape));
+                                basin_shape_text(shape), basin_shape_text(value->shape));
     }
     if (basin_shape_count(shape) < 0)
         return basin_graph_fail(graph, BASIN_BAD_SHAPE, "'%s' of shape %s has no valid size", name,
-                                basin_shape_print(a, shape));
+                                basin_shape_text(shape));
     basin_attr none = {0};
     basin_result out = {.kind = kind, .shape = shape};
     node = node_make(graph, op, &none, NULL, 0, &out, 1);
@@ -333,11 +331,10 @@ static basin_expr insert_data(basin_graph *graph, basin_kind kind, basin_shape s
 
 basin_expr basin_leaf_data(basin_graph *graph, basin_kind kind, basin_shape shape,
                            const void *number) {
-    char text[BASIN_SHAPE_TEXT];
     if (!graph) return NULL;
     if (basin_shape_count(shape) < 0)
         return basin_graph_fail(graph, BASIN_BAD_SHAPE, "a constant of shape %s has no valid size",
-                                basin_shape_print(text, shape));
+                                basin_shape_text(shape));
     size_t bytes = data_bytes(kind, shape);
     uint64_t hash = hash_bytes(mix(29, (uint64_t)kind), number, bytes);
     basin_expr found = find_data(graph, hash, kind, shape, number);
@@ -414,11 +411,17 @@ static size_t put_operation(char *text, size_t size, const basin_node *node) {
 }
 
 char *basin_expr_print(char text[BASIN_EXPR_TEXT], basin_expr a) {
-    char shape[BASIN_SHAPE_TEXT];
     const basin_node *node = a->node;
     bool leaf = name_of(node) || basin_expr_is_const(a);
     size_t used =
         leaf ? put_name(text, BASIN_EXPR_TEXT, a) : put_operation(text, BASIN_EXPR_TEXT, node);
-    snprintf(text + used, BASIN_EXPR_TEXT - used, " %s", basin_shape_print(shape, a->shape));
+    snprintf(text + used, BASIN_EXPR_TEXT - used, " %s", basin_shape_text(a->shape));
     return text;
+}
+
+const char *basin_expr_text(basin_expr a) {
+    enum { TEXTS = 4 };
+    static _Thread_local char texts[TEXTS][BASIN_EXPR_TEXT];
+    static _Thread_local unsigned last;
+    return basin_expr_print(texts[++last % TEXTS], a);
 }

@@ -95,9 +95,11 @@ basin_expr basin_leaf_again(basin_graph *graph, const basin_node *origin);
 static inline basin_op basin_expr_op(basin_expr a) { return a->node->op; }
 static inline bool basin_expr_is_const(basin_expr a) { return a->node->op == BASIN_OP_CONST; }
 
-/* An expression in a message: 'x' [4, 8], or matmul('x', 'w') [4, 8] for what has no name. */
+/* An expression in a message: 'x' [4, 8], or matmul('x', 'w') [4, 8] for what has no name.
+ * The text of the second is there until this thread has asked for four more. */
 enum { BASIN_EXPR_TEXT = 200 + BASIN_SHAPE_TEXT };
 char *basin_expr_print(char text[BASIN_EXPR_TEXT], basin_expr a);
+const char *basin_expr_text(basin_expr a);
 
 /* The first state of an iteration at its end, where it is the value of `through`, and gradients go
  * there. `after` ends before it begins, or is NULL. */

@@ -144,7 +144,6 @@ basin_status basin_bundle_put(basin_bundle *bundle, const char *name, const void
 basin_status basin_bundle_expect(const basin_tensor **tensor, const basin_bundle *bundle,
                                  const char *name, basin_dtype dtype, basin_shape shape,
                                  basin_error *error) {
-    char found[BASIN_SHAPE_TEXT], wanted[BASIN_SHAPE_TEXT];
     BASIN_TRY(basin_bundle_get(tensor, bundle, name, error));
     const basin_tensor *t = *tensor;
     bool right = t->dtype == dtype && t->shape.rank == shape.rank;
@@ -152,9 +151,8 @@ basin_status basin_bundle_expect(const basin_tensor **tensor, const basin_bundle
         right = shape.dim[i] < 0 || shape.dim[i] == t->shape.dim[i];
     if (right) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_FILE, "%s: %s is %s %s, wanted %s %s (-1: any)",
-                      bundle->path, name, basin_dtype_name(t->dtype),
-                      basin_shape_print(found, t->shape), basin_dtype_name(dtype),
-                      basin_shape_print(wanted, shape));
+                      bundle->path, name, basin_dtype_name(t->dtype), basin_shape_text(t->shape),
+                      basin_dtype_name(dtype), basin_shape_text(shape));
 }
 
 size_t basin_bundle_count(const basin_bundle *bundle) { return bundle->tensors.count; }

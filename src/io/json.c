@@ -126,9 +126,8 @@ void basin_json_numbers(basin_json *json, const char *key, const double *value, 
 }
 
 void basin_json_shape(basin_json *json, const char *key, basin_shape shape) {
-    char text[BASIN_SHAPE_TEXT];
     start(json, key);
-    fputs(basin_shape_print(text, shape), json->file);
+    fputs(basin_shape_text(shape), json->file);
 }
 
 /* ---- reading ---- */

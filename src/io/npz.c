@@ -49,10 +49,9 @@ static basin_status read_header(basin_npy *npy, reading *in) {
 
 /* The rest of the entry must be exactly the elements. */
 static basin_status check_bytes(size_t *bytes, const basin_npy *npy, const reading *in) {
-    char text[BASIN_SHAPE_TEXT];
     size_t left = in->stream.entry->size - in->stream.taken;
     int64_t count = basin_shape_count(npy->shape);
-    basin_shape_print(text, npy->shape);
+    const char *text = basin_shape_text(npy->shape);
     if (count < 0 || !basin_size_multiply(bytes, (size_t)count, npy->size))
         return basin_fail(in->error, BASIN_BAD_FILE,
                           "%s: array '%.100s': shape %s of '%s' is too large for any file",

@@ -98,10 +98,9 @@ static basin_status read_offsets(span *at, const reading *in, const cJSON *item,
 
 static basin_status check_span(const reading *in, const span *at, basin_dtype dtype,
                                basin_shape shape) {
-    char text[BASIN_SHAPE_TEXT];
     size_t bytes;
     int64_t count = basin_shape_count(shape);
-    basin_shape_print(text, shape);
+    const char *text = basin_shape_text(shape);
     if (count < 0 || !basin_size_multiply(&bytes, (size_t)count, basin_dtype_size(dtype)))
         return basin_fail(in->error, BASIN_BAD_FILE,
                           "%s: tensor '%.100s': shape %s of %s is too large for any file", in->path,

@@ -192,7 +192,6 @@ basin_status basin_language_declare(basin_language *model, basin_params *params,
 
 /* How many tokens a window has; 0, and a message, where they do not fit. */
 static int64_t window_of(const basin_language *m, basin_expr ids, int64_t batch) {
-    char text[BASIN_SHAPE_TEXT];
     basin_shape s = basin_expr_shape(ids);
     int64_t most = m->config.context;
     if (s.rank == 1 && batch >= 1 && s.dim[0] % batch == 0 && s.dim[0] >= batch &&
@@ -202,7 +201,7 @@ static int64_t window_of(const basin_language *m, basin_expr ids, int64_t batch)
         basin_expr_graph(m->tok), BASIN_BAD_SHAPE,
         "%lld windows of tokens are %s, wanted [windows tokens], at most %lld tokens a "
         "window",
-        (long long)batch, basin_shape_print(text, s), (long long)most);
+        (long long)batch, basin_shape_text(s), (long long)most);
     return 0;
 }
 

@@ -256,7 +256,6 @@ static bool same_graph(const basin_graph **graph, basin_expr a) {
 }
 
 static basin_status check_update(const basin_plan_spec *spec, int i, basin_error *error) {
-    char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
     basin_expr state = spec->update[i].state, value = spec->update[i].value;
     if (!state || !value || state->node->op != BASIN_OP_STATE)
         return basin_fail(error, BASIN_BAD_VALUE, "update %d of a plan %s", i,
@@ -264,8 +263,8 @@ static basin_status check_update(const basin_plan_spec *spec, int i, basin_error
     if (value->kind != BASIN_REAL || !basin_shape_equal(state->shape, value->shape))
         return basin_fail(error, BASIN_BAD_SHAPE,
                           "update %d of a plan: the state '%s' of shape %s cannot take %s%s", i,
-                          basin_expr_name(state), basin_shape_print(a, state->shape),
-                          basin_shape_print(b, value->shape),
+                          basin_expr_name(state), basin_shape_text(state->shape),
+                          basin_shape_text(value->shape),
                           value->kind == BASIN_REAL ? "" : ", an index tensor");
     for (int k = 0; k < i; k++)
         if (spec->update[k].state == state)
@@ -461,7 +460,6 @@ __attribute__((format(printf, 2, 3))) static void put(writer *w, const char *for
 }
 
 static void put_operand(writer *w, const basin_operand *operand) {
-    char shape[BASIN_SHAPE_TEXT];
     if (operand->block < 0)
         put(w, "-");
     else
@@ -471,7 +469,7 @@ static void put_operand(writer *w, const basin_operand *operand) {
             : operand->kind == BASIN_E4M3  ? "e4m3 "
             : operand->kind == BASIN_E5M2  ? "e5m2 "
                                            : "",
-            basin_shape_print(shape, operand->shape));
+            basin_shape_text(operand->shape));
     if (operand->stride) put(w, " of %lld", (long long)operand->stride);
 }
 

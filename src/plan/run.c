@@ -22,10 +22,9 @@ static basin_plan_input *find_input(basin_plan *plan, basin_expr expr) {
 
 static basin_status shapes_differ(const char *what, basin_expr expr, const basin_tensor *tensor,
                                   basin_error *error) {
-    char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
     return basin_fail(error, BASIN_BAD_SHAPE, "%s '%s' has shape %s, the tensor has %s", what,
-                      basin_expr_name(expr), basin_shape_print(a, expr->shape),
-                      basin_shape_print(b, tensor->shape));
+                      basin_expr_name(expr), basin_shape_text(expr->shape),
+                      basin_shape_text(tensor->shape));
 }
 
 static void mark_written(basin_plan *plan, basin_plan_input *input) {
@@ -99,11 +98,10 @@ static bool take_arena(basin_plan *plan) {
 }
 
 static basin_status refuse_missing(const basin_plan *plan, basin_error *error) {
-    char text[BASIN_EXPR_TEXT];
     const basin_plan_input *input = plan->input;
     while (!input->missing) input++;
     return basin_fail(error, BASIN_BAD_VALUE, "the input %s was never written",
-                      basin_expr_print(text, input->expr));
+                      basin_expr_text(input->expr));
 }
 
 /* Up to the first call that is not hoisted; and what follows the last one. */

@@ -81,7 +81,6 @@ static basin_status create(basin_store *store, const char *name, basin_shape sha
 
 basin_status basin_store_demand(int *entry, basin_store *store, const char *name, basin_shape shape,
                                 basin_error *error) {
-    char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
     *entry = find(store, name);
     if (*entry < 0) {
         *entry = (int)store->entries;
@@ -90,7 +89,7 @@ basin_status basin_store_demand(int *entry, basin_store *store, const char *name
     basin_shape found = store->entry[*entry].shape;
     if (basin_shape_equal(found, shape)) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_SHAPE, "the state '%s' has shape %s, wanted %s", name,
-                      basin_shape_print(a, found), basin_shape_print(b, shape));
+                      basin_shape_text(found), basin_shape_text(shape));
 }
 
 /* The host type of device memory. */

@@ -38,7 +38,11 @@ int64_t basin_shape_count(basin_shape shape) {
     return empty ? 0 : count;
 }
 
-char *basin_shape_print(char text[BASIN_SHAPE_TEXT], basin_shape shape) {
+const char *basin_shape_text(basin_shape shape) {
+    enum { TEXTS = 8 };
+    static _Thread_local char texts[TEXTS][BASIN_SHAPE_TEXT];
+    static _Thread_local unsigned last;
+    char *text = texts[++last % TEXTS];
     size_t at = 1;
     text[0] = '[';
     for (int i = 0; i < shape.rank && i < BASIN_MAX_RANK; i++)
@@ -63,18 +67,17 @@ const char *basin_dtype_name(basin_dtype dtype) { return dtypes[dtype].name; }
 
 basin_status basin_tensor_new(basin_tensor *tensor, basin_dtype dtype, basin_shape shape,
                               basin_error *error) {
-    char text[BASIN_SHAPE_TEXT];
     size_t bytes;
     int64_t count = basin_shape_count(shape);
     *tensor = (basin_tensor){.dtype = dtype, .shape = shape};
     if (count < 0 || !basin_size_multiply(&bytes, (size_t)count, basin_dtype_size(dtype)))
         return basin_fail(error, BASIN_BAD_SHAPE, "a tensor of shape %s has no valid size",
-                          basin_shape_print(text, shape));
+                          basin_shape_text(shape));
     tensor->data = calloc(bytes ? bytes : 1, 1);
     if (!tensor->data)
         return basin_fail(error, BASIN_NO_MEMORY,
                           "out of memory for a tensor of shape %s (%zu bytes)",
-                          basin_shape_print(text, shape), bytes);
+                          basin_shape_text(shape), bytes);
     tensor->owned = true;
     return BASIN_OK;
 }
@@ -200,11 +203,10 @@ int64_t basin_tensor_first_bad(const basin_tensor *tensor) {
 }
 
 basin_status basin_tensor_convert(basin_tensor *to, const basin_tensor *from, basin_error *error) {
-    char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
     int64_t count = basin_shape_count(from->shape);
     if (count < 0 || basin_shape_count(to->shape) != count)
         return basin_fail(error, BASIN_BAD_SHAPE, "cannot convert a tensor of shape %s into %s",
-                          basin_shape_print(a, from->shape), basin_shape_print(b, to->shape));
+                          basin_shape_text(from->shape), basin_shape_text(to->shape));
     if (to->dtype == from->dtype) {
         if (count > 0) memcpy(to->data, from->data, basin_tensor_bytes(to));
         return BASIN_OK;

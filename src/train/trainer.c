@@ -167,10 +167,9 @@ static basin_status adamw_from(basin_adamw *adamw, const basin_params *params,
 basin_status basin_gradients(basin_expr *gradient, const basin_params *params, basin_expr loss,
                              basin_error *error) {
     if (basin_expr_shape(loss).rank > 0) {
-        char text[BASIN_SHAPE_TEXT];
         return basin_fail(error, BASIN_BAD_SHAPE,
                           "the loss has shape %s, wanted []: the sum or the mean of it",
-                          basin_shape_print(text, basin_expr_shape(loss)));
+                          basin_shape_text(basin_expr_shape(loss)));
     }
     BASIN_FREE_AT_EXIT basin_expr *state = NULL;
     BASIN_TRY(BASIN_NEW_RAW(&state, params->count, "an optimiser", error));
@@ -377,13 +376,12 @@ basin_status basin_checkpoint_write(const char *path, basin_store *store, int64_
 
 basin_status basin_state_restore(basin_store *store, const char *name, basin_shape shape,
                                  const basin_bundle *bundle, basin_error *error) {
-    char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
     const basin_tensor *tensor;
     BASIN_TRY(basin_bundle_get(&tensor, bundle, name, error));
     if (!basin_shape_equal(tensor->shape, shape))
         return basin_fail(error, BASIN_BAD_SHAPE, "%s: tensor '%s' has shape %s, wanted %s",
-                          basin_bundle_path(bundle), name, basin_shape_print(a, tensor->shape),
-                          basin_shape_print(b, shape));
+                          basin_bundle_path(bundle), name, basin_shape_text(tensor->shape),
+                          basin_shape_text(shape));
     int64_t bad = basin_tensor_first_bad(tensor);
     if (bad >= 0)
         return basin_fail(

@@ -27,9 +27,9 @@ static void read_pattern(basin_case *c, int64_t n, bool self) {
                 edge[2 * count++ + 1] = (int32_t)(i % n);
             }
         if (count == (self ? n * n : n * n - n))
-            c->pattern[0] = self ? BASIN_ALL_PAIRS : BASIN_OTHER_PAIRS;
+            c->pattern = self ? BASIN_ALL_PAIRS : BASIN_OTHER_PAIRS;
         else
-            basin_case_pairs(c, 0, n, edge, count, 0);
+            basin_case_pairs(c, n, edge, count, 0);
     }
     free(edge);
     basin_tensor_free(&allowed);
@@ -46,7 +46,7 @@ static void add_forces(basin_case *c, const basin_energy *energy, basin_expr g) 
 
 static void add_descent(basin_case *c, const basin_block *block, basin_expr x, basin_expr target,
                         basin_expr facts) {
-    basin_block_bound bound = {.block = block, .pattern = c->pattern, .facts = facts};
+    basin_block_bound bound = {.block = block, .pattern = &c->pattern, .facts = facts};
     basin_energy energy = basin_block_energy(&bound);
     basin_descent_spec spec = basin_case_descent(c);
     basin_expr trace[(size_t)((spec.steps + 1) * energy.terms)];
@@ -116,7 +116,7 @@ void basin_case_build_anomaly(basin_case *c) {
                                    .block = basin_case_block(c, ""),
                                    .descent = basin_case_descent(c),
                                    .position = BASIN_POSITION_LEARNED};
-    basin_case_edges(c, 0, config.nodes, "edges", BASIN_PAIRS_BOTH_WAYS);
+    basin_case_edges(c, config.nodes, "edges", BASIN_PAIRS_BOTH_WAYS);
     basin_expr features = basin_case_input_add(c, "features", 2);
     basin_expr label = basin_case_input_add(c, "label", 1);
     double omega = basin_case_number(c, "omega"); /* the weight of an anomalous node */
@@ -124,7 +124,7 @@ void basin_case_build_anomaly(basin_case *c) {
                                   basin_offset(basin_scale(label, omega - 1), 1));
     if (basin_graph_error(c->graph) || basin_anomaly_declare(&model, &c->params, &config)) return;
     basin_expr logits = basin_anomaly_logits(
-        &model, &(basin_anomaly_inputs){.features = features, .neighbours = c->pattern});
+        &model, &(basin_anomaly_inputs){.features = features, .neighbours = &c->pattern});
     basin_expr loss = basin_weighted_cross_entropy(logits, label, weight);
     basin_case_output_add(c, basin_sigmoid(logits), "out.probability");
     basin_case_loss(c, loss, NULL);
@@ -241,8 +241,8 @@ static void write_edge_features(basin_case *c, const layout *l, basin_expr input
         for (int64_t e = -nodes; e < edges; e++, edge += 2)
             for (int64_t p = 0; p < l->wide; p++) {
                 double value = e < 0 ? 1 : basin_tensor_at(own, e * l->wide + p);
-                to[basin_pairs_find(c->pairs, edge[0], edge[1]) * l->wide + p] = value;
-                to[basin_pairs_find(c->pairs, edge[1], edge[0]) * l->wide + p] = value;
+                to[basin_pairs_find(&c->pairs, edge[0], edge[1]) * l->wide + p] = value;
+                to[basin_pairs_find(&c->pairs, edge[1], edge[0]) * l->wide + p] = value;
             }
     }
     basin_case_write(c, input, &all);
@@ -293,12 +293,12 @@ static void add_model(basin_case *c, const layout *l) {
                                   .block = basin_case_block(c, "block0."),
                                   .descent = basin_case_descent(c)};
     config.block.mix = basin_case_flag(c, "mixed");
-    basin_case_pairs(c, 0, l->tokens, l->edge, l->edges, BASIN_PAIRS_BOTH_WAYS);
+    basin_case_pairs(c, l->tokens, l->edge, l->edges, BASIN_PAIRS_BOTH_WAYS);
     if (basin_graph_error(c->graph) || basin_graphs_declare(&model, &c->params, &config)) return;
     basin_graphs_batch batch =
-        basin_graphs_inputs(&model, c->graph, l->graphs, l->nodes, c->pairs[0].pairs);
+        basin_graphs_inputs(&model, c->graph, l->graphs, l->nodes, c->pairs.pairs);
     if (basin_graph_error(c->graph)) return;
-    c->pattern[0] = batch.pattern;
+    c->pattern = batch.pattern;
     write_stacked(c, l, batch.nodes, "features");
     write_stacked(c, l, batch.positions, "pe");
     write_edge_features(c, l, batch.edge_features);
@@ -409,14 +409,13 @@ static void add_synapses(basin_case *c, basin_ham *ham, basin_expr beta) {
          .hidden = {.name = "softmax", .beta = beta}},
     };
     static const char *const layers[] = {"v, h", "h, c", "c", "v"};
+    static const char *const parameter[][2] = {
+        {"vh.w", "W_vh"}, {"hc.w", "W_hc"}, {"bias.b", "b_c"}, {"memory.xi", "xi"}};
     for (int i = 0; i < 4; i++) {
+        basin_ham_bind(ham, parameter[i][0], basin_case_parameter(c, parameter[i][1]));
         basin_ham_synapse(ham, &synapse[i]);
         basin_ham_connect(ham, synapse[i].name, layers[i]);
     }
-    basin_case_state_add(c, "vh.w", "W_vh");
-    basin_case_state_add(c, "hc.w", "W_hc");
-    basin_case_state_add(c, "bias.b", "b_c");
-    basin_case_state_add(c, "memory.xi", "xi");
 }
 
 /* The network wants a batch; the file has one sample without that axis. */

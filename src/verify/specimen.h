@@ -9,11 +9,7 @@
 typedef struct basin_specimen basin_specimen;
 
 typedef struct basin_species {
-    const char *name;      /* "hopfield" */
-    const char *title;     /* "Modern Hopfield network" */
-    const char *reference; /* "Ramsauer et al. 2020" */
-    const char *code;      /* the file that has it */
-    const char *formula;   /* lines */
+    const char *name, *reference; /* "hopfield", "Ramsauer et al. 2020" */
     void (*build)(basin_specimen *s);
     int variant; /* of the builder */
 } basin_species;

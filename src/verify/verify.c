@@ -24,9 +24,8 @@ const basin_tensor *basin_case_tensor(basin_case *c, const char *name, int rank)
         return NULL;
     }
     if (rank >= 0 && tensor->shape.rank != rank) {
-        char shape[BASIN_SHAPE_TEXT];
         basin_graph_fail(c->graph, BASIN_BAD_SHAPE, "%s is %s; wanted %d axes", full,
-                         basin_shape_print(shape, tensor->shape), rank);
+                         basin_shape_text(tensor->shape), rank);
         return NULL;
     }
     return tensor;
@@ -111,32 +110,19 @@ basin_expr basin_case_parameter(basin_case *c, const char *name) {
     return basin_param_add(&c->params, "", name, tensor->shape, (basin_init){0});
 }
 
-void basin_case_state_add(basin_case *c, const char *name, const char *tensor) {
-    if (!BASIN_RESERVE(&c->state, &c->state_room, c->states + 1)) {
-        fail_memory(c);
-        return;
-    }
-    basin_case_state *state = &c->state[c->states++];
-    snprintf(state->name, sizeof state->name, "%s", name);
-    snprintf(state->tensor, sizeof state->tensor, "%s", tensor);
-}
-
-void basin_case_pairs(basin_case *c, int list, int64_t tokens, const int32_t *edge, int64_t count,
+void basin_case_pairs(basin_case *c, int64_t tokens, const int32_t *edge, int64_t count,
                       int flags) {
     basin_error error;
-    char name[16] = "pairs";
-    if (list) snprintf(name, sizeof name, "pairs%d", list);
-    if (basin_pairs_new(&c->pairs[list], tokens, tokens, edge, count, flags, &error)) {
+    if (basin_pairs_new(&c->pairs, tokens, tokens, edge, count, flags, &error))
         basin_graph_fail(c->graph, error.status, "%s", error.text);
-        return;
-    }
-    c->pattern[list] = basin_pairs_declare(c->graph, name, tokens, tokens, c->pairs[list].pairs);
+    else
+        c->pattern = basin_pairs_declare(c->graph, "pairs", tokens, tokens, c->pairs.pairs);
 }
 
-void basin_case_edges(basin_case *c, int list, int64_t tokens, const char *name, int flags) {
+void basin_case_edges(basin_case *c, int64_t tokens, const char *name, int flags) {
     basin_tensor edges = basin_case_integers(c, name, 2);
     if (edges.data && edges.shape.dim[1] == 2)
-        basin_case_pairs(c, list, tokens, edges.data, edges.shape.dim[0], flags);
+        basin_case_pairs(c, tokens, edges.data, edges.shape.dim[0], flags);
     else
         basin_graph_fail(c->graph, BASIN_BAD_SHAPE, "in.%s; wanted [edges, 2]", name);
     basin_tensor_free(&edges);
@@ -247,46 +233,27 @@ basin_expr basin_case_energies(basin_case *c, const basin_block_config *block,
 
 static basin_status fail_shape(const char *name, basin_shape found, basin_shape wanted,
                                basin_error *error) {
-    char a[BASIN_SHAPE_TEXT], b[BASIN_SHAPE_TEXT];
     return basin_fail(error, BASIN_BAD_SHAPE, "tensor '%s' is %s; wanted %s", name,
-                      basin_shape_print(a, found), basin_shape_print(b, wanted));
+                      basin_shape_text(found), basin_shape_text(wanted));
 }
 
-/* Where there is a parameter of that name, the tensor must have its shape. */
-static basin_status check_parameter(const basin_case *c, const basin_tensor *tensor,
-                                    const char *name, basin_error *error) {
+static basin_status write_parameter(basin_case *c, basin_expr state, basin_error *error) {
     char full[96];
-    for (size_t i = 0; i < c->params.count; i++) {
-        basin_expr state = c->params.param[i].state;
-        if (strcmp(basin_expr_name(state), name) != 0) continue;
-        snprintf(full, sizeof full, "in.%s", name);
-        if (!basin_shape_equal(basin_expr_shape(state), tensor->shape))
-            return fail_shape(full, tensor->shape, basin_expr_shape(state), error);
-    }
-    return BASIN_OK;
+    const basin_tensor *tensor;
+    snprintf(full, sizeof full, "in.%s", basin_expr_name(state));
+    BASIN_TRY(basin_bundle_get(&tensor, c->bundle, full, error));
+    if (!basin_shape_equal(basin_expr_shape(state), tensor->shape))
+        return fail_shape(full, tensor->shape, basin_expr_shape(state), error);
+    return basin_store_write(c->store, basin_expr_name(state), tensor, error);
 }
 
-static basin_status write_state(basin_case *c, const char *name, const char *from,
-                                basin_error *error) {
-    const basin_tensor *tensor = basin_case_tensor(c, from, -1);
-    if (!tensor) return basin_fail(error, BASIN_BAD_FILE, "no tensor 'in.%s'", from);
-    BASIN_TRY(check_parameter(c, tensor, name, error));
-    return basin_store_write(c->store, name, tensor, error);
-}
-
-/* Gives the states and inputs their numbers and runs. */
+/* Gives the parameters and inputs their numbers and runs. */
 static basin_status compute(basin_case *c, basin_error *error) {
-    for (size_t i = 0; i < c->params.count; i++) {
-        const char *name = basin_expr_name(c->params.param[i].state);
-        BASIN_TRY(write_state(c, name, name, error));
-    }
-    for (size_t i = 0; i < c->states; i++)
-        BASIN_TRY(write_state(c, c->state[i].name, c->state[i].tensor, error));
+    for (size_t i = 0; i < c->params.count; i++)
+        BASIN_TRY(write_parameter(c, c->params.param[i].state, error));
     for (size_t i = 0; i < c->inputs; i++)
         BASIN_TRY(basin_plan_write(c->plan, c->input[i].input, &c->input[i].tensor, error));
-    for (int i = 0; i < BASIN_CASE_LISTS; i++)
-        if (c->pattern[i].row)
-            BASIN_TRY(basin_pairs_write(c->plan, &c->pattern[i], &c->pairs[i], error));
+    if (c->pattern.row) BASIN_TRY(basin_pairs_write(c->plan, &c->pattern, &c->pairs, error));
     return basin_plan_run(c->plan, error);
 }
 
@@ -357,10 +324,10 @@ static basin_status run_case(basin_verdict *verdict, basin_case *c, basin_verify
 
 static void case_free(basin_case *c) {
     for (size_t i = 0; i < c->inputs; i++) basin_tensor_free(&c->input[i].tensor);
-    BASIN_FREE(c->input, c->state, c->output);
+    BASIN_FREE(c->input, c->output);
     basin_plan_free(c->plan);
     basin_store_free(c->store);
-    for (int i = 0; i < BASIN_CASE_LISTS; i++) basin_pairs_free(&c->pairs[i]);
+    basin_pairs_free(&c->pairs);
     basin_params_free(&c->params);
     basin_graph_free(c->graph);
 }

@@ -12,7 +12,7 @@
 #include "basin/io.h"
 #include "basin/pairs.h"
 
-enum { BASIN_CASE_WORD = 64, BASIN_CASE_LISTS = 8 };
+enum { BASIN_CASE_WORD = 64 };
 
 typedef struct basin_case_output {
     char name[96];
@@ -25,10 +25,6 @@ typedef struct basin_case_input {
     basin_tensor tensor;
 } basin_case_input;
 
-typedef struct basin_case_state {
-    char name[BASIN_CASE_WORD], tensor[BASIN_CASE_WORD];
-} basin_case_state;
-
 typedef struct basin_case {
     const basin_bundle *bundle;
     bool recompute; /* differentiate with activations computed again */
@@ -36,15 +32,13 @@ typedef struct basin_case {
     basin_params params;
     basin_case_output *output;
     size_t outputs, output_room;
-    basin_case_state *state;
-    size_t states, state_room;
     basin_case_input *input;
     size_t inputs, input_room;
     basin_backend *backend;
     basin_store *store;
     basin_plan *plan;
-    basin_pairs pairs[BASIN_CASE_LISTS]; /* of `pattern`, where the case has lists of pairs */
-    basin_pattern pattern[BASIN_CASE_LISTS];
+    basin_pairs pairs; /* of `pattern`, where the case has a list of pairs */
+    basin_pattern pattern;
 } basin_case;
 
 /* The tensor "in.NAME", or NULL. `rank` below 0 takes any. */
@@ -63,15 +57,12 @@ bool basin_case_flag(basin_case *c, const char *key);
 basin_expr basin_case_parameter(basin_case *c, const char *name);
 /* An input that gets the numbers of "in.NAME". */
 basin_expr basin_case_input_add(basin_case *c, const char *name, int rank);
-/* The state `name`, which is not among the case's parameters, gets the numbers of "in.TENSOR". */
-void basin_case_state_add(basin_case *c, const char *name, const char *tensor);
 /* Numbers of the builder's own for an input; takes `tensor` over. */
 void basin_case_write(basin_case *c, basin_expr input, basin_tensor *tensor);
-/* List number `list` of pairs among `tokens`, from edges [count, 2]. */
-void basin_case_pairs(basin_case *c, int list, int64_t tokens, const int32_t *edge, int64_t count,
-                      int flags);
+/* The list of pairs among `tokens`, from edges [count, 2]. */
+void basin_case_pairs(basin_case *c, int64_t tokens, const int32_t *edge, int64_t count, int flags);
 /* The same from the tensor "in.NAME". */
-void basin_case_edges(basin_case *c, int list, int64_t tokens, const char *name, int flags);
+void basin_case_edges(basin_case *c, int64_t tokens, const char *name, int flags);
 
 /* The expression that must equal the tensor NAME, "out." or "grad." included. */
 void basin_case_output_add(basin_case *c, basin_expr value, const char *format, ...)

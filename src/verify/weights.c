@@ -29,9 +29,8 @@ static basin_status fail_missing(const basin_bundle *bundle, const char *name,
 
 static basin_status fail_shape(const basin_bundle *bundle, const char *name, basin_shape found,
                                const char *wanted, basin_error *error) {
-    char text[BASIN_SHAPE_TEXT];
     return basin_fail(error, BASIN_BAD_SHAPE, "%s: tensor '%s' is %s; wanted %s",
-                      basin_bundle_path(bundle), name, basin_shape_print(text, found), wanted);
+                      basin_bundle_path(bundle), name, basin_shape_text(found), wanted);
 }
 
 static basin_status check_finite(const basin_bundle *bundle, const char *name,
@@ -46,9 +45,8 @@ static basin_status check_finite(const basin_bundle *bundle, const char *name,
 /* A copy in double of a tensor that must have `shape`. */
 static basin_status copy(basin_tensor *to, const basin_bundle *bundle, const char *name,
                          const basin_tensor *from, basin_shape shape, basin_error *error) {
-    char wanted[BASIN_SHAPE_TEXT];
     if (!basin_shape_equal(from->shape, shape))
-        return fail_shape(bundle, name, from->shape, basin_shape_print(wanted, shape), error);
+        return fail_shape(bundle, name, from->shape, basin_shape_text(shape), error);
     BASIN_TRY(check_finite(bundle, name, from, error));
     BASIN_TRY(basin_tensor_new(to, BASIN_F64, shape, error));
     return basin_tensor_convert(to, from, error);

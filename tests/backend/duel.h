@@ -141,16 +141,13 @@ static inline void *duel_block(basin_backend *backend, const double *real, const
 
 /* The call in words: its number and all shapes. */
 static inline const char *duel_text(const duel *d, char text[1000]) {
-    char shape[BASIN_SHAPE_TEXT];
     int at = snprintf(text, 1000, "operation %d (", (int)d->call.op);
     for (int i = 0; i < d->call.ins && at < 900; i++)
-        at +=
-            snprintf(text + at, 1000 - (size_t)at, "%s%s", i ? " " : "",
-                     d->call.in[i].block < 0 ? "-" : basin_shape_print(shape, d->call.in[i].shape));
+        at += snprintf(text + at, 1000 - (size_t)at, "%s%s", i ? " " : "",
+                       d->call.in[i].block < 0 ? "-" : basin_shape_text(d->call.in[i].shape));
     for (int i = 0; i < d->call.outs && at < 900; i++)
         at += snprintf(text + at, 1000 - (size_t)at, "%s%s", i ? " " : ") -> ",
-                       d->call.out[i].block < 0 ? "-"
-                                                : basin_shape_print(shape, d->call.out[i].shape));
+                       d->call.out[i].block < 0 ? "-" : basin_shape_text(d->call.out[i].shape));
     snprintf(text + at, 1000 - (size_t)at, ", axis %d, transposed %d%d, value %g",
              d->call.attr.axis, d->call.attr.transpose_a, d->call.attr.transpose_b,
              d->call.attr.value);

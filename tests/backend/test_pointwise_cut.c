@@ -29,12 +29,12 @@ static basin_tensor run(const char *backend, int threads, basin_shape shape, int
 }
 
 static void check_one(basin_shape shape, int constants, bool broadcast) {
-    char text[BASIN_SHAPE_TEXT + 40], print[BASIN_SHAPE_TEXT];
+    char text[BASIN_SHAPE_TEXT + 40];
     BASIN_AT_EXIT(basin_tensor_free)
     basin_tensor exact = run("ref", 1, shape, constants, broadcast);
     BASIN_AT_EXIT(basin_tensor_free) basin_tensor fast = run("cpu", 1, shape, constants, broadcast);
     BASIN_AT_EXIT(basin_tensor_free) basin_tensor team = run("cpu", 3, shape, constants, broadcast);
-    snprintf(text, sizeof text, "%d constants over %s", constants, basin_shape_print(print, shape));
+    snprintf(text, sizeof text, "%d constants over %s", constants, basin_shape_text(shape));
     lab_assert_near(&fast, &exact, 1e-6, text);
     lab_assert_near(&team, &fast, 0, text);
 }

@@ -197,79 +197,16 @@ TEST(files_keep_them) {
     assert_int_equal(basin_trees_load(&read, bundle, "trees1.", &failure), BASIN_BAD_FILE);
 }
 
-/* ---- files from before XGBoost ---- */
-
-static void add(basin_bundle *bundle, const char *name, void *data, basin_dtype dtype,
-                basin_shape shape) {
-    basin_tensor tensor = basin_tensor_borrow(data, dtype, shape);
-    assert_ok(basin_bundle_add(bundle, name, &tensor, &failure));
-}
-
-/* Trees as such files have them, which stay the caller's. */
-static basin_bundle *older(int64_t *features, double *base, int64_t *root, int64_t trees,
-                           void *link, void *number, int64_t nodes) {
+TEST(trees_of_older_files_are_refused) {
+    static const int64_t root[] = {0, 1};
     basin_bundle *bundle;
+    basin_trees *trees;
     assert_ok(basin_bundle_new(&bundle, &failure));
-    add(bundle, "t.features", features, BASIN_I64, BASIN_SHAPE(1));
-    add(bundle, "t.base", base, BASIN_F64, BASIN_SHAPE(1));
-    add(bundle, "t.root", root, BASIN_I64, BASIN_SHAPE(trees + 1));
-    add(bundle, "t.link", link, BASIN_I32, BASIN_SHAPE(nodes, 2));
-    add(bundle, "t.number", number, BASIN_F32, BASIN_SHAPE(nodes, 2));
-    return bundle;
-}
-
-/* Two trees: x0 <= 1 ? (x2 <= -1 ? 0.1 : 0.2) : 0.3, and 0.5. */
-TEST(trees_of_older_files_are_read) {
-    int64_t features = 3, root[] = {0, 5, 6};
-    double base = -0.75, logit[4];
-    int32_t link[6][2] = {{0, 1}, {2, 3}, {-1, 0}, {-1, 0}, {-1, 0}, {-1, 0}};
-    float number[6][2] = {{1, 0}, {-1, 0}, {0, 0.3f}, {0, 0.1f}, {0, 0.2f}, {0, 0.5f}};
-    const float x[4][3] = {{1, 0, -1}, {1, 0, -0.5f}, {1.0001f, 0, -3}, {-5, 0, 9}};
-    const double expected[4] = {0.1, 0.2, 0.3, 0.2};
-    float value[4 * 4];
-    BASIN_AT_EXIT(free_bundle) basin_bundle *bundle = NULL;
-    basin_trees *trees;
-    needs_xgboost();
-    bundle = older(&features, &base, root, 2, link, number, 6);
-    assert_ok(basin_trees_load(&trees, bundle, "t.", &failure));
-    assert_ok(basin_trees_predict(logit, trees, x[0], 4, 3, &failure));
-    assert_ok(basin_trees_shapley(value, trees, x[0], 4, 3, &failure));
-    for (int i = 0; i < 4; i++) {
-        const float *v = value + 4 * i;
-        if (fabs(logit[i] - (expected[i] + 0.5 - 0.75)) > 1e-6)
-            fail_msg("row %d: %.9g", i, logit[i]);
-        assert_true(fabs((double)(v[0] + v[1] + v[2] + v[3]) - logit[i]) < 1e-6);
-    }
-    basin_trees_free(trees);
-    static const int32_t wrong[][2] = {{3, 1}, {-2, 1}, {0, 0}, {0, 4}, {0, INT32_MAX}, {0, -5}};
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        memcpy(basin_bundle_find(bundle, "t.link")->data, wrong[i], sizeof wrong[i]);
-        assert_int_equal(basin_trees_load(&trees, bundle, "t.", &failure), BASIN_BAD_FILE);
-    }
-}
-
-/* XGBoost walks trees recursively. */
-TEST(a_deep_tree_is_refused) {
-    enum { LEVELS = 65, NODES = 2 * LEVELS + 1 };
-    int64_t features = 1, root[] = {0, NODES};
-    double base = 0;
-    static int32_t link[NODES][2];
-    static float number[NODES][2];
-    BASIN_AT_EXIT(free_bundle) basin_bundle *bundle = NULL;
-    basin_trees *trees;
-    needs_xgboost();
-    for (int i = 0; i < NODES; i++) { /* every other node is a leaf */
-        link[i][0] = i % 2 || i + 1 == NODES ? -1 : 0;
-        link[i][1] = i + 1;
-    }
-    bundle = older(&features, &base, root, 1, link, number, NODES);
+    basin_tensor tensor = basin_tensor_borrow(root, BASIN_I64, BASIN_SHAPE(2));
+    assert_ok(basin_bundle_add(bundle, "t.root", &tensor, &failure));
     assert_failure(basin_trees_load(&trees, bundle, "t.", &failure), BASIN_BAD_FILE,
-                   "t.* has a tree of more than 64 levels");
-    assert_null(trees);
-    link[NODES - 3][0] = -1; /* one level less */
-    root[1] = NODES - 2;
-    assert_ok(basin_trees_load(&trees, bundle, "t.", &failure));
-    basin_trees_free(trees);
+                   "t.xgboost is absent, needs U8; trees from before XGBoost");
+    basin_bundle_free(bundle);
 }
 
 TEST(a_table_without_rows_is_refused) {

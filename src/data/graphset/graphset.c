@@ -412,7 +412,6 @@ static basin_status check_numbers(const basin_graphset *s, const char *path, bas
 
 static basin_status find_parts(basin_graphset *set, const char *path, basin_error *error) {
     part list[PARTS];
-    char have[BASIN_SHAPE_TEXT], want[BASIN_SHAPE_TEXT];
     list_parts(list, set);
     for (int i = 0; i < PARTS; i++) {
         const basin_tensor *t = basin_bundle_find(set->file, list[i].name);
@@ -421,9 +420,8 @@ static basin_status find_parts(basin_graphset *set, const char *path, basin_erro
         basin_shape shape = shape_of(&list[i]);
         if (t->dtype != list[i].dtype || !basin_shape_equal(t->shape, shape))
             return basin_fail(error, BASIN_BAD_FILE, "%s: '%s' is %s %s; wanted %s %s", path,
-                              list[i].name, basin_dtype_name(t->dtype),
-                              basin_shape_print(have, t->shape), basin_dtype_name(list[i].dtype),
-                              basin_shape_print(want, shape));
+                              list[i].name, basin_dtype_name(t->dtype), basin_shape_text(t->shape),
+                              basin_dtype_name(list[i].dtype), basin_shape_text(shape));
         *list[i].data = t->data;
     }
     return BASIN_OK;

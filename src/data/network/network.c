@@ -222,12 +222,11 @@ basin_status basin_network_fill_missing(basin_network *network, basin_missing mi
 
 basin_status basin_network_set_features(basin_network *network, const basin_tensor *x,
                                         const basin_network_options *options, basin_error *error) {
-    char text[BASIN_SHAPE_TEXT];
     if (network->feature || network->file)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: has features already", network->path);
     if (x->shape.rank != 2 || x->shape.dim[0] != network->nodes)
         return basin_fail(error, BASIN_BAD_SHAPE, "%s: features are %s, wanted [%" PRId64 ", F]",
-                          network->path, basin_shape_print(text, x->shape), network->nodes);
+                          network->path, basin_shape_text(x->shape), network->nodes);
     BASIN_TRY(basin_network_alloc_features(network, x->shape.dim[1], options, error));
     basin_tensor to = basin_tensor_borrow(network->feature, BASIN_F32, x->shape);
     BASIN_TRY(basin_tensor_convert(&to, x, error));
@@ -305,7 +304,6 @@ basin_status basin_network_forget_labels(basin_network *network,
 basin_status basin_network_set_label_tensor(basin_network *network, const basin_tensor *y,
                                             const basin_network_options *options,
                                             basin_error *error) {
-    char text[BASIN_SHAPE_TEXT];
     int rank = y->shape.rank;
     bool column = rank == 2 && (y->shape.dim[1] == 1 || y->shape.dim[0] == 1);
     int64_t count = basin_shape_count(y->shape);
@@ -314,7 +312,7 @@ basin_status basin_network_set_label_tensor(basin_network *network, const basin_
     if (column ? count != network->nodes
                : rank < 1 || rank > 2 || y->shape.dim[0] != network->nodes || count == 0)
         return basin_fail(error, BASIN_BAD_SHAPE, "%s: labels are %s, wanted [%" PRId64 "]",
-                          network->path, basin_shape_print(text, y->shape), network->nodes);
+                          network->path, basin_shape_text(y->shape), network->nodes);
     BASIN_TRY(BASIN_NEW_RAW(&network->label, network->nodes, "the labels", error));
     for (int64_t i = 0; i < network->nodes; i++) {
         if (rank == 2 && !column) {
@@ -343,7 +341,6 @@ basin_status basin_network_set_labels(basin_network *network, const int32_t *lab
 
 basin_status basin_network_set_masks(basin_network *network, const char *part,
                                      const basin_tensor *mask, basin_error *error) {
-    char text[BASIN_SHAPE_TEXT];
     basin_shape shape = mask->shape;
     /* a row a node, as DGL must have it, or a row a split */
     bool across = shape.rank == 2 && shape.dim[1] != network->nodes;
@@ -354,7 +351,7 @@ basin_status basin_network_set_masks(basin_network *network, const char *part,
         return basin_fail(error, BASIN_BAD_SHAPE,
                           "%s: the %s mask is %s, wanted [%" PRId64 "] or [splits, %" PRId64
                           "] as the other masks have it",
-                          network->path, part, basin_shape_print(text, shape), network->nodes,
+                          network->path, part, basin_shape_text(shape), network->nodes,
                           network->nodes);
     if (is_float(mask->dtype) && basin_tensor_first_bad(mask) >= 0)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: the %s mask holds NaN", network->path, part);

@@ -132,10 +132,9 @@ static basin_status read_schema(basin_network *n, const basin_bundle *bundle, ba
 static basin_status add_edges(basin_network *n, const char *key, const char *name,
                               const basin_bundle *bundle, const basin_tensor *t,
                               const basin_network_options *o, basin_error *error) {
-    char text[BASIN_SHAPE_TEXT];
     if (t->shape.rank != 2 || t->shape.dim[1] != 2)
         return basin_fail(error, BASIN_BAD_SHAPE, "%s: %s is %s, wanted [E, 2]", n->path, key,
-                          basin_shape_print(text, t->shape));
+                          basin_shape_text(t->shape));
     BASIN_AT_EXIT(basin_tensor_free) basin_tensor wide = {0};
     if (t->dtype != BASIN_I32 && t->dtype != BASIN_I64) {
         if (t->dtype <= BASIN_BF16)

@@ -290,14 +290,14 @@ basin_status basin_scaler_store(basin_bundle *bundle, const char *prefix, const 
 
 static basin_status get(const basin_tensor **tensor, const basin_bundle *bundle, const char *prefix,
                         const char *name, int rank, basin_error *error) {
-    char key[KEY_TEXT], text[BASIN_SHAPE_TEXT];
+    char key[KEY_TEXT];
     snprintf(key, sizeof key, "%s%s", prefix, name);
     BASIN_TRY(basin_bundle_get(tensor, bundle, key, error));
     const basin_tensor *t = *tensor;
     if (t->shape.rank == rank && basin_shape_count(t->shape) > 0 && basin_tensor_first_bad(t) < 0)
         return BASIN_OK;
     return basin_fail(error, BASIN_BAD_FILE, "%s: %s is %s, wanted %d axes of finite numbers",
-                      basin_bundle_path(bundle), key, basin_shape_print(text, t->shape), rank);
+                      basin_bundle_path(bundle), key, basin_shape_text(t->shape), rank);
 }
 
 static void copy(float *to, const basin_tensor *from) {

@@ -286,7 +286,7 @@ basin_expr basin_pair_dot(basin_expr x, basin_expr z, const basin_pattern *patte
 }
 
 basin_expr basin_pair_sum(basin_expr w, basin_expr z, const basin_pattern *pattern) {
-    char a[BASIN_EXPR_TEXT], b[BASIN_EXPR_TEXT];
+    char a[BASIN_EXPR_TEXT];
     basin_expr list[5];
     if (!w || !z || !(z = with_halo(z, pattern))) return NULL;
     int64_t queries = pattern->row ? pattern->row->shape.dim[0] - 1 : 0;
@@ -295,7 +295,7 @@ basin_expr basin_pair_sum(basin_expr w, basin_expr z, const basin_pattern *patte
     if (!basin_shape_equal(w->shape, want))
         return basin_graph_fail(w->graph, BASIN_BAD_SHAPE,
                                 "pair_sum: the weights are %s, wanted %s", basin_expr_print(a, w),
-                                basin_shape_print(b, want));
+                                basin_shape_text(want));
     list_of(list, pattern);
     return pair_node(BASIN_OP_PAIR_SUM, false, w, z, list,
                      BASIN_SHAPE(queries, z->shape.dim[1], z->shape.dim[2]));

@@ -42,24 +42,22 @@ basin_expr basin_triangle(basin_graph *graph, int64_t rows, int64_t columns, int
 }
 
 basin_expr basin_from_index(basin_expr index, int64_t limit) {
-    char text[BASIN_EXPR_TEXT];
     if (!index) return NULL;
     if (index->kind != BASIN_INDEX || limit < 0 || limit > BASIN_COUNT_MOST)
         return basin_graph_fail(
             index->graph, BASIN_BAD_VALUE,
             "from_index: %s below %lld, wanted an index tensor and a limit of 0 to %d",
-            basin_expr_print(text, index), (long long)limit, BASIN_COUNT_MOST);
+            basin_expr_text(index), (long long)limit, BASIN_COUNT_MOST);
     basin_attr attr = {.start = limit};
     return basin_node_single(index->graph, BASIN_OP_FROM_INDEX, &attr, &index, 1, index->shape);
 }
 
 basin_expr basin_to_index(basin_expr a, int64_t limit) {
-    char text[BASIN_EXPR_TEXT];
     if (!a) return NULL;
     if (limit < 1 || limit > INT32_MAX)
         return basin_graph_fail(a->graph, BASIN_BAD_VALUE,
                                 "to_index: %s below %lld, wanted a limit of 1 to %d",
-                                basin_expr_print(text, a), (long long)limit, INT32_MAX);
+                                basin_expr_text(a), (long long)limit, INT32_MAX);
     basin_attr attr = {.start = limit};
     basin_result out = {.kind = BASIN_INDEX, .shape = a->shape};
     basin_node *node = basin_node_new(a->graph, BASIN_OP_TO_INDEX, &attr, &a, 1, &out, 1);
@@ -67,12 +65,11 @@ basin_expr basin_to_index(basin_expr a, int64_t limit) {
 }
 
 basin_expr basin_one_hot(basin_expr index, int64_t count) {
-    char text[BASIN_EXPR_TEXT];
     if (!index) return NULL;
     if (count < 1)
         return basin_graph_fail(index->graph, BASIN_BAD_VALUE,
-                                "one_hot: %s among %lld, wanted 1 or more",
-                                basin_expr_print(text, index), (long long)count);
+                                "one_hot: %s among %lld, wanted 1 or more", basin_expr_text(index),
+                                (long long)count);
     return basin_equal(basin_as_column(basin_from_index(index, count)),
                        basin_iota(index->graph, count));
 }
@@ -80,10 +77,9 @@ basin_expr basin_one_hot(basin_expr index, int64_t count) {
 /* ---- Random draws as leaves of a formula; the numbers are those of basin/random.h ---- */
 
 bool basin_is_seed(basin_expr seed) {
-    char text[BASIN_EXPR_TEXT];
     if (seed->kind == BASIN_INDEX && basin_shape_equal(seed->shape, BASIN_SHAPE(2))) return true;
     basin_graph_fail(seed->graph, BASIN_BAD_SHAPE, "a seed is an index tensor of shape [2], got %s",
-                     basin_expr_print(text, seed));
+                     basin_expr_text(seed));
     return false;
 }
 

@@ -4,11 +4,10 @@
 #include "expr/graph.h"
 
 int basin_axis(basin_expr a, int axis, const char *what) {
-    char text[BASIN_EXPR_TEXT];
     int found = axis < 0 ? axis + a->shape.rank : axis;
     if (found >= 0 && found < a->shape.rank) return found;
     basin_graph_fail(a->graph, BASIN_BAD_SHAPE, "%s: axis %d of %s%s", what, axis,
-                     basin_expr_print(text, a), a->shape.rank ? "" : ", a scalar");
+                     basin_expr_text(a), a->shape.rank ? "" : ", a scalar");
     return -1;
 }
 
@@ -41,14 +40,13 @@ static basin_shape complete_shape(basin_shape shape, int64_t count) {
 }
 
 basin_expr basin_reshape(basin_expr a, basin_shape shape) {
-    char x[BASIN_EXPR_TEXT], y[BASIN_EXPR_TEXT];
     basin_attr attr = {0};
     if (a) shape = complete_shape(shape, basin_shape_count(a->shape));
     if (!a || basin_shape_equal(a->shape, shape)) return a;
     if (basin_shape_count(a->shape) != basin_shape_count(shape))
         return basin_graph_fail(a->graph, BASIN_BAD_SHAPE,
                                 "reshape: %s does not have as many elements as %s",
-                                basin_expr_print(x, a), basin_shape_print(y, shape));
+                                basin_expr_text(a), basin_shape_text(shape));
     if (basin_expr_is_const(a)) return basin_broadcast(a, shape);
     if (a->graph->simplify) {
         basin_expr simple = simplify_reshape(a, shape);
@@ -71,14 +69,13 @@ static bool is_permutation(const int *axes, int rank) {
 }
 
 basin_expr basin_permute(basin_expr a, const int *axes) {
-    char text[BASIN_EXPR_TEXT];
     basin_attr attr = {0};
     if (!a) return NULL;
     basin_shape shape = a->shape;
     if (!is_permutation(axes, shape.rank))
         return basin_graph_fail(a->graph, BASIN_BAD_VALUE,
                                 "permute: the axes given are no permutation of those of %s",
-                                basin_expr_print(text, a));
+                                basin_expr_text(a));
     bool identity = true;
     for (int i = 0; i < shape.rank; i++) {
         attr.axes[i] = (int8_t)axes[i];
@@ -95,13 +92,12 @@ BASIN_RULE(permute) {
 }
 
 basin_expr basin_transpose(basin_expr a) {
-    char text[BASIN_EXPR_TEXT];
     int axes[BASIN_MAX_RANK];
     if (!a) return NULL;
     if (a->shape.rank < 2)
         return basin_graph_fail(a->graph, BASIN_BAD_SHAPE,
                                 "transpose: %s has rank %d, wanted two axes or more",
-                                basin_expr_print(text, a), a->shape.rank);
+                                basin_expr_text(a), a->shape.rank);
     for (int i = 0; i < a->shape.rank; i++) axes[i] = i;
     axes[a->shape.rank - 1] = a->shape.rank - 2;
     axes[a->shape.rank - 2] = a->shape.rank - 1;
@@ -109,13 +105,12 @@ basin_expr basin_transpose(basin_expr a) {
 }
 
 basin_expr basin_slice(basin_expr a, int axis, int64_t start, int64_t count) {
-    char text[BASIN_EXPR_TEXT];
     if (!a || (axis = basin_axis(a, axis, "slice")) < 0) return NULL;
     basin_shape shape = a->shape;
     if (start < 0 || count < 0 || start > shape.dim[axis] - count)
-        return basin_graph_fail(
-            a->graph, BASIN_BAD_SHAPE, "slice: %lld elements from %lld on of axis %d of %s",
-            (long long)count, (long long)start, axis, basin_expr_print(text, a));
+        return basin_graph_fail(a->graph, BASIN_BAD_SHAPE,
+                                "slice: %lld elements from %lld on of axis %d of %s",
+                                (long long)count, (long long)start, axis, basin_expr_text(a));
     if (count == shape.dim[axis]) return a;
     basin_attr attr = {.axis = axis, .start = start};
     shape.dim[axis] = count;
@@ -129,13 +124,12 @@ BASIN_RULE(slice) {
 }
 
 basin_expr basin_pad(basin_expr a, int axis, int64_t before, int64_t after) {
-    char text[BASIN_EXPR_TEXT];
     if (!a || (axis = basin_axis(a, axis, "pad")) < 0) return NULL;
     if (before < 0 || after < 0 || before > INT64_MAX - after ||
         before + after > INT64_MAX - a->shape.dim[axis])
         return basin_graph_fail(a->graph, BASIN_BAD_VALUE,
                                 "pad: %lld before and %lld after axis %d of %s", (long long)before,
-                                (long long)after, axis, basin_expr_print(text, a));
+                                (long long)after, axis, basin_expr_text(a));
     if (before == 0 && after == 0) return a;
     basin_attr attr = {.axis = axis, .start = before};
     basin_shape shape = a->shape;
@@ -149,12 +143,11 @@ BASIN_RULE(pad) {
 }
 
 static bool concat_fits(basin_expr a, basin_expr b, int axis) {
-    char x[BASIN_EXPR_TEXT], y[BASIN_EXPR_TEXT];
     basin_shape shape = b->shape;
     if (shape.rank == a->shape.rank) shape.dim[axis] = a->shape.dim[axis];
     if (basin_shape_equal(shape, a->shape)) return true;
     basin_graph_fail(a->graph, BASIN_BAD_SHAPE, "concat: %s and %s differ in an axis other than %d",
-                     basin_expr_print(x, a), basin_expr_print(y, b), axis);
+                     basin_expr_text(a), basin_expr_text(b), axis);
     return false;
 }
 
@@ -185,13 +178,12 @@ BASIN_RULE(concat) {
 }
 
 basin_expr basin_gather(basin_expr table, basin_expr index) {
-    char x[BASIN_EXPR_TEXT], y[BASIN_EXPR_TEXT];
     basin_attr attr = {0};
     if (!table || !index) return NULL;
     if (index->kind != BASIN_INDEX || index->shape.rank != 1 || table->shape.rank < 1)
         return basin_graph_fail(table->graph, BASIN_BAD_SHAPE,
                                 "gather: rows of %s by %s, which must be an index tensor [n]",
-                                basin_expr_print(x, table), basin_expr_print(y, index));
+                                basin_expr_text(table), basin_expr_text(index));
     basin_shape shape = table->shape;
     shape.dim[0] = index->shape.dim[0];
     return basin_node_single(table->graph, BASIN_OP_GATHER, &attr, (basin_expr[]){table, index}, 2,
@@ -203,7 +195,6 @@ BASIN_RULE(gather) {
 }
 
 basin_expr basin_scatter(basin_expr values, basin_expr index, int64_t rows) {
-    char x[BASIN_EXPR_TEXT], y[BASIN_EXPR_TEXT];
     basin_attr attr = {0};
     if (!values || !index) return NULL;
     if (index->kind != BASIN_INDEX || index->shape.rank != 1 || values->shape.rank < 1 ||
@@ -212,7 +203,7 @@ basin_expr basin_scatter(basin_expr values, basin_expr index, int64_t rows) {
             values->graph, BASIN_BAD_SHAPE,
             "scatter: rows of %s by %s into %lld rows; wanted an index tensor as "
             "long as the values",
-            basin_expr_print(x, values), basin_expr_print(y, index), (long long)rows);
+            basin_expr_text(values), basin_expr_text(index), (long long)rows);
     basin_shape shape = values->shape;
     shape.dim[0] = rows;
     return basin_node_single(values->graph, BASIN_OP_SCATTER, &attr, (basin_expr[]){values, index},
@@ -236,12 +227,11 @@ static basin_expr exchange(basin_expr a, int64_t rows) {
 }
 
 basin_expr basin_exchange(basin_expr a, int64_t halo) {
-    char text[BASIN_EXPR_TEXT];
     if (!a || halo == 0) return a;
     if (a->shape.rank < 1 || halo < 0)
         return basin_graph_fail(a->graph, BASIN_BAD_SHAPE,
                                 "exchange: %s with %lld rows of others, wanted rows and some",
-                                basin_expr_print(text, a), (long long)halo);
+                                basin_expr_text(a), (long long)halo);
     return exchange(a, a->shape.dim[0] + halo);
 }
 
@@ -253,13 +243,12 @@ BASIN_RULE(exchange) {
  * running sums. Formulas of the operations of move.c, so that their gradients follow. */
 
 basin_expr basin_axes_insert(basin_expr a, int axis, int count) {
-    char text[BASIN_EXPR_TEXT];
     if (!a) return NULL;
     basin_shape shape = {.rank = a->shape.rank + count};
     int at = axis < 0 ? axis + shape.rank : axis;
     if (count < 0 || shape.rank > BASIN_MAX_RANK || at < 0 || at > a->shape.rank)
         return basin_graph_fail(a->graph, BASIN_BAD_SHAPE, "axes_insert: %d axes at %d of %s",
-                                count, axis, basin_expr_print(text, a));
+                                count, axis, basin_expr_text(a));
     for (int i = 0; i < shape.rank; i++)
         shape.dim[i] = i < at ? a->shape.dim[i] : i < at + count ? 1 : a->shape.dim[i - count];
     return basin_reshape(a, shape);
@@ -295,16 +284,15 @@ basin_expr basin_stack(const basin_expr *parts, int count, int axis) {
 
 /* Every step-th element is the first of its group of `step`. */
 basin_expr basin_stride(basin_expr a, int axis, int64_t start, int64_t step) {
-    char text[BASIN_EXPR_TEXT];
     if (!a || (axis = basin_axis(a, axis, "stride")) < 0) return NULL;
     int64_t n = a->shape.dim[axis];
     if (start < 0 || start > n || step < 1)
         return basin_graph_fail(a->graph, BASIN_BAD_VALUE,
                                 "stride: every element %lld from %lld on of axis %d of %s",
-                                (long long)step, (long long)start, axis, basin_expr_print(text, a));
+                                (long long)step, (long long)start, axis, basin_expr_text(a));
     if (a->shape.rank >= BASIN_MAX_RANK)
         return basin_graph_fail(a->graph, BASIN_BAD_SHAPE, "stride: %s has no room for an axis",
-                                basin_expr_print(text, a));
+                                basin_expr_text(a));
     if (step == 1) return basin_slice(a, axis, start, n - start);
     if (step >= n - start) return basin_slice(a, axis, start, n > start);
     int64_t count = (n - start + step - 1) / step, over = count * step - (n - start);
@@ -344,7 +332,6 @@ basin_expr basin_flip(basin_expr a, int axis) {
 
 /* The elements (i, i) of the last two axes, n of them, are every (n + 1)-th of the matrix. */
 basin_expr basin_diagonal(basin_expr a, int axis, int other) {
-    char text[BASIN_EXPR_TEXT];
     if (!a || (axis = basin_axis(a, axis, "diagonal")) < 0 ||
         (other = basin_axis(a, other, "diagonal")) < 0)
         return NULL;
@@ -352,7 +339,7 @@ basin_expr basin_diagonal(basin_expr a, int axis, int other) {
     if (axis == other || a->shape.dim[other] != n)
         return basin_graph_fail(a->graph, BASIN_BAD_SHAPE,
                                 "diagonal: axes %d and %d of %s, wanted two of equal length", axis,
-                                other, basin_expr_print(text, a));
+                                other, basin_expr_text(a));
     a = basin_axis_last(basin_axis_last(a, axis), other > axis ? other - 1 : other);
     if (!a) return NULL;
     basin_shape flat = a->shape;

@@ -135,13 +135,12 @@ basin_expr basin_held(basin_expr variable) {
 }
 
 basin_expr basin_broadcast(basin_expr a, basin_shape shape) {
-    char x[BASIN_EXPR_TEXT], y[BASIN_SHAPE_TEXT];
     basin_shape both;
     basin_attr attr = {0};
     if (!a || basin_shape_equal(a->shape, shape)) return a;
     if (!shape_meet(&both, a->shape, shape) || !basin_shape_equal(both, shape))
         return basin_graph_fail(a->graph, BASIN_BAD_SHAPE, "broadcast: %s does not repeat to %s",
-                                basin_expr_print(x, a), basin_shape_print(y, shape));
+                                basin_expr_text(a), basin_shape_text(shape));
     if (a->graph->simplify && basin_expr_op(a) == BASIN_OP_COPY) a = a->node->in[0];
     return basin_node_single(a->graph, BASIN_OP_COPY, &attr, &a, 1, shape);
 }
@@ -216,17 +215,16 @@ static basin_expr simplify_signs(basin_op op, basin_expr a, basin_expr b) {
 
 /* Whether the operands are usable and broadcast; on success *shape is the result's. */
 static bool check_binary(basin_shape *shape, basin_op op, basin_expr a, basin_expr b) {
-    char x[BASIN_EXPR_TEXT], y[BASIN_EXPR_TEXT];
     if (!a || !b) return false;
     if (a->graph != b->graph)
         basin_graph_fail(a->graph, BASIN_BAD_VALUE, "%s: operands of different graphs",
                          basin_op_name(op));
     else if (a->kind != BASIN_REAL || b->kind != BASIN_REAL)
         basin_graph_fail(a->graph, BASIN_BAD_VALUE, "%s: arithmetic on the index tensor %s",
-                         basin_op_name(op), basin_expr_print(x, a->kind != BASIN_REAL ? a : b));
+                         basin_op_name(op), basin_expr_text(a->kind != BASIN_REAL ? a : b));
     else if (!shape_meet(shape, a->shape, b->shape))
         basin_graph_fail(a->graph, BASIN_BAD_SHAPE, "%s: %s and %s do not broadcast",
-                         basin_op_name(op), basin_expr_print(x, a), basin_expr_print(y, b));
+                         basin_op_name(op), basin_expr_text(a), basin_expr_text(b));
     else
         return true;
     return false;
@@ -288,13 +286,12 @@ basin_expr basin_greater(basin_expr a, basin_expr b) { return binary(BASIN_OP_GR
 basin_expr basin_equal(basin_expr a, basin_expr b) { return binary(BASIN_OP_EQUAL, a, b); }
 
 basin_expr basin_select(basin_expr where, basin_expr yes, basin_expr no) {
-    char x[BASIN_EXPR_TEXT], y[BASIN_SHAPE_TEXT];
     basin_shape inner, shape;
     if (!where || !check_binary(&inner, BASIN_OP_SELECT, yes, no)) return NULL;
     if (!shape_meet(&shape, where->shape, inner))
         return basin_graph_fail(where->graph, BASIN_BAD_SHAPE,
                                 "select: the condition %s does not broadcast with %s",
-                                basin_expr_print(x, where), basin_shape_print(y, inner));
+                                basin_expr_text(where), basin_shape_text(inner));
     basin_attr attr = {0};
     return basin_node_single(where->graph, BASIN_OP_SELECT, &attr, (basin_expr[]){where, yes, no},
                              3, shape);
@@ -428,7 +425,6 @@ static const char *source_fault(const char *s) {
 }
 
 basin_expr basin_own_apply(const basin_own *own, const basin_expr *x) {
-    char text[2][BASIN_EXPR_TEXT];
     if (!own || !x || !x[0]) return NULL;
     if (!own->name || !own->value || own->operands < 1 || own->operands > BASIN_OWN_OPERANDS)
         return refuse(x[0]->graph, own, "lacks a name, a value or 1 to 3 operands");
@@ -444,9 +440,8 @@ basin_expr basin_own_apply(const basin_own *own, const basin_expr *x) {
             return refuse(graph, own, "of an index tensor; wanted numbers");
         if (!shape_meet(&both, shape, x[i]->shape))
             return basin_graph_fail(graph, BASIN_BAD_SHAPE, "%s: %s does not broadcast with %s",
-                                    own->name, basin_expr_print(text[0], x[i]),
-                                    i == 1 ? basin_expr_print(text[1], x[0])
-                                           : basin_shape_print(text[1], shape));
+                                    own->name, basin_expr_text(x[i]),
+                                    i == 1 ? basin_expr_text(x[0]) : basin_shape_text(shape));
         shape = both;
     }
     basin_attr attr = {.own = own,

@@ -4,10 +4,9 @@
 #include "expr/graph.h"
 
 static basin_expr mismatch(basin_expr a, bool ta, basin_expr b, bool tb) {
-    char x[BASIN_EXPR_TEXT], y[BASIN_EXPR_TEXT];
     return basin_graph_fail(a->graph, BASIN_BAD_SHAPE, "matmul: %s%s and %s%s do not multiply",
-                            basin_expr_print(x, a), ta ? " (transposed)" : "",
-                            basin_expr_print(y, b), tb ? " (transposed)" : "");
+                            basin_expr_text(a), ta ? " (transposed)" : "", basin_expr_text(b),
+                            tb ? " (transposed)" : "");
 }
 
 static basin_expr product(basin_expr a, bool transpose_a, basin_expr b, bool transpose_b) {
@@ -249,12 +248,11 @@ static bool join(einsum *e, term *so_far, int t) {
 }
 
 static basin_expr misfit(const char *spec, const basin_expr *a, int count) {
-    char x[BASIN_EXPR_TEXT], y[BASIN_EXPR_TEXT];
     if (count == 1)
         return basin_graph_fail(a[0]->graph, BASIN_BAD_SHAPE, "einsum: '%s' does not fit %s", spec,
-                                basin_expr_print(x, a[0]));
+                                basin_expr_text(a[0]));
     return basin_graph_fail(a[0]->graph, BASIN_BAD_SHAPE, "einsum: '%s' does not fit %s and %s%s",
-                            spec, basin_expr_print(x, a[0]), basin_expr_print(y, a[1]),
+                            spec, basin_expr_text(a[0]), basin_expr_text(a[1]),
                             count > 2 ? " .." : "");
 }
 
@@ -285,17 +283,15 @@ basin_expr basin_einsum_many(const char *spec, const basin_expr *a, int count) {
  */
 
 static basin_expr bad_window(basin_expr x, const char *what, const char *window) {
-    char text[BASIN_EXPR_TEXT];
     return basin_graph_fail(x->graph, BASIN_BAD_SHAPE, "%s: %s and the window %s do not fit", what,
-                            basin_expr_print(text, x), window);
+                            basin_expr_text(x), window);
 }
 
 basin_expr basin_conv2d(basin_expr x, basin_expr kernel, int stride, bool same) {
-    char text[BASIN_EXPR_TEXT];
     if (!x || !kernel) return NULL;
     basin_shape xs = x->shape, ks = kernel->shape;
     if (xs.rank != 4 || ks.rank != 4 || xs.dim[3] != ks.dim[2] || stride < 1)
-        return bad_window(x, "conv2d", basin_expr_print(text, kernel));
+        return bad_window(x, "conv2d", basin_expr_text(kernel));
     basin_attr attr = {.stride = {stride, stride}};
     basin_shape ys = {.rank = 4, .dim = {xs.dim[0], 0, 0, ks.dim[3]}};
     for (int i = 0; i < 2; i++) {
@@ -304,7 +300,7 @@ basin_expr basin_conv2d(basin_expr x, basin_expr kernel, int stride, bool same) 
         int64_t missing = (out - 1) * stride + k - in;
         if (same && missing > 0) attr.pad[i] = (int32_t)(missing / 2);
         ys.dim[1 + i] = out;
-        if (out < 1 || k < 1) return bad_window(x, "conv2d", basin_expr_print(text, kernel));
+        if (out < 1 || k < 1) return bad_window(x, "conv2d", basin_expr_text(kernel));
     }
     return basin_node_single(x->graph, BASIN_OP_CONV, &attr, (basin_expr[]){x, kernel}, 2, ys);
 }
@@ -336,12 +332,11 @@ BASIN_RULE(conv_kernel) {
 }
 
 static basin_expr pool(basin_op op, basin_expr x, int window, int stride, const char *what) {
-    char text[BASIN_SHAPE_TEXT];
     if (!x) return NULL;
     basin_shape shape = x->shape;
     if (shape.rank != 4 || window < 1 || stride < 1 || shape.dim[1] < window ||
         shape.dim[2] < window)
-        return bad_window(x, what, basin_shape_print(text, BASIN_SHAPE(window, window)));
+        return bad_window(x, what, basin_shape_text(BASIN_SHAPE(window, window)));
     basin_attr attr = {.window = {window, window}, .stride = {stride, stride}};
     for (int i = 1; i <= 2; i++) shape.dim[i] = (shape.dim[i] - window) / stride + 1;
     return basin_node_single(x->graph, op, &attr, &x, 1, shape);

@@ -11,12 +11,11 @@ basin_shape basin_shape_drop(basin_shape shape, int axis, int count) {
 }
 
 static basin_expr reduce(basin_op op, basin_expr a, int axis, int count, const char *what) {
-    char text[BASIN_EXPR_TEXT];
     if (!a || count == 0) return a;
     if ((axis = basin_axis(a, axis, what)) < 0) return NULL;
     if (count < 0 || axis + count > a->shape.rank)
         return basin_graph_fail(a->graph, BASIN_BAD_SHAPE, "%s: %d axes from %d on of %s", what,
-                                count, axis, basin_expr_print(text, a));
+                                count, axis, basin_expr_text(a));
     basin_shape shape = basin_shape_drop(a->shape, axis, count);
     if (basin_shape_count(shape) == basin_shape_count(a->shape)) return basin_reshape(a, shape);
     basin_attr attr = {.axis = axis, .count = count};
@@ -113,14 +112,12 @@ BASIN_RULE(softmax) {
  * equation 1), its fused reverse, and the reverse of that through its definition. */
 
 basin_expr basin_layernorm(basin_expr x, basin_expr gamma, basin_expr delta, double epsilon) {
-    char a[BASIN_EXPR_TEXT], b[BASIN_EXPR_TEXT], c[BASIN_EXPR_TEXT];
     if (!x || !gamma || !delta) return NULL;
     if (x->shape.rank < 1 || gamma->shape.rank != 0 || delta->shape.rank != 1 ||
         delta->shape.dim[0] != x->shape.dim[x->shape.rank - 1])
         return basin_graph_fail(x->graph, BASIN_BAD_SHAPE,
                                 "layernorm: x %s, gamma %s, delta %s; wanted [.., D], [], [D]",
-                                basin_expr_print(a, x), basin_expr_print(b, gamma),
-                                basin_expr_print(c, delta));
+                                basin_expr_text(x), basin_expr_text(gamma), basin_expr_text(delta));
     basin_attr attr = {.value = epsilon};
     return basin_node_single(x->graph, BASIN_OP_LAYERNORM, &attr, (basin_expr[]){x, gamma, delta},
                              3, x->shape);
@@ -176,12 +173,11 @@ BASIN_RULE(layernorm_reverse) {
  */
 
 static basin_expr threshold(basin_expr a, int count, const char *what) {
-    char text[BASIN_EXPR_TEXT];
     if (!a) return NULL;
     if (a->shape.rank < 1)
         return basin_graph_fail(a->graph, BASIN_BAD_SHAPE,
                                 "%s: %s is a scalar and has no last axis", what,
-                                basin_expr_print(text, a));
+                                basin_expr_text(a));
     basin_attr attr = {.count = count};
     return basin_node_single(a->graph, BASIN_OP_THRESHOLD, &attr, &a, 1,
                              basin_shape_drop(a->shape, a->shape.rank - 1, 1));
@@ -232,10 +228,9 @@ basin_expr basin_normmax2_conjugate(basin_expr a) {
  * [.., N, M, H]; the fused reverse, and the reverse of that through its definition. */
 
 static bool check(basin_expr x, const char *what) {
-    char text[BASIN_EXPR_TEXT];
     if (x->shape.rank >= 3) return true;
     basin_graph_fail(x->graph, BASIN_BAD_SHAPE, "%s: %s, wanted [.., queries, keys, heads]", what,
-                     basin_expr_print(text, x));
+                     basin_expr_text(x));
     return false;
 }
 
@@ -321,10 +316,9 @@ static basin_expr first_largest(basin_expr a) {
 }
 
 static bool has_elements(basin_expr a, int axis, int64_t count, const char *what) {
-    char text[BASIN_EXPR_TEXT];
     if (count >= 1 && count <= a->shape.dim[axis]) return true;
     basin_graph_fail(a->graph, BASIN_BAD_SHAPE, "%s: %lld elements of axis %d of %s", what,
-                     (long long)count, axis, basin_expr_print(text, a));
+                     (long long)count, axis, basin_expr_text(a));
     return false;
 }
 
@@ -361,7 +355,6 @@ basin_expr basin_top(basin_expr a, int64_t count, int axis, basin_expr *where) {
 }
 
 basin_expr basin_cross_entropy_labels(basin_expr scores, basin_expr label) {
-    char x[BASIN_EXPR_TEXT], y[BASIN_EXPR_TEXT];
     if (!scores || !label) return NULL;
     int rank = scores->shape.rank;
     if (rank < 1 || label->kind != BASIN_INDEX ||
@@ -369,7 +362,7 @@ basin_expr basin_cross_entropy_labels(basin_expr scores, basin_expr label) {
         return basin_graph_fail(scores->graph, BASIN_BAD_SHAPE,
                                 "cross_entropy: scores %s and labels %s; wanted [.., classes] and "
                                 "an index tensor [..]",
-                                basin_expr_print(x, scores), basin_expr_print(y, label));
+                                basin_expr_text(scores), basin_expr_text(label));
     int64_t classes = scores->shape.dim[rank - 1];
     basin_expr zero = basin_const(scores->graph, 0);
     basin_expr hot = basin_one_hot(label, classes);

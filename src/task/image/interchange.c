@@ -47,13 +47,11 @@ static basin_shape squeeze(basin_shape shape, int rank) {
 static basin_status shape_of(basin_shape *shape, const basin_bundle *bundle, const char *name,
                              int rank, basin_error *error) {
     const basin_tensor *tensor;
-    char text[BASIN_SHAPE_TEXT];
     BASIN_TRY(basin_bundle_get(&tensor, bundle, name, error));
     *shape = squeeze(tensor->shape, rank);
     if (shape->rank == rank && basin_shape_count(*shape) > 0) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_SHAPE, "%s: %s is %s, wanted %d axes, none of them empty",
-                      basin_bundle_path(bundle), name, basin_shape_print(text, tensor->shape),
-                      rank);
+                      basin_bundle_path(bundle), name, basin_shape_text(tensor->shape), rank);
 }
 
 static int64_t root(int64_t square) {
@@ -126,11 +124,9 @@ static basin_status take(basin_bundle *model, const basin_image_settings *settin
     BASIN_AT_EXIT(basin_tensor_free) basin_tensor turned = {0};
     BASIN_TRY(basin_bundle_get(&from, published, e->theirs, error));
     if (!basin_shape_equal(squeeze(from->shape, wanted.rank), wanted)) {
-        char found_text[BASIN_SHAPE_TEXT], wanted_text[BASIN_SHAPE_TEXT];
         return basin_fail(error, BASIN_BAD_SHAPE, "%s: %s is %s, wanted %s",
-                          basin_bundle_path(published), e->theirs,
-                          basin_shape_print(found_text, from->shape),
-                          basin_shape_print(wanted_text, wanted));
+                          basin_bundle_path(published), e->theirs, basin_shape_text(from->shape),
+                          basin_shape_text(wanted));
     }
     basin_tensor squeezed = basin_tensor_borrow(from->data, from->dtype, wanted);
     if (e->transposed) BASIN_TRY(transpose(&turned, &squeezed, error));

@@ -281,10 +281,8 @@ static void put_tensors(writer *w, const entry *e) {
     PUT("'tensors':[");
     if (open_graph(w, &graph, &e->model->settings)) {
         for (size_t i = 0; i < graph.params.count; i++) {
-            char shape[BASIN_SHAPE_TEXT];
             basin_expr state = graph.params.param[i].state;
-            PUT("[%s,%s,%lld]", basin_expr_name(state),
-                basin_shape_print(shape, basin_expr_shape(state)),
+            PUT("[%s,%s,%lld]", basin_expr_name(state), basin_shape_text(basin_expr_shape(state)),
                 (long long)basin_shape_count(basin_expr_shape(state)));
         }
         basin_image_graph_free(&graph);
