@@ -10,10 +10,7 @@ export class Accounts {
     this.node = -1;
     this.place = network.place; // [x, y] in 0 .. 600
     this.run = latest(() => this.compute());
-    find("restore").addEventListener("click", () => {
-      this.network.edges.push(...this.removed.splice(0));
-      this.run();
-    });
+    find("restore").addEventListener("click", () => this.restore(this.removed));
     find("suspects").addEventListener("change", (event) => this.choose(Number(event.target.value)));
   }
 
@@ -97,13 +94,22 @@ export class Accounts {
       wide.append(element("title", {}, `account ${other}: ${digits(100 * share)} % of the attention${less ? `; probability without this transfer ${less.without.toFixed(3)}` : ""}. Click to remove it.`));
       svg.append(wide);
     });
+    for (const edge of this.removed) {
+      const [a, b] = edge, line = element("line", { x1: this.place[a][0], y1: this.place[a][1], x2: this.place[b][0], y2: this.place[b][1], stroke: colour("soft"), "stroke-width": 2, "stroke-dasharray": "5 5", class: "edge mine", onclick: () => this.restore([edge]) });
+      line.append(element("title", {}, `removed: accounts ${a} and ${b}. Click to restore it.`));
+      svg.append(line);
+    }
     this.place.forEach(([x, y], node) => {
       const p = this.probability[node], suspected = p > this.threshold, chosen = node === this.node;
-      const circle = element("circle", { cx: x, cy: y, r: chosen ? 11 : suspected ? 9 : 6, class: `node${suspected ? " suspected" : ""}${chosen ? " chosen" : ""}`, onclick: () => this.choose(node) });
+      const circle = element("circle", { cx: x, cy: y, r: chosen ? 11 : suspected ? 9 : 6, class: `node${suspected ? " suspected" : ""}${chosen ? " chosen" : near.has(node) || suspected ? "" : " far"}`, onclick: () => this.choose(node) });
       circle.append(element("title", {}, `account ${node}: probability ${digits(p)}`));
       svg.append(circle);
     });
-    for (const node of near) if (node >= 0) svg.append(element("text", { x: this.place[node][0] + 12, y: this.place[node][1] - 8 }, String(node)));
+    for (const node of near) {
+      if (node < 0) continue;
+      const [x, y] = this.place[node], right = x > 560;
+      svg.append(element("text", { x: right ? x - 12 : x + 12, y: Math.max(16, y - 8), "text-anchor": right ? "end" : "start" }, String(node)));
+    }
   }
 
   remove(i) {
@@ -111,7 +117,23 @@ export class Accounts {
     this.run();
   }
 
+  restore(edges) {
+    this.network.edges.push(...edges);
+    this.removed = this.removed.filter((edge) => !edges.includes(edge));
+    this.run();
+  }
+
+  /** Whose probability the removed transfers changed most. */
+  tellChanged() {
+    find("restore").disabled = !this.removed.length;
+    const by = (node) => this.probability[node] - this.first[node];
+    const most = this.removed.length ? [...this.first.keys()].filter((node) => Math.abs(by(node)) >= 0.001).sort((a, b) => Math.abs(by(b)) - Math.abs(by(a))) : [];
+    const said = most.slice(0, 4).map((node) => `account ${node} ${this.first[node].toFixed(3)} to ${this.probability[node].toFixed(3)}`);
+    find("changed").textContent = !this.removed.length ? "" : `${this.removed.length} transfer${this.removed.length > 1 ? "s" : ""} removed (dashed; a click restores). ${most.length ? `${most.length} probabilities changed, most of all ${said.join(", ")}.` : "No probability changed by 0.001."}`;
+  }
+
   tell() {
+    if (this.first) this.tellChanged();
     if (this.node < 0 || !this.why) return;
     const p = this.probability[this.node], row = this.network.rows[this.node], [logit, typical, , rest] = this.why.about;
     const was = this.first && this.removed.length ? ` It was ${this.first[this.node].toFixed(3)} with all edges.` : "";
@@ -122,7 +144,7 @@ export class Accounts {
     const add = (name, value, share) =>
       body.append(element("tr", {}, element("td", {}, name), element("td", {}, value), element("td", { class: share > 0 ? "bad" : "good" }, `${share > 0 ? "+" : ""}${share.toFixed(2)}`)));
     const median = (i) => this.network.rows.map((r) => r[i]).sort((a, b) => a - b)[this.network.rows.length >> 1];
-    this.network.columns.forEach((name, i) => add(name, `${digits(row[i])} (median ${digits(median(i))})`, this.why.feature[2 * i]));
+    this.network.columns.forEach((name, i) => add(name, `${digits(row[i])} (${digits(median(i))})`, this.why.feature[2 * i]));
     const around = this.network.columns.reduce((sum, _, i) => sum + this.why.feature[2 * i + 1], 0);
     const degree = this.network.edges.filter((edge) => edge.includes(this.node)).length;
     add("what its partners are like", `${degree} partners`, around);

@@ -1,7 +1,7 @@
 // The page: tabs, the engine in its worker, and the panels.
 import { Accounts } from "./accounts.js";
-import { find } from "./draw.js";
-import { Landscape } from "./landscape.js";
+import { element, find } from "./draw.js";
+import { FORMULAS, Landscape } from "./landscape.js";
 import { Letters } from "./letters.js";
 import { Picture } from "./picture.js";
 import { Reports } from "./reports.js";
@@ -82,7 +82,15 @@ function open(name) {
     tab.tabIndex = chosen ? 0 : -1;
     find(tab.dataset.panel).hidden = !chosen;
   }
-  if (name === "picture") window.explorer?.picture.redraw(); // it draws only where it is seen
+  if (!window.explorer) return; // the page is opening
+  document.querySelector("[aria-selected=true]").scrollIntoView({ block: "nearest", inline: "center" }); // where tabs are wider than a phone
+  if (name === "picture") window.explorer.picture.redraw(); // it draws only where it is seen
+}
+
+/** The panel that the address names (#accounts), or the first one. */
+function named() {
+  const name = location.hash.slice(1);
+  open(document.querySelector(`[role=tab][data-panel="${CSS.escape(name)}"]`) ? name : "energy");
 }
 
 function tabs() {
@@ -97,13 +105,51 @@ function tabs() {
       next.focus();
     });
   });
-  open("energy");
+  named();
+  addEventListener("hashchange", named);
 }
 
 /** Links to documents: on the site they are pages beside this one, in the repository files. */
 function links() {
   const inRepository = location.pathname.endsWith("/build/explorer/basin.html");
   for (const link of document.querySelectorAll("a[data-doc]")) link.href = inRepository ? `../../docs/${link.dataset.doc}.md` : `docs/${link.dataset.doc}.html`;
+}
+
+const PAPER = "https://arxiv.org/html/2302.07253v2";
+
+/** Equations: each has a link to its place in the paper, and the panels have links to it. */
+function equations() {
+  const all = document.querySelectorAll(".equations li");
+  for (const item of all) {
+    const number = item.id.split("-")[1];
+    item.firstElementChild.append(element("a", { href: `${PAPER}#S2.E${number}`, title: "in the paper" }, `(${number})`));
+  }
+  for (const link of document.querySelectorAll("a[data-equation]")) {
+    link.href = `#equation-${link.dataset.equation}`;
+    link.addEventListener("click", (event) => {
+      event.preventDefault();
+      open("equations");
+      for (const item of all) item.classList.toggle("asked", `#${item.id}` === link.hash);
+      find(link.hash.slice(1)).scrollIntoView({ block: "start" });
+    });
+  }
+}
+
+/** What the buttons beside equations show. */
+function examples(panels) {
+  const show = {
+    negative: () => (find("negative").checked || find("negative").click(), ["picture", "alarm"]),
+    look: () => (panels.picture.choose("look"), ["picture", "photo"]),
+    hole: () => (panels.picture.choose("paint"), panels.picture.asTrained(), find("picture-play").click(), ["picture", "photo"]),
+    letters: () => (find("letter-play").click(), ["letters", "letter"]),
+    overshoot: () => (panels.landscape.choose(FORMULAS[1], 2.05), ["energy", "plane"]),
+  };
+  for (const button of document.querySelectorAll("[data-show]"))
+    button.addEventListener("click", () => {
+      const [panel, place] = show[button.dataset.show]();
+      open(panel);
+      find(place).scrollIntoView({ block: "center" });
+    });
 }
 
 /** Canvases do not follow the style by themselves. */
@@ -126,6 +172,7 @@ function ignoreDrops() {
 async function start() {
   tabs();
   links();
+  equations();
   ignoreDrops();
   const engine = new Engine(), { ask } = engine;
   const panels = { engine, idle: () => engine.waiting.size === 0 };
@@ -143,8 +190,9 @@ async function start() {
   panels.board = new Sudoku(ask);
   await turn();
   panels.accounts = new Accounts(ask, JSON.parse(packed("network-data")));
-  panels.reports = new Reports(() => ask("text", packed("viewer")));
+  panels.reports = new Reports(() => ask("text", packed("viewer")), panels.picture);
   new Tour(panels, open);
+  examples(panels);
   followScheme(panels);
   window.explorer = panels; // for tests, and for the curious
   await Promise.all([panels.picture.ready, panels.board.open(packed("sudoku")), panels.accounts.open(packed("accounts-model"))]);

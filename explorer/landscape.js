@@ -2,7 +2,7 @@
 import { colour, digits, element, find, latest, player, plot, risesOf, slider, thinned } from "./draw.js";
 
 const RANGE = 2.5; // the plane is [-RANGE, RANGE] in both directions
-const GRID = 96;
+const GRID = 96, PLANE = 520; // states along a side; the canvas, in units of which a screen may have several pixels
 const GREY = [128, 128, 128]; // where the energy is no number
 
 /** What there is to begin with. `about` says what to try. */
@@ -38,6 +38,7 @@ export class Landscape {
     this.last = "points"; // what was touched last
     this.seed = 1;
     this.canvas = find("plane");
+    if (devicePixelRatio > 1.2) this.canvas.width = this.canvas.height = 2 * PLANE;
     this.build();
     this.first = new Promise((resolve) => (this.answered = resolve)); // the first descent is shown
     this.choose(FORMULAS[0]);
@@ -78,12 +79,12 @@ export class Landscape {
     this.pointer();
   }
 
-  choose(one) {
+  choose(one, alpha = one.alpha || 0.1) {
     this.formula.value = one.text;
     find("formulas").value = FORMULAS.indexOf(one);
     this.together = Boolean(one.together);
     if (one.beta) this.beta.write(one.beta);
-    this.alpha.write(one.alpha || 0.1);
+    this.alpha.write(alpha);
     find("about").textContent = one.about;
     if (!this.points.length) this.points = [-1.9, 0.4, 0.3, 2.1, 1.9, -0.5, -0.4, -0.2];
     this.changed();
@@ -230,12 +231,13 @@ export class Landscape {
   // ---- the canvas ----
 
   at(x, y) {
-    const n = this.canvas.width;
+    const n = PLANE;
     return [((x + RANGE) / (2 * RANGE)) * n, ((RANGE - y) / (2 * RANGE)) * n];
   }
 
   draw() {
-    const c = this.canvas.getContext("2d"), n = this.canvas.width;
+    const c = this.canvas.getContext("2d"), n = PLANE, scale = this.canvas.width / n;
+    c.setTransform(scale, 0, 0, scale, 0, 0);
     c.fillStyle = colour("paper");
     c.fillRect(0, 0, n, n);
     if (this.level) this.drawLevels(c, n);
@@ -273,17 +275,17 @@ export class Landscape {
 
   /** The plane of n x n pixels: colours by energy, between the grid's points interpolated, and a darker line between two bands. */
   levels(n) {
-    const finite = this.level.filter(Number.isFinite).sort(), low = finite[0], high = finite[Math.floor(finite.length * 0.9)];
+    const finite = this.level.filter(Number.isFinite).sort(), low = finite[0], high = finite[Math.floor(finite.length * 0.92)]; // more colours for low energies, where minima are
     const image = new ImageData(n, n), pixels = new Uint32Array(image.data.buffer), dark = colour("scheme") === "dark";
     const packed = (rgb, factor) => rgb.reduce((sum, v, k) => sum | ((v * factor) << (8 * k)), 0xff << 24);
-    const tables = [1, 0.72].map((factor) => Uint32Array.from({ length: 258 }, (_, k) => packed(k === 257 ? GREY : shade(k / 256, dark), factor)));
-    const row = new Float32Array(GRID), above = new Int16Array(n), scale = (GRID - 1) / (n - 1), range = 256 / (high - low || 1);
+    const tables = [1, 0.8].map((factor) => Uint32Array.from({ length: 258 }, (_, k) => packed(k === 257 ? GREY : shade(k / 256, dark), factor)));
+    const row = new Float32Array(GRID), above = new Int16Array(n), scale = (GRID - 1) / (n - 1), range = 1 / (high - low || 1);
     for (let y = 0; y < n; y++) {
       const j = Math.min(GRID - 2, Math.floor(y * scale)), v = y * scale - j;
       for (let k = 0; k < GRID; k++) row[k] = this.level[j * GRID + k] * (1 - v) + this.level[(j + 1) * GRID + k] * v;
       for (let x = 0, left = 0; x < n; x++) {
-        const i = Math.min(GRID - 2, Math.floor(x * scale)), u = x * scale - i, t = (row[i] * (1 - u) + row[i + 1] * u - low) * range;
-        const shaded = t >= 256 ? 256 : t >= 0 ? Math.floor(t) : t < 0 ? 0 : 257, band = Math.floor((14 * shaded) / 257);
+        const i = Math.min(GRID - 2, Math.floor(x * scale)), u = x * scale - i, t = 256 * Math.sqrt(Math.max(0, (row[i] * (1 - u) + row[i + 1] * u - low) * range));
+        const shaded = t >= 256 ? 256 : t >= 0 ? Math.floor(t) : 257, band = Math.floor((14 * shaded) / 257);
         pixels[y * n + x] = tables[(x && band !== left) || (y && band !== above[x]) ? 1 : 0][shaded];
         left = above[x] = band;
       }
@@ -468,9 +470,9 @@ function star(c, x, y, ring) {
   c.lineWidth = 1;
 }
 
-/** Deep to high: dark blue, green, pale yellow; the other way round on dark pages is too bright. */
+/** Low to high: dark blue, green, pale yellow; dimmer on dark pages. style.css has the same for the legend. */
 function shade(t, dark) {
-  const stops = dark ? [[24, 36, 92], [44, 98, 132], [96, 146, 122], [168, 170, 132]] : [[40, 60, 130], [70, 140, 170], [170, 210, 160], [250, 245, 215]];
-  const at = t * 3, i = Math.min(2, Math.floor(at)), u = at - i;
+  const stops = dark ? [[20, 20, 62], [34, 70, 122], [54, 122, 128], [116, 154, 116], [186, 182, 140]] : [[31, 28, 84], [40, 92, 148], [72, 164, 160], [176, 212, 150], [250, 243, 208]];
+  const at = t * 4, i = Math.min(3, Math.floor(at)), u = at - i;
   return stops[i].map((v, k) => v * (1 - u) + stops[i + 1][k] * u);
 }

@@ -380,6 +380,12 @@ export class Picture {
     return { attention, memories, total: attention.map((v, t) => v + memories[t]) };
   }
 
+  /** The shown descent as basin descend --json writes one. */
+  report() {
+    const { attention, memories, total } = this.energies(this.fall);
+    return { model: this.isClothes() ? "models/fashion.safetensors" : "opened in the Explorer", alpha: this.alpha.read(), steps: total.length - 1, missing_patches: this.missing.reduce((a, b) => a + b), trace: total.map((energy, step) => ({ step, energy, attention: attention[step], hopfield: memories[step] })) };
+  }
+
   drawPlot() {
     if (!this.fall) return;
     const { attention, memories, total } = this.energies(this.fall), last = total.length - 1;
@@ -461,11 +467,13 @@ export class Picture {
     const most = strength.reduce((a, b) => Math.max(a, b), 0) || 1;
     for (let m = 0; m < memories; m++) {
       const x = (m % across) * size, y = Math.floor(m / across) * size, lit = strength[m] / most;
-      c.globalAlpha = seen ? 0.2 + 0.8 * lit : 0.6;
+      c.fillStyle = "#0c1018";
+      c.fillRect(x, y, size, size);
+      c.globalAlpha = seen ? 0.22 + 0.78 * lit : 0.6;
       c.drawImage(this.sheet, x, y, size, size, x, y, size, size);
       c.globalAlpha = 1;
       if (seen && lit > 0.5) {
-        c.strokeStyle = colour("good");
+        c.strokeStyle = "#3fe08f";
         c.lineWidth = 2;
         c.strokeRect(x + 1, y + 1, size - 2, size - 2);
       }

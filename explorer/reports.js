@@ -5,9 +5,10 @@ import { chosenFile, element, find, risesOf, thinned } from "./draw.js";
 const LARGEST_REPORT = 100e6, ROWS = 400, LEVELS = 6; // bytes of a file, rows of a table, levels of JSON
 
 export class Reports {
-  /** `viewer` gives the text of share/basin/viewer.html. */
-  constructor(viewer) {
+  /** `viewer` gives the text of share/basin/viewer.html; `picture` has the descent of the example. */
+  constructor(viewer, picture) {
     this.viewer = viewer;
+    find("example").addEventListener("click", () => this.read(new File([JSON.stringify(picture.report())], "paint-a-hole.json")));
     chosenFile(find("report"), (file) => this.read(file));
     find("reports").addEventListener("drop", (event) => event.dataTransfer.files[0] && this.read(event.dataTransfer.files[0]));
   }

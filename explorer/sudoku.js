@@ -1,7 +1,6 @@
 // A board falls into place: every cell's digit by step, rules that are broken, and what singles do.
 import { colour, digits, element, find, latest, player, plot, slider } from "./draw.js";
 
-const STEPS = 64;
 const OPEN = 0.15; // below it a cell has no likeliest digit: nine equal ones have 0.11
 
 const UNITS = [];
@@ -34,7 +33,7 @@ export class Sudoku {
   }
 
   async open(file) {
-    await this.ask("openSudoku", file);
+    find("board-weights").textContent = (await this.ask("openSudoku", file)).toLocaleString("en");
     await this.make(false);
   }
 
@@ -65,9 +64,10 @@ export class Sudoku {
       event.preventDefault();
       this.paste(text);
     });
-    this.shown = slider("shown step", { min: 0, max: STEPS, value: STEPS, step: 1, onchange: () => { this.stop(); this.draw(); } });
-    find("board-sliders").append(this.shown.label);
-    this.stop = player(find("board-play"), { last: () => STEPS, at: () => this.shown.read(), show: (step) => { this.shown.write(step); this.draw(); }, milliseconds: 5000 });
+    this.steps = slider("steps", { min: 8, max: 1024, value: 64, step: 1, log: true, note: "in all", onchange: () => this.run() });
+    this.shown = slider("shown step", { min: 0, max: 64, value: 64, step: 1, onchange: () => { this.stop(); this.draw(); } });
+    find("board-sliders").append(this.shown.label, this.steps.label);
+    this.stop = player(find("board-play"), { last: () => (this.fall ? this.fall.steps : 1), at: () => this.shown.read(), show: (step) => { this.shown.write(step); this.draw(); }, milliseconds: 5000 });
     find("easy").addEventListener("click", () => this.make(false));
     find("hard").addEventListener("click", () => this.make(true));
     find("empty").addEventListener("click", () => {
@@ -97,8 +97,9 @@ export class Sudoku {
   async compute() {
     const problem = find("board-problem"), { pairs } = broken(this.given);
     problem.textContent = pairs ? "two given digits are equal in a row, column or box" : "";
+    const given = [...this.given], steps = this.steps.read();
     try {
-      this.fall = await this.ask("descendSudoku", this.given, STEPS);
+      this.fall = { ...(await this.ask("descendSudoku", given, steps)), steps };
     } catch (error) {
       problem.textContent = error.message;
       return;
@@ -108,7 +109,11 @@ export class Sudoku {
       const [digit, sure] = this.likeliest(t, i);
       return sure < OPEN ? 0 : digit;
     };
-    this.answers = Array.from({ length: STEPS + 1 }, (_, t) => this.given.map((digit, i) => digit || read(t, i)));
+    this.answers = Array.from({ length: steps + 1 }, (_, t) => given.map((digit, i) => digit || read(t, i)));
+    this.rules = this.answers.map((cells) => broken(cells).pairs);
+    this.stop();
+    this.shown.input.max = steps;
+    this.shown.write(steps);
     this.draw();
   }
 
@@ -128,18 +133,25 @@ export class Sudoku {
       input.className = this.given[i] ? (givenWrong.has(i) ? "given wrong" : "given") : wrong.has(i) ? "wrong" : "";
       input.style.opacity = this.given[i] ? 1 : 0.5 + 0.5 * sure;
     });
-    const rules = this.answers.map((cells) => broken(cells).pairs);
+    const { rules } = this;
     find("board-plot").replaceChildren(
       plot([{ name: "energy", values: this.fall.energy, colour: colour("accent") }], { step: t, legend: false, height: 130 }),
       plot([{ name: "rules broken", values: rules, colour: colour("bad") }], { step: t, axis: "broken rules", legend: false, height: 130 }),
     );
     this.drawSingles();
-    const { solutions, solution } = this.fall;
-    const solved = answer.every((digit, i) => digit === solution[i]);
+    const { solutions, solution } = this.fall, right = (cells) => cells.every((digit, i) => digit === solution[i]);
+    const solved = right(answer);
     const say = [`Step ${t}: energy ${digits(this.fall.energy[t])}${this.given.some(Boolean) ? `, ${rules[t]} broken rules` : ""}.`];
-    say.push(solutions === 0 ? "The board has no solution." : solutions > 1 ? `The board has several solutions${this.given.some(Boolean) ? ": give more digits" : ": type digits into cells, or take a new board"}.` : solved ? "Solved." : `${answer.filter((digit, i) => digit !== solution[i]).length} cells differ from the solution.`);
+    say.push(solutions === 0 ? "The board has no solution." : solutions > 1 ? `The board has several solutions${this.given.some(Boolean) ? ": give more digits" : ": type digits into cells, or take a new board"}.` : solved ? `Solved. ${this.tellHeld(right)}` : `${answer.filter((digit, i) => digit !== solution[i]).length} cells differ from the solution.${this.answers.some(right) ? ` ${this.tellHeld(right)}` : ""}`);
     find("board-verdict").textContent = say.join(" ");
     find("board-verdict").className = solved ? "good" : "";
+  }
+
+  /** Since which step the answer is there, and whether it is lost again: a fixed point would hold it. */
+  tellHeld(right) {
+    const there = this.answers.map(right), first = there.indexOf(true), lost = there.indexOf(false, first);
+    const held = there.lastIndexOf(false) + 1;
+    return lost < 0 ? `The answer is there from step ${first} on, and no later step loses it.` : `The answer is there first at step ${first}${held < there.length ? `, and without a break from step ${held} on` : `, and is lost again at step ${lost}`}.`;
   }
 
   /** Beside it: the same board by two rules, without search, until neither gives a digit. */

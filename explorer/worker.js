@@ -67,6 +67,12 @@ async function place(path, file) {
   engine.FS.writeFile(path, new Uint8Array(bytes));
 }
 
+/** How many numbers the tensors of a safetensors file have. */
+function weights(bytes) {
+  const size = Number(new DataView(bytes.buffer, bytes.byteOffset).getBigUint64(0, true)), { __metadata__, ...tensors } = JSON.parse(new TextDecoder().decode(bytes.subarray(8, 8 + size)));
+  return Object.values(tensors).reduce((sum, { shape }) => sum + shape.reduce((a, b) => a * b, 1), 0);
+}
+
 // The engine calls it in every step: the page shows how far it is, and can stop this worker.
 let said = 0;
 self.explorerStep = (step, steps) => {
@@ -172,7 +178,7 @@ const calls = {
   async openSudoku(m, file) {
     await place("/sudoku", file);
     check(engine._explorer_sudoku_open(m.text("/sudoku")));
-    return true;
+    return weights(engine.FS.readFile("/sudoku"));
   },
 
   makeSudoku(m, seed, hard) {
