@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/sort.h"
 #include "base/try.h"
 
 basin_status basin_host_open(basin_backend **backend, const basin_backend_table *table, int threads,
@@ -107,44 +106,4 @@ basin_factor basin_factor_of(const basin_shape *shape, bool transposed) {
         f.step_row = 1, f.step_column = columns;
     }
     return f;
-}
-
-basin_conv_sizes basin_conv_sizes_of(const basin_call *call) {
-    const basin_shape *x = &call->in[0].shape, *kernel = &call->in[1].shape;
-    const basin_shape *y = &call->out[0].shape;
-    if (call->op == BASIN_OP_CONV_INPUT) y = &call->in[0].shape, x = &call->out[0].shape;
-    if (call->op == BASIN_OP_CONV_KERNEL) y = &call->in[1].shape, kernel = &call->out[0].shape;
-    return (basin_conv_sizes){.batch = x->dim[0],
-                              .rows = x->dim[1],
-                              .columns = x->dim[2],
-                              .channels = x->dim[3],
-                              .out_rows = y->dim[1],
-                              .out_columns = y->dim[2],
-                              .filters = y->dim[3],
-                              .kernel_rows = kernel->dim[0],
-                              .kernel_columns = kernel->dim[1],
-                              .patch = kernel->dim[0] * kernel->dim[1] * x->dim[3],
-                              .stride = call->attr.stride,
-                              .pad = call->attr.pad};
-}
-
-basin_pool_sizes basin_pool_sizes_of(const basin_call *call) {
-    const basin_shape *in = &call->in[0].shape, *out = &call->out[0].shape;
-    bool back = call->op == BASIN_OP_AVGPOOL_REVERSE, both = call->op == BASIN_OP_MAXPOOL_SCATTER;
-    const basin_shape *x = back ? out : in, *y = back ? in : both ? &call->in[1].shape : out;
-    return (basin_pool_sizes){x->dim[0], x->dim[1], x->dim[2],  x->dim[3],
-                              y->dim[1], y->dim[2], &call->attr};
-}
-
-basin_pool_window basin_pool_window_of(const basin_pool_sizes *p, int64_t n) {
-    const basin_attr *attr = p->attr;
-    int64_t top = n / p->out_columns * attr->stride[0] - attr->pad[0];
-    int64_t left = n % p->out_columns * attr->stride[1] - attr->pad[1];
-    basin_pool_window w = {.top = basin_int_max(top, 0),
-                           .bottom = basin_int_min(top + attr->window[0], p->rows),
-                           .left = basin_int_max(left, 0),
-                           .right = basin_int_min(left + attr->window[1], p->columns)};
-    w.real = basin_int_max(w.bottom - w.top, 0) * basin_int_max(w.right - w.left, 0);
-    if (w.real == 0) w.bottom = w.top;
-    return w;
 }

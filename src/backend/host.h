@@ -70,31 +70,6 @@ typedef struct basin_factor {
 } basin_factor;
 basin_factor basin_factor_of(const basin_shape *shape, bool transposed);
 
-/* Convolution and its reverses. */
-typedef struct basin_conv_sizes {
-    int64_t batch, rows, columns, channels; /* x */
-    int64_t out_rows, out_columns, filters; /* y: [batch, out_rows, out_columns, filters] */
-    int64_t kernel_rows, kernel_columns;    /* kernel: [.., .., channels, filters] */
-    int64_t patch;                          /* kernel_rows * kernel_columns * channels */
-    const int32_t *stride, *pad;
-} basin_conv_sizes;
-basin_conv_sizes basin_conv_sizes_of(const basin_call *call);
-
-/* Pooling and its reverses, from x to y or back. */
-typedef struct basin_pool_sizes {
-    int64_t batch, rows, columns, channels, out_rows, out_columns;
-    const basin_attr *attr;
-} basin_pool_sizes;
-basin_pool_sizes basin_pool_sizes_of(const basin_call *call);
-
-/* The part of a window that lies in the image; one without cells has no rows. */
-typedef struct basin_pool_window {
-    int64_t top, bottom, left, right; /* rows top .. bottom - 1 */
-    int64_t real;                     /* cells */
-} basin_pool_window;
-/* That of cell n = (i, j) of y. */
-basin_pool_window basin_pool_window_of(const basin_pool_sizes *p, int64_t n);
-
 /* The seed of an operand of two words, low and high. */
 static inline uint64_t basin_seed_of(const int32_t *seed) {
     return (uint64_t)(uint32_t)seed[0] | (uint64_t)(uint32_t)seed[1] << 32;

@@ -76,10 +76,9 @@ typedef struct basin_attr {
     bool packed_b;    /* MATMUL */
     uint8_t products; /* MATMUL, PACK: a basin_products of basin/backend.h, set by the plan */
     bool exclude_self, causal;
-    bool added; /* ATTENTION: `scale` is added to the scores, a bias, and multiplies nothing */
-    int32_t window[2], stride[2], pad[2]; /* rows, columns */
-    uint32_t stream;                      /* NORMAL, UNIFORM; CAUSAL_SOFTMAX, its reverse */
-    const struct basin_own *own;          /* OWN: the caller's, and what backends take of it */
+    bool added;      /* ATTENTION: `scale` is added to the scores, a bias, and multiplies nothing */
+    uint32_t stream; /* NORMAL, UNIFORM; CAUSAL_SOFTMAX, its reverse */
+    const struct basin_own *own; /* OWN: the caller's, and what backends take of it */
     double (*function)(const double *x /* [ins] */, const void *context);
     const void *context;
     basin_own_code code;

@@ -88,10 +88,8 @@ static bool attr_equal(const basin_attr *a, const basin_attr *b) {
            a->axis == b->axis && a->count == b->count &&
            memcmp(a->axes, b->axes, sizeof a->axes) == 0 && a->transpose_a == b->transpose_a &&
            a->transpose_b == b->transpose_b && a->exclude_self == b->exclude_self &&
-           a->causal == b->causal && a->added == b->added &&
-           memcmp(a->window, b->window, sizeof a->window) == 0 &&
-           memcmp(a->stride, b->stride, sizeof a->stride) == 0 &&
-           memcmp(a->pad, b->pad, sizeof a->pad) == 0 && a->stream == b->stream && a->own == b->own;
+           a->causal == b->causal && a->added == b->added && a->stream == b->stream &&
+           a->own == b->own;
 }
 
 static uint64_t attr_hash(const basin_attr *a) {
@@ -101,9 +99,6 @@ static uint64_t attr_hash(const basin_attr *a) {
     hash = hash_bytes(hash, a->axes, sizeof a->axes);
     hash = mix(hash, a->transpose_a + 2u * a->transpose_b + 4u * a->exclude_self + 8u * a->causal +
                          16u * a->added);
-    hash = hash_bytes(hash, a->window, sizeof a->window);
-    hash = hash_bytes(hash, a->stride, sizeof a->stride);
-    hash = hash_bytes(hash, a->pad, sizeof a->pad);
     hash = mix(hash, (uint64_t)(uintptr_t)a->own);
     return mix(hash, a->stream);
 }

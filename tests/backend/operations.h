@@ -578,66 +578,6 @@ TEST_WITH(attention, NULL, duel_verdict) {
         }
 }
 
-/* Images with windows that reach over every edge, and strides that leave cells out. */
-static const struct window_case {
-    int64_t batch, rows, columns, channels, filters;
-    int32_t window[2], stride[2], pad[2];
-} window_cases[] = {
-    {2, 9, 7, 5, 6, {3, 3}, {1, 1}, {1, 1}},     {1, 12, 12, 3, 33, {4, 4}, {4, 4}, {0, 0}},
-    {2, 8, 11, 70, 9, {2, 5}, {2, 3}, {1, 2}},   {3, 5, 5, 2, 4, {1, 1}, {1, 1}, {0, 0}},
-    {1, 33, 31, 65, 40, {3, 2}, {2, 1}, {2, 1}}, {2, 30, 30, 64, 5, {5, 5}, {1, 1}, {2, 2}},
-};
-
-static int64_t windows_along(int64_t size, int32_t window, int32_t stride, int32_t pad) {
-    return (size + 2 * pad - window) / stride + 1;
-}
-
-static void window_shapes(const struct window_case *c, basin_shape *x, basin_shape *y,
-                          basin_attr *attr) {
-    *x = BASIN_SHAPE(c->batch, c->rows, c->columns, c->channels);
-    *y = *x;
-    y->dim[1] = windows_along(c->rows, c->window[0], c->stride[0], c->pad[0]);
-    y->dim[2] = windows_along(c->columns, c->window[1], c->stride[1], c->pad[1]);
-    for (int i = 0; i < 2; i++) {
-        attr->window[i] = c->window[i];
-        attr->stride[i] = c->stride[i];
-        attr->pad[i] = c->pad[i];
-    }
-}
-
-TEST_WITH(convolutions, NULL, duel_verdict) {
-    for (size_t i = 0; i < sizeof window_cases / sizeof *window_cases; i++) {
-        const struct window_case *c = &window_cases[i];
-        basin_shape kernel = BASIN_SHAPE(c->window[0], c->window[1], c->channels, c->filters);
-        for (int op = BASIN_OP_CONV; op <= BASIN_OP_CONV_KERNEL; op++) {
-            duel d = duel_new((basin_op)op);
-            basin_shape x, y;
-            window_shapes(c, &x, &y, &d.call.attr);
-            y.dim[3] = c->filters;
-            duel_in(&d, op == BASIN_OP_CONV_INPUT ? y : x, -1, 1);
-            duel_in(&d, op == BASIN_OP_CONV_KERNEL ? y : kernel, -1, 1);
-            duel_out(&d, op == BASIN_OP_CONV ? y : op == BASIN_OP_CONV_INPUT ? x : kernel);
-            duel_fight(&d, 3e-6);
-        }
-    }
-}
-
-TEST_WITH(pooling, NULL, duel_verdict) {
-    for (size_t i = 0; i < sizeof window_cases / sizeof *window_cases; i++)
-        for (int op = BASIN_OP_AVGPOOL; op <= BASIN_OP_MAXPOOL_GATHER; op++) {
-            duel d = duel_new((basin_op)op);
-            basin_shape x, y;
-            window_shapes(&window_cases[i], &x, &y, &d.call.attr);
-            double *data = duel_in(&d, op == BASIN_OP_AVGPOOL_REVERSE ? y : x, -1, 1);
-            for (int64_t j = 0; j < duel_count(&d.call.in[0]); j += 2) data[j] = round(data[j]);
-            if (op == BASIN_OP_MAXPOOL_SCATTER) duel_in(&d, y, -1, 1);
-            if (op == BASIN_OP_MAXPOOL_GATHER) duel_in(&d, x, -1, 1);
-            bool to_image = op == BASIN_OP_AVGPOOL_REVERSE || op == BASIN_OP_MAXPOOL_SCATTER;
-            duel_out(&d, to_image ? x : y);
-            duel_fight(&d, 3e-6);
-        }
-}
-
 TEST_WITH(draws, NULL, duel_verdict) {
     const int32_t seed[2] = {123456789, -5};
     for (int kind = 0; kind < 3; kind++) { /* the last one: masks */

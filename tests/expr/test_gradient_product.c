@@ -232,6 +232,25 @@ TEST(test_pools) {
             }
 }
 
+TEST(the_first_of_equal_maxima_has_the_gradient) {
+    static const double cells[9] = {1, 5, 5, 2, 9, -1, 4, 9, 3};
+    static const double wanted[3][9] = {
+        {9, 9, 9, 9}, {4.25, 4.5, 6, 5}, {0, 0, 0, 0, 4, 0, 0, 0, 0}};
+    const basin_tensor image = basin_tensor_borrow(cells, BASIN_F64, BASIN_SHAPE(1, 3, 3, 1));
+    basin_engine engine;
+    basin_tensor found[3];
+    assert_ok(basin_engine_open(&engine, &(basin_compute){.backend = "ref"}, &failure));
+    basin_expr x = basin_variable(basin_constant(engine.graph, &image));
+    basin_expr most = basin_maxpool2d(x, 2, 1);
+    const basin_expr out[] = {most, basin_avgpool2d(x, 2, 1), basin_grad(basin_sum_all(most), x)};
+    assert_ok(basin_engine_compute(&engine, found, out, 3, NULL, 0, &failure));
+    for (int i = 0; i < 3; i++) {
+        assert_memory_equal(found[i].data, wanted[i], (i < 2 ? 4 : 9) * sizeof(double));
+        basin_tensor_free(&found[i]);
+    }
+    basin_engine_close(&engine);
+}
+
 /* Third order: the gradient of a product chain, differentiated as any formula. */
 TEST(test_third_order) {
     BASIN_AT_EXIT(check_free) check c = check_new();

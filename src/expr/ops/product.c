@@ -1,6 +1,7 @@
 /* Matrix products, with their reverse: two more matrix products. */
 #include <string.h>
 
+#include "base/try.h"
 #include "expr/graph.h"
 
 static basin_expr mismatch(basin_expr a, bool ta, basin_expr b, bool tb) {
@@ -278,13 +279,41 @@ basin_expr basin_einsum_many(const char *spec, const basin_expr *a, int count) {
     return so_far.a ? reorder(so_far.a, so_far.letters, e.out) : NULL;
 }
 
-/* Convolution and pooling over [B, h, w, C]. sum(y * conv(x, kernel)) is linear in each of its
- * three factors, so convolution, its transpose and the kernel's gradient are each other's reverse.
- */
+/* Convolution and pooling over [B, h, w, C]: formulas of the patches of x, so that every derivative
+ * follows. */
 
 static basin_expr bad_window(basin_expr x, const char *what, const char *window) {
     return basin_graph_fail(x->graph, BASIN_BAD_SHAPE, "%s: %s and the window %s do not fit", what,
                             basin_expr_text(x), window);
+}
+
+/* The windows of `size` elements along an axis, `step` apart: element i of each stands behind
+ * element i - 1 along the last axis. The axis is cut into groups of `step`, so that a part of all
+ * windows is one slice. */
+static basin_expr windows(basin_expr x, int axis, int64_t size, int step) {
+    if (!x) return NULL;
+    int last = x->shape.rank - 1;
+    int64_t n = x->shape.dim[axis], width = x->shape.dim[last], count = (n - size) / step + 1;
+    int64_t parts = (size + step - 1) / step, groups = count - 1 + parts, whole = groups * step;
+    x = whole > n ? basin_pad(x, axis, 0, whole - n) : basin_slice(x, axis, 0, whole);
+    if (!x) return NULL;
+    basin_shape grouped = x->shape;
+    for (int i = grouped.rank++; i > axis + 1; i--) grouped.dim[i] = grouped.dim[i - 1];
+    grouped.dim[axis] = groups, grouped.dim[axis + 1] = step;
+    x = basin_axis_back(basin_axis_last(basin_reshape(x, grouped), axis + 1), last);
+    BASIN_FREE_AT_EXIT basin_expr *part = basin_array_new((size_t)parts, sizeof *part);
+    if (!part || !x)
+        return basin_graph_fail(basin_expr_graph(x), BASIN_NO_MEMORY, "out of memory for patches");
+    basin_shape joined = basin_shape_drop(x->shape, last, 1);
+    joined.dim[axis] = count, joined.dim[last] = step * width;
+    for (int64_t i = 0; i < parts; i++)
+        part[i] = basin_reshape(basin_slice(x, axis, i, count), joined);
+    return basin_slice(basin_concat(part, (int)parts, -1), -1, 0, size * width);
+}
+
+/* [B, h', w', rows columns C] */
+static basin_expr patches(basin_expr x, int64_t rows, int64_t columns, int step) {
+    return windows(windows(x, 2, columns, step), 1, rows, step);
 }
 
 basin_expr basin_conv2d(basin_expr x, basin_expr kernel, int stride, bool same) {
@@ -292,88 +321,38 @@ basin_expr basin_conv2d(basin_expr x, basin_expr kernel, int stride, bool same) 
     basin_shape xs = x->shape, ks = kernel->shape;
     if (xs.rank != 4 || ks.rank != 4 || xs.dim[3] != ks.dim[2] || stride < 1)
         return bad_window(x, "conv2d", basin_expr_text(kernel));
-    basin_attr attr = {.stride = {stride, stride}};
-    basin_shape ys = {.rank = 4, .dim = {xs.dim[0], 0, 0, ks.dim[3]}};
     for (int i = 0; i < 2; i++) {
-        int64_t in = xs.dim[1 + i], k = ks.dim[i];
-        int64_t out = same ? (in + stride - 1) / stride : in < k ? 0 : (in - k) / stride + 1;
-        int64_t missing = (out - 1) * stride + k - in;
-        if (same && missing > 0) attr.pad[i] = (int32_t)(missing / 2);
-        ys.dim[1 + i] = out;
-        if (out < 1 || k < 1) return bad_window(x, "conv2d", basin_expr_text(kernel));
+        int64_t in = xs.dim[1 + i], k = ks.dim[i], out = (in + stride - 1) / stride;
+        int64_t missing = same ? (out - 1) * stride + k - in : 0;
+        if (k < 1 || in < 1 || (!same && in < k))
+            return bad_window(x, "conv2d", basin_expr_text(kernel));
+        if (missing > 0) x = basin_pad(x, 1 + i, missing / 2, missing - missing / 2);
     }
-    return basin_node_single(x->graph, BASIN_OP_CONV, &attr, (basin_expr[]){x, kernel}, 2, ys);
+    basin_shape matrix = BASIN_SHAPE(ks.dim[0] * ks.dim[1] * ks.dim[2], ks.dim[3]);
+    return basin_matmul(patches(x, ks.dim[0], ks.dim[1], stride), basin_reshape(kernel, matrix));
 }
 
-static basin_expr trilinear(basin_op op, const basin_attr *attr, basin_expr a, basin_expr b,
-                            basin_shape shape) {
-    return a && b ? basin_node_single(a->graph, op, attr, (basin_expr[]){a, b}, 2, shape) : NULL;
-}
-
-BASIN_RULE(conv) {
-    basin_expr x = node->in[0], kernel = node->in[1], y = cotangent[0];
-    const basin_attr *attr = &node->attr;
-    if (want[0]) grad[0] = trilinear(BASIN_OP_CONV_INPUT, attr, y, kernel, x->shape);
-    if (want[1]) grad[1] = trilinear(BASIN_OP_CONV_KERNEL, attr, x, y, kernel->shape);
-}
-
-BASIN_RULE(conv_input) {
-    basin_expr y = node->in[0], kernel = node->in[1], x = cotangent[0];
-    const basin_attr *attr = &node->attr;
-    if (want[0]) grad[0] = trilinear(BASIN_OP_CONV, attr, x, kernel, y->shape);
-    if (want[1]) grad[1] = trilinear(BASIN_OP_CONV_KERNEL, attr, x, y, kernel->shape);
-}
-
-BASIN_RULE(conv_kernel) {
-    basin_expr x = node->in[0], y = node->in[1], kernel = cotangent[0];
-    const basin_attr *attr = &node->attr;
-    if (want[0]) grad[0] = trilinear(BASIN_OP_CONV_INPUT, attr, y, kernel, x->shape);
-    if (want[1]) grad[1] = trilinear(BASIN_OP_CONV, attr, x, kernel, y->shape);
-}
-
-static basin_expr pool(basin_op op, basin_expr x, int window, int stride, const char *what) {
+/* [B, h', w', C, cells of a window] */
+static basin_expr pool(basin_expr x, int window, int stride, const char *what) {
     if (!x) return NULL;
-    basin_shape shape = x->shape;
-    if (shape.rank != 4 || window < 1 || stride < 1 || shape.dim[1] < window ||
-        shape.dim[2] < window)
+    basin_shape s = x->shape;
+    if (s.rank != 4 || window < 1 || stride < 1 || s.dim[1] < window || s.dim[2] < window)
         return bad_window(x, what, basin_shape_text(BASIN_SHAPE(window, window)));
-    basin_attr attr = {.window = {window, window}, .stride = {stride, stride}};
-    for (int i = 1; i <= 2; i++) shape.dim[i] = (shape.dim[i] - window) / stride + 1;
-    return basin_node_single(x->graph, op, &attr, &x, 1, shape);
+    x = patches(x, window, window, stride);
+    if (!x) return NULL;
+    basin_shape cells = {5,
+                         {s.dim[0], x->shape.dim[1], x->shape.dim[2], window * window, s.dim[3]}};
+    return basin_axis_last(basin_reshape(x, cells), 3);
 }
 
 basin_expr basin_avgpool2d(basin_expr x, int window, int stride) {
-    return pool(BASIN_OP_AVGPOOL, x, window, stride, "avgpool2d");
+    return basin_mean(pool(x, window, stride, "avgpool2d"), -1, 1);
 }
 
-BASIN_RULE(avgpool) {
-    grad[0] = basin_node_single(cotangent[0]->graph, BASIN_OP_AVGPOOL_REVERSE, &node->attr,
-                                cotangent, 1, node->in[0]->shape);
-}
-
-BASIN_RULE(avgpool_reverse) {
-    grad[0] = basin_node_single(cotangent[0]->graph, BASIN_OP_AVGPOOL, &node->attr, cotangent, 1,
-                                node->in[0]->shape);
-}
-
+/* The first of equal maxima has the gradient. */
 basin_expr basin_maxpool2d(basin_expr x, int window, int stride) {
-    return pool(BASIN_OP_MAXPOOL, x, window, stride, "maxpool2d");
-}
-
-/* The place of a maximum does not move under small changes, so only the values carry gradients. */
-BASIN_RULE(maxpool) {
-    grad[0] = trilinear(BASIN_OP_MAXPOOL_SCATTER, &node->attr, node->in[0], cotangent[0],
-                        node->in[0]->shape);
-}
-
-BASIN_RULE(maxpool_scatter) {
-    if (want[1])
-        grad[1] = trilinear(BASIN_OP_MAXPOOL_GATHER, &node->attr, node->in[0], cotangent[0],
-                            node->in[1]->shape);
-}
-
-BASIN_RULE(maxpool_gather) {
-    if (want[1])
-        grad[1] = trilinear(BASIN_OP_MAXPOOL_SCATTER, &node->attr, node->in[0], cotangent[0],
-                            node->in[1]->shape);
+    basin_expr cells = pool(x, window, stride, "maxpool2d");
+    if (!cells) return NULL;
+    basin_expr first = basin_one_hot(basin_argmax(cells, -1), cells->shape.dim[4]);
+    return basin_sum(basin_select(first, cells, basin_const(cells->graph, 0)), -1, 1);
 }
