@@ -15,7 +15,7 @@ from basin._library import BasinError, check, ffi, lib, owned, text, warn
 from basin._network import Network, network_labels, view_of
 from basin._table import Schema, Table
 
-__all__ = ["Drift", "Explanation", "NodeEstimator"]
+__all__ = ["Drift", "Explanation", "NodeEstimator", "explanation_of"]
 
 # Of the last prediction. Not attributes: predicting leaves an estimator as it was.
 _drifts: "weakref.WeakKeyDictionary[Any, Drift]" = weakref.WeakKeyDictionary()
@@ -59,6 +59,9 @@ class Explanation:
     """What comes from the graph further away than was looked at."""
     missed: float = 0.0
     """What the steps of the integral leave of the distance; small."""
+    completed: bool = False
+    """Without labels: shares are those of the energy, `typical` is what was completed from the
+    neighbours; there is no probability."""
 
     def __repr__(self) -> str:
         counts = f"{len(self.features)} features, {len(self.neighbours)} neighbours"
@@ -67,15 +70,17 @@ class Explanation:
     def _title(self):
         of = "" if self.of is None else f" of class {self.of}"
         threshold = "" if self.threshold is None else f", threshold {self.threshold:.4g}"
-        return (
-            f"node {self.node}{of}: probability {self.probability:.4g}{threshold}, rank {self.rank}"
-        )
+        found = f"probability {self.probability:.4g}{threshold}"
+        if self.completed:
+            found = f"energy {self.energy:.4g}"
+        return f"node {self.node}{of}: {found}, rank {self.rank}"
 
     def _rows(self):
         """What counts most: its size, and what it is."""
         for f in self.features[:5]:
             name = f.get("name") or _plots.feature_name(f, self.names)
-            yield f["share"], f"{name}: {f['value']:.4g}, typical {f['typical']:.4g}"
+            typical = "completed" if self.completed else "typical"
+            yield f["share"], f"{name}: {f['value']:.4g}, {typical} {f['typical']:.4g}"
         for n in self.neighbours[:5]:
             yield n["push"], f"node {n.get('id', n['node'])}, probability {n['probability']:.4g}"
         if abs(self.missed) > 0.02 * max(abs(self.logit - self.typical_logit), 0.5):
@@ -239,28 +244,34 @@ class NodeEstimator(ClassifierMixin, Estimator):
         result = ffi.new("basin_nodes_explanation **")
         with self._backend().lock:
             check(lib.basin_nodes_explain, result, self._fitted(), network, [node], 1, work)
-        e = owned(result[0], lib.basin_nodes_explanation_free)
-        return Explanation(
-            node=e.node,
-            probability=e.probability,
-            threshold=threshold,
-            rank=e.rank,
-            energy=e.energy if e.has_energy else numpy.nan,
-            neighbours=[
-                {**row, "id": _id(network, row["node"])}
-                for row in _rows(e.neighbour, e.neighbours, _NEIGHBOUR)
-            ],
-            features=[
-                {**row, "name": _reason(network, e.feature + i)}
-                for i, row in enumerate(_rows(e.feature, e.features, _FEATURE))
-            ],
-            names=_names(network),
-            of=of,
-            logit=e.logit,
-            typical_logit=e.typical_logit,
-            rest=e.rest,
-            missed=e.missed,
-        )
+        return explanation_of(result[0], network, threshold, of)
+
+
+def explanation_of(result, network, threshold=None, of=None):
+    """The Explanation that the library made, which is freed."""
+    e = owned(result, lib.basin_nodes_explanation_free)
+    return Explanation(
+        node=e.node,
+        probability=numpy.nan if e.completed else e.probability,
+        threshold=threshold,
+        rank=e.rank,
+        energy=e.energy if e.has_energy else numpy.nan,
+        neighbours=[
+            {**row, "id": _id(network, row["node"])}
+            for row in _rows(e.neighbour, e.neighbours, _NEIGHBOUR)
+        ],
+        features=[
+            {**row, "name": _reason(network, e.feature + i)}
+            for i, row in enumerate(_rows(e.feature, e.features, _FEATURE))
+        ],
+        names=_names(network),
+        of=of,
+        logit=e.logit,
+        typical_logit=e.typical_logit,
+        rest=e.rest,
+        missed=e.missed,
+        completed=bool(e.completed),
+    )
 
 
 _NEIGHBOUR = ("node", "share", "returned", "push", "probability")

@@ -9,7 +9,7 @@ from basin import _plots
 from basin._estimator import column_of, known_of, sized
 from basin._library import BasinError, check, ffi, lib, text, warn
 from basin._network import Network, view_of
-from basin._nodes import Drift, Explanation, NodeEstimator
+from basin._nodes import Drift, Explanation, NodeEstimator, explanation_of
 from basin._plan import backend_of
 from basin._watch import Watch
 
@@ -216,17 +216,21 @@ class AnomalyDetector(NodeEstimator):
 
 def unsupervised(
     X: Any, *, edges: Any = None, seed: int = 0, backend: Any = "cpu", threads: int = 0,  # noqa: N803
-    progress: Any = None, **options: Any,
-) -> numpy.ndarray:  # fmt: skip
+    progress: Any = None, reasons: int = 0, **options: Any,
+) -> Any:  # fmt: skip
     """How odd each node is, [N], without labels and without a model: an Energy Transformer learns
     to complete nodes whose features are hidden from their neighbours; the energy of a node is what
-    it is off by. Higher is odder. `basin anomaly score --unsupervised` is the same.
+    it is off by. Higher is odder. `basin anomaly score --unsupervised` is the same. With `reasons`
+    a tuple: these, and an Explanation of each of so many nodes of the highest energies, whose
+    features say what they contribute and what was completed in their place.
 
     >>> import numpy, basin.anomaly
     >>> rng = numpy.random.default_rng(0)
     >>> x, edges = rng.normal(size=(60, 3)), rng.integers(60, size=(200, 2))
     >>> x[7] = 9
     >>> int(basin.anomaly.unsupervised(x, edges=edges, threads=1).argmax())
+    7
+    >>> basin.anomaly.unsupervised(x, edges=edges, threads=1, reasons=1)[1][0].node
     7
     """
     if isinstance(X, Network) or hasattr(X, "edge_index"):
@@ -236,14 +240,17 @@ def unsupervised(
     network, engine = given.build(), backend_of(backend, threads)
     energy, stopped = numpy.empty(view_of(network).nodes), ffi.new("bool *")
     with engine.lock, Watch(progress) as watch:
-        work = sized("basin_nodes_work", watch=watch.pointer)
+        odds = min(max(int(reasons), 0), len(energy))
+        odd = ffi.new("basin_nodes_explanation *[]", odds + 1)
+        work = sized("basin_nodes_work", watch=watch.pointer, odd=odd, odds=odds)
         check(
             lib.basin_nodes_unsupervised, ffi.from_buffer("double[]", energy), stopped, network,
             seed, engine.pointer, work,
         )  # fmt: skip
     if stopped[0]:
         raise KeyboardInterrupt("stopped before the energies were known")
-    return energy[given.rows]
+    found = energy[given.rows]
+    return (found, [explanation_of(odd[i], network) for i in range(odds)]) if odds else found
 
 
 # ---- labels ----

@@ -56,7 +56,7 @@ static const basin_option score_table[] = {
     BASIN_FLAG(explain, "explain",
                "With --top, --new or --node: why each of the nodes that are printed scores as it "
                "does.",
-               .needs = "unsupervised=off top!=0,new=on,node!="),
+               .needs = "top!=0,new=on,node!="),
     BASIN_INTEGER(reasons, "reasons", "N", 1, 100,
                   "With --explain: features to name for each node; neighbours, too, with --json.",
                   .needs = "explain=on", .initial = 3),
@@ -189,14 +189,19 @@ static void put_neighbours(basin_record *r, const job *j, const basin_nodes_expl
     basin_record_end(r);
 }
 
+/* That of the model, or without one of the files. */
+static const basin_schema *schema_of(const job *j) {
+    return j->use.info ? j->use.info->schema : j->network->schema;
+}
+
 static void put_features(basin_record *r, const job *j, const basin_nodes_explanation *e,
                          int64_t most) {
-    const basin_schema *schema = j->use.info->schema;
+    const basin_schema *schema = schema_of(j);
     char name[BASIN_REASON_TEXT], value[BASIN_VALUE_TEXT], title[200];
     snprintf(title, sizeof title,
              "features that move its logit from %.3f (a typical node's, here) to %.3f:",
              e->typical_logit, e->logit);
-    basin_record_table(r, "features", title);
+    basin_record_table(r, "features", e->completed ? NULL : title);
     for (int64_t i = 0; i < basin_int_min(e->features, most); i++) {
         const basin_nodes_feature *f = &e->feature[i];
         basin_record_row(r);
@@ -205,9 +210,9 @@ static void put_features(basin_record *r, const job *j, const basin_nodes_explan
         basin_record_integer(r, ".hop", f->hop);
         if (f->column < 0) basin_record_integer(r, ".known", f->known);
         if (f->column < 0) basin_record_integer(r, ".anomalous", f->anomalous);
-        basin_record_number(r, "moves|moves by", "%+.4f", f->share);
+        basin_record_number(r, e->completed ? "energy" : "moves|moves by", "%+.4f", f->share);
         basin_record_number(r, ".value", "%g", f->value);
-        basin_record_number(r, ".typical", "%g", f->typical);
+        basin_record_number(r, e->completed ? ".completed" : ".typical", "%g", f->typical);
         basin_record_text(r, "shown|value",
                           basin_schema_value(value, schema, f->column, f->value, f->hop));
         basin_record_text(r, "|typical",
@@ -241,15 +246,13 @@ static void put_story(basin_record *r, const job *j, const basin_nodes_explanati
 
 /* Columns of CSV, an explanation of JSON. */
 static void put_reasons(basin_record *r, const job *j, const basin_nodes_explanation *why) {
-    const basin_schema *schema = j->use.info->schema;
     char text[BASIN_REASON_TEXT], key[40];
-    if (basin_record_form(r) == BASIN_FORM_JSON) {
-        put_story(r, j, why, j->o->reasons, j->o->reasons);
-        return;
-    }
-    for (int k = 0; k < (int)j->o->reasons; k++) {
+    bool json = basin_record_form(r) == BASIN_FORM_JSON;
+    if (json && !why->completed) put_story(r, j, why, j->o->reasons, j->o->reasons);
+    if (json && why->completed) put_features(r, j, why, j->o->reasons);
+    for (int k = 0; k < (int)j->o->reasons && !json; k++) {
         snprintf(key, sizeof key, "reason_%d", k + 1);
-        basin_record_text(r, key, basin_nodes_reason_print(text, why, j->network, schema, k));
+        basin_record_text(r, key, basin_nodes_reason_print(text, why, j->network, schema_of(j), k));
     }
 }
 
@@ -462,7 +465,7 @@ static basin_status open_all(job *j, basin_error *error) {
 /* Of the nodes that are printed, in one pass. */
 static basin_status explain_printed(job *j, basin_error *error) {
     BASIN_FREE_AT_EXIT int64_t *node = NULL;
-    if (!j->o->explain) return BASIN_OK;
+    if (!j->o->explain || j->o->unsupervised) return BASIN_OK;
     BASIN_TRY(BASIN_NEW(&node, j->count, "explanations", error));
     BASIN_TRY(BASIN_NEW(&j->why, j->count, "explanations", error));
     for (int64_t i = 0; i < j->count; i++) node[i] = j->list[i].node;
@@ -535,6 +538,11 @@ static basin_status score(void *context, basin_error *error) {
     const basin_nodes_model *model = j->use.model;
     j->threshold.threshold = model ? j->use.info->threshold : 0;
     if (o->node) return score_named(j, error);
+    if (o->unsupervised && o->explain) {
+        j->count = basin_int_min(o->top, j->nodes);
+        BASIN_TRY(BASIN_NEW(&j->why, j->count, "explanations", error));
+        j->use.work.odd = j->why, j->use.work.odds = j->count;
+    }
     BASIN_TRY(basin_nodes_probabilities(j->probability, &j->use, j->network, o, (uint64_t)o->seed,
                                         error));
     if (o->threshold_for)

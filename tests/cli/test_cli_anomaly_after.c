@@ -457,8 +457,16 @@ TEST(energies_find_what_does_not_fit) {
     p = run(state, "anomaly score --unsupervised bare.csv groups-edges.csv --quiet --threads 1");
     assert_string_equal(p->out, first);
     free(first);
-    p = run(state, "anomaly score --unsupervised bare.csv groups-edges.csv -q --explain --top 3");
-    assert_error(p, 2, "--explain has no effect with --unsupervised");
+    p = run_ok(state,
+               "anomaly score --unsupervised bare.csv groups-edges.csv -q --explain --top 3");
+    assert_true(!strncmp(p->out, "node,energy,rank,reason_1,reason_2,reason_3\n", 44));
+    assert_non_null(strstr(p->out, " (completed "));
+    tree = run_json(run_ok(state, "anomaly score --unsupervised bare.csv groups-edges.csv -q "
+                                  "--explain --top 1 --reasons 100 --json"));
+    const cJSON *odd = cJSON_GetObjectItem(tree, "nodes")->child, *f;
+    double sum = 0;
+    cJSON_ArrayForEach(f, cJSON_GetObjectItem(odd, "features")) sum += json_number(f, "energy");
+    assert_true(fabs(sum - json_number(odd, "energy")) < 1e-3 * sum);
     p = run(state, "anomaly eval --unsupervised groups.csv groups-edges.csv -q --epochs 3");
     assert_error(p, 2, "has no effect with --unsupervised");
     p = run(state, "anomaly score m.safetensors accounts.csv transfers.csv -q --seed 3");

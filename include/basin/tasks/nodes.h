@@ -162,6 +162,10 @@ typedef struct basin_nodes_work {
     /* Of nodes of this (see below), each from its neighbourhood, with the rank 0 and brief; model
      * and network are then not looked at. */
     struct basin_nodes_live *live;
+    /* basin_nodes_unsupervised: where explanations of the nodes of the highest energies go, the
+     * highest first (of equals, the first node); free each. `odds`: how many, at most N. */
+    struct basin_nodes_explanation **odd;
+    int64_t odds;
 } basin_nodes_work;
 
 /* The probability of every node to be anomalous, or of each class. Nodes are scored with all their
@@ -263,6 +267,8 @@ typedef struct basin_nodes_explanation {
     double own;         /* what comes from the node's own features */
     double rest;        /* what comes from the graph further away than was looked at */
     double missed;      /* what the steps of the integral leave of the distance; small */
+    bool completed;     /* without labels: shares are those of the energy, `typical` what was
+                           completed from neighbours; there are no logits, and no neighbours */
 } basin_nodes_explanation;
 
 /* Of nodes in one pass; free each. Of several classes: the odds of class work->number against all
@@ -292,7 +298,8 @@ BASIN_API const char *basin_nodes_reason_print(char text[BASIN_REASON_TEXT],
 /* How odd every node is, without labels and without a model: an Energy Transformer learns, on this
  * network, to complete nodes whose features are hidden from their neighbours by descent; the energy
  * of a node is what it is off by when it is hidden itself, half the squared distance, summed over
- * scaled features. *stopped: the watcher stopped it, and energies are not there. */
+ * scaled features. *stopped: the watcher stopped it, and energies are not there, nor explanations
+ * (work->odd). */
 BASIN_API basin_status basin_nodes_unsupervised(double *energy /* [N] */, bool *stopped,
                                                 const basin_network *network, uint64_t seed,
                                                 basin_backend *backend,

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sort.h"
 #include "base/try.h"
 #include "basin/random.h"
 #include "task/nodes/net.h"
@@ -32,10 +33,14 @@ typedef struct completion {
     basin_block block;
     basin_pattern pattern;
     basin_expr value, hidden, energy, loss; /* [N, F], [N], [N], [] */
+    basin_expr gap;                         /* [N, F] what was hidden less what was completed */
     basin_trainer trainer;
-    basin_plan *plan; /* energies alone */
+    basin_plan *plan; /* energies, and gaps where they are explained */
     float *mask;      /* [N] */
     double *found;    /* [N] */
+    float *unit;      /* [F, 2] mean and factor of a column: what scaled it */
+    float *gaps;      /* [N, F] of a run, where they are explained */
+    double *part;     /* [N, F, 2] mean gaps, and parts of the energies */
     uint64_t seed;
 } completion;
 
@@ -50,11 +55,12 @@ static bool is_share(const basin_network *n) {
 }
 
 /* Columns around their means, all divided by the root of their mean variance. */
-static void scale_together(float *x, int64_t rows, int64_t columns) {
+static void scale_together(float *x, int64_t rows, int64_t columns, float *unit) {
     double all = 0;
     for (int64_t c = 0; c < columns; c++) {
         double mean = 0;
         for (int64_t i = 0; i < rows; i++) mean += (double)x[i * columns + c] / (double)rows;
+        unit[2 * c] = (float)mean;
         for (int64_t i = 0; i < rows; i++) {
             x[i * columns + c] = (float)((double)x[i * columns + c] - mean);
             all += (double)x[i * columns + c] * (double)x[i * columns + c];
@@ -62,6 +68,7 @@ static void scale_together(float *x, int64_t rows, int64_t columns) {
     }
     float factor = all > 0 ? (float)(1 / sqrt(all / (double)(rows * columns))) : 1;
     for (int64_t i = 0; i < rows * columns; i++) x[i] *= factor;
+    for (int64_t c = 0; c < columns; c++) unit[2 * c + 1] = factor;
 }
 
 static basin_status prepare(completion *c, basin_error *error) {
@@ -78,7 +85,10 @@ static basin_status prepare(completion *c, basin_error *error) {
     for (int64_t i = 0; i < N; i++) node[i] = i;
     BASIN_TRY(basin_node_inputs_fit(&scale, &edge_scale, &c->inputs, node, N, error));
     BASIN_TRY(basin_node_inputs_scale(&c->inputs, &scale, &edge_scale, error));
-    if (share) scale_together(c->inputs.table, N, c->inputs.shape.columns);
+    BASIN_TRY(BASIN_NEW_RAW(&c->unit, 2 * c->inputs.shape.columns, "columns", error));
+    for (int64_t f = 0; f < c->inputs.shape.columns && !share; f++)
+        c->unit[2 * f] = scale.mean[f], c->unit[2 * f + 1] = scale.factor[f];
+    if (share) scale_together(c->inputs.table, N, c->inputs.shape.columns, c->unit);
     return basin_node_inputs_pairs(c->pairs, &c->inputs, c->network, N, 0, error);
 }
 
@@ -118,8 +128,8 @@ static basin_status build(completion *c, basin_error *error) {
     basin_expr g = basin_block_norm(&c->block, basin_descend(&energy, embed(c, F), &descent, NULL));
     basin_expr w = parameter(c, "out_w", BASIN_SHAPE(DIM, F), DIM);
     basin_expr b = parameter(c, "out_b", BASIN_SHAPE(F), 0);
-    basin_expr gap = basin_sub(c->value, basin_add(basin_matmul(g, w), b));
-    c->energy = basin_scale(basin_sum(basin_square(gap), 1, 1), 0.5);
+    c->gap = basin_sub(c->value, basin_add(basin_matmul(g, w), b));
+    c->energy = basin_scale(basin_sum(basin_square(c->gap), 1, 1), 0.5);
     c->loss = basin_div(basin_sum_all(basin_mul(c->hidden, c->energy)),
                         basin_scale(basin_sum_all(c->hidden), (double)F / 2));
     return basin_graph_check(c->graph, error);
@@ -136,7 +146,8 @@ static basin_status make_plans(completion *c, const basin_nodes_resources *work,
                                basin_error *error) {
     basin_trainer_spec spec = {.adamw = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .clip = 1},
                                .schedule = basin_schedule_make(1, STEPS, WARMUP, rate, -1, -1)};
-    basin_plan_spec energies = {.output = &c->energy, .outputs = 1};
+    basin_expr output[] = {c->energy, c->gap};
+    basin_plan_spec energies = {.output = output, .outputs = c->gaps ? 2 : 1};
     BASIN_TRY(basin_trainer_new(&c->trainer, c->store, &c->params, c->loss, &spec, error));
     basin_plan_stats stats = basin_plan_get_stats(c->trainer.plan);
     double gib = 1 << 30, bytes = (double)(stats.arena_bytes + stats.input_bytes);
@@ -193,8 +204,59 @@ static basin_status ask(double *energy, completion *c, basin_error *error) {
         BASIN_TRY(basin_values_write(c->plan, c->hidden, c->mask, BASIN_F32, error));
         BASIN_TRY(basin_plan_run(c->plan, error));
         BASIN_TRY(basin_values_read(c->plan, c->energy, c->found, BASIN_F64, error));
+        if (c->gaps) BASIN_TRY(basin_values_read(c->plan, c->gap, c->gaps, BASIN_F32, error));
         for (int64_t i = 0; i < N; i++)
             if (c->mask[i] > 0) energy[i] += c->found[i] / ROUNDS;
+        for (int64_t i = 0, F = c->inputs.shape.columns; i < N * F && c->gaps; i++) {
+            double gap = c->mask[i / F] > 0 ? (double)c->gaps[i] : 0;
+            c->part[2 * i] += gap / ROUNDS, c->part[2 * i + 1] += gap * gap / 2 / ROUNDS;
+        }
+    }
+    return BASIN_OK;
+}
+
+/* ---- which features a node is off by ---- */
+
+/* Unscaled, as the user has it: degrees and most facts are logarithms. */
+static double in_units(const completion *c, const basin_nodes_feature *f, double scaled) {
+    const basin_network *n = c->network;
+    const float *unit = c->unit + 2 * f->column;
+    double value = scaled / (double)unit[1] + (double)unit[0];
+    if (f->fact >= 0) return basin_facts_value(&n->facts, f->fact, value);
+    return f->column < (n->feature ? n->features : 0) ? value : expm1(value);
+}
+
+static basin_status explain(basin_nodes_explanation **why, const completion *c,
+                            const basin_ranked *odd, basin_error *error) {
+    int64_t F = c->inputs.shape.columns, width = basin_node_facts_width(c->network, 1);
+    int64_t own = c->settings.facts[0] == 'n' ? F : F - width * c->inputs.shape.relations;
+    BASIN_TRY(BASIN_NEW(why, 1, "an explanation", error));
+    basin_nodes_explanation *e = *why;
+    e->node = odd->at, e->energy = odd->value, e->features = F;
+    e->has_energy = e->completed = true;
+    BASIN_TRY(BASIN_NEW(&e->feature, F, "an explanation", error));
+    for (int64_t i = 0; i < F; i++) {
+        const double *part = c->part + 2 * (odd->at * F + i);
+        double value = (double)c->inputs.table[odd->at * F + i];
+        basin_nodes_feature *f = &e->feature[i];
+        *f = (basin_nodes_feature){
+            .column = i, .fact = i < own ? -1 : (i - own) % width, .share = part[1]};
+        f->value = in_units(c, f, value), f->typical = in_units(c, f, value - part[0]);
+    }
+    qsort(e->feature, (size_t)F, sizeof *e->feature, basin_nodes_larger_share);
+    return BASIN_OK;
+}
+
+/* The nodes of the highest energies. */
+static basin_status explain_odd(const completion *c, const double *energy,
+                                const basin_nodes_work *work, basin_error *error) {
+    BASIN_FREE_AT_EXIT basin_ranked *odd = NULL;
+    BASIN_TRY(BASIN_NEW_RAW(&odd, c->network->nodes, "explanations", error));
+    for (int64_t i = 0; i < c->network->nodes; i++) odd[i] = (basin_ranked){energy[i], i};
+    qsort(odd, (size_t)c->network->nodes, sizeof *odd, basin_higher_first);
+    for (int64_t i = 0; i < work->odds; i++) {
+        BASIN_TRY(explain(&work->odd[i], c, &odd[i], error));
+        work->odd[i]->rank = i + 1;
     }
     return BASIN_OK;
 }
@@ -207,7 +269,7 @@ static void completion_free(completion *c) {
     basin_store_free(c->store);
     for (int r = 0; r < BASIN_ANOMALY_RELATIONS; r++) basin_pairs_free(&c->pairs[r]);
     basin_node_inputs_close(&c->inputs);
-    BASIN_FREE(c->mask, c->found);
+    BASIN_FREE(c->mask, c->found, c->unit, c->gaps, c->part);
 }
 
 basin_status basin_nodes_unsupervised(double *energy, bool *stopped, const basin_network *network,
@@ -222,9 +284,15 @@ basin_status basin_nodes_unsupervised(double *energy, bool *stopped, const basin
     BASIN_TRY(BASIN_NEW_RAW(&c.mask, network->nodes, "scores", error));
     BASIN_TRY(BASIN_NEW_RAW(&c.found, network->nodes, "scores", error));
     BASIN_TRY(prepare(&c, error));
+    bool explains = work && work->odds > 0;
+    size_t cells = (size_t)(network->nodes * c.inputs.shape.columns);
+    if (explains) BASIN_TRY(BASIN_NEW_RAW(&c.gaps, cells, "explanations", error));
+    if (explains) BASIN_TRY(BASIN_NEW(&c.part, 2 * cells, "explanations", error));
     BASIN_TRY(basin_store_new(&c.store, backend, error));
     BASIN_TRY(build(&c, error));
     BASIN_TRY(make_plans(&c, &with, error));
     BASIN_TRY(learn(&c, with.watch, stopped, error));
-    return *stopped ? BASIN_OK : ask(energy, &c, error);
+    if (*stopped) return BASIN_OK;
+    BASIN_TRY(ask(energy, &c, error));
+    return explains ? explain_odd(&c, energy, work, error) : BASIN_OK;
 }
