@@ -414,7 +414,18 @@ class Network:
             fields["name"] = _texts(self._edges, keep)
         if names:
             fields["column"] = _texts(names, keep)
+        ids = _ids_of_rows(self._index)
+        if ids:
+            fields["id"] = _texts(ids, keep)
         return sized("basin_network_arrays", **fields), columns, keep
+
+
+def _ids_of_rows(index):
+    """The labels of rows of pandas as ids; none where they are numbers of rows, or not unique."""
+    if index is None or type(index).__name__ == "RangeIndex":
+        return []
+    ids = [str(label) for label in index]
+    return ids if len(set(ids)) == len(ids) else []
 
 
 def view_of(network):

@@ -376,3 +376,21 @@ def test_scores_without_labels_are_the_programs(trained, bank, program):
     wanted = {row["node"]: float(row[column]) for row in rows}
     found = basin.anomaly.unsupervised(accounts, edges=transfers)
     assert found == pytest.approx([wanted[name] for name in accounts["id"]], rel=1e-4)
+    energy, why = basin.anomaly.unsupervised(accounts, edges=transfers, reasons=2)
+    assert [one.node for one in why] == numpy.argsort(-energy, kind="stable")[:2].tolist()
+    assert sum(f["share"] for f in why[0].features) == pytest.approx(energy.max(), rel=1e-4)
+    assert "completed" in str(why[0]) and why[0].completed
+
+
+def test_labels_of_rows_are_the_ids_of_the_program(bank, program, tmp_path):
+    accounts, transfers, y = bank
+    table, pairs = accounts.set_index("id")[["balance"]], transfers[["payer", "payee"]]
+    detector = basin.AnomalyDetector(**SMALL).fit(table, y, edges=pairs)
+    detector.save(tmp_path / "model")
+    table.to_csv(tmp_path / "accounts.csv")
+    pairs.to_csv(tmp_path / "transfers.csv", index=False)
+    files = ["accounts.csv", "transfers.csv"]
+    found = detector.predict_proba(table, edges=pairs)[:, 1]
+    assert found == pytest.approx(_scores(tmp_path, program, files, accounts), abs=1e-6)
+    live = basin.LiveDetector(detector, basin.Network(table, pairs))
+    assert live.score("A007").probability == found[7]

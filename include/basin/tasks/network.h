@@ -170,6 +170,7 @@ typedef struct basin_network_arrays {
     const char *const *name;   /* [relations]; NULL: "homo" of one, "relation 0", .. of several */
     const basin_edges *edges;  /* [relations] */
     const char *const *column; /* [features] names; NULL: they go by their place */
+    const char *const *id;     /* [N] all different; NULL: nodes go by number */
 } basin_network_arrays;
 
 /* Copies the arrays, checked as what a file holds is. Where there are several relations, their

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/dictionary.h"
 #include "base/team/team.h"
 #include "base/text.h"
 #include "base/try.h"
@@ -612,6 +613,17 @@ static basin_status check(const basin_network_arrays *a, basin_error *error) {
     return BASIN_OK;
 }
 
+static basin_status set_ids(basin_network *n, const char *const *id, basin_error *error) {
+    BASIN_AT_EXIT(basin_dictionary_free) basin_dictionary seen = {0};
+    for (int32_t i = 0, number; i < n->nodes; i++) {
+        BASIN_TRY(basin_dictionary_add(&seen, &number, id[i], error));
+        if (number != i)
+            return basin_fail(error, BASIN_BAD_VALUE, "%s: nodes %d and %d have the id '%s'", PATH,
+                              number, i, id[i]);
+    }
+    return make_names(&n->id, id, n->nodes, error);
+}
+
 static basin_status set_nodes(basin_network *n, const basin_network_arrays *a,
                               const basin_network_options *options, basin_error *error) {
     static const char *const part[] = {"train", "val", "test"};
@@ -620,6 +632,7 @@ static basin_status set_nodes(basin_network *n, const basin_network_arrays *a,
     basin_tensor y = basin_tensor_borrow(a->label, BASIN_I32, BASIN_SHAPE(a->nodes));
     if (a->feature) BASIN_TRY(basin_network_set_features(n, &x, options, error));
     if (a->feature && a->column) BASIN_TRY(make_names(&n->column, a->column, a->features, error));
+    if (a->id) BASIN_TRY(set_ids(n, a->id, error));
     if (a->label) BASIN_TRY(basin_network_set_label_tensor(n, &y, options, error));
     for (int p = 0; p < 3; p++) {
         basin_tensor m = basin_tensor_borrow(mask[p], BASIN_U8, BASIN_SHAPE(a->nodes));

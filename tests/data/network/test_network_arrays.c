@@ -41,7 +41,11 @@ TEST(arrays_become_a_network) {
     assert_int_equal(basin_network_check(network, &error), BASIN_OK);
     basin_network_free(network);
     arrays = some(edges, 1);
-    arrays.feature = NULL, arrays.label = NULL;
+    arrays.id = (const char *const[]){"a", "b", "c", "d"};
+    if (basin_network_from_arrays(&network, &arrays, NULL, &error)) fail_msg("%s", error.text);
+    assert_int_equal(basin_network_find(network, "c"), 2);
+    basin_network_free(network);
+    arrays.id = NULL, arrays.feature = NULL, arrays.label = NULL;
     if (basin_network_from_arrays(&network, &arrays, NULL, &error)) fail_msg("%s", error.text);
     assert_string_equal(network->relation[0].name, "homo");
     assert_null(network->feature);
@@ -74,6 +78,8 @@ TEST(what_cannot_be_is_refused) {
     refuse(&a, "feature 1 of node 2 is missing or NaN");
     a = some(good, 1), a.label = odd;
     refuse(&a, "the label of node 1 is -7");
+    a = some(good, 1), a.id = (const char *const[]){"a", "b", "a", "c"};
+    refuse(&a, "nodes 0 and 2 have the id 'a'");
     a = some(&wild, 1);
     refuse(&a, "edge 1 of 'homo' joins nodes 1 and 4");
     a = some(&null, 1);

@@ -65,7 +65,14 @@ TEST(reads_edges_alone) {
     basin_network_options o = {.source = "a", .target = "b", .directed = true};
     n = must_read(&o, "a;b\nx;y\nx;y\ny;x\n", NULL);
     assert_int_equal(n->relation[0].edges, 2);
-    assert_non_null(strstr(n->note, "1 of 3 rows repeat others and count once"));
+    assert_non_null(strstr(n->note, "1 of 3 rows repeat others and count once; edges carry "
+                                    "counts where rows have a third column"));
+    assert_int_equal(n->facts.count, 0);
+    basin_network_free(n);
+    n = must_read(&o, "a;b;c\nx;y;1\nx;y;1\ny;x;1\n", NULL);
+    assert_string_equal(n->facts.name.text, "count");
+    const float *fact = n->relation[0].fact; /* of both edges */
+    assert_int_equal(fact[0] + fact[n->facts.count], 3);
     basin_network_free(n);
     n = must_read(NULL, "src,dst\nx,y\nx,y\ny,x\nx,x\nx,x\n", NULL);
     assert_non_null(strstr(n->note, "3 of 5 rows repeat others and count once"));

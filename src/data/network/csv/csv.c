@@ -543,7 +543,8 @@ static void note_repeats(basin_tables *j) {
                                kinds ? ", of texts the share of each value" : "");
     else if (different < (int64_t)j->edge_count)
         basin_network_add_note(j->network,
-                               "edges: %" PRId64 " of %zu rows repeat others and count once",
+                               "edges: %" PRId64 " of %zu rows repeat others and count once; edges "
+                               "carry counts where rows have a third column, such as 1",
                                (int64_t)j->edge_count - different, j->edge_count);
 }
 
