@@ -92,9 +92,9 @@ typedef struct basin_args {
     const char *backend, *products, *dtype;
     const char *about, *base, *cache, *class_name, *completion, *cut_from, *data, *edge_file,
         *embeddings, *fit, *hopfield_kind, *index, *journal, *keep_decoded, *like, *listen, *mask,
-        *method, *mirror, *missing, *model, *node, *only, *output, *part, *positions, *prefix,
-        *prompt, *prompt_file, *protocol, *rivals, *scores, *self_loops, *shape, *socket, *split,
-        *svg, *test, *threshold_for, *token, *trace, *unknown, *validation_text, *weights;
+        *method, *mirror, *missing, *model, *node, *only, *output, *part, *prefix, *prompt,
+        *prompt_file, *protocol, *rivals, *scores, *self_loops, *shape, *socket, *split, *svg,
+        *test, *threshold_for, *token, *trace, *unknown, *validation_text, *weights;
     int64_t threads, seed;
     int64_t batch, best, cap, connections, dim, edges, extremes, features, first, fold, folds,
         graph, head_dim, heads, hold_out, jobs, limit, looks, masks, max_ids, members, memories,

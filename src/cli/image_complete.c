@@ -35,7 +35,7 @@ static const basin_option table[] = {
                "always is with patches drawn at random."),
     BASIN_OPTIONS_DESCENT,
     BASIN_FLAG(frames, "frames",
-               "Write every step of the descent, as PNG frames and as an animated PNG."),
+               "Write every step of the descent, as NAME.step00.png, NAME.step01.png, .."),
     BASIN_INTEGER(limit, "limit", "N", 0, 1e12, "Only the first N pictures; 0: all."),
     BASIN_COMPUTE_OPTIONS,
     BASIN_OPTION_SEED_FOR("mask=random"),
@@ -180,10 +180,8 @@ static basin_status write_frames(job *j, const char *name, const basin_image_com
         snprintf(what, sizeof what, "step%02d.png", t);
         target(path, j, name, what);
         BASIN_TRY(basin_picture_write_png(path, &done->frame[t], error));
+        printf("%s\n", path);
     }
-    target(path, j, name, "descent.png");
-    BASIN_TRY(basin_picture_write_apng(path, done->frame, done->frames, 120, 1500, error));
-    printf("%s\n", path);
     return BASIN_OK;
 }
 

@@ -1,6 +1,4 @@
-/* basin image report: one page on one model or several, or the document that it shows; and with
- * --positions a picture of their learned positions, as in the paper's figure of how beta and weight
- * decay shape them. */
+/* basin image report: one page on one model or several, or the document that it shows. */
 #include "cli/cli.h"
 #include <stdlib.h>
 #include <string.h>
@@ -28,18 +26,9 @@ static const basin_option table[] = {
                   "So many of the best and of the worst pictures.", .initial = 6),
     BASIN_COMPUTE_OPTIONS,
     BASIN_OPTION_QUIET,
-    BASIN_TEXT(
-        positions, 0, "positions", "FILE",
-        "Instead: draw the learned positions of up to 16 MODELs side by side into this PNG. A "
-        "square of maps for each model from left to right: a map per patch, at its place, "
-        "that shows how its position resembles all others, in one scale of colours from the "
-        "least cosine to 1. Prints how alike positions are.",
-        .writes = true),
     BASIN_OPTION_JSON_FOR("output=report.html"),
     BASIN_OPTIONS_END,
 };
-
-enum { MODELS = 16 }; /* of --positions */
 
 /* What the page is about: operands by kind, in their order. */
 typedef struct job {
@@ -49,13 +38,12 @@ typedef struct job {
     char name[400];             /* of the pictures */
     basin_image_model **opened; /* [models] */
     basin_image_scores *scores; /* [models] */
-    basin_image_positions_of figures[MODELS];
 } job;
 
 /* The first operand is a model whatever its name; of the others, model files are. */
 static void sort_operands(job *s, const basin_args *o) {
     for (int i = 0; i < o->operands; i++)
-        if (i == 0 || o->positions || basin_is_model(o->operand[i]))
+        if (i == 0 || basin_is_model(o->operand[i]))
             s->model[s->models++] = o->operand[i];
         else
             s->path[s->paths++] = o->operand[i];
@@ -116,45 +104,16 @@ static basin_status report(job *s, basin_error *error) {
                               error);
 }
 
-/* ---- positions ---- */
-
-static double setting(const job *s, int i, const char *name) {
-    double value;
-    const basin_settings *settings = basin_image_get_settings(s->opened[i]);
-    return basin_settings_get_number(&value, settings, name, NULL) ? 0 : value;
-}
-
-static void put_positions(basin_record *r, const void *context) {
-    const job *s = context;
-    basin_record_text(r, "picture", s->o->positions);
-    basin_record_table(r, "models",
-                       "from left to right; mean cosines of the positions of patches:");
-    for (int i = 0; i < s->models; i++) {
-        basin_record_row(r);
-        basin_record_text(r, "model", s->model[i]);
-        double beta = setting(s, i, "beta");
-        basin_record_number(r, beta > 0 ? "beta" : ".beta", "%.4g", beta);
-        if (beta <= 0) basin_record_format(r, "|beta", "1/sqrt(%.0f)", setting(s, i, "head_dim"));
-        basin_record_number(r, "decay", "%.4g", setting(s, i, "decay"));
-        basin_record_number(r, "cosine_of_next_patches|next patches", "%.3f", s->figures[i].next);
-        basin_record_number(r, "cosine_of_any_patches|any patches", "%.3f", s->figures[i].any);
-        basin_record_number(r, ".least_cosine", "%g", s->figures[i].least);
-    }
-    basin_record_end(r);
-}
-
 /* ---- the command ---- */
 
 static basin_status prepare(void *context, basin_error *error) {
     job *s = context;
     const basin_args *o = s->o;
-    if (o->positions && o->operands > MODELS)
-        return basin_usage(error, "--positions: at most %d models", MODELS);
     BASIN_TRY(BASIN_NEW(&s->model, o->operands, "operands", error));
     BASIN_TRY(BASIN_NEW(&s->path, o->operands + 1, "operands", error));
     sort_operands(s, o);
     name_pictures(s);
-    if (!o->positions && (s->paths < 1 || (o->data && s->paths > 1)))
+    if (s->paths < 1 || (o->data && s->paths > 1))
         return basin_usage(error, "needs pictures, after the models or as --data PATH");
     return BASIN_OK;
 }
@@ -164,15 +123,12 @@ static basin_status work(void *context, basin_error *error) {
     BASIN_TRY(BASIN_NEW(&s->opened, s->models, "models", error));
     for (int i = 0; i < s->models; i++)
         BASIN_TRY(basin_image_open(&s->opened[i], s->model[i], s->o->compute, error));
-    if (!s->o->positions) return report(s, error);
-    BASIN_AT_EXIT(basin_picture_free) basin_picture picture = {0};
-    BASIN_TRY(basin_image_positions(&picture, s->figures, s->opened, s->models, error));
-    return basin_picture_write_png(s->o->positions, &picture, error);
+    return report(s, error);
 }
 
 static basin_status print(void *context, basin_error *error) {
     const job *s = context;
-    if (s->o->positions) return basin_record_print(s->o->json, put_positions, s, error);
+    (void)error;
     if (!s->o->json) print_done(s->o, s);
     return BASIN_OK;
 }

@@ -1,6 +1,4 @@
-/* Pictures as PNG and animated PNG. libpng packs a frame; an animation wraps the packed frames
- * again: acTL announces them, fcTL precedes each, and from the second on IDAT becomes fdAT, which
- * begins with a sequence number. */
+/* Pictures as PNG and JPEG, in memory and in files. */
 #include <jerror.h>
 #include <setjmp.h>
 #include <stdbool.h>
@@ -10,18 +8,11 @@
 
 #include <jpeglib.h>
 #include <png.h>
-#include <zlib.h>
 
 #include "base/try.h"
 #include "basin/tasks/picture.h"
 #include "io/file.h"
 #include "picture/picture.h"
-
-static void put(FILE *to, const void *bytes, size_t count) {
-    if (count) fwrite(bytes, 1, count, to); /* what fails shows when the file is closed */
-}
-
-/* ---- one picture ---- */
 
 /* What was written to memory; `status` and `error` say whether that went well. */
 static basin_status take(uint8_t **bytes, size_t *size, basin_memory_file *memory,
@@ -53,134 +44,14 @@ basin_status basin_png_encode(uint8_t **bytes, size_t *size, const basin_picture
     return take(bytes, size, &memory, status, error);
 }
 
-/* ---- animations ---- */
-
-static void big(uint8_t *to, uint32_t value, int bytes) {
-    for (int i = bytes - 1; i >= 0; i--, value >>= 8) to[i] = (uint8_t)value;
-}
-
-/* A chunk whose data come in two pieces: its length, name, data, and the checksum of name and
- * data. */
-static void put_chunk(FILE *to, const char name[4], const void *head, size_t head_size,
-                      const void *data, size_t size) {
-    uint8_t number[4];
-    uLong sum = crc32(0, (const Bytef *)name, 4);
-    if (head_size) sum = crc32(sum, head, (uInt)head_size);
-    if (size) sum = crc32(sum, data, (uInt)size);
-    big(number, (uint32_t)(head_size + size), 4);
-    put(to, number, 4);
-    put(to, name, 4);
-    put(to, head, head_size);
-    put(to, data, size);
-    big(number, (uint32_t)sum, 4);
-    put(to, number, 4);
-}
-
-static void put_frame_control(FILE *to, uint32_t *sequence, const basin_picture *frame,
-                              int delay_ms) {
-    uint8_t control[26] = {0};
-    big(control, (*sequence)++, 4);
-    big(control + 4, (uint32_t)frame->width, 4);
-    big(control + 8, (uint32_t)frame->height, 4);
-    big(control + 20, (uint32_t)delay_ms, 2);
-    big(control + 22, 1000, 2);
-    put_chunk(to, "fcTL", control, sizeof control, NULL, 0);
-}
-
-/* Copies a packed picture: of the first frame all chunks, with the animation's before its pixels;
- * of the others the pixels alone. */
-static void put_frame(FILE *to, uint32_t *sequence, const uint8_t *bytes, size_t size,
-                      const basin_picture *frame, int delay_ms, int frames_if_first) {
-    enum { MAGIC = 8, AROUND = 12 };
-    bool begun = false;
-    if (frames_if_first) put(to, bytes, MAGIC);
-    for (size_t at = MAGIC, step; at < size; at += step) {
-        const uint8_t *chunk = bytes + at;
-        size_t length = png_get_uint_32(chunk);
-        step = AROUND + length;
-        if (memcmp(chunk + 4, "IDAT", 4) != 0) {
-            if (frames_if_first && memcmp(chunk + 4, "IEND", 4) != 0) put(to, chunk, step);
-            continue;
-        }
-        if (!begun && frames_if_first) {
-            uint8_t animation[8] = {0};
-            big(animation, (uint32_t)frames_if_first, 4);
-            put_chunk(to, "acTL", animation, sizeof animation, NULL, 0);
-        }
-        if (!begun) put_frame_control(to, sequence, frame, delay_ms);
-        begun = true;
-        if (frames_if_first) {
-            put(to, chunk, step);
-        } else {
-            uint8_t number[4];
-            big(number, (*sequence)++, 4);
-            put_chunk(to, "fdAT", number, sizeof number, chunk + 8, length);
-        }
-    }
-}
-
-static basin_status check_frames(const basin_picture *frame, int frames, int delay_ms, int hold_ms,
-                                 basin_error *error) {
-    if (frames < 1 || delay_ms < 0 || delay_ms > 65535 || hold_ms < 0 || hold_ms > 65535)
-        return basin_fail(error, BASIN_BAD_VALUE,
-                          "an animation of %d frames, %d and %d ms: want frames, and at most 65535",
-                          frames, delay_ms, hold_ms);
-    for (int i = 1; i < frames; i++)
-        if (frame[i].height != frame->height || frame[i].width != frame->width ||
-            frame[i].channels != frame->channels)
-            return basin_fail(error, BASIN_BAD_SHAPE,
-                              "frame %d of an animation is %lld x %lld x %d, the first %lld x %lld "
-                              "x %d",
-                              i, (long long)frame[i].height, (long long)frame[i].width,
-                              frame[i].channels, (long long)frame->height, (long long)frame->width,
-                              frame->channels);
-    return BASIN_OK;
-}
-
-basin_status basin_apng_encode(uint8_t **bytes, size_t *size, const basin_picture *frame,
-                               int frames, int delay_ms, int hold_ms, basin_error *error) {
-    basin_memory_file memory;
-    uint32_t sequence = 0;
-    *bytes = NULL;
-    *size = 0;
-    basin_status status = BASIN_OK;
-    BASIN_TRY(check_frames(frame, frames, delay_ms, hold_ms, error));
-    if (!basin_memory_file_open(&memory)) return basin_fail_memory(error, "an animation");
-    for (int i = 0; i < frames && !status; i++) {
-        BASIN_FREE_AT_EXIT uint8_t *packed = NULL;
-        size_t packed_size;
-        status = basin_png_encode(&packed, &packed_size, &frame[i], error);
-        if (!status)
-            put_frame(memory.file, &sequence, packed, packed_size, &frame[i],
-                      i == frames - 1 ? hold_ms : delay_ms, i == 0 ? frames : 0);
-    }
-    put_chunk(memory.file, "IEND", NULL, 0, NULL, 0);
-    return take(bytes, size, &memory, status, error);
-}
-
-/* ---- files ---- */
-
-static basin_status write_bytes(const char *path, const uint8_t *bytes, size_t size,
-                                basin_error *error) {
-    basin_writer to;
-    BASIN_TRY(basin_writer_create(&to, path, error));
-    return basin_writer_finish(&to, basin_writer_put(&to, bytes, size, error), error);
-}
-
 basin_status basin_picture_write_png(const char *path, const basin_picture *picture,
                                      basin_error *error) {
     BASIN_FREE_AT_EXIT uint8_t *bytes = NULL;
     size_t size;
+    basin_writer to;
     BASIN_TRY(basin_png_encode(&bytes, &size, picture, error));
-    return write_bytes(path, bytes, size, error);
-}
-
-basin_status basin_picture_write_apng(const char *path, const basin_picture *frame, int frames,
-                                      int delay_ms, int hold_ms, basin_error *error) {
-    BASIN_FREE_AT_EXIT uint8_t *bytes = NULL;
-    size_t size;
-    BASIN_TRY(basin_apng_encode(&bytes, &size, frame, frames, delay_ms, hold_ms, error));
-    return write_bytes(path, bytes, size, error);
+    BASIN_TRY(basin_writer_create(&to, path, error));
+    return basin_writer_finish(&to, basin_writer_put(&to, bytes, size, error), error);
 }
 
 /* ---- A PNG file written anew with some pixels replaced. What libpng read is written again, with

@@ -181,12 +181,9 @@ basin_status basin_jpeg_encode(uint8_t **bytes, size_t *size, const basin_pictur
 
 /* ---- more of pictures ---- */
 
-/* PNG in memory, which the caller frees; and several frames, see basin_picture_write_apng. */
+/* PNG in memory, which the caller frees. */
 basin_status basin_png_encode(uint8_t **bytes, size_t *size, const basin_picture *picture,
                               basin_error *error);
-basin_status basin_apng_encode(uint8_t **bytes, size_t *size,
-                               const basin_picture *frame /* [frames] */, int frames, int delay_ms,
-                               int hold_ms, basin_error *error);
 /* `to` must be zeroed or hold a picture. */
 basin_status basin_picture_copy(basin_picture *to, const basin_picture *from, basin_error *error);
 

@@ -28,7 +28,7 @@ TEST_WITH(train_complete_and_eval, folder_new, program_teardown) {
 
     p = run_ok(state, "image complete m.safetensors shapes:3:9:16x16x3 -o out --frames");
     assert_contains(p->out, "strip.png");
-    assert_contains(p->out, "descent.png");
+    assert_contains(p->out, "step01.png");
     p = run(state, "image complete m.safetensors shapes:1:9:16x16x3 shapes:1:9:16x16x3 -o out");
     assert_contains(p->out, "out/shapes:1:9:16x16x3-0.completed.png");
     assert_contains(p->out, "out/shapes:1:9:16x16x3-0-2.completed.png");

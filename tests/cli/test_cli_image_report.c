@@ -209,26 +209,4 @@ TEST(models_are_exchanged) {
     assert_error(run(state, "image export v.safetensors out.npz"), 1, "'vit'");
 }
 
-/* --positions: one picture of several models, what it prints, models that do not fit. */
-TEST(draws_positions) {
-    char path[PATH_TEXT];
-    train(state, "a.safetensors", "");
-    train(state, "b.safetensors", "--beta 2 --decay 0.01");
-    train(state, "c.safetensors", "--size 24");
-    const program *p =
-        run_ok(state, "image report a.safetensors b.safetensors --positions two.png");
-    assert_contains(p->out, "1/sqrt(8)");
-    assert_contains(p->out, "b.safetensors");
-    assert_int_equal(access(folder_path(path, state, "two.png"), R_OK), 0);
-    cJSON *tree = run_json(
-        run(state, "image report a.safetensors b.safetensors --positions positions.png --json"));
-    assert_true(json_number(tree, "models.1.beta") == 2);
-    assert_true(json_number(tree, "models.1.decay") == 0.01);
-    assert_true(json_number(tree, "models.0.cosine_of_next_patches") < 1);
-    assert_error(run(state, "image report a.safetensors c.safetensors --positions x.png"), 1,
-                 "wanted models of one size");
-    assert_error(run(state, "image report nowhere.safetensors --positions x.png"), 1, "nowhere");
-    assert_error(run(state, "image report --positions x.png"), 2, "MODEL");
-}
-
 int main(void) { return tests_run(folder_new, program_teardown); }

@@ -10,8 +10,7 @@
     "--hidden 16 --members 2 --patience 0 --evaluate 5 --threads 1 --quiet --save-every 0 "
 
 TEST_WITH(killed_on_the_full_graph, make_table, program_teardown) {
-    survive_kills(state, ANOMALY "--epochs 150 --hops 1 --scaling both+standard+quantile", 3, 100,
-                  2);
+    survive_kills(state, ANOMALY "--epochs 150 --hops 1 --scaling quantile", 3, 100, 2);
 }
 
 TEST_WITH(killed_while_sampling, make_table, program_teardown) {
@@ -75,7 +74,7 @@ static void finish_twice(void **state, const char *command) {
 }
 
 TEST_WITH(a_finished_detector_is_left_alone, make_table, program_teardown) {
-    finish_twice(state, ANOMALY "--epochs 3 --hops 0 --scaling bins");
+    finish_twice(state, ANOMALY "--epochs 3 --hops 0 --scaling quantile");
 }
 
 TEST_WITH(a_finished_model_is_left_alone, make_set, program_teardown) {

@@ -342,59 +342,6 @@ TEST(written_and_read) {
     }
 }
 
-/* Walks an animation: every chunk's checksum, the sequence numbers, and each frame's pixels, put
- * back into a file of their own. */
-TEST(animation) {
-    enum { FRAMES = 3 };
-    basin_picture frame[FRAMES];
-    uint8_t *bytes;
-    size_t size;
-    uint32_t sequence = 0, frames = 0, delays[FRAMES] = {0};
-    static out one;
-    for (int i = 0; i < FRAMES; i++) frame[i] = make_picture(21, 17, 3, i);
-    assert_int_equal(basin_apng_encode(&bytes, &size, frame, FRAMES, 120, 900, NULL), BASIN_OK);
-    basin_picture first = decode(bytes, size);
-    assert_int_equal(picture_difference(&first, &frame[0]), 0);
-    basin_picture_free(&first);
-    for (size_t at = 8; at < size;) {
-        const uint8_t *c = bytes + at;
-        size_t length = (size_t)c[2] << 8 | c[3];
-        assert_true(c[0] == 0 && c[1] == 0 && at + length + 12 <= size);
-        uint8_t sum[4];
-        big32(sum, (uint32_t)crc32(0, c + 4, (uInt)length + 4));
-        assert_memory_equal(sum, c + 8 + length, 4);
-        if (!memcmp(c + 4, "acTL", 4)) assert_memory_equal(c + 8, "\0\0\0\3\0\0\0\0", 8);
-        if (!memcmp(c + 4, "fcTL", 4)) {
-            assert_int_equal(c[11], sequence++);
-            delays[frames++] = (uint32_t)c[28] << 8 | c[29];
-        }
-        if (!memcmp(c + 4, "fdAT", 4)) {
-            assert_int_equal(c[11], sequence++);
-            memcpy(one.bytes, bytes, 33); /* the magic and IHDR */
-            big32(one.bytes + 33, (uint32_t)length - 4);
-            memcpy(one.bytes + 37, "IDAT", 4);
-            memcpy(one.bytes + 41, c + 12, length - 4);
-            big32(one.bytes + 37 + length, (uint32_t)crc32(0, one.bytes + 37, (uInt)length));
-            memcpy(one.bytes + 41 + length, "\0\0\0\0IEND\xae\x42\x60\x82", 12);
-            basin_picture got = decode(one.bytes, 53 + length);
-            assert_int_equal(picture_difference(&got, &frame[frames - 1]), 0);
-            basin_picture_free(&got);
-        }
-        at += length + 12;
-    }
-    assert_int_equal(frames, FRAMES);
-    assert_int_equal(sequence, 2 * FRAMES - 1);
-    assert_true(delays[0] == 120 && delays[1] == 120 && delays[2] == 900);
-    free(bytes);
-    frame[1].height--;
-    basin_error error;
-    assert_int_equal(basin_apng_encode(&bytes, &size, frame, FRAMES, 1, 1, &error),
-                     BASIN_BAD_SHAPE);
-    assert_string_equal(error.text,
-                        "frame 1 of an animation is 20 x 17 x 3, the first 21 x 17 x 3");
-    for (int i = 0; i < FRAMES; i++) basin_picture_free(&frame[i]);
-}
-
 TEST(channels_change) {
     BASIN_AT_EXIT(basin_picture_free) basin_picture picture = make_picture(2, 2, 3, 0);
     memcpy(picture.pixel, "\xff\0\0\0\xff\0\0\0\xff\x64\x64\x64", 12);

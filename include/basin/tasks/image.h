@@ -221,20 +221,6 @@ BASIN_API basin_status basin_image_report(const char *path, basin_image_scores *
                                           const basin_image_reporting *reporting,
                                           basin_error *error);
 
-/* ---- positions ---- */
-
-/* How the learned positions of a model's patches resemble each other. */
-typedef struct basin_image_positions_of {
-    double next, any, least; /* mean cosine of patches that share an edge, of any two; the least */
-} basin_image_positions_of;
-
-/* Maps of these cosines for models of one size, side by side in one scale of colours, from the
- * least of all to 1: a map a patch, at its place. `picture` must be zeroed or hold a picture. */
-BASIN_API basin_status basin_image_positions(basin_picture *picture,
-                                             basin_image_positions_of *figures /* [count] */,
-                                             basin_image_model *const *model /* [count] */,
-                                             int count, basin_error *error);
-
 #ifdef __cplusplus
 }
 #endif

@@ -57,12 +57,6 @@ BASIN_API basin_status basin_picture_patch_png(const char *path, const char *ori
                                                const basin_picture *picture,
                                                const basin_picture *where, basin_error *error);
 
-/* An animated PNG that plays for ever; all frames are of one size and one number of channels. The
- * last frame stays `hold_ms`. Viewers that know no animation show the first frame. */
-BASIN_API basin_status basin_picture_write_apng(const char *path, const basin_picture *frame,
-                                                int frames, int delay_ms, int hold_ms,
-                                                basin_error *error);
-
 /* A picture of another size, bilinear with antialiasing (a triangle filter as wide as the
  * reduction): the definition of Pillow and torchvision. */
 BASIN_API basin_status basin_picture_scale(basin_picture *to, const basin_picture *from,

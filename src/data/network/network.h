@@ -323,9 +323,6 @@ typedef enum basin_scaler_kind {
     BASIN_SCALE_NONE,
     BASIN_SCALE_STANDARD, /* mean 0, deviation 1 */
     BASIN_SCALE_QUANTILE, /* ranks turned into normal scores, cut at 5.2 */
-    BASIN_SCALE_BOTH,     /* standard and quantile side by side */
-    BASIN_SCALE_BINS,     /* how far through each of eight bins of equal count, from -1 to 1 */
-    BASIN_SCALE_ALL,      /* standard, quantile and bins side by side */
     BASIN_SCALE_ROWS,     /* a node's numbers over the sum of their sizes, as bags of words are */
 } basin_scaler_kind;
 
@@ -334,18 +331,15 @@ typedef struct basin_scaler {
     basin_scaler_kind kind;
     int64_t features, points;
     float *mean, *factor; /* [F] of standard: (x - mean) factor; a constant column gets factor 1 */
-    float *quantile;      /* [F, points] of quantile and bins, ascending */
+    float *quantile;      /* [F, points] of quantile, ascending */
     float *score;         /* [F, points] of quantile: what the quantiles themselves become */
 } basin_scaler;
-
-/* How many numbers a feature becomes: 1, of both 2, of bins 8, of all 10. */
-int64_t basin_scaler_planes(basin_scaler_kind kind);
 
 basin_status basin_scaler_fit(basin_scaler *scale, basin_scaler_kind kind,
                               const float *x /* [N, F] */, int64_t features,
                               const int64_t *node /* [count] */, int64_t count, basin_error *error);
-/* Rows of F numbers become rows of planes x F; y may be x where there is one plane. */
-void basin_scaler_apply(float *y /* [n, planes, F] */, const basin_scaler *scale,
+/* y may be x. */
+void basin_scaler_apply(float *y /* [n, F] */, const basin_scaler *scale,
                         const float *x /* [n, F] */, int64_t n);
 void basin_scaler_free(basin_scaler *scale);
 /* As tensors PREFIXmean, PREFIXfactor or PREFIXquantile; the metadata PREFIXkind says which. Stored

@@ -3,8 +3,6 @@
  *     standard   y = (x - mean) / deviation
  *     quantile   y = Phi^-1(F(x)), F the empirical distribution of the fitted nodes, read off
  * `points` quantiles with straight lines between them; ties go to the middle of their ranks
- *     bins       eight numbers, y[b] = -1 below bin b, 1 above it, a straight line inside
- *     both, all  the first two, or the three, side by side
  *     rows       y = x / sum over features of |x|, which is fitted on nothing */
 #include <inttypes.h>
 #include <math.h>
@@ -18,29 +16,12 @@
 #include "data/network/network.h"
 #include "io/bundle.h"
 
-enum { MOST_POINTS = 1001, BINS = 8, KINDS = 7 };
+enum { MOST_POINTS = 1001, KINDS = 4 };
 
-static const char *const kind_name[KINDS] = {"none", "standard", "quantile", "both",
-                                             "bins", "all",      "rows"};
+static const char *const kind_name[KINDS] = {"none", "standard", "quantile", "rows"};
 
-static bool has_mean(basin_scaler_kind kind) {
-    return kind == BASIN_SCALE_STANDARD || kind == BASIN_SCALE_BOTH || kind == BASIN_SCALE_ALL;
-}
-
-static bool has_bins(basin_scaler_kind kind) {
-    return kind == BASIN_SCALE_BINS || kind == BASIN_SCALE_ALL;
-}
-
-static bool has_scores(basin_scaler_kind kind) {
-    return kind == BASIN_SCALE_QUANTILE || kind == BASIN_SCALE_BOTH || kind == BASIN_SCALE_ALL;
-}
-
-static bool has_quantiles(basin_scaler_kind kind) { return has_scores(kind) || has_bins(kind); }
-static bool is_fitted(basin_scaler_kind kind) { return has_mean(kind) || has_quantiles(kind); }
-
-int64_t basin_scaler_planes(basin_scaler_kind kind) {
-    int64_t planes = has_mean(kind) + has_scores(kind) + (has_bins(kind) ? BINS : 0);
-    return planes ? planes : 1;
+static bool is_fitted(basin_scaler_kind kind) {
+    return kind == BASIN_SCALE_STANDARD || kind == BASIN_SCALE_QUANTILE;
 }
 
 basin_status basin_scaler_parse(basin_scaler_kind *kind, const char *name, basin_error *error) {
@@ -50,8 +31,7 @@ basin_status basin_scaler_parse(basin_scaler_kind *kind, const char *name, basin
             return BASIN_OK;
         }
     return basin_fail(error, BASIN_BAD_VALUE,
-                      "scaling '%s', wanted none, standard, quantile, both, bins, all or rows",
-                      name);
+                      "scaling '%s', wanted none, standard, quantile or rows", name);
 }
 
 void basin_scaler_free(basin_scaler *scale) {
@@ -63,15 +43,12 @@ static basin_status alloc(basin_scaler *s, basin_error *error) {
     size_t count, features = (size_t)s->features;
     if (!basin_size_multiply(&count, features, (size_t)s->points))
         return basin_fail_memory(error, "scaling of features");
-    if (has_mean(s->kind)) {
+    if (s->kind == BASIN_SCALE_STANDARD) {
         BASIN_TRY(BASIN_NEW_RAW(&s->mean, features, "scaling of features", error));
-        BASIN_TRY(BASIN_NEW_RAW(&s->factor, features, "scaling of features", error));
+        return BASIN_NEW_RAW(&s->factor, features, "scaling of features", error);
     }
-    if (has_quantiles(s->kind))
-        BASIN_TRY(BASIN_NEW_RAW(&s->quantile, count, "scaling of features", error));
-    if (has_scores(s->kind))
-        BASIN_TRY(BASIN_NEW_RAW(&s->score, count, "scaling of features", error));
-    return BASIN_OK;
+    BASIN_TRY(BASIN_NEW_RAW(&s->quantile, count, "scaling of features", error));
+    return BASIN_NEW_RAW(&s->score, count, "scaling of features", error);
 }
 
 /* Two passes in double: the second about the mean. */
@@ -168,7 +145,7 @@ static float score_between(const float *q, int64_t points, float x, int64_t low)
 
 /* The scores of the quantiles themselves: many columns have few values, and those are these. */
 static void score_quantiles(basin_scaler *s) {
-    for (int64_t f = 0; f < s->features && s->score; f++) {
+    for (int64_t f = 0; f < s->features; f++) {
         const float *q = s->quantile + f * s->points;
         float *score = s->score + f * s->points;
         for (int64_t low = 0, high; low < s->points; low = high) {
@@ -195,29 +172,16 @@ basin_status basin_scaler_fit(basin_scaler *scale, basin_scaler_kind kind, const
     if (!is_fitted(kind)) return BASIN_OK;
     if (count <= 0)
         return basin_fail(error, BASIN_BAD_VALUE, "no training nodes to fit the scaling on");
-    if (has_quantiles(kind)) scale->points = count < MOST_POINTS ? count : MOST_POINTS;
-    if (kind == BASIN_SCALE_BINS) scale->points = BINS + 1;
+    bool standard = kind == BASIN_SCALE_STANDARD;
+    if (!standard) scale->points = count < MOST_POINTS ? count : MOST_POINTS;
     BASIN_FREE_AT_EXIT float *column = NULL;
     basin_status status = BASIN_NEW_RAW(&column, count, "scaling of features", error);
     if (!status) status = alloc(scale, error);
     if (status) return basin_scaler_free(scale), status;
-    if (has_mean(kind)) fit_standard(scale, x, node, count);
-    if (has_quantiles(kind)) fit_quantile(scale, column, x, node, count);
+    if (standard) return fit_standard(scale, x, node, count), BASIN_OK;
+    fit_quantile(scale, column, x, node, count);
     score_quantiles(scale);
     return BASIN_OK;
-}
-
-/* Below, inside, above the bin; a bin of no width is a step. */
-static float through(float low, float high, float x) {
-    if (x <= low) return x == low && low == high ? 1 : -1;
-    return x >= high ? 1 : 2 * (x - low) / (high - low) - 1;
-}
-
-/* Edge b of the bins, between quantiles where there are more of those than edges. */
-static float edge(const float *q, int64_t points, int64_t b) {
-    double at = (double)(b * (points - 1)) / BINS;
-    int64_t i = (int64_t)at;
-    return i + 1 < points ? (float)(q[i] + (at - (double)i) * ((double)q[i + 1] - q[i])) : q[i];
 }
 
 static void share_row(float *y, const float *x, int64_t features) {
@@ -229,36 +193,28 @@ static void share_row(float *y, const float *x, int64_t features) {
 static void apply_row(float *y, const basin_scaler *s, const float *x) {
     int64_t F = s->features;
     if (s->kind == BASIN_SCALE_ROWS) share_row(y, x, F);
-    for (int64_t f = 0; f < F && is_fitted(s->kind); f++) {
-        const float *q = s->quantile ? s->quantile + f * s->points : NULL;
-        float *to = y + f, v = x[f];
-        if (has_mean(s->kind)) *to = (v - s->mean[f]) * s->factor[f], to += F;
-        if (has_scores(s->kind)) *to = to_score(s, f, v), to += F;
-        for (int64_t b = 0; b < BINS && has_bins(s->kind); b++, to += F)
-            *to = through(edge(q, s->points, b), edge(q, s->points, b + 1), v);
-    }
+    for (int64_t f = 0; f < F && is_fitted(s->kind); f++)
+        y[f] = s->mean ? (x[f] - s->mean[f]) * s->factor[f] : to_score(s, f, x[f]);
 }
 
 typedef struct applying {
     float *y;
     const basin_scaler *scale;
     const float *x;
-    int64_t width;
 } applying;
 
 static void apply_rows(const void *context, int64_t first, int64_t last) {
     const applying *a = context;
     for (int64_t i = first; i < last; i++)
-        apply_row(a->y + i * a->width, a->scale, a->x + i * a->scale->features);
+        apply_row(a->y + i * a->scale->features, a->scale, a->x + i * a->scale->features);
 }
 
 void basin_scaler_apply(float *y, const basin_scaler *scale, const float *x, int64_t n) {
-    int64_t F = scale->features, width = F * basin_scaler_planes(scale->kind);
     if (scale->kind == BASIN_SCALE_NONE) {
-        if (y != x) memcpy(y, x, (size_t)(n * F) * sizeof *y);
+        if (y != x) memcpy(y, x, (size_t)(n * scale->features) * sizeof *y);
         return;
     }
-    applying a = {y, scale, x, width};
+    applying a = {y, scale, x};
     int threads = n > 64 ? basin_processors() : 1;
     basin_team_run(apply_rows, &a, n, 0, threads);
 }
@@ -314,21 +270,21 @@ basin_status basin_scaler_load(basin_scaler *scale, const basin_bundle *bundle, 
     const char *kind = basin_bundle_meta(bundle, key);
     BASIN_TRY(basin_scaler_parse(&scale->kind, kind ? kind : "none", error));
     if (!is_fitted(scale->kind)) return BASIN_OK;
-    if (has_mean(scale->kind)) BASIN_TRY(get(&mean, bundle, prefix, "mean", 1, error));
-    if (mean) BASIN_TRY(get(&factor, bundle, prefix, "factor", 1, error));
-    if (has_quantiles(scale->kind)) BASIN_TRY(get(&quantile, bundle, prefix, "quantile", 2, error));
+    if (scale->kind == BASIN_SCALE_STANDARD) {
+        BASIN_TRY(get(&mean, bundle, prefix, "mean", 1, error));
+        BASIN_TRY(get(&factor, bundle, prefix, "factor", 1, error));
+    } else {
+        BASIN_TRY(get(&quantile, bundle, prefix, "quantile", 2, error));
+    }
     scale->features = (mean ? mean : quantile)->shape.dim[0];
     scale->points = quantile ? quantile->shape.dim[1] : 0;
-    if ((factor && factor->shape.dim[0] != scale->features) ||
-        (quantile && quantile->shape.dim[0] != scale->features) ||
-        (scale->kind == BASIN_SCALE_BINS && scale->points != BINS + 1))
-        return basin_fail(error, BASIN_BAD_FILE,
-                          "%s: %smean, factor and quantile differ in length, or bins are not %d",
-                          basin_bundle_path(bundle), prefix, BINS);
+    if (factor && factor->shape.dim[0] != scale->features)
+        return basin_fail(error, BASIN_BAD_FILE, "%s: %smean and factor differ in length",
+                          basin_bundle_path(bundle), prefix);
     basin_status status = alloc(scale, error);
     if (status) return basin_scaler_free(scale), status;
-    if (mean) copy(scale->mean, mean), copy(scale->factor, factor);
-    if (quantile) copy(scale->quantile, quantile);
+    if (mean) return copy(scale->mean, mean), copy(scale->factor, factor), BASIN_OK;
+    copy(scale->quantile, quantile);
     score_quantiles(scale);
     return BASIN_OK;
 }

@@ -275,10 +275,6 @@ typedef struct row_moves {
     double scale;
 } row_moves;
 
-static int64_t planes_of(const basin_explainer *x) {
-    return x->inputs.shape.columns / (x->inputs.features * (1 + x->inputs.settings->hops));
-}
-
 static double moves(const row_moves *p, int64_t column, double input) {
     return p->scale * p->sum[column] * (input - (double)p->x->input_typical[column]);
 }
@@ -286,13 +282,13 @@ static double moves(const row_moves *p, int64_t column, double input) {
 /* All features of a row that lies `far` hops away; their sum. */
 static double add_row(const row_moves *p, int64_t far) {
     const basin_node_inputs *inputs = &p->x->inputs;
-    int64_t F = inputs->features, planes = planes_of(p->x);
+    int64_t F = inputs->features;
     double all = 0;
     for (int64_t c = 0; c < inputs->shape.columns; c++) {
         double one = moves(p, c, (double)p->input[c]);
         int64_t slot = basin_explainer_slot(p->x, c % F, inputs->relation, inputs->shape.relations,
                                             inputs->settings->degree);
-        basin_explainer_add(p->e, p->x, slot, c / (F * planes) + far, one);
+        basin_explainer_add(p->e, p->x, slot, c / F + far, one);
         all += one;
     }
     return all;
@@ -302,7 +298,7 @@ static double add_row(const row_moves *p, int64_t far) {
 static void add_own(const row_moves *p) {
     const basin_node_inputs *inputs = &p->x->inputs;
     const basin_relation *r = basin_node_inputs_hops(inputs);
-    int64_t C = inputs->shape.columns, width = inputs->features * planes_of(p->x), count = 0;
+    int64_t C = inputs->shape.columns, width = inputs->features, count = 0;
     int64_t node = p->e->node, end = r->row[node + 1];
     add_row(p, 0);
     for (int64_t e = r->row[node]; e < end; e++) count += r->col[e] != node;
@@ -380,20 +376,13 @@ static basin_status add_node(integral *g, int64_t i, double scale, basin_error *
     return BASIN_OK;
 }
 
-/* The weights and inputs of a member into a plan. */
-static basin_status set_member(const basin_nodes_net *net, basin_store *store, basin_plan *plan,
-                               const basin_explainer *x, int64_t member, basin_error *error) {
-    BASIN_TRY(basin_params_read(&net->params, store, x->model->member[member], error));
-    return basin_nodes_mask_write(plan, net->mask, x->inputs.settings, member, error);
-}
-
 /* A batch of nodes; members have equal shares. */
 static basin_status explain_batch(integral *g, basin_error *error) {
     basin_explainer *x = g->x;
     double weight = x->weight[BASIN_NODES_NETWORK] / (double)x->model->members;
     BASIN_TRY(integral_open(g, error));
     for (int64_t m = 0; m < x->model->members; m++) {
-        BASIN_TRY(set_member(&g->net, g->store, g->plan, x, m, error));
+        BASIN_TRY(basin_params_read(&g->net.params, g->store, x->model->member[m], error));
         BASIN_TRY(integrate(g, error));
         for (int64_t i = 0; i < g->count; i++) {
             basin_nodes_explanation *e = x->of[g->first + i];
@@ -504,7 +493,7 @@ static basin_status run_member(lens *l, int64_t member, basin_error *error) {
     basin_explainer *x = l->x;
     int relations = x->inputs.shape.relations;
     double factor = 1.0 / (double)x->model->members;
-    BASIN_TRY(set_member(&l->net, l->store, l->plan, x, member, error));
+    BASIN_TRY(basin_params_read(&l->net.params, l->store, x->model->member[member], error));
     BASIN_TRY(basin_plan_run(l->plan, error));
     for (int k = 0; k < 2; k++) {
         if (!l->part[k]) continue;

@@ -245,13 +245,6 @@ static int64_t steps_of(const basin_nodes_fitting *f) {
 
 /* ---- plans ---- */
 
-/* To each member the columns that it sees. */
-static basin_status show_columns(basin_nodes_fitting *f, basin_error *error) {
-    if (f->joint) return basin_parted_trainer_mask(f->joint, f->member, error);
-    if (!f->trainer.plan) return BASIN_OK;
-    return basin_nodes_mask_write(f->trainer.plan, f->net.mask, &f->settings, f->member, error);
-}
-
 static basin_trainer_spec spec_of(const basin_nodes_fitting *f) {
     const basin_nodes_settings *s = &f->settings;
     return (basin_trainer_spec){.adamw = basin_nodes_net_adamw(s),
@@ -274,8 +267,7 @@ static basin_status make_trainer(basin_nodes_fitting *f, const basin_nodes_shape
     basin_trainer_spec spec = spec_of(f);
     BASIN_TRY(basin_trainer_new(&f->trainer, f->store, &f->net.params, f->net.loss, &spec, error));
     f->planned = *shape;
-    if (!is_full(f)) BASIN_TRY(hold_samples(f, error));
-    return show_columns(f, error);
+    return is_full(f) ? BASIN_OK : hold_samples(f, error);
 }
 
 static basin_status make_for_samples(basin_nodes_fitting *f, basin_error *error) {
@@ -388,7 +380,6 @@ static basin_status begin(void *context, int64_t member, basin_error *error) {
     basin_nodes_fitting *f = context;
     f->member = member;
     BASIN_TRY(basin_params_init(&f->net.params, f->store, member_seed(f), error));
-    BASIN_TRY(show_columns(f, error));
     return clear_moments(f, error);
 }
 
@@ -430,7 +421,6 @@ static basin_status restore(void *context, int64_t member, const basin_bundle *c
     char prefix[32];
     (void)checkpoint;
     f->member = member;
-    BASIN_TRY(show_columns(f, error));
     for (int64_t m = 0; m < member; m++)
         BASIN_TRY(keep_member(f, m, member_prefix(prefix, m), error));
     return BASIN_OK;
@@ -526,9 +516,9 @@ static basin_status score(void *context, basin_score *score, const basin_run_pla
     basin_nodes_fitting *f = context;
     basin_score found;
     double threshold = 0;
+    (void)place;
     release(f);
-    BASIN_TRY(basin_nodes_scorer_run(f->scorer, f->probability, place->member, f->store, scored(f),
-                                     error));
+    BASIN_TRY(basin_nodes_scorer_run(f->scorer, f->probability, f->store, scored(f), error));
     BASIN_TRY(choose_threshold(&threshold, f, error));
     BASIN_TRY(basin_nodes_measure(&found, f->probability, f->model, f->network, f->part,
                                   BASIN_PART_VAL, threshold, error));

@@ -108,7 +108,7 @@ static void scale_some(const void *context, int64_t first, int64_t last) {
 basin_status basin_node_inputs_scale_rows(basin_node_inputs *inputs, const basin_scaler *scale,
                                           const basin_scaler *edge_scale, basin_error *error) {
     int64_t N = inputs->network->nodes, F = inputs->features, hops = inputs->settings->hops;
-    int64_t C = F * basin_scaler_planes(scale->kind), stride = C * (1 + hops);
+    int64_t stride = F * (1 + hops);
     bool fitted = scale->mean || scale->quantile; /* else it may not know how many there are */
     basin_scaler own = *scale;
     own.features = F;
@@ -391,7 +391,7 @@ basin_status basin_node_inputs_fit(basin_scaler *scale, basin_scaler *edge_scale
                                    const basin_node_inputs *inputs, const int64_t *node,
                                    int64_t nodes, basin_error *error) {
     basin_scaler_kind kind;
-    BASIN_TRY(basin_nodes_scaling_kind(&kind, inputs->settings, error));
+    BASIN_TRY(basin_scaler_parse(&kind, inputs->settings->scaling, error));
     BASIN_TRY(basin_scaler_fit(scale, kind, inputs->raw, inputs->features, node, nodes, error));
     if (!inputs->shape.facts) return BASIN_OK;
     return fit_edge_scale(edge_scale, &inputs->reader, inputs->network, node, nodes, error);

@@ -388,7 +388,7 @@ static basin_status descend(double *logit, worker *w, basin_error *error) {
     for (w->member = 0; w->member < model->members; w->member++) {
         basin_nodes_stream *stream = w->stream[w->member];
         basin_nodes_stream_give(stream, list, w->halo);
-        BASIN_TRY(basin_nodes_streams_run(&stream, 1, NULL, &one, w->member, error));
+        BASIN_TRY(basin_nodes_streams_run(&stream, 1, NULL, &one, error));
         *logit += (model->ensemble.fits ? basin_logit(one[0]) : one[0]) / (double)model->members;
     }
     return BASIN_OK;

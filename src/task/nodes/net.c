@@ -27,8 +27,7 @@ static basin_position position_of(const basin_nodes_settings *r) {
 }
 
 bool basin_nodes_may_list(const basin_nodes_settings *r) {
-    return basin_nodes_descends(r) && !strchr(r->scaling, '+') &&
-           position_of(r) == BASIN_POSITION_NONE;
+    return basin_nodes_descends(r) && position_of(r) == BASIN_POSITION_NONE;
 }
 
 basin_anomaly_config basin_nodes_net_config(const basin_nodes_settings *r,
@@ -61,8 +60,7 @@ static basin_shape wide(int64_t nodes, int64_t width) {
 }
 
 /* Features whole, or as a list of those that are not 0. */
-static void declare_features(basin_nodes_net *net, const basin_nodes_settings *r,
-                             const basin_nodes_shape *shape) {
+static void declare_features(basin_nodes_net *net, const basin_nodes_shape *shape) {
     basin_graph *graph = net->graph;
     if (shape->listed) {
         net->listed.pattern =
@@ -72,15 +70,14 @@ static void declare_features(basin_nodes_net *net, const basin_nodes_settings *r
         return;
     }
     net->features = basin_input(graph, "features", BASIN_SHAPE(shape->nodes, shape->columns));
-    net->mask = basin_nodes_mask_declare(graph, r, shape->columns);
-    net->seen = net->mask ? basin_mul(net->features, net->mask) : net->features;
+    net->seen = net->features;
 }
 
 static void declare_inputs(basin_nodes_net *net, const basin_nodes_settings *r,
                            const basin_nodes_shape *shape, bool training) {
     basin_graph *graph = net->graph;
     char name[32];
-    declare_features(net, r, shape);
+    declare_features(net, shape);
     if (position_of(r) == BASIN_POSITION_LAPLACIAN)
         net->eigenvectors =
             basin_input(graph, "eigenvectors", BASIN_SHAPE(shape->nodes, r->eigenvectors));
@@ -345,54 +342,4 @@ basin_status basin_nodes_net_memory(size_t *bytes, const basin_nodes_settings *s
     *bytes = *bytes * (size_t)part + (size_t)pairs * 3 * sizeof(int32_t);
     *bytes += basin_nodes_position_bytes(settings, shape, training);
     return BASIN_OK;
-}
-
-/* ---- Several scalings in one table, and what of it each member sees. For each hop
- * the table has the planes of the scaler one after the other, each with all features. */
-
-/* Number `n` of the scalings joined by +, counted round and round. */
-static basin_status pick(basin_scaler_kind *kind, const char *list, int64_t n, basin_error *error) {
-    char name[32] = "";
-    int64_t count = 1;
-    for (const char *c = list; *c; c++) count += *c == '+';
-    for (n %= count; n > 0; n--) list += strcspn(list, "+") + 1;
-    size_t length = strcspn(list, "+");
-    if (length < sizeof name) memcpy(name, list, length);
-    return basin_scaler_parse(kind, name, error);
-}
-
-static bool joined(const basin_nodes_settings *settings) { return strchr(settings->scaling, '+'); }
-
-basin_status basin_nodes_scaling_kind(basin_scaler_kind *kind, const basin_nodes_settings *settings,
-                                      basin_error *error) {
-    if (!joined(settings)) return basin_scaler_parse(kind, settings->scaling, error);
-    *kind = strstr(settings->scaling, "bins") ? BASIN_SCALE_ALL : BASIN_SCALE_BOTH;
-    return BASIN_OK;
-}
-
-basin_expr basin_nodes_mask_declare(basin_graph *graph, const basin_nodes_settings *settings,
-                                    int64_t columns) {
-    return joined(settings) ? basin_input(graph, "mask", BASIN_SHAPE(columns)) : NULL;
-}
-
-/* Planes of the table: standard, quantile, then bins. */
-static bool sees(basin_scaler_kind kind, int64_t plane) {
-    if (plane == 0) return kind == BASIN_SCALE_STANDARD || kind == BASIN_SCALE_BOTH;
-    if (plane == 1) return kind == BASIN_SCALE_QUANTILE || kind == BASIN_SCALE_BOTH;
-    return kind == BASIN_SCALE_BINS;
-}
-
-basin_status basin_nodes_mask_write(basin_plan *plan, basin_expr mask,
-                                    const basin_nodes_settings *settings, int64_t member,
-                                    basin_error *error) {
-    basin_scaler_kind table, own;
-    BASIN_AT_EXIT(basin_tensor_free) basin_tensor tensor = {0};
-    if (!mask) return BASIN_OK;
-    int64_t columns = basin_expr_shape(mask).dim[0];
-    BASIN_TRY(basin_nodes_scaling_kind(&table, settings, error));
-    BASIN_TRY(pick(&own, settings->scaling, member, error));
-    BASIN_TRY(basin_tensor_new(&tensor, BASIN_F32, BASIN_SHAPE(columns), error));
-    int64_t planes = basin_scaler_planes(table), width = columns / (1 + settings->hops) / planes;
-    for (int64_t c = 0; c < columns; c++) ((float *)tensor.data)[c] = sees(own, c / width % planes);
-    return basin_plan_write(plan, mask, &tensor, error);
 }

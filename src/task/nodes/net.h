@@ -74,7 +74,6 @@ typedef struct basin_nodes_net {
     basin_listed
         listed;       /* in place of `seen`, where the shape has it: `features` is [listed] then */
     basin_expr place; /* [N] the rows of learned positions; NULL: all in order, or none */
-    basin_expr mask;  /* [columns] 0 for what a member does not see; NULL: all see all */
     basin_expr seen;  /* [N, columns] the features, masked */
     basin_pattern pattern[BASIN_ANOMALY_RELATIONS];
     basin_expr facts[BASIN_ANOMALY_RELATIONS]; /* [pairs, facts], or NULL */
@@ -110,19 +109,6 @@ typedef struct basin_nodes_net_data {
 
 basin_status basin_nodes_net_write(const basin_nodes_net *net, basin_plan *plan,
                                    const basin_nodes_net_data *data, basin_error *error);
-
-/* ---- scalings ---- */
-
-/* The setting scaling may join several by +: the table has the columns of all of them, and members
- * see them in turn. */
-basin_status basin_nodes_scaling_kind(basin_scaler_kind *kind, const basin_nodes_settings *settings,
-                                      basin_error *error);
-/* The mask that hides the others' columns from a member; NULL where there is one scaling. */
-basin_expr basin_nodes_mask_declare(basin_graph *graph, const basin_nodes_settings *settings,
-                                    int64_t columns);
-basin_status basin_nodes_mask_write(basin_plan *plan, basin_expr mask,
-                                    const basin_nodes_settings *settings, int64_t member,
-                                    basin_error *error);
 
 basin_status basin_nodes_net_write_seed(const basin_nodes_net *net, basin_plan *plan, uint64_t seed,
                                         basin_error *error);
@@ -280,8 +266,6 @@ basin_status basin_parted_trainer_new(basin_parted_trainer **trainer,
                                       basin_store *store, const basin_trainer_spec *spec,
                                       const float *label, const float *weight, basin_error *error);
 void basin_parted_trainer_free(basin_parted_trainer *trainer);
-basin_status basin_parted_trainer_mask(basin_parted_trainer *trainer, int64_t member,
-                                       basin_error *error);
 /* One step, number `step` from 0; the loss over all parts. */
 basin_status basin_parted_trainer_step(basin_parted_trainer *trainer, double *loss, int64_t step,
                                        uint64_t seed, basin_error *error);
@@ -313,8 +297,7 @@ void basin_nodes_scorer_free(basin_nodes_scorer *scorer);
 /* `weights` has every parameter of the member under `prefix` + its name. Of classes, probabilities
  * are [N, C]. */
 basin_status basin_nodes_scorer_run(basin_nodes_scorer *scorer, double *probability /* [N] */,
-                                    int64_t member, basin_store *weights, const char *prefix,
-                                    basin_error *error);
+                                    basin_store *weights, const char *prefix, basin_error *error);
 /* Of one that streams a whole graph: rows of every step of every member. */
 void basin_nodes_scorer_tap(basin_nodes_scorer *scorer, const basin_nodes_tap *tap);
 /* The mean of all members' probabilities, or of their logits. */
@@ -335,7 +318,7 @@ size_t basin_nodes_stream_bytes(const basin_nodes_stream *stream);
 const basin_params *basin_nodes_stream_params(const basin_nodes_stream *stream);
 /* The streams of this rank's parts take their steps together; `parts` NULL: there is one. */
 basin_status basin_nodes_streams_run(basin_nodes_stream *const *stream, int64_t count,
-                                     basin_parts *parts, double *const *probability, int64_t member,
+                                     basin_parts *parts, double *const *probability,
                                      basin_error *error);
 
 /* Who is next to whom: by query, and by key (the same where every edge goes both ways). */

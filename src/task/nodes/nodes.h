@@ -319,23 +319,9 @@ basin_status basin_nodes_reference_load(basin_nodes_reference *reference,
                                         const basin_bundle *bundle, int64_t features,
                                         basin_error *error);
 
-/* Scalings of features, each with the three others joined, and how to list either. Beside these a
- * scaling may be "none", or "auto" for those that validation prefers. Of equals, the first. */
-#define BASIN_NODES_SCALINGS(X)                                                                    \
-    X("both", "standard+quantile+bins")                                                            \
-    X("standard", "both+quantile+bins")                                                            \
-    X("quantile", "both+standard+bins")                                                            \
-    X("bins", "both+standard+quantile")
-#define BASIN_SCALING_ALONE(name, others) name,
-#define BASIN_SCALING_OTHERS(name, others) others,
-
 #define BASIN_NODES_INPUT_SETTINGS(X)                                                              \
-    X(CHOICE, scaling,                                                                             \
-      BASIN_CHOICES("auto", "none", "rows",                                                        \
-                    BASIN_NODES_SCALINGS(BASIN_SCALING_ALONE)                                      \
-                        BASIN_NODES_SCALINGS(BASIN_SCALING_OTHERS) NULL),                          \
-      "Scaling of features, fitted on the training nodes; joined ones are seen by members in "     \
-      "turn; auto: those that do well on validation.")                                             \
+    X(CHOICE, scaling, BASIN_CHOICES("auto", "none", "rows", "standard", "quantile"),              \
+      "Scaling of features, fitted on the training nodes; auto: what does better on validation.")  \
     X(INTEGER, hops, "N", -1, 8,                                                                   \
       "Means of the features over N hops stand beside them; -1: 0 or 2, whichever validation "     \
       "prefers.")                                                                                  \

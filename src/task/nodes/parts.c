@@ -247,13 +247,6 @@ size_t basin_parted_trainer_bytes(const basin_parted_trainer *t) {
     return bytes;
 }
 
-basin_status basin_parted_trainer_mask(basin_parted_trainer *t, int64_t member,
-                                       basin_error *error) {
-    for (int64_t k = 0; k < t->parts->count; k++)
-        BASIN_TRY(basin_nodes_mask_write(t->plan[k], t->net->mask, t->settings, member, error));
-    return BASIN_OK;
-}
-
 /* The sums over all parts become the gradients of the update. */
 static basin_status sum_gradients(basin_parted_trainer *t, basin_error *error) {
     const basin_params *gradients = &t->update.gradients;

@@ -114,12 +114,9 @@ static const basin_params *params_of(const basin_nodes_scorer *s) {
     return s->stream ? basin_nodes_stream_params(s->stream[0]) : &s->net.params;
 }
 
-static basin_status run_plans(basin_nodes_scorer *s, double *const *row, int64_t member,
-                              basin_error *error) {
+static basin_status run_plans(basin_nodes_scorer *s, double *const *row, basin_error *error) {
     basin_exchange_way way = {basin_parts_move, s->inputs->parts};
     int64_t count = s->inputs->count;
-    for (int64_t k = 0; k < count; k++)
-        BASIN_TRY(basin_nodes_mask_write(s->plan[k], s->net.mask, s->settings, member, error));
     BASIN_TRY(way.context ? basin_plans_run(s->plan, (int)count, &way, error)
                           : basin_plan_run(s->plan[0], error));
     basin_convergence found = basin_store_take_convergence(s->store);
@@ -130,21 +127,20 @@ static basin_status run_plans(basin_nodes_scorer *s, double *const *row, int64_t
 }
 
 /* With the weights that the scorer has. */
-static basin_status run(basin_nodes_scorer *s, double *probability, int64_t member,
-                        basin_error *error) {
+static basin_status run(basin_nodes_scorer *s, double *probability, basin_error *error) {
     basin_parts *parts = s->inputs->parts;
     double *const *row = parts ? s->row : &probability;
     if (s->stream)
-        BASIN_TRY(basin_nodes_streams_run(s->stream, s->inputs->count, parts, row, member, error));
+        BASIN_TRY(basin_nodes_streams_run(s->stream, s->inputs->count, parts, row, error));
     else
-        BASIN_TRY(run_plans(s, row, member, error));
+        BASIN_TRY(run_plans(s, row, error));
     if (!parts) return BASIN_OK;
     for (int64_t k = 0; s->plan && k < parts->count; k++) basin_plan_release(s->plan[k]);
     size_t width = (size_t)basin_nodes_width(s->settings) * sizeof *probability;
     return basin_parts_gather(probability, parts, (const void *const *)s->row, NULL, width, error);
 }
 
-basin_status basin_nodes_scorer_run(basin_nodes_scorer *scorer, double *probability, int64_t member,
+basin_status basin_nodes_scorer_run(basin_nodes_scorer *scorer, double *probability,
                                     basin_store *weights, const char *prefix, basin_error *error) {
     const basin_params *params = params_of(scorer);
     for (size_t i = 0; i < params->count; i++) {
@@ -155,7 +151,7 @@ basin_status basin_nodes_scorer_run(basin_nodes_scorer *scorer, double *probabil
         BASIN_TRY(basin_store_read(weights, name, &tensor, error));
         BASIN_TRY(basin_store_write(scorer->store, plain, &tensor, error));
     }
-    return run(scorer, probability, member, error);
+    return run(scorer, probability, error);
 }
 
 basin_status basin_nodes_scorer_mean(basin_nodes_scorer *scorer, double *mean, bool logits,
@@ -166,7 +162,7 @@ basin_status basin_nodes_scorer_mean(basin_nodes_scorer *scorer, double *mean, b
     for (int64_t i = 0; i < count; i++) mean[i] = 0;
     for (int64_t m = 0; m < model->members; m++) {
         BASIN_TRY(basin_params_read(params_of(scorer), scorer->store, model->member[m], error));
-        BASIN_TRY(run(scorer, one, m, error));
+        BASIN_TRY(run(scorer, one, error));
         for (int64_t i = 0; i < count; i++)
             mean[i] += (logits ? basin_logit(one[i]) : one[i]) / (double)model->members;
     }

@@ -53,11 +53,11 @@ struct basin_nodes_stream {
     basin_graph *graph;
     basin_params params;
     basin_anomaly model;
-    int64_t rows;              /* B, nodes of a block */
-    int64_t stride;            /* D rounded up, as attention along lists needs rows */
-    int64_t halo;              /* of a part: so many more rows of g and lse are other parts' */
-    basin_expr features, mask; /* [B, columns]; [columns] or NULL */
-    basin_expr where;          /* eigenvectors [B, k], places [B], or NULL */
+    int64_t rows;        /* B, nodes of a block */
+    int64_t stride;      /* D rounded up, as attention along lists needs rows */
+    int64_t halo;        /* of a part: so many more rows of g and lse are other parts' */
+    basin_expr features; /* [B, columns] */
+    basin_expr where;    /* eigenvectors [B, k], places [B], or NULL */
     basin_expr in_x, in_g, in_stack, in_sum;  /* [B, D] [B, stride] [stride, H stride] [B, ..] */
     basin_expr last[BASIN_ANOMALY_RELATIONS]; /* [B, D] */
     piece piece[PIECES];
@@ -84,7 +84,6 @@ static void declare_inputs(basin_nodes_stream *s) {
     const basin_nodes_settings *r = s->inputs->settings;
     int64_t B = s->rows, S = s->stride, columns = s->inputs->shape.columns;
     s->features = basin_input(s->graph, "features", BASIN_SHAPE(B, columns));
-    s->mask = basin_nodes_mask_declare(s->graph, r, columns);
     if (basin_choice_is(r->position, "laplacian"))
         s->where = basin_input(s->graph, "eigenvectors", BASIN_SHAPE(B, r->eigenvectors));
     if (basin_choice_is(r->position, "learned"))
@@ -121,8 +120,7 @@ static void declare_blocks(basin_nodes_stream *s) {
 static void declare_ends(basin_nodes_stream *s) {
     const basin_anomaly_config *c = &s->model.config;
     basin_expr last[BASIN_ANOMALY_RELATIONS];
-    basin_expr seen = s->mask ? basin_mul(s->features, s->mask) : s->features;
-    basin_expr tokens = basin_anomaly_embed(&s->model, seen, NULL, s->where);
+    basin_expr tokens = basin_anomaly_embed(&s->model, s->features, NULL, s->where);
     for (int r = 0; r < c->relations; r++) {
         char name[32];
         snprintf(name, sizeof name, "last%d", r);
@@ -448,12 +446,9 @@ static basin_status walk(basin_nodes_stream *s, int relation, bool ask, basin_er
 
 /* ---- descent ---- */
 
-static basin_status begin(basin_nodes_stream *s, int64_t member, basin_error *error) {
+static basin_status begin(basin_nodes_stream *s, basin_error *error) {
     const basin_node_inputs *v = s->inputs;
     BASIN_TRY(reserve(s, error));
-    for (int number = EMBED; number <= HEAD; number++)
-        BASIN_TRY(
-            basin_nodes_mask_write(s->piece[number].plan, s->mask, v->settings, member, error));
     for (int r = 0; r < v->shape.relations; r++)
         BASIN_TRY(sweep(s, EMBED, NULL, NULL, s->token[r], NULL, error));
     return BASIN_OK;
@@ -631,10 +626,10 @@ static basin_status end(basin_nodes_stream *s, double *probability, basin_error 
 }
 
 basin_status basin_nodes_streams_run(basin_nodes_stream *const *stream, int64_t count,
-                                     basin_parts *parts, double *const *probability, int64_t member,
+                                     basin_parts *parts, double *const *probability,
                                      basin_error *error) {
     basin_status status = BASIN_OK;
-    for (int64_t k = 0; k < count && !status; k++) status = begin(stream[k], member, error);
+    for (int64_t k = 0; k < count && !status; k++) status = begin(stream[k], error);
     status = basin_ranks_agree(parts ? parts->ranks : NULL, status, error);
     if (!status) status = descend(stream, count, parts, error);
     for (int64_t k = 0; k < count; k++) {

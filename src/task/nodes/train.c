@@ -49,37 +49,25 @@ static basin_status probe(double *value, choice *c, int64_t hops, const char *sc
     return BASIN_OK;
 }
 
-static const char *const single[] = {BASIN_NODES_SCALINGS(BASIN_SCALING_ALONE)};
-enum { SINGLES = sizeof single / sizeof *single, WIDE = 4096 };
-
-/* Means over two hops, or none. Of four scalings the one that does worst is left out; members see
- * the others in turn. One member sees the best. */
+/* Means over two hops, or none; which of two scalings. */
 static basin_status choose(choice *c, bool ask, basin_error *error) {
-    static const char *const others[] = {BASIN_NODES_SCALINGS(BASIN_SCALING_OTHERS)};
     basin_nodes_settings *s = c->settings;
     bool hops = s->hops < 0, scaling = basin_choice_is(s->scaling, "auto"), asked = ask && hops;
-    double value[SINGLES] = {0}, with = -1;
-    int best = 0, worst = 0;
+    double standard = 0, with = -1, quantile;
     if (asked) {
-        const char *kind = strchr(s->scaling, '+') || scaling ? single[0] : s->scaling;
-        BASIN_TRY(probe(&value[0], c, 0, kind, error));
+        const char *kind = scaling ? "standard" : s->scaling;
+        BASIN_TRY(probe(&standard, c, 0, kind, error));
         BASIN_TRY(probe(&with, c, 2, kind, error));
     }
-    if (hops) s->hops = !ask || with > value[0] ? 2 : 0;
-    value[0] = fmax(value[0], with);
-    /* The columns of bins would be too many where there are many features. */
-    bool wide = c->network->features * 10 * (1 + s->hops) > WIDE;
-    if (scaling && ask && !wide) {
-        for (int i = asked; i < SINGLES; i++)
-            BASIN_TRY(probe(&value[i], c, s->hops, single[i], error));
-        for (int i = 1; i < SINGLES; i++) {
-            if (value[i] > value[best]) best = i;
-            if (value[i] < value[worst]) worst = i;
-        }
-        s->scaling = s->members > 1 ? others[worst] : single[best];
+    if (hops) s->hops = !ask || with > standard ? 2 : 0;
+    standard = fmax(standard, with);
+    if (scaling && ask) {
+        if (!asked) BASIN_TRY(probe(&standard, c, s->hops, "standard", error));
+        BASIN_TRY(probe(&quantile, c, s->hops, "quantile", error));
+        s->scaling = quantile > standard ? "quantile" : "standard";
         asked = true;
     } else if (scaling) {
-        s->scaling = s->members > 1 ? "both+standard+quantile" : "both";
+        s->scaling = "quantile";
     }
     if ((hops || scaling) && !c->stopped)
         basin_watch_note(c->work.watch, "inputs: scaling %s, means over %lld hops%s", s->scaling,

@@ -18,7 +18,7 @@ static int make_parts(void **state) {
 }
 
 TEST_WITH(two_ranks_train_as_one, make_parts, remove_parts) {
-    const char *how = "--epochs 6 --hops 1 --scaling both+quantile+bins --dropout 0.2";
+    const char *how = "--epochs 6 --hops 1 --scaling quantile --dropout 0.2";
     must_run(run(state, TRAIN "%s -o one.safetensors", how));
     if (ranks_absent()) skip();
     must_run(run_parts(state, 2, LIMIT, TRAIN "%s -o two.safetensors", how));
@@ -80,7 +80,7 @@ TEST_WITH(parts_agree_with_the_whole, make_parts, remove_parts) {
     static double wanted[2000], found;
     must_run(run(state,
                  "anomaly train accounts.csv transfers.csv " SIZE "--trees 0 --members 1 --epochs "
-                 "20 --hops 2 --scaling both --dropout 0 --quiet -o m.safetensors"));
+                 "20 --hops 2 --scaling quantile --dropout 0 --quiet -o m.safetensors"));
     for (int parts = 1; parts <= 4; parts += parts == 1 ? 2 : 1) {
         must_run(run(state,
                      "anomaly score m.safetensors accounts.csv transfers.csv --parts %d -o s.csv",

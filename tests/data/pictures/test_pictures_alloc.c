@@ -126,18 +126,15 @@ static basin_status album_all(void *folder) {
 static basin_status write_all(void *folder) {
     char path[PATH_TEXT];
     basin_error error = {0};
-    basin_picture frame[3] = {{0}};
+    basin_picture picture = {0};
     double ssim;
     static float plane[64];
-    basin_status status = BASIN_OK;
-    snprintf(path, sizeof path, "%s/out.apng", (const char *)folder);
-    for (int i = 0; i < 3 && !status; i++) {
-        status = basin_picture_resize_memory(&frame[i], 9, 8, 1, &error);
-        for (int k = 0; k < 72 && !status; k++) frame[i].pixel[k] = (uint8_t)(k * i);
-    }
-    if (!status) status = basin_picture_write_apng(path, frame, 3, 10, 10, &error);
+    snprintf(path, sizeof path, "%s/out.png", (const char *)folder);
+    basin_status status = basin_picture_resize_memory(&picture, 9, 8, 1, &error);
+    for (int k = 0; k < 72 && !status; k++) picture.pixel[k] = (uint8_t)k;
+    if (!status) status = basin_picture_write_png(path, &picture, &error);
     if (!status) status = basin_ssim(&ssim, plane, plane, 1, 8, 8, 1, false, &error);
-    for (int i = 0; i < 3; i++) basin_picture_free(&frame[i]);
+    basin_picture_free(&picture);
     return error.status == status ? status : BASIN_BAD_VALUE;
 }
 

@@ -74,7 +74,7 @@ TEST(training_on_samples) {
     BASIN_AT_EXIT(scene_free) scene s;
     scene_new(&s, path, state);
     s.settings.sampling = "neighbours", s.settings.fraction = 1;
-    s.settings.scaling = "both+quantile+bins";
+    s.settings.scaling = "quantile";
     s.settings.batch = 8;
     assert_true(alloc_fail_sample(train, &s, 40) > 100);
 }
@@ -134,7 +134,7 @@ TEST(reading) {
     char path[2][PATH_TEXT];
     BASIN_AT_EXIT(scene_free) scene s;
     scene_new(&s, path, state);
-    s.settings.scaling = "both";
+    s.settings.scaling = "quantile";
     scene_train(&s);
     assert_ok(basin_nodes_write(s.path, s.model, &failure));
     assert_true(alloc_fail_sweep(read_file, &s) > 20);

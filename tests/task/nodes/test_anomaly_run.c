@@ -13,7 +13,7 @@
 static fraud_scene scene_new(void) {
     fraud_scene s = fraud_scene_of(fraud_new(400, 4, 1, false));
     s.settings.members = 2, s.settings.epochs = 8, s.settings.fraction = 0.6;
-    s.settings.batch = 32, s.settings.scaling = "both+quantile+bins", s.settings.evaluate = 2;
+    s.settings.batch = 32, s.settings.scaling = "quantile", s.settings.evaluate = 2;
     return s;
 }
 

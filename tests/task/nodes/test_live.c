@@ -56,7 +56,7 @@ static fraud_scene scene_of(const sample *s, char *text) {
     scene.settings.epochs = 6, scene.settings.hops = s->hops, scene.settings.facts = s->facts;
     scene.settings.trees = s->trees, scene.settings.tabular = s->trees ? 2 : 0,
     scene.settings.labels = s->trees > 0;
-    scene.settings.scaling = "both", scene.settings.members = 2;
+    scene.settings.scaling = "quantile", scene.settings.members = 2;
     scene.model = fraud_train(scene.network, scene.part, &scene.settings, &scene.training);
     return scene;
 }

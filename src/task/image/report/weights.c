@@ -6,7 +6,6 @@
 
 #include "base/try.h"
 #include "task/image/report/report.h"
-#include "view/figures.h"
 
 /* The value of `out`, built on that graph from weights alone. */
 static basin_status evaluate(basin_tensor *result, const basin_image_graph *g,
@@ -194,75 +193,4 @@ basin_status basin_image_sheet_positions(basin_picture *picture, const double *c
             colour(picture->pixel + (y * side + x) * 3, (cosine[i * N + j] - low) / range);
         }
     return BASIN_OK;
-}
-
-/* ---- positions of several models in one picture: how beta and weight decay shape them ---- */
-
-enum { GAP = 24 }; /* pixels between two models */
-
-typedef struct panel {
-    basin_image_weights weights;
-    basin_picture picture;
-} panel;
-
-/* Mean cosine of patches that share an edge, and of any two. */
-static void measure(basin_image_positions_of *figures, const double *cosine, int64_t across) {
-    int64_t N = across * across, next = 0, pairs = 0;
-    *figures = (basin_image_positions_of){.least = 1};
-    for (int64_t i = 0; i < N; i++)
-        for (int64_t j = 0; j < i; j++) {
-            double c = cosine[i * N + j];
-            bool beside = i - j == across || (i - j == 1 && i % across);
-            figures->any += c, pairs++;
-            if (beside) figures->next += c, next++;
-            if (c < figures->least) figures->least = c;
-        }
-    figures->any = pairs ? figures->any / (double)pairs : NAN;
-    figures->next = next ? figures->next / (double)next : NAN;
-}
-
-static basin_status look(panel *p, basin_image_positions_of *figures, basin_image_model *model,
-                         int64_t across, basin_error *error) {
-    int64_t own = model->settings.size / model->settings.patch;
-    if (own != across)
-        return basin_fail(error, BASIN_BAD_VALUE,
-                          "a model of %lld x %lld patches beside one of %lld x %lld; wanted models "
-                          "of one size",
-                          (long long)own, (long long)own, (long long)across, (long long)across);
-    BASIN_TRY(basin_image_weights_new(&p->weights, model, error));
-    measure(figures, p->weights.cosine, across);
-    return BASIN_OK;
-}
-
-/* All in one scale of colours, so that they can be compared. */
-static basin_status draw(basin_picture *picture, panel *p, int count, int64_t across, double low,
-                         basin_error *error) {
-    BASIN_FREE_AT_EXIT const basin_picture **each = NULL;
-    BASIN_TRY(BASIN_NEW(&each, count, "a picture", error));
-    for (int i = 0; i < count; i++) {
-        each[i] = &p[i].picture;
-        BASIN_TRY(
-            basin_image_sheet_positions(&p[i].picture, p[i].weights.cosine, across, low, error));
-    }
-    return basin_strip_draw(picture, each, count, GAP, 1, error);
-}
-
-basin_status basin_image_positions(basin_picture *picture, basin_image_positions_of *figures,
-                                   basin_image_model *const *model, int count, basin_error *error) {
-    if (count < 1) return basin_fail(error, BASIN_BAD_VALUE, "no models to look at");
-    BASIN_FREE_AT_EXIT panel *p = NULL;
-    BASIN_TRY(BASIN_NEW(&p, count, "positions", error));
-    int64_t across = model[0]->settings.size / model[0]->settings.patch;
-    double low = 1;
-    basin_status status = BASIN_OK;
-    for (int i = 0; i < count && !status; i++) {
-        status = look(&p[i], &figures[i], model[i], across, error);
-        if (!status) low = fmin(low, figures[i].least);
-    }
-    if (!status) status = draw(picture, p, count, across, low, error);
-    for (int i = 0; i < count; i++) {
-        basin_image_weights_free(&p[i].weights);
-        basin_picture_free(&p[i].picture);
-    }
-    return status;
 }
