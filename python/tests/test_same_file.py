@@ -77,7 +77,7 @@ def graphs_of(estimator, folder, y, program, tmp_path):
     theirs, ours = tmp_path / "theirs", tmp_path / "ours"
     settings = {"epochs": 4, "dim": 16, "memories": 16, "blocks": 1}
     options = [word for name, value in settings.items() for word in (f"--{name}", value)]
-    run(program, "graph", "train", folder, "-o", theirs, "--cache", "none", *options)
+    run(program, "graph", "train", folder, "-o", theirs, *options)
     settings["threads"] = 1
     estimator(**settings).fit(basin.GraphSet.read(folder)).save(ours)
     assert ours.read_bytes() == theirs.read_bytes()

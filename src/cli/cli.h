@@ -90,20 +90,20 @@ typedef struct basin_args {
     basin_training training;
     basin_network_options network; /* but for what words say: self_loops, missing, unknown */
     const char *backend, *products, *dtype;
-    const char *about, *base, *cache, *class_name, *completion, *cut_from, *data, *edge_file,
-        *embeddings, *fit, *hopfield_kind, *index, *journal, *keep_decoded, *like, *listen, *mask,
-        *method, *mirror, *missing, *model, *node, *only, *output, *part, *prefix, *prompt,
-        *prompt_file, *protocol, *rivals, *scores, *self_loops, *shape, *socket, *split, *svg,
-        *test, *threshold_for, *token, *trace, *unknown, *validation_text, *weights;
+    const char *about, *base, *class_name, *completion, *cut_from, *data, *edge_file, *embeddings,
+        *fit, *hopfield_kind, *index, *journal, *keep_decoded, *like, *listen, *mask, *method,
+        *mirror, *missing, *model, *node, *only, *output, *part, *prefix, *prompt, *prompt_file,
+        *protocol, *rivals, *scores, *self_loops, *shape, *socket, *split, *svg, *test,
+        *threshold_for, *token, *trace, *unknown, *validation_text, *weights;
     int64_t threads, seed;
     int64_t batch, best, cap, connections, dim, edges, extremes, features, first, fold, folds,
         graph, head_dim, heads, hold_out, jobs, limit, looks, masks, max_ids, members, memories,
         neighbours, nodes, noisy, parts, patch, reasons, repeats, rounds, runs, seeds, shown, size,
         split_number, split_seed, steps, stride, tokens, top, top_k, traced;
     double alpha, hopfield_power, inner, max_body, memory, noise, ratio, scale, temperature,
-        timeout, tolerance, until, validation;
-    bool accelerate, all_nodes, best_run, calls, energies, explain, frames, guard, histogram, homo,
-        json, keep_gaps, list, markdown, narrow_all, no_attention, no_baselines, no_hopfield,
+        timeout, tolerance, validation;
+    bool accelerate, all_nodes, best_run, calls, energies, explain, frames, guard, homo, json,
+        keep_gaps, list, markdown, narrow_all, no_attention, no_baselines, no_hopfield,
         only_baselines, only_new, pictures, plain, quiet, read_only, recompute, reliability,
         replace, self, sort, spreadsheet, stamp, stats, tensors, unlabelled, unseen, unsupervised,
         whole;
@@ -363,17 +363,8 @@ bool basin_is_model(const char *path);
 
 /* How a model descends, where not as it was trained. */
 #define BASIN_OPTIONS_DESCENT                                                                      \
-    BASIN_INTEGER(steps, "steps", "N", 0, 10000,                                                   \
-                  "Steps of the descent, with --until at most so many; 0: the model's, with "      \
-                  "--until 1000."),                                                                \
-        BASIN_REAL(alpha, "alpha", "X", 0, 1e6, "Size of a step; 0: the model's.", .more = true),  \
-        BASIN_REAL(until, "until", "SHARE", 0, 0.999,                                              \
-                   "Descend until no token moves by more than this share of its length in a "      \
-                   "step; 0: a fixed number of steps.",                                            \
-                   .more = true),                                                                  \
-        BASIN_FLAG(accelerate, "accelerate",                                                       \
-                   "With --until: Nesterov's momentum, dropped where the energy would rise.",      \
-                   .more = true)
+    BASIN_INTEGER(steps, "steps", "N", 0, 10000, "Steps of the descent; 0: the model's."),         \
+        BASIN_REAL(alpha, "alpha", "X", 0, 1e6, "Size of a step; 0: the model's.", .more = true)
 
 /* Opens a model on args->compute, to descend as these options say. */
 basin_status basin_args_image(basin_image_model **model, const basin_args *args, const char *path,

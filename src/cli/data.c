@@ -114,7 +114,6 @@ const basin_command basin_command_data_convert = {"data convert", convert_table,
 /* ---- info ---- */
 
 static const basin_option info_table[] = {
-    BASIN_FLAG(histogram, "histogram", "Draw the distribution of degrees."),
     BASIN_OPTIONS_NETWORK,
     BASIN_OPTIONS_NETWORK_EDGES,
     BASIN_OPTION_JSON,
@@ -130,7 +129,6 @@ static int64_t count_mask(const basin_network *n, const uint8_t *mask) {
 typedef struct described {
     const basin_network *n;
     const basin_degrees *degrees; /* [relations] */
-    bool histogram;
 } described;
 
 static void put_labels(basin_record *r, const basin_network *n) {
@@ -186,29 +184,6 @@ static void put_relation(basin_record *r, const char *name, const basin_degrees 
     basin_record_number(r, "anomaly_homophily|of anomalies", "%.3f", d->anomaly_homophily);
 }
 
-static void put_histogram(basin_record *r, const char *name, const basin_degrees *d) {
-    enum { WIDTH = 50 };
-    int64_t most = 1;
-    int last = 0;
-    for (int b = 0; b < BASIN_DEGREE_BINS; b++) {
-        if (d->bin[b] > most) most = d->bin[b];
-        if (d->bin[b]) last = b;
-    }
-    char title[200];
-    snprintf(title, sizeof title, "degrees of %.150s:", name);
-    basin_record_table(r, "|histogram", title);
-    for (int b = 0; b <= last; b++) {
-        char bar[WIDTH + 1] = "";
-        int stars = (int)(WIDTH * d->bin[b] / most);
-        memset(bar, '#', (size_t)(stars || !d->bin[b] ? stars : 1));
-        basin_record_row(r);
-        basin_record_format(r, "degree", "%lld%s", b ? 1LL << (b - 1) : 0, b > 1 ? "+" : "");
-        basin_record_integer(r, "nodes", d->bin[b]);
-        basin_record_text(r, "", bar);
-    }
-    basin_record_end(r);
-}
-
 /* Names and notes of the file. */
 static void put_words(basin_record *r, const basin_network *n) {
     if (n->id.count)
@@ -243,8 +218,6 @@ static void put_network(basin_record *r, const void *context) {
     basin_record_table(r, "relations", NULL);
     for (int i = 0; i < n->relations; i++) put_relation(r, n->relation[i].name, &d->degrees[i]);
     basin_record_end(r);
-    for (int i = 0; d->histogram && i < n->relations; i++)
-        put_histogram(r, n->relation[i].name, &d->degrees[i]);
 }
 
 static basin_status run_info(basin_args *o, basin_error *error) {
@@ -255,7 +228,7 @@ static basin_status run_info(basin_args *o, basin_error *error) {
     BASIN_TRY(BASIN_NEW(&degrees, n->relations, "degrees", error));
     for (int i = 0; i < n->relations; i++)
         BASIN_TRY(basin_network_degrees(&degrees[i], n, i, error));
-    return basin_record_print(o->json, put_network, &(described){n, degrees, o->histogram}, error);
+    return basin_record_print(o->json, put_network, &(described){n, degrees}, error);
 }
 
 const basin_command basin_command_data_info = {"data info", info_table, .run = run_info};

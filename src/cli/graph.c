@@ -4,23 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* ---- shared ---- */
-
-const char *basin_graph_cache(const basin_args *args, char *text, size_t size) {
-    if (args->cache) return strcmp(args->cache, "none") ? args->cache : NULL;
-    const char *base = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    int n = -1;
-    if (base && *base)
-        n = snprintf(text, size, "%s", base);
-    else if (home && *home)
-        n = snprintf(text, size, "%s/.cache", home);
-    if (n < 0 || (size_t)n + 7 > size) return NULL;
-    mkdir(text, 0777);
-    memcpy(text + n, "/basin", 7);
-    return text;
-}
 
 void basin_record_measures(basin_record *r, const basin_graphs_measures *measures,
                            basin_graphs_target target, bool items) {
@@ -52,18 +37,13 @@ static const basin_option train_table[] = {
                   "Train on at most N graphs, drawn by the seed; 0: all. Graphs for validation and "
                   "test stay as they are."),
     BASIN_TRAIN_OPTIONS("default"),
-    BASIN_GRAPH_OPTION_CACHE,
     BASIN_OPTIONS_END,
 };
 
 static basin_status train(basin_train_job *job, basin_error *error) {
     basin_args *o = job->o;
-    char text[4096];
     basin_graphs_model *model = NULL;
-    basin_graphs_data data = {.path = o->operand[0],
-                              .hold_out = o->validation,
-                              .limit = o->limit,
-                              .cache = basin_graph_cache(o, text, sizeof text)};
+    basin_graphs_data data = {.path = o->operand[0], .hold_out = o->validation, .limit = o->limit};
     basin_status status =
         basin_graphs_train(&model, &job->outcome, o->settings, &data, &o->training, error);
     job->model = model;
@@ -130,7 +110,6 @@ static const basin_option cv_table[] = {
                "Leave out what a model has to beat: the commonest class or the mean value, and a "
                "regression on sums of node features, on the same folds."),
     BASIN_OPTIONS_START("default"),
-    BASIN_GRAPH_OPTION_CACHE,
     BASIN_OPTION_BACKEND,
     BASIN_OPTION_PRODUCTS,
     BASIN_OPTION_THREADS,
@@ -176,7 +155,6 @@ static basin_status reserve(job *j, int64_t folds, basin_error *error) {
 static basin_status run_folds(job *j, int64_t repeat, const basin_folds *folds,
                               basin_error *error) {
     basin_args *o = j->o;
-    char text[4096];
     BASIN_TRY(basin_settings_set_number(o->settings, "seed", (double)seed_of(j, repeat), error));
     /* By default the streams of a process share eight queues of a GPU, and in a queue one waits for
      * the other. The driver reads this when the device is opened. */
@@ -187,7 +165,6 @@ static basin_status run_folds(job *j, int64_t repeat, const basin_folds *folds,
                             .threads = (int)o->threads,
                             .backend = o->backend,
                             .products = basin_option_products(o->products),
-                            .cache = basin_graph_cache(o, text, sizeof text),
                             .watch = &o->watch.watch,
                             .ranks = o->ranks};
     BASIN_TRY(basin_graphs_cross_validate(j->result + repeat * j->folds, o->settings, &j->set,

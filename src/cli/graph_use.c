@@ -12,7 +12,7 @@
     BASIN_CHOICE(part, "part", "auto|train|validation|test|all",                                   \
                  "Which graphs; auto: the test part of a set that has one, else all.",             \
                  .text = "auto"),                                                                  \
-        BASIN_GRAPH_OPTION_CACHE, BASIN_COMPUTE_OPTIONS
+        BASIN_COMPUTE_OPTIONS
 
 /* A node, or an edge both ways, and what it adds. */
 typedef struct part {
@@ -27,7 +27,6 @@ typedef struct job {
     basin_graphs_info about;
     basin_graphset set;
     int64_t *list, count; /* the graphs of the part */
-    char folder[4096];    /* of the cache */
     basin_graphs_data data;
     /* predict */
     int64_t rows, columns;
@@ -55,11 +54,8 @@ static basin_status open_all(job *j, bool labels, basin_error *error) {
     j->about = basin_graphs_about(j->model);
     BASIN_TRY((labels ? basin_graphset_read : basin_graphset_read_bare)(&j->set, data, error));
     BASIN_TRY(basin_graphs_part(&j->list, &j->count, &j->set, o->part ? o->part : "all", error));
-    j->data = (basin_graphs_data){.set = &j->set,
-                                  .path = data,
-                                  .graph = j->list,
-                                  .graphs = j->count,
-                                  .cache = basin_graph_cache(o, j->folder, sizeof j->folder)};
+    j->data =
+        (basin_graphs_data){.set = &j->set, .path = data, .graph = j->list, .graphs = j->count};
     basin_note_gamma(o, o->operand[0]);
     return BASIN_OK;
 }
@@ -349,7 +345,6 @@ static const basin_option explain_table[] = {
                .writes = true),
     BASIN_INTEGER(nodes, "nodes", "N", 0, 1000000, "Nodes to name.", .initial = 10),
     BASIN_INTEGER(edges, "edges", "N", 0, 1000000, "Edges to name.", .initial = 10),
-    BASIN_GRAPH_OPTION_CACHE,
     BASIN_COMPUTE_OPTIONS,
     BASIN_OPTIONS_LAST,
 };

@@ -12,10 +12,7 @@ bool basin_is_model(const char *path) {
 
 basin_status basin_args_image(basin_image_model **model, const basin_args *args, const char *path,
                               basin_error *error) {
-    basin_image_descent descent = {.steps = args->steps,
-                                   .alpha = args->alpha,
-                                   .until = args->until,
-                                   .accelerate = args->accelerate};
+    basin_image_descent descent = {.steps = args->steps, .alpha = args->alpha};
     BASIN_TRY(basin_image_open(model, path, args->compute, error));
     return basin_image_set_descent(*model, &descent, error);
 }

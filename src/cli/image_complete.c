@@ -216,14 +216,11 @@ static basin_status write_results(job *j, int64_t i, const char *name,
 
 /* ---- pictures ---- */
 
-static void note_steps(job *j, const char *name, int64_t steps) {
-    int64_t most = j->o->steps ? j->o->steps : 1000;
+/* Of a model that descends to a fixed point. */
+static void note_convergence(job *j, const char *name) {
     char text[400];
     basin_convergence rests = basin_image_take_convergence(j->model);
     if (basin_convergence_tell(text, sizeof text, &rests)) basin_note(j->o, "%s: %s", name, text);
-    if (rests.points || j->o->until <= 0 || j->o->quiet) return;
-    basin_say("%s: %lld steps%s", name, (long long)steps,
-              steps < most ? "" : ", and tokens still move");
 }
 
 /* A hole that the model has no part in is worth a word. */
@@ -267,7 +264,7 @@ static basin_status complete_one(job *j, basin_picture *picture, int64_t i, basi
     if (!status) status = masks_set(&j->how, &j->masks, name, error);
     if (!status) status = basin_image_complete(&done, j->model, picture, 1, &j->how, error);
     if (status) return skip(j, i, status, error);
-    note_steps(j, name, done.steps);
+    note_convergence(j, name);
     note_share(j, name, done.share);
     note_dark(j);
     status = write_results(j, i, name, &done, error);

@@ -7,7 +7,6 @@
 #include "basin/tasks/text.h"
 #include "cli/cli.h"
 #include "io/file.h"
-#include "view/svg.h"
 
 /* ---- train ---- */
 
@@ -180,8 +179,6 @@ static const basin_option generate_table[] = {
     BASIN_FLAG(energies, "energies",
                "A line for each token instead: its surprisal (-log p) and, of an NRGPT, its energy "
                "before the first and after the last step."),
-    BASIN_TEXT(svg, 0, "svg", "FILE",
-               "Write a picture (SVG) of the energy of each token of an NRGPT.", .writes = true),
     BASIN_COMPUTE_OPTIONS,
     BASIN_OPTIONS_LAST,
 };
@@ -196,26 +193,11 @@ typedef struct teller {
     FILE *whole;     /* all of it, for JSON, in `text` */
     char *text;
     size_t length;
-    double *place, *start, *end; /* [points] energies, for the plot */
-    size_t points, points_room[3];
     bool failed; /* out of memory */
 } teller;
 
 static double energy_at(const basin_text_token *t, int64_t step) {
     return t->energy[2 * step] + t->energy[2 * step + 1];
-}
-
-static void keep_energy(teller *k, const basin_text_token *t) {
-    double **list[] = {&k->place, &k->start, &k->end};
-    double value[] = {(double)t->place, energy_at(t, 0), energy_at(t, t->steps)};
-    for (int i = 0; i < 3; i++) {
-        if (!BASIN_RESERVE(list[i], &k->points_room[i], k->points + 1)) {
-            k->failed = true;
-            return;
-        }
-        (*list[i])[k->points] = value[i];
-    }
-    k->points++;
 }
 
 /* Characters as they are, what does not print or is not UTF-8 as \n, \t, \\ or \x1b; returns the
@@ -271,7 +253,6 @@ static void put_token(basin_record *r, const basin_text_token *t) {
 /* Text goes out as it comes, so that a reader sees it grow. */
 static bool print_next(void *context, const basin_text_token *t) {
     teller *k = context;
-    if (k->o->svg && t->steps) keep_energy(k, t);
     if (k->o->json) {
         if (fwrite(t->text, 1, t->length, k->whole) != t->length) k->failed = true;
         if (k->o->energies) put_token(k->r, t);
@@ -323,24 +304,6 @@ static basin_status end(teller *k, const basin_text_generated *g, basin_error *e
     return BASIN_OK;
 }
 
-static basin_status draw(void *context, basin_error *error) {
-    const teller *k = context;
-    basin_plot_line line[] = {
-        {.name = "before the first step",
-         .x = k->place,
-         .y = k->start,
-         .count = (int64_t)k->points,
-         .form = BASIN_PLOT_DASHED},
-        {.name = "after the last step", .x = k->place, .y = k->end, .count = (int64_t)k->points}};
-    basin_plot plot = {.title = "Energy of each token",
-                       .x_label = "place in the text",
-                       .y_label = "energy",
-                       .line = line,
-                       .lines = 2,
-                       .x_whole = true};
-    return k->o->svg ? basin_svg_plot(k->o->svg, &plot, error) : BASIN_OK;
-}
-
 /* Of --prompt-file the last line end is left out: editors add it. */
 static basin_status read_prompt(void *context, basin_error *error) {
     const basin_args *o = ((teller *)context)->o;
@@ -365,7 +328,7 @@ static basin_status generate(void *context, basin_error *error) {
                                   .temperature = o->temperature,
                                   .top_k = o->top_k,
                                   .seed = (uint64_t)o->seed,
-                                  .energies = o->svg || (o->energies && has_energy),
+                                  .energies = o->energies && has_energy,
                                   .tell = print_next,
                                   .context = k,
                                   .watch = &o->watch.watch};
@@ -380,12 +343,11 @@ static void close_generate(void *context) {
     teller *k = context;
     if (k->r) basin_record_close(k->r, NULL);
     if (k->whole) fclose(k->whole);
-    BASIN_FREE(k->text, k->place, k->start, k->end);
+    free(k->text);
     basin_text_close(k->model);
     basin_text_free(&k->prompt);
 }
 
-const basin_command basin_command_text_generate = {"text generate", generate_table,
-                                                   BASIN_USES(teller, .prepare = read_prompt,
-                                                              .work = generate, .finish = draw,
-                                                              .close = close_generate)};
+const basin_command basin_command_text_generate = {
+    "text generate", generate_table,
+    BASIN_USES(teller, .prepare = read_prompt, .work = generate, .close = close_generate)};

@@ -131,8 +131,7 @@ static basin_status draw(const descent *d, basin_error *error) {
                        .x_label = "step",
                        .y_label = "energy",
                        .line = &line,
-                       .lines = 1,
-                       .x_whole = true};
+                       .lines = 1};
     return basin_svg_plot(d->o->svg, &plot, error);
 }
 

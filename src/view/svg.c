@@ -80,23 +80,15 @@ typedef struct axis {
     double from, to;        /* in the picture */
 } axis;
 
-static double x_of(const basin_plot_line *line, int64_t i) {
-    return line->x ? line->x[i] : (double)i;
-}
-
-static bool is_there(const basin_plot_line *line, int64_t i) {
-    return isfinite(x_of(line, i)) && isfinite(line->y[i]);
-}
-
 /* The range of the data, and a step of 1, 2 or 5 times a power of ten; the vertical axis begins and
  * ends at ticks. */
-static axis axis_of(const basin_plot *plot, bool vertical, bool whole) {
+static axis axis_of(const basin_plot *plot, bool vertical) {
     axis a = {.low = INFINITY, .high = -INFINITY};
     for (const basin_plot_line *line = plot->line; line < plot->line + plot->lines; line++)
         for (int64_t i = 0; i < line->count; i++) {
-            if (!is_there(line, i)) continue;
-            a.low = fmin(a.low, vertical ? line->y[i] : x_of(line, i));
-            a.high = fmax(a.high, vertical ? line->y[i] : x_of(line, i));
+            if (!isfinite(line->y[i])) continue;
+            a.low = fmin(a.low, vertical ? line->y[i] : (double)i);
+            a.high = fmax(a.high, vertical ? line->y[i] : (double)i);
         }
     if (!(a.low <= a.high)) a.low = 0, a.high = 1;
     if (a.high - a.low <= fmax(fabs(a.low), fabs(a.high)) * 1e-9) { /* a flat line */
@@ -105,7 +97,7 @@ static axis axis_of(const basin_plot *plot, bool vertical, bool whole) {
     }
     double raw = (a.high - a.low) / (vertical ? 5 : 8), power = pow(10, floor(log10(raw)));
     a.step = power * (raw <= power ? 1 : raw <= 2 * power ? 2 : raw <= 5 * power ? 5 : 10);
-    if (whole) a.step = fmax(a.step, 1);
+    if (!vertical) a.step = fmax(a.step, 1);
     if (vertical) a.low = floor(a.low / a.step + 1e-9) * a.step;
     if (vertical) a.high = ceil(a.high / a.step - 1e-9) * a.step;
     return a;
@@ -138,26 +130,25 @@ static void put_axis(FILE *file, const axis *a, const axis *other, bool vertical
 
 static void put_line(FILE *file, const basin_plot_line *line, const char *colour, const axis *x,
                      const axis *y) {
-    bool dashed = line->form == BASIN_PLOT_DASHED, open = false;
-    fprintf(file, "<path class=\"line\" stroke=\"%s\"%s d=\"", colour,
-            dashed ? " stroke-dasharray=\"6 5\"" : "");
+    bool open = false;
+    fprintf(file, "<path class=\"line\" stroke=\"%s\" d=\"", colour);
     for (int64_t i = 0; i < line->count; i++) {
-        bool there = is_there(line, i);
+        bool there = isfinite(line->y[i]);
         if (there)
-            fprintf(file, "%c%.2f %.2f", open ? 'L' : 'M', place(x, x_of(line, i)),
+            fprintf(file, "%c%.2f %.2f", open ? 'L' : 'M', place(x, (double)i),
                     place(y, line->y[i]));
         open = there;
     }
     fputs("\"/>\n", file);
-    for (int64_t i = 0; i < line->count && line->count <= MOST_DOTS && !dashed; i++)
-        if (is_there(line, i))
+    for (int64_t i = 0; i < line->count && line->count <= MOST_DOTS; i++)
+        if (isfinite(line->y[i]))
             fprintf(file, "<circle cx=\"%.2f\" cy=\"%.2f\" r=\"3\" fill=\"%s\"/>\n",
-                    place(x, x_of(line, i)), place(y, line->y[i]), colour);
+                    place(x, (double)i), place(y, line->y[i]), colour);
 }
 
 static void plot_write(FILE *file, const basin_plot *plot) {
     static const char *const colours[] = {"#2b7bba", "#d9772a", "#3b9a5f", "#9563b5"};
-    axis x = axis_of(plot, false, plot->x_whole), y = axis_of(plot, true, plot->y_whole);
+    axis x = axis_of(plot, false), y = axis_of(plot, true);
     x.from = 100, x.to = WIDTH - 24, y.from = BOTTOM, y.to = 68;
     put_head(file, WIDTH, HEIGHT, plot->title);
     put_axis(file, &y, &x, true);
@@ -167,7 +158,7 @@ static void plot_write(FILE *file, const basin_plot *plot) {
     double at = x.from;
     for (int k = 0; k < plot->lines; k++) {
         const basin_plot_line *line = &plot->line[k];
-        const char *colour = line->form == BASIN_PLOT_DASHED ? "#8a929c" : colours[k % 4];
+        const char *colour = colours[k % 4];
         put_line(file, line, colour, &x, &y);
         fprintf(file, "<path class=\"line\" stroke=\"%s\" d=\"M%.1f 45.5h18\"/>", colour, at);
         put_label(file, "", at + 24, 50, "start", line->name);

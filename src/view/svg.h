@@ -7,26 +7,20 @@
 
 #include "basin/status.h"
 
-typedef enum basin_plot_form {
-    BASIN_PLOT_DOTTED, /* a line with a dot at each point, where these are few */
-    BASIN_PLOT_DASHED, /* a line to compare with, grey */
-} basin_plot_form;
-
 typedef struct basin_plot_line {
     const char *name;
-    const double *x, *y; /* [count]; without x: 0, 1, .. */
+    const double *y; /* [count] at 0, 1, .. */
     int64_t count;
-    basin_plot_form form;
 } basin_plot_line;
 
 typedef struct basin_plot {
     const char *title, *x_label, *y_label;
     const basin_plot_line *line; /* [lines] */
     int lines;
-    bool x_whole, y_whole; /* ticks at whole numbers alone */
 } basin_plot;
 
-/* A line plot: axes with round ticks, grid, legend, title. */
+/* A line plot: axes with round ticks, grid, legend, title; a dot at each point, where these are
+ * few. */
 basin_status basin_svg_plot(const char *path, const basin_plot *plot, basin_error *error);
 
 /* A small graph. Colours go from blue over grey to red: of values 0 to 1, or of signed ones by

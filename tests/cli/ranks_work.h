@@ -11,8 +11,7 @@
     " --warmup 1 --crop random --average 0.9 --hold-out 20 --quiet --threads 1 "
 #define GRAPHS(epochs)                                                                             \
     "graph train set.safetensors --dim 16 --heads 2 --head-dim 8 --memories 16 --blocks 1 "        \
-    "--hidden 8 --walks 4 --edge-walks 2 --cache none --batch 16 --epochs " #epochs                \
-    " --threads 1 --quiet "
+    "--hidden 8 --walks 4 --edge-walks 2 --batch 16 --epochs " #epochs " --threads 1 --quiet "
 
 #define TEXTS(epochs)                                                                              \
     "text train t.txt --context 10 --dim 16 --heads 2 --steps 2 --batch 16 --epoch-steps 6 "       \

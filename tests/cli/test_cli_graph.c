@@ -11,7 +11,7 @@ enum { GRAPHS = 30 };
 #define SMALL                                                                                      \
     "--dim 16 --heads 2 --head-dim 8 --memories 16 --blocks 1 --hidden 8 --walks 4 "               \
     "--eigenvectors 2 "                                                                            \
-    "--edge-walks 2 --couplings 1 --cache none --threads 1 -q "
+    "--edge-walks 2 --couplings 1 --threads 1 -q "
 
 static void put_set(void **state, const char *name, basin_graphs_target task, bool split) {
     char path[PATH_TEXT];
@@ -51,7 +51,7 @@ static void ends_with(const char *all, const char *rows) {
 TEST_WITH(what_a_set_has_no_use_for_is_noted, folder_new, folder_remove) {
     static const char line[] =
         "graph train set.safetensors -o n.safetensors --epochs 1 --dim 8 --heads 1 --head-dim 4 "
-        "--memories 8 --blocks 1 --walks 2 --cache none --threads 1 --weight-classes --readout "
+        "--memories 8 --blocks 1 --walks 2 --threads 1 --weight-classes --readout "
         "mean --smoothing 0.1";
     static const char *const idle[3] = {
         "weight_classes has no effect: ", "readout has no effect: ", "smoothing has no effect: "};
@@ -76,27 +76,27 @@ TEST_WITH(trains_and_uses, folder_new, folder_remove) {
             run_ok(state, "graph train set.safetensors -o m.safetensors --log log.jsonl "
                           "--epochs 3 " SMALL);
         assert_contains(p->out, "graphs            20\nepochs            3\n");
-        p = run(state, "graph eval m.safetensors set.safetensors --cache none --json");
+        p = run(state, "graph eval m.safetensors set.safetensors --json");
         cJSON *json = run_json(p);
         assert_string_equal(cJSON_GetObjectItem(json, "part")->valuestring, "test");
         if (task != BASIN_NODE_CLASSES) assert_int_equal((int)number(json, "graphs"), 5);
         number(json, task == BASIN_GRAPHS_VALUES ? "mae" : "balanced_accuracy");
         assert_int_equal((int)number(json, "trained_on"), 0);
-        p = run(state, "graph eval m.safetensors set.safetensors --cache none --part all");
+        p = run(state, "graph eval m.safetensors set.safetensors --part all");
         assert_contains(p->out, "20 of these");
         assert_contains(p->out, "this is no score of unseen graphs");
-        p = run_ok(state, "graph predict m.safetensors set.safetensors --cache none --part all");
+        p = run_ok(state, "graph predict m.safetensors set.safetensors --part all");
         assert_memory_equal(p->out, head[task], strlen(head[task]));
         if (task != BASIN_NODE_CLASSES) assert_int_equal(lines(p->out), GRAPHS + 1);
         char *all = strdup(p->out);
-        p = run(state, "graph predict m.safetensors set.safetensors --cache none");
+        p = run(state, "graph predict m.safetensors set.safetensors");
         ends_with(all, p->out);
         free(all);
         p = run_ok(state, "info m.safetensors");
     }
-    assert_error(run(state, "graph eval m.safetensors missing.zip --cache none"), 1, "missing.zip");
+    assert_error(run(state, "graph eval m.safetensors missing.zip"), 1, "missing.zip");
     put_set(state, "set.safetensors", BASIN_GRAPHS_CLASSES, false);
-    assert_error(run(state, "graph eval m.safetensors set.safetensors --cache none"), 1,
+    assert_error(run(state, "graph eval m.safetensors set.safetensors"), 1,
                  "the model wants graph values");
 }
 
@@ -107,7 +107,7 @@ TEST_WITH(explains_and_embeds, folder_new, folder_remove) {
     put_set(state, "set.safetensors", BASIN_GRAPHS_CLASSES, false);
     const program *p =
         run_ok(state, "graph train set.safetensors -o m.safetensors --epochs 2 " SMALL);
-    p = run_ok(state, "graph explain m.safetensors set.safetensors --cache none --graph 2 --json "
+    p = run_ok(state, "graph explain m.safetensors set.safetensors --graph 2 --json "
                       "--svg why.svg --nodes 100 --edges 100");
     cJSON *json = run_json(p);
     double added = number(json, "nodes_add") + number(json, "edges_add");
@@ -115,13 +115,13 @@ TEST_WITH(explains_and_embeds, folder_new, folder_remove) {
     assert_true(fabs(added + number(json, "missed") - all) < 1e-6);
     assert_true(cJSON_GetArraySize(cJSON_GetObjectItem(json, "nodes")) > 2);
     assert_int_equal(access(folder_path(path, state, "why.svg"), R_OK), 0);
-    p = run(state, "graph explain m.safetensors set.safetensors --cache none --about 1");
+    p = run(state, "graph explain m.safetensors set.safetensors --about 1");
     assert_contains(p->out, "class 1 with probability");
     assert_error(run(state, "graph explain m.safetensors set.safetensors --about 5"), 1,
                  "wanted a class of the training data");
     assert_error(run(state, "graph explain m.safetensors set.safetensors --graph 999"), 1,
                  "--graph 999");
-    p = run_ok(state, "graph predict m.safetensors set.safetensors --cache none --embeddings e.npz "
+    p = run_ok(state, "graph predict m.safetensors set.safetensors --embeddings e.npz "
                       "--energies");
     assert_int_equal(basin_bundle_read(&bundle, folder_path(path, state, "e.npz"), NULL), BASIN_OK);
     assert_int_equal(basin_bundle_find(bundle, "embedding")->shape.dim[0], GRAPHS);
@@ -246,14 +246,13 @@ TEST_WITH(presets, folder_new, folder_remove) {
 
 TEST_WITH(reports_bad_folders, folder_new, folder_remove) {
     tiny_write(state, "T_node_attributes.txt", "1, 2\n3\n");
-    assert_error(run(state, "graph cv . --folds 2 --cache none"), 1,
+    assert_error(run(state, "graph cv . --folds 2"), 1,
                  "T_node_attributes.txt, line 2: 1 numbers; wanted 2");
     tiny_write(state, "T_graph_labels.txt", "4\n4\n4\n");
-    assert_error(run(state, "graph cv . --folds 2 --cache none"), 1,
+    assert_error(run(state, "graph cv . --folds 2"), 1,
                  "all graphs have the class 4; wanted two classes or more");
-    assert_error(run(state, "graph train . --cache none"), 1, "all graphs have the class 4");
-    assert_error(run(state, "graph train . --cache none -o none/m.safetensors"), 1,
-                 "none/m.safetensors");
+    assert_error(run(state, "graph train ."), 1, "all graphs have the class 4");
+    assert_error(run(state, "graph train . -o none/m.safetensors"), 1, "none/m.safetensors");
 }
 
 /* What a model does not see, or sees otherwise than was meant, is said. */
@@ -262,20 +261,20 @@ TEST_WITH(tells_what_it_does_not_see, folder_new, folder_remove) {
     tiny_write(state, NULL, NULL);
     const program *p = run_ok(state, "graph train . -o m.safetensors --epochs 1 " SMALL);
     tiny_write(state, "T_node_labels.txt", "3\n5\n3\n4\n4\n4\n6\n2\n");
-    p = run(state, "graph predict m.safetensors . --cache none");
+    p = run(state, "graph predict m.safetensors .");
     assert_contains(p->err, "note: nodes with a label beyond those of training");
     assert_contains(p->err, "as unlabelled: 2\n");
     assert_null(strstr(p->err, "edges with"));
-    assert_string_equal(run(state, "graph predict m.safetensors . --cache none -q")->err, "");
+    assert_string_equal(run(state, "graph predict m.safetensors . -q")->err, "");
     p = run_ok(state, "graph train . --from m.safetensors -o f.safetensors --epochs 1 --dim 16 "
                       "--heads 2 --head-dim 8 --memories 16 --blocks 1 --hidden 8 --walks 4 "
-                      "--eigenvectors 2 --edge-walks 2 --couplings 1 --cache none --threads 1");
+                      "--eigenvectors 2 --edge-walks 2 --couplings 1 --threads 1");
     assert_contains(p->err, "does not know the labels of 2 of the nodes and 0 of the edges");
     const char once[] = "1 2\n2 3\n1 3\n4 5\n5 6\n6 7\n", six[] = "1\n1\n1\n1\n1\n1\n";
     file_put(folder_path(path, state, "T_A.txt"), once, strlen(once));
     file_put(folder_path(path, state, "T_edge_labels.txt"), six, strlen(six));
     file_put(folder_path(path, state, "T_edge_attributes.txt"), six, strlen(six));
-    p = run_ok(state, "graph train . -o n.safetensors --epochs 1 --cache none --threads 1");
+    p = run_ok(state, "graph train . -o n.safetensors --epochs 1 --threads 1");
     assert_contains(p->err, "no edge of T has its reverse");
 }
 
@@ -284,12 +283,12 @@ TEST_WITH(predicts_without_labels, folder_new, folder_remove) {
     tiny_write(state, NULL, NULL);
     const program *p = run_ok(state, "graph train . -o m.safetensors --epochs 1 " SMALL);
     tiny_write(state, "T_graph_labels.txt", NULL);
-    p = run_ok(state, "graph predict m.safetensors . --cache none");
+    p = run_ok(state, "graph predict m.safetensors .");
     assert_memory_equal(p->out, "graph,class,p_-1,p_7\n", 21);
     assert_int_equal(lines(p->out), 4);
-    assert_error(run(state, "graph eval m.safetensors . --cache none"), 1, "no labels");
-    assert_error(run(state, "graph train . --cache none"), 1, "no labels");
-    assert_error(run(state, "graph cv . --folds 2 --cache none"), 1, "no labels");
+    assert_error(run(state, "graph eval m.safetensors ."), 1, "no labels");
+    assert_error(run(state, "graph train ."), 1, "no labels");
+    assert_error(run(state, "graph cv . --folds 2"), 1, "no labels");
 }
 
 /* Too few to set any aside: it is said, and there is no score of validation, which was 0. */
@@ -298,12 +297,12 @@ TEST_WITH(three_graphs, folder_new, folder_remove) {
     const program *p = run_ok(state, "graph cv . --folds 3 --epochs 1 --members 1 --json " SMALL);
     assert_contains(p->out, "\"test_mean\"");
     assert_null(strstr(p->out, "validation"));
-    p = run_ok(state, "graph train . -o m.safetensors --epochs 1 --cache none --threads 1");
+    p = run_ok(state, "graph train . -o m.safetensors --epochs 1 --threads 1");
     assert_contains(p->err, "3 graphs are too few to set 0.1 of them aside for validation");
     assert_null(strstr(p->err, "reverse"));
     tiny_write(state, "T_graph_labels.txt", "-1\n7\n8\n");
-    p = run(state, "graph eval m.safetensors . --cache none");
+    p = run(state, "graph eval m.safetensors .");
     assert_contains(p->out, "1 of 3 graphs have a class that the model does not know");
-    p = run(state, "graph eval m.safetensors . --cache none --json");
+    p = run(state, "graph eval m.safetensors . --json");
     assert_contains(p->out, "\"missing\": 1");
 }

@@ -59,7 +59,6 @@ TEST_WITH(scores_follow_the_descent_asked_for, folder_new, program_teardown) {
     assert_true(eval_mse(state, "--steps 3 --alpha 0.1") == plain);
     assert_true(eval_mse(state, "--steps 9") != plain);
     assert_true(eval_mse(state, "--alpha 0.01") != plain);
-    assert_true(eval_mse(state, "--until 0.01") != plain);
     assert_true(eval_mse(state, "--ratio 0.375") == plain); /* 6 of 16 */
     assert_true(eval_mse(state, "--ratio 0.9") != plain);
     assert_true(eval_mse(state, "--mask holes") != plain);
@@ -79,10 +78,9 @@ TEST_WITH(scores_follow_the_descent_asked_for, folder_new, program_teardown) {
 /* A model to begin with brings its settings; pictures that do not suit the channels are noted. */
 TEST_WITH(settings_come_from_the_model_to_begin_with, folder_new, program_teardown) {
     run_ok(state, "image train shapes:40:3:16x16x1 " TINY " --epochs 1 --quiet -o m.safetensors");
-    const program *p =
-        run_ok(state, "image train shapes:20:4:24x24x3 --from m.safetensors --size 24 "
-                      "--epochs 1 --batch 4 -o n.safetensors");
-    assert_contains(p->err, "settings of m.safetensors, 1 channel, 24 pixels, batch 4");
+    const program *p = run_ok(state, "image train shapes:20:4:24x24x3 --from m.safetensors "
+                                     "--epochs 1 --batch 4 -o n.safetensors");
+    assert_contains(p->err, "settings of m.safetensors, 1 channel, 16 pixels, batch 4");
     assert_contains(p->err, "channels is 1, and the pictures are in colour");
     assert_contains(run(state, "info n.safetensors")->out, "\"from\":\"m.safetensors\"");
     assert_error(run(state, "image train shapes:20 --from m.safetensors --dim 24 -q -o o.st"), 1,

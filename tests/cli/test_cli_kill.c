@@ -35,7 +35,7 @@ TEST_WITH(killed_after_choosing, make_table, program_teardown) {
 
 #define GRAPH                                                                                      \
     "graph train set.safetensors --dim 16 --heads 2 --head-dim 8 --memories 16 --blocks 1 "        \
-    "--hidden 8 --walks 4 --edge-walks 2 --cache none --threads 1 -q --save-every 0.02 "
+    "--hidden 8 --walks 4 --edge-walks 2 --threads 1 -q --save-every 0.02 "
 
 static int make_set(void **state) {
     char path[PATH_TEXT];

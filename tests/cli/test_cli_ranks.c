@@ -54,7 +54,7 @@ TEST_WITH(shards_are_settings, work_new, program_teardown) {
 TEST_WITH(folds_are_dealt, work_new, program_teardown) {
     char alone[4000];
     static const char line[] = "graph cv set.safetensors --folds 3 --epochs 2 --dim 16 --heads 2 "
-                               "--head-dim 8 --memories 16 --blocks 1 --cache none --quiet";
+                               "--head-dim 8 --memories 16 --blocks 1 --quiet";
     const program *p = run_ok(state, "%s", line);
     snprintf(alone, sizeof alone, "%.3999s", p->out);
     p = run_ranks(state, 2, line);

@@ -58,21 +58,14 @@ TEST_WITH(says_how_long_it_trained, folder_new, folder_remove) {
 }
 
 TEST_WITH(shows_energies, folder_new, folder_remove) {
-    char path[PATH_TEXT];
     write_text(state, "t.txt", 12);
     run_ok(state, "text train t.txt %s -o m.safetensors -q", TINY);
-    const program *p = run_ok(state, "text generate m.safetensors -p 'cat;' --tokens 0 --energies "
-                                     "--svg e.svg");
+    const program *p = run_ok(state, "text generate m.safetensors -p 'cat;' --tokens 0 --energies");
     assert_contains(p->out, "energy: start");
     assert_contains(p->out, "     2 . 't'");
-    FILE *file = fopen(folder_path(path, state, "e.svg"), "rb");
-    assert_non_null(file);
-    fclose(file);
     run_ok(state, "text train t.txt %s --arch gpt -o g.safetensors -q", TINY);
     p = run_ok(state, "text generate g.safetensors -p cat --tokens 2 --energies");
     assert_contains(p->err, "a GPT has no energy");
-    assert_error(run(state, "text generate g.safetensors -p cat --svg e.svg -q"), 1,
-                 "arch is 'gpt'");
 }
 
 TEST_WITH(prints_what_it_would_do, folder_new, folder_remove) {

@@ -1,9 +1,9 @@
 /* Fuzz target: any bytes as a text, plain or packed, and as an .npy array of token ids. */
 #include <string.h>
 
-#include "basin/tasks/text.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/memory_file.h"
+#include "task/text/text.h"
 
 static void read_one(const char *path) {
     basin_text text;

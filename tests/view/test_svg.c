@@ -67,16 +67,14 @@ TEST(graphs_are_drawn) {
 }
 
 TEST(lines_are_drawn) {
-    const double x[] = {0, 1, 2, 3}, y[] = {1, NAN, 2, 1.5}, flat[] = {2, 2};
-    const basin_plot_line line[] = {{"a", x, y, 4, BASIN_PLOT_DOTTED},
-                                    {"b", NULL, flat, 2, BASIN_PLOT_DASHED}};
+    const double y[] = {1, NAN, 2, 1.5}, flat[] = {2, 2};
+    const basin_plot_line line[] = {{"a", y, 4}, {"b", flat, 2}};
     basin_plot plot = {.title = "t", .x_label = "step", .y_label = "energy", .line = line};
-    plot.lines = 2, plot.x_whole = true;
+    plot.lines = 2;
     snprintf(path, sizeof path, "/tmp/basin-svg-%d", (int)getpid());
     assert_ok(basin_svg_plot(path, &plot, &failure));
     char *text = drawn();
-    assert_int_equal(count(text, "<circle"), 3);
-    assert_int_equal(count(text, "stroke-dasharray"), 1);
+    assert_int_equal(count(text, "<circle"), 5);
     assert_non_null(strstr(text, ">1.6</text>")); /* a tick of the vertical axis */
     assert_null(strstr(text, ">0.5</text>"));     /* steps are whole */
     assert_null(strstr(text, "nan"));

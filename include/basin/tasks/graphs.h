@@ -61,11 +61,10 @@ typedef struct basin_graphs_data {
     int64_t validations;
     double hold_out; /* training on a set that is not divided: this part of it, stratified, chooses
                         the epoch; 0: the last epoch is kept */
-    const char *cache; /* a folder that keeps positions of nodes between calls; NULL: none */
-    int64_t noisy; /* scores: so many of them, `measures` [noisy], with the noise of training left
-                      on, other noise each time, as the paper evaluates: what differs is the noise
-                      in one model, not training, seeds or splits; 0: one score without noise */
-    int64_t limit; /* training on at most so many graphs, drawn by the settings' seed; 0: all */
+    int64_t noisy;   /* scores: so many of them, `measures` [noisy], with the noise of training left
+                        on, other noise each time, as the paper evaluates: what differs is the noise
+                        in one model, not training, seeds or splits; 0: one score without noise */
+    int64_t limit;   /* training on at most so many graphs, drawn by the settings' seed; 0: all */
 } basin_graphs_data;
 
 /* The graphs of a part: "train", "validation", "test" as the set is divided, "all", or "auto": the
@@ -179,7 +178,6 @@ typedef struct basin_graphs_cv {
     int threads;         /* of each model; 0: cores / jobs */
     const char *backend; /* NULL: "cpu" */
     basin_products products;
-    const char *cache;        /* as in basin_graphs_data */
     const basin_watch *watch; /* called by one thread at a time */
     basin_ranks *ranks; /* folds are dealt to them, and every rank gets all results; NULL: alone */
 } basin_graphs_cv;

@@ -50,12 +50,8 @@ BASIN_API basin_status basin_image_write(const char *path, basin_image_model *mo
 
 /* How a model descends when it is used. What is 0 stays as the model was trained. */
 typedef struct basin_image_descent {
-    int64_t steps; /* with `until`: at most so many; 0 there means 1000 */
+    int64_t steps; /* of a model with the setting implicit: at most so many */
     double alpha;
-    double until;    /* > 0: a picture is done when no token of its moves by more than this share of
-                        its length in a step */
-    bool accelerate; /* with `until`: Nesterov's momentum, dropped where the energy of a picture
-                        would rise; a picture whose energy rises without it, too, is done */
 } basin_image_descent;
 
 /* Completing and scoring descend so from now on; files keep the model's own. Models that
@@ -144,7 +140,6 @@ typedef struct basin_image_completion {
     int frames;
     int64_t windows; /* that the model looked at */
     int64_t missing; /* pixels */
-    int64_t steps;   /* of the descent, the most that a window took */
     double share; /* how much the model's guesses count, 0 to 1, by how well it filled the same hole
                      beside this one; the smoothest surface from the rim has the rest. 1: plain */
 } basin_image_completion;

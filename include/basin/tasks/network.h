@@ -190,10 +190,6 @@ enum { BASIN_PART_NONE = 0, BASIN_PART_TRAIN = 1, BASIN_PART_VAL = 2, BASIN_PART
 BASIN_API basin_status basin_split_stratified(uint8_t *part /* [N] */, const basin_network *network,
                                               double ratio, uint64_t seed, uint64_t run,
                                               basin_error *error);
-/* Split `split` of the file, which may have no validation or test; a node without a label is in no
- * part, one in two is an error. */
-BASIN_API basin_status basin_split_from_masks(uint8_t *part /* [N] */, const basin_network *network,
-                                              int64_t split, basin_error *error);
 #ifdef __cplusplus
 }
 #endif

@@ -40,14 +40,12 @@ typedef struct basin_positions {
     int64_t tokens, width;
     int64_t first; /* the set's token that they begin with */
     float *value;  /* [tokens, width] */
-    basin_bundle *file;
 } basin_positions;
 
-/* Those of graphs first .. first + count - 1, computed in parallel, or read from `cache`, a folder,
- * where an earlier call left them, or those of all graphs, for the same edges; NULL: no cache. */
+/* Those of graphs first .. first + count - 1, computed in parallel. */
 basin_status basin_positions_new(basin_positions *positions, const basin_graphset *set,
                                  const basin_position_spec *spec, int64_t first, int64_t count,
-                                 const char *cache, basin_error *error);
+                                 basin_error *error);
 void basin_positions_free(basin_positions *positions);
 /* One graph of `nodes` and edges [count, 2] (their directions do not matter): rows [nodes + 1,
  * width] as above. */

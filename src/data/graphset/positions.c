@@ -1,21 +1,14 @@
-/* The positions of a set or a part of it, in parallel over its graphs, kept in a cache folder under
- * a digest of the edges and of what was asked for. */
-#include <errno.h>
+/* The positions of a set or a part of it, in parallel over its graphs. */
 #include <math.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/hash.h"
 #include "base/library.h"
 #include "base/team/team.h"
 #include "base/try.h"
 #include "base/wide.h"
 #include "data/graphset/graphset.h"
-#include "io/bundle.h"
 
 /* Graphs [first, end) of a set. */
 typedef struct part {
@@ -25,70 +18,6 @@ typedef struct part {
 
 static int64_t token_of(const basin_graphset *set, int64_t graph) {
     return set->node_start[graph] + graph;
-}
-
-/* Of the edges, their graphs and what was asked for. Starts count within the part, so that a part
- * is named as a set of these graphs would be. */
-static uint64_t digest_of(const part *p, const basin_position_spec *spec) {
-    const basin_graphset *set = p->set;
-    int64_t edge = set->edge_start[p->first], edges = set->edge_start[p->end] - edge;
-    int64_t head[6] = {1, spec->vectors, spec->walks, spec->with_cls, p->end - p->first, edges};
-    uint64_t hash = basin_hash_bytes(BASIN_HASH_START, head, sizeof head);
-    for (int64_t g = p->first; g <= p->end; g++) {
-        int64_t start[2] = {set->node_start[g] - set->node_start[p->first],
-                            set->edge_start[g] - edge};
-        hash = basin_hash_bytes(hash, start, sizeof start);
-    }
-    return basin_hash_bytes(hash, set->edge + 2 * edge, (size_t)edges * 2 * sizeof *set->edge);
-}
-
-/* The entry's file; false where its name is too long. */
-static bool cache_path(char *path, size_t size, const char *folder, const part *p,
-                       const basin_position_spec *spec) {
-    int n = snprintf(path, size, "%s/positions-%016llx.safetensors", folder,
-                     (unsigned long long)digest_of(p, spec));
-    return n >= 0 && (size_t)n < size;
-}
-
-/* Of the numbers themselves, in the file's metadata: a file that was damaged is not used. */
-static const char VALUES[] = "values";
-static void digest_values(char text[17], const basin_positions *p, const float *value) {
-    size_t bytes = (size_t)(p->tokens * p->width) * sizeof *value;
-    snprintf(text, 17, "%016llx",
-             (unsigned long long)basin_hash_bytes(BASIN_HASH_START, value, bytes));
-}
-
-/* A cache that cannot be read is computed again, so errors are none. */
-static bool read_cache(basin_positions *p, const char *path) {
-    char text[17];
-    if (access(path, F_OK) || basin_bundle_read(&p->file, path, NULL)) return false;
-    const char *found = basin_bundle_meta(p->file, VALUES);
-    const basin_tensor *t = basin_bundle_find(p->file, "positions");
-    if (found && t && t->dtype == BASIN_F32 &&
-        basin_shape_equal(t->shape, BASIN_SHAPE(p->tokens, p->width))) {
-        digest_values(text, p, t->data);
-        p->value = t->data;
-        if (!strcmp(found, text)) return true;
-    }
-    basin_bundle_free(p->file);
-    p->file = NULL;
-    p->value = NULL;
-    return false;
-}
-
-/* A cache that cannot be written is none; the run goes on without. */
-static void write_cache(const basin_positions *p, const char *folder, const char *path) {
-    basin_bundle *bundle;
-    char text[17];
-    if (basin_bundle_new(&bundle, NULL)) return;
-    digest_values(text, p, p->value);
-    basin_tensor t = basin_tensor_borrow(p->value, BASIN_F32, BASIN_SHAPE(p->tokens, p->width));
-    if (!mkdir(folder, 0777) || errno == EEXIST) {
-        if (!basin_bundle_add(bundle, "positions", &t, NULL) &&
-            !basin_bundle_meta_set(bundle, VALUES, text, NULL))
-            basin_safetensors_write(path, bundle, NULL);
-    }
-    basin_bundle_free(bundle);
 }
 
 /* A LAPACK that brings threads of its own (OpenBLAS) would cut each small graph among them, while
@@ -136,37 +65,20 @@ static basin_status compute(basin_positions *p, const part *of, basin_error *err
     return status;
 }
 
-/* Room for a part's; false where there is nothing to compute. */
-static bool begin(basin_positions *p, const part *of, const basin_position_spec *spec) {
-    *p = (basin_positions){
-        .spec = *spec, .first = token_of(of->set, of->first), .width = spec->vectors + spec->walks};
-    p->tokens = token_of(of->set, of->end) - p->first;
-    return p->width > 0;
-}
-
 basin_status basin_positions_new(basin_positions *positions, const basin_graphset *set,
                                  const basin_position_spec *spec, int64_t first, int64_t count,
-                                 const char *cache, basin_error *error) {
-    char path[4096] = "";
-    part all = {set, 0, set->graphs}, of = {set, first, first + count};
-    bool some = count < set->graphs;
-    if (cache && some && begin(positions, &all, spec) &&
-        cache_path(path, sizeof path, cache, &all, spec) && read_cache(positions, path))
-        return BASIN_OK;
-    if (!begin(positions, &of, spec)) return BASIN_OK;
-    if (cache && !cache_path(path, sizeof path, cache, &of, spec)) cache = NULL;
-    if (cache && read_cache(positions, path)) return BASIN_OK;
-    basin_status status = compute(positions, &of, error);
-    if (!status && cache) write_cache(positions, cache, path);
-    if (status) basin_positions_free(positions);
-    return status;
+                                 basin_error *error) {
+    part of = {set, first, first + count};
+    *positions = (basin_positions){
+        .spec = *spec, .first = token_of(set, of.first), .width = spec->vectors + spec->walks};
+    positions->tokens = token_of(set, of.end) - positions->first;
+    if (!positions->width) return BASIN_OK;
+    BASIN_TRY_OR(compute(positions, &of, error), basin_positions_free(positions));
+    return BASIN_OK;
 }
 
 void basin_positions_free(basin_positions *positions) {
-    if (positions->file)
-        basin_bundle_free(positions->file);
-    else
-        free(positions->value);
+    free(positions->value);
     *positions = (basin_positions){0};
 }
 
@@ -521,8 +433,6 @@ static int64_t walk_graphs(const void *context, int64_t begin, int64_t end) {
     return done;
 }
 
-/* Not cached as positions are: reading them back would save less than 0.1 s a million edges, and
- * they are large, 4 bytes a walk and edge (CLUSTER's six: 1.2 GB). */
 basin_status basin_graphset_edge_walks(float **value, const basin_graphset *set, int64_t walks,
                                        int64_t first, int64_t count, basin_error *error) {
     int64_t old = set->edge_attributes, width = old + walks;

@@ -314,6 +314,10 @@ basin_status basin_schema_settle(basin_network_options *settled,
  * its note says where the cuts are. */
 basin_status basin_network_split_by_time(basin_network *network, const char *column, double train,
                                          double val, basin_error *error);
+/* Split `split` of the file, which may have no validation or test; a node without a label is in no
+ * part, one in two is an error. */
+basin_status basin_split_from_masks(uint8_t *part /* [N] */, const basin_network *network,
+                                    int64_t split, basin_error *error);
 /* Nodes of one part, ascending; returns how many. `node` may be NULL to count only. */
 int64_t basin_split_nodes(int64_t *node, const uint8_t *part, int64_t nodes, int which);
 

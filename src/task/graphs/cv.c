@@ -361,7 +361,7 @@ basin_status basin_graphs_cross_validate(basin_graphs_fold *result, const basin_
     BASIN_TRY(basin_graphs_check_labels(set, *set->name ? set->name : "the set", error));
     basin_graphs_note_unused(settings, set, p.spec.watch);
     BASIN_TRY(basin_graphs_input_begin(&input, p.settings, set, 0, set->graphs, error));
-    BASIN_TRY(basin_graphs_input_place(&input, p.settings, 0, set->graphs, p.spec.cache, error));
+    BASIN_TRY(basin_graphs_input_place(&input, p.settings, 0, set->graphs, error));
     BASIN_TRY(begin_folds(&p, error));
     BASIN_TRY(run_all(&p, error));
     return share_results(&p, error);

@@ -129,7 +129,7 @@ static basin_status lens_open(lens *l, basin_graphs_model *model, const basin_gr
     *l = (lens){.model = model};
     BASIN_TRY(basin_graphs_input_begin(&l->input, s, data->set, graph, 1, error));
     BASIN_TRY(basin_graphs_input_match(&l->input, model, data->path, false, error));
-    BASIN_TRY(basin_graphs_input_place(&l->input, s, graph, 1, data->cache, error));
+    BASIN_TRY(basin_graphs_input_place(&l->input, s, graph, 1, error));
     BASIN_TRY(basin_graphset_batch_fill(&l->data, &l->input.set, &model->encoding,
                                         &l->input.positions, &graph, 1, false, 0, 0, error));
     BASIN_TRY(make_plan(l, error));

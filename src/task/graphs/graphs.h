@@ -169,7 +169,7 @@ basin_status basin_graphs_input_match(basin_graphs_input *input, const basin_gra
 /* The positions of the same graphs as above. */
 basin_status basin_graphs_input_place(basin_graphs_input *input,
                                       const basin_graphs_settings *settings, int64_t first,
-                                      int64_t count, const char *cache, basin_error *error);
+                                      int64_t count, basin_error *error);
 void basin_graphs_input_free(basin_graphs_input *input);
 
 /* 0 .. count - 1, from `first` on; free it. */

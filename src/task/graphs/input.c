@@ -108,9 +108,9 @@ basin_status basin_graphs_input_begin(basin_graphs_input *input,
 
 basin_status basin_graphs_input_place(basin_graphs_input *input,
                                       const basin_graphs_settings *settings, int64_t first,
-                                      int64_t count, const char *cache, basin_error *error) {
+                                      int64_t count, basin_error *error) {
     basin_position_spec spec = {settings->eigenvectors, settings->walks, settings->cls_laplacian};
-    return basin_positions_new(&input->positions, &input->set, &spec, first, count, cache, error);
+    return basin_positions_new(&input->positions, &input->set, &spec, first, count, error);
 }
 
 void basin_graphs_input_free(basin_graphs_input *input) {

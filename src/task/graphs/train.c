@@ -356,8 +356,7 @@ static basin_status train(work *w, basin_outcome *outcome, const basin_training 
     BASIN_TRY(open_data(w, error));
     BASIN_TRY(open_model(w, error));
     BASIN_TRY(note_seen(w, error));
-    BASIN_TRY(basin_graphs_input_place(&w->input, w->settings, 0, w->input.set.graphs,
-                                       w->data.cache, error));
+    BASIN_TRY(basin_graphs_input_place(&w->input, w->settings, 0, w->input.set.graphs, error));
     return basin_graphs_run(outcome, w->model, w->run, &w->input, &w->fold, error);
 }
 

@@ -44,7 +44,7 @@ static basin_status open_input(use *u, const basin_graphs_model *model, bool lab
     if (labels && u->count)
         BASIN_TRY(basin_graphs_check_known(&u->input.set, u->data.path, u->graph, u->count,
                                            "graphs", error));
-    return basin_graphs_input_place(&u->input, s, first, span, u->data.cache, error);
+    return basin_graphs_input_place(&u->input, s, first, span, error);
 }
 
 /* All but the outputs. */

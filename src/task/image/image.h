@@ -152,18 +152,11 @@ basin_status basin_image_write_batch(basin_plan *plan, const basin_image_graph *
 basin_image_settings basin_image_run_settings(const basin_image_model *model);
 
 /* Completes patches in batches of one size; what a short batch lacks is filled up. It descends as
- * the model was set to when the runner was made. Where the descent ends by itself it goes step by
- * step, each picture on its own account: what it comes to does not depend on its batch. */
+ * the model was set to when the runner was made. */
 typedef struct basin_image_runner {
     basin_image_graph graph;
-    basin_plan *plan;          /* all steps; or, with a descent that ends by itself, the encoder */
-    basin_descent *descent;    /* NULL: all steps at once */
-    basin_plan *decoder;       /* of its tokens */
-    basin_expr first, decoded; /* [B, N (+ 1), D], [B, N, P] */
-    double until;              /* 0: all steps at once */
-    int64_t steps;             /* how many there are, or at most */
-    int64_t *taken;            /* [batch] steps that each picture of the last run took */
-    basin_image_model *model;  /* counts the convergence of runs */
+    basin_plan *plan;
+    basin_image_model *model; /* counts the convergence of runs */
 } basin_image_runner;
 
 basin_status basin_image_runner_new(basin_image_runner *runner, basin_image_model *model,

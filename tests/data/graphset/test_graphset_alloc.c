@@ -16,7 +16,7 @@ static basin_status scenario(void *context) {
     basin_encoding_spec how = {.standardise = true, .degrees = 4};
     basin_status status = basin_graphset_read(&set, context, NULL);
     if (!status) status = basin_graphset_edge_walks(&walks, &set, 2, 0, set.graphs, NULL);
-    if (!status) status = basin_positions_new(&positions, &set, &spec, 0, set.graphs, NULL, NULL);
+    if (!status) status = basin_positions_new(&positions, &set, &spec, 0, set.graphs, NULL);
     if (!status) status = basin_graphset_encoding_new(&encoding, &set, graph, 3, &how, NULL);
     if (!status)
         status = basin_graphset_batch_fill(&batch, &set, &encoding, &positions, graph, 3, true, 1,

@@ -152,70 +152,21 @@ TEST(walks) {
         for (int t = 0; t < 5; t++) assert_true(fabsf(value[(i + 1) * 5 + t] - want[t]) < 1e-6f);
 }
 
-/* A part has the bits of the whole, is read from its own entry, and from that of the whole. */
-TEST_WITH(parts, folder_new, folder_remove) {
-    char folder[PATH_TEXT], line[PATH_TEXT + 20];
+/* A part has the bits of the whole. */
+TEST(parts) {
     basin_graphset set;
-    basin_positions all, part, again;
+    basin_positions all, part;
     basin_position_spec spec = {.vectors = 2, .walks = 3};
     block_graphs(&set, 7);
-    folder_path(folder, state, "cache");
-    assert_ok(basin_positions_new(&part, &set, &spec, 3, 2, folder, &failure));
-    assert_ok(basin_positions_new(&again, &set, &spec, 3, 2, folder, &failure));
-    assert_ok(basin_positions_new(&all, &set, &spec, 0, set.graphs, folder, &failure));
-    assert_null(part.file);
-    assert_non_null(again.file);
-    assert_null(all.file);
+    assert_ok(basin_positions_new(&part, &set, &spec, 3, 2, &failure));
+    assert_ok(basin_positions_new(&all, &set, &spec, 0, set.graphs, &failure));
     assert_int_equal(part.first, set.node_start[3] + 3);
     assert_int_equal(part.tokens, set.node_start[5] - set.node_start[3] + 2);
-    assert_int_equal(again.first, part.first);
     size_t bytes = (size_t)(part.tokens * part.width) * sizeof(float);
     assert_memory_equal(part.value, all.value + part.first * all.width, bytes);
-    assert_memory_equal(part.value, again.value, bytes);
-    basin_positions_free(&again);
-    assert_ok(basin_positions_new(&again, &set, &spec, 3, 2, folder, &failure));
-    assert_int_equal(again.first, 0);
-    assert_int_equal(again.tokens, set.nodes + set.graphs);
-    basin_positions_free(&again);
     basin_positions_free(&part);
     basin_positions_free(&all);
     basin_graphset_free(&set);
-    snprintf(line, sizeof line, "rm -r '%s'", folder);
-    assert_int_equal(system(line), 0);
-}
-
-TEST_WITH(cache, folder_new, folder_remove) {
-    char folder[PATH_TEXT], line[PATH_TEXT + 200];
-    basin_graphset set;
-    basin_positions a, b;
-    basin_position_spec spec = {.vectors = 2, .walks = 3};
-    tiny_write(state, NULL, NULL);
-    assert_ok(basin_graphset_read(&set, *state, &failure));
-    folder_path(folder, state, "cache");
-    assert_ok(basin_positions_new(&a, &set, &spec, 0, set.graphs, folder, &failure));
-    assert_ok(basin_positions_new(&b, &set, &spec, 0, set.graphs, folder, &failure));
-    assert_null(a.file);
-    assert_non_null(b.file);
-    assert_int_equal(b.tokens, 11);
-    assert_memory_equal(a.value, b.value, (size_t)(a.tokens * a.width) * sizeof *a.value);
-    basin_positions_free(&b);
-    snprintf(line, sizeof line, /* a damaged file is computed anew */
-             "cd '%s' && printf '\\1\\2' | dd of=\"$(ls)\" bs=1 seek=$(($(cat * | wc -c) - 8)) "
-             "conv=notrunc 2>/dev/null",
-             folder);
-    assert_int_equal(system(line), 0);
-    assert_ok(basin_positions_new(&b, &set, &spec, 0, set.graphs, folder, &failure));
-    assert_null(b.file);
-    assert_memory_equal(a.value, b.value, (size_t)(a.tokens * a.width) * sizeof *a.value);
-    basin_positions_free(&b);
-    set.edge[1] = 2, set.edge[3] = 2; /* another graph has other positions */
-    assert_ok(basin_positions_new(&b, &set, &spec, 0, set.graphs, folder, &failure));
-    assert_null(b.file);
-    basin_positions_free(&a);
-    basin_positions_free(&b);
-    basin_graphset_free(&set);
-    snprintf(line, sizeof line, "rm -r '%s'", folder);
-    assert_int_equal(system(line), 0);
 }
 
 /* ---- batches ---- */
@@ -230,7 +181,7 @@ TEST_WITH(batch_of_tiny, folder_new, folder_remove) {
     static const int64_t all[] = {0, 1, 2}, two[] = {1, 0};
     tiny_write(state, NULL, NULL);
     assert_ok(basin_graphset_read(&set, *state, &failure));
-    assert_ok(basin_positions_new(&positions, &set, &spec, 0, set.graphs, NULL, &failure));
+    assert_ok(basin_positions_new(&positions, &set, &spec, 0, set.graphs, &failure));
     assert_ok(basin_graphset_encoding_new(&e, &set, all, 3, &how, &failure));
     assert_int_equal(e.edge_features, 1 + 3);
     assert_int_equal(e.features, 2 + 3 + 3 + 4); /* attributes, labels 3 .. 5, degrees, edge sums */
@@ -304,7 +255,7 @@ TEST_WITH(flips, folder_new, folder_remove) {
     static const int64_t one[] = {1}, two[] = {0, 1};
     tiny_write(state, NULL, NULL);
     assert_ok(basin_graphset_read(&set, *state, &failure));
-    assert_ok(basin_positions_new(&positions, &set, &spec, 0, set.graphs, NULL, &failure));
+    assert_ok(basin_positions_new(&positions, &set, &spec, 0, set.graphs, &failure));
     assert_ok(basin_graphset_encoding_new(&e, &set, two, 2, &how, &failure));
     int turned = 0;
     for (uint64_t epoch = 0; epoch < 40; epoch++) {

@@ -159,6 +159,6 @@ TEST(feeding) { assert_true(alloc_fail_sweep(feed_all, *state) > 30); }
 TEST(feeding_reduced) { assert_true(alloc_fail_sweep(feed_reduced, *state) > 30); }
 TEST(albums) { assert_true(alloc_fail_sweep(album_all, *state) > 30); }
 TEST(packing) { assert_true(alloc_fail_sweep(pack_jpeg, *state) > 0); }
-TEST(writing) { assert_true(alloc_fail_sweep(write_all, *state) > 4); }
+TEST(writing) { assert_true(alloc_fail_sweep(write_all, *state) > 2); }
 
 int main(void) { return tests_run(setup, folder_remove); }

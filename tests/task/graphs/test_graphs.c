@@ -21,7 +21,7 @@ static void scene_open(scene *s, basin_graphs_target target, const basin_graphs_
     world_new(&s->set, target, 20, 4, order);
     s->all = basin_graphs_range(0, s->set.graphs);
     assert_ok(basin_graphs_input_begin(&s->input, settings, &s->set, 0, s->set.graphs, &failure));
-    assert_ok(basin_graphs_input_place(&s->input, settings, 0, s->set.graphs, NULL, &failure));
+    assert_ok(basin_graphs_input_place(&s->input, settings, 0, s->set.graphs, &failure));
     assert_ok(basin_backend_open(&s->backend, &(basin_compute){.threads = 1}, &failure));
     assert_ok(basin_graphs_model_new(&s->model, settings, &s->input.set, s->all, s->set.graphs,
                                      s->backend, &failure));

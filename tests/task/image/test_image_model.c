@@ -249,64 +249,6 @@ TEST(a_kept_runner_follows_the_descent) {
     assert_memory_equal(kept, made, sizeof kept);
 }
 
-/* Until nothing moves by 5 %: the result is that of as many steps, and a picture's steps do not
- * depend on its company. */
-TEST(a_descent_ends_where_tokens_rest) {
-    BASIN_AT_EXIT(bench_end) bench b;
-    basin_image_runner runner;
-    basin_image_descent descent = {.alpha = 0.3, .until = 0.05};
-    float both[2 * 9 * 48], counted[2 * 9 * 48], alone[9 * 48];
-    bench_start(&b);
-    assert_ok(basin_image_set_descent(b.model, &descent, &failure));
-    assert_ok(basin_image_runner_new(&runner, b.model, 2, &failure));
-    assert_ok(basin_image_runner_run(&runner, both, b.patches, b.mask, 2, &failure));
-    int64_t first = runner.taken[0], second = runner.taken[1];
-    assert_ok(basin_image_runner_run(&runner, alone, b.patches, b.mask, 1, &failure));
-    assert_int_equal(runner.taken[0], first);
-    basin_image_runner_free(&runner);
-    assert_true(first > 1 && first < 1000 && second > 1 && second < 1000);
-    assert_memory_equal(alone, both, sizeof alone);
-    descent = (basin_image_descent){.alpha = 0.3, .steps = second};
-    assert_ok(basin_image_set_descent(b.model, &descent, &failure));
-    complete(counted, b.model, &b, 2, 2);
-    for (int i = 9 * 48; i < 2 * 9 * 48; i++) assert_float_equal(both[i], counted[i], 1e-4);
-    descent.until = 1e-30, descent.steps = 4;
-    assert_ok(basin_image_set_descent(b.model, &descent, &failure));
-    assert_ok(basin_image_runner_new(&runner, b.model, 2, &failure));
-    assert_ok(basin_image_runner_run(&runner, both, b.patches, b.mask, 2, &failure));
-    assert_int_equal(runner.taken[1], 4);
-    basin_image_runner_free(&runner);
-}
-
-/* Momentum rests sooner; a picture's steps do not depend on its company; where every step would
- * raise the energy, none is taken. */
-TEST(momentum_shortens_a_descent) {
-    BASIN_AT_EXIT(bench_end) bench b;
-    basin_error error = {0};
-    basin_image_runner runner;
-    basin_image_descent descent = {.alpha = 0.3, .until = 0.005};
-    float both[2 * 9 * 48], alone[9 * 48];
-    int64_t taken[2];
-    bench_start(&b);
-    for (int i = 0; i < 2; i++) {
-        descent.accelerate = i > 0;
-        must(basin_image_set_descent(b.model, &descent, &error), &error);
-        must(basin_image_runner_new(&runner, b.model, 2, &error), &error);
-        must(basin_image_runner_run(&runner, both, b.patches, b.mask, 2, &error), &error);
-        taken[i] = runner.taken[0];
-        must(basin_image_runner_run(&runner, alone, b.patches, b.mask, 1, &error), &error);
-        assert_int_equal(runner.taken[0], taken[i]);
-        assert_memory_equal(alone, both, sizeof alone);
-        basin_image_runner_free(&runner);
-    }
-    print_message("%d steps, with momentum %d\n", (int)taken[0], (int)taken[1]);
-    assert_true(taken[1] > 1 && 2 * taken[1] < taken[0]);
-    descent.until = 0;
-    assert_int_equal(basin_image_set_descent(b.model, &descent, &error), BASIN_BAD_VALUE);
-    assert_string_equal(error.text, "accelerate without until; it shortens descents that end by "
-                                    "themselves");
-}
-
 TEST(impossible_descents_are_refused) {
     BASIN_AT_EXIT(bench_end) bench b;
     basin_error error = {0};
@@ -314,10 +256,7 @@ TEST(impossible_descents_are_refused) {
     bench_start(&b);
     assert_int_equal(basin_image_set_descent(b.model, &descent, &error), BASIN_BAD_VALUE);
     assert_string_equal(error.text, "steps is -1, wanted 0 to 10000");
-    descent.steps = 0, descent.until = 1;
-    assert_int_equal(basin_image_set_descent(b.model, &descent, &error), BASIN_BAD_VALUE);
-    assert_string_equal(error.text, "until is 1, wanted 0 to below 1");
-    descent.until = 0, descent.alpha = -1;
+    descent.steps = 0, descent.alpha = -1;
     assert_int_equal(basin_image_set_descent(b.model, &descent, &error), BASIN_BAD_VALUE);
     assert_string_equal(error.text, "alpha is -1, wanted 0 or more");
     basin_image_settings s = tiny();

@@ -154,12 +154,9 @@ int64_t basin_filling_reach(const basin_filling *f, int64_t size, int number) {
 static basin_status run_batch(level *l, basin_image_runner *runner, const basin_window *w,
                               int64_t count, basin_error *error) {
     BASIN_TRY(basin_image_runner_run(runner, l->output, l->patches, l->hidden, count, error));
-    for (int64_t i = 0; i < count; i++) {
-        basin_filling *f = &l->fill[w[i].picture];
-        f->steps = basin_int_max(f->steps, runner->taken[i]);
+    for (int64_t i = 0; i < count; i++)
         BASIN_TRY(basin_guess_hear(&l->guessing, &w[i], l->hidden + i * l->tokens,
                                    l->output + i * l->tokens * l->values, 0, error));
-    }
     return BASIN_OK;
 }
 
@@ -168,14 +165,11 @@ static basin_status trace_batch(level *l, const basin_window *w, int64_t count,
                                 basin_error *error) {
     BASIN_AT_EXIT(basin_image_trace_free) basin_image_trace trace = {0};
     BASIN_TRY(basin_image_trace_new(&trace, NULL, l->model, l->patches, l->hidden, count, error));
-    for (int64_t i = 0; i < count; i++) {
-        basin_filling *f = &l->fill[w[i].picture];
-        f->steps = basin_int_max(f->steps, trace.steps);
+    for (int64_t i = 0; i < count; i++)
         for (int t = 0; t <= trace.steps; t++)
             BASIN_TRY(basin_guess_hear(&l->guessing, &w[i], l->hidden + i * l->tokens,
                                        trace.token + (t * count + i) * l->tokens * l->values, t,
                                        error));
-    }
     return BASIN_OK;
 }
 
@@ -417,12 +411,7 @@ void basin_filling_free(basin_filling *fill) {
 
 /* ---- completing ---- */
 
-static basin_status check(const basin_image_completing *how, const basin_image_model *model,
-                          basin_error *error) {
-    if (how->frames && model->descent.until > 0)
-        return basin_fail(error, BASIN_BAD_VALUE,
-                          "frames need a number of steps that is the same for all windows: leave "
-                          "out until, or frames");
+static basin_status check(const basin_image_completing *how, basin_error *error) {
     if (how->looks < 0 || how->looks > BASIN_LOOKS)
         return basin_fail(error, BASIN_BAD_VALUE, "looks is %d, wanted 0 to %d", how->looks,
                           BASIN_LOOKS);
@@ -491,7 +480,6 @@ static basin_status finish(basin_image_completion *r, basin_filling *fill, bool 
     fill->now = (basin_picture){0};
     r->windows = fill->windows;
     r->missing = fill->hole.missing;
-    r->steps = fill->steps;
     r->share = fill->share;
     return BASIN_OK;
 }
@@ -501,7 +489,7 @@ basin_status basin_image_complete(basin_image_completion *completion, basin_imag
                                   const basin_image_completing *how, basin_error *error) {
     basin_image_completing taken = *how;
     for (int64_t i = 0; i < count; i++) completion[i] = (basin_image_completion){0};
-    BASIN_TRY(check(&taken, model, error));
+    BASIN_TRY(check(&taken, error));
     if (count < 1) return BASIN_OK;
     basin_status status = BASIN_OK;
     if (taken.looks == 0) taken.looks = BASIN_LOOKS;

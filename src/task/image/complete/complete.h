@@ -123,7 +123,6 @@ typedef struct basin_filling {
     float *span;     /* [box.height, box.width, channels] the membrane through the rim */
     double share;    /* how much the model's guesses count beside the membrane, last level */
     int64_t windows; /* looked at so far */
-    int64_t steps;   /* the most that a window took */
 } basin_filling;
 
 /* How deep a window at that level looks; deeper ones keep what coarser windows gave. */
