@@ -156,7 +156,7 @@ foreach(source IN LISTS BASIN_EXAMPLES)
 endforeach()
 
 # The long examples are folders, each with a test of its program.
-foreach(name memories sudoku)
+foreach(name maze memories sudoku)
     add_executable(example_${name} examples/${name}/${name}.c)
     set_target_properties(example_${name} PROPERTIES
         OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/examples)

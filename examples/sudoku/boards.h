@@ -68,6 +68,8 @@ static choice choose(const board *b) {
     return best.cell < 0 ? best : hidden_single(left, best);
 }
 
+static int64_t guesses; /* cells that `solve` filled although several digits were left for them */
+
 /* Solutions, counted up to `limit`. Where that is reached, the board holds the last one; else it is
  * as before. Digits are tried in an order that `random` draws, or from 1 on without it. */
 static int solve(board *b, int limit, basin_random *random) {
@@ -78,6 +80,7 @@ static int solve(board *b, int limit, basin_random *random) {
     for (int d = 1; d <= DIGITS; d++)
         if (next.digits & (1u << d)) digit[count++] = d;
     if (random) basin_random_shuffle(digit, (size_t)count, random);
+    guesses += count > 1;
     for (int i = 0; i < count; i++) {
         b->cell[next.cell] = (uint8_t)digit[i];
         found += solve(b, limit - found, random);
@@ -89,6 +92,14 @@ static int solve(board *b, int limit, basin_random *random) {
 
 /* 0, 1, or 2 for several. */
 static int count_solutions(board b) { return solve(&b, 2, NULL); }
+
+/* How hard a board is: guesses until the exact solver knows its solution to be the only one; 0 if
+ * singles solve it. */
+static int64_t hardness(board b) {
+    guesses = 0;
+    count_solutions(b);
+    return guesses;
+}
 
 /* Whether singles alone solve it: a cell with one digit left, a digit with one cell in a unit. */
 static bool is_solved_by_singles(board b) {
@@ -138,9 +149,9 @@ static board transformed(const board *b, const symmetry *s) {
 /* Every board has one solution and is a function of (seed, its number). Easy boards have `least` to
  * `most` givens, each number equally likely. Hard boards are minimal (no given can be removed), or
  * boards of `basis` with their digits renamed, and 0 to `reveal` cells of the solution are added.
- */
+ * With `guesses`, a minimal board is changed until its hardness is at least that. */
 typedef struct generation {
-    int64_t count, seed, least, most, reveal;
+    int64_t count, seed, least, most, reveal, guesses;
     bool hard;
     const boards *basis; /* minimal boards, or NULL */
 } generation;
@@ -150,19 +161,49 @@ static void draw_order(int64_t order[CELLS], basin_random *random) {
     basin_random_shuffle(order, CELLS, random);
 }
 
-/* Draws a full board, and empties cells in a random order, as long as the solution stays the only
- * one, until `goal` are left; how many are. */
+/* Empties cells in a random order, as long as the solution stays the only one, until `goal` of
+ * `left` are left; how many are. */
+static int64_t empty_cells(board *given, int64_t left, int64_t goal, basin_random *random) {
+    int64_t order[CELLS];
+    draw_order(order, random);
+    for (int i = 0; i < CELLS && left > goal; i++) {
+        uint8_t digit = given->cell[order[i]];
+        given->cell[order[i]] = 0;
+        if (digit && count_solutions(*given) > 1)
+            given->cell[order[i]] = digit;
+        else
+            left -= digit != 0;
+    }
+    return left;
+}
+
+/* Draws a full board, and empties cells until `goal` are left; how many are. */
 static int64_t dig(board *given, board *full, int64_t goal, basin_random *random) {
-    int64_t order[CELLS], left = CELLS;
     *full = (board){0};
     solve(full, 1, random);
     *given = *full;
-    draw_order(order, random);
-    for (int i = 0; i < CELLS && left > goal; i++, left--) {
-        given->cell[order[i]] = 0;
-        if (count_solutions(*given) > 1) given->cell[order[i]] = full->cell[order[i]], left++;
+    return empty_cells(given, CELLS, goal, random);
+}
+
+/* Exchanges givens of a minimal board for other cells of its solution, as long as that makes it no
+ * easier, until its hardness is at least `goal`. After 400 exchanges it is what it is. */
+static void harden(board *given, const board *full, int64_t goal, basin_random *random) {
+    int64_t best = hardness(*given), order[CELLS];
+    for (int change = 0; change < 400 && best < goal; change++) {
+        board other = *given;
+        int out = 1 + (int)basin_random_below(random, 3), next = 0;
+        draw_order(order, random);
+        for (int i = 0; i < CELLS && out > 0; i++)
+            if (other.cell[order[i]]) other.cell[order[i]] = 0, out--;
+        draw_order(order, random);
+        while (count_solutions(other) > 1) {
+            while (other.cell[order[next]] || given->cell[order[next]]) next = (next + 1) % CELLS;
+            other.cell[order[next]] = full->cell[order[next]];
+        }
+        empty_cells(&other, CELLS, 0, random);
+        int64_t now = hardness(other);
+        if (now >= best) *given = other, best = now;
     }
-    return left;
 }
 
 static void make_easy(board *given, board *full, const generation *how, basin_random *random) {
@@ -181,6 +222,7 @@ static void make_hard(board *given, board *full, const generation *how, basin_ra
         *full = transformed(&how->basis->solution[item], &s);
     } else
         dig(given, full, 0, random);
+    if (how->guesses) harden(given, full, how->guesses, random);
     if (!how->reveal) return;
     uint64_t more = basin_random_below(random, (uint64_t)how->reveal + 1);
     draw_order(order, random);

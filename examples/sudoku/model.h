@@ -1,16 +1,18 @@
-/* A recurrent energy model of Sudoku boards, training through its descent, and descents.
+/* An energy over tokens in groups, its training and its files: docs/sudoku.md.
  *
- * A token is a candidate: digit d in a cell. Tokens x [729, D] begin as u, one of three vectors:
- * the cell is empty; it shows this digit; it shows another one. In each of 324 groups of nine
- * candidates exactly one is true: a digit in a row, column or box, or the nine digits of a cell.
+ * The tokens of a board are its candidates, digit d in a cell: x [729, D]. They begin as u, one of
+ * three vectors: the cell is empty; it shows this digit; it shows another one. Exactly one of nine
+ * candidates is true in each of 324 groups: a digit in a row, in a column or in a box; the digits
+ * of a cell. The tokens of a maze are its cells: x [side * side, D]. They begin as one of four
+ * vectors: a wall, a way, the start, the goal. A cell has one group, its four neighbours.
  *
- *     E(g) = - sum over groups, their members i and memories m of
- *              s_m relu(eta_m . g_i + zeta_m . S)^2 / 2  -  <u, g>
- *     g = layernorm(x), S = a third of the sum of g over the group, s_m = 1 or -1
+ *     E(g) = - sum over tokens i, their groups and memories m of
+ *              s_m relu(eta_m . g_i + zeta_m . S)^2 / 2 - <u, g>
+ *     g = layernorm(x), S = a third (a half) of the sum of g over the group
  *     x <- x + alpha (-dE/dg - x)
  *
- * The first half of the memories attract (s = 1). A linear map of g scores the candidates; the loss
- * is the cross entropy of the empty cells after every step. */
+ * The first half of the memories attract (s = 1). A linear map of g scores the tokens; the loss is
+ * the cross entropy of what is not given after every step. */
 #pragma once
 #include <math.h>
 
@@ -18,35 +20,39 @@
 
 #define ALPHA 0.5
 enum { ROW, COLUMN, BOX, CELL, KINDS, TOKENS = CELLS * DIGITS, PARAMS = 6, BATCH = 100 };
+enum { WALL, WAY, START, GOAL, SIGHTS }; /* what a cell of a maze shows */
 
 /* ---- the energy ---- */
 
 /* Width D, memories M, and the engine whose store has its weights. */
 typedef struct model {
-    int64_t dim, memories;
+    int64_t dim, memories, side; /* side of a maze; 0 for boards */
     basin_engine engine;
 } model;
 
 /* The model on a graph; its parameters are the states `prefix` + name of the store. */
 typedef struct net {
-    int64_t dim, memories, batch; /* D, M, B */
+    int64_t dim, memories, side, batch; /* D, M, side, B */
+    int64_t cells, tokens;              /* 81 and 729; side * side */
     basin_graph *graph;
     basin_params params;
-    basin_expr shown, head;  /* [3, D] of the first tokens, [D, 1] */
+    basin_expr shown, head;  /* [3 or 4, D] of the first tokens, [D, 1] */
     basin_expr zeta, eta;    /* [M, D] */
     basin_expr gamma, delta; /* [], [D] of the layer norm */
-    basin_expr board, start; /* index input [B * 81]; u [B, 729, D] */
+    basin_expr board, start; /* index input [B * cells]; u [B, tokens, D] */
 } net;
 
 /* Candidate d of a cell that shows s begins as row 0 of `shown` if s is 0, 1 if s is d, else 2. */
 static basin_expr first_tokens(const net *n) {
+    basin_shape shape = BASIN_SHAPE(n->batch, n->tokens, n->dim);
+    if (n->side) return basin_reshape(basin_gather(n->shown, n->board), shape);
     int32_t row[(DIGITS + 1) * DIGITS];
     for (int i = 0; i < (DIGITS + 1) * DIGITS; i++)
         row[i] = i < DIGITS ? 0 : i / DIGITS == i % DIGITS + 1 ? 1 : 2;
     basin_expr index = basin_index_constant(n->graph, row, BASIN_SHAPE((DIGITS + 1) * DIGITS));
     basin_shape by_digit = BASIN_SHAPE(DIGITS + 1, DIGITS * n->dim);
     basin_expr table = basin_reshape(basin_gather(n->shown, index), by_digit);
-    return basin_reshape(basin_gather(table, n->board), BASIN_SHAPE(n->batch, TOKENS, n->dim));
+    return basin_reshape(basin_gather(table, n->board), shape);
 }
 
 /* Memories begin small, so that at first what the board shows outweighs them; with three times
@@ -56,17 +62,21 @@ static void net_new(net *n, const model *m, int64_t batch, const char *prefix) {
     basin_init wide = {BASIN_INIT_NORMAL, width}, small = {BASIN_INIT_NORMAL, 0.1 * width};
     basin_init half = {BASIN_INIT_NORMAL, 0.5}, one = {BASIN_INIT_CONSTANT, 1}, zero = {0};
     basin_shape memories = BASIN_SHAPE(m->memories, m->dim);
-    *n = (net){.dim = m->dim, .memories = m->memories, .batch = batch, .graph = basin_graph_new()};
+    *n = (net){.dim = m->dim, .memories = m->memories, .side = m->side, .batch = batch};
+    n->cells = m->side ? m->side * m->side : CELLS;
+    n->tokens = m->side ? n->cells : TOKENS;
+    n->graph = basin_graph_new();
     basin_params *p = &n->params;
     basin_params_begin(p, n->graph);
-    n->shown = basin_param_add(p, prefix, "digit", BASIN_SHAPE(3, m->dim), half);
+    basin_shape shown = BASIN_SHAPE(m->side ? SIGHTS : 3, m->dim);
+    n->shown = basin_param_add(p, prefix, "digit", shown, half);
     n->head = basin_param_add(p, prefix, "head_w", BASIN_SHAPE(m->dim, 1), wide);
     n->zeta = basin_param_add(p, prefix, "zeta", memories, small);
     n->eta = basin_param_add(p, prefix, "eta", memories, small);
     n->gamma = basin_param_add(p, prefix, "block.gamma", BASIN_SCALAR, one);
     n->delta = basin_param_add(p, prefix, "block.delta", BASIN_SHAPE(m->dim), zero);
     basin_param_keep_above(p, n->gamma, 1e-3);
-    n->board = basin_index(n->graph, "board", BASIN_SHAPE(batch * CELLS));
+    n->board = basin_index(n->graph, "board", BASIN_SHAPE(batch * n->cells));
     n->start = first_tokens(n);
 }
 
@@ -86,16 +96,35 @@ static basin_expr sum_axis(basin_expr a, int axis) {
     return basin_axes_insert(basin_sum(a, axis, 1), axis, 1);
 }
 
+/* The sum of a cell's four neighbours in a maze, [B, side * side, D]. */
+static basin_expr around(const net *n, basin_expr g) {
+    int64_t side = n->side;
+    basin_expr grid = basin_reshape(g, BASIN_SHAPE(n->batch, side, side, n->dim)), sum = NULL;
+    for (int k = 0; k < 4; k++) {
+        int axis = 1 + k / 2;
+        basin_expr padded = basin_pad(grid, axis, k % 2, 1 - k % 2);
+        basin_expr one = basin_slice(padded, axis, 1 - k % 2, side);
+        sum = sum ? basin_add(sum, one) : one;
+    }
+    return basin_reshape(sum, basin_expr_shape(g));
+}
+
+/* S of every group of a kind, so that it can be added to what its members see. */
+static basin_expr sum_of(const net *n, basin_expr g, int kind) {
+    if (n->side) return basin_scale(around(n, g), 0.5);
+    basin_expr sum = grouped(n, g, kind);
+    if (kind == BOX) sum = sum_axis(sum, 3);
+    return basin_scale(sum_axis(sum, kind == ROW ? 2 : 1), 1.0 / 3);
+}
+
 static basin_expr groups(const void *context, basin_expr g) {
     const net *n = context;
     basin_expr total = NULL, seen = basin_matmul_t(g, false, n->eta, true);
     basin_expr number = basin_iota(n->graph, n->memories);
     basin_expr sign = basin_sign(basin_offset(basin_neg(number), (double)(n->memories / 2) - 0.5));
-    for (int kind = 0; kind < KINDS; kind++) {
-        basin_expr sum = grouped(n, g, kind);
-        if (kind == BOX) sum = sum_axis(sum, 3);
-        sum = basin_scale(sum_axis(sum, kind == ROW ? 2 : 1), 1.0 / 3);
-        basin_expr h = basin_add(grouped(n, seen, kind), basin_matmul_t(sum, false, n->zeta, true));
+    for (int kind = 0; kind < (n->side ? 1 : KINDS); kind++) {
+        basin_expr own = n->side ? seen : grouped(n, seen, kind);
+        basin_expr h = basin_add(own, basin_matmul_t(sum_of(n, g, kind), false, n->zeta, true));
         h = basin_mul(basin_square(basin_relu(h)), sign);
         h = basin_scale(basin_sum(basin_reshape(h, BASIN_SHAPE(n->batch, -1)), 1, 1), -0.5);
         total = total ? basin_add(total, h) : h;
@@ -130,15 +159,17 @@ static basin_expr next(const net *n, basin_expr x) {
     return basin_descend(&energy, x, &spec, NULL);
 }
 
-/* Scores of the digits, [B * 81, 9]. */
+/* Scores of what a cell may be, [B * cells, 9 or 2]: a digit; not on the path, or on it. */
 static basin_expr digits(const net *n, basin_expr x) {
-    return basin_reshape(basin_matmul(norm(n, x), n->head), BASIN_SHAPE(n->batch * CELLS, DIGITS));
+    basin_expr score = basin_matmul(norm(n, x), n->head);
+    if (!n->side) return basin_reshape(score, BASIN_SHAPE(n->batch * CELLS, DIGITS));
+    return basin_pad(basin_reshape(score, BASIN_SHAPE(n->batch * n->cells, 1)), 1, 1, 0);
 }
 
 /* ---- files ---- */
 
 static void model_write(const char *path, const model *m) {
-    basin_meta meta = {"basin.model", "sudoku"};
+    basin_meta meta = {"basin.model", m->side ? "maze" : "sudoku"};
     net n;
     net_new(&n, m, 1, "");
     must(basin_params_write(path, &n.params, m->engine.store, &meta, 1, &error));
@@ -147,10 +178,13 @@ static void model_write(const char *path, const model *m) {
 
 static void model_open(model *m, const char *path) {
     basin_bundle *bundle;
-    const basin_tensor *eta;
+    const basin_tensor *eta, *shown;
     net n;
     must(basin_bundle_read(&bundle, path, &error));
     must(basin_bundle_get(&eta, bundle, "eta", &error));
+    must(basin_bundle_get(&shown, bundle, "digit", &error));
+    if (shown->shape.dim[0] != (m->side ? SIGHTS : 3))
+        quit(path, m->side ? "not a model of mazes" : "not a model of boards");
     m->memories = eta->shape.dim[0];
     m->dim = eta->shape.dim[1];
     net_new(&n, m, 1, "");
@@ -161,33 +195,67 @@ static void model_open(model *m, const char *path) {
 
 /* ---- training ---- */
 
-/* The last half of a batch takes `ahead` steps without gradients before the `steps` that are
- * trained through, so that answers hold for more steps. Weights are averaged over batches. */
+/* Puzzles as numbers: what each cell shows and what it is in the solution, [count, cells]. */
+typedef struct puzzles {
+    int64_t count, cells;
+    int32_t *given, *solution;
+} puzzles;
+
+static puzzles new_puzzles(int64_t count, int64_t cells) {
+    puzzles p = {count, cells, calloc((size_t)(2 * count * cells) + 1, sizeof(int32_t)), NULL};
+    if (!p.given) quit("puzzles", "out of memory");
+    p.solution = p.given + count * cells;
+    return p;
+}
+
+static puzzles puzzles_of(const boards *b) {
+    puzzles p = new_puzzles(b->count, CELLS);
+    for (int64_t i = 0; i < b->count * CELLS; i++) {
+        p.given[i] = b->given[i / CELLS].cell[i % CELLS];
+        p.solution[i] = b->solution[i / CELLS].cell[i % CELLS];
+    }
+    return p;
+}
+
+/* States are carried on from batch to batch, so that answers are trained to hold: a sample goes on
+ * from where its last `steps` steps ended, without a gradient of those. One that is solved begins
+ * anew with the next puzzle with probability 1 - `keep`, another one with probability `leave`. It
+ * begins at u with normal noise of a deviation below `start`, and each step adds noise of a
+ * deviation below `noise`, for half of the samples. Weights are averaged over batches. */
 typedef struct training {
-    int64_t steps, ahead, batch, epochs, seed;
+    int64_t steps, batch, epochs, seed;
     double rate, last, average; /* the highest learning rate, and the last */
-    const char *output;         /* a model file, written after every epoch; or NULL */
+    double keep, leave, start, noise;
+    const char *output; /* a model file, written after every epoch; or NULL */
 } training;
 
 typedef struct trainer {
     net net;
     basin_trainer trainer;
-    basin_expr label, keep; /* inputs: [B * 81] digit - 1, or -1 if given; [] of the average */
+    basin_expr label, average;     /* inputs: [B * cells] or -1 if given; [] of the average */
+    basin_expr fresh, start, path; /* inputs [B, 1, 1]: begin anew; deviations of noise */
+    basin_expr seed, pool, answer; /* index [2]; states [B, tokens, D]; [B * cells] at their end */
+    basin_plan *reads;             /* the answer */
+    int64_t *item;                 /* [B] puzzle of each sample */
+    float *number;                 /* [3, B] fresh, start, path */
+    int32_t *cells, *labels, *now; /* [B * cells] */
+    int64_t next, drawn;           /* place in the order; draws */
 } trainer;
 
 static basin_expr loss_of(const trainer *t, const training *how) {
     const net *n = &t->net;
-    basin_expr x = n->start, sum = NULL;
-    for (int64_t i = 0; i < how->ahead; i++) x = next(n, x);
-    basin_expr late = basin_offset(basin_iota(n->graph, n->batch), 0.5 - (double)n->batch / 2);
-    late = basin_heaviside(basin_reshape(late, BASIN_SHAPE(n->batch, 1, 1)));
-    if (how->ahead) x = basin_select(late, basin_stop_gradient(x), n->start);
+    basin_shape shape = basin_expr_shape(n->start);
+    basin_expr first = basin_mul(basin_normal(t->seed, shape), t->start), sum = NULL;
+    first = basin_add(basin_stop_gradient(n->start), first);
+    basin_expr x = basin_select(t->fresh, first, t->pool);
     for (int64_t i = 0; i < how->steps; i++) {
         x = next(n, x);
+        if (how->noise > 0) x = basin_add(x, basin_mul(basin_normal(t->seed, shape), t->path));
         basin_expr one = basin_sum_all(basin_cross_entropy_labels(digits(n, x), t->label));
         sum = sum ? basin_add(sum, one) : one;
     }
-    basin_expr empty = basin_sum_all(basin_one_hot(t->label, DIGITS));
+    basin_statistic_update((basin_params *)&n->params, t->pool, x);
+    basin_expr empty = basin_sum_all(basin_one_hot(t->label, n->side ? 2 : DIGITS));
     return basin_scale(basin_div(sum, empty), 1 / (double)how->steps);
 }
 
@@ -205,14 +273,43 @@ static void add_averages(basin_params *p, basin_expr keep) {
 static void trainer_new(trainer *t, const model *m, const training *how, int64_t per_epoch) {
     basin_trainer_spec spec = {
         .adamw = {0.9, 0.99, 1e-8, 0.01, 1, .decay_of = basin_decay_matrices},
-        .schedule = {per_epoch, per_epoch * how->epochs, 0, how->rate, how->last}};
-    net_new(&t->net, m, how->batch, "train.");
-    t->label = basin_index(t->net.graph, "label", BASIN_SHAPE(how->batch * CELLS));
-    t->keep = basin_input(t->net.graph, "keep", BASIN_SCALAR);
+        .schedule = {per_epoch / 2, per_epoch * how->epochs, 0, how->rate, how->last}};
+    basin_shape each = BASIN_SHAPE(how->batch, 1, 1);
+    net *n = &t->net;
+    net_new(n, m, how->batch, "train.");
+    int64_t cells = how->batch * n->cells;
+    t->label = basin_index(n->graph, "label", BASIN_SHAPE(cells));
+    t->average = basin_input(n->graph, "average", BASIN_SCALAR);
+    t->fresh = basin_input(n->graph, "fresh", each);
+    t->start = basin_input(n->graph, "start", each);
+    t->path = basin_input(n->graph, "path", each);
+    t->seed = basin_index(n->graph, "seed", BASIN_SHAPE(2));
+    t->pool =
+        basin_statistic_add(&n->params, "", "pool", basin_expr_shape(n->start), (basin_init){0});
+    t->answer = basin_argmax(digits(n, t->pool), 1);
     basin_expr loss = loss_of(t, how);
-    add_averages(&t->net.params, t->keep);
-    must(basin_trainer_new(&t->trainer, m->engine.store, &t->net.params, loss, &spec, &error));
-    must(basin_params_init(&t->net.params, m->engine.store, (uint64_t)how->seed, &error));
+    add_averages(&n->params, t->average);
+    basin_store *store = m->engine.store;
+    must(basin_trainer_new(&t->trainer, store, &n->params, loss, &spec, &error));
+    must(basin_params_init(&n->params, store, (uint64_t)how->seed, &error));
+    basin_plan_spec reads = {.output = &t->answer, .outputs = 1};
+    must(basin_plan_new(&t->reads, store, &reads, &error));
+    t->item = calloc((size_t)how->batch, sizeof *t->item);
+    t->number = calloc((size_t)how->batch * 3, sizeof *t->number);
+    t->cells = calloc((size_t)cells * 3, sizeof *t->cells);
+    if (!t->item || !t->number || !t->cells) quit("training", "out of memory");
+    t->labels = t->cells + cells;
+    t->now = t->labels + cells;
+    for (int64_t i = 0; i < how->batch; i++) t->number[i] = 1;
+}
+
+static void trainer_free(trainer *t) {
+    basin_plan_free(t->reads);
+    basin_trainer_free(&t->trainer);
+    net_free(&t->net);
+    free(t->item);
+    free(t->number);
+    free(t->cells);
 }
 
 static void write_to(basin_plan *plan, basin_expr input, void *data, basin_dtype dtype) {
@@ -220,120 +317,75 @@ static void write_to(basin_plan *plan, basin_expr input, void *data, basin_dtype
     must(basin_plan_write(plan, input, &tensor, &error));
 }
 
-/* Takes the boards `item` [batch], each under a symmetry that is drawn. */
-static double take_step(trainer *t, const training *how, const boards *b, const int64_t *item) {
-    int64_t count = how->batch * CELLS, step = t->trainer.step;
-    double keep = fmin(how->average, (double)step / (double)(step + 10)), loss;
-    int32_t *cells = calloc((size_t)(2 * count), sizeof *cells), *labels = cells + count;
-    for (int64_t i = 0; i < how->batch; i++) {
-        uint64_t stream = ((uint64_t)1 << 32) + (uint64_t)(step * how->batch + i);
-        basin_random random = basin_random_start((uint64_t)how->seed, stream, 0);
-        symmetry s = draw_symmetry(&random);
-        board given = transformed(&b->given[item[i]], &s);
-        board full = transformed(&b->solution[item[i]], &s);
-        for (int k = 0; k < CELLS; k++) {
-            cells[i * CELLS + k] = given.cell[k];
-            labels[i * CELLS + k] = given.cell[k] ? -1 : full.cell[k] - 1;
-        }
+/* Sample i begins with the next puzzle of the order. */
+static void begin(trainer *t, const training *how, const puzzles *p, const int64_t *order,
+                  int64_t i) {
+    int64_t cells = p->cells, item = order[t->next++ % p->count];
+    basin_random random = basin_random_start((uint64_t)how->seed, 1 + (uint64_t)t->drawn++, 0);
+    double draw[3];
+    for (int k = 0; k < 3; k++) draw[k] = (double)basin_random_next(&random) / 4294967296.0;
+    t->item[i] = item;
+    t->number[how->batch + i] = (float)(how->start * fmax(0, 1.4 * draw[0] - 0.4));
+    t->number[2 * how->batch + i] = draw[1] < 0.5 ? 0 : (float)(how->noise * draw[2]);
+    for (int64_t k = 0; k < cells; k++) {
+        int32_t given = p->given[item * cells + k], full = p->solution[item * cells + k];
+        bool known = t->net.side ? given != WAY : given > 0;
+        t->cells[i * cells + k] = given;
+        t->labels[i * cells + k] = known ? -1 : t->net.side ? full : full - 1;
     }
-    write_to(t->trainer.plan, t->net.board, cells, BASIN_I32);
-    write_to(t->trainer.plan, t->label, labels, BASIN_I32);
-    write_to(t->trainer.plan, t->keep, &keep, BASIN_F64);
+}
+
+/* Whether the state of sample i has the right answer. */
+static bool is_right(const trainer *t, int64_t i) {
+    int64_t cells = t->net.cells;
+    for (int64_t k = i * cells; k < (i + 1) * cells; k++)
+        if (t->labels[k] >= 0 && t->labels[k] != t->now[k]) return false;
+    return true;
+}
+
+static double take_step(trainer *t, const training *how, const puzzles *p, const int64_t *order) {
+    int64_t step = t->trainer.step, batch = how->batch;
+    double average = fmin(how->average, (double)step / (double)(step + 10)), loss;
+    int32_t seed[2] = {(int32_t)how->seed, (int32_t)step};
+    basin_plan *plan = t->trainer.plan;
+    for (int64_t i = 0; i < batch; i++)
+        if (t->number[i] > 0) begin(t, how, p, order, i);
+    write_to(plan, t->net.board, t->cells, BASIN_I32);
+    write_to(plan, t->label, t->labels, BASIN_I32);
+    write_to(plan, t->average, &average, BASIN_F64);
+    write_to(plan, t->fresh, t->number, BASIN_F32);
+    write_to(plan, t->start, t->number + batch, BASIN_F32);
+    if (how->noise > 0) write_to(plan, t->path, t->number + 2 * batch, BASIN_F32);
+    write_to(plan, t->seed, seed, BASIN_I32);
     must(basin_trainer_step(&t->trainer, &loss, &error));
-    free(cells);
+    basin_tensor now = basin_tensor_borrow(t->now, BASIN_I32, basin_expr_shape(t->answer));
+    must(basin_plan_run(t->reads, &error));
+    must(basin_plan_read(t->reads, t->answer, &now, &error));
+    basin_random random = basin_random_start((uint64_t)how->seed, (1ull << 40) + (uint64_t)step, 0);
+    for (int64_t i = 0; i < batch; i++) {
+        double draw = (double)basin_random_next(&random) / 4294967296.0;
+        t->number[i] = draw < (is_right(t, i) ? 1 - how->keep : how->leave);
+    }
     return loss;
 }
 
-/* The loss of the last batch. */
-static double model_train(const model *m, const training *how, const boards *b) {
-    int64_t per_epoch = b->count / how->batch;
-    int64_t *order = calloc((size_t)b->count, sizeof *order);
+/* The mean loss of the last epoch. */
+static double model_train(const model *m, const training *how, const puzzles *p) {
+    int64_t per_epoch = p->count / how->batch;
+    int64_t *order = calloc((size_t)p->count, sizeof *order);
     double loss = NAN;
-    trainer t;
+    trainer t = {0};
     trainer_new(&t, m, how, per_epoch);
     for (int64_t epoch = 0; epoch < how->epochs; epoch++) {
         uint64_t stream = ((uint64_t)1 << 20) + (uint64_t)epoch;
-        basin_random_permutation(order, (size_t)b->count, (uint64_t)how->seed, stream);
+        basin_random_permutation(order, (size_t)p->count, (uint64_t)how->seed, stream);
+        loss = 0;
         for (int64_t i = 0; i < per_epoch; i++)
-            loss = take_step(&t, how, b, order + i * how->batch);
+            loss += take_step(&t, how, p, order) / (double)per_epoch;
         fprintf(stderr, "epoch %d of %d: loss %.6f\n", (int)epoch + 1, (int)how->epochs, loss);
         if (how->output) model_write(how->output, m);
     }
     free(order);
-    basin_trainer_free(&t.trainer);
-    net_free(&t.net);
+    trainer_free(&t);
     return loss;
-}
-
-/* ---- descents ---- */
-
-/* What is seen of a batch on its way down. */
-typedef struct watch {
-    const boards *boards;
-    int64_t first, count; /* of the batch */
-    basin_plan *plan;     /* reads the likeliest digits - 1, [B * 81] */
-    basin_expr digit;
-    int64_t *solved; /* [steps + 1] boards */
-    double *energy;  /* [steps + 1] mean over boards */
-    board *answer;   /* [boards] the given digits, and the likeliest ones elsewhere */
-} watch;
-
-static basin_status see(void *context, const basin_moment *now, basin_error *why) {
-    watch *w = context;
-    int32_t digit[BATCH * CELLS];
-    basin_tensor digits = basin_tensor_borrow(digit, BASIN_I32, basin_expr_shape(w->digit));
-    basin_status status = basin_plan_run(w->plan, why);
-    if (!status) status = basin_plan_read(w->plan, w->digit, &digits, why);
-    for (int64_t i = 0; i < w->count && !status; i++) {
-        const board *given = &w->boards->given[w->first + i];
-        board *answer = &w->answer[w->first + i];
-        for (int k = 0; k < CELLS; k++)
-            answer->cell[k] = given->cell[k] ? given->cell[k] : (uint8_t)(digit[i * CELLS + k] + 1);
-        w->solved[now->step] += !memcmp(answer, &w->boards->solution[w->first + i], sizeof *answer);
-        for (int term = 0; term < now->terms; term++)
-            w->energy[now->step] += now->energy[term * now->samples + i] / (double)w->boards->count;
-    }
-    return status;
-}
-
-/* Takes `steps` steps with every board: how many are solved, and their mean energy, before each and
- * at the end, [steps + 1]; the answers at the end. */
-static void model_descend(int64_t *solved, double *energy, board *answer, const model *m,
-                          const boards *b, int64_t steps) {
-    int32_t cells[BATCH * CELLS] = {0};
-    int64_t batch = b->count < BATCH ? b->count : BATCH;
-    basin_store *store = m->engine.store;
-    watch w = {.boards = b, .solved = solved, .energy = energy, .answer = answer};
-    basin_turn turn = {.move = decay};
-    basin_descent_spec spec = {.steps = (int)steps, .alpha = ALPHA, .turn = &turn, .turns = 1};
-    basin_stop stop = {.observe = see, .context = &w};
-    basin_descent *descent;
-    basin_plan *begin;
-    net n;
-    net_new(&n, m, batch, "");
-    basin_energy whole = energy_of(&n);
-    basin_shape shape = basin_expr_shape(n.start);
-    must(basin_descent_new(&descent, store, &whole, n.graph, shape, &spec, &stop, &error));
-    basin_expr tokens = basin_descent_tokens(descent, 0);
-    basin_update first = {tokens, n.start};
-    w.digit = basin_argmax(digits(&n, tokens), 1);
-    basin_plan_spec starts = {.update = &first, .updates = 1};
-    basin_plan_spec reads = {.output = &w.digit, .outputs = 1};
-    must(basin_plan_new(&begin, store, &starts, &error));
-    must(basin_plan_new(&w.plan, store, &reads, &error));
-    for (w.first = 0; w.first < b->count; w.first += batch) {
-        basin_descent_result result;
-        w.count = b->count - w.first < batch ? b->count - w.first : batch;
-        for (int64_t k = 0; k < w.count * CELLS; k++)
-            cells[k] = b->given[w.first + k / CELLS].cell[k % CELLS];
-        write_to(begin, n.board, cells, BASIN_I32);
-        write_to(basin_descent_plan(descent), n.board, cells, BASIN_I32);
-        must(basin_plan_run(begin, &error));
-        must(basin_descent_run(descent, &result, NULL, &error));
-        basin_descent_result_free(&result);
-    }
-    basin_plan_free(w.plan);
-    basin_plan_free(begin);
-    basin_descent_free(descent);
-    net_free(&n);
 }

@@ -1,13 +1,19 @@
 /* Generates Sudoku boards, trains a model on them, and solves boards by descent: docs/sudoku.md. */
-#include "model.h"
+#include "search.h"
 
 static const char usage[] =
     "sudoku generate easy|hard|FILE COUNT [--seed N] [--least N] [--most N] [--reveal N]\n"
-    "    prints boards; FILE has minimal boards to draw hard ones from\n"
-    "sudoku train BOARDS MODEL [--large 1] [--epochs N] [--batch N] [--steps N] [--ahead N]\n"
-    "             [--dim N] [--memories N] [--seed N]\n"
-    "sudoku eval MODEL BOARDS [--steps N]      prints how many boards are solved, by steps\n"
-    "sudoku solve MODEL DIGITS [--steps N]     one board; exits with 1 if it is not solved\n"
+    "                [--guesses N]\n"
+    "    prints boards; FILE has minimal boards to draw hard ones from; with --guesses, boards "
+    "that\n"
+    "    take the exact solver at least so many\n"
+    "sudoku train BOARDS MODEL [--large 1] [--epochs N] [--batch N] [--steps N] [--dim N]\n"
+    "             [--memories N] [--keep P] [--leave P] [--start S] [--noise S] [--seed N]\n"
+    "sudoku eval MODEL BOARDS [SEARCH]      prints how many boards are solved, by steps\n"
+    "sudoku solve MODEL DIGITS [SEARCH]     one board; exits with 1 if it is not solved\n"
+    "    SEARCH: --steps N, --breadth N starts with --start S noise, --noise S along the path and\n"
+    "    none in the last --calm N steps, --rounds N of them for boards that break a rule,\n"
+    "    --choose energy|rest|rules, --seed N\n"
     "The last three take --backend ref|cpu|cuda and --threads N.\n";
 
 static int generate(const char *kind, const char *count) {
@@ -17,9 +23,10 @@ static int generate(const char *kind, const char *count) {
                       .seed = integer("--seed", 0),
                       .least = integer("--least", 31),
                       .most = integer("--most", 42),
-                      .reveal = integer("--reveal", 17),
+                      .guesses = integer("--guesses", 0),
                       .hard = !easy,
                       .basis = basis ? &from : NULL};
+    how.reveal = integer("--reveal", how.guesses ? 0 : 17);
     check_options();
     if (easy && (how.least < 26 || how.most > CELLS || how.least > how.most))
         quit("--least and --most", "expected a range within 26 to 81");
@@ -41,45 +48,70 @@ static int train(const char *path, const char *output) {
                .memories = integer("--memories", large ? 64 : 48),
                .engine = open_engine()};
     training how = {.steps = integer("--steps", large ? 16 : 12),
-                    .ahead = integer("--ahead", large ? 16 : 0),
-                    .batch = integer("--batch", large ? 64 : 16),
-                    .epochs = integer("--epochs", large ? 21 : 5),
+                    .batch = integer("--batch", large ? 128 : 16),
+                    .epochs = integer("--epochs", large ? 100 : 5),
                     .seed = integer("--seed", 0),
+                    .keep = real("--keep", 0.7),
+                    .leave = real("--leave", large ? 0.06 : 0.25),
+                    .start = real("--start", large ? 1 : 0.5),
+                    .noise = real("--noise", large ? 0.2 : 0),
                     .rate = 3e-3,
                     .last = large ? 5e-5 : 1e-4,
                     .average = large ? 0.995 : 0.99,
                     .output = output};
     check_options();
     boards b = read_boards(path);
-    model_train(&m, &how, &b);
+    puzzles p = puzzles_of(&b);
+    model_train(&m, &how, &p);
     basin_engine_close(&m.engine);
+    free(p.given);
     free(b.given);
     return 0;
 }
 
+/* Digits that are missing in a row, column or box. */
+static int broken(const int32_t *answer, const int32_t *given, int64_t side) {
+    int missing = 0;
+    (void)given, (void)side;
+    for (int unit = 0; unit < UNITS; unit++) {
+        unsigned found = 0;
+        for (int k = 0; k < 9; k++) found |= 1u << answer[unit_cell(unit, k)];
+        missing += DIGITS - __builtin_popcount(found & ALL);
+    }
+    return missing;
+}
+
+/* What singles alone and the exact solver do, with the time per board. */
+static void print_floor(const boards *b) {
+    int64_t singles = 0, exact = 0;
+    double began = seconds_now(), middle;
+    for (int64_t i = 0; i < b->count; i++) singles += is_solved_by_singles(b->given[i]);
+    middle = seconds_now();
+    for (int64_t i = 0; i < b->count; i++) exact += count_solutions(b->given[i]) == 1;
+    double n = 1e-6 * (double)b->count;
+    printf("of %d boards, singles solve %d (%.0f us per board), the exact solver %d (%.0f us)\n",
+           (int)b->count, (int)singles, (middle - began) / n, (int)exact,
+           (seconds_now() - middle) / n);
+}
+
 /* Prints what is solved after 0, 1, 2, 4, .. steps, and a single board's answer. */
 static int descend(const char *weights, const boards *b) {
-    int64_t steps = integer("--steps", 64), next, singles = 0;
-    int64_t *solved = calloc((size_t)steps + 1, sizeof *solved);
-    double *energy = calloc((size_t)steps + 1, sizeof *energy);
-    board *answer = calloc((size_t)b->count, sizeof *answer);
+    search how = read_search();
+    int by = read_choice();
     model m = {.engine = open_engine()};
     check_options();
+    how.broken = broken;
     model_open(&m, weights);
-    model_descend(solved, energy, answer, &m, b, steps);
-    for (int64_t i = 0; i < b->count; i++) singles += is_solved_by_singles(b->given[i]);
-    printf("of %d boards, singles solve %d\nsteps  solved    energy\n", (int)b->count,
-           (int)singles);
-    for (int64_t step = 0; step <= steps; step = next) {
-        printf("%5d  %6d  %8.2f\n", (int)step, (int)solved[step], energy[step]);
-        next = step < steps && 2 * step > steps ? steps : 2 * step + !step;
-    }
-    if (b->count == 1) print_board(answer, '\n');
-    int failed = b->count == 1 && !solved[steps];
+    puzzles p = puzzles_of(b);
+    findings f = find(&m, &p, &how);
+    print_floor(b);
+    print_findings(&f, &how, "boards");
+    for (int k = 0; k < CELLS && b->count == 1; k++) putchar('0' + f.answer[by * CELLS + k]);
+    if (b->count == 1) putchar('\n');
+    int failed = b->count == 1 && !right_at(&f, by, f.depths - 1);
     basin_engine_close(&m.engine);
-    free(solved);
-    free(energy);
-    free(answer);
+    findings_free(&f);
+    free(p.given);
     free(b->given);
     return failed;
 }

@@ -1,0 +1,313 @@
+/* Descents of many puzzles from many starts, and the choice among their answers: docs/sudoku.md. */
+#pragma once
+#include <time.h>
+
+#include "model.h"
+
+/* Each puzzle goes down from `breadth` starts: u, or u and normal noise of deviation `start`; every
+ * step adds noise of deviation `noise`, except in the last `calm` steps. Puzzles whose best answer
+ * breaks a rule begin again, from other starts, in up to `rounds` rounds. */
+typedef struct search {
+    int64_t steps, breadth, rounds, calm, seed;
+    double start, noise;
+    /* How many rules an answer breaks. */
+    int (*broken)(const int32_t *answer, const int32_t *given, int64_t side);
+} search;
+
+enum { DEPTHS = 32 };
+/* How one answer of several is chosen: the lowest energy; the smallest move of the last step,
+ * relative to the tokens; the fewest broken rules, then the lowest energy. */
+enum { BY_ENERGY, BY_REST, BY_RULES, CHOICES };
+static const char *const choice_name[CHOICES] = {"energy", "rest", "rules"};
+
+/* The best start of a puzzle so far. */
+typedef struct pick {
+    double key;
+    bool right;
+} pick;
+
+typedef struct findings {
+    int64_t depths, depth[DEPTHS]; /* steps at which answers are seen: 0, 1, 2, 4, .., steps */
+    int64_t count, starts;         /* puzzles; descents in all */
+    int64_t first[DEPTHS];         /* descents of the first round with the right answer */
+    double energy[DEPTHS];         /* their mean */
+    pick *best;                    /* [choices, depths, count] */
+    int32_t *answer;               /* [choices, count, cells] at the end */
+    double seconds;
+} findings;
+
+static pick *pick_at(const findings *f, int by, int64_t depth, int64_t item) {
+    return &f->best[((int64_t)by * f->depths + depth) * f->count + item];
+}
+
+/* Puzzles that a choice gets right at a depth. */
+static int64_t right_at(const findings *f, int by, int64_t depth) {
+    int64_t sum = 0;
+    for (int64_t i = 0; i < f->count; i++) sum += pick_at(f, by, depth, i)->right;
+    return sum;
+}
+
+/* Puzzles that were right at some depth and are not at the end. */
+static int64_t lost_by(const findings *f, int by) {
+    int64_t lost = 0;
+    for (int64_t i = 0; i < f->count; i++) {
+        bool ever = false;
+        for (int64_t d = 0; d < f->depths; d++) ever |= pick_at(f, by, d, i)->right;
+        lost += ever && !pick_at(f, by, f->depths - 1, i)->right;
+    }
+    return lost;
+}
+
+static void findings_free(findings *f) {
+    free(f->best);
+    free(f->answer);
+    *f = (findings){0};
+}
+
+static findings new_findings(const puzzles *p, const search *how) {
+    findings f = {.count = p->count};
+    for (int64_t step = 0; step < how->steps; step = 2 * step + !step) f.depth[f.depths++] = step;
+    f.depth[f.depths++] = how->steps;
+    f.best = calloc((size_t)(CHOICES * f.depths * f.count) + 1, sizeof *f.best);
+    f.answer = calloc((size_t)(CHOICES * f.count * p->cells) + 1, sizeof *f.answer);
+    if (!f.best || !f.answer) quit("search", "out of memory");
+    for (int64_t i = 0; i < CHOICES * f.depths * f.count; i++) f.best[i].key = INFINITY;
+    return f;
+}
+
+/* One batch of descents on its way down. */
+typedef struct watch {
+    const puzzles *puzzles;
+    const search *how;
+    findings *to;
+    const model *model;
+    int64_t *item; /* [batch] puzzle of each row */
+    int64_t count; /* of the batch */
+    int64_t offset, round;
+    basin_plan *plan; /* reads the likeliest choices and the relative moves */
+    basin_expr output[2];
+    int32_t *answer; /* [batch * cells] */
+    float *move;     /* [batch] */
+} watch;
+
+/* An answer of row i at a depth, with its energy. */
+static void consider(watch *w, int64_t i, int64_t depth, double energy) {
+    const puzzles *p = w->puzzles;
+    int64_t cells = p->cells, item = w->item[i];
+    int32_t *answer = w->answer + i * cells;
+    const int32_t *given = p->given + item * cells, *full = p->solution + item * cells;
+    for (int64_t k = 0; k < cells; k++)
+        if (!w->model->side)
+            answer[k] = given[k] ? given[k] : answer[k] + 1;
+        else if (given[k] != WAY)
+            answer[k] = given[k] != WALL;
+    bool right = !memcmp(answer, full, (size_t)cells * sizeof *answer);
+    double rules = w->how->broken(answer, given, w->model->side);
+    double key[CHOICES] = {energy, w->move[i], rules * 1e9 + energy};
+    if (!w->round) w->to->first[depth] += right;
+    if (!w->round) w->to->energy[depth] += energy / (double)(p->count * w->how->breadth);
+    for (int by = 0; by < CHOICES; by++) {
+        pick *best = pick_at(w->to, by, depth, item);
+        if (!(key[by] < best->key)) continue;
+        *best = (pick){key[by], right};
+        if (depth + 1 == w->to->depths)
+            memcpy(w->to->answer + (by * p->count + item) * cells, answer,
+                   (size_t)cells * sizeof *answer);
+    }
+}
+
+static basin_status see(void *context, const basin_moment *now, basin_error *why) {
+    watch *w = context;
+    int64_t depth = 0, step = w->offset + now->step;
+    while (depth < w->to->depths && w->to->depth[depth] != step) depth++;
+    if (depth == w->to->depths || (w->offset && !now->step)) return BASIN_OK;
+    basin_tensor answer = basin_tensor_borrow(w->answer, BASIN_I32, basin_expr_shape(w->output[0]));
+    basin_tensor move = basin_tensor_borrow(w->move, BASIN_F32, basin_expr_shape(w->output[1]));
+    basin_status status = basin_plan_run(w->plan, why);
+    if (!status) status = basin_plan_read(w->plan, w->output[0], &answer, why);
+    if (!status) status = basin_plan_read(w->plan, w->output[1], &move, why);
+    for (int64_t i = 0; i < w->count && !status; i++)
+        consider(w, i, depth, now->energy[i] + now->energy[now->samples + i]);
+    return status;
+}
+
+/* How far a step would move the tokens of each sample, relative to their length. */
+static basin_expr relative_move(const net *n, basin_expr x) {
+    basin_expr by = basin_sum(basin_square(basin_sub(next(n, x), x)), 1, 2);
+    return basin_sqrt(basin_div(by, basin_sum(basin_square(x), 1, 2)));
+}
+
+/* The steps with noise, then those without. Noise of the engine is scaled by sqrt(alpha). */
+static void run_both(basin_descent *descent[2], watch *w, uint64_t seed) {
+    int64_t noisy = w->how->noise > 0 ? w->how->steps - w->how->calm : 0;
+    for (int part = 0; part < 2; part++) {
+        basin_descent_result result;
+        basin_turn turn = {.move = decay};
+        int64_t steps = part ? w->how->steps - noisy : noisy;
+        basin_descent_spec spec = {.steps = (int)steps, .alpha = ALPHA, .turn = &turn, .turns = 1};
+        basin_stop stop = {.observe = see, .context = w, .seed = seed};
+        if (!steps) continue;
+        w->offset = part ? noisy : 0;
+        must(basin_descent_set(descent[part], &spec, &stop, &error));
+        must(basin_descent_run(descent[part], &result, NULL, &error));
+        basin_descent_result_free(&result);
+    }
+}
+
+/* The plans of a search: what begins a descent and what reads it. */
+typedef struct searcher {
+    net net;
+    basin_descent *descent[2]; /* with noise (or NULL), and without */
+    basin_plan *begin;
+    basin_expr seed, start; /* inputs of `begin`: index [2]; [B, 1, 1] deviations */
+    watch watch;
+} searcher;
+
+static void searcher_new(searcher *s, const model *m, const puzzles *p, const search *how,
+                         findings *to) {
+    int64_t rows = p->count * how->breadth, batch = rows < BATCH ? rows : BATCH;
+    basin_store *store = m->engine.store;
+    net *n = &s->net;
+    watch *w = &s->watch;
+    basin_turn turn = {.move = decay};
+    basin_descent_spec spec = {.steps = 1, .alpha = ALPHA, .turn = &turn, .turns = 1};
+    net_new(n, m, batch, "");
+    basin_energy whole = energy_of(n);
+    basin_shape shape = basin_expr_shape(n->start);
+    must(basin_descent_new(&s->descent[1], store, &whole, n->graph, shape, &spec, NULL, &error));
+    spec.noise = how->noise / sqrt(ALPHA);
+    if (how->noise > 0)
+        must(
+            basin_descent_new(&s->descent[0], store, &whole, n->graph, shape, &spec, NULL, &error));
+    basin_expr tokens = basin_descent_tokens(s->descent[1], 0);
+    s->seed = basin_index(n->graph, "seed", BASIN_SHAPE(2));
+    s->start = basin_input(n->graph, "start", BASIN_SHAPE(batch, 1, 1));
+    basin_expr noise = basin_mul(basin_normal(s->seed, shape), s->start);
+    basin_update first = {tokens, basin_add(n->start, noise)};
+    *w = (watch){.puzzles = p, .how = how, .to = to, .model = m};
+    w->output[0] = basin_argmax(digits(n, tokens), 1);
+    w->output[1] = relative_move(n, tokens);
+    basin_plan_spec starts = {.update = &first, .updates = 1};
+    basin_plan_spec reads = {.output = w->output, .outputs = 2};
+    must(basin_plan_new(&s->begin, store, &starts, &error));
+    must(basin_plan_new(&w->plan, store, &reads, &error));
+    w->item = calloc((size_t)batch, sizeof *w->item);
+    w->move = calloc((size_t)batch, sizeof *w->move);
+    w->answer = calloc((size_t)(batch * n->cells), sizeof *w->answer);
+    if (!w->item || !w->move || !w->answer) quit("search", "out of memory");
+}
+
+static void searcher_free(searcher *s) {
+    free(s->watch.item);
+    free(s->watch.move);
+    free(s->watch.answer);
+    basin_plan_free(s->watch.plan);
+    basin_plan_free(s->begin);
+    basin_descent_free(s->descent[0]);
+    basin_descent_free(s->descent[1]);
+    net_free(&s->net);
+}
+
+/* One batch: rows `from` to `from` + count of the starts of the puzzles `open`. The very first
+ * start of a puzzle is u itself. */
+static void run_batch(searcher *s, const int64_t *open, int64_t from, int32_t *cells,
+                      float *deviation) {
+    watch *w = &s->watch;
+    const search *how = w->how;
+    int64_t n = w->puzzles->cells;
+    for (int64_t i = 0; i < w->count; i++) {
+        w->item[i] = open[(from + i) / how->breadth];
+        deviation[i] = w->round || (from + i) % how->breadth ? (float)how->start : 0;
+        memcpy(cells + i * n, w->puzzles->given + w->item[i] * n, (size_t)n * sizeof *cells);
+    }
+    int32_t seed[2] = {(int32_t)how->seed, (int32_t)(w->round * 65536 + from / s->net.batch)};
+    write_to(s->begin, s->net.board, cells, BASIN_I32);
+    write_to(s->begin, s->start, deviation, BASIN_F32);
+    write_to(s->begin, s->seed, seed, BASIN_I32);
+    write_to(w->plan, s->net.board, cells, BASIN_I32);
+    for (int part = 0; part < 2; part++)
+        if (s->descent[part])
+            write_to(basin_descent_plan(s->descent[part]), s->net.board, cells, BASIN_I32);
+    must(basin_plan_run(s->begin, &error));
+    run_both(s->descent, w, (uint64_t)seed[0] << 32 | (uint32_t)seed[1]);
+}
+
+static double seconds_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* Goes down with every puzzle. Free the findings. */
+static findings find(const model *m, const puzzles *p, const search *how) {
+    findings f = new_findings(p, how);
+    searcher s = {0};
+    searcher_new(&s, m, p, how, &f);
+    watch *w = &s.watch;
+    int64_t *open = calloc((size_t)p->count + 1, sizeof *open), last = f.depths - 1;
+    int32_t *cells = calloc((size_t)(s.net.batch * p->cells), sizeof *cells);
+    float *deviation = calloc((size_t)s.net.batch, sizeof *deviation);
+    if (!open || !cells || !deviation) quit("search", "out of memory");
+    f.seconds = -seconds_now();
+    for (w->round = 0; w->round < how->rounds; w->round++) {
+        int64_t count = 0;
+        for (int64_t i = 0; i < p->count; i++)
+            if (pick_at(&f, BY_RULES, last, i)->key > 5e8) open[count++] = i;
+        for (int64_t from = 0; from < count * how->breadth; from += w->count) {
+            int64_t left = count * how->breadth - from;
+            w->count = left < s.net.batch ? left : s.net.batch;
+            run_batch(&s, open, from, cells, deviation);
+            f.starts += w->count;
+        }
+    }
+    f.seconds += seconds_now();
+    free(open);
+    free(cells);
+    free(deviation);
+    searcher_free(&s);
+    return f;
+}
+
+/* Prints what is right by steps and by choice. */
+static void print_findings(const findings *f, const search *how, const char *what) {
+    int64_t first = f->count * how->breadth;
+    bool several = f->starts > f->count;
+    printf("steps  %s", several ? "one start  by energy  by rest  by rules" : "solved");
+    puts("    energy");
+    for (int64_t d = 0; d < f->depths; d++) {
+        printf("%5d", (int)f->depth[d]);
+        if (several)
+            printf("  %8.1f%%  %9d  %7d  %8d", 100 * (double)f->first[d] / (double)first,
+                   (int)right_at(f, BY_ENERGY, d), (int)right_at(f, BY_REST, d),
+                   (int)right_at(f, BY_RULES, d));
+        else
+            printf("  %6d", (int)right_at(f, BY_ENERGY, d));
+        printf("  %8.2f\n", f->energy[d]);
+    }
+    printf("%d descents of %d %s in %.2f s; by energy, %d that were right before the end are not "
+           "at the end\n",
+           (int)f->starts, (int)f->count, what, f->seconds, (int)lost_by(f, BY_ENERGY));
+}
+
+static search read_search(void) {
+    search how = {.steps = integer("--steps", 64),
+                  .breadth = integer("--breadth", 1),
+                  .rounds = integer("--rounds", 1),
+                  .calm = integer("--calm", 32),
+                  .seed = integer("--seed", 0),
+                  .start = real("--start", 1),
+                  .noise = real("--noise", 0)};
+    if (how.steps < 1 || how.breadth < 1 || how.rounds < 1)
+        quit("--steps, --breadth and --rounds", "expected 1 or more");
+    if (how.calm > how.steps) how.calm = how.steps;
+    return how;
+}
+
+/* The number of --choose NAME. */
+static int read_choice(void) {
+    const char *name = text("--choose", "rules");
+    for (int i = 0; i < CHOICES; i++)
+        if (!strcmp(name, choice_name[i])) return i;
+    quit("--choose", "expected energy, rest or rules");
+    return 0;
+}
