@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Optional
 import numpy
 
 from basin import _plots
+from basin._batched import pointer_of
 from basin._expr import Expression, Graph, apply, wanted_expression
 from basin._library import BasinError, check, ffi, lib, owned, text, warn
 from basin._plan import Store, declare
@@ -34,10 +35,12 @@ __all__ = [
 
 def summary(descent, states):
     """A descent in a line: its states, steps and energies."""
-    first, last = descent.energy.mean(1)[[0, -1]]
-    what = "energy" if descent.energy.shape[1] == 1 else "mean energy"
     end = ", converged" if descent.converged else ""
     steps = f"{descent.steps} step{'s' * (descent.steps != 1)}"
+    if not descent.energy.size:
+        return f"Descent({states}, {steps}, no samples{end})"
+    first, last = descent.energy.mean(1)[[0, -1]]
+    what = "energy" if descent.energy.shape[1] == 1 else "mean energy"
     return f"Descent({states}, {steps}, {what} {first:.5g} -> {last:.5g}{end})"
 
 
@@ -74,7 +77,8 @@ class Descent:
 
     def _repr_html_(self) -> str:
         """The energy by step as a small curve, for notebooks."""
-        return _plots.curve_svg(self.energy.mean(1), repr(self))
+        energy = self.energy if self.energy.size else numpy.zeros((1, 1))
+        return _plots.curve_svg(energy.mean(1), repr(self))
 
     def plot(self, ax: Any = None) -> "Figure":
         """Energy by step, a line per term, as a matplotlib figure."""
@@ -100,9 +104,9 @@ class Bound:
         self._x = self._first = x
         self._mask, self._last = mask, (ffi.NULL, {})
         g = apply(lib.basin_variable, wanted_expression(energy.activation(x), graph))
-        self.names = list(energy.terms(g, x, **parameters))
-        if not self.names:
-            raise BasinError("an energy without terms, wanted 1 or more")
+        terms = energy.terms(g, x, **parameters)
+        self.names = list(terms)
+        self.samples = numpy.broadcast_shapes(*map(numpy.shape, terms.values()))
         self._text = [ffi.new("char[]", name.encode()) for name in self.names]
         self._kept: list = []
         terms = [
@@ -129,8 +133,8 @@ class Bound:
             if lib.basin_graph_error(self._graph.pointer):
                 return ffi.NULL  # the library has refused something already, and says what
             try:
-                made = build(*first, *[self._graph.wrap(pointer) for pointer in pointers])
-                return wanted_expression(made, self._graph)._pointer
+                made = build(*first, *[self._first._again(pointer) for pointer in pointers])
+                return pointer_of(wanted_expression(made, self._graph))
             except Exception as failure:  # noqa: BLE001
                 self.failure = self.failure or failure
                 return ffi.NULL
@@ -140,8 +144,8 @@ class Bound:
         return made
 
     def _term(self, name, g):
-        if self._last[0] != g._pointer:
-            self._last = g._pointer, self._energy.terms(g, self._x, **self._parameters)
+        if self._last[0] != pointer_of(g):
+            self._last = pointer_of(g), self._energy.terms(g, self._x, **self._parameters)
         return self._last[1][name]
 
     def _activate(self, x):
@@ -315,6 +319,11 @@ class Runner:
         turns, masked = fixed.pop("turns"), fixed.pop("mask")
         self._mask = self._state("mask", shape) if masked else None
         bound = Bound(energy, self._graph, self._x, given, turns, self._mask)
+        if bound.samples != shape[: len(bound.samples)]:
+            raise BasinError(
+                f"{energy._where()}: energies {list(bound.samples)} of tokens {list(shape)}, "
+                f"wanted one number, or one per sample, {list(shape[:1])}: numpy.sum(.., axis=-1)"
+            )
         self._names = bound.names
         spec = {"steps": fixed.pop("steps"), "noise": fixed.pop("noise"), "turn": bound.turns}
         spec = ffi.new("basin_descent_spec *", {**spec, "turns": len(bound.turns)})

@@ -71,10 +71,27 @@ class Expression(ArrayMethods):
 
     __slots__ = ("_dtype", "_graph", "_pointer", "_shape")
     __array_priority__ = 1000
+    _batch: Optional[int] = None  # its length, of those that are a batch (_batched.py)
 
     def __init__(self, graph, pointer, dtype=_FLOAT):
         self._graph, self._pointer, self._dtype = graph, pointer, dtype
         self._shape: Any = None  # until it is asked for
+
+    # ---- what batches do otherwise ----
+
+    def _again(self, pointer, dtype=_FLOAT):
+        """Another expression of its kind."""
+        return self._graph.wrap(pointer, dtype)
+
+    def _typed(self, dtype):
+        return self._graph.wrap(self._pointer, dtype)
+
+    def _applied(self, function, arguments):
+        dtype = self._dtype if function in _MOVES else _FLOAT
+        return self._graph.wrap(function(self._pointer, *arguments), dtype)
+
+    def _pointwise(self, function, operands, dtype):
+        return self._graph.wrap(function(*(a._pointer for a in operands)), dtype)
 
     # ---- what it is ----
 
@@ -112,11 +129,15 @@ class Expression(ArrayMethods):
         return repr(self)
 
     def __bool__(self):
-        raise BasinError("an expression has no value yet: use numpy.where instead of if")
+        raise BasinError(
+            "an expression has no value yet: use numpy.where instead of if, and numpy.maximum "
+            "instead of max"
+        )
 
     def __float__(self):
         raise BasinError(
-            "an expression has no value yet: use it with NumPy's functions, not math's"
+            "an expression has no value yet: use it with NumPy's functions, not math's, and "
+            "numpy.stack instead of filling an array"
         )
 
     __int__ = __complex__ = __float__
@@ -148,6 +169,9 @@ class Expression(ArrayMethods):
 
     def __abs__(self):
         return apply(lib.basin_abs, self)
+
+    def __round__(self, digits=0):
+        return numpy.round(self, digits or 0)
 
     def __invert__(self):
         return numpy.logical_not(self)
@@ -277,7 +301,8 @@ class Expression(ArrayMethods):
     def __array__(self, *_, **__):
         raise BasinError(
             "an expression has no value yet, and this function of NumPy needs one "
-            "(numpy.stack joins expressions where numpy.array would, basin.normal draws)"
+            "(numpy.stack joins expressions where numpy.array would, basin.normal draws, "
+            "basin.logsumexp, softmax, sigmoid, erf are SciPy's)"
         )
 
     def __array_ufunc__(self, ufunc, method, *inputs, **options):
@@ -350,8 +375,13 @@ def expressions(*values):
 
 def apply(function, a, *arguments):
     """A function of the library on one expression."""
-    dtype = a._dtype if function in _MOVES else _FLOAT
-    return a._graph.wrap(function(a._pointer, *arguments), dtype)
+    return a._applied(function, arguments)
+
+
+def pointwise(function, *operands, dtype=_FLOAT):
+    """A function of the library on expressions, which are repeated to one shape."""
+    first = next((a for a in operands if a._batch is not None), operands[0])
+    return first._pointwise(function, operands, dtype)
 
 
 def axes_of(a, axis):

@@ -10,7 +10,7 @@ import inspect
 import numpy
 
 from basin import _pointwise, _products, _reduce, _shapes
-from basin._expr import expressions
+from basin._expr import expressions, pointwise
 from basin._library import BasinError
 from basin._unsupported import refusal
 
@@ -122,8 +122,7 @@ def call_ufunc(ufunc, method, inputs, options):
     if options:
         raise BasinError(f"numpy.{ufunc.__name__} with {sorted(options)} of an expression")
     function = _pointwise.UNARY.get(ufunc) or _pointwise.BINARY.get(ufunc)
-    operands = expressions(*inputs)
-    return operands[0]._graph.wrap(function(*(operand._pointer for operand in operands)))
+    return pointwise(function, *expressions(*inputs))
 
 
 def _advice(method):

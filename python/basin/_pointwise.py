@@ -9,14 +9,12 @@ import numbers
 
 import numpy
 
-from basin._expr import _BOOL, apply, expressions
+from basin._expr import _BOOL, _FLOAT, apply, expressions, pointwise
 from basin._library import BasinError, ffi, lib
 
 
-def binary(function, a, b, dtype=None):
-    a, b = expressions(a, b)
-    pointer = function(a._pointer, b._pointer)
-    return a._graph.wrap(pointer) if dtype is None else a._graph.wrap(pointer, dtype)
+def binary(function, a, b, dtype=_FLOAT):
+    return pointwise(function, *expressions(a, b), dtype=dtype)
 
 
 def astype(a, dtype, copy=True):
@@ -27,7 +25,7 @@ def astype(a, dtype, copy=True):
     if kind in "iu":
         return trunc(a)
     if kind == "f":
-        return a._graph.wrap(a._pointer)
+        return a._typed(_FLOAT)
     raise BasinError(f"{a!r} as {numpy.dtype(dtype)}, wanted floats, integers or bool")
 
 
@@ -40,7 +38,7 @@ def truth(a):
 
 
 def _flipped(a):
-    return a._graph.wrap((1 - a)._pointer, _BOOL)
+    return (1 - a)._typed(_BOOL)
 
 
 def greater(a, b):
@@ -329,9 +327,8 @@ def where(condition, *values):
             "numpy.where of a mask alone: its shape would depend on values; give both choices"
         )
     condition, yes, no = expressions(condition, *values)
-    pointer = lib.basin_select(condition._pointer, yes._pointer, no._pointer)
     masks = yes.dtype == bool and no.dtype == bool
-    return condition._graph.wrap(pointer, _BOOL) if masks else condition._graph.wrap(pointer)
+    return pointwise(lib.basin_select, condition, yes, no, dtype=_BOOL if masks else _FLOAT)
 
 
 def select(conditions, choices, default=0):

@@ -5,6 +5,7 @@ import string
 
 import numpy
 
+from basin._batched import NotBatchedError, pointer_of
 from basin._expr import axes_of, expressions
 from basin._library import BasinError, ffi, lib
 
@@ -28,7 +29,11 @@ def matmul(a, b):
 
 
 def _plain(a, b):
-    return a._graph.wrap(lib.basin_matmul(a._pointer, b._pointer))
+    if b._batch is None and (a._batch is None or b.ndim == 2):
+        return a._again(lib.basin_matmul(pointer_of(a), b._pointer))
+    if not _multiplies(a, b):
+        raise NotBatchedError("a product of shapes that do not multiply")
+    return einsum("...mk,...kn->...mn", a, b)
 
 
 def _multiplies(x, y):
@@ -169,10 +174,16 @@ def _contract(terms, out, operands, spec):
     small = {c: c for c in used if c in string.ascii_lowercase}
     free = (c for c in string.ascii_lowercase if c not in small)
     letters = str.maketrans({c: small.get(c) or next(free) for c in used})
+    first = next((a for a in operands if a._batch is not None), operands[0])
+    if first._batch is not None:  # the letter of the batch stands in front
+        of = next(free, None)
+        if of is None:
+            raise NotBatchedError("a contraction of 26 letters")
+        terms = [term if a._batch is None else f"{of}{term}" for term, a in zip(terms, operands)]
+        out, letters[ord(of)] = f"{of}{out}", of
     text = f"{','.join(terms)}->{out}".translate(letters)
-    pointers = ffi.new("basin_expr[]", [a._pointer for a in operands])
-    graph = operands[0]._graph
-    return graph.wrap(lib.basin_einsum_many(text.encode(), pointers, len(operands)))
+    pointers = ffi.new("basin_expr[]", [pointer_of(a) for a in operands])
+    return first._again(lib.basin_einsum_many(text.encode(), pointers, len(operands)))
 
 
 def _implied(terms):

@@ -4,7 +4,8 @@ own: what basin.torch and basin.jax share.
 A program knows how it is traced. Its derivatives are programs as well, so that there is one of
 every order: Basin's reverse mode differentiates the trace. A text names a program for inputs of any
 shape: the number of its source, names of the arguments (with their structures, where they are trees
-of arrays), and how it was derived, as in "7:x,xi|v1.3|j1". Plans are made when they first run.
+of arrays), and how it was derived, as in "7:x,xi|v1.3|j1|b1.64". Plans are made when they first
+run.
 """
 
 import functools
@@ -18,6 +19,7 @@ from typing import Any
 import numpy
 
 from basin import operations
+from basin._batched import Batched, NotBatchedError, each, pointer_of, size_of
 from basin._expr import Expression, Graph, wanted_expression
 from basin._library import BasinError, check, ffi, lib
 from basin._plan import Backend, Plan, Store, backend_of
@@ -27,8 +29,8 @@ from basin.energies import Energy
 from basin.functions import Function
 
 __all__ = [
-    "OUTPUTS", "Program", "Quantity", "Running", "Source", "address", "bits", "find", "imported",
-    "mask", "restored", "source",
+    "OUTPUTS", "Program", "Quantity", "Running", "Source", "address", "batched", "bits", "find",
+    "imported", "mask", "restored", "source",
 ]  # fmt: skip
 
 OUTPUTS = ("value", "force", "descend")
@@ -89,9 +91,10 @@ class Program:
     def derived(self, how: str) -> "Program":
         """Its derivative. "v1.3": gradients with respect to inputs 0 and 1 (mask 3), of a
         cotangent of output 0 (mask 1); inputs are those of this program, then cotangents. "j3": how
-        outputs move along tangents of inputs 0 and 1, which follow the inputs."""
+        outputs move along tangents of inputs 0 and 1, which follow the inputs. "b3.64": inputs 0
+        and 1 and all outputs have an axis of 64 in front."""
         if how not in self._derived:
-            self._derived[how] = (_reverse if how[0] == "v" else _forward)(self, how)
+            self._derived[how] = _DERIVED[how[0]](self, how)
         return self._derived[how]
 
     def running(self, backend: str, device: int = 0, threads: int = 0) -> "Running":
@@ -104,13 +107,23 @@ class Program:
 
 
 def _pointers(expressions):
-    return ffi.new("basin_expr[]", [e._pointer for e in expressions])
+    return ffi.new("basin_expr[]", [pointer_of(e) for e in expressions])
 
 
-def _vjp(graph, output, cotangent, inputs):
+def _vjp(size, output, cotangent, inputs):
+    output, cotangent = [output, cotangent] if size is None else each(size, [output, cotangent])
     result = ffi.new("basin_expr[]", len(inputs))
-    lib.basin_vjp(result, output._pointer, cotangent._pointer, _pointers(inputs), len(inputs))
-    return [graph.wrap(pointer) for pointer in result]
+    y, c = pointer_of(output), pointer_of(cotangent)
+    lib.basin_vjp(result, y, c, _pointers(inputs), len(inputs))
+    return [output._again(pointer) for pointer in result]
+
+
+def _differentiated(inputs, places):
+    """Inputs by some of which is differentiated: in a batch each entry has its own."""
+    size, inputs = size_of(inputs), list(inputs)
+    for i in places if size is not None else ():
+        inputs[i] = each(size, [inputs[i]])[0]
+    return size, inputs
 
 
 def _reverse(base, how):
@@ -118,8 +131,9 @@ def _reverse(base, how):
     count, chosen = len(base.shapes), bits(given, len(base.outputs))
 
     def build(graph, inputs):
+        size, inputs = _differentiated(inputs, bits(wanted, count))
         outputs, along = base.build(graph, inputs[:count]), [inputs[i] for i in bits(wanted, count)]
-        parts = [_vjp(graph, outputs[i], c, along) for i, c in zip(chosen, inputs[count:])]
+        parts = [_vjp(size, outputs[i], c, along) for i, c in zip(chosen, inputs[count:])]
         return [functools.reduce(lambda a, b: a + b, part) for part in zip(*parts)]
 
     names = (*base.names, *(f"cotangent {count + i}" for i in range(len(chosen))))
@@ -132,13 +146,47 @@ def _forward(base, how):
     count, moved = len(base.shapes), bits(int(how[1:]), len(base.shapes))
 
     def build(graph, inputs):
+        size, inputs = _differentiated(inputs, [*moved, *range(count, len(inputs))])
         x, t = _pointers([inputs[i] for i in moved]), _pointers(inputs[count:])
         outputs = base.build(graph, inputs[:count])
-        return [graph.wrap(lib.basin_jvp(y._pointer, x, t, len(moved))) for y in outputs]
+        outputs = outputs if size is None else each(size, outputs)
+        return [y._again(lib.basin_jvp(pointer_of(y), x, t, len(moved))) for y in outputs]
 
     names = (*base.names, *(f"tangent {count + i}" for i in range(len(moved))))
     shapes = (*base.shapes, *(base.shapes[i] for i in moved))
     return Program(f"{base.name}|{how}", names, shapes, build, base.outputs)
+
+
+def _batch(base, how):
+    which, size = map(int, how[1:].split("."))
+    chosen = bits(which, len(base.shapes))
+
+    def build(graph, inputs):
+        if size_of(inputs) is not None:
+            raise NotBatchedError("a batch of batches")
+        inputs = [Batched(graph, x._pointer) if i in chosen else x for i, x in enumerate(inputs)]
+        return [graph.wrap(y._whole) for y in each(size, base.build(graph, inputs))]
+
+    shapes = tuple((size, *s) if i in chosen else s for i, s in enumerate(base.shapes))
+    made = Program(f"{base.name}|{how}", base.names, shapes, build)
+    if made.outputs != tuple((size, *shape) for shape in base.outputs):
+        raise NotBatchedError(f"{base.name} of a batch has other shapes")
+    return made
+
+
+_DERIVED = {"v": _reverse, "j": _forward, "b": _batch}
+
+
+@functools.lru_cache(maxsize=512)
+def batched(key: str, shapes: Any, which: int, size: int) -> "str | None":
+    """The name of a program for `size` entries at once, the inputs of the mask `which` with an axis
+    in front; None where an operation has no rule for that, and entries are computed one by one."""
+    try:
+        how = f"b{which}.{size}"
+        find(key, shapes).derived(how)
+    except Exception:  # noqa: BLE001, what is wrong with the function itself, its entries will say
+        return None
+    return f"{key}|{how}"
 
 
 # ---- where programs come from ----
@@ -210,6 +258,8 @@ class Source:
         structures, found = from_text(arguments), [LEAF]
 
         def build(graph, inputs):
+            if self.is_energy:  # whose tokens move
+                inputs = _differentiated(inputs, [0])[1]
             leaves, made = iter(inputs), []
             given = {name: unflatten(tree, leaves) for name, tree in structures.items()}
             found[0] = flatten(self._value(given), made, (), self.others)
@@ -243,21 +293,16 @@ def _called(structures):
 @functools.lru_cache(maxsize=512)
 def find(key: str, shapes: "tuple[tuple[int, ...], ...]") -> Program:
     """The program of that name for inputs of these shapes."""
-    head, *path = key.split("|")
-    if path:
-        base = find("|".join([head, *path[:-1]]), shapes[: _arity(head, path[:-1], shapes)])
-        return base.derived(path[-1])
-    number, _, names = head.partition(":")
-    return _sources[int(number)].program(names, shapes)
-
-
-def _arity(head, path, shapes):
-    """How many inputs the program has: those of its base come first."""
-    count = len(_called(from_text(head.partition(":")[2])))
-    for i, how in enumerate(path):
-        base = find("|".join([head, *path[:i]]), shapes[:count])
-        count = len(base.derived(how).shapes)
-    return count
+    base, derived, how = key.rpartition("|")
+    if not derived:
+        number, _, names = key.partition(":")
+        return _sources[int(number)].program(names, shapes)
+    which = int(how[1:].partition(".")[0])
+    if how[0] == "b":
+        shapes = tuple(s[1:] if which >> i & 1 else s for i, s in enumerate(shapes))
+    else:  # tangents or cotangents come last
+        shapes = shapes[: len(shapes) - len(bits(which, len(shapes)))]
+    return find(base, shapes).derived(how)
 
 
 @functools.lru_cache(maxsize=64)

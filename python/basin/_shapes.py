@@ -4,7 +4,8 @@ import numbers
 
 import numpy
 
-from basin._expr import Expression, apply, axes_of, expressions, graph_of, one_axis
+from basin._batched import each, pointer_of, size_of
+from basin._expr import _BOOL, _FLOAT, Expression, apply, axes_of, expressions, graph_of, one_axis
 from basin._index import take_places
 from basin._library import BasinError, ffi, lib
 from basin._tensor import shape_of
@@ -98,11 +99,12 @@ def _grown(a, rank):
 
 def _joined(function, arrays, axis):
     parts = expressions(*arrays)
-    pointers = ffi.new("basin_expr[]", [a._pointer for a in parts])
+    size = size_of(parts)
+    if size is not None:
+        parts, axis = each(size, parts), axis + (axis >= 0)
+    pointers = ffi.new("basin_expr[]", [pointer_of(a) for a in parts])
     masks = all(a.dtype == bool for a in parts)
-    graph = parts[0]._graph
-    pointer = function(pointers, len(parts), axis)
-    return graph.wrap(pointer, parts[0].dtype) if masks else graph.wrap(pointer)
+    return parts[0]._again(function(pointers, len(parts), axis), _BOOL if masks else _FLOAT)
 
 
 def concatenate(arrays, axis=0):

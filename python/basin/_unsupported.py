@@ -72,8 +72,19 @@ FUNCTIONS = {_resolve(path): advice for paths, advice in _ADVICE.items() for pat
 FUNCTIONS.pop(None, None)  # names that this version of NumPy does not have
 
 
+# Functions of SciPy's.
+_SPECIAL = {
+    "expit": "basin.sigmoid", "erf": "basin.erf", "erfc": "1 - basin.erf(a)",
+    "log_expit": "-basin.softplus(-a)", "xlogy": "numpy.where(a == 0, 0, a * numpy.log(b))",
+    "entr": "-a * numpy.log(a)", "logit": "numpy.log(a / (1 - a))",
+}  # fmt: skip
+
+
 def refusal(function, name):
     """The message for a function that has no form for expressions."""
+    if isinstance(function, numpy.ufunc) and getattr(numpy, name, None) is None:
+        advice = _SPECIAL.get(name, "write it with NumPy's functions")
+        return f"{name}, which is not NumPy's, has no form for expressions: {advice}"
     module = getattr(function, "__module__", None) or "numpy"
     module = module if module.startswith("numpy.") and "._" not in module else "numpy"
     advice = FUNCTIONS.get(function, "docs/python-names.md lists those that have one")

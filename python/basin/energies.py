@@ -8,6 +8,7 @@ from typing import Any, Callable, Optional, overload
 import numpy
 
 from basin import operations
+from basin._batched import pointer_of
 from basin._descent import Bound, Descent, Runner, check_mask, sizes, turns_of, whole
 from basin._expr import Expression, apply, as_expression, graph_of, wanted_expression
 from basin._library import BasinError, ffi, lib
@@ -144,9 +145,12 @@ class Energy(Method):
                 "on": True, "until": until, "accuracy": accuracy, "products": products,
             }  # fmt: skip
         made = ffi.new("basin_descent_spec *", spec)
-        pointer = lib.basin_descend(bound.pointer, x._pointer, made, ffi.NULL)
+        # What looks at all tokens, or draws for each of them, is not a batch of descents.
+        several = turns or mask is not None or noise or until is not None
+        pointer = x._pointer if several else pointer_of(x)
+        pointer = lib.basin_descend(bound.pointer, pointer, made, ffi.NULL)
         bound.reraise()
-        return graph.wrap(pointer)
+        return x._again(pointer)
 
     # ---- on arrays ----
 
@@ -159,10 +163,11 @@ class Energy(Method):
     def _by_name(self, args, parameters):
         names = self._parameters[: len(args)]
         if len(args) > len(names) or any(name in parameters for name in names):
-            wanted = ", ".join(self._parameters) or "none"
+            wanted = ", ".join(["x", *self._parameters])
+            found = "".join(f", {name}=.." for name in parameters)
             raise BasinError(
-                f"{len(args)} parameters beside x and {list(parameters)} of "
-                f"{self.__name__}, wanted {wanted}"
+                f"{self.__name__} of x and {len(args)} more by position{found}, wanted {wanted}; "
+                f"steps, alpha and other options go by name"
             )
         return {**dict(zip(names, args)), **parameters} if args else parameters
 
@@ -197,7 +202,9 @@ class Energy(Method):
 
         return self._compute(("grad", wrt), x, backend, parameters, slope)
 
-    def hessian_vector(self, x: Any, v: Any, /, *, backend: Any = "cpu", **parameters: Any) -> Any:
+    def hessian_vector(
+        self, x: Any, v: Any, /, *args: Any, backend: Any = "cpu", **parameters: Any
+    ) -> Any:
         """The second derivative of the energy by g, times v.
 
         >>> import numpy, basin
@@ -208,15 +215,17 @@ class Energy(Method):
         def product(g, total, given):
             return operations.gradient(operations.gradient(total, g) * given[_VECTOR], g)
 
-        return self._compute("hessian", x, backend, {**parameters, _VECTOR: _tokens(v)}, product)
+        parameters = {**self._by_name(args, parameters), _VECTOR: _tokens(v)}
+        return self._compute("hessian", x, backend, parameters, product)
 
     def descend(
-        self, x: Any, /, *, steps: int = 12, alpha: Any = 0.1, tolerance: float = 0.0,
+        self, x: Any, /, *args: Any, steps: int = 12, alpha: Any = 0.1, tolerance: float = 0.0,
         until: float = 0.0, guard: bool = False, accelerate: bool = False, noise: float = 0.0,
         seed: int = 0, turns: Any = None, mask: Any = None, trajectory: bool = False,
         observe: Optional[Callable[[Any], Any]] = None, backend: Any = "cpu", **parameters: Any,
     ) -> Descent:  # fmt: skip
-        """Lets tokens x go down the energy: x <- x - alpha dE/dg. Returns a Descent.
+        """Lets tokens x go down the energy: x <- x - alpha dE/dg. Returns a Descent. Parameters are
+        given by name, or in their order.
 
         `alpha` is a number, an array of one for each step, or a function of the step. The descent
         stops early where no element of g moved by more than `tolerance`, or where no token of any
@@ -240,6 +249,7 @@ class Energy(Method):
                [0.5, 1. ],
                [0. , 1. ]], dtype=float32)
         """
+        parameters = self._by_name(args, parameters)
         self._check(parameters)
         if isinstance(x, Expression):
             raise BasinError("x is an expression: descended() takes them, descend() arrays")

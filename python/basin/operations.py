@@ -10,6 +10,7 @@ from typing import Any, Callable, Optional, TypeVar, cast
 
 import numpy
 
+from basin._batched import NotBatchedError, each, pointer_of, size_of
 from basin._expr import Expression, apply, axes_of, expressions, graph_of, wanted_expression
 from basin._library import BasinError, ffi, lib
 from basin._tensor import shape_of
@@ -339,7 +340,12 @@ def attention_lse(
     scores = ffi.NULL if scores is None else _score_rows(scores, q, k, order)._pointer
     mix = ffi.NULL if mix is None else wanted_expression(mix, graph)._pointer
     function = lib.basin_attention_lse if bias is None else lib.basin_attention_lse_biased
-    return graph.wrap(function(q._pointer, k._pointer, beta._pointer, scores, mix, pattern))
+    size = size_of([q, k])
+    if size is not None:
+        q, k = each(size, [q, k])
+        if pairs is not None or scores:
+            raise NotBatchedError("attention of listed pairs")
+    return q._again(function(pointer_of(q), pointer_of(k), beta._pointer, scores, mix, pattern))
 
 
 def _list_pairs(pattern, graph, q, k, pairs):
@@ -428,9 +434,14 @@ def gradient(y: Expression, x: Any) -> Any:
     array([ 3., 12.], dtype=float32)
     """
     many, xs = variables("gradient", y, x)
+    size = size_of([y, *xs])
+    if size is not None:
+        if any(x._batch is None for x in xs):
+            raise NotBatchedError("the gradient by what entries share")
+        y = each(size, [y])[0]
     result = ffi.new("basin_expr[]", len(xs))
-    lib.basin_vjp(result, y._pointer, ffi.NULL, [e._pointer for e in xs], len(xs))
-    found = [y._graph.wrap(pointer) for pointer in result]
+    lib.basin_vjp(result, pointer_of(y), ffi.NULL, [pointer_of(x) for x in xs], len(xs))
+    found = [y._again(pointer) for pointer in result]
     return found if many else found[0]
 
 

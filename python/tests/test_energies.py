@@ -117,6 +117,7 @@ MISTAKES = [
     (lambda g: numpy.sum(numpy.unique(g)), "numpy.unique", "unique has no form"),
     (lambda g: numpy.sum(g, dtype=float), "dtype=float", "numpy.sum of an expression"),
     (lambda g: g[5], "g[5]", "subscript 5"),
+    (lambda g: max(g[0], g[1]), "max(g[0]", "numpy.maximum instead of max"),
     (lambda g: numpy.sum(g @ numpy.ones(7)), "g @ numpy.ones(7)", "do not multiply"),
 ]
 
@@ -713,5 +714,21 @@ def test_parameters_in_their_order():
     assert energy([1.0], 2.0) == 3 and energy([1.0], 2.0, b=0.0) == 2
     assert energy.force([1.0], 2.0, 5.0).tolist() == [-4]
     for args, options in (((1, 2, 3), {}), ((1,), {"k": 1})):
-        with pytest.raises(basin.BasinError, match="wanted k, b"):
-            energy([1.0], *args, **options)
+        for way in (energy, energy.force, energy.descend):
+            with pytest.raises(basin.BasinError, match="wanted x, k, b; steps, alpha and other"):
+                way([1.0], *args, **options)
+    by_name = energy.descend([1.0], k=2.0, b=5.0, steps=3)
+    assert numpy.array_equal(energy.descend([1.0], 2.0, 5.0, steps=3).x, by_name.x)
+    assert energy.hessian_vector([1.0], [1.0], 2.0).tolist() == [4]
+
+
+def test_energies_that_are_no_samples_are_named():
+    energy = basin.energy(lambda g: numpy.sum(g**2, axis=0))
+    with pytest.raises(basin.BasinError, match=r"energies \[4\] of tokens \[3, 4\], wanted one"):
+        energy.descend(numpy.ones((3, 4)))
+
+
+def test_no_samples_are_a_descent(recwarn):
+    descent = basin.energy(lambda g: numpy.sum(g**2, axis=-1)).descend(numpy.ones((0, 4)), steps=2)
+    assert repr(descent) == "Descent(x [0, 4], 2 steps, no samples)" and not recwarn.list
+    assert "no samples" in descent._repr_html_()

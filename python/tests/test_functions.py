@@ -405,3 +405,10 @@ def test_functions_of_a_session_are_pickled_by_cloudpickle():
     factor = 3.0
     again = pickle.loads(cloudpickle.dumps(basin.function(lambda a: a * factor)))
     assert again(2.0) == 6
+
+
+def test_functions_of_others_name_ours():
+    special = pytest.importorskip("scipy.special")
+    with pytest.raises(basin.BasinError, match=r"expit, which is not NumPy's, .* basin.sigmoid"):
+        basin.function(lambda x: special.expit(x))([1.0])
+    assert basin.function(lambda x: round(x[0]) + round(x[1], 0))([1.26, 2.7]) == 4

@@ -106,6 +106,17 @@ def test_a_third_order(double):
         check_grads(jax.grad(lambda x: f(x, *rest).sum()), (x,), order=2)
 
 
+def test_without_jit_and_with_unknown_lengths():
+    f, (x, *rest) = given("memory", "value")
+    wanted = f(x, *rest)
+    with jax.disable_jit():
+        close(f(x, *rest), wanted)
+        close(jax.vmap(lambda x: f(x, *rest))(x), wanted)
+    lengths = jax.ShapeDtypeStruct(jax.export.symbolic_shape("b, 3"), "float32")
+    with pytest.raises(basin.BasinError, match="wanted known lengths"):
+        jax.export.export(jax.jit(lambda x: f(x, *rest)))(lengths)
+
+
 LOADED = """
 import sys, numpy, jax
 jax.config.update("jax_enable_x64", True)

@@ -65,7 +65,8 @@ def _jitted(key, size, batched):
 
 @_program.def_impl
 def _compute(*operands, key, size, batched):
-    return _jitted(key, size, batched)(*operands)
+    with jax.disable_jit(False):  # or it would come here again
+        return _jitted(key, size, batched)(*operands)
 
 
 def _lowered(platform, *operands, key, size, batched):
@@ -73,8 +74,13 @@ def _lowered(platform, *operands, key, size, batched):
     if platform == "cuda" and dtype == jnp.float64:
         raise BasinError("float64 on cuda; wanted float32 or a narrower type, or float64 on cpu")
     backend = "ref" if dtype == jnp.float64 else platform
-    name = _name(backend, key, _shapes(operands, batched))
-    results = _results(operands, key, size, batched)
+    results, own = _results(operands, key, size, batched), _shapes(operands, batched)
+    together = None
+    if size:
+        together = _programs.batched(key, own, _programs.mask(batched), size)
+    if together:  # or one entry after the other, by the handler
+        key, own = together, tuple(x.shape for x in operands)
+    name = _name(backend, key, own)
     shapes = [jax.ShapeDtypeStruct(shape, dtype) for shape in results]
     return jax.ffi.ffi_call(_TARGET, shapes)(*operands, plan=name)
 
@@ -272,6 +278,11 @@ class Quantity(_programs.Quantity):
         wide = any(getattr(value, "dtype", None) == jnp.float64 for value in leaves)
         dtype = jnp.float64 if wide and jax.config.jax_enable_x64 else jnp.float32
         operands = [_array(name, value, dtype) for name, value in zip(names, leaves)]
+        for name, x in zip(names, operands):
+            if not all(isinstance(n, int) for n in x.shape):
+                raise BasinError(
+                    f"{name} of shape {x.shape}, wanted known lengths: export one each"
+                )
         program = _programs.find(key, tuple(x.shape for x in operands))
         made = _bind(operands, key)
         if not source.is_energy:

@@ -68,7 +68,8 @@ def _primitive(name, function):
         return jax.jit(lambda *operands: primitive.bind(*operands, **dict(options)))
 
     def compute(*operands, **options):
-        return jitted(tuple(options.items()))(*operands)
+        with jax.disable_jit(False):  # or it would come here again
+            return jitted(tuple(options.items()))(*operands)
 
     def abstract(*operands, **options):
         shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in operands]

@@ -110,16 +110,24 @@ def _backward(ctx, needs, cotangents):
     if not given or not wanted:
         return [None] * len(needs)
     operands = [*ctx.saved_tensors, *(c for c in cotangents if c is not None)]
-    found = iter(call(f"{ctx.key}|v{given}.{wanted}", operands, wanted.bit_count()))
+    found = iter(
+        call(f"{ctx.key}|v{given}.{wanted}", operands, len(_programs.bits(wanted, len(needs))))
+    )
     return [next(found) if need else None for need in needs]
 
 
 def _looped(size, key, tensors, dims):
-    """One call for each entry of a batch."""
+    """A batch as one program, or one call for each of its entries."""
     shapes = [[n for i, n in enumerate(x.shape) if i != d] for x, d in zip(tensors, dims)]
-    outputs = _programs.find(key, tuple(tuple(map(int, shape)) for shape in shapes)).outputs
+    shapes = tuple(tuple(map(int, shape)) for shape in shapes)
+    outputs = _programs.find(key, shapes).outputs
     if size == 0:
         return [tensors[0].new_empty((0, *shape)) for shape in outputs]
+    which = _programs.mask([d is not None for d in dims])
+    together = _programs.batched(key, shapes, which, int(size))
+    if together:
+        front = [x if d is None else x.movedim(d, 0) for x, d in zip(tensors, dims)]
+        return call(together, front, len(outputs))
     parts = []
     for i in range(size):
         entry = [x if d is None else x.select(d, i) for x, d in zip(tensors, dims)]
