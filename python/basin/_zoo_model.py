@@ -92,6 +92,9 @@ class Model:
             name: v if v is None or isinstance(v, Expression) else numpy.array(v, dtype="f8")
             for name, v in arrays.items()
         }
+        beta = self._arrays.get("beta")
+        if isinstance(beta, numpy.ndarray) and not (numpy.isfinite(beta) & (beta != 0)).all():
+            raise BasinError(f"beta {beta}, wanted finite numbers other than 0")
         xi = self._arrays.get("xi")
         if xi is not None and xi.ndim < 2:
             raise BasinError(f"xi of shape {list(xi.shape)}, wanted [.., memories, dim]")

@@ -208,13 +208,7 @@ class EBT(Model):
         """p - alpha dE/dp, of which a step is the softmax."""
         return self._apply("call", p, backend, function=_logits)
 
-    @staticmethod
-    def _land(x):
-        return operations.softmax(x)
-
-    @staticmethod
-    def _begin(x):
-        return operations.softmax(x)
+    _land = _begin = staticmethod(operations.softmax)
 
 
 class SparseCode(Model):
@@ -235,13 +229,7 @@ class SparseCode(Model):
     def _shape(self):
         return (self._arrays["y"].shape[0], self._arrays["d"].shape[-1])
 
-    @staticmethod
-    def _land(x):
-        return operations.relu(x)
-
-    @staticmethod
-    def _begin(x):
-        return operations.relu(x)
+    _land = _begin = staticmethod(operations.relu)
 
     def _build(self, bound):
         y, d = self._arrays["y"], self._arrays["d"]

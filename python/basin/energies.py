@@ -161,6 +161,8 @@ class Energy(Method):
         return self._compute("energy", x, backend, parameters, lambda g, total, _: total)
 
     def _by_name(self, args, parameters):
+        if not args:
+            return parameters
         names = self._parameters[: len(args)]
         if len(args) > len(names) or any(name in parameters for name in names):
             wanted = ", ".join(["x", *self._parameters])
@@ -169,7 +171,7 @@ class Energy(Method):
                 f"{self.__name__} of x and {len(args)} more by position{found}, wanted {wanted}; "
                 f"steps, alpha and other options go by name"
             )
-        return {**dict(zip(names, args)), **parameters} if args else parameters
+        return {**dict(zip(names, args)), **parameters}
 
     def force(self, x: Any, /, *args: Any, backend: Any = "cpu", **parameters: Any) -> Any:
         """-dE/dg at the activations of tokens x.

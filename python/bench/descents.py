@@ -2,7 +2,8 @@
 
 A state of 64 numbers and 128 memories, batches of 1, 16 and 64, one thread: `descend` (energies by
 step, change of g), `descended` compiled (tokens alone), and JAX's fori_loop under jit with the
-energies by step and without them. All in turn, so that a busy moment meets each; the least and the
+energies by step and without them; energy() and force() beside a compiled basin.function of the
+same. All in turn, so that a busy moment meets each; the least and the
 median of many short repetitions.
 
     python python/bench/descents.py [STEPS [REPETITIONS]]
@@ -36,6 +37,16 @@ def unrolled(x, xi):
     return memory.descended(x, STEPS, ALPHA, xi=xi)
 
 
+@basin.function(backend=BACKEND)
+def compiled_energy(x, xi):
+    return memory(x, xi=xi)
+
+
+@basin.function(backend=BACKEND)
+def compiled_force(x, xi):
+    return memory.force(x, xi=xi)
+
+
 def with_basin(x, xi):
     return {
         "basin descend": lambda: memory.descend(
@@ -43,7 +54,9 @@ def with_basin(x, xi):
         ),
         "basin descended": lambda: unrolled(x, xi),
         "basin energy()": lambda: memory(x, backend=BACKEND, xi=xi),
+        "basin energy, compiled": lambda: compiled_energy(x, xi),
         "basin force()": lambda: memory.force(x, backend=BACKEND, xi=xi),
+        "basin force, compiled": lambda: compiled_force(x, xi),
     }
 
 
@@ -93,9 +106,11 @@ def measure(ways):
         run()  # compiles
     for _ in range(REPETITIONS):
         for name, run in ways.items():
+            times = 1 if "descend" in name else 10  # calls in a row: the first finds cold caches
             start = time.perf_counter()
-            run()
-            taken[name].append(1e6 * (time.perf_counter() - start))
+            for _ in range(times):
+                run()
+            taken[name].append(1e6 * (time.perf_counter() - start) / times)
     return taken
 
 

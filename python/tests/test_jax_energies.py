@@ -117,6 +117,19 @@ def test_without_jit_and_with_unknown_lengths():
         jax.export.export(jax.jit(lambda x: f(x, *rest)))(lengths)
 
 
+def test_inside_shard_map():
+    f, (x, *rest) = given("memory", "value")
+    mesh = jax.sharding.Mesh(jax.devices("cpu")[:1], "i")
+    rows = jax.sharding.PartitionSpec("i")
+    with jax.default_device(jax.devices("cpu")[0]):
+        some = jax.shard_map(
+            lambda x: f(x, *rest), mesh=mesh, in_specs=rows, out_specs=rows, check_vma=False
+        )
+        close(jax.jit(some)(x), f(x, *rest), 1e-6)
+        slope = jax.jit(jax.grad(lambda x: some(x).sum()))(x)
+        close(slope, jax.grad(lambda x: f(x, *rest).sum())(x), 1e-6)
+
+
 LOADED = """
 import sys, numpy, jax
 jax.config.update("jax_enable_x64", True)

@@ -384,3 +384,10 @@ def test_the_golden_files_are_those_of_the_oracle():
         pytest.skip(f"no golden files at {oracle}")
     for path in sorted((GOLDEN / "zoo").glob("*.safetensors")):
         assert path.read_bytes() == (oracle / path.name).read_bytes()
+
+
+@pytest.mark.parametrize("beta", [0.0, numpy.nan, numpy.inf])
+def test_a_beta_without_meaning_is_refused(beta):
+    for kind in (zoo.Hopfield, zoo.LSR):
+        with pytest.raises(basin.BasinError, match="beta .*, wanted finite numbers other than 0"):
+            kind(numpy.eye(3), beta=beta)
