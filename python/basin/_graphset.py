@@ -91,49 +91,55 @@ class Graph:
 
     @classmethod
     def from_smiles(cls, smiles: str) -> "Graph":
-        """A molecule, read by RDKit. Nodes are its atoms but for hydrogen, edges its bonds. Labels
-        of a node: atomic number, charge, hydrogens, and whether it is aromatic; of an edge: 1, 2 or
-        3 for a single, double or triple bond, 4 for an aromatic one, 0 for another.
+        """A molecule. Nodes are its atoms but for hydrogen, edges its bonds. Labels of a node:
+        atomic number, charge, hydrogens, and whether it is aromatic; of an edge: 1, 2 or 3 for a
+        single, double or triple bond, 4 for an aromatic one, 0 for another.
 
         >>> import basin
         >>> basin.Graph.from_smiles("CC=O").edge_labels.ravel()
         array([1, 2], dtype=int32)
         """
-        try:
-            from rdkit import Chem
-        except ImportError as failure:
-            raise ImportError(
-                f"{smiles!r}: SMILES are read by RDKit: pip install rdkit"
-            ) from failure
-        molecule = Chem.MolFromSmiles(smiles)
-        if molecule is None:
-            raise BasinError(f"{smiles!r}, wanted a SMILES; RDKit's message says what is wrong")
+        return cls._of_molecule(_molecules([smiles]), 0)
+
+    @classmethod
+    def _of_molecule(cls, s, i):
+        """Graph i of a set of molecules; each bond once."""
+        n, m = (slice(a[i], a[i + 1]) for a in (s.node_start, s.edge_start))
+        nodes = numpy.frombuffer(ffi.buffer(s.node_label, 16 * s.nodes), "i4").reshape(-1, 4)
+        ends = numpy.frombuffer(ffi.buffer(s.edge, 8 * s.edges), "i4").reshape(-1, 2)[m]
+        label = numpy.frombuffer(ffi.buffer(s.edge_label, 4 * s.edges), "i4")[m, None]
+        once = ends[:, 0] < ends[:, 1]
+        return cls(ends[once], node_labels=nodes[n].copy(), edge_labels=label[once])
+
+    @classmethod
+    def _of_rdkit(cls, molecule):
+        """A molecule of RDKit, atoms in its order."""
         kinds = {"SINGLE": 1, "DOUBLE": 2, "TRIPLE": 3, "AROMATIC": 4}
         bonds = list(molecule.GetBonds())
-        atoms = [
-            [a.GetAtomicNum(), a.GetFormalCharge(), a.GetTotalNumHs(), int(a.GetIsAromatic())]
-            for a in molecule.GetAtoms()
-        ]
-        if not atoms:
-            raise BasinError(f"{smiles!r} has no atoms")
+        labels = [[kinds.get(bond.GetBondType().name, 0)] for bond in bonds]
         return cls(
             [[bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()] for bond in bonds],
-            node_labels=atoms,
-            edge_labels=numpy.array(
-                [[kinds.get(bond.GetBondType().name, 0)] for bond in bonds], dtype="i4"
-            ).reshape(-1, 1),
+            node_labels=[
+                [a.GetAtomicNum(), a.GetFormalCharge(), a.GetTotalNumHs(), int(a.GetIsAromatic())]
+                for a in molecule.GetAtoms()
+            ],
+            edge_labels=numpy.array(labels, dtype="i4").reshape(-1, 1),
         )
 
     @classmethod
     def of(cls, graph, number=0) -> "Graph":
-        """Anything that is a graph: this, NetworkX, PyTorch Geometric, SMILES, edges, a SciPy
-        matrix."""
+        """Anything that is a graph: this, NetworkX, PyTorch Geometric, SMILES, a molecule of RDKit,
+        edges, a SciPy matrix."""
         if isinstance(graph, cls):
             return graph
+        if graph is None or isinstance(graph, float):
+            raise BasinError(f"graph {number} is {graph}, wanted a graph or SMILES")
         if isinstance(graph, str):
             return cls.from_smiles(graph)
         if hasattr(graph, "edge_index"):
             return cls._of_geometric(graph)
+        if hasattr(graph, "GetBonds"):
+            return cls._of_rdkit(graph)
         if hasattr(graph, "nodes") and hasattr(graph, "edges"):
             for what, data in (("node", graph.nodes(data=True)), ("edge", graph.edges(data=True))):
                 names = sorted({str(name) for entry in data for name in entry[-1]})
@@ -157,6 +163,21 @@ class Graph:
                 whole = values.dtype.kind in "iub"
                 given[f"{what}_labels" if whole else f"{what}_attributes"] = values
         return cls(array_of_any(data.edge_index).T, int(data.num_nodes), **given)
+
+
+def _molecules(smiles):
+    """A set of all these; an error says which cannot be read."""
+    texts = [ffi.new("char[]", str(text).encode()) for text in smiles]
+    given = ffi.new("char *[]", texts)
+    spec = sized("basin_molecules", text=given, count=len(texts))
+    pointer = ffi.new("basin_graphset *")
+    check(lib.basin_graphset_read_molecules, pointer, spec)
+    pointer = owned(pointer, lib.basin_graphset_free)
+    if pointer.graphs < len(texts):
+        note = ffi.string(pointer.note).decode(errors="replace").splitlines()
+        bad = [line for line in note if line.startswith(("molecule ", "and "))]
+        raise BasinError("\n".join(["not all are SMILES:", *bad]))
+    return pointer
 
 
 def _data_of(entries, what, names):
@@ -203,6 +224,10 @@ class GraphSet:
         ones = ("edge_index", "nodes", "tocoo")  # of what is one graph
         if isinstance(graphs, str) or any(hasattr(graphs, name) for name in ones):
             raise BasinError(f"one graph, {graphs!r:.60}, wanted a list of them")
+        graphs = list(graphs)
+        if graphs and all(isinstance(graph, str) for graph in graphs):  # at once, which is faster
+            read = _molecules(graphs)
+            graphs = [Graph._of_molecule(read, i) for i in range(len(graphs))]
         self.graphs = [Graph.of(graph, i) for i, graph in enumerate(graphs)]
         count = len(self.graphs)
         if not count:

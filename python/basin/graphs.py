@@ -1,6 +1,7 @@
 """Classes and values of small graphs."""
 
 import dataclasses
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy
@@ -129,6 +130,14 @@ class _GraphEstimator(Estimator):
         data = sized("basin_graphs_data", set=graphs.pointer)
         shape = lib.basin_graphs_rows(model, data), lib.basin_graphs_about(model).columns
         output, likeliest = numpy.empty(shape, "f4"), numpy.empty(shape[0], "i8")
+        unknown = ffi.new("int64_t[2]")
+        check(lib.basin_graphs_unknown_labels, unknown, model, data)
+        if any(unknown):
+            warnings.warn(
+                f"{unknown[0]} nodes and {unknown[1]} edges have a label (of molecules: element, "
+                "charge, hydrogens, kind of bond) that training did not have",
+                stacklevel=3,
+            )
         with self._backend().lock:
             check(
                 lib.basin_graphs_predict, ffi.from_buffer("float[]", output),
@@ -172,8 +181,8 @@ class GraphClassifier(ClassifierMixin, _GraphEstimator):
     """Tells classes of graphs.
 
     Graphs are a list of what basin.Graph.of takes (edges [E, 2], basin.Graph, NetworkX, SciPy,
-    PyTorch Geometric, SMILES), or a GraphSet. `validation` is the part that chooses the epoch, 0
-    for none: then the last one is kept. With `directed` an edge goes one way.
+    PyTorch Geometric, SMILES, molecules of RDKit), or a GraphSet. `validation` is the part that
+    chooses the epoch, 0 for none: then the last one is kept. With `directed` an edge goes one way.
 
     >>> import basin
     >>> rings = [[[i, (i + 1) % n] for i in range(n)] for n in range(5, 15)]

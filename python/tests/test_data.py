@@ -400,8 +400,7 @@ def test_a_real_data_of_pytorch_geometric(network):
 # ---- molecules ----
 
 
-def test_smiles_through_rdkit():
-    pytest.importorskip("rdkit")
+def test_smiles():
     graph = basin.Graph.from_smiles("c1ccccc1[O-]")
     assert graph.nodes == 7 and len(graph.edges) == 7
     assert graph.node_labels[6].tolist() == [8, -1, 0, 0]
@@ -410,16 +409,24 @@ def test_smiles_through_rdkit():
     model = basin.GraphClassifier(**{**GRAPHS, "epochs": 30}, validation=0)
     model.fit(alcohols + alkanes, ["alcohol"] * 8 + ["alkane"] * 8)
     assert model.predict(["CCCCO", "CCCCC"]).tolist() == ["alcohol", "alkane"]
-    with pytest.raises(basin.BasinError, match="'C1CC', wanted a SMILES"):
+    with pytest.raises(basin.BasinError, match="molecule 1: 'C1CC': ring 1"):
         basin.GraphClassifier(**GRAPHS).fit(["CC", "C1CC"], [0, 1])
 
 
-def test_smiles_without_rdkit_say_so(monkeypatch):
-    import sys
+def test_molecules_as_rdkit_has_them():
+    chem = pytest.importorskip("rdkit.Chem")
+    for smiles in ["C1=CC=CC=C1C(=O)O", "CN(=O)=O", "c1ccc2[nH]ccc2c1", "[Na+].[Cl-]"]:
+        ours, theirs = basin.Graph.from_smiles(smiles), basin.Graph.of(chem.MolFromSmiles(smiles))
+        assert ours.node_labels.tolist() == theirs.node_labels.tolist()
+        assert sorted(ours.edge_labels.ravel()) == sorted(theirs.edge_labels.ravel())
 
-    monkeypatch.setitem(sys.modules, "rdkit", None)
-    with pytest.raises(ImportError, match="pip install rdkit"):
-        basin.Graph.from_smiles("CC")
+
+def test_what_is_no_molecule():
+    model = basin.GraphClassifier(**GRAPHS, validation=0).fit(["CC", "CO"] * 4, [0, 1] * 4)
+    with pytest.warns(UserWarning, match="1 nodes and 0 edges have a label"):
+        model.predict(["[U]"])
+    with pytest.raises(basin.BasinError, match="graph 1 is nan"):
+        model.predict(["CC", float("nan")])
 
 
 # ---- pictures ----

@@ -93,8 +93,8 @@ typedef struct basin_args {
     const char *about, *base, *class_name, *completion, *cut_from, *data, *edge_file, *embeddings,
         *fit, *hopfield_kind, *index, *journal, *keep_decoded, *like, *listen, *mask, *method,
         *mirror, *missing, *model, *node, *only, *output, *part, *prefix, *prompt, *prompt_file,
-        *protocol, *rivals, *scores, *self_loops, *shape, *socket, *split, *svg, *test,
-        *threshold_for, *token, *trace, *unknown, *validation_text, *weights;
+        *protocol, *rivals, *scores, *self_loops, *shape, *smiles, *socket, *split, *svg, *target,
+        *test, *threshold_for, *token, *trace, *unknown, *validation_text, *weights;
     int64_t threads, seed;
     int64_t batch, best, cap, connections, dim, edges, extremes, features, first, fold, folds,
         graph, head_dim, heads, hold_out, jobs, limit, looks, masks, max_ids, members, memories,

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cli.h"
+#include "cli/graph.h"
 #include "io/file.h"
 
 /* ---- opening ---- */
@@ -73,6 +73,8 @@ static const basin_option convert_table[] = {
                "Leave gaps in features as they are, for the model that reads the file to fill.",
                .needs = "missing="),
     BASIN_FLAG(homo, "homo", "Add a relation homo: the union of all relations."),
+    BASIN_GRAPH_OPTION_SMILES,
+    BASIN_GRAPH_OPTION_TARGET,
     BASIN_OPTIONS_LAST,
 };
 
@@ -83,6 +85,24 @@ static bool is_source(const char *path) {
     for (int i = 0; end[i]; i++)
         if (basin_text_ends(path, end[i])) return true;
     return false;
+}
+
+static void put_set(basin_record *r, const void *context) {
+    const basin_graphset *set = context;
+    basin_record_text(r, "data", set->name);
+    basin_record_integer(r, "graphs", set->graphs);
+    basin_record_integer(r, "nodes", set->nodes);
+    basin_record_integer(r, "edges", set->edges);
+    basin_record_text(r, "task", basin_graphs_target_name(set->task));
+}
+
+/* A set of graphs, or a table of molecules, as a packed set. */
+static basin_status convert_graphs(const basin_args *o, const char *out, basin_error *error) {
+    BASIN_AT_EXIT(basin_graphset_free) basin_graphset set = {0};
+    BASIN_TRY(basin_graph_read(&set, o, o->operand[0], "", error));
+    BASIN_TRY(basin_graphset_write(out, &set, error));
+    if (o->quiet && !o->json) return BASIN_OK;
+    return basin_record_print(o->json, put_set, &set, error);
 }
 
 static basin_status run_convert(basin_args *o, basin_error *error) {
@@ -102,6 +122,7 @@ static basin_status run_convert(basin_args *o, basin_error *error) {
             return basin_usage(error, "%s would be written over %s, which is read", out,
                                o->operand[i]);
     }
+    if (files == 1 && basin_text_ends(out, ".safetensors")) return convert_graphs(o, out, error);
     BASIN_TRY(basin_args_network(&network, o, NULL, files, o->operand, error));
     if (o->homo) BASIN_TRY(basin_network_add_union(network, error));
     BASIN_TRY(basin_network_write(out, network, error));

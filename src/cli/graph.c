@@ -7,6 +7,33 @@
 
 /* ---- shared ---- */
 
+static bool is_table(const char *path) {
+    static const char *const end[] = {".csv", ".tsv", ".csv.gz", ".tsv.gz", ".csv.zst", NULL};
+    for (int i = 0; end[i]; i++)
+        if (basin_text_ends(path, end[i])) return true;
+    return false;
+}
+
+basin_status basin_graph_read(basin_graphset *set, const basin_args *o, const char *path,
+                              const char *target, basin_error *error) {
+    bool bare = target && !*target;
+    if (!is_table(path) && !o->smiles)
+        return (bare ? basin_graphset_read_bare : basin_graphset_read)(set, path, error);
+    basin_molecules spec = {.path = path,
+                            .smiles = o->smiles,
+                            .id = o->network.id,
+                            .target = o->target ? o->target : target};
+    if (!spec.target)
+        return basin_usage(error, "%s is a table of molecules: --target says what to learn", path);
+    BASIN_TRY(basin_graphset_read_molecules(set, &spec, error));
+    for (const char *at = set->note; *at;) {
+        int length = (int)strcspn(at, "\n");
+        basin_note(o, "%s: %.*s", path, length, at);
+        at += length + 1;
+    }
+    return BASIN_OK;
+}
+
 void basin_record_measures(basin_record *r, const basin_graphs_measures *measures,
                            basin_graphs_target target, bool items) {
     if (items)
@@ -33,6 +60,8 @@ static const basin_option train_table[] = {
                "A set without splits: this part of it, stratified, chooses the epoch; 0: the last "
                "epoch is kept.",
                .initial = 0.1),
+    BASIN_GRAPH_OPTIONS_MOLECULES,
+    BASIN_GRAPH_OPTION_TARGET,
     BASIN_INTEGER(limit, "limit", "N", 0, 1e15,
                   "Train on at most N graphs, drawn by the seed; 0: all. Graphs for validation and "
                   "test stay as they are."),
@@ -43,7 +72,10 @@ static const basin_option train_table[] = {
 static basin_status train(basin_train_job *job, basin_error *error) {
     basin_args *o = job->o;
     basin_graphs_model *model = NULL;
-    basin_graphs_data data = {.path = o->operand[0], .hold_out = o->validation, .limit = o->limit};
+    BASIN_AT_EXIT(basin_graphset_free) basin_graphset set = {0};
+    BASIN_TRY(basin_graph_read(&set, o, o->operand[0], NULL, error));
+    basin_graphs_data data = {
+        .set = &set, .path = o->operand[0], .hold_out = o->validation, .limit = o->limit};
     basin_status status =
         basin_graphs_train(&model, &job->outcome, o->settings, &data, &o->training, error);
     job->model = model;
@@ -81,6 +113,8 @@ static const basin_option cv_table[] = {
                  "published notebooks do, one model trained on all graphs and scored on the same "
                  "graphs. A training accuracy; every output says so.",
                  .text = "held-out"),
+    BASIN_GRAPH_OPTIONS_MOLECULES,
+    BASIN_GRAPH_OPTION_TARGET,
     BASIN_INTEGER(repeats, "repeats", "K", 1, 1000,
                   "All of it K times, each time with other seeds: other folds, other first "
                   "weights.",
@@ -379,7 +413,7 @@ static basin_status prepare_cv(void *context, basin_error *error) {
     BASIN_TRY(basin_settings_get_number(&seed, j->o->settings, "seed", error));
     j->seed = (int64_t)seed;
     j->paper = !strcmp(j->o->protocol, "paper");
-    return basin_graphset_read(&j->set, j->o->operand[0], error);
+    return basin_graph_read(&j->set, j->o, j->o->operand[0], NULL, error);
 }
 
 static basin_status cross_validate(void *context, basin_error *error) {

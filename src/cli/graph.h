@@ -5,6 +5,23 @@
 #include "basin/tasks/graphs.h"
 #include "cli/cli.h"
 
+/* A set of graphs, or a table of molecules, whose notes are printed. `target` are the columns to
+ * read of a table unless the options say others; NULL: they must say it; "": none are wanted. */
+basin_status basin_graph_read(basin_graphset *set, const basin_args *args, const char *path,
+                              const char *target, basin_error *error);
+#define BASIN_GRAPH_OPTION_SMILES                                                                  \
+    BASIN_TEXT(smiles, 0, "smiles", "COLUMN",                                                      \
+               "DATA is a table of molecules (CSV): the column with their SMILES. Without it, a "  \
+               "column that is called so.")
+#define BASIN_GRAPH_OPTIONS_MOLECULES                                                              \
+    BASIN_GRAPH_OPTION_SMILES,                                                                     \
+        BASIN_TEXT(network.id, 0, "id", "COLUMN",                                                  \
+                   "Of such a table: the column with names of molecules.", .more = true)
+#define BASIN_GRAPH_OPTION_TARGET                                                                  \
+    BASIN_TEXT(target, 0, "target", "COLUMNS",                                                     \
+               "Of such a table: what to learn or score, columns with commas between. Up to 10 "   \
+               "whole numbers, or words, are classes; other numbers are values.")
+
 /* The fields of measures of a target; with `items`, the number of graphs or nodes before them. */
 void basin_record_measures(basin_record *r, const basin_graphs_measures *measures,
                            basin_graphs_target target, bool items);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/graph.h"
+#include "data/graphset/molecule.h"
 #include "io/bundle.h"
 #include "io/file.h"
 #include "view/svg.h"
@@ -52,7 +53,7 @@ static basin_status open_all(job *j, bool labels, basin_error *error) {
     const char *data = o->operand[1];
     BASIN_TRY(basin_graphs_open(&j->model, o->operand[0], o->compute, error));
     j->about = basin_graphs_about(j->model);
-    BASIN_TRY((labels ? basin_graphset_read : basin_graphset_read_bare)(&j->set, data, error));
+    BASIN_TRY(basin_graph_read(&j->set, o, data, labels ? j->about.names : "", error));
     BASIN_TRY(basin_graphs_part(&j->list, &j->count, &j->set, o->part ? o->part : "all", error));
     j->data =
         (basin_graphs_data){.set = &j->set, .path = data, .graph = j->list, .graphs = j->count};
@@ -108,18 +109,36 @@ static const basin_option predict_table[] = {
                "With --embeddings: also each row's energy [rows, 3] in attention, memories and "
                "couplings.",
                .needs = "embeddings!="),
+    BASIN_GRAPH_OPTIONS_MOLECULES,
     GRAPH_OPTIONS,
     BASIN_OPTION_QUIET,
     BASIN_OPTIONS_END,
 };
 
-static void put_outputs(basin_record *r, const job *j, int64_t row) {
+/* Of column c: its name, or "p_3" of class 3, or "value3". */
+static void name_column(char key[100], const job *j, int64_t c) {
     const int64_t *class_value = j->about.class_value;
-    char key[40];
-    if (class_value) basin_record_integer(r, "class", j->class_value[row]);
-    for (int64_t c = 0; c < j->columns; c++) {
-        snprintf(key, sizeof key, class_value ? "p_%lld" : "value%lld",
+    const char *name = class_value ? NULL : j->about.names;
+    for (int64_t i = 0; name && i < c; i++)
+        name = strchr(name, '\n') ? strchr(name, '\n') + 1 : NULL;
+    if (name)
+        snprintf(key, 100, "%.*s", (int)strcspn(name, "\n"), name);
+    else
+        snprintf(key, 100, class_value ? "p_%lld" : "value%lld",
                  class_value ? (long long)class_value[c] : (long long)c + 1);
+}
+
+/* Where a molecule stands in its table, and its name. */
+static void put_place(basin_record *r, const basin_graphset *set, int64_t graph) {
+    if (set->id) basin_record_text(r, "id", set->id + set->id_start[graph]);
+    if (set->line) basin_record_integer(r, "line", set->line[graph]);
+}
+
+static void put_outputs(basin_record *r, const job *j, int64_t row) {
+    char key[100];
+    if (j->about.class_value) basin_record_integer(r, "class", j->class_value[row]);
+    for (int64_t c = 0; c < j->columns; c++) {
+        name_column(key, j, c);
         basin_record_number(r, key, "%g", (double)j->output[row * j->columns + c]);
     }
 }
@@ -129,6 +148,7 @@ static void put_predictions(basin_record *r, const void *context) {
     basin_record_table(r, "graphs", NULL);
     for (int64_t row = 0; row < j->rows; row++) {
         basin_record_row(r);
+        put_place(r, &j->set, j->graph_of[row]);
         basin_record_integer(r, "graph", j->graph_of[row]);
         if (j->about.target == BASIN_NODE_CLASSES) basin_record_integer(r, "node", j->node_of[row]);
         put_outputs(r, j, row);
@@ -197,6 +217,8 @@ static const basin_option eval_table[] = {
     BASIN_INTEGER(noisy, "noisy", "N", 0, 100000,
                   "Also evaluate N times with the noise of training left on, as the paper does: "
                   "how much noise changes the score of one model."),
+    BASIN_GRAPH_OPTIONS_MOLECULES,
+    BASIN_GRAPH_OPTION_TARGET,
     GRAPH_OPTIONS,
     BASIN_OPTIONS_LAST,
 };
@@ -255,8 +277,10 @@ static void put_values(basin_record *r, const job *j) {
     basin_record_table(r, "values", NULL);
     for (int64_t c = 0; c < j->about.columns; c++) {
         const basin_graphs_value *v = &j->value[c];
+        char key[100];
+        name_column(key, j, c);
         basin_record_row(r);
-        basin_record_integer(r, "|value", c + 1);
+        basin_record_text(r, "name|value", key);
         basin_record_integer(r, "known", v->known);
         basin_record_number(r, "|mean", "%.4g", v->mean);
         basin_record_number(r, "|deviation", "%.4g", v->spread);
@@ -343,6 +367,7 @@ static const basin_option explain_table[] = {
                "explained. Without it the likeliest class, or the first value."),
     BASIN_TEXT(svg, 0, "svg", "FILE", "Draw the graph there, coloured by what is added.",
                .writes = true),
+    BASIN_GRAPH_OPTIONS_MOLECULES,
     BASIN_INTEGER(nodes, "nodes", "N", 0, 1000000, "Nodes to name.", .initial = 10),
     BASIN_INTEGER(edges, "edges", "N", 0, 1000000, "Edges to name.", .initial = 10),
     BASIN_COMPUTE_OPTIONS,
@@ -429,8 +454,9 @@ static void headline(char *text, size_t size, const job *j) {
 
 static void put_nodes(basin_record *r, const job *j) {
     const basin_graphs_explanation *e = &j->e;
-    const int32_t *label = labels_of(j);
+    const int32_t *label = labels_of(j), *atom = NULL;
     char title[100];
+    if (j->set.line) atom = j->set.node_label + j->set.node_start[e->graph] * j->set.node_labels;
     snprintf(title, sizeof title, "nodes that add most (of %lld):", (long long)e->nodes);
     basin_record_table(r, "nodes", title);
     for (int64_t i = 0; i < e->nodes && i < j->o->nodes; i++) {
@@ -438,6 +464,7 @@ static void put_nodes(basin_record *r, const job *j) {
         basin_record_row(r);
         basin_record_integer(r, "node", n);
         if (label) basin_record_integer(r, "|label", label[n]);
+        if (atom) basin_record_text(r, "element", basin_element(atom[n * j->set.node_labels]));
         basin_record_number(r, "adds", "%+.4g", e->node[n]);
         if (e->has_energy) {
             basin_record_number(r, "attention|attention of the CLS", "%.4f", e->attention[n]);
@@ -471,6 +498,7 @@ static void put_explanation(basin_record *r, const void *context) {
     basin_record_text(r, "model", j->o->operand[0]);
     basin_record_text(r, "data", j->set.name);
     basin_record_integer(r, "graph", e->graph);
+    put_place(r, &j->set, e->graph);
     if (class_value)
         basin_record_integer(r, "class", class_value[e->column]);
     else

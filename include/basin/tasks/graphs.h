@@ -40,6 +40,7 @@ typedef struct basin_graphs_info {
     int64_t columns;            /* of its predictions: classes, or values */
     const int64_t *class_value; /* [columns] the number that the training data give each class; NULL
                                    of a model of values */
+    const char *names; /* of molecules: of what it predicts, line feeds between; else NULL */
     int64_t parameters;
     int64_t width; /* numbers in what its head reads of a row */
 } basin_graphs_info;

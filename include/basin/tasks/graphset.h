@@ -52,6 +52,14 @@ typedef struct basin_graphset {
     float *target;      /* [graphs, targets]; NaN where a value is not known */
     int64_t split[3];   /* the first so many graphs are for training, then validation, then test;
                            zeros where the set does not say */
+    bool binary;        /* of several targets: all are 0 or 1, or not known */
+    int64_t *line;      /* [graphs] of molecules: where each is in its table; else NULL */
+    int64_t *scaffold;  /* [graphs] of molecules: equal for equal Murcko scaffolds, 0: no rings */
+    char *id;           /* of molecules: names, that of graph i at id + id_start[i]; or NULL */
+    int64_t *id_start;  /* [graphs + 1] */
+    int64_t id_bytes;   /* of all names */
+    char *columns;      /* of molecules: names of what is learnt, line feeds between; or NULL */
+    char *note;         /* lines on what was left out or not used; or NULL */
     int64_t edge_walks; /* the last so many edge attributes are walks along the edges */
     basin_bundle *file; /* what the arrays lie in; NULL where the set owns them */
 } basin_graphset;
@@ -64,6 +72,22 @@ BASIN_API basin_status basin_graphset_read(basin_graphset *set, const char *path
  * not read. */
 BASIN_API basin_status basin_graphset_read_bare(basin_graphset *set, const char *path,
                                                 basin_error *error);
+/* Molecules: SMILES in a table (CSV, TSV, packed by gzip or zstd) or in memory. Nodes are atoms but
+ * for hydrogen, with labels atomic number, charge, hydrogens and aromatic; edges are bonds, with
+ * label 1, 2, 3, 4 for an aromatic one, 0 for another. Those that cannot be read are left out; the
+ * set's note lists them, and `line` says which are there. One target of words or of up to 10 whole
+ * numbers is a class, others are values. */
+typedef struct basin_molecules {
+    const char *path;
+    const char *smiles;      /* the column; NULL: "smiles" or another usual name */
+    const char *target;      /* columns to learn, commas or line feeds between; NULL: none */
+    const char *id;          /* the column of names; NULL: "id" or another usual name, or none */
+    const char *const *text; /* [count] SMILES in place of a table; `line` has places in it */
+    int64_t count;
+} basin_molecules;
+BASIN_API basin_status basin_graphset_read_molecules(basin_graphset *set,
+                                                     const basin_molecules *molecules,
+                                                     basin_error *error);
 /* The packed form, which is memory-mapped when it is read. */
 BASIN_API basin_status basin_graphset_write(const char *path, const basin_graphset *set,
                                             basin_error *error);

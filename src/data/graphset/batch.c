@@ -266,7 +266,13 @@ static basin_status label_ranges(basin_label_column *column, const int32_t *labe
             return basin_fail(error, BASIN_UNSUPPORTED,
                               "%s labels from %lld to %lld; wanted a range of %d at most", what,
                               (long long)low, (long long)high, MOST_KINDS);
-        column[c] = (basin_label_column){(int32_t)low, (int32_t)(high - low + 1)};
+        column[c] = (basin_label_column){(int32_t)low, (int32_t)(high - low + 1), {0}};
+        memset(column[c].unseen, 0xff, sizeof column[c].unseen);
+        for (int64_t i = 0; i < r->count; i++)
+            for (int64_t n = r->start[r->graph[i]]; n < r->start[r->graph[i] + 1]; n++) {
+                int64_t at = label[n * columns + c] - low;
+                if (at < 256) column[c].unseen[at / 64] &= ~(UINT64_C(1) << at % 64);
+            }
     }
     return BASIN_OK;
 }

@@ -264,10 +264,12 @@ static const char *const task_name[] = {"graph classes", "node classes", "graph 
 const char *basin_graphs_target_name(basin_graphs_target task) { return task_name[task]; }
 
 void basin_graphset_free(basin_graphset *set) {
-    void *array[] = {set->node_start,     set->edge_start, set->edge,        set->node_attribute,
-                     set->node_label,     set->edge_label, set->class_value, set->class_of,
-                     set->edge_attribute, set->target};
+    void *array[] = {
+        set->node_start, set->edge_start,  set->edge,     set->node_attribute, set->node_label,
+        set->edge_label, set->class_value, set->class_of, set->edge_attribute, set->target,
+        set->line,       set->scaffold,    set->id,       set->id_start};
     for (size_t i = 0; !set->file && i < sizeof array / sizeof *array; i++) free(array[i]);
+    BASIN_FREE(set->note, set->columns);
     basin_bundle_free(set->file);
     *set = (basin_graphset){0};
 }
@@ -283,7 +285,7 @@ typedef struct part {
     bool optional;
 } part;
 
-enum { PARTS = 10 };
+enum { PARTS = 14 };
 static const char FORMAT[] = "basin graph set 1";
 
 static void list_parts(part list[PARTS], basin_graphset *s) {
@@ -301,6 +303,10 @@ static void list_parts(part list[PARTS], basin_graphset *s) {
         {"class_value", (void **)&s->class_value, BASIN_I64, s->classes, 0, true},
         {"class_of", (void **)&s->class_of, BASIN_I32, items, 0, true},
         {"target", (void **)&s->target, BASIN_F32, s->graphs, s->targets, true},
+        {"line", (void **)&s->line, BASIN_I64, s->graphs, 0, true},
+        {"scaffold", (void **)&s->scaffold, BASIN_I64, s->graphs, 0, true},
+        {"id_start", (void **)&s->id_start, BASIN_I64, s->graphs + 1, 0, true},
+        {"id", (void **)&s->id, BASIN_U8, s->id_bytes, 0, true},
     };
     memcpy(list, all, sizeof all);
 }
@@ -317,7 +323,8 @@ basin_status basin_graphset_write(const char *path, const basin_graphset *set, b
     snprintf(split, sizeof split, "%lld %lld %lld", (long long)set->split[0],
              (long long)set->split[1], (long long)set->split[2]);
     const char *const meta[][2] = {
-        {"format", FORMAT}, {"name", set->name}, {"task", task_name[set->task]}, {"split", split}};
+        {"format", FORMAT}, {"name", set->name},       {"task", task_name[set->task]},
+        {"split", split},   {"columns", set->columns}, {"binary", set->binary ? "on" : NULL}};
     list_parts(list, &view);
     BASIN_TRY(basin_bundle_new(&bundle, error));
     for (int i = 0; i < PARTS; i++) {
@@ -325,8 +332,8 @@ basin_status basin_graphset_write(const char *path, const basin_graphset *set, b
         if (*p->data)
             BASIN_TRY(basin_bundle_put(bundle, p->name, *p->data, p->dtype, shape_of(p), error));
     }
-    for (int i = 0; i < 4; i++)
-        BASIN_TRY(basin_bundle_meta_set(bundle, meta[i][0], meta[i][1], error));
+    for (int i = 0; i < 6; i++)
+        if (meta[i][1]) BASIN_TRY(basin_bundle_meta_set(bundle, meta[i][0], meta[i][1], error));
     return basin_safetensors_write(path, bundle, error);
 }
 
@@ -343,7 +350,8 @@ static void read_sizes(basin_graphset *set, const basin_bundle *bundle) {
                 {"edge_attribute", 1, &set->edge_attributes},
                 {"edge_label", 1, &set->edge_labels},
                 {"class_value", 0, &set->classes},
-                {"target", 1, &set->targets}};
+                {"target", 1, &set->targets},
+                {"id", 0, &set->id_bytes}};
     for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
         const basin_tensor *t = basin_bundle_find(bundle, want[i].name);
         if (t && t->shape.rank > want[i].axis) *want[i].size = t->shape.dim[want[i].axis];
@@ -403,6 +411,10 @@ static basin_status check_numbers(const basin_graphset *s, const char *path, bas
     BASIN_TRY(check_starts(s->node_start, s->graphs, s->nodes, path, "node_start", error));
     BASIN_TRY(check_starts(s->edge_start, s->graphs, s->edges, path, "edge_start", error));
     for (int64_t g = 0; g < s->graphs; g++) BASIN_TRY(check_edges(s, g, path, error));
+    if (s->id && (!s->id_start || s->id[s->id_bytes - 1]))
+        return basin_fail(error, BASIN_BAD_FILE, "%s: 'id' does not end", path);
+    if (s->id)
+        BASIN_TRY(check_starts(s->id_start, s->graphs, s->id_bytes, path, "id_start", error));
     for (int64_t i = 0; s->class_of && i < items; i++)
         if (s->class_of[i] < -1 || s->class_of[i] >= s->classes)
             return basin_fail(error, BASIN_BAD_FILE, "%s: class_of[%lld] is %d of %lld classes",
@@ -465,7 +477,11 @@ static basin_status read_packed(basin_graphset *set, basin_bundle *bundle, const
     const basin_tensor *start = basin_bundle_find(bundle, "node_start");
     for (int i = 0; i < 3; i++)
         if (task && !strcmp(task, task_name[i])) set->task = (basin_graphs_target)i;
+    const char *columns = basin_bundle_meta(bundle, "columns");
     if (name) snprintf(set->name, sizeof set->name, "%s", name);
+    if (columns && !(set->columns = basin_string_copy(columns)))
+        return basin_fail_memory(error, path);
+    set->binary = basin_bundle_meta(bundle, "binary") != NULL;
     read_sizes(set, bundle);
     if (start && set->graphs < 1)
         return basin_fail(error, BASIN_BAD_FILE,

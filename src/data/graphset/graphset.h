@@ -59,7 +59,15 @@ enum { BASIN_MAX_LABELS = 32 };
 /* One column of labels: first .. first + count - 1 become one-hot; others have all zeros. */
 typedef struct basin_label_column {
     int32_t first, count;
+    uint64_t unseen[4]; /* bits of the first 256 that no training graph has */
 } basin_label_column;
+
+/* Whether training had this label. */
+static inline bool basin_label_known(const basin_label_column *column, int32_t label) {
+    int64_t at = (int64_t)label - column->first;
+    if (at < 0 || at >= column->count) return false;
+    return at >= 256 || !(column->unseen[at / 64] >> at % 64 & 1);
+}
 
 /* How nodes and edges become numbers. Learnt from the training graphs, kept in the model file. */
 typedef struct basin_graphset_encoding {

@@ -87,6 +87,7 @@ struct basin_graphs_model {
     int64_t outputs; /* C; may be more than there are classes */
     int64_t classes, *class_value;
     double *target_mean, *target_scale; /* [C] of values: outputs * scale + mean */
+    char *names; /* of molecules: columns of the table that it was trained on; else NULL */
     basin_graphset_encoding encoding;
     basin_graphs_seen_list seen[2]; /* in training, in validation; empty: not known */
     basin_backend *backend;         /* the caller's */

@@ -75,7 +75,8 @@ static basin_status start(basin_graphs_model *model, basin_error *error) {
 void basin_graphs_close(basin_graphs_model *model) {
     if (!model) return;
     if (model->one) basin_graphs_plans_free(model->one);
-    BASIN_FREE(model->one, model->class_value, model->target_mean, model->target_scale);
+    BASIN_FREE(model->one, model->class_value, model->target_mean, model->target_scale,
+               model->names);
     BASIN_FREE(model->seen[0].print, model->seen[1].print);
     basin_graphset_encoding_free(&model->encoding);
     if (model->graph) basin_params_free(&model->params);
@@ -137,6 +138,8 @@ static basin_status fit_model(basin_graphs_model *m, const basin_graphset *set,
                               const int64_t *graph, int64_t count, basin_error *error) {
     const basin_graphs_settings *s = &m->settings;
     basin_encoding_spec spec = {s->raw, s->standardise, s->edge_sums, s->degrees};
+    if (set->columns && !(m->names = basin_string_copy(set->columns)))
+        return basin_fail_memory(error, "a graph model");
     BASIN_TRY(basin_graphset_encoding_new(&m->encoding, set, graph, count, &spec, error));
     BASIN_TRY(set->task == BASIN_GRAPHS_VALUES ? set_targets(m, set, graph, count, error)
                                                : set_classes(m, set, error));
@@ -197,6 +200,7 @@ basin_graphs_info basin_graphs_about(const basin_graphs_model *model) {
                                .target = model->target,
                                .columns = values ? model->outputs : model->classes,
                                .class_value = values ? NULL : model->class_value,
+                               .names = model->names,
                                .parameters = basin_params_total(&model->params),
                                .width = config.block.dim * (parts ? parts : 1)};
 }
@@ -240,8 +244,16 @@ const basin_task_settings basin_graphs_task = {
 static void put_columns(basin_json *j, const char *name, const basin_label_column *column,
                         int64_t count) {
     basin_json_array(j, name);
-    for (int64_t c = 0; c < count; c++)
-        basin_json_numbers(j, NULL, (const double[]){column[c].first, column[c].count}, 2);
+    for (int64_t c = 0; c < count; c++) { /* first, count, those that training did not see */
+        const basin_label_column *own = &column[c];
+        basin_json_array(j, NULL);
+        basin_json_integer(j, NULL, own->first);
+        basin_json_integer(j, NULL, own->count);
+        for (int32_t k = 0; k < own->count; k++)
+            if (!basin_label_known(own, own->first + k))
+                basin_json_integer(j, NULL, own->first + k);
+        basin_json_end(j);
+    }
     basin_json_end(j);
 }
 
@@ -276,6 +288,7 @@ static char *data_json(const basin_graphs_model *m) {
     basin_json_boolean(&j, "raw", e->raw);
     basin_json_integer(&j, "degrees", e->degrees);
     basin_json_boolean(&j, "edge_sums", e->edge_sums);
+    if (m->names) basin_json_text(&j, "names", m->names);
     basin_json_end(&j);
     return basin_memory_file_close(&memory);
 }
@@ -317,7 +330,12 @@ static bool get_columns(basin_label_column *column, int64_t *count, const cJSON 
         if (!cJSON_IsNumber(first) || !cJSON_IsNumber(kinds) || kinds->valueint < 1 ||
             kinds->valueint > 1 << 20)
             return false;
-        column[(*count)++] = (basin_label_column){first->valueint, kinds->valueint};
+        basin_label_column own = {first->valueint, kinds->valueint, {0}};
+        for (const cJSON *not = kinds->next; not ; not = not ->next) {
+            int64_t at = (int64_t) not ->valueint - own.first;
+            if (at >= 0 && at < 256) own.unseen[at / 64] |= UINT64_C(1) << at % 64;
+        }
+        column[(*count)++] = own;
     }
     return true;
 }
@@ -364,6 +382,9 @@ static bool get_data(basin_graphs_model *m, const cJSON *o, bool *memory) {
         !get_integer(&m->outputs, o, "outputs", 1, 1 << 20) || !get_classes(m, o, memory))
         return false;
     m->target = (basin_graphs_target)task;
+    const cJSON *names = cJSON_GetObjectItemCaseSensitive(o, "names");
+    if (cJSON_IsString(names) && !(m->names = basin_string_copy(names->valuestring)))
+        return *memory = false;
     if (m->target == BASIN_GRAPHS_VALUES
             ? !get_numbers(&m->target_mean, &m->outputs, o, "target_mean", memory) ||
                   !get_numbers(&m->target_scale, &m->outputs, o, "target_scale", memory)

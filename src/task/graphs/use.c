@@ -102,10 +102,8 @@ static int64_t count_unknown(const int32_t *label, int64_t first, int64_t end, i
     int64_t unknown = 0;
     for (int64_t i = first; i < end; i++) {
         bool known = true;
-        for (int64_t c = 0; c < columns && known; c++) {
-            int64_t at = (int64_t)label[i * columns + c] - column[c].first;
-            known = at >= 0 && at < column[c].count;
-        }
+        for (int64_t c = 0; c < columns && known; c++)
+            known = basin_label_known(&column[c], label[i * columns + c]);
         unknown += !known;
     }
     return unknown;

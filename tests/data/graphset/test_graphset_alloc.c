@@ -35,3 +35,15 @@ TEST_WITH(all_of_it, folder_new, folder_remove) {
     tiny_write(state, NULL, NULL);
     assert_true(alloc_fail_sweep(scenario, *state) > 40);
 }
+
+static basin_status molecules(void *context) {
+    static const char *const text[] = {"c1ccc2[nH]ccc2c1", "[H]N(=O)=O", "C1CC"};
+    basin_graphset set;
+    (void)context;
+    basin_status status =
+        basin_graphset_read_molecules(&set, &(basin_molecules){.text = text, .count = 3}, NULL);
+    basin_graphset_free(&set);
+    return status;
+}
+
+TEST(molecules_of_smiles) { assert_true(alloc_fail_sweep(molecules, NULL) > 20); }

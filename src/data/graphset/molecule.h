@@ -1,0 +1,70 @@
+/* Molecules: atoms and bonds read from SMILES, brought to one form as RDKit's
+ * sanitisation does (explicit hydrogens merged, nitro groups charged, rings, aromaticity). */
+#ifndef BASIN_DATA_GRAPHSET_MOLECULE_H
+#define BASIN_DATA_GRAPHSET_MOLECULE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "basin/status.h"
+
+typedef struct basin_atom {
+    uint8_t number; /* atomic number; 0: a wildcard */
+    int8_t charge;
+    uint8_t hydrogens; /* bound to it and not atoms of their own */
+    uint8_t chiral;    /* as written: 1 for @, 2 for @@, 3 for another class */
+    uint16_t isotope;  /* 0: not given */
+    bool aromatic;
+    bool fixed;       /* it was written in brackets: no hydrogens are implied */
+    uint8_t radicals; /* unpaired electrons */
+    uint8_t rings;    /* of the smallest set of rings, those that it is in */
+} basin_atom;
+
+enum { BASIN_ATOM_LABELS = 4, BASIN_BOND_OTHER = 0, BASIN_BOND_AROMATIC = 4 };
+typedef struct basin_bond {
+    int32_t a, b;
+    uint8_t order;  /* 1, 2, 3; 4 where it is aromatic; 0 for another: dative from a to b, any */
+    uint8_t kekule; /* 1, 2, 3 also where it is aromatic */
+    bool ring;
+    char mark; /* as written: / or \, else 0 */
+} basin_bond;
+
+typedef struct basin_molecule {
+    int32_t atoms, bonds, rings, parts;
+    basin_atom *atom;    /* [atoms] */
+    basin_bond *bond;    /* [bonds] */
+    int32_t *start;      /* [atoms + 1] of each atom's in link */
+    int32_t *link;       /* [2 bonds] numbers of bonds */
+    int32_t *ring_start; /* [rings + 1] of each ring's in ring_bond and ring_atom */
+    int32_t *ring_bond, *ring_atom;
+    size_t atom_capacity, bond_capacity, start_capacity, link_capacity, ring_capacity;
+    size_t ring_bond_capacity, ring_atom_capacity;
+} basin_molecule;
+
+/* Replaces what the molecule was. BASIN_BAD_VALUE with what is wrong where it is no molecule. What
+ * follows a blank is a name, and not read. */
+basin_status basin_molecule_read(basin_molecule *molecule, const char *smiles, basin_error *error);
+void basin_molecule_free(basin_molecule *molecule);
+
+static inline int32_t basin_bond_other(const basin_bond *bond, int32_t atom) {
+    return bond->a == atom ? bond->b : bond->a;
+}
+const char *basin_element(int number); /* "C"; "*" of a wildcard */
+
+/* A number of its Murcko scaffold, rings and what links them without side chains, as RDKit has it:
+ * equal for equal ones. 0: it has no rings. */
+basin_status basin_molecule_scaffold(int64_t *scaffold, const basin_molecule *m,
+                                     basin_error *error);
+
+/* ---- its parts, for the readers ---- */
+
+basin_status basin_molecule_add_atom(basin_molecule *m, basin_atom atom, basin_error *error);
+basin_status basin_molecule_add_bond(basin_molecule *m, basin_bond bond, basin_error *error);
+int basin_element_find(const char *symbol, int length); /* -1: none */
+/* Of atoms as written: hydrogens, charges, valences, rings, Kekule structure, aromaticity. */
+basin_status basin_molecule_sanitise(basin_molecule *m, basin_error *error);
+/* The smallest set of smallest rings, and which bonds are in a ring. */
+basin_status basin_molecule_find_rings(basin_molecule *m, basin_error *error);
+
+#endif

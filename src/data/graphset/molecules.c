@@ -1,0 +1,364 @@
+/* Tables of molecules as sets of graphs: a column of SMILES, columns to learn, ids; or SMILES in
+ * memory. Labels of atoms: atomic number, charge, hydrogens, aromatic; of bonds 1, 2, 3, or 4 for
+ * an aromatic one, 0 for another. */
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/dictionary.h"
+#include "base/sort.h"
+#include "base/text.h"
+#include "base/try.h"
+#include "data/graphset/graphset.h"
+#include "data/graphset/molecule.h"
+#include "data/network/csv/table.h"
+#include "io/file.h"
+
+static const char molecules[] = "molecules";
+enum { MOST_TARGETS = 1024, SHOWN = 20, CLASSES = 10 };
+
+/* What is worth a note, and how many molecules have it. */
+enum { SALT, WILD, STEREO, ISOTOPE, UNKNOWN, FACTS };
+
+typedef struct reading {
+    const basin_molecules *spec;
+    basin_table_rows rows;
+    char *header; /* the names of all columns, each ends with a zero byte */
+    int smiles, id, targets, target[MOST_TARGETS];
+    basin_molecule molecule;
+    basin_graphset_arrays a;
+    int64_t *nodes, *from, *to, *line, *scaffold, *class_of, atoms;
+    int32_t *atom, *bond;
+    float *value;
+    size_t capacity[9];
+    basin_names_builder ids;
+    basin_dictionary word[MOST_TARGETS]; /* cells of the targets that are no numbers */
+    bool whole[MOST_TARGETS], flags;     /* numbers are whole; 0 and 1 alone */
+    int64_t read, skipped, fact[FACTS];
+    char first[200]; /* why the first was skipped */
+    basin_memory_file notes;
+    FILE *note;
+} reading;
+
+/* ---- one molecule ---- */
+
+static basin_status reserve(reading *r, basin_error *error) {
+    const basin_molecule *m = &r->molecule;
+    int64_t g = r->a.graphs + 1, b = r->a.edges + m->bonds + 1;
+    return BASIN_RESERVE(&r->nodes, &r->capacity[0], g) &&
+                   BASIN_RESERVE(&r->line, &r->capacity[1], g) &&
+                   BASIN_RESERVE(&r->scaffold, &r->capacity[2], g) &&
+                   BASIN_RESERVE(&r->from, &r->capacity[3], b) &&
+                   BASIN_RESERVE(&r->to, &r->capacity[4], b) &&
+                   BASIN_RESERVE(&r->bond, &r->capacity[5], b) &&
+                   BASIN_RESERVE(&r->atom, &r->capacity[6],
+                                 (r->atoms + m->atoms) * BASIN_ATOM_LABELS) &&
+                   BASIN_RESERVE(&r->value, &r->capacity[7], g * (r->targets + 1)) &&
+                   BASIN_RESERVE(&r->class_of, &r->capacity[8], g)
+               ? BASIN_OK
+               : basin_fail_memory(error, molecules);
+}
+
+static void count_facts(reading *r) {
+    const basin_molecule *m = &r->molecule;
+    bool has[FACTS] = {[SALT] = m->parts > 1};
+    for (int32_t i = 0; i < m->atoms; i++) {
+        has[WILD] |= !m->atom[i].number;
+        has[STEREO] |= m->atom[i].chiral > 0;
+        has[ISOTOPE] |= m->atom[i].isotope > 0;
+    }
+    for (int32_t i = 0; i < m->bonds; i++) has[STEREO] |= m->bond[i].mark != 0;
+    for (int i = 0; i < FACTS; i++) r->fact[i] += has[i];
+}
+
+static basin_status put_molecule(reading *r, int64_t line, basin_error *error) {
+    const basin_molecule *m = &r->molecule;
+    int64_t g = r->a.graphs;
+    BASIN_TRY(reserve(r, error));
+    for (int32_t i = 0; i < m->atoms; i++) {
+        const basin_atom *a = &m->atom[i];
+        int32_t *to = r->atom + (r->atoms + i) * BASIN_ATOM_LABELS;
+        to[0] = a->number, to[1] = a->charge, to[2] = a->hydrogens, to[3] = a->aromatic;
+    }
+    for (int32_t i = 0; i < m->bonds; i++) {
+        int64_t at = r->a.edges + i;
+        r->from[at] = r->atoms + m->bond[i].a, r->to[at] = r->atoms + m->bond[i].b;
+        r->bond[at] = m->bond[i].order;
+    }
+    BASIN_TRY(basin_molecule_scaffold(&r->scaffold[g], m, error));
+    r->nodes[g] = m->atoms, r->line[g] = line;
+    r->atoms += m->atoms, r->a.edges += m->bonds;
+    r->a.graphs++;
+    count_facts(r);
+    return BASIN_OK;
+}
+
+/* A molecule that is left out, for the notes. */
+static void skip(reading *r, int64_t line, const char *what, const char *why) {
+    if (!r->skipped) snprintf(r->first, sizeof r->first, "'%.60s': %.120s", what, why);
+    if (r->skipped++ < SHOWN)
+        fprintf(r->note, "%s %lld: '%.60s': %s\n", r->spec->text ? "molecule" : "line",
+                (long long)line, what, why);
+}
+
+/* BASIN_BAD_VALUE of a bad molecule; other errors end all. */
+static basin_status add(reading *r, const char *smiles, int64_t line, bool *added,
+                        basin_error *error) {
+    basin_error own;
+    r->read++;
+    basin_status status = basin_molecule_read(&r->molecule, smiles, &own);
+    *added = !status;
+    if (status == BASIN_BAD_VALUE) return skip(r, line, smiles, own.text), BASIN_OK;
+    return status ? basin_fail_memory(error, molecules) : put_molecule(r, line, error);
+}
+
+/* ---- columns ---- */
+
+static const char *name_of(const reading *r, int column) {
+    const char *at = r->header;
+    while (column--) at += strlen(at) + 1;
+    return at;
+}
+
+static int find_column(const reading *r, const char *name, int length) {
+    for (int pass = 0; pass < 2; pass++) /* as written, then by letters of any case */
+        for (int i = 0; i < (int)r->rows.columns; i++) {
+            const char *own = name_of(r, i);
+            if ((int)strlen(own) == length &&
+                !(pass ? strncasecmp : strncmp)(own, name, (size_t)length))
+                return i;
+        }
+    return -1;
+}
+
+static int find_usual(const reading *r, const char *list) {
+    int column = -1;
+    for (const char *at = list; *at && column < 0; at += strspn(at, " ")) {
+        int length = (int)strcspn(at, " ");
+        column = find_column(r, at, length);
+        at += length;
+    }
+    return column;
+}
+
+static basin_status no_column(const reading *r, const char *option, const char *name, int length,
+                              basin_error *error) {
+    basin_list list = {0};
+    for (int i = 0; i < (int)r->rows.columns; i++) basin_list_add(&list, name_of(r, i));
+    return basin_fail(error, BASIN_BAD_VALUE, "%s: no column '%.*s' for %s; its columns: %s",
+                      r->spec->path, length, name, option, list.text);
+}
+
+/* Names with commas, or line feeds, between; a name may have commas itself. */
+static basin_status choose_targets(reading *r, basin_error *error) {
+    const char *between = r->spec->target && strchr(r->spec->target, '\n') ? "\n" : ",";
+    for (const char *at = r->spec->target; at && *at;) {
+        int length = (int)strcspn(at, between), first = length, column;
+        while ((column = find_column(r, at, length)) < 0 && at[length])
+            length += 1 + (int)strcspn(at + length + 1, between);
+        if (column < 0) return no_column(r, "--target", at, first, error);
+        if (r->targets >= MOST_TARGETS)
+            return basin_fail(error, BASIN_BAD_VALUE, "more than %d targets", MOST_TARGETS);
+        r->target[r->targets++] = column;
+        at += length + (at[length] != 0);
+    }
+    return BASIN_OK;
+}
+
+static basin_status open_columns(reading *r, basin_error *error) {
+    const basin_molecules *s = r->spec;
+    static const char usual[] = "smiles canonical_smiles isomeric_smiles structure molecule mol";
+    BASIN_TRY(BASIN_NEW_RAW(&r->header, r->rows.length + 1, molecules, error));
+    memcpy(r->header, r->rows.text, r->rows.length);
+    r->smiles =
+        s->smiles ? find_column(r, s->smiles, (int)strlen(s->smiles)) : find_usual(r, usual);
+    if (r->smiles < 0) {
+        const char *name = s->smiles ? s->smiles : "smiles";
+        return no_column(r, "--smiles", name, (int)strlen(name), error);
+    }
+    r->id = s->id ? find_column(r, s->id, (int)strlen(s->id))
+                  : find_usual(r, "id mol_id molecule_id compound_id cid chembl_id name compound");
+    if (r->id < 0 && s->id) return no_column(r, "--id", s->id, (int)strlen(s->id), error);
+    return choose_targets(r, error);
+}
+
+/* ---- cells ---- */
+
+/* Values of the molecule that was added last. */
+static basin_status read_targets(reading *r, basin_error *error) {
+    int64_t g = r->a.graphs - 1;
+    for (int t = 0; t < r->targets; t++) {
+        const char *text = basin_table_rows_trimmed(&r->rows, r->target[t]);
+        double value = NAN;
+        int32_t number = -1;
+        bool missing = basin_cell_missing(text);
+        if (!missing && !basin_cell_number(&value, text)) {
+            BASIN_TRY(basin_dictionary_add(&r->word[t], &number, text, error));
+            value = number;
+        } else if (!missing && value != rint(value))
+            r->whole[t] = false;
+        r->flags = r->flags && (missing || value == 0 || value == 1);
+        r->value[g * r->targets + t] = (float)value;
+    }
+    return BASIN_OK;
+}
+
+static basin_status read_rows(reading *r, basin_error *error) {
+    bool more, added;
+    for (;;) {
+        BASIN_TRY(basin_table_rows_next(&r->rows, &more, error));
+        if (!more) return BASIN_OK;
+        const char *smiles = basin_table_rows_trimmed(&r->rows, r->smiles);
+        /* Of one target, what has none cannot be learnt from or scored. */
+        if (r->targets == 1 &&
+            basin_cell_missing(basin_table_rows_trimmed(&r->rows, r->target[0]))) {
+            r->fact[UNKNOWN]++;
+            continue;
+        }
+        BASIN_TRY(add(r, smiles, r->rows.line, &added, error));
+        if (!added) continue;
+        BASIN_TRY(read_targets(r, error));
+        const char *id = r->id >= 0 ? basin_table_rows_trimmed(&r->rows, r->id) : "";
+        if (r->id >= 0) BASIN_TRY(basin_names_add(&r->ids, id, strlen(id), error));
+    }
+}
+
+/* ---- classes, or values ---- */
+
+/* How many different numbers a target has; at most `most` + 1 are counted. */
+static int count_different(const reading *r, int most) {
+    float seen[CLASSES + 1];
+    int count = 0;
+    for (int64_t g = 0; g < r->a.graphs && count <= most; g++) {
+        int k = 0;
+        while (k < count && seen[k] != r->value[g]) k++;
+        if (k == count && !isnan(r->value[g])) seen[count++] = r->value[g];
+    }
+    return count;
+}
+
+/* Words get numbers in the order of the alphabet. */
+static basin_status number_words(reading *r, basin_error *error) {
+    const basin_names *names = &r->word[0].names.names;
+    BASIN_FREE_AT_EXIT const char **sorted = NULL;
+    BASIN_TRY(BASIN_NEW_RAW(&sorted, names->count + 1, molecules, error));
+    for (int64_t i = 0; i < names->count; i++) sorted[i] = names->text + names->at[i];
+    qsort(sorted, (size_t)names->count, sizeof *sorted, basin_compare_text);
+    fprintf(r->note, "classes of %s:", name_of(r, r->target[0]));
+    for (int64_t i = 0; i < names->count; i++)
+        fprintf(r->note, "%s %lld is '%.40s'", i ? "," : "", (long long)i, sorted[i]);
+    fprintf(r->note, "\n");
+    for (int64_t g = 0; g < r->a.graphs; g++) {
+        const char *own = names->text + names->at[(int)r->value[g]];
+        void *at = bsearch(&own, sorted, (size_t)names->count, sizeof *sorted, basin_compare_text);
+        r->value[g] = (float)((const char **)at - sorted);
+    }
+    return BASIN_OK;
+}
+
+static basin_status settle_targets(reading *r, basin_error *error) {
+    for (int t = 0; t < r->targets; t++)
+        if (r->word[t].names.names.count && (r->targets > 1 || !r->whole[t]))
+            return basin_fail(error, BASIN_BAD_VALUE, "%s: column '%s' has '%.40s', wanted numbers",
+                              r->spec->path, name_of(r, r->target[t]), r->word[t].names.names.text);
+    if (!r->targets) return BASIN_OK;
+    bool words = r->word[0].names.names.count > 0;
+    if (r->targets == 1 && words) BASIN_TRY(number_words(r, error));
+    if (r->targets == 1 && r->whole[0] && count_different(r, CLASSES) <= CLASSES) {
+        for (int64_t g = 0; g < r->a.graphs; g++) r->class_of[g] = (int64_t)r->value[g];
+        r->a.graph_class = r->class_of;
+    } else
+        r->a.target = r->value, r->a.targets = r->targets;
+    return BASIN_OK;
+}
+
+/* ---- notes ---- */
+
+static void put_notes(reading *r) {
+    static const char *const what[FACTS] = {
+        [SALT] = "are of several parts, such as salts; all parts are read as one graph",
+        [WILD] = "have wildcards (*), which are atoms of number 0",
+        [STEREO] = "have stereochemistry, which is not used",
+        [ISOTOPE] = "have isotopes, which are not used",
+        [UNKNOWN] = "have no value to learn and are left out"};
+    if (r->skipped > SHOWN)
+        fprintf(r->note, "and %lld more like these\n", (long long)(r->skipped - SHOWN));
+    if (r->skipped)
+        fprintf(r->note, "%lld of %lld molecules could not be read and are left out\n",
+                (long long)r->skipped, (long long)r->read);
+    for (int i = 0; i < FACTS; i++)
+        if (r->fact[i])
+            fprintf(r->note, "%lld of %lld molecules %s\n", (long long)r->fact[i],
+                    (long long)(i == UNKNOWN ? r->read + r->fact[i] : r->a.graphs), what[i]);
+}
+
+/* ---- all of it ---- */
+
+static void reading_free(reading *r) {
+    basin_table_rows_close(&r->rows);
+    basin_molecule_free(&r->molecule);
+    BASIN_FREE(r->header, r->nodes, r->from, r->to, r->line, r->scaffold, r->class_of, r->atom,
+               r->bond, r->value);
+    for (int t = 0; t < r->targets; t++) basin_dictionary_free(&r->word[t]);
+    basin_names_free(&r->ids.names);
+    if (r->note) free(basin_memory_file_close(&r->notes));
+}
+
+static basin_status read_all(reading *r, basin_error *error) {
+    const basin_molecules *s = r->spec;
+    bool added;
+    for (int64_t i = 0; s->text && i < s->count; i++)
+        BASIN_TRY(add(r, s->text[i], i, &added, error));
+    if (s->text) return BASIN_OK;
+    BASIN_TRY(basin_table_rows_open(&r->rows, &(basin_csv_source){.path = s->path}, error));
+    BASIN_TRY(open_columns(r, error));
+    return read_rows(r, error);
+}
+
+/* The names of the targets, line feeds between. */
+static char *join_names(const reading *r) {
+    basin_memory_file memory;
+    FILE *file = basin_memory_file_open(&memory);
+    for (int t = 0; file && t < r->targets; t++)
+        fprintf(file, "%s%s", t ? "\n" : "", name_of(r, r->target[t]));
+    return file ? basin_memory_file_close(&memory) : NULL;
+}
+
+static basin_status finish(basin_graphset *set, reading *r, basin_error *error) {
+    basin_graphset_arrays *a = &r->a;
+    const char *path = r->spec->path, *base = path ? strrchr(path, '/') : NULL;
+    if (!a->graphs)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: none of %lld molecules can be used%s%s",
+                          path ? path : molecules, (long long)(r->read + r->fact[UNKNOWN]),
+                          r->skipped ? ": " : "", r->skipped ? r->first : "");
+    BASIN_TRY(settle_targets(r, error));
+    put_notes(r);
+    a->name = base ? base + 1 : path ? path : molecules;
+    a->nodes = r->nodes, a->from = r->from, a->to = r->to, a->undirected = true;
+    a->node_label = r->atom, a->node_labels = BASIN_ATOM_LABELS;
+    a->edge_label = r->bond, a->edge_labels = 1;
+    BASIN_TRY(basin_graphset_from_arrays(set, a, error));
+    set->binary = r->flags && a->targets > 0;
+    set->line = r->line, set->scaffold = r->scaffold, r->line = r->scaffold = NULL;
+    set->id = r->ids.names.text, set->id_start = r->ids.names.at;
+    set->id_bytes = set->id ? set->id_start[a->graphs] : 0;
+    r->ids.names = (basin_names){0};
+    set->note = basin_memory_file_close(&r->notes), r->note = NULL;
+    set->columns = join_names(r);
+    if (set->note && set->columns) return BASIN_OK;
+    basin_graphset_free(set);
+    return basin_fail_memory(error, molecules);
+}
+
+basin_status basin_graphset_read_molecules(basin_graphset *set, const basin_molecules *spec,
+                                           basin_error *error) {
+    BASIN_AT_EXIT(reading_free) reading r = {.spec = spec, .id = -1, .flags = true};
+    *set = (basin_graphset){0};
+    for (int t = 0; t < MOST_TARGETS; t++) r.whole[t] = true;
+    if (!(r.note = basin_memory_file_open(&r.notes))) return basin_fail_memory(error, molecules);
+    BASIN_TRY(read_all(&r, error));
+    return finish(set, &r, error);
+}

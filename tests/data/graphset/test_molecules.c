@@ -1,0 +1,169 @@
+/* Molecules: SMILES as RDKit 2026.03 reads them, what is none, scaffolds, tables, packed sets. */
+#include <math.h>
+
+#include "data/graphset/graphset.h"
+#include "data/graphset/molecule.h"
+#include "io/folder.h"
+#include "support/test.h"
+
+/* Atoms with charge, hydrogens and a for aromatic; then the bonds by their ends. */
+static const char *print(char *text, size_t size, const basin_molecule *m) {
+    size_t at = 0;
+    for (int32_t i = 0; i < m->atoms; i++) {
+        const basin_atom *a = &m->atom[i];
+        char charge[8] = "";
+        if (a->charge) snprintf(charge, sizeof charge, "%+d", a->charge);
+        at += (size_t)snprintf(text + at, size - at, "%s%sh%d%s ", basin_element(a->number), charge,
+                               a->hydrogens, a->aromatic ? "a" : "");
+    }
+    for (int32_t a = 0; a < m->atoms; a++)
+        for (int32_t b = a + 1; b < m->atoms; b++)
+            for (int32_t i = 0; i < m->bonds; i++)
+                if (m->bond[i].a + m->bond[i].b == a + b &&
+                    (m->bond[i].a == a || m->bond[i].b == a))
+                    at += (size_t)snprintf(text + at, size - at, "%d", m->bond[i].order);
+    return text;
+}
+
+static const char *const good[][2] = {
+    {"CCO", "Ch3 Ch2 Oh1 11"},
+    {"C1=CC=CC=C1", "Ch1a Ch1a Ch1a Ch1a Ch1a Ch1a 444444"},
+    {"c1ccc2[nH]ccc2c1", "Ch1a Ch1a Ch1a Ch0a Nh1a Ch1a Ch1a Ch0a Ch1a 4444444444"},
+    {"CN(=O)=O", "Ch3 N+1h0 O-1h0 Oh0 112"},
+    {"[H]C([H])([H])[13C@@H](N)Cl", "Ch3 Ch1 Nh2 Clh0 111"},
+    {"C%10CC%10", "Ch2 Ch2 Ch2 111"},
+    {"O=C1C=CC(=O)C=C1", "Oh0 Ch0 Ch1 Ch1 Ch0 Oh0 Ch1 Ch1 21121212"},
+    {"c1ccsc1", "Ch1a Ch1a Ch1a Sh0a Ch1a 44444"},
+    {"[Na+].[Cl-]", "Na+1h0 Cl-1h0 "},
+    {"*C#N", "*h0 Ch0 Nh0 13"},
+    {"C[N+](C)(C)CC(=O)[O-]", "Ch3 N+1h0 Ch3 Ch3 Ch2 Ch0 Oh0 O-1h0 1111121"},
+    {"F/C=C\\Cl", "Fh0 Ch1 Ch1 Clh0 121"},
+    {"[H]/N=C/C", "Hh0 Nh0 Ch1 Ch3 121"},
+    {"OS(=O)(=O)c1ccccc1", "Oh1 Sh0 Oh0 Oh0 Ch0a Ch1a Ch1a Ch1a Ch1a Ch1a 1221444444"},
+    {"c1cc2cccc-2ccc1", "Ch1a Ch1a Ch0a Ch1a Ch1a Ch1a Ch0a Ch1a Ch1a Ch1a 44441444444"},
+    {"n1c[nH]cc1", "Nh0a Ch1a Nh1a Ch1a Ch1a 44444"},
+    {"[O-]Cl(=O)(=O)=O", "O-1h0 Cl+3h0 O-1h0 O-1h0 O-1h0 1111"},
+    {"[Fe].[2H]O", "Feh0 Hh0 Oh1 1"},
+    {"C1CC2CCC1C2", "Ch2 Ch2 Ch1 Ch2 Ch2 Ch1 Ch2 11111111"},
+    {"O=c1cc[nH]cc1", "Oh0 Ch0a Ch1a Ch1a Nh1a Ch1a Ch1a 2444444"},
+    {"C1=CC=C2C=CC=CC2=C1", "Ch1a Ch1a Ch1a Ch0a Ch1a Ch1a Ch1a Ch1a Ch0a Ch1a 44444444444"},
+    {"N#[N+][O-]", "Nh0 N+1h0 O-1h0 31"},
+};
+
+TEST(smiles) {
+    BASIN_AT_EXIT(basin_molecule_free) basin_molecule m = {0};
+    char text[500];
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        assert_ok(basin_molecule_read(&m, good[i][0], &failure));
+        assert_string_equal(print(text, sizeof text, &m), good[i][1]);
+    }
+}
+
+static const char *const bad[][2] = {{"", "no atoms"},
+                                     {"C1CC", "ring 1 is not closed"},
+                                     {"C(C", "a branch does not end"},
+                                     {"CC)", "did not begin"},
+                                     {"C(=)C", "without an atom"},
+                                     {"CX", "character 2: not a SMILES"},
+                                     {"[Xx]", "no such element"},
+                                     {"[CH4", "bracket is not closed"},
+                                     {"C=", "last bond has no atom"},
+                                     {"C==C", "two bonds in a row"},
+                                     {"C11", "to itself"},
+                                     {"C12CC12", "two bonds between"},
+                                     {"C=1CC-1", "in two ways"},
+                                     {"C%1C", "% without two digits"},
+                                     {"=C", "a bond without an atom"},
+                                     {"C.(C)", "a branch without"},
+                                     {"1CC1", "ring bond without"},
+                                     {"CC.=C", "a bond without"},
+                                     {"C(C)(C)(C)(C)C", "atom 1, C, has valence 5"},
+                                     {"c1cccc1", "no Kekule structure"},
+                                     {"cC", "in no ring"},
+                                     {"[cl]1cccc1", "cannot be aromatic"},
+                                     {"[C:x]", "a class without"},
+                                     {"C<C", "not a SMILES"}};
+
+TEST(what_is_no_molecule) {
+    BASIN_AT_EXIT(basin_molecule_free) basin_molecule m = {0};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_failure(basin_molecule_read(&m, bad[i][0], &failure), BASIN_BAD_VALUE, bad[i][1]);
+}
+
+/* The same of one line, another of the next. */
+TEST(scaffolds) {
+    static const char *const same[][3] = {
+        {"Cc1ccccc1", "OC(=O)C1=CC=CC=C1", "c1ccncc1"},
+        {"CC1CCCCC1CC", "C1CCCCC1", "C1CCCCCC1"},
+        {"c1ccccc1CCc1ccccc1", "CC(Cc1ccccc1)c1ccc(O)cc1", "c1ccccc1Cc1ccccc1"},
+        {"O=C1CCCC1", "CC1CCCC1=O", "C1CCCC1"},
+        {"Cn1cccc1", "c1cc[nH]c1", "c1ccoc1"},
+        {"CC", "CCO", "C1CC1"}};
+    BASIN_AT_EXIT(basin_molecule_free) basin_molecule m = {0};
+    int64_t own[3];
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
+        for (int k = 0; k < 3; k++) {
+            assert_ok(basin_molecule_read(&m, same[i][k], &failure));
+            assert_ok(basin_molecule_scaffold(&own[k], &m, &failure));
+        }
+        assert_true(own[0] == own[1] && own[1] != own[2]);
+    }
+}
+
+static void write_text(char path[PATH_TEXT], void **state, const char *name, const char *text) {
+    folder_path(path, state, name);
+    FILE *file = fopen(path, "w");
+    fputs(text, file);
+    fclose(file);
+}
+
+static const char table[] = "id,SMILES,y,word,z\n"
+                            "a,CCO,1,yes,0.5\n"
+                            "b,C1CC,0,no,1\n"
+                            "c,[Na+].[Cl-],0,no,\n"
+                            "d,*[C@H](F)Cl,,,2\n";
+
+TEST_WITH(tables, folder_new, folder_remove) {
+    char path[PATH_TEXT], packed[PATH_TEXT];
+    basin_graphset set, again;
+    write_text(path, state, "m.csv", table);
+    folder_path(packed, state, "m.safetensors");
+    assert_ok(basin_graphset_read_molecules(&set, &(basin_molecules){.path = path, .target = "y"},
+                                            &failure));
+    assert_int_equal(set.graphs, 2); /* b is none, d has no y */
+    assert_int_equal(set.task, BASIN_GRAPHS_CLASSES);
+    assert_int_equal(set.line[1], 4);
+    assert_string_equal(set.id + set.id_start[1], "c");
+    assert_non_null(strstr(set.note, "line 3: 'C1CC': ring 1 is not closed\n1 of 3 molecules"));
+    assert_non_null(strstr(set.note, "1 of 2 molecules are of several parts"));
+    assert_non_null(strstr(set.note, "1 of 4 molecules have no value"));
+    assert_ok(basin_graphset_write(packed, &set, &failure));
+    assert_ok(basin_graphset_read(&again, packed, &failure));
+    assert_string_equal(again.id + again.id_start[1], "c");
+    assert_string_equal(again.columns, "y");
+    assert_int_equal(again.line[1], 4);
+    basin_graphset_free(&again);
+    basin_graphset_free(&set);
+    assert_ok(basin_graphset_read_molecules(
+        &set, &(basin_molecules){.path = path, .target = "word"}, &failure));
+    assert_non_null(strstr(set.note, "0 is 'no', 1 is 'yes'"));
+    assert_int_equal(set.class_of[0], 1);
+    basin_graphset_free(&set);
+    assert_ok(basin_graphset_read_molecules(&set, &(basin_molecules){.path = path, .target = "z,y"},
+                                            &failure));
+    assert_int_equal(set.task, BASIN_GRAPHS_VALUES);
+    assert_int_equal(set.graphs, 3);
+    assert_string_equal(set.columns, "z\ny");
+    assert_true(set.target[0] == 0.5F && isnan(set.target[2]));
+    basin_graphset_free(&set);
+    assert_failure(basin_graphset_read_molecules(
+                       &set, &(basin_molecules){.path = path, .target = "w"}, &failure),
+                   BASIN_BAD_VALUE, "no column 'w' for --target; its columns: id, SMILES");
+    assert_failure(basin_graphset_read_molecules(
+                       &set, &(basin_molecules){.path = path, .target = "z,word"}, &failure),
+                   BASIN_BAD_VALUE, "column 'word' has 'yes'");
+    assert_failure(
+        basin_graphset_read_molecules(
+            &set, &(basin_molecules){.text = (const char *const[]){"X"}, .count = 1}, &failure),
+        BASIN_BAD_VALUE, "none of 1 molecules can be used: 'X': character 1");
+}
