@@ -38,9 +38,16 @@ void basin_record_measures(basin_record *r, const basin_graphs_measures *measure
                            basin_graphs_target target, bool items) {
     if (items)
         basin_record_integer(r, target == BASIN_NODE_CLASSES ? "nodes" : "graphs", measures->items);
-    if (target == BASIN_GRAPHS_VALUES) {
+    if (!isnan(measures->auroc)) {
+        basin_record_number(r, "auroc", "%.4f", measures->auroc);
+        basin_record_number(r, "auprc", "%.4f", measures->auprc);
+    }
+    if (target == BASIN_GRAPHS_VALUES && !isnan(measures->auroc)) {
+        basin_record_number(r, "cross_entropy", "%.4f", measures->loss);
+    } else if (target == BASIN_GRAPHS_VALUES) {
         basin_record_number(r, "mae", "%.4f", measures->loss);
         basin_record_number(r, "rmse", "%.4f", measures->deviation);
+        if (!isnan(measures->explained)) basin_record_number(r, "r2", "%.4f", measures->explained);
     } else {
         basin_record_number(r, "accuracy", "%.2f %%", measures->accuracy);
         basin_record_number(r, "balanced_accuracy|class-averaged", "%.2f %%", measures->balanced);
@@ -48,7 +55,10 @@ void basin_record_measures(basin_record *r, const basin_graphs_measures *measure
     }
 }
 
-const char *basin_graph_score_name(basin_graphs_target target) {
+const char *basin_graph_score_name(const basin_graphset *set) {
+    basin_graphs_target target = set->task;
+    if (set->binary || (set->line && target == BASIN_GRAPHS_CLASSES && set->classes == 2))
+        return "AUROC, percent";
     if (target == BASIN_GRAPHS_VALUES) return "mean absolute error";
     return target == BASIN_NODE_CLASSES ? "class-averaged accuracy, percent" : "accuracy, percent";
 }
@@ -83,13 +93,22 @@ static basin_status train(basin_train_job *job, basin_error *error) {
     return status;
 }
 
+static double score_or_nan(const basin_score *score, const char *name) {
+    for (int i = 0; i < score->measures; i++)
+        if (!strcmp(score->measure[i].name, name)) return score->measure[i].value;
+    return NAN;
+}
+
 static void put_training(basin_record *r, const basin_train_job *job) {
     basin_graphs_target target = basin_graphs_about(job->model).target;
     const basin_score *s = &job->outcome.best;
     basin_graphs_measures measures = {.accuracy = basin_score_get(s, "validation_accuracy"),
                                       .balanced = basin_score_get(s, "validation_balanced"),
                                       .loss = basin_score_get(s, "validation_loss"),
-                                      .deviation = basin_score_get(s, "validation_deviation")};
+                                      .deviation = basin_score_get(s, "validation_deviation"),
+                                      .auroc = score_or_nan(s, "validation_auroc"),
+                                      .auprc = score_or_nan(s, "validation_auprc"),
+                                      .explained = NAN};
     basin_record_text(r, "data", job->o->operand[0]);
     basin_record_text(r, "task", basin_graphs_target_name(target));
     if (!s->measures) return;
@@ -130,9 +149,6 @@ static const basin_option cv_table[] = {
     BASIN_REAL(inner, "inner", "X", 0.01, 0.5,
                "The part of the other folds, stratified, that chooses the epoch.",
                .needs = "protocol=held-out", .more = true, .initial = 0.1),
-    BASIN_INTEGER(members, "members", "N", 1, 1000,
-                  "Models of different seeds per fold, whose probabilities are averaged.",
-                  .initial = 3),
     BASIN_INTEGER(
         jobs, "jobs", "N", 0, 1024,
         "Models (members of folds) that train at once, each in a thread of its own; 0: one per "
@@ -153,7 +169,7 @@ static const basin_option cv_table[] = {
 typedef struct job {
     basin_args *o;
     bool paper; /* the protocol */
-    int64_t seed;
+    int64_t seed, members;
     basin_graphset set;
     int64_t folds;                    /* of a repeat */
     basin_graphs_fold *result;        /* [repeats, folds] */
@@ -163,7 +179,7 @@ typedef struct job {
 
 /* Seeds of one repeat's models are consecutive, so the next repeat's begin behind them. */
 static int64_t seed_of(const job *j, int64_t repeat) {
-    return j->seed + repeat * j->folds * j->o->members;
+    return j->seed + repeat * j->folds * j->members;
 }
 
 static basin_status make_folds(basin_folds *folds, const job *j, int64_t repeat,
@@ -194,7 +210,7 @@ static basin_status run_folds(job *j, int64_t repeat, const basin_folds *folds,
      * the other. The driver reads this when the device is opened. */
     if (!strcmp(o->backend, "cuda")) setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
     basin_graphs_cv spec = {.fold = o->fold,
-                            .members = o->members,
+                            .members = j->members,
                             .jobs = o->jobs,
                             .threads = (int)o->threads,
                             .backend = o->backend,
@@ -390,13 +406,13 @@ static void put_cv(basin_record *r, const void *context) {
                                     : "held-out, stratified folds");
     basin_record_flag(r, ".held_out", !j->paper);
     basin_record_text(r, "preset", o->start.preset);
-    basin_record_integer(r, "members", o->members);
+    basin_record_integer(r, "members", j->members);
     basin_record_integer(r, ".repeats", o->repeats);
     basin_record_integer(r, ".seed", j->seed);
     basin_record_text(r, "score",
-                      j->set.task == BASIN_GRAPHS_VALUES && j->set.targets > 1
+                      j->set.task == BASIN_GRAPHS_VALUES && j->set.targets > 1 && !j->set.binary
                           ? "mean absolute error, each value in units of its deviation in training"
-                          : basin_graph_score_name(j->set.task));
+                          : basin_graph_score_name(&j->set));
     put_statistics(r, j, &s);
     if (!basin_record_is_text(r)) put_baselines(r, j);
     put_folds(r, j);
@@ -407,13 +423,19 @@ static void put_cv(basin_record *r, const void *context) {
 /* The set is read before signals are caught: they end that at once. */
 static basin_status prepare_cv(void *context, basin_error *error) {
     job *j = context;
-    double seed;
+    double seed, members;
     BASIN_TRY(basin_settings_check(j->o->settings, error));
     BASIN_TRY(basin_option_products_check(j->o, error));
     BASIN_TRY(basin_settings_get_number(&seed, j->o->settings, "seed", error));
+    BASIN_TRY(basin_settings_get_number(&members, j->o->settings, "members", error));
     j->seed = (int64_t)seed;
     j->paper = !strcmp(j->o->protocol, "paper");
-    return basin_graph_read(&j->set, j->o, j->o->operand[0], NULL, error);
+    BASIN_TRY(basin_graph_read(&j->set, j->o, j->o->operand[0], NULL, error));
+    j->members = members > 0 ? (int64_t)members : j->set.line ? 5 : 3;
+    if (!(members > 0) && !j->set.line)
+        basin_note(j->o,
+                   "the mean of 3 models is scored; graph train --members 3 keeps such a one");
+    return BASIN_OK;
 }
 
 static basin_status cross_validate(void *context, basin_error *error) {

@@ -26,6 +26,6 @@ basin_status basin_graph_read(basin_graphset *set, const basin_args *args, const
 void basin_record_measures(basin_record *r, const basin_graphs_measures *measures,
                            basin_graphs_target target, bool items);
 /* What the number that chooses epochs is: "accuracy, percent". */
-const char *basin_graph_score_name(basin_graphs_target target);
+const char *basin_graph_score_name(const basin_graphset *set);
 
 #endif

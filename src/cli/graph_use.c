@@ -31,7 +31,7 @@ typedef struct job {
     basin_graphs_data data;
     /* predict */
     int64_t rows, columns;
-    float *output;               /* [rows, columns] */
+    float *output, *spread;      /* [rows, columns]; over members */
     int64_t *class_value;        /* [rows] */
     int64_t *graph_of, *node_of; /* [rows] what each row is; they belong to class_value */
     /* eval */
@@ -79,7 +79,7 @@ static void note_graphs(job *j) {
 
 static void close_all(void *context) {
     job *j = context;
-    BASIN_FREE(j->output, j->class_value, j->value, j->node, j->edge);
+    BASIN_FREE(j->output, j->spread, j->class_value, j->value, j->node, j->edge);
     basin_graphs_explanation_free(&j->e);
     free(j->list);
     basin_graphset_free(&j->set);
@@ -141,6 +141,13 @@ static void put_outputs(basin_record *r, const job *j, int64_t row) {
         name_column(key, j, c);
         basin_record_number(r, key, "%g", (double)j->output[row * j->columns + c]);
     }
+    for (int64_t c = 0; c < j->columns && j->about.members > 1; c++) {
+        char name[120];
+        if (j->about.class_value && j->columns == 2 && !c) continue; /* the same of both */
+        name_column(key, j, c);
+        snprintf(name, sizeof name, "%s_spread", key);
+        basin_record_number(r, name, "%.3g", (double)j->spread[row * j->columns + c]);
+    }
 }
 
 static void put_predictions(basin_record *r, const void *context) {
@@ -196,6 +203,8 @@ static basin_status predict(void *context, basin_error *error) {
     j->rows = basin_graphs_rows(j->model, &j->data);
     j->columns = j->about.columns;
     BASIN_TRY(BASIN_NEW(&j->output, j->rows * j->columns, "outputs", error));
+    BASIN_TRY(BASIN_NEW(&j->spread, j->rows * j->columns, "outputs", error));
+    j->data.spread = j->spread;
     BASIN_TRY(BASIN_NEW(&j->class_value, 3 * j->rows, "outputs", error));
     j->graph_of = j->class_value + j->rows, j->node_of = j->graph_of + j->rows;
     number_rows(j);
@@ -259,10 +268,10 @@ static basin_status measure_noise(job *j, basin_error *error) {
     return BASIN_OK;
 }
 
-static void put_noisy(basin_record *r, const basin_spread *s, basin_graphs_target target) {
+static void put_noisy(basin_record *r, const basin_spread *s, const basin_graphset *set) {
     basin_record_object(r, "noisy|with noise");
     basin_record_text(r, ".of", "the noise of the descent in one model");
-    basin_record_text(r, "score|", basin_graph_score_name(target));
+    basin_record_text(r, "score|", basin_graph_score_name(set));
     basin_record_integer(r, "evaluations", s->count);
     basin_record_number(r, "mean", "%.5g", s->mean);
     basin_record_number(r, "deviation", "%.2g", s->deviation);
@@ -287,6 +296,8 @@ static void put_values(basin_record *r, const job *j) {
         basin_record_number(r, "mae", "%.4g", v->error);
         basin_record_number(r, "rmse", "%.4g", v->deviation);
         basin_record_number(r, "r2", "%.4g", v->explained);
+        if (j->about.binary) basin_record_number(r, "auroc", "%.4g", v->auroc);
+        if (j->about.binary) basin_record_number(r, "auprc", "%.4g", v->auprc);
     }
     basin_record_end(r);
 }
@@ -335,7 +346,7 @@ static void put_evaluation(basin_record *r, const void *context) {
     basin_record_measures(r, &j->measures, target, true);
     if (*units_of(&j->about)) basin_record_note(r, "(%s)", units_of(&j->about));
     put_seen(r, j);
-    if (j->noisy.count) put_noisy(r, &j->noisy, target);
+    if (j->noisy.count) put_noisy(r, &j->noisy, &j->set);
     put_missing(r, j);
     if (j->value) put_values(r, j);
 }

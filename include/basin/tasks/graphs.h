@@ -42,7 +42,9 @@ typedef struct basin_graphs_info {
                                    of a model of values */
     const char *names; /* of molecules: of what it predicts, line feeds between; else NULL */
     int64_t parameters;
-    int64_t width; /* numbers in what its head reads of a row */
+    int64_t members; /* models that it is the mean of */
+    bool binary;     /* values are probabilities of yes */
+    int64_t width;   /* numbers in what its head reads of a row */
 } basin_graphs_info;
 BASIN_API basin_graphs_info basin_graphs_about(const basin_graphs_model *model);
 /* How descents to rest (setting implicit) went since it was asked last; see basin_convergence_tell.
@@ -65,7 +67,8 @@ typedef struct basin_graphs_data {
     int64_t noisy;   /* scores: so many of them, `measures` [noisy], with the noise of training left
                         on, other noise each time, as the paper evaluates: what differs is the noise
                         in one model, not training, seeds or splits; 0: one score without noise */
-    int64_t limit;   /* training on at most so many graphs, drawn by the settings' seed; 0: all */
+    float *spread; /* predictions: the deviation over members [rows, columns] goes there; or NULL */
+    int64_t limit; /* training on at most so many graphs, drawn by the settings' seed; 0: all */
 } basin_graphs_data;
 
 /* The graphs of a part: "train", "validation", "test" as the set is divided, "all", or "auto": the
@@ -98,14 +101,17 @@ BASIN_API basin_status basin_graphs_embed(float *embedding /* [rows, width] */,
                                           const basin_graphs_data *data, basin_error *error);
 
 typedef struct basin_graphs_measures {
-    int64_t items;    /* graphs, or nodes, whose class the model knows */
-    double accuracy;  /* percent of items */
-    double balanced;  /* percent, mean over the classes */
-    double loss;      /* cross entropy, or mean absolute error */
-    double deviation; /* root mean square error of values */
-    int64_t missing;  /* values that are not known, or items whose class is not; left out */
-    double merit;     /* what chooses epochs, more is better: accuracy, class-averaged accuracy of
-                         nodes, or minus the mean absolute error */
+    int64_t items;       /* graphs, or nodes, whose class the model knows */
+    double accuracy;     /* percent of items */
+    double balanced;     /* percent, mean over the classes */
+    double loss;         /* cross entropy, or mean absolute error */
+    double deviation;    /* root mean square error of values */
+    double auroc, auprc; /* of two classes, or of several yes or no the mean; else NaN */
+    double explained;    /* R squared of values, the mean over them; else NaN */
+    int64_t missing;     /* values that are not known, or items whose class is not; left out */
+    double merit; /* what chooses epochs, more is better: accuracy, class-averaged accuracy of
+                     nodes, minus the mean absolute error; of molecules with two classes, or
+                     several yes or no, AUROC in percent */
 } basin_graphs_measures;
 /* Of several values, which may be in different units, the errors are means of each error over the
  * deviation of that value in training (in plain units where the model does not standardise). */
@@ -117,6 +123,7 @@ typedef struct basin_graphs_value {
     double error;        /* mean absolute error */
     double deviation;    /* root mean square error */
     double explained;    /* R squared: 1 - misses / spread; NaN where all are equal */
+    double auroc, auprc; /* of yes or no; else NaN */
 } basin_graphs_value;
 
 /* How well the model does on labelled graphs; of a model of values also for each value. Either may

@@ -66,7 +66,7 @@ static basin_status folds_begin(basin_folds *folds, int64_t number, basin_error 
 
 /* Moves a stratified share of the training items to validation. */
 static basin_status part_inner(basin_fold *f, const int32_t *class_of, double inner, uint64_t seed,
-                               int64_t number, basin_error *error) {
+                               int64_t number, int64_t which, basin_error *error) {
     int64_t n = f->count[0], parts = inner > 0 ? (int64_t)floor(1 / inner + 0.5) : 0, kept = 0;
     BASIN_FREE_AT_EXIT int32_t *part = NULL;
     if (parts < 2 || n < parts) return BASIN_OK;
@@ -75,7 +75,7 @@ static basin_status part_inner(basin_fold *f, const int32_t *class_of, double in
     BASIN_TRY(deal(part, f->item[0], class_of, n, parts, seed,
                    STREAM_INNER + ((uint64_t)number << 8), error));
     for (int64_t i = 0; i < n; i++)
-        if (part[i])
+        if (part[i] != which % parts)
             f->item[0][kept++] = f->item[0][i];
         else
             f->item[1][f->count[1]++] = f->item[0][i];
@@ -84,8 +84,8 @@ static basin_status part_inner(basin_fold *f, const int32_t *class_of, double in
 }
 
 basin_status basin_fold_part(basin_fold *fold, const int32_t *class_of, double inner, uint64_t seed,
-                             basin_error *error) {
-    return part_inner(fold, class_of, inner, seed, 0, error);
+                             int64_t number, basin_error *error) {
+    return part_inner(fold, class_of, inner, seed, 0, number, error);
 }
 
 static basin_status make_folds(basin_folds *folds, const int32_t *class_of, int64_t count,
@@ -102,7 +102,7 @@ static basin_status make_folds(basin_folds *folds, const int32_t *class_of, int6
             if (number == 1 || part[i] != n) f->item[0][f->count[0]++] = i;
             if (number == 1 || part[i] == n) f->item[2][f->count[2]++] = i;
         }
-        if (number > 1) BASIN_TRY(part_inner(f, class_of, inner, seed, n, error));
+        if (number > 1) BASIN_TRY(part_inner(f, class_of, inner, seed, n, 0, error));
     }
     return BASIN_OK;
 }
@@ -246,7 +246,7 @@ static basin_status read_folds(basin_folds *folds, const char *path, const int32
         memset(seen, 0, (size_t)count);
         BASIN_TRY(check_fold(&folds->fold[f], f + 1, seen, path, error));
         if (!folds->fold[f].count[1])
-            BASIN_TRY(part_inner(&folds->fold[f], class_of, inner, seed, f, error));
+            BASIN_TRY(part_inner(&folds->fold[f], class_of, inner, seed, f, 0, error));
     }
     return BASIN_OK;
 }

@@ -129,8 +129,9 @@ void basin_graphset_batch_free(basin_graphset_batch *batch);
 
 /* ---- folds ---- */
 
-/* Moves a stratified part, `inner` of it, of the training items to validation, where none are. */
+/* Moves a stratified part, `inner` of it, of the training items to validation, where none are; of
+ * the parts that there are the one of that number, counted round and round. */
 basin_status basin_fold_part(basin_fold *fold, const int32_t *class_of, double inner, uint64_t seed,
-                             basin_error *error);
+                             int64_t number, basin_error *error);
 
 #endif

@@ -58,6 +58,10 @@
 #define BASIN_GRAPHS_TRAINING_SETTINGS(X)                                                          \
     BASIN_RUN_SETTINGS(X)                                                                          \
     BASIN_SHARD_SETTINGS(X)                                                                        \
+    X(INTEGER, members, "N", 0, BASIN_MAX_MEMBERS,                                                 \
+      "Models of other seeds and validation parts, whose outputs are averaged; 0: 5 for "          \
+      "molecules, else 1.",                                                                        \
+      .absent = "1")                                                                               \
     X(REAL, smoothing, "X", 0, 0.99, "Label smoothing.")                                           \
     X(SWITCH, centralise, "Gradient centralisation.")                                              \
     X(SWITCH, weight_classes, "Classes of nodes: rare ones count more.")
@@ -84,6 +88,7 @@ struct basin_graphs_model {
     basin_graphs_settings settings;
     basin_settings face; /* the same, as others see it */
     basin_graphs_target target;
+    bool binary;     /* values are yes or no: outputs are the logarithms of their odds */
     int64_t outputs; /* C; may be more than there are classes */
     int64_t classes, *class_value;
     double *target_mean, *target_scale; /* [C] of values: outputs * scale + mean */
@@ -94,6 +99,7 @@ struct basin_graphs_model {
     basin_store *store;
     basin_graph *graph; /* that the parameters are declared on */
     basin_params params;
+    int64_t members; /* their weights are states "member0.NAME", ..; 1: states NAME alone */
     struct basin_graphs_plans *one; /* kept for calls with one graph; NULL: there was none yet */
 };
 
@@ -123,6 +129,11 @@ basin_graphs_config basin_graphs_model_config(const basin_graphs_model *model, b
 void basin_graphs_value_scale(double *mean, double *scale, const basin_graphset *set,
                               const int64_t *graph, int64_t count);
 
+/* The weights of a member become those that plans compute with. */
+basin_status basin_graphs_take_member(basin_graphs_model *model, int64_t member,
+                                      basin_error *error);
+/* How many members training gives: the settings', or what a set needs. */
+int64_t basin_graphs_members(const basin_graphs_settings *settings, const basin_graphset *set);
 /* The metadata of files: kind, settings, encoding. */
 basin_status basin_graphs_describe(basin_bundle *bundle, const basin_graphs_model *model,
                                    basin_error *error);

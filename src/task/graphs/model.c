@@ -116,10 +116,11 @@ static basin_status set_targets(basin_graphs_model *model, const basin_graphset 
                               "wanted one at least",
                               set->name, (long long)c + 1, (long long)count);
     model->outputs = set->targets;
+    model->binary = set->binary;
     BASIN_TRY(BASIN_NEW(&model->target_mean, set->targets, "a graph model", error));
     BASIN_TRY(BASIN_NEW(&model->target_scale, set->targets, "a graph model", error));
     for (int64_t c = 0; c < set->targets; c++) model->target_scale[c] = 1;
-    if (model->settings.standardise)
+    if (model->settings.standardise && !model->binary)
         basin_graphs_value_scale(model->target_mean, model->target_scale, set, graph, count);
     return BASIN_OK;
 }
@@ -159,6 +160,7 @@ basin_status basin_graphs_model_new(basin_graphs_model **model,
     basin_graphs_model *m = *model;
     m->settings = *settings;
     m->target = set->task;
+    m->members = 1;
     m->backend = backend;
     m->settings.epochs = basin_graphs_epochs(settings, set, graph, count);
     BASIN_TRY_OR(fit_model(m, set, graph, count, error), drop(model));
@@ -201,6 +203,8 @@ basin_graphs_info basin_graphs_about(const basin_graphs_model *model) {
                                .columns = values ? model->outputs : model->classes,
                                .class_value = values ? NULL : model->class_value,
                                .names = model->names,
+                               .members = model->members,
+                               .binary = model->binary,
                                .parameters = basin_params_total(&model->params),
                                .width = config.block.dim * (parts ? parts : 1)};
 }
@@ -289,6 +293,8 @@ static char *data_json(const basin_graphs_model *m) {
     basin_json_integer(&j, "degrees", e->degrees);
     basin_json_boolean(&j, "edge_sums", e->edge_sums);
     if (m->names) basin_json_text(&j, "names", m->names);
+    if (m->binary) basin_json_boolean(&j, "binary", true);
+    basin_json_integer(&j, "members", m->members);
     basin_json_end(&j);
     return basin_memory_file_close(&memory);
 }
@@ -382,6 +388,11 @@ static bool get_data(basin_graphs_model *m, const cJSON *o, bool *memory) {
         !get_integer(&m->outputs, o, "outputs", 1, 1 << 20) || !get_classes(m, o, memory))
         return false;
     m->target = (basin_graphs_target)task;
+    m->binary = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(o, "binary"));
+    m->members = 1; /* older files do not say it */
+    if (cJSON_HasObjectItem(o, "members") &&
+        !get_integer(&m->members, o, "members", 1, BASIN_MAX_MEMBERS))
+        return false;
     const cJSON *names = cJSON_GetObjectItemCaseSensitive(o, "names");
     if (cJSON_IsString(names) && !(m->names = basin_string_copy(names->valuestring)))
         return *memory = false;
@@ -416,11 +427,37 @@ basin_status basin_graphs_describe(basin_bundle *bundle, const basin_graphs_mode
     return basin_bundle_meta_set(bundle, "basin.model", "graph", error);
 }
 
+/* The state of a member's parameter. */
+enum { STATE_NAME = 200 };
+static const char *member_name(char text[STATE_NAME], const basin_graphs_model *model,
+                               int64_t member, basin_expr state) {
+    if (model->members == 1) return basin_expr_name(state);
+    snprintf(text, STATE_NAME, "member%lld.%s", (long long)member, basin_expr_name(state));
+    return text;
+}
+
+basin_status basin_graphs_take_member(basin_graphs_model *model, int64_t member,
+                                      basin_error *error) {
+    char prefix[32];
+    if (model->members == 1) return BASIN_OK;
+    snprintf(prefix, sizeof prefix, "member%lld.", (long long)member);
+    return basin_states_copy(model->store, &model->params, "", prefix, error);
+}
+
+int64_t basin_graphs_members(const basin_graphs_settings *settings, const basin_graphset *set) {
+    return settings->members ? settings->members : set->line ? 5 : 1;
+}
+
 basin_status basin_graphs_write(const char *path, basin_graphs_model *model, basin_error *error) {
+    char name[STATE_NAME];
     BASIN_AT_EXIT(basin_bundle_free_at) basin_bundle *bundle = NULL;
     BASIN_TRY(basin_bundle_new(&bundle, error));
     BASIN_TRY(basin_graphs_describe(bundle, model, error));
-    BASIN_TRY(basin_params_add(bundle, &model->params, model->store, error));
+    for (int64_t k = 0; k < model->members; k++)
+        for (size_t i = 0; i < model->params.count; i++)
+            BASIN_TRY(basin_state_add(bundle, model->store,
+                                      member_name(name, model, k, model->params.param[i].state),
+                                      error));
     BASIN_TRY(basin_graphs_seen_write(bundle, model, error));
     return basin_bundle_write(path, bundle, error);
 }
@@ -455,12 +492,24 @@ basin_status basin_graphs_model_read(basin_graphs_model **model, const basin_bun
     return BASIN_OK;
 }
 
+static basin_status read_members(basin_graphs_model *m, const basin_bundle *bundle,
+                                 basin_error *error) {
+    char name[STATE_NAME];
+    for (int64_t k = 0; k < m->members; k++)
+        for (size_t i = 0; i < m->params.count; i++) {
+            basin_expr state = m->params.param[i].state;
+            BASIN_TRY(basin_state_restore(m->store, member_name(name, m, k, state),
+                                          basin_expr_shape(state), bundle, error));
+        }
+    return basin_graphs_take_member(m, 0, error);
+}
+
 basin_status basin_graphs_open(basin_graphs_model **model, const char *path, basin_backend *backend,
                                basin_error *error) {
     BASIN_AT_EXIT(basin_bundle_free_at) basin_bundle *bundle = NULL;
     *model = NULL;
     BASIN_TRY(basin_bundle_read(&bundle, path, error));
     BASIN_TRY(basin_graphs_model_read(model, bundle, NULL, backend, error));
-    BASIN_TRY_OR(basin_params_read(&(*model)->params, (*model)->store, bundle, error), drop(model));
+    BASIN_TRY_OR(read_members(*model, bundle, error), drop(model));
     return BASIN_OK;
 }

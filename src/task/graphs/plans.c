@@ -53,6 +53,14 @@ static basin_expr value_loss(const basin_graphs_plan *p) {
     return basin_scale(basin_sum_all(basin_mul(p->weight, error)), 1 / (double)s.dim[1]);
 }
 
+/* Cross entropy of each yes or no. */
+static basin_expr binary_loss(const basin_graphs_plan *p) {
+    basin_shape s = basin_expr_shape(p->output);
+    basin_expr miss = basin_sub(basin_softplus(p->output), basin_mul(p->target, p->output));
+    basin_expr error = basin_sum(basin_mul(p->known, miss), -1, 1);
+    return basin_scale(basin_sum_all(basin_mul(p->weight, error)), 1 / (double)s.dim[1]);
+}
+
 static basin_expr edge_loss(const basin_graphs_plan *p) {
     basin_expr found = basin_graphs_edges(&p->net, &p->batch), want = p->batch.edge_features;
     if (p->net.config.reconstruct_first) want = basin_slice(want, 1, 0, 1);
@@ -65,7 +73,9 @@ static void build_loss(basin_graphs_plan *p, const basin_graphs_model *model) {
     p->target = basin_input(p->graph, "target", rows);
     p->weight = basin_input(p->graph, "weight", BASIN_SHAPE(rows.dim[0]));
     if (model->target == BASIN_GRAPHS_VALUES) p->known = basin_input(p->graph, "known", rows);
-    p->loss = model->target == BASIN_GRAPHS_VALUES ? value_loss(p) : class_loss(p);
+    p->loss = model->target != BASIN_GRAPHS_VALUES ? class_loss(p)
+              : model->binary                      ? binary_loss(p)
+                                                   : value_loss(p);
     if (!model->settings.reconstruct) return;
     p->pair_weight = basin_input(p->graph, "pair_weight", BASIN_SHAPE(p->capacity.pairs, 1));
     p->loss = basin_add(p->loss, edge_loss(p));
@@ -360,6 +370,8 @@ static basin_status read_outputs(float **output, const basin_graphs_plans *p,
     const basin_graphs_model *m = p->model;
     float *first = *output;
     BASIN_TRY(read_rows(output, p, plan, plan->output, error));
+    for (int64_t i = 0; m->binary && i < *output - first; i++)
+        first[i] = (float)(1 / (1 + exp(-(double)first[i])));
     for (int64_t i = 0; m->target == BASIN_GRAPHS_VALUES && i < *output - first; i++)
         first[i] = (float)((double)first[i] * m->target_scale[i % m->outputs] +
                            m->target_mean[i % m->outputs]);

@@ -1,9 +1,11 @@
 /* Training of graph models as a task of the one run (src/train/run): a step is a shuffled batch, a
  * score is of the validation graphs. Everything random is a function of seed and epoch or step. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sort.h"
 #include "base/try.h"
 #include "basin/random.h"
 #include "task/graphs/graphs.h"
@@ -17,7 +19,9 @@ enum { DATA_TEXT = 100 };
 typedef struct job {
     basin_graphs_model *model;
     const basin_graphs_input *input;
-    const basin_fold *fold;
+    const basin_fold *fold, *folds; /* that of the member; [members] */
+    int64_t trains;                 /* graphs of an epoch: of the smallest fold */
+    int64_t seed;                   /* of the first member */
     basin_graphs_plans train, score;
     basin_shards shards;
     int64_t *order, *batch; /* [trains] of the epoch `shuffled` */
@@ -35,6 +39,13 @@ static void shuffle(job *j, int64_t epoch) {
                              STREAM_SHUFFLE + ((uint64_t)epoch << 8));
     for (int64_t i = 0; i < f->count[0]; i++) j->batch[i] = f->item[0][j->order[i]];
     j->shuffled = epoch;
+}
+
+/* The graphs and the seed of a member. */
+static void take_fold(job *j, int64_t member) {
+    j->fold = &j->folds[member];
+    j->model->settings.seed = j->seed + member;
+    j->shuffled = -1;
 }
 
 /* This rank's shards of a batch of `count` graphs. Noise is drawn for each shard anew. */
@@ -61,7 +72,7 @@ static basin_status step_shards(job *j, basin_run_sum *sum, const basin_run_plac
 static basin_status step(void *context, basin_run_sum *sum, const basin_run_place *place,
                          basin_error *error) {
     job *j = context;
-    int64_t size = j->step_graphs, at = place->batch * size, left = j->fold->count[0] - at;
+    int64_t size = j->step_graphs, at = place->batch * size, left = j->trains - at;
     int64_t count = left < size ? left : size;
     basin_status status;
     shuffle(j, place->epoch);
@@ -92,6 +103,8 @@ static basin_status score(void *context, basin_score *score, const basin_run_pla
     /* Rounded, so that equal scores of different machines tie. */
     score->merit = (double)(float)v.merit;
     score->tie = -(double)(float)v.loss;
+    if (!isnan(v.auroc)) basin_score_add(score, "validation_auroc", v.auroc);
+    if (!isnan(v.auroc)) basin_score_add(score, "validation_auprc", v.auprc);
     if (j->model->target != BASIN_GRAPHS_VALUES) {
         basin_score_add(score, "validation_accuracy", v.accuracy);
         basin_score_add(score, "validation_balanced", v.balanced);
@@ -112,8 +125,12 @@ static void print_data(char text[DATA_TEXT], const basin_fold *f, const basin_gr
 static basin_status describe(void *context, basin_bundle *checkpoint, basin_error *error) {
     const job *j = context;
     char text[DATA_TEXT];
-    print_data(text, j->fold, &j->input->set);
-    BASIN_TRY(basin_graphs_describe(checkpoint, j->model, error));
+    print_data(text, j->folds, &j->input->set);
+    int64_t own = j->model->settings.seed;
+    j->model->settings.seed = j->seed;
+    basin_status status = basin_graphs_describe(checkpoint, j->model, error);
+    j->model->settings.seed = own;
+    BASIN_TRY(status);
     return basin_bundle_meta_set(checkpoint, DATA_KEY, text, error);
 }
 
@@ -122,13 +139,64 @@ static basin_status restore(void *context, int64_t member, const basin_bundle *c
     job *j = context;
     const char *found = basin_bundle_meta(checkpoint, DATA_KEY);
     char wanted[DATA_TEXT];
-    (void)member;
-    print_data(wanted, j->fold, &j->input->set);
+    take_fold(j, member);
+    print_data(wanted, j->folds, &j->input->set);
     if (found && !strcmp(found, wanted)) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_VALUE,
                       "%s: its run has %.60s (training graphs, validation graphs, nodes, edges), "
                       "given are %s",
                       basin_bundle_path(checkpoint), found ? found : "none", wanted);
+}
+
+/* ---- members ---- */
+
+static basin_status begin_member(void *context, int64_t member, basin_error *error) {
+    job *j = context;
+    const basin_params *params = &j->model->params;
+    take_fold(j, member);
+    BASIN_TRY(basin_params_init(params, j->model->store, (uint64_t)j->model->settings.seed, error));
+    for (size_t i = 0; member && i < 2 * params->count; i++) { /* moments of the one before */
+        char name[200];
+        basin_expr state = params->param[i / 2].state;
+        BASIN_AT_EXIT(basin_tensor_free) basin_tensor zero = {0};
+        snprintf(name, sizeof name, "%s%s", basin_expr_name(state), i % 2 ? ".v" : ".m");
+        BASIN_TRY(basin_tensor_new(&zero, BASIN_F32, basin_expr_shape(state), error));
+        BASIN_TRY(basin_store_write(j->model->store, name, &zero, error));
+    }
+    return BASIN_OK;
+}
+
+/* From the model's members, counted round and round where it has fewer. */
+static basin_status adopt(void *context, int64_t member, const basin_bundle *from,
+                          basin_error *error) {
+    job *j = context;
+    const basin_params *params = &j->model->params;
+    char first[200], prefix[32] = "";
+    for (int64_t k = member; k >= 0 && params->count && !*prefix; k--) {
+        snprintf(first, sizeof first, "member%lld.%s", (long long)k,
+                 basin_expr_name(params->param[0].state));
+        if (basin_bundle_find(from, first))
+            snprintf(prefix, sizeof prefix, "member%lld.", (long long)k);
+    }
+    if (!*prefix) return basin_params_read(params, j->model->store, from, error);
+    for (size_t i = 0; i < params->count; i++) {
+        basin_expr state = params->param[i].state;
+        snprintf(first, sizeof first, "%s%s", prefix, basin_expr_name(state));
+        BASIN_TRY(
+            basin_state_restore(j->model->store, first, basin_expr_shape(state), from, error));
+    }
+    return basin_states_copy(j->model->store, params, "", prefix, error);
+}
+
+static basin_status end_member(void *context, int64_t member, const basin_run_member *how,
+                               basin_error *error) {
+    job *j = context;
+    char prefix[32];
+    (void)how;
+    j->model->settings.seed = j->seed;
+    if (j->model->members == 1) return BASIN_OK;
+    snprintf(prefix, sizeof prefix, "member%lld.", (long long)member);
+    return basin_states_copy(j->model->store, &j->model->params, prefix, "", error);
 }
 
 static basin_status write_model(void *context, const char *path, basin_error *error) {
@@ -139,12 +207,12 @@ static basin_status write_model(void *context, const char *path, basin_error *er
 
 static basin_run_task task_of(job *j) {
     const basin_graphs_settings *s = &j->model->settings;
-    int64_t trains = j->fold->count[0], batch = s->batch < trains ? s->batch : trains;
+    int64_t trains = j->trains, batch = s->batch < trains ? s->batch : trains;
     int64_t steps = (trains + batch - 1) / batch;
     j->step_graphs = batch;
     return (basin_run_task){.context = j,
                             .unit = "graphs",
-                            .members = 1,
+                            .members = j->model->members,
                             .epochs = s->epochs,
                             .steps = steps,
                             .items = trains,
@@ -155,6 +223,9 @@ static basin_run_task task_of(job *j) {
                             .params = &j->model->params,
                             .seed = (uint64_t)s->seed,
                             .data = basin_graphs_digest(&j->input->set, j->fold),
+                            .begin = begin_member,
+                            .adopt = adopt,
+                            .finish = end_member,
                             .step = step,
                             .settle = settle,
                             .score = j->fold->count[1] ? score : NULL,
@@ -173,7 +244,12 @@ static void job_free(job *j) {
 basin_status basin_graphs_run(basin_outcome *outcome, basin_graphs_model *model, basin_run *run,
                               const basin_graphs_input *input, const basin_fold *fold,
                               basin_error *error) {
-    BASIN_AT_EXIT(job_free) job j = {.model = model, .input = input, .fold = fold, .shuffled = -1};
+    BASIN_AT_EXIT(job_free)
+    job j = {.model = model, .input = input, .fold = fold, .folds = fold, .shuffled = -1};
+    j.seed = model->settings.seed;
+    j.trains = fold->count[0];
+    for (int64_t k = 1; k < model->members; k++)
+        j.trains = basin_int_min(j.trains, fold[k].count[0]);
     if (!fold->count[0]) return basin_fail(error, BASIN_BAD_VALUE, "no graphs to train on");
     if (model->settings.patience && !fold->count[1])
         return basin_fail(error, BASIN_BAD_VALUE,
@@ -187,8 +263,10 @@ basin_status basin_graphs_run(basin_outcome *outcome, basin_graphs_model *model,
                              &j.task.schedule);
     basin_graphs_plans_begin(&j.score, model, &input->set, fold->item[1], fold->count[1], NULL);
     j.train.run = run;
-    BASIN_TRY(BASIN_NEW_RAW(&j.order, fold->count[0], "a training run", error));
-    BASIN_TRY(BASIN_NEW_RAW(&j.batch, fold->count[0], "a training run", error));
+    int64_t most = fold->count[0];
+    for (int64_t k = 1; k < model->members; k++) most = basin_int_max(most, fold[k].count[0]);
+    BASIN_TRY(BASIN_NEW_RAW(&j.order, most, "a training run", error));
+    BASIN_TRY(BASIN_NEW_RAW(&j.batch, most, "a training run", error));
     BASIN_TRY(basin_shards_begin(&j.shards, &run->training, model->settings.shards, &model->params,
                                  error));
     return basin_run_train(outcome, run, &j.task, error);
@@ -204,7 +282,9 @@ typedef struct work {
     basin_run *run;
     basin_graphset read;
     basin_graphs_input input;
-    basin_fold fold; /* owns its lists */
+    basin_fold fold;  /* owns its lists */
+    basin_folds each; /* of members */
+    basin_fold all;   /* trained on by one of them: of these the encoding is learnt */
     basin_graphs_model *model;
 } work;
 
@@ -239,7 +319,7 @@ static basin_status divide(work *w, basin_error *error) {
     if (!f->item[0] || (divided && !f->item[1])) return basin_fail_memory(error, "a split");
     if (divided || !(d->hold_out > 0)) return BASIN_OK;
     const int32_t *class_of = set->task == BASIN_GRAPHS_CLASSES ? set->class_of : NULL;
-    BASIN_TRY(basin_fold_part(f, class_of, d->hold_out, (uint64_t)w->settings->seed, error));
+    BASIN_TRY(basin_fold_part(f, class_of, d->hold_out, (uint64_t)w->settings->seed, 0, error));
     if (!f->count[1])
         basin_watch_note(w->run->training.watch,
                          "%lld graphs are too few to set %g of them aside for validation: the last "
@@ -265,6 +345,38 @@ static basin_status limit_graphs(work *w, basin_error *error) {
     return BASIN_OK;
 }
 
+static basin_status copy_items(basin_fold *to, int part, const basin_fold *from, bool both,
+                               basin_error *error) {
+    const int64_t count[2] = {from->count[part], both ? from->count[1] : 0};
+    BASIN_TRY(BASIN_NEW_RAW(&to->item[part], count[0] + count[1], "a list of graphs", error));
+    if (count[0]) memcpy(to->item[part], from->item[part], (size_t)count[0] * sizeof(int64_t));
+    if (count[1])
+        memcpy(to->item[part] + count[0], from->item[1], (size_t)count[1] * sizeof(int64_t));
+    to->count[part] = count[0] + count[1];
+    return BASIN_OK;
+}
+
+/* Each member sets another part aside, where the caller and the set leave it open. */
+static basin_status divide_members(work *w, basin_error *error) {
+    const basin_graphset *set = w->data.set;
+    const int32_t *class_of = set->task == BASIN_GRAPHS_CLASSES ? set->class_of : NULL;
+    int64_t members = basin_graphs_members(w->settings, set);
+    bool open = members > 1 && !w->data.graph && !(set->split[0] > 0) && w->fold.count[1];
+    BASIN_TRY(BASIN_NEW(&w->each.fold, members, "folds", error));
+    w->each.folds = members;
+    BASIN_TRY(copy_items(&w->all, 0, &w->fold, open, error));
+    qsort(w->all.item[0], (size_t)w->all.count[0], sizeof(int64_t), basin_compare_int64);
+    for (int64_t k = 0; k < members; k++) {
+        basin_fold *f = &w->each.fold[k];
+        bool other = k && open;
+        BASIN_TRY(copy_items(f, 0, other ? &w->all : &w->fold, false, error));
+        BASIN_TRY(other ? basin_fold_part(f, class_of, w->data.hold_out,
+                                          (uint64_t)w->settings->seed, k, error)
+                        : copy_items(f, 1, &w->fold, false, error));
+    }
+    return BASIN_OK;
+}
+
 static basin_status open_data(work *w, basin_error *error) {
     if (!w->data.set && !w->data.path)
         return basin_fail(error, BASIN_BAD_VALUE, "neither a set of graphs nor a path of one");
@@ -275,6 +387,7 @@ static basin_status open_data(work *w, basin_error *error) {
     BASIN_TRY(basin_graphs_check_labels(w->data.set, w->data.path, error));
     BASIN_TRY(divide(w, error));
     BASIN_TRY(limit_graphs(w, error));
+    BASIN_TRY(divide_members(w, error));
     const basin_watch *watch = w->run->training.watch;
     basin_graphs_note_unused(w->asked, w->data.set, watch);
     if (!w->data.graph && w->data.set->split[0] > 0)
@@ -330,9 +443,15 @@ static basin_status choose_settings(work *w, const basin_bundle *saved, basin_er
 static basin_status open_model(work *w, basin_error *error) {
     const basin_bundle *saved = w->run->saved, *from = w->run->from;
     BASIN_TRY(choose_settings(w, saved, error));
-    if (saved || from) return open_earlier(w, saved ? saved : from, error);
-    return basin_graphs_model_new(&w->model, w->settings, &w->input.set, w->fold.item[0],
-                                  w->fold.count[0], w->run->training.backend, error);
+    if (saved || from) {
+        BASIN_TRY(open_earlier(w, saved ? saved : from, error));
+        w->model->members = w->each.folds;
+        return BASIN_OK;
+    }
+    BASIN_TRY(basin_graphs_model_new(&w->model, w->settings, &w->input.set, w->all.item[0],
+                                     w->all.count[0], w->run->training.backend, error));
+    w->model->members = w->each.folds;
+    return BASIN_OK;
 }
 
 /* Notes the graphs of this run beside those of the model that it began with. Where that does not
@@ -341,7 +460,9 @@ static basin_status note_seen(work *w, basin_error *error) {
     const basin_bundle *from = w->run->from;
     if (from && !w->model->seen[0].count) BASIN_TRY(basin_graphs_seen_read(w->model, from, error));
     if (from && !w->model->seen[0].count) return BASIN_OK;
-    return basin_graphs_seen_add(w->model, w->data.set, &w->fold, error);
+    w->fold.count[1] *= w->all.count[0] == w->fold.count[0]; /* else others trained on them */
+    basin_fold seen = {{w->all.item[0], w->fold.item[1]}, {w->all.count[0], w->fold.count[1]}};
+    return basin_graphs_seen_add(w->model, w->data.set, &seen, error);
 }
 
 static basin_status train(work *w, basin_outcome *outcome, const basin_training *training,
@@ -357,7 +478,7 @@ static basin_status train(work *w, basin_outcome *outcome, const basin_training 
     BASIN_TRY(open_model(w, error));
     BASIN_TRY(note_seen(w, error));
     BASIN_TRY(basin_graphs_input_place(&w->input, w->settings, 0, w->input.set.graphs, error));
-    return basin_graphs_run(outcome, w->model, w->run, &w->input, &w->fold, error);
+    return basin_graphs_run(outcome, w->model, w->run, &w->input, w->each.fold, error);
 }
 
 static void work_free(work *w) {
@@ -365,6 +486,8 @@ static void work_free(work *w) {
     basin_graphs_input_free(&w->input);
     basin_graphset_free(&w->read);
     for (int i = 0; i < 3; i++) free(w->fold.item[i]);
+    free(w->all.item[0]);
+    basin_folds_free(&w->each);
     basin_graphs_close(w->model);
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/try.h"
+#include "basin/metrics.h"
 #include "task/graphs/graphs.h"
 
 /* Graphs with all that a model needs to see them. */
@@ -14,6 +15,7 @@ typedef struct use {
     const int64_t *graph; /* [count] */
     int64_t count;
     float *output; /* [rows, C] */
+    float *spread; /* [rows, C] over members; NULL: of one */
 } use;
 
 static basin_status take_data(basin_graphs_data *taken, const basin_graphs_data *data,
@@ -70,18 +72,53 @@ static basin_status run_one(use *u, basin_graphs_model *model, basin_error *erro
     return basin_graphs_outputs(&u->output, model->one, &u->input, u->graph, 1, error);
 }
 
+/* Means of values, or of probabilities as their logarithms, and their deviations; `sum` and
+ * `squares` [rows, C] have those of the members before. */
+static void add_member(use *u, const basin_graphs_model *m, double *sum, double *squares,
+                       int64_t rows, int64_t member) {
+    bool values = m->target == BASIN_GRAPHS_VALUES, last = member + 1 == m->members;
+    double n = (double)m->members;
+    for (int64_t i = 0; i < rows; i++) {
+        float *own = u->output + i * m->outputs;
+        if (!values) basin_graphs_softmax(own, own, m->outputs);
+        for (int64_t c = 0; c < m->outputs; c++) {
+            int64_t at = i * m->outputs + c;
+            sum[at] += (double)own[c] / n, squares[at] += (double)own[c] * (double)own[c] / n;
+            if (!last) continue;
+            u->spread[at] = (float)sqrt(fmax(squares[at] - sum[at] * sum[at], 0));
+            own[c] = (float)(values ? sum[at] : log(fmax(sum[at], 1e-30)));
+        }
+    }
+}
+
+/* What is inside is that of the first member. */
 static basin_status use_open(use *u, basin_graphs_model *model, const basin_graphs_data *data,
                              bool labels, basin_graphs_sinks sinks, basin_error *error) {
     BASIN_AT_EXIT(basin_graphs_plans_free) basin_graphs_plans plans = {0};
+    BASIN_FREE_AT_EXIT double *sum = NULL;
     BASIN_TRY(use_prepare(u, model, data, labels, error));
-    if (u->count == 1 && !sinks.embedding && !sinks.energy) return run_one(u, model, error);
-    basin_graphs_plans_begin(&plans, model, &u->input.set, u->graph, u->count, NULL);
+    bool alone = u->count == 1 && !sinks.embedding && !sinks.energy;
+    int64_t rows = basin_graphs_count_rows(&u->input.set, model->target, u->graph, u->count);
+    int64_t cells = rows * model->outputs,
+            members = sinks.embedding || sinks.energy ? 1 : model->members;
+    if (members > 1) BASIN_TRY(BASIN_NEW(&sum, 2 * cells, "outputs", error));
+    if (members > 1) BASIN_TRY(BASIN_NEW(&u->spread, cells, "outputs", error));
+    if (!alone) basin_graphs_plans_begin(&plans, model, &u->input.set, u->graph, u->count, NULL);
     plans.sinks = sinks;
-    return basin_graphs_outputs(&u->output, &plans, &u->input, u->graph, u->count, error);
+    for (int64_t k = 0; k < members; k++) {
+        free(u->output);
+        u->output = NULL;
+        BASIN_TRY(basin_graphs_take_member(model, k, error));
+        BASIN_TRY(
+            alone ? run_one(u, model, error)
+                  : basin_graphs_outputs(&u->output, &plans, &u->input, u->graph, u->count, error));
+        if (members > 1) add_member(u, model, sum, sum + cells, rows, k);
+    }
+    return members > 1 ? basin_graphs_take_member(model, 0, error) : BASIN_OK;
 }
 
 static void use_close(use *u) {
-    BASIN_FREE(u->output, u->all);
+    BASIN_FREE(u->output, u->spread, u->all);
     basin_graphs_input_free(&u->input);
 }
 
@@ -159,6 +196,8 @@ basin_status basin_graphs_predict(float *output, int64_t *class_value, basin_gra
             int64_t best = basin_graphs_softmax(output + i * columns, from, columns);
             if (class_value) class_value[i] = model->class_value[best];
         }
+        for (int64_t c = 0; data->spread && c < columns; c++)
+            data->spread[i * columns + c] = u.spread ? u.spread[i * model->outputs + c] : 0;
     }
     return BASIN_OK;
 }
@@ -192,29 +231,50 @@ static basin_status score_noisy(basin_graphs_measures *measures, basin_graphs_mo
     return BASIN_OK;
 }
 
-/* Of each value in its own units, [targets of the set]. */
-static void measure_each(basin_graphs_value *value, const float *output, const basin_graphset *set,
-                         const int64_t *graph, int64_t count) {
-    int64_t C = set->targets;
-    for (int64_t c = 0; c < C; c++) {
-        basin_graphs_value *v = &value[c];
-        double sum = 0, squares = 0, misses = 0;
-        *v = (basin_graphs_value){0};
-        for (int64_t i = 0; i < count; i++) {
-            double y = (double)set->target[graph[i] * C + c];
-            double miss = (double)output[i * C + c] - y;
-            if (isnan(y)) continue;
-            v->known++;
-            sum += y, squares += y * y;
-            v->error += fabs(miss), misses += miss * miss;
-        }
-        double n = (double)v->known, spread = squares - sum * sum / n;
-        v->mean = sum / n;
-        v->spread = sqrt(fmax(spread, 0) / n);
-        v->error /= n;
-        v->deviation = sqrt(misses / n);
-        v->explained = spread > 0 ? 1 - misses / spread : NAN;
+/* AUROC and average precision of column c, of classes or of yes or no; NaN where one is absent. */
+static void rank_column(double *auroc, double *auprc, const float *output,
+                        const basin_graphset *set, const int64_t *graph, int64_t count, int64_t c) {
+    bool values = set->task == BASIN_GRAPHS_VALUES;
+    int64_t C = values ? set->targets : 2, n = 0;
+    double *score = basin_array_new((size_t)count, sizeof *score);
+    uint8_t *label = basin_array_new((size_t)count, 1);
+    basin_ranking ranking;
+    *auroc = *auprc = NAN;
+    for (int64_t i = 0; score && label && i < count && (!values || set->binary); i++) {
+        double known =
+            values ? (double)set->target[graph[i] * C + c]
+                   : (double)set->class_of[graph[i]] + (set->class_of[graph[i]] < 0 ? NAN : 0);
+        if (isnan(known)) continue;
+        label[n] = known > 0;
+        score[n++] =
+            values ? (double)output[i * C + c] : (double)(output[2 * i + 1] - output[2 * i]);
     }
+    if (n && !basin_ranking_measure(&ranking, score, label, n, 0, NULL))
+        *auroc = ranking.auroc, *auprc = ranking.auprc;
+    BASIN_FREE(score, label);
+}
+
+/* Of each value in its own units, [targets of the set]. */
+static void measure_column(basin_graphs_value *v, const float *output, const basin_graphset *set,
+                           const int64_t *graph, int64_t count, int64_t c) {
+    int64_t C = set->targets;
+    double sum = 0, squares = 0, misses = 0;
+    *v = (basin_graphs_value){0};
+    for (int64_t i = 0; i < count; i++) {
+        double y = (double)set->target[graph[i] * C + c];
+        double miss = (double)output[i * C + c] - y;
+        if (isnan(y)) continue;
+        v->known++;
+        sum += y, squares += y * y;
+        v->error += fabs(miss), misses += miss * miss;
+    }
+    double n = (double)v->known, spread = squares - sum * sum / n;
+    v->mean = sum / n;
+    v->spread = sqrt(fmax(spread, 0) / n);
+    v->error /= n;
+    v->deviation = sqrt(misses / n);
+    v->explained = spread > 0 ? 1 - misses / spread : NAN;
+    rank_column(&v->auroc, &v->auprc, output, set, graph, count, c);
 }
 
 basin_status basin_graphs_score(basin_graphs_measures *measures, basin_graphs_value *value,
@@ -227,7 +287,8 @@ basin_status basin_graphs_score(basin_graphs_measures *measures, basin_graphs_va
     if (data->noisy > 0) return score_noisy(measures, model, data, error);
     BASIN_TRY(use_open(&u, model, data, true, (basin_graphs_sinks){0}, error));
     if (measures) measure(measures, &u, model);
-    if (value) measure_each(value, u.output, &u.input.set, u.graph, u.count);
+    for (int64_t c = 0; value && c < u.input.set.targets; c++)
+        measure_column(&value[c], u.output, &u.input.set, u.graph, u.count, c);
     return BASIN_OK;
 }
 
@@ -306,17 +367,35 @@ static void measure_values(basin_graphs_measures *measures, const float *output,
         }
     measures->items = count;
     measures->deviation = sqrt(squares);
+    if (set->binary) measures->loss = 0;
+    double explained = 0, auroc = 0, auprc = 0, ranked = 0;
+    for (int64_t c = 0; c < C; c++) {
+        basin_graphs_value v;
+        measure_column(&v, output, set, graph, count, c);
+        explained += v.explained / (double)C;
+        if (!isnan(v.auroc)) auroc += v.auroc, auprc += v.auprc, ranked++;
+    }
+    measures->explained = explained;
+    measures->auroc = auroc / ranked, measures->auprc = auprc / ranked;
+    for (int64_t i = 0; i < count * C && set->binary; i++) {
+        double t = (double)set->target[graph[i / C] * C + i % C];
+        double p = fmin(fmax((double)output[i], 1e-7), 1 - 1e-7);
+        if (!isnan(t)) measures->loss -= (t * log(p) + (1 - t) * log(1 - p)) / n;
+    }
 }
 
 void basin_graphs_measure(basin_graphs_measures *measures, const float *output,
                           const basin_graphset *set, const int64_t *graph, int64_t count,
                           int64_t outputs, const double *scale) {
-    *measures = (basin_graphs_measures){0};
+    *measures = (basin_graphs_measures){.auroc = NAN, .auprc = NAN, .explained = NAN};
     if (set->task == BASIN_GRAPHS_VALUES) {
         measure_values(measures, output, set, graph, count, scale);
-        measures->merit = -measures->loss;
+        measures->merit =
+            set->binary && !isnan(measures->auroc) ? 100 * measures->auroc : -measures->loss;
         return;
     }
+    if (set->task == BASIN_GRAPHS_CLASSES && set->classes == 2 && outputs == 2)
+        rank_column(&measures->auroc, &measures->auprc, output, set, graph, count, 1);
     measures->balanced = class_average(output, set, graph, count, outputs);
     for (int64_t i = 0; i < count; i++) {
         items of = items_of(set, graph[i]);
@@ -328,6 +407,7 @@ void basin_graphs_measure(basin_graphs_measures *measures, const float *output,
         measures->loss /= (double)measures->items;
     }
     measures->merit = set->task == BASIN_NODE_CLASSES ? measures->balanced : measures->accuracy;
+    if (set->line && !isnan(measures->auroc)) measures->merit = 100 * measures->auroc;
 }
 
 static bool has_known(const basin_graphset *set, int64_t graph) {
