@@ -38,11 +38,11 @@ void basin_record_measures(basin_record *r, const basin_graphs_measures *measure
                            basin_graphs_target target, bool items) {
     if (items)
         basin_record_integer(r, target == BASIN_NODE_CLASSES ? "nodes" : "graphs", measures->items);
-    if (!isnan(measures->auroc)) {
+    if (measures->auroc > 0) {
         basin_record_number(r, "auroc", "%.4f", measures->auroc);
         basin_record_number(r, "auprc", "%.4f", measures->auprc);
     }
-    if (target == BASIN_GRAPHS_VALUES && !isnan(measures->auroc)) {
+    if (target == BASIN_GRAPHS_VALUES && measures->auroc > 0) {
         basin_record_number(r, "cross_entropy", "%.4f", measures->loss);
     } else if (target == BASIN_GRAPHS_VALUES) {
         basin_record_number(r, "mae", "%.4f", measures->loss);
@@ -127,12 +127,6 @@ static basin_status train(basin_train_job *job, basin_error *error) {
     return basin_graphs_score(&tested, NULL, model, &data, error);
 }
 
-static double score_or_nan(const basin_score *score, const char *name) {
-    for (int i = 0; i < score->measures; i++)
-        if (!strcmp(score->measure[i].name, name)) return score->measure[i].value;
-    return NAN;
-}
-
 static void put_training(basin_record *r, const basin_train_job *job) {
     basin_graphs_target target = basin_graphs_about(job->model).target;
     const basin_score *s = &job->outcome.best;
@@ -140,8 +134,8 @@ static void put_training(basin_record *r, const basin_train_job *job) {
                                       .balanced = basin_score_get(s, "validation_balanced"),
                                       .loss = basin_score_get(s, "validation_loss"),
                                       .deviation = basin_score_get(s, "validation_deviation"),
-                                      .auroc = score_or_nan(s, "validation_auroc"),
-                                      .auprc = score_or_nan(s, "validation_auprc"),
+                                      .auroc = basin_score_get(s, "validation_auroc"),
+                                      .auprc = basin_score_get(s, "validation_auprc"),
                                       .explained = NAN};
     basin_record_text(r, "data", job->o->operand[0]);
     basin_record_text(r, "task", basin_graphs_target_name(target));
@@ -455,6 +449,10 @@ static void put_cv(basin_record *r, const void *context) {
     if (!basin_record_is_text(r)) put_baselines(r, j);
     put_folds(r, j);
     note_summary(r, j, &s);
+    if (j->members > 1 && !j->paper)
+        basin_record_note(r,
+                          "of the mean of %lld models; graph train --members %lld keeps such a one",
+                          (long long)j->members, (long long)j->members);
     if (basin_record_is_text(r)) put_baselines(r, j);
 }
 
@@ -470,9 +468,6 @@ static basin_status prepare_cv(void *context, basin_error *error) {
     j->paper = !strcmp(j->o->protocol, "paper");
     BASIN_TRY(basin_graph_read(&j->set, j->o, j->o->operand[0], NULL, error));
     j->members = members > 0 ? (int64_t)members : j->set.line ? 5 : 3;
-    if (!(members > 0) && !j->set.line)
-        basin_note(j->o,
-                   "the mean of 3 models is scored; graph train --members 3 keeps such a one");
     return BASIN_OK;
 }
 

@@ -13,7 +13,7 @@ typedef struct basin_atom {
     uint8_t number; /* atomic number; 0: a wildcard */
     int8_t charge;
     uint8_t hydrogens; /* bound to it and not atoms of their own */
-    uint8_t chiral;    /* as written: 1 for @, 2 for @@, 3 for another class */
+    bool chiral;       /* as written */
     uint16_t isotope;  /* 0: not given */
     bool aromatic;
     bool fixed;       /* it was written in brackets: no hydrogens are implied */

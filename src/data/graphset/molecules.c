@@ -67,7 +67,7 @@ static void count_facts(reading *r) {
     bool has[FACTS] = {[SALT] = m->parts > 1};
     for (int32_t i = 0; i < m->atoms; i++) {
         has[WILD] |= !m->atom[i].number;
-        has[STEREO] |= m->atom[i].chiral > 0;
+        has[STEREO] |= m->atom[i].chiral;
         has[ISOTOPE] |= m->atom[i].isotope > 0;
     }
     for (int32_t i = 0; i < m->bonds; i++) has[STEREO] |= m->bond[i].mark != 0;
@@ -148,7 +148,7 @@ static basin_status no_column(const reading *r, const char *option, const char *
                               basin_error *error) {
     basin_list list = {0};
     for (int i = 0; i < (int)r->rows.columns; i++) basin_list_add(&list, name_of(r, i));
-    return basin_fail(error, BASIN_BAD_VALUE, "%s: no column '%.*s' for %s; its columns: %s",
+    return basin_fail(error, BASIN_BAD_VALUE, "%s: no column '%.*s' of %s; its columns: %s",
                       r->spec->path, length, name, option, list.text);
 }
 
@@ -159,7 +159,7 @@ static basin_status choose_targets(reading *r, basin_error *error) {
         int length = (int)strcspn(at, between), first = length, column;
         while ((column = find_column(r, at, length)) < 0 && at[length])
             length += 1 + (int)strcspn(at + length + 1, between);
-        if (column < 0) return no_column(r, "--target", at, first, error);
+        if (column < 0) return no_column(r, "targets", at, first, error);
         if (r->targets >= MOST_TARGETS)
             return basin_fail(error, BASIN_BAD_VALUE, "more than %d targets", MOST_TARGETS);
         r->target[r->targets++] = column;
@@ -177,11 +177,11 @@ static basin_status open_columns(reading *r, basin_error *error) {
         s->smiles ? find_column(r, s->smiles, (int)strlen(s->smiles)) : find_usual(r, usual);
     if (r->smiles < 0) {
         const char *name = s->smiles ? s->smiles : "smiles";
-        return no_column(r, "--smiles", name, (int)strlen(name), error);
+        return no_column(r, "SMILES", name, (int)strlen(name), error);
     }
     r->id = s->id ? find_column(r, s->id, (int)strlen(s->id))
                   : find_usual(r, "id mol_id molecule_id compound_id cid chembl_id name compound");
-    if (r->id < 0 && s->id) return no_column(r, "--id", s->id, (int)strlen(s->id), error);
+    if (r->id < 0 && s->id) return no_column(r, "ids", s->id, (int)strlen(s->id), error);
     return choose_targets(r, error);
 }
 

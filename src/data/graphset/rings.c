@@ -80,7 +80,8 @@ static void search_blocks(finder *f, int32_t first, int32_t *clock) {
 
 /* ---- candidates of a block ---- */
 
-static void search_paths(finder *f, int32_t root, int32_t block) {
+/* Returns how many atoms were reached. */
+static int32_t search_paths(finder *f, int32_t root, int32_t block) {
     const basin_molecule *m = f->m;
     int32_t first = 0, last = 0;
     f->queue[last++] = root;
@@ -96,6 +97,7 @@ static void search_paths(finder *f, int32_t root, int32_t block) {
             f->queue[last++] = to;
         }
     }
+    return last;
 }
 
 static uint64_t print_of(int32_t bond) {
@@ -200,19 +202,12 @@ static basin_status keep(finder *f, int32_t size, basin_error *error) {
 
 static basin_status find_in_block(finder *f, int32_t block, basin_error *error) {
     basin_molecule *m = f->m;
-    int32_t atoms = 0, kept = 0;
     f->bonds = 0, f->candidates = 0;
     for (int32_t i = 0; i < m->bonds; i++)
         if (f->block[i] == block) f->place[i] = f->bonds, f->bond[f->bonds++] = i;
     reset_paths(f);
-    search_paths(f, m->bond[f->bond[0]].a, block);
-    for (int32_t i = 0; i < f->bonds; i++)
-        for (int side = 0; side < 2; side++) {
-            int32_t v = side ? m->bond[f->bond[i]].b : m->bond[f->bond[i]].a;
-            atoms += f->distance[v] >= 0, f->distance[v] = -1;
-        }
+    int32_t atoms = search_paths(f, m->bond[f->bond[0]].a, block), kept = 0;
     int32_t rings = f->bonds - atoms + 1, words = (f->bonds + 63) / 64;
-    search_paths(f, m->bond[f->bond[0]].a, block);
     BASIN_FREE_AT_EXIT int32_t *root = NULL;
     BASIN_TRY(BASIN_NEW_RAW(&root, atoms, rings_of, error));
     memcpy(root, f->queue, (size_t)atoms * sizeof *root);

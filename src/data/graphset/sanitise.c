@@ -13,25 +13,26 @@ static const char a_molecule[] = "a molecule";
 
 /* ---- elements ---- */
 
-/* Valences, each plus 1; 0 ends the list, ANY allows more. Elements without one allow all. */
-enum { ANY = 255, VALENCES = 5 };
-static const uint8_t valences[119][VALENCES] = {
-    [1] = {2},        [2] = {1},        [3] = {2, ANY},   [4] = {3},           [5] = {4},
-    [6] = {5},        [7] = {4},        [8] = {3},        [9] = {2},           [10] = {1},
-    [11] = {2, ANY},  [12] = {3, ANY},  [13] = {4},       [14] = {5},          [15] = {4, 6},
-    [16] = {3, 5, 7}, [17] = {2},       [18] = {1},       [19] = {2, ANY},     [20] = {3, ANY},
-    [31] = {4},       [32] = {5},       [33] = {4, 6},    [34] = {3, 5, 7},    [35] = {2},
-    [36] = {1},       [37] = {2, ANY},  [38] = {3, ANY},  [49] = {4},          [50] = {3, 5},
-    [51] = {4, 6},    [52] = {3, 5, 7}, [53] = {2, 4, 6}, [54] = {1, 3, 5, 7}, [55] = {2},
-    [56] = {3, ANY},  [82] = {3, 5},    [83] = {4, 6},    [84] = {3, 5, 7},    [85] = {2, 4, 6},
-    [86] = {1},       [87] = {2},       [88] = {3, ANY}};
+/* Valences; + allows more. Elements without any allow all. */
+static const char *const valences[119] = {
+    "",   "1",   "0", "1+", "2",   "3",  "4",  "3",   "2",   "1",    "0",   "1+", "2+", "3", "4",
+    "35", "246", "1", "0",  "1+",  "2+", "",   "",    "",    "",     "",    "",   "",   "",  "",
+    "",   "3",   "4", "35", "246", "1",  "0",  "1+",  "2+",  "",     "",    "",   "",   "",  "",
+    "",   "",    "",  "",   "3",   "24", "35", "246", "135", "0246", "1",   "2+", "",   "",  "",
+    "",   "",    "",  "",   "",    "",   "",   "",    "",    "",     "",    "",   "",   "",  "",
+    "",   "",    "",  "",   "",    "",   "",   "24",  "35",  "246",  "135", "0",  "1",  "2+"};
 
-static int first_valence(int number) { return (int)valences[number][0] - 1; } /* -1: any */
+static const char *valences_of(int number) { return valences[number] ? valences[number] : ""; }
+
+static int first_valence(int number) { /* -1: any */
+    return *valences_of(number) ? *valences_of(number) - '0' : -1;
+}
 
 static int last_valence(int number) {
-    int i = 0;
-    while (i + 1 < VALENCES && valences[number][i + 1]) i++;
-    return valences[number][i] == ANY ? -1 : (int)valences[number][i] - 1;
+    const char *list = valences_of(number);
+    int last = -1;
+    for (; *list; list++) last = *list == '+' ? -1 : *list - '0';
+    return last;
 }
 
 /* Electrons of the outer shell. */
@@ -48,10 +49,7 @@ static int outer(int number) {
 /* What it is alike in valences: N+ as C. */
 static int effective(const basin_atom *a) {
     int number = a->number - a->charge;
-    return !a->number || !valences[a->number][0] ? a->number
-           : number < 0                          ? 0
-           : number > 118                        ? 118
-                                                 : number;
+    return !*valences_of(a->number) ? a->number : number < 0 ? 0 : number > 118 ? 118 : number;
 }
 
 static bool is_metal(int z) {
@@ -182,15 +180,11 @@ static basin_status too_many(const basin_molecule *m, int32_t i, int valence, ba
 /* Bonds and given hydrogens as a whole number. An aromatic atom beyond its first valence takes the
  * highest one below. */
 static int round_valence(const basin_atom *a, int twice) {
-    const uint8_t *list = valences[effective(a)];
-    if (a->aromatic && list[0] && twice > 2 * ((int)list[0] - 1)) {
-        int taken = (int)list[0] - 1;
-        for (int k = 0;
-             k < VALENCES && list[k] && list[k] != ANY && 2 * ((int)list[k] - 1) <= twice; k++)
-            taken = (int)list[k] - 1;
-        if (twice - 2 * taken <= 3) return taken;
-    }
-    return (twice + 1) / 2;
+    const char *list = valences_of(effective(a));
+    int taken = first_valence(effective(a));
+    if (!a->aromatic || !*list || twice <= 2 * taken) return (twice + 1) / 2;
+    for (; *list && *list != '+' && 2 * (*list - '0') <= twice; list++) taken = *list - '0';
+    return twice - 2 * taken <= 3 ? taken : (twice + 1) / 2;
 }
 
 /* A single bond to a metal that is one too many for the other atom is dative. */
@@ -217,20 +211,14 @@ static basin_status imply_hydrogens(basin_molecule *m, int32_t i, basin_error *e
     if (a->number == 1 && a->charge == -1) most = 2;
     if (most >= 0 && last_valence(a->number) >= 0 && valence + shift > most)
         return too_many(m, i, valence, error);
-    const uint8_t *list = valences[like];
-    if (a->fixed || !a->number || !list[0]) return BASIN_OK;
-    if (a->aromatic) {
-        bool known = valence <= (int)list[0] - 1;
-        if (known) a->hydrogens = (uint8_t)(a->hydrogens + (int)list[0] - 1 - valence);
-        for (int k = 0; k < VALENCES && list[k]; k++) known |= (int)list[k] - 1 == valence;
-        return known ? BASIN_OK : too_many(m, i, valence, error);
-    }
-    for (int k = 0; k < VALENCES && list[k]; k++)
-        if ((int)list[k] - 1 >= valence || list[k] == ANY) {
-            if (list[k] != ANY) a->hydrogens = (uint8_t)(a->hydrogens + (int)list[k] - 1 - valence);
-            return BASIN_OK;
-        }
-    return too_many(m, i, valence, error);
+    const char *list = valences_of(like);
+    if (a->fixed || !*list) return BASIN_OK;
+    if (a->aromatic && valence > first_valence(like)) /* then it must be one of them */
+        return strchr(list, '0' + valence) ? BASIN_OK : too_many(m, i, valence, error);
+    while (*list && *list != '+' && *list - '0' < valence) list++;
+    if (!*list) return too_many(m, i, valence, error);
+    if (*list != '+') a->hydrogens = (uint8_t)(a->hydrogens + *list - '0' - valence);
+    return BASIN_OK;
 }
 
 /* ---- Kekule structures ---- */
@@ -245,8 +233,8 @@ static bool needs_double(const basin_molecule *m, int32_t i) {
         sum += own, sigma += own > 0;
     }
     int like = effective(a), wanted = first_valence(like);
-    for (int k = 1; k < VALENCES && sum > wanted && valences[like][k]; k++)
-        wanted = (int)valences[like][k] - 1;
+    for (const char *list = valences_of(like); *list && *list != '+' && sum > wanted; list++)
+        wanted = *list - '0';
     if (sigma >= wanted) return false;
     return wanted == sum + 1 || (a->fixed && wanted == sum + 2);
 }
@@ -341,18 +329,15 @@ static basin_status kekulise(basin_molecule *m, basin_error *error) {
 /* Unpaired electrons of atoms in brackets. */
 static void find_radicals(basin_molecule *m, int32_t i) {
     basin_atom *a = &m->atom[i];
+    const char *list = valences_of(a->number);
     int valence = valence_halves(m, i) / 2, shell = outer(a->number);
-    if (!a->fixed || !a->number || !valences[a->number][0]) return;
-    int late = (a->number <= 2 ? 2 : 8) - shell - valence + a->charge, early;
-    if (late < 0) {
-        late = 0;
-        for (int k = 0; k < VALENCES && valences[a->number][1] && valences[a->number][k]; k++)
-            if ((early = (int)valences[a->number][k] - 1 - valence + a->charge) >= 0) {
-                late = early;
-                break;
-            }
-    }
-    early = shell - valence - a->charge;
+    if (!a->fixed || !*list) return;
+    int late = (a->number <= 2 ? 2 : 8) - shell - valence + a->charge;
+    int early = shell - valence - a->charge;
+    for (; late < 0 && list[1] && *list; list++)
+        if (*list != '+' && *list - '0' - valence + a->charge >= 0)
+            late = *list - '0' - valence + a->charge;
+    late = late < 0 ? 0 : late;
     a->radicals = (uint8_t)(early >= 0 && early < late ? early : late);
 }
 
@@ -577,28 +562,6 @@ static basin_status find_aromatic(basin_molecule *m, basin_error *error) {
 
 /* ---- all of it ---- */
 
-/* Of the graph without directions. */
-static basin_status count_parts(basin_molecule *m, basin_error *error) {
-    BASIN_FREE_AT_EXIT int32_t *stack = NULL;
-    int32_t top;
-    BASIN_TRY(BASIN_NEW_RAW(&stack, 2 * m->atoms, a_molecule, error));
-    int32_t *seen = stack + m->atoms;
-    memset(seen, 0, (size_t)m->atoms * sizeof *seen);
-    m->parts = 0;
-    for (int32_t i = 0; i < m->atoms; i++) {
-        if (seen[i]) continue;
-        m->parts++;
-        for (top = 0, seen[stack[top++] = i] = 1; top;) {
-            int32_t v = stack[--top];
-            for (int32_t k = m->start[v]; k < m->start[v + 1]; k++) {
-                int32_t to = basin_bond_other(bond_at(m, k), v);
-                if (!seen[to]) seen[stack[top++] = to] = 1;
-            }
-        }
-    }
-    return BASIN_OK;
-}
-
 basin_status basin_molecule_sanitise(basin_molecule *m, basin_error *error) {
     BASIN_TRY(link_bonds(m, error));
     BASIN_TRY(merge_hydrogens(m, error));
@@ -608,6 +571,6 @@ basin_status basin_molecule_sanitise(basin_molecule *m, basin_error *error) {
     BASIN_TRY(basin_molecule_find_rings(m, error));
     BASIN_TRY(kekulise(m, error));
     for (int32_t i = 0; i < m->atoms; i++) find_radicals(m, i);
-    BASIN_TRY(find_aromatic(m, error));
-    return count_parts(m, error);
+    m->parts = m->atoms - m->bonds + m->rings;
+    return find_aromatic(m, error);
 }

@@ -127,16 +127,11 @@ static int read_charge(reader *r) {
 }
 
 /* @ @@ @TH1 @AL2 @SP3 @TB10 @OH22 */
-static int read_chirality(reader *r) {
-    static const char class[5][3] = {"TH", "AL", "SP", "TB", "OH"};
-    if (*++r->at == '@') return r->at++, 2;
-    for (int i = 0; i < 5; i++)
-        if (!strncmp(r->at, class[i], 2) && isdigit((unsigned char)r->at[2])) {
-            r->at += 2;
-            int number = read_number(r, 2);
-            return i ? 3 : number == 1 ? 1 : 2;
-        }
-    return 1;
+static void skip_chirality(reader *r) {
+    r->at += strspn(r->at, "@");
+    if (!isupper((unsigned char)r->at[0]) || !isupper((unsigned char)r->at[1])) return;
+    r->at += 2;
+    read_number(r, 2);
 }
 
 static basin_status read_symbol(reader *r, basin_atom *atom) {
@@ -165,7 +160,8 @@ static basin_status read_bracket(reader *r) {
     r->at++;
     atom.isotope = (uint16_t)read_number(r, 4);
     BASIN_TRY(read_symbol(r, &atom));
-    if (*r->at == '@') atom.chiral = (uint8_t)read_chirality(r);
+    atom.chiral = *r->at == '@';
+    if (atom.chiral) skip_chirality(r);
     if (*r->at == 'H') {
         r->at++;
         atom.hydrogens = isdigit((unsigned char)*r->at) ? (uint8_t)read_number(r, 2) : 1;

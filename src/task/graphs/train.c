@@ -166,26 +166,23 @@ static basin_status begin_member(void *context, int64_t member, basin_error *err
     return BASIN_OK;
 }
 
-/* From the model's members, counted round and round where it has fewer. */
+/* From a model file; of one with members from the first. */
 static basin_status adopt(void *context, int64_t member, const basin_bundle *from,
                           basin_error *error) {
+    static const char prefix[] = "member0.";
     job *j = context;
-    const basin_params *params = &j->model->params;
-    char first[200], prefix[32] = "";
-    for (int64_t k = member; k >= 0 && params->count && !*prefix; k--) {
-        snprintf(first, sizeof first, "member%lld.%s", (long long)k,
-                 basin_expr_name(params->param[0].state));
-        if (basin_bundle_find(from, first))
-            snprintf(prefix, sizeof prefix, "member%lld.", (long long)k);
+    char name[200];
+    bool several = false;
+    (void)member;
+    for (size_t i = 0; i < j->model->params.count; i++) {
+        basin_expr state = j->model->params.param[i].state;
+        snprintf(name, sizeof name, "%s%s", prefix, basin_expr_name(state));
+        several = several || basin_bundle_find(from, name);
+        BASIN_TRY(basin_state_restore(j->model->store, several ? name : basin_expr_name(state),
+                                      basin_expr_shape(state), from, error));
     }
-    if (!*prefix) return basin_params_read(params, j->model->store, from, error);
-    for (size_t i = 0; i < params->count; i++) {
-        basin_expr state = params->param[i].state;
-        snprintf(first, sizeof first, "%s%s", prefix, basin_expr_name(state));
-        BASIN_TRY(
-            basin_state_restore(j->model->store, first, basin_expr_shape(state), from, error));
-    }
-    return basin_states_copy(j->model->store, params, "", prefix, error);
+    return several ? basin_states_copy(j->model->store, &j->model->params, "", prefix, error)
+                   : BASIN_OK;
 }
 
 static basin_status end_member(void *context, int64_t member, const basin_run_member *how,

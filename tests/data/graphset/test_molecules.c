@@ -158,7 +158,7 @@ TEST_WITH(tables, folder_new, folder_remove) {
     basin_graphset_free(&set);
     assert_failure(basin_graphset_read_molecules(
                        &set, &(basin_molecules){.path = path, .target = "w"}, &failure),
-                   BASIN_BAD_VALUE, "no column 'w' for --target; its columns: id, SMILES");
+                   BASIN_BAD_VALUE, "no column 'w' of targets; its columns: id, SMILES");
     assert_failure(basin_graphset_read_molecules(
                        &set, &(basin_molecules){.path = path, .target = "z,word"}, &failure),
                    BASIN_BAD_VALUE, "column 'word' has 'yes'");
