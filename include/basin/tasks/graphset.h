@@ -116,13 +116,6 @@ BASIN_API basin_status basin_folds_new(basin_folds *folds, const int32_t *class_
 BASIN_API basin_status basin_folds_read(basin_folds *folds, const char *path,
                                         const int32_t *class_of, int64_t count, double inner,
                                         uint64_t seed, basin_error *error);
-/* Items of one group, such as molecules of one scaffold, stay together. One fold: the largest
- * groups train, up to 80 %, then 10 % validate, the rest is the test, as DeepChem divides; groups
- * NULL: in this order, such as that of time. Several: groups are dealt to folds, large ones first,
- * each to the smallest fold, and of the rest a part, `inner`, is for validation. */
-BASIN_API basin_status basin_folds_group(basin_folds *folds, const int64_t *group, int64_t count,
-                                         int64_t number, double inner, uint64_t seed,
-                                         basin_error *error);
 BASIN_API void basin_folds_free(basin_folds *folds);
 
 /* ---- sets from arrays ---- */
