@@ -45,7 +45,10 @@ int main(void) {
     basin_descent_result result;
     basin_ham_spec spec = {.steps = 40, .dt = 0.25};
     basin_stop stop = {.tolerance = 1e-3};
-    must(basin_ham_run(ham, store, &result, &x, &spec, &stop, &error));
+    basin_descent *descent;
+    must(basin_ham_descent_new(&descent, ham, store, LETTERS, &spec, &stop, &error));
+    must(basin_descent_run(descent, &result, &x, &error));
+    basin_descent_free(descent);
 
     printf("corrupted:\n");
     letter_print(start, LETTERS);

@@ -31,8 +31,8 @@
  *     ... a loss of `label`, and basin_adamw_new(&adamw, basin_ham_params(ham), loss, ...)
  *
  * basin_ham_descend unrolls the steps into an expression, which a loss is differentiated through.
- * basin_ham_run descends step by step on numbers and returns the energy of every term at every
- * step.
+ * basin_ham_descent_new makes a descent on numbers, and basin_descent_run returns the energy of
+ * every term at every step.
  *
  * Expressions carry a batch axis before the layer's shape, and energies are one number per sample.
  * Errors stick in the graph, as everywhere with expressions: build, then ask basin_graph_error
@@ -190,11 +190,6 @@ BASIN_API basin_status basin_ham_descent_new(basin_descent **descent, basin_ham 
                                              basin_store *store, int64_t batch,
                                              const basin_ham_spec *spec, const basin_stop *stop,
                                              basin_error *error);
-/* The same made, run from x and freed. */
-BASIN_API basin_status basin_ham_run(basin_ham *ham, basin_store *store,
-                                     basin_descent_result *result, const basin_tensor *x,
-                                     const basin_ham_spec *spec, const basin_stop *stop,
-                                     basin_error *error);
 /* Recall with binary neurons, one at a time: the states of `layer` are -1 or 1, the other layers
  * stay as they are, and a neuron is flipped where that lowers the synapses' energy of its sample.
  * Neurons are visited in an order drawn from the seed, until a sweep flips none or `sweeps` are

@@ -39,8 +39,6 @@ BASIN_API basin_confusion basin_confusion_count(const double *score /* [n] */,
                                                 double threshold);
 /* The mean of both classes' F1; 0 for a class that is neither there nor predicted. */
 BASIN_API double basin_confusion_macro_f1(const basin_confusion *confusion);
-BASIN_API double basin_confusion_precision(const basin_confusion *confusion); /* 0 for 0 of 0 */
-BASIN_API double basin_confusion_recall(const basin_confusion *confusion);    /* 0 for 0 of 0 */
 
 typedef enum basin_threshold_scan {
     BASIN_THRESHOLD_ALL,  /* half way between any two neighbouring scores */

@@ -66,11 +66,8 @@ BASIN_API basin_status basin_adamw_write(const basin_adamw *adamw, basin_plan *p
 
 /* Linear from `first` at step 0 to `peak` at step `warmup`, then a cosine to `last` at step
  * `total`, where it stays. */
-BASIN_API double basin_rate_cosine(int64_t step, int64_t warmup, int64_t total, double first,
-                                   double peak, double last);
-
 typedef struct basin_schedule {
-    int64_t warmup, total; /* steps, as in basin_rate_cosine */
+    int64_t warmup, total; /* steps */
     double first, peak, last;
 } basin_schedule;
 

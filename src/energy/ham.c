@@ -444,25 +444,6 @@ basin_status basin_ham_descent_new(basin_descent **descent, basin_ham *ham, basi
                           error);
 }
 
-basin_status basin_ham_run(basin_ham *ham, basin_store *store, basin_descent_result *result,
-                           const basin_tensor *x, const basin_ham_spec *spec,
-                           const basin_stop *stop, basin_error *error) {
-    basin_descent *descent;
-    int64_t batch = ham->layers && x[0].shape.rank > 0 ? x[0].shape.dim[0] : 0;
-    *result = (basin_descent_result){0};
-    for (int i = 0; i < ham->layers; i++) {
-        basin_shape wanted = batch_shape(&ham->layer[i], batch);
-        if (!basin_shape_equal(x[i].shape, wanted))
-            return basin_fail(
-                error, BASIN_BAD_SHAPE, "states of shape %s for layer '%s', wanted %s",
-                basin_shape_text(x[i].shape), ham->layer[i].name, basin_shape_text(wanted));
-    }
-    BASIN_TRY(basin_ham_descent_new(&descent, ham, store, batch, spec, stop, error));
-    basin_status status = basin_descent_run(descent, result, x, error);
-    basin_descent_free(descent);
-    return status;
-}
-
 /* ---- binary recall; samples of a batch visit their neurons in the same order ---- */
 
 typedef struct recall {

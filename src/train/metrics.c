@@ -89,14 +89,6 @@ double basin_confusion_macro_f1(const basin_confusion *c) {
                   f1(c->true_negative, c->false_negative, c->false_positive));
 }
 
-double basin_confusion_precision(const basin_confusion *c) {
-    return ratio((double)c->true_positive, (double)(c->true_positive + c->false_positive));
-}
-
-double basin_confusion_recall(const basin_confusion *c) {
-    return ratio((double)c->true_positive, (double)(c->true_positive + c->false_negative));
-}
-
 /* The best cut so far: where it is, and the scores on both sides of its run. */
 typedef struct best_cut {
     double f1, threshold, high;

@@ -208,11 +208,11 @@ basin_status basin_adamw_write(const basin_adamw *adamw, basin_plan *plan, int64
     return write_scalar(plan, adamw->correct2, 1 - pow(c->beta2, (double)t), error);
 }
 
-double basin_rate_cosine(int64_t step, int64_t warmup, int64_t total, double first, double peak,
-                         double last) {
-    if (step < warmup) return first + (peak - first) * (double)step / (double)warmup;
-    double done = total > warmup ? (double)(step - warmup) / (double)(total - warmup) : 1;
-    return last + (peak - last) * 0.5 * (1 + cos(acos(-1) * fmin(done, 1)));
+double basin_schedule_rate(const basin_schedule *s, int64_t step) {
+    if (step < s->warmup) return s->first + (s->peak - s->first) * (double)step / (double)s->warmup;
+    double done =
+        s->total > s->warmup ? (double)(step - s->warmup) / (double)(s->total - s->warmup) : 1;
+    return s->last + (s->peak - s->last) * 0.5 * (1 + cos(acos(-1) * fmin(done, 1)));
 }
 
 /* ---- the plan of a trainer ---- */
@@ -308,8 +308,7 @@ void basin_trainer_free(basin_trainer *trainer) {
 
 /* The rate and corrections of this step, to the plan that updates. */
 static basin_status write_rate(basin_trainer *t, basin_error *error) {
-    const basin_schedule *s = &t->schedule;
-    double rate = basin_rate_cosine(t->step, s->warmup, s->total, s->first, s->peak, s->last);
+    double rate = basin_schedule_rate(&t->schedule, t->step);
     return basin_adamw_write(&t->adamw, t->update ? t->update : t->plan, t->step + 1, rate, error);
 }
 

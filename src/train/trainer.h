@@ -20,6 +20,8 @@ basin_status basin_trainer_apply(basin_trainer *trainer, basin_error *error);
 basin_status basin_trainer_new_update(basin_trainer *trainer, basin_store *store,
                                       const basin_params *params, const basin_trainer_spec *spec,
                                       basin_error *error);
+/* The learning rate of a step. */
+double basin_schedule_rate(const basin_schedule *schedule, int64_t step);
 /* An error where a loss is not a finite number. */
 basin_status basin_loss_check(double loss, int64_t step, basin_error *error);
 

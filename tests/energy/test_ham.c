@@ -5,6 +5,7 @@
 #include "base/philox.h"
 #include "basin/energy.h"
 #include "basin/random.h"
+#include "energy/ham_run.h"
 #include "golden.h"
 #include "rig.h"
 #include "support/lab.h"
@@ -112,7 +113,7 @@ TEST(test_golden) {
             r.number[i] = start[i];
         }
         compare_gradient(&r, golden, tolerance);
-        rig_ok(basin_ham_run(r.ham, r.store, &result, start, &spec, NULL, &error), &error);
+        rig_ok(ham_run(r.ham, r.store, &result, start, &spec, NULL, &error), &error);
         compare_trace(&result, golden, tolerance);
         for (int i = 0; i < 3; i++)
             assert_close(&result.x[i], golden_get(golden, out[i]), tolerance, out[i]);
@@ -159,7 +160,7 @@ TEST(test_block) {
     basin_ham_spec spec = {.steps = (int)golden_number(golden, "steps"),
                            .dt = golden_number(golden, "alpha"),
                            .synapses_only = true};
-    rig_ok(basin_ham_run(r.ham, r.store, &result, &start, &spec, NULL, &error), &error);
+    rig_ok(ham_run(r.ham, r.store, &result, &start, &spec, NULL, &error), &error);
     assert_close(&result.x[0], golden_get(golden, "out.xT"), 1e-9, "out.xT");
 }
 
@@ -234,7 +235,7 @@ TEST(test_energy_never_rises) {
         rig_open(&r, "ref");
         build_random(&r, seed, false);
         rig_start(&r, 1, seed);
-        rig_ok(basin_ham_run(r.ham, r.store, &result, r.number, &spec, NULL, &error), &error);
+        rig_ok(ham_run(r.ham, r.store, &result, r.number, &spec, NULL, &error), &error);
         assert_never_rises(&result, 1e-12, seed);
         assert_int_equal(result.steps, 8);
         basin_descent_result_free(&result);
@@ -254,7 +255,7 @@ TEST(test_guard) {
         rig_open(&r, seed % 3 ? "ref" : "cpu");
         build_random(&r, seed, false);
         rig_start(&r, 3, seed);
-        rig_ok(basin_ham_run(r.ham, r.store, &result, r.number, &spec, &stop, &error), &error);
+        rig_ok(ham_run(r.ham, r.store, &result, r.number, &spec, &stop, &error), &error);
         for (int64_t b = 0; b < 3; b++)
             for (int t = 0; t < result.steps; t++) {
                 double total[2] = {0, 0};
@@ -309,13 +310,13 @@ TEST(test_batch_equals_singles) {
         rig_open(&r, "ref");
         build_random(&r, seed, true);
         rig_start(&r, B, seed);
-        rig_ok(basin_ham_run(r.ham, r.store, &all, r.number, &spec, &stop, &error), &error);
+        rig_ok(ham_run(r.ham, r.store, &all, r.number, &spec, &stop, &error), &error);
         for (int64_t b = 0; b < B; b++) {
             basin_tensor part[RIG_LAYERS];
             for (int i = 0; i < r.layers; i++)
                 part[i] = basin_tensor_borrow((double *)r.number[i].data + b * SIZE, BASIN_F64,
                                               BASIN_SHAPE(1, 2, 3));
-            rig_ok(basin_ham_run(r.ham, r.store, &one, part, &spec, &stop, &error), &error);
+            rig_ok(ham_run(r.ham, r.store, &one, part, &spec, &stop, &error), &error);
             for (int i = 0; i < r.layers; i++)
                 for (int k = 0; k < SIZE; k++)
                     assert_true(fabs(((double *)all.x[i].data)[b * SIZE + k] -
@@ -341,7 +342,7 @@ TEST(test_unrolled_equals_run) {
         rig_open(&r, "ref");
         build_random(&r, seed, true);
         rig_start(&r, 2, seed);
-        rig_ok(basin_ham_run(r.ham, r.store, &result, r.number, &spec, NULL, &error), &error);
+        rig_ok(ham_run(r.ham, r.store, &result, r.number, &spec, NULL, &error), &error);
         basin_ham_descend(r.ham, end, r.x, &spec, trace);
         for (int i = 0; i < r.layers; i++) {
             basin_tensor x = rig_value(&r, end[i]);
@@ -405,7 +406,7 @@ TEST(test_decay) {
         rig_open(&r, "ref");
         basin_ham_layer(r.ham, &(basin_layer){.name = "a", .shape = BASIN_SHAPE(2), .tau = 2});
         rig_start(&r, 1, 1);
-        rig_ok(basin_ham_run(r.ham, r.store, &result, r.number, &spec, NULL, &error), &error);
+        rig_ok(ham_run(r.ham, r.store, &result, r.number, &spec, NULL, &error), &error);
         double factor = only ? 1 : pow(0.75, 3);
         for (int k = 0; k < 2; k++)
             assert_true(fabs(((double *)result.x[0].data)[k] -
@@ -429,12 +430,12 @@ TEST(test_tolerance) {
                       &(basin_synapse){.name = "m", .energy = basin_synapse_memory, .units = 3});
     basin_ham_connect(r.ham, "m", "a");
     rig_start(&r, 2, 2);
-    rig_ok(basin_ham_run(r.ham, r.store, &result, r.number, &spec, &stop, &error), &error);
+    rig_ok(ham_run(r.ham, r.store, &result, r.number, &spec, &stop, &error), &error);
     assert_true(result.converged && result.steps > 5 && result.steps < 100);
     assert_true(result.change[result.steps - 1] <= 1e-8 && result.change[result.steps - 2] > 1e-8);
     basin_descent_result_free(&result);
     spec.steps = 0;
-    rig_ok(basin_ham_run(r.ham, r.store, &result, r.number, &spec, &stop, &error), &error);
+    rig_ok(ham_run(r.ham, r.store, &result, r.number, &spec, &stop, &error), &error);
     assert_int_equal(result.steps, 0);
     BASIN_AT_EXIT(basin_tensor_free)
     basin_tensor energy = rig_value(&r, basin_ham_energy(r.ham, r.x, false));
@@ -643,21 +644,20 @@ TEST(test_errors) {
     basin_descent_result result;
     rig_open(&r, "ref");
     assert_int_equal(
-        basin_ham_run(r.ham, r.store, &result, r.number, &(basin_ham_spec){0}, NULL, &failure),
+        ham_run(r.ham, r.store, &result, r.number, &(basin_ham_spec){0}, NULL, &failure),
         BASIN_BAD_VALUE);
     basin_ham_layer(r.ham, &(basin_layer){.name = "v", .shape = three});
     rig_start(&r, 2, 1);
     basin_tensor wrong = basin_tensor_borrow(r.number[0].data, BASIN_F64, BASIN_SHAPE(3, 2));
-    assert_failure(
-        basin_ham_run(r.ham, r.store, &result, &wrong, &(basin_ham_spec){0}, NULL, &failure),
-        BASIN_BAD_SHAPE, "'v'");
-    assert_int_equal(basin_ham_run(r.ham, r.store, &result, r.number,
-                                   &(basin_ham_spec){.steps = 1, .dt = NAN}, NULL, &failure),
+    assert_failure(ham_run(r.ham, r.store, &result, &wrong, &(basin_ham_spec){0}, NULL, &failure),
+                   BASIN_BAD_SHAPE, "was given [3, 2]");
+    assert_int_equal(ham_run(r.ham, r.store, &result, r.number,
+                             &(basin_ham_spec){.steps = 1, .dt = NAN}, NULL, &failure),
                      BASIN_BAD_VALUE);
     basin_ham_synapse(r.ham, &(basin_synapse){.name = "s", .energy = no_batch});
     assert_int_equal(basin_ham_connect(r.ham, "s", "v"), -1);
     expect(r.graph, "a number per sample");
     assert_int_equal(
-        basin_ham_run(r.ham, r.store, &result, r.number, &(basin_ham_spec){0}, NULL, &failure),
+        ham_run(r.ham, r.store, &result, r.number, &(basin_ham_spec){0}, NULL, &failure),
         BASIN_BAD_SHAPE);
 }

@@ -1,4 +1,5 @@
 /* A network built, descended and differentiated while the n-th allocation fails, for every n. */
+#include "energy/ham_run.h"
 #include "energy/network.h"
 #include "support/alloc_fail.h"
 #include "support/test.h"
@@ -36,7 +37,7 @@ static basin_status run_network(basin_graph *graph, basin_ham *ham, basin_store 
     for (int i = 0; i < 2 && !status; i++)
         status = basin_tensor_new(&x[i], BASIN_F64,
                                   BASIN_SHAPE(1, basin_shape_count(ham->layer[i].shape)), &error);
-    if (!status) status = basin_ham_run(ham, store, &result, x, &spec, &stop, &error);
+    if (!status) status = ham_run(ham, store, &result, x, &spec, &stop, &error);
     basin_descent_result_free(&result);
     for (int i = 0; i < 2; i++) basin_tensor_free(&x[i]);
     return status;

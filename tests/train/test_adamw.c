@@ -9,6 +9,7 @@
 #include "basin/train.h"
 #include "support/lab.h"
 #include "support/test.h"
+#include "train/trainer.h"
 
 /* ---- against a loop ---- */
 
@@ -256,7 +257,7 @@ static void learner_close(learner *s) {
 /* Trains; the losses of every round go to `loss`, the parameters at the end into the store. */
 static void learn(learner *s, double *loss, int rounds) {
     for (int t = 1; t <= rounds; t++) {
-        double rate = basin_rate_cosine(t, 10, ROUNDS, 1e-4, 2e-2, 1e-4);
+        double rate = basin_schedule_rate(&(basin_schedule){10, ROUNDS, 1e-4, 2e-2, 1e-4}, t);
         assert_ok(basin_adamw_write(&s->adamw, s->plan, t, rate, &failure));
         lab_run(s->plan);
         loss[t - 1] = basin_plan_scalar(s->plan, s->loss);
@@ -335,19 +336,26 @@ TEST(calls) {
 
 TEST(schedule) {
     const double first = 1e-3, peak = 1, last = 1e-2;
-    assert_true(basin_rate_cosine(0, 10, 110, first, peak, last) == first);
-    assert_true(fabs(basin_rate_cosine(5, 10, 110, first, peak, last) - 0.5005) < 1e-15);
-    assert_true(basin_rate_cosine(10, 10, 110, first, peak, last) == peak);
-    assert_true(fabs(basin_rate_cosine(60, 10, 110, first, peak, last) - 0.505) < 1e-12);
+    assert_true(basin_schedule_rate(&(basin_schedule){10, 110, first, peak, last}, 0) == first);
+    assert_true(fabs(basin_schedule_rate(&(basin_schedule){10, 110, first, peak, last}, 5) -
+                     0.5005) < 1e-15);
+    assert_true(basin_schedule_rate(&(basin_schedule){10, 110, first, peak, last}, 10) == peak);
+    assert_true(fabs(basin_schedule_rate(&(basin_schedule){10, 110, first, peak, last}, 60) -
+                     0.505) < 1e-12);
     double third = last + (peak - last) * 0.5 * (1 + cos(acos(-1.0) / 4));
-    assert_true(fabs(basin_rate_cosine(35, 10, 110, first, peak, last) - third) < 1e-12);
-    assert_true(fabs(basin_rate_cosine(110, 10, 110, first, peak, last) - last) < 1e-15);
-    assert_true(fabs(basin_rate_cosine(1000, 10, 110, first, peak, last) - last) < 1e-15);
-    assert_true(basin_rate_cosine(0, 0, 100, first, peak, last) == peak); /* no warm-up */
-    assert_true(fabs(basin_rate_cosine(7, 7, 7, first, peak, last) - last) < 1e-15);
+    assert_true(fabs(basin_schedule_rate(&(basin_schedule){10, 110, first, peak, last}, 35) -
+                     third) < 1e-12);
+    assert_true(fabs(basin_schedule_rate(&(basin_schedule){10, 110, first, peak, last}, 110) -
+                     last) < 1e-15);
+    assert_true(fabs(basin_schedule_rate(&(basin_schedule){10, 110, first, peak, last}, 1000) -
+                     last) < 1e-15);
+    assert_true(basin_schedule_rate(&(basin_schedule){0, 100, first, peak, last}, 0) ==
+                peak); /* no warm-up */
+    assert_true(fabs(basin_schedule_rate(&(basin_schedule){7, 7, first, peak, last}, 7) - last) <
+                1e-15);
     for (int64_t t = 1; t < 110; t++) {
-        double a = basin_rate_cosine(t - 1, 10, 110, first, peak, last);
-        double b = basin_rate_cosine(t, 10, 110, first, peak, last);
+        double a = basin_schedule_rate(&(basin_schedule){10, 110, first, peak, last}, t - 1);
+        double b = basin_schedule_rate(&(basin_schedule){10, 110, first, peak, last}, t);
         assert_true(t <= 10 ? b > a : b < a);
     }
 }

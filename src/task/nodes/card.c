@@ -365,8 +365,8 @@ static basin_status judge(basin_nodes_figures *f, const basin_nodes_samples *s, 
                           path, (long long)f->nodes, (long long)f->anomalous);
     basin_confusion c = basin_confusion_count(s->score, s->label, s->count, f->threshold);
     f->alerts = c.true_positive + c.false_positive;
-    f->precision = basin_confusion_precision(&c);
-    f->recall = basin_confusion_recall(&c);
+    f->precision = f->alerts ? (double)c.true_positive / (double)f->alerts : 0;
+    f->recall = (double)c.true_positive / (double)f->anomalous;
     double both = f->precision + f->recall;
     f->f1 = both > 0 ? 2 * f->precision * f->recall / both : 0;
     f->macro_f1 = basin_confusion_macro_f1(&c);

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/sort.h"
 #include "base/try.h"
+#include "train/trainer.h"
 
 static basin_run_place place_of(const basin_run *r) {
     const basin_run_state *at = &r->at;
@@ -27,11 +28,6 @@ static void add(basin_run_sum *to, const basin_run_sum *sum) {
 
 static double mean(const basin_run_sum *sum) {
     return sum->weight > 0 ? sum->loss / sum->weight : NAN;
-}
-
-static double rate_at(const basin_run *r, int64_t step) {
-    const basin_schedule *s = &r->task->schedule;
-    return basin_rate_cosine(step, s->warmup, s->total, s->first, s->peak, s->last);
 }
 
 static basin_status settle(basin_run *r, basin_error *error) {
@@ -72,7 +68,7 @@ static basin_json begin_line(basin_run *r, const basin_run_sum *loss) {
     basin_json_integer(&line, "step", r->at.step);
     if (r->task->members > 1) basin_json_integer(&line, "member", r->at.member);
     basin_json_number(&line, "loss", mean(loss));
-    basin_json_number(&line, "rate", rate_at(r, r->at.step - 1));
+    basin_json_number(&line, "rate", basin_schedule_rate(&r->task->schedule, r->at.step - 1));
     return line;
 }
 
@@ -342,7 +338,7 @@ static void note_rate(const basin_run *r) {
     if (s->total < 1 || s->warmup < s->total || s->first >= s->peak) return;
     basin_watch_note(r->training.watch,
                      "the run ends in its warmup: the learning rate rises to %.3g, of %.3g",
-                     rate_at(r, s->total - 1), s->peak);
+                     basin_schedule_rate(s, s->total - 1), s->peak);
 }
 
 static basin_status begin(basin_run *r, basin_error *error) {
