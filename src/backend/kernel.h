@@ -152,9 +152,6 @@ typedef struct basin_backend_table {
     bool parts;        /* whether calls may be in parts */
     bool narrow_reads; /* whether sums, permutations and causal softmax take NARROW operands, too */
     bool narrow_lists; /* whether attention along a list of pairs takes NARROW tokens, too */
-    /* Whether attention along lists pays in the tokens' own space (TOKENS_FORCE), of so many heads
-     * and tokens so wide; NULL: never. */
-    bool (*takes_tokens)(const basin_backend *backend, int64_t heads, int64_t width);
     /* Bytes of an E4M3 or E5M2 element: 1, or that of ref's own type, likewise; 0: no such. */
     size_t byte_size;
     void *(*alloc)(basin_backend *backend, size_t bytes);

@@ -50,10 +50,6 @@ void basin_bounds_find(basin_bounds *bounds, const basin_ir *ir) {
             bound_list(&s, instruction->in + BASIN_ATT_ROW,
                        length_of(ir, instruction->in[BASIN_ATT_Q], 1),
                        length_of(ir, instruction->in[BASIN_ATT_K], 1));
-        if (instruction->op == BASIN_OP_TOKENS_FORCE || instruction->op == BASIN_OP_TOKENS_REVERSE)
-            bound_list(&s, instruction->in + BASIN_ATT_ROW,
-                       length_of(ir, instruction->in[BASIN_ATT_Q], 0),
-                       length_of(ir, instruction->in[BASIN_ATT_Q], 0));
     }
 }
 

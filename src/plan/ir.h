@@ -3,7 +3,6 @@
  *     lower:  simplified graph -> instructions that can run in order; recomputed ones repeated
  *     order:  dead instructions gone; log-sum-exps taken from the forces and softmaxes that compute
  *             them anyway
- *     tokens: attention along lists in the tokens' own space, where the backend takes it
  *     chain:  sums of products, one after the other
  *     pack:   factors that several products share, packed once
  *     fuse:   pointwise instructions -> groups with a program; groups -> epilogues of products
@@ -120,8 +119,6 @@ static inline bool basin_ir_is_narrow(const basin_ir *ir, int value) {
 basin_status basin_ir_lower(basin_ir *ir, const basin_graph *graph, const basin_plan_spec *spec);
 /* Replaces log-sum-exps that a force or a softmax computes anyway. */
 basin_status basin_ir_share_forces(basin_ir *ir);
-/* Lets attention along lists read tokens instead of queries and keys, where that is less. */
-basin_status basin_ir_tokens(basin_ir *ir, const basin_backend *backend);
 /* Marks instructions nobody needs as dead and sorts the rest so that producers come first. */
 basin_status basin_ir_sort(basin_ir *ir);
 /* Tells results which instructions write them, after these have moved. */

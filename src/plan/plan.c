@@ -323,7 +323,6 @@ static basin_status optimise(basin_plan *plan, bool plain) {
         return narrow ? basin_ir_narrow(ir, backend->narrow_least, table) : BASIN_OK;
     }
     BASIN_TRY(basin_ir_share_forces(ir));
-    if (table->takes_tokens) BASIN_TRY(basin_ir_tokens(ir, backend));
     BASIN_TRY(basin_ir_join_residuals(ir));
     if (table->chain || narrow) BASIN_TRY(basin_ir_chain(ir, plan->simple.graph));
     if (!narrow) BASIN_TRY(basin_ir_pack(ir, backend));

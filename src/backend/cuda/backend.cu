@@ -124,7 +124,6 @@ static const basin_backend_table make_table(bool hopper) {
     t.narrow_size = sizeof(basin_bf16);
     t.narrow_reads = true;
     t.narrow_lists = true;
-    t.takes_tokens = basin_cuda_takes_tokens;
     t.byte_size = hopper ? 1 : 0;
     t.alloc = basin_cuda_alloc;
     t.free = basin_cuda_free;

@@ -191,8 +191,6 @@ BASIN_DEVICE float basin_warp_max(float x) { /* no NaN comes out for one */
 
 /* ---- what operations do for others ---- */
 
-/* lists/tokens.cu */
-bool basin_cuda_takes_tokens(const basin_backend *backend, int64_t heads, int64_t width);
 /* reduce.cu: out [outer, inner] = sums over the middle of x [outer, middle, inner]; workspace of
  * basin_cuda_sum_bytes. */
 size_t basin_cuda_sum_bytes(int64_t outer, int64_t middle, int64_t inner);

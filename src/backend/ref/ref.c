@@ -27,8 +27,6 @@ static size_t scratch_bytes(const basin_call *call) {
     case BASIN_OP_ATTENTION:
     case BASIN_OP_ATTENTION_FORCE:
     case BASIN_OP_ATTENTION_REVERSE: return basin_ref_attention_scratch(call);
-    case BASIN_OP_TOKENS_FORCE:
-    case BASIN_OP_TOKENS_REVERSE: return basin_ref_tokens_scratch(call);
     default: return 0;
     }
 }
@@ -159,11 +157,6 @@ static void stream_run(basin_backend *backend, const basin_call *call, size_t ca
     for (size_t i = 0; i < calls; i++) run_one(backend, &call[i], block);
 }
 
-/* In bfloat16 where cuda does, to round at the same places. */
-static bool takes_tokens(const basin_backend *backend, int64_t heads, int64_t width) {
-    return !backend->narrow || (heads >= 2 && heads <= 4 && (width == 64 || width == 128));
-}
-
 static const basin_backend_table table = {
     .name = "ref",
     .real_size = sizeof(double),
@@ -174,7 +167,6 @@ static const basin_backend_table table = {
     .joins = true,
     .narrow_size = sizeof(double),
     .narrow_lists = true,
-    .takes_tokens = takes_tokens,
     .byte_size = sizeof(double),
     BASIN_HOST_MEMORY,
     .workspace = workspace,

@@ -74,8 +74,6 @@ static demand operand_demand(const narrowing *n, const basin_ir_instruction *ins
     default: break;
     }
     bool tokens = k == BASIN_ATT_Q || k == BASIN_ATT_K || k == BASIN_ATT_A || k == BASIN_ATT_B;
-    if (instruction->op == BASIN_OP_TOKENS_FORCE || instruction->op == BASIN_OP_TOKENS_REVERSE)
-        return tokens && k != BASIN_ATT_K ? NARROW : WIDE; /* K: M */
     return is_attention(instruction->op) && tokens && is_large(n, instruction) ? NARROW : WIDE;
 }
 
