@@ -200,9 +200,7 @@ class Source:
 
     def __init__(self, what: Any, output: str, options: "dict[str, Any]"):
         self.what, self.output, self.options = what, output, options
-        kinds = what._signature.signature.parameters.values()
-        self._rest = next((p.name for p in kinds if p.kind is p.VAR_POSITIONAL), None)
-        self._options = what._signature.options
+        self._rest, self._options = what._signature.rest, what._signature.options
         stars = self._rest, self._options
         self.names = [name for name in what._signature.names if name not in stars]
         self.is_energy = isinstance(what, Energy)

@@ -74,6 +74,17 @@ def parts_of(tree, leaf=()):
     return None
 
 
+def members(values):
+    """What *args are: a tuple, even of numbers."""
+    return tuple(
+        numpy.asarray(value)
+        if isinstance(value, numbers.Number)
+        or (isinstance(value, (list, tuple)) and _is_array(value))
+        else value
+        for value in values
+    )
+
+
 def _is_array(values):
     return all(
         _is_array(value) if isinstance(value, (list, tuple)) else isinstance(value, numbers.Number)

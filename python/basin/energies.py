@@ -14,7 +14,7 @@ from basin._expr import Expression, apply, as_expression, graph_of, wanted_expre
 from basin._library import BasinError, ffi, lib
 from basin._plan import Plans, backend_of, describe
 from basin._tensor import ready
-from basin._trees import flatten, unflatten
+from basin._trees import flatten, members, unflatten
 from basin.functions import Method, Signature, by_reference, gradient_tree, name_of, restore
 
 __all__ = ["Descent", "Energy", "energy"]
@@ -49,6 +49,11 @@ class Energy(Method):
         self._takes_x = names[1:2] == ["x"]
         options = self._signature.options
         self._parameters = [name for name in names[1 + self._takes_x :] if name != options]
+        kinds = self._signature.signature.parameters
+        self._placed = [
+            n for n in self._parameters if kinds[n].kind <= kinds[n].POSITIONAL_OR_KEYWORD
+        ]
+        """Parameters that may be given by position."""
         self._needed = [name for name in self._parameters if self._signature.needs(name)]
         for name in self._parameters:
             if name in _KEYWORDS:
@@ -72,7 +77,15 @@ class Energy(Method):
     def terms(self, g: Expression, x: Any = None, /, **parameters: Any) -> dict[str, Any]:
         """Its terms by name at activations g, as expressions; `x`, the tokens, for an energy of
         these as well."""
-        value = self._function(g, *([x] if self._takes_x else []), **parameters)
+        first = (g, x) if self._takes_x else (g,)
+        if self._signature.rest in parameters:  # *args, behind the others
+            named = [parameters[name] for name in self._placed if name in parameters]
+            rest = parameters[self._signature.rest]
+            more = [*self._placed, self._signature.rest]
+            parameters = {name: v for name, v in parameters.items() if name not in more}
+            value = self._function(*first, *named, *rest, **parameters)
+        else:
+            value = self._function(*first, **parameters)
         terms = value if isinstance(value, dict) else {self.__name__: value}
         if isinstance(value, (list, tuple)):
             found = f"it returned a {type(value).__name__}"
@@ -163,15 +176,17 @@ class Energy(Method):
     def _by_name(self, args, parameters):
         if not args:
             return parameters
-        names = self._parameters[: len(args)]
-        if len(args) > len(names) or any(name in parameters for name in names):
+        names = self._placed[: len(args)]
+        several = self._signature.rest is not None
+        if len(args) > len(names) and not several or any(name in parameters for name in names):
             wanted = ", ".join(["x", *self._parameters])
             found = "".join(f", {name}=.." for name in parameters)
             raise BasinError(
                 f"{self.__name__} of x and {len(args)} more by position{found}, wanted {wanted}; "
                 f"steps, alpha and other options go by name"
             )
-        return {**dict(zip(names, args)), **parameters}
+        rest = {self._signature.rest: members(args[len(names) :])} if several else {}
+        return {**dict(zip(names, args)), **rest, **parameters}
 
     def force(self, x: Any, /, *args: Any, backend: Any = "cpu", **parameters: Any) -> Any:
         """-dE/dg at the activations of tokens x.

@@ -11,7 +11,7 @@ from typing import Any, Callable, Optional, overload
 from basin._expr import as_expression, wanted_expression
 from basin._library import BasinError
 from basin._plan import Plans, backend_of
-from basin._trees import LEAF, flatten, unflatten
+from basin._trees import LEAF, flatten, members, unflatten
 from basin.operations import gradient
 
 __all__ = ["Function", "function"]
@@ -35,6 +35,8 @@ class Signature:
         self._known = set(self.names)
         self.options = next((p.name for p in parameters if p.kind is p.VAR_KEYWORD), None)
         """The name of **options, or None."""
+        self.rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), None)
+        """The name of *args, or None."""
 
     def needs(self, name):
         """Whether an argument has no default."""
@@ -51,7 +53,10 @@ class Signature:
                 bound = {name: bound[name] for name in self.names if name in bound}
             if len(bound) == len(args) + len(options) and all([n in bound for n in self._needed]):
                 return bound
-        return dict(self.signature.bind(*args, **options).arguments)  # says what is wrong
+        bound = dict(self.signature.bind(*args, **options).arguments)  # says what is wrong
+        if self.rest in bound:
+            bound[self.rest] = members(bound[self.rest])
+        return bound
 
     def call(self, python_function, arguments):
         """The function of arguments by name, *args and **options among them."""

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Callable, ClassVar, Optional
 
@@ -119,6 +120,13 @@ class Trainer:
         trees of them: dicts, lists, tuples. The rate rises over `warmup` steps and falls as a
         cosine until step `steps`; with `steps` 0 it stays. Weights decay by `decay` times the rate
         per step, and gradients are clipped to the global norm `clip` where that is not 0."""
+        given = {
+            "rate": rate, "rate_first": rate_first, "rate_last": rate_last or 0.0, "decay": decay,
+            "epsilon": epsilon, "clip": clip, "steps": steps, "warmup": warmup,
+        }  # fmt: skip
+        for name, number in given.items():
+            if not 0 <= number < math.inf:
+                raise BasinError(f"{name} {number}, wanted a finite number of 0 or more")
         self._loss, self._declared, self._structures = loss, {}, {}
         for name, tree in parameters.items():
             leaves: list = []

@@ -722,6 +722,19 @@ def test_parameters_in_their_order():
     assert energy.hessian_vector([1.0], [1.0], 2.0).tolist() == [4]
 
 
+def test_several_parameters_behind_the_others():
+    ours = basin.energy(lambda g, k=1.0, *w, b=0.0: k * sum(numpy.sum(g * v) for v in w) + b)
+    assert ours([1.0, 2.0], 2.0, 3.0, [1.0, 0.0], b=1.0) == 2 * (9 + 1) + 1
+    assert ours.force([1.0, 2.0], 2.0, 3.0).tolist() == [-6, -6]
+    end = ours.descend([1.0, 2.0], 1.0, 1.0, [0.0, 1.0], steps=2, alpha=0.5, b=1.0)
+    assert end.x.tolist() == [0, 0]
+    through = basin.function(lambda x, v: ours(x, 2.0, v, b=1.0))
+    assert through.grad([1.0, 2.0], [3.0, 4.0], wrt="v").tolist() == [2, 4]
+    for way in (ours, ours.descend):
+        with pytest.raises(basin.BasinError, match="of x and 1 more by position, k=.., wanted x"):
+            way([1.0], 1.0, k=2.0)
+
+
 def test_energies_that_are_no_samples_are_named():
     energy = basin.energy(lambda g: numpy.sum(g**2, axis=0))
     with pytest.raises(basin.BasinError, match=r"energies \[4\] of tokens \[3, 4\], wanted one"):

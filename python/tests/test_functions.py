@@ -412,3 +412,11 @@ def test_functions_of_others_name_ours():
     with pytest.raises(basin.BasinError, match=r"expit, which is not NumPy's, .* basin.sigmoid"):
         basin.function(lambda x: special.expit(x))([1.0])
     assert basin.function(lambda x: round(x[0]) + round(x[1], 0))([1.26, 2.7]) == 4
+
+
+def test_several_arguments_are_a_tuple():
+    ours = basin.function(lambda x, *more: x * more[0] + numpy.sum(more[1]))
+    assert ours(2.0, 3.0, [1.0, 2.0]) == 9
+    found = ours.grad(2.0, 3.0, [1.0, 2.0], wrt="more")
+    assert found[0] == 2 and found[1].tolist() == [1, 1]
+    assert isinstance(ours.grad(2.0, 3.0, 4.0, wrt="more"), tuple)

@@ -153,3 +153,11 @@ def test_two_parameters_of_one_name_are_refused():
     twice = {"net": {"a": {"b": numpy.zeros(2)}, "a.b": numpy.zeros(2)}}
     with pytest.raises(basin.BasinError, match=r"two parameters are called 'net.a.b'"):
         basin.Trainer(lambda net: numpy.sum(net["a"]["b"] - net["a.b"]), twice)
+
+
+@pytest.mark.parametrize(
+    "change", [{"rate": -1}, {"rate": numpy.nan}, {"decay": -1}, {"steps": -1}]
+)
+def test_numbers_without_meaning_are_refused(change):
+    with pytest.raises(basin.BasinError, match=f"{next(iter(change))} .*, wanted a finite number"):
+        basin.Trainer(lambda w: numpy.sum(w), {"w": numpy.ones(1)}, **change)
