@@ -350,7 +350,8 @@ static basin_status see_board(void *context, const basin_moment *now, basin_erro
     basin_tensor t = basin_tensor_borrow(to, BASIN_F32, BASIN_SHAPE(CELLS, DIGITS));
     basin_status status = basin_plan_run(s->plan, why);
     if (!status) status = basin_plan_read(s->plan, s->likely, &t, why);
-    s->energy[now->step] = now->energy[0] + now->energy[1];
+    s->energy[now->step] = 0;
+    for (int i = 0; i < now->terms; i++) s->energy[now->step] += now->energy[i];
     return status;
 }
 

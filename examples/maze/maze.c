@@ -6,7 +6,7 @@ static const char usage[] =
     "maze generate COUNT SIDE [--least N] [--most N] [--seed N]\n"
     "    prints mazes with one path of --least to --most steps (100 to 140 for a side of 30)\n"
     "maze train MAZES MODEL [--epochs N] [--batch N] [--steps N] [--dim N] [--memories N]\n"
-    "           [--keep P] [--leave P] [--start S] [--noise S] [--seed N]\n"
+    "           [--keys N] [--keep P] [--leave P] [--start S] [--noise S] [--seed N]\n"
     "maze eval MODEL MAZES [SEARCH]     prints how many mazes are solved, by steps\n"
     "maze solve MODEL MAZE [SEARCH]     one maze; exits with 1 if it is not solved\n"
     "    SEARCH: --steps N, --breadth N starts with --start S noise, --noise S along the path and\n"
@@ -37,6 +37,7 @@ static int generate(const char *number, const char *length) {
 static int train(const char *path, const char *output) {
     model m = {.dim = integer("--dim", 16),
                .memories = integer("--memories", 32),
+               .keys = integer("--keys", 0),
                .engine = open_engine()};
     training how = {.steps = integer("--steps", 16),
                     .batch = integer("--batch", 16),

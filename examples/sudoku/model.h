@@ -7,11 +7,15 @@
  * vectors: a wall, a way, the start, the goal. A cell has one group, its four neighbours.
  *
  *     E(g) = - sum over tokens i, their groups and memories m of
- *              s_m relu(eta_m . g_i + zeta_m . S)^2 / 2 - <u, g>
+ *              s_m relu(eta_m . g_i + zeta_m . S)^2 / 2
+ *            - sum over heads h and tokens i of log sum over j in i's group of
+ *              exp(wq_h g_i . wk_h g_j) - <u, g>
  *     g = layernorm(x), S = a third (a half) of the sum of g over the group
  *     x <- x + alpha (-dE/dg - x)
  *
- * The first half of the memories attract (s = 1). A linear map of g scores the tokens; the loss is
+ * The first half of the memories attract (s = 1). Of the four heads of attention, each sees the
+ * groups of one kind: rows, columns, boxes, cells; those of mazes see the neighbours. A model may
+ * be without attention. A linear map of g scores the tokens; the loss is
  * the cross entropy of what is not given after every step. */
 #pragma once
 #include <math.h>
@@ -19,25 +23,27 @@
 #include "boards.h"
 
 #define ALPHA 0.5
-enum { ROW, COLUMN, BOX, CELL, KINDS, TOKENS = CELLS * DIGITS, PARAMS = 6, BATCH = 100 };
+enum { ROW, COLUMN, BOX, CELL, KINDS, TOKENS = CELLS * DIGITS, PARAMS = 8, HEADS = 4, BATCH = 100 };
 enum { WALL, WAY, START, GOAL, SIGHTS }; /* what a cell of a maze shows */
 
 /* ---- the energy ---- */
 
 /* Width D, memories M, and the engine whose store has its weights. */
 typedef struct model {
-    int64_t dim, memories, side; /* side of a maze; 0 for boards */
+    int64_t dim, memories, keys; /* keys: numbers of a head of attention; 0 for none */
+    int64_t side;                /* of a maze; 0 for boards */
     basin_engine engine;
 } model;
 
 /* The model on a graph; its parameters are the states `prefix` + name of the store. */
 typedef struct net {
-    int64_t dim, memories, side, batch; /* D, M, side, B */
-    int64_t cells, tokens;              /* 81 and 729; side * side */
+    int64_t dim, memories, keys, side, batch; /* D, M, Y, side, B */
+    int64_t cells, tokens;                    /* 81 and 729; side * side */
     basin_graph *graph;
     basin_params params;
     basin_expr shown, head;  /* [3 or 4, D] of the first tokens, [D, 1] */
     basin_expr zeta, eta;    /* [M, D] */
+    basin_expr wk, wq;       /* [4 Y, D] */
     basin_expr gamma, delta; /* [], [D] of the layer norm */
     basin_expr board, start; /* index input [B * cells]; u [B, tokens, D] */
 } net;
@@ -62,7 +68,8 @@ static void net_new(net *n, const model *m, int64_t batch, const char *prefix) {
     basin_init wide = {BASIN_INIT_NORMAL, width}, small = {BASIN_INIT_NORMAL, 0.1 * width};
     basin_init half = {BASIN_INIT_NORMAL, 0.5}, one = {BASIN_INIT_CONSTANT, 1}, zero = {0};
     basin_shape memories = BASIN_SHAPE(m->memories, m->dim);
-    *n = (net){.dim = m->dim, .memories = m->memories, .side = m->side, .batch = batch};
+    *n = (net){.dim = m->dim, .memories = m->memories, .keys = m->keys, .side = m->side};
+    n->batch = batch;
     n->cells = m->side ? m->side * m->side : CELLS;
     n->tokens = m->side ? n->cells : TOKENS;
     n->graph = basin_graph_new();
@@ -73,6 +80,11 @@ static void net_new(net *n, const model *m, int64_t batch, const char *prefix) {
     n->head = basin_param_add(p, prefix, "head_w", BASIN_SHAPE(m->dim, 1), wide);
     n->zeta = basin_param_add(p, prefix, "zeta", memories, small);
     n->eta = basin_param_add(p, prefix, "eta", memories, small);
+    if (m->keys) {
+        basin_init medium = {BASIN_INIT_NORMAL, 0.5 * width};
+        n->wk = basin_param_add(p, prefix, "wk", BASIN_SHAPE(HEADS * m->keys, m->dim), medium);
+        n->wq = basin_param_add(p, prefix, "wq", BASIN_SHAPE(HEADS * m->keys, m->dim), medium);
+    }
     n->gamma = basin_param_add(p, prefix, "block.gamma", BASIN_SCALAR, one);
     n->delta = basin_param_add(p, prefix, "block.delta", BASIN_SHAPE(m->dim), zero);
     basin_param_keep_above(p, n->gamma, 1e-3);
@@ -96,22 +108,20 @@ static basin_expr sum_axis(basin_expr a, int axis) {
     return basin_axes_insert(basin_sum(a, axis, 1), axis, 1);
 }
 
-/* The sum of a cell's four neighbours in a maze, [B, side * side, D]. */
-static basin_expr around(const net *n, basin_expr g) {
-    int64_t side = n->side;
-    basin_expr grid = basin_reshape(g, BASIN_SHAPE(n->batch, side, side, n->dim)), sum = NULL;
+/* The four neighbours of a cell of a maze, [B, side * side, W] -> [B, side * side, 4, W]; zeros
+ * outside. */
+static basin_expr around(const net *n, basin_expr a) {
+    basin_expr grid = basin_reshape(a, BASIN_SHAPE(n->batch, n->side, n->side, -1)), near[4];
     for (int k = 0; k < 4; k++) {
         int axis = 1 + k / 2;
-        basin_expr padded = basin_pad(grid, axis, k % 2, 1 - k % 2);
-        basin_expr one = basin_slice(padded, axis, 1 - k % 2, side);
-        sum = sum ? basin_add(sum, one) : one;
+        near[k] = basin_slice(basin_pad(grid, axis, k % 2, 1 - k % 2), axis, 1 - k % 2, n->side);
     }
-    return basin_reshape(sum, basin_expr_shape(g));
+    return basin_reshape(basin_stack(near, 4, 3), BASIN_SHAPE(n->batch, n->cells, 4, -1));
 }
 
 /* S of every group of a kind, so that it can be added to what its members see. */
 static basin_expr sum_of(const net *n, basin_expr g, int kind) {
-    if (n->side) return basin_scale(around(n, g), 0.5);
+    if (n->side) return basin_scale(basin_sum(around(n, g), 2, 1), 0.5);
     basin_expr sum = grouped(n, g, kind);
     if (kind == BOX) sum = sum_axis(sum, 3);
     return basin_scale(sum_axis(sum, kind == ROW ? 2 : 1), 1.0 / 3);
@@ -132,6 +142,32 @@ static basin_expr groups(const void *context, basin_expr g) {
     return total;
 }
 
+/* [B, 729, W] -> [groups, 9, W] of a kind. */
+static basin_expr members(const net *n, basin_expr a, int kind) {
+    static const int order[KINDS][6] = {{0, 1, 3, 2, 4}, {0, 2, 3, 1, 4}, {0, 2, 4, 1, 3, 5}};
+    a = grouped(n, a, kind);
+    if (kind != CELL) a = basin_permute(a, order[kind]);
+    return basin_reshape(a, BASIN_SHAPE(n->batch * CELLS, DIGITS, -1));
+}
+
+static basin_expr attention(const void *context, basin_expr g) {
+    const net *n = context;
+    basin_expr total = NULL;
+    for (int h = 0; h < HEADS; h++) {
+        basin_expr wk = basin_slice(n->wk, 0, h * n->keys, n->keys), score;
+        basin_expr wq = basin_slice(n->wq, 0, h * n->keys, n->keys);
+        basin_expr k = basin_matmul_t(g, false, wk, true), q = basin_matmul_t(g, false, wq, true);
+        if (n->side)
+            score = basin_sum(basin_mul(around(n, k), basin_axes_insert(q, 2, 1)), 3, 1);
+        else
+            score = basin_matmul_t(members(n, q, h), false, members(n, k, h), true);
+        score = basin_reshape(basin_logsumexp(score, -1), BASIN_SHAPE(n->batch, -1));
+        basin_expr one = basin_neg(basin_sum(score, 1, 1));
+        total = total ? basin_add(total, one) : one;
+    }
+    return total;
+}
+
 static basin_expr clues(const void *context, basin_expr g) {
     return basin_neg(basin_sum(basin_mul(((const net *)context)->start, g), 1, 2));
 }
@@ -142,8 +178,10 @@ static basin_expr norm(const void *context, basin_expr x) {
 }
 
 static basin_energy energy_of(const net *n) {
-    static const basin_term term[] = {{"groups", groups, NULL}, {"givens", clues, NULL}};
-    return (basin_energy){.term = term, .terms = 2, .activation = norm, .context = n};
+    static const basin_term term[] = {
+        {"groups", groups, NULL}, {"givens", clues, NULL}, {"attention", attention, NULL}};
+    int terms = n->keys ? 3 : 2;
+    return (basin_energy){.term = term, .terms = terms, .activation = norm, .context = n};
 }
 
 /* Tokens also decay, so that they stay bounded over many steps. */
@@ -187,6 +225,8 @@ static void model_open(model *m, const char *path) {
         quit(path, m->side ? "not a model of mazes" : "not a model of boards");
     m->memories = eta->shape.dim[0];
     m->dim = eta->shape.dim[1];
+    const basin_tensor *keys = basin_bundle_find(bundle, "wk");
+    m->keys = keys ? keys->shape.dim[0] / HEADS : 0;
     net_new(&n, m, 1, "");
     must(basin_params_read(&n.params, m->engine.store, bundle, &error));
     net_free(&n);
@@ -260,8 +300,8 @@ static basin_expr loss_of(const trainer *t, const training *how) {
 }
 
 /* Weights are trained as the states "train.NAME"; the states NAME become their averages. */
-static void add_averages(basin_params *p, basin_expr keep) {
-    for (int i = 0; i < PARAMS; i++) {
+static void add_averages(basin_params *p, int count, basin_expr keep) {
+    for (int i = 0; i < count; i++) {
         basin_expr now = p->param[i].state;
         const char *name = basin_expr_name(now) + strlen("train.");
         basin_expr mean = basin_statistic_add(p, "", name, basin_expr_shape(now), (basin_init){0});
@@ -288,7 +328,7 @@ static void trainer_new(trainer *t, const model *m, const training *how, int64_t
         basin_statistic_add(&n->params, "", "pool", basin_expr_shape(n->start), (basin_init){0});
     t->answer = basin_argmax(digits(n, t->pool), 1);
     basin_expr loss = loss_of(t, how);
-    add_averages(&n->params, t->average);
+    add_averages(&n->params, n->keys ? PARAMS : PARAMS - 2, t->average);
     basin_store *store = m->engine.store;
     must(basin_trainer_new(&t->trainer, store, &n->params, loss, &spec, &error));
     must(basin_params_init(&n->params, store, (uint64_t)how->seed, &error));

@@ -126,8 +126,12 @@ static basin_status see(void *context, const basin_moment *now, basin_error *why
     basin_status status = basin_plan_run(w->plan, why);
     if (!status) status = basin_plan_read(w->plan, w->output[0], &answer, why);
     if (!status) status = basin_plan_read(w->plan, w->output[1], &move, why);
-    for (int64_t i = 0; i < w->count && !status; i++)
-        consider(w, i, depth, now->energy[i] + now->energy[now->samples + i]);
+    for (int64_t i = 0; i < w->count && !status; i++) {
+        double energy = 0;
+        for (int term = 0; term < now->terms; term++)
+            energy += now->energy[term * now->samples + i];
+        consider(w, i, depth, energy);
+    }
     return status;
 }
 

@@ -8,7 +8,8 @@ static const char usage[] =
     "that\n"
     "    take the exact solver at least so many\n"
     "sudoku train BOARDS MODEL [--large 1] [--epochs N] [--batch N] [--steps N] [--dim N]\n"
-    "             [--memories N] [--keep P] [--leave P] [--start S] [--noise S] [--seed N]\n"
+    "             [--memories N] [--keys N] [--keep P] [--leave P] [--start S] [--noise S] [--seed "
+    "N]\n"
     "sudoku eval MODEL BOARDS [SEARCH]      prints how many boards are solved, by steps\n"
     "sudoku solve MODEL DIGITS [SEARCH]     one board; exits with 1 if it is not solved\n"
     "    SEARCH: --steps N, --breadth N starts with --start S noise, --noise S along the path and\n"
@@ -46,6 +47,7 @@ static int train(const char *path, const char *output) {
     bool large = integer("--large", 0);
     model m = {.dim = integer("--dim", large ? 32 : 24),
                .memories = integer("--memories", large ? 64 : 48),
+               .keys = integer("--keys", large ? 8 : 0),
                .engine = open_engine()};
     training how = {.steps = integer("--steps", large ? 16 : 12),
                     .batch = integer("--batch", large ? 128 : 16),

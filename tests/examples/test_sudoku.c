@@ -168,7 +168,7 @@ static void learns_to_solve_unseen_boards(void **state) {
                     .start = 0.2,
                     .noise = 0.05};
     search plain = {.steps = 6, .breadth = 1, .rounds = 1, .broken = rules_broken}, wide = plain;
-    model m = {.dim = 12, .memories = 16}, opened = {0};
+    model m = {.dim = 12, .memories = 16, .keys = 3}, opened = {0};
     how.average = 0.9;
     how.output = "test_sudoku.safetensors";
     must(basin_engine_open(&m.engine, &(basin_compute){.threads = 1}, &error));
@@ -176,7 +176,7 @@ static void learns_to_solve_unseen_boards(void **state) {
     assert_true(model_train(&m, &how, &p) < 0.7);
     model_open(&opened, how.output);
     assert_int_equal(remove(how.output), 0);
-    assert_true(opened.dim == 12 && opened.memories == 16);
+    assert_true(opened.dim == 12 && opened.memories == 16 && opened.keys == 3);
     findings f = find(&opened, &new, &plain);
     assert_true(f.depths == 5 && f.depth[4] == 6 && f.starts == 32);
     int64_t alone = right_at(&f, BY_ENERGY, 4);
