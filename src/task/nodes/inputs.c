@@ -269,7 +269,7 @@ void basin_facts_columns(float *column, const basin_facts *facts, const float *f
             *column++ = compress(x / count);
             break;
         case BASIN_FACT_DATE: *column++ = compress(facts->time < 0 ? x : facts->now - x); break;
-        case BASIN_FACT_TIME: *column++ = compress(facts->now - x); break;
+        case BASIN_FACT_TIME: *column++ = compress(fmax(facts->now - x, 0)); break;
         case BASIN_FACT_KIND: *column++ = (float)(x / count); break;
         }
     }

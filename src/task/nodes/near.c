@@ -379,10 +379,8 @@ static basin_status descend(double *logit, worker *w, basin_error *error) {
     w->inputs.table = w->table.data;
     memset(w->inputs.table, 0, (size_t)(rows * columns) * sizeof(float));
     for (int64_t i = 0; i < w->nodes; i++)
-        memcpy(w->inputs.table + i * columns,
-               basin_near_inputs(w->scorer->rows, ((const int64_t *)w->node.data)[i]),
-               (size_t)columns * sizeof(float));
-    basin_near_inputs_now(w->inputs.table, w->scorer->rows, *(const int64_t *)w->node.data);
+        basin_near_inputs_now(w->inputs.table + i * columns, w->scorer->rows,
+                              ((const int64_t *)w->node.data)[i]);
     double *one = w->probability.data;
     *logit = 0;
     for (w->member = 0; w->member < model->members; w->member++) {

@@ -87,6 +87,8 @@ basin_status basin_near_rows_open(basin_near_rows *rows, const basin_near_graph 
 void basin_near_rows_close(basin_near_rows *rows);
 /* Numbers of a node's row: inputs; of trees its own, first means and sums of known labels. */
 int64_t basin_near_rows_size(const basin_near_rows *rows);
+/* A row of a node that is to change, as it is in the base. */
+void basin_near_rows_begin(float *row, const basin_near_rows *rows, int64_t node);
 /* Rows of changed nodes, by those of their neighbours. */
 void basin_near_rows_renew(const basin_near_rows *rows, const int64_t *changed, int64_t count);
 const float *basin_near_inputs(const basin_near_rows *rows, int64_t node);

@@ -337,7 +337,11 @@ static basin_status make_places(arrivals *a, const basin_near_rows *rows, basin_
         basin_near_node **node = &g->node[a->changed[i] = a->item[i].node];
         if (!*node) BASIN_TRY(BASIN_NEW(node, 1, "additions", error));
         if (!(*node)->way) BASIN_TRY(BASIN_NEW(&(*node)->way, ways, "additions", error));
-        if (!(*node)->row && size) BASIN_TRY(BASIN_NEW(&(*node)->row, size, "additions", error));
+        if ((*node)->row || !size) continue;
+        float *row = NULL;
+        BASIN_TRY(BASIN_NEW(&row, size, "additions", error));
+        basin_near_rows_begin(row, rows, a->item[i].node);
+        (*node)->row = row;
     }
     a->changes = sort_once(a->changed, a->count);
     for (int64_t i = a->known; i < a->tables->nodes; i++) {

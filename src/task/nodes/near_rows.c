@@ -1,5 +1,7 @@
 /* Rows of inputs of nodes that additions change; see near.h. Those of the base are made once; a
- * changed node has its own row anew, and means of the rows that its neighbours have. */
+ * changed node has its own row anew, and means of the rows that its neighbours have. In the first
+ * means of its other neighbours its new row replaces the old one; those of a hub do without, whose
+ * row one more edge changes little. */
 
 #include <math.h>
 #include <stdlib.h>
@@ -7,6 +9,8 @@
 
 #include "base/try.h"
 #include "task/nodes/near.h"
+
+enum { HUB = 4096 }; /* more neighbours than these */
 
 basin_status basin_near_rows_open(basin_near_rows *rows, const basin_near_graph *graph,
                                   const basin_nodes_model *model, size_t memory,
@@ -22,6 +26,7 @@ basin_status basin_near_rows_open(basin_near_rows *rows, const basin_near_graph 
     }
     if (rows->trees) BASIN_TRY(basin_tree_table_open(&rows->table, graph->base, e, memory, error));
     size_t size = (size_t)(inputs->features + graph->base->facts.count + 1);
+    size += (size_t)(rows->width + rows->table.own);
     return BASIN_NEW_RAW(&rows->scratch, size, "inputs", error);
 }
 
@@ -42,15 +47,19 @@ static float *changed_row(const basin_near_rows *rows, int64_t node) {
     return rows->graph->node[node] ? rows->graph->node[node]->row : NULL;
 }
 
-const float *basin_near_inputs(const basin_near_rows *rows, int64_t node) {
-    const float *row = changed_row(rows, node);
+static float *inputs_row(const basin_near_rows *rows, int64_t node) {
+    float *row = changed_row(rows, node);
     return row ? row : rows->inputs.table + node * rows->inputs.shape.columns;
 }
 
+const float *basin_near_inputs(const basin_near_rows *rows, int64_t node) {
+    return inputs_row(rows, node);
+}
+
 /* Of trees: its own, or its first means along one of their relations (-1: its own). */
-static const float *tree_row(const basin_near_rows *rows, int64_t node, int r) {
+static float *tree_row(const basin_near_rows *rows, int64_t node, int r) {
     const basin_tree_table *t = &rows->table;
-    const float *row = changed_row(rows, node);
+    float *row = changed_row(rows, node);
     if (row) return row + rows->inputs.shape.columns + (1 + r) * t->own;
     return r < 0 ? t->raw + node * t->own : t->near + (node * t->relations + r) * t->own;
 }
@@ -129,11 +138,52 @@ static void sum_labels(float sum[2], const basin_near_graph *g, int relation, in
     }
 }
 
+/* In a node's first means along a relation a neighbour's row grows by so much. */
+static void replace(float *mean, const float *grows, int64_t columns, int64_t count) {
+    for (int64_t c = 0; c < columns; c++) mean[c] += grows[c] / (float)count;
+}
+
+/* Own rows of a changed node anew, in the means of who sees it, too. */
+static void renew_in_means(const basin_near_rows *rows, int64_t node) {
+    const basin_near_graph *g = rows->graph;
+    const basin_tree_table *t = &rows->table;
+    int along = rows->hops ? (int)(basin_node_inputs_hops(&rows->inputs) - g->base->relation) : -1;
+    int64_t columns = rows->inputs.shape.columns;
+    float *row = changed_row(rows, node), *own = rows->scratch + rows->inputs.features;
+    own += g->base->facts.count + 1;
+    for (int64_t c = 0; c < rows->width; c++) own[c] = -row[c];
+    for (int64_t c = 0; c < t->own; c++) own[rows->width + c] = -row[columns + c];
+    renew_own(rows, node);
+    for (int64_t c = 0; c < rows->width; c++) own[c] += row[c];
+    for (int64_t c = 0; c < t->own; c++) own[rows->width + c] += row[columns + c];
+    for (int r = 0; r < g->base->relations; r++) {
+        basin_near_list list = basin_near_sees(g, r, node, g->base->directed);
+        for (int64_t i = 0; i < list.count && list.count <= HUB; i++) {
+            int64_t j = list.col[i], count = basin_near_sees(g, r, j, false).count;
+            if (r == along && j != node)
+                replace(inputs_row(rows, j) + rows->width, own, rows->width, count);
+            for (int k = 0; k < t->relations && j != node; k++)
+                if (t->relation[k] == r)
+                    replace(tree_row(rows, j, k), own + rows->width, t->own, count);
+        }
+    }
+}
+
+void basin_near_rows_begin(float *row, const basin_near_rows *rows, int64_t node) {
+    const basin_tree_table *t = &rows->table;
+    int64_t columns = rows->inputs.shape.columns;
+    if (node >= rows->graph->base->nodes) return;
+    if (columns) memcpy(row, basin_near_inputs(rows, node), (size_t)columns * sizeof *row);
+    for (int r = -1; r < t->relations && t->own; r++)
+        memcpy(row + columns + (1 + r) * t->own, tree_row(rows, node, r),
+               (size_t)t->own * sizeof *row);
+}
+
 void basin_near_rows_renew(const basin_near_rows *rows, const int64_t *changed, int64_t count) {
     const basin_near_graph *g = rows->graph;
     const basin_tree_table *t = &rows->table;
     if (!rows->network && !rows->trees) return;
-    for (int64_t i = 0; i < count; i++) renew_own(rows, changed[i]);
+    for (int64_t i = 0; i < count; i++) renew_in_means(rows, changed[i]);
     for (int64_t hop = 0; hop < rows->hops; hop++)
         for (int64_t i = 0; i < count; i++)
             mean(changed_row(rows, changed[i]) + (hop + 1) * rows->width, rows,
