@@ -93,8 +93,10 @@ class Program:
         cotangent of output 0 (mask 1); inputs are those of this program, then cotangents. "j3": how
         outputs move along tangents of inputs 0 and 1, which follow the inputs. "b3.64": inputs 0
         and 1 and all outputs have an axis of 64 in front."""
+        if how[0] == "b":  # of which there may be one for every size: find() keeps the last ones
+            return _batch(self, how)
         if how not in self._derived:
-            self._derived[how] = _DERIVED[how[0]](self, how)
+            self._derived[how] = (_reverse if how[0] == "v" else _forward)(self, how)
         return self._derived[how]
 
     def running(self, backend: str, device: int = 0, threads: int = 0) -> "Running":
@@ -174,19 +176,16 @@ def _batch(base, how):
     return made
 
 
-_DERIVED = {"v": _reverse, "j": _forward, "b": _batch}
-
-
 @functools.lru_cache(maxsize=512)
 def batched(key: str, shapes: Any, which: int, size: int) -> "str | None":
     """The name of a program for `size` entries at once, the inputs of the mask `which` with an axis
     in front; None where an operation has no rule for that, and entries are computed one by one."""
+    name = f"{key}|b{which}.{size}"
     try:
-        how = f"b{which}.{size}"
-        find(key, shapes).derived(how)
+        find(name, tuple((size, *s) if which >> i & 1 else s for i, s in enumerate(shapes)))
     except Exception:  # noqa: BLE001, what is wrong with the function itself, its entries will say
         return None
-    return f"{key}|{how}"
+    return name
 
 
 # ---- where programs come from ----
