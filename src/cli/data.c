@@ -74,7 +74,6 @@ static const basin_option convert_table[] = {
                .needs = "missing="),
     BASIN_FLAG(homo, "homo", "Add a relation homo: the union of all relations."),
     BASIN_GRAPH_OPTION_SMILES,
-    BASIN_GRAPH_OPTION_TARGET,
     BASIN_OPTIONS_LAST,
 };
 
@@ -96,10 +95,11 @@ static void put_set(basin_record *r, const void *context) {
     basin_record_text(r, "task", basin_graphs_target_name(set->task));
 }
 
-/* A set of graphs, or a table of molecules, as a packed set. */
+/* A table of molecules as a packed set. */
 static basin_status convert_graphs(const basin_args *o, const char *out, basin_error *error) {
     BASIN_AT_EXIT(basin_graphset_free) basin_graphset set = {0};
-    BASIN_TRY(basin_graph_read(&set, o, o->operand[0], "", error));
+    const char *target = o->network.target ? o->network.target : ""; /* as of edges */
+    BASIN_TRY(basin_graph_read(&set, o, o->operand[0], target, error));
     BASIN_TRY(basin_graphset_write(out, &set, error));
     if (o->quiet && !o->json) return BASIN_OK;
     return basin_record_print(o->json, put_set, &set, error);
@@ -122,7 +122,10 @@ static basin_status run_convert(basin_args *o, basin_error *error) {
             return basin_usage(error, "%s would be written over %s, which is read", out,
                                o->operand[i]);
     }
-    if (files == 1 && basin_text_ends(out, ".safetensors")) return convert_graphs(o, out, error);
+    if (o->smiles) {
+        if (files > 1) return basin_usage(error, "one table of molecules makes a set");
+        return convert_graphs(o, out, error);
+    }
     BASIN_TRY(basin_args_network(&network, o, NULL, files, o->operand, error));
     if (o->homo) BASIN_TRY(basin_network_add_union(network, error));
     BASIN_TRY(basin_network_write(out, network, error));
