@@ -1,6 +1,13 @@
-/* How fast products and the block of the Fashion-MNIST model are in WebAssembly, under node. */
+/* How fast products and the block of the Fashion-MNIST model are in WebAssembly, under node: processor
+ * time, which other work on the machine changes little. */
+#include <emscripten.h>
+
 #include "../../examples/must.h"
-#include "base/clock.h"
+
+EM_JS(double, processor_ms, (void), {
+    const used = process.cpuUsage();
+    return (used.user + used.system) / 1000;
+});
 
 /* The fastest of several runs, in milliseconds. */
 static double fastest(basin_engine *engine, basin_expr *output, int outputs, basin_expr input) {
@@ -13,9 +20,9 @@ static double fastest(basin_engine *engine, basin_expr *output, int outputs, bas
     must(basin_plan_new(&plan, engine->store, &spec, &error));
     for (int i = 0; i < 12; i++) {
         must(basin_plan_write(plan, input, &t, &error));
-        double begin = basin_clock();
+        double begin = processor_ms();
         must(basin_plan_run(plan, &error));
-        double ms = 1e3 * (basin_clock() - begin);
+        double ms = processor_ms() - begin;
         if (ms < best) best = ms;
     }
     basin_plan_free(plan);
