@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
-import { tmpdir } from "node:os";
+import { loadavg, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { Browser } from "./chromium.mjs";
 
@@ -40,7 +40,8 @@ async function choose(id, path) {
 }
 
 const tests = {
-  async "the first input is answered within a second or two, and nothing is requested"() {
+  async "the first input is answered within a second, and nothing is requested"() {
+    await browser.send("Performance.enable", { timeDomain: "threadTicks" });
     await browser.send("Page.addScriptToEvaluateOnNewDocument", { source: `if (window === top) document.addEventListener("DOMContentLoaded", () => {
       if (!document.getElementById("formula")) return;
       const formula = document.getElementById("formula"), verdict = document.getElementById("verdict");
@@ -48,16 +49,18 @@ const tests = {
       formula.dispatchEvent(new Event("input"));
       new MutationObserver(() => / 7 /.test(verdict.textContent) && (window.answered ??= performance.now())).observe(verdict, { childList: true });
     });` });
-    const times = [];
-    for (let i = 0; i < 5; i++) {
+    const times = [], used = []; // milliseconds; of the main thread's processor time
+    for (let i = 0; i < 10; i++) {
       await browser.send("Page.navigate", { url: "about:blank" });
       await browser.send("Page.navigate", { url: `file://${resolve(page)}` });
       await browser.until("document.body?.dataset.ready === 'yes' && window.answered", 60);
       times.push(Math.round(await see("answered")));
+      used.push(Math.round(1000 * (await browser.send("Performance.getMetrics")).metrics.find((m) => m.name === "TaskDuration").value));
     }
-    const median = times.sort((a, b) => a - b)[2];
-    console.log(`      first answer after ${median} ms (median of ${times.join(", ")})`);
-    assert(median < 2000, `${median} ms`); // half of it on a machine that does nothing else
+    const [first] = times, sorted = [...times].sort((a, b) => a - b);
+    console.log(`      first answer after ${sorted[0]} ms at best, ${sorted[5]} in the middle, ${first} in a browser just started; ${Math.min(...used)} ms of the main thread until all panels are ready; load ${loadavg()[0].toFixed(1)} on two cores`);
+    assert(Math.min(...used) < 400, `${used} ms of the main thread`);
+    assert(sorted[0] < 1000 || loadavg()[0] > 8, `${sorted[0]} ms`); // where four others wait for each core, time says nothing
     const asked = browser.events.filter((e) => e.method === "Network.requestWillBeSent").map((e) => e.params.request.url);
     assert.deepEqual(asked.filter((url) => !/^(file|blob|data|about):/.test(url)), []);
     assert.equal(await see("fetch('https://example.org').then(() => 'sent', () => 'refused')"), "refused");
@@ -297,6 +300,22 @@ const tests = {
     const late = await see("new Promise((resolve) => { let most = 0, last = performance.now(); const tick = () => { const now = performance.now(); most = Math.max(most, now - last); last = now; if (explorer.idle()) resolve(most); else setTimeout(tick, 0); }; setTimeout(tick, 0); })");
     console.log(`      longest wait ${late.toFixed(0)} ms`);
     assert(late < 100, `${late} ms`);
+    // Keys and clicks: from the event to the frame after what it changed, while the worker computes.
+    await open("energy");
+    await see("window.delays = []; for (const name of ['keydown', 'pointerdown']) addEventListener(name, (event) => requestAnimationFrame(() => delays.push(performance.now() - event.timeStamp)), true)");
+    await see("void explorer.landscape.ask('descend', explorer.landscape.energy({ x: [1, 1], steps: 3000000, alpha: 0.01, noise: 1, seed: 1 })).catch(() => {})");
+    await browser.until("!document.getElementById('busy').hidden");
+    await see("document.getElementById('formula').focus()");
+    for (const letter of "sum(g**2)") await browser.key(letter, letter);
+    for (const panel of ["letters", "picture", "accounts", "energy"]) await browser.mouse("mousePressed", ...(await middle(`[data-panel=${panel}]`))), await browser.mouse("mouseReleased", ...(await middle(`[data-panel=${panel}]`)));
+    await browser.until("delays.length === 13");
+    assert(!(await see("explorer.idle()")), "the worker was idle");
+    const delays = (await see("delays")).sort((a, b) => a - b);
+    console.log(`      keys and clicks answered after ${delays[6].toFixed(0)} ms in the middle, ${delays[12].toFixed(0)} at most`);
+    assert(delays[6] < 100, `${delays[6]} ms`);
+    await see("document.getElementById('stop').click()");
+    await type("sum(g**2)");
+    await open("picture");
     await see("document.getElementById('mend').click()");
     await sleep(50);
     await idle();
@@ -313,6 +332,10 @@ const tests = {
     await see("document.getElementById('hard').click()");
     await browser.until("/cells stay empty/.test(document.getElementById('singles-verdict').textContent)");
     await idle();
+    await see("explorer.board.steps.write(256); explorer.board.given = Array.from('530070000600195000098000060800060003400803001700020006060000280000419005000080079', Number); explorer.board.run()");
+    await browser.until("explorer.board.fall.steps === 256 && explorer.idle()");
+    assert.match(await text("board-verdict"), /Step 256: .*(The answer is there (from|first at) step \d+|cells differ)/);
+    await see("explorer.board.steps.write(64)");
     await see("document.getElementById('board-text').value = '123'; document.getElementById('paste-board').click()");
     assert.match(await text("board-problem"), /3 cells; a board has 81/);
     await see("document.getElementById('empty').click()");
@@ -344,6 +367,11 @@ const tests = {
     assert.notEqual(await see("explorer.accounts.probability[explorer.accounts.node]"), before);
     near(await see("explorer.accounts.probability[explorer.accounts.node]"), without.without, 1e-6, "without the transfer");
     assert.match(await text("accounts-verdict"), /It was .* with all edges/);
+    assert.match(await text("changed"), /1 transfer removed .*\d+ probabilities changed, most of all account \d+/);
+    await see("document.querySelector('#network line[stroke-dasharray]').dispatchEvent(new MouseEvent('click'))"); // restores it
+    await sleep(50);
+    await idle();
+    near(await see("explorer.accounts.probability[explorer.accounts.node]"), before, 1e-6, "restored");
   },
 
   async "every report of the program is shown, others refused"() {
@@ -367,6 +395,8 @@ const tests = {
       await choose("report", path);
       await shows(said, command.join(" "));
     }
+    await see("document.getElementById('example').click()");
+    await shows(/paint-a-hole.json[\s\S]*The energy falls in every step/, "the example");
     run("anomaly", "report", files("anomaly.safetensors"), files("accounts.basin"), "-o", join(work, "page.html"));
     await choose("report", join(work, "page.html"));
     await shows(/threshold/i, "a page");
@@ -388,6 +418,54 @@ const tests = {
       await open(panel);
       assert.equal(await see(`document.getElementById("${id}").focus(), document.activeElement.id`), id);
     }
+  },
+
+  async "panels are chosen, a hole painted, a patch looked at and a transfer removed by the keyboard alone"() {
+    const tabTo = async (selector, most = 60) => {
+      for (let i = 0; i < most; i++) {
+        await browser.key("Tab");
+        if (await see(`document.activeElement.matches(${JSON.stringify(selector)})`)) return;
+      }
+      throw new Error(`Tab does not reach ${selector}`);
+    };
+    await open("energy");
+    await see("document.activeElement.blur(), document.getElementById('tour').focus()");
+    await tabTo("[role=tab]", 2);
+    await browser.key("ArrowRight");
+    await browser.key("ArrowRight");
+    assert(!(await see("document.getElementById('picture').hidden")));
+    await tabTo("#photo");
+    const missing = () => see("explorer.picture.missing.reduce((a, b) => a + b)"), before = await missing();
+    await see("explorer.picture.query = 0");
+    await browser.key(" ", " ");
+    assert.equal(Math.abs((await missing()) - before), 1);
+    await browser.key("l", "l");
+    await browser.key("ArrowRight");
+    assert.match(await text("attends"), /row 1, column 2 attends most/);
+    await browser.key("p", "p");
+    await see("document.querySelector('[data-panel=picture]').focus()");
+    await browser.key("ArrowRight");
+    await browser.key("ArrowRight");
+    await tabTo("#transfers button[aria-label]");
+    await browser.key("Enter", "\r");
+    await browser.until("explorer.accounts.removed.length === 1 && explorer.idle()");
+    await see("document.getElementById('restore').click()");
+    await browser.until("explorer.accounts.removed.length === 0 && explorer.idle()");
+  },
+
+  async "equations are linked from panels, and show what they say"() {
+    await open("picture");
+    await see("document.querySelector('#picture [data-equation=\"5\"]').click()");
+    assert(await see("!document.getElementById('equations').hidden && document.getElementById('equation-5').matches('.asked')"));
+    assert.equal(await see("document.querySelectorAll('.equations math').length"), 9);
+    assert.equal(await see("document.querySelector('#equation-3 a').href"), "https://arxiv.org/html/2302.07253v2#S2.E3");
+    for (const [show, panel, id, said] of [["negative", "picture", "alarm", /Why: gamma/], ["hole", "picture", "alarm", /falls in every step/], ["look", "picture", "attends", /attends most/], ["letters", "letters", "letter-verdict", /recalled|mixture/], ["overshoot", "energy", "verdict", /alpha is too large/]]) {
+      await open("equations");
+      await see(`document.querySelector("[data-show=${show}]").click()`);
+      assert(!(await see(`document.getElementById("${panel}").hidden`)), show);
+      await browser.until(`${said}.test(document.getElementById("${id}").textContent)`);
+    }
+    await see("explorer.picture.choose('paint')");
   },
 
   async "the tour goes round by the keyboard alone"() {
@@ -420,7 +498,7 @@ const tests = {
   async "phone, dark: nothing is wider than the page"() {
     for (const [width, dark] of [[360, false], [360, true], [1200, true], [1200, false]]) {
       await browser.size(width, 860, dark);
-      for (const panel of ["energy", "letters", "picture", "sudoku-panel", "accounts", "reports"]) {
+      for (const panel of ["energy", "letters", "picture", "sudoku-panel", "accounts", "reports", "equations"]) {
         await open(panel);
         await sleep(80);
         assert((await see("document.documentElement.scrollWidth")) <= width, `${panel} at ${width}`);
