@@ -52,13 +52,13 @@ export class Landscape {
     this.formula = find("formula");
     this.formula.addEventListener("input", () => {
       choice.value = "own";
+      this.sweeping = null;
       find("about").textContent = "The landscape follows as you type. What a formula may contain is listed below.";
       this.together = /\bothers\s*\(|\bg\s*\.T\b/.test(this.formula.value); // what only tokens together can mean
       this.changed();
     });
-    const change = () => this.changed();
     this.alpha = slider("alpha", { min: 0.001, max: 3, value: 0.1, log: true, note: "size of a step", onchange: () => this.changed(false) });
-    this.beta = slider("beta", { min: 0.1, max: 50, value: 6, log: true, note: "sharpness", onchange: change });
+    this.beta = slider("beta", { min: 0.1, max: 50, value: 6, log: true, note: "sharpness", onchange: () => { this.sweeping = null; this.changed(); } });
     this.noise = slider("noise", { min: 0, max: 1, value: 0, note: "added per step", onchange: () => this.fall() });
     this.steps = slider("steps", { min: 1, max: 20000, value: 120, step: 1, log: true, bend: 1.6, note: "in all", onchange: () => this.fall() });
     this.shown = slider("shown step", { min: 0, max: 120, value: 120, step: 1, onchange: () => { this.stop(); this.draw(); this.show(); } });
@@ -80,6 +80,7 @@ export class Landscape {
   }
 
   choose(one, alpha = one.alpha || 0.1) {
+    this.sweeping = null;
     this.formula.value = one.text;
     find("formulas").value = FORMULAS.indexOf(one);
     this.together = Boolean(one.together);
@@ -103,6 +104,17 @@ export class Landscape {
     if (energy) this.map();
     this.fall();
     if (find("basins").checked && !this.together) this.colours();
+  }
+
+  /** Moves beta step by step, with coloured basins, until something else is chosen. */
+  async sweep(from, to, steps = 7) {
+    const mine = (this.sweeping = {});
+    find("basins").checked = true;
+    for (let k = 0; k <= steps && mine === this.sweeping; k++) {
+      this.beta.write(from * (to / from) ** (k / steps));
+      this.changed();
+      for (let wait = 0; wait < 40 && (wait < 6 || this.basins?.side !== 48) && mine === this.sweeping; wait++) await new Promise((resolve) => setTimeout(resolve, 60));
+    }
   }
 
   problem(error) {

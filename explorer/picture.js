@@ -469,7 +469,7 @@ export class Picture {
       const x = (m % across) * size, y = Math.floor(m / across) * size, lit = strength[m] / most;
       c.fillStyle = "#0c1018";
       c.fillRect(x, y, size, size);
-      c.globalAlpha = seen ? 0.22 + 0.78 * lit : 0.6;
+      c.globalAlpha = seen ? 0.28 + 0.72 * lit : 0.6;
       c.drawImage(this.sheet, x, y, size, size, x, y, size, size);
       c.globalAlpha = 1;
       if (seen && lit > 0.5) {

@@ -1,5 +1,5 @@
-/* How fast products and the block of the Fashion-MNIST model are in WebAssembly, under node: processor
- * time, which other work on the machine changes little. */
+/* How fast products and the block of the Fashion-MNIST model are in WebAssembly, under node:
+ * processor time, which other work on the machine changes little. */
 #include <emscripten.h>
 
 #include "../../examples/must.h"
