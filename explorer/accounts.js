@@ -19,7 +19,7 @@ export class Accounts {
     await this.compute();
     this.first = this.probability;
     const order = [...this.probability.keys()].sort((a, b) => this.probability[b] - this.probability[a]);
-    for (const node of order) find("suspects").append(element("option", { value: node }, `account ${node}: ${this.probability[node].toFixed(3)}${this.probability[node] > this.threshold ? ", suspected" : ""}`));
+    find("suspects").append(...order.map((node) => element("option", { value: node })));
     this.choose(order[0]);
   }
 
@@ -134,6 +134,7 @@ export class Accounts {
 
   tell() {
     if (this.first) this.tellChanged();
+    for (const option of find("suspects").options) option.textContent = `account ${option.value}: ${this.probability[option.value].toFixed(3)}${this.probability[option.value] > this.threshold ? ", suspected" : ""}`;
     if (this.node < 0 || !this.why) return;
     const p = this.probability[this.node], row = this.network.rows[this.node], [logit, typical, , rest] = this.why.about;
     const was = this.first && this.removed.length ? ` It was ${this.first[this.node].toFixed(3)} with all edges.` : "";

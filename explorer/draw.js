@@ -51,7 +51,7 @@ export function plot(series, { step = null, axis = "energy", legend = true, rise
     element("line", { x1: left, x2: left, y1: 10, y2: bottom, class: "axis" }),
   );
   for (const one of series) {
-    const points = thinned(one.values.length).map((i) => (Number.isFinite(one.values[i]) ? `${x(i)},${y(one.values[i])}` : "")).join(" ");
+    const points = envelope(one.values).map((i) => (Number.isFinite(one.values[i]) ? `${x(i)},${y(one.values[i])}` : "")).join(" ");
     const line = element("polyline", { points, fill: "none", stroke: one.colour, "stroke-width": one.thin ? 1 : 2, "stroke-opacity": one.thin ? 0.6 : 1, "stroke-dasharray": one.dashed ? "4 3" : null });
     line.append(element("title", {}, one.name));
     svg.append(line);
@@ -66,6 +66,22 @@ export function plot(series, { step = null, axis = "energy", legend = true, rise
       names.append(element("span", {}, sample, ` ${one.name}`));
     }
   return element("div", {}, svg, legend ? names : null);
+}
+
+/** The places of all values, or of the least and the most in each of 250 parts: what swings from step to step stays seen. */
+function envelope(values, parts = 250) {
+  if (values.length <= 2 * parts) return [...values.keys()];
+  const places = [0];
+  for (let part = 0; part < parts; part++) {
+    const from = Math.floor((part * values.length) / parts), to = Math.floor(((part + 1) * values.length) / parts);
+    let low = from, high = from;
+    for (let i = from; i < to; i++) {
+      if (values[i] < values[low]) low = i;
+      if (values[i] > values[high]) high = i;
+    }
+    places.push(Math.min(low, high), Math.max(low, high));
+  }
+  return [...places, values.length - 1];
 }
 
 /** The places 0 .. count - 1, or 500 of them with the first and the last. */

@@ -342,6 +342,7 @@ typedef struct sight {
     basin_expr likely; /* [81, 9] */
     float *likelihood; /* [steps + 1, 81, 9] */
     double *energy;    /* [steps + 1] */
+    int steps;
 } sight;
 
 static basin_status see_board(void *context, const basin_moment *now, basin_error *why) {
@@ -352,6 +353,7 @@ static basin_status see_board(void *context, const basin_moment *now, basin_erro
     if (!status) status = basin_plan_read(s->plan, s->likely, &t, why);
     s->energy[now->step] = 0;
     for (int i = 0; i < now->terms; i++) s->energy[now->step] += now->energy[i];
+    say_step((int)now->step, s->steps);
     return status;
 }
 
@@ -370,7 +372,7 @@ EXPORT int explorer_sudoku_descend(float *likelihood, double *energy, const int3
     net n;
     net_new(&n, &sudoku, 1, "");
     basin_store *store = sudoku.engine.store;
-    sight s = {.likelihood = likelihood, .energy = energy};
+    sight s = {.likelihood = likelihood, .energy = energy, .steps = steps};
     basin_turn turn = {.move = decay};
     basin_descent_spec spec = {.steps = steps, .alpha = ALPHA, .turn = &turn, .turns = 1};
     basin_stop stop = {.observe = see_board, .context = &s};

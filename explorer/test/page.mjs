@@ -346,6 +346,7 @@ const tests = {
 
   async "accounts have the program's scores, and reasons add up"() {
     await open("accounts");
+    await browser.until("explorer.accounts.why && explorer.idle()");
     const { rows, edges, columns } = JSON.parse(readFileSync(new URL("../accounts.json", import.meta.url)));
     const nodes = join(work, "nodes.csv"), transfers = join(work, "edges.csv");
     writeFileSync(nodes, [["id", ...columns], ...rows.map((row, i) => [i, ...row])].map((r) => r.join()).join("\n"));
