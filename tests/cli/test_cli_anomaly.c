@@ -208,7 +208,6 @@ TEST(settings_without_effect_are_refused) {
                  {"--no-hopfield --memories 8", "memories has no effect with hopfield off"},
                  {"--form mlp --dim 8", "dim has no effect with form mlp"},
                  {"--form linear --hidden 8", "hidden has no effect with form linear"},
-                 {"--eigenvectors 4", "eigenvectors has no effect with position none"},
                  {"--warmup 0 --rate-first 0.1", "rate_first has no effect with warmup 0"},
                  {"--epochs 1 --log-every 3", "log_every is 3 without a log"}};
     for (size_t i = 0; i < sizeof trial / sizeof *trial; i++)

@@ -281,13 +281,6 @@ basin_status basin_image_card_compare(basin_image_overlap *overlap, const basin_
 basin_status basin_image_start(basin_image_settings *settings, const basin_run *run,
                                const basin_image_set *set, basin_error *error);
 
-/* ---- Beginning a run with the weights of another model ---- */
-
-/* Takes the weights; positions of another number of patches are resampled, bicubically. */
-basin_status basin_image_adopt(basin_store *store, const basin_params *params,
-                               const basin_image_settings *settings, const basin_bundle *from,
-                               basin_error *error);
-
 /* ---- The published Energy Transformer weights: an npz with the keys Wk, Wq [H, Y, D], Xi [D, M],
  * Wenc [P, D], Benc, Wdec [D, P], Bdec, POS_embed [N + 1, D], CLS_token, MASK_token, LNORM_gamma
  * and LNORM_bias. They come in as a model of ours; basin_image_write lets one of ours out as them,

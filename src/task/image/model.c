@@ -368,13 +368,3 @@ basin_status basin_image_start(basin_image_settings *settings, const basin_run *
                          : begin(settings, training, run->from, set, error));
     return basin_shards_check(settings->shards, settings->batch, error);
 }
-
-/* ---- Beginning with the weights of another model; see image.h ---- */
-
-basin_status basin_image_adopt(basin_store *store, const basin_params *params,
-                               const basin_image_settings *settings, const basin_bundle *from,
-                               basin_error *error) {
-    basin_image_settings its;
-    BASIN_TRY(read_weights(&its, settings, from, error));
-    return basin_params_read(params, store, from, error);
-}

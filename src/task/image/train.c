@@ -238,13 +238,6 @@ static void job_free(job *j) {
 
 /* ---- steps ---- */
 
-static basin_status adopt(void *context, int64_t member, const basin_bundle *from,
-                          basin_error *error) {
-    (void)member;
-    job *j = context;
-    return basin_image_adopt(j->model->store, &j->graph.params, &j->model->settings, from, error);
-}
-
 /* Draws what a step needs, ahead of writing it, while a device is busy. Masks come from another
  * seed than weights and crops do. */
 static void prepare(job *j, int64_t step) {
@@ -352,7 +345,6 @@ static basin_run_task task_of(job *j) {
         .seed = (uint64_t)s->seed,
         .average = s->average,
         .data = j->model->card.run,
-        .adopt = adopt,
         .step = step,
         .score = j->test.items ? score : NULL,
         .describe = describe,

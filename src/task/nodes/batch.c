@@ -107,9 +107,8 @@ static void size_up(basin_nodes_batch *b, const basin_node_inputs *inputs) {
 static basin_status gather(basin_nodes_batch *b, const basin_nodes_source *s, basin_error *error) {
     const basin_node_inputs *inputs = s->inputs;
     const basin_network *n = b->network;
-    int64_t k = inputs->settings->eigenvectors, width = basin_nodes_width(inputs->settings);
+    int64_t width = basin_nodes_width(inputs->settings);
     BASIN_TRY(basin_rows_take(&b->table, inputs->table, inputs->shape.columns, n, error));
-    BASIN_TRY(basin_rows_take(&b->eigenvectors, inputs->eigenvectors, k, n, error));
     BASIN_TRY(basin_rows_take(&b->label, s->label, width, n, error));
     BASIN_TRY(basin_rows_take(&b->weight, s->weight, 1, n, error));
     for (int64_t i = b->targets; i < n->nodes && b->weight; i++) b->weight[i] = 0;
@@ -151,7 +150,6 @@ basin_status basin_nodes_batch_take(basin_nodes_batch *batch, const basin_nodes_
 
 basin_nodes_net_data basin_nodes_batch_data(const basin_nodes_batch *batch) {
     return (basin_nodes_net_data){.table = batch->table,
-                                  .eigenvectors = batch->eigenvectors,
                                   .place = batch->place,
                                   .label = batch->label,
                                   .weight = batch->weight,
@@ -163,7 +161,7 @@ basin_nodes_net_data basin_nodes_batch_data(const basin_nodes_batch *batch) {
 
 void basin_nodes_batch_free(basin_nodes_batch *batch) {
     basin_network_free(batch->network);
-    free(batch->table), free(batch->eigenvectors), free(batch->place);
+    free(batch->table), free(batch->place);
     free(batch->label), free(batch->weight);
     for (int r = 0; r < BASIN_ANOMALY_RELATIONS; r++) basin_pairs_free(&batch->pairs[r]);
     *batch = (basin_nodes_batch){0};

@@ -429,7 +429,7 @@ static void watch_descent(lens *l, int relation) {
     const basin_anomaly *m = &l->net.energy;
     basin_block_bound bound = {.pattern = &l->net.pattern[relation],
                                .facts = l->net.facts[relation]};
-    basin_expr x = basin_anomaly_embed(m, l->net.seen, NULL, l->net.eigenvectors), sum = NULL;
+    basin_expr x = basin_anomaly_embed(m, l->net.seen, NULL, NULL), sum = NULL;
     for (int b = 0; b < m->config.blocks; b++) {
         bound.block = basin_anomaly_block(m, b);
         sum = add_to(sum, basin_block_look(&bound, basin_block_norm(bound.block, x)).share);

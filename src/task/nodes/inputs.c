@@ -8,7 +8,6 @@
 
 #include "base/team/team.h"
 #include "base/try.h"
-#include "data/graphset/graphset.h"
 #include "data/network/network.h"
 #include "task/nodes/net.h"
 
@@ -147,26 +146,6 @@ basin_status basin_node_inputs_scale(basin_node_inputs *inputs, const basin_scal
     return BASIN_OK;
 }
 
-/* Of the Laplacian of the whole graph, each of mean square 1. */
-static basin_status find_eigenvectors(basin_node_inputs *inputs, basin_error *error) {
-    const basin_relation *relation = basin_node_inputs_hops(inputs);
-    int64_t N = inputs->network->nodes, k = inputs->settings->eigenvectors;
-    basin_position_spec spec = {.vectors = k};
-    BASIN_FREE_AT_EXIT int32_t *edge = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&inputs->eigenvectors, (N + 1) * k, "eigenvectors", error));
-    BASIN_TRY(BASIN_NEW_RAW(&edge, relation->edges * 2, "eigenvectors", error));
-    for (int64_t i = 0; i < N; i++)
-        for (int64_t e = relation->row[i]; e < relation->row[i + 1]; e++) {
-            edge[2 * e] = (int32_t)i;
-            edge[2 * e + 1] = relation->col[e];
-        }
-    float *value = inputs->eigenvectors;
-    BASIN_TRY(basin_positions_of(value, &spec, N, edge, relation->edges, error));
-    /* Rows of a graph begin with a CLS token's, which is of no use here. */
-    for (int64_t i = 0; i < N * k; i++) value[i] = value[i + k] * sqrtf((float)N);
-    return BASIN_OK;
-}
-
 static basin_status open_inputs(basin_node_inputs *inputs, basin_error *error) {
     const basin_network *network = inputs->network;
     const basin_nodes_settings *settings = inputs->settings;
@@ -182,8 +161,7 @@ static basin_status open_inputs(basin_node_inputs *inputs, basin_error *error) {
     BASIN_TRY(make_raw(inputs, error));
     for (int r = 0; r < inputs->shape.relations; r++)
         inputs->shape.pairs[r] = network->relation[inputs->relation[r]].edges + (loops ? N : 0);
-    bool laplacian = basin_choice_is(settings->position, "laplacian");
-    return laplacian ? find_eigenvectors(inputs, error) : BASIN_OK;
+    return BASIN_OK;
 }
 
 basin_status basin_node_inputs_open(basin_node_inputs *inputs, const basin_network *network,
@@ -194,7 +172,7 @@ basin_status basin_node_inputs_open(basin_node_inputs *inputs, const basin_netwo
 }
 
 void basin_node_inputs_close(basin_node_inputs *inputs) {
-    BASIN_FREE(inputs->raw, inputs->table, inputs->eigenvectors);
+    BASIN_FREE(inputs->raw, inputs->table);
     *inputs = (basin_node_inputs){0};
 }
 
@@ -217,7 +195,6 @@ basin_status basin_node_inputs_pairs(basin_pairs *pairs, const basin_node_inputs
 basin_nodes_net_data basin_node_inputs_data(const basin_node_inputs *inputs,
                                             const basin_pairs *pairs) {
     return (basin_nodes_net_data){.table = inputs->table,
-                                  .eigenvectors = inputs->eigenvectors,
                                   .pairs = pairs,
                                   .reader = &inputs->reader,
                                   .network = inputs->network,

@@ -184,7 +184,3 @@ basin_nodes_live_counts basin_nodes_live_count(basin_nodes_live *live) {
     pthread_rwlock_unlock(&live->lock);
     return counts;
 }
-
-const basin_nodes_model *basin_nodes_live_model(const basin_nodes_live *live) {
-    return live->model;
-}

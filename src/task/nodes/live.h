@@ -26,6 +26,5 @@ basin_status basin_nodes_live_explain_node(basin_nodes_explanation **why, basin_
 /* What a node of an explanation is called; valid as long as `text`. */
 const char *basin_nodes_live_id(basin_nodes_live *live, int64_t node, char *text, size_t size);
 basin_nodes_live_counts basin_nodes_live_count(basin_nodes_live *live);
-const basin_nodes_model *basin_nodes_live_model(const basin_nodes_live *live);
 
 #endif

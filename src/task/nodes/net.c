@@ -20,14 +20,12 @@ bool basin_nodes_on_graph(const basin_nodes_settings *r) {
     return basin_choice_is(r->form, "published");
 }
 
-static basin_position position_of(const basin_nodes_settings *r) {
-    if (basin_choice_is(r->position, "learned")) return BASIN_POSITION_LEARNED;
-    return basin_choice_is(r->position, "laplacian") ? BASIN_POSITION_LAPLACIAN
-                                                     : BASIN_POSITION_NONE;
+static bool has_positions(const basin_nodes_settings *r) {
+    return basin_choice_is(r->position, "learned");
 }
 
 bool basin_nodes_may_list(const basin_nodes_settings *r) {
-    return basin_nodes_descends(r) && position_of(r) == BASIN_POSITION_NONE;
+    return basin_nodes_descends(r) && !has_positions(r);
 }
 
 basin_anomaly_config basin_nodes_net_config(const basin_nodes_settings *r,
@@ -39,10 +37,9 @@ basin_anomaly_config basin_nodes_net_config(const basin_nodes_settings *r,
         .descent = {BASIN_DESCENT_OF(r),
                     .recompute = r->recompute ||
                                  (shape->nodes > RECOMPUTE_NODES && r->steps * r->blocks > 1)},
-        .position = position_of(r),
+        .position = has_positions(r) ? BASIN_POSITION_LEARNED : BASIN_POSITION_NONE,
         .hidden = r->hidden,
         .embedding = r->embedding,
-        .eigenvectors = r->eigenvectors,
         .blocks = (int)r->blocks,
         .relations = shape->relations,
         .merge = basin_choice_is(r->relations, "concat") ? BASIN_MERGE_CONCAT : BASIN_MERGE_MAX,
@@ -78,10 +75,7 @@ static void declare_inputs(basin_nodes_net *net, const basin_nodes_settings *r,
     basin_graph *graph = net->graph;
     char name[32];
     declare_features(net, shape);
-    if (position_of(r) == BASIN_POSITION_LAPLACIAN)
-        net->eigenvectors =
-            basin_input(graph, "eigenvectors", BASIN_SHAPE(shape->nodes, r->eigenvectors));
-    if (position_of(r) == BASIN_POSITION_LEARNED && shape->placed)
+    if (has_positions(r) && shape->placed)
         net->place = basin_index(graph, "place", BASIN_SHAPE(shape->nodes));
     for (int i = 0; i < shape->relations && basin_nodes_on_graph(r); i++) {
         snprintf(name, sizeof name, "pairs%d", i);
@@ -133,7 +127,6 @@ static basin_expr graph_logits(basin_nodes_net *net, const basin_nodes_settings 
     basin_anomaly_inputs inputs = {.features = net->seen,
                                    .neighbours = net->pattern,
                                    .facts = net->facts[0] ? net->facts : NULL,
-                                   .eigenvectors = net->eigenvectors,
                                    .place = net->place,
                                    .seed = net->seed,
                                    .listed = net->listed.value ? &net->listed : NULL};
@@ -269,7 +262,6 @@ basin_status basin_nodes_net_write(const basin_nodes_net *net, basin_plan *plan,
     int64_t n = data->nodes;
     BASIN_TRY(net->listed.value ? write_listed(net, plan, data, error)
                                 : write_rows(plan, net->features, data->table, n, error));
-    BASIN_TRY(write_rows(plan, net->eigenvectors, data->eigenvectors, n, error));
     BASIN_TRY(write_places(plan, net->place, data->place, n, error));
     for (int r = 0; r < BASIN_ANOMALY_RELATIONS && net->pattern[r].row; r++) {
         BASIN_TRY(basin_pairs_write(plan, &net->pattern[r], &data->pairs[r], error));
@@ -315,7 +307,7 @@ static basin_status small_memory(size_t *bytes, const basin_nodes_settings *sett
 
 size_t basin_nodes_position_bytes(const basin_nodes_settings *settings,
                                   const basin_nodes_shape *shape, bool training) {
-    if (position_of(settings) != BASIN_POSITION_LEARNED) return 0;
+    if (!has_positions(settings)) return 0;
     size_t row = (size_t)settings->dim * sizeof(float);
     return (size_t)shape->positions * row * (training ? 3 : 1);
 }

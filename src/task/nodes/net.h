@@ -70,7 +70,7 @@ typedef struct basin_nodes_net {
     basin_params params;
     basin_anomaly energy; /* of form energy; else its parameters are NULL */
     basin_published published;
-    basin_expr features, eigenvectors; /* or NULL */
+    basin_expr features;
     basin_listed
         listed;       /* in place of `seen`, where the shape has it: `features` is [listed] then */
     basin_expr place; /* [N] the rows of learned positions; NULL: all in order, or none */
@@ -98,7 +98,6 @@ void basin_nodes_net_free(basin_nodes_net *net);
 /* What a plan over nodes is written with. Pointers may be NULL where the net has no such input. */
 typedef struct basin_nodes_net_data {
     const float *table;              /* [n, columns] */
-    const float *eigenvectors;       /* [n, k] */
     const int32_t *place;            /* [n] */
     const basin_pairs *pairs;        /* [relations] */
     const basin_edge_reader *reader; /* of what edges carry, */
@@ -135,7 +134,6 @@ typedef struct basin_node_inputs {
     int64_t features;                      /* and degrees, before the means */
     float *raw;                            /* [N, features] unscaled */
     float *table;                          /* [N, shape.columns] */
-    float *eigenvectors;                   /* [N, k], likewise */
     basin_edge_reader reader;              /* of what edges carry */
     basin_nodes_shape shape;               /* of the whole network */
 } basin_node_inputs;
@@ -196,7 +194,7 @@ typedef struct basin_nodes_batch {
     basin_network *network; /* the part; `origin` leads back */
     const basin_edge_reader *reader;
     basin_pairs pairs[BASIN_ANOMALY_RELATIONS];
-    float *table, *eigenvectors, *label, *weight;
+    float *table, *label, *weight;
     int32_t *place;          /* [nodes] who they are in the network */
     basin_nodes_shape shape; /* capacities a plan for it should have */
     int64_t targets;         /* nodes that the loss counts */

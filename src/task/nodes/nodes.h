@@ -344,11 +344,9 @@ basin_status basin_nodes_reference_load(basin_nodes_reference *reference,
     BASIN_BLOCK_SETTINGS(X)                                                                        \
     X(INTEGER, blocks, "S", 1, BASIN_ANOMALY_BLOCKS, "Blocks, one after the other.",               \
       .needs = "form=energy|published")                                                            \
-    X(CHOICE, position, BASIN_CHOICES("none", "learned", "laplacian"),                             \
+    X(CHOICE, position, BASIN_CHOICES("none", "learned"),                                          \
       "Positions of nodes. With learned ones only the nodes of the training graph can be scored.", \
       .needs = "form=energy|published")                                                            \
-    X(INTEGER, eigenvectors, "K", 1, 1024, "Eigenvectors of laplacian positions.",                 \
-      .needs = "position=laplacian")                                                               \
     X(INTEGER, embedding, "N", 0, 65536, "Units of a hidden layer before the embedding; 0: none.", \
       .needs = BASIN_NEEDS_DESCENT)                                                                \
     X(INTEGER, hidden, "N", 0, 65536, "Units of the hidden layer of the head; 0: none.",           \

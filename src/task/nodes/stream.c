@@ -57,7 +57,7 @@ struct basin_nodes_stream {
     int64_t stride;      /* D rounded up, as attention along lists needs rows */
     int64_t halo;        /* of a part: so many more rows of g and lse are other parts' */
     basin_expr features; /* [B, columns] */
-    basin_expr where;    /* eigenvectors [B, k], places [B], or NULL */
+    basin_expr where;    /* places [B], or NULL */
     basin_expr in_x, in_g, in_stack, in_sum;  /* [B, D] [B, stride] [stride, H stride] [B, ..] */
     basin_expr last[BASIN_ANOMALY_RELATIONS]; /* [B, D] */
     piece piece[PIECES];
@@ -84,8 +84,6 @@ static void declare_inputs(basin_nodes_stream *s) {
     const basin_nodes_settings *r = s->inputs->settings;
     int64_t B = s->rows, S = s->stride, columns = s->inputs->shape.columns;
     s->features = basin_input(s->graph, "features", BASIN_SHAPE(B, columns));
-    if (basin_choice_is(r->position, "laplacian"))
-        s->where = basin_input(s->graph, "eigenvectors", BASIN_SHAPE(B, r->eigenvectors));
     if (basin_choice_is(r->position, "learned"))
         s->where = basin_index(s->graph, "place", BASIN_SHAPE(B));
     s->in_x = basin_input(s->graph, "x", BASIN_SHAPE(B, r->dim));
@@ -315,8 +313,6 @@ static basin_status write_features(basin_nodes_stream *s, int number, int64_t st
     const basin_node_inputs *v = s->inputs;
     BASIN_TRY(put(s, number, s->features, v->table + start * v->shape.columns, error));
     if (!s->where) return BASIN_OK;
-    if (v->eigenvectors)
-        return put(s, number, s->where, v->eigenvectors + start * v->settings->eigenvectors, error);
     for (int64_t i = 0; i < s->rows; i++) s->place[i] = (int32_t)(start + i);
     return basin_values_write(s->piece[number].plan, s->where, s->place, BASIN_I32, error);
 }

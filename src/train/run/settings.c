@@ -232,7 +232,8 @@ static basin_status from_json(void *values, const basin_setting *s, const cJSON 
  * what it did. */
 static const struct {
     const char *name, *json;
-} gone[] = {{"arch", "\"et\""}, {"learn_epsilon", "false"}, {"degree_power", "0"}};
+} gone[] = {
+    {"arch", "\"et\""}, {"learn_epsilon", "false"}, {"degree_power", "0"}, {"eigenvectors", "16"}};
 
 static bool is_gone(const cJSON *item) {
     char *value = cJSON_PrintUnformatted(item);

@@ -368,8 +368,6 @@ void basin_partition_free(basin_partition *cut) {
     free(cut);
 }
 
-basin_cut_report basin_partition_report(const basin_partition *cut) { return cut->report; }
-
 /* ---- files ---- */
 
 /* A folder of parts may be cut anew into as many. What killed runs left there is removed. *there:

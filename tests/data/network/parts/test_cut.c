@@ -101,7 +101,7 @@ TEST(neighbours_stay_together) {
             assert_non_null(strstr(error.text, "libmetis"));
             continue;
         }
-        basin_cut_report r = basin_partition_report(c);
+        basin_cut_report r = c->report;
         assert_string_equal(r.method, methods[m]);
         assert_int_equal(r.edges, 2 * count);
         assert_true(r.cut < r.edges / 3);
