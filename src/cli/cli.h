@@ -540,17 +540,12 @@ typedef struct basin_use_task {
 
 basin_status basin_use_run(basin_args *args, basin_error *error);
 
-/* The driver of evaluation over splits: calls `run` for each, of ranks for those of this rank, and
- * sums up their figures. */
+/* The driver of evaluation over splits: calls `run` for each, and sums up their figures. */
 typedef struct basin_splits {
     basin_args *o;
     int64_t runs;
     void *job;
     basin_status (*run)(void *job, int64_t run, basin_error *error);
-    /* Gives all ranks what `rank` has of `count` runs from `first` on. NULL: ranks share each run.
-     */
-    basin_status (*share)(void *job, int64_t first, int64_t count, int64_t rank,
-                          basin_error *error);
     /* Figure i of one model, or of validation: `row` is the task's. False: there is none. */
     bool (*figure)(double *value, const void *job, int row, const char *measure, int64_t i);
     double *value;  /* [figures] space for the figures of a row; the task's */

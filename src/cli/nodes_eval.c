@@ -8,7 +8,6 @@
 #include "base/library.h"
 #include "base/memory.h"
 #include "cli/nodes.h"
-#include "ranks/ranks.h"
 
 /* What `ratio` and `runs` need is the command's. */
 #define SPLIT_OPTIONS(ratio_, runs_, ratio_needs, runs_needs)                                      \
@@ -695,26 +694,6 @@ static void put_result(basin_record *r, const eval *b) {
     }
 }
 
-/* ---- runs over ranks ---- */
-
-/* Every rank gets all figures and scores, and what is printed of the last run. */
-static basin_status share_figures(void *context, int64_t first, int64_t count, int64_t rank,
-                                  basin_error *error) {
-    eval *b = context;
-    basin_ranks *ranks = b->o->ranks;
-    int64_t nodes = b->use.network->nodes;
-    BASIN_TRY(basin_ranks_broadcast(ranks, figures_of(b, 0, first),
-                                    (size_t)(count * b->models) * sizeof *b->figures, rank, error));
-    if (b->scores)
-        BASIN_TRY(basin_ranks_broadcast(ranks, b->scores + first * nodes,
-                                        (size_t)(count * nodes) * sizeof *b->scores, rank, error));
-    if (first + count < b->splits.runs) return BASIN_OK;
-    double *overlap = &b->splits.overlap;
-    BASIN_TRY(basin_ranks_broadcast(ranks, overlap, sizeof *overlap, rank, error));
-    BASIN_TRY(basin_ranks_broadcast(ranks, &b->parameters, sizeof b->parameters, rank, error));
-    return basin_ranks_broadcast(ranks, b->trained_on, sizeof b->trained_on, rank, error);
-}
-
 /* Splits are drawn once more: they follow from the seed. */
 static void put_scores(basin_record *r, const void *context) {
     eval b = *(const eval *)context;
@@ -791,7 +770,7 @@ static basin_status run_split(void *context, int64_t i, basin_error *error) {
 }
 
 static basin_status write_scores(const eval *b, basin_error *error) {
-    if (!b->o->scores || basin_ranks_rank(b->o->ranks)) return BASIN_OK;
+    if (!b->o->scores) return BASIN_OK;
     return basin_record_write(b->o->scores, BASIN_FORM_CSV, put_scores, b, error);
 }
 
@@ -961,8 +940,7 @@ static basin_status check_eval(void *context, basin_error *error) {
 
 static basin_status work(void *context, basin_error *error) {
     eval *b = context;
-    b->splits = (basin_splits){
-        .o = b->o, .job = b, .run = run_split, .share = share_figures, .figure = figure};
+    b->splits = (basin_splits){.o = b->o, .job = b, .run = run_split, .figure = figure};
     return is_backtest(b->o) ? backtest(b, error) : evaluate(b, error);
 }
 
@@ -985,6 +963,6 @@ static void close_eval(void *context) {
     BASIN_USES(eval, .prepare = check_eval, .work = work, .print = put_eval, .close = close_eval)
 
 const basin_command basin_command_anomaly_eval = {"anomaly eval", anomaly_table, EVALUATES,
-                                                  .task = "anomaly", .ranks = true};
+                                                  .task = "anomaly"};
 
 const basin_command basin_command_node_eval = {"node eval", node_table, EVALUATES, .task = "node"};

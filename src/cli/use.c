@@ -43,19 +43,10 @@ basin_status basin_use_run(basin_args *args, basin_error *error) {
 
 /* ---- splits ---- */
 
-/* A rank that is asked to stop takes the others along: its runs would lack. */
 basin_status basin_splits_run(basin_splits *s, basin_error *error) {
-    basin_ranks *ranks = s->share ? s->o->ranks : NULL;
-    basin_ranks_share own = basin_ranks_deal(ranks, s->runs);
-    for (int64_t i = own.first; i < own.first + own.count && !s->stopped; i++)
-        BASIN_TRY(s->run(s->job, i, error));
-    if (s->stopped && ranks) return basin_fail(error, BASIN_BAD_VALUE, "interrupted");
-    if (s->stopped) return BASIN_REPORTED;
-    for (int64_t r = 0, count = basin_ranks_count(ranks); r < count && count > 1; r++) {
-        basin_ranks_share its = basin_ranks_deal_to(r, count, s->runs);
-        if (its.count) BASIN_TRY(s->share(s->job, its.first, its.count, r, error));
-    }
-    return BASIN_OK;
+    for (int64_t i = 0; i < s->runs && !s->stopped; i++) BASIN_TRY(s->run(s->job, i, error));
+    if (s->stopped && s->o->ranks) return basin_fail(error, BASIN_BAD_VALUE, "interrupted");
+    return s->stopped ? BASIN_REPORTED : BASIN_OK;
 }
 
 basin_spread basin_spread_of(const double *value, int64_t count, double overlap) {
