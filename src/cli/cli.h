@@ -93,8 +93,8 @@ typedef struct basin_args {
     const char *about, *base, *class_name, *completion, *cut_from, *data, *edge_file, *embeddings,
         *fit, *hopfield_kind, *index, *journal, *keep_decoded, *like, *listen, *mask, *method,
         *mirror, *missing, *model, *node, *only, *output, *part, *prefix, *prompt, *prompt_file,
-        *protocol, *rivals, *scores, *self_loops, *shape, *smiles, *socket, *split, *svg, *target,
-        *test, *threshold_for, *token, *trace, *unknown, *validation_text, *weights;
+        *protocol, *rivals, *self_loops, *shape, *smiles, *socket, *split, *svg, *target, *test,
+        *threshold_for, *token, *trace, *unknown, *validation_text, *weights;
     int64_t threads, seed;
     int64_t batch, best, cap, connections, dim, edges, extremes, features, first, fold, folds,
         graph, head_dim, heads, hold_out, jobs, limit, looks, masks, max_ids, members, memories,
@@ -103,10 +103,9 @@ typedef struct basin_args {
     double alpha, hopfield_power, inner, max_body, memory, noise, ratio, scale, temperature,
         timeout, tolerance, validation;
     bool accelerate, all_nodes, best_run, calls, energies, explain, frames, guard, homo, json,
-        keep_gaps, list, markdown, narrow_all, no_attention, no_baselines, no_hopfield,
-        only_baselines, only_new, pictures, plain, quiet, read_only, recompute, reliability,
-        replace, self, sort, spreadsheet, stamp, stats, tensors, unlabelled, unseen, unsupervised,
-        whole;
+        keep_gaps, list, markdown, narrow_all, no_attention, no_baselines, no_hopfield, only_new,
+        pictures, plain, quiet, read_only, recompute, reliability, replace, self, sort, spreadsheet,
+        stamp, tensors, unlabelled, unseen, unsupervised, whole;
 } basin_args;
 
 /* ---- options ---- */

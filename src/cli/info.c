@@ -11,31 +11,18 @@
 #include "basin/version.h"
 #include "cli/cli.h"
 #include "io/file.h"
-#include "view/figures.h"
 
 static const basin_option table[] = {
-    BASIN_FLAG(stats, "stats",
-               "Mean, standard deviation, least and greatest number of each tensor, and how many "
-               "are NaN or infinite. Reads the whole file."),
     BASIN_OPTION_JSON,
     BASIN_OPTIONS_END,
 };
 
-static void put_tensor(basin_record *r, const char *name, const basin_tensor *tensor, bool stats) {
+static void put_tensor(basin_record *r, const char *name, const basin_tensor *tensor) {
     basin_record_row(r);
     basin_record_text(r, "name|tensor", name);
     basin_record_text(r, "dtype|type", basin_dtype_name(tensor->dtype));
     basin_record_shape(r, "shape", tensor->shape);
     basin_record_integer(r, "count", basin_shape_count(tensor->shape));
-    if (stats) {
-        basin_summary s = basin_tensor_summary(tensor);
-        basin_record_number(r, "mean", "%.5g", s.mean);
-        basin_record_number(r, "std", "%.5g", s.std);
-        basin_record_number(r, "min", "%.5g", s.low);
-        basin_record_number(r, "max", "%.5g", s.high);
-        basin_record_integer(r, "nan|NaN", s.nan);
-        basin_record_integer(r, "infinite", s.infinite);
-    }
 }
 
 /* In text values that are too long to read are cut. */
@@ -96,7 +83,7 @@ static void put_training(basin_record *r, const basin_bundle *bundle) {
     }
 }
 
-static void put_file(basin_record *r, const basin_bundle *bundle, bool stats) {
+static void put_file(basin_record *r, const basin_bundle *bundle) {
     int64_t numbers = 0, bytes = 0;
     size_t tensors = basin_bundle_count(bundle);
     for (size_t i = 0; i < tensors; i++) {
@@ -114,7 +101,7 @@ static void put_file(basin_record *r, const basin_bundle *bundle, bool stats) {
     put_configuration(r, bundle);
     basin_record_table(r, "tensors", NULL);
     for (size_t i = 0; i < tensors; i++)
-        put_tensor(r, basin_bundle_name(bundle, i), basin_bundle_at(bundle, i), stats);
+        put_tensor(r, basin_bundle_name(bundle, i), basin_bundle_at(bundle, i));
     basin_record_end(r);
 }
 
@@ -132,7 +119,7 @@ static basin_status run(basin_args *o, basin_error *error) {
             continue;
         }
         if (i && !o->json) basin_record_note(r, "%s", "");
-        put_file(r, bundle, o->stats);
+        put_file(r, bundle);
         basin_bundle_free(bundle);
         basin_note_gamma(o, o->operand[i]);
     }

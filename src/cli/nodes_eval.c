@@ -53,10 +53,6 @@ static const basin_option anomaly_table[] = {
                   "The seed of drawn splits; -1: that of training, --seed.",
                   .needs = "split!=masks split-time= model= unsupervised=off", .more = true,
                   .initial = -1),
-    BASIN_TEXT(scores, 0, "scores", "FILE",
-               "Where to write what the detector gave each node of each split: a CSV of split, "
-               "node, part, label, probability.",
-               .writes = true, .needs = "only-baselines=off", .more = true),
     BASIN_FLAG(best_run, "best-run",
                "Also print the best of the runs: that of the best validation, and that of the best "
                "test score, as some papers report. The latter is chosen on test, and says so.",
@@ -64,15 +60,13 @@ static const basin_option anomaly_table[] = {
     BASIN_FLAG(reliability, "reliability",
                "Also print the detector's probabilities beside frequencies, over the test nodes of "
                "all runs.",
-               .needs = "only-baselines=off unsupervised=off", .more = true),
+               .needs = "unsupervised=off", .more = true),
     BASIN_TEXT(
         rivals, 0, "rivals", "LIST",
         "Others on the same splits, joined by commas. xgboost: boosted trees on features and "
         "their means over two hops; NAME of a preset rival-NAME; all: those that can run.",
         .needs = "model= unsupervised=off"),
     BASIN_FLAG(no_baselines, "no-baselines", "Leave the plain models out.",
-               .needs = "only-baselines=off model= unsupervised=off", .more = true),
-    BASIN_FLAG(only_baselines, "only-baselines", "The plain models alone.",
                .needs = "model= unsupervised=off", .more = true),
     BASIN_NODES_OPTIONS,
 };
@@ -123,7 +117,7 @@ typedef struct eval {
     char title[100], trained_on[200]; /* of the detector */
     int64_t trained, validated;       /* nodes judged that took part in training; -1: not known */
     int64_t parameters;
-    double *scores; /* [runs, N] of the detector, for --scores; or NULL */
+    double *scores; /* [N] of a back-test */
     int64_t class_count;
     char **class_name;  /* [class_count] */
     int64_t *confusion; /* [class_count, class_count] test nodes of all runs */
@@ -262,25 +256,8 @@ static basin_status take_split(eval *b, int64_t i, basin_error *error) {
 static bool is_shown(const eval *b, int model) {
     if (b->classes || model >= b->first_rival) return true;
     if (model >= PLAIN) return !b->o->no_baselines;
-    if (model == DETECTOR) return !b->o->only_baselines;
+    if (model == DETECTOR) return true;
     return figures_of(b, model, 0)->test.measures > 0;
-}
-
-/* A CSV of what a detector gave each node of a split: rows behind the heading. */
-static void put_split(basin_record *r, const basin_network *network, const uint8_t *part,
-                      const double *probability, int64_t run) {
-    static const char *const name[] = {
-        [BASIN_PART_TRAIN] = "train", [BASIN_PART_VAL] = "val", [BASIN_PART_TEST] = "test"};
-    char id[BASIN_NODE_TEXT];
-    for (int64_t i = 0; i < network->nodes; i++) {
-        if (part[i] == BASIN_PART_NONE) continue;
-        basin_record_row(r);
-        basin_record_integer(r, "split", run);
-        basin_record_text(r, "node", basin_network_id(network, i, id));
-        basin_record_text(r, "part", name[part[i]]);
-        basin_record_integer(r, "label", network->label[i]);
-        basin_record_number(r, "probability", "%g", (double)(float)probability[i]);
-    }
 }
 
 static basin_status new_confusion(eval *b, const basin_nodes_model *model, basin_error *error) {
@@ -319,8 +296,6 @@ static basin_status keep(eval *b, const basin_nodes_model *model, int64_t i, bas
         if (test && seen) figures_of(b, TREES + which, i)->validation = *seen;
     }
     figures_of(b, DETECTOR, i)->reliability = *info->reliability[BASIN_PART_TEST];
-    for (int64_t n = 0, nodes = b->use.network->nodes; b->scores && n < nodes; n++)
-        b->scores[i * nodes + n] = info->scores[n];
     return BASIN_OK;
 }
 
@@ -687,23 +662,11 @@ static void put_result(basin_record *r, const eval *b) {
     if (b->classes) put_confusion(r, b);
     for (int m = 0; m < b->models && o->best_run && text; m++)
         if (is_shown(b, m)) put_best(r, b, m);
-    if (text && o->reliability && !o->only_baselines) {
+    if (text && o->reliability) {
         basin_reliability all = pool(b);
         basin_record_reliability(r, &all,
                                  "probabilities beside frequencies, test nodes of all runs:");
     }
-}
-
-/* Splits are drawn once more: they follow from the seed. */
-static void put_scores(basin_record *r, const void *context) {
-    eval b = *(const eval *)context;
-    basin_error error;
-    basin_record_table(r, "nodes", NULL);
-    for (int64_t i = 0; i < b.splits.runs; i++)
-        if (b.judged || !take_split(&b, i, &error))
-            put_split(r, b.use.network, b.part, b.scores + i * b.use.network->nodes,
-                      b.judged ? 0 : b.o->first + i);
-    basin_record_end(r);
 }
 
 /* ---- running ---- */
@@ -752,8 +715,6 @@ static basin_status prepare(eval *b, basin_error *error) {
     BASIN_TRY(BASIN_NEW(&b->part, b->use.network->nodes, "an evaluation", error));
     BASIN_TRY(BASIN_NEW(&b->figures, b->models * b->splits.runs, "an evaluation", error));
     BASIN_TRY(BASIN_NEW(&b->splits.value, b->splits.runs, "an evaluation", error));
-    if (o->scores)
-        BASIN_TRY(BASIN_NEW(&b->scores, b->splits.runs * b->use.network->nodes, "scores", error));
     b->seed = (int64_t)seed_of(o);
     return BASIN_OK;
 }
@@ -769,19 +730,13 @@ static basin_status run_split(void *context, int64_t i, basin_error *error) {
     return BASIN_OK;
 }
 
-static basin_status write_scores(const eval *b, basin_error *error) {
-    if (!b->o->scores) return BASIN_OK;
-    return basin_record_write(b->o->scores, BASIN_FORM_CSV, put_scores, b, error);
-}
-
 static basin_status evaluate(eval *b, basin_error *error) {
     basin_args *o = b->o;
     o->network.split_train = o->ratio;
     o->network.split_val = (1 - o->ratio) / 3;
     BASIN_TRY(basin_nodes_use_open(&b->use, o, o->model, 0, error));
     BASIN_TRY(prepare(b, error));
-    BASIN_TRY(basin_splits_run(&b->splits, error));
-    return write_scores(b, error);
+    return basin_splits_run(&b->splits, error);
 }
 
 /* ---- anomaly eval --model, a saved model judged by labels (a back-test), and --unsupervised: what
@@ -909,9 +864,8 @@ static basin_status backtest(eval *b, basin_error *error) {
     BASIN_TRY(basin_nodes_probabilities(b->scores, u, u->network, o, seed_of(o), error));
     b->expected.threshold = u->model ? u->info->threshold : 0;
     if (o->threshold_for) BASIN_TRY(choose_threshold(b, error));
-    BASIN_TRY(basin_nodes_backtest(&b->reached, u->model, u->network, b->scores, b->part,
-                                   BASIN_PART_TEST, b->expected.threshold, error));
-    return write_scores(b, error);
+    return basin_nodes_backtest(&b->reached, u->model, u->network, b->scores, b->part,
+                                BASIN_PART_TEST, b->expected.threshold, error);
 }
 
 /* ---- the commands ---- */
@@ -922,7 +876,6 @@ static bool is_backtest(const basin_args *o) {
 
 /* What has no effect beside the other options and is none of the table. */
 static basin_status check_eval(void *context, basin_error *error) {
-    static const char *const heard[] = {"seed", "facts", NULL};
     eval *b = context;
     basin_args *o = b->o;
     b->classes = basin_args_classes(o);
@@ -933,8 +886,6 @@ static basin_status check_eval(void *context, basin_error *error) {
     if (is_backtest(o) && idle(o))
         return basin_usage(error, "%s has no effect with --%s", idle(o),
                            o->unsupervised ? "unsupervised" : "model, which trains nothing");
-    if (o->only_baselines && basin_training_settings_given(o, heard))
-        return basin_usage(error, "a setting of the detector has no effect with --only-baselines");
     return basin_goal_check(o->threshold_for, error);
 }
 

@@ -12,17 +12,6 @@ basin_status basin_strip_draw(basin_picture *strip, const basin_picture *const *
 /* How much a picture of few pixels is to be enlarged so that people see something. */
 int64_t basin_strip_zoom(int64_t height, int64_t width);
 
-/* ---- A tensor in a few numbers, and how far two are apart: what `basin info --stats` and `basin
- * verify` show ---- */
-
-typedef struct basin_summary {
-    int64_t count;
-    int64_t nan, infinite;       /* how many are */
-    double mean, std, low, high; /* of the finite ones; NaN where there are none */
-} basin_summary;
-
-basin_summary basin_tensor_summary(const basin_tensor *tensor);
-
 /* The square root of the sum of squares, and ||a - b|| / ||b||, or ||a|| where b is all zeros; NaN
  * where either holds one. The shapes must be equal. */
 double basin_tensor_norm(const basin_tensor *tensor);

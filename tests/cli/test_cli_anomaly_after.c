@@ -189,7 +189,7 @@ TEST(eval_says_what_was_trained_on) {
     fclose(nodes);
     fclose(edges);
     p = run_ok(state, "anomaly eval --model m.safetensors june.csv june-transfers.csv --unseen "
-                      "--scores june-scores.csv --threshold-for alerts=7");
+                      "--threshold-for alerts=7");
     assert_contains(p->out, "0 that took part in training are left out");
     assert_contains(p->out, "alerts     7\n");
     p = run(state, "anomaly eval --model m.safetensors june.csv june-transfers.csv");

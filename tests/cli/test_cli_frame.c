@@ -12,8 +12,8 @@ TEST(helps) {
     assert_contains(p->out, "  info ");
     assert_contains(run(state, "--help")->out, "Usage: basin COMMAND");
     assert_contains(run(state, "help info")->out, "Usage: basin info FILE...");
-    assert_contains(run(state, "info --help")->out, "--stats");
-    assert_contains(run(state, "info x -h")->out, "--stats");
+    assert_contains(run(state, "info --help")->out, "--json");
+    assert_contains(run(state, "info x -h")->out, "--json");
     assert_contains(run(state, "anomaly train --help-all")->out, "|standard|quantile\n");
     p = run_ok(state, "help help");
     assert_string_equal(p->err, "");
@@ -211,7 +211,7 @@ TEST(rejects_wrong_usage) {
     assert_error(run(state, "xyzzy"), 2, "unknown command 'xyzzy'");
     assert_error(run(state, "help inof"), 2, "did you mean 'info'?");
     assert_error(run(state, "--frob"), 2, "--frob");
-    assert_error(run(state, "info --stast x"), 2, "did you mean '--stats'?");
+    assert_error(run(state, "info --jsno x"), 2, "did you mean '--json'?");
     assert_error(run(state, "info -z x"), 2, "unknown option '-z'");
     assert_error(run(state, "info --json=1 x"), 2, "--json takes no value");
     assert_error(run(state, "info"), 2, "needs FILE...");
@@ -222,7 +222,7 @@ TEST(rejects_wrong_usage) {
 }
 
 TEST(ends_options) {
-    assert_error(run(state, "info -- --stats"), 1, "--stats");
+    assert_error(run(state, "info -- --json"), 1, "--json");
     assert_error(run(state, "version >/dev/full"), 1, "standard output");
     assert_error(run(state, "help --markdown >/dev/full"), 1, "No space left on device");
 }

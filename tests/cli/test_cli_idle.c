@@ -21,9 +21,6 @@ TEST_WITH(idle_options_are_refused, folder_new, program_teardown) {
         {"anomaly score --unsupervised x --parts 2", "--parts has no effect with --unsupervised"},
         {"anomaly eval x --split masks --ratio 0.4", "--ratio has no effect with --split masks"},
         {"anomaly eval x --split masks --split-seed 1", "--split-seed has no effect with --split"},
-        {"anomaly eval x --only-baselines --no-baselines", "has no effect with --only-baselines"},
-        {"anomaly eval x --only-baselines --scores y", "--scores has no effect with --only-base"},
-        {"anomaly eval x --only-baselines --epochs 9", "has no effect with --only-baselines"},
         {"anomaly eval x --unsupervised --reliability", "--reliability has no effect with --unsu"},
         {"anomaly eval x --part auto", "--part has no effect without --model or --unsupervised"},
         {"node eval x --model m --runs 10", "--runs has no effect with --model m"},
@@ -142,8 +139,7 @@ TEST_WITH(what_is_read_is_not_written_over, folder_new, program_teardown) {
 TEST_WITH(what_cannot_be_written_is_told_first, folder_new, program_teardown) {
     static const char *const line[] = {
         "anomaly score m.st x.csv -o nowhere/s.csv", "anomaly report m.st x.csv -o nowhere/p.html",
-        "anomaly eval x.csv --scores nowhere/s.csv", "image report m.st x -o nowhere/p.html",
-        "zoo descend hopfield --svg nowhere/c.svg"};
+        "image report m.st x -o nowhere/p.html", "zoo descend hopfield --svg nowhere/c.svg"};
     for (size_t i = 0; i < sizeof line / sizeof *line; i++)
         assert_error(run(state, "%s", line[i]), 1, ": cannot write: No such file or directory");
     assert_error(run(state, "zoo descend hopfield --svg ."), 1, ".: is a folder, not a file");
