@@ -3,9 +3,9 @@ decay shape them.
 
     python3 bench/positions.py FIGURE.png MODEL.safetensors...
 
-A square of maps for each model: a map per patch, at its place, with the cosines of its position with
-all others, in one scale of colours. Prints the mean cosine of patches that share an edge, and of any
-two. Needs NumPy, safetensors and matplotlib."""
+A square of maps for each model: a map per patch, at its place, with the cosines of its position
+with all others, in one scale of colours. Prints the mean cosine of patches that share an edge, and
+of any two. Needs NumPy, safetensors and matplotlib."""
 
 import sys
 

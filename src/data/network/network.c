@@ -343,7 +343,7 @@ basin_status basin_network_set_labels(basin_network *network, const int32_t *lab
 basin_status basin_network_set_masks(basin_network *network, const char *part,
                                      const basin_tensor *mask, basin_error *error) {
     basin_shape shape = mask->shape;
-    /* a row a node, as DGL must have it, or a row a split */
+    /* a row a node, or a row a split */
     bool across = shape.rank == 2 && shape.dim[1] != network->nodes;
     int64_t splits = shape.rank == 1 ? 1 : shape.dim[across ? 1 : 0];
     bool right = (shape.rank == 1 && shape.dim[0] == network->nodes) ||

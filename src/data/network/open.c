@@ -39,8 +39,7 @@ static const struct {
     basin_status (*read)(basin_network **network, const void *data, size_t size, const char *path,
                          const basin_network_options *options, basin_error *error);
     bool file; /* it cannot come from a pipe */
-} formats[] = {{basin_network_dgl_is, basin_network_dgl_parse, false},
-               {is_bundle, read_bundle, true},
+} formats[] = {{is_bundle, read_bundle, true},
                {basin_network_mat_is, basin_network_mat_read, false}};
 enum { FORMATS = sizeof formats / sizeof *formats };
 

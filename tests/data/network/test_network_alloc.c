@@ -1,7 +1,6 @@
 /* Every allocation of networks fails once: an error each time, and nothing leaks. */
 #include "data/network/networks.h"
 
-#include "data/network/dgl.h"
 #include "data/network/network.h"
 #include "support/alloc_fail.h"
 
@@ -107,21 +106,6 @@ TEST(csv) {
     assert_int_equal(basin_network_csv_read(&n, source, 2, &o, NULL), BASIN_OK);
     assert_int_equal(basin_network_finish(n, &o, NULL), BASIN_OK);
     assert_true(alloc_fail_sweep(read_more, n) > 80);
-}
-
-static dgl file;
-
-static basin_status read_dgl(void *context) {
-    (void)context;
-    basin_network *n;
-    basin_status status = basin_network_dgl_parse(&n, file.bytes, file.size, "f", NULL, NULL);
-    basin_network_free(n);
-    return status;
-}
-
-TEST(dgl_files) {
-    dgl_small(&file, DGL_CSR, 0);
-    assert_true(alloc_fail_sweep(read_dgl, NULL) > 15);
 }
 
 static basin_status make(void *context) {

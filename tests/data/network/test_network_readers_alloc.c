@@ -1,11 +1,10 @@
 /* Readers of files when memory is short: every allocation fails once, through basin_network_open as
- * the program calls it; an error each time, and nothing leaks. (CSV and DGL from memory, npz and
+ * the program calls it; an error each time, and nothing leaks. (CSV from memory, npz and
  * the mapped form are in test_network_alloc.c.) */
 #include "data/network/mats.h"
 
 #include <zlib.h>
 
-#include "data/network/dgl.h"
 #include "support/alloc_fail.h"
 
 typedef struct files {
@@ -51,22 +50,6 @@ TEST(csv_files) {
     write_text(edges, "src,dst,kind,amount,time\na b,b,x,1,1\nb,c,y,2,2\nb,a b,x,3,3\n");
     f.options.split_time = "f", f.options.split_train = 0.5, f.options.split_val = 0.5;
     assert_true(alloc_fail_sweep(read_files, &f) > 100);
-}
-
-TEST(dgl_files) {
-    static dgl made;
-    char path[PATH_TEXT];
-    files f = {.path = {folder_path(path, state, "graph.dgl")}, .count = 1};
-    f.options.directed = true;
-    for (int form = DGL_COO; form <= DGL_CSC; form *= 2) {
-        memset(&made, 0, sizeof made);
-        dgl_small(&made, form, 0);
-        FILE *file = fopen(path, "wb");
-        assert_non_null(file);
-        assert_int_equal(fwrite(made.bytes, 1, made.size, file), made.size);
-        fclose(file);
-        assert_true(alloc_fail_sweep(read_files, &f) > 15);
-    }
 }
 
 int main(void) { return tests_run(folder_new, folder_remove); }
