@@ -1,6 +1,5 @@
 /* basin bench: times the block, its parts and the training step at a given shape, or the input of
  * image training. */
-#include <string.h>
 #include <sys/resource.h>
 
 #include "backend/device.h"

@@ -1,8 +1,5 @@
 /* basin data convert, info, make and part: networks as files; and the options of all commands that
  * open networks. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "cli/graph.h"
 #include "io/file.h"
 

@@ -1,8 +1,6 @@
 /* basin data get: public sets, fetched by curl and checked by SHA-256. What it does is a script,
  * share/basin/get.sh, which the shell runs in place of this program. */
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "cli/cli.h"

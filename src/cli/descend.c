@@ -1,7 +1,4 @@
 /* basin descend: lets given tokens fall down the energy of a given block, and shows the way. */
-#include <math.h>
-#include <string.h>
-
 #include "backend/device.h"
 #include "base/memory.h"
 #include "basin/energy.h"

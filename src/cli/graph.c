@@ -1,10 +1,6 @@
 /* basin graph train and cv, and what the commands of graphs share; see graph.h. */
 #include "cli/graph.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* ---- shared ---- */
 
 static bool is_table(const char *path) {

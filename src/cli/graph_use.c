@@ -1,8 +1,4 @@
 /* basin graph predict, eval and explain. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "cli/graph.h"
 #include "data/graphset/molecule.h"
 #include "io/bundle.h"

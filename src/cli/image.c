@@ -1,8 +1,5 @@
 /* basin image train, eval, export, import. */
 #include "cli/cli.h"
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- shared ---- */
 

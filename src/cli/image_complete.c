@@ -1,7 +1,5 @@
 /* basin image complete: lets a model complete what is missing in pictures. */
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -1,7 +1,5 @@
 /* basin image report: one page on one model or several, or the document that it shows. */
 #include "cli/cli.h"
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 static const basin_option table[] = {

@@ -1,7 +1,6 @@
 /* basin info: what is in a tensor file: configuration (metadata), a line for each tensor, totals.
  * basin version: what this build is made of and what it found on this machine. */
 #include <cjson/cJSON.h>
-#include <string.h>
 #include <zlib.h>
 
 #include "backend/device.h"

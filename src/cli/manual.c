@@ -1,7 +1,5 @@
 /* What is made of the tables of options: help, the manual as Markdown (and cmake/manual.awk makes
  * man pages of that), completion; and basin help, which prints them. See cli.h. */
-#include <string.h>
-
 #include "cli/cli.h"
 
 enum { WIDTH = 80 }; /* of a page */

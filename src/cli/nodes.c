@@ -1,10 +1,6 @@
 /* basin anomaly train and basin node train, and what the commands of nodes share; see nodes.h. */
 #include "cli/nodes.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* ---- models and networks ---- */
 
 basin_status basin_goal_check(const char *goal, basin_error *error) {

@@ -1,6 +1,4 @@
 /* basin anomaly compare: two models judged on the same nodes. */
-#include <stdlib.h>
-
 #include "cli/nodes.h"
 
 static const basin_option table[] = {

@@ -1,7 +1,5 @@
 /* basin anomaly eval and basin node eval: models over several splits, with others beside them; or a
  * saved model. Detectors: the protocol of the paper, runs over ranks, plain baselines. */
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/clock.h"

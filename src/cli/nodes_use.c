@@ -1,8 +1,5 @@
 /* basin anomaly score and basin node predict, the probabilities of every node as CSV or JSON; basin
  * anomaly explain and basin node explain; basin anomaly report. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 

@@ -2,10 +2,7 @@
 #include "cli/cli.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/needs.h"
 #include "io/file.h"

@@ -1,10 +1,6 @@
 /* basin text train, eval and generate. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/memory.h"
 #include "basin/tasks/text.h"
+#include "base/memory.h"
 #include "cli/cli.h"
 #include "io/file.h"
 

@@ -1,6 +1,4 @@
 /* The driver of all commands that train; see cli.h. */
-#include <string.h>
-
 #include "base/clock.h"
 #include "basin/version.h"
 #include "cli/cli.h"

@@ -1,10 +1,8 @@
 /* basin verify: recomputes golden cases through the code that the tasks run, and says how far each
  * result is from the oracle's. */
-#include <string.h>
-
+#include "verify/verify.h"
 #include "backend/device.h"
 #include "cli/cli.h"
-#include "verify/verify.h"
 
 static const basin_option table[] = {
     BASIN_CHOICE(backend, "backend", "ref|cpu|cuda",

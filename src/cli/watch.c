@@ -1,9 +1,5 @@
 /* Progress and interrupts; see cli.h. */
-#include <math.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 

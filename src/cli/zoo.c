@@ -1,8 +1,5 @@
 /* basin zoo list, show, descend: published models that state an energy, and whether their updates
  * go down it. */
-#include <stdio.h>
-#include <string.h>
-
 #include "cli/cli.h"
 #include "io/file.h"
 #include "verify/specimen.h"

@@ -1,9 +1,5 @@
 /* Augmentation: what is drawn for a picture, and the way from its pixels to normalised values, in
  * patches or planes. See picture.h. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/try.h"
 #include "base/wide.h"
 #include "basin/random.h"

@@ -4,8 +4,13 @@
 #ifndef BASIN_PICTURE_PICTURE_H
 #define BASIN_PICTURE_PICTURE_H
 
+/* What nearly every file needs of the C library. */
+#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "basin/tasks/picture.h"
 

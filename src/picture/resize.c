@@ -1,10 +1,6 @@
 /* Pictures in memory, and resizing them: down the columns first, whole rows at a time, which
  * vectorises as it is; then along the rows, a pixel's channels at a time. See picture.h for the
  * definition. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/try.h"
 #include "base/wide.h"
 #include "picture/picture.h"

@@ -1,7 +1,5 @@
 /* What each request does, and its answer. */
 #include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
 #include "base/clock.h"

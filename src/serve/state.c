@@ -1,7 +1,5 @@
 /* The state of the server: models that follow each other over one base, additions and their
  * journal, what is counted and logged. */
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 

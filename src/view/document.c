@@ -2,8 +2,6 @@
 #include "view/document.h"
 
 #include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/text.h"
 #include "base/try.h"

@@ -51,7 +51,8 @@ TEST(reports_bad_input) {
     assert_error(run(state, "data convert far.csv one.csv x.basin"), 1, "node 'z' is in no file");
     assert_error(run(state, "data convert empty.csv x.basin"), 1, "the file is empty");
     assert_error(run(state, "data convert cut.npz x.basin"), 1, "cut.npz");
-    assert_error(run(state, "data convert cut.dgl x.basin"), 1, "is a graph file of DGL, wanted npz");
+    assert_error(run(state, "data convert cut.dgl x.basin"), 1,
+                 "is a graph file of DGL, wanted npz");
     assert_error(run(state, "data info ."), 1, ".");
     assert_error(run(state, "data info e.csv one.csv --label id"), 1,
                  "column 'id' is given for two things (ids, labels)");

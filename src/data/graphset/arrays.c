@@ -1,10 +1,5 @@
 /* Sets of graphs from arrays in memory, checked; files end here, too. See
  * include/basin/tasks/graphset.h. */
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/sort.h"
 #include "base/try.h"
 #include "data/graphset/graphset.h"

@@ -1,9 +1,6 @@
 /* Graphs laid side by side as one list of tokens and one block-diagonal list of pairs, without
  * padding: what basin_graphs_batch wants. */
-#include <math.h>
 #include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/try.h"
 #include "basin/random.h"

@@ -2,10 +2,6 @@
  */
 #include "data/graphset/graphset.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -2,6 +2,12 @@
 #ifndef BASIN_DATA_GRAPHSET_GRAPHSET_H
 #define BASIN_DATA_GRAPHSET_GRAPHSET_H
 
+/* What nearly every file needs of the C library. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "basin/tasks/graphset.h"
 
 /* Whether the three sizes make up the set, or are zeros. */

@@ -2,10 +2,6 @@
  * memory. Labels of atoms: atomic number, charge, hydrogens, aromatic; of bonds 1, 2, 3, or 4 for
  * an aromatic one, 0 for another. */
 #include <ctype.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
 #include "base/dictionary.h"

@@ -1,8 +1,5 @@
 /* The positions of a set or a part of it, in parallel over its graphs. */
-#include <math.h>
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/library.h"
 #include "base/team/team.h"

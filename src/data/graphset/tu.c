@@ -4,10 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <float.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "base/number.h"

@@ -3,10 +3,7 @@
  * one int32_t an entry: 146 million of them on 5.8 million nodes take 0.7 GiB. Threads meet only in
  * counters; what they leave behind does not depend on their number, since rows are sorted. */
 #include <inttypes.h>
-#include <math.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/memory.h"
 #include "base/sort.h"

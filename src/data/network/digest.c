@@ -1,7 +1,5 @@
 /* Digests: of what a network holds, to tell data apart; of the files that it came from, for the
  * record. See network.h. */
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "base/hash.h"

@@ -1,9 +1,6 @@
 /* Facts that edges carry: how those of parallel rows become one, and how they follow their edges
  * into unions and parts. What they are is in basin/tasks/network.h, which columns they come from in
  * csv/header.c. */
-#include <math.h>
-#include <stdlib.h>
-
 #include "base/team/team.h"
 #include "base/try.h"
 #include "data/network/network.h"

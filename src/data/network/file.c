@@ -10,9 +10,6 @@
  * Also written as npz, with the same names and edges in place of rows where it is to be read
  * elsewhere. */
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/text.h"
 #include "base/try.h"

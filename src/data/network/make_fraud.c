@@ -13,9 +13,6 @@
  * camouflaged) and a trace of the degree, told as amounts, counts, rates and plain numbers in turn.
  */
 #include <inttypes.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/team/team.h"
 #include "base/try.h"

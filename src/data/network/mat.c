@@ -13,8 +13,6 @@
  * columns and values, of a dense one its numbers, column after column, in the narrowest type that
  * holds them. */
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 #include <strings.h>
 #include <zlib.h>
 

@@ -1,8 +1,6 @@
 /* A network made to fit a schema: features into its order by name, relations likewise, directions
  * compared. What cannot fit is an error that names the column; what is left over is noted. */
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "base/text.h"
 #include "base/try.h"

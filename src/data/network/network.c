@@ -3,11 +3,7 @@
 #include "data/network/network.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/dictionary.h"
 #include "base/team/team.h"

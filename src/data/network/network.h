@@ -3,6 +3,10 @@
 #ifndef BASIN_DATA_NETWORK_NETWORK_H
 #define BASIN_DATA_NETWORK_NETWORK_H
 
+/* What nearly every file needs of the C library. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/dictionary.h"

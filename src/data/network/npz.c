@@ -13,9 +13,6 @@
  * node_features and node_labels, as the heterophilous sets have them, stand for x and y. All are
  * optional but one of x and y, which says how many nodes there are, and edges. */
 #include <inttypes.h>
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/text.h"
 #include "base/try.h"

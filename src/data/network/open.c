@@ -1,9 +1,5 @@
 /* Opening a network, whatever its format: by the first bytes of the file, not by its name. */
 #include <inttypes.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/sort.h"

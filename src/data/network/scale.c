@@ -5,10 +5,6 @@
  * `points` quantiles with straight lines between them; ties go to the middle of their ranks
  *     rows       y = x / sum over features of |x|, which is fitted on nothing */
 #include <inttypes.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/sort.h"
 #include "base/team/team.h"

@@ -1,7 +1,4 @@
 /* Schemas: made, asked, freed; see network.h. */
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <strings.h>
 
 #include "base/clock.h"

@@ -1,10 +1,6 @@
 /* Which nodes train, choose and judge: stratified splits, a pure function of seed and run, those
  * that a file brings, and those by time. */
 #include <inttypes.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/sort.h"

@@ -1,9 +1,7 @@
 /* Albums: see pictures.h. Pictures are decoded in rounds, a few a thread, and put into memory one
  * after the other by the thread that called, in slabs. */
-#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/sort.h"

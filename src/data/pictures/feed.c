@@ -3,8 +3,6 @@
  * guards the counters; decoding and augmenting run outside of it. */
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/philox.h"

@@ -1,8 +1,5 @@
 /* Pictures stored as pixels: idx files (MNIST's format), plain or gz, and CIFAR's binary batches.
  */
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/memory.h"
 #include "base/try.h"
 #include "data/packed.h"

@@ -1,8 +1,4 @@
 /* Collections of pictures: opening by what lies at a path, joining, fetching, holding out. */
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
 

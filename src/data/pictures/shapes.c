@@ -1,9 +1,5 @@
 /* Generated pictures, for when there are none: shapes with soft edges over a texture, each filled
  * with a colour or a texture of its own. Picture i is a function of (seed, i, sizes) alone. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/number.h"
 #include "base/try.h"
 #include "basin/random.h"

@@ -2,10 +2,7 @@
  * free, on that thread's own backend, so that they share nothing but the set and its positions,
  * which are only read. The calling thread is one of them. Whichever ends an epoch reports it to the
  * watcher and listens for interrupts. */
-#include <math.h>
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "backend/device.h"

@@ -1,9 +1,5 @@
 /* A set as a model sees it: walks along edges, positions and the model's numbers of classes beside
  * the caller's arrays, which stay as they are; see graphs.h. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/hash.h"
 #include "base/sort.h"
 #include "base/try.h"

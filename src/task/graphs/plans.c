@@ -1,8 +1,4 @@
 /* Batches of differing sizes on a few plans: finding one, padding up to it, running. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/try.h"
 #include "plan/plan.h"
 #include "task/graphs/graphs.h"

@@ -1,10 +1,5 @@
 /* Training of graph models as a task of the one run (src/train/run): a step is a shuffled batch, a
  * score is of the validation graphs. Everything random is a function of seed and epoch or step. */
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/sort.h"
 #include "base/try.h"
 #include "basin/random.h"

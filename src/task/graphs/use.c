@@ -1,8 +1,4 @@
 /* What models are used for: predictions, scores, embeddings; how well outputs fit. See graphs.h. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/try.h"
 #include "basin/metrics.h"
 #include "task/graphs/graphs.h"

@@ -1,10 +1,6 @@
 /* What a model remembers of its training; see image.h. */
 #include "task/image/image.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/clock.h"

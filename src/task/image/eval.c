@@ -1,10 +1,6 @@
 /* Scoring completions; see image.h. */
 #include "task/image/image.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/clock.h"
 #include "base/sort.h"
 #include "base/try.h"

@@ -1,8 +1,4 @@
 /* Pictures for image models; see image.h. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "backend/device.h"
 #include "base/sort.h"
 #include "base/try.h"

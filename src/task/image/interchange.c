@@ -2,10 +2,6 @@
  * memories, which are columns there and rows here. And our own weights in a narrower type. */
 #include "task/image/image.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "base/try.h"
 #include "io/bundle.h"
 #include "train/trainer.h"

@@ -1,9 +1,5 @@
 /* Models of masked image completion: settings, masks, models in memory and in files; see image.h.
  */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/sort.h"
 #include "base/try.h"
 #include "basin/random.h"

@@ -1,8 +1,4 @@
 /* Running a model of images on batches of patches; see image.h. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/try.h"
 #include "task/image/image.h"
 

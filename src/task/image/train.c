@@ -3,10 +3,6 @@
  *
  * Everything drawn in step t (the pictures, their crops, their masks) is a function of the seed and
  * t. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/sort.h"
 #include "base/try.h"
 #include "io/bundle.h"

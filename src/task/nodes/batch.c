@@ -1,8 +1,4 @@
 /* Sampled parts of a network. */
-
-#include <math.h>
-#include <stdlib.h>
-
 #include "base/sort.h"
 #include "base/try.h"
 #include "basin/random.h"

@@ -1,9 +1,6 @@
 /* What a model remembers of its training; see nodes.h. */
 
 #include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/clock.h"

@@ -1,9 +1,4 @@
 /* Which classes there are and what they are called; labels and weights for training. */
-
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/memory.h"
 #include "base/number.h"
 #include "base/try.h"

@@ -1,10 +1,5 @@
 /* Two detectors on the same nodes, with intervals of their differences by a paired bootstrap: a
  * draw takes the same nodes for both, so that what makes a sample hard or easy cancels. */
-
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/sort.h"
 #include "base/try.h"
 #include "task/nodes/nodes.h"

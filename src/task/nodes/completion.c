@@ -7,11 +7,6 @@
  *
  * Trained on the same network to complete hidden nodes; no label is looked at. What stays high
  * after the descent fits neither its neighbours nor anything remembered. */
-
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/sort.h"
 #include "base/try.h"
 #include "basin/random.h"

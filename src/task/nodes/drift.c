@@ -1,10 +1,4 @@
 /* Drift of columns against training; see nodes.h. */
-
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/sort.h"
 #include "base/try.h"
 #include "data/network/network.h"

@@ -3,11 +3,6 @@
 
 #include "task/nodes/net.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/sort.h"
 #include "base/try.h"
 #include "task/nodes/live.h"

@@ -1,9 +1,4 @@
 /* What inputs move the network's logit by, around a node; energies and attention; see net.h. */
-
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/sort.h"
 #include "base/try.h"
 #include "data/network/network.h"

@@ -1,12 +1,8 @@
 /* Trees of an ensemble: grown from several seeds, asked for logits, kept in a model file; see
  * nodes.h. */
 
-#include <math.h>
 #include <pthread.h>
 #include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/sort.h"
 #include "base/team/team.h"

@@ -1,11 +1,5 @@
 /* The table of inputs: scaled features, logarithms of degrees, and means of both over the
  * neighbours and their neighbours. */
-
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/team/team.h"
 #include "base/try.h"
 #include "data/network/network.h"

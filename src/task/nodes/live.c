@@ -3,9 +3,6 @@
 #include "task/nodes/live.h"
 
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/try.h"
 #include "task/nodes/near.h"

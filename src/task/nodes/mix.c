@@ -1,9 +1,4 @@
 /* Logits of trees and of a network become one probability; validation says how; see nodes.h. */
-
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/number.h"
 #include "base/sort.h"
 #include "base/try.h"

@@ -1,11 +1,6 @@
 /* Models: made, written to one safetensors file and read back. The file alone is enough to score:
  * weights of all members ("0.emb_w", ...), the scale of the features, and in its metadata settings,
  * relations, sizes and threshold. */
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/number.h"
 #include "base/try.h"
 #include "io/bundle.h"

@@ -10,8 +10,6 @@
 #include "task/nodes/near.h"
 
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "backend/walk.h"
 #include "base/sort.h"

@@ -1,10 +1,5 @@
 /* A base with additions; see near.h. Tables are read as additions to a small network of the nodes
  * that they name, so that everything that tables may say means what it means elsewhere. */
-
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/sort.h"
 #include "base/try.h"
 #include "data/network/csv/table.h"

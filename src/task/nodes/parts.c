@@ -1,8 +1,4 @@
 /* A graph in parts: inputs and training; see net.h. */
-
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/try.h"
 #include "plan/plan.h"
 #include "task/nodes/net.h"

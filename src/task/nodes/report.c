@@ -1,7 +1,5 @@
 /* A report on a detector and the nodes that it scores: names and numbers, of which the viewer page
  * makes sections; see docs/reports.md and include/basin/tasks/nodes.h. */
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/clock.h"

@@ -1,9 +1,5 @@
 /* The plain models beside which a detector is judged, trained by the same run; validation chooses
  * among two strengths of weight decay and two scalings. */
-
-#include <math.h>
-#include <string.h>
-
 #include "base/try.h"
 #include "task/nodes/net.h"
 #include "task/nodes/nodes.h"

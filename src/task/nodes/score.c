@@ -1,9 +1,5 @@
 /* Scoring all nodes with given weights: one plan over the whole graph, or one per part, where they
  * fit the memory, else the streams of stream.c. */
-
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "backend/device.h"
 #include "base/try.h"
 #include "data/network/network.h"

@@ -10,12 +10,6 @@
  * both roles that a node has in the energy, each over all its neighbours, with no sampling and no
  * approximation. Since forces come from g alone, x can take them as they come. Parts of a graph
  * take each step together, and exchange the rows of their halos in between. */
-
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "backend/device.h"
 #include "backend/walk.h"
 #include "base/sort.h"

@@ -1,10 +1,6 @@
 /* What trees read of a network, whole or in parts; see nodes.h. */
 
-#include <math.h>
 #include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/hash.h"
 #include "base/sha256.h"

@@ -1,9 +1,6 @@
 /* A run from data to a model: opens the run and the network, splits the nodes, settles what the
  * settings leave open, and trains. See include/basin/tasks/nodes.h. */
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/hash.h"

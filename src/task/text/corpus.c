@@ -1,10 +1,6 @@
 /* Texts: reading them from files, what their tokens are, and how a model knows again the text that
  * it was trained on; see text.h. */
 #include <inttypes.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "base/hash.h"

@@ -1,9 +1,5 @@
 /* Text that goes on from a prompt, token by token: a window of the last tokens is run on the model,
  * a token drawn from what it says, and the window moves on. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/clock.h"
 #include "base/sort.h"
 #include "base/try.h"

@@ -1,7 +1,4 @@
 /* Models of text: their settings and presets, their graphs, in memory and in files; see text.h. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <cjson/cJSON.h>
 

@@ -1,8 +1,5 @@
 /* How well a model tells the next token of a text: its loss over windows, by the place in a window,
  * and what its energies do. */
-#include <math.h>
-#include <stdlib.h>
-
 #include "base/sort.h"
 #include "base/try.h"
 #include "task/text/text.h"

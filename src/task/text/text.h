@@ -4,6 +4,12 @@
 #ifndef BASIN_TASK_TEXT_TEXT_H
 #define BASIN_TASK_TEXT_TEXT_H
 
+/* What nearly every file needs of the C library. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "basin/language.h"
 #include "basin/tasks/text.h"
 #include "basin/train.h"

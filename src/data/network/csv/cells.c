@@ -3,11 +3,7 @@
 #define _GNU_SOURCE /* strcasestr */
 #include <ctype.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 #include <time.h>
 

@@ -5,10 +5,6 @@
  * Tables are read twice: first every cell is seen, to learn what columns are; then nodes are filled
  * and edges listed. All of it may be added to another network. */
 #include <inttypes.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
 #include "base/sort.h"

@@ -2,7 +2,6 @@
  * of a model, else by usual names. A name that options give and no file has is an error. */
 #include <ctype.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <strings.h>
 
 #include "base/text.h"

@@ -13,8 +13,6 @@
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/text.h"
 #include "base/try.h"

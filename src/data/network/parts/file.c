@@ -7,9 +7,6 @@
  *
  * A number of col.NAME from n on is a node of the halo. */
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "base/try.h"

@@ -1,8 +1,6 @@
 /* Opening the parts of a graph that this rank holds, and the face of the whole; rows of nodes that
  * ranks gather, and rows of halos that they exchange. */
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/sort.h"
 #include "base/team/team.h"

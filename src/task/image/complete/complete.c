@@ -1,12 +1,8 @@
 /* Completing pictures of any size: what is missing is filled by a model (complete.h), everything
  * else stays as it is. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "task/image/complete/complete.h"
 #include "base/sort.h"
 #include "base/try.h"
-#include "task/image/complete/complete.h"
 #include "task/image/report/report.h"
 
 /* ---- rehearsals, in windows as the model sees them: where ---- */

@@ -1,9 +1,5 @@
 /* What is missing in a picture; see complete.h. A mask, rectangles or drawn patches become a map of
  * the whole picture, of which the box around the hole is kept, with chessboard distances. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/sort.h"
 #include "base/try.h"
 #include "task/image/complete/complete.h"

@@ -1,10 +1,6 @@
 /* Laying windows over a hole; see complete.h. The hole is cut into blocks of half a window, row by
  * row; each block has a window around it, so that every missing pixel is seen with a quarter of a
  * window of surroundings, and most by several windows. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/sort.h"
 #include "base/try.h"
 #include "picture/picture.h"

@@ -1,13 +1,9 @@
 /* The document of a report; see report.h and docs/reports.md. It holds names, numbers and pictures;
  * the viewer page makes sections, plots and explanations of them. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "view/document.h"
 #include "base/sort.h"
 #include "base/try.h"
 #include "task/image/report/report.h"
-#include "view/document.h"
 
 typedef basin_image_entry entry;
 

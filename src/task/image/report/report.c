@@ -2,9 +2,6 @@
  * are completed, traced and measured. */
 #include "task/image/report/report.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include <cjson/cJSON.h>
 
 #include "base/sort.h"

@@ -1,9 +1,5 @@
 /* A descent step by step (Algorithm 1, figure 4): one plan encodes, an observer of
  * the descent decodes tokens and forces; with attention, and errors by step. See report.h. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/sort.h"
 #include "base/try.h"
 #include "task/image/report/report.h"

@@ -1,9 +1,5 @@
 /* Memories, keys and queries as patches, and how positions resemble each other (appendix B); see
  * report.h. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/try.h"
 #include "task/image/report/report.h"
 
