@@ -2,11 +2,8 @@
  * are completed, traced and measured. */
 #include "task/image/report/report.h"
 
-#include <cjson/cJSON.h>
-
 #include "base/sort.h"
 #include "base/try.h"
-#include "io/file.h"
 
 /* About so many bytes of attention go into a page, of all its models. */
 enum { ATTENTION_BYTES = 4 << 20 };
@@ -70,66 +67,6 @@ static basin_status exhibit_new(basin_image_exhibit *e, basin_image_model *model
     basin_status status = complete(e, model, feed, &runner, error);
     basin_feed_free(feed);
     return status;
-}
-
-/* ---- the learning curve, from a training log ---- */
-
-static void line_free(basin_image_line *line) {
-    BASIN_FREE(line->step, line->value);
-    *line = (basin_image_line){0};
-}
-
-/* Adds a point where both are numbers; false: no memory. */
-static bool append(basin_image_line *line, const cJSON *step, const cJSON *value) {
-    size_t need = (size_t)line->count + 1;
-    if (!cJSON_IsNumber(step) || !cJSON_IsNumber(value)) return true;
-    if (!BASIN_RESERVE(&line->step, &line->room[0], need) ||
-        !BASIN_RESERVE(&line->value, &line->room[1], need))
-        return false;
-    line->step[line->count] = step->valuedouble;
-    line->value[line->count++] = value->valuedouble;
-    return true;
-}
-
-/* A line that is not a record, such as one cut by a kill, is passed over; one that looks whole and
- * cannot be read is not, since memory may lack. */
-static basin_status take_line(basin_image_curve *curve, basin_image_line *epochs, const char *text,
-                              size_t length, const char *path, basin_error *error) {
-    enum { SHOWN = 60 };
-    BASIN_JSON_AT_EXIT cJSON *record = cJSON_ParseWithLength(text, length);
-    if (!record && length && text[0] == '{' && text[length - 1] == '}')
-        return basin_fail(error, BASIN_BAD_FILE, "%s: a line cannot be read: %.*s", path,
-                          length < SHOWN ? (int)length : SHOWN, text);
-    const cJSON *step = cJSON_GetObjectItemCaseSensitive(record, "step");
-    const cJSON *loss = cJSON_GetObjectItemCaseSensitive(record, "loss");
-    const cJSON *test = cJSON_GetObjectItemCaseSensitive(record, "test_mse");
-    bool epoch = cJSON_HasObjectItem(record, "epoch");
-    bool good = append(epoch ? epochs : &curve->loss, step, loss);
-    good = good && append(&curve->test, step, test);
-    return good ? BASIN_OK : basin_fail_memory(error, "a log");
-}
-
-static basin_status curve_read(basin_image_curve *curve, const char *path, basin_error *error) {
-    BASIN_AT_EXIT(basin_map_close) basin_map map = {0};
-    BASIN_AT_EXIT(line_free) basin_image_line epochs = {0};
-    BASIN_TRY(basin_map_open(&map, path, error));
-    const char *at = (const char *)map.data, *end = map.data ? at + map.size : NULL;
-    while (at < end) {
-        const char *stop = memchr(at, '\n', (size_t)(end - at));
-        if (!stop) stop = end;
-        BASIN_TRY(take_line(curve, &epochs, at, (size_t)(stop - at), path, error));
-        at = stop + 1;
-    }
-    if (curve->loss.count < epochs.count) {
-        basin_image_line steps = curve->loss;
-        curve->loss = epochs;
-        epochs = steps;
-    }
-    if (curve->loss.count || curve->test.count) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_FILE,
-                      "%s: no line has \"step\" with \"loss\" or \"test_mse\": not a log of "
-                      "training on pictures",
-                      path);
 }
 
 /* ---- the models ---- */
@@ -235,7 +172,7 @@ static basin_status gather(basin_image_findings *r, basin_image_model *model, ba
     BASIN_TRY(BASIN_NEW_RAW(&place, r->shown + 2 * r->extremes, "chosen pictures", error));
     choose(place, r);
     for (int i = 0; i < r->entries; i++) BASIN_TRY(look(r, &r->entry[i], place, error));
-    return spec->log ? curve_read(&r->curve, spec->log, error) : BASIN_OK;
+    return BASIN_OK;
 }
 
 static void findings_free(basin_image_findings *r) {
@@ -250,8 +187,6 @@ static void findings_free(basin_image_findings *r) {
         basin_image_weights_free(&e->weights);
     }
     basin_image_set_close(&r->set);
-    line_free(&r->curve.loss);
-    line_free(&r->curve.test);
 }
 
 static basin_status check_spec(const basin_image_reporting *s, basin_error *error) {

@@ -117,17 +117,6 @@ typedef struct basin_image_exhibit {
     uint8_t *mask;           /* [count, N] that of the first mask seed */
 } basin_image_exhibit;
 
-/* The learning curve, as a log has it: the losses of its step lines or, where a short run has fewer
- * of these, of its epochs; and the scores of test pictures. */
-typedef struct basin_image_line {
-    double *step, *value; /* [count] */
-    int64_t count;
-    size_t room[2];
-} basin_image_line;
-typedef struct basin_image_curve {
-    basin_image_line loss, test;
-} basin_image_curve;
-
 /* One model of the page. */
 typedef struct basin_image_entry {
     basin_image_model *model;
@@ -149,7 +138,6 @@ typedef struct basin_image_findings {
     basin_image_entry entry[BASIN_IMAGE_REPORT_MODELS];
     int entries;
     int64_t shown, extremes, traced; /* as many as there are */
-    basin_image_curve curve;         /* of the first model */
 } basin_image_findings;
 
 /* The document, as a page or bare; see view/document.h. */
