@@ -8,14 +8,10 @@
 extern "C" {
 #endif
 
-/* How matrix products are computed. Some processors (AMX) multiply bfloat16 numbers so much faster
- * that it pays to split each float into parts. Others compute in float whatever is asked, and so
- * does ref, in double. Numbers of 2^111 and more become NaN when they are split. */
+/* How matrix products are computed; ref computes in double whatever is asked. */
 typedef enum basin_products {
-    BASIN_PRODUCTS_F32,    /* float multiply-adds */
-    BASIN_PRODUCTS_BF16X6, /* six bfloat16 products for one: as accurate as float */
-    BASIN_PRODUCTS_BF16X3, /* three: a relative error of about 2^-16 in each product */
-    BASIN_PRODUCTS_TF32,   /* on cuda: factors rounded to 10 bits, about 2^-11; else float */
+    BASIN_PRODUCTS_F32,  /* float multiply-adds */
+    BASIN_PRODUCTS_TF32, /* on cuda: factors rounded to 10 bits, about 2^-11; else float */
 } basin_products;
 
 /* What computes, and how; all zeros are the defaults. */

@@ -1,5 +1,4 @@
 /* Opening a backend by name, and what every backend does through its table. */
-#include <string.h>
 
 #include "backend/device.h"
 #include "backend/kernel.h"

@@ -19,13 +19,9 @@ typedef void (*basin_gemm_epilogue)(void *context, const float *tile, int64_t ti
                                     int64_t batch, int64_t row, int64_t col, int64_t rows,
                                     int64_t cols);
 
-/* How much of a product's accuracy may be given up for speed. A processor without instructions for
- * the lesser ones computes exactly as in F32. */
 typedef enum basin_gemm_precision {
-    BASIN_GEMM_F32,    /* float32 multiply-adds */
-    BASIN_GEMM_BF16X6, /* six bfloat16 products for one: as good as float32 */
-    BASIN_GEMM_BF16X3, /* three: a relative error of about 2^-16 in each product */
-    BASIN_GEMM_BF16,   /* factors that are bfloat16; only where basin_cpu_bf16 */
+    BASIN_GEMM_F32,  /* float32 multiply-adds */
+    BASIN_GEMM_BF16, /* factors that are bfloat16; only where basin_cpu_bf16 */
 } basin_gemm_precision;
 
 /* C[i] = A[i] B[i] for i < batch; strides count elements. Any strides are right; it is fast where

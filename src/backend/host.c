@@ -2,8 +2,6 @@
 #include "backend/host.h"
 
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/try.h"
 

@@ -3,9 +3,6 @@
 #include "base/dictionary.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/hash.h"
 #include "base/try.h"

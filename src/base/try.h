@@ -12,7 +12,10 @@
 #ifndef BASIN_BASE_TRY_H
 #define BASIN_BASE_TRY_H
 
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "basin/status.h"

@@ -1,11 +1,6 @@
 /* The frame of `basin bench`; see bench.h. */
 #include "bench/bench.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "backend/device.h"
 #include "base/clock.h"
 #include "base/philox.h"

@@ -1,6 +1,4 @@
 /* Timing the input of image training; see bench.h. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/sort.h"

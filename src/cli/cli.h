@@ -177,10 +177,8 @@ typedef struct basin_option {
                  "(float, on an NVIDIA GPU).",                                                     \
                  .text = "cpu")
 #define BASIN_OPTION_PRODUCTS                                                                      \
-    BASIN_CHOICE(products, "products", "f32|tf32|bf16x6|bf16x3",                                   \
-                 "Precision of matrix products. f32: float. tf32, on cuda: factors rounded to 10 " \
-                 "bits. bf16x6 and bf16x3, on processors with bfloat16 instructions: sums of six " \
-                 "products (as accurate as f32) or three (errors of about 2^-16).",                \
+    BASIN_CHOICE(products, "products", "f32|tf32",                                                 \
+                 "Precision of matrix products: float, or on cuda factors rounded to 10 bits.",    \
                  .text = "f32", .more = true)
 #define BASIN_OPTION_THREADS                                                                       \
     BASIN_INTEGER(threads, "threads", "N", 0, 4096, "Number of threads; 0 means one per core.")

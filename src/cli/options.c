@@ -503,17 +503,14 @@ basin_dtype basin_option_dtype(const char *name) {
 }
 
 basin_products basin_option_products(const char *name) {
-    if (!strcmp(name, "tf32")) return BASIN_PRODUCTS_TF32;
-    if (!strcmp(name, "bf16x6")) return BASIN_PRODUCTS_BF16X6;
-    return !strcmp(name, "bf16x3") ? BASIN_PRODUCTS_BF16X3 : BASIN_PRODUCTS_F32;
+    return !strcmp(name, "tf32") ? BASIN_PRODUCTS_TF32 : BASIN_PRODUCTS_F32;
 }
 
 basin_status basin_option_products_check(const basin_args *args, basin_error *error) {
-    const char *one = !strcmp(args->products, "tf32") ? "cuda" : "cpu";
-    if (!strcmp(args->products, "f32") || !strcmp(args->backend, one)) return BASIN_OK;
+    if (!strcmp(args->products, "f32") || !strcmp(args->backend, "cuda")) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_VALUE,
-                      "products %s have no effect on backend %s; use backend %s, or products f32",
-                      args->products, args->backend, one);
+                      "products %s have no effect on backend %s; use backend cuda, or products f32",
+                      args->products, args->backend);
 }
 
 basin_status basin_compute_open(basin_args *args, basin_error *error) {

@@ -1,11 +1,9 @@
 /* Energy attention at once: the job is checked, written as a call of the kind that plans make, and
  * handed to the backend. */
-#include <stdlib.h>
-#include <string.h>
 
+#include "eager/eager.h"
 #include "base/memory.h"
 #include "base/try.h"
-#include "eager/eager.h"
 
 static const basin_op op_of[] = {BASIN_OP_ATTENTION, BASIN_OP_ATTENTION_FORCE,
                                  BASIN_OP_ATTENTION_REVERSE};

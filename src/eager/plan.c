@@ -1,10 +1,9 @@
 /* Plans on the caller's memory: inputs are copied in and outputs out within the backend's memory,
  * on a device in the order of the caller's stream. */
-#include <string.h>
 
+#include "plan/plan.h"
 #include "backend/device.h"
 #include "basin/eager.h"
-#include "plan/plan.h"
 
 #include "base/try.h"
 

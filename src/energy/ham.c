@@ -2,10 +2,6 @@
  * dL/dx (at x - bias), and the descent x <- x - (dt / tau) mask (x + dE_synapses/dg), as
  * expressions and on numbers, by the loop of loop.c; and recall in the classical way, binary
  * neurons flipped one at a time, each flip kept where it lowers the synapses' energy. */
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/try.h"
 #include "basin/random.h"

@@ -7,10 +7,6 @@
  * so that a step can be tried again from the same tokens with another size, samples can stay where
  * they are, and nothing but energies leaves the backend. Where nobody asks between two steps, and
  * every step is taken, a second plan takes several at once, of the same bits. */
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/sort.h"
 #include "base/try.h"

@@ -1,10 +1,6 @@
 /* Bundles: tensors and strings by name, in order, found through a dictionary; see basin/io.h. */
 #include "io/bundle.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/dictionary.h"
 #include "base/number.h"
 #include "base/text.h"

@@ -6,8 +6,6 @@
 #include <fcntl.h>
 #include <glob.h>
 #include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>

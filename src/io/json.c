@@ -1,10 +1,6 @@
 /* JSON in and out; see json.h. */
 #include "io/json.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/number.h"
 #include "base/text.h"
 #include "base/try.h"

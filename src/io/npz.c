@@ -3,8 +3,6 @@
  * An array's type and shape must account for every byte of its entry before memory is asked for,
  * and the zip reader has checked by then that the entry can hold that many. */
 #include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/try.h"
 #include "io/bundle.h"

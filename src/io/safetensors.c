@@ -5,8 +5,6 @@
  *
  * Offsets count from the end of the header; together the tensors cover the data without holes or
  * overlap. Everything a file claims is checked before it is used. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/try.h"
 #include "io/bundle.h"

@@ -6,8 +6,6 @@
 #include "io/zip.h"
 
 #include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/try.h"
 

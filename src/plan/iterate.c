@@ -2,9 +2,6 @@
  * whoever runs the plan asks (basin_store_take_convergence). */
 #include "plan/plan.h"
 
-#include <math.h>
-#include <stdlib.h>
-
 #include "base/try.h"
 
 /* ---- making ---- */

@@ -1,10 +1,6 @@
 /* Building CSR lists of pairs from edges, by two counting sorts; see include/basin/pairs.h. */
 #include "basin/pairs.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/try.h"
 
 static basin_status check_edges(int64_t queries, int64_t keys, const int32_t *edge, int64_t count,

@@ -3,9 +3,6 @@
 #include "plan/plan.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "backend/device.h"
 #include "base/memory.h"

@@ -1,5 +1,4 @@
 /* Using a plan: inputs, checked on their way in, runs, outputs. */
-#include <math.h>
 #include <sys/mman.h>
 
 #include "backend/device.h"

@@ -1,11 +1,6 @@
 /* Stores: named states in a backend's memory, and the copies in and out of it. */
 #include "plan/plan.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/try.h"
 #include "basin/params.h"
 #include "basin/plan.h"

@@ -3,9 +3,6 @@
 #define _GNU_SOURCE
 #include <sched.h>
 #endif
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/number.h"

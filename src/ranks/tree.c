@@ -5,7 +5,6 @@
  * rank then gets a slice of the numbers, adds up the rest of the tree, and gives its slice to all:
  * every number travels twice, and the order of additions is the tree's, whoever makes them.
  */
-#include <stdlib.h>
 
 #include "base/try.h"
 #include "ranks/ranks.h"

@@ -2,9 +2,6 @@
  * include/basin/calibration.h. */
 #include "train/calibration.h"
 
-#include <math.h>
-#include <stdlib.h>
-
 #include "base/sort.h"
 #include "base/try.h"
 

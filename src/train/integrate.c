@@ -1,9 +1,6 @@
 /* Inputs that move along straight lines, and sums of slopes there; see integrate.h. */
 #include "train/integrate.h"
 
-#include <math.h>
-#include <string.h>
-
 #include "base/try.h"
 #include "train/trainer.h"
 

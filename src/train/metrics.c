@@ -2,9 +2,6 @@
  * groups of equal scores, from the highest down. */
 #include "basin/metrics.h"
 
-#include <math.h>
-#include <stdlib.h>
-
 #include "base/sort.h"
 #include "base/try.h"
 #include "basin/metrics_picture.h"

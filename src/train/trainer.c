@@ -1,9 +1,6 @@
 /* Optimisers; a trainer: plan, optimiser and schedule of one loss; its states in files. See
  * include/basin/train.h. */
 #include <errno.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "base/try.h"
 #include "basin/train.h"

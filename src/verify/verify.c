@@ -3,9 +3,6 @@
 #include "verify/verify.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/try.h"
 #include "view/figures.h"

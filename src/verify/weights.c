@@ -1,10 +1,6 @@
 /* Weights, tokens and pairs from tensor files; see weights.h. */
 #include "verify/weights.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "base/try.h"
 #include "verify/verify.h"
 

@@ -3,11 +3,6 @@
  * by the backend ref: a rise of a small step must not be a matter of rounding. */
 #include "verify/specimen.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/try.h"
 #include "basin/random.h"
 

@@ -10,13 +10,8 @@ static bool epilogue_folds(const basin_program *program, int operands, int64_t m
     return true;
 }
 
-static basin_gemm_precision precision_of(unsigned products, basin_kind factors) {
-    if (factors == BASIN_NARROW) return BASIN_GEMM_BF16;
-    switch (products) {
-    case BASIN_PRODUCTS_BF16X6: return BASIN_GEMM_BF16X6;
-    case BASIN_PRODUCTS_BF16X3: return BASIN_GEMM_BF16X3;
-    default: return BASIN_GEMM_F32;
-    }
+static basin_gemm_precision precision_of(basin_kind factors) {
+    return factors == BASIN_NARROW ? BASIN_GEMM_BF16 : BASIN_GEMM_F32;
 }
 
 /* The product without its addresses. One B for a whole batch makes it one tall product. */
@@ -31,7 +26,7 @@ static basin_gemm describe(const basin_call *call) {
     g.a_row = a.step_row, g.a_col = a.step_column, g.a_batch = a.step_batch;
     g.b_row = b.step_row, g.b_col = b.step_column, g.b_batch = b.step_batch;
     g.c_row = g.n, g.c_batch = g.m * g.n;
-    g.precision = precision_of(call->attr.products, call->in[0].kind);
+    g.precision = precision_of(call->in[0].kind);
     return g;
 }
 
@@ -139,12 +134,12 @@ void basin_cpu_matmul(const basin_frame *frame) {
 }
 
 size_t basin_cpu_packed_bytes(const basin_backend *backend, int64_t k, int64_t n, basin_kind kind) {
-    return basin_gemm_packed_size(k, n, precision_of(backend->products, kind));
+    (void)backend;
+    return basin_gemm_packed_size(k, n, precision_of(kind));
 }
 
 void basin_cpu_pack(const basin_frame *frame) {
     basin_factor b = basin_factor_of(&frame->call->in[0].shape, frame->call->attr.transpose_b);
     basin_gemm_pack(frame->out[0], frame->in[0], b.step_row, b.step_column, b.rows, b.columns,
-                    precision_of(frame->call->attr.products, frame->call->in[0].kind),
-                    frame->threads);
+                    precision_of(frame->call->in[0].kind), frame->threads);
 }

@@ -1,5 +1,4 @@
 /* Matrix products, with their reverse: two more matrix products. */
-#include <string.h>
 
 #include "base/try.h"
 #include "expr/graph.h"

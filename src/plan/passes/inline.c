@@ -2,7 +2,6 @@
  * rather than written and read, where none has to read more for it: most such programs wait for
  * memory. A gelu, its derivatives and theirs then read their one argument, and nothing else is
  * kept. Functions that take long are left as they are on processors. */
-#include <string.h>
 
 #include "base/try.h"
 #include "plan/ir.h"

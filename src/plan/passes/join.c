@@ -8,7 +8,6 @@
  * What was a value of its own becomes a part of the joint one: rows of it, dense, or columns of it,
  * whose rows lie a stride apart. Only products and attention over all pairs read and write these.
  * Narrow plans alone are joined: their weights are copies, which may lie where they are wanted. */
-#include <stdlib.h>
 
 #include "base/try.h"
 #include "plan/ir.h"

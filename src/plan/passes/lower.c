@@ -1,7 +1,5 @@
 /* From the graph to instructions: what the outputs need, in an order that can run, with the
  * operations of recomputed regions repeated just before their first use outside. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/try.h"
 #include "plan/ir.h"

@@ -5,8 +5,6 @@
  * together, factors behind products, broadcasts behind arithmetic, views into one. */
 #include "plan/ir.h"
 
-#include <stdlib.h>
-
 #include "base/try.h"
 #include "expr/graph.h"
 

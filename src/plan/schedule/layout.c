@@ -2,7 +2,6 @@
  * the buffer of an operand that ends there, and buffers that never meet share one arena. What
  * instructions that run at once read and write is needed until the last of them. */
 #include <stdint.h>
-#include <stdlib.h>
 
 #include "base/try.h"
 #include "basin/random.h"

@@ -1,9 +1,6 @@
 /* Checkpoints of runs, and averages of their weights: every state of the store that belongs to a
  * parameter, and where the run stands as JSON in the metadata, every number by its name.
  * See run.h. */
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/try.h"
 #include "io/bundle.h"

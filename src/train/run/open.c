@@ -1,13 +1,9 @@
 /* Opening a run: new, resumed or finished already; its log, and what it says. See run.h
  * and include/basin/tasks/run.h. */
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include <cjson/cJSON.h>
-#include <math.h>
 #include <stdarg.h>
 
 #include "base/try.h"

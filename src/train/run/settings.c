@@ -2,11 +2,6 @@
  * without effect; see settings.h. */
 #include "train/run/settings.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/needs.h"
 #include "base/number.h"
 #include "base/try.h"

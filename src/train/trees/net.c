@@ -2,10 +2,7 @@
 
 #include "train/trees/net.h"
 
-#include <math.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/number.h"
 #include "base/sort.h"

@@ -3,11 +3,7 @@
 #include "train/trees/trees.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/library.h"
 #include "base/number.h"

@@ -25,8 +25,6 @@ enum {
 
 const basin_gemm_kernel *basin_gemm_kernel_find(basin_gemm_precision precision) {
 #if defined(__x86_64__)
-    if (precision == BASIN_GEMM_BF16X6 && basin_cpu_amx()) return &basin_gemm_kernel_amx_six;
-    if (precision == BASIN_GEMM_BF16X3 && basin_cpu_amx()) return &basin_gemm_kernel_amx_three;
     if (precision == BASIN_GEMM_BF16)
         return basin_cpu_amx() ? &basin_gemm_kernel_narrow_amx : &basin_gemm_kernel_narrow_avx512;
 #elif defined(__aarch64__)

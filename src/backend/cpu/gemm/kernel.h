@@ -72,8 +72,6 @@ extern const basin_gemm_kernel basin_gemm_kernel_portable;
 extern const basin_gemm_kernel basin_gemm_kernel_neon;
 extern const basin_gemm_kernel basin_gemm_kernel_avx2;
 extern const basin_gemm_kernel basin_gemm_kernel_avx512;
-extern const basin_gemm_kernel basin_gemm_kernel_amx_six;
-extern const basin_gemm_kernel basin_gemm_kernel_amx_three;
 /* Of bfloat16 factors. */
 extern const basin_gemm_kernel basin_gemm_kernel_narrow_amx;
 extern const basin_gemm_kernel basin_gemm_kernel_narrow_avx512;

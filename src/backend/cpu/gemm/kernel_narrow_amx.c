@@ -5,7 +5,56 @@
 #include <immintrin.h>
 
 #include "backend/cpu/gemm/kernel.h"
-#include "backend/cpu/gemm/tiles_amx.h"
+
+#define INLINE static inline __attribute__((always_inline))
+
+enum {
+    SIDE = 16,           /* rows, and 32-bit words in a row, of an AMX tile */
+    WORDS = SIDE * SIDE, /* of a tile */
+};
+
+typedef struct amx_config {
+    uint8_t palette, start_row, reserved[14];
+    uint16_t row_bytes[16];
+    uint8_t rows[16];
+} amx_config;
+
+/* Static, because gcc does not see that the instruction reads all of it. */
+static const amx_config amx_tiles = {.palette = 1,
+                                     .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64},
+                                     .rows = {SIDE, SIDE, SIDE, SIDE, SIDE, SIDE, SIDE, SIDE}};
+
+static void amx_begin(void) { _tile_loadconfig(&amx_tiles); }
+static void amx_end(void) { _tile_release(); }
+
+/* Turns a 16 x 16 block of words in its place. */
+static void amx_turn(uint32_t block[WORDS]) {
+    __m512i r[SIDE], t[SIDE];
+    for (int i = 0; i < SIDE; i++) r[i] = _mm512_load_si512(block + SIDE * i);
+    for (int i = 0; i < SIDE; i += 2) {
+        t[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]);
+        t[i + 1] = _mm512_unpackhi_epi32(r[i], r[i + 1]);
+    }
+    for (int i = 0; i < SIDE; i += 4)
+        for (int j = 0; j < 2; j++) {
+            r[i + 2 * j] = _mm512_unpacklo_epi64(t[i + j], t[i + 2 + j]);
+            r[i + 2 * j + 1] = _mm512_unpackhi_epi64(t[i + j], t[i + 2 + j]);
+        }
+    for (int i = 0; i < 4; i++) {
+        __m512i even0 = _mm512_shuffle_i32x4(r[i], r[i + 4], 0x88);
+        __m512i odd0 = _mm512_shuffle_i32x4(r[i], r[i + 4], 0xDD);
+        __m512i even1 = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0x88);
+        __m512i odd1 = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0xDD);
+        _mm512_store_si512(block + SIDE * i, _mm512_shuffle_i32x4(even0, even1, 0x88));
+        _mm512_store_si512(block + SIDE * (i + 4), _mm512_shuffle_i32x4(odd0, odd1, 0x88));
+        _mm512_store_si512(block + SIDE * (i + 8), _mm512_shuffle_i32x4(even0, even1, 0xDD));
+        _mm512_store_si512(block + SIDE * (i + 12), _mm512_shuffle_i32x4(odd0, odd1, 0xDD));
+    }
+}
+
+INLINE __mmask16 amx_mask(int64_t count) {
+    return (__mmask16)(count >= 16 ? 0xFFFFU : count <= 0 ? 0U : (1U << count) - 1);
+}
 
 enum { UNIT = 2 * SIDE, WIDTH = 2 * SIDE };
 
@@ -13,7 +62,7 @@ enum { UNIT = 2 * SIDE, WIDTH = 2 * SIDE };
  * j. `lanes` and `steps` are what is there. */
 INLINE void pack_pairs(uint32_t *to, const uint16_t *x, int64_t step, int64_t lanes,
                        int64_t steps) {
-    __mmask16 mask = basin_amx_mask(lanes);
+    __mmask16 mask = amx_mask(lanes);
     for (int64_t r = 0; r < SIDE; r++) {
         __m256i low = _mm256_setzero_si256(), high = low;
         if (2 * r < steps) low = _mm256_maskz_loadu_epi16(mask, x + 2 * r * step);
@@ -66,7 +115,7 @@ INLINE void pack_tile(bool right, uint32_t *to, const uint16_t *x, int64_t lane,
         pack_lanes(to, x, lane, lanes, steps);
     else
         pack_strided(to, x, lane, step, lanes, steps);
-    if ((lane == 1) != right) basin_amx_turn(to);
+    if ((lane == 1) != right) amx_turn(to);
 }
 
 /* In the order in which x lies in memory. */
@@ -81,7 +130,7 @@ static void pack(const basin_gemm_kernel *kernel, bool right, float *panels, con
         uint32_t *to = (uint32_t *)panels + (panel * units + u) * 2 * WORDS;
         if (lane == 1 && lanes - first >= WIDTH && k - p >= UNIT) {
             pack_pairs_whole(to, x + first + p * step, step);
-            if (!right) basin_amx_turn(to), basin_amx_turn(to + WORDS);
+            if (!right) amx_turn(to), amx_turn(to + WORDS);
             continue;
         }
         for (int t = 0; t < 2; t++, to += WORDS, first += SIDE) {
@@ -187,5 +236,5 @@ const basin_gemm_kernel basin_gemm_kernel_narrow_amx = {.mr = WIDTH,
                                                         .tile = tile,
                                                         .tile_direct = tile_direct,
                                                         .pack = pack,
-                                                        .begin = basin_amx_begin,
-                                                        .end = basin_amx_end};
+                                                        .begin = amx_begin,
+                                                        .end = amx_end};
