@@ -140,7 +140,7 @@ export class Sudoku {
     );
     this.drawSingles();
     const { solutions, solution } = this.fall, right = (cells) => cells.every((digit, i) => digit === solution[i]);
-    const solved = right(answer);
+    const solved = solutions === 1 && right(answer);
     const say = [`Step ${t}: energy ${digits(this.fall.energy[t])}${this.given.some(Boolean) ? `, ${rules[t]} broken rules` : ""}.`];
     say.push(solutions === 0 ? "The board has no solution." : solutions > 1 ? `The board has several solutions${this.given.some(Boolean) ? ": give more digits" : ": type digits into cells, or take a new board"}.` : solved ? `Solved. ${this.tellHeld(right)}` : `${answer.filter((digit, i) => digit !== solution[i]).length} cells differ from the solution.${this.answers.some(right) ? ` ${this.tellHeld(right)}` : ""}`);
     find("board-verdict").textContent = say.join(" ");
