@@ -323,7 +323,7 @@ TEST(wrong_data_get_one_line) {
                  "accounts.csv: needs"); /* the bound holds for reading, too */
     assert_error(run(state, "anomaly train accounts.csv transfers.csv " QUICK " --memory 0.0001 "
                             "--sampling neighbours -o n.safetensors"),
-                 1, "of 0.0001 allowed; wanted more memory");
+                 1, "of 0.0001 allowed; needs more memory");
     assert_error(run(state, "anomaly train accounts.csv transfers.csv " QUICK " --sampling full "
                             "--fraction 0.1 -o n.safetensors"),
                  1, "fraction has no effect with sampling full");

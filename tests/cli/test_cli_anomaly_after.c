@@ -174,7 +174,7 @@ TEST(eval_says_what_was_trained_on) {
     assert_contains(p->out, "this is no test");
     p = run(state,
             "anomaly eval --model m.safetensors accounts.csv transfers.csv --unseen --quiet");
-    assert_error(p, 1, "0 labelled nodes, 0 of them anomalous; wanted some of both");
+    assert_error(p, 1, "0 labelled nodes, 0 of them anomalous; needs some of both");
     /* Two new months of accounts: other ids, the same columns in another order. */
     char path[PATH_TEXT];
     FILE *nodes = fopen(folder_path(path, state, "june.csv"), "w");

@@ -220,7 +220,7 @@ def test_kill():
         folded = next(r for r in rows if r["node"] == score["id"])
         assert abs(folded["probability"] - score["probability"]) < 1e-6, (folded, score)
     refused(["model.safetensors", "new.basin", "--journal", "base.basin.journal", "--listen", "127.0.0.1:0"], "journal of a base with digest")
-    run("data", "convert", "base.basin.journal", "x.basin", fails="wanted its base in front")
+    run("data", "convert", "base.basin.journal", "x.basin", fails="needs its base in front")
     with open("base.basin.journal") as f:
         lines = f.readlines()
     with open("bad.journal", "w") as f:

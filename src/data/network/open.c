@@ -73,7 +73,7 @@ static basin_status list_tables(basin_csv_source *source, int *sources, basin_ad
     }
     if (!o->base)
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "%s: is the journal of a server, wanted its base in front of it", path);
+                          "%s: is the journal of a server; needs its base in front of it", path);
     BASIN_TRY(basin_file_sha256(digest, o->base->path, error));
     kept->schema = o->base->schema;
     BASIN_TRY(basin_journal_tables(kept, path, digest, error));

@@ -301,7 +301,7 @@ basin_status basin_nodes_seen(uint8_t *seen, const basin_nodes_model *model,
     memset(seen, BASIN_PART_NONE, (size_t)network->nodes);
     if (!known->count)
         return basin_fail(error, BASIN_UNSUPPORTED,
-                          "the model does not say which nodes it was trained on; wanted one "
+                          "the model does not say which nodes it was trained on; needs one "
                           "trained by this version");
     if (model->memory.before_unknown)
         return basin_fail(error, BASIN_UNSUPPORTED,
@@ -310,11 +310,10 @@ basin_status basin_nodes_seen(uint8_t *seen, const basin_nodes_model *model,
     const basin_known_labels *before = &model->memory.before;
     if (!basin_known_labels_fit(known, network) ||
         (before->count && !basin_known_labels_fit(before, network)))
-        return basin_fail(
-            error, BASIN_UNSUPPORTED,
-            "%s: which of its nodes took part in training cannot be told; wanted ids, "
-            "in training and here, or the network of training",
-            network->path);
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "%s: which of its nodes took part in training cannot be told; needs ids, "
+                          "in training and here, or the network of training",
+                          network->path);
     BASIN_TRY(mark(seen, &model->memory.validated, network, BASIN_PART_VAL, error));
     BASIN_TRY(mark(seen, before, network, BASIN_PART_TRAIN, error));
     return mark(seen, known, network, BASIN_PART_TRAIN, error);
@@ -358,7 +357,7 @@ static basin_status judge(basin_nodes_figures *f, const basin_nodes_samples *s, 
     for (int64_t i = 0; i < s->count; i++) f->anomalous += s->label[i];
     if (!f->anomalous || f->anomalous == f->nodes)
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "%s: %lld labelled nodes, %lld of them anomalous; wanted some of both",
+                          "%s: %lld labelled nodes, %lld of them anomalous; needs some of both",
                           path, (long long)f->nodes, (long long)f->anomalous);
     basin_confusion c = basin_confusion_count(s->score, s->label, s->count, f->threshold);
     f->alerts = c.true_positive + c.false_positive;
@@ -380,7 +379,7 @@ static basin_status check_labels(const basin_network *network, basin_error *erro
         return basin_fail(error, BASIN_BAD_VALUE, "%s: no labels to compare with", network->path);
     int32_t most = basin_network_greatest_label(network);
     if (most <= 1) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_VALUE, "%s: label %d; wanted 0 (normal) and 1 (anomalous)",
+    return basin_fail(error, BASIN_BAD_VALUE, "%s: label %d; needs 0 (normal) and 1 (anomalous)",
                       network->path, (int)most);
 }
 

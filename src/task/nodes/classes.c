@@ -89,7 +89,7 @@ static basin_status take_names(basin_nodes_model *model, const basin_names_build
     int64_t count = model->settings.classes = names->names.count;
     model->class_name = names->names;
     if (count > 1 && count <= MOST_CLASSES) return BASIN_OK;
-    return basin_fail(error, bad, "%s: %s %lld class%s; wanted 2 to %d", path, what,
+    return basin_fail(error, bad, "%s: %s %lld class%s; needs 2 to %d", path, what,
                       (long long)count, count == 1 ? "" : "es", MOST_CLASSES);
 }
 

@@ -148,7 +148,7 @@ static basin_status make_plans(completion *c, const basin_nodes_resources *work,
     double gib = 1 << 30, bytes = (double)(stats.arena_bytes + stats.input_bytes);
     if (bytes > (double)basin_nodes_memory_limit(work))
         return basin_fail(error, BASIN_NO_MEMORY,
-                          "%s: completing the whole graph takes %.3g GiB of %.3g allowed; wanted "
+                          "%s: completing the whole graph takes %.3g GiB of %.3g allowed; needs "
                           "more memory",
                           c->network->path, bytes / gib,
                           (double)basin_nodes_memory_limit(work) / gib);

@@ -359,7 +359,7 @@ static basin_status measure(basin_nodes_drift *drift, const basin_nodes_model *m
     BASIN_FREE_AT_EXIT float *sample = NULL;
     if (!then->node.rows || !model->schema)
         return basin_fail(error, BASIN_UNSUPPORTED,
-                          "the model does not say what its training's columns looked like; wanted "
+                          "the model does not say what its training's columns looked like; needs "
                           "one trained by this version");
     BASIN_TRY(basin_nodes_check_network(model, network, error));
     size_t most = model->schema->nodes.columns + 1 + (size_t)then->fact.rows;

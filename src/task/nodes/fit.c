@@ -18,13 +18,13 @@ static basin_status count_classes(int64_t count[2], const basin_nodes_fitting *f
         if (f->part[i] != which) continue;
         if (n->label[i] < 0 || n->label[i] > 1)
             return basin_fail(error, BASIN_BAD_VALUE,
-                              "%s: node %lld has class %d; wanted 0 (normal) or 1 (anomalous)",
+                              "%s: node %lld has class %d; needs 0 (normal) or 1 (anomalous)",
                               n->path, (long long)i, n->label[i]);
         count[n->label[i]]++;
     }
     if (count[0] && count[1]) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_VALUE,
-                      "%s: %lld normal and %lld anomalous nodes for %s; wanted both%s", n->path,
+                      "%s: %lld normal and %lld anomalous nodes for %s; needs both%s", n->path,
                       (long long)count[0], (long long)count[1], what,
                       which == BASIN_PART_VAL ? ", or validation 0, which does without" : "");
 }
@@ -149,7 +149,7 @@ static basin_status choose_sampling(basin_nodes_fitting *f, basin_error *error) 
     if (f->settings.implicit && !is_full(f))
         return basin_fail(error, BASIN_UNSUPPORTED,
                           "sampling is %s with implicit: at rest a node depends on the whole graph "
-                          "(%.2f GiB of %.1f allowed); wanted sampling full",
+                          "(%.2f GiB of %.1f allowed); needs sampling full",
                           asked, gib, most);
     if (!is_full(f))
         snprintf(how, size, "%s, %.3g of the nodes an epoch (the full graph: %.1f GiB of %.1f%s)",
@@ -198,7 +198,7 @@ static basin_status hold(const basin_nodes_fitting *f, size_t bytes, const char 
     const double gib = 1 << 30;
     return basin_fail(error, BASIN_NO_MEMORY,
                       "%s: %s takes %.3g GiB (the graph and its inputs %.3g, the plan %.3g) of "
-                      "%.3g allowed; wanted more memory, a smaller model (dim, memories, blocks)%s",
+                      "%.3g allowed; needs more memory, a smaller model (dim, memories, blocks)%s",
                       f->network->path, what, (double)need / gib, (double)(need - bytes) / gib,
                       (double)bytes / gib, (double)limit / gib, smaller);
 }

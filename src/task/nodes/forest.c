@@ -24,7 +24,7 @@ basin_status basin_nodes_ensemble_name(basin_nodes_ensemble *e, const basin_netw
     int whole = basin_network_main_relation(network);
     if (whole < 0 && (network->relations < 1 || network->relations > BASIN_TREE_RELATIONS))
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "%s: %d relations and no union of them; wanted one named homo",
+                          "%s: %d relations and no union of them; needs one named homo",
                           network->path, network->relations);
     for (int r = 0; r < network->relations; r++)
         if (whole < 0 || r == whole) basin_nodes_add_line(e->relations, network->relation[r].name);
@@ -431,7 +431,7 @@ static basin_status load_relations(basin_nodes_ensemble *e, const basin_bundle *
     const char *text = basin_bundle_meta(bundle, "trees.relations");
     if (text) basin_nodes_add_line(e->relations, text);
     if (*e->relations) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_FILE, "%s: trees.relations is absent; wanted names",
+    return basin_fail(error, BASIN_BAD_FILE, "%s: trees.relations is absent; needs names",
                       basin_bundle_path(bundle));
 }
 
@@ -461,7 +461,7 @@ static basin_status load_views(basin_nodes_ensemble *e, const basin_bundle *bund
         sum += count;
     }
     if (sum == fits) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_FILE, "%s: %g fits of trees by what they see; wanted %g",
+    return basin_fail(error, BASIN_BAD_FILE, "%s: %g fits of trees by what they see; needs %g",
                       basin_bundle_path(bundle), sum, fits);
 }
 

@@ -12,7 +12,7 @@ static basin_status pick_relations(basin_node_inputs *inputs, basin_error *error
         inputs->relation[(*count)++] = basin_network_main_relation(network);
         if (inputs->relation[0] >= 0) return BASIN_OK;
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "%s: %d relations and no union of them; wanted one named homo",
+                          "%s: %d relations and no union of them; needs one named homo",
                           network->path, network->relations);
     }
     for (int r = 0; r < network->relations; r++) {
@@ -37,8 +37,7 @@ static basin_status make_raw(basin_node_inputs *inputs, basin_error *error) {
     inputs->features = C;
     if (C < 1)
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "%s: no features; wanted some, or degree, which makes one",
-                          network->path);
+                          "%s: no features; needs some, or degree, which makes one", network->path);
     BASIN_TRY(BASIN_NEW_RAW(&inputs->raw, N * C, "features of nodes", error));
     float *x = inputs->raw;
     for (int64_t i = 0; i < N; i++) {

@@ -414,7 +414,7 @@ basin_status basin_nodes_threshold_for(basin_nodes_threshold *threshold,
         BASIN_TRY(for_alerts(&threshold->threshold, g.wanted, probability, nodes, error));
     if (g.kind != BASIN_GOAL_BUDGET && !s->count)
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "threshold for '%s': the model keeps no validation nodes; wanted one "
+                          "threshold for '%s': the model keeps no validation nodes; needs one "
                           "trained with some by this version",
                           text);
     BASIN_TRY(choose(&threshold->threshold, &g, s, error));
@@ -457,7 +457,7 @@ static basin_status get_numbers(double **value, int64_t *count, const basin_bund
     if (tensor->dtype != BASIN_F64 || found < 1 || (*count && found != *count) ||
         basin_tensor_first_bad(tensor) >= 0)
         return basin_fail(
-            error, BASIN_BAD_FILE, "%s: %s has %lld numbers of %s; wanted finite ones of F64",
+            error, BASIN_BAD_FILE, "%s: %s has %lld numbers of %s; needs finite ones of F64",
             basin_bundle_path(bundle), name, (long long)found, basin_dtype_name(tensor->dtype));
     BASIN_TRY(BASIN_NEW_RAW(value, found, name, error));
     memcpy(*value, tensor->data, (size_t)found * sizeof **value);
@@ -477,7 +477,7 @@ static basin_status load_calibration(basin_calibration *c, const basin_bundle *b
     }
     if (strcmp(kind, "isotonic") != 0)
         return basin_fail(error, BASIN_BAD_FILE,
-                          "%s: calibration is '%.40s'; wanted none, platt or isotonic",
+                          "%s: calibration is '%.40s'; needs none, platt or isotonic",
                           basin_bundle_path(bundle), kind);
     BASIN_TRY(get_numbers(&c->score, &c->knots, bundle, "calibration.score", error));
     c->kind = BASIN_CALIBRATION_ISOTONIC;
@@ -485,7 +485,7 @@ static basin_status load_calibration(basin_calibration *c, const basin_bundle *b
     for (int64_t i = 0; i < c->knots; i++)
         if (c->probability[i] < 0 || c->probability[i] > 1)
             return basin_fail(error, BASIN_BAD_FILE,
-                              "%s: calibration.probability has %g; wanted 0 to 1",
+                              "%s: calibration.probability has %g; needs 0 to 1",
                               basin_bundle_path(bundle), c->probability[i]);
     return BASIN_OK;
 }

@@ -306,10 +306,10 @@ static basin_status check_settings(const void *values, basin_error *error) {
         return basin_fail(
             error, BASIN_BAD_VALUE,
             "the published form has attention and hopfield of kind relu, one block, no positions, "
-            "and max over relations; wanted form energy for anything else");
+            "and max over relations; needs form energy for anything else");
     if (r->positive_gamma && !basin_choice_is(r->form, "energy"))
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "positive_gamma with form %s, which has no gamma; wanted form energy",
+                          "positive_gamma with form %s, which has no gamma; needs form energy",
                           r->form);
     if (r->implicit && !basin_nodes_descends(r))
         return basin_fail(error, BASIN_BAD_VALUE,
@@ -342,7 +342,7 @@ static basin_status check_classes(const void *values, basin_error *error) {
     const basin_nodes_settings *r = values;
     if (r->smoothing > 0 && !basin_choice_is(r->relations, "one"))
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "smoothing %lld with relations %s: it runs over one graph; wanted "
+                          "smoothing %lld with relations %s: it runs over one graph; needs "
                           "relations one, or smoothing 0",
                           (long long)r->smoothing, r->relations);
     return check_settings(r, error);

@@ -399,7 +399,7 @@ basin_status basin_near_add(basin_near_graph *g, const basin_near_rows *rows, co
     int sources = 0;
     if (!g->base->schema)
         return basin_fail(error, BASIN_UNSUPPORTED,
-                          "%s: a network without a schema; wanted one that was read from files",
+                          "%s: a network without a schema; needs one that was read from files",
                           g->base->path);
     if (nodes) source[sources++] = (basin_csv_source){"nodes", nodes, strlen(nodes), false};
     if (edges) source[sources++] = (basin_csv_source){"edges", edges, strlen(edges), false};

@@ -207,7 +207,7 @@ static basin_status hold(const basin_nodes_scorer *scorer, size_t graph, const c
     if (!work->memory || work->least || graph + stream <= work->memory) return BASIN_OK;
     return basin_fail(error, BASIN_NO_MEMORY,
                       "%s: scoring takes %.3g GiB even where it streams (the graph and its inputs "
-                      "%.3g, the stream %.3g) of %.3g allowed; wanted more memory",
+                      "%.3g, the stream %.3g) of %.3g allowed; needs more memory",
                       path, (double)(graph + stream) / gib, (double)graph / gib,
                       (double)stream / gib, (double)work->memory / gib);
 }

@@ -225,7 +225,7 @@ static basin_status check(const basin_node_inputs *inputs, const basin_part *par
     const basin_nodes_settings *r = inputs->settings;
     if (part && part->halo && inputs->network->directed)
         return basin_fail(error, BASIN_UNSUPPORTED,
-                          "%s: a directed graph in parts cannot be streamed; wanted more memory",
+                          "%s: a directed graph in parts cannot be streamed; needs more memory",
                           inputs->network->path);
     if (part && r->smoothing > 0)
         return basin_fail(error, BASIN_UNSUPPORTED,
@@ -235,12 +235,12 @@ static basin_status check(const basin_node_inputs *inputs, const basin_part *par
     if (r->implicit)
         return basin_fail(error, BASIN_UNSUPPORTED,
                           "%s: the graph does not fit into the memory allowed, and descents to "
-                          "rest (implicit) cannot be streamed; wanted more memory or a smaller dim",
+                          "rest (implicit) cannot be streamed; needs more memory or a smaller dim",
                           inputs->network->path);
     if (basin_nodes_descends(r)) return BASIN_OK;
     return basin_fail(error, BASIN_UNSUPPORTED,
                       "%s: the graph does not fit into the memory allowed, and form %s cannot be "
-                      "streamed; wanted form energy",
+                      "streamed; needs form energy",
                       inputs->network->path, r->form);
 }
 

@@ -273,7 +273,7 @@ static basin_status allocate(basin_tree_table *t, const basin_nodes_ensemble *en
     double gib = fits ? (double)cells * sizeof(float) / (1 << 30) : INFINITY;
     if (!fits || (memory && cells > memory / sizeof(float)))
         return basin_fail(error, BASIN_NO_MEMORY,
-                          "%s: the inputs of trees take %.3g GiB of %.3g allowed; wanted more "
+                          "%s: the inputs of trees take %.3g GiB of %.3g allowed; needs more "
                           "memory, or trees 0",
                           t->network->path, gib, (double)memory / (1 << 30));
     BASIN_TRY(BASIN_NEW_RAW(&t->raw, rows * (size_t)t->own, "the inputs of trees", error));
@@ -317,8 +317,7 @@ static basin_status table_begin(basin_tree_table *t, const basin_network *networ
     t->columns = t->plain + (ensemble->known.count ? 2 * t->relations : 0);
     if (t->own < 1)
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "%s: no features; wanted some, or degree, which makes one",
-                          network->path);
+                          "%s: no features; needs some, or degree, which makes one", network->path);
     BASIN_TRY(allocate(t, ensemble, memory, error));
     fill_raw(t, features);
     if (!t->facts) return BASIN_OK;
@@ -435,7 +434,7 @@ static basin_status begin_parts(basin_tree_tables *t, const basin_nodes_ensemble
     if (e->known.count && p->face->directed)
         return basin_fail(
             error, BASIN_UNSUPPORTED,
-            "%s: a directed graph in parts, and trees that look at known labels; wanted "
+            "%s: a directed graph in parts, and trees that look at known labels; needs "
             "the whole graph, or a detector that was trained with labels false",
             p->face->path);
     BASIN_TRY(BASIN_NEW(&t->table, p->count, "trees of parts", error));

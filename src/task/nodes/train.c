@@ -198,7 +198,7 @@ static basin_status choose_shards(whole *t, basin_error *error) {
     bool cut = samples_whole(t, &found);
     if (t->settings.shards > 1 && !cut)
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "shards is %lld and sampling %s%s; wanted sampling neighbours, whose "
+                          "shards is %lld and sampling %s%s; needs sampling neighbours, whose "
                           "batches it cuts, on a graph that is whole, or shards 1",
                           (long long)t->settings.shards, t->settings.sampling,
                           t->data.parts ? " on a graph in parts" : "");
@@ -207,7 +207,7 @@ static basin_status choose_shards(whole *t, basin_error *error) {
         basin_shards_choose(t->settings.shards, found.shards, t->settings.batch, ranks_of(t));
     if (t->data.parts || cut || basin_ranks_count(ranks_of(t)) == 1) return BASIN_OK;
     return basin_fail(error, BASIN_UNSUPPORTED,
-                      "sampling %s in %lld part over %lld ranks; wanted parts for each of them, or "
+                      "sampling %s in %lld part over %lld ranks; needs parts for each of them, or "
                       "sampling neighbours",
                       t->settings.sampling, (long long)t->settings.parts,
                       (long long)basin_ranks_count(ranks_of(t)));
@@ -409,7 +409,7 @@ static basin_status settle_facts(basin_nodes_settings *settings, const basin_net
         settings->facts = !there ? "none" : pairs ? "both" : "features";
     if (there || basin_choice_is(settings->facts, "none")) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_VALUE,
-                      "%s: facts is %s and its edges carry nothing; wanted a table of edges with "
+                      "%s: facts is %s and its edges carry nothing; needs a table of edges with "
                       "amounts, times or kinds, or facts auto",
                       network->path, settings->facts);
 }

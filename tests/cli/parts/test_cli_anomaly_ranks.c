@@ -107,7 +107,7 @@ TEST_WITH(what_parts_lack_is_said, make_parts, remove_parts) {
         const char *arguments, *wanted;
     } cases[] = {
         {"--position learned", "wanted position none"},
-        {"--sampling subgraph", "wanted sampling full"},
+        {"--sampling subgraph", "needs sampling full"},
         {"--parts 3", "4 parts, and the setting parts is 3"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)

@@ -297,7 +297,7 @@ TEST(what_cannot_be_learned_is_said) {
     s = quick();
     for (int64_t i = 0; i < NODES; i++)
         if (network->label[i] && part[i] == BASIN_PART_TRAIN) part[i] = BASIN_PART_NONE;
-    expect(network, part, &s, "the training nodes have 1 class; wanted 2");
+    expect(network, part, &s, "the training nodes have 1 class; needs 2");
     for (int64_t i = 0; i < NODES; i++) network->label[i] = -1;
     expect(network, part, &s, "is to be trained on and has no label");
 }
