@@ -6,6 +6,7 @@ tail, a full disk, reloads under load, limits, tokens, two servers on one journa
 """
 
 import ctypes
+import hashlib
 import http.client
 import json
 import os
@@ -18,6 +19,7 @@ import sys
 import tempfile
 import threading
 import time
+import zlib
 
 BASIN = [os.path.abspath(w) if os.path.exists(w) else w for w in sys.argv[1].split()]
 ALL = 300
@@ -223,6 +225,9 @@ def test_kill():
     run("data", "convert", "base.basin.journal", "x.basin", fails="needs its base in front")
     with open("base.basin.journal") as f:
         lines = f.readlines()
+    with open("empty.journal", "w") as f:
+        f.write(lines[0])
+    run("data", "convert", "base.basin", "empty.journal", "same.basin")
     with open("bad.journal", "w") as f:
         f.writelines([lines[0], lines[1].replace("A", "B", 1), *lines[2:]])
     refused(["model.safetensors", "base.basin", "--journal", "bad.journal", "--listen", "127.0.0.1:0"], "record 1, at byte")
@@ -230,6 +235,23 @@ def test_kill():
     s = Server("--read-only")
     assert s.ask("GET", "/health")[1]["journal"] == records and s.ask("POST", "/add", {"edges": [edge("A1", "A2")]})[0] == 403
     s.stop()
+
+
+def test_decimal_comma():
+    for name, rows in (("c.csv", ["id;sum;is_fraud", "a;1,5;0", "b;2,5;1"]), ("e.csv", ["source;target;amount", "a;b;0,5"])):
+        with open(name, "w") as f:
+            f.write("\n".join(rows) + "\n")
+    run("data", "convert", "c.csv", "e.csv", "comma.basin", "--label", "is_fraud")
+    with open("base.basin.journal") as f:
+        head = json.loads(f.readline()[9:])
+    with open("comma.basin", "rb") as f:
+        head["base"] = hashlib.sha256(f.read()).hexdigest()
+    records = [head, {"accounts": [{"id": "c", "sum": 3.25}], "edges": [{"source": "c", "target": "a", "amount": 7.5}]}]
+    lines = [json.dumps(r, separators=(",", ":")) for r in records]
+    with open("comma.journal", "w") as f:
+        f.writelines(f"{zlib.crc32(line.encode()):08x} {line}\n" for line in lines)
+    run("data", "convert", "comma.basin", "comma.journal", "more.basin")
+    assert json.loads(run("data", "info", "more.basin", "--json").stdout)["nodes"] == 3
 
 
 def test_full_disk():
@@ -361,7 +383,7 @@ def main():
         s.stop()
         lines = [json.loads(x) for x in open("log.jsonl")]
         assert len(lines) > 40 and all(x["model"] or x["status"] >= 400 for x in lines) and count >= 2
-        for test in (test_kill, test_full_disk, test_reload, test_access):
+        for test in (test_kill, test_decimal_comma, test_full_disk, test_reload, test_access):
             test()
             print(test.__name__, "ok", flush=True)
 

@@ -38,9 +38,10 @@ static const cJSON *get(const cJSON *object, const char *key) {
     return cJSON_GetObjectItemCaseSensitive(object, key);
 }
 
-/* A cell in quotes; nothing of a gap, of which *full is false. */
+/* A cell in quotes; nothing of a gap, of which *full is false. `comma`: of a column whose numbers
+ * have a decimal comma. */
 static basin_status put_value(FILE *file, bool *full, const place *at, const cJSON *value,
-                              basin_error *error) {
+                              bool comma, basin_error *error) {
     char number[BASIN_NUMBER_TEXT];
     double x = cJSON_IsNumber(value) ? value->valuedouble : 0;
     const char *text = cJSON_IsString(value)  ? value->valuestring
@@ -56,7 +57,9 @@ static basin_status put_value(FILE *file, bool *full, const place *at, const cJS
     *full = value && !cJSON_IsNull(value) && *text;
     if (!*full) return BASIN_OK;
     fputc('"', file);
-    for (; *text; text++) fputs(*text == '"' ? "\"\"" : (char[]){*text, 0}, file);
+    comma = comma && cJSON_IsNumber(value);
+    for (; *text; text++)
+        fputs(*text == '"' ? "\"\"" : (char[]){comma && *text == '.' ? ',' : *text, 0}, file);
     fputc('"', file);
     return BASIN_OK;
 }
@@ -89,7 +92,7 @@ static basin_status put_row(FILE *file, const place *at, const cJSON *object, ba
         cJSON heading = as_text(name);
         if (!value) value = object ? get(object, name) : &heading;
         if (end) fputc(',', file);
-        BASIN_TRY(put_value(file, &full, at, value, error));
+        BASIN_TRY(put_value(file, &full, at, value, false, error));
         if (!full) return refuse(at, name, "is absent or empty", error);
     }
     for (size_t c = 0; c < at->table->columns; c++) {
@@ -100,10 +103,18 @@ static basin_status put_row(FILE *file, const place *at, const cJSON *object, ba
         found += value != NULL;
         if (column->type == BASIN_COLUMN_DROPPED) continue;
         fputc(',', file);
-        BASIN_TRY(put_value(file, &full, at, value, error));
+        BASIN_TRY(put_value(file, &full, at, value, column->comma, error));
     }
     fputc('\n', file);
     return object && found != cJSON_GetArraySize(object) ? refuse_key(at, object, error) : BASIN_OK;
+}
+
+/* The table's first line. */
+static basin_status put_header(basin_additions *a, place at, basin_error *error) {
+    basin_memory_file *memory = &a->file[at.kind];
+    at.table = at.kind ? &a->schema->edges : &a->schema->nodes;
+    if (!basin_memory_file_open(memory)) return basin_fail_memory(error, "additions");
+    return put_row(memory->file, &at, NULL, error);
 }
 
 basin_status basin_additions_put(basin_additions *a, const cJSON *tree, const char *path,
@@ -118,10 +129,7 @@ basin_status basin_additions_put(basin_additions *a, const cJSON *tree, const ch
                               "an array of objects",
                               path, list->string);
         basin_memory_file *memory = &a->file[at.kind];
-        if (!memory->file && list->child) {
-            if (!basin_memory_file_open(memory)) return basin_fail_memory(error, "additions");
-            BASIN_TRY(put_row(memory->file, &at, NULL, error));
-        }
+        if (!memory->file && list->child) BASIN_TRY(put_header(a, at, error));
         for (const cJSON *object = list->child; object; object = object->next, at.row++) {
             if (!cJSON_IsObject(object))
                 return basin_fail(error, BASIN_BAD_VALUE, "%s: %s[%lld] is not an object", path,
@@ -363,5 +371,7 @@ basin_status basin_journal_tables(basin_additions *additions, const char *path, 
     BASIN_TRY(basin_journal_open(&j, path, digest, true, error));
     basin_status status = basin_journal_replay(j, 0, j->bytes, fold, additions, error);
     basin_journal_close(j);
+    if (!status && !additions->rows[0] && !additions->rows[1])
+        status = put_header(additions, (place){.kind = 1}, error); /* a table without rows */
     return status ? status : basin_additions_finish(additions, error);
 }
