@@ -6,10 +6,12 @@
 
 /* Each puzzle goes down from `breadth` starts: u, or u and normal noise of deviation `start`; every
  * step adds noise of deviation `noise`, except in the last `calm` steps. Puzzles whose best answer
- * breaks a rule begin again, from other starts, in up to `rounds` rounds. */
+ * breaks a rule begin again, from other starts, in up to `rounds` rounds. All starts but the first
+ * of a puzzle may show `assumed` cells more than are given, drawn by `assume`. */
 typedef struct search {
-    int64_t steps, breadth, rounds, calm, seed;
+    int64_t steps, breadth, rounds, calm, assumed, seed;
     double start, noise;
+    void (*assume)(int32_t *cells, int64_t count, basin_random *random); /* or NULL */
     /* How many rules an answer breaks. */
     int (*broken)(const int32_t *answer, const int32_t *given, int64_t side);
 } search;
@@ -86,6 +88,7 @@ typedef struct watch {
     int64_t offset, round;
     basin_plan *plan; /* reads the likeliest choices and the relative moves */
     basin_expr output[2];
+    int32_t *cells;  /* [batch * cells] that the rows show */
     int32_t *answer; /* [batch * cells] */
     float *move;     /* [batch] */
 } watch;
@@ -95,7 +98,7 @@ static void consider(watch *w, int64_t i, int64_t depth, double energy) {
     const puzzles *p = w->puzzles;
     int64_t cells = p->cells, item = w->item[i];
     int32_t *answer = w->answer + i * cells;
-    const int32_t *given = p->given + item * cells, *full = p->solution + item * cells;
+    const int32_t *given = w->cells + i * cells, *full = p->solution + item * cells;
     for (int64_t k = 0; k < cells; k++)
         if (!w->model->side)
             answer[k] = given[k] ? given[k] : answer[k] + 1;
@@ -197,8 +200,9 @@ static void searcher_new(searcher *s, const model *m, const puzzles *p, const se
     must(basin_plan_new(&w->plan, store, &reads, &error));
     w->item = calloc((size_t)batch, sizeof *w->item);
     w->move = calloc((size_t)batch, sizeof *w->move);
-    w->answer = calloc((size_t)(batch * n->cells), sizeof *w->answer);
+    w->answer = calloc((size_t)(2 * batch * n->cells), sizeof *w->answer);
     if (!w->item || !w->move || !w->answer) quit("search", "out of memory");
+    w->cells = w->answer + batch * n->cells;
 }
 
 static void searcher_free(searcher *s) {
@@ -212,26 +216,36 @@ static void searcher_free(searcher *s) {
     net_free(&s->net);
 }
 
-/* One batch: rows `from` to `from` + count of the starts of the puzzles `open`. The very first
- * start of a puzzle is u itself. */
-static void run_batch(searcher *s, const int64_t *open, int64_t from, int32_t *cells,
-                      float *deviation) {
-    watch *w = &s->watch;
+/* Row i of a batch shows its puzzle and perhaps what is assumed; `first` is the very first start of
+ * a puzzle. */
+static void show(watch *w, int64_t i, bool first, uint64_t number) {
     const search *how = w->how;
     int64_t n = w->puzzles->cells;
+    int32_t *cells = w->cells + i * n;
+    memcpy(cells, w->puzzles->given + w->item[i] * n, (size_t)n * sizeof *cells);
+    basin_random random = basin_random_start((uint64_t)how->seed, number, 0);
+    if (how->assume && !first) how->assume(cells, how->assumed, &random);
+}
+
+/* One batch: rows `from` to `from` + count of the starts of the puzzles `open`. The very first
+ * start of a puzzle is u itself. */
+static void run_batch(searcher *s, const int64_t *open, int64_t from, float *deviation) {
+    watch *w = &s->watch;
+    const search *how = w->how;
     for (int64_t i = 0; i < w->count; i++) {
+        bool first = !w->round && (from + i) % how->breadth == 0;
         w->item[i] = open[(from + i) / how->breadth];
-        deviation[i] = w->round || (from + i) % how->breadth ? (float)how->start : 0;
-        memcpy(cells + i * n, w->puzzles->given + w->item[i] * n, (size_t)n * sizeof *cells);
+        deviation[i] = first ? 0 : (float)how->start;
+        show(w, i, first, ((uint64_t)w->round << 32) + (uint64_t)(from + i));
     }
     int32_t seed[2] = {(int32_t)how->seed, (int32_t)(w->round * 65536 + from / s->net.batch)};
-    write_to(s->begin, s->net.board, cells, BASIN_I32);
+    write_to(s->begin, s->net.board, w->cells, BASIN_I32);
     write_to(s->begin, s->start, deviation, BASIN_F32);
     write_to(s->begin, s->seed, seed, BASIN_I32);
-    write_to(w->plan, s->net.board, cells, BASIN_I32);
+    write_to(w->plan, s->net.board, w->cells, BASIN_I32);
     for (int part = 0; part < 2; part++)
         if (s->descent[part])
-            write_to(basin_descent_plan(s->descent[part]), s->net.board, cells, BASIN_I32);
+            write_to(basin_descent_plan(s->descent[part]), s->net.board, w->cells, BASIN_I32);
     must(basin_plan_run(s->begin, &error));
     run_both(s->descent, w, (uint64_t)seed[0] << 32 | (uint32_t)seed[1]);
 }
@@ -249,9 +263,8 @@ static findings find(const model *m, const puzzles *p, const search *how) {
     searcher_new(&s, m, p, how, &f);
     watch *w = &s.watch;
     int64_t *open = calloc((size_t)p->count + 1, sizeof *open), last = f.depths - 1;
-    int32_t *cells = calloc((size_t)(s.net.batch * p->cells), sizeof *cells);
     float *deviation = calloc((size_t)s.net.batch, sizeof *deviation);
-    if (!open || !cells || !deviation) quit("search", "out of memory");
+    if (!open || !deviation) quit("search", "out of memory");
     f.seconds = -seconds_now();
     for (w->round = 0; w->round < how->rounds; w->round++) {
         int64_t count = 0;
@@ -260,13 +273,12 @@ static findings find(const model *m, const puzzles *p, const search *how) {
         for (int64_t from = 0; from < count * how->breadth; from += w->count) {
             int64_t left = count * how->breadth - from;
             w->count = left < s.net.batch ? left : s.net.batch;
-            run_batch(&s, open, from, cells, deviation);
+            run_batch(&s, open, from, deviation);
             f.starts += w->count;
         }
     }
     f.seconds += seconds_now();
     free(open);
-    free(cells);
     free(deviation);
     searcher_free(&s);
     return f;
