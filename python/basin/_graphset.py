@@ -225,6 +225,7 @@ class GraphSet:
         if isinstance(graphs, str) or any(hasattr(graphs, name) for name in ones):
             raise BasinError(f"one graph, {graphs!r:.60}, wanted a list of them")
         graphs = list(graphs)
+        molecules = all(isinstance(g, str) or hasattr(g, "GetBonds") for g in graphs)
         if graphs and all(isinstance(graph, str) for graph in graphs):  # at once, which is faster
             read = _molecules(graphs)
             graphs = [Graph._of_molecule(read, i) for i in range(len(graphs))]
@@ -244,6 +245,7 @@ class GraphSet:
             "from": _data("int64_t *", edges[0]),
             "to": _data("int64_t *", edges[1]),
             "undirected": not directed,
+            "molecules": molecules,
         }
         for name in ("node_attribute", "node_label", "edge_attribute", "edge_label"):
             keep[name] = self._joined(name + "s")

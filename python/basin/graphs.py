@@ -183,6 +183,8 @@ class GraphClassifier(ClassifierMixin, _GraphEstimator):
     Graphs are a list of what basin.Graph.of takes (edges [E, 2], basin.Graph, NetworkX, SciPy,
     PyTorch Geometric, SMILES, molecules of RDKit), or a GraphSet. `validation` is the part that
     chooses the epoch, 0 for none: then the last one is kept. With `directed` an edge goes one way.
+    Of molecules (SMILES, RDKit) it is the mean of 5 models, unless `members` says otherwise, and of
+    what it remembers of training molecules (`near`).
 
     >>> import basin
     >>> rings = [[[i, (i + 1) % n] for i in range(n)] for n in range(5, 15)]

@@ -59,6 +59,21 @@ const char *basin_graph_score_name(const basin_graphset *set) {
     return target == BASIN_NODE_CLASSES ? "class-averaged accuracy, percent" : "accuracy, percent";
 }
 
+/* Folds by --index or --split, `number` of them. */
+static basin_status divide(basin_folds *folds, const basin_args *o, const basin_graphset *set,
+                           int64_t number, double inner, uint64_t seed, basin_error *error) {
+    const int32_t *classes = set->task == BASIN_GRAPHS_CLASSES ? set->class_of : NULL;
+    bool scaffold = !strcmp(o->split, "scaffold");
+    if (o->index)
+        return basin_folds_read(folds, o->index, classes, set->graphs, inner, seed, error);
+    if (scaffold && !set->scaffold)
+        return basin_usage(error, "--split scaffold needs a table of molecules");
+    if (!scaffold && number > 1)
+        return basin_usage(error, "--split time is one split: graph train");
+    return basin_folds_group(folds, scaffold ? set->scaffold : NULL, set->graphs, number, inner,
+                             seed, error);
+}
+
 /* ---- train ---- */
 
 static const basin_option train_table[] = {
@@ -71,9 +86,14 @@ static const basin_option train_table[] = {
     BASIN_INTEGER(limit, "limit", "N", 0, 1e15,
                   "Train on at most N graphs, drawn by the seed; 0: all. Graphs for validation and "
                   "test stay as they are."),
+    BASIN_GRAPH_OPTIONS_SPLIT,
+    BASIN_INTEGER(fold, "fold", "N", 1, 1 << 20, "Of --index: train on this fold.",
+                  .needs = "index!=", .more = true, .initial = 1),
     BASIN_TRAIN_OPTIONS("default"),
     BASIN_OPTIONS_END,
 };
+
+static basin_graphs_measures tested; /* of the test graphs of a split */
 
 static basin_status train(basin_train_job *job, basin_error *error) {
     basin_args *o = job->o;
@@ -82,11 +102,25 @@ static basin_status train(basin_train_job *job, basin_error *error) {
     BASIN_TRY(basin_graph_read(&set, o, o->operand[0], NULL, error));
     basin_graphs_data data = {
         .set = &set, .path = o->operand[0], .hold_out = o->validation, .limit = o->limit};
-    basin_status status =
-        basin_graphs_train(&model, &job->outcome, o->settings, &data, &o->training, error);
+    BASIN_AT_EXIT(basin_folds_free) basin_folds folds = {0};
+    const basin_fold *f = NULL;
+    if (o->index || strcmp(o->split, "random") != 0) {
+        double seed;
+        BASIN_TRY(basin_settings_get_number(&seed, o->settings, "seed", error));
+        BASIN_TRY(divide(&folds, o, &set, 1, o->validation, (uint64_t)seed, error));
+        if (o->fold > folds.folds)
+            return basin_usage(error, "--fold %lld of %lld", (long long)o->fold,
+                               (long long)folds.folds);
+        f = &folds.fold[o->fold - 1];
+        data.graph = f->item[0], data.graphs = f->count[0];
+        data.validation = f->item[1], data.validations = f->count[1];
+    }
+    BASIN_TRY(basin_graphs_train(&model, &job->outcome, o->settings, &data, &o->training, error));
     job->model = model;
     job->things = "graphs", job->count = job->outcome.items;
-    return status;
+    if (!f || job->outcome.stopped) return BASIN_OK;
+    data.graph = f->item[2], data.graphs = f->count[2], data.validation = NULL;
+    return basin_graphs_score(&tested, NULL, model, &data, error);
 }
 
 static void put_training(basin_record *r, const basin_train_job *job) {
@@ -101,9 +135,14 @@ static void put_training(basin_record *r, const basin_train_job *job) {
                                       .explained = NAN};
     basin_record_text(r, "data", job->o->operand[0]);
     basin_record_text(r, "task", basin_graphs_target_name(target));
-    if (!s->measures) return;
-    basin_record_object(r, "validation");
-    basin_record_measures(r, &measures, target, false);
+    if (s->measures) {
+        basin_record_object(r, "validation");
+        basin_record_measures(r, &measures, target, false);
+        basin_record_end(r);
+    }
+    if (!tested.items) return;
+    basin_record_object(r, "test");
+    basin_record_measures(r, &tested, target, true);
     basin_record_end(r);
 }
 
@@ -130,10 +169,7 @@ static const basin_option cv_table[] = {
                   .initial = 1),
     BASIN_INTEGER(folds, "folds", "N", 2, 1 << 20, "Stratified folds.",
                   .needs = "protocol=held-out index=", .initial = 10),
-    BASIN_TEXT(index, 0, "index", "PATH",
-               "Folds that others published: NAME of NAME_train.index, NAME_val.index, "
-               "NAME_test.index, or a folder with train_idx-1.txt, test_idx-1.txt, ...",
-               .needs = "protocol=held-out", .more = true),
+    BASIN_GRAPH_OPTIONS_SPLIT,
     BASIN_INTEGER(fold, "fold", "N", 0, 1 << 20, "Run this fold alone; 0: all.",
                   .needs = "protocol=held-out", .more = true),
     BASIN_REAL(inner, "inner", "X", 0.01, 0.5,
@@ -178,8 +214,8 @@ static basin_status make_folds(basin_folds *folds, const job *j, int64_t repeat,
     const int32_t *classes = j->set.task == BASIN_GRAPHS_CLASSES ? j->set.class_of : NULL;
     uint64_t seed = (uint64_t)seed_of(j, repeat);
     if (j->paper) return basin_folds_new(folds, NULL, j->set.graphs, 1, 0, seed, error);
-    if (o->index)
-        return basin_folds_read(folds, o->index, classes, j->set.graphs, o->inner, seed, error);
+    if (o->index || strcmp(o->split, "random") != 0)
+        return divide(folds, o, &j->set, o->folds, o->inner, seed, error);
     return basin_folds_new(folds, classes, j->set.graphs, o->folds, o->inner, seed, error);
 }
 
@@ -393,7 +429,9 @@ static void put_cv(basin_record *r, const void *context) {
     basin_record_text(r, "protocol",
                       j->paper      ? "paper (training graphs)"
                       : j->o->index ? "held-out, given folds"
-                                    : "held-out, stratified folds");
+                      : j->set.scaffold && !strcmp(j->o->split, "scaffold")
+                          ? "held-out, folds of scaffolds"
+                          : "held-out, stratified folds");
     basin_record_flag(r, ".held_out", !j->paper);
     basin_record_text(r, "preset", o->start.preset);
     basin_record_integer(r, "members", j->members);

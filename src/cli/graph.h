@@ -22,6 +22,18 @@ basin_status basin_graph_read(basin_graphset *set, const basin_args *args, const
                "Of such a table: what to learn or score, columns with commas between. Up to 10 "   \
                "whole numbers, or words, are classes; other numbers are values.")
 
+/* Folds by --index or --split; number 0: those of one split. */
+#define BASIN_GRAPH_OPTIONS_SPLIT                                                                  \
+    BASIN_CHOICE(                                                                                  \
+        split, "split", "random|scaffold|time",                                                    \
+        "scaffold: molecules of one Murcko scaffold stay together; time: in the order "            \
+        "of DATA. One split has 80 % for training, 10 % for validation, 10 % for a test.",         \
+        .text = "random"),                                                                         \
+        BASIN_TEXT(index, 0, "index", "PATH",                                                      \
+                   "Folds that others published: NAME of NAME_train.index, NAME_val.index, "       \
+                   "NAME_test.index, or a folder with train_idx-1.txt, test_idx-1.txt, ...",       \
+                   .more = true)
+
 /* The fields of measures of a target; with `items`, the number of graphs or nodes before them. */
 void basin_record_measures(basin_record *r, const basin_graphs_measures *measures,
                            basin_graphs_target target, bool items);

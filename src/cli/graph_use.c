@@ -28,6 +28,7 @@ typedef struct job {
     /* predict */
     int64_t rows, columns;
     float *output, *spread;      /* [rows, columns]; over members */
+    float *nearest;              /* [rows] of molecules */
     int64_t *class_value;        /* [rows] */
     int64_t *graph_of, *node_of; /* [rows] what each row is; they belong to class_value */
     /* eval */
@@ -75,7 +76,7 @@ static void note_graphs(job *j) {
 
 static void close_all(void *context) {
     job *j = context;
-    BASIN_FREE(j->output, j->spread, j->class_value, j->value, j->node, j->edge);
+    BASIN_FREE(j->output, j->spread, j->nearest, j->class_value, j->value, j->node, j->edge);
     basin_graphs_explanation_free(&j->e);
     free(j->list);
     basin_graphset_free(&j->set);
@@ -137,6 +138,7 @@ static void put_outputs(basin_record *r, const job *j, int64_t row) {
         name_column(key, j, c);
         basin_record_number(r, key, "%g", (double)j->output[row * j->columns + c]);
     }
+    if (j->nearest) basin_record_number(r, "nearest", "%.3f", (double)j->nearest[row]);
     for (int64_t c = 0; c < j->columns && j->about.members > 1; c++) {
         char name[120];
         if (j->about.class_value && j->columns == 2 && !c) continue; /* the same of both */
@@ -201,6 +203,8 @@ static basin_status predict(void *context, basin_error *error) {
     BASIN_TRY(BASIN_NEW(&j->output, j->rows * j->columns, "outputs", error));
     BASIN_TRY(BASIN_NEW(&j->spread, j->rows * j->columns, "outputs", error));
     j->data.spread = j->spread;
+    if (!isnan(j->about.near)) BASIN_TRY(BASIN_NEW(&j->nearest, j->rows, "outputs", error));
+    j->data.nearest = j->nearest;
     BASIN_TRY(BASIN_NEW(&j->class_value, 3 * j->rows, "outputs", error));
     j->graph_of = j->class_value + j->rows, j->node_of = j->graph_of + j->rows;
     number_rows(j);

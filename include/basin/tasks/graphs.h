@@ -44,6 +44,8 @@ typedef struct basin_graphs_info {
     int64_t parameters;
     int64_t members; /* models that it is the mean of */
     bool binary;     /* values are probabilities of yes */
+    double near;     /* the share of training molecules that it remembers, in predictions; NaN: it
+                        remembers none */
     int64_t width;   /* numbers in what its head reads of a row */
 } basin_graphs_info;
 BASIN_API basin_graphs_info basin_graphs_about(const basin_graphs_model *model);
@@ -68,7 +70,9 @@ typedef struct basin_graphs_data {
                         on, other noise each time, as the paper evaluates: what differs is the noise
                         in one model, not training, seeds or splits; 0: one score without noise */
     float *spread; /* predictions: the deviation over members [rows, columns] goes there; or NULL */
-    int64_t limit; /* training on at most so many graphs, drawn by the settings' seed; 0: all */
+    float *nearest; /* predictions for molecules: the similarity, 0 to 1, of the nearest training
+                       molecule [rows] goes there; or NULL */
+    int64_t limit;  /* training on at most so many graphs, drawn by the settings' seed; 0: all */
 } basin_graphs_data;
 
 /* The graphs of a part: "train", "validation", "test" as the set is divided, "all", or "auto": the

@@ -116,6 +116,13 @@ BASIN_API basin_status basin_folds_new(basin_folds *folds, const int32_t *class_
 BASIN_API basin_status basin_folds_read(basin_folds *folds, const char *path,
                                         const int32_t *class_of, int64_t count, double inner,
                                         uint64_t seed, basin_error *error);
+/* Items of one group, such as molecules of one scaffold, stay together. One fold: the largest
+ * groups train, up to 80 %, then 10 % validate, the rest is the test, as DeepChem divides; groups
+ * NULL: in this order, such as that of time. Several: groups are dealt to folds, large ones first,
+ * each to the smallest fold, and of the rest a part, `inner`, is for validation. */
+BASIN_API basin_status basin_folds_group(basin_folds *folds, const int64_t *group, int64_t count,
+                                         int64_t number, double inner, uint64_t seed,
+                                         basin_error *error);
 BASIN_API void basin_folds_free(basin_folds *folds);
 
 /* ---- sets from arrays ---- */
@@ -130,6 +137,7 @@ typedef struct basin_graphset_arrays {
     const int64_t *from, *to; /* [edges] nodes; self loops are dropped, of equal edges the first
                                  stays */
     bool undirected;          /* each edge is given once and goes both ways */
+    bool molecules;           /* labels are those of molecules, see above */
     int64_t node_attributes, node_labels, edge_attributes, edge_labels; /* columns */
     const float *node_attribute;                                        /* [nodes, columns] */
     const int32_t *node_label;                                          /* [nodes, columns] */

@@ -65,6 +65,8 @@ static basin_status take_nodes(basin_graphset *set, const basin_graphset_arrays 
         return basin_fail(error, BASIN_BAD_VALUE, "%s: %lld graphs%s, wanted 1 or more", set->name,
                           (long long)a->graphs, a->nodes ? "" : " without numbers of nodes");
     set->graphs = a->graphs;
+    if (a->molecules) BASIN_TRY(BASIN_NEW(&set->line, a->graphs, the_set, error));
+    for (int64_t g = 0; a->molecules && g < a->graphs; g++) set->line[g] = g;
     BASIN_TRY(BASIN_NEW_RAW(&set->node_start, a->graphs + 1, the_set, error));
     set->node_start[0] = 0;
     for (int64_t g = 0; g < a->graphs; g++) {

@@ -111,6 +111,81 @@ basin_status basin_folds_new(basin_folds *folds, const int32_t *class_of, int64_
     return BASIN_OK;
 }
 
+/* ---- groups ---- */
+
+typedef struct grouped {
+    int64_t group, item, size, first; /* of its group: how many, the first item */
+} grouped;
+
+static int by_group(const void *a, const void *b) {
+    const grouped *x = a, *y = b;
+    return x->group != y->group ? BASIN_COMPARE(x->group, y->group)
+                                : BASIN_COMPARE(x->item, y->item);
+}
+
+/* Large groups first, of equal ones that which begins last, as DeepChem has it. */
+static int by_size(const void *a, const void *b) {
+    const grouped *x = a, *y = b;
+    if (x->size != y->size) return BASIN_COMPARE(y->size, x->size);
+    return x->first != y->first ? BASIN_COMPARE(y->first, x->first)
+                                : BASIN_COMPARE(x->item, y->item);
+}
+
+static void group_items(grouped *list, const int64_t *group, int64_t count) {
+    for (int64_t i = 0; i < count; i++) list[i] = (grouped){group ? group[i] : i, i, 1, -i};
+    if (!group) return; /* all of size 1, the first comes first */
+    qsort(list, (size_t)count, sizeof *list, by_group);
+    for (int64_t i = 0, end; i < count; i = end) {
+        for (end = i; end < count && list[end].group == list[i].group;) end++;
+        for (int64_t k = i; k < end; k++) list[k].size = end - i, list[k].first = list[i].item;
+    }
+    qsort(list, (size_t)count, sizeof *list, by_size);
+}
+
+static basin_status deal_groups(basin_folds *folds, const grouped *list, int64_t count,
+                                int64_t number, basin_error *error) {
+    BASIN_TRY(folds_begin(folds, number, error));
+    for (int64_t n = 0; n < number; n++)
+        for (int part = 0; part < 3; part++)
+            BASIN_TRY(BASIN_NEW_RAW(&folds->fold[n].item[part], count, "folds", error));
+    for (int64_t i = 0; i < count; i += list[i].size) {
+        int64_t size = list[i].size, to = 0;
+        basin_fold *f = folds->fold;
+        for (int64_t n = 1; n < number; n++) to = f[n].count[2] < f[to].count[2] ? n : to;
+        bool full = f->count[0] + size > count * 8 / 10;
+        int part = !full ? 0 : f->count[0] + f->count[1] + size > count * 9 / 10 ? 2 : 1;
+        for (int64_t k = i; k < i + size; k++)
+            for (int64_t n = 0; n < number; n++) {
+                int where = number == 1 ? part : n == to ? 2 : 0;
+                f[n].item[where][f[n].count[where]++] = list[k].item;
+            }
+    }
+    return BASIN_OK;
+}
+
+basin_status basin_folds_group(basin_folds *folds, const int64_t *group, int64_t count,
+                               int64_t number, double inner, uint64_t seed, basin_error *error) {
+    BASIN_FREE_AT_EXIT grouped *list = NULL;
+    *folds = (basin_folds){0};
+    BASIN_TRY(BASIN_NEW_RAW(&list, count, "folds", error));
+    group_items(list, group, count);
+    BASIN_TRY_OR(deal_groups(folds, list, count, number, error), basin_folds_free(folds));
+    for (int64_t n = 0; n < number; n++) {
+        basin_fold *f = &folds->fold[n];
+        if (!f->count[0] || !f->count[2]) {
+            basin_folds_free(folds);
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "too few groups of %lld graphs for %lld folds", (long long)count,
+                              (long long)number);
+        }
+        if (number == 1) continue;
+        free(f->item[1]);
+        f->item[1] = NULL;
+        BASIN_TRY_OR(part_inner(f, NULL, inner, seed, n, 0, error), basin_folds_free(folds));
+    }
+    return BASIN_OK;
+}
+
 /* ---- published index files ---- */
 
 /* One line of a text with numbers in 0 .. count - 1. */

@@ -140,8 +140,7 @@ static basin_status read_symbol(reader *r, basin_atom *atom) {
     int length = islower((unsigned char)at[1]) ? 2 : 1, number;
     atom->aromatic = islower((unsigned char)at[0]) != 0;
     if (*at == '#') {
-        r->at++;
-        number = read_number(r, 3);
+        number = isdigit((unsigned char)*++r->at) ? read_number(r, 3) : -1;
         length = 0;
     } else {
         number = basin_element_find(name, length);
@@ -224,7 +223,7 @@ static basin_status read_ring(reader *r) {
 
 static basin_status read_branch(reader *r) {
     if (*r->at == '(') {
-        if (r->last < 0 || r->bond) return wrong(r, "a branch without an atom");
+        if (r->last < 0 || r->bond || r->at[-1] == '(') return wrong(r, "a branch without an atom");
         if (!BASIN_RESERVE(&r->stack, &r->capacity, r->depth + 1))
             return basin_fail_memory(r->error, a_molecule);
         r->stack[r->depth++] = r->last;
@@ -268,6 +267,7 @@ static basin_status read_all(reader *r) {
     for (int i = 0; r->open && i < RING_NUMBERS; i++)
         if (r->ring[i].atom)
             return basin_fail(r->error, BASIN_BAD_VALUE, "ring %d is not closed", i);
+    if (r->last < 0 && r->m->atoms) return wrong(r, "nothing follows the dot");
     return r->m->atoms ? BASIN_OK : wrong(r, "no atoms");
 }
 

@@ -177,8 +177,26 @@ static basin_status run_member(worker *w, basin_error *error) {
 
 /* ---- one fold ---- */
 
+/* What a model of the fold would remember of its molecules, mixed into outputs; of validation
+ * graphs without these. */
+static basin_status add_near(float *output, const pool *p, int64_t number, int part,
+                             basin_error *error) {
+    const basin_graphset *set = &p->input->set;
+    basin_fold fold = p->folds->fold[number];
+    basin_graphs_model m = {
+        .target = set->task, .binary = set->binary, .outputs = p->work[number].outputs};
+    if (!set->line || !p->settings->near) return BASIN_OK;
+    const int64_t *graph = fold.item[part], count = fold.count[part];
+    if (part == 1) fold.count[1] = 0;
+    basin_status status = basin_graphs_near_fit(&m, set, &fold, error);
+    if (!status) status = basin_graphs_near_add(output, NULL, &m, set, graph, count, error);
+    basin_graphs_near_free(&m.near);
+    return status;
+}
+
 /* Of the members' mean; measures want logits, so that of probabilities it takes the logarithm. */
-static void measure_mean(basin_graphs_measures *measures, const pool *p, int64_t number, int part) {
+static basin_status measure_mean(basin_graphs_measures *measures, const pool *p, int64_t number,
+                                 int part, basin_error *error) {
     const basin_graphset *set = &p->input->set;
     const basin_fold *fold = &p->folds->fold[number];
     const fold_work *work = &p->work[number];
@@ -189,8 +207,10 @@ static void measure_mean(basin_graphs_measures *measures, const pool *p, int64_t
         double mean = (double)sum[i] / (double)p->spec.members;
         sum[i] = (float)(set->task == BASIN_GRAPHS_VALUES ? mean : log(fmax(mean, 1e-30)));
     }
+    BASIN_TRY(add_near(sum, p, number, part, error));
     basin_graphs_measure(measures, sum, set, fold->item[part], fold->count[part], work->outputs,
                          work->scale);
+    return BASIN_OK;
 }
 
 static void fold_work_free(fold_work *work) {
@@ -199,16 +219,17 @@ static void fold_work_free(fold_work *work) {
 }
 
 /* One of its members has ended; where it was the last, so has the fold. */
-static void end_member(pool *p, int64_t number) {
+static basin_status end_member(pool *p, int64_t number, basin_error *error) {
     basin_graphs_fold *result = &p->result[number];
     pthread_mutex_lock(&p->lock);
     bool last = --p->work[number].left == 0;
     pthread_mutex_unlock(&p->lock);
-    if (!last) return;
-    measure_mean(&result->validation, p, number, 1);
-    measure_mean(&result->test, p, number, 2);
+    if (!last) return BASIN_OK;
+    BASIN_TRY(measure_mean(&result->validation, p, number, 1, error));
+    BASIN_TRY(measure_mean(&result->test, p, number, 2, error));
     fold_work_free(&p->work[number]);
     result->done = true;
+    return BASIN_OK;
 }
 
 static int64_t cores_of(const pool *p) {
@@ -230,11 +251,11 @@ static basin_status work_on(pool *p, basin_backend *backend, int64_t number, int
     char text[BASIN_ERROR_TEXT + 40];
     worker w = {p, number, member, &p->folds->fold[number], backend};
     basin_status status = run_member(&w, &error);
+    if (!status) status = end_member(p, number, &error);
     if (status) {
         snprintf(text, sizeof text, "fold %lld: %s", (long long)number + 1, error.text);
         fail(p, status, text);
-    } else
-        end_member(p, number);
+    }
     return status;
 }
 

@@ -62,6 +62,8 @@
       "Models of other seeds and validation parts, whose outputs are averaged; 0: 5 for "          \
       "molecules, else 1.",                                                                        \
       .absent = "1")                                                                               \
+    X(SWITCH, near, "Of molecules: remember training molecules beside the network.",               \
+      .absent = "off")                                                                             \
     X(REAL, smoothing, "X", 0, 0.99, "Label smoothing.")                                           \
     X(SWITCH, centralise, "Gradient centralisation.")                                              \
     X(SWITCH, weight_classes, "Classes of nodes: rare ones count more.")
@@ -84,6 +86,15 @@ typedef struct basin_graphs_seen_list {
     int64_t count;
 } basin_graphs_seen_list;
 
+/* What near.c remembers of training molecules. */
+typedef struct basin_graphs_near {
+    int64_t count;
+    int64_t *start;   /* [count + 1] */
+    int32_t *feature; /* [start[count]] neighbourhoods of atoms, ascending in each molecule */
+    float *weight;    /* [count + 1, C]; the last row is added always */
+    double share;     /* in predictions; the network has the rest */
+} basin_graphs_near;
+
 struct basin_graphs_model {
     basin_graphs_settings settings;
     basin_settings face; /* the same, as others see it */
@@ -95,6 +106,7 @@ struct basin_graphs_model {
     char *names; /* of molecules: columns of the table that it was trained on; else NULL */
     basin_graphset_encoding encoding;
     basin_graphs_seen_list seen[2]; /* in training, in validation; empty: not known */
+    basin_graphs_near near;         /* zeros: nothing is remembered */
     basin_backend *backend;         /* the caller's */
     basin_store *store;
     basin_graph *graph; /* that the parameters are declared on */
@@ -183,6 +195,22 @@ basin_status basin_graphs_input_place(basin_graphs_input *input,
                                       const basin_graphs_settings *settings, int64_t first,
                                       int64_t count, basin_error *error);
 void basin_graphs_input_free(basin_graphs_input *input);
+
+/* ---- near.c ---- */
+
+/* Learns it of the graphs of a fold, those for validation, too. */
+basin_status basin_graphs_near_fit(basin_graphs_model *model, const basin_graphset *set,
+                                   const basin_fold *fold, basin_error *error);
+/* Mixes it into outputs [count, C]; `nearest` [count], the similarity to the nearest training
+ * molecule, may be NULL. */
+basin_status basin_graphs_near_add(float *output, float *nearest, const basin_graphs_model *model,
+                                   const basin_graphset *set, const int64_t *graph, int64_t count,
+                                   basin_error *error);
+basin_status basin_graphs_near_write(basin_bundle *bundle, const basin_graphs_model *model,
+                                     basin_error *error);
+basin_status basin_graphs_near_read(basin_graphs_model *model, const basin_bundle *bundle,
+                                    basin_error *error);
+void basin_graphs_near_free(basin_graphs_near *near);
 
 /* 0 .. count - 1, from `first` on; free it. */
 int64_t *basin_graphs_range(int64_t first, int64_t count);

@@ -73,6 +73,7 @@ void basin_graphs_close(basin_graphs_model *model) {
     if (model->one) basin_graphs_plans_free(model->one);
     BASIN_FREE(model->one, model->class_value, model->target_mean, model->target_scale,
                model->names);
+    basin_graphs_near_free(&model->near);
     BASIN_FREE(model->seen[0].print, model->seen[1].print);
     basin_graphset_encoding_free(&model->encoding);
     if (model->graph) basin_params_free(&model->params);
@@ -201,6 +202,7 @@ basin_graphs_info basin_graphs_about(const basin_graphs_model *model) {
                                .names = model->names,
                                .members = model->members,
                                .binary = model->binary,
+                               .near = model->near.count ? model->near.share : NAN,
                                .parameters = basin_params_total(&model->params),
                                .width = config.block.dim * (parts ? parts : 1)};
 }
@@ -454,6 +456,7 @@ basin_status basin_graphs_write(const char *path, basin_graphs_model *model, bas
             BASIN_TRY(basin_state_add(bundle, model->store,
                                       member_name(name, model, k, model->params.param[i].state),
                                       error));
+    BASIN_TRY(basin_graphs_near_write(bundle, model, error));
     BASIN_TRY(basin_graphs_seen_write(bundle, model, error));
     return basin_bundle_write(path, bundle, error);
 }
@@ -497,6 +500,7 @@ static basin_status read_members(basin_graphs_model *m, const basin_bundle *bund
             BASIN_TRY(basin_state_restore(m->store, member_name(name, m, k, state),
                                           basin_expr_shape(state), bundle, error));
         }
+    BASIN_TRY(basin_graphs_near_read(m, bundle, error));
     return basin_graphs_take_member(m, 0, error);
 }
 

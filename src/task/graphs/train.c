@@ -186,9 +186,12 @@ static basin_status end_member(void *context, int64_t member, const basin_run_me
     char prefix[32];
     (void)how;
     j->model->settings.seed = j->seed;
-    if (j->model->members == 1) return BASIN_OK;
     snprintf(prefix, sizeof prefix, "member%lld.", (long long)member);
-    return basin_states_copy(j->model->store, &j->model->params, prefix, "", error);
+    if (j->model->members > 1)
+        BASIN_TRY(basin_states_copy(j->model->store, &j->model->params, prefix, "", error));
+    if (member + 1 < j->model->members || !j->model->settings.near || !j->input->set.line)
+        return BASIN_OK;
+    return basin_graphs_near_fit(j->model, &j->input->set, j->folds, error);
 }
 
 static basin_status write_model(void *context, const char *path, basin_error *error) {

@@ -110,7 +110,9 @@ static basin_status use_open(use *u, basin_graphs_model *model, const basin_grap
                   : basin_graphs_outputs(&u->output, &plans, &u->input, u->graph, u->count, error));
         if (members > 1) add_member(u, model, sum, sum + cells, rows, k);
     }
-    return members > 1 ? basin_graphs_take_member(model, 0, error) : BASIN_OK;
+    if (members > 1) BASIN_TRY(basin_graphs_take_member(model, 0, error));
+    return basin_graphs_near_add(u->output, data->nearest, model, &u->input.set, u->graph, u->count,
+                                 error);
 }
 
 static void use_close(use *u) {

@@ -82,7 +82,10 @@ static const char *const bad[][2] = {{"", "no atoms"},
                                      {"cC", "in no ring"},
                                      {"[cl]1cccc1", "cannot be aromatic"},
                                      {"[C:x]", "a class without"},
-                                     {"C<C", "not a SMILES"}};
+                                     {"C<C", "not a SMILES"},
+                                     {"C((C)C)C", "a branch without"},
+                                     {"CC.", "nothing follows"},
+                                     {"[#-]", "no such element"}};
 
 TEST(what_is_no_molecule) {
     BASIN_AT_EXIT(basin_molecule_free) basin_molecule m = {0};

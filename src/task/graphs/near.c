@@ -1,0 +1,265 @@
+/* A memory of the training molecules beside the network: kernel ridge regression with the Tanimoto
+ * similarity of counted circular neighbourhoods (atoms, then what is around them up to two bonds).
+ * Probabilities are the mean of both, values the network's alone; and it says how near the nearest
+ * training molecule is. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/sort.h"
+#include "base/team/team.h"
+#include "base/try.h"
+#include "io/bundle.h"
+#include "task/graphs/graphs.h"
+
+static const char memory[] = "the memory of molecules";
+enum { RADIUS = 2, MOST = 5000, ROUNDS = 60 };
+static const double RIDGE = 0.3;
+
+/* ---- neighbourhoods ---- */
+
+static uint64_t mix(uint64_t a, uint64_t b) {
+    uint64_t word[2] = {a, b};
+    return basin_hash_words(BASIN_HASH_START, word, sizeof word);
+}
+
+static int by_number(const void *a, const void *b) {
+    return BASIN_COMPARE(*(const int32_t *)a, *(const int32_t *)b);
+}
+
+/* Of graph g: (RADIUS + 1) numbers per node, ascending; `colour` has room for twice the nodes. */
+static void list_neighbourhoods(int32_t *to, uint64_t *colour, const basin_graphset *s, int64_t g) {
+    int64_t first = s->node_start[g], n = s->node_start[g + 1] - first;
+    uint64_t *next = colour + n;
+    for (int64_t i = 0; i < n; i++) {
+        const int32_t *label = s->node_label + (first + i) * s->node_labels;
+        colour[i] = mix(basin_hash_bytes(BASIN_HASH_START, label, 4 * (size_t)s->node_labels), 1);
+    }
+    for (int round = 0; round <= RADIUS; round++) {
+        for (int64_t i = 0; i < n; i++) to[round * n + i] = (int32_t)(colour[i] >> 33), next[i] = 0;
+        for (int64_t e = s->edge_start[g]; e < s->edge_start[g + 1]; e++)
+            next[s->edge[2 * e]] +=
+                mix(colour[s->edge[2 * e + 1]], (uint64_t)s->edge_label[e * s->edge_labels]);
+        for (int64_t i = 0; i < n; i++) colour[i] = mix(colour[i], next[i]);
+    }
+    qsort(to, (size_t)(n * (RADIUS + 1)), sizeof *to, by_number);
+}
+
+static basin_status list_all(basin_graphs_near *near, const basin_graphset *s, const int64_t *graph,
+                             int64_t count, basin_error *error) {
+    int64_t most = 1;
+    *near = (basin_graphs_near){.count = count};
+    BASIN_TRY(BASIN_NEW(&near->start, count + 1, memory, error));
+    for (int64_t i = 0; i < count; i++) {
+        int64_t n = s->node_start[graph[i] + 1] - s->node_start[graph[i]];
+        near->start[i + 1] = near->start[i] + n * (RADIUS + 1);
+        most = basin_int_max(most, n);
+    }
+    BASIN_FREE_AT_EXIT uint64_t *colour = NULL;
+    BASIN_TRY(BASIN_NEW_RAW(&colour, 2 * most, memory, error));
+    BASIN_TRY(BASIN_NEW_RAW(&near->feature, near->start[count] + 1, memory, error));
+    for (int64_t i = 0; i < count; i++)
+        list_neighbourhoods(near->feature + near->start[i], colour, s, graph[i]);
+    return BASIN_OK;
+}
+
+/* Of two ascending lists: what they share over what either has, with counts. */
+static double similarity(const basin_graphs_near *a, int64_t i, const basin_graphs_near *b,
+                         int64_t k) {
+    const int32_t *x = a->feature + a->start[i], *x_end = a->feature + a->start[i + 1];
+    const int32_t *y = b->feature + b->start[k], *y_end = b->feature + b->start[k + 1];
+    double all = (double)(x_end - x + (y_end - y)), shared = 0;
+    while (x < x_end && y < y_end) {
+        shared += *x == *y;
+        bool left = *x <= *y, right = *y <= *x;
+        x += left, y += right;
+    }
+    return all > shared ? shared / (all - shared) : 1;
+}
+
+/* ---- all similarities ---- */
+
+typedef struct table {
+    const basin_graphs_near *rows, *columns;
+    float *cell;        /* [rows, columns] */
+    const double *from; /* [columns] or NULL */
+    double *to;         /* [rows] */
+} table;
+
+static void fill_rows(const void *context, int64_t first, int64_t last) {
+    const table *t = context;
+    for (int64_t i = first; i < last; i++)
+        for (int64_t k = 0; k < t->columns->count; k++)
+            t->cell[i * t->columns->count + k] = (float)similarity(t->rows, i, t->columns, k);
+}
+
+static void multiply_rows(const void *context, int64_t first, int64_t last) {
+    const table *t = context;
+    for (int64_t i = first; i < last; i++) {
+        double sum = 0;
+        const float *row = t->cell + i * t->columns->count;
+        for (int64_t k = 0; k < t->columns->count; k++) sum += (double)row[k] * t->from[k];
+        t->to[i] = sum;
+    }
+}
+
+/* Solves (K + RIDGE) x = y by conjugate gradients over the rows where y is a number; x is 0
+ * elsewhere. `work` [3, rows]. */
+static void solve(double *x, const double *y, table *t, double *work) {
+    int64_t n = t->rows->count;
+    double *r = work, *p = work + n, *q = work + 2 * n, old = 0, first;
+    for (int64_t i = 0; i < n; i++)
+        x[i] = 0, r[i] = p[i] = isnan(y[i]) ? 0 : y[i], old += r[i] * r[i];
+    first = old;
+    for (int round = 0; round < ROUNDS && old > 1e-8 * first; round++) {
+        double along = 0, now = 0;
+        t->from = p, t->to = q;
+        basin_team_run_all(multiply_rows, t, n, 64);
+        for (int64_t i = 0; i < n; i++)
+            q[i] = isnan(y[i]) ? 0 : q[i] + RIDGE * p[i], along += p[i] * q[i];
+        for (int64_t i = 0; i < n; i++)
+            x[i] += old / along * p[i], r[i] -= old / along * q[i], now += r[i] * r[i];
+        for (int64_t i = 0; i < n; i++) p[i] = r[i] + now / old * p[i];
+        old = now;
+    }
+}
+
+/* ---- learning ---- */
+
+static double share_of(const basin_graphs_model *m) {
+    return m->target == BASIN_GRAPHS_CLASSES || m->binary ? 0.5 : 0;
+}
+
+static double target_of(const basin_graphset *s, int64_t graph, int64_t c) {
+    if (s->task == BASIN_GRAPHS_VALUES) return (double)s->target[graph * s->targets + c];
+    return s->class_of[graph] < 0 ? NAN : s->class_of[graph] == c;
+}
+
+/* Column c: deviations from the mean, of graphs of which it is known, into y; returns the mean. */
+static double read_column(double *y, const basin_graphset *s, const int64_t *graph, int64_t count,
+                          int64_t c) {
+    double sum = 0, n = 0;
+    for (int64_t i = 0; i < count; i++)
+        if (!isnan(y[i] = target_of(s, graph[i], c))) sum += y[i], n++;
+    for (int64_t i = 0; i < count; i++) y[i] -= sum / fmax(n, 1);
+    return sum / fmax(n, 1);
+}
+
+basin_status basin_graphs_near_fit(basin_graphs_model *m, const basin_graphset *set,
+                                   const basin_fold *fold, basin_error *error) {
+    int64_t all = fold->count[0] + fold->count[1], n = 0, C = m->outputs;
+    basin_graphs_near *near = &m->near;
+    BASIN_FREE_AT_EXIT int64_t *graph = NULL;
+    BASIN_FREE_AT_EXIT double *y = NULL;
+    BASIN_FREE_AT_EXIT float *cell = NULL;
+    BASIN_TRY(BASIN_NEW_RAW(&graph, all, memory, error));
+    for (int64_t i = 0; i < all; i++) /* at most MOST, evenly drawn */
+        if (all <= MOST || i * MOST / all != (i + 1) * MOST / all)
+            graph[n++] = i < fold->count[0] ? fold->item[0][i] : fold->item[1][i - fold->count[0]];
+    basin_graphs_near_free(near);
+    BASIN_TRY(list_all(near, set, graph, n, error));
+    near->share = share_of(m);
+    BASIN_TRY(BASIN_NEW(&near->weight, (n + 1) * C, memory, error));
+    BASIN_TRY(BASIN_NEW(&y, 5 * n, memory, error));
+    BASIN_TRY(BASIN_NEW_RAW(&cell, n * n, memory, error));
+    table t = {.rows = near, .columns = near, .cell = cell};
+    basin_team_run_all(fill_rows, &t, n, 16);
+    for (int64_t c = 0; c < C && near->share > 0; c++) {
+        near->weight[n * C + c] = (float)read_column(y, set, graph, n, c);
+        solve(y + n, y, &t, y + 2 * n);
+        for (int64_t i = 0; i < n; i++) near->weight[i * C + c] = (float)y[n + i];
+    }
+    return BASIN_OK;
+}
+
+void basin_graphs_near_free(basin_graphs_near *near) {
+    BASIN_FREE(near->start, near->feature, near->weight);
+    *near = (basin_graphs_near){0};
+}
+
+/* ---- use ---- */
+
+/* One row: its similarities become a prediction, which is mixed with the network's. */
+static float mix_row(float *to, const float *similar, const basin_graphs_model *m) {
+    const basin_graphs_near *near = &m->near;
+    bool classes = m->target == BASIN_GRAPHS_CLASSES;
+    float most = 0;
+    for (int64_t k = 0; k < near->count; k++) most = similar[k] > most ? similar[k] : most;
+    if (classes && near->share > 0) basin_graphs_softmax(to, to, m->outputs);
+    for (int64_t c = 0; c < m->outputs && near->share > 0; c++) {
+        double value = (double)near->weight[near->count * m->outputs + c];
+        for (int64_t k = 0; k < near->count; k++)
+            value += (double)similar[k] * (double)near->weight[k * m->outputs + c];
+        value = fmin(fmax(value, 1e-4), 1 - 1e-4);
+        value = (1 - near->share) * (double)to[c] + near->share * value;
+        to[c] = (float)(classes ? log(value) : value);
+    }
+    return most;
+}
+
+basin_status basin_graphs_near_add(float *output, float *nearest, const basin_graphs_model *m,
+                                   const basin_graphset *set, const int64_t *graph, int64_t count,
+                                   basin_error *error) {
+    const basin_graphs_near *near = &m->near;
+    int64_t part = basin_int_min(count, 1024);
+    BASIN_AT_EXIT(basin_graphs_near_free) basin_graphs_near own = {0};
+    BASIN_FREE_AT_EXIT float *cell = NULL;
+    if (!near->count) return BASIN_OK;
+    BASIN_TRY(BASIN_NEW_RAW(&cell, part * near->count, memory, error));
+    for (int64_t at = 0; at < count; at += part) {
+        int64_t now = basin_int_min(part, count - at);
+        basin_graphs_near_free(&own);
+        BASIN_TRY(list_all(&own, set, graph + at, now, error));
+        table t = {.rows = &own, .columns = near, .cell = cell};
+        basin_team_run_all(fill_rows, &t, now, 4);
+        for (int64_t i = 0; i < now; i++) {
+            float most = mix_row(output + (at + i) * m->outputs, cell + i * near->count, m);
+            if (nearest) nearest[at + i] = most;
+        }
+    }
+    return BASIN_OK;
+}
+
+/* ---- files ---- */
+
+basin_status basin_graphs_near_write(basin_bundle *bundle, const basin_graphs_model *m,
+                                     basin_error *error) {
+    const basin_graphs_near *near = &m->near;
+    if (!near->count) return BASIN_OK;
+    int64_t all = near->start[near->count];
+    BASIN_TRY(basin_bundle_put(bundle, "near.start", near->start, BASIN_I64,
+                               BASIN_SHAPE(near->count + 1), error));
+    BASIN_TRY(basin_bundle_put(bundle, "near.feature", near->feature, BASIN_I32, BASIN_SHAPE(all),
+                               error));
+    return basin_bundle_put(bundle, "near.weight", near->weight, BASIN_F32,
+                            BASIN_SHAPE(near->count + 1, m->outputs), error);
+}
+
+basin_status basin_graphs_near_read(basin_graphs_model *m, const basin_bundle *bundle,
+                                    basin_error *error) {
+    const basin_tensor *start, *feature, *weight;
+    basin_graphs_near *near = &m->near;
+    if (!basin_bundle_find(bundle, "near.start")) return BASIN_OK;
+    BASIN_TRY(basin_bundle_expect(&start, bundle, "near.start", BASIN_I64, BASIN_SHAPE(-1), error));
+    BASIN_TRY(
+        basin_bundle_expect(&feature, bundle, "near.feature", BASIN_I32, BASIN_SHAPE(-1), error));
+    int64_t count = start->shape.dim[0] - 1;
+    BASIN_TRY(basin_bundle_expect(&weight, bundle, "near.weight", BASIN_F32,
+                                  BASIN_SHAPE(count + 1, m->outputs), error));
+    const int64_t *at = start->data;
+    bool rises = count >= 1 && at[0] == 0 && at[count] == feature->shape.dim[0];
+    for (int64_t i = 0; i < count && rises; i++) rises = at[i] <= at[i + 1];
+    if (!rises)
+        return basin_fail(error, BASIN_BAD_FILE, "%s: 'near.start' does not rise to %lld",
+                          basin_bundle_path(bundle), (long long)feature->shape.dim[0]);
+    near->count = count;
+    near->share = share_of(m);
+    BASIN_TRY(BASIN_NEW_RAW(&near->start, count + 1, memory, error));
+    BASIN_TRY(BASIN_NEW_RAW(&near->feature, at[count] + 1, memory, error));
+    BASIN_TRY(BASIN_NEW_RAW(&near->weight, (count + 1) * m->outputs, memory, error));
+    memcpy(near->start, at, (size_t)(count + 1) * sizeof *at);
+    memcpy(near->feature, feature->data, (size_t)at[count] * sizeof *near->feature);
+    memcpy(near->weight, weight->data, (size_t)((count + 1) * m->outputs) * sizeof *near->weight);
+    return BASIN_OK;
+}
