@@ -85,7 +85,8 @@ static const basin_option train_table[] = {
     BASIN_GRAPH_OPTION_TARGET,
     BASIN_INTEGER(limit, "limit", "N", 0, 1e15,
                   "Train on at most N graphs, drawn by the seed; 0: all. Graphs for validation and "
-                  "test stay as they are."),
+                  "test stay as they are.",
+                  .more = true),
     BASIN_GRAPH_OPTIONS_SPLIT,
     BASIN_INTEGER(fold, "fold", "N", 1, 1 << 20, "Of --index: train on this fold.",
                   .needs = "index!=", .more = true, .initial = 1),
@@ -166,7 +167,7 @@ static const basin_option cv_table[] = {
     BASIN_INTEGER(repeats, "repeats", "K", 1, 1000,
                   "All of it K times, each time with other seeds: other folds, other first "
                   "weights.",
-                  .initial = 1),
+                  .more = true, .initial = 1),
     BASIN_INTEGER(folds, "folds", "N", 2, 1 << 20, "Stratified folds.",
                   .needs = "protocol=held-out index=", .initial = 10),
     BASIN_GRAPH_OPTIONS_SPLIT,
@@ -184,7 +185,8 @@ static const basin_option cv_table[] = {
         .more = true),
     BASIN_FLAG(no_baselines, "no-baselines",
                "Leave out what a model has to beat: the commonest class or the mean value, and a "
-               "regression on sums of node features, on the same folds."),
+               "regression on sums of node features, on the same folds.",
+               .more = true),
     BASIN_OPTIONS_START("default"),
     BASIN_OPTION_BACKEND,
     BASIN_OPTION_PRODUCTS,

@@ -11,16 +11,15 @@ basin_status basin_graph_read(basin_graphset *set, const basin_args *args, const
                               const char *target, basin_error *error);
 #define BASIN_GRAPH_OPTION_SMILES                                                                  \
     BASIN_TEXT(smiles, 0, "smiles", "COLUMN",                                                      \
-               "DATA is a table of molecules (CSV): the column with their SMILES. Without it, a "  \
-               "column that is called so.")
+               "Molecules (CSV): the column of SMILES; by default the one called so.")
 #define BASIN_GRAPH_OPTIONS_MOLECULES                                                              \
     BASIN_GRAPH_OPTION_SMILES,                                                                     \
         BASIN_TEXT(network.id, 0, "id", "COLUMN",                                                  \
                    "Of such a table: the column with names of molecules.", .more = true)
 #define BASIN_GRAPH_OPTION_TARGET                                                                  \
     BASIN_TEXT(target, 0, "target", "COLUMNS",                                                     \
-               "Of such a table: what to learn or score, columns with commas between. Up to 10 "   \
-               "whole numbers, or words, are classes; other numbers are values.")
+               "Molecules: what to learn, columns with commas between; words or up to 10 whole "   \
+               "numbers are classes.")
 
 /* Folds by --index or --split; number 0: those of one split. */
 #define BASIN_GRAPH_OPTIONS_SPLIT                                                                  \
