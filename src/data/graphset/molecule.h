@@ -11,7 +11,7 @@
 
 typedef struct basin_atom {
     uint8_t number; /* atomic number; 0: a wildcard */
-    int8_t charge;
+    int16_t charge;
     uint8_t hydrogens; /* bound to it and not atoms of their own */
     bool chiral;       /* as written */
     uint16_t isotope;  /* 0: not given */

@@ -399,8 +399,8 @@ static bool can_be_aromatic(const basin_molecule *m, int32_t i, int gives) {
 
 typedef struct perception {
     basin_molecule *m;
-    int8_t *gives; /* [atoms] */
-    int32_t *ring; /* [count] candidates of all rings */
+    int32_t *gives; /* [atoms] */
+    int32_t *ring;  /* [count] candidates of all rings */
     int32_t count;
     int32_t *system, size;       /* of the fused system: places in `ring` */
     int32_t *times, *bond_times; /* [atoms] [bonds] zeros between uses */
@@ -533,22 +533,22 @@ static basin_status find_aromatic(basin_molecule *m, basin_error *error) {
     BASIN_FREE_AT_EXIT int32_t *whole = NULL;
     BASIN_FREE_AT_EXIT bool *flags = NULL;
     if (!m->rings) return BASIN_OK;
-    BASIN_TRY(BASIN_NEW(&whole, n + b + 2 * r, a_molecule, error));
-    BASIN_TRY(BASIN_NEW(&flags, n + b + r, a_molecule, error));
+    BASIN_TRY(BASIN_NEW(&whole, 2 * n + b + 2 * r, a_molecule, error));
+    BASIN_TRY(BASIN_NEW(&flags, b + r, a_molecule, error));
     perception p = {.m = m,
-                    .gives = (int8_t *)flags,
+                    .gives = whole + 2 * r + n + b,
                     .ring = whole,
                     .system = whole + r,
                     .times = whole + 2 * r,
                     .bond_times = whole + 2 * r + n,
-                    .done = flags + n,
-                    .marked = flags + n + r};
+                    .done = flags,
+                    .marked = flags + r};
     for (int32_t i = 0; i < m->rings; i++) {
         bool good = true, wild = true;
         for (int32_t k = m->ring_start[i]; k < m->ring_start[i + 1] && good; k++) {
             int32_t atom = m->ring_atom[k];
             int gives = donates(m, atom);
-            p.gives[atom] = (int8_t)gives;
+            p.gives[atom] = gives;
             good = can_be_aromatic(m, atom, gives);
             wild = wild && !m->atom[atom].number;
         }

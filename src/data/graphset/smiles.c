@@ -165,7 +165,7 @@ static basin_status read_bracket(reader *r) {
         r->at++;
         atom.hydrogens = isdigit((unsigned char)*r->at) ? (uint8_t)read_number(r, 2) : 1;
     }
-    if (*r->at == '+' || *r->at == '-') atom.charge = (int8_t)read_charge(r);
+    if (*r->at == '+' || *r->at == '-') atom.charge = (int16_t)read_charge(r);
     if (*r->at == ':') {
         r->at++;
         if (!isdigit((unsigned char)*r->at)) return wrong(r, "a class without a number");
