@@ -521,6 +521,9 @@ static void put_explanation(basin_record *r, const void *context) {
     basin_record_number(r, "missed|missed by the integral", "%.2g", e->missed);
     put_nodes(r, j);
     put_edges(r, j);
+    if (j->about.members > 1 || j->about.near > 0)
+        basin_record_note(r, "of the network of the first of %lld members alone",
+                          (long long)j->about.members);
 }
 
 /* ---- the picture ---- */
