@@ -1,5 +1,6 @@
-/* Energy attention at once, on the caller's memory and stream: no graph, no plan, no copies. For
- * those who have tensors and derivatives of their own, such as PyTorch and JAX.
+/* Attention at once, of energies or with values, on the caller's memory and stream: no graph, no
+ * plan, no copies. For those who have tensors and derivatives of their own, such as PyTorch and
+ * JAX.
  *
  *     basin_eager *eager = NULL;
  *     basin_eager_open(&eager, NULL, &error);
@@ -16,7 +17,16 @@
  *     FORCE    dq, dk, dbeta, dscale: the gradient of sum(w lse); and lse
  *     REVERSE  gq, gk, gw, gbeta, gscale: the gradient of sum(a dq) + sum(b dk)
  *
- * The energy of the paper's equation 3 is -sum(lse / beta). */
+ * The energy of the paper's equation 3 is -sum(lse / beta).
+ *
+ * Softmax attention with values, p = softmax(factor q . k + bias), has three as well:
+ *
+ *     VALUES          o = sum over keys of p v; 0 where a query has no key
+ *     VALUES_REVERSE  dq, dk, dv, dbias: the gradient of sum(c o)
+ *     VALUES_SECOND   gq, gk, gv, gbias, gc: how these, and o, change along tangents a of q, b of
+ *                     k, av of v, abias of the bias and ac of c. So gc alone, without c, is the
+ *                     forward derivative of o; with the cotangents of dq, dk, dv and dbias as
+ *                     tangents it is the reverse of the reverse. */
 #ifndef BASIN_EAGER_H
 #define BASIN_EAGER_H
 
@@ -37,6 +47,9 @@ typedef enum basin_eager_operation {
     BASIN_EAGER_LSE,
     BASIN_EAGER_FORCE,
     BASIN_EAGER_REVERSE,
+    BASIN_EAGER_VALUES,
+    BASIN_EAGER_VALUES_REVERSE,
+    BASIN_EAGER_VALUES_SECOND,
 } basin_eager_operation;
 
 /* Operands lie in the backend's memory, row-major and dense. T is `dtype`: F64 on ref, F32 or BF16
@@ -49,6 +62,13 @@ typedef struct basin_eager_attention {
     int64_t batch, queries, keys, heads, width;
     bool exclude_self, causal; /* all pairs but query == key, but key > query */
     bool tf32;                 /* cuda: floats may be rounded to 10 bits for products */
+    /* Of operations with values alone: tokens lie as [batch, H, N, Y]; heads of keys, which divide
+     * those of queries, and the width of values; which of batch, heads and queries the biases
+     * repeat along. */
+    bool heads_first;
+    int64_t key_heads, value_width;
+    double factor;
+    bool bias_repeats[3], abias_repeats[3];
     /* A list of pairs, the same for all entries of the batch: basin/pairs.h makes it. Without it
      * (row NULL) all pairs count. */
     int64_t pairs;
@@ -64,12 +84,21 @@ typedef struct basin_eager_attention {
     const void *w;         /* R [batch, queries, H]; force, reverse */
     const void *a;         /* T like q, cotangent of dq; reverse; NULL: 0 */
     const void *b;         /* T like k, cotangent of dk; reverse; NULL: 0 */
+    const void *v;         /* T [batch, keys, key_heads, value_width] */
+    const void *bias;      /* R [batch, H, queries, keys], a list's [batch, pairs, H]; NULL: 0 */
+    const void *c;         /* T [batch, queries, H, value_width], cotangent of o */
+    const void *av;        /* T like v; these and a, b: tangents, NULL: 0 */
+    const void *abias;     /* R like bias */
+    const void *ac;        /* T like c */
     void *lse;             /* R [batch, queries, H]; lse, force */
     void *dq, *dk;         /* T; force */
     void *dbeta, *dscale;  /* R; force */
     void *gq, *gk;         /* T; reverse */
     void *gw;              /* R like w; reverse */
     void *gbeta, *gscale;  /* R; reverse */
+    void *o, *dv;          /* T like c, v; values, their reverse */
+    void *dbias;           /* R like bias without repeating */
+    void *gv, *gbias, *gc; /* like v, dbias, c; second */
     void *workspace;       /* basin_eager_workspace bytes, at a multiple of 64; NULL: taken for the
                               call, not on cuda */
     size_t workspace_bytes;

@@ -298,6 +298,13 @@ BASIN_API basin_expr basin_attention_lse(basin_expr q, basin_expr k, basin_expr 
 BASIN_API basin_expr basin_attention_lse_biased(basin_expr q, basin_expr k, basin_expr beta,
                                                 basin_expr bias, basin_expr mix,
                                                 const basin_pattern *pattern);
+/* softmax(scale Q K^T + bias) V of each head: out [.., Nq, H, V] of q [.., Nq, H, Y], k [.., Nk, K,
+ * Y] and v [.., Nk, K, V], where each of the K heads is shared by H / K heads of queries; 0 for a
+ * query without keys. scale is a number or [H], NULL: 1 / sqrt(Y). bias [.., H, Nq, Nk], of which
+ * all but the last may be 1 or missing, of a list [pairs, H]; NULL: none. It can be differentiated
+ * twice with respect to all of them; memory grows as that of basin_attention_lse does. */
+BASIN_API basin_expr basin_attention(basin_expr q, basin_expr k, basin_expr v, basin_expr scale,
+                                     basin_expr bias, const basin_pattern *pattern);
 /* Per pair of a CSR list: x[q, h] . z[k, h], [pairs, H]; and its reverse, sums of w[pair, h] z[k,
  * h] for each query. x [Nq, H, Y], z [Nk, H, Y], w [pairs, H]. */
 BASIN_API basin_expr basin_pair_dot(basin_expr x, basin_expr z, const basin_pattern *pattern);

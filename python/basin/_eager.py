@@ -14,6 +14,8 @@ from basin._cuda import check_open
 from basin._library import BasinError, check, ffi, lib, owned
 
 LSE, FORCE, REVERSE = lib.BASIN_EAGER_LSE, lib.BASIN_EAGER_FORCE, lib.BASIN_EAGER_REVERSE
+VALUES, VALUES_REVERSE = lib.BASIN_EAGER_VALUES, lib.BASIN_EAGER_VALUES_REVERSE
+VALUES_SECOND = lib.BASIN_EAGER_VALUES_SECOND
 EXCLUDE_SELF, CAUSAL, TF32 = 1, 2, 4  # flags of an operation
 ONE_HEAD = 8  # of a custom call of XLA's: operands have no axis of heads
 _ALIGN = 16
@@ -107,6 +109,20 @@ def head(dtype, sizes, flags):
         },
     )  # fmt: skip
     return ffi.buffer(job)[:_HEAD]
+
+
+@functools.lru_cache(maxsize=256)
+def values_head(dtype, sizes, key_heads, value_width, flags, factor, heads_first, repeats):
+    """How a job with values begins; `repeats` are those of the bias and of its tangent."""
+    job = ffi.new(ffi.getctype(_JOB, "*"))
+    ffi.buffer(job)[:_HEAD] = head(dtype, sizes, flags)
+    job.key_heads, job.value_width, job.factor = key_heads, value_width, factor
+    job.heads_first, (job.bias_repeats, job.abias_repeats) = heads_first, repeats
+    return ffi.buffer(job)[:_HEAD]
+
+
+# The operands and results of a job with values, in its order.
+FIELDS = tuple(name for name, _ in _JOB.fields)
 
 
 @functools.cache

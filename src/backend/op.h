@@ -58,6 +58,34 @@ enum basin_attention_reverse_out {
     BASIN_ATT_GMIX
 };
 
+/* Operands of softmax attention with values, the VALUES family; equations: backend/values.h. The
+ * tangents may be absent, which is zero, and so may the bias; the list as above. */
+enum basin_values_in {
+    BASIN_VAL_Q,    /* [batch, Nq, H, Y] */
+    BASIN_VAL_K,    /* [batch, Nk, K, Y], K divides H */
+    BASIN_VAL_V,    /* [batch, Nk, K, V] */
+    BASIN_VAL_BIAS, /* [batch, H, Nq, Nk], the first three of which may be 1; [batch, pairs, H] of
+                       a list, batch may be 1 */
+    BASIN_VAL_ROW,  /* .. BASIN_VAL_PAIR: as those of BASIN_ATT_ROW; any batch */
+    BASIN_VAL_PAIR = BASIN_VAL_ROW + 4,
+    BASIN_VAL_C,     /* like o: its cotangent */
+    BASIN_VAL_TQ,    /* like q */
+    BASIN_VAL_TK,    /* like k */
+    BASIN_VAL_TV,    /* like v */
+    BASIN_VAL_TBIAS, /* like the bias */
+    BASIN_VAL_TC,    /* like c */
+    BASIN_VAL_IN
+};
+/* Results of the reverse and the second order: like q, k, v, the bias with nothing that is 1, c. */
+enum basin_values_out {
+    BASIN_VAL_OUT_Q,
+    BASIN_VAL_OUT_K,
+    BASIN_VAL_OUT_V,
+    BASIN_VAL_OUT_BIAS,
+    BASIN_VAL_OUT_C, /* second order alone */
+    BASIN_VAL_OUT
+};
+
 /* A pointwise operation of the caller's own, as far as a backend that compiles it wants to know. */
 typedef struct basin_own_code {
     const char *name, *source; /* the body of its function in CUDA C; NULL: there is none */
@@ -67,13 +95,13 @@ typedef struct basin_own_code {
 /* What an operation needs to know beside its operands. Unused fields are zero. */
 struct basin_own;
 typedef struct basin_attr {
-    double value;                /* CONST, POW; epsilon of LAYERNORM; factor of CAUSAL_.. */
+    double value;                /* CONST, POW; epsilon of LAYERNORM; factor of CAUSAL_.., VALUES */
     double drop;                 /* CAUSAL_SOFTMAX and its reverse; UNIFORM */
     int64_t start;               /* SLICE, PAD; FROM_INDEX, TO_INDEX; ITERATED */
     int axis, count;             /* SLICE, PAD, CONCAT; SUM, MAX; THRESHOLD */
     int8_t axes[BASIN_MAX_RANK]; /* PERMUTE */
-    bool transpose_a, transpose_b;
-    bool packed_b;    /* MATMUL */
+    bool transpose_a, transpose_b; /* VALUES, the first: tokens lie as [batch, H, N, Y] */
+    bool packed_b;                 /* MATMUL */
     uint8_t products; /* MATMUL, PACK: a basin_products of basin/backend.h, set by the plan */
     bool exclude_self, causal;
     bool added;      /* ATTENTION: `scale` is added to the scores, a bias, and multiplies nothing */

@@ -10,22 +10,16 @@ static const basin_op op_of[] = {BASIN_OP_ATTENTION, BASIN_OP_ATTENTION_FORCE,
 
 /* ---- the call ---- */
 
-/* Block 0 is the workspace; then come the inputs, then the results. */
-enum { BLOCKS = 1 + BASIN_ATT_IN + BASIN_MAX_OUT };
+typedef basin_eager_job job;
 
-typedef struct job {
-    basin_call call;
-    void *block[BLOCKS];
-} job;
-
-static void add_in(job *j, int i, const void *data, basin_kind kind, basin_shape shape) {
+void basin_eager_in(job *j, int i, const void *data, basin_kind kind, basin_shape shape) {
     int block = 1 + i;
     j->block[block] = (void *)(uintptr_t)data; /* kernels only read it */
     j->call.in[i] = (basin_operand){.block = data ? block : -1, .kind = kind, .shape = shape};
 }
 
-static void add_out(job *j, int o, void *data, basin_kind kind, basin_shape shape) {
-    int block = 1 + BASIN_ATT_IN + o;
+void basin_eager_out(job *j, int o, void *data, basin_kind kind, basin_shape shape) {
+    int block = 1 + BASIN_MAX_IN + o;
     j->block[block] = data;
     j->call.out[o] = (basin_operand){.block = data ? block : -1, .kind = kind, .shape = shape};
 }
@@ -36,20 +30,21 @@ static void add_inputs(job *j, const basin_eager_attention *at) {
     basin_shape k = BASIN_SHAPE(at->batch, at->keys, at->heads, at->width);
     basin_shape list = BASIN_SHAPE(at->pairs);
     int64_t pairs = at->row ? at->pairs : at->batch * at->queries * at->keys;
-    add_in(j, BASIN_ATT_Q, at->q, kind, q);
-    add_in(j, BASIN_ATT_K, at->k, kind, k);
-    add_in(j, BASIN_ATT_BETA, at->beta, BASIN_REAL, BASIN_SHAPE(at->heads));
-    add_in(j, BASIN_ATT_SCALE, at->scale, BASIN_REAL, BASIN_SHAPE(pairs, at->heads));
-    add_in(j, BASIN_ATT_MIX, NULL, BASIN_REAL, BASIN_SCALAR);
-    add_in(j, BASIN_ATT_ROW, at->row, BASIN_INDEX, BASIN_SHAPE(at->queries + 1));
-    add_in(j, BASIN_ATT_KEY, at->row ? at->key : NULL, BASIN_INDEX, list);
-    add_in(j, BASIN_ATT_COLUMN, at->row ? at->column : NULL, BASIN_INDEX,
-           BASIN_SHAPE(at->keys + 1));
-    add_in(j, BASIN_ATT_QUERY, at->row ? at->query : NULL, BASIN_INDEX, list);
-    add_in(j, BASIN_ATT_PAIR, at->row ? at->pair : NULL, BASIN_INDEX, list);
-    add_in(j, BASIN_ATT_W, at->w, BASIN_REAL, BASIN_SHAPE(at->batch, at->queries, at->heads));
-    add_in(j, BASIN_ATT_A, at->a, kind, q);
-    add_in(j, BASIN_ATT_B, at->b, kind, k);
+    basin_eager_in(j, BASIN_ATT_Q, at->q, kind, q);
+    basin_eager_in(j, BASIN_ATT_K, at->k, kind, k);
+    basin_eager_in(j, BASIN_ATT_BETA, at->beta, BASIN_REAL, BASIN_SHAPE(at->heads));
+    basin_eager_in(j, BASIN_ATT_SCALE, at->scale, BASIN_REAL, BASIN_SHAPE(pairs, at->heads));
+    basin_eager_in(j, BASIN_ATT_MIX, NULL, BASIN_REAL, BASIN_SCALAR);
+    basin_eager_in(j, BASIN_ATT_ROW, at->row, BASIN_INDEX, BASIN_SHAPE(at->queries + 1));
+    basin_eager_in(j, BASIN_ATT_KEY, at->row ? at->key : NULL, BASIN_INDEX, list);
+    basin_eager_in(j, BASIN_ATT_COLUMN, at->row ? at->column : NULL, BASIN_INDEX,
+                   BASIN_SHAPE(at->keys + 1));
+    basin_eager_in(j, BASIN_ATT_QUERY, at->row ? at->query : NULL, BASIN_INDEX, list);
+    basin_eager_in(j, BASIN_ATT_PAIR, at->row ? at->pair : NULL, BASIN_INDEX, list);
+    basin_eager_in(j, BASIN_ATT_W, at->w, BASIN_REAL,
+                   BASIN_SHAPE(at->batch, at->queries, at->heads));
+    basin_eager_in(j, BASIN_ATT_A, at->a, kind, q);
+    basin_eager_in(j, BASIN_ATT_B, at->b, kind, k);
     j->call.ins = BASIN_ATT_IN;
 }
 
@@ -60,25 +55,29 @@ static void add_results(job *j, const basin_eager_attention *at) {
     basin_shape row = in[BASIN_ATT_W].shape, beta = in[BASIN_ATT_BETA].shape;
     basin_shape scale = in[BASIN_ATT_SCALE].shape;
     if (j->call.op == BASIN_OP_ATTENTION_REVERSE) {
-        add_out(j, BASIN_ATT_GQ, at->gq, kind, q);
-        add_out(j, BASIN_ATT_GK, at->gk, kind, k);
-        add_out(j, BASIN_ATT_GW, at->gw, BASIN_REAL, row);
-        add_out(j, BASIN_ATT_GBETA, at->gbeta, BASIN_REAL, beta);
-        add_out(j, BASIN_ATT_GSCALE, at->gscale, BASIN_REAL, scale);
-        add_out(j, BASIN_ATT_GMIX, NULL, BASIN_REAL, BASIN_SCALAR);
+        basin_eager_out(j, BASIN_ATT_GQ, at->gq, kind, q);
+        basin_eager_out(j, BASIN_ATT_GK, at->gk, kind, k);
+        basin_eager_out(j, BASIN_ATT_GW, at->gw, BASIN_REAL, row);
+        basin_eager_out(j, BASIN_ATT_GBETA, at->gbeta, BASIN_REAL, beta);
+        basin_eager_out(j, BASIN_ATT_GSCALE, at->gscale, BASIN_REAL, scale);
+        basin_eager_out(j, BASIN_ATT_GMIX, NULL, BASIN_REAL, BASIN_SCALAR);
     } else {
-        add_out(j, BASIN_ATT_LSE, at->lse, BASIN_REAL, row);
-        add_out(j, BASIN_ATT_DQ, at->dq, kind, q);
-        add_out(j, BASIN_ATT_DK, at->dk, kind, k);
-        add_out(j, BASIN_ATT_DBETA, at->dbeta, BASIN_REAL, beta);
-        add_out(j, BASIN_ATT_DSCALE, at->dscale, BASIN_REAL, scale);
-        add_out(j, BASIN_ATT_DMIX, NULL, BASIN_REAL, BASIN_SCALAR);
+        basin_eager_out(j, BASIN_ATT_LSE, at->lse, BASIN_REAL, row);
+        basin_eager_out(j, BASIN_ATT_DQ, at->dq, kind, q);
+        basin_eager_out(j, BASIN_ATT_DK, at->dk, kind, k);
+        basin_eager_out(j, BASIN_ATT_DBETA, at->dbeta, BASIN_REAL, beta);
+        basin_eager_out(j, BASIN_ATT_DSCALE, at->dscale, BASIN_REAL, scale);
+        basin_eager_out(j, BASIN_ATT_DMIX, NULL, BASIN_REAL, BASIN_SCALAR);
     }
     j->call.outs = BASIN_ATT_OUT;
     if (j->call.op == BASIN_OP_ATTENTION) j->call.outs = 1;
 }
 
 static void describe(job *j, basin_eager_operation operation, const basin_eager_attention *at) {
+    if (basin_eager_has_values(operation)) {
+        basin_eager_values(j, operation, at);
+        return;
+    }
     *j = (job){.call.op = op_of[operation]};
     j->call.attr.exclude_self = at->exclude_self;
     j->call.attr.causal = at->causal;
@@ -136,9 +135,9 @@ static basin_status check_pattern(const basin_eager_attention *at, basin_error *
 
 static basin_status check_sizes(const basin_eager *eager, basin_eager_operation operation,
                                 const basin_eager_attention *at, basin_error *error) {
-    if (operation < BASIN_EAGER_LSE || operation > BASIN_EAGER_REVERSE)
+    if (operation < BASIN_EAGER_LSE || operation > BASIN_EAGER_VALUES_SECOND)
         return basin_fail(error, BASIN_BAD_VALUE, "attention: operation %d, of 0 to %d",
-                          (int)operation, (int)BASIN_EAGER_REVERSE);
+                          (int)operation, (int)BASIN_EAGER_VALUES_SECOND);
     if (!counts_fit(at))
         return basin_fail(error, BASIN_BAD_SHAPE,
                           "attention: batch %lld, %lld queries, %lld keys, %lld heads of %lld, "
@@ -146,6 +145,7 @@ static basin_status check_sizes(const basin_eager *eager, basin_eager_operation 
                           (long long)at->batch, (long long)at->queries, (long long)at->keys,
                           (long long)at->heads, (long long)at->width, (long long)at->pairs);
     BASIN_TRY(check_dtype(eager, at, error));
+    if (basin_eager_has_values(operation)) return basin_eager_values_check(operation, at, error);
     return check_pattern(at, error);
 }
 
@@ -174,9 +174,11 @@ static basin_status check_present(basin_eager_operation operation, const basin_e
 /* Kernels read rows of whole vectors as vectors; others element by element. */
 static basin_status check_aligned(const basin_eager_attention *at, basin_error *error) {
     if ((size_t)at->width * basin_dtype_size(at->dtype) % 16) return BASIN_OK;
-    static const char *const name[] = {"q", "k", "a", "b", "dq", "dk", "gq", "gk"};
-    const void *operand[] = {at->q, at->k, at->a, at->b, at->dq, at->dk, at->gq, at->gk};
-    for (int i = 0; i < 8; i++)
+    static const char *const name[] = {"q", "k", "a",  "b",  "dq", "dk", "gq", "gk",
+                                       "v", "c", "av", "ac", "o",  "dv", "gv", "gc"};
+    const void *operand[] = {at->q, at->k, at->a,  at->b,  at->dq, at->dk, at->gq, at->gk,
+                             at->v, at->c, at->av, at->ac, at->o,  at->dv, at->gv, at->gc};
+    for (int i = 0; i < 16; i++)
         if ((uintptr_t)operand[i] % 16)
             return basin_fail(error, BASIN_BAD_VALUE,
                               "attention: %s lies at an address that is no multiple of 16",
@@ -236,7 +238,8 @@ static basin_status check_list(const basin_eager_attention *at, basin_error *err
 static basin_status check_operands(const basin_eager *eager, basin_eager_operation operation,
                                    const basin_eager_attention *at, size_t bytes,
                                    basin_error *error) {
-    BASIN_TRY(check_present(operation, at, error));
+    bool values = basin_eager_has_values(operation);
+    BASIN_TRY((values ? basin_eager_values_present : check_present)(operation, at, error));
     BASIN_TRY(check_aligned(at, error));
     BASIN_TRY(check_workspace(eager, at, bytes, error));
     return at->row && !eager->device ? check_list(at, error) : BASIN_OK;
@@ -340,11 +343,14 @@ static basin_eager_attention entry_of(const basin_eager_attention *at, int64_t e
     return one;
 }
 
-static bool goes_by_entry(const basin_eager_attention *at) { return at->row && at->batch > 1; }
+static bool goes_by_entry(basin_eager_operation operation, const basin_eager_attention *at) {
+    return at->row && at->batch > 1 && !basin_eager_has_values(operation);
+}
 
-/* Whether bfloat16 is computed in float. */
-static bool widens(const basin_eager *eager, const basin_eager_attention *at) {
-    return at->dtype == BASIN_BF16 && !eager->device;
+/* Whether bfloat16 is computed in float here; kernels of values do that by themselves. */
+static bool widens(const basin_eager *eager, basin_eager_operation operation,
+                   const basin_eager_attention *at) {
+    return at->dtype == BASIN_BF16 && !eager->device && !basin_eager_has_values(operation);
 }
 
 static size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
@@ -358,8 +364,8 @@ static size_t call_bytes(const basin_eager *eager, const basin_call *call) {
 /* Of the kernels alone, one entry where they go by entry. */
 static size_t kernel_bytes(const basin_eager *eager, basin_eager_operation operation,
                            const basin_eager_attention *at) {
-    basin_eager_attention one = goes_by_entry(at) ? entry_of(at, 0) : *at;
-    if (widens(eager, at)) one.dtype = BASIN_F32;
+    basin_eager_attention one = goes_by_entry(operation, at) ? entry_of(at, 0) : *at;
+    if (widens(eager, operation, at)) one.dtype = BASIN_F32;
     job j;
     describe(&j, operation, &one);
     return aligned(call_bytes(eager, &j.call));
@@ -391,7 +397,7 @@ static basin_status run_one(const basin_eager *eager, basin_eager_operation oper
 
 static basin_status run_entries(const basin_eager *eager, basin_eager_operation operation,
                                 const basin_eager_attention *at, basin_error *error) {
-    if (!goes_by_entry(at)) return run_one(eager, operation, at, error);
+    if (!goes_by_entry(operation, at)) return run_one(eager, operation, at, error);
     for (int64_t i = 0; i < at->batch; i++) {
         basin_eager_attention one = entry_of(at, i);
         BASIN_TRY(run_one(eager, operation, &one, error));
@@ -412,6 +418,7 @@ static basin_status run_wide(const basin_eager *eager, basin_eager_operation ope
 static basin_eager_attention only(basin_eager_operation operation,
                                   const basin_eager_attention *at) {
     basin_eager_attention mine = *at;
+    if (basin_eager_has_values(operation)) return mine;
     if (operation == BASIN_EAGER_LSE) mine.w = NULL;
     if (operation != BASIN_EAGER_FORCE) mine.dq = mine.dk = mine.dbeta = mine.dscale = NULL;
     if (operation == BASIN_EAGER_REVERSE) {
@@ -429,7 +436,7 @@ static basin_status workspace_of(size_t *bytes, const basin_eager *eager,
     *bytes = 0;
     BASIN_TRY(check_sizes(eager, operation, at, error));
     *bytes = kernel_bytes(eager, operation, at);
-    if (widens(eager, at)) *bytes += wide_bytes(at);
+    if (widens(eager, operation, at)) *bytes += wide_bytes(at);
     return BASIN_OK;
 }
 
@@ -454,7 +461,7 @@ basin_status basin_eager_run(const basin_eager *eager, basin_eager_operation ope
                               "attention: out of memory for %zu bytes of work", bytes);
     }
     basin_status status =
-        (widens(eager, &mine) ? run_wide : run_entries)(eager, operation, &mine, error);
+        (widens(eager, operation, &mine) ? run_wide : run_entries)(eager, operation, &mine, error);
     basin_aligned_free(own);
     return status;
 }

@@ -26,8 +26,9 @@ except ImportError as missing:
 from basin.torch._attention import Pairs, attention_force, attention_lse, energy_attention
 from basin.torch._block import EnergyBlock
 from basin.torch._energy import EnergyModule, descended, force, module, value
+from basin.torch._values import attention
 
 __all__ = [
-    "EnergyBlock", "EnergyModule", "Pairs", "attention_force", "attention_lse", "descended",
-    "energy_attention", "force", "module", "value",
+    "EnergyBlock", "EnergyModule", "Pairs", "attention", "attention_force", "attention_lse",
+    "descended", "energy_attention", "force", "module", "value",
 ]  # fmt: skip

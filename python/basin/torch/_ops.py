@@ -531,14 +531,14 @@ class _Reverse(torch.autograd.Function):
         )
 
 
-def _offer(name, compute, function):
+def offer(name, compute, function, several=True):
     """The operation as the functions of this package call it, None being what was not wanted (its
     last operand) of several results; and its derivatives, registered for calls that come through
     the dispatcher. A factor multiplies the result."""
     dispatched, below = getattr(torch.ops.basin, name).default, _dispatched(name)
     # What Function.apply does for transforms is not wanted where none waits.
     of_func = _for_transforms(function)
-    apply, several = super(torch.autograd.Function, function).apply, function is not _Lse
+    apply = super(torch.autograd.Function, function).apply
 
     def by_dispatcher(*operands):
         return function.apply(below, *operands) if _recorded(operands) else below(*operands)
@@ -576,6 +576,6 @@ def _offer(name, compute, function):
     return call
 
 
-lse = _offer("attention_lse", _lse, _Lse)
-force = _offer("attention_force", _force, _Force)
-reverse = _offer("attention_reverse", _reverse, _Reverse)
+lse = offer("attention_lse", _lse, _Lse, several=False)
+force = offer("attention_force", _force, _Force)
+reverse = offer("attention_reverse", _reverse, _Reverse)

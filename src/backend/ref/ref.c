@@ -27,6 +27,9 @@ static size_t scratch_bytes(const basin_call *call) {
     case BASIN_OP_ATTENTION:
     case BASIN_OP_ATTENTION_FORCE:
     case BASIN_OP_ATTENTION_REVERSE: return basin_ref_attention_scratch(call);
+    case BASIN_OP_VALUES:
+    case BASIN_OP_VALUES_REVERSE:
+    case BASIN_OP_VALUES_SECOND: return basin_ref_values_scratch(call);
     default: return 0;
     }
 }

@@ -34,5 +34,6 @@ basin_ref_operation basin_ref_pointwise;
 #define CALL(name, rule, ref, ...) basin_ref_operation basin_ref_##ref;
 #include "backend/ops.inc"
 size_t basin_ref_attention_scratch(const basin_call *call);
+size_t basin_ref_values_scratch(const basin_call *call);
 
 #endif

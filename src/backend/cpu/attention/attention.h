@@ -139,6 +139,19 @@ typedef struct basin_attention_short {
     float *t, *gs, *e; /* [pairs, H]: beta t, beta gs, scratch */
 } basin_attention_short;
 
+/* The pairs of one query and head of softmax attention with values (backend/values.h), between the
+ * products. */
+typedef struct basin_values_row {
+    int64_t count, self; /* pairs; the one that is left out, or -1 */
+    float scale;
+    const float *bias, *tbias; /* [count] or NULL */
+    float *s;                  /* q . k; becomes p */
+    float *x;                  /* tq . k + q . tk, or NULL; tp */
+    float *g;                  /* c . v, or NULL; scale ds */
+    float *y;                  /* tc . v + c . tv, or NULL; scale tds */
+    float *slope;              /* [count] tds, else ds; or NULL */
+} basin_values_row;
+
 typedef struct basin_attention_kernels {
     int64_t lanes; /* floats of a vector */
     /* out[i] = x . rows[index[i]] */
@@ -187,6 +200,8 @@ typedef struct basin_attention_kernels {
      * along rows; dbeta or gbeta in lanes. Then the columns of keys first .. last - 1. */
     void (*short_rows)(const basin_attention_short *s, int64_t first, int64_t last, float *dbeta);
     void (*short_columns)(const basin_attention_short *s, int64_t first, int64_t last);
+
+    void (*values)(const basin_values_row *row);
 } basin_attention_kernels;
 
 const basin_attention_kernels *basin_attention_kernels_find(void);

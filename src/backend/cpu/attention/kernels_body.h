@@ -4,6 +4,7 @@
 #include "backend/cpu/attention/kernels_pointwise.h"
 #include "backend/cpu/attention/kernels_products.h"
 #include "backend/cpu/attention/kernels_short.h"
+#include "backend/cpu/attention/kernels_values.h"
 
 #define ATTENTION_KERNELS                                                                          \
     {                                                                                              \
@@ -11,5 +12,5 @@
         .dot = dot, .dot_two = dot_two, .gather = gather, .gather_two = gather_two,                \
         .measure = measure, .finish = finish, .complete = complete, .whole = whole,                \
         .force_row = force_row, .reverse_row = reverse_row, .force_column = force_column,          \
-        .reverse_column = reverse_column                                                           \
+        .reverse_column = reverse_column, .values = values                                         \
     }

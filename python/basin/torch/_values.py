@@ -1,0 +1,178 @@
+# type: ignore  where the framework is not installed, pyright takes this folder for it
+"""Softmax attention with values as a function of PyTorch tensors: what callers give, as the
+operations want it."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from basin import _eager
+from basin._library import BasinError
+from basin.torch._attention import _TYPES, Pairs, _cast
+from basin.torch._values_ops import values
+
+
+def _check(query, key, value, enable_gqa):
+    names = {"query": query, "key": key, "value": value}
+    for name, x in names.items():
+        if not isinstance(x, torch.Tensor):
+            raise BasinError(f"{name} is a {type(x).__name__}, wanted a tensor of PyTorch's")
+        if x.ndim < 2:
+            raise BasinError(f"{name} of shape {list(x.shape)}, wanted [.., tokens, width]")
+        if x.dtype != query.dtype or x.device != query.device:
+            raise BasinError(
+                f"query is {query.dtype} on {query.device}, {name} {x.dtype} on {x.device}"
+            )
+    if query.device.type not in ("cpu", "cuda", "meta"):
+        raise BasinError(f"query on {query.device}, wanted cpu or cuda")
+    if query.dtype not in _TYPES or (query.is_cuda and query.dtype == torch.float64):
+        raise BasinError(
+            f"query of {query.dtype} on {query.device}; wanted float32, bfloat16 or float16 on cpu "
+            "or cuda, or float64 on cpu"
+        )
+    shapes = " and ".join(f"{name} {list(x.shape)}" for name, x in names.items())
+    if query.shape[-1] != key.shape[-1] or key.shape[-2] != value.shape[-2]:
+        raise BasinError(
+            f"{shapes}: queries and keys must have one width, keys and values one number of tokens"
+        )
+    heads = query.shape[-3] if query.ndim > 2 else 1
+    shared = key.shape[-3] if key.ndim > 2 else 1
+    if enable_gqa and (shared == 0 or heads % shared or value.shape[-3] != shared):
+        raise BasinError(f"{shapes}: heads of keys and values must divide those of queries")
+
+
+def _batch_of(x, batch, grouped):
+    """x [.., H, N, Y] as [B, H, N, Y]; heads that are shared stay so."""
+    heads = x.shape[-3:-2] if grouped else batch[-1:]
+    x = x.expand(*batch[:-1], *heads, *x.shape[-2:])
+    return x.reshape(-1, *x.shape[-3:]) if x.ndim != 4 else x
+
+
+def _bias_of(mask, shape, real):
+    """A mask or bias that broadcasts to [.., H, N, M], as [B, H, N, M]."""
+    if mask.dtype == torch.bool:
+        mask = torch.zeros(mask.shape, dtype=real, device=mask.device).masked_fill_(
+            mask.logical_not(), -math.inf
+        )
+    try:
+        mask = mask.to(real).expand(shape)
+    except RuntimeError:
+        raise BasinError(
+            f"attn_mask of shape {list(mask.shape)}, wanted one that broadcasts to {list(shape)}"
+        ) from None
+    if mask.ndim == 4:
+        return mask
+    if mask.ndim < 4:
+        return mask.reshape(*(1,) * (4 - mask.ndim), *mask.shape)
+    repeated = all(s == 0 or n == 1 for s, n in zip(mask.stride()[:-3], shape[:-3]))
+    if repeated:  # flattening would copy it
+        one = mask[(0,) * (mask.ndim - 3)]
+        return one.expand(math.prod(shape[:-3]), *one.shape)
+    return mask.flatten(0, -4)
+
+
+def _list_of(pairs, mask, is_causal, query, key, real):
+    """The packed list, its length and the bias [B, P, H]."""
+    if not isinstance(pairs, Pairs):
+        raise BasinError(f"pairs are a {type(pairs).__name__}, wanted basin.torch.Pairs(edges, N)")
+    if is_causal:
+        raise BasinError("a list of pairs that is to be causal; list the pairs that count")
+    if (pairs.queries, pairs.keys) != (query.shape[2], key.shape[2]):
+        raise BasinError(
+            f"{pairs!r}, but there are {query.shape[2]} queries and {key.shape[2]} keys"
+        )
+    if pairs.packed.device != query.device:
+        raise BasinError(f"pairs on {pairs.packed.device}, query on {query.device}; use pairs.to()")
+    if mask is None:
+        return pairs.packed, pairs.count, None
+    if mask.dtype == torch.bool:
+        raise BasinError("attn_mask of a list is a bias, not bool; list the pairs that count")
+    wanted = (pairs.count, query.shape[1])
+    try:
+        mask = mask.to(real).expand(wanted)
+    except RuntimeError:
+        raise BasinError(
+            f"attn_mask of shape {list(mask.shape)}, wanted {list(wanted)} for a list"
+        ) from None
+    return pairs.packed, pairs.count, mask.expand(query.shape[0], *wanted)
+
+
+def attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attn_mask: torch.Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | torch.Tensor | None = None,
+    enable_gqa: bool = False,
+    *,
+    pairs: Pairs | None = None,
+) -> torch.Tensor:
+    """softmax(scale query key^T + attn_mask) value, in the place of
+    torch.nn.functional.scaled_dot_product_attention, with derivatives to second order: backward of
+    backward, forward mode, and either over the other. Memory grows with tokens, not their square.
+
+    query [.., H, N, Y], key [.., H, M, Y], value [.., H, M, V]; with `enable_gqa` key and value may
+    have fewer heads, which divide H. `attn_mask` broadcasts to [.., H, N, M]: bool (True takes
+    part) or numbers that are added, which may be learnt. `scale` is a number or a tensor, which may
+    be learnt ([] or [H]); None: 1 / sqrt(Y). `pairs` is a list of the pairs that count, and
+    attn_mask then [P, H]. A query that sees no key has 0. Third derivatives, but along lists, are
+    computed with memory for every pair.
+
+    >>> import torch
+    >>> from basin.torch import attention
+    >>> q, k, v = torch.randn(3, 1, 2, 5, 8)
+    >>> usual = torch.nn.functional.scaled_dot_product_attention(q, k, v)
+    >>> torch.allclose(attention(q, k, v), usual, atol=1e-5)
+    True
+    """
+    if dropout_p != 0.0:
+        raise BasinError(f"dropout_p is {dropout_p}, wanted 0: this attention drops nothing")
+    if isinstance(query, torch.Tensor) and query.is_cuda:
+        kind = "cuda"
+    else:
+        kind = "cpu"
+    returned = getattr(query, "dtype", None)
+    cast = torch.is_autocast_enabled(kind)
+    if cast and returned != torch.float64:
+        returned = torch.get_autocast_dtype(kind)
+    if cast or returned == torch.float16:
+        query, key, value = (_cast(x, kind) for x in (query, key, value))
+    _check(query, key, value, enable_gqa)
+    if attn_mask is not None and is_causal:
+        raise BasinError("attn_mask and is_causal were given, wanted one of them")
+    real = torch.float64 if query.dtype == torch.float64 else torch.float32
+    if isinstance(scale, torch.Tensor):
+        if scale.ndim > 1 or (scale.ndim and scale.numel() not in (1, query.shape[-3])):
+            raise BasinError(f"scale of shape {list(scale.shape)}, wanted a number or [H]")
+        query = query * scale.to(query.dtype).reshape(-1, 1, 1)[: scale.numel()]
+        factor = 1.0
+    else:
+        factor = 1 / math.sqrt(max(1, query.shape[-1])) if scale is None else float(scale)
+    grouped = enable_gqa and query.ndim > 2 and key.shape[-3] != query.shape[-3]
+    lead = [x.shape[:-3] if grouped else x.shape[:-2] for x in (query, key, value)]
+    try:
+        batch = torch.broadcast_shapes(*lead)
+    except RuntimeError:
+        raise BasinError(
+            f"query {list(query.shape)}, key {list(key.shape)} and value {list(value.shape)}, whose "
+            "batches and heads do not broadcast" + ("" if enable_gqa else "; enable_gqa=True?")
+        ) from None
+    batch = (*batch, query.shape[-3]) if grouped else tuple(batch)
+    inner = (1,) * (1 - len(batch)) + batch
+    q = _batch_of(query, inner, False)
+    k, v = (_batch_of(x, inner, grouped) for x in (key, value))
+    flags = _eager.CAUSAL if is_causal else 0
+    if q.is_cuda and torch.get_float32_matmul_precision() != "highest":
+        flags |= _eager.TF32
+    packed, count, bias = None, 0, None
+    if pairs is not None:
+        packed, count, bias = _list_of(pairs, attn_mask, is_causal, q, k, real)
+    elif attn_mask is not None:
+        bias = _bias_of(attn_mask, (*inner, q.shape[2], k.shape[2]), real)
+    out = values(q, k, v, bias, packed, count, flags, factor)
+    out = out.reshape(*batch, query.shape[-2], value.shape[-1])
+    return out.to(returned)

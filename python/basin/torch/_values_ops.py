@@ -1,0 +1,353 @@
+# type: ignore  where the framework is not installed, pyright takes this folder for it
+"""Softmax attention with values as PyTorch sees it: torch.ops.basin.attention_values, its reverse,
+and the second order, which is the derivative of both (src/backend/values.h has the equations).
+
+Logical shapes are q [B, H, N, Y], k [B, K, M, Y], v [B, K, M, V], c and o [B, H, N, V], bias and
+its tangent [B, H, N, M] (of a list [B, pairs, H]), expanded where they repeat.
+"""
+
+import torch
+
+from basin import _eager
+from basin.torch import _ops
+
+Q, K, V, BIAS, C = 1, 2, 4, 8, 16  # results that are wanted
+_SLOPES = Q | K | V | BIAS
+
+_library = _ops._library
+_SHARED = "Tensor q, Tensor k, Tensor v, Tensor? bias, Tensor? pairs, int count, int flags, float factor"
+_T = "Tensor? "
+for _schema in (
+    f"attention_values({_SHARED}) -> Tensor",
+    f"attention_values_reverse({_SHARED}, Tensor c, int want) -> (Tensor, Tensor, Tensor, Tensor)",
+    f"attention_values_second({_SHARED}, Tensor? c, Tensor? a, Tensor? b, Tensor? av, "
+    "Tensor? abias, Tensor? ac, int want) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
+):
+    _library.define(_schema, tags=(torch.Tag.needs_fixed_stride_order,))
+
+
+# ---- running ----
+
+
+def _compact(bias, listed):
+    """Without what it repeats along, and whether it does: batch, heads, queries."""
+    if bias is None:
+        return None, (False,) * 3
+    repeats = [False] * 3
+    for axis in range(1 if listed else 3):
+        if bias.shape[axis] > 1 and bias.stride(axis) == 0:
+            bias, repeats[axis] = bias.narrow(axis, 0, 1), True
+    return bias.contiguous(), tuple(repeats)
+
+
+def _run(operation, shared, tokens, abias, results):
+    """`tokens` and `results` are by their names in a job; None: absent."""
+    q, k, v, bias, pairs, count, flags, factor = shared
+    first = q.is_contiguous()
+    bias, repeats = _compact(bias, pairs is not None)
+    abias, more = _compact(abias, pairs is not None)
+    sizes = (q.shape[0], q.shape[2], k.shape[2], q.shape[1], q.shape[3], count)
+    head = _eager.values_head(
+        _ops._NAMES[q.dtype], sizes, k.shape[1], v.shape[3], flags, factor, first, (repeats, more)
+    )
+    given = {"q": q, "k": k, "v": v, **tokens}
+    given = {n: _ops._laid(x, first) for n, x in given.items() if x is not None}
+    given |= {n: x for n, x in {"bias": bias, "abias": abias}.items() if x is not None}
+    given |= {n: x for n, x in results.items() if x is not None}
+    at = {n: x.data_ptr() for n, x in given.items()}
+    if pairs is not None:
+        at |= zip(_eager.LIST, _eager.list_addresses(pairs.data_ptr(), sizes))
+    names = tuple(n for n in _eager.FIELDS if n in at)
+    addresses = [at[n] for n in names]
+    if not q.is_cuda:
+        _eager.run(_ops._backend(q), operation, head, names, addresses)
+        return
+    with torch.cuda.device(q.device):
+        eager = _ops._backend(q)
+        size = _eager.workspace_bytes(eager, operation, head, names, addresses)
+        room = q.new_empty(size, dtype=torch.uint8) if size else None
+        addresses += (room.data_ptr() if size else 0, size, _ops._stream(q.get_device()))
+        _eager.run(eager, operation, head, names + _ops._WORK, addresses)
+
+
+def _new_output(q, v, shape=None):
+    shape = (*q.shape[:3], v.shape[3]) if shape is None else shape
+    return _ops._new(q, shape, q.is_contiguous())
+
+
+def _new_slopes(q, k, v, bias, pairs, count, want):
+    """Results like q, k, v and all of the bias, or None."""
+    real, (batch, heads, queries, _) = _ops._real(q), q.shape
+    slopes = (batch, heads, queries, k.shape[2]) if pairs is None else (batch, count, heads)
+    return (
+        *(_new_output(q, v, x.shape) if want & bit else None for bit, x in ((Q, q), (K, k), (V, v))),
+        q.new_empty(slopes, dtype=real) if want & BIAS else None,
+    )
+
+
+def _values(*shared):
+    out = _new_output(shared[0], shared[2])
+    _run(_eager.VALUES, shared, {}, None, {"o": out})
+    return out
+
+
+def _reverse(*operands):
+    *shared, c, want = operands
+    results = _new_slopes(*shared[:6], want)
+    names = ("dq", "dk", "dv", "dbias")
+    _run(_eager.VALUES_REVERSE, shared, {"c": c}, None, dict(zip(names, results)))
+    return results
+
+
+def _results_of_second(shared, want):
+    out = _new_output(shared[0], shared[2]) if want & C else None
+    return *_new_slopes(*shared[:6], want), out
+
+
+def _second(*operands):
+    *shared, c, a, b, av, abias, ac, want = operands
+    results = _results_of_second(shared, want)
+    tokens = {"c": c, "a": a, "b": b, "av": av, "ac": ac}
+    names = ("gq", "gk", "gv", "gbias", "gc")
+    _run(_eager.VALUES_SECOND, shared, tokens, abias, dict(zip(names, results)))
+    return results
+
+
+for _name, _function in {
+    "attention_values": _values, "attention_values_reverse": _ops._filled(_reverse),
+    "attention_values_second": _ops._filled(_second),
+}.items():  # fmt: skip
+    _library.impl(_name, _function, "CPU")
+    _library.impl(_name, _function, "CUDA")
+
+
+@torch.library.register_fake("basin::attention_values")
+def _fake_values(*shared):
+    return _new_output(shared[0], shared[2])
+
+
+@torch.library.register_fake("basin::attention_values_reverse")
+@_ops._filled
+def _fake_reverse(*operands):
+    return _new_slopes(*operands[:6], operands[-1])
+
+
+@torch.library.register_fake("basin::attention_values_second")
+@_ops._filled
+def _fake_second(*operands):
+    return _results_of_second(operands[:8], operands[-1])
+
+
+# ---- vmap: the axis of a batch more becomes part of the batch ----
+
+
+def _batched(operation):
+    def rule(info, in_dims, *operands):
+        size = info.batch_size
+
+        def merged(i, x):
+            if not isinstance(x, torch.Tensor):
+                return x
+            if i == 4:
+                if in_dims[i] is not None:
+                    raise NotImplementedError("attention along a batch of lists of pairs")
+                return x
+            d = in_dims[i]
+            x = x.unsqueeze(0).expand(size, *x.shape) if d is None else x.movedim(d, 0)
+            return x.flatten(0, 1)
+
+        out = operation(*(merged(i, x) for i, x in enumerate(operands)))
+        several = isinstance(out, (tuple, list))
+        out = [x.unflatten(0, (size, -1)) if x.numel() else x.new_empty(size, 0)
+               for x in (out if several else [out])]  # fmt: skip
+        return (tuple(out), (0,) * len(out)) if several else (out[0], 0)
+
+    return rule
+
+
+for _name in ("attention_values", "attention_values_reverse", "attention_values_second"):
+    torch.library.register_vmap(
+        f"basin::{_name}", _batched(getattr(torch.ops.basin, _name)), lib=_library
+    )
+
+
+# ---- derivatives ----
+
+
+def _keep(ctx, q, k, v, bias, pairs, count, flags, factor, *more):
+    _ops._keep(ctx, q, k, v, bias, pairs, *more)
+    ctx.set_materialize_grads(False)
+    ctx.rest = count, flags, factor
+
+
+class _Values(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, compute, *operands):
+        _keep(ctx, *operands)
+        return compute(*operands)
+
+    keep = staticmethod(_keep)
+
+    @staticmethod
+    def jvp(ctx, _, a, b, av, abias, *others):
+        return second(*ctx.saved_tensors, *ctx.rest, None, a, b, av, abias, None, C)[4]
+
+    @staticmethod
+    def backward(ctx, c):
+        if c is None:
+            return (None,) * 9
+        want = _ops._bits(ctx.needs_input_grad[1:5])
+        return None, *reverse(*ctx.saved_tensors, *ctx.rest, c, want), None, None, None, None
+
+
+class _Reverse(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, compute, *operands):
+        _Reverse.keep(ctx, *operands)
+        return compute(*operands)
+
+    @staticmethod
+    def keep(ctx, *operands):
+        _keep(ctx, *operands[:-1])
+        ctx.want = operands[-1]
+
+    @staticmethod
+    def jvp(ctx, _, a, b, av, abias, pairs, count, flags, factor, ac, want):
+        *shared, c = ctx.saved_tensors
+        return second(*shared, *ctx.rest, c, a, b, av, abias, ac, ctx.want)[:4]
+
+    @staticmethod
+    def backward(ctx, a, b, av, abias):
+        *shared, c = ctx.saved_tensors
+        want = _ops._bits((*ctx.needs_input_grad[1:5], ctx.needs_input_grad[9]))
+        gq, gk, gv, gbias, gc = second(*shared, *ctx.rest, c, a, b, av, abias, None, want)
+        return None, gq, gk, gv, gbias, None, None, None, None, gc, None
+
+
+def _written(q, k, v, bias, pairs, flags, factor, c, a, b, av, abias, ac):
+    """The second order written out, with memory for every pair: what third derivatives need."""
+    if pairs is not None:
+        raise NotImplementedError(
+            "attention along a list has derivatives to second order; a third one was asked for"
+        )
+    each = q.shape[1] // k.shape[1]
+    k, v, b, av = (x if x is None else x.repeat_interleave(each, 1) for x in (k, v, b, av))
+
+    def product(x, y):
+        return 0 if x is None or y is None else x @ y.transpose(-1, -2)
+
+    s = factor * product(q, k) + (0 if bias is None else bias)
+    if flags & _eager.CAUSAL:
+        tokens = torch.ones(s.shape[-2:], dtype=torch.bool, device=s.device)
+        s = s.masked_fill(~tokens.tril(), -torch.inf)
+    top = s.amax(-1, keepdim=True).detach().clamp_min(-1e30)
+    p = torch.exp(s - top)
+    p = p / p.sum(-1, keepdim=True).clamp_min(1e-30)
+    ts = factor * (product(a, k) + product(q, b)) + (0 if abias is None else abias)
+    tp = p * (ts - (p * ts).sum(-1, keepdim=True)) if torch.is_tensor(ts) else 0 * p
+    zero = torch.zeros_like(p)
+    g, tg = product(c, v) + zero, product(ac, v) + product(c, av) + zero
+    ds = p * (g - (p * g).sum(-1, keepdim=True))
+    u = tp * (g - (p * g).sum(-1, keepdim=True)) + p * tg
+    tds = u - p * u.sum(-1, keepdim=True)
+
+    def summed(x, y, z, w, turned=False):
+        x, z = (x.transpose(-1, -2), z.transpose(-1, -2)) if turned else (x, z)
+        return (0 if y is None else x @ y) + (0 if w is None else z @ w)
+
+    def shared(x):
+        return x if each == 1 or not torch.is_tensor(x) else x.unflatten(1, (-1, each)).sum(2)
+
+    return (
+        factor * summed(tds, k, ds, b), factor * shared(summed(tds, q, ds, a, True)),
+        shared(summed(tp, c, p, ac, True)), tds, summed(tp, v, p, av),
+    )  # fmt: skip
+
+
+class _Second(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, compute, *operands):
+        _Second.keep(ctx, *operands)
+        return compute(*operands)
+
+    @staticmethod
+    def keep(ctx, *operands):
+        _keep(ctx, *operands[:-1])
+        ctx.want = operands[-1]
+
+    @staticmethod
+    def jvp(ctx, _, tq, tk, tv, tbias, pairs, count, flags, factor, *tangents):
+        """Of third order, but for tangents of the tangents, in which it is linear."""
+        operands, given = _Second._real(ctx), (tq, tk, tv, tbias, *tangents[:-1])
+        there = [i for i, t in enumerate(given) if t is not None]
+
+        def function(*some):
+            found = _Second._formula(ctx, operands, dict(zip(there, some)))
+            return tuple(torch.as_tensor(x) for x in found)
+
+        primals = tuple(operands[i] for i in there)
+        own = tuple(given[i].to(operands[i].dtype) for i in there)
+        moved = torch.func.jvp(function, primals, own)[1]
+        like = ctx.saved_tensors[0].dtype
+        return tuple(x.to(like) if ctx.want >> i & 1 else None for i, x in enumerate(moved))
+
+    @staticmethod
+    def _real(ctx):
+        """q, k, v, bias, c and the tangents, in the type that is computed in."""
+        q, k, v, bias, _, *more = ctx.saved_tensors
+        wide = torch.float32 if q.dtype == torch.bfloat16 else q.dtype
+        return [x if x is None else x.to(wide) for x in (q, k, v, bias, *more)]
+
+    @staticmethod
+    def _formula(ctx, operands, changed):
+        x = [changed.get(i, x) for i, x in enumerate(operands)]
+        _, flags, factor = ctx.rest
+        return _written(*x[:4], ctx.saved_tensors[4], flags, factor, *x[4:])
+
+    @staticmethod
+    def _through_tangent(ctx, u, needs):
+        """The reverse of the forward derivative (gc without c) is of second order, too."""
+        q, k, v, bias, pairs, _, a, b, av, abias, _ = ctx.saved_tensors
+        shared, grads = (q, k, v, bias, pairs, *ctx.rest), [None] * 10
+        want, more = _ops._bits(needs[:4]), _ops._bits(needs[5:9])
+        if want:
+            grads[:4] = second(*shared, u, a, b, av, abias, None, want)[:4]
+        if more:
+            grads[5:9] = reverse(*shared, u, more)
+        return grads
+
+    @staticmethod
+    def backward(ctx, *cotangents):
+        needs = (*ctx.needs_input_grad[1:5], *ctx.needs_input_grad[9:15])
+        if ctx.saved_tensors[5] is None and ctx.want == C:
+            grads = _Second._through_tangent(ctx, cotangents[4], needs)
+        else:
+            grads = _Second._through_formula(ctx, cotangents, needs)
+        return None, *grads[:4], None, None, None, None, *grads[4:], None
+
+    @staticmethod
+    def _through_formula(ctx, cotangents, needs):
+        with torch.enable_grad():
+            operands = _Second._real(ctx)
+            wanted = [i for i, need in enumerate(needs) if need]
+            again = torch.is_grad_enabled() and any(
+                x is not None and x.requires_grad for x in cotangents
+            )
+            if not again:
+                operands = [x if x is None else x.detach().requires_grad_() for x in operands]
+            found = _Second._formula(ctx, operands, {})
+            pairs = [(x, c.to(x.dtype)) for x, c in zip(found, cotangents)
+                     if c is not None and torch.is_tensor(x)]  # fmt: skip
+            total = sum((x * c).sum() for x, c in pairs)
+            made = torch.autograd.grad(
+                total, [operands[i] for i in wanted], create_graph=again, allow_unused=True
+            )
+        grads = [None] * 10
+        for i, x in zip(wanted, made):
+            grads[i] = x
+        return grads
+
+
+values = _ops.offer("attention_values", _values, _Values, several=False)
+reverse = _ops.offer("attention_values_reverse", _reverse, _Reverse)
+second = _ops.offer("attention_values_second", _second, _Second)
