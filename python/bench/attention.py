@@ -6,6 +6,8 @@ from both. Prints JSON lines: milliseconds (median), and memory beyond inputs an
     python attention.py jax         the same from JAX
     python attention.py list        a training step over the edges of a graph, Amazon's size
     python attention.py jvp         jvp_flash_attention: the query's half of the same
+    python attention.py values      softmax attention with values: orders, forward mode, memory
+    python attention.py values_check  the same against formulas in double
     python attention.py overhead    microseconds of a call on the cpu, over the call in C
     python attention.py calls       microseconds of the host for calls from PyTorch on cuda
 """
@@ -381,11 +383,18 @@ def run_jvp(o):
     def half():
         return torch.autograd.grad(attention(q, k, k), (q, k), wq)
 
+    def values():
+        own, along = tuple(x.detach() for x in (q, k, wk)), (wq, wk, q.detach())
+        return torch.func.jvp(JVPAttn.fwd_dual, own, along)
+
     def dual():
         q0, k0 = q.detach(), k.detach()
         return torch.func.jvp(lambda q, k: JVPAttn.fwd_dual(q, k, k), (q0, k0), (wq, wk))
 
-    for name, step in (("half of the reverse", half), ("forward with tangents", dual)):
+    for name, step in (
+        ("half of the reverse", half), ("forward with tangents", dual),
+        ("forward with tangents, values of their own", values),
+    ):  # fmt: skip
         try:
             ms = milliseconds(step, torch.cuda.synchronize, o.reps)
             say(way="jvp_flash_attention, " + name, **sizes(o), ms=ms)
@@ -394,6 +403,163 @@ def run_jvp(o):
 
 
 # ---- the overhead of a call ----
+
+
+def values_steps(o, torch):
+    """Steps of each order, with PyTorch's math path, FlashAttention and ours."""
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    from basin.torch import attention
+
+    q, k, v, c = torch_operands(o, torch)
+    tangents = torch_operands(o, torch)[1:]
+    operands = [x.requires_grad_() for x in (q, k, v)]
+    usual, grad = torch.nn.functional.scaled_dot_product_attention, torch.autograd.grad
+
+    def within(backend, step):
+        def run():
+            with sdpa_kernel(backend):
+                return step()
+
+        return run
+
+    def second(function):
+        first = grad(function(*operands, is_causal=o.causal), operands, c, create_graph=True)
+        return grad(first, operands, tangents)
+
+    def moved(function):
+        with torch.no_grad():
+            return torch.func.jvp(
+                lambda *x: function(*x, is_causal=o.causal), tuple(operands), tuple(tangents)
+            )
+
+    def result(function):
+        with torch.no_grad():
+            return (function(*operands, is_causal=o.causal),)
+
+    def first(function):
+        return grad(function(*operands, is_causal=o.causal), operands, c)
+
+    steps = {}
+    orders = {"second": second, "jvp": moved, "forward": result, "backward": first}
+    for order, step in orders.items():
+        math = within(SDPBackend.MATH, lambda step=step: step(usual))
+        steps[order] = {"math path": math, "basin": lambda step=step: step(attention)}
+        if order in ("forward", "backward"):
+            flash = within(SDPBackend.FLASH_ATTENTION, lambda step=step: step(usual))
+            steps[order]["flash"] = flash
+    return steps
+
+
+def run_values(o):
+    import torch
+
+    def timed(order, way, step):
+        try:
+            ms = milliseconds(step, torch.cuda.synchronize, o.reps)
+            peak, beyond = torch_memory(step, torch)
+            say(order=order, way=way, **sizes(o), causal=o.causal, ms=ms, beyond_mib=mib(beyond))
+            if way != "flash":
+                ms = milliseconds(captured(step, torch), torch.cuda.synchronize, o.reps)
+                say(order=order, way=way + ", CUDA graph", **sizes(o), causal=o.causal, ms=ms)
+        except (RuntimeError, torch.OutOfMemoryError) as error:
+            say(order=order, way=way, **sizes(o), error=str(error)[:300])
+
+    for order, ways in values_steps(o, torch).items():
+        for way, step in ways.items():
+            timed(order, way, step)
+
+
+def run_values_check(o):
+    """Every order on the device against formulas in double on the cpu."""
+    import math
+
+    import torch
+
+    from basin.torch import Pairs, attention
+
+    torch.use_deterministic_algorithms(True)
+
+    def usual(q, k, v, bias, causal):
+        each = q.shape[1] // k.shape[1]
+        k, v = k.repeat_interleave(each, 1), v.repeat_interleave(each, 1)
+        s = q @ k.mT / math.sqrt(q.shape[-1]) + (0 if bias is None else bias)
+        seen = torch.ones(s.shape[-2:], dtype=torch.bool, device=s.device).tril()
+        s = s.masked_fill(~seen, -math.inf) if causal else s
+        top = s.amax(-1, keepdim=True).detach().clamp_min(-1e300)
+        p = torch.exp(s - top)
+        return p / p.sum(-1, keepdim=True).clamp_min(1e-300) @ v
+
+    def orders(function, operands, along, c):
+        operands = [x.detach().requires_grad_() for x in operands]
+        c = c.detach().requires_grad_()
+        out = function(*operands)
+        first = torch.autograd.grad(out, operands, c, create_graph=True)
+        again = torch.autograd.grad(first, [*operands, c], along)
+        moved = torch.func.jvp(function, tuple(operands), tuple(along))[1]
+        return [out, *first, *again, moved]
+
+    shapes = [
+        (2, 3, 3, 37, 37, 64, 64), (1, 4, 2, 70, 130, 64, 64), (2, 2, 1, 65, 33, 40, 24),
+        (1, 2, 2, 129, 129, 128, 128), (1, 1, 1, 40, 50, 160, 200), (3, 1, 1, 1, 5, 7, 3),
+    ]  # fmt: skip
+    worst = {}
+    for dtype in (torch.float32, torch.bfloat16):
+        for b, h, kh, n, m, y, w in shapes:
+            for kind in ("all", "causal", "bias", "list"):
+                torch.manual_seed(n + m)
+
+                def draw(*shape):
+                    return torch.randn(shape).to(dtype).double()
+
+                operands = [draw(b, h, n, y), draw(b, kh, m, y), draw(b, kh, m, w)]
+                along, c = [draw(*x.shape) for x in operands], draw(b, h, n, w)
+                pairs = mask = None
+                if kind == "list":
+                    mask = torch.rand(n, m) < 0.3
+                    pairs = Pairs(mask.nonzero(), n, m, device=o.device)
+                if kind == "bias":
+                    operands.append(torch.randn(h, n, m).float().double())
+                    along.append(torch.randn(h, n, m).float().double())
+                hidden = (
+                    None
+                    if mask is None
+                    else torch.zeros(n, m).double().masked_fill(~mask, -math.inf)
+                )
+
+                def exact(q, k, v, bias=None):
+                    return usual(q, k, v, hidden if bias is None else bias, kind == "causal")
+
+                def ours(q, k, v, bias=None):
+                    return attention(
+                        q, k, v, bias, is_causal=kind == "causal", enable_gqa=True, pairs=pairs
+                    )
+
+                wanted = orders(exact, operands, along, c)
+                given = lambda xs: [
+                    x.to(o.device, torch.float32 if i == 3 else dtype) for i, x in enumerate(xs)
+                ]  # noqa: E731
+                runs = [
+                    orders(ours, given(operands), given(along), c.to(o.device, dtype))
+                    for _ in range(2)
+                ]
+                error = max(
+                    float((x.cpu().double() - y).norm() / max(1e-9, y.norm()))
+                    for x, y in zip(runs[0], wanted)
+                    if y.norm() > 0
+                )
+                same = all(torch.equal(x, y) for x, y in zip(*runs))
+                name = f"{kind} {str(dtype)[6:]}"
+                worst[name] = max(worst.get(name, 0), error)
+                if not error < (2e-5 if dtype == torch.float32 else 3e-2) or not same:
+                    say(
+                        wrong=[b, h, kh, n, m, y, w],
+                        kind=kind,
+                        dtype=str(dtype),
+                        error=error,
+                        same=same,
+                    )
+    say(values_check={k: float(f"{v:.2g}") for k, v in worst.items()})
 
 
 def run_overhead(o):
@@ -608,7 +774,7 @@ def run_check(o):
 
 def main():
     a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    names = ("check", "torch", "calls", "jax", "list", "jvp", "overhead")
+    names = ("check", "torch", "calls", "jax", "list", "jvp", "overhead", "values", "values_check")
     a.add_argument("what", choices=names)
     defaults = {"batch": 32, "heads": 12, "tokens": 196, "width": 64, "reps": 50,
                 "nodes": 11944, "edges": 8796784}  # fmt: skip
@@ -616,6 +782,7 @@ def main():
         a.add_argument("--" + name, type=int, default=value)
     a.add_argument("--precision", choices=["f32", "bf16"], default="bf16")
     a.add_argument("--device", default="cuda", help="check: of PyTorch")
+    a.add_argument("--causal", action="store_true", help="values: each token sees those before it")
     a.add_argument("--only", default="", help="jax: this way alone, so that its peak is its own")
     a.add_argument("--no-jax", action="store_true", help="check: PyTorch alone")
     o = a.parse_args()

@@ -15,8 +15,9 @@ Q, K, V, BIAS, C = 1, 2, 4, 8, 16  # results that are wanted
 _SLOPES = Q | K | V | BIAS
 
 _library = _ops._library
-_SHARED = "Tensor q, Tensor k, Tensor v, Tensor? bias, Tensor? pairs, int count, int flags, float factor"
-_T = "Tensor? "
+_SHARED = (
+    "Tensor q, Tensor k, Tensor v, Tensor? bias, Tensor? pairs, int count, int flags, float factor"
+)
 for _schema in (
     f"attention_values({_SHARED}) -> Tensor",
     f"attention_values_reverse({_SHARED}, Tensor c, int want) -> (Tensor, Tensor, Tensor, Tensor)",
@@ -80,12 +81,57 @@ def _new_slopes(q, k, v, bias, pairs, count, want):
     real, (batch, heads, queries, _) = _ops._real(q), q.shape
     slopes = (batch, heads, queries, k.shape[2]) if pairs is None else (batch, count, heads)
     return (
-        *(_new_output(q, v, x.shape) if want & bit else None for bit, x in ((Q, q), (K, k), (V, v))),
+        *(
+            _new_output(q, v, x.shape) if want & bit else None
+            for bit, x in ((Q, q), (K, k), (V, v))
+        ),
         q.new_empty(slopes, dtype=real) if want & BIAS else None,
     )
 
 
+# ---- PyTorch's own kernels, where they have what is wanted ----
+
+_flash = torch.ops.aten._scaled_dot_product_flash_attention
+_flash_back = torch.ops.aten._scaled_dot_product_flash_attention_backward
+
+
+def _takes_flash(q, k, v, bias, pairs, count, flags, factor):
+    """Whether FlashAttention, as PyTorch calls it, computes the result and its reverse."""
+    if not q.is_cuda or q.dtype != torch.bfloat16 or bias is not None or pairs is not None:
+        return False
+    same = q.shape[:2] == k.shape[:2] and q.shape[3] == v.shape[3] and q.shape[3] % 8 == 0
+    square = q.shape[2] == k.shape[2] or not flags & _eager.CAUSAL
+    there = q.shape[3] <= 256 and min(q.numel(), k.numel()) > 0
+    return (
+        same and square and there and torch.backends.cuda.flash_sdp_enabled()
+        and torch.cuda.get_device_capability(q.device) >= (8, 0)
+    )  # fmt: skip
+
+
+def _by_flash(q, k, v, bias, pairs, count, flags, factor):
+    """The result and what its reverse needs."""
+    out, *rest = _flash(q, k, v, 0.0, bool(flags & _eager.CAUSAL), False, scale=factor)
+    return out, rest[:7]
+
+
+def _flash_reverse(c, q, k, v, flags, factor, out, kept):
+    lse, by_query, by_key, queries, keys, seed, offset = kept
+    return _flash_back(
+        c, q, k, v, out, lse, by_query, by_key, queries, keys, 0.0, bool(flags & _eager.CAUSAL),
+        seed, offset, scale=factor,
+    )  # fmt: skip
+
+
+def _as_promised(x, shape, q, v):
+    """In memory as the fake operation says."""
+    wanted = _new_output(q, v, shape)
+    return x if x.stride() == wanted.stride() else wanted.copy_(x)
+
+
 def _values(*shared):
+    if _takes_flash(*shared):
+        out = _by_flash(*shared)[0]
+        return _as_promised(out, out.shape, shared[0], shared[2])
     out = _new_output(shared[0], shared[2])
     _run(_eager.VALUES, shared, {}, None, {"o": out})
     return out
@@ -93,6 +139,11 @@ def _values(*shared):
 
 def _reverse(*operands):
     *shared, c, want = operands
+    if _takes_flash(*shared):
+        q, k, v, _, _, _, flags, factor = shared
+        found = _flash_reverse(c, q, k, v, flags, factor, *_by_flash(*shared))
+        given = zip(found, (Q, K, V))
+        return *(_as_promised(x, x.shape, q, v) if want & bit else None for x, bit in given), None
     results = _new_slopes(*shared[:6], want)
     names = ("dq", "dk", "dv", "dbias")
     _run(_eager.VALUES_REVERSE, shared, {"c": c}, None, dict(zip(names, results)))
@@ -183,21 +234,32 @@ def _keep(ctx, q, k, v, bias, pairs, count, flags, factor, *more):
 class _Values(torch.autograd.Function):
     @staticmethod
     def forward(ctx, compute, *operands):
-        _keep(ctx, *operands)
-        return compute(*operands)
+        if not _takes_flash(*operands):
+            _keep(ctx, *operands)
+            return compute(*operands)
+        out, (lse, by_query, by_key, queries, keys, seed, offset) = _by_flash(*operands)
+        ctx.sizes = queries, keys
+        _keep(ctx, *operands, out, lse, by_query, by_key, seed, offset)
+        return out
 
     keep = staticmethod(_keep)
 
     @staticmethod
     def jvp(ctx, _, a, b, av, abias, *others):
-        return second(*ctx.saved_tensors, *ctx.rest, None, a, b, av, abias, None, C)[4]
+        return second(*ctx.saved_tensors[:5], *ctx.rest, None, a, b, av, abias, None, C)[4]
 
     @staticmethod
     def backward(ctx, c):
         if c is None:
             return (None,) * 9
+        shared, kept = (*ctx.saved_tensors[:5], *ctx.rest), ctx.saved_tensors[5:]
+        if kept and not torch.is_grad_enabled() and _ops._forward._current_level < 0:
+            out, lse, by_query, by_key, *more = kept
+            kept = lse, by_query, by_key, *ctx.sizes, *more
+            found = _flash_reverse(c, *shared[:3], *ctx.rest[1:], out, kept)
+            return None, *found, None, None, None, None, None
         want = _ops._bits(ctx.needs_input_grad[1:5])
-        return None, *reverse(*ctx.saved_tensors, *ctx.rest, c, want), None, None, None, None
+        return None, *reverse(*shared, c, want), None, None, None, None
 
 
 class _Reverse(torch.autograd.Function):
@@ -214,7 +276,7 @@ class _Reverse(torch.autograd.Function):
     @staticmethod
     def jvp(ctx, _, a, b, av, abias, pairs, count, flags, factor, ac, want):
         *shared, c = ctx.saved_tensors
-        return second(*shared, *ctx.rest, c, a, b, av, abias, ac, ctx.want)[:4]
+        return tuple(second(*shared, *ctx.rest, c, a, b, av, abias, ac, ctx.want)[:4])
 
     @staticmethod
     def backward(ctx, a, b, av, abias):
