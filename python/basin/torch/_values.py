@@ -131,10 +131,7 @@ def attention(
     """
     if dropout_p != 0.0:
         raise BasinError(f"dropout_p is {dropout_p}, wanted 0: this attention drops nothing")
-    if isinstance(query, torch.Tensor) and query.is_cuda:
-        kind = "cuda"
-    else:
-        kind = "cpu"
+    kind = "cuda" if isinstance(query, torch.Tensor) and query.is_cuda else "cpu"
     returned = getattr(query, "dtype", None)
     cast = torch.is_autocast_enabled(kind)
     if cast and returned != torch.float64:
@@ -158,7 +155,7 @@ def attention(
         batch = torch.broadcast_shapes(*lead)
     except RuntimeError:
         raise BasinError(
-            f"query {list(query.shape)}, key {list(key.shape)} and value {list(value.shape)}, whose "
+            f"query {list(query.shape)}, key {list(key.shape)} and value {list(value.shape)}: "
             "batches and heads do not broadcast" + ("" if enable_gqa else "; enable_gqa=True?")
         ) from None
     batch = (*batch, query.shape[-3]) if grouped else tuple(batch)

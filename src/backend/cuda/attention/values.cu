@@ -16,8 +16,8 @@ template <typename T> struct values_row {
         BASIN_UNROLL (t, 4)
             BASIN_UNROLL (e, ROWS_EACH) {
                 int column = lane + 32 * e;
-                const T *x = (const T *)table[t] + entry * of[t / 2].batch +
-                             head * of[t / 2].head + node * of[t / 2].token;
+                const T *x = (const T *)table[t] + entry * of[t / 2].batch + head * of[t / 2].head +
+                             node * of[t / 2].token;
                 bool there = table[t] && (second || t % 2 == 0) && column < width[t / 2];
                 v[t][e] = there ? basin_to_float(x[column]) : 0;
             }
@@ -74,7 +74,8 @@ static __global__ void __launch_bounds__(ROWS_THREADS)
             int64_t at = start ? pair * p.of_bias.pair : i * p.of_bias.query + j;
             int64_t tat = start ? pair * p.of_tbias.pair : i * p.of_tbias.query + j;
             s *= p.scale * BASIN_LOG2_E, x *= p.scale;
-            if (p.bias) s += p.bias[entry * p.of_bias.batch + h * p.of_bias.head + at] * BASIN_LOG2_E;
+            if (p.bias)
+                s += p.bias[entry * p.of_bias.batch + h * p.of_bias.head + at] * BASIN_LOG2_E;
             if (p.tbias) x += p.tbias[entry * p.of_tbias.batch + h * p.of_tbias.head + tat];
             if (STAGE == BASIN_VALUES_STATS) {
                 if (opens) sums.begin(x, g);
@@ -136,9 +137,9 @@ static bool fits_tiles(const basin_cuda *cuda, const basin_values *at, basin_kin
 static bool aligned(const void *table, const basin_values_steps *of, int64_t width,
                     basin_kind kind) {
     size_t size = kind == BASIN_NARROW ? sizeof(basin_bf16) : sizeof(float);
-    return !table || ((size_t)width * size % 16 == 0 &&
-                      basin_cuda_aligned(table, of->token, kind, 16) &&
-                      (size_t)of->head * size % 16 == 0 && (size_t)of->batch * size % 16 == 0);
+    return !table ||
+           ((size_t)width * size % 16 == 0 && basin_cuda_aligned(table, of->token, kind, 16) &&
+            (size_t)of->head * size % 16 == 0 && (size_t)of->batch * size % 16 == 0);
 }
 
 static void launch(const basin_cuda_frame *frame, const basin_values *at, basin_values_stats *stats,
@@ -183,7 +184,7 @@ static void launch(const basin_cuda_frame *frame, const basin_values *at, basin_
         return;
     }
     p.blocks = (int)basin_cuda_ceil(p.own, BASIN_VALUES_ROWS), p.tasks = sets * p.blocks;
-    auto start = kind == BASIN_NARROW ? basin_values_launch_bf16
+    auto start = kind == BASIN_NARROW                                ? basin_values_launch_bf16
                  : frame->call->attr.products == BASIN_PRODUCTS_TF32 ? basin_values_launch_tf32
                                                                      : basin_values_launch_f32;
     BASIN_CUDA_TRY(frame->cuda, start(&p, stage, frame->stream));
@@ -213,7 +214,8 @@ void basin_cuda_values(const basin_cuda_frame *frame) {
     if (at.out_bias) { /* pairs that are not visited */
         const basin_shape *shape = &frame->call->out[BASIN_VAL_OUT_BIAS].shape;
         size_t bytes = (size_t)basin_shape_count(*shape) * sizeof(float);
-        if (bytes) BASIN_CUDA_TRY(frame->cuda, cudaMemsetAsync(at.out_bias, 0, bytes, frame->stream));
+        if (bytes)
+            BASIN_CUDA_TRY(frame->cuda, cudaMemsetAsync(at.out_bias, 0, bytes, frame->stream));
     }
     if (queries > 0) launch(frame, &at, stats, BASIN_VALUES_STATS);
     if (queries > 0 && (at.out_q || at.out_c || at.out_bias))

@@ -31,8 +31,8 @@ struct __align__(16) basin_values_stats {
 struct basin_values_launch {
     const void *x[4], *y[4]; /* T; NULL: absent */
     basin_values_steps of_x[2], of_y[2];
-    void *out[2]; /* T, like X0 and X2; NULL: not wanted */
-    int width[2]; /* of tables 0 and 1, 2 and 3 */
+    void *out[2];                /* T, like X0 and X2; NULL: not wanted */
+    int width[2];                /* of tables 0 and 1, 2 and 3 */
     int own, other, heads, each; /* rows; heads of queries, and how many share one of keys */
     int blocks;                  /* of own rows, for each entry and head */
     int64_t tasks;

@@ -36,7 +36,8 @@ template <typename M, int WIDTH, basin_values_stage STAGE> struct basin_values_b
     float out[2][WIDTH / 8][4];
 
     BASIN_METHOD basin_values_block(const basin_values_launch &launch, char *shared) : p(launch) {
-        int task = (int)blockIdx.x, set = task / p.blocks, heads = BY_KEY ? p.heads / p.each : p.heads;
+        int task = (int)blockIdx.x, set = task / p.blocks,
+            heads = BY_KEY ? p.heads / p.each : p.heads;
         entry = set / heads, head = set % heads, first = task % p.blocks * S::ROWS;
         warp = (int)threadIdx.x / 32, tables = p.second ? 4 : 2;
         own = (T *)shared;
@@ -67,11 +68,10 @@ template <typename M, int WIDTH, basin_values_stage STAGE> struct basin_values_b
         BASIN_UNROLL (t, 4) {
             if (!p.x[t]) continue;
             const basin_values_steps &of = p.of_x[t / 2];
-            basin_dense_fetch<T, WIDTH, S::LD>(own + slot(t) * S::ROWS * S::LD,
-                                               (const T *)p.x[t] + entry * of.batch +
-                                                   head * of.head,
-                                               first, S::ROWS, p.own, of.token, p.width[t / 2],
-                                               p.vectors);
+            basin_dense_fetch<T, WIDTH, S::LD>(
+                own + slot(t) * S::ROWS * S::LD,
+                (const T *)p.x[t] + entry * of.batch + head * of.head, first, S::ROWS, p.own,
+                of.token, p.width[t / 2], p.vectors);
         }
     }
 
@@ -148,8 +148,7 @@ template <typename M, int WIDTH, basin_values_stage STAGE> struct basin_values_b
             sums[r].raise(top);
             BASIN_UNROLL (c, PARTS)
                 BASIN_UNROLL (e, 2)
-                    sums[r].add(s[c][2 * r + e], x[c][2 * r + e], g[c][2 * r + e],
-                                y[c][2 * r + e]);
+                    sums[r].add(s[c][2 * r + e], x[c][2 * r + e], g[c][2 * r + e], y[c][2 * r + e]);
         }
     }
 
@@ -281,8 +280,7 @@ static cudaError_t basin_values_start(const basin_values_launch *p, cudaStream_t
 template <typename M, int WIDTH>
 static cudaError_t basin_values_choose(const basin_values_launch *p, basin_values_stage stage,
                                        cudaStream_t stream) {
-    return stage == BASIN_VALUES_STATS
-               ? basin_values_start<M, WIDTH, BASIN_VALUES_STATS>(p, stream)
+    return stage == BASIN_VALUES_STATS ? basin_values_start<M, WIDTH, BASIN_VALUES_STATS>(p, stream)
            : stage == BASIN_VALUES_BY_QUERY
                ? basin_values_start<M, WIDTH, BASIN_VALUES_BY_QUERY>(p, stream)
                : basin_values_start<M, WIDTH, BASIN_VALUES_BY_KEY>(p, stream);
