@@ -1,7 +1,9 @@
-/* Energy attention as a custom call of XLA, for jax.ffi. One attribute, "job", is an array of
- * int64: operation, flags, given, wanted, threads, pairs. Arguments are q, k, beta and those of
- * scale, list, w, a, b that `given` has bits for; results those that `wanted` has bits for, of
- * lse, or dq, dk, dbeta, dscale, or gq, gk, gw, gbeta, gscale. Shapes are the kernels' own, but
+/* Attention as a custom call of XLA, for jax.ffi. One attribute, "job", is an array of int64:
+ * operation, flags, given, wanted, threads, pairs, and with values the bits of the factor.
+ * Arguments are q, k, beta and those of scale, list, w, a, b that `given` has bits for; results
+ * those that `wanted` has bits for, of lse, or dq, dk, dbeta, dscale, or gq, gk, gw, gbeta, gscale.
+ * With values, v is in the place of beta, bias of scale, c of w, and av, abias, ac follow b;
+ * results are o, or dq, dk, dv, dbias, or gq, gk, gv, gbias, gc. Shapes are the kernels' own, but
  * for the axis of heads where the flags say that there is one head: XLA copies operands with an
  * axis of length 1 inside. Axes in front of them are vmap's, of length 1 where an argument does not
  * depend on them. */
@@ -14,9 +16,10 @@
 #include "eager/eager.h"
 #include "plan/plan.h"
 
-enum { OPERATION, FLAGS, GIVEN, WANTED, THREADS, PAIRS, JOB };
+enum { OPERATION, FLAGS, GIVEN, WANTED, THREADS, PAIRS, FACTOR, JOB };
 enum { EXCLUDE_SELF = 1, CAUSAL = 2, TF32 = 4, ONE_HEAD = 8 };
-enum { Q, K, BETA, SCALE, LIST, W, A, B, INS, OUTS = 5 };
+enum { Q, K, BETA, SCALE, LIST, W, A, B, AV, ABIAS, AC, INS, OUTS = 5 };
+enum { V = BETA, BIAS = SCALE, C = W };
 enum { LIST_ALIGN = 16 }; /* elements */
 
 typedef struct request {
@@ -33,7 +36,9 @@ typedef struct request {
 static const int64_t *job_of(const xla_frame *frame) {
     const xla_array *array = frame->attributes.count == 1 ? frame->attributes.value[0] : NULL;
     bool fits = array && frame->attributes.types[0] == 1 && array->dtype == XLA_S64;
-    return fits && array->count == JOB ? array->data : NULL;
+    const int64_t *job = fits && array->count >= FACTOR && array->count <= JOB ? array->data : NULL;
+    bool values = job && job[OPERATION] >= BASIN_EAGER_VALUES; /* these have a factor */
+    return job && array->count == (values ? JOB : FACTOR) ? job : NULL;
 }
 
 static bool take_operands(request *r) {
@@ -55,7 +60,13 @@ static bool take_operands(request *r) {
 }
 
 static const int dense_rank[INS] = {4, 4, 1, 4, 1, 3, 4, 4};
-static const int out_rank[][OUTS] = {{3}, {4, 4, 1, 4}, {4, 4, 3, 1, 4}};
+static const int values_rank[INS] = {4, 4, 4, 4, 1, 4, 4, 4, 4, 4, 4};
+static const int out_rank[][OUTS] = {{3}, {4, 4, 1, 4}, {4, 4, 3, 1, 4},
+                                     {4}, {4, 4, 4, 4}, {4, 4, 4, 4, 4}};
+
+static bool has_values(const request *r) {
+    return basin_eager_has_values((basin_eager_operation)r->job[OPERATION]);
+}
 
 static bool one_head(const request *r) { return r->job[FLAGS] & ONE_HEAD; }
 
@@ -65,11 +76,13 @@ static int without_heads(const request *r, int rank) {
 }
 
 static int rank_of_in(const request *r, int i) {
+    if (has_values(r)) return r->in[LIST] && (i == BIAS || i == ABIAS) ? 3 : values_rank[i];
     return without_heads(r, i == SCALE && r->in[LIST] ? 2 : dense_rank[i]);
 }
 
 /* A list's scale has two axes, [pairs, H]. */
 static int rank_of_out(const request *r, int i) {
+    if (has_values(r)) return i == 3 && r->in[LIST] ? 3 : out_rank[r->job[OPERATION]][i];
     bool scale = (r->job[OPERATION] == BASIN_EAGER_FORCE && i == 3) ||
                  (r->job[OPERATION] == BASIN_EAGER_REVERSE && i == 4);
     return without_heads(r, scale && r->in[LIST] ? 2 : out_rank[r->job[OPERATION]][i]);
@@ -90,6 +103,13 @@ static bool find_groups(request *r) {
     return true;
 }
 
+/* Which axes a bias repeats along. */
+static void find_repeats(bool repeats[3], const request *r, int i) {
+    const int64_t all[] = {r->at.batch, r->at.heads, r->at.queries};
+    for (int axis = 0; r->in[i] && axis < (r->in[LIST] ? 1 : 3); axis++)
+        repeats[axis] = r->in[i]->dims[r->axes + axis] != all[axis];
+}
+
 static bool find_sizes(request *r) {
     const int64_t *q = r->in[Q]->dims + r->axes, *k = r->in[K]->dims + r->axes;
     int width = one_head(r) ? 2 : 3;
@@ -105,6 +125,13 @@ static bool find_sizes(request *r) {
     at->pairs = r->job[PAIRS];
     at->exclude_self = r->job[FLAGS] & EXCLUDE_SELF;
     at->causal = r->job[FLAGS] & CAUSAL, at->tf32 = r->job[FLAGS] & TF32;
+    if (has_values(r)) {
+        memcpy(&at->factor, &r->job[FACTOR], sizeof at->factor);
+        at->key_heads = k[2], at->value_width = r->in[V]->dims[r->axes + 3];
+        find_repeats(at->bias_repeats, r, BIAS);
+        find_repeats(at->abias_repeats, r, ABIAS);
+        return k[0] == q[0] && k[width] == q[width];
+    }
     return k[0] == q[0] && k[2] == q[2] && k[width] == q[width];
 }
 
@@ -144,10 +171,23 @@ static basin_eager_attention job_of_group(const request *r, int64_t group) {
     void *out[OUTS];
     for (int i = 0; i < OUTS; i++) out[i] = part_of(r, r->out[i], group);
     at.q = part_of(r, r->in[Q], group), at.k = part_of(r, r->in[K], group);
-    at.beta = part_of(r, r->in[BETA], group), at.scale = part_of(r, r->in[SCALE], group);
-    at.w = part_of(r, r->in[W], group), at.a = part_of(r, r->in[A], group);
-    at.b = part_of(r, r->in[B], group);
+    at.a = part_of(r, r->in[A], group), at.b = part_of(r, r->in[B], group);
     set_list(&at, part_of(r, r->in[LIST], group));
+    if (has_values(r)) {
+        at.v = part_of(r, r->in[V], group), at.bias = part_of(r, r->in[BIAS], group);
+        at.c = part_of(r, r->in[C], group), at.av = part_of(r, r->in[AV], group);
+        at.abias = part_of(r, r->in[ABIAS], group), at.ac = part_of(r, r->in[AC], group);
+        bool second = r->job[OPERATION] == BASIN_EAGER_VALUES_SECOND;
+        if (r->job[OPERATION] == BASIN_EAGER_VALUES)
+            at.o = out[0];
+        else if (second)
+            at.gq = out[0], at.gk = out[1], at.gv = out[2], at.gbias = out[3], at.gc = out[4];
+        else
+            at.dq = out[0], at.dk = out[1], at.dv = out[2], at.dbias = out[3];
+        return at;
+    }
+    at.beta = part_of(r, r->in[BETA], group), at.scale = part_of(r, r->in[SCALE], group);
+    at.w = part_of(r, r->in[W], group);
     if (r->job[OPERATION] == BASIN_EAGER_LSE) {
         at.lse = out[0];
     } else if (r->job[OPERATION] == BASIN_EAGER_FORCE) {
@@ -169,9 +209,11 @@ static void fold_groups(request *r) {
     bool sums = r->job[OPERATION] == BASIN_EAGER_FORCE     ? r->out[2] != NULL
                 : r->job[OPERATION] == BASIN_EAGER_REVERSE ? r->out[3] != NULL
                                                            : false;
-    bool folds = !r->in[LIST] && !sums && groups_of(r, r->in[BETA]) == 1;
+    bool values = has_values(r);
+    bool folds = !r->in[LIST] && !sums && (values || groups_of(r, r->in[BETA]) == 1) &&
+                 !r->at.bias_repeats[0] && !r->at.abias_repeats[0];
     for (int i = 0; i < INS; i++)
-        if (r->in[i] && i != BETA) folds = folds && groups_of(r, r->in[i]) == r->groups;
+        if (r->in[i] && (i != BETA || values)) folds = folds && groups_of(r, r->in[i]) == r->groups;
     if (!folds) return;
     r->at.batch *= r->groups;
     r->groups = 1;
@@ -234,8 +276,9 @@ static void *run_groups(const request *r, const basin_eager *eager) {
 
 static void *read_request(request *r, const xla_frame *frame) {
     *r = (request){.frame = frame, .job = job_of(frame)};
-    if (!r->job || r->job[OPERATION] < BASIN_EAGER_LSE || r->job[OPERATION] > BASIN_EAGER_REVERSE ||
-        !take_operands(r) || !find_groups(r) || !find_sizes(r))
+    if (!r->job || r->job[OPERATION] < BASIN_EAGER_LSE ||
+        r->job[OPERATION] > BASIN_EAGER_VALUES_SECOND || !take_operands(r) || !find_groups(r) ||
+        !find_sizes(r))
         return fail(frame, XLA_INVALID_ARGUMENT,
                     "basin attention: the operands are not those of its job");
     fold_groups(r);

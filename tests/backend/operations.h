@@ -578,6 +578,65 @@ TEST_WITH(attention, NULL, duel_verdict) {
         }
 }
 
+/* Softmax attention with values: odd widths, heads that share keys, several groups of queries.
+ * flags: 1 a bias, 2 of each query, 4 tq, 8 tk, 16 tv, 32 tc, 64 causal, 128 without self, 256
+ * heads first, 512 without c. */
+static duel values_duel(basin_op op, const pattern *p, int flags, int64_t queries) {
+    enum { BATCH = 2, HEADS = 4, SHARED = 2, WIDTH = 19, VALUES = 9 };
+    int64_t n = p ? QUERIES : queries, m = p ? KEYS : queries == 21 ? 21 : 90;
+    int64_t repeats = flags & 2 ? BATCH : 1, pairs = PAIRS + PADDING;
+    basin_shape q = BASIN_SHAPE(BATCH, n, HEADS, WIDTH), k = BASIN_SHAPE(BATCH, m, SHARED, WIDTH);
+    basin_shape v = BASIN_SHAPE(BATCH, m, SHARED, VALUES), c = BASIN_SHAPE(BATCH, n, HEADS, VALUES);
+    basin_shape bias =
+        p ? BASIN_SHAPE(repeats, pairs, HEADS) : BASIN_SHAPE(repeats, 1, flags & 2 ? n : 1, m);
+    basin_shape slopes = p ? BASIN_SHAPE(BATCH, pairs, HEADS) : BASIN_SHAPE(BATCH, HEADS, n, m);
+    const basin_shape shape[BASIN_VAL_IN] = {
+        [BASIN_VAL_Q] = q,          [BASIN_VAL_K] = k,  [BASIN_VAL_V] = v,  [BASIN_VAL_BIAS] = bias,
+        [BASIN_VAL_C] = c,          [BASIN_VAL_TQ] = q, [BASIN_VAL_TK] = k, [BASIN_VAL_TV] = v,
+        [BASIN_VAL_TBIAS] = slopes, [BASIN_VAL_TC] = c};
+    const basin_shape out[] = {q, k, v, slopes, c};
+    int order = (int)op - (int)BASIN_OP_VALUES, bit[BASIN_VAL_IN] = {0};
+    bool alone = flags & 512 && order == 2; /* the tangent of o alone */
+    bit[BASIN_VAL_BIAS] = bit[BASIN_VAL_TBIAS] = 1, bit[BASIN_VAL_TQ] = 4, bit[BASIN_VAL_TK] = 8;
+    bit[BASIN_VAL_TV] = 16, bit[BASIN_VAL_TC] = 32;
+    duel d = duel_new(op);
+    d.call.attr.value = 0.7;
+    d.call.attr.causal = !p && flags & 64, d.call.attr.exclude_self = !p && n == m && flags & 128;
+    d.call.attr.transpose_a = flags & 256;
+    for (int i = 0; i < (order == 0   ? BASIN_VAL_C
+                         : order == 1 ? BASIN_VAL_TQ
+                                      : BASIN_VAL_IN);
+         i++) {
+        bool index = i >= BASIN_VAL_ROW && i <= BASIN_VAL_PAIR;
+        bool absent =
+            (bit[i] && !(flags & bit[i])) || (alone && (i == BASIN_VAL_C || i == BASIN_VAL_TC));
+        if (index && p && i == BASIN_VAL_ROW) add_pattern(&d, p);
+        if (absent || (index && !p)) duel_in_absent(&d);
+        if (!absent && !index) duel_in(&d, shape[i], -1, 1);
+    }
+    if (order == 0) duel_out(&d, c);
+    for (int i = 0; order > 0 && i < (order == 1 ? BASIN_VAL_OUT_C : BASIN_VAL_OUT); i++) {
+        bool absent = (i == BASIN_VAL_OUT_BIAS && !(flags & 1)) || (alone && i < BASIN_VAL_OUT_C);
+        if (absent)
+            duel_out_absent(&d);
+        else
+            duel_out(&d, out[i]);
+    }
+    return d;
+}
+
+TEST_WITH(values, NULL, duel_verdict) {
+    const pattern p = pattern_new();
+    for (int op = BASIN_OP_VALUES; op <= BASIN_OP_VALUES_SECOND; op++)
+        for (int flags = 0; flags < 1024; flags += op == BASIN_OP_VALUES_SECOND ? 29 : 89) {
+            duel d = values_duel((basin_op)op, NULL, flags, flags % 3 ? 21 : 70);
+            if (flags % 2) duel_narrow(&d, 0x7ff7 & ~(1u << BASIN_VAL_TBIAS), 0x17);
+            duel_fight(&d, flags % 2 ? 2e-2 : 2e-5);
+            d = values_duel((basin_op)op, &p, flags, 0);
+            duel_fight(&d, 2e-5);
+        }
+}
+
 TEST_WITH(draws, NULL, duel_verdict) {
     const int32_t seed[2] = {123456789, -5};
     for (int kind = 0; kind < 3; kind++) { /* the last one: masks */

@@ -275,6 +275,42 @@ TEST(test_jobs_that_are_refused) {
     basin_eager_close(eager);
 }
 
+TEST(test_values_that_are_refused) {
+    basin_eager *eager = NULL;
+    assert_int_equal(basin_eager_open(&eager, &(basin_compute){.threads = 1}, NULL), BASIN_OK);
+    float x[64] __attribute__((aligned(64))) = {0};
+    const basin_eager_attention right = {.dtype = BASIN_F32,
+                                         .batch = 1,
+                                         .queries = 3,
+                                         .keys = 3,
+                                         .heads = 2,
+                                         .width = 2,
+                                         .key_heads = 2,
+                                         .value_width = 2,
+                                         .factor = 1,
+                                         .q = x,
+                                         .k = x,
+                                         .v = x,
+                                         .c = x,
+                                         .o = x + 32};
+    basin_eager_attention at = right;
+    assert_int_equal(basin_eager_run(eager, BASIN_EAGER_VALUES, &at, NULL), BASIN_OK);
+    at.key_heads = 3;
+    refuse(eager, BASIN_EAGER_VALUES, &at, "must divide those of queries");
+    at = right, at.v = NULL;
+    refuse(eager, BASIN_EAGER_VALUES, &at, "v is NULL");
+    at = right, at.c = NULL;
+    refuse(eager, BASIN_EAGER_VALUES_REVERSE, &at, "c is NULL");
+    at = right, at.dbias = x;
+    refuse(eager, BASIN_EAGER_VALUES_REVERSE, &at, "bias is NULL");
+    at = right, at.exclude_self = true, at.keys = 2;
+    refuse(eager, BASIN_EAGER_VALUES, &at, "leave out self pairs");
+    const int32_t row[4] = {0};
+    at = right, at.row = row, at.causal = true;
+    refuse(eager, BASIN_EAGER_VALUES, &at, "list the pairs that count");
+    basin_eager_close(eager);
+}
+
 TEST(test_lists_that_are_refused) {
     basin_eager *eager = NULL;
     assert_int_equal(basin_eager_open(&eager, &(basin_compute){.threads = 1}, NULL), BASIN_OK);

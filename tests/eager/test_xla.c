@@ -22,7 +22,7 @@ static const xla_api api = {.size = sizeof api, .error_create = create_error};
 typedef struct call {
     xla_frame frame;
     xla_buffer buffer[16], *arg[8], *result[8];
-    int64_t dims[16][5], job[6];
+    int64_t dims[16][5], job[7];
     int buffers, attribute_type;
     xla_array array;
     void *value;
@@ -44,9 +44,9 @@ static xla_buffer *add(call *c, void *data, int axes, int64_t wide, int64_t a, i
 }
 
 static void *make_flagged(call *c, int operation, int64_t flags, int64_t given, int64_t wanted) {
-    int64_t job[] = {operation, flags, given, wanted, 1, 0};
+    int64_t job[] = {operation, flags, given, wanted, 1, 0, 0x3ff0000000000000}; /* factor 1 */
     memcpy(c->job, job, sizeof job);
-    c->array = (xla_array){XLA_S64, 6, c->job};
+    c->array = (xla_array){XLA_S64, operation < BASIN_EAGER_VALUES ? 6 : 7, c->job};
     c->value = &c->array;
     c->attribute_type = 1;
     c->frame.size = sizeof c->frame;
@@ -161,6 +161,41 @@ TEST(reverses_of_forces) {
         assert_ok(basin_eager_run(eager, BASIN_EAGER_REVERSE, &at, &failure));
         same(gq[g], own_q, TOKENS);
         same(gk[g], own_k, TOKENS);
+    }
+    basin_eager_close(eager);
+}
+
+/* Values are those of b, biases w as [1, H, 1, N]; the second order with tangents a of q. */
+TEST(with_values) {
+    enum { GIVES_BIAS = 1, GIVES_C = 4, GIVES_TANGENT = 8 };
+    numbers n;
+    double o[GROUPS][TOKENS], dq[GROUPS][TOKENS], gq[GROUPS][TOKENS], gc[GROUPS][TOKENS];
+    double own[2][TOKENS];
+    basin_eager *eager;
+    fill(&n);
+    assert_ok(basin_eager_open(&eager, &(basin_compute){.backend = "ref", .threads = 1}, &failure));
+    for (int order = 0; order < 3; order++) {
+        call c = {0};
+        int operation = BASIN_EAGER_VALUES + order, args = 4;
+        three(&c, &n);
+        c.arg[2] = add(&c, n.b, 4, GROUPS, N, H, Y);
+        c.arg[3] = add(&c, n.w, 4, GROUPS, H, 1, N);
+        if (order > 0) c.arg[args++] = add(&c, n.k, 4, GROUPS, N, H, Y);
+        if (order > 1) c.arg[args++] = add(&c, n.a, 4, GROUPS, N, H, Y);
+        c.result[0] = add(&c, order == 0 ? o : order == 1 ? dq : gq, 4, GROUPS, N, H, Y);
+        if (order > 1) c.result[1] = add(&c, gc, 4, GROUPS, N, H, Y);
+        c.frame.args.count = args, c.frame.results.count = order > 1 ? 2 : 1;
+        int64_t given = GIVES_BIAS | (order > 0 ? GIVES_C : 0) | (order > 1 ? GIVES_TANGENT : 0);
+        assert_null(make(&c, operation, given, order > 1 ? 17 : 1));
+        for (int g = 0; g < GROUPS; g++) {
+            basin_eager_attention at = problem(&n, g);
+            at.key_heads = H, at.value_width = Y, at.factor = 1, at.bias_repeats[2] = true;
+            at.v = n.b[g], at.bias = n.w[g], at.c = n.k[g], at.b = NULL;
+            at.o = at.dq = at.gq = own[0], at.gc = own[1];
+            assert_ok(basin_eager_run(eager, (basin_eager_operation)operation, &at, &failure));
+            same(order == 0 ? o[g] : order == 1 ? dq[g] : gq[g], own[0], TOKENS);
+            if (order > 1) same(gc[g], own[1], TOKENS);
+        }
     }
     basin_eager_close(eager);
 }

@@ -249,6 +249,75 @@ TEST(test_no_key) {
     }
 }
 
+/* softmax(scale q k + bias) v through a tensor of all scores. */
+static basin_expr values_formula(basin_expr q, basin_expr k, basin_expr v, basin_expr scale,
+                                 basin_expr bias) {
+    basin_expr z = basin_einsum("bnhy,bmhy->bhnm", q, k);
+    z = basin_mul(z, basin_reshape(scale, BASIN_SHAPE(H, 1, 1)));
+    return basin_einsum("bhnm,bmhy->bnhy", basin_softmax(basin_add(z, bias), -1), v);
+}
+
+TEST(test_values) {
+    const basin_shape biases[] = {BASIN_SHAPE(2, H, 3, 4), BASIN_SHAPE(H, 1, 4), BASIN_SHAPE(4)};
+    for (int kind = 0; kind < 3; kind++) {
+        check c = check_new();
+        basin_expr q = check_input(&c, "q", BASIN_SHAPE(2, 3, H, Y), -1, 1);
+        basin_expr k = check_input(&c, "k", BASIN_SHAPE(2, 4, H, Y), -1, 1);
+        basin_expr v = check_input(&c, "v", BASIN_SHAPE(2, 4, H, 2), -1, 1);
+        basin_expr scale = check_input(&c, "scale", BASIN_SHAPE(H), 0.3, 1);
+        basin_expr bias = check_input(&c, "bias", biases[kind], -1, 1);
+        basin_expr o = basin_attention(q, k, v, scale, bias, &BASIN_ALL_PAIRS);
+        agree(&c, o, values_formula(q, k, v, scale, bias));
+        check_backends(&c, o, 1e-5);
+        differentiate(&c, o);
+    }
+}
+
+/* An energy that contains it: heads that share keys, causal; a list; along tangents. */
+TEST(test_values_in_an_energy) {
+    for (int kind = 0; kind < 4; kind++) {
+        check c = check_new();
+        int64_t pairs = 0;
+        basin_pattern p = kind == 3 ? make_list(&c, &pairs) : BASIN_CAUSAL_PAIRS;
+        if (kind == 2) p = BASIN_OTHER_PAIRS;
+        basin_expr q = check_input(&c, "q", BASIN_SHAPE(3, 4, Y), -1, 1);
+        basin_expr k = check_input(&c, "k", BASIN_SHAPE(kind == 3 ? 4 : 3, 2, Y), -1, 1);
+        basin_expr bias = kind == 3 ? check_input(&c, "bias", BASIN_SHAPE(pairs, 4), -1, 1) : NULL;
+        basin_expr o = basin_attention(q, k, basin_tanh(k), NULL, bias, &p);
+        if (kind == 1) o = basin_jvp(o, &q, (basin_expr[]){basin_sin(q)}, 1);
+        if (kind == 1) {
+            check_backends(&c, o, 1e-5);
+            check_free(&c);
+            continue;
+        }
+        differentiate(&c, basin_mul(basin_square(o), q));
+    }
+}
+
+TEST(test_values_that_do_not_fit) {
+    const struct {
+        basin_shape q, k, v, scale, bias;
+        const basin_pattern *pattern;
+        const char *text;
+    } cases[] = {
+        {{2, {3, 4}}, {3, {4, 2, 3}}, {3, {4, 2, 3}}, {0}, {0}, &BASIN_ALL_PAIRS, "q 'q'"},
+        {{3, {3, 3, 3}}, {3, {4, 2, 3}}, {3, {4, 2, 3}}, {0}, {0}, &BASIN_ALL_PAIRS, "K divides"},
+        {{3, {3, 2, 3}}, {3, {4, 2, 3}}, {3, {4, 2, 3}}, {1, {3}}, {0}, &BASIN_ALL_PAIRS, "scale"},
+        {{3, {3, 2, 3}}, {3, {4, 2, 3}}, {3, {4, 2, 3}}, {0}, {1, {3}}, &BASIN_ALL_PAIRS, "a bias"},
+        {{3, {3, 2, 3}}, {3, {4, 2, 3}}, {3, {4, 2, 3}}, {0}, {0}, &BASIN_OTHER_PAIRS, "self"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        BASIN_AT_EXIT(check_free) check c = check_new();
+        basin_expr q = check_input(&c, "q", cases[i].q, -1, 1);
+        basin_expr k = check_input(&c, "k", cases[i].k, -1, 1);
+        basin_expr v = check_input(&c, "v", cases[i].v, -1, 1);
+        basin_expr scale = cases[i].scale.rank ? check_input(&c, "s", cases[i].scale, 1, 1) : NULL;
+        basin_expr bias = cases[i].bias.rank ? check_input(&c, "b", cases[i].bias, 1, 1) : NULL;
+        assert_null(basin_attention(q, k, v, scale, bias, cases[i].pattern));
+        assert_non_null(strstr(basin_graph_error(c.graph)->text, cases[i].text));
+    }
+}
+
 TEST(test_third_order) {
     BASIN_AT_EXIT(check_free) check c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, H, Y), -1, 1);

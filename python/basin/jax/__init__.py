@@ -28,8 +28,9 @@ except ImportError as missing:
 from basin.jax._attention import Pairs, attention_force, attention_lse, energy_attention
 from basin.jax._block import energy_block, energy_block_init, energy_block_value
 from basin.jax._energy import export_checks, function
+from basin.jax._values import attention
 
 __all__ = [
-    "Pairs", "attention_force", "attention_lse", "energy_attention", "energy_block",
+    "Pairs", "attention", "attention_force", "attention_lse", "energy_attention", "energy_block",
     "energy_block_init", "energy_block_value", "export_checks", "function",
 ]  # fmt: skip

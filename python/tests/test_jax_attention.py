@@ -1,0 +1,174 @@
+"""basin.jax.attention against its formula in double: all derivatives to second order."""
+
+import functools
+import math
+
+import numpy
+import pytest
+
+jax = pytest.importorskip("jax", reason="JAX is not installed")
+
+import jax.numpy as jnp  # noqa: E402
+from jax.test_util import check_grads  # noqa: E402
+
+import basin.jax as bj  # noqa: E402
+from basin import BasinError  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def double():
+    before = jax.config.jax_enable_x64
+    jax.config.update("jax_enable_x64", True)
+    with jax.default_device(jax.devices("cpu")[0]):  # a GPU has no double here
+        yield
+    jax.config.update("jax_enable_x64", before)
+
+
+def usual(q, k, v, bias=None, mask=None, scale=None, is_causal=False):
+    each = q.shape[-2] // k.shape[-2]
+    k, v = jnp.repeat(k, each, -2), jnp.repeat(v, each, -2)
+    s = jnp.einsum("...nhy,...mhy->...hnm", q, k)
+    scale = jnp.asarray(1 / math.sqrt(q.shape[-1]) if scale is None else scale)
+    s = s * scale.reshape(-1, 1, 1) + (0 if bias is None else bias)
+    s = jnp.where(jnp.tril(jnp.ones(s.shape[-2:], bool)), s, -jnp.inf) if is_causal else s
+    s = s if mask is None else jnp.where(mask, s, -jnp.inf)
+    p = jnp.exp(s - jnp.maximum(jax.lax.stop_gradient(s.max(-1, keepdims=True)), -1e300))
+    p = p / jnp.maximum(p.sum(-1, keepdims=True), 1e-300)
+    return jnp.einsum("...hnm,...mhy->...nhy", p, v)
+
+
+def random(*shape, seed=0, dtype="f8"):
+    return jnp.asarray(numpy.random.default_rng(seed + sum(shape)).normal(size=shape).astype(dtype))
+
+
+def derivatives(function, operands):
+    along = tuple(jnp.cos(jnp.arange(x.size, dtype=x.dtype)).reshape(x.shape) for x in operands)
+    every = tuple(range(len(operands)))
+
+    def loss(*x):
+        out = function(*x)
+        return (out * out * jnp.linspace(-1, 1, out.size, dtype=out.dtype).reshape(out.shape)).sum()
+
+    def again(*x):
+        slopes = jax.grad(loss, every)(*x)
+        return sum((jnp.sin(s) * t).sum() for s, t in zip(slopes, along))
+
+    out, moved = jax.jvp(function, operands, along)
+    mixed = jax.jvp(jax.grad(loss, every), operands, along)[1]
+    turned = jax.grad(lambda *x: jnp.sin(jax.jvp(function, x, along)[1]).sum(), every)(*operands)
+    return [out, moved, *jax.grad(loss, every)(*operands), *jax.grad(again, every)(*operands),
+            *mixed, *turned]  # fmt: skip
+
+
+def agree(function, other, operands, dtype="f8", bound=1e-12):
+    wanted = derivatives(other, tuple(operands))
+    found = derivatives(function, tuple(x.astype(dtype) for x in operands))
+    for x, y in zip(found, wanted):
+        assert x.dtype == jnp.dtype(dtype)
+        norm = numpy.linalg.norm
+        assert norm(numpy.asarray(x, "f8") - y) <= bound * max(1, norm(y))
+
+
+CASES = {
+    "plain": ((2, 7, 3, 4), (2, 5, 3, 4), (2, 5, 3, 6), {}),
+    "causal": ((1, 9, 2, 5), (1, 9, 2, 5), (1, 9, 2, 5), {"is_causal": True}),
+    "shared heads": ((2, 4, 6, 3), (2, 5, 2, 3), (2, 5, 2, 7), {"scale": 0.3}),
+    "no batch": ((4, 2, 3), (6, 2, 3), (6, 2, 3), {}),
+    "mask": ((2, 4, 2, 3), (2, 6, 2, 3), (2, 6, 2, 3),
+             {"mask": numpy.random.default_rng(0).random((2, 1, 4, 6)) < 0.5}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype, bound", [("f8", 1e-12), ("f4", 1e-5), (jnp.bfloat16, 0.06)])
+@pytest.mark.parametrize("case", CASES)
+def test_all_derivatives(case, dtype, bound):
+    *shapes, options = CASES[case]
+    operands = [random(*s).astype(dtype).astype("f8") for s in shapes]
+    agree(
+        functools.partial(bj.attention, **options), functools.partial(usual, **options), operands,
+        dtype, bound,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 4, 5), (3, 1, 5), (4, 5), (2, 1, 1, 5)])
+def test_learnt_bias_and_scale(shape):
+    operands = random(2, 4, 3, 2), random(2, 5, 3, 2), random(2, 5, 3, 2), random(*shape), random(3)
+
+    def of(function):
+        return lambda q, k, v, bias, scale: function(q, k, v, bias, scale=scale)
+
+    agree(of(bj.attention), of(usual), operands)
+    check_grads(of(bj.attention), operands, 2, atol=1e-4, rtol=1e-4)
+
+
+def test_lists():
+    pairs = bj.Pairs([(0, 1), (0, 4), (2, 2), (3, 0), (3, 1), (3, 2), (3, 3), (3, 4)], 4, 5)
+    queries, keys = pairs.edges().T
+    operands = random(2, 4, 4, 3), random(2, 5, 2, 3), random(2, 5, 2, 2), random(len(pairs), 4)
+
+    def dense(q, k, v, bias):
+        all_ = jnp.full((4, 4, 5), -jnp.inf).at[:, queries, keys].set(bias.T)
+        return usual(q, k, v, all_)
+
+    agree(lambda q, k, v, b: bj.attention(q, k, v, b, pairs=pairs), dense, operands)
+
+
+def test_as_dot_product_attention():
+    q, k, v = (
+        random(2, 6, 4, 8, dtype="f4"),
+        random(2, 6, 2, 8, dtype="f4"),
+        random(2, 6, 2, 8, dtype="f4"),
+    )
+    for options in (
+        {}, {"is_causal": True}, {"bias": random(4, 6, 6, dtype="f4")},
+        {"query_seq_lengths": jnp.array([3, 6]), "key_value_seq_lengths": jnp.array([2, 5])},
+        {"local_window_size": (2, 1)}, {"is_causal": True, "local_window_size": 2},
+    ):  # fmt: skip
+        found = bj.attention(q, k, v, **options)
+        wanted = jax.nn.dot_product_attention(q, k, v, **options)
+        if "query_seq_lengths" in options:  # what lies behind the last query is not defined
+            found, wanted = found[0, :3], wanted[0, :3]
+        numpy.testing.assert_allclose(found, wanted, atol=2e-6)
+
+
+def test_transforms():
+    q, k, v = random(1, 3, 1, 2), random(1, 4, 1, 2), random(1, 4, 1, 2)
+
+    def of(function):
+        return lambda q: (function(q, k, v) ** 2).sum()
+
+    for hessian in (
+        jax.hessian, lambda f: jax.jacrev(jax.jacrev(f)), lambda f: jax.jacrev(jax.jacfwd(f)),
+        lambda f: jax.jacfwd(jax.jacfwd(f)), lambda f: jax.jacrev(jax.hessian(f)),
+    ):  # fmt: skip
+        numpy.testing.assert_allclose(
+            hessian(of(bj.attention))(q), hessian(of(usual))(q), atol=1e-9
+        )
+    many = jnp.stack([q, 2 * q, 3 * q])
+    for axes in ((0, None, None), (0, 0, 0)):
+        operands = [jnp.stack([x] * 3) if a == 0 and i else (many, k, v)[i]
+                    for i, (x, a) in enumerate(zip((q, k, v), axes))]  # fmt: skip
+        found = jax.jit(jax.vmap(bj.attention, axes))(*operands)
+        numpy.testing.assert_allclose(found[2], usual(3 * q, k, v), atol=1e-12)
+    kept = jax.grad(lambda q: (jax.checkpoint(bj.attention)(q, k, v) ** 2).sum())(q)
+    numpy.testing.assert_allclose(kept, jax.grad(of(usual))(q), atol=1e-12)
+
+
+def test_export():
+    q = random(1, 3, 1, 2, dtype="f4")
+    slope = jax.jit(jax.grad(lambda q: (bj.attention(q, q, q) ** 2).sum()))
+    made = jax.export.export(slope, disabled_checks=bj.export_checks())(q)
+    again = jax.export.deserialize(made.serialize())
+    numpy.testing.assert_array_equal(again.call(q), slope(q))
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [({"bias": numpy.ones(9)}, "broadcasts to"), ({"mask": numpy.ones((5, 5))}, "wanted bool"),
+     ({"key": numpy.ones((1, 5, 3, 4), "f4")}, "K divides H"), ({"pairs": 3}, "basin.jax.Pairs"),
+     ({"query": numpy.ones((1, 5, 2, 4), "i4")}, "one type"), ({"scale": numpy.ones(3)}, r"\[2\]")],
+)  # fmt: skip
+def test_refused(options, message):
+    given = {name: numpy.ones((1, 5, 2, 4), "f4") for name in ("query", "key", "value")}
+    with pytest.raises(BasinError, match=message):
+        bj.attention(**{**given, **options})
