@@ -6,24 +6,22 @@
 
 /* [.., tokens, heads, width] with one axis of a batch. */
 static basin_expr as_batch(basin_expr a, const char *what) {
-    char text[BASIN_EXPR_TEXT];
     basin_shape s = a->shape;
     if (s.rank == 4) return a;
     if (s.rank == 3) return basin_reshape(a, BASIN_SHAPE(1, s.dim[0], s.dim[1], s.dim[2]));
     return basin_graph_fail(a->graph, BASIN_BAD_SHAPE,
                             "attention: %s %s, wanted [tokens, heads, width] or a batch of these",
-                            what, basin_expr_print(text, a));
+                            what, basin_expr_text(a));
 }
 
 static bool check_tokens(basin_expr q, basin_expr k, basin_expr v, const basin_pattern *p) {
-    char a[BASIN_EXPR_TEXT], b[BASIN_EXPR_TEXT], c[BASIN_EXPR_TEXT];
     const int64_t *x = q->shape.dim, *y = k->shape.dim, *z = v->shape.dim;
     bool shared = y[2] > 0 ? x[2] % y[2] == 0 : x[2] == 0;
     if (x[0] != y[0] || x[3] != y[3] || !shared || y[0] != z[0] || y[1] != z[1] || y[2] != z[2]) {
         basin_graph_fail(q->graph, BASIN_BAD_SHAPE,
                          "attention: queries %s, keys %s and values %s, wanted [batch, Nq, H, Y], "
                          "[batch, Nk, K, Y] and [batch, Nk, K, V] where K divides H",
-                         basin_expr_print(a, q), basin_expr_print(b, k), basin_expr_print(c, v));
+                         basin_expr_text(q), basin_expr_text(k), basin_expr_text(v));
         return false;
     }
     if (!p->row && p->exclude_self && x[1] != y[1]) {
@@ -62,9 +60,9 @@ static basin_shape slopes_of(const basin_expr *in) {
 
 /* The bias with as many axes as its gradients have; NULL and an error where it does not fit. */
 static basin_expr as_slopes(basin_expr bias, basin_shape all) {
-    char text[BASIN_EXPR_TEXT], wanted[BASIN_SHAPE_TEXT];
     basin_shape s = all, from = bias->shape;
-    int missing = all.rank - from.rank, fixed = all.rank == 3 ? 1 : 3; /* axes that may not be 1 */
+    int missing = all.rank - from.rank,
+        fixed = all.rank == 3 ? 1 : 3; /* axes before that may be 1 */
     bool fits = missing >= 0;
     for (int i = 0; fits && i < all.rank; i++) {
         s.dim[i] = i < missing ? 1 : from.dim[i - missing];
@@ -72,18 +70,18 @@ static basin_expr as_slopes(basin_expr bias, basin_shape all) {
     }
     if (fits) return basin_reshape(bias, s);
     return basin_graph_fail(bias->graph, BASIN_BAD_SHAPE, "attention: a bias %s, wanted %s",
-                            basin_expr_print(text, bias), basin_shape_print(wanted, all));
+                            basin_expr_text(bias), basin_shape_text(all));
 }
 
 /* Multiplies q by a scale of [] or [H], and returns the number that is left for the operation. */
 static double apply_scale(basin_expr *q, basin_expr scale) {
-    char text[BASIN_EXPR_TEXT];
     const int64_t *dim = (*q)->shape.dim;
     if (!scale) return dim[3] > 0 ? 1 / sqrt((double)dim[3]) : 1;
     if (basin_expr_is_const(scale)) return scale->node->attr.value;
     if (scale->shape.rank > 0 && !basin_shape_equal(scale->shape, BASIN_SHAPE(dim[2])))
-        basin_graph_fail(scale->graph, BASIN_BAD_SHAPE, "attention: scale is %s, wanted [%lld]",
-                         basin_expr_print(text, scale), (long long)dim[2]);
+        *q =
+            basin_graph_fail(scale->graph, BASIN_BAD_SHAPE, "attention: scale is %s, wanted [%lld]",
+                             basin_expr_text(scale), (long long)dim[2]);
     else
         *q = basin_mul(*q, scale->shape.rank > 0 ? basin_as_column(scale) : scale);
     return 1;
