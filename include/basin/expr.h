@@ -303,8 +303,9 @@ BASIN_API basin_expr basin_attention_lse_biased(basin_expr q, basin_expr k, basi
  * query without keys. scale is a number or [H], NULL: 1 / sqrt(Y). bias [.., H, Nq, Nk], of which
  * all but the last may be 1 or missing, of a list [pairs, H]; NULL: none. It can be differentiated
  * twice with respect to all of them; memory grows as that of basin_attention_lse does. */
-BASIN_API basin_expr basin_attention(basin_expr q, basin_expr k, basin_expr v, basin_expr scale,
-                                     basin_expr bias, const basin_pattern *pattern);
+BASIN_API basin_expr basin_softmax_attention(basin_expr q, basin_expr k, basin_expr v,
+                                             basin_expr scale, basin_expr bias,
+                                             const basin_pattern *pattern);
 /* Per pair of a CSR list: x[q, h] . z[k, h], [pairs, H]; and its reverse, sums of w[pair, h] z[k,
  * h] for each query. x [Nq, H, Y], z [Nk, H, Y], w [pairs, H]. */
 BASIN_API basin_expr basin_pair_dot(basin_expr x, basin_expr z, const basin_pattern *pattern);

@@ -266,7 +266,7 @@ TEST(test_values) {
         basin_expr v = check_input(&c, "v", BASIN_SHAPE(2, 4, H, 2), -1, 1);
         basin_expr scale = check_input(&c, "scale", BASIN_SHAPE(H), 0.3, 1);
         basin_expr bias = check_input(&c, "bias", biases[kind], -1, 1);
-        basin_expr o = basin_attention(q, k, v, scale, bias, &BASIN_ALL_PAIRS);
+        basin_expr o = basin_softmax_attention(q, k, v, scale, bias, &BASIN_ALL_PAIRS);
         agree(&c, o, values_formula(q, k, v, scale, bias));
         check_backends(&c, o, 1e-5);
         differentiate(&c, o);
@@ -283,7 +283,7 @@ TEST(test_values_in_an_energy) {
         basin_expr q = check_input(&c, "q", BASIN_SHAPE(3, 4, Y), -1, 1);
         basin_expr k = check_input(&c, "k", BASIN_SHAPE(kind == 3 ? 4 : 3, 2, Y), -1, 1);
         basin_expr bias = kind == 3 ? check_input(&c, "bias", BASIN_SHAPE(pairs, 4), -1, 1) : NULL;
-        basin_expr o = basin_attention(q, k, basin_tanh(k), NULL, bias, &p);
+        basin_expr o = basin_softmax_attention(q, k, basin_tanh(k), NULL, bias, &p);
         if (kind == 1) o = basin_jvp(o, &q, (basin_expr[]){basin_sin(q)}, 1);
         if (kind == 1) {
             check_backends(&c, o, 1e-5);
@@ -313,7 +313,7 @@ TEST(test_values_that_do_not_fit) {
         basin_expr v = check_input(&c, "v", cases[i].v, -1, 1);
         basin_expr scale = cases[i].scale.rank ? check_input(&c, "s", cases[i].scale, 1, 1) : NULL;
         basin_expr bias = cases[i].bias.rank ? check_input(&c, "b", cases[i].bias, 1, 1) : NULL;
-        assert_null(basin_attention(q, k, v, scale, bias, cases[i].pattern));
+        assert_null(basin_softmax_attention(q, k, v, scale, bias, cases[i].pattern));
         assert_non_null(strstr(basin_graph_error(c.graph)->text, cases[i].text));
     }
 }

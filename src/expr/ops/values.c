@@ -87,8 +87,8 @@ static double apply_scale(basin_expr *q, basin_expr scale) {
     return 1;
 }
 
-basin_expr basin_attention(basin_expr q, basin_expr k, basin_expr v, basin_expr scale,
-                           basin_expr bias, const basin_pattern *pattern) {
+basin_expr basin_softmax_attention(basin_expr q, basin_expr k, basin_expr v, basin_expr scale,
+                                   basin_expr bias, const basin_pattern *pattern) {
     if (!q || !k || !v) return NULL;
     basin_shape shape = q->shape;
     basin_expr in[BASIN_VAL_PAIR + 1] = {as_batch(q, "q"), as_batch(k, "k"), as_batch(v, "v")};
