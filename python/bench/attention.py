@@ -43,8 +43,8 @@ def milliseconds(step, wait, reps, warm=5):
 def torch_operands(o, torch):
     dtype = {"f32": torch.float32, "bf16": torch.bfloat16}[o.precision]
     shape = (o.batch, o.heads, o.tokens, o.width)
-    generator = torch.Generator("cuda").manual_seed(0)
-    return [torch.randn(shape, device="cuda", dtype=dtype, generator=generator) for _ in range(4)]
+    generator = torch.Generator(o.device).manual_seed(0)
+    return [torch.randn(shape, device=o.device, dtype=dtype, generator=generator) for _ in range(4)]
 
 
 def torch_steps(o, torch):
@@ -407,6 +407,7 @@ def run_jvp(o):
 
 def values_steps(o, torch):
     """Steps of each order, with PyTorch's math path, FlashAttention and ours."""
+    from torch.autograd import forward_ad as forward
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
     from basin.torch import attention
@@ -433,6 +434,11 @@ def values_steps(o, torch):
                 lambda *x: function(*x, is_causal=o.causal), tuple(operands), tuple(tangents)
             )
 
+    def dual(function):
+        with torch.no_grad(), forward.dual_level():
+            pairs = [forward.make_dual(x.detach(), t) for x, t in zip(operands, tangents)]
+            return tuple(forward.unpack_dual(function(*pairs, is_causal=o.causal)))
+
     def result(function):
         with torch.no_grad():
             return (function(*operands, is_causal=o.causal),)
@@ -441,7 +447,8 @@ def values_steps(o, torch):
         return grad(function(*operands, is_causal=o.causal), operands, c)
 
     steps = {}
-    orders = {"second": second, "jvp": moved, "forward": result, "backward": first}
+    orders = {"second": second, "jvp": dual, "jvp, torch.func": moved}
+    orders |= {"forward": result, "backward": first}
     for order, step in orders.items():
         math = within(SDPBackend.MATH, lambda step=step: step(usual))
         steps[order] = {"math path": math, "basin": lambda step=step: step(attention)}
@@ -456,6 +463,10 @@ def run_values(o):
 
     def timed(order, way, step):
         try:
+            if o.device == "cpu":
+                ms = milliseconds(step, lambda: None, o.reps, 2)
+                say(order=order, way=way, **sizes(o), causal=o.causal, ms=ms)
+                return
             ms = milliseconds(step, torch.cuda.synchronize, o.reps)
             peak, beyond = torch_memory(step, torch)
             say(order=order, way=way, **sizes(o), causal=o.causal, ms=ms, beyond_mib=mib(beyond))
@@ -767,7 +778,7 @@ def main():
     for name, value in defaults.items():
         a.add_argument("--" + name, type=int, default=value)
     a.add_argument("--precision", choices=["f32", "bf16"], default="bf16")
-    a.add_argument("--device", default="cuda", help="check: of PyTorch")
+    a.add_argument("--device", default="cuda", help="check, values: of PyTorch")
     a.add_argument("--causal", action="store_true", help="values: each token sees those before it")
     a.add_argument("--only", default="", help="jax: this way alone, so that its peak is its own")
     a.add_argument("--no-jax", action="store_true", help="check: PyTorch alone")

@@ -6,6 +6,8 @@ Logical shapes are q [B, H, N, Y], k [B, K, M, Y], v [B, K, M, V], c and o [B, H
 its tangent [B, H, N, M] (of a list [B, pairs, H]), expanded where they repeat.
 """
 
+import functools
+
 import torch
 
 from basin import _eager
@@ -41,34 +43,57 @@ def _compact(bias, listed):
     return bias.contiguous(), tuple(repeats)
 
 
-def _run(operation, shared, tokens, abias, results):
-    """`tokens` and `results` are by their names in a job; None: absent."""
+_sizes = {}  # of workspaces
+
+
+def _run(operation, shared, tangents, results):
+    """`tangents` are c, a, b, av, abias, ac; results by their names in a job, in its order."""
     q, k, v, bias, pairs, count, flags, factor = shared
-    first = q.is_contiguous()
-    bias, repeats = _compact(bias, pairs is not None)
-    abias, more = _compact(abias, pairs is not None)
-    sizes = (q.shape[0], q.shape[2], k.shape[2], q.shape[1], q.shape[3], count)
+    c, a, b, av, abias, ac = tangents
+    first, listed = q.is_contiguous(), pairs is not None
+    bias, repeats = _compact(bias, listed)
+    abias, more = _compact(abias, listed)
+    (batch, heads, queries, width), keys = q.shape, k.shape[2]
+    sizes = (batch, queries, keys, heads, width, count)
     head = _eager.values_head(
         _ops._NAMES[q.dtype], sizes, k.shape[1], v.shape[3], flags, factor, first, (repeats, more)
     )
-    given = {"q": q, "k": k, "v": v, **tokens}
-    given = {n: _ops._laid(x, first) for n, x in given.items() if x is not None}
-    given |= {n: x for n, x in {"bias": bias, "abias": abias}.items() if x is not None}
-    given |= {n: x for n, x in results.items() if x is not None}
-    at = {n: x.data_ptr() for n, x in given.items()}
-    if pairs is not None:
-        at |= zip(_eager.LIST, _eager.list_addresses(pairs.data_ptr(), sizes))
-    names = tuple(n for n in _eager.FIELDS if n in at)
-    addresses = [at[n] for n in names]
+    names, addresses, kept = [], [], []
+    if listed:
+        names += _eager.LIST
+        addresses += _eager.list_addresses(pairs.data_ptr(), sizes)
+    for name, x in (("q", q), ("k", k), ("a", a), ("b", b), ("v", v), ("bias", bias), ("c", c),
+                    ("av", av), ("abias", abias), ("ac", ac)):  # fmt: skip
+        if x is not None:
+            x = x if x is bias or x is abias else _ops._laid(x, first)
+            kept.append(x)  # until the call is made
+            names.append(name)
+            addresses.append(x.data_ptr())
+    for name, x in results:
+        if x is not None:
+            names.append(name)
+            addresses.append(x.data_ptr())
     if not q.is_cuda:
-        _eager.run(_ops._backend(q), operation, head, names, addresses)
-        return
-    with torch.cuda.device(q.device):
-        eager = _ops._backend(q)
+        _eager.run(_ops._backend(q), operation, head, tuple(names), addresses)
+    elif q.get_device() == _ops._current_device():
+        _queue(operation, q, head, tuple(names), addresses)
+    else:
+        with torch.cuda.device(q.device):
+            _queue(operation, q, head, tuple(names), addresses)
+
+
+def _queue(operation, q, head, names, addresses):
+    eager, index = _ops._backend(q), q.get_device()
+    key = (index, operation, head, names)
+    size = _sizes.get(key)
+    if size is None:
+        if len(_sizes) > 256:
+            _sizes.clear()
         size = _eager.workspace_bytes(eager, operation, head, names, addresses)
-        room = q.new_empty(size, dtype=torch.uint8) if size else None
-        addresses += (room.data_ptr() if size else 0, size, _ops._stream(q.get_device()))
-        _eager.run(eager, operation, head, names + _ops._WORK, addresses)
+        _sizes[key] = size
+    room = q.new_empty(size, dtype=torch.uint8) if size else None
+    addresses += (room.data_ptr() if size else 0, size, _ops._stream(index))
+    _eager.run(eager, operation, head, names + _ops._WORK, addresses)
 
 
 def _new_output(q, v, shape=None):
@@ -97,15 +122,18 @@ _flash_back = torch.ops.aten._scaled_dot_product_flash_attention_backward
 
 def _takes_flash(q, k, v, bias, pairs, count, flags, factor):
     """Whether FlashAttention, as PyTorch calls it, computes the result and its reverse."""
-    if not q.is_cuda or q.dtype != torch.bfloat16 or bias is not None or pairs is not None:
+    if q.dtype != torch.bfloat16 or not q.is_cuda or bias is not None or pairs is not None:
         return False
     same = q.shape[:2] == k.shape[:2] and q.shape[3] == v.shape[3] and q.shape[3] % 8 == 0
     square = q.shape[2] == k.shape[2] or not flags & _eager.CAUSAL
     there = q.shape[3] <= 256 and min(q.numel(), k.numel()) > 0
     return (
         same and square and there and torch.backends.cuda.flash_sdp_enabled()
-        and torch.cuda.get_device_capability(q.device) >= (8, 0)
+        and _capability(q.get_device()) >= (8, 0)
     )  # fmt: skip
+
+
+_capability = functools.cache(torch.cuda.get_device_capability)
 
 
 def _by_flash(q, k, v, bias, pairs, count, flags, factor):
@@ -133,20 +161,21 @@ def _values(*shared):
         out = _by_flash(*shared)[0]
         return _as_promised(out, out.shape, shared[0], shared[2])
     out = _new_output(shared[0], shared[2])
-    _run(_eager.VALUES, shared, {}, None, {"o": out})
+    _run(_eager.VALUES, shared, (None,) * 6, [("o", out)])
     return out
 
 
-def _reverse(*operands):
+def _reverse(*operands, made=None):
+    """`made`: the result by FlashAttention, and what its reverse needs."""
     *shared, c, want = operands
-    if _takes_flash(*shared):
+    if made or _takes_flash(*shared):
         q, k, v, _, _, _, flags, factor = shared
-        found = _flash_reverse(c, q, k, v, flags, factor, *_by_flash(*shared))
+        found = _flash_reverse(c, q, k, v, flags, factor, *(made or _by_flash(*shared)))
         given = zip(found, (Q, K, V))
         return *(_as_promised(x, x.shape, q, v) if want & bit else None for x, bit in given), None
     results = _new_slopes(*shared[:6], want)
-    names = ("dq", "dk", "dv", "dbias")
-    _run(_eager.VALUES_REVERSE, shared, {"c": c}, None, dict(zip(names, results)))
+    named = zip(("dq", "dk", "dv", "dbias"), results)
+    _run(_eager.VALUES_REVERSE, shared, (c, None, None, None, None, None), named)
     return results
 
 
@@ -158,9 +187,8 @@ def _results_of_second(shared, want):
 def _second(*operands):
     *shared, c, a, b, av, abias, ac, want = operands
     results = _results_of_second(shared, want)
-    tokens = {"c": c, "a": a, "b": b, "av": av, "ac": ac}
-    names = ("gq", "gk", "gv", "gbias", "gc")
-    _run(_eager.VALUES_SECOND, shared, tokens, abias, dict(zip(names, results)))
+    named = zip(("gq", "gk", "gv", "gbias", "gc"), results)
+    _run(_eager.VALUES_SECOND, shared, (c, a, b, av, abias, ac), named)
     return results
 
 
@@ -231,6 +259,11 @@ def _keep(ctx, q, k, v, bias, pairs, count, flags, factor, *more):
     ctx.rest = count, flags, factor
 
 
+def _apply(function, *operands):
+    """Without what Function.apply does for transforms."""
+    return super(torch.autograd.Function, function).apply(*operands)
+
+
 class _Values(torch.autograd.Function):
     @staticmethod
     def forward(ctx, compute, *operands):
@@ -252,14 +285,15 @@ class _Values(torch.autograd.Function):
     def backward(ctx, c):
         if c is None:
             return (None,) * 9
-        shared, kept = (*ctx.saved_tensors[:5], *ctx.rest), ctx.saved_tensors[5:]
-        if kept and not torch.is_grad_enabled() and _ops._forward._current_level < 0:
-            out, lse, by_query, by_key, *more = kept
-            kept = lse, by_query, by_key, *ctx.sizes, *more
-            found = _flash_reverse(c, *shared[:3], *ctx.rest[1:], out, kept)
-            return None, *found, None, None, None, None, None
-        want = _ops._bits(ctx.needs_input_grad[1:5])
-        return None, *reverse(*shared, c, want), None, None, None, None
+        saved, want = ctx.saved_tensors, _ops._bits(ctx.needs_input_grad[1:5])
+        operands, compute = (*saved[:5], *ctx.rest, c, want), reverse
+        if len(saved) > 5 and type(c) in _ops.PLAIN and not _ops.watched():
+            out, lse, by_query, by_key, *more = saved[5:]
+            made = out, (lse, by_query, by_key, *ctx.sizes, *more)
+            compute = functools.partial(_reverse, made=made)
+            if _ops._recorded(operands):
+                compute = functools.partial(_apply, _Reverse, compute)
+        return None, *compute(*operands), None, None, None, None
 
 
 class _Reverse(torch.autograd.Function):
