@@ -24,3 +24,13 @@ def test_an_example(name):
     command = [sys.executable, str(EXAMPLES / f"{name}.py")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.stdout, done.returncode) == (WANTED[name], 0), done.stderr
+
+
+@pytest.mark.parametrize(
+    "path", sorted(EXAMPLES.glob("attention/*.py")), ids=lambda path: path.stem
+)
+def test_a_use_of_attention(path):
+    """They assert what they should reach."""
+    pytest.importorskip("torch")
+    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
