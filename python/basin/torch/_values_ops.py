@@ -165,12 +165,11 @@ def _values(*shared):
     return out
 
 
-def _reverse(*operands, made=None):
-    """`made`: the result by FlashAttention, and what its reverse needs."""
+def _reverse(*operands):
     *shared, c, want = operands
-    if made or _takes_flash(*shared):
+    if _takes_flash(*shared):
         q, k, v, _, _, _, flags, factor = shared
-        found = _flash_reverse(c, q, k, v, flags, factor, *(made or _by_flash(*shared)))
+        found = _flash_reverse(c, q, k, v, flags, factor, *_by_flash(*shared))
         given = zip(found, (Q, K, V))
         return *(_as_promised(x, x.shape, q, v) if want & bit else None for x, bit in given), None
     results = _new_slopes(*shared[:6], want)
@@ -259,11 +258,6 @@ def _keep(ctx, q, k, v, bias, pairs, count, flags, factor, *more):
     ctx.rest = count, flags, factor
 
 
-def _apply(function, *operands):
-    """Without what Function.apply does for transforms."""
-    return super(torch.autograd.Function, function).apply(*operands)
-
-
 class _Values(torch.autograd.Function):
     @staticmethod
     def forward(ctx, compute, *operands):
@@ -285,15 +279,14 @@ class _Values(torch.autograd.Function):
     def backward(ctx, c):
         if c is None:
             return (None,) * 9
-        saved, want = ctx.saved_tensors, _ops._bits(ctx.needs_input_grad[1:5])
-        operands, compute = (*saved[:5], *ctx.rest, c, want), reverse
-        if len(saved) > 5 and type(c) in _ops.PLAIN and not _ops.watched():
-            out, lse, by_query, by_key, *more = saved[5:]
-            made = out, (lse, by_query, by_key, *ctx.sizes, *more)
-            compute = functools.partial(_reverse, made=made)
-            if _ops._recorded(operands):
-                compute = functools.partial(_apply, _Reverse, compute)
-        return None, *compute(*operands), None, None, None, None
+        shared, kept = (*ctx.saved_tensors[:5], *ctx.rest), ctx.saved_tensors[5:]
+        if kept and not torch.is_grad_enabled() and _ops._forward._current_level < 0:
+            out, lse, by_query, by_key, *more = kept
+            kept = lse, by_query, by_key, *ctx.sizes, *more
+            found = _flash_reverse(c, *shared[:3], *ctx.rest[1:], out, kept)
+            return None, *found, None, None, None, None, None
+        want = _ops._bits(ctx.needs_input_grad[1:5])
+        return None, *reverse(*shared, c, want), None, None, None, None
 
 
 class _Reverse(torch.autograd.Function):
