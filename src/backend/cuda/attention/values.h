@@ -1,0 +1,107 @@
+/* Softmax attention with values and its derivatives on the device (equations: backend/values.h).
+ * For .cu files only.
+ *
+ * Both sides are one computation. With the own rows X = q, tq, c, tc and the streamed ones Y = k,
+ * tk, v, tv, or by key the other way round, a pair has
+ *
+ *     s = X0 . Y0    x = X1 . Y0 + X0 . Y1    g = X2 . Y2    y = X3 . Y2 + X2 . Y3
+ *
+ * from which follow p, tp, ds and tds, and the own rows of the two results are sums over Y of
+ *
+ *     tds Y0 + ds Y1 (gq, gk)        tp Y2 + p Y3 (gc, gv)
+ *
+ * and of the orders before, ds Y0 and p Y2. What p, tp, ds and tds need to know of a query is found
+ * first, by a pass over its scores alone. */
+#ifndef BASIN_BACKEND_CUDA_ATTENTION_VALUES_H
+#define BASIN_BACKEND_CUDA_ATTENTION_VALUES_H
+
+#include "backend/cuda/attention/attention.h"
+extern "C" {
+#include "backend/values.h"
+}
+
+enum basin_values_stage { BASIN_VALUES_STATS, BASIN_VALUES_BY_QUERY, BASIN_VALUES_BY_KEY };
+
+/* What is known of a query and head: p = 2^(z - most) share, of scores z in units of log 2; the
+ * means of ts and g, and the sum of u. */
+struct __align__(16) basin_values_stats {
+    float most, share, mean, d, sum, unused[3];
+};
+
+struct basin_values_launch {
+    const void *x[4], *y[4]; /* T; NULL: absent */
+    basin_values_steps of_x[2], of_y[2];
+    void *out[2];                /* T, like X0 and X2; NULL: not wanted */
+    int width[2];                /* of tables 0 and 1, 2 and 3 */
+    int own, other, heads, each; /* rows; heads of queries, and how many share one of keys */
+    int blocks;                  /* of own rows, for each entry and head */
+    int64_t tasks;
+    float scale;
+    const float *bias, *tbias;
+    basin_bias_steps of_bias, of_tbias;
+    float *slope; /* [batch, H, queries, keys] or NULL; list: [batch, pairs, H] */
+    basin_values_stats *stats;
+    bool second, values, causal, exclude_self, vectors; /* values: tables 2 and 3 count */
+    int64_t pairs;
+    const int32_t *row, *key, *column, *query, *pair; /* of the own side and the other; rows form */
+};
+
+/* The running sums of a query; ts and g are taken about those of one key, so that little cancels.
+ */
+struct basin_values_sums {
+    float most, total, mean, d, sum, ts0, g0;
+
+    BASIN_METHOD void begin(float ts, float g) {
+        most = basin_minus_infinity(), total = mean = d = sum = 0, ts0 = ts, g0 = g;
+    }
+    BASIN_METHOD void raise(float z) {
+        if (z <= most) return;
+        float fade = basin_exp2(most - z);
+        total *= fade, mean *= fade, d *= fade, sum *= fade, most = z;
+    }
+    BASIN_METHOD void add(float z, float ts, float g, float tg) {
+        if (z == basin_minus_infinity()) return;
+        raise(z);
+        float e = basin_exp2(z - most);
+        total += e, mean += e * (ts - ts0), d += e * (g - g0);
+        sum += e * ((ts - ts0) * (g - g0) + tg);
+    }
+    /* Those of a lane that has other keys of the same query. */
+    BASIN_METHOD void merge(int lanes) {
+        basin_values_sums o = *this;
+        o.most = __shfl_xor_sync(~0u, most, lanes), o.total = __shfl_xor_sync(~0u, total, lanes);
+        o.mean = __shfl_xor_sync(~0u, mean, lanes), o.d = __shfl_xor_sync(~0u, d, lanes);
+        o.sum = __shfl_xor_sync(~0u, sum, lanes);
+        float top = fmaxf(most, o.most);
+        if (top == basin_minus_infinity()) return;
+        raise(top), o.raise(top);
+        total += o.total, mean += o.mean, d += o.d, sum += o.sum;
+    }
+    BASIN_METHOD basin_values_stats end() const {
+        float share = total > 0 ? 1 / total : 0;
+        float a = mean * share, b = d * share;
+        return {total > 0 ? most : 0, share, ts0 + a, g0 + b, sum * share - a * b, {}};
+    }
+};
+
+/* s, x, g, y of a pair become p, tp, ds and tds; x is ts. */
+BASIN_DEVICE void basin_values_finish(float &s, float &x, float &g, float &y,
+                                      const basin_values_stats &of) {
+    float p = basin_exp2(s - of.most) * of.share, ts = x - of.mean, slope = g - of.d;
+    float u = p * (ts * slope + y);
+    s = p, x = p * ts, g = p * slope, y = u - p * of.sum;
+}
+
+/* Tiles on tensor cores, of heads up to 128 wide, in three precisions. */
+size_t basin_values_bytes_bf16(int width, bool second);
+size_t basin_values_bytes_f32(int width, bool second);
+size_t basin_values_bytes_tf32(int width, bool second);
+cudaError_t basin_values_launch_bf16(const basin_values_launch *p, basin_values_stage stage,
+                                     cudaStream_t stream);
+cudaError_t basin_values_launch_f32(const basin_values_launch *p, basin_values_stage stage,
+                                    cudaStream_t stream);
+cudaError_t basin_values_launch_tf32(const basin_values_launch *p, basin_values_stage stage,
+                                     cudaStream_t stream);
+enum { BASIN_VALUES_ROWS = 64 }; /* own rows of a block */
+
+#endif
