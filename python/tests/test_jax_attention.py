@@ -33,7 +33,8 @@ def usual(q, k, v, bias=None, mask=None, scale=None, is_causal=False):
     s = jnp.where(jnp.tril(jnp.ones(s.shape[-2:], bool)), s, -jnp.inf) if is_causal else s
     s = s if mask is None else jnp.where(mask, s, -jnp.inf)
     p = jnp.exp(s - jnp.maximum(jax.lax.stop_gradient(s.max(-1, keepdims=True)), -1e300))
-    p = p / jnp.maximum(p.sum(-1, keepdims=True), 1e-300)
+    total = p.sum(-1, keepdims=True)
+    p = p / jnp.where(total > 0, total, 1)
     return jnp.einsum("...hnm,...mhy->...nhy", p, v)
 
 
@@ -121,7 +122,7 @@ def test_as_dot_product_attention():
     )
     for options in (
         {}, {"is_causal": True}, {"bias": random(4, 6, 6, dtype="f4")},
-        {"query_seq_lengths": jnp.array([3, 6]), "key_value_seq_lengths": jnp.array([2, 5])},
+        {"query_seq_lengths": jnp.int32([3, 6]), "key_value_seq_lengths": jnp.int32([2, 5])},
         {"local_window_size": (2, 1)}, {"is_causal": True, "local_window_size": 2},
     ):  # fmt: skip
         found = bj.attention(q, k, v, **options)

@@ -51,8 +51,9 @@ def _batch_rule(bind):
     return batch
 
 
-def _primitive(name, function):
-    """A primitive that computes function(operands, **options) for each entry of a batch."""
+def _primitive(name, function, shapes):
+    """A primitive that computes function(operands, **options) for each entry of a batch; shapes(
+    operands, **options) are those of its results."""
     primitive = Primitive(name)
     primitive.multiple_results = True
 
@@ -71,10 +72,11 @@ def _primitive(name, function):
         with jax.disable_jit(False):  # or it would come here again
             return jitted(tuple(options.items()))(*operands)
 
-    def abstract(*operands, **options):
-        shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in operands]
-        found = jax.eval_shape(functools.partial(whole, **options), *shapes)
-        return [jax.core.ShapedArray(x.shape, x.dtype) for x in found]
+    def abstract(*operands, size, batched, **options):
+        """Without tracing the function, which may be one that only its transpose is taken of."""
+        lead, pairs = () if size is None else (size,), zip(operands, batched)
+        one = [jax.ShapeDtypeStruct(x.shape[1:] if b else x.shape, x.dtype) for x, b in pairs]
+        return [jax.core.ShapedArray((*lead, *x.shape), x.dtype) for x in shapes(one, **options)]
 
     primitive.def_impl(compute)
     primitive.def_abstract_eval(abstract)
@@ -118,8 +120,11 @@ def operation(name, shapes, compute, jvp, vjp):
         pairs = zip(own, found)
         return [jnp.zeros_like(x) if f is None else f for x, f in pairs if x is not None]
 
-    primitive, _ = _primitive(name, results)
-    linear, along = _primitive(f"{name}_jvp", moved)
+    def made(operands, static, there, moves=()):
+        return _some(shapes(static, *_filled(there, operands[: sum(there)])))
+
+    primitive, _ = _primitive(name, results, made)
+    linear, along = _primitive(f"{name}_jvp", moved, made)
 
     def derive(operands, tangents, *, size, batched, **options):
         made = primitive.bind(*operands, size=size, batched=batched, **options)

@@ -331,7 +331,8 @@ def _written(q, k, v, bias, pairs, flags, factor, c, a, b, av, abias, ac):
         s = s.masked_fill(~tokens.tril(), -torch.inf)
     top = s.amax(-1, keepdim=True).detach().clamp_min(-1e30)
     p = torch.exp(s - top)
-    p = p / p.sum(-1, keepdim=True).clamp_min(1e-30)
+    total = p.sum(-1, keepdim=True)
+    p = p / torch.where(total > 0, total, 1)
     ts = factor * (product(a, k) + product(q, b)) + (0 if abias is None else abias)
     tp = p * (ts - (p * ts).sum(-1, keepdim=True)) if torch.is_tensor(ts) else 0 * p
     zero = torch.zeros_like(p)
