@@ -161,6 +161,7 @@ def _written(static, q, k, v, bias, pairs, c, a, b, av, abias, ac):
         shared(summed(tp, c, p, ac, by_key)), tds, summed(tp, v, p, av, by_query),
     ]  # fmt: skip
     found = [x if i == 3 or x is None else x.astype(kind) for i, x in enumerate(found)]
+    found[3] = None if bias is None else tds
     return [x if want >> i & 1 else None for i, x in enumerate(found)]
 
 
