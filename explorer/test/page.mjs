@@ -323,6 +323,7 @@ const tests = {
 
   async "boards are solved, typed and pasted"() {
     await open("sudoku-panel");
+    await browser.until("explorer.board.fall && explorer.idle()");
     assert.match(await text("board-verdict"), /Solved/);
     await see("document.getElementById('board-text').value = '53..7....6..195....98....6.8...6...34..8.3..17...2...6.6....28....419..5....8..79'; document.getElementById('paste-board').click()");
     await sleep(50);
