@@ -106,7 +106,7 @@ TEST_WITH(what_parts_lack_is_said, make_parts, remove_parts) {
     const struct {
         const char *arguments, *wanted;
     } cases[] = {
-        {"--position learned", "wanted position none"},
+        {"--position learned", "needs position none"},
         {"--sampling subgraph", "needs sampling full"},
         {"--parts 3", "4 parts, and the setting parts is 3"},
     };

@@ -176,7 +176,7 @@ TEST(known_labels_of_directed_parts_are_refused) {
     basin_nodes_work work = {.parts = parts};
     whole->ensemble.share = 0.5; /* the trees are asked */
     assert_failure(basin_nodes_score(probability, whole, basin_parts_face(parts), &work, &failure),
-                   BASIN_UNSUPPORTED, "wanted the whole graph");
+                   BASIN_UNSUPPORTED, "needs the whole graph");
     basin_nodes_model *apart = train(&outcome, NULL, parts, s.part, &s.settings, &s.training);
     assert_int_equal(apart->ensemble.known.count, 0);
     assert_int_equal(apart->ensemble.fits, 4);
