@@ -24,6 +24,8 @@
 #ifndef BASIN_BACKEND_VALUES_H
 #define BASIN_BACKEND_VALUES_H
 
+#include <string.h>
+
 #include "backend/kernel.h"
 #include "backend/shape.h"
 
@@ -73,7 +75,8 @@ static inline basin_values basin_values_of(const basin_call *call, const void *c
     const basin_shape *v = &call->in[BASIN_VAL_V].shape;
     bool first = call->attr.transpose_a, forward = call->op == BASIN_OP_VALUES;
     basin_shape c = BASIN_SHAPE(q->dim[0], q->dim[1], q->dim[2], v->dim[3]);
-    basin_values at = {0};
+    basin_values at;
+    memset(&at, 0, sizeof at);
     at.order = (int)call->op - (int)BASIN_OP_VALUES;
     at.batch = q->dim[0], at.queries = q->dim[1], at.heads = q->dim[2], at.width = q->dim[3];
     at.keys = k->dim[1], at.shared = k->dim[2], at.value_width = v->dim[3];
