@@ -95,7 +95,7 @@ def test_mistakes_are_told(network):
         model.fit(x, edges=edges)
     with pytest.raises(basin.BasinError, match="continuous"):
         model.fit(x, x[:, 0], edges=edges)
-    with pytest.raises(basin.BasinError, match="1 class; wanted 2"):
+    with pytest.raises(basin.BasinError, match="1 class; needs 2"):
         model.fit(x, numpy.zeros(120, int), edges=edges)
     with pytest.raises(TypeError, match="smoothing"):
         basin.NodeClassifier(smothing=3)

@@ -279,7 +279,8 @@ class _Values(torch.autograd.Function):
     def backward(ctx, c):
         if c is None:
             return (None,) * 9
-        shared, kept = (*ctx.saved_tensors[:5], *ctx.rest), ctx.saved_tensors[5:]
+        saved = ctx.saved_tensors  # once: a checkpoint computes them anew for each reading
+        shared, kept = (*saved[:5], *ctx.rest), saved[5:]
         if kept and not torch.is_grad_enabled() and _ops._forward._current_level < 0:
             out, lse, by_query, by_key, *more = kept
             kept = lse, by_query, by_key, *ctx.sizes, *more
