@@ -44,8 +44,8 @@ typedef struct basin_graphs_info {
     int64_t parameters;
     int64_t members; /* models that it is the mean of */
     bool binary;     /* values are probabilities of yes */
-    double near;     /* the share of training molecules that it remembers, in predictions; NaN: it
-                        remembers none */
+    double near;     /* of molecules: the weight, in predictions, of the memory of training
+                        molecules; NaN: it has none */
     int64_t width;   /* numbers in what its head reads of a row */
 } basin_graphs_info;
 BASIN_API basin_graphs_info basin_graphs_about(const basin_graphs_model *model);

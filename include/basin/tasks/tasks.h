@@ -14,7 +14,7 @@
  *     text.h        models of text: train, score, generate
  *     ranks.h       several processes that do one task: mpirun, srun
  *     models.h      where the models that come with Basin lie
- *     picture.h     one picture: JPEG, PNG and WebP in, PNG and animated PNG out
+ *     picture.h     one picture: JPEG, PNG and WebP in, PNG out
  *     pictures.h    collections of them: folders, archives, idx, CIFAR, generated ones
  *     network.h     one graph of many nodes: features, labels, edges
  *     graphset.h    sets of many small graphs */
