@@ -136,8 +136,8 @@ static void skip_chirality(reader *r) {
 
 static basin_status read_symbol(reader *r, basin_atom *atom) {
     const char *at = r->at;
-    char name[2] = {(char)toupper((unsigned char)at[0]), at[1]};
-    int length = islower((unsigned char)at[1]) ? 2 : 1, number;
+    char name[2] = {(char)toupper((unsigned char)at[0]), *at ? at[1] : 0};
+    int length = islower((unsigned char)name[1]) ? 2 : 1, number;
     atom->aromatic = islower((unsigned char)at[0]) != 0;
     if (*at == '#') {
         number = isdigit((unsigned char)*++r->at) ? read_number(r, 3) : -1;
@@ -197,7 +197,8 @@ static basin_status read_ring(reader *r) {
     else if (r->at[1] == '(') {
         r->at += 2;
         number = read_number(r, 3);
-        if (*r->at++ != ')') return wrong(r, "a ring number that does not end");
+        if (*r->at != ')') return wrong(r, "a ring number that does not end");
+        r->at++;
     } else if (isdigit((unsigned char)r->at[1]) && isdigit((unsigned char)r->at[2])) {
         r->at++;
         number = read_number(r, 2);
