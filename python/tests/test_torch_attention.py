@@ -180,6 +180,21 @@ def test_third_derivatives():
         assert torch.allclose(x, y)
 
 
+def test_fourth_derivatives_of_operands_that_depend_on_each_other():
+    torch.manual_seed(5)
+    x = random(1, 2, 3, 2)
+
+    def fourth(function):
+        q = 1.5 * x
+        out = function(q, q.sin(), q)
+        for _ in range(3):
+            (out,) = torch.autograd.grad(out.square().sum(), x, create_graph=True)
+        return out, *torch.autograd.grad(out.square().sum(), x)
+
+    for found, wanted in zip(fourth(attention), fourth(usual)):
+        assert torch.allclose(found, wanted)
+
+
 def test_compile_checkpoint_autocast():
     torch.manual_seed(6)
     q, k, v = (random(1, 2, 8, 4, dtype=torch.float32) for _ in range(3))

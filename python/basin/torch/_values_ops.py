@@ -418,14 +418,14 @@ class _Second(torch.autograd.Function):
 
     @staticmethod
     def _through_formula(ctx, cotangents, needs):
+        again = torch.is_grad_enabled()
         with torch.enable_grad():
-            operands = _Second._real(ctx)
             wanted = [i for i, need in enumerate(needs) if need]
-            again = torch.is_grad_enabled() and any(
-                x is not None and x.requires_grad for x in cotangents
-            )
-            if not again:
-                operands = [x if x is None else x.detach().requires_grad_() for x in operands]
+            # As operands of the formula alone: they may be one tensor, or depend on each other.
+            operands = [
+                x if x is None else x.view_as(x) if again else x.detach().requires_grad_()
+                for x in _Second._real(ctx)
+            ]
             found = _Second._formula(ctx, operands, {})
             pairs = [(x, c.to(x.dtype)) for x, c in zip(found, cotangents)
                      if c is not None and torch.is_tensor(x)]  # fmt: skip
