@@ -223,6 +223,17 @@ def test_compile_checkpoint_autocast():
     )  # fmt: skip
 
 
+def test_few_axes_and_no_tokens():
+    x = random(5, 4)
+    number = torch.tensor(0.5, dtype=torch.float64)
+    for scale in (number, number[None]):
+        assert torch.allclose(attention(x, x, x, scale=scale), attention(x, x, x, scale=0.5))
+    q, k = random(2, 3, 0, 4), random(2, 3, 5, 4)
+    assert attention(q[0], k[0], k[0]).shape == (3, 0, 4)
+    assert attention(q[0], x, x, enable_gqa=True).shape == (3, 0, 4)
+    assert torch.func.vmap(attention)(q[:, None], k[:, None], k[:, None]).shape == (2, 1, 3, 0, 4)
+
+
 def test_same_bits_with_any_number_of_threads():
     q, k, v = (random(2, 2, 200, 16, dtype=torch.float32) for _ in range(3))
     before = torch.get_num_threads()

@@ -40,7 +40,8 @@ def _check(query, key, value, enable_gqa):
         )
     heads = query.shape[-3] if query.ndim > 2 else 1
     shared = key.shape[-3] if key.ndim > 2 else 1
-    if enable_gqa and (shared == 0 or heads % shared or value.shape[-3] != shared):
+    valued = value.shape[-3] if value.ndim > 2 else 1
+    if enable_gqa and (shared == 0 or heads % shared or valued != shared):
         raise BasinError(f"{shapes}: heads of keys and values must divide those of queries")
 
 
@@ -48,7 +49,7 @@ def _batch_of(x, batch, grouped):
     """x [.., H, N, Y] as [B, H, N, Y]; heads that are shared stay so."""
     heads = x.shape[-3:-2] if grouped else batch[-1:]
     x = x.expand(*batch[:-1], *heads, *x.shape[-2:])
-    return x.reshape(-1, *x.shape[-3:]) if x.ndim != 4 else x
+    return x.reshape(math.prod(x.shape[:-3]), *x.shape[-3:]) if x.ndim != 4 else x
 
 
 def _bias_of(mask, shape, real):
@@ -162,13 +163,15 @@ def attention(
         raise BasinError("attn_mask and is_causal were given, wanted one of them")
     real = torch.float64 if query.dtype == torch.float64 else torch.float32
     if isinstance(scale, torch.Tensor):
-        if scale.ndim > 1 or (scale.ndim and scale.numel() not in (1, query.shape[-3])):
+        heads = query.shape[-3] if query.ndim > 2 else 1
+        if scale.ndim > 1 or scale.numel() not in (1, heads):
             raise BasinError(f"scale of shape {list(scale.shape)}, wanted a number or [H]")
-        query = query * scale.to(query.dtype).reshape(-1, 1, 1)[: scale.numel()]
+        query = query * scale.to(query.dtype).reshape(() if scale.numel() == 1 else (-1, 1, 1))
         factor = 1.0
     else:
         factor = 1 / math.sqrt(max(1, query.shape[-1])) if scale is None else float(scale)
-    grouped = enable_gqa and query.ndim > 2 and key.shape[-3] != query.shape[-3]
+    grouped = enable_gqa and min(query.ndim, key.ndim, value.ndim) > 2
+    grouped = grouped and key.shape[-3] != query.shape[-3]
     lead = [x.shape[:-3] if grouped else x.shape[:-2] for x in (query, key, value)]
     try:
         batch = torch.broadcast_shapes(*lead)

@@ -236,7 +236,7 @@ def _batched(operation):
 
         out = operation(*(merged(i, x) for i, x in enumerate(operands)))
         several = isinstance(out, (tuple, list))
-        out = [x.unflatten(0, (size, -1)) if x.numel() else x.new_empty(size, 0)
+        out = [x.unflatten(0, (size, x.shape[0] // size)) if x.ndim > 1 else x.new_empty(size, 0)
                for x in (out if several else [out])]  # fmt: skip
         return (tuple(out), (0,) * len(out)) if several else (out[0], 0)
 
