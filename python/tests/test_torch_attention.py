@@ -223,6 +223,17 @@ def test_compile_checkpoint_autocast():
     )  # fmt: skip
 
 
+def test_checkpoint_of_tangents():
+    x = random(1, 2, 3, 2)
+
+    def total(x):
+        function = lambda y: attention(y, y.sin(), y)  # noqa: E731
+        return torch.func.jvp(function, (x,), (x.cos(),))[1].square().sum()
+
+    kept = torch.utils.checkpoint.checkpoint(total, x, use_reentrant=False)
+    assert torch.equal(*(torch.autograd.grad(y, x)[0] for y in (kept, total(x))))
+
+
 def test_few_axes_and_no_tokens():
     x = random(5, 4)
     number = torch.tensor(0.5, dtype=torch.float64)

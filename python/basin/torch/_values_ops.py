@@ -369,36 +369,38 @@ class _Second(torch.autograd.Function):
     @staticmethod
     def jvp(ctx, _, tq, tk, tv, tbias, pairs, count, flags, factor, *tangents):
         """Of third order, but for tangents of the tangents, in which it is linear."""
-        operands, given = _Second._real(ctx), (tq, tk, tv, tbias, *tangents[:-1])
+        saved, given = ctx.saved_tensors, (tq, tk, tv, tbias, *tangents[:-1])
+        operands = _Second._real(saved)
         there = [i for i, t in enumerate(given) if t is not None]
 
         def function(*some):
-            found = _Second._formula(ctx, operands, dict(zip(there, some)))
+            changed = dict(zip(there, some))
+            every = [changed.get(i, x) for i, x in enumerate(operands)]
+            found = _Second._formula(ctx, saved[4], every)
             return tuple(torch.as_tensor(x) for x in found)
 
         primals = tuple(operands[i] for i in there)
         own = tuple(given[i].to(operands[i].dtype) for i in there)
         moved = torch.func.jvp(function, primals, own)[1]
-        like = ctx.saved_tensors[0].dtype
+        like = saved[0].dtype
         return tuple(x.to(like) if ctx.want >> i & 1 else None for i, x in enumerate(moved))
 
     @staticmethod
-    def _real(ctx):
+    def _real(saved):
         """q, k, v, bias, c and the tangents, in the type that is computed in."""
-        q, k, v, bias, _, *more = ctx.saved_tensors
+        q, k, v, bias, _, *more = saved
         wide = torch.float32 if q.dtype == torch.bfloat16 else q.dtype
         return [x if x is None else x.to(wide) for x in (q, k, v, bias, *more)]
 
     @staticmethod
-    def _formula(ctx, operands, changed):
-        x = [changed.get(i, x) for i, x in enumerate(operands)]
+    def _formula(ctx, pairs, operands):
         _, flags, factor = ctx.rest
-        return _written(*x[:4], ctx.saved_tensors[4], flags, factor, *x[4:])
+        return _written(*operands[:4], pairs, flags, factor, *operands[4:])
 
     @staticmethod
-    def _through_tangent(ctx, u, needs):
+    def _through_tangent(ctx, saved, u, needs):
         """The reverse of the forward derivative (gc without c) is of second order, too."""
-        q, k, v, bias, pairs, _, a, b, av, abias, _ = ctx.saved_tensors
+        q, k, v, bias, pairs, _, a, b, av, abias, _ = saved
         shared, grads = (q, k, v, bias, pairs, *ctx.rest), [None] * 10
         want, more = _ops._bits(needs[:4]), _ops._bits(needs[5:9])
         if want:
@@ -410,23 +412,24 @@ class _Second(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *cotangents):
         needs = (*ctx.needs_input_grad[1:5], *ctx.needs_input_grad[9:15])
-        if ctx.saved_tensors[5] is None and ctx.want == C:
-            grads = _Second._through_tangent(ctx, cotangents[4], needs)
+        saved = ctx.saved_tensors  # once, as above
+        if saved[5] is None and ctx.want == C:
+            grads = _Second._through_tangent(ctx, saved, cotangents[4], needs)
         else:
-            grads = _Second._through_formula(ctx, cotangents, needs)
+            grads = _Second._through_formula(ctx, saved, cotangents, needs)
         return None, *grads[:4], None, None, None, None, *grads[4:], None
 
     @staticmethod
-    def _through_formula(ctx, cotangents, needs):
+    def _through_formula(ctx, saved, cotangents, needs):
         again = torch.is_grad_enabled()
         with torch.enable_grad():
             wanted = [i for i, need in enumerate(needs) if need]
             # As operands of the formula alone: they may be one tensor, or depend on each other.
             operands = [
                 x if x is None else x.view_as(x) if again else x.detach().requires_grad_()
-                for x in _Second._real(ctx)
+                for x in _Second._real(saved)
             ]
-            found = _Second._formula(ctx, operands, {})
+            found = _Second._formula(ctx, saved[4], operands)
             pairs = [(x, c.to(x.dtype)) for x, c in zip(found, cotangents)
                      if c is not None and torch.is_tensor(x)]  # fmt: skip
             total = sum((x * c).sum() for x, c in pairs)
