@@ -127,8 +127,9 @@ def _takes_flash(q, k, v, bias, pairs, count, flags, factor):
     same = q.shape[:2] == k.shape[:2] and q.shape[3] == v.shape[3] and q.shape[3] % 8 == 0
     square = q.shape[2] == k.shape[2] or not flags & _eager.CAUSAL
     there = q.shape[3] <= 256 and min(q.numel(), k.numel()) > 0
+    dense = q.stride(3) == k.stride(3) == v.stride(3) == 1  # else it refuses them
     return (
-        same and square and there and torch.backends.cuda.flash_sdp_enabled()
+        same and square and there and dense and torch.backends.cuda.flash_sdp_enabled()
         and _capability(q.get_device()) >= (8, 0)
     )  # fmt: skip
 
