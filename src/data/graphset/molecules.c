@@ -31,8 +31,9 @@ typedef struct reading {
     float *value;
     size_t capacity[9];
     basin_names_builder ids;
-    basin_dictionary word[MOST_TARGETS]; /* cells of the targets that are no numbers */
-    bool whole[MOST_TARGETS], flags;     /* numbers are whole; 0 and 1 alone */
+    basin_dictionary word[MOST_TARGETS];             /* cells of the targets that are no numbers */
+    bool numbers[MOST_TARGETS], whole[MOST_TARGETS]; /* there are some; they are whole */
+    bool flags;                                      /* 0 and 1 alone */
     int64_t read, skipped, fact[FACTS];
     char first[200]; /* why the first was skipped */
     basin_memory_file notes;
@@ -194,8 +195,10 @@ static basin_status read_targets(reading *r, basin_error *error) {
         if (!missing && !basin_cell_number(&value, text)) {
             BASIN_TRY(basin_dictionary_add(&r->word[t], &number, text, error));
             value = number;
-        } else if (!missing && value != rint(value))
-            r->whole[t] = false;
+        } else if (!missing) {
+            r->numbers[t] = true;
+            r->whole[t] = r->whole[t] && value == rint(value) && fabs(value) < 1 << 24;
+        }
         r->flags = r->flags && (missing || value == 0 || value == 1);
         r->value[g * r->targets + t] = (float)value;
     }
@@ -257,13 +260,13 @@ static basin_status number_words(reading *r, basin_error *error) {
 
 static basin_status settle_targets(reading *r, basin_error *error) {
     for (int t = 0; t < r->targets; t++)
-        if (r->word[t].names.names.count && (r->targets > 1 || !r->whole[t]))
+        if (r->word[t].names.names.count && (r->targets > 1 || r->numbers[t]))
             return basin_fail(error, BASIN_BAD_VALUE, "%s: column '%s' has '%.40s', wanted numbers",
                               r->spec->path, name_of(r, r->target[t]), r->word[t].names.names.text);
     if (!r->targets) return BASIN_OK;
     bool words = r->word[0].names.names.count > 0;
     if (r->targets == 1 && words) BASIN_TRY(number_words(r, error));
-    if (r->targets == 1 && r->whole[0] && count_different(r, CLASSES) <= CLASSES) {
+    if (r->targets == 1 && r->whole[0] && (words || count_different(r, CLASSES) <= CLASSES)) {
         for (int64_t g = 0; g < r->a.graphs; g++) r->class_of[g] = (int64_t)r->value[g];
         r->a.graph_class = r->class_of;
     } else

@@ -165,6 +165,15 @@ TEST_WITH(tables, folder_new, folder_remove) {
     assert_failure(basin_graphset_read_molecules(
                        &set, &(basin_molecules){.path = path, .target = "z,word"}, &failure),
                    BASIN_BAD_VALUE, "column 'word' has 'yes'");
+    write_text(path, state, "m.csv", "SMILES,y\nC,yes\nCC,900000\n");
+    assert_failure(basin_graphset_read_molecules(
+                       &set, &(basin_molecules){.path = path, .target = "y"}, &failure),
+                   BASIN_BAD_VALUE, "column 'y' has 'yes', wanted numbers");
+    write_text(path, state, "m.csv", "SMILES,y\nC,1e30\nCC,1\n");
+    assert_ok(basin_graphset_read_molecules(&set, &(basin_molecules){.path = path, .target = "y"},
+                                            &failure));
+    assert_int_equal(set.task, BASIN_GRAPHS_VALUES);
+    basin_graphset_free(&set);
     assert_failure(
         basin_graphset_read_molecules(
             &set, &(basin_molecules){.text = (const char *const[]){"X"}, .count = 1}, &failure),
