@@ -208,6 +208,10 @@ static basin_status find_in_block(finder *f, int32_t block, basin_error *error) 
     reset_paths(f);
     int32_t atoms = search_paths(f, m->bond[f->bond[0]].a, block), kept = 0;
     int32_t rings = f->bonds - atoms + 1, words = (f->bonds + 63) / 64;
+    int64_t work = ((int64_t)atoms * atoms + (int64_t)rings * words) * rings;
+    if (rings > 1 && work > INT64_C(1) << 32)
+        return basin_fail(error, BASIN_BAD_VALUE, "%d rings of %d atoms are too large a system",
+                          (int)rings, (int)atoms);
     BASIN_FREE_AT_EXIT int32_t *root = NULL;
     BASIN_TRY(BASIN_NEW_RAW(&root, atoms, rings_of, error));
     memcpy(root, f->queue, (size_t)atoms * sizeof *root);
@@ -255,15 +259,16 @@ basin_status basin_molecule_find_rings(basin_molecule *m, basin_error *error) {
 /* Keeps rings, links between them, and atoms bound to either by a double bond. */
 static void find_scaffold(char *keep, int32_t *left, const basin_molecule *m) {
     for (int32_t i = 0; i < m->atoms; i++) keep[i] = 1, left[i] = m->start[i + 1] - m->start[i];
-    for (bool again = true; again;) {
-        again = false;
-        for (int32_t i = 0; i < m->atoms; i++) {
-            if (!keep[i] || m->atom[i].rings || left[i] > 1) continue;
-            keep[i] = 0, again = true;
-            for (int32_t k = m->start[i]; k < m->start[i + 1]; k++)
-                left[basin_bond_other(&m->bond[m->link[k]], i)]--;
+    for (int32_t i = 0; i < m->atoms; i++) /* from each end inwards */
+        for (int32_t v = i, next; v >= 0 && keep[v] && !m->atom[v].rings && left[v] <= 1;
+             v = next) {
+            keep[v] = 0, next = -1;
+            for (int32_t k = m->start[v]; k < m->start[v + 1]; k++) {
+                int32_t to = basin_bond_other(&m->bond[m->link[k]], v);
+                left[to]--;
+                if (keep[to]) next = to;
+            }
         }
-    }
     for (int32_t i = 0; i < m->bonds; i++) {
         const basin_bond *b = &m->bond[i];
         if (b->kekule >= 2 && keep[b->a] + keep[b->b] == 1)

@@ -117,7 +117,8 @@ static basin_status merge_hydrogens(basin_molecule *m, basin_error *error) {
     for (int32_t i = 0; i < m->bonds; i++) {
         basin_bond b = m->bond[i];
         basin_atom *heavy = now[b.a] < 0 ? &m->atom[b.b] : now[b.b] < 0 ? &m->atom[b.a] : NULL;
-        if (heavy && (heavy->fixed || (heavy->aromatic && heavy->number != 6))) heavy->hydrogens++;
+        bool counted = heavy && (heavy->fixed || (heavy->aromatic && heavy->number != 6));
+        if (counted && heavy->hydrogens < UINT8_MAX) heavy->hydrogens++;
         if (heavy) continue;
         b.a = now[b.a], b.b = now[b.b];
         m->bond[bonds++] = b;
@@ -190,14 +191,13 @@ static int round_valence(const basin_atom *a, int twice) {
 /* A single bond to a metal that is one too many for the other atom is dative. */
 static void find_dative(basin_molecule *m, int32_t i) {
     const basin_atom *a = &m->atom[i];
-    int most = last_valence(effective(a));
+    int most = last_valence(effective(a)), twice = valence_halves(m, i);
     if (is_metal(a->number) || !a->number || most <= 0) return;
-    for (int32_t k = m->start[i]; k < m->start[i + 1]; k++) {
+    for (int32_t k = m->start[i]; k < m->start[i + 1] && round_valence(a, twice) > most; k++) {
         basin_bond *b = bond_at(m, k);
         int32_t metal = basin_bond_other(b, i);
-        if (round_valence(a, valence_halves(m, i)) <= most) return;
         if (b->order == 1 && is_metal(m->atom[metal].number))
-            b->order = BASIN_BOND_OTHER, b->a = i, b->b = metal;
+            b->order = BASIN_BOND_OTHER, b->a = i, b->b = metal, twice -= 2;
     }
 }
 
@@ -504,14 +504,14 @@ static int32_t count_bonds(const perception *p) {
 
 /* Single rings of a fused system, then pairs, threes, .. until all bonds are aromatic. */
 static void try_system(perception *p) {
-    int32_t left = count_bonds(p), pick[MOST_FUSED];
+    int32_t left = count_bonds(p), budget = 1 << 23, pick[MOST_FUSED];
     for (int count = 1; count <= MOST_FUSED && count <= p->size && left > 0; count++) {
         if (count > 2 && p->size > 300) return;
         for (int i = 0; i < count; i++) pick[i] = i;
         do
             if (connected(p, pick, count) && is_aromatic(p, pick, count))
                 left -= mark(p, pick, count);
-        while (next_pick(pick, count, p->size));
+        while (--budget > 0 && next_pick(pick, count, p->size));
     }
 }
 

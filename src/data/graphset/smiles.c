@@ -31,7 +31,7 @@ int basin_element_find(const char *symbol, int length) {
 /* ---- growing ---- */
 
 static const char a_molecule[] = "a molecule";
-enum { MOST_ATOMS = 1 << 20 };
+enum { MOST_ATOMS = 1 << 16 }; /* and bonds: some searches take their square */
 
 basin_status basin_molecule_add_atom(basin_molecule *m, basin_atom atom, basin_error *error) {
     if (m->atoms >= MOST_ATOMS)
@@ -43,6 +43,8 @@ basin_status basin_molecule_add_atom(basin_molecule *m, basin_atom atom, basin_e
 }
 
 basin_status basin_molecule_add_bond(basin_molecule *m, basin_bond bond, basin_error *error) {
+    if (m->bonds >= MOST_ATOMS)
+        return basin_fail(error, BASIN_BAD_VALUE, "more than %d bonds", MOST_ATOMS);
     if (!BASIN_RESERVE(&m->bond, &m->bond_capacity, m->bonds + 1))
         return basin_fail_memory(error, a_molecule);
     m->bond[m->bonds++] = bond;

@@ -93,6 +93,28 @@ TEST(what_is_no_molecule) {
         assert_failure(basin_molecule_read(&m, bad[i][0], &failure), BASIN_BAD_VALUE, bad[i][1]);
 }
 
+/* They are read in seconds, or refused. */
+TEST(large_molecules) {
+    BASIN_AT_EXIT(basin_molecule_free) basin_molecule m = {0};
+    enum { LENGTH = 400000 };
+    BASIN_FREE_AT_EXIT char *text = calloc(LENGTH, 1);
+    char *at = text + sprintf(text, "C1CC1");
+    int64_t scaffold;
+    memset(at, 'C', 60000);
+    assert_ok(basin_molecule_read(&m, text, &failure));
+    assert_ok(basin_molecule_scaffold(&scaffold, &m, &failure));
+    memset(at, 'C', 70000);
+    assert_failure(basin_molecule_read(&m, text, &failure), BASIN_BAD_VALUE, "more than 65536");
+    memset(text, 0, LENGTH);
+    at = text + sprintf(text, "[C]");
+    for (int i = 0; i < 260; i++) at += sprintf(at, "([H])"); /* 4 in a byte */
+    assert_failure(basin_molecule_read(&m, text, &failure), BASIN_BAD_VALUE, "has valence 255");
+    at = text;
+    for (int i = 0; i < 2000; i++) /* each bound to the third before it */
+        at += sprintf(at, "C%d", (i < 3 || i > 1996 ? 1 : 11) * (i % 3 + 1));
+    assert_failure(basin_molecule_read(&m, text, &failure), BASIN_BAD_VALUE, "too large a system");
+}
+
 /* The same of one line, another of the next. */
 TEST(scaffolds) {
     static const char *const same[][3] = {
