@@ -239,13 +239,14 @@ static bool needs_double(const basin_molecule *m, int32_t i) {
     return wanted == sum + 1 || (a->fixed && wanted == sum + 2);
 }
 
-/* A perfect matching of the atoms that need a double bond, by aromatic bonds in rings. */
+/* A perfect matching of the atoms that need a double bond, by aromatic bonds in rings, one part of
+ * them after the other. */
 typedef struct matching {
     const basin_molecule *m;
-    int32_t *match, *trail, made; /* [atoms] partners, -1: none yet, -2: none needed; in order */
+    int32_t *match, *trail, made; /* [atoms] partners, or of what follows; in order */
     int64_t budget;               /* of choices that may turn out wrong */
 } matching;
-enum { MOST_CHOICES = 100000, MOST_DEPTH = 1000 };
+enum { MOST_CHOICES = 100000, MOST_DEPTH = 1000, NOT_YET = -1, NOT_NEEDED = -2, LATER = -3 };
 
 /* The k-th neighbour that an atom may still be matched with; -1: it has not so many. */
 static int32_t partner(const matching *t, int32_t i, int k) {
@@ -295,6 +296,23 @@ static bool match_rest(matching *t, int depth) {
     return false;
 }
 
+/* An atom and all that its partner depends on. */
+static bool match_part(matching *t, int32_t first) {
+    int32_t count = 0;
+    t->match[t->trail[count++] = first] = NOT_YET;
+    while (count) {
+        int32_t i = t->trail[--count];
+        for (int32_t at = t->m->start[i]; at < t->m->start[i + 1]; at++) {
+            const basin_bond *b = bond_at(t->m, at);
+            int32_t to = basin_bond_other(b, i);
+            if (b->order == BASIN_BOND_AROMATIC && b->ring && t->match[to] == LATER)
+                t->match[t->trail[count++] = to] = NOT_YET;
+        }
+    }
+    t->made = 0;
+    return match_rest(t, 0);
+}
+
 static basin_status kekulise(basin_molecule *m, basin_error *error) {
     size_t n = (size_t)m->atoms;
     bool aromatic = false;
@@ -313,10 +331,11 @@ static basin_status kekulise(basin_molecule *m, basin_error *error) {
         if (m->atom[i].aromatic && !m->atom[i].rings)
             return basin_fail(error, BASIN_BAD_VALUE, "atom %d, %s, is aromatic and in no ring",
                               (int)i + 1, basin_element(m->atom[i].number));
-        t.match[i] = m->atom[i].aromatic && needs_double(m, i) ? -1 : -2;
+        t.match[i] = m->atom[i].aromatic && needs_double(m, i) ? LATER : NOT_NEEDED;
     }
-    if (!match_rest(&t, 0))
-        return basin_fail(error, BASIN_BAD_VALUE, "the aromatic atoms have no Kekule structure");
+    for (int32_t i = 0; i < m->atoms; i++)
+        if (t.match[i] == LATER && !match_part(&t, i))
+            return basin_fail(error, BASIN_BAD_VALUE, "aromatic atoms have no Kekule structure");
     for (int32_t i = 0; i < m->bonds; i++) {
         basin_bond *b = &m->bond[i];
         if (b->order == BASIN_BOND_AROMATIC && t.match[b->a] == b->b) b->kekule = 2;

@@ -109,6 +109,14 @@ TEST(large_molecules) {
     at = text + sprintf(text, "[C]");
     for (int i = 0; i < 260; i++) at += sprintf(at, "([H])"); /* 4 in a byte */
     assert_failure(basin_molecule_read(&m, text, &failure), BASIN_BAD_VALUE, "has valence 255");
+    memset(text, 0, LENGTH);
+    at = text;
+    for (int i = 0; i < 1500; i++) at += sprintf(at, "c1ccc(cc1)");
+    assert_ok(basin_molecule_read(&m, text, &failure));
+    assert_int_equal(m.rings, 1500);
+    sprintf(at, "c1cccc1"); /* and other choices in the rest do not help */
+    assert_failure(basin_molecule_read(&m, text, &failure), BASIN_BAD_VALUE, "no Kekule");
+    memset(text, 0, LENGTH);
     at = text;
     for (int i = 0; i < 2000; i++) /* each bound to the third before it */
         at += sprintf(at, "C%d", (i < 3 || i > 1996 ? 1 : 11) * (i % 3 + 1));
