@@ -467,7 +467,8 @@ static void put_nodes(basin_record *r, const job *j) {
     const basin_graphs_explanation *e = &j->e;
     const int32_t *label = labels_of(j), *atom = NULL;
     char title[100];
-    if (j->set.line) atom = j->set.node_label + j->set.node_start[e->graph] * j->set.node_labels;
+    if (j->set.line && j->set.node_labels)
+        atom = j->set.node_label + j->set.node_start[e->graph] * j->set.node_labels;
     snprintf(title, sizeof title, "nodes that add most (of %lld):", (long long)e->nodes);
     basin_record_table(r, "nodes", title);
     for (int64_t i = 0; i < e->nodes && i < j->o->nodes; i++) {

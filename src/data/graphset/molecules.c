@@ -31,9 +31,8 @@ typedef struct reading {
     float *value;
     size_t capacity[9];
     basin_names_builder ids;
-    basin_dictionary word[MOST_TARGETS];             /* cells of the targets that are no numbers */
-    bool numbers[MOST_TARGETS], whole[MOST_TARGETS]; /* there are some; they are whole */
-    bool flags;                                      /* 0 and 1 alone */
+    basin_dictionary word[MOST_TARGETS]; /* cells of the targets that are no numbers */
+    bool numbers[MOST_TARGETS], whole[MOST_TARGETS], flags; /* some; all whole; 0 and 1 alone */
     int64_t read, skipped, fact[FACTS];
     char first[200]; /* why the first was skipped */
     basin_memory_file notes;

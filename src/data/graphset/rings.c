@@ -210,8 +210,7 @@ static basin_status find_in_block(finder *f, int32_t block, basin_error *error) 
     int32_t rings = f->bonds - atoms + 1, words = (f->bonds + 63) / 64;
     int64_t work = ((int64_t)atoms * atoms + (int64_t)rings * words) * rings;
     if (rings > 1 && work > INT64_C(1) << 32)
-        return basin_fail(error, BASIN_BAD_VALUE, "%d rings of %d atoms are too large a system",
-                          (int)rings, (int)atoms);
+        return basin_fail(error, BASIN_BAD_VALUE, "too large a system of rings");
     BASIN_FREE_AT_EXIT int32_t *root = NULL;
     BASIN_TRY(BASIN_NEW_RAW(&root, atoms, rings_of, error));
     memcpy(root, f->queue, (size_t)atoms * sizeof *root);

@@ -16,7 +16,7 @@ enum { ELEMENTS = (int)(sizeof symbols / 2) };
 
 const char *basin_element(int number) {
     static _Thread_local char text[3];
-    memcpy(text, symbols + 2 * number, 2);
+    memcpy(text, symbols + 2 * (number > 0 && number < ELEMENTS ? number : 0), 2);
     if (text[1] == ' ') text[1] = 0;
     return text;
 }

@@ -49,6 +49,8 @@ static void list_neighbourhoods(int32_t *to, uint64_t *colour, const basin_graph
 static basin_status list_all(basin_graphs_near *near, const basin_graphset *s, const int64_t *graph,
                              int64_t count, basin_error *error) {
     int64_t most = 1;
+    if (!s->node_labels || !s->edge_labels)
+        return basin_fail(error, BASIN_BAD_VALUE, "molecules without labels of atoms or bonds");
     *near = (basin_graphs_near){.count = count};
     BASIN_TRY(BASIN_NEW(&near->start, count + 1, memory, error));
     for (int64_t i = 0; i < count; i++) {
