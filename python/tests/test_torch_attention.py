@@ -138,6 +138,14 @@ def test_large_scores_and_empty_rows():
     assert (attention(q, k[:, :, :0], v[:, :, :0]) == 0).all()
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_nan_stays(dtype):
+    q, k = random(1, 1, 3, 2, dtype=dtype, grad=False), random(1, 1, 5, 2, dtype=dtype, grad=False)
+    q[0, 0, 1, 0] = math.nan
+    assert attention(q, k, k).isnan().all(-1).flatten().tolist() == [False, True, False]
+    assert attention(k, q, torch.ones_like(q)).isnan().all()
+
+
 def test_transforms():
     torch.manual_seed(4)
     q, k, v = (random(2, 3, 5, 4) for _ in range(3))

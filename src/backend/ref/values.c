@@ -75,9 +75,9 @@ static void finish(pairs *x) {
     double most = -INFINITY, total = 0, d = 0, mean = 0, sum = 0;
     for (int64_t n = 0; n < x->count; n++) most = fmax(most, x->p[n]);
     for (int64_t n = 0; n < x->count; n++)
-        total += x->p[n] = x->p[n] > -INFINITY ? exp(x->p[n] - most) : 0;
+        total += x->p[n] = x->p[n] == -INFINITY ? 0 : exp(x->p[n] - most);
     for (int64_t n = 0; n < x->count; n++) {
-        x->p[n] = total > 0 ? x->p[n] / total : 0;
+        x->p[n] = total == 0 ? 0 : x->p[n] / total; /* NaN stays */
         d += x->p[n] * x->g[n];
         mean += x->p[n] * x->ts[n];
     }
