@@ -15,10 +15,12 @@ basin_status basin_graph_read(basin_graphset *set, const basin_args *o, const ch
     bool bare = target && !*target;
     if (!is_table(path) && !o->smiles)
         return (bare ? basin_graphset_read_bare : basin_graphset_read)(set, path, error);
+    size_t named = target && o->target ? strlen(o->target) : 0;
+    bool words = named && !strncmp(target, o->target, named) && target[named] == '\n';
     basin_molecules spec = {.path = path,
                             .smiles = o->smiles,
                             .id = o->network.id,
-                            .target = o->target ? o->target : target};
+                            .target = o->target && !words ? o->target : target};
     if (!spec.target)
         return basin_usage(error, "%s is a table of molecules: --target says what to learn", path);
     BASIN_TRY(basin_graphset_read_molecules(set, &spec, error));

@@ -112,14 +112,18 @@ static const basin_option predict_table[] = {
     BASIN_OPTIONS_END,
 };
 
-/* Of column c: its name, or "p_3" of class 3, or "value3". */
+/* Of column c: its name, or "p_active" or "p_3" of a class, or "value3". */
 static void name_column(char key[100], const job *j, int64_t c) {
     const int64_t *class_value = j->about.class_value;
-    const char *name = class_value ? NULL : j->about.names;
+    const char *name = class_value ? NULL : j->about.names, *word = j->about.names;
+    for (int64_t i = 0; class_value && word && i <= class_value[c]; i++)
+        word = (word = strstr(word, "\n\t")) ? word + 2 : NULL;
     for (int64_t i = 0; name && i < c; i++)
         name = strchr(name, '\n') ? strchr(name, '\n') + 1 : NULL;
     if (name)
         snprintf(key, 100, "%.*s", (int)strcspn(name, "\n"), name);
+    else if (class_value && word)
+        snprintf(key, 100, "p_%.*s", (int)strcspn(word, "\n"), word);
     else
         snprintf(key, 100, class_value ? "p_%lld" : "value%lld",
                  class_value ? (long long)class_value[c] : (long long)c + 1);

@@ -32,6 +32,8 @@ typedef struct reading {
     size_t capacity[9];
     basin_names_builder ids;
     basin_dictionary word[MOST_TARGETS]; /* cells of the targets that are no numbers */
+    const char **class_word;             /* of one target of words, in the order of classes */
+    int64_t given;                       /* so many words, in their order, are the model's */
     bool numbers[MOST_TARGETS], whole[MOST_TARGETS], flags; /* some; all whole; 0 and 1 alone */
     int64_t read, skipped, fact[FACTS];
     char first[200]; /* why the first was skipped */
@@ -148,10 +150,23 @@ static basin_status no_column(const reading *r, const char *option, const char *
                       r->spec->path, length, name, option, list.text);
 }
 
+/* The words of a model's classes follow the column's name, each behind a line feed and a tab. */
+static basin_status take_words(reading *r, const char *at, basin_error *error) {
+    for (; at; at = strstr(at, "\n\t"), r->given++) {
+        char word[1024];
+        int32_t number;
+        at += 2;
+        snprintf(word, sizeof word, "%.*s", (int)strcspn(at, "\n"), at);
+        BASIN_TRY(basin_dictionary_add(&r->word[0], &number, word, error));
+    }
+    return BASIN_OK;
+}
+
 /* Names with commas, or line feeds, between; a name may have commas itself. */
 static basin_status choose_targets(reading *r, basin_error *error) {
     const char *between = r->spec->target && strchr(r->spec->target, '\n') ? "\n" : ",";
     for (const char *at = r->spec->target; at && *at;) {
+        if (r->targets == 1 && *at == '\t') return take_words(r, at - 1, error);
         int length = (int)strcspn(at, between), first = length, column;
         while ((column = find_column(r, at, length)) < 0 && at[length])
             length += 1 + (int)strcspn(at + length + 1, between);
@@ -241,9 +256,14 @@ static int count_different(const reading *r, int most) {
 /* Words get numbers in the order of the alphabet. */
 static basin_status number_words(reading *r, basin_error *error) {
     const basin_names *names = &r->word[0].names.names;
-    BASIN_FREE_AT_EXIT const char **sorted = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&sorted, names->count + 1, molecules, error));
+    BASIN_TRY(BASIN_NEW_RAW(&r->class_word, names->count + 1, molecules, error));
+    const char **sorted = r->class_word;
     for (int64_t i = 0; i < names->count; i++) sorted[i] = names->text + names->at[i];
+    if (r->given && names->count > r->given)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%s: column '%s' has '%.40s', which is no class of the model",
+                          r->spec->path, name_of(r, r->target[0]), sorted[r->given]);
+    if (r->given) return BASIN_OK;
     qsort(sorted, (size_t)names->count, sizeof *sorted, basin_compare_text);
     fprintf(r->note, "classes of %s:", name_of(r, r->target[0]));
     for (int64_t i = 0; i < names->count; i++)
@@ -299,7 +319,7 @@ static void reading_free(reading *r) {
     basin_table_rows_close(&r->rows);
     basin_molecule_free(&r->molecule);
     BASIN_FREE(r->header, r->nodes, r->from, r->to, r->line, r->scaffold, r->class_of, r->atom,
-               r->bond, r->value);
+               r->bond, r->value, r->class_word);
     for (int t = 0; t < r->targets; t++) basin_dictionary_free(&r->word[t]);
     basin_names_free(&r->ids.names);
     if (r->note) free(basin_memory_file_close(&r->notes));
@@ -316,12 +336,14 @@ static basin_status read_all(reading *r, basin_error *error) {
     return read_rows(r, error);
 }
 
-/* The names of the targets, line feeds between. */
+/* The names of the targets, line feeds between, and words of classes as take_words reads them. */
 static char *join_names(const reading *r) {
     basin_memory_file memory;
     FILE *file = basin_memory_file_open(&memory);
     for (int t = 0; file && t < r->targets; t++)
         fprintf(file, "%s%s", t ? "\n" : "", name_of(r, r->target[t]));
+    for (int64_t i = 0; file && r->class_word && i < r->word[0].names.names.count; i++)
+        fprintf(file, "\n\t%s", r->class_word[i]);
     return file ? basin_memory_file_close(&memory) : NULL;
 }
 

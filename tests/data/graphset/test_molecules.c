@@ -156,6 +156,27 @@ static const char table[] = "id,SMILES,y,word,z\n"
                             "c,[Na+].[Cl-],0,no,\n"
                             "d,*[C@H](F)Cl,,,2\n";
 
+/* Words of another table are the classes of the first one's, whichever of them it has. */
+TEST_WITH(words_of_classes, folder_new, folder_remove) {
+    char path[PATH_TEXT];
+    basin_graphset set, other;
+    write_text(path, state, "m.csv", "smiles,y\nC,low\nCC,high\nCCC,mid\n");
+    assert_ok(basin_graphset_read_molecules(&set, &(basin_molecules){.path = path, .target = "y"},
+                                            &failure));
+    assert_string_equal(set.columns, "y\n\thigh\n\tlow\n\tmid");
+    basin_molecules again = {.path = path, .target = set.columns};
+    write_text(path, state, "m.csv", "smiles,y\nC,mid\nCC,low\n");
+    assert_ok(basin_graphset_read_molecules(&other, &again, &failure));
+    assert_true(other.classes == 2 && other.class_value[0] == 1 && other.class_value[1] == 2);
+    assert_true(other.class_of[0] == 1 && other.class_of[1] == 0);
+    assert_string_equal(other.columns, set.columns);
+    basin_graphset_free(&other);
+    write_text(path, state, "m.csv", "smiles,y\nC,mid\nCC,tall\n");
+    assert_failure(basin_graphset_read_molecules(&other, &again, &failure), BASIN_BAD_VALUE,
+                   "has 'tall', which is no class of the model");
+    basin_graphset_free(&set);
+}
+
 TEST_WITH(tables, folder_new, folder_remove) {
     char path[PATH_TEXT], packed[PATH_TEXT];
     basin_graphset set, again;
