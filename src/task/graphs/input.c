@@ -145,9 +145,16 @@ static basin_status match_labels(basin_graphs_input *input, const basin_graphs_m
         bool same = set->classes == m->classes && !memcmp(set->class_value, m->class_value, bytes);
         return same ? BASIN_OK : renumber(input, m, error);
     }
-    if (set->targets == m->outputs) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_VALUE, "%s has %lld values a graph; the model has %lld",
-                      path, (long long)set->targets, (long long)m->outputs);
+    if (set->targets != m->outputs)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s has %lld values a graph; the model has %lld",
+                          path, (long long)set->targets, (long long)m->outputs);
+    for (int64_t i = 0; m->binary && i < set->graphs * set->targets; i++)
+        if (set->target[i] != 0 && set->target[i] != 1 && !isnan(set->target[i]))
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "%s has the value %g; the model answers 0 or 1", path,
+                              (double)set->target[i]);
+    input->set.binary = m->binary;
+    return BASIN_OK;
 }
 
 /* Whether a set has the columns that the encoding wants. */

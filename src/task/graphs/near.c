@@ -243,6 +243,9 @@ basin_status basin_graphs_near_read(basin_graphs_model *m, const basin_bundle *b
     const basin_tensor *start, *feature, *weight;
     basin_graphs_near *near = &m->near;
     if (!basin_bundle_find(bundle, "near.start")) return BASIN_OK;
+    if (m->target == BASIN_NODE_CLASSES)
+        return basin_fail(error, BASIN_BAD_FILE, "%s: 'near.start' in a model of nodes",
+                          basin_bundle_path(bundle));
     BASIN_TRY(basin_bundle_expect(&start, bundle, "near.start", BASIN_I64, BASIN_SHAPE(-1), error));
     BASIN_TRY(
         basin_bundle_expect(&feature, bundle, "near.feature", BASIN_I32, BASIN_SHAPE(-1), error));

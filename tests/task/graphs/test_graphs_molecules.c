@@ -57,6 +57,13 @@ static void learns(void **state, bool several) {
     assert_true(apart > 0);
     assert_ok(basin_graphs_score(&m, NULL, model, &data, &failure));
     assert_true(m.auroc > 0.8 && m.auprc > 0.7 && m.merit == 100 * m.auroc);
+    set.binary = false; /* the model says what its values are */
+    assert_ok(basin_graphs_score(&m, NULL, model, &data, &failure));
+    assert_true(m.auroc > 0.8);
+    if (several) set.target[1] = 2;
+    if (several)
+        assert_failure(basin_graphs_score(&m, NULL, model, &data, &failure), BASIN_BAD_VALUE,
+                       "has the value 2; the model answers 0 or 1");
     basin_graphs_close(model);
     basin_graphs_close(again);
     basin_backend_close(backend);
