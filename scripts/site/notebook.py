@@ -58,6 +58,7 @@ def page(path):
 
 def pages():
     found = sorted((ROOT / "python/notebooks").glob("*.ipynb"))
+    found += sorted((ROOT / "examples").rglob("*.ipynb"))
     return {
         path.relative_to(ROOT).as_posix(): page(path.relative_to(ROOT).as_posix()) for path in found
     }
