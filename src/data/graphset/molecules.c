@@ -179,6 +179,16 @@ static basin_status choose_targets(reading *r, basin_error *error) {
     return BASIN_OK;
 }
 
+/* Two columns of one name leave open which is meant. */
+static basin_status check_name(const reading *r, int column, basin_error *error) {
+    const char *name = column < 0 ? NULL : name_of(r, column), *at = r->header;
+    for (int i = 0; name && i < (int)r->rows.columns; i++, at += strlen(at) + 1)
+        if (i != column && !strcmp(at, name))
+            return basin_fail(error, BASIN_BAD_VALUE, "%s: two columns are called '%.40s'",
+                              r->spec->path, name);
+    return BASIN_OK;
+}
+
 static basin_status open_columns(reading *r, basin_error *error) {
     const basin_molecules *s = r->spec;
     static const char usual[] = "smiles canonical_smiles isomeric_smiles structure molecule mol";
@@ -193,7 +203,11 @@ static basin_status open_columns(reading *r, basin_error *error) {
     r->id = s->id ? find_column(r, s->id, (int)strlen(s->id))
                   : find_usual(r, "id mol_id molecule_id compound_id cid chembl_id name compound");
     if (r->id < 0 && s->id) return no_column(r, "ids", s->id, (int)strlen(s->id), error);
-    return choose_targets(r, error);
+    BASIN_TRY(check_name(r, r->smiles, error));
+    BASIN_TRY(check_name(r, r->id, error));
+    BASIN_TRY(choose_targets(r, error));
+    for (int t = 0; t < r->targets; t++) BASIN_TRY(check_name(r, r->target[t], error));
+    return BASIN_OK;
 }
 
 /* ---- cells ---- */

@@ -1,4 +1,4 @@
-/* Molecules: SMILES as RDKit 2026.03 reads them, what is none, scaffolds, tables, packed sets. */
+/* Molecules: SMILES as RDKit 2026.09 reads them, what is none, scaffolds, tables, packed sets. */
 #include <math.h>
 
 #include "data/graphset/graphset.h"
@@ -216,6 +216,10 @@ TEST_WITH(tables, folder_new, folder_remove) {
     assert_failure(basin_graphset_read_molecules(
                        &set, &(basin_molecules){.path = path, .target = "z,word"}, &failure),
                    BASIN_BAD_VALUE, "column 'word' has 'yes'");
+    write_text(path, state, "m.csv", "SMILES,y,SMILES\nC,1,CC\n");
+    assert_failure(basin_graphset_read_molecules(
+                       &set, &(basin_molecules){.path = path, .target = "y"}, &failure),
+                   BASIN_BAD_VALUE, "two columns are called 'SMILES'");
     write_text(path, state, "m.csv", "SMILES,y\nC,yes\nCC,900000\n");
     assert_failure(basin_graphset_read_molecules(
                        &set, &(basin_molecules){.path = path, .target = "y"}, &failure),
