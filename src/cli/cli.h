@@ -279,15 +279,16 @@ typedef struct basin_train_task basin_train_task;
     X(node_train) X(node_predict) X(node_eval) X(node_explain) \
     X(graph_train) X(graph_predict) X(graph_explain) X(graph_eval) X(graph_cv) \
     X(text_train) X(text_generate) X(text_eval) \
-    X(zoo_list) X(zoo_show) X(zoo_descend) \
+    X(zoo_list) X(zoo_descend) \
     X(serve) \
     X(descend) \
     X(data_convert) X(data_info) X(data_make) X(data_part) X(data_get) \
-    X(info) X(verify) X(bench) X(version) X(help)
+    X(info) X(verify) X(bench) X(help)
 /* clang-format on */
 #define BASIN_COMMAND_DECLARE(name) extern const basin_command basin_command_##name;
 BASIN_COMMANDS(BASIN_COMMAND_DECLARE)
 extern const basin_command *const basin_commands[]; /* ends with NULL */
+extern const basin_command basin_command_version;   /* an option, basin --version */
 
 /* Commands of one noun belong together. */
 typedef struct basin_noun {

@@ -159,7 +159,9 @@ basin_status basin_usage(basin_error *error, const char *format, ...) {
 }
 
 static int report_usage(const basin_command *command, const char *text) {
-    basin_say("basin: %s: %s (see 'basin help %s')", command->name, text, command->name);
+    bool version = command == &basin_command_version;
+    basin_say("basin: %s: %s (see 'basin %s%s')", command->name, text, version ? "" : "help ",
+              version ? "--version --help" : command->name);
     return BASIN_EXIT_USAGE;
 }
 

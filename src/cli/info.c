@@ -1,5 +1,5 @@
 /* basin info: what is in a tensor file: configuration (metadata), a line for each tensor, totals.
- * basin version: what this build is made of and what it found on this machine. */
+ * basin --version: what this build is made of and what it found on this machine. */
 #include <cjson/cJSON.h>
 #include <zlib.h>
 
@@ -195,4 +195,4 @@ static const basin_option version_table[] = {
     BASIN_OPTIONS_END,
 };
 
-const basin_command basin_command_version = {"version", version_table, .run = run_version};
+const basin_command basin_command_version = {"--version", version_table, .run = run_version};

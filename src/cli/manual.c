@@ -238,7 +238,8 @@ static void print_overview(void) {
         print_commands(group);
         if (!*group->noun) break;
     }
-    puts("\nbasin help COMMAND tells more about one; basin --version names the build.\n"
+    puts("\nbasin help COMMAND tells more about one; basin --version names the build:\n"
+         "backends, instruction sets, libraries.\n"
          "Results go to standard output, progress and errors to standard error.\n"
          "Exit codes: 0 success, 1 failure, 2 wrong usage, 75 training that a signal other than "
          "Ctrl-C\nended and that --resume goes on with.");
@@ -273,7 +274,8 @@ static void print_manual(void) {
          "progress and errors to standard error; an\nerror is one line, `basin: ...`. Exit codes: "
          "0 success, 1 failure, 2 wrong usage, 75 training that a signal other than Ctrl-C\nended "
          "and that `--resume` goes on with. Files are written aside and renamed, so that a "
-         "file is never half there.");
+         "file is never half there.\n`basin --version [--json]` names the build: backends, "
+         "instruction sets, libraries.");
     for (const basin_command *const *at = basin_commands; *at; at++) {
         basin_page page;
         basin_page_read(&page, *at);

@@ -1,16 +1,17 @@
-/* basin zoo list, show, descend: published models that state an energy, and whether their updates
+/* basin zoo list, descend: published models that state an energy, and whether their updates
  * go down it. */
 #include "cli/cli.h"
 #include "io/file.h"
 #include "verify/specimen.h"
 #include "view/svg.h"
 
-#define SEEDS                                                                                      \
+#define SEEDS(needs_)                                                                              \
     BASIN_INTEGER(seeds, "seeds", "N", 1, 100000,                                                  \
-                  "Draws of weights and tokens that the verdict is measured on.", .initial = 16)
-#define STEPS                                                                                      \
+                  "Draws of weights and tokens that the verdict is measured on.", .initial = 16,   \
+                  .needs = needs_)
+#define STEPS(needs_)                                                                              \
     BASIN_INTEGER(steps, "steps", "T", 1, BASIN_SPECIMEN_STEPS, "Steps of each descent.",          \
-                  .initial = 20)
+                  .initial = 20, .needs = needs_)
 
 static double share(int64_t part, int64_t of) { return of ? 100 * (double)part / (double)of : 0; }
 
@@ -23,11 +24,29 @@ static basin_status find(const basin_species **species, const char *name, basin_
 /* ---- list ---- */
 
 static const basin_option list_table[] = {
-    SEEDS,
-    STEPS,
-    BASIN_OPTION_SEED,
-    BASIN_OPTIONS_LAST,
+    SEEDS("OPERAND="),
+    STEPS("OPERAND="),
+    BASIN_OPTION_SEED_FOR("OPERAND="),
+    BASIN_OPTION_JSON_FOR("OPERAND="),
+    BASIN_OPTION_QUIET,
+    BASIN_OPTIONS_END,
 };
+
+extern const char *const basin_zoo_page[]; /* the lines of docs/zoo.md */
+
+/* The section of docs/zoo.md whose first line names the model, without its picture. */
+static basin_status show_one(const char *model, basin_error *error) {
+    const basin_species *species;
+    char name[80];
+    const char *const *at = basin_zoo_page, *title = "";
+    BASIN_TRY(find(&species, model, error));
+    snprintf(name, sizeof name, "`%s`", species->name);
+    for (; *at && !(*title && strstr(*at, name)); at++)
+        if (!strncmp(*at, "##", 2)) title = (*at)[2] == '#' ? *at + strlen("### ") : "";
+    printf("%s\n", title);
+    for (; *at && **at != '#' && **at != '!'; at++) fputs(*at, stdout);
+    return BASIN_OK;
+}
 
 static void put_verdict(basin_record *r, const basin_species *species,
                         const basin_specimen_verdict *v) {
@@ -62,6 +81,7 @@ static basin_status judge_all(basin_record *r, basin_args *o, basin_error *error
 }
 
 static basin_status run_list(basin_args *o, basin_error *error) {
+    if (o->operands) return show_one(o->operand[0], error);
     basin_record *r = basin_record_open(stdout, o->json ? BASIN_FORM_JSON : BASIN_FORM_TEXT);
     if (!r) return basin_fail_memory(error, "a result");
     basin_record_table(r, "models", NULL);
@@ -78,35 +98,13 @@ static basin_status run_list(basin_args *o, basin_error *error) {
 
 const basin_command basin_command_zoo_list = {"zoo list", list_table, .run = run_list};
 
-/* ---- show ---- */
-
-static const basin_option show_table[] = {BASIN_OPTIONS_END};
-
-extern const char *const basin_zoo_page[]; /* the lines of docs/zoo.md */
-
-/* The section of docs/zoo.md whose first line names the model, without its picture. */
-static basin_status run_show(basin_args *o, basin_error *error) {
-    const basin_species *species;
-    char name[80];
-    const char *const *at = basin_zoo_page, *title = "";
-    BASIN_TRY(find(&species, o->operand[0], error));
-    snprintf(name, sizeof name, "`%s`", species->name);
-    for (; *at && !(*title && strstr(*at, name)); at++)
-        if (!strncmp(*at, "##", 2)) title = (*at)[2] == '#' ? *at + strlen("### ") : "";
-    printf("%s\n", title);
-    for (; *at && **at != '#' && **at != '!'; at++) fputs(*at, stdout);
-    return BASIN_OK;
-}
-
-const basin_command basin_command_zoo_show = {"zoo show", show_table, .run = run_show};
-
 /* ---- descend ---- */
 
 static const basin_option descend_table[] = {
-    STEPS,
+    STEPS(NULL),
     BASIN_REAL(scale, "scale", "X", 1e-9, 1e9,
                "Steps so many times as large as the published ones.", .initial = 1),
-    SEEDS,
+    SEEDS(NULL),
     BASIN_TEXT(svg, 0, "svg", "FILE", "Draw the energy by step there.", .writes = true),
     BASIN_OPTION_SEED,
     BASIN_OPTION_JSON,

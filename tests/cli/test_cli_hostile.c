@@ -104,7 +104,7 @@ TEST(keeps_notes_out_of_files) {
         0);
     slurp(text, sizeof text, folder_path(path, state, "log.jsonl"));
     for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) json_read(line);
-    const program *p = run_after(state, "exec >&-", "version");
+    const program *p = run_after(state, "exec >&-", "--version");
     assert_int_equal(p->code, 1);
     for (int i = 0; i < 18; i++) {
         char name[40];

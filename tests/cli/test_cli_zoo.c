@@ -61,7 +61,7 @@ TEST_WITH(energies_are_the_oracles, folder_new, folder_remove) {
 }
 
 TEST_WITH(shows_and_draws, folder_new, folder_remove) {
-    const program *p = run_ok(state, "zoo show hyperset");
+    const program *p = run_ok(state, "zoo list hyperset");
     assert_contains(p->out, "straight through the norms");
     assert_contains(p->out, "src/energy/zoo_attention.c");
     run_ok(state, "zoo descend hyperset %s", CASE("hyperset"));
@@ -75,7 +75,8 @@ TEST_WITH(shows_and_draws, folder_new, folder_remove) {
 }
 
 TEST_WITH(wrong_usage, folder_new, folder_remove) {
-    assert_int_equal(run(state, "zoo show unicorn")->code, 2);
+    assert_error(run(state, "zoo list unicorn"), 2, "no model 'unicorn' in the zoo");
+    assert_error(run(state, "zoo list crate --json"), 2, "--json");
     assert_int_equal(run(state, "zoo descend hopfield %s --seed 3", CASE("hopfield"))->code, 2);
     assert_error(run(state, "zoo descend akorn %s", CASE("hopfield")), 1, "in.c");
     assert_error(run(state, "zoo descend crate %s", CASE("crate")), 1, "wanted none");
