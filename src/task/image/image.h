@@ -42,6 +42,11 @@
       "Share of the training pictures that lose one rectangle of patches instead, its sides 1/7 "  \
       "to 4/7 of the picture's; all of it is hidden.",                                             \
       .absent = "0")                                                                               \
+    X(REAL, strokes, "SHARE", 0, 1,                                                                \
+      "Share of these holes that are as a brush paints them: one to three strokes or spots of "    \
+      "any "                                                                                       \
+      "direction, up to a fifth of the picture wide.",                                             \
+      .absent = "0", .needs = "holes!=0")                                                          \
     X(CHANNELS, mean, "R,G,B",                                                                     \
       "Pixels become (value / 255 - mean) / deviation; 0: measured on the training pictures.")     \
     X(CHANNELS, deviation, "R,G,B", "The deviation of each channel; 0: measured.")
@@ -93,6 +98,10 @@ void basin_image_mask_draw(uint8_t *mask /* [tokens] */, int64_t tokens, int64_t
  * every size and place equally likely; a function of (seed, stream). */
 void basin_image_hole_draw(uint8_t *mask /* [side, side] */, int64_t side, uint64_t seed,
                            uint64_t stream);
+/* What a brush hides: one to three strokes, each a straight line of any direction and length (0: a
+ * spot), its width a fourteenth to a fifth of the side; never all patches. */
+void basin_image_strokes_draw(uint8_t *mask /* [side, side] */, int64_t side, uint64_t seed,
+                              uint64_t stream);
 /* The mask of a picture in training: a hole with the chance `holes`, else scattered patches. */
 void basin_image_mask_train(uint8_t *mask /* [N] */, const basin_image_settings *settings,
                             uint64_t seed, uint64_t stream);

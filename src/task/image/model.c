@@ -1,5 +1,6 @@
 /* Models of masked image completion: settings, masks, models in memory and in files; see image.h.
  */
+#include "base/philox.h"
 #include "base/sort.h"
 #include "base/try.h"
 #include "basin/random.h"
@@ -119,11 +120,43 @@ void basin_image_hole_draw(uint8_t *mask, int64_t side, uint64_t seed, uint64_t 
     }
 }
 
+/* Hides the patches whose centres are at most `radius` from the line from (y, x) to (y + dy, x +
+ * dx), and the one that it begins in. */
+static void paint_stroke(uint8_t *mask, int64_t side, double y, double x, double dy, double dx,
+                         double radius) {
+    double length = fmax(dy * dy + dx * dx, 1e-9);
+    for (int64_t i = 0; i < side * side; i++) {
+        double py = (double)(i / side) + 0.5 - y, px = (double)(i % side) + 0.5 - x;
+        double along = fmin(fmax((py * dy + px * dx) / length, 0), 1);
+        double far = hypot(py - along * dy, px - along * dx);
+        if (far <= radius || (fabs(py) <= 0.5 && fabs(px) <= 0.5)) mask[i] = BASIN_PATCH_REPLACED;
+    }
+}
+
+void basin_image_strokes_draw(uint8_t *mask, int64_t side, uint64_t seed, uint64_t stream) {
+    enum { DRAWN = 5, MOST = 3 };
+    double wide = (double)side;
+    memset(mask, BASIN_PATCH_SHOWN, (size_t)(side * side));
+    uint64_t strokes = 1 + basin_random_word_at(seed, stream, DRAWN * MOST) % MOST;
+    for (uint64_t k = 0; k < strokes; k++) {
+        double u[DRAWN];
+        for (uint64_t i = 0; i < DRAWN; i++)
+            u[i] = (double)basin_random_uniform_at(seed, stream, k * DRAWN + i);
+        double length = fmax(u[2] - 0.2, 0) * wide, turn = 6.283185307179586 * u[3];
+        paint_stroke(mask, side, u[0] * wide, u[1] * wide, length * sin(turn), length * cos(turn),
+                     wide * (1.0 / 28 + u[4] * (0.1 - 1.0 / 28)));
+    }
+    if (!memchr(mask, BASIN_PATCH_SHOWN, (size_t)(side * side))) mask[0] = BASIN_PATCH_SHOWN;
+}
+
 /* The choice has a seed of its own, so that scattered masks do not depend on `holes`. */
 void basin_image_mask_train(uint8_t *mask, const basin_image_settings *s, uint64_t seed,
                             uint64_t stream) {
     enum { HOLE_SALT = 0x686f6c65 };
-    if ((double)basin_random_uniform_at(seed ^ HOLE_SALT, stream, 0) < s->holes)
+    double drawn = (double)basin_random_uniform_at(seed ^ HOLE_SALT, stream, 0);
+    if (drawn < s->holes * s->strokes)
+        basin_image_strokes_draw(mask, s->size / s->patch, seed, stream);
+    else if (drawn < s->holes)
         basin_image_hole_draw(mask, s->size / s->patch, seed, stream);
     else
         basin_image_mask_draw(mask, basin_image_tokens(s), basin_image_occluded(s),

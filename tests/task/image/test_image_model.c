@@ -110,6 +110,30 @@ TEST(a_share_of_the_training_masks_are_holes) {
     assert_memory_equal(mask, hole, 196);
 }
 
+TEST(strokes_hide_something_and_never_all) {
+    enum { SIDE = 14, DRAWS = 2000 };
+    int64_t hidden = 0;
+    for (uint64_t draw = 0; draw < DRAWS; draw++) {
+        uint8_t mask[SIDE * SIDE], again[SIDE * SIDE];
+        int64_t count = 0;
+        basin_image_strokes_draw(mask, SIDE, 7, draw);
+        basin_image_strokes_draw(again, SIDE, 7, draw);
+        assert_memory_equal(mask, again, sizeof mask);
+        for (int i = 0; i < SIDE * SIDE; i++) count += mask[i] == BASIN_PATCH_REPLACED;
+        assert_in_range(count, 1, SIDE * SIDE / 2);
+        hidden += count;
+    }
+    assert_in_range(hidden / DRAWS, 8, 40);
+    uint8_t one = 9, mask[196], stroke[196];
+    basin_image_strokes_draw(&one, 1, 7, 1);
+    assert_int_equal(one, BASIN_PATCH_SHOWN);
+    basin_image_settings s = tiny();
+    s.size = 56, s.holes = s.strokes = 1;
+    basin_image_mask_train(mask, &s, 7, 5);
+    basin_image_strokes_draw(stroke, 14, 7, 5);
+    assert_memory_equal(mask, stroke, 196);
+}
+
 TEST(occlusion_is_a_number_or_a_share) {
     basin_image_settings s;
     basin_error error = {0};
