@@ -104,9 +104,6 @@ typedef struct basin_call {
     basin_form form;              /* of that epilogue; .known is false where none was asked for */
     size_t workspace;             /* byte offset into block 0 */
     size_t workspace_bytes;
-    /* How many calls, this one and those behind it, may run at once, or 0. They are of one kind;
-     * none reads what another one writes, but that a product may add to another's result. */
-    int concurrent;
     /* Above 1: the call is that of the first of so many parts. Such calls that follow each other
      * are a run: a part goes through it in order, whatever other parts do, and has its turn of a
      * workspace of workspace_bytes for each of the backend's threads. */
@@ -114,12 +111,6 @@ typedef struct basin_call {
 } basin_call;
 
 enum { BASIN_PARTS = 64 }; /* of a call, at most */
-
-/* Calls that a backend may run several of at once, how many, and which products are. */
-enum { BASIN_CONCURRENT = 16 };
-static inline bool basin_product_is_small(int64_t m, int64_t n, int64_t k) {
-    return m > 0 && n > 0 && k > 0 && (double)m * (double)n * (double)k <= 0x1p24;
-}
 
 /* The result that twin i of a call repeats, as bytes: both forces of attention, else the first; a
  * product may have that transposed, too. */
@@ -142,8 +133,7 @@ typedef struct basin_backend_table {
     basin_dtype real; /* its host type */
     bool fuse;        /* whether plans fuse by default; ref runs one operation per call */
     bool chain; /* whether accumulation is free: a product adds to a tensor of its result's kind */
-    bool concurrent; /* whether small calls run several at once; plan/schedule/concurrent.c */
-    bool masks;      /* whether narrow products write and read masks; plan/passes/narrow.c */
+    bool masks; /* whether narrow products write and read masks; plan/passes/narrow.c */
     bool joins; /* whether factors and results of products, and what attention over all pairs reads
                    and writes in their shapes, may have strides; plan/passes/join.c */
     /* Bytes of a NARROW element: 2, 0 where kernels take no such operands. ref keeps them in its

@@ -12,7 +12,6 @@
  *     join:   chains of products through several weights -> one product of joint matrices
  *     bytes:  factors of large products with weights as bytes, where the backend was asked for that
  *     hoist:  what depends on unchanged states alone comes first, to run once
- *     concurrent: small instructions of one kind that can run at once, next to each other
  *     part:   runs of instructions in which pictures do not meet -> parts that run side by side
  *     layout: values -> buffers -> offsets in one arena
  */
@@ -51,9 +50,7 @@ typedef struct basin_ir_instruction {
     basin_program *program;
     bool again; /* recomputes what an earlier instruction computed */
     bool dead;
-    int concurrent; /* how many, this one first, run at once; 0: alone, or behind such a first one
-                     */
-    int parts;      /* into which it is cut, like its neighbours that have as many; 0: it is not */
+    int parts; /* into which it is cut, like its neighbours that have as many; 0: it is not */
     size_t workspace_bytes;
     int workspace; /* buffer */
 } basin_ir_instruction;
@@ -146,9 +143,6 @@ basin_status basin_ir_join(basin_ir *ir, bool bytes);
 basin_status basin_ir_bytes(basin_ir *ir, double least);
 /* Brings to the front what depends only on constants and on states that are not updated. */
 basin_status basin_ir_hoist(basin_ir *ir);
-/* Brings small products, draws, and programs that do the same next to each other where they can run
- * at once, behind the hoisted ones. */
-basin_status basin_ir_concurrent(basin_ir *ir);
 /* Marks what can run in parts of the batch. */
 basin_status basin_ir_part(basin_ir *ir, const basin_backend *backend);
 /* Whether such an instruction reads one slice of operand k a part. */
@@ -226,8 +220,6 @@ void basin_program_free(basin_program *program);
 enum { BASIN_PROGRAM_MERGED = 64 };
 bool basin_program_merge(basin_program *merged, const basin_program *reader, int at,
                          const int *kept, const basin_program *call, const int *where);
-/* Whether both do the same with the same registers, wherever their results go. */
-bool basin_instruction_equal(const basin_instruction *a, const basin_instruction *b);
 /* A program that copies one operand of the given shape. */
 basin_program *basin_program_copy(basin_shape shape);
 /* batch, m, n, k of a MATMUL instruction. */

@@ -169,7 +169,6 @@ static void make_call(basin_plan *plan, basin_call *call, const basin_ir_instruc
                          .outs = instruction->outs,
                          .twins = instruction->twins,
                          .program = instruction->program,
-                         .concurrent = instruction->concurrent,
                          .workspace_bytes = instruction->workspace_bytes};
     for (int i = 0; i < instruction->ins; i++)
         call->in[i] = operand_of(&plan->ir, instruction->in[i]);
@@ -330,7 +329,6 @@ static basin_status optimise(basin_plan *plan, bool plain) {
     if (narrow && table->joins) BASIN_TRY(basin_ir_join(ir, backend->bytes));
     if (backend->bytes) BASIN_TRY(basin_ir_bytes(ir, backend->narrow_least));
     BASIN_TRY(basin_ir_hoist(ir));
-    if (table->concurrent) BASIN_TRY(basin_ir_concurrent(ir));
     return table->parts ? basin_ir_part(ir, backend) : BASIN_OK;
 }
 

@@ -1,5 +1,4 @@
-/* Two noisy steps of a block with their gradients, and what the tests of calls that run
- * concurrently and of the CUDA backend compute of them. */
+/* Two noisy steps of a block with their gradients, which the CUDA backend is tested on. */
 #ifndef BASIN_TESTS_PLAN_NOISY_STEPS_H
 #define BASIN_TESTS_PLAN_NOISY_STEPS_H
 

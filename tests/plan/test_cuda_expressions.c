@@ -48,7 +48,7 @@ TEST(test_random_graphs) {
 
 TEST(test_narrow_descent) { check_narrow_descent("cuda", 1, &narrow_usual); }
 
-/* Small products that run concurrently; the gradients of 1,000 tokens are sums in parts. */
+/* Small products; the gradients of 1,000 tokens are sums in parts. */
 TEST(test_noisy_steps) {
     static const int64_t counts[] = {1, 20, 1000};
     for (int i = 0; i < 3; i++) {

@@ -1,6 +1,6 @@
 /* Where plans put what they compute, looked at without running them: every operand lies where its
- * producer left it, results lie on operands only where programs may write in place, and what runs
- * at once, calls that run concurrently and parts of a batch, touches memory apart. Random graphs,
+ * producer left it, results lie on operands only where programs may write in place, and parts
+ * of a batch, which run at once, touch memory apart. Random graphs,
  * and descents whose tokens a second one reads in several ways. */
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static struct {
     uint64_t number;
 } at;
 
-static struct { int parts, concurrent, hoisted; /* calls seen */ } seen;
+static struct { int parts, hoisted; /* calls seen */ } seen;
 
 static void complain(const char *what, size_t call) {
     char text[400];
@@ -117,45 +117,6 @@ static void check_run(int *holds, size_t first) {
     }
 }
 
-/* ---- calls that run concurrently ---- */
-
-/* The first of the calls that run concurrently, from `first` on, to which number k adds, through
- * others; else itself. Those behind one another in such a chain run in order. */
-static int head_of(size_t first, int k) {
-    const basin_ir *ir = &at.plan->ir;
-    for (int from = k - 1; from >= 0; from--) {
-        const basin_ir_instruction *s = &ir->instruction[first + (size_t)k];
-        for (int i = 2; i < s->ins && s->op == BASIN_OP_MATMUL; i++)
-            if (range_of(s->in[i]).root >= 0 &&
-                range_of(s->in[i]).root == ir->instruction[first + (size_t)from].out[0])
-                return head_of(first, from);
-    }
-    return k;
-}
-
-static void check_pair(size_t writer, size_t other) {
-    const basin_ir_instruction *s = &at.plan->ir.instruction[writer];
-    const basin_ir_instruction *t = &at.plan->ir.instruction[other];
-    for (int o = 0; o < basin_ir_results(s); o++) {
-        range result = range_of(basin_ir_result(s, o));
-        for (int k = 0; k < t->ins; k++)
-            if (overlap(result, range_of(t->in[k])))
-                complain("writes what runs beside reads", writer);
-        for (int q = 0; q < basin_ir_results(t); q++)
-            if (overlap(result, range_of(basin_ir_result(t, q))))
-                complain("writes where one beside it does", writer);
-    }
-}
-
-static void check_concurrent(size_t first) {
-    int concurrent = at.plan->call[first].concurrent;
-    for (int a = 0; a < concurrent; a++)
-        for (int b = 0; b < concurrent; b++)
-            if (head_of(first, a) != head_of(first, b))
-                check_pair(first + (size_t)a, first + (size_t)b);
-    seen.concurrent += concurrent > 1;
-}
-
 /* ---- parts ---- */
 
 /* Who touches a unit during a run of calls in parts: no part, one, or several. */
@@ -226,7 +187,6 @@ static void check_plan(void) {
         end = i + 1;
         while (parts > 1 && end < plan->calls && plan->call[end].parts == parts) end++;
         if (parts > 1) check_parts(i, end);
-        check_concurrent(i);
     }
     seen.hoisted += (int)plan->ir.hoisted;
 }
@@ -249,7 +209,7 @@ typedef struct kind {
     const char *name, *backend;
     int threads;
     basin_dtype dtype;
-    bool device; /* chains of products, calls that run concurrently */
+    bool device; /* chains of products */
 } kind;
 
 static const kind kinds[] = {
@@ -272,7 +232,7 @@ static void plan_all(basin_plan_spec spec, uint64_t number) {
         if (basin_backend_open(&backend, &compute, NULL)) continue; /* no such storage here */
         const basin_backend_table *own = backend->table;
         basin_backend_table table = *own;
-        table.chain = table.concurrent = true;
+        table.chain = true;
         if (k->device) backend->table = &table;
         at.made = k->name;
         plan_on(backend, &spec);
@@ -292,7 +252,7 @@ TEST(test_random_graphs) {
             number);
         basin_graph_free(w.graph);
     }
-    assert_true(seen.concurrent > 0 && seen.hoisted > 0);
+    assert_true(seen.hoisted > 0);
 }
 
 /* ---- descents, the second of which begins where the first ended ---- */

@@ -118,7 +118,6 @@ static const basin_backend_table make_table(bool hopper) {
     t.real = BASIN_F32;
     t.fuse = true;
     t.chain = true;
-    t.concurrent = true;
     t.masks = hopper; /* product/relu_sm90a.cu */
     t.joins = true;
     t.narrow_size = sizeof(basin_bf16);

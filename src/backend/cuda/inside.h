@@ -103,9 +103,6 @@ std::string basin_cuda_own_function(const basin_own_code *code, int number);
 std::string basin_cuda_own_value(const basin_instruction *s, int number);
 extern const basin_own_table basin_cuda_own;
 
-/* random.cu: several draws at once */
-void basin_cuda_random_many(const basin_cuda_frame *frame, int frames);
-
 /* code.cu: kernels compiled at run time, kept by their text; those of `beside`, where it is not
  * NULL, are shared with it. */
 struct CUfunc_st;
@@ -150,10 +147,6 @@ void basin_cuda_factors_free(basin_cuda *cuda);
 bool basin_cuda_product_exists(basin_cuda *cuda, const basin_cuda_product *product);
 void basin_cuda_product_run(basin_cuda *cuda, const basin_cuda_product *product, void *d,
                             const void *a, const void *b, const void *c, const void *bias);
-/* product/small.cu: products of few floats, perhaps several at once, each in the order of `frame`
- * or as if it were. */
-bool basin_cuda_small_fits(const basin_cuda *cuda, const basin_call *call);
-void basin_cuda_small_run(const basin_cuda_frame *frame, int frames);
 /* product/relu_sm90a.cu: products under a ReLU, which may mark, or masked, of bfloat16 on Hopper.
  * Whether one could is the same for both of a pair but for k and strides; where bits lie is the
  * same for all. `turned`: NULL, or where D' goes, too, of bytes; m is a multiple of 16. */

@@ -110,39 +110,10 @@ static void run_one(basin_cuda *cuda, const basin_call *call, void *const *block
     if (basin_op_has_kernel(call->op)) basin_cuda_operation_of(call->op).run(&frame);
 }
 
-/* Products that may run at once. What is of another kind runs in its turn, so that what adds to it
- * comes later. */
-static size_t multiply_concurrent(basin_cuda *cuda, const basin_call *call, void *const *block) {
-    basin_cuda_frame frame[BASIN_CONCURRENT];
-    int frames = 0;
-    for (int i = 0; i < call->concurrent; i++) {
-        if (basin_cuda_small_fits(cuda, &call[i])) {
-            frame[frames++] = basin_cuda_frame_of(cuda, &call[i], block);
-            continue;
-        }
-        if (frames) basin_cuda_small_run(frame, frames);
-        frames = 0;
-        run_one(cuda, &call[i], block);
-    }
-    if (frames) basin_cuda_small_run(frame, frames);
-    return (size_t)call->concurrent;
-}
-
-static size_t draw_concurrent(basin_cuda *cuda, const basin_call *call, void *const *block) {
-    basin_cuda_frame frame[BASIN_CONCURRENT];
-    for (int i = 0; i < call->concurrent; i++)
-        frame[i] = basin_cuda_frame_of(cuda, &call[i], block);
-    basin_cuda_random_many(frame, call->concurrent);
-    return (size_t)call->concurrent;
-}
-
 /* Runs the first call, with those behind it that can go along; returns how many. */
 static size_t run_some(basin_cuda *cuda, const basin_call *call, size_t calls, void *const *block) {
     basin_cuda_frame frame[BASIN_CUDA_TOGETHER];
     int frames = 0;
-    bool concurrent = call->concurrent > 1 && (size_t)call->concurrent <= calls && !cuda->careful;
-    if (concurrent && call->op == BASIN_OP_MATMUL) return multiply_concurrent(cuda, call, block);
-    if (concurrent && call->op == BASIN_OP_NORMAL) return draw_concurrent(cuda, call, block);
     while (frames < BASIN_CUDA_TOGETHER && (size_t)frames < calls &&
            call[frames].op == BASIN_OP_POINTWISE && !cuda->careful &&
            !basin_kind_is_byte(call[frames].out[0].kind)) {

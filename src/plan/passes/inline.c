@@ -160,7 +160,8 @@ static int operands_of(const basin_instruction *in) {
     return in->op < BASIN_OP_ADD ? 1 : in->op < BASIN_OP_SELECT ? 2 : 3;
 }
 
-bool basin_instruction_equal(const basin_instruction *a, const basin_instruction *b) {
+/* Whether both do the same with the same registers, wherever their results go. */
+static bool is_equal(const basin_instruction *a, const basin_instruction *b) {
     return a->op == b->op && a->a == b->a && a->b == b->b && a->c == b->c &&
            memcmp(&a->value, &b->value, sizeof a->value) == 0 && a->own.name == b->own.name &&
            a->own.source == b->own.source;
@@ -173,7 +174,7 @@ static uint16_t add(list *l, basin_instruction made) {
     if (count < 2) made.b = 0;
     if (count < 1 && made.op != BASIN_INSTRUCTION_LOAD) made.a = 0;
     for (int i = 0; i < l->count; i++)
-        if (basin_instruction_equal(&l->result[i], &made)) return (uint16_t)i;
+        if (is_equal(&l->result[i], &made)) return (uint16_t)i;
     l->full = l->full || l->count == MOST;
     if (l->full) return 0;
     l->result[l->count] = made;

@@ -22,22 +22,9 @@ static int buffer_new(basin_ir *ir, size_t bytes, int first, int last) {
     return (int)ir->buffers++;
 }
 
-/* The instructions that run at once with one: itself, where it runs alone. */
-typedef struct span {
-    int first, last;
-} span;
-
-static void find_spans(const basin_ir *ir, span *at) {
-    for (int i = 0, end; i < (int)ir->instructions; i = end) {
-        int concurrent = ir->instruction[i].concurrent;
-        end = i + (concurrent > 1 ? concurrent : 1);
-        for (int k = i; k < end; k++) at[k] = (span){i, end - 1};
-    }
-}
-
 /* The last instruction that reads each root value; outputs last to the end, and so does what
  * hoisted instructions leave to the others: later runs read it again. */
-static void find_lifetimes(const basin_ir *ir, int *last, const span *at) {
+static void find_lifetimes(const basin_ir *ir, int *last) {
     for (size_t i = 0; i < ir->values; i++)
         last[i] = ir->value[i].output ? (int)ir->instructions : ir->value[i].producer;
     for (size_t i = 0; i < ir->instructions; i++)
@@ -46,7 +33,7 @@ static void find_lifetimes(const basin_ir *ir, int *last, const span *at) {
             int root = ir->value[ir->instruction[i].in[k]].root;
             int producer = ir->value[root].producer;
             bool kept = i >= ir->hoisted && producer >= 0 && producer < (int)ir->hoisted;
-            int end = kept ? (int)ir->instructions : at[i].last;
+            int end = kept ? (int)ir->instructions : (int)i;
             if (last[root] < end) last[root] = end;
         }
 }
@@ -63,34 +50,21 @@ static bool read_evenly(const basin_ir *ir, const basin_ir_instruction *instruct
     return true;
 }
 
-/* Whether another one of those that run at once with instruction s reads the root. */
-static bool is_read_beside(const basin_ir *ir, int s, span at, int root) {
-    for (int i = at.first; i <= at.last; i++)
-        for (int k = 0; k < ir->instruction[i].ins && i != s; k++)
-            if (ir->instruction[i].in[k] >= 0 && ir->value[ir->instruction[i].in[k]].root == root)
-                return true;
-    return false;
-}
-
 /* An operand's buffer that `value`, a result of this instruction, may take over; -1 if there is
  * none. */
-static int find_inherited(const basin_ir *ir, int s, span at, int value, const int *last,
-                          int taken) {
+static int find_inherited(const basin_ir *ir, int s, int value, const int *last, int taken) {
     const basin_ir_instruction *instruction = &ir->instruction[s];
     if (!instruction->program) return -1;
     for (int k = instruction->op == BASIN_OP_MATMUL ? 2 : 0; k < instruction->ins; k++) {
         if (instruction->in[k] < 0) continue;
         int root = ir->value[instruction->in[k]].root;
         int buffer = ir->value[root].leaf ? -1 : ir->value[root].buffer; /* of a leaf: a block */
-        if (buffer < 0 || buffer == taken || last[root] != at.last || ir->value[root].state)
-            continue;
+        if (buffer < 0 || buffer == taken || last[root] != s || ir->value[root].state) continue;
         if (ir->value[root].kind != ir->value[value].kind) continue;
         if (basin_shape_count(ir->value[root].shape) !=
             basin_shape_count(ir->value[instruction->in[k]].shape))
             continue; /* others are parts of it, too */
-        if (ir->buffer[buffer].last == at.last && read_evenly(ir, instruction, root) &&
-            !is_read_beside(ir, s, at, root))
-            return buffer;
+        if (ir->buffer[buffer].last == s && read_evenly(ir, instruction, root)) return buffer;
     }
     return -1;
 }
@@ -103,7 +77,7 @@ static size_t size_of(basin_kind kind, const basin_backend_table *table) {
 }
 
 /* A joint value is placed with the first of its parts. */
-static basin_status place_results(basin_ir *ir, int s, span at, const int *last,
+static basin_status place_results(basin_ir *ir, int s, const int *last,
                                   const basin_backend_table *table, bool plain) {
     basin_ir_instruction *instruction = &ir->instruction[s];
     int taken = -1;
@@ -111,9 +85,9 @@ static basin_status place_results(basin_ir *ir, int s, span at, const int *last,
         int result = basin_ir_result(instruction, k);
         int value = result < 0 ? -1 : ir->value[result].root;
         if (value < 0 || ir->value[value].state || ir->value[value].buffer >= 0) continue;
-        int end = last[value] < at.last ? at.last : last[value];
+        int end = last[value] < s ? s : last[value];
         bool whole = value == result; /* not a part */
-        int buffer = plain || !whole ? -1 : find_inherited(ir, s, at, value, last, taken);
+        int buffer = plain || !whole ? -1 : find_inherited(ir, s, value, last, taken);
         if (buffer >= 0) {
             ir->buffer[buffer].last = end;
             taken = buffer;
@@ -124,13 +98,13 @@ static basin_status place_results(basin_ir *ir, int s, span at, const int *last,
                                      size))
                 return basin_ir_no_memory(ir);
             if (ir->value[value].bytes) bytes = ir->value[value].bytes;
-            buffer = buffer_new(ir, bytes, at.first, end);
+            buffer = buffer_new(ir, bytes, s, end);
             if (buffer < 0) return BASIN_NO_MEMORY;
         }
         ir->value[value].buffer = buffer;
     }
     if (instruction->workspace_bytes && !instruction->parts) {
-        instruction->workspace = buffer_new(ir, instruction->workspace_bytes, at.first, at.last);
+        instruction->workspace = buffer_new(ir, instruction->workspace_bytes, s, s);
         if (instruction->workspace < 0) return BASIN_NO_MEMORY;
     }
     return BASIN_OK;
@@ -291,12 +265,10 @@ static basin_status place_buffers(basin_ir *ir) {
 basin_status basin_ir_layout(basin_ir *ir, const basin_backend *backend, bool plain) {
     const basin_backend_table *table = backend->table;
     int *last = basin_ir_scratch(ir, ir->values, sizeof *last);
-    span *at = basin_ir_scratch(ir, ir->instructions, sizeof *at);
-    if (!last || !at) return BASIN_NO_MEMORY;
-    find_spans(ir, at);
-    find_lifetimes(ir, last, at);
+    if (!last) return BASIN_NO_MEMORY;
+    find_lifetimes(ir, last);
     for (size_t i = 0; i < ir->instructions; i++)
-        BASIN_TRY(place_results(ir, (int)i, at[i], last, table, plain));
+        BASIN_TRY(place_results(ir, (int)i, last, table, plain));
     for (size_t i = 0; i < ir->values; i++)
         if (ir->value[i].first)
             ir->value[i].offset =
