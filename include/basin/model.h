@@ -228,6 +228,7 @@ typedef struct basin_graphs_config {
     basin_descent_spec descent;
     basin_adjacency adjacency;
     int64_t rank;           /* R of BILINEAR; 0 means 8 */
+    int64_t pair_hidden;    /* units that see the features of a pair, beside these; 0: none */
     int read;               /* BASIN_READ_* */
     int64_t hidden;         /* units of the head's hidden layer; 0: a linear head */
     bool norm_head;         /* tokens are layer-normalised before they are read */
@@ -245,7 +246,8 @@ typedef struct basin_graphs {
     basin_expr dec_w, dec_b;                    /* [D, C] [C]; of what is read: [R, C] or [U, C] */
     basin_expr rank_w, edge_w;                  /* [H, R, D] [H, P]; NULL where not asked for */
     basin_expr head_gamma, head_delta;          /* [] [D] */
-    basin_expr hidden_w, hidden_b;              /* [R, U] [U] */
+    basin_expr pair_w, pair_b;     /* [P, U] [U]; the other weights of pairs are [P + U, ..] */
+    basin_expr hidden_w, hidden_b; /* [R, U] [U] */
 } basin_graphs;
 
 /* A batch of graphs as one list of tokens, each graph's CLS before its nodes. Nodes [n, F] of all

@@ -16,6 +16,9 @@ static inline int64_t basin_int_ceil(int64_t a, int64_t b) { return (a + b - 1) 
 static inline int basin_compare_int64(const void *a, const void *b) {
     return BASIN_COMPARE(*(const int64_t *)a, *(const int64_t *)b);
 }
+static inline int basin_compare_int32(const void *a, const void *b) {
+    return BASIN_COMPARE(*(const int32_t *)a, *(const int32_t *)b);
+}
 static inline int basin_compare_float(const void *a, const void *b) {
     return BASIN_COMPARE(*(const float *)a, *(const float *)b);
 }

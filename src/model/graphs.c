@@ -19,13 +19,18 @@ static basin_expr constant(basin_params *params, const char *name, basin_shape s
 static void declare_adjacency(basin_graphs *model, basin_params *params) {
     const basin_graphs_config *c = &model->config;
     int64_t H = c->block.heads, P = c->edge_features, R = c->rank > 0 ? c->rank : 8;
+    if (c->pair_hidden > 0) {
+        model->pair_w = weight(params, "pair_w", BASIN_SHAPE(P, c->pair_hidden), (double)P / 2);
+        model->pair_b = constant(params, "pair_b", BASIN_SHAPE(c->pair_hidden), 0);
+    }
     if (c->adjacency == BASIN_ADJACENCY_NONE) return;
+    int64_t seen = P + c->pair_hidden;
     if (c->adjacency == BASIN_ADJACENCY_CONV)
         model->conv = weight(params, "conv", BASIN_SHAPE(H, 3, 3), 9);
     if (c->adjacency == BASIN_ADJACENCY_BILINEAR)
         model->rank_w =
             weight(params, "rank_w", BASIN_SHAPE(H, R, c->block.dim), (double)c->block.dim);
-    model->adj_w = weight(params, "adj_w", BASIN_SHAPE(P, H), (double)P);
+    model->adj_w = weight(params, "adj_w", BASIN_SHAPE(seen, H), (double)seen);
     model->adj_b = constant(params, "adj_b", BASIN_SHAPE(H), c->adjacency != BASIN_ADJACENCY_CONV);
     if (c->reconstruct)
         model->edge_w =
@@ -161,11 +166,19 @@ static basin_expr bilinear(const basin_graphs *model, const basin_graphs_batch *
     return basin_scale(basin_pair_dot(u, u, &batch->pattern), 1 / (double)w.dim[1]);
 }
 
+/* What scores and couplings see of a pair: its features, and hidden units that see these. */
+static basin_expr pair_features(const basin_graphs *model, const basin_graphs_batch *batch) {
+    if (!model->pair_w) return batch->edge_features;
+    basin_expr hidden =
+        basin_relu(basin_model_affine(batch->edge_features, model->pair_w, model->pair_b));
+    return basin_concat((basin_expr[]){batch->edge_features, hidden}, 2, 1);
+}
+
 /* The factors of the scores [pairs, H], or NULL. */
 static basin_expr adjacency(const basin_graphs *model, const basin_graphs_batch *batch,
-                            basin_expr x) {
+                            basin_expr x, basin_expr features) {
     if (model->config.adjacency == BASIN_ADJACENCY_NONE) return NULL;
-    basin_expr edges = basin_model_affine(batch->edge_features, model->adj_w, model->adj_b);
+    basin_expr edges = basin_model_affine(features, model->adj_w, model->adj_b);
     switch (model->config.adjacency) {
     case BASIN_ADJACENCY_CONV: return basin_mul(convolved_gram(model, batch, x), edges);
     case BASIN_ADJACENCY_BILINEAR:
@@ -175,7 +188,8 @@ static basin_expr adjacency(const basin_graphs *model, const basin_graphs_batch 
 }
 
 basin_expr basin_graphs_edges(const basin_graphs *model, const basin_graphs_batch *batch) {
-    return basin_matmul(adjacency(model, batch, embed(model, batch)), model->edge_w);
+    basin_expr scale = adjacency(model, batch, embed(model, batch), pair_features(model, batch));
+    return basin_matmul(scale, model->edge_w);
 }
 
 /* What each block does to the tokens before it, and the last one's energies behind it. */
@@ -189,13 +203,14 @@ static void watch(basin_graphs_view *view, const basin_block_bound *bound, basin
 static basin_expr descend(basin_graphs_view *view, const basin_graphs *model,
                           const basin_graphs_batch *batch) {
     basin_expr x = embed(model, batch);
-    basin_expr scale = adjacency(model, batch, x);
+    basin_expr features = pair_features(model, batch);
+    basin_expr scale = adjacency(model, batch, x, features);
     int blocks = model->config.blocks;
     for (int i = 0; i < blocks; i++) {
         basin_block_bound bound = {.block = &model->block[i],
                                    .pattern = &batch->pattern,
                                    .scale = scale,
-                                   .features = batch->edge_features,
+                                   .features = features,
                                    .strength = batch->strength};
         basin_energy energy = basin_block_energy(&bound);
         if (view) watch(view, &bound, x, i, blocks);

@@ -61,6 +61,7 @@ typedef struct basin_graphset {
     char *columns;      /* of molecules: names of what is learnt, line feeds between; or NULL */
     char *note;         /* lines on what was left out or not used; or NULL */
     int64_t edge_walks; /* the last so many edge attributes are walks along the edges */
+    bool wide; /* among the edges are pairs of nodes further apart, whose first walk is 0 */
     basin_bundle *file; /* what the arrays lie in; NULL where the set owns them */
 } basin_graphset;
 

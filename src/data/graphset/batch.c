@@ -126,9 +126,12 @@ static void put_nodes(basin_graphset_batch *b, const basin_graphset *set,
         int64_t from = edge;
         while (edge < set->edge_start[g + 1] && set->edge[2 * edge] == i) edge++;
         float *to = b->feature + (at.node + i) * e->features;
-        put_node(to, e, set, set->node_start[g] + i, edge - from);
+        int64_t degree = 0;
+        for (int64_t k = from; k < edge; k++) degree += basin_graphset_is_edge(set, k);
+        put_node(to, e, set, set->node_start[g] + i, degree);
         for (int64_t k = from; e->edge_sums && k < edge; k++)
-            add_edge(to + e->features - e->edge_features, e, set, k, 0.25f);
+            if (basin_graphset_is_edge(set, k))
+                add_edge(to + e->features - e->edge_features, e, set, k, 0.25f);
     }
 }
 
@@ -255,6 +258,7 @@ static basin_status label_ranges(basin_label_column *column, const int32_t *labe
         for (int64_t i = 0; i < r->count; i++)
             for (int64_t n = r->start[r->graph[i]]; n < r->start[r->graph[i] + 1]; n++) {
                 int32_t value = label[n * columns + c];
+                if (value == BASIN_NO_LABEL) continue;
                 low = value < low ? value : low;
                 high = value > high ? value : high;
             }
@@ -268,7 +272,7 @@ static basin_status label_ranges(basin_label_column *column, const int32_t *labe
         for (int64_t i = 0; i < r->count; i++)
             for (int64_t n = r->start[r->graph[i]]; n < r->start[r->graph[i] + 1]; n++) {
                 int64_t at = label[n * columns + c] - low;
-                if (at < 256) column[c].unseen[at / 64] &= ~(UINT64_C(1) << at % 64);
+                if (at >= 0 && at < 256) column[c].unseen[at / 64] &= ~(UINT64_C(1) << at % 64);
             }
     }
     return BASIN_OK;

@@ -13,10 +13,22 @@
 /* Whether the three sizes make up the set, or are zeros. */
 bool basin_graphset_is_split(const basin_graphset *set);
 
-/* The set's edge attributes and behind them walks along its edges, [edges, columns + walks]; those
- * of graphs first .. first + count - 1 alone, others are zeros. Free them. */
-basin_status basin_graphset_edge_walks(float **value, const basin_graphset *set, int64_t walks,
-                                       int64_t first, int64_t count, basin_error *error);
+/* The edge attributes of `pairs` and behind them walks along the edges of the set from end to end
+ * of each pair, [edges, columns + walks]; those of graphs first .. first + count - 1 alone, others
+ * are zeros. Free them. `pairs` is the set, or a wide one of it. */
+basin_status basin_graphset_edge_walks(float **value, const basin_graphset *set,
+                                       const basin_graphset *pairs, int64_t walks, int64_t first,
+                                       int64_t count, basin_error *error);
+/* All pairs of nodes up to `hops` edges apart as edges, of the same graphs; others have none. What
+ * is no edge of the set has zeros for attributes and BASIN_NO_LABEL. The arrays of edges are the
+ * caller's to free; the others are the set's. */
+basin_status basin_graphset_widen(basin_graphset *wide, const basin_graphset *set, int64_t hops,
+                                  int64_t first, int64_t count, basin_error *error);
+#define BASIN_NO_LABEL INT32_MIN
+static inline bool basin_graphset_is_edge(const basin_graphset *set, int64_t edge) {
+    return !set->wide ||
+           set->edge_attribute[(edge + 1) * set->edge_attributes - set->edge_walks] != 0;
+}
 
 /* A packed set or ZINC, whichever the bundle holds; takes the bundle over. */
 basin_status basin_graphset_from_bundle(basin_graphset *set, basin_bundle *bundle, const char *path,

@@ -2,6 +2,7 @@
 #include <pthread.h>
 
 #include "base/library.h"
+#include "base/sort.h"
 #include "base/team/team.h"
 #include "base/try.h"
 #include "base/wide.h"
@@ -42,14 +43,23 @@ static basin_status compute_graph(const void *context, int64_t i, basin_error *e
     const basin_positions *p = ((const computing *)context)->p;
     const part *of = ((const computing *)context)->of;
     const basin_graphset *set = of->set;
-    int64_t g = of->first + i, first = set->edge_start[g];
+    int64_t g = of->first + i, first = set->edge_start[g], edges = set->edge_start[g + 1] - first;
     float *value = p->value + (token_of(set, g) - p->first) * p->width;
-    basin_error own;
-    basin_status status =
-        basin_positions_of(value, &p->spec, set->node_start[g + 1] - set->node_start[g],
-                           set->edge + 2 * first, set->edge_start[g + 1] - first, &own);
+    const int32_t *edge = set->edge + 2 * first;
+    BASIN_FREE_AT_EXIT int32_t *own = NULL;
+    basin_error why;
+    if (set->wide) { /* of edges alone */
+        int64_t kept = 0;
+        BASIN_TRY(BASIN_NEW_RAW(&own, 2 * edges, "positions of nodes", error));
+        for (int64_t e = 0; e < edges; e++)
+            if (basin_graphset_is_edge(set, first + e))
+                memcpy(own + 2 * kept++, edge + 2 * e, 2 * sizeof *own);
+        edge = own, edges = kept;
+    }
+    basin_status status = basin_positions_of(
+        value, &p->spec, set->node_start[g + 1] - set->node_start[g], edge, edges, &why);
     if (!status) return BASIN_OK;
-    return basin_fail(error, status, "graph %lld: %s", (long long)g, own.text);
+    return basin_fail(error, status, "graph %lld: %s", (long long)g, why.text);
 }
 
 static basin_status compute(basin_positions *p, const part *of, basin_error *error) {
@@ -151,9 +161,12 @@ static basin_status matrix_new(matrix *s, int64_t nodes, const int32_t *edge, in
     return BASIN_OK;
 }
 
-static void multiply(double *y, const matrix *s, const double *x) {
+/* The `count` rows of a list; all where it is NULL. */
+static void multiply(double *y, const matrix *s, const double *x, const int32_t *list,
+                     int64_t count) {
     const int32_t *row = s->pairs.row, *key = s->pairs.key;
-    for (int64_t i = 0; i < s->n; i++) {
+    for (int64_t r = 0; r < count; r++) {
+        int64_t i = list ? list[r] : r;
         double sum = 0;
         for (int32_t e = row[i]; e < row[i + 1]; e++) sum += s->value[e] * x[key[e]];
         y[i] = sum;
@@ -206,7 +219,7 @@ static bool eigen_lanczos(lanczos *l, const matrix *s, double *vector) {
         l->arpack.dsaupd_(&ido, "I", &l->n, "LA", &l->want, &tolerance, l->residual, &l->basis,
                           l->v, &l->n, parameter, at, l->work, l->large, &l->lwork, &info);
         if (ido != -1 && ido != 1) break;
-        multiply(l->work + at[1] - 1, s, l->work + at[0] - 1);
+        multiply(l->work + at[1] - 1, s, l->work + at[0] - 1, NULL, s->n);
     }
     if (info || parameter[4] < l->want) return false;
     l->arpack.dseupd_(&yes, "A", l->select, l->value, vector, &l->n, &sigma, "I", &l->n, "LA",
@@ -282,28 +295,63 @@ static basin_status add_vectors(float *value, int64_t width, const basin_positio
 
 /* ---- walks ---- */
 
+/* The nodes that a walk has reached, ascending; those of a large part are all, for less work. */
+typedef struct reached {
+    int32_t *node; /* [n] */
+    bool *is;      /* [n] */
+    int64_t count;
+} reached;
+
+static void reached_free(reached *r) { BASIN_FREE(r->node, r->is); }
+
+static void reach_next(reached *r, const matrix *s) {
+    int64_t known = r->count;
+    if (known == s->n) return;
+    for (int64_t k = 0; k < known; k++)
+        for (int32_t e = s->pairs.row[r->node[k]]; e < s->pairs.row[r->node[k] + 1]; e++) {
+            int32_t j = s->pairs.key[e];
+            if (!r->is[j]) r->node[r->count++] = j;
+            r->is[j] = true;
+        }
+    if (4 * r->count > s->n) {
+        for (r->count = 0; r->count < s->n; r->count++)
+            r->node[r->count] = (int32_t)r->count, r->is[r->count] = true;
+    } else if (r->count > known) {
+        qsort(r->node, (size_t)r->count, sizeof *r->node, basin_compare_int32);
+    }
+}
+
 /* (P^t)_ii = (S^t)_ii = (S^a e_i) . (S^b e_i) with a + b = t: half the steps suffice. */
 static basin_status add_walks(float *value, int64_t width, const basin_position_spec *spec,
                               int64_t nodes, const int32_t *edge, int64_t count,
                               basin_error *error) {
     BASIN_AT_EXIT(matrix_free) matrix s = {0};
+    BASIN_AT_EXIT(reached_free) reached r = {0};
+    BASIN_FREE_AT_EXIT double *step = NULL;
     BASIN_TRY(matrix_new(&s, nodes, edge, count, false, error));
-    BASIN_FREE_AT_EXIT double *step = basin_array_new((size_t)nodes, 2 * sizeof *step);
-    if (!step) return basin_fail_memory(error, positions_of);
+    BASIN_TRY(BASIN_NEW(&step, 2 * nodes, positions_of, error));
+    BASIN_TRY(BASIN_NEW(&r.node, nodes, positions_of, error));
+    BASIN_TRY(BASIN_NEW(&r.is, nodes, positions_of, error));
     for (int64_t i = 0; i < nodes; i++) {
         double *now = step, *next = step + nodes;
         float *out = value + (i + 1) * width + spec->vectors;
-        memset(step, 0, 2 * (size_t)nodes * sizeof *step);
         now[i] = 1;
+        r.node[0] = (int32_t)i, r.is[i] = true, r.count = 1;
         for (int64_t t = 1; t <= spec->walks; t += 2) {
-            multiply(next, &s, now);
             double odd = 0, even = 0;
-            for (int64_t j = 0; j < nodes; j++) odd += now[j] * next[j], even += next[j] * next[j];
+            reach_next(&r, &s);
+            multiply(next, &s, now, r.node, r.count);
+            for (int64_t k = 0; k < r.count; k++) {
+                int32_t j = r.node[k];
+                odd += now[j] * next[j], even += next[j] * next[j];
+            }
             out[t - 1] = (float)odd;
             if (t < spec->walks) out[t] = (float)even;
             double *keep = now;
             now = next, next = keep;
         }
+        for (int64_t k = 0; k < r.count; k++)
+            step[r.node[k]] = step[nodes + r.node[k]] = 0, r.is[r.node[k]] = false;
     }
     return BASIN_OK;
 }
@@ -320,7 +368,7 @@ basin_status basin_positions_of(float *value, const basin_position_spec *spec, i
 /* ---- walks along edges ---- */
 
 /* Walks along edges: how much likelier than in the long run is a random walk from one end of an
- * edge at the other end after t = 2 .. K + 1 steps,
+ * edge at the other end after t = 2 .. K + 1 steps (of a pair further apart 1 .. K),
  *
  *     r_t(i, j) = (P^t)_ij / pi_j = E (S^t)_ij / sqrt(d_i d_j),   S = D^-1/2 A D^-1/2,
  *
@@ -330,16 +378,20 @@ basin_status basin_positions_of(float *value, const basin_position_spec *spec, i
 
 enum { COLUMNS = 64 }; /* ends of walks that are followed at once, side by side */
 
-/* What one thread needs for a graph of n nodes. */
+/* What one thread needs for a graph of n nodes. Outside of its rows on the list, `now` and `next`
+ * are zeros. */
 typedef struct space {
     int64_t capacity;
-    int64_t *row;      /* [n + 1] edges by the node they come from */
-    float *root;       /* [n] 1 / sqrt(degree) */
-    float *now, *next; /* [n, COLUMNS] columns of a power of S */
+    int64_t *row, *pair_row; /* [n + 1] edges and pairs by the node they come from */
+    float *root;             /* [n] 1 / sqrt(degree) */
+    float *now, *next;       /* [n, COLUMNS] columns of a power of S */
+    int32_t *list;           /* [n] rows that walks to these columns can start from */
+    bool *listed;            /* [n] */
+    int64_t count;
 } space;
 
 static void space_free(space *s) {
-    BASIN_FREE(s->row, s->root, s->now, s->next);
+    BASIN_FREE(s->row, s->pair_row, s->root, s->now, s->next, s->list, s->listed);
     *s = (space){0};
 }
 
@@ -348,21 +400,24 @@ static bool space_reserve(space *s, int64_t nodes) {
     space_free(s);
     size_t n = (size_t)nodes;
     s->row = basin_array_new(n + 1, sizeof *s->row);
+    s->pair_row = basin_array_new(n + 1, sizeof *s->pair_row);
     s->root = basin_array_new(n, sizeof *s->root);
-    s->now = basin_array_new(n, COLUMNS * sizeof *s->now);
-    s->next = basin_array_new(n, COLUMNS * sizeof *s->next);
-    if (!s->row || !s->root || !s->now || !s->next) return false;
+    s->now = basin_zeros_new(n, COLUMNS * sizeof *s->now);
+    s->next = basin_zeros_new(n, COLUMNS * sizeof *s->next);
+    s->list = basin_array_new(n, sizeof *s->list);
+    s->listed = basin_zeros_new(n, sizeof *s->listed);
+    if (!s->row || !s->pair_row || !s->root || !s->now || !s->next || !s->list || !s->listed)
+        return false;
     s->capacity = nodes;
     return true;
 }
 
-static void read_rows(space *s, int64_t nodes, const int32_t *edge, int64_t edges) {
+static void read_rows(int64_t *row, int64_t nodes, const int32_t *edge, int64_t edges) {
     for (int64_t i = 0, e = 0; i < nodes; i++) {
-        s->row[i] = e;
+        row[i] = e;
         while (e < edges && edge[2 * e] == i) e++;
-        s->root[i] = e > s->row[i] ? 1 / sqrtf((float)(e - s->row[i])) : 1;
     }
-    s->row[nodes] = edges;
+    row[nodes] = edges;
 }
 
 /* Apart from the loop over edges, which compilers would turn inside out, and scalar. */
@@ -371,8 +426,9 @@ BASIN_WIDE static void add_row(float *restrict sum, const float *restrict from, 
 }
 
 /* now <- S now */
-static void step(space *s, int64_t nodes, const int32_t *edge) {
-    for (int64_t i = 0; i < nodes; i++) {
+static void step(space *s, const int32_t *edge) {
+    for (int64_t r = 0; r < s->count; r++) {
+        int64_t i = s->list[r];
         float sum[COLUMNS] = {0};
         for (int64_t e = s->row[i]; e < s->row[i + 1]; e++) {
             int32_t k = edge[2 * e + 1];
@@ -384,63 +440,191 @@ static void step(space *s, int64_t nodes, const int32_t *edge) {
     s->now = s->next, s->next = now;
 }
 
-/* Columns `column` .. of value [edges, width]. */
-static void walk_graph(float *value, int64_t width, int64_t column, int64_t walks, space *s,
-                       int64_t nodes, const int32_t *edge, int64_t edges) {
-    read_rows(s, nodes, edge, edges);
+/* Lists the rows within `steps` of columns first .. end - 1 of an undirected graph, so that a large
+ * one costs no more than its parts; of a small or directed one all rows. */
+static void list_rows(space *s, int64_t nodes, const int32_t *edge, int64_t first, int64_t end,
+                      int64_t steps, bool all) {
+    s->count = 0;
+    for (int64_t i = all ? 0 : first; i < (all ? nodes : end); i++)
+        s->list[s->count++] = (int32_t)i;
+    for (int64_t r = 0; r < s->count; r++) s->listed[s->list[r]] = true;
+    for (int64_t done = 0; steps > 0 && !all; steps--) {
+        int64_t known = s->count;
+        for (; done < known; done++)
+            for (int64_t e = s->row[s->list[done]]; e < s->row[s->list[done] + 1]; e++) {
+                int32_t k = edge[2 * e + 1];
+                if (!s->listed[k]) s->list[s->count++] = k;
+                s->listed[k] = true;
+            }
+    }
+}
+
+static void clear_rows(space *s) {
+    for (int64_t r = 0; r < s->count; r++) {
+        int64_t i = s->list[r];
+        memset(s->now + i * COLUMNS, 0, COLUMNS * sizeof *s->now);
+        memset(s->next + i * COLUMNS, 0, COLUMNS * sizeof *s->next);
+        s->listed[i] = false;
+    }
+}
+
+/* A graph's edges, or pairs of its nodes, by their first nodes. */
+typedef struct ends {
+    const int32_t *edge;
+    int64_t count;
+} ends;
+
+static bool goes_both_ways(const space *s, int64_t nodes, const int32_t *edge) {
+    for (int64_t i = 0; i < nodes; i++)
+        for (int64_t e = s->row[i]; e < s->row[i + 1]; e++) {
+            int64_t k = edge[2 * e + 1], f = s->row[k];
+            while (f < s->row[k + 1] && edge[2 * f + 1] != i) f++;
+            if (f == s->row[k + 1]) return false;
+        }
+    return true;
+}
+
+/* Columns `column` .. of value [pairs, width]: walks of `skip` + 1 steps and more. */
+static void walk_graph(float *value, int64_t width, int64_t walks, int64_t skip, space *s,
+                       int64_t nodes, ends edges, ends pairs) {
+    read_rows(s->row, nodes, edges.edge, edges.count);
+    read_rows(s->pair_row, nodes, pairs.edge, pairs.count);
+    for (int64_t i = 0; i < nodes; i++) {
+        int64_t degree = s->row[i + 1] - s->row[i];
+        s->root[i] = degree ? 1 / sqrtf((float)degree) : 1;
+    }
+    bool all = nodes <= 8 * COLUMNS || !goes_both_ways(s, nodes, edges.edge);
     for (int64_t first = 0; first < nodes; first += COLUMNS) {
-        memset(s->now, 0, (size_t)nodes * COLUMNS * sizeof *s->now);
-        for (int64_t c = 0; c < COLUMNS && first + c < nodes; c++)
-            s->now[(first + c) * COLUMNS + c] = 1;
-        step(s, nodes, edge);
+        int64_t end = nodes - first < COLUMNS ? nodes : first + COLUMNS;
+        list_rows(s, nodes, edges.edge, first, end, walks + skip, all);
+        for (int64_t i = first; i < end; i++) s->now[i * COLUMNS + i - first] = 1;
+        for (int64_t t = 0; t < skip; t++) step(s, edges.edge);
         for (int64_t t = 0; t < walks; t++) {
-            step(s, nodes, edge);
-            for (int64_t e = 0; e < edges; e++) {
-                int64_t i = edge[2 * e], j = edge[2 * e + 1];
-                if (j < first || j >= first + COLUMNS) continue;
-                value[e * width + column + t] =
-                    s->now[i * COLUMNS + j - first] * (float)edges * s->root[i] * s->root[j];
+            step(s, edges.edge);
+            for (int64_t r = 0; r < s->count; r++) {
+                int64_t i = s->list[r];
+                for (int64_t e = s->pair_row[i]; e < s->pair_row[i + 1]; e++) {
+                    int64_t j = pairs.edge[2 * e + 1];
+                    if (j < first || j >= end) continue;
+                    value[e * width + width - walks + t] = s->now[i * COLUMNS + j - first] *
+                                                           (float)edges.count * s->root[i] *
+                                                           s->root[j];
+                }
             }
         }
+        clear_rows(s);
     }
 }
 
 typedef struct walking {
-    float *value; /* [edges, width] */
+    float *value; /* [pairs, width] */
     int64_t width, walks;
-    const basin_graphset *set;
+    const basin_graphset *set, *pairs;
     int64_t start; /* graph */
 } walking;
 
 /* Returns the first graph that there was no memory for. */
 static int64_t walk_graphs(const void *context, int64_t begin, int64_t end) {
     const walking *w = context;
-    const basin_graphset *set = w->set;
+    const basin_graphset *set = w->set, *wide = w->pairs;
     int64_t done = begin;
     space s = {0};
     for (; done < end; done++) {
         int64_t g = w->start + done, nodes = set->node_start[g + 1] - set->node_start[g];
-        int64_t first = set->edge_start[g], edges = set->edge_start[g + 1] - first;
-        if (!edges) continue; /* and perhaps no node */
+        int64_t first = wide->edge_start[g];
+        ends edges = {set->edge + 2 * set->edge_start[g],
+                      set->edge_start[g + 1] - set->edge_start[g]};
+        ends pairs = {wide->edge + 2 * first, wide->edge_start[g + 1] - first};
+        if (!edges.count) continue; /* and perhaps no node */
         if (!space_reserve(&s, nodes)) break;
-        walk_graph(w->value + first * w->width, w->width, w->width - w->walks, w->walks, &s, nodes,
-                   set->edge + 2 * first, edges);
+        walk_graph(w->value + first * w->width, w->width, w->walks, set == wide, &s, nodes, edges,
+                   pairs);
     }
     space_free(&s);
     return done;
 }
 
-basin_status basin_graphset_edge_walks(float **value, const basin_graphset *set, int64_t walks,
-                                       int64_t first, int64_t count, basin_error *error) {
+basin_status basin_graphset_edge_walks(float **value, const basin_graphset *set,
+                                       const basin_graphset *pairs, int64_t walks, int64_t first,
+                                       int64_t count, basin_error *error) {
     int64_t old = set->edge_attributes, width = old + walks;
-    float *all = *value = calloc((size_t)set->edges + 1, (size_t)width * sizeof *all);
-    walking w = {all, width, walks, set, first};
+    float *all = *value = calloc((size_t)pairs->edges + 1, (size_t)width * sizeof *all);
+    walking w = {all, width, walks, set, pairs->edge == set->edge ? set : pairs, first};
     if (!all || basin_team_find(walk_graphs, &w, count, 0) != count) {
         free(all);
         *value = NULL;
         return basin_fail_memory(error, "walks along edges");
     }
-    for (int64_t e = 0; e < set->edges && old; e++)
-        memcpy(all + e * width, set->edge_attribute + e * old, (size_t)old * sizeof *all);
+    for (int64_t e = 0; e < pairs->edges && old; e++)
+        memcpy(all + e * width, pairs->edge_attribute + e * old, (size_t)old * sizeof *all);
+    return BASIN_OK;
+}
+
+/* ---- pairs further apart ---- */
+
+/* The pairs of graph g behind those before it; `list` and `seen` have room for its nodes. */
+static bool widen_graph(basin_graphset *wide, size_t *room, const basin_graphset *set, int64_t g,
+                        int64_t hops, space *s) {
+    const int32_t *edge = set->edge + 2 * set->edge_start[g];
+    int64_t nodes = set->node_start[g + 1] - set->node_start[g];
+    read_rows(s->row, nodes, edge, set->edge_start[g + 1] - set->edge_start[g]);
+    for (int64_t i = 0; i < nodes; i++) {
+        list_rows(s, nodes, edge, i, i + 1, hops, false);
+        if (!BASIN_RESERVE(&wide->edge, room, 2 * (wide->edges + s->count))) return false;
+        qsort(s->list, (size_t)s->count, sizeof *s->list, basin_compare_int32);
+        for (int64_t r = 0; r < s->count; r++) {
+            s->listed[s->list[r]] = false;
+            if (s->list[r] == i) continue;
+            wide->edge[2 * wide->edges] = (int32_t)i;
+            wide->edge[2 * wide->edges++ + 1] = s->list[r];
+        }
+    }
+    return true;
+}
+
+/* Columns of the edges of the set, which are among the pairs, in the same order. */
+static basin_status widen_columns(basin_graphset *wide, const basin_graphset *set, int64_t first,
+                                  int64_t count, basin_error *error) {
+    int64_t labels = set->edge_labels, columns = set->edge_attributes, pairs = wide->edges;
+    BASIN_TRY(BASIN_NEW_RAW(&wide->edge_label, labels * pairs, "pairs of nodes", error));
+    BASIN_TRY(BASIN_NEW(&wide->edge_attribute, columns * pairs, "pairs of nodes", error));
+    for (int64_t i = 0; i < labels * pairs; i++) wide->edge_label[i] = BASIN_NO_LABEL;
+    for (int64_t g = first; g < first + count; g++)
+        for (int64_t p = wide->edge_start[g], e = set->edge_start[g]; e < set->edge_start[g + 1];
+             p++) {
+            if (memcmp(wide->edge + 2 * p, set->edge + 2 * e, 2 * sizeof *set->edge)) continue;
+            for (int64_t c = 0; c < labels; c++)
+                wide->edge_label[p * labels + c] = set->edge_label[e * labels + c];
+            for (int64_t c = 0; c < columns; c++)
+                wide->edge_attribute[p * columns + c] = set->edge_attribute[e * columns + c];
+            e++;
+        }
+    return BASIN_OK;
+}
+
+static basin_status widen(basin_graphset *wide, const basin_graphset *set, int64_t hops,
+                          int64_t first, int64_t count, basin_error *error) {
+    BASIN_AT_EXIT(space_free) space s = {0};
+    size_t room = 0;
+    BASIN_TRY(BASIN_NEW(&wide->edge_start, set->graphs + 1, "pairs of nodes", error));
+    for (int64_t g = 0; g < set->graphs; g++) {
+        int64_t nodes = set->node_start[g + 1] - set->node_start[g];
+        bool own = g >= first && g < first + count;
+        if (own && nodes &&
+            (!space_reserve(&s, nodes) || !widen_graph(wide, &room, set, g, hops, &s)))
+            return basin_fail_memory(error, "pairs of nodes");
+        wide->edge_start[g + 1] = wide->edges;
+    }
+    return widen_columns(wide, set, first, count, error);
+}
+
+basin_status basin_graphset_widen(basin_graphset *wide, const basin_graphset *set, int64_t hops,
+                                  int64_t first, int64_t count, basin_error *error) {
+    *wide = *set;
+    wide->edges = 0, wide->edge_start = NULL;
+    wide->edge = wide->edge_label = NULL;
+    wide->edge_attribute = NULL;
+    BASIN_TRY_OR(widen(wide, set, hops, first, count, error),
+                 BASIN_FREE(wide->edge_start, wide->edge, wide->edge_label, wide->edge_attribute));
     return BASIN_OK;
 }

@@ -207,7 +207,8 @@ static double added(const lens *l, int which, int64_t row) {
 
 static void collect(basin_graphs_explanation *e, const lens *l, double unit) {
     const basin_graphset_batch *b = &l->data;
-    int64_t edge = 0;
+    const basin_graphset *set = &l->input.set;
+    int64_t edge = 0, at = set->edge_start[e->graph];
     e->missed = e->output - e->blank;
     for (int64_t n = 0; n < e->nodes; n++) {
         e->node[n] = unit * (added(l, 0, n) + added(l, 1, n + 1));
@@ -215,7 +216,11 @@ static void collect(basin_graphs_explanation *e, const lens *l, double unit) {
     }
     for (int64_t t = 0; t < b->tokens; t++)
         for (int64_t p = b->pairs.row[t]; p < b->pairs.row[t + 1]; p++)
-            if (is_edge(b, t, p)) e->missed -= e->edge[edge++] = unit * added(l, 2, p);
+            if (is_edge(b, t, p)) { /* a pair that is no edge counts as its node's */
+                double *to = basin_graphset_is_edge(set, at++) ? &e->edge[edge++] : &e->node[t - 1];
+                double own = unit * added(l, 2, p);
+                *to += own, e->missed -= own;
+            }
 }
 
 /* The class with the highest output, where none was asked for; and the score. */

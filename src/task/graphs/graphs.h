@@ -17,6 +17,9 @@
     X(INTEGER, walks, "K", 0, 1024, "Positions: return probabilities of walks of 1 to K steps.")   \
     X(INTEGER, edge_walks, "K", 0, 1024,                                                           \
       "Features of edges: walks of 2 to K + 1 steps from end to end.", .absent = "0")              \
+    X(INTEGER, reach, "HOPS", 1, 64,                                                               \
+      "Pairs of nodes up to so many hops apart attend, with walks of 1 to K steps; 1: edges.",     \
+      .absent = "1", .needs = "edge_walks!=0")                                                     \
     X(SWITCH, cls_laplacian, "Eigenvectors of the graph with its CLS node, as published.",         \
       .needs = "eigenvectors!=0")                                                                  \
     X(SWITCH, cls_self, "Whether the CLS node attends to itself; in the paper no token does.",     \
@@ -30,6 +33,8 @@
     BASIN_BLOCK_SETTINGS(X)                                                                        \
     X(INTEGER, couplings, "N", 0, 4096,                                                            \
       "Heads of couplings between the nodes of an edge; 0: none.", .absent = "0")                  \
+    X(INTEGER, pair_hidden, "N", 0, 65536,                                                         \
+      "Hidden units that see the features of an edge, beside these; 0: none.", .absent = "0")      \
     X(INTEGER, blocks, "S", 1, BASIN_MAX_BLOCKS, "Blocks, each with weights of its own.")          \
     X(REAL, noise, "X", 0, 1e3, "Noise of the descent in training; with implicit none.",           \
       .needs = "implicit=off")                                                                     \
@@ -167,7 +172,9 @@ uint64_t basin_graphs_digest(const basin_graphset *set, const basin_fold *fold);
 typedef struct basin_graphs_input {
     basin_graphset set;    /* borrows the caller's arrays but for these two */
     float *edge_attribute; /* own; NULL: the caller's */
-    int32_t *class_of;     /* own; NULL: the caller's */
+    int64_t *edge_start;   /* own, with the next two, where pairs are more than edges */
+    int32_t *edge, *edge_label;
+    int32_t *class_of; /* own; NULL: the caller's */
     basin_positions positions;
 } basin_graphs_input;
 

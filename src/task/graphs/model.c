@@ -34,8 +34,8 @@ basin_graphs_config basin_graphs_model_config(const basin_graphs_model *model, b
         .outputs = model->outputs,
         .blocks = (int)s->blocks,
         .block = {BASIN_BLOCK_OF(s), .mix = s->mix, .couplings = s->couplings,
-                  .coupling_features = model->encoding.edge_features, .init_query = query,
-                  .init_memory = memory},
+                  .coupling_features = model->encoding.edge_features + s->pair_hidden,
+                  .init_query = query, .init_memory = memory},
         .descent = {BASIN_DESCENT_OF(s), .recompute = s->recompute, .seed = seed,
                     .noise = seed && !s->implicit ? s->noise : 0},
         .adjacency = !strcmp(s->adjacency, "bilinear") ? BASIN_ADJACENCY_BILINEAR
@@ -44,6 +44,7 @@ basin_graphs_config basin_graphs_model_config(const basin_graphs_model *model, b
                                                        : BASIN_ADJACENCY_CONV,
         .read = read_of(model),
         .hidden = s->hidden,
+        .pair_hidden = s->pair_hidden,
         .norm_head = s->norm_head,
         .drop = s->dropout,
         .reconstruct = s->reconstruct,

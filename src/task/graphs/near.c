@@ -24,10 +24,6 @@ static uint64_t mix(uint64_t a, uint64_t b) {
     return basin_hash_words(BASIN_HASH_START, word, sizeof word);
 }
 
-static int by_number(const void *a, const void *b) {
-    return BASIN_COMPARE(*(const int32_t *)a, *(const int32_t *)b);
-}
-
 /* Of graph g: (RADIUS + 1) numbers per node, ascending; `colour` has room for twice the nodes. */
 static void list_neighbourhoods(int32_t *to, uint64_t *colour, const basin_graphset *s, int64_t g) {
     int64_t first = s->node_start[g], n = s->node_start[g + 1] - first;
@@ -39,11 +35,12 @@ static void list_neighbourhoods(int32_t *to, uint64_t *colour, const basin_graph
     for (int round = 0; round <= RADIUS; round++) {
         for (int64_t i = 0; i < n; i++) to[round * n + i] = (int32_t)(colour[i] >> 33), next[i] = 0;
         for (int64_t e = s->edge_start[g]; e < s->edge_start[g + 1]; e++)
-            next[s->edge[2 * e]] +=
-                mix(colour[s->edge[2 * e + 1]], (uint64_t)s->edge_label[e * s->edge_labels]);
+            if (basin_graphset_is_edge(s, e))
+                next[s->edge[2 * e]] +=
+                    mix(colour[s->edge[2 * e + 1]], (uint64_t)s->edge_label[e * s->edge_labels]);
         for (int64_t i = 0; i < n; i++) colour[i] = mix(colour[i], next[i]);
     }
-    qsort(to, (size_t)(n * (RADIUS + 1)), sizeof *to, by_number);
+    qsort(to, (size_t)(n * (RADIUS + 1)), sizeof *to, basin_compare_int32);
 }
 
 static basin_status list_all(basin_graphs_near *near, const basin_graphset *s, const int64_t *graph,

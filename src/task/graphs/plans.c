@@ -12,7 +12,8 @@
 /* The axes of a parameter that its inputs run over: products of the form x W have them first,
  * those with weights [.., D] last. */
 static void inputs_of(int *axis, int *count, basin_expr state) {
-    static const char *const first[] = {"enc_w", "pos_w", "adj_w", "dec_w", "hidden_w", "edge_w"};
+    static const char *const first[] = {"enc_w",    "pos_w",  "adj_w", "dec_w",
+                                        "hidden_w", "edge_w", "pair_w"};
     int rank = basin_expr_shape(state).rank;
     *axis = rank - 1, *count = 1;
     for (size_t i = 0; i < sizeof first / sizeof *first; i++)

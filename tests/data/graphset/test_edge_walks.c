@@ -130,3 +130,64 @@ TEST(standardised) {
         assert_true(fabs(sum / count) < 1e-4 && fabs(squares / count - 1) < 1e-3);
     }
 }
+
+/* Pairs up to two hops apart: those of the powers, edges with what the set has of them, and others
+ * with nothing but walks. */
+TEST_WITH(further_apart, folder_new, folder_remove) {
+    static double p[MOST * MOST];
+    BASIN_AT_EXIT(basin_graphset_free) basin_graphset set;
+    basin_graphset wide;
+    float *value;
+    tiny_write(state, NULL, NULL);
+    assert_ok(basin_graphset_read(&set, *state, &failure));
+    assert_ok(basin_graphset_widen(&wide, &set, 2, 0, set.graphs, &failure));
+    assert_ok(basin_graphset_edge_walks(&value, &set, &wide, 3, 0, set.graphs, &failure));
+    assert_int_equal(wide.edges, 6 + 10);
+    for (int t = 1; t <= 3; t++) { /* the path of four, its pairs 0-3 and 3-0 are too far apart */
+        power(p, &set, 1, t);
+        for (int64_t e = wide.edge_start[1]; e < wide.edge_start[2]; e++) {
+            int32_t i = wide.edge[2 * e], j = wide.edge[2 * e + 1];
+            double wanted = p[i * 4 + j] * 6 / degree(&set, 1, j);
+            assert_true(fabs((double)value[e * 4 + t] - wanted) < 1e-5 * (1 + wanted));
+        }
+    }
+    int64_t edge = 0;
+    basin_graphset seen = wide;
+    seen.edge_attribute = value, seen.edge_attributes = 4, seen.edge_walks = 3, seen.wide = true;
+    for (int64_t e = 0; e < wide.edges; e++) {
+        bool is = basin_graphset_is_edge(&seen, e);
+        assert_int_equal(wide.edge_label[e], is ? set.edge_label[edge] : BASIN_NO_LABEL);
+        assert_true(value[4 * e] == (is ? set.edge_attribute[edge] : 0));
+        edge += is;
+    }
+    assert_int_equal(edge, set.edges);
+    BASIN_FREE(wide.edge_start, wide.edge, wide.edge_label, wide.edge_attribute, value);
+}
+
+/* A large graph is followed by its parts: within a long chain walks are those of a short one. */
+TEST(long_chains) {
+    enum { LONG = 1500, SHORT = 150 };
+    static int64_t from[LONG + SHORT], to[LONG + SHORT];
+    BASIN_AT_EXIT(basin_graphset_free) basin_graphset set;
+    const int64_t nodes[] = {LONG, SHORT};
+    int64_t edges = 0;
+    for (int64_t i = 0; i < LONG + SHORT - 1; i++)
+        if (i != LONG - 1) from[edges] = i, to[edges++] = i + 1;
+    basin_graphset_arrays arrays = {
+        .graphs = 2, .nodes = nodes, .edges = edges, .from = from, .to = to, .undirected = true};
+    assert_ok(basin_graphset_from_arrays(&set, &arrays, &failure));
+    add_walks(&set, WALKS, 0, 2);
+    const float *a = set.edge_attribute, *b = a + set.edge_start[1] * WALKS;
+    double ratio = (double)(LONG - 1) / (SHORT - 1);
+    for (int64_t e = 0; e < SHORT * WALKS; e++)
+        assert_true(fabs((double)a[e] - ratio * (double)b[e]) < 1e-5 * (1 + (double)a[e]));
+    const float *end = a + set.edge_start[1] * WALKS, *close = a + set.edges * WALKS;
+    for (int64_t e = 1; e < SHORT * WALKS; e++)
+        assert_true(fabs((double)end[-e] - ratio * (double)close[-e]) <
+                    1e-4 * (1 + (double)end[-e]));
+    basin_positions positions;
+    basin_position_spec spec = {.walks = 5};
+    assert_ok(basin_positions_new(&positions, &set, &spec, 0, 2, &failure));
+    assert_memory_equal(positions.value, positions.value + (LONG + 1) * 5, 100 * 5 * sizeof(float));
+    basin_positions_free(&positions);
+}

@@ -10,10 +10,11 @@ typedef struct scene {
     basin_graphs_model *model;
 } scene;
 
-static void scene_open(scene *s, basin_graphs_target target) {
+static void scene_open(scene *s, basin_graphs_target target, int64_t reach) {
     basin_outcome outcome;
     basin_graphs_settings values = world_settings();
     values.epochs = 5;
+    if (reach > 1) values.reach = reach, values.edge_walks = 3, values.pair_hidden = 4;
     basin_settings settings = {&basin_graphs_task, &values, NULL};
     world_new(&s->set, target, GRAPHS, 4, NULL);
     assert_ok(basin_backend_open(&s->backend, &(basin_compute){.threads = 1}, &failure));
@@ -67,9 +68,9 @@ static void one_graph(scene *s, int64_t graph) {
 }
 
 TEST(parts_make_up_the_output) {
-    for (int target = 0; target < 3; target += 2) {
+    for (int i = 0; i < 4; i++) { /* with edges alone, and with pairs further apart */
         scene s;
-        scene_open(&s, (basin_graphs_target)target);
+        scene_open(&s, i % 2 ? BASIN_GRAPHS_VALUES : BASIN_GRAPHS_CLASSES, 1 + i / 2 * 2);
         for (int64_t graph = 0; graph < GRAPHS; graph += 9) one_graph(&s, graph);
         scene_close(&s);
     }
@@ -80,14 +81,14 @@ TEST(refuses) {
     basin_error error;
     basin_graphs_explanation e;
     int64_t graph = GRAPHS;
-    scene_open(&s, BASIN_GRAPHS_CLASSES);
+    scene_open(&s, BASIN_GRAPHS_CLASSES, 1);
     basin_graphs_data data = {.set = &s.set, .graph = &graph, .graphs = 1};
     assert_int_equal(basin_graphs_explain(&e, s.model, &data, -1, &error), BASIN_BAD_VALUE);
     assert_string_equal(error.text, "needs one graph of a set, 0 to 23");
     graph = 0;
     assert_int_equal(basin_graphs_explain(&e, s.model, &data, 2, &error), BASIN_BAD_VALUE);
     scene_close(&s);
-    scene_open(&s, BASIN_NODE_CLASSES);
+    scene_open(&s, BASIN_NODE_CLASSES, 1);
     data.set = &s.set;
     assert_int_equal(basin_graphs_explain(&e, s.model, &data, -1, &error), BASIN_UNSUPPORTED);
     scene_close(&s);
