@@ -190,14 +190,6 @@ BASIN_API basin_status basin_ham_descent_new(basin_descent **descent, basin_ham 
                                              basin_store *store, int64_t batch,
                                              const basin_ham_spec *spec, const basin_stop *stop,
                                              basin_error *error);
-/* Recall with binary neurons, one at a time: the states of `layer` are -1 or 1, the other layers
- * stay as they are, and a neuron is flipped where that lowers the synapses' energy of its sample.
- * Neurons are visited in an order drawn from the seed, until a sweep flips none or `sweeps` are
- * over. x[layer], F64, is changed in place; *flips (NULL: not wanted) counts the flips of all
- * samples. */
-BASIN_API basin_status basin_ham_recall(basin_ham *ham, basin_store *store, basin_tensor *x,
-                                        int layer, int sweeps, uint64_t seed, int64_t *flips,
-                                        basin_error *error);
 
 #ifdef __cplusplus
 }

@@ -165,6 +165,10 @@ def connection_energies(built, g):
     return {term: built.connection_energy(ends, name, g) for term, (ends, name) in terms}
 
 
+def synapses_energy(built, x):
+    return {"energy": sum(connection_energies(built, activations(built, x)).values())}
+
+
 def energies(built, g, x):
     at = activations(built, x) if g is None else g
     return {**layer_energies(built, g, x), **connection_energies(built, at)}

@@ -39,7 +39,7 @@ from basin._expr import Expression, Graph, graph_of, wanted_expression
 from basin._library import BasinError, check, ffi, lib, text
 from basin._plan import Plan, Store, backend_of
 from basin._runner import NetworkDescent, Stores
-from basin._tensor import Borrowed, ready
+from basin._tensor import ready
 from basin.lagrangians import Lagrangian, lagrangian_of
 from basin.synapses import (
     Synapse,
@@ -350,21 +350,36 @@ class HAM:
         >>> network.recall({"v": [1.0, 1, -1, -1, -1, -1]}, "v")["v"]
         array([ 1.,  1.,  1., -1., -1., -1.])
         """
-        batch, store = self._batch({"x": x}), self._stores.of(backend)
+        batch = self._batch({"x": x})
         if layer not in self.layers:
-            raise BasinError(f"no layer {layer!r}, wanted one of {list(self.layers)}")
-        states = [numpy.array(_lifted(x[name], batch), "f8") for name in self.layers]
-        tensors = [Borrowed(values) for values in states]
-        pointer = ffi.new("basin_tensor[]", [t.pointer[0] for t in tensors])
-        place = list(self.layers).index(layer)
-        with store.backend.lock:
-            built = Built(self, Graph())
-            check(
-                lib.basin_ham_recall, built.pointer, store.pointer, pointer, place, sweeps, seed,
-                ffi.NULL,
-            )  # fmt: skip
-        ends = [t.array if batch is not None else t.array[0] for t in tensors]
-        return dict(zip(self.layers, ends))
+            raise BasinError(f"no layer {layer!r}, needs one of {list(self.layers)}")
+        states = {name: numpy.array(_lifted(x[name], batch), "f8") for name in self.layers}
+        bits = states[layer].reshape(len(states[layer]), -1)  # the same memory
+        if not numpy.isin(bits, (-1, 1)).all():
+            value = bits[~numpy.isin(bits, (-1, 1))][0]
+            raise BasinError(f"recall of layer {layer!r}: a state is {value:g}, needs -1 or 1")
+
+        def energy():
+            result = self._evaluate(_built.synapses_energy, {"x": states}, backend)["energy"]
+            return numpy.array(result, "f8")
+
+        lowest = energy() if self.connections else None
+        order = numpy.empty(bits.shape[1], "i8")
+        for sweep in range(sweeps if self.connections else 0):
+            lib.basin_random_permutation(
+                ffi.from_buffer("int64_t[]", order), len(order), whole("seed", seed), sweep
+            )
+            flips = 0
+            for neuron in order:
+                bits[:, neuron] *= -1
+                tried = energy()
+                lower = tried < lowest
+                bits[~lower, neuron] *= -1
+                lowest = numpy.where(lower, tried, lowest)
+                flips += lower.sum()
+            if not flips:
+                break
+        return {name: a if batch is not None else a[0] for name, a in states.items()}
 
     # ---- how a call is computed ----
 

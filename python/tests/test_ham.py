@@ -666,3 +666,18 @@ def test_the_tutorial_takes_fewer_lines():
         for path in TUTORIAL
     ]
     assert lines[1] < lines[0] <= 60
+
+
+def test_recall_flips_bits_back():
+    patterns = numpy.where(RNG.random((2, 60)) < 0.5, -1.0, 1.0)
+    layer, memory = ham.Layer("identity", (6, 10)), ham.memory(xi=patterns, hidden="identity")
+    network = ham.HAM({"bits": layer}, {"m": memory}, [(["bits"], "m")])
+    damaged = patterns.copy()
+    damaged[:, 3::10] *= -1
+    end = network.recall({"bits": damaged.reshape(2, 6, 10)}, "bits", backend="ref")["bits"]
+    close(end.reshape(2, 60), patterns)
+    damaged[0, 5] = 0.5
+    with pytest.raises(basin.BasinError, match="0.5"):
+        network.recall({"bits": damaged.reshape(2, 6, 10)}, "bits")
+    with pytest.raises(basin.BasinError, match="no layer"):
+        network.recall({"bits": patterns.reshape(2, 6, 10)}, "v")

@@ -1,10 +1,8 @@
 /* The network: its layers, its synapses, its energy E = sum <x, g> - L + sum E_synapse with g =
  * dL/dx (at x - bias), and the descent x <- x - (dt / tau) mask (x + dE_synapses/dg), as
- * expressions and on numbers, by the loop of loop.c; and recall in the classical way, binary
- * neurons flipped one at a time, each flip kept where it lowers the synapses' energy. */
+ * expressions and on numbers, by the loop of loop.c. */
 
 #include "base/try.h"
-#include "basin/random.h"
 #include "energy/network.h"
 #include "expr/graph.h"
 
@@ -438,106 +436,4 @@ basin_status basin_ham_descent_new(basin_descent **descent, basin_ham *ham, basi
                                .context = &(descended){ham, spec}};
     return basin_loop_new(descent, store, ham->graph, &dynamics, spec->steps, spec->dt, stop,
                           error);
-}
-
-/* ---- binary recall; samples of a batch visit their neurons in the same order ---- */
-
-typedef struct recall {
-    basin_ham *ham;
-    basin_plan *plan;
-    basin_expr energy;  /* [batch] */
-    basin_tensor state; /* of the layer, [batch, neurons] */
-    basin_expr input;
-    int64_t batch, neurons;
-    double *now, *trial; /* [batch] */
-    int64_t *order;      /* [neurons] */
-} recall;
-
-static basin_status measure(recall *r, double *energy, basin_error *error) {
-    basin_tensor view = basin_tensor_borrow(energy, BASIN_F64, BASIN_SHAPE(r->batch));
-    BASIN_TRY(basin_plan_write(r->plan, r->input, &r->state, error));
-    BASIN_TRY(basin_plan_run(r->plan, error));
-    return basin_plan_read(r->plan, r->energy, &view, error);
-}
-
-static void flip(recall *r, int64_t sample, int64_t neuron) {
-    double *x = (double *)r->state.data + sample * r->neurons + neuron;
-    *x = -*x;
-}
-
-static basin_status sweep(recall *r, int64_t *flips, basin_error *error) {
-    for (int64_t k = 0; k < r->neurons; k++) {
-        for (int64_t b = 0; b < r->batch; b++) flip(r, b, r->order[k]);
-        BASIN_TRY(measure(r, r->trial, error));
-        for (int64_t b = 0; b < r->batch; b++) {
-            bool lower = r->trial[b] < r->now[b];
-            if (lower)
-                r->now[b] = r->trial[b];
-            else
-                flip(r, b, r->order[k]);
-            *flips += lower;
-        }
-    }
-    return BASIN_OK;
-}
-
-static basin_status prepare(recall *r, basin_store *store, const basin_tensor *x, int layer,
-                            basin_error *error) {
-    basin_expr input[BASIN_HAM_LAYERS];
-    BASIN_TRY(BASIN_NEW(&r->now, r->batch, "a recall", error));
-    BASIN_TRY(BASIN_NEW(&r->trial, r->batch, "a recall", error));
-    BASIN_TRY(BASIN_NEW(&r->order, r->neurons, "a recall", error));
-    basin_ham_inputs(r->ham, input, r->batch);
-    r->input = input[layer];
-    r->energy = basin_ham_energy(r->ham, input, true);
-    basin_plan_spec spec = {.output = &r->energy, .outputs = 1};
-    BASIN_TRY(basin_graph_check(r->ham->graph, error));
-    BASIN_TRY(basin_plan_new(&r->plan, store, &spec, error));
-    for (int i = 0; i < r->ham->layers; i++)
-        BASIN_TRY(basin_plan_write(r->plan, input[i], &x[i], error));
-    return BASIN_OK;
-}
-
-static basin_status check_binary(const basin_tensor *x, const basin_layer *layer,
-                                 basin_error *error) {
-    if (x->dtype != BASIN_F64)
-        return basin_fail(error, BASIN_BAD_VALUE, "recall of layer '%s': states are %s, wanted F64",
-                          layer->name, basin_dtype_name(x->dtype));
-    for (int64_t i = 0; i < basin_shape_count(x->shape); i++) {
-        double value = ((const double *)x->data)[i];
-        if (value != 1 && value != -1)
-            return basin_fail(error, BASIN_BAD_VALUE,
-                              "recall of layer '%s': a state is %g, wanted -1 or 1", layer->name,
-                              value);
-    }
-    return BASIN_OK;
-}
-
-static void recall_free(recall *r) {
-    basin_plan_free(r->plan);
-    BASIN_FREE(r->now, r->trial, r->order);
-}
-
-basin_status basin_ham_recall(basin_ham *ham, basin_store *store, basin_tensor *x, int layer,
-                              int sweeps, uint64_t seed, int64_t *flips, basin_error *error) {
-    int64_t total = 0, last = -1;
-    if (flips) *flips = 0;
-    if (layer < 0 || layer >= ham->layers)
-        return basin_fail(error, BASIN_BAD_VALUE, "recall of layer %d, there are %d", layer,
-                          ham->layers);
-    BASIN_TRY(check_binary(&x[layer], &ham->layer[layer], error));
-    BASIN_AT_EXIT(recall_free)
-    recall r = {.ham = ham,
-                .state = x[layer],
-                .batch = x[layer].shape.dim[0],
-                .neurons = basin_shape_count(ham->layer[layer].shape)};
-    BASIN_TRY(prepare(&r, store, x, layer, error));
-    BASIN_TRY(measure(&r, r.now, error));
-    for (int s = 0; s < sweeps && total != last; s++) {
-        last = total;
-        basin_random_permutation(r.order, (size_t)r.neurons, seed, (uint64_t)s);
-        BASIN_TRY(sweep(&r, &total, error));
-    }
-    if (flips) *flips = total;
-    return BASIN_OK;
 }

@@ -484,38 +484,6 @@ TEST(test_equal_starts) {
     }
 }
 
-/* ---- recall, bit by bit ---- */
-
-/* Two patterns in a classical Hopfield network come back from a tenth of wrong bits. */
-TEST(test_recall) {
-    enum { N = 60, B = 2 };
-    BASIN_AT_EXIT(rig_close) rig r;
-    basin_error error;
-    double pattern[B * N], bits[B * N];
-    int64_t flips;
-    rig_open(&r, "ref");
-    basin_ham_layer(r.ham, &(basin_layer){.name = "bits", .shape = BASIN_SHAPE(6, 10)});
-    basin_ham_synapse(r.ham, &(basin_synapse){.name = "m",
-                                              .energy = basin_synapse_memory,
-                                              .units = B,
-                                              .hidden = {.name = "identity"}});
-    basin_ham_connect(r.ham, "m", "bits");
-    for (int i = 0; i < B * N; i++) {
-        pattern[i] = basin_random_word_at(4, 0, (uint64_t)i) & 1 ? 1 : -1;
-        bits[i] = i % 10 == 3 ? -pattern[i] : pattern[i];
-    }
-    basin_tensor xi = basin_tensor_borrow(pattern, BASIN_F64, BASIN_SHAPE(B, N));
-    basin_tensor x = basin_tensor_borrow(bits, BASIN_F64, BASIN_SHAPE(B, 6, 10));
-    rig_ok(basin_store_write(r.store, "m.xi", &xi, &error), &error);
-    rig_ok(basin_ham_recall(r.ham, r.store, &x, 0, 10, 1, &flips, &error), &error);
-    assert_int_equal(flips, B * N / 10);
-    assert_memory_equal(bits, pattern, sizeof bits);
-    bits[5] = 0.5;
-    assert_int_equal(basin_ham_recall(r.ham, r.store, &x, 0, 10, 1, NULL, &error), BASIN_BAD_VALUE);
-    assert_non_null(strstr(error.text, "0.5"));
-    assert_int_equal(basin_ham_recall(r.ham, r.store, &x, 1, 10, 1, NULL, &error), BASIN_BAD_VALUE);
-}
-
 /* ---- energies of one's own (basin/energy.h) ---- */
 
 static basin_expr half(const void *context, basin_expr x) {
