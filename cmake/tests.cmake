@@ -46,13 +46,12 @@ if(NOT BASIN_TESTS STREQUAL "OFF" OR BASIN_FUZZ)
     if(BASIN_TESTS STREQUAL "ON" OR BASIN_FUZZ)
         set(required REQUIRED)
     endif()
-    pkg_check_modules(MATIO ${required} IMPORTED_TARGET matio) # writes the .mat files that tests read
     if(NOT BASIN_FUZZ)
         pkg_check_modules(CMOCKA ${required} IMPORTED_TARGET cmocka)
     endif()
 endif()
 
-if(TARGET PkgConfig::CMOCKA AND TARGET PkgConfig::MATIO)
+if(TARGET PkgConfig::CMOCKA)
     file(GLOB_RECURSE BASIN_TEST_SOURCES CONFIGURE_DEPENDS tests/test_*.c)
     file(GLOB BASIN_TEST_SUPPORT CONFIGURE_DEPENDS tests/support/*.c)
     if(BASIN_TEST_SUPPORT)
@@ -67,9 +66,9 @@ if(TARGET PkgConfig::CMOCKA AND TARGET PkgConfig::MATIO)
         # What a test calls is optimised; optimising the test itself takes longer than it saves.
         target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-Og>)
         target_include_directories(${name} PRIVATE src tests)
-        # Some make archives and .mat files to read back.
+        # Some make archives to read back.
         target_link_libraries(${name} PRIVATE basin_flags basin_static PkgConfig::CMOCKA
-            PkgConfig::ARCHIVE PkgConfig::MATIO
+            PkgConfig::ARCHIVE
             $<TARGET_NAME_IF_EXISTS:basin_test_support>)
         target_compile_definitions(${name} PRIVATE BASIN_SOURCE="${CMAKE_CURRENT_SOURCE_DIR}"
             $<$<BOOL:${BASIN_COVERAGE}>:BASIN_COVERAGE>)
@@ -218,12 +217,11 @@ if(BASIN_FUZZ)
         set_target_properties(${name} PROPERTIES
             RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
         target_include_directories(${name} PRIVATE src tests)
-        target_link_libraries(${name} PRIVATE basin_flags basin_static PkgConfig::ARCHIVE
-            PkgConfig::MATIO)
+        target_link_libraries(${name} PRIVATE basin_flags basin_static PkgConfig::ARCHIVE)
         target_link_options(${name} PRIVATE -fsanitize=fuzzer)
         add_dependencies(fuzz ${name})
     endforeach()
-elseif(TARGET PkgConfig::MATIO)
+elseif(NOT BASIN_TESTS STREQUAL "OFF")
     # The same targets as ordinary tests, on mutations that repeat; they need no cmocka.
     foreach(source IN LISTS BASIN_FUZZ_SOURCES)
         cmake_path(GET source STEM name)
@@ -232,7 +230,7 @@ elseif(TARGET PkgConfig::MATIO)
             BASIN_SOURCE="${CMAKE_CURRENT_SOURCE_DIR}")
         target_include_directories(replay_${name} PRIVATE src tests)
         target_link_libraries(replay_${name} PRIVATE basin_flags basin_static
-            PkgConfig::ARCHIVE PkgConfig::MATIO)
+            PkgConfig::ARCHIVE)
         basin_add_test(replay_${name} quick ${launcher} $<TARGET_FILE:replay_${name}>)
     endforeach()
 endif()

@@ -178,7 +178,7 @@ class Network:
 
     @classmethod
     def read(cls, *paths: Any, **options: Any) -> "Network":
-        """A network from files, as the program takes them: one of npz, .mat or .basin, which
+        """A network from files, as the program takes them: one of npz or .basin, which
         tables of CSV may follow that add to it, or tables of CSV. Options are those of Network.
 
         >>> import os, tempfile, numpy, basin

@@ -14,8 +14,8 @@ sets() {
     mixed=https://github.com/yandex-research/heterophilous-graphs/raw/main/data
     tu=https://www.chrsmrrs.com/graphkerneldatasets
     cat <<END
-amazon|$dgl|FraudAmazon.zip||Amazon.mat|Amazon.mat amazon.basin --unlabelled-first 3305|reviewers of musical instruments, three relations, 11,944 nodes (CARE-GNN)
-yelp|$dgl|FraudYelp.zip||YelpChi.mat|YelpChi.mat yelp.basin|reviews of hotels and restaurants, three relations, 45,954 nodes (CARE-GNN)
+amazon|$dgl|FraudAmazon.zip||Amazon.mat|Amazon.npz amazon.basin --unlabelled-first 3305 (npz: share/basin/mat.py)|reviewers of musical instruments, three relations, 11,944 nodes (CARE-GNN)
+yelp|$dgl|FraudYelp.zip||YelpChi.mat|YelpChi.npz yelp.basin (npz: share/basin/mat.py)|reviews of hotels and restaurants, three relations, 45,954 nodes (CARE-GNN)
 tfinance|$drive||||tfinance.npz tfinance.basin (npz: share/basin/dgl.py)|accounts and transactions, 39,357 nodes, 21 million edges (BWGNN)
 tsocial|$drive||||tsocial.npz tsocial.basin (npz: share/basin/dgl.py)|accounts and friendships, 5.8 million nodes, 73 million edges (BWGNN)
 tolokers|$mixed|tolokers.npz|||tolokers.npz tolokers.basin|crowd workers, 11,758 nodes, ten splits (heterophilous graphs)

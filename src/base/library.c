@@ -23,7 +23,6 @@ static const struct {
     [BASIN_LIBRARY_ARCHIVE] = {"libarchive", BASIN_SONAME_ARCHIVE, "tar and zip files", true},
     [BASIN_LIBRARY_ARPACK] = {"ARPACK", BASIN_SONAME_ARPACK, "eigenvectors of large graphs", true},
     [BASIN_LIBRARY_LAPACK] = {"LAPACK", BASIN_SONAME_LAPACK, "eigenvectors of graphs", true},
-    [BASIN_LIBRARY_METIS] = {"METIS", "libmetis.so.5", "cutting graphs into parts", false},
     [BASIN_LIBRARY_MICROHTTPD] = {"libmicrohttpd", "libmicrohttpd.so.12", "HTTP", false},
     [BASIN_LIBRARY_MPI] = {"MPI", "libmpi.so.40", "several ranks", false},
     [BASIN_LIBRARY_NCCL] = {"NCCL", "libnccl.so.2", "ranks with a GPU each", false},

@@ -3,10 +3,10 @@
  *
  * A user of one lists its functions once, as a macro, and calls them through a table:
  *
- *     #define FUNCTIONS(X) X(METIS_SetDefaultOptions) X(METIS_PartGraphKway)
- *     struct { FUNCTIONS(BASIN_LIBRARY_FIELD) } metis;
+ *     #define FUNCTIONS(X) X(WebPGetInfo) X(WebPDecodeRGBInto)
+ *     struct { FUNCTIONS(BASIN_LIBRARY_FIELD) } webp;
  *     static const basin_library_function wanted[] = {FUNCTIONS(BASIN_LIBRARY_NAME){0}};
- *     basin_library_load(&metis, BASIN_LIBRARY_METIS, wanted, &error);
+ *     basin_library_load(&webp, BASIN_LIBRARY_WEBP, wanted, &error);
  *
  * What was opened stays open. A static program (`make static`, BASIN_LIBRARY_LINKED) opens nothing:
  * what lists its functions by BASIN_LIBRARY_LINK is within, the rest is absent. */
@@ -36,7 +36,6 @@ typedef enum basin_library {
     BASIN_LIBRARY_ARCHIVE,
     BASIN_LIBRARY_ARPACK,
     BASIN_LIBRARY_LAPACK,
-    BASIN_LIBRARY_METIS,
     BASIN_LIBRARY_MICROHTTPD,
     BASIN_LIBRARY_MPI,  /* opened by src/ranks/mpi.c, under the name of the launcher's own */
     BASIN_LIBRARY_NCCL, /* opened by the CUDA backend's module */

@@ -287,14 +287,12 @@ static const basin_option part_table[] = {
                        .initial = 8),
     BASIN_TEXT(output, 'o', "output", "FOLDER", "The folder for them; made if absent.",
                .text = "parts"),
-    BASIN_CHOICE(method, "method", "auto|metis|stream|range",
-                 "metis: METIS; stream: greedy, node by node, in little memory; range: by number; "
-                 "auto: METIS where it is installed and the graph fits, else stream.",
-                 .text = "auto"),
+    BASIN_CHOICE(method, "method", "stream|range",
+                 "stream: greedy, node by node, in little memory; range: by number.",
+                 .text = "stream"),
     BASIN_FLAG(replace, "replace", "Replace another number of parts that the folder holds."),
     BASIN_REAL(memory, "memory", "GIB", 0, 1e6,
-               "What METIS, or the edges of tables, may take; 0: three quarters "
-               "of what is free.",
+               "What the edges of tables may take; 0: three quarters of what is free.",
                .more = true),
     BASIN_OPTIONS_NETWORK,
     BASIN_OPTIONS_NETWORK_EDGES,
@@ -311,7 +309,6 @@ static void put_parts(basin_record *r, const void *context) {
     const basin_cut_report *c = p->report;
     basin_record_text(r, "folder", p->folder);
     basin_record_integer(r, "parts", c->parts);
-    basin_record_text(r, "method", c->method);
     basin_record_integer(r, "edges", c->edges);
     basin_record_integer(r, "cut|edges between parts", c->cut);
     basin_record_integer(r, "halo|halo nodes", c->halo);
@@ -325,10 +322,7 @@ static void put_parts(basin_record *r, const void *context) {
 static basin_status run_part(basin_args *o, basin_error *error) {
     BASIN_NETWORK_AT_EXIT basin_network *network = NULL;
     basin_cut_report report;
-    basin_cut_spec spec = {.parts = o->parts,
-                           .method = o->method,
-                           .memory = (size_t)(o->memory * (double)(1 << 30)),
-                           .replace = o->replace};
+    basin_cut_spec spec = {.parts = o->parts, .method = o->method, .replace = o->replace};
     o->network.unite = true;
     BASIN_TRY(basin_args_network(&network, o, NULL, o->operands, o->operand, error));
     BASIN_TRY(basin_network_cut(&report, o->output, network, &spec, error));

@@ -81,16 +81,17 @@ basin_status basin_packed_refuse(const void *data, size_t size, const char *path
         {"\xd0\xcf\x11\xe0", "Excel (xls)", "read_excel", 4},
         {"PK\3\4", "Excel (xlsx)", "read_excel", 4},
         {"SQLite format 3", "SQLite", NULL, 15},
-        {"\x3f\xa1\xb4\x46\xf0\x4f\x2e\xdd", "DGL", NULL, 8},
+        {"\x3f\xa1\xb4\x46\xf0\x4f\x2e\xdd", "graph file of DGL", "dgl", 8},
+        {"MATLAB ", "MATLAB file", "mat", 7},
     };
     for (size_t i = 0; i < sizeof kind / sizeof *kind; i++) {
         if (size <= kind[i].length || memcmp(data, kind[i].bytes, kind[i].length) != 0) continue;
         if (*kind[i].bytes == 'P' && kind[i].bytes[1] == 'K' && !is_workbook(data, size)) continue;
-        if (!strcmp(kind[i].name, "DGL"))
+        if (strstr(kind[i].name, "file"))
             return basin_fail(error, BASIN_UNSUPPORTED,
-                              "%s: is a graph file of DGL, wanted npz, which this makes: python3 "
-                              "share/basin/dgl.py '%s' '%s.npz'",
-                              path, path, path);
+                              "%s: is a %s, wanted npz, which this makes: python3 "
+                              "share/basin/%s.py '%s' '%s.npz'",
+                              path, kind[i].name, kind[i].reader, path, path);
         if (!kind[i].reader)
             return basin_fail(error, BASIN_UNSUPPORTED,
                               "%s: is a database in the format SQLite, wanted CSV, which this "

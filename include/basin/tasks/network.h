@@ -90,7 +90,7 @@ typedef struct basin_network_options {
 
 /* ---- files ---- */
 
-/* Opens one file (npz, .mat, the mapped file), or CSV files: one of edges, and any of nodes;
+/* Opens one file (npz, the mapped file), or CSV files: one of edges, and any of nodes;
  * or one such file and CSV files that add to it, as to options->base. What a file is goes by its
  * content. One of them may be "-", standard input (docs/tables.md).
  * Every number is checked, those of a mapped file included. */

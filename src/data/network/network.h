@@ -380,10 +380,6 @@ static inline int64_t basin_whole_at(const void *data, basin_dtype dtype, int64_
 /* Readers. Parsers read from memory and copy what they need; `path` is what errors call it. */
 basin_status basin_network_npz_read(basin_network **network, const basin_bundle *bundle,
                                     const basin_network_options *options, basin_error *error);
-bool basin_network_mat_is(const void *data, size_t size);
-basin_status basin_network_mat_read(basin_network **network, const void *data, size_t size,
-                                    const char *path, const basin_network_options *options,
-                                    basin_error *error);
 /* A table: a CSV file by its path, or in memory where `data` is not NULL. */
 typedef struct basin_csv_source {
     const char *path; /* what messages call it */

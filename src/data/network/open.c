@@ -9,35 +9,22 @@
 #include "data/packed.h"
 #include "io/file.h"
 
-/* A zip, or a header of safetensors: eight bytes of length, then a brace. */
+/* npz or safetensors (what is neither is tables): a zip, or eight bytes of length, then a brace. */
 static bool is_bundle(const void *data, size_t size) {
     const unsigned char *head = data;
     return size >= 9 && (!memcmp(head, "PK\3\4", 4) || !memcmp(head, "PK\5\6", 4) ||
                          (head[8] == '{' && head[7] == 0 && head[6] == 0));
 }
 
-static basin_status read_bundle(basin_network **network, const void *data, size_t size,
-                                const char *path, const basin_network_options *options,
-                                basin_error *error) {
+static basin_status read_bundle(basin_network **network, const char *path,
+                                const basin_network_options *options, basin_error *error) {
     basin_bundle *bundle;
-    (void)data, (void)size;
     BASIN_TRY(basin_bundle_read(&bundle, path, error));
     if (basin_network_file_is(bundle)) return basin_network_file_read(network, bundle, error);
     basin_status status = basin_network_npz_read(network, bundle, options, error);
     basin_bundle_free(bundle);
     return status;
 }
-
-/* The formats of one file, by its first bytes; what is none of them is tables. A new one is a
- * reader with its two functions, a row here, a test and a fuzz target. */
-static const struct {
-    bool (*is)(const void *data, size_t size);
-    basin_status (*read)(basin_network **network, const void *data, size_t size, const char *path,
-                         const basin_network_options *options, basin_error *error);
-    bool file; /* it cannot come from a pipe */
-} formats[] = {{is_bundle, read_bundle, true},
-               {basin_network_mat_is, basin_network_mat_read, false}};
-enum { FORMATS = sizeof formats / sizeof *formats };
 
 /* The bytes of a file: mapped, or read where they come from a pipe. */
 typedef struct content {
@@ -159,23 +146,15 @@ basin_status basin_network_options_check_parts(const basin_network_options *opti
     return refuse(o, OF_NODES, folder, "parts are read as they were cut", false, error);
 }
 
-/* Which of the formats it is; FORMATS: tables. */
-static int format_of(const content *c) {
-    int format = 0;
-    while (format < FORMATS && !formats[format].is(c->map.data, c->map.size)) format++;
-    return format;
-}
-
 static basin_status open_content(basin_network **network, const content *c, const char *const *path,
                                  int paths, const basin_network_options *options,
                                  basin_error *error) {
     basin_network_options how;
-    int format = format_of(c);
-    if (format == FORMATS) {
+    if (!is_bundle(c->map.data, c->map.size)) {
         BASIN_TRY(basin_schema_settle(&how, options, path[0], error));
         return open_csv(network, path, paths, c, options, error);
     }
-    if (formats[format].file && c->owned)
+    if (c->owned)
         return basin_fail(error, BASIN_UNSUPPORTED,
                           "%s: comes from a pipe, wanted tables; this format is read from files",
                           path[0]);
@@ -185,7 +164,7 @@ static basin_status open_content(basin_network **network, const content *c, cons
     BASIN_TRY(refuse(options, OF_TABLES, path[0], is_no_csv, false, error));
     BASIN_TRY(basin_schema_settle(&how, options, path[0], error));
     how.missing = BASIN_MISSING_KEEP; /* until the schema is known */
-    return formats[format].read(network, c->map.data, c->map.size, path[0], &how, error);
+    return read_bundle(network, path[0], &how, error);
 }
 
 /* Standard input can be read once. */
@@ -318,7 +297,7 @@ static basin_status open_files(basin_network **network, const char *const *path,
         BASIN_AT_EXIT(content_close) content c = {0};
         BASIN_TRY(content_open(&c, path[0], o, error));
         BASIN_TRY(basin_packed_refuse(c.map.data, c.map.size, path[0], error));
-        if (paths > 1 && !o->base && format_of(&c) < FORMATS)
+        if (paths > 1 && !o->base && is_bundle(c.map.data, c.map.size))
             return open_added(network, path, paths, o, error);
         BASIN_TRY(open_content(&n, &c, path, paths, o, error));
     }

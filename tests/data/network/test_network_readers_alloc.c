@@ -1,10 +1,9 @@
 /* Readers of files when memory is short: every allocation fails once, through basin_network_open as
  * the program calls it; an error each time, and nothing leaks. (CSV from memory, npz and
  * the mapped form are in test_network_alloc.c.) */
-#include "data/network/mats.h"
-
 #include <zlib.h>
 
+#include "data/network/networks.h"
 #include "support/alloc_fail.h"
 
 typedef struct files {
@@ -19,15 +18,6 @@ static basin_status read_files(void *context) {
     basin_status status = basin_network_open(&n, f->path, f->count, &f->options, NULL);
     basin_network_free(n);
     return status;
-}
-
-TEST(mat_files) {
-    char path[PATH_TEXT];
-    files f = {.path = {folder_path(path, state, "fraud.mat")}, .count = 1};
-    for (int sparse = 0; sparse <= 1; sparse++) {
-        write_mat(path, MAT_FT_MAT5, sparse, mat_label, 4);
-        assert_true(alloc_fail_sweep(read_files, &f) > 15);
-    }
 }
 
 static void write_text(const char *path, const char *text) {

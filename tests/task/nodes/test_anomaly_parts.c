@@ -91,7 +91,7 @@ TEST(parts_train_as_the_whole) {
     basin_nodes_model *one = train(&whole, s.network, NULL, s.part, &s.settings, &s.training);
     basin_parts *parts = cut(s.network, PARTS);
     basin_nodes_model *two = train(&apart, NULL, parts, s.part, &s.settings, &s.training);
-    s.settings.parts = PARTS; /* METIS or the stream: another cut */
+    s.settings.parts = PARTS; /* another cut */
     basin_nodes_model *three = train(&given, s.network, NULL, s.part, &s.settings, &s.training);
     assert_true(fabs(whole.loss - apart.loss) < 1e-6 && fabs(whole.loss - given.loss) < 1e-6);
     assert_weights_near(two, one, 2e-6f);

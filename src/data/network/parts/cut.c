@@ -1,6 +1,5 @@
 /* Cutting a network: who is in which part, who is in whose halo, and the files of parts. One pass
  * over all edges finds the halos; then every part reads its own nodes' lists. */
-#include "base/library.h"
 #include "base/try.h"
 #include "data/network/parts/parts.h"
 #include "io/file.h"
@@ -14,18 +13,13 @@ static void relations_of(int *first, int *end, const basin_network *network) {
     *end = all < 0 ? network->relations : all + 1;
 }
 
-/* What a node sees in them. */
-static int64_t degree_of(const basin_network *network, int64_t node) {
+static int64_t weight_of(const basin_network *network, int64_t node) {
     int first, end;
-    int64_t degree = 0;
+    int64_t weight = BASIN_NODE_EDGES;
     relations_of(&first, &end, network);
     for (int r = first; r < end; r++)
-        degree += network->relation[r].row[node + 1] - network->relation[r].row[node];
-    return degree;
-}
-
-static int64_t weight_of(const basin_network *network, int64_t node) {
-    return BASIN_NODE_EDGES + degree_of(network, node);
+        weight += network->relation[r].row[node + 1] - network->relation[r].row[node];
+    return weight;
 }
 
 static int64_t weigh(const basin_network *network) {
@@ -116,141 +110,13 @@ static void cut_by_stream(uint16_t *part, const basin_network *network, int64_t 
     for (int i = 0; i < PASSES; i++) run_pass(&s);
 }
 
-/* ---- by METIS ---- */
-
-typedef int32_t whole;
-int METIS_SetDefaultOptions(whole *options);
-int METIS_PartGraphKway(whole *nodes, whole *constraints, whole *begin, whole *other,
-                        whole *node_weight, whole *node_size, whole *edge_weight, whole *parts,
-                        float *share, float *slack, whole *options, whole *cut, whole *part);
-
-#define FUNCTIONS(X) X(METIS_SetDefaultOptions) X(METIS_PartGraphKway)
-
-enum { OPTIONS = 40, OPTION_SEED = 8, METIS_GOOD = 1, METIS_NO_MEMORY = -3 };
-
-typedef struct lists {
-    whole *begin, *other, *weight, *part; /* [N + 1], [edges], [N, 2], [N] */
-} lists;
-
-static int64_t edges_of(const basin_network *network) {
-    int first, end;
-    int64_t edges = 0;
-    relations_of(&first, &end, network);
-    for (int r = first; r < end; r++) edges += network->relation[r].edges;
-    return network->directed ? 2 * edges : edges;
-}
-
-/* Bytes that METIS takes, about; 0: it cannot cut such a graph. */
-static size_t metis_bytes(const basin_network *network) {
-    int64_t edges = edges_of(network);
-    if (edges >= INT32_MAX) return 0;
-    return (size_t)edges * 80 + (size_t)network->nodes * 100; /* its coarser graphs with it */
-}
-
-/* ---- lists that METIS takes: each edge both ways, no loops ---- */
-
-/* Calls for every edge between two nodes; of a directed network also the other way. */
-static void visit(lists *l, const basin_network *network, bool count) {
-    int first, end;
-    relations_of(&first, &end, network);
-    for (int r = first; r < end; r++) {
-        const basin_relation *relation = &network->relation[r];
-        for (int64_t i = 0; i < network->nodes; i++)
-            for (int64_t e = relation->row[i]; e < relation->row[i + 1]; e++) {
-                int64_t j = relation->col[e];
-                if (j == i) continue;
-                if (count)
-                    l->begin[i + 1]++, l->begin[j + 1] += network->directed;
-                else
-                    l->other[l->begin[i]++] = (whole)j;
-                if (!count && network->directed) l->other[l->begin[j]++] = (whole)i;
-            }
-    }
-}
-
-static void fill(lists *l, const basin_network *network) {
-    int64_t N = network->nodes;
-    visit(l, network, true);
-    for (int64_t i = 0; i < N; i++) l->begin[i + 1] += l->begin[i];
-    visit(l, network, false);
-    for (int64_t i = N; i > 0; i--) l->begin[i] = l->begin[i - 1];
-    l->begin[0] = 0;
-    for (int64_t i = 0; i < N; i++) {
-        l->weight[2 * i] = 1;
-        l->weight[2 * i + 1] = (whole)degree_of(network, i);
-    }
-}
-
-static basin_status open_lists(lists *l, const basin_network *network, basin_error *error) {
-    int64_t N = network->nodes;
-    BASIN_TRY(BASIN_NEW(&l->begin, N + 2, "a cut", error));
-    BASIN_TRY(BASIN_NEW_RAW(&l->other, edges_of(network), "a cut", error));
-    BASIN_TRY(BASIN_NEW_RAW(&l->weight, 2 * N, "a cut", error));
-    BASIN_TRY(BASIN_NEW_RAW(&l->part, N, "a cut", error));
-    fill(l, network);
-    return BASIN_OK;
-}
-
-static void close_lists(lists *l) {
-    free(l->begin), free(l->other), free(l->weight), free(l->part);
-}
-
-static basin_status cut_by_metis(uint16_t *part, const basin_network *network, int64_t parts,
-                                 basin_error *error) {
-    struct {
-        FUNCTIONS(BASIN_LIBRARY_FIELD)
-    } metis;
-    static const basin_library_function wanted[] = {FUNCTIONS(BASIN_LIBRARY_NAME){0}};
-    BASIN_AT_EXIT(close_lists) lists l = {0};
-    whole nodes = (whole)network->nodes, constraints = 2, count = (whole)parts, cut = 0;
-    whole option[OPTIONS];
-    float slack[2] = {1.05f, 1.05f};
-    BASIN_TRY(basin_library_load(&metis, BASIN_LIBRARY_METIS, wanted, error));
-    if (!metis_bytes(network))
-        return basin_fail(error, BASIN_UNSUPPORTED,
-                          "%s: %lld edges are more than METIS counts, wanted method stream",
-                          network->path, (long long)edges_of(network));
-    BASIN_TRY(open_lists(&l, network, error));
-    metis.METIS_SetDefaultOptions(option);
-    option[OPTION_SEED] = 1;
-    int found = metis.METIS_PartGraphKway(&nodes, &constraints, l.begin, l.other, l.weight, NULL,
-                                          NULL, &count, NULL, slack, option, &cut, l.part);
-    if (found != METIS_GOOD)
-        return basin_fail(error, found == METIS_NO_MEMORY ? BASIN_NO_MEMORY : BASIN_UNSUPPORTED,
-                          "%s: METIS ended with %d, wanted a smaller graph or method stream",
-                          network->path, found);
-    for (int64_t i = 0; i < network->nodes; i++) part[i] = (uint16_t)l.part[i];
-    return BASIN_OK;
-}
-
-/* ---- the method ---- */
-
-enum { METIS_EDGES = 20000000 }; /* beyond, METIS takes minutes */
-
-static bool suits_metis(const basin_network *network, const basin_cut_spec *spec) {
-    size_t limit = spec->memory ? spec->memory : basin_memory_share();
-    size_t need = metis_bytes(network);
-    return need && need <= limit && network->relation[0].edges <= METIS_EDGES &&
-           basin_library_present(BASIN_LIBRARY_METIS);
-}
-
-static const char *choose(const basin_network *network, const basin_cut_spec *spec) {
-    const char *asked = spec->method ? spec->method : "auto";
-    if (strcmp(asked, "auto") != 0) return asked;
-    return suits_metis(network, spec) ? "metis" : "stream";
-}
-
 static basin_status assign(basin_partition *c, const char *method, basin_error *error) {
-    bool metis = !strcmp(method, "metis");
-    c->report.method = method;
-    if (metis && c->parts > 1) return cut_by_metis(c->part, c->network, c->parts, error);
-    if (metis || !strcmp(method, "range"))
-        cut_by_range(c->part, c->network, c->parts);
-    else if (!strcmp(method, "stream"))
+    if (!method || !strcmp(method, "stream"))
         cut_by_stream(c->part, c->network, c->parts);
+    else if (!strcmp(method, "range"))
+        cut_by_range(c->part, c->network, c->parts);
     else
-        return basin_fail(error, BASIN_BAD_VALUE,
-                          "the method %s, wanted auto, metis, stream or range", method);
+        return basin_fail(error, BASIN_BAD_VALUE, "the method %s, needs stream or range", method);
     return BASIN_OK;
 }
 
@@ -319,7 +185,6 @@ static basin_status finish(basin_partition *c, basin_error *error) {
 
 /* ---- the cut ---- */
 
-/* More parts than nodes are refused here: METIS prints of them, on standard output. */
 static basin_status check_spec(const basin_cut_spec *spec, const basin_network *network,
                                basin_error *error) {
     if (spec->parts < 1 || spec->parts > BASIN_CUT_PARTS)
@@ -353,7 +218,7 @@ basin_status basin_partition_new(basin_partition **cut, const basin_network *net
     BASIN_TRY(BASIN_NEW_RAW(&c->place, N, "a cut", error));
     BASIN_TRY(BASIN_NEW(&c->shown, (size_t)N * c->words, "a cut", error));
     BASIN_TRY(BASIN_NEW(&c->nodes, spec->parts, "a cut", error));
-    BASIN_TRY(assign(c, choose(network, spec), error));
+    BASIN_TRY(assign(c, spec->method, error));
     BASIN_TRY(finish(c, error));
     *cut = c, c = NULL;
     return BASIN_OK;

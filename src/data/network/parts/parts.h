@@ -21,15 +21,12 @@ enum { BASIN_CUT_PARTS = 1024 };
 
 typedef struct basin_cut_spec {
     int64_t parts;      /* 1 to BASIN_CUT_PARTS */
-    const char *method; /* "metis", "stream", "range"; "auto" or NULL: the first where it is
-                           installed and the graph fits, else the second */
-    size_t memory;      /* bytes that METIS may take; 0: three quarters of what is free */
+    const char *method; /* "stream" (or NULL) or "range" */
     bool replace;       /* another number of parts in the folder goes; else it is an error */
 } basin_cut_spec;
 
 /* How a cut turned out. */
 typedef struct basin_cut_report {
-    const char *method; /* that was used */
     int64_t parts;
     int64_t edges, cut; /* of all relations, as `col` counts them; those that lead to other parts */
     int64_t halo;       /* nodes in the halos of all parts */
