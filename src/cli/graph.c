@@ -32,6 +32,13 @@ basin_status basin_graph_read(basin_graphset *set, const basin_args *o, const ch
     return BASIN_OK;
 }
 
+/* Of intervals or sets, where the model has them. */
+static void put_coverage(basin_record *r, const basin_graphs_measures *measures, bool values) {
+    if (isnan(measures->coverage)) return;
+    basin_record_number(r, "coverage", "%.4f", measures->coverage);
+    basin_record_number(r, values ? "interval_width" : "set_size", "%.4g", measures->size);
+}
+
 void basin_record_measures(basin_record *r, const basin_graphs_measures *measures,
                            basin_graphs_target target, bool items) {
     if (items)
@@ -51,6 +58,7 @@ void basin_record_measures(basin_record *r, const basin_graphs_measures *measure
         basin_record_number(r, "balanced_accuracy|class-averaged", "%.2f %%", measures->balanced);
         basin_record_number(r, "cross_entropy", "%.4f", measures->loss);
     }
+    put_coverage(r, measures, target == BASIN_GRAPHS_VALUES && !(measures->auroc > 0));
 }
 
 const char *basin_graph_score_name(const basin_graphset *set) {
@@ -135,7 +143,8 @@ static void put_training(basin_record *r, const basin_train_job *job) {
                                       .deviation = basin_score_get(s, "validation_deviation"),
                                       .auroc = basin_score_get(s, "validation_auroc"),
                                       .auprc = basin_score_get(s, "validation_auprc"),
-                                      .explained = NAN};
+                                      .explained = NAN,
+                                      .coverage = NAN};
     basin_record_text(r, "data", job->o->operand[0]);
     basin_record_text(r, "task", basin_graphs_target_name(target));
     if (s->measures) {

@@ -21,6 +21,12 @@ basin_status basin_graph_read(basin_graphset *set, const basin_args *args, const
                "Molecules: what to learn, columns with commas between; words or up to 10 whole "   \
                "numbers are classes.")
 
+#define BASIN_GRAPH_OPTION_COVERAGE                                                                \
+    BASIN_REAL(coverage, "coverage", "X", 0.01, 0.999,                                             \
+               "The share of conformal intervals (of values) or sets (of classes, for each class " \
+               "by itself) that is to hold the truth.",                                            \
+               .initial = 0.9)
+
 /* Folds by --index or --split; number 0: those of one split. */
 #define BASIN_GRAPH_OPTIONS_SPLIT                                                                  \
     BASIN_CHOICE(                                                                                  \

@@ -28,6 +28,7 @@ typedef struct job {
     /* predict */
     int64_t rows, columns;
     float *output, *spread;      /* [rows, columns]; over members */
+    float *low, *high;           /* [rows, columns] intervals or sets; NULL: the model has none */
     float *nearest;              /* [rows] of molecules */
     int64_t *class_value;        /* [rows] */
     int64_t *graph_of, *node_of; /* [rows] what each row is; they belong to class_value */
@@ -52,8 +53,11 @@ static basin_status open_all(job *j, bool labels, basin_error *error) {
     j->about = basin_graphs_about(j->model);
     BASIN_TRY(basin_graph_read(&j->set, o, data, labels ? j->about.names : "", error));
     BASIN_TRY(basin_graphs_part(&j->list, &j->count, &j->set, o->part ? o->part : "all", error));
-    j->data =
-        (basin_graphs_data){.set = &j->set, .path = data, .graph = j->list, .graphs = j->count};
+    j->data = (basin_graphs_data){.set = &j->set,
+                                  .path = data,
+                                  .graph = j->list,
+                                  .graphs = j->count,
+                                  .coverage = o->coverage};
     basin_note_gamma(o, o->operand[0]);
     return BASIN_OK;
 }
@@ -76,7 +80,8 @@ static void note_graphs(job *j) {
 
 static void close_all(void *context) {
     job *j = context;
-    BASIN_FREE(j->output, j->spread, j->nearest, j->class_value, j->value, j->node, j->edge);
+    BASIN_FREE(j->output, j->spread, j->nearest, j->low, j->class_value, j->value, j->node,
+               j->edge);
     basin_graphs_explanation_free(&j->e);
     free(j->list);
     basin_graphset_free(&j->set);
@@ -106,6 +111,7 @@ static const basin_option predict_table[] = {
                "With --embeddings: also each row's energy [rows, 3] in attention, memories and "
                "couplings.",
                .needs = "embeddings!="),
+    BASIN_GRAPH_OPTION_COVERAGE,
     BASIN_GRAPH_OPTIONS_MOLECULES,
     GRAPH_OPTIONS,
     BASIN_OPTION_QUIET,
@@ -135,6 +141,32 @@ static void put_place(basin_record *r, const basin_graphset *set, int64_t graph)
     if (set->line) basin_record_integer(r, "line", set->line[graph]);
 }
 
+/* Conformal intervals, or sets of classes such as "active|inactive", which may be empty. */
+static void put_bounds(basin_record *r, const job *j, int64_t row) {
+    const float *low = j->low + row * j->columns, *high = j->high + row * j->columns;
+    char key[100], name[120], set[4000] = "";
+    for (int64_t c = 0; c < j->columns; c++) {
+        name_column(key, j, c);
+        if (j->about.class_value) {
+            size_t used = strlen(set), skip = strncmp(key, "p_", 2) ? 0 : 2;
+            if (low[c] > 0)
+                snprintf(set + used, sizeof set - used, "%s%s", used ? "|" : "", key + skip);
+        } else if (j->about.binary) {
+            snprintf(name, sizeof name, "%s_set", key);
+            basin_record_text(r, name,
+                              low[c] > 0    ? high[c] > 0 ? "0|1" : "0"
+                              : high[c] > 0 ? "1"
+                                            : "");
+        } else {
+            snprintf(name, sizeof name, "%s_low", key);
+            basin_record_number(r, name, "%g", (double)low[c]);
+            snprintf(name, sizeof name, "%s_high", key);
+            basin_record_number(r, name, "%g", (double)high[c]);
+        }
+    }
+    if (j->about.class_value) basin_record_text(r, "set", set);
+}
+
 static void put_outputs(basin_record *r, const job *j, int64_t row) {
     char key[100];
     if (j->about.class_value) basin_record_integer(r, "class", j->class_value[row]);
@@ -150,6 +182,7 @@ static void put_outputs(basin_record *r, const job *j, int64_t row) {
         snprintf(name, sizeof name, "%s_spread", key);
         basin_record_number(r, name, "%.3g", (double)j->spread[row * j->columns + c]);
     }
+    if (j->low) put_bounds(r, j, row);
 }
 
 static void put_predictions(basin_record *r, const void *context) {
@@ -209,6 +242,11 @@ static basin_status predict(void *context, basin_error *error) {
     j->data.spread = j->spread;
     if (!isnan(j->about.near)) BASIN_TRY(BASIN_NEW(&j->nearest, j->rows, "outputs", error));
     j->data.nearest = j->nearest;
+    if (j->about.calibrated) {
+        BASIN_TRY(BASIN_NEW(&j->low, 2 * j->rows * j->columns, "outputs", error));
+        j->high = j->low + j->rows * j->columns;
+        j->data.low = j->low, j->data.high = j->high;
+    }
     BASIN_TRY(BASIN_NEW(&j->class_value, 3 * j->rows, "outputs", error));
     j->graph_of = j->class_value + j->rows, j->node_of = j->graph_of + j->rows;
     number_rows(j);
@@ -230,6 +268,7 @@ static const basin_option eval_table[] = {
     BASIN_INTEGER(noisy, "noisy", "N", 0, 100000,
                   "Also evaluate N times with the noise of training left on, as the paper does: "
                   "how much noise changes the score of one model."),
+    BASIN_GRAPH_OPTION_COVERAGE,
     BASIN_GRAPH_OPTIONS_MOLECULES,
     BASIN_GRAPH_OPTION_TARGET,
     GRAPH_OPTIONS,

@@ -42,11 +42,13 @@ typedef struct basin_graphs_info {
                                    of a model of values */
     const char *names; /* of molecules: of what it predicts, line feeds between; else NULL */
     int64_t parameters;
-    int64_t members; /* models that it is the mean of */
-    bool binary;     /* values are probabilities of yes */
-    double near;     /* of molecules: the weight, in predictions, of the memory of training
-                        molecules; NaN: it has none */
-    int64_t width;   /* numbers in what its head reads of a row */
+    int64_t members;    /* models that it is the mean of */
+    bool binary;        /* values are probabilities of yes */
+    double near;        /* of molecules: the weight, in predictions, of the memory of training
+                           molecules; NaN: it has none */
+    double temperature; /* of classes and of yes or no: chosen on validation graphs; 1: none was */
+    int64_t calibrated; /* predictions of validation graphs that intervals and sets come from */
+    int64_t width;      /* numbers in what its head reads of a row */
 } basin_graphs_info;
 BASIN_API basin_graphs_info basin_graphs_about(const basin_graphs_model *model);
 /* How descents to rest (setting implicit) went since it was asked last; see basin_convergence_tell.
@@ -70,9 +72,15 @@ typedef struct basin_graphs_data {
                         on, other noise each time, as the paper evaluates: what differs is the noise
                         in one model, not training, seeds or splits; 0: one score without noise */
     float *spread; /* predictions: the deviation over members [rows, columns] goes there; or NULL */
-    float *nearest; /* predictions for molecules: the similarity, 0 to 1, of the nearest training
-                       molecule [rows] goes there; or NULL */
-    int64_t limit;  /* training on at most so many graphs, drawn by the settings' seed; 0: all */
+    float *nearest;    /* predictions for molecules: the similarity, 0 to 1, of the nearest training
+                          molecule [rows] goes there; or NULL */
+    float *low, *high; /* predictions [rows, columns], where `calibrated` is above 0: conformal
+                          intervals of values, infinite where validation graphs were too few; of
+                          classes `low` is 1 where the set has the class; of yes or no `low` is 1
+                          where it has no, `high` where it has yes. Or NULL */
+    double coverage;   /* the share of intervals or sets that hold the truth; 0: 0.9. Of classes for
+                          each class by itself */
+    int64_t limit;     /* training on at most so many graphs, drawn by the settings' seed; 0: all */
 } basin_graphs_data;
 
 /* The graphs of a part: "train", "validation", "test" as the set is divided, "all", or "auto": the
@@ -113,6 +121,10 @@ typedef struct basin_graphs_measures {
     double auroc, auprc; /* of two classes, or of several yes or no the mean; else NaN */
     double explained;    /* R squared of values, the mean over them; else NaN */
     int64_t missing;     /* values that are not known, or items whose class is not; left out */
+    double coverage;     /* the share of intervals or sets that hold the truth; NaN: the model has
+                            none */
+    double size;         /* mean width of intervals, each in units of its value's deviation where
+                            there are several, or mean number of classes in sets */
     double merit; /* what chooses epochs, more is better: accuracy, class-averaged accuracy of
                      nodes, minus the mean absolute error; of molecules with two classes, or
                      several yes or no, AUROC in percent */

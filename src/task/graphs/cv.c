@@ -177,40 +177,60 @@ static basin_status run_member(worker *w, basin_error *error) {
 
 /* ---- one fold ---- */
 
-/* What a model of the fold would remember of its molecules, mixed into outputs; of validation
- * graphs without these. */
-static basin_status add_near(float *output, const pool *p, int64_t number, int part,
-                             basin_error *error) {
-    const basin_graphset *set = &p->input->set;
-    basin_fold fold = p->folds->fold[number];
-    basin_graphs_model m = {
-        .target = set->task, .binary = set->binary, .outputs = p->work[number].outputs};
-    if (!set->line || !p->settings->near) return BASIN_OK;
-    const int64_t *graph = fold.item[part], count = fold.count[part];
-    if (part == 1) fold.count[1] = 0;
-    basin_status status = basin_graphs_near_fit(&m, set, &fold, error);
-    if (!status) status = basin_graphs_near_add(output, NULL, &m, set, graph, count, error);
-    basin_graphs_near_free(&m.near);
-    return status;
+/* The mean of members, [cells] each, into the first. */
+static void average(float *given, int64_t cells, int64_t members) {
+    for (int64_t i = 0; i < cells; i++) {
+        for (int64_t m = 1; m < members; m++) given[i] += given[m * cells + i];
+        given[i] = (float)((double)given[i] / (double)members);
+    }
 }
 
-/* Of the members' mean; measures want logits, so that of probabilities it takes the logarithm. */
-static basin_status measure_mean(basin_graphs_measures *measures, const pool *p, int64_t number,
-                                 int part, basin_error *error) {
+/* Of the members' mean, calibrated by the validation graphs, and of molecules mixed with a memory;
+ * measures need logits, so that of probabilities it takes the logarithm. */
+static basin_status measure_fold(basin_graphs_model *m, const pool *p, int64_t number,
+                                 basin_error *error) {
     const basin_graphset *set = &p->input->set;
-    const basin_fold *fold = &p->folds->fold[number];
-    const fold_work *work = &p->work[number];
-    int64_t count = rows_of(p, number, part) * work->outputs;
-    float *sum = work->given[part];
-    for (int64_t i = 0; i < count; i++) {
-        for (int64_t m = 1; m < p->spec.members; m++) sum[i] += sum[m * count + i];
-        double mean = (double)sum[i] / (double)p->spec.members;
-        sum[i] = (float)(set->task == BASIN_GRAPHS_VALUES ? mean : log(fmax(mean, 1e-30)));
+    const basin_fold *f = &p->folds->fold[number];
+    fold_work *work = &p->work[number];
+    basin_graphs_fold *result = &p->result[number];
+    bool values = set->task == BASIN_GRAPHS_VALUES, near = set->line && p->settings->near;
+    BASIN_FREE_AT_EXIT float *held = NULL;
+    BASIN_TRY(BASIN_NEW(&held, f->count[1] * m->outputs, "outputs", error));
+    if (near) BASIN_TRY(basin_graphs_near_fit(m, set, f, 1, held, error));
+    if (set->task == BASIN_NODE_CLASSES)
+        average(work->given[1], rows_of(p, number, 1) * m->outputs, p->spec.members);
+    else
+        BASIN_TRY(basin_graphs_certain_fit(m, set, f->item[1], f->count[1], work->given[1],
+                                           p->spec.members, near ? held : NULL, error));
+    for (int part = 1; part < 3; part++) {
+        int64_t rows = rows_of(p, number, part), cells = rows * m->outputs;
+        float *given = work->given[part];
+        if (part == 2) basin_graphs_temper(given, p->spec.members * rows, m, false);
+        if (part == 2) average(given, cells, p->spec.members);
+        for (int64_t i = 0; i < cells && !values; i++)
+            given[i] = (float)log(fmax((double)given[i], 1e-30));
+        if (part == 2)
+            BASIN_TRY(basin_graphs_near_add(given, NULL, m, set, f->item[2], f->count[2], error));
+        basin_graphs_measure(part == 1 ? &result->validation : &result->test, given, set,
+                             f->item[part], f->count[part], m->outputs, work->scale);
+        for (int64_t i = 0; i < rows && !values; i++)
+            basin_graphs_softmax(given + i * m->classes, given + i * m->outputs, m->classes);
     }
-    BASIN_TRY(add_near(sum, p, number, part, error));
-    basin_graphs_measure(measures, sum, set, fold->item[part], fold->count[part], work->outputs,
-                         work->scale);
-    return BASIN_OK;
+    return basin_graphs_certain_measure(&result->test, work->given[2], set, f->item[2], f->count[2],
+                                        m, 0, error);
+}
+
+static basin_status measure_means(const pool *p, int64_t number, basin_error *error) {
+    const basin_graphset *set = &p->input->set;
+    basin_graphs_model m = {.target = set->task,
+                            .binary = set->binary,
+                            .classes = set->classes,
+                            .target_scale = p->work[number].scale,
+                            .outputs = p->work[number].outputs};
+    basin_status status = measure_fold(&m, p, number, error);
+    basin_graphs_near_free(&m.near);
+    basin_graphs_certain_free(&m.certain);
+    return status;
 }
 
 static void fold_work_free(fold_work *work) {
@@ -225,8 +245,7 @@ static basin_status end_member(pool *p, int64_t number, basin_error *error) {
     bool last = --p->work[number].left == 0;
     pthread_mutex_unlock(&p->lock);
     if (!last) return BASIN_OK;
-    BASIN_TRY(measure_mean(&result->validation, p, number, 1, error));
-    BASIN_TRY(measure_mean(&result->test, p, number, 2, error));
+    BASIN_TRY(measure_means(p, number, error));
     fold_work_free(&p->work[number]);
     result->done = true;
     return BASIN_OK;

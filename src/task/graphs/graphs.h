@@ -97,8 +97,18 @@ typedef struct basin_graphs_near {
     int64_t *start;   /* [count + 1] */
     int32_t *feature; /* [start[count]] neighbourhoods of atoms, ascending in each molecule */
     float *weight;    /* [count + 1, C]; the last row is added always */
-    double share;     /* in predictions; the network has the rest */
+    double share;     /* in predictions; the network has the rest. Before a file's is read: the one
+                         that it states, -1 where it does not */
 } basin_graphs_near;
+
+/* What certain.c learns of validation graphs. */
+typedef struct basin_graphs_certain {
+    double temperature; /* that divides the members' logits; 0 is 1 */
+    int64_t lists;      /* of how wrong predictions were: of values one per column, of classes one
+                           per class, of yes or no two per column; 0: not known */
+    int64_t *start;     /* [lists + 1] */
+    float *score;       /* [start[lists]] ascending in each list */
+} basin_graphs_certain;
 
 struct basin_graphs_model {
     basin_graphs_settings settings;
@@ -112,6 +122,7 @@ struct basin_graphs_model {
     basin_graphset_encoding encoding;
     basin_graphs_seen_list seen[2]; /* in training, in validation; empty: not known */
     basin_graphs_near near;         /* zeros: nothing is remembered */
+    basin_graphs_certain certain;   /* zeros: nothing is known */
     basin_backend *backend;         /* the caller's */
     basin_store *store;
     basin_graph *graph; /* that the parameters are declared on */
@@ -205,9 +216,12 @@ void basin_graphs_input_free(basin_graphs_input *input);
 
 /* ---- near.c ---- */
 
-/* Learns it of the graphs of a fold, those for validation, too. */
+/* Learns it of the graphs of the first fold, those for validation, too. `held` (may be NULL) gets,
+ * for the validation graphs of each of the folds in turn, [graphs, C], what a memory without those
+ * of their fold predicts; NaN where the memory does not have the graph. */
 basin_status basin_graphs_near_fit(basin_graphs_model *model, const basin_graphset *set,
-                                   const basin_fold *fold, basin_error *error);
+                                   const basin_fold *fold, int64_t folds, float *held,
+                                   basin_error *error);
 /* Mixes it into outputs [count, C]; `nearest` [count], the similarity to the nearest training
  * molecule, may be NULL. */
 basin_status basin_graphs_near_add(float *output, float *nearest, const basin_graphs_model *model,
@@ -218,6 +232,31 @@ basin_status basin_graphs_near_write(basin_bundle *bundle, const basin_graphs_mo
 basin_status basin_graphs_near_read(basin_graphs_model *model, const basin_bundle *bundle,
                                     basin_error *error);
 void basin_graphs_near_free(basin_graphs_near *near);
+
+/* ---- certain.c ---- */
+
+/* Chooses the temperature and the memory's share by validation graphs, and keeps how wrong
+ * predictions of these are. `given` [members, count, C] are probabilities or values of members that
+ * were not trained on them, `held` the memory's (NULL: there is none); the predictions go to
+ * `given` [count, C]. */
+basin_status basin_graphs_certain_fit(basin_graphs_model *model, const basin_graphset *set,
+                                      const int64_t *graph, int64_t count, float *given,
+                                      int64_t members, const float *held, basin_error *error);
+/* Divides logits of `rows` probabilities, or of outputs of classes where `logits`. */
+void basin_graphs_temper(float *output, int64_t rows, const basin_graphs_model *model, bool logits);
+/* Intervals or sets of predictions [rows, columns]; see basin_graphs_data. */
+void basin_graphs_certain_bound(float *low, float *high, const float *predicted, int64_t rows,
+                                const basin_graphs_model *model, double coverage);
+/* Coverage and width, into measures. */
+basin_status basin_graphs_certain_measure(basin_graphs_measures *measures, const float *predicted,
+                                          const basin_graphset *set, const int64_t *graph,
+                                          int64_t count, const basin_graphs_model *model,
+                                          double coverage, basin_error *error);
+basin_status basin_graphs_certain_write(basin_bundle *bundle, const basin_graphs_model *model,
+                                        basin_error *error);
+basin_status basin_graphs_certain_read(basin_graphs_model *model, const basin_bundle *bundle,
+                                       basin_error *error);
+void basin_graphs_certain_free(basin_graphs_certain *certain);
 
 /* 0 .. count - 1, from `first` on; free it. */
 int64_t *basin_graphs_range(int64_t first, int64_t count);

@@ -75,6 +75,7 @@ void basin_graphs_close(basin_graphs_model *model) {
     BASIN_FREE(model->one, model->class_value, model->target_mean, model->target_scale,
                model->names);
     basin_graphs_near_free(&model->near);
+    basin_graphs_certain_free(&model->certain);
     BASIN_FREE(model->seen[0].print, model->seen[1].print);
     basin_graphset_encoding_free(&model->encoding);
     if (model->graph) basin_params_free(&model->params);
@@ -196,16 +197,19 @@ basin_graphs_info basin_graphs_about(const basin_graphs_model *model) {
     int64_t parts = 0;
     for (int flag = BASIN_READ_CLS; flag <= BASIN_READ_SIZED; flag *= 2)
         parts += (config.read & flag) > 0;
-    return (basin_graphs_info){.settings = &model->face,
-                               .target = model->target,
-                               .columns = values ? model->outputs : model->classes,
-                               .class_value = values ? NULL : model->class_value,
-                               .names = model->names,
-                               .members = model->members,
-                               .binary = model->binary,
-                               .near = model->near.count ? model->near.share : NAN,
-                               .parameters = basin_params_total(&model->params),
-                               .width = config.block.dim * (parts ? parts : 1)};
+    return (basin_graphs_info){
+        .settings = &model->face,
+        .target = model->target,
+        .columns = values ? model->outputs : model->classes,
+        .class_value = values ? NULL : model->class_value,
+        .names = model->names,
+        .members = model->members,
+        .binary = model->binary,
+        .near = model->near.count ? model->near.share : NAN,
+        .temperature = model->certain.temperature > 0 ? model->certain.temperature : 1,
+        .calibrated = model->certain.lists ? model->certain.start[model->certain.lists] : 0,
+        .parameters = basin_params_total(&model->params),
+        .width = config.block.dim * (parts ? parts : 1)};
 }
 
 /* ---- settings ---- */
@@ -294,6 +298,8 @@ static char *data_json(const basin_graphs_model *m) {
     if (m->names) basin_json_text(&j, "names", m->names);
     if (m->binary) basin_json_boolean(&j, "binary", true);
     basin_json_integer(&j, "members", m->members);
+    if (m->certain.temperature > 0) basin_json_number(&j, "temperature", m->certain.temperature);
+    if (m->near.count) basin_json_number(&j, "near_share", m->near.share);
     basin_json_end(&j);
     return basin_memory_file_close(&memory);
 }
@@ -381,6 +387,14 @@ static bool get_encoding(basin_graphset_encoding *e, const cJSON *o, bool *memor
     return true;
 }
 
+/* A number that older files do not have. */
+static bool get_part(double *to, const cJSON *o, const char *name, double absent, double low,
+                     double high) {
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(o, name);
+    *to = item ? item->valuedouble : absent;
+    return !item || (cJSON_IsNumber(item) && *to >= low && *to <= high);
+}
+
 static bool get_data(basin_graphs_model *m, const cJSON *o, bool *memory) {
     int64_t task;
     if (!get_integer(&task, o, "task", 0, 2) ||
@@ -391,6 +405,9 @@ static bool get_data(basin_graphs_model *m, const cJSON *o, bool *memory) {
     m->members = 1; /* older files do not say it */
     if (cJSON_HasObjectItem(o, "members") &&
         !get_integer(&m->members, o, "members", 1, BASIN_MAX_MEMBERS))
+        return false;
+    if (!get_part(&m->certain.temperature, o, "temperature", 1, 1e-3, 1e3) ||
+        !get_part(&m->near.share, o, "near_share", -1, 0, 1))
         return false;
     const cJSON *names = cJSON_GetObjectItemCaseSensitive(o, "names");
     if (cJSON_IsString(names) && !(m->names = basin_string_copy(names->valuestring)))
@@ -458,6 +475,7 @@ basin_status basin_graphs_write(const char *path, basin_graphs_model *model, bas
                                       member_name(name, model, k, model->params.param[i].state),
                                       error));
     BASIN_TRY(basin_graphs_near_write(bundle, model, error));
+    BASIN_TRY(basin_graphs_certain_write(bundle, model, error));
     BASIN_TRY(basin_graphs_seen_write(bundle, model, error));
     return basin_bundle_write(path, bundle, error);
 }
@@ -502,6 +520,7 @@ static basin_status read_members(basin_graphs_model *m, const basin_bundle *bund
                                           basin_expr_shape(state), bundle, error));
         }
     BASIN_TRY(basin_graphs_near_read(m, bundle, error));
+    BASIN_TRY(basin_graphs_certain_read(m, bundle, error));
     return basin_graphs_take_member(m, 0, error);
 }
 

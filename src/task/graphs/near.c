@@ -1,7 +1,7 @@
 /* A memory of the training molecules beside the network: kernel ridge regression with the Tanimoto
  * similarity of counted circular neighbourhoods (atoms, then what is around them up to two bonds).
- * Probabilities are the mean of both, values the network's alone; and it says how near the nearest
- * training molecule is. */
+ * Its share in predictions is chosen on validation molecules (certain.c); and it says how near the
+ * nearest training molecule is. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,7 +126,8 @@ static void solve(double *x, const double *y, table *t, double *work) {
 
 /* ---- learning ---- */
 
-static double share_of(const basin_graphs_model *m) {
+/* Where validation molecules are too few to choose it. */
+static double usual_share(const basin_graphs_model *m) {
     return m->target == BASIN_GRAPHS_CLASSES || m->binary ? 0.5 : 0;
 }
 
@@ -135,38 +136,80 @@ static double target_of(const basin_graphset *s, int64_t graph, int64_t c) {
     return s->class_of[graph] < 0 ? NAN : s->class_of[graph] == c;
 }
 
-/* Column c: deviations from the mean, of graphs of which it is known, into y; returns the mean. */
-static double read_column(double *y, const basin_graphset *s, const int64_t *graph, int64_t count,
-                          int64_t c) {
-    double sum = 0, n = 0;
-    for (int64_t i = 0; i < count; i++)
-        if (!isnan(y[i] = target_of(s, graph[i], c))) sum += y[i], n++;
-    for (int64_t i = 0; i < count; i++) y[i] -= sum / fmax(n, 1);
-    return sum / fmax(n, 1);
+/* What is being learnt: similarities of the molecules `graph` among each other. */
+typedef struct rows {
+    const basin_graphset *set;
+    const int64_t *graph;
+    table t;
+    double *y; /* [5, molecules] what is known, the solution, work */
+} rows;
+
+/* Column c as deviations from the mean of the rows that are known and not `hidden` (may be NULL),
+ * solved; returns the mean. */
+static double solve_column(rows *l, int64_t c, const uint8_t *hidden) {
+    int64_t n = l->t.rows->count;
+    double sum = 0, known = 0;
+    for (int64_t i = 0; i < n; i++) {
+        l->y[i] = hidden && hidden[i] ? NAN : target_of(l->set, l->graph[i], c);
+        if (!isnan(l->y[i])) sum += l->y[i], known++;
+    }
+    for (int64_t i = 0; i < n; i++) l->y[i] -= sum / fmax(known, 1);
+    solve(l->y + n, l->y, &l->t, l->y + 2 * n);
+    return sum / fmax(known, 1);
+}
+
+static double bounded(const basin_graphs_model *m, double value) {
+    if (m->target == BASIN_GRAPHS_VALUES && !m->binary) return value;
+    return fmin(fmax(value, 1e-4), 1 - 1e-4);
+}
+
+/* Predicts the validation molecules of one part by a memory without them. */
+static void hold_out(float *held, rows *l, const basin_graphs_model *m, const basin_fold *f,
+                     int32_t *row, uint8_t *hidden) {
+    int64_t n = l->t.rows->count, C = m->outputs;
+    for (int64_t g = 0; g < l->set->graphs; g++) row[g] = -1;
+    for (int64_t i = 0; i < n; i++) row[l->graph[i]] = (int32_t)i, hidden[i] = 0;
+    for (int64_t i = 0; i < f->count[1]; i++)
+        if (row[f->item[1][i]] >= 0) hidden[row[f->item[1][i]]] = 1;
+    for (int64_t c = 0; c < C; c++) {
+        double mean = solve_column(l, c, hidden);
+        l->t.from = l->y + n, l->t.to = l->y + 2 * n;
+        basin_team_run_all(multiply_rows, &l->t, n, 64);
+        for (int64_t i = 0; i < f->count[1]; i++) {
+            int32_t own = row[f->item[1][i]];
+            held[i * C + c] = own < 0 ? NAN : (float)bounded(m, mean + l->y[2 * n + own]);
+        }
+    }
 }
 
 basin_status basin_graphs_near_fit(basin_graphs_model *m, const basin_graphset *set,
-                                   const basin_fold *fold, basin_error *error) {
+                                   const basin_fold *fold, int64_t parts, float *held,
+                                   basin_error *error) {
     int64_t all = fold->count[0] + fold->count[1], n = 0, C = m->outputs;
     basin_graphs_near *near = &m->near;
     BASIN_FREE_AT_EXIT int64_t *graph = NULL;
     BASIN_FREE_AT_EXIT double *y = NULL;
     BASIN_FREE_AT_EXIT float *cell = NULL;
+    BASIN_FREE_AT_EXIT int32_t *row = NULL;
+    BASIN_FREE_AT_EXIT uint8_t *hidden = NULL;
     BASIN_TRY(BASIN_NEW_RAW(&graph, all, memory, error));
     for (int64_t i = 0; i < all; i++) /* at most MOST, evenly drawn */
         if (all <= MOST || i * MOST / all != (i + 1) * MOST / all)
             graph[n++] = i < fold->count[0] ? fold->item[0][i] : fold->item[1][i - fold->count[0]];
     basin_graphs_near_free(near);
     BASIN_TRY(list_all(near, set, graph, n, error));
-    near->share = share_of(m);
+    near->share = usual_share(m);
     BASIN_TRY(BASIN_NEW(&near->weight, (n + 1) * C, memory, error));
     BASIN_TRY(BASIN_NEW(&y, 5 * n, memory, error));
     BASIN_TRY(BASIN_NEW_RAW(&cell, n * n, memory, error));
-    table t = {.rows = near, .columns = near, .cell = cell};
-    basin_team_run_all(fill_rows, &t, n, 16);
-    for (int64_t c = 0; c < C && near->share > 0; c++) {
-        near->weight[n * C + c] = (float)read_column(y, set, graph, n, c);
-        solve(y + n, y, &t, y + 2 * n);
+    BASIN_TRY(BASIN_NEW_RAW(&row, set->graphs, memory, error));
+    BASIN_TRY(BASIN_NEW_RAW(&hidden, n, memory, error));
+    rows l = {set, graph, {.rows = near, .columns = near, .cell = cell}, y};
+    basin_team_run_all(fill_rows, &l.t, n, 16);
+    for (int64_t k = 0; held && k < parts; held += C * fold[k++].count[1])
+        hold_out(held, &l, m, &fold[k], row, hidden);
+    for (int64_t c = 0; c < C; c++) {
+        near->weight[n * C + c] = (float)solve_column(&l, c, NULL);
         for (int64_t i = 0; i < n; i++) near->weight[i * C + c] = (float)y[n + i];
     }
     return BASIN_OK;
@@ -190,8 +233,7 @@ static float mix_row(float *to, const float *similar, const basin_graphs_model *
         double value = (double)near->weight[near->count * m->outputs + c];
         for (int64_t k = 0; k < near->count; k++)
             value += (double)similar[k] * (double)near->weight[k * m->outputs + c];
-        value = fmin(fmax(value, 1e-4), 1 - 1e-4);
-        value = (1 - near->share) * (double)to[c] + near->share * value;
+        value = (1 - near->share) * (double)to[c] + near->share * bounded(m, value);
         to[c] = (float)(classes ? log(value) : value);
     }
     return most;
@@ -256,7 +298,7 @@ basin_status basin_graphs_near_read(basin_graphs_model *m, const basin_bundle *b
         return basin_fail(error, BASIN_BAD_FILE, "%s: 'near.start' does not rise to %lld",
                           basin_bundle_path(bundle), (long long)feature->shape.dim[0]);
     near->count = count;
-    near->share = share_of(m);
+    near->share = near->share >= 0 ? near->share : usual_share(m);
     BASIN_TRY(BASIN_NEW_RAW(&near->start, count + 1, memory, error));
     BASIN_TRY(BASIN_NEW_RAW(&near->feature, at[count] + 1, memory, error));
     BASIN_TRY(BASIN_NEW_RAW(&near->weight, (count + 1) * m->outputs, memory, error));

@@ -180,6 +180,47 @@ static basin_status adopt(void *context, int64_t member, const basin_bundle *fro
                    : BASIN_OK;
 }
 
+/* Outputs of a member for its validation graphs, as probabilities or values. */
+static basin_status hold_out(float *to, job *j, int64_t member, basin_error *error) {
+    basin_graphs_model *m = j->model;
+    const basin_fold *f = &j->folds[member];
+    BASIN_FREE_AT_EXIT float *output = NULL;
+    BASIN_TRY(basin_graphs_take_member(m, member, error));
+    BASIN_TRY(basin_graphs_outputs(&output, &j->score, j->input, f->item[1], f->count[1], error));
+    for (int64_t i = 0; i < f->count[1] * m->outputs; i += m->outputs)
+        if (m->target == BASIN_GRAPHS_VALUES)
+            memcpy(to + i, output + i, (size_t)m->outputs * sizeof *to);
+        else
+            basin_graphs_softmax(to + i, output + i, m->outputs);
+    return BASIN_OK;
+}
+
+/* Learns the memory of molecules and the confidence of predictions. Where members have validation
+ * graphs of their own, each predicts these; else all predict the same. */
+static basin_status calibrate(job *j, basin_error *error) {
+    basin_graphs_model *m = j->model;
+    const basin_fold *f = j->folds;
+    int64_t members = m->members, all = 0, at = 0;
+    bool own = members > 1 && f[0].count[1] && f[1].count[1] && f[0].item[1][0] != f[1].item[1][0];
+    bool near = m->settings.near && j->input->set.line;
+    BASIN_FREE_AT_EXIT float *given = NULL;
+    BASIN_FREE_AT_EXIT float *held = NULL;
+    BASIN_FREE_AT_EXIT int64_t *graph = NULL;
+    if (m->target == BASIN_NODE_CLASSES) return BASIN_OK;
+    for (int64_t k = 0; k < members; k++) all += f[k].count[1];
+    BASIN_TRY(BASIN_NEW(&given, all * m->outputs, "outputs", error));
+    BASIN_TRY(BASIN_NEW(&held, all * m->outputs, "outputs", error));
+    BASIN_TRY(BASIN_NEW(&graph, all, "outputs", error));
+    for (int64_t k = 0; k < members; at += f[k++].count[1]) {
+        if (f[k].count[1]) BASIN_TRY(hold_out(given + at * m->outputs, j, k, error));
+        if (f[k].count[1]) memcpy(graph + at, f[k].item[1], (size_t)f[k].count[1] * sizeof *graph);
+    }
+    if (near)
+        BASIN_TRY(basin_graphs_near_fit(m, &j->input->set, f, own ? members : 1, held, error));
+    return basin_graphs_certain_fit(m, &j->input->set, graph, own ? all : f->count[1], given,
+                                    own ? 1 : members, near ? held : NULL, error);
+}
+
 static basin_status end_member(void *context, int64_t member, const basin_run_member *how,
                                basin_error *error) {
     job *j = context;
@@ -189,9 +230,7 @@ static basin_status end_member(void *context, int64_t member, const basin_run_me
     snprintf(prefix, sizeof prefix, "member%lld.", (long long)member);
     if (j->model->members > 1)
         BASIN_TRY(basin_states_copy(j->model->store, &j->model->params, prefix, "", error));
-    if (member + 1 < j->model->members || !j->model->settings.near || !j->input->set.line)
-        return BASIN_OK;
-    return basin_graphs_near_fit(j->model, &j->input->set, j->folds, error);
+    return member + 1 < j->model->members ? BASIN_OK : calibrate(j, error);
 }
 
 static basin_status write_model(void *context, const char *path, basin_error *error) {

@@ -108,6 +108,7 @@ static basin_status use_open(use *u, basin_graphs_model *model, const basin_grap
         BASIN_TRY(
             alone ? run_one(u, model, error)
                   : basin_graphs_outputs(&u->output, &plans, &u->input, u->graph, u->count, error));
+        basin_graphs_temper(u->output, rows, model, true);
         if (members > 1) add_member(u, model, sum, sum + cells, rows, k);
     }
     if (members > 1) BASIN_TRY(basin_graphs_take_member(model, 0, error));
@@ -197,6 +198,8 @@ basin_status basin_graphs_predict(float *output, int64_t *class_value, basin_gra
         for (int64_t c = 0; data->spread && c < columns; c++)
             data->spread[i * columns + c] = u.spread ? u.spread[i * model->outputs + c] : 0;
     }
+    if (data->low && data->high)
+        basin_graphs_certain_bound(data->low, data->high, output, rows, model, data->coverage);
     return BASIN_OK;
 }
 
@@ -204,6 +207,15 @@ static void measure(basin_graphs_measures *measures, const use *u,
                     const basin_graphs_model *model) {
     basin_graphs_measure(measures, u->output, &u->input.set, u->graph, u->count, model->outputs,
                          model->target_scale);
+}
+
+static basin_status measure_all(basin_graphs_measures *measures, const use *u,
+                                const basin_graphs_model *m, basin_error *error) {
+    measure(measures, u, m);
+    for (int64_t i = 0; i < u->count && m->target == BASIN_GRAPHS_CLASSES; i++)
+        basin_graphs_softmax(u->output + i * m->classes, u->output + i * m->outputs, m->classes);
+    return basin_graphs_certain_measure(measures, u->output, &u->input.set, u->graph, u->count, m,
+                                        u->data.coverage, error);
 }
 
 static basin_status score_noisy(basin_graphs_measures *measures, basin_graphs_model *model,
@@ -284,7 +296,7 @@ basin_status basin_graphs_score(basin_graphs_measures *measures, basin_graphs_va
                           basin_graphs_target_name(model->target));
     if (data->noisy > 0) return score_noisy(measures, model, data, error);
     BASIN_TRY(use_open(&u, model, data, true, (basin_graphs_sinks){0}, error));
-    if (measures) measure(measures, &u, model);
+    if (measures) BASIN_TRY(measure_all(measures, &u, model, error));
     for (int64_t c = 0; value && c < u.input.set.targets; c++)
         measure_column(&value[c], u.output, &u.input.set, u.graph, u.count, c);
     return BASIN_OK;
@@ -366,14 +378,14 @@ static void measure_values(basin_graphs_measures *measures, const float *output,
     measures->items = count;
     measures->deviation = sqrt(squares);
     if (set->binary) measures->loss = 0;
-    double explained = 0, auroc = 0, auprc = 0, ranked = 0;
+    double explained = 0, varied = 0, auroc = 0, auprc = 0, ranked = 0;
     for (int64_t c = 0; c < C; c++) {
         basin_graphs_value v;
         measure_column(&v, output, set, graph, count, c);
-        explained += v.explained / (double)C;
+        if (!isnan(v.explained)) explained += v.explained, varied++;
         if (!isnan(v.auroc)) auroc += v.auroc, auprc += v.auprc, ranked++;
     }
-    measures->explained = explained;
+    measures->explained = explained / varied;
     measures->auroc = auroc / ranked, measures->auprc = auprc / ranked;
     for (int64_t i = 0; i < count * C && set->binary; i++) {
         double t = (double)set->target[graph[i / C] * C + i % C];
@@ -385,7 +397,8 @@ static void measure_values(basin_graphs_measures *measures, const float *output,
 void basin_graphs_measure(basin_graphs_measures *measures, const float *output,
                           const basin_graphset *set, const int64_t *graph, int64_t count,
                           int64_t outputs, const double *scale) {
-    *measures = (basin_graphs_measures){.auroc = NAN, .auprc = NAN, .explained = NAN};
+    *measures = (basin_graphs_measures){
+        .auroc = NAN, .auprc = NAN, .explained = NAN, .coverage = NAN, .size = NAN};
     if (set->task == BASIN_GRAPHS_VALUES) {
         measure_values(measures, output, set, graph, count, scale);
         measures->merit =

@@ -57,6 +57,7 @@ static void learns(void **state, bool several) {
     assert_true(apart > 0);
     assert_ok(basin_graphs_score(&m, NULL, model, &data, &failure));
     assert_true(m.auroc > 0.8 && m.auprc > 0.7 && m.merit == 100 * m.auroc);
+    assert_true(basin_graphs_about(again).calibrated > 0 && m.coverage > 0.8 && m.size > 0);
     set.binary = false; /* the model says what its values are */
     assert_ok(basin_graphs_score(&m, NULL, model, &data, &failure));
     assert_true(m.auroc > 0.8);
@@ -92,4 +93,49 @@ TEST(groups) {
     basin_folds_free(&f);
     assert_failure(basin_folds_group(&f, group, 6, 2, 0, 0, &failure), BASIN_BAD_VALUE,
                    "too few groups");
+}
+
+/* 60 graphs of two classes, of which a quarter was predicted with certainty and wrong. */
+TEST(confidence_of_classes) {
+    enum { N = 60 };
+    int32_t class_of[N];
+    int64_t graph[N];
+    float given[2 * N], held[2 * N], low[2], high[2];
+    basin_graphs_model m = {.classes = 2, .outputs = 2, .near.share = 0.5};
+    basin_graphset set = {.graphs = N, .classes = 2, .class_of = class_of};
+    for (int i = 0; i < N; i++) {
+        graph[i] = i, class_of[i] = i % 2;
+        given[2 * i + 1] = (i % 2) == (i % 4 < 3) ? 0.99f : 0.01f;
+        given[2 * i] = 1 - given[2 * i + 1];
+        held[2 * i + 1] = i == 7 ? NAN : i % 2 ? 0.9f : 0.1f, held[2 * i] = 1 - held[2 * i + 1];
+    }
+    held[14] = NAN; /* the memory does not have it */
+    assert_ok(basin_graphs_certain_fit(&m, &set, graph, N, given, 1, NULL, &failure));
+    assert_true(m.certain.temperature > 2);
+    assert_int_equal(m.certain.start[2], N);
+    for (int i = 0; i < N; i++) given[2 * i] = 0.6f, given[2 * i + 1] = 0.4f;
+    assert_ok(basin_graphs_certain_fit(&m, &set, graph, N, given, 1, held, &failure));
+    assert_true(m.near.share == 1);
+    assert_float_equal(given[0], 0.9, 1e-6); /* the predictions */
+    basin_graphs_certain_bound(low, high, (float[]){0.95f, 0.05f}, 1, &m, 0.9);
+    assert_true(low[0] == 1 && low[1] == 0);
+    basin_graphs_certain_free(&m.certain);
+}
+
+/* Split conformal: of n errors the ceil((n + 1) coverage)-th. */
+TEST(intervals_of_values) {
+    float target[9], given[9] = {0}, low, high;
+    int64_t graph[9];
+    double scale = 1;
+    basin_graphs_model m = {.target = BASIN_GRAPHS_VALUES, .outputs = 1, .target_scale = &scale};
+    basin_graphset set = {.task = BASIN_GRAPHS_VALUES, .graphs = 9, .targets = 1, .target = target};
+    for (int i = 0; i < 9; i++) graph[i] = i, target[i] = (float)(i + 1);
+    assert_ok(basin_graphs_certain_fit(&m, &set, graph, 9, given, 1, NULL, &failure));
+    basin_graphs_certain_bound(&low, &high, (float[]){5}, 1, &m, 0.9);
+    assert_true(low == -4 && high == 14);
+    basin_graphs_certain_bound(&low, &high, (float[]){5}, 1, &m, 0.5);
+    assert_true(low == 0 && high == 10);
+    basin_graphs_certain_bound(&low, &high, (float[]){5}, 1, &m, 0.95); /* they are too few */
+    assert_true(isinf(low) && isinf(high));
+    basin_graphs_certain_free(&m.certain);
 }
