@@ -1,11 +1,19 @@
-"""Random forest and XGBoost on Morgan fingerprints (radius 2, 2,048 bits) on DeepChem's scaffold
-split, the one of `basin graph train --split scaffold`. Needs rdkit, scikit-learn, xgboost.
+"""Random forest and XGBoost on Morgan fingerprints (radius 2, 2,048 bits) and chemprop (D-MPNN,
+its defaults) on DeepChem's scaffold split, the one of `basin graph train --split scaffold`.
+Needs rdkit, scikit-learn, xgboost, chemprop.
 
-    python bench/molecules/rivals.py FOLDER [esol freesolv bbbp clintox tox21]
+    python bench/molecules/rivals.py FOLDER [esol freesolv bbbp clintox tox21 sider ..]
+
+MODELS="forest boosted chemprop" says which, EPOCHS how long chemprop trains [50].
 """
 
 import csv
+import json
+import os
+import pathlib
+import subprocess
 import sys
+import tempfile
 
 import numpy
 from rdkit import Chem, RDLogger
@@ -21,6 +29,9 @@ SETS = {
     "bbbp": ["p_np"],
     "clintox": ["CT_TOX"],
     "tox21": None,
+    "sider": None,
+    "qm7": ["u0_atom"],
+    "hiv": None,
 }
 
 
@@ -31,7 +42,7 @@ def read(path, targets):
     known = [(Chem.MolFromSmiles(row["smiles"]), row) for row in rows]
     known = [(m, row) for m, row in known if m and (len(targets) > 1 or row[targets[0]] != "")]
     y = [[float(row[t]) if row[t] else numpy.nan for t in targets] for _, row in known]
-    return [m for m, _ in known], numpy.array(y)
+    return [m for m, _ in known], [row["smiles"] for _, row in known], numpy.array(y)
 
 
 def split(molecules):
@@ -49,22 +60,53 @@ def split(molecules):
     return parts
 
 
-def scores(fit, predict, x, y, parts):
-    """Mean over targets: AUROC and average precision, or RMSE and MAE."""
-    train, valid, test = parts
+def measure(p, y, part):
+    """Mean over targets: AUROC and average precision, or RMSE and MAE. p and y [part, targets]."""
     binary = numpy.isin(y[~numpy.isnan(y)], (0, 1)).all()
     found = []
     for c in range(y.shape[1]):
-        known = [[i for i in part if not numpy.isnan(y[i, c])] for part in (train + valid, test)]
-        if binary and len(set(y[known[1], c])) < 2:
-            continue
-        model = fit(binary).fit(x[known[0]], y[known[0], c])
-        p, t = predict(model, x[known[1]], binary), y[known[1], c]
-        if binary:
-            found.append((roc_auc_score(t, p), average_precision_score(t, p)))
-        else:
-            found.append((numpy.sqrt(numpy.mean((t - p) ** 2)), numpy.mean(abs(t - p))))
+        known = [k for k, i in enumerate(part) if not numpy.isnan(y[i, c])]
+        t, q = y[part][known, c], p[known, c]
+        if not binary:
+            found.append((numpy.sqrt(numpy.mean((t - q) ** 2)), numpy.mean(abs(t - q))))
+        elif len(set(t)) == 2:
+            found.append((roc_auc_score(t, q), average_precision_score(t, q)))
     return numpy.mean(found, axis=0)
+
+
+def tabular(fit, x, y, parts):
+    train, valid, test = parts
+    binary = numpy.isin(y[~numpy.isnan(y)], (0, 1)).all()
+    p = numpy.zeros((len(test), y.shape[1]))
+    for c in range(y.shape[1]):
+        known = [i for i in train + valid if not numpy.isnan(y[i, c])]
+        p[:, c] = predict(fit(binary).fit(x[known], y[known, c]), x[test], binary)
+    return p
+
+
+def chemprop(smiles, y, parts):
+    """The command of the package; validation molecules choose the epoch."""
+    binary = numpy.isin(y[~numpy.isnan(y)], (0, 1)).all()
+    names = [f"t{c}" for c in range(y.shape[1])]
+    with tempfile.TemporaryDirectory() as folder:
+        data, out = pathlib.Path(folder, "data.csv"), pathlib.Path(folder, "out")
+        with open(data, "w") as file:
+            rows = csv.writer(file)
+            rows.writerow(["smiles", *names])
+            for text, row in zip(smiles, y, strict=True):
+                rows.writerow([text, *("" if numpy.isnan(v) else f"{v:g}" for v in row)])
+        splits = pathlib.Path(folder, "splits.json")
+        part = dict(zip(("train", "val", "test"), parts, strict=True))
+        splits.write_text(json.dumps([part]))
+        command = [f"{pathlib.Path(sys.executable).parent}/chemprop", "train", "-i", data]
+        command += ["--task-type", "classification" if binary else "regression", "-o", out]
+        command += ["--splits-file", splits, "--epochs", os.environ.get("EPOCHS", "50")]
+        command += ["--smiles-columns", "smiles", "--target-columns", *names, "-n", "0"]
+        subprocess.run(list(map(str, command)), check=True, capture_output=True)
+        found = next(out.rglob("test_predictions.csv"))
+        with open(found) as file:
+            rows = list(csv.DictReader(file))
+    return numpy.array([[float(row[n]) for n in names] for row in rows])
 
 
 def forest(binary):
@@ -85,12 +127,17 @@ def predict(model, x, binary):
 
 def main(folder, *names):
     make = rdFingerprintGenerator.GetMorganGenerator(radius=2, fpSize=2048)
+    models = os.environ.get("MODELS", "forest boosted chemprop").split()
     for name in names or SETS:
-        molecules, y = read(f"{folder}/{name}.csv", SETS[name])
+        molecules, smiles, y = read(f"{folder}/{name}.csv", SETS[name])
         x = numpy.array([make.GetFingerprintAsNumPy(m) for m in molecules])
         parts = split(molecules)
-        for what, fit in (("random forest", forest), ("XGBoost", boosted)):
-            a, b = scores(fit, predict, x, y, parts)
+        for what in models:
+            if what == "chemprop":
+                p = chemprop(smiles, y, parts)
+            else:
+                p = tabular({"forest": forest, "boosted": boosted}[what], x, y, parts)
+            a, b = measure(p, y, parts[2])
             print(f"{name}: {what} {a:.4f} {b:.4f}", flush=True)
 
 

@@ -69,6 +69,9 @@
       .absent = "1")                                                                               \
     X(SWITCH, near, "Of molecules: remember training molecules beside the network.",               \
       .absent = "off")                                                                             \
+    X(REAL, average, "X", 0, 0.999999,                                                             \
+      "Score and keep averages of the weights over steps, each of which keeps so much; 0: none.",  \
+      .absent = "0")                                                                               \
     X(REAL, smoothing, "X", 0, 0.99, "Label smoothing.")                                           \
     X(SWITCH, centralise, "Gradient centralisation.")                                              \
     X(SWITCH, weight_classes, "Classes of nodes: rare ones count more.")

@@ -3,6 +3,7 @@
 #include "base/sort.h"
 #include "base/try.h"
 #include "basin/random.h"
+#include "plan/plan.h"
 #include "task/graphs/graphs.h"
 
 enum { STREAM_SHUFFLE = 44, STREAM_LIMIT = 45 };
@@ -77,6 +78,9 @@ static basin_status step(void *context, basin_run_sum *sum, const basin_run_plac
     else
         status = basin_graphs_plans_step(&j->train, sum, j->input, j->batch + at, count,
                                          (uint64_t)place->epoch, error);
+    /* The plan of averages may lie where this step's loss does. */
+    if (!status && j->model->settings.average > 0 && basin_store_shares_results(j->model->store))
+        status = basin_graphs_plans_settle(&j->train, sum, error);
     j->task.memory = j->train.bytes;
     return status;
 }
@@ -251,6 +255,7 @@ static basin_run_task task_of(job *j) {
                             .steps = steps,
                             .items = trains,
                             .patience = s->patience,
+                            .average = s->average,
                             .choose = j->fold->count[1] > 0,
                             .schedule = BASIN_SCHEDULE_OF(s, steps),
                             .store = j->model->store,

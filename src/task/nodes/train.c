@@ -7,7 +7,8 @@
 #include "base/try.h"
 #include "task/nodes/net.h"
 
-/* ---- Which inputs validation prefers: for each candidate an MLP is trained for a moment. ---- */
+/* ---- Which inputs validation prefers: for each candidate an MLP is trained for a moment; of
+ * several classes a member of the model itself. ---- */
 
 enum { PROBE_NODES = 1000000 }; /* beyond, a probe over all nodes would cost more than it tells */
 
@@ -22,14 +23,26 @@ typedef struct choice {
 
 enum { SMOOTHING = 10 }; /* steps, where it is left open whether there are any */
 
-/* Trains on the inputs in question; their measure on validation. */
-static basin_status probe(double *value, choice *c, int64_t hops, const char *scaling,
-                          basin_error *error) {
-    basin_nodes_settings s = *c->settings;
+/* Trains with these settings; the measure on validation. */
+static basin_status run_probe(double *value, choice *c, const basin_nodes_settings *s,
+                              basin_error *error) {
     basin_nodes_model *model;
     basin_outcome outcome;
     *value = 0;
     if (c->stopped) return BASIN_OK;
+    basin_nodes_job job = {c->task, c->network, c->part, s, .probe = true, .parts = c->work.parts};
+    basin_status status = basin_nodes_fit_quietly(&model, &outcome, &job, &c->work, error);
+    basin_nodes_close(model);
+    if (status) return status;
+    *value = outcome.best.merit;
+    c->stopped = outcome.stopped;
+    return BASIN_OK;
+}
+
+/* The inputs in question. */
+static basin_status probe(double *value, choice *c, int64_t hops, const char *scaling,
+                          basin_error *error) {
+    basin_nodes_settings s = *c->settings;
     s.form = "mlp", s.position = "none", s.sampling = "full", s.shards = 1;
     /* The probe is an MLP: it reads totals of edges, and has no pairs to bias. */
     if (basin_facts_bias(&s)) s.facts = basin_facts_are_features(&s) ? "features" : "none";
@@ -37,13 +50,7 @@ static basin_status probe(double *value, choice *c, int64_t hops, const char *sc
     s.hidden = 64, s.dropout = 0.2, s.penalty = 0, s.average = 0, s.members = 1, s.trees = 0,
     s.tabular = 0, s.calibrate = "none";
     s.epochs = 120, s.patience = 30, s.evaluate = 2, s.warmup = 5, s.rate = 5e-3, s.decay = 0.01;
-    basin_nodes_job job = {c->task, c->network, c->part, &s, .probe = true, .parts = c->work.parts};
-    basin_status status = basin_nodes_fit_quietly(&model, &outcome, &job, &c->work, error);
-    basin_nodes_close(model);
-    if (status) return status;
-    *value = outcome.best.merit;
-    c->stopped = outcome.stopped;
-    return BASIN_OK;
+    return run_probe(value, c, &s, error);
 }
 
 /* Means over two hops, or none; which of two scalings. */
@@ -95,20 +102,27 @@ static basin_status is_bag(bool *bag, const choice *c, basin_error *error) {
     return BASIN_OK;
 }
 
-/* What neighbours are good for: nothing, to agree with, or to be looked at. */
+/* What neighbours are good for beside attention: nothing, to agree with, or to be looked at. The
+ * model that is to be trained says so, not an MLP, which has no attention and prefers any sight of
+ * neighbours. What is not better by the standard error of an accuracy is not taken: few validation
+ * nodes would choose it by chance. */
 static basin_status choose_neighbours(choice *c, basin_error *error) {
     static const int64_t way[][2] = {{0, 0}, {0, SMOOTHING}, {2, 0}};
     const basin_nodes_settings asked = *c->settings;
     int64_t hops = asked.hops, smoothing = asked.smoothing;
-    double most = -1;
+    double judged = (double)basin_split_nodes(NULL, c->part, c->network->nodes, BASIN_PART_VAL);
+    double most = -1, least = -1;
     for (int i = 0; i < 3; i++) {
         double value = 0;
         if ((asked.hops >= 0 && i == 2) || (asked.smoothing >= 0 && i == 1))
             continue; /* as first */
         int64_t far = asked.hops < 0 ? way[i][0] : asked.hops;
         c->settings->smoothing = asked.smoothing < 0 ? way[i][1] : asked.smoothing;
-        BASIN_TRY(probe(&value, c, far, asked.scaling, error));
-        if (value > most) hops = far, smoothing = c->settings->smoothing, most = value;
+        basin_nodes_settings s = *c->settings;
+        s.hops = far, s.members = 1;
+        BASIN_TRY(run_probe(&value, c, &s, error));
+        if (value > most && value > least) hops = far, smoothing = s.smoothing, most = value;
+        if (least < 0) least = value + sqrt(fmax(value * (1 - value), 0) / fmax(judged, 1));
     }
     c->settings->hops = hops, c->settings->smoothing = smoothing;
     return BASIN_OK;
