@@ -11,8 +11,7 @@
 #include "backend/op.h"
 #include "basin/backend.h"
 
-/* Another backend like `other`, its settings included, for a thread of its own. They may be closed
- * in any order. */
+/* Another backend like `other`, with its settings, for another thread; closed in any order. */
 basin_status basin_backend_open_beside(basin_backend **backend, const basin_backend *other,
                                        basin_error *error);
 
@@ -135,8 +134,7 @@ typedef struct basin_eager_table {
     /* Queues the call; block[i] is the address of block i. */
     basin_status (*run)(const basin_backend *backend, const basin_call *call, void *const *block,
                         void *stream, basin_error *error);
-    /* Of a backend that runs plans: what it gets from now on waits for the stream, or the stream
-     * for what it has got. */
+    /* Of a backend that runs plans: orders its later work and the stream's against each other. */
     basin_status (*enter)(basin_backend *backend, void *stream, basin_error *error);
     basin_status (*leave)(basin_backend *backend, void *stream, basin_error *error);
     /* Queues a copy within the device's memory. */

@@ -1,5 +1,4 @@
-/* What the backends that compute in the host's memory share: frames, faults, and the sizes that
- * operations see. */
+/* What backends that compute in the host's memory share: frames, faults, sizes of operations. */
 #ifndef BASIN_BACKEND_HOST_H
 #define BASIN_BACKEND_HOST_H
 

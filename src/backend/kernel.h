@@ -118,8 +118,7 @@ static inline int basin_twin_of(basin_op op, int i) {
     return op == BASIN_OP_MATMUL ? 0 : op == BASIN_OP_ATTENTION_FORCE ? i + (int)BASIN_ATT_DQ : i;
 }
 
-/* The program of a pointwise call that came without one: its operands loaded and broadcast, then
- * the one instruction. */
+/* The program of a pointwise call that has none: operands loaded, broadcast, one instruction. */
 basin_program basin_program_alone(basin_instruction instruction[4], const basin_call *call);
 /* Drops axes of one element and merges neighbours that all operands walk through evenly. */
 void basin_program_merge_axes(basin_program *p, int operands);

@@ -42,8 +42,7 @@ static inline void basin_shape_broadcast(int64_t stride[BASIN_MAX_RANK], const b
         stride[i] = i < missing || from->dim[i - missing] == 1 ? 0 : own[i - missing];
 }
 
-/* Where element number `i` (row-major over the first `axes` axes of `shape`) lies under `stride`.
- */
+/* Where element `i` (row-major over the first `axes` axes of `shape`) lies under `stride`. */
 static inline int64_t basin_shape_offset(int64_t i, const basin_shape *shape, int axes,
                                          const int64_t *stride) {
     int64_t offset = 0;

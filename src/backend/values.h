@@ -34,8 +34,7 @@ typedef struct basin_values_steps {
     int64_t batch, head, token;
 } basin_values_steps;
 
-/* Where biases lie: from one of each to the next. A list's have no steps of queries, others no
- * steps of pairs but 1. */
+/* Steps of biases. A list's have none for queries, others none for pairs but 1. */
 typedef struct basin_bias_steps {
     int64_t batch, head, query, pair;
 } basin_bias_steps;

@@ -53,8 +53,7 @@ basin_status basin_bench_training(basin_plan **plan, basin_bench *bench, basin_e
 /* Normal numbers for an input; 0 and 1 with the given share of ones where that is not 0. */
 basin_status basin_bench_write(basin_bench *bench, basin_plan *plan, basin_expr input, double share,
                                basin_error *error);
-/* A single thread is timed by what it computed, which other programs on the machine do not change.
- */
+/* A single thread is timed by its CPU time, which other programs do not change. */
 bool basin_bench_alone(const basin_bench *bench);
 /* Keeps the item of that key alone; an error that names all of them where there is none. */
 basin_status basin_bench_keep(basin_bench *bench, const char *key, basin_error *error);

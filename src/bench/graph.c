@@ -17,8 +17,7 @@ static basin_status draw_graph(basin_bench *bench, basin_error *error) {
                            BASIN_PAIRS_BOTH_WAYS | BASIN_PAIRS_DROP_SELF, error);
 }
 
-/* The attention energy's force on g, and the gradient of a projection of it: the second order that
- * training needs. */
+/* The attention energy's force on g, and the gradient of a projection of it (second order). */
 static basin_status add_attention(basin_bench *bench, const basin_block *block,
                                   const basin_pattern *pattern, basin_error *error) {
     const basin_bench_shape *s = &bench->shape;

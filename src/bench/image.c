@@ -1,5 +1,4 @@
-/* The items of `basin bench` for images: the block's parts, the whole forward pass and a training
- * step. */
+/* The items of `basin bench` for images: the block's parts, forward pass, training step. */
 #include "base/try.h"
 #include "bench/bench.h"
 

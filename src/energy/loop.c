@@ -182,8 +182,7 @@ static basin_pace pace_of(basin_graph *graph, int k, bool noise) {
                         .seed = noise ? basin_index(graph, seed, BASIN_SHAPE(2)) : NULL};
 }
 
-/* x, g and next_g [count] go from step to step. Draws are those of the streams after `streams`, as
- * in the first plan. */
+/* x, g, next_g [count] go from step to step. Draws: the streams after `streams`. */
 static void build_stride(basin_descent *d, ways *w, uint32_t streams, const basin_dynamics *m) {
     basin_graph *graph = basin_expr_graph(d->x[0]);
     memcpy(w->now, d->x, (size_t)d->count * sizeof *w->now);

@@ -154,8 +154,7 @@ void basin_partial(basin_expr *gradient, const basin_expr *y, const basin_expr *
 
 /* Derivatives in other forms, made of the reverse sweep: along directions, and as a matrix. */
 
-/* The reverse is linear in its cotangent c; its slope by c in the direction of the tangents is the
- * forward derivative. */
+/* The reverse is linear in its cotangent c: its slope by c along tangents is the forward mode. */
 basin_expr basin_jvp(basin_expr y, const basin_expr *x, const basin_expr *tangent, int count) {
     if (!y || count < 1) return NULL;
     basin_expr c = basin_variable(basin_fill(y->graph, y->shape, 0)), sum = NULL;

@@ -139,8 +139,7 @@ int basin_augment_reduction(const basin_augment *a, const basin_resize *r) {
 
 /* ---- doing ---- */
 
-/* The part of the source that the outputs depend on, for a source reduced at most 8 times, or not
- * at all. */
+/* The part of the source that outputs depend on, reduced at most 8 times, or not at all. */
 static basin_box resize_needs(const basin_resize *r, int reduction) {
     basin_box box = r->box, out;
     double scale_y = box.height / (double)r->height, scale_x = box.width / (double)r->width;

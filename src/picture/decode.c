@@ -63,8 +63,7 @@ const char *basin_picture_foreign(const void *bytes, size_t size) {
     return bmp ? "BMP" : NULL;
 }
 
-/* ---- The orientation tag of EXIF data: a TIFF header, and in its first directory tag 0x0112 ----
- */
+/* ---- The orientation tag of EXIF data: in the first TIFF directory, tag 0x0112 ---- */
 
 static unsigned number(const uint8_t *at, int bytes, bool big) {
     unsigned value = 0;

@@ -80,8 +80,7 @@ typedef struct basin_decoder {
     void *state;     /* the format's own, on the heap */
 } basin_decoder;
 
-/* The name of a format of pictures that is not read, by its first bytes; NULL: none that is known.
- */
+/* The name of a format of pictures that is not read, by its first bytes; or NULL. */
 const char *basin_picture_foreign(const void *bytes, size_t size);
 basin_status basin_decoder_open(basin_decoder *decoder, const void *bytes, size_t size,
                                 const char *name, basin_error *error);
@@ -122,8 +121,7 @@ typedef struct basin_resize {
     bool flip; /* columns come out in the other order */
 } basin_resize;
 
-/* Values 0 .. 255, a plane a channel. `picture` holds at least what basin_resize_needs asked
- * for. */
+/* Values 0 .. 255, a plane a channel. `picture` holds at least what basin_resize_needs asked. */
 basin_status basin_resize_run(float *plane /* [channels, out_height, out_width] */,
                               const basin_resize *resize, const basin_picture *picture,
                               basin_scratch *scratch, basin_error *error);
@@ -148,8 +146,7 @@ void basin_patches_from_pixels(float *values, const uint8_t *pixel, const basin_
 /* Planes [channels, size, size] of numbers 0 .. 1 from values, cut as above, not rounded. */
 void basin_patches_to_planes(float *plane, const float *values, const basin_patching *patching);
 
-/* ---- The two halves of an augmentation: what is drawn for a picture of a known size, and doing it
- * ---- */
+/* ---- The halves of an augmentation: what is drawn for a picture's size, and doing it ---- */
 
 typedef struct basin_drawn {
     basin_resize resize; /* the box is in pixels of the whole picture */
@@ -176,8 +173,7 @@ basin_status basin_augment_decode(basin_picture *picture, basin_drawn *drawn,
 void basin_jitter(float *plane /* [channels, area] */, int channels, size_t area,
                   const basin_drawn *drawn);
 
-/* ---- Pictures as JPEG, for pages: a tenth of a PNG's size where the picture is a photograph ----
- */
+/* ---- Pictures as JPEG, for pages: a tenth of a PNG's size for photographs ---- */
 
 /* The caller frees the bytes. `quality` is libjpeg's, 1 to 100. Without full_colour, colours
  * are kept at half the resolution, as cameras do. */

@@ -90,8 +90,7 @@ typedef struct basin_ir {
 static inline int basin_root_of(const basin_ir *ir, int value) { return ir->value[value].root; }
 
 void basin_ir_free(basin_ir *ir);
-/* Memory for a pass, zeroed, or filled with -1, which lives until all passes are over; NULL with
- * the error set. */
+/* Memory for a pass, zeroed or filled with -1, until all passes are over; NULL: error set. */
 void *basin_ir_scratch(basin_ir *ir, size_t count, size_t size);
 int *basin_ir_scratch_none(basin_ir *ir, size_t count);
 void basin_ir_scratch_free(basin_ir *ir);
@@ -124,8 +123,7 @@ void basin_ir_count_uses(basin_ir *ir);
 /* Sums of products in the order in which these are computed, so that each adds to those before. New
  * constants go into the graph. */
 basin_status basin_ir_chain(basin_ir *ir, basin_graph *graph);
-/* Lets the reverse of a layer norm add what is added to its result, the cotangent that passes by.
- */
+/* Lets the reverse of a layer norm add the cotangent that passes by to its result. */
 basin_status basin_ir_join_residuals(basin_ir *ir);
 /* Packs factors that several products share, once for all of them. */
 basin_status basin_ir_pack(basin_ir *ir, basin_backend *backend);
@@ -150,8 +148,7 @@ bool basin_ir_is_cut(const basin_ir_instruction *instruction, int k);
 /* Makes the call of such an instruction that of its first part. */
 void basin_ir_part_call(basin_call *call, const basin_ir_instruction *instruction,
                         const basin_backend_table *table);
-/* Decides where every value lives. The backend's table has the sizes of elements; workspaces are
- * known. */
+/* Decides where every value lives; workspaces are known. Sizes of elements are the table's. */
 basin_status basin_ir_layout(basin_ir *ir, const basin_backend *backend, bool plain);
 
 /* A new list of instructions in the making, for passes that put some between those that are there.

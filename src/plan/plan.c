@@ -1,5 +1,4 @@
-/* Making a plan: the passes of ir.h in their order, then the list of kernel calls with its memory.
- */
+/* Making a plan: the passes of ir.h in their order, then the kernel calls and memory. */
 #include "plan/plan.h"
 
 #include <stdarg.h>

@@ -1,5 +1,4 @@
-/* The inside of stores and plans: plan.c makes a plan, run.c writes its inputs, runs it and reads
- * its outputs. */
+/* Inside stores and plans: plan.c makes a plan, run.c writes inputs, runs it, reads outputs. */
 #ifndef BASIN_PLAN_PLAN_H
 #define BASIN_PLAN_PLAN_H
 
@@ -94,8 +93,7 @@ basin_status basin_iterations_run(basin_plan_iterations *iterations, basin_conve
 
 /* ---- Crops of pictures written straight into a plan's input, without a copy by the host ---- */
 
-/* For backends that have basin_backend_crops. The input is [count, ...] of
- * channels * size * size values each. */
+/* For backends with basin_backend_crops. The input is [count, ...], channels * size * size each. */
 basin_status basin_plan_crop(basin_plan *plan, basin_expr input, const basin_crop_batch *batch,
                              basin_error *error);
 
@@ -143,8 +141,7 @@ struct basin_plan {
 
 /* ---- plan.c ---- */
 
-/* A plan of an iteration, which takes the ends of others as they are and has no arena of its own.
- */
+/* A plan of an iteration, which takes the ends of others as they are and has no arena. */
 basin_status basin_plan_new_inner(basin_plan **plan, basin_store *store,
                                   const basin_plan_spec *spec, basin_error *error);
 

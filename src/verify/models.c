@@ -318,8 +318,7 @@ void basin_case_build_graphs(basin_case *c) {
     BASIN_FREE(l.first, l.edge);
 }
 
-/* ---- lagrangians: every Lagrangian, its activation and its energy, at a mild and at a large state
- * ---- */
+/* ---- lagrangians: each one, its activation, its energy, at a mild and a large state ---- */
 
 static void add_outputs(basin_case *c, const basin_lagrangian *l, basin_expr x, const char *size) {
     const char *name = l->name;

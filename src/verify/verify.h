@@ -47,13 +47,11 @@ const basin_tensor *basin_case_tensor(basin_case *c, const char *name, int rank)
 int64_t basin_case_dim(basin_case *c, const char *name, int rank, int axis);
 /* A copy as whole numbers; data is NULL where there is no such tensor. Free it. */
 basin_tensor basin_case_integers(basin_case *c, const char *name, int rank);
-/* The metadata `key`, which holds JSON: a number, true or false, a string (unquoted into `text`).
- */
+/* The metadata `key`, JSON: a number, true or false, a string (unquoted into `text`). */
 double basin_case_number(basin_case *c, const char *key);
 bool basin_case_flag(basin_case *c, const char *key);
 
-/* A parameter of the case with the shape and the numbers of "in.NAME"; the same where there is one.
- */
+/* A parameter with the shape and the numbers of "in.NAME"; the same where there is one. */
 basin_expr basin_case_parameter(basin_case *c, const char *name);
 /* An input that gets the numbers of "in.NAME". */
 basin_expr basin_case_input_add(basin_case *c, const char *name, int rank);
@@ -71,8 +69,7 @@ void basin_case_output_add(basin_case *c, basin_expr value, const char *format, 
  * digits end where theirs do: its error is relative to the tensor BESIDE where that is larger. */
 void basin_case_difference_add(basin_case *c, basin_expr value, const char *name,
                                const char *beside);
-/* "out.loss", and its gradients with respect to every parameter and to `x` ("grad.x0") if not NULL.
- */
+/* "out.loss", and its gradients by every parameter and by `x` ("grad.x0") if not NULL. */
 void basin_case_loss(basin_case *c, basin_expr loss, basin_expr x);
 /* The block's shape from the tensors under `prefix`, the steps from the metadata. */
 basin_block_config basin_case_block(basin_case *c, const char *prefix);

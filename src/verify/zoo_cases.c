@@ -99,8 +99,7 @@ static void by_term(basin_case *c, basin_specimen *s) {
 
 /* ---- NRGPT ---- */
 
-/* The tokens at the end; energies [steps + 1, N, 2], of the feed-forward network without its
- * factor. */
+/* The tokens at the end; energies [steps + 1, N, 2], of the network without its factor. */
 static basin_expr run_nrgpt(basin_case *c, basin_specimen *s) {
     basin_expr trace[(STEPS + 1) * TERMS];
     int steps;
@@ -255,8 +254,7 @@ static void hopfield_layer(basin_case *c) {
 
 /* ---- energy-based transformers ---- */
 
-/* The mean over the steps of the cross entropy; with `stop`, no gradient flows from step to step.
- */
+/* The mean over the steps of the cross entropy; with `stop`, no gradient between steps. */
 static basin_expr ebt_loss(const basin_zoo_ebt *m, basin_expr *y, basin_expr label, int steps,
                            bool stop, basin_expr *trace) {
     basin_expr total = NULL;
@@ -392,8 +390,7 @@ static void eqprop(basin_case *c, basin_specimen *specimen) {
 
 /* ---- the rows ---- */
 
-/* The first prefix that fits counts: a model of the zoo and what its file holds, or a builder that
- * does all. */
+/* The first prefix that fits: a model of the zoo and what its file holds, or a builder. */
 static const struct {
     const char *prefix, *model;
     void (*add)(basin_case *c, basin_specimen *s);

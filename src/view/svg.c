@@ -80,8 +80,7 @@ typedef struct axis {
     double from, to;        /* in the picture */
 } axis;
 
-/* The range of the data, and a step of 1, 2 or 5 times a power of ten; the vertical axis begins and
- * ends at ticks. */
+/* The data's range, and a step of 1, 2 or 5 times 10^n; the vertical axis ends at ticks. */
 static axis axis_of(const basin_plot *plot, bool vertical) {
     axis a = {.low = INFINITY, .high = -INFINITY};
     for (const basin_plot_line *line = plot->line; line < plot->line + plot->lines; line++)

@@ -19,8 +19,7 @@ typedef struct basin_plot {
     int lines;
 } basin_plot;
 
-/* A line plot: axes with round ticks, grid, legend, title; a dot at each point, where these are
- * few. */
+/* A line plot: axes with round ticks, grid, legend, title; dots where points are few. */
 basin_status basin_svg_plot(const char *path, const basin_plot *plot, basin_error *error);
 
 /* A small graph. Colours go from blue over grey to red: of values 0 to 1, or of signed ones by

@@ -1,5 +1,4 @@
-/* Pointwise programs, single pointwise operations, functions of the caller's own and random draws.
- */
+/* Pointwise programs, single pointwise operations, functions of the caller, random draws. */
 
 #include <string.h>
 
@@ -130,8 +129,7 @@ static void copy_run(float *to, const float *from, int64_t n, bool repeat) {
     }
 }
 
-/* `rows` rows of `width` elements, `apart` elements apart, or each `width` times its first element.
- */
+/* `rows` rows of `width` elements, `apart` apart, or each `width` times its first element. */
 static void copy_rows(float *to, const float *from, int64_t apart, int64_t rows, int64_t width,
                       bool repeat) {
     if (!repeat || width > SLACK) {
@@ -253,8 +251,7 @@ static void cpu_program_begin(const basin_cpu_program *p, float *scratch) {
     }
 }
 
-/* Elements start .. start + n - 1 of the domain in row-major order, n <= p->block, `start` a
- * multiple of p->unit. */
+/* Elements start .. start + n - 1 of the domain, n <= p->block, `start` a multiple of p->unit. */
 static void cpu_program_block(const basin_cpu_program *p, float *scratch, int64_t start,
                               int64_t n) {
     const float *reg[BASIN_MAX_REGISTERS] = {0};

@@ -415,8 +415,7 @@ static void reverse_chunks(const basin_frame *frame, int64_t first, int64_t last
     }
 }
 
-/* in: x, gamma, c and perhaps r; out: dx, dgamma, ddelta and perhaps dx narrow, as op.h has them.
- */
+/* in: x, gamma, c, perhaps r; out: dx, dgamma, ddelta, perhaps dx narrow, as op.h has them. */
 void basin_cpu_layernorm_reverse(const basin_frame *frame) {
     const basin_shape *shape = &frame->call->in[0].shape;
     int64_t width = basin_shape_last(shape, 1), chunks = row_chunks(shape);

@@ -196,8 +196,7 @@ static bool is_careful(void) {
     return careful && strcmp(careful, "0") != 0;
 }
 
-/* What lists of calls need; single ones (below) need none of it, and run on the device that is
- * the caller's. */
+/* What lists of calls need; single ones (below) run on the caller's device without it. */
 static void make_resources(basin_cuda *cuda, const basin_cuda *beside) {
     const char *tune = getenv("BASIN_CUDA_TUNE");
     basin_cuda_gate gate(beside);

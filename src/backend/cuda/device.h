@@ -22,8 +22,7 @@ extern "C" {
 #define BASIN_DEVICE static __device__ __forceinline__
 #define BASIN_METHOD __device__ __forceinline__
 
-/* Loops: unrolled, over 0 .. n - 1; and of a whole grid of blocks of `threads` over 0 .. count - 1.
- */
+/* Loops: unrolled, over 0 .. n - 1; of a whole grid of blocks of `threads`, 0 .. count - 1. */
 #define BASIN_UNROLL(i, n) _Pragma("unroll") for (int i = 0; i < (n); i++)
 #define BASIN_GRID(i, count, threads)                                                              \
     for (int64_t i = (int64_t)blockIdx.x * (threads) + threadIdx.x; i < (count);                   \
@@ -177,8 +176,7 @@ static __device__ inline void basin_cuda_report(basin_cuda_reporter r, int64_t a
     *(volatile int32_t *)&r.fault->op = r.op;
 }
 
-/* ---- sums within a warp and a block, always in the same order; every thread gets the result ----
- */
+/* ---- sums within a warp and a block, in the same order; every thread gets the result ---- */
 
 BASIN_DEVICE float basin_warp_sum(float x) {
     for (int step = 16; step > 0; step /= 2) x += __shfl_xor_sync(0xffffffffu, x, step);

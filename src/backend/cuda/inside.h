@@ -108,8 +108,7 @@ extern const basin_own_table basin_cuda_own;
 struct CUfunc_st;
 void basin_cuda_codes_new(basin_cuda *cuda, const basin_cuda *beside);
 void basin_cuda_codes_free(basin_cuda *cuda);
-/* While collecting, unknown texts are noted and nothing is launched; then all are compiled at
- * once. */
+/* While collecting, unknown texts are noted, nothing is launched; then all are compiled. */
 void basin_cuda_codes_collect(basin_cuda *cuda);
 void basin_cuda_codes_compile(basin_cuda *cuda);
 bool basin_cuda_codes_collecting(const basin_cuda *cuda);
@@ -123,8 +122,7 @@ std::string basin_cuda_code_try(basin_cuda *cuda, const std::string &text);
 void basin_cuda_code_launch(basin_cuda *cuda, CUfunc_st *function, unsigned blocks,
                             unsigned threads, void *arguments);
 
-/* product.cu: D [batch, m, n] = relu?(alpha A B + beta C + bias [n]), row-major, each factor plain
- * or transposed. */
+/* product.cu: D [batch, m, n] = relu?(alpha A B + beta C + bias [n]), factors may be transposed. */
 struct basin_cuda_product {
     int64_t batch, m, n, k;
     bool transpose_a, transpose_b, relu, bias;

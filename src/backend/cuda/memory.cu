@@ -10,8 +10,7 @@
 
 #include "backend/cuda/inside.h"
 
-/* A batch of 256 pictures of the paper's size is five large pieces, and none should wait for the
- * step before. */
+/* A batch of 256 pictures of the paper's size is five large pieces; none should wait. */
 enum { PARCELS = 3, PIECES = 32, LARGE_SLOTS = 6 };
 static const size_t SMALL = (size_t)1 << 20, PIECE = (size_t)32 << 20;
 static const size_t PARCEL = SMALL + SMALL; /* bytes of small pieces that go together */
@@ -136,8 +135,7 @@ void basin_cuda_deliver(basin_cuda *cuda) {
     s->next_small++;
 }
 
-/* Whether a piece of the parcel goes to where another is to go: one kernel puts both in their
- * places, in no order. */
+/* Whether two pieces of the parcel go to the same place: one kernel puts both, in no order. */
 static bool goes_to(const parcel *p, const char *to, size_t bytes) {
     for (int i = 0; i < p->count; i++) {
         const piece *there = &p->piece.list[i];

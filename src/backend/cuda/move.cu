@@ -105,8 +105,7 @@ void basin_cuda_concat(const basin_cuda_frame *frame) {
 
 /* ---- permutations ---- */
 
-/* The result's axes after joining those that stay neighbours, and the operand's stride along each.
- */
+/* The result's axes after joining neighbours, and the operand's stride along each. */
 struct permutation {
     int rank;
     int64_t dim[BASIN_MAX_RANK], stride[BASIN_MAX_RANK];
@@ -373,8 +372,7 @@ static __global__ void find_first(int32_t *first, const uint32_t *sorted, int64_
     first[v] = (int32_t)low;
 }
 
-/* Block (tile of 32 columns, row v): warp w adds positions w, w + 8, ..; the warps' sums meet in
- * order. */
+/* Block (tile of 32 columns, row v): warp w adds positions w, w + 8, ..; then in order. */
 static __global__ void sum_rows(basin_sink out, basin_source values, const int32_t *order,
                                 const int32_t *first, int64_t width) {
     __shared__ float partial[WARPS][32];

@@ -325,8 +325,7 @@ static share share_of(const table *t) {
 
 static size_t aligned(int64_t floats) { return ((size_t)floats * sizeof(float) + 63) / 64 * 64; }
 
-/* The workspace: sums of c n [parts], of c [parts, width] unless rows are long, then what sums over
- * the parts want. */
+/* Workspace: sums of c n [parts], of c [parts, width] unless rows are long, and their sums'. */
 size_t basin_cuda_layernorm_reverse_workspace(const basin_cuda *, const basin_call *call) {
     table t = table_of(call);
     share s = share_of(&t);

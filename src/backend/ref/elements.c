@@ -70,8 +70,7 @@ void basin_ref_program(double *registers, const basin_program *program, const vo
     }
 }
 
-/* All registers of an element are filled before any is stored, so an output may lie on an operand
- * of the same shape. */
+/* All registers of an element are filled before one is stored: outputs may lie on operands. */
 static void run_program(const basin_frame *frame, const basin_program *program) {
     const basin_shape *domain = &program->domain;
     int64_t at[BASIN_MAX_IN] = {0};
@@ -118,8 +117,7 @@ void basin_ref_own(const basin_frame *frame) {
     }
 }
 
-/* Random draws: element i of the stream attr.stream under the seed the operand holds, as
- * basin/random.h defines them. */
+/* Random draws: element i of stream attr.stream under the operand's seed (basin/random.h). */
 
 void basin_ref_normal(const basin_frame *frame) {
     uint64_t seed = basin_seed_of(frame->in[0]);

@@ -234,8 +234,7 @@ double basin_album_estimate(const basin_pictures *pictures, const int64_t *item,
     return most > 0 ? sum / (double)most * (double)items : 0;
 }
 
-/* ---- Kept pictures: decoding into the form that is kept, and drawing crops of it. See pictures.h
- * ---- */
+/* ---- Kept pictures: decoding into the kept form, drawing crops of it. See pictures.h ---- */
 
 void basin_kept_sizes(int64_t *kept_height, int64_t *kept_width, int64_t height, int64_t width,
                       basin_cut cut, int64_t size) {

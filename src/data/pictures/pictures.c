@@ -189,8 +189,7 @@ static int by_name(const void *a, const void *b) {
     return strcmp(((const basin_entry *)a)->name, ((const basin_entry *)b)->name);
 }
 
-/* A folder of pictures: every .jpg, .jpeg, .png and .webp below it, in the order of their paths'
- * bytes. */
+/* A folder of pictures: every .jpg, .jpeg, .png and .webp below it, by the bytes of paths. */
 static basin_status fill_folder(basin_shelf *shelf, const char *split, bool *divided,
                                 basin_error *error) {
     BASIN_TRY(basin_folder_walk(shelf->name, take, shelf, error));
@@ -410,8 +409,7 @@ basin_status basin_pictures_statistics(float mean[3], float deviation[3],
     return BASIN_OK;
 }
 
-/* ---- A collection of pictures that are in memory already; see include/basin/tasks/pictures.h ----
- */
+/* ---- A collection of pictures in memory; see include/basin/tasks/pictures.h ---- */
 
 static basin_status fill(basin_pictures *pictures, const basin_picture *picture, int64_t count,
                          basin_error *error) {

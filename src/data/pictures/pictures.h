@@ -1,5 +1,4 @@
-/* Inside a collection of pictures: shelves, one a file or folder, each with a way to fetch its
- * pictures. */
+/* Inside a collection of pictures: shelves, one a file or folder, each with a way to fetch. */
 #ifndef BASIN_DATA_PICTURES_PICTURES_H
 #define BASIN_DATA_PICTURES_PICTURES_H
 
@@ -53,8 +52,7 @@ typedef struct basin_feed_config {
     /* Told of each picture that cannot be read, from within basin_feed_next; may be NULL. */
     void (*unreadable)(void *context, const char *name, const char *why);
     void *context;
-    /* Training: only the places first .. first + count - 1 of each batch, for one of several ranks;
-     * 0: all. */
+    /* Training: only places first .. first + count - 1 of each batch, for one rank; 0: all. */
     int64_t first, count;
 } basin_feed_config;
 
@@ -179,8 +177,7 @@ basin_status basin_idx_parse(basin_shelf *shelf, const uint8_t *bytes, size_t si
 /* Archives likewise; entries may point into the bytes. */
 basin_status basin_archive_parse(basin_shelf *shelf, const uint8_t *bytes, size_t size,
                                  basin_error *error);
-/* Keeps the entries whose path has a folder `split` ("val..." for "test") and says whether there
- * were such folders. */
+/* Keeps entries whose path has a folder `split` ("val.." for "test"); whether there were such. */
 void basin_shelf_divide(basin_shelf *shelf, const char *split, bool *divided);
 
 /* ---- The form in which a picture is kept: decoded whole, perhaps reduced, 8 bits a value. Crops
@@ -198,8 +195,7 @@ typedef struct basin_kept {
 void basin_kept_sizes(int64_t *kept_height, int64_t *kept_width, int64_t height, int64_t width,
                       basin_cut cut, int64_t size);
 
-/* Picture i in the form to keep. The memory of `kept->picture` is reused; `spare` is for what is
- * decoded on the way. */
+/* Picture i in the form to keep. Memory of `kept->picture` is reused; `spare` is for decoding. */
 basin_status basin_kept_load(basin_kept *kept, const basin_pictures *pictures, int64_t i,
                              basin_cut cut, int64_t size, basin_picture *spare, basin_error *error);
 
@@ -242,13 +238,11 @@ void basin_album_draw(const basin_kept **page, basin_drawn *drawn, int64_t *inde
 
 basin_feed_counts basin_album_count(const basin_album *album);
 
-/* What all pictures would take decoded, by the headers of some of them. Those that cannot be read
- * count as nothing. */
+/* What all pictures would take decoded, by some of the headers. Unreadable ones count as 0. */
 double basin_album_estimate(const basin_pictures *pictures, const int64_t *item, int64_t items,
                             basin_cut cut, int64_t size);
 
-/* ---- A permutation of 0 .. n - 1 that can be asked for any of its places, keyed by (seed, epoch)
- * ---- */
+/* ---- A permutation of 0 .. n - 1 asked for at any place, keyed by (seed, epoch) ---- */
 
 int64_t basin_order_at(int64_t place, int64_t n, uint64_t seed, int64_t epoch);
 

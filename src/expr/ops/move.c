@@ -348,8 +348,7 @@ basin_expr basin_diagonal(basin_expr a, int axis, int other) {
     return basin_stride(basin_reshape(a, flat), -1, 0, n + 1);
 }
 
-/* Sums of 1, 2, 4, .. elements in turn: as exact as a tree, and as many steps as the length has
- * bits. */
+/* Sums of 1, 2, 4, .. elements in turn: as exact as a tree, a step for each bit of the length. */
 basin_expr basin_cumsum(basin_expr a, int axis) {
     if (!a || (axis = basin_axis(a, axis, "cumsum")) < 0) return NULL;
     int64_t n = a->shape.dim[axis];

@@ -278,8 +278,7 @@ basin_expr basin_einsum_many(const char *spec, const basin_expr *a, int count) {
     return so_far.a ? reorder(so_far.a, so_far.letters, e.out) : NULL;
 }
 
-/* Convolution and pooling over [B, h, w, C]: formulas of the patches of x, so that every derivative
- * follows. */
+/* Convolution and pooling over [B, h, w, C]: formulas of patches, so derivatives follow. */
 
 static basin_expr bad_window(basin_expr x, const char *what, const char *window) {
     return basin_graph_fail(x->graph, BASIN_BAD_SHAPE, "%s: %s and the window %s do not fit", what,

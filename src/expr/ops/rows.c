@@ -1,5 +1,4 @@
-/* Reductions over axes, layer norm, and what is over rows: softmax and its relatives, causal pairs,
- * choices. */
+/* Reductions, layer norm, and what is over rows: softmax, its relatives, causal pairs, choices. */
 #include <float.h>
 
 #include "expr/graph.h"

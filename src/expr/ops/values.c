@@ -116,8 +116,7 @@ static basin_expr to_bias(basin_expr slopes, basin_expr bias) {
     return sum ? basin_reshape(sum, bias->shape) : NULL;
 }
 
-/* A node of the reverse or the second order, of whose results those are there that are wanted; sets
- * the gradients. */
+/* A node of the reverse or second order with the results wanted; sets the gradients. */
 static void derive(basin_op op, const basin_node *node, const basin_expr *in, int ins,
                    const bool *want, basin_expr *grad) {
     static const int from[] = {BASIN_VAL_Q, BASIN_VAL_K, BASIN_VAL_V, BASIN_VAL_BIAS, BASIN_VAL_C};

@@ -25,8 +25,7 @@ typedef struct sum {
     int after;                    /* the instruction behind which new ones belong */
 } sum;
 
-/* Where new instructions belong in the list, so that a product adds its multiple as soon as it can.
- */
+/* Where new instructions belong, so that a product adds its multiple as soon as it can. */
 typedef struct places {
     int *after; /* [instructions] of new ones: the old instruction that they follow */
     size_t old; /* how many old instructions there are */
@@ -49,8 +48,7 @@ static bool is_linear(const basin_ir *ir, const basin_ir_instruction *instructio
            instruction->op == BASIN_OP_NEG || constant_side(ir, instruction) >= 0;
 }
 
-/* Whether the value is the result of an instruction that can be taken apart: nobody else reads it.
- */
+/* Whether the value's instruction can be taken apart: nobody else reads its result. */
 static bool is_inner(const sum *s, int value) {
     const basin_ir_value *v = &s->ir->value[value];
     return v->root == value && v->producer >= 0 && v->uses == 1 && !v->output && !v->state &&

@@ -20,8 +20,7 @@ static bool is_pointwise(const fusion *f, basin_op op) {
     return basin_op_is_pointwise(op) || (f->device && op == BASIN_OP_OWN);
 }
 
-/* An update whose value a pointwise instruction computes needs no copy: that instruction writes the
- * state. */
+/* An update whose value a pointwise instruction computes: that instruction writes the state. */
 static void absorb_updates(const fusion *f) {
     basin_ir *ir = f->ir;
     for (size_t i = 0; i < ir->instructions; i++) {
@@ -37,8 +36,7 @@ static void absorb_updates(const fusion *f) {
     }
 }
 
-/* The group that all readers of an instruction's result belong to, or -1 where there is no single
- * one. */
+/* The group that all readers of an instruction's result belong to; -1: no single one. */
 static int single_reader(const fusion *f, int instruction, const int *reader) {
     const basin_ir *ir = f->ir;
     int value = ir->instruction[instruction].out[0];

@@ -85,8 +85,7 @@ static int joint_part(const joining *j, const joint *t, int value) {
     return -1;
 }
 
-/* Parts first .. last of a joint value, as one operand of the given shape; -1 when out of memory.
- */
+/* Parts first .. last of a joint value, as one operand of the given shape; -1: no memory. */
 static int joint_span(joining *j, const joint *t, int first, int last, basin_shape shape) {
     if (first == 0 && last == t->parts - 1) return t->value;
     const basin_ir_value *like = &j->ir->value[t->part[first]];
@@ -167,8 +166,7 @@ static bool reads_apart(const basin_ir_instruction *instruction, int k) {
            (k == BASIN_ATT_Q || k == BASIN_ATT_K || k == BASIN_ATT_A || k == BASIN_ATT_B);
 }
 
-/* Whether a product needs no program behind it. Masks of bits are applied with it; those of numbers
- * are not. */
+/* Whether a product needs no program behind it. Only masks of bits are applied with it. */
 static bool is_whole(const basin_ir *ir, const basin_ir_instruction *instruction) {
     basin_program_form form = basin_program_form_of(instruction->program);
     switch (form.kind) {
@@ -238,8 +236,7 @@ static bool is_weight(const joining *j, int value) {
            basin_shape_count(ir->value[root].shape) % ALIGNED == 0;
 }
 
-/* Whether the instruction is a link: it adds a multiple of (something that can lie apart) (a
- * weight). */
+/* Whether the instruction is a link: adds a multiple of (what can lie apart) (a weight). */
 static bool is_link(const joining *j, const basin_ir_instruction *instruction,
                     basin_program_form *form) {
     int64_t size[4];
@@ -427,8 +424,7 @@ static int find_gang(gang *g, const joining *j, size_t first, int side, product_
 
 /* ---- one left factor, several weights ---- */
 
-/* Whether the instruction is a multiple of (x) (a part of a joint weight)', and can write columns.
- */
+/* Whether the instruction is a multiple of (x) (part of a joint weight)' and writes columns. */
 static bool is_reading(const joining *j, const basin_ir_instruction *instruction,
                        basin_program_form *form) {
     int64_t size[4];

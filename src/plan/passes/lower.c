@@ -160,8 +160,7 @@ static int emit_reshape(lowering *l, const basin_node *node, int *map) {
     return map[node->out[0]->id] = value;
 }
 
-/* Appends the instruction of a node (and first of what it lacks), entering its results into `map`.
- */
+/* Appends a node's instruction (first those it lacks), entering its results into `map`. */
 static int emit(lowering *l, const basin_node *node, int *map) {
     if (is_leaf(node->op)) return emit_leaf(l, node);
     if (node->op == BASIN_OP_RESHAPE) return emit_reshape(l, node, map);

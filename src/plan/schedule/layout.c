@@ -50,8 +50,7 @@ static bool read_evenly(const basin_ir *ir, const basin_ir_instruction *instruct
     return true;
 }
 
-/* An operand's buffer that `value`, a result of this instruction, may take over; -1 if there is
- * none. */
+/* An operand's buffer that `value`, a result of this instruction, may take over; or -1. */
 static int find_inherited(const basin_ir *ir, int s, int value, const int *last, int taken) {
     const basin_ir_instruction *instruction = &ir->instruction[s];
     if (!instruction->program) return -1;
@@ -166,8 +165,7 @@ static bool may_coincide(const basin_ir_buffer *a, const basin_ir_buffer *b) {
            (a->first > b->last || b->first > a->last);
 }
 
-/* The lowest place where the buffer overlaps none that is placed and alive with it. `placed` is
- * sorted by offset. */
+/* The lowest place that overlaps no placed buffer alive with it; `placed` is by offset. */
 static size_t find_place(const basin_ir *ir, const int *placed, int count, int which) {
     const basin_ir_buffer *own = &ir->buffer[which];
     size_t at = 0;

@@ -251,8 +251,7 @@ static bool begins_moving(const basin_ir *ir, const basin_ir_value *value) {
            (leaf->op == BASIN_OP_INPUT || (leaf->op == BASIN_OP_STATE && is_updated(ir, leaf)));
 }
 
-/* A joint value moves where one of its parts does, and then so do all instructions that write into
- * it. */
+/* A joint value moves where one of its parts does; so do all that write into it. */
 static bool is_moving(const basin_ir *ir, const basin_ir_instruction *instruction,
                       const bool *moving) {
     if (basin_op_exchanges(instruction->op)) return true; /* others run, too */

@@ -46,8 +46,7 @@ static void plan_free(window_plan *plan) {
     free(plan);
 }
 
-/* The head is large where there are many tokens: only the last row goes through it, but for a
- * look at all. */
+/* The head is large where tokens are many: only the last row goes through it, mostly. */
 static basin_status build(window_plan *p, const story *s, int64_t length, bool look,
                           basin_error *error) {
     basin_expr output[2 + 2 * (BASIN_MAX_LAYERS + 1)];

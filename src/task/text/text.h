@@ -130,8 +130,7 @@ basin_text_origin basin_text_origin_read(const basin_bundle *bundle);
 basin_status basin_text_describe(basin_bundle *bundle, const basin_text_model *model,
                                  basin_error *error);
 
-/* The model on a graph of its own for so many windows of so many tokens; its parameters are the
- * model's. */
+/* The model on a graph for so many windows of so many tokens; parameters are the model's. */
 typedef struct basin_text_graph {
     basin_graph *graph;
     basin_params params;

@@ -70,8 +70,7 @@ typedef struct basin_attention {
     float *out_query, *out_key, *out_beta, *out_scale, *out_mix;
 } basin_attention;
 
-/* Bytes of workspace (64-byte aligned) for `threads` threads: linear in tokens and in pairs x
- * heads. */
+/* Bytes of workspace, 64-byte aligned: linear in threads, tokens and pairs x heads. */
 size_t basin_attention_workspace(const basin_attention *at, int threads);
 void basin_attention_run(const basin_attention *at, int threads, void *workspace);
 
@@ -139,8 +138,7 @@ typedef struct basin_attention_short {
     float *t, *gs, *e; /* [pairs, H]: beta t, beta gs, scratch */
 } basin_attention_short;
 
-/* The pairs of one query and head of softmax attention with values (backend/values.h), between the
- * products. */
+/* The pairs of one query and head of attention with values (backend/values.h). */
 typedef struct basin_values_row {
     int64_t count, self; /* pairs; the one that is left out, or -1 */
     float scale;
@@ -168,8 +166,7 @@ typedef struct basin_attention_kernels {
                        const int32_t *index, int64_t n, int64_t width);
     /* Takes the row's pairs into most, total and gain. */
     void (*measure)(const basin_attention_row *row);
-    /* With most, total and gain complete: r <- beta t, c <- beta gs, and the sums. lse = most + log
-     * total. */
+    /* With most, total, gain complete: r <- beta t, c <- beta gs, sums. lse = most + log total. */
     void (*finish)(const basin_attention_row *row);
     /* One after the other, for a row that is all there. */
     void (*complete)(const basin_attention_row *row);
@@ -187,8 +184,7 @@ typedef struct basin_attention_kernels {
     void (*reverse_row)(basin_attention_state *state, float *sum, float *rc, const float *x,
                         const float *rows, const int32_t *index, int64_t n, int64_t width,
                         float beta);
-    /* Along a column, n more queries of the key: sum += beta t Q, or in reverse beta (t A + gs Q).
-     */
+    /* Along a column, n more queries: sum += beta t Q, or in reverse beta (t A + gs Q). */
     void (*force_column)(float *sum, const float *rc, const int32_t *pair,
                          const basin_attention_summary *summary, const float *rows,
                          const int32_t *index, int64_t n, int64_t width, float beta);
@@ -237,8 +233,7 @@ static inline float *basin_arena_floats(basin_arena *arena, int64_t count) {
 /* Runs a form in a workspace; with NULL, it is only laid out. Returns the bytes that it needs for
  * `threads` threads, which are above 0. */
 typedef size_t basin_attention_form(const basin_attention *at, int threads, void *workspace);
-/* Of lists: short rows without mix, in force and reverse; any scale and mix; neither of them, in
- * fewer passes. */
+/* Lists: short rows without mix (force, reverse); any scale and mix; neither, in fewer passes. */
 bool basin_attention_is_short(const basin_attention *at);
 basin_attention_form basin_attention_brief, basin_attention_mixed, basin_attention_fused;
 /* Of all pairs. */

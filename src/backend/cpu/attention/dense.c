@@ -159,8 +159,7 @@ static basin_attention_row row_of(const dense *d, const span *s, int64_t i) {
     };
 }
 
-/* Zeros for the keys that the query does not see but others of its tile do, and for its share of
- * dscale. */
+/* Zeros for keys that the query does not see but others of its tile do, and for dscale. */
 static void clear_unseen(const dense *d, const span *s, const basin_attention_row *row) {
     if (!row->w) return;
     for (int64_t h = 0; h < d->together; h++) {

@@ -44,8 +44,7 @@ VECTOR_INLINE void mix_some(float *to, const float *from, const float *mix, int6
     }
 }
 
-/* to[h'] = sum_h from[h] mix[h, h'], or with `transposed` sum_h mix[h', h] from[h]; without a mix
- * a copy. */
+/* to[h'] = sum_h from[h] mix[h, h'], or `transposed` sum_h mix[h', h] from[h]; no mix: a copy. */
 static void mix_heads(float *to, const float *from, const basin_attention_row *row, const tile *t,
                       bool transposed) {
     int64_t heads = row->heads, h = 0;

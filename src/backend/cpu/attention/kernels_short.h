@@ -249,8 +249,7 @@ VECTOR_INLINE void short_columns_of(const basin_attention_short *s, int64_t firs
     }
 }
 
-/* The numbers of heads are constants wherever the loops over them are inlined; so is the default
- * model's width. */
+/* Numbers of heads, and the default model's width, are constants where loops are inlined. */
 #define SHORT_HEADS(H)                                                                             \
     case H:                                                                                        \
         if (s->reverse && s->width == 16)                                                          \

@@ -134,8 +134,7 @@ static bool is_direct(const plan *p, int rows) {
     return p->direct && (p->columns || rows % p->kernel->direct_rows == 0);
 }
 
-/* Panel i of A times a panel of B. Of a product that reads A where it is, only a panel that is not
- * whole is packed. */
+/* Panel i of A times a panel of B; where A is read in place, only a part of a panel is packed. */
 static void tile_run(float *c, int64_t c_row, const basin_gemm *g, const plan *p, const block *at,
                      int64_t i, const float *b, int64_t k, int cols, bool accumulate,
                      const basin_gemm_ahead *ahead) {
@@ -496,8 +495,7 @@ void basin_gemm_narrow_pack(const basin_gemm_kernel *kernel, bool right, float *
     }
 }
 
-/* ---- The 4 x 8 tile of the matrix product in the compiler's own vectors, for any processor ----
- */
+/* ---- The 4 x 8 tile of the matrix product in the compiler's vectors, for any processor ---- */
 
 enum { MR = 4, NR = 8 };
 

@@ -140,8 +140,7 @@ static void pack(const basin_gemm_kernel *kernel, bool right, float *panels, con
     }
 }
 
-/* A panel of A: its words, bytes from one row to the next, words to the second tile and to the next
- * unit. */
+/* A panel of A: its words, bytes between rows, words to the second tile and the next unit. */
 typedef struct rows_of_a {
     const uint32_t *word;
     int64_t row, half, unit;

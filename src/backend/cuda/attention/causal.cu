@@ -40,8 +40,7 @@ BASIN_DEVICE int seen(const causal &a, const batch &b, int r) {
     return min(n + a.offset, a.keys) * a.heads;
 }
 
-/* V neighbouring floats of shared memory, of which eight go as two vectors: one by one they would
- * meet in four banks. */
+/* V neighbouring floats of shared memory; eight go as two vectors: no bank conflicts. */
 template <int V> BASIN_DEVICE void put(float *to, const float (&x)[V]) {
     if constexpr (V == 8) {
         ((float4 *)to)[0] = make_float4(x[0], x[1], x[2], x[3]);
@@ -97,8 +96,7 @@ static __device__ void load(const causal &a, float *score, float *cotangent, con
     }
 }
 
-/* exp(score - maximum) in place of the scores; total [group, H] gets 1 / sum and the mean of the
- * cotangents. */
+/* exp(score - maximum) in place; total [group, H] gets 1 / sum and the mean of the cotangents. */
 template <causal_mode MODE>
 static __device__ void sum_up(const causal &a, float *score, const float *cotangent, float2 *total,
                               const batch &b) {

@@ -183,8 +183,7 @@ BASIN_DEVICE void basin_dense_close(float factor[2], const basin_dense_launch &p
     }
 }
 
-/* Between the two times of the reverse: 1 / total and the mean of c, the same in all four threads.
- */
+/* Between the two passes of the reverse: 1 / total and mean of c, the same in all four threads. */
 BASIN_DEVICE void basin_dense_between(basin_dense_rows &s) {
     for (int i = 0; i < 2; i++) {
         float total = basin_quad_sum(s.total[i]), gain = basin_quad_sum(s.gain[i]);
@@ -204,8 +203,7 @@ bool basin_stream_fits(const basin_cuda *cuda, const basin_cuda_heads *at);
 cudaError_t basin_stream_start(const basin_dense_launch *p, basin_cuda_mode mode, bool by_key,
                                cudaStream_t stream);
 
-/* Energy attention over all pairs of a picture's tokens: the launch. See
- * attention/strip_sm90a.cu. */
+/* Energy attention over all pairs of a picture's tokens: the launch. See strip_sm90a.cu. */
 
 /* Node n, head h, entry b of q is at (b * queries + n) * step.q + h * width, and so on. */
 struct basin_strip_launch {

@@ -144,8 +144,7 @@ BASIN_DEVICE void weigh_known(weights<N> &w, const strip_block<T> &s, const piec
         weigh_signed<MODE, false>(w, s, v, from);
 }
 
-/* For warps whose rows lie behind the last node: weights of anything, as no one reads their sums.
- */
+/* For warps with rows behind the last node: weights of anything, as no one reads their sums. */
 template <int N> BASIN_DEVICE void idle(weights<N> &w, const piece<N> &v, bool reverse) {
     BASIN_UNROLL (i, N / 4) {
         w.p[i / 4][i % 4] = __float_as_uint(v.r[i]);
@@ -176,8 +175,7 @@ BASIN_DEVICE int other_at(const rest_block &s, int i) {
     return others_of(s) + i / 4 * 16 + i / 2 % 2 * 8 + 2 * s.t + i % 2;
 }
 
-/* The address of a piece of 16 bytes; of piece (p ^ q) of the same row, and of the one 16 rows on.
- */
+/* The address of a piece of 16 bytes; of piece (p ^ q) of the same row, and 16 rows on. */
 BASIN_DEVICE uint32_t piece_at(const char *table, int row, int piece) {
     return basin_shared_address(table) + (uint32_t)(row * 128 + ((piece ^ row % 8) << 4));
 }

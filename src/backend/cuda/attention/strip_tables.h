@@ -1,5 +1,4 @@
-/* One head of one batch entry in shared memory, and its results on their way out. See
- * attention/strip_sm90a.cu. */
+/* One head of one batch entry in shared memory, and its results. See strip_sm90a.cu. */
 #ifndef BASIN_BACKEND_CUDA_ATTENTION_STRIP_TABLES_H
 #define BASIN_BACKEND_CUDA_ATTENTION_STRIP_TABLES_H
 
@@ -17,8 +16,7 @@ enum {
     REST = 8,                          /* where they are no more than these */
 };
 
-/* What the key side needs to know of each query, and what warps tell each other; lies behind the
- * last table. */
+/* What the key side needs of each query, and what warps exchange; behind the last table. */
 struct strip_queries {
     float level[ROWS]; /* P |w| in units of w is 2^(z' - level), 0 where there is no query */
     float w[ROWS];     /* at first w, then its sign */
@@ -62,8 +60,7 @@ BASIN_DEVICE void copy_async(uint32_t shared, const void *global, int from) {
                  : "memory");
 }
 
-/* One head's rows of bfloat16, zeros beyond `nodes` rows and `width` columns and where x is NULL.
- */
+/* One head's rows of bfloat16; zeros beyond `nodes` rows, `width` columns, where x is NULL. */
 BASIN_DEVICE void fetch(const strip_block<basin_bf16> &s, char *table, const basin_bf16 *x,
                         int nodes, int64_t step, const basin_strip_launch &p) {
     int row = (int)threadIdx.x / 8, piece = (int)threadIdx.x % 8;

@@ -46,8 +46,7 @@ struct basin_values_launch {
     const int32_t *row, *key, *column, *query, *pair; /* of the own side and the other; rows form */
 };
 
-/* The running sums of a query; ts and g are taken about those of one key, so that little cancels.
- */
+/* The running sums of a query; ts and g are relative to one key's, so that little cancels. */
 struct basin_values_sums {
     float most, total, mean, d, sum, ts0, g0;
 

@@ -1,5 +1,4 @@
-/* Softmax attention with values over all pairs: floats, rounded to tf32 for products. See
- * attention/values_tiles.h. */
+/* Softmax attention with values over all pairs, float rounded to tf32: values_tiles.h. */
 #include "backend/cuda/attention/values_tiles.h"
 
 BASIN_VALUES_DEFINE(tf32, basin_mma_tf32)

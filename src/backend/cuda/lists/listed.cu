@@ -120,8 +120,7 @@ void basin_cuda_listed(const basin_cuda_frame *frame, const basin_cuda_heads *at
 
 template <int N> using number = std::integral_constant<int, N>;
 
-/* Calls f(row, group, lanes of a head) for all heads of a node at once; false where these are not
- * 64 or 128 floats. */
+/* Calls f(row, group, lanes of a head) for all heads of a node, 64 or 128 floats; else false. */
 template <typename F> static bool with_rows(int64_t heads, int64_t width, F f) {
     int64_t all = heads * width;
     if (all == 64 && width == 16)

@@ -196,8 +196,7 @@ static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32) unmix(mixed p) {
     if (p.slope && lane == 0) p.slope[chunk * p.heads + h] = share;
 }
 
-/* A chunk's share of dmix[h,g] = sum beta r[h] u[g], of gmix = sum beta (c[h] u[g] + r[h] uz[g]).
- */
+/* A chunk's share of dmix[h,g] = sum beta r[h] u[g], gmix = sum beta (c[h] u[g] + r[h] uz[g]). */
 template <basin_cuda_mode MODE>
 static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32) corners(mixed p) {
     int64_t task = basin_cuda_walk_task(), chunk = task % p.corner_chunks, begin, end;

@@ -78,8 +78,7 @@ BASIN_DEVICE int64_t basin_cuda_walk_pair(const basin_cuda_walk &walk, int64_t n
     return basin_cuda_walk_other(walk, node, i) * walk.own + node % walk.own;
 }
 
-/* The last node that starts at or before pair `begin`: the one it belongs to. Asked by whole
- * warps. */
+/* The node of pair `begin`: the last that starts at or before it. Asked by whole warps. */
 BASIN_DEVICE int64_t basin_cuda_walk_find(const basin_cuda_walk &walk, int64_t begin) {
     if (!walk.start) return begin / walk.across;
     int64_t low = 0, high = walk.nodes; /* start[low] <= begin < start[high] */
@@ -129,8 +128,7 @@ BASIN_DEVICE int64_t basin_cuda_fragment_slot(const basin_cuda_fragment &f, int6
     return chunk * 2 + (f.continues ? 0 : 1);
 }
 
-/* The slots of a node that is cut: number i of `count`; count 1 for one that is not, 0 for one
- * without pairs. */
+/* Slot i of `count` of a node that is cut; count 1: not cut, 0: no pairs. */
 struct basin_cuts {
     int64_t first, count;
     BASIN_METHOD basin_cuts(const basin_cuda_walk &walk, int64_t node) {

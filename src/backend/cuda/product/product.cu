@@ -368,8 +368,7 @@ static void multiply(basin_cuda *cuda, const basin_cuda_product *p, void *d, con
                                                (size_t)(p->batch * p->m), cuda->stream));
 }
 
-/* Puts rows of the workspace where those of the result are, `apart` elements from one to the next.
- */
+/* Puts rows of the workspace where those of the result are, `apart` elements apart. */
 static void lay_apart(const basin_cuda_frame *frame, const basin_cuda_tile *tile,
                       const basin_cuda_product *p, int64_t apart) {
     size_t size = tile->narrow ? sizeof(basin_bf16) : sizeof(float);

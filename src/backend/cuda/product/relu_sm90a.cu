@@ -43,8 +43,7 @@ struct tiled {
 
 /* ---- where things lie ---- */
 
-/* A block's tile in D. Its blocks of 64 x 64 are counted row after row; at the edge of D some are
- * not there. */
+/* A block's tile in D. Its blocks of 64 x 64 are counted row by row; at the edge some lack. */
 struct tile_place {
     int row, column;
     BASIN_METHOD bool there(const tiled &p, int block) const {
@@ -82,8 +81,7 @@ BASIN_DEVICE void fetch_all(const tiled &p, uint32_t base, int first, int cluste
 
 /* ---- a warpgroup ---- */
 
-/* The thread's part of a block of 64 x 64 to a piece; its bits are `word` or, where they are
- * written, become it. */
+/* The thread's part of a 64 x 64 block to a piece; its bits are `word`, or become it. */
 template <bits BITS, factors FACTORS, results RESULTS>
 BASIN_DEVICE void write_block(uint32_t &word, uint32_t piece, const float *sum, float alpha,
                               float scale) {
