@@ -75,9 +75,8 @@ static inline const basin_crop_table *basin_backend_crops(const basin_backend *b
     return backend->table->crops;
 }
 
-/* Numbers in the memory of devices, added and exchanged between processes that have a device each:
- * what a backend offers those who train one model together. Everything is queued on the backend's
- * stream, in order. */
+/* Numbers on devices, added and exchanged between processes that train one model together, a device
+ * each; queued on the backend's stream in order. */
 
 enum { BASIN_COLLECTIVE_ID = 128, BASIN_COLLECTIVE_NAME = 64 };
 
@@ -169,8 +168,7 @@ const char *basin_isa_unknown(void);
 bool basin_isa_available(basin_isa isa);
 const char *basin_isa_name(basin_isa isa); /* "portable", "neon", "avx2", "avx512" */
 
-/* Whether the AMX bfloat16 instructions are there and the system lets this process use them; not
- * where BASIN_ISA asks for avx512 or less. */
+/* Whether this process may use AMX's bfloat16; not where BASIN_ISA asks for avx512 or less. */
 bool basin_cpu_amx(void);
 
 /* Whether there are instructions that multiply bfloat16 numbers: AMX, those of AVX-512, BFMMLA. Not

@@ -53,8 +53,7 @@ static int detect(void) {
     return best;
 }
 
-/* What `detect` finds, kept in `found`, -1 before. Every thread that gets here before the first
- * store finds the same answer. */
+/* What `detect` finds, kept in `found`, -1 before; every thread finds the same. */
 static int once(atomic_int *found, int (*detect_it)(void)) {
     int answer = atomic_load_explicit(found, memory_order_relaxed);
     if (answer < 0) {

@@ -42,8 +42,7 @@ static inline void *basin_operand_at(const basin_operand *operand, void *const *
     return operand->block < 0 ? NULL : (char *)block[operand->block] + operand->offset;
 }
 
-/* One instruction of a pointwise program: register `to` <- op(registers a, b, c).
- * LOAD, TILE and IMMEDIATE fill a register. */
+/* Of a program: register `to` <- op(registers a, b, c). LOAD, TILE, IMMEDIATE fill one. */
 enum {
     BASIN_INSTRUCTION_LOAD = BASIN_OP_COUNT, /* operand number a of the call */
     BASIN_INSTRUCTION_TILE,                  /* epilogues only: the element of the matrix product */
@@ -112,8 +111,7 @@ typedef struct basin_call {
 
 enum { BASIN_PARTS = 64 }; /* of a call, at most */
 
-/* The result that twin i of a call repeats, as bytes: both forces of attention, else the first; a
- * product may have that transposed, too. */
+/* The result that twin i repeats as bytes: both forces of attention, else the first. */
 static inline int basin_twin_of(basin_op op, int i) {
     return op == BASIN_OP_MATMUL ? 0 : op == BASIN_OP_ATTENTION_FORCE ? i + (int)BASIN_ATT_DQ : i;
 }
@@ -135,8 +133,7 @@ typedef struct basin_backend_table {
     bool masks; /* whether narrow products write and read masks; plan/passes/narrow.c */
     bool joins; /* whether factors and results of products, and what attention over all pairs reads
                    and writes in their shapes, may have strides; plan/passes/join.c */
-    /* Bytes of a NARROW element: 2, 0 where kernels take no such operands. ref keeps them in its
-     * own type and rounds what it stores. */
+    /* Bytes of a NARROW element: 2; 0: kernels take none. ref rounds what it stores. */
     size_t narrow_size;
     bool parts;        /* whether calls may be in parts */
     bool narrow_reads; /* whether sums, permutations and causal softmax take NARROW operands, too */
@@ -162,8 +159,7 @@ typedef struct basin_backend_table {
     /* Queues the calls in order; block[i] is the address of block i. Allocates nothing. */
     void (*run)(basin_backend *backend, const basin_call *call, size_t calls, void *const *block);
     basin_status (*wait)(basin_backend *backend, basin_error *error);
-    /* Reports what failed so far, without waiting; NULL where `run` has finished when it returns,
-     * and `wait` costs nothing. */
+    /* Reports what failed so far, without waiting; NULL where `run` has finished on return. */
     basin_status (*check)(basin_backend *backend, basin_error *error);
     /* Further functions (backend/device.h); NULL where the backend has none of these. */
     const struct basin_crop_table *crops;

@@ -31,8 +31,7 @@ typedef struct basin_walk {
     const int64_t *entry; /* which edge each of `other` is; NULL: itself */
 } basin_walk;
 
-/* Nodes first, .. first + count - 1; `own` and `sum` begin with the first, lse is of all nodes. A
- * node without neighbours gets 0 for both. */
+/* Nodes from `first` on; `own`, `sum` begin there, lse is of all. Without neighbours: 0. */
 void basin_walk_by_query(float *sum /* [count, H, stride] */, float *lse /* [N, H] */,
                          const float *own /* [count, H, stride] */, const basin_walk *walk,
                          int64_t first, int64_t count);

@@ -1,6 +1,5 @@
-/* What `basin bench` is made of: things to time, which take turns so that a change of clock or a
- * busy neighbour affects them all, and give a median each; and the two sets of them, for images and
- * for graphs. */
+/* What `basin bench` is made of: things to time, which take turns so that a busy neighbour affects
+ * them all, a median each; the sets for images and for graphs. */
 #ifndef BASIN_BENCH_BENCH_H
 #define BASIN_BENCH_BENCH_H
 
@@ -69,8 +68,7 @@ basin_block_config basin_bench_block(const basin_bench_shape *shape);
 basin_status basin_bench_image(basin_bench *bench, basin_error *error);
 basin_status basin_bench_graph(basin_bench *bench, basin_error *error);
 
-/* ---- pictures.c, bench --pictures: what the input of image training delivers, from files or from
- * pictures kept decoded ---- */
+/* ---- pictures.c, bench --pictures: what the input of image training delivers ---- */
 
 typedef struct basin_bench_pictures_spec {
     const char *const *path; /* [paths], as basin_pictures_open takes them */

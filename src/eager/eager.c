@@ -1,5 +1,4 @@
-/* Energy attention at once: the job is checked, written as a call of the kind that plans make, and
- * handed to the backend. */
+/* Energy attention at once: the job is checked and handed to the backend as a call. */
 
 #include "eager/eager.h"
 #include "base/memory.h"
@@ -245,8 +244,7 @@ static basin_status check_operands(const basin_eager *eager, basin_eager_operati
     return at->row && !eager->device ? check_list(at, error) : BASIN_OK;
 }
 
-/* bfloat16 operands on a host, whose kernels compute in float: copied into the workspace before the
- * call, and results back behind it. */
+/* bfloat16 on a host that computes in float: copied into the workspace, results back. */
 
 static int64_t query_count(const basin_eager_attention *at) {
     return at->batch * at->queries * at->heads * at->width;

@@ -395,8 +395,7 @@ static basin_status find_plan(const basin_eager_plan **plan, const xla_text *nam
     return BASIN_OK;
 }
 
-/* Bytes from one group's part to that of the next, 0 where all groups share it; -1: the buffer is
- * not that of the expression. */
+/* Bytes from one group's part to the next, 0: shared by all; -1: not the expression's. */
 static int64_t group_step(const xla_buffer *buffer, basin_expr expr, const basin_plan *plan) {
     const basin_shape *shape = &expr->shape;
     int64_t axes = buffer->rank - shape->rank;

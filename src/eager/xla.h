@@ -1,6 +1,5 @@
-/* What a handler needs of XLA's interface for custom calls in C (its FFI, version 0.3): the layout
- * of what XLA passes, which it keeps stable. Written from its documentation, so that no header of
- * XLA's is needed to build. */
+/* What a handler needs of XLA's FFI for custom calls in C, version 0.3, whose layout is stable;
+ * from its documentation, so that no header of XLA's is needed. */
 #ifndef BASIN_EAGER_XLA_H
 #define BASIN_EAGER_XLA_H
 

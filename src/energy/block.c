@@ -1,6 +1,5 @@
-/* The Energy Transformer block: energy attention (the paper's equation 3) and the Hopfield network
- * (equation 5) over tokens normalised by the layer norm (equation 1); and what each token and pair
- * has of it. */
+/* The Energy Transformer block: energy attention (equation 3) and the Hopfield network (equation 5)
+ * over layer-normed tokens (equation 1); by token and pair. */
 #include <math.h>
 #include <string.h>
 

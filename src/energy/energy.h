@@ -11,9 +11,8 @@ basin_expr basin_descend_implicit(const basin_energy *energy, basin_expr x,
 /* -dE/dg of the terms whose bits are set; 0: of all. */
 basin_expr basin_energy_force_of(const basin_energy *energy, basin_expr g, unsigned terms);
 
-/* How many blocks in a file of weights, ours or published, have a negative gamma, and the least of
- * these numbers (may be NULL). The layer norm is then the gradient of a concave function, and the
- * descent climbs. */
+/* How many blocks in a file of weights have a negative gamma, and the least (or NULL): the norm is
+ * then the gradient of a concave function, and the descent climbs. */
 int64_t basin_negative_gammas(double *least, const basin_bundle *weights);
 
 /* What a step depends on beside the tokens. */

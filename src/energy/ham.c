@@ -252,8 +252,7 @@ static basin_expr connection_energy(basin_ham *ham, int connection, const basin_
     return basin_sum(energy, 1, shape.rank - 1);
 }
 
-/* Builds its energy once on zeros: shapes that do not fit are an error now, and the synapse's
- * parameters are known from here on. */
+/* Builds its energy once on zeros: shapes that do not fit are an error now. */
 int basin_ham_connect(basin_ham *ham, const char *synapse, const char *layers) {
     basin_connection connection = {.synapse = find_synapse(ham, synapse)};
     basin_expr zero[BASIN_HAM_LAYERS];
@@ -311,8 +310,7 @@ basin_expr basin_ham_energy(basin_ham *ham, const basin_expr *x, bool synapses_o
     return sum_terms(energy + first, basin_ham_terms(ham) - first, x[0]);
 }
 
-/* By activations that are variables, each on its own even where two are equal expressions (both
- * start from zeros, say). */
+/* By activations that are variables, each its own even where two are equal expressions. */
 void basin_ham_gradient(basin_ham *ham, basin_expr *dEdg, const basin_expr *x, bool synapses_only) {
     basin_expr g[BASIN_HAM_LAYERS], term[BASIN_HAM_CONNECTIONS];
     bool want[BASIN_HAM_LAYERS];

@@ -22,8 +22,7 @@
 
 enum { X, G, FORCE }; /* what the reverse holds */
 
-/* A state "rest.what[shape]": of one shape there is one, for all iterations of all plans of a
- * store, which run in turn. */
+/* A state "rest.what[shape]", one per shape for all iterations of all plans of a store. */
 static basin_expr state(basin_graph *graph, const char *what, basin_shape shape) {
     char name[BASIN_SHAPE_TEXT + 64];
     snprintf(name, sizeof name, "rest.%s%s", what, basin_shape_text(shape));

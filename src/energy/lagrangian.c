@@ -55,8 +55,7 @@ static basin_expr rexp_value(const parameters *p, basin_expr x) {
 TERM(rexp_activation, basin_expm1(basin_mul(p->beta, basin_relu(x))))
 TERM(rexp_energy, exp_energy(p, basin_relu(x)))
 
-/* -s ln s - (1 - s) ln(1 - s) for s = sigmoid(v); both logarithms are softplus, so that neither s
- * nor 1 - s needs to be told from zero. */
+/* -s ln s - (1 - s) ln(1 - s), s = sigmoid(v); both logarithms are softplus, exact near 0. */
 static basin_expr binary_entropy(basin_expr v) {
     basin_expr w = basin_neg(v);
     return basin_add(basin_mul(basin_sigmoid(v), basin_softplus(w)),

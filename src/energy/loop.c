@@ -161,8 +161,7 @@ static basin_status make_plan(basin_descent *d, const ways *w, basin_error *erro
 
 /* ---- several steps at once ---- */
 
-/* Whether the second plan would read nothing but what the loop itself writes: others write their
- * inputs to the first one alone. */
+/* Whether the second plan reads only what the loop writes: others write to the first alone. */
 static bool reads_no_other(const basin_graph *graph) {
     for (size_t i = 0; i < graph->nodes; i++)
         if (graph->node[i]->op == BASIN_OP_INPUT &&
@@ -417,8 +416,7 @@ static basin_status drop_momentum(run *r, const double *before, basin_error *err
     return risen ? propose(r, error) : BASIN_OK;
 }
 
-/* Halves the step of every sample whose energy would rise, until none does. After 60 halvings the
- * sample stays where it is. */
+/* Halves steps of samples whose energy would rise; after 60 halvings the sample stays. */
 static basin_status guard(run *r, const double *before, basin_error *error) {
     enum { MOST = 60 };
     for (int round = 0; round <= MOST; round++) {

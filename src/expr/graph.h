@@ -85,8 +85,7 @@ basin_expr basin_node_single(basin_graph *graph, basin_op op, const basin_attr *
 basin_expr basin_leaf(basin_graph *graph, basin_op op, basin_kind kind, const char *name,
                       basin_shape shape);
 
-/* A constant tensor of these numbers, double or int32_t by its kind, which are copied; one equal to
- * it that exists is found. */
+/* A constant tensor of these numbers, copied, double or int32_t; an equal one is found. */
 basin_expr basin_leaf_data(basin_graph *graph, basin_kind kind, basin_shape shape,
                            const void *number);
 /* The same tensor in a graph made for a plan, while the other lives. */
@@ -147,9 +146,8 @@ basin_expr basin_sum_squares(const basin_expr *a, int count);
  * of the parts. Plans with it run together (basin_plans_run). `a` itself where halo is 0. */
 basin_expr basin_exchange(basin_expr a, int64_t halo);
 
-/* What is built between begin and end is computed again, rather than kept in memory, when
- * something built outside needs it later (the reverse pass); what is kept with basin_keep is not.
- * Regions do not nest. */
+/* What is built between begin and end is computed again when something outside needs it later,
+ * unless kept with basin_keep. Regions do not nest. */
 void basin_recompute_begin(basin_graph *graph);
 void basin_recompute_end(basin_graph *graph);
 basin_expr basin_keep(basin_expr a);

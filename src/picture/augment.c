@@ -1,5 +1,4 @@
-/* Augmentation: what is drawn for a picture, and the way from its pixels to normalised values, in
- * patches or planes. See picture.h. */
+/* Augmentation: what is drawn, and from pixels to normalised patches or planes. */
 #include "base/try.h"
 #include "base/wide.h"
 #include "basin/random.h"

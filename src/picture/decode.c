@@ -16,8 +16,7 @@
 #include "io/file.h"
 #include "picture/picture.h"
 
-/* A larger picture must have some bytes to show for it: an empty one of half a gigapixel packs into
- * 64 KB, and takes 20 seconds to decode. */
+/* Larger pictures need some bytes: half a gigapixel packs into 64 KB and takes 20 s. */
 enum { LARGE = 64000000, PLAUSIBLE = 256 };
 
 static basin_status no_memory(const basin_decoder *decoder, basin_error *error) {
@@ -89,8 +88,7 @@ int basin_exif_orientation(const uint8_t *tiff, size_t size) {
     return 1;
 }
 
-/* ---- JPEG through libjpeg-turbo. Errors come back by longjmp; nothing that changes after a setjmp
- * lives outside of the heap ---- */
+/* ---- JPEG (libjpeg-turbo). Errors longjmp; what changes after setjmp is on the heap ---- */
 
 typedef struct jpeg {
     struct jpeg_decompress_struct info;
@@ -483,9 +481,8 @@ int basin_decoder_reduction(const basin_box *box, double least_height, double le
     return by;
 }
 
-/* Whether the file's rows run against, and its columns, and whether they are swapped at last:
- * upright(y, x) = stored(row, column) with (row, column) = swap ? (x, y) : (y, x), each counted
- * from the end where flipped. */
+/* Whether the file's rows and columns run against, and are swapped: upright(y, x) = stored at swap
+ * ? (x, y) : (y, x), each counted from the end where flipped. */
 typedef struct turn {
     bool swap, flip_row, flip_column;
 } turn;

@@ -160,8 +160,7 @@ void basin_augment_draw(basin_drawn *drawn, const basin_augment *augment, int64_
 basin_status basin_augment_run(float *values, const basin_augment *augment,
                                const basin_drawn *drawn, const basin_picture *picture,
                                basin_scratch *scratch, basin_error *error);
-/* By how much a JPEG may be reduced while it is decoded. Where this is 1 for every box, a picture
- * kept decoded gives the same values. */
+/* By how much a JPEG may be reduced while decoded; 1 for every box: kept ones are equal. */
 int basin_augment_reduction(const basin_augment *augment, const basin_resize *resize);
 
 /* Decodes what was drawn, or all of the picture, and turns the box into pixels of `picture`. */

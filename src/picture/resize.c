@@ -1,6 +1,5 @@
-/* Pictures in memory, and resizing them: down the columns first, whole rows at a time, which
- * vectorises as it is; then along the rows, a pixel's channels at a time. See picture.h for the
- * definition. */
+/* Pictures in memory, and resizing them: down the columns first, whole rows at a time, then along
+ * the rows, a pixel's channels at a time. See picture.h. */
 #include "base/try.h"
 #include "base/wide.h"
 #include "picture/picture.h"

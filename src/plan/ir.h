@@ -98,8 +98,7 @@ basin_status basin_ir_no_memory(basin_ir *ir);
 /* New value or instruction; -1 when out of memory (the error is set). */
 int basin_ir_value_new(basin_ir *ir, basin_shape shape, basin_kind kind);
 int basin_ir_instruction_new(basin_ir *ir, const basin_ir_instruction *instruction);
-/* A value that lies in the storage of `root`, from element `first` on, its rows `stride` apart (0:
- * dense); -1 likewise. */
+/* A value in the storage of `root` from `first` on, rows `stride` apart (0: dense); or -1. */
 int basin_ir_view_new(basin_ir *ir, int root, basin_shape shape, int64_t first, int64_t stride);
 /* to = from', of matrices. */
 basin_ir_instruction basin_ir_transpose(int to, int from);
@@ -120,8 +119,7 @@ basin_status basin_ir_sort(basin_ir *ir);
 /* Tells results which instructions write them, after these have moved. */
 void basin_ir_number(basin_ir *ir);
 void basin_ir_count_uses(basin_ir *ir);
-/* Sums of products in the order in which these are computed, so that each adds to those before. New
- * constants go into the graph. */
+/* Sums of products in the order of computing; new constants go into the graph. */
 basin_status basin_ir_chain(basin_ir *ir, basin_graph *graph);
 /* Lets the reverse of a layer norm add the cotangent that passes by to its result. */
 basin_status basin_ir_join_residuals(basin_ir *ir);
@@ -232,8 +230,7 @@ typedef struct basin_simple {
     basin_update *update;
 } basin_simple;
 
-/* Rewrites what the outputs and updates of `spec` need. With `plain` nothing is simplified. Free
- * the result in any case. */
+/* Rewrites what `spec` needs; with `plain` nothing is simplified. Free the result always. */
 basin_status basin_simplify(basin_simple *simple, const basin_graph *from,
                             const basin_plan_spec *spec, bool plain, basin_error *error);
 void basin_simple_free(basin_simple *simple);

@@ -288,8 +288,7 @@ static basin_status check_spec(const basin_graph **graph, const basin_plan_spec 
     return BASIN_OK;
 }
 
-/* Functions of the caller run on the host: a device, which computes later, cannot call them. It
- * compiles the source that comes with them. */
+/* Functions of the caller run on the host; a device compiles the source that comes along. */
 static basin_status check_own(const basin_plan *plan, basin_error *error) {
     basin_backend *backend = plan->store->backend;
     const basin_own_table *compiler = basin_backend_own(backend);

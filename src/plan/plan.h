@@ -50,8 +50,7 @@ basin_status basin_device_read(basin_backend *backend, basin_tensor *to, const v
  * what is queued next; NULL: there is none of that name. */
 void *basin_store_memory(basin_store *store, const char *name, bool change);
 
-/* What index inputs and constants may hold: low <= number <= high, and where they are offsets, 0
- * and then numbers that do not fall. */
+/* Bounds of index inputs and constants; of offsets: 0, then numbers that do not fall. */
 
 typedef struct basin_bounds {
     int64_t low, high;

@@ -142,8 +142,7 @@ double basin_tensor_at(const basin_tensor *tensor, int64_t i) {
     return 0;
 }
 
-/* Rounds once, from the double's own bits, to nearest and ties to even. A half's largest number is
- * 65504; from 65520 on it is infinite. */
+/* Rounds once, to nearest, ties to even. A half ends at 65504; from 65520 on: infinite. */
 static uint16_t double_to_half(double value) {
     uint16_t sign = signbit(value) ? 0x8000 : 0;
     double size = fabs(value);

@@ -130,9 +130,8 @@ void basin_case_build_anomaly(basin_case *c) {
     basin_case_loss(c, loss, NULL);
 }
 
-/* ---- graph, graph_mixed: classification of a few graphs in one batch without padding. The file
- * lists each graph on its own; here they are laid behind one another, each graph's CLS token before
- * its nodes ---- */
+/* ---- graph, graph_mixed: classification of a few graphs in one batch without padding: one behind
+ * the other, each graph's CLS token before its nodes ---- */
 
 enum { MOST_GRAPHS = 10000 };
 

@@ -72,8 +72,7 @@ basin_status basin_specimen_descend(basin_specimen_run *run, const basin_species
                                     const basin_bundle *bundle, uint64_t seed, int steps,
                                     double scale, basin_error *error);
 
-/* What many runs say: of `steps` published steps, and of twice as many that are a thousand times
- * smaller, how many raised the energy. */
+/* Of `steps` published steps, and twice as many a thousand times smaller: which rose. */
 typedef struct basin_specimen_verdict {
     int64_t steps, rises, small_rises;
     double least_cosine, mean_cosine;

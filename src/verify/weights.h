@@ -1,6 +1,5 @@
-/* What `basin descend` reads: the weights of a block, tokens and pairs, from safetensors or npz,
- * under Basin's names or those of the published weights. Errors name the file, the tensor, the
- * shape found and the shape wanted. */
+/* What `basin descend` reads: a block's weights, tokens and pairs, from safetensors or npz, under
+ * Basin's or published names. Errors name file, tensor and shapes. */
 #ifndef BASIN_VERIFY_WEIGHTS_H
 #define BASIN_VERIFY_WEIGHTS_H
 

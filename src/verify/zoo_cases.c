@@ -1,6 +1,5 @@
-/* Golden cases of the zoo: a row each with the model that it is about and what the file holds
- * beside the usual: energies of a descent, its end, half the squared distance to "in.target" as the
- * loss, and its gradients. */
+/* Golden cases of the zoo, a row each: the model, and what the file holds beside energies, end,
+ * half the squared distance to "in.target" as the loss, gradients. */
 #include <stdio.h>
 #include <string.h>
 

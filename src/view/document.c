@@ -9,8 +9,7 @@
 #include "io/json.h"
 #include "picture/picture.h"
 
-/* share/basin/viewer.html, a NULL-terminated list of lines, embedded by the build. The line "null"
- * is where the document goes. */
+/* share/basin/viewer.html, lines ending with NULL; "null" is where the document goes. */
 extern const char *const basin_viewer[];
 
 /* The viewer before the document, or behind it. */

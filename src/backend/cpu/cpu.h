@@ -25,8 +25,7 @@ static inline int64_t basin_cpu_first(int64_t i, int64_t pieces, int64_t count) 
     return count / pieces * i + (i < count % pieces ? i : count % pieces);
 }
 
-/* Does all calls of a run for all parts, each part's in their order and one at a time. Any
- * thread may take any part\'s next call. */
+/* Does all calls of a run for all parts, each part's in order; any thread takes any part's. */
 typedef void basin_cpu_part_step(const void *context, size_t call, int part);
 void basin_cpu_run_parts(basin_cpu_part_step *step, const void *context, size_t calls, int parts,
                          int threads);

@@ -74,8 +74,7 @@ static void transpose(float *to, int64_t to_row, const float *from, int64_t from
     }
 }
 
-/* Many transpositions: of the last axis of the output and the one that has stride 1 in the operand,
- * for every setting of the others. */
+/* Transpositions of the last axis of the output and the operand's axis of stride 1. */
 typedef struct transposition {
     float *to;
     const float *from;
@@ -220,9 +219,8 @@ void basin_cpu_gather(const basin_frame *frame) {
     basin_cpu_share(frame, gather_rows, n, basin_shape_count(frame->call->out[0].shape));
 }
 
-/* out[v] = sum of values[i] over the i with index[i] = v, in the order of i. A piece is a range of
- * rows v and goes through the whole index: no two write one row, and no order depends on how many
- * there are. */
+/* out[v] = sum of values[i] with index[i] = v, in the order of i. A piece is a range of rows v and
+ * reads the whole index: no two write one row. */
 static void scatter_rows(const void *context, int64_t first, int64_t last) {
     const basin_frame *frame = context;
     const basin_shape *shape = &frame->call->out[0].shape;

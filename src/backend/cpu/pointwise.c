@@ -44,8 +44,7 @@ static bool is_narrow_out(const basin_cpu_program *p, int s) {
     return p->kinds.narrow_out >> s & 1;
 }
 
-/* The instruction that may write output s in place: the last to set its register, if no operand
- * lying under the output is read later. */
+/* The last instruction to set output s, if no operand under the output is read later. */
 static int direct_instruction(const basin_cpu_program *p, int s) {
     const basin_program *program = p->program;
     int instruction = last_write(program, program->store[s]);
@@ -449,8 +448,7 @@ void basin_cpu_pointwise(const basin_frame *frame) {
     run_program(frame, &program);
 }
 
-/* Operations of the caller's own: its function, in double, at every element of the operands,
- * which are broadcast. Threads share rows. */
+/* The caller's own function, in double, at every element of operands that are broadcast. */
 
 static void own_rows(const basin_frame *frame, int64_t first, int64_t last) {
     const basin_call *call = frame->call;

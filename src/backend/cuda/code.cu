@@ -263,8 +263,7 @@ std::string basin_cuda_own_value(const basin_instruction *s, int number) {
     return text + "};\nr" + std::to_string(s->to) + " = own" + std::to_string(number) + "(x);\n}\n";
 }
 
-/* A kernel of the source alone. What would only be a warning, no value returned or an operand far
- * outside, is an error. */
+/* A kernel of the source alone; no value returned or an operand far outside is an error. */
 static std::string trial(const basin_own_code *code) {
     basin_instruction call = {};
     call.to = 0, call.a = 1, call.b = 2, call.c = 3, call.own = *code;

@@ -201,8 +201,7 @@ static __device__ pixel before(const float *values, const jitter &j, const layou
     return p;
 }
 
-/* The mean grey, summed as augment.c's plane_sum does: lanes of a chunk in float, then all of them
- * in turn in double. All threads get it. */
+/* The mean grey, summed as plane_sum of augment.c does; all threads get it. */
 static __device__ float mean_grey(const float *values, const jitter &j, const layout &from,
                                   float *sum) {
     __shared__ double total[3];

@@ -96,9 +96,8 @@ typedef struct basin_cuda_frame {
     void *workspace;              /* 64-byte aligned, call->workspace_bytes of it; not cleared */
 } basin_cuda_frame;
 
-/* The operations and their workspaces. A workspace is asked for when a plan is made, before
- * operands have places: it may look at op, attr, shapes, kinds and at which operands are absent
- * (block < 0), at nothing else. */
+/* The operations and their workspaces, asked for before operands have places: by op, attr, shapes,
+ * kinds and which operands are absent (block < 0) alone. */
 typedef struct basin_cuda_operation {
     void (*run)(const basin_cuda_frame *frame);
     size_t (*workspace)(const basin_cuda *cuda, const basin_call *call);
@@ -137,8 +136,7 @@ template <> BASIN_METHOD basin_bf16 basin_from_float<basin_bf16>(float x) {
     return __float2bfloat16_rn(x);
 }
 
-/* Two numbers as bytes, the first below; a number too large becomes the largest. FIVE: e5m2, else
- * e4m3. RELU: 0 where they are below. */
+/* Two numbers as bytes, saturated, the first below. FIVE: e5m2, else e4m3. RELU: at least 0. */
 template <bool FIVE, bool RELU = false>
 BASIN_DEVICE uint32_t basin_two_bytes(float first, float second) {
     uint16_t pair;

@@ -1,5 +1,4 @@
-/* What the files of the CUDA backend share beside the kernels: running lists of calls, memory,
- * compiled programs, products. */
+/* What the CUDA backend's files share: lists of calls, memory, compiled programs, products. */
 #ifndef BASIN_BACKEND_CUDA_INSIDE_H
 #define BASIN_BACKEND_CUDA_INSIDE_H
 
@@ -44,8 +43,7 @@ void basin_cuda_run(basin_backend *backend, const basin_call *call, size_t calls
 /* memory.cu; `shares`: other threads use the device, too */
 void basin_cuda_staging_new(basin_cuda *cuda, bool shares);
 void basin_cuda_staging_free(basin_cuda *cuda);
-/* Puts what copy_in has been given into its places. Whoever queues something else on the stream
- * that may read it calls this before. */
+/* Puts what copy_in was given into its places; called before what may read it is queued. */
 void basin_cuda_deliver(basin_cuda *cuda);
 /* Until the stream has done all that was queued. */
 bool basin_cuda_wait(basin_cuda *cuda);
@@ -78,8 +76,7 @@ struct basin_cuda_program {
     int64_t dim[BASIN_MAX_RANK], stride[BASIN_MAX_IN][BASIN_MAX_RANK];
 };
 
-/* The raw result of a product: rows `first` .. `first` + `rows` - 1 of each batch entry (all of
- * them unless there is one entry), dense. */
+/* The raw result of a product, dense: rows first .. first + rows - 1 of each batch entry. */
 struct basin_cuda_tile {
     const void *data;
     bool narrow;
@@ -97,14 +94,12 @@ void basin_cuda_program_run(basin_cuda *cuda, const basin_cuda_program *p);
 enum { BASIN_CUDA_TOGETHER = CUDART_VERSION >= 12010 ? 24 : 1 };
 int basin_cuda_pointwise_many(const basin_cuda_frame *frame, int frames);
 
-/* code.cu: operations of the caller's own inside a program: the function `own<number>`, which
- * stands before the loops, and the call of it. */
+/* code.cu: operations of the caller's own in a program: function `own<number>`, its call. */
 std::string basin_cuda_own_function(const basin_own_code *code, int number);
 std::string basin_cuda_own_value(const basin_instruction *s, int number);
 extern const basin_own_table basin_cuda_own;
 
-/* code.cu: kernels compiled at run time, kept by their text; those of `beside`, where it is not
- * NULL, are shared with it. */
+/* code.cu: kernels compiled at run time, kept by text, shared with `beside` (or NULL). */
 struct CUfunc_st;
 void basin_cuda_codes_new(basin_cuda *cuda, const basin_cuda *beside);
 void basin_cuda_codes_free(basin_cuda *cuda);
@@ -112,9 +107,8 @@ void basin_cuda_codes_free(basin_cuda *cuda);
 void basin_cuda_codes_collect(basin_cuda *cuda);
 void basin_cuda_codes_compile(basin_cuda *cuda);
 bool basin_cuda_codes_collecting(const basin_cuda *cuda);
-/* The kernel of the text, a function body over `const basin_args p`, or, where it begins with
- * BASIN_CUDA_FOR_MANY, over all of a `basin_many`; NULL while collecting, and where it does not
- * compile (the stream knows why). */
+/* The kernel of the text, a body over `const basin_args p`, or behind BASIN_CUDA_FOR_MANY over a
+ * `basin_many`; NULL while collecting and where it does not compile. */
 #define BASIN_CUDA_FOR_MANY "/*many*/"
 CUfunc_st *basin_cuda_code_find(basin_cuda *cuda, const char *text);
 /* What the compiler says against a text; empty where it compiles. Nothing is loaded. */

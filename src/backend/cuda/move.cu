@@ -249,9 +249,8 @@ void basin_cuda_permute(const basin_cuda_frame *frame) {
     BASIN_CUDA_LAUNCHED(frame->cuda, "permute");
 }
 
-/* Rows by index. GATHER copies them. SCATTER sums them: positions are sorted by the row they go to
- * (a stable sort, so each row's stay in their order), and every row of the result adds up its own,
- * in that order. */
+/* Rows by index. GATHER copies them. SCATTER sums them: positions are sorted by their row (stable),
+ * and every row of the result adds up its own in that order. */
 
 enum { ROWS_THREADS = 256, WARPS = ROWS_THREADS / 32 };
 

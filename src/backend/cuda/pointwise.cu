@@ -45,8 +45,7 @@ static int64_t count_of(const basin_cuda_program *p) {
 
 static size_t size_of(bool narrow) { return narrow ? sizeof(basin_bf16) : sizeof(float); }
 
-/* Restricts the program of an epilogue, whose domain is [batch, m, n], to the rows of the tile, and
- * makes that its last operand. */
+/* Restricts an epilogue's program over [batch, m, n] to the tile, its last operand then. */
 static void take_tile(basin_cuda_program *p, const basin_cuda_tile *tile) {
     int64_t n = p->dim[2];
     for (int a = 0; a < p->operands; a++)
@@ -369,9 +368,8 @@ static bool apart(const basin_cuda_frame *frame, int count) {
     return true;
 }
 
-/* Makes of l, which serves programs so far, all over `one` element or not, one that serves m, too:
- * fewer neighbours at a time, and operands of one element as those of many. False where that
- * cannot be. */
+/* Makes l, which serves programs so far (all over `one` element or not), serve m, too: fewer
+ * neighbours at a time, operands of one element as of many. False: cannot be. */
 static bool agree(layout *l, bool one, const layout *m, bool other, int operands) {
     if (l->wide != m->wide) return false;
     for (int a = 0; a < operands; a++) {

@@ -1,5 +1,4 @@
-/* What precedes every pointwise program that is compiled at run time: its arguments,
- * loads and stores, and the functions that CUDA lacks. */
+/* What precedes pointwise programs compiled at run time: arguments, loads, stores, functions. */
 #ifndef BASIN_BACKEND_CUDA_PRELUDE_H
 #define BASIN_BACKEND_CUDA_PRELUDE_H
 
@@ -14,8 +13,7 @@ struct basin_cuda_arguments {
     long long stride[16][8];
 };
 
-/* As `basin_many`: a launch of one program over several sets of operands, which fills the 32 KiB
- * that the arguments of a kernel may take. */
+/* As `basin_many`: one program over several sets of operands, 32 KiB of arguments at most. */
 enum { BASIN_CUDA_MANY = 24 };
 struct basin_cuda_many {
     uint32_t first[BASIN_CUDA_MANY + 2]; /* the first block of each; even, for what follows */

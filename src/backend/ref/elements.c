@@ -1,5 +1,4 @@
-/* Elements in double: pointwise operations and programs, functions of the caller's own, random
- * draws, and moving numbers. */
+/* Elements in double: pointwise programs, the caller's functions, draws, moving numbers. */
 #include <math.h>
 #include <string.h>
 
@@ -160,8 +159,7 @@ void basin_ref_permute(const basin_frame *frame) {
     }
 }
 
-/* Copies `span` elements along `axis` from `from` (at from_start) to `to` (at to_start); the two
- * agree in every other axis. */
+/* Copies `span` elements along `axis`, from_start to to_start; other axes agree. */
 static void copy_span(void *to, const basin_operand *to_operand, int64_t to_start, const void *from,
                       const basin_operand *from_operand, int64_t from_start, int64_t span,
                       int axis) {

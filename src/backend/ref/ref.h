@@ -20,8 +20,7 @@ typedef struct basin_ref_csr {
 /* Whether the list stays inside its arrays; if not, notes so. A NULL row is no list: true. */
 bool basin_ref_csr_check(const basin_frame *frame, const char *name, const basin_ref_csr *csr);
 
-/* pointwise.c. basin_ref_program fills registers [program->registers] for one element; operand a
- * is read at in[a][at[a]]. */
+/* basin_ref_program fills registers for one element; operand a is read at in[a][at[a]]. */
 void basin_ref_program(double *registers, const basin_program *program, const void *const *in,
                        const int64_t *at, double tile);
 

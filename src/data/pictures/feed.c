@@ -73,8 +73,7 @@ static void keep(basin_feed *feed, int64_t k, const basin_picture *picture, int6
     atomic_store(&feed->held[k], 2);
 }
 
-/* Whether a JPEG of this size might be reduced while it is decoded; such are not kept, since what
- * comes out would depend on that. */
+/* Whether a JPEG of this size might be reduced while decoded; such are not kept. */
 static bool may_reduce(const basin_augment *a, int64_t height, int64_t width) {
     basin_drawn drawn;
     basin_augment_draw(&drawn, a, height, width, 0, 0, 0);

@@ -439,9 +439,8 @@ basin_status basin_pictures_from_memory(basin_pictures **out, const basin_pictur
     return BASIN_OK;
 }
 
-/* ---- Fingerprints of pictures: 64 bits of what is stored, so that a model can remember what it
- * was trained on. Not decoded: a copy of a file has the same, the same picture compressed anew not
- * ---- */
+/* ---- Fingerprints of pictures: 64 bits of what is stored, not decoded: a copy of a file has the
+ * same, the same picture compressed anew not ---- */
 
 /* The first bytes and the number of all: large files are not read whole. */
 basin_status basin_pictures_print(uint64_t *print, const basin_pictures *pictures, int64_t i,

@@ -1,6 +1,5 @@
-/* Constant tensors: numbers of the host, numbers that count up, masks made of them, and the two
- * conversions between index tensors and numbers. Masks are formulas, so that a plan never stores
- * them. */
+/* Constant tensors: the host's numbers, numbers that count up, masks made of them by formulas, and
+ * conversions between index tensors and numbers. */
 #include "base/try.h"
 #include "expr/graph.h"
 

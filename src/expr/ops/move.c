@@ -1,5 +1,4 @@
-/* Moving numbers without arithmetic: reshape, permute, slice, concatenate, gather; and the reverse
- * of each, which is another of them. */
+/* Moving numbers: reshape, permute, slice, concatenate, gather; the reverse of each. */
 #include "base/try.h"
 #include "expr/graph.h"
 

@@ -244,8 +244,7 @@ static basin_expr unrepeated(basin_expr a) {
     return basin_expr_op(a) == BASIN_OP_COPY ? a->node->in[0] : a;
 }
 
-/* Constants come first in products; other operands in the order of their making, so that equal
- * expressions are found equal. */
+/* Constants first in products; else the order of making: equal expressions are found equal. */
 static void order_operands(basin_op op, basin_expr *a, basin_expr *b) {
     bool commutes = op == BASIN_OP_ADD || op == BASIN_OP_MUL || op == BASIN_OP_MAX2 ||
                     op == BASIN_OP_MIN2 || op == BASIN_OP_EQUAL;

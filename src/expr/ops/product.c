@@ -41,8 +41,7 @@ double basin_split_factor(basin_expr *a) {
     return node->in[0]->node->attr.value;
 }
 
-/* For a plan, constant factors move behind the product, where they cost nothing and the operand can
- * be shared with whoever else reads it. */
+/* For a plan, constant factors move behind the product, where they cost nothing. */
 basin_expr basin_matmul_t(basin_expr a, bool transpose_a, basin_expr b, bool transpose_b) {
     if (!a || !b) return NULL;
     if (!a->graph->simplify) return product(a, transpose_a, b, transpose_b);
@@ -69,8 +68,7 @@ BASIN_RULE(matmul) {
     grad[1] = tb ? basin_matmul_t(c, true, a, ta) : basin_matmul_t(a, !ta, c, false);
 }
 
-/* Contractions: two operands at a time, brought to [batch, m, k] x [batch, k, n]; a letter that an
- * operand has twice is its diagonal. */
+/* Contractions: two operands as [batch, m, k] x [batch, k, n]; letters twice: the diagonal. */
 
 typedef struct contraction {
     char a[BASIN_MAX_RANK + 1], b[BASIN_MAX_RANK + 1], out[BASIN_MAX_RANK + 1];
@@ -285,9 +283,8 @@ static basin_expr bad_window(basin_expr x, const char *what, const char *window)
                             basin_expr_text(x), window);
 }
 
-/* The windows of `size` elements along an axis, `step` apart: element i of each stands behind
- * element i - 1 along the last axis. The axis is cut into groups of `step`, so that a part of all
- * windows is one slice. */
+/* The windows of `size` elements along an axis, `step` apart, their elements along the last axis.
+ * The axis is cut into groups of `step`: a part of all windows is a slice. */
 static basin_expr windows(basin_expr x, int axis, int64_t size, int step) {
     if (!x) return NULL;
     int last = x->shape.rank - 1;

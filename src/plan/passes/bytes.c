@@ -108,8 +108,7 @@ static basin_kind stored_kind(const converting *c, size_t i, int k) {
     }
 }
 
-/* The kind and scale of bytes that all writers of the root can store, before instruction `end`;
- * NARROW where they can not. */
+/* Kind and scale of bytes that all writers of the root before `end` can store; or NARROW. */
 static basin_kind token_kind(double *scale, const converting *c, int root, size_t end, int64_t m) {
     basin_kind kind = BASIN_NARROW;
     bool derived = false;

@@ -47,9 +47,8 @@ static int single_reader(const fusion *f, int instruction, const int *reader) {
     return basin_shape_equal(domain->shape, v->shape) ? leader : -1;
 }
 
-/* The latest matrix product that the instruction reads, itself or through others that nobody else
- * reads, and whose only reader that is: its group can be that product's epilogue. -1 if there is
- * none. */
+/* The latest product that the instruction reads, itself or through others that nobody else reads:
+ * its group can be that product's epilogue. -1: none. */
 static int find_anchor(const fusion *f, const basin_ir_instruction *instruction) {
     const basin_ir *ir = f->ir;
     int64_t count = basin_shape_count(ir->value[instruction->out[0]].shape);
@@ -66,9 +65,8 @@ static int find_anchor(const fusion *f, const basin_ir_instruction *instruction)
     return anchor;
 }
 
-/* Moves instruction i into the group if that stays within the limits. A group has one anchor, so
- * that a long sum of products is accumulated product by product, in place, and never waits for all.
- */
+/* Moves instruction i into the group within the limits. A group has one anchor, so that a long sum
+ * of products is accumulated in place, product by product. */
 static void join(fusion *f, int i, int group) {
     basin_group grown;
     if (group < 0 || (f->anchor[i] >= 0 && f->anchor[i] != f->anchor[group])) return;

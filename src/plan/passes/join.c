@@ -105,8 +105,7 @@ static bool gang_sort(gang *g) {
     return g->instructions > 1;
 }
 
-/* The last instruction of the gang, which becomes the joint one, provided that nobody reads the
- * result of another before it; -1. */
+/* The gang's last instruction, the joint one if nobody reads another's result before; -1. */
 static int gang_last(const joining *j, const gang *g) {
     const basin_ir *ir = j->ir;
     int last = g->instruction[0];
@@ -400,9 +399,8 @@ static bool join_chains(joining *j) {
 typedef bool product_kind(const joining *j, const basin_ir_instruction *instruction,
                           basin_program_form *form);
 
-/* Products from the first on that are of the kind and differ only in factor `side`, each with
- * another part of the same joint value. Returns the instruction that may replace all of them; -1
- * where there is no such. */
+/* Products from the first on that differ only in factor `side`, each with another part of one joint
+ * value. Returns the instruction that may replace all; or -1. */
 static int find_gang(gang *g, const joining *j, size_t first, int side, product_kind *is_one) {
     const basin_ir *ir = j->ir;
     const basin_ir_instruction *one = &ir->instruction[first];

@@ -213,8 +213,7 @@ static int narrow_like(narrowing *n, int value, int root) {
     return made;
 }
 
-/* Lets the program that computes `root` store it once more as `made`, if there is such a program
- * and it has room for that. */
+/* Lets the program that computes `root`, if there is one with room, store it as `made`, too. */
 static bool store_twice(narrowing *n, int made, int root) {
     for (size_t i = n->list.count; i-- > 0;) {
         basin_ir_instruction *instruction = &n->list.instruction[i];
@@ -250,8 +249,7 @@ static int narrow_operand(narrowing *n, int value) {
     return same ? cast : narrow_like(n, value, cast);
 }
 
-/* Copies an instruction into the new list, with casts of what it wants narrow before it and of what
- * must be wide after it. */
+/* Copies an instruction, with casts of what it needs narrow before and wide after it. */
 static bool move_instruction(narrowing *n, basin_ir_instruction instruction) {
     int after[BASIN_MAX_OUT][2], casts = 0;
     for (int k = 0; k < instruction.ins; k++) {

@@ -65,8 +65,7 @@ void basin_product_sizes(int64_t size[4], const basin_ir *ir,
     size[3] = a.dim[a.rank - 1 - instruction->attr.transpose_a];
 }
 
-/* One stride for `count` axes of the domain from `axis` on, if the operand walks through them
- * evenly; false if it does not. */
+/* One stride for `count` axes from `axis` on, if the operand walks evenly; else false. */
 static bool common_stride(int64_t *out, const int64_t *stride, basin_shape domain, int axis,
                           int count) {
     int64_t found = 0, expected = -1;

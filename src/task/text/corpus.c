@@ -1,5 +1,4 @@
-/* Texts: reading them from files, what their tokens are, and how a model knows again the text that
- * it was trained on; see text.h. */
+/* Texts: reading files, what tokens are, knowing a training text again; see text.h. */
 #include <inttypes.h>
 #include <sys/stat.h>
 

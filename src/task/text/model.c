@@ -145,8 +145,7 @@ static bool add_characters(basin_vocabulary *v, const char *text, size_t length)
     return true;
 }
 
-/* Files of earlier versions have the form of Hugging Face's tokenizer.json, whose vocabulary is in
- * the order of its numbers. */
+/* Files of earlier versions have Hugging Face's tokenizer.json, ordered by number. */
 static bool add_vocabulary(basin_vocabulary *v, const cJSON *vocabulary) {
     const cJSON *entry;
     cJSON_ArrayForEach(entry, vocabulary) {

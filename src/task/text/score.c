@@ -1,11 +1,9 @@
-/* How well a model tells the next token of a text: its loss over windows, by the place in a window,
- * and what its energies do. */
+/* How well a model tells the next token: loss over windows, by place, and its energies. */
 #include "base/sort.h"
 #include "base/try.h"
 #include "task/text/text.h"
 
-/* One pass over a text. Window w begins at token w stride; all of its tokens count in the first, in
- * others the last `stride`. */
+/* One pass over a text; window w begins at w stride and counts its last `stride` tokens. */
 typedef struct pass {
     basin_text_model *model;
     const basin_text_corpus *corpus;

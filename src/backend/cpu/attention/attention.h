@@ -170,14 +170,12 @@ typedef struct basin_attention_kernels {
     void (*finish)(const basin_attention_row *row);
     /* One after the other, for a row that is all there. */
     void (*complete)(const basin_attention_row *row);
-    /* The same for one head without scale and mix; c and dbeta may be NULL, and w
-     * where only the state is wanted. Rows of r and c and scratch have room for a multiple of
-     * ATTENTION_ALIGN pairs. */
+    /* The same for one head without scale and mix; c, dbeta and, for the state alone, w may be
+     * NULL. Rows have room for a multiple of ATTENTION_ALIGN pairs. */
     void (*whole)(const basin_attention_row *row);
 
-    /* The fused passes over a list, one head. Along a row, n more keys of the query x:
-     * rc[i] = r, or (r, c) in reverse, and
-     * sum[0] += e K, or in reverse sum[0] += e (B + beta (c - center) K), sum[1] += e K. */
+    /* Fused passes over a list, one head. Along a row, n more keys: rc[i] = r, or (r, c); sum[0] +=
+     * e K, or in reverse sum[0] += e (B + beta (c - center) K), sum[1] += e K. */
     void (*force_row)(basin_attention_state *state, float *sum, float *rc, const float *x,
                       const float *rows, const int32_t *index, int64_t n, int64_t width,
                       float beta);
@@ -230,8 +228,7 @@ static inline float *basin_arena_floats(basin_arena *arena, int64_t count) {
     return basin_arena_take(arena, count, sizeof(float));
 }
 
-/* Runs a form in a workspace; with NULL, it is only laid out. Returns the bytes that it needs for
- * `threads` threads, which are above 0. */
+/* Runs a form in a workspace (NULL: lays it out); returns the bytes for `threads` threads. */
 typedef size_t basin_attention_form(const basin_attention *at, int threads, void *workspace);
 /* Lists: short rows without mix (force, reverse); any scale and mix; neither, in fewer passes. */
 bool basin_attention_is_short(const basin_attention *at);

@@ -106,8 +106,7 @@ static int64_t continued(const pair_list *pairs, int64_t chunk) {
     return first.begin < first.end && first.slot >= pairs->nodes ? first.node : -1;
 }
 
-/* The first of pairs at .. end whose other node is `limit` or later, by steps that double, then by
- * halves: runs are long. */
+/* The first of pairs at .. end whose other node is `limit` or later; runs are long. */
 static int64_t run_end(const int32_t *other, int64_t at, int64_t end, int64_t limit) {
     int64_t step = 1;
     while (at + step <= end && other[at + step - 1] < limit) at += step, step *= 2;
@@ -267,8 +266,7 @@ static void run_pass(const void *context, int64_t first, int64_t last) {
         p->chunk(p->context, i / p->chunks, p->block, i % p->chunks);
 }
 
-/* Does `chunk` for every block, head and chunk, so that what a block of the other side holds for
- * one head is read while it is in cache. */
+/* Does `chunk` for every block, head and chunk: a block's rows of a head stay in cache. */
 static void each_chunk(const void *context, chunk_function *chunk, const edge_run *e,
                        const pair_list *pairs) {
     for (int64_t block = 0; block < pairs->blocks; block++) {
@@ -351,8 +349,7 @@ static void prepare_slices(const void *context, int64_t first, int64_t last) {
     edges_pack(e, first, last);
 }
 
-/* Runs of one block lie far apart, out of reach of the processor's own prefetching: asks for the
- * numbers of the run after `fragment`'s. */
+/* Prefetches the numbers of the run after `fragment`'s: runs of one block lie far apart. */
 static void expect(const pair_list *pairs, pair_fragment fragment, int64_t block, int64_t chunk,
                    const int32_t *pair) {
     fragment_next(&fragment, pairs, chunk);
@@ -384,8 +381,7 @@ static void row_chunk(const void *context, int64_t h, int64_t block, int64_t chu
     }
 }
 
-/* Takes the sums of a later part of a row into those of the row: both under the larger most, and in
- * reverse about the row's center. */
+/* Adds a later part's sums to a row's, both under the larger most (reverse: its center). */
 static void merge(basin_attention_state *to, float *to_sum, basin_attention_state from,
                   const float *from_sum, const edge_run *e, float beta) {
     float most = fmaxf(to->most, from.most);

@@ -1,5 +1,4 @@
-/* The inner loops of energy attention for the baseline of the processor family (SSE2 or NEON), and
- * the choice between the tables. */
+/* Inner loops of energy attention for the baseline (SSE2, NEON), and the choice of tables. */
 #include "backend/cpu/attention/kernels_body.h"
 #include "backend/device.h"
 

@@ -118,8 +118,7 @@ static void reverse_row(basin_attention_state *state, float *sum, float *rc, con
     state->gain_slope += vector_sum(gain_slope);
 }
 
-/* The pair after this one in its row, a cache line on, is some columns away: far enough ahead to be
- * fetched in time, near enough to stay. */
+/* The pair after this one in its row is some columns away: fetched in time, still there. */
 enum { LINE = 16 };
 
 /* Asks for what the next block of a column reads of its pairs. */

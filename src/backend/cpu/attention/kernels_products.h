@@ -1,6 +1,5 @@
-/* Dot products with, and weighted sums of, rows picked by number. Rows are packed and padded (see
- * attention/attention.h) and read in panels of vectors that stay in registers.
- * Included by attention/kernels_body.h alone. */
+/* Dot products with, and weighted sums of, rows picked by number; rows are packed and padded
+ * (attention.h) and read in panels that stay in registers. */
 #ifndef BASIN_BACKEND_CPU_ATTENTION_KERNELS_PRODUCTS_H
 #define BASIN_BACKEND_CPU_ATTENTION_KERNELS_PRODUCTS_H
 

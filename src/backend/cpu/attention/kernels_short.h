@@ -51,9 +51,8 @@ VECTOR_INLINE vfloat dot_lanes(const float *x, const float *row, int width) {
     return sum;
 }
 
-/* r[i, h] = Q[h] . K[key[i], h] and, in reverse, c[i, h] = A[h] . K + Q[h] . B, for n pairs. As
- * many as fill a vector are taken at once: past the last pair that one again, which is not stored.
- */
+/* r[i, h] = Q[h] . K[key[i], h] and, in reverse, c[i, h] = A[h] . K + Q[h] . B, for n pairs, a
+ * vector of them at a time: past the last that one again, not stored. */
 VECTOR_INLINE void short_dots(float *r, float *c, const basin_attention_short *s, int64_t query,
                               const int32_t *key, int64_t n, bool reverse, int heads, int width) {
     const int stride = heads * width, at_once = KEYS / heads;

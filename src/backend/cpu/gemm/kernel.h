@@ -7,9 +7,8 @@
 
 #include "backend/gemm.h"
 
-/* What will be wanted soon, to be fetched into the caches meanwhile: the rows that this tile will
- * end in, c_row bytes apart (NULL: none), and a piece of the panel of B that comes next. Never
- * read, so any address will do. */
+/* To be fetched into the caches meanwhile: the rows that this tile will end in, c_row bytes apart
+ * (NULL: none), and a piece of B's next panel. Any address will do. */
 typedef struct basin_gemm_ahead {
     const char *c;
     int64_t c_row;
@@ -32,13 +31,11 @@ struct basin_gemm_kernel {
     int direct_rows;
     bool direct_shared; /* only where threads share a product, and would each pack rows of A */
     int64_t a_block;    /* floats of A to be packed at a time: about a third of the L2 cache */
-    /* C = A B or C += A B for one tile, of which rows <= mr and cols <= nr are wanted. An element's
-     * sum has one order, given by k alone. */
+    /* C = A B or C += A B for a tile, rows <= mr, cols <= nr wanted; sums have one order, by k. */
     void (*tile)(float *c, int64_t c_row, const float *a /* panel */, const float *b /* panel */,
                  int64_t k, int rows, int cols, bool accumulate, const basin_gemm_ahead *ahead);
-    /* The same with A where it is, rows a_row apart and steps side by side: for k a multiple of
-     * `unit` and at most `direct_k` (0: any), and rows a multiple of `direct_rows`. NULL where A is
-     * packed always. */
+    /* The same with A in place, rows a_row apart: for k a multiple of `unit` and at most `direct_k`
+     * (0: any), rows a multiple of `direct_rows`. NULL: A is always packed. */
     void (*tile_direct)(float *c, int64_t c_row, const void *a, int64_t a_row, const float *b,
                         int64_t k, int rows, int cols, bool accumulate,
                         const basin_gemm_ahead *ahead);

@@ -36,8 +36,7 @@ INLINE void fetch_tile(const basin_gemm_ahead *ahead, int rows, int vectors) {
     }
 }
 
-/* `rows` and `vectors` are constants wherever this is inlined, so that the loops over them unroll
- * and `sum` is registers. */
+/* `rows` and `vectors` are constants where this is inlined: loops unroll, `sum` is registers. */
 INLINE void tile_fixed(float *c, int64_t c_row, const float *a, int64_t a_col, const float *b,
                        int64_t k, int rows, int vectors, int cols, bool accumulate,
                        const basin_gemm_ahead *ahead) {

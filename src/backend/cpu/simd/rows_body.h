@@ -1,6 +1,5 @@
-/* Reductions of one row, sums over rows, softmax and layer norm of one row.
- * A row is summed in four vectors at a time, in blocks whose sums meet in double, so the error of
- * a long sum does not grow with its length. */
+/* Reductions of rows, sums over rows, softmax and layer norm of one row. Blocks of four vectors
+ * meet in double: the error of a long sum does not grow with its length. */
 #ifndef BASIN_BACKEND_CPU_SIMD_ROWS_BODY_H
 #define BASIN_BACKEND_CPU_SIMD_ROWS_BODY_H
 

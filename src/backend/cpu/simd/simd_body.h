@@ -1,5 +1,4 @@
-/* The table of simd.h for the instruction set of the including file, which defines SIMD_TABLE,
- * SIMD_NORMAL and SIMD_UNIFORM. */
+/* The table of simd.h; the including file defines SIMD_TABLE, SIMD_NORMAL, SIMD_UNIFORM. */
 #include "backend/cpu/simd/simd.h"
 
 #include "backend/cpu/simd/pointwise_body.h"

@@ -108,8 +108,7 @@ VECTOR_INLINE vfloat vector_log1p(vfloat x) {
     return y + vector_mask(plain, lost / u);
 }
 
-/* exp(x) - 1 = 2^n (exp(r) - 1) + (2^n - 1), x = n ln 2 + r; halved on the way, so that n = 128
- * does not overflow before its time. */
+/* exp(x) - 1 = 2^n (exp(r) - 1) + (2^n - 1), x = n ln 2 + r; halved, so 2^128 fits. */
 VECTOR_INLINE vfloat vector_expm1(vfloat x) {
     const vfloat shift = vector_all(12582912.0f);
     vfloat y = vector_select(x > 89.0f, vector_all(89.0f), x);
@@ -217,8 +216,7 @@ VECTOR_INLINE vdouble double_select(vlong mask, vdouble a, vdouble b) {
     return (vdouble)((mask & (vlong)a) | (~mask & (vlong)b));
 }
 
-/* log(a) for finite a > 0 that came from a float: a = 2^e m with m in [sqrt(1/2), sqrt(2)),
- * s = (m - 1) / (m + 1), log m = 2 artanh s. */
+/* log(a), a > 0 from a float: a = 2^e m, s = (m - 1) / (m + 1), log m = 2 artanh s. */
 VECTOR_INLINE vdouble double_log(vdouble a) {
     vulong bits = (vulong)a;
     /* The exponent's bits below those of 2^52 make the number 2^52 + exponent. */
@@ -256,8 +254,7 @@ VECTOR_INLINE vdouble double_exp(vdouble y) {
     return p * (vdouble)(((vulong)biased - (vulong)shift + 1023u) << 52);
 }
 
-/* x^power, power not 0. A negative x has one where the power is a `whole` number, and that is
- * negative where it is `odd`. */
+/* x^power, power not 0; of negative x where the power is `whole`, negative where `odd`. */
 VECTOR_INLINE vhalf vector_power(vhalf x, double power, bool whole, bool odd) {
     const vdouble zero = {0};
     vdouble wide = __builtin_convertvector(x, vdouble);

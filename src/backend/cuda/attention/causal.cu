@@ -168,8 +168,7 @@ template <causal_mode MODE, int V> static __global__ void causal_rows(const caus
 
 /* ---- the operations ---- */
 
-/* Floats of a group's scores, whole vectors; and all that a block works in: scores, cotangents, and
- * two numbers for each head. */
+/* Floats of a group's scores; all that a block works in: scores, cotangents, two per head. */
 static int64_t row_floats_of(const causal *a, int64_t group) {
     return basin_cuda_ceil(group * a->length, 4) * 4;
 }

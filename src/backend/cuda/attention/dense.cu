@@ -4,8 +4,7 @@
 #include "backend/cuda/attention/dense.h"
 #include "backend/cuda/attention/dense_rows.h"
 
-/* The precision of the products: bf16 of narrow operands; of floats tf32, or three of them for one;
- * both take as much shared memory. */
+/* The products' precision: bf16 of narrow operands; of floats tf32, or three for one. */
 static size_t shared_bytes(const basin_cuda_heads *at, basin_cuda_mode mode, int warps) {
     int width = (int)at->width;
     return at->kind == BASIN_NARROW ? basin_dense_bytes_bf16(width, mode, warps)

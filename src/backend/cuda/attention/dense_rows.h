@@ -119,8 +119,7 @@ BASIN_DEVICE void basin_dense_mean(const float (*r)[4], const float (*c)[4], bas
         }
 }
 
-/* The reverse, second time, total and gain being 1 / total and the mean: r becomes P and c
- * P beta (c - mean); both lack the query's w. */
+/* The reverse, second time: r becomes P, c becomes P beta (c - mean); both lack w. */
 template <int COLUMNS>
 BASIN_DEVICE void basin_dense_reverse(float (*r)[4], float (*c)[4], basin_dense_rows &s, float beta,
                                       const basin_dense_bounds &in) {
@@ -196,9 +195,8 @@ BASIN_DEVICE void basin_dense_between(basin_dense_rows &s) {
 
 enum { BASIN_STREAM_ROWS = 64 }; /* own rows of a block */
 
-/* Whether there is a kernel for these sizes on this device. Rows that are read must begin at
- * multiples of 16 bytes, those of results at multiples of 4. The summaries' memory then holds what
- * these kernels tell each other. */
+/* Whether there is a kernel for these sizes here. Rows read begin at multiples of 16 bytes,
+ * results' at 4. The summaries' memory is what these kernels exchange. */
 bool basin_stream_fits(const basin_cuda *cuda, const basin_cuda_heads *at);
 cudaError_t basin_stream_start(const basin_dense_launch *p, basin_cuda_mode mode, bool by_key,
                                cudaStream_t stream);

@@ -143,9 +143,8 @@ template <basin_cuda_mode MODE, bool BY_KEY> struct stream_block {
         basin_wgmma_close();
     }
 
-    /* Pairs beyond the other side's end (by key these weigh nothing as it is), of a node with
-     * itself, and of tokens in the wrong order; tiles all of whose pairs are in the wrong order are
-     * not visited. */
+    /* Pairs beyond the other side's end, of a node with itself, and of tokens in the wrong order;
+     * tiles of such pairs alone are not visited. */
     BASIN_METHOD void leave_out(float (&r)[SUMS], int tile) const {
         int row = first + warp * 16 + g, column = tile * ROWS + 2 * t;
         bool end = !BY_KEY && tile * ROWS + ROWS > p.other;

@@ -94,8 +94,7 @@ BASIN_DEVICE void weigh(weights<N> &w, strip_row &row, const strip_block<T> &s, 
     }
 }
 
-/* The reverse, sums being known: P = 2^(z' - level) and gs = P (beta c + shift), shift
- * being - beta times the mean of c. */
+/* The reverse, sums known: P = 2^(z' - level), gs = P (beta c + shift), shift = -beta mean. */
 template <typename T, int N>
 BASIN_DEVICE void bend(weights<N> &w, const strip_block<T> &s, const piece<N> &v,
                        const float level[2], const float shift[2]) {

@@ -48,8 +48,7 @@ BASIN_DEVICE void gather(float (&sum)[SUMS], const weights<N> &w, const char *y,
 
 /* ---- by query ---- */
 
-/* What a force or its reverse is still to be multiplied with; in reverse, for P and gs, log2 of
- * what P is divided by and their shift. */
+/* What a force or its reverse is still multiplied with; in reverse log2 of P's divisor, shift. */
 struct query_end {
     float shift, level, factor;
 };
@@ -370,8 +369,7 @@ BASIN_DEVICE void rest_keys(const rest_block &s, const basin_strip_launch &p) {
 
 /* ---- the kernel ---- */
 
-/* On a multiprocessor at a time, and what they take of its 228 KB: each has 1,024 bytes of the
- * system's, too, in steps of 128. */
+/* Blocks on a multiprocessor, and what each takes of its 228 KB, in steps of 128 bytes. */
 template <basin_cuda_mode MODE> constexpr int BLOCKS = MODE == BASIN_CUDA_REVERSE ? 2 : 3;
 template <basin_cuda_mode MODE> static constexpr size_t shared_bytes() {
     return (size_t)(MODE == BASIN_CUDA_REVERSE ? 4 : 2) * TABLE_BYTES + sizeof(strip_queries);

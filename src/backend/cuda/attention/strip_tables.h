@@ -100,8 +100,7 @@ BASIN_DEVICE uint32_t two_halves(float low, float high) {
     return both;
 }
 
-/* The exponent to divide by, of the largest of the warp's numbers: it comes to 2^10 or more, less
- * than 2^11. Zeros ask for none. */
+/* The exponent to divide by, so that the warp's largest is in 2^10 .. 2^11. Zeros: none. */
 BASIN_DEVICE int exponent_of(float largest) {
     int e = (__float_as_int(basin_warp_max(largest)) >> 23) - 127 - 10;
     return max(-60, min(60, e));
@@ -147,8 +146,7 @@ BASIN_DEVICE int exponent_known(const strip_block<float> &s, int which) {
     return max(max(e[0], e[1]), max(e[2], e[3]));
 }
 
-/* Tables of halves; c = a k + b q asks for one unit of both products, the larger. `w` is the
- * largest that this thread has seen. */
+/* Tables of halves; c = a k + b q has the larger unit of both. `w`: this thread's largest. */
 BASIN_DEVICE void fetch_all(strip_block<float> &s, const basin_strip_launch &p, float w,
                             bool reverse) {
     strip_share x, y;

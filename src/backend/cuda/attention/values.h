@@ -22,8 +22,7 @@ extern "C" {
 
 enum basin_values_stage { BASIN_VALUES_STATS, BASIN_VALUES_BY_QUERY, BASIN_VALUES_BY_KEY };
 
-/* What is known of a query and head: p = 2^(z - most) share, of scores z in units of log 2; the
- * means of ts and g, and the sum of u. */
+/* Of a query and head: p = 2^(z - most) share, z in units of log 2; means of ts, g; sum of u. */
 struct __align__(16) basin_values_stats {
     float most, share, mean, d, sum, unused[3];
 };

@@ -1,5 +1,4 @@
-/* Energy attention over a CSR list of pairs, a head at a time: launches of the walks of listed.h,
- * and the joining of nodes that were cut. */
+/* Energy attention over a CSR list, a head at a time: launches, and joining of cut nodes. */
 #include "backend/cuda/lists/listed.h"
 
 /* A query and head that was cut, or has no pairs, by a warp. */

@@ -68,8 +68,7 @@ struct ends {
         int64_t i = first + threadIdx.x % 32;
         return __ldg(other + (i < last ? i : last));
     }
-    /* Lets of() be asked for `pair` and 31 behind it; true where it moved on. Pairs come in their
-     * order, a few at a time. */
+    /* Lets of() be asked for `pair` and 31 behind it; whether it moved on. Pairs come in order. */
     BASIN_METHOD bool reach(int64_t pair) {
         if (pair < base + 32) return false;
         now = next, next = later, base += 32;

@@ -1,6 +1,5 @@
-/* Numbers as bytes, e4m3 or e5m2, where no kernel stores them with its results: copies of weights
- * and of rows of tokens; and transposes of bytes, for products that sum along rows of both factors
- * (plan/passes/bytes.c). */
+/* Numbers as bytes, e4m3 or e5m2, where no kernel stores them: copies of weights and rows of
+ * tokens, and transposes for products along rows (plan/passes/bytes.c). */
 #include "backend/cuda/elements.h"
 #include "backend/cuda/inside.h"
 

@@ -107,8 +107,7 @@ static void set_operation(basin_cuda *cuda, kind *k, const basin_cuda_product *p
     if (p->bias)
         TRY_LT(cuda, cublasLtMatmulDescSetAttribute(k->desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE,
                                                     &bias, sizeof bias));
-    /* Tensor cores sum products of bytes with some 14 bits: 5e-3 on 50,000 terms, a tenth of what
-     * rounding the factors does. */
+    /* Tensor cores sum bytes with 14 bits: 5e-3 on 50,000 terms, a tenth of the rounding's. */
     const int8_t fast = basin_kind_is_byte(p->kind_a);
     if (fast)
         TRY_LT(cuda, cublasLtMatmulDescSetAttribute(k->desc, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast,

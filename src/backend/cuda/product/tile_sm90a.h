@@ -195,8 +195,7 @@ template <bool RELU> BASIN_DEVICE uint32_t narrow_pair(float first, float second
     return pair;
 }
 
-/* The thread's 32 numbers of 64 x 64, number(at), to a piece of shared memory as bfloat16; RELU: 0
- * where they are below. */
+/* The thread's 32 numbers of 64 x 64 to a piece of shared memory, bfloat16; RELU: at least 0. */
 template <bool RELU, typename F> BASIN_DEVICE void write_piece(uint32_t piece, F number) {
     int thread = (int)threadIdx.x % 128, lane = thread % 32;
     uint32_t row = piece + (uint32_t)(thread / 32 * 16 + lane / 8 % 2 * 8 + lane % 8) * 128;
@@ -306,8 +305,7 @@ static encoder find_encoder() {
     return good ? (encoder)found : NULL;
 }
 
-/* A row-major matrix [rows, columns] of bfloat16 or bytes, in boxes of box_rows x box_bytes, 64 or
- * 128, which is the swizzle, too. */
+/* A matrix [rows, columns] of bfloat16 or bytes in boxes of box_rows x box_bytes (swizzle). */
 static bool map_matrix(CUtensorMap *map, encoder encode, const void *x, bool bytes, int64_t rows,
                        int64_t columns, int64_t apart, int box_rows, int box_bytes) {
     size_t element = bytes ? 1 : sizeof(basin_bf16);
@@ -322,8 +320,7 @@ static bool map_matrix(CUtensorMap *map, encoder encode, const void *x, bool byt
                   CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
-/* Whether the sizes and strides of a product are such as tiles want: A [m, k], B [n, k]. Rows begin
- * at multiples of 16 bytes. */
+/* Whether tiles take a product's sizes: A [m, k], B [n, k], rows at multiples of 16 bytes. */
 static inline bool takes_tiles(const basin_cuda *cuda, const basin_cuda_product *p) {
     const int64_t most = INT32_MAX / 2, unit = basin_kind_is_byte(p->kind_a) ? 16 : 8;
     const int64_t unit_d = basin_kind_is_byte(p->kind_d) ? 16 : 8;
