@@ -90,16 +90,18 @@ class Graph:
         )
 
     @classmethod
-    def from_smiles(cls, smiles: str) -> "Graph":
+    def from_smiles(cls, smiles: str, stereo: bool = False) -> "Graph":
         """A molecule. Nodes are its atoms but for hydrogen, edges its bonds. Labels of a node:
         atomic number, charge, hydrogens, and whether it is aromatic; of an edge: 1, 2 or 3 for a
-        single, double or triple bond, 4 for an aromatic one, 0 for another.
+        single, double or triple bond, 4 for an aromatic one, 0 for another. With `stereo` the last
+        label of a node is 2 or 3 where its neighbours turn one way or the other, and that of a
+        double bond 5 or 6 where they are on opposite sides or on one.
 
         >>> import basin
         >>> basin.Graph.from_smiles("CC=O").edge_labels.ravel()
         array([1, 2], dtype=int32)
         """
-        return cls._of_molecule(_molecules([smiles]), 0)
+        return cls._of_molecule(_molecules([smiles], stereo), 0)
 
     @classmethod
     def _of_molecule(cls, s, i):
@@ -165,11 +167,11 @@ class Graph:
         return cls(array_of_any(data.edge_index).T, int(data.num_nodes), **given)
 
 
-def _molecules(smiles):
+def _molecules(smiles, stereo=False):
     """A set of all these; an error says which cannot be read."""
     texts = [ffi.new("char[]", str(text).encode()) for text in smiles]
     given = ffi.new("char *[]", texts)
-    spec = sized("basin_molecules", text=given, count=len(texts))
+    spec = sized("basin_molecules", text=given, count=len(texts), stereo=stereo)
     pointer = ffi.new("basin_graphset *")
     check(lib.basin_graphset_read_molecules, pointer, spec)
     pointer = owned(pointer, lib.basin_graphset_free)
@@ -219,7 +221,13 @@ class GraphSet:
     """
 
     def __init__(
-        self, graphs: Any, directed: bool = False, *, classes: Any = None, targets: Any = None
+        self,
+        graphs: Any,
+        directed: bool = False,
+        *,
+        classes: Any = None,
+        targets: Any = None,
+        stereo: bool = False,
     ) -> None:
         ones = ("edge_index", "nodes", "tocoo")  # of what is one graph
         if isinstance(graphs, str) or any(hasattr(graphs, name) for name in ones):
@@ -227,7 +235,7 @@ class GraphSet:
         graphs = list(graphs)
         molecules = all(isinstance(g, str) or hasattr(g, "GetBonds") for g in graphs)
         if graphs and all(isinstance(graph, str) for graph in graphs):  # at once, which is faster
-            read = _molecules(graphs)
+            read = _molecules(graphs, stereo)
             graphs = [Graph._of_molecule(read, i) for i in range(len(graphs))]
         self.graphs = [Graph.of(graph, i) for i, graph in enumerate(graphs)]
         count = len(self.graphs)

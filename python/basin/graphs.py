@@ -118,7 +118,11 @@ class _GraphEstimator(Estimator):
         return self._train(self._settings(), data)
 
     def _set(self, graphs):
-        return graphs if isinstance(graphs, GraphSet) else GraphSet(graphs, self.directed)
+        return graphs if isinstance(graphs, GraphSet) else self._made(graphs, self.settings_)
+
+    def _made(self, graphs, settings=None, **labels):
+        stereo = (settings or dict(self._settings()))["stereo"]
+        return GraphSet(graphs, self.directed, stereo=bool(stereo), **labels)
 
     def _check_target(self, wanted, told):
         if lib.basin_graphs_about(self._fitted()).target != wanted:
@@ -215,7 +219,7 @@ class GraphClassifier(ClassifierMixin, _GraphEstimator):
         if known.dtype.kind in "iu":  # the file keeps their own numbers
             number = known
         number = numpy.ascontiguousarray(number, dtype="i8")
-        self._fit(GraphSet(graphs, self.directed, classes=number))
+        self._fit(self._made(graphs, classes=number))
         self.classes_ = classes
         return self
 
@@ -269,7 +273,7 @@ class GraphRegressor(RegressorMixin, _GraphEstimator):
             return self
         y = array_of_any(_own_target(graphs, y, self))
         targets = _targets(y, len(graphs))
-        self._fit(GraphSet(graphs, self.directed, targets=targets))
+        self._fit(self._made(graphs, targets=targets))
         self._flat = y.ndim == 1
         return self
 

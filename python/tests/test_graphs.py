@@ -172,3 +172,14 @@ def test_scores_want_a_target_for_each_graph(fitted):
 def test_no_such_part_of_the_graphs(validation):
     with pytest.raises(basin.BasinError, match="validation is .*, wanted a part"):
         basin.GraphClassifier(**SMALL, validation=validation).fit(RINGS + STARS, CLASSES)
+
+
+def test_stereo_distinguishes_mirror_images():
+    left, right = "N[C@@H](C)C(=O)O", "N[C@H](C)C(=O)O"
+    smiles = [left, right, "CCO", "CC=O"] * 6
+    model = basin.GraphRegressor(stereo=True, epochs=1, members=1, dim=8, threads=1)
+    model.fit(smiles, [float(i % 4) for i in range(24)])
+    one, other, again = model.predict([left, right, "OC(=O)[C@@H](N)C"])
+    assert one != other and abs(one - again) < 1e-4
+    labels = basin.Graph.from_smiles(left).node_labels[:, 3]
+    assert not labels.any()  # without it as before

@@ -96,7 +96,7 @@ static void put_set(basin_record *r, const void *context) {
 static basin_status convert_graphs(const basin_args *o, const char *out, basin_error *error) {
     BASIN_AT_EXIT(basin_graphset_free) basin_graphset set = {0};
     const char *target = o->network.target ? o->network.target : ""; /* as of edges */
-    BASIN_TRY(basin_graph_read(&set, o, o->operand[0], target, error));
+    BASIN_TRY(basin_graph_read(&set, o, o->operand[0], target, NULL, error));
     BASIN_TRY(basin_graphset_write(out, &set, error));
     if (o->quiet && !o->json) return BASIN_OK;
     return basin_record_print(o->json, put_set, &set, error);

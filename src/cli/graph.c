@@ -11,13 +11,17 @@ static bool is_table(const char *path) {
 }
 
 basin_status basin_graph_read(basin_graphset *set, const basin_args *o, const char *path,
-                              const char *target, basin_error *error) {
+                              const char *target, const basin_settings *settings,
+                              basin_error *error) {
     bool bare = target && !*target;
+    double stereo = 0;
     if (!is_table(path) && !o->smiles)
         return (bare ? basin_graphset_read_bare : basin_graphset_read)(set, path, error);
     size_t named = target && o->target ? strlen(o->target) : 0;
     bool words = named && !strncmp(target, o->target, named) && target[named] == '\n';
+    if (settings) BASIN_TRY(basin_settings_get_number(&stereo, settings, "stereo", error));
     basin_molecules spec = {.path = path,
+                            .stereo = stereo > 0,
                             .smiles = o->smiles,
                             .id = o->network.id,
                             .target = o->target && !words ? o->target : target};
@@ -110,7 +114,7 @@ static basin_status train(basin_train_job *job, basin_error *error) {
     basin_args *o = job->o;
     basin_graphs_model *model = NULL;
     BASIN_AT_EXIT(basin_graphset_free) basin_graphset set = {0};
-    BASIN_TRY(basin_graph_read(&set, o, o->operand[0], NULL, error));
+    BASIN_TRY(basin_graph_read(&set, o, o->operand[0], NULL, o->settings, error));
     basin_graphs_data data = {
         .set = &set, .path = o->operand[0], .hold_out = o->validation, .limit = o->limit};
     BASIN_AT_EXIT(basin_folds_free) basin_folds folds = {0};
@@ -475,7 +479,7 @@ static basin_status prepare_cv(void *context, basin_error *error) {
     BASIN_TRY(basin_settings_get_number(&members, j->o->settings, "members", error));
     j->seed = (int64_t)seed;
     j->paper = !strcmp(j->o->protocol, "paper");
-    BASIN_TRY(basin_graph_read(&j->set, j->o, j->o->operand[0], NULL, error));
+    BASIN_TRY(basin_graph_read(&j->set, j->o, j->o->operand[0], NULL, j->o->settings, error));
     j->members = members > 0 ? (int64_t)members : j->set.line ? 5 : 3;
     return BASIN_OK;
 }

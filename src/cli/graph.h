@@ -6,9 +6,11 @@
 #include "cli/cli.h"
 
 /* A set of graphs, or a table of molecules, whose notes are printed. `target` are the columns to
- * read of a table unless the options say others; NULL: they must say it; "": none are wanted. */
+ * read of a table unless the options say others; NULL: they must say it; "": none are wanted. The
+ * settings, of a run or of a model, say whether stereochemistry is; NULL: no. */
 basin_status basin_graph_read(basin_graphset *set, const basin_args *args, const char *path,
-                              const char *target, basin_error *error);
+                              const char *target, const basin_settings *settings,
+                              basin_error *error);
 #define BASIN_GRAPH_OPTION_SMILES                                                                  \
     BASIN_TEXT(smiles, 0, "smiles", "COLUMN",                                                      \
                "Molecules (CSV): the column of SMILES; by default the one called so.")

@@ -85,6 +85,9 @@ typedef struct basin_molecules {
     const char *id;          /* the column of names; NULL: "id" or another usual name, or none */
     const char *const *text; /* [count] SMILES in place of a table; `line` has places in it */
     int64_t count;
+    bool
+        stereo; /* the last label of an atom is 2 or 3 where its neighbours turn one way or the
+                   other, that of a double bond 5 or 6 where they are on opposite sides or on one */
 } basin_molecules;
 BASIN_API basin_status basin_graphset_read_molecules(basin_graphset *set,
                                                      const basin_molecules *molecules,

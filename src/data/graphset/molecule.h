@@ -14,6 +14,7 @@ typedef struct basin_atom {
     int16_t charge;
     uint8_t hydrogens; /* bound to it and not atoms of their own */
     bool chiral;       /* as written */
+    uint8_t turn;      /* 1: @, 2: @@; see stereo.c */
     uint16_t isotope;  /* 0: not given */
     bool aromatic;
     bool fixed;       /* it was written in brackets: no hydrogens are implied */
@@ -21,13 +22,21 @@ typedef struct basin_atom {
     uint8_t rings;    /* of the smallest set of rings, those that it is in */
 } basin_atom;
 
-enum { BASIN_ATOM_LABELS = 4, BASIN_BOND_OTHER = 0, BASIN_BOND_AROMATIC = 4 };
+enum {
+    BASIN_ATOM_LABELS = 4,
+    BASIN_BOND_OTHER = 0,
+    BASIN_BOND_AROMATIC = 4,
+    BASIN_BOND_OPPOSITE, /* double, its neighbours of highest rank on opposite sides, or on one */
+    BASIN_BOND_SAME
+};
 typedef struct basin_bond {
     int32_t a, b;
     uint8_t order;  /* 1, 2, 3; 4 where it is aromatic; 0 for another: dative from a to b, any */
     uint8_t kekule; /* 1, 2, 3 also where it is aromatic */
     bool ring;
-    char mark; /* as written: / or \, else 0 */
+    char mark;        /* as written from a to b: / or \, else 0 */
+    uint8_t stereo;   /* BASIN_BOND_OPPOSITE, BASIN_BOND_SAME; 0: none is known */
+    int32_t place[2]; /* where a and b name it in the text; -1: before the atom itself */
 } basin_bond;
 
 typedef struct basin_molecule {
@@ -57,7 +66,13 @@ const char *basin_element(int number); /* "C"; "*" of a wildcard */
 basin_status basin_molecule_scaffold(int64_t *scaffold, const basin_molecule *m,
                                      basin_error *error);
 
+/* Turns of atoms and sides of double bonds, the same however it is written. */
+basin_status basin_molecule_find_stereo(basin_molecule *m, basin_error *error);
+
 /* ---- its parts, for the readers ---- */
+
+/* From turns as written to turns by the numbers of neighbours. */
+void basin_molecule_order_turns(basin_molecule *m);
 
 basin_status basin_molecule_add_atom(basin_molecule *m, basin_atom atom, basin_error *error);
 basin_status basin_molecule_add_bond(basin_molecule *m, basin_bond bond, basin_error *error);

@@ -80,11 +80,12 @@ static basin_status put_molecule(reading *r, int64_t line, basin_error *error) {
         const basin_atom *a = &m->atom[i];
         int32_t *to = r->atom + (r->atoms + i) * BASIN_ATOM_LABELS;
         to[0] = a->number, to[1] = a->charge, to[2] = a->hydrogens, to[3] = a->aromatic;
+        if (a->turn && r->spec->stereo && !a->aromatic) to[3] = 1 + a->turn;
     }
     for (int32_t i = 0; i < m->bonds; i++) {
         int64_t at = r->a.edges + i;
         r->from[at] = r->atoms + m->bond[i].a, r->to[at] = r->atoms + m->bond[i].b;
-        r->bond[at] = m->bond[i].order;
+        r->bond[at] = m->bond[i].stereo ? m->bond[i].stereo : m->bond[i].order;
     }
     BASIN_TRY(basin_molecule_scaffold(&r->scaffold[g], m, error));
     r->nodes[g] = m->atoms, r->line[g] = line;
@@ -108,6 +109,7 @@ static basin_status add(reading *r, const char *smiles, int64_t line, bool *adde
     basin_error own;
     r->read++;
     basin_status status = basin_molecule_read(&r->molecule, smiles, &own);
+    if (!status && r->spec->stereo) status = basin_molecule_find_stereo(&r->molecule, &own);
     *added = !status;
     if (status == BASIN_BAD_VALUE) return skip(r, line, smiles, own.text), BASIN_OK;
     return status ? basin_fail_memory(error, molecules) : put_molecule(r, line, error);
@@ -313,7 +315,7 @@ static void put_notes(reading *r) {
     static const char *const what[FACTS] = {
         [SALT] = "are of several parts, such as salts; all parts are read as one graph",
         [WILD] = "have wildcards (*), which are atoms of number 0",
-        [STEREO] = "have stereochemistry, which is not used",
+        [STEREO] = "have stereochemistry, which is not used (stereo is off)",
         [ISOTOPE] = "have isotopes, which are not used",
         [UNKNOWN] = "have no value to learn and are left out"};
     if (r->skipped > SHOWN)
@@ -324,7 +326,9 @@ static void put_notes(reading *r) {
     for (int i = 0; i < FACTS; i++)
         if (r->fact[i])
             fprintf(r->note, "%lld of %lld molecules %s\n", (long long)r->fact[i],
-                    (long long)(i == UNKNOWN ? r->read + r->fact[i] : r->a.graphs), what[i]);
+                    (long long)(i == UNKNOWN ? r->read + r->fact[i] : r->a.graphs),
+                    i == STEREO && r->spec->stereo ? "have stereochemistry, read as labels"
+                                                   : what[i]);
 }
 
 /* ---- all of it ---- */

@@ -62,6 +62,7 @@ enum { RING_NUMBERS = 1000 };
 
 typedef struct open_ring {
     int32_t atom; /* 1 + it; 0: the number is free */
+    int32_t place;
     char bond;
 } open_ring;
 
@@ -94,12 +95,22 @@ static basin_bond bond_of(const basin_molecule *m, char symbol, int32_t a, int32
     return bond;
 }
 
-static basin_status bind(reader *r, int32_t a, int32_t b, char symbol) {
+static int32_t place_of(const reader *r) { return (int32_t)(r->at - r->text) + 1; }
+
+/* `place` is where a names it; b is the last atom, and names it here, or before itself. */
+static basin_status add_bond(reader *r, int32_t a, int32_t b, char symbol, int32_t place,
+                             bool before) {
+    basin_bond bond = bond_of(r->m, symbol, a, b);
+    bond.place[bond.a != a] = place, bond.place[bond.a == a] = before ? -1 : place_of(r);
+    return basin_molecule_add_bond(r->m, bond, r->error);
+}
+
+static basin_status bind(reader *r, int32_t a, int32_t b, char symbol, int32_t place) {
     for (int32_t i = 0; i < r->m->bonds; i++)
         if ((r->m->bond[i].a == a && r->m->bond[i].b == b) ||
             (r->m->bond[i].a == b && r->m->bond[i].b == a))
             return wrong(r, "two bonds between the same atoms");
-    return basin_molecule_add_bond(r->m, bond_of(r->m, symbol, a, b), r->error);
+    return add_bond(r, a, b, symbol, place, false);
 }
 
 static basin_status put_atom(reader *r, basin_atom atom) {
@@ -107,7 +118,7 @@ static basin_status put_atom(reader *r, basin_atom atom) {
     int32_t own = r->m->atoms - 1;
     if (r->last < 0 && r->bond) return wrong(r, "a bond without an atom before it");
     if (r->last >= 0) /* a new atom has no bond yet, so that none is there twice */
-        BASIN_TRY(basin_molecule_add_bond(r->m, bond_of(r->m, r->bond, r->last, own), r->error));
+        BASIN_TRY(add_bond(r, r->last, own, r->bond, place_of(r), true));
     r->last = own;
     r->bond = 0;
     return BASIN_OK;
@@ -128,12 +139,16 @@ static int read_charge(reader *r) {
     return sign * count;
 }
 
-/* @ @@ @TH1 @AL2 @SP3 @TB10 @OH22 */
-static void skip_chirality(reader *r) {
-    r->at += strspn(r->at, "@");
-    if (!isupper((unsigned char)r->at[0]) || !isupper((unsigned char)r->at[1])) return;
+/* @ @@ @TH1 @AL2 @SP3 @TB10 @OH22; the turn of the first three, else 0. */
+static uint8_t read_chirality(reader *r) {
+    size_t count = strspn(r->at, "@");
+    bool tetrahedral = !strncmp(r->at, "@TH", 3);
+    r->at += count;
+    if (!isupper((unsigned char)r->at[0]) || !isupper((unsigned char)r->at[1]))
+        return count < 3 ? (uint8_t)count : 0;
     r->at += 2;
-    read_number(r, 2);
+    int number = read_number(r, 2);
+    return tetrahedral && number < 3 ? (uint8_t)number : 0;
 }
 
 static basin_status read_symbol(reader *r, basin_atom *atom) {
@@ -162,7 +177,7 @@ static basin_status read_bracket(reader *r) {
     atom.isotope = (uint16_t)read_number(r, 4);
     BASIN_TRY(read_symbol(r, &atom));
     atom.chiral = *r->at == '@';
-    if (atom.chiral) skip_chirality(r);
+    if (atom.chiral) atom.turn = read_chirality(r);
     if (*r->at == 'H') {
         r->at++;
         atom.hydrogens = isdigit((unsigned char)*r->at) ? (uint8_t)read_number(r, 2) : 1;
@@ -210,7 +225,7 @@ static basin_status read_ring(reader *r) {
     char symbol = r->bond;
     r->bond = 0;
     if (!ring->atom) {
-        *ring = (open_ring){r->last + 1, symbol};
+        *ring = (open_ring){r->last + 1, place_of(r), symbol};
         r->open++;
         return BASIN_OK;
     }
@@ -221,7 +236,8 @@ static basin_status read_ring(reader *r) {
         return wrong(r, "a ring bond that is written in two ways");
     ring->atom = 0;
     r->open--;
-    return bind(r, other, r->last, ring->bond ? ring->bond : symbol);
+    if (symbol == '/' || symbol == '\\') symbol = symbol == '/' ? '\\' : '/'; /* from b to a */
+    return bind(r, other, r->last, ring->bond ? ring->bond : symbol, ring->place);
 }
 
 static basin_status read_branch(reader *r) {
@@ -279,5 +295,7 @@ basin_status basin_molecule_read(basin_molecule *m, const char *smiles, basin_er
     m->atoms = m->bonds = m->rings = 0;
     basin_status status = read_all(&r);
     free(r.stack);
-    return status ? status : basin_molecule_sanitise(m, error);
+    BASIN_TRY(status);
+    basin_molecule_order_turns(m);
+    return basin_molecule_sanitise(m, error);
 }

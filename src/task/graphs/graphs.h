@@ -25,6 +25,7 @@
     X(SWITCH, cls_self, "Whether the CLS node attends to itself; in the paper no token does.",     \
       .absent = "on", .needs = "attention=on")                                                     \
     X(SWITCH, raw, "Labels as plain numbers, not one-hot.")                                        \
+    X(SWITCH, stereo, "Of tables of molecules: labels of stereochemistry.", .absent = "off")       \
     X(SWITCH, standardise, "Attributes and targets to mean 0 and deviation 1.")                    \
     X(SWITCH, edge_sums, "Sums of edge features at their nodes.")                                  \
     X(INTEGER, degrees, "N", -1, 4096,                                                             \

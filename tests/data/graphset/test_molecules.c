@@ -123,6 +123,50 @@ TEST(large_molecules) {
     assert_failure(basin_molecule_read(&m, text, &failure), BASIN_BAD_VALUE, "too large a system");
 }
 
+/* The same however they are written; other in mirror images and on the other side. */
+TEST(stereo) {
+    static const struct {
+        const char *smiles;
+        int turns[2], sides[2]; /* atoms of labels 2, 3; bonds of labels 5, 6 */
+    } table[] = {
+        {"N[C@@H](C)C(=O)O", {1, 0}, {0, 0}},
+        {"C[C@H](N)C(=O)O", {1, 0}, {0, 0}},
+        {"[H][C@](N)(C)C(=O)O", {1, 0}, {0, 0}},
+        {"OC(=O)[C@TH2H](N)C", {1, 0}, {0, 0}},
+        {"C[C@@](N)([H])C(=O)O", {1, 0}, {0, 0}},
+        {"N[C@H](C)C(=O)O", {0, 1}, {0, 0}},
+        {"O[C@H]1CCNC1", {0, 1}, {0, 0}},
+        {"C1NCC[C@@H]1O", {0, 1}, {0, 0}},
+        {"C[C@H](C)O", {0, 0}, {0, 0}},
+        {"C[N@@](CC)O", {0, 0}, {0, 0}},
+        {"C[Si@SP1](F)(Cl)Br", {0, 0}, {0, 0}},
+        {"C[S@@](F)(Cl)(Br)(I)O", {0, 0}, {0, 0}},
+        {"F/C=C/F", {0, 0}, {1, 0}},
+        {"F\\C=C\\F", {0, 0}, {1, 0}},
+        {"C(/F)=C/F", {0, 0}, {0, 1}},
+        {"F/C=C\\F", {0, 0}, {0, 1}},
+        {"FC=C/F", {0, 0}, {0, 0}},
+        {"C/C=C/C=C\\C", {0, 0}, {1, 1}},
+        {"F/C(Cl)=C(/Cl)F", {0, 0}, {0, 1}},
+        {"C/C=C1/CCCCN1", {0, 0}, {0, 1}},
+        {"C/C=C/1CCCCN1", {0, 0}, {1, 0}},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        BASIN_AT_EXIT(basin_graphset_free) basin_graphset set;
+        basin_molecules spec = {.text = &table[i].smiles, .count = 1, .stereo = true};
+        assert_ok(basin_graphset_read_molecules(&set, &spec, &failure));
+        int turns[2] = {0}, sides[2] = {0};
+        for (int64_t n = 0; n < set.nodes; n++)
+            if (set.node_label[4 * n + 3] > 1) turns[set.node_label[4 * n + 3] - 2]++;
+        for (int64_t e = 0; e < set.edges; e++)
+            if (set.edge_label[e] > 4) sides[set.edge_label[e] - 5]++;
+        if (turns[0] != table[i].turns[0] || turns[1] != table[i].turns[1] ||
+            sides[0] != 2 * table[i].sides[0] || sides[1] != 2 * table[i].sides[1])
+            fail_msg("%s: turns %d %d, sides %d %d", table[i].smiles, turns[0], turns[1], sides[0],
+                     sides[1]);
+    }
+}
+
 /* The same of one line, another of the next. */
 TEST(scaffolds) {
     static const char *const same[][3] = {

@@ -1,0 +1,129 @@
+/* Stereochemistry of molecules as labels that do not depend on how they are written: which way the
+ * neighbours of an atom turn, and which side of a double bond they are on, where neighbours are
+ * ranked by what is around them. Centres whose neighbours differ by nothing but their own
+ * stereochemistry have none. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/try.h"
+#include "data/graphset/molecule.h"
+
+enum { ROUNDS = 16, NEIGHBOURS = 4 };
+
+/* Of atoms as written: the turn of the neighbours in the order of their numbers, a hydrogen or a
+ * lone pair first; merging explicit hydrogens leaves that order as it is. */
+static uint8_t turn_of(const basin_molecule *m, int32_t own) {
+    struct {
+        int32_t place, number;
+    } seen[NEIGHBOURS + 1], keep;
+    int count = 0, odd = 0;
+    for (int32_t i = 0; i < m->bonds; i++) {
+        const basin_bond *b = &m->bond[i];
+        if (b->a != own && b->b != own) continue;
+        if (count == NEIGHBOURS) return 0;
+        int32_t other = basin_bond_other(b, own);
+        bool merged = m->atom[other].number == 1 && !m->atom[other].isotope;
+        seen[count].place = b->place[b->b == own];
+        seen[count++].number = merged ? -1 : other;
+    }
+    if (count == NEIGHBOURS - 1) seen[count].place = 0, seen[count++].number = -1;
+    bool amine = m->atom[own].number == 7 && !m->atom[own].charge; /* which turns over */
+    if (count != NEIGHBOURS || amine) return 0;
+    for (int i = 1; i < count; i++) /* as they were written */
+        for (int k = i; k && seen[k].place < seen[k - 1].place; k--)
+            keep = seen[k], seen[k] = seen[k - 1], seen[k - 1] = keep;
+    for (int i = 0; i < count; i++)
+        for (int k = 0; k < i; k++) {
+            if (seen[k].number == seen[i].number) return 0; /* two hydrogens */
+            odd ^= seen[k].number > seen[i].number;
+        }
+    return odd ? 3 - m->atom[own].turn : m->atom[own].turn;
+}
+
+void basin_molecule_order_turns(basin_molecule *m) {
+    for (int32_t i = 0; i < m->atoms; i++)
+        if (m->atom[i].turn) m->atom[i].turn = turn_of(m, i);
+}
+
+/* ---- ranks ---- */
+
+static uint64_t mix(uint64_t a, uint64_t b) {
+    uint64_t word[2] = {a, b};
+    return basin_hash_words(BASIN_HASH_START, word, sizeof word);
+}
+
+static void colour_atoms(uint64_t *colour, uint64_t *next, const basin_molecule *m) {
+    for (int32_t i = 0; i < m->atoms; i++) {
+        const basin_atom *a = &m->atom[i];
+        colour[i] = mix((uint64_t)a->number << 32 | (uint64_t)a->isotope << 16 | a->hydrogens,
+                        (uint64_t)(a->charge + 1000) << 1 | a->aromatic);
+    }
+    for (int round = 0; round < ROUNDS && round < m->atoms; round++) {
+        for (int32_t i = 0; i < m->atoms; i++) {
+            uint64_t around = 0;
+            for (int32_t k = m->start[i]; k < m->start[i + 1]; k++) {
+                const basin_bond *b = &m->bond[m->link[k]];
+                around += mix(colour[basin_bond_other(b, i)], b->order);
+            }
+            next[i] = mix(colour[i], around);
+        }
+        memcpy(colour, next, (size_t)m->atoms * sizeof *colour);
+    }
+}
+
+/* ---- labels ---- */
+
+static uint8_t centre_of(const basin_molecule *m, const uint64_t *colour, int32_t own) {
+    int32_t first = m->start[own], count = m->start[own + 1] - first, odd = 0;
+    uint64_t rank[NEIGHBOURS];
+    int32_t number[NEIGHBOURS];
+    if (!m->atom[own].turn || count < NEIGHBOURS - 1 || count > NEIGHBOURS) return 0;
+    for (int32_t i = 0; i < count; i++) {
+        number[i] = basin_bond_other(&m->bond[m->link[first + i]], own);
+        rank[i] = colour[number[i]];
+        for (int32_t k = 0; k < i; k++) {
+            if (rank[k] == rank[i]) return 0;
+            odd ^= (number[k] < number[i]) != (rank[k] < rank[i]);
+        }
+    }
+    return odd ? 3 - m->atom[own].turn : m->atom[own].turn;
+}
+
+/* On which side, 1 or -1, the neighbour of highest rank at this end is; 0: it is not said. */
+static int side_of(const basin_molecule *m, const uint64_t *colour, const basin_bond *twofold,
+                   int32_t end) {
+    int side = 0;
+    uint64_t marked = 0, other = 0;
+    for (int32_t k = m->start[end]; k < m->start[end + 1]; k++) {
+        const basin_bond *b = &m->bond[m->link[k]];
+        if (b == twofold) continue;
+        uint64_t rank = colour[basin_bond_other(b, end)];
+        if (b->mark && !side) {
+            side = (b->mark == '/') == (b->a == end) ? 1 : -1;
+            marked = rank;
+        } else {
+            other = rank;
+        }
+    }
+    return marked == other ? 0 : marked > other ? side : -side;
+}
+
+basin_status basin_molecule_find_stereo(basin_molecule *m, basin_error *error) {
+    BASIN_FREE_AT_EXIT uint64_t *colour = NULL;
+    bool any = false;
+    for (int32_t i = 0; i < m->atoms; i++) any |= m->atom[i].turn != 0;
+    for (int32_t i = 0; i < m->bonds; i++) any |= m->bond[i].mark != 0;
+    if (!any) return BASIN_OK;
+    BASIN_TRY(BASIN_NEW_RAW(&colour, 2 * m->atoms, "a molecule", error));
+    colour_atoms(colour, colour + m->atoms, m);
+    for (int32_t i = 0; i < m->atoms; i++)
+        m->atom[i].turn = m->atom[i].turn ? centre_of(m, colour, i) : 0;
+    for (int32_t i = 0; i < m->bonds; i++) {
+        basin_bond *b = &m->bond[i];
+        if (b->order != 2 || b->ring) continue;
+        int side = side_of(m, colour, b, b->a) * side_of(m, colour, b, b->b);
+        if (side) b->stereo = side > 0 ? BASIN_BOND_SAME : BASIN_BOND_OPPOSITE;
+    }
+    return BASIN_OK;
+}
