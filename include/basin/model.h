@@ -203,12 +203,13 @@ BASIN_API basin_expr basin_smooth(basin_expr h, const basin_pattern *pattern,
 
 /* ---- graph classification and regression (section 5) ---- */
 
-/* The factor of an edge's scores, times the projected edge features in all kinds but NONE. */
+/* The factor of an edge's scores, times the projected edge features in all kinds but the last. */
 typedef enum basin_adjacency {
     BASIN_ADJACENCY_CONV,     /* the paper's: a 3 x 3 convolution of X X^T; depends on node order */
     BASIN_ADJACENCY_BILINEAR, /* 1 + (U_h x_i) . (U_h x_j) / R: the same for any node order */
     BASIN_ADJACENCY_EDGES,    /* 1: the edge features alone */
     BASIN_ADJACENCY_NONE,     /* no factor at all */
+    BASIN_ADJACENCY_BIAS, /* none; an addend, linear in the features, in each block of its own */
 } basin_adjacency;
 
 /* What a graph's outputs are read from; a sum of flags, 0 is CLS. */

@@ -23,7 +23,7 @@ static void declare_adjacency(basin_graphs *model, basin_params *params) {
         model->pair_w = weight(params, "pair_w", BASIN_SHAPE(P, c->pair_hidden), (double)P / 2);
         model->pair_b = constant(params, "pair_b", BASIN_SHAPE(c->pair_hidden), 0);
     }
-    if (c->adjacency == BASIN_ADJACENCY_NONE) return;
+    if (c->adjacency >= BASIN_ADJACENCY_NONE) return;
     int64_t seen = P + c->pair_hidden;
     if (c->adjacency == BASIN_ADJACENCY_CONV)
         model->conv = weight(params, "conv", BASIN_SHAPE(H, 3, 3), 9);
@@ -63,7 +63,7 @@ static void check_config(basin_graph *graph, const basin_graphs_config *c) {
     if ((c->read & BASIN_READ_NODES) && c->read != BASIN_READ_NODES)
         basin_graph_fail(graph, BASIN_BAD_VALUE,
                          "outputs of nodes and of graphs from one head; wanted one of them");
-    if (c->reconstruct && c->adjacency == BASIN_ADJACENCY_NONE)
+    if (c->reconstruct && c->adjacency >= BASIN_ADJACENCY_NONE)
         basin_graph_fail(graph, BASIN_BAD_VALUE,
                          "edges to reconstruct from scores that have no factor");
 }
@@ -82,10 +82,13 @@ basin_status basin_graphs_declare(basin_graphs *model, basin_params *params,
         model->pos_b = constant(params, "pos_b", BASIN_SHAPE(D), 0);
     }
     declare_adjacency(model, params);
+    basin_block_config block = config->block;
+    if (config->adjacency == BASIN_ADJACENCY_BIAS)
+        block.facts = config->edge_features + config->pair_hidden;
     for (int i = 0; i < config->blocks && i < BASIN_MAX_BLOCKS; i++) {
         char prefix[32];
         snprintf(prefix, sizeof prefix, "block%d.", i);
-        basin_block_declare(&model->block[i], params, prefix, &config->block);
+        basin_block_declare(&model->block[i], params, prefix, &block);
     }
     declare_head(model, params);
     return basin_model_status(params->graph);
@@ -177,7 +180,7 @@ static basin_expr pair_features(const basin_graphs *model, const basin_graphs_ba
 /* The factors of the scores [pairs, H], or NULL. */
 static basin_expr adjacency(const basin_graphs *model, const basin_graphs_batch *batch,
                             basin_expr x, basin_expr features) {
-    if (model->config.adjacency == BASIN_ADJACENCY_NONE) return NULL;
+    if (model->config.adjacency >= BASIN_ADJACENCY_NONE) return NULL;
     basin_expr edges = basin_model_affine(features, model->adj_w, model->adj_b);
     switch (model->config.adjacency) {
     case BASIN_ADJACENCY_CONV: return basin_mul(convolved_gram(model, batch, x), edges);
@@ -210,6 +213,7 @@ static basin_expr descend(basin_graphs_view *view, const basin_graphs *model,
         basin_block_bound bound = {.block = &model->block[i],
                                    .pattern = &batch->pattern,
                                    .scale = scale,
+                                   .facts = model->block[i].we ? features : NULL,
                                    .features = features,
                                    .strength = batch->strength};
         basin_energy energy = basin_block_energy(&bound);

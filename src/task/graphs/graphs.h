@@ -40,9 +40,10 @@
     X(REAL, noise, "X", 0, 1e3, "Noise of the descent in training; with implicit none.",           \
       .needs = "implicit=off")                                                                     \
     X(SWITCH, mix, "Mixing of heads, as in the published code.", .needs = "attention=on")          \
-    X(CHOICE, adjacency, BASIN_CHOICES("conv", "bilinear", "edges", "none"),                       \
+    X(CHOICE, adjacency, BASIN_CHOICES("conv", "bilinear", "edges", "none", "bias"),               \
       "The factor of an edge's scores: the paper's convolution, which depends on the order of "    \
-      "nodes; a bilinear form; edge features alone; none.",                                        \
+      "nodes; a bilinear form; edge features alone; none; or none and edge features as an "        \
+      "addend in each block.",                                                                     \
       .needs = "attention=on,reconstruct=on")                                                      \
     X(CHOICE, readout,                                                                             \
       BASIN_CHOICES("auto", "cls", "mean", "sum", "cls+mean", "cls+sum", "cls+sized",              \

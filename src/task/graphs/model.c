@@ -41,6 +41,7 @@ basin_graphs_config basin_graphs_model_config(const basin_graphs_model *model, b
         .adjacency = !strcmp(s->adjacency, "bilinear") ? BASIN_ADJACENCY_BILINEAR
                      : !strcmp(s->adjacency, "edges")  ? BASIN_ADJACENCY_EDGES
                      : !strcmp(s->adjacency, "none")   ? BASIN_ADJACENCY_NONE
+                     : !strcmp(s->adjacency, "bias")   ? BASIN_ADJACENCY_BIAS
                                                        : BASIN_ADJACENCY_CONV,
         .read = read_of(model),
         .hidden = s->hidden,
@@ -237,9 +238,10 @@ static basin_status check(const void *values, basin_error *error) {
     if (!s->attention && !s->hopfield)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "neither attention nor Hopfield network: wanted at least one of them");
-    if (s->reconstruct && !strcmp(s->adjacency, "none"))
-        return basin_fail(error, BASIN_BAD_VALUE,
-                          "edges are reconstructed from the adjacency; wanted one other than none");
+    if (s->reconstruct && (!strcmp(s->adjacency, "none") || !strcmp(s->adjacency, "bias")))
+        return basin_fail(
+            error, BASIN_BAD_VALUE,
+            "edges are reconstructed from the adjacency; wanted one other than none and bias");
     return BASIN_OK;
 }
 

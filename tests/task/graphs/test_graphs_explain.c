@@ -15,7 +15,7 @@ static void scene_open(scene *s, basin_graphs_target target, int64_t reach) {
     basin_graphs_settings values = world_settings();
     values.epochs = 5;
     if (reach > 1) values.reach = reach, values.edge_walks = 3, values.pair_hidden = 4;
-    if (reach > 1) values.average = 0.9;
+    if (reach > 1) values.average = 0.9, values.adjacency = "bias";
     basin_settings settings = {&basin_graphs_task, &values, NULL};
     world_new(&s->set, target, GRAPHS, 4, NULL);
     assert_ok(basin_backend_open(&s->backend, &(basin_compute){.threads = 1}, &failure));
