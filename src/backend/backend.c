@@ -121,8 +121,7 @@ basin_status basin_backend_open_eager(basin_backend **backend, const basin_compu
     return basin_backend_open(backend, compute, error);
 }
 
-/* The operations' names, small letters for pointwise ones, which make up formulas, capitals for
- * those that are calls of their own, and which are slow. */
+/* The operations' names: small letters for pointwise ones, capitals for calls; which are slow. */
 
 static const struct {
     const char *name;

@@ -111,8 +111,7 @@ static inline const basin_collective_table *basin_backend_collective(const basin
     return backend->table->collective;
 }
 
-/* Operations of the caller's own on backends that compute later and so cannot call a function of
- * the host: they compile the source that comes with it. */
+/* Operations of the caller's own on backends that cannot call the host: they compile source. */
 
 typedef struct basin_own_table {
     /* Whether the source compiles; an error names the operation and what the compiler says. */
@@ -124,8 +123,7 @@ static inline const basin_own_table *basin_backend_own(const basin_backend *back
     return backend->table->own;
 }
 
-/* Single calls on a stream of the caller's, for backends that have streams. A backend opened for
- * them alone takes little memory and no plans. */
+/* Single calls on the caller's stream; a backend for them alone takes little memory, no plans. */
 
 /* On the device that is the calling thread's; threads may share the backend. */
 typedef struct basin_eager_table {
@@ -171,8 +169,7 @@ const char *basin_isa_name(basin_isa isa); /* "portable", "neon", "avx2", "avx51
 /* Whether this process may use AMX's bfloat16; not where BASIN_ISA asks for avx512 or less. */
 bool basin_cpu_amx(void);
 
-/* Whether there are instructions that multiply bfloat16 numbers: AMX, those of AVX-512, BFMMLA. Not
- * where BASIN_ISA asks for less than avx512. */
+/* Whether bfloat16 can be multiplied: AMX, AVX-512, BFMMLA; not with a lower BASIN_ISA. */
 bool basin_cpu_bf16(void);
 
 /* ---- the entry to the CUDA backend ----

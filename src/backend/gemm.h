@@ -12,9 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Takes a finished piece of C: tile[r * tile_row + c], for r < rows and c < cols, is
- * C[batch][row + r][col + c]. Called once per element, from several threads at once on disjoint
- * pieces; it writes the result where it belongs. */
+/* Takes a finished piece of C: tile[r * tile_row + c], r < rows, c < cols, is C[batch][row + r][col
+ * + c]; once per element, from several threads at once. */
 typedef void (*basin_gemm_epilogue)(void *context, const float *tile, int64_t tile_row,
                                     int64_t batch, int64_t row, int64_t col, int64_t rows,
                                     int64_t cols);
@@ -55,8 +54,7 @@ size_t basin_gemm_packed_size(int64_t k, int64_t n, basin_gemm_precision precisi
 void basin_gemm_pack(float *packed, const void *b, int64_t b_row, int64_t b_col, int64_t k,
                      int64_t n, basin_gemm_precision precision, int threads);
 
-/* C = A B, or C += A B, in float32 and in the calling thread: for use inside another kernel's
- * parallel loop. So is basin_gemm_run with one thread. */
+/* C = A B, or C += A B, in float32 and in the calling thread, as basin_gemm_run with one. */
 size_t basin_gemm_serial_workspace(int64_t m, int64_t n, int64_t k);
 void basin_gemm_serial(float *c, int64_t c_row, const float *a, int64_t a_row, int64_t a_col,
                        const float *b, int64_t b_row, int64_t b_col, int64_t m, int64_t n,

@@ -103,9 +103,8 @@ typedef struct basin_call {
     basin_form form;              /* of that epilogue; .known is false where none was asked for */
     size_t workspace;             /* byte offset into block 0 */
     size_t workspace_bytes;
-    /* Above 1: the call is that of the first of so many parts. Such calls that follow each other
-     * are a run: a part goes through it in order, whatever other parts do, and has its turn of a
-     * workspace of workspace_bytes for each of the backend's threads. */
+    /* Above 1: the call is the first of so many parts. Such calls in a row are a run: each part
+     * goes through it in order, with a workspace for each of the backend's threads. */
     int parts;
 } basin_call;
 

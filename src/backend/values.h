@@ -111,8 +111,7 @@ static inline int64_t basin_values_at(const basin_values_steps *of, int64_t b, i
     return b * of->batch + h * of->head + token * of->token;
 }
 
-/* Where the biases of a query begin, and in a tensor of all their gradients: of a list, those of
- * its first pair, which are `heads` apart; else 1 apart. */
+/* Where a query's biases, and their gradients, begin; a list's are `heads` apart, others 1. */
 static inline int64_t basin_values_bias_at(const basin_bias_steps *of, const int32_t *row,
                                            int64_t b, int64_t h, int64_t i) {
     return b * of->batch + h * of->head + i * of->query + (row ? row[i] * of->pair : 0);

@@ -85,8 +85,7 @@ static void describe(job *j, basin_eager_operation operation, const basin_eager_
     add_results(j, at);
 }
 
-/* What a job may be: types, sizes, which operands an operation needs, where they lie, and the
- * indices of a list that lies in the host's memory. */
+/* What a job may be: types, sizes, needed operands, where they lie, a list's indices. */
 
 static basin_status check_dtype(const basin_eager *eager, const basin_eager_attention *at,
                                 basin_error *error) {

@@ -1,5 +1,4 @@
-/* Plans on the caller's memory: inputs are copied in and outputs out within the backend's memory,
- * on a device in the order of the caller's stream. */
+/* Plans on the caller's memory: inputs copied in, outputs out, in the stream's order. */
 
 #include "plan/plan.h"
 #include "backend/device.h"

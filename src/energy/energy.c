@@ -1,5 +1,4 @@
-/* Any energy: activation, total and force from its terms; and maps that bring tokens back to where
- * they may be: spheres, boxes, and near zero. */
+/* Any energy: activation, total, force from its terms; maps to spheres, boxes, near zero. */
 #include "energy/energy.h"
 
 #include <string.h>

@@ -1,6 +1,5 @@
-/* The network: its layers, its synapses, its energy E = sum <x, g> - L + sum E_synapse with g =
- * dL/dx (at x - bias), and the descent x <- x - (dt / tau) mask (x + dE_synapses/dg), as
- * expressions and on numbers, by the loop of loop.c. */
+/* The network: layers, synapses, E = sum <x, g> - L + sum E_synapse, g = dL/dx (at x - bias), and
+ * the descent x <- x - (dt / tau) mask (x + dE_synapses/dg), by loop.c. */
 
 #include "base/try.h"
 #include "energy/network.h"

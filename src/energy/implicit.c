@@ -66,9 +66,8 @@ static basin_expr share(basin_expr a, basin_expr b) {
     return basin_select(b, basin_div(a, basin_select(b, b, one)), none);
 }
 
-/* Conjugate residuals from the solution 0: solution c, residual r, direction p, the matrix's
- * product q with it, and rho = r . (matrix r). What a step leaves of the residual never grows, also
- * where the matrix is not definite. */
+/* Conjugate residuals from 0: solution c, residual r, direction p, its product q, rho = r . (matrix
+ * r). The residual never grows, also where the matrix is not definite. */
 static basin_iteration solve(const basin_iteration *rest, basin_expr right) {
     basin_graph *graph = basin_expr_graph(right);
     basin_shape shape = basin_expr_shape(right);

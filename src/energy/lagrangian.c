@@ -83,9 +83,8 @@ static basin_expr row_sum(basin_expr a) { return basin_sum(a, -1, 1); }
 
 static int64_t row_length(basin_expr x) { return x->shape.dim[x->shape.rank - 1]; }
 
-/* log-sum-exp of a row whose maximum is 0, true to the last digit where one entry dominates: its 1
- * is kept out of the sum by log1p. Only the value is computed so; derivatives are those of the
- * plain function, of any order and for ties, too. */
+/* log-sum-exp of a row whose maximum is 0, true to the last digit where one entry dominates
+ * (log1p). Only the value is computed so; derivatives are the plain ones. */
 static basin_expr exact_logsumexp(basin_expr y) {
     basin_expr plain = basin_logsumexp(y, -1), top = basin_equal(y, basin_const(y->graph, 0));
     basin_expr others = basin_mul(basin_exp(y), basin_sub(basin_const(y->graph, 1), top));
@@ -94,9 +93,8 @@ static basin_expr exact_logsumexp(basin_expr y) {
     return basin_add(plain, basin_stop_gradient(error));
 }
 
-/* sum over the row of p ln p for p = softmax(z). The row is moved to a maximum of 0 first: ln p
- * would otherwise be a small difference of large numbers. The result does not depend on the move,
- * so no gradient is sent through it. */
+/* sum of p ln p over the row, p = softmax(z), moved to a maximum of 0 first, so that ln p is no
+ * small difference of large numbers; no gradient goes through the move. */
 static basin_expr negative_entropy(basin_expr z) {
     basin_expr top = basin_stop_gradient(basin_as_column(basin_maximum(z, -1, 1)));
     basin_expr y = basin_sub(z, top);

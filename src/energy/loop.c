@@ -90,8 +90,7 @@ static basin_expr relative_move(basin_expr next, basin_expr from, int samples) {
 
 static basin_expr larger(basin_expr a, basin_expr b) { return a ? basin_max(a, b) : b; }
 
-/* Expressions of one run: `now` are the tokens that a run begins at, `from` those that the step
- * begins at, `next` where it leads; each [count]. */
+/* Of one run: `now` the tokens it begins at, `from` the step's, `next` its end; each [count]. */
 typedef struct ways {
     basin_expr *now, *from, *next, *g, *next_g;
 } ways;
@@ -440,8 +439,7 @@ static bool accepts(const run *r, const double *before, int64_t sample) {
     return !(stop->accelerate && stop->until > 0 && has_risen(r, before, sample));
 }
 
-/* Step t, from the candidates that were proposed. The energies of a sample that stays are kept,
- * which two ways of computing them may round apart. */
+/* Step t from the candidates. Energies of a sample that stays are kept: same rounding. */
 static basin_status take_step(run *r, int t, double *before, basin_error *error) {
     basin_descent *d = r->d;
     const basin_stop *stop = &d->stop;

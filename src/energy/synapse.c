@@ -1,6 +1,5 @@
-/* The synapses: biases, matrices, tensors, associative memories and hidden layers integrated out,
- * all contractions of weights with activations, some put through a Lagrangian; attention;
- * convolutions. Functions that fail leave their error in the graph. */
+/* The synapses: biases, matrices, tensors, memories, hidden layers integrated out, some through a
+ * Lagrangian; attention; convolutions. Errors stay in the graph. */
 #include <math.h>
 #include <string.h>
 

@@ -120,8 +120,7 @@ basin_energy basin_zoo_nrgpt_energy(const basin_zoo_nrgpt *model, basin_turn *tu
         .term = term, .terms = 2, .activation = nrgpt_activation, .context = model};
 }
 
-/* ---- Hyper-SET: attention that spreads tokens on spheres, then a feed-forward energy, in turns;
- * forces go straight through the normalisation ---- */
+/* ---- Hyper-SET: attention on spheres, a feed-forward energy, in turns; straight-through ---- */
 
 /* gain x / sqrt(mean x^2 + epsilon) */
 static basin_expr on_sphere(basin_expr x, basin_expr gain, double epsilon) {

@@ -190,9 +190,8 @@ basin_expr basin_jacobian(basin_expr y, basin_expr x) {
     return basin_concat(row, (int)rows, 0);
 }
 
-/* The ends of iterations: rest points of descents, and the linear systems of their reverse. What is
- * iterated is an expression of states; plans run it (src/plan/iterate.c), so that memory does not
- * grow with the number of steps. */
+/* The ends of iterations: rest points of descents, linear systems of their reverse. Plans run them
+ * (src/plan/iterate.c): memory does not grow with the steps. */
 
 basin_expr basin_iterated(const basin_iteration *iteration, basin_expr through, basin_expr after) {
     if (!through || through->graph->error.status) return NULL;

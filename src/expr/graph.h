@@ -125,10 +125,9 @@ basin_shape basin_shape_drop(basin_shape shape, int axis, int count);
 
 /* ---- builders for the models and energies of this library ---- */
 
-/* Scores of causal pairs, x [.., N, M, H] of query, key, head: query n sees keys 0 .. n, or with
- * `strict` those before n. log sum over the keys seen of exp(factor x), [.., N, H], 0 where there
- * are none; and their shares like x, 0 elsewhere, dropped like basin_dropout does where `drop` is
- * not 0 and `seed` not NULL. */
+/* Scores of causal pairs, x [.., N, M, H]: query n sees keys 0 .. n, or with `strict` those before
+ * n. log sum over keys seen of exp(factor x), [.., N, H], or 0; and their shares like x, 0
+ * elsewhere, dropped as basin_dropout does (drop, seed). */
 basin_expr basin_causal_logsumexp(basin_expr x, double factor, bool strict);
 basin_expr basin_causal_softmax(basin_expr x, double factor, bool strict, double drop,
                                 basin_expr seed);
@@ -146,8 +145,7 @@ basin_expr basin_sum_squares(const basin_expr *a, int count);
  * of the parts. Plans with it run together (basin_plans_run). `a` itself where halo is 0. */
 basin_expr basin_exchange(basin_expr a, int64_t halo);
 
-/* What is built between begin and end is computed again when something outside needs it later,
- * unless kept with basin_keep. Regions do not nest. */
+/* What is built in between is computed again when needed later, unless kept with basin_keep. */
 void basin_recompute_begin(basin_graph *graph);
 void basin_recompute_end(basin_graph *graph);
 basin_expr basin_keep(basin_expr a);
@@ -175,8 +173,7 @@ basin_rule basin_rule_pointwise;
  * basin_partial: variables of their own even where one operand is another, or is computed from it,
  * and opaque to the simplifications of builders. Absent ones stay NULL. */
 void basin_stand_ins(basin_expr *stand_in, const basin_node *node);
-/* The gradient of the sum over i of sum(cotangent[i] * y[i]) with respect to the stand-ins x that
- * want one. Cotangents count as constants and may be NULL. */
+/* The gradient of sum over i of sum(cotangent[i] y[i]) by the stand-ins x; NULL: none. */
 void basin_partial(basin_expr *gradient, const basin_expr *y, const basin_expr *cotangent,
                    int results, const basin_expr *x, const bool *want, int count);
 #endif

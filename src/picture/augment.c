@@ -88,8 +88,7 @@ static basin_box random_part(const basin_augment *a, int64_t height, int64_t wid
     return (basin_box){(double)((height - h) / 2), (double)((width - w) / 2), (double)h, (double)w};
 }
 
-/* The short side becomes size * enlarge, or stays where it is `size` already; the long one follows
- * in proportion, and the middle is wanted. */
+/* The short side becomes size * enlarge, or stays at `size`; the middle is wanted. */
 static void central(basin_resize *r, const basin_augment *a, int64_t height, int64_t width) {
     bool fits = (height < width ? height : width) == a->size;
     int64_t side = fits ? a->size : llrint((double)a->size * a->enlarge);
@@ -129,8 +128,7 @@ void basin_augment_draw(basin_drawn *drawn, const basin_augment *a, int64_t heig
     if (a->brightness > 0 || a->contrast > 0 || a->saturation > 0) draw_jitter(drawn, a, &random);
 }
 
-/* In training as far as the crop stays as large as its output, in evaluation only to twice that:
- * there the result should look like the unreduced one. */
+/* In training down to the crop's output, in evaluation to twice that. */
 int basin_augment_reduction(const basin_augment *a, const basin_resize *r) {
     double gap = a->fit == BASIN_FIT_RANDOM ? 1 : 2;
     return basin_decoder_reduction(&r->box, gap * (double)r->height, gap * (double)r->width);

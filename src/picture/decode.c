@@ -1,6 +1,5 @@
-/* Decoding pictures: what a file may claim, its orientation, the three formats, and the part of a
- * picture that is wanted: its window is turned into the coordinates of the file, and what the
- * format decoded is turned back by the EXIF orientation. */
+/* Decoding pictures: what a file may claim, its orientation, the three formats, and the part that
+ * is wanted, turned into the file's coordinates and back by EXIF. */
 #include <jerror.h>
 #include <math.h>
 #include <setjmp.h>
@@ -195,8 +194,7 @@ static void choose_space(struct jpeg_decompress_struct *info) {
     }
 }
 
-/* Columns are cut at whole blocks. At a cut the colours are smoothed as at the picture's border, so
- * that two columns more keep those that matter exact. */
+/* Columns are cut at whole blocks; two columns more, since colours are smoothed at a cut. */
 static void cut_columns(struct jpeg_decompress_struct *info, basin_stored *window) {
     enum { BESIDE = 2 };
     int64_t from = window->x > BESIDE ? window->x - BESIDE : 0;
@@ -364,9 +362,8 @@ static void close_png(basin_decoder *decoder) {
     BASIN_FREE(r->pixel, r->row, r);
 }
 
-/* ---- WebP through libwebp, which is opened at run time: still pictures, lossy and lossless,
- * become 8-bit RGB, transparency on white. Its two functions are declared here, as libwebp has them
- * since 0.1, so that building needs no header of it ---- */
+/* ---- WebP through libwebp, opened at run time: still pictures become 8-bit RGB, on white. Its two
+ * functions are declared here: building needs no header ---- */
 
 int WebPGetInfo(const uint8_t *data, size_t size, int *width, int *height);
 uint8_t *WebPDecodeRGBAInto(const uint8_t *data, size_t size, uint8_t *output, size_t output_size,

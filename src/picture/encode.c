@@ -54,10 +54,9 @@ basin_status basin_picture_write_png(const char *path, const basin_picture *pict
     return basin_writer_finish(&to, basin_writer_put(&to, bytes, size, error), error);
 }
 
-/* ---- A PNG file written anew with some pixels replaced. What libpng read is written again, with
- * its depth, transparency, profile and orientation; palettes and small depths become whole samples,
- * so that any colour can stand in. Errors come back by longjmp; nothing that changes after a setjmp
- * lives outside of the heap ---- */
+/* ---- A PNG file written anew with some pixels replaced, with its depth, transparency, profile and
+ * orientation; palettes and small depths become whole samples. Errors longjmp; what changes after a
+ * setjmp is on the heap ---- */
 
 typedef struct patcher {
     const basin_picture *picture, *where;

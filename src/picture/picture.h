@@ -84,9 +84,8 @@ typedef struct basin_decoder {
 const char *basin_picture_foreign(const void *bytes, size_t size);
 basin_status basin_decoder_open(basin_decoder *decoder, const void *bytes, size_t size,
                                 const char *name, basin_error *error);
-/* Decodes what is needed for `box` (in pixels of the whole, upright picture). `picture` gets the
- * pixels and `inside` the box in pixels of `picture`. A JPEG is reduced by 1, 2, 4 or 8 as asked;
- * others need 1. Once per open decoder. */
+/* Decodes what `box` (pixels of the upright picture) needs; `inside`: the box in pixels of
+ * `picture`. A JPEG is reduced by 1, 2, 4 or 8; others need 1. Once per decoder. */
 basin_status basin_decoder_read(basin_picture *picture, basin_box *inside, basin_decoder *decoder,
                                 const basin_box *box, int reduction, basin_error *error);
 void basin_decoder_close(basin_decoder *decoder);
@@ -112,8 +111,7 @@ int basin_exif_orientation(const uint8_t *tiff, size_t size);
  * c| / s), and the weights of an output are divided by their sum. Pixels outside of the stretch do
  * not count ---- */
 
-/* The box of the source becomes height x width; of that, the rows from y and the columns from x are
- * computed, out_height x out_width of them. */
+/* The box becomes height x width; of that out_height x out_width from (y, x) are computed. */
 typedef struct basin_resize {
     basin_box box;
     int64_t height, width;
@@ -174,8 +172,7 @@ void basin_jitter(float *plane /* [channels, area] */, int channels, size_t area
 
 /* ---- Pictures as JPEG, for pages: a tenth of a PNG's size for photographs ---- */
 
-/* The caller frees the bytes. `quality` is libjpeg's, 1 to 100. Without full_colour, colours
- * are kept at half the resolution, as cameras do. */
+/* The caller frees the bytes; `quality` 1 to 100; without full_colour half the resolution. */
 basin_status basin_jpeg_encode(uint8_t **bytes, size_t *size, const basin_picture *picture,
                                int quality, bool full_colour, basin_error *error);
 

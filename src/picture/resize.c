@@ -1,5 +1,4 @@
-/* Pictures in memory, and resizing them: down the columns first, whole rows at a time, then along
- * the rows, a pixel's channels at a time. See picture.h. */
+/* Pictures in memory, and resizing them: down the columns, then along rows. See picture.h. */
 #include "base/try.h"
 #include "base/wide.h"
 #include "picture/picture.h"

@@ -187,8 +187,7 @@ bool basin_group_fits(const basin_group *group, const basin_ir *ir);
 /* Whether load number `tile` can come from the given matrix product, tile by tile. */
 bool basin_group_fits_product(const basin_group *group, const basin_ir *ir, int tile,
                               const basin_ir_instruction *product);
-/* The program of a group; `tile` is the load that is the product's element, or -1. `product` is the
- * matrix product then. NULL when out of memory. */
+/* A group's program; `tile`: the load of the product's element, or -1. NULL: no memory. */
 basin_program *basin_group_program(const basin_group *group, const basin_ir *ir, int tile,
                                    const basin_ir_instruction *product);
 /* What an epilogue makes of its product, where that is simple: a sum of multiples of the product
@@ -209,9 +208,8 @@ basin_program_form basin_program_form_of(const basin_program *program);
 /* Room for so many instructions; NULL when out of memory. Freeing takes NULL. */
 basin_program *basin_program_new(int instructions);
 void basin_program_free(basin_program *program);
-/* The reader's program whose operand `at` is what the call's program, which stores one result,
- * makes of operands where[]; the reader's others are kept[]. `merged` has room for
- * BASIN_PROGRAM_MERGED instructions. False where they do not suffice. */
+/* The reader's program whose operand `at` is the call's program's one result, of operands where[];
+ * others are kept[]. False: BASIN_PROGRAM_MERGED do not suffice. */
 enum { BASIN_PROGRAM_MERGED = 64 };
 bool basin_program_merge(basin_program *merged, const basin_program *reader, int at,
                          const int *kept, const basin_program *call, const int *where);

@@ -1,5 +1,4 @@
-/* Running iterations; see plan.h. One that does not end in time is no error: it is counted, and
- * whoever runs the plan asks (basin_store_take_convergence). */
+/* Running iterations; see plan.h. One that does not end in time is counted, no error. */
 #include "plan/plan.h"
 
 #include "base/try.h"

@@ -46,8 +46,7 @@ basin_status basin_device_write(basin_backend *backend, void *device, basin_kind
 basin_status basin_device_read(basin_backend *backend, basin_tensor *to, const void *device,
                                basin_kind kind, basin_error *error);
 
-/* Where the state lies, in the backend's memory, to be read or, with `change`, to be written by
- * what is queued next; NULL: there is none of that name. */
+/* Where the state lies in the backend's memory, to be read or (`change`) written; or NULL. */
 void *basin_store_memory(basin_store *store, const char *name, bool change);
 
 /* Bounds of index inputs and constants; of offsets: 0, then numbers that do not fall. */
@@ -63,9 +62,8 @@ void basin_bounds_find(basin_bounds *bounds, const basin_ir *ir);
 basin_status basin_bounds_check(const basin_bounds *bounds, const char *name,
                                 const basin_tensor *tensor, basin_error *error);
 
-/* Iterations that a plan runs before its own calls: rest points and the linear systems of their
- * reverse, each as two plans over states, one for the first values and one for a step. All of them
- * compute in the arena of the plan that they belong to. */
+/* Iterations that a plan runs before its own calls: rest points and linear systems of their
+ * reverse, each two plans over states (first values, a step) in its arena. */
 
 typedef struct basin_plan_iteration {
     basin_iteration what;

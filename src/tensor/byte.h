@@ -1,5 +1,4 @@
-/* Floating numbers of eight bits: e4m3 (four bits of exponent, three of mantissa, up to 448, no
- * infinity) and e5m2 (five and two, up to 57344). */
+/* Numbers of eight bits: e4m3 (up to 448, no infinity) and e5m2 (up to 57344). */
 #ifndef BASIN_TENSOR_BYTE_H
 #define BASIN_TENSOR_BYTE_H
 
@@ -8,8 +7,7 @@
 typedef enum basin_byte_form { BASIN_BYTE_E4M3, BASIN_BYTE_E5M2 } basin_byte_form;
 
 double basin_byte_to_double(uint8_t byte, basin_byte_form form);
-/* To the nearest, ties to even. What is too large, infinity too, becomes the largest number of that
- * sign, as CUDA's satfinite has it; NaN stays NaN. */
+/* To the nearest, ties to even; too large ones saturate, as CUDA's satfinite; NaN stays. */
 uint8_t basin_byte_from_double(double value, basin_byte_form form);
 
 #endif

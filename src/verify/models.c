@@ -8,8 +8,7 @@
 #include "basin/model.h"
 #include "verify/verify.h"
 
-/* ---- block_*: the paper's block, its forces and energies, and the gradient of half the squared
- * distance to a target through the descent ---- */
+/* ---- block_*: the paper's block, forces, energies, gradients through the descent ---- */
 
 /* All pairs, or all but a token with itself, where `allowed` [N, N] says just that; else a list. */
 static void read_pattern(basin_case *c, int64_t n, bool self) {

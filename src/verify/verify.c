@@ -260,8 +260,7 @@ static const basin_case_output *find_output(const basin_case *c, const char *nam
     return NULL;
 }
 
-/* The relative error of what the case computed for `name`. A gradient nobody computes is that of a
- * parameter which an ablation left out: zeros. */
+/* The relative error of `name`; a gradient that nobody computes (an ablation's) is zeros. */
 static basin_status measure(double *distance, const basin_case *c, const char *name,
                             const basin_tensor *want, basin_error *error) {
     BASIN_AT_EXIT(basin_tensor_free) basin_tensor got = {0};

@@ -12,8 +12,7 @@ basin_status basin_strip_draw(basin_picture *strip, const basin_picture *const *
 /* How much a picture of few pixels is to be enlarged so that people see something. */
 int64_t basin_strip_zoom(int64_t height, int64_t width);
 
-/* The square root of the sum of squares, and ||a - b|| / ||b||, or ||a|| where b is all zeros; NaN
- * where either holds one. The shapes must be equal. */
+/* The root of the sum of squares, and ||a - b|| / ||b||, or ||a|| where b is 0; NaN stays. */
 double basin_tensor_norm(const basin_tensor *tensor);
 double basin_tensor_distance(const basin_tensor *a, const basin_tensor *b);
 

@@ -113,10 +113,9 @@ basin_status basin_backend_open_cpu(basin_backend **backend, int threads, basin_
     return basin_host_open(backend, &table, threads > 0 ? threads : basin_processors(), error);
 }
 
-/* Calls in parts (backend/kernel.h): threads share the parts, not the calls, and meet at the
- * end alone. A thread stays with a part while that is little ahead of the others, so that its
- * tokens stay near, and then takes the one that is furthest behind: cores of unequal speed all work
- * to the end. */
+/* Calls in parts (backend/kernel.h): threads share the parts, not the calls, and meet at the end
+ * alone. A thread stays with a part while it is little ahead of the others, then takes the one
+ * furthest behind: cores of unequal speed all work to the end. */
 
 enum { AHEAD = 8 }; /* calls: about a step of a descent */
 

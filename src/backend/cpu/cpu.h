@@ -45,9 +45,8 @@ basin_cpu_operation basin_cpu_pointwise;
 /* product.c */
 size_t basin_cpu_packed_bytes(const basin_backend *backend, int64_t k, int64_t n, basin_kind kind);
 
-/* Narrow operands of a call as float, for kernels that take no others. Float copies of
- * narrow operands, and room for narrow results, lie in the workspace; _widen fills in and out and
- * returns what is left of it, _narrow rounds the results. */
+/* Narrow operands of a call as float, for kernels that take no others: copies in the workspace;
+ * _widen fills in and out and returns what is left, _narrow rounds results. */
 size_t basin_cpu_widened_bytes(const basin_call *call);
 void *basin_cpu_widen(const void **in, void **out, const basin_frame *frame);
 void basin_cpu_narrow(const basin_frame *frame, void *const *out);

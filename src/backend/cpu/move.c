@@ -219,8 +219,7 @@ void basin_cpu_gather(const basin_frame *frame) {
     basin_cpu_share(frame, gather_rows, n, basin_shape_count(frame->call->out[0].shape));
 }
 
-/* out[v] = sum of values[i] with index[i] = v, in the order of i. A piece is a range of rows v and
- * reads the whole index: no two write one row. */
+/* out[v] = sum of values[i] with index[i] = v, in order. A piece is a range of rows v. */
 static void scatter_rows(const void *context, int64_t first, int64_t last) {
     const basin_frame *frame = context;
     const basin_shape *shape = &frame->call->out[0].shape;

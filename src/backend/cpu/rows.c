@@ -190,9 +190,8 @@ void basin_cpu_squares(const basin_frame *frame) {
     *(float *)frame->out[0] = (float)sum;
 }
 
-/* Log-sum-exp and softmax over the keys that causal queries see, x [rows, N, M, H], and the
- * reverse; the equations are in ref/rows.c. A query's scores are turned to [H, keys seen] in
- * scratch memory, so that vectors run along keys. */
+/* Log-sum-exp and softmax over the keys that causal queries see, and the reverse (ref/rows.c); a
+ * query's scores are turned to [H, keys seen] in scratch memory. */
 
 enum { BUFFERS = 2 }; /* of a row of scores, for each thread */
 

@@ -1,5 +1,4 @@
-/* The CUDA backend's table and the life of its state: one device, one stream, in order. What goes
- * wrong in a run is kept until wait() asks. */
+/* The CUDA backend's table and state: one device, one stream. Errors are kept until wait(). */
 #include <new>
 #include <stdint.h>
 #include <stdlib.h>

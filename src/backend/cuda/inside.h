@@ -60,8 +60,7 @@ void basin_cuda_crops_free(basin_cuda *cuda);
 void *basin_cuda_alloc_host(basin_backend *backend, size_t bytes);
 void basin_cuda_free_host(basin_backend *backend, void *memory);
 
-/* A pointwise program as the device runs it: over [dim...], axes merged. Operand a is at in[a], of
- * stride[a] elements along each axis. pointwise.cu */
+/* A pointwise program over [dim...], axes merged; operand a at in[a], stride[a]. pointwise.cu */
 struct basin_cuda_program {
     const basin_program
         *program;             /* instructions and stores; LOAD a reads in[a], TILE reads in[tile] */
@@ -83,8 +82,7 @@ struct basin_cuda_tile {
     int64_t first, rows;
 };
 
-/* The program of a call: of a pointwise one (tile NULL), or the epilogue of a product for the rows
- * of the tile. False where there is nothing to compute. */
+/* A call's program: pointwise (tile NULL), or the epilogue of the tile's rows. False: empty. */
 bool basin_cuda_program_of(basin_cuda_program *p, const basin_cuda_frame *frame,
                            const basin_cuda_tile *tile);
 void basin_cuda_program_run(basin_cuda *cuda, const basin_cuda_program *p);

@@ -1,7 +1,6 @@
-/* Moving numbers: permutations, slices, pads, concatenation. They only copy, so they take elements
- * of any kind by their size. Rows travel 16 bytes at a time where everything is a multiple of that;
- * a permutation that moves the last axis goes through tiles in shared memory, so that both sides
- * are read and written in order. */
+/* Moving numbers: permutations, slices, pads, concatenation, of elements of any kind by size. Rows
+ * travel 16 bytes at a time where they can; a permutation that moves the last axis goes through
+ * tiles in shared memory. */
 #include <cub/device/device_radix_sort.cuh>
 
 #include "backend/cuda/elements.h"
@@ -34,8 +33,7 @@ static size_t unit_of(int64_t a, int64_t b, int64_t c, int64_t d) {
 
 /* ---- spans of rows ---- */
 
-/* to[row, start + i] = from[row, skip + i] for i < span; rows of to_width and from_width units.
- * With `clear`, everything else of `to` becomes zero. */
+/* to[row, start + i] = from[row, skip + i], i < span; with `clear` the rest of `to` is zero. */
 struct spans {
     int64_t rows, to_width, from_width, start, skip, span;
     bool clear;

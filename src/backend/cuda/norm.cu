@@ -127,8 +127,7 @@ BASIN_DEVICE void join_rows(const reverse_of &o, const row_of<V, ITEMS> &delta, 
     }
 }
 
-/* out [width] = sums over the parts [parts, width], by a block: threads side by side over columns,
- * as many rows of them as there is room for. */
+/* out [width] = sums over the parts [parts, width], by a block, threads over columns. */
 static __device__ void sum_parts(float *out, const float *part, int parts, int width,
                                  float *shared) {
     int lanes = width < THREADS ? THREADS / width : 1, across = width < THREADS ? width : THREADS;

@@ -294,9 +294,8 @@ void basin_cuda_squares(const basin_cuda_frame *frame) {
     BASIN_CUDA_LAUNCHED(frame->cuda, "squares");
 }
 
-/* Log-sum-exp, softmax and threshold of rows: lse = m + log sum exp(x - m) with m = max(x), so that
- * nothing overflows; y = exp(x - m) / sum. A row takes a warp where it is short and a block where
- * it is long. The log-sum-exp of nothing is -infinity. */
+/* Log-sum-exp, softmax and threshold of rows: lse = m + log sum exp(x - m), m = max(x); y = exp(x -
+ * m) / sum. Short rows take a warp, long ones a block. Of nothing: -infinity. */
 
 enum { SOFTMAX_THREADS = 256, SOFTMAX_SHORT = 2048 };
 

@@ -175,9 +175,8 @@ void basin_ref_causal_softmax_reverse(const basin_frame *frame) {
         }
 }
 
-/* Layer norm with a scalar gain: g = gamma n + delta, n = (x - mean) / s, s = sqrt(var + eps).
- * With n' = c - mean(c) - n mean(c n), its reverse for a cotangent c of g is
- * dx = gamma n' / s, dgamma = sum c n, ddelta = sum over rows of c. */
+/* Layer norm: g = gamma n + delta, n = (x - mean) / s, s = sqrt(var + eps). With n' = c - mean(c) -
+ * n mean(c n): dx = gamma n' / s, dgamma = sum c n, ddelta = sum over rows of c. */
 
 typedef struct moments {
     double mean, deviation; /* deviation = sqrt(var + eps) */

@@ -1,5 +1,4 @@
-/* Albums: see pictures.h. Pictures are decoded in rounds, a few a thread, and put into memory one
- * after the other by the thread that called, in slabs. */
+/* Albums: see pictures.h. Decoded in rounds, a few a thread, put into slabs by the caller. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <unistd.h>

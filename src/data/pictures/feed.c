@@ -1,6 +1,5 @@
-/* The feed: a ring of batches that worker threads fill ahead of the reader. Workers take small runs
- * of places in the order of places; a batch is ready when all its places are filled. One lock
- * guards the counters; decoding and augmenting run outside of it. */
+/* The feed: a ring of batches that workers fill ahead of the reader, small runs of places in order.
+ * One lock guards the counters; decoding runs outside of it. */
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -160,9 +159,8 @@ static void note_bad(basin_feed *feed, int64_t k, const basin_error *error) {
     pthread_mutex_unlock(&feed->lock);
 }
 
-/* Fills one place of an epoch. In training a bad picture's place is taken by the next in the order;
- * *index stays -1 where there is nothing for it. A bad one is tried again each time, so that a run
- * that was resumed sees what one that was not does. */
+/* Fills one place of an epoch. In training the next picture replaces a bad one (*index -1: none
+ * left); bad ones are tried again, so that resumed runs see the same. */
 static basin_status fill_place(float *values, int64_t *index, basin_feed *feed, int64_t epoch,
                                int64_t place, basin_scratch *scratch, basin_error *error) {
     const basin_feed_config *c = &feed->config;
@@ -443,9 +441,8 @@ void basin_feed_free(basin_feed *feed) {
     BASIN_FREE(feed->item, feed->noted, feed->held, feed->kept, feed->slot, feed);
 }
 
-/* ---- A Feistel network whose round function is Philox: a bijection of 2^(2h) numbers. Where n is
- * smaller, a number beyond it is sent through again until one falls inside; the way there and back
- * is unique, so the result is a bijection of 0 .. n - 1 ---- */
+/* ---- A Feistel network over Philox, a bijection of 2^(2h) numbers; a number beyond n is sent
+ * through again until it falls inside: a bijection of 0 .. n - 1 ---- */
 
 enum { ROUNDS = 8 };
 

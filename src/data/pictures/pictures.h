@@ -88,9 +88,8 @@ int basin_pictures_threads(int asked, int most);
 basin_status basin_pictures_hold_out(int64_t *kept /* [count - helds] */,
                                      int64_t *held /* [helds] */, int64_t count, int64_t helds,
                                      uint64_t seed, basin_error *error);
-/* Mean and deviation of each channel, of values 0 .. 1, every picture counting the same. Looks at
- * `most` of the items, evenly spread (0: all of them); items NULL: all pictures. Pictures that
- * cannot be read are passed over. A deviation of 0 comes out as 1. */
+/* Mean and deviation of each channel (0 .. 1) over `most` items evenly spread (0: all; items NULL:
+ * all pictures), unreadable ones left out. A deviation of 0 becomes 1. */
 basin_status basin_pictures_statistics(float mean[3], float deviation[3],
                                        const basin_pictures *pictures, const int64_t *item,
                                        int64_t items, int channels, int64_t most,
@@ -203,10 +202,9 @@ basin_status basin_kept_load(basin_kept *kept, const basin_pictures *pictures, i
 void basin_kept_draw(basin_drawn *drawn, const basin_augment *augment, const basin_kept *kept,
                      uint64_t seed, int64_t epoch, int64_t index);
 
-/* ---- An album: all the pictures of a run decoded once, by several threads, into memory that
- * someone else provides (a device's, say), and the crops of every step drawn from the seed alone.
- * The order, the crops and what takes the place of an unreadable picture are the feed's
- * (basin_feed), for the same configuration ---- */
+/* ---- An album: all pictures of a run decoded once, by several threads, into memory of someone
+ * else (a device's, say); crops of every step drawn from the seed. Order, crops and replacements of
+ * unreadable pictures are the feed's ---- */
 
 /* Called from the thread that makes the album. */
 typedef struct basin_album_memory {

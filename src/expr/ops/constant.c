@@ -1,5 +1,4 @@
-/* Constant tensors: the host's numbers, numbers that count up, masks made of them by formulas, and
- * conversions between index tensors and numbers. */
+/* Constant tensors: the host's numbers, counts, masks by formulas; index tensors as numbers. */
 #include "base/try.h"
 #include "expr/graph.h"
 

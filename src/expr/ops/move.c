@@ -10,8 +10,7 @@ int basin_axis(basin_expr a, int axis, const char *what) {
     return -1;
 }
 
-/* A view of a view is one view; repeated scalars are repeated anew; signs and constant factors stay
- * outside, where products and sums find them. */
+/* A view of a view is one; repeated scalars are repeated anew; signs and factors stay outside. */
 static basin_expr simplify_reshape(basin_expr a, basin_shape shape) {
     const basin_node *node = a->node;
     if (node->op == BASIN_OP_RESHAPE) return basin_reshape(node->in[0], shape);

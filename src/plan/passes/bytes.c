@@ -258,9 +258,8 @@ static int view(converting *c, int value, int root, basin_shape shape) {
     return basin_ir_view_new(c->ir, root, shape, like->first, like->stride);
 }
 
-/* ---- factors the other way round, as a product of bytes sums along rows of both. A product under
- * a ReLU, or one that is masked, stores them with its result; what others write is turned right
- * behind them, while it is in a cache ---- */
+/* ---- factors the other way round, for products of bytes along rows of both: stored by a product
+ * under a ReLU or mask with its result, else turned right behind it ---- */
 
 static bool add_turn(converting *c, int to, int from) {
     basin_ir_instruction turn = basin_ir_transpose(to, from);

@@ -1,7 +1,6 @@
-/* Chains of products. A sum such as x + a ((P - Q) + R) of matrix products P, Q, R and other terms
- * becomes ((x + a P) - a Q) + a R, in the order in which the products are computed: then each of
- * them can add its multiple to what is there already, in its epilogue, where some backends do that
- * for free, and no partial sum is kept apart. */
+/* Chains of products. A sum such as x + a ((P - Q) + R) of matrix products and other terms becomes
+ * ((x + a P) - a Q) + a R, in the order of computing: each product adds its multiple to what is
+ * there, in its epilogue. */
 #include <stdlib.h>
 
 #include "base/memory.h"

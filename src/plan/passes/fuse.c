@@ -1,7 +1,6 @@
-/* Fusion. Pointwise instructions that feed only each other become one group with one program; a
- * group that is the only reader of a matrix product becomes that product's epilogue; values that
- * end in a state are written there directly. Without fusion every pointwise instruction is a group
- * of its own. */
+/* Fusion. Pointwise instructions that feed only each other become one program; where it alone reads
+ * a matrix product, that product's epilogue; values that end in a state are written there. Without
+ * fusion each is a group of its own. */
 #include "base/try.h"
 #include "plan/ir.h"
 
@@ -47,8 +46,7 @@ static int single_reader(const fusion *f, int instruction, const int *reader) {
     return basin_shape_equal(domain->shape, v->shape) ? leader : -1;
 }
 
-/* The latest product that the instruction reads, itself or through others that nobody else reads:
- * its group can be that product's epilogue. -1: none. */
+/* The latest product read by the instruction alone, for whose epilogue its group can be; -1. */
 static int find_anchor(const fusion *f, const basin_ir_instruction *instruction) {
     const basin_ir *ir = f->ir;
     int64_t count = basin_shape_count(ir->value[instruction->out[0]].shape);
@@ -169,8 +167,7 @@ static bool reads_in_place(const basin_ir *ir, const basin_ir_instruction *instr
     return true;
 }
 
-/* A state written before its last reader has run would give that reader the new numbers: such a
- * value is computed aside and copied at the end. */
+/* A state written before its last reader has run is computed aside and copied at the end. */
 static basin_status demote_early_writes(basin_ir *ir) {
     size_t instructions = ir->instructions;
     for (size_t i = 0; i < instructions; i++)

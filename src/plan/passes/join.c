@@ -316,9 +316,8 @@ static const joint *join_weights(joining *j, gang *g, bool *failed) {
     return t;
 }
 
-/* Puts an instruction that transposes the joint weight, once for all chains, in the place of an
- * instruction of the gang but the last; that one's program goes. Nothing happens where parts of the
- * weight are made later. False where there is no memory. */
+/* Transposes the joint weight once for all chains, in the place of an instruction of the gang but
+ * the last; not where parts of it are made later. False: no memory. */
 static bool turn_weight(joining *j, joint *weight, const gang *g, int last) {
     basin_ir *ir = j->ir;
     basin_shape shape = ir->value[weight->value].shape;

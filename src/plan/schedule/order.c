@@ -182,8 +182,7 @@ static void share_softmaxes(walk *w) {
     }
 }
 
-/* A force that waits for the log-sum-exp itself cannot give it. What was replaced before counts:
- * then instructions may wait for later ones. */
+/* A force that waits for the log-sum-exp itself cannot give it; replaced ones count. */
 basin_status basin_ir_share_forces(basin_ir *ir) {
     walk w;
     if (!walk_begin(&w, ir)) return BASIN_NO_MEMORY;
@@ -201,8 +200,7 @@ basin_status basin_ir_share_forces(basin_ir *ir) {
     return basin_ir_sort(ir);
 }
 
-/* The reverse of a layer norm whose result dx only instruction `add` reads, to add another value to
- * it that is there before; -1 where there is none. */
+/* The reverse of a layer norm whose dx only `add` reads, to add what is there before; or -1. */
 static int residual_of(const basin_ir *ir, const basin_ir_instruction *add, int side) {
     int dx = add->in[side], other = add->in[1 - side];
     const basin_ir_value *v = &ir->value[dx], *r = &ir->value[other];
@@ -232,10 +230,9 @@ basin_status basin_ir_join_residuals(basin_ir *ir) {
     return basin_ir_sort(ir);
 }
 
-/* Hoisted instructions: what depends on nothing but constants and states that the plan leaves as
- * they are, as the narrow or packed copies of weights in a plan for inference do. They come first,
- * and run again only after a state has changed. Draws depend on their seed, an input, and are never
- * hoisted. */
+/* Hoisted instructions: what depends on constants and unchanged states alone, as packed weights for
+ * inference do. They come first, and run again only after a state has changed. Draws depend on
+ * their seed, an input: never hoisted. */
 
 static bool is_updated(const basin_ir *ir, const basin_node *state) {
     for (size_t i = 0; i < ir->values; i++)

@@ -6,8 +6,7 @@
 #include "basin/random.h"
 #include "task/text/text.h"
 
-/* Lengths of windows that have a plan: 16, 32, .. up to the context. A window is filled up behind
- * its last token, where nothing before it sees. */
+/* Lengths of windows that have a plan: 16, 32, .. the context; filled up behind the end. */
 enum { SHORTEST = 16, LENGTHS = 24 };
 
 typedef struct window_plan {

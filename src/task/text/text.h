@@ -1,6 +1,5 @@
-/* Models of text inside the library: settings, models in memory and in files (model.c), texts and
- * their tokens (corpus.c). Training, scores and generation (train.c, score.c, generate.c) stand on
- * these; what callers see is in include/basin/tasks/text.h. */
+/* Models of text inside the library: settings, models (model.c), texts and tokens (corpus.c),
+ * training, scores, generation; callers see include/basin/tasks/text.h. */
 #ifndef BASIN_TASK_TEXT_TEXT_H
 #define BASIN_TASK_TEXT_TEXT_H
 

@@ -11,8 +11,7 @@ enum { LOG_STEPS = 20, SCORED_WINDOWS = 512, WINDOW_SALT = 0x77696e64 };
 
 /* ---- settings and vocabulary ---- */
 
-/* A run that goes on, or begins with a model, has the vocabulary of that file. Characters are those
- * of all the text, so that each has a token. */
+/* A run that goes on, or begins with a model, has that file's vocabulary. */
 static basin_status open_vocabulary(basin_vocabulary *vocabulary, basin_text_settings *s,
                                     const basin_run *run, const basin_text *text,
                                     basin_error *error) {

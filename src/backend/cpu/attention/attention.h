@@ -235,10 +235,9 @@ bool basin_attention_is_short(const basin_attention *at);
 basin_attention_form basin_attention_brief, basin_attention_mixed, basin_attention_fused;
 /* Of all pairs. */
 basin_attention_form basin_attention_dense;
-/* Of all pairs whose tokens are bfloat16, on the processor's instructions for these: scores and all
- * sums over pairs are products of bfloat16 with float sums, what lies between is float. Here q, k,
- * a, b, out_query and out_key point to uint16_t. Without scale and mix: whether the operands are
- * such. */
+/* Of all pairs of bfloat16 tokens, on the processor's instructions for these: products of bfloat16
+ * with float sums, float between. q, k, a, b, out_query, out_key point to uint16_t. Without scale
+ * and mix: whether the operands are such. */
 bool basin_attention_narrow_fits(const basin_attention *at);
 basin_attention_form basin_attention_narrow;
 

@@ -498,9 +498,8 @@ size_t basin_attention_fused(const basin_attention *at, int threads, void *works
     return bytes;
 }
 
-/* Energy attention over a CSR list whose rows are short, as those of molecules are: no
- * packing, all heads of a row at once, each row and each column by one thread. Rows are cut into
- * fixed slices, so that sums over all pairs have one order. */
+/* Energy attention over a CSR list with short rows, as molecules have: no packing, all heads at
+ * once, a row or column per thread; fixed slices, so sums have one order. */
 
 enum { SHORT = 16 }; /* pairs of an average row */
 

@@ -1,7 +1,6 @@
 /* The fused passes over a list for one head without scale and mix: along rows with a running
- * softmax, along columns from the kept scores. A block of KEYS pairs is small enough for its rows
- * to stay in the first-level cache between the dot products and the sums. Included by
- * attention/kernels_body.h alone. */
+ * softmax, along columns from the kept scores. Rows of a block of KEYS pairs stay in the
+ * first-level cache between dot products and sums. */
 #ifndef BASIN_BACKEND_CPU_ATTENTION_KERNELS_FUSED_H
 #define BASIN_BACKEND_CPU_ATTENTION_KERNELS_FUSED_H
 
@@ -19,8 +18,7 @@ static void scale_row(float *x, float factor, int64_t count) {
     for (int64_t i = 0; i < count; i += L) vector_store(x + i, factor * vector_load(x + i));
 }
 
-/* Raises the state's most to that of z and returns by how much to fade what was summed under the
- * old one; the sums over rows are faded here. */
+/* Raises the state's most to z's and returns by how much older sums fade; rows fade here. */
 VECTOR_INLINE float raise_most(basin_attention_state *state, float *sum, const float *z,
                                int64_t count) {
     vfloat top = vector_load(z);

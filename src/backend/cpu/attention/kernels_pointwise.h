@@ -1,6 +1,5 @@
-/* Energy attention between the products: softmax, weights and their derivatives over the pairs of a
- * query, for any scale and mix (measure, finish, both as complete) and for a single head without
- * them (whole). Included by attention/kernels_body.h alone. */
+/* Between the products: softmax, weights and derivatives over the pairs of a query, for any scale
+ * and mix (measure, finish, complete) and for one head without (whole). */
 #ifndef BASIN_BACKEND_CPU_ATTENTION_KERNELS_POINTWISE_H
 #define BASIN_BACKEND_CPU_ATTENTION_KERNELS_POINTWISE_H
 
@@ -30,8 +29,7 @@ static tile tile_at(const basin_attention_row *row, int64_t first) {
                   .x = row->scratch + 4 * plane};
 }
 
-/* to[h + j] = sum_g weight(h + j, g) from[g] for j < count <= 4, weight(h, g) being
- * mix[h * h_step + g * g_step]: one read of from[g] serves four sums. */
+/* to[h + j] = sum_g mix[(h + j) h_step + g g_step] from[g], j < count <= 4: one read for four. */
 VECTOR_INLINE void mix_some(float *to, const float *from, const float *mix, int64_t h_step,
                             int64_t g_step, int64_t heads, int64_t span, int count) {
     for (int64_t i = 0; i < span; i += VECTOR_LANES) {

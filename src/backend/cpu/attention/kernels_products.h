@@ -63,8 +63,7 @@ VECTOR_INLINE void fold_all(float *out, const vfloat *v) {
 #endif
 }
 
-/* Hides where a row's address comes from: compilers otherwise form the address of each vector anew
- * instead of using one register with constant offsets. */
+/* Hides a row's address: compilers otherwise form the address of each vector anew. */
 VECTOR_INLINE const float *row_at(const float *rows, int64_t number, int64_t stride) {
     const float *row = rows + number * stride;
     __asm__("" : "+r"(row));

@@ -1,7 +1,6 @@
 /* C = A B in blocks: a block of A [rows, k] and panels of B [k, cols] are packed to lie in the
- * second-level cache, and the tiles of kernel.h are taken from them. k is cut into blocks
- * whose sums are added in order; the cut depends on k alone, so the numbers do not depend on the
- * rest. */
+ * second-level cache, for the tiles of kernel.h. k is cut into blocks, by k alone, whose sums are
+ * added in order. */
 #include <string.h>
 
 #include "backend/cpu/gemm/kernel.h"
@@ -407,8 +406,7 @@ void basin_gemm_panel_turn(float *panel, const float *x, int64_t lane, int width
         for (int l = 0; l < width; l++) panel[p * width + l] = x[l * lane + p];
 }
 
-/* Eight steps of all panels, then the next eight: reading stays in few pages and writing in order.
- * `width` is a constant wherever this is inlined. */
+/* Eight steps of all panels, then the next eight: few pages. `width` is a constant inlined. */
 INLINE void copy_fixed(float *panels, const float *x, int64_t step, int64_t count, int width,
                        int64_t k) {
     for (int64_t first = 0; first < k; first += 8)

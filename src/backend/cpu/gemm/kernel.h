@@ -47,13 +47,11 @@ struct basin_gemm_kernel {
      * `panel` floats apart, to [rows, panels nr]; the same sums. NULL: there is none. */
     void (*tile_wide)(float *c, const float *a, int64_t a_row, int64_t a_col, const float *b,
                       int64_t panel, int64_t k, int rows, int panels);
-    /* Packs lanes x[l * lane + p * step], l < lanes and p < k, into panels that follow each other,
-     * the last filled up with zeros: columns of B if `right`, else rows of A. Numbers are float,
-     * or bfloat16 (uint16_t) for kernels whose `halves` is 1. */
+    /* Packs lanes x[l * lane + p * step], l < lanes, p < k, into panels, the last filled up with
+     * zeros: columns of B if `right`, else rows of A; float, or bfloat16 (`halves` 1). */
     void (*pack)(const basin_gemm_kernel *kernel, bool right, float *panels, const void *x,
                  int64_t lane, int64_t step, int64_t lanes, int64_t k);
-    /* Of kernels that use basin_gemm_panels_pack: panel[p * width + l] = x[l * lane + p] for a full
-     * panel, p < k and l < width, which is mr or nr. */
+    /* For basin_gemm_panels_pack: panel[p * width + l] = x[l * lane + p], p < k, l < width. */
     void (*turn)(float *panel, const float *x, int64_t lane, int width, int64_t k);
     void (*begin)(void), (*end)(void); /* around the tiles of a thread, or NULL */
 };

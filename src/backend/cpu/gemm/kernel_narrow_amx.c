@@ -58,8 +58,7 @@ INLINE __mmask16 amx_mask(int64_t count) {
 
 enum { UNIT = 2 * SIDE, WIDTH = 2 * SIDE };
 
-/* Sixteen lanes that lie side by side, by pairs of steps: word j of a row holds both steps of lane
- * j. `lanes` and `steps` are what is there. */
+/* Sixteen lanes side by side, by pairs of steps: word j of a row holds both steps of lane j. */
 INLINE void pack_pairs(uint32_t *to, const uint16_t *x, int64_t step, int64_t lanes,
                        int64_t steps) {
     __mmask16 mask = amx_mask(lanes);

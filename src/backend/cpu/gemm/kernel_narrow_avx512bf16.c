@@ -1,6 +1,5 @@
-/* The 14 x 32 tile of the product of bfloat16 factors in 28 AVX-512 registers: an instruction
- * multiplies pairs of neighbouring steps of k and adds both products in float32. For processors
- * with these instructions and without AMX. */
+/* The 14 x 32 tile of the product of bfloat16 factors in 28 AVX-512 registers, two steps of k per
+ * instruction, sums in float32. For processors without AMX. */
 #include <immintrin.h>
 
 #include "backend/cpu/gemm/kernel.h"

@@ -311,8 +311,7 @@ static void finish(const basin_finish *f, const float *tile, int64_t tile_row, i
 }
 #undef FINISH
 
-/* Sums over the pairs of one row of a CSR pattern, head by head:
- * w[p, h] = x[h] . z[key[p], h] and to[h] = sum over p of w[p, h] z[key[p], h]. */
+/* Over the pairs of a CSR row: w[p, h] = x[h] . z[key[p], h], to[h] = sum of w z. */
 
 static void pair_dot(float *w, const float *x, const float *z, const int32_t *key, int64_t pairs,
                      int64_t heads, int64_t width) {

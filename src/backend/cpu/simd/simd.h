@@ -1,7 +1,6 @@
-/* The inner loops of the fast backend, one table per instruction set: the same source (*_body.h) is
- * compiled for each, and the table is chosen when the program runs. Every function works on rows
- * of contiguous floats in the calling thread, with no alignment asked for, and gives a result that
- * depends on its arguments alone. */
+/* The inner loops of the fast backend, one table per instruction set, chosen at run time: the same
+ * source (*_body.h) is compiled for each. Functions work on rows of contiguous floats in the
+ * calling thread; results depend on arguments alone. */
 #ifndef BASIN_BACKEND_CPU_SIMD_SIMD_H
 #define BASIN_BACKEND_CPU_SIMD_SIMD_H
 
@@ -15,9 +14,8 @@ typedef struct basin_strip {
     int64_t row;
 } basin_strip;
 
-/* What becomes of a tile of a product: relu?(alpha tile + beta other), or alpha tile where `other`
- * is above 0, or other + step (alpha tile + beta other), which moves it by `moved`. `to`, `other`
- * and `moved` lie alike, with rows `row` apart. */
+/* Of a tile: relu?(alpha tile + beta other), or alpha tile where `other` is above 0, or other +
+ * step (alpha tile + beta other), moved by `moved`; rows `row` apart. */
 typedef struct basin_finish {
     void *to;
     const void *other; /* or NULL */
@@ -32,8 +30,7 @@ typedef void basin_simd_fill(float *out, uint64_t seed, uint64_t stream, uint64_
                              size_t count);
 
 typedef struct basin_simd {
-    /* One pointwise operation (a basin_op) over `rows` rows of n elements: to = op(a, b, c);
-     * `value` is POW's exponent. `to` may be one of the operands. */
+    /* A pointwise operation on `rows` rows of n: to = op(a, b, c), in place too; `value`: POW's. */
     void (*map)(int op, float *to, int64_t to_row, basin_strip a, basin_strip b, basin_strip c,
                 int64_t rows, int64_t n, double value);
     void (*fill)(float *to, float value, int64_t n);

@@ -1,7 +1,6 @@
-/* The functions of pointwise programs on vectors of float: log, expm1, tanh, erf, sin and their
- * kin, within 4e-7 of the true value relatively. All lanes take the same path: cases are chosen by
- * masks, so a value does not depend on its neighbours or its place. Polynomials are Chebyshev fits
- * with errors under 3e-8. */
+/* Functions of pointwise programs on vectors of float: log, expm1, tanh, erf, sin and their kin,
+ * within 4e-7 relatively. Cases are chosen by masks, so a value does not depend on its neighbours.
+ * Polynomials are Chebyshev fits, errors under 3e-8. */
 #ifndef BASIN_BACKEND_CPU_SIMD_VECTOR_FUNCTION_H
 #define BASIN_BACKEND_CPU_SIMD_VECTOR_FUNCTION_H
 

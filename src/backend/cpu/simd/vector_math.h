@@ -1,7 +1,6 @@
-/* Vectors of float as wide as the instruction set a file is built for, on GCC vector extensions:
- * loads, stores, maximum, sums across lanes, exp. The same source gives 16 lanes with AVX-512, 8
- * with AVX2 and 4 elsewhere (SSE2, NEON). Everything here is static: a file that is built for one
- * instruction set leaks nothing into another. */
+/* Vectors of float as wide as the instruction set of a file, on GCC vector extensions: 16 lanes
+ * with AVX-512, 8 with AVX2, 4 elsewhere (SSE2, NEON). All is static: nothing leaks from a file
+ * built for one instruction set into another. */
 #ifndef BASIN_BACKEND_CPU_SIMD_VECTOR_MATH_H
 #define BASIN_BACKEND_CPU_SIMD_VECTOR_MATH_H
 

@@ -70,8 +70,7 @@ static cudaDataType_t type_of(bool narrow, basin_kind kind) {
                                 : CUDA_R_32F;
 }
 
-/* `rows` and `columns` as cuBLASLt counts them; memory holds columns one after the other, `apart`
- * elements from one to the next (0: without a gap). */
+/* As cuBLASLt counts them: columns one after the other, `apart` elements apart (0: dense). */
 static void make_layout(basin_cuda *cuda, cublasLtMatrixLayout_t *layout, cudaDataType_t type,
                         int64_t rows, int64_t columns, int64_t apart, int64_t batch, int64_t step) {
     int32_t entries = (int32_t)batch;
@@ -330,8 +329,7 @@ static bool is_empty(const basin_cuda_product *p) {
     return p->batch == 0 || p->m == 0 || p->n == 0;
 }
 
-/* How many rows of a product with an epilogue of its own are computed at a time: so many that the
- * raw ones stay in the cache between the two kernels. */
+/* Rows at a time of a product with an epilogue: raw ones stay in the cache between kernels. */
 static int64_t rows_at_a_time(const basin_cuda_product *p) {
     const int64_t cached = (int64_t)24 << 20, step = 256;
     int64_t size = p->narrow_result ? (int64_t)sizeof(basin_bf16) : (int64_t)sizeof(float);
@@ -378,9 +376,8 @@ static void lay_apart(const basin_cuda_frame *frame, const basin_cuda_tile *tile
                                                   cudaMemcpyDeviceToDevice, frame->cuda->stream));
 }
 
-/* Rows of the raw product into the workspace, then the program over them, until all are done. The
- * raw product is as narrow as the result. Programs write densely: where rows of the result lie
- * apart, over the raw ones, which are copied then. */
+/* Rows of the raw product into the workspace, then the program over them, until all are done. Where
+ * rows of the result lie apart, they are copied from there. */
 static void run_in_turns(const basin_cuda_frame *frame, basin_cuda_product p) {
     basin_cuda *cuda = frame->cuda;
     int64_t all = p.m, turn = rows_at_a_time(&p), row = p.row_a ? p.row_a : p.k;
