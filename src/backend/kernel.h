@@ -1,10 +1,8 @@
-/* What a plan hands to a backend: a list of kernel calls over blocks of device memory.
- *
- * A call names its operands by block and byte offset, never by host pointer, so the same list can
- * be run now, queued on a stream, or captured once and replayed. Block 0 is the plan's arena;
- * others hold inputs and stores. Buffers start at multiples of 64 bytes. Outputs do not overlap
- * inputs except where the output of a program (POINTWISE, or an epilogue) lies exactly on one of
- * that program's operands of the same size. */
+/* What a plan hands to a backend: kernel calls over blocks of device memory, operands named by
+ * block and byte offset, so that a list can be run, queued on a stream, or captured and replayed.
+ * Block 0 is the plan's arena; others hold inputs and stores. Buffers start at multiples of 64
+ * bytes. Outputs overlap inputs only exactly, on an operand of the same size of the same program.
+ */
 #ifndef BASIN_BACKEND_KERNEL_H
 #define BASIN_BACKEND_KERNEL_H
 

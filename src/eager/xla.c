@@ -3,10 +3,9 @@
  * Arguments are q, k, beta and those of scale, list, w, a, b that `given` has bits for; results
  * those that `wanted` has bits for, of lse, or dq, dk, dbeta, dscale, or gq, gk, gw, gbeta, gscale.
  * With values, v is in the place of beta, bias of scale, c of w, and av, abias, ac follow b;
- * results are o, or dq, dk, dv, dbias, or gq, gk, gv, gbias, gc. Shapes are the kernels' own, but
- * for the axis of heads where the flags say that there is one head: XLA copies operands with an
- * axis of length 1 inside. Axes in front of them are vmap's, of length 1 where an argument does not
- * depend on them. */
+ * results are o, or dq, dk, dv, dbias, or gq, gk, gv, gbias, gc. The axis of heads is missing where
+ * flags say that there is one. Axes in front are vmap's, 1 where an argument does not depend on
+ * them. */
 #include "eager/xla.h"
 
 #include <pthread.h>

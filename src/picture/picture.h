@@ -14,16 +14,13 @@
 
 #include "basin/tasks/picture.h"
 
-/* ---- From pictures to the numbers a model sees: crop, resize, flip, colour jitter, normalisation.
- *
- * Training (the paper's table, torchvision's definitions): a random part of the picture with
- * `scale` of its area and a log-uniform aspect `ratio`, ten tries, then the largest central part
- * within the ratios; resized bilinearly with antialiasing; flipped; brightness, contrast and
- * saturation each by a factor of 1 - jitter .. 1 + jitter, in random order.
- * Evaluation: the short side resized to `size * enlarge` (one of `size` stays as it is), the centre
- * cut out; or the whole resized.
- *
- * What is drawn depends on (seed, epoch, index of the picture) alone ---- */
+/* ---- From pictures to the numbers a model sees. Training (torchvision's definitions): a random
+ * part with `scale` of the area and a log-uniform aspect `ratio`, ten tries, then the largest
+ * central part; resized bilinearly with antialiasing; flipped; brightness, contrast and saturation
+ * each by a factor of 1 - jitter .. 1 + jitter, in random order. Evaluation: the short side resized
+ * to `size * enlarge`, the centre cut out; or the whole resized. Draws depend on (seed, epoch,
+ * index) alone
+ * ---- */
 
 typedef enum basin_picture_fit {
     BASIN_FIT_CROP,    /* short side to size * enlarge, then the centre */

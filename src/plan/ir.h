@@ -1,20 +1,6 @@
-/* A plan in the making: instructions over values, between the graph and the kernel calls.
- *
- *     lower:  simplified graph -> instructions that can run in order; recomputed ones repeated
- *     order:  dead instructions gone; log-sum-exps taken from the forces and softmaxes that compute
- *             them anyway
- *     chain:  sums of products, one after the other
- *     pack:   factors that several products share, packed once
- *     fuse:   pointwise instructions -> groups with a program; groups -> epilogues of products
- *     inline: programs that others can compute as they read -> into those
- *     narrow: intermediate results as bfloat16, where the backend was asked for that
- *     mask:   ReLUs that leave a bit per element for their reverse
- *     join:   chains of products through several weights -> one product of joint matrices
- *     bytes:  factors of large products with weights as bytes, where the backend was asked for that
- *     hoist:  what depends on unchanged states alone comes first, to run once
- *     part:   runs of instructions in which pictures do not meet -> parts that run side by side
- *     layout: values -> buffers -> offsets in one arena
- */
+/* A plan in the making: instructions over values, between the graph and the kernel calls. Passes in
+ * their order: lower, order, chain, pack, fuse, inline, narrow, mask, join, bytes, hoist, part,
+ * layout (docs/architecture.md says what each does). */
 #ifndef BASIN_PLAN_IR_H
 #define BASIN_PLAN_IR_H
 

@@ -1,10 +1,6 @@
 /* A golden case: a file with inputs "in.*", results "out.*" and gradients "grad.*" that an oracle
- * computed in double. A builder declares the model that the file is about, through the same
- * functions as the tasks, and names an expression for each result; the frame (verify.c) runs them
- * and compares.
- *
- * Builders write formulas without checks: what does not fit the file sticks in the graph's error.
- */
+ * computed in double. A builder declares the model through the tasks' functions and names an
+ * expression for each result, without checks: errors stick in the graph. verify.c compares. */
 #ifndef BASIN_VERIFY_VERIFY_H
 #define BASIN_VERIFY_VERIFY_H
 

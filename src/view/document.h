@@ -1,14 +1,6 @@
-/* A report: one JSON document that share/basin/viewer.html draws; the schema
- * is in docs/reports.md. It is written as a page, the viewer with the document inside, or bare.
- *
- *     basin_document report;
- *     BASIN_TRY(basin_document_begin(&report, "page.html", "image", title, lead, error));
- *     basin_document_put(&report, "'scores':{'mse':%g,'pictures':", mse);
- *     basin_document_numbers(&report, error, pictures);
- *     basin_document_put(&report, "}");
- *     return basin_document_end(&report, error);
- *
- * Errors stick: basin_document_end gives the first one, and commits nothing then. */
+/* A report: one JSON document (docs/reports.md) that share/basin/viewer.html draws, written as a
+ * page, the viewer with the document inside, or bare: begin, put, numbers, .., end. Errors stick:
+ * basin_document_end gives the first one, and commits nothing then. */
 #ifndef BASIN_VIEW_DOCUMENT_H
 #define BASIN_VIEW_DOCUMENT_H
 

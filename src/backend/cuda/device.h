@@ -1,10 +1,7 @@
-/* The CUDA backend inside. Each operation is a function of a frame: the call with its operands
- * resolved to device addresses. It queues kernels on the one stream and returns; it never waits,
- * allocates nothing and copies nothing to the host, so that a list of calls can be captured as a
- * CUDA graph. Work is cut by shapes alone and partial results meet in a fixed order, without atomic
- * additions of floats: the same call gives the same bits again.
- *
- * For .cu files only. The C side of the backend is basin_backend_open_cuda (load.c). */
+/* The CUDA backend inside, for .cu files only. Each operation is a function of a frame: the call
+ * with its operands at device addresses. It queues kernels on the one stream and never waits,
+ * allocates or copies to the host: lists of calls can be captured. Work is cut by shapes alone and
+ * partial results meet in a fixed order: the same call gives the same bits again. */
 #ifndef BASIN_BACKEND_CUDA_DEVICE_H
 #define BASIN_BACKEND_CUDA_DEVICE_H
 

@@ -1,9 +1,7 @@
-/* Device memory, and the way of numbers in and out of it. What goes in is first copied into pinned
- * memory, so the caller's may change at once. Small pieces wait there, and before the stream does
- * anything else one kernel puts all of them in their places: a batch of graphs is a dozen pieces,
- * and several threads that train on one device would queue up for the driver with each. Large ones
- * travel on a stream of their own into a waiting room on the device while the stream computes, and
- * the stream fetches them from there in its turn: a batch arrives during the step before. */
+/* Device memory, and the way of numbers in and out of it. What goes in is copied into pinned
+ * memory. Small pieces wait there, and one kernel puts all of them in their places before the
+ * stream does anything else. Large ones travel on a stream of their own while the stream computes.
+ */
 #include <new>
 #include <string.h>
 #include <time.h>

@@ -2,10 +2,9 @@
  * Its reverse for a cotangent c of g:
  *   dx = gamma / s (c - mean(c) - n mean(c n)), dgamma = sum c n, ddelta = sum over rows of c;
  * perhaps with r added to dx, and dx written a second time for products to read.
- * A row of up to 1024 numbers stays in the registers of one warp; a longer one is read again from
- * cache by a block. dgamma and ddelta are sums over rows: each block leaves those over its own rows
- * in the workspace, and these are summed: of few blocks by the last of them, of many by launches of
- * their own (reduce.cu). */
+ * A row of up to 1024 numbers stays in the registers of one warp; a longer one is read by a block.
+ * Sums over rows: each block leaves its own in the workspace; few are summed by the last block,
+ * many by launches of their own (reduce.cu). */
 #include "backend/cuda/elements.h"
 #include "backend/cuda/inside.h"
 

@@ -8,21 +8,11 @@
 #include "io/file.h"
 #include "picture/picture.h"
 
-/* ---- Batches of pictures, decoded and augmented by worker threads ahead of whoever trains.
- *
- *     basin_feed_config config = {.pictures = pictures, .augment = augment, .batch = 64,
- *                                 .training = true, .seed = 1};
- *     basin_feed_new(&feed, &config, &error);
- *     while (!basin_feed_next(&batch, feed, &error) && batch.count) train(batch.values);
- *     basin_feed_free(feed);
- *
- * In training the order of an epoch is a permutation of the items keyed by (seed, epoch), batches
- * are whole (the rest of an epoch is dropped), and there is no end. In evaluation the items come in
- * their own order, once; the last batch may be smaller, and a batch of 0 says that all are through.
- * What comes depends on the configuration alone, never on the threads.
- *
- * A picture that cannot be read is reported once, counted, and left out: in training the next one
- * in the order takes its place, in evaluation its batch is one smaller ---- */
+/* ---- Batches of pictures, decoded and augmented by worker threads ahead of whoever trains. In
+ * training the order is a permutation keyed by (seed, epoch), batches are whole, and there is no
+ * end; in evaluation items come in their order, once, and a batch of 0 ends. What comes depends on
+ * the configuration alone. A picture that cannot be read is reported once, counted and left out: in
+ * training the next one takes its place, in evaluation its batch is one smaller ---- */
 
 typedef struct basin_feed basin_feed;
 

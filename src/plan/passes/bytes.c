@@ -5,16 +5,13 @@
  *     layer norms, products under a ReLU, forces of attention              e4m3
  *     reverses of layer norms and of attention, products that are masked   e5m2
  *
- * The second list is what the reverse of the loss writes: small numbers of a wide range. Weights
- * are e4m3. Products of bytes sum along rows of both factors, A B', so a weight that is read the
- * other way is transposed once, and tokens are where they are summed over: by the products that
- * store them, and those of others right behind these, while they are in a cache. Everything else
- * stays as narrow.c left it.
+ * Weights are e4m3. Products of bytes sum along rows of both factors, A B', so a weight that is
+ * read the other way is transposed once, and tokens are where they are summed over. All else stays
+ * as narrow.c left it.
  *
- * Scales are constants. A layer norm is of the order of 1 and at most the root of its width; hidden
- * units and forces grow with training, to 30 and 100 in a model of photographs; weights are of the
- * order of a hundredth; the cotangent of a mean over m rows is of the order of 1 / m, and e5m2
- * leaves 13 powers of two above that. */
+ * Scales are constants: a layer norm is at most the root of its width; hidden units and forces grow
+ * to 30 and 100; weights are of the order of a hundredth; the cotangent of a mean over m rows is of
+ * the order of 1 / m, and e5m2 leaves 13 powers of two above that. */
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,13 +1,9 @@
-/* Joint products. A block reads its tokens through several weights and adds to them through the
- * same ones, x + a (h Xi + dQ Wq + dK Wk). Such a chain of products is one product of the joint
- * matrices [h dQ dK], side by side, and [Xi; Wq; Wk], one below the other: the tokens are read and
- * written once. With the matrices joint, products of one left factor with several of the weights
- * (Q and K) become one, too, and so do the gradients of small ones, [dQ dK]' u; of bytes, whose
- * products are over sooner, those of large ones as well.
- *
- * What was a value of its own becomes a part of the joint one: rows of it, dense, or columns of it,
- * whose rows lie a stride apart. Only products and attention over all pairs read and write these.
- * Narrow plans alone are joined: their weights are copies, which may lie where they are wanted. */
+/* Joint products. A chain x + a (h Xi + dQ Wq + dK Wk) is one product of the joint matrices
+ * [h dQ dK], side by side, and [Xi; Wq; Wk], one below the other: the tokens are read and written
+ * once. Products of one left factor with several of the weights (Q and K) become one, too, and so
+ * do gradients of small ones, [dQ dK]' u; of bytes those of large ones as well. What was a value of
+ * its own becomes rows, or columns, of the joint one, which only products and attention over all
+ * pairs read and write. Narrow plans alone are joined: their weights are copies. */
 
 #include "base/try.h"
 #include "plan/ir.h"

@@ -1,18 +1,11 @@
 /* Narrow storage: which intermediate results are kept as bfloat16 where the backend was asked to.
  *
- * Tensor cores read narrow factors, so those of the large matrix products and of attention over all
- * pairs are narrow; a small product gains nothing from it and stays float, factors and all.
- * Attention along a list waits for the rows of tokens that it gathers: these are narrow where the
- * backend takes them so.
- *
- * Narrow is what nobody but such products reads, or a layer norm's reverse as its cotangent; where
- * the backend reads it, also factors and what large products give, where these go to a
- * program whose results are all narrow, or a product's result to a causal softmax, or a factor
- * into a sum, with or without another program between. A permutation of something narrow is
- * narrow. A factor that others read, too (a weight, the cotangent of the tokens), is float and gets
- * a narrow copy, stored by the instruction that computes it where that can. Everything else stays
- * float: inputs, states, outputs, the tokens, statistics, sums, energies, heads, gradients on their
- * way into a state. */
+ * Narrow are the factors of large matrix products and of attention over all pairs, and rows that
+ * attention along a list gathers where the backend takes them so: what nobody but these reads, or a
+ * layer norm's reverse as its cotangent; where the backend reads it, also what large products give
+ * to a program with narrow results, to a causal softmax, or a factor into a sum; and permutations
+ * of these. A factor that others read, too, is float and gets a narrow copy. All else stays float.
+ */
 #include "plan/ir.h"
 
 typedef struct narrowing {

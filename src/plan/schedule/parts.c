@@ -1,10 +1,7 @@
-/* Parts: a run of instructions in which the pictures of a batch do not meet (a descent: products
- * by shared weights, layer norms, attention within a picture) is cut along the batch. Each part
- * then goes through the whole run by itself, at its own pace, and threads wait for each other only
- * at the end of the run instead of after every instruction.
- *
- * What is cut is cut into equal slices of its memory, one a part; all else is read by all parts and
- * was written before the run. Kernels compute a slice to the same bits as the whole. */
+/* Parts: a run of instructions in which the pictures of a batch do not meet (a descent) is cut
+ * along the batch into equal slices of memory. Each part goes through the run at its own pace;
+ * threads wait for each other only at its end. Kernels compute a slice to the same bits as the
+ * whole. */
 #include "plan/ir.h"
 
 enum {

@@ -7,16 +7,11 @@
 #include "base/sort.h"
 #include "base/team/team.h"
 
-/* A CSR list of pairs seen from one of its two sides, and how its work is cut.
- *
- * Pairs are cut into chunks of equal size, whatever the nodes' degrees; the part of a node that
- * lies in one chunk is a fragment. A fragment that begins its node owns the node's slot; one that
- * continues it owns the chunk's extra slot, nodes + chunk, to be merged in chunk order. So a hub is
- * shared by many threads, and the result does not depend on how many.
- *
- * A fragment is also cut into runs whose other ends lie in one block of nodes, a block being what
- * fits the second-level cache: all fragments visit block 0, then block 1, ... Runs follow from
- * ascending order; without it they are longer in the last block, and nothing else changes. */
+/* A CSR list of pairs seen from one of its two sides, and how its work is cut: into chunks of equal
+ * size, whatever the degrees; a node's part in a chunk is a fragment. One that begins its node owns
+ * the node's slot, one that continues it the chunk's extra slot, nodes + chunk, merged in order:
+ * the result does not depend on the threads. A fragment is cut into runs whose other ends lie in
+ * one block of nodes, which fits the second-level cache: all visit block 0, then block 1, ... */
 
 enum { PAIRS_MAX_CHUNKS = 128 };
 

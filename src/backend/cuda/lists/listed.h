@@ -16,14 +16,8 @@
  * are multiplied. Its derivative, where it is wanted, is written by key:
  *         dscale = t beta r                    gscale = t beta (c + beta (s c - mean) r)
  *
- * Count, for a pair and head: force 2 rows read, 4 products of length Y; reverse 4 rows, 3 + 3 and
- * 3 + 2 products. The rows of one head lie in the second-level cache (N Y elements), heads are
- * walked one after the other. Amazon (8.8 million pairs, H 2, Y 128, float): force 18 GB, 18 GFLOP;
- * reverse 36 GB, 50 GFLOP: 3.3 and 6.5 ms at 5.5 TB/s of that cache. Narrow rows halve the bytes.
- * Where the rows of a head do not fit there (T-Social: 5.8 million nodes), warps wait for memory:
- * the reverse, whose registers leave room for few of them, has numbers of ends long before it
- * needs them. Short lists (molecules) are walked a node a warp, and nothing is cut: a step of a
- * small model is as long as it has kernels.
+ * The reverse has numbers of ends long before it needs them: its registers leave room for few
+ * warps. Short lists (molecules) are walked a node a warp, and nothing is cut.
  *
  * A group of G lanes holds a head of a row (listed.cu); or, with L < G, all heads of it, L lanes
  * each (listed.cu). For .cu files only.

@@ -1,11 +1,7 @@
-/* Walking a list of pairs from one of its sides, degree-balanced and in a fixed order.
- *
- * The pairs are cut into chunks of equal length, whatever the nodes' degrees; a warp takes a chunk
- * (of one head) and walks the nodes in it. The part of a node's pairs that lies in one chunk is a
- * fragment. Most nodes are one fragment and are finished on the spot. A fragment that continues an
- * earlier chunk's node leaves its sums in the chunk's slot 0, one that a later chunk continues in
- * slot 1, and a last kernel adds them in the order of the chunks. So a hub is shared by many warps,
- * and the result does not depend on which.
+/* Walking a list of pairs from one of its sides, in chunks of equal length whatever the degrees; a
+ * warp walks the nodes of a chunk (of one head). A node's part in a chunk is a fragment; one that
+ * continues an earlier chunk's node leaves its sums in the chunk's slot 0, one that a later chunk
+ * continues in slot 1, and a last kernel adds them in order: the result does not depend on warps.
  *
  * Inside a warp, groups of G lanes take the pairs of a fragment in turn; a lane holds E elements of
  * a row, in vectors of V: element (v * G + lane % G) * V + i. */
