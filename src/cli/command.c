@@ -68,6 +68,7 @@ const basin_command *basin_command_find(int *used, int count, char **word, basin
         if (distance < best && basin_name_near(distance, typed)) near = name, best = distance;
     }
     const basin_noun *group = basin_noun_find(word[0]);
+    if (!strcmp(group && count > 1 ? word[1] : word[0], "inpaint")) near = "image complete";
     return fail_unknown(group && count > 1 ? two : word[0], near, group ? group->noun : "", error);
 }
 

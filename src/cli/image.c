@@ -1,4 +1,5 @@
 /* basin image train, eval, export, import. */
+#include "basin/metrics.h"
 #include "cli/cli.h"
 
 /* ---- shared ---- */
@@ -154,6 +155,9 @@ static void put_scores(basin_record *r, const void *context) {
     basin_record_integer(r, "masks", s->masks);
     if (s->trained_on >= 0) basin_record_integer(r, ".trained_on", s->trained_on);
     put_pair(r, ".mse", ".mse_deviation", "|MSE on occluded patches", 4, s->mse, s->mse_deviation);
+    double mean, deviation; /* of each picture's mean over masks */
+    basin_mean_deviation(&mean, &deviation, s->picture_mse, s->pictures);
+    basin_record_number(r, "mse_deviation_pictures|its deviation over pictures", "%.4f", deviation);
     basin_record_number(r, "mean_mse|MSE of the mean colour", "%.4f", s->mean_mse);
     put_pair(r, ".psnr", ".psnr_deviation", "|PSNR (dB)", 2, s->psnr, s->psnr_deviation);
     put_pair(r, ".ssim", ".ssim_deviation", "|SSIM", 4, s->ssim, s->ssim_deviation);

@@ -6,19 +6,26 @@
 #include "base/dictionary.h"
 #include "basin/tasks/models.h"
 #include "cli/cli.h"
+#include "data/pictures/pictures.h"
 #include "io/file.h"
 #include "view/figures.h"
 
 static const basin_option table[] = {
-    BASIN_TEXT(output, 'o', "output", "FOLDER", "Where the pictures are written.", .text = "."),
+    BASIN_TEXT(output, 'o', "output", "FOLDER|FILE.png",
+               "Where the pictures are written; of a single picture, a file for the result alone.",
+               .text = "."),
     BASIN_TEXT(model, 0, "model", "FILE",
                "The model; without it the first operand if that is a .safetensors or .npz file, "
                "else the model of photographs that came with Basin."),
-    BASIN_TEXT(mask, 0, "mask", "random|FILE|FOLDER|X,Y,W,H",
-               "What is missing: patches drawn at random; what is not black in a PNG of the "
-               "picture's size; in the folder's NAME.png; or rectangles of pixels, several "
-               "separated by ';'.",
-               .text = "random"),
+    BASIN_TEXT(
+        mask, 0, "mask", "transparent|random|FILE|FOLDER|X,Y,W,H",
+        "What is missing: what is not opaque in the picture itself; patches drawn at random; "
+        "what is not black in a PNG of the picture's size; in the folder's NAME.png; or "
+        "rectangles of pixels, several separated by ';'.",
+        .text = "transparent"),
+    BASIN_REAL(most_hidden, "most-hidden", "SHARE", 0, 1,
+               "A mask that hides a larger share of its picture is refused: it may be inverted.",
+               .needs = "mask!=random", .initial = 0.5),
     BASIN_REAL(ratio, "ratio", "SHARE", 0, 1,
                "Share of the patches that are drawn; 0: half of them.", .needs = "mask=random"),
     BASIN_CHOICE(fit, "fit", "windows|resize",
@@ -73,7 +80,7 @@ static basin_status read_rectangles(mask_set *m, basin_error *error) {
             return basin_fail(error, BASIN_BAD_VALUE,
                               "--mask %s: needs four whole numbers X,Y,W,H from the upper left "
                               "corner, W and H above 0 (several separated by ';'), a PNG file, a "
-                              "folder of them, or random",
+                              "folder of them, transparent, or random",
                               m->text);
         if (!*end) return BASIN_OK;
         at = end;
@@ -93,7 +100,7 @@ static basin_status read_file(mask_set *m, const char *path, basin_error *error)
 static basin_status masks_open(mask_set *masks, const char *text, basin_error *error) {
     struct stat found;
     *masks = (mask_set){.text = text};
-    if (!strcmp(text, "random")) return BASIN_OK;
+    if (!strcmp(text, "random") || !strcmp(text, "transparent")) return BASIN_OK;
     if (text[strspn(text, "-0123456789,;. ")] == 0) return read_rectangles(masks, error);
     if (stat(text, &found) == 0 && S_ISDIR(found.st_mode)) {
         masks->folder = text;
@@ -102,8 +109,34 @@ static basin_status masks_open(mask_set *masks, const char *text, basin_error *e
     return read_file(masks, text, error);
 }
 
-/* The hole of a picture that is called `name` here. `how` borrows from `masks`. */
+/* What is not opaque in picture i itself. */
+static basin_status read_transparency(mask_set *m, const basin_pictures *pictures, int64_t i,
+                                      basin_error *error) {
+    char text[BASIN_PICTURE_NAME];
+    BASIN_TRY(basin_pictures_transparency(&m->picture, pictures, i, error));
+    for (int64_t k = 0; m->picture.pixel && k < m->picture.height * m->picture.width; k++)
+        if (m->picture.pixel[k]) return BASIN_OK;
+    return basin_fail(
+        error, BASIN_BAD_VALUE,
+        "%s: nothing is transparent in it, so what is missing? --mask FILE.png (white "
+        "is missing) or --mask X,Y,W,H says it; --mask random hides patches at random",
+        basin_pictures_name(text, pictures, i));
+}
+
+/* Refuses a mask that hides more than `most` of its picture. */
+static basin_status check_share(const mask_set *m, double most, basin_error *error) {
+    int64_t all = m->picture.height * m->picture.width, hidden = 0;
+    for (int64_t i = 0; i < all; i++) hidden += m->picture.pixel[i] > 0;
+    if ((double)hidden <= most * (double)all || hidden == all) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE,
+                      "the mask hides %.0f %% of the picture: is it inverted? White is missing, "
+                      "black is known; --most-hidden 1 completes it as it is",
+                      100 * (double)hidden / (double)all);
+}
+
+/* The hole of picture i, which is called `name` here. `how` borrows from `masks`. */
 static basin_status masks_set(basin_image_completing *how, mask_set *masks, const char *name,
+                              const basin_pictures *pictures, int64_t i, double most,
                               basin_error *error) {
     char path[4096];
     how->more_rectangles = masks->rectangle;
@@ -112,8 +145,10 @@ static basin_status masks_set(basin_image_completing *how, mask_set *masks, cons
         snprintf(path, sizeof path, "%s/%s.png", masks->folder, name);
         BASIN_TRY(read_file(masks, path, error));
     }
+    if (!strcmp(masks->text, "transparent"))
+        BASIN_TRY(read_transparency(masks, pictures, i, error));
     how->mask = masks->picture.pixel ? &masks->picture : NULL;
-    return BASIN_OK;
+    return how->mask ? check_share(masks, most, error) : BASIN_OK;
 }
 
 /* ---- names for what is made of pictures: their own, without folders and endings, no two alike
@@ -159,7 +194,10 @@ typedef struct job {
     mask_set masks;
     basin_dictionary stems; /* names that were given */
     basin_progress progress;
+    basin_watch watch;
+    int64_t at, count;               /* the picture that is completed, of how many */
     int64_t done, skipped, replaced; /* pictures; files that were there before */
+    bool single;                     /* -o names the one file to write */
     basin_error first;               /* why the first of the skipped was */
 } job;
 
@@ -167,7 +205,12 @@ typedef struct job {
 
 /* FOLDER/NAME.what; counts a file that is in its place. */
 static void target(char path[PATH], job *j, const char *name, const char *what) {
-    snprintf(path, PATH, "%s/%s.%s", j->o->output, name, what);
+    if (j->single && !strcmp(what, "completed.png"))
+        snprintf(path, PATH, "%s", j->o->output);
+    else if (j->single) /* x.step00.png beside x.png */
+        snprintf(path, PATH, "%.*s.%s", (int)strlen(j->o->output) - 4, j->o->output, what);
+    else
+        snprintf(path, PATH, "%s/%s.%s", j->o->output, name, what);
     j->replaced += access(path, F_OK) == 0;
 }
 
@@ -204,7 +247,9 @@ static basin_status write_results(job *j, int64_t i, const char *name,
     int64_t zoom = basin_strip_zoom(done->original.height, done->original.width);
     target(path, j, name, "completed.png");
     BASIN_TRY(write_completed(path, j, i, done, error));
+    basin_progress_clear();
     printf("%s\n", path);
+    if (j->single) return done->frames ? write_frames(j, name, done, error) : BASIN_OK;
     BASIN_TRY(basin_strip_draw(&strip, row, 3, 8, zoom, error));
     target(path, j, name, "strip.png");
     BASIN_TRY(basin_picture_write_png(path, &strip, error));
@@ -225,8 +270,8 @@ static void note_convergence(job *j, const char *name) {
 static void note_share(job *j, const char *name, double share) {
     if (share >= 0.05) return;
     basin_note(j->o,
-               "%s: the model failed where its guesses could be checked; the hole is filled "
-               "smoothly from its rim",
+               "%s: beside this hole the smooth filling from the rim was closer than the model's "
+               "guesses, so it was taken here, too",
                name);
 }
 
@@ -259,7 +304,8 @@ static basin_status complete_one(job *j, basin_picture *picture, int64_t i, basi
     BASIN_TRY(give_stem(name, &j->stems, j->pictures, i, error));
     j->how.stream = (uint64_t)i;
     basin_status status = basin_pictures_load(picture, j->pictures, i, error);
-    if (!status) status = masks_set(&j->how, &j->masks, name, error);
+    if (!status)
+        status = masks_set(&j->how, &j->masks, name, j->pictures, i, j->o->most_hidden, error);
     if (!status) status = basin_image_complete(&done, j->model, picture, 1, &j->how, error);
     if (status) return skip(j, i, status, error);
     note_convergence(j, name);
@@ -274,23 +320,38 @@ static basin_status complete_one(job *j, basin_picture *picture, int64_t i, basi
 static void note_end(const job *j) {
     if (j->o->quiet) return;
     if (j->skipped && j->done)
-        basin_say("basin: %lld pictures completed, %lld skipped", (long long)j->done,
-                  (long long)j->skipped);
+        basin_say("basin: %lld picture%s completed, %lld skipped", (long long)j->done,
+                  j->done == 1 ? "" : "s", (long long)j->skipped);
     if (j->replaced)
-        basin_note(j->o, "%lld files of these names were in %s and have been replaced",
-                   (long long)j->replaced, j->o->output);
+        basin_note(j->o, "%lld file%s of %s in %s and %s been replaced", (long long)j->replaced,
+                   j->replaced == 1 ? "" : "s",
+                   j->replaced == 1 ? "this name was" : "these names were", j->o->output,
+                   j->replaced == 1 ? "has" : "have");
+}
+
+enum { PARTS = 100 }; /* of a picture, for the bar */
+
+/* Within a picture, too, since a large hole takes a while. */
+static void show(void *context, const basin_news *news) {
+    job *j = context;
+    char part[80];
+    int64_t done = news->total > 0 ? PARTS * news->done / news->total : 0;
+    snprintf(part, sizeof part, "picture %lld/%lld, %lld %% of it", (long long)j->at + 1,
+             (long long)j->count, (long long)done);
+    basin_progress_show(&j->progress, PARTS * j->at + done, (const char *const[]){part, NULL});
 }
 
 static basin_status complete_all(job *j, basin_error *error) {
     int64_t count = basin_pictures_count(j->pictures);
     if (j->o->limit && count > j->o->limit) count = j->o->limit;
+    j->count = count;
+    j->watch = (basin_watch){.show = show, .context = j};
+    j->how.watch = &j->watch;
     BASIN_AT_EXIT(basin_picture_free) basin_picture picture = {0};
     basin_status status = BASIN_OK;
-    j->progress = basin_progress_begin("completing", count, j->o->quiet);
-    for (int64_t i = 0; i < count && !status; i++) {
-        basin_progress_show(&j->progress, i, (const char *const[]){NULL});
-        status = complete_one(j, &picture, i, error);
-    }
+    j->progress = basin_progress_begin("completing", PARTS * count, j->o->quiet);
+    for (j->at = 0; j->at < count && !status; j->at++)
+        status = complete_one(j, &picture, j->at, error);
     basin_progress_end(&j->progress);
     if (status) return status;
     note_end(j);
@@ -315,6 +376,23 @@ static basin_status check(void *context, basin_error *error) {
     return basin_usage(error, "needs pictures behind %s", o->operand[0]);
 }
 
+/* A folder, which is made; or one file, for one picture. */
+static basin_status open_output(job *j, basin_error *error) {
+    static const char *const other[] = {".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff"};
+    const char *output = j->o->output;
+    struct stat found;
+    bool folder = stat(output, &found) == 0 && S_ISDIR(found.st_mode);
+    for (size_t i = 0; i < sizeof other / sizeof *other && !folder; i++)
+        if (basin_text_ends(output, other[i]))
+            return basin_usage(
+                error, "-o %s: results are PNG files; needs a name that ends in .png", output);
+    j->single = !folder && basin_text_ends(output, ".png");
+    if (j->single && basin_pictures_count(j->pictures) > 1 && j->o->limit != 1)
+        return basin_usage(error, "-o %s names a file, and there are %lld pictures; needs a folder",
+                           output, (long long)basin_pictures_count(j->pictures));
+    return j->single ? BASIN_OK : basin_folder_make(output, error);
+}
+
 static basin_status complete(void *context, basin_error *error) {
     job *j = context;
     basin_args *o = j->o;
@@ -332,7 +410,7 @@ static basin_status complete(void *context, basin_error *error) {
     BASIN_TRY(basin_pictures_open(&j->pictures, (const char *const *)o->operand + first,
                                   o->operands - first, "test", error));
     BASIN_TRY(masks_open(&j->masks, o->mask, error));
-    BASIN_TRY(basin_folder_make(o->output, error));
+    BASIN_TRY(open_output(j, error));
     return complete_all(j, error);
 }
 

@@ -82,6 +82,7 @@ static const struct {
     {"rate", " lr learning-rate "},
     {"rate-last", " min-lr "},
     {"batch", " batch-size bs "},
+    {"mask", " hole holes region box inpaint "},
     {"epochs", " epoch num-epochs max-epochs "},
     {"warmup", " warmup-epochs "},
     {"decay", " weight-decay wd "},

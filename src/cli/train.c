@@ -68,6 +68,17 @@ static basin_status finish(const basin_train_job *job, basin_error *error) {
 
 /* ---- the driver ---- */
 
+/* A model too large for the memory: names the options that help; its settings are still printed. */
+static basin_status fail_large(basin_train_job *job, basin_status status, basin_error *error) {
+    char why[sizeof error->text];
+    if (status != BASIN_NO_MEMORY || !strstr(error->text, "(recompute)")) return status;
+    snprintf(why, sizeof why, "%s", error->text);
+    basin_fail(error, status, "%.400s: --batch N, --recompute", why);
+    if (!job->o->start.print_config) return status;
+    basin_say("basin: note: %s", error->text);
+    return basin_config_print(job->o, NULL, error);
+}
+
 static basin_status train(basin_train_job *job, basin_error *error) {
     static const double moment = 1.5; /* seconds */
     basin_args *o = job->o;
@@ -81,9 +92,9 @@ static basin_status train(basin_train_job *job, basin_error *error) {
     t->memory = (size_t)(o->memory * (double)(1 << 30));
     if (t->save_every <= 0) t->save_every = 1e-9; /* 0 would be the library's own choice */
     t->rehearse = o->start.print_config ? moment : 0;
-    BASIN_TRY(job->task->train(job, error));
+    basin_status status = job->task->train(job, error);
     basin_cli_watch_end(&o->watch);
-    return finish(job, error);
+    return status ? fail_large(job, status, error) : finish(job, error);
 }
 
 basin_status basin_train_run(basin_args *args, basin_error *error) {

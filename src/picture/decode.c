@@ -332,6 +332,11 @@ static void read_pixels(basin_decoder *decoder, reader *r) {
     png_read_end(r->png, r->info);
 }
 
+/* The last of `channels` + 1: how far pixels are from opaque, 0 to 255. */
+static void put_transparency(uint8_t *to, const uint8_t *from, size_t count, size_t channels) {
+    for (size_t i = 0; i < count; i++) to[i] = (uint8_t)(255 - from[i * (channels + 1) + channels]);
+}
+
 /* Drops the last of `channels` + 1, transparency: pixels as they look on white. */
 static void put_on_white(uint8_t *to, const uint8_t *from, size_t count, size_t channels) {
     for (size_t i = 0; i < count; i++, from += channels + 1)
@@ -347,9 +352,14 @@ static basin_status read_png(basin_picture *picture, basin_decoder *decoder, bas
     int64_t height = png_get_image_height(r->png, r->info);
     int64_t width = png_get_image_width(r->png, r->info);
     size_t channels = (size_t)decoder->channels, count = (size_t)height * (size_t)width;
-    BASIN_TRY(basin_picture_resize_memory(picture, height, width, decoder->channels, error));
-    if (png_get_channels(r->png, r->info) > decoder->channels)
-        put_on_white(picture->pixel, r->pixel, count, channels);
+    bool alpha = png_get_channels(r->png, r->info) > decoder->channels;
+    int kept = decoder->transparency ? 1 : decoder->channels;
+    BASIN_TRY(basin_picture_resize_memory(picture, height, width, kept, error));
+    if (alpha)
+        (decoder->transparency ? put_transparency : put_on_white)(picture->pixel, r->pixel, count,
+                                                                  channels);
+    else if (decoder->transparency)
+        memset(picture->pixel, 0, count);
     else
         memcpy(picture->pixel, r->pixel, count * channels);
     return BASIN_OK;
@@ -418,13 +428,14 @@ static basin_status read_webp(basin_picture *picture, basin_decoder *decoder, ba
     int64_t height = turned ? decoder->width : decoder->height;
     int64_t width = turned ? decoder->height : decoder->width;
     size_t count = (size_t)height * (size_t)width;
-    BASIN_TRY(basin_picture_resize_memory(picture, height, width, 3, error));
+    BASIN_TRY(
+        basin_picture_resize_memory(picture, height, width, decoder->transparency ? 1 : 3, error));
     BASIN_FREE_AT_EXIT uint8_t *pixel = basin_array_new(count, 4); /* [height, width, RGBA] */
     if (!pixel) return no_memory(decoder, error);
     if (!c->WebPDecodeRGBAInto(decoder->bytes, decoder->size, pixel, count * 4, (int)width * 4))
         return basin_fail(error, BASIN_BAD_FILE, "%s: damaged WebP, or an animation",
                           decoder->name);
-    put_on_white(picture->pixel, pixel, count, 3);
+    (decoder->transparency ? put_transparency : put_on_white)(picture->pixel, pixel, count, 3);
     return BASIN_OK;
 }
 
@@ -586,15 +597,27 @@ basin_status basin_decoder_read(basin_picture *picture, basin_box *inside, basin
     return picture_turn(picture, decoder->orientation, error);
 }
 
-basin_status basin_picture_decode(basin_picture *picture, const void *bytes, size_t size,
-                                  const char *name, basin_error *error) {
+static basin_status decode(basin_picture *picture, const void *bytes, size_t size, const char *name,
+                           bool transparency, basin_error *error) {
     basin_decoder decoder;
     basin_box inside;
     BASIN_TRY(basin_decoder_open(&decoder, bytes, size, name, error));
+    decoder.transparency = transparency && (decoder.png || decoder.webp);
     basin_box whole = {0, 0, (double)decoder.height, (double)decoder.width};
     basin_status status = basin_decoder_read(picture, &inside, &decoder, &whole, 1, error);
+    if (!status && transparency && !decoder.transparency) basin_picture_free(picture);
     basin_decoder_close(&decoder);
     return status;
+}
+
+basin_status basin_picture_decode(basin_picture *picture, const void *bytes, size_t size,
+                                  const char *name, basin_error *error) {
+    return decode(picture, bytes, size, name, false, error);
+}
+
+basin_status basin_picture_transparency(basin_picture *picture, const void *bytes, size_t size,
+                                        const char *name, basin_error *error) {
+    return decode(picture, bytes, size, name, true, error);
 }
 
 basin_status basin_picture_read(basin_picture *picture, const char *path, basin_error *error) {

@@ -70,11 +70,12 @@ typedef struct basin_decoder {
     const char *name;
     int64_t height, width; /* upright */
     int channels;
-    int orientation; /* EXIF, 1 .. 8 */
-    bool png, webp;  /* which it is, decoded whole; neither: a JPEG */
-    double aside;    /* bytes of memory that decoding takes beside the picture */
-    size_t limit;    /* bytes that it may take in all; 0: an eighth of basin_memory_share */
-    void *state;     /* the format's own, on the heap */
+    int orientation;   /* EXIF, 1 .. 8 */
+    bool png, webp;    /* which it is, decoded whole; neither: a JPEG */
+    bool transparency; /* read this instead of colours, into one channel; of PNG and WebP */
+    double aside;      /* bytes of memory that decoding takes beside the picture */
+    size_t limit;      /* bytes that it may take in all; 0: an eighth of basin_memory_share */
+    void *state;       /* the format's own, on the heap */
 } basin_decoder;
 
 /* The name of a format of pictures that is not read, by its first bytes; or NULL. */
@@ -178,6 +179,9 @@ basin_status basin_jpeg_encode(uint8_t **bytes, size_t *size, const basin_pictur
 /* PNG in memory, which the caller frees. */
 basin_status basin_png_encode(uint8_t **bytes, size_t *size, const basin_picture *picture,
                               basin_error *error);
+/* How far each pixel of a file is from opaque, 0 to 255, in one channel; no pixels of a JPEG. */
+basin_status basin_picture_transparency(basin_picture *picture, const void *bytes, size_t size,
+                                        const char *name, basin_error *error);
 /* `to` must be zeroed or hold a picture. */
 basin_status basin_picture_copy(basin_picture *to, const basin_picture *from, basin_error *error);
 

@@ -75,7 +75,8 @@ TEST(folders_are_completed_whole) {
     assert_true(exists(state, "o1/a.completed.png") && exists(state, "o1/a-2.completed.png"));
     p = run(state, "image complete m.safetensors in --mask 2,3,6,6 -o o1");
     assert_contains(p->err, "4 files of these names were in o1 and have been replaced");
-    p = run_ok(state, "image complete m.safetensors shapes:12:5:16x16x3 -o o2 --quiet");
+    p = run_ok(state,
+               "image complete m.safetensors shapes:12:5:16x16x3 --mask random -o o2 --quiet");
     assert_true(exists(state, "o2/shapes:12:5:16x16x3-11.completed.png"));
     assert_error(run(state, "image complete m.safetensors in/broken.jpg -o o1"), 1, "broken.jpg");
 }
@@ -98,7 +99,7 @@ TEST(masks_are_files_or_folders_of_them) {
     assert_contains(p->err, "note: 3 pixels of the mask are nearly black, and count as missing");
     p = run_ok(state, "image complete m.safetensors in --mask masks -o o3");
     assert_contains(p->err, "masks/a-2.png");
-    assert_contains(p->err, "1 pictures completed, 2 skipped");
+    assert_contains(p->err, "1 picture completed, 2 skipped");
 }
 
 TEST(unusable_masks_are_errors) {
@@ -118,6 +119,8 @@ TEST(unusable_masks_are_errors) {
         {"white.png", "the mask hides the whole picture", 1},
         {"other.png", "the mask has 24 x 24 pixels, wanted the picture's 20 x 30", 1},
         {"nowhere.png", "nowhere.png", 1},
+        {"smeared.png --most-hidden 0.1", "the mask hides 11 % of the picture: is it inverted?", 1},
+        {"transparent", "in/a.png: nothing is transparent in it, so what is missing? --mask", 1},
         {"1,2,3,4 --ratio 0.3", "--ratio has no effect with --mask 1,2,3,4", 2},
         {"1,2,3,4 --seed 3", "--seed has no effect with --mask 1,2,3,4", 2},
         {"1,2,3,4 --looks 2 --plain", "--looks has no effect with --plain", 2},
@@ -127,6 +130,33 @@ TEST(unusable_masks_are_errors) {
             run(state, "image complete m.safetensors in/a.png -o o4 --mask %s", wrong[i].mask),
             wrong[i].code, wrong[i].why);
     assert_false(exists(state, "o4/a.completed.png"));
+    assert_error(run(state, "image complete m.safetensors in/a.png --mask 2,3,6,6 -o o.jpg"), 2,
+                 "needs a name that ends in .png");
+    assert_error(run(state, "image complete m.safetensors in --mask 2,3,6,6 -o o.png"), 2,
+                 "-o o.png names a file, and there are 3 pictures; needs a folder");
+    assert_error(run(state, "image inpaint in/a.png"), 2, "did you mean 'image complete'?");
+    assert_error(run(state, "image complete in/a.png --hole 1,2,3,4"), 2, "mean '--mask'?");
+}
+
+/* As painting programs leave it: a hole is what was erased. */
+TEST(transparency_is_the_hole) {
+    static const char make[] =
+        "import struct,zlib\n"
+        "def c(k,d): return struct.pack('>I',len(d))+k+d+struct.pack('>I',zlib.crc32(k+d))\n"
+        "r=b''.join(b'\\0'+bytes(v for x in range(20) for v in (9*x,5*y,99,0 if 5<x<12 and 6<y<14 "
+        "else 255)) for y in range(24))\n"
+        "open('erased.png','wb').write(b'\\x89PNG\\r\\n\\x1a\\n'+c(b'IHDR',struct.pack('>IIBBBBB',"
+        "20,"
+        "24,8,6,0,0,0))+c(b'IDAT',zlib.compress(r))+c(b'IEND',b''))\n";
+    char path[PATH_TEXT], line[PATH_TEXT + 40];
+    assert_int_equal(file_put(folder_path(path, state, "make.py"), make, sizeof make - 1), 0);
+    snprintf(line, sizeof line, "cd '%s' && python3 make.py", (const char *)*state);
+    if (system(line) != 0) skip();
+    const program *p = run_ok(state, "image complete m.safetensors erased.png -o whole.png");
+    assert_contains(p->out, "whole.png\n");
+    assert_false(exists(state, "whole.strip.png"));
+    assert_error(run(state, "image complete m.safetensors whole.png -o again.png"), 1,
+                 "nothing is transparent in it");
 }
 
 TEST(the_descent_can_be_changed) {

@@ -130,6 +130,7 @@ typedef struct basin_image_completing {
     const int64_t *more_rectangles; /* [rectangles, 4] besides `rectangle` */
     int64_t rectangles;
     int looks; /* at each window, 1 to 8, moved by parts of a patch and mirrored; 0: 8 */
+    const basin_watch *watch; /* or NULL */
 } basin_image_completing;
 
 /* All of the picture's size and channels. What was not missing is the original, bit for bit. */

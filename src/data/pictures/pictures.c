@@ -330,8 +330,8 @@ basin_status basin_pictures_fetch(basin_fetched *fetched, basin_picture *picture
     return BASIN_OK;
 }
 
-basin_status basin_pictures_load(basin_picture *picture, const basin_pictures *pictures, int64_t i,
-                                 basin_error *error) {
+static basin_status load(basin_picture *picture, const basin_pictures *pictures, int64_t i,
+                         bool transparency, basin_error *error) {
     char name[BASIN_PICTURE_NAME];
     basin_fetched fetched;
     if (i < 0 || i >= pictures->count)
@@ -339,10 +339,22 @@ basin_status basin_pictures_load(basin_picture *picture, const basin_pictures *p
                           (long long)pictures->count);
     basin_status status = basin_pictures_fetch(&fetched, picture, pictures, i, error);
     if (!status && fetched.bytes)
-        status = basin_picture_decode(picture, fetched.bytes, fetched.size,
-                                      basin_pictures_name(name, pictures, i), error);
+        status = (transparency ? basin_picture_transparency : basin_picture_decode)(
+            picture, fetched.bytes, fetched.size, basin_pictures_name(name, pictures, i), error);
+    else if (transparency)
+        basin_picture_free(picture);
     basin_map_close(&fetched.map);
     return status;
+}
+
+basin_status basin_pictures_load(basin_picture *picture, const basin_pictures *pictures, int64_t i,
+                                 basin_error *error) {
+    return load(picture, pictures, i, false, error);
+}
+
+basin_status basin_pictures_transparency(basin_picture *picture, const basin_pictures *pictures,
+                                         int64_t i, basin_error *error) {
+    return load(picture, pictures, i, true, error);
 }
 
 /* ---- choosing and measuring ---- */

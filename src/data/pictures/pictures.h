@@ -234,4 +234,9 @@ double basin_album_estimate(const basin_pictures *pictures, const int64_t *item,
 
 int64_t basin_order_at(int64_t place, int64_t n, uint64_t seed, int64_t epoch);
 
+/* How far each pixel of picture i is from opaque, 0 to 255, in one channel; no pixels where its
+ * kind of file has none that are transparent. */
+basin_status basin_pictures_transparency(basin_picture *picture, const basin_pictures *pictures,
+                                         int64_t i, basin_error *error);
+
 #endif

@@ -131,6 +131,7 @@ typedef struct level {
     basin_guessing guessing;
     float *patches, *output; /* [BATCH, N, P] */
     uint8_t *hidden;         /* [BATCH, N] */
+    int levels;
 } level;
 
 /* The side of a window at a level, 0 the finest, in pixels of the picture. */
@@ -193,6 +194,11 @@ static basin_status run_windows(level *l, basin_image_runner *runner, basin_erro
         BASIN_TRY(l->frames ? trace_batch(l, w, count, error)
                             : run_batch(l, runner, w, count, error));
         first += (size_t)count;
+        enum { PARTS = 1000 };
+        int64_t part = PARTS * (int64_t)first / (int64_t)l->windows.count;
+        basin_watch_progress(l->how->watch, "completing",
+                             (l->levels - 1 - l->number) * PARTS + part, l->levels * PARTS, NAN,
+                             "windows");
     }
     return BASIN_OK;
 }
@@ -366,15 +372,15 @@ static void plan_levels(level *l, basin_filling *f) {
 }
 
 static basin_status run_levels(level *l, basin_error *error) {
-    int64_t patches = BATCH * l->tokens, levels = 1;
+    int64_t patches = BATCH * l->tokens;
     BASIN_TRY(BASIN_NEW_RAW(&l->patches, patches * l->values, "windows", error));
     BASIN_TRY(BASIN_NEW_RAW(&l->output, patches * l->values, "windows", error));
     BASIN_TRY(BASIN_NEW_RAW(&l->hidden, patches, "windows", error));
     for (int64_t i = 0; i < l->count; i++) {
         plan_levels(l, &l->fill[i]);
-        levels = basin_int_max(levels, l->fill[i].levels);
+        if (l->levels < l->fill[i].levels) l->levels = l->fill[i].levels;
     }
-    for (l->number = (int)levels - 1; l->number >= 0; l->number--) BASIN_TRY(run_level(l, error));
+    for (l->number = l->levels - 1; l->number >= 0; l->number--) BASIN_TRY(run_level(l, error));
     return BASIN_OK;
 }
 
