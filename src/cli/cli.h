@@ -104,7 +104,7 @@ typedef struct basin_args {
     bool accelerate, all_nodes, best_run, calls, energies, explain, frames, guard, homo, json,
         keep_gaps, list, markdown, narrow_all, no_attention, no_baselines, no_hopfield, only_new,
         pictures, plain, quiet, read_only, recompute, reliability, replace, self, sort, spreadsheet,
-        stamp, tensors, unlabelled, unseen, unsupervised, whole;
+        stamp, tensors, unlabelled, unseen, unsupervised, whole, stereo;
 } basin_args;
 
 /* ---- options ---- */
@@ -278,6 +278,7 @@ typedef struct basin_train_task basin_train_task;
     X(anomaly_compare) \
     X(node_train) X(node_predict) X(node_eval) X(node_explain) \
     X(graph_train) X(graph_predict) X(graph_explain) X(graph_eval) X(graph_cv) \
+    X(graph_convert) \
     X(text_train) X(text_generate) X(text_eval) \
     X(zoo_list) X(zoo_descend) \
     X(serve) \

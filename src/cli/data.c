@@ -70,7 +70,6 @@ static const basin_option convert_table[] = {
                "Leave gaps in features as they are, for the model that reads the file to fill.",
                .needs = "missing="),
     BASIN_FLAG(homo, "homo", "Add a relation homo: the union of all relations."),
-    BASIN_GRAPH_OPTION_SMILES,
     BASIN_OPTIONS_LAST,
 };
 
@@ -81,25 +80,6 @@ static bool is_source(const char *path) {
     for (int i = 0; end[i]; i++)
         if (basin_text_ends(path, end[i])) return true;
     return false;
-}
-
-static void put_set(basin_record *r, const void *context) {
-    const basin_graphset *set = context;
-    basin_record_text(r, "data", set->name);
-    basin_record_integer(r, "graphs", set->graphs);
-    basin_record_integer(r, "nodes", set->nodes);
-    basin_record_integer(r, "edges", set->edges);
-    basin_record_text(r, "task", basin_graphs_target_name(set->task));
-}
-
-/* A table of molecules as a packed set. */
-static basin_status convert_graphs(const basin_args *o, const char *out, basin_error *error) {
-    BASIN_AT_EXIT(basin_graphset_free) basin_graphset set = {0};
-    const char *target = o->network.target ? o->network.target : ""; /* as of edges */
-    BASIN_TRY(basin_graph_read(&set, o, o->operand[0], target, NULL, error));
-    BASIN_TRY(basin_graphset_write(out, &set, error));
-    if (o->quiet && !o->json) return BASIN_OK;
-    return basin_record_print(o->json, put_set, &set, error);
 }
 
 static basin_status run_convert(basin_args *o, basin_error *error) {
@@ -118,10 +98,6 @@ static basin_status run_convert(basin_args *o, basin_error *error) {
         if (same && !grows)
             return basin_usage(error, "%s would be written over %s, which is read", out,
                                o->operand[i]);
-    }
-    if (o->smiles) {
-        if (files > 1) return basin_usage(error, "one table of molecules makes a set");
-        return convert_graphs(o, out, error);
     }
     BASIN_TRY(basin_args_network(&network, o, NULL, files, o->operand, error));
     if (o->homo) BASIN_TRY(basin_network_add_union(network, error));
@@ -245,7 +221,13 @@ static basin_status run_info(basin_args *o, basin_error *error) {
     BASIN_NETWORK_AT_EXIT basin_network *n = NULL;
     BASIN_FREE_AT_EXIT basin_degrees *degrees = NULL;
     o->quiet = true; /* notes are in the result */
-    BASIN_TRY(basin_args_network(&n, o, NULL, o->operands, o->operand, error));
+    basin_status status = basin_args_network(&n, o, NULL, o->operands, o->operand, error);
+    if (status && o->operands == 1) { /* perhaps many small graphs */
+        BASIN_AT_EXIT(basin_graphset_free) basin_graphset set = {0};
+        if (!basin_graphset_read(&set, o->operand[0], NULL))
+            return basin_record_print(o->json, basin_record_set, &set, error);
+    }
+    BASIN_TRY(status);
     BASIN_TRY(BASIN_NEW(&degrees, n->relations, "degrees", error));
     for (int i = 0; i < n->relations; i++)
         BASIN_TRY(basin_network_degrees(&degrees[i], n, i, error));

@@ -1,6 +1,8 @@
 /* basin graph train and cv, and what the commands of graphs share; see graph.h. */
 #include "cli/graph.h"
 
+#include "io/file.h"
+
 /* ---- shared ---- */
 
 static bool is_table(const char *path) {
@@ -21,7 +23,7 @@ basin_status basin_graph_read(basin_graphset *set, const basin_args *o, const ch
     bool words = named && !strncmp(target, o->target, named) && target[named] == '\n';
     if (settings) BASIN_TRY(basin_settings_get_number(&stereo, settings, "stereo", error));
     basin_molecules spec = {.path = path,
-                            .stereo = stereo > 0,
+                            .stereo = stereo > 0 || o->stereo,
                             .smiles = o->smiles,
                             .id = o->network.id,
                             .target = o->target && !words ? o->target : target};
@@ -87,6 +89,105 @@ static basin_status divide(basin_folds *folds, const basin_args *o, const basin_
     return basin_folds_group(folds, scaffold ? set->scaffold : NULL, set->graphs, number, inner,
                              seed, error);
 }
+
+/* ---- convert: a set that training reads at once; and what a set has ---- */
+
+static void put_sizes(basin_record *r, const char *key, const int64_t *start, int64_t graphs,
+                      int64_t ways) {
+    int64_t least = INT64_MAX, most = 0;
+    for (int64_t g = 0; g < graphs; g++) {
+        int64_t own = (start[g + 1] - start[g]) / ways;
+        least = own < least ? own : least, most = own > most ? own : most;
+    }
+    basin_record_object(r, key);
+    basin_record_number(r, "mean", "%.2f", (double)start[graphs] / (double)(ways * graphs));
+    basin_record_integer(r, "least", least);
+    basin_record_integer(r, "most", most);
+    basin_record_end(r);
+}
+
+static int64_t count_classes(const basin_graphset *s, int64_t class) {
+    int64_t count = 0, all = s->task == BASIN_NODE_CLASSES ? s->nodes : s->graphs;
+    for (int64_t i = 0; i < all; i++) count += s->class_of[i] == class;
+    return count;
+}
+
+static void put_labels(basin_record *r, const basin_graphset *s) {
+    char name[40];
+    basin_record_object(r, "classes");
+    for (int64_t c = -1; c < s->classes && s->class_of; c++) {
+        int64_t count = count_classes(s, c);
+        if (c < 0 && !count) continue;
+        snprintf(name, sizeof name, c < 0 ? "unknown" : "%lld",
+                 c < 0 ? 0LL : (long long)s->class_value[c]);
+        basin_record_integer(r, name, count);
+    }
+    basin_record_end(r);
+    basin_record_table(r, "values", NULL);
+    for (int64_t t = 0; t < s->targets && s->target; t++) {
+        double sum = 0, squares = 0, n = 0;
+        for (int64_t g = 0; g < s->graphs; g++) {
+            double y = (double)s->target[g * s->targets + t];
+            if (!isnan(y)) sum += y, squares += y * y, n++;
+        }
+        basin_record_row(r);
+        basin_record_integer(r, "value", t + 1);
+        basin_record_integer(r, "known", (int64_t)n);
+        basin_record_number(r, "mean", "%.4g", sum / n);
+        basin_record_number(r, "deviation", "%.4g", sqrt(fmax(squares / n - sum / n * sum / n, 0)));
+    }
+    basin_record_end(r);
+}
+
+void basin_record_set(basin_record *r, const void *context) {
+    const basin_graphset *s = context;
+    basin_record_text(r, "data", s->name);
+    basin_record_text(r, "task", basin_graphs_target_name(s->task));
+    basin_record_integer(r, "graphs", s->graphs);
+    basin_record_integer(r, "nodes", s->nodes);
+    basin_record_integer(r, "edges|edges, both ways", s->edges);
+    if (s->graphs) put_sizes(r, "nodes_per_graph", s->node_start, s->graphs, 1);
+    if (s->graphs) put_sizes(r, "edges_per_graph|edges per graph", s->edge_start, s->graphs, 2);
+    basin_record_integer(r, "node_labels|labels of nodes", s->node_labels);
+    basin_record_integer(r, "node_attributes|attributes of nodes", s->node_attributes);
+    basin_record_integer(r, "edge_labels|labels of edges", s->edge_labels);
+    basin_record_integer(r, "edge_attributes|attributes of edges", s->edge_attributes);
+    if (s->split[0]) {
+        basin_record_object(r, "split");
+        basin_record_integer(r, "train", s->split[0]);
+        basin_record_integer(r, "validation", s->split[1]);
+        basin_record_integer(r, "test", s->split[2]);
+        basin_record_end(r);
+    }
+    put_labels(r, s);
+}
+
+static const basin_option convert_table[] = {
+    BASIN_GRAPH_OPTIONS_MOLECULES,
+    BASIN_GRAPH_OPTION_TARGET,
+    BASIN_FLAG(stereo, "stereo", "Of such a table: with stereochemistry in the labels."),
+    BASIN_OPTIONS_LAST,
+};
+
+static basin_status convert(basin_args *o, basin_error *error) {
+    BASIN_AT_EXIT(basin_graphset_free) basin_graphset set = {0};
+    bool same;
+    if (is_table(o->operand[1]))
+        return basin_usage(error,
+                           "'%s' comes last, in the place of the file to write: a packed "
+                           "set, NAME.safetensors",
+                           o->operand[1]);
+    BASIN_TRY(basin_file_same(&same, o->operand[0], o->operand[1], error));
+    if (same) return basin_usage(error, "%s would be written over itself", o->operand[0]);
+    bool table = is_table(o->operand[0]) || o->smiles;
+    BASIN_TRY(
+        basin_graph_read(&set, o, o->operand[0], table && !o->target ? "" : NULL, NULL, error));
+    BASIN_TRY(basin_graphset_write(o->operand[1], &set, error));
+    return o->quiet && !o->json ? BASIN_OK
+                                : basin_record_print(o->json, basin_record_set, &set, error);
+}
+
+const basin_command basin_command_graph_convert = {"graph convert", convert_table, .run = convert};
 
 /* ---- train ---- */
 

@@ -4,6 +4,7 @@
 
 #include "basin/tasks/graphs.h"
 #include "cli/cli.h"
+#include "view/svg.h"
 
 /* A set of graphs, or a table of molecules, whose notes are printed. `target` are the columns to
  * read of a table unless the options say others; NULL: they must say it; "": none are wanted. The
@@ -41,6 +42,22 @@ basin_status basin_graph_read(basin_graphset *set, const basin_args *args, const
                    "NAME_test.index, or a folder with train_idx-1.txt, test_idx-1.txt, ...",       \
                    .more = true)
 
+/* A molecule of a set with what its picture needs. */
+typedef struct basin_graph_drawing {
+    double *at;
+    const char **name; /* elements, */
+    char *text;        /* four bytes each */
+    int32_t *order;    /* of bonds; then labels of atoms */
+    basin_svg_graph_of graph;
+} basin_graph_drawing;
+/* Whether a set's labels are those of molecules. */
+bool basin_graph_is_molecules(const basin_graphset *set);
+basin_status basin_graph_draw(basin_graph_drawing *drawing, const basin_graphset *set,
+                              int64_t graph, basin_error *error);
+void basin_graph_drawing_free(basin_graph_drawing *drawing);
+
+/* What a set has. */
+void basin_record_set(basin_record *r, const void *set);
 /* The fields of measures of a target; with `items`, the number of graphs or nodes before them. */
 void basin_record_measures(basin_record *r, const basin_graphs_measures *measures,
                            basin_graphs_target target, bool items);

@@ -3,7 +3,6 @@
 #include "data/graphset/molecule.h"
 #include "io/bundle.h"
 #include "io/file.h"
-#include "view/svg.h"
 
 #define GRAPH_OPTIONS                                                                              \
     BASIN_CHOICE(part, "part", "auto|train|validation|test|all",                                   \
@@ -497,7 +496,10 @@ static const int32_t *labels_of(const job *j) {
 static void headline(char *text, size_t size, const job *j) {
     char about[64];
     const basin_graphs_explanation *e = &j->e;
-    if (j->about.class_value)
+    if (j->about.class_value && (j->about.members > 1 || j->about.near > 0))
+        snprintf(text, size, "%s, graph %lld: %s, log-odds of the network %.3g", j->set.name,
+                 (long long)e->graph, subject(about, j), e->output);
+    else if (j->about.class_value)
         snprintf(text, size, "%s, graph %lld: %s with probability %.4f", j->set.name,
                  (long long)e->graph, subject(about, j), 1 / (1 + exp(-e->output)));
     else
@@ -507,12 +509,39 @@ static void headline(char *text, size_t size, const job *j) {
 
 /* ---- printing ---- */
 
+/* "C", "NH3+", "O-". */
+static const char *name_atom(char text[40], const job *j, int64_t node) {
+    const basin_graphset *s = &j->set;
+    const int32_t *a = s->node_label + (s->node_start[j->e.graph] + node) * s->node_labels;
+    char hydrogens[16] = "", charge[16] = "";
+    if (a[2]) snprintf(hydrogens, sizeof hydrogens, a[2] > 1 ? "H%d" : "H", a[2]);
+    if (a[1])
+        snprintf(charge, sizeof charge, abs(a[1]) > 1 ? "%c%d" : "%c", a[1] > 0 ? '+' : '-',
+                 abs(a[1]));
+    snprintf(text, 40, "%s%s%s", basin_element(a[0]), hydrogens, charge);
+    return text;
+}
+
+/* "CH3-O", "C=O", "C:C" where it is aromatic. */
+static const char *name_bond(char text[100], const job *j, const part *p) {
+    static const char *const sign[] = {"~", "-", "=", "#", ":", "=", "="};
+    const basin_graphset *s = &j->set;
+    char a[40], b[40];
+    int64_t e = s->edge_start[j->e.graph];
+    while (e + 1 < s->edge_start[j->e.graph + 1] &&
+           (s->edge[2 * e] != p->a || s->edge[2 * e + 1] != p->b))
+        e++;
+    int32_t order = s->edge_label[e * s->edge_labels];
+    snprintf(text, 100, "%s%s%s", name_atom(a, j, p->a), sign[order > 0 && order < 7 ? order : 0],
+             name_atom(b, j, p->b));
+    return text;
+}
+
 static void put_nodes(basin_record *r, const job *j) {
     const basin_graphs_explanation *e = &j->e;
-    const int32_t *label = labels_of(j), *atom = NULL;
-    char title[100];
-    if (j->set.line && j->set.node_labels)
-        atom = j->set.node_label + j->set.node_start[e->graph] * j->set.node_labels;
+    const int32_t *label = labels_of(j);
+    bool molecule = basin_graph_is_molecules(&j->set);
+    char title[100], atom[40];
     snprintf(title, sizeof title, "nodes that add most (of %lld):", (long long)e->nodes);
     basin_record_table(r, "nodes", title);
     for (int64_t i = 0; i < e->nodes && i < j->o->nodes; i++) {
@@ -520,7 +549,7 @@ static void put_nodes(basin_record *r, const job *j) {
         basin_record_row(r);
         basin_record_integer(r, "node", n);
         if (label) basin_record_integer(r, "|label", label[n]);
-        if (atom) basin_record_text(r, "element", basin_element(atom[n * j->set.node_labels]));
+        if (molecule) basin_record_text(r, "element", name_atom(atom, j, n));
         basin_record_number(r, "adds", "%+.4g", e->node[n]);
         if (e->has_energy) {
             basin_record_number(r, "attention|attention of the CLS", "%.4f", e->attention[n]);
@@ -531,7 +560,7 @@ static void put_nodes(basin_record *r, const job *j) {
 }
 
 static void put_edges(basin_record *r, const job *j) {
-    char title[100];
+    char title[100], bond[100];
     snprintf(title, sizeof title,
              "edges that add most (of %lld, both ways together):", (long long)j->edges);
     basin_record_table(r, "edges", title);
@@ -539,6 +568,8 @@ static void put_edges(basin_record *r, const job *j) {
         basin_record_row(r);
         basin_record_integer(r, "a", j->edge[i].a);
         basin_record_integer(r, "b", j->edge[i].b);
+        if (basin_graph_is_molecules(&j->set))
+            basin_record_text(r, "bond", name_bond(bond, j, &j->edge[i]));
         basin_record_number(r, "adds", "%+.4g", j->edge[i].added);
     }
     basin_record_end(r);
@@ -567,8 +598,9 @@ static void put_explanation(basin_record *r, const void *context) {
     put_nodes(r, j);
     put_edges(r, j);
     if (j->about.members > 1 || j->about.near > 0)
-        basin_record_note(r, "of the network of the first of %lld members alone",
-                          (long long)j->about.members);
+        basin_record_note(r, "the mean over %lld members of the network%s",
+                          (long long)j->about.members,
+                          j->about.near > 0 ? "; the memory of molecules is not part of it" : "");
 }
 
 /* ---- the picture ---- */
@@ -584,17 +616,15 @@ static basin_status draw(void *context, basin_error *error) {
              sum_of(e->node, e->nodes), sum_of(e->edge, e->edges));
     snprintf(legend, sizeof legend, "what a node or an edge adds to %s; %s on nodes",
              subject(about, j), labels_of(j) ? "labels" : "numbers");
-    basin_svg_graph_of graph = {.title = title,
-                                .subtitle = subtitle,
-                                .legend = legend,
-                                .nodes = e->nodes,
-                                .edges = e->edges,
-                                .edge = j->set.edge + 2 * j->set.edge_start[e->graph],
-                                .node = e->node,
-                                .strength = e->edge,
-                                .is_signed = true,
-                                .label = labels_of(j)};
-    return basin_svg_graph(j->o->svg, &graph, error);
+    BASIN_AT_EXIT(basin_graph_drawing_free) basin_graph_drawing d = {0};
+    bool molecule = basin_graph_is_molecules(&j->set);
+    BASIN_TRY(basin_graph_draw(&d, &j->set, e->graph, error));
+    if (molecule)
+        snprintf(legend, sizeof legend, "what an atom or a bond adds to %s", subject(about, j));
+    d.graph.title = title, d.graph.subtitle = subtitle, d.graph.legend = legend;
+    d.graph.node = e->node, d.graph.strength = e->edge, d.graph.is_signed = true;
+    d.graph.label = labels_of(j);
+    return basin_svg_graph(j->o->svg, &d.graph, error);
 }
 
 /* ---- running ---- */

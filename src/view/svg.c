@@ -51,7 +51,8 @@ static void put_label(FILE *file, const char *class, double x, double y, const c
     fputs("</text>\n", file);
 }
 
-static void put_head(FILE *file, int width, int height, const char *title) {
+/* With a title to read where `titled`. */
+static void put_head(FILE *file, int width, int height, const char *title, bool titled) {
     fprintf(
         file,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
@@ -60,15 +61,17 @@ static void put_head(FILE *file, int width, int height, const char *title) {
         ".title { font-size: 16px; font-weight: 600; fill: #16191d }\n"
         ".paper { fill: #fff } .grid { stroke: #e3e6ea } .frame { stroke: #8b929b; fill: none }\n"
         ".line { fill: none; stroke-width: 2; stroke-linejoin: round } .node { stroke: #fff }\n"
+        ".bond { stroke: #3d434b; stroke-width: 1.6; stroke-linecap: round }\n"
         "@media (prefers-color-scheme: dark) {\n"
         "  text { fill: #b6bdc6 } .title { fill: #eef0f3 } .node { stroke: #15181c }\n"
-        "  .paper { fill: #15181c } .grid { stroke: #2b3037 } .frame { stroke: #6b737d }\n"
+        "  .bond { stroke: #b6bdc6 } .paper { fill: #15181c } .grid { stroke: #2b3037 } .frame { "
+        "stroke: #6b737d }\n"
         "}\n</style>\n<rect class=\"paper\" width=\"%d\" height=\"%d\"/>\n",
         width, height, width, height, width, height);
     fputs("<title>", file); /* what a screen reader says of the picture */
     put_text(file, title, 100);
     fputs("</title>\n", file);
-    put_label(file, "title", 24, 28, "start", title);
+    if (titled) put_label(file, "title", 24, 28, "start", title);
 }
 
 /* ---- a line plot ---- */
@@ -149,7 +152,7 @@ static void plot_write(FILE *file, const basin_plot *plot) {
     static const char *const colours[] = {"#2b7bba", "#d9772a", "#3b9a5f", "#9563b5"};
     axis x = axis_of(plot, false), y = axis_of(plot, true);
     x.from = 100, x.to = WIDTH - 24, y.from = BOTTOM, y.to = 68;
-    put_head(file, WIDTH, HEIGHT, plot->title);
+    put_head(file, WIDTH, HEIGHT, plot->title, true);
     put_axis(file, &y, &x, true);
     put_axis(file, &x, &y, false);
     fprintf(file, "<path class=\"frame\" d=\"M%.1f %.1fV%.1fH%.1f\"/>\n", x.from, y.to, y.from,
@@ -219,14 +222,14 @@ static void settle(point *at, point *move, const basin_svg_graph_of *g) {
 }
 
 /* Into the page, both axes on one scale. */
-static void fit(point *at, int64_t nodes) {
+static void fit(point *at, int64_t nodes, double most) {
     point low = at[0], high = at[0];
     for (int64_t i = 1; i < nodes; i++) {
         low = (point){fmin(low.x, at[i].x), fmin(low.y, at[i].y)};
         high = (point){fmax(high.x, at[i].x), fmax(high.y, at[i].y)};
     }
     double size = fmax(fmax(high.x - low.x, high.y - low.y), 1e-6);
-    double scale = fmin((SIDE - TOP - 2 * PAD) / size, 400);
+    double scale = fmin((SIDE - TOP - 2 * PAD) / size, most);
     for (int64_t i = 0; i < nodes; i++) {
         at[i].x = SIDE / 2.0 + scale * (at[i].x - (low.x + high.x) / 2);
         at[i].y = (TOP + SIDE - PAD) / 2.0 + scale * (at[i].y - (low.y + high.y) / 2);
@@ -290,6 +293,128 @@ static void put_nodes(FILE *file, const basin_svg_graph_of *g, const point *at, 
     }
 }
 
+/* ---- a molecule as chemists draw it: carbon is a corner, others are letters ---- */
+
+static bool has_letters(const basin_svg_graph_of *g, int64_t i) {
+    const int32_t *atom = g->atom + 4 * i;
+    bool bound = false;
+    for (int64_t e = 0; e < g->edges && !bound; e++) bound = g->edge[2 * e] == i;
+    return atom[0] != 6 || atom[1] || !bound;
+}
+
+/* One line of a bond, `aside` of it, from letters to letters. */
+static void put_stroke(FILE *file, const basin_svg_graph_of *g, const point *at, int64_t e,
+                       double aside, double shorter, bool dashed) {
+    int32_t a = g->edge[2 * e], b = g->edge[2 * e + 1];
+    double far = distance(at[a], at[b]), x = (at[b].x - at[a].x) / far,
+           y = (at[b].y - at[a].y) / far;
+    double from = has_letters(g, a) ? 10 : shorter, to = has_letters(g, b) ? 10 : shorter;
+    fprintf(file, "<line class=\"bond\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"%s/>\n",
+            at[a].x + from * x - aside * y, at[a].y + from * y + aside * x,
+            at[b].x - to * x - aside * y, at[b].y - to * y + aside * x,
+            dashed ? " stroke-dasharray=\"3 4\"" : "");
+}
+
+/* On which side of an edge its nodes have more neighbours. */
+static int side_of(const basin_svg_graph_of *g, const point *at, int64_t edge) {
+    int32_t a = g->edge[2 * edge], b = g->edge[2 * edge + 1];
+    int side = 0;
+    for (int64_t e = 0; e < g->edges; e++) {
+        point c = at[g->edge[2 * e + 1]];
+        if (g->edge[2 * e] != a && g->edge[2 * e] != b) continue;
+        double turn = (at[b].x - at[a].x) * (c.y - at[a].y) - (at[b].y - at[a].y) * (c.x - at[a].x);
+        side += (turn > 1) - (turn < -1);
+    }
+    return (side > 0) - (side < 0);
+}
+
+static void put_bond(FILE *file, const basin_svg_graph_of *g, const point *at, int64_t e) {
+    int32_t order = g->order[e] > 4 ? 2 : g->order[e], side = side_of(g, at, e);
+    bool beside = order == 4 || (order == 2 && side);
+    if (order == 2 && !side) {
+        put_stroke(file, g, at, e, 2.6, 0, false);
+        put_stroke(file, g, at, e, -2.6, 0, false);
+        return;
+    }
+    put_stroke(file, g, at, e, 0, 0, order == 0);
+    if (beside) put_stroke(file, g, at, e, side < 0 ? -5 : 5, 5, order == 4);
+    for (int i = -1; i < 2 && order == 3; i += 2) put_stroke(file, g, at, e, 4.5 * i, 4, false);
+}
+
+/* The element with its hydrogens, on the side that has fewer neighbours, and its charge. */
+static void put_letters(FILE *file, const basin_svg_graph_of *g, const point *at, int64_t i) {
+    static const char row[] = "<text class=\"atom\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">";
+    const int32_t *atom = g->atom + 4 * i;
+    double wide = 5.5 * (double)strlen(g->name[i]) + 0.5, left = 0;
+    for (int64_t e = 0; e < g->edges; e++)
+        if (g->edge[2 * e] == i) left += at[g->edge[2 * e + 1]].x - at[i].x;
+    bool before = left > 4;
+    put_label(file, "atom", at[i].x, at[i].y + 5, "middle", g->name[i]);
+    if (atom[2]) {
+        fprintf(file, row, at[i].x + (before ? -wide - (atom[2] > 1 ? 7 : 0) : wide), at[i].y + 5,
+                before ? "end" : "start");
+        fputs("H</text>\n", file);
+        if (atom[2] > 1) {
+            fprintf(file, row, at[i].x + (before ? -wide : wide + 11), at[i].y + 8,
+                    before ? "end" : "start");
+            fprintf(file, "<tspan class=\"small\">%d</tspan></text>\n", atom[2]);
+        }
+        wide += before ? 0 : atom[2] > 1 ? 18 : 11;
+    }
+    if (!atom[1]) return;
+    fprintf(file, row, at[i].x + wide, at[i].y - 2, "start");
+    fputs("<tspan class=\"small\">", file);
+    if (abs(atom[1]) > 1) fprintf(file, "%d", abs(atom[1]));
+    fputs(atom[1] > 0 ? "+</tspan></text>\n" : "\xe2\x88\x92</tspan></text>\n", file);
+}
+
+static void put_molecule(FILE *file, const basin_svg_graph_of *g, const point *at, double most) {
+    fputs("<style>.atom { font-size: 15px } .small { font-size: 10px }</style>\n", file);
+    for (int64_t e = 0; e < g->edges && g->strength; e++) { /* what bonds add, beneath them */
+        bool drawn;
+        double sum = both_ways(g, e, &drawn);
+        int32_t i = g->edge[2 * e], k = g->edge[2 * e + 1];
+        if (drawn) continue;
+        fprintf(file,
+                "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke-width=\"12\" "
+                "stroke-opacity=\"%.2f\"",
+                at[i].x, at[i].y, at[k].x, at[k].y, 0.85 * fmin(fabs(sum) / most, 1));
+        put_colour(file, "stroke", sum > 0);
+        fprintf(file, "><title>%s%d - %s%d: %+.3g</title></line>\n", g->name[i], i, g->name[k], k,
+                sum);
+    }
+    for (int64_t i = 0; i < g->nodes && g->node; i++) {
+        fprintf(file, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"15\" fill-opacity=\"%.2f\"", at[i].x,
+                at[i].y, 0.85 * fmin(fabs(g->node[i]) / most, 1));
+        put_colour(file, "fill", g->node[i] > 0);
+        fprintf(file, "><title>%s%lld: %+.3g</title></circle>\n", g->name[i], (long long)i,
+                g->node[i]);
+    }
+    for (int64_t e = 0; e < g->edges; e++)
+        if (g->edge[2 * e] < g->edge[2 * e + 1]) put_bond(file, g, at, e);
+    for (int64_t i = 0; i < g->nodes; i++)
+        if (has_letters(g, i)) put_letters(file, g, at, i);
+}
+
+void basin_svg_molecule(FILE *file, const basin_svg_graph_of *g) {
+    point low = {1e9, 1e9}, high = {-1e9, -1e9}, *at = calloc((size_t)g->nodes + 1, sizeof *at);
+    double most = 1e-12;
+    bool drawn;
+    for (int64_t i = 0; at && i < g->nodes; i++) {
+        at[i] = (point){36 * g->at[2 * i], 36 * g->at[2 * i + 1]};
+        low = (point){fmin(low.x, at[i].x), fmin(low.y, at[i].y)};
+        high = (point){fmax(high.x, at[i].x), fmax(high.y, at[i].y)};
+        if (g->node) most = fmax(most, fabs(g->node[i]));
+    }
+    for (int64_t e = 0; g->strength && e < g->edges; e++)
+        most = fmax(most, fabs(both_ways(g, e, &drawn)));
+    for (int64_t i = 0; at && i < g->nodes; i++) at[i].x += 30 - low.x, at[i].y += 24 - low.y;
+    put_head(file, (int)(high.x - low.x) + 66, (int)(high.y - low.y) + 48, g->title, false);
+    if (at) put_molecule(file, g, at, most);
+    fputs("</svg>\n", file);
+    free(at);
+}
+
 static void graph_write(FILE *file, const basin_svg_graph_of *g, const point *at) {
     double most = 1;
     char legend[200];
@@ -302,10 +427,14 @@ static void graph_write(FILE *file, const basin_svg_graph_of *g, const point *at
     snprintf(legend, sizeof legend,
              g->is_signed ? "%+.2g to %+.2g: %.150s" : "%.0f to %.0f: %.150s",
              g->is_signed ? -most : 0, most, g->legend);
-    put_head(file, SIDE, SIDE, g->title);
+    put_head(file, SIDE, SIDE, g->title, true);
     if (g->subtitle) put_label(file, "", 24, 52, "start", g->subtitle);
-    put_edges(file, g, at, most);
-    put_nodes(file, g, at, most);
+    if (g->at) {
+        put_molecule(file, g, at, most);
+    } else {
+        put_edges(file, g, at, most);
+        put_nodes(file, g, at, most);
+    }
     for (int i = 0; i < 60; i++) {
         fprintf(file, "<rect x=\"%d\" y=\"%d\" width=\"3\" height=\"10\"", 24 + 2 * i, SIDE - 26);
         put_colour(file, "fill", i / 59.0);
@@ -320,8 +449,9 @@ basin_status basin_svg_graph(const char *path, const basin_svg_graph_of *g, basi
     BASIN_FREE_AT_EXIT point *at = NULL;
     basin_writer writer;
     BASIN_TRY(BASIN_NEW(&at, 2 * (g->nodes + 1), "drawing a graph", error));
-    settle(at, at + g->nodes + 1, g);
-    fit(at, g->nodes);
+    if (!g->at) settle(at, at + g->nodes + 1, g);
+    if (g->at) memcpy(at, g->at, (size_t)g->nodes * sizeof *at);
+    fit(at, g->nodes, g->at ? 54 : 400);
     BASIN_TRY(basin_writer_create(&writer, path, error));
     graph_write(writer.file, g, at);
     return basin_writer_commit(&writer, error);

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "basin/status.h"
 
@@ -34,9 +35,15 @@ typedef struct basin_svg_graph_of {
     bool is_signed;
     const char *const *name; /* [nodes] written on them; or */
     const int32_t *label;    /* [nodes]; both NULL: their numbers */
+    /* A molecule, whose names are elements; NULL of another graph: */
+    const double *at;     /* [nodes, 2] bonds about 1 long */
+    const int32_t *atom;  /* [nodes, 4] atomic number, charge, hydrogens, aromatic */
+    const int32_t *order; /* [edges] 1, 2, 3; 4 where aromatic; 5, 6: double */
 } basin_svg_graph_of;
 
 /* The layout is a function of the edges alone. */
+/* A molecule without title and legend, in place of a file. Values and strengths may be NULL. */
+void basin_svg_molecule(FILE *file, const basin_svg_graph_of *graph);
 basin_status basin_svg_graph(const char *path, const basin_svg_graph_of *graph, basin_error *error);
 
 #endif

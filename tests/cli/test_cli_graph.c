@@ -307,3 +307,31 @@ TEST_WITH(three_graphs, folder_new, folder_remove) {
     p = run(state, "graph eval m.safetensors . --json");
     assert_contains(p->out, "\"missing\": 1");
 }
+
+/* A table with a bad molecule becomes a set that is used in its place; its molecules are drawn. */
+TEST_WITH(converts_and_draws_molecules, folder_new, folder_remove) {
+    static const char table[] =
+        "\xef\xbb\xbf"
+        "id;smiles;y\r\na;CCO;1,5\r\nb;C1CC;2\r\nc;"
+        "[NH3+]CC([O-])=O;2,5\r\nd;c1ccccc1C#N;3\r\ne;CCCCCC;\r\nf;CC=O;1\r\n";
+    char path[PATH_TEXT];
+    file_put(folder_path(path, state, "m.csv"), table, strlen(table));
+    const program *p = run_ok(state, "graph convert m.csv m.safetensors --target y --json");
+    assert_contains(p->err, "line 3");
+    assert_contains(p->out, "\"graphs\": 4");
+    p = run_ok(state, "data info m.safetensors");
+    assert_contains(p->out, "graphs               4\n");
+    assert_error(run(state, "graph convert m.safetensors m.csv"), 2, "comes last");
+    assert_error(run(state, "graph convert m.safetensors m.safetensors"), 2, "over itself");
+    run_ok(state, "graph train m.safetensors -o n.safetensors --epochs 1 --members 2 " SMALL);
+    p = run_ok(state, "graph explain n.safetensors m.safetensors --graph 1 --svg n.svg");
+    assert_contains(p->out, "NH3+");
+    assert_contains(p->out, "C=O");
+    assert_contains(p->out, "the mean over 2 members");
+    static char svg[1 << 16];
+    slurp(svg, sizeof svg, folder_path(path, state, "n.svg"));
+    assert_contains(svg, "class=\"bond\"");
+    assert_contains(svg, ">N</text>");
+    p = run_ok(state, "graph predict n.safetensors m.csv");
+    assert_contains(p->out, "id,line,graph,y,nearest,y_spread\na,2,0,");
+}

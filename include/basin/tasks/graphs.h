@@ -174,7 +174,8 @@ typedef struct basin_graphs_explanation {
     bool has_energy;             /* else the last two are zeros */
 } basin_graphs_explanation;
 
-/* Of the one graph of the data. `column` -1: the likeliest class, or the first value. */
+/* Of the one graph of the data, the mean over the model's members; the memory of molecules has no
+ * part in it. `column` -1: the likeliest class, or the first value. */
 BASIN_API basin_status basin_graphs_explain(basin_graphs_explanation *explanation,
                                             basin_graphs_model *model,
                                             const basin_graphs_data *data, int64_t column,

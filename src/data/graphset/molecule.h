@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "basin/status.h"
+#include "basin/tasks/graphset.h"
 
 typedef struct basin_atom {
     uint8_t number; /* atomic number; 0: a wildcard */
@@ -68,6 +69,12 @@ basin_status basin_molecule_scaffold(int64_t *scaffold, const basin_molecule *m,
 
 /* Turns of atoms and sides of double bonds, the same however it is written. */
 basin_status basin_molecule_find_stereo(basin_molecule *m, basin_error *error);
+/* Atoms and bonds of a graph with the labels of molecules; free it. */
+basin_status basin_molecule_of(basin_molecule *m, const basin_graphset *set, int64_t graph,
+                               basin_error *error);
+/* Points in the plane for its atoms, [atoms, 2], bonds about 1 long: rings are regular where they
+ * can be, chains zigzag, parts stand side by side. A function of atoms and bonds alone. */
+basin_status basin_molecule_layout(double *at, basin_molecule *m, basin_error *error);
 
 /* ---- its parts, for the readers ---- */
 
@@ -79,6 +86,8 @@ basin_status basin_molecule_add_bond(basin_molecule *m, basin_bond bond, basin_e
 int basin_element_find(const char *symbol, int length); /* -1: none */
 /* Of atoms as written: hydrogens, charges, valences, rings, Kekule structure, aromaticity. */
 basin_status basin_molecule_sanitise(basin_molecule *m, basin_error *error);
+/* Sets start and link. */
+basin_status basin_molecule_link(basin_molecule *m, basin_error *error);
 /* The smallest set of smallest rings, and which bonds are in a ring. */
 basin_status basin_molecule_find_rings(basin_molecule *m, basin_error *error);
 

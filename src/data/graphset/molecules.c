@@ -214,6 +214,17 @@ static basin_status open_columns(reading *r, basin_error *error) {
 
 /* ---- cells ---- */
 
+/* Where semicolons are between cells, numbers may have decimal commas. */
+static bool read_number(const reading *r, double *value, const char *text) {
+    basin_written written;
+    if (basin_cell_number(value, text)) return true;
+    if (r->rows.delimiter != ';' || !basin_cell_written(&written, text) || written.marks ||
+        !written.valid[BASIN_DECIMAL_COMMA])
+        return false;
+    *value = written.value[BASIN_DECIMAL_COMMA];
+    return true;
+}
+
 /* Values of the molecule that was added last. */
 static basin_status read_targets(reading *r, basin_error *error) {
     int64_t g = r->a.graphs - 1;
@@ -222,7 +233,7 @@ static basin_status read_targets(reading *r, basin_error *error) {
         double value = NAN;
         int32_t number = -1;
         bool missing = basin_cell_missing(text);
-        if (!missing && !basin_cell_number(&value, text)) {
+        if (!missing && !read_number(r, &value, text)) {
             BASIN_TRY(basin_dictionary_add(&r->word[t], &number, text, error));
             value = number;
         } else if (!missing) {

@@ -69,7 +69,7 @@ static int halves(const basin_bond *b, int32_t atom) {
     return b->order ? 2 * b->order : b->b == atom ? 2 : 0;
 }
 
-static basin_status link_bonds(basin_molecule *m, basin_error *error) {
+basin_status basin_molecule_link(basin_molecule *m, basin_error *error) {
     if (!BASIN_RESERVE(&m->start, &m->start_capacity, m->atoms + 2) ||
         !BASIN_RESERVE(&m->link, &m->link_capacity, 2 * m->bonds + 1))
         return basin_fail_memory(error, a_molecule);
@@ -126,7 +126,7 @@ static basin_status merge_hydrogens(basin_molecule *m, basin_error *error) {
     for (int32_t i = 0; i < m->atoms; i++)
         if (now[i] >= 0) m->atom[now[i]] = m->atom[i];
     m->atoms = atoms, m->bonds = bonds;
-    return link_bonds(m, error);
+    return basin_molecule_link(m, error);
 }
 
 /* ---- charges that are implied ---- */
@@ -582,7 +582,7 @@ static basin_status find_aromatic(basin_molecule *m, basin_error *error) {
 /* ---- all of it ---- */
 
 basin_status basin_molecule_sanitise(basin_molecule *m, basin_error *error) {
-    BASIN_TRY(link_bonds(m, error));
+    BASIN_TRY(basin_molecule_link(m, error));
     BASIN_TRY(merge_hydrogens(m, error));
     for (int32_t i = 0; i < m->atoms; i++) separate_charges(m, i);
     for (int32_t i = 0; i < m->atoms; i++) find_dative(m, i);

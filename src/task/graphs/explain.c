@@ -223,23 +223,14 @@ static void collect(basin_graphs_explanation *e, const lens *l, double unit) {
             }
 }
 
-/* The class with the highest output, where none was asked for; and the score. */
+/* The score of the column, or of the first value. */
 static basin_status choose(basin_graphs_explanation *e, double *score, lens *l, int64_t column,
                            basin_error *error) {
-    const basin_graphs_model *m = l->model;
-    int64_t columns = basin_graphs_about(m).columns;
-    BASIN_AT_EXIT(basin_tensor_free) basin_tensor all = {0};
+    int64_t columns = basin_graphs_about(l->model).columns;
     if (column >= columns)
         return basin_fail(error, BASIN_BAD_VALUE, "column %lld; the model has %lld",
                           (long long)column, (long long)columns);
     e->column = column < 0 ? 0 : column;
-    BASIN_TRY(write_choice(l, e->column, error));
-    BASIN_TRY(run_at(score, l, 1, error));
-    if (column >= 0 || m->target == BASIN_GRAPHS_VALUES) return BASIN_OK;
-    BASIN_TRY(read_output(&all, l, l->output, error));
-    const double *z = all.data;
-    for (int64_t c = 1; c < columns; c++)
-        if (z[c] > z[e->column]) e->column = c;
     BASIN_TRY(write_choice(l, e->column, error));
     return run_at(score, l, 1, error);
 }
@@ -271,10 +262,44 @@ static basin_status reserve(basin_graphs_explanation *e, const basin_graphset *s
     return BASIN_NEW(&e->energy, e->nodes, "an explanation", error);
 }
 
+static void add_all(double *to, const double *from, int64_t count, double share) {
+    for (int64_t i = 0; i < count; i++) to[i] += share * from[i];
+}
+
+/* Adds what a member says, by its share. */
+static basin_status add_member(basin_graphs_explanation *e, basin_graphs_model *model,
+                               const basin_graphs_data *data, int64_t member, int64_t column,
+                               basin_error *error) {
+    double share = 1 / (double)model->members;
+    BASIN_AT_EXIT(lens_close) lens l = {0};
+    BASIN_AT_EXIT(basin_graphs_explanation_free) basin_graphs_explanation own = {0};
+    BASIN_TRY(reserve(&own, data->set, data->graph[0], error));
+    BASIN_TRY(basin_graphs_take_member(model, member, error));
+    BASIN_TRY(lens_open(&l, model, data, error));
+    BASIN_TRY(explain(&own, &l, column, error));
+    e->column = own.column, e->has_energy = own.has_energy;
+    e->output += share * own.output, e->blank += share * own.blank, e->missed += share * own.missed;
+    add_all(e->node, own.node, e->nodes, share);
+    add_all(e->edge, own.edge, e->edges, share);
+    add_all(e->attention, own.attention, e->nodes, share);
+    add_all(e->energy, own.energy, e->nodes, share);
+    return BASIN_OK;
+}
+
+/* The class that predictions have, which is that of no single member. */
+static basin_status find_class(int64_t *column, basin_graphs_model *model,
+                               const basin_graphs_data *data, basin_error *error) {
+    BASIN_FREE_AT_EXIT float *output = NULL;
+    int64_t value = 0;
+    BASIN_TRY(BASIN_NEW(&output, model->classes, "an explanation", error));
+    BASIN_TRY(basin_graphs_predict(output, &value, model, data, error));
+    *column = basin_graphs_class_number(model, value);
+    return BASIN_OK;
+}
+
 static basin_status explain_graph(basin_graphs_explanation *e, basin_graphs_model *model,
                                   const basin_graphs_data *data, int64_t column,
                                   basin_error *error) {
-    BASIN_AT_EXIT(lens_close) lens l = {0};
     if (model->target == BASIN_NODE_CLASSES)
         return basin_fail(error, BASIN_UNSUPPORTED,
                           "a model of classes of nodes; needs one of graphs");
@@ -283,14 +308,18 @@ static basin_status explain_graph(basin_graphs_explanation *e, basin_graphs_mode
         return basin_fail(error, BASIN_BAD_VALUE, "needs one graph of a set, 0 to %lld",
                           data->set ? (long long)data->set->graphs - 1 : 0);
     BASIN_TRY(reserve(e, data->set, data->graph[0], error));
-    BASIN_TRY(lens_open(&l, model, data, error));
-    return explain(e, &l, column, error);
+    if (column < 0 && model->target == BASIN_GRAPHS_CLASSES)
+        BASIN_TRY(find_class(&column, model, data, error));
+    for (int64_t k = 0; k < model->members; k++)
+        BASIN_TRY(add_member(e, model, data, k, column, error));
+    return basin_graphs_take_member(model, 0, error);
 }
 
 basin_status basin_graphs_explain(basin_graphs_explanation *explanation, basin_graphs_model *model,
                                   const basin_graphs_data *data, int64_t column,
                                   basin_error *error) {
     basin_graphs_data taken = basin_graphs_data_of(data);
+    taken.low = taken.high = taken.spread = taken.nearest = NULL;
     *explanation = (basin_graphs_explanation){0};
     BASIN_TRY_OR(explain_graph(explanation, model, &taken, column, error),
                  basin_graphs_explanation_free(explanation));
