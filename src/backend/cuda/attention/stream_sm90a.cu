@@ -64,17 +64,8 @@ struct stream_side {
     int nodes, width;
 };
 
-/* Rows first .. first + 63, swizzled; zeros beyond. */
 BASIN_DEVICE void fetch(char *table, const stream_side &from, int first, const void *somewhere) {
-    int row = (int)threadIdx.x / 8, piece = (int)threadIdx.x % 8;
-    char *to = table + row * 128 + (piece ^ row % 8) * 16;
-    const basin_bf16 *x = from.x + (int64_t)(first + row) * from.step + piece * 8;
-    bool wide = from.x && piece * 8 < from.width;
-    BASIN_UNROLL (i, ROWS / 16) {
-        bool there = wide && first + row + i * 16 < from.nodes;
-        basin_copy_async(to + i * 2048, there ? (const void *)(x + i * 16 * from.step) : somewhere,
-                         there ? 16 : 0);
-    }
+    basin_wgmma_fetch(table, from.x, from.step, first, from.nodes, from.width, somewhere);
 }
 
 template <basin_cuda_mode MODE, bool BY_KEY> struct stream_block {

@@ -20,7 +20,14 @@ extern "C" {
 #include "backend/values.h"
 }
 
-enum basin_values_stage { BASIN_VALUES_STATS, BASIN_VALUES_BY_QUERY, BASIN_VALUES_BY_KEY };
+/* The last is by query, too, and needs no stats: o, or its tangent where there is no c, from
+ * sums of 2^(z - most) that are scaled down where a larger score comes. */
+enum basin_values_stage {
+    BASIN_VALUES_STATS,
+    BASIN_VALUES_BY_QUERY,
+    BASIN_VALUES_BY_KEY,
+    BASIN_VALUES_AT_ONCE,
+};
 
 /* Of a query and head: p = 2^(z - most) share, z in units of log 2; means of ts, g; sum of u. */
 struct __align__(16) basin_values_stats {
@@ -52,15 +59,17 @@ struct basin_values_sums {
     BASIN_METHOD void begin(float ts, float g) {
         most = basin_minus_infinity(), total = mean = d = sum = 0, ts0 = ts, g0 = g;
     }
-    BASIN_METHOD void raise(float z) {
-        if (z <= most) return;
+    /* Returns what was there is multiplied by. */
+    BASIN_METHOD float raise(float z) {
+        if (z <= most) return 1;
         float fade = basin_exp2(most - z);
         total *= fade, mean *= fade, d *= fade, sum *= fade, most = z;
+        return fade;
     }
-    BASIN_METHOD void add(float z, float ts, float g, float tg) {
-        if (z == basin_minus_infinity()) return;
-        raise(z);
-        float e = basin_exp2(z - most);
+    /* 0 while nothing was seen. */
+    BASIN_METHOD float base() const { return most == basin_minus_infinity() ? 0 : most; }
+    /* A pair whose score is at most `most`; e is 2^(z - base()). */
+    BASIN_METHOD void add(float e, float ts, float g, float tg) {
         total += e, mean += e * (ts - ts0), d += e * (g - g0);
         sum += e * ((ts - ts0) * (g - g0) + tg);
     }
@@ -76,9 +85,9 @@ struct basin_values_sums {
         total += o.total, mean += o.mean, d += o.d, sum += o.sum;
     }
     BASIN_METHOD basin_values_stats end() const {
-        float share = total > 0 ? 1 / total : 0;
+        float share = total == 0 ? 0 : 1 / total;
         float a = mean * share, b = d * share;
-        return {total > 0 ? most : 0, share, ts0 + a, g0 + b, sum * share - a * b, {}};
+        return {total == 0 ? 0 : most, share, ts0 + a, g0 + b, sum * share - a * b, {}};
     }
 };
 
@@ -99,6 +108,9 @@ cudaError_t basin_values_launch_bf16(const basin_values_launch *p, basin_values_
 cudaError_t basin_values_launch_f32(const basin_values_launch *p, basin_values_stage stage,
                                     cudaStream_t stream);
 cudaError_t basin_values_launch_tf32(const basin_values_launch *p, basin_values_stage stage,
+                                     cudaStream_t stream);
+/* The same on warpgroup products: bfloat16 on sm_90, up to 64 wide; stats are 16 bytes each. */
+cudaError_t basin_values_launch_sm90(const basin_values_launch *p, basin_values_stage stage,
                                      cudaStream_t stream);
 enum { BASIN_VALUES_ROWS = 64 }; /* own rows of a block */
 

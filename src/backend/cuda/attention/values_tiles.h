@@ -15,16 +15,21 @@ template <typename M, int WIDTH> struct basin_values_shape {
         TILE = sizeof(T) == 4 && WIDTH > 64 ? 16 : 32,
         COLUMNS = sizeof(T) == 2 && WIDTH <= 64 ? 32 : 16, /* of scores held at a time */
     };
-    static size_t bytes(bool second) {
-        size_t tables = second ? 4 : 2;
-        return (ROWS + 2 * TILE) * LD * tables * sizeof(T) + 2 * TILE * sizeof(basin_values_stats);
+    static size_t bytes(bool second, bool values) {
+        size_t tables = second ? 4 : 2, own = values ? tables : tables / 2;
+        return (ROWS * own + 2 * TILE * tables) * LD * sizeof(T) +
+               2 * TILE * sizeof(basin_values_stats);
     }
 };
 
 template <typename M, int WIDTH, basin_values_stage STAGE> struct basin_values_block {
     typedef basin_values_shape<M, WIDTH> S;
     typedef typename M::T T;
-    enum { BY_KEY = STAGE == BASIN_VALUES_BY_KEY, PARTS = S::COLUMNS / 8 };
+    enum {
+        BY_KEY = STAGE == BASIN_VALUES_BY_KEY,
+        AT_ONCE = STAGE == BASIN_VALUES_AT_ONCE,
+        PARTS = S::COLUMNS / 8,
+    };
     const basin_values_launch &p;
     T *own, *stage;            /* [tables, ROWS, LD]; [2, tables, TILE, LD] */
     basin_values_stats *stats; /* [2, TILE] of the streamed queries */
@@ -41,7 +46,7 @@ template <typename M, int WIDTH, basin_values_stage STAGE> struct basin_values_b
         entry = set / heads, head = set % heads, first = task % p.blocks * S::ROWS;
         warp = (int)threadIdx.x / 32, tables = p.second ? 4 : 2;
         own = (T *)shared;
-        stage = own + tables * S::ROWS * S::LD;
+        stage = own + (p.values ? tables : tables / 2) * S::ROWS * S::LD;
         stats = (basin_values_stats *)(stage + 2 * tables * S::TILE * S::LD);
         from = BY_KEY && p.causal ? first / S::TILE : 0;
         int end = !BY_KEY && p.causal ? min(p.other, first + S::ROWS) : p.other;
@@ -116,9 +121,22 @@ template <typename M, int WIDTH, basin_values_stage STAGE> struct basin_values_b
                                                                    streamed(at, t + 1, n));
     }
 
+    /* Whether the warp's rows see all of the streamed rows begin .. begin + COLUMNS - 1; streamed
+     * queries beyond the last have no share. */
+    BASIN_METHOD bool sees_all(int begin) const {
+        int mine = first + warp * 16, end = begin + S::COLUMNS;
+        bool below = BY_KEY ? mine + 15 <= begin : end - 1 <= mine;
+        return (BY_KEY || end <= p.other) && (!p.causal || below) && !p.exclude_self && !p.bias &&
+               !p.tbias;
+    }
+
     /* Scores in units of log 2, minus infinity where there is no pair, and ts. */
     BASIN_METHOD void pairs(int turn, int n) {
         int lane = threadIdx.x % 32, begin = begin_of(turn) + n, h = query_head(turn);
+        float scale = p.scale * BASIN_LOG2_E;
+        BASIN_UNROLL (c, PARTS)
+            BASIN_UNROLL (e, 4) s[c][e] *= scale, x[c][e] *= p.scale;
+        if (sees_all(begin)) return;
         const float *bias = p.bias + entry * p.of_bias.batch + h * p.of_bias.head;
         const float *tbias = p.tbias + entry * p.of_tbias.batch + h * p.of_tbias.head;
         BASIN_UNROLL (c, PARTS)
@@ -128,27 +146,58 @@ template <typename M, int WIDTH, basin_values_stage STAGE> struct basin_values_b
                 int i = BY_KEY ? other : mine, j = BY_KEY ? mine : other;
                 bool there = mine < p.own && other < p.other && (!p.causal || j <= i) &&
                              (!p.exclude_self || i != j);
-                float z = s[c][e] * p.scale * BASIN_LOG2_E;
-                x[c][e] *= p.scale;
-                if (p.bias && there) z += bias[i * p.of_bias.query + j] * BASIN_LOG2_E;
+                if (p.bias && there) s[c][e] += bias[i * p.of_bias.query + j] * BASIN_LOG2_E;
                 if (p.tbias && there) x[c][e] += tbias[i * p.of_tbias.query + j];
-                s[c][e] = there ? z : basin_minus_infinity();
+                s[c][e] = there ? s[c][e] : basin_minus_infinity();
             }
     }
 
-    BASIN_METHOD void measure(bool opens) {
+    /* The largest score of row r, of the lane. */
+    BASIN_METHOD float top_of(int r) const {
+        float top = basin_minus_infinity();
+        BASIN_UNROLL (c, PARTS)
+            BASIN_UNROLL (e, 2) top = fmaxf(top, s[c][2 * r + e]);
+        return top;
+    }
+
+    /* Sums are about the numbers of the first key. */
+    BASIN_METHOD void open_sums() {
+        BASIN_UNROLL (r, 2)
+            sums[r].begin(__shfl_sync(~0u, x[0][2 * r], threadIdx.x & 28),
+                          __shfl_sync(~0u, g[0][2 * r], threadIdx.x & 28));
+    }
+
+    BASIN_METHOD void measure() {
         BASIN_UNROLL (r, 2) {
-            float ts = __shfl_sync(~0u, x[0][2 * r], threadIdx.x & 28);
-            float slope = __shfl_sync(~0u, g[0][2 * r], threadIdx.x & 28);
-            if (opens) sums[r].begin(ts, slope);
-            float top = basin_minus_infinity();
-            BASIN_UNROLL (c, PARTS)
-                BASIN_UNROLL (e, 2) top = fmaxf(top, s[c][2 * r + e]);
-            if (top == basin_minus_infinity()) continue;
-            sums[r].raise(top);
+            sums[r].raise(top_of(r));
+            float base = sums[r].base();
             BASIN_UNROLL (c, PARTS)
                 BASIN_UNROLL (e, 2)
-                    sums[r].add(s[c][2 * r + e], x[c][2 * r + e], g[c][2 * r + e], y[c][2 * r + e]);
+                    sums[r].add(basin_exp2(s[c][2 * r + e] - base), x[c][2 * r + e],
+                                g[c][2 * r + e], y[c][2 * r + e]);
+        }
+    }
+
+    /* s becomes 2^(s - most) and x that times ts, while sums and results so far are scaled down. */
+    BASIN_METHOD void weigh() {
+        BASIN_UNROLL (r, 2) {
+            float top = top_of(r);
+            top = fmaxf(top, __shfl_xor_sync(~0u, top, 1));
+            top = fmaxf(top, __shfl_xor_sync(~0u, top, 2));
+            bool raised = top > sums[r].most;
+            float fade = sums[r].raise(top), base = sums[r].base();
+            if (__any_sync(~0u, raised))
+                BASIN_UNROLL (c, WIDTH / 8)
+                    BASIN_UNROLL (e, 2) {
+                        out[0][c][2 * r + e] *= fade;
+                        out[1][c][2 * r + e] *= fade;
+                    }
+            BASIN_UNROLL (c, PARTS)
+                BASIN_UNROLL (e, 2) {
+                    float p = basin_exp2(s[c][2 * r + e] - base);
+                    s[c][2 * r + e] = p, x[c][2 * r + e] = p * (x[c][2 * r + e] - sums[r].ts0);
+                    sums[r].total += p, sums[r].mean += x[c][2 * r + e];
+                }
         }
     }
 
@@ -166,6 +215,14 @@ template <typename M, int WIDTH, basin_values_stage STAGE> struct basin_values_b
                     p.slope[(((int64_t)entry * p.heads + head) * p.own + i) * p.other + j] =
                         y[c][e];
             }
+    }
+
+    BASIN_METHOD void gather_at_once(int at, int n) {
+        enum { C = S::COLUMNS };
+        basin_dense_gather<M, WIDTH, S::LD, C>(out[0], s, streamed(at, 2, n));
+        if (!p.second) return;
+        basin_dense_gather<M, WIDTH, S::LD, C>(out[1], x, streamed(at, 2, n));
+        if (p.y[3]) basin_dense_gather<M, WIDTH, S::LD, C>(out[1], s, streamed(at, 3, n));
     }
 
     BASIN_METHOD void gather(int at, int n) {
@@ -188,18 +245,32 @@ template <typename M, int WIDTH, basin_values_stage STAGE> struct basin_values_b
     }
 
     BASIN_METHOD void begin() {
-        if (STAGE == BASIN_VALUES_STATS) {
-            BASIN_UNROLL (r, 2) sums[r].begin(0, 0);
-            return;
-        }
-        clear(out[0], WIDTH / 8), clear(out[1], WIDTH / 8);
+        BASIN_UNROLL (r, 2) sums[r].begin(0, 0);
+        if (STAGE != BASIN_VALUES_STATS) clear(out[0], WIDTH / 8), clear(out[1], WIDTH / 8);
         BASIN_UNROLL (r, 2) {
             mine[r] = {};
-            if (!BY_KEY && query_at(r) >= 0) mine[r] = p.stats[query_at(r)];
+            if (STAGE == BASIN_VALUES_BY_QUERY && query_at(r) >= 0) mine[r] = p.stats[query_at(r)];
+        }
+    }
+
+    /* out[1] becomes the result. */
+    BASIN_METHOD void finish_at_once() {
+        BASIN_UNROLL (r, 2) {
+            sums[r].total += __shfl_xor_sync(~0u, sums[r].total, 1);
+            sums[r].total += __shfl_xor_sync(~0u, sums[r].total, 2);
+            sums[r].mean += __shfl_xor_sync(~0u, sums[r].mean, 1);
+            sums[r].mean += __shfl_xor_sync(~0u, sums[r].mean, 2);
+            float share = sums[r].total == 0 ? 0 : 1 / sums[r].total, mean = sums[r].mean * share;
+            BASIN_UNROLL (c, WIDTH / 8)
+                BASIN_UNROLL (e, 2) {
+                    float o = out[0][c][2 * r + e], to = out[1][c][2 * r + e] - mean * o;
+                    out[1][c][2 * r + e] = share * (p.second ? to : o);
+                }
         }
     }
 
     BASIN_METHOD void write() {
+        if (AT_ONCE) finish_at_once();
         if (STAGE == BASIN_VALUES_STATS) {
             BASIN_UNROLL (r, 2) {
                 sums[r].merge(1), sums[r].merge(2);
@@ -231,12 +302,16 @@ template <typename M, int WIDTH, basin_values_stage STAGE> struct basin_values_b
             else
                 clear(g, PARTS), clear(y, PARTS);
             pairs(turn, n);
+            if ((STAGE == BASIN_VALUES_STATS || AT_ONCE) && turn == 0 && n == 0) open_sums();
             if (STAGE == BASIN_VALUES_STATS) {
-                measure(turn == 0 && n == 0);
-                continue;
+                measure();
+            } else if (AT_ONCE) {
+                weigh();
+                gather_at_once(at, n);
+            } else {
+                finish(turn, n);
+                gather(at, n);
             }
-            finish(turn, n);
-            gather(at, n);
         }
     }
 
@@ -268,7 +343,7 @@ static __global__ void __launch_bounds__(BASIN_VALUES_ROWS * 2)
 
 template <typename M, int WIDTH, basin_values_stage STAGE>
 static cudaError_t basin_values_start(const basin_values_launch *p, cudaStream_t stream) {
-    size_t bytes = basin_values_shape<M, WIDTH>::bytes(p->second);
+    size_t bytes = basin_values_shape<M, WIDTH>::bytes(p->second, p->values);
     void (*kernel)(basin_values_launch) = basin_values_kernel<M, WIDTH, STAGE>;
     cudaError_t code =
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
@@ -283,13 +358,15 @@ static cudaError_t basin_values_choose(const basin_values_launch *p, basin_value
     return stage == BASIN_VALUES_STATS ? basin_values_start<M, WIDTH, BASIN_VALUES_STATS>(p, stream)
            : stage == BASIN_VALUES_BY_QUERY
                ? basin_values_start<M, WIDTH, BASIN_VALUES_BY_QUERY>(p, stream)
+           : stage == BASIN_VALUES_AT_ONCE
+               ? basin_values_start<M, WIDTH, BASIN_VALUES_AT_ONCE>(p, stream)
                : basin_values_start<M, WIDTH, BASIN_VALUES_BY_KEY>(p, stream);
 }
 
 #define BASIN_VALUES_DEFINE(name, M)                                                               \
     size_t basin_values_bytes_##name(int width, bool second) {                                     \
-        return width <= 64 ? basin_values_shape<M, 64>::bytes(second)                              \
-                           : basin_values_shape<M, 128>::bytes(second);                            \
+        return width <= 64 ? basin_values_shape<M, 64>::bytes(second, true)                        \
+                           : basin_values_shape<M, 128>::bytes(second, true);                      \
     }                                                                                              \
     cudaError_t basin_values_launch_##name(const basin_values_launch *p, basin_values_stage stage, \
                                            cudaStream_t stream) {                                  \

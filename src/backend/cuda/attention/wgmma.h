@@ -14,6 +14,7 @@
 
 #include <type_traits>
 
+#include "backend/cuda/attention/dense.h"
 #include "backend/cuda/attention/mma.h"
 
 BASIN_DEVICE void basin_wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
@@ -127,6 +128,21 @@ BASIN_DEVICE void basin_wgmma_sum(float (&sum)[32], const uint32_t (&w)[STEPS][4
 #pragma unroll
     for (int step = 1; step < STEPS; step++)
         basin_wgmma_rows<T, true>(sum, w[step], other + step * 128);
+}
+
+/* Rows first .. first + 63 of a head on their way into a table, by 128 threads: zeros beyond its
+ * rows and columns, or where there is none (x is NULL). */
+BASIN_DEVICE void basin_wgmma_fetch(char *table, const basin_bf16 *x, int64_t step, int first,
+                                    int rows, int width, const void *somewhere) {
+    int row = (int)threadIdx.x / 8, piece = (int)threadIdx.x % 8;
+    char *to = table + row * 128 + (piece ^ row % 8) * 16;
+    const basin_bf16 *from = x + (int64_t)(first + row) * step + piece * 8;
+    bool wide = x && piece * 8 < width;
+    BASIN_UNROLL (i, 4) {
+        bool there = wide && first + row + i * 16 < rows;
+        basin_copy_async(to + i * 2048, there ? (const void *)(from + i * 16 * step) : somewhere,
+                         there ? 16 : 0);
+    }
 }
 
 #endif

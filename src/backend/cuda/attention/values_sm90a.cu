@@ -1,0 +1,421 @@
+/* Softmax attention with values over all pairs on sm_90's warpgroup products: bfloat16, heads and
+ * values up to 64 wide. See attention/values.h.
+ *
+ * A block of four warps has 64 own rows of one head in shared memory; the other side streams
+ * through it, 64 rows a tile, the next tile on its way while one is computed. Two blocks, orders
+ * below the second three, share a multiprocessor, so that one multiplies while another
+ * exponentiates.
+ *
+ * Count, in products of 2 N M Y operations, of the second order without tc and gc, that is, of the
+ * reverse of the reverse: 5 to know the queries, 7 by query, 8 by key; of the tangent of o 6. */
+#include "backend/cuda/attention/dense.h"
+#include "backend/cuda/attention/dense_rows.h"
+#include "backend/cuda/attention/values.h"
+#include "backend/cuda/attention/wgmma.h"
+
+namespace {
+
+enum { ROWS = BASIN_VALUES_ROWS, SUMS = 32, TABLE = ROWS * 128, THREADS = 128 };
+
+typedef basin_wgmma_bf16 number;
+
+/* TC: there is a tangent of c. BOTH: by query, gc is wanted beside gq. */
+template <basin_values_stage STAGE, int ORDER, bool TC, bool BOTH> struct wide_block {
+    enum {
+        BY_KEY = STAGE == BASIN_VALUES_BY_KEY,
+        BY_QUERY = STAGE == BASIN_VALUES_BY_QUERY,
+        AT_ONCE = STAGE == BASIN_VALUES_AT_ONCE,
+        SECOND = ORDER == 2,
+        STREAMED = SECOND ? 4 : 2,
+        OWN = AT_ONCE ? STREAMED / 2 : STREAMED,
+        KNOWN = STREAMED * TABLE, /* where a stage has what is known of its queries */
+        STAGE_BYTES = KNOWN + (BY_KEY ? ROWS * 16 : 0),
+        BYTES = OWN * TABLE + 2 * STAGE_BYTES,
+        BLOCKS = SECOND ? 2 : 3,
+    };
+    static_assert(BLOCKS * (BYTES + 1024) <= 228 * 1024, "shared memory has room for all blocks");
+
+    const basin_values_launch &p;
+    char *own, *stages;
+    int entry, head, first, warp, g, t;
+    int from, tiles; /* streamed tiles of a head: from .. from + tiles - 1 */
+
+    BASIN_METHOD wide_block(const basin_values_launch &launch, char *shared)
+        : p(launch), own(shared), stages(shared + OWN * TABLE) {
+        int set = (int)blockIdx.x / p.blocks, block = (int)blockIdx.x % p.blocks;
+        int heads = BY_KEY ? p.heads / p.each : p.heads;
+        if (p.causal && !BY_KEY) block = p.blocks - 1 - block; /* the longest first */
+        entry = set / heads, head = set % heads, first = block * ROWS;
+        warp = __shfl_sync(~0u, (int)threadIdx.x / 32, 0);
+        g = (int)threadIdx.x % 32 / 4, t = (int)threadIdx.x % 4;
+        from = BY_KEY && p.causal ? block : 0;
+        int end = !BY_KEY && p.causal ? min(p.other, first + ROWS) : p.other;
+        tiles = max((end + ROWS - 1) / ROWS - from, 0);
+    }
+
+    BASIN_METHOD int turns() const { return (BY_KEY ? p.each : 1) * tiles; }
+    BASIN_METHOD int query_head(int turn) const {
+        return BY_KEY ? head * p.each + turn / tiles : head;
+    }
+    BASIN_METHOD int begin_of(int turn) const { return (from + turn % tiles) * ROWS; }
+    BASIN_METHOD char *stage(int turn) const { return stages + turn % 2 * STAGE_BYTES; }
+    BASIN_METHOD static int slot(int table) { return SECOND ? table : table / 2; }
+    BASIN_METHOD const char *mine(int table) const { return own + slot(table) * TABLE; }
+    BASIN_METHOD const char *streamed(int turn, int table) const {
+        return stage(turn) + slot(table) * TABLE;
+    }
+    /* Whether a table takes part; those that do and are absent are zeros. */
+    BASIN_METHOD static bool counts(int table, bool of_queries) {
+        return (SECOND || table % 2 == 0) && (table < 3 || TC || !of_queries);
+    }
+
+    BASIN_METHOD void fetch(char *to, const void *table, const basin_values_steps &of, int h,
+                            int begin, int rows, int width) const {
+        const basin_bf16 *x = (const basin_bf16 *)table;
+        if (x) x += entry * of.batch + h * of.head;
+        basin_wgmma_fetch(to, x, of.token, begin, rows, width, p.x[0]);
+    }
+
+    BASIN_METHOD void fetch_own() const {
+        BASIN_UNROLL (i, 4)
+            if (slot(i) < OWN && counts(i, !BY_KEY))
+                fetch(own + slot(i) * TABLE, p.x[i], p.of_x[i / 2], head, first, p.own,
+                      p.width[i / 2]);
+    }
+
+    BASIN_METHOD void fetch_tile(int turn) const {
+        int begin = begin_of(turn), queries = query_head(turn);
+        BASIN_UNROLL (i, 4)
+            if (counts(i, BY_KEY))
+                fetch(stage(turn) + slot(i) * TABLE, p.y[i], p.of_y[i / 2],
+                      BY_KEY ? queries : head / p.each, begin, p.other, p.width[i / 2]);
+        if (BY_KEY && threadIdx.x < ROWS) {
+            int i = begin + (int)threadIdx.x; /* zeros beyond: these rows are, too */
+            const float4 *known = (const float4 *)p.stats;
+            bool there = i < p.other;
+            if (there) known += ((int64_t)entry * p.heads + queries) * p.other + i;
+            basin_copy_async(stage(turn) + KNOWN + threadIdx.x * 16, known, there ? 16 : 0);
+        }
+    }
+
+    BASIN_METHOD void multiply(float (&s)[SUMS], float (&x)[SUMS], float (&c)[SUMS],
+                               float (&y)[SUMS], int turn) const {
+        basin_wgmma_fence();
+        basin_wgmma_multiply<number, false>(s, mine(0), 0, streamed(turn, 0), 0);
+        if constexpr (SECOND) {
+            basin_wgmma_multiply<number, false>(x, mine(1), 0, streamed(turn, 0), 0);
+            basin_wgmma_multiply<number, true>(x, mine(0), 0, streamed(turn, 1), 0);
+        }
+        if constexpr (!AT_ONCE)
+            basin_wgmma_multiply<number, false>(c, mine(2), 0, streamed(turn, 2), 0);
+        if constexpr (!AT_ONCE && SECOND) { /* tv c or c tv; then with tc */
+            basin_wgmma_multiply<number, false>(y, mine(2 + BY_KEY), 0, streamed(turn, 3 - BY_KEY),
+                                                0);
+            if constexpr (TC)
+                basin_wgmma_multiply<number, true>(y, mine(3 - BY_KEY), 0,
+                                                   streamed(turn, 2 + BY_KEY), 0);
+        }
+        basin_wgmma_close();
+        basin_wgmma_wait<0>();
+        basin_wgmma_pin(s);
+        if constexpr (SECOND) basin_wgmma_pin(x);
+        if constexpr (!AT_ONCE) basin_wgmma_pin(c);
+        if constexpr (!AT_ONCE && SECOND) basin_wgmma_pin(y);
+    }
+
+    /* Scores in units of log 2, minus infinity where there is no pair, and ts. */
+    BASIN_METHOD void pairs(float (&s)[SUMS], float (&x)[SUMS], int turn) const {
+        int begin = begin_of(turn), h = query_head(turn);
+        float scale = p.scale * BASIN_LOG2_E;
+        BASIN_UNROLL (n, SUMS) {
+            s[n] *= scale;
+            if (SECOND) x[n] *= p.scale;
+        }
+        bool below = BY_KEY ? first + ROWS - 1 <= begin : begin + ROWS - 1 <= first;
+        if ((BY_KEY || begin + ROWS <= p.other) && (!p.causal || below) && !p.exclude_self &&
+            !p.bias && !p.tbias)
+            return;
+        const float *bias = p.bias + entry * p.of_bias.batch + h * p.of_bias.head;
+        const float *tbias = p.tbias + entry * p.of_tbias.batch + h * p.of_tbias.head;
+        BASIN_UNROLL (n, SUMS) {
+            int row = first + warp * 16 + g + n / 2 % 2 * 8, other = begin + column(n);
+            int i = BY_KEY ? other : row, j = BY_KEY ? row : other;
+            bool there = row < p.own && other < p.other && (!p.causal || j <= i) &&
+                         (!p.exclude_self || i != j);
+            if (p.bias && there) s[n] += bias[i * p.of_bias.query + j] * BASIN_LOG2_E;
+            if (SECOND && p.tbias && there) x[n] += tbias[i * p.of_tbias.query + j];
+            s[n] = there ? s[n] : basin_minus_infinity();
+        }
+    }
+
+    BASIN_METHOD int column(int n) const { return n / 4 * 8 + 2 * t + n % 2; }
+
+    BASIN_METHOD int64_t query_at(int r) const {
+        int i = first + warp * 16 + g + 8 * r;
+        return i < p.own ? ((int64_t)entry * p.heads + head) * p.own + i : -1;
+    }
+
+    BASIN_METHOD void write(int w, const float (&sum)[SUMS], const float (&factor)[2]) const {
+        if (!p.out[w]) return;
+        const basin_values_steps &of = p.of_x[w];
+        BASIN_UNROLL (r, 2) {
+            int row = first + warp * 16 + g + 8 * r;
+            basin_bf16 *to =
+                (basin_bf16 *)p.out[w] + entry * of.batch + head * of.head + row * of.token + 2 * t;
+            BASIN_UNROLL (j, ROWS / 8)
+                if (row < p.own && j * 8 < p.width[w])
+                    basin_dense_store(to + j * 8, sum[j * 4 + r * 2] * factor[r],
+                                      sum[j * 4 + r * 2 + 1] * factor[r]);
+        }
+    }
+};
+
+/* ---- weights: what pairs become, as left operands of the next products ---- */
+
+struct wide_weights {
+    uint32_t p[ROWS / 16][4], tp[ROWS / 16][4], ds[ROWS / 16][4], tds[ROWS / 16][4];
+};
+
+BASIN_DEVICE void pack(uint32_t (&to)[4], const float (&x)[8]) {
+    BASIN_UNROLL (i, 4) to[i] = basin_mma_bf16::two(x[2 * i], x[2 * i + 1]);
+}
+
+/* What is known of a query: p = 2^(z - level); the means of ts and g, the sum of u. */
+BASIN_DEVICE float4 known_of(const basin_values_sums &sums) {
+    basin_values_stats of = sums.end();
+    bool any = sums.total != 0; /* or not a number */
+    return make_float4(any ? of.most + __log2f(sums.total) : -basin_minus_infinity(), of.mean, of.d,
+                       of.sum);
+}
+
+template <typename block>
+BASIN_DEVICE void weigh(wide_weights &w, const block &b, const float (&s)[SUMS],
+                        const float (&x)[SUMS], const float (&c)[SUMS], const float (&y)[SUMS],
+                        const float4 (&mine)[2], int turn) {
+    const float4 *known = (const float4 *)(b.stage(turn) + block::KNOWN);
+    BASIN_UNROLL (step, ROWS / 16) {
+        float p[8], tp[8], ds[8], tds[8];
+        BASIN_UNROLL (e, 8) {
+            int n = step * 8 + e;
+            float4 of = block::BY_KEY ? known[b.column(n)] : mine[e / 2 % 2];
+            p[e] = basin_exp2(s[n] - of.x);
+            float slope = c[n] - of.z;
+            ds[e] = p[e] * slope;
+            if (block::SECOND) {
+                tp[e] = p[e] * (x[n] - of.y);
+                tds[e] = fmaf(tp[e], slope, p[e] * (y[n] - of.w));
+            }
+            int i = b.first + b.warp * 16 + b.g + e / 2 % 2 * 8, j = b.begin_of(turn) + b.column(n);
+            if (block::BY_QUERY && b.p.slope && i < b.p.own && j < b.p.other)
+                b.p.slope[b.query_at(e / 2 % 2) * b.p.other + j] = block::SECOND ? tds[e] : ds[e];
+        }
+        pack(w.p[step], p), pack(w.ds[step], ds);
+        if (block::SECOND) pack(w.tp[step], tp), pack(w.tds[step], tds);
+    }
+}
+
+/* ---- the kernels ---- */
+
+template <typename block> BASIN_DEVICE void next_tile(const block &b, int turn, int count) {
+    asm volatile("cp.async.wait_group 0;" ::: "memory");
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    __syncthreads();
+    if (turn + 1 < count) b.fetch_tile(turn + 1);
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+template <typename block> BASIN_DEVICE void first_tile(const block &b, int count) {
+    b.fetch_own();
+    if (count > 0) b.fetch_tile(0);
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+template <int ORDER, bool TC>
+__global__ void __launch_bounds__(THREADS, ORDER == 2 ? 2 : 3)
+    wide_stats(const __grid_constant__ basin_values_launch p) {
+    typedef wide_block<BASIN_VALUES_STATS, ORDER, TC, false> block;
+    extern __shared__ __align__(1024) char shared[];
+    block b(p, shared);
+    int count = b.turns();
+    float s[SUMS], x[SUMS], c[SUMS], y[SUMS];
+    basin_values_sums sums[2];
+    BASIN_UNROLL (r, 2) sums[r].begin(0, 0);
+    first_tile(b, count);
+    for (int turn = 0; turn < count; turn++) {
+        next_tile(b, turn, count);
+        b.multiply(s, x, c, y, turn);
+        b.pairs(s, x, turn);
+        BASIN_UNROLL (r, 2) {
+            float ts = ORDER == 2 ? __shfl_sync(~0u, x[2 * r], threadIdx.x & 28) : 0;
+            float slope = __shfl_sync(~0u, c[2 * r], threadIdx.x & 28);
+            if (turn == 0) sums[r].begin(ts, slope);
+            float top = basin_minus_infinity();
+            BASIN_UNROLL (n, SUMS / 2) top = fmaxf(top, s[n / 2 * 4 + 2 * r + n % 2]);
+            sums[r].raise(top);
+            float base = sums[r].base();
+            BASIN_UNROLL (n, SUMS / 2) {
+                int i = n / 2 * 4 + 2 * r + n % 2;
+                sums[r].add(basin_exp2(s[i] - base), ORDER == 2 ? x[i] : 0, c[i],
+                            ORDER == 2 ? y[i] : 0);
+            }
+        }
+    }
+    BASIN_UNROLL (r, 2) {
+        sums[r].merge(1), sums[r].merge(2);
+        if (b.t == 0 && b.query_at(r) >= 0) ((float4 *)p.stats)[b.query_at(r)] = known_of(sums[r]);
+    }
+}
+
+template <bool BY_KEY, int ORDER, bool TC, bool BOTH>
+__global__ void __launch_bounds__(THREADS, ORDER == 2 ? 2 : 3)
+    wide_side(const __grid_constant__ basin_values_launch p) {
+    constexpr basin_values_stage STAGE = BY_KEY ? BASIN_VALUES_BY_KEY : BASIN_VALUES_BY_QUERY;
+    typedef wide_block<STAGE, ORDER, TC, BOTH> block;
+    extern __shared__ __align__(1024) char shared[];
+    block b(p, shared);
+    int count = b.turns();
+    float s[SUMS], x[SUMS], c[SUMS], y[SUMS], out[SUMS] = {}, more[SUMS] = {};
+    float4 mine[2] = {};
+    wide_weights w;
+    BASIN_UNROLL (r, 2)
+        if (!BY_KEY && b.query_at(r) >= 0) mine[r] = ((const float4 *)p.stats)[b.query_at(r)];
+    first_tile(b, count);
+    for (int turn = 0; turn < count; turn++) {
+        next_tile(b, turn, count);
+        b.multiply(s, x, c, y, turn);
+        b.pairs(s, x, turn);
+        weigh(w, b, s, x, c, y, mine, turn);
+        basin_wgmma_fence();
+        if constexpr (ORDER == 2) {
+            basin_wgmma_sum<number, true>(out, w.tds, b.streamed(turn, 0), 0);
+            basin_wgmma_sum<number, true>(out, w.ds, b.streamed(turn, 1), 0);
+            if constexpr (BOTH || BY_KEY)
+                basin_wgmma_sum<number, true>(more, w.tp, b.streamed(turn, 2), 0);
+            if constexpr (BY_KEY ? TC : BOTH)
+                basin_wgmma_sum<number, true>(more, w.p, b.streamed(turn, 3), 0);
+        } else {
+            basin_wgmma_sum<number, true>(out, w.ds, b.streamed(turn, 0), 0);
+            if constexpr (BY_KEY) basin_wgmma_sum<number, true>(more, w.p, b.streamed(turn, 2), 0);
+        }
+        basin_wgmma_close();
+        basin_wgmma_wait<0>();
+        basin_wgmma_pin(out);
+        if constexpr (BOTH || BY_KEY) basin_wgmma_pin(more);
+    }
+    b.write(0, out, {p.scale, p.scale});
+    if (BOTH || BY_KEY) b.write(1, more, {1, 1});
+}
+
+/* o, or its tangent, from sums that are scaled down where scores come that are larger by 2^8. */
+template <int ORDER>
+__global__ void __launch_bounds__(THREADS, ORDER == 2 ? 2 : 3)
+    wide_at_once(const __grid_constant__ basin_values_launch p) {
+    typedef wide_block<BASIN_VALUES_AT_ONCE, ORDER, false, false> block;
+    extern __shared__ __align__(1024) char shared[];
+    block b(p, shared);
+    int count = b.turns();
+    float s[SUMS], x[SUMS], unused[SUMS], out[SUMS] = {}, more[SUMS] = {};
+    float most[2] = {basin_minus_infinity(), basin_minus_infinity()};
+    float total[2] = {}, mean[2] = {}, base[2] = {};
+    uint32_t w[ROWS / 16][4], tw[ROWS / 16][4];
+    first_tile(b, count);
+    for (int turn = 0; turn < count; turn++) {
+        next_tile(b, turn, count);
+        b.multiply(s, x, unused, unused, turn);
+        b.pairs(s, x, turn);
+        float top[2] = {basin_minus_infinity(), basin_minus_infinity()};
+        BASIN_UNROLL (n, SUMS) top[n / 2 % 2] = fmaxf(top[n / 2 % 2], s[n]);
+        BASIN_UNROLL (r, 2) {
+            top[r] = basin_quad_max(top[r]);
+            if (ORDER == 2 && turn == 0) base[r] = __shfl_sync(~0u, x[2 * r], threadIdx.x & 28);
+        }
+        if (__any_sync(~0u, top[0] > most[0] + 8 || top[1] > most[1] + 8)) {
+            float fade[2];
+            BASIN_UNROLL (r, 2) {
+                top[r] = fmaxf(top[r], most[r]);
+                fade[r] = top[r] > most[r] ? basin_exp2(most[r] - top[r]) : 1;
+                most[r] = top[r], total[r] *= fade[r], mean[r] *= fade[r];
+            }
+            BASIN_UNROLL (n, SUMS) {
+                out[n] *= fade[n / 2 % 2];
+                if (ORDER == 2) more[n] *= fade[n / 2 % 2];
+            }
+        }
+        float level[2];
+        BASIN_UNROLL (r, 2) level[r] = most[r] == basin_minus_infinity() ? 0 : most[r];
+        BASIN_UNROLL (step, ROWS / 16) {
+            float e[8], te[8];
+            BASIN_UNROLL (n, 8) {
+                int r = n / 2 % 2;
+                e[n] = basin_exp2(s[step * 8 + n] - level[r]), total[r] += e[n];
+                if (ORDER != 2) continue;
+                te[n] = e[n] * (x[step * 8 + n] - base[r]), mean[r] += te[n];
+            }
+            pack(w[step], e);
+            if (ORDER == 2) pack(tw[step], te);
+        }
+        basin_wgmma_fence();
+        basin_wgmma_sum<number, true>(out, w, b.streamed(turn, 2), 0);
+        if constexpr (ORDER == 2) {
+            basin_wgmma_sum<number, true>(more, tw, b.streamed(turn, 2), 0);
+            basin_wgmma_sum<number, true>(more, w, b.streamed(turn, 3), 0);
+        }
+        basin_wgmma_close();
+        basin_wgmma_wait<0>();
+        basin_wgmma_pin(out);
+        if constexpr (ORDER == 2) basin_wgmma_pin(more);
+    }
+    float share[2];
+    BASIN_UNROLL (r, 2) {
+        float all = basin_quad_sum(total[r]);
+        share[r] = all == 0 ? 0 : 1 / all, mean[r] = basin_quad_sum(mean[r]) * share[r];
+    }
+    BASIN_UNROLL (n, SUMS)
+        if (ORDER == 2) out[n] = fmaf(-mean[n / 2 % 2], out[n], more[n]);
+    b.write(1, out, share);
+}
+
+template <typename block>
+cudaError_t start(void (*kernel)(basin_values_launch), const basin_values_launch *p,
+                  cudaStream_t stream) {
+    cudaError_t code =
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, block::BYTES);
+    if (code == cudaSuccess)
+        code = cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                    cudaSharedmemCarveoutMaxShared);
+    if (code != cudaSuccess) return code;
+    kernel<<<(unsigned)p->tasks, THREADS, block::BYTES, stream>>>(*p);
+    return cudaGetLastError();
+}
+
+template <int ORDER> cudaError_t start_at_once(const basin_values_launch *p, cudaStream_t stream) {
+    return start<wide_block<BASIN_VALUES_AT_ONCE, ORDER, false, false>>(wide_at_once<ORDER>, p,
+                                                                        stream);
+}
+
+template <int ORDER, bool TC>
+cudaError_t start_stage(const basin_values_launch *p, basin_values_stage stage,
+                        cudaStream_t stream) {
+    if (stage == BASIN_VALUES_STATS)
+        return start<wide_block<BASIN_VALUES_STATS, ORDER, TC, false>>(wide_stats<ORDER, TC>, p,
+                                                                       stream);
+    if (stage == BASIN_VALUES_BY_KEY)
+        return start<wide_block<BASIN_VALUES_BY_KEY, ORDER, TC, false>>(
+            wide_side<true, ORDER, TC, false>, p, stream);
+    typedef wide_block<BASIN_VALUES_BY_QUERY, ORDER, TC, false> block;
+    if constexpr (ORDER == 2)
+        if (p->out[1]) return start<block>(wide_side<false, ORDER, TC, true>, p, stream);
+    return start<block>(wide_side<false, ORDER, TC, false>, p, stream);
+}
+
+} // namespace
+
+cudaError_t basin_values_launch_sm90(const basin_values_launch *p, basin_values_stage stage,
+                                     cudaStream_t stream) {
+    bool tangent = stage == BASIN_VALUES_BY_KEY ? p->y[3] : p->x[3];
+    if (stage == BASIN_VALUES_AT_ONCE)
+        return p->second ? start_at_once<2>(p, stream) : start_at_once<0>(p, stream);
+    if (!p->second) return start_stage<1, false>(p, stage, stream);
+    return tangent ? start_stage<2, true>(p, stage, stream)
+                   : start_stage<2, false>(p, stage, stream);
+}
