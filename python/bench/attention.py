@@ -7,12 +7,15 @@ from both. Prints JSON lines: milliseconds (median), and memory beyond inputs an
     python attention.py list        a training step over the edges of a graph, Amazon's size
     python attention.py jvp         jvp_flash_attention: the query's half of the same
     python attention.py values      softmax attention with values: orders, forward mode, memory
-    python attention.py values_check  the same against formulas in double
+    python attention.py values_check  the same against formulas in double, PyTorch and JAX
+    python attention.py values_jax  orders in JAX beside its own attention; memory: of its buffers
     python attention.py overhead    microseconds of a call on the cpu, over the call in C
     python attention.py calls       microseconds of the host for calls from PyTorch on cuda
 """
 
 import argparse
+import contextlib
+import functools
 import json
 import os
 import statistics
@@ -408,7 +411,7 @@ def run_jvp(o):
 def values_steps(o, torch):
     """Steps of each order, with PyTorch's math path, FlashAttention and ours."""
     from torch.autograd import forward_ad as forward
-    from torch.nn.attention import SDPBackend, sdpa_kernel
+    from torch.nn.attention import SDPBackend
 
     from basin.torch import attention
 
@@ -416,13 +419,6 @@ def values_steps(o, torch):
     tangents = torch_operands(o, torch)[1:]
     operands = [x.requires_grad_() for x in (q, k, v)]
     usual, grad = torch.nn.functional.scaled_dot_product_attention, torch.autograd.grad
-
-    def within(backend, step):
-        def run():
-            with sdpa_kernel(backend):
-                return step()
-
-        return run
 
     def second(function):
         first = grad(function(*operands, is_causal=o.causal), operands, c, create_graph=True)
@@ -449,39 +445,93 @@ def values_steps(o, torch):
     steps = {}
     orders = {"second": second, "jvp": dual, "jvp, torch.func": moved}
     orders |= {"forward": result, "backward": first}
+    own = SDPBackend.MATH  # without FlashAttention, ours computes all orders itself
     for order, step in orders.items():
-        math = within(SDPBackend.MATH, lambda step=step: step(usual))
-        steps[order] = {"math path": math, "basin": lambda step=step: step(attention)}
+        steps[order] = {
+            "math path": (SDPBackend.MATH, functools.partial(step, usual)),
+            "basin": (None, functools.partial(step, attention)),
+            "basin, own kernels": (own, functools.partial(step, attention)),
+        }
         if order in ("forward", "backward"):
-            flash = within(SDPBackend.FLASH_ATTENTION, lambda step=step: step(usual))
-            steps[order]["flash"] = flash
+            steps[order]["flash"] = (SDPBackend.FLASH_ATTENTION, functools.partial(step, usual))
+    product = functools.partial(second, lambda q, k, v, is_causal: q * k * v)
+    steps["q k v, pointwise"] = {"two reverses of PyTorch's": (None, product)}
     return steps
 
 
 def run_values(o):
     import torch
+    from torch.nn.attention import sdpa_kernel
 
     def timed(order, way, step):
+        told = {"order": order, "way": way, **sizes(o), "causal": o.causal}
         try:
             if o.device == "cpu":
-                ms = milliseconds(step, lambda: None, o.reps, 2)
-                say(order=order, way=way, **sizes(o), causal=o.causal, ms=ms)
+                say(**told, ms=milliseconds(step, lambda: None, o.reps, 2))
                 return
             ms = milliseconds(step, torch.cuda.synchronize, o.reps)
-            peak, beyond = torch_memory(step, torch)
-            say(order=order, way=way, **sizes(o), causal=o.causal, ms=ms, beyond_mib=mib(beyond))
-            if way != "flash":
-                ms = milliseconds(captured(step, torch), torch.cuda.synchronize, o.reps)
-                say(order=order, way=way + ", CUDA graph", **sizes(o), causal=o.causal, ms=ms)
+            with torch.autograd.set_multithreading_enabled(False):
+                alone = milliseconds(step, torch.cuda.synchronize, o.reps)
+            beyond = torch_memory(step, torch)[1]
+            replay = captured(step, torch)
+            graph = milliseconds(replay, torch.cuda.synchronize, o.reps)
+            say(**told, ms=ms, one_thread=alone, graph=graph, beyond_mib=mib(beyond))
         except (RuntimeError, torch.OutOfMemoryError) as error:
-            say(order=order, way=way, **sizes(o), error=str(error)[:300])
+            say(**told, error=str(error)[:300])
 
     for order, ways in values_steps(o, torch).items():
-        for way, step in ways.items():
-            timed(order, way, step)
+        for way, (backend, step) in ways.items():
+            if not way.startswith(o.only):
+                continue
+            with sdpa_kernel(backend) if backend else contextlib.nullcontext():
+                timed(order, way, step)
 
 
-def softmax_in_double(torch, q, k, v, bias, causal):
+def run_values_jax(o):
+    """Orders of basin.jax.attention beside those of jax.nn.dot_product_attention."""
+    import jax
+    import jax.numpy as jnp
+
+    from basin.jax import attention
+
+    dtype = {"f32": jnp.float32, "bf16": jnp.bfloat16}[o.precision]
+    keys = jax.random.split(jax.random.key(0), 7)
+    shape = (o.batch, o.tokens, o.heads, o.width)
+    q, k, v, c, *along = (jax.random.normal(key, shape, dtype) for key in keys)
+
+    def first(function, q, k, v):
+        out, back = jax.vjp(functools.partial(function, is_causal=o.causal), q, k, v)
+        return (out, *back(c))
+
+    def second(function, q, k, v):
+        _, back = jax.vjp(lambda *x: first(function, *x)[1:], q, k, v)
+        return back(tuple(along))
+
+    def moved(function, q, k, v):
+        whole = functools.partial(function, is_causal=o.causal)
+        return jax.jvp(whole, (q, k, v), tuple(along))
+
+    usual = jax.nn.dot_product_attention
+    ways = {
+        "basin": attention, "xla": usual, "cudnn": functools.partial(usual, implementation="cudnn")
+    }  # fmt: skip
+    for order, step in {"second": second, "jvp": moved, "backward": first}.items():
+        for way, function in ways.items():
+            if o.only and o.only != way:
+                continue
+            told = {"order": order, "way": way + " from jax", **sizes(o), "causal": o.causal}
+            try:
+                run = jax.jit(functools.partial(step, function))
+                jax.block_until_ready(run(q, k, v))
+                wait = lambda run=run: jax.block_until_ready(run(q, k, v))  # noqa: E731
+                ms = milliseconds(wait, lambda: None, o.reps)
+                memory = run.lower(q, k, v).compile().memory_analysis()
+                say(**told, ms=ms, beyond_mib=mib(memory.temp_size_in_bytes))
+            except Exception as error:
+                say(**told, error=str(error).splitlines()[0][:200])
+
+
+def softmax_in_double(torch, q, k, v, bias=None, causal=False):
     """The formula, 0 where a query sees no key."""
     each = q.shape[1] // k.shape[1]
     k, v = k.repeat_interleave(each, 1), v.repeat_interleave(each, 1)
@@ -535,6 +585,54 @@ def check_values(torch, shape, kind, dtype, device):
     return max(errors, default=0.0), all(torch.equal(x, z) for x, z in zip(*runs))
 
 
+def check_values_jax(torch):
+    """Orders in JAX against those in PyTorch in double on the cpu; shared heads, odd sizes."""
+    import jax
+    import jax.numpy as jnp
+    import numpy
+
+    from basin.jax import Pairs, attention
+
+    worst = {}
+    for b, h, kh, n, m, y, w in ((2, 4, 2, 70, 130, 64, 64), (1, 2, 2, 129, 129, 40, 24)):
+        sizes = [(b, h, n, y), (b, kh, m, y), (b, kh, m, w), (b, h, n, w)]
+        mask = numpy.random.default_rng(0).random((n, m)) < 0.3
+        for kind in ("all", "causal", "list", "bias"):
+            for precision, dtype in {"f32": torch.float32, "bf16": torch.bfloat16}.items():
+                xs = [torch.randn(s).to(dtype).double() for s in (*sizes, *sizes[:3])]
+                bias = torch.zeros(n, m).double().masked_fill(~torch.tensor(mask), -torch.inf)
+                left_out = bias if kind in ("list", "bias") else None
+                exact = functools.partial(
+                    softmax_in_double, torch, bias=left_out, causal=kind == "causal"
+                )
+                wanted = all_orders(torch, exact, xs[:3], xs[4:], xs[3])
+                told = {"is_causal": True} if kind == "causal" else {}
+                told |= {"pairs": Pairs(numpy.argwhere(mask), n, m)} if kind == "list" else {}
+                told |= {"bias": jnp.asarray(bias.numpy(), "f4")} if kind == "bias" else {}
+                given = [jnp.asarray(x.transpose(1, 2).numpy(), "f4") for x in xs]
+                given = [x.astype("bfloat16" if precision == "bf16" else "f4") for x in given]
+                q, k, v, c, *along = given
+                ours = functools.partial(attention, **told)
+
+                def first(q, k, v, c, ours=ours):
+                    return jax.vjp(ours, q, k, v)[1](c)
+
+                @jax.jit
+                def orders(q, k, v, c, along, ours=ours, first=first):
+                    again = jax.vjp(first, q, k, v, c)[1](tuple(along))
+                    moved = jax.jvp(ours, (q, k, v), tuple(along))[1]
+                    return [ours(q, k, v), *first(q, k, v, c), *again, moved]
+
+                found = orders(q, k, v, c, along)
+                errors = [
+                    wrong(torch.tensor(numpy.array(x, "f4")).transpose(1, 2), z)
+                    for x, z in zip(found, wanted)
+                ]
+                name = f"jax {kind} {precision}"
+                worst[name] = max(worst.get(name, 0), *errors)
+    return worst
+
+
 def run_values_check(o):
     """Every order on the device against formulas in double on the cpu."""
     import torch
@@ -546,7 +644,9 @@ def run_values_check(o):
         (1, 1, 1, 300, 300, 64, 64),
     ]  # fmt: skip
     worst, bad = {}, 0
-    for dtype, limit in ((torch.float32, 2e-5), (torch.bfloat16, 3e-2)):
+    for dtype, limit in (
+        (torch.float32, 2e-5), (torch.bfloat16, 3e-2), (torch.float16, 5e-3)
+    ):  # fmt: skip
         for shape in shapes:
             for kind in ("all", "causal", "bias", "list"):
                 error, same = check_values(torch, shape, kind, dtype, o.device)
@@ -555,6 +655,10 @@ def run_values_check(o):
                 if not error < limit or not same:
                     bad += 1
                     say(wrong=shape, kind=kind, dtype=str(dtype), error=error, same_bits=same)
+    if not o.no_jax:
+        found = check_values_jax(torch)
+        bad += sum(not x < (3e-2 if "bf16" in name else 2e-5) for name, x in found.items())
+        worst |= found
     say(values_check={k: float(f"{v:.2g}") for k, v in worst.items()}, right=bad == 0)
     return 1 if bad else 0
 
@@ -771,7 +875,8 @@ def run_check(o):
 
 def main():
     a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    names = ("check", "torch", "calls", "jax", "list", "jvp", "overhead", "values", "values_check")
+    names = ("check", "torch", "calls", "jax", "list", "jvp", "overhead", "values", "values_check",
+             "values_jax")  # fmt: skip
     a.add_argument("what", choices=names)
     defaults = {"batch": 32, "heads": 12, "tokens": 196, "width": 64, "reps": 50,
                 "nodes": 11944, "edges": 8796784}  # fmt: skip
@@ -780,7 +885,7 @@ def main():
     a.add_argument("--precision", choices=["f32", "bf16"], default="bf16")
     a.add_argument("--device", default="cuda", help="check, values: of PyTorch")
     a.add_argument("--causal", action="store_true", help="values: each token sees those before it")
-    a.add_argument("--only", default="", help="jax: this way alone, so that its peak is its own")
+    a.add_argument("--only", default="", help="jax, values: this way alone")
     a.add_argument("--no-jax", action="store_true", help="check: PyTorch alone")
     o = a.parse_args()
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")

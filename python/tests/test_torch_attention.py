@@ -138,6 +138,34 @@ def test_large_scores_and_empty_rows():
     assert (attention(q, k[:, :, :0], v[:, :, :0]) == 0).all()
 
 
+@pytest.mark.parametrize("some", [(0, 1, 2, 3), (0,), (2, 3)])
+@pytest.mark.parametrize("way", ["torch.func", "forward_ad"])
+def test_reverse_over_forward(way, some):
+    """Gradients of a loss of tangents, with respect to operands and tangents, some being given."""
+    torch.manual_seed(9)
+    operands = [random(2, 3, 5, 4), random(2, 3, 6, 4), random(2, 3, 6, 2), random(3, 5, 6)]
+    along = [random(*operands[i].shape) for i in some]
+
+    def tangent(function):
+        def given(*xs):
+            return function(*(dict(zip(some, xs)).get(i, x) for i, x in enumerate(operands)))
+
+        primals = [operands[i] for i in some]
+        if way == "torch.func":
+            return torch.func.jvp(given, tuple(primals), tuple(along))
+        with torch.autograd.forward_ad.dual_level():
+            pairs = [torch.autograd.forward_ad.make_dual(*x) for x in zip(primals, along)]
+            return torch.autograd.forward_ad.unpack_dual(given(*pairs))
+
+    def results(function):
+        out, moved = tangent(function)
+        loss = out.square().sum() + moved.square().sum()
+        return [out, moved, *torch.autograd.grad(loss, [*operands, *along])]
+
+    for x, y in zip(results(attention), results(usual)):
+        assert torch.allclose(x, y)
+
+
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_nan_stays(dtype):
     q, k = random(1, 1, 3, 2, dtype=dtype, grad=False), random(1, 1, 5, 2, dtype=dtype, grad=False)
@@ -155,6 +183,10 @@ def test_transforms():
     assert torch.allclose(each[1], attention(2 * q, k, v))
     each = torch.func.vmap(attention, (1, 1, None), 1)(q, k, v[:, 0])
     assert torch.allclose(each[:, 2], attention(q[:, 2], k[:, 2], v[:, 0]))
+
+    bias = random(2, 1, 1, 5)  # repeats along heads and queries
+    each = torch.func.vmap(attention, (None, None, None, 0))(q, k, v, bias[:, None])
+    assert torch.allclose(each[1], attention(q, k, v, bias[1]))
 
     def loss(q):
         return attention(q, k[:1, :1], v[:1, :1]).square().sum()

@@ -308,7 +308,8 @@ def attention(
     else:
         factor = 1 / math.sqrt(max(1, q.shape[3])) if scale is None else float(scale)
     flags = _eager.CAUSAL if is_causal else 0
-    if jax.config.jax_default_matmul_precision in ("tensorfloat32", "high"):
+    half = returned == jnp.float16  # which tf32 holds
+    if half or jax.config.jax_default_matmul_precision in ("tensorfloat32", "high"):
         flags |= _eager.TF32
     shape = (q.shape[0], q.shape[2], q.shape[1], k.shape[1])
     listed, count = None, 0

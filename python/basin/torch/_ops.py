@@ -274,9 +274,8 @@ def _fake_reverse(q, k, beta, scale, pairs, count, flags, w, a, b, want):
 
 
 _below_autograd = torch._C._AutoDispatchBelowAutograd
-_modes, _interpreter = (
-    torch._C._len_torch_dispatch_stack, torch._C._functorch.peek_interpreter_stack,
-)  # fmt: skip
+_functorch = torch._C._functorch
+_modes, _interpreter = torch._C._len_torch_dispatch_stack, _functorch.peek_interpreter_stack
 _forward = torch.autograd.forward_ad
 PLAIN = {torch.Tensor, torch.nn.Parameter}
 
@@ -299,15 +298,53 @@ def _in_batches(operands):
     return any(isinstance(x, torch.Tensor) and is_one(x) for x in operands)
 
 
-def _recorded(operands):
-    """Whether derivatives are, or tangents go along."""
-    if _forward._current_level >= 0:
-        return True
+def graded(operands):
+    """Whether derivatives of what is computed from them are recorded."""
     if torch.is_grad_enabled():
         for x in operands:
             if isinstance(x, torch.Tensor) and x.requires_grad:
                 return True
     return False
+
+
+def _recorded(operands):
+    """Whether derivatives are, or tangents go along."""
+    return _forward._current_level >= 0 or graded(operands)
+
+
+def recorded(function, *operands):
+    """Without what Function.apply does for transforms."""
+    return super(torch.autograd.Function, function).apply(*operands)
+
+
+def _level_of_jvp():
+    """The level of torch.func.jvp where that is the only transform; else None."""
+    stack = _functorch.get_interpreter_stack()
+    if len(stack) != 1 or stack[0].key() != _functorch.TransformType.Jvp or _modes() > 0:
+        return None
+    return stack[0].level()
+
+
+def _in_forward_mode(moved, operands, level):
+    """What torch.func.jvp (level None: torch.autograd.forward_ad) makes of a function that computes
+    results and tangents, without what it does for functions that it knows nothing of."""
+
+    def lowered(x):
+        return x if x is None or level is None else _functorch._unwrap_for_grad(x, level)
+
+    pairs = [
+        _forward.unpack_dual(x) if isinstance(x, torch.Tensor) else (x, None) for x in operands
+    ]
+    operands = [lowered(x) if isinstance(x, torch.Tensor) else x for x, _ in pairs]
+    tangents = [lowered(t) for _, t in pairs[:4]]
+    layer = None if level is None else _functorch.pop_dynamic_layer_stack()
+    try:
+        out, tangent = moved(*operands, *tangents)
+    finally:
+        if layer is not None:
+            _functorch.push_dynamic_layer_stack(layer)
+    out = out if level is None else _functorch._wrap_for_grad(out, level)
+    return out if tangent is None else _forward.make_dual(out, tangent)
 
 
 def _dispatched(name):
@@ -531,10 +568,11 @@ class _Reverse(torch.autograd.Function):
         )
 
 
-def offer(name, compute, function, several=True):
+def offer(name, compute, function, several=True, moved=None):
     """The operation as the functions of this package call it, None being what was not wanted (its
     last operand) of several results; and its derivatives, registered for calls that come through
-    the dispatcher. A factor multiplies the result."""
+    the dispatcher. A factor multiplies the result. `moved`, where given, computes the one result
+    and its tangent from the operands and the tangents of the first four."""
     dispatched, below = getattr(torch.ops.basin, name).default, _dispatched(name)
     # What Function.apply does for transforms is not wanted where none waits.
     of_func = _for_transforms(function)
@@ -553,6 +591,9 @@ def offer(name, compute, function, several=True):
 
     def seen(operands, factor):
         plain = torch.compiler.is_compiling() or _interpreter() is None
+        level = None if plain or moved is None else _level_of_jvp()
+        if level is not None:
+            return _in_forward_mode(moved, operands, level)
         out = dispatched(*operands) if plain else transformed(*operands)
         return _wanted(out, operands[-1]) if several else _scaled(out, factor)
 
@@ -560,6 +601,8 @@ def offer(name, compute, function, several=True):
         if not _recorded(operands):
             out = compute(*operands)
             return out if factor is None else out.mul_(factor)
+        if moved is not None and _forward._current_level >= 0:
+            return _in_forward_mode(moved, operands, None)
         return apply(compute, *operands) if factor is None else apply(compute, *operands, factor)
 
     def call(*operands, factor=None):

@@ -185,7 +185,8 @@ def attention(
     q = _batch_of(query, inner, False)
     k, v = (_batch_of(x, inner, grouped) for x in (key, value))
     flags = _eager.CAUSAL if is_causal else 0
-    if q.is_cuda and torch.get_float32_matmul_precision() != "highest":
+    half = returned == torch.float16  # which tf32 holds
+    if q.is_cuda and (half or torch.get_float32_matmul_precision() != "highest"):
         flags |= _eager.TF32
     packed, count, bias = None, 0, None
     if pairs is not None:

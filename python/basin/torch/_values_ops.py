@@ -43,57 +43,86 @@ def _compact(bias, listed):
     return bias.contiguous(), tuple(repeats)
 
 
-_sizes = {}  # of workspaces
+_OPERANDS = ("q", "k", "a", "b", "v", "bias", "c", "av", "abias", "ac")  # in the order of a job
+_forms = {}
+
+
+class _Form:
+    """An operation of one shape, type and pattern: how its jobs begin and what they name."""
+
+    __slots__ = ("head", "names", "sizes", "work")
+
+    def __init__(self, shared, first, repeats, there, results):
+        q, k, v, _, pairs, count, flags, factor = shared
+        batch, heads, queries, width = q.shape
+        self.sizes = (batch, queries, k.shape[2], heads, width, count)
+        self.head = _eager.values_head(
+            _ops._NAMES[q.dtype], self.sizes, k.shape[1], v.shape[3], flags, factor, first, repeats
+        )
+        names = [name for name, x in zip(_OPERANDS, there) if x]
+        listed = () if pairs is None else _eager.LIST
+        self.names = (*listed, *names, *(name for name, x in results if x is not None))
+        self.work = {}  # bytes of workspaces, by device
+
+
+def _form(operation, shared, first, repeats, there, results):
+    q, k, v, _, pairs, count, flags, factor = shared
+    wanted = tuple(x is not None for _, x in results)
+    key = (
+        operation, q.shape, k.shape, v.shape[3], q.dtype, first, pairs is None, count, flags,
+        factor, repeats, there, wanted,
+    )  # fmt: skip
+    form = _forms.get(key)
+    if form is None:
+        if len(_forms) > 256:
+            _forms.clear()
+        form = _forms[key] = _Form(shared, first, repeats, there, results)
+    return form
+
+
+_ONCE = ((False,) * 3,) * 2
 
 
 def _run(operation, shared, tangents, results):
     """`tangents` are c, a, b, av, abias, ac; results by their names in a job, in its order."""
-    q, k, v, bias, pairs, count, flags, factor = shared
+    q, k, v, bias, pairs = shared[:5]
     c, a, b, av, abias, ac = tangents
-    first, listed = q.is_contiguous(), pairs is not None
-    bias, repeats = _compact(bias, listed)
-    abias, more = _compact(abias, listed)
-    (batch, heads, queries, width), keys = q.shape, k.shape[2]
-    sizes = (batch, queries, keys, heads, width, count)
-    head = _eager.values_head(
-        _ops._NAMES[q.dtype], sizes, k.shape[1], v.shape[3], flags, factor, first, (repeats, more)
-    )
-    names, addresses, kept = [], [], []
-    if listed:
-        names += _eager.LIST
-        addresses += _eager.list_addresses(pairs.data_ptr(), sizes)
-    for name, x in (("q", q), ("k", k), ("a", a), ("b", b), ("v", v), ("bias", bias), ("c", c),
-                    ("av", av), ("abias", abias), ("ac", ac)):  # fmt: skip
-        if x is not None:
-            x = x if x is bias or x is abias else _ops._laid(x, first)
-            kept.append(x)  # until the call is made
-            names.append(name)
-            addresses.append(x.data_ptr())
-    for name, x in results:
-        if x is not None:
-            names.append(name)
-            addresses.append(x.data_ptr())
+    first, repeats = q.is_contiguous(), _ONCE
+    if bias is not None or abias is not None:
+        bias, some = _compact(bias, pairs is not None)
+        abias, more = _compact(abias, pairs is not None)
+        repeats = some, more
+    operands = [q, k, a, b, v, bias, c, av, abias, ac]  # kept until the call is made
+    there = tuple([x is not None for x in operands])
+    form = _form(operation, shared, first, repeats, there, results)
+    addresses = [] if pairs is None else _eager.list_addresses(pairs.data_ptr(), form.sizes)
+    for i, x in enumerate(operands):
+        if x is None:
+            continue
+        at = x.data_ptr()
+        if (not (first and x.is_contiguous()) or at % 16) and x is not bias and x is not abias:
+            operands[i] = x = _ops._laid(x, first)
+            at = x.data_ptr()
+        addresses.append(at)
+    addresses += [x.data_ptr() for _, x in results if x is not None]
     if not q.is_cuda:
-        _eager.run(_ops._backend(q), operation, head, tuple(names), addresses)
+        _eager.run(_ops._backend(q), operation, form.head, form.names, addresses)
     elif q.get_device() == _ops._current_device():
-        _queue(operation, q, head, tuple(names), addresses)
+        _queue(operation, q, form, addresses)
     else:
         with torch.cuda.device(q.device):
-            _queue(operation, q, head, tuple(names), addresses)
+            _queue(operation, q, form, addresses)
 
 
-def _queue(operation, q, head, names, addresses):
+def _queue(operation, q, form, addresses):
     eager, index = _ops._backend(q), q.get_device()
-    key = (index, operation, head, names)
-    size = _sizes.get(key)
+    size = form.work.get(index)
     if size is None:
-        if len(_sizes) > 256:
-            _sizes.clear()
-        size = _eager.workspace_bytes(eager, operation, head, names, addresses)
-        _sizes[key] = size
+        size = _eager.workspace_bytes(eager, operation, form.head, form.names, addresses)
+        form.work[index] = size
     room = q.new_empty(size, dtype=torch.uint8) if size else None
     addresses += (room.data_ptr() if size else 0, size, _ops._stream(index))
-    _eager.run(eager, operation, head, names + _ops._WORK, addresses)
+    _eager.run(eager, operation, form.head, form.names + _ops._WORK, addresses)
 
 
 def _new_output(q, v, shape=None):
@@ -116,8 +145,9 @@ def _new_slopes(q, k, v, bias, pairs, count, want):
 
 # ---- PyTorch's own kernels, where they have what is wanted ----
 
-_flash = torch.ops.aten._scaled_dot_product_flash_attention
-_flash_back = torch.ops.aten._scaled_dot_product_flash_attention_backward
+_usual = torch.nn.functional.scaled_dot_product_attention
+_flash = torch.ops.aten._scaled_dot_product_flash_attention.default
+_flash_back = torch.ops.aten._scaled_dot_product_flash_attention_backward.default
 
 
 def _takes_flash(q, k, v, bias, pairs, count, flags, factor):
@@ -126,15 +156,19 @@ def _takes_flash(q, k, v, bias, pairs, count, flags, factor):
         return False
     same = q.shape[:2] == k.shape[:2] and q.shape[3] == v.shape[3] and q.shape[3] % 8 == 0
     square = q.shape[2] == k.shape[2] or not flags & _eager.CAUSAL
-    there = q.shape[3] <= 256 and min(q.numel(), k.numel()) > 0
     dense = q.stride(3) == k.stride(3) == v.stride(3) == 1  # else it refuses them
     return (
-        same and square and there and dense and torch.backends.cuda.flash_sdp_enabled()
-        and _capability(q.get_device()) >= (8, 0)
+        same and square and dense and min(q.numel(), k.numel()) > 0
+        and torch.backends.cuda.flash_sdp_enabled() and q.shape[3] <= _widest(q.get_device())
     )  # fmt: skip
 
 
-_capability = functools.cache(torch.cuda.get_device_capability)
+@functools.cache
+def _widest(index):
+    """The widest heads whose reverse by FlashAttention fits a device's shared memory."""
+    capability = torch.cuda.get_device_capability(index)
+    small = capability in ((8, 6), (8, 7), (8, 9)) or capability[0] == 12
+    return 0 if capability < (8, 0) else 192 if small else 256
 
 
 def _by_flash(q, k, v, bias, pairs, count, flags, factor):
@@ -151,30 +185,33 @@ def _flash_reverse(c, q, k, v, flags, factor, out, kept):
     )  # fmt: skip
 
 
-def _as_promised(x, shape, q, v):
-    """In memory as the fake operation says."""
-    wanted = _new_output(q, v, shape)
-    return x if x.stride() == wanted.stride() else wanted.copy_(x)
+def _as_promised(x, q):
+    """In memory as the fake operation says: like q."""
+    if q.is_contiguous():
+        return x.contiguous()
+    return x.transpose(1, 2).contiguous().transpose(1, 2)
 
 
 def _values(*shared):
     if _takes_flash(*shared):
-        out = _by_flash(*shared)[0]
-        return _as_promised(out, out.shape, shared[0], shared[2])
+        q, k, v, _, _, _, flags, factor = shared
+        causal = bool(flags & _eager.CAUSAL)
+        return _as_promised(_usual(q, k, v, is_causal=causal, scale=factor), q)
     out = _new_output(shared[0], shared[2])
     _run(_eager.VALUES, shared, (None,) * 6, [("o", out)])
     return out
 
 
-def _reverse(*operands):
+def _reverse(*operands, made=None):
+    """`made`: the result by FlashAttention, and what its reverse needs."""
     *shared, c, want = operands
-    if _takes_flash(*shared):
+    if made or _takes_flash(*shared):
         q, k, v, _, _, _, flags, factor = shared
-        found = _flash_reverse(c, q, k, v, flags, factor, *_by_flash(*shared))
+        found = _flash_reverse(c, q, k, v, flags, factor, *(made or _by_flash(*shared)))
         given = zip(found, (Q, K, V))
-        return *(_as_promised(x, x.shape, q, v) if want & bit else None for x, bit in given), None
+        return *(_as_promised(x, q) if want & bit else None for x, bit in given), None
     results = _new_slopes(*shared[:6], want)
-    named = zip(("dq", "dk", "dv", "dbias"), results)
+    named = list(zip(("dq", "dk", "dv", "dbias"), results))
     _run(_eager.VALUES_REVERSE, shared, (c, None, None, None, None, None), named)
     return results
 
@@ -187,7 +224,7 @@ def _results_of_second(shared, want):
 def _second(*operands):
     *shared, c, a, b, av, abias, ac, want = operands
     results = _results_of_second(shared, want)
-    named = zip(("gq", "gk", "gv", "gbias", "gc"), results)
+    named = list(zip(("gq", "gk", "gv", "gbias", "gc"), results))
     _run(_eager.VALUES_SECOND, shared, (c, a, b, av, abias, ac), named)
     return results
 
@@ -220,6 +257,14 @@ def _fake_second(*operands):
 # ---- vmap: the axis of a batch more becomes part of the batch ----
 
 
+def _flat(x):
+    """[A, B, ..] as [A B, ..]; along other axes what repeats is not copied."""
+    one = x
+    for axis in range(2, x.ndim):
+        one = one.narrow(axis, 0, 1) if one.shape[axis] > 1 and one.stride(axis) == 0 else one
+    return one.flatten(0, 1).expand(-1, *x.shape[2:])
+
+
 def _batched(operation):
     def rule(info, in_dims, *operands):
         size = info.batch_size
@@ -232,8 +277,7 @@ def _batched(operation):
                     raise NotImplementedError("attention along a batch of lists of pairs")
                 return x
             d = in_dims[i]
-            x = x.unsqueeze(0).expand(size, *x.shape) if d is None else x.movedim(d, 0)
-            return x.flatten(0, 1)
+            return _flat(x.expand(size, *x.shape) if d is None else x.movedim(d, 0))
 
         out = operation(*(merged(i, x) for i, x in enumerate(operands)))
         several = isinstance(out, (tuple, list))
@@ -281,14 +325,18 @@ class _Values(torch.autograd.Function):
         if c is None:
             return (None,) * 9
         saved = ctx.saved_tensors  # once: a checkpoint computes them anew for each reading
-        shared, kept = (*saved[:5], *ctx.rest), saved[5:]
-        if kept and not torch.is_grad_enabled() and _ops._forward._current_level < 0:
-            out, lse, by_query, by_key, *more = kept
-            kept = lse, by_query, by_key, *ctx.sizes, *more
-            found = _flash_reverse(c, *shared[:3], *ctx.rest[1:], out, kept)
-            return None, *found, None, None, None, None, None
-        want = _ops._bits(ctx.needs_input_grad[1:5])
-        return None, *reverse(*shared, c, want), None, None, None, None
+        if len(saved) == 5:
+            want = _ops._bits(ctx.needs_input_grad[1:5])
+            return None, *reverse(*saved, *ctx.rest, c, want), *(None,) * 4
+        q, k, v, *_, out, lse, by_query, by_key, seed, offset = saved
+        kept = lse, by_query, by_key, *ctx.sizes, seed, offset
+        if not torch.is_grad_enabled() and _ops._forward._current_level < 0:
+            return None, *_flash_reverse(c, q, k, v, *ctx.rest[1:], out, kept), *(None,) * 5
+        operands = (*saved[:5], *ctx.rest, c, _ops._bits(ctx.needs_input_grad[1:5]))
+        if _ops.watched() or _ops._in_batches((c,)):
+            return None, *reverse(*operands), *(None,) * 4
+        compute = functools.partial(_reverse, made=(out, kept))
+        return None, *_ops.recorded(_Reverse, compute, *operands), *(None,) * 4
 
 
 class _Reverse(torch.autograd.Function):
@@ -443,6 +491,17 @@ class _Second(torch.autograd.Function):
         return grads
 
 
-values = _ops.offer("attention_values", _values, _Values, several=False)
+def _moved(*operands):
+    """The result and its tangent; operands after the first eight are tangents of q, k, v, bias."""
+    shared, (a, b, av, abias) = operands[:8], operands[8:]
+    graded = _ops.graded(operands)
+    out = _ops.recorded(_Values, _values, *shared) if graded else _values(*shared)
+    if a is None and b is None and av is None and abias is None:
+        return out, None
+    compute = second if graded or _ops._in_batches(operands) else _second
+    return out, compute(*shared, None, a, b, av, abias, None, C)[4]
+
+
+values = _ops.offer("attention_values", _values, _Values, several=False, moved=_moved)
 reverse = _ops.offer("attention_values_reverse", _reverse, _Reverse)
 second = _ops.offer("attention_values_second", _second, _Second)
