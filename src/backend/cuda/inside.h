@@ -137,6 +137,9 @@ void basin_cuda_factors_free(basin_cuda *cuda);
 bool basin_cuda_product_exists(basin_cuda *cuda, const basin_cuda_product *product);
 void basin_cuda_product_run(basin_cuda *cuda, const basin_cuda_product *product, void *d,
                             const void *a, const void *b, const void *c, const void *bias);
+/* product/small.cu: products of few floats with their epilogues. */
+bool basin_cuda_small_fits(const basin_cuda *cuda, const basin_call *call);
+void basin_cuda_small_run(const basin_cuda_frame *frame);
 /* product/relu_sm90a.cu: products under a ReLU, which may mark, or masked, of bfloat16 on Hopper.
  * Whether one could is the same for both of a pair but for k and strides; where bits lie is the
  * same for all. `turned`: NULL, or where D' goes, too, of bytes; m is a multiple of 16. */

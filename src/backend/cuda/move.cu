@@ -388,9 +388,46 @@ static __global__ void sum_rows(basin_sink out, basin_source values, const int32
     }
 }
 
-/* The same at once, where lists are short and most rows get few: a warp a row and 32 columns looks
- * through the list and adds what it finds as it goes. */
+/* The same at once, where lists are short: each block looks through all of the list for the
+ * positions of its row, and keeps their order. */
 enum { FEW = 2048, FEW_ROWS = 4096 };
+static __global__ void scatter_few(basin_sink out, basin_source values, const int32_t *index, int n,
+                                   int64_t rows, int64_t width, basin_cuda_reporter reporter) {
+    __shared__ float partial[WARPS][32];
+    __shared__ int32_t order[FEW];
+    __shared__ int found[WARPS];
+    int64_t tiles = (width + 31) / 32;
+    int64_t row = blockIdx.x / tiles, column = blockIdx.x % tiles * 32 + threadIdx.x % 32;
+    int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32, count = 0;
+    for (int base = 0; base < n; base += ROWS_THREADS) {
+        int i = base + (int)threadIdx.x;
+        int32_t to = i < n ? __ldg(index + i) : -1;
+        if (blockIdx.x == 0 && (to < -1 || to >= rows))
+            basin_cuda_report(reporter, i, to, -1, rows);
+        unsigned here = __ballot_sync(0xffffffffu, to == row);
+        if (lane == 0) found[warp] = __popc(here);
+        __syncthreads();
+        int before = count;
+        for (int w = 0; w < WARPS; w++) {
+            if (w < warp) before += found[w];
+            count += found[w];
+        }
+        if (to == row) order[before + __popc(here & ((1u << lane) - 1))] = i;
+        __syncthreads();
+    }
+    float sum = 0;
+    for (int i = warp; i < count; i += WARPS)
+        if (column < width) sum += basin_read_one(values, order[i] * width + column);
+    partial[warp][lane] = sum;
+    __syncthreads();
+    if (warp == 0 && column < width) {
+        for (int i = 1; i < WARPS; i++) sum += partial[i][lane];
+        basin_write_one(out, row * width + column, sum);
+    }
+}
+
+/* The same where most rows get few: a warp a row and 32 columns looks through the list and adds
+ * what it finds as it goes. */
 static __global__ void scatter_sparse(basin_sink out, basin_source values, const int32_t *index,
                                       int n, int64_t rows, int64_t width,
                                       basin_cuda_reporter reporter) {
@@ -416,14 +453,10 @@ static int64_t index_count(const basin_call *call) {
     return basin_shape_product(&call->in[1].shape, 0, call->in[1].shape.rank);
 }
 
-static bool is_sparse(int64_t n, int64_t rows) {
-    return n <= FEW && rows <= FEW_ROWS && n <= 4 * rows;
-}
-
 size_t basin_cuda_scatter_workspace(const basin_cuda *, const basin_call *call) {
     int64_t n = index_count(call);
     int64_t rows = call->out[0].shape.dim[0];
-    return n == 0 || is_sparse(n, rows) ? 0 : sorting_of(n, rows).bytes;
+    return n == 0 || (n <= FEW && rows <= FEW_ROWS) ? 0 : sorting_of(n, rows).bytes;
 }
 
 static void clear(const basin_cuda_frame *frame, int64_t count) {
@@ -444,11 +477,18 @@ void basin_cuda_scatter(const basin_cuda_frame *frame) {
         return;
     }
     unsigned blocks = (unsigned)(rows * basin_cuda_ceil(width, 32));
-    if (is_sparse(n, rows)) {
+    if (n <= FEW && rows <= FEW_ROWS && n <= 4 * rows) {
         scatter_sparse<<<(unsigned)basin_cuda_ceil(blocks, WARPS), ROWS_THREADS, 0,
                          frame->stream>>>(basin_cuda_sink(frame, 0), basin_cuda_source(frame, 0),
                                           index, (int)n, rows, width,
                                           basin_cuda_reporter_of(frame));
+        BASIN_CUDA_LAUNCHED(cuda, "scatter");
+        return;
+    }
+    if (n <= FEW && rows <= FEW_ROWS) {
+        scatter_few<<<blocks, ROWS_THREADS, 0, frame->stream>>>(
+            basin_cuda_sink(frame, 0), basin_cuda_source(frame, 0), index, (int)n, rows, width,
+            basin_cuda_reporter_of(frame));
         BASIN_CUDA_LAUNCHED(cuda, "scatter");
         return;
     }

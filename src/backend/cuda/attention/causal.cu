@@ -1,8 +1,9 @@
 /* Log-sum-exp and softmax over the keys that causal queries see, x [rows, N, M, H], and the
  * reverse; the equations are in ref/rows.c. A block takes a few queries. Their scores go through
  * shared memory (the workspace where they are too long), so that global memory is read and written
- * in order, and a warp takes the keys of one head of one query. What a query does not see is not
- * read. Draws are made where they are needed and written nowhere. */
+ * in order, and a warp takes the keys of one head of one query. In bfloat16 a warp takes a whole
+ * query in registers instead, where it fits. What a query does not see is not read. Draws are made
+ * where they are needed and written nowhere. */
 #include "backend/cuda/elements.h"
 #include "backend/cuda/inside.h"
 #include "base/philox.h"
@@ -22,8 +23,9 @@ struct causal {
     int queries, keys, heads, length /* keys heads */, offset /* query n sees n + offset keys */;
     int group;                         /* queries of a block at a time */
     basin_divisor by_heads, by_chunks; /* chunks: vectors of a row */
-    float *space;                      /* in place of shared memory, or NULL */
-    int64_t row_floats, block_floats;  /* of the scores of a group; of all that a block needs */
+    basin_divisor by_queries;
+    float *space;                     /* in place of shared memory, or NULL */
+    int64_t row_floats, block_floats; /* of the scores of a group; of all that a block needs */
 };
 
 /* The queries that a block works on: their first row, and its place in its sequence. */
@@ -166,6 +168,180 @@ template <causal_mode MODE, int V> static __global__ void causal_rows(const caus
     }
 }
 
+/* ---- bfloat16: a warp takes a query ---- */
+
+/* A lane takes so many neighbouring numbers at a time that they are whole vectors of eight and
+ * whole keys: which head each is of is then known when this is compiled. */
+template <int H> struct unit {
+    static constexpr int common = H % 8 == 0 ? 8 : H % 4 == 0 ? 4 : H % 2 == 0 ? 2 : 1;
+    static constexpr int size = 8 / common * H, vectors = size / 8;
+};
+
+/* A warp's numbers of one turn. Memory is read and written in order; where a lane has several
+ * vectors these change places in shared memory [32 vectors]. */
+template <int H>
+BASIN_DEVICE void fetch(float (&x)[unit<H>::size], const uint4 *from, int end, int first,
+                        uint4 *shared) {
+    constexpr int vectors = unit<H>::vectors;
+    int lane = (int)threadIdx.x % 32;
+    uint4 own[vectors];
+    BASIN_UNROLL (i, vectors) {
+        int v = first / 8 + 32 * i + lane;
+        own[i] = v * 8 < end ? from[v] : make_uint4(0, 0, 0, 0);
+    }
+    if constexpr (vectors > 1) {
+        __syncwarp();
+        BASIN_UNROLL (i, vectors) shared[32 * i + lane] = own[i];
+        __syncwarp();
+        BASIN_UNROLL (i, vectors) own[i] = shared[lane * vectors + i];
+    }
+    BASIN_UNROLL (i, vectors) {
+        const uint32_t two[4] = {own[i].x, own[i].y, own[i].z, own[i].w};
+        BASIN_UNROLL (j, 4) {
+            x[8 * i + 2 * j] = __uint_as_float(two[j] << 16);
+            x[8 * i + 2 * j + 1] = __uint_as_float(two[j] & 0xffff0000u);
+        }
+    }
+}
+
+template <int H>
+BASIN_DEVICE void deliver(uint4 *to, const float (&y)[unit<H>::size], int length, int first,
+                          uint4 *shared) {
+    constexpr int vectors = unit<H>::vectors;
+    int lane = (int)threadIdx.x % 32;
+    uint4 own[vectors];
+    BASIN_UNROLL (i, vectors) {
+        uint32_t two[4];
+        BASIN_UNROLL (j, 4) {
+            __nv_bfloat162 pair = __floats2bfloat162_rn(y[8 * i + 2 * j], y[8 * i + 2 * j + 1]);
+            two[j] = *(const uint32_t *)&pair;
+        }
+        own[i] = make_uint4(two[0], two[1], two[2], two[3]);
+    }
+    if constexpr (vectors > 1) {
+        __syncwarp();
+        BASIN_UNROLL (i, vectors) shared[lane * vectors + i] = own[i];
+        __syncwarp();
+        BASIN_UNROLL (i, vectors) own[i] = shared[32 * i + lane];
+    }
+    BASIN_UNROLL (i, vectors) {
+        int v = first / 8 + 32 * i + lane;
+        if (v * 8 < length) to[v] = own[i];
+    }
+}
+
+/* exp(score - maximum of its head), 0 of what is not seen; what exp was multiplied by to have sum 1
+ * goes into inverse. Scores come as they are in memory. */
+template <int H, int TURNS>
+BASIN_DEVICE void exponentials(float (&x)[TURNS][unit<H>::size], float (&inverse)[H], float factor,
+                               int end) {
+    constexpr int U = unit<H>::size;
+    const float scale = factor * 1.44269504f; /* exp2 is one instruction */
+    int mine = (int)threadIdx.x % 32 * U;
+    float most[H];
+    BASIN_UNROLL (h, H) most[h] = -INFINITY, inverse[h] = 0;
+    BASIN_UNROLL (i, TURNS)
+        BASIN_UNROLL (j, U) {
+            x[i][j] = 32 * U * i + mine + j < end ? x[i][j] * scale : -INFINITY;
+            most[j % H] = fmaxf(most[j % H], x[i][j]);
+        }
+    BASIN_UNROLL (h, H) most[h] = end > 0 ? basin_warp_max(most[h]) : 0.0f;
+    BASIN_UNROLL (i, TURNS)
+        BASIN_UNROLL (j, U) {
+            x[i][j] = exp2f(x[i][j] - most[j % H]);
+            inverse[j % H] += x[i][j];
+        }
+    BASIN_UNROLL (h, H) inverse[h] = end > 0 ? 1 / basin_warp_sum(inverse[h]) : 0.0f;
+}
+
+template <int H>
+BASIN_DEVICE void drop_unit(float (&x)[unit<H>::size], const causal &a, int64_t first) {
+#pragma unroll
+    for (int i = 0; i < unit<H>::size; i += 8) {
+        float own[8];
+        BASIN_UNROLL (j, 8) own[j] = x[i + j];
+        drop<8>(own, a, first + i);
+        BASIN_UNROLL (j, 8) x[i + j] = own[j];
+    }
+}
+
+/* Cotangents become those of the scores. */
+template <int H, int TURNS>
+BASIN_DEVICE void turn_back(float (&x)[TURNS][unit<H>::size],
+                            const float (&c)[TURNS][unit<H>::size], const float (&inverse)[H],
+                            float factor) {
+    constexpr int U = unit<H>::size;
+    float mean[H] = {};
+    BASIN_UNROLL (i, TURNS)
+        BASIN_UNROLL (j, U) mean[j % H] += x[i][j] * c[i][j];
+    BASIN_UNROLL (h, H) mean[h] = basin_warp_sum(mean[h]) * inverse[h];
+    BASIN_UNROLL (i, TURNS)
+        BASIN_UNROLL (j, U) x[i][j] *= inverse[j % H] * factor * (c[i][j] - mean[j % H]);
+}
+
+template <causal_mode MODE, int H, int TURNS>
+static __global__ void __launch_bounds__(32 * WARPS) causal_warps(const causal a) {
+    constexpr int U = unit<H>::size, vectors = unit<H>::vectors;
+    __shared__ uint4 space[WARPS][vectors > 1 ? 32 * vectors : 1];
+    int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
+    int64_t row = (int64_t)blockIdx.x * WARPS + warp, at = row * a.length;
+    if (row >= a.rows) return;
+    int n = (int)((uint32_t)row - basin_divide((uint32_t)row, a.by_queries) * (uint32_t)a.queries);
+    int end = min(n + a.offset, a.keys) * H;
+    float x[TURNS][U], c[TURNS][U], inverse[H];
+    BASIN_UNROLL (i, TURNS) {
+        int first = 32 * U * i;
+        fetch<H>(x[i], (const uint4 *)((const basin_bf16 *)a.x.data + at), end, first, space[warp]);
+        if (MODE != REVERSE) continue;
+        fetch<H>(c[i], (const uint4 *)((const basin_bf16 *)a.c.data + at), end, first, space[warp]);
+        if (a.seed && first + lane * U < end) drop_unit<H>(c[i], a, at + first + lane * U);
+    }
+    exponentials<H, TURNS>(x, inverse, a.factor, end);
+    if (MODE == REVERSE) turn_back<H, TURNS>(x, c, inverse, a.factor);
+    BASIN_UNROLL (i, TURNS) {
+        int first = 32 * U * i;
+#pragma unroll
+        for (int j = 0; j < U && MODE == SOFTMAX; j++) x[i][j] *= inverse[j % H];
+        if (MODE == SOFTMAX && a.seed && first + lane * U < end)
+            drop_unit<H>(x[i], a, at + first + lane * U);
+        deliver<H>((uint4 *)((basin_bf16 *)a.y.data + at), x[i], a.length, first, space[warp]);
+    }
+}
+
+/* Numbers that a lane keeps, at most. */
+enum { KEPT = 56 };
+
+template <causal_mode MODE, int H, int TURNS>
+static bool launch_warps(const basin_cuda_frame *frame, const causal &a) {
+    constexpr int U = unit<H>::size;
+    if constexpr (U * TURNS > KEPT) {
+        return false;
+    } else {
+        if (a.length > 32 * U * TURNS) return launch_warps<MODE, H, 2 * TURNS>(frame, a);
+        unsigned grid = (unsigned)basin_cuda_ceil(a.rows, WARPS);
+        causal_warps<MODE, H, TURNS><<<grid, 32 * WARPS, 0, frame->stream>>>(a);
+        BASIN_CUDA_LAUNCHED(frame->cuda, "causal softmax");
+        return true;
+    }
+}
+
+/* False where the kernels above do not take it. */
+template <causal_mode MODE> static bool run_warps(const basin_cuda_frame *frame, const causal &a) {
+    bool narrow = a.x.narrow && a.y.narrow && (MODE != REVERSE || a.c.narrow);
+    if (!narrow || a.length % 8 != 0 || a.rows >= (int64_t)1 << 31) return false;
+    switch (a.heads) {
+    case 1: return launch_warps<MODE, 1, 1>(frame, a);
+    case 2: return launch_warps<MODE, 2, 1>(frame, a);
+    case 3: return launch_warps<MODE, 3, 1>(frame, a);
+    case 4: return launch_warps<MODE, 4, 1>(frame, a);
+    case 5: return launch_warps<MODE, 5, 1>(frame, a);
+    case 6: return launch_warps<MODE, 6, 1>(frame, a);
+    case 7: return launch_warps<MODE, 7, 1>(frame, a);
+    case 8: return launch_warps<MODE, 8, 1>(frame, a);
+    default: return false;
+    }
+}
+
 /* ---- the operations ---- */
 
 /* Floats of a group's scores; all that a block works in: scores, cotangents, two per head. */
@@ -189,6 +365,7 @@ static causal sizes_of(const basin_call *call) {
     while (a.group > 1 && floats_of(call, &a, a.group) * 4 > SHARED) a.group--;
     a.row_floats = row_floats_of(&a, a.group), a.block_floats = floats_of(call, &a, a.group);
     a.by_heads = basin_divisor_of(a.heads);
+    a.by_queries = basin_divisor_of(a.queries);
     a.by_chunks = basin_divisor_of(a.length % 8 == 0 ? a.length / 8 : a.length);
     return a;
 }
@@ -225,6 +402,9 @@ void basin_cuda_causal(const basin_cuda_frame *frame) {
     if (call->ins > seed) a.seed = (const uint32_t *)frame->in[seed];
     a.stream = call->attr.stream, a.factor = (float)call->attr.value;
     a.limit = (uint32_t)(call->attr.drop * 0x1p24), a.kept = (float)(1 / (1 - call->attr.drop));
+    if (reverse ? run_warps<REVERSE>(frame, a)
+                : call->op == BASIN_OP_CAUSAL_SOFTMAX && run_warps<SOFTMAX>(frame, a))
+        return;
     bool large = a.block_floats * 4 > SHARED;
     if (large) a.space = (float *)frame->workspace;
     int64_t groups = basin_cuda_ceil(a.rows, a.group);

@@ -341,7 +341,7 @@ static int64_t rows_at_a_time(const basin_cuda_product *p) {
 size_t basin_cuda_matmul_workspace(const basin_cuda *cuda, const basin_call *call) {
     basin_cuda_product p = product_of(call);
     basin_form f;
-    if (is_empty(&p)) return 0;
+    if (is_empty(&p) || basin_cuda_small_fits(cuda, call)) return 0;
     if (fuse((basin_cuda *)cuda, &p, &f, call)) {
         int64_t parts = p.own ? 1 : parts_of(cuda, &p);
         basin_cuda_product chosen = parts > 1 ? part_of(&p, parts) : p;
@@ -437,6 +437,10 @@ void basin_cuda_matmul(const basin_cuda_frame *frame) {
     basin_cuda_product p = product_of(call);
     basin_form f;
     if (is_empty(&p)) return;
+    if (basin_cuda_small_fits(cuda, call)) {
+        basin_cuda_small_run(frame);
+        return;
+    }
     bool fused = fuse(cuda, &p, &f, call);
     if (basin_kind_is_byte(p.kind_a) && (!fused || (basin_kind_is_byte(p.kind_d) && !p.own))) {
         refuse_bytes(cuda, &p);
