@@ -374,7 +374,7 @@ EXPORT int explorer_sudoku_descend(float *likelihood, double *energy, const int3
     basin_store *store = sudoku.engine.store;
     sight s = {.likelihood = likelihood, .energy = energy, .steps = steps};
     basin_turn turn = {.move = decay};
-    basin_descent_spec spec = {.steps = steps, .alpha = ALPHA, .turn = &turn, .turns = 1};
+    basin_descent_spec spec = {.steps = steps, .alpha = n.alpha, .turn = &turn, .turns = 1};
     basin_stop stop = {.observe = see_board, .context = &s};
     basin_descent *descent = NULL;
     basin_descent_result result = {0};

@@ -23,7 +23,8 @@
 #include "boards.h"
 
 #define ALPHA 0.5
-enum { ROW, COLUMN, BOX, CELL, KINDS, TOKENS = CELLS * DIGITS, PARAMS = 8, HEADS = 4, BATCH = 100 };
+enum { ROW, COLUMN, BOX, CELL, KINDS, IN_ROW = KINDS, IN_COLUMN };
+enum { TOKENS = CELLS * DIGITS, HEADS = 4, BATCH = 100 };
 enum { WALL, WAY, START, GOAL, SIGHTS }; /* what a cell of a maze shows */
 
 /* ---- the energy ---- */
@@ -31,18 +32,22 @@ enum { WALL, WAY, START, GOAL, SIGHTS }; /* what a cell of a maze shows */
 /* Width D, memories M, and the engine whose store has its weights. */
 typedef struct model {
     int64_t dim, memories, keys; /* keys: numbers of a head of attention; 0 for none */
-    int64_t side;                /* of a maze; 0 for boards */
+    int64_t kinds; /* of sums that products see: 4, or 6 with triples; 1 of mazes; 0: no products */
+    int64_t side;  /* of a maze; 0 for boards */
+    double alpha;  /* 0: ALPHA */
     basin_engine engine;
 } model;
 
 /* The model on a graph; its parameters are the states `prefix` + name of the store. */
 typedef struct net {
-    int64_t dim, memories, keys, side, batch; /* D, M, Y, side, B */
-    int64_t cells, tokens;                    /* 81 and 729; side * side */
+    int64_t dim, memories, keys, kinds, side, batch; /* D, M, Y, K, side, B */
+    int64_t cells, tokens;                           /* 81 and 729; side * side */
+    double alpha;
     basin_graph *graph;
     basin_params params;
     basin_expr shown, head;  /* [3 or 4, D] of the first tokens, [D, 1] */
-    basin_expr zeta, eta;    /* [M, D] */
+    basin_expr zeta, eta;    /* [M, D]; zeta of products [K, M, D] */
+    basin_expr out, bias;    /* [M, D], [M] of products */
     basin_expr wk, wq;       /* [4 Y, D] */
     basin_expr gamma, delta; /* [], [D] of the layer norm */
     basin_expr board, start; /* index input [B * cells]; u [B, tokens, D] */
@@ -69,6 +74,8 @@ static void net_new(net *n, const model *m, int64_t batch, const char *prefix) {
     basin_init half = {BASIN_INIT_NORMAL, 0.5}, one = {BASIN_INIT_CONSTANT, 1}, zero = {0};
     basin_shape memories = BASIN_SHAPE(m->memories, m->dim);
     *n = (net){.dim = m->dim, .memories = m->memories, .keys = m->keys, .side = m->side};
+    n->kinds = m->kinds;
+    n->alpha = m->alpha > 0 ? m->alpha : ALPHA;
     n->batch = batch;
     n->cells = m->side ? m->side * m->side : CELLS;
     n->tokens = m->side ? n->cells : TOKENS;
@@ -78,8 +85,18 @@ static void net_new(net *n, const model *m, int64_t batch, const char *prefix) {
     basin_shape shown = BASIN_SHAPE(m->side ? SIGHTS : 3, m->dim);
     n->shown = basin_param_add(p, prefix, "digit", shown, half);
     n->head = basin_param_add(p, prefix, "head_w", BASIN_SHAPE(m->dim, 1), wide);
-    n->zeta = basin_param_add(p, prefix, "zeta", memories, small);
-    n->eta = basin_param_add(p, prefix, "eta", memories, small);
+    if (m->kinds) {
+        basin_init medium = {BASIN_INIT_NORMAL, 0.5 * width};
+        basin_init low = {BASIN_INIT_NORMAL, 0.5 / sqrt((double)m->memories)};
+        basin_shape sums = BASIN_SHAPE(m->kinds, m->memories, m->dim);
+        n->zeta = basin_param_add(p, prefix, "zeta", sums, medium);
+        n->eta = basin_param_add(p, prefix, "eta", memories, medium);
+        n->out = basin_param_add(p, prefix, "out", memories, low);
+        n->bias = basin_param_add(p, prefix, "bias", BASIN_SHAPE(m->memories), zero);
+    } else {
+        n->zeta = basin_param_add(p, prefix, "zeta", memories, small);
+        n->eta = basin_param_add(p, prefix, "eta", memories, small);
+    }
     if (m->keys) {
         basin_init medium = {BASIN_INIT_NORMAL, 0.5 * width};
         n->wk = basin_param_add(p, prefix, "wk", BASIN_SHAPE(HEADS * m->keys, m->dim), medium);
@@ -142,6 +159,42 @@ static basin_expr groups(const void *context, basin_expr g) {
     return total;
 }
 
+/* What products see of the sums of a kind, [B, 9, 9, 9, M] or, of boxes and of their triples,
+ * [B * 3, 3, 3, 3, 9, M], with an axis of 1 where it is the same for all members. */
+static basin_expr seen_of(const net *n, basin_expr g, int kind) {
+    basin_expr zeta = basin_slice(n->zeta, 0, kind, 1), sum;
+    zeta = basin_reshape(zeta, BASIN_SHAPE(n->memories, n->dim));
+    if (n->side)
+        sum = basin_scale(basin_sum(around(n, g), 2, 1), 0.5);
+    else if (kind == CELL)
+        sum = basin_scale(sum_axis(grouped(n, g, ROW), 3), 1.0 / 3);
+    else if (kind < CELL)
+        sum = sum_of(n, g, kind);
+    else /* three cells of a box in one row, or in one column */
+        sum = basin_scale(sum_axis(grouped(n, g, BOX), kind == IN_ROW ? 3 : 1), 1 / sqrt(3.0));
+    return basin_matmul_t(sum, false, zeta, true);
+}
+
+/* Products: - sum over tokens i and m of (out_m . g_i) silu(eta_m . g_i + sum over kinds k of
+ * zeta_km . S_k + bias_m). */
+static basin_expr products(const void *context, basin_expr g) {
+    const net *n = context;
+    basin_expr h = basin_add(basin_matmul_t(g, false, n->eta, true), n->bias);
+    if (n->side)
+        h = basin_add(h, seen_of(n, g, 0));
+    else {
+        static const int kind[] = {ROW, COLUMN, CELL, BOX, IN_ROW, IN_COLUMN};
+        h = grouped(n, h, ROW);
+        for (int k = 0; k < n->kinds; k++) {
+            if (kind[k] == BOX) h = grouped(n, h, BOX);
+            h = basin_add(h, seen_of(n, g, kind[k]));
+        }
+    }
+    h = basin_reshape(basin_mul(h, basin_sigmoid(h)), BASIN_SHAPE(n->batch, n->tokens, -1));
+    h = basin_mul(h, basin_matmul_t(g, false, n->out, true));
+    return basin_neg(basin_sum(h, 1, 2));
+}
+
 /* [B, 729, W] -> [groups, 9, W] of a kind. */
 static basin_expr members(const net *n, basin_expr a, int kind) {
     static const int order[KINDS][6] = {{0, 1, 3, 2, 4}, {0, 2, 3, 1, 4}, {0, 2, 4, 1, 3, 5}};
@@ -178,10 +231,12 @@ static basin_expr norm(const void *context, basin_expr x) {
 }
 
 static basin_energy energy_of(const net *n) {
-    static const basin_term term[] = {
-        {"groups", groups, NULL}, {"givens", clues, NULL}, {"attention", attention, NULL}};
+    static const basin_term term[2][3] = {
+        {{"groups", groups, NULL}, {"givens", clues, NULL}, {"attention", attention, NULL}},
+        {{"products", products, NULL}, {"givens", clues, NULL}, {"attention", attention, NULL}}};
     int terms = n->keys ? 3 : 2;
-    return (basin_energy){.term = term, .terms = terms, .activation = norm, .context = n};
+    return (basin_energy){
+        .term = term[n->kinds > 0], .terms = terms, .activation = norm, .context = n};
 }
 
 /* Tokens also decay, so that they stay bounded over many steps. */
@@ -193,7 +248,7 @@ static basin_expr decay(const void *context, basin_expr force, basin_expr x, bas
 static basin_expr next(const net *n, basin_expr x) {
     basin_energy energy = energy_of(n);
     basin_turn turn = {.move = decay};
-    basin_descent_spec spec = {.steps = 1, .alpha = ALPHA, .turn = &turn, .turns = 1};
+    basin_descent_spec spec = {.steps = 1, .alpha = n->alpha, .turn = &turn, .turns = 1};
     return basin_descend(&energy, x, &spec, NULL);
 }
 
@@ -226,7 +281,11 @@ static void model_open(model *m, const char *path) {
     m->memories = eta->shape.dim[0];
     m->dim = eta->shape.dim[1];
     const basin_tensor *keys = basin_bundle_find(bundle, "wk");
+    const basin_tensor *zeta = basin_bundle_find(bundle, "zeta");
+    const basin_tensor *alpha = basin_bundle_find(bundle, "alpha");
     m->keys = keys ? keys->shape.dim[0] / HEADS : 0;
+    m->kinds = zeta && zeta->shape.rank == 3 ? zeta->shape.dim[0] : 0;
+    m->alpha = alpha && alpha->dtype == BASIN_F32 ? *(const float *)alpha->data : ALPHA;
     net_new(&n, m, 1, "");
     must(basin_params_read(&n.params, m->engine.store, bundle, &error));
     net_free(&n);
@@ -317,6 +376,7 @@ static void trainer_new(trainer *t, const model *m, const training *how, int64_t
     basin_shape each = BASIN_SHAPE(how->batch, 1, 1);
     net *n = &t->net;
     net_new(n, m, how->batch, "train.");
+    int weights = (int)n->params.count;
     int64_t cells = how->batch * n->cells;
     t->label = basin_index(n->graph, "label", BASIN_SHAPE(cells));
     t->average = basin_input(n->graph, "average", BASIN_SCALAR);
@@ -328,7 +388,7 @@ static void trainer_new(trainer *t, const model *m, const training *how, int64_t
         basin_statistic_add(&n->params, "", "pool", basin_expr_shape(n->start), (basin_init){0});
     t->answer = basin_argmax(digits(n, t->pool), 1);
     basin_expr loss = loss_of(t, how);
-    add_averages(&n->params, n->keys ? PARAMS : PARAMS - 2, t->average);
+    add_averages(&n->params, weights, t->average);
     basin_store *store = m->engine.store;
     must(basin_trainer_new(&t->trainer, store, &n->params, loss, &spec, &error));
     must(basin_params_init(&n->params, store, (uint64_t)how->seed, &error));

@@ -6,12 +6,18 @@
 
 /* Each puzzle goes down from `breadth` starts: u, or u and normal noise of deviation `start`; every
  * step adds noise of deviation `noise`, except in the last `calm` steps. Puzzles whose best answer
- * breaks a rule begin again, from other starts, in up to `rounds` rounds. All starts but the first
- * of a puzzle may show `assumed` cells more than are given, drawn by `assume`. */
+ * breaks a rule begin again, from other starts, in up to `rounds` rounds.
+ *
+ * With `assume`, every start of a board but its first assumes a digit after each `assume` steps: in
+ * a cell about which the model is not sure, drawn by how likely the model takes it to be, and shown
+ * like a given from there on. A start that is sure of an answer which breaks a rule, or that
+ * assumed ASSUMED digits, begins anew. In the last `calm` steps nothing is assumed: an answer has
+ * to stay by itself. */
+enum { ASSUMED = 24 };
+#define SURE 0.95F
 typedef struct search {
-    int64_t steps, breadth, rounds, calm, assumed, seed;
+    int64_t steps, breadth, rounds, calm, assume, seed;
     double start, noise;
-    void (*assume)(int32_t *cells, int64_t count, basin_random *random); /* or NULL */
     /* How many rules an answer breaks. */
     int (*broken)(const int32_t *answer, const int32_t *given, int64_t side);
 } search;
@@ -91,6 +97,9 @@ typedef struct watch {
     int32_t *cells;  /* [batch * cells] that the rows show */
     int32_t *answer; /* [batch * cells] */
     float *move;     /* [batch] */
+    float *likely;   /* [batch * cells, 9], of `assume` */
+    float *fresh;    /* [2, batch]: whether a row begins anew; deviations of the noise there */
+    bool *first;     /* [batch]: the very first start of a puzzle, which assumes nothing */
 } watch;
 
 /* An answer of row i at a depth, with its energy. */
@@ -144,29 +153,13 @@ static basin_expr relative_move(const net *n, basin_expr x) {
     return basin_sqrt(basin_div(by, basin_sum(basin_square(x), 1, 2)));
 }
 
-/* The steps with noise, then those without. Noise of the engine is scaled by sqrt(alpha). */
-static void run_both(basin_descent *descent[2], watch *w, uint64_t seed) {
-    int64_t noisy = w->how->noise > 0 ? w->how->steps - w->how->calm : 0;
-    for (int part = 0; part < 2; part++) {
-        basin_descent_result result;
-        basin_turn turn = {.move = decay};
-        int64_t steps = part ? w->how->steps - noisy : noisy;
-        basin_descent_spec spec = {.steps = (int)steps, .alpha = ALPHA, .turn = &turn, .turns = 1};
-        basin_stop stop = {.observe = see, .context = w, .seed = seed};
-        if (!steps) continue;
-        w->offset = part ? noisy : 0;
-        must(basin_descent_set(descent[part], &spec, &stop, &error));
-        must(basin_descent_run(descent[part], &result, NULL, &error));
-        basin_descent_result_free(&result);
-    }
-}
-
 /* The plans of a search: what begins a descent and what reads it. */
 typedef struct searcher {
     net net;
-    basin_descent *descent[2]; /* with noise (or NULL), and without */
-    basin_plan *begin;
-    basin_expr seed, start; /* inputs of `begin`: index [2]; [B, 1, 1] deviations */
+    basin_descent *descent[2];     /* with noise (or NULL), and without */
+    basin_plan *begin, *beliefs;   /* `beliefs` reads how likely each digit is; or NULL */
+    basin_expr seed, fresh, start; /* inputs of `begin`: index [2]; [B, 1, 1] of watch.fresh */
+    basin_expr likely;
     watch watch;
 } searcher;
 
@@ -177,20 +170,22 @@ static void searcher_new(searcher *s, const model *m, const puzzles *p, const se
     net *n = &s->net;
     watch *w = &s->watch;
     basin_turn turn = {.move = decay};
-    basin_descent_spec spec = {.steps = 1, .alpha = ALPHA, .turn = &turn, .turns = 1};
     net_new(n, m, batch, "");
+    basin_descent_spec spec = {.steps = 1, .alpha = n->alpha, .turn = &turn, .turns = 1};
     basin_energy whole = energy_of(n);
     basin_shape shape = basin_expr_shape(n->start);
     must(basin_descent_new(&s->descent[1], store, &whole, n->graph, shape, &spec, NULL, &error));
-    spec.noise = how->noise / sqrt(ALPHA);
+    spec.noise = how->noise / sqrt(n->alpha);
     if (how->noise > 0)
         must(
             basin_descent_new(&s->descent[0], store, &whole, n->graph, shape, &spec, NULL, &error));
     basin_expr tokens = basin_descent_tokens(s->descent[1], 0);
     s->seed = basin_index(n->graph, "seed", BASIN_SHAPE(2));
+    s->fresh = basin_input(n->graph, "fresh", BASIN_SHAPE(batch, 1, 1));
     s->start = basin_input(n->graph, "start", BASIN_SHAPE(batch, 1, 1));
     basin_expr noise = basin_mul(basin_normal(s->seed, shape), s->start);
-    basin_update first = {tokens, basin_add(n->start, noise)};
+    basin_expr anew = basin_select(s->fresh, basin_add(n->start, noise), tokens);
+    basin_update first = {tokens, anew};
     *w = (watch){.puzzles = p, .how = how, .to = to, .model = m};
     w->output[0] = basin_argmax(digits(n, tokens), 1);
     w->output[1] = relative_move(n, tokens);
@@ -198,17 +193,28 @@ static void searcher_new(searcher *s, const model *m, const puzzles *p, const se
     basin_plan_spec reads = {.output = w->output, .outputs = 2};
     must(basin_plan_new(&s->begin, store, &starts, &error));
     must(basin_plan_new(&w->plan, store, &reads, &error));
+    s->likely = basin_softmax(digits(n, tokens), -1);
+    basin_plan_spec beliefs = {.output = &s->likely, .outputs = 1};
+    if (how->assume) must(basin_plan_new(&s->beliefs, store, &beliefs, &error));
     w->item = calloc((size_t)batch, sizeof *w->item);
     w->move = calloc((size_t)batch, sizeof *w->move);
+    w->first = calloc((size_t)batch, sizeof *w->first);
+    w->fresh = calloc(2 * (size_t)batch, sizeof *w->fresh);
+    w->likely = calloc((size_t)(batch * n->cells * DIGITS), sizeof *w->likely);
     w->answer = calloc((size_t)(2 * batch * n->cells), sizeof *w->answer);
-    if (!w->item || !w->move || !w->answer) quit("search", "out of memory");
+    if (!w->item || !w->move || !w->answer || !w->first || !w->fresh || !w->likely)
+        quit("search", "out of memory");
     w->cells = w->answer + batch * n->cells;
 }
 
 static void searcher_free(searcher *s) {
     free(s->watch.item);
     free(s->watch.move);
+    free(s->watch.first);
+    free(s->watch.fresh);
+    free(s->watch.likely);
     free(s->watch.answer);
+    basin_plan_free(s->beliefs);
     basin_plan_free(s->watch.plan);
     basin_plan_free(s->begin);
     basin_descent_free(s->descent[0]);
@@ -216,38 +222,128 @@ static void searcher_free(searcher *s) {
     net_free(&s->net);
 }
 
-/* Row i of a batch shows its puzzle and perhaps what is assumed; `first` is the very first start of
- * a puzzle. */
-static void show(watch *w, int64_t i, bool first, uint64_t number) {
-    const search *how = w->how;
+/* Row i of a batch shows its puzzle and nothing else. */
+static void show(watch *w, int64_t i) {
     int64_t n = w->puzzles->cells;
-    int32_t *cells = w->cells + i * n;
-    memcpy(cells, w->puzzles->given + w->item[i] * n, (size_t)n * sizeof *cells);
-    basin_random random = basin_random_start((uint64_t)how->seed, number, 0);
-    if (how->assume && !first) how->assume(cells, how->assumed, &random);
+    memcpy(w->cells + i * n, w->puzzles->given + w->item[i] * n, (size_t)n * sizeof *w->cells);
 }
 
-/* One batch: rows `from` to `from` + count of the starts of the puzzles `open`. The very first
- * start of a puzzle is u itself. */
-static void run_batch(searcher *s, const int64_t *open, int64_t from, float *deviation) {
+/* What the rows show, to all plans that see it. */
+static void show_all(searcher *s) {
     watch *w = &s->watch;
-    const search *how = w->how;
-    for (int64_t i = 0; i < w->count; i++) {
-        bool first = !w->round && (from + i) % how->breadth == 0;
-        w->item[i] = open[(from + i) / how->breadth];
-        deviation[i] = first ? 0 : (float)how->start;
-        show(w, i, first, ((uint64_t)w->round << 32) + (uint64_t)(from + i));
-    }
-    int32_t seed[2] = {(int32_t)how->seed, (int32_t)(w->round * 65536 + from / s->net.batch)};
     write_to(s->begin, s->net.board, w->cells, BASIN_I32);
-    write_to(s->begin, s->start, deviation, BASIN_F32);
-    write_to(s->begin, s->seed, seed, BASIN_I32);
     write_to(w->plan, s->net.board, w->cells, BASIN_I32);
     for (int part = 0; part < 2; part++)
         if (s->descent[part])
             write_to(basin_descent_plan(s->descent[part]), s->net.board, w->cells, BASIN_I32);
+}
+
+/* Rows whose `fresh` is 1 begin anew. */
+static void begin_rows(searcher *s, int64_t number) {
+    watch *w = &s->watch;
+    int32_t seed[2] = {(int32_t)w->how->seed, (int32_t)number};
+    write_to(s->begin, s->fresh, w->fresh, BASIN_F32);
+    write_to(s->begin, s->start, w->fresh + s->net.batch, BASIN_F32);
+    write_to(s->begin, s->seed, seed, BASIN_I32);
     must(basin_plan_run(s->begin, &error));
-    run_both(s->descent, w, (uint64_t)seed[0] << 32 | (uint32_t)seed[1]);
+}
+
+static double draw_real(basin_random *random) {
+    return ((double)basin_random_next(random) + 0.5) / 4294967296.0;
+}
+
+/* A digit by how likely each is. */
+static int draw_digit(const float *likely, basin_random *random) {
+    double at = draw_real(random);
+    int digit = 1;
+    for (; digit < DIGITS && (at -= likely[digit - 1]) >= 0; digit++) continue;
+    return digit;
+}
+
+/* Row i assumes a digit: of the cells about which the model is not sure, the one whose likeliest
+ * digit is the likeliest, after noise of deviation 0.1. False if there is none, or no more may be
+ * assumed. A row whose answer keeps all rules stays as it is. */
+static bool assume_one(watch *w, int64_t i, basin_random *random) {
+    int32_t *cells = w->cells + i * CELLS, answer[CELLS];
+    const int32_t *given = w->puzzles->given + w->item[i] * CELLS;
+    const float *likely = w->likely + i * CELLS * DIGITS;
+    double best = -INFINITY;
+    int chosen = -1, assumed = 0;
+    for (int k = 0; k < CELLS; k++) {
+        int top = 0;
+        for (int d = 1; d < DIGITS; d++)
+            if (likely[k * DIGITS + d] > likely[k * DIGITS + top]) top = d;
+        float most = likely[k * DIGITS + top];
+        double noise = sqrt(-2 * log(draw_real(random))) * cos(2 * M_PI * draw_real(random));
+        answer[k] = cells[k] ? cells[k] : top + 1;
+        assumed += cells[k] && !given[k];
+        if (cells[k] || most >= SURE || most + 0.1 * noise <= best) continue;
+        best = most + 0.1 * noise;
+        chosen = k;
+    }
+    if (!w->how->broken(answer, cells, 0)) return true;
+    if (chosen < 0 || assumed >= ASSUMED) return false;
+    cells[chosen] = draw_digit(likely + chosen * DIGITS, random);
+    return true;
+}
+
+/* After `step` steps: all rows but first starts assume one digit more, or begin anew. */
+static void assume_all(searcher *s, int64_t number, int64_t step) {
+    watch *w = &s->watch;
+    basin_tensor t = basin_tensor_borrow(w->likely, BASIN_F32, basin_expr_shape(s->likely));
+    must(basin_plan_run(s->beliefs, &error));
+    must(basin_plan_read(s->beliefs, s->likely, &t, &error));
+    for (int64_t i = 0; i < w->count; i++) {
+        uint64_t stream = (uint64_t)(number * s->net.batch + i);
+        basin_random random = basin_random_start((uint64_t)w->how->seed, stream, (uint64_t)step);
+        w->fresh[i] = !w->first[i] && !assume_one(w, i, &random);
+        w->fresh[s->net.batch + i] = (float)w->how->start;
+        if (w->fresh[i] > 0) show(w, i);
+    }
+    show_all(s);
+    begin_rows(s, number + (step << 20));
+}
+
+/* `steps` steps with noise or without, from `offset` on. Noise of the engine is scaled by
+ * sqrt(alpha). */
+static void run_part(searcher *s, bool noisy, int64_t offset, int64_t steps, uint64_t seed) {
+    basin_descent_result result;
+    basin_turn turn = {.move = decay};
+    basin_descent_spec spec = {
+        .steps = (int)steps, .alpha = s->net.alpha, .turn = &turn, .turns = 1};
+    basin_stop stop = {.observe = see, .context = &s->watch, .seed = seed};
+    basin_descent *descent = s->descent[noisy ? 0 : 1];
+    s->watch.offset = offset;
+    must(basin_descent_set(descent, &spec, &stop, &error));
+    must(basin_descent_run(descent, &result, NULL, &error));
+    basin_descent_result_free(&result);
+}
+
+/* One batch: rows `from` to `from` + count of the starts of the puzzles `open`. The very first
+ * start of a puzzle is u itself. */
+static void run_batch(searcher *s, const int64_t *open, int64_t from) {
+    watch *w = &s->watch;
+    const search *how = w->how;
+    int64_t number = w->round * 65536 + from / s->net.batch, late = how->steps - how->calm;
+    uint64_t seed = (uint64_t)how->seed << 32 | (uint32_t)number;
+    for (int64_t i = 0; i < w->count; i++) {
+        w->item[i] = open[(from + i) / how->breadth];
+        w->first[i] = !w->round && (from + i) % how->breadth == 0;
+        w->fresh[i] = 1;
+        w->fresh[s->net.batch + i] = w->first[i] ? 0 : (float)how->start;
+        show(w, i);
+    }
+    show_all(s);
+    begin_rows(s, number);
+    for (int64_t step = 0, next; step < how->steps; step = next) {
+        bool early = step < late && (how->assume || how->noise > 0);
+        next = !early ? how->steps : how->assume ? step + how->assume : late;
+        if (early && next > late) next = late;
+        run_part(s, early && how->noise > 0, step, next - step, seed + ((uint64_t)step << 20));
+        if (how->assume && next < late) assume_all(s, number, next);
+        for (int64_t i = 0; i < w->count && how->assume && next == late; i++) show(w, i);
+        if (how->assume && next == late) show_all(s);
+    }
 }
 
 static double seconds_now(void) {
@@ -263,8 +359,7 @@ static findings find(const model *m, const puzzles *p, const search *how) {
     searcher_new(&s, m, p, how, &f);
     watch *w = &s.watch;
     int64_t *open = calloc((size_t)p->count + 1, sizeof *open), last = f.depths - 1;
-    float *deviation = calloc((size_t)s.net.batch, sizeof *deviation);
-    if (!open || !deviation) quit("search", "out of memory");
+    if (!open) quit("search", "out of memory");
     f.seconds = -seconds_now();
     for (w->round = 0; w->round < how->rounds; w->round++) {
         int64_t count = 0;
@@ -273,13 +368,12 @@ static findings find(const model *m, const puzzles *p, const search *how) {
         for (int64_t from = 0; from < count * how->breadth; from += w->count) {
             int64_t left = count * how->breadth - from;
             w->count = left < s.net.batch ? left : s.net.batch;
-            run_batch(&s, open, from, deviation);
+            run_batch(&s, open, from);
             f.starts += w->count;
         }
     }
     f.seconds += seconds_now();
     free(open);
-    free(deviation);
     searcher_free(&s);
     return f;
 }

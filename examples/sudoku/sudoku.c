@@ -13,7 +13,7 @@ static const char usage[] =
     "sudoku eval MODEL BOARDS [SEARCH]      prints how many boards are solved, by steps\n"
     "sudoku solve MODEL DIGITS [SEARCH]     one board; exits with 1 if it is not solved\n"
     "    SEARCH: --steps N, --breadth N starts with --start S noise, --noise S along the path and\n"
-    "    none in the last --calm N steps, --assume N drawn digits shown beside the given ones,\n"
+    "    none in the last --calm N steps, --assume N: one more digit assumed after every N steps,\n"
     "    --rounds N of all that for boards that break a rule, --choose energy|rest|rules, --seed "
     "N\n"
     "The last three take --backend ref|cpu|cuda and --threads N.\n";
@@ -84,35 +84,6 @@ static int broken(const int32_t *answer, const int32_t *given, int64_t side) {
     return missing;
 }
 
-/* Digits that neither the cell's row, column nor box shows. */
-static unsigned candidates(const int32_t *cells, int cell) {
-    unsigned seen = 0;
-    for (int unit = 0; unit < UNITS; unit++)
-        for (int k = 0; k < 9 && (unit == cell / 9 || unit == 9 + cell % 9 ||
-                                  unit == 18 + cell / 27 * 3 + cell % 9 / 3);
-             k++)
-            seen |= 1u << cells[unit_cell(unit, k)];
-    return ALL & ~seen;
-}
-
-/* Shows a drawn digit in `count` drawn cells that have the fewest candidates, two at least. */
-static void assume(int32_t *cells, int64_t count, basin_random *random) {
-    for (; count > 0; count--) {
-        int fewest = DIGITS, chosen = -1;
-        int64_t order[CELLS];
-        draw_order(order, random);
-        for (int i = 0; i < CELLS; i++) {
-            int cell = (int)order[i], left = __builtin_popcount(candidates(cells, cell));
-            if (!cells[cell] && left > 1 && left < fewest) fewest = left, chosen = cell;
-        }
-        if (chosen < 0) return;
-        unsigned digits = candidates(cells, chosen);
-        for (uint64_t skip = basin_random_below(random, (uint64_t)fewest); skip; skip--)
-            digits &= digits - 1;
-        cells[chosen] = __builtin_ctz(digits);
-    }
-}
-
 /* What singles alone and the exact solver do, with the time per board. */
 static void print_floor(const boards *b) {
     int64_t singles = 0, exact = 0;
@@ -132,8 +103,8 @@ static int descend(const char *weights, const boards *b) {
     int by = read_choice();
     model m = {.engine = open_engine()};
     how.broken = broken;
-    how.assume = assume;
-    how.assumed = integer("--assume", 0);
+    how.assume = integer("--assume", 0);
+    if (how.assume < 0) quit("--assume", "expected a number of steps, or 0");
     check_options();
     model_open(&m, weights);
     puzzles p = puzzles_of(b);
