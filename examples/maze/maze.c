@@ -6,7 +6,8 @@ static const char usage[] =
     "maze generate COUNT SIDE [--least N] [--most N] [--seed N]\n"
     "    prints mazes with one path of --least to --most steps (100 to 140 for a side of 30)\n"
     "maze train MAZES MODEL [--epochs N] [--batch N] [--steps N] [--dim N] [--memories N]\n"
-    "           [--keys N] [--keep P] [--leave P] [--start S] [--noise S] [--seed N]\n"
+    "           [--kinds 0|1] [--keys N] [--keep P] [--leave P] [--start S] [--noise S] [--seed "
+    "N]\n"
     "maze eval MODEL MAZES [SEARCH]     prints how many mazes are solved, by steps\n"
     "maze solve MODEL MAZE [SEARCH]     one maze; exits with 1 if it is not solved\n"
     "    SEARCH: --steps N, --breadth N starts with --start S noise, --noise S along the path and\n"
@@ -37,6 +38,7 @@ static int generate(const char *number, const char *length) {
 static int train(const char *path, const char *output) {
     model m = {.dim = integer("--dim", 16),
                .memories = integer("--memories", 32),
+               .kinds = integer("--kinds", 1),
                .keys = integer("--keys", 0),
                .engine = open_engine()};
     training how = {.steps = integer("--steps", 16),
@@ -52,6 +54,7 @@ static int train(const char *path, const char *output) {
                     .average = 0.99,
                     .output = output};
     check_options();
+    if (m.kinds < 0 || m.kinds > 1) quit("--kinds", "expected 0 or 1");
     mazes all = read_mazes(path);
     m.side = all.side;
     model_train(&m, &how, &all.all);

@@ -7,7 +7,8 @@
 Boards, mazes and text; both models see the same tokens, the same pairs and the same first tokens, are
 trained on the same samples by the same optimizer for the same number of FLOPs, and differ in the step:
 
-    energy        x <- x + alpha (-dE/dg - x), g = layernorm(x): every weight is used twice
+    energy        x <- x + alpha (-dE/dg - x), g = layernorm(x), E of products: every weight is used twice
+    squares       the same step with squares of memories and attention in E (text: this one alone)
     transformer   h = norm(x + u + attention(x + u)); x <- norm(h + mlp(h)): weights of its own for each way
 
 The floor: singles and a plain constraint solver for boards, dead ends filled for mazes, pairs of
@@ -77,6 +78,16 @@ class Groups:
             total = total + self.join(r, k)
         return out + total @ eta
 
+    def sums(self, a):
+        """S of rows, columns, boxes and cells, each with an axis of 1 where it is the same."""
+        box = a.unflatten(2, (3, 3)).unflatten(1, (3, 3)).sum((2, 4), keepdim=True)
+        return a.sum(2, keepdim=True), a.sum(1, keepdim=True), box, a.sum(3, keepdim=True)
+
+    def spread(self, s, like):
+        if s.dim() == 7:
+            s = s.expand(-1, -1, 3, -1, 3, -1, -1).flatten(3, 4).flatten(1, 2)
+        return s.expand(*like.shape[:-1], -1)
+
     def pull(self, g, wk, wq):
         """-dE/dg of E = - sum over kinds and members i of log sum over members j of exp(q_i . k_j)."""
         fq, fk = [], []
@@ -95,9 +106,11 @@ class Groups:
             out.append(self.join(F.scaled_dot_product_attention(a, b, c), kind))
         return torch.cat(out, -1)
 
-    def flops(self, energy, d, m):
+    def flops(self, kind, d, m):
         """Per token and step, products with weights and among pairs."""
-        if energy:
+        if kind == "energy":
+            return 8 * d * m + 4 * 4 * d * m / 9
+        if kind == "squares":
             return 4 * d * m * (1 + 4 / 9) + 8 * d * d + 6 * 9 * d
         return 8 * d * d + 4 * 9 * d + 4 * d * m
 
@@ -138,8 +151,16 @@ class Grid:
         p = torch.softmax((heads(q)[:, :, :, None] * k).sum(-1) / math.sqrt(k.shape[-1]), 3)
         return (p[..., None] * v).sum(3).flatten(-2)
 
-    def flops(self, energy, d, m):
-        if energy:
+    def sums(self, a):
+        return (self.around(a).sum(3),)
+
+    def spread(self, s, like):
+        return s
+
+    def flops(self, kind, d, m):
+        if kind == "energy":
+            return 12 * d * m
+        if kind == "squares":
             return 8 * d * m + 8 * d * d + 6 * 4 * d
         return 8 * d * d + 4 * 5 * d + 4 * d * m
 
@@ -156,8 +177,8 @@ class Sequence:
         q, k, v = (t.unflatten(-1, (self.heads, -1)).transpose(1, 2) for t in (q, k, v))
         return F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(-2)
 
-    def flops(self, energy, d, m):
-        if energy:
+    def flops(self, kind, d, m):
+        if kind == "energy":
             return 8 * d * d + 6 * self.length * d + 4 * d * m
         return 8 * d * d + 4 * self.length * d + 4 * d * m
 
@@ -186,7 +207,7 @@ class Energy(torch.nn.Module):
         return F.layer_norm(x, (self.d,)) * self.gamma + self.delta
 
     def first(self, index):
-        u = self.shown[index]
+        u = F.one_hot(index, len(self.shown)).float() @ self.shown
         return u + self.position if hasattr(self, "position") else u
 
     def force(self, g):
@@ -204,6 +225,29 @@ class Energy(torch.nn.Module):
 
     def score(self, x):
         return self.norm(x) @ self.head
+
+
+class Products(Energy):
+    """E = - sum over tokens and m of (out_m . g) silu(eta_m . g + sum over kinds of zeta . S + bias)."""
+
+    def __init__(self, pattern, d, m, outputs):
+        torch.nn.Module.__init__(self)
+        self.pattern, self.d, self.alpha = pattern, d, 0.5
+        self.shown, self.head = normal(pattern.rows, d, scale=0.5), normal(d, outputs, scale=d**-0.5)
+        self.eta, self.zeta = normal(m, d, scale=0.5 * d**-0.5), normal(pattern.kinds, m, d, scale=0.5 * d**-0.5)
+        self.out, self.bias = normal(m, d, scale=0.5 * m**-0.5), torch.nn.Parameter(torch.zeros(m))
+        self.gamma, self.delta = torch.nn.Parameter(torch.ones(())), torch.nn.Parameter(torch.zeros(d))
+
+    def force(self, g):
+        h, zeta = g @ self.eta.T + self.bias, self.zeta * self.pattern.scale
+        for s, w in zip(self.pattern.sums(g), zeta):
+            h = h + self.pattern.spread(s @ w.T, h)
+        p = torch.sigmoid(h)
+        r = (g @ self.out.T) * p * (1 + h * (1 - p))
+        out = (h * p) @ self.out + r @ self.eta
+        for s, w in zip(self.pattern.sums(r), zeta):
+            out = out + self.pattern.spread(s @ w, g)
+        return out
 
 
 class Transformer(torch.nn.Module):
@@ -235,23 +279,30 @@ def weights(model):
     return sum(p.numel() for p in model.parameters())
 
 
-def pair(pattern, d, m, outputs, steps, seed):
-    """An energy and a transformer of as many weights, and the passes that cost as much as `steps` steps."""
-    torch.manual_seed(seed)
-    energy = Energy(pattern, d, m, outputs)
-    best = None
+def models_of(pattern, d, m, outputs, steps, seed):
+    """The models of equal weights, and the steps of each that cost as much as `steps` of the first energy."""
+    first = Energy(pattern, d, m, outputs)
+    total, shapes = weights(first), {"squares": (d, m)}
+    if isinstance(pattern, Sequence):
+        shapes = {"energy": (d, m)}
+    else:
+        one = Products(pattern, d, 1, outputs)
+        each = one.eta.numel() + one.zeta.numel() + one.out.numel() + 1
+        shapes["energy"] = (d, round((total - weights(one)) / each) + 1)
     for width in range(8, 2 * d + 1, 4):
         base = weights(Transformer(pattern, width, 1, outputs)) - 2 * width
-        f = round((weights(energy) - base) / (2 * width))
+        f = round((total - base) / (2 * width))
         if f >= width:  # the usual shape: an MLP at least as wide as the tokens
-            best = (width, f)
-    torch.manual_seed(seed)
-    transformer = Transformer(pattern, *best, outputs)
-    passes = steps * pattern.flops(True, d, m) / pattern.flops(False, *best)
-    return {"energy": (energy, steps), "transformer": (transformer, max(1, round(passes)))}, {
-        "energy": (d, m),
-        "transformer": best,
-    }
+            shapes["transformer"] = (width, f)
+    cost = pattern.flops("energy" if isinstance(pattern, Sequence) else "squares", d, m)
+    kinds = {"squares": Energy, "transformer": Transformer}
+    kinds["energy"] = Energy if isinstance(pattern, Sequence) else Products
+    made = {}
+    for kind, shape in shapes.items():
+        torch.manual_seed(seed)
+        passes = max(1, round(steps * cost / pattern.flops(kind, *shape)))
+        made[kind] = (kinds[kind](pattern, *shape, outputs), passes, shape)
+    return made
 
 
 # ---- tasks ----
@@ -387,8 +438,8 @@ class Text:
         return given
 
     def loss(self, score, given, full):
-        hidden = given == self.outputs
-        return F.cross_entropy(score[hidden], full[hidden])
+        hidden = (given == self.outputs).float()
+        return (F.cross_entropy(score.transpose(1, 2), full, reduction="none") * hidden).sum() / hidden.sum()
 
     def solved(self, score, given, full):
         hidden = given == self.outputs
@@ -399,45 +450,68 @@ class Text:
 
 
 def train(task, model, steps, options, seed):
+    """Seconds; on a GPU an iteration is one CUDA graph, so that no time goes into launching kernels."""
     torch.manual_seed(1000 + seed)
     model.to(DEVICE)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=options.rate, betas=(0.9, 0.99), weight_decay=0.01)
-    n, started = options.batch, time.time()
+    gpu, n, carried = DEVICE == "cuda", options.batch, not isinstance(task, Text)
+    rate = torch.tensor(options.rate, device=DEVICE)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=rate, betas=(0.9, 0.99), weight_decay=0.01, capturable=gpu)
     given, full = task.draw(n)
-    x, mean = model.first(task.index(given)).detach(), None
-    carried = not isinstance(task, Text)
-    for i in range(options.iterations):
-        share = i / options.iterations
-        for group in optimizer.param_groups:
-            group["lr"] = options.rate * min(1, 20 * share + 0.01) * (0.51 + 0.49 * math.cos(math.pi * share))
+    x = model.first(task.index(given)).detach()
+    mean = {k: v.detach().clone() for k, v in model.state_dict().items()}
+    share_of_mean, last = torch.ones((), device=DEVICE), torch.zeros((), device=DEVICE)
+
+    def iteration():
         u, loss = model.first(task.index(given)), 0
-        if not carried:
-            x = u
+        y = x if carried else u
         for t in range(steps):
-            x = model.step(x, u)
+            y = model.step(y, u)
             if carried or t == steps - 1:
-                loss = loss + task.loss(model.score(x), given, full) / (steps if carried else 1)
+                loss = loss + task.loss(model.score(y), given, full) / (steps if carried else 1)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         with torch.no_grad():
-            state = model.state_dict()
-            mean = {k: v.clone() for k, v in state.items()} if mean is None or i < 50 else mean
-            for k in mean:
-                mean[k].lerp_(state[k], 0.01)
-            more = task.draw(n)
+            for k, v in model.state_dict().items():
+                mean[k].add_((v - mean[k]) * share_of_mean)
+            more, new = task.draw(n), torch.ones(n, dtype=torch.bool, device=DEVICE)
             if carried:
-                ok = task.solved(model.score(x), given, full)
+                ok = task.solved(model.score(y), given, full)
                 new = torch.rand(n, device=DEVICE) < torch.where(ok > 0, 0.4, 0.2)
-                pick = lambda a, b: torch.where(new.reshape(-1, *[1] * (a.dim() - 1)), a, b)
-                x = pick(model.first(task.index(more[0])), x.detach())
-                given, full = pick(more[0], given), pick(more[1], full)
-            else:
-                given, full = more
+            pick = lambda a, b: torch.where(new.reshape(-1, *[1] * (a.dim() - 1)), a, b)
+            if carried:
+                x.copy_(pick(model.first(task.index(more[0])), y.detach()))
+            given.copy_(pick(more[0], given))
+            full.copy_(pick(more[1], full))
+            last.copy_(loss.detach())
+
+    def schedule(i):
+        share = i / options.iterations
+        rate.fill_(options.rate * min(1, 20 * share + 0.01) * (0.51 + 0.49 * math.cos(math.pi * share)))
+        share_of_mean.fill_(1.0 if i < 50 else 0.01)
+
+    started, run, first = time.time(), iteration, 0
+    if gpu and options.graph:
+        stream, first = torch.cuda.Stream(), 3
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for i in range(first):
+                schedule(i)
+                iteration()
+        torch.cuda.current_stream().wait_stream(stream)
+        optimizer.zero_grad(set_to_none=True)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            iteration()
+        run = graph.replay
+    for i in range(first, options.iterations):
+        schedule(i)
+        run()
         if options.verbose and i % 100 == 99:
-            print(f"  {i + 1} loss {loss.item():.4f} {time.time() - started:.1f} s", flush=True)
+            print(f"  {i + 1} loss {last.item():.4f} {time.time() - started:.1f} s", flush=True)
     model.load_state_dict(mean)
+    last.item()
     return time.time() - started
 
 
@@ -555,7 +629,7 @@ def main():
     add = parser.add_argument
     add("--task", nargs="*", default=["boards", "mazes", "text"])
     add("--seeds", nargs="*", type=int, default=[0, 1, 2, 3, 4])
-    add("--models", nargs="*", default=["energy", "transformer"])
+    add("--models", nargs="*", default=["energy", "squares", "transformer"])
     add("--size", default="small", choices=["tiny", "small"])
     add("--iterations", type=int, default=1500)
     add("--batch", type=int, default=128)
@@ -568,6 +642,7 @@ def main():
     add("--program", default="build/examples/sudoku")
     add("--output", default="", help="a file to append rows of JSON to")
     add("--table", default="", help="a file of such rows: print its table and end")
+    add("--graph", type=int, default=1, help="0: no CUDA graphs")
     add("--verbose", action="store_true")
     options = parser.parse_args()
     if options.table:
@@ -582,19 +657,19 @@ def main():
     for name in options.task:
         task = {"boards": Boards, "mazes": Mazes, "text": Text}[name](options)
         for seed in options.seeds:
-            models, shapes = pair(task.pattern, task.d, task.m, task.outputs, task.steps, seed)
-            for kind in options.models:
-                model, steps = models[kind]
+            models = models_of(task.pattern, task.d, task.m, task.outputs, task.steps, seed)
+            for kind in (k for k in options.models if k in models):
+                model, steps, shape = models[kind]
                 seconds = train(task, model, steps, options, seed)
                 right, each = score(task, model, steps, (1,) if name == "text" else (1, 2, 4, 8, 16, 32))
-                flops = task.pattern.flops(kind == "energy", *shapes[kind]) * steps
+                flops = task.pattern.flops(kind, *shape) * steps
                 rows.append(
                     {
                         "task": name,
                         "model": kind,
                         "seed": seed,
                         "weights": weights(model),
-                        "shape": shapes[kind],
+                        "shape": shape,
                         "steps": steps,
                         "flops": flops,
                         "seconds": seconds,

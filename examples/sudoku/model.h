@@ -6,17 +6,23 @@
  * of a cell. The tokens of a maze are its cells: x [side * side, D]. They begin as one of four
  * vectors: a wall, a way, the start, the goal. A cell has one group, its four neighbours.
  *
+ *     E(g) = - sum over tokens i and memories m of
+ *              (out_m . g_i) silu(eta_m . g_i + sum over kinds k of zeta_km . S_k + bias_m) - <u,
+ * g> g = layernorm(x), S_k = a third (a half) of the sum of g over i's group of the kind k x <- x +
+ * alpha (-dE/dg - x)
+ *
+ * Kinds: rows, columns, boxes, cells, and perhaps the three cells of a box in one row and in one
+ * column (S is their sum over the root of 3); the neighbours of mazes. Without products (`kinds`
+ * 0, the energy of earlier files) there are squares of memories and perhaps attention:
+ *
  *     E(g) = - sum over tokens i, their groups and memories m of
  *              s_m relu(eta_m . g_i + zeta_m . S)^2 / 2
  *            - sum over heads h and tokens i of log sum over j in i's group of
  *              exp(wq_h g_i . wk_h g_j) - <u, g>
- *     g = layernorm(x), S = a third (a half) of the sum of g over the group
- *     x <- x + alpha (-dE/dg - x)
  *
- * The first half of the memories attract (s = 1). Of the four heads of attention, each sees the
- * groups of one kind: rows, columns, boxes, cells; those of mazes see the neighbours. A model may
- * be without attention. A linear map of g scores the tokens; the loss is
- * the cross entropy of what is not given after every step. */
+ * The first half of those memories attract (s = 1). Of the four heads of attention, each sees the
+ * groups of one kind: rows, columns, boxes, cells; those of mazes see the neighbours. A linear map
+ * of g scores the tokens; the loss is the cross entropy of what is not given after every step. */
 #pragma once
 #include <math.h>
 
@@ -66,7 +72,7 @@ static basin_expr first_tokens(const net *n) {
     return basin_reshape(basin_gather(table, n->board), shape);
 }
 
-/* Memories begin small, so that at first what the board shows outweighs them; with three times
+/* Squares begin small, so that at first what the board shows outweighs them; with three times
  * these values, training got nowhere in 400 steps. */
 static void net_new(net *n, const model *m, int64_t batch, const char *prefix) {
     double width = 1 / sqrt((double)m->dim);
@@ -285,6 +291,8 @@ static void model_open(model *m, const char *path) {
     const basin_tensor *alpha = basin_bundle_find(bundle, "alpha");
     m->keys = keys ? keys->shape.dim[0] / HEADS : 0;
     m->kinds = zeta && zeta->shape.rank == 3 ? zeta->shape.dim[0] : 0;
+    if (m->kinds > (m->side ? 1 : IN_COLUMN + 1) || (m->kinds && m->kinds < KINDS && !m->side))
+        quit(path, "zeta: not a number of kinds that this program knows");
     m->alpha = alpha && alpha->dtype == BASIN_F32 ? *(const float *)alpha->data : ALPHA;
     net_new(&n, m, 1, "");
     must(basin_params_read(&n.params, m->engine.store, bundle, &error));

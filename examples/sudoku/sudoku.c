@@ -8,7 +8,8 @@ static const char usage[] =
     "that\n"
     "    take the exact solver at least so many\n"
     "sudoku train BOARDS MODEL [--large 1] [--epochs N] [--batch N] [--steps N] [--dim N]\n"
-    "             [--memories N] [--keys N] [--keep P] [--leave P] [--start S] [--noise S] [--seed "
+    "             [--memories N] [--kinds 0|4|6] [--keys N] [--keep P] [--leave P] [--start S] "
+    "[--noise S] [--seed "
     "N]\n"
     "sudoku eval MODEL BOARDS [SEARCH]      prints how many boards are solved, by steps\n"
     "sudoku solve MODEL DIGITS [SEARCH]     one board; exits with 1 if it is not solved\n"
@@ -47,8 +48,9 @@ static int generate(const char *kind, const char *count) {
 static int train(const char *path, const char *output) {
     bool large = integer("--large", 0);
     model m = {.dim = integer("--dim", large ? 32 : 24),
-               .memories = integer("--memories", large ? 64 : 48),
-               .keys = integer("--keys", large ? 8 : 0),
+               .memories = integer("--memories", large ? 96 : 48),
+               .kinds = integer("--kinds", large ? 6 : 4),
+               .keys = integer("--keys", 0),
                .engine = open_engine()};
     training how = {.steps = integer("--steps", large ? 16 : 12),
                     .batch = integer("--batch", large ? 128 : 16),
@@ -63,6 +65,7 @@ static int train(const char *path, const char *output) {
                     .average = large ? 0.995 : 0.99,
                     .output = output};
     check_options();
+    if (m.kinds && m.kinds != 4 && m.kinds != 6) quit("--kinds", "expected 0, 4 or 6");
     boards b = read_boards(path);
     puzzles p = puzzles_of(&b);
     model_train(&m, &how, &p);

@@ -1,291 +1,267 @@
-"""Trains the weights of examples/sudoku and examples/maze on a GPU, with the energy of model.h in PyTorch.
+"""Trains the weights of examples/sudoku and examples/maze on a GPU.
 
     build/examples/sudoku generate royle-train.txt 46000 --reveal 0 > easy.csv       17 givens each
     build/examples/sudoku generate hard 4000 --guesses 30 --seed 1 > hard.csv
     python examples/sudoku/train.py boards easy.csv --hard hard.csv --seconds 330 -o sudoku.safetensors
-    build/examples/maze generate 6000 30 > mazes.csv
-    python examples/sudoku/train.py mazes mazes.csv --seconds 270 -o maze.safetensors
+    for side in 9 15 21 30; do build/examples/maze generate 4000 $side > mazes$side.csv; done
+    python examples/sudoku/train.py mazes mazes9.csv mazes15.csv mazes21.csv mazes30.csv -o maze.safetensors
 
 `sudoku train` and `maze train` do the same through Basin, smaller and slower. States are carried on from
-batch to batch (a pool), from random starts and along noisy paths, with the loss after every step.
+batch to batch (a pool), from random starts and along noisy paths, with the loss after every step. Mazes of
+several files come one after the other, small ones first. On a GPU a whole iteration is one CUDA graph.
 """
 
 import argparse
-import json
 import math
-import struct
 import time
 
 import torch
 import torch.nn.functional as F
-
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-SIGHTS = "#.SG"
-
-
-class Net(torch.nn.Module):
-    """x [B, 9, 9, 9, D] of boards, [B, side, side, D] of mazes; `keys` numbers of each of four heads."""
-
-    def __init__(self, mazes, dim, memories, keys):
-        super().__init__()
-        normal = lambda *shape, scale: torch.nn.Parameter(scale * torch.randn(*shape))
-        self.mazes, self.dim, width = mazes, dim, dim**-0.5
-        self.digit = normal(4 if mazes else 3, dim, scale=0.5)
-        self.head_w = normal(dim, 1, scale=width)
-        self.zeta = normal(memories, dim, scale=0.1 * width)
-        self.eta = normal(memories, dim, scale=0.1 * width)
-        self.wk = normal(4 * keys, dim, scale=0.5 * width)
-        self.wq = normal(4 * keys, dim, scale=0.5 * width)
-        self.gamma = torch.nn.Parameter(torch.ones(()))
-        self.delta = torch.nn.Parameter(torch.zeros(dim))
-        sign = torch.where(torch.arange(memories) < memories // 2, 1.0, -1.0)
-        self.register_buffer("sign", sign[:, None], persistent=False)
-
-    def norm(self, x):
-        return F.layer_norm(x, (self.dim,)) * self.gamma + self.delta
-
-    def score(self, x):
-        return (self.norm(x) @ self.head_w)[..., 0]
-
-    def near(self, a):
-        p = F.pad(a, (0, 0, 1, 1, 1, 1))
-        return torch.stack([p[:, 2:, 1:-1], p[:, :-2, 1:-1], p[:, 1:-1, 2:], p[:, 1:-1, :-2]], 3)
-
-    def back(self, a):
-        """The transpose of `near`."""
-        down, up, right, left = a.unbind(3)
-        rows = F.pad(down, (0, 0, 0, 0, 1, 0))[:, :-1] + F.pad(up, (0, 0, 0, 0, 0, 1))[:, 1:]
-        return rows + F.pad(right, (0, 0, 1, 0))[:, :, :-1] + F.pad(left, (0, 0, 0, 1))[:, :, 1:]
-
-    def split(self, a, kind):
-        """[B, groups, 9, W] of rows, columns, boxes or cells."""
-        b, w = a.shape[0], a.shape[-1]
-        if kind == 2:
-            a = a.reshape(b, 3, 3, 3, 3, 9, w).permute(0, 1, 3, 5, 2, 4, 6)
-        elif kind < 2:
-            a = a.permute(0, 1, 3, 2, 4) if kind == 0 else a.permute(0, 2, 3, 1, 4)
-        return a.reshape(b, 81, 9, w)
-
-    def join(self, a, kind):
-        b, w = a.shape[0], a.shape[-1]
-        if kind == 2:
-            return a.reshape(b, 3, 3, 9, 3, 3, w).permute(0, 1, 4, 2, 5, 3, 6).reshape(b, 9, 9, 9, w)
-        a = a.reshape(b, 9, 9, 9, w)
-        return a if kind == 3 else a.permute(0, 1, 3, 2, 4) if kind == 0 else a.permute(0, 3, 1, 2, 4)
-
-    def sums(self, g):
-        """The force of the memories."""
-        eta, zeta, seen = self.sign * self.eta, self.sign * self.zeta, g @ self.eta.T
-        if self.mazes:
-            r = F.relu(seen + self.near(g).sum(3) @ self.zeta.T / 2)
-            return r @ eta + self.near(r @ zeta).sum(3) / 2
-        total, out = 0, 0
-        for kind in range(4):
-            r = F.relu(self.split(seen, kind) + self.split(g, kind).sum(2, keepdim=True) @ self.zeta.T / 3)
-            out = out + self.join((r.sum(2, keepdim=True) @ zeta / 3).expand(-1, -1, 9, -1), kind)
-            total = total + self.join(r, kind)
-        return out + total @ eta
-
-    def attention(self, g):
-        """The force of - sum over heads and tokens i of log sum over j of exp(q_i . k_j)."""
-        to_q, to_k = [], []
-        for kind, (k, q) in enumerate(zip((g @ self.wk.T).chunk(4, -1), (g @ self.wq.T).chunk(4, -1))):
-            if self.mazes:
-                k, q = self.near(k), q[:, :, :, None]
-                p = torch.softmax((q * k).sum(-1), -1)[..., None]
-                to_q.append((p * k).sum(3))
-                to_k.append(self.back(p * q))
-            else:
-                k, q = self.split(k, kind), self.split(q, kind)
-                p = torch.softmax((q @ k.transpose(-1, -2)).float(), -1).to(q.dtype)
-                to_q.append(self.join(p @ k, kind))
-                to_k.append(self.join(p.transpose(-1, -2) @ q, kind))
-        return torch.cat(to_q, -1) @ self.wq + torch.cat(to_k, -1) @ self.wk
-
-    def step(self, x, u):
-        g = self.norm(x)
-        return x + 0.5 * (self.sums(g) + self.attention(g) + u - x)
-
-
-# ---- puzzles ----
-
-
-def numbers(rows, alphabet):
-    code = {c: i for i, c in enumerate(alphabet)}
-    return torch.tensor([[code[c] for c in row] for row in rows], dtype=torch.uint8, device=DEVICE)
-
-
-def read(path, mazes):
-    """What is given and the solution, [N, cells]."""
-    with open(path) as file:
-        rows = [line.strip().split(",") for line in file if line[0] in "0123456789.#SG"]
-    if mazes:
-        return numbers([r[0] for r in rows], SIGHTS), numbers([r[1] for r in rows], ".#oSG").clamp(min=1) > 1
-    return numbers([r[0].replace(".", "0") for r in rows], "0123456789"), numbers([r[1] for r in rows], "0123456789")
+from net import DEVICE, Net, load, read, sights, solved, write
 
 
 class Puzzles:
     def __init__(self, options):
         self.options, self.mazes = options, options.task == "mazes"
-        self.easy = read(options.puzzles, self.mazes)
-        self.hard = read(options.hard, False) if options.hard else None
-        self.side = math.isqrt(self.easy[0].shape[1])
+        self.files = [read(path, self.mazes) for path in options.puzzles]
+        self.hard = [read(path, False) for path in options.hard]
+        self.easy = self.files[0]
 
-    def draw(self, n, progress):
-        i = torch.randint(len(self.easy[0]), (n,), device=DEVICE)
-        given, full = (t[i] for t in self.easy)
+    def pick(self, table, n):
+        i = torch.randint(len(table[0]), (n,), device=DEVICE)
+        return table[0][i], table[1][i]
+
+    def draw(self, n, share):
+        """n puzzles, a share of them of the hard files; of boards, up to 17 more cells are shown."""
+        given, full = self.pick(self.easy, n)
         if self.mazes:
-            return given.reshape(n, self.side, self.side), full.reshape(n, self.side, self.side)
+            return given, full
         more = 18 * torch.rand(n, device=DEVICE)
-        if self.hard:
-            ramp = min(1.0, max(0.0, (progress - self.options.ramp) / 0.25))
-            hard = torch.rand(n, device=DEVICE) < self.options.share * ramp
-            j = torch.randint(len(self.hard[0]), (n,), device=DEVICE)
-            given, full = (torch.where(hard[:, None], h[j], e) for h, e in zip(self.hard, (given, full)))
-            more = torch.where(hard, more * 10 / 18, more)
-        more = (more + 15 * max(0.0, 1 - progress / 0.15)).floor()  # more cells are shown at first
+        for i, table in enumerate(self.hard):
+            low, high = share * i / len(self.hard), share * (i + 1) / len(self.hard)
+            if i == 0:
+                at = torch.rand(n, device=DEVICE)
+            this = (at >= low) & (at < high)
+            g, f = self.pick(table, n)
+            given, full = torch.where(this[:, None], g, given), torch.where(this[:, None], f, full)
+            more = torch.where(this, (more - 6).clamp(min=0), more)
         order = torch.rand(n, 81, device=DEVICE).masked_fill(given > 0, 2).argsort(1).argsort(1)
-        return torch.where(order < more[:, None], full, given), full
-
-    def rows(self, given):
-        """Rows of `digit` that tokens begin as."""
-        if self.mazes:
-            return given.long()
-        cell = given.long()[:, :, None]
-        digit = torch.arange(1, 10, device=DEVICE)
-        return torch.where(cell == 0, 0, torch.where(cell == digit, 1, 2)).reshape(-1, 9, 9, 9)
+        return torch.where(order < more.floor()[:, None], full, given), full
 
     def loss(self, score, given, full):
-        score = score.float()
         if self.mazes:
-            each, open_ = F.binary_cross_entropy_with_logits(score, full.float(), reduction="none"), given == 1
+            each, open_ = F.binary_cross_entropy_with_logits(score.float(), full.float(), reduction="none"), given == 1
         else:
             label = full.long().reshape(-1) - 1
-            each = F.cross_entropy(score.reshape(-1, 9), label, reduction="none").reshape(-1, 81)
+            each = F.cross_entropy(score.float().reshape(-1, 9), label, reduction="none").reshape(-1, 81)
             open_ = given == 0
-        return ((each * open_).flatten(1).sum(1) / open_.flatten(1).sum(1).clamp(min=1)).mean()
-
-    def solved(self, score, given, full):
-        if self.mazes:
-            return (((score > 0) == full) | (given != 1)).flatten(1).all(1)
-        return ((score.reshape(-1, 81, 9).argmax(2) + 1 == full) | (given > 0)).all(1)
-
-
-# ---- training ----
-
-
-def write(path, weights, kind):
-    """A safetensors file."""
-    names = {"gamma": "block.gamma", "delta": "block.delta"}
-    header, data = {"__metadata__": {"basin.model": kind}}, b""
-    for name, value in weights.items():
-        raw = value.float().cpu().contiguous().numpy().tobytes()
-        header[names.get(name, name)] = {
-            "dtype": "F32",
-            "shape": list(value.shape),
-            "data_offsets": [len(data), len(data) + len(raw)],
-        }
-        data += raw
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text + data)
+        return (each * open_).sum() / open_.sum()
 
 
 def spread(a, like):
     return a.reshape(-1, *[1] * (like.dim() - 1))
 
 
-def train(net, puzzles, options):
-    n, step = options.batch, torch.compile(net.step, dynamic=False) if options.compile else net.step
-    matrices = [p for p in net.parameters() if p.dim() > 1]
-    others = [p for p in net.parameters() if p.dim() < 2]
-    groups = [{"params": matrices, "weight_decay": 0.01}, {"params": others, "weight_decay": 0.0}]
-    optimizer = torch.optim.AdamW(groups, lr=options.rate, betas=(0.9, 0.99))
-    mean = {k: v.clone() for k, v in net.state_dict().items()}
+class Training:
+    """A pool of samples, and an iteration on it that can be a CUDA graph."""
 
-    def fresh(progress):
-        given, full = puzzles.draw(n, progress)
-        grow, draw = min(1.0, progress / options.ramp + 0.1), lambda: torch.rand(n, device=DEVICE)
-        start = torch.where(draw() < 0.3, 0.0, grow * options.start * draw())
-        noise = torch.where(draw() < 0.5, 0.0, grow * options.noise * draw())
-        u = net.digit[puzzles.rows(given)].detach()
+    def __init__(self, net, puzzles, options, n):
+        self.net, self.puzzles, self.options, self.n = net, puzzles, options, n
+        zero = lambda: torch.zeros((), device=DEVICE)
+        self.rate, self.share_of_mean, self.grow, self.hard, self.leave = zero(), zero(), zero(), zero(), zero()
+        self.seen = torch.zeros(3, device=DEVICE)
+        matrices = [p for p in net.parameters() if p.dim() > 1]
+        others = [p for p in net.parameters() if p.dim() < 2]
+        groups = [{"params": matrices, "weight_decay": 0.01}, {"params": others, "weight_decay": 0.0}]
+        self.optimizer = torch.optim.AdamW(groups, lr=self.rate, betas=(0.9, 0.99), capturable=DEVICE == "cuda")
+        self.mean = {k: v.detach().clone() for k, v in net.state_dict().items()}
+        self.step = torch.compile(net.step, dynamic=False) if options.compile else net.step
+
+    def fresh(self):
+        n, options, draw = self.n, self.options, lambda: torch.rand(self.n, device=DEVICE)
+        given, full = self.puzzles.draw(n, self.hard)
+        start = torch.where(draw() < 0.4, 0.0, self.grow * options.start * draw())
+        noise = torch.where(draw() < 0.5, 0.0, self.grow * options.noise * draw())
+        u = self.net.first(sights(given, self.puzzles.mazes)).detach()
         return given, full, u + spread(start, u) * torch.randn_like(u), noise
 
-    given, full, x, noise = fresh(0)
-    age, began, i = torch.zeros(n, device=DEVICE), time.time(), 0
-    while (progress := (time.time() - began) / options.seconds) < 1:
-        rate = options.rate * min(1, progress / 0.03 + 0.01) * 0.5 * (1 + math.cos(math.pi * progress))
-        for group in optimizer.param_groups:
-            group["lr"] = rate + 1e-2 * options.rate
-        with torch.autocast(DEVICE, torch.bfloat16, enabled=DEVICE == "cuda"):
-            u, loss = net.digit[puzzles.rows(given)], 0
+    def begin(self):
+        with torch.no_grad():
+            self.pool = [*self.fresh(), torch.zeros(self.n, device=DEVICE)]
+
+    def iteration(self):
+        net, puzzles, options = self.net, self.puzzles, self.options
+        given, full, x, noise, age = self.pool
+        with torch.autocast(DEVICE, torch.bfloat16, enabled=DEVICE == "cuda", cache_enabled=False):
+            u, loss = net.first(sights(given, puzzles.mazes)), 0
+            x = x.detach().requires_grad_()  # so that all steps are compiled as one
             for _ in range(options.steps):
-                x = step(x, u)
-                x = x + spread(noise, x) * torch.randn_like(x)
+                x = self.step(x, u)
+                if options.noise > 0:
+                    x = x + spread(noise, x) * torch.randn_like(x)
                 loss = loss + puzzles.loss(net.score(x), given, full) / options.steps
-        optimizer.zero_grad(set_to_none=True)
+        self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
-        optimizer.step()
+        self.optimizer.step()
         with torch.no_grad():
             net.gamma.clamp_(min=1e-3)
             for k, v in net.state_dict().items():
-                mean[k].lerp_(v, 1 - min(0.998, i / (i + 10)))
+                self.mean[k].add_((v - self.mean[k]) * self.share_of_mean)
             # Solved samples stay with probability `keep`; others leave with one that falls.
-            right = puzzles.solved(net.score(x), given, full)
-            falls = min(1.0, max(0.0, 1 - (progress - 0.5 * options.ramp) / options.ramp))
-            leave = options.leave + (0.35 - options.leave) * falls
-            age += 1
-            new = torch.rand(n, device=DEVICE) < torch.where(right, 1 - options.keep, leave)
+            right = solved(net.score(x), given, full, puzzles.mazes)
+            new = torch.rand(self.n, device=DEVICE) < torch.where(right, 1 - options.keep, self.leave)
             new |= (age > 96) | ~torch.isfinite(x.flatten(1).sum(1))
-            more = fresh(progress)
-            given, full, x, noise = (
-                torch.where(spread(new, b), a, b) for a, b in zip(more, (given, full, x.detach(), noise))
+            for to, a, b in zip(self.pool, self.fresh(), (given, full, x.float(), noise)):
+                to.copy_(torch.where(spread(new, a), a, b))
+            age.copy_(torch.where(new, torch.zeros_like(age), age + 1))
+            self.seen.copy_(torch.stack([loss.detach().float(), right.float().mean(), age.mean()]))
+
+    def schedule(self, i, progress):
+        options = self.options
+        wave = options.last + (1 - options.last) * 0.5 * (1 + math.cos(math.pi * progress))
+        self.rate.fill_(options.rate * min(1, i / 100 + 0.01) * wave)
+        self.share_of_mean.fill_(1 - min(options.average, i / (i + 10)))
+        grown = 1.0 if options.first else min(1.0, progress / options.ramp)
+        self.grow.fill_(min(1.0, grown + 0.1))
+        self.hard.fill_(options.share * grown)
+        self.leave.fill_(options.leave + (0.35 - options.leave) * (1 - grown))
+
+    def ready(self, i):
+        """What runs an iteration: on a GPU a graph, after some iterations without one."""
+        if DEVICE != "cuda" or not self.options.graph:
+            return self.iteration
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for k in range(3):
+                self.schedule(i + k, 0)
+                self.iteration()
+        torch.cuda.current_stream().wait_stream(stream)
+        torch.cuda.synchronize()
+        self.optimizer.zero_grad(set_to_none=True)
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph):
+            self.iteration()
+        torch.cuda.synchronize()
+        return self.graph.replay
+
+
+@torch.no_grad()
+def evaluate(net, table, steps, mazes):
+    """Percent right after 16, 32, .. steps, and how many were right before the end and are not there."""
+    given, full = table
+    u = net.first(sights(given, mazes))
+    x, right, ever = u, {}, None
+    for i in range(1, steps + 1):
+        x = net.step(x, u)
+        if i >= 16 and i & (i - 1) == 0:
+            now = solved(net.score(x), given, full, mazes)
+            ever = now if ever is None else ever | now
+            right[i] = round(100 * now.float().mean().item(), 1)
+    return right, int((ever & ~now).sum())
+
+
+def train(net, puzzles, options):
+    kind, files = "maze" if puzzles.mazes else "sudoku", puzzles.files
+    mean_net = Net(puzzles.mazes, options.dim, options.memories, options.kinds).to(DEVICE)
+    checks = [(path, read(path, puzzles.mazes, options.checked)) for path in options.check]
+    began, i, state = time.time(), 0, None
+
+    def check(training):
+        write(options.output, training.mean, kind)
+        mean_net.load_state_dict(training.mean)
+        for path, table in checks:
+            print(
+                f"  {time.time() - began:.0f} s, {path}: % right, lost:",
+                *evaluate(mean_net, table, options.depth, puzzles.mazes),
             )
-            age[new] = 0
-        i += 1
-        if i % 100 == 0:
-            share = right.float().mean().item()
-            print(f"{i} steps, {time.time() - began:.0f} s: loss {loss.item():.4f}, {share:.2f} right", flush=True)
-            write(options.output, mean, "maze" if puzzles.mazes else "sudoku")
-    write(options.output, mean, "maze" if puzzles.mazes else "sudoku")
+        print(f"  alpha {training.mean['alpha'].item():.3f}", flush=True)
+
+    for stage, table in enumerate(files):
+        puzzles.easy = table
+        cells = table[0][0].numel()
+        n = options.batch if stage == 0 else max(32, int(options.batch * files[0][0][0].numel() / cells))
+        training = Training(net, puzzles, options, n)
+        if state:
+            training.mean = state
+        training.schedule(i, i and 1e-9)
+        training.begin()
+        run = training.ready(i)
+        i += 3
+        print(f"ready after {time.time() - began:.0f} s", flush=True)
+        if stage == 0:
+            began = time.time()
+            if options.deadline:
+                options.seconds = min(options.seconds, options.deadline - began)
+        shown = time.time()
+        while True:
+            progress = (time.time() - began) / options.seconds
+            if progress >= (stage + 1) / len(files):
+                break
+            training.schedule(i, progress)
+            run()
+            i += 1
+            if i % 8 == 0 and DEVICE == "cuda":
+                torch.cuda.synchronize()
+            if i % 500 == 0:
+                loss, right, age = training.seen.tolist()
+                print(
+                    f"{i} steps, {time.time() - began:.0f} s: loss {loss:.4f}, {right:.2f} right, age {age:.1f}",
+                    flush=True,
+                )
+            if time.time() - shown > options.every:
+                check(training)
+                shown = time.time()
+        check(training)
+        state = training.mean
+    print(f"{i} steps of {options.batch}", flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add = parser.add_argument
     add("task", choices=["boards", "mazes"])
-    add("puzzles", help="lines of sudoku generate or maze generate")
+    add("puzzles", nargs="+", help="lines of sudoku generate or maze generate")
     add("-o", "--output", required=True)
-    add("--hard", default="", help="boards that come in later")
-    add("--share", type=float, default=0.5, help="of those at the end")
+    add("--from", dest="first", default="", help="weights to begin with")
+    add("--hard", nargs="*", default=[], help="boards that come in later")
+    add("--share", type=float, default=0.4, help="of those")
     add("--seconds", type=float, default=330)
+    add("--deadline", type=float, default=0, help="of the clock, in seconds since 1970; 0: none")
     add("--dim", type=int)
     add("--memories", type=int)
-    add("--keys", type=int)
-    add("--steps", type=int, help="with gradients, before states are carried on")
+    add("--kinds", type=int)
+    add("--steps", type=int, default=16, help="with gradients, before states are carried on")
     add("--batch", type=int)
     add("--rate", type=float)
+    add("--last", type=float, default=0.01, help="share of the rate at the end")
+    add("--average", type=float, default=0.998, help="of weights: what is kept per step")
     add("--start", type=float, help="deviation of the noise of first states, at most")
     add("--noise", type=float, help="deviation of the noise of a step, at most")
-    add("--keep", type=float, help="how likely a solved sample stays")
-    add("--leave", type=float, help="how likely another one leaves, at the end")
-    add("--ramp", type=float, default=0.35, help="share of the time until noise and depth are whole")
+    add("--keep", type=float, default=0.7, help="how likely a solved sample stays")
+    add("--leave", type=float, default=0.1, help="how likely another one leaves, at the end")
+    add("--ramp", type=float, default=0.3, help="share of the time until noise, depth and hardness are whole")
+    add("--check", nargs="*", default=[], help="files to validate on")
+    add("--checked", type=int, default=200)
+    add("--depth", type=int, default=256)
+    add("--every", type=float, default=60, help="seconds between validations")
     add("--compile", type=int, default=int(DEVICE == "cuda"))
+    add("--graph", type=int, default=1)
     add("--seed", type=int, default=0)
     options = parser.parse_args()
-    usual = {"dim": (32, 24), "memories": (64, 48), "keys": (8, 6), "steps": (16, 24), "batch": (128, 96)}
-    usual.update(
-        {"rate": (3e-3, 2e-3), "start": (1, 0.3), "noise": (0.2, 0.05), "keep": (0.7, 0.5), "leave": (0.08, 0.04)}
-    )
+    usual = {"dim": (32, 16), "memories": (96, 32), "kinds": (4, 1), "batch": (256, 256)}
+    usual.update({"rate": (3e-3, 5e-3), "start": (1, 0.3), "noise": (0.1, 0.05)})
     for name, values in usual.items():
         if getattr(options, name) is None:
             setattr(options, name, values[options.task == "mazes"])
     torch.manual_seed(options.seed)
+    torch.backends.cuda.matmul.allow_tf32 = True
     puzzles = Puzzles(options)
-    net = Net(puzzles.mazes, options.dim, options.memories, options.keys).to(DEVICE)
-    print(sum(p.numel() for p in net.parameters()), "weights")
+    net = Net(puzzles.mazes, options.dim, options.memories, options.kinds).to(DEVICE)
+    if options.first:
+        net.load_state_dict(load(options.first).state_dict())
+    print(sum(p.numel() for p in net.parameters()), "weights", vars(options))
     train(net, puzzles, options)
 
 
