@@ -93,7 +93,7 @@ typedef struct basin_args {
         *fit, *hopfield_kind, *index, *journal, *keep_decoded, *like, *listen, *mask, *method,
         *mirror, *missing, *model, *node, *only, *output, *part, *prefix, *prompt, *prompt_file,
         *protocol, *rivals, *self_loops, *shape, *smiles, *socket, *split, *svg, *target, *test,
-        *threshold_for, *token, *trace, *unknown, *validation_text, *weights;
+        *threshold_for, *token, *trace, *unknown, *validation_text, *weights, *training_file;
     int64_t threads, seed;
     int64_t batch, best, cap, connections, dim, edges, extremes, features, first, fold, folds,
         graph, head_dim, heads, hold_out, jobs, limit, looks, masks, max_ids, members, memories,
@@ -278,7 +278,7 @@ typedef struct basin_train_task basin_train_task;
     X(anomaly_compare) \
     X(node_train) X(node_predict) X(node_eval) X(node_explain) \
     X(graph_train) X(graph_predict) X(graph_explain) X(graph_eval) X(graph_cv) \
-    X(graph_convert) \
+    X(graph_convert) X(graph_report) \
     X(text_train) X(text_generate) X(text_eval) \
     X(zoo_list) X(zoo_descend) \
     X(serve) \

@@ -29,6 +29,7 @@ typedef struct job {
     float *output, *spread;      /* [rows, columns]; over members */
     float *low, *high;           /* [rows, columns] intervals or sets; NULL: the model has none */
     float *nearest;              /* [rows] of molecules */
+    int64_t *nearest_at;         /* [rows] */
     int64_t *class_value;        /* [rows] */
     int64_t *graph_of, *node_of; /* [rows] what each row is; they belong to class_value */
     /* eval */
@@ -80,8 +81,8 @@ static void note_graphs(job *j) {
 
 static void close_all(void *context) {
     job *j = context;
-    BASIN_FREE(j->output, j->spread, j->nearest, j->low, j->class_value, j->value, j->node,
-               j->edge);
+    BASIN_FREE(j->output, j->spread, j->nearest, j->nearest_at, j->low, j->class_value, j->value,
+               j->node, j->edge);
     basin_graphs_explanation_free(&j->e);
     free(j->list);
     basin_graphset_free(&j->set);
@@ -175,6 +176,8 @@ static void put_outputs(basin_record *r, const job *j, int64_t row) {
         basin_record_number(r, key, "%g", (double)j->output[row * j->columns + c]);
     }
     if (j->nearest) basin_record_number(r, "nearest", "%.3f", (double)j->nearest[row]);
+    if (j->nearest && j->about.remembered)
+        basin_record_text(r, "nearest_id", j->about.remembered + j->nearest_at[row]);
     for (int64_t c = 0; c < j->columns && j->about.members > 1; c++) {
         char name[120];
         if (j->about.class_value && j->columns == 2 && !c) continue; /* the same of both */
@@ -241,7 +244,8 @@ static basin_status predict(void *context, basin_error *error) {
     BASIN_TRY(BASIN_NEW(&j->spread, j->rows * j->columns, "outputs", error));
     j->data.spread = j->spread;
     if (!isnan(j->about.near)) BASIN_TRY(BASIN_NEW(&j->nearest, j->rows, "outputs", error));
-    j->data.nearest = j->nearest;
+    if (j->nearest) BASIN_TRY(BASIN_NEW(&j->nearest_at, j->rows, "outputs", error));
+    j->data.nearest = j->nearest, j->data.nearest_at = j->nearest_at;
     if (j->about.calibrated) {
         BASIN_TRY(BASIN_NEW(&j->low, 2 * j->rows * j->columns, "outputs", error));
         j->high = j->low + j->rows * j->columns;
@@ -250,14 +254,18 @@ static basin_status predict(void *context, basin_error *error) {
     BASIN_TRY(BASIN_NEW(&j->class_value, 3 * j->rows, "outputs", error));
     j->graph_of = j->class_value + j->rows, j->node_of = j->graph_of + j->rows;
     number_rows(j);
+    j->data.ranks = j->o->ranks;
     BASIN_TRY(basin_graphs_predict(j->output, j->class_value, j->model, &j->data, error));
     note_graphs(j);
-    return j->o->embeddings ? write_embeddings(j, error) : BASIN_OK;
+    j->data.ranks = NULL;
+    return j->o->embeddings && !basin_ranks_rank(j->o->ranks) ? write_embeddings(j, error)
+                                                              : BASIN_OK;
 }
 
 const basin_command basin_command_graph_predict = {
     "graph predict", predict_table,
-    BASIN_USES(job, .work = predict, .print = put_predictions, .close = close_all, .rows = true)};
+    BASIN_USES(job, .work = predict, .print = put_predictions, .close = close_all, .rows = true),
+    .ranks = true};
 
 /* ---- eval: how well a model does on a set of graphs, whether it has seen them, and how much the
  * noise of its descent would change that ---- */

@@ -333,5 +333,18 @@ TEST_WITH(converts_and_draws_molecules, folder_new, folder_remove) {
     assert_contains(svg, "class=\"bond\"");
     assert_contains(svg, ">N</text>");
     p = run_ok(state, "graph predict n.safetensors m.csv");
-    assert_contains(p->out, "id,line,graph,y,nearest,y_spread\na,2,0,");
+    assert_contains(p->out, "id,line,graph,y,nearest,nearest_id,y_spread\na,2,0,");
+    p = run_ok(state, "graph report n.safetensors m.csv --training m.csv -o r.json");
+    assert_contains(p->out, "MAE");
+    static char page[1 << 20];
+    slurp(page, sizeof page, folder_path(path, state, "r.json"));
+    cJSON *json = cJSON_Parse(page);
+    assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(json, "sections")), 5);
+    cJSON_Delete(json);
+    assert_contains(page, "data:image/svg+xml");
+    assert_contains(page, "nearest in training");
+    assert_error(run(state, "graph report n.safetensors m.safetensors --unseen"), 1,
+                 "has seen all");
+    assert_error(run(state, "graph report n.safetensors m.safetensors --about 3"), 1,
+                 "a value, 1 to 1");
 }

@@ -62,6 +62,18 @@ TEST_WITH(folds_are_dealt, work_new, program_teardown) {
     assert_string_equal(p->out, alone);
 }
 
+/* Predictions are those of one process, whatever the number of ranks; some may have no graph. */
+TEST_WITH(graphs_are_dealt, work_new, program_teardown) {
+    run_ok(state, GRAPHS(1) "-o m.safetensors");
+    run_ok(state, "graph predict m.safetensors set.safetensors --part all -o one.csv");
+    for (int ranks = 2; ranks < 4; ranks++) {
+        const program *p = run_ranks(
+            state, ranks, "graph predict m.safetensors set.safetensors --part all -o two.csv");
+        if (p->code) fail_msg("%s", p->err);
+        same_file(state, "one.csv", "two.csv");
+    }
+}
+
 /* The failure of any rank is printed once, with the rank and its host, and whole: also where a
  * name has the word that lines begin with. */
 TEST_WITH(failures_are_told_once, work_new, program_teardown) {

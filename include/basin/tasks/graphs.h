@@ -42,10 +42,12 @@ typedef struct basin_graphs_info {
                                    of a model of values */
     const char *names; /* of molecules: of what it predicts, line feeds between; else NULL */
     int64_t parameters;
-    int64_t members;    /* models that it is the mean of */
-    bool binary;        /* values are probabilities of yes */
-    double near;        /* of molecules: the weight, in predictions, of the memory of training
-                           molecules; NaN: it has none */
+    int64_t members;        /* models that it is the mean of */
+    bool binary;            /* values are probabilities of yes */
+    double near;            /* of molecules: the weight, in predictions, of the memory of training
+                               molecules; NaN: it has none */
+    const char *remembered; /* of molecules: their ids, or "line 7" of their table, each ends with
+                               a zero byte; NULL: not known */
     double temperature; /* of classes and of yes or no: chosen on validation graphs; 1: none was */
     int64_t calibrated; /* predictions of validation graphs that intervals and sets come from */
     int64_t width;      /* numbers in what its head reads of a row */
@@ -72,15 +74,19 @@ typedef struct basin_graphs_data {
                         on, other noise each time, as the paper evaluates: what differs is the noise
                         in one model, not training, seeds or splits; 0: one score without noise */
     float *spread; /* predictions: the deviation over members [rows, columns] goes there; or NULL */
-    float *nearest;    /* predictions for molecules: the similarity, 0 to 1, of the nearest training
-                          molecule [rows] goes there; or NULL */
-    float *low, *high; /* predictions [rows, columns], where `calibrated` is above 0: conformal
-                          intervals of values, infinite where validation graphs were too few; of
-                          classes `low` is 1 where the set has the class; of yes or no `low` is 1
-                          where it has no, `high` where it has yes. Or NULL */
-    double coverage;   /* the share of intervals or sets that hold the truth; 0: 0.9. Of classes for
-                          each class by itself */
-    int64_t limit;     /* training on at most so many graphs, drawn by the settings' seed; 0: all */
+    float *nearest; /* predictions for molecules: the similarity, 0 to 1, of the nearest training
+                       molecule [rows] goes there; or NULL */
+    int64_t
+        *nearest_at;    /* and where its name begins in `remembered` of the model [rows]; or NULL */
+    float *low, *high;  /* predictions [rows, columns], where `calibrated` is above 0: conformal
+                           intervals of values, infinite where validation graphs were too few; of
+                           classes `low` is 1 where the set has the class; of yes or no `low` is 1
+                           where it has no, `high` where it has yes. Or NULL */
+    basin_ranks *ranks; /* predictions: each rank computes some of the rows, and all get all, the
+                           bits of one rank; NULL: alone */
+    double coverage; /* the share of intervals or sets that hold the truth; 0: 0.9. Of classes for
+                        each class by itself */
+    int64_t limit;   /* training on at most so many graphs, drawn by the settings' seed; 0: all */
 } basin_graphs_data;
 
 /* The graphs of a part: "train", "validation", "test" as the set is divided, "all", or "auto": the

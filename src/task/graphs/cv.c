@@ -210,7 +210,8 @@ static basin_status measure_fold(basin_graphs_model *m, const pool *p, int64_t n
         for (int64_t i = 0; i < cells && !values; i++)
             given[i] = (float)log(fmax((double)given[i], 1e-30));
         if (part == 2)
-            BASIN_TRY(basin_graphs_near_add(given, NULL, m, set, f->item[2], f->count[2], error));
+            BASIN_TRY(
+                basin_graphs_near_add(given, NULL, NULL, m, set, f->item[2], f->count[2], error));
         basin_graphs_measure(part == 1 ? &result->validation : &result->test, given, set,
                              f->item[part], f->count[part], m->outputs, work->scale);
         for (int64_t i = 0; i < rows && !values; i++)

@@ -319,7 +319,7 @@ basin_status basin_graphs_explain(basin_graphs_explanation *explanation, basin_g
                                   const basin_graphs_data *data, int64_t column,
                                   basin_error *error) {
     basin_graphs_data taken = basin_graphs_data_of(data);
-    taken.low = taken.high = taken.spread = taken.nearest = NULL;
+    taken.low = taken.high = taken.spread = taken.nearest = NULL, taken.nearest_at = NULL;
     *explanation = (basin_graphs_explanation){0};
     BASIN_TRY_OR(explain_graph(explanation, model, &taken, column, error),
                  basin_graphs_explanation_free(explanation));

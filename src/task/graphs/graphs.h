@@ -102,6 +102,8 @@ typedef struct basin_graphs_near {
     int64_t *start;   /* [count + 1] */
     int32_t *feature; /* [start[count]] neighbourhoods of atoms, ascending in each molecule */
     float *weight;    /* [count + 1, C]; the last row is added always */
+    char *name;       /* their ids, or "line 7", each ends with a zero byte; NULL: an older file */
+    int64_t names;    /* bytes */
     double share;     /* in predictions; the network has the rest. Before a file's is read: the one
                          that it states, -1 where it does not */
 } basin_graphs_near;
@@ -227,11 +229,11 @@ void basin_graphs_input_free(basin_graphs_input *input);
 basin_status basin_graphs_near_fit(basin_graphs_model *model, const basin_graphset *set,
                                    const basin_fold *fold, int64_t folds, float *held,
                                    basin_error *error);
-/* Mixes it into outputs [count, C]; `nearest` [count], the similarity to the nearest training
- * molecule, may be NULL. */
-basin_status basin_graphs_near_add(float *output, float *nearest, const basin_graphs_model *model,
-                                   const basin_graphset *set, const int64_t *graph, int64_t count,
-                                   basin_error *error);
+/* Mixes it into outputs [count, C]. `nearest` [count], the similarity to the nearest training
+ * molecule, and `name` [count], where its name begins, may be NULL. */
+basin_status basin_graphs_near_add(float *output, float *nearest, int64_t *name,
+                                   const basin_graphs_model *model, const basin_graphset *set,
+                                   const int64_t *graph, int64_t count, basin_error *error);
 basin_status basin_graphs_near_write(basin_bundle *bundle, const basin_graphs_model *model,
                                      basin_error *error);
 basin_status basin_graphs_near_read(basin_graphs_model *model, const basin_bundle *bundle,

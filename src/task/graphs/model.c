@@ -207,6 +207,7 @@ basin_graphs_info basin_graphs_about(const basin_graphs_model *model) {
         .members = model->members,
         .binary = model->binary,
         .near = model->near.count ? model->near.share : NAN,
+        .remembered = model->near.name,
         .temperature = model->certain.temperature > 0 ? model->certain.temperature : 1,
         .calibrated = model->certain.lists ? model->certain.start[model->certain.lists] : 0,
         .parameters = basin_params_total(&model->params),

@@ -3,6 +3,7 @@
  * Its share in predictions is chosen on validation molecules (certain.c); and it says how near the
  * nearest training molecule is. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -182,6 +183,25 @@ static void hold_out(float *held, rows *l, const basin_graphs_model *m, const ba
     }
 }
 
+/* What the molecules are called. */
+static basin_status name_all(basin_graphs_near *near, const basin_graphset *set,
+                             const int64_t *graph, basin_error *error) {
+    size_t length;
+    FILE *file = open_memstream(&near->name, &length);
+    if (!file) return basin_fail_memory(error, memory);
+    for (int64_t i = 0; i < near->count; i++) {
+        const char *id = set->id ? set->id + set->id_start[graph[i]] : "";
+        if (*id)
+            fputs(id, file);
+        else
+            fprintf(file, "line %lld", (long long)set->line[graph[i]]);
+        fputc(0, file);
+    }
+    if (fclose(file)) return basin_fail_memory(error, memory);
+    near->names = (int64_t)length;
+    return BASIN_OK;
+}
+
 basin_status basin_graphs_near_fit(basin_graphs_model *m, const basin_graphset *set,
                                    const basin_fold *fold, int64_t parts, float *held,
                                    basin_error *error) {
@@ -199,6 +219,7 @@ basin_status basin_graphs_near_fit(basin_graphs_model *m, const basin_graphset *
     basin_graphs_near_free(near);
     BASIN_TRY(list_all(near, set, graph, n, error));
     near->share = usual_share(m);
+    BASIN_TRY(name_all(near, set, graph, error));
     BASIN_TRY(BASIN_NEW(&near->weight, (n + 1) * C, memory, error));
     BASIN_TRY(BASIN_NEW(&y, 5 * n, memory, error));
     BASIN_TRY(BASIN_NEW_RAW(&cell, n * n, memory, error));
@@ -216,18 +237,20 @@ basin_status basin_graphs_near_fit(basin_graphs_model *m, const basin_graphset *
 }
 
 void basin_graphs_near_free(basin_graphs_near *near) {
-    BASIN_FREE(near->start, near->feature, near->weight);
+    BASIN_FREE(near->start, near->feature, near->weight, near->name);
     *near = (basin_graphs_near){0};
 }
 
 /* ---- use ---- */
 
-/* One row: its similarities become a prediction, which is mixed with the network's. */
-static float mix_row(float *to, const float *similar, const basin_graphs_model *m) {
+/* One row: its similarities become a prediction, which is mixed with the network's; returns the
+ * nearest. */
+static int64_t mix_row(float *to, const float *similar, const basin_graphs_model *m) {
     const basin_graphs_near *near = &m->near;
     bool classes = m->target == BASIN_GRAPHS_CLASSES;
-    float most = 0;
-    for (int64_t k = 0; k < near->count; k++) most = similar[k] > most ? similar[k] : most;
+    int64_t most = 0;
+    for (int64_t k = 1; k < near->count; k++)
+        if (similar[k] > similar[most]) most = k;
     if (classes && near->share > 0) basin_graphs_softmax(to, to, m->outputs);
     for (int64_t c = 0; c < m->outputs && near->share > 0; c++) {
         double value = (double)near->weight[near->count * m->outputs + c];
@@ -239,9 +262,16 @@ static float mix_row(float *to, const float *similar, const basin_graphs_model *
     return most;
 }
 
-basin_status basin_graphs_near_add(float *output, float *nearest, const basin_graphs_model *m,
-                                   const basin_graphset *set, const int64_t *graph, int64_t count,
-                                   basin_error *error) {
+/* Behind so many zero bytes. */
+static int64_t find_name(const basin_graphs_near *near, int64_t number) {
+    int64_t at = 0;
+    while (near->name && number--) at += (int64_t)strlen(near->name + at) + 1;
+    return at;
+}
+
+basin_status basin_graphs_near_add(float *output, float *nearest, int64_t *name,
+                                   const basin_graphs_model *m, const basin_graphset *set,
+                                   const int64_t *graph, int64_t count, basin_error *error) {
     const basin_graphs_near *near = &m->near;
     int64_t part = basin_int_min(count, 1024);
     BASIN_AT_EXIT(basin_graphs_near_free) basin_graphs_near own = {0};
@@ -255,8 +285,10 @@ basin_status basin_graphs_near_add(float *output, float *nearest, const basin_gr
         table t = {.rows = &own, .columns = near, .cell = cell};
         basin_team_run_all(fill_rows, &t, now, 4);
         for (int64_t i = 0; i < now; i++) {
-            float most = mix_row(output + (at + i) * m->outputs, cell + i * near->count, m);
-            if (nearest) nearest[at + i] = most;
+            const float *similar = cell + i * near->count;
+            int64_t most = mix_row(output + (at + i) * m->outputs, similar, m);
+            if (nearest) nearest[at + i] = similar[most];
+            if (name) name[at + i] = find_name(near, most);
         }
     }
     return BASIN_OK;
@@ -273,8 +305,28 @@ basin_status basin_graphs_near_write(basin_bundle *bundle, const basin_graphs_mo
                                BASIN_SHAPE(near->count + 1), error));
     BASIN_TRY(basin_bundle_put(bundle, "near.feature", near->feature, BASIN_I32, BASIN_SHAPE(all),
                                error));
+    if (near->name)
+        BASIN_TRY(basin_bundle_put(bundle, "near.name", near->name, BASIN_U8,
+                                   BASIN_SHAPE(near->names), error));
     return basin_bundle_put(bundle, "near.weight", near->weight, BASIN_F32,
                             BASIN_SHAPE(near->count + 1, m->outputs), error);
+}
+
+/* Older files have none. */
+static basin_status read_names(basin_graphs_near *near, const basin_bundle *bundle,
+                               basin_error *error) {
+    const basin_tensor *name;
+    int64_t ends = 0;
+    if (!basin_bundle_find(bundle, "near.name")) return BASIN_OK;
+    BASIN_TRY(basin_bundle_expect(&name, bundle, "near.name", BASIN_U8, BASIN_SHAPE(-1), error));
+    near->names = name->shape.dim[0];
+    for (int64_t i = 0; i < near->names; i++) ends += !((const char *)name->data)[i];
+    if (ends != near->count || ((const char *)name->data)[near->names - 1])
+        return basin_fail(error, BASIN_BAD_FILE, "%s: 'near.name' has %lld names, needs %lld",
+                          basin_bundle_path(bundle), (long long)ends, (long long)near->count);
+    BASIN_TRY(BASIN_NEW_RAW(&near->name, near->names, memory, error));
+    memcpy(near->name, name->data, (size_t)near->names);
+    return BASIN_OK;
 }
 
 basin_status basin_graphs_near_read(basin_graphs_model *m, const basin_bundle *bundle,
@@ -302,6 +354,7 @@ basin_status basin_graphs_near_read(basin_graphs_model *m, const basin_bundle *b
     BASIN_TRY(BASIN_NEW_RAW(&near->start, count + 1, memory, error));
     BASIN_TRY(BASIN_NEW_RAW(&near->feature, at[count] + 1, memory, error));
     BASIN_TRY(BASIN_NEW_RAW(&near->weight, (count + 1) * m->outputs, memory, error));
+    BASIN_TRY(read_names(near, bundle, error));
     memcpy(near->start, at, (size_t)(count + 1) * sizeof *at);
     memcpy(near->feature, feature->data, (size_t)at[count] * sizeof *near->feature);
     memcpy(near->weight, weight->data, (size_t)((count + 1) * m->outputs) * sizeof *near->weight);

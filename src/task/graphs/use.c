@@ -1,4 +1,5 @@
 /* What models are used for: predictions, scores, embeddings; how well outputs fit. See graphs.h. */
+#include "base/sort.h"
 #include "base/try.h"
 #include "basin/metrics.h"
 #include "task/graphs/graphs.h"
@@ -8,8 +9,10 @@ typedef struct use {
     basin_graphs_data data;
     basin_graphs_input input;
     int64_t *all;         /* own; NULL: the caller chose */
-    const int64_t *graph; /* [count] */
+    const int64_t *graph; /* [count] those of this rank */
     int64_t count;
+    const int64_t *whole; /* [wholes] those of all ranks; this rank's begin at `first` */
+    int64_t wholes, first;
     float *output; /* [rows, C] */
     float *spread; /* [rows, C] over members; NULL: of one */
 } use;
@@ -45,6 +48,15 @@ static basin_status open_input(use *u, const basin_graphs_model *model, bool lab
     return basin_graphs_input_place(&u->input, s, first, span, error);
 }
 
+/* The graphs of a rank: whole batches, each of which is one that a single process makes. */
+static basin_ranks_share deal_to(const use *u, const basin_graphs_model *m, int64_t rank) {
+    int64_t batch = basin_int_max(basin_int_min(m->settings.batch, u->wholes), 1);
+    basin_ranks_share s = basin_ranks_deal_to(rank, basin_ranks_count(u->data.ranks),
+                                              basin_int_ceil(u->wholes, batch));
+    int64_t first = basin_int_min(s.first * batch, u->wholes);
+    return (basin_ranks_share){first, basin_int_min(s.count * batch, u->wholes - first)};
+}
+
 /* All but the outputs. */
 static basin_status use_prepare(use *u, basin_graphs_model *model, const basin_graphs_data *data,
                                 bool labels, basin_error *error) {
@@ -53,7 +65,10 @@ static basin_status use_prepare(use *u, basin_graphs_model *model, const basin_g
     u->count = u->data.graph ? u->data.graphs : u->data.set->graphs;
     if (!u->data.graph && !(u->all = basin_graphs_range(0, u->count)))
         return basin_fail_memory(error, "a list of graphs");
-    u->graph = u->data.graph ? u->data.graph : u->all;
+    u->whole = u->data.graph ? u->data.graph : u->all;
+    u->wholes = u->count;
+    basin_ranks_share own = deal_to(u, model, basin_ranks_rank(u->data.ranks));
+    u->first = own.first, u->graph = u->whole + own.first, u->count = own.count;
     return open_input(u, model, labels, error);
 }
 
@@ -93,13 +108,14 @@ static basin_status use_open(use *u, basin_graphs_model *model, const basin_grap
     BASIN_AT_EXIT(basin_graphs_plans_free) basin_graphs_plans plans = {0};
     BASIN_FREE_AT_EXIT double *sum = NULL;
     BASIN_TRY(use_prepare(u, model, data, labels, error));
-    bool alone = u->count == 1 && !sinks.embedding && !sinks.energy;
+    if (!u->count) return BASIN_OK;
+    bool alone = u->wholes == 1 && !sinks.embedding && !sinks.energy;
     int64_t rows = basin_graphs_count_rows(&u->input.set, model->target, u->graph, u->count);
     int64_t cells = rows * model->outputs,
             members = sinks.embedding || sinks.energy ? 1 : model->members;
     if (members > 1) BASIN_TRY(BASIN_NEW(&sum, 2 * cells, "outputs", error));
     if (members > 1) BASIN_TRY(BASIN_NEW(&u->spread, cells, "outputs", error));
-    if (!alone) basin_graphs_plans_begin(&plans, model, &u->input.set, u->graph, u->count, NULL);
+    if (!alone) basin_graphs_plans_begin(&plans, model, &u->input.set, u->whole, u->wholes, NULL);
     plans.sinks = sinks;
     for (int64_t k = 0; k < members; k++) {
         free(u->output);
@@ -112,8 +128,9 @@ static basin_status use_open(use *u, basin_graphs_model *model, const basin_grap
         if (members > 1) add_member(u, model, sum, sum + cells, rows, k);
     }
     if (members > 1) BASIN_TRY(basin_graphs_take_member(model, 0, error));
-    return basin_graphs_near_add(u->output, data->nearest, model, &u->input.set, u->graph, u->count,
-                                 error);
+    return basin_graphs_near_add(u->output, data->nearest ? data->nearest + u->first : NULL,
+                                 data->nearest_at ? data->nearest_at + u->first : NULL, model,
+                                 &u->input.set, u->graph, u->count, error);
 }
 
 static void use_close(use *u) {
@@ -181,14 +198,34 @@ int64_t basin_graphs_softmax(float *to, const float *output, int64_t count) {
     return best;
 }
 
+static int64_t rows_before(const use *u, const basin_graphs_model *m, int64_t graphs) {
+    return basin_graphs_count_rows(&u->input.set, m->target, u->whole, graphs);
+}
+
+/* Rows of `each` bytes of all ranks, on all. */
+static basin_status share(void *all, size_t each, const use *u, const basin_graphs_model *m,
+                          basin_error *error) {
+    int64_t ranks = basin_ranks_count(u->data.ranks);
+    if (!all || ranks < 2) return BASIN_OK;
+    for (int64_t r = 0; r < ranks; r++) {
+        basin_ranks_share own = deal_to(u, m, r);
+        int64_t first = rows_before(u, m, own.first),
+                rows = rows_before(u, m, own.first + own.count) - first;
+        BASIN_TRY(basin_ranks_broadcast(u->data.ranks, (char *)all + (size_t)first * each,
+                                        (size_t)rows * each, r, error));
+    }
+    return BASIN_OK;
+}
+
 basin_status basin_graphs_predict(float *output, int64_t *class_value, basin_graphs_model *model,
                                   const basin_graphs_data *data, basin_error *error) {
     BASIN_AT_EXIT(use_close) use u = {0};
     int64_t columns = basin_graphs_about(model).columns;
     BASIN_TRY(use_open(&u, model, data, false, (basin_graphs_sinks){0}, error));
-    int64_t rows = basin_graphs_rows(model, data);
-    for (int64_t i = 0; i < rows; i++) {
-        const float *from = u.output + i * model->outputs;
+    int64_t first = rows_before(&u, model, u.first), rows = basin_graphs_rows(model, data);
+    int64_t end = rows_before(&u, model, u.first + u.count);
+    for (int64_t i = first; i < end; i++) {
+        const float *from = u.output + (i - first) * model->outputs;
         if (model->target == BASIN_GRAPHS_VALUES) {
             memcpy(output + i * columns, from, (size_t)columns * sizeof *from);
         } else {
@@ -196,8 +233,16 @@ basin_status basin_graphs_predict(float *output, int64_t *class_value, basin_gra
             if (class_value) class_value[i] = model->class_value[best];
         }
         for (int64_t c = 0; data->spread && c < columns; c++)
-            data->spread[i * columns + c] = u.spread ? u.spread[i * model->outputs + c] : 0;
+            data->spread[i * columns + c] =
+                u.spread ? u.spread[(i - first) * model->outputs + c] : 0;
     }
+    size_t row = (size_t)columns * sizeof *output;
+    BASIN_TRY(share(output, row, &u, model, error));
+    BASIN_TRY(share(data->spread, row, &u, model, error));
+    if (class_value && model->class_value)
+        BASIN_TRY(share(class_value, sizeof *class_value, &u, model, error));
+    BASIN_TRY(share(data->nearest, sizeof *data->nearest, &u, model, error));
+    BASIN_TRY(share(data->nearest_at, sizeof *data->nearest_at, &u, model, error));
     if (data->low && data->high)
         basin_graphs_certain_bound(data->low, data->high, output, rows, model, data->coverage);
     return BASIN_OK;
