@@ -8,7 +8,6 @@
 #include "basin/version.h"
 #include "cli/nodes.h"
 #include "io/file.h"
-#include "view/svg.h"
 
 #define OUTPUT_OPTION                                                                              \
     BASIN_TEXT(output, 'o', "output", "FILE", "Write there instead of standard output.",           \
@@ -580,10 +579,7 @@ const basin_command basin_command_node_predict = {
         BASIN_INTEGER(features, "features", "N", 0, 1000000, "Features to name.", .initial = 10),  \
         BASIN_NODES_OPTIONS
 
-static const basin_option anomaly_explain_table[] = {
-    BASIN_TEXT(svg, 0, "svg", "FILE", "Draw the neighbourhood there.", .writes = true),
-    EXPLAIN_OPTIONS,
-};
+static const basin_option anomaly_explain_table[] = {EXPLAIN_OPTIONS};
 
 static const basin_option node_explain_table[] = {
     BASIN_TEXT(class_name, 0, "class", "NAME",
@@ -621,68 +617,6 @@ static void put_explanation(basin_record *r, const void *context) {
                              "energies and attention are not known)");
     put_energy(r, e);
     put_story(r, j, e, j->o->neighbours, j->o->features);
-}
-
-/* ---- the picture ---- */
-
-enum { RAYS = 20 };
-
-/* The neighbour of the n-th most attention; equal ones in their order. */
-static const basin_nodes_neighbour *most_attended(const basin_nodes_explanation *e, int n) {
-    for (int64_t i = 0; i < e->neighbours; i++) {
-        int before = 0;
-        for (int64_t k = 0; k < e->neighbours && before <= n; k++)
-            before += e->neighbour[k].share > e->neighbour[i].share ||
-                      (e->neighbour[k].share == e->neighbour[i].share && k < i);
-        if (before == n) return &e->neighbour[i];
-    }
-    return e->neighbour;
-}
-
-/* Why there is no picture. */
-static const char *why_none(const basin_nodes_explanation *e, const basin_nodes_model *model) {
-    if (e->nearby) return "does not fit into the memory allowed";
-    return basin_nodes_get_info(model)->share < 1 ? "has no share in this detector"
-                                                  : "this model does not have";
-}
-
-/* The node and the neighbours that it attends to most, the node first. */
-static basin_status draw(void *context, basin_error *error) {
-    const job *j = context;
-    const basin_nodes_explanation *e = j->why[0];
-    const char *path = j->o->svg;
-    if (!path) return BASIN_OK;
-    int rays = (int)basin_int_min(RAYS, e->neighbours);
-    char id[RAYS + 1][BASIN_NODE_TEXT], title[200], subtitle[200], legend[120];
-    const char *name[RAYS + 1] = {basin_network_id(j->network, e->node, id[0])};
-    double score[RAYS + 1] = {e->probability}, share[RAYS];
-    int32_t edge[2 * RAYS] = {0};
-    if (!e->has_attention)
-        return basin_fail(error, BASIN_UNSUPPORTED,
-                          "%s: not drawn, since the picture shows attention, which %s; the "
-                          "neighbours are listed",
-                          path, why_none(e, j->use.model));
-    for (int i = 0; i < rays; i++) {
-        const basin_nodes_neighbour *n = most_attended(e, i);
-        name[i + 1] = basin_network_id(j->network, n->node, id[i + 1]);
-        score[i + 1] = n->probability, share[i] = n->share, edge[2 * i + 1] = i + 1;
-    }
-    snprintf(title, sizeof title, "Node %.80s: score %.3f, rank %lld of %lld", name[0],
-             e->probability, (long long)e->rank, (long long)j->network->nodes);
-    snprintf(subtitle, sizeof subtitle, "energy %.4g, higher than that of %.1f %% of the nodes",
-             e->energy, 100 * e->energy_below);
-    snprintf(legend, sizeof legend, "score; width: share of its attention; %lld more not shown",
-             (long long)(e->neighbours - rays));
-    basin_svg_graph_of star = {.title = title,
-                               .subtitle = e->has_energy ? subtitle : NULL,
-                               .legend = legend,
-                               .nodes = rays + 1,
-                               .edges = rays,
-                               .edge = edge,
-                               .node = score,
-                               .strength = share,
-                               .name = name};
-    return basin_svg_graph(path, &star, error);
 }
 
 /* ---- running ---- */
@@ -735,13 +669,12 @@ static basin_status explain(void *context, basin_error *error) {
     return basin_nodes_explain(j->why, u->model, u->network, &node, 1, &u->work, error);
 }
 
-const basin_command basin_command_anomaly_explain = {
-    "anomaly explain", anomaly_explain_table,
-    BASIN_USES(job, .work = explain, .print = put_explanation, .finish = draw, .close = close_all)};
+#define EXPLAINS BASIN_USES(job, .work = explain, .print = put_explanation, .close = close_all)
 
-const basin_command basin_command_node_explain = {
-    "node explain", node_explain_table,
-    BASIN_USES(job, .work = explain, .print = put_explanation, .close = close_all)};
+const basin_command basin_command_anomaly_explain = {"anomaly explain", anomaly_explain_table,
+                                                     EXPLAINS};
+
+const basin_command basin_command_node_explain = {"node explain", node_explain_table, EXPLAINS};
 
 /* ---- report ---- */
 

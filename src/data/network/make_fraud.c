@@ -1,20 +1,17 @@
 /* Networks that look like the fraud sets of the paper: as many nodes, edges and features, as many
  * anomalies, degrees with a heavy tail, anomalies that hide among the others.
  *
- * Edges come in three kinds: among normal nodes, among anomalies, and between the two. Within a
- * class nodes have a rank, for which a number t from 0 to 1 stands, and weight w(t) = 1 / sqrt(t) -
- * c: degrees then fall off as their cube, and some are small. A node draws its share of different
- * partners among the ranks before it, with chances by weight. So each edge is drawn once, by one
- * node, nothing has to be thrown away, the number of edges is exact, and nodes draw in parallel
- * from streams of their own. The weights' distribution is inverted by square roots alone, so the
- * edges are the same bits on every machine.
+ * Edges are among normal nodes, among anomalies, or between the two. Within a class nodes have a
+ * rank, a number t from 0 to 1, and the weight 1 / sqrt(t) - c: degrees fall off as their cube. A
+ * node draws its share of different partners among the ranks before it, by weight, from a stream of
+ * its own, so that the number of edges is exact. Square roots alone invert the distribution of
+ * weights: the edges are the same bits on every machine.
  *
- * Features: a few hidden factors, a shift for anomalies (a small one for those that are
- * camouflaged) and a trace of the degree, told as amounts, counts, rates and plain numbers in turn.
- */
+ * Features: hidden factors, a shift for anomalies (a small one for those that are camouflaged) and
+ * a trace of the degree, as amounts, counts, rates and plain numbers in turn. */
 #include <inttypes.h>
 
-#include "base/team/team.h"
+#include "base/sort.h"
 #include "base/try.h"
 #include "basin/random.h"
 #include "data/network/network.h"
@@ -149,7 +146,7 @@ static int64_t draw_rank(const block *b, int64_t before, double span, basin_rand
     return v < 0 ? 0 : v < before ? v : before - 1;
 }
 
-/* The partners of one rank. `taken` [among] holds 1 + the rank that took a partner last. */
+/* The partners of one rank. */
 static void draw_partners(int32_t *pair, int32_t *taken, const block *b, int64_t rank,
                           const int32_t *drawing, const int32_t *drawn, uint64_t seed,
                           uint64_t stream) {
@@ -168,34 +165,18 @@ static void draw_partners(int32_t *pair, int32_t *taken, const block *b, int64_t
     }
 }
 
-typedef struct drawing_of {
-    int32_t *pair;
-    int32_t *taken; /* [threads, among] */
-    const block *block;
-    const int32_t *drawing, *drawn;
-    uint64_t seed, stream;
-} drawing_of;
-
-static void draw_ranks(const void *context, int64_t first, int64_t last) {
-    int place = basin_team_place();
-    const drawing_of *d = context;
-    for (int64_t r = first; r < last; r++)
-        draw_partners(d->pair + 2 * d->block->first[r], d->taken + place * d->block->among,
-                      d->block, r, d->drawing, d->drawn, d->seed, d->stream);
-}
-
+/* `taken` [among] holds 1 + the rank that took a partner last. */
 static basin_status draw_block(int32_t *pair, block b, int64_t edges, const int32_t *drawing,
                                const int32_t *drawn, uint64_t seed, uint64_t stream,
                                basin_error *error) {
-    int threads = basin_processors();
     BASIN_FREE_AT_EXIT int32_t *taken = NULL;
     BASIN_FREE_AT_EXIT int64_t *first = NULL;
     BASIN_TRY(BASIN_NEW(&first, b.draws + 1, "edges to draw", error));
-    BASIN_TRY(BASIN_NEW(&taken, b.among * threads, "edges to draw", error));
+    BASIN_TRY(BASIN_NEW(&taken, b.among, "edges to draw", error));
     b.first = first;
     BASIN_TRY(allot(&b, edges, error));
-    drawing_of d = {pair, taken, &b, drawing, drawn, seed, stream};
-    basin_team_run(draw_ranks, &d, b.draws, 64, threads);
+    for (int64_t r = 0; r < b.draws; r++)
+        draw_partners(pair + 2 * first[r], taken, &b, r, drawing, drawn, seed, stream);
     return BASIN_OK;
 }
 
@@ -206,17 +187,15 @@ typedef struct people {
     int64_t normals, anomalies;
 } people;
 
-static int64_t at_most(int64_t wanted, double room) {
-    return (double)wanted < 0.9 * room ? wanted : (int64_t)(0.9 * room);
-}
-
 /* Of each kind as many as the homophily says, or as fit; what does not fit goes to the normal ones.
  */
 static basin_status draw_edges(int32_t *pair, const people *p, const basin_fraud_spec *spec,
                                basin_error *error) {
     double a = (double)p->anomalies, n = (double)p->normals;
-    int64_t cross = at_most(llround((1 - spec->homophily) * (double)spec->edges), 0.6 * a * n);
-    int64_t among = at_most(llround(spec->ring * (double)spec->edges), 0.3 * a * (a - 1));
+    int64_t cross = basin_int_min(llround((1 - spec->homophily) * (double)spec->edges),
+                                  (int64_t)(0.9 * (0.6 * a * n)));
+    int64_t among = basin_int_min(llround(spec->ring * (double)spec->edges),
+                                  (int64_t)(0.9 * (0.3 * a * (a - 1))));
     int64_t rest = spec->edges - cross - among;
     block normal = {.draws = p->normals, .among = p->normals, .within = true};
     block ring = {.draws = p->anomalies, .among = p->anomalies, .within = true};
@@ -295,19 +274,6 @@ static void make_node(float *x, const double *loading /* [F, LOADINGS] */, const
     }
 }
 
-typedef struct making {
-    const basin_network *network;
-    const basin_fraud_spec *spec;
-    const double *loading; /* [F, LOADINGS] */
-} making;
-
-static void make_nodes(const void *context, int64_t first, int64_t last) {
-    const making *m = context;
-    const basin_network *n = m->network;
-    for (int64_t i = first; i < last; i++)
-        make_node(n->feature + i * n->features, m->loading, n, m->spec, i);
-}
-
 static basin_status make_features(basin_network *n, const basin_fraud_spec *spec,
                                   basin_error *error) {
     BASIN_TRY(basin_network_alloc_features(n, spec->features, NULL, error));
@@ -315,8 +281,8 @@ static basin_status make_features(basin_network *n, const basin_fraud_spec *spec
     BASIN_FREE_AT_EXIT double *loading = NULL;
     BASIN_TRY(BASIN_NEW_RAW(&loading, count, "features", error));
     basin_random_fill_normal_f64(loading, spec->seed, STREAM_LOADING, 0, count);
-    making m = {n, spec, loading};
-    basin_team_run_all(make_nodes, &m, n->nodes, 0);
+    for (int64_t i = 0; i < n->nodes; i++)
+        make_node(n->feature + i * n->features, loading, n, spec, i);
     return BASIN_OK;
 }
 
