@@ -336,9 +336,6 @@ void basin_option_print(char *text, size_t size, const basin_option *option,
 void basin_command_help_print(const basin_command *command, bool all);
 void basin_noun_help_print(const basin_noun *group);
 
-/* What may stand in place of the last of the words behind `basin`; scripts of shells ask for it. */
-void basin_complete(int count, char **word);
-
 /* ---- lines on standard error ---- */
 
 /* Clears progress before it. Control characters of the names in it are replaced: file names may

@@ -99,8 +99,6 @@ static int run(int count, char **argument) {
         return basin_command_run(&basin_command_help, 0, NULL);
     if (!strcmp(argument[0], "--version"))
         return basin_command_run(&basin_command_version, count - 1, argument + 1);
-    if (!strcmp(argument[0], "__complete"))
-        return basin_complete(count - 1, argument + 1), BASIN_EXIT_OK;
     if (show_group(count, argument)) return BASIN_EXIT_OK;
     int used;
     basin_error error;

@@ -1,18 +1,17 @@
 /* What is made of the tables of options: help, the manual as Markdown (and cmake/manual.awk makes
- * man pages of that), completion; and basin help, which prints them. See cli.h. */
+ * man pages of that); and basin help, which prints them and completions. See cli.h. */
 #include "cli/cli.h"
 
 enum { WIDTH = 80 }; /* of a page */
 
 /* ---- options ---- */
 
-/* One option as pages and completions show it, whichever table it comes from. */
+/* One option as pages show it, whichever table it comes from. */
 typedef struct option_row {
     char letter;      /* 0 where there is none */
     char name[64];    /* without dashes: "head-dim" */
     bool negatable;   /* there is --no-name, too */
     char value[300];  /* "N", "ref|cpu"; "" where it takes none */
-    bool choice;      /* `value` lists all that it may be */
     char initial[64]; /* the default; "" where there is none worth a word */
     const char *help;
     bool setting; /* of the task's table */
@@ -31,12 +30,9 @@ static void own_row(option_row *row, const basin_args *args, const basin_option 
     row->letter = o->letter;
     snprintf(row->name, sizeof row->name, "%s", o->name);
     row->negatable = o->kind == BASIN_OPTION_SWITCH;
-    row->choice = o->kind == BASIN_OPTION_CHOICE;
     if (o->value) snprintf(row->value, sizeof row->value, "%s", o->value);
-    if (task && !strcmp(o->name, "preset")) {
+    if (task && !strcmp(o->name, "preset"))
         join_choices(row->value, sizeof row->value, basin_settings_presets(task));
-        row->choice = true;
-    }
     bool number = o->kind == BASIN_OPTION_INTEGER || o->kind == BASIN_OPTION_REAL;
     if (o->kind != BASIN_OPTION_FLAG && !(number && o->initial < o->low))
         basin_option_print(row->initial, sizeof row->initial, o, args);
@@ -59,7 +55,6 @@ static void setting_row(option_row *row, const basin_setting *s, const basin_set
     for (char *c = row->name; *c; c++)
         if (*c == '_') *c = '-';
     row->negatable = s->kind == BASIN_SETTING_SWITCH;
-    row->choice = s->kind == BASIN_SETTING_CHOICE;
     if (s->value) snprintf(row->value, sizeof row->value, "%s", s->value);
     if (s->choices) join_choices(row->value, sizeof row->value, s->choices);
     basin_settings_get(row->initial, sizeof row->initial, values, s->name, &error);
@@ -287,113 +282,19 @@ static void print_manual(void) {
     }
 }
 
-/* ---- completion: the scripts of the three shells (share/basin/completion.*) ask the program
- * itself, `basin __complete WORDS..`, what may stand in place of the last word, and it answers from
- * the tables of options, one candidate per line with a tab before what it is. Where it answers
- * nothing, the shell offers names of files. ---- */
-
-extern const char *const basin_completion_bash[], *const basin_completion_zsh[],
-                                                      *const basin_completion_fish[];
-
-/* A candidate, if it goes on from `typed`, and the first sentence on it. */
-static void offer(const char *before, const char *name, size_t length, const char *typed,
-                  const char *help) {
-    size_t given = strlen(typed);
-    const char *stop = strstr(help, ". ");
-    int sentence = stop ? (int)(stop - help) : (int)strlen(help);
-    if (given > length || strncmp(name, typed, given) != 0) return;
-    printf("%s%.*s\t%.*s\n", before, (int)length, name, sentence, help);
-}
-
-static void offer_firsts(const char *typed) {
-    basin_page page;
-    for (const basin_noun *group = basin_nouns; *group->noun; group++)
-        offer("", group->noun, strlen(group->noun), typed, group->summary);
-    for (const basin_command *const *at = basin_commands; *at; at++)
-        if (!strchr((*at)->name, ' '))
-            offer("", (*at)->name, strlen((*at)->name), typed, summary_of(&page, *at));
-}
-
-static void offer_verbs(const char *noun, const char *typed) {
-    basin_page page;
-    for (const basin_command *const *at = basin_commands; *at; at++) {
-        const char *blank = strchr((*at)->name, ' ');
-        if (blank && begins((*at)->name, noun) && (*at)->name + strlen(noun) == blank)
-            offer("", blank + 1, strlen(blank + 1), typed, summary_of(&page, *at));
-    }
-}
-
-static void offer_options(const basin_args *args, const char *typed) {
-    option_row row;
-    char name[80];
-    for (int i = 0; option_row_at(&row, args, i); i++)
-        for (int no = 0; no <= row.negatable; no++) {
-            snprintf(name, sizeof name, "--%s%s", no ? "no-" : "", row.name);
-            offer("", name, strlen(name), typed, row.help);
-        }
-}
-
-/* The values of an option, if it is a choice. `before` goes before each of them. */
-static void offer_values(const basin_args *args, const char *option, size_t length,
-                         const char *before, const char *typed) {
-    option_row row;
-    for (int i = 0; option_row_at(&row, args, i); i++) {
-        char name[80], letter[] = {'-', row.letter ? row.letter : '-', 0};
-        snprintf(name, sizeof name, "--%s", row.name);
-        bool same = length == strlen(name) && !strncmp(name, option, length);
-        if (!row.choice || (!same && (length != 2 || strncmp(letter, option, 2) != 0))) continue;
-        for (const char *at = row.value; *at;
-             at += at[strcspn(at, "|")] ? strcspn(at, "|") + 1 : strcspn(at, "|"))
-            offer(before, at, strcspn(at, "|"), typed, "");
-    }
-}
-
-static void offer_for(const basin_command *command, const char *before, const char *typed) {
-    const char *equals = strchr(typed, '=');
-    char option[80];
-    basin_args *args;
-    basin_error error;
-    if (basin_args_new(&args, command, &error)) return;
-    snprintf(option, sizeof option, "%.*s", equals ? (int)(equals + 1 - typed) : 0, typed);
-    if (begins(typed, "--") && equals)
-        offer_values(args, typed, (size_t)(equals - typed), option, equals + 1);
-    else if (*typed == '-')
-        offer_options(args, typed);
-    else if (*before == '-')
-        offer_values(args, before, strlen(before), "", typed);
-    basin_args_free(args);
-}
-
-/* bash makes three words of --backend=c. */
-static int join_equals(int count, char **word) {
-    if (count > 1 && !strcmp(word[count - 1], "=")) word[count - 1] = "";
-    if (count > 2 && !strcmp(word[count - 2], "=")) {
-        word[count - 2] = word[count - 1];
-        count--;
-    }
-    return count;
-}
-
-void basin_complete(int count, char **word) {
-    int used;
-    basin_error error;
-    count = join_equals(count, word);
-    if (count < 1) return;
-    const char *typed = word[count - 1];
-    if (count == 1) {
-        offer_firsts(typed);
-        return;
-    }
-    const basin_command *command = basin_command_find(&used, count - 1, word, &error);
-    if (command) offer_for(command, count > used + 1 ? word[count - 2] : "", typed);
-    if (!command && count == 2) offer_verbs(word[0], typed);
-    if (command == &basin_command_help && *typed != '-' && *word[count - 2] != '-') {
-        if (count == 2) offer_firsts(typed);
-        if (count == 3) offer_verbs(word[1], typed);
-    }
-}
-
 /* ---- basin help ---- */
+
+extern const char *const basin_completion_bash[], *const basin_completion_zsh[];
+extern const char *const basin_completion_fish[], *const basin_completion_awk[];
+
+/* The script of a shell (share/basin/completion.*), with the awk program in the place of @AWK@. */
+static void print_lines(const char *const *line) {
+    for (; *line; line++)
+        if (begins(*line, "@AWK@"))
+            print_lines(basin_completion_awk);
+        else
+            fputs(*line, stdout);
+}
 
 static const basin_option table[] = {
     BASIN_FLAG(markdown, "markdown", "The manual of all commands as Markdown.",
@@ -415,11 +316,9 @@ static basin_status run(basin_args *o, basin_error *error) {
     else if (o->markdown)
         print_manual();
     else if (o->completion)
-        for (const char *const *line = *o->completion == 'b'   ? basin_completion_bash
-                                       : *o->completion == 'z' ? basin_completion_zsh
-                                                               : basin_completion_fish;
-             *line; line++)
-            fputs(*line, stdout);
+        print_lines(*o->completion == 'b'   ? basin_completion_bash
+                    : *o->completion == 'z' ? basin_completion_zsh
+                                            : basin_completion_fish);
     else
         print_overview();
     return BASIN_OK;
