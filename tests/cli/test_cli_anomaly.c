@@ -34,9 +34,8 @@ TEST(from_a_table_to_reasons) {
     snprintf(first, sizeof first, "%.30s", p->out);
     p = run(state, "anomaly score m.safetensors accounts.csv transfers.csv --quiet --top 99999");
     assert_int_equal(strncmp(p->out, first, strlen(first)), 0);
-    p = run(state,
-            "anomaly explain m.safetensors acc3 accounts.csv transfers.csv --quiet --json "
-            "--features 100 --neighbours 1000");
+    p = run(state, "anomaly explain m.safetensors acc3 accounts.csv transfers.csv --quiet --json "
+                   "--features 100 --neighbours 1000");
     tree = run_json(p);
     assert_string_equal(json_at(tree, "node")->valuestring, "acc3");
     double rest = json_number(tree, "rest") + json_number(tree, "typical_logit"), shares = 0;
