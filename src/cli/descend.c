@@ -1,10 +1,7 @@
 /* basin descend: lets given tokens fall down the energy of a given block, and shows the way. */
 #include "backend/device.h"
-#include "base/memory.h"
-#include "basin/energy.h"
 #include "basin/version.h"
 #include "cli/cli.h"
-#include "io/file.h"
 #include "io/json.h"
 #include "verify/weights.h"
 #include "view/svg.h"

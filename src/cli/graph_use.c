@@ -2,7 +2,6 @@
 #include "cli/graph.h"
 #include "data/graphset/molecule.h"
 #include "io/bundle.h"
-#include "io/file.h"
 
 #define GRAPH_OPTIONS                                                                              \
     BASIN_CHOICE(part, "part", "auto|train|validation|test|all",                                   \

@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/dictionary.h"
 #include "basin/tasks/models.h"
 #include "cli/cli.h"
 #include "data/pictures/pictures.h"

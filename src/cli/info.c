@@ -6,7 +6,6 @@
 #include "backend/device.h"
 #include "base/library.h"
 #include "base/team/team.h"
-#include "basin/io.h"
 #include "basin/version.h"
 #include "cli/cli.h"
 #include "io/file.h"

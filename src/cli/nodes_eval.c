@@ -4,7 +4,6 @@
 
 #include "base/clock.h"
 #include "base/library.h"
-#include "base/memory.h"
 #include "cli/nodes.h"
 
 /* What `ratio` and `runs` need is the command's. */

@@ -8,10 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "base/text.h"
-#include "base/try.h"
-#include "io/file.h"
 #include "io/json.h"
 
 enum { DEPTH = BASIN_JSON_DEPTH, KEY = 300 };

@@ -1,6 +1,5 @@
 /* basin text train, eval and generate. */
 #include "basin/tasks/text.h"
-#include "base/memory.h"
 #include "cli/cli.h"
 #include "io/file.h"
 

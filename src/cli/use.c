@@ -1,7 +1,6 @@
 /* The drivers of commands that use models, and of evaluation over splits; see cli.h. */
 #include "basin/metrics.h"
 #include "cli/cli.h"
-#include "ranks/ranks.h"
 
 /* ---- one record ---- */
 

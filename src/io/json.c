@@ -3,7 +3,6 @@
 
 #include "base/number.h"
 #include "base/text.h"
-#include "base/try.h"
 
 /* ---- writing ---- */
 

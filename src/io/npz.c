@@ -4,8 +4,6 @@
  * and the zip reader has checked by then that the entry can hold that many. */
 #include <stdarg.h>
 
-#include "base/try.h"
-#include "io/bundle.h"
 #include "io/json.h"
 #include "io/zip.h"
 

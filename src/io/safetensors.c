@@ -6,8 +6,6 @@
  * Offsets count from the end of the header; together the tensors cover the data without holes or
  * overlap. Everything a file claims is checked before it is used. */
 
-#include "base/try.h"
-#include "io/bundle.h"
 #include "io/json.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,

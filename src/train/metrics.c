@@ -1,6 +1,5 @@
 /* Measures of predictions; see include/basin/metrics.h. Ranking measures sort once and walk over
  * groups of equal scores, from the highest down. */
-#include "basin/metrics.h"
 
 #include "base/sort.h"
 #include "base/try.h"

@@ -3,7 +3,6 @@
 #include <errno.h>
 
 #include "base/try.h"
-#include "basin/train.h"
 #include "io/bundle.h"
 #include "plan/plan.h"
 #include "train/trainer.h"

@@ -5,10 +5,8 @@
 #include <inttypes.h>
 #include <stdatomic.h>
 
-#include "base/memory.h"
 #include "base/sort.h"
 #include "base/team/team.h"
-#include "base/try.h"
 #include "basin/random.h"
 #include "data/network/network.h"
 

@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 
 #include "base/hash.h"
-#include "base/memory.h"
 #include "data/network/network.h"
 #include "io/file.h"
 

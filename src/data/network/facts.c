@@ -2,7 +2,6 @@
  * into unions and parts. What they are is in basin/tasks/network.h, which columns they come from in
  * csv/header.c. */
 #include "base/team/team.h"
-#include "base/try.h"
 #include "data/network/network.h"
 
 void basin_facts_free(basin_facts *facts) {

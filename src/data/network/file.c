@@ -12,7 +12,6 @@
 #include <inttypes.h>
 
 #include "base/text.h"
-#include "base/try.h"
 #include "data/network/network.h"
 #include "io/bundle.h"
 

@@ -12,7 +12,6 @@
 #include <inttypes.h>
 
 #include "base/sort.h"
-#include "base/try.h"
 #include "basin/random.h"
 #include "data/network/network.h"
 

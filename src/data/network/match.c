@@ -3,7 +3,6 @@
 #include <inttypes.h>
 
 #include "base/text.h"
-#include "base/try.h"
 #include "data/network/network.h"
 
 /* ---- features ---- */

@@ -5,10 +5,8 @@
 #include <inttypes.h>
 #include <stdarg.h>
 
-#include "base/dictionary.h"
 #include "base/team/team.h"
 #include "base/text.h"
-#include "base/try.h"
 
 const basin_network_options *basin_network_options_or(const basin_network_options *options) {
     static const basin_network_options defaults = {0};

@@ -15,7 +15,6 @@
 #include <inttypes.h>
 
 #include "base/text.h"
-#include "base/try.h"
 #include "data/network/csv/table.h"
 #include "io/bundle.h"
 

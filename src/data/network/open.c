@@ -3,11 +3,8 @@
 
 #include "base/clock.h"
 #include "base/sort.h"
-#include "base/try.h"
 #include "data/network/journal.h"
-#include "data/network/network.h"
 #include "data/packed.h"
-#include "io/file.h"
 
 /* npz or safetensors (what is neither is tables): a zip, or eight bytes of length, then a brace. */
 static bool is_bundle(const void *data, size_t size) {

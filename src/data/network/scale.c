@@ -8,7 +8,6 @@
 
 #include "base/sort.h"
 #include "base/team/team.h"
-#include "base/try.h"
 #include "data/network/network.h"
 #include "io/bundle.h"
 

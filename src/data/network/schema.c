@@ -2,10 +2,7 @@
 #include <strings.h>
 
 #include "base/clock.h"
-#include "base/memory.h"
-#include "base/try.h"
 #include "data/network/network.h"
-#include "io/file.h"
 #include "io/json.h"
 
 static const char *const type_name[BASIN_COLUMN_TYPES] = {

@@ -5,7 +5,6 @@
 
 #include "base/sort.h"
 #include "base/text.h"
-#include "base/try.h"
 #include "basin/random.h"
 #include "data/network/network.h"
 

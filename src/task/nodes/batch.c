@@ -1,6 +1,5 @@
 /* Sampled parts of a network. */
 #include "base/sort.h"
-#include "base/try.h"
 #include "basin/random.h"
 #include "task/nodes/net.h"
 

@@ -5,11 +5,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
-#include "base/memory.h"
-#include "base/try.h"
 #include "basin/version.h"
-#include "io/bundle.h"
-#include "io/file.h"
 #include "task/nodes/nodes.h"
 
 enum { KEY = 64 };

@@ -1,9 +1,5 @@
 /* Which classes there are and what they are called; labels and weights for training. */
-#include "base/memory.h"
 #include "base/number.h"
-#include "base/try.h"
-#include "io/file.h"
-#include "io/json.h"
 #include "task/nodes/net.h"
 
 enum { MOST_CLASSES = 10000, MANY = 20, FEW_EACH = 3 };

@@ -1,7 +1,6 @@
 /* Two detectors on the same nodes, with intervals of their differences by a paired bootstrap: a
  * draw takes the same nodes for both, so that what makes a sample hard or easy cancels. */
 #include "base/sort.h"
-#include "base/try.h"
 #include "task/nodes/nodes.h"
 
 enum { DRAWS = 1000, MEASURES = BASIN_NODES_DIFFERENCES };

@@ -8,10 +8,8 @@
  * Trained on the same network to complete hidden nodes; no label is looked at. What stays high
  * after the descent fits neither its neighbours nor anything remembered. */
 #include "base/sort.h"
-#include "base/try.h"
 #include "basin/random.h"
 #include "task/nodes/net.h"
-#include "train/run/run.h"
 
 /* Chosen beforehand, for any graph: a quarter is hidden at a time, a few hundred steps. */
 enum { STEPS = 300, WARMUP = 20, FOURTHS = 4, ROUNDS = 4, DESCENT = 3, DIM = 64, MEMORIES = 256 };

@@ -1,8 +1,5 @@
 /* Drift of columns against training; see nodes.h. */
 #include "base/sort.h"
-#include "base/try.h"
-#include "data/network/network.h"
-#include "io/bundle.h"
 #include "task/nodes/net.h"
 
 enum { EDGES = BASIN_DRIFT_EDGES, BINS = BASIN_DRIFT_BINS };

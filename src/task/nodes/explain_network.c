@@ -1,8 +1,5 @@
 /* What inputs move the network's logit by, around a node; energies and attention; see net.h. */
 #include "base/sort.h"
-#include "base/try.h"
-#include "data/network/network.h"
-#include "model/model.h"
 #include "task/nodes/net.h"
 #include "train/integrate.h"
 

@@ -1,10 +1,8 @@
 /* Training with given settings: who trains and who validates, what anomalies weigh, the table of
  * inputs, whether the full graph fits into memory; then the task of the one run (train/run/run.h).
  */
-#include "backend/device.h"
 #include "base/hash.h"
 #include "base/sort.h"
-#include "base/try.h"
 #include "task/nodes/net.h"
 
 /* ---- labels ---- */

@@ -6,9 +6,7 @@
 
 #include "base/sort.h"
 #include "base/team/team.h"
-#include "base/try.h"
 #include "data/network/parts/parts.h"
-#include "io/bundle.h"
 #include "task/nodes/nodes.h"
 #include "train/trees/net.h"
 

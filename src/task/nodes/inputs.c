@@ -1,8 +1,6 @@
 /* The table of inputs: scaled features, logarithms of degrees, and means of both over the
  * neighbours and their neighbours. */
 #include "base/team/team.h"
-#include "base/try.h"
-#include "data/network/network.h"
 #include "task/nodes/net.h"
 
 static basin_status pick_relations(basin_node_inputs *inputs, basin_error *error) {

@@ -4,7 +4,6 @@
 
 #include <pthread.h>
 
-#include "base/try.h"
 #include "task/nodes/near.h"
 
 enum { CAP_NODES = 1024, CAP_EDGES = 32768 };

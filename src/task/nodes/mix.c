@@ -1,9 +1,7 @@
 /* Logits of trees and of a network become one probability; validation says how; see nodes.h. */
 #include "base/number.h"
 #include "base/sort.h"
-#include "base/try.h"
 #include "basin/random.h"
-#include "io/bundle.h"
 #include "task/nodes/nodes.h"
 
 void basin_nodes_ensemble_mix(double *probability, const basin_nodes_ensemble *e,

@@ -2,9 +2,6 @@
  * weights of all members ("0.emb_w", ...), the scale of the features, and in its metadata settings,
  * relations, sizes and threshold. */
 #include "base/number.h"
-#include "base/try.h"
-#include "io/bundle.h"
-#include "io/file.h"
 #include "task/nodes/net.h"
 
 /* A copy of the network's schema, or one that is made from its features. */

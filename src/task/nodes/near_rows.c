@@ -2,7 +2,6 @@
  * changed node has its own row anew, and means of the rows that its neighbours have. In the first
  * means of its other neighbours its new row replaces the old one; those of a hub do without, whose
  * row one more edge changes little. */
-#include "base/try.h"
 #include "task/nodes/near.h"
 
 enum { HUB = 4096 }; /* more neighbours than these */

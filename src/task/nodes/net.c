@@ -1,7 +1,6 @@
 /* Settings as expressions; see net.h. Also the two forms without a graph, a linear one and an MLP,
  * which are the baselines. */
 #include "task/nodes/net.h"
-#include "base/try.h"
 
 /* Beyond so many nodes a step's results are computed again in reverse rather than kept. */
 enum { RECOMPUTE_NODES = 100000 };

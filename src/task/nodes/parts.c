@@ -1,8 +1,6 @@
 /* A graph in parts: inputs and training; see net.h. */
-#include "base/try.h"
 #include "plan/plan.h"
 #include "task/nodes/net.h"
-#include "train/trainer.h"
 
 /* ---- opening ---- */
 

@@ -4,7 +4,6 @@
 
 #include "base/clock.h"
 #include "base/sort.h"
-#include "base/try.h"
 #include "basin/version.h"
 #include "task/nodes/nodes.h"
 #include "view/document.h"

@@ -1,8 +1,6 @@
 /* The plain models beside which a detector is judged, trained by the same run; validation chooses
  * among two strengths of weight decay and two scalings. */
-#include "base/try.h"
 #include "task/nodes/net.h"
-#include "task/nodes/nodes.h"
 
 static basin_status settings_of(basin_nodes_settings *s, int which, int64_t seed,
                                 basin_error *error) {

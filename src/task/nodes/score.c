@@ -1,11 +1,7 @@
 /* Scoring all nodes with given weights: one plan over the whole graph, or one per part, where they
  * fit the memory, else the streams of stream.c. */
-#include "backend/device.h"
-#include "base/try.h"
-#include "data/network/network.h"
 #include "plan/plan.h"
 #include "task/nodes/net.h"
-#include "train/run/run.h"
 
 struct basin_nodes_scorer {
     const basin_parted_inputs *inputs;

@@ -10,11 +10,9 @@
  * both roles that a node has in the energy, each over all its neighbours, with no sampling and no
  * approximation. Since forces come from g alone, x can take them as they come. Parts of a graph
  * take each step together, and exchange the rows of their halos in between. */
-#include "backend/device.h"
 #include "backend/walk.h"
 #include "base/sort.h"
 #include "base/team/team.h"
-#include "base/try.h"
 #include "task/nodes/net.h"
 
 /* Numbers of a block for all heads: in and out of plans they should stay in cache. */

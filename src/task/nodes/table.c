@@ -3,14 +3,9 @@
 #include <stddef.h>
 
 #include "base/hash.h"
-#include "base/sha256.h"
 #include "base/sort.h"
 #include "base/team/team.h"
-#include "base/try.h"
-#include "data/network/parts/parts.h"
-#include "io/bundle.h"
 #include "task/nodes/net.h"
-#include "task/nodes/nodes.h"
 
 /* ---- known labels ---- */
 

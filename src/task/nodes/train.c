@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include "base/hash.h"
-#include "base/try.h"
 #include "task/nodes/net.h"
 
 /* ---- Which inputs validation prefers: for each candidate an MLP is trained for a moment; of

@@ -2,9 +2,6 @@
  * parameter, and where the run stands as JSON in the metadata, every number by its name.
  * See run.h. */
 
-#include "base/try.h"
-#include "io/bundle.h"
-#include "io/json.h"
 #include "train/run/run.h"
 #include "train/trainer.h"
 

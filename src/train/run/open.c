@@ -6,10 +6,6 @@
 #include <cjson/cJSON.h>
 #include <stdarg.h>
 
-#include "base/try.h"
-#include "basin/tasks/run.h"
-#include "io/bundle.h"
-#include "io/file.h"
 #include "train/run/run.h"
 
 static char *join(const char *path, const char *suffix) {

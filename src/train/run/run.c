@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 #include "base/sort.h"
-#include "base/try.h"
 #include "train/trainer.h"
 
 static basin_run_place place_of(const basin_run *r) {

@@ -4,8 +4,6 @@
 
 #include "base/needs.h"
 #include "base/number.h"
-#include "base/try.h"
-#include "io/file.h"
 #include "io/json.h"
 
 const basin_setting *basin_setting_find(const basin_setting *table, const char *name) {

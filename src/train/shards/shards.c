@@ -1,7 +1,6 @@
 /* Shards of a batch; see shards.h. */
 #include "train/shards/shards.h"
 
-#include "base/try.h"
 #include "plan/plan.h"
 #include "train/run/run.h"
 #include "train/trainer.h"

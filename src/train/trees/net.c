@@ -6,11 +6,8 @@
 
 #include "base/number.h"
 #include "base/sort.h"
-#include "base/try.h"
-#include "basin/energy.h"
 #include "basin/metrics.h"
 #include "basin/random.h"
-#include "io/bundle.h"
 #include "train/trainer.h"
 
 /* Chosen by validation on the sets of docs/anomaly.md; docs/lab/detectors.md has the figures. */

@@ -8,7 +8,6 @@
 #include "base/library.h"
 #include "base/number.h"
 #include "base/team/team.h"
-#include "base/try.h"
 #include "basin/metrics.h"
 #include "train/trees/net.h"
 

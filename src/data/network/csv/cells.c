@@ -9,7 +9,6 @@
 
 #include "base/number.h"
 #include "base/sort.h"
-#include "base/try.h"
 #include "data/network/csv/table.h"
 
 /* ---- gaps, labels ---- */

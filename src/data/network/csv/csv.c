@@ -8,7 +8,6 @@
 #include <strings.h>
 
 #include "base/sort.h"
-#include "base/try.h"
 #include "data/network/csv/table.h"
 
 enum { CATEGORIES = 32 };

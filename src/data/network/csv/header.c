@@ -5,7 +5,6 @@
 #include <strings.h>
 
 #include "base/text.h"
-#include "base/try.h"
 #include "data/network/csv/table.h"
 
 /* The usual names by blanks, the best first. */

@@ -15,7 +15,6 @@
 #include <stdarg.h>
 
 #include "base/text.h"
-#include "base/try.h"
 #include "data/network/csv/table.h"
 
 enum { BUFFER = 1 << 18, MOST_FIELDS = 1 << 20, MOST_BYTES = 1 << 26 };

@@ -1,6 +1,5 @@
 /* Cutting a network: who is in which part, who is in whose halo, and the files of parts. One pass
  * over all edges finds the halos; then every part reads its own nodes' lists. */
-#include "base/try.h"
 #include "data/network/parts/parts.h"
 #include "io/file.h"
 

@@ -9,8 +9,6 @@
 #include <inttypes.h>
 #include <sys/stat.h>
 
-#include "base/try.h"
-#include "data/network/network.h"
 #include "data/network/parts/parts.h"
 #include "io/bundle.h"
 

@@ -4,7 +4,6 @@
 
 #include "base/sort.h"
 #include "base/team/team.h"
-#include "base/try.h"
 #include "data/network/parts/parts.h"
 
 static int64_t rank_of(const basin_parts *parts, int64_t part) {
