@@ -47,8 +47,6 @@ void *basin_library_symbol(void *library, const char *name) {
     return NULL;
 }
 
-void basin_library_close(void *library) { (void)library; }
-
 const char *basin_library_why(void) { return "this program is static and opens no libraries"; }
 #else
 static const bool is_static = false;
@@ -58,8 +56,6 @@ void *basin_library_open(const char *file) { return dlopen(file, RTLD_NOW | RTLD
 void *basin_library_open_global(const char *file) { return dlopen(file, RTLD_NOW | RTLD_GLOBAL); }
 
 void *basin_library_symbol(void *library, const char *name) { return dlsym(library, name); }
-
-void basin_library_close(void *library) { dlclose(library); }
 
 const char *basin_library_why(void) {
     const char *why = dlerror();

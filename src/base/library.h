@@ -63,7 +63,6 @@ void *basin_library_open(const char *file);
 /* The same for one whose own plugins look for its symbols among all: MPI. */
 void *basin_library_open_global(const char *file);
 void *basin_library_symbol(void *library, const char *name); /* NULL where it has none */
-void basin_library_close(void *library);
 const char *basin_library_why(void);
 /* Whether the loader would find a file of that name; opens nothing. */
 bool basin_library_file_present(const char *file);

@@ -11,19 +11,25 @@
 
 /* Algorithm 1 draws all weights from N(0, 0.02^2); the published code has LeCun's deviation for the
  * affine maps and a tenth of the paper's for tokens. */
-static basin_init weight_init(const basin_patches_config *c, int64_t rows) {
+typedef struct patches_config {
+    int64_t tokens, patch, dim; /* N, P, D */
+    bool published;             /* first values as in the published code, not as in the paper */
+    bool no_bias, cls;
+} patches_config;
+
+static basin_init weight_init(const patches_config *c, int64_t rows) {
     return c->published ? (basin_init){BASIN_INIT_LECUN, (double)rows}
                         : (basin_init){BASIN_INIT_NORMAL, 0.02};
 }
 
-static basin_expr bias_add(const basin_patches_config *c, basin_params *params, const char *name,
+static basin_expr bias_add(const patches_config *c, basin_params *params, const char *name,
                            int64_t count) {
     if (c->no_bias) return NULL;
     return basin_param_add(params, "", name, BASIN_SHAPE(count),
                            (basin_init){BASIN_INIT_CONSTANT, 0});
 }
 
-void basin_patches_declare(basin_patches *p, basin_params *params, const basin_patches_config *c) {
+static void patches_declare(basin_patches *p, basin_params *params, const patches_config *c) {
     basin_init token = {BASIN_INIT_NORMAL, c->published ? 0.002 : 0.02};
     basin_shape vector = BASIN_SHAPE(c->dim);
     p->enc_w = basin_param_add(params, "", "enc_w", BASIN_SHAPE(c->patch, c->dim),
@@ -34,14 +40,14 @@ void basin_patches_declare(basin_patches *p, basin_params *params, const basin_p
     p->cls = c->cls ? basin_param_add(params, "", "cls", vector, token) : NULL;
 }
 
-void basin_patches_declare_decoder(basin_patches *p, basin_params *params,
-                                   const basin_patches_config *c) {
+static void patches_declare_decoder(basin_patches *p, basin_params *params,
+                                    const patches_config *c) {
     p->dec_w =
         basin_param_add(params, "", "dec_w", BASIN_SHAPE(c->dim, c->patch), weight_init(c, c->dim));
     p->dec_b = bias_add(c, params, "dec_b", c->patch);
 }
 
-basin_expr basin_patches_encode(const basin_patches *p, basin_expr patches, basin_expr replaced) {
+static basin_expr patches_encode(const basin_patches *p, basin_expr patches, basin_expr replaced) {
     int64_t P = basin_expr_shape(p->enc_w).dim[0], D = basin_expr_shape(p->enc_w).dim[1];
     int64_t N = basin_expr_shape(p->pos).dim[0] - (p->cls != NULL);
     if (!basin_model_shape_is(patches, BASIN_SHAPE(-1, N, P), "image: patches")) return NULL;
@@ -55,7 +61,7 @@ basin_expr basin_patches_encode(const basin_patches *p, basin_expr patches, basi
     return basin_add(x, p->pos);
 }
 
-basin_expr basin_patches_tokens(const basin_patches *p, basin_expr tokens) {
+static basin_expr patches_tokens(const basin_patches *p, basin_expr tokens) {
     if (!p->cls) return tokens;
     return basin_slice(tokens, 1, 1, basin_expr_shape(p->pos).dim[0] - 1);
 }
@@ -67,25 +73,25 @@ static const basin_init paper_init = {BASIN_INIT_NORMAL, 0.02};
 basin_status basin_image_et_declare(basin_image_et *model, basin_params *params,
                                     const basin_image_et_config *config) {
     *model = (basin_image_et){.config = *config};
-    basin_patches_config patches = {.tokens = config->tokens,
-                                    .patch = config->patch,
-                                    .dim = config->block.dim,
-                                    .published = config->published_init,
-                                    .cls = config->cls};
+    patches_config patches = {.tokens = config->tokens,
+                              .patch = config->patch,
+                              .dim = config->block.dim,
+                              .published = config->published_init,
+                              .cls = config->cls};
     if (!config->published_init) model->config.block.init_query = paper_init;
-    basin_patches_declare(&model->patches, params, &patches);
+    patches_declare(&model->patches, params, &patches);
     basin_status status = basin_block_declare(&model->block, params, "", &model->config.block);
-    basin_patches_declare_decoder(&model->patches, params, &patches);
+    patches_declare_decoder(&model->patches, params, &patches);
     return status ? status : basin_model_status(params->graph);
 }
 
 basin_expr basin_image_et_encode(const basin_image_et *model, basin_expr patches,
                                  basin_expr replaced) {
-    return basin_patches_encode(&model->patches, patches, replaced);
+    return patches_encode(&model->patches, patches, replaced);
 }
 
 basin_expr basin_image_et_decode(const basin_image_et *model, basin_expr tokens) {
-    basin_expr g = basin_block_norm(&model->block, basin_patches_tokens(&model->patches, tokens));
+    basin_expr g = basin_block_norm(&model->block, patches_tokens(&model->patches, tokens));
     return basin_model_affine(g, model->patches.dec_w, model->patches.dec_b);
 }
 
@@ -129,14 +135,14 @@ basin_status basin_vit_declare(basin_vit *model, basin_params *params,
     *model = (basin_vit){.config = *config};
     basin_vit_config *c = &model->config;
     if (c->epsilon == 0) c->epsilon = 1e-5;
-    basin_patches_config patches = {.tokens = c->tokens,
-                                    .patch = c->patch,
-                                    .dim = c->dim,
-                                    .no_bias = c->no_bias,
-                                    .cls = c->cls};
+    patches_config patches = {.tokens = c->tokens,
+                              .patch = c->patch,
+                              .dim = c->dim,
+                              .no_bias = c->no_bias,
+                              .cls = c->cls};
     basin_status status = check_config(c, params->graph);
     if (status) return status;
-    basin_patches_declare(&model->patches, params, &patches);
+    patches_declare(&model->patches, params, &patches);
     int layers = c->shared ? 1 : c->depth;
     basin_layer_config layer = {.dim = c->dim,
                                 .width = c->heads * c->head_dim,
@@ -148,7 +154,7 @@ basin_status basin_vit_declare(basin_vit *model, basin_params *params,
     basin_init none = {BASIN_INIT_CONSTANT, 0}, one = {BASIN_INIT_CONSTANT, 1};
     model->norm.gain = basin_param_add(params, "", "norm_g", vector, one);
     if (!c->no_bias) model->norm.bias = basin_param_add(params, "", "norm_b", vector, none);
-    basin_patches_declare_decoder(&model->patches, params, &patches);
+    patches_declare_decoder(&model->patches, params, &patches);
     return basin_model_status(params->graph);
 }
 
@@ -191,7 +197,7 @@ static basin_expr layer(const basin_vit *m, const basin_vit_layer *l, basin_expr
 basin_expr basin_vit_tokens(const basin_vit *model, basin_expr patches, basin_expr replaced,
                             basin_expr *trace) {
     const basin_vit_config *c = &model->config;
-    basin_expr x = basin_patches_encode(&model->patches, patches, replaced);
+    basin_expr x = patches_encode(&model->patches, patches, replaced);
     basin_graph *graph = basin_expr_graph(model->patches.enc_w);
     if (trace) trace[0] = x;
     for (int i = 0; i < c->depth; i++) {
@@ -204,7 +210,7 @@ basin_expr basin_vit_tokens(const basin_vit *model, basin_expr patches, basin_ex
 }
 
 basin_expr basin_vit_decode(const basin_vit *model, basin_expr tokens) {
-    basin_expr g = norm(model, &model->norm, basin_patches_tokens(&model->patches, tokens));
+    basin_expr g = norm(model, &model->norm, patches_tokens(&model->patches, tokens));
     return basin_model_affine(g, model->patches.dec_w, model->patches.dec_b);
 }
 

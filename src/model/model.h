@@ -49,23 +49,6 @@ basin_expr basin_model_perceptron(const basin_vit_layer *l, basin_expr x, double
 /* Heads side by side: [B, N, HY] -> [B, N, H, Y]. */
 basin_expr basin_model_split(basin_expr x, int64_t heads);
 
-/* ---- patches ---- */
-
-typedef struct basin_patches_config {
-    int64_t tokens, patch, dim; /* N, P, D */
-    bool published;             /* first values as in the published code, not as in the paper */
-    bool no_bias, cls;
-} basin_patches_config;
-
-/* Declares "enc_w", "enc_b", "mask", "pos" and "cls", in this order; and "dec_w" and "dec_b". */
-void basin_patches_declare(basin_patches *p, basin_params *params, const basin_patches_config *c);
-void basin_patches_declare_decoder(basin_patches *p, basin_params *params,
-                                   const basin_patches_config *c);
-/* Patches [B, N, P], replaced [B, N] -> tokens [B, N (+ 1), D]. */
-basin_expr basin_patches_encode(const basin_patches *p, basin_expr patches, basin_expr replaced);
-/* The tokens without the CLS in front. */
-basin_expr basin_patches_tokens(const basin_patches *p, basin_expr tokens);
-
 /* ---- models that others choose among ---- */
 
 basin_status basin_vit_declare(basin_vit *model, basin_params *params,

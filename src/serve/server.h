@@ -10,7 +10,7 @@
 
 #include "data/network/journal.h"
 #include "serve/serve.h"
-#include "task/nodes/live.h"
+#include "task/nodes/nodes.h"
 
 /* "other" stands for paths that are none. */
 typedef enum basin_route {

@@ -4,7 +4,6 @@
 #include "task/nodes/net.h"
 
 #include "base/sort.h"
-#include "task/nodes/live.h"
 
 /* ---- neighbours ---- */
 

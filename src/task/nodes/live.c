@@ -1,6 +1,4 @@
-/* Single nodes of a network that grows; see live.h. */
-
-#include "task/nodes/live.h"
+/* Single nodes of a network that grows; see nodes.h. */
 
 #include <pthread.h>
 

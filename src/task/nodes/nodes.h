@@ -559,4 +559,27 @@ basin_status basin_nodes_train_with(basin_nodes_model **model, basin_outcome *ou
 enum { BASIN_FACT_TEXT = 220 };
 void basin_nodes_fact_name(char text[BASIN_FACT_TEXT], const basin_network *network, int64_t fact);
 
+/* ---- live.c: a detector and a network that grows, which scores single nodes, for the program and
+ * `basin serve`. Additions are lists of neighbours of the nodes they touch, in the order and with
+ * the facts that they would have in a network read whole, so that rows of inputs have the same
+ * bits. Scoring takes a read lock, adding a write lock; a thread borrows a worker with plans. ----
+ */
+
+/* What a live holds, for /metrics and messages. */
+typedef struct basin_nodes_live_counts {
+    int64_t nodes, edges;             /* of base and additions; edges of the main relation */
+    int64_t added_nodes, added_edges; /* rows that were taken */
+    size_t bytes;                     /* of inputs, states and additions */
+} basin_nodes_live_counts;
+
+/* Why a node scores as it does, from its neighbourhood, with the rank 0; *why = NULL where there is
+ * no such node. Columns are those of the base. */
+basin_status basin_nodes_live_explain(basin_nodes_explanation **why, basin_nodes_live *live,
+                                      const char *id, basin_error *error);
+basin_status basin_nodes_live_explain_node(basin_nodes_explanation **why, basin_nodes_live *live,
+                                           int64_t node, basin_error *error);
+/* What a node of an explanation is called; valid as long as `text`. */
+const char *basin_nodes_live_id(basin_nodes_live *live, int64_t node, char *text, size_t size);
+basin_nodes_live_counts basin_nodes_live_count(basin_nodes_live *live);
+
 #endif

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "task/nodes/fraud.h"
-#include "task/nodes/live.h"
+#include "task/nodes/nodes.h"
 
 enum { NODES = 240, EDGES = 420, TEXT = 1 << 16 };
 

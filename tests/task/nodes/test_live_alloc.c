@@ -4,7 +4,7 @@
 
 #include "support/alloc_fail.h"
 #include "task/nodes/fraud.h"
-#include "task/nodes/live.h"
+#include "task/nodes/nodes.h"
 
 typedef struct scene {
     fraud_scene fraud;
