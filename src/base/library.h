@@ -1,15 +1,13 @@
-/* Libraries that only some commands need. They are opened when one does, so that a program starts
- * without them and a machine may lack them: libarchive for archives, libwebp for WebP pictures, ..
- *
- * A user of one lists its functions once, as a macro, and calls them through a table:
+/* Libraries that only some commands need, opened when one does: libarchive, libwebp, .. A user of
+ * one lists its functions once, as a macro, and calls them through a table:
  *
  *     #define FUNCTIONS(X) X(WebPGetInfo) X(WebPDecodeRGBInto)
  *     struct { FUNCTIONS(BASIN_LIBRARY_FIELD) } webp;
  *     static const basin_library_function wanted[] = {FUNCTIONS(BASIN_LIBRARY_NAME){0}};
  *     basin_library_load(&webp, BASIN_LIBRARY_WEBP, wanted, &error);
  *
- * What was opened stays open. A static program (`make static`, BASIN_LIBRARY_LINKED) opens nothing:
- * what lists its functions by BASIN_LIBRARY_LINK is within, the rest is absent. */
+ * What was opened stays open. A static program (BASIN_LIBRARY_LINKED) opens nothing: what lists its
+ * functions by BASIN_LIBRARY_LINK is within, the rest is absent. */
 #ifndef BASIN_BASE_LIBRARY_H
 #define BASIN_BASE_LIBRARY_H
 

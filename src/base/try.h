@@ -1,14 +1,5 @@
-/* Early return for functions that give a status. With them a function reads as the list of what it
- * does; what it owns is released on every way out.
- *
- *     basin_status basin_thing_read(basin_thing **thing, const char *path, basin_error *error) {
- *         BASIN_FREE_AT_EXIT char *text = NULL;
- *         double *value;
- *         BASIN_TRY(basin_file_read(&text, path, error));
- *         BASIN_TRY(BASIN_NEW(&value, count, "values", error));
- *         ..
- *     }
- */
+/* Early return for functions that give a status: a function reads as the list of what it does, and
+ * what it owns is released on every way out. */
 #ifndef BASIN_BASE_TRY_H
 #define BASIN_BASE_TRY_H
 

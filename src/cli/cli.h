@@ -1,10 +1,6 @@
 /* What the program is made of: options and commands as tables, what every command is given, and
- * what commands share: running them, progress on standard error, networks, the driver of those
- * that train. Results are printed by record.h.
- *
- * A command parses (its table of options), calls the library and prints; it computes nothing
- * itself. The parser follows the tables, and the help, the manual and the completions are printed
- * from them, so that none of them can disagree. */
+ * what commands share. A command parses (its table of options), calls the library and prints
+ * (record.h). The parser, help, manual and completions follow the tables. */
 #ifndef BASIN_CLI_CLI_H
 #define BASIN_CLI_CLI_H
 

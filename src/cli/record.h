@@ -2,26 +2,18 @@
  * record prints it as text for people, as JSON or as CSV:
  *
  *     static void fill(basin_record *r, const void *context) {
- *         const job *j = context;
- *         basin_record_text(r, "model", j->path);
- *         basin_record_number(r, "loss", "%.4f", j->loss);
- *         basin_record_object(r, "validation");       text: one line, "validation  AUROC 97.10  .."
- *         basin_record_number(r, "auroc", "%.2f", j->auroc);
- *         basin_record_end(r);
+ *         basin_record_text(r, "model", path);
  *         basin_record_table(r, "nodes", "nodes by score:");
- *         for (..) {
- *             basin_record_row(r);
- *             basin_record_text(r, "node", ..);
- *         }
+ *         for (..) { basin_record_row(r); basin_record_text(r, "node", ..); }
  *         basin_record_end(r);
  *     }
- *     return basin_record_print(json, fill, &j, error);
+ *     return basin_record_print(json, fill, &context, error);
  *
  * JSON has every field under its key. Text has aligned lines "name value" and tables; a name is the
  * key with blanks for underscores, or what stands behind a bar: "fit_seconds|seconds". A key that
  * begins with a dot is for JSON alone, and so is what is nested inside a row; one that begins with
- * a bar is for text alone. CSV has the rows of the table, objects inside them spread out. Fields of
- * rows need not be the same in all rows. */
+ * a bar is for text alone. CSV has the rows of the table, objects inside them spread out; their
+ * fields need not be the same in all rows. */
 #ifndef BASIN_CLI_RECORD_H
 #define BASIN_CLI_RECORD_H
 

@@ -1,8 +1,6 @@
-/* Zip archives of stored and deflated entries, read from memory and written to a file.
- *
- * libarchive is not used here: it hands out names only in the process's locale (none at all for
- * UTF-8 names under the "C" locale, and a library must not change that), and hides the packed
- * sizes by which a zip bomb is recognised. zlib does the unpacking and the checksums. */
+/* Zip archives of stored and deflated entries, read from memory and written to a file. libarchive
+ * hands out names only in the process's locale and hides the packed sizes by which a zip bomb is
+ * recognised. */
 #ifndef BASIN_IO_ZIP_H
 #define BASIN_IO_ZIP_H
 

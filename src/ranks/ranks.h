@@ -1,8 +1,6 @@
 /* What ranks say to each other: see include/basin/tasks/ranks.h for what they are. All ranks make
- * the same calls in the same order. NULL is one rank alone: then these copy, or do nothing.
- *
- * A call returns when its own part is done. A rank that has died is the launcher's business: mpirun
- * and srun end the others. A slow rank is waited for. */
+ * the same calls in the same order; NULL is one rank alone: then these copy, or do nothing. A slow
+ * rank is waited for; the launcher ends the others of one that has died. */
 #ifndef BASIN_RANKS_RANKS_H
 #define BASIN_RANKS_RANKS_H
 

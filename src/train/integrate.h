@@ -1,8 +1,7 @@
 /* Integrated gradients: inputs of a plan move along straight lines from a base to their own values.
- * What a cell moves the output by is its mean slope along the line times the line's length; over
- * all cells that adds up to the difference of the outputs at both ends, up to the quadrature:
- * slopes at some points are added with weights, by the caller or by basin_lines_bisect. A plan may
- * have several outputs, each of cells that no other moves with: each has points of its own. */
+ * What a cell moves the output by is its mean slope times the line's length; over all cells that is
+ * the difference of the outputs at both ends, up to the quadrature. A plan may have several
+ * outputs, each of cells that no other moves with: each has points of its own. */
 #ifndef BASIN_TRAIN_INTEGRATE_H
 #define BASIN_TRAIN_INTEGRATE_H
 

@@ -1,8 +1,6 @@
-/* Loops shared by threads. The calling thread works, too: threads that come late, because their
- * core is busy with something else, find less left or nothing, and are not waited for. Between two
- * loops the threads spin for a moment where cores are free, and sleep where others want them.
- *
- * What a piece computes must not depend on who computes it, nor on how the loop was cut. */
+/* Loops shared by threads. The calling thread works, too; threads that come late find less left,
+ * and are not waited for. What a piece computes must not depend on who computes it, nor on how the
+ * loop was cut. */
 #ifndef BASIN_BASE_TEAM_H
 #define BASIN_BASE_TEAM_H
 

@@ -34,9 +34,8 @@
  * ids go by number, in the network of training alone. Labels of the network that is scored are
  * never looked at. */
 
-/* What hashes of ids begin with, so that those of two models cannot be compared: they would show
- * who is in both, and tables of hashes would fit all models. It follows from labels and seed, so
- * that equal runs write equal files; a model trained from another has the other's. */
+/* What hashes of ids begin with, so that those of two models cannot be compared. It follows from
+ * labels and seed, so that equal runs write equal files; a model trained from another has its. */
 typedef struct basin_salt {
     bool set; /* else a file of earlier versions: plain hashes */
     uint8_t byte[16];
@@ -137,10 +136,9 @@ void basin_nodes_ensemble_free(basin_nodes_ensemble *ensemble);
 
 /* ---- table.c: what trees read of a network ---- */
 
-/* Columns of a row: features, logarithms of degrees and totals of what edges carry, unscaled; then,
- * for each relation, the means of those over its neighbours, and the means of these; then, where
- * labels are known, the two shares of basin_known_shares for each relation. The second means are
- * taken row by row, so that no more than the first is held for all nodes. */
+/* Columns of a row: features, logarithms of degrees and totals of what edges carry, unscaled; for
+ * each relation the means of those over its neighbours, and the means of these, taken row by row;
+ * where labels are known, the two shares of basin_known_shares for each relation. */
 typedef struct basin_tree_table {
     const basin_network *network;
     int64_t halo; /* rows behind those of the network's nodes: of nodes that a part sees */

@@ -1,14 +1,8 @@
 /* The one training run: members, epochs and steps in turn, with log, checkpoints, best weights,
  * early stop, interrupts and resume. A task says what a step and a score are (basin_run_task); when
- * they happen, and what is kept of them, is decided here.
- *
- *     basin_run_open(&run, training, "image", &error);
- *     ... build the model; of run->saved, where there is one, take the settings
- *     basin_run_train(&outcome, run, &task, &error);
- *     basin_run_close(run);
- *
- * Everything random in a step is a function of the seed and the step's place, so a checkpoint is
- * the store and a few named numbers ("basin.run" in the metadata). */
+ * they happen, and what is kept of them, is decided here. Everything random in a step is a function
+ * of the seed and the step's place, so a checkpoint is the store and a few named numbers
+ * ("basin.run" in the metadata). */
 #ifndef BASIN_TRAIN_RUN_RUN_H
 #define BASIN_TRAIN_RUN_RUN_H
 

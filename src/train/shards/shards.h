@@ -1,11 +1,6 @@
 /* A step's batch in shards: each is computed by itself, by whichever rank it is dealt to, and the
- * gradients are added in one order (ranks/ranks.h). So the weights are a function of the settings,
- * of which `shards` is one, and not of the number of ranks.
- *
- *     basin_shards_run(&shards, &trainer, step, write, context, &error);
- *     basin_shards_loss(&shards, &loss, &trainer, &error);
- *
- * The batch's loss is the mean of its shards' by weight. */
+ * gradients are added in one order (ranks/ranks.h), so that the weights do not depend on the number
+ * of ranks. The batch's loss is the mean of its shards' by weight. */
 #ifndef BASIN_TRAIN_SHARDS_SHARDS_H
 #define BASIN_TRAIN_SHARDS_SHARDS_H
 

@@ -1,7 +1,6 @@
-/* An Energy Transformer over the rows of a table, as a fit beside boosted trees. Columns are
- * embedded piece by piece between quantiles of the training rows (piecewise-linear embeddings);
- * groups of columns become tokens, which descend the energy of attention and memories. Members
- * share all weights but vectors that multiply and shift what enters a product (TabM). */
+/* An Energy Transformer over the rows of a table, as a fit beside boosted trees: columns in
+ * piecewise-linear embeddings, groups of them as tokens, members that share all weights but vectors
+ * that multiply and shift what enters a product (TabM). */
 #ifndef BASIN_TRAIN_TREES_NET_H
 #define BASIN_TRAIN_TREES_NET_H
 

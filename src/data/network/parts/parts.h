@@ -1,15 +1,6 @@
 /* A network in parts, for several processes that train or score one graph together: every part has
  * some of the nodes, all that these nodes see, and a halo, the nodes of other parts among what they
- * see. No process ever holds more than its own parts.
- *
- *     basin_cut_spec spec = {.parts = 8};
- *     basin_cut_report report;
- *     basin_network_cut(&report, "parts", network, &spec, &error);
- *     ...
- *     basin_part *part;
- *     basin_part_open(&part, "parts", 3, &error);
- *
- * What is computed on parts depends on how many there are, not on who computes which. */
+ * see. What is computed depends on how many parts there are, not on who computes which. */
 #ifndef BASIN_DATA_NETWORK_PARTS_PARTS_H
 #define BASIN_DATA_NETWORK_PARTS_PARTS_H
 
