@@ -68,25 +68,4 @@ basin_block_config basin_bench_block(const basin_bench_shape *shape);
 basin_status basin_bench_image(basin_bench *bench, basin_error *error);
 basin_status basin_bench_graph(basin_bench *bench, basin_error *error);
 
-/* ---- pictures.c, bench --pictures: what the input of image training delivers ---- */
-
-typedef struct basin_bench_pictures_spec {
-    const char *const *path; /* [paths], as basin_pictures_open takes them */
-    int paths;
-    basin_backend *backend;
-    int64_t size, patch, batch, rounds, seed;
-    int threads;
-    const char *keep_decoded, *cut_from; /* as in basin_image_data */
-} basin_bench_pictures_spec;
-
-typedef struct basin_bench_pictures_result {
-    int64_t pictures, unreadable;
-    const char *keep_decoded, *cut_from; /* what "auto" resolved to */
-    size_t kept;                         /* bytes of decoded pictures */
-    double rate;                         /* images/s of batches in the plan's input */
-} basin_bench_pictures_result;
-
-basin_status basin_bench_pictures(basin_bench_pictures_result *result,
-                                  const basin_bench_pictures_spec *spec, basin_error *error);
-
 #endif

@@ -1,5 +1,4 @@
-/* basin bench: times the block, its parts and the training step at a given shape, or the input of
- * image training. */
+/* basin bench: times the block, its parts and the training step at a given shape. */
 #include <sys/resource.h>
 
 #include "backend/device.h"
@@ -17,7 +16,7 @@ static const basin_option table[] = {
                  .text = "paper"),
     BASIN_INTEGER(batch, "batch", "B", 0, 1000000000, "Images at a time.", .needs = IMAGE),
     SIZE(tokens, "tokens", "N", IMAGE, "Patches of an image."),
-    SIZE(patch, "patch", "P", IMAGE, "Numbers of a patch; with --pictures its side."),
+    SIZE(patch, "patch", "P", IMAGE, "Numbers of a patch."),
     SIZE(nodes, "nodes", "N", GRAPH, "Nodes of the graph."),
     SIZE(edges, "edges", "E", GRAPH, "Edges of the graph, each direction counted."),
     SIZE(features, "features", "F", GRAPH, "Numbers of a node."),
@@ -38,20 +37,6 @@ static const basin_option table[] = {
     BASIN_FLAG(calls, "calls",
                "Print the kernel calls of the training step (or of --only), one per line, and time "
                "nothing; those with a * run again only after a state has changed."),
-    BASIN_FLAG(
-        pictures, "pictures",
-        "Instead: how many pictures per second the input of image training delivers from the "
-        "PATHs.",
-        .needs = "calls=off whole=off recompute=off only="),
-    BASIN_INTEGER(size, "size", "S", 1, 4096, "With --pictures: side of the crops.",
-                  .needs = "pictures=on", .initial = 224),
-    BASIN_CHOICE(keep_decoded, "keep-decoded", "auto|off|host|device",
-                 "With --pictures: where decoded pictures are kept. The first pass, which decodes "
-                 "them, is not timed.",
-                 .needs = "pictures=on", .more = true, .text = "off"),
-    BASIN_CHOICE(cut_from, "cut-from", "auto|files|whole|reduced",
-                 "With --pictures: what crops are cut from.", .needs = "pictures=on", .more = true,
-                 .text = "auto"),
     BASIN_INTEGER(rounds, "rounds", "R", 1, BASIN_BENCH_ROUNDS,
                   "Times each item is run; the median is printed.", .needs = "calls=off",
                   .initial = 5),
@@ -195,53 +180,12 @@ static void print_calls(const basin_bench *bench) {
     }
 }
 
-/* ---- pictures ---- */
-
-typedef struct feed {
-    basin_args *o;
-    basin_bench_pictures_result result;
-} feed;
-
-static void put_pictures(basin_record *r, const void *context) {
-    const basin_bench_pictures_result *p = &((const feed *)context)->result;
-    basin_record_integer(r, "pictures", p->pictures);
-    basin_record_integer(r, "unreadable", p->unreadable);
-    basin_record_integer(r, "size", ((const feed *)context)->o->size);
-    basin_record_number(r, "images_per_second", "%.1f", p->rate);
-    basin_record_text(r, "pictures_kept", p->keep_decoded);
-    basin_record_text(r, "crops_cut_from", p->cut_from);
-    basin_record_bytes(r, "pictures_kept_bytes|kept", (int64_t)p->kept);
-}
-
-static basin_status run_pictures(basin_args *o, basin_error *error) {
-    feed f = {.o = o};
-    basin_compute compute = {.backend = o->backend};
-    BASIN_TRY(basin_backend_open(&o->compute, &compute, error));
-    basin_bench_pictures_spec spec = {.backend = o->compute,
-                                      .path = (const char *const *)o->operand,
-                                      .paths = o->operands,
-                                      .size = o->size,
-                                      .patch = o->patch ? o->patch : 16,
-                                      .batch = o->batch ? o->batch : 64,
-                                      .rounds = o->rounds,
-                                      .seed = o->seed,
-                                      .threads = (int)o->threads,
-                                      .keep_decoded = o->keep_decoded,
-                                      .cut_from = o->cut_from};
-    BASIN_TRY(basin_bench_pictures(&f.result, &spec, error));
-    return basin_record_print(o->json, put_pictures, &f, error);
-}
-
 static basin_status run(basin_args *o, basin_error *error) {
     BASIN_AT_EXIT(basin_bench_free)
     basin_bench bench = {.shape = read_shape(o),
                          .recompute = o->recompute,
                          .whole = o->whole || o->calls,
                          .seed = (uint64_t)o->seed};
-    if (o->pictures && !o->operands) return basin_usage(error, "--pictures needs PATH...");
-    if (!o->pictures && o->operands)
-        return basin_usage(error, "unexpected argument '%s'", o->operand[0]);
-    if (o->pictures) return run_pictures(o, error);
     BASIN_TRY(measure(&bench, o, error));
     basin_cli_watch_end(&o->watch);
     if (o->calls) return print_calls(&bench), BASIN_OK;

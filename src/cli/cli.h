@@ -99,8 +99,8 @@ typedef struct basin_args {
         scale, temperature, timeout, tolerance, validation;
     bool accelerate, all_nodes, best_run, calls, energies, explain, frames, guard, homo, json,
         keep_gaps, list, markdown, narrow_all, no_attention, no_baselines, no_hopfield, only_new,
-        pictures, plain, quiet, read_only, recompute, reliability, replace, self, sort, spreadsheet,
-        stamp, tensors, unlabelled, unseen, unsupervised, whole, stereo;
+        plain, quiet, read_only, recompute, reliability, replace, self, sort, spreadsheet, stamp,
+        stereo, tensors, unlabelled, unseen, unsupervised, whole;
 } basin_args;
 
 /* ---- options ---- */

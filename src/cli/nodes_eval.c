@@ -54,10 +54,6 @@ static const basin_option anomaly_table[] = {
                "Also print the best of the runs: that of the best validation, and that of the best "
                "test score, as some papers report. The latter is chosen on test, and says so.",
                .needs = "model= unsupervised=off", .more = true),
-    BASIN_FLAG(reliability, "reliability",
-               "Also print the detector's probabilities beside frequencies, over the test nodes of "
-               "all runs.",
-               .needs = "unsupervised=off", .more = true),
     BASIN_TEXT(
         rivals, 0, "rivals", "LIST",
         "Others on the same splits, joined by commas. xgboost: boosted trees on features and "
@@ -570,26 +566,6 @@ static void put_model(basin_record *r, const eval *b, int model) {
     }
 }
 
-/* The bins of all runs together. */
-static basin_reliability pool(const eval *b) {
-    basin_reliability all = {0};
-    for (int k = 0; k < BASIN_RELIABILITY_BINS; k++) {
-        double predicted = 0, observed = 0;
-        for (int64_t i = 0; i < b->splits.runs; i++) {
-            const basin_reliability *r = &figures_of(b, DETECTOR, i)->reliability;
-            all.bin[k].count += r->bin[k].count;
-            if (!r->bin[k].count) continue;
-            predicted += r->bin[k].predicted * (double)r->bin[k].count;
-            observed += r->bin[k].observed * (double)r->bin[k].count;
-        }
-        all.bin[k].predicted = predicted / (double)all.bin[k].count;
-        all.bin[k].observed = observed / (double)all.bin[k].count;
-    }
-    for (int64_t i = 0; i < b->splits.runs; i++)
-        all.ece += figures_of(b, DETECTOR, i)->reliability.ece / (double)b->splits.runs;
-    return all;
-}
-
 /* Rows are the nodes' classes, columns the predicted ones. */
 static void put_confusion(basin_record *r, const eval *b) {
     enum { MOST = 40 };
@@ -637,7 +613,6 @@ static void note_seen(basin_record *r, int64_t trained, int64_t validated, const
 
 static void put_result(basin_record *r, const eval *b) {
     basin_args *o = b->o;
-    bool text = basin_record_is_text(r);
     basin_record_text(r, ".data", b->use.network->path);
     basin_record_text(r, ".split", b->masks ? "masks" : b->classes && o->model ? "all" : "ratio");
     if (!b->classes && !b->masks) basin_record_number(r, ".ratio", "%g", o->ratio);
@@ -657,13 +632,8 @@ static void put_result(basin_record *r, const eval *b) {
         if (is_shown(b, m)) put_model(r, b, m);
     basin_record_end(r);
     if (b->classes) put_confusion(r, b);
-    for (int m = 0; m < b->models && o->best_run && text; m++)
+    for (int m = 0; m < b->models && o->best_run && basin_record_is_text(r); m++)
         if (is_shown(b, m)) put_best(r, b, m);
-    if (text && o->reliability) {
-        basin_reliability all = pool(b);
-        basin_record_reliability(r, &all,
-                                 "probabilities beside frequencies, test nodes of all runs:");
-    }
 }
 
 /* ---- running ---- */

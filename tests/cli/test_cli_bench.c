@@ -85,23 +85,6 @@ TEST(recomputes) {
     assert_true(bytes[1] < bytes[0] / 2);
 }
 
-#define SMALL "bench --pictures --size 24 --patch 8 --batch 4 --rounds 2 --threads 2"
-
-TEST(times_pictures) {
-    static const char *const how[][4] = {{"", "off", "files"},
-                                         {"--keep-decoded host", "host", "whole"},
-                                         {"--keep-decoded auto", "host", "whole"},
-                                         {"--cut-from reduced", "off", "reduced"}};
-    for (size_t i = 0; i < sizeof how / sizeof *how; i++) {
-        cJSON *tree = run_json(run(state, SMALL " --json %s shapes:16:1:40x50x3", how[i][0]));
-        assert_true(json_number(tree, "images_per_second") > 0);
-        assert_string_equal(json_at(tree, "pictures_kept")->valuestring, how[i][1]);
-        assert_string_equal(json_at(tree, "crops_cut_from")->valuestring, how[i][2]);
-    }
-    assert_error(run(state, SMALL " --keep-decoded device shapes:16"), 1,
-                 "wanted keep_decoded auto, off or host");
-}
-
 TEST(rejects_absurd_shapes) {
     assert_error(run(state, "bench --quiet --batch 100000000 --tokens 100000000"), 1,
                  "x 100000000 pairs, which are too many to count");
