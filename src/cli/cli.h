@@ -169,8 +169,7 @@ typedef struct basin_option {
 #define BASIN_OPTIONS_LAST BASIN_OPTION_JSON, BASIN_OPTION_QUIET, BASIN_OPTIONS_END
 #define BASIN_OPTION_BACKEND                                                                       \
     BASIN_CHOICE(backend, "backend", "ref|cpu|cuda",                                               \
-                 "What computes: ref (double, plain loops, slow), cpu (float, fast) or cuda "      \
-                 "(float, on an NVIDIA GPU).",                                                     \
+                 "ref (double, plain loops, slow), cpu (float) or cuda (float, an NVIDIA GPU).",   \
                  .text = "cpu")
 #define BASIN_OPTION_PRODUCTS                                                                      \
     BASIN_CHOICE(products, "products", "f32|tf32",                                                 \
@@ -183,10 +182,9 @@ typedef struct basin_option {
     BASIN_OPTION_BACKEND, BASIN_OPTION_PRODUCTS,                                                   \
         BASIN_CHOICE(                                                                              \
             dtype, "dtype", "f32|bf16|fp8",                                                        \
-            "Type of stored intermediate results. bf16: factors of large products and of "         \
-            "attention are bfloat16, sums float; on cuda, and on processors with bfloat16 "        \
-            "instructions. fp8: the same, and large products of tokens with weights read 8 "       \
-            "bits; on cuda with compute capability 9.0.",                                          \
+            "Type of stored results. bf16: factors of large products and of attention are "        \
+            "bfloat16, sums float; on cuda and processors with bfloat16. fp8: also products "      \
+            "of tokens with weights read 8 bits; on cuda of compute capability 9.0.",              \
             .more = true),                                                                         \
         BASIN_OPTION_THREADS
 #define BASIN_OPTION_MEMORY                                                                        \
@@ -201,8 +199,8 @@ typedef struct basin_option {
                   .needs = needs_, .more = true)
 #define BASIN_OPTIONS_START(preset_)                                                               \
     BASIN_TEXT(start.preset, 0, "preset", "NAME",                                                  \
-               "The settings to start from; other options override them. paper-*: the paper's "    \
-               "tables; published-*: its released code; the others are ours.",                     \
+               "The settings to start from. paper-*: the paper's tables; published-*: its "        \
+               "released code; the others are ours.",                                              \
                .text = preset_),                                                                   \
         BASIN_TEXT(start.config, 0, "config", "FILE",                                              \
                    "Settings as --print-config prints them; they override the preset."),           \
@@ -364,9 +362,8 @@ basin_status basin_args_image(basin_image_model **model, const basin_args *args,
 /* ---- networks ---- */
 
 #define BASIN_OPTIONS_NETWORK                                                                      \
-    BASIN_FLAG(                                                                                    \
-        network.directed, "directed",                                                              \
-        "Keep the direction of edges: the target sees the source. Else they go both ways."),       \
+    BASIN_FLAG(network.directed, "directed",                                                       \
+               "Edges keep their direction: the target sees the source."),                         \
         BASIN_TEXT(network.id, 0, "id", "COLUMN", "CSV of nodes: the column of ids."),             \
         BASIN_TEXT(network.label, 0, "label", "COLUMN",                                            \
                    "CSV of nodes: the column of labels; for detectors 1 is anomalous."),           \
@@ -376,13 +373,11 @@ basin_status basin_args_image(basin_image_model **model, const basin_args *args,
                    .more = true),                                                                  \
         BASIN_CHOICE(                                                                              \
             missing, "missing", "error|zero|mean",                                                 \
-            "Features that are empty, NaN or infinite: refuse the file (the default), or "         \
-            "replace them by 0 or by the mean of the column; for a trained model that is "         \
-            "training's mean, and the default what training did.",                                 \
+            "Features that are empty, NaN or infinite: refuse the file (the default), or put "     \
+            "0 or the column's mean; with a model training's mean, by default as training did.",   \
             .more = true),                                                                         \
         BASIN_INTEGER(network.unlabelled_first, "unlabelled-first", "N", 0, 2147483647,            \
-                      "Ignore the labels of the first N nodes (Amazon.mat: 3305, as in the "       \
-                      "paper).",                                                                   \
+                      "Ignore the labels of the first N nodes (Amazon: 3305, as in the paper).",   \
                       .more = true),                                                               \
         BASIN_TEXT(                                                                                \
             network.edge_type, 0, "relation-column", "COLUMN",                                     \
@@ -395,40 +390,33 @@ basin_status basin_args_image(basin_image_model **model, const basin_args *args,
         BASIN_TEXT(network.drop, 0, "drop", "COLUMNS",                                             \
                    "CSV: columns to leave out, separated by commas.", .more = true),               \
         BASIN_INTEGER(network.max_categories, "max-categories", "N", 1, 100000,                    \
-                      "CSV of nodes: a text column of at most N values (32) becomes one feature "  \
-                      "per value; one of more values is left out.",                                \
+                      "CSV of nodes: a text of at most N values (32) is one feature per value.",   \
                       .more = true),                                                               \
-        BASIN_CHOICE(unknown, "unknown", "error|skip|add",                                         \
-                     "CSV: edges to nodes that no file of nodes has: refuse the file (the "        \
-                     "default), leave the edge out, or add the node without features of its own; " \
-                     "for a trained model the default is what training did.",                      \
-                     .more = true),                                                                \
-        BASIN_FLAG(network.no_header, "no-header",                                                 \
-                   "CSV of edges: files of two or three columns have no header; they are source, " \
-                   "target and relation. Lists of numbers are known without this.",                \
-                   .more = true),                                                                  \
+        BASIN_CHOICE(                                                                              \
+            unknown, "unknown", "error|skip|add",                                                  \
+            "CSV: edges to nodes that no file of nodes has: refuse the file (the default), "       \
+            "skip the edge, or add the node; with a model by default as training did.",            \
+            .more = true),                                                                         \
+        BASIN_FLAG(                                                                                \
+            network.no_header, "no-header",                                                        \
+            "CSV of edges: two or three columns without a header, source, target, relation.",      \
+            .more = true),                                                                         \
         BASIN_TEXT(network.date_format, 0, "date-format", "FORMAT",                                \
-                   "CSV of nodes: columns of dates in this form, as strptime(3) has it: "          \
-                   "%d.%m.%Y",                                                                     \
-                   .more = true)
+                   "CSV of nodes: dates in this form of strptime(3): %d.%m.%Y", .more = true)
 
 /* Of commands that split. */
 #define BASIN_OPTION_SPLIT_TIME(needs_)                                                            \
     BASIN_TEXT(network.split_time, 0, "split-time", "COLUMN",                                      \
                "Train on the past and test on the future: labelled nodes in the order of this "    \
-               "column of theirs, or of the edges' column of times, which stands for a node's "    \
-               "first edge.",                                                                      \
+               "column of theirs, or of the edges' times (a node's first edge).",                  \
                .needs = needs_, .more = true)
 
 /* What only commands have whose task has no setting for it. */
 #define BASIN_OPTIONS_NETWORK_EDGES                                                                \
-    BASIN_CHOICE(                                                                                  \
-        self_loops, "self-loops", "keep|drop|add",                                                 \
-        "Edges from a node to itself: keep those of the data, drop them, or add one to each.",     \
-        .text = "keep"),                                                                           \
+    BASIN_CHOICE(self_loops, "self-loops", "keep|drop|add",                                        \
+                 "Edges from a node to itself: keep, drop, or add one to each.", .text = "keep"),  \
         BASIN_FLAG(network.classes, "classes",                                                     \
-                   "CSV of nodes: labels are classes by any name, for 'basin node'; else 0 and "   \
-                   "1."),                                                                          \
+                   "CSV of nodes: labels are classes by any name, not 0 and 1."),                  \
         BASIN_FLAG(network.keep_duplicates, "keep-duplicates",                                     \
                    "Keep equal edges instead of merging them.")
 
@@ -447,21 +435,17 @@ basin_status basin_args_network(basin_network **network, const basin_args *args,
                    .text = "model.safetensors", .writes = true),                                   \
         BASIN_TEXT(training.log, 0, "log", "FILE", "Write a log, one JSON object per line.",       \
                    .writes = true),                                                                \
-        BASIN_FLAG(training.resume, "resume",                                                      \
-                   "Go on from the checkpoint that an interrupted or killed run left. Ends with "  \
-                   "the same bits, and the same log, as an uninterrupted run."),                   \
+        BASIN_FLAG(                                                                                \
+            training.resume, "resume",                                                             \
+            "Go on from the checkpoint of an interrupted or killed run, with the same bits."),     \
         BASIN_FLAG(training.restart, "restart",                                                    \
-                   "Begin anew where such a checkpoint is; it is kept as FILE.checkpoint.old.",    \
-                   .more = true),                                                                  \
+                   "Begin anew; a checkpoint is kept as FILE.checkpoint.old.", .more = true),      \
         BASIN_TEXT(training.from, 0, "from", "MODEL",                                              \
-                   "Begin with the weights of this model, of the same shapes, instead of random "  \
-                   "ones."),                                                                       \
+                   "Begin with the weights of this model, of the same shapes."),                   \
         BASIN_TEXT(training.checkpoint, 0, "checkpoint", "FILE",                                   \
-                   "Where the run is saved until it ends [OUTPUT.checkpoint].", .writes = true,    \
-                   .more = true),                                                                  \
+                   "Where the run is saved [OUTPUT.checkpoint].", .writes = true, .more = true),   \
         BASIN_FLAG(training.keep_checkpoint, "keep-checkpoint",                                    \
-                   "Keep the checkpoint after the end: --resume with more --epochs then goes on.", \
-                   .more = true),                                                                  \
+                   "Keep the checkpoint: --resume with more --epochs goes on.", .more = true),     \
         BASIN_REAL(training.save_every, "save-every", "SECONDS", 0, 1e9,                           \
                    "How often a checkpoint is written.", .initial = 60, .more = true),             \
         BASIN_INTEGER(training.log_every, "log-every", "STEPS", 0, 1e9,                            \

@@ -70,7 +70,7 @@ static const basin_option convert_table[] = {
     BASIN_OPTIONS_NETWORK,
     BASIN_OPTIONS_NETWORK_EDGES,
     BASIN_FLAG(keep_gaps, "keep-gaps",
-               "Leave gaps in features as they are, for the model that reads the file to fill.",
+               "Leave gaps in features, for the model that reads the file to fill.",
                .needs = "missing="),
     BASIN_FLAG(homo, "homo", "Add a relation homo: the union of all relations."),
     BASIN_OPTIONS_LAST,

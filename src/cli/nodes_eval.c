@@ -8,37 +8,33 @@
 
 /* What `ratio` and `runs` need is the command's. */
 #define SPLIT_OPTIONS(ratio_, runs_, ratio_needs, runs_needs)                                      \
-    BASIN_CHOICE(split, "split", "auto|ratio|masks",                                               \
-                 "ratio: stratified, drawn anew each run; masks: the file's; auto: masks where "   \
-                 "there are.",                                                                     \
-                 .text = "auto"),                                                                  \
-        BASIN_REAL(ratio, "ratio", "X", 0.0001, 0.95,                                              \
-                   "The part of the labelled nodes for training; the rest is split 1:2 into "      \
-                   "validation and test.",                                                         \
-                   .initial = ratio_, .needs = ratio_needs),                                       \
+    BASIN_CHOICE(                                                                                  \
+        split, "split", "auto|ratio|masks",                                                        \
+        "ratio: stratified, drawn anew each run; masks (auto: where there are): the file's.",      \
+        .text = "auto"),                                                                           \
+        BASIN_REAL(                                                                                \
+            ratio, "ratio", "X", 0.0001, 0.95,                                                     \
+            "The part of labelled nodes for training; the rest is 1:2 validation and test.",       \
+            .initial = ratio_, .needs = ratio_needs),                                              \
         BASIN_INTEGER(runs, "runs", "N", 1, 1000,                                                  \
-                      "Runs, each with a split of its own; where the file has only one, with a "   \
-                      "seed of its own.",                                                          \
+                      "Runs, each with a split of its own or, of a file with one, a seed.",        \
                       .initial = runs_, .needs = runs_needs),                                      \
         BASIN_INTEGER(first, "first", "N", 0, 1000, "The number of the first split.",              \
                       .more = true)
 
 static const basin_option anomaly_table[] = {
     BASIN_TEXT(model, 0, "model", "MODEL",
-               "A back-test: judge this trained model by the labels of the files, and train "
-               "nothing.",
+               "A back-test: judge this model by the labels of the files.",
                .needs = "unsupervised=off"),
     BASIN_FLAG(unsupervised, "unsupervised",
-               "How well the energies of score --unsupervised find the labelled anomalies; "
-               "labels are used only for scoring.",
+               "How well the energies of score --unsupervised find the labelled anomalies.",
                .more = true),
-    BASIN_CHOICE(part, "part", "auto|train|val|test|all",
-                 "With --model or --unsupervised: the nodes to judge by, those of split --first of "
-                 "the file's masks, "
-                 "or all labelled ones; auto: test where the file has such a part, else all.",
-                 .needs = "model!=,unsupervised=on", .more = true, .text = "auto"),
-    BASIN_FLAG(unseen, "unseen",
-               "With --model: leave out nodes that took part in training, validation included.",
+    BASIN_CHOICE(
+        part, "part", "auto|train|val|test|all",
+        "With --model or --unsupervised: the nodes to judge by, of split --first of the file's "
+        "masks, or all labelled ones; auto: test where there is one, else all.",
+        .needs = "model!=,unsupervised=on", .more = true, .text = "auto"),
+    BASIN_FLAG(unseen, "unseen", "With --model: leave out nodes of training and validation.",
                .needs = "model!=", .more = true),
     BASIN_TEXT(threshold_for, 0, "threshold-for", "GOAL", "With --model. " BASIN_THRESHOLD_FOR_HELP,
                .needs = "model!=", .more = true),
@@ -51,13 +47,14 @@ static const basin_option anomaly_table[] = {
                   .needs = "split!=masks split-time= model= unsupervised=off", .more = true,
                   .initial = -1),
     BASIN_FLAG(best_run, "best-run",
-               "Also print the best of the runs: that of the best validation, and that of the best "
-               "test score, as some papers report. The latter is chosen on test, and says so.",
+               "Also print the run of the best validation, and that of the best test score, as "
+               "some papers "
+               "report.",
                .needs = "model= unsupervised=off", .more = true),
     BASIN_TEXT(
         rivals, 0, "rivals", "LIST",
-        "Others on the same splits, joined by commas. xgboost: boosted trees on features and "
-        "their means over two hops; NAME of a preset rival-NAME; all: those that can run.",
+        "Others on the same splits, joined by commas: xgboost (features and means over two hops), "
+        "NAME of a preset rival-NAME; all: those that can run.",
         .needs = "model= unsupervised=off"),
     BASIN_FLAG(no_baselines, "no-baselines", "Leave the plain models out.",
                .needs = "model= unsupervised=off", .more = true),
@@ -66,14 +63,14 @@ static const basin_option anomaly_table[] = {
 
 static const basin_option node_table[] = {
     BASIN_OPTIONS_START("default"),
-    BASIN_TEXT(model, 0, "model", "FILE",
-               "Train nothing: measure this model, on the test nodes of the file's first split, or "
-               "on all labelled nodes."),
+    BASIN_TEXT(
+        model, 0, "model", "FILE",
+        "Measure this model, on the test nodes of the file's first split, or all labelled nodes."),
     SPLIT_OPTIONS(0.6, 10, "split!=masks model=", "model="),
     BASIN_TEXT(
         rivals, 0, "rivals", "LIST",
-        "Others on the same splits, joined by commas. paper: the paper's block alone; NAME of a "
-        "preset rival-NAME; all: those that can run.",
+        "Others on the same splits, joined by commas: paper (its block alone), NAME of a preset "
+        "rival-NAME; all: those that can run.",
         .needs = "model="),
     BASIN_NODES_OPTIONS,
 };

@@ -15,18 +15,15 @@
 #define PARTS_OPTION(needs_)                                                                       \
     BASIN_INTEGER(                                                                                 \
         parts, "parts", "N", 0, BASIN_CUT_PARTS,                                                   \
-        "Cut the graph into N parts, which ranks share; 0: 1, or with mpirun 8, or as many "       \
-        "as there are ranks.",                                                                     \
+        "Cut the graph into N parts, which ranks share; 0: 1, or with mpirun 8 or more.",          \
         .needs = needs_, .more = true)
 #define USE_OPTIONS                                                                                \
     BASIN_OPTIONS_NETWORK, BASIN_OPTION_JSON,                                                      \
         BASIN_FLAG(                                                                                \
             spreadsheet, "spreadsheet",                                                            \
-            "CSV for spreadsheets: an apostrophe goes before text that they would take for "       \
-            "a formula. Without it a reader gets every id back as it was.",                        \
+            "CSV for spreadsheets: an apostrophe goes before text that looks like a formula.",     \
             .needs = "json=off", .more = true),                                                    \
-        BASIN_FLAG(stamp, "stamp",                                                                 \
-                   "CSV with model id, version and date in each row, as JSON has them once.",      \
+        BASIN_FLAG(stamp, "stamp", "CSV with model id, version and date in each row.",             \
                    .needs = "json=off", .more = true),                                             \
         BASIN_WORK_OPTIONS, BASIN_OPTIONS_END
 
@@ -36,30 +33,27 @@ static const basin_option score_table[] = {
     BASIN_INTEGER(top, "top", "N", 0, 9e15, "Only the N most anomalous; 0: all."),
     BASIN_FLAG(
         unsupervised, "unsupervised",
-        "Without a model and without labels: learn from the files themselves to complete "
-        "hidden nodes from their neighbours, and print the energy of each, which is high where it "
-        "is unusual."),
+        "Without model and labels: learn to complete hidden nodes from their neighbours, and print "
+        "the energy of each, which is high where it is unusual."),
     BASIN_INTEGER(seed, "seed", "N", 0, 9007199254740992.0,
                   "With --unsupervised: the seed of all random numbers.",
                   .needs = "unsupervised=on", .more = true),
     BASIN_TEXT(node, 0, "node", "ID,..",
-               "Only these nodes, in this order, each by its neighbourhood alone: the score of the "
-               "whole graph, unless a line says that the neighbourhood was capped.",
+               "Only these nodes, in this order, each by its neighbourhood; a line says where it "
+               "was capped.",
                .needs = "unsupervised=off top=0 sort=off new=off parts=0 threshold-for="),
     BASIN_INTEGER(cap, "cap", "N", 0, 1e8,
                   "With --node: most nodes of a neighbourhood; 0: the default, 1024.",
                   .needs = "node!=", .more = true),
-    BASIN_FLAG(explain, "explain",
-               "With --top, --new or --node: why each of the nodes that are printed scores as it "
-               "does.",
+    BASIN_FLAG(explain, "explain", "With --top, --new or --node: why each node scores as it does.",
                .needs = "top!=0,new=on,node!="),
     BASIN_INTEGER(reasons, "reasons", "N", 1, 100,
-                  "With --explain: features to name for each node; neighbours, too, with --json.",
+                  "With --explain: features to name; with --json neighbours, too.",
                   .needs = "explain=on", .initial = 3),
     BASIN_TEXT(threshold_for, 0, "threshold-for", "GOAL", BASIN_THRESHOLD_FOR_HELP,
                .needs = "unsupervised=off"),
     BASIN_TEXT(base, 0, "base", "FILE",
-               "A graph that is there already, as one file: the tables add nodes and edges to it.",
+               "A graph in one file, to which the tables add nodes and edges.",
                .needs = "unsupervised=off"),
     PARTS_OPTION("unsupervised=off"),
     BASIN_FLAG(only_new, "new", "With --base: only the nodes that the tables add.",
