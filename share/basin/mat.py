@@ -4,8 +4,8 @@
     basin data convert Amazon.npz amazon.basin --unlabelled-first 3305
 
 Sparse homo (network, adj, adjacency, A) and net_NAME [N, N] are relations: an entry (i, j) is an
-edge i -> j, stored zeros are none. features (feature, attributes, attr, X) are [N, F], label (labels,
-gnd, y) has N entries. Needs SciPy."""
+edge i -> j, stored zeros are none. features (feature, attributes, attr, X) are [N, F], label
+(labels, gnd, y) has N entries. Needs SciPy."""
 
 import sys
 

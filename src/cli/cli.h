@@ -85,10 +85,10 @@ typedef struct basin_args {
     basin_training training;
     basin_network_options network; /* but for what words say: self_loops, missing, unknown */
     const char *backend, *products, *dtype;
-    const char *about, *base, *class_name, *completion, *cut_from, *data, *edge_file, *embeddings,
-        *fit, *hopfield_kind, *index, *journal, *keep_decoded, *like, *listen, *mask, *method,
-        *mirror, *missing, *model, *node, *only, *output, *part, *prefix, *prompt, *prompt_file,
-        *protocol, *rivals, *self_loops, *shape, *smiles, *socket, *split, *svg, *target, *test,
+    const char *about, *base, *class_name, *completion, *cut_from, *data, *embeddings, *fit,
+        *hopfield_kind, *index, *journal, *keep_decoded, *like, *listen, *mask, *method, *mirror,
+        *missing, *model, *node, *only, *output, *part, *prefix, *prompt, *prompt_file, *protocol,
+        *rivals, *self_loops, *shape, *smiles, *socket, *split, *svg, *target, *test,
         *threshold_for, *token, *trace, *unknown, *validation_text, *weights, *training_file;
     int64_t threads, seed;
     int64_t batch, best, cap, connections, dim, edges, extremes, features, first, fold, folds,

@@ -35,10 +35,6 @@ static const basin_option table[] = {
                .text = "relu"),
     BASIN_REAL(hopfield_power, "hopfield-power", "N", 1, 100, "The n of the power.",
                .needs = "no-hopfield=off hopfield-kind=power", .initial = 3),
-    BASIN_TEXT(edge_file, 0, "edges", "FILE",
-               "Attend along the edges of a graph only. The file has a tensor edges [E, 2], "
-               "undirected, or row [N + 1] and col [pairs].",
-               .needs = "no-attention=off"),
     BASIN_TEXT(trace, 0, "energy-trace", "FILE", "Write the energies of all steps as CSV.",
                .writes = true),
     BASIN_TEXT(svg, 0, "svg", "FILE", "Draw the energies of all steps there.", .writes = true),
@@ -53,7 +49,6 @@ typedef struct job {
     basin_bundle *tokens_file, *weights_file;
     const basin_tensor *tokens;
     basin_weights weights;
-    basin_pairs pairs;
     basin_store *store;
     basin_graph *graph;
     basin_params params;
@@ -71,7 +66,6 @@ static void close_all(void *context) {
     basin_store_free(j->store);
     basin_params_free(&j->params);
     basin_graph_free(j->graph);
-    basin_pairs_free(&j->pairs);
     basin_weights_free(&j->weights);
     basin_bundle_free(j->weights_file);
     basin_bundle_free(j->tokens_file);
@@ -101,12 +95,7 @@ static basin_status read_files(job *j, const char *path, const basin_block_confi
                           basin_shape_text(shape), (long long)j->weights.config.dim,
                           basin_bundle_path(source));
     }
-    if (!o->edge_file) return BASIN_OK;
-    if (shape.rank == 3)
-        return basin_fail(error, BASIN_UNSUPPORTED,
-                          "%s: a batch of %lld token sets with --edges; wanted tokens [N, D]", path,
-                          (long long)shape.dim[0]);
-    return basin_edges_read(&j->pairs, o->edge_file, shape.dim[0], o->self, error);
+    return BASIN_OK;
 }
 
 static basin_status build(job *j, basin_block_bound *bound, basin_error *error) {
@@ -115,9 +104,6 @@ static basin_status build(job *j, basin_block_bound *bound, basin_error *error) 
     if (!j->graph) return basin_fail_memory(error, "a graph");
     basin_params_begin(&j->params, j->graph);
     j->pattern = o->self ? BASIN_ALL_PAIRS : BASIN_OTHER_PAIRS;
-    if (o->edge_file)
-        j->pattern =
-            basin_pairs_declare(j->graph, "pairs", j->pairs.queries, j->pairs.keys, j->pairs.pairs);
     basin_block_declare(&j->block, &j->params, "", &j->weights.config);
     BASIN_TRY(basin_graph_check(j->graph, error));
     *bound = (basin_block_bound){.block = &j->block, .pattern = &j->pattern};
@@ -138,8 +124,6 @@ static basin_status compute(void *context, basin_error *error) {
     BASIN_TRY(basin_store_new(&j->store, o->compute, error));
     BASIN_TRY(basin_weights_store(&j->weights, j->store, error));
     BASIN_TRY(build(j, &bound, error));
-    if (o->edge_file)
-        BASIN_TRY(basin_pairs_write(basin_descent_plan(j->descent), &j->pattern, &j->pairs, error));
     return basin_descent_run(j->descent, &j->result, j->tokens, error);
 }
 
@@ -189,7 +173,6 @@ static basin_status add_settings(basin_bundle *out, const job *j, basin_error *e
         {"attention", o->no_attention ? "false" : "true", 0},
         {"hopfield", o->no_hopfield ? "none" : o->hopfield_kind, 0},
         {"hopfield_power", NULL, o->hopfield_power},
-        {"pairs", o->edge_file ? "list" : "all", 0},
         {"tokens_file", basin_bundle_path(j->tokens_file), 0},
         {"weights_file", o->weights ? o->weights : basin_bundle_path(j->tokens_file), 0},
         {"steps_taken", NULL, j->result.steps},

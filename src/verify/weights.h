@@ -28,9 +28,4 @@ basin_status basin_weights_store(const basin_weights *weights, basin_store *stor
 basin_status basin_tokens_find(const basin_tensor **tokens, const basin_bundle *bundle,
                                const char *prefix, basin_error *error);
 
-/* Pairs among `tokens` from a file: an undirected list of edges [E, 2] ("edges", or the only tensor
- * of two axes), or "row" [tokens + 1] and "col" [pairs], pairs of a query and its keys. */
-basin_status basin_edges_read(basin_pairs *pairs, const char *path, int64_t tokens, bool self,
-                              basin_error *error);
-
 #endif

@@ -143,47 +143,6 @@ TEST(repeats_noise) {
     assert_true(energy[0] != energy[2]);
 }
 
-/* The pairs of the golden case "block_graph", as row and col and as edges. */
-static void write_edges(void **state, bool list) {
-    static const char path[] = CASE("block_graph");
-    BASIN_AT_EXIT(free_bundle) basin_bundle *from = bundle_read(state, path), *out;
-    const basin_tensor *allowed = basin_bundle_find(from, "in.allowed");
-    int64_t n = allowed->shape.dim[0], count = 0;
-    int32_t row[64], col[4096], edge[4096];
-    char to[PATH_TEXT];
-    for (int64_t q = 0; q < n; q++) {
-        row[q] = (int32_t)count;
-        for (int64_t k = 0; k < n; k++)
-            if (basin_tensor_at(allowed, q * n + k) != 0) col[count++] = (int32_t)k;
-    }
-    row[n] = (int32_t)count;
-    int64_t edges = 0;
-    for (int64_t q = 0; q < n; q++)
-        for (int32_t i = row[q]; i < row[q + 1]; i++)
-            if (col[i] > q) edge[2 * edges] = (int32_t)q, edge[2 * edges++ + 1] = col[i];
-    basin_tensor a = basin_tensor_borrow(row, BASIN_I32, BASIN_SHAPE(n + 1));
-    basin_tensor b = basin_tensor_borrow(col, BASIN_I32, BASIN_SHAPE(count));
-    basin_tensor c = basin_tensor_borrow(edge, BASIN_I32, BASIN_SHAPE(edges, 2));
-    assert_int_equal(basin_bundle_new(&out, NULL), BASIN_OK);
-    if (!list) assert_int_equal(basin_bundle_add(out, "row", &a, NULL), BASIN_OK);
-    if (!list) assert_int_equal(basin_bundle_add(out, "col", &b, NULL), BASIN_OK);
-    if (list) assert_int_equal(basin_bundle_add(out, "edges", &c, NULL), BASIN_OK);
-    assert_int_equal(basin_bundle_write(folder_path(to, state, "e.npz"), out, NULL), BASIN_OK);
-}
-
-TEST(takes_graphs) {
-    for (int list = 0; list < 2; list++) {
-        write_edges(state, list);
-        agrees(state, CASE("block_graph"), "--steps 4 --edges e.npz --backend ref", 1e-12);
-        agrees(state, CASE("block_graph"), "--steps 4 --edges e.npz", 1e-4);
-    }
-    assert_error(run(state, "descend " CASE("block_wide") " --prefix in. --edges " CASE("image")),
-                 1, "wanted [edges, 2]");
-    write_edges(state, false);
-    assert_error(run(state, "descend " CASE("block_wide") " --prefix in. --edges e.npz"), 1,
-                 "e.npz: tensor 'row' is [14]; wanted [71]");
-}
-
 TEST(rejects_wrong_input) {
     assert_error(run(state, "descend"), 2, "needs TOKENS");
     assert_error(run(state, "descend x --hopfield-kind power --hopfield-power 1"), 2,
