@@ -11,6 +11,7 @@
 #include "basin/version.h"
 #include "cli/cli.h"
 #include "energy/energy.h"
+#include "ranks/ranks.h"
 
 #define ROW(name) &basin_command_##name,
 const basin_command *const basin_commands[] = {BASIN_COMMANDS(ROW) NULL};
