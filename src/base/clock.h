@@ -7,8 +7,7 @@
 double basin_clock(void);     /* monotonic; the origin is arbitrary */
 double basin_cpu_clock(void); /* processor time of this process, all threads */
 
-/* The day of `seconds` since 1970, UTC: "2026-11-15". Asks no time zone, whose tables the C library
- * would keep. */
+/* The day of `seconds` since 1970, UTC: "2026-11-15". */
 enum { BASIN_DAY_TEXT = 64 }; /* as long as gcc takes the largest numbers to be */
 char *basin_day_print(char text[BASIN_DAY_TEXT], int64_t seconds);
 

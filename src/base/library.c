@@ -1,5 +1,4 @@
-/* Libraries opened at run time; see library.h. The names under which they are looked for are those
- * that the build found (cmake/dependencies.cmake): another version may have other structs. */
+/* Libraries opened at run time; see library.h. */
 #define _GNU_SOURCE
 #include "base/library.h"
 

@@ -42,8 +42,7 @@ typedef enum basin_library {
     BASIN_LIBRARIES,
 } basin_library;
 
-/* Fills a table of pointers, one a function, in that order. Where the library or a function of it
- * is absent, the error says what it is wanted for and which package of Debian's has it. */
+/* Fills a table of pointers, one a function, in that order. */
 basin_status basin_library_load(void *table, basin_library library,
                                 const basin_library_function *wanted, basin_error *error);
 /* A function that may be absent; NULL then. */

@@ -1,5 +1,4 @@
-/* Allocation with overflow checks. Every size that comes from a file or a user passes through here.
- */
+/* Allocation with overflow checks. */
 #ifndef BASIN_BASE_MEMORY_H
 #define BASIN_BASE_MEMORY_H
 

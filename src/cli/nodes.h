@@ -1,5 +1,4 @@
-/* What the commands of nodes share. Detectors of anomalies and models of classes are one model: the
- * groups `anomaly` and `node` differ in a few options and in what they print. */
+/* What the commands of nodes share. */
 #ifndef BASIN_CLI_NODES_H
 #define BASIN_CLI_NODES_H
 

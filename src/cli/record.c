@@ -1,6 +1,4 @@
-/* One result in three forms; see record.h. JSON and CSV are written as they come. Text is kept
- * until the widths of its columns are known: lines "name value" up to the next table or note, a
- * table up to its end. */
+/* One result in three forms; see record.h. JSON and CSV are written as they come. */
 #include "cli/record.h"
 
 #include <math.h>

@@ -1,6 +1,5 @@
 /* Files and memory that may be packed by gzip or zstd, read from the front; plain ones pass
- * through. Archives, through libarchive, which is opened at run time, with a list of formats that
- * are allowed. */
+ * through. */
 #ifndef BASIN_DATA_PACKED_H
 #define BASIN_DATA_PACKED_H
 

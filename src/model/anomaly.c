@@ -1,7 +1,6 @@
 /* Node anomaly detection: an embedding, T steps over one-hop neighbourhoods, the first and the last
- * activations side by side, a head with one logit per node (section 4 of the paper). Beyond it:
- * a logit per node and class, several blocks, several relations, dropout. And the same model as its
- * published code has it. */
+ * activations side by side, a head with one logit per node (section 4 of the paper). Beyond it: a
+ * logit per node and class, several blocks, several relations, dropout. */
 #include <math.h>
 #include <stdio.h>
 

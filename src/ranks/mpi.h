@@ -48,8 +48,7 @@ typedef struct basin_mpi {
 
 enum { BASIN_MPI_SUCCESS = 0, BASIN_MPI_SERIALIZED = 2 };
 
-/* Finds the library that belongs to the launcher, and begins. `file` names another one; NULL: none.
- */
+/* Finds the library that belongs to the launcher, and begins. */
 basin_status basin_mpi_begin(basin_mpi *mpi, const char *file, basin_error *error);
 void basin_mpi_end(basin_mpi *mpi);
 

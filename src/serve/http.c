@@ -1,6 +1,5 @@
 /* HTTP by libmicrohttpd, which is opened at run time: the few functions that are needed are
- * declared here, so that building needs no header of it. Listening, requests as they come and go,
- * and the life of the server. */
+ * declared here, so that building needs no header of it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>

@@ -1,5 +1,4 @@
-/* What the files of the server share. Each connection has a thread, which answers its requests; at
- * most --threads of them score at a time. The main thread waits for signals. */
+/* What the files of the server share. */
 #ifndef BASIN_SERVE_SERVER_H
 #define BASIN_SERVE_SERVER_H
 

@@ -1,7 +1,6 @@
 /* Integrated gradients: inputs of a plan move along straight lines from a base to their own values.
  * What a cell moves the output by is its mean slope times the line's length; over all cells that is
- * the difference of the outputs at both ends, up to the quadrature. A plan may have several
- * outputs, each of cells that no other moves with: each has points of its own. */
+ * the difference of the outputs at both ends, up to the quadrature. */
 #ifndef BASIN_TRAIN_INTEGRATE_H
 #define BASIN_TRAIN_INTEGRATE_H
 
@@ -50,9 +49,7 @@ typedef struct basin_bisection {
     int most;              /* pieces of each to be halved at most; then the sums miss more */
 } basin_bisection;
 
-/* Sums of slopes at the middles of pieces, each times its piece's length. The pieces between the
- * points are halved until the slope there makes up the difference between the outputs at their
- * ends: where inputs are nearly blank, or as many as cancel, a layer norm turns quickly. */
+/* Sums of slopes at the middles of pieces, each times its piece's length. */
 enum { BASIN_BISECTION_POINTS = 17 };
 basin_status basin_lines_bisect(const basin_lines *l, const basin_bisection *b, basin_error *error);
 

@@ -1,5 +1,4 @@
-/* Measures of predictions; see include/basin/metrics.h. Ranking measures sort once and walk over
- * groups of equal scores, from the highest down. */
+/* Measures of predictions; see include/basin/metrics.h. */
 
 #include "base/sort.h"
 #include "base/try.h"

@@ -1,5 +1,4 @@
-/* Optimisers; a trainer: plan, optimiser and schedule of one loss; its states in files. See
- * include/basin/train.h. */
+/* Optimisers; a trainer: plan, optimiser and schedule of one loss; its states in files. */
 #include <errno.h>
 
 #include "base/try.h"

@@ -1,6 +1,5 @@
 /* Facts that edges carry: how those of parallel rows become one, and how they follow their edges
- * into unions and parts. What they are is in basin/tasks/network.h, which columns they come from in
- * csv/header.c. */
+ * into unions and parts. */
 #include "base/team/team.h"
 #include "data/network/network.h"
 

@@ -45,8 +45,7 @@ typedef struct basin_facts {
     double now;       /* the latest time of all edges; 0 where there is none */
 } basin_facts;
 
-/* SHA-256 and path of the files that a network was read from, in lines as sha256sum prints them.
- * Those of regular files are taken when they are asked for: what is scored needs none. */
+/* SHA-256 and path of the files that a network was read from, in lines as sha256sum prints them. */
 typedef struct basin_digests {
     char *text;
     size_t size, room;
@@ -92,8 +91,7 @@ static inline void basin_network_free_at(basin_network **network) { basin_networ
 
 /* ---- files ---- */
 
-/* Every row, column, label, mask and feature. What was opened has been checked; for networks whose
- * arrays a caller filled. */
+/* Every row, column, label, mask and feature. */
 basin_status basin_network_check(const basin_network *network, basin_error *error);
 
 /* What a network holds, a line each with a digest of it: equal texts, equal data. */
@@ -183,8 +181,7 @@ basin_status basin_network_induce(basin_network **part, const basin_network *net
 
 /* A mini-batch: the target nodes come first, then up to fanout[0] neighbours of each in each
  * relation, then up to fanout[1] of each of those, ... (a fan-out of 0 takes all). Edges are those
- * that were walked (both ways in an undirected network). A pure function of its arguments: another
- * `stream` is another draw. */
+ * that were walked (both ways in an undirected network). */
 typedef struct basin_sample_spec {
     const int64_t *fanout; /* [steps] */
     int steps;
@@ -364,8 +361,7 @@ typedef struct basin_parts basin_parts;
 /* The most nodes a network may have: nodes are int32_t in `col`. */
 enum { BASIN_NETWORK_NODES = INT32_MAX - 1 };
 
-/* Element i of whole numbers, int64_t or int32_t, which may lie in a file at any byte. In line: it
- * is what building a relation of many million edges does most. */
+/* Element i of whole numbers, int64_t or int32_t, which may lie in a file at any byte. */
 static inline int64_t basin_whole_at(const void *data, basin_dtype dtype, int64_t i) {
     int64_t wide;
     int32_t narrow;

@@ -201,8 +201,7 @@ static basin_status hold(const basin_nodes_fitting *f, size_t bytes, const char 
                       (double)bytes / gib, (double)limit / gib, smaller);
 }
 
-/* By the finished plan's own figures: extrapolating from a part overestimates. Its arena is
- * reserved by then but not written to. */
+/* By the finished plan's own figures: extrapolating from a part overestimates. */
 static basin_status hold_samples(basin_nodes_fitting *f, basin_error *error) {
     const basin_nodes_shape *shape = &f->planned;
     bool walk = basin_choice_is(f->settings.sampling, "neighbours");

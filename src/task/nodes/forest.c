@@ -32,8 +32,7 @@ basin_status basin_nodes_ensemble_name(basin_nodes_ensemble *e, const basin_netw
 /* ---- growing ---- */
 
 /* More rows teach a tree little and take their time: there may be so many to train on and to
- * validate, at most half of them anomalies. Anomalies are rarely so many; what is left out are
- * normal nodes. */
+ * validate, at most half of them anomalies. */
 static const double most_rows = 100000;
 
 /* Nodes of a part, evenly thinned out to a share of each class; `node` may be NULL. */

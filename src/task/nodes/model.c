@@ -1,6 +1,4 @@
-/* Models: made, written to one safetensors file and read back. The file alone is enough to score:
- * weights of all members ("0.emb_w", ...), the scale of the features, and in its metadata settings,
- * relations, sizes and threshold. */
+/* Models: made, written to one safetensors file and read back. */
 #include "base/number.h"
 #include "task/nodes/net.h"
 

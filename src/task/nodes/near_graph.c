@@ -1,5 +1,4 @@
-/* A base with additions; see near.h. Tables are read as additions to a small network of the nodes
- * that they name, so that everything that tables may say means what it means elsewhere. */
+/* A base with additions; see near.h. */
 #include "base/sort.h"
 #include "data/network/csv/table.h"
 #include "task/nodes/near.h"

@@ -1,7 +1,5 @@
 /* Rows of inputs of nodes that additions change; see near.h. Those of the base are made once; a
- * changed node has its own row anew, and means of the rows that its neighbours have. In the first
- * means of its other neighbours its new row replaces the old one; those of a hub do without, whose
- * row one more edge changes little. */
+ * changed node has its own row anew, and means of the rows that its neighbours have. */
 #include "task/nodes/near.h"
 
 enum { HUB = 4096 }; /* more neighbours than these */

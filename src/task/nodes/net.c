@@ -1,5 +1,4 @@
-/* Settings as expressions; see net.h. Also the two forms without a graph, a linear one and an MLP,
- * which are the baselines. */
+/* Settings as expressions; see net.h. */
 #include "task/nodes/net.h"
 
 /* Beyond so many nodes a step's results are computed again in reverse rather than kept. */

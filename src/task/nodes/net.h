@@ -217,8 +217,7 @@ int64_t basin_nodes_batch_nodes(const basin_nodes_source *source);
 basin_status basin_nodes_batch_draw(basin_nodes_batch *batch, const basin_nodes_source *source,
                                     uint64_t seed, int64_t epoch, int64_t number,
                                     basin_error *error);
-/* A given part of the network, which becomes the batch's; its `origin` leads to the inputs. Of the
- * source the inputs are enough. */
+/* A given part of the network, which becomes the batch's; its `origin` leads to the inputs. */
 basin_status basin_nodes_batch_take(basin_nodes_batch *batch, const basin_nodes_source *source,
                                     basin_network *part, basin_error *error);
 basin_nodes_net_data basin_nodes_batch_data(const basin_nodes_batch *batch);

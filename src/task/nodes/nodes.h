@@ -34,8 +34,7 @@
  * ids go by number, in the network of training alone. Labels of the network that is scored are
  * never looked at. */
 
-/* What hashes of ids begin with, so that those of two models cannot be compared. It follows from
- * labels and seed, so that equal runs write equal files; a model trained from another has its. */
+/* What hashes of ids begin with, so that those of two models cannot be compared. */
 typedef struct basin_salt {
     bool set; /* else a file of earlier versions: plain hashes */
     uint8_t byte[16];
@@ -210,8 +209,7 @@ basin_status basin_nodes_ensemble_grow(basin_nodes_ensemble *ensemble, int64_t t
                                        const basin_tree_tables *tables,
                                        const uint8_t *part /* [N] */, basin_ranks *ranks,
                                        const basin_watch *watch, basin_error *error);
-/* What a fit's logit weighs in the trees'. Fits that look at known labels weigh nothing where the
- * table has none, unless there are no others. */
+/* What a fit's logit weighs in the trees'. */
 double basin_nodes_ensemble_weight(const basin_nodes_ensemble *ensemble,
                                    const basin_tree_table *table, int64_t fit);
 /* The trees' logits of all nodes [N]; or means over the fits of each view by itself
@@ -271,8 +269,7 @@ typedef struct basin_nodes_record {
 basin_status basin_nodes_memory_begin(basin_nodes_memory *memory, const basin_nodes_record *record,
                                       const basin_network *network, int64_t seed,
                                       const basin_run *run, basin_error *error);
-/* Who takes part. What validation reaches is added at the end of a run. A note where the parent was
- * trained on nodes of validation or test. */
+/* Who takes part. What validation reaches is added at the end of a run. */
 basin_status basin_nodes_memory_take(basin_nodes_memory *memory, const basin_network *network,
                                      const uint8_t *part /* [N] */, bool labels_known,
                                      const basin_watch *watch, basin_error *error);

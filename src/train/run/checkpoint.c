@@ -1,6 +1,5 @@
 /* Checkpoints of runs, and averages of their weights: every state of the store that belongs to a
- * parameter, and where the run stands as JSON in the metadata, every number by its name.
- * See run.h. */
+ * parameter, and where the run stands as JSON in the metadata, every number by its name. */
 
 #include "train/run/run.h"
 #include "train/trainer.h"

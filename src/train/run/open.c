@@ -1,5 +1,4 @@
-/* Opening a run: new, resumed or finished already; its log, and what it says. See run.h
- * and include/basin/tasks/run.h. */
+/* Opening a run: new, resumed or finished already; its log, and what it says. */
 #include <errno.h>
 #include <unistd.h>
 

@@ -111,8 +111,7 @@ basin_status basin_run_match(const basin_run *run, const void *saved, const void
 /* Bytes that may be used. */
 size_t basin_run_memory(const basin_run *run);
 /* What a plan takes; an error where that is more than the run may use. `advice` says what would
- * make it smaller. The limit is on the host's memory: unless one was given, a device refuses plans
- * by itself. */
+ * make it smaller. */
 size_t basin_plan_bytes(const basin_plan *plan);
 basin_status basin_run_hold(const basin_run *run, size_t bytes, const char *advice,
                             basin_error *error);

@@ -1,5 +1,4 @@
-/* Boosted trees by XGBoost; see trees.h. The few functions of its C API are declared here, so that
- * building needs no header of it. */
+/* Boosted trees by XGBoost; see trees.h. */
 #include "train/trees/trees.h"
 
 #include <inttypes.h>

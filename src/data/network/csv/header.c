@@ -67,9 +67,7 @@ static const basin_schema_table *known_table(const basin_tables *j, bool edges) 
     return !j->known ? NULL : edges ? &j->known->edges : &j->known->nodes;
 }
 
-/* Whether a column can be a feature, or a fact of edges. One without a name is what a program wrote
- * that numbers rows, or the end of lines that end with a delimiter; a model may have been trained
- * with it. */
+/* Whether a column can be a feature, or a fact of edges. */
 static bool may_be_read(const basin_tables *j, const basin_table_file *t, int i) {
     const basin_column *c = &t->column[i];
     return c->type == BASIN_COLUMN_DROPPED && !is_dropped(j, c->name) &&

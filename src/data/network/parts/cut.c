@@ -1,5 +1,4 @@
-/* Cutting a network: who is in which part, who is in whose halo, and the files of parts. One pass
- * over all edges finds the halos; then every part reads its own nodes' lists. */
+/* Cutting a network: who is in which part, who is in whose halo, and the files of parts. */
 #include "data/network/parts/parts.h"
 #include "io/file.h"
 

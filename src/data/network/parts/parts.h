@@ -65,8 +65,7 @@ basin_status basin_partition_take(basin_part **part, const basin_partition *cut,
 
 /* ---- all parts, over ranks ---- */
 
-/* The parts of a network, dealt to ranks (basin/tasks/ranks.h; NULL: this process has all). All
- * ranks make the same calls in the same order. */
+/* The parts of a network, dealt to ranks (basin/tasks/ranks.h; NULL: this process has all). */
 typedef struct basin_parts basin_parts;
 /* Of a folder; or of a network that every rank has opened, which may be freed afterwards. */
 basin_status basin_parts_open(basin_parts **parts, const char *folder, basin_ranks *ranks,
