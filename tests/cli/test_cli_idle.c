@@ -34,7 +34,7 @@ TEST_WITH(idle_options_are_refused, folder_new, program_teardown) {
         {"descend x --no-hopfield --hopfield-kind relu", "has no effect with --no-hopfield"},
         {"descend x --hopfield-power 4", "--hopfield-power has no effect without --hopfield-kind "
                                          "power"},
-        {"descend x --no-attention --edges y", "--edges has no effect with --no-attention"},
+        {"descend x --no-attention --self", "--self has no effect with --no-attention"},
         {"descend x --seed 1", "--seed has no effect without --noise"},
         {"data convert x y --missing zero --keep-gaps", "--keep-gaps has no effect with --missing"},
         {"data get --list --mirror y", "--mirror has no effect with --list"},
