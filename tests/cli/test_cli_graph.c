@@ -339,10 +339,11 @@ TEST_WITH(converts_and_draws_molecules, folder_new, folder_remove) {
     static char page[1 << 20];
     slurp(page, sizeof page, folder_path(path, state, "r.json"));
     cJSON *json = cJSON_Parse(page);
-    assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(json, "sections")), 5);
+    cJSON *graphs = cJSON_GetObjectItem(json, "graphs");
+    assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(graphs, "drawings")), 4);
+    assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(graphs, "error")), 4);
     cJSON_Delete(json);
     assert_contains(page, "data:image/svg+xml");
-    assert_contains(page, "nearest in training");
     assert_error(run(state, "graph report n.safetensors m.safetensors --unseen"), 1,
                  "has seen all");
     assert_error(run(state, "graph report n.safetensors m.safetensors --about 3"), 1,
