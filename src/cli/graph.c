@@ -1,6 +1,7 @@
 /* basin graph train and cv, and what the commands of graphs share; see graph.h. */
 #include "cli/graph.h"
 
+#include "data/graphset/molecule.h"
 #include "io/file.h"
 
 /* ---- shared ---- */
@@ -9,7 +10,7 @@ static bool is_table(const char *path) {
     static const char *const end[] = {".csv", ".tsv", ".csv.gz", ".tsv.gz", ".csv.zst", NULL};
     for (int i = 0; end[i]; i++)
         if (basin_text_ends(path, end[i])) return true;
-    return false;
+    return basin_molecules_are_blocks(path);
 }
 
 basin_status basin_graph_read(basin_graphset *set, const basin_args *o, const char *path,

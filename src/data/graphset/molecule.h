@@ -76,6 +76,15 @@ basin_status basin_molecule_of(basin_molecule *m, const basin_graphset *set, int
  * can be, chains zigzag, parts stand side by side. A function of atoms and bonds alone. */
 basin_status basin_molecule_layout(double *at, basin_molecule *m, basin_error *error);
 
+/* The same of a molblock, as basin_sdf_table puts it into a cell. */
+basin_status basin_molecule_read_block(basin_molecule *m, const char *text, basin_error *error);
+bool basin_molecule_is_block(const char *text);
+/* Whether a name is that of such a file. */
+bool basin_molecules_are_blocks(const char *path);
+/* A file of molblocks (SDF, also packed) as CSV with columns molblock, title and properties; free
+ * it. */
+basin_status basin_sdf_table(char **table, size_t *size, const char *path, basin_error *error);
+
 /* ---- its parts, for the readers ---- */
 
 /* From turns as written to turns by the numbers of neighbours. */

@@ -23,6 +23,7 @@ typedef struct reading {
     const basin_molecules *spec;
     basin_table_rows rows;
     char *header; /* the names of all columns, each ends with a zero byte */
+    char *sdf;    /* of a file of molblocks: the table */
     int smiles, id, targets, target[MOST_TARGETS];
     basin_molecule molecule;
     basin_graphset_arrays a;
@@ -97,9 +98,10 @@ static basin_status put_molecule(reading *r, int64_t line, basin_error *error) {
 
 /* A molecule that is left out, for the notes. */
 static void skip(reading *r, int64_t line, const char *what, const char *why) {
+    if (r->sdf && r->id >= 0) what = basin_table_rows_trimmed(&r->rows, r->id);
     if (!r->skipped) snprintf(r->first, sizeof r->first, "'%.60s': %.120s", what, why);
     if (r->skipped++ < SHOWN)
-        fprintf(r->note, "%s %lld: '%.60s': %s\n", r->spec->text ? "molecule" : "line",
+        fprintf(r->note, "%s %lld: '%.60s': %s\n", r->spec->text || r->sdf ? "molecule" : "line",
                 (long long)line, what, why);
 }
 
@@ -108,7 +110,9 @@ static basin_status add(reading *r, const char *smiles, int64_t line, bool *adde
                         basin_error *error) {
     basin_error own;
     r->read++;
-    basin_status status = basin_molecule_read(&r->molecule, smiles, &own);
+    basin_status status =
+        (basin_molecule_is_block(smiles) ? basin_molecule_read_block
+                                         : basin_molecule_read)(&r->molecule, smiles, &own);
     if (!status && r->spec->stereo) status = basin_molecule_find_stereo(&r->molecule, &own);
     *added = !status;
     if (status == BASIN_BAD_VALUE) return skip(r, line, smiles, own.text), BASIN_OK;
@@ -196,14 +200,17 @@ static basin_status open_columns(reading *r, basin_error *error) {
     static const char usual[] = "smiles canonical_smiles isomeric_smiles structure molecule mol";
     BASIN_TRY(BASIN_NEW_RAW(&r->header, r->rows.length + 1, molecules, error));
     memcpy(r->header, r->rows.text, r->rows.length);
-    r->smiles =
-        s->smiles ? find_column(r, s->smiles, (int)strlen(s->smiles)) : find_usual(r, usual);
+    r->smiles = s->smiles ? find_column(r, s->smiles, (int)strlen(s->smiles))
+                          : find_usual(r, r->sdf ? "molblock" : usual);
     if (r->smiles < 0) {
         const char *name = s->smiles ? s->smiles : "smiles";
         return no_column(r, "SMILES", name, (int)strlen(name), error);
     }
-    r->id = s->id ? find_column(r, s->id, (int)strlen(s->id))
-                  : find_usual(r, "id mol_id molecule_id compound_id cid chembl_id name compound");
+    r->id = s->id
+                ? find_column(r, s->id, (int)strlen(s->id))
+                : find_usual(
+                      r, r->sdf ? "title"
+                                : "id mol_id molecule_id compound_id cid chembl_id name compound");
     if (r->id < 0 && s->id) return no_column(r, "ids", s->id, (int)strlen(s->id), error);
     BASIN_TRY(check_name(r, r->smiles, error));
     BASIN_TRY(check_name(r, r->id, error));
@@ -258,7 +265,7 @@ static basin_status read_rows(reading *r, basin_error *error) {
             r->fact[UNKNOWN]++;
             continue;
         }
-        BASIN_TRY(add(r, smiles, r->rows.line, &added, error));
+        BASIN_TRY(add(r, smiles, r->rows.line - (r->sdf != NULL), &added, error));
         if (!added) continue;
         BASIN_TRY(read_targets(r, error));
         const char *id = r->id >= 0 ? basin_table_rows_trimmed(&r->rows, r->id) : "";
@@ -348,10 +355,17 @@ static void reading_free(reading *r) {
     basin_table_rows_close(&r->rows);
     basin_molecule_free(&r->molecule);
     BASIN_FREE(r->header, r->nodes, r->from, r->to, r->line, r->scaffold, r->class_of, r->atom,
-               r->bond, r->value, r->class_word);
+               r->bond, r->value, r->class_word, r->sdf);
     for (int t = 0; t < r->targets; t++) basin_dictionary_free(&r->word[t]);
     basin_names_free(&r->ids.names);
     if (r->note) free(basin_memory_file_close(&r->notes));
+}
+
+bool basin_molecules_are_blocks(const char *path) {
+    static const char *const end[] = {".sdf", ".sd", ".mol", ".sdf.gz", ".sd.gz", ".sdf.zst", NULL};
+    for (int i = 0; end[i]; i++)
+        if (basin_text_ends(path, end[i])) return true;
+    return false;
 }
 
 static basin_status read_all(reading *r, basin_error *error) {
@@ -360,7 +374,11 @@ static basin_status read_all(reading *r, basin_error *error) {
     for (int64_t i = 0; s->text && i < s->count; i++)
         BASIN_TRY(add(r, s->text[i], i, &added, error));
     if (s->text) return BASIN_OK;
-    BASIN_TRY(basin_table_rows_open(&r->rows, &(basin_csv_source){.path = s->path}, error));
+    basin_csv_source source = {.path = s->path};
+    if (basin_molecules_are_blocks(s->path))
+        BASIN_TRY(basin_sdf_table(&r->sdf, &source.size, s->path, error));
+    source.data = r->sdf;
+    BASIN_TRY(basin_table_rows_open(&r->rows, &source, error));
     BASIN_TRY(open_columns(r, error));
     return read_rows(r, error);
 }

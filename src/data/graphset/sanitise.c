@@ -217,7 +217,8 @@ static basin_status imply_hydrogens(basin_molecule *m, int32_t i, basin_error *e
         return strchr(list, '0' + valence) ? BASIN_OK : too_many(m, i, valence, error);
     while (*list && *list != '+' && *list - '0' < valence) list++;
     if (!*list) return too_many(m, i, valence, error);
-    if (*list != '+') a->hydrogens = (uint8_t)(a->hydrogens + *list - '0' - valence);
+    int left = *list - '0' - valence - a->radicals; /* of molblocks, which state these */
+    if (*list != '+' && left > 0) a->hydrogens = (uint8_t)(a->hydrogens + left);
     return BASIN_OK;
 }
 

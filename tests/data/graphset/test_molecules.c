@@ -301,3 +301,46 @@ TEST(draws) {
         basin_molecule_free(&m);
     }
 }
+
+/* Molblocks of both versions have the labels of SMILES; properties are columns; ids are titles. */
+TEST_WITH(molblocks, folder_new, folder_remove) {
+    static const char text[] =
+        "ethanol\r\n  x\r\n\r\n  3  2  0  0  0  0            999 V2000\r\n"
+        "    0.0000    0.0000    0.0000 C   0  0  0  0  0  0\r\n"
+        "    0.0000    0.0000    0.0000 C   0  0  0  0  0  0\r\n"
+        "    0.0000    0.0000    0.0000 O   0  0  0  0  0  0\r\n  1  2  1  0\r\n  2  3  1  0\r\n"
+        "M  END\r\n>  <y>\r\n1.5\r\n\r\n$$$$\r\n"
+        "acetate\n\n\n  0  0  0     0  0            999 V3000\nM  V30 BEGIN CTAB\n"
+        "M  V30 COUNTS 4 3 0 0 0\nM  V30 BEGIN ATOM\nM  V30 1 C 0 0 0 0\nM  V30 2 C 0 0 0 0\n"
+        "M  V30 3 O 0 0 0 0\nM  V30 4 O 0 0 0 0 CHG=-1\nM  V30 END ATOM\nM  V30 BEGIN BOND\n"
+        "M  V30 1 1 1 2\nM  V30 2 2 2 3\nM  V30 3 1 2 4\nM  V30 END BOND\nM  V30 END CTAB\n"
+        "M  END\n> 2 <say \"hi\">\nwhat\n\n> <y>\n2.5\n\n$$$$\n"
+        "ammonium\n\n\n  2  1  0  0  0  0            999 V2000\n"
+        "    0.0000    0.0000    0.0000 N   0  0  0  0  0  0\n"
+        "    0.0000    0.0000    0.0000 Na  0  3  0  0  0 15  0  0  0  0  0\n  1  9  1  0\n"
+        "M  CHG  1   1   1\nM  END\n> <y>\n3\n\n$$$$\n"
+        "salt\n\n\n  2  0  0  0  0  0            999 V2000\n"
+        "    0.0000    0.0000    0.0000 N   0  0\n"
+        "    0.0000    0.0000    0.0000 Cl  0  5  0  0  0 15\n"
+        "M  CHG  2   1   1   2  -1\nM  ISO  1   1  15\nM  END\n> <y>\n4.25\n\n$$$$\n\n";
+    const char *const same[] = {"CCO", "CC(=O)[O-]", "[15NH4+].[Cl-]"};
+    char path[PATH_TEXT];
+    basin_graphset set, smiles;
+    file_put(folder_path(path, state, "m.sdf"), text, strlen(text));
+    basin_molecules spec = {.path = path, .target = "y"}, other = {.text = same, .count = 3};
+    assert_ok(basin_graphset_read_molecules(&set, &spec, &failure));
+    assert_ok(basin_graphset_read_molecules(&smiles, &other, &failure));
+    assert_int_equal(set.graphs, 3);
+    assert_string_equal(set.id + set.id_start[2], "salt");
+    assert_int_equal(set.line[2], 4);
+    assert_float_equal(set.target[2], 4.25, 0);
+    assert_non_null(strstr(set.note, "molecule 3: 'ammonium': a bond joins atoms 1 and 9 of 2"));
+    assert_int_equal(set.nodes, smiles.nodes);
+    assert_memory_equal(set.node_label, smiles.node_label, 16 * (size_t)set.nodes);
+    assert_memory_equal(set.edge_label, smiles.edge_label, 4 * (size_t)set.edges);
+    basin_graphset_free(&set);
+    basin_graphset_free(&smiles);
+    spec.target = "z";
+    assert_failure(basin_graphset_read_molecules(&set, &spec, &failure), BASIN_BAD_VALUE,
+                   "its columns: molblock, title, y, say");
+}

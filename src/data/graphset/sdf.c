@@ -1,0 +1,248 @@
+/* Files of molecules with atoms and bonds (SDF; molblocks of versions V2000 and V3000) as a table
+ * in memory: a cell with the molblock, one with the title, one per property. See molecule.h. */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/dictionary.h"
+#include "base/try.h"
+#include "data/graphset/molecule.h"
+#include "data/packed.h"
+#include "io/file.h"
+
+static const char start[] = "molblock\v";
+enum { LINE = '\v', FIELD = 16, MOST = 1024 };
+
+/* ---- a molblock ---- */
+
+/* Columns from .. from + width - 1 of a line as a whole number; 0 where they are blank. */
+static int number_at(const char *line, size_t from, size_t width) {
+    char text[FIELD] = "";
+    size_t length = strcspn(line, "\v");
+    if (length > from) memcpy(text, line + from, length - from < width ? length - from : width);
+    return atoi(text);
+}
+
+static const char *next_line(const char *at) {
+    at += strcspn(at, "\v");
+    return at + (*at == LINE);
+}
+
+/* An element, D and T of hydrogen; others are wildcards. */
+static basin_atom atom_of(const char *text) {
+    int length = (int)strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz");
+    basin_atom atom = {0};
+    bool heavy = length == 1 && (*text == 'D' || *text == 'T');
+    int number = heavy ? 1 : basin_element_find(text, length);
+    atom.number = (uint8_t)(number > 0 ? number : 0);
+    if (heavy) atom.isotope = *text == 'D' ? 2 : 3;
+    return atom;
+}
+
+static basin_status add_bond(basin_molecule *m, int order, int a, int b, basin_error *error) {
+    if (a < 1 || b < 1 || a > m->atoms || b > m->atoms || a == b)
+        return basin_fail(error, BASIN_BAD_VALUE, "a bond joins atoms %d and %d of %d", a, b,
+                          m->atoms);
+    if (order == BASIN_BOND_AROMATIC) m->atom[a - 1].aromatic = m->atom[b - 1].aromatic = true;
+    basin_bond bond = {.a = a - 1,
+                       .b = b - 1,
+                       .order = (uint8_t)(order >= 1 && order <= 4 ? order : BASIN_BOND_OTHER),
+                       .place = {m->bonds, m->bonds}};
+    return basin_molecule_add_bond(m, bond, error);
+}
+
+/* "M  CHG  2   1   1   4  -1": charges, isotopes; the first list of charges replaces those of
+ * atoms. */
+static void take_list(basin_molecule *m, const char *line, bool *charged) {
+    bool charge = !strncmp(line, "M  CHG", 6), radical = !strncmp(line, "M  RAD", 6);
+    if (!charge && !radical && strncmp(line, "M  ISO", 6) != 0) return;
+    for (int i = 0; i < m->atoms && charge && !*charged; i++) m->atom[i].charge = 0;
+    *charged = *charged || charge;
+    for (int i = 0; i < number_at(line, 6, 3); i++) {
+        int atom = number_at(line, 9 + 8 * (size_t)i, 4),
+            value = number_at(line, 13 + 8 * (size_t)i, 4);
+        if (atom < 1 || atom > m->atoms) continue;
+        if (charge)
+            m->atom[atom - 1].charge = (int16_t)value;
+        else if (radical)
+            m->atom[atom - 1].radicals = value == 2 ? 1 : 2;
+        else
+            m->atom[atom - 1].isotope = (uint16_t)value;
+    }
+}
+
+/* A valence that is stated (none is `zero`) leaves nothing to imply. */
+static void take_valence(basin_molecule *m, int32_t atom, int valence, int zero) {
+    if (!valence) return;
+    int sum = 0;
+    for (int32_t b = 0; b < m->bonds; b++)
+        if (m->bond[b].a == atom || m->bond[b].b == atom)
+            sum += m->bond[b].order == BASIN_BOND_AROMATIC ? 1 : m->bond[b].order;
+    int left = (valence == zero ? 0 : valence) - sum;
+    m->atom[atom].fixed = true, m->atom[atom].hydrogens = (uint8_t)(left > 0 ? left : 0);
+}
+
+static basin_status read_v2000(basin_molecule *m, const char *at, basin_error *error) {
+    static const int charge[] = {0, 3, 2, 1, 0, -1, -2, -3};
+    int atoms = number_at(at, 0, 3), bonds = number_at(at, 3, 3);
+    bool charged = false;
+    const char *first = next_line(at);
+    for (at = first; atoms-- > 0; at = next_line(at)) {
+        if (strcspn(at, "\v") < 32)
+            return basin_fail(error, BASIN_BAD_VALUE, "atom %d is cut off", m->atoms + 1);
+        basin_atom atom = atom_of(at + 31 + (at[31] == ' '));
+        int code = number_at(at, 36, 3);
+        atom.charge = (int16_t)(code > 0 && code < 8 ? charge[code] : 0);
+        BASIN_TRY(basin_molecule_add_atom(m, atom, error));
+    }
+    for (; bonds-- > 0; at = next_line(at))
+        BASIN_TRY(
+            add_bond(m, number_at(at, 6, 3), number_at(at, 0, 3), number_at(at, 3, 3), error));
+    for (int32_t i = 0; i < m->atoms; i++, first = next_line(first))
+        take_valence(m, i, number_at(first, 48, 3), 15);
+    for (; *at && strncmp(at, "M  END", 6) != 0; at = next_line(at)) take_list(m, at, &charged);
+    return BASIN_OK;
+}
+
+/* "M  V30 1 C 0.5 1.2 0 0 CHG=1", "M  V30 1 2 1 3" between BEGIN and END of ATOM and BOND. */
+static basin_status read_v3000(basin_molecule *m, const char *at, basin_error *error) {
+    const char *first = at;
+    int part = 0, skip;
+    for (; *at && strncmp(at, "M  END", 6) != 0; at = next_line(at)) {
+        char line[256] = "", symbol[FIELD] = "";
+        int number[4] = {0};
+        if (strncmp(at, "M  V30 ", 7) != 0) continue;
+        snprintf(line, sizeof line, "%.*s", (int)strcspn(at, "\v"), at + 7);
+        line[strcspn(line, "\v")] = 0;
+        if (!strncmp(line, "BEGIN ", 6)) part = line[6] == 'A' ? 1 : line[6] == 'B' ? 2 : 0;
+        if (!strncmp(line, "END ", 4)) part = 0;
+        if (part == 1 && sscanf(line, "%d %15s%n", &number[0], symbol, &skip) == 2) {
+            basin_atom atom = atom_of(symbol);
+            const char *charge = strstr(line, " CHG="), *mass = strstr(line, " MASS=");
+            if (charge) atom.charge = (int16_t)atoi(charge + 5);
+            const char *radical = strstr(line, " RAD=");
+            if (mass) atom.isotope = (uint16_t)atoi(mass + 6);
+            if (radical) atom.radicals = atoi(radical + 5) == 2 ? 1 : 2;
+            BASIN_TRY(basin_molecule_add_atom(m, atom, error));
+        } else if (part == 2 &&
+                   sscanf(line, "%d %d %d %d", number, number + 1, number + 2, number + 3) == 4) {
+            BASIN_TRY(add_bond(m, number[1], number[2], number[3], error));
+        }
+    }
+    for (int32_t i = 0; *first && i < m->atoms; first = next_line(first)) {
+        const char *valence = strstr(first, " VAL="), *end = first + strcspn(first, "\v");
+        int number;
+        if (sscanf(first, "M  V30 %d %*[A-Za-z*#]", &number) != 1) continue;
+        if (valence && valence < end) take_valence(m, i, atoi(valence + 5), -1);
+        i++;
+    }
+    return BASIN_OK;
+}
+
+bool basin_molecule_is_block(const char *text) { return !strncmp(text, start, sizeof start - 1); }
+
+basin_status basin_molecule_read_block(basin_molecule *m, const char *text, basin_error *error) {
+    const char *at = text + sizeof start - 1;
+    m->atoms = m->bonds = m->rings = 0;
+    bool newer = memchr(at, 'V', strcspn(at, "\v")) && strstr(at, "V3000");
+    BASIN_TRY(newer ? read_v3000(m, at, error) : read_v2000(m, at, error));
+    if (!m->atoms) return basin_fail(error, BASIN_BAD_VALUE, "no atoms");
+    return basin_molecule_sanitise(m, error);
+}
+
+/* ---- the file ---- */
+
+static basin_status load(char **text, const char *path, basin_error *error) {
+    basin_packed *packed;
+    size_t used = 0, capacity = 0, got = 1;
+    BASIN_TRY(basin_packed_open(&packed, path, error));
+    basin_status status = BASIN_OK;
+    while (!status && got) {
+        if (!BASIN_RESERVE(text, &capacity, (int64_t)used + (1 << 16) + 1))
+            status = basin_fail_memory(error, path);
+        if (!status) status = basin_packed_read(&got, *text + used, 1 << 16, packed, error);
+        if (!status) used += got, (*text)[used] = 0;
+    }
+    basin_packed_close(packed);
+    return status;
+}
+
+/* Writes lines up to a property or the end of the record, of a value up to a blank one; quotes are
+ * doubled, ends of lines become `between`. */
+static const char *put_cell(FILE *file, const char *at, bool value, int64_t most, char between) {
+    const char *first = at;
+    for (; *at && most-- && strncmp(at, "$$$$", 4) != 0 && (value || *at != '>');) {
+        size_t length = strcspn(at, "\r\n");
+        if (value && !length) break;
+        if (file && at != first) fputc(between, file);
+        for (size_t i = 0; i < length && file; i++)
+            fprintf(file, at[i] == '"' ? "\"\"" : "%c", at[i]);
+        at += length, at += *at == '\r', at += *at == '\n';
+    }
+    return at;
+}
+
+static const char *skip_line(const char *at) {
+    at += strcspn(at, "\n");
+    return at + (*at == '\n');
+}
+
+/* The property that a line "> 25 <NAME>" begins; NULL: none. */
+static const char *property(char name[200], const char *at) {
+    size_t length = strcspn(at, "\r\n");
+    const char *from = *at == '>' ? memchr(at, '<', length) : NULL;
+    if (from) snprintf(name, 200, "%.*s", (int)strcspn(from + 1, ">\r\n"), from + 1);
+    return from;
+}
+
+/* One record as a line of the table; returns where the next begins. Without a file the names of
+ * its properties are added. */
+static const char *put_record(FILE *file, const char *at, basin_dictionary *names,
+                              basin_status *status, basin_error *error) {
+    int64_t columns = names->names.names.count;
+    char name[200];
+    const char *value[MOST] = {0}, *title = at;
+    int32_t number;
+    for (int i = 0; i < 3; i++) at = skip_line(at);
+    if (file) fprintf(file, "\"%s", start);
+    at = put_cell(file, at, false, -1, LINE);
+    for (; *at && strncmp(at, "$$$$", 4) != 0; at = skip_line(at)) {
+        if (!property(name, at)) continue;
+        if (!file) *status = *status ? *status : basin_dictionary_add(names, &number, name, error);
+        number = basin_dictionary_find(names, name);
+        if (number >= 0 && number < MOST) value[number] = skip_line(at);
+    }
+    if (file) fprintf(file, "\",\"");
+    if (file) put_cell(file, title, true, 1, ' ');
+    for (int64_t c = 0; c < columns && file; c++) {
+        fputs("\",\"", file);
+        if (value[c]) put_cell(file, value[c], true, -1, ' ');
+    }
+    if (file) fputs("\"\n", file);
+    return *at ? skip_line(at) : at;
+}
+
+basin_status basin_sdf_table(char **table, size_t *size, const char *path, basin_error *error) {
+    BASIN_FREE_AT_EXIT char *text = NULL;
+    BASIN_AT_EXIT(basin_dictionary_free) basin_dictionary names = {0};
+    basin_status status = BASIN_OK;
+    BASIN_TRY(load(&text, path, error));
+    for (const char *at = text; at[strspn(at, " \r\n")];)
+        at = put_record(NULL, at, &names, &status, error);
+    BASIN_TRY(status);
+    if (names.names.names.count > MOST)
+        return basin_fail(error, BASIN_BAD_FILE, "%s: more than %d properties", path, MOST);
+    FILE *file = open_memstream(table, size);
+    if (!file) return basin_fail_memory(error, path);
+    fputs("molblock,title", file);
+    for (int64_t c = 0; c < names.names.names.count; c++) {
+        fputs(",\"", file);
+        put_cell(file, names.names.names.text + names.names.names.at[c], true, 1, ' ');
+        fputs("\"", file);
+    }
+    fputs("\n", file);
+    for (const char *at = text; at[strspn(at, " \r\n")];)
+        at = put_record(file, at, &names, &status, error);
+    return fclose(file) ? basin_fail_memory(error, path) : BASIN_OK;
+}
