@@ -46,7 +46,7 @@ basin_status basin_graph_read(basin_graphset *set, const basin_args *args, const
 typedef struct basin_graph_drawing {
     double *at;
     const char **name; /* elements, */
-    char *text;        /* four bytes each */
+    char *text;        /* twelve bytes each */
     int32_t *order;    /* of bonds; then labels of atoms */
     basin_svg_graph_of graph;
 } basin_graph_drawing;

@@ -8,7 +8,7 @@
 
 /* ---- pictures ---- */
 
-enum { DRAWN = 1000 }; /* atoms that a drawing can have; beyond it is one of a graph */
+enum { DRAWN = 1000, NAME = 12 };
 
 bool basin_graph_is_molecules(const basin_graphset *set) {
     return set->line && set->node_labels >= BASIN_ATOM_LABELS && set->edge_labels > 0;
@@ -20,27 +20,38 @@ void basin_graph_drawing_free(basin_graph_drawing *d) {
 
 basin_status basin_graph_draw(basin_graph_drawing *d, const basin_graphset *s, int64_t graph,
                               basin_error *error) {
-    int64_t nodes = s->node_start[graph + 1] - s->node_start[graph];
+    int64_t nodes = s->node_start[graph + 1] - s->node_start[graph], columns = s->node_labels;
     int64_t first = s->edge_start[graph], edges = s->edge_start[graph + 1] - first;
+    bool molecule = basin_graph_is_molecules(s);
     BASIN_AT_EXIT(basin_molecule_free) basin_molecule m = {0};
-    d->graph = (basin_svg_graph_of){
-        .title = "", .legend = "", .nodes = nodes, .edges = edges, .edge = s->edge + 2 * first};
-    if (!basin_graph_is_molecules(s) || nodes > DRAWN || !nodes) return BASIN_OK;
+    if (nodes > DRAWN || !nodes)
+        return basin_fail(error, BASIN_UNSUPPORTED, "graph %lld has %lld nodes; 1 to %d are drawn",
+                          (long long)graph, (long long)nodes, DRAWN);
     BASIN_TRY(BASIN_NEW(&d->at, 2 * nodes, "a picture", error));
     BASIN_TRY(BASIN_NEW(&d->name, nodes, "a picture", error));
-    BASIN_TRY(BASIN_NEW(&d->text, 4 * nodes, "a picture", error));
+    BASIN_TRY(BASIN_NEW(&d->text, NAME * nodes, "a picture", error));
     BASIN_TRY(BASIN_NEW(&d->order, edges + 4 * nodes, "a picture", error));
     BASIN_TRY(basin_molecule_of(&m, s, graph, error));
     BASIN_TRY(basin_molecule_layout(d->at, &m, error));
     for (int64_t i = 0; i < nodes; i++) {
-        const int32_t *label = s->node_label + (s->node_start[graph] + i) * s->node_labels;
-        d->name[i] = d->text + 4 * i;
-        snprintf(d->text + 4 * i, 4, "%s", basin_element(label[0]));
-        memcpy(d->order + edges + 4 * i, label, 4 * sizeof *label);
+        const int32_t *label = s->node_label + (s->node_start[graph] + i) * columns;
+        d->name[i] = d->text + NAME * i;
+        if (molecule)
+            snprintf(d->text + NAME * i, NAME, "%s", basin_element(label[0]));
+        else
+            snprintf(d->text + NAME * i, NAME, "%d", columns == 1 ? label[0] : (int)i);
+        if (molecule) memcpy(d->order + edges + 4 * i, label, 4 * sizeof *label);
     }
-    for (int64_t e = 0; e < edges; e++) d->order[e] = s->edge_label[(first + e) * s->edge_labels];
-    d->graph.at = d->at, d->graph.name = d->name, d->graph.order = d->order;
-    d->graph.atom = d->order + edges;
+    for (int64_t e = 0; e < edges && molecule; e++)
+        d->order[e] = s->edge_label[(first + e) * s->edge_labels];
+    d->graph = (basin_svg_graph_of){.title = "",
+                                    .nodes = nodes,
+                                    .edges = edges,
+                                    .edge = s->edge + 2 * first,
+                                    .at = d->at,
+                                    .name = d->name,
+                                    .order = molecule ? d->order : NULL,
+                                    .atom = molecule ? d->order + edges : NULL};
     return BASIN_OK;
 }
 
@@ -141,9 +152,7 @@ static void put_picture(basin_document *d, const basin_graphset *set, int64_t gr
     FILE *file = basin_memory_file_open(&memory);
     if (!file) return;
     fputs("data:image/svg+xml;charset=utf-8,", file);
-    if (basin_document_check(d, basin_graph_draw(&drawing, set, graph, &error), &error) &&
-        drawing.graph.at)
-        basin_svg_molecule(file, &drawing.graph);
+    if (!basin_graph_draw(&drawing, set, graph, &error)) basin_svg_molecule(file, &drawing.graph);
     BASIN_FREE_AT_EXIT char *text = basin_memory_file_close(&memory);
     for (char *at = text; at && *at; at++) /* colours: # would end the address */
         if (*at == '#') *at = '\1';

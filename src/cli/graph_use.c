@@ -629,8 +629,7 @@ static basin_status draw(void *context, basin_error *error) {
     if (molecule)
         snprintf(legend, sizeof legend, "what an atom or a bond adds to %s", subject(about, j));
     d.graph.title = title, d.graph.subtitle = subtitle, d.graph.legend = legend;
-    d.graph.node = e->node, d.graph.strength = e->edge, d.graph.is_signed = true;
-    d.graph.label = labels_of(j);
+    d.graph.node = e->node, d.graph.strength = e->edge;
     return basin_svg_graph(j->o->svg, &d.graph, error);
 }
 

@@ -60,10 +60,10 @@ static void put_head(FILE *file, int width, int height, const char *title, bool 
         "text { font: 13px system-ui, 'Segoe UI', Helvetica, Arial, sans-serif; fill: #3d434b }\n"
         ".title { font-size: 16px; font-weight: 600; fill: #16191d }\n"
         ".paper { fill: #fff } .grid { stroke: #e3e6ea } .frame { stroke: #8b929b; fill: none }\n"
-        ".line { fill: none; stroke-width: 2; stroke-linejoin: round } .node { stroke: #fff }\n"
+        ".line { fill: none; stroke-width: 2; stroke-linejoin: round }\n"
         ".bond { stroke: #3d434b; stroke-width: 1.6; stroke-linecap: round }\n"
         "@media (prefers-color-scheme: dark) {\n"
-        "  text { fill: #b6bdc6 } .title { fill: #eef0f3 } .node { stroke: #15181c }\n"
+        "  text { fill: #b6bdc6 } .title { fill: #eef0f3 }\n"
         "  .bond { stroke: #b6bdc6 } .paper { fill: #15181c } .grid { stroke: #2b3037 } .frame { "
         "stroke: #6b737d }\n"
         "}\n</style>\n<rect class=\"paper\" width=\"%d\" height=\"%d\"/>\n",
@@ -180,8 +180,8 @@ basin_status basin_svg_plot(const char *path, const basin_plot *plot, basin_erro
     return basin_writer_commit(&writer, error);
 }
 
-/* ---- a graph: nodes begin on a circle; edges pull them together, all push each other away, less
- * far from step to step (Fruchterman and Reingold 1991) ---- */
+/* ---- a graph, where the caller puts its nodes; a molecule as chemists draw it: carbon is a
+ * corner, others are letters ---- */
 
 enum { SIDE = 640, TOP = 70, PAD = 60 };
 
@@ -189,47 +189,17 @@ typedef struct point {
     double x, y;
 } point;
 
-/* Moves a and b apart by `force` times their distance, or together. */
-static void push(point *move, const point *at, int64_t a, int64_t b, double force) {
-    double x = force * (at[a].x - at[b].x), y = force * (at[a].y - at[b].y);
-    move[a].x += x, move[a].y += y;
-    move[b].x -= x, move[b].y -= y;
-}
-
 static double distance(point a, point b) { return hypot(a.x - b.x, a.y - b.y) + 1e-9; }
 
-static void settle(point *at, point *move, const basin_svg_graph_of *g) {
-    double n = (double)g->nodes, wide = 2 / sqrt(n + 1);
-    int steps = (int)fmin(500, fmax(20, 3e8 / (n * n + 1)));
-    for (int64_t i = 0; i < g->nodes; i++)
-        at[i] = (point){cos(2 * acos(-1) * (double)i / n), sin(2 * acos(-1) * (double)i / n)};
-    for (int s = 0; s < steps; s++) {
-        double most = 0.3 * (1 - (double)s / steps) + 0.002;
-        /* towards the middle, so that parts without an edge between them stay in sight */
-        for (int64_t i = 0; i < g->nodes; i++) move[i] = (point){-0.3 * at[i].x, -0.3 * at[i].y};
-        for (int64_t i = 0; i < g->nodes; i++)
-            for (int64_t k = 0; k < i; k++)
-                push(move, at, i, k, pow(wide / distance(at[i], at[k]), 2));
-        for (int64_t e = 0; e < g->edges; e++) {
-            int32_t a = g->edge[2 * e], b = g->edge[2 * e + 1];
-            push(move, at, a, b, -0.5 * distance(at[a], at[b]) / wide);
-        }
-        for (int64_t i = 0; i < g->nodes; i++) {
-            double far = hypot(move[i].x, move[i].y) + 1e-12, by = fmin(far, most) / far;
-            at[i].x += by * move[i].x, at[i].y += by * move[i].y;
-        }
-    }
-}
-
 /* Into the page, both axes on one scale. */
-static void fit(point *at, int64_t nodes, double most) {
+static void fit(point *at, int64_t nodes) {
     point low = at[0], high = at[0];
     for (int64_t i = 1; i < nodes; i++) {
         low = (point){fmin(low.x, at[i].x), fmin(low.y, at[i].y)};
         high = (point){fmax(high.x, at[i].x), fmax(high.y, at[i].y)};
     }
     double size = fmax(fmax(high.x - low.x, high.y - low.y), 1e-6);
-    double scale = fmin((SIDE - TOP - 2 * PAD) / size, most);
+    double scale = fmin((SIDE - TOP - 2 * PAD) / size, 54);
     for (int64_t i = 0; i < nodes; i++) {
         at[i].x = SIDE / 2.0 + scale * (at[i].x - (low.x + high.x) / 2);
         at[i].y = (TOP + SIDE - PAD) / 2.0 + scale * (at[i].y - (low.y + high.y) / 2);
@@ -251,53 +221,29 @@ static int by_ends(const void *a, const void *b) {
     return x[0] != y[0] ? BASIN_COMPARE(x[0], y[0]) : BASIN_COMPARE(x[1], y[1]);
 }
 
-/* The sum of an edge's two directions; `*drawn` where the other one comes before. */
-static double both_ways(const basin_svg_graph_of *g, int64_t edge, bool *drawn) {
+/* Of an edge both ways: the other direction; -1: there is none. */
+static int64_t reverse(const basin_svg_graph_of *g, int64_t edge) {
     int32_t back[2] = {g->edge[2 * edge + 1], g->edge[2 * edge]};
     const int32_t *other = bsearch(back, g->edge, (size_t)g->edges, 2 * sizeof *g->edge, by_ends);
-    *drawn = other && (other - g->edge) / 2 < edge;
-    return g->strength[edge] + (other ? g->strength[(other - g->edge) / 2] : 0);
+    return other ? (other - g->edge) / 2 : -1;
 }
 
-static const char *name_of(char text[24], const basin_svg_graph_of *g, int64_t i) {
-    if (g->name) return g->name[i];
-    snprintf(text, 24, "%lld", (long long)(g->label ? g->label[i] : i));
-    return text;
+/* Whether the other direction comes before. */
+static bool is_drawn(const basin_svg_graph_of *g, int64_t edge) {
+    int64_t other = reverse(g, edge);
+    return other >= 0 && other < edge;
 }
 
-static void put_edges(FILE *file, const basin_svg_graph_of *g, const point *at, double most) {
-    for (int64_t e = 0; e < g->edges; e++) {
-        bool drawn;
-        double sum = both_ways(g, e, &drawn);
-        int32_t i = g->edge[2 * e], k = g->edge[2 * e + 1];
-        if (drawn) continue;
-        fprintf(file, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke-width=\"%.1f\"",
-                at[i].x, at[i].y, at[k].x, at[k].y, 1 + 7 * fmin(fabs(sum) / most, 1));
-        put_colour(file, "stroke", g->is_signed ? 0.5 + 0.5 * sum / most : 0.5);
-        fprintf(file, "><title>%d - %d: %+.3g</title></line>\n", i, k, sum);
-    }
+/* The sum of an edge's directions. */
+static double both_ways(const basin_svg_graph_of *g, int64_t edge) {
+    int64_t other = reverse(g, edge);
+    return g->strength[edge] + (other >= 0 ? g->strength[other] : 0);
 }
-
-static void put_nodes(FILE *file, const basin_svg_graph_of *g, const point *at, double most) {
-    double radius = fmax(4, fmin(13, 110 / sqrt((double)g->nodes + 1)));
-    for (int64_t i = 0; i < g->nodes; i++) {
-        char text[24];
-        const char *name = name_of(text, g, i);
-        bool within = strlen(name) <= 3 && radius >= 7;
-        fprintf(file, "<circle class=\"node\" cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\"", at[i].x, at[i].y,
-                radius);
-        put_colour(file, "fill", g->is_signed ? 0.5 + 0.5 * g->node[i] / most : g->node[i]);
-        fprintf(file, "><title>node %lld: %+.3g</title></circle>\n", (long long)i, g->node[i]);
-        if (within || g->name)
-            put_label(file, "", at[i].x, at[i].y + (within ? 4 : radius + 14), "middle", name);
-    }
-}
-
-/* ---- a molecule as chemists draw it: carbon is a corner, others are letters ---- */
 
 static bool has_letters(const basin_svg_graph_of *g, int64_t i) {
-    const int32_t *atom = g->atom + 4 * i;
     bool bound = false;
+    if (!g->atom) return true;
+    const int32_t *atom = g->atom + 4 * i;
     for (int64_t e = 0; e < g->edges && !bound; e++) bound = g->edge[2 * e] == i;
     return atom[0] != 6 || atom[1] || !bound;
 }
@@ -329,7 +275,7 @@ static int side_of(const basin_svg_graph_of *g, const point *at, int64_t edge) {
 }
 
 static void put_bond(FILE *file, const basin_svg_graph_of *g, const point *at, int64_t e) {
-    int32_t order = g->order[e] > 4 ? 2 : g->order[e], side = side_of(g, at, e);
+    int32_t order = !g->order ? 1 : g->order[e] > 4 ? 2 : g->order[e], side = side_of(g, at, e);
     bool beside = order == 4 || (order == 2 && side);
     if (order == 2 && !side) {
         put_stroke(file, g, at, e, 2.6, 0, false);
@@ -344,7 +290,8 @@ static void put_bond(FILE *file, const basin_svg_graph_of *g, const point *at, i
 /* The element with its hydrogens, on the side that has fewer neighbours, and its charge. */
 static void put_letters(FILE *file, const basin_svg_graph_of *g, const point *at, int64_t i) {
     static const char row[] = "<text class=\"atom\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">";
-    const int32_t *atom = g->atom + 4 * i;
+    static const int32_t none[4];
+    const int32_t *atom = g->atom ? g->atom + 4 * i : none;
     double wide = 5.5 * (double)strlen(g->name[i]) + 0.5, left = 0;
     for (int64_t e = 0; e < g->edges; e++)
         if (g->edge[2 * e] == i) left += at[g->edge[2 * e + 1]].x - at[i].x;
@@ -371,70 +318,51 @@ static void put_letters(FILE *file, const basin_svg_graph_of *g, const point *at
 static void put_molecule(FILE *file, const basin_svg_graph_of *g, const point *at, double most) {
     fputs("<style>.atom { font-size: 15px } .small { font-size: 10px }</style>\n", file);
     for (int64_t e = 0; e < g->edges && g->strength; e++) { /* what bonds add, beneath them */
-        bool drawn;
-        double sum = both_ways(g, e, &drawn);
+        double sum = both_ways(g, e);
         int32_t i = g->edge[2 * e], k = g->edge[2 * e + 1];
-        if (drawn) continue;
+        if (is_drawn(g, e)) continue;
         fprintf(file,
                 "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke-width=\"12\" "
                 "stroke-opacity=\"%.2f\"",
                 at[i].x, at[i].y, at[k].x, at[k].y, 0.85 * fmin(fabs(sum) / most, 1));
         put_colour(file, "stroke", sum > 0);
-        fprintf(file, "><title>%s%d - %s%d: %+.3g</title></line>\n", g->name[i], i, g->name[k], k,
-                sum);
+        fprintf(file, "><title>%d - %d: %+.3g</title></line>\n", i, k, sum);
     }
     for (int64_t i = 0; i < g->nodes && g->node; i++) {
         fprintf(file, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"15\" fill-opacity=\"%.2f\"", at[i].x,
                 at[i].y, 0.85 * fmin(fabs(g->node[i]) / most, 1));
         put_colour(file, "fill", g->node[i] > 0);
-        fprintf(file, "><title>%s%lld: %+.3g</title></circle>\n", g->name[i], (long long)i,
-                g->node[i]);
+        fprintf(file, "><title>%lld: %+.3g</title></circle>\n", (long long)i, g->node[i]);
     }
     for (int64_t e = 0; e < g->edges; e++)
-        if (g->edge[2 * e] < g->edge[2 * e + 1]) put_bond(file, g, at, e);
+        if (!is_drawn(g, e)) put_bond(file, g, at, e);
     for (int64_t i = 0; i < g->nodes; i++)
         if (has_letters(g, i)) put_letters(file, g, at, i);
 }
 
 void basin_svg_molecule(FILE *file, const basin_svg_graph_of *g) {
     point low = {1e9, 1e9}, high = {-1e9, -1e9}, *at = calloc((size_t)g->nodes + 1, sizeof *at);
-    double most = 1e-12;
-    bool drawn;
     for (int64_t i = 0; at && i < g->nodes; i++) {
         at[i] = (point){36 * g->at[2 * i], 36 * g->at[2 * i + 1]};
         low = (point){fmin(low.x, at[i].x), fmin(low.y, at[i].y)};
         high = (point){fmax(high.x, at[i].x), fmax(high.y, at[i].y)};
-        if (g->node) most = fmax(most, fabs(g->node[i]));
     }
-    for (int64_t e = 0; g->strength && e < g->edges; e++)
-        most = fmax(most, fabs(both_ways(g, e, &drawn)));
     for (int64_t i = 0; at && i < g->nodes; i++) at[i].x += 30 - low.x, at[i].y += 24 - low.y;
     put_head(file, (int)(high.x - low.x) + 66, (int)(high.y - low.y) + 48, g->title, false);
-    if (at) put_molecule(file, g, at, most);
+    if (at) put_molecule(file, g, at, 1);
     fputs("</svg>\n", file);
     free(at);
 }
 
 static void graph_write(FILE *file, const basin_svg_graph_of *g, const point *at) {
-    double most = 1;
+    double most = 1e-12;
     char legend[200];
-    bool drawn;
-    if (g->is_signed) {
-        most = 1e-12;
-        for (int64_t i = 0; i < g->nodes; i++) most = fmax(most, fabs(g->node[i]));
-        for (int64_t e = 0; e < g->edges; e++) most = fmax(most, fabs(both_ways(g, e, &drawn)));
-    }
-    snprintf(legend, sizeof legend,
-             g->is_signed ? "%+.2g to %+.2g: %.150s" : "%.0f to %.0f: %.150s",
-             g->is_signed ? -most : 0, most, g->legend);
+    for (int64_t i = 0; i < g->nodes; i++) most = fmax(most, fabs(g->node[i]));
+    for (int64_t e = 0; e < g->edges; e++) most = fmax(most, fabs(both_ways(g, e)));
+    snprintf(legend, sizeof legend, "%+.2g to %+.2g: %.150s", -most, most, g->legend);
     put_head(file, SIDE, SIDE, g->title, true);
     if (g->subtitle) put_label(file, "", 24, 52, "start", g->subtitle);
-    if (g->at) {
-        put_molecule(file, g, at, most);
-    } else {
-        put_edges(file, g, at, most);
-        put_nodes(file, g, at, most);
-    }
+    put_molecule(file, g, at, most);
     for (int i = 0; i < 60; i++) {
         fprintf(file, "<rect x=\"%d\" y=\"%d\" width=\"3\" height=\"10\"", 24 + 2 * i, SIDE - 26);
         put_colour(file, "fill", i / 59.0);
@@ -448,10 +376,9 @@ basin_status basin_svg_graph(const char *path, const basin_svg_graph_of *g, basi
     BASIN_PLAIN_NUMBERS;
     BASIN_FREE_AT_EXIT point *at = NULL;
     basin_writer writer;
-    BASIN_TRY(BASIN_NEW(&at, 2 * (g->nodes + 1), "drawing a graph", error));
-    if (!g->at) settle(at, at + g->nodes + 1, g);
-    if (g->at) memcpy(at, g->at, (size_t)g->nodes * sizeof *at);
-    fit(at, g->nodes, g->at ? 54 : 400);
+    BASIN_TRY(BASIN_NEW(&at, g->nodes + 1, "drawing a graph", error));
+    memcpy(at, g->at, (size_t)g->nodes * sizeof *at);
+    fit(at, g->nodes);
     BASIN_TRY(basin_writer_create(&writer, path, error));
     graph_write(writer.file, g, at);
     return basin_writer_commit(&writer, error);

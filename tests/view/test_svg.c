@@ -35,6 +35,8 @@ static char *draw_graph(const basin_svg_graph_of *g) {
 TEST(graphs_are_drawn) {
     static const int32_t edge[] = {0, 1, 1, 0, 1, 2, 2, 1, 3, 4};
     static const double strength[] = {0.25, 0.5, -1, 0, 0.125}, node[] = {1, -2, 0, 0.5, 0};
+    static const double at[] = {0, 0, 1, 0, 1, 1, 9, 9, 9, 0};
+    static const char *const names[] = {"0", "1", "2", "3", "4"};
     basin_svg_graph_of g = {.title = "a < b",
                             .legend = "what it adds",
                             .nodes = 5,
@@ -42,18 +44,19 @@ TEST(graphs_are_drawn) {
                             .edge = edge,
                             .node = node,
                             .strength = strength,
-                            .is_signed = true};
+                            .at = at,
+                            .name = names};
     char *once = draw_graph(&g), *again = draw_graph(&g);
     assert_string_equal(once, again);
     assert_int_equal(count(once, "<circle"), 5);
-    assert_int_equal(count(once, "<line"), 3);
+    assert_int_equal(count(once, "<line"), 6);
     assert_non_null(strstr(once, "0 - 1: +0.75"));
     assert_non_null(strstr(once, "3 - 4: +0.125"));
     assert_non_null(strstr(once, "-2 to +2: what it adds"));
     assert_non_null(strstr(once, "a &#60; b"));
     assert_null(strstr(once, "nan"));
-    for (const char *at = once; (at = strstr(at, "cx=\"")); at++) {
-        double x = strtod(at + 4, NULL), y = strtod(strstr(at, "cy=\"") + 4, NULL);
+    for (const char *c = once; (c = strstr(c, "cx=\"")); c++) {
+        double x = strtod(c + 4, NULL), y = strtod(strstr(c, "cy=\"") + 4, NULL);
         assert_true(x > 10 && x < 630 && y > 60 && y < 600);
     }
     free(once);

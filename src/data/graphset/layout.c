@@ -211,25 +211,15 @@ basin_status basin_molecule_layout(double *at, basin_molecule *m, basin_error *e
 
 basin_status basin_molecule_of(basin_molecule *m, const basin_graphset *set, int64_t graph,
                                basin_error *error) {
-    int64_t labels = set->node_labels;
-    if (labels < BASIN_ATOM_LABELS || set->edge_labels < 1)
-        return basin_fail(error, BASIN_BAD_VALUE, "graph %lld has no atoms and bonds",
-                          (long long)graph);
+    bool molecule = set->line && set->edge_labels > 0;
     m->atoms = m->bonds = 0;
-    for (int64_t i = set->node_start[graph]; i < set->node_start[graph + 1]; i++) {
-        const int32_t *label = set->node_label + i * labels;
-        basin_atom atom = {.number = (uint8_t)label[0],
-                           .charge = (int16_t)label[1],
-                           .hydrogens = (uint8_t)label[2],
-                           .aromatic = label[3] == 1};
-        BASIN_TRY(basin_molecule_add_atom(m, atom, error));
-    }
+    for (int64_t i = set->node_start[graph]; i < set->node_start[graph + 1]; i++)
+        BASIN_TRY(basin_molecule_add_atom(m, (basin_atom){0}, error));
     for (int64_t e = set->edge_start[graph]; e < set->edge_start[graph + 1]; e++) {
-        const int32_t *end = set->edge + 2 * e;
-        basin_bond bond = {.a = end[0], .b = end[1], .kekule = 1};
-        int32_t order = set->edge_label[e * set->edge_labels];
+        int32_t order = molecule ? set->edge_label[e * set->edge_labels] : 1;
+        basin_bond bond = {.a = set->edge[2 * e], .b = set->edge[2 * e + 1], .kekule = 1};
         bond.order = (uint8_t)(order > 4 ? 2 : order); /* 5 and 6 are double, with a side */
-        if (end[0] < end[1]) BASIN_TRY(basin_molecule_add_bond(m, bond, error));
+        if (bond.a < bond.b) BASIN_TRY(basin_molecule_add_bond(m, bond, error));
     }
     return BASIN_OK;
 }

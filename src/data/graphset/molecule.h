@@ -69,7 +69,7 @@ basin_status basin_molecule_scaffold(int64_t *scaffold, const basin_molecule *m,
 
 /* Turns of atoms and sides of double bonds, the same however it is written. */
 basin_status basin_molecule_find_stereo(basin_molecule *m, basin_error *error);
-/* Atoms and bonds of a graph with the labels of molecules; free it. */
+/* What the layout of a graph needs; free it. */
 basin_status basin_molecule_of(basin_molecule *m, const basin_graphset *set, int64_t graph,
                                basin_error *error);
 /* Points in the plane for its atoms, [atoms, 2], bonds about 1 long: rings are regular where they
