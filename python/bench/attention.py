@@ -40,6 +40,23 @@ def milliseconds(step, wait, reps, warm=5):
     return round(1e3 * statistics.median(times), 4)
 
 
+def in_turn(steps, reps, **told):
+    """Steps on the cpu that take turns, so that other programs slow all of them. One thread has
+    its CPU time, which they do not change; with more it is the least time that counts."""
+    alone = len(os.sched_getaffinity(0)) == 1
+    clock = time.process_time if alone else time.perf_counter
+    times = {name: [] for name in steps}
+    for turn in range(-2, reps):
+        for name, step in steps.items():
+            begin = clock()
+            step()
+            if turn >= 0:
+                times[name].append(1e3 * (clock() - begin))
+    for name, ms in times.items():
+        ms = {"ms": round(statistics.median(ms), 3), "least": round(min(ms), 3)}
+        say(**told, way=name, clock="cpu" if alone else "wall", **ms)
+
+
 # ---- PyTorch ----
 
 
@@ -466,9 +483,6 @@ def run_values(o):
     def timed(order, way, step):
         told = {"order": order, "way": way, **sizes(o), "causal": o.causal}
         try:
-            if o.device == "cpu":
-                say(**told, ms=milliseconds(step, lambda: None, o.reps, 2))
-                return
             ms = milliseconds(step, torch.cuda.synchronize, o.reps)
             with torch.autograd.set_multithreading_enabled(False):
                 alone = milliseconds(step, torch.cuda.synchronize, o.reps)
@@ -479,7 +493,18 @@ def run_values(o):
         except (RuntimeError, torch.OutOfMemoryError) as error:
             say(**told, error=str(error)[:300])
 
+    def on_cpu(ways):
+        def step_of(backend, step):
+            with sdpa_kernel(backend) if backend else contextlib.nullcontext():
+                return step()
+
+        return {way: functools.partial(step_of, *given) for way, given in ways.items()}
+
+    torch.set_num_threads(len(os.sched_getaffinity(0)))
     for order, ways in values_steps(o, torch).items():
+        if o.device == "cpu":
+            in_turn(on_cpu(ways), o.reps, order=order, **sizes(o), causal=o.causal)
+            continue
         for way, (backend, step) in ways.items():
             if not way.startswith(o.only):
                 continue
@@ -516,6 +541,11 @@ def run_values_jax(o):
         "basin": attention, "xla": usual, "cudnn": functools.partial(usual, implementation="cudnn")
     }  # fmt: skip
     for order, step in {"second": second, "jvp": moved, "backward": first}.items():
+        if o.device == "cpu":
+            runs = {way: jax.jit(functools.partial(step, ways[way])) for way in ("basin", "xla")}
+            waits = {w: lambda run=run: jax.block_until_ready(run(q, k, v)) for w, run in runs.items()}
+            in_turn(waits, o.reps, order=order + " from jax", **sizes(o), causal=o.causal)
+            continue
         for way, function in ways.items():
             if o.only and o.only != way:
                 continue

@@ -171,6 +171,10 @@ bool basin_cpu_amx(void);
 
 /* Whether bfloat16 can be multiplied: AMX, AVX-512, BFMMLA; not with a lower BASIN_ISA. */
 bool basin_cpu_bf16(void);
+/* Multiplies and adds numbers of data as fast as this thread can, in bfloat16 where `narrow`;
+ * returns how many operations that were. */
+enum { BASIN_CPU_PEAK = 16384 };
+double basin_cpu_peak(bool narrow, float data[BASIN_CPU_PEAK], int64_t rounds);
 
 /* ---- the entry to the CUDA backend ----
  * It is a module of its own (libbasin_cuda.so), so that Basin itself needs no CUDA library: load.c

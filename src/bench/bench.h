@@ -21,9 +21,16 @@ typedef struct basin_bench_item {
     const char *key, *name; /* "forward", "whole forward pass" */
     basin_plan *plan;
     double flops; /* of the matrix products of one run; 0 where they are not counted */
+    double bytes; /* that a run without products reads and writes, likewise */
     double median, least;
     double seconds[BASIN_BENCH_ROUNDS];
 } basin_bench_item;
+
+/* What the machine can do: operations and bytes per second; 0 where that was not measured. */
+typedef struct basin_bench_limit {
+    double f32, bf16; /* multiply-adds in registers, two operations each */
+    double memory;    /* x = y + a z of arrays that no cache holds: three passes */
+} basin_bench_limit;
 
 typedef struct basin_bench {
     basin_bench_shape shape;
@@ -38,6 +45,8 @@ typedef struct basin_bench {
     basin_plan_stats training; /* of the training step */
     basin_bench_item item[BASIN_BENCH_ITEMS];
     int items;
+    int64_t peak;               /* bytes of the process once all has run */
+    basin_bench_limit limit[2]; /* of one thread and of all, on cpu */
 } basin_bench;
 
 /* ---- bench.c ---- */
@@ -62,6 +71,10 @@ const basin_bench_item *basin_bench_find(const basin_bench *bench, const char *k
 void basin_bench_free(basin_bench *bench);
 /* The settings of a block of this shape, with a beta per head. */
 basin_block_config basin_bench_block(const basin_bench_shape *shape);
+
+/* ---- limit.c: of one thread, and of so many ---- */
+
+basin_status basin_bench_limits(basin_bench_limit limit[2], int threads, basin_error *error);
 
 /* ---- image.c, graph.c: declare the model and add the items ---- */
 

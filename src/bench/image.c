@@ -37,6 +37,8 @@ static basin_status add_parts(items *t, basin_error *error) {
         basin_descend(&energy, t->x, &(basin_descent_spec){.steps = 1, .alpha = 0.1}, NULL);
     double both_ways = 2 * t->project + t->pairs;
     BASIN_TRY(add_part(t, "norm", "layer norm", &norm, 1, 0, error));
+    t->bench->item[t->bench->items - 1].bytes =
+        2.0 * sizeof(float) * (double)basin_shape_count(basin_expr_shape(t->x));
     BASIN_TRY(add_part(t, "projections", "projections Q, K", qk, 2, t->project, error));
     BASIN_TRY(add_part(t, "attention", "attention force, projections both ways", &force, 1,
                        both_ways, error));

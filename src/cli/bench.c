@@ -89,7 +89,11 @@ static basin_status measure(basin_bench *bench, basin_args *o, basin_error *erro
     if (o->only) BASIN_TRY(basin_bench_keep(bench, o->only, error));
     if (o->calls) return BASIN_OK;
     basin_cli_watch_plain(&o->watch, o->quiet);
-    return basin_bench_run(bench, (int)o->rounds, &o->watch.watch, error);
+    BASIN_TRY(basin_bench_run(bench, (int)o->rounds, &o->watch.watch, error));
+    struct rusage usage; /* before the limits, whose arrays are not the model's */
+    bench->peak = getrusage(RUSAGE_SELF, &usage) ? 0 : 1024 * (int64_t)usage.ru_maxrss;
+    if (strcmp(o->backend, "cpu") != 0) return BASIN_OK;
+    return basin_bench_limits(bench->limit, basin_backend_threads(bench->backend), error);
 }
 
 /* ---- results ---- */
@@ -111,6 +115,29 @@ static void put_shape(basin_record *r, const basin_bench *bench) {
     basin_record_end(r);
 }
 
+/* Of what the machine can do, the share that an item reached; 0 where it is not known. */
+static double share(const basin_bench *bench, const basin_bench_item *item) {
+    const basin_bench_limit *most = &bench->limit[1];
+    bool narrow = basin_backend_storage(bench->backend) == BASIN_BF16;
+    double done = item->flops > 0 ? item->flops : item->bytes;
+    double rate = item->flops <= 0 ? most->memory : narrow ? most->bf16 : most->f32;
+    return rate > 0 ? done / item->median / rate : 0;
+}
+
+static void put_limits(basin_record *r, const basin_bench *bench) {
+    static const char *const name[] = {"limits, one thread", "limits, all threads"};
+    basin_record_dictionary(r, "limits", NULL);
+    for (int i = 0; i < 2; i++) {
+        const basin_bench_limit *l = &bench->limit[i];
+        basin_record_entry(r, i ? "all_threads" : "one_thread");
+        basin_record_text(r, "name|", name[i]);
+        basin_record_number(r, "f32_gflops|f32 GFLOP/s", "%.1f", 1e-9 * l->f32);
+        if (l->bf16 > 0) basin_record_number(r, "bf16_gflops|bf16 GFLOP/s", "%.1f", 1e-9 * l->bf16);
+        basin_record_number(r, "memory_gb_s|memory GB/s", "%.1f", 1e-9 * l->memory);
+    }
+    basin_record_end(r);
+}
+
 static void put_items(basin_record *r, const basin_bench *bench, int rounds) {
     basin_record_dictionary(r, "items", NULL);
     for (int i = 0; i < bench->items; i++) {
@@ -124,6 +151,8 @@ static void put_items(basin_record *r, const basin_bench *bench, int rounds) {
         basin_record_numbers(r, "seconds", item->seconds, rounds);
         if (item->flops > 0)
             basin_record_number(r, "gflops", "%.1f", item->flops / item->median * 1e-9);
+        if (share(bench, item) > 0)
+            basin_record_number(r, "of_limit|of limit", "%.2f", share(bench, item));
     }
     basin_record_end(r);
 }
@@ -152,6 +181,7 @@ static void put_bench(basin_record *r, const void *context) {
     basin_record_text(r, "clock", basin_bench_alone(bench) ? "cpu" : "wall");
     basin_record_integer(r, "rounds", o->rounds);
     put_items(r, bench, (int)o->rounds);
+    if (bench->limit->f32 > 0) put_limits(r, bench);
     if (s->nodes) {
         put_rate(r, "edges_per_s|training edges/s", bench, "training", bench->pairs.pairs);
     } else {
@@ -164,9 +194,7 @@ static void put_bench(basin_record *r, const void *context) {
                        (int64_t)bench->training.state_bytes);
     basin_record_bytes(r, "training_input_bytes|training inputs",
                        (int64_t)bench->training.input_bytes);
-    struct rusage usage;
-    basin_record_bytes(r, "peak_resident_bytes|process at its peak",
-                       getrusage(RUSAGE_SELF, &usage) ? 0 : 1024 * (int64_t)usage.ru_maxrss);
+    basin_record_bytes(r, "peak_resident_bytes|process at its peak", bench->peak);
 }
 
 /* Of the last item: the training step, or that of --only. */

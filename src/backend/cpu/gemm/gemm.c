@@ -369,6 +369,20 @@ void basin_gemm_serial(float *c, int64_t c_row, const float *a, int64_t a_row, i
     basin_gemm_run(&g, 1, workspace);
 }
 
+double basin_cpu_peak(bool narrow, float data[BASIN_CPU_PEAK], int64_t rounds) {
+    const basin_gemm_kernel *kernel =
+        basin_gemm_kernel_find(narrow ? BASIN_GEMM_BF16 : BASIN_GEMM_F32);
+    enum { K = 256 }; /* a panel of A, one of B and a tile are data, in the nearest cache */
+    if (kernel->peak) return kernel->peak(data, rounds);
+    float *b = data + packed_floats(kernel, kernel->mr, K), *c = b + b_panel(kernel, K);
+    if (kernel->begin) kernel->begin();
+    for (int64_t i = 0; i < rounds / K; i++)
+        kernel->tile(c, kernel->nr, data, b, K, kernel->mr, kernel->nr, i > 0,
+                     &(basin_gemm_ahead){.b = b});
+    if (kernel->end) kernel->end();
+    return 2.0 * kernel->mr * kernel->nr * K * (double)(rounds / K);
+}
+
 /* Packing of panels: a copy where lanes are neighbours in memory, a transpose where steps are. */
 
 #define INLINE static inline __attribute__((always_inline))

@@ -54,6 +54,9 @@ struct basin_gemm_kernel {
     /* For basin_gemm_panels_pack: panel[p * width + l] = x[l * lane + p], p < k, l < width. */
     void (*turn)(float *panel, const float *x, int64_t lane, int width, int64_t k);
     void (*begin)(void), (*end)(void); /* around the tiles of a thread, or NULL */
+    /* Multiply-adds in registers alone, of numbers from data; returns how many operations they
+     * were. NULL: tiles do as well. */
+    double (*peak)(float *data, int64_t rounds);
 };
 
 /* A table whose tiles are MR x NR, by `tile`; blocks of A have so many kilofloats. */

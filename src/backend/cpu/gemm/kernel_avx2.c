@@ -5,7 +5,8 @@
 
 enum { MR = 6, NR = 16, AHEAD = 16, LANES = 8 };
 
-#define WIDE_ADD(sum, a, x) _mm256_fmadd_ps(_mm256_set1_ps(a), (__m256)(x), (__m256)(sum))
+#define FUSED(sum, a, x) _mm256_fmadd_ps((__m256)(a), (__m256)(x), (__m256)(sum))
+#define WIDE_ADD(sum, a, x) FUSED(sum, _mm256_set1_ps(a), x)
 #include "backend/cpu/gemm/wide_body.h"
 
 #define INLINE static inline __attribute__((always_inline))
@@ -87,5 +88,5 @@ static void turn(float *panel, const float *x, int64_t lane, int width, int64_t 
         for (int l = 0; l < width; l++) panel[p * width + l] = x[l * lane + p];
 }
 
-const basin_gemm_kernel basin_gemm_kernel_avx2 =
-    BASIN_GEMM_KERNEL(1, 2, 64, basin_gemm_panels_pack, .turn = turn, .tile_wide = tile_wide);
+const basin_gemm_kernel basin_gemm_kernel_avx2 = BASIN_GEMM_KERNEL(
+    1, 2, 64, basin_gemm_panels_pack, .turn = turn, .tile_wide = tile_wide, .peak = peak);

@@ -6,7 +6,8 @@
 
 enum { MR = 14, NR = 32, AHEAD = 16, LANES = 16 };
 
-#define WIDE_ADD(sum, a, x) _mm512_fmadd_ps(_mm512_set1_ps(a), (__m512)(x), (__m512)(sum))
+#define FUSED(sum, a, x) _mm512_fmadd_ps((__m512)(a), (__m512)(x), (__m512)(sum))
+#define WIDE_ADD(sum, a, x) FUSED(sum, _mm512_set1_ps(a), x)
 #include "backend/cpu/gemm/wide_body.h"
 
 #define INLINE static inline __attribute__((always_inline))
@@ -164,5 +165,5 @@ static void turn(float *panel, const float *x, int64_t lane, int width, int64_t 
 
 const basin_gemm_kernel basin_gemm_kernel_avx512 =
     BASIN_GEMM_KERNEL(1, 2, 160, basin_gemm_panels_pack, .turn = turn, .a_rows = 256,
-                      .direct_k = 256, .direct_rows = 1, .tile_wide = tile_wide,
+                      .direct_k = 256, .direct_rows = 1, .tile_wide = tile_wide, .peak = peak,
                       .tile_direct = tile_direct, .tile_columns = tile_columns);

@@ -7,6 +7,7 @@
 enum { MR = 8, NR = 12, AHEAD = 32, LANES = 4 };
 
 #define WIDE_ADD(sum, a, x) vfmaq_n_f32((float32x4_t)(sum), (float32x4_t)(x), a)
+#define FUSED(sum, a, x) vfmaq_f32((float32x4_t)(sum), (float32x4_t)(a), (float32x4_t)(x))
 #include "backend/cpu/gemm/wide_body.h"
 
 #define INLINE static inline __attribute__((always_inline))
@@ -53,5 +54,6 @@ INLINE void tile_fixed(float *c, int64_t c_row, const float *a, const float *b, 
 
 BASIN_GEMM_TILE
 
-const basin_gemm_kernel basin_gemm_kernel_neon = BASIN_GEMM_KERNEL(
-    1, 2, 96, basin_gemm_panels_pack, .turn = basin_gemm_panel_turn, .tile_wide = tile_wide);
+const basin_gemm_kernel basin_gemm_kernel_neon =
+    BASIN_GEMM_KERNEL(1, 2, 96, basin_gemm_panels_pack, .turn = basin_gemm_panel_turn,
+                      .tile_wide = tile_wide, .peak = peak);

@@ -1,6 +1,7 @@
 /* A few rows of A times several panels of B at once, which one panel after the other would wait for
- * its own sums. The including file defines MR, NR, LANES, the floats of a vector, and
- * WIDE_ADD(sum, a, x), its fused sum + a x. Sums have the order, and the bits, of its tiles. */
+ * its own sums. The including file defines MR, NR, LANES, the floats of a vector,,
+ * FUSED(sum, a, x), its sum + a x, and WIDE_ADD, the same with a number a. Sums have the order, and
+ * the bits, of its tiles. */
 #ifndef BASIN_BACKEND_CPU_GEMM_WIDE_BODY_H
 #define BASIN_BACKEND_CPU_GEMM_WIDE_BODY_H
 
@@ -44,6 +45,21 @@ static void tile_wide(float *c, const float *a, int64_t a_row, int64_t a_col, co
     CASE(1, 1)
     CASE(1, 2) CASE(1, 4) CASE(2, 1) CASE(2, 2) CASE(2, 4) CASE(3, 1) CASE(3, 2) CASE(3, 4)
 #undef CASE
+}
+
+/* The numbers are loaded once: nothing is stored meanwhile. */
+static double peak(float *data, int64_t rounds) {
+    enum { SIDE = LANES == 8 ? 3 : 4 }; /* AVX2 has 16 registers */
+    wide sum[SIDE * SIDE] = {{0}}, x[2 * SIDE];
+#pragma GCC unroll 8
+    for (int i = 0; i < 2 * SIDE; i++) memcpy(&x[i], data + i * LANES, sizeof *x);
+    for (int64_t n = 0; n < rounds; n++)
+#pragma GCC unroll 16
+        for (int i = 0; i < SIDE * SIDE; i++)
+            sum[i] = (wide)FUSED(sum[i], x[i / SIDE], x[SIDE + i % SIDE]);
+#pragma GCC unroll 16
+    for (int i = 0; i < SIDE * SIDE; i++) memcpy(data + i * LANES, &sum[i], sizeof *x);
+    return 2.0 * SIDE * SIDE * LANES * (double)rounds;
 }
 
 #endif

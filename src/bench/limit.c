@@ -1,0 +1,78 @@
+/* What this machine can do, as the best of short bursts, so that other programs matter little. */
+#include <time.h>
+
+#include "backend/device.h"
+#include "base/clock.h"
+#include "base/team/team.h"
+#include "base/try.h"
+#include "bench/bench.h"
+
+enum { BURSTS = 30, ROUNDS = 200000, TRIAD = 2 << 20 /* vectors of an array: beyond caches */ };
+
+typedef float vector __attribute__((vector_size(16)));
+
+typedef struct burst {
+    bool narrow;
+    float *data;  /* [threads, BASIN_CPU_PEAK] */
+    double *rate; /* [threads] operations per second of the thread's CPU time */
+    vector *x;    /* [3, TRIAD] */
+} burst;
+
+static void multiply(const void *context, int64_t first, int64_t last) {
+    const burst *b = context;
+    for (int64_t i = first; i < last; i++) {
+        float *data = b->data + i * BASIN_CPU_PEAK;
+        uint16_t *word = (uint16_t *)data; /* +-(0.5 to 1) as bfloat16, and pairs as float */
+        for (uint32_t n = 0, r = 1; n < 2 * BASIN_CPU_PEAK; n++, r = r * 1664525 + 1013904223)
+            word[n] = (uint16_t)(0x3F00 | (r >> 25) | (r >> 9 & 0x8000));
+        struct timespec start, end;
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &start);
+        double operations = basin_cpu_peak(b->narrow, data, ROUNDS);
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
+        b->rate[i] = operations / ((double)(end.tv_sec - start.tv_sec) +
+                                   1e-9 * (double)(end.tv_nsec - start.tv_nsec));
+    }
+}
+
+static void triad(const void *context, int64_t first, int64_t last) {
+    vector *x = ((const burst *)context)->x;
+    for (int64_t i = first; i < last; i++) x[i] = x[TRIAD + i] + 0.5F * x[2 * TRIAD + i];
+}
+
+static double operations(burst *b, bool narrow, int threads) {
+    double best = 0;
+    b->narrow = narrow;
+    for (int i = 0; i < BURSTS; i++) {
+        double sum = 0;
+        basin_team_run(multiply, b, threads, 1, threads);
+        for (int t = 0; t < threads; t++) sum += b->rate[t];
+        best = fmax(best, sum);
+    }
+    return best;
+}
+
+static double bytes(const burst *b, int threads) {
+    double best = INFINITY;
+    for (int i = 0; i < BURSTS / 2; i++) {
+        double start = basin_clock();
+        basin_team_run(triad, b, TRIAD, TRIAD / 4 / threads, threads);
+        best = fmin(best, basin_clock() - start);
+    }
+    return 3.0 * TRIAD * sizeof(vector) / best;
+}
+
+basin_status basin_bench_limits(basin_bench_limit limit[2], int threads, basin_error *error) {
+    BASIN_FREE_AT_EXIT float *data = NULL;
+    BASIN_FREE_AT_EXIT vector *x = NULL;
+    BASIN_FREE_AT_EXIT double *rate = NULL;
+    BASIN_NEW(&data, (size_t)threads * BASIN_CPU_PEAK, "the limits of the processor", error);
+    BASIN_NEW(&rate, (size_t)threads, "the limits of the processor", error);
+    BASIN_NEW(&x, 3 * (size_t)TRIAD, "the limit of memory", error);
+    burst b = {.data = data, .rate = rate, .x = x};
+    for (int i = 0; i < 3 * TRIAD; i++) x[i] = (vector){1, 1, 1, 1};
+    for (int i = 0, used = 1; i < 2; i++, used = threads)
+        limit[i] = (basin_bench_limit){.f32 = operations(&b, false, used),
+                                       .bf16 = basin_cpu_bf16() ? operations(&b, true, used) : 0,
+                                       .memory = bytes(&b, used)};
+    return BASIN_OK;
+}
