@@ -90,6 +90,9 @@ typedef struct basin_args {
         *missing, *model, *node, *only, *output, *part, *prefix, *prompt, *prompt_file, *protocol,
         *rivals, *self_loops, *shape, *smiles, *socket, *split, *svg, *target, *test,
         *threshold_for, *token, *trace, *unknown, *validation_text, *weights, *training_file;
+    const char *against, *folder;
+    int64_t count, samples;
+    double momentum;
     int64_t threads, seed;
     int64_t batch, best, cap, connections, dim, edges, extremes, features, first, fold, folds,
         graph, head_dim, heads, hold_out, jobs, limit, looks, masks, max_ids, members, memories,
@@ -266,7 +269,7 @@ typedef struct basin_train_task basin_train_task;
  * basin_command_NOUN_VERB. */
 /* clang-format off */
 #define BASIN_COMMANDS(X) \
-    X(image_train) X(image_complete) X(image_eval) X(image_report) X(image_export) \
+    X(image_train) X(image_complete) X(image_sample) X(image_eval) X(image_report) X(image_export) \
     X(image_import) \
     X(anomaly_train) X(anomaly_score) X(anomaly_eval) X(anomaly_explain) X(anomaly_report) \
     X(anomaly_compare) \

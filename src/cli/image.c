@@ -1,6 +1,7 @@
 /* basin image train, eval, export, import. */
 #include "basin/metrics.h"
 #include "cli/cli.h"
+#include "io/file.h"
 
 /* ---- shared ---- */
 
@@ -10,7 +11,11 @@ bool basin_is_model(const char *path) {
 
 basin_status basin_args_image(basin_image_model **model, const basin_args *args, const char *path,
                               basin_error *error) {
-    basin_image_descent descent = {.steps = args->steps, .alpha = args->alpha};
+    basin_image_descent descent = {.steps = args->steps,
+                                   .alpha = args->alpha,
+                                   .momentum = args->momentum,
+                                   .noise = args->noise,
+                                   .seed = (uint64_t)args->seed};
     BASIN_TRY(basin_image_open(model, path, args->compute, error));
     return basin_image_set_descent(*model, &descent, error);
 }
@@ -93,6 +98,113 @@ const basin_command basin_command_image_train = {
     BASIN_TRAINS("image", .prepare = fit, .train = train, .print = put_training,
                  .close = close_training, .validates = true)};
 
+/* ---- sample ---- */
+
+static const basin_option sample_table[] = {
+    BASIN_OPTION_ENTRY(count, int64_t, BASIN_OPTION_INTEGER, "count", 'n', "N", 1, 1e6,
+                       "How many pictures.", .initial = 64),
+    BASIN_TEXT(output, 'o', "output", "FILE.png", "All of them on one sheet.", .writes = true,
+               .text = "samples.png"),
+    BASIN_TEXT(folder, 0, "folder", "FOLDER", "Each of them, too, as 0000.png, 0001.png, .."),
+    BASIN_INTEGER(steps, "steps", "N", 0, 10000, "Steps of the descent; 0: 100."),
+    BASIN_REAL(alpha, "alpha", "X", 0, 1e6, "Size of a step; 0: 0.05."),
+    BASIN_REAL(momentum, "momentum", "X", 0, 0.999, "Nesterov's momentum of the descent."),
+    BASIN_REAL(noise, "noise", "X", 0, 1e3,
+               "Noise of each step, N(0, X^2 alpha), which falls to 0 with the last."),
+    BASIN_INTEGER(seed, "seed", "N", 0, 9007199254740991.0, "Seed of all random numbers."),
+    BASIN_COMPUTE_OPTIONS,
+    BASIN_OPTIONS_LAST,
+};
+
+typedef struct sampling {
+    basin_args *o;
+    basin_image_model *model;
+    basin_picture *picture; /* [count] */
+    double *energy;         /* [steps + 1] */
+    int64_t steps;
+} sampling;
+
+static basin_status check_sample(void *context, basin_error *error) {
+    const basin_args *o = ((sampling *)context)->o;
+    if (basin_text_ends(o->output, ".png")) return BASIN_OK;
+    return basin_usage(error, "--output %s: needs a name that ends in .png", o->output);
+}
+
+static basin_status sample(void *context, basin_error *error) {
+    sampling *j = context;
+    basin_args *o = j->o;
+    j->steps = o->steps ? o->steps : BASIN_IMAGE_SAMPLE_STEPS;
+    BASIN_TRY(BASIN_NEW(&j->picture, o->count, "samples", error));
+    BASIN_TRY(BASIN_NEW(&j->energy, j->steps + 1, "samples", error));
+    BASIN_TRY(basin_args_image(&j->model, o, o->operand[0], error));
+    return basin_image_sample(j->picture, j->energy, j->model, o->count, &o->watch.watch, error);
+}
+
+/* Rows of about as many pictures as there are rows, with a grey line between them. */
+static basin_status draw_sheet(basin_picture *sheet, const basin_picture *p, int64_t count,
+                               basin_error *error) {
+    int64_t columns = 1, each = p->width + 1, size = p->channels;
+    while (columns * columns < count) columns++;
+    int64_t rows = (count + columns - 1) / columns;
+    BASIN_TRY(basin_picture_resize_memory(sheet, rows * each + 1, columns * each + 1, p->channels,
+                                          error));
+    memset(sheet->pixel, 128, (size_t)(sheet->height * sheet->width * size));
+    for (int64_t y = 0; y < count * p->height; y++) {
+        int64_t i = y / p->height, line = i / columns * each + 1 + y % p->height;
+        memcpy(sheet->pixel + (line * sheet->width + i % columns * each + 1) * size,
+               p[i].pixel + y % p->height * p->width * size, (size_t)(p->width * size));
+    }
+    return BASIN_OK;
+}
+
+static basin_status write_samples(void *context, basin_error *error) {
+    const sampling *j = context;
+    const basin_args *o = j->o;
+    char path[4096];
+    BASIN_AT_EXIT(basin_picture_free) basin_picture sheet = {0};
+    BASIN_TRY(draw_sheet(&sheet, j->picture, o->count, error));
+    BASIN_TRY(basin_picture_write_png(o->output, &sheet, error));
+    if (o->folder) BASIN_TRY(basin_folder_make(o->folder, error));
+    for (int64_t i = 0; o->folder && i < o->count; i++) {
+        snprintf(path, sizeof path, "%s/%04lld.png", o->folder, (long long)i);
+        BASIN_TRY(basin_picture_write_png(path, &j->picture[i], error));
+    }
+    return BASIN_OK;
+}
+
+static void put_samples(basin_record *r, const void *context) {
+    enum { LINES = 10 };
+    const sampling *j = context;
+    basin_record_integer(r, "pictures", j->o->count);
+    basin_record_text(r, "sheet", j->o->output);
+    if (j->o->folder) basin_record_text(r, "folder", j->o->folder);
+    if (!isfinite(j->energy[0])) {
+        basin_record_note(r, "the field of this model is free: there is no energy");
+        return;
+    }
+    basin_record_numbers(r, ".energy", j->energy, j->steps + 1);
+    if (!basin_record_is_text(r)) return;
+    basin_record_table(r, "steps", "mean energy before the step:");
+    for (int64_t i = 0, lines = j->steps < LINES ? j->steps : LINES; i <= lines; i++) {
+        basin_record_row(r);
+        basin_record_integer(r, "step", i * j->steps / lines);
+        basin_record_number(r, "energy", "%.3f", j->energy[i * j->steps / lines]);
+    }
+    basin_record_end(r);
+}
+
+static void close_sample(void *context) {
+    sampling *j = context;
+    for (int64_t i = 0; j->picture && i < j->o->count; i++) basin_picture_free(&j->picture[i]);
+    BASIN_FREE(j->picture, j->energy);
+    basin_image_close(j->model);
+}
+
+const basin_command basin_command_image_sample = {
+    "image sample", sample_table,
+    BASIN_USES(sampling, .prepare = check_sample, .work = sample, .print = put_samples,
+               .finish = write_samples, .close = close_sample)};
+
 /* ---- eval ---- */
 
 static const basin_option eval_table[] = {
@@ -114,6 +226,12 @@ static const basin_option eval_table[] = {
     BASIN_INTEGER(batch, "batch", "N", 0, 1 << 20,
                   "Pictures at a time; 0: as many as in training."),
     BASIN_INTEGER(best, "best", "N", 0, 1000, "How many best and worst to list.", .initial = 5),
+    BASIN_TEXT(against, 0, "against", "PATH",
+               "Other pictures, of a model of the objective match: how well energy and force tell "
+               "them from these (AUROC)."),
+    BASIN_TEXT(output, 'o', "output", "FILE.csv",
+               "Each picture's energy, force and error, of a model of the objective match.",
+               .writes = true),
     BASIN_COMPUTE_OPTIONS,
     BASIN_OPTIONS_LAST,
 };
@@ -122,8 +240,60 @@ typedef struct evaluation {
     basin_args *o;
     basin_image_model *model;
     basin_pictures *pictures;
-    basin_image_scores scores;
+    basin_image_scores scores, others; /* others: of --against */
+    basin_ranking energy, force;
 } evaluation;
+
+/* Others should score higher: in energy (`by` of each), or in force. */
+static basin_status tell_apart(basin_ranking *ranking, const evaluation *e, const double *own,
+                               const double *others, basin_error *error) {
+    int64_t n = e->scores.pictures, m = e->others.pictures;
+    BASIN_FREE_AT_EXIT double *score = NULL;
+    BASIN_FREE_AT_EXIT uint8_t *label = NULL;
+    BASIN_TRY(BASIN_NEW_RAW(&score, n + m, "scores", error));
+    BASIN_TRY(BASIN_NEW_RAW(&label, n + m, "scores", error));
+    for (int64_t i = 0; i < n + m; i++) {
+        score[i] = i < n ? own[i] : others[i - n];
+        label[i] = i >= n;
+    }
+    return basin_ranking_measure(ranking, score, label, n + m, 0, error);
+}
+
+static basin_status score_others(evaluation *e, const basin_image_scoring *how,
+                                 basin_error *error) {
+    basin_image_source source = {.path = &e->o->against, .paths = 1, .split = "test"};
+    basin_image_scoring scoring = *how;
+    const basin_image_scores *s = &e->scores, *others = &e->others;
+    if (!e->o->against) return BASIN_OK;
+    source.limit = e->o->limit;
+    scoring.source = &source;
+    scoring.masks = 1;
+    BASIN_TRY(basin_image_score(&e->others, e->model, &scoring, error));
+    if (s->energies)
+        BASIN_TRY(tell_apart(&e->energy, e, s->picture_energy, others->picture_energy, error));
+    return tell_apart(&e->force, e, s->picture_force, others->picture_force, error);
+}
+
+static void put_rows(basin_record *r, const void *context) {
+    const evaluation *e = context;
+    const basin_image_scores *s = &e->scores;
+    char name[BASIN_PICTURE_NAME];
+    basin_record_table(r, "pictures", "pictures:");
+    for (int64_t i = 0; i < s->pictures; i++) {
+        basin_record_row(r);
+        basin_record_text(r, "name", basin_pictures_name(name, e->pictures, s->index[i]));
+        if (s->energies) basin_record_number(r, "energy", "%.6g", s->picture_energy[i]);
+        basin_record_number(r, "force", "%.6g", s->picture_force[i]);
+        basin_record_number(r, "error", "%.6g", s->picture_mse[i]);
+    }
+    basin_record_end(r);
+}
+
+static basin_status write_rows(void *context, basin_error *error) {
+    evaluation *e = context;
+    if (!e->o->output) return BASIN_OK;
+    return basin_record_write(e->o->output, BASIN_FORM_CSV, put_rows, e, error);
+}
 
 /* The first of them by their error, or from the end. */
 static void put_extremes(basin_record *r, const char *key, const char *title, const evaluation *e,
@@ -135,7 +305,9 @@ static void put_extremes(basin_record *r, const char *key, const char *title, co
         int64_t at = s->order[worst ? s->pictures - 1 - i : i];
         basin_record_row(r);
         basin_record_text(r, "name", basin_pictures_name(name, e->pictures, s->index[at]));
-        basin_record_number(r, "mse", "%.4f", s->picture_mse[at]);
+        if (s->energies) basin_record_number(r, "energy", "%.3f", s->picture_energy[at]);
+        if (s->picture_force) basin_record_number(r, "force", "%.4f", s->picture_force[at]);
+        basin_record_number(r, s->picture_force ? "error" : "mse", "%.4f", s->picture_mse[at]);
     }
     basin_record_end(r);
 }
@@ -147,13 +319,23 @@ static void put_pair(basin_record *r, const char *key, const char *deviation_key
     basin_record_number(r, deviation_key, "%g", deviation);
 }
 
-static void put_scores(basin_record *r, const void *context) {
-    const evaluation *e = context;
+static void put_match(basin_record *r, const evaluation *e) {
     const basin_image_scores *s = &e->scores;
-    basin_record_integer(r, "pictures", s->pictures);
-    basin_record_integer(r, s->unreadable ? "unreadable" : ".unreadable", s->unreadable);
-    basin_record_integer(r, "masks", s->masks);
-    if (s->trained_on >= 0) basin_record_integer(r, ".trained_on", s->trained_on);
+    double mean, deviation;
+    put_pair(r, ".match", ".match_deviation", "|squared error of the gradient", 4, s->mse,
+             s->mse_deviation);
+    basin_mean_deviation(&mean, &deviation, s->picture_energy, s->pictures);
+    if (s->energies) put_pair(r, ".energy", ".energy_deviation", "|energy", 3, mean, deviation);
+    basin_mean_deviation(&mean, &deviation, s->picture_force, s->pictures);
+    put_pair(r, ".force", ".force_deviation", "|force", 4, mean, deviation);
+    if (!e->o->against) return;
+    basin_record_integer(r, "against|pictures against", e->others.pictures);
+    if (s->energies)
+        basin_record_number(r, "auroc_energy|AUROC by energy", "%.4f", e->energy.auroc);
+    basin_record_number(r, "auroc_force|AUROC by force", "%.4f", e->force.auroc);
+}
+
+static void put_completion(basin_record *r, const basin_image_scores *s) {
     put_pair(r, ".mse", ".mse_deviation", "|MSE on occluded patches", 4, s->mse, s->mse_deviation);
     double mean, deviation; /* of each picture's mean over masks */
     basin_mean_deviation(&mean, &deviation, s->picture_mse, s->pictures);
@@ -161,13 +343,29 @@ static void put_scores(basin_record *r, const void *context) {
     basin_record_number(r, "mean_mse|MSE of the mean colour", "%.4f", s->mean_mse);
     put_pair(r, ".psnr", ".psnr_deviation", "|PSNR (dB)", 2, s->psnr, s->psnr_deviation);
     put_pair(r, ".ssim", ".ssim_deviation", "|SSIM", 4, s->ssim, s->ssim_deviation);
+}
+
+static void put_scores(basin_record *r, const void *context) {
+    const evaluation *e = context;
+    const basin_image_scores *s = &e->scores;
+    const char *by = !s->picture_force ? "MSE" : s->energies ? "energy" : "force";
+    char title[40];
+    snprintf(title, sizeof title, "best, by their %s:", by);
+    basin_record_integer(r, "pictures", s->pictures);
+    basin_record_integer(r, s->unreadable ? "unreadable" : ".unreadable", s->unreadable);
+    basin_record_integer(r, "masks", s->masks);
+    if (s->trained_on >= 0) basin_record_integer(r, ".trained_on", s->trained_on);
+    if (s->picture_force)
+        put_match(r, e);
+    else
+        put_completion(r, s);
     if (s->trained_on > 0)
         basin_record_note(r, "%s%lld of these %lld pictures were trained on: this is no test",
                           s->trained_on_about ? "about " : "", (long long)s->trained_on,
                           (long long)s->pictures);
     else if (!s->trained_on && !s->trained_on_about)
         basin_record_note(r, "none of them was trained on");
-    put_extremes(r, "best", "best, by their MSE:", e, false);
+    put_extremes(r, "best", title, e, false);
     put_extremes(r, "worst", "worst:", e, true);
 }
 
@@ -190,19 +388,26 @@ static basin_status score(void *context, basin_error *error) {
                                    .watch = &o->watch.watch,
                                    .holes = o->mask[0] == 'h',
                                    .ratio = o->ratio};
-    return basin_image_score(&e->scores, e->model, &scoring, error);
+    BASIN_TRY(basin_image_score(&e->scores, e->model, &scoring, error));
+    if (!e->scores.picture_force && (o->against || o->output))
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "--%s: needs a model of the objective match; %s completes pictures",
+                          o->against ? "against" : "output", o->operand[0]);
+    return score_others(e, &scoring, error);
 }
 
 static void close_eval(void *context) {
     evaluation *e = context;
     basin_image_scores_free(&e->scores);
+    basin_image_scores_free(&e->others);
     basin_pictures_free(e->pictures);
     basin_image_close(e->model);
 }
 
 const basin_command basin_command_image_eval = {
     "image eval", eval_table,
-    BASIN_USES(evaluation, .work = score, .print = put_scores, .close = close_eval)};
+    BASIN_USES(evaluation, .work = score, .print = put_scores, .finish = write_rows,
+               .close = close_eval)};
 
 /* ---- export and import ---- */
 

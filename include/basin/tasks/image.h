@@ -52,6 +52,10 @@ BASIN_API basin_status basin_image_write(const char *path, basin_image_model *mo
 typedef struct basin_image_descent {
     int64_t steps; /* of a model with the setting implicit: at most so many */
     double alpha;
+    /* Of models of the objective match, whose pixels descend from noise (100 steps of 0.05): */
+    double momentum; /* Nesterov's, below 1 */
+    double noise;    /* of each step, N(0, noise^2 alpha), falling to 0 with the last */
+    uint64_t seed;   /* of all noise */
 } basin_image_descent;
 
 /* Completing and scoring descend so from now on; files keep the model's own. Models that
@@ -112,6 +116,18 @@ BASIN_API basin_status basin_image_train(basin_image_model **model, basin_outcom
                                          const basin_settings *settings,
                                          const basin_image_data *data,
                                          const basin_training *training, basin_error *error);
+
+/* ---- samples ---- */
+
+enum { BASIN_IMAGE_SAMPLE_STEPS = 100 }; /* where the descent does not say */
+
+/* Draws `count` pictures, each zeroed or a picture, by a descent from noise down the energy of a
+ * model of the objective match; picture i is a function of the model, the descent (its seed) and i.
+ * `energy`, where not NULL, gets the mean over pictures before each step and at the end, [steps +
+ * 1], NaN where the field is free and there is none. */
+BASIN_API basin_status basin_image_sample(basin_picture *picture, double *energy,
+                                          basin_image_model *model, int64_t count,
+                                          const basin_watch *watch, basin_error *error);
 
 /* ---- completing ---- */
 
@@ -184,6 +200,12 @@ typedef struct basin_image_scores {
     int64_t trained_on;    /* how many of them the model was trained on; -1: it does not know */
     bool trained_on_about; /* that number is an estimate, from a part of the pictures */
     double mean_mse, mean_psnr; /* of an answer without a model: the mean colour of what is shown */
+    /* Of a model of the objective match, else NULL. `mse` is then how far the field is from what it
+     * should match, on places between the pictures and noise, `masks` draws of each; `order` is by
+     * energy, or by force where the field is free and there is no energy. */
+    double *picture_energy; /* [pictures] of the picture as it is */
+    double *picture_force;  /* [pictures] root mean square of the field there */
+    bool energies;          /* whether there are any */
 } basin_image_scores;
 
 BASIN_API basin_status basin_image_score(basin_image_scores *scores, basin_image_model *model,

@@ -20,6 +20,9 @@ typedef struct state {
     double *sum;                   /* [MEASURES, masks] over pictures */
     float *plane[2];               /* [channels, size, size] completed and true, 0 .. 1 */
     bool structure;                /* whether a picture is large enough for SSIM's window */
+    basin_image_graph matching;    /* of the objective match: the errors of the field */
+    basin_expr error;              /* [B] */
+    basin_plan *plan;
 } state;
 
 /* Seed of mask seed 0, apart from those of training. */
@@ -132,6 +135,48 @@ static void draw_masks(state *s, const basin_feed_batch *batch, uint64_t seed) {
     }
 }
 
+/* Energies and forces of a batch, and how well the field matches at one place per draw between each
+ * picture and noise. */
+static basin_status match_batch(state *s, const basin_feed_batch *batch, basin_error *error) {
+    basin_image_scores *r = s->scores;
+    int64_t size = s->tokens * s->values, at = r->pictures;
+    BASIN_FREE_AT_EXIT float *each = NULL;
+    BASIN_TRY(BASIN_NEW_RAW(&each, s->batch, "scores", error));
+    BASIN_TRY(basin_image_field_run(&s->runner, s->output, r->picture_energy + at, batch->values,
+                                    batch->count, error));
+    for (int64_t i = 0; i < batch->count * size; i++)
+        r->picture_force[at + i / size] += (double)s->output[i] * (double)s->output[i];
+    for (int64_t i = 0; i < batch->count; i++) {
+        r->index[at + i] = batch->index[i];
+        r->picture_force[at + i] = sqrt(r->picture_force[at + i] / (double)size);
+    }
+    BASIN_TRY(
+        basin_image_write_batch(s->plan, &s->matching, batch->values, NULL, batch->count, error));
+    for (int m = 0; m < r->masks; m++) {
+        int64_t draw = MASK_SEED + at * r->masks + m + (int64_t)s->scoring->first_mask;
+        BASIN_TRY(basin_image_write_seed(s->plan, &s->matching, &s->model->settings, draw, error));
+        BASIN_TRY(basin_plan_run(s->plan, error));
+        BASIN_TRY(basin_values_read(s->plan, s->error, each, BASIN_F32, error));
+        for (int64_t i = 0; i < batch->count; i++) {
+            r->picture_mse[at + i] += (double)each[i] / r->masks;
+            s->sum[MSE * r->masks + m] += (double)each[i];
+        }
+    }
+    r->pictures += batch->count;
+    return BASIN_OK;
+}
+
+static basin_status make_matching(state *s, basin_error *error) {
+    basin_image_scores *r = s->scores;
+    basin_plan_spec spec = {.output = &s->error, .outputs = 1};
+    if (!basin_image_is_match(&s->model->settings)) return BASIN_OK;
+    BASIN_TRY(BASIN_NEW(&r->picture_energy, s->set->items, "scores", error));
+    BASIN_TRY(BASIN_NEW(&r->picture_force, s->set->items, "scores", error));
+    BASIN_TRY(basin_image_graph_new(&s->matching, &s->model->settings, s->batch, error));
+    s->error = basin_match_errors(&s->matching.match, s->matching.patches, s->matching.seed);
+    return basin_plan_new(&s->plan, s->model->store, &spec, error);
+}
+
 static basin_status score_batch(state *s, const basin_feed_batch *batch, basin_error *error) {
     basin_image_scores *r = s->scores;
     int64_t size = s->tokens * s->values;
@@ -162,7 +207,7 @@ static basin_status score_all(state *s, basin_error *error) {
         basin_feed_batch batch;
         BASIN_TRY(basin_feed_next(&batch, s->feed, error));
         if (!batch.count) return BASIN_OK;
-        BASIN_TRY(score_batch(s, &batch, error));
+        BASIN_TRY((s->plan ? match_batch : score_batch)(s, &batch, error));
         double speed = (double)s->scores->pictures / (basin_clock() - begun);
         basin_watch_progress(s->scoring->watch, "scoring", s->scores->pictures, s->set->items,
                              speed, "images");
@@ -172,10 +217,12 @@ static basin_status score_all(state *s, basin_error *error) {
 /* Equal errors in the order of the pictures. */
 static basin_status rank(basin_image_scores *scores, basin_error *error) {
     BASIN_FREE_AT_EXIT basin_ranked *all = NULL;
+    const double *by = scores->picture_energy;
+    if (by && !scores->energies) by = scores->picture_force;
     BASIN_TRY(BASIN_NEW_RAW(&all, scores->pictures, "a ranking", error));
     BASIN_TRY(BASIN_NEW_RAW(&scores->order, scores->pictures, "a ranking", error));
     for (int64_t i = 0; i < scores->pictures; i++)
-        all[i] = (basin_ranked){scores->picture_mse[i], i};
+        all[i] = (basin_ranked){(by ? by : scores->picture_mse)[i], i};
     qsort(all, (size_t)scores->pictures, sizeof *all, basin_lower_first);
     for (int64_t i = 0; i < scores->pictures; i++) scores->order[i] = all[i].at;
     return BASIN_OK;
@@ -194,6 +241,7 @@ static void summarise(state *s) {
     r->psnr = r->ssim = r->mean_psnr = NAN;
     double unused;
     spread(&r->mse, &r->mse_deviation, s, MSE);
+    if (s->plan) return;
     spread(&r->mean_mse, &unused, s, MEAN_MSE);
     if (!s->scoring->fast) spread(&r->psnr, &r->psnr_deviation, s, PSNR);
     if (!s->scoring->fast) spread(&r->mean_psnr, &unused, s, MEAN_PSNR);
@@ -221,7 +269,10 @@ static basin_status begin(state *s, basin_error *error) {
     if (s->batch > s->set->items) s->batch = s->set->items;
     BASIN_TRY(make_buffers(s, error));
     BASIN_TRY(basin_image_feed(&s->feed, s->set, c, s->batch, false, 0, s->scoring->watch, error));
-    return basin_image_runner_new(&s->runner, s->model, s->batch, error);
+    BASIN_TRY(make_matching(s, error));
+    BASIN_TRY(basin_image_runner_new(&s->runner, s->model, s->batch, error));
+    s->scores->energies = s->runner.graph.energy != NULL;
+    return BASIN_OK;
 }
 
 /* Whether the model was trained on these pictures. Who says that they were held out is held to it:
@@ -246,6 +297,8 @@ static basin_status check_seen(state *s, basin_error *error) {
 
 static void end(state *s) {
     basin_image_runner_free(&s->runner);
+    basin_plan_free(s->plan);
+    basin_image_graph_free(&s->matching);
     basin_feed_free(s->feed);
     BASIN_FREE(s->output, s->mask, s->sum, s->plane[0], s->plane[1]);
 }
@@ -274,7 +327,13 @@ basin_status basin_image_score_set(basin_image_scores *scores, basin_image_model
     return BASIN_OK;
 }
 
-static basin_status check_masks(const basin_image_scoring *how, basin_error *error) {
+static basin_status check_masks(const basin_image_scoring *how, const basin_image_settings *s,
+                                basin_error *error) {
+    if (basin_image_is_match(s) && (how->holes || how->ratio > 0))
+        return basin_fail(
+            error, BASIN_BAD_VALUE,
+            "holes or a ratio to hide, and the model's objective is match; wanted one "
+            "that completes");
     if (!(how->ratio >= 0 && how->ratio <= 1))
         return basin_fail(error, BASIN_BAD_VALUE, "ratio is %g, wanted 0 to 1", how->ratio);
     if (how->ratio > 0 && how->holes)
@@ -289,13 +348,14 @@ basin_status basin_image_score(basin_image_scores *scores, basin_image_model *mo
                                const basin_image_scoring *scoring, basin_error *error) {
     BASIN_AT_EXIT(basin_image_set_close) basin_image_set set = {0};
     *scores = (basin_image_scores){0};
-    BASIN_TRY(check_masks(scoring, error));
+    BASIN_TRY(check_masks(scoring, &model->settings, error));
     BASIN_TRY(
         basin_image_set_open(&set, scoring->source, true, (uint64_t)model->settings.seed, error));
     return basin_image_score_set(scores, model, &set, scoring, error);
 }
 
 void basin_image_scores_free(basin_image_scores *scores) {
-    BASIN_FREE(scores->index, scores->picture_mse, scores->order);
+    BASIN_FREE(scores->index, scores->picture_mse, scores->order, scores->picture_energy,
+               scores->picture_force);
     *scores = (basin_image_scores){0};
 }

@@ -159,7 +159,9 @@ static basin_status give(basin_bundle *published, basin_store *store, const entr
 /* What the published code takes for granted, and its names cannot say otherwise. */
 static basin_status check(const basin_image_settings *s, const char *path, basin_error *error) {
     char why[120] = "";
-    if (strcmp(s->arch, "et") != 0)
+    if (basin_image_is_match(s))
+        snprintf(why, sizeof why, "objective is 'match', wanted 'complete'");
+    else if (strcmp(s->arch, "et") != 0)
         snprintf(why, sizeof why, "arch is '%s', wanted 'et'", s->arch);
     else if (!s->attention || !s->hopfield)
         snprintf(why, sizeof why, "parts lack the %s",

@@ -15,6 +15,10 @@ static const basin_setting table[] = {
         BASIN_SETTING_ENTRY) BASIN_LOOSE_SETTINGS(BASIN_LOOSE_ENTRY) BASIN_SETTINGS_END,
 };
 
+bool basin_image_is_match(const basin_image_settings *s) {
+    return basin_choice_is(s->objective, "match");
+}
+
 int64_t basin_image_tokens(const basin_image_settings *s) {
     return (s->size / s->patch) * (s->size / s->patch);
 }
@@ -38,10 +42,18 @@ int64_t basin_image_kept(const basin_image_settings *s) {
     return count_of(s->keep, basin_image_occluded(s));
 }
 
+static int count_scales(const basin_image_settings *s) {
+    enum { UP_TO = 4 };
+    int64_t side[BASIN_MATCH_SCALES];
+    int most = basin_match_sides(side, s->size, s->patch);
+    return s->scales ? (int)s->scales : most < UP_TO ? most : UP_TO;
+}
+
 void basin_image_settings_resolve(basin_image_settings *s) {
     int64_t occluded = basin_image_occluded(s), kept = basin_image_kept(s);
     s->occlude = (double)occluded;
     s->keep = (double)kept;
+    if (basin_image_is_match(s)) s->scales = count_scales(s);
 }
 
 static basin_status check_sizes(const basin_image_settings *s, basin_error *error) {
@@ -69,9 +81,27 @@ static basin_status check_masks(const basin_image_settings *s, basin_error *erro
     return BASIN_OK;
 }
 
+/* The gradient of what descends by attention would need a third derivative. */
+static basin_status check_match(const basin_image_settings *s, basin_error *error) {
+    bool et = basin_choice_is(s->arch, "et"), block = basin_choice_is(s->field, "block");
+    int64_t side[BASIN_MATCH_SCALES];
+    int most = basin_match_sides(side, s->size, s->patch);
+    if (!basin_image_is_match(s)) return BASIN_OK;
+    if (et != block && !basin_choice_is(s->field, "free"))
+        return basin_fail(error, BASIN_BAD_VALUE, "field is %s with arch %s, wanted %s or free",
+                          s->field, s->arch, et ? "block" : "product");
+    if (block && s->scales > most)
+        return basin_fail(
+            error, BASIN_BAD_VALUE,
+            "scales is %lld, wanted at most %d: the sizes from %lld on that divide %lld",
+            (long long)s->scales, most, (long long)s->patch, (long long)s->size);
+    return BASIN_OK;
+}
+
 basin_status basin_image_settings_check(const void *values, basin_error *error) {
     const basin_image_settings *s = values;
     BASIN_TRY(check_sizes(s, error));
+    BASIN_TRY(check_match(s, error));
     BASIN_TRY(check_masks(s, error));
     if (s->positive_gamma && !basin_choice_is(s->arch, "et"))
         return basin_fail(error, BASIN_BAD_VALUE,
@@ -208,10 +238,29 @@ static basin_image_net_config net_config(const basin_image_settings *s) {
     return config;
 }
 
+static void build_match(basin_image_graph *g, const basin_image_settings *s) {
+    basin_match_config config = {.net = net_config(s),
+                                 .size = s->size,
+                                 .channels = s->channels,
+                                 .side = s->patch,
+                                 .scales = count_scales(s),
+                                 .field = BASIN_FIELD_BLOCK};
+    if (basin_choice_is(s->field, "product")) config.field = BASIN_FIELD_PRODUCT;
+    if (basin_choice_is(s->field, "free")) config.field = BASIN_FIELD_FREE;
+    g->seed = basin_index(g->graph, "seed", BASIN_SHAPE(2));
+    if (basin_match_declare(&g->match, &g->params, &config) != BASIN_OK) return;
+    g->energy = basin_match_energy(&g->match, g->patches);
+    g->output = basin_match_field(&g->match, g->patches, g->energy);
+}
+
 static void build(basin_image_graph *g, const basin_image_settings *s) {
     int64_t N = basin_image_tokens(s), P = basin_image_patch_values(s);
     basin_image_net_config config = net_config(s);
     g->patches = basin_input(g->graph, "patches", BASIN_SHAPE(g->batch, N, P));
+    if (basin_image_is_match(s)) {
+        build_match(g, s);
+        return;
+    }
     g->replaced = basin_input(g->graph, "replaced", BASIN_SHAPE(g->batch, N));
     g->occluded = basin_input(g->graph, "occluded", BASIN_SHAPE(g->batch, N));
     if (basin_image_net_declare(&g->net, &g->params, &config) == BASIN_OK)
@@ -365,11 +414,12 @@ static basin_status go_on(basin_image_settings *settings, const basin_run *run,
 }
 
 /* Layers are weights, steps of a descent are not. */
-static const char *const same_et[] = {"arch",       "channels", "size",     "patch",     "dim",
-                                      "heads",      "head_dim", "memories", "attention", "hopfield",
-                                      "learn_beta", "cls",      NULL};
-static const char *const same_vit[] = {"arch",     "channels", "size",  "patch", "dim", "heads",
-                                       "head_dim", "memories", "steps", "cls",   NULL};
+static const char *const same_et[] = {
+    "arch",      "channels", "size",       "patch", "dim",       "heads", "head_dim", "memories",
+    "attention", "hopfield", "learn_beta", "cls",   "objective", "field", "scales",   NULL};
+static const char *const same_vit[] = {"arch",      "channels", "size",     "patch", "dim",
+                                       "heads",     "head_dim", "memories", "steps", "cls",
+                                       "objective", "field",    NULL};
 
 /* What has no weights may differ: steps, alpha. */
 static basin_status read_weights(basin_image_settings *its, const basin_image_settings *settings,

@@ -330,6 +330,10 @@ basin_status basin_image_trace_new(basin_image_trace *trace, basin_image_attenti
     const basin_image_settings *s = &model->settings;
     bool et = !strcmp(s->arch, "et");
     *trace = (basin_image_trace){0};
+    if (basin_image_is_match(s))
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "the model's objective is match, whose pixels descend, no tokens; frames "
+                          "and reports need one that completes");
     if (s->implicit)
         return basin_fail(
             error, BASIN_UNSUPPORTED,

@@ -1,0 +1,191 @@
+/* Descents from noise down an energy of pictures that was trained by matching (model/match.c):
+ * samples, and completions, of which what is known is held on its way from noise to the picture. */
+#include "base/sort.h"
+#include "base/try.h"
+#include "basin/random.h"
+#include "task/image/image.h"
+
+/* A descent of a batch; all [B, N, P], known [B, N]. */
+typedef struct walk {
+    basin_image_runner *runner;
+    basin_image_descent how;
+    int64_t count, tokens, values; /* pictures, N, P */
+    int64_t first;                 /* number of the first, of which its noise is a function */
+    const float *truth;            /* what is known; or NULL */
+    const uint8_t *mask;
+    float *x, *move, *noise, *ahead, *field;
+    double *energy; /* [steps + 1] sums over pictures are added; or NULL */
+} walk;
+
+basin_status basin_image_write_seed(basin_plan *plan, const basin_image_graph *graph,
+                                    const basin_image_settings *s, int64_t draw,
+                                    basin_error *error) {
+    int32_t seed[2] = {(int32_t)(s->seed & 0x7fffffff), (int32_t)(draw & 0x7fffffff)};
+    return basin_values_write(plan, graph->seed, seed, BASIN_I32, error);
+}
+
+basin_status basin_image_field_run(basin_image_runner *r, float *field, double *energy,
+                                   const float *patches, int64_t count, basin_error *error) {
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor at = {0};
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor each = {0};
+    basin_shape whole = basin_expr_shape(r->graph.output);
+    size_t size = (size_t)(count * whole.dim[1] * whole.dim[2]) * sizeof(float);
+    BASIN_TRY(basin_image_write_batch(r->plan, &r->graph, patches, NULL, count, error));
+    BASIN_TRY(basin_plan_run(r->plan, error));
+    BASIN_TRY(basin_tensor_new(&at, BASIN_F32, whole, error));
+    BASIN_TRY(basin_plan_read(r->plan, r->graph.output, &at, error));
+    memcpy(field, at.data, size);
+    if (!energy || !r->graph.energy) return BASIN_OK;
+    BASIN_TRY(basin_tensor_new(&each, BASIN_F64, BASIN_SHAPE(whole.dim[0]), error));
+    BASIN_TRY(basin_plan_read(r->plan, r->graph.energy, &each, error));
+    memcpy(energy, each.data, (size_t)count * sizeof *energy);
+    return BASIN_OK;
+}
+
+/* ---- steps ---- */
+
+/* Noise number `draw` of each picture: the same whatever else is in the batch. */
+static void draw_noise(const walk *w, float *out, uint64_t draw) {
+    enum { NOISE_SALT = 0x6e6f6973 };
+    int64_t size = w->tokens * w->values;
+    for (int64_t i = 0; i < w->count; i++)
+        basin_random_fill_normal(out + i * size, w->how.seed ^ NOISE_SALT, (uint64_t)(w->first + i),
+                                 draw * (uint64_t)size, (size_t)size);
+}
+
+/* What is known is at t of its way. */
+static void hold_known(walk *w, double t) {
+    for (int64_t i = 0; w->truth && i < w->count * w->tokens * w->values; i++) {
+        if (w->mask[i / w->values] == BASIN_PATCH_REPLACED) continue;
+        w->x[i] = (float)(t * (double)w->truth[i] + (1 - t) * (double)w->noise[i]);
+        w->move[i] = 0;
+    }
+}
+
+static basin_status look(walk *w, int64_t step, basin_error *error) {
+    BASIN_FREE_AT_EXIT double *energy = NULL;
+    BASIN_TRY(BASIN_NEW(&energy, w->count, "energies", error));
+    BASIN_TRY(basin_image_field_run(w->runner, w->field, energy, w->ahead, w->count, error));
+    for (int64_t i = 0; w->energy && i < w->count; i++) w->energy[step] += energy[i];
+    return BASIN_OK;
+}
+
+/* With momentum, the field is asked where the last move would lead (Nesterov). */
+static basin_status take_step(walk *w, int64_t step, basin_error *error) {
+    const basin_image_descent *how = &w->how;
+    int64_t all = w->count * w->tokens * w->values;
+    for (int64_t i = 0; i < all; i++) w->ahead[i] = w->x[i] + (float)how->momentum * w->move[i];
+    BASIN_TRY(look(w, step, error));
+    double most = 0;
+    for (int64_t i = 0; i < all; i++) {
+        w->move[i] = (float)(how->momentum * (double)w->move[i] - how->alpha * (double)w->field[i]);
+        w->x[i] += w->move[i];
+        most = fmax(most, isfinite(w->x[i]) ? fabs((double)w->x[i]) : INFINITY);
+    }
+    if (most > 1e4)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "the descent of pixels diverges at step %lld; wanted a smaller alpha "
+                          "than %g",
+                          (long long)step, how->alpha);
+    return BASIN_OK;
+}
+
+/* Langevin's noise, which falls to 0 with the last step. */
+static void shake(walk *w, int64_t step) {
+    double size =
+        w->how.noise * sqrt(w->how.alpha) * (1 - (double)(step + 1) / (double)w->how.steps);
+    if (size <= 0) return;
+    draw_noise(w, w->ahead, (uint64_t)step + 1);
+    for (int64_t i = 0; i < w->count * w->tokens * w->values; i++)
+        w->x[i] += (float)size * w->ahead[i];
+}
+
+static basin_status descend(walk *w, basin_error *error) {
+    size_t bytes = (size_t)(w->count * w->tokens * w->values) * sizeof(float);
+    double t = 0, speed = 0;
+    draw_noise(w, w->noise, 0);
+    memcpy(w->x, w->noise, bytes);
+    memset(w->move, 0, bytes);
+    for (int64_t step = 0; step < w->how.steps; step++) {
+        hold_known(w, t);
+        BASIN_TRY(take_step(w, step, error));
+        shake(w, step);
+        speed =
+            w->how.momentum * speed + w->how.alpha * basin_match_speed(t + w->how.momentum * speed);
+        t = fmin(1, t + speed);
+    }
+    hold_known(w, 1);
+    memcpy(w->ahead, w->x, bytes);
+    return w->energy ? look(w, w->how.steps, error) : BASIN_OK;
+}
+
+static basin_status begin(walk *w, basin_error *error) {
+    const basin_image_settings *s = &w->runner->model->settings;
+    w->how = basin_image_pixel_descent(w->runner->model);
+    w->tokens = basin_image_tokens(s);
+    w->values = basin_image_patch_values(s);
+    float **part[] = {&w->x, &w->move, &w->noise, &w->ahead, &w->field};
+    for (size_t i = 0; i < sizeof part / sizeof *part; i++)
+        BASIN_TRY(BASIN_NEW_RAW(part[i], w->runner->graph.batch * w->tokens * w->values,
+                                "a descent of pixels", error));
+    return BASIN_OK;
+}
+
+static void end(walk *w) { BASIN_FREE(w->x, w->move, w->noise, w->ahead, w->field); }
+
+basin_image_descent basin_image_pixel_descent(const basin_image_model *model) {
+    basin_image_descent how = model->descent;
+    if (how.steps == 0) how.steps = BASIN_IMAGE_SAMPLE_STEPS;
+    if (!(how.alpha > 0)) how.alpha = 0.05;
+    return how;
+}
+
+/* ---- what it is for ---- */
+
+basin_status basin_image_match_complete(basin_image_runner *runner, float *output,
+                                        const float *patches, const uint8_t *mask, int64_t count,
+                                        basin_error *error) {
+    BASIN_AT_EXIT(end)
+    walk w = {.runner = runner, .count = count, .truth = patches, .mask = mask};
+    BASIN_TRY(begin(&w, error));
+    BASIN_TRY(descend(&w, error));
+    memcpy(output, w.x, (size_t)(count * w.tokens * w.values) * sizeof *output);
+    return BASIN_OK;
+}
+
+static basin_status draw_pictures(walk *w, basin_picture *picture, int64_t count,
+                                  const basin_watch *watch, basin_error *error) {
+    const basin_image_settings *s = &w->runner->model->settings;
+    basin_patching patching = basin_image_patching(s);
+    for (w->first = 0; w->first < count; w->first += w->count) {
+        w->count = basin_int_min(count - w->first, w->runner->graph.batch);
+        BASIN_TRY(descend(w, error));
+        for (int64_t i = 0; i < w->count; i++) {
+            basin_picture *p = &picture[w->first + i];
+            BASIN_TRY(basin_picture_resize_memory(p, s->size, s->size, (int)s->channels, error));
+            basin_patches_to_pixels(p->pixel, w->x + i * w->tokens * w->values, &patching);
+        }
+        basin_watch_progress(watch, "sampling", w->first + w->count, count, 0, "images");
+    }
+    return BASIN_OK;
+}
+
+basin_status basin_image_sample(basin_picture *picture, double *energy, basin_image_model *model,
+                                int64_t count, const basin_watch *watch, basin_error *error) {
+    enum { MOST = 256 };
+    BASIN_AT_EXIT(basin_image_runner_free) basin_image_runner runner = {0};
+    BASIN_AT_EXIT(end) walk w = {.runner = &runner, .energy = energy};
+    if (!basin_image_is_match(&model->settings))
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "the model completes masked pictures and has no energy of whole ones; "
+                          "wanted one of objective match");
+    if (count < 1) return BASIN_OK;
+    BASIN_TRY(basin_image_runner_new(&runner, model, basin_int_min(count, MOST), error));
+    BASIN_TRY(begin(&w, error));
+    int64_t steps = w.how.steps;
+    for (int64_t i = 0; energy && i <= steps; i++) energy[i] = 0;
+    BASIN_TRY(draw_pictures(&w, picture, count, watch, error));
+    for (int64_t i = 0; energy && i <= steps; i++)
+        energy[i] = runner.graph.energy ? energy[i] / (double)count : NAN;
+    return BASIN_OK;
+}
