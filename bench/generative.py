@@ -7,11 +7,15 @@ A small convolutional network is trained on the labels of the training pictures 
 with Frechet distances in features of Inception). The Frechet distance is between its 64 features of the samples and of the
 test pictures; beside it those of as many training pictures, of a Gaussian that is fitted to the training pictures' pixels
 (the floor), and of the test pictures with noise. Of pictures that do not belong: AUROC of the Mahalanobis distance to that Gaussian
-and of the likelihood under probabilistic PCA; `basin image eval --against` has those of energy and force.
+and of the likelihood under probabilistic PCA, and of the model's energy and force, from what `basin image eval` says:
+
+    basin image eval clothes.safetensors fashion-mnist --best 10000 --json > own.json
+    basin image eval clothes.safetensors mnist --best 10000 --json > digits.json
+    python bench/generative.py .. --energies digits=own.json,digits.json
 
 PICTURES: a folder of idx files (Fashion-MNIST, MNIST), a folder with a folder of pictures per class, or a plain folder.
 """
-import argparse, glob, gzip, os, struct, zlib
+import argparse, glob, gzip, json, os, struct, zlib
 import numpy as np, torch, torch.nn as nn, torch.nn.functional as F
 
 
@@ -109,6 +113,7 @@ def main():
     p.add_argument("--train", required=True); p.add_argument("--test", required=True)
     p.add_argument("--samples", nargs="*", default=[], help="NAME=FOLDER")
     p.add_argument("--odd", nargs="*", default=[], help="NAME=PICTURES that do not belong")
+    p.add_argument("--energies", nargs="*", default=[], help="NAME=OWN.json,OTHER.json")
     p.add_argument("--limit", type=int, default=60000); p.add_argument("--steps", type=int, default=3000)
     p.add_argument("--seed", type=int, default=1)
     o = p.parse_args()
@@ -145,6 +150,12 @@ def main():
             name, _, path = s.partition("=")
             odd = tensor(load(path, "t10k" if glob.glob(f"{path}/t10k*") else "test", 2000)[0]) if path else gauss
             print(f"AUROC against {name}: Mahalanobis {auroc(mahalanobis(t), mahalanobis(odd)):.3f}, PCA {auroc(pca(t), pca(odd)):.3f}", flush=True)
+        for s in o.energies:
+            name, _, paths = s.partition("=")
+            own, other = ([json.load(open(f))["best"] for f in paths.split(",")])
+            for by in ("energy", "force"):
+                score = [torch.tensor([row.get(by, 0.0) for row in rows]).double() for rows in (own, other)]
+                print(f"AUROC against {name}: {by} {auroc(*score):.3f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -90,7 +90,7 @@ typedef struct basin_args {
         *missing, *model, *node, *only, *output, *part, *prefix, *prompt, *prompt_file, *protocol,
         *rivals, *self_loops, *shape, *smiles, *socket, *split, *svg, *target, *test,
         *threshold_for, *token, *trace, *unknown, *validation_text, *weights, *training_file;
-    const char *against, *folder;
+    const char *folder;
     int64_t count, samples;
     double momentum;
     int64_t threads, seed;

@@ -14,7 +14,6 @@ basin_status basin_args_image(basin_image_model **model, const basin_args *args,
     basin_image_descent descent = {.steps = args->steps,
                                    .alpha = args->alpha,
                                    .momentum = args->momentum,
-                                   .noise = args->noise,
                                    .seed = (uint64_t)args->seed};
     BASIN_TRY(basin_image_open(model, path, args->compute, error));
     return basin_image_set_descent(*model, &descent, error);
@@ -109,8 +108,6 @@ static const basin_option sample_table[] = {
     BASIN_INTEGER(steps, "steps", "N", 0, 10000, "Steps of the descent; 0: 100."),
     BASIN_REAL(alpha, "alpha", "X", 0, 1e6, "Size of a step; 0: 0.05."),
     BASIN_REAL(momentum, "momentum", "X", 0, 0.999, "Nesterov's momentum of the descent."),
-    BASIN_REAL(noise, "noise", "X", 0, 1e3,
-               "Noise of each step, N(0, X^2 alpha), which falls to 0 with the last."),
     BASIN_INTEGER(seed, "seed", "N", 0, 9007199254740991.0, "Seed of all random numbers."),
     BASIN_COMPUTE_OPTIONS,
     BASIN_OPTIONS_LAST,
@@ -225,13 +222,7 @@ static const basin_option eval_table[] = {
     BASIN_INTEGER(limit, "limit", "N", 0, 1e12, "Only the first N pictures; 0: all."),
     BASIN_INTEGER(batch, "batch", "N", 0, 1 << 20,
                   "Pictures at a time; 0: as many as in training."),
-    BASIN_INTEGER(best, "best", "N", 0, 1000, "How many best and worst to list.", .initial = 5),
-    BASIN_TEXT(against, 0, "against", "PATH",
-               "Other pictures, of a model of the objective match: how well energy and force tell "
-               "them from these (AUROC)."),
-    BASIN_TEXT(output, 'o', "output", "FILE.csv",
-               "Each picture's energy, force and error, of a model of the objective match.",
-               .writes = true),
+    BASIN_INTEGER(best, "best", "N", 0, 1e9, "How many best and worst to list.", .initial = 5),
     BASIN_COMPUTE_OPTIONS,
     BASIN_OPTIONS_LAST,
 };
@@ -240,60 +231,8 @@ typedef struct evaluation {
     basin_args *o;
     basin_image_model *model;
     basin_pictures *pictures;
-    basin_image_scores scores, others; /* others: of --against */
-    basin_ranking energy, force;
+    basin_image_scores scores;
 } evaluation;
-
-/* Others should score higher: in energy (`by` of each), or in force. */
-static basin_status tell_apart(basin_ranking *ranking, const evaluation *e, const double *own,
-                               const double *others, basin_error *error) {
-    int64_t n = e->scores.pictures, m = e->others.pictures;
-    BASIN_FREE_AT_EXIT double *score = NULL;
-    BASIN_FREE_AT_EXIT uint8_t *label = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&score, n + m, "scores", error));
-    BASIN_TRY(BASIN_NEW_RAW(&label, n + m, "scores", error));
-    for (int64_t i = 0; i < n + m; i++) {
-        score[i] = i < n ? own[i] : others[i - n];
-        label[i] = i >= n;
-    }
-    return basin_ranking_measure(ranking, score, label, n + m, 0, error);
-}
-
-static basin_status score_others(evaluation *e, const basin_image_scoring *how,
-                                 basin_error *error) {
-    basin_image_source source = {.path = &e->o->against, .paths = 1, .split = "test"};
-    basin_image_scoring scoring = *how;
-    const basin_image_scores *s = &e->scores, *others = &e->others;
-    if (!e->o->against) return BASIN_OK;
-    source.limit = e->o->limit;
-    scoring.source = &source;
-    scoring.masks = 1;
-    BASIN_TRY(basin_image_score(&e->others, e->model, &scoring, error));
-    if (s->energies)
-        BASIN_TRY(tell_apart(&e->energy, e, s->picture_energy, others->picture_energy, error));
-    return tell_apart(&e->force, e, s->picture_force, others->picture_force, error);
-}
-
-static void put_rows(basin_record *r, const void *context) {
-    const evaluation *e = context;
-    const basin_image_scores *s = &e->scores;
-    char name[BASIN_PICTURE_NAME];
-    basin_record_table(r, "pictures", "pictures:");
-    for (int64_t i = 0; i < s->pictures; i++) {
-        basin_record_row(r);
-        basin_record_text(r, "name", basin_pictures_name(name, e->pictures, s->index[i]));
-        if (s->energies) basin_record_number(r, "energy", "%.6g", s->picture_energy[i]);
-        basin_record_number(r, "force", "%.6g", s->picture_force[i]);
-        basin_record_number(r, "error", "%.6g", s->picture_mse[i]);
-    }
-    basin_record_end(r);
-}
-
-static basin_status write_rows(void *context, basin_error *error) {
-    evaluation *e = context;
-    if (!e->o->output) return BASIN_OK;
-    return basin_record_write(e->o->output, BASIN_FORM_CSV, put_rows, e, error);
-}
 
 /* The first of them by their error, or from the end. */
 static void put_extremes(basin_record *r, const char *key, const char *title, const evaluation *e,
@@ -328,11 +267,6 @@ static void put_match(basin_record *r, const evaluation *e) {
     if (s->energies) put_pair(r, ".energy", ".energy_deviation", "|energy", 3, mean, deviation);
     basin_mean_deviation(&mean, &deviation, s->picture_force, s->pictures);
     put_pair(r, ".force", ".force_deviation", "|force", 4, mean, deviation);
-    if (!e->o->against) return;
-    basin_record_integer(r, "against|pictures against", e->others.pictures);
-    if (s->energies)
-        basin_record_number(r, "auroc_energy|AUROC by energy", "%.4f", e->energy.auroc);
-    basin_record_number(r, "auroc_force|AUROC by force", "%.4f", e->force.auroc);
 }
 
 static void put_completion(basin_record *r, const basin_image_scores *s) {
@@ -388,26 +322,19 @@ static basin_status score(void *context, basin_error *error) {
                                    .watch = &o->watch.watch,
                                    .holes = o->mask[0] == 'h',
                                    .ratio = o->ratio};
-    BASIN_TRY(basin_image_score(&e->scores, e->model, &scoring, error));
-    if (!e->scores.picture_force && (o->against || o->output))
-        return basin_fail(error, BASIN_BAD_VALUE,
-                          "--%s: needs a model of the objective match; %s completes pictures",
-                          o->against ? "against" : "output", o->operand[0]);
-    return score_others(e, &scoring, error);
+    return basin_image_score(&e->scores, e->model, &scoring, error);
 }
 
 static void close_eval(void *context) {
     evaluation *e = context;
     basin_image_scores_free(&e->scores);
-    basin_image_scores_free(&e->others);
     basin_pictures_free(e->pictures);
     basin_image_close(e->model);
 }
 
 const basin_command basin_command_image_eval = {
     "image eval", eval_table,
-    BASIN_USES(evaluation, .work = score, .print = put_scores, .finish = write_rows,
-               .close = close_eval)};
+    BASIN_USES(evaluation, .work = score, .print = put_scores, .close = close_eval)};
 
 /* ---- export and import ---- */
 

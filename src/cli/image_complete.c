@@ -40,9 +40,13 @@ static const basin_option table[] = {
     BASIN_OPTIONS_DESCENT,
     BASIN_FLAG(frames, "frames",
                "Write every step of the descent, as NAME.step00.png, NAME.step01.png, .."),
+    BASIN_INTEGER(samples, "samples", "K", 1, 1000,
+                  "So many different completions of each picture, by a model of the objective "
+                  "match; the second is NAME.2.completed.png.",
+                  .initial = 1),
     BASIN_INTEGER(limit, "limit", "N", 0, 1e12, "Only the first N pictures; 0: all."),
     BASIN_COMPUTE_OPTIONS,
-    BASIN_OPTION_SEED_FOR("mask=random"),
+    BASIN_OPTION_SEED_FOR("mask=random,samples!=1"),
     BASIN_OPTION_QUIET,
     BASIN_OPTIONS_END,
 };
@@ -297,6 +301,13 @@ static basin_status skip(job *j, int64_t i, basin_status status, basin_error *er
     return BASIN_OK;
 }
 
+/* Completion number k of a picture has noise of its own. */
+static basin_status set_sample(job *j, int64_t k, basin_error *error) {
+    basin_image_descent how = {
+        .steps = j->o->steps, .alpha = j->o->alpha, .seed = (uint64_t)(j->o->seed + k)};
+    return basin_image_set_descent(j->model, &how, error);
+}
+
 static basin_status complete_one(job *j, basin_picture *picture, int64_t i, basin_error *error) {
     char name[STEM];
     basin_image_completion done;
@@ -305,13 +316,18 @@ static basin_status complete_one(job *j, basin_picture *picture, int64_t i, basi
     basin_status status = basin_pictures_load(picture, j->pictures, i, error);
     if (!status)
         status = masks_set(&j->how, &j->masks, name, j->pictures, i, j->o->most_hidden, error);
-    if (!status) status = basin_image_complete(&done, j->model, picture, 1, &j->how, error);
-    if (status) return skip(j, i, status, error);
-    note_convergence(j, name);
-    note_share(j, name, done.share);
-    note_dark(j);
-    status = write_results(j, i, name, &done, error);
-    basin_image_completion_free(&done);
+    for (int64_t k = 0; k < j->o->samples; k++) {
+        char part[STEM + 24];
+        snprintf(part, sizeof part, k ? "%s.%lld" : "%s", name, (long long)(k + 1));
+        if (!status && j->o->samples > 1) status = set_sample(j, k, error);
+        if (!status) status = basin_image_complete(&done, j->model, picture, 1, &j->how, error);
+        if (status) return skip(j, i, status, error);
+        note_convergence(j, name);
+        note_share(j, name, done.share);
+        note_dark(j);
+        status = write_results(j, i, part, &done, error);
+        basin_image_completion_free(&done);
+    }
     j->done++;
     return status;
 }
@@ -404,8 +420,16 @@ static basin_status complete(void *context, basin_error *error) {
                                       .plain = o->plain,
                                       .looks = (int)o->looks,
                                       .frames = o->frames};
+    char objective[20];
     if (!model) BASIN_TRY(basin_models_find(shipped, "photos", error));
     BASIN_TRY(basin_args_image(&j->model, o, model ? model : shipped, error));
+    BASIN_TRY(basin_settings_get(objective, sizeof objective, basin_image_get_settings(j->model),
+                                 "objective", error));
+    if (o->samples > 1 && strcmp(objective, "match") != 0)
+        return basin_usage(error,
+                           "--samples %lld: needs a model of the objective match; others "
+                           "complete a picture in one way",
+                           (long long)o->samples);
     BASIN_TRY(basin_pictures_open(&j->pictures, (const char *const *)o->operand + first,
                                   o->operands - first, "test", error));
     BASIN_TRY(masks_open(&j->masks, o->mask, error));

@@ -26,25 +26,26 @@ TEST_WITH(samples_are_a_function_of_the_seed, folder_new, program_teardown) {
     run_ok(state, "image sample m.safetensors -n 5 --steps 7 --seed 4 -q -o b.png");
     assert_false(same_files(state, "a.png", "b.png"));
     const program *p = run_ok(state, "image sample m.safetensors -n 2 --steps 5 --momentum 0.3 "
-                                     "--noise 0.1 -o b.png");
+                                     "-o b.png");
     assert_contains(p->out, "mean energy before the step");
     assert_error(run(state, "image sample m.safetensors --alpha 1000 -q -o b.png"), 1, "diverges");
     assert_error(run(state, "image sample m.safetensors -o b.jpg"), 2, "ends in .png");
 }
 
-TEST_WITH(pictures_that_do_not_belong, folder_new, program_teardown) {
+TEST_WITH(energies_of_pictures, folder_new, program_teardown) {
     run_ok(state, TINY "--threads 1 -o m.safetensors");
     cJSON *json = run_json(run(state, "image eval m.safetensors shapes:64:3:12x12x3 --hold-out 16 "
-                                      "--against shapes:9:5:12x12x3 --masks 2 -o e.csv --json -q"));
-    assert_true(json_number(json, "pictures") == 16 && json_number(json, "against") == 9);
-    assert_true(json_number(json, "auroc_energy") >= 0 && json_number(json, "auroc_force") <= 1);
+                                      "--masks 2 --json -q"));
+    assert_true(json_number(json, "pictures") == 16 && json_number(json, "force") > 0);
     assert_true(json_number(json, "best.0.energy") <= json_number(json, "worst.0.energy"));
     const program *p = run_ok(state, "image eval m.safetensors shapes:64:3:12x12x3 -q");
     assert_contains(p->out, "squared error of the gradient");
     assert_error(run(state, "image eval m.safetensors shapes:8 --mask holes -q"), 1, "objective");
     assert_error(run(state, "image report m.safetensors shapes:8:1:12x12x3 -q"), 1, "objective");
     assert_error(run(state, "image export m.safetensors m.npz"), 1, "objective");
-    run_ok(state, "image complete m.safetensors shapes:1:1:12x12x3 --mask 4,4,5,5 -o out -q");
+    run_ok(state, "image complete m.safetensors shapes:1:1:12x12x3 --mask 4,4,5,5 --samples 2 "
+                  "--steps 5 --seed 2 -o . -q");
+    assert_false(same_files(state, "*-0.completed.png", "*-0.2.completed.png"));
 }
 
 TEST_WITH(other_fields, folder_new, program_teardown) {
@@ -89,7 +90,7 @@ TEST_WITH(what_is_refused, folder_new, program_teardown) {
     run_ok(state, "image train shapes:64:3:12x12x1 --dim 8 --heads 1 --head-dim 8 --memories 8 "
                   "--steps 2 --batch 16 --epochs 1 -q -o c.safetensors");
     assert_error(run(state, "image sample c.safetensors -q"), 1, "wanted one of objective match");
-    assert_error(run(state, "image eval c.safetensors shapes:8:1:12x12x1 -q --against x"), 1,
+    assert_error(run(state, "image complete c.safetensors shapes:1:1:12x12x1 --samples 2 -q"), 2,
                  "needs a model of the objective match");
 }
 

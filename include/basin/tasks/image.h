@@ -54,8 +54,7 @@ typedef struct basin_image_descent {
     double alpha;
     /* Of models of the objective match, whose pixels descend from noise (100 steps of 0.05): */
     double momentum; /* Nesterov's, below 1 */
-    double noise;    /* of each step, N(0, noise^2 alpha), falling to 0 with the last */
-    uint64_t seed;   /* of all noise */
+    uint64_t seed;   /* of the noise */
 } basin_image_descent;
 
 /* Completing and scoring descend so from now on; files keep the model's own. Models that

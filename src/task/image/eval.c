@@ -20,9 +20,7 @@ typedef struct state {
     double *sum;                   /* [MEASURES, masks] over pictures */
     float *plane[2];               /* [channels, size, size] completed and true, 0 .. 1 */
     bool structure;                /* whether a picture is large enough for SSIM's window */
-    basin_image_graph matching;    /* of the objective match: the errors of the field */
-    basin_expr error;              /* [B] */
-    basin_plan *plan;
+    basin_plan *errors;            /* of the objective match: those of the field */
 } state;
 
 /* Seed of mask seed 0, apart from those of training. */
@@ -139,27 +137,29 @@ static void draw_masks(state *s, const basin_feed_batch *batch, uint64_t seed) {
  * picture and noise. */
 static basin_status match_batch(state *s, const basin_feed_batch *batch, basin_error *error) {
     basin_image_scores *r = s->scores;
+    const basin_image_graph *g = &s->runner.graph;
     int64_t size = s->tokens * s->values, at = r->pictures;
-    BASIN_FREE_AT_EXIT float *each = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&each, s->batch, "scores", error));
-    BASIN_TRY(basin_image_field_run(&s->runner, s->output, r->picture_energy + at, batch->values,
-                                    batch->count, error));
-    for (int64_t i = 0; i < batch->count * size; i++)
-        r->picture_force[at + i / size] += (double)s->output[i] * (double)s->output[i];
-    for (int64_t i = 0; i < batch->count; i++) {
-        r->index[at + i] = batch->index[i];
-        r->picture_force[at + i] = sqrt(r->picture_force[at + i] / (double)size);
-    }
+    BASIN_FREE_AT_EXIT double *each = NULL;
+    BASIN_TRY(BASIN_NEW(&each, s->batch, "scores", error));
     BASIN_TRY(
-        basin_image_write_batch(s->plan, &s->matching, batch->values, NULL, batch->count, error));
+        basin_image_field_run(&s->runner, s->output, each, batch->values, batch->count, error));
+    for (int64_t i = 0; i < batch->count; i++) {
+        double sum = 0;
+        for (int64_t v = i * size; v < (i + 1) * size; v++)
+            sum += (double)s->output[v] * (double)s->output[v];
+        r->index[at + i] = batch->index[i];
+        r->picture_energy[at + i] = each[i];
+        r->picture_force[at + i] = sqrt(sum / (double)size);
+    }
+    BASIN_TRY(basin_image_write_batch(s->errors, g, batch->values, NULL, batch->count, error));
     for (int m = 0; m < r->masks; m++) {
         int64_t draw = MASK_SEED + at * r->masks + m + (int64_t)s->scoring->first_mask;
-        BASIN_TRY(basin_image_write_seed(s->plan, &s->matching, &s->model->settings, draw, error));
-        BASIN_TRY(basin_plan_run(s->plan, error));
-        BASIN_TRY(basin_values_read(s->plan, s->error, each, BASIN_F32, error));
+        BASIN_TRY(basin_image_write_seed(s->errors, g, &s->model->settings, draw, error));
+        BASIN_TRY(basin_plan_run(s->errors, error));
+        BASIN_TRY(basin_values_read(s->errors, g->errors, each, BASIN_F64, error));
         for (int64_t i = 0; i < batch->count; i++) {
-            r->picture_mse[at + i] += (double)each[i] / r->masks;
-            s->sum[MSE * r->masks + m] += (double)each[i];
+            r->picture_mse[at + i] += each[i] / r->masks;
+            s->sum[MSE * r->masks + m] += each[i];
         }
     }
     r->pictures += batch->count;
@@ -167,14 +167,13 @@ static basin_status match_batch(state *s, const basin_feed_batch *batch, basin_e
 }
 
 static basin_status make_matching(state *s, basin_error *error) {
-    basin_image_scores *r = s->scores;
-    basin_plan_spec spec = {.output = &s->error, .outputs = 1};
-    if (!basin_image_is_match(&s->model->settings)) return BASIN_OK;
-    BASIN_TRY(BASIN_NEW(&r->picture_energy, s->set->items, "scores", error));
-    BASIN_TRY(BASIN_NEW(&r->picture_force, s->set->items, "scores", error));
-    BASIN_TRY(basin_image_graph_new(&s->matching, &s->model->settings, s->batch, error));
-    s->error = basin_match_errors(&s->matching.match, s->matching.patches, s->matching.seed);
-    return basin_plan_new(&s->plan, s->model->store, &spec, error);
+    const basin_image_graph *g = &s->runner.graph;
+    basin_plan_spec spec = {.output = &g->errors, .outputs = 1};
+    s->scores->energies = g->energy != NULL;
+    if (!g->errors) return BASIN_OK;
+    BASIN_TRY(BASIN_NEW(&s->scores->picture_energy, s->set->items, "scores", error));
+    BASIN_TRY(BASIN_NEW(&s->scores->picture_force, s->set->items, "scores", error));
+    return basin_plan_new(&s->errors, s->model->store, &spec, error);
 }
 
 static basin_status score_batch(state *s, const basin_feed_batch *batch, basin_error *error) {
@@ -207,7 +206,7 @@ static basin_status score_all(state *s, basin_error *error) {
         basin_feed_batch batch;
         BASIN_TRY(basin_feed_next(&batch, s->feed, error));
         if (!batch.count) return BASIN_OK;
-        BASIN_TRY((s->plan ? match_batch : score_batch)(s, &batch, error));
+        BASIN_TRY((s->errors ? match_batch : score_batch)(s, &batch, error));
         double speed = (double)s->scores->pictures / (basin_clock() - begun);
         basin_watch_progress(s->scoring->watch, "scoring", s->scores->pictures, s->set->items,
                              speed, "images");
@@ -241,7 +240,7 @@ static void summarise(state *s) {
     r->psnr = r->ssim = r->mean_psnr = NAN;
     double unused;
     spread(&r->mse, &r->mse_deviation, s, MSE);
-    if (s->plan) return;
+    if (s->errors) return;
     spread(&r->mean_mse, &unused, s, MEAN_MSE);
     if (!s->scoring->fast) spread(&r->psnr, &r->psnr_deviation, s, PSNR);
     if (!s->scoring->fast) spread(&r->mean_psnr, &unused, s, MEAN_PSNR);
@@ -269,10 +268,8 @@ static basin_status begin(state *s, basin_error *error) {
     if (s->batch > s->set->items) s->batch = s->set->items;
     BASIN_TRY(make_buffers(s, error));
     BASIN_TRY(basin_image_feed(&s->feed, s->set, c, s->batch, false, 0, s->scoring->watch, error));
-    BASIN_TRY(make_matching(s, error));
     BASIN_TRY(basin_image_runner_new(&s->runner, s->model, s->batch, error));
-    s->scores->energies = s->runner.graph.energy != NULL;
-    return BASIN_OK;
+    return make_matching(s, error);
 }
 
 /* Whether the model was trained on these pictures. Who says that they were held out is held to it:
@@ -296,9 +293,8 @@ static basin_status check_seen(state *s, basin_error *error) {
 }
 
 static void end(state *s) {
+    basin_plan_free(s->errors);
     basin_image_runner_free(&s->runner);
-    basin_plan_free(s->plan);
-    basin_image_graph_free(&s->matching);
     basin_feed_free(s->feed);
     BASIN_FREE(s->output, s->mask, s->sum, s->plane[0], s->plane[1]);
 }

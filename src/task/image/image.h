@@ -162,7 +162,7 @@ typedef struct basin_image_graph {
     int64_t batch;
     basin_expr patches, replaced, occluded; /* inputs [B, N, P] [B, N] [B, N] */
     basin_expr output;                      /* patches [B, N, P]; of match the field */
-    basin_expr energy, seed;                /* of match: [B], NULL where the field is free; [2] */
+    basin_expr energy, errors, seed; /* of match: [B], NULL where the field is free; [B]; [2] */
 } basin_image_graph;
 
 basin_status basin_image_graph_new(basin_image_graph *graph, const basin_image_settings *settings,
@@ -205,16 +205,13 @@ basin_status basin_image_runner_run(basin_image_runner *runner, float *output, /
 basin_status basin_image_write_seed(basin_plan *plan, const basin_image_graph *graph,
                                     const basin_image_settings *settings, int64_t draw,
                                     basin_error *error);
-/* The field at count <= batch pictures, and their energies [count] where there are any. */
-basin_status basin_image_field_run(basin_image_runner *runner, float *field /* [count, N, P] */,
-                                   double *energy, const float *patches, int64_t count,
-                                   basin_error *error);
+/* The field at count <= batch pictures, [B, N, P], and their energies [B] where there are any. */
+basin_status basin_image_field_run(basin_image_runner *runner, float *field, double *energy,
+                                   const float *patches, int64_t count, basin_error *error);
 /* As basin_image_runner_run: a sample of what is replaced, given the rest. */
 basin_status basin_image_match_complete(basin_image_runner *runner, float *output,
                                         const float *patches, const uint8_t *mask, int64_t count,
                                         basin_error *error);
-/* How pixels descend: as the model was set to, with what was left open. */
-basin_image_descent basin_image_pixel_descent(const basin_image_model *model);
 
 /* ---- pixels ---- */
 

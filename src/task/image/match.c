@@ -14,6 +14,7 @@ typedef struct walk {
     const float *truth;            /* what is known; or NULL */
     const uint8_t *mask;
     float *x, *move, *noise, *ahead, *field;
+    double *each;   /* [B] energies */
     double *energy; /* [steps + 1] sums over pictures are added; or NULL */
 } walk;
 
@@ -26,31 +27,23 @@ basin_status basin_image_write_seed(basin_plan *plan, const basin_image_graph *g
 
 basin_status basin_image_field_run(basin_image_runner *r, float *field, double *energy,
                                    const float *patches, int64_t count, basin_error *error) {
-    BASIN_AT_EXIT(basin_tensor_free) basin_tensor at = {0};
-    BASIN_AT_EXIT(basin_tensor_free) basin_tensor each = {0};
-    basin_shape whole = basin_expr_shape(r->graph.output);
-    size_t size = (size_t)(count * whole.dim[1] * whole.dim[2]) * sizeof(float);
-    BASIN_TRY(basin_image_write_batch(r->plan, &r->graph, patches, NULL, count, error));
+    const basin_image_graph *g = &r->graph;
+    BASIN_TRY(basin_image_write_batch(r->plan, g, patches, NULL, count, error));
     BASIN_TRY(basin_plan_run(r->plan, error));
-    BASIN_TRY(basin_tensor_new(&at, BASIN_F32, whole, error));
-    BASIN_TRY(basin_plan_read(r->plan, r->graph.output, &at, error));
-    memcpy(field, at.data, size);
-    if (!energy || !r->graph.energy) return BASIN_OK;
-    BASIN_TRY(basin_tensor_new(&each, BASIN_F64, BASIN_SHAPE(whole.dim[0]), error));
-    BASIN_TRY(basin_plan_read(r->plan, r->graph.energy, &each, error));
-    memcpy(energy, each.data, (size_t)count * sizeof *energy);
-    return BASIN_OK;
+    BASIN_TRY(basin_values_read(r->plan, g->output, field, BASIN_F32, error));
+    if (!g->energy) return BASIN_OK;
+    return basin_values_read(r->plan, g->energy, energy, BASIN_F64, error);
 }
 
 /* ---- steps ---- */
 
-/* Noise number `draw` of each picture: the same whatever else is in the batch. */
-static void draw_noise(const walk *w, float *out, uint64_t draw) {
+/* The noise of each picture: the same whatever else is in the batch. */
+static void draw_noise(walk *w) {
     enum { NOISE_SALT = 0x6e6f6973 };
     int64_t size = w->tokens * w->values;
     for (int64_t i = 0; i < w->count; i++)
-        basin_random_fill_normal(out + i * size, w->how.seed ^ NOISE_SALT, (uint64_t)(w->first + i),
-                                 draw * (uint64_t)size, (size_t)size);
+        basin_random_fill_normal(w->noise + i * size, w->how.seed ^ NOISE_SALT,
+                                 (uint64_t)(w->first + i), 0, (size_t)size);
 }
 
 /* What is known is at t of its way. */
@@ -62,11 +55,10 @@ static void hold_known(walk *w, double t) {
     }
 }
 
+/* The field at `ahead`, and the energy there. */
 static basin_status look(walk *w, int64_t step, basin_error *error) {
-    BASIN_FREE_AT_EXIT double *energy = NULL;
-    BASIN_TRY(BASIN_NEW(&energy, w->count, "energies", error));
-    BASIN_TRY(basin_image_field_run(w->runner, w->field, energy, w->ahead, w->count, error));
-    for (int64_t i = 0; w->energy && i < w->count; i++) w->energy[step] += energy[i];
+    BASIN_TRY(basin_image_field_run(w->runner, w->field, w->each, w->ahead, w->count, error));
+    for (int64_t i = 0; w->energy && i < w->count; i++) w->energy[step] += w->each[i];
     return BASIN_OK;
 }
 
@@ -90,26 +82,15 @@ static basin_status take_step(walk *w, int64_t step, basin_error *error) {
     return BASIN_OK;
 }
 
-/* Langevin's noise, which falls to 0 with the last step. */
-static void shake(walk *w, int64_t step) {
-    double size =
-        w->how.noise * sqrt(w->how.alpha) * (1 - (double)(step + 1) / (double)w->how.steps);
-    if (size <= 0) return;
-    draw_noise(w, w->ahead, (uint64_t)step + 1);
-    for (int64_t i = 0; i < w->count * w->tokens * w->values; i++)
-        w->x[i] += (float)size * w->ahead[i];
-}
-
 static basin_status descend(walk *w, basin_error *error) {
     size_t bytes = (size_t)(w->count * w->tokens * w->values) * sizeof(float);
     double t = 0, speed = 0;
-    draw_noise(w, w->noise, 0);
+    draw_noise(w);
     memcpy(w->x, w->noise, bytes);
     memset(w->move, 0, bytes);
     for (int64_t step = 0; step < w->how.steps; step++) {
         hold_known(w, t);
         BASIN_TRY(take_step(w, step, error));
-        shake(w, step);
         speed =
             w->how.momentum * speed + w->how.alpha * basin_match_speed(t + w->how.momentum * speed);
         t = fmin(1, t + speed);
@@ -121,24 +102,20 @@ static basin_status descend(walk *w, basin_error *error) {
 
 static basin_status begin(walk *w, basin_error *error) {
     const basin_image_settings *s = &w->runner->model->settings;
-    w->how = basin_image_pixel_descent(w->runner->model);
+    int64_t batch = w->runner->graph.batch;
+    w->how = w->runner->model->descent;
+    if (w->how.steps == 0) w->how.steps = BASIN_IMAGE_SAMPLE_STEPS;
+    if (!(w->how.alpha > 0)) w->how.alpha = 0.05;
     w->tokens = basin_image_tokens(s);
     w->values = basin_image_patch_values(s);
     float **part[] = {&w->x, &w->move, &w->noise, &w->ahead, &w->field};
     for (size_t i = 0; i < sizeof part / sizeof *part; i++)
-        BASIN_TRY(BASIN_NEW_RAW(part[i], w->runner->graph.batch * w->tokens * w->values,
-                                "a descent of pixels", error));
-    return BASIN_OK;
+        BASIN_TRY(
+            BASIN_NEW_RAW(part[i], batch * w->tokens * w->values, "a descent of pixels", error));
+    return BASIN_NEW(&w->each, batch, "a descent of pixels", error);
 }
 
-static void end(walk *w) { BASIN_FREE(w->x, w->move, w->noise, w->ahead, w->field); }
-
-basin_image_descent basin_image_pixel_descent(const basin_image_model *model) {
-    basin_image_descent how = model->descent;
-    if (how.steps == 0) how.steps = BASIN_IMAGE_SAMPLE_STEPS;
-    if (!(how.alpha > 0)) how.alpha = 0.05;
-    return how;
-}
+static void end(walk *w) { BASIN_FREE(w->x, w->move, w->noise, w->ahead, w->field, w->each); }
 
 /* ---- what it is for ---- */
 

@@ -251,6 +251,7 @@ static void build_match(basin_image_graph *g, const basin_image_settings *s) {
     if (basin_match_declare(&g->match, &g->params, &config) != BASIN_OK) return;
     g->energy = basin_match_energy(&g->match, g->patches);
     g->output = basin_match_field(&g->match, g->patches, g->energy);
+    g->errors = basin_match_errors(&g->match, g->patches, g->seed);
 }
 
 static void build(basin_image_graph *g, const basin_image_settings *s) {

@@ -124,9 +124,8 @@ static basin_status make_trainer(job *j, basin_error *error) {
     basin_image_graph *g = &j->graph;
     BASIN_TRY(basin_image_graph_new(g, s, s->batch / s->shards, error));
     j->model->parameters = basin_params_total(&g->params);
-    bool match = basin_image_is_match(s);
-    basin_expr loss = match ? basin_mean_all(basin_match_errors(&g->match, g->patches, g->seed))
-                            : basin_image_net_loss(g->output, g->patches, g->occluded);
+    basin_expr loss = g->errors ? basin_mean_all(g->errors)
+                                : basin_image_net_loss(g->output, g->patches, g->occluded);
     basin_trainer_spec spec = {.adamw = {0.9, s->beta2, 1e-8, s->decay, s->clip},
                                .schedule = BASIN_SCHEDULE_OF(s, j->per_epoch)};
     BASIN_TRY(basin_shards_trainer_new(&j->shards, &j->trainer, j->training, s->shards,
@@ -264,7 +263,7 @@ static basin_status write_shard(void *context, double *weight, int64_t step, int
     int64_t tokens = basin_image_tokens(&j->model->settings), from = at * tokens;
     prepare(j, step);
     *weight = (double)g->batch;
-    if (basin_image_is_match(&j->model->settings)) {
+    if (g->errors) {
         BASIN_TRY(basin_image_write_seed(plan, g, &j->model->settings,
                                          step * j->shards.count + shard, error));
         return basin_image_input_write(j->input, plan, g->patches, step, at, error);
