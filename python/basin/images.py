@@ -157,14 +157,10 @@ class ImageCompleter(Estimator):
             return numpy.stack(completed).reshape(pictures.shape)
         return completed
 
-    def sample(
-        self, count: int = 1, *, steps: int = 0, alpha: float = 0, momentum: float = 0,
-        seed: int = 0,
-    ) -> Any:  # fmt: skip
+    def sample(self, count: int = 1, *, steps: int = 0, alpha: float = 0, seed: int = 0) -> Any:
         """Draws pictures, bytes [count, height, width, channels], by a descent from noise down the
-        energy of a model with objective="match"; 0 steps of size 0: 100 of 0.05."""
-        how = {"steps": steps, "alpha": alpha, "momentum": momentum, "seed": seed}
-        descent = sized("basin_image_descent", **how)
+        energy of a model with objective="match"; 0 steps of size 0: 60 of 0.025."""
+        descent = sized("basin_image_descent", steps=steps, alpha=alpha, seed=seed)
         drawn = ffi.new("basin_picture[]", count)
         try:
             with self._backend().lock:
@@ -176,33 +172,18 @@ class ImageCompleter(Estimator):
             for picture in drawn:
                 lib.basin_picture_free(ffi.addressof(picture))
 
-    def energies(self, pictures: Any) -> tuple[Any, Any]:
-        """The energy of each picture and the force on it (the root mean square of the gradient),
-        of a model with objective="match"; pictures that do not belong tend to have more of both.
-        NaN for energies where the field is free."""
-        source = _Source(pictures, "test")
-        scoring = sized("basin_image_scoring", source=source.pointer, masks=1)
-        scores = ffi.new("basin_image_scores *")
-        with self._backend().lock:
-            check(lib.basin_image_score, scores, self._fitted(), scoring)
-        scores = owned(scores, lib.basin_image_scores_free)
-        if not scores.picture_force:
+    def energies(self, pictures: Any) -> Any:
+        """The energy of each picture, of a model with objective="match"; of pictures that do not
+        belong it tends to be higher."""
+        scores = self._scores(pictures, 1)
+        if not scores.picture_energy:
             raise BasinError('no energies of pictures: wanted a model with objective="match"')
-        found = [
-            ffi.unpack(p, scores.pictures) for p in (scores.picture_energy, scores.picture_force)
-        ]
-        energy, force = numpy.array(found)
-        return (energy if scores.energies else numpy.full_like(energy, numpy.nan)), force
+        return numpy.array(ffi.unpack(scores.picture_energy, scores.pictures))
 
     def measure(self, pictures: Any, masks: int = 1) -> dict[str, float]:
         """ "mse", "psnr" and "ssim" of pictures with patches hidden as in training, and
         "mean_mse", the error of the mean colour; means over so many draws of masks."""
-        source = _Source(pictures, "test")
-        scoring = sized("basin_image_scoring", source=source.pointer, masks=masks)
-        scores = ffi.new("basin_image_scores *")
-        with self._backend().lock:
-            check(lib.basin_image_score, scores, self._fitted(), scoring)
-        scores = owned(scores, lib.basin_image_scores_free)
+        scores = self._scores(pictures, masks)
         names = ("mse", "psnr", "ssim", "mean_mse", "pictures", "unreadable")
         return {name: getattr(scores, name) for name in names}
 
@@ -210,6 +191,14 @@ class ImageCompleter(Estimator):
         """How much better than the mean colour: 1 - mse / mean_mse, so that more is better."""
         found = self.measure(pictures)
         return 1 - found["mse"] / found["mean_mse"]
+
+    def _scores(self, pictures, masks):
+        source = _Source(pictures, "test")
+        scoring = sized("basin_image_scoring", source=source.pointer, masks=masks)
+        scores = ffi.new("basin_image_scores *")
+        with self._backend().lock:
+            check(lib.basin_image_score, scores, self._fitted(), scoring)
+        return owned(scores, lib.basin_image_scores_free)
 
     def _complete(self, pictures, mask, rectangle, ratio, how):
         self._fitted()

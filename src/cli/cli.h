@@ -92,7 +92,6 @@ typedef struct basin_args {
         *threshold_for, *token, *trace, *unknown, *validation_text, *weights, *training_file;
     const char *folder;
     int64_t count, samples;
-    double momentum;
     int64_t threads, seed;
     int64_t batch, best, cap, connections, dim, edges, extremes, features, first, fold, folds,
         graph, head_dim, heads, hold_out, jobs, limit, looks, masks, max_ids, members, memories,

@@ -11,10 +11,7 @@ bool basin_is_model(const char *path) {
 
 basin_status basin_args_image(basin_image_model **model, const basin_args *args, const char *path,
                               basin_error *error) {
-    basin_image_descent descent = {.steps = args->steps,
-                                   .alpha = args->alpha,
-                                   .momentum = args->momentum,
-                                   .seed = (uint64_t)args->seed};
+    basin_image_descent descent = {.steps = args->steps, .alpha = args->alpha};
     BASIN_TRY(basin_image_open(model, path, args->compute, error));
     return basin_image_set_descent(*model, &descent, error);
 }
@@ -105,9 +102,8 @@ static const basin_option sample_table[] = {
     BASIN_TEXT(output, 'o', "output", "FILE.png", "All of them on one sheet.", .writes = true,
                .text = "samples.png"),
     BASIN_TEXT(folder, 0, "folder", "FOLDER", "Each of them, too, as 0000.png, 0001.png, .."),
-    BASIN_INTEGER(steps, "steps", "N", 0, 10000, "Steps of the descent; 0: 100."),
-    BASIN_REAL(alpha, "alpha", "X", 0, 1e6, "Size of a step; 0: 0.05."),
-    BASIN_REAL(momentum, "momentum", "X", 0, 0.999, "Nesterov's momentum of the descent."),
+    BASIN_INTEGER(steps, "steps", "N", 0, 10000, "Steps of the descent; 0: 60."),
+    BASIN_REAL(alpha, "alpha", "X", 0, 1e6, "Size of a step; 0: 0.025."),
     BASIN_INTEGER(seed, "seed", "N", 0, 9007199254740991.0, "Seed of all random numbers."),
     BASIN_COMPUTE_OPTIONS,
     BASIN_OPTIONS_LAST,
@@ -133,7 +129,9 @@ static basin_status sample(void *context, basin_error *error) {
     j->steps = o->steps ? o->steps : BASIN_IMAGE_SAMPLE_STEPS;
     BASIN_TRY(BASIN_NEW(&j->picture, o->count, "samples", error));
     BASIN_TRY(BASIN_NEW(&j->energy, j->steps + 1, "samples", error));
-    BASIN_TRY(basin_args_image(&j->model, o, o->operand[0], error));
+    basin_image_descent how = {o->steps, o->alpha, (uint64_t)o->seed};
+    BASIN_TRY(basin_image_open(&j->model, o->operand[0], o->compute, error));
+    BASIN_TRY(basin_image_set_descent(j->model, &how, error));
     return basin_image_sample(j->picture, j->energy, j->model, o->count, &o->watch.watch, error);
 }
 
@@ -170,24 +168,18 @@ static basin_status write_samples(void *context, basin_error *error) {
 }
 
 static void put_samples(basin_record *r, const void *context) {
-    enum { LINES = 10 };
     const sampling *j = context;
     basin_record_integer(r, "pictures", j->o->count);
     basin_record_text(r, "sheet", j->o->output);
     if (j->o->folder) basin_record_text(r, "folder", j->o->folder);
-    if (!isfinite(j->energy[0])) {
-        basin_record_note(r, "the field of this model is free: there is no energy");
-        return;
+    if (!isfinite(j->energy[0])) basin_record_note(r, "its field is free: there is no energy");
+    if (!isfinite(j->energy[0])) return;
+    basin_record_numbers(r, ".energies", j->energy, j->steps + 1);
+    for (int64_t i = 0; i <= 4; i++) {
+        char key[60];
+        snprintf(key, sizeof key, "|mean energy before step %lld", (long long)(i * j->steps / 4));
+        basin_record_number(r, key, "%.3f", j->energy[i * j->steps / 4]);
     }
-    basin_record_numbers(r, ".energy", j->energy, j->steps + 1);
-    if (!basin_record_is_text(r)) return;
-    basin_record_table(r, "steps", "mean energy before the step:");
-    for (int64_t i = 0, lines = j->steps < LINES ? j->steps : LINES; i <= lines; i++) {
-        basin_record_row(r);
-        basin_record_integer(r, "step", i * j->steps / lines);
-        basin_record_number(r, "energy", "%.3f", j->energy[i * j->steps / lines]);
-    }
-    basin_record_end(r);
 }
 
 static void close_sample(void *context) {
@@ -244,9 +236,8 @@ static void put_extremes(basin_record *r, const char *key, const char *title, co
         int64_t at = s->order[worst ? s->pictures - 1 - i : i];
         basin_record_row(r);
         basin_record_text(r, "name", basin_pictures_name(name, e->pictures, s->index[at]));
-        if (s->energies) basin_record_number(r, "energy", "%.3f", s->picture_energy[at]);
-        if (s->picture_force) basin_record_number(r, "force", "%.4f", s->picture_force[at]);
-        basin_record_number(r, s->picture_force ? "error" : "mse", "%.4f", s->picture_mse[at]);
+        if (s->picture_energy) basin_record_number(r, "energy", "%.3f", s->picture_energy[at]);
+        basin_record_number(r, s->match ? "error" : "mse", "%.4f", s->picture_mse[at]);
     }
     basin_record_end(r);
 }
@@ -258,15 +249,13 @@ static void put_pair(basin_record *r, const char *key, const char *deviation_key
     basin_record_number(r, deviation_key, "%g", deviation);
 }
 
-static void put_match(basin_record *r, const evaluation *e) {
-    const basin_image_scores *s = &e->scores;
+static void put_match(basin_record *r, const basin_image_scores *s) {
     double mean, deviation;
     put_pair(r, ".match", ".match_deviation", "|squared error of the gradient", 4, s->mse,
              s->mse_deviation);
+    if (!s->picture_energy) return;
     basin_mean_deviation(&mean, &deviation, s->picture_energy, s->pictures);
-    if (s->energies) put_pair(r, ".energy", ".energy_deviation", "|energy", 3, mean, deviation);
-    basin_mean_deviation(&mean, &deviation, s->picture_force, s->pictures);
-    put_pair(r, ".force", ".force_deviation", "|force", 4, mean, deviation);
+    put_pair(r, ".energy", ".energy_deviation", "|energy", 3, mean, deviation);
 }
 
 static void put_completion(basin_record *r, const basin_image_scores *s) {
@@ -282,24 +271,19 @@ static void put_completion(basin_record *r, const basin_image_scores *s) {
 static void put_scores(basin_record *r, const void *context) {
     const evaluation *e = context;
     const basin_image_scores *s = &e->scores;
-    const char *by = !s->picture_force ? "MSE" : s->energies ? "energy" : "force";
-    char title[40];
-    snprintf(title, sizeof title, "best, by their %s:", by);
     basin_record_integer(r, "pictures", s->pictures);
     basin_record_integer(r, s->unreadable ? "unreadable" : ".unreadable", s->unreadable);
     basin_record_integer(r, "masks", s->masks);
     if (s->trained_on >= 0) basin_record_integer(r, ".trained_on", s->trained_on);
-    if (s->picture_force)
-        put_match(r, e);
-    else
-        put_completion(r, s);
+    (s->match ? put_match : put_completion)(r, s);
     if (s->trained_on > 0)
         basin_record_note(r, "%s%lld of these %lld pictures were trained on: this is no test",
                           s->trained_on_about ? "about " : "", (long long)s->trained_on,
                           (long long)s->pictures);
     else if (!s->trained_on && !s->trained_on_about)
         basin_record_note(r, "none of them was trained on");
-    put_extremes(r, "best", title, e, false);
+    put_extremes(r, "best", s->picture_energy ? "best, by their energy:" : "best, by their MSE:", e,
+                 false);
     put_extremes(r, "worst", "worst:", e, true);
 }
 

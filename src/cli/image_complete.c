@@ -303,8 +303,7 @@ static basin_status skip(job *j, int64_t i, basin_status status, basin_error *er
 
 /* Completion number k of a picture has noise of its own. */
 static basin_status set_sample(job *j, int64_t k, basin_error *error) {
-    basin_image_descent how = {
-        .steps = j->o->steps, .alpha = j->o->alpha, .seed = (uint64_t)(j->o->seed + k)};
+    basin_image_descent how = {j->o->steps, j->o->alpha, (uint64_t)(j->o->seed + k + 1)};
     return basin_image_set_descent(j->model, &how, error);
 }
 
@@ -402,9 +401,10 @@ static basin_status open_output(job *j, basin_error *error) {
             return basin_usage(
                 error, "-o %s: results are PNG files; needs a name that ends in .png", output);
     j->single = !folder && basin_text_ends(output, ".png");
-    if (j->single && basin_pictures_count(j->pictures) > 1 && j->o->limit != 1)
+    int64_t count = j->o->samples * (j->o->limit == 1 ? 1 : basin_pictures_count(j->pictures));
+    if (j->single && count > 1)
         return basin_usage(error, "-o %s names a file, and there are %lld pictures; needs a folder",
-                           output, (long long)basin_pictures_count(j->pictures));
+                           output, (long long)count);
     return j->single ? BASIN_OK : basin_folder_make(output, error);
 }
 
@@ -420,16 +420,8 @@ static basin_status complete(void *context, basin_error *error) {
                                       .plain = o->plain,
                                       .looks = (int)o->looks,
                                       .frames = o->frames};
-    char objective[20];
     if (!model) BASIN_TRY(basin_models_find(shipped, "photos", error));
     BASIN_TRY(basin_args_image(&j->model, o, model ? model : shipped, error));
-    BASIN_TRY(basin_settings_get(objective, sizeof objective, basin_image_get_settings(j->model),
-                                 "objective", error));
-    if (o->samples > 1 && strcmp(objective, "match") != 0)
-        return basin_usage(error,
-                           "--samples %lld: needs a model of the objective match; others "
-                           "complete a picture in one way",
-                           (long long)o->samples);
     BASIN_TRY(basin_pictures_open(&j->pictures, (const char *const *)o->operand + first,
                                   o->operands - first, "test", error));
     BASIN_TRY(masks_open(&j->masks, o->mask, error));

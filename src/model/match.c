@@ -1,7 +1,7 @@
 /* An energy of pictures that is trained by matching its gradient (equilibrium matching, Wang and
  * Du 2025): between a picture x and noise e, at y = t x + (1 - t) e, the gradient is to be
- * c(t) (e - x), without knowing t. The descent then leads from noise to pictures, and rests there:
- * c is 1 up to t = HOLD and falls to 0 at the picture. */
+ * c(t) (e - x), without knowing t. The descent then leads from noise to pictures and slows down
+ * there: c is 1 up to t = HOLD and falls to 0 at the picture. */
 #include <math.h>
 #include <stdio.h>
 
@@ -29,9 +29,10 @@ static void declare_scale(basin_match_scale *s, basin_params *params, const basi
     basin_block_declare(&s->block, params, prefix, &block);
 }
 
-int basin_match_sides(int64_t *side, int64_t size, int64_t least) {
+/* The sizes of patches from `least` on that divide `size`, ascending, `most` of them; how many. */
+static int find_sides(int64_t *side, int most, int64_t size, int64_t least) {
     int count = 0;
-    for (int64_t s = least; s <= size && count < BASIN_MATCH_SCALES; s++)
+    for (int64_t s = least; s <= size && count < most; s++)
         if (size % s == 0) side[count++] = s;
     return count;
 }
@@ -42,9 +43,8 @@ basin_status basin_match_declare(basin_match *m, basin_params *params,
     int64_t side[BASIN_MATCH_SCALES], grid = config->size / config->side;
     basin_shape all = BASIN_SHAPE(grid * grid, config->channels * config->side * config->side);
     *m = (basin_match){.config = *config};
-    if (c->field != BASIN_FIELD_BLOCK)
-        return basin_image_net_declare(&m->net, params, &config->net);
-    basin_match_sides(side, c->size, c->side);
+    if (c->free) return basin_image_net_declare(&m->net, params, &config->net);
+    m->config.scales = find_sides(side, c->scales, c->size, c->side);
     for (int i = 0; i < c->scales; i++) {
         m->scale[i].side = side[i];
         declare_scale(&m->scale[i], params, c, i);
@@ -76,26 +76,20 @@ static basin_expr scale_energy(const basin_match *m, const basin_match_scale *s,
     return basin_energy_total(&energy, basin_energy_activation(&energy, tokens));
 }
 
-/* What the network itself says; nothing is masked. */
-static basin_expr net_output(const basin_match *m, basin_expr x) {
+basin_expr basin_match_field(const basin_match *m, basin_expr x, basin_expr energy) {
     basin_shape shape = basin_expr_shape(x);
+    if (energy) return basin_grad(energy, x);
     basin_expr shown = basin_fill(basin_expr_graph(x), BASIN_SHAPE(shape.dim[0], shape.dim[1]), 0);
     return basin_image_net_forward(&m->net, x, shown);
 }
 
 basin_expr basin_match_energy(const basin_match *m, basin_expr x) {
-    if (m->config.field == BASIN_FIELD_FREE) return NULL;
-    if (m->config.field == BASIN_FIELD_PRODUCT)
-        return basin_sum(basin_mul(x, net_output(m, x)), 1, 2);
+    if (m->config.free) return NULL;
     basin_expr bowl = basin_add(basin_scale(basin_mul(m->curve, x), 0.5), m->slope);
     basin_expr energy = basin_sum(basin_mul(bowl, x), 1, 2);
     for (int i = 0; i < m->config.scales; i++)
         energy = basin_add(energy, scale_energy(m, &m->scale[i], x));
     return energy;
-}
-
-basin_expr basin_match_field(const basin_match *m, basin_expr x, basin_expr energy) {
-    return energy ? basin_grad(energy, x) : net_output(m, x);
 }
 
 /* ---- the loss ---- */

@@ -77,17 +77,11 @@ basin_expr basin_image_net_forward(const basin_image_net *net, basin_expr patche
 /* ---- energies of pictures, trained by matching their gradient (match.c) ---- */
 
 enum { BASIN_MATCH_SCALES = 8 };
-typedef enum basin_field {
-    BASIN_FIELD_BLOCK,   /* the gradient of E = energies of blocks + curve x^2 / 2 + slope x */
-    BASIN_FIELD_PRODUCT, /* that of E = x . f(x), f a network */
-    BASIN_FIELD_FREE,    /* f(x), no gradient of anything */
-} basin_field;
-
 typedef struct basin_match_config {
-    basin_image_net_config net;   /* f; of BLOCK the block's sizes alone */
+    basin_image_net_config net;   /* of a free field; else the block's sizes alone */
     int64_t size, channels, side; /* pixels of a picture and of a patch */
-    int scales;                   /* of BLOCK: so many sizes of patches, a block for each */
-    basin_field field;
+    int scales;                   /* at most so many sizes of patches, a block for each */
+    bool free;                    /* what the network says, which is no gradient */
 } basin_match_config;
 
 typedef struct basin_match_scale {
@@ -104,11 +98,10 @@ typedef struct basin_match {
     basin_expr curve, slope; /* [N, P] */
 } basin_match;
 
-/* The sizes of patches from `least` on that divide `size`, ascending; how many there are. */
-int basin_match_sides(int64_t *side /* [BASIN_MATCH_SCALES] */, int64_t size, int64_t least);
 basin_status basin_match_declare(basin_match *match, basin_params *params,
                                  const basin_match_config *config);
-/* Patches [B, N, P] -> the energy of each picture [B]; NULL where the field is free. */
+/* Patches [B, N, P] -> the energy of each picture [B], that of the blocks + curve x^2 / 2 + slope
+ * x; NULL where the field is free. */
 basin_expr basin_match_energy(const basin_match *match, basin_expr patches);
 /* Its gradient [B, N, P], or the free field. */
 basin_expr basin_match_field(const basin_match *match, basin_expr patches, basin_expr energy);

@@ -52,9 +52,8 @@ BASIN_API basin_status basin_image_write(const char *path, basin_image_model *mo
 typedef struct basin_image_descent {
     int64_t steps; /* of a model with the setting implicit: at most so many */
     double alpha;
-    /* Of models of the objective match, whose pixels descend from noise (100 steps of 0.05): */
-    double momentum; /* Nesterov's, below 1 */
-    uint64_t seed;   /* of the noise */
+    uint64_t seed; /* of the noise that pixels descend from, of models of the objective match; these
+                      take 60 steps of 0.025 where they are 0 */
 } basin_image_descent;
 
 /* Completing and scoring descend so from now on; files keep the model's own. Models that
@@ -118,7 +117,7 @@ BASIN_API basin_status basin_image_train(basin_image_model **model, basin_outcom
 
 /* ---- samples ---- */
 
-enum { BASIN_IMAGE_SAMPLE_STEPS = 100 }; /* where the descent does not say */
+enum { BASIN_IMAGE_SAMPLE_STEPS = 60 }; /* where the descent does not say */
 
 /* Draws `count` pictures, each zeroed or a picture, by a descent from noise down the energy of a
  * model of the objective match; picture i is a function of the model, the descent (its seed) and i.
@@ -199,12 +198,10 @@ typedef struct basin_image_scores {
     int64_t trained_on;    /* how many of them the model was trained on; -1: it does not know */
     bool trained_on_about; /* that number is an estimate, from a part of the pictures */
     double mean_mse, mean_psnr; /* of an answer without a model: the mean colour of what is shown */
-    /* Of a model of the objective match, else NULL. `mse` is then how far the field is from what it
-     * should match, on places between the pictures and noise, `masks` draws of each; `order` is by
-     * energy, or by force where the field is free and there is no energy. */
-    double *picture_energy; /* [pictures] of the picture as it is */
-    double *picture_force;  /* [pictures] root mean square of the field there */
-    bool energies;          /* whether there are any */
+    /* Of a model of the objective match: `mse` is how far the field is from what it should match,
+     * on places between the pictures and noise, `masks` draws of each; `order` is by energy. */
+    bool match;
+    double *picture_energy; /* [pictures]; NULL where the field is free, and of other models */
 } basin_image_scores;
 
 BASIN_API basin_status basin_image_score(basin_image_scores *scores, basin_image_model *model,

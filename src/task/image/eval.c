@@ -133,28 +133,24 @@ static void draw_masks(state *s, const basin_feed_batch *batch, uint64_t seed) {
     }
 }
 
-/* Energies and forces of a batch, and how well the field matches at one place per draw between each
+/* The energies of a batch, and how well the field matches at one place per draw between each
  * picture and noise. */
 static basin_status match_batch(state *s, const basin_feed_batch *batch, basin_error *error) {
     basin_image_scores *r = s->scores;
     const basin_image_graph *g = &s->runner.graph;
-    int64_t size = s->tokens * s->values, at = r->pictures;
+    int64_t at = r->pictures;
     BASIN_FREE_AT_EXIT double *each = NULL;
     BASIN_TRY(BASIN_NEW(&each, s->batch, "scores", error));
     BASIN_TRY(
         basin_image_field_run(&s->runner, s->output, each, batch->values, batch->count, error));
     for (int64_t i = 0; i < batch->count; i++) {
-        double sum = 0;
-        for (int64_t v = i * size; v < (i + 1) * size; v++)
-            sum += (double)s->output[v] * (double)s->output[v];
         r->index[at + i] = batch->index[i];
-        r->picture_energy[at + i] = each[i];
-        r->picture_force[at + i] = sqrt(sum / (double)size);
+        if (r->picture_energy) r->picture_energy[at + i] = each[i];
     }
     BASIN_TRY(basin_image_write_batch(s->errors, g, batch->values, NULL, batch->count, error));
     for (int m = 0; m < r->masks; m++) {
-        int64_t draw = MASK_SEED + at * r->masks + m + (int64_t)s->scoring->first_mask;
-        BASIN_TRY(basin_image_write_seed(s->errors, g, &s->model->settings, draw, error));
+        int32_t seed[2] = {MASK_SEED + (int32_t)s->scoring->first_mask + m, (int32_t)at};
+        BASIN_TRY(basin_values_write(s->errors, g->seed, seed, BASIN_I32, error));
         BASIN_TRY(basin_plan_run(s->errors, error));
         BASIN_TRY(basin_values_read(s->errors, g->errors, each, BASIN_F64, error));
         for (int64_t i = 0; i < batch->count; i++) {
@@ -169,11 +165,9 @@ static basin_status match_batch(state *s, const basin_feed_batch *batch, basin_e
 static basin_status make_matching(state *s, basin_error *error) {
     const basin_image_graph *g = &s->runner.graph;
     basin_plan_spec spec = {.output = &g->errors, .outputs = 1};
-    s->scores->energies = g->energy != NULL;
-    if (!g->errors) return BASIN_OK;
-    BASIN_TRY(BASIN_NEW(&s->scores->picture_energy, s->set->items, "scores", error));
-    BASIN_TRY(BASIN_NEW(&s->scores->picture_force, s->set->items, "scores", error));
-    return basin_plan_new(&s->errors, s->model->store, &spec, error);
+    s->scores->match = g->errors != NULL;
+    if (g->energy) BASIN_TRY(BASIN_NEW(&s->scores->picture_energy, s->set->items, "scores", error));
+    return g->errors ? basin_plan_new(&s->errors, s->model->store, &spec, error) : BASIN_OK;
 }
 
 static basin_status score_batch(state *s, const basin_feed_batch *batch, basin_error *error) {
@@ -216,12 +210,10 @@ static basin_status score_all(state *s, basin_error *error) {
 /* Equal errors in the order of the pictures. */
 static basin_status rank(basin_image_scores *scores, basin_error *error) {
     BASIN_FREE_AT_EXIT basin_ranked *all = NULL;
-    const double *by = scores->picture_energy;
-    if (by && !scores->energies) by = scores->picture_force;
+    const double *by = scores->picture_energy ? scores->picture_energy : scores->picture_mse;
     BASIN_TRY(BASIN_NEW_RAW(&all, scores->pictures, "a ranking", error));
     BASIN_TRY(BASIN_NEW_RAW(&scores->order, scores->pictures, "a ranking", error));
-    for (int64_t i = 0; i < scores->pictures; i++)
-        all[i] = (basin_ranked){(by ? by : scores->picture_mse)[i], i};
+    for (int64_t i = 0; i < scores->pictures; i++) all[i] = (basin_ranked){by[i], i};
     qsort(all, (size_t)scores->pictures, sizeof *all, basin_lower_first);
     for (int64_t i = 0; i < scores->pictures; i++) scores->order[i] = all[i].at;
     return BASIN_OK;
@@ -351,7 +343,6 @@ basin_status basin_image_score(basin_image_scores *scores, basin_image_model *mo
 }
 
 void basin_image_scores_free(basin_image_scores *scores) {
-    BASIN_FREE(scores->index, scores->picture_mse, scores->order, scores->picture_energy,
-               scores->picture_force);
+    BASIN_FREE(scores->index, scores->picture_mse, scores->order, scores->picture_energy);
     *scores = (basin_image_scores){0};
 }

@@ -37,14 +37,13 @@
       "What is learnt: to complete what is masked; or an energy of whole pictures, by matching "   \
       "its gradient on the way from noise to pictures, to draw samples (basin image sample).",     \
       .absent = "complete")                                                                        \
-    X(CHOICE, field, BASIN_CHOICES("block", "product", "free"),                                    \
-      "What is matched: the gradient of the block's energy, or of the product of the picture "     \
-      "with what a ViT says of it; or a free field, which is no gradient, to compare with.",       \
-      .absent = "block", .needs = "objective=match")                                               \
-    X(INTEGER, scales, "K", 0, BASIN_MATCH_SCALES,                                                 \
-      "Sizes of patches with a block each: PATCH and the next larger ones that divide SIZE; 0: "   \
-      "up to four.",                                                                               \
-      .absent = "1", .needs = "objective=match field=block")                                       \
+    X(CHOICE, field, BASIN_CHOICES("energy", "free"),                                              \
+      "What is matched: the gradient of an energy; or a free field of the same blocks or of a "    \
+      "ViT, which is no gradient, to compare with.",                                               \
+      .absent = "energy", .needs = "objective=match")                                              \
+    X(INTEGER, scales, "K", 1, BASIN_MATCH_SCALES,                                                 \
+      "Sizes of patches with a block each, at most: PATCH and the next that divide SIZE.",         \
+      .absent = "1", .needs = "objective=match field=energy")                                      \
     X(REAL, occlude, "N|SHARE", 0, 1 << 24,                                                        \
       "Patches of a picture that are occluded and count in the loss: a share of all where it is "  \
       "below 1, else their number.",                                                               \
@@ -201,10 +200,6 @@ basin_status basin_image_runner_run(basin_image_runner *runner, float *output, /
 
 /* ---- models of the objective match (match.c) ---- */
 
-/* The seed of draw number `draw` of the errors to match. */
-basin_status basin_image_write_seed(basin_plan *plan, const basin_image_graph *graph,
-                                    const basin_image_settings *settings, int64_t draw,
-                                    basin_error *error);
 /* The field at count <= batch pictures, [B, N, P], and their energies [B] where there are any. */
 basin_status basin_image_field_run(basin_image_runner *runner, float *field, double *energy,
                                    const float *patches, int64_t count, basin_error *error);

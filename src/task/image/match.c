@@ -13,17 +13,10 @@ typedef struct walk {
     int64_t first;                 /* number of the first, of which its noise is a function */
     const float *truth;            /* what is known; or NULL */
     const uint8_t *mask;
-    float *x, *move, *noise, *ahead, *field;
+    float *x, *noise, *field;
     double *each;   /* [B] energies */
     double *energy; /* [steps + 1] sums over pictures are added; or NULL */
 } walk;
-
-basin_status basin_image_write_seed(basin_plan *plan, const basin_image_graph *graph,
-                                    const basin_image_settings *s, int64_t draw,
-                                    basin_error *error) {
-    int32_t seed[2] = {(int32_t)(s->seed & 0x7fffffff), (int32_t)(draw & 0x7fffffff)};
-    return basin_values_write(plan, graph->seed, seed, BASIN_I32, error);
-}
 
 basin_status basin_image_field_run(basin_image_runner *r, float *field, double *energy,
                                    const float *patches, int64_t count, basin_error *error) {
@@ -37,66 +30,49 @@ basin_status basin_image_field_run(basin_image_runner *r, float *field, double *
 
 /* ---- steps ---- */
 
-/* The noise of each picture: the same whatever else is in the batch. */
-static void draw_noise(walk *w) {
-    enum { NOISE_SALT = 0x6e6f6973 };
-    int64_t size = w->tokens * w->values;
-    for (int64_t i = 0; i < w->count; i++)
-        basin_random_fill_normal(w->noise + i * size, w->how.seed ^ NOISE_SALT,
-                                 (uint64_t)(w->first + i), 0, (size_t)size);
-}
-
 /* What is known is at t of its way. */
 static void hold_known(walk *w, double t) {
     for (int64_t i = 0; w->truth && i < w->count * w->tokens * w->values; i++) {
         if (w->mask[i / w->values] == BASIN_PATCH_REPLACED) continue;
         w->x[i] = (float)(t * (double)w->truth[i] + (1 - t) * (double)w->noise[i]);
-        w->move[i] = 0;
     }
 }
 
-/* The field at `ahead`, and the energy there. */
+/* The field where the pictures are, and the energy there. */
 static basin_status look(walk *w, int64_t step, basin_error *error) {
-    BASIN_TRY(basin_image_field_run(w->runner, w->field, w->each, w->ahead, w->count, error));
+    BASIN_TRY(basin_image_field_run(w->runner, w->field, w->each, w->x, w->count, error));
     for (int64_t i = 0; w->energy && i < w->count; i++) w->energy[step] += w->each[i];
     return BASIN_OK;
 }
 
-/* With momentum, the field is asked where the last move would lead (Nesterov). */
 static basin_status take_step(walk *w, int64_t step, basin_error *error) {
-    const basin_image_descent *how = &w->how;
-    int64_t all = w->count * w->tokens * w->values;
-    for (int64_t i = 0; i < all; i++) w->ahead[i] = w->x[i] + (float)how->momentum * w->move[i];
+    double most = 0, alpha = w->how.alpha;
     BASIN_TRY(look(w, step, error));
-    double most = 0;
-    for (int64_t i = 0; i < all; i++) {
-        w->move[i] = (float)(how->momentum * (double)w->move[i] - how->alpha * (double)w->field[i]);
-        w->x[i] += w->move[i];
+    for (int64_t i = 0; i < w->count * w->tokens * w->values; i++) {
+        w->x[i] -= (float)(alpha * (double)w->field[i]);
         most = fmax(most, isfinite(w->x[i]) ? fabs((double)w->x[i]) : INFINITY);
     }
-    if (most > 1e4)
-        return basin_fail(error, BASIN_BAD_VALUE,
-                          "the descent of pixels diverges at step %lld; wanted a smaller alpha "
-                          "than %g",
-                          (long long)step, how->alpha);
-    return BASIN_OK;
+    if (most < 1e4) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE,
+                      "the descent of pixels diverges at step %lld; wanted a smaller alpha than %g",
+                      (long long)step, alpha);
 }
 
+/* The noise of a picture is the same whatever else is in the batch. */
 static basin_status descend(walk *w, basin_error *error) {
-    size_t bytes = (size_t)(w->count * w->tokens * w->values) * sizeof(float);
-    double t = 0, speed = 0;
-    draw_noise(w);
-    memcpy(w->x, w->noise, bytes);
-    memset(w->move, 0, bytes);
+    enum { NOISE_SALT = 0x6e6f6973 };
+    int64_t size = w->tokens * w->values;
+    double t = 0;
+    for (int64_t i = 0; i < w->count; i++)
+        basin_random_fill_normal(w->noise + i * size, w->how.seed ^ NOISE_SALT,
+                                 (uint64_t)(w->first + i), 0, (size_t)size);
+    memcpy(w->x, w->noise, (size_t)(w->count * size) * sizeof(float));
     for (int64_t step = 0; step < w->how.steps; step++) {
         hold_known(w, t);
         BASIN_TRY(take_step(w, step, error));
-        speed =
-            w->how.momentum * speed + w->how.alpha * basin_match_speed(t + w->how.momentum * speed);
-        t = fmin(1, t + speed);
+        t = fmin(1, t + w->how.alpha * basin_match_speed(t));
     }
     hold_known(w, 1);
-    memcpy(w->ahead, w->x, bytes);
     return w->energy ? look(w, w->how.steps, error) : BASIN_OK;
 }
 
@@ -105,17 +81,17 @@ static basin_status begin(walk *w, basin_error *error) {
     int64_t batch = w->runner->graph.batch;
     w->how = w->runner->model->descent;
     if (w->how.steps == 0) w->how.steps = BASIN_IMAGE_SAMPLE_STEPS;
-    if (!(w->how.alpha > 0)) w->how.alpha = 0.05;
+    if (!(w->how.alpha > 0)) w->how.alpha = 0.025;
     w->tokens = basin_image_tokens(s);
     w->values = basin_image_patch_values(s);
-    float **part[] = {&w->x, &w->move, &w->noise, &w->ahead, &w->field};
+    float **part[] = {&w->x, &w->noise, &w->field};
     for (size_t i = 0; i < sizeof part / sizeof *part; i++)
         BASIN_TRY(
             BASIN_NEW_RAW(part[i], batch * w->tokens * w->values, "a descent of pixels", error));
     return BASIN_NEW(&w->each, batch, "a descent of pixels", error);
 }
 
-static void end(walk *w) { BASIN_FREE(w->x, w->move, w->noise, w->ahead, w->field, w->each); }
+static void end(walk *w) { BASIN_FREE(w->x, w->noise, w->field, w->each); }
 
 /* ---- what it is for ---- */
 

@@ -42,18 +42,10 @@ int64_t basin_image_kept(const basin_image_settings *s) {
     return count_of(s->keep, basin_image_occluded(s));
 }
 
-static int count_scales(const basin_image_settings *s) {
-    enum { UP_TO = 4 };
-    int64_t side[BASIN_MATCH_SCALES];
-    int most = basin_match_sides(side, s->size, s->patch);
-    return s->scales ? (int)s->scales : most < UP_TO ? most : UP_TO;
-}
-
 void basin_image_settings_resolve(basin_image_settings *s) {
     int64_t occluded = basin_image_occluded(s), kept = basin_image_kept(s);
     s->occlude = (double)occluded;
     s->keep = (double)kept;
-    if (basin_image_is_match(s)) s->scales = count_scales(s);
 }
 
 static basin_status check_sizes(const basin_image_settings *s, basin_error *error) {
@@ -81,27 +73,14 @@ static basin_status check_masks(const basin_image_settings *s, basin_error *erro
     return BASIN_OK;
 }
 
-/* The gradient of what descends by attention would need a third derivative. */
-static basin_status check_match(const basin_image_settings *s, basin_error *error) {
-    bool et = basin_choice_is(s->arch, "et"), block = basin_choice_is(s->field, "block");
-    int64_t side[BASIN_MATCH_SCALES];
-    int most = basin_match_sides(side, s->size, s->patch);
-    if (!basin_image_is_match(s)) return BASIN_OK;
-    if (et != block && !basin_choice_is(s->field, "free"))
-        return basin_fail(error, BASIN_BAD_VALUE, "field is %s with arch %s, wanted %s or free",
-                          s->field, s->arch, et ? "block" : "product");
-    if (block && s->scales > most)
-        return basin_fail(
-            error, BASIN_BAD_VALUE,
-            "scales is %lld, wanted at most %d: the sizes from %lld on that divide %lld",
-            (long long)s->scales, most, (long long)s->patch, (long long)s->size);
-    return BASIN_OK;
-}
-
 basin_status basin_image_settings_check(const void *values, basin_error *error) {
     const basin_image_settings *s = values;
     BASIN_TRY(check_sizes(s, error));
-    BASIN_TRY(check_match(s, error));
+    bool free = basin_choice_is(s->field, "free");
+    if (basin_image_is_match(s) && !free && !basin_choice_is(s->arch, "et"))
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "arch is %s, whose layers have no energy; wanted et, or field free",
+                          s->arch);
     BASIN_TRY(check_masks(s, error));
     if (s->positive_gamma && !basin_choice_is(s->arch, "et"))
         return basin_fail(error, BASIN_BAD_VALUE,
@@ -243,10 +222,8 @@ static void build_match(basin_image_graph *g, const basin_image_settings *s) {
                                  .size = s->size,
                                  .channels = s->channels,
                                  .side = s->patch,
-                                 .scales = count_scales(s),
-                                 .field = BASIN_FIELD_BLOCK};
-    if (basin_choice_is(s->field, "product")) config.field = BASIN_FIELD_PRODUCT;
-    if (basin_choice_is(s->field, "free")) config.field = BASIN_FIELD_FREE;
+                                 .scales = (int)s->scales,
+                                 .free = basin_choice_is(s->field, "free")};
     g->seed = basin_index(g->graph, "seed", BASIN_SHAPE(2));
     if (basin_match_declare(&g->match, &g->params, &config) != BASIN_OK) return;
     g->energy = basin_match_energy(&g->match, g->patches);

@@ -14,9 +14,10 @@ basin_status basin_image_set_descent(basin_image_model *model, const basin_image
     if (!(d.alpha >= 0) || !isfinite(d.alpha))
         return basin_fail(error, BASIN_BAD_VALUE, "alpha is %g, wanted 0 or more", d.alpha);
     bool set = d.steps > 0 || d.alpha > 0, match = basin_image_is_match(&model->settings);
-    if (!(d.momentum >= 0 && d.momentum < 1))
-        return basin_fail(error, BASIN_BAD_VALUE, "momentum is %g, wanted 0 to below 1",
-                          d.momentum);
+    if (d.seed && !match)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "a seed of noise, which a descent of tokens does "
+                          "not have; wanted a model of the objective match");
     if (set && !match && strcmp(model->settings.arch, "et") != 0)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "the model's arch is '%s': its layers are not steps of a descent that "

@@ -264,8 +264,10 @@ static basin_status write_shard(void *context, double *weight, int64_t step, int
     prepare(j, step);
     *weight = (double)g->batch;
     if (g->errors) {
-        BASIN_TRY(basin_image_write_seed(plan, g, &j->model->settings,
-                                         step * j->shards.count + shard, error));
+        int64_t draw = step * j->shards.count + shard;
+        int32_t seed[2] = {(int32_t)(j->model->settings.seed & 0x7fffffff),
+                           (int32_t)(draw & 0x7fffffff)};
+        BASIN_TRY(basin_values_write(plan, g->seed, seed, BASIN_I32, error));
         return basin_image_input_write(j->input, plan, g->patches, step, at, error);
     }
     *weight = 0;

@@ -78,7 +78,7 @@ typedef double basin_channels[3];
       .needs = BASIN_NEEDS_HIDDEN)                                                                 \
     X(INTEGER, steps, "T", 1, 10000, "Steps of the descent in a block.",                           \
       .needs = "arch=et|vit|albert|hyperset form=energy|published implicit=off "                   \
-               "objective=complete,field=product|free")                                            \
+               "objective=complete,field=free")                                                    \
     X(REAL, alpha, "X", 0, 1e6, "Size of a step of the descent.", .needs = BASIN_NEEDS_DESCENT)    \
     X(SWITCH, implicit,                                                                            \
       "Instead of `steps` steps, descend until the tokens rest, pulled to where they began; "      \
