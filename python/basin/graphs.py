@@ -128,10 +128,36 @@ class _GraphEstimator(Estimator):
         if lib.basin_graphs_about(self._fitted()).target != wanted:
             raise BasinError(f"a model of {told}, which {type(self).__name__} does not use")
 
-    def _predict(self, graphs):
+    def _bounds(self, graphs, coverage):
+        """Intervals or sets as basin_graphs_data has them: low and high, [graphs, columns]."""
+        model, given = self._fitted(), self._set(graphs)
+        if not 0 < coverage < 1:
+            raise BasinError(f"coverage {coverage}, needs a number between 0 and 1")
+        if not lib.basin_graphs_about(model).calibrated:
+            raise BasinError("the model was trained without graphs for validation")
+        shape = len(given), lib.basin_graphs_about(model).columns
+        low, high = numpy.empty(shape, "f4"), numpy.empty(shape, "f4")
+        pointers = [ffi.from_buffer("float[]", array) for array in (low, high)]
+        self._predict(given, low=pointers[0], high=pointers[1], coverage=coverage)
+        return low, high
+
+    def nearest(self, graphs: Any) -> tuple[numpy.ndarray, list[str]]:
+        """Of molecules: the similarity, 0 to 1, to the nearest that the model remembers, and what
+        that is called (its id, or "line 7": its place in training)."""
+        model, given = self._fitted(), self._set(graphs)
+        about = lib.basin_graphs_about(model)
+        if numpy.isnan(about.near):
+            raise BasinError("the model remembers no molecules (near)")
+        found, at = numpy.empty(len(given), "f4"), numpy.zeros(len(given), "i8")
+        pointers = ffi.from_buffer("float[]", found), ffi.from_buffer("int64_t[]", at)
+        self._predict(given, nearest=pointers[0], nearest_at=pointers[1])
+        named = about.remembered != ffi.NULL
+        return found, [ffi.string(about.remembered + i).decode() if named else "" for i in at]
+
+    def _predict(self, graphs, **more):
         """[graphs, columns], and of classes the likeliest [graphs]."""
         graphs, model = self._set(graphs), self._fitted()
-        data = sized("basin_graphs_data", set=graphs.pointer)
+        data = sized("basin_graphs_data", set=graphs.pointer, **more)
         shape = lib.basin_graphs_rows(model, data), lib.basin_graphs_about(model).columns
         output, likeliest = numpy.empty(shape, "f4"), numpy.empty(shape[0], "i8")
         unknown = ffi.new("int64_t[2]")
@@ -239,6 +265,12 @@ class GraphClassifier(ClassifierMixin, _GraphEstimator):
         likeliest = self.predict_proba(graphs).argmax(axis=1)
         return self.classes_[likeliest]
 
+    def predict_set(self, graphs: Any, coverage: float = 0.9) -> numpy.ndarray:
+        """Conformal sets, [graphs, classes] of booleans in the order of classes_: of the graphs of
+        each class, `coverage` have theirs in the set, where graphs are of the kind that training
+        validated on. A set may be empty, or have all classes."""
+        return self._bounds(graphs, coverage)[0] > 0
+
     def decision_function(self, graphs: Any) -> numpy.ndarray:
         """Logarithms of the probabilities; of two classes the second's over the first's."""
         logits = numpy.log(numpy.maximum(self.predict_proba(graphs), 1e-30))
@@ -290,6 +322,14 @@ class GraphRegressor(RegressorMixin, _GraphEstimator):
         """Values in the units of the training data, in y's shape."""
         values = self._predict(graphs)[0].astype("f8")
         return values[:, 0] if self._flat else values
+
+    def predict_interval(
+        self, graphs: Any, coverage: float = 0.9
+    ) -> tuple[numpy.ndarray, numpy.ndarray]:
+        """The low and the high end of conformal intervals, which hold the truth of `coverage` of
+        graphs of the kind that training validated on; infinite where these were too few."""
+        low, high = (array.astype("f8") for array in self._bounds(graphs, coverage))
+        return (low[:, 0], high[:, 0]) if self._flat else (low, high)
 
     def score(self, graphs: Any, y: Any) -> float:
         """R squared: 1 minus the squared error over the variance; the mean over values."""

@@ -183,3 +183,24 @@ def test_stereo_distinguishes_mirror_images():
     assert one != other and abs(one - again) < 1e-4
     labels = basin.Graph.from_smiles(left).node_labels[:, 3]
     assert not labels.any()  # without it as before
+
+
+def test_intervals_sets_and_nearest_molecules():
+    paths = [[[i, i + 1] for i in range(n)] for n in range(3, 43)]
+    sized = [len(path) / 10 for path in paths]
+    model = basin.GraphRegressor(epochs=5, dim=16, memories=16, threads=1, validation=0.5)
+    low, high = model.fit(paths, sized).predict_interval(paths, 0.8)
+    assert low.shape == high.shape == (40,) and (low < high).all()
+    assert numpy.allclose((low + high) / 2, model.predict(paths), atol=1e-5)
+    assert (model.predict_interval(paths, 0.5)[1] < high).all()
+    assert numpy.isinf(model.predict_interval(paths, 0.99)[0]).all()
+    with pytest.raises(basin.BasinError, match="coverage 90"):
+        model.predict_interval(paths, 90)
+    smiles = ["C" * n + end for n in range(1, 11) for end in ("O", "Cl")]
+    model = basin.GraphClassifier(
+        epochs=3, dim=16, memories=16, threads=1, members=2, validation=0.3
+    ).fit(smiles, ["O", "Cl"] * 10)
+    sets = model.predict_set(smiles, 0.5)
+    assert sets.shape == (20, 2) and sets.dtype == bool
+    similar, name = model.nearest([smiles[4], "c1ccccc1"])
+    assert similar[0] == 1 and similar[1] < 0.5 and name[0] == "line 4"

@@ -251,8 +251,11 @@ static void put_training(basin_record *r, const basin_train_job *job) {
                                       .auprc = basin_score_get(s, "validation_auprc"),
                                       .explained = NAN,
                                       .coverage = NAN};
+    double best_of = 0;
     basin_record_text(r, "data", job->o->operand[0]);
     basin_record_text(r, "task", basin_graphs_target_name(target));
+    if (!basin_settings_get_number(&best_of, job->o->settings, "best_of", NULL) && best_of > 1)
+        basin_record_format(r, "kept", "the best of %.0f runs by validation", best_of);
     if (s->measures) {
         basin_record_object(r, "validation");
         basin_record_measures(r, &measures, target, false);
@@ -583,6 +586,8 @@ static basin_status prepare_cv(void *context, basin_error *error) {
     j->paper = !strcmp(j->o->protocol, "paper");
     BASIN_TRY(basin_graph_read(&j->set, j->o, j->o->operand[0], NULL, j->o->settings, error));
     j->members = members > 0 ? (int64_t)members : j->set.line ? 5 : 3;
+    BASIN_TRY(basin_settings_get_number(&seed, j->o->settings, "best_of", error));
+    if (seed > 1) return basin_usage(error, "--best-of chooses among runs: graph train");
     return BASIN_OK;
 }
 

@@ -56,6 +56,55 @@ basin_status basin_graph_draw(basin_graph_drawing *drawing, const basin_graphset
                               int64_t graph, basin_error *error);
 void basin_graph_drawing_free(basin_graph_drawing *drawing);
 
+#define BASIN_GRAPH_OPTIONS_USE                                                                    \
+    BASIN_CHOICE(part, "part", "auto|train|validation|test|all",                                   \
+                 "Which graphs; auto: the test part of a set that has one, else all.",             \
+                 .text = "auto"),                                                                  \
+        BASIN_COMPUTE_OPTIONS
+
+/* A node, or an edge both ways, and what it adds. */
+typedef struct basin_graph_added {
+    int64_t a, b; /* b: -1 of a node */
+    double added;
+} basin_graph_added;
+
+/* A model, the graphs that it is used on, and what came out. */
+typedef struct basin_graph_job {
+    basin_args *o;
+    basin_graphs_model *model;
+    basin_graphs_info about;
+    basin_graphset set;
+    int64_t *list, count; /* the graphs of the part */
+    basin_graphs_data data;
+    /* predict */
+    int64_t rows, columns;
+    float *output, *spread;      /* [rows, columns]; over members */
+    float *low, *high;           /* [rows, columns] intervals or sets; NULL: the model has none */
+    float *nearest;              /* [rows] of molecules */
+    int64_t *nearest_at;         /* [rows] */
+    int64_t *class_value;        /* [rows] */
+    int64_t *graph_of, *node_of; /* [rows] what each row is; they belong to class_value */
+    /* eval */
+    basin_graphs_measures measures;
+    basin_graphs_value *value; /* [columns] of a model of values */
+    basin_spread noisy;        /* what noisy evaluations came to */
+    bool known;                /* whether the model's file says what it has seen */
+    int64_t before;            /* graphs before the unseen were chosen */
+    int64_t seen[3];           /* of these, by basin_graphs_memory */
+    /* explain */
+    basin_graphs_explanation e;
+    basin_graph_added *node, *edge; /* by falling size */
+    int64_t edges;                  /* an edge both ways counts once */
+} basin_graph_job;
+
+/* Opens what the operands MODEL DATA name. Without `labels` those of the set are not read. */
+basin_status basin_graph_open_all(basin_graph_job *job, bool labels, basin_error *error);
+/* Which graphs the model has seen; with --unseen the others alone are left. */
+basin_status basin_graph_look_back(basin_graph_job *job, basin_error *error);
+/* Predicts them, with all that models give. */
+basin_status basin_graph_predict(basin_graph_job *job, basin_error *error);
+void basin_graph_close_all(void *job);
+
 /* What a set has. */
 void basin_record_set(basin_record *r, const void *set);
 /* The fields of measures of a target; with `items`, the number of graphs or nodes before them. */

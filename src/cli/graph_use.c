@@ -3,49 +3,10 @@
 #include "data/graphset/molecule.h"
 #include "io/bundle.h"
 
-#define GRAPH_OPTIONS                                                                              \
-    BASIN_CHOICE(part, "part", "auto|train|validation|test|all",                                   \
-                 "Which graphs; auto: the test part of a set that has one, else all.",             \
-                 .text = "auto"),                                                                  \
-        BASIN_COMPUTE_OPTIONS
+typedef basin_graph_job job;
+typedef basin_graph_added part;
 
-/* A node, or an edge both ways, and what it adds. */
-typedef struct part {
-    int64_t a, b; /* b: -1 of a node */
-    double added;
-} part;
-
-/* A model, the graphs that it is used on, and what came out. */
-typedef struct job {
-    basin_args *o;
-    basin_graphs_model *model;
-    basin_graphs_info about;
-    basin_graphset set;
-    int64_t *list, count; /* the graphs of the part */
-    basin_graphs_data data;
-    /* predict */
-    int64_t rows, columns;
-    float *output, *spread;      /* [rows, columns]; over members */
-    float *low, *high;           /* [rows, columns] intervals or sets; NULL: the model has none */
-    float *nearest;              /* [rows] of molecules */
-    int64_t *nearest_at;         /* [rows] */
-    int64_t *class_value;        /* [rows] */
-    int64_t *graph_of, *node_of; /* [rows] what each row is; they belong to class_value */
-    /* eval */
-    basin_graphs_measures measures;
-    basin_graphs_value *value; /* [columns] of a model of values */
-    basin_spread noisy;        /* what noisy evaluations came to */
-    bool known;                /* whether the model's file says what it has seen */
-    int64_t before;            /* graphs before the unseen were chosen */
-    int64_t seen[3];           /* of these, by basin_graphs_memory */
-    /* explain */
-    basin_graphs_explanation e;
-    part *node, *edge; /* by falling size */
-    int64_t edges;     /* an edge both ways counts once */
-} job;
-
-/* Opens what the operands MODEL DATA name. Without `labels` those of the set are not read. */
-static basin_status open_all(job *j, bool labels, basin_error *error) {
+basin_status basin_graph_open_all(job *j, bool labels, basin_error *error) {
     const basin_args *o = j->o;
     const char *data = o->operand[1];
     BASIN_TRY(basin_graphs_open(&j->model, o->operand[0], o->compute, error));
@@ -78,7 +39,7 @@ static void note_graphs(job *j) {
     if (basin_convergence_tell(text, sizeof text, &rests)) basin_note(j->o, "%s", text);
 }
 
-static void close_all(void *context) {
+void basin_graph_close_all(void *context) {
     job *j = context;
     BASIN_FREE(j->output, j->spread, j->nearest, j->nearest_at, j->low, j->class_value, j->value,
                j->node, j->edge);
@@ -113,7 +74,7 @@ static const basin_option predict_table[] = {
                .needs = "embeddings!="),
     BASIN_GRAPH_OPTION_COVERAGE,
     BASIN_GRAPH_OPTIONS_MOLECULES,
-    GRAPH_OPTIONS,
+    BASIN_GRAPH_OPTIONS_USE,
     BASIN_OPTION_QUIET,
     BASIN_OPTIONS_END,
 };
@@ -234,9 +195,7 @@ static basin_status write_embeddings(job *j, basin_error *error) {
     return basin_bundle_write(o->embeddings, bundle, error);
 }
 
-static basin_status predict(void *context, basin_error *error) {
-    job *j = context;
-    BASIN_TRY(open_all(j, false, error));
+basin_status basin_graph_predict(job *j, basin_error *error) {
     j->rows = basin_graphs_rows(j->model, &j->data);
     j->columns = j->about.columns;
     BASIN_TRY(BASIN_NEW(&j->output, j->rows * j->columns, "outputs", error));
@@ -257,13 +216,22 @@ static basin_status predict(void *context, basin_error *error) {
     BASIN_TRY(basin_graphs_predict(j->output, j->class_value, j->model, &j->data, error));
     note_graphs(j);
     j->data.ranks = NULL;
+    j->data.low = j->data.high = j->data.spread = j->data.nearest = NULL, j->data.nearest_at = NULL;
+    return BASIN_OK;
+}
+
+static basin_status predict(void *context, basin_error *error) {
+    job *j = context;
+    BASIN_TRY(basin_graph_open_all(j, false, error));
+    BASIN_TRY(basin_graph_predict(j, error));
     return j->o->embeddings && !basin_ranks_rank(j->o->ranks) ? write_embeddings(j, error)
                                                               : BASIN_OK;
 }
 
 const basin_command basin_command_graph_predict = {
     "graph predict", predict_table,
-    BASIN_USES(job, .work = predict, .print = put_predictions, .close = close_all, .rows = true),
+    BASIN_USES(job, .work = predict, .print = put_predictions, .close = basin_graph_close_all,
+               .rows = true),
     .ranks = true};
 
 /* ---- eval: how well a model does on a set of graphs, whether it has seen them, and how much the
@@ -278,7 +246,7 @@ static const basin_option eval_table[] = {
     BASIN_GRAPH_OPTION_COVERAGE,
     BASIN_GRAPH_OPTIONS_MOLECULES,
     BASIN_GRAPH_OPTION_TARGET,
-    GRAPH_OPTIONS,
+    BASIN_GRAPH_OPTIONS_USE,
     BASIN_OPTIONS_LAST,
 };
 
@@ -289,7 +257,7 @@ static void keep_new(job *j, const basin_graphs_memory *memory) {
     j->count = j->data.graphs = kept;
 }
 
-static basin_status look_back(job *j, basin_error *error) {
+basin_status basin_graph_look_back(job *j, basin_error *error) {
     BASIN_FREE_AT_EXIT basin_graphs_memory *memory = NULL;
     BASIN_TRY(BASIN_NEW(&memory, j->count, "a list of graphs", error));
     basin_status status = basin_graphs_seen(memory, j->model, &j->set, j->list, j->count, error);
@@ -403,8 +371,8 @@ static void put_evaluation(basin_record *r, const void *context) {
 
 static basin_status evaluate(void *context, basin_error *error) {
     job *j = context;
-    BASIN_TRY(open_all(j, true, error));
-    BASIN_TRY(look_back(j, error));
+    BASIN_TRY(basin_graph_open_all(j, true, error));
+    BASIN_TRY(basin_graph_look_back(j, error));
     BASIN_TRY(basin_graphs_score(&j->measures, NULL, j->model, &j->data, error));
     note_graphs(j);
     if (j->about.target == BASIN_GRAPHS_VALUES) {
@@ -416,7 +384,7 @@ static basin_status evaluate(void *context, basin_error *error) {
 
 const basin_command basin_command_graph_eval = {
     "graph eval", eval_table,
-    BASIN_USES(job, .work = evaluate, .print = put_evaluation, .close = close_all)};
+    BASIN_USES(job, .work = evaluate, .print = put_evaluation, .close = basin_graph_close_all)};
 
 /* ---- explain: which nodes and edges an output comes from ---- */
 
@@ -653,7 +621,7 @@ static basin_status find_column(int64_t *column, const job *j, basin_error *erro
 static basin_status explain(void *context, basin_error *error) {
     job *j = context;
     int64_t column;
-    BASIN_TRY(open_all(j, false, error));
+    BASIN_TRY(basin_graph_open_all(j, false, error));
     if (j->o->graph >= j->set.graphs)
         return basin_fail(error, BASIN_BAD_VALUE, "--graph %lld; %s has graphs 0 to %lld",
                           (long long)j->o->graph, j->set.name, (long long)j->set.graphs - 1);
@@ -665,4 +633,5 @@ static basin_status explain(void *context, basin_error *error) {
 
 const basin_command basin_command_graph_explain = {
     "graph explain", explain_table,
-    BASIN_USES(job, .work = explain, .print = put_explanation, .finish = draw, .close = close_all)};
+    BASIN_USES(job, .work = explain, .print = put_explanation, .finish = draw,
+               .close = basin_graph_close_all)};

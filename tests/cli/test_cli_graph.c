@@ -308,6 +308,17 @@ TEST_WITH(three_graphs, folder_new, folder_remove) {
     assert_contains(p->out, "\"missing\": 1");
 }
 
+TEST_WITH(keeps_the_best_of_several_runs, folder_new, folder_remove) {
+    put_set(state, "set.safetensors", BASIN_GRAPHS_CLASSES, true);
+    const program *p =
+        run_ok(state, "graph train set.safetensors -o m.safetensors --best-of 3 --epochs 2 " SMALL);
+    assert_contains(p->out, "the best of 3 runs by validation");
+    run_ok(state, "graph eval m.safetensors set.safetensors");
+    assert_error(run(state, "graph train set.safetensors --best-of 2 --members 2 -o n.safetensors"),
+                 1, "best_of is 2 and members 2; needs one");
+    assert_error(run(state, "graph cv set.safetensors --best-of 2"), 2, "graph train");
+}
+
 /* A table with a bad molecule becomes a set that is used in its place; its molecules are drawn. */
 TEST_WITH(converts_and_draws_molecules, folder_new, folder_remove) {
     static const char table[] =

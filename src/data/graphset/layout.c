@@ -135,41 +135,41 @@ static double cost_of(const sheet *s) {
 
 /* ---- parts side by side ---- */
 
+/* What a part takes, turned by an angle. */
+static void bounds_of(double low[2], double high[2], const sheet *s, const int32_t *steps,
+                      double by) {
+    low[0] = low[1] = 1e9, high[0] = high[1] = -1e9;
+    for (int32_t i = 0; i < s->n; i++)
+        for (int axis = 0; axis < 2 && steps[i] >= 0; axis++) {
+            double v = axis ? sin(by) * s->at[2 * i] + cos(by) * s->at[2 * i + 1]
+                            : cos(by) * s->at[2 * i] - sin(by) * s->at[2 * i + 1];
+            low[axis] = fmin(low[axis], v), high[axis] = fmax(high[axis], v);
+        }
+}
+
 /* Turns the part of atom `of` so that bonds lie at multiples of 60 degrees from 30 on, and it is
  * wide, not high; and moves it to the right of `edge`, which goes behind it. */
 static void place_part(sheet *s, int32_t of, double *edge) {
     const int32_t *steps = s->steps + (size_t)of * (size_t)s->n;
-    double c6 = 0, s6 = 0, best = -1, angle = 0, low[2], high[2];
+    double c6 = 0, s6 = 0, best = -INFINITY, angle = 0, low[2], high[2];
     for (int32_t b = 0; b < s->m->bonds; b++) {
         int32_t i = s->m->bond[b].a, k = s->m->bond[b].b;
         double way = atan2(s->at[2 * k + 1] - s->at[2 * i + 1], s->at[2 * k] - s->at[2 * i]);
         if (steps[i] >= 0) c6 += cos(6 * way), s6 += sin(6 * way);
     }
     for (int turned = 0; turned < 12; turned++) {
-        double by = (PI - atan2(s6, c6)) / 6 + turned * PI / 6, worth;
-        low[0] = low[1] = 1e9, high[0] = high[1] = -1e9;
-        for (int32_t i = 0; i < s->n; i++)
-            for (int axis = 0; axis < 2 && steps[i] >= 0; axis++) {
-                double v = axis ? sin(by) * s->at[2 * i] + cos(by) * s->at[2 * i + 1]
-                                : cos(by) * s->at[2 * i] - sin(by) * s->at[2 * i + 1];
-                low[axis] = fmin(low[axis], v), high[axis] = fmax(high[axis], v);
-            }
-        worth = (high[0] - low[0]) - 1.2 * (high[1] - low[1]) - (turned % 2 ? 0.8 : 0);
-        if (!turned || worth > best + 1e-6) best = worth, angle = by;
+        double by = (PI - atan2(s6, c6)) / 6 + turned * PI / 6;
+        bounds_of(low, high, s, steps, by);
+        double worth = high[0] - low[0] - 1.2 * (high[1] - low[1]) - (turned % 2 ? 0.8 : 0);
+        if (worth > best + 1e-6) best = worth, angle = by;
     }
-    low[0] = low[1] = 1e9, high[0] = high[1] = -1e9;
-    for (int pass = 0; pass < 2; pass++)
-        for (int32_t i = 0; i < s->n; i++) {
-            double *at = s->at + 2 * i, x = at[0], y = at[1];
-            if (steps[i] < 0) continue;
-            if (pass) {
-                at[0] += *edge - low[0], at[1] -= (low[1] + high[1]) / 2;
-                continue;
-            }
-            at[0] = cos(angle) * x - sin(angle) * y, at[1] = sin(angle) * x + cos(angle) * y;
-            low[0] = fmin(low[0], at[0]), high[0] = fmax(high[0], at[0]);
-            low[1] = fmin(low[1], at[1]), high[1] = fmax(high[1], at[1]);
-        }
+    bounds_of(low, high, s, steps, angle);
+    for (int32_t i = 0; i < s->n; i++) {
+        double *at = s->at + 2 * i, x = at[0], y = at[1];
+        if (steps[i] < 0) continue;
+        at[0] = cos(angle) * x - sin(angle) * y + *edge - low[0];
+        at[1] = sin(angle) * x + cos(angle) * y - (low[1] + high[1]) / 2;
+    }
     *edge += high[0] - low[0] + 2;
 }
 

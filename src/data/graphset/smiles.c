@@ -211,7 +211,7 @@ static basin_status read_ring(reader *r) {
     if (r->last < 0) return wrong(r, "a ring bond without an atom");
     if (*r->at != '%')
         number = read_number(r, 1);
-    else if (r->at[1] == '(') {
+    else if (r->at[1] == '(' && isdigit((unsigned char)r->at[2])) {
         r->at += 2;
         number = read_number(r, 3);
         if (*r->at != ')') return wrong(r, "a ring number that does not end");

@@ -10,7 +10,7 @@
 #include "task/graphs/graphs.h"
 
 static const char confidence[] = "the confidence of predictions";
-enum { ENOUGH = 50, MOST = 4096, SHARES = 10 };
+enum { ENOUGH = 50, SHARES = 10 };
 
 static bool is_value(const basin_graphs_model *m) {
     return m->target == BASIN_GRAPHS_VALUES && !m->binary;
@@ -124,14 +124,6 @@ static int64_t judge(float *score, const trial *t, int64_t i, int64_t c) {
 
 static int64_t lists_of(const basin_graphs_model *m) { return columns_of(m) * (m->binary ? 2 : 1); }
 
-/* Ascending; of many every few, the larger ones. */
-static int64_t thin(float *score, int64_t count) {
-    int64_t step = (count + MOST - 1) / MOST, kept = 0;
-    qsort(score, (size_t)count, sizeof *score, basin_compare_float);
-    for (int64_t i = step - 1; step > 1 && i < count; i += step) score[kept++] = score[i];
-    return step > 1 ? kept : count;
-}
-
 static basin_status keep_scores(basin_graphs_certain *to, const trial *t, double share,
                                 basin_error *error) {
     int64_t lists = lists_of(t->m), columns = columns_of(t->m);
@@ -144,7 +136,8 @@ static basin_status keep_scores(basin_graphs_certain *to, const trial *t, double
             if (predict(t, i, to->temperature, share) &&
                 judge(&score, t, i, t->m->binary ? l / 2 : l) == l)
                 to->score[to->start[l] + count++] = score;
-        to->start[l + 1] = to->start[l] + thin(to->score + to->start[l], count);
+        qsort(to->score + to->start[l], (size_t)count, sizeof *to->score, basin_compare_float);
+        to->start[l + 1] = to->start[l] + count;
     }
     to->lists = lists;
     return BASIN_OK;
@@ -244,24 +237,13 @@ basin_status basin_graphs_certain_write(basin_bundle *bundle, const basin_graphs
 
 basin_status basin_graphs_certain_read(basin_graphs_model *m, const basin_bundle *bundle,
                                        basin_error *error) {
-    const basin_tensor *start, *score;
-    basin_graphs_certain *to = &m->certain;
+    static const char *const name[2] = {"conformal.start", "conformal.score"};
     int64_t lists = lists_of(m);
-    if (!basin_bundle_find(bundle, "conformal.start")) return BASIN_OK;
-    BASIN_TRY(basin_bundle_expect(&start, bundle, "conformal.start", BASIN_I64,
-                                  BASIN_SHAPE(lists + 1), error));
-    BASIN_TRY(
-        basin_bundle_expect(&score, bundle, "conformal.score", BASIN_F32, BASIN_SHAPE(-1), error));
-    const int64_t *at = start->data;
-    bool rises = at[0] == 0 && at[lists] == score->shape.dim[0];
-    for (int64_t i = 0; i < lists && rises; i++) rises = at[i] <= at[i + 1];
-    if (!rises)
-        return basin_fail(error, BASIN_BAD_FILE, "%s: 'conformal.start' does not rise to %lld",
-                          basin_bundle_path(bundle), (long long)score->shape.dim[0]);
-    BASIN_TRY(BASIN_NEW_RAW(&to->start, lists + 1, confidence, error));
-    BASIN_TRY(BASIN_NEW_RAW(&to->score, at[lists] + 1, confidence, error));
-    memcpy(to->start, at, (size_t)(lists + 1) * sizeof *at);
-    memcpy(to->score, score->data, (size_t)at[lists] * sizeof *to->score);
-    to->lists = lists;
-    return BASIN_OK;
+    void *score = NULL;
+    if (!basin_bundle_find(bundle, name[0])) return BASIN_OK;
+    basin_status status =
+        basin_graphs_lists_read(&m->certain.start, &lists, &score, BASIN_F32, name, bundle, error);
+    m->certain.score = score;
+    if (!status) m->certain.lists = lists;
+    return status;
 }

@@ -69,6 +69,10 @@
       "Models of other seeds and validation parts, whose outputs are averaged; 0: 5 for "          \
       "molecules, else 1.",                                                                        \
       .absent = "1")                                                                               \
+    X(INTEGER, best_of, "N", 0, BASIN_MAX_MEMBERS,                                                 \
+      "Train N runs of other seeds and keep the one that is best on validation graphs, as the "    \
+      "paper does; 0: one run, or members.",                                                       \
+      .absent = "0")                                                                               \
     X(SWITCH, near, "Of molecules: remember training molecules beside the network.",               \
       .absent = "off")                                                                             \
     X(REAL, average, "X", 0, 0.999999,                                                             \
@@ -236,6 +240,11 @@ basin_status basin_graphs_near_add(float *output, float *nearest, int64_t *name,
                                    const int64_t *graph, int64_t count, basin_error *error);
 basin_status basin_graphs_near_write(basin_bundle *bundle, const basin_graphs_model *model,
                                      basin_error *error);
+/* Lists in a file: where each begins [lists + 1] and all items of four bytes, `name` names both;
+ * `*lists` -1: as many as there are. */
+basin_status basin_graphs_lists_read(int64_t **start, int64_t *lists, void **item,
+                                     basin_dtype dtype, const char *const name[2],
+                                     const basin_bundle *bundle, basin_error *error);
 basin_status basin_graphs_near_read(basin_graphs_model *model, const basin_bundle *bundle,
                                     basin_error *error);
 void basin_graphs_near_free(basin_graphs_near *near);

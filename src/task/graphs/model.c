@@ -236,6 +236,9 @@ int64_t basin_graphs_epochs(const basin_graphs_settings *settings, const basin_g
 
 static basin_status check(const void *values, basin_error *error) {
     const basin_graphs_settings *s = values;
+    if (s->best_of > 1 && s->members > 1)
+        return basin_fail(error, BASIN_BAD_VALUE, "best_of is %lld and members %lld; needs one",
+                          (long long)s->best_of, (long long)s->members);
     if (!s->attention && !s->hopfield)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "neither attention nor Hopfield network: wanted at least one of them");
@@ -464,6 +467,7 @@ basin_status basin_graphs_take_member(basin_graphs_model *model, int64_t member,
 }
 
 int64_t basin_graphs_members(const basin_graphs_settings *settings, const basin_graphset *set) {
+    if (settings->best_of > 1) return settings->best_of;
     return settings->members ? settings->members : set->line ? 5 : 1;
 }
 

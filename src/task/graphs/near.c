@@ -329,34 +329,47 @@ static basin_status read_names(basin_graphs_near *near, const basin_bundle *bund
     return BASIN_OK;
 }
 
+basin_status basin_graphs_lists_read(int64_t **start, int64_t *lists, void **item,
+                                     basin_dtype dtype, const char *const name[2],
+                                     const basin_bundle *bundle, basin_error *error) {
+    const basin_tensor *at, *of;
+    BASIN_TRY(basin_bundle_expect(&at, bundle, name[0], BASIN_I64, BASIN_SHAPE(-1), error));
+    BASIN_TRY(basin_bundle_expect(&of, bundle, name[1], dtype, BASIN_SHAPE(-1), error));
+    const int64_t *from = at->data, all = of->shape.dim[0];
+    int64_t count = at->shape.dim[0] - 1;
+    bool rises = count >= 1 && (*lists < 0 || count == *lists) && !from[0] && from[count] == all;
+    for (int64_t i = 0; i < count && rises; i++) rises = from[i] <= from[i + 1];
+    if (!rises)
+        return basin_fail(error, BASIN_BAD_FILE, "%s: '%s' does not rise to %lld",
+                          basin_bundle_path(bundle), name[0], (long long)all);
+    *lists = count;
+    BASIN_TRY(BASIN_NEW_RAW(start, count + 1, memory, error));
+    BASIN_TRY(BASIN_NEW_RAW((int32_t **)item, all + 1, memory, error));
+    memcpy(*start, from, (size_t)(count + 1) * sizeof *from);
+    memcpy(*item, of->data, (size_t)all * sizeof(int32_t));
+    return BASIN_OK;
+}
+
 basin_status basin_graphs_near_read(basin_graphs_model *m, const basin_bundle *bundle,
                                     basin_error *error) {
-    const basin_tensor *start, *feature, *weight;
+    static const char *const name[2] = {"near.start", "near.feature"};
+    const basin_tensor *weight;
     basin_graphs_near *near = &m->near;
-    if (!basin_bundle_find(bundle, "near.start")) return BASIN_OK;
+    void *feature = NULL;
+    if (!basin_bundle_find(bundle, name[0])) return BASIN_OK;
     if (m->target == BASIN_NODE_CLASSES)
         return basin_fail(error, BASIN_BAD_FILE, "%s: 'near.start' in a model of nodes",
                           basin_bundle_path(bundle));
-    BASIN_TRY(basin_bundle_expect(&start, bundle, "near.start", BASIN_I64, BASIN_SHAPE(-1), error));
-    BASIN_TRY(
-        basin_bundle_expect(&feature, bundle, "near.feature", BASIN_I32, BASIN_SHAPE(-1), error));
-    int64_t count = start->shape.dim[0] - 1;
-    BASIN_TRY(basin_bundle_expect(&weight, bundle, "near.weight", BASIN_F32,
-                                  BASIN_SHAPE(count + 1, m->outputs), error));
-    const int64_t *at = start->data;
-    bool rises = count >= 1 && at[0] == 0 && at[count] == feature->shape.dim[0];
-    for (int64_t i = 0; i < count && rises; i++) rises = at[i] <= at[i + 1];
-    if (!rises)
-        return basin_fail(error, BASIN_BAD_FILE, "%s: 'near.start' does not rise to %lld",
-                          basin_bundle_path(bundle), (long long)feature->shape.dim[0]);
+    int64_t count = -1;
+    basin_status status =
+        basin_graphs_lists_read(&near->start, &count, &feature, BASIN_I32, name, bundle, error);
+    near->feature = feature;
+    BASIN_TRY(status);
     near->count = count;
     near->share = near->share >= 0 ? near->share : usual_share(m);
-    BASIN_TRY(BASIN_NEW_RAW(&near->start, count + 1, memory, error));
-    BASIN_TRY(BASIN_NEW_RAW(&near->feature, at[count] + 1, memory, error));
+    BASIN_TRY(basin_bundle_expect(&weight, bundle, "near.weight", BASIN_F32,
+                                  BASIN_SHAPE(count + 1, m->outputs), error));
     BASIN_TRY(BASIN_NEW_RAW(&near->weight, (count + 1) * m->outputs, memory, error));
-    BASIN_TRY(read_names(near, bundle, error));
-    memcpy(near->start, at, (size_t)(count + 1) * sizeof *at);
-    memcpy(near->feature, feature->data, (size_t)at[count] * sizeof *near->feature);
     memcpy(near->weight, weight->data, (size_t)((count + 1) * m->outputs) * sizeof *near->weight);
-    return BASIN_OK;
+    return read_names(near, bundle, error);
 }

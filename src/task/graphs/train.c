@@ -199,6 +199,29 @@ static basin_status hold_out(float *to, job *j, int64_t member, basin_error *err
     return BASIN_OK;
 }
 
+/* Of several runs the one that is best on the validation graphs becomes the model; `given` are the
+ * outputs of all, then of that one. */
+static basin_status keep_best(float *given, job *j, basin_error *error) {
+    basin_graphs_model *m = j->model;
+    const basin_fold *f = j->folds;
+    double best = -INFINITY, worst = INFINITY;
+    int64_t kept = 0, runs = m->members, cells = f->count[1] * m->outputs;
+    for (int64_t k = 0; k < runs; k++) {
+        basin_graphs_measures v;
+        basin_graphs_measure(&v, given + k * cells, &j->input->set, f->item[1], f->count[1],
+                             m->outputs, m->target_scale);
+        if (v.merit > best) best = v.merit, kept = k;
+        worst = fmin(worst, v.merit);
+    }
+    basin_watch_note(j->train.run->training.watch,
+                     "best of %lld runs by validation: that of seed %lld with %.4g (worst %.4g)",
+                     (long long)runs, (long long)(j->seed + kept), fabs(best), fabs(worst));
+    BASIN_TRY(basin_graphs_take_member(m, kept, error));
+    memmove(given, given + kept * cells, (size_t)cells * sizeof *given);
+    m->members = 1;
+    return BASIN_OK;
+}
+
 /* Learns the memory of molecules and the confidence of predictions. Where members have validation
  * graphs of their own, each predicts these; else all predict the same. */
 static basin_status calibrate(job *j, basin_error *error) {
@@ -219,10 +242,11 @@ static basin_status calibrate(job *j, basin_error *error) {
         if (f[k].count[1]) BASIN_TRY(hold_out(given + at * m->outputs, j, k, error));
         if (f[k].count[1]) memcpy(graph + at, f[k].item[1], (size_t)f[k].count[1] * sizeof *graph);
     }
+    if (members > 1 && m->settings.best_of > 1) BASIN_TRY(keep_best(given, j, error));
     if (near)
         BASIN_TRY(basin_graphs_near_fit(m, &j->input->set, f, own ? members : 1, held, error));
     return basin_graphs_certain_fit(m, &j->input->set, graph, own ? all : f->count[1], given,
-                                    own ? 1 : members, near ? held : NULL, error);
+                                    own ? 1 : m->members, near ? held : NULL, error);
 }
 
 static basin_status end_member(void *context, int64_t member, const basin_run_member *how,
@@ -290,6 +314,9 @@ basin_status basin_graphs_run(basin_outcome *outcome, basin_graphs_model *model,
     for (int64_t k = 1; k < model->members; k++)
         j.trains = basin_int_min(j.trains, fold[k].count[0]);
     if (!fold->count[0]) return basin_fail(error, BASIN_BAD_VALUE, "no graphs to train on");
+    if (model->members > 1 && model->settings.best_of > 1 && !fold->count[1])
+        return basin_fail(error, BASIN_BAD_VALUE, "best_of is %lld without graphs for validation",
+                          (long long)model->settings.best_of);
     if (model->settings.patience && !fold->count[1])
         return basin_fail(error, BASIN_BAD_VALUE,
                           "patience is %lld without graphs to score; wanted some for validation",
@@ -400,7 +427,8 @@ static basin_status divide_members(work *w, basin_error *error) {
     const basin_graphset *set = w->data.set;
     const int32_t *class_of = set->task == BASIN_GRAPHS_CLASSES ? set->class_of : NULL;
     int64_t members = basin_graphs_members(w->settings, set);
-    bool open = members > 1 && !w->data.graph && !(set->split[0] > 0) && w->fold.count[1];
+    bool open = members > 1 && w->settings->best_of < 2 && !w->data.graph && !(set->split[0] > 0) &&
+                w->fold.count[1];
     BASIN_TRY(BASIN_NEW(&w->each.fold, members, "folds", error));
     w->each.folds = members;
     BASIN_TRY(copy_items(&w->all, 0, &w->fold, open, error));
