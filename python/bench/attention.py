@@ -439,7 +439,7 @@ def values_steps(o, torch):
 
     def second(function):
         first = grad(function(*operands, is_causal=o.causal), operands, c, create_graph=True)
-        return grad(first, operands, tangents)
+        return *first, *grad(first, operands, tangents)
 
     def moved(function):
         with torch.no_grad():

@@ -95,7 +95,7 @@ def _by_query(pattern, q, k, pairs, x):
     return jnp.zeros((1, q.shape[1], x.shape[1]), x.dtype).at[0, queries].add(x)
 
 
-def _lse_vjp(pattern, operands, cotangents):
+def _lse_vjp(pattern, operands, cotangents, needs):
     return [*force(pattern, *operands, cotangents[0]), None]
 
 
@@ -130,7 +130,7 @@ def _add(a, b):
     return b if a is None else a if b is None else a + b
 
 
-def _force_vjp(pattern, operands, cotangents):
+def _force_vjp(pattern, operands, cotangents, needs=None):
     a, b, c_beta, c_scale = cotangents
     more_q = more_beta = None
     if c_beta is not None:
@@ -220,7 +220,7 @@ def _reverse(static, *operands):
     return _call(_eager.REVERSE, static[0], _reverse_shapes(static, *operands), *operands)
 
 
-def _refuse(static, operands, derivatives):
+def _refuse(static, operands, derivatives, needs=None):
     raise NotImplementedError(
         "energy attention has derivatives of first and second order, the second over reverse mode, "
         "as jax.hessian takes it; another one was asked for"

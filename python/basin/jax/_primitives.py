@@ -100,7 +100,8 @@ def operation(name, shapes, compute, jvp, vjp):
 
     Operands and results may be None, which is nothing. shapes(static, *operands) are those of the
     results. compute(static, *operands) is the results, jvp(static, operands, tangents) their
-    tangents, vjp(static, operands, cotangents) the cotangents of the operands; None is zero there.
+    tangents, vjp(static, operands, cotangents, needs) the cotangents of the operands, at least of
+    those that are needed; None is zero there.
     Whoever differentiates a second time goes through what jvp and vjp are made of.
     """
 
@@ -114,9 +115,9 @@ def operation(name, shapes, compute, jvp, vjp):
         pairs = zip(found, shapes(static, *own))
         return [jnp.zeros(s.shape, s.dtype) if x is None else x for x, s in pairs if s is not None]
 
-    def back(static, there, made, operands, cotangents):
+    def back(static, there, made, operands, cotangents, needs):
         own = _filled(there, operands)
-        found = vjp(static, own, _filled(made, cotangents))
+        found = vjp(static, own, _filled(made, cotangents), _filled(there, needs))
         pairs = zip(own, found)
         return [jnp.zeros_like(x) if f is None else f for x, f in pairs if x is not None]
 
@@ -152,12 +153,13 @@ def operation(name, shapes, compute, jvp, vjp):
         if all(map(is_zero, cotangents)):
             return [ad.Zero(x.aval) if ad.is_undefined_primal(x) else None for x in operands]
         given = [None if is_zero(c) else c for c in cotangents]
+        needs = [i in inputs and wanted[inputs.index(i)] for i in range(count)]
 
         def one(*values):
             own = _filled(there, values[:count])
             made = [s is not None for s in shapes(static, *own)]
             rest = _filled([c is not None for c in given], values[count:])
-            found = back(static, there, made, values[:count], rest)
+            found = back(static, there, made, values[:count], rest, needs)
             return [found[i] for i, b in zip(inputs, wanted) if b]
 
         axes = [0 if b else None for b in batched[:count]] + [0] * len(_some(given))

@@ -21,7 +21,7 @@ from basin.jax._attention import Pairs
 from basin.jax._ops import _TARGET, _add, _like, _real
 from basin.jax._primitives import operation
 
-_GC, _SLOPES, _ALL = 16, 15, 31  # results of the second order that are wanted
+_GC, _SLOPES = 16, 15  # results of the second order that are wanted
 
 
 def _call(what, pattern, results, q, k, v, *optional):
@@ -71,7 +71,7 @@ def _values_jvp(pattern, operands, tangents):
     return [second((pattern, _GC), *operands, None, a, b, av, abias, None)[4]]
 
 
-def _values_vjp(pattern, operands, cotangents):
+def _values_vjp(pattern, operands, cotangents, needs):
     dq, dk, dv, dbias = reverse(pattern, *operands, cotangents[0])
     return [dq, dk, dv, dbias if dbias is None else _to_bias(dbias, operands[3]), None]
 
@@ -96,9 +96,10 @@ def _reverse_jvp(pattern, operands, tangents):
     return list(second((pattern, _SLOPES), *operands, a, b, av, abias, ac)[:4])
 
 
-def _reverse_vjp(pattern, operands, cotangents):
+def _reverse_vjp(pattern, operands, cotangents, needs):
     """Second derivatives are symmetric: cotangents are tangents."""
-    gq, gk, gv, gbias, gc = second((pattern, _ALL), *operands, *cotangents, None)
+    want = sum(1 << i for i, n in enumerate([*needs[:4], needs[5]]) if n)
+    gq, gk, gv, gbias, gc = second((pattern, want), *operands, *cotangents, None)
     return gq, gk, gv, gbias if gbias is None else _to_bias(gbias, operands[3]), None, gc
 
 
@@ -185,7 +186,7 @@ def _second_jvp(static, operands, tangents):
     return [next(moved) if m else None for m in made]
 
 
-def _second_vjp(static, operands, cotangents):
+def _second_vjp(static, operands, cotangents, needs):
     pattern, want = static
     q, k, v, bias, pairs, c, a, b, av, abias, ac = operands
     if c is None and want == _GC:  # the reverse of a forward derivative is of second order

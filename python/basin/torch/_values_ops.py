@@ -171,6 +171,17 @@ def _widest(index):
     return 0 if capability < (8, 0) else 192 if small else 256
 
 
+def _is_short(q, k):
+    """Whether a recorded reverse is ours: FlashAttention's takes copies and floats of the size of
+    q, which count beside short sequences."""
+    return max(q.shape[2], k.shape[2]) <= 1024 and q.shape[3] <= 64 and _hopper(q.get_device())
+
+
+@functools.cache
+def _hopper(index):
+    return torch.cuda.get_device_capability(index) == (9, 0)
+
+
 def _by_flash(q, k, v, bias, pairs, count, flags, factor):
     """The result and what its reverse needs."""
     out, *rest = _flash(q, k, v, 0.0, bool(flags & _eager.CAUSAL), False, scale=factor)
@@ -210,6 +221,11 @@ def _reverse(*operands, made=None):
         found = _flash_reverse(c, q, k, v, flags, factor, *(made or _by_flash(*shared)))
         given = zip(found, (Q, K, V))
         return *(_as_promised(x, q) if want & bit else None for x, bit in given), None
+    return _own_reverse(*operands)
+
+
+def _own_reverse(*operands):
+    *shared, c, want = operands
     results = _new_slopes(*shared[:6], want)
     named = list(zip(("dq", "dk", "dv", "dbias"), results))
     _run(_eager.VALUES_REVERSE, shared, (c, None, None, None, None, None), named)
@@ -335,7 +351,8 @@ class _Values(torch.autograd.Function):
         operands = (*saved[:5], *ctx.rest, c, _ops._bits(ctx.needs_input_grad[1:5]))
         if _ops.watched() or _ops._in_batches((c,)):
             return None, *reverse(*operands), *(None,) * 4
-        compute = functools.partial(_reverse, made=(out, kept))
+        own = _is_short(q, k)
+        compute = _own_reverse if own else functools.partial(_reverse, made=(out, kept))
         return None, *_ops.recorded(_Reverse, compute, *operands), *(None,) * 4
 
 

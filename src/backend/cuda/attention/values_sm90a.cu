@@ -1,10 +1,11 @@
 /* Softmax attention with values over all pairs on sm_90's warpgroup products: bfloat16, heads and
  * values up to 64 wide. See attention/values.h.
  *
- * A block of four warps has 64 own rows of one head in shared memory; the other side streams
- * through it, 64 rows a tile, the next tile on its way while one is computed. Two blocks, orders
- * below the second three, share a multiprocessor, so that one multiplies while another
- * exponentiates.
+ * A warpgroup has 64 own rows of one head in shared memory; the other side streams through it, 64
+ * rows a tile, several tiles on their way. Of the second order, two warpgroups of a block share the
+ * streamed tiles, since reading these from the L2 cache for one alone takes longer than computing;
+ * a barrier for each stage says when it is full and when it is read, so that one multiplies while
+ * the other exponentiates. Of orders below, three blocks of one warpgroup share a multiprocessor.
  *
  * Count, in products of 2 N M Y operations, of the second order without tc and gc, that is, of the
  * reverse of the reverse: 5 to know the queries, 7 by query, 8 by key; of the tangent of o 6. */
@@ -15,12 +16,14 @@
 
 namespace {
 
-enum { ROWS = BASIN_VALUES_ROWS, SUMS = 32, TABLE = ROWS * 128, THREADS = 128 };
+enum { ROWS = BASIN_VALUES_ROWS, SUMS = 32, TABLE = ROWS * 128 };
 
 typedef basin_wgmma_bf16 number;
 
-/* TC: there is a tangent of c. BOTH: by query, gc is wanted beside gq. */
-template <basin_values_stage STAGE, int ORDER, bool TC, bool BOTH> struct wide_block {
+/* ---- a warpgroup's rows and the tiles it streams ---- */
+
+/* TC: there is a tangent of c. */
+template <basin_values_stage STAGE, int ORDER, bool TC> struct wide_block {
     enum {
         BY_KEY = STAGE == BASIN_VALUES_BY_KEY,
         BY_QUERY = STAGE == BASIN_VALUES_BY_QUERY,
@@ -30,26 +33,33 @@ template <basin_values_stage STAGE, int ORDER, bool TC, bool BOTH> struct wide_b
         OWN = AT_ONCE ? STREAMED / 2 : STREAMED,
         KNOWN = STREAMED * TABLE, /* where a stage has what is known of its queries */
         STAGE_BYTES = KNOWN + (BY_KEY ? ROWS * 16 : 0),
-        BYTES = OWN * TABLE + 2 * STAGE_BYTES,
-        BLOCKS = SECOND ? 2 : 3,
+        GROUPS = SECOND ? 2 : 1, /* warpgroups of a block */
+        BLOCKS = SECOND ? 1 : 3, /* on a multiprocessor at a time */
+        STAGES = SECOND ? 4 : 3,
+        AHEAD = STAGES - 1, /* tiles on their way */
+        BYTES = GROUPS * OWN * TABLE + STAGES * STAGE_BYTES + 2 * STAGES * 8,
     };
     static_assert(BLOCKS * (BYTES + 1024) <= 228 * 1024, "shared memory has room for all blocks");
 
     const basin_values_launch &p;
     char *own, *stages;
-    int entry, head, first, warp, g, t;
+    uint32_t full, empty; /* barriers of the stages */
+    int entry, head, first, group, warp, g, t;
     int from, tiles; /* streamed tiles of a head: from .. from + tiles - 1 */
 
-    BASIN_METHOD wide_block(const basin_values_launch &launch, char *shared)
-        : p(launch), own(shared), stages(shared + OWN * TABLE) {
+    BASIN_METHOD wide_block(const basin_values_launch &launch, char *shared) : p(launch) {
         int set = (int)blockIdx.x / p.blocks, block = (int)blockIdx.x % p.blocks;
+        stages = shared + GROUPS * OWN * TABLE;
+        full = basin_shared_address(stages + STAGES * STAGE_BYTES), empty = full + 8 * STAGES;
+        group = __shfl_sync(~0u, (int)threadIdx.x / 128, 0);
+        own = shared + group * OWN * TABLE;
         int heads = BY_KEY ? p.heads / p.each : p.heads;
         if (p.causal && !BY_KEY) block = p.blocks - 1 - block; /* the longest first */
-        entry = set / heads, head = set % heads, first = block * ROWS;
-        warp = __shfl_sync(~0u, (int)threadIdx.x / 32, 0);
+        entry = set / heads, head = set % heads, first = (block * GROUPS + group) * ROWS;
+        warp = __shfl_sync(~0u, (int)threadIdx.x / 32 % 4, 0);
         g = (int)threadIdx.x % 32 / 4, t = (int)threadIdx.x % 4;
-        from = BY_KEY && p.causal ? block : 0;
-        int end = !BY_KEY && p.causal ? min(p.other, first + ROWS) : p.other;
+        from = BY_KEY && p.causal ? block * GROUPS : 0;
+        int end = !BY_KEY && p.causal ? min(p.other, (block + 1) * GROUPS * ROWS) : p.other;
         tiles = max((end + ROWS - 1) / ROWS - from, 0);
     }
 
@@ -58,7 +68,7 @@ template <basin_values_stage STAGE, int ORDER, bool TC, bool BOTH> struct wide_b
         return BY_KEY ? head * p.each + turn / tiles : head;
     }
     BASIN_METHOD int begin_of(int turn) const { return (from + turn % tiles) * ROWS; }
-    BASIN_METHOD char *stage(int turn) const { return stages + turn % 2 * STAGE_BYTES; }
+    BASIN_METHOD char *stage(int turn) const { return stages + turn % STAGES * STAGE_BYTES; }
     BASIN_METHOD static int slot(int table) { return SECOND ? table : table / 2; }
     BASIN_METHOD const char *mine(int table) const { return own + slot(table) * TABLE; }
     BASIN_METHOD const char *streamed(int turn, int table) const {
@@ -86,7 +96,7 @@ template <basin_values_stage STAGE, int ORDER, bool TC, bool BOTH> struct wide_b
     BASIN_METHOD void fetch_tile(int turn) const {
         int begin = begin_of(turn), queries = query_head(turn);
         BASIN_UNROLL (i, 4)
-            if (counts(i, BY_KEY))
+            if (counts(i, BY_KEY) && i % GROUPS == group)
                 fetch(stage(turn) + slot(i) * TABLE, p.y[i], p.of_y[i / 2],
                       BY_KEY ? queries : head / p.each, begin, p.other, p.width[i / 2]);
         if (BY_KEY && threadIdx.x < ROWS) {
@@ -96,6 +106,49 @@ template <basin_values_stage STAGE, int ORDER, bool TC, bool BOTH> struct wide_b
             if (there) known += ((int64_t)entry * p.heads + queries) * p.other + i;
             basin_copy_async(stage(turn) + KNOWN + threadIdx.x * 16, known, there ? 16 : 0);
         }
+    }
+
+    /* Whether no own row has a pair in a tile. */
+    BASIN_METHOD bool sees_none(int turn) const {
+        int begin = begin_of(turn);
+        return p.causal && (BY_KEY ? begin + ROWS <= first : begin >= first + ROWS);
+    }
+
+    /* The own rows and the first tiles on their way. */
+    BASIN_METHOD void open(int count) const {
+        if (threadIdx.x == 0) {
+            BASIN_UNROLL (i, STAGES) barrier_new(full + 8 * i, 128 * GROUPS);
+            BASIN_UNROLL (i, STAGES) barrier_new(empty + 8 * i, 4 * GROUPS);
+        }
+        __syncthreads();
+        fetch_own();
+        BASIN_UNROLL (i, AHEAD) {
+            if (i < count) fetch_tile(i);
+            asm volatile("cp.async.commit_group;" ::: "memory");
+        }
+        arrived<AHEAD - 1>(0);
+    }
+
+    /* The thread's part of a tile has arrived, when PENDING later ones have not. */
+    template <int PENDING> BASIN_METHOD void arrived(int turn) const {
+        asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
+        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+        barrier_arrive(full + turn % STAGES * 8);
+    }
+
+    /* Waits for a tile; sends for one that takes the place of the last one. */
+    BASIN_METHOD void take(int turn, int count) const {
+        arrived<AHEAD - 2>(turn + 1);
+        barrier_wait(full + turn % STAGES * 8, turn / STAGES % 2);
+        int next = turn + AHEAD;
+        if (next < count && next >= STAGES)
+            barrier_wait(empty + next % STAGES * 8, (next / STAGES - 1) % 2);
+        if (next < count) fetch_tile(next);
+        asm volatile("cp.async.commit_group;" ::: "memory");
+    }
+    BASIN_METHOD void leave(int turn) const {
+        __syncwarp();
+        if (threadIdx.x % 32 == 0) barrier_arrive(empty + turn % STAGES * 8);
     }
 
     BASIN_METHOD void multiply(float (&s)[SUMS], float (&x)[SUMS], float (&c)[SUMS],
@@ -216,33 +269,20 @@ BASIN_DEVICE void weigh(wide_weights &w, const block &b, const float (&s)[SUMS],
 
 /* ---- the kernels ---- */
 
-template <typename block> BASIN_DEVICE void next_tile(const block &b, int turn, int count) {
-    asm volatile("cp.async.wait_group 0;" ::: "memory");
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-    __syncthreads();
-    if (turn + 1 < count) b.fetch_tile(turn + 1);
-    asm volatile("cp.async.commit_group;" ::: "memory");
-}
-
-template <typename block> BASIN_DEVICE void first_tile(const block &b, int count) {
-    b.fetch_own();
-    if (count > 0) b.fetch_tile(0);
-    asm volatile("cp.async.commit_group;" ::: "memory");
-}
-
 template <int ORDER, bool TC>
-__global__ void __launch_bounds__(THREADS, ORDER == 2 ? 2 : 3)
+__global__ void __launch_bounds__(ORDER == 2 ? 256 : 128, ORDER == 2 ? 1 : 3)
     wide_stats(const __grid_constant__ basin_values_launch p) {
-    typedef wide_block<BASIN_VALUES_STATS, ORDER, TC, false> block;
+    typedef wide_block<BASIN_VALUES_STATS, ORDER, TC> block;
     extern __shared__ __align__(1024) char shared[];
     block b(p, shared);
     int count = b.turns();
     float s[SUMS], x[SUMS], c[SUMS], y[SUMS];
     basin_values_sums sums[2];
     BASIN_UNROLL (r, 2) sums[r].begin(0, 0);
-    first_tile(b, count);
-    for (int turn = 0; turn < count; turn++) {
-        next_tile(b, turn, count);
+    b.open(count);
+    for (int turn = 0; turn < count; b.leave(turn++)) {
+        b.take(turn, count);
+        if (b.sees_none(turn)) continue;
         b.multiply(s, x, c, y, turn);
         b.pairs(s, x, turn);
         BASIN_UNROLL (r, 2) {
@@ -266,11 +306,12 @@ __global__ void __launch_bounds__(THREADS, ORDER == 2 ? 2 : 3)
     }
 }
 
+/* BOTH: by query, gc is wanted beside gq. */
 template <bool BY_KEY, int ORDER, bool TC, bool BOTH>
-__global__ void __launch_bounds__(THREADS, ORDER == 2 ? 2 : 3)
+__global__ void __launch_bounds__(ORDER == 2 ? 256 : 128, ORDER == 2 ? 1 : 3)
     wide_side(const __grid_constant__ basin_values_launch p) {
     constexpr basin_values_stage STAGE = BY_KEY ? BASIN_VALUES_BY_KEY : BASIN_VALUES_BY_QUERY;
-    typedef wide_block<STAGE, ORDER, TC, BOTH> block;
+    typedef wide_block<STAGE, ORDER, TC> block;
     extern __shared__ __align__(1024) char shared[];
     block b(p, shared);
     int count = b.turns();
@@ -279,9 +320,10 @@ __global__ void __launch_bounds__(THREADS, ORDER == 2 ? 2 : 3)
     wide_weights w;
     BASIN_UNROLL (r, 2)
         if (!BY_KEY && b.query_at(r) >= 0) mine[r] = ((const float4 *)p.stats)[b.query_at(r)];
-    first_tile(b, count);
-    for (int turn = 0; turn < count; turn++) {
-        next_tile(b, turn, count);
+    b.open(count);
+    for (int turn = 0; turn < count; b.leave(turn++)) {
+        b.take(turn, count);
+        if (b.sees_none(turn)) continue;
         b.multiply(s, x, c, y, turn);
         b.pairs(s, x, turn);
         weigh(w, b, s, x, c, y, mine, turn);
@@ -308,9 +350,9 @@ __global__ void __launch_bounds__(THREADS, ORDER == 2 ? 2 : 3)
 
 /* o, or its tangent, from sums that are scaled down where scores come that are larger by 2^8. */
 template <int ORDER>
-__global__ void __launch_bounds__(THREADS, ORDER == 2 ? 2 : 3)
+__global__ void __launch_bounds__(ORDER == 2 ? 256 : 128, ORDER == 2 ? 1 : 3)
     wide_at_once(const __grid_constant__ basin_values_launch p) {
-    typedef wide_block<BASIN_VALUES_AT_ONCE, ORDER, false, false> block;
+    typedef wide_block<BASIN_VALUES_AT_ONCE, ORDER, false> block;
     extern __shared__ __align__(1024) char shared[];
     block b(p, shared);
     int count = b.turns();
@@ -318,9 +360,10 @@ __global__ void __launch_bounds__(THREADS, ORDER == 2 ? 2 : 3)
     float most[2] = {basin_minus_infinity(), basin_minus_infinity()};
     float total[2] = {}, mean[2] = {}, base[2] = {};
     uint32_t w[ROWS / 16][4], tw[ROWS / 16][4];
-    first_tile(b, count);
-    for (int turn = 0; turn < count; turn++) {
-        next_tile(b, turn, count);
+    b.open(count);
+    for (int turn = 0; turn < count; b.leave(turn++)) {
+        b.take(turn, count);
+        if (b.sees_none(turn)) continue;
         b.multiply(s, x, unused, unused, turn);
         b.pairs(s, x, turn);
         float top[2] = {basin_minus_infinity(), basin_minus_infinity()};
@@ -376,36 +419,38 @@ __global__ void __launch_bounds__(THREADS, ORDER == 2 ? 2 : 3)
 }
 
 template <typename block>
-cudaError_t start(void (*kernel)(basin_values_launch), const basin_values_launch *p,
+cudaError_t start(void (*kernel)(basin_values_launch), const basin_values_launch *launch,
                   cudaStream_t stream) {
+    basin_values_launch p = *launch;
+    int64_t sets = p.tasks / p.blocks;
+    p.blocks = (p.own + ROWS * block::GROUPS - 1) / (ROWS * block::GROUPS);
     cudaError_t code =
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, block::BYTES);
     if (code == cudaSuccess)
         code = cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
                                     cudaSharedmemCarveoutMaxShared);
     if (code != cudaSuccess) return code;
-    kernel<<<(unsigned)p->tasks, THREADS, block::BYTES, stream>>>(*p);
+    kernel<<<(unsigned)(sets * p.blocks), 128 * block::GROUPS, block::BYTES, stream>>>(p);
     return cudaGetLastError();
 }
 
 template <int ORDER> cudaError_t start_at_once(const basin_values_launch *p, cudaStream_t stream) {
-    return start<wide_block<BASIN_VALUES_AT_ONCE, ORDER, false, false>>(wide_at_once<ORDER>, p,
-                                                                        stream);
+    return start<wide_block<BASIN_VALUES_AT_ONCE, ORDER, false>>(wide_at_once<ORDER>, p, stream);
 }
 
 template <int ORDER, bool TC>
 cudaError_t start_stage(const basin_values_launch *p, basin_values_stage stage,
                         cudaStream_t stream) {
     if (stage == BASIN_VALUES_STATS)
-        return start<wide_block<BASIN_VALUES_STATS, ORDER, TC, false>>(wide_stats<ORDER, TC>, p,
-                                                                       stream);
+        return start<wide_block<BASIN_VALUES_STATS, ORDER, TC>>(wide_stats<ORDER, TC>, p, stream);
     if (stage == BASIN_VALUES_BY_KEY)
-        return start<wide_block<BASIN_VALUES_BY_KEY, ORDER, TC, false>>(
-            wide_side<true, ORDER, TC, false>, p, stream);
-    typedef wide_block<BASIN_VALUES_BY_QUERY, ORDER, TC, false> block;
-    if constexpr (ORDER == 2)
-        if (p->out[1]) return start<block>(wide_side<false, ORDER, TC, true>, p, stream);
-    return start<block>(wide_side<false, ORDER, TC, false>, p, stream);
+        return start<wide_block<BASIN_VALUES_BY_KEY, ORDER, TC>>(wide_side<true, ORDER, TC, false>,
+                                                                 p, stream);
+    typedef wide_block<BASIN_VALUES_BY_QUERY, ORDER, TC> block;
+    bool both = ORDER == 2 && p->out[1];
+    return start<block>(both ? wide_side<false, ORDER, TC, ORDER == 2>
+                             : wide_side<false, ORDER, TC, false>,
+                        p, stream);
 }
 
 } // namespace

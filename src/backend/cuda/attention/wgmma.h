@@ -130,11 +130,11 @@ BASIN_DEVICE void basin_wgmma_sum(float (&sum)[32], const uint32_t (&w)[STEPS][4
         basin_wgmma_rows<T, true>(sum, w[step], other + step * 128);
 }
 
-/* Rows first .. first + 63 of a head on their way into a table, by 128 threads: zeros beyond its
+/* Rows first .. first + 63 of a head on their way into a table, by a warpgroup: zeros beyond its
  * rows and columns, or where there is none (x is NULL). */
 BASIN_DEVICE void basin_wgmma_fetch(char *table, const basin_bf16 *x, int64_t step, int first,
                                     int rows, int width, const void *somewhere) {
-    int row = (int)threadIdx.x / 8, piece = (int)threadIdx.x % 8;
+    int row = (int)threadIdx.x % 128 / 8, piece = (int)threadIdx.x % 8;
     char *to = table + row * 128 + (piece ^ row % 8) * 16;
     const basin_bf16 *from = x + (int64_t)(first + row) * step + piece * 8;
     bool wide = x && piece * 8 < width;
@@ -143,6 +143,23 @@ BASIN_DEVICE void basin_wgmma_fetch(char *table, const basin_bf16 *x, int64_t st
         basin_copy_async(to + i * 2048, there ? (const void *)(from + i * 16 * step) : somewhere,
                          there ? 16 : 0);
     }
+}
+
+/* ---- barriers in shared memory, by address; the parity is that of passes before ---- */
+
+BASIN_DEVICE void barrier_new(uint32_t barrier, int arrivals) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals)
+                 : "memory");
+}
+BASIN_DEVICE void barrier_wait(uint32_t barrier, uint32_t parity) {
+    asm volatile("{.reg .pred done;\n"
+                 "again: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+                 "@!done bra again;}" ::"r"(barrier),
+                 "r"(parity)
+                 : "memory");
+}
+BASIN_DEVICE void barrier_arrive(uint32_t barrier) {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 
 #endif

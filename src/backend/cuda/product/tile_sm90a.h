@@ -35,25 +35,11 @@ enum {
 };
 static_assert(TURN_AT + 16 <= FREE_AT, "barriers fit between the ring and the rest");
 
-/* ---- barriers in shared memory, by address ---- */
+/* ---- barriers in shared memory, by address; see attention/wgmma.h, too ---- */
 
-BASIN_DEVICE void barrier_new(uint32_t barrier, int arrivals) {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals)
-                 : "memory");
-}
 BASIN_DEVICE void barrier_expect(uint32_t barrier, int bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
                  : "memory");
-}
-BASIN_DEVICE void barrier_wait(uint32_t barrier, uint32_t parity) {
-    asm volatile("{.reg .pred done;\n"
-                 "again: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
-                 "@!done bra again;}" ::"r"(barrier),
-                 "r"(parity)
-                 : "memory");
-}
-BASIN_DEVICE void barrier_arrive(uint32_t barrier) {
-    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 /* At the barrier of block `rank` of the cluster. Nothing but the arrival is made known there: with
  * the scope of a cluster this would wait for all of the thread's memory traffic. */
