@@ -171,10 +171,13 @@ def _widest(index):
     return 0 if capability < (8, 0) else 192 if small else 256
 
 
-def _is_short(q, k):
-    """Whether a recorded reverse is ours: FlashAttention's takes copies and floats of the size of
-    q, which count beside short sequences."""
-    return max(q.shape[2], k.shape[2]) <= 1024 and q.shape[3] <= 64 and _hopper(q.get_device())
+_SHORT = 256  # tokens
+
+
+def _is_short(q, k, tokens):
+    """Whether sequences are so short that what is recorded is better computed by our kernels:
+    FlashAttention's reverse takes copies and floats of the size of q, and more calls."""
+    return max(q.shape[2], k.shape[2]) <= tokens and q.shape[3] <= 64 and _hopper(q.get_device())
 
 
 @functools.cache
@@ -216,8 +219,8 @@ def _values(*shared):
 def _reverse(*operands, made=None):
     """`made`: the result by FlashAttention, and what its reverse needs."""
     *shared, c, want = operands
-    if made or _takes_flash(*shared):
-        q, k, v, _, _, _, flags, factor = shared
+    q, k, v, _, _, _, flags, factor = shared
+    if made or (_takes_flash(*shared) and not _is_short(q, k, _SHORT)):
         found = _flash_reverse(c, q, k, v, flags, factor, *(made or _by_flash(*shared)))
         given = zip(found, (Q, K, V))
         return *(_as_promised(x, q) if want & bit else None for x, bit in given), None
@@ -322,7 +325,7 @@ def _keep(ctx, q, k, v, bias, pairs, count, flags, factor, *more):
 class _Values(torch.autograd.Function):
     @staticmethod
     def forward(ctx, compute, *operands):
-        if not _takes_flash(*operands):
+        if not _takes_flash(*operands) or _is_short(*operands[:2], _SHORT):
             _keep(ctx, *operands)
             return compute(*operands)
         out, (lse, by_query, by_key, queries, keys, seed, offset) = _by_flash(*operands)
@@ -351,7 +354,7 @@ class _Values(torch.autograd.Function):
         operands = (*saved[:5], *ctx.rest, c, _ops._bits(ctx.needs_input_grad[1:5]))
         if _ops.watched() or _ops._in_batches((c,)):
             return None, *reverse(*operands), *(None,) * 4
-        own = _is_short(q, k)
+        own = _is_short(q, k, 1024)
         compute = _own_reverse if own else functools.partial(_reverse, made=(out, kept))
         return None, *_ops.recorded(_Reverse, compute, *operands), *(None,) * 4
 

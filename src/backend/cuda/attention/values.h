@@ -91,6 +91,18 @@ struct basin_values_sums {
     }
 };
 
+/* The score of a query and a key, in units of log 2, and ts, with their biases; minus infinity
+ * where they are no pair. */
+BASIN_DEVICE void basin_values_pair(float &s, float &x, const basin_values_launch &p, int entry,
+                                    int h, int i, int j, bool there) {
+    there = there && (!p.causal || j <= i) && (!p.exclude_self || i != j);
+    const basin_bias_steps &of = p.of_bias, &along = p.of_tbias;
+    if (p.bias && there)
+        s += p.bias[entry * of.batch + h * of.head + i * of.query + j] * BASIN_LOG2_E;
+    if (p.tbias && there) x += p.tbias[entry * along.batch + h * along.head + i * along.query + j];
+    if (!there) s = basin_minus_infinity();
+}
+
 /* s, x, g, y of a pair become p, tp, ds and tds; x is ts. */
 BASIN_DEVICE void basin_values_finish(float &s, float &x, float &g, float &y,
                                       const basin_values_stats &of) {

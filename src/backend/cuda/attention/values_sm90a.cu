@@ -188,16 +188,10 @@ template <basin_values_stage STAGE, int ORDER, bool TC> struct wide_block {
         if ((BY_KEY || begin + ROWS <= p.other) && (!p.causal || below) && !p.exclude_self &&
             !p.bias && !p.tbias)
             return;
-        const float *bias = p.bias + entry * p.of_bias.batch + h * p.of_bias.head;
-        const float *tbias = p.tbias + entry * p.of_tbias.batch + h * p.of_tbias.head;
         BASIN_UNROLL (n, SUMS) {
             int row = first + warp * 16 + g + n / 2 % 2 * 8, other = begin + column(n);
-            int i = BY_KEY ? other : row, j = BY_KEY ? row : other;
-            bool there = row < p.own && other < p.other && (!p.causal || j <= i) &&
-                         (!p.exclude_self || i != j);
-            if (p.bias && there) s[n] += bias[i * p.of_bias.query + j] * BASIN_LOG2_E;
-            if (SECOND && p.tbias && there) x[n] += tbias[i * p.of_tbias.query + j];
-            s[n] = there ? s[n] : basin_minus_infinity();
+            basin_values_pair(s[n], x[SECOND ? n : 0], p, entry, h, BY_KEY ? other : row,
+                              BY_KEY ? row : other, row < p.own && other < p.other);
         }
     }
 
@@ -368,10 +362,7 @@ __global__ void __launch_bounds__(ORDER == 2 ? 256 : 128, ORDER == 2 ? 1 : 3)
         b.pairs(s, x, turn);
         float top[2] = {basin_minus_infinity(), basin_minus_infinity()};
         BASIN_UNROLL (n, SUMS) top[n / 2 % 2] = fmaxf(top[n / 2 % 2], s[n]);
-        BASIN_UNROLL (r, 2) {
-            top[r] = basin_quad_max(top[r]);
-            if (ORDER == 2 && turn == 0) base[r] = __shfl_sync(~0u, x[2 * r], threadIdx.x & 28);
-        }
+        BASIN_UNROLL (r, 2) top[r] = basin_quad_max(top[r]);
         if (__any_sync(~0u, top[0] > most[0] + 8 || top[1] > most[1] + 8)) {
             float fade[2];
             BASIN_UNROLL (r, 2) {
@@ -386,6 +377,15 @@ __global__ void __launch_bounds__(ORDER == 2 ? 256 : 128, ORDER == 2 ? 1 : 3)
         }
         float level[2];
         BASIN_UNROLL (r, 2) level[r] = most[r] == basin_minus_infinity() ? 0 : most[r];
+        if (ORDER == 2 && turn == 0) { /* ts is taken about its mean over the first tile */
+            float all[2] = {}, gain[2] = {};
+            BASIN_UNROLL (n, SUMS) {
+                float e = basin_exp2(s[n] - level[n / 2 % 2]);
+                all[n / 2 % 2] += e, gain[n / 2 % 2] += e * x[n];
+            }
+            BASIN_UNROLL (r, 2)
+                base[r] = basin_quad_sum(gain[r]) / fmaxf(basin_quad_sum(all[r]), 1e-30f);
+        }
         BASIN_UNROLL (step, ROWS / 16) {
             float e[8], te[8];
             BASIN_UNROLL (n, 8) {

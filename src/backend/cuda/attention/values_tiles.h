@@ -137,18 +137,12 @@ template <typename M, int WIDTH, basin_values_stage STAGE> struct basin_values_b
         BASIN_UNROLL (c, PARTS)
             BASIN_UNROLL (e, 4) s[c][e] *= scale, x[c][e] *= p.scale;
         if (sees_all(begin)) return;
-        const float *bias = p.bias + entry * p.of_bias.batch + h * p.of_bias.head;
-        const float *tbias = p.tbias + entry * p.of_tbias.batch + h * p.of_tbias.head;
         BASIN_UNROLL (c, PARTS)
             BASIN_UNROLL (e, 4) {
                 int mine = first + warp * 16 + lane / 4 + e / 2 * 8;
                 int other = begin + c * 8 + lane % 4 * 2 + e % 2;
-                int i = BY_KEY ? other : mine, j = BY_KEY ? mine : other;
-                bool there = mine < p.own && other < p.other && (!p.causal || j <= i) &&
-                             (!p.exclude_self || i != j);
-                if (p.bias && there) s[c][e] += bias[i * p.of_bias.query + j] * BASIN_LOG2_E;
-                if (p.tbias && there) x[c][e] += tbias[i * p.of_tbias.query + j];
-                s[c][e] = there ? s[c][e] : basin_minus_infinity();
+                basin_values_pair(s[c][e], x[c][e], p, entry, h, BY_KEY ? other : mine,
+                                  BY_KEY ? mine : other, mine < p.own && other < p.other);
             }
     }
 
@@ -178,12 +172,11 @@ template <typename M, int WIDTH, basin_values_stage STAGE> struct basin_values_b
         }
     }
 
-    /* s becomes 2^(s - most) and x that times ts, while sums and results so far are scaled down. */
-    BASIN_METHOD void weigh() {
+    /* s becomes 2^(s - most) and x that times ts, which is taken about its mean over the first
+     * keys, while sums and results so far are scaled down. */
+    BASIN_METHOD void weigh(bool opens) {
         BASIN_UNROLL (r, 2) {
-            float top = top_of(r);
-            top = fmaxf(top, __shfl_xor_sync(~0u, top, 1));
-            top = fmaxf(top, __shfl_xor_sync(~0u, top, 2));
+            float top = basin_quad_max(top_of(r));
             bool raised = top > sums[r].most;
             float fade = sums[r].raise(top), base = sums[r].base();
             if (__any_sync(~0u, raised))
@@ -192,11 +185,18 @@ template <typename M, int WIDTH, basin_values_stage STAGE> struct basin_values_b
                         out[0][c][2 * r + e] *= fade;
                         out[1][c][2 * r + e] *= fade;
                     }
+            float all = 0, gain = 0;
             BASIN_UNROLL (c, PARTS)
                 BASIN_UNROLL (e, 2) {
-                    float p = basin_exp2(s[c][2 * r + e] - base);
-                    s[c][2 * r + e] = p, x[c][2 * r + e] = p * (x[c][2 * r + e] - sums[r].ts0);
-                    sums[r].total += p, sums[r].mean += x[c][2 * r + e];
+                    s[c][2 * r + e] = basin_exp2(s[c][2 * r + e] - base);
+                    all += s[c][2 * r + e], gain += s[c][2 * r + e] * x[c][2 * r + e];
+                }
+            if (opens) sums[r].ts0 = basin_quad_sum(gain) / fmaxf(basin_quad_sum(all), 1e-30f);
+            sums[r].total += all;
+            BASIN_UNROLL (c, PARTS)
+                BASIN_UNROLL (e, 2) {
+                    x[c][2 * r + e] = s[c][2 * r + e] * (x[c][2 * r + e] - sums[r].ts0);
+                    sums[r].mean += x[c][2 * r + e];
                 }
         }
     }
@@ -256,11 +256,8 @@ template <typename M, int WIDTH, basin_values_stage STAGE> struct basin_values_b
     /* out[1] becomes the result. */
     BASIN_METHOD void finish_at_once() {
         BASIN_UNROLL (r, 2) {
-            sums[r].total += __shfl_xor_sync(~0u, sums[r].total, 1);
-            sums[r].total += __shfl_xor_sync(~0u, sums[r].total, 2);
-            sums[r].mean += __shfl_xor_sync(~0u, sums[r].mean, 1);
-            sums[r].mean += __shfl_xor_sync(~0u, sums[r].mean, 2);
-            float share = sums[r].total == 0 ? 0 : 1 / sums[r].total, mean = sums[r].mean * share;
+            float total = basin_quad_sum(sums[r].total), share = total == 0 ? 0 : 1 / total;
+            float mean = basin_quad_sum(sums[r].mean) * share;
             BASIN_UNROLL (c, WIDTH / 8)
                 BASIN_UNROLL (e, 2) {
                     float o = out[0][c][2 * r + e], to = out[1][c][2 * r + e] - mean * o;
@@ -302,11 +299,12 @@ template <typename M, int WIDTH, basin_values_stage STAGE> struct basin_values_b
             else
                 clear(g, PARTS), clear(y, PARTS);
             pairs(turn, n);
-            if ((STAGE == BASIN_VALUES_STATS || AT_ONCE) && turn == 0 && n == 0) open_sums();
+            bool opens = turn == 0 && n == 0;
+            if (STAGE == BASIN_VALUES_STATS && opens) open_sums();
             if (STAGE == BASIN_VALUES_STATS) {
                 measure();
             } else if (AT_ONCE) {
-                weigh();
+                weigh(opens);
                 gather_at_once(at, n);
             } else {
                 finish(turn, n);
