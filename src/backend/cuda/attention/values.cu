@@ -81,7 +81,7 @@ static __global__ void __launch_bounds__(ROWS_THREADS)
                 if (opens) sums.begin(x, g);
                 opens = false;
                 sums.raise(s);
-                sums.add(basin_exp2(s - sums.base()), x, g, y);
+                sums.add(s, x, g, y);
                 continue;
             }
             basin_values_finish(s, x, g, y,
@@ -156,8 +156,8 @@ static void launch(const basin_cuda_frame *frame, const basin_values *at, basin_
     /* By query alone, values are summed without c. */
     p.values = at->c && at->order > 0;
     for (int t = 0; t < 4; t++) {
-        bool summed = stage != BASIN_VALUES_STATS && !by_key && at->out_c;
-        bool there = (second || t % 2 == 0) && (t < 2 || p.values || summed);
+        bool there = (second || t % 2 == 0) &&
+                     (t < 2 || p.values || (stage == BASIN_VALUES_BY_QUERY && at->out_c));
         p.x[t] = there ? (by_key ? of_keys : of_queries)[t] : NULL;
         p.y[t] = there ? (by_key ? of_queries : of_keys)[t] : NULL;
         const basin_values_steps *q = t < 2 ? &at->of_q : &at->of_c;
@@ -189,6 +189,10 @@ static void launch(const basin_cuda_frame *frame, const basin_values *at, basin_
     p.blocks = (int)basin_cuda_ceil(p.own, BASIN_VALUES_ROWS), p.tasks = sets * p.blocks;
     bool wide = kind == BASIN_NARROW && vectors && frame->cuda->capability == 90 &&
                 at->width <= 64 && at->value_width <= 64;
+    if (wide && !at->out_q && !at->out_k && !at->out_v && !at->out_bias) {
+        if (stage == BASIN_VALUES_STATS) return;
+        stage = BASIN_VALUES_AT_ONCE;
+    }
     auto start = wide                                                ? basin_values_launch_sm90
                  : kind == BASIN_NARROW                              ? basin_values_launch_bf16
                  : frame->call->attr.products == BASIN_PRODUCTS_TF32 ? basin_values_launch_tf32
@@ -222,12 +226,6 @@ void basin_cuda_values(const basin_cuda_frame *frame) {
         size_t bytes = (size_t)basin_shape_count(*shape) * sizeof(float);
         if (bytes)
             BASIN_CUDA_TRY(frame->cuda, cudaMemsetAsync(at.out_bias, 0, bytes, frame->stream));
-    }
-    bool tiles = fits_tiles(frame->cuda, &at, frame->call->in[BASIN_VAL_Q].kind);
-    if (tiles && !at.out_q && !at.out_k && !at.out_v && !at.out_bias) {
-        at.c = at.tc = NULL;
-        if (queries > 0) launch(frame, &at, NULL, BASIN_VALUES_AT_ONCE);
-        return;
     }
     if (queries > 0) launch(frame, &at, stats, BASIN_VALUES_STATS);
     if (queries > 0 && (at.out_q || at.out_c || at.out_bias))

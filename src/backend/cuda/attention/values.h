@@ -20,8 +20,8 @@ extern "C" {
 #include "backend/values.h"
 }
 
-/* The last is by query, too, and needs no stats: o, or its tangent where there is no c, from
- * sums of 2^(z - most) that are scaled down where a larger score comes. */
+/* The last is by query, too, and needs no stats: o, or its tangent where there is no c; on
+ * warpgroup products alone. */
 enum basin_values_stage {
     BASIN_VALUES_STATS,
     BASIN_VALUES_BY_QUERY,
@@ -59,17 +59,14 @@ struct basin_values_sums {
     BASIN_METHOD void begin(float ts, float g) {
         most = basin_minus_infinity(), total = mean = d = sum = 0, ts0 = ts, g0 = g;
     }
-    /* Returns what was there is multiplied by. */
-    BASIN_METHOD float raise(float z) {
-        if (z <= most) return 1;
+    BASIN_METHOD void raise(float z) {
+        if (z <= most) return;
         float fade = basin_exp2(most - z);
         total *= fade, mean *= fade, d *= fade, sum *= fade, most = z;
-        return fade;
     }
-    /* 0 while nothing was seen. */
-    BASIN_METHOD float base() const { return most == basin_minus_infinity() ? 0 : most; }
-    /* A pair whose score is at most `most`; e is 2^(z - base()). */
-    BASIN_METHOD void add(float e, float ts, float g, float tg) {
+    /* A pair whose score is at most `most`, to which it was raised. */
+    BASIN_METHOD void add(float z, float ts, float g, float tg) {
+        float e = basin_exp2(z - (most == basin_minus_infinity() ? 0 : most));
         total += e, mean += e * (ts - ts0), d += e * (g - g0);
         sum += e * ((ts - ts0) * (g - g0) + tg);
     }

@@ -286,11 +286,9 @@ __global__ void __launch_bounds__(ORDER == 2 ? 256 : 128, ORDER == 2 ? 1 : 3)
             float top = basin_minus_infinity();
             BASIN_UNROLL (n, SUMS / 2) top = fmaxf(top, s[n / 2 * 4 + 2 * r + n % 2]);
             sums[r].raise(top);
-            float base = sums[r].base();
             BASIN_UNROLL (n, SUMS / 2) {
                 int i = n / 2 * 4 + 2 * r + n % 2;
-                sums[r].add(basin_exp2(s[i] - base), ORDER == 2 ? x[i] : 0, c[i],
-                            ORDER == 2 ? y[i] : 0);
+                sums[r].add(s[i], ORDER == 2 ? x[i] : 0, c[i], ORDER == 2 ? y[i] : 0);
             }
         }
     }

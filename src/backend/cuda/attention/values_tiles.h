@@ -15,21 +15,16 @@ template <typename M, int WIDTH> struct basin_values_shape {
         TILE = sizeof(T) == 4 && WIDTH > 64 ? 16 : 32,
         COLUMNS = sizeof(T) == 2 && WIDTH <= 64 ? 32 : 16, /* of scores held at a time */
     };
-    static size_t bytes(bool second, bool values) {
-        size_t tables = second ? 4 : 2, own = values ? tables : tables / 2;
-        return (ROWS * own + 2 * TILE * tables) * LD * sizeof(T) +
-               2 * TILE * sizeof(basin_values_stats);
+    static size_t bytes(bool second) {
+        size_t tables = second ? 4 : 2;
+        return (ROWS + 2 * TILE) * LD * tables * sizeof(T) + 2 * TILE * sizeof(basin_values_stats);
     }
 };
 
 template <typename M, int WIDTH, basin_values_stage STAGE> struct basin_values_block {
     typedef basin_values_shape<M, WIDTH> S;
     typedef typename M::T T;
-    enum {
-        BY_KEY = STAGE == BASIN_VALUES_BY_KEY,
-        AT_ONCE = STAGE == BASIN_VALUES_AT_ONCE,
-        PARTS = S::COLUMNS / 8,
-    };
+    enum { BY_KEY = STAGE == BASIN_VALUES_BY_KEY, PARTS = S::COLUMNS / 8 };
     const basin_values_launch &p;
     T *own, *stage;            /* [tables, ROWS, LD]; [2, tables, TILE, LD] */
     basin_values_stats *stats; /* [2, TILE] of the streamed queries */
@@ -46,7 +41,7 @@ template <typename M, int WIDTH, basin_values_stage STAGE> struct basin_values_b
         entry = set / heads, head = set % heads, first = task % p.blocks * S::ROWS;
         warp = (int)threadIdx.x / 32, tables = p.second ? 4 : 2;
         own = (T *)shared;
-        stage = own + (p.values ? tables : tables / 2) * S::ROWS * S::LD;
+        stage = own + tables * S::ROWS * S::LD;
         stats = (basin_values_stats *)(stage + 2 * tables * S::TILE * S::LD);
         from = BY_KEY && p.causal ? first / S::TILE : 0;
         int end = !BY_KEY && p.causal ? min(p.other, first + S::ROWS) : p.other;
@@ -146,58 +141,19 @@ template <typename M, int WIDTH, basin_values_stage STAGE> struct basin_values_b
             }
     }
 
-    /* The largest score of row r, of the lane. */
-    BASIN_METHOD float top_of(int r) const {
-        float top = basin_minus_infinity();
-        BASIN_UNROLL (c, PARTS)
-            BASIN_UNROLL (e, 2) top = fmaxf(top, s[c][2 * r + e]);
-        return top;
-    }
-
     /* Sums are about the numbers of the first key. */
-    BASIN_METHOD void open_sums() {
-        BASIN_UNROLL (r, 2)
-            sums[r].begin(__shfl_sync(~0u, x[0][2 * r], threadIdx.x & 28),
-                          __shfl_sync(~0u, g[0][2 * r], threadIdx.x & 28));
-    }
-
-    BASIN_METHOD void measure() {
+    BASIN_METHOD void measure(bool opens) {
         BASIN_UNROLL (r, 2) {
-            sums[r].raise(top_of(r));
-            float base = sums[r].base();
+            float ts = __shfl_sync(~0u, x[0][2 * r], threadIdx.x & 28);
+            float slope = __shfl_sync(~0u, g[0][2 * r], threadIdx.x & 28);
+            if (opens) sums[r].begin(ts, slope);
+            float top = basin_minus_infinity();
+            BASIN_UNROLL (c, PARTS)
+                BASIN_UNROLL (e, 2) top = fmaxf(top, s[c][2 * r + e]);
+            sums[r].raise(top);
             BASIN_UNROLL (c, PARTS)
                 BASIN_UNROLL (e, 2)
-                    sums[r].add(basin_exp2(s[c][2 * r + e] - base), x[c][2 * r + e],
-                                g[c][2 * r + e], y[c][2 * r + e]);
-        }
-    }
-
-    /* s becomes 2^(s - most) and x that times ts, which is taken about its mean over the first
-     * keys, while sums and results so far are scaled down. */
-    BASIN_METHOD void weigh(bool opens) {
-        BASIN_UNROLL (r, 2) {
-            float top = basin_quad_max(top_of(r));
-            bool raised = top > sums[r].most;
-            float fade = sums[r].raise(top), base = sums[r].base();
-            if (__any_sync(~0u, raised))
-                BASIN_UNROLL (c, WIDTH / 8)
-                    BASIN_UNROLL (e, 2) {
-                        out[0][c][2 * r + e] *= fade;
-                        out[1][c][2 * r + e] *= fade;
-                    }
-            float all = 0, gain = 0;
-            BASIN_UNROLL (c, PARTS)
-                BASIN_UNROLL (e, 2) {
-                    s[c][2 * r + e] = basin_exp2(s[c][2 * r + e] - base);
-                    all += s[c][2 * r + e], gain += s[c][2 * r + e] * x[c][2 * r + e];
-                }
-            if (opens) sums[r].ts0 = basin_quad_sum(gain) / fmaxf(basin_quad_sum(all), 1e-30f);
-            sums[r].total += all;
-            BASIN_UNROLL (c, PARTS)
-                BASIN_UNROLL (e, 2) {
-                    x[c][2 * r + e] = s[c][2 * r + e] * (x[c][2 * r + e] - sums[r].ts0);
-                    sums[r].mean += x[c][2 * r + e];
-                }
+                    sums[r].add(s[c][2 * r + e], x[c][2 * r + e], g[c][2 * r + e], y[c][2 * r + e]);
         }
     }
 
@@ -215,14 +171,6 @@ template <typename M, int WIDTH, basin_values_stage STAGE> struct basin_values_b
                     p.slope[(((int64_t)entry * p.heads + head) * p.own + i) * p.other + j] =
                         y[c][e];
             }
-    }
-
-    BASIN_METHOD void gather_at_once(int at, int n) {
-        enum { C = S::COLUMNS };
-        basin_dense_gather<M, WIDTH, S::LD, C>(out[0], s, streamed(at, 2, n));
-        if (!p.second) return;
-        basin_dense_gather<M, WIDTH, S::LD, C>(out[1], x, streamed(at, 2, n));
-        if (p.y[3]) basin_dense_gather<M, WIDTH, S::LD, C>(out[1], s, streamed(at, 3, n));
     }
 
     BASIN_METHOD void gather(int at, int n) {
@@ -245,29 +193,14 @@ template <typename M, int WIDTH, basin_values_stage STAGE> struct basin_values_b
     }
 
     BASIN_METHOD void begin() {
-        BASIN_UNROLL (r, 2) sums[r].begin(0, 0);
-        if (STAGE != BASIN_VALUES_STATS) clear(out[0], WIDTH / 8), clear(out[1], WIDTH / 8);
+        clear(out[0], WIDTH / 8), clear(out[1], WIDTH / 8);
         BASIN_UNROLL (r, 2) {
-            mine[r] = {};
+            sums[r].begin(0, 0), mine[r] = {};
             if (STAGE == BASIN_VALUES_BY_QUERY && query_at(r) >= 0) mine[r] = p.stats[query_at(r)];
         }
     }
 
-    /* out[1] becomes the result. */
-    BASIN_METHOD void finish_at_once() {
-        BASIN_UNROLL (r, 2) {
-            float total = basin_quad_sum(sums[r].total), share = total == 0 ? 0 : 1 / total;
-            float mean = basin_quad_sum(sums[r].mean) * share;
-            BASIN_UNROLL (c, WIDTH / 8)
-                BASIN_UNROLL (e, 2) {
-                    float o = out[0][c][2 * r + e], to = out[1][c][2 * r + e] - mean * o;
-                    out[1][c][2 * r + e] = share * (p.second ? to : o);
-                }
-        }
-    }
-
     BASIN_METHOD void write() {
-        if (AT_ONCE) finish_at_once();
         if (STAGE == BASIN_VALUES_STATS) {
             BASIN_UNROLL (r, 2) {
                 sums[r].merge(1), sums[r].merge(2);
@@ -299,13 +232,8 @@ template <typename M, int WIDTH, basin_values_stage STAGE> struct basin_values_b
             else
                 clear(g, PARTS), clear(y, PARTS);
             pairs(turn, n);
-            bool opens = turn == 0 && n == 0;
-            if (STAGE == BASIN_VALUES_STATS && opens) open_sums();
             if (STAGE == BASIN_VALUES_STATS) {
-                measure();
-            } else if (AT_ONCE) {
-                weigh(opens);
-                gather_at_once(at, n);
+                measure(turn == 0 && n == 0);
             } else {
                 finish(turn, n);
                 gather(at, n);
@@ -341,7 +269,7 @@ static __global__ void __launch_bounds__(BASIN_VALUES_ROWS * 2)
 
 template <typename M, int WIDTH, basin_values_stage STAGE>
 static cudaError_t basin_values_start(const basin_values_launch *p, cudaStream_t stream) {
-    size_t bytes = basin_values_shape<M, WIDTH>::bytes(p->second, p->values);
+    size_t bytes = basin_values_shape<M, WIDTH>::bytes(p->second);
     void (*kernel)(basin_values_launch) = basin_values_kernel<M, WIDTH, STAGE>;
     cudaError_t code =
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
@@ -356,15 +284,13 @@ static cudaError_t basin_values_choose(const basin_values_launch *p, basin_value
     return stage == BASIN_VALUES_STATS ? basin_values_start<M, WIDTH, BASIN_VALUES_STATS>(p, stream)
            : stage == BASIN_VALUES_BY_QUERY
                ? basin_values_start<M, WIDTH, BASIN_VALUES_BY_QUERY>(p, stream)
-           : stage == BASIN_VALUES_AT_ONCE
-               ? basin_values_start<M, WIDTH, BASIN_VALUES_AT_ONCE>(p, stream)
                : basin_values_start<M, WIDTH, BASIN_VALUES_BY_KEY>(p, stream);
 }
 
 #define BASIN_VALUES_DEFINE(name, M)                                                               \
     size_t basin_values_bytes_##name(int width, bool second) {                                     \
-        return width <= 64 ? basin_values_shape<M, 64>::bytes(second, true)                        \
-                           : basin_values_shape<M, 128>::bytes(second, true);                      \
+        return width <= 64 ? basin_values_shape<M, 64>::bytes(second)                              \
+                           : basin_values_shape<M, 128>::bytes(second);                            \
     }                                                                                              \
     cudaError_t basin_values_launch_##name(const basin_values_launch *p, basin_values_stage stage, \
                                            cudaStream_t stream) {                                  \
