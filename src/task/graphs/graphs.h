@@ -51,7 +51,7 @@
       "What the head reads. auto: cls+sum for values, cls+mean+sized for classes.")                \
     X(INTEGER, hidden, "N", 0, 65536, "Hidden units of the head; 0: it is linear.")                \
     X(SWITCH, norm_head, "A layer norm before the head.")                                          \
-    X(REAL, dropout, "X", 0, 0.99, "Dropout in the head.")                                         \
+    X(REAL, dropout, "X", -1, 0.99, "Dropout in the head; -1: 0.2 of classes, none of values.")    \
     X(SWITCH, reconstruct, "Also reconstruct the edge features.")                                  \
     X(SWITCH, reconstruct_all, "All of an edge's features; off: the first alone.", .absent = "on", \
       .needs = "reconstruct=on")                                                                   \

@@ -47,7 +47,9 @@ basin_graphs_config basin_graphs_model_config(const basin_graphs_model *model, b
         .hidden = s->hidden,
         .pair_hidden = s->pair_hidden,
         .norm_head = s->norm_head,
-        .drop = s->dropout,
+        .drop = s->dropout >= 0                                          ? s->dropout
+                : model->target == BASIN_GRAPHS_VALUES && !model->binary ? 0
+                                                                         : 0.2,
         .reconstruct = s->reconstruct,
         .reconstruct_first = !s->reconstruct_all};
 }
