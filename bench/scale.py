@@ -136,7 +136,7 @@ def predict_memory(what, n):
     return rank_bytes(n, parts, pairs, own, beyond, HEADS, HEAD_DIM, nodes, columns=columns)
 
 
-# ---- memory on sparse graphs: `data make fraud --like L --scale S`, `data part -n P --method stream`, then
+# ---- memory on sparse graphs: `share/basin/fraud.py --like L --scale S`, `data part -n P --method stream`, then
 # `anomaly train --epochs 1 --members 1 --threads 1 --trees 0` under /usr/bin/time; arm64, Open MPI 4.1.4 ----
 
 SPARSE = {  # nodes, directed edges, features, parts, halo nodes of all parts: {ranks: MB of the largest}

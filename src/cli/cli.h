@@ -86,10 +86,10 @@ typedef struct basin_args {
     basin_network_options network; /* but for what words say: self_loops, missing, unknown */
     const char *backend, *products, *dtype;
     const char *about, *base, *class_name, *completion, *cut_from, *data, *embeddings, *fit,
-        *hopfield_kind, *index, *journal, *keep_decoded, *like, *listen, *mask, *method, *mirror,
-        *missing, *model, *node, *only, *output, *part, *prefix, *prompt, *prompt_file, *protocol,
-        *rivals, *self_loops, *shape, *smiles, *socket, *split, *svg, *target, *test,
-        *threshold_for, *token, *trace, *unknown, *validation_text, *weights, *training_file;
+        *hopfield_kind, *index, *journal, *keep_decoded, *listen, *mask, *method, *mirror, *missing,
+        *model, *node, *only, *output, *part, *prefix, *prompt, *protocol, *rivals, *self_loops,
+        *shape, *smiles, *socket, *split, *svg, *target, *test, *threshold_for, *token, *trace,
+        *unknown, *validation_text, *weights, *training_file;
     const char *folder;
     int64_t count, samples;
     int64_t threads, seed;
@@ -279,7 +279,7 @@ typedef struct basin_train_task basin_train_task;
     X(zoo_list) X(zoo_descend) \
     X(serve) \
     X(descend) \
-    X(data_convert) X(data_info) X(data_make) X(data_part) X(data_get) \
+    X(data_convert) X(data_info) X(data_part) X(data_get) \
     X(info) X(verify) X(bench) X(help)
 /* clang-format on */
 #define BASIN_COMMAND_DECLARE(name) extern const basin_command basin_command_##name;

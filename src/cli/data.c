@@ -1,4 +1,4 @@
-/* basin data convert, info, make, part and get: networks as files; and the options of all commands
+/* basin data convert, info, part and get: networks as files; and the options of all commands
  * that open networks. */
 #include <errno.h>
 #include <unistd.h>
@@ -238,31 +238,6 @@ static basin_status run_info(basin_args *o, basin_error *error) {
 }
 
 const basin_command basin_command_data_info = {"data info", info_table, .run = run_info};
-
-/* ---- make ---- */
-
-static const basin_option make_table[] = {
-    BASIN_CHOICE(like, "like", "amazon|yelp|tfinance|tsocial", "The set of the paper to imitate.",
-                 .text = "amazon"),
-    BASIN_REAL(scale, "scale", "X", 1e-6, 100, "Scale the numbers of nodes and edges by this.",
-               .initial = 1),
-    BASIN_OPTION_SEED,
-    BASIN_OPTIONS_LAST,
-};
-
-static basin_status run_make(basin_args *o, basin_error *error) {
-    BASIN_NETWORK_AT_EXIT basin_network *network = NULL;
-    basin_fraud_spec spec;
-    if (strcmp(o->operand[0], "fraud") != 0)
-        return basin_usage(error, "'%s' is not fraud", o->operand[0]);
-    BASIN_TRY(basin_fraud_like(&spec, o->like, o->scale, error));
-    spec.seed = (uint64_t)o->seed;
-    BASIN_TRY(basin_network_make_fraud(&network, &spec, error));
-    BASIN_TRY(basin_network_write(o->operand[1], network, error));
-    return print_written(o->operand[1], network, o, error);
-}
-
-const basin_command basin_command_data_make = {"data make", make_table, .run = run_make};
 
 /* ---- part ---- */
 

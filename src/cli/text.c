@@ -158,10 +158,7 @@ const basin_command basin_command_text_eval = {"text eval", eval_table,
 
 static const basin_option generate_table[] = {
     BASIN_TEXT(prompt, 'p', "prompt", "TEXT",
-               "What the text begins with [a line end]; of a model of token ids, numbers.",
-               .needs = "prompt-file="),
-    BASIN_TEXT(prompt_file, 0, "prompt-file", "FILE",
-               "The same from a file (.npy: token ids); - for standard input."),
+               "What the text begins with [a line end]; of a model of token ids, numbers."),
     BASIN_INTEGER(tokens, "tokens", "N", 0, 1 << 30,
                   "How many tokens follow; 0: only score the prompt.", .initial = 500),
     BASIN_REAL(temperature, "temperature", "X", 0, 1000,
@@ -299,17 +296,12 @@ static basin_status end(teller *k, const basin_text_generated *g, basin_error *e
     return BASIN_OK;
 }
 
-/* Of --prompt-file the last line end is left out: editors add it. */
 static basin_status read_prompt(void *context, basin_error *error) {
     const basin_args *o = ((teller *)context)->o;
     basin_text *prompt = &((teller *)context)->prompt;
     if (o->prompt && !(prompt->bytes = basin_string_copy(o->prompt)))
         return basin_fail_memory(error, "the prompt");
     if (o->prompt) prompt->length = strlen(prompt->bytes);
-    if (!o->prompt_file) return BASIN_OK;
-    BASIN_TRY(basin_text_read(prompt, &o->prompt_file, 1, error));
-    bool line = prompt->bytes && prompt->length > 1 && prompt->bytes[prompt->length - 1] == '\n';
-    if (line) prompt->length--;
     return BASIN_OK;
 }
 

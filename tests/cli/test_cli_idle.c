@@ -30,7 +30,6 @@ TEST_WITH(idle_options_are_refused, folder_new, program_teardown) {
         {"text train x --validation 0.1 --validation-text y", "with --validation-text y"},
         {"text generate m --tokens 0 --temperature 1", "--temperature has no effect with --tokens"},
         {"text generate m --temperature 0 --seed 0", "--seed has no effect with --temperature 0"},
-        {"text generate m -p x --prompt-file y", "--prompt has no effect with --prompt-file y"},
         {"descend x --no-hopfield --hopfield-kind relu", "has no effect with --no-hopfield"},
         {"descend x --hopfield-power 4", "--hopfield-power has no effect without --hopfield-kind "
                                          "power"},

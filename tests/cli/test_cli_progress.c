@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <sys/ioctl.h>
 
+#include "cli/accounts.h"
 #include "cli/cli.h"
-#include "cli/program.h"
 
 typedef struct terminal {
     int ours;
@@ -154,7 +154,7 @@ TEST(is_plain_or_silent_elsewhere) {
 /* The program itself, on a terminal of 60 columns. */
 TEST(shows_a_run) {
     static char text[65536];
-    run_ok(state, "data make fraud --scale 0.02 -q small.basin");
+    write_table(state);
     terminal t = terminal_open(60);
     int keep = open(t.name, O_RDWR | O_NOCTTY);
     pid_t child = fork();
@@ -162,7 +162,8 @@ TEST(shows_a_run) {
     if (child == 0) {
         close(t.ours);
         const program *p =
-            run(state, "anomaly train small.basin --members 4 --epochs 60 -o m 2>%s", t.name);
+            run(state, "anomaly train accounts.csv transfers.csv --members 4 --epochs 60 -o m 2>%s",
+                t.name);
         _exit(p->code);
     }
     close(keep);

@@ -152,7 +152,6 @@ TEST_WITH(wrong_usage, folder_new, folder_remove) {
     assert_error(run(state, "text eval m.safetensors none.txt -q"), 1, "none.txt");
     assert_error(run(state, "text eval m.safetensors short.txt --part train -q"), 1,
                  "not the text that the model was trained on");
-    assert_int_equal(run(state, "text generate m.safetensors -p a --prompt-file b")->code, 2);
     assert_int_equal(run(state, "text generate m.safetensors --temperature -1")->code, 2);
     assert_int_equal(run(state, "text generate m.safetensors --temperature 0 --seed 4")->code, 2);
 }

@@ -206,27 +206,6 @@ typedef struct basin_degrees {
 basin_status basin_network_degrees(basin_degrees *degrees, const basin_network *network,
                                    int relation, basin_error *error);
 
-/* ---- made networks ---- */
-
-/* A network in the manner of the fraud sets: degrees with a heavy tail, features that depend on the
- * class, anomalies that hide among the others. A pure function of the spec. */
-typedef struct basin_fraud_spec {
-    int64_t nodes, edges, features; /* edges once each */
-    double anomalous;               /* share of the nodes */
-    double homophily;               /* share of the edges that join equal labels */
-    double ring;                    /* share of the edges that join two anomalies */
-    double shift;                   /* how far the features of anomalies are from the others' */
-    double camouflage;              /* share of the anomalies that hide most of it */
-    uint64_t seed;
-} basin_fraud_spec;
-
-/* Like "amazon", "yelp", "tfinance" or "tsocial" (the paper's table), with `scale` times the nodes
- * and edges. */
-basin_status basin_fraud_like(basin_fraud_spec *spec, const char *name, double scale,
-                              basin_error *error);
-basin_status basin_network_make_fraud(basin_network **network, const basin_fraud_spec *spec,
-                                      basin_error *error);
-
 /* ---- inside schemas: what every column of a table means ----
  *
  * Columns of nodes are features (number, category, date) or have a role. Features stand in the

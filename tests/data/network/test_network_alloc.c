@@ -108,19 +108,6 @@ TEST(csv) {
     assert_true(alloc_fail_sweep(read_more, n) > 80);
 }
 
-static basin_status make(void *context) {
-    basin_network *n;
-    basin_status status = basin_network_make_fraud(&n, context, NULL);
-    basin_network_free(n);
-    return status;
-}
-
-TEST(made) {
-    basin_fraud_spec spec;
-    assert_int_equal(basin_fraud_like(&spec, "yelp", 0.001, NULL), BASIN_OK);
-    assert_true(alloc_fail_sweep(make, &spec) > 15);
-}
-
 static basin_status scale(void *context) {
     const int64_t node[] = {0, 1, 2};
     basin_scaler s = {0}, t = {0};

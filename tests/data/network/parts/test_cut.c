@@ -1,5 +1,6 @@
 /* Networks in parts: every node and edge is in one of them, halos and what is sent fit together,
  * files bring back what was cut, rows travel where they belong, damage and nonsense are refused. */
+#include "basin/random.h"
 #include "data/network/networks.h"
 #include "data/network/parts/parts.h"
 #include "support/test.h"
@@ -9,11 +10,23 @@ enum { METHODS = 2 };
 
 /* A ring of groups, with ids, masks and two relations besides the union. */
 static basin_network *fraud(int64_t nodes, uint64_t seed) {
-    basin_fraud_spec spec;
     basin_network *n;
-    assert_ok(basin_fraud_like(&spec, "amazon", 1, &failure));
-    spec.nodes = nodes, spec.edges = nodes * 5, spec.features = 3, spec.seed = seed;
-    assert_ok(basin_network_make_fraud(&n, &spec, &failure));
+    int32_t *pair = calloc((size_t)nodes * 10, sizeof *pair), *label = calloc((size_t)nodes, 4);
+    float *x = calloc((size_t)nodes * 3, sizeof *x);
+    basin_random random = basin_random_start(seed, 1, 0);
+    for (int64_t i = 0; i < 10 * nodes; i++) {
+        uint64_t u = basin_random_below(&random, (uint64_t)nodes); /* the first have more edges */
+        pair[i] = (int32_t)(u * u / (uint64_t)nodes);
+    }
+    for (int64_t i = 0; i < nodes; i++) label[i] = i % 14 == 3;
+    basin_random_fill_normal(x, seed, 2, 0, (size_t)nodes * 3);
+    basin_tensor features = BORROW(x, BASIN_F32, nodes, 3), y = BORROW(label, BASIN_I32, nodes);
+    basin_edges edges = {pair, pair + 1, BASIN_I32, 2, nodes * 5};
+    assert_ok(basin_network_new(&n, "made", nodes, &failure));
+    assert_ok(basin_network_set_features(n, &features, NULL, &failure));
+    assert_ok(basin_network_set_label_tensor(n, &y, NULL, &failure));
+    assert_ok(basin_network_add_relation(n, "homo", &edges, NULL, &failure));
+    free(pair), free(label), free(x);
     uint8_t *mask = calloc((size_t)nodes, 1);
     for (int64_t i = 0; i < nodes; i++) mask[i] = i % 3 == 0;
     basin_tensor t = BORROW(mask, BASIN_U8, nodes);
