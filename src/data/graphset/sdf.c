@@ -11,17 +11,19 @@
 #include "data/packed.h"
 #include "io/file.h"
 
-static const char start[] = "molblock\v";
+static const char start[] = "molblock";
 enum { LINE = '\v', FIELD = 16, MOST = 1024 };
 
 /* ---- a molblock ---- */
+
+static int whole(const char *text) { return (int)strtol(text, NULL, 10); }
 
 /* Columns from .. from + width - 1 of a line as a whole number; 0 where they are blank. */
 static int number_at(const char *line, size_t from, size_t width) {
     char text[FIELD] = "";
     size_t length = strcspn(line, "\v");
     if (length > from) memcpy(text, line + from, length - from < width ? length - from : width);
-    return atoi(text);
+    return whole(text);
 }
 
 static const char *next_line(const char *at) {
@@ -105,37 +107,44 @@ static basin_status read_v2000(basin_molecule *m, const char *at, basin_error *e
     return BASIN_OK;
 }
 
-/* "M  V30 1 C 0.5 1.2 0 0 CHG=1", "M  V30 1 2 1 3" between BEGIN and END of ATOM and BOND. */
-static basin_status read_v3000(basin_molecule *m, const char *at, basin_error *error) {
-    const char *first = at;
-    int part = 0, skip;
-    for (; *at && strncmp(at, "M  END", 6) != 0; at = next_line(at)) {
-        char line[256] = "", symbol[FIELD] = "";
-        int number[4] = {0};
-        if (strncmp(at, "M  V30 ", 7) != 0) continue;
-        snprintf(line, sizeof line, "%.*s", (int)strcspn(at, "\v"), at + 7);
-        line[strcspn(line, "\v")] = 0;
-        if (!strncmp(line, "BEGIN ", 6)) part = line[6] == 'A' ? 1 : line[6] == 'B' ? 2 : 0;
-        if (!strncmp(line, "END ", 4)) part = 0;
-        if (part == 1 && sscanf(line, "%d %15s%n", &number[0], symbol, &skip) == 2) {
-            basin_atom atom = atom_of(symbol);
-            const char *charge = strstr(line, " CHG="), *mass = strstr(line, " MASS=");
-            if (charge) atom.charge = (int16_t)atoi(charge + 5);
-            const char *radical = strstr(line, " RAD=");
-            if (mass) atom.isotope = (uint16_t)atoi(mass + 6);
-            if (radical) atom.radicals = atoi(radical + 5) == 2 ? 1 : 2;
-            BASIN_TRY(basin_molecule_add_atom(m, atom, error));
-        } else if (part == 2 &&
-                   sscanf(line, "%d %d %d %d", number, number + 1, number + 2, number + 3) == 4) {
-            BASIN_TRY(add_bond(m, number[1], number[2], number[3], error));
-        }
+/* The number behind a name, such as " CHG="; 0 where it is not there. */
+static int named(const char *line, const char *name) {
+    const char *at = strstr(line, name);
+    return at ? whole(at + strlen(name)) : 0;
+}
+
+static basin_status add_v30(basin_molecule *m, const char *line, bool bond, basin_error *error) {
+    int number[4] = {0}, count = 0;
+    char *end = (char *)line;
+    for (const char *from = line; count < 4; from = end) {
+        number[count] = (int)strtol(from, &end, 10);
+        if (end == from) break;
+        count++;
     }
-    for (int32_t i = 0; *first && i < m->atoms; first = next_line(first)) {
-        const char *valence = strstr(first, " VAL="), *end = first + strcspn(first, "\v");
-        int number;
-        if (sscanf(first, "M  V30 %d %*[A-Za-z*#]", &number) != 1) continue;
-        if (valence && valence < end) take_valence(m, i, atoi(valence + 5), -1);
-        i++;
+    if (bond) return add_bond(m, number[1], number[2], number[3], error);
+    basin_atom atom = atom_of(end + strspn(end, " "));
+    atom.charge = (int16_t)named(line, " CHG=");
+    if (named(line, " MASS=")) atom.isotope = (uint16_t)named(line, " MASS=");
+    if (named(line, " RAD=")) atom.radicals = named(line, " RAD=") == 2 ? 1 : 2;
+    return basin_molecule_add_atom(m, atom, error);
+}
+
+/* "M  V30 1 C 0.5 1.2 0 0 CHG=1", "M  V30 1 2 1 3" between BEGIN and END of ATOM and BOND; once
+ * more for the valences that atoms state, when bonds are known. */
+static basin_status read_v3000(basin_molecule *m, const char *text, basin_error *error) {
+    for (int pass = 0; pass < 2; pass++) {
+        int32_t part = 0, atom = 0;
+        for (const char *at = text; *at && strncmp(at, "M  END", 6) != 0; at = next_line(at)) {
+            char line[256];
+            if (strncmp(at, "M  V30 ", 7) != 0) continue;
+            snprintf(line, sizeof line, "%.*s", (int)strcspn(at + 7, "\v"), at + 7);
+            if (!strncmp(line, "BEGIN ", 6) || !strncmp(line, "END ", 4))
+                part = *line != 'B' ? 0 : line[6] == 'A' ? 1 : line[6] == 'B' ? 2 : 0;
+            else if (part && !pass)
+                BASIN_TRY(add_v30(m, line, part == 2, error));
+            else if (part == 1)
+                take_valence(m, atom++, named(line, " VAL="), -1);
+        }
     }
     return BASIN_OK;
 }
@@ -143,7 +152,7 @@ static basin_status read_v3000(basin_molecule *m, const char *at, basin_error *e
 bool basin_molecule_is_block(const char *text) { return !strncmp(text, start, sizeof start - 1); }
 
 basin_status basin_molecule_read_block(basin_molecule *m, const char *text, basin_error *error) {
-    const char *at = text + sizeof start - 1;
+    const char *at = next_line(text);
     m->atoms = m->bonds = m->rings = 0;
     bool newer = memchr(at, 'V', strcspn(at, "\v")) && strstr(at, "V3000");
     BASIN_TRY(newer ? read_v3000(m, at, error) : read_v2000(m, at, error));
@@ -205,7 +214,7 @@ static const char *put_record(FILE *file, const char *at, basin_dictionary *name
     const char *value[MOST] = {0}, *title = at;
     int32_t number;
     for (int i = 0; i < 3; i++) at = skip_line(at);
-    if (file) fprintf(file, "\"%s", start);
+    if (file) fprintf(file, "\"%s%c", start, LINE);
     at = put_cell(file, at, false, -1, LINE);
     for (; *at && strncmp(at, "$$$$", 4) != 0; at = skip_line(at)) {
         if (!property(name, at)) continue;
