@@ -232,7 +232,7 @@ class Products(Energy):
 
     def __init__(self, pattern, d, m, outputs):
         torch.nn.Module.__init__(self)
-        self.pattern, self.d, self.alpha = pattern, d, 0.5
+        self.pattern, self.d, self.alpha = pattern, d, torch.nn.Parameter(torch.tensor(0.5))
         self.shown, self.head = normal(pattern.rows, d, scale=0.5), normal(d, outputs, scale=d**-0.5)
         self.eta, self.zeta = normal(m, d, scale=0.5 * d**-0.5), normal(pattern.kinds, m, d, scale=0.5 * d**-0.5)
         self.out, self.bias = normal(m, d, scale=0.5 * m**-0.5), torch.nn.Parameter(torch.zeros(m))
@@ -449,70 +449,115 @@ class Text:
 # ---- training: half of a batch goes on from states of before, so that answers hold ----
 
 
-def train(task, model, steps, options, seed):
-    """Seconds; on a GPU an iteration is one CUDA graph, so that no time goes into launching kernels."""
-    torch.manual_seed(1000 + seed)
-    model.to(DEVICE)
-    gpu, n, carried = DEVICE == "cuda", options.batch, not isinstance(task, Text)
-    rate = torch.tensor(options.rate, device=DEVICE)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=rate, betas=(0.9, 0.99), weight_decay=0.01, capturable=gpu)
-    given, full = task.draw(n)
-    x = model.first(task.index(given)).detach()
-    mean = {k: v.detach().clone() for k, v in model.state_dict().items()}
-    share_of_mean, last = torch.ones((), device=DEVICE), torch.zeros((), device=DEVICE)
+class Run:
+    """One model in training. On a GPU an iteration is one CUDA graph on a stream of its own."""
 
-    def iteration():
-        u, loss = model.first(task.index(given)), 0
-        y = x if carried else u
-        for t in range(steps):
+    def __init__(self, task, model, steps, options, seed):
+        self.task, self.model, self.steps, self.options = task, model.to(DEVICE), steps, options
+        torch.manual_seed(1000 + seed)
+        self.carried, n = not isinstance(task, Text), options.batch
+        self.rate = torch.tensor(options.rate, device=DEVICE)
+        self.optimizer = torch.optim.AdamW(
+            model.parameters(), lr=self.rate, betas=(0.9, 0.99), weight_decay=0.01, capturable=DEVICE == "cuda"
+        )
+        self.given, self.full = task.draw(n)
+        self.x = model.first(task.index(self.given)).detach()
+        self.mean = {k: v.detach().clone() for k, v in model.state_dict().items()}
+        self.share_of_mean, self.last = torch.ones((), device=DEVICE), torch.zeros((), device=DEVICE)
+        self.run, self.each = self.iteration, 0.0
+        if DEVICE == "cuda" and options.graph:
+            self.capture()
+
+    def iteration(self):
+        task, model, optimizer, n = self.task, self.model, self.optimizer, self.options.batch
+        u, loss = model.first(task.index(self.given)), 0
+        y = self.x if self.carried else u
+        for t in range(self.steps):
             y = model.step(y, u)
-            if carried or t == steps - 1:
-                loss = loss + task.loss(model.score(y), given, full) / (steps if carried else 1)
+            if self.carried or t == self.steps - 1:
+                one = task.loss(model.score(y), self.given, self.full)
+                loss = loss + one / (self.steps if self.carried else 1)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
+        for p in model.parameters():
+            p.grad.nan_to_num_(0, 0, 0)
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         with torch.no_grad():
+            if isinstance(model, Products):
+                model.alpha.clamp_(0.05, 1)
             for k, v in model.state_dict().items():
-                mean[k].add_((v - mean[k]) * share_of_mean)
+                self.mean[k].add_((v - self.mean[k]) * self.share_of_mean)
             more, new = task.draw(n), torch.ones(n, dtype=torch.bool, device=DEVICE)
-            if carried:
-                ok = task.solved(model.score(y), given, full)
+            if self.carried:
+                ok = task.solved(model.score(y), self.given, self.full)
                 new = torch.rand(n, device=DEVICE) < torch.where(ok > 0, 0.4, 0.2)
+                new |= ~torch.isfinite(y.flatten(1).sum(1))
             pick = lambda a, b: torch.where(new.reshape(-1, *[1] * (a.dim() - 1)), a, b)
-            if carried:
-                x.copy_(pick(model.first(task.index(more[0])), y.detach()))
-            given.copy_(pick(more[0], given))
-            full.copy_(pick(more[1], full))
-            last.copy_(loss.detach())
+            if self.carried:
+                self.x.copy_(pick(model.first(task.index(more[0])), y.detach()))
+            self.given.copy_(pick(more[0], self.given))
+            self.full.copy_(pick(more[1], self.full))
+            self.last.copy_(loss.detach())
 
-    def schedule(i):
-        share = i / options.iterations
-        rate.fill_(options.rate * min(1, 20 * share + 0.01) * (0.51 + 0.49 * math.cos(math.pi * share)))
-        share_of_mean.fill_(1.0 if i < 50 else 0.01)
-
-    started, run, first = time.time(), iteration, 0
-    if gpu and options.graph:
-        stream, first = torch.cuda.Stream(), 3
+    def capture(self):
+        stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
-            for i in range(first):
-                schedule(i)
-                iteration()
+            for i in range(2):
+                self.schedule(i, 0)
+                self.iteration()
         torch.cuda.current_stream().wait_stream(stream)
-        optimizer.zero_grad(set_to_none=True)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            iteration()
-        run = graph.replay
-    for i in range(first, options.iterations):
-        schedule(i)
-        run()
-        if options.verbose and i % 100 == 99:
-            print(f"  {i + 1} loss {last.item():.4f} {time.time() - started:.1f} s", flush=True)
-    model.load_state_dict(mean)
-    last.item()
-    return time.time() - started
+        torch.cuda.synchronize()
+        self.optimizer.zero_grad(set_to_none=True)
+        self.graph, self.stream = torch.cuda.CUDAGraph(), torch.cuda.Stream()
+        with torch.cuda.graph(self.graph):
+            self.iteration()
+        torch.cuda.synchronize()
+        began = time.time()
+        for i in range(4):
+            self.graph.replay()
+        torch.cuda.synchronize()
+        self.each, self.run = (time.time() - began) / 4, self.replay
+
+    def replay(self):
+        with torch.cuda.stream(self.stream):
+            self.graph.replay()
+
+    def schedule(self, i, share):
+        rate = self.options.rate * min(1, 20 * share + 0.01) * (0.51 + 0.49 * math.cos(math.pi * share))
+        if DEVICE == "cuda" and self.run != self.iteration:
+            with torch.cuda.stream(self.stream):
+                self.rate.fill_(rate)
+                self.share_of_mean.fill_(1.0 if i < 50 else 0.01)
+        else:
+            self.rate.fill_(rate)
+            self.share_of_mean.fill_(1.0 if i < 50 else 0.01)
+
+
+def train(runs, options):
+    """All runs side by side, so that they end at the same iteration; how many there were."""
+    began, i = time.time(), 0
+    while True:
+        share = max(i / options.iterations, (time.time() - began) / options.seconds)
+        if share >= 1:
+            break
+        for run in runs:
+            one = time.time()
+            run.schedule(i, share)
+            run.run()
+            if DEVICE != "cuda" or not options.graph:
+                run.each += (time.time() - one - run.each) / (i + 1)
+        if DEVICE == "cuda" and i % 4 == 3:
+            torch.cuda.synchronize()
+        i += 1
+        if i % 50 == 0:
+            print(f"  {i} iterations, {time.time() - began:.1f} s", flush=True)
+    if DEVICE == "cuda":
+        torch.cuda.synchronize()
+    for run in runs:
+        run.model.load_state_dict(run.mean)
+    return i
 
 
 @torch.no_grad()
@@ -633,6 +678,7 @@ def main():
     add("--size", default="small", choices=["tiny", "small"])
     add("--iterations", type=int, default=1500)
     add("--batch", type=int, default=128)
+    add("--seconds", type=float, default=1e9, help="of training, for all runs of a task together")
     add("--rate", type=float, default=3e-3)
     add("--mazes", type=int, default=4000)
     add("--tested", type=int, default=1000)
@@ -643,7 +689,7 @@ def main():
     add("--output", default="", help="a file to append rows of JSON to")
     add("--table", default="", help="a file of such rows: print its table and end")
     add("--graph", type=int, default=1, help="0: no CUDA graphs")
-    add("--verbose", action="store_true")
+    add("--floor", type=int, default=1, help="0: without singles, the constraint solver and the like")
     options = parser.parse_args()
     if options.table:
         with open(options.table) as file:
@@ -656,33 +702,40 @@ def main():
         find_boards(options)
     for name in options.task:
         task = {"boards": Boards, "mazes": Mazes, "text": Text}[name](options)
+        runs = []
         for seed in options.seeds:
             models = models_of(task.pattern, task.d, task.m, task.outputs, task.steps, seed)
             for kind in (k for k in options.models if k in models):
                 model, steps, shape = models[kind]
-                seconds = train(task, model, steps, options, seed)
-                right, each = score(task, model, steps, (1,) if name == "text" else (1, 2, 4, 8, 16, 32))
-                flops = task.pattern.flops(kind, *shape) * steps
-                rows.append(
-                    {
-                        "task": name,
-                        "model": kind,
-                        "seed": seed,
-                        "weights": weights(model),
-                        "shape": shape,
-                        "steps": steps,
-                        "flops": flops,
-                        "seconds": seconds,
-                        "each": each,
-                        "right": {str(k): v for k, v in right.items()},
-                        "unit": task.unit,
-                    }
-                )
-                print(json.dumps(rows[-1]), flush=True)
-                if options.output:
-                    with open(options.output, "a") as file:
-                        file.write(json.dumps(rows[-1]) + "\n")
-        floors += [(name, *row) for row in floor(name, task)]
+                runs.append((kind, seed, shape, Run(task, model, steps, options, seed)))
+        print(f"{len(runs)} runs on {name}", flush=True)
+        iterations = train([run for *_, run in runs], options)
+        for kind, seed, shape, run in runs:
+            right, each = score(task, run.model, run.steps, (1,) if name == "text" else (1, 2, 4, 8, 16))
+            rows.append(
+                {
+                    "task": name,
+                    "model": kind,
+                    "seed": seed,
+                    "weights": weights(run.model),
+                    "shape": shape,
+                    "steps": run.steps,
+                    "flops": task.pattern.flops(kind, *shape) * run.steps,
+                    "iterations": iterations,
+                    "batch": options.batch,
+                    "seconds": run.each * iterations,
+                    "loss": run.last.item(),
+                    "each": each,
+                    "right": {str(k): v for k, v in right.items()},
+                    "unit": task.unit,
+                }
+            )
+            print(json.dumps(rows[-1]), flush=True)
+            if options.output:
+                with open(options.output, "a") as file:
+                    file.write(json.dumps(rows[-1]) + "\n")
+        del runs
+        floors += [(name, *row) for row in floor(name, task)] if options.floor else []
     return table(rows, floors)
 
 

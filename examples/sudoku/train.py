@@ -102,10 +102,13 @@ class Training:
                 loss = loss + puzzles.loss(net.score(x), given, full) / options.steps
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
+        for p in net.parameters():
+            p.grad.nan_to_num_(0, 0, 0)
         torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
         self.optimizer.step()
         with torch.no_grad():
             net.gamma.clamp_(min=1e-3)
+            net.alpha.clamp_(0.05, 1)
             for k, v in net.state_dict().items():
                 self.mean[k].add_((v - self.mean[k]) * self.share_of_mean)
             # Solved samples stay with probability `keep`; others leave with one that falls.
@@ -251,7 +254,7 @@ def main():
     add("--seed", type=int, default=0)
     options = parser.parse_args()
     usual = {"dim": (32, 16), "memories": (96, 32), "kinds": (4, 1), "batch": (256, 256)}
-    usual.update({"rate": (3e-3, 5e-3), "start": (1, 0.3), "noise": (0.1, 0.05)})
+    usual.update({"rate": (3e-3, 3e-3), "start": (1, 0.3), "noise": (0.1, 0.05)})
     for name, values in usual.items():
         if getattr(options, name) is None:
             setattr(options, name, values[options.task == "mazes"])
