@@ -472,6 +472,15 @@ void basin_gemm_panels_pack(const basin_gemm_kernel *kernel, bool right, float *
 /* Packing of bfloat16 panels for kernels that multiply a few neighbouring steps of k at once:
  * panel[(u * width + l) * unit + i] is step u * unit + i of lane l, zero where there is none. */
 
+/* A full panel of lanes whose steps lie side by side, whole units of them. `unit` is a constant
+ * inlined. */
+INLINE void pack_along(uint16_t *panel, const uint16_t *x, int64_t lane, int width, int unit,
+                       int64_t k) {
+    for (int64_t p = 0; p < k; p += unit)
+        for (int l = 0; l < width; l++, panel += unit)
+            memcpy(panel, x + l * lane + p, (size_t)unit * sizeof *x);
+}
+
 /* A full panel of lanes that lie side by side. */
 static void pack_beside(uint16_t *panel, const uint16_t *x, int64_t step, int width, int unit,
                         int64_t k) {
@@ -501,6 +510,10 @@ void basin_gemm_narrow_pack(const basin_gemm_kernel *kernel, bool right, float *
     for (int64_t first = 0; first < lanes; first += width, panel += size) {
         if (lane == 1 && lanes - first >= width)
             pack_beside(panel, x + first, step, width, unit, k);
+        else if (step == 1 && lanes - first >= width && unit == 4 && k % 4 == 0)
+            pack_along(panel, x + first * lane, lane, width, 4, k);
+        else if (step == 1 && lanes - first >= width && unit == 2 && k % 2 == 0)
+            pack_along(panel, x + first * lane, lane, width, 2, k);
         else
             pack_narrow_pack_any(panel, x + first * lane, lane, step, lanes - first, width, unit,
                                  k);

@@ -14,11 +14,17 @@ static inline bfloat16x8_t load(const uint16_t *from) {
     return value;
 }
 
-static void store(float *whole, float32x4_t sum[BLOCKS][BLOCKS]) {
+/* Two blocks side by side are two rows of four. */
+static inline void store(float *to, int64_t to_row, float32x4_t sum[BLOCKS][BLOCKS]) {
+#pragma GCC unroll 4
     for (int r = 0; r < BLOCKS; r++)
-        for (int j = 0; j < BLOCKS; j++) {
-            vst1_f32(whole + 2 * r * NR + 2 * j, vget_low_f32(sum[r][j]));
-            vst1_f32(whole + (2 * r + 1) * NR + 2 * j, vget_high_f32(sum[r][j]));
+#pragma GCC unroll 2
+        for (int j = 0; j < BLOCKS; j += 2) {
+            float64x2_t x = vreinterpretq_f64_f32(sum[r][j]);
+            float64x2_t y = vreinterpretq_f64_f32(sum[r][j + 1]);
+            float *at = to + 2 * r * to_row + 2 * j;
+            vst1q_f32(at, vreinterpretq_f32_f64(vzip1q_f64(x, y)));
+            vst1q_f32(at + to_row, vreinterpretq_f32_f64(vzip2q_f64(x, y)));
         }
 }
 
@@ -41,7 +47,11 @@ static void tile(float *c, int64_t c_row, const float *a, const float *b, int64_
             for (int j = 0; j < BLOCKS; j++) sum[r][j] = vbfmmlaq_f32(sum[r][j], row, column[j]);
         }
     }
-    store(whole, sum);
+    if (rows == MR && cols == NR && !accumulate) {
+        store(c, c_row, sum);
+        return;
+    }
+    store(whole, NR, sum);
     basin_gemm_tile_copy(c, c_row, whole, NR, rows, cols, accumulate);
 }
 
