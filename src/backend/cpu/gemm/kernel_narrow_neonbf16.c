@@ -6,7 +6,7 @@
 
 #include "backend/cpu/gemm/kernel.h"
 
-enum { MR = 8, NR = 8, UNIT = 4, BLOCKS = 4 };
+enum { MR = 8, NR = 8, UNIT = 4, BLOCKS = 4, AHEAD = 512 };
 
 static inline bfloat16x8_t load(const uint16_t *from) {
     bfloat16x8_t value;
@@ -33,11 +33,13 @@ static void tile(float *c, int64_t c_row, const float *a, const float *b, int64_
     const uint16_t *x = (const uint16_t *)a, *y = (const uint16_t *)b;
     float whole[MR * NR];
     float32x4_t sum[BLOCKS][BLOCKS];
-    (void)ahead;
+    const char *next = (const char *)ahead->b; /* an eighth of it */
     for (int r = 0; r < BLOCKS; r++)
         for (int j = 0; j < BLOCKS; j++) sum[r][j] = vdupq_n_f32(0.0F);
     for (int64_t p = 0; p < k; p += UNIT, x += MR * UNIT, y += NR * UNIT) {
         bfloat16x8_t column[BLOCKS];
+        __builtin_prefetch(x + AHEAD, 0, 3);
+        __builtin_prefetch(next, 0, 2), next += 8;
 #pragma GCC unroll 4
         for (int j = 0; j < BLOCKS; j++) column[j] = load(y + 8 * j);
 #pragma GCC unroll 4
