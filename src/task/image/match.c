@@ -58,19 +58,32 @@ static basin_status take_step(walk *w, int64_t step, basin_error *error) {
                       (long long)step, alpha);
 }
 
-/* The noise of a picture is the same whatever else is in the batch. */
-static basin_status descend(walk *w, basin_error *error) {
+/* Mixes noise number `draw` of each picture in, so that it is at t of its way again. The noise is
+ * the same whatever else is in the batch. */
+static void mix_noise(walk *w, uint64_t draw, double t) {
     enum { NOISE_SALT = 0x6e6f6973 };
     int64_t size = w->tokens * w->values;
-    double t = 0;
     for (int64_t i = 0; i < w->count; i++)
         basin_random_fill_normal(w->noise + i * size, w->how.seed ^ NOISE_SALT,
-                                 (uint64_t)(w->first + i), 0, (size_t)size);
-    memcpy(w->x, w->noise, (size_t)(w->count * size) * sizeof(float));
-    for (int64_t step = 0; step < w->how.steps; step++) {
-        hold_known(w, t);
-        BASIN_TRY(take_step(w, step, error));
-        t = fmin(1, t + w->how.alpha * basin_match_speed(t));
+                                 (uint64_t)(w->first + i), draw * (uint64_t)size, (size_t)size);
+    for (int64_t i = 0; i < w->count * size; i++)
+        w->x[i] = (float)(t * (double)w->x[i] + (1 - t) * (double)w->noise[i]);
+}
+
+/* A completion goes back some of the way several times, so that the hole comes to agree with what
+ * is known. */
+static basin_status descend(walk *w, basin_error *error) {
+    enum { ROUNDS = 5 };
+    const double back = 0.4;
+    memset(w->x, 0, (size_t)(w->count * w->tokens * w->values) * sizeof(float));
+    for (uint64_t round = 0; round < (w->truth ? ROUNDS : 1); round++) {
+        double t = round ? back : 0;
+        mix_noise(w, round, t);
+        for (int64_t step = (int64_t)(t / w->how.alpha); step < w->how.steps; step++) {
+            hold_known(w, t);
+            BASIN_TRY(take_step(w, step, error));
+            t = fmin(1, t + w->how.alpha * basin_match_speed(t));
+        }
     }
     hold_known(w, 1);
     return w->energy ? look(w, w->how.steps, error) : BASIN_OK;

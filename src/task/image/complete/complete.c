@@ -495,7 +495,7 @@ basin_status basin_image_complete(basin_image_completion *completion, basin_imag
     if (count < 1) return BASIN_OK;
     basin_status status = BASIN_OK;
     if (taken.looks == 0) taken.looks = BASIN_LOOKS;
-    if (basin_image_is_match(&model->settings)) taken.plain = true; /* samples have no mean */
+    if (basin_image_is_match(&model->settings)) taken.plain = taken.resize = true;
     BASIN_FREE_AT_EXIT basin_filling *fill = NULL;
     BASIN_TRY(BASIN_NEW(&fill, count, "completions", error));
     for (int64_t i = 0; i < count && !status; i++)
