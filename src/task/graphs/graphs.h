@@ -40,10 +40,11 @@
     X(REAL, noise, "X", 0, 1e3, "Noise of the descent in training; with implicit none.",           \
       .needs = "implicit=off")                                                                     \
     X(SWITCH, mix, "Mixing of heads, as in the published code.", .needs = "attention=on")          \
-    X(CHOICE, adjacency, BASIN_CHOICES("conv", "bilinear", "edges", "none", "bias"),               \
+    X(CHOICE, adjacency, BASIN_CHOICES("auto", "conv", "bilinear", "edges", "none", "bias"),       \
       "The factor of an edge's scores: the paper's convolution, which depends on the order of "    \
       "nodes; a bilinear form; edge features alone; none; or none and edge features as an "        \
-      "addend in each block.",                                                                     \
+      "addend in each block. auto: bilinear; of molecules bias, with 4 couplings and 16 hidden "   \
+      "units of pairs where there are none.",                                                      \
       .needs = "attention=on,reconstruct=on")                                                      \
     X(CHOICE, readout,                                                                             \
       BASIN_CHOICES("auto", "cls", "mean", "sum", "cls+mean", "cls+sum", "cls+sized",              \
@@ -393,6 +394,8 @@ void basin_graphs_measure(basin_graphs_measures *measures, const float *output,
 
 /* ---- one run ---- */
 
+/* What an adjacency that is left open means for a set. */
+void basin_graphs_choose_adjacency(basin_graphs_settings *settings, const basin_graphset *set);
 /* The epochs of training on the given graphs: those of the settings, or by the size of the set. */
 int64_t basin_graphs_epochs(const basin_graphs_settings *settings, const basin_graphset *set,
                             const int64_t *graph, int64_t count);

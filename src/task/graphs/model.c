@@ -165,6 +165,7 @@ basin_status basin_graphs_model_new(basin_graphs_model **model,
     m->members = 1;
     m->backend = backend;
     m->settings.epochs = basin_graphs_epochs(settings, set, graph, count);
+    basin_graphs_choose_adjacency(&m->settings, set);
     BASIN_TRY_OR(fit_model(m, set, graph, count, error), drop(model));
     return BASIN_OK;
 }
@@ -225,6 +226,13 @@ static const basin_setting table[] = {
             BASIN_GRAPHS_TRAINING_SETTINGS(BASIN_SETTING_ENTRY)
                 BASIN_LOOSE_SETTINGS(BASIN_LOOSE_ENTRY) BASIN_SETTINGS_END,
 };
+
+void basin_graphs_choose_adjacency(basin_graphs_settings *s, const basin_graphset *set) {
+    if (strcmp(s->adjacency, "auto") != 0) return;
+    s->adjacency = set->line ? "bias" : "bilinear";
+    if (set->line && !s->couplings) s->couplings = 4;
+    if (set->line && !s->pair_hidden) s->pair_hidden = 16;
+}
 
 /* 100 epochs; of large graphs fewer, 12 million tokens in all, but not below 30. */
 int64_t basin_graphs_epochs(const basin_graphs_settings *settings, const basin_graphset *set,

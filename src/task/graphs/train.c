@@ -494,6 +494,7 @@ static basin_status choose_settings(work *w, const basin_bundle *saved, basin_er
     basin_graphs_settings before = {.shards = 0};
     const basin_training *t = &w->run->training;
     w->chosen = *w->settings;
+    basin_graphs_choose_adjacency(&w->chosen, &w->input.set);
     w->chosen.epochs =
         basin_graphs_epochs(w->settings, &w->input.set, w->fold.item[0], w->fold.count[0]);
     if (saved) BASIN_TRY(basin_graphs_settings_read(&before, saved, error));

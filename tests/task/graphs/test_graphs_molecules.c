@@ -44,6 +44,8 @@ static void learns(void **state, bool several) {
     assert_ok(basin_graphs_train(&model, &outcome, &settings, &data, &training, &failure));
     assert_int_equal(basin_graphs_about(model).members, 3);
     assert_true(basin_graphs_about(model).binary == several);
+    assert_string_equal(model->settings.adjacency, "bias"); /* what molecules have by default */
+    assert_int_equal(model->settings.pair_hidden, 16);
     data.spread = spread, data.nearest = nearest;
     assert_ok(basin_graphs_predict(first, NULL, model, &data, &failure));
     assert_ok(basin_graphs_open(&again, path, backend, &failure));
