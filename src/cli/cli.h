@@ -88,8 +88,8 @@ typedef struct basin_args {
     const char *about, *base, *class_name, *completion, *cut_from, *data, *embeddings, *fit,
         *hopfield_kind, *index, *journal, *keep_decoded, *listen, *mask, *method, *mirror, *missing,
         *model, *node, *only, *output, *part, *prefix, *prompt, *protocol, *rivals, *self_loops,
-        *shape, *smiles, *socket, *split, *svg, *target, *test, *threshold_for, *token, *trace,
-        *unknown, *validation_text, *weights, *training_file;
+        *shape, *smiles, *socket, *split, *svg, *target, *test, *threshold_for, *token, *unknown,
+        *validation_text, *weights, *training_file;
     const char *folder;
     int64_t count, samples;
     int64_t threads, seed;
@@ -99,10 +99,10 @@ typedef struct basin_args {
         split_number, split_seed, steps, stride, tokens, top, top_k, traced;
     double alpha, coverage, hopfield_power, inner, max_body, memory, most_hidden, noise, ratio,
         scale, temperature, timeout, tolerance, validation;
-    bool accelerate, all_nodes, best_run, calls, energies, explain, frames, guard, homo, json,
-        keep_gaps, list, markdown, narrow_all, no_attention, no_baselines, no_hopfield, only_new,
-        plain, quiet, read_only, recompute, reliability, replace, self, sort, spreadsheet, stamp,
-        stereo, tensors, unlabelled, unseen, unsupervised, whole;
+    bool accelerate, all_nodes, calls, energies, explain, frames, guard, homo, json, keep_gaps,
+        list, markdown, narrow_all, no_attention, no_baselines, no_hopfield, only_new, plain, quiet,
+        read_only, recompute, reliability, replace, self, sort, stamp, stereo, tensors, unlabelled,
+        unseen, unsupervised, whole;
 } basin_args;
 
 /* ---- options ---- */
@@ -510,7 +510,7 @@ typedef struct basin_use_task {
     /* What is written behind the record, such as pictures; or NULL. */
     basin_status (*finish)(void *job, basin_error *error);
     void (*close)(void *job);
-    /* The record is a table, written to --output: CSV, or what --json and --spreadsheet say. */
+    /* The record is a table, written to --output: CSV, or with --json JSON. */
     bool rows;
     bool no_backend, no_stop; /* an interrupt ends the program at once */
 } basin_use_task;

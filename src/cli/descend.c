@@ -35,8 +35,6 @@ static const basin_option table[] = {
                .text = "relu"),
     BASIN_REAL(hopfield_power, "hopfield-power", "N", 1, 100, "The n of the power.",
                .needs = "no-hopfield=off hopfield-kind=power", .initial = 3),
-    BASIN_TEXT(trace, 0, "energy-trace", "FILE", "Write the energies of all steps as CSV.",
-               .writes = true),
     BASIN_TEXT(svg, 0, "svg", "FILE", "Draw the energies of all steps there.", .writes = true),
     BASIN_COMPUTE_OPTIONS,
     BASIN_OPTION_SEED_FOR("noise!=0"),
@@ -197,36 +195,23 @@ static basin_status write_result(const job *j, basin_error *error) {
 
 /* ---- the energies of all steps ---- */
 
-/* Term `term` before step `step` (at the end, for the last), of one sample; of all: -1. */
-static double energy_at(const job *j, int step, int term, int64_t sample) {
+/* Term `term` before step `step` (at the end, for the last), of all samples. */
+static double energy_at(const job *j, int step, int term) {
     const basin_descent_result *d = &j->result;
     const double *of = d->energy + ((int64_t)step * d->terms + term) * d->samples;
     double sum = 0;
-    if (sample >= 0) return of[sample];
     for (int64_t i = 0; i < d->samples; i++) sum += of[i];
     return sum;
 }
 
-/* A row for each step, or in a file for each step and sample of a batch (`sample` < 0: all). */
-static void put_step(basin_record *r, const job *j, int t, int64_t sample) {
+static void put_step(basin_record *r, const job *j, int t) {
     const basin_descent_result *d = &j->result;
-    double total = 0;
-    for (int p = 0; p < d->terms; p++) total += energy_at(j, t, p, sample);
     basin_record_row(r);
     basin_record_integer(r, "step", t);
-    if (sample >= 0 && d->samples > 1) basin_record_integer(r, "sample", sample);
-    basin_record_number(r, "energy", "%.6f", sample < 0 ? basin_descent_total(d, t) : total);
+    basin_record_number(r, "energy", "%.6f", basin_descent_total(d, t));
     for (int p = 0; p < d->terms; p++)
-        basin_record_number(r, j->energy.term[p].name, "%.6f", energy_at(j, t, p, sample));
+        basin_record_number(r, j->energy.term[p].name, "%.6f", energy_at(j, t, p));
     basin_record_number(r, "change|change of g", "%.3e", t < d->steps ? d->change[t] : NAN);
-}
-
-static void put_samples(basin_record *r, const void *context) {
-    const job *j = context;
-    basin_record_table(r, "trace", NULL);
-    for (int t = 0; t <= j->result.steps; t++)
-        for (int64_t i = 0; i < j->result.samples; i++) put_step(r, j, t, i);
-    basin_record_end(r);
 }
 
 static basin_status draw(const job *j, basin_error *error) {
@@ -240,7 +225,7 @@ static basin_status draw(const job *j, basin_error *error) {
     for (int p = 0; p < lines; p++) {
         double *y = number + (size_t)p * (size_t)points;
         for (int t = 0; t < points; t++)
-            y[t] = p ? energy_at(j, t, p - 1, -1) : basin_descent_total(r, t);
+            y[t] = p ? energy_at(j, t, p - 1) : basin_descent_total(r, t);
         line[p] = (basin_plot_line){.name = p            ? term[p - 1].name
                                             : lines == 1 ? term[0].name
                                                          : "energy",
@@ -264,7 +249,7 @@ static void put_result(basin_record *r, const void *context) {
     basin_record_flag(r, ".converged", d->converged);
     basin_record_integer(r, ".halvings", d->halvings);
     basin_record_table(r, "trace", NULL);
-    for (int t = 0; t <= d->steps; t++) put_step(r, j, t, -1);
+    for (int t = 0; t <= d->steps; t++) put_step(r, j, t);
     basin_record_end(r);
     if (j->result.converged)
         basin_record_note(r, "converged: no element of g moved by more than %g in the last step",
@@ -293,7 +278,6 @@ static basin_status finish(void *context, basin_error *error) {
         basin_note(o, "the energy rose in step %d; --guard or a smaller --alpha prevents it",
                    risen);
     if (o->output) BASIN_TRY(write_result(j, error));
-    if (o->trace) BASIN_TRY(basin_record_write(o->trace, BASIN_FORM_CSV, put_samples, j, error));
     return o->svg ? draw(j, error) : BASIN_OK;
 }
 

@@ -46,11 +46,6 @@ static const basin_option anomaly_table[] = {
                   "The seed of drawn splits; -1: that of training, --seed.",
                   .needs = "split!=masks split-time= model= unsupervised=off", .more = true,
                   .initial = -1),
-    BASIN_FLAG(best_run, "best-run",
-               "Also print the run of the best validation, and that of the best test score, as "
-               "some papers "
-               "report.",
-               .needs = "model= unsupervised=off", .more = true),
     BASIN_TEXT(
         rivals, 0, "rivals", "LIST",
         "Others on the same splits, joined by commas: xgboost (features and means over two hops), "
@@ -475,45 +470,6 @@ static basin_spread spread_of(const eval *b, int model, const char *measure) {
     return basin_splits_spread(&b->splits, model, measure, 0, b->splits.runs);
 }
 
-/* By the measure that chose the epochs, of validation or of test. */
-static int64_t best_run(const eval *b, int model, const char *by, bool test) {
-    int64_t best = 0;
-    for (int64_t i = 1; i < b->splits.runs; i++) {
-        const figures *own = figures_of(b, model, i), *top = figures_of(b, model, best);
-        if (basin_score_get(test ? &own->test : &own->validation, by) >
-            basin_score_get(test ? &top->test : &top->validation, by))
-            best = i;
-    }
-    return best;
-}
-
-static void put_best(basin_record *r, const eval *b, int model) {
-    char by[64] = "auprc";
-    basin_settings_get(by, sizeof by, b->o->settings, "select", NULL);
-    for (int test = 0; test < 2; test++) {
-        int64_t run = best_run(b, model, by, test);
-        const basin_score *reached = &figures_of(b, model, run)->test;
-        if (basin_record_is_text(r)) {
-            basin_record_note(
-                r,
-                "%s, best of %lld runs by %s %s (split %lld): macro-F1 %.2f, AUROC %.2f, AUPRC "
-                "%.2f, recall@k %.2f%s",
-                model_name(b, model), (long long)b->splits.runs, test ? "TEST" : "validation", by,
-                (long long)(b->o->first + run), 100 * basin_score_get(reached, "macro_f1"),
-                100 * basin_score_get(reached, "auroc"), 100 * basin_score_get(reached, "auprc"),
-                100 * basin_score_get(reached, "recall_at_k"),
-                test ? "; chosen on test, as some papers report: better than what to expect" : "");
-            continue;
-        }
-        basin_record_object(r, test ? "best_run_by_test" : "best_run_by_validation");
-        basin_record_text(r, "chosen_by", by);
-        basin_record_flag(r, "chosen_on_test", test);
-        basin_record_integer(r, "split", b->o->first + run);
-        basin_record_percent(r, "test", reached);
-        basin_record_end(r);
-    }
-}
-
 static void put_intervals(basin_record *r, const eval *b, int model) {
     basin_record_object(r, "interval_95");
     for (const char *const *measure = measures_of(b); *measure; measure++) {
@@ -558,7 +514,6 @@ static void put_model(basin_record *r, const eval *b, int model) {
         basin_record_number(r, "CPU s", "%.1f", cpu);
     } else if (!alone || basin_record_form(r) == BASIN_FORM_JSON) {
         if (!b->classes) put_intervals(r, b, model);
-        if (b->o->best_run) put_best(r, b, model);
         put_runs(r, b, model);
     }
 }
@@ -629,8 +584,6 @@ static void put_result(basin_record *r, const eval *b) {
         if (is_shown(b, m)) put_model(r, b, m);
     basin_record_end(r);
     if (b->classes) put_confusion(r, b);
-    for (int m = 0; m < b->models && o->best_run && basin_record_is_text(r); m++)
-        if (is_shown(b, m)) put_best(r, b, m);
 }
 
 /* ---- running ---- */

@@ -19,10 +19,6 @@
         .needs = needs_, .more = true)
 #define USE_OPTIONS                                                                                \
     BASIN_OPTIONS_NETWORK, BASIN_OPTION_JSON,                                                      \
-        BASIN_FLAG(                                                                                \
-            spreadsheet, "spreadsheet",                                                            \
-            "CSV for spreadsheets: an apostrophe goes before text that looks like a formula.",     \
-            .needs = "json=off", .more = true),                                                    \
         BASIN_FLAG(stamp, "stamp", "CSV with model id, version and date in each row.",             \
                    .needs = "json=off", .more = true),                                             \
         BASIN_WORK_OPTIONS, BASIN_OPTIONS_END

@@ -98,7 +98,7 @@ static const char *name_of(basin_record *r, const char *key) {
 }
 
 static bool is_json(const basin_record *r) { return r->form == BASIN_FORM_JSON; }
-static bool is_csv(const basin_record *r) { return r->form >= BASIN_FORM_CSV; }
+static bool is_csv(const basin_record *r) { return r->form == BASIN_FORM_CSV; }
 
 /* Whether a key begins with the mark of a field for JSON alone, '.', or for text alone, '|'. */
 static bool marked(const basin_record *r, const char *key, char mark) {
@@ -220,20 +220,11 @@ static void add_to_line(basin_record *r, const char *name, const char *text) {
 
 /* ---- CSV ---- */
 
-/* What a spreadsheet would compute: a cell that begins like a formula and is no number. */
-static bool is_formula(const char *text) {
-    char *end;
-    if (!*text || !strchr("=+-@\t\r", *text)) return false;
-    strtod(text, &end);
-    return end == text || *end;
-}
-
 /* A cell, in quotes where it must be; a reader gets the same bytes back. */
 static void put_csv(basin_record *r, FILE *file, const char *text) {
     if (r->next) fputc(',', file);
-    bool formula = r->form == BASIN_FORM_SPREADSHEET && is_formula(text);
     bool quoted = strpbrk(text, ",\"\n\r") || *text == ' ', grows = true;
-    fprintf(file, "%s%s", quoted ? "\"" : "", formula ? "'" : "");
+    if (quoted) fputc('"', file);
     for (const char *c = text; *c; c++) {
         if (*c == '"' && quoted) fputc('"', file);
         grows &= fputc(*c, file) != EOF;

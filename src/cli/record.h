@@ -28,9 +28,6 @@ typedef enum basin_print_form {
     BASIN_FORM_TEXT,
     BASIN_FORM_JSON,
     BASIN_FORM_CSV,
-    /* For spreadsheets: text that they would take for a formula (it begins with = + - @) gets an
-     * apostrophe in front, so that what is read back is not what was written. */
-    BASIN_FORM_SPREADSHEET,
 } basin_print_form;
 
 typedef struct basin_record basin_record;

@@ -145,10 +145,8 @@ static basin_status print_record(const basin_use_task *task, const void *job, co
                                  basin_error *error) {
     if (!task->print) return BASIN_OK;
     if (!task->rows) return basin_record_print(o->json, task->print, job, error);
-    basin_print_form form = o->json          ? BASIN_FORM_JSON
-                            : o->spreadsheet ? BASIN_FORM_SPREADSHEET
-                                             : BASIN_FORM_CSV;
-    return basin_record_write(o->output, form, task->print, job, error);
+    return basin_record_write(o->output, o->json ? BASIN_FORM_JSON : BASIN_FORM_CSV, task->print,
+                              job, error);
 }
 
 static basin_status use(const basin_use_task *task, void *job, basin_args *o, basin_error *error) {

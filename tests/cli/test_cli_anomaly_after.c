@@ -216,9 +216,9 @@ TEST(eval_does_not_guess_what_was_trained_on) {
 
 TEST(eval_refuses_options_without_effect) {
     static const char *const idle[] = {
-        "--runs 3",       "--ratio 0.3",           "--epochs 7", "--best-run",
-        "--rivals all",   "--preset paper-amazon", "--trees 9",  "--no-baselines",
-        "--split-seed 4", "--split-time opened"};
+        "--runs 3",       "--ratio 0.3",           "--epochs 7",
+        "--rivals all",   "--preset paper-amazon", "--trees 9",
+        "--no-baselines", "--split-seed 4",        "--split-time opened"};
     const program *p;
     for (size_t i = 0; i < sizeof idle / sizeof *idle; i++) {
         p = run(state, "anomaly eval --model m.safetensors accounts.csv transfers.csv %s", idle[i]);

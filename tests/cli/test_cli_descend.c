@@ -97,12 +97,9 @@ TEST(writes_the_trace) {
     char path[PATH_TEXT];
     static char text[20000];
     const program *p =
-        run_ok(state, "descend " CASE("block_relu") " --prefix in. --energy-trace t.csv"
-                                                    " --svg t.svg --steps 5");
+        run_ok(state, "descend " CASE("block_relu") " --prefix in. --svg t.svg --steps 5");
     assert_contains(p->out, "change of g\n");
-    slurp(text, sizeof text, folder_path(path, state, "t.csv"));
-    assert_true(strncmp(text, "step,energy,attention,hopfield,change\n0,-337.54", 47) == 0);
-    assert_contains(text, "\n5,");
+    assert_contains(p->out, "-337.54");
     slurp(text, sizeof text, folder_path(path, state, "t.svg"));
     assert_contains(text, "hopfield");
     assert_true(strncmp(text, "<svg ", 5) == 0);

@@ -138,12 +138,3 @@ TEST(csv_reads_back) {
     assert_int_equal(*at, 0);
     free(text);
 }
-
-/* The apostrophe stands inside of the quotes; numbers stay numbers. */
-TEST(spreadsheets_compute_nothing) {
-    char *text = print(BASIN_FORM_SPREADSHEET, fill_ids, NULL);
-    assert_non_null(strstr(text, "\n\"'=,0.0001,999,0,\",0,"));
-    assert_non_null(strstr(text, "\n'+49-170-0,"));
-    assert_non_null(strstr(text, "\n-3,"));
-    free(text);
-}

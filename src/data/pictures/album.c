@@ -1,9 +1,8 @@
 /* Albums: see pictures.h. Decoded in rounds, a few a thread, put into slabs by the caller. */
-#include <pthread.h>
-#include <stdatomic.h>
 #include <unistd.h>
 
 #include "base/sort.h"
+#include "base/team/team.h"
 #include "base/try.h"
 #include "data/pictures/pictures.h"
 
@@ -37,29 +36,17 @@ struct basin_album {
 typedef struct decoding {
     const basin_album *album;
     leaf *leaf; /* [count] */
-    int64_t from, count;
-    atomic_llong next;
+    int64_t from;
 } decoding;
 
-static void *decode(void *context) {
-    decoding *r = context;
+static void decode(const void *context, int64_t first, int64_t last) {
+    const decoding *r = context;
     const basin_feed_config *c = &r->album->config.feed;
-    for (int64_t i; (i = atomic_fetch_add(&r->next, 1)) < r->count;) {
+    for (int64_t i = first; i < last; i++) {
         leaf *l = &r->leaf[i];
         l->status = basin_kept_load(&l->kept, c->pictures, r->album->item[r->from + i], c->cut,
                                     c->augment.size, &l->spare, &l->error);
     }
-    return NULL;
-}
-
-/* The calling thread works, too, so that a round ends where no thread can be started. */
-static void decode_round(decoding *r, int threads) {
-    pthread_t thread[THREADS_MOST];
-    int started = 0;
-    while (started < threads - 1 && pthread_create(&thread[started], NULL, decode, r) == 0)
-        started++;
-    decode(r);
-    for (int i = 0; i < started; i++) pthread_join(thread[i], NULL);
 }
 
 /* ---- putting away ---- */
@@ -128,8 +115,7 @@ static basin_status fill(basin_album *album, bool *stopped, basin_error *error) 
     BASIN_TRY(BASIN_NEW(&leaves, most, "decoded pictures", error));
     for (int64_t at = 0; at < album->items && !status && !*stopped; at += most) {
         int64_t count = basin_int_min(album->items - at, most);
-        decoding r = {.album = album, .leaf = leaves, .from = at, .count = count};
-        decode_round(&r, threads);
+        basin_team_run(decode, &(decoding){album, leaves, at}, count, 1, threads);
         for (int64_t i = 0; i < count && !status; i++)
             status = put_away(album, at + i, &leaves[i], error);
         if (c->progress) *stopped = !c->progress(c->progress_context, at + count, album->items);

@@ -162,9 +162,8 @@ TEST(weights_become_patches) {
     desk_close(&d);
 }
 
-/* Occluded patches are grey; on a sheet patches stand where they should, enlarged, lines between.
- */
-TEST(sheets_hold_patches) {
+/* Occluded patches are grey. */
+TEST(pictures_hold_patches) {
     basin_image_settings s;
     BASIN_AT_EXIT(basin_picture_free) basin_picture picture = {0};
     float patches[4 * 16];
@@ -178,20 +177,6 @@ TEST(sheets_hold_patches) {
     assert_int_equal(picture.pixel[0 * 8 + 5], 128); /* patch 1 is occluded */
     assert_int_equal(picture.pixel[4 * 8 + 0], 128); /* patch 2 begins at 0 */
     assert_int_equal(picture.pixel[7 * 8 + 7], 251); /* 0.5 + 0.25 x 31 / 16 */
-    const int64_t order[3] = {3, 0, 1};
-    assert_ok(basin_image_sheet(&picture, patches, order, 3, 2, 24, &s, &failure));
-    assert_int_equal(picture.width, 2 * 24 + 3);
-    assert_int_equal(picture.height, 2 * 24 + 3);
-    assert_int_equal(picture.channels, 3);
-    const uint8_t *last = picture.pixel + (23 * 51 + 23) * 3, *line = last + 3;
-    assert_true(last[0] == 251 && last[1] == 251 && last[2] == 251);
-    assert_true(line[0] != line[2]);
-    assert_memory_equal(picture.pixel + (50 * 51 + 50) * 3, line, 3); /* no fourth patch */
-    const double cosine[16] = {1, -1, 0, 0, -1, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1};
-    assert_ok(basin_image_sheet_positions(&picture, cosine, 2, -1, &failure));
-    const uint8_t *high = picture.pixel, *low = picture.pixel + (picture.width / 2 - 4) * 3;
-    assert_true(high[0] == 253 && high[1] == 231 && high[2] == 37);
-    assert_true(low[0] == 68 && low[1] == 1 && low[2] == 84);
 }
 
 /* ---- attention ---- */
@@ -342,21 +327,4 @@ TEST(courses_end_at_the_score) {
     assert_float_equal(weights.gamma, -1.3, 1e-9);
     basin_image_weights_free(&weights);
     desk_close(&d);
-}
-
-/* Errors are colours where patches were replaced: none is the darkest, half the range the last. */
-TEST(errors_become_colours) {
-    basin_image_settings s;
-    BASIN_AT_EXIT(basin_picture_free) basin_picture picture = {0};
-    float truth[4 * 16] = {0}, output[4 * 16] = {0};
-    const uint8_t mask[4] = {BASIN_PATCH_REPLACED, BASIN_PATCH_SHOWN, BASIN_PATCH_SHOWN, 0};
-    assert_int_equal(basin_settings_preset(&s, &basin_image_task, "fashion", NULL), BASIN_OK);
-    s.size = 8;
-    s.mean[0] = 0.5, s.deviation[0] = 0.25;
-    output[5] = 2, output[16] = 2; /* row 1, column 1 of patch 0; a shown one does not count */
-    assert_ok(basin_image_sheet_errors(&picture, output, truth, mask, &s, 0.5, &failure));
-    const uint8_t *none = picture.pixel, *most = picture.pixel + (8 + 1) * 3;
-    assert_true(none[0] == 68 && none[1] == 1 && none[2] == 84);
-    assert_true(most[0] == 253 && most[1] == 231 && most[2] == 37);
-    assert_memory_equal(picture.pixel + 4 * 3, picture.pixel + 7 * 8 * 3, 3);
 }

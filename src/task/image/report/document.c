@@ -47,13 +47,15 @@ static void put_numbers(writer *w, const char *name, const double *value, int64_
     basin_document_numbers(&w->report, value, count);
 }
 
-/* What was drawn last. */
-static void put_drawn(writer *w, basin_status status, const basin_error *error,
-                      basin_document_form form) {
-    if (!basin_document_check(&w->report, status, error)) return;
-    PUT("{");
-    basin_document_picture(&w->report, &w->picture, form, NULL);
-    PUT("}");
+/* From low .. 1. */
+static void put_bytes(writer *w, const double *value, int64_t count, double low) {
+    double range = low < 1 ? 1 - low : 1;
+    BASIN_FREE_AT_EXIT uint8_t *bytes = NULL;
+    basin_error error;
+    if (!basin_document_check(&w->report, BASIN_NEW_RAW(&bytes, count, "a report", &error), &error))
+        return;
+    for (int64_t i = 0; i < count; i++) bytes[i] = basin_image_byte((value[i] - low) / range);
+    basin_document_bytes(&w->report, bytes, (size_t)count);
 }
 
 /* A picture of this many pixels or fewer across shows its pixels. */
@@ -67,7 +69,10 @@ static void put_picture(writer *w, const entry *e, const float *patches, const u
     basin_error error;
     basin_status status =
         basin_image_sheet_picture(&w->picture, patches, mask, &e->model->settings, &error);
-    put_drawn(w, status, &error, form_of(e));
+    if (!basin_document_check(&w->report, status, &error)) return;
+    PUT("{");
+    basin_document_picture(&w->report, &w->picture, form_of(e), NULL);
+    PUT("}");
 }
 
 /* ---- the pictures shown ---- */
@@ -91,9 +96,28 @@ static void put_pictures(writer *w) {
     PUT("]");
 }
 
+/* Of each pixel [N, patch, patch] the root mean square over channels; half of the range is 1. */
+static void put_errors(writer *w, const entry *e, const float *output, const float *truth) {
+    const basin_image_settings *s = &e->model->settings;
+    int64_t area = s->patch * s->patch, size = w->tokens * area;
+    BASIN_FREE_AT_EXIT double *off = NULL;
+    basin_error error;
+    if (!basin_document_check(&w->report, BASIN_NEW_RAW(&off, size, "a report", &error), &error))
+        return;
+    for (int64_t i = 0; i < size; i++) {
+        double sum = 0;
+        for (int64_t c = 0; c < s->channels; c++) {
+            int64_t v = i / area * w->values + c * area + i % area;
+            double by = s->deviation[c] * ((double)output[v] - truth[v]);
+            sum += by * by / (double)s->channels;
+        }
+        off[i] = 2 * sqrt(sum);
+    }
+    put_bytes(w, off, size, 0);
+}
+
 /* What a model made of picture i: completed, all of it as it came out, and its errors. */
 static void put_answer(writer *w, const entry *e, int64_t i) {
-    const double most_error = 0.5; /* of the range has the brightest colour */
     const basin_image_exhibit *x = &e->exhibit;
     int64_t size = w->tokens * w->values;
     const float *output = x->output + i * size, *truth = x->patches + i * size;
@@ -108,9 +132,7 @@ static void put_answer(writer *w, const entry *e, int64_t i) {
     PUT("'output':");
     put_picture(w, e, output, NULL);
     PUT("'errors':");
-    basin_status status = basin_image_sheet_errors(&w->picture, output, truth, mask,
-                                                   &e->model->settings, most_error, &error);
-    put_drawn(w, status, &error, form_of(e));
+    put_errors(w, e, output, truth);
     PUT("}");
 }
 
@@ -176,62 +198,28 @@ static void put_attention(writer *w, const entry *e) {
 
 /* ---- weights ---- */
 
-/* About how large a patch is drawn, in pixels: lines between patches are thin then, and still seen
- * where the page shows the sheet smaller. */
-enum { SMALL = 32, LARGE = 64, MOST_WIDTH = 1120 };
-
-/* Columns for a sheet that is about square, and without a gap at its end where that can be. */
-static int64_t columns_for(int64_t count) {
-    int64_t least = (int64_t)ceil(sqrt((double)count));
-    for (int64_t columns = least; columns <= 2 * least; columns++)
-        if (count % columns == 0) return columns;
-    return least;
-}
-
-static void put_sheet(writer *w, const entry *e, const float *patches, const int64_t *order,
-                      int64_t count, int64_t columns, int64_t side) {
+/* Patches [count, P], of which the page makes a sheet. */
+static void put_patches(writer *w, const entry *e, const float *patches, int64_t count) {
+    const basin_image_settings *s = &e->model->settings;
+    BASIN_FREE_AT_EXIT double *value = NULL;
     basin_error error;
-    basin_status status = basin_image_sheet(&w->picture, patches, order, count, columns, side,
-                                            &e->model->settings, &error);
-    put_drawn(w, status, &error, BASIN_DOCUMENT_SHEET);
-}
-
-/* Memories, those most used first; and the share of the energy that the first `few` have. */
-static basin_status rank_memories(int64_t **order, double *share, const entry *e, int64_t few,
-                                  basin_error *error) {
-    int64_t count = e->model->settings.memories;
-    BASIN_FREE_AT_EXIT basin_ranked *rank = NULL;
-    double some = 0, all = 0;
-    BASIN_TRY(BASIN_NEW_RAW(order, count, "memories", error));
-    BASIN_TRY(BASIN_NEW_RAW(&rank, count, "memories", error));
-    for (int64_t i = 0; i < count; i++) rank[i] = (basin_ranked){e->course.use[i], i};
-    qsort(rank, (size_t)count, sizeof *rank, basin_higher_first);
-    for (int64_t i = 0; i < count; i++) {
-        (*order)[i] = rank[i].at;
-        all += rank[i].value;
-        if (i < few) some += rank[i].value;
+    if (!basin_document_check(&w->report,
+                              BASIN_NEW_RAW(&value, count * w->values, "a report", &error), &error))
+        return;
+    for (int64_t i = 0; i < count * w->values; i++) {
+        int64_t c = i % w->values / (s->patch * s->patch);
+        value[i] = patches[i] * s->deviation[c] + s->mean[c];
     }
-    *share = all > 0 ? some / all : 0;
-    return BASIN_OK;
+    put_bytes(w, value, count * w->values, 0);
 }
 
-/* The sheet of those used most and, where there are more, of all. */
+/* With what each has of the energy. */
 static void put_memories(writer *w, const entry *e) {
-    int64_t count = e->model->settings.memories, few = basin_int_min(count, 100);
-    int64_t columns = columns_for(count);
-    BASIN_FREE_AT_EXIT int64_t *order = NULL;
-    double share = 0;
-    basin_error error;
+    int64_t count = e->model->settings.memories;
     if (!e->weights.memory) return;
-    basin_status status = rank_memories(&order, &share, e, few, &error);
-    if (!basin_document_check(&w->report, status, &error)) return;
-    PUT("'memories':{'count':%lld,'first':%lld,'share':%g,'used':", (long long)count,
-        (long long)few, share);
-    put_sheet(w, e, e->weights.memory, order, few, 10, LARGE);
-    if (few < count) PUT("'all':");
-    if (few < count)
-        put_sheet(w, e, e->weights.memory, order, count, columns,
-                  basin_int_min(MOST_WIDTH / columns, SMALL));
+    PUT("'memories':{'patches':");
+    put_patches(w, e, e->weights.memory, count);
+    put_numbers(w, "use", e->course.use, count);
     PUT("}");
 }
 
@@ -239,8 +227,7 @@ static void put_heads(writer *w, const entry *e, const char *name, const float *
     const basin_image_settings *s = &e->model->settings;
     PUT("%s:[", name);
     for (int64_t h = 0; weights && h < s->heads; h++)
-        put_sheet(w, e, weights + h * s->head_dim * w->values, NULL, s->head_dim,
-                  columns_for(s->head_dim), SMALL);
+        put_patches(w, e, weights + h * s->head_dim * w->values, s->head_dim);
     PUT("]");
 }
 
@@ -254,12 +241,8 @@ static double least_cosine(const writer *w) {
 }
 
 static void put_positions(writer *w, const entry *e) {
-    basin_error error;
     PUT("'positions':");
-    basin_status status = basin_image_sheet_positions(
-        &w->picture, e->weights.cosine, e->model->settings.size / e->model->settings.patch,
-        least_cosine(w), &error);
-    put_drawn(w, status, &error, BASIN_DOCUMENT_SHEET);
+    put_bytes(w, e->weights.cosine, w->tokens * w->tokens, least_cosine(w));
 }
 
 /* ---- parameters and settings ---- */
