@@ -27,6 +27,10 @@ static inline uint64_t basin_hash_words(uint64_t hash, const void *bytes, size_t
     return basin_hash_bytes(hash, at, count);
 }
 
+static inline uint64_t basin_hash_pair(uint64_t a, uint64_t b) {
+    return basin_hash_words(BASIN_HASH_START, (const uint64_t[]){a, b}, 2 * sizeof a);
+}
+
 static inline uint64_t basin_hash_text(uint64_t hash, const char *text) {
     for (; *text; text++) hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
     return hash;

@@ -275,11 +275,6 @@ static void find_scaffold(char *keep, int32_t *left, const basin_molecule *m) {
     }
 }
 
-static uint64_t mix(uint64_t a, uint64_t b) {
-    uint64_t word[2] = {a, b};
-    return basin_hash_words(BASIN_HASH_START, word, sizeof word);
-}
-
 /* Colours of atoms, refined by those of their neighbours until even far ones are told apart. */
 basin_status basin_molecule_scaffold(int64_t *scaffold, const basin_molecule *m,
                                      basin_error *error) {
@@ -297,8 +292,9 @@ basin_status basin_molecule_scaffold(int64_t *scaffold, const basin_molecule *m,
         const basin_atom *a = &m->atom[i];
         bool pyrrole = a->number == 7 && a->aromatic && /* n with a hydrogen in the scaffold */
                        m->start[i + 1] - m->start[i] + a->hydrogens == 3;
-        colour[i] = mix((uint64_t)a->number << 8 | (uint64_t)(a->aromatic + 2 * pyrrole),
-                        (uint64_t)(a->charge + 128) << 8 | (a->rings > 0));
+        colour[i] =
+            basin_hash_pair((uint64_t)a->number << 8 | (uint64_t)(a->aromatic + 2 * pyrrole),
+                            (uint64_t)(a->charge + 128) << 8 | (a->rings > 0));
     }
     for (int32_t r = 0; r < m->rings; r++) /* the size of an atom's smallest ring */
         for (int32_t k = m->ring_start[r]; k < m->ring_start[r + 1]; k++) {
@@ -306,16 +302,17 @@ basin_status basin_molecule_scaffold(int64_t *scaffold, const basin_molecule *m,
             uint64_t *least = &next[m->ring_atom[k]];
             if (!*least || size < *least) *least = size;
         }
-    for (int32_t i = 0; i < m->atoms; i++) colour[i] = mix(colour[i], next[i]);
+    for (int32_t i = 0; i < m->atoms; i++) colour[i] = basin_hash_pair(colour[i], next[i]);
     for (int round = 0; round < 24; round++) {
         for (int32_t i = 0; i < m->atoms; i++) {
             uint64_t around = 0;
             for (int32_t k = m->start[i]; k < m->start[i + 1] && keep[i]; k++) {
                 const basin_bond *b = &m->bond[m->link[k]];
                 int32_t to = basin_bond_other(b, i);
-                if (keep[to]) around += mix(colour[to], (uint64_t)b->order << 1 | b->ring);
+                if (keep[to])
+                    around += basin_hash_pair(colour[to], (uint64_t)b->order << 1 | b->ring);
             }
-            next[i] = mix(colour[i], around);
+            next[i] = basin_hash_pair(colour[i], around);
         }
         memcpy(colour, next, n * sizeof *colour);
     }

@@ -48,25 +48,21 @@ void basin_molecule_order_turns(basin_molecule *m) {
 
 /* ---- ranks ---- */
 
-static uint64_t mix(uint64_t a, uint64_t b) {
-    uint64_t word[2] = {a, b};
-    return basin_hash_words(BASIN_HASH_START, word, sizeof word);
-}
-
 static void colour_atoms(uint64_t *colour, uint64_t *next, const basin_molecule *m) {
     for (int32_t i = 0; i < m->atoms; i++) {
         const basin_atom *a = &m->atom[i];
-        colour[i] = mix((uint64_t)a->number << 32 | (uint64_t)a->isotope << 16 | a->hydrogens,
-                        (uint64_t)(a->charge + 1000) << 1 | a->aromatic);
+        colour[i] =
+            basin_hash_pair((uint64_t)a->number << 32 | (uint64_t)a->isotope << 16 | a->hydrogens,
+                            (uint64_t)(a->charge + 1000) << 1 | a->aromatic);
     }
     for (int round = 0; round < ROUNDS && round < m->atoms; round++) {
         for (int32_t i = 0; i < m->atoms; i++) {
             uint64_t around = 0;
             for (int32_t k = m->start[i]; k < m->start[i + 1]; k++) {
                 const basin_bond *b = &m->bond[m->link[k]];
-                around += mix(colour[basin_bond_other(b, i)], b->order);
+                around += basin_hash_pair(colour[basin_bond_other(b, i)], b->order);
             }
-            next[i] = mix(colour[i], around);
+            next[i] = basin_hash_pair(colour[i], around);
         }
         memcpy(colour, next, (size_t)m->atoms * sizeof *colour);
     }

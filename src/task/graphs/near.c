@@ -20,26 +20,22 @@ static const double RIDGE = 0.3;
 
 /* ---- neighbourhoods ---- */
 
-static uint64_t mix(uint64_t a, uint64_t b) {
-    uint64_t word[2] = {a, b};
-    return basin_hash_words(BASIN_HASH_START, word, sizeof word);
-}
-
 /* Of graph g: (RADIUS + 1) numbers per node, ascending; `colour` has room for twice the nodes. */
 static void list_neighbourhoods(int32_t *to, uint64_t *colour, const basin_graphset *s, int64_t g) {
     int64_t first = s->node_start[g], n = s->node_start[g + 1] - first;
     uint64_t *next = colour + n;
     for (int64_t i = 0; i < n; i++) {
         const int32_t *label = s->node_label + (first + i) * s->node_labels;
-        colour[i] = mix(basin_hash_bytes(BASIN_HASH_START, label, 4 * (size_t)s->node_labels), 1);
+        colour[i] = basin_hash_pair(
+            basin_hash_bytes(BASIN_HASH_START, label, 4 * (size_t)s->node_labels), 1);
     }
     for (int round = 0; round <= RADIUS; round++) {
         for (int64_t i = 0; i < n; i++) to[round * n + i] = (int32_t)(colour[i] >> 33), next[i] = 0;
         for (int64_t e = s->edge_start[g]; e < s->edge_start[g + 1]; e++)
             if (basin_graphset_is_edge(s, e))
-                next[s->edge[2 * e]] +=
-                    mix(colour[s->edge[2 * e + 1]], (uint64_t)s->edge_label[e * s->edge_labels]);
-        for (int64_t i = 0; i < n; i++) colour[i] = mix(colour[i], next[i]);
+                next[s->edge[2 * e]] += basin_hash_pair(
+                    colour[s->edge[2 * e + 1]], (uint64_t)s->edge_label[e * s->edge_labels]);
+        for (int64_t i = 0; i < n; i++) colour[i] = basin_hash_pair(colour[i], next[i]);
     }
     qsort(to, (size_t)(n * (RADIUS + 1)), sizeof *to, basin_compare_int32);
 }
