@@ -13,6 +13,8 @@ train() { # NAME TARGETS THREADS [OPTIONS]
 }
 tox=NR-AR,NR-AR-LBD,NR-AhR,NR-Aromatase,NR-ER,NR-ER-LBD,NR-PPAR-gamma,SR-ARE,SR-ATAD5,SR-HSE,SR-MMP,SR-p53
 [ -n "${NO_TOX:-}" ] || train tox21 $tox "${THREADS:-6}" &
+sider=$(python3 -c 'import csv, sys; print("\n".join(next(csv.reader(open(sys.argv[1])))[1:]))' "$data/sider.csv")
+[ -n "${NO_TOX:-}" ] || train sider "$sider" "${THREADS:-2}" &
 train bbbp p_np "${THREADS:-4}" &
 train clintox CT_TOX "${THREADS:-3}" &
 train esol logSolubility "${THREADS:-2}" &
