@@ -211,6 +211,10 @@ def _values(*shared):
         q, k, v, _, _, _, flags, factor = shared
         causal = bool(flags & _eager.CAUSAL)
         return _as_promised(_usual(q, k, v, is_causal=causal, scale=factor), q)
+    return _own_values(*shared)
+
+
+def _own_values(*shared):
     out = _new_output(shared[0], shared[2])
     _run(_eager.VALUES, shared, (None,) * 6, [("o", out)])
     return out
@@ -325,9 +329,11 @@ def _keep(ctx, q, k, v, bias, pairs, count, flags, factor, *more):
 class _Values(torch.autograd.Function):
     @staticmethod
     def forward(ctx, compute, *operands):
-        if not _takes_flash(*operands) or _is_short(*operands[:2], _SHORT):
+        flash = _takes_flash(*operands)
+        short = flash and _is_short(*operands[:2], _SHORT)
+        if short or not flash:
             _keep(ctx, *operands)
-            return compute(*operands)
+            return _own_values(*operands) if short and compute is _values else compute(*operands)
         out, (lse, by_query, by_key, queries, keys, seed, offset) = _by_flash(*operands)
         ctx.sizes = queries, keys
         _keep(ctx, *operands, out, lse, by_query, by_key, seed, offset)
