@@ -98,7 +98,7 @@ typedef struct basin_args {
         neighbours, nodes, noisy, parts, patch, reasons, repeats, rounds, runs, seeds, shown, size,
         split_number, split_seed, steps, stride, tokens, top, top_k, traced;
     double alpha, coverage, hopfield_power, inner, max_body, memory, most_hidden, noise, ratio,
-        scale, temperature, timeout, tolerance, validation;
+        scale, temperature, texture, timeout, tolerance, validation;
     bool accelerate, all_nodes, calls, energies, explain, frames, guard, homo, json, keep_gaps,
         list, markdown, narrow_all, no_attention, no_baselines, no_hopfield, only_new, plain, quiet,
         read_only, recompute, reliability, replace, self, sort, stamp, stereo, tensors, unlabelled,

@@ -33,7 +33,11 @@ static const basin_option table[] = {
                  .text = "windows"),
     BASIN_INTEGER(looks, "looks", "N", 1, 8,
                   "Looks at each window, moved by parts of a patch and mirrored; fewer are faster.",
-                  .needs = "plain=off mask!=random", .initial = 8),
+                  .needs = "plain=off mask!=random", .initial = 2),
+    BASIN_REAL(texture, "texture", "SHARE", 0, 1,
+               "How much detail holes get from other parts of the picture; 0: smooth, which is "
+               "nearer to the truth in the mean and looks blurred.",
+               .needs = "plain=off mask!=random", .initial = 1),
     BASIN_FLAG(plain, "plain",
                "What the model says and no more: one look per window, the rim is not asked. So it "
                "always is with patches drawn at random."),
@@ -269,13 +273,14 @@ static void note_convergence(job *j, const char *name) {
     if (basin_convergence_tell(text, sizeof text, &rests)) basin_note(j->o, "%s: %s", name, text);
 }
 
-/* A hole that the model has no part in is worth a word. */
-static void note_share(job *j, const char *name, double share) {
-    if (share >= 0.05) return;
-    basin_note(j->o,
-               "%s: beside this hole the smooth filling from the rim was closer than the model's "
-               "guesses, so it was taken here, too",
-               name);
+/* How far the energy of association fell. */
+static void note_texture(job *j, const char *name, const basin_image_completion *done) {
+    if (!done->texture_steps || !j->o->frames) return;
+    char text[BASIN_PICTURE_NAME] = "";
+    for (int i = 0, at = 0; i < done->texture_steps && at < (int)sizeof text - 20; i++)
+        at +=
+            snprintf(text + at, sizeof text - (size_t)at, "%s%.4f", i ? " " : "", done->texture[i]);
+    basin_note(j->o, "%s: energy of the texture by step, per pixel: %s", name, text);
 }
 
 /* Of a mask of all pictures once. A JPEG of black and white has such pixels along its edges. */
@@ -322,7 +327,7 @@ static basin_status complete_one(job *j, basin_picture *picture, int64_t i, basi
         if (!status) status = basin_image_complete(&done, j->model, picture, 1, &j->how, error);
         if (status) return skip(j, i, status, error);
         note_convergence(j, name);
-        note_share(j, name, done.share);
+        note_texture(j, name, &done);
         note_dark(j);
         status = write_results(j, i, part, &done, error);
         basin_image_completion_free(&done);
@@ -419,6 +424,7 @@ static basin_status complete(void *context, basin_error *error) {
                                       .resize = !strcmp(o->fit, "resize"),
                                       .plain = o->plain,
                                       .looks = (int)o->looks,
+                                      .texture = o->texture,
                                       .frames = o->frames};
     if (!model) BASIN_TRY(basin_models_find(shipped, "photos", error));
     BASIN_TRY(basin_args_image(&j->model, o, model ? model : shipped, error));

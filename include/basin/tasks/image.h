@@ -143,8 +143,10 @@ typedef struct basin_image_completing {
                     is  with drawn patches */
     const int64_t *more_rectangles; /* [rectangles, 4] besides `rectangle` */
     int64_t rectangles;
-    int looks; /* at each window, 1 to 8, moved by parts of a patch and mirrored; 0: 8 */
+    int looks; /* at each window, 1 to 8, moved by parts of a patch and mirrored; 0: 2 */
     const basin_watch *watch; /* or NULL */
+    double texture; /* how much detail from other parts of the picture holes get, 0 to 1; not where
+                       `plain` */
 } basin_image_completing;
 
 /* All of the picture's size and channels. What was not missing is the original, bit for bit. */
@@ -155,8 +157,9 @@ typedef struct basin_image_completion {
     int frames;
     int64_t windows; /* that the model looked at */
     int64_t missing; /* pixels */
-    double share; /* how much the model's guesses count, 0 to 1, by how well it filled the same hole
-                     beside this one; the smoothest surface from the rim has the rest. 1: plain */
+    double share; /* how much the model's guesses count; the membrane from the rim has the rest */
+    double texture[64]; /* the energy of association by step, per missing pixel */
+    int texture_steps;  /* 0: there is no texture */
 } basin_image_completion;
 
 /* Completes `count` pictures of any sizes; their windows go through the model together. A grey

@@ -5,114 +5,6 @@
 #include "base/try.h"
 #include "task/image/report/report.h"
 
-/* ---- rehearsals, in windows as the model sees them: where ---- */
-
-/* How many hidden patches, moved so, lie in the window and are not hidden themselves; -1 where one
- * of them would be. */
-static int64_t moved(uint8_t *place, const uint8_t *hidden, int64_t across, int64_t down,
-                     int64_t right) {
-    int64_t count = 0;
-    if (place) memset(place, BASIN_PATCH_SHOWN, (size_t)(across * across));
-    for (int64_t i = 0; i < across * across; i++) {
-        int64_t y = i / across + down, x = i % across + right;
-        if (hidden[i] == BASIN_PATCH_SHOWN) continue;
-        if (y < 0 || x < 0 || y >= across || x >= across) continue;
-        if (hidden[y * across + x] != BASIN_PATCH_SHOWN) return -1;
-        if (place) place[y * across + x] = BASIN_PATCH_REPLACED;
-        count++;
-    }
-    return count;
-}
-
-bool basin_rehearse_place(uint8_t *place, const uint8_t *hidden, int64_t across, int way) {
-    int64_t all = 0, best = 0, best_down = 0, best_right = 0;
-    for (int64_t i = 0; i < across * across; i++) all += hidden[i] != BASIN_PATCH_SHOWN;
-    for (int64_t far = 1; far < across; far++)
-        for (int64_t k = 0; k <= 2 * far; k++) { /* straight first, then askew */
-            int64_t side = k % 2 ? (k + 1) / 2 : -k / 2, sign = way % 2 ? -1 : 1;
-            int64_t down = way < 2 ? side : sign * far, right = way < 2 ? sign * far : side;
-            int64_t count = moved(NULL, hidden, across, down, right);
-            if (count > best) best = count, best_down = down, best_right = right;
-        }
-    if (2 * best < all || best == 0) return false;
-    (void)moved(place, hidden, across, best_down, best_right);
-    return true;
-}
-
-/* ---- what came of it ---- */
-
-/* A rehearsal as a picture with a hole. */
-typedef struct stage {
-    basin_picture truth, guess, mask;
-    basin_hole hole;
-    float *model, *span, *weight; /* [box, channels] twice, [box] */
-} stage;
-
-static void stage_free(stage *s) {
-    basin_picture_free(&s->truth);
-    basin_picture_free(&s->guess);
-    basin_picture_free(&s->mask);
-    basin_hole_free(&s->hole);
-    BASIN_FREE(s->model, s->span, s->weight);
-}
-
-static basin_status paint_stage(stage *s, const basin_image_model *model, const uint8_t *place,
-                                const float *patches, const float *output, basin_error *error) {
-    const basin_image_settings *c = &model->settings;
-    basin_patching patching = basin_image_patching(c);
-    int64_t size = c->size, across = size / c->patch;
-    BASIN_TRY(basin_picture_resize_memory(&s->truth, size, size, (int)c->channels, error));
-    BASIN_TRY(basin_picture_resize_memory(&s->guess, size, size, (int)c->channels, error));
-    BASIN_TRY(basin_picture_resize_memory(&s->mask, size, size, 1, error));
-    basin_patches_to_pixels(s->truth.pixel, patches, &patching);
-    basin_patches_to_pixels(s->guess.pixel, output, &patching);
-    for (int64_t i = 0; i < size * size; i++)
-        s->mask.pixel[i] = place[i / size / c->patch * across + i % size / c->patch];
-    basin_image_completing how = {.mask = &s->mask};
-    return basin_hole_make(&s->hole, &s->truth, c->patch, &how, 0, error);
-}
-
-static basin_status fill(stage *s, double fade, basin_error *error) {
-    const basin_area *box = &s->hole.box;
-    int64_t area = box->height * box->width, channels = s->truth.channels;
-    BASIN_TRY(BASIN_NEW_RAW(&s->model, area * channels, "a rehearsal", error));
-    BASIN_TRY(BASIN_NEW_RAW(&s->span, area * channels, "a rehearsal", error));
-    BASIN_TRY(BASIN_NEW(&s->weight, area, "a rehearsal", error));
-    for (int64_t y = 0; y < box->height; y++)
-        for (int64_t i = 0; i < box->width * channels; i++)
-            s->model[y * box->width * channels + i] =
-                s->guess.pixel[((box->top + y) * s->guess.width + box->left) * channels + i];
-    BASIN_TRY(basin_rim_span(s->span, &s->truth, &s->hole, error));
-    return basin_rim_match(s->model, s->weight, &s->truth, &s->hole, fade, error);
-}
-
-static void judge(basin_trust *trust, const stage *s) {
-    const basin_area *box = &s->hole.box;
-    int channels = s->truth.channels;
-    for (int64_t i = 0; i < box->height * box->width * channels; i++) {
-        int64_t at = i / channels, y = box->top + at / box->width, x = box->left + at % box->width;
-        if (s->hole.depth[at] == 0) continue;
-        double truth = s->truth.pixel[(y * s->truth.width + x) * channels + i % channels];
-        double departed = s->model[i] - s->span[i];
-        trust->agreed += (truth - s->span[i]) * departed;
-        trust->departed += departed * departed;
-    }
-}
-
-basin_status basin_rehearse_judge(basin_trust *trust, const basin_image_model *model,
-                                  const uint8_t *place, const float *patches, const float *output,
-                                  double fade, basin_error *error) {
-    BASIN_AT_EXIT(stage_free) stage s = {0};
-    BASIN_TRY(paint_stage(&s, model, place, patches, output, error));
-    BASIN_TRY(fill(&s, fade, error));
-    judge(trust, &s);
-    return BASIN_OK;
-}
-
-double basin_trust_share(const basin_trust *trust) {
-    return trust->departed > 0 ? fmin(fmax(trust->agreed / trust->departed, 0), 1) : 0.5;
-}
-
 /* ---- filling level by level: at each, all windows of all pictures go through the model in batches
  * ---- */
 
@@ -203,66 +95,8 @@ static basin_status run_windows(level *l, basin_image_runner *runner, basin_erro
     return BASIN_OK;
 }
 
-/* ---- rehearsals ---- */
-
 /* The fading length of corrections, in pixels of a window `side` pixels wide. */
 static double fade_of(const level *l, int64_t side) { return 2 * (double)side / (double)l->across; }
-
-enum { WAYS = 4 }; /* rehearsals a picture; masks and places fill a batch of masks */
-
-/* First look number `number` of `of` that are spread over the windows of a picture. */
-static const basin_window *first_look(const basin_window *w, size_t windows, size_t number,
-                                      size_t of) {
-    size_t firsts = 0, at = 0;
-    for (size_t i = 0; i < windows; i++) firsts += w[i].first;
-    for (size_t left = firsts * number / of; !w[at].first || left > 0; at++) left -= w[at].first;
-    return &w[at];
-}
-
-/* Prepares rehearsals in windows from all over the hole, as many as find room. Other looks than the
- * first hide more than the hole, and would say nothing of it. */
-static basin_status prepare(level *l, const basin_window *w, size_t windows, int64_t *count,
-                            basin_error *error) {
-    *count = 0;
-    for (int way = 0; way < WAYS; way++) {
-        const basin_window *one = first_look(w, windows, (size_t)way, WAYS);
-        uint8_t *hidden = l->hidden + *count * l->tokens, *place = hidden + WAYS * l->tokens;
-        basin_guess_hide(hidden, &l->guessing, one);
-        if (!basin_rehearse_place(place, hidden, l->across, way)) continue;
-        for (int64_t i = 0; i < l->tokens; i++)
-            if (place[i] != BASIN_PATCH_SHOWN) hidden[i] = place[i];
-        BASIN_TRY(basin_guess_show(l->patches + *count * l->tokens * l->values, &l->guessing, one,
-                                   error));
-        ++*count;
-    }
-    return BASIN_OK;
-}
-
-static basin_status rehearse_picture(level *l, basin_image_runner *runner, const basin_window *w,
-                                     size_t windows, basin_error *error) {
-    basin_trust trust = {0};
-    int64_t count, values = l->tokens * l->values, batch = runner->graph.batch;
-    BASIN_TRY(prepare(l, w, windows, &count, error));
-    for (int64_t i = 0; i < count; i += batch)
-        BASIN_TRY(basin_image_runner_run(runner, l->output + i * values, l->patches + i * values,
-                                         l->hidden + i * l->tokens,
-                                         count - i < batch ? count - i : batch, error));
-    for (int64_t i = 0; i < count; i++)
-        BASIN_TRY(basin_rehearse_judge(&trust, l->model, l->hidden + (WAYS + i) * l->tokens,
-                                       l->patches + i * values, l->output + i * values,
-                                       fade_of(l, l->model->settings.size), error));
-    l->fill[w->picture].share = basin_trust_share(&trust);
-    return BASIN_OK;
-}
-
-static basin_status rehearse(level *l, basin_image_runner *runner, basin_error *error) {
-    const basin_window *w = l->windows.window;
-    for (size_t first = 0, end; first < l->windows.count; first = end) {
-        for (end = first; end < l->windows.count && w[end].picture == w[first].picture;) end++;
-        BASIN_TRY(rehearse_picture(l, runner, w + first, end - first, error));
-    }
-    return BASIN_OK;
-}
 
 /* ---- before and after ---- */
 
@@ -352,7 +186,6 @@ static basin_status run_level(level *l, basin_error *error) {
     for (int64_t i = 0; i < l->count; i++) BASIN_TRY(begin(l, i, error));
     size_t batch = l->windows.count < BATCH ? l->windows.count : BATCH;
     BASIN_TRY(basin_image_runner_borrow(&runner, l->model, (int64_t)batch, error));
-    if (!l->plain) BASIN_TRY(rehearse(l, runner, error));
     BASIN_TRY(run_windows(l, runner, error));
     for (int64_t i = 0; i < l->count; i++) BASIN_TRY(end(l, &l->fill[i], error));
     return BASIN_OK;
@@ -364,7 +197,7 @@ static void plan_levels(level *l, basin_filling *f) {
     int64_t most = basin_int_min(f->now.height, f->now.width);
     f->lanes = l->model->settings.channels == 1 ? f->now.channels : 1;
     f->levels = 1;
-    f->share = 1;
+    f->share = l->plain ? 1 : 0.5; /* measured: the mean of both is closer than either */
     if (l->plain || l->how->resize) return;
     while (side_of(f, size, f->levels - 1) < most &&
            f->hole.deepest > side_of(f, size, f->levels - 1) / 4)
@@ -417,6 +250,8 @@ static basin_status check(const basin_image_completing *how, basin_error *error)
     if (how->looks < 0 || how->looks > BASIN_LOOKS)
         return basin_fail(error, BASIN_BAD_VALUE, "looks is %d, wanted 0 to %d", how->looks,
                           BASIN_LOOKS);
+    if (!(how->texture >= 0 && how->texture <= 1))
+        return basin_fail(error, BASIN_BAD_VALUE, "texture is %g, needs 0 to 1", how->texture);
     if (how->rectangles > 0 && !how->more_rectangles)
         return basin_fail(error, BASIN_BAD_VALUE, "%lld rectangles, but no list of them",
                           (long long)how->rectangles);
@@ -474,10 +309,19 @@ static basin_status make_frames(basin_image_completion *r, const basin_filling *
     return BASIN_OK;
 }
 
-static basin_status finish(basin_image_completion *r, basin_filling *fill, bool frames,
+static basin_status finish(basin_image_completion *r, basin_filling *fill,
+                           const basin_image_completing *how, basin_backend *backend,
                            basin_error *error) {
+    basin_course course = {.steps = 0};
     BASIN_TRY(make_masks(r, &fill->hole, error));
-    if (frames) BASIN_TRY(make_frames(r, fill, error));
+    if (!how->plain && !basin_hole_is_drawn(how))
+        BASIN_TRY(
+            basin_texture_fill(&fill->now, &fill->hole, how->texture, backend, &course, error));
+    if (how->frames) BASIN_TRY(make_frames(r, fill, error));
+    if (how->frames && course.steps) /* the last is the result */
+        BASIN_TRY(basin_picture_copy(&r->frame[r->frames - 1], &fill->now, error));
+    memcpy(r->texture, course.energy, sizeof r->texture);
+    r->texture_steps = course.steps;
     r->completed = fill->now;
     fill->now = (basin_picture){0};
     r->windows = fill->windows;
@@ -494,7 +338,7 @@ basin_status basin_image_complete(basin_image_completion *completion, basin_imag
     BASIN_TRY(check(&taken, error));
     if (count < 1) return BASIN_OK;
     basin_status status = BASIN_OK;
-    if (taken.looks == 0) taken.looks = BASIN_LOOKS;
+    if (taken.looks == 0) taken.looks = 2;
     if (basin_image_is_match(&model->settings)) taken.plain = taken.resize = true;
     BASIN_FREE_AT_EXIT basin_filling *fill = NULL;
     BASIN_TRY(BASIN_NEW(&fill, count, "completions", error));
@@ -503,7 +347,7 @@ basin_status basin_image_complete(basin_image_completion *completion, basin_imag
                                i, error);
     if (!status) status = fill_all(fill, count, model, &taken, error);
     for (int64_t i = 0; i < count && !status; i++)
-        status = finish(&completion[i], &fill[i], taken.frames, error);
+        status = finish(&completion[i], &fill[i], &taken, model->backend, error);
     for (int64_t i = 0; i < count; i++) {
         basin_filling_free(&fill[i]);
         if (status) basin_image_completion_free(&completion[i]);

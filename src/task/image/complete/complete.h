@@ -70,6 +70,22 @@ void basin_membrane_free(basin_membrane *m);
  */
 basin_status basin_membrane_solve(basin_membrane *m, basin_error *error);
 
+/* ---- Texture by association: what a hole has in common with the rest of the picture ---- */
+
+enum { BASIN_COURSE = 64 };
+
+/* Energies by step, per pixel of the hole; of several holes one after the other. */
+typedef struct basin_course {
+    double energy[BASIN_COURSE];
+    int steps;
+} basin_course;
+
+/* Takes detail for the holes of a completed picture from its other parts, where holes are more than
+ * scratches: copies of coherent pieces, chosen by the descent of an energy that begins with the
+ * completion. `share` of what they differ by from the completion is added, 0 to 1. */
+basin_status basin_texture_fill(basin_picture *picture, const basin_hole *hole, double share,
+                                basin_backend *backend, basin_course *course, basin_error *error);
+
 /* ---- Where a model looks at a picture with a hole: squares around what is missing ---- */
 
 /* A part of the picture, mostly a square, that the model sees resized to its own size. */
@@ -154,28 +170,5 @@ basin_status basin_guess_weigh(basin_guessing *l, const basin_window *w, basin_e
 basin_status basin_guess_hear(basin_guessing *l, const basin_window *w,
                               const uint8_t *hidden /* [N] */, const float *output /* [N, P] */,
                               int copy, basin_error *error);
-
-/* ---- How far a model can be trusted with a hole: it fills the same hole beside it, where the
- * truth is known ---- */
-
-/* What rehearsals found, added up over pixels: with truth k, membrane h and the model's guess m,
- * the sums of (k - h)(m - h) and (m - h)^2. Their quotient is how much of the model's departure
- * from the membrane is right. */
-typedef struct basin_trust {
-    double agreed, departed;
-} basin_trust;
-
-/* Marks patches for a rehearsal: the hidden ones of a window moved aside, to the right, the left,
- * down or up (`way` 0 to 3), clear of those that are hidden. False where less than half of them
- * find room. */
-bool basin_rehearse_place(uint8_t *place /* [N] */, const uint8_t *hidden /* [N] */, int64_t across,
-                          int way);
-/* Adds what the model's output for a window with those patches hidden, too, tells. */
-basin_status basin_rehearse_judge(basin_trust *trust, const basin_image_model *model,
-                                  const uint8_t *place,                      /* [N] */
-                                  const float *patches, const float *output, /* [N, P] */
-                                  double fade, basin_error *error);
-/* The share, 0 to 1; one half where nothing could be rehearsed. */
-double basin_trust_share(const basin_trust *trust);
 
 #endif
