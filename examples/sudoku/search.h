@@ -119,12 +119,16 @@ static void consider(watch *w, int64_t i, int64_t depth, double energy) {
     if (!w->round) w->to->first[depth] += right;
     if (!w->round) w->to->energy[depth] += energy / (double)(p->count * w->how->breadth);
     for (int by = 0; by < CHOICES; by++) {
-        pick *best = pick_at(w->to, by, depth, item);
-        if (!(key[by] < best->key)) continue;
-        *best = (pick){key[by], right};
-        if (depth + 1 == w->to->depths)
-            memcpy(w->to->answer + (by * p->count + item) * cells, answer,
-                   (size_t)cells * sizeof *answer);
+        /* An answer that keeps all rules is kept from here on, where the rules choose. */
+        int64_t last = by == BY_RULES && rules == 0 ? w->to->depths - 1 : depth;
+        for (int64_t d = depth; d <= last; d++) {
+            pick *best = pick_at(w->to, by, d, item);
+            if (!(key[by] < best->key)) continue;
+            *best = (pick){key[by], right};
+            if (d + 1 == w->to->depths)
+                memcpy(w->to->answer + (by * p->count + item) * cells, answer,
+                       (size_t)cells * sizeof *answer);
+        }
     }
 }
 

@@ -123,11 +123,15 @@ def main():
     print(f"right before the end and not there: {int((ever & ~right[-1, :, 0].bool()).sum())}")
     print("all starts, %:", {d: round(100 * right[k].mean().item(), 2) for k, d in enumerate(depths)})
     by = {"energy": energy, "rest": move, "rules": rules * 1e9 + energy}
+    kept = ((rules == 0) & (right > 0)).int().cummax(0).values  # an answer that keeps all rules is kept
     breadth = 1
     while breadth <= options.starts and options.starts > 1:
         for name, key in by.items():
             best = key[:, :, :breadth].argmin(2, keepdim=True)
-            chosen = right.gather(2, best)[:, :, 0].mean(1)
+            chosen = right.gather(2, best)[:, :, 0]
+            if name == "rules":
+                chosen = torch.maximum(chosen, kept[:, :, :breadth].any(2).double())
+            chosen = chosen.mean(1)
             print(f"breadth {breadth} by {name}:", {d: round(100 * chosen[k].item(), 1) for k, d in enumerate(depths)})
         breadth *= 2
     if options.output:
