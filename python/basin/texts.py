@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy
@@ -51,6 +52,8 @@ def _text_of(text):
         return ffi.new("basin_text *", {"bytes": keep, "length": len(text)}), keep
     paths = list(text) if isinstance(text, (list, tuple)) else [text]
     if paths and all(map(_is_path, paths)):
+        below = [sorted(Path(p).rglob("*.txt*")) if os.path.isdir(p) else [p] for p in paths]
+        paths = [path for files in below for path in files]
         names = [ffi.new("char[]", path_of(path)) for path in paths]
         read = ffi.new("basin_text *")
         check(lib.basin_text_read, read, ffi.new("char *[]", names), len(names))
@@ -76,9 +79,9 @@ def _ids_of(values):
 class TextModel(Estimator):
     """Learns to predict the next token of a text: a causal Energy Transformer (NRGPT) or a GPT.
 
-    A text is a str, bytes, a path or list of paths (pathlib) of files and folders, or token ids: an
-    array of integers, or the path of an .npy file that has one. The last `validation` of it is
-    scored after every epoch, and chooses the weights that are kept.
+    A text is a str, bytes, a path or list of paths (pathlib) of files and folders of
+    .txt, or token ids: an array of integers, or the path of an .npy file that has one. The last
+    `validation` of it is scored after every epoch, and chooses the weights that are kept.
 
     >>> import basin
     >>> model = basin.TextModel(epochs=2, epoch_steps=40, dim=32, heads=2, context=16, rate=0.01)

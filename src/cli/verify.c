@@ -15,7 +15,6 @@ static const basin_option table[] = {
                "The largest relative error that passes; without it 1e-9 for f64, 1e-3 for f32, "
                "2e-2 for bf16, 3e-1 for fp8.",
                .initial = -1),
-    BASIN_FLAG(tensors, "tensors", "Print every tensor, not only the worst."),
     BASIN_FLAG(recompute, "recompute",
                "Keep one token tensor per step of the descent and compute the others again."),
     BASIN_FLAG(
@@ -37,22 +36,13 @@ typedef struct printer {
     bool open; /* the row of the file, with its errors by tensor, is begun */
 } printer;
 
-/* Hears of each tensor of a file; in text a tensor is a row of its own. */
+/* Hears of each tensor of a file, for JSON. */
 static void put_tensor(void *context, const char *tensor, double error) {
     printer *p = context;
-    bool text = !p->o->json;
-    if (!p->o->tensors) return;
-    if (text || !p->open) basin_record_row(p->r);
-    if (!text && !p->open) basin_record_object(p->r, "errors");
+    if (!p->o->json) return;
+    if (!p->open) basin_record_row(p->r);
+    if (!p->open) basin_record_object(p->r, "errors");
     p->open = true;
-    if (text) {
-        basin_record_text(p->r, "file", p->file);
-        basin_record_text(p->r, "tensors", "");
-        basin_record_text(p->r, "worst", tensor);
-        basin_record_number(p->r, "error", "%.2e", error);
-        basin_record_text(p->r, "ok", error <= p->tolerance ? "" : "over");
-        return;
-    }
     basin_record_data_keys(p->r, true);
     basin_record_number(p->r, tensor, "%g", error);
     basin_record_data_keys(p->r, false);
@@ -60,7 +50,7 @@ static void put_tensor(void *context, const char *tensor, double error) {
 
 static void put_file(printer *p, const basin_verdict *v) {
     bool good = v->error <= p->tolerance;
-    if (p->o->json && p->open)
+    if (p->open)
         basin_record_end(p->r);
     else
         basin_record_row(p->r);
@@ -86,7 +76,7 @@ static int verify_files(printer *p) {
                          &error)) {
             basin_report(&error);
             failed++;
-            if (p->open && p->o->json) basin_record_end(p->r);
+            if (p->open) basin_record_end(p->r);
             continue;
         }
         put_file(p, &verdict);

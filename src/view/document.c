@@ -115,7 +115,7 @@ enum { HUGE_PICTURE = 1 << 20, QUALITY = 80, QUALITY_CRISP = 88 };
 
 void basin_document_picture(basin_document *r, const basin_picture *picture,
                             basin_document_form form, const char *alt) {
-    static const char *const name[] = {"photo", "pixels", "sheet"};
+    static const char *const name[] = {"photo", "pixels"};
     bool crisp = form != BASIN_DOCUMENT_PHOTO;
     bool png = crisp && picture->height * picture->width * picture->channels <= HUGE_PICTURE;
     uint8_t *bytes = NULL;

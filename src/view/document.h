@@ -38,7 +38,6 @@ void basin_document_numbers(basin_document *report, const double *value, int64_t
 typedef enum basin_document_form {
     BASIN_DOCUMENT_PHOTO,  /* JPEG */
     BASIN_DOCUMENT_PIXELS, /* without loss (unless it is huge); pixels stay square when enlarged */
-    BASIN_DOCUMENT_SHEET,  /* packed as PIXELS; has thin lines, which no scaling may drop */
 } basin_document_form;
 
 /* Members src, form, width, height, alt of an object that is open; `alt` may be NULL. */

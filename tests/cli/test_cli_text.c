@@ -142,6 +142,7 @@ TEST_WITH(wrong_usage, folder_new, folder_remove) {
     assert_int_equal(run(state, "text train")->code, 2);
     assert_int_equal(run(state, "text train t.txt --preset huge")->code, 2);
     assert_error(run(state, "text train none.txt -q"), 1, "none.txt");
+    assert_error(run(state, "text train . -q"), 1, ".: is a folder, needs files: ./*.txt");
     assert_error(run(state, "text train short.txt -o s.safetensors -q"), 1,
                  "wanted more than the context, 64");
     assert_error(run(state, "text train t.txt --arch gpt --feed ff1 -q"), 1, "feed");

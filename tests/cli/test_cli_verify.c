@@ -127,7 +127,7 @@ TEST(finds_a_wrong_number) {
     assert_int_equal(run(state, "verify --dtype f64 c.safetensors")->code, 1);
     run_ok(state, "verify --dtype f32 c.safetensors");
     assert_int_equal(run(state, "verify --tolerance 1e-9 c.safetensors")->code, 1);
-    p = run(state, "verify --tensors --dtype f64 c.safetensors");
+    p = run(state, "verify --json --dtype f64 c.safetensors");
     assert_contains(p->out, "out.g0");
 }
 

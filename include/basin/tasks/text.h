@@ -29,8 +29,7 @@ typedef struct basin_text {
 } basin_text;
 
 /* Reads files one behind the other, as `cat` would join them; basin_text_free it. A path is a file,
- * plain or packed by gzip or zstd; "-" for standard input; or a folder: every .txt, .txt.gz and
- * .txt.zst below it, in the order of their paths' bytes. A byte-order mark at the start of a file
+ * plain or packed by gzip or zstd; "-" for standard input. A byte-order mark at the start of a file
  * is left out; UTF-16, no text at all, and more than memory has room for are errors. Or one .npy
  * file, a one-dimensional array of integers: the numbers of tokens. */
 BASIN_API basin_status basin_text_read(basin_text *text, const char *const *path, int count,

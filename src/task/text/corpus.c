@@ -61,7 +61,7 @@ static void close_packed(basin_packed **packed) { basin_packed_close(*packed); }
 static basin_status take_file(reading *r, const char *path, basin_error *error) {
     BASIN_FREE_AT_EXIT void *data = NULL;
     BASIN_AT_EXIT(close_packed) basin_packed *packed = NULL;
-    struct stat info;
+    struct stat info = {0};
     if (basin_stream_is(path)) {
         size_t size;
         BASIN_TRY(basin_stream_read(&data, &size, path, r->limit, error));
@@ -70,19 +70,12 @@ static basin_status take_file(reading *r, const char *path, basin_error *error) 
         /* The size says at once what reading would find after minutes. */
         if (!stat(path, &info) && S_ISREG(info.st_mode))
             BASIN_TRY(check_length(r, r->length + (size_t)info.st_size, path, error));
+        else if (S_ISDIR(info.st_mode))
+            return basin_fail(error, BASIN_BAD_FILE, "%s: is a folder, needs files: %s/*.txt", path,
+                              path);
         BASIN_TRY(basin_packed_open(&packed, path, error));
     }
     return take_all(r, packed, path, error);
-}
-
-typedef struct listing {
-    char **path; /* [count], below the folder */
-    size_t count, capacity;
-} listing;
-
-static void listing_free(listing *l) {
-    for (size_t i = 0; i < l->count; i++) free(l->path[i]);
-    free(l->path);
 }
 
 static bool ends_in(const char *path, const char *ending) {
@@ -90,41 +83,8 @@ static bool ends_in(const char *path, const char *ending) {
     return length > bytes && !strcmp(path + length - bytes, ending);
 }
 
-static basin_status list(void *context, const char *path, size_t size, basin_error *error) {
-    listing *l = context;
-    (void)size;
-    if (!ends_in(path, ".txt") && !ends_in(path, ".txt.gz") && !ends_in(path, ".txt.zst"))
-        return BASIN_OK;
-    if (!BASIN_RESERVE(&l->path, &l->capacity, l->count + 1) ||
-        !(l->path[l->count] = basin_string_copy(path)))
-        return basin_fail_memory(error, "a text");
-    l->count++;
-    return BASIN_OK;
-}
-
-static basin_status take_folder(reading *r, const char *folder, basin_error *error) {
-    BASIN_AT_EXIT(listing_free) listing l = {0};
-    BASIN_TRY(basin_folder_walk(folder, list, &l, error));
-    if (!l.count)
-        return basin_fail(error, BASIN_BAD_FILE,
-                          "%s: no file below it ends in .txt, .txt.gz or .txt.zst", folder);
-    qsort(l.path, l.count, sizeof *l.path, basin_compare_text);
-    for (size_t i = 0; i < l.count; i++) {
-        BASIN_FREE_AT_EXIT char *full = NULL;
-        size_t size = strlen(folder) + strlen(l.path[i]) + 2;
-        BASIN_TRY(BASIN_NEW(&full, size, "a path", error));
-        snprintf(full, size, "%s/%s", folder, l.path[i]);
-        BASIN_TRY(take_file(r, full, error));
-    }
-    return BASIN_OK;
-}
-
 static basin_status read_bytes(reading *r, const char *const *path, int count, basin_error *error) {
-    struct stat info;
-    for (int i = 0; i < count; i++) {
-        bool folder = !stat(path[i], &info) && S_ISDIR(info.st_mode);
-        BASIN_TRY((folder ? take_folder : take_file)(r, path[i], error));
-    }
+    for (int i = 0; i < count; i++) BASIN_TRY(take_file(r, path[i], error));
     if (r->length) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_FILE, "%s: there is no text", count ? path[0] : "");
 }
