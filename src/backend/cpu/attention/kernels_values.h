@@ -8,65 +8,101 @@
 #include "backend/cpu/attention/attention.h"
 #include "backend/cpu/simd/vector_math.h"
 
-#define FOR_ROW(i, row) for (int64_t i = 0; i < (row)->count; i += VECTOR_LANES)
+/* A row while it is computed. `moved` and `pulled` say whether there are tangents (x) and
+ * cotangents (g), y where there are both; they are constants wherever this is inlined. */
+typedef struct values_row {
+    basin_values_row at;
+    vfloat top, total, mean, pull, sum;
+    float most, share, middle, d, mid;
+} values_row;
 
-VECTOR_INLINE vfloat row_load(const float *x, const basin_values_row *row, int64_t i, float rest) {
-    return x ? vector_load_part(x + i, row->count - i, rest) : vector_all(0);
+/* PASS(r, moved, pulled, i, n) for n lanes from i on; n is a constant but for the last. */
+#define VALUES_PASS(PASS)                                                                          \
+    do {                                                                                           \
+        int64_t i = 0;                                                                             \
+        for (; i + VECTOR_LANES <= r->at.count; i += VECTOR_LANES)                                 \
+            PASS(r, moved, pulled, i, VECTOR_LANES);                                               \
+        if (i < r->at.count) PASS(r, moved, pulled, i, r->at.count - i);                           \
+    } while (0)
+
+VECTOR_INLINE vfloat with_bias(vfloat x, const float *bias, int64_t i, int64_t n) {
+    return bias ? x + vector_load_part(bias + i, n, 0) : x + vector_all(0);
 }
 
-VECTOR_INLINE void row_store(float *x, const basin_values_row *row, int64_t i, vfloat v) {
-    if (x) vector_store_part(x + i, v, row->count - i);
+VECTOR_INLINE void values_scores(values_row *r, bool moved, bool pulled, int64_t i, int64_t n) {
+    (void)moved, (void)pulled;
+    vfloat s = r->at.scale * vector_load_part(r->at.s + i, n, 0);
+    vector_store_part(r->at.s + i, with_bias(s, r->at.bias, i, n), n);
+}
+
+VECTOR_INLINE void values_top(values_row *r, bool moved, bool pulled, int64_t i, int64_t n) {
+    (void)moved, (void)pulled;
+    r->top = vector_max(vector_load_part(r->at.s + i, n, -INFINITY), r->top);
 }
 
 /* s <- exp(s - most), x <- ts; the sums of s, s x and s g. */
-static void values_measure(const basin_values_row *row, float sums[3]) {
-    vfloat top = vector_all(-INFINITY), total = {0}, mean = {0}, d = {0};
-    FOR_ROW(i, row)
-    row_store(row->s, row, i,
-              row->scale * row_load(row->s, row, i, 0) + row_load(row->bias, row, i, 0));
-    if (row->self >= 0 && row->self < row->count) row->s[row->self] = -INFINITY;
-    FOR_ROW(i, row) top = vector_max(row_load(row->s, row, i, -INFINITY), top);
-    float most = vector_largest(top);
-    if (most == -INFINITY) most = 0;
-    FOR_ROW(i, row) {
-        vfloat e = vector_exp(row_load(row->s, row, i, -INFINITY) - most);
-        vfloat ts = row->scale * row_load(row->x, row, i, 0) + row_load(row->tbias, row, i, 0);
-        row_store(row->s, row, i, e);
-        row_store(row->x, row, i, ts);
-        total += e;
-        mean += e * ts;
-        d += e * row_load(row->g, row, i, 0);
+VECTOR_INLINE void values_measure(values_row *r, bool moved, bool pulled, int64_t i, int64_t n) {
+    vfloat e = vector_exp_below(vector_load_part(r->at.s + i, n, -INFINITY) - r->most);
+    vector_store_part(r->at.s + i, e, n);
+    r->total += e;
+    if (moved) {
+        vfloat ts = r->at.scale * vector_load_part(r->at.x + i, n, 0);
+        ts = with_bias(ts, r->at.tbias, i, n);
+        vector_store_part(r->at.x + i, ts, n);
+        r->mean += e * ts;
     }
-    sums[0] = vector_sum(total), sums[1] = vector_sum(mean), sums[2] = vector_sum(d);
+    if (pulled) r->pull += e * vector_load_part(r->at.g + i, n, 0);
 }
 
-static void scale_some(const basin_values_row *row, float *x) {
-    FOR_ROW(i, row) row_store(x, row, i, row->scale * row_load(x, row, i, 0));
+/* p, tp, ds and what tds begins with; ds and tds without the scale where slopes are asked for. */
+VECTOR_INLINE void values_finish(values_row *r, bool moved, bool pulled, int64_t i, int64_t n) {
+    vfloat p = r->share * vector_load_part(r->at.s + i, n, 0), ts, g;
+    vector_store_part(r->at.s + i, p, n);
+    if (moved) {
+        ts = vector_load_part(r->at.x + i, n, 0) - r->middle;
+        vector_store_part(r->at.x + i, p * ts, n);
+    }
+    if (!pulled) return;
+    g = vector_load_part(r->at.g + i, n, 0) - r->d;
+    vfloat ds = p * g;
+    if (r->at.slope && !moved) vector_store_part(r->at.slope + i, ds, n);
+    vector_store_part(r->at.g + i, r->at.scale * ds, n);
+    if (!moved) return;
+    vfloat u = p * (ts * g + vector_load_part(r->at.y + i, n, 0));
+    vector_store_part(r->at.y + i, u, n);
+    r->sum += u;
+}
+
+VECTOR_INLINE void values_centre(values_row *r, bool moved, bool pulled, int64_t i, int64_t n) {
+    (void)moved, (void)pulled;
+    vfloat y = vector_load_part(r->at.y + i, n, 0);
+    y = y - r->mid * vector_load_part(r->at.s + i, n, 0);
+    if (r->at.slope) vector_store_part(r->at.slope + i, y, n);
+    vector_store_part(r->at.y + i, r->at.scale * y, n);
+}
+
+VECTOR_INLINE void values_of(const basin_values_row *row, bool moved, bool pulled) {
+    values_row own = {.at = *row, .top = vector_all(-INFINITY)}, *r = &own;
+    VALUES_PASS(values_scores);
+    if (row->self >= 0 && row->self < row->count) row->s[row->self] = -INFINITY;
+    VALUES_PASS(values_top);
+    r->most = vector_largest(r->top);
+    if (r->most == -INFINITY) r->most = 0;
+    VALUES_PASS(values_measure);
+    float total = vector_sum(r->total);
+    r->share = total > 0 ? 1 / total : 0;
+    r->middle = vector_sum(r->mean) * r->share, r->d = vector_sum(r->pull) * r->share;
+    VALUES_PASS(values_finish);
+    r->mid = vector_sum(r->sum);
+    if (moved && pulled) VALUES_PASS(values_centre);
 }
 
 static void values(const basin_values_row *row) {
-    float sums[3];
-    values_measure(row, sums);
-    float share = sums[0] > 0 ? 1 / sums[0] : 0, mean = sums[1] * share, d = sums[2] * share;
-    vfloat sum = {0};
-    FOR_ROW(i, row) {
-        vfloat p = share * row_load(row->s, row, i, 0), ts = row_load(row->x, row, i, 0) - mean;
-        vfloat g = row_load(row->g, row, i, 0) - d;
-        vfloat u = p * (ts * g + row_load(row->y, row, i, 0));
-        row_store(row->s, row, i, p);
-        row_store(row->x, row, i, p * ts);
-        row_store(row->g, row, i, p * g);
-        row_store(row->y, row, i, u);
-        sum += u;
-    }
-    float mid = vector_sum(sum), *slope = row->y ? row->y : row->g;
-    if (row->y) FOR_ROW(i, row)
-    row_store(row->y, row, i, row_load(row->y, row, i, 0) - mid * row_load(row->s, row, i, 0));
-    if (row->slope && slope) memcpy(row->slope, slope, (size_t)row->count * sizeof *slope);
-    if (row->scale == 1) return;
-    scale_some(row, row->g);
-    scale_some(row, row->y);
+    if (row->x)
+        row->g ? values_of(row, true, true) : values_of(row, true, false);
+    else
+        row->g ? values_of(row, false, true) : values_of(row, false, false);
 }
 
-#undef FOR_ROW
+#undef VALUES_PASS
 #endif
