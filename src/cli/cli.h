@@ -269,7 +269,6 @@ typedef struct basin_train_task basin_train_task;
 /* clang-format off */
 #define BASIN_COMMANDS(X) \
     X(image_train) X(image_complete) X(image_sample) X(image_eval) X(image_report) X(image_export) \
-    X(image_import) \
     X(anomaly_train) X(anomaly_score) X(anomaly_eval) X(anomaly_explain) X(anomaly_report) \
     X(anomaly_compare) \
     X(node_train) X(node_predict) X(node_eval) X(node_explain) \

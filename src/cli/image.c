@@ -1,4 +1,4 @@
-/* basin image train, eval, export, import. */
+/* basin image train, eval, export. */
 #include "basin/metrics.h"
 #include "cli/cli.h"
 #include "io/file.h"
@@ -320,73 +320,24 @@ const basin_command basin_command_image_eval = {
     "image eval", eval_table,
     BASIN_USES(evaluation, .work = score, .print = put_scores, .close = close_eval)};
 
-/* ---- export and import ---- */
+/* ---- export ---- */
 
 static const basin_option export_table[] = {
-    BASIN_CHOICE(weights, "weights", "f32|bf16",
-                 "Type of the weights in a .safetensors file; bf16 halves it.", .text = "f32"),
+    BASIN_CHOICE(weights, "weights", "f32|bf16", "Type of the weights; bf16 halves the file.",
+                 .text = "f32"),
     BASIN_OPTIONS_END,
 };
 
-static bool is_off(const basin_image_model *model, const char *setting) {
-    double on;
-    return !basin_settings_get_number(&on, basin_image_get_settings(model), setting, NULL) && !on;
-}
-
-/* What the published code would do otherwise than this model. */
-static void note_differences(const basin_image_model *model) {
-    if (is_off(model, "self_attention"))
-        basin_say("basin: note: tokens of this model do not attend to themselves; those of the "
-                  "published code do");
-    if (is_off(model, "cls"))
-        basin_say("basin: note: this model has no CLS token; the published code needs one");
-}
-
 static void close_image(basin_image_model **model) { basin_image_close(*model); }
-
-static basin_status open_plain(basin_image_model **model, basin_args *o, basin_error *error) {
-    BASIN_TRY(basin_backend_open(&o->compute, &(basin_compute){.threads = 1}, error));
-    return basin_image_open(model, o->operand[0], o->compute, error);
-}
 
 static basin_status run_export(basin_args *o, basin_error *error) {
     BASIN_AT_EXIT(close_image) basin_image_model *model = NULL;
     const char *path = o->operand[1];
-    bool ours = basin_text_ends(path, ".safetensors");
-    if (!basin_is_model(path))
-        return basin_usage(error, "%s: needs a name that ends in .npz or .safetensors", path);
-    if (!ours && strcmp(o->weights, "f32") != 0)
-        return basin_usage(error, "%s: npz has no bf16; --weights is for .safetensors", path);
-    BASIN_TRY(open_plain(&model, o, error));
-    BASIN_TRY(basin_image_write(path, model, basin_option_dtype(o->weights), error));
-    if (!ours) note_differences(model);
-    return BASIN_OK;
+    if (!basin_text_ends(path, ".safetensors"))
+        return basin_usage(error, "%s: needs a name that ends in .safetensors", path);
+    BASIN_TRY(basin_backend_open(&o->compute, &(basin_compute){.threads = 1}, error));
+    BASIN_TRY(basin_image_open(&model, o->operand[0], o->compute, error));
+    return basin_image_write(path, model, basin_option_dtype(o->weights), error);
 }
 
 const basin_command basin_command_image_export = {"image export", export_table, .run = run_export};
-
-static void print_model(const char *path, const basin_image_model *model) {
-    static const char *const name[] = {"size",  "channels", "patch",    "dim",
-                                       "heads", "head_dim", "memories", "steps"};
-    printf("%s: %lld parameters", path, (long long)basin_image_parameters(model));
-    for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
-        char text[40];
-        basin_error error;
-        if (!basin_settings_get(text, sizeof text, basin_image_get_settings(model), name[i],
-                                &error))
-            printf(", %s %s", name[i], text);
-    }
-    printf("\n");
-}
-
-static basin_status run_import(basin_args *o, basin_error *error) {
-    BASIN_AT_EXIT(close_image) basin_image_model *model = NULL;
-    BASIN_TRY(open_plain(&model, o, error));
-    BASIN_TRY(basin_image_write(o->operand[1], model, BASIN_F32, error));
-    print_model(o->operand[1], model);
-    return BASIN_OK;
-}
-
-static const basin_option import_table[] = {BASIN_OPTIONS_END};
-
-const basin_command basin_command_image_import = {"image import", import_table, .run = run_import};

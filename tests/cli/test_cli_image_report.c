@@ -183,30 +183,4 @@ TEST(what_cannot_be_shown) {
                  1, "cut.jsonl: a line cannot be read: {bad}\n");
 }
 
-TEST(models_are_exchanged) {
-    train(state, "m.safetensors", "--cls --self-attention");
-    run_ok(state, "image export m.safetensors out.npz");
-    const program *p = run(state, "info out.npz");
-    assert_contains(p->out, "LNORM_gamma");
-    assert_contains(p->out, "[16, 120]"); /* Xi, memories as columns */
-    p = run(state, "image import out.npz back.safetensors");
-    assert_contains(p->out, "size 12, channels 3, patch 4, dim 16");
-    cJSON *tree[3];
-    static const char *const model[] = {"m.safetensors", "out.npz", "back.safetensors"};
-    for (int i = 0; i < 3; i++) {
-        char arguments[100];
-        snprintf(arguments, sizeof arguments, "%s --data shapes:8:1:12x12x3 -q --threads 1",
-                 model[i]);
-        tree[i] = report(state, arguments, "p.json");
-    }
-    for (int i = 0; i < 3; i++) { /* all but the model's name */
-        cJSON_DeleteItemFromObject((cJSON *)json_at(tree[i], "models.0"), "name");
-        assert_true(cJSON_Compare(json_at(tree[0], "models"), json_at(tree[i], "models"), true));
-    }
-    train(state, "b.safetensors", "--learn-beta --hopfield-kind softmax");
-    assert_error(run(state, "image export b.safetensors out.npz"), 1, "'softmax'");
-    train(state, "v.safetensors", "--arch vit");
-    assert_error(run(state, "image export v.safetensors out.npz"), 1, "'vit'");
-}
-
 int main(void) { return tests_run(folder_new, program_teardown); }

@@ -42,9 +42,7 @@ BASIN_API void basin_image_close(basin_image_model *model);
 BASIN_API const basin_settings *basin_image_get_settings(const basin_image_model *model);
 BASIN_API int64_t basin_image_parameters(const basin_image_model *model);
 /* The weights with all settings; aside, then renamed. `dtype` is BASIN_F32, or BASIN_BF16 for half
- * the bytes; such a file opens as any other. A path that ends in .npz gets the names of the
- * published weights. Models that have no such names are refused: those that are no Energy
- * Transformers, lack attention or the Hopfield network, or learn their inverse temperatures. */
+ * the bytes; such a file opens as any other. */
 BASIN_API basin_status basin_image_write(const char *path, basin_image_model *model,
                                          basin_dtype dtype, basin_error *error);
 

@@ -1,4 +1,4 @@
-/* The published weights in and out; see image.h. Their layout is ours but for the
+/* The published weights as a model; see image.h. Their layout is ours but for the
  * memories, which are columns there and rows here. And our own weights in a narrower type. */
 #include "task/image/image.h"
 
@@ -145,49 +145,6 @@ basin_status basin_image_published_read(basin_image_settings *settings, basin_bu
     return BASIN_OK;
 }
 
-/* ---- out ---- */
-
-static basin_status give(basin_bundle *published, basin_store *store, const entry *e,
-                         basin_error *error) {
-    BASIN_AT_EXIT(basin_tensor_free) basin_tensor tensor = {0};
-    BASIN_AT_EXIT(basin_tensor_free) basin_tensor turned = {0};
-    BASIN_TRY(basin_store_read(store, e->ours, &tensor, error));
-    if (e->transposed) BASIN_TRY(transpose(&turned, &tensor, error));
-    return basin_bundle_add(published, e->theirs, e->transposed ? &turned : &tensor, error);
-}
-
-/* What the published code takes for granted, and its names cannot say otherwise. */
-static basin_status check(const basin_image_settings *s, const char *path, basin_error *error) {
-    char why[120] = "";
-    if (basin_image_is_match(s))
-        snprintf(why, sizeof why, "objective is 'match', wanted 'complete'");
-    else if (strcmp(s->arch, "et") != 0)
-        snprintf(why, sizeof why, "arch is '%s', wanted 'et'", s->arch);
-    else if (!s->attention || !s->hopfield)
-        snprintf(why, sizeof why, "parts lack the %s",
-                 s->attention ? "Hopfield network" : "attention");
-    else if (!basin_choice_is(s->hopfield_kind, "relu"))
-        snprintf(why, sizeof why, "hopfield_kind is '%s', wanted 'relu'", s->hopfield_kind);
-    else if (s->learn_beta || s->beta > 0)
-        snprintf(why, sizeof why, "inverse temperatures are %s, wanted 1 / sqrt(head_dim)",
-                 s->learn_beta ? "learned" : "set by beta");
-    if (*why)
-        return basin_fail(error, BASIN_BAD_VALUE,
-                          "%s: the published names cannot say it: this model's %s", path, why);
-    return BASIN_OK;
-}
-
-static basin_status export_published(const char *path, basin_bundle *published,
-                                     basin_image_model *model, basin_error *error) {
-    const basin_image_settings *s = &model->settings;
-    BASIN_TRY(check(s, path, error));
-    BASIN_TRY(basin_settings_store(published, "image", s, &basin_image_task, error));
-    for (int i = 0; i < ENTRIES; i++)
-        if (s->cls || strcmp(table[i].ours, "cls") != 0)
-            BASIN_TRY(give(published, model->store, &table[i], error));
-    return basin_npz_write(path, published, error);
-}
-
 /* ---- narrower ---- */
 
 static basin_status give_rounded(basin_bundle *bundle, basin_store *store, const char *name,
@@ -222,12 +179,9 @@ static basin_status write_model(const char *path, basin_bundle *bundle, basin_im
 basin_status basin_image_write(const char *path, basin_image_model *model, basin_dtype dtype,
                                basin_error *error) {
     BASIN_AT_EXIT(basin_bundle_free_at) basin_bundle *bundle = NULL;
-    const char *end = strrchr(path, '.');
-    bool published = end && !strcmp(end, ".npz");
-    if (dtype != BASIN_F32 && (dtype != BASIN_BF16 || published))
-        return basin_fail(error, BASIN_BAD_VALUE, "%s: dtype is %s, wanted F32%s", path,
-                          basin_dtype_name(dtype), published ? "" : " or BF16");
+    if (dtype != BASIN_F32 && dtype != BASIN_BF16)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: dtype is %s, needs F32 or BF16", path,
+                          basin_dtype_name(dtype));
     BASIN_TRY(basin_bundle_new(&bundle, error));
-    return published ? export_published(path, bundle, model, error)
-                     : write_model(path, bundle, model, dtype, error);
+    return write_model(path, bundle, model, dtype, error);
 }

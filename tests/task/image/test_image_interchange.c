@@ -45,6 +45,8 @@ static void weights_draw(weights *w) {
     w->gamma[0] = 1.3;
 }
 
+static char *stated; /* settings of a file to publish; NULL: none */
+
 /* `without` and `wrong` name keys to leave out and to cut a row from; NULL: none. */
 static void publish(const char *path, weights *w, const char *without, const char *wrong) {
     BASIN_AT_EXIT(free_bundle) basin_bundle *bundle;
@@ -56,6 +58,7 @@ static void publish(const char *path, weights *w, const char *without, const cha
         if (!without || strcmp(without, keys[i].name) != 0)
             assert_ok(basin_bundle_add(bundle, keys[i].name, &tensor, &failure));
     }
+    if (stated) assert_ok(basin_bundle_meta_set(bundle, "basin.config", stated, &failure));
     assert_ok(basin_npz_write(path, bundle, &failure));
 }
 
@@ -181,38 +184,25 @@ TEST(published_weights_run) {
     desk_close(&d);
 }
 
-/* Out as published keys and in again: the same settings, the same bits; with and without CLS. */
-TEST(models_go_out_and_come_back) {
-    for (int cls = 0; cls < 2; cls++) {
-        char path[PATH_TEXT];
-        basin_image_settings s;
-        desk d, again;
-        float patches[N * P], first[N * P], second[N * P];
-        uint8_t mask[N];
-        assert_int_equal(basin_settings_preset(&s, &basin_image_task, "fashion", NULL), BASIN_OK);
-        s.channels = 3, s.size = 6, s.patch = 2, s.dim = D, s.heads = H, s.head_dim = Y;
-        s.memories = M, s.steps = 4, s.occlude = 5, s.keep = 1, s.cls = cls;
-        for (int c = 0; c < 3; c++) s.mean[c] = 0.5, s.deviation[c] = 0.25;
-        assert_ok(basin_backend_open(&d.backend, &(basin_compute){.threads = 1}, &failure));
-        assert_ok(basin_image_model_new(&d.model, &s, d.backend, &failure));
-        folder_path(path, state, "out.npz");
-        assert_ok(basin_image_write(path, d.model, BASIN_F32, &failure));
-        basin_bundle *bundle;
-        assert_ok(basin_bundle_read(&bundle, path, &failure));
-        assert_true(basin_shape_equal(basin_bundle_find(bundle, "Xi")->shape, BASIN_SHAPE(D, M)));
-        assert_int_equal(basin_bundle_find(bundle, "CLS_token") != NULL, cls);
-        basin_bundle_free(bundle);
-        desk_open(&again, path, "cpu");
-        basin_error unlike;
-        if (basin_settings_match(&s, &again.model->settings, basin_image_task.table, "f", &unlike))
-            fail_msg("%s", unlike.text);
-        scene(patches, mask);
-        complete(first, &d, patches, mask);
-        complete(second, &again, patches, mask);
-        assert_memory_equal(first, second, sizeof first);
-        desk_close(&again);
-        desk_close(&d);
-    }
+/* Settings that a file states go before those of its shapes. */
+TEST(stated_settings_hold) {
+    char path[PATH_TEXT];
+    weights w;
+    desk d, again;
+    weights_draw(&w);
+    publish(folder_path(path, state, "plain.npz"), &w, NULL, NULL);
+    desk_open(&d, path, "cpu");
+    basin_image_settings s = d.model->settings;
+    s.steps = 4, s.occlude = 5;
+    stated = basin_settings_print(&s, basin_image_task.table, false);
+    publish(folder_path(path, state, "stated.npz"), &w, NULL, NULL);
+    free(stated), stated = NULL;
+    desk_open(&again, path, "cpu");
+    basin_error unlike;
+    if (basin_settings_match(&s, &again.model->settings, basin_image_task.table, "f", &unlike))
+        fail_msg("%s", unlike.text);
+    desk_close(&again);
+    desk_close(&d);
 }
 
 /* In half the bytes: every weight rounded to 8 bits, the settings as they were. */
@@ -271,33 +261,6 @@ TEST(wrong_files_are_refused) {
     refused(state, NULL, "LNORM_bias", "LNORM_bias is [5], wanted [6]");
     refused(state, NULL, "Wdec", "Wdec is [6, 11], wanted [6, 12]");
     refused(state, "CLS_token", NULL, "10 patches of 12 numbers"); /* 10 positions, no square */
-}
-
-TEST(other_models_do_not_go_out) {
-    char path[PATH_TEXT];
-    basin_error error;
-    basin_backend *backend;
-    folder_path(path, state, "no.npz");
-    must(basin_backend_open(&backend, &(basin_compute){.threads = 1}, &error), &error);
-    for (int i = 0; i < 6; i++) {
-        static const char *const why[] = {
-            "'vit'", "lack the Hopfield network", "'softmax'", "'power'", "learned", "set by beta"};
-        basin_image_settings s;
-        basin_image_model *model;
-        assert_int_equal(basin_settings_preset(&s, &basin_image_task, "fashion", NULL), BASIN_OK);
-        s.dim = 8, s.memories = 16, s.steps = 2;
-        if (i == 0) s.arch = "vit";
-        if (i == 1) s.hopfield = false;
-        if (i == 2) s.hopfield_kind = "softmax";
-        if (i == 3) s.hopfield_kind = "power";
-        if (i == 4) s.learn_beta = true;
-        if (i == 5) s.beta = 0.25;
-        must(basin_image_model_new(&model, &s, backend, &error), &error);
-        assert_int_equal(basin_image_write(path, model, BASIN_F32, &error), BASIN_BAD_VALUE);
-        if (!strstr(error.text, why[i])) fail_msg("%s", error.text);
-        basin_image_close(model);
-    }
-    basin_backend_close(backend);
 }
 
 int main(void) { return tests_run(folder_new, folder_remove); }
