@@ -85,7 +85,7 @@ typedef struct basin_args {
     basin_training training;
     basin_network_options network; /* but for what words say: self_loops, missing, unknown */
     const char *backend, *products, *dtype;
-    const char *about, *base, *class_name, *completion, *cut_from, *data, *embeddings, *fit,
+    const char *about, *base, *class_name, *completion, *cut_from, *embeddings, *fit,
         *hopfield_kind, *index, *journal, *keep_decoded, *listen, *mask, *method, *mirror, *missing,
         *model, *node, *only, *output, *part, *prefix, *prompt, *protocol, *rivals, *self_loops,
         *shape, *smiles, *socket, *split, *svg, *target, *test, *threshold_for, *token, *unknown,

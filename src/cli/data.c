@@ -167,9 +167,6 @@ static void put_degrees(basin_record *r, const basin_degrees *d) {
     basin_record_integer(r, "median", d->median);
     basin_record_integer(r, "max", d->most);
     basin_record_integer(r, "isolated", d->isolated);
-    basin_record_list(r, "histogram");
-    for (int b = 0; b < BASIN_DEGREE_BINS; b++) basin_record_integer(r, NULL, d->bin[b]);
-    basin_record_end(r);
     basin_record_end(r);
 }
 

@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 
 static const basin_option table[] = {
-    BASIN_TEXT(data, 'd', "data", "PATH", "The pictures, as an option."),
     BASIN_TEXT(output, 'o', "output", "FILE",
                "The page; a name that ends in .json gets the document alone.", .writes = true,
                .text = "report.html"),
@@ -45,7 +44,6 @@ static void sort_operands(job *s, const basin_args *o) {
             s->model[s->models++] = o->operand[i];
         else
             s->path[s->paths++] = o->operand[i];
-    if (o->data) s->path[s->paths++] = o->data;
 }
 
 /* All paths where there is space for them, else the first ones and how many more. */
@@ -108,12 +106,10 @@ static basin_status prepare(void *context, basin_error *error) {
     job *s = context;
     const basin_args *o = s->o;
     BASIN_TRY(BASIN_NEW(&s->model, o->operands, "operands", error));
-    BASIN_TRY(BASIN_NEW(&s->path, o->operands + 1, "operands", error));
+    BASIN_TRY(BASIN_NEW(&s->path, o->operands, "operands", error));
     sort_operands(s, o);
     name_pictures(s);
-    if (s->paths < 1 || (o->data && s->paths > 1))
-        return basin_usage(error, "needs pictures, after the models or as --data PATH");
-    return BASIN_OK;
+    return s->paths ? BASIN_OK : basin_usage(error, "needs pictures, after the models");
 }
 
 static basin_status work(void *context, basin_error *error) {

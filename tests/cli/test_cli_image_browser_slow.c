@@ -122,7 +122,7 @@ static void train(void **state, const char *name, const char *options) {
 static void look_at(void **state, const char *models) {
     static const int width[] = {320, 390, 1600};
     run_ok(state,
-           "image report %s --data shapes:20:1:16x16x3 -q --traced 2 "
+           "image report %s shapes:20:1:16x16x3 -q --traced 2 "
            "--log log.jsonl -o page.html",
            models);
     static const char *const script[] = {check_attention, check, NULL};

@@ -59,7 +59,7 @@ TEST(reports_of_all_models) {
 /* The document on stdout, or in a file, is that of the page; names stay text. */
 TEST(documents_are_bare) {
     train(state, "'<i>.safetensors'", "");
-    const char *subjects = "'<i>.safetensors' --data shapes:8:1:12x12x3 -q --shown 1 --extremes 0 "
+    const char *subjects = "'<i>.safetensors' shapes:8:1:12x12x3 -q --shown 1 --extremes 0 "
                            "--threads 1";
     const program *p = run(state, "image report %s -o page.html", subjects);
     assert_contains(p->out, "page.html: ");
@@ -169,16 +169,15 @@ TEST(ascents_are_reported) {
 TEST(what_cannot_be_shown) {
     train(state, "m.safetensors", "");
     assert_error(run(state, "image report m.safetensors"), 2, "needs pictures");
-    assert_error(run(state, "image report m.safetensors a --data b"), 2, "needs pictures");
-    assert_error(run(state, "image report m.safetensors --data nowhere -q"), 1, "nowhere");
-    assert_error(run(state, "image report nowhere.safetensors --data shapes:8 -q"), 1, "nowhere");
-    assert_error(run(state, "image report m.safetensors --data shapes:8:1:12x12x3 -q "
+    assert_error(run(state, "image report m.safetensors nowhere -q"), 1, "nowhere");
+    assert_error(run(state, "image report nowhere.safetensors shapes:8 -q"), 1, "nowhere");
+    assert_error(run(state, "image report m.safetensors shapes:8:1:12x12x3 -q "
                             "--log m.safetensors"),
                  1, "not a log");
     char path[PATH_TEXT]; /* the line alone, not what lies behind it */
     const char cut[] = "{\"step\":1,\"loss\":1}\n{bad}\n{\"step\":2,\"loss\":1}\n";
     file_put(folder_path(path, state, "cut.jsonl"), cut, strlen(cut));
-    assert_error(run(state, "image report m.safetensors --data shapes:8:1:12x12x3 -q "
+    assert_error(run(state, "image report m.safetensors shapes:8:1:12x12x3 -q "
                             "--log cut.jsonl"),
                  1, "cut.jsonl: a line cannot be read: {bad}\n");
 }

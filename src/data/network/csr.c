@@ -602,9 +602,6 @@ static void count_degrees(basin_degrees *d, int64_t *degree, const basin_relatio
                           int64_t nodes) {
     for (int64_t i = 0; i < nodes; i++) {
         degree[i] = r->row[i + 1] - r->row[i];
-        int bin = 0;
-        while (bin < BASIN_DEGREE_BINS - 1 && degree[i] >> bin) bin++;
-        d->bin[bin]++;
         d->isolated += degree[i] == 0;
     }
     qsort(degree, (size_t)nodes, sizeof *degree, basin_compare_int64);

@@ -192,13 +192,11 @@ basin_status basin_network_sample(basin_network **batch, const basin_network *ne
                                   const int64_t *target /* [count] */, int64_t count,
                                   const basin_sample_spec *spec, basin_error *error);
 
-enum { BASIN_DEGREE_BINS = 33 };
 typedef struct basin_degrees {
     int64_t edges, self_loops, isolated; /* edges as `col` counts them */
     int64_t least, median, most;
     double mean;
-    int64_t bin[BASIN_DEGREE_BINS]; /* nodes of degree 0, 1, 2-3, 4-7, ... */
-    bool symmetric;                 /* every edge is there both ways */
+    bool symmetric;           /* every edge is there both ways */
     double homophily;         /* how many edges join equal labels, of those with two; NaN without */
     double anomaly_homophily; /* the same over the edges of nodes with label 1 */
 } basin_degrees;
