@@ -25,6 +25,11 @@ static inline int basin_compare_float(const void *a, const void *b) {
 static inline int basin_compare_double(const void *a, const void *b) {
     return BASIN_COMPARE(*(const double *)a, *(const double *)b);
 }
+/* Edges, two nodes each. */
+static inline int basin_compare_ends(const void *a, const void *b) {
+    const int32_t *x = a, *y = b;
+    return x[0] != y[0] ? BASIN_COMPARE(x[0], y[0]) : BASIN_COMPARE(x[1], y[1]);
+}
 /* Places by their values; those of equal values in their order. */
 typedef struct basin_ranked {
     double value;

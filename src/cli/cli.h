@@ -97,8 +97,8 @@ typedef struct basin_args {
         graph, head_dim, heads, hold_out, jobs, limit, looks, masks, max_ids, members, memories,
         neighbours, nodes, noisy, parts, patch, reasons, repeats, rounds, runs, seeds, shown, size,
         split_number, split_seed, steps, stride, tokens, top, top_k, traced;
-    double alpha, coverage, hopfield_power, inner, max_body, memory, most_hidden, noise, ratio,
-        scale, temperature, texture, timeout, tolerance, validation;
+    double alpha, coverage, hopfield_power, max_body, memory, most_hidden, noise, ratio, scale,
+        temperature, texture, timeout, tolerance, validation;
     bool accelerate, all_nodes, calls, energies, explain, frames, guard, homo, json, keep_gaps,
         list, markdown, narrow_all, no_attention, no_baselines, no_hopfield, only_new, plain, quiet,
         read_only, recompute, reliability, replace, self, sort, stamp, stereo, unlabelled, unseen,

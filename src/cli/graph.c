@@ -4,8 +4,6 @@
 #include "data/graphset/molecule.h"
 #include "io/file.h"
 
-/* ---- shared ---- */
-
 static bool is_table(const char *path) {
     static const char *const end[] = {".csv", ".tsv", ".csv.gz", ".tsv.gz", ".csv.zst", NULL};
     for (int i = 0; end[i]; i++)
@@ -39,33 +37,23 @@ basin_status basin_graph_read(basin_graphset *set, const basin_args *o, const ch
     return BASIN_OK;
 }
 
-/* Of intervals or sets, where the model has them. */
-static void put_coverage(basin_record *r, const basin_graphs_measures *measures, bool values) {
-    if (isnan(measures->coverage)) return;
-    basin_record_number(r, "coverage", "%.4f", measures->coverage);
-    basin_record_number(r, values ? "interval_width" : "set_size", "%.4g", measures->size);
-}
-
-void basin_record_measures(basin_record *r, const basin_graphs_measures *measures,
+void basin_record_measures(basin_record *r, const char *key, const basin_graphs_measures *m,
                            basin_graphs_target target, bool items) {
-    if (items)
-        basin_record_integer(r, target == BASIN_NODE_CLASSES ? "nodes" : "graphs", measures->items);
-    if (measures->auroc > 0) {
-        basin_record_number(r, "auroc", "%.4f", measures->auroc);
-        basin_record_number(r, "auprc", "%.4f", measures->auprc);
+    bool real = target == BASIN_GRAPHS_VALUES && !(m->auroc > 0);
+    if (key) basin_record_object(r, key);
+    if (items) basin_record_integer(r, target == BASIN_NODE_CLASSES ? "nodes" : "graphs", m->items);
+    if (m->auroc > 0) basin_record_fields(r, "auroc=%.4f;auprc=%.4f", m->auroc, m->auprc);
+    if (real) basin_record_fields(r, "mae=%.4f;rmse=%.4f", m->loss, m->deviation);
+    if (real && !isnan(m->explained)) basin_record_number(r, "r2", "%.4f", m->explained);
+    if (target != BASIN_GRAPHS_VALUES)
+        basin_record_fields(r, "accuracy=%.2f %%;balanced_accuracy|class-averaged=%.2f %%",
+                            m->accuracy, m->balanced);
+    if (!real) basin_record_number(r, "cross_entropy", "%.4f", m->loss);
+    if (!isnan(m->coverage)) {
+        basin_record_number(r, "coverage", "%.4f", m->coverage);
+        basin_record_number(r, real ? "interval_width" : "set_size", "%.4g", m->size);
     }
-    if (target == BASIN_GRAPHS_VALUES && measures->auroc > 0) {
-        basin_record_number(r, "cross_entropy", "%.4f", measures->loss);
-    } else if (target == BASIN_GRAPHS_VALUES) {
-        basin_record_number(r, "mae", "%.4f", measures->loss);
-        basin_record_number(r, "rmse", "%.4f", measures->deviation);
-        if (!isnan(measures->explained)) basin_record_number(r, "r2", "%.4f", measures->explained);
-    } else {
-        basin_record_number(r, "accuracy", "%.2f %%", measures->accuracy);
-        basin_record_number(r, "balanced_accuracy|class-averaged", "%.2f %%", measures->balanced);
-        basin_record_number(r, "cross_entropy", "%.4f", measures->loss);
-    }
-    put_coverage(r, measures, target == BASIN_GRAPHS_VALUES && !(measures->auroc > 0));
+    if (key) basin_record_end(r);
 }
 
 const char *basin_graph_score_name(const basin_graphset *set) {
@@ -101,23 +89,18 @@ static void put_sizes(basin_record *r, const char *key, const int64_t *start, in
         least = own < least ? own : least, most = own > most ? own : most;
     }
     basin_record_object(r, key);
-    basin_record_number(r, "mean", "%.2f", (double)start[graphs] / (double)(ways * graphs));
-    basin_record_integer(r, "least", least);
-    basin_record_integer(r, "most", most);
+    basin_record_fields(r, "mean=%.2f;least=%lld;most=%lld",
+                        (double)start[graphs] / (double)(ways * graphs), (long long)least,
+                        (long long)most);
     basin_record_end(r);
-}
-
-static int64_t count_classes(const basin_graphset *s, int64_t class) {
-    int64_t count = 0, all = s->task == BASIN_NODE_CLASSES ? s->nodes : s->graphs;
-    for (int64_t i = 0; i < all; i++) count += s->class_of[i] == class;
-    return count;
 }
 
 static void put_labels(basin_record *r, const basin_graphset *s) {
     char name[40];
     basin_record_object(r, "classes");
     for (int64_t c = -1; c < s->classes && s->class_of; c++) {
-        int64_t count = count_classes(s, c);
+        int64_t count = 0, all = s->task == BASIN_NODE_CLASSES ? s->nodes : s->graphs;
+        for (int64_t i = 0; i < all; i++) count += s->class_of[i] == c;
         if (c < 0 && !count) continue;
         snprintf(name, sizeof name, c < 0 ? "unknown" : "%lld",
                  c < 0 ? 0LL : (long long)s->class_value[c]);
@@ -132,10 +115,8 @@ static void put_labels(basin_record *r, const basin_graphset *s) {
             if (!isnan(y)) sum += y, squares += y * y, n++;
         }
         basin_record_row(r);
-        basin_record_integer(r, "value", t + 1);
-        basin_record_integer(r, "known", (int64_t)n);
-        basin_record_number(r, "mean", "%.4g", sum / n);
-        basin_record_number(r, "deviation", "%.4g", sqrt(fmax(squares / n - sum / n * sum / n, 0)));
+        basin_record_fields(r, "value=%lld;known=%lld;mean=%.4g;deviation=%.4g", (long long)t + 1,
+                            (long long)n, sum / n, sqrt(fmax(squares / n - sum / n * sum / n, 0)));
     }
     basin_record_end(r);
 }
@@ -144,9 +125,8 @@ void basin_record_set(basin_record *r, const void *context) {
     const basin_graphset *s = context;
     basin_record_text(r, "data", s->name);
     basin_record_text(r, "task", basin_graphs_target_name(s->task));
-    basin_record_integer(r, "graphs", s->graphs);
-    basin_record_integer(r, "nodes", s->nodes);
-    basin_record_integer(r, "edges|edges, both ways", s->edges);
+    basin_record_fields(r, "graphs=%lld;nodes=%lld;edges|edges, both ways=%lld",
+                        (long long)s->graphs, (long long)s->nodes, (long long)s->edges);
     if (s->graphs) put_sizes(r, "nodes_per_graph", s->node_start, s->graphs, 1);
     if (s->graphs) put_sizes(r, "edges_per_graph|edges per graph", s->edge_start, s->graphs, 2);
     basin_record_integer(r, "node_labels|labels of nodes", s->node_labels);
@@ -155,9 +135,8 @@ void basin_record_set(basin_record *r, const void *context) {
     basin_record_integer(r, "edge_attributes|attributes of edges", s->edge_attributes);
     if (s->split[0]) {
         basin_record_object(r, "split");
-        basin_record_integer(r, "train", s->split[0]);
-        basin_record_integer(r, "validation", s->split[1]);
-        basin_record_integer(r, "test", s->split[2]);
+        basin_record_fields(r, "train=%lld;validation=%lld;test=%lld", (long long)s->split[0],
+                            (long long)s->split[1], (long long)s->split[2]);
         basin_record_end(r);
     }
     put_labels(r, s);
@@ -256,15 +235,8 @@ static void put_training(basin_record *r, const basin_train_job *job) {
     basin_record_text(r, "task", basin_graphs_target_name(target));
     if (!basin_settings_get_number(&best_of, job->o->settings, "best_of", NULL) && best_of > 1)
         basin_record_format(r, "kept", "the best of %.0f runs by validation", best_of);
-    if (s->measures) {
-        basin_record_object(r, "validation");
-        basin_record_measures(r, &measures, target, false);
-        basin_record_end(r);
-    }
-    if (!tested.items) return;
-    basin_record_object(r, "test");
-    basin_record_measures(r, &tested, target, true);
-    basin_record_end(r);
+    if (s->measures) basin_record_measures(r, "validation", &measures, target, false);
+    if (tested.items) basin_record_measures(r, "test", &tested, target, true);
 }
 
 static void close_training(basin_train_job *job) { basin_graphs_close(job->model); }
@@ -293,9 +265,6 @@ static const basin_option cv_table[] = {
     BASIN_GRAPH_OPTIONS_SPLIT,
     BASIN_INTEGER(fold, "fold", "N", 0, 1 << 20, "Run this fold alone; 0: all.",
                   .needs = "protocol=held-out", .more = true),
-    BASIN_REAL(inner, "inner", "X", 0.01, 0.5,
-               "The part of the other folds, stratified, that chooses the epoch.",
-               .needs = "protocol=held-out", .more = true, .initial = 0.1),
     BASIN_INTEGER(
         jobs, "jobs", "N", 0, 1024,
         "Models (members of folds) that train at once, each in a thread of its own; 0: one per "
@@ -325,6 +294,8 @@ typedef struct job {
     basin_splits splits;              /* a run is a repeat, a figure a fold's */
 } job;
 
+static const double INNER = 0.1; /* of the other folds, which chooses the epoch */
+
 /* Seeds of one repeat's models are consecutive, so the next repeat's begin behind them. */
 static int64_t seed_of(const job *j, int64_t repeat) {
     return j->seed + repeat * j->folds * j->members;
@@ -337,8 +308,8 @@ static basin_status make_folds(basin_folds *folds, const job *j, int64_t repeat,
     uint64_t seed = (uint64_t)seed_of(j, repeat);
     if (j->paper) return basin_folds_new(folds, NULL, j->set.graphs, 1, 0, seed, error);
     if (o->index || strcmp(o->split, "random") != 0)
-        return divide(folds, o, &j->set, o->folds, o->inner, seed, error);
-    return basin_folds_new(folds, classes, j->set.graphs, o->folds, o->inner, seed, error);
+        return divide(folds, o, &j->set, o->folds, INNER, seed, error);
+    return basin_folds_new(folds, classes, j->set.graphs, o->folds, INNER, seed, error);
 }
 
 static basin_status reserve(job *j, int64_t folds, basin_error *error) {
@@ -396,8 +367,6 @@ static basin_status run_repeat(void *context, int64_t repeat, basin_error *error
     return run_baselines(j, repeat, &folds, error);
 }
 
-/* ---- numbers ---- */
-
 enum { TEST, VALIDATION, CONSTANT, REGRESSION }; /* the rows; the last two are baselines */
 
 /* Of a fold, if it was run and has them. */
@@ -441,8 +410,6 @@ static double overlap_of(const job *j) {
     return trains > 0 ? tests / trains : 0;
 }
 
-/* ---- printing ---- */
-
 static void put_baselines(basin_record *r, const job *j) {
     if (!j->baseline) return;
     basin_record_table(r, "baselines",
@@ -452,18 +419,11 @@ static void put_baselines(basin_record *r, const job *j) {
         if (s.deviation < 1e-9 * fabs(s.mean)) s.deviation = 0; /* all alike but for rounding */
         basin_record_row(r);
         basin_record_text(r, "name", j->baseline->name[i]);
-        basin_record_number(r, j->paper ? "training_mean|mean" : "test_mean|mean", "%.4g", s.mean);
-        basin_record_number(r,
-                            j->paper ? "training_deviation|deviation" : "test_deviation|deviation",
-                            "%.4g", s.deviation);
+        basin_record_fields(r,
+                            j->paper ? "training_mean|mean=%.4g;training_deviation|deviation=%.4g"
+                                     : "test_mean|mean=%.4g;test_deviation|deviation=%.4g",
+                            s.mean, s.deviation);
     }
-    basin_record_end(r);
-}
-
-static void put_measures(basin_record *r, const char *key, const basin_graphs_measures *measures,
-                         basin_graphs_target task) {
-    basin_record_object(r, key);
-    basin_record_measures(r, measures, task, true);
     basin_record_end(r);
 }
 
@@ -471,21 +431,18 @@ static void put_fold(basin_record *r, const job *j, int64_t number) {
     const basin_graphs_fold *f = &j->result[number];
     basin_record_row(r);
     if (j->o->repeats > 1) basin_record_integer(r, "repeat", number / j->folds + 1);
-    basin_record_integer(r, "fold", number % j->folds + 1);
-    basin_record_integer(r, "train_graphs|train", f->trains);
-    basin_record_integer(r, "|validation", f->validations);
-    basin_record_integer(r, "|test", f->tests);
-    basin_record_integer(r, ".epochs", f->epochs);
-    basin_record_integer(r, "best_epoch|epoch", f->best_epoch);
-    basin_record_number(r, ".seconds", "%g", f->seconds);
-    basin_record_number(r, ".epoch_seconds", "%g", f->epoch_seconds);
-    basin_record_integer(r, ".memory_bytes", f->memory);
-    basin_record_number(r, "|validation score", "%.4g",
+    basin_record_fields(r, "fold=%lld;train_graphs|train=%lld;|validation=%lld;|test=%lld",
+                        (long long)(number % j->folds + 1), (long long)f->trains,
+                        (long long)f->validations, (long long)f->tests);
+    basin_record_fields(r, ".epochs=%lld;best_epoch|epoch=%lld;.seconds=%g;.epoch_seconds=%g",
+                        (long long)f->epochs, (long long)f->best_epoch, f->seconds,
+                        f->epoch_seconds);
+    basin_record_fields(r, ".memory_bytes=%lld;|validation score=%.4g", (long long)f->memory,
                         f->validations ? fabs(f->validation.merit) : NAN);
     basin_record_number(r, j->paper ? "|training score" : "|test score", "%.4g",
                         fabs(f->test.merit));
-    if (f->validations) put_measures(r, "validation", &f->validation, j->set.task);
-    put_measures(r, j->paper ? "training" : "test", &f->test, j->set.task);
+    if (f->validations) basin_record_measures(r, "validation", &f->validation, j->set.task, true);
+    basin_record_measures(r, j->paper ? "training" : "test", &f->test, j->set.task, true);
 }
 
 static void put_folds(basin_record *r, const job *j) {
@@ -497,8 +454,7 @@ static void put_folds(basin_record *r, const job *j) {
     for (int64_t i = 0; i < j->o->repeats && j->o->repeats > 1; i++) {
         basin_spread s = of_repeat(j, i);
         basin_record_row(r);
-        basin_record_integer(r, "repeat", i + 1);
-        basin_record_integer(r, "seed", seed_of(j, i));
+        basin_record_fields(r, "repeat=%lld;seed=%lld", (long long)i + 1, (long long)seed_of(j, i));
         basin_record_number(r, j->paper ? "training score" : "test score", "%.4g", s.mean);
         basin_record_number(r, "deviation over folds", "%.4g", s.deviation);
     }
@@ -538,8 +494,7 @@ static void put_statistics(basin_record *r, const job *j, const basin_spread *s)
     if (j->paper) return;
     basin_spread v = of_all(j, VALIDATION);
     if (!v.count) return; /* too few graphs to set any aside */
-    basin_record_number(r, ".validation_mean", "%g", v.mean);
-    basin_record_number(r, ".validation_deviation", "%g", v.deviation);
+    basin_record_fields(r, ".validation_mean=%g;.validation_deviation=%g", v.mean, v.deviation);
 }
 
 static void put_cv(basin_record *r, const void *context) {
@@ -556,9 +511,8 @@ static void put_cv(basin_record *r, const void *context) {
                           : "held-out, stratified folds");
     basin_record_flag(r, ".held_out", !j->paper);
     basin_record_text(r, "preset", o->start.preset);
-    basin_record_integer(r, "members", j->members);
-    basin_record_integer(r, ".repeats", o->repeats);
-    basin_record_integer(r, ".seed", j->seed);
+    basin_record_fields(r, "members=%lld;.repeats=%lld;.seed=%lld", (long long)j->members,
+                        (long long)o->repeats, (long long)j->seed);
     basin_record_text(r, "score",
                       j->set.task == BASIN_GRAPHS_VALUES && j->set.targets > 1 && !j->set.binary
                           ? "mean absolute error, each value in units of its deviation in training"

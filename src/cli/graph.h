@@ -107,8 +107,9 @@ void basin_graph_close_all(void *job);
 
 /* What a set has. */
 void basin_record_set(basin_record *r, const void *set);
-/* The fields of measures of a target; with `items`, the number of graphs or nodes before them. */
-void basin_record_measures(basin_record *r, const basin_graphs_measures *measures,
+/* The fields of measures of a target, in an object where `key` is not NULL; with `items`, the
+ * number of graphs or nodes before them. */
+void basin_record_measures(basin_record *r, const char *key, const basin_graphs_measures *measures,
                            basin_graphs_target target, bool items);
 /* What the number that chooses epochs is: "accuracy, percent". */
 const char *basin_graph_score_name(const basin_graphset *set);

@@ -6,8 +6,6 @@
 #include "data/graphset/molecule.h"
 #include "view/document.h"
 
-/* ---- pictures ---- */
-
 enum { DRAWN = 1000, NAME = 12 };
 
 bool basin_graph_is_molecules(const basin_graphset *set) {
@@ -235,7 +233,7 @@ static basin_status report(void *context, basin_error *error) {
 static void put_report(basin_record *r, const void *context) {
     const basin_graph_job *j = context;
     basin_record_text(r, "report", j->o->output);
-    basin_record_measures(r, &j->measures, j->about.target, true);
+    basin_record_measures(r, NULL, &j->measures, j->about.target, true);
 }
 
 static void close_report(void *context) {

@@ -161,8 +161,6 @@ static void put_predictions(basin_record *r, const void *context) {
     basin_record_end(r);
 }
 
-/* ---- embeddings ---- */
-
 /* Which graph, and which node of it, each row is. */
 static void number_rows(job *j) {
     const int64_t *start = j->about.target == BASIN_NODE_CLASSES ? j->set.node_start : NULL;
@@ -250,21 +248,18 @@ static const basin_option eval_table[] = {
     BASIN_OPTIONS_LAST,
 };
 
-static void keep_new(job *j, const basin_graphs_memory *memory) {
-    int64_t kept = 0;
-    for (int64_t i = 0; i < j->count; i++)
-        if (memory[i] == BASIN_GRAPHS_NEW) j->list[kept++] = j->list[i];
-    j->count = j->data.graphs = kept;
-}
-
 basin_status basin_graph_look_back(job *j, basin_error *error) {
     BASIN_FREE_AT_EXIT basin_graphs_memory *memory = NULL;
     BASIN_TRY(BASIN_NEW(&memory, j->count, "a list of graphs", error));
     basin_status status = basin_graphs_seen(memory, j->model, &j->set, j->list, j->count, error);
+    int64_t kept = 0;
     j->before = j->count;
     j->known = !status;
-    for (int64_t i = 0; i < j->count && j->known; i++) j->seen[memory[i]]++;
-    if (j->o->unseen && j->known) keep_new(j, memory);
+    for (int64_t i = 0; i < j->before && j->known; i++) {
+        j->seen[memory[i]]++;
+        if (memory[i] == BASIN_GRAPHS_NEW || !j->o->unseen) j->list[kept++] = j->list[i];
+    }
+    if (j->known) j->count = j->data.graphs = kept;
     if (status && (j->o->unseen || status != BASIN_UNSUPPORTED)) return status;
     if (j->o->unseen && !j->count)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: the model has seen all %lld graphs",
@@ -290,11 +285,8 @@ static void put_noisy(basin_record *r, const basin_spread *s, const basin_graphs
     basin_record_object(r, "noisy|with noise");
     basin_record_text(r, ".of", "the noise of the descent in one model");
     basin_record_text(r, "score|", basin_graph_score_name(set));
-    basin_record_integer(r, "evaluations", s->count);
-    basin_record_number(r, "mean", "%.5g", s->mean);
-    basin_record_number(r, "deviation", "%.2g", s->deviation);
-    basin_record_number(r, "lowest", "%.5g", s->lowest);
-    basin_record_number(r, "highest", "%.5g", s->highest);
+    basin_record_fields(r, "evaluations=%lld;mean=%.5g;deviation=%.2g;lowest=%.5g;highest=%.5g",
+                        (long long)s->count, s->mean, s->deviation, s->lowest, s->highest);
     basin_record_end(r);
     basin_record_note(r, "the spread of noise in one model; it says nothing of other trainings, "
                          "seeds or splits");
@@ -308,14 +300,10 @@ static void put_values(basin_record *r, const job *j) {
         name_column(key, j, c);
         basin_record_row(r);
         basin_record_text(r, "name|value", key);
-        basin_record_integer(r, "known", v->known);
-        basin_record_number(r, "|mean", "%.4g", v->mean);
-        basin_record_number(r, "|deviation", "%.4g", v->spread);
-        basin_record_number(r, "mae", "%.4g", v->error);
-        basin_record_number(r, "rmse", "%.4g", v->deviation);
-        basin_record_number(r, "r2", "%.4g", v->explained);
-        if (j->about.binary) basin_record_number(r, "auroc", "%.4g", v->auroc);
-        if (j->about.binary) basin_record_number(r, "auprc", "%.4g", v->auprc);
+        basin_record_fields(r, "known=%lld;|mean=%.4g;|deviation=%.4g;mae=%.4g;rmse=%.4g;r2=%.4g",
+                            (long long)v->known, v->mean, v->spread, v->error, v->deviation,
+                            v->explained);
+        if (j->about.binary) basin_record_fields(r, "auroc=%.4g;auprc=%.4g", v->auroc, v->auprc);
     }
     basin_record_end(r);
 }
@@ -323,10 +311,9 @@ static void put_values(basin_record *r, const job *j) {
 static void put_seen(basin_record *r, const job *j) {
     int64_t trained = j->seen[BASIN_GRAPHS_TRAINED_ON];
     int64_t validated = j->seen[BASIN_GRAPHS_VALIDATED_ON];
-    if (j->known) {
-        basin_record_integer(r, ".trained_on", trained);
-        basin_record_integer(r, ".validated_on", validated);
-    }
+    if (j->known)
+        basin_record_fields(r, ".trained_on=%lld;.validated_on=%lld", (long long)trained,
+                            (long long)validated);
     if (!j->known)
         basin_record_note(r, "the model's file does not say which graphs it was trained on: they "
                              "may be among these");
@@ -361,7 +348,7 @@ static void put_evaluation(basin_record *r, const void *context) {
     basin_record_text(r, "task", basin_graphs_target_name(target));
     const char *chosen = j->set.split[2] ? "test" : "all";
     basin_record_text(r, "part", strcmp(j->o->part, "auto") ? j->o->part : chosen);
-    basin_record_measures(r, &j->measures, target, true);
+    basin_record_measures(r, NULL, &j->measures, target, true);
     if (*units_of(&j->about)) basin_record_note(r, "(%s)", units_of(&j->about));
     put_seen(r, j);
     if (j->noisy.count) put_noisy(r, &j->noisy, &j->set);
@@ -403,8 +390,6 @@ static const basin_option explain_table[] = {
     BASIN_OPTIONS_LAST,
 };
 
-/* ---- sorting ---- */
-
 static int compare_ends(const void *a, const void *b) {
     const part *x = a, *y = b;
     if (x->a != y->a) return x->a < y->a ? -1 : 1;
@@ -444,8 +429,6 @@ static basin_status sort_parts(job *j, basin_error *error) {
     return BASIN_OK;
 }
 
-/* ---- text ---- */
-
 static double sum_of(const double *number, int64_t count) {
     double sum = 0;
     for (int64_t i = 0; i < count; i++) sum += number[i];
@@ -455,10 +438,8 @@ static double sum_of(const double *number, int64_t count) {
 /* "class 1: log-odds" or "value 2". */
 static const char *subject(char text[64], const job *j) {
     const int64_t *class_value = j->about.class_value;
-    if (class_value)
-        snprintf(text, 64, "class %lld", (long long)class_value[j->e.column]);
-    else
-        snprintf(text, 64, "value %lld", (long long)j->e.column + 1);
+    snprintf(text, 64, class_value ? "class %lld" : "value %lld",
+             (long long)(class_value ? class_value[j->e.column] : j->e.column + 1));
     return text;
 }
 
@@ -471,18 +452,15 @@ static const int32_t *labels_of(const job *j) {
 static void headline(char *text, size_t size, const job *j) {
     char about[64];
     const basin_graphs_explanation *e = &j->e;
-    if (j->about.class_value && (j->about.members > 1 || j->about.near > 0))
-        snprintf(text, size, "%s, graph %lld: %s, log-odds of the network %.3g", j->set.name,
-                 (long long)e->graph, subject(about, j), e->output);
-    else if (j->about.class_value)
-        snprintf(text, size, "%s, graph %lld: %s with probability %.4f", j->set.name,
-                 (long long)e->graph, subject(about, j), 1 / (1 + exp(-e->output)));
-    else
-        snprintf(text, size, "%s, graph %lld: %s is %.5g", j->set.name, (long long)e->graph,
-                 subject(about, j), e->output);
+    bool several = j->about.members > 1 || j->about.near > 0,
+         classes = j->about.class_value != NULL;
+    snprintf(text, size,
+             !classes  ? "%s, graph %lld: %s is %.5g"
+             : several ? "%s, graph %lld: %s, log-odds of the network %.3g"
+                       : "%s, graph %lld: %s with probability %.4f",
+             j->set.name, (long long)e->graph, subject(about, j),
+             classes && !several ? 1 / (1 + exp(-e->output)) : e->output);
 }
-
-/* ---- printing ---- */
 
 /* "C", "NH3+", "O-". */
 static const char *name_atom(char text[40], const job *j, int64_t node) {
@@ -526,10 +504,9 @@ static void put_nodes(basin_record *r, const job *j) {
         if (label) basin_record_integer(r, "|label", label[n]);
         if (molecule) basin_record_text(r, "element", name_atom(atom, j, n));
         basin_record_number(r, "adds", "%+.4g", e->node[n]);
-        if (e->has_energy) {
-            basin_record_number(r, "attention|attention of the CLS", "%.4f", e->attention[n]);
-            basin_record_number(r, "energy", "%.4g", e->energy[n]);
-        }
+        if (e->has_energy)
+            basin_record_fields(r, "attention|attention of the CLS=%.4f;energy=%.4g",
+                                e->attention[n], e->energy[n]);
     }
     basin_record_end(r);
 }
@@ -541,8 +518,7 @@ static void put_edges(basin_record *r, const job *j) {
     basin_record_table(r, "edges", title);
     for (int64_t i = 0; i < j->edges && i < j->o->edges; i++) {
         basin_record_row(r);
-        basin_record_integer(r, "a", j->edge[i].a);
-        basin_record_integer(r, "b", j->edge[i].b);
+        basin_record_fields(r, "a=%lld;b=%lld", (long long)j->edge[i].a, (long long)j->edge[i].b);
         if (basin_graph_is_molecules(&j->set))
             basin_record_text(r, "bond", name_bond(bond, j, &j->edge[i]));
         basin_record_number(r, "adds", "%+.4g", j->edge[i].added);
@@ -567,9 +543,8 @@ static void put_explanation(basin_record *r, const void *context) {
         basin_record_integer(r, "value", e->column + 1);
     basin_record_number(r, class_value ? "output|log-odds" : "output", "%.4g", e->output);
     basin_record_number(r, "blank|of the blank graph", "%.4g", e->blank);
-    basin_record_number(r, "nodes_add", "%+.4g", sum_of(e->node, e->nodes));
-    basin_record_number(r, "edges_add", "%+.4g", sum_of(e->edge, e->edges));
-    basin_record_number(r, "missed|missed by the integral", "%.2g", e->missed);
+    basin_record_fields(r, "nodes_add=%+.4g;edges_add=%+.4g;missed|missed by the integral=%.2g",
+                        sum_of(e->node, e->nodes), sum_of(e->edge, e->edges), e->missed);
     put_nodes(r, j);
     put_edges(r, j);
     if (j->about.members > 1 || j->about.near > 0)
@@ -577,8 +552,6 @@ static void put_explanation(basin_record *r, const void *context) {
                           (long long)j->about.members,
                           j->about.near > 0 ? "; the memory of molecules is not part of it" : "");
 }
-
-/* ---- the picture ---- */
 
 static basin_status draw(void *context, basin_error *error) {
     const job *j = context;
@@ -600,8 +573,6 @@ static basin_status draw(void *context, basin_error *error) {
     d.graph.node = e->node, d.graph.strength = e->edge;
     return basin_svg_graph(j->o->svg, &d.graph, error);
 }
-
-/* ---- running ---- */
 
 /* The column of --about; -1 without it. */
 static basin_status find_column(int64_t *column, const job *j, basin_error *error) {

@@ -333,6 +333,23 @@ void basin_record_number(basin_record *r, const char *key, const char *format, .
         true);
 }
 
+void basin_record_fields(basin_record *r, const char *fields, ...) {
+    char key[100], format[40];
+    va_list args;
+    va_start(args, fields);
+    for (const char *at = fields; *at; at += *at == ';') {
+        int name = (int)strcspn(at, "="), length = (int)strcspn(at, ";");
+        snprintf(key, sizeof key, "%.*s", name, at);
+        snprintf(format, sizeof format, "%.*s", length - name - 1, at + name + 1);
+        at += length;
+        if (!strcmp(format, "%lld"))
+            basin_record_integer(r, key, va_arg(args, long long));
+        else
+            basin_record_number(r, key, format, va_arg(args, double));
+    }
+    va_end(args);
+}
+
 void basin_record_spread(basin_record *r, const char *key, int decimals, double mean,
                          double deviation) {
     char text[100], csv[BASIN_NUMBER_TEXT];

@@ -45,6 +45,9 @@ void basin_record_flag(basin_record *r, const char *key, bool value);
  * NaN is null, empty in CSV, "-" in text. */
 void basin_record_number(basin_record *r, const char *key, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* Several of them: "mae=%.4f;known=%lld", keys and formats; %lld is for whole numbers. */
+void basin_record_fields(basin_record *r, const char *fields, ...)
+    __attribute__((format(printf, 2, 3)));
 /* Bytes, as GiB, MiB or KiB in text. */
 void basin_record_bytes(basin_record *r, const char *key, int64_t bytes);
 /* [mean, deviation]; "97.10 +- 0.52" in text. */

@@ -8,38 +8,25 @@
 
 #include "base/number.h"
 #include "base/sort.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "io/file.h"
-
-/* ---- text ---- */
-
-/* How many bytes the UTF-8 sequence at `s` has; 0 where it is none. */
-static int sequence(const unsigned char *s) {
-    if (s[0] < 0x80) return 1;
-    int count = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
-    if (s[0] < 0xc2 || s[0] > 0xf4) return 0;
-    for (int i = 1; i < count; i++)
-        if ((s[i] & 0xc0) != 0x80) return 0;
-    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] >= 0xa0)) return 0;
-    if ((s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] >= 0x90)) return 0;
-    return count;
-}
 
 /* Escaped, whatever a name holds; bytes that are not UTF-8 and control characters become U+FFFD. At
  * most so many characters, with an ellipsis behind a longer text. */
 static void put_text(FILE *file, const char *text, int most) {
-    const unsigned char *s = (const unsigned char *)text;
-    for (int i = 0; *s && i < most; i++) {
-        int count = sequence(s);
-        if (strchr("&<>\"'", *s))
-            fprintf(file, "&#%d;", *s);
-        else if (count == 0 || *s < ' ')
+    for (int i = 0; *text && i < most; i++) {
+        uint32_t point;
+        size_t count = basin_text_character(&point, text, strlen(text));
+        if (strchr("&<>\"'", *text))
+            fprintf(file, "&#%d;", *text);
+        else if (!count || point < ' ')
             fputs("\xef\xbf\xbd", file);
         else
-            fwrite(s, 1, (size_t)count, file);
-        s += count ? count : 1;
+            fwrite(text, 1, count, file);
+        text += count ? count : 1;
     }
-    if (*s) fputs("\xe2\x80\xa6", file);
+    if (*text) fputs("\xe2\x80\xa6", file);
 }
 
 /* Text of a class at a point; `anchor` is start, middle or end. */
@@ -216,22 +203,16 @@ static void put_colour(FILE *file, const char *what, double score) {
     fputs("\"", file);
 }
 
-static int by_ends(const void *a, const void *b) {
-    const int32_t *x = a, *y = b;
-    return x[0] != y[0] ? BASIN_COMPARE(x[0], y[0]) : BASIN_COMPARE(x[1], y[1]);
-}
-
 /* Of an edge both ways: the other direction; -1: there is none. */
 static int64_t reverse(const basin_svg_graph_of *g, int64_t edge) {
     int32_t back[2] = {g->edge[2 * edge + 1], g->edge[2 * edge]};
-    const int32_t *other = bsearch(back, g->edge, (size_t)g->edges, 2 * sizeof *g->edge, by_ends);
+    const int32_t *other =
+        bsearch(back, g->edge, (size_t)g->edges, 2 * sizeof *g->edge, basin_compare_ends);
     return other ? (other - g->edge) / 2 : -1;
 }
 
-/* Whether the other direction comes before. */
 static bool is_drawn(const basin_svg_graph_of *g, int64_t edge) {
-    int64_t other = reverse(g, edge);
-    return other >= 0 && other < edge;
+    return reverse(g, edge) < edge && reverse(g, edge) >= 0;
 }
 
 /* The sum of an edge's directions. */

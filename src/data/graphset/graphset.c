@@ -38,16 +38,6 @@ static basin_status deal(int32_t *part, const int64_t *item, const int32_t *clas
     return BASIN_OK;
 }
 
-/* A fold number 0 .. folds - 1 for every item, each class spread evenly over the folds; items of
- * class -1 are spread as a class of their own. */
-static basin_status deal_folds(int32_t *fold, const int32_t *class_of, int64_t count, int64_t folds,
-                               uint64_t seed, basin_error *error) {
-    if (folds < 2 || folds > count)
-        return basin_fail(error, BASIN_BAD_VALUE, "%lld folds of %lld items; wanted 2 to %lld",
-                          (long long)folds, (long long)count, (long long)count);
-    return deal(fold, NULL, class_of, count, folds, seed, STREAM_FOLDS, error);
-}
-
 void basin_folds_free(basin_folds *folds) {
     for (int64_t f = 0; folds->fold && f < folds->folds; f++)
         for (int i = 0; i < 3; i++) free(folds->fold[f].item[i]);
@@ -60,9 +50,8 @@ static basin_status folds_begin(basin_folds *folds, int64_t number, basin_error 
     return BASIN_NEW(&folds->fold, number, "folds", error);
 }
 
-/* Moves a stratified share of the training items to validation. */
-static basin_status part_inner(basin_fold *f, const int32_t *class_of, double inner, uint64_t seed,
-                               int64_t number, int64_t which, basin_error *error) {
+basin_status basin_fold_part(basin_fold *f, const int32_t *class_of, double inner, uint64_t seed,
+                             int64_t number, int64_t which, basin_error *error) {
     int64_t n = f->count[0], parts = inner > 0 ? (int64_t)floor(1 / inner + 0.5) : 0, kept = 0;
     BASIN_FREE_AT_EXIT int32_t *part = NULL;
     if (parts < 2 || n < parts) return BASIN_OK;
@@ -79,16 +68,15 @@ static basin_status part_inner(basin_fold *f, const int32_t *class_of, double in
     return BASIN_OK;
 }
 
-basin_status basin_fold_part(basin_fold *fold, const int32_t *class_of, double inner, uint64_t seed,
-                             int64_t number, basin_error *error) {
-    return part_inner(fold, class_of, inner, seed, 0, number, error);
-}
-
 static basin_status make_folds(basin_folds *folds, const int32_t *class_of, int64_t count,
                                int64_t number, double inner, uint64_t seed, basin_error *error) {
     BASIN_FREE_AT_EXIT int32_t *part = NULL;
     BASIN_TRY(BASIN_NEW_RAW(&part, count, "folds", error));
-    if (number != 1) BASIN_TRY(deal_folds(part, class_of, count, number, seed, error));
+    if (number != 1 && (number < 2 || number > count))
+        return basin_fail(error, BASIN_BAD_VALUE, "%lld folds of %lld items; wanted 2 to %lld",
+                          (long long)number, (long long)count, (long long)count);
+    if (number != 1)
+        BASIN_TRY(deal(part, NULL, class_of, count, number, seed, STREAM_FOLDS, error));
     BASIN_TRY(folds_begin(folds, number, error));
     for (int64_t n = 0; n < number; n++) {
         basin_fold *f = &folds->fold[n];
@@ -98,7 +86,7 @@ static basin_status make_folds(basin_folds *folds, const int32_t *class_of, int6
             if (number == 1 || part[i] != n) f->item[0][f->count[0]++] = i;
             if (number == 1 || part[i] == n) f->item[2][f->count[2]++] = i;
         }
-        if (number > 1) BASIN_TRY(part_inner(f, class_of, inner, seed, n, 0, error));
+        if (number > 1) BASIN_TRY(basin_fold_part(f, class_of, inner, seed, n, 0, error));
     }
     return BASIN_OK;
 }
@@ -181,7 +169,7 @@ basin_status basin_folds_group(basin_folds *folds, const int64_t *group, int64_t
         if (number == 1) continue;
         free(f->item[1]);
         f->item[1] = NULL;
-        BASIN_TRY_OR(part_inner(f, NULL, inner, seed, n, 0, error), basin_folds_free(folds));
+        BASIN_TRY_OR(basin_fold_part(f, NULL, inner, seed, n, 0, error), basin_folds_free(folds));
     }
     return BASIN_OK;
 }
@@ -317,7 +305,7 @@ static basin_status read_folds(basin_folds *folds, const char *path, const int32
         memset(seen, 0, (size_t)count);
         BASIN_TRY(check_fold(&folds->fold[f], f + 1, seen, path, error));
         if (!folds->fold[f].count[1])
-            BASIN_TRY(part_inner(&folds->fold[f], class_of, inner, seed, f, 0, error));
+            BASIN_TRY(basin_fold_part(&folds->fold[f], class_of, inner, seed, f, 0, error));
     }
     return BASIN_OK;
 }

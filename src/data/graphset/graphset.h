@@ -148,8 +148,8 @@ void basin_graphset_batch_free(basin_graphset_batch *batch);
 /* ---- folds ---- */
 
 /* Moves a stratified part, `inner` of it, of the training items to validation, where none are; of
- * the parts that there are the one of that number, counted round and round. */
+ * the parts that there are number `which`, counted round and round; `number` is the fold's. */
 basin_status basin_fold_part(basin_fold *fold, const int32_t *class_of, double inner, uint64_t seed,
-                             int64_t number, basin_error *error);
+                             int64_t number, int64_t which, basin_error *error);
 
 #endif

@@ -8,12 +8,6 @@
 #include "base/wide.h"
 #include "data/graphset/graphset.h"
 
-/* Graphs [first, end) of a set. */
-typedef struct part {
-    const basin_graphset *set;
-    int64_t first, end;
-} part;
-
 static int64_t token_of(const basin_graphset *set, int64_t graph) {
     return set->node_start[graph] + graph;
 }
@@ -36,14 +30,15 @@ static int set_blas_threads(int threads) {
 
 typedef struct computing {
     const basin_positions *p;
-    const part *of;
+    const basin_graphset *set;
+    int64_t first; /* graph */
 } computing;
 
 static basin_status compute_graph(const void *context, int64_t i, basin_error *error) {
-    const basin_positions *p = ((const computing *)context)->p;
-    const part *of = ((const computing *)context)->of;
-    const basin_graphset *set = of->set;
-    int64_t g = of->first + i, first = set->edge_start[g], edges = set->edge_start[g + 1] - first;
+    const computing *c = context;
+    const basin_positions *p = c->p;
+    const basin_graphset *set = c->set;
+    int64_t g = c->first + i, first = set->edge_start[g], edges = set->edge_start[g + 1] - first;
     float *value = p->value + (token_of(set, g) - p->first) * p->width;
     const int32_t *edge = set->edge + 2 * first;
     BASIN_FREE_AT_EXIT int32_t *own = NULL;
@@ -62,34 +57,27 @@ static basin_status compute_graph(const void *context, int64_t i, basin_error *e
     return basin_fail(error, status, "graph %lld: %s", (long long)g, why.text);
 }
 
-static basin_status compute(basin_positions *p, const part *of, basin_error *error) {
-    p->value = basin_array_new((size_t)p->tokens, (size_t)p->width * sizeof *p->value);
-    if (!p->value) return basin_fail_memory(error, "positions of tokens");
-    int threads = p->spec.vectors > 0 ? set_blas_threads(1) : 0;
-    computing all = {p, of};
-    basin_status status = basin_team_try(compute_graph, &all, of->end - of->first, 8, error);
-    if (p->spec.vectors > 0) set_blas_threads(threads);
-    return status;
-}
-
 basin_status basin_positions_new(basin_positions *positions, const basin_graphset *set,
                                  const basin_position_spec *spec, int64_t first, int64_t count,
                                  basin_error *error) {
-    part of = {set, first, first + count};
-    *positions = (basin_positions){
-        .spec = *spec, .first = token_of(set, of.first), .width = spec->vectors + spec->walks};
-    positions->tokens = token_of(set, of.end) - positions->first;
-    if (!positions->width) return BASIN_OK;
-    BASIN_TRY_OR(compute(positions, &of, error), basin_positions_free(positions));
-    return BASIN_OK;
+    basin_positions *p = positions;
+    computing all = {p, set, first};
+    *p = (basin_positions){
+        .spec = *spec, .first = token_of(set, first), .width = spec->vectors + spec->walks};
+    p->tokens = token_of(set, first + count) - p->first;
+    if (!p->width) return BASIN_OK;
+    BASIN_TRY(BASIN_NEW_RAW(&p->value, p->tokens * p->width, "positions of tokens", error));
+    int threads = spec->vectors > 0 ? set_blas_threads(1) : 0;
+    basin_status status = basin_team_try(compute_graph, &all, count, 8, error);
+    if (spec->vectors > 0) set_blas_threads(threads);
+    if (status) basin_positions_free(p);
+    return status;
 }
 
 void basin_positions_free(basin_positions *positions) {
     free(positions->value);
     *positions = (basin_positions){0};
 }
-
-/* ---- eigenvectors and walks of one graph ---- */
 
 /* Positions of nodes: eigenvectors of the normalised Laplacian L = I - D^-1/2 A D^-1/2, and return
  * probabilities of random walks. Graphs are taken as undirected.
@@ -138,7 +126,7 @@ static void matrix_free(matrix *s) {
     free(s->value);
 }
 
-static const char positions_of[] = "positions of nodes"; /* what memory is for */
+static const char positions_of[] = "positions of nodes";
 
 /* With the CLS it is node 0 and the others follow, as published: tied to all and to itself. */
 static basin_status matrix_new(matrix *s, int64_t nodes, const int32_t *edge, int64_t count,
@@ -229,13 +217,11 @@ static bool eigen_lanczos(lanczos *l, const matrix *s, double *vector) {
 }
 
 static void reverse_columns(double *vector, int n, int count) {
-    for (int c = 0; c < count / 2; c++)
-        for (int i = 0; i < n; i++) {
-            double *a = vector + (size_t)c * (size_t)n + i;
-            double *b = vector + (size_t)(count - 1 - c) * (size_t)n + i;
-            double keep = *a;
-            *a = *b, *b = keep;
-        }
+    for (size_t i = 0, size = (size_t)n; i < (size_t)(count / 2) * size; i++) {
+        double *a = vector + i, *b = vector + ((size_t)count - 1 - i / size) * size + i % size;
+        double keep = *a;
+        *a = *b, *b = keep;
+    }
 }
 
 static basin_status eigen_sparse(double *vector, const matrix *s, int want, basin_error *error) {
@@ -365,8 +351,6 @@ basin_status basin_positions_of(float *value, const basin_position_spec *spec, i
                                         : BASIN_OK;
 }
 
-/* ---- walks along edges ---- */
-
 /* Walks along edges: how much likelier than in the long run is a random walk from one end of an
  * edge at the other end after t = 2 .. K + 1 steps (of a pair further apart 1 .. K),
  *
@@ -468,7 +452,6 @@ static void clear_rows(space *s) {
     }
 }
 
-/* A graph's edges, or pairs of its nodes, by their first nodes. */
 typedef struct ends {
     const int32_t *edge;
     int64_t count;

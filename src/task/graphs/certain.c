@@ -73,14 +73,6 @@ static bool predict(const trial *t, int64_t i, double temperature, double share)
     return true;
 }
 
-/* What is true of column c, 0 or 1 of classes; NaN: it is not known. */
-static double truth(const trial *t, int64_t i, int64_t c) {
-    const basin_graphset *s = t->set;
-    if (s->task == BASIN_GRAPHS_VALUES) return (double)s->target[t->graph[i] * s->targets + c];
-    int32_t own = s->class_of[t->graph[i]];
-    return own < 0 ? NAN : own == c;
-}
-
 /* The mean loss: squares of values, in units of their deviation; else minus log-likelihoods. */
 static double loss_of(const trial *t, double temperature, double share, int64_t *known) {
     double loss = 0;
@@ -88,7 +80,7 @@ static double loss_of(const trial *t, double temperature, double share, int64_t 
     for (int64_t i = 0; i < t->count; i++) {
         if (!predict(t, i, temperature, share)) continue;
         for (int64_t c = 0; c < columns_of(t->m); c++) {
-            double y = truth(t, i, c), p = (double)t->mean[c];
+            double y = basin_graphs_truth(t->set, t->graph[i], c), p = (double)t->mean[c];
             bool values = is_value(t->m), classes = t->m->target == BASIN_GRAPHS_CLASSES;
             if (isnan(y) || (classes && y == 0)) continue;
             double miss = values ? (p - y) / t->m->target_scale[c] : 0;
@@ -115,7 +107,7 @@ static void choose(double *temperature, double *share, const trial *t) {
 /* How wrong a prediction is about column c: of values the error, else 1 - the probability of what
  * is true; and its list, -1: not known. */
 static int64_t judge(float *score, const trial *t, int64_t i, int64_t c) {
-    double y = truth(t, i, c), p = (double)t->mean[c];
+    double y = basin_graphs_truth(t->set, t->graph[i], c), p = (double)t->mean[c];
     if (isnan(y)) return -1;
     *score = (float)(is_value(t->m) ? fabs(p - y) : y > 0 ? 1 - p : p);
     if (t->m->binary) return 2 * c + (y > 0);
@@ -201,13 +193,12 @@ basin_status basin_graphs_certain_measure(basin_graphs_measures *measures, const
     int64_t columns = columns_of(m), cells = count * columns;
     double known = 0, right = 0, size = 0;
     BASIN_FREE_AT_EXIT float *bound = NULL;
-    trial t = {.m = m, .set = set, .graph = graph};
     measures->coverage = measures->size = NAN;
     if (!m->certain.lists || m->target == BASIN_NODE_CLASSES) return BASIN_OK;
     BASIN_TRY(BASIN_NEW(&bound, 2 * cells, confidence, error));
     basin_graphs_certain_bound(bound, bound + cells, predicted, count, m, coverage);
     for (int64_t i = 0; i < cells; i++) {
-        double y = truth(&t, i / columns, i % columns);
+        double y = basin_graphs_truth(set, graph[i / columns], i % columns);
         double low = (double)bound[i], high = (double)bound[cells + i];
         if (isnan(y)) continue;
         if (is_value(m)) {

@@ -105,8 +105,6 @@ static basin_status make_plan(lens *l, basin_error *error) {
     return basin_plan_new(&l->plan, l->model->store, &spec, error);
 }
 
-/* ---- inputs ---- */
-
 static basin_status write_choice(lens *l, int64_t column, basin_error *error) {
     const basin_graphs_model *m = l->model;
     BASIN_FREE_AT_EXIT float *pick = NULL;
@@ -131,8 +129,6 @@ static basin_status lens_open(lens *l, basin_graphs_model *model, const basin_gr
     BASIN_TRY(make_plan(l, error));
     return basin_graphs_batch_write(l->plan, &l->batch, &l->data, &l->scratch, error);
 }
-
-/* ---- the integral ---- */
 
 static basin_status read_score(double *score, void *context, basin_error *error) {
     lens *l = context;
@@ -190,13 +186,6 @@ static basin_status read_attention(basin_graphs_explanation *e, lens *l, basin_e
     return BASIN_OK;
 }
 
-static basin_status look(basin_graphs_explanation *e, lens *l, basin_error *error) {
-    BASIN_TRY(read_attention(e, l, error));
-    for (int i = 0; i < 3; i++) BASIN_TRY(add_tokens(e->energy, l, l->view.energy[i], error));
-    e->has_energy = l->view.energy[0] || l->view.energy[1];
-    return BASIN_OK;
-}
-
 /* What row `row` of an input adds. */
 static double added(const lens *l, int which, int64_t row) {
     const basin_line *line = &l->line[which];
@@ -223,27 +212,23 @@ static void collect(basin_graphs_explanation *e, const lens *l, double unit) {
             }
 }
 
-/* The score of the column, or of the first value. */
-static basin_status choose(basin_graphs_explanation *e, double *score, lens *l, int64_t column,
-                           basin_error *error) {
-    int64_t columns = basin_graphs_about(l->model).columns;
-    if (column >= columns)
-        return basin_fail(error, BASIN_BAD_VALUE, "column %lld; the model has %lld",
-                          (long long)column, (long long)columns);
-    e->column = column < 0 ? 0 : column;
-    BASIN_TRY(write_choice(l, e->column, error));
-    return run_at(score, l, 1, error);
-}
-
 static basin_status explain(basin_graphs_explanation *e, lens *l, int64_t column,
                             basin_error *error) {
     const basin_graphs_model *m = l->model;
     bool values = m->target == BASIN_GRAPHS_VALUES;
+    int64_t columns = basin_graphs_about(m).columns;
     double own, blank;
-    BASIN_TRY(choose(e, &own, l, column, error));
+    if (column >= columns)
+        return basin_fail(error, BASIN_BAD_VALUE, "column %lld; the model has %lld",
+                          (long long)column, (long long)columns);
+    e->column = column < 0 ? 0 : column; /* of values the first */
+    BASIN_TRY(write_choice(l, e->column, error));
+    BASIN_TRY(run_at(&own, l, 1, error));
     double unit = values ? m->target_scale[e->column] : 1,
            mean = values ? m->target_mean[e->column] : 0;
-    BASIN_TRY(look(e, l, error));
+    BASIN_TRY(read_attention(e, l, error));
+    for (int i = 0; i < 3; i++) BASIN_TRY(add_tokens(e->energy, l, l->view.energy[i], error));
+    e->has_energy = l->view.energy[0] || l->view.energy[1];
     BASIN_TRY(run_at(&blank, l, 0, error));
     BASIN_TRY(integrate(l, blank, own, error));
     e->output = own * unit + mean, e->blank = blank * unit + mean;

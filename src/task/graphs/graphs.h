@@ -228,6 +228,8 @@ void basin_graphs_input_free(basin_graphs_input *input);
 
 /* ---- near.c ---- */
 
+/* What is true of column c, 0 or 1 of classes; NaN: it is not known. */
+double basin_graphs_truth(const basin_graphset *set, int64_t graph, int64_t c);
 /* Learns it of the graphs of the first fold, those for validation, too. `held` (may be NULL) gets,
  * for the validation graphs of each of the folds in turn, [graphs, C], what a memory without those
  * of their fold predicts; NaN where the memory does not have the graph. */

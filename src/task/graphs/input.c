@@ -27,11 +27,6 @@ basin_status basin_graphs_check_labels(const basin_graphset *set, const char *pa
                       path);
 }
 
-static int by_ends(const void *a, const void *b) {
-    const int32_t *x = a, *y = b;
-    return x[0] != y[0] ? BASIN_COMPARE(x[0], y[0]) : BASIN_COMPARE(x[1], y[1]);
-}
-
 /* Whether there are edges, none of which has its reverse: as files have that name each once. */
 static bool goes_one_way(const basin_graphset *set) {
     for (int64_t g = 0; g < set->graphs; g++) {
@@ -39,7 +34,7 @@ static bool goes_one_way(const basin_graphset *set) {
         size_t edges = (size_t)(set->edge_start[g + 1] - set->edge_start[g]);
         for (size_t e = 0; e < edges; e++) {
             const int32_t back[2] = {edge[2 * e + 1], edge[2 * e]};
-            if (bsearch(back, edge, edges, 2 * sizeof *edge, by_ends)) return false;
+            if (bsearch(back, edge, edges, 2 * sizeof *edge, basin_compare_ends)) return false;
         }
     }
     return set->edges > 0;

@@ -128,7 +128,7 @@ static double usual_share(const basin_graphs_model *m) {
     return m->target == BASIN_GRAPHS_CLASSES || m->binary ? 0.5 : 0;
 }
 
-static double target_of(const basin_graphset *s, int64_t graph, int64_t c) {
+double basin_graphs_truth(const basin_graphset *s, int64_t graph, int64_t c) {
     if (s->task == BASIN_GRAPHS_VALUES) return (double)s->target[graph * s->targets + c];
     return s->class_of[graph] < 0 ? NAN : s->class_of[graph] == c;
 }
@@ -147,7 +147,7 @@ static double solve_column(rows *l, int64_t c, const uint8_t *hidden) {
     int64_t n = l->t.rows->count;
     double sum = 0, known = 0;
     for (int64_t i = 0; i < n; i++) {
-        l->y[i] = hidden && hidden[i] ? NAN : target_of(l->set, l->graph[i], c);
+        l->y[i] = hidden && hidden[i] ? NAN : basin_graphs_truth(l->set, l->graph[i], c);
         if (!isnan(l->y[i])) sum += l->y[i], known++;
     }
     for (int64_t i = 0; i < n; i++) l->y[i] -= sum / fmax(known, 1);

@@ -43,17 +43,11 @@ static basin_expr class_loss(const basin_graphs_plan *p) {
     return basin_sum_all(basin_mul(p->weight, basin_sub(basin_logsumexp(p->output, -1), inner)));
 }
 
-static basin_expr value_loss(const basin_graphs_plan *p) {
+/* Absolute errors, or cross entropy of each yes or no. */
+static basin_expr value_loss(const basin_graphs_plan *p, bool binary) {
     basin_shape s = basin_expr_shape(p->output);
-    basin_expr miss = basin_abs(basin_sub(p->output, p->target));
-    basin_expr error = basin_sum(basin_mul(p->known, miss), -1, 1);
-    return basin_scale(basin_sum_all(basin_mul(p->weight, error)), 1 / (double)s.dim[1]);
-}
-
-/* Cross entropy of each yes or no. */
-static basin_expr binary_loss(const basin_graphs_plan *p) {
-    basin_shape s = basin_expr_shape(p->output);
-    basin_expr miss = basin_sub(basin_softplus(p->output), basin_mul(p->target, p->output));
+    basin_expr miss = binary ? basin_sub(basin_softplus(p->output), basin_mul(p->target, p->output))
+                             : basin_abs(basin_sub(p->output, p->target));
     basin_expr error = basin_sum(basin_mul(p->known, miss), -1, 1);
     return basin_scale(basin_sum_all(basin_mul(p->weight, error)), 1 / (double)s.dim[1]);
 }
@@ -70,9 +64,7 @@ static void build_loss(basin_graphs_plan *p, const basin_graphs_model *model) {
     p->target = basin_input(p->graph, "target", rows);
     p->weight = basin_input(p->graph, "weight", BASIN_SHAPE(rows.dim[0]));
     if (model->target == BASIN_GRAPHS_VALUES) p->known = basin_input(p->graph, "known", rows);
-    p->loss = model->target != BASIN_GRAPHS_VALUES ? class_loss(p)
-              : model->binary                      ? binary_loss(p)
-                                                   : value_loss(p);
+    p->loss = p->known ? value_loss(p, model->binary) : class_loss(p);
     if (!model->settings.reconstruct) return;
     p->pair_weight = basin_input(p->graph, "pair_weight", BASIN_SHAPE(p->capacity.pairs, 1));
     p->loss = basin_add(p->loss, edge_loss(p));
@@ -94,21 +86,15 @@ static void build(basin_graphs_plan *p, const basin_graphs_model *model, bool tr
     if (training && p->output) build_loss(p, model);
 }
 
-/* The outputs alone, or also what is inside. */
-static basin_status compile_scores(basin_graphs_plan *p, basin_graphs_model *model, bool look,
-                                   basin_error *error) {
-    basin_expr output[5] = {p->output, p->view.embedding};
-    basin_plan_spec spec = {.output = output, .outputs = look ? 2 : 1};
-    for (int i = 0; i < 3 && look; i++)
-        if (p->view.energy[i]) output[spec.outputs++] = p->view.energy[i];
-    return basin_plan_new(&p->plan, model->store, &spec, error);
-}
-
 static basin_status compile(basin_graphs_plan *p, basin_graphs_model *model,
                             const basin_schedule *schedule, bool look, basin_error *error) {
     const basin_graphs_settings *s = &model->settings;
+    basin_expr output[5] = {p->output, p->view.embedding};
+    basin_plan_spec scores = {.output = output, .outputs = look ? 2 : 1};
     BASIN_TRY(basin_graph_check(p->graph, error));
-    if (!schedule) return compile_scores(p, model, look, error);
+    for (int i = 0; i < 3 && look; i++)
+        if (p->view.energy[i]) output[scores.outputs++] = p->view.energy[i];
+    if (!schedule) return basin_plan_new(&p->plan, model->store, &scores, error);
     basin_trainer_spec spec = {.adamw = {0.9, s->beta2, 1e-8, s->decay, s->clip},
                                .schedule = *schedule,
                                .reduction = s->shards > 1 ? &basin_shards_reduction : NULL};
@@ -505,7 +491,7 @@ static void node_targets(basin_graphs_plans *p, const basin_graphset *set, const
     if (m->settings.weight_classes) weigh_classes(p, p->data.tokens);
 }
 
-/* Weights sum to 1, so that the loss is a mean; returns what they summed to. */
+/* Weights sum to 1; returns what they summed to. */
 static double normalise(float *weight, int64_t count) {
     double sum = 0;
     for (int64_t i = 0; i < count; i++) sum += (double)weight[i];

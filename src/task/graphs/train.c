@@ -385,7 +385,7 @@ static basin_status divide(work *w, basin_error *error) {
     if (!f->item[0] || (divided && !f->item[1])) return basin_fail_memory(error, "a split");
     if (divided || !(d->hold_out > 0)) return BASIN_OK;
     const int32_t *class_of = set->task == BASIN_GRAPHS_CLASSES ? set->class_of : NULL;
-    BASIN_TRY(basin_fold_part(f, class_of, d->hold_out, (uint64_t)w->settings->seed, 0, error));
+    BASIN_TRY(basin_fold_part(f, class_of, d->hold_out, (uint64_t)w->settings->seed, 0, 0, error));
     if (!f->count[1])
         basin_watch_note(w->run->training.watch,
                          "%lld graphs are too few to set %g of them aside for validation: the last "
@@ -438,7 +438,7 @@ static basin_status divide_members(work *w, basin_error *error) {
         bool other = k && open;
         BASIN_TRY(copy_items(f, 0, other ? &w->all : &w->fold, false, error));
         BASIN_TRY(other ? basin_fold_part(f, class_of, w->data.hold_out,
-                                          (uint64_t)w->settings->seed, k, error)
+                                          (uint64_t)w->settings->seed, 0, k, error)
                         : copy_items(f, 1, &w->fold, false, error));
     }
     return BASIN_OK;
@@ -511,13 +511,10 @@ static basin_status choose_settings(work *w, const basin_bundle *saved, basin_er
 static basin_status open_model(work *w, basin_error *error) {
     const basin_bundle *saved = w->run->saved, *from = w->run->from;
     BASIN_TRY(choose_settings(w, saved, error));
-    if (saved || from) {
-        BASIN_TRY(open_earlier(w, saved ? saved : from, error));
-        w->model->members = w->each.folds;
-        return BASIN_OK;
-    }
-    BASIN_TRY(basin_graphs_model_new(&w->model, w->settings, &w->input.set, w->all.item[0],
-                                     w->all.count[0], w->run->training.backend, error));
+    BASIN_TRY(saved || from
+                  ? open_earlier(w, saved ? saved : from, error)
+                  : basin_graphs_model_new(&w->model, w->settings, &w->input.set, w->all.item[0],
+                                           w->all.count[0], w->run->training.backend, error));
     w->model->members = w->each.folds;
     return BASIN_OK;
 }
