@@ -53,8 +53,6 @@ bool basin_document_check(basin_document *r, basin_status status, const basin_er
     return !r->status;
 }
 
-/* ---- values ---- */
-
 static void put_value(basin_document *r, char kind, va_list *args) {
     FILE *file = r->file.file;
     switch (kind) {
@@ -87,8 +85,6 @@ void basin_document_numbers(basin_document *r, const double *value, int64_t coun
     for (int64_t i = 0; i < count; i++) basin_document_put(r, "%g", value[i]);
     basin_document_put(r, "]");
 }
-
-/* ---- pictures ---- */
 
 static void put_base64(FILE *file, const uint8_t *bytes, size_t size) {
     static const char digit[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

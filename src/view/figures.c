@@ -1,9 +1,6 @@
 /* Strips of pictures; see figures.h. */
-#include <math.h>
-#include <string.h>
-
-#include "base/try.h"
 #include "view/figures.h"
+#include "base/try.h"
 
 int64_t basin_strip_zoom(int64_t height, int64_t width) {
     enum { SEEN = 168 };

@@ -1,11 +1,6 @@
 /* Figures as SVG; see svg.h. */
 #include "view/svg.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/number.h"
 #include "base/sort.h"
 #include "base/text.h"
@@ -106,12 +101,8 @@ static void put_axis(FILE *file, const axis *a, const axis *other, bool vertical
         bool large = fabs(value) >= 1e7;
         char text[40];
         snprintf(text, sizeof text, large ? "%.*g" : "%.*f", large ? 4 : digits, value + 0.0);
-        if (vertical)
-            fprintf(file, "<path class=\"grid\" d=\"M%.1f %.1fH%.1f\"/>", other->from, at,
-                    other->to);
-        else
-            fprintf(file, "<path class=\"grid\" d=\"M%.1f %.1fV%.1f\"/>", at, other->from,
-                    other->to);
+        fprintf(file, "<path class=\"grid\" d=\"M%.1f %.1f%c%.1f\"/>", vertical ? other->from : at,
+                vertical ? at : other->from, vertical ? 'H' : 'V', other->to);
         put_label(file, "", vertical ? other->from - 8 : at, vertical ? at + 4.5 : other->from + 19,
                   vertical ? "end" : "middle", text);
     }

@@ -6,8 +6,6 @@
 
 static const char the_set[] = "the set"; /* what memory is for */
 
-/* ---- columns ---- */
-
 /* An edge of the arrays: line i, or its reverse, line edges + i. */
 typedef struct sort_item {
     int32_t from, to, line;
@@ -56,8 +54,6 @@ static basin_status take_labels(int32_t **to, const int32_t *from, int64_t colum
                           set->name, what, (long long)columns, BASIN_MAX_LABELS);
     return take_rows(to, from, columns, r, what, set, error);
 }
-
-/* ---- nodes and edges ---- */
 
 static basin_status take_nodes(basin_graphset *set, const basin_graphset_arrays *a,
                                basin_error *error) {
@@ -158,8 +154,6 @@ static basin_status take_edges(basin_graphset *set, const basin_graphset_arrays 
                        error);
 }
 
-/* ---- targets and splits ---- */
-
 /* Maps class numbers [count] of any kind to 0 .. classes - 1. */
 static basin_status take_classes(basin_graphset *set, const int64_t *value, int64_t count,
                                  basin_error *error) {
@@ -244,14 +238,6 @@ static int64_t count(const zinc *z, int split, int which) {
     return basin_shape_count(z->array[split][which].shape);
 }
 
-static bool rises(const basin_tensor *pointer, int64_t entries, int64_t end) {
-    const int64_t *start = pointer->data;
-    if (start[0] != 0 || start[entries] != end) return false;
-    for (int64_t i = 0; i < entries; i++)
-        if (start[i + 1] < start[i]) return false;
-    return true;
-}
-
 /* What is wrong with the arrays of a split, or NULL. */
 static const char *flaw(const zinc *z, int split) {
     const basin_tensor *a = z->array[split];
@@ -261,7 +247,8 @@ static const char *flaw(const zinc *z, int split) {
         return "one pointer more than there are targets is wanted";
     if (!basin_shape_equal(a[EDGE].shape, BASIN_SHAPE(bonds, 2)))
         return "edge must have a row a bond, with its two ends";
-    if (!rises(&a[NODE_PTR], graphs, count(z, split, ATOM)) || !rises(&a[EDGE_PTR], graphs, bonds))
+    if (!basin_starts_rise(node, graphs, count(z, split, ATOM)) ||
+        !basin_starts_rise(edge, graphs, bonds))
         return "pointers must rise to the number of atoms and bonds";
     for (int64_t g = 0; g < graphs; g++) {
         if (isinf(((const float *)a[Y].data)[g])) return "targets must be finite, or nan";
@@ -335,17 +322,10 @@ basin_status basin_graphset_from_zinc(basin_graphset *set, const basin_bundle *b
     BASIN_TRY(BASIN_NEW_RAW(&z.from, bonds, "molecules", error));
     BASIN_TRY(BASIN_NEW_RAW(&z.to, bonds, "molecules", error));
     BASIN_TRY(BASIN_NEW_RAW(&z.bond, bonds, "molecules", error));
-    basin_graphset_arrays arrays = {.name = "ZINC",
-                                    .nodes = z.nodes,
-                                    .from = z.from,
-                                    .to = z.to,
-                                    .undirected = true,
-                                    .node_labels = 1,
-                                    .node_label = z.atom,
-                                    .edge_labels = 1,
-                                    .edge_label = z.bond,
-                                    .targets = 1,
-                                    .target = z.y};
+    basin_graphset_arrays arrays = {.name = "ZINC", .nodes = z.nodes, .undirected = true};
+    arrays.from = z.from, arrays.to = z.to, arrays.target = z.y, arrays.targets = 1;
+    arrays.node_label = z.atom, arrays.edge_label = z.bond;
+    arrays.node_labels = arrays.edge_labels = 1;
     atoms = 0;
     for (int s = 0; s < 3; s++) join(&z, &arrays, &atoms, s);
     return basin_graphset_from_arrays(set, &arrays, error);

@@ -64,8 +64,6 @@ static bool make_room(basin_graphset_batch *b, const int64_t need[KINDS], int64_
     return fine;
 }
 
-/* ---- features ---- */
-
 /* Adds `weight` where a label of the row is one-hot; a raw one is added as the number it is.
  * `label` [rows, count] is NULL where there are no columns. */
 static float *add_labels(float *to, const basin_label_column *column, const int32_t *label,
@@ -103,8 +101,6 @@ static void put_node(float *to, const basin_graphset_encoding *e, const basin_gr
     to = add_labels(to, e->label, set->node_label, node, e->labels, e->raw, 1);
     if (e->degrees) to[degree < e->degrees ? degree : e->degrees - 1] = 1;
 }
-
-/* ---- one graph ---- */
 
 typedef struct place {
     int64_t graph, node, token, pair; /* where in the batch the graph begins */
@@ -225,11 +221,8 @@ basin_status basin_graphset_batch_fill(basin_graphset_batch *b, const basin_grap
         at =
             (place){i + 1, at.node + rows - 1, at.token + rows, put_pairs(b, set, e, graph[i], at)};
     }
-    b->graphs = count;
-    b->nodes = tokens - count;
-    b->tokens = tokens;
-    b->pairs.queries = b->pairs.keys = tokens;
-    b->pairs.pairs = pairs;
+    b->graphs = count, b->nodes = tokens - count, b->tokens = tokens;
+    b->pairs.queries = b->pairs.keys = tokens, b->pairs.pairs = pairs;
     b->pairs.row[tokens] = (int32_t)pairs;
     sort_by_key(&b->pairs);
     put_strengths(b);

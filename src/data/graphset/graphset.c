@@ -420,9 +420,7 @@ static void read_sizes(basin_graphset *set, const basin_bundle *bundle) {
 
 static basin_status check_starts(const int64_t *start, int64_t graphs, int64_t total,
                                  const char *path, const char *name, basin_error *error) {
-    bool rising = start[0] == 0 && start[graphs] == total;
-    for (int64_t g = 0; g < graphs && rising; g++) rising = start[g] <= start[g + 1];
-    if (rising) return BASIN_OK;
+    if (basin_starts_rise(start, graphs, total)) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_FILE, "%s: '%s' does not rise from 0 to %lld", path, name,
                       (long long)total);
 }

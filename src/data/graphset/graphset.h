@@ -10,6 +10,12 @@
 
 #include "basin/tasks/graphset.h"
 
+/* Whether starts [count + 1] rise from 0 to `total`. */
+static inline bool basin_starts_rise(const int64_t *start, int64_t count, int64_t total) {
+    bool rise = start[0] == 0 && start[count] == total;
+    for (int64_t i = 0; i < count && rise; i++) rise = start[i] <= start[i + 1];
+    return rise;
+}
 /* Whether the three sizes make up the set, or are zeros. */
 bool basin_graphset_is_split(const basin_graphset *set);
 

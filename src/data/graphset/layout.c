@@ -3,9 +3,6 @@
  * stress is lowered atom by atom (majorisation), first with distances along bonds, which unfolds
  * the molecule, from several starts, of which the one with fewest crossings and least stress is
  * taken. */
-#include <math.h>
-#include <string.h>
-
 #include "base/try.h"
 #include "data/graphset/molecule.h"
 
@@ -132,8 +129,6 @@ static double cost_of(const sheet *s) {
         }
     return cost;
 }
-
-/* ---- parts side by side ---- */
 
 /* What a part takes, turned by an angle. */
 static void bounds_of(double low[2], double high[2], const sheet *s, const int32_t *steps,

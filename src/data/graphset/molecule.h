@@ -3,11 +3,6 @@
 #ifndef BASIN_DATA_GRAPHSET_MOLECULE_H
 #define BASIN_DATA_GRAPHSET_MOLECULE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "basin/status.h"
 #include "basin/tasks/graphset.h"
 
 typedef struct basin_atom {

@@ -42,8 +42,6 @@ typedef struct reading {
     FILE *note;
 } reading;
 
-/* ---- one molecule ---- */
-
 static basin_status reserve(reading *r, basin_error *error) {
     const basin_molecule *m = &r->molecule;
     int64_t g = r->a.graphs + 1, b = r->a.edges + m->bonds + 1;
@@ -119,8 +117,6 @@ static basin_status add(reading *r, const char *smiles, int64_t line, bool *adde
     return status ? basin_fail_memory(error, molecules) : put_molecule(r, line, error);
 }
 
-/* ---- columns ---- */
-
 static const char *name_of(const reading *r, int column) {
     const char *at = r->header;
     while (column--) at += strlen(at) + 1;
@@ -138,9 +134,10 @@ static int find_column(const reading *r, const char *name, int length) {
     return -1;
 }
 
-static int find_usual(const reading *r, const char *list) {
-    int column = -1;
-    for (const char *at = list; *at && column < 0; at += strspn(at, " ")) {
+/* The column that is asked for, or the first of a list that there is. */
+static int find_named(const reading *r, const char *name, const char *list) {
+    int column = name ? find_column(r, name, (int)strlen(name)) : -1;
+    for (const char *at = name ? "" : list; *at && column < 0; at += strspn(at, " ")) {
         int length = (int)strcspn(at, " ");
         column = find_column(r, at, length);
         at += length;
@@ -198,19 +195,13 @@ static basin_status check_name(const reading *r, int column, basin_error *error)
 static basin_status open_columns(reading *r, basin_error *error) {
     const basin_molecules *s = r->spec;
     static const char usual[] = "smiles canonical_smiles isomeric_smiles structure molecule mol";
+    static const char ids[] = "id mol_id molecule_id compound_id cid chembl_id name compound";
     BASIN_TRY(BASIN_NEW_RAW(&r->header, r->rows.length + 1, molecules, error));
     memcpy(r->header, r->rows.text, r->rows.length);
-    r->smiles = s->smiles ? find_column(r, s->smiles, (int)strlen(s->smiles))
-                          : find_usual(r, r->sdf ? "molblock" : usual);
-    if (r->smiles < 0) {
-        const char *name = s->smiles ? s->smiles : "smiles";
-        return no_column(r, "SMILES", name, (int)strlen(name), error);
-    }
-    r->id = s->id
-                ? find_column(r, s->id, (int)strlen(s->id))
-                : find_usual(
-                      r, r->sdf ? "title"
-                                : "id mol_id molecule_id compound_id cid chembl_id name compound");
+    r->smiles = find_named(r, s->smiles, r->sdf ? "molblock" : usual);
+    const char *name = s->smiles ? s->smiles : "smiles";
+    if (r->smiles < 0) return no_column(r, "SMILES", name, (int)strlen(name), error);
+    r->id = find_named(r, s->id, r->sdf ? "title" : ids);
     if (r->id < 0 && s->id) return no_column(r, "ids", s->id, (int)strlen(s->id), error);
     BASIN_TRY(check_name(r, r->smiles, error));
     BASIN_TRY(check_name(r, r->id, error));
@@ -218,8 +209,6 @@ static basin_status open_columns(reading *r, basin_error *error) {
     for (int t = 0; t < r->targets; t++) BASIN_TRY(check_name(r, r->target[t], error));
     return BASIN_OK;
 }
-
-/* ---- cells ---- */
 
 /* Where semicolons are between cells, numbers may have decimal commas. */
 static bool read_number(const reading *r, double *value, const char *text) {
@@ -273,8 +262,6 @@ static basin_status read_rows(reading *r, basin_error *error) {
     }
 }
 
-/* ---- classes, or values ---- */
-
 /* How many different numbers a target has; at most `most` + 1 are counted. */
 static int count_different(const reading *r, int most) {
     float seen[CLASSES + 1];
@@ -327,8 +314,6 @@ static basin_status settle_targets(reading *r, basin_error *error) {
     return BASIN_OK;
 }
 
-/* ---- notes ---- */
-
 static void put_notes(reading *r) {
     static const char *const what[FACTS] = {
         [SALT] = "are of several parts, such as salts; all parts are read as one graph",
@@ -348,8 +333,6 @@ static void put_notes(reading *r) {
                     i == STEREO && r->spec->stereo ? "have stereochemistry, read as labels"
                                                    : what[i]);
 }
-
-/* ---- all of it ---- */
 
 static void reading_free(reading *r) {
     basin_table_rows_close(&r->rows);

@@ -1,8 +1,5 @@
 /* The smallest set of smallest rings: in each block of rings, Horton's candidates (a root, an edge,
  * the shortest paths between them) by rising size, those kept that are not sums of rings before. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/hash.h"
 #include "base/sort.h"
 #include "base/try.h"
@@ -77,8 +74,6 @@ static void search_blocks(finder *f, int32_t first, int32_t *clock) {
         if (f->low[v] >= f->number[up]) close_block(f, f->parent[v]);
     }
 }
-
-/* ---- candidates of a block ---- */
 
 /* Returns how many atoms were reached. */
 static int32_t search_paths(finder *f, int32_t root, int32_t block) {

@@ -2,10 +2,6 @@
  * explicit hydrogens become counts, nitro groups and the like get charges, hydrogens are implied by
  * valences, aromatic bonds get a Kekule structure, which must exist, and aromaticity is perceived
  * anew from it, so that Kekule and aromatic SMILES of a molecule are one. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/try.h"
 #include "data/graphset/molecule.h"
 
@@ -56,8 +52,6 @@ static bool is_metal(int z) {
     return z == 3 || z == 4 || (z >= 11 && z <= 13) || (z >= 19 && z <= 31) ||
            (z >= 37 && z <= 50) || (z >= 55 && z <= 84) || z >= 87;
 }
-
-/* ---- bonds of atoms ---- */
 
 static int32_t degree(const basin_molecule *m, int32_t i) { return m->start[i + 1] - m->start[i]; }
 
@@ -579,8 +573,6 @@ static basin_status find_aromatic(basin_molecule *m, basin_error *error) {
         if (p.marked[i]) m->bond[i].order = BASIN_BOND_AROMATIC;
     return BASIN_OK;
 }
-
-/* ---- all of it ---- */
 
 basin_status basin_molecule_sanitise(basin_molecule *m, basin_error *error) {
     BASIN_TRY(basin_molecule_link(m, error));

@@ -1,9 +1,6 @@
 /* Files of molecules with atoms and bonds (SDF; molblocks of versions V2000 and V3000) as a table
  * in memory: a cell with the molblock, one with the title, one per property. See molecule.h. */
 #include <ctype.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/dictionary.h"
 #include "base/try.h"
@@ -13,8 +10,6 @@
 
 static const char start[] = "molblock";
 enum { LINE = '\v', FIELD = 16, MOST = 1024 };
-
-/* ---- a molblock ---- */
 
 static int whole(const char *text) { return (int)strtol(text, NULL, 10); }
 
@@ -27,8 +22,8 @@ static int number_at(const char *line, size_t from, size_t width) {
 }
 
 static const char *next_line(const char *at) {
-    at += strcspn(at, "\v");
-    return at + (*at == LINE);
+    at += strcspn(at, "\v\n"); /* a block's lines, a file's */
+    return at + (*at != 0);
 }
 
 /* An element, D and T of hydrogen; others are wildcards. */
@@ -160,8 +155,6 @@ basin_status basin_molecule_read_block(basin_molecule *m, const char *text, basi
     return basin_molecule_sanitise(m, error);
 }
 
-/* ---- the file ---- */
-
 static basin_status load(char **text, const char *path, basin_error *error) {
     basin_packed *packed;
     size_t used = 0, capacity = 0, got = 1;
@@ -192,11 +185,6 @@ static const char *put_cell(FILE *file, const char *at, bool value, int64_t most
     return at;
 }
 
-static const char *skip_line(const char *at) {
-    at += strcspn(at, "\n");
-    return at + (*at == '\n');
-}
-
 /* The property that a line "> 25 <NAME>" begins; NULL: none. */
 static const char *property(char name[200], const char *at) {
     size_t length = strcspn(at, "\r\n");
@@ -213,14 +201,14 @@ static const char *put_record(FILE *file, const char *at, basin_dictionary *name
     char name[200];
     const char *value[MOST] = {0}, *title = at;
     int32_t number;
-    for (int i = 0; i < 3; i++) at = skip_line(at);
+    for (int i = 0; i < 3; i++) at = next_line(at);
     if (file) fprintf(file, "\"%s%c", start, LINE);
     at = put_cell(file, at, false, -1, LINE);
-    for (; *at && strncmp(at, "$$$$", 4) != 0; at = skip_line(at)) {
+    for (; *at && strncmp(at, "$$$$", 4) != 0; at = next_line(at)) {
         if (!property(name, at)) continue;
         if (!file) *status = *status ? *status : basin_dictionary_add(names, &number, name, error);
         number = basin_dictionary_find(names, name);
-        if (number >= 0 && number < MOST) value[number] = skip_line(at);
+        if (number >= 0 && number < MOST) value[number] = next_line(at);
     }
     if (file) fprintf(file, "\",\"");
     if (file) put_cell(file, title, true, 1, ' ');
@@ -229,7 +217,7 @@ static const char *put_record(FILE *file, const char *at, basin_dictionary *name
         if (value[c]) put_cell(file, value[c], true, -1, ' ');
     }
     if (file) fputs("\"\n", file);
-    return *at ? skip_line(at) : at;
+    return *at ? next_line(at) : at;
 }
 
 basin_status basin_sdf_table(char **table, size_t *size, const char *path, basin_error *error) {

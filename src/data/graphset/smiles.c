@@ -2,8 +2,6 @@
  * bonds, branches, rings and dots, as OpenSMILES has them, and dative bonds as RDKit writes them.
  */
 #include <ctype.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/try.h"
 #include "data/graphset/molecule.h"
@@ -27,8 +25,6 @@ int basin_element_find(const char *symbol, int length) {
             return i;
     return -1;
 }
-
-/* ---- growing ---- */
 
 static const char a_molecule[] = "a molecule";
 enum { MOST_ATOMS = 1 << 16 }; /* and bonds: some searches take their square */
@@ -55,8 +51,6 @@ void basin_molecule_free(basin_molecule *m) {
     BASIN_FREE(m->atom, m->bond, m->start, m->link, m->ring_start, m->ring_bond, m->ring_atom);
     *m = (basin_molecule){0};
 }
-
-/* ---- reading ---- */
 
 enum { RING_NUMBERS = 1000 };
 

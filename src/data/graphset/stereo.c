@@ -2,9 +2,6 @@
  * neighbours of an atom turn, and which side of a double bond they are on, where neighbours are
  * ranked by what is around them. Centres whose neighbours differ by nothing but their own
  * stereochemistry have none. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/hash.h"
 #include "base/try.h"
 #include "data/graphset/molecule.h"
@@ -46,8 +43,6 @@ void basin_molecule_order_turns(basin_molecule *m) {
         if (m->atom[i].turn) m->atom[i].turn = turn_of(m, i);
 }
 
-/* ---- ranks ---- */
-
 static void colour_atoms(uint64_t *colour, uint64_t *next, const basin_molecule *m) {
     for (int32_t i = 0; i < m->atoms; i++) {
         const basin_atom *a = &m->atom[i];
@@ -67,8 +62,6 @@ static void colour_atoms(uint64_t *colour, uint64_t *next, const basin_molecule 
         memcpy(colour, next, (size_t)m->atoms * sizeof *colour);
     }
 }
-
-/* ---- labels ---- */
 
 static uint8_t centre_of(const basin_molecule *m, const uint64_t *colour, int32_t own) {
     int32_t first = m->start[own], count = m->start[own + 1] - first, odd = 0;

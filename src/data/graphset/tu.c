@@ -12,17 +12,8 @@
 #include "data/packed.h"
 #include "io/file.h"
 
-enum {
-    EDGES,
-    INDICATOR,
-    GRAPH_LABELS,
-    GRAPH_ATTRIBUTES,
-    NODE_LABELS,
-    NODE_ATTRIBUTES,
-    EDGE_LABELS,
-    EDGE_ATTRIBUTES,
-    FILES
-};
+enum { EDGES, INDICATOR, GRAPH_LABELS, GRAPH_ATTRIBUTES };
+enum { NODE_LABELS = 4, NODE_ATTRIBUTES, EDGE_LABELS, EDGE_ATTRIBUTES, FILES };
 static const char *const suffix[FILES] = {
     "_A.txt",           "_graph_indicator.txt", "_graph_labels.txt", "_graph_attributes.txt",
     "_node_labels.txt", "_node_attributes.txt", "_edge_labels.txt",  "_edge_attributes.txt"};
@@ -48,9 +39,7 @@ typedef struct tu {
 } tu;
 
 static void tu_free(tu *t) {
-    for (int i = 0; i < FILES; i++) {
-        BASIN_FREE(t->file[i].text, t->file[i].number, t->column[i]);
-    }
+    for (int i = 0; i < FILES; i++) BASIN_FREE(t->file[i].text, t->file[i].number, t->column[i]);
     BASIN_FREE(t->place, t->nodes, t->from, t->to, t->graph_class);
 }
 
@@ -412,24 +401,14 @@ static basin_status read_set(basin_graphset *set, tu *t, basin_error *error) {
     char name[sizeof f->name];
     snprintf(name, sizeof name, "%.*s", (int)(strlen(f[EDGES].name) - strlen(suffix[EDGES])),
              f[EDGES].name);
-    basin_graphset_arrays arrays = {.name = name,
-                                    .graphs = t->graphs,
-                                    .nodes = t->nodes,
-                                    .edges = f[EDGES].rows,
-                                    .from = t->from,
-                                    .to = t->to,
-                                    .node_attributes = f[NODE_ATTRIBUTES].columns,
-                                    .node_labels = f[NODE_LABELS].columns,
-                                    .edge_attributes = f[EDGE_ATTRIBUTES].columns,
-                                    .edge_labels = f[EDGE_LABELS].columns,
-                                    .node_attribute = t->column[NODE_ATTRIBUTES],
-                                    .node_label = t->column[NODE_LABELS],
-                                    .edge_attribute = t->column[EDGE_ATTRIBUTES],
-                                    .edge_label = t->column[EDGE_LABELS],
-                                    .graph_class = t->graph_class,
-                                    .targets = f[GRAPH_ATTRIBUTES].columns,
-                                    .target = t->column[GRAPH_ATTRIBUTES]};
-    return basin_graphset_from_arrays(set, &arrays, error);
+    basin_graphset_arrays a = {.name = name, .graphs = t->graphs, .nodes = t->nodes};
+    a.edges = f[EDGES].rows, a.from = t->from, a.to = t->to, a.graph_class = t->graph_class;
+    a.node_attributes = f[NODE_ATTRIBUTES].columns, a.node_labels = f[NODE_LABELS].columns;
+    a.edge_attributes = f[EDGE_ATTRIBUTES].columns, a.edge_labels = f[EDGE_LABELS].columns;
+    a.node_attribute = t->column[NODE_ATTRIBUTES], a.node_label = t->column[NODE_LABELS];
+    a.edge_attribute = t->column[EDGE_ATTRIBUTES], a.edge_label = t->column[EDGE_LABELS];
+    a.targets = f[GRAPH_ATTRIBUTES].columns, a.target = t->column[GRAPH_ATTRIBUTES];
+    return basin_graphset_from_arrays(set, &a, error);
 }
 
 basin_status basin_graphset_parse_tu(basin_graphset *set, const void *data, size_t size,

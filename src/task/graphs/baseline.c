@@ -22,8 +22,6 @@ typedef struct problem {
 
 static bool of_nodes(const problem *p) { return p->set->task == BASIN_NODE_CLASSES; }
 
-/* ---- tables ---- */
-
 /* The nodes of a chunk, added to their graph's row or each a row of its own. */
 static int64_t add_chunk(float *to, const problem *p, const basin_graphset_batch *b) {
     int64_t F = b->features, row = -1;
@@ -71,8 +69,6 @@ static void standardise(problem *p) {
             }
     }
 }
-
-/* ---- targets ---- */
 
 static void put_classes(problem *p) {
     const basin_graphset *set = p->set;
@@ -127,8 +123,6 @@ static void problem_free(problem *p) {
     BASIN_FREE(p->target, p->weight, p->mean, p->scale);
     basin_graphset_encoding_free(&p->encoding);
 }
-
-/* ---- the two baselines ---- */
 
 static void measure(basin_graphs_measures *measures, const problem *p, const float *output) {
     basin_graphs_measure(measures, output, p->set, p->fold->item[2], p->fold->count[2], p->outputs,

@@ -214,8 +214,6 @@ basin_status basin_graphs_certain_measure(basin_graphs_measures *measures, const
     return BASIN_OK;
 }
 
-/* ---- files ---- */
-
 basin_status basin_graphs_certain_write(basin_bundle *bundle, const basin_graphs_model *m,
                                         basin_error *error) {
     const basin_graphs_certain *c = &m->certain;

@@ -70,17 +70,6 @@ static void on_step(void *context, const basin_news *news) {
     pthread_mutex_unlock(&p->lock);
 }
 
-/* Probabilities of classes, or values. */
-static void take_outputs(float *to, const float *output, int64_t rows, int64_t outputs,
-                         bool classes) {
-    for (int64_t i = 0; i < rows; i++) {
-        if (classes)
-            basin_graphs_softmax(to + i * outputs, output + i * outputs, outputs);
-        else
-            memcpy(to + i * outputs, output + i * outputs, (size_t)outputs * sizeof *to);
-    }
-}
-
 static int64_t rows_of(const pool *p, int64_t fold, int part) {
     const basin_graphset *set = &p->input->set;
     const basin_fold *f = &p->folds->fold[fold];
@@ -96,8 +85,9 @@ static basin_status score_part(worker *w, basin_graphs_model *model, int part, b
     if (!count) return BASIN_OK;
     basin_graphs_plans_begin(&plans, model, &input->set, graph, count, NULL);
     BASIN_TRY(basin_graphs_outputs(&output, &plans, input, graph, count, error));
-    take_outputs(w->pool->work[w->number].given[part] + w->member * rows * model->outputs, output,
-                 rows, model->outputs, input->set.task != BASIN_GRAPHS_VALUES);
+    basin_graphs_likelihoods(w->pool->work[w->number].given[part] +
+                                 w->member * rows * model->outputs,
+                             output, rows, model);
     return BASIN_OK;
 }
 
@@ -152,10 +142,7 @@ static basin_status reserve_outputs(worker *w, basin_graphs_model *model, basin_
 static void keep_scale(worker *w, basin_graphs_model *model) {
     fold_work *work = &w->pool->work[w->number];
     pthread_mutex_lock(&w->pool->lock);
-    if (!work->scale) {
-        work->scale = model->target_scale;
-        model->target_scale = NULL;
-    }
+    if (!work->scale) work->scale = model->target_scale, model->target_scale = NULL;
     pthread_mutex_unlock(&w->pool->lock);
 }
 
@@ -252,10 +239,6 @@ static basin_status end_member(pool *p, int64_t number, basin_error *error) {
     return BASIN_OK;
 }
 
-static int64_t cores_of(const pool *p) {
-    return p->spec.ranks ? basin_ranks_threads(p->spec.ranks) : sysconf(_SC_NPROCESSORS_ONLN);
-}
-
 /* ---- many folds ---- */
 
 /* The next member; -1: there is none, or all are to stop. */
@@ -329,10 +312,12 @@ static basin_status begin(pool *p, const basin_graphs_cv *spec, basin_error *err
     basin_ranks_share share = basin_ranks_deal(p->spec.ranks, p->dealt);
     p->next = (p->first + share.first) * p->spec.members;
     p->last = p->next + share.count * p->spec.members;
-    p->jobs = basin_graphs_cv_jobs(p->spec.jobs, share.count * p->spec.members, cores_of(p),
-                                   p->spec.backend);
+    int64_t cores =
+        p->spec.ranks ? basin_ranks_threads(p->spec.ranks) : sysconf(_SC_NPROCESSORS_ONLN);
+    p->jobs =
+        basin_graphs_cv_jobs(p->spec.jobs, share.count * p->spec.members, cores, p->spec.backend);
     if (p->jobs < 1) p->jobs = 1; /* a rank without a fold has a thread that finds none */
-    int64_t cores = cores_of(p) / p->jobs;
+    cores /= p->jobs;
     basin_compute compute = {.backend = p->spec.backend,
                              .threads = p->spec.threads > 0 ? p->spec.threads
                                         : cores > 1         ? (int)cores
@@ -346,26 +331,21 @@ static basin_status begin(pool *p, const basin_graphs_cv *spec, basin_error *err
     return BASIN_OK;
 }
 
-static basin_status check_test(const pool *p, int64_t number, basin_error *error) {
-    const basin_graphset *set = &p->input->set;
-    const basin_fold *fold = &p->folds->fold[number];
-    char what[60];
-    snprintf(what, sizeof what, "test graphs of fold %lld", (long long)number + 1);
-    return basin_graphs_check_known(set, set->name, fold->item[2], fold->count[2], what, error);
-}
-
 /* What is known of this rank's folds before they are trained. */
 static basin_status begin_folds(pool *p, basin_error *error) {
     int64_t members = p->spec.members;
+    const basin_graphset *set = &p->input->set;
+    char what[60];
     BASIN_TRY(BASIN_NEW(&p->work, p->folds->folds, "folds", error));
     for (int64_t f = p->next / members; f < p->last / members; f++) {
         const basin_fold *fold = &p->folds->fold[f];
-        BASIN_TRY(check_test(p, f, error));
+        snprintf(what, sizeof what, "test graphs of fold %lld", (long long)f + 1);
+        BASIN_TRY(
+            basin_graphs_check_known(set, set->name, fold->item[2], fold->count[2], what, error));
         p->work[f].left = members;
         p->result[f] = (basin_graphs_fold){
             .trains = fold->count[0], .validations = fold->count[1], .tests = fold->count[2]};
-        p->total += members *
-                    basin_graphs_epochs(p->settings, &p->input->set, fold->item[0], fold->count[0]);
+        p->total += members * basin_graphs_epochs(p->settings, set, fold->item[0], fold->count[0]);
     }
     return BASIN_OK;
 }

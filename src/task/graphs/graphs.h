@@ -383,6 +383,9 @@ basin_status basin_graphs_outputs(float **output, basin_graphs_plans *plans,
                                   int64_t count, basin_error *error);
 /* Probabilities of the first `count` classes, outputs beyond them left out; the likeliest. */
 int64_t basin_graphs_softmax(float *to, const float *output, int64_t count);
+/* Probabilities of classes, or values, of rows [rows, C]. */
+void basin_graphs_likelihoods(float *to, const float *output, int64_t rows,
+                              const basin_graphs_model *model);
 /* An error where nothing is known of any of the graphs, called `what` in its message: a score of
  * them would be 0. */
 basin_status basin_graphs_check_known(const basin_graphset *set, const char *path,

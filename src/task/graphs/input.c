@@ -3,7 +3,6 @@
 #include "base/hash.h"
 #include "base/sort.h"
 #include "base/try.h"
-#include "data/graphset/graphset.h"
 #include "task/graphs/graphs.h"
 
 basin_graphs_data basin_graphs_data_of(const basin_graphs_data *data) {
@@ -314,25 +313,22 @@ basin_status basin_graphs_seen_write(basin_bundle *bundle, const basin_graphs_mo
     return BASIN_OK;
 }
 
-static basin_status read_list(basin_graphs_seen_list *list, const basin_tensor *tensor,
-                              const char *path, basin_error *error) {
-    if (!tensor) return BASIN_OK;
-    if (tensor->dtype != BASIN_I64 || tensor->shape.rank != 1)
-        return basin_fail(
-            error, BASIN_BAD_FILE,
-            "%s: the fingerprints of graphs are damaged; wanted whole numbers in a row", path);
-    list->count = tensor->shape.dim[0];
-    BASIN_TRY(BASIN_NEW_RAW(&list->print, list->count, "the fingerprints of graphs", error));
-    memcpy(list->print, tensor->data, (size_t)list->count * sizeof *list->print);
-    qsort(list->print, (size_t)list->count, sizeof *list->print, basin_compare_int64);
-    return BASIN_OK;
-}
-
 basin_status basin_graphs_seen_read(basin_graphs_model *model, const basin_bundle *bundle,
                                     basin_error *error) {
-    for (int part = 0; part < 2; part++)
-        BASIN_TRY(read_list(&model->seen[part], basin_bundle_find(bundle, tensor_name[part]),
-                            basin_bundle_path(bundle), error));
+    for (int part = 0; part < 2; part++) {
+        const basin_tensor *t = basin_bundle_find(bundle, tensor_name[part]);
+        basin_graphs_seen_list *list = &model->seen[part];
+        if (!t) continue;
+        if (t->dtype != BASIN_I64 || t->shape.rank != 1)
+            return basin_fail(error, BASIN_BAD_FILE,
+                              "%s: the fingerprints of graphs are damaged; wanted whole numbers in "
+                              "a row",
+                              basin_bundle_path(bundle));
+        list->count = t->shape.dim[0];
+        BASIN_TRY(BASIN_NEW_RAW(&list->print, list->count, "the fingerprints of graphs", error));
+        memcpy(list->print, t->data, (size_t)list->count * sizeof *list->print);
+        qsort(list->print, (size_t)list->count, sizeof *list->print, basin_compare_int64);
+    }
     return BASIN_OK;
 }
 

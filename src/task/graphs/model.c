@@ -193,8 +193,6 @@ basin_status basin_graphs_model_take_classes(basin_graphs_model *model, const ba
     return status;
 }
 
-/* ---- asking it ---- */
-
 basin_graphs_info basin_graphs_about(const basin_graphs_model *model) {
     bool values = model->target == BASIN_GRAPHS_VALUES;
     basin_graphs_config config = basin_graphs_model_config(model, NULL);

@@ -2,11 +2,6 @@
  * similarity of counted circular neighbourhoods (atoms, then what is around them up to two bonds).
  * Its share in predictions is chosen on validation molecules (certain.c); and it says how near the
  * nearest training molecule is. */
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/hash.h"
 #include "base/sort.h"
 #include "base/team/team.h"
@@ -237,8 +232,6 @@ void basin_graphs_near_free(basin_graphs_near *near) {
     *near = (basin_graphs_near){0};
 }
 
-/* ---- use ---- */
-
 /* One row: its similarities become a prediction, which is mixed with the network's; returns the
  * nearest. */
 static int64_t mix_row(float *to, const float *similar, const basin_graphs_model *m) {
@@ -333,9 +326,7 @@ basin_status basin_graphs_lists_read(int64_t **start, int64_t *lists, void **ite
     BASIN_TRY(basin_bundle_expect(&of, bundle, name[1], dtype, BASIN_SHAPE(-1), error));
     const int64_t *from = at->data, all = of->shape.dim[0];
     int64_t count = at->shape.dim[0] - 1;
-    bool rises = count >= 1 && (*lists < 0 || count == *lists) && !from[0] && from[count] == all;
-    for (int64_t i = 0; i < count && rises; i++) rises = from[i] <= from[i + 1];
-    if (!rises)
+    if (count < 1 || (*lists >= 0 && count != *lists) || !basin_starts_rise(from, count, all))
         return basin_fail(error, BASIN_BAD_FILE, "%s: '%s' does not rise to %lld",
                           basin_bundle_path(bundle), name[0], (long long)all);
     *lists = count;

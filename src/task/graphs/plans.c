@@ -36,8 +36,6 @@ static basin_expr centralise(basin_expr state, basin_expr gradient) {
     return basin_sub(gradient, basin_reshape(basin_mean(gradient, axis, count), shape));
 }
 
-/* ---- the loss ---- */
-
 static basin_expr class_loss(const basin_graphs_plan *p) {
     basin_expr inner = basin_sum(basin_mul(p->target, p->output), -1, 1);
     return basin_sum_all(basin_mul(p->weight, basin_sub(basin_logsumexp(p->output, -1), inner)));
@@ -69,8 +67,6 @@ static void build_loss(basin_graphs_plan *p, const basin_graphs_model *model) {
     p->pair_weight = basin_input(p->graph, "pair_weight", BASIN_SHAPE(p->capacity.pairs, 1));
     p->loss = basin_add(p->loss, edge_loss(p));
 }
-
-/* ---- building it ---- */
 
 /* Looks are built where they are wanted alone: they would move the streams of noise. */
 static void build(basin_graphs_plan *p, const basin_graphs_model *model, bool training, bool noisy,

@@ -114,8 +114,6 @@ static basin_status score(void *context, basin_score *score, const basin_run_pla
     return BASIN_OK;
 }
 
-/* ---- files ---- */
-
 static void print_data(char text[DATA_TEXT], const basin_fold *f, const basin_graphset *set) {
     snprintf(text, DATA_TEXT, "%lld %lld %lld %lld", (long long)f->count[0], (long long)f->count[1],
              (long long)set->nodes, (long long)set->edges);
@@ -191,11 +189,7 @@ static basin_status hold_out(float *to, job *j, int64_t member, basin_error *err
     BASIN_FREE_AT_EXIT float *output = NULL;
     BASIN_TRY(basin_graphs_take_member(m, member, error));
     BASIN_TRY(basin_graphs_outputs(&output, &j->score, j->input, f->item[1], f->count[1], error));
-    for (int64_t i = 0; i < f->count[1] * m->outputs; i += m->outputs)
-        if (m->target == BASIN_GRAPHS_VALUES)
-            memcpy(to + i, output + i, (size_t)m->outputs * sizeof *to);
-        else
-            basin_graphs_softmax(to + i, output + i, m->outputs);
+    basin_graphs_likelihoods(to, output, f->count[1], m);
     return BASIN_OK;
 }
 

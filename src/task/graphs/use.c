@@ -198,6 +198,15 @@ int64_t basin_graphs_softmax(float *to, const float *output, int64_t count) {
     return best;
 }
 
+void basin_graphs_likelihoods(float *to, const float *output, int64_t rows,
+                              const basin_graphs_model *m) {
+    for (int64_t i = 0; i < rows * m->outputs; i += m->outputs)
+        if (m->target == BASIN_GRAPHS_VALUES)
+            memcpy(to + i, output + i, (size_t)m->outputs * sizeof *to);
+        else
+            basin_graphs_softmax(to + i, output + i, m->outputs);
+}
+
 static int64_t rows_before(const use *u, const basin_graphs_model *m, int64_t graphs) {
     return basin_graphs_count_rows(&u->input.set, m->target, u->whole, graphs);
 }
