@@ -21,11 +21,9 @@ basin_status basin_graph_read(basin_graphset *set, const basin_args *o, const ch
     size_t named = target && o->target ? strlen(o->target) : 0;
     bool words = named && !strncmp(target, o->target, named) && target[named] == '\n';
     if (settings) BASIN_TRY(basin_settings_get_number(&stereo, settings, "stereo", error));
-    basin_molecules spec = {.path = path,
-                            .stereo = stereo > 0 || o->stereo,
-                            .smiles = o->smiles,
-                            .id = o->network.id,
-                            .target = o->target && !words ? o->target : target};
+    basin_molecules spec = {.path = path, .smiles = o->smiles, .id = o->network.id};
+    spec.stereo = stereo > 0 || o->stereo;
+    spec.target = o->target && !words ? o->target : target;
     if (!spec.target)
         return basin_usage(error, "%s is a table of molecules: --target says what to learn", path);
     BASIN_TRY(basin_graphset_read_molecules(set, &spec, error));
@@ -222,14 +220,13 @@ static basin_status train(basin_train_job *job, basin_error *error) {
 static void put_training(basin_record *r, const basin_train_job *job) {
     basin_graphs_target target = basin_graphs_about(job->model).target;
     const basin_score *s = &job->outcome.best;
-    basin_graphs_measures measures = {.accuracy = basin_score_get(s, "validation_accuracy"),
-                                      .balanced = basin_score_get(s, "validation_balanced"),
-                                      .loss = basin_score_get(s, "validation_loss"),
-                                      .deviation = basin_score_get(s, "validation_deviation"),
-                                      .auroc = basin_score_get(s, "validation_auroc"),
-                                      .auprc = basin_score_get(s, "validation_auprc"),
-                                      .explained = NAN,
-                                      .coverage = NAN};
+    basin_graphs_measures measures = {.explained = NAN, .coverage = NAN};
+    measures.accuracy = basin_score_get(s, "validation_accuracy");
+    measures.balanced = basin_score_get(s, "validation_balanced");
+    measures.loss = basin_score_get(s, "validation_loss");
+    measures.deviation = basin_score_get(s, "validation_deviation");
+    measures.auroc = basin_score_get(s, "validation_auroc");
+    measures.auprc = basin_score_get(s, "validation_auprc");
     double best_of = 0;
     basin_record_text(r, "data", job->o->operand[0]);
     basin_record_text(r, "task", basin_graphs_target_name(target));
@@ -328,14 +325,9 @@ static basin_status run_folds(job *j, int64_t repeat, const basin_folds *folds,
     /* By default the streams of a process share eight queues of a GPU, and in a queue one waits for
      * the other. The driver reads this when the device is opened. */
     if (!strcmp(o->backend, "cuda")) setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
-    basin_graphs_cv spec = {.fold = o->fold,
-                            .members = j->members,
-                            .jobs = o->jobs,
-                            .threads = (int)o->threads,
-                            .backend = o->backend,
-                            .products = basin_option_products(o->products),
-                            .watch = &o->watch.watch,
-                            .ranks = o->ranks};
+    basin_graphs_cv spec = {.fold = o->fold, .members = j->members, .jobs = o->jobs};
+    spec.backend = o->backend, spec.threads = (int)o->threads, spec.ranks = o->ranks;
+    spec.products = basin_option_products(o->products), spec.watch = &o->watch.watch;
     BASIN_TRY(basin_graphs_cross_validate(j->result + repeat * j->folds, o->settings, &j->set,
                                           folds, &spec, error));
     basin_cli_watch_end(&o->watch);
@@ -382,19 +374,16 @@ static bool figure(double *value, const void *context, int row, const char *meas
     return r->done && (row != VALIDATION || r->validations);
 }
 
-static basin_spread of_repeat(const job *j, int64_t repeat) {
-    return basin_splits_spread(&j->splits, TEST, NULL, repeat * j->folds, j->folds);
-}
-
-static basin_spread of_all(const job *j, int row) {
-    return basin_splits_spread(&j->splits, row, NULL, 0, j->o->repeats * j->folds);
+/* Of `count` repeats. */
+static basin_spread spread_of(const job *j, int row, int64_t repeat, int64_t count) {
+    return basin_splits_spread(&j->splits, row, NULL, repeat * j->folds, count * j->folds);
 }
 
 /* The deviation of the repeats' means. */
 static double deviation_of_repeats(const job *j, double mean) {
     double squares = 0;
     for (int64_t r = 0; r < j->o->repeats; r++) {
-        double apart = of_repeat(j, r).mean - mean;
+        double apart = spread_of(j, TEST, r, 1).mean - mean;
         squares += apart * apart / (double)j->o->repeats;
     }
     return sqrt(squares);
@@ -415,7 +404,7 @@ static void put_baselines(basin_record *r, const job *j) {
     basin_record_table(r, "baselines",
                        j->paper ? "baselines, on training graphs, too:" : "baselines:");
     for (int i = 0; i < 2; i++) {
-        basin_spread s = of_all(j, CONSTANT + i);
+        basin_spread s = spread_of(j, CONSTANT + i, 0, j->o->repeats);
         if (s.deviation < 1e-9 * fabs(s.mean)) s.deviation = 0; /* all alike but for rounding */
         basin_record_row(r);
         basin_record_text(r, "name", j->baseline->name[i]);
@@ -452,7 +441,7 @@ static void put_folds(basin_record *r, const job *j) {
     basin_record_end(r);
     basin_record_table(r, "|repeats", NULL);
     for (int64_t i = 0; i < j->o->repeats && j->o->repeats > 1; i++) {
-        basin_spread s = of_repeat(j, i);
+        basin_spread s = spread_of(j, TEST, i, 1);
         basin_record_row(r);
         basin_record_fields(r, "repeat=%lld;seed=%lld", (long long)i + 1, (long long)seed_of(j, i));
         basin_record_number(r, j->paper ? "training score" : "test score", "%.4g", s.mean);
@@ -492,7 +481,7 @@ static void put_statistics(basin_record *r, const job *j, const basin_spread *s)
     if (j->o->repeats > 1)
         basin_record_number(r, ".deviation_of_repeats", "%g", deviation_of_repeats(j, s->mean));
     if (j->paper) return;
-    basin_spread v = of_all(j, VALIDATION);
+    basin_spread v = spread_of(j, VALIDATION, 0, j->o->repeats);
     if (!v.count) return; /* too few graphs to set any aside */
     basin_record_fields(r, ".validation_mean=%g;.validation_deviation=%g", v.mean, v.deviation);
 }
@@ -500,7 +489,7 @@ static void put_statistics(basin_record *r, const job *j, const basin_spread *s)
 static void put_cv(basin_record *r, const void *context) {
     const job *j = context;
     basin_args *o = j->o;
-    basin_spread s = of_all(j, TEST);
+    basin_spread s = spread_of(j, TEST, 0, o->repeats);
     basin_record_text(r, "data", j->set.name);
     basin_record_text(r, "task", basin_graphs_target_name(j->set.task));
     basin_record_text(r, "protocol",

@@ -33,23 +33,17 @@ basin_status basin_graph_draw(basin_graph_drawing *d, const basin_graphset *s, i
     BASIN_TRY(basin_molecule_layout(d->at, &m, error));
     for (int64_t i = 0; i < nodes; i++) {
         const int32_t *label = s->node_label + (s->node_start[graph] + i) * columns;
-        d->name[i] = d->text + NAME * i;
-        if (molecule)
-            snprintf(d->text + NAME * i, NAME, "%s", basin_element(label[0]));
-        else
-            snprintf(d->text + NAME * i, NAME, "%d", columns == 1 ? label[0] : (int)i);
+        char *name = d->text + NAME * i;
+        d->name[i] = name;
+        if (molecule) snprintf(name, NAME, "%s", basin_element(label[0]));
+        if (!molecule) snprintf(name, NAME, "%d", columns == 1 ? label[0] : (int)i);
         if (molecule) memcpy(d->order + edges + 4 * i, label, 4 * sizeof *label);
     }
     for (int64_t e = 0; e < edges && molecule; e++)
         d->order[e] = s->edge_label[(first + e) * s->edge_labels];
-    d->graph = (basin_svg_graph_of){.title = "",
-                                    .nodes = nodes,
-                                    .edges = edges,
-                                    .edge = s->edge + 2 * first,
-                                    .at = d->at,
-                                    .name = d->name,
-                                    .order = molecule ? d->order : NULL,
-                                    .atom = molecule ? d->order + edges : NULL};
+    d->graph = (basin_svg_graph_of){.title = "", .nodes = nodes, .edges = edges, .at = d->at};
+    d->graph.edge = s->edge + 2 * first, d->graph.name = d->name;
+    if (molecule) d->graph.order = d->order, d->graph.atom = d->order + edges;
     return BASIN_OK;
 }
 
@@ -107,12 +101,10 @@ static void fill_row(job *j, int64_t i) {
     double y = truth_of(j, i), p = (double)own[j->column < 0 ? j->all.columns > 1 : j->column];
     double error = j->column >= 0 ? fabs(p - y) : isnan(y) ? NAN : 1 - (double)own[(int64_t)y];
     int64_t scaffold = j->all.set.scaffold ? j->all.set.scaffold[j->all.list[i]] : 0;
-    const double value[COLUMNS] = {y,
-                                   p,
-                                   error,
-                                   isnan(j->all.about.near) ? NAN : (double)j->all.nearest[i],
-                                   isnan(y) || !j->all.about.calibrated ? NAN : is_covered(j, i, y),
-                                   (double)(scaffold & ((INT64_C(1) << 52) - 1))};
+    double near = isnan(j->all.about.near) ? NAN : (double)j->all.nearest[i];
+    double covered = isnan(y) || !j->all.about.calibrated ? NAN : is_covered(j, i, y);
+    double group = (double)(scaffold & ((INT64_C(1) << 52) - 1));
+    const double value[COLUMNS] = {y, p, error, near, covered, group};
     for (int c = 0; c < COLUMNS; c++) j->value[c][i] = value[c];
     j->order[i] = (basin_ranked){isnan(error) ? -1 : error, i};
 }

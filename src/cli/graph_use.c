@@ -14,11 +14,8 @@ basin_status basin_graph_open_all(job *j, bool labels, basin_error *error) {
     BASIN_TRY(
         basin_graph_read(&j->set, o, data, labels ? j->about.names : "", j->about.settings, error));
     BASIN_TRY(basin_graphs_part(&j->list, &j->count, &j->set, o->part ? o->part : "all", error));
-    j->data = (basin_graphs_data){.set = &j->set,
-                                  .path = data,
-                                  .graph = j->list,
-                                  .graphs = j->count,
-                                  .coverage = o->coverage};
+    j->data = (basin_graphs_data){.set = &j->set, .path = data, .coverage = o->coverage};
+    j->data.graph = j->list, j->data.graphs = j->count;
     basin_note_gamma(o, o->operand[0]);
     return BASIN_OK;
 }

@@ -7,6 +7,7 @@
 
 #include "base/number.h"
 #include "base/sort.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "basin/random.h"
 #include "data/packed.h"
@@ -569,11 +570,9 @@ basin_status basin_graphset_from_bundle(basin_graphset *set, basin_bundle *bundl
  * bytes, then JSON, whatever the file is called. */
 static basin_status is_bundle(bool *is, const char *path, basin_error *error) {
     BASIN_AT_EXIT(basin_map_close) basin_map map = {0};
-    size_t length = strlen(path);
     *is = false;
     if (basin_map_open(&map, path, NULL)) return BASIN_OK;
-    *is =
-        (length > 4 && !strcmp(path + length - 4, ".npz")) || (map.size >= 9 && map.data[8] == '{');
+    *is = basin_text_ends(path, ".npz") || (map.size >= 9 && map.data[8] == '{');
     return basin_packed_refuse(map.data, map.size, path, error);
 }
 

@@ -79,12 +79,11 @@ void basin_positions_free(basin_positions *positions) {
     *positions = (basin_positions){0};
 }
 
-/* Positions of nodes: eigenvectors of the normalised Laplacian L = I - D^-1/2 A D^-1/2, and return
- * probabilities of random walks. Graphs are taken as undirected.
- *
- * The eigenvectors 1 .. k behind the first, ascending, each with the sign that makes the sum of its
- * cubes positive (where that vanishes: its largest entry). A graph with fewer has zeros behind
- * them. LAPACK for graphs that a dense matrix suits, ARPACK for larger ones. */
+/* Eigenvectors of the normalised Laplacian L = I - D^-1/2 A D^-1/2, and return probabilities of
+ * random walks. Graphs are taken as undirected. The eigenvectors 1 .. k behind the first,
+ * ascending, each with the sign that makes the sum of its cubes positive (where that vanishes: its
+ * largest entry). A graph with fewer has zeros behind them. LAPACK for graphs that a dense matrix
+ * suits, ARPACK for larger ones. */
 
 enum { DENSE_LIMIT = 1000 }; /* nodes up to which LAPACK is used */
 

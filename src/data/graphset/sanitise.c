@@ -549,14 +549,9 @@ static basin_status find_aromatic(basin_molecule *m, basin_error *error) {
     if (!m->rings) return BASIN_OK;
     BASIN_TRY(BASIN_NEW(&whole, 2 * n + b + 2 * r, a_molecule, error));
     BASIN_TRY(BASIN_NEW(&flags, b + r, a_molecule, error));
-    perception p = {.m = m,
-                    .gives = whole + 2 * r + n + b,
-                    .ring = whole,
-                    .system = whole + r,
-                    .times = whole + 2 * r,
-                    .bond_times = whole + 2 * r + n,
-                    .done = flags,
-                    .marked = flags + r};
+    perception p = {.m = m, .ring = whole, .system = whole + r, .done = flags};
+    p.times = p.system + r, p.bond_times = p.times + n, p.gives = p.bond_times + b;
+    p.marked = flags + r;
     for (int32_t i = 0; i < m->rings; i++) {
         bool good = true, wild = true;
         for (int32_t k = m->ring_start[i]; k < m->ring_start[i + 1] && good; k++) {

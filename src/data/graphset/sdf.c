@@ -21,8 +21,8 @@ static int number_at(const char *line, size_t from, size_t width) {
     return whole(text);
 }
 
-static const char *next_line(const char *at) {
-    at += strcspn(at, "\v\n"); /* a block's lines, a file's */
+static const char *next_line(const char *at, const char *end) {
+    at += strcspn(at, end);
     return at + (*at != 0);
 }
 
@@ -84,8 +84,8 @@ static basin_status read_v2000(basin_molecule *m, const char *at, basin_error *e
     static const int charge[] = {0, 3, 2, 1, 0, -1, -2, -3};
     int atoms = number_at(at, 0, 3), bonds = number_at(at, 3, 3);
     bool charged = false;
-    const char *first = next_line(at);
-    for (at = first; atoms-- > 0; at = next_line(at)) {
+    const char *first = next_line(at, "\v");
+    for (at = first; atoms-- > 0; at = next_line(at, "\v")) {
         if (strcspn(at, "\v") < 32)
             return basin_fail(error, BASIN_BAD_VALUE, "atom %d is cut off", m->atoms + 1);
         basin_atom atom = atom_of(at + 31 + (at[31] == ' '));
@@ -93,12 +93,13 @@ static basin_status read_v2000(basin_molecule *m, const char *at, basin_error *e
         atom.charge = (int16_t)(code > 0 && code < 8 ? charge[code] : 0);
         BASIN_TRY(basin_molecule_add_atom(m, atom, error));
     }
-    for (; bonds-- > 0; at = next_line(at))
+    for (; bonds-- > 0; at = next_line(at, "\v"))
         BASIN_TRY(
             add_bond(m, number_at(at, 6, 3), number_at(at, 0, 3), number_at(at, 3, 3), error));
-    for (int32_t i = 0; i < m->atoms; i++, first = next_line(first))
+    for (int32_t i = 0; i < m->atoms; i++, first = next_line(first, "\v"))
         take_valence(m, i, number_at(first, 48, 3), 15);
-    for (; *at && strncmp(at, "M  END", 6) != 0; at = next_line(at)) take_list(m, at, &charged);
+    for (; *at && strncmp(at, "M  END", 6) != 0; at = next_line(at, "\v"))
+        take_list(m, at, &charged);
     return BASIN_OK;
 }
 
@@ -129,7 +130,8 @@ static basin_status add_v30(basin_molecule *m, const char *line, bool bond, basi
 static basin_status read_v3000(basin_molecule *m, const char *text, basin_error *error) {
     for (int pass = 0; pass < 2; pass++) {
         int32_t part = 0, atom = 0;
-        for (const char *at = text; *at && strncmp(at, "M  END", 6) != 0; at = next_line(at)) {
+        for (const char *at = text; *at && strncmp(at, "M  END", 6) != 0;
+             at = next_line(at, "\v")) {
             char line[256];
             if (strncmp(at, "M  V30 ", 7) != 0) continue;
             snprintf(line, sizeof line, "%.*s", (int)strcspn(at + 7, "\v"), at + 7);
@@ -147,7 +149,7 @@ static basin_status read_v3000(basin_molecule *m, const char *text, basin_error 
 bool basin_molecule_is_block(const char *text) { return !strncmp(text, start, sizeof start - 1); }
 
 basin_status basin_molecule_read_block(basin_molecule *m, const char *text, basin_error *error) {
-    const char *at = next_line(text);
+    const char *at = next_line(text, "\v");
     m->atoms = m->bonds = m->rings = 0;
     bool newer = memchr(at, 'V', strcspn(at, "\v")) && strstr(at, "V3000");
     BASIN_TRY(newer ? read_v3000(m, at, error) : read_v2000(m, at, error));
@@ -201,14 +203,14 @@ static const char *put_record(FILE *file, const char *at, basin_dictionary *name
     char name[200];
     const char *value[MOST] = {0}, *title = at;
     int32_t number;
-    for (int i = 0; i < 3; i++) at = next_line(at);
+    for (int i = 0; i < 3; i++) at = next_line(at, "\n");
     if (file) fprintf(file, "\"%s%c", start, LINE);
     at = put_cell(file, at, false, -1, LINE);
-    for (; *at && strncmp(at, "$$$$", 4) != 0; at = next_line(at)) {
+    for (; *at && strncmp(at, "$$$$", 4) != 0; at = next_line(at, "\n")) {
         if (!property(name, at)) continue;
         if (!file) *status = *status ? *status : basin_dictionary_add(names, &number, name, error);
         number = basin_dictionary_find(names, name);
-        if (number >= 0 && number < MOST) value[number] = next_line(at);
+        if (number >= 0 && number < MOST) value[number] = next_line(at, "\n");
     }
     if (file) fprintf(file, "\",\"");
     if (file) put_cell(file, title, true, 1, ' ');
@@ -217,7 +219,7 @@ static const char *put_record(FILE *file, const char *at, basin_dictionary *name
         if (value[c]) put_cell(file, value[c], true, -1, ' ');
     }
     if (file) fputs("\"\n", file);
-    return *at ? next_line(at) : at;
+    return *at ? next_line(at, "\n") : at;
 }
 
 basin_status basin_sdf_table(char **table, size_t *size, const char *path, basin_error *error) {

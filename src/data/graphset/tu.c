@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/number.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "data/graphset/graphset.h"
 #include "data/packed.h"
@@ -50,12 +51,9 @@ static const char the_set[] = "the set"; /* what memory is for */
 /* The table that a name stands for, NULL: none of them; nor is what macOS puts beside each file,
  * ._DS_A.txt. */
 static basin_status table_of(table **to, tu *t, const char *name, basin_error *error) {
-    size_t length = strlen(name);
     *to = NULL;
-    for (int i = 0; i < FILES && *name != '.'; i++) {
-        size_t n = strlen(suffix[i]);
-        if (length > n && !strcmp(name + length - n, suffix[i])) *to = &t->file[i];
-    }
+    for (int i = 0; i < FILES && *name != '.'; i++)
+        if (basin_text_ends(name, suffix[i]) && strcmp(name, suffix[i]) != 0) *to = &t->file[i];
     if (*to && (*to)->text)
         return basin_fail(error, BASIN_BAD_FILE, "%s: both %s and %s; wanted one set", t->path,
                           (*to)->name, name);

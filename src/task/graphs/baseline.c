@@ -129,14 +129,6 @@ static void measure(basin_graphs_measures *measures, const problem *p, const flo
                          p->scale);
 }
 
-/* Of classes the logarithms of their shares. */
-static void put_constant(float *output, const problem *p) {
-    for (int64_t i = 0; i < p->rows[2] * p->outputs; i++) {
-        double own = p->mean[i % p->outputs];
-        output[i] = (float)(p->set->task == BASIN_GRAPHS_VALUES ? own : log(own + 1e-9));
-    }
-}
-
 /* A regression on a graph of its own. */
 typedef struct regression {
     basin_graph *graph;
@@ -221,7 +213,10 @@ basin_status basin_graphs_baseline(basin_graphs_baselines *result, const basin_g
     BASIN_TRY(basin_graphs_check_labels(set, set->name, error));
     BASIN_TRY(prepare(&p, error));
     BASIN_TRY(BASIN_NEW(&output, p.rows[2] * p.outputs, "a baseline", error));
-    put_constant(output, &p);
+    for (int64_t i = 0; i < p.rows[2] * p.outputs; i++) { /* of classes logarithms of shares */
+        double own = p.mean[i % p.outputs];
+        output[i] = (float)(set->task == BASIN_GRAPHS_VALUES ? own : log(own + 1e-9));
+    }
     measure(&result->constant, &p, output);
     BASIN_TRY(build(&r, &p, backend, error));
     BASIN_TRY(fit(output, &r, &p, error));

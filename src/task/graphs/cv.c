@@ -59,13 +59,8 @@ static void on_step(void *context, const basin_news *news) {
     if (!p->stop && basin_watch_stopped(p->spec.watch)) fail(p, BASIN_BAD_VALUE, "interrupted");
     if (news->done % steps != 0) return;
     pthread_mutex_lock(&p->lock);
-    basin_news all = {.what = "folds",
-                      .done = ++p->epochs,
-                      .total = p->total,
-                      .loss = news->loss,
-                      .speed = NAN,
-                      .unit = "epochs",
-                      .seconds_left = NAN};
+    basin_news all = {.what = "folds", .unit = "epochs", .speed = NAN, .seconds_left = NAN};
+    all.done = ++p->epochs, all.total = p->total, all.loss = news->loss;
     basin_watch_show(p->spec.watch, &all);
     pthread_mutex_unlock(&p->lock);
 }
@@ -210,11 +205,8 @@ static basin_status measure_fold(basin_graphs_model *m, const pool *p, int64_t n
 
 static basin_status measure_means(const pool *p, int64_t number, basin_error *error) {
     const basin_graphset *set = &p->input->set;
-    basin_graphs_model m = {.target = set->task,
-                            .binary = set->binary,
-                            .classes = set->classes,
-                            .target_scale = p->work[number].scale,
-                            .outputs = p->work[number].outputs};
+    basin_graphs_model m = {.target = set->task, .binary = set->binary, .classes = set->classes};
+    m.target_scale = p->work[number].scale, m.outputs = p->work[number].outputs;
     basin_status status = measure_fold(&m, p, number, error);
     basin_graphs_near_free(&m.near);
     basin_graphs_certain_free(&m.certain);

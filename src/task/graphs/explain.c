@@ -141,7 +141,6 @@ static basin_lines lines_of(lens *l) {
     return (basin_lines){l->line, PATHS, l->plan, 1, read_score, l};
 }
 
-/* The score of the graph at the part `t` of the way. */
 static basin_status run_at(double *score, lens *l, double t, basin_error *error) {
     basin_lines lines = lines_of(l);
     return basin_lines_run(&lines, &t, score, error);

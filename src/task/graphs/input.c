@@ -120,8 +120,6 @@ void basin_graphs_input_free(basin_graphs_input *input) {
     *input = (basin_graphs_input){0};
 }
 
-/* ---- classes ---- */
-
 /* A set may lack some of the model's classes, or have others, which are then unknown. */
 static basin_status renumber(basin_graphs_input *input, const basin_graphs_model *m,
                              basin_error *error) {
@@ -188,8 +186,6 @@ basin_status basin_graphs_input_match(basin_graphs_input *input, const basin_gra
     input->set.target = NULL;
     return BASIN_OK;
 }
-
-/* ---- parts of a set ---- */
 
 int64_t *basin_graphs_range(int64_t first, int64_t count) {
     int64_t *list = basin_array_new((size_t)count, sizeof *list);

@@ -127,9 +127,6 @@ static basin_status plan_new(basin_graphs_plan **plan, basin_graphs_model *model
 
 /* ---- capacities ---- */
 
-/* How large the plans of a set's batches are: capacities grow in fixed steps around the mean need
- * of a batch, so that a few plans serve all of them. */
-
 /* Steps between capacities in deviations of a batch's need, and rows at least: on a host another
  * plan costs a few milliseconds and no memory for results, on a device a captured graph. */
 typedef struct ladder {
