@@ -562,7 +562,7 @@ static basin_status join(float *to, const joint *j, basin_error *error) {
 static basin_status sharpen(basin_picture *p, const basin_hole *hole, basin_area box,
                             basin_error *error) {
     enum { RING = 16 };
-    const double wanted = 0.64, least = 0.7, most = 1.5;
+    const double wanted = 0.72, least = 0.7, most = 1.5;
     int64_t top = basin_int_max(box.top - RING, 0), left = basin_int_max(box.left - RING, 0);
     int64_t height = basin_int_min(box.top + box.height + RING, p->height) - top;
     int64_t width = basin_int_min(box.left + box.width + RING, p->width) - left;
