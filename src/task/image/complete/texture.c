@@ -230,13 +230,15 @@ static void find_labels(scene *s) {
 
 /* ---- the descent on one grid ---- */
 
+enum { VALUE, FITS, DATA, HOLE, X, A, BETA, PART, GUESSES, INPUTS };
+
 typedef struct grid {
     int64_t height, width, labels, channels;
-    float *value, *fits, *data, *hole, *x, *a; /* as in the plan */
+    float *value, *fits, *data, *hole, *x, *a; /* as the plan's first six inputs */
     basin_graph *graph;
     basin_store *store;
     basin_plan *plan;
-    basin_expr in_value, in_fits, in_data, in_hole, in_x, in_a, in_beta, in_part, in_guesses;
+    basin_expr in[INPUTS];
     basin_expr new_x, new_a, energy, least;
 } grid;
 
@@ -265,39 +267,38 @@ static basin_expr average(const grid *g, basin_expr z) {
 static void write_energy(grid *g) {
     basin_shape map = BASIN_SHAPE(g->height, g->width, g->labels);
     basin_graph *graph = g->graph;
-    g->in_value =
-        basin_input(graph, "value", BASIN_SHAPE(g->height, g->width, g->channels, g->labels));
-    g->in_fits = basin_input(graph, "fits", map);
-    g->in_data = basin_input(graph, "data", map);
-    g->in_hole = basin_input(graph, "hole", BASIN_SHAPE(g->height, g->width, 1));
-    g->in_x = basin_input(graph, "x", BASIN_SHAPE(g->height, g->width, g->channels));
-    g->in_a = basin_input(graph, "a", map);
-    g->in_beta = basin_input(graph, "beta", BASIN_SCALAR);
-    g->in_part = basin_input(graph, "part", BASIN_SCALAR);
-    g->in_guesses = basin_input(graph, "guesses", BASIN_SCALAR);
-    basin_expr x = basin_reshape(g->in_x, BASIN_SHAPE(g->height, g->width, g->channels, 1));
-    basin_expr apart = basin_sum(basin_square(basin_sub(g->in_value, x)), 2, 1);
+    basin_shape state = BASIN_SHAPE(g->height, g->width, g->channels);
+    basin_shape values = BASIN_SHAPE(g->height, g->width, g->channels, g->labels);
+    const basin_shape shape[INPUTS] = {values, map, map, BASIN_SHAPE(g->height, g->width, 1),
+                                       state,  map};
+    for (int i = 0; i < INPUTS; i++) {
+        char name[] = {(char)('a' + i), 0};
+        g->in[i] = basin_input(graph, name, shape[i]);
+    }
+    basin_expr x = basin_reshape(g->in[X], BASIN_SHAPE(g->height, g->width, g->channels, 1));
+    basin_expr apart = basin_sum(basin_square(basin_sub(g->in[VALUE], x)), 2, 1);
     /* Windows count pixels that a label can copy; at first those that are known alone. */
-    basin_expr guess = basin_mul(g->in_hole, basin_offset(basin_neg(g->in_guesses), 1));
-    basin_expr counts = basin_mul(g->in_fits, basin_offset(basin_neg(guess), 1));
+    basin_expr guess = basin_mul(g->in[HOLE], basin_offset(basin_neg(g->in[GUESSES]), 1));
+    basin_expr counts = basin_mul(g->in[FITS], basin_offset(basin_neg(guess), 1));
     basin_expr share = average(g, counts);
     basin_expr weight = basin_div(basin_min(basin_scale(share, 3), basin_const(graph, 1)),
                                   basin_max(share, basin_const(graph, 0.02)));
-    basin_expr fit = basin_add(basin_mul(average(g, basin_mul(apart, counts)), weight), g->in_data);
-    basin_expr near = basin_scale(average(g, g->in_a), coherence);
+    basin_expr fit =
+        basin_add(basin_mul(average(g, basin_mul(apart, counts)), weight), g->in[DATA]);
+    basin_expr near = basin_scale(average(g, g->in[A]), coherence);
     basin_expr cost = basin_sub(fit, near);
-    basin_expr best = basin_softmax(basin_neg(basin_mul(g->in_beta, cost)), 2);
+    basin_expr best = basin_softmax(basin_neg(basin_mul(g->in[BETA], cost)), 2);
     basin_expr whole = basin_sub(fit, basin_scale(near, 0.5));
-    g->energy = basin_sum_all(basin_mul(basin_mul(g->in_a, whole), g->in_hole));
+    g->energy = basin_sum_all(basin_mul(basin_mul(g->in[A], whole), g->in[HOLE]));
     basin_expr least = basin_neg(basin_maximum(basin_neg(fit), 2, 1));
     g->least = basin_sum_all(
-        basin_mul(least, basin_reshape(g->in_hole, BASIN_SHAPE(g->height, g->width))));
-    g->new_a = basin_add(g->in_a, basin_mul(g->in_part, basin_sub(best, g->in_a)));
+        basin_mul(least, basin_reshape(g->in[HOLE], BASIN_SHAPE(g->height, g->width))));
+    g->new_a = basin_add(g->in[A], basin_mul(g->in[PART], basin_sub(best, g->in[A])));
     basin_expr read = basin_sum(
-        basin_mul(g->in_value,
+        basin_mul(g->in[VALUE],
                   basin_reshape(g->new_a, BASIN_SHAPE(g->height, g->width, 1, g->labels))),
         3, 1);
-    g->new_x = basin_add(g->in_x, basin_mul(g->in_hole, basin_sub(read, g->in_x)));
+    g->new_x = basin_add(g->in[X], basin_mul(g->in[HOLE], basin_sub(read, g->in[X])));
 }
 
 static basin_status grid_plan(grid *g, basin_backend *backend, basin_error *error) {
@@ -315,19 +316,11 @@ static basin_status grid_plan(grid *g, basin_backend *backend, basin_error *erro
 static basin_status grid_new(grid *g, int64_t height, int64_t width, const scene *s,
                              basin_error *error) {
     *g = (grid){.height = height, .width = width, .labels = s->labels, .channels = s->channels};
-    int64_t area = height * width, maps = area * s->labels;
-    BASIN_TRY(BASIN_NEW(&g->value, maps * s->channels, "texture", error));
-    BASIN_TRY(BASIN_NEW(&g->fits, maps, "texture", error));
-    BASIN_TRY(BASIN_NEW(&g->data, maps, "texture", error));
-    BASIN_TRY(BASIN_NEW(&g->hole, area, "texture", error));
-    BASIN_TRY(BASIN_NEW(&g->x, area * s->channels, "texture", error));
-    return BASIN_NEW(&g->a, maps, "texture", error);
-}
-
-/* What label l copies to (y, x) of the scene, if that is known: its place; else -1. */
-static int64_t source(const scene *s, int64_t l, int64_t y, int64_t x) {
-    y += s->label[l].down, x += s->label[l].right;
-    return inside(s, y, x) && s->known[y * s->width + x] ? y * s->width + x : -1;
+    int64_t L = s->labels, C = s->channels, size[] = {C * L, L, L, 1, C, L};
+    float **array[] = {&g->value, &g->fits, &g->data, &g->hole, &g->x, &g->a};
+    for (int i = 0; i < BETA; i++)
+        BASIN_TRY(BASIN_NEW(array[i], height * width * size[i], "texture", error));
+    return BASIN_OK;
 }
 
 static void fill_finest(grid *g, const scene *s) {
@@ -338,8 +331,8 @@ static void fill_finest(grid *g, const scene *s) {
         g->hole[i] = in && !s->known[at];
         for (int64_t c = 0; c < C && in; c++) g->x[i * C + c] = s->pixel[at * C + c];
         for (int64_t l = 0; l < L && in; l++) {
-            int64_t from = source(s, l, y, x);
-            if (from < 0) continue;
+            int64_t v = y + s->label[l].down, u = x + s->label[l].right, from = v * s->width + u;
+            if (!inside(s, v, u) || !s->known[from]) continue;
             g->fits[i * L + l] = 1;
             for (int64_t c = 0; c < C; c++) g->value[(i * C + c) * L + l] = s->pixel[from * C + c];
             for (int64_t f = 0; f < FEATURES; f++) {
@@ -378,10 +371,9 @@ static basin_status grid_reduce(grid *g, const grid *fine, const scene *s, int64
 static basin_status run_step(grid *g, double beta, double part, bool guesses, double *energy,
                              basin_error *error) {
     float value[3] = {(float)beta, (float)part, guesses};
-    const basin_expr input[] = {g->in_x, g->in_a, g->in_beta, g->in_part, g->in_guesses};
     const float *given[] = {g->x, g->a, &value[0], &value[1], &value[2]};
-    for (int i = 0; i < 5; i++)
-        BASIN_TRY(basin_values_write(g->plan, input[i], given[i], BASIN_F32, error));
+    for (int i = X; i < INPUTS; i++)
+        BASIN_TRY(basin_values_write(g->plan, g->in[i], given[i - X], BASIN_F32, error));
     BASIN_TRY(basin_plan_run(g->plan, error));
     *energy = basin_plan_scalar(g->plan, g->energy);
     BASIN_TRY(basin_values_read(g->plan, g->new_x, g->x, BASIN_F32, error));
@@ -400,14 +392,11 @@ static basin_status descend(grid *g, basin_backend *backend, int steps, double *
     for (int64_t i = 0; i < g->height * g->width * g->labels; i++)
         if (g->fits[i] == 0) g->data[i] += 9;
     BASIN_TRY(grid_plan(g, backend, error));
-    BASIN_TRY(basin_values_write(g->plan, g->in_value, g->value, BASIN_F32, error));
-    BASIN_TRY(basin_values_write(g->plan, g->in_data, g->data, BASIN_F32, error));
-    BASIN_TRY(basin_values_write(g->plan, g->in_fits, g->fits, BASIN_F32, error));
-    BASIN_TRY(basin_values_write(g->plan, g->in_hole, g->hole, BASIN_F32, error));
-    if (first) {
-        BASIN_TRY(run_step(g, 1, 0, false, &energy, error));
-        *scale = 0.7 * basin_plan_scalar(g->plan, g->least) / pixels + 1e-4;
-    }
+    const float *given[] = {g->value, g->fits, g->data, g->hole};
+    for (int i = 0; i < X; i++)
+        BASIN_TRY(basin_values_write(g->plan, g->in[i], given[i], BASIN_F32, error));
+    BASIN_TRY(run_step(g, 1, 0, !first, &energy, error)); /* reads x, changes nothing else */
+    if (first) *scale = 0.7 * basin_plan_scalar(g->plan, g->least) / pixels + 1e-4;
     for (int i = 0; i < steps; i++) {
         double beta = first ? hot * pow(cold / hot, (double)i / (steps - 1)) : cold;
         double part = (first && i == 0) || i >= steps - 2 ? 1 : 0.6;
@@ -418,17 +407,12 @@ static basin_status descend(grid *g, basin_backend *backend, int steps, double *
     return BASIN_OK;
 }
 
-/* Attention of a coarser grid, and what it reads. */
+/* Attention of a coarser grid. */
 static void begin_with(grid *g, const grid *coarse) {
-    int64_t by = g->height / coarse->height, L = g->labels, C = g->channels;
+    int64_t by = g->height / coarse->height, L = g->labels;
     for (int64_t i = 0; i < g->height * g->width; i++) {
         int64_t from = i / g->width / by * coarse->width + i % g->width / by;
         memcpy(g->a + i * L, coarse->a + from * L, (size_t)L * sizeof(float));
-        for (int64_t c = 0; c < C && g->hole[i] > 0; c++) {
-            float sum = 0;
-            for (int64_t l = 0; l < L; l++) sum += g->a[i * L + l] * g->value[(i * C + c) * L + l];
-            g->x[i * C + c] = sum;
-        }
     }
 }
 
