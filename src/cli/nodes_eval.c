@@ -1,5 +1,4 @@
-/* basin anomaly eval and basin node eval: models over several splits, with others beside them; or a
- * saved model. Detectors: the protocol of the paper, runs over ranks, plain baselines. */
+/* basin anomaly eval, basin node eval: models over several splits beside others; a saved model. */
 #include <time.h>
 
 #include "base/clock.h"
@@ -70,8 +69,7 @@ static const basin_option node_table[] = {
     BASIN_NODES_OPTIONS,
 };
 
-/* Models in the order of the rows. Of detectors: the detector, its trees and its network alone, the
- * plain models, the rivals; of classes: the model, the rivals. */
+/* Rows in order: the detector, its trees, its network, plain models, rivals; or classes, rivals. */
 enum {
     DETECTOR,
     TREES,
@@ -158,8 +156,7 @@ static basin_status add_rival(eval *b, const char *name, size_t length, basin_er
     return BASIN_OK;
 }
 
-/* From "paper,xgboost", or "all" that can run; before anything is trained beside which one would be
- * missed. */
+/* From "paper,xgboost", or "all" that can run; checked before anything is trained. */
 static basin_status parse_rivals(eval *b, const char *list, basin_error *error) {
     static const basin_library_function none[] = {{0}};
     char table[1];
@@ -294,8 +291,7 @@ static basin_status choose_nodes(eval *b, basin_error *error) {
     return BASIN_OK;
 }
 
-/* A class that the model has no name for is never predicted: without a word that would look like a
- * bad model. */
+/* A class that the model has no name for is never predicted: say so. */
 static basin_status check_classes(const eval *b, basin_error *error) {
     const char *path = b->use.network->path;
     int64_t labelled = basin_split_nodes(NULL, b->part, b->use.network->nodes, BASIN_PART_TEST);
@@ -656,8 +652,7 @@ static basin_status evaluate(eval *b, basin_error *error) {
     return basin_splits_run(&b->splits, error);
 }
 
-/* ---- anomaly eval --model, a saved model judged by labels (a back-test), and --unsupervised: what
- * was found without labels, judged by them ---- */
+/* ---- a saved model, or what was found without labels, judged by labels ---- */
 
 /* What has no effect beside a model and is no option of the table; NULL: nothing. */
 static const char *idle(basin_args *o) {

@@ -1,5 +1,4 @@
-/* basin anomaly score and basin node predict, the probabilities of every node as CSV or JSON; basin
- * anomaly explain and basin node explain; basin anomaly report. */
+/* basin anomaly score, explain, report; basin node predict, explain. */
 #include <sys/stat.h>
 #include <time.h>
 
@@ -79,8 +78,7 @@ static int higher_first(const void *a, const void *b) {
     return p != q ? (p < q ? 1 : -1) : by_node(a, b);
 }
 
-/* Ranks from 1 of the nodes from `first` on; equal probabilities share the better one. Returns how
- * many are to be printed. */
+/* Ranks from 1 from `first` on; equal ones share the better one. Returns how many to print. */
 static int64_t rank(place *list, const double *probability, int64_t first, int64_t nodes,
                     basin_args *o) {
     nodes -= first;
@@ -95,8 +93,7 @@ static int64_t rank(place *list, const double *probability, int64_t first, int64
     return count;
 }
 
-/* A model, the graph that it is used on, where --base says so what was there before, and what came
- * out. */
+/* A model, the graph that it is used on, the base (--base), and the scores. */
 typedef struct job {
     basin_args *o;
     basin_nodes_use use; /* its network: what was opened, if the graph is not in parts */
@@ -391,8 +388,7 @@ static const char *reading_option(const basin_args *args) {
     return NULL;
 }
 
-/* Parts of the graph: those of a folder, or, where `folder` is NULL, of what was opened, which is
- * then no longer held. A model with `facts` none reads none of edges. */
+/* Parts of a folder, or of what was opened (folder NULL), which is then freed. */
 static basin_status open_parts(job *j, const char *folder, basin_error *error) {
     const basin_args *o = j->o;
     int64_t count = basin_ranks_count(o->ranks);

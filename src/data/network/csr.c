@@ -1,6 +1,5 @@
-/* Relations in CSR form from lists of edges: a counting sort by node, then each row sorted by
- * itself and equal entries merged in place. Beyond the edges given it holds one int64_t a node and
- * one int32_t an entry: 146 million of them on 5.8 million nodes take 0.7 GiB. */
+/* CSR relations from lists of edges: a counting sort by node, rows sorted, equal entries merged in
+ * place. Beyond the edges it takes one int64_t per node and one int32_t per entry. */
 #include <inttypes.h>
 #include <stdatomic.h>
 
@@ -9,10 +8,8 @@
 #include "basin/random.h"
 #include "data/network/network.h"
 
-/* ---- parts: what a set of nodes induces, and mini-batches of sampled neighbourhoods ----
- *
- * A table of all nodes says which place each has in the part. It is asked for in zeros and only
- * touched where the part is, so that small parts of large networks stay cheap. */
+/* ---- parts: what a set of nodes induces, and mini-batches of sampled neighbourhoods. The table of
+ * places is calloc'ed and touched only where the part is. ---- */
 
 typedef struct part {
     const basin_network *whole;
@@ -479,8 +476,7 @@ basin_status basin_network_add_relation(basin_network *network, const char *name
     BASIN_TRY(basin_network_new_relation(&r, network, name, error));
     if (o->directed) network->directed = true;
     BASIN_TRY(BASIN_NEW(&r->row, nodes + 2, "a network", error));
-    /* row[i + 2] counts row i; after the sums row[i + 1] is its start, and after placing the
-     * entries its end */
+    /* row[i + 2] counts row i; after the sums row[i + 1] is its start, after placing its end */
     scatter(&(scattering){r->row + 2, NULL, edges, o}, nodes);
     r->row[1] = 0; /* counts to starts */
     for (int64_t i = 1; i <= nodes; i++) r->row[i + 1] += r->row[i];

@@ -1,5 +1,4 @@
-/* Digests: of what a network holds, to tell data apart; of the files that it came from, for the
- * record. See network.h. */
+/* Digests of what a network holds, and of the files that it came from; see network.h. */
 #include <sys/stat.h>
 
 #include "base/hash.h"

@@ -1,5 +1,4 @@
-/* Facts that edges carry: how those of parallel rows become one, and how they follow their edges
- * into unions and parts. */
+/* Facts of edges: how parallel rows become one, how facts follow edges into unions, parts. */
 #include "base/team/team.h"
 #include "data/network/network.h"
 

@@ -221,8 +221,7 @@ static basin_status put_relation(basin_bundle *bundle, const basin_network *n,
                             error);
 }
 
-/* Edges [E, 2] as other programs like them, of an undirected network each once; and their facts
- * [E, facts]. */
+/* Edges [E, 2], of an undirected network each once, and their facts [E, facts]. */
 static basin_status put_edges(basin_bundle *bundle, const basin_network *n, const basin_relation *r,
                               basin_error *error) {
     const char *mark = strcmp(r->name, "homo") != 0 ? "_" : "";

@@ -38,8 +38,7 @@ static const cJSON *get(const cJSON *object, const char *key) {
     return cJSON_GetObjectItemCaseSensitive(object, key);
 }
 
-/* A cell in quotes; nothing of a gap, of which *full is false. `comma`: of a column whose numbers
- * have a decimal comma. */
+/* A quoted cell; nothing for a gap (*full: false). `comma`: numbers have a decimal comma. */
 static basin_status put_value(FILE *file, bool *full, const place *at, const cJSON *value,
                               bool comma, basin_error *error) {
     char number[BASIN_NUMBER_TEXT];
@@ -79,8 +78,7 @@ static basin_status refuse_key(const place *at, const cJSON *object, basin_error
     return refuse(at, last, "is there twice", error);
 }
 
-/* A cell for each column, that of the id or of the two ends first; names where there is no object.
- */
+/* A cell per column, the id or the two ends first; names where `object` is NULL. */
 static basin_status put_row(FILE *file, const place *at, const cJSON *object, basin_error *error) {
     bool full;
     int found = 0;

@@ -46,14 +46,12 @@ typedef struct basin_journal {
 basin_status basin_journal_open(basin_journal **journal, const char *path, const char *digest,
                                 bool fixed, basin_error *error);
 void basin_journal_close(basin_journal *journal);
-/* Hands out the additions from byte `from` (0: the first) to byte `to`, where one ends, each with
- * what errors call it. */
+/* Hands out the additions from byte `from` (0: the first) to `to`, with their name in errors. */
 typedef basin_status basin_journal_take(void *context, const cJSON *addition, const char *what,
                                         basin_error *error);
 basin_status basin_journal_replay(const basin_journal *journal, int64_t from, int64_t to,
                                   basin_journal_take *take, void *context, basin_error *error);
-/* Appends an addition; where it fails the file is as before. It is on the disk after
- * basin_journal_sync. */
+/* Appends, or leaves the file as before; it is on the disk after basin_journal_sync. */
 basin_status basin_journal_append(basin_journal *journal, const cJSON *addition,
                                   basin_error *error);
 /* Takes back the last addition; once. */

@@ -26,8 +26,7 @@ static basin_status fail_missing(const places *p, const char *name, basin_error 
                       near.name ? near.name : "", near.name ? "'?)" : "");
 }
 
-/* Where each of `width` numbers of a column stands, if those of `from` begin at `first`. Of a
- * category by its values: one that is not there today stands nowhere. */
+/* Where each of `width` numbers of a column stands, from `first` on; -1: nowhere. */
 static void place(int64_t *at, const basin_schema_column *to, int64_t width,
                   const basin_schema_column *from, int64_t first) {
     for (int64_t i = 0; i < width; i++) {
@@ -44,8 +43,7 @@ static bool fits(const basin_schema *from, basin_column_type found, basin_column
     return found == wanted;
 }
 
-/* Arrays, such as those of Python, hold a category as its indicators alone: "city=Rome". Values
- * that have no indicator stand nowhere. */
+/* Arrays hold a category as indicators: "city=Rome". Values without one stand nowhere. */
 static bool place_indicators(places *p, const basin_schema_column *to) {
     bool found = false;
     for (int64_t i = 0; i < to->value.count; i++) {

@@ -1,5 +1,4 @@
-/* The container of a network: nodes with features, labels, ids and masks; see
- * basin/tasks/network.h. Relations are built in csr.c. */
+/* The container of a network: nodes with features, labels, ids, masks; relations are in csr.c. */
 #include "data/network/network.h"
 
 #include <inttypes.h>

@@ -1,5 +1,4 @@
-/* What the files that make networks share: the readers, one a format, and pieces of the container.
- */
+/* Shared by the files that make networks: readers, one per format, and parts of the container. */
 #ifndef BASIN_DATA_NETWORK_NETWORK_H
 #define BASIN_DATA_NETWORK_NETWORK_H
 
@@ -25,9 +24,8 @@ typedef struct basin_relation {
     bool fact_mapped; /* it belongs to the file, too */
 } basin_relation;
 
-/* What an edge carries: one number each of what the rows that name its two ends add up to. Of an
- * undirected network rows of both directions count, and both entries of an edge have the same; of a
- * directed one each direction has its own. */
+/* What an edge carries: a number each, summed over the rows that name its two ends; in an
+ * undirected network over both directions, in a directed one each has its own. */
 typedef enum basin_fact_kind {
     BASIN_FACT_COUNT, /* how many rows */
     BASIN_FACT_SUM,   /* of a column of numbers */
@@ -84,8 +82,7 @@ struct basin_network {
     int64_t knows; /* how many of the whole are known */
 };
 
-/* A network that is freed at the end of its scope, unless it is handed over and the variable NULL.
- */
+/* A network freed at the end of its scope, unless the variable is NULL. */
 #define BASIN_NETWORK_AT_EXIT BASIN_AT_EXIT(basin_network_free_at)
 static inline void basin_network_free_at(basin_network **network) { basin_network_free(*network); }
 
@@ -104,14 +101,12 @@ basin_status basin_schema_copy(basin_schema **copy, const basin_schema *schema, 
 /* That of a file, of so many features; to be freed after an error, too. */
 basin_status basin_schema_read(basin_schema **schema, const char *json, int64_t features,
                                const char *path, basin_error *error);
-/* A value of feature `feature` as people know it: a day, yes or no of a category's value, a number;
- * "-" of NaN. `mean`: it is a mean over nodes. NULL in place of a schema: a number. */
+/* A feature's value as text: a day, yes or no, a number, "-" for NaN. `mean`: a mean over nodes. */
 enum { BASIN_VALUE_TEXT = 32 };
 const char *basin_schema_value(char text[BASIN_VALUE_TEXT], const basin_schema *schema,
                                int64_t feature, double value, bool mean);
-/* Makes a network fit: features in the schema's order, by name; a category that is absent is zero;
- * relations likewise. A column that is absent is an error; what is left over is noted.
- * basin_network_open and basin_network_from_arrays do it where the options have a schema. */
+/* Makes a network fit, features and relations by name: an absent category is zero, an absent column
+ * an error, what is left over is noted. Opening with a schema in the options does it. */
 basin_status basin_network_match(basin_network *network, const basin_schema *schema,
                                  basin_error *error);
 /* An error where features or directions are not the schema's, in its order. */
@@ -149,8 +144,7 @@ void basin_network_forget_facts(basin_network *network);
 int basin_network_relation(const basin_network *network, const char *name);
 /* The relation to use where one is wanted: "homo", or the only one; -1 where there are several. */
 int basin_network_main_relation(const basin_network *network);
-/* The line of the note behind `note`, of `length` bytes; the first one behind NULL, NULL behind the
- * last. */
+/* The line of the note behind `note` (NULL: the first); NULL behind the last. */
 const char *basin_network_next_note(int *length, const basin_network *network, const char *note);
 /* The file that a line of the note speaks of: that of edges where it begins with "edges: ". */
 const char *basin_network_note_path(const basin_network *network, const char *note);
@@ -159,29 +153,25 @@ int64_t basin_network_count_label(const basin_network *network, int32_t label);
 /* -1 where no node has a label. */
 int32_t basin_network_greatest_label(const basin_network *network);
 
-/* A relation as the list of pairs that attention needs, with loops dropped or added by `self`. Of a
- * part (parts/parts.h) node i of its halo is key room + i; of a whole network there is no halo, and
- * room for its nodes. */
+/* A relation as pairs for attention, with loops dropped or added by `self`. Of a part
+ * (parts/parts.h) node i of its halo is key room + i; a whole network has none. */
 basin_status basin_network_pairs(basin_pairs *pairs, const basin_network *network, int relation,
                                  basin_self_loops self, int64_t room, int64_t halo,
                                  basin_error *error);
 
-/* What a network says of all its nodes and edges: sizes, directions, note, schema, names of columns
- * and classes. */
+/* Copies sizes, directions, note, schema, names of columns and classes. */
 basin_status basin_network_copy_head(basin_network *to, const basin_network *from,
                                      basin_error *error);
 /* What it has of some nodes: features, labels, masks, ids; `origin` leads back. */
 basin_status basin_network_copy_nodes(basin_network *to, const basin_network *from,
                                       const int64_t *node /* [to->nodes] */, basin_error *error);
-/* The subgraph of the given nodes, each named once, with all edges among them; `origin` leads
- * back. */
+/* The subgraph of the given nodes, each named once; `origin` leads back. */
 basin_status basin_network_induce(basin_network **part, const basin_network *network,
                                   const int64_t *node /* [count] */, int64_t count,
                                   basin_error *error);
 
-/* A mini-batch: the target nodes come first, then up to fanout[0] neighbours of each in each
- * relation, then up to fanout[1] of each of those, ... (a fan-out of 0 takes all). Edges are those
- * that were walked (both ways in an undirected network). */
+/* A mini-batch: the targets, then up to fanout[0] neighbours of each per relation, then up to
+ * fanout[1] of each of those, ... (0: all). Edges are those that were walked. */
 typedef struct basin_sample_spec {
     const int64_t *fanout; /* [steps] */
     int steps;
@@ -204,11 +194,9 @@ typedef struct basin_degrees {
 basin_status basin_network_degrees(basin_degrees *degrees, const basin_network *network,
                                    int relation, basin_error *error);
 
-/* ---- inside schemas: what every column of a table means ----
- *
- * Columns of nodes are features (number, category, date) or have a role. Features stand in the
- * order of their columns: a number or a date is one, a category one a value. Columns of edges
- * likewise make the cells of a row, of which facts are made. */
+/* ---- schemas: what every column of a table means. Columns of nodes are features (number,
+ * category, date) or have a role; a number or a date is one feature, a category one per value.
+ * Columns of edges likewise make the cells of a row, from which facts are made. ---- */
 
 typedef enum basin_column_type {
     BASIN_COLUMN_DROPPED, /* not read */
@@ -285,15 +273,12 @@ basin_status basin_schema_settle(basin_network_options *settled,
 
 /* ---- splits and scaling ---- */
 
-/* The past for training, the future for tests: the labelled nodes in the order of `column`, a
- * feature by its name, or the column of times of edges, which stands for a node's first edge. The
- * earliest `train` of them train, `val` of them come next, the latest test. Nodes of one time stay
- * together; those without a time are in no part. The network's masks are then this one split, and
- * its note says where the cuts are. */
+/* Splits labelled nodes by `column`, a feature or the column of times of edges (a node's first
+ * edge): the earliest `train` train, `val` come next, the latest test. Equal times stay together;
+ * without a time a node is in no part. Sets the masks; the note has the cuts. */
 basin_status basin_network_split_by_time(basin_network *network, const char *column, double train,
                                          double val, basin_error *error);
-/* Split `split` of the file, which may have no validation or test; a node without a label is in no
- * part, one in two is an error. */
+/* Split `split` of the file; a node without a label is in no part, one in two is an error. */
 basin_status basin_split_from_masks(uint8_t *part /* [N] */, const basin_network *network,
                                     int64_t split, basin_error *error);
 /* Nodes of one part, ascending; returns how many. `node` may be NULL to count only. */
@@ -324,8 +309,7 @@ basin_status basin_scaler_fit(basin_scaler *scale, basin_scaler_kind kind,
 void basin_scaler_apply(float *y /* [n, F] */, const basin_scaler *scale,
                         const float *x /* [n, F] */, int64_t n);
 void basin_scaler_free(basin_scaler *scale);
-/* As tensors PREFIXmean, PREFIXfactor or PREFIXquantile; the metadata PREFIXkind says which. Stored
- * ones borrow from `scale`. */
+/* As tensors PREFIXmean, PREFIXfactor or PREFIXquantile, which borrow; metadata PREFIXkind. */
 basin_status basin_scaler_store(basin_bundle *bundle, const char *prefix, const basin_scaler *scale,
                                 basin_error *error);
 basin_status basin_scaler_load(basin_scaler *scale, const basin_bundle *bundle, const char *prefix,
@@ -383,8 +367,7 @@ const basin_network_options *basin_network_options_or(const basin_network_option
 /* Room for features [N, F], not filled; owned by the network. */
 basin_status basin_network_alloc_features(basin_network *network, int64_t features,
                                           const basin_network_options *options, basin_error *error);
-/* Gives a network that was read its union, where the options want one, and its schema, or makes it
- * fit the options', and fills its gaps. */
+/* Makes the union, the schema or the match that the options ask for; fills gaps. */
 basin_status basin_network_finish(basin_network *network, const basin_network_options *options,
                                   basin_error *error);
 /* Treats NaN and infinities as `missing` says; a mapped network gets a copy of its features. */
@@ -398,8 +381,7 @@ basin_status basin_network_forget_labels(basin_network *network,
 /* An error where options say how files are to be read: a folder of parts has no use for them. */
 basin_status basin_network_options_check_parts(const basin_network_options *options,
                                                const char *folder, basin_error *error);
-/* Where the rows of a relation begin and end, and that their entries are below `keys`, in ascending
- * order where `sorted`; and ids, names of columns, labels and masks. */
+/* Checks rows, entries below `keys` (ascending where `sorted`), ids, columns, labels and masks. */
 basin_status basin_network_check_relation(const basin_network *network,
                                           const basin_relation *relation, int64_t keys, bool sorted,
                                           basin_error *error);
@@ -426,9 +408,8 @@ void basin_relation_merge_facts(basin_relation *to, const basin_relation *from, 
 basin_status basin_relation_copy_facts(basin_relation *part, const basin_relation *whole,
                                        const int64_t *node /* [nodes] of the whole */,
                                        int64_t nodes, const basin_facts *facts, basin_error *error);
-/* Adds rows of edges, in their order, to the facts of a relation, which may have some: facts
- * [edges, facts], or NULL for those that the schema makes of `cell`. The latest row goes by `time`,
- * NULL where there are none: a float of days has no minutes. */
+/* Adds rows of edges, in order, to the facts of a relation: [edges, facts], or NULL for those of
+ * `cell`. The latest row goes by `time` (double: a float of days has no minutes), or NULL. */
 basin_status basin_network_add_facts(basin_network *network, basin_relation *relation,
                                      const basin_edges *edges, const float *fact, const float *cell,
                                      const double *time /* [edges] */, basin_error *error);
@@ -436,16 +417,14 @@ basin_status basin_network_add_facts(basin_network *network, basin_relation *rel
 /* Adds an empty relation of that name; unique names only. */
 basin_status basin_network_new_relation(basin_relation **relation, basin_network *network,
                                         const char *name, basin_error *error);
-/* The same edges seen from the other end, without a name; `entry`: which edge each was, or NULL. To
- * be freed even after an error. */
+/* Edges from the other end; `entry`: which edge each was, or NULL. Free it even after an error. */
 basin_status basin_relation_turn(basin_relation *back, int64_t **entry /* [edges] */,
                                  const basin_relation *from, int64_t nodes, basin_error *error);
 /* Sorts each row of a CSR, merges equal entries if told, and gives back what is left over. */
 basin_status basin_relation_tidy(basin_relation *relation, int64_t nodes, bool merge,
                                  basin_error *error);
 
-/* Adds a line to the note; one that cannot be kept leaves a mark, of which basin_network_check_note
- * makes an error. */
+/* Adds a line to the note; basin_network_check_note reports one that could not be kept. */
 void basin_network_add_note(basin_network *network, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 basin_status basin_network_check_note(const basin_network *network, basin_error *error);

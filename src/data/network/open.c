@@ -98,8 +98,7 @@ static basin_status open_csv(basin_network **network, const char *const *path, i
     return status;
 }
 
-/* Options that a kind of input has no use for: those that say what columns of tables mean, what
- * edges become, and what is read of nodes. */
+/* Options that a kind of input has no use for: of tables, of edges, of nodes. */
 enum { OF_TABLES, OF_EDGES, OF_NODES };
 static const char is_no_csv[] = "is no CSV", edges_stay[] = "its edges stay as they were written";
 

@@ -81,8 +81,7 @@ static void fit_quantile(basin_scaler *s, float *column, const float *x, const i
     }
 }
 
-/* The inverse of the normal distribution: Acklam's rational approximation, made exact to double by
- * a step of Halley's method. */
+/* The inverse of the normal distribution: Acklam's approximation and a step of Halley's method. */
 static double normal_score(double p) {
     static const double a[] = {-3.969683028665376e+01, 2.209460984245205e+02,
                                -2.759285104469687e+02, 1.383577518672690e+02,

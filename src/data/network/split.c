@@ -1,5 +1,4 @@
-/* Which nodes train, choose and judge: stratified splits, a pure function of seed and run, those
- * that a file brings, and those by time. */
+/* Splits into training, validation and test: stratified by seed and run, from files, by time. */
 #include <inttypes.h>
 #include <time.h>
 

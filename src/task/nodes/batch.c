@@ -24,8 +24,7 @@ int64_t basin_nodes_batch_nodes(const basin_nodes_source *source) {
     return draws_of(r->fraction, walk ? source->train_count : all);
 }
 
-/* The first `count` of a random order of 0 .. n - 1, for which only they are drawn: a partial
- * Fisher-Yates over an array of all. */
+/* The first `count` of a random order of 0 .. n - 1: a partial Fisher-Yates. */
 static int64_t *choose(int64_t n, int64_t count, uint64_t seed, uint64_t stream) {
     int64_t *item = basin_array_new((size_t)n, sizeof *item);
     basin_random random = basin_random_start(seed, stream, 0);

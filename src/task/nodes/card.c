@@ -59,8 +59,7 @@ static void free_lists(basin_known_labels (*list)[LISTS]) {
     for (int i = 0; i < LISTS; i++) basin_known_labels_free(&(*list)[i]);
 }
 
-/* All that the model file `parent` says of who took part in its training; its salt, where it has
- * one, since hashes under another cannot be compared. */
+/* Who took part in the training of `parent`, and its salt: hashes need the same to compare. */
 static basin_status take_parent(basin_nodes_memory *memory, const basin_bundle *parent,
                                 const char *id, basin_error *error) {
     BASIN_AT_EXIT(free_lists) basin_known_labels list[LISTS] = {0};
@@ -81,8 +80,7 @@ static basin_status take_parent(basin_nodes_memory *memory, const basin_bundle *
     return list_parents(&memory->parents, parent, id, error);
 }
 
-/* A run that is resumed must begin with the same model; where none is named, it is the one of the
- * checkpoint, and who took part in its training is no longer known. */
+/* A resumed run must begin with the same model; where none is named, the checkpoint's counts. */
 static basin_status check_parent(basin_nodes_memory *memory, const basin_run *run, const char *id,
                                  basin_error *error) {
     const char *saved = basin_bundle_meta(run->saved, "trained.parents");
@@ -274,8 +272,7 @@ basin_status basin_nodes_memory_load(basin_nodes_memory *memory, const basin_bun
     return basin_known_labels_load(&memory->before, bundle, "seen.before.", error);
 }
 
-/* ---- A back-test: what a model's probabilities reach on labels, without training; see
- * include/basin/tasks/nodes.h. */
+/* ---- A back-test: what a model's probabilities reach on labels, without training ---- */
 
 /* ---- who took part in training ---- */
 

@@ -12,8 +12,7 @@ static const char *name_at(const basin_names *names, int64_t i) {
 
 /* ---- by name ---- */
 
-/* The model's number of each node's class, -1: it has no label, or a class that the model does not
- * know. By label, then by node: there are fewer labels than nodes. */
+/* The model's number of each node's class; -1: no label, or one that the model does not know. */
 static basin_status classes_of(int32_t **class_of, const basin_nodes_model *model,
                                const basin_network *network, basin_error *error) {
     int32_t most = basin_network_greatest_label(network);
@@ -233,8 +232,7 @@ static basin_status mean_auroc(double *mean, const double *probability, const in
     return BASIN_OK;
 }
 
-/* "loss" is the mean of -log p; more than that as a tie. A class that the model does not know is a
- * mistake. */
+/* "loss" is the mean of -log p; a class that the model does not know is a mistake. */
 static basin_status measure_classes(basin_score *score, const double *probability,
                                     const int32_t *class_of, int64_t classes, const uint8_t *part,
                                     int which, int64_t nodes, basin_error *error) {
@@ -264,8 +262,7 @@ static basin_status measure_classes(basin_score *score, const double *probabilit
     return BASIN_OK;
 }
 
-/* ---- Figures: the threshold that validation chooses, and what probabilities reach on a part of
- * the nodes. */
+/* ---- Figures: the threshold by validation, and what probabilities reach on a part ---- */
 
 basin_status basin_nodes_samples_take(basin_nodes_samples *s, const double *probability,
                                       const basin_network *network, const uint8_t *part, int which,

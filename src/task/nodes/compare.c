@@ -1,5 +1,4 @@
-/* Two detectors on the same nodes, with intervals of their differences by a paired bootstrap: a
- * draw takes the same nodes for both, so that what makes a sample hard or easy cancels. */
+/* Two detectors on the same nodes, with intervals of differences by a paired bootstrap. */
 #include "base/sort.h"
 #include "task/nodes/nodes.h"
 
@@ -16,8 +15,7 @@ static int higher_first(const void *a, const void *b) {
     return BASIN_COMPARE(((const place *)b)->score, ((const place *)a)->score);
 }
 
-/* AUROC, AUPRC, precision and recall above the threshold, Brier score, where node i counts times[i]
- * times. Whether there are both classes. */
+/* The measures where node i counts times[i] times. Whether there are both classes. */
 static bool weigh(double value[MEASURES], const place *list, int64_t count, const uint8_t *times,
                   double threshold) {
     double seen[2] = {0}, above[2] = {0}, area = 0, precision = 0, square = 0;

@@ -39,8 +39,7 @@ typedef struct completion {
 
 /* ---- what is completed ---- */
 
-/* Numbers from 0 to 1 alone, as words and shares are, have one scale for all; else each column has
- * its own. */
+/* Numbers from 0 to 1 alone (words, shares) have one scale for all; else each column its own. */
 static bool is_share(const basin_network *n) {
     for (int64_t i = 0; n->feature && i < n->nodes * n->features; i++)
         if (n->feature[i] < 0 || n->feature[i] > 1) return false;
@@ -156,8 +155,7 @@ static basin_status make_plans(completion *c, const basin_nodes_resources *work,
     return basin_params_init(&c->params, c->store, c->seed, error);
 }
 
-/* Which fourth of the nodes each belongs to, in draw `draw`; hides those of `fourth`, and returns
- * whether there are any. */
+/* Hides the nodes of `fourth` in draw `draw`; whether there are any. */
 static bool hide(completion *c, uint64_t draw, int fourth) {
     bool any = false;
     for (int64_t i = 0; i < c->network->nodes; i++) {

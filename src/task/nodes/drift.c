@@ -8,8 +8,7 @@ enum { LOOKED_AT = 200000, SAMPLE = 20000, FEW = 50 };
 
 /* ---- values ---- */
 
-/* Values of columns, one column after the other: of nodes features and the number of neighbours, of
- * edges what they carry. */
+/* Values column by column: of nodes features and degrees, of edges what they carry. */
 typedef struct column_values {
     int64_t rows, count; /* columns; nodes or edges */
     float *value;        /* [rows, count] */
@@ -190,8 +189,7 @@ typedef struct measurer {
     float *sample; /* [SAMPLE] */
 } measurer;
 
-/* Little evidence draws what is seen towards training; the rest of what chance alone would give is
- * allowed for. */
+/* Shrinks what is seen towards training where there is little, and allows for chance. */
 static void judge(basin_nodes_drift_column *c, const double *then, double *now, int64_t bins,
                   double nodes) {
     static const double strength = 5;
@@ -313,8 +311,7 @@ static double mean_now(const column_values *now, int64_t row) {
     return sum / (double)now->count;
 }
 
-/* Of every category of edges: the share of rows whose value training did not know, which hides in
- * the shares of the others. */
+/* Per category of edges the share of rows with a value unknown in training. */
 static void measure_unknown(basin_nodes_drift *d, const measurer *m, const basin_schema *schema) {
     int64_t row = 1; /* behind the count */
     for (size_t i = 0; i < schema->edges.columns; i++) {

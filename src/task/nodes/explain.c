@@ -1,5 +1,4 @@
-/* Why nodes score as they do, apart from the network's share; see net.h, and
- * include/basin/tasks/nodes.h for what callers get. */
+/* Why nodes score as they do, but for the network's share; see net.h. */
 
 #include "task/nodes/net.h"
 
@@ -255,8 +254,7 @@ static void explainer_close(basin_explainer *x) {
     basin_nodes_ensemble_free(&x->plain);
 }
 
-/* ---- trees: a node's Shapley values less those of a typical row, both by XGBoost. What means over
- * neighbours add is passed on to the neighbours behind them. ---- */
+/* ---- trees: Shapley values less a typical row's; parts of means go to the neighbours ---- */
 
 /* How far a neighbour's value lies from a typical one, of the mean that a column is. */
 static double away(const basin_explainer *x, int64_t column, int relation, int64_t neighbour) {
@@ -273,8 +271,7 @@ static double away(const basin_explainer *x, int64_t column, int relation, int64
     return (double)t->near[(neighbour * t->relations + relation) * t->own + own] - typical;
 }
 
-/* A mean over neighbours that lies above the typical one was made so by those that lie above, each
- * as far as it does; likewise below. */
+/* A mean above the typical one is due to the neighbours above it, in proportion; likewise below. */
 static void hand_on(basin_nodes_explanation *e, const basin_explainer *x, int64_t column,
                     float value, double moves) {
     const basin_tree_table *t = &x->table;
@@ -295,8 +292,7 @@ static void hand_on(basin_nodes_explanation *e, const basin_explainer *x, int64_
     }
 }
 
-/* Both rows of a fit: the typical one's values taken off the node's, their sum is the distance
- * between the two logits. */
+/* The typical row's values taken off the node's; they sum to the distance of the logits. */
 static basin_status add_fit(double *moves, basin_nodes_explanation *e, const basin_trees *trees,
                             const float *rows /* [2, columns] */, int64_t columns, double factor,
                             basin_error *error) {
@@ -373,8 +369,7 @@ static double in_units(const basin_explainer *x, int64_t slot, double value) {
     return slot < x->features || slot >= x->features + x->network->relations ? value : expm1(value);
 }
 
-/* Values of a row of the table: of the whole graph, which comes first of the relations. Then totals
- * of edges, where the table has none. */
+/* Values of a row of the table, of the whole graph; then totals of edges where it has none. */
 static void add_values(basin_nodes_explanation *e, const basin_explainer *x, const float *row) {
     int64_t slot, hop, width = x->total ? x->inputs.shape.relations * x->facts : 0;
     for (int64_t c = x->table.columns - 1; c >= 0; c--) {
@@ -390,8 +385,7 @@ static void add_values(basin_nodes_explanation *e, const basin_explainer *x, con
     }
 }
 
-/* What a person can recount: of the nodes one and two hops away those with known labels, and the
- * anomalous ones of these, the node itself left out. */
+/* Nodes one and two hops away with known labels, and the anomalous ones, without the node. */
 static void count_known(basin_nodes_explanation *e, const basin_explainer *x) {
     const basin_tree_table *t = &x->table;
     const basin_known_sums *s = &t->sums[0];

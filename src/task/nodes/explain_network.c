@@ -3,11 +3,9 @@
 #include "task/nodes/net.h"
 #include "train/integrate.h"
 
-/* ---- The part of the graph around each of some nodes, all of them side by side in one network:
- * what gradients are taken over. ---- */
+/* ---- The surroundings of some nodes side by side in one network, for gradients ---- */
 
-/* Neighbours at most, of one node and where there are many; nodes and edges that a batch may have
- * before it is closed. */
+/* Most neighbours, of one node and of many; most nodes and edges of a batch. */
 enum { FIRSTS = 128, FIRSTS_OF_MANY = 32, MANY = 16, NODES = 20000, EDGES = 400000 };
 
 /* Around one node: itself, neighbours, and some of theirs. */
@@ -119,14 +117,11 @@ static basin_status join(integral *g, basin_error *error) {
     return BASIN_OK;
 }
 
-/* ---- What the network's inputs move a node's logit by: integrated gradients over the node, its
- * surroundings and their edges, along the straight line from typical inputs to their own, with the
- * engine's exact derivatives. They add up to the difference of the logits at both ends, up to the
- * steps of the integral, which are made finer, where it is needed, until the gap is small. A mean
- * over neighbours is linear in them, so its part is handed on to them exactly. ---- */
+/* ---- Integrated gradients over the node, its surroundings and their edges, from typical inputs to
+ * their own. They sum to the difference of the logits up to the steps of the integral, which are
+ * refined until the gap is small. A mean's part goes to the neighbours: it is linear. ---- */
 
-/* Facts of a relation's edges, from a typical edge's to their own. A node's pair with itself, where
- * it is added, is no edge and has no facts. */
+/* Facts of edges from a typical edge's to their own; a node's pair with itself has none. */
 static basin_status open_edges(integral *g, int r, basin_error *error) {
     basin_line *l = &g->line[g->lines++];
     const basin_pairs *pairs = &g->batch.pairs[r];
@@ -235,8 +230,7 @@ static basin_status sum_steps(double *gap, integral *g, const basin_lines *l,
     return BASIN_OK;
 }
 
-/* Where equal steps miss more than a fiftieth of a node's distance, the slope is steep somewhere:
- * pieces between the points that are there are halved. */
+/* Where equal steps miss more than a fiftieth of the distance, steep pieces are halved. */
 static basin_status integrate(integral *g, basin_error *error) {
     int64_t n = g->count;
     BASIN_FREE_AT_EXIT double *gap = NULL;
@@ -396,8 +390,7 @@ basin_status basin_explain_network(basin_explainer *x, basin_error *error) {
     return BASIN_OK;
 }
 
-/* ---- Energies of all nodes at the end of the descent, and the attention that explained nodes give
- * and get; on the whole graph, without gradients. ---- */
+/* ---- Energies at the end of the descent, and attention, on the whole graph ---- */
 
 /* The plan with everything that is read from it. */
 typedef struct lens {

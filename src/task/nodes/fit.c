@@ -1,6 +1,5 @@
-/* Training with given settings: who trains and who validates, what anomalies weigh, the table of
- * inputs, whether the full graph fits into memory; then the task of the one run (train/run/run.h).
- */
+/* Training with given settings: parts, weights, inputs, memory; the task of the run
+ * (train/run/run.h). */
 #include "base/hash.h"
 #include "base/sort.h"
 #include "task/nodes/net.h"
@@ -66,8 +65,7 @@ static basin_status list_nodes(basin_nodes_fitting *f, basin_error *error) {
 
 /* ---- trees ---- */
 
-/* Trees come first: they are grown within a moment, and their inputs are gone before the network's
- * are made. A resumed run grows the same ones again. */
+/* Trees first, so that their inputs are freed; a resumed run grows the same ones again. */
 static basin_status grow_trees(basin_nodes_fitting *f, basin_error *error) {
     basin_nodes_ensemble *e = &f->model->ensemble;
     if (!f->settings.trees && !f->settings.tabular) return BASIN_OK;
@@ -95,8 +93,7 @@ static bool is_full(const basin_nodes_fitting *f) {
 
 enum { BATCHES = 4 }; /* of an epoch, where training nodes are many */
 
-/* A look at validation scores all nodes, and the steps that a network needs do not grow with the
- * graph: samples of large ones are small and looked at seldom. */
+/* Validation scores all nodes: samples of large graphs are small and validated seldom. */
 static void choose_pace(basin_nodes_fitting *f) {
     enum { LOOKS = 5, EVERY = 4 };
     basin_nodes_settings *s = &f->settings;
@@ -109,9 +106,8 @@ static void choose_pace(basin_nodes_fitting *f) {
     f->model->settings.evaluate = s->evaluate;
 }
 
-/* Whether an epoch of neighbours is quicker than one of the full graph, on processors. Work counts
- * in pairs, a node as three; that of samples, which are also drawn, takes 1.5 times as long
- * (docs/anomaly.md). Small graphs are trained on whole: every step sees all training nodes. */
+/* Whether epochs of samples are quicker than of the full graph, on processors. Work is in pairs, a
+ * node as three; that of samples takes 1.5 times as long (docs/anomaly.md). */
 static bool is_slower(const basin_nodes_fitting *f) {
     enum { LARGE = 100000 };
     const basin_nodes_settings *s = &f->settings;
@@ -156,8 +152,7 @@ static basin_status choose_sampling(basin_nodes_fitting *f, basin_error *error) 
     return BASIN_OK;
 }
 
-/* What the process takes in all, by the finished plans: these, the network and its table, the
- * program, and what growing trees left (docs/scale.md). */
+/* Bytes of the process: plans, network, table, program, and what trees left (docs/scale.md). */
 static void count_memory(basin_nodes_fitting *f) {
     const basin_parts *p = f->work.parts;
     char *how = f->model->trained_on;
@@ -185,8 +180,7 @@ static void count_memory(basin_nodes_fitting *f) {
         snprintf(how + used, size - used, ", in %.2f GiB", gib);
 }
 
-/* `bytes` beside the network and its table. A limit that was asked for counts these; without one
- * the limit comes from what is still free, and they are there already. */
+/* A limit that was asked for counts the network and its table; one from free memory does not. */
 static basin_status hold(const basin_nodes_fitting *f, size_t bytes, const char *what,
                          const char *smaller, basin_error *error) {
     size_t limit = basin_nodes_memory_limit(&f->work),
@@ -216,9 +210,8 @@ static basin_status hold_samples(basin_nodes_fitting *f, basin_error *error) {
                 walk ? ", or smaller samples (batch, fanout)" : ", or a smaller fraction", error);
 }
 
-/* ---- A model of nodes as a task of the run: members one after the other; a step is the whole
- * graph or a sample of it, a score the probabilities of the validation nodes. A sample is a
- * function of the member's seed and the step's place. */
+/* ---- The task of the run: members one after the other; a step is the whole graph or a sample by
+ * the member's seed and the step, a score the probabilities of the validation nodes. ---- */
 
 static uint64_t member_seed(const basin_nodes_fitting *f) {
     return (uint64_t)f->settings.seed + 1000003u * (uint64_t)f->member;
@@ -246,8 +239,7 @@ static basin_trainer_spec spec_of(const basin_nodes_fitting *f) {
                                 .reduction = f->shards.tree ? &basin_shards_reduction : NULL};
 }
 
-/* A trainer for this shape, in place of the one before. Shards are of batches, of which a full
- * graph has none. */
+/* A trainer for this shape in place of the one before; only batches have shards. */
 static basin_status make_trainer(basin_nodes_fitting *f, const basin_nodes_shape *shape,
                                  basin_error *error) {
     basin_trainer_free(&f->trainer);

@@ -1,5 +1,4 @@
-/* Trees of an ensemble: grown from several seeds, asked for logits, kept in a model file; see
- * nodes.h. */
+/* Trees of an ensemble: growing, logits, the model file; see nodes.h. */
 
 #include <pthread.h>
 #include <stddef.h>
@@ -31,8 +30,7 @@ basin_status basin_nodes_ensemble_name(basin_nodes_ensemble *e, const basin_netw
 
 /* ---- growing ---- */
 
-/* More rows teach a tree little and take their time: there may be so many to train on and to
- * validate, at most half of them anomalies. */
+/* Most rows to train on and to validate, at most half of them anomalies: more add little. */
 static const double most_rows = 100000;
 
 /* Nodes of a part, evenly thinned out to a share of each class; `node` may be NULL. */
@@ -108,10 +106,9 @@ static int64_t columns_of(const basin_tree_table *table, basin_tree_view view) {
     return is_own(view) ? table->own : view == BASIN_VIEW_HOPS ? table->plain : table->columns;
 }
 
-/* Every other fit that sees neighbours, and a view of its own, upweight anomalies and allow leaves
- * of a few rows. Others stop by ranks, which few labels disturb less than the loss. Where anomalies
- * are few, a tree sees all rows; where rows are many, larger steps do. Own columns are few, so are
- * the levels they need. */
+/* Every other fit that sees neighbours, and one view, upweight anomalies and allow small leaves;
+ * others stop by ranks. Few anomalies: trees see all rows; many rows: larger steps. Own columns
+ * need few levels. */
 static void vary(basin_trees_data *data, basin_trees_spec *spec, const basin_tree_rows *l,
                  basin_tree_view view, int64_t turn) {
     const double few = 30, many = 20000;

@@ -1,5 +1,4 @@
-/* The table of inputs: scaled features, logarithms of degrees, and means of both over the
- * neighbours and their neighbours. */
+/* Inputs: scaled features, logarithms of degrees, means of both over one and two hops. */
 #include "base/team/team.h"
 #include "task/nodes/net.h"
 
@@ -280,8 +279,7 @@ int64_t basin_node_facts_width(const basin_network *network, int relations) {
     return basin_facts_width(&network->facts) * relations * (network->directed ? 2 : 1);
 }
 
-/* Facts of all edges of every node, as if they were one: of those in its row, or with `leaving` of
- * those in whose row it is. */
+/* Sums facts over the edges in each node's row, or with `leaving` those in whose row it is. */
 static void total(float *sum /* [N, facts] */, const basin_network *n, const basin_relation *r,
                   bool leaving) {
     const basin_facts *facts = &n->facts;
@@ -316,8 +314,7 @@ basin_status basin_node_facts_fill(float *x, int64_t stride, const basin_network
     return BASIN_OK;
 }
 
-/* ---- What biases the scores of pairs: columns of edges, scaled by the ranks of training.
- */
+/* ---- Biases of pairs: columns of edges, scaled by the ranks of training ---- */
 
 enum { FITTED = 200000 }; /* edges that are enough to learn a scale from */
 

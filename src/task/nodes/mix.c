@@ -29,8 +29,7 @@ static void spread(double *mean, double *deviation, const double *logit, const u
 
 /* ---- shares of views and network ---- */
 
-/* Those that take part: the views that have fits, and the network, which comes last. Shares are
- * tried in quarters; each part has deviation 1 on validation. */
+/* Views that have fits, then the network; shares in quarters, each part with deviation 1. */
 enum { PARTS = BASIN_TREE_VIEWS + 1, QUARTERS = 4, POINTS = 210 };
 
 typedef struct point {
@@ -95,9 +94,8 @@ static int better_first(const void *a, const void *b) {
     return 0;
 }
 
-/* How many of the points, sorted, count: a fifth, since the best alone owes too much to chance.
- * Where validation has few nodes of a class, all that lie within the best one's standard error do.
- */
+/* How many of the sorted points count: a fifth, or all within the best one's standard error where
+ * validation has few nodes of a class. */
 static int count_best(const contest *c) {
     enum { BEST_OF = 5, FEW = 50 };
     int64_t ones = 0;
@@ -124,8 +122,7 @@ static basin_status find_shares(double share[PARTS], contest *c, basin_error *er
     return BASIN_OK;
 }
 
-/* Shares of parts with deviation 1 become weights of the views, which add up to 1, and the share of
- * a network that is scaled to the trees' deviation. */
+/* Shares of parts of deviation 1 become weights of views, summing to 1, and the network's share. */
 static void set_weights(basin_nodes_ensemble *e, double *trees, const double *view,
                         const double share[PARTS], const contest *c) {
     double whole = 0, mean, deviation;
@@ -142,8 +139,7 @@ static void set_weights(basin_nodes_ensemble *e, double *trees, const double *vi
     e->share = whole > 0 ? network / (network + whole * deviation) : 1;
 }
 
-/* Fits that validation stopped before their first tree say the same of every node: scaled to a
- * deviation of 1 they would outweigh all others. */
+/* Fits without a tree are constant: scaled to deviation 1 they would outweigh all others. */
 static bool tells(double deviation) { return deviation > 1e-5; }
 
 /* ---- both together ---- */
@@ -161,8 +157,7 @@ static void align(basin_nodes_ensemble *e, const double *trees, const double *ne
 /* Boosted trees, or Energy Transformers of rows and of the graph. */
 static bool belongs(int part, int which) { return (part >= BASIN_VIEW_NET_OWN) == which; }
 
-/* What trees and Energy Transformers reach by themselves on each part of the nodes, with the shares
- * and the threshold that validation then chooses. */
+/* What trees and network reach alone, with the shares and threshold that validation chooses. */
 static basin_status measure_alone(basin_nodes_ensemble *e, int which, const contest *all,
                                   const basin_network *network, const uint8_t *part,
                                   const char *scan, basin_error *error) {
@@ -214,8 +209,7 @@ basin_status basin_nodes_ensemble_choose(basin_nodes_ensemble *e, double *trees,
     return BASIN_OK;
 }
 
-/* ---- Probabilities that are frequencies, and thresholds for a goal: both from the validation
- * nodes, which the model keeps. */
+/* ---- Calibrated probabilities, and thresholds for a goal, from the validation nodes ---- */
 
 enum { KEPT = 16384 }; /* validation nodes in a model file, at most */
 
@@ -332,8 +326,7 @@ static basin_status choose(double *threshold, const goal *g, const basin_nodes_s
 
 enum { DRAWS = 400, EXPECTED = 4 };
 
-/* Precision, recall, false-positive rate and alerts above a threshold, of the samples that were not
- * drawn. Whether there is one of each class and an alert. */
+/* The figures above a threshold on samples not drawn; whether each class and an alert is there. */
 static bool judge_others(double value[EXPECTED], double threshold, const basin_nodes_samples *s,
                          const uint8_t *drawn) {
     double count[2] = {0}, above[2] = {0};

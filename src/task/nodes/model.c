@@ -251,8 +251,7 @@ basin_status basin_nodes_open(basin_nodes_model **model, const char *task, const
     return status;
 }
 
-/* ---- Settings from checkpoints and models: what the caller left open is taken from there, what
- * was asked for must match. */
+/* ---- Settings left open come from checkpoints and models; given ones must match ---- */
 
 /* Whether the batches asked for, halved some times or not at all, are those found. */
 static bool is_halved(int64_t asked, int64_t found) {

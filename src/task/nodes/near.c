@@ -300,8 +300,7 @@ static int64_t keep_changed(worker *w) {
     return changed;
 }
 
-/* The place of a neighbour, which joins those next to what descends if it must; -1: it has no
- * state. */
+/* The place of a neighbour, which joins those next to what descends; -1: it has no state. */
 static basin_status place_of(int32_t *place, worker *w, int64_t node, basin_error *error) {
     int32_t *local = w->local.data;
     if (local[node] < 0 && w->scorer->state && node < w->scorer->rows->graph->base->nodes) {

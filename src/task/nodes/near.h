@@ -1,5 +1,4 @@
-/* The neighbourhood of one node, for live.c: a base with additions (near_graph.c), rows of inputs
- * of what they change (near_rows.c), and scores (near.c). */
+/* Scores of one node's neighbourhood for live.c: the grown graph, rows of inputs, scores. */
 #ifndef BASIN_TASK_NODES_NEAR_H
 #define BASIN_TASK_NODES_NEAR_H
 

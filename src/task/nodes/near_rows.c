@@ -1,5 +1,4 @@
-/* Rows of inputs of nodes that additions change; see near.h. Those of the base are made once; a
- * changed node has its own row anew, and means of the rows that its neighbours have. */
+/* Rows of inputs of nodes that additions change; those of the base are made once. See near.h. */
 #include "task/nodes/near.h"
 
 enum { HUB = 4096 }; /* more neighbours than these */

@@ -1,5 +1,4 @@
-/* The model that settings describe, as expressions over so many nodes and pairs: inputs, logits,
- * loss; its training and scoring, of graphs that are whole or in parts. */
+/* The model of settings as expressions (inputs, logits, loss), its training and scoring. */
 #ifndef BASIN_TASK_NODES_NET_H
 #define BASIN_TASK_NODES_NET_H
 
@@ -10,24 +9,21 @@
 #include "train/shards/shards.h"
 #include "train/trainer.h"
 
-/* ---- What edges carry, as models read it: the facts of an edge become columns, which bias the
- * score of a pair (equation in docs/energies.md), and their totals over a node's edges become
- * features of the node. */
+/* ---- Facts of an edge as columns, which bias the score of a pair (docs/energies.md); their totals
+ * over a node's edges are features of the node. ---- */
 
 /* Whether the settings have facts in the energy, and among the features. */
 bool basin_facts_bias(const basin_nodes_settings *settings);
 bool basin_facts_are_features(const basin_nodes_settings *settings);
 
-/* Columns of one edge: the logarithm of the count; of each number those of sum, mean and last, with
- * its sign; of times that of the age; of each kind its share. */
+/* Columns: log count; sum, mean, last of numbers as signed logs; log age; shares of kinds. */
 int64_t basin_facts_width(const basin_facts *facts);
 void basin_facts_columns(float *column /* [width] */, const basin_facts *facts,
                          const float *fact /* [facts] */);
 /* A column's value in the user's units; those beyond the width are of edges that leave a node. */
 double basin_facts_value(const basin_facts *facts, int64_t column, double x);
 
-/* Columns of a node: those of all its edges taken together, in each of some relations; of a
- * directed network first of the edges that lead to it, then of those that leave it. */
+/* Columns of all a node's edges per relation; of a directed network of those in, then out. */
 int64_t basin_node_facts_width(const basin_network *network, int relations);
 /* Those of one node, of the facts of its edges merged in their order, or zeros; spoils them. */
 void basin_node_facts_columns(float *x, float *fact, const basin_facts *facts);
@@ -112,8 +108,7 @@ basin_status basin_nodes_net_write(const basin_nodes_net *net, basin_plan *plan,
 basin_status basin_nodes_net_write_seed(const basin_nodes_net *net, basin_plan *plan, uint64_t seed,
                                         basin_error *error);
 
-/* The bytes that a plan for training (or scoring) of this shape will take, inputs and pair lists
- * included: found with a plan of a few thousand nodes. */
+/* Bytes of a plan of this shape with inputs and pair lists, by a plan of a few thousand nodes. */
 basin_status basin_nodes_net_memory(size_t *bytes, const basin_nodes_settings *settings,
                                     const basin_nodes_shape *shape, bool training,
                                     basin_backend *backend, basin_error *error);
@@ -187,8 +182,7 @@ basin_status basin_rows_take(float **to /* [n, width]; free it */,
                              const float *from /* [N, width] */, int64_t width,
                              const basin_network *part, basin_error *error);
 
-/* ---- Parts of a network to train on where the whole does not fit: subgraphs, and nodes with some
- * of their neighbours. A draw is a function of seed and stream alone. ---- */
+/* ---- Subgraphs, and nodes with some neighbours; a draw is a function of seed and stream ---- */
 
 typedef struct basin_nodes_batch {
     basin_network *network; /* the part; `origin` leads back */
@@ -223,9 +217,8 @@ basin_status basin_nodes_batch_take(basin_nodes_batch *batch, const basin_nodes_
 basin_nodes_net_data basin_nodes_batch_data(const basin_nodes_batch *batch);
 void basin_nodes_batch_free(basin_nodes_batch *batch);
 
-/* ---- the inputs of a graph that is whole or in parts, training on parts, and scoring ----
- * Inputs of each part of this rank, in one shape for all parts of all ranks, so that their plans
- * are alike. What is computed depends on the number of parts, not on that of ranks. */
+/* ---- Inputs of each part of this rank, in one shape for all parts of all ranks; training on
+ * parts, and scoring. What is computed depends on the number of parts alone. ---- */
 
 typedef struct basin_parted_inputs {
     basin_parts *parts;       /* NULL: the graph is whole, its own only part */
@@ -247,16 +240,14 @@ basin_status basin_parted_inputs_scale(basin_parted_inputs *inputs, const basin_
                                        const basin_scaler *edge_scale, basin_error *error);
 void basin_parted_inputs_close(basin_parted_inputs *inputs);
 size_t basin_parted_inputs_bytes(const basin_parted_inputs *inputs);
-/* A part's inputs into a plan of the shape. label and weight [N] of all nodes, of classes label
- * [N, C]; or NULL. */
+/* A part's inputs into a plan. label, weight [N] of all nodes; of classes label [N, C]; or NULL. */
 basin_status basin_parted_inputs_write(const basin_parted_inputs *inputs, int64_t part,
                                        const basin_nodes_net *net, basin_plan *plan,
                                        const float *label, const float *weight, basin_error *error);
 
 /* ---- training on parts ---- */
 
-/* One plan per part for its share of the gradients, and one for the update by their sum over all
- * parts, in their order. */
+/* A plan per part for its gradients, and one for the update by their sum in the parts' order. */
 typedef struct basin_parted_trainer basin_parted_trainer;
 basin_status basin_parted_trainer_new(basin_parted_trainer **trainer,
                                       const basin_parted_inputs *inputs, const basin_nodes_net *net,
@@ -271,8 +262,7 @@ void basin_parted_trainer_release(basin_parted_trainer *trainer);
 /* Bytes of its plans on this rank. */
 size_t basin_parted_trainer_bytes(const basin_parted_trainer *trainer);
 
-/* ---- Scoring all nodes with given weights: by one plan of the whole graph or of each part, or,
- * where these do not fit, streamed in blocks of nodes (stream.c). ---- */
+/* ---- Scoring all nodes: a plan of the whole graph or of each part, else streams ---- */
 
 /* Called in every step with the activations of all nodes [N + halo, width] (moment 0, 2, ..), then
  * with the log-sum-exps of their attention (1, 3, ..): to keep them, or to fill those of others. */
@@ -282,8 +272,7 @@ typedef struct basin_nodes_tap {
 } basin_nodes_tap;
 
 typedef struct basin_nodes_scorer basin_nodes_scorer;
-/* `memory`: bytes that a plan of a whole graph may take; parts go by work->memory. All ranks make
- * the scorer of a graph in parts together. */
+/* `memory`: bytes for a plan of a whole graph; parts go by work->memory, all ranks together. */
 basin_status basin_nodes_scorer_new(basin_nodes_scorer **scorer, const basin_parted_inputs *inputs,
                                     size_t memory, const basin_nodes_resources *work,
                                     basin_error *error);
@@ -291,8 +280,7 @@ bool basin_nodes_scorer_streams(const basin_nodes_scorer *scorer);
 /* What streams take while they run; 0 of plans. */
 size_t basin_nodes_scorer_bytes(const basin_nodes_scorer *scorer);
 void basin_nodes_scorer_free(basin_nodes_scorer *scorer);
-/* `weights` has every parameter of the member under `prefix` + its name. Of classes, probabilities
- * are [N, C]. */
+/* `weights` has every parameter under `prefix` + name. Of classes, probabilities are [N, C]. */
 basin_status basin_nodes_scorer_run(basin_nodes_scorer *scorer, double *probability /* [N] */,
                                     basin_store *weights, const char *prefix, basin_error *error);
 /* Of one that streams a whole graph: rows of every step of every member. */
@@ -324,8 +312,7 @@ typedef struct basin_nodes_lists {
     const int32_t *key, *query;
     const int64_t *entry; /* of each by key: which edge it is; NULL: facts there are the same */
 } basin_nodes_lists;
-/* Of inputs whose network has no relations when the stream is made: what the next run goes along.
- * Behind the rows of the inputs' nodes stand those of so many others, which a tap fills. */
+/* For inputs without relations: what the next run goes along; a tap fills the other rows. */
 void basin_nodes_stream_give(basin_nodes_stream *stream, const basin_nodes_lists *list,
                              int64_t halo);
 void basin_nodes_stream_tap(basin_nodes_stream *stream, const basin_nodes_tap *tap);
@@ -391,14 +378,12 @@ typedef struct basin_nodes_fitting {
     double *tree_logit;    /* [BASIN_TREE_VIEWS, N] of the ensemble's trees; NULL: none */
 } basin_nodes_fitting;
 
-/* ---- Several classes of nodes: which there are, what they are called, what is learned of them and
- * how well. A detector of anomalies has none of this. ---- */
+/* ---- Several classes of nodes: names, inputs, figures; detectors have none ---- */
 
 /* Whether a task tells classes apart; else it is the detector's. */
 bool basin_classes_several(const basin_task_settings *task);
 
-/* The classes of the training nodes become the model's, by the order of their labels; every node's
- * class. */
+/* The training nodes' classes, by order of labels, become the model's; every node's class. */
 basin_status basin_classes_take(basin_nodes_fitting *fit, basin_error *error);
 /* Fills labels and weights: a node counts by the setting `balance`. */
 void basin_classes_weigh(basin_nodes_fitting *fit);
@@ -408,14 +393,10 @@ basin_status basin_classes_store(basin_bundle *bundle, const basin_nodes_model *
 basin_status basin_classes_load(basin_nodes_model *model, const basin_bundle *bundle,
                                 basin_error *error);
 
-/* ---- explanations of scores ----
- * Between the files that make them: explain.c opens them, adds Shapley
- * values of trees and finishes them; explain_network.c adds integrated gradients of the network
- * over the surroundings of a node, and energies and attention on the whole graph.
- *
- * A detector's logit is weight[TREES] z_trees + weight[NETWORK] z_network + shift. Each is
- * explained by its distance from a typical node: one whose columns are the medians over the graph,
- * with neighbours that are the same, in this node's place. */
+/* ---- explanations: explain.c opens and finishes them and adds Shapley values of trees;
+ * explain_network.c adds integrated gradients, energies and attention. A detector's logit is
+ * weight[TREES] z_trees + weight[NETWORK] z_network + shift. Each is explained by its distance from
+ * a typical node, of medians, with neighbours that are the same, in this node's place. ---- */
 
 typedef struct basin_explainer {
     const basin_nodes_model *model;
@@ -433,16 +414,13 @@ typedef struct basin_explainer {
     int relations;
     const basin_relation *relation[2 * BASIN_TREE_RELATIONS];
     basin_relation back[2 * BASIN_TREE_RELATIONS];
-    /* Slots of a hop: features, the degree and then the facts of each of the network's relations,
-     * known labels. */
+    /* Slots of a hop: features, then degree and facts of each relation, known labels. */
     int64_t features, facts, slots, hops; /* facts: columns of a node's edges in one relation */
     float *total, *total_typical; /* [N, relations, facts] where the table has none; or NULL */
     int64_t count;
-    /* [count] the caller's. Until they are finished, features stand by hop and slot, neighbours by
-     * number, and `rest` has the logit of what is explained. */
+    /* [count] Until finished: features by hop and slot, neighbours by number, logit in `rest`. */
     basin_nodes_explanation **of;
-    /* Of a part of a network: what is typical of the whole, which it borrows, and whoever gives it
-     * the rows of inputs that its nodes have there. NULL: it is the whole. */
+    /* Of a part: the whole's typical values (borrowed), and who gives rows; NULL: a whole one. */
     const struct basin_explainer *whole;
     void (*give_rows)(struct basin_explainer *x, void *context);
     void *context;

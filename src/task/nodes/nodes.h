@@ -29,10 +29,8 @@
 #include "train/run/settings.h"
 #include "train/trees/trees.h"
 
-/* ---- labels of training nodes, by which trees look at a node's neighbours ----
- * They are looked up by the ids of nodes, so that tomorrow's table finds them, too; nodes without
- * ids go by number, in the network of training alone. Labels of the network that is scored are
- * never looked at. */
+/* ---- labels of training nodes, for trees; found by ids of nodes, or by number in the network of
+ * training alone. Labels of the network that is scored are never read. ---- */
 
 /* What hashes of ids begin with, so that those of two models cannot be compared. */
 typedef struct basin_salt {
@@ -53,15 +51,13 @@ typedef struct basin_known_labels {
 basin_status basin_known_labels_take(basin_known_labels *known, const basin_network *network,
                                      const uint8_t *part /* [N] */, int which, bool labels,
                                      const basin_salt *salt, basin_error *error);
-/* Adds who is in `more`, without labels. *fits: whether both are by ids or of one network, and
- * have hashes that can be compared; else nothing is added. */
+/* Adds who is in `more`, without labels; *fits: whether ids and hashes can be compared. */
 basin_status basin_known_labels_join(basin_known_labels *known, bool *fits,
                                      const basin_known_labels *more, basin_error *error);
 void basin_known_labels_free(basin_known_labels *known);
 /* Whether nodes of the network can be told: both have ids, or it is the network of training. */
 bool basin_known_labels_fit(const basin_known_labels *known, const basin_network *network);
-/* Fills `label` [N] with 0, 1, or -1 where none is known; returns how many are. Who took part
- * without a label has 0. */
+/* Fills `label` [N]: 0 (also without a label), 1, or -1 unknown; returns how many are known. */
 int64_t basin_known_labels_find(int8_t *label, const basin_known_labels *known,
                                 const basin_network *network);
 
@@ -74,9 +70,8 @@ typedef struct basin_known_sums {
 
 void basin_known_sums_fill(basin_known_sums *sums, const int8_t *label,
                            const basin_relation *relation, int64_t nodes);
-/* The share of anomalies among a node's known neighbours, and the mean of that share over its
- * neighbours, to which the node itself does not count; both drawn towards `rate`. Where edges are
- * not directed, whom a node sees sees it, too. */
+/* The share of anomalies among known neighbours, and its mean over neighbours without the node
+ * itself; both shrunk to `rate`. Undirected edges are seen from both ends. */
 void basin_known_shares(float share[2], const basin_known_sums *sums, const int8_t *label,
                         const basin_relation *relation, bool directed, int64_t node, double rate);
 
@@ -104,8 +99,7 @@ enum { BASIN_TREE_RELATIONS = BASIN_ANOMALY_RELATIONS + 1, BASIN_SPLIT_PARTS = 4
 enum { BASIN_NODES_LINES = 2560 };
 void basin_nodes_add_line(char text[BASIN_NODES_LINES], const char *name);
 
-/* What a fit sees: a node's own columns (plainly, or with small leaves and anomalies upweighted);
- * means over neighbours, too; and known labels, too. */
+/* What a fit sees: own columns (plain, or small leaves and weights); also means; also labels. */
 typedef enum basin_tree_view {
     BASIN_VIEW_OWN,
     BASIN_VIEW_OWN_BOLD,
@@ -135,9 +129,8 @@ void basin_nodes_ensemble_free(basin_nodes_ensemble *ensemble);
 
 /* ---- table.c: what trees read of a network ---- */
 
-/* Columns of a row: features, logarithms of degrees and totals of what edges carry, unscaled; for
- * each relation the means of those over its neighbours, and the means of these, taken row by row;
- * where labels are known, the two shares of basin_known_shares for each relation. */
+/* Columns of a row: features, logarithms of degrees, totals of edges, unscaled; per relation their
+ * means over neighbours, and the means of these; with known labels two shares per relation. */
 typedef struct basin_tree_table {
     const basin_network *network;
     int64_t halo; /* rows behind those of the network's nodes: of nodes that a part sees */
@@ -164,8 +157,7 @@ void basin_tree_table_close(basin_tree_table *table);
 void basin_tree_table_rows(float *x /* [rows, columns] */, const basin_tree_table *table,
                            const int64_t *node, int64_t first, int64_t rows);
 
-/* The table of a whole graph, or those of this rank's parts of one; all ranks open them together.
- */
+/* The table of a whole graph, or of this rank's parts; all ranks open them together. */
 typedef struct basin_tree_tables {
     const basin_network *network; /* of all nodes, with their labels */
     basin_parts *parts;           /* NULL: the whole graph */
@@ -192,8 +184,7 @@ typedef struct basin_tree_rows {
     double taken[2]; /* share of each class that is here; the rest weighs with it */
     basin_trees_data data;
 } basin_tree_rows;
-/* Those of the nodes of training and validation, thinned out to `most` each (INFINITY: all); to be
- * freed even after an error. */
+/* Rows of training and validation, at most `most` each; to be freed even after an error. */
 basin_status basin_tree_rows_take(basin_tree_rows *rows, const basin_tree_tables *tables,
                                   const uint8_t *part /* [N] */, double most, basin_error *error);
 void basin_tree_rows_free(basin_tree_rows *rows);
@@ -201,9 +192,8 @@ void basin_tree_rows_free(basin_tree_rows *rows);
 /* Names the relations of a network: the union, or each one where there is none. */
 basin_status basin_nodes_ensemble_name(basin_nodes_ensemble *ensemble, const basin_network *network,
                                        basin_error *error);
-/* Grows `trees` fits of trees and, with `members` above 0, the two Energy Transformers, several at
- * once, dealt to `ranks` (NULL: this process grows all); a function of the seed and the nodes'
- * parts. Stopped by the watcher, they end early. */
+/* Grows `trees` fits and, with `members`, the two Energy Transformers, dealt to `ranks` (NULL: all
+ * here); a function of seed and parts. The watcher may stop them early. */
 basin_status basin_nodes_ensemble_grow(basin_nodes_ensemble *ensemble, int64_t trees,
                                        int64_t members, uint64_t seed,
                                        const basin_tree_tables *tables,
@@ -212,13 +202,11 @@ basin_status basin_nodes_ensemble_grow(basin_nodes_ensemble *ensemble, int64_t t
 /* What a fit's logit weighs in the trees'. */
 double basin_nodes_ensemble_weight(const basin_nodes_ensemble *ensemble,
                                    const basin_tree_table *table, int64_t fit);
-/* The trees' logits of all nodes [N]; or means over the fits of each view by itself
- * [BASIN_TREE_VIEWS, N], 0 for a view without fits. */
+/* The trees' logits [N]; or per view [BASIN_TREE_VIEWS, N], 0 for a view without fits. */
 basin_status basin_nodes_ensemble_logits(double *logit, const basin_nodes_ensemble *ensemble,
                                          const basin_tree_tables *tables, bool views,
                                          basin_error *error);
-/* The first with tables of their own, of the network or of `parts` where it is not NULL. An error
- * where they have other columns than the trees; a note where they know no labels. */
+/* The first with tables of their own, of the network or `parts`; an error for other columns. */
 basin_status basin_nodes_ensemble_score(double *logit /* [N] */,
                                         const basin_nodes_ensemble *ensemble,
                                         const basin_network *network, basin_parts *parts,
@@ -232,8 +220,7 @@ basin_status basin_nodes_ensemble_load(basin_nodes_ensemble *ensemble, const bas
 
 /* ---- mix.c ---- */
 
-/* Weights, share, scale and shift, by validation; and what trees and network reach by themselves.
- */
+/* Weights, share, scale and shift by validation; what trees and network reach alone. */
 basin_status
 basin_nodes_ensemble_choose(basin_nodes_ensemble *ensemble, double *trees /* [N] logits, written */,
                             const double *view /* [BASIN_TREE_VIEWS, N] logits */,
@@ -243,16 +230,13 @@ basin_nodes_ensemble_choose(basin_nodes_ensemble *ensemble, double *trees /* [N]
 void basin_nodes_ensemble_mix(double *probability /* [N] */, const basin_nodes_ensemble *ensemble,
                               const double *trees, const double *network_logit, int64_t nodes);
 
-/* ---- card.c: what a model remembers of its training, in its file: when, by which version, on
- * what; how many nodes and anomalies; what validation reached; and which nodes they were, under
- * hashes of their ids, so that nobody judges it by labels that it was trained on without being
- * told; the same of the models that it was trained from ---- */
+/* ---- card.c: what a model file remembers of its training: time, version, data, counts,
+ * validation; and hashes of the ids of its nodes and its parents', to warn of labels seen ---- */
 
 typedef struct basin_nodes_memory {
     basin_nodes_card card; /* without a date: a file of earlier versions */
     basin_salt salt;       /* of all ids below and of the ensemble's known labels */
-    /* Nodes of training (none where the ensemble knows their labels) and of validation, and those
-     * that took part in the training of its parents. */
+    /* Hashes of nodes: training (none where the ensemble has them), validation, its parents'. */
     basin_known_labels trained, validated, before;
     bool before_unknown; /* a parent does not say which these are, or they cannot be compared */
     char *files, *cuts, *parents; /* what the card points to */
@@ -264,8 +248,7 @@ typedef struct basin_nodes_record {
     const char *files, *cuts; /* see basin_nodes_card */
 } basin_nodes_record;
 
-/* Before anything is learnt: what the parent has seen, of a run that begins with a model; the salt.
- * An error where a run that is resumed began with another. */
+/* Reads the parent's nodes and salt; an error where a resumed run began with another. */
 basin_status basin_nodes_memory_begin(basin_nodes_memory *memory, const basin_nodes_record *record,
                                       const basin_network *network, int64_t seed,
                                       const basin_run *run, basin_error *error);
@@ -280,10 +263,9 @@ basin_status basin_nodes_memory_store(basin_bundle *bundle, const basin_nodes_me
 basin_status basin_nodes_memory_load(basin_nodes_memory *memory, const basin_bundle *bundle,
                                      basin_error *error);
 
-/* ---- How the columns of a network have moved since training: the population stability index over
- * bins that the nodes of training's network set: a bin a value where there are few, else ten of
- * about equal count, one for the least value, one below it. A category has a bin for none of its
- * values, too. */
+/* ---- Drift of columns since training: the population stability index over bins: one per value
+ * where there are few, else ten of equal count, one for the least value, one below it. A category
+ * has a bin for none of its values. ---- */
 
 enum { BASIN_DRIFT_EDGES = 10, BASIN_DRIFT_BINS = BASIN_DRIFT_EDGES + 2 };
 
@@ -305,8 +287,7 @@ basin_status basin_nodes_reference_take(basin_nodes_reference *reference,
                                         const basin_network *network, bool facts,
                                         basin_error *error);
 void basin_nodes_reference_free(basin_nodes_reference *reference);
-/* As tensors drift.edge and drift.count, drift.fact_edge and drift.fact_count; older files have
- * none. */
+/* As tensors drift.edge, drift.count, drift.fact_edge, drift.fact_count; older files have none. */
 basin_status basin_nodes_reference_store(basin_bundle *bundle,
                                          const basin_nodes_reference *reference,
                                          basin_error *error);
@@ -423,8 +404,7 @@ basin_status basin_nodes_reference_load(basin_nodes_reference *reference,
     X(CHOICE, balance, BASIN_CHOICES("full", "root", "none"),                                      \
       "Weight of a class in the loss: one over its share of the nodes, the root of that, or 1.",   \
       .absent = "none")
-/* Everything that decides what is trained and how; a model file carries what its task's table has
- * of it. */
+/* Everything that decides what is trained; a model file has what its task's table names. */
 typedef struct basin_nodes_settings {
     BASIN_NODES_INPUT_SETTINGS(BASIN_SETTING_FIELD)
     BASIN_NODES_MODEL_SETTINGS(BASIN_SETTING_FIELD)
@@ -508,16 +488,14 @@ basin_status basin_nodes_model_new(basin_nodes_model **model, const basin_task_s
 /* The parameters of one member of a model file, by name, as a new bundle. */
 basin_status basin_nodes_member_read(basin_bundle **member, const basin_bundle *file,
                                      int64_t number, basin_error *error);
-/* The threshold of the best macro-F1 on validation nodes; `scan` is what the setting threshold may
- * be: "all", "grid" or "smooth". */
+/* The best macro-F1 on validation nodes; `scan`: the setting threshold (all, grid, smooth). */
 basin_status basin_nodes_choose_threshold(double *threshold, const double *probability /* [N] */,
                                           const basin_network *network,
                                           const uint8_t *part /* [N] */, const char *scan,
                                           basin_error *error);
 /* ---- calibration (mix.c) ---- */
 
-/* Scores and labels of validation nodes become the model's calibration and what it keeps of them;
- * `probability` and the threshold become calibrated. */
+/* Sets the calibration and kept samples by validation; calibrates `probability` and threshold. */
 basin_status basin_nodes_calibrate(basin_nodes_model *model, double *probability /* [N] */,
                                    const basin_network *network, const uint8_t *part,
                                    basin_error *error);
@@ -549,16 +527,13 @@ basin_status basin_nodes_train_with(basin_nodes_model **model, basin_outcome *ou
                                     const basin_nodes_data *data, const basin_training *training,
                                     bool least, basin_error *error);
 
-/* In words: "amount mean of edges", of a directed network "amount mean of edges that come" or "that
- * go". */
+/* In words: "amount mean of edges", of a directed network ".. that come" or ".. that go". */
 enum { BASIN_FACT_TEXT = 220 };
 void basin_nodes_fact_name(char text[BASIN_FACT_TEXT], const basin_network *network, int64_t fact);
 
-/* ---- live.c: a detector and a network that grows, which scores single nodes, for the program and
- * `basin serve`. Additions are lists of neighbours of the nodes they touch, in the order and with
- * the facts that they would have in a network read whole, so that rows of inputs have the same
- * bits. Scoring takes a read lock, adding a write lock; a thread borrows a worker with plans. ----
- */
+/* ---- live.c: a detector and a network that grows, scoring single nodes. Additions keep the order
+ * and the facts of a network read whole, so rows of inputs have the same bits. Scoring takes a read
+ * lock, adding a write lock. ---- */
 
 /* What a live holds, for /metrics and messages. */
 typedef struct basin_nodes_live_counts {
@@ -567,8 +542,7 @@ typedef struct basin_nodes_live_counts {
     size_t bytes;                     /* of inputs, states and additions */
 } basin_nodes_live_counts;
 
-/* Why a node scores as it does, from its neighbourhood, with the rank 0; *why = NULL where there is
- * no such node. Columns are those of the base. */
+/* Why a node scores as it does, from its neighbourhood, with rank 0; NULL: no such node. */
 basin_status basin_nodes_live_explain(basin_nodes_explanation **why, basin_nodes_live *live,
                                       const char *id, basin_error *error);
 basin_status basin_nodes_live_explain_node(basin_nodes_explanation **why, basin_nodes_live *live,

@@ -175,9 +175,8 @@ basin_status basin_parted_inputs_write(const basin_parted_inputs *in, int64_t k,
     return status;
 }
 
-/* ---- Training on a graph in parts: each plan gives its part's share of the loss and of the
- * gradients, halo activations are exchanged mid-plan; then the shares are summed in the order of
- * the parts and the update follows, the same on every rank. */
+/* ---- Training on parts: each plan gives its share of loss and gradients, halos are exchanged
+ * mid-plan; the shares are summed in the order of the parts on every rank. ---- */
 
 struct basin_parted_trainer {
     basin_parts *parts;

@@ -1,5 +1,4 @@
-/* A report on a detector and the nodes that it scores: names and numbers, of which the viewer page
- * makes sections; see docs/reports.md and include/basin/tasks/nodes.h. */
+/* A report as names and numbers, of which the viewer page makes sections; see docs/reports.md. */
 #include <time.h>
 
 #include "base/clock.h"

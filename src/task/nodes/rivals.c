@@ -1,5 +1,4 @@
-/* The plain models beside which a detector is judged, trained by the same run; validation chooses
- * among two strengths of weight decay and two scalings. */
+/* Plain models by the same run; validation chooses weight decay and scaling, of two each. */
 #include "task/nodes/net.h"
 
 static basin_status settings_of(basin_nodes_settings *s, int which, int64_t seed,
@@ -56,8 +55,7 @@ static basin_status train_plain(basin_nodes_model **model, basin_outcome *outcom
     return status;
 }
 
-/* ---- XGBoost by itself, as the rival that every fraud team has: one fit on the inputs that an
- * ensemble's trees read, stopped where validation AUPRC no longer rises. */
+/* ---- XGBoost alone on the inputs of an ensemble's trees, stopped by validation AUPRC ---- */
 
 static basin_status run(double *probability, int64_t *rounds, basin_nodes_ensemble *e, int64_t seed,
                         const basin_network *network, const uint8_t *part,

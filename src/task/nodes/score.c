@@ -1,5 +1,4 @@
-/* Scoring all nodes with given weights: one plan over the whole graph, or one per part, where they
- * fit the memory, else the streams of stream.c. */
+/* Scoring all nodes: one plan of the whole graph or of each part, else streams (stream.c). */
 #include "plan/plan.h"
 #include "task/nodes/net.h"
 
@@ -236,8 +235,7 @@ static basin_status score_network(double *probability, const basin_nodes_model *
     return status;
 }
 
-/* Trees first: their inputs are gone before the network's are made. A part without a share is not
- * asked. */
+/* Trees first, so that their inputs are freed; a part without a share is not computed. */
 static basin_status score_both(double *probability, const basin_nodes_model *model,
                                const basin_network *network, const basin_nodes_resources *with,
                                basin_error *error) {

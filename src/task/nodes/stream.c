@@ -18,8 +18,7 @@
 /* Numbers of a block for all heads: in and out of plans they should stay in cache. */
 enum { BLOCK_NUMBERS = 1 << 19, BLOCK_LEAST = 128, BLOCK_MOST = 16384 };
 
-/* What plans compute of a block of nodes: tokens and the head's reading; g M of all heads, and what
- * walks gave back by M'; activations and memories of each block of the model. */
+/* Plans of a block: tokens, head; g M, M' of what walks gave; activations, memories. */
 enum {
     EMBED,
     HEAD,
@@ -34,8 +33,7 @@ typedef struct piece {
     basin_plan *plan;
 } piece;
 
-/* A step of descent: activations; nodes as queries, which leaves their log-sum-exps; nodes as keys,
- * and the memories. Halos need the rows of the first two. */
+/* A step of descent; halos need the rows of the first two. */
 typedef enum phase { ACTIVATE, AS_QUERY, AS_KEY, PHASES } phase;
 
 struct basin_nodes_stream {
@@ -322,8 +320,7 @@ static void step_block(basin_nodes_stream *s, float *token, int64_t first, int64
     }
 }
 
-/* A piece over all nodes, of rows of `from`, or of the features where there is no input: into the
- * rows of `to`, or as a step of the tokens. */
+/* A piece over all nodes, of rows of `from` or features, into `to` or as a step of tokens. */
 static basin_status sweep(basin_nodes_stream *s, int number, basin_expr input, const float *from,
                           float *to, float *token, basin_error *error) {
     int64_t out = basin_expr_shape(s->piece[number].output).dim[1];
@@ -513,8 +510,7 @@ static basin_status descend(basin_nodes_stream *const *stream, int64_t count, ba
     return BASIN_OK;
 }
 
-/* ---- Several classes: smoothing node by node, as basin_smooth has it as an expression, z <- a h +
- * (1 - a) (S + S') z / 2, S = D^-1/2 (A + I) D^-1/2; then probabilities. */
+/* ---- Several classes: smoothing as basin_smooth has it, then probabilities ---- */
 
 typedef struct smoothing {
     const basin_nodes_lists *list;

@@ -298,8 +298,7 @@ static void take_means(basin_tree_table *t) {
     }
 }
 
-/* Raw rows, with space for what comes from other rows. Of a part of a graph rows of its halo are
- * fetched before means and sums are taken. */
+/* Raw rows, with space for means and sums; of a part halo rows are fetched before these. */
 static basin_status table_begin(basin_tree_table *t, const basin_network *network, int64_t halo,
                                 const basin_nodes_ensemble *ensemble, size_t memory,
                                 basin_error *error) {
@@ -377,8 +376,7 @@ void basin_tree_table_rows(float *x, const basin_tree_table *t, const int64_t *n
     basin_team_run_all(fill_rows, &w, rows, 64);
 }
 
-/* ---- a graph in parts: tables of each part as those of a whole graph, with rows of halos fetched
- * in between, so that every row has the bits that it has in the whole graph ---- */
+/* ---- a graph in parts: rows of halos are fetched in between; bits are those of the whole ---- */
 
 /* Rows of halos, `width` numbers each, of the array that lies at `offset` of each table. */
 static basin_status fetch(basin_tree_tables *t, size_t offset, int64_t width, basin_error *error) {

@@ -1,13 +1,11 @@
-/* A run from data to a model: opens the run and the network, splits the nodes, settles what the
- * settings leave open, and trains. See include/basin/tasks/nodes.h. */
+/* A run from data to a model: network, splits, settings that were left open, training. */
 
 #include <unistd.h>
 
 #include "base/hash.h"
 #include "task/nodes/net.h"
 
-/* ---- Which inputs validation prefers: for each candidate an MLP is trained for a moment; of
- * several classes a member of the model itself. ---- */
+/* ---- Which inputs validation prefers: short trainings of an MLP, of classes of the model ---- */
 
 enum { PROBE_NODES = 1000000 }; /* beyond, a probe over all nodes would cost more than it tells */
 
@@ -101,10 +99,8 @@ static basin_status is_bag(bool *bag, const choice *c, basin_error *error) {
     return BASIN_OK;
 }
 
-/* What neighbours are good for beside attention: nothing, to agree with, or to be looked at. The
- * model that is to be trained says so, not an MLP, which has no attention and prefers any sight of
- * neighbours. What is not better by the standard error of an accuracy is not taken: few validation
- * nodes would choose it by chance. */
+/* Neighbours beside attention: none, to agree with, or as inputs. The model itself is trained: an
+ * MLP has no attention. A choice needs to be better by a standard error of the accuracy. */
 static basin_status choose_neighbours(choice *c, basin_error *error) {
     static const int64_t way[][2] = {{0, 0}, {0, SMOOTHING}, {2, 0}};
     const basin_nodes_settings asked = *c->settings;
@@ -181,8 +177,7 @@ static basin_ranks *ranks_of(const whole *t) { return t->run->training.ranks; }
 
 /* ---- data ---- */
 
-/* In how many parts the graph is to be: as asked for, or as the checkpoint has it; of several ranks
- * each should have one, and 8 let one to eight of them share. */
+/* Parts as asked for, or as the checkpoint has; by default 8, which one to eight ranks share. */
 static basin_status choose_parts(whole *t, basin_error *error) {
     enum { USUAL = 8 };
     int64_t *parts = &t->settings.parts, ranks = basin_ranks_count(ranks_of(t));
@@ -427,8 +422,7 @@ static basin_status settle_facts(basin_nodes_settings *settings, const basin_net
                       network->path, settings->facts);
 }
 
-/* What `settings` leave open (scaling, hops, members, smoothing) becomes that of a checkpoint or
- * model. */
+/* What `settings` leave open (scaling, hops, members, smoothing), by a checkpoint or model. */
 static basin_status nodes_settle(basin_nodes_settings *settings, const basin_task_settings *task,
                                  const basin_bundle *bundle, basin_error *error) {
     basin_nodes_settings found = *settings;
@@ -441,8 +435,7 @@ static basin_status nodes_settle(basin_nodes_settings *settings, const basin_tas
     return BASIN_OK;
 }
 
-/* What the settings leave open: as the checkpoint or the model has it with which the run begins,
- * or by the data. A rehearsal does not wait for probes. */
+/* What is open, by the checkpoint or model, or by the data; a rehearsal skips probes. */
 static basin_status settle(whole *t, bool *stopped, const uint8_t *part, basin_error *error) {
     const basin_training *how = &t->run->training;
     const basin_bundle *file = t->run->saved;
@@ -457,8 +450,7 @@ static basin_status settle(whole *t, bool *stopped, const uint8_t *part, basin_e
 
 /* ---- all of it ---- */
 
-/* Without edges nobody has neighbours. Whether those in other parts see a node in turn is not known
- * of directed edges. */
+/* Without edges there are no neighbours; who sees a node in other parts is unknown if directed. */
 static void leave_out_labels(whole *t) {
     basin_nodes_settings *s = &t->settings;
     const basin_network *n = t->data.network;

@@ -1,6 +1,5 @@
-/* An Energy Transformer over the rows of a table, as a fit beside boosted trees: columns in
- * piecewise-linear embeddings, groups of them as tokens, members that share all weights but vectors
- * that multiply and shift what enters a product (TabM). */
+/* An Energy Transformer over rows of a table: piecewise-linear embeddings of columns, groups of
+ * them as tokens, members that share all weights but input scales and shifts (TabM). */
 #ifndef BASIN_TRAIN_TREES_NET_H
 #define BASIN_TRAIN_TREES_NET_H
 
@@ -26,8 +25,7 @@ int64_t basin_row_net_features(const basin_row_net *net);
 basin_status basin_row_net_predict(double *logit /* [rows] */, const basin_row_net *net,
                                    const float *x /* [rows, stride] */, int64_t rows,
                                    int64_t stride, basin_error *error);
-/* What each column moves the logit by on the way from the row `from` to the row `to`: integrated
- * gradients along the line between their embeddings. */
+/* Integrated gradients of each column between the embeddings of rows `from` and `to`. */
 basin_status basin_row_net_moves(double *move /* [features] */, const basin_row_net *net,
                                  const float *from, const float *to, basin_error *error);
 /* As the tensor PREFIXnet, F32. */

@@ -116,8 +116,7 @@ static basin_status make_matrix(handle *matrix, const float *x, int64_t rows, in
                  error);
 }
 
-/* What the booster says of rows: logits (1) or Shapley values (2). Of rows that it was made with it
- * remembers them, and adds what the newest tree says. */
+/* Logits (1) or Shapley values (2) of rows; cached for rows that the booster was made with. */
 static basin_status ask(const float **value, handle booster, handle matrix, int type,
                         basin_error *error) {
     char config[120];

@@ -1,8 +1,6 @@
-/* Boosted trees beside a network, and as a rival: XGBoost's C API, opened at run time (Debian's
- * libxgboost0, or the library inside pip's package xgboost). Two classes, one logit per row.
- *
- * A fit runs on one thread, so that its bits depend on the rows and the seed alone; callers run
- * several fits at once. Predictions use all threads: they are independent by row. */
+/* Boosted trees by XGBoost's C API, opened at run time (Debian's libxgboost0 or pip's xgboost). Two
+ * classes, one logit per row. A fit runs on one thread: its bits depend on rows and seed alone.
+ * Callers run several fits at once; predictions use all threads. */
 #ifndef BASIN_TRAIN_TREES_TREES_H
 #define BASIN_TRAIN_TREES_TREES_H
 
@@ -53,8 +51,7 @@ basin_status basin_trees_available(basin_error *error);
 basin_status basin_trees_fit(basin_trees **trees, const basin_trees_data *data,
                              const basin_trees_spec *spec, const basin_watch *watch,
                              basin_error *error);
-/* A fit that is an Energy Transformer over the rows (net.h), for which XGBoost is not needed; what
- * is said of trees below holds for it, too. */
+/* A fit that is an Energy Transformer (net.h), without XGBoost; functions below take both. */
 typedef struct basin_row_net_spec basin_row_net_spec;
 basin_status basin_trees_fit_net(basin_trees **trees, const basin_trees_data *data,
                                  const basin_row_net_spec *spec, const basin_watch *watch,
@@ -67,10 +64,9 @@ int64_t basin_trees_rounds(const basin_trees *trees);
 basin_status basin_trees_predict(double *logit /* [rows] */, const basin_trees *trees,
                                  const float *x /* [rows, stride] */, int64_t rows, int64_t stride,
                                  basin_error *error);
-/* What each column moves the logits by, from the expectation over the training rows (Shapley
- * values); the last column is that expectation. Rows add up to the logits. Of a network: from the
- * first row, by integrated gradients, whose sum misses some thousandths, and the last column is 0.
- */
+/* Shapley values of each column, from the expectation over the training rows, which is the last
+ * column; rows add up to the logits. Of a network: integrated gradients from the first row, last
+ * column 0. */
 basin_status basin_trees_shapley(float *value /* [rows, features + 1] */, const basin_trees *trees,
                                  const float *x /* [rows, stride] */, int64_t rows, int64_t stride,
                                  basin_error *error);

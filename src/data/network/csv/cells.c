@@ -1,5 +1,4 @@
-/* What cells of tables mean, gaps, labels, numbers, dates, and what columns of them become; see
- * table.h. */
+/* What cells (gaps, labels, numbers, dates) and columns of tables mean; see table.h. */
 #define _GNU_SOURCE /* strcasestr */
 #include <ctype.h>
 #include <inttypes.h>
@@ -206,8 +205,7 @@ static int days_in(int64_t year, int month) {
     return days[month - 1] + (month == 2 && leap);
 }
 
-/* Numbers by a pattern: a digit of it stands for a number of so many digits, the rest for itself.
- * What does not match is left where it is. */
+/* A digit of the pattern is a number of so many digits, other characters match themselves. */
 static bool scan(int *value, const char **text, const char *pattern) {
     const char *at = *text;
     for (; *pattern; pattern++) {
@@ -226,8 +224,7 @@ static bool scan(int *value, const char **text, const char *pattern) {
     return true;
 }
 
-/* "08:30", "08:30:15.25" as a part of a day, where 60 is a leap second; less that of a zone: "Z",
- * "+01:00", "-0530", "+01". */
+/* "08:30", "08:30:15.25" (60: a leap second) as a part of a day, less a zone: "Z", "-0530". */
 static bool read_time(double *part, const char **text) {
     int time[3] = {0}, zone[2] = {0};
     double fraction = 0, unit = 1, sign = 1;
@@ -318,8 +315,7 @@ static void see_reading(basin_reading *r, bool can, double value, const basin_ta
     }
 }
 
-/* A format is one more way to write dates: a table may have it in one column and ISO 8601 in
- * another. */
+/* A format adds to ISO 8601, which another column may have. */
 static bool read_day(double *days, const char *text, const char *format) {
     return basin_cell_date(days, text, format) || (format && basin_cell_date(days, text, NULL));
 }

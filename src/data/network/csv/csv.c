@@ -1,9 +1,6 @@
-/* Networks as CSV or TSV: files of edges (a row an edge: source, target and perhaps a relation) and
- * files of nodes (a row a node: id, features, label, split). A file is one of edges where its
- * header has columns for both ends. Ids are any text.
- *
- * Tables are read twice: first every cell is seen, to learn what columns are; then nodes are filled
- * and edges listed. All of it may be added to another network. */
+/* Networks as CSV or TSV: tables of edges, whose header has columns for both ends, and of nodes.
+ * Tables are read twice: to learn what columns are, then to fill nodes and list edges. All of it
+ * may be added to another network. */
 #include <inttypes.h>
 #include <strings.h>
 
@@ -72,8 +69,7 @@ static int by_number(const void *a, const void *b) {
     return x != y ? BASIN_COMPARE(x, y) : basin_compare_text(a, b);
 }
 
-/* Numbers classes in the order of their names, behind those that a network to add to has: as many
- * as its labels where they go by number. */
+/* Numbers classes in the order of their names, behind those of the base. */
 static basin_status sort_classes(basin_tables *j, basin_dictionary *sorted) {
     const basin_names *names = &j->class_name.names.names;
     const basin_network *base = j->o->base;
@@ -141,8 +137,7 @@ static basin_status see_node(basin_tables *j, const basin_table_file *t,
 
 /* ---- what columns become ---- */
 
-/* The option's column, else the first number or date of a name that speaks of time, else the first
- * date. */
+/* The option's column, else the first number or date with a name of time, else the first date. */
 static basin_schema_column *choose_time(const basin_tables *j) {
     basin_schema_table *edges = &j->schema->edges;
     basin_schema_column *named = NULL, *date = NULL;
@@ -165,8 +160,7 @@ static basin_status settle_table(basin_tables *j, const basin_table_file *t) {
     return BASIN_OK;
 }
 
-/* Decides what columns become; makes the schema. Of further tables of edges, which may have columns
- * of their own, it has their roles. */
+/* Decides what columns become; makes the schema. Further tables of edges give roles only. */
 static basin_status settle(basin_tables *j) {
     bool stands = j->known && (j->known->named || (j->o->base && !j->node_tables));
     if (stands) return basin_schema_copy(&j->schema, j->known, j->error);
@@ -266,8 +260,7 @@ static basin_status fill_split(basin_tables *j, const basin_table_file *t,
                                  ": split is '%s', wanted train, val, test or nothing", text);
 }
 
-/* Of several tables with labels one may know what another does not. What is added to a base
- * replaces what was known. */
+/* Of several tables one may have the label; what is added replaces that of the base. */
 static basin_status fill_label(basin_tables *j, const basin_table_file *t,
                                const basin_table_rows *rows, int32_t node) {
     const char *text = basin_table_rows_trimmed(rows, t->at[BASIN_ROLE_LABEL]);
@@ -451,8 +444,7 @@ static basin_status add_pair(basin_tables *j, basin_edge_list *list, const int32
     return BASIN_OK;
 }
 
-/* What edges without a relation are called: by their file where there are several, now or in
- * training, else as the only relation of training or of the base, else "homo". */
+/* Edges without a relation: by their file if several, else the only relation, else "homo". */
 static void name_by_file(basin_table_file *t, const basin_tables *j) {
     const char *path = t->source->path, *slash = strrchr(path, '/');
     char *name = t->relation;
@@ -510,8 +502,7 @@ static void list_free(basin_edge_list *list) {
     *list = (basin_edge_list){0};
 }
 
-/* How many different edges a relation has: loops once, others at both ends where they go both ways.
- */
+/* Different edges: loops once, others at both ends where they go both ways. */
 static int64_t count_edges(const basin_relation *r, const basin_network *n) {
     int64_t loops = 0;
     for (int64_t i = 0; i < n->nodes; i++)
@@ -624,8 +615,7 @@ static basin_status join_relation(basin_tables *j, basin_relation *to) {
     return join_rows(j, to, &tables, &base->relation[r]);
 }
 
-/* A day without edges has one empty relation. The rows of the tables follow the base's one by one,
- * so that sums are those of all rows read at once. */
+/* A day without edges has one empty relation. Rows follow the base's, which keeps the bits. */
 static basin_status make_relations(basin_tables *j) {
     const basin_names *names = &j->relation.names.names;
     const char *empty = j->known && j->known->relation.count ? j->known->relation.text : "homo";

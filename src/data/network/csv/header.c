@@ -1,5 +1,4 @@
-/* Headers of tables: which file lists edges, and what each column is for; by options, by the schema
- * of a model, else by usual names. A name that options give and no file has is an error. */
+/* Headers: which file lists edges, what each column is for; by options, schema, usual names. */
 #include <ctype.h>
 #include <inttypes.h>
 #include <strings.h>
@@ -96,8 +95,7 @@ static const basin_schema_column *known_role(const basin_tables *j, basin_role r
                               : NULL;
 }
 
-/* The column of a role: as an option says, else as the schema, else by a usual name that is not
- * that of a feature. */
+/* The column of a role: by option, schema, or a usual name that is not that of a feature. */
 static int find_role(const basin_tables *j, const basin_table_file *t, basin_role role) {
     const char *const option[BASIN_ROLES] = {[BASIN_ROLE_ID] = j->o->id,
                                              [BASIN_ROLE_LABEL] = j->o->label,
@@ -286,8 +284,7 @@ static const char *which_has(const basin_tables *j, const char *of_training, con
     return strcmp(j->rules.origin, "training") != 0 ? of_base : of_training;
 }
 
-/* Finds the schema's columns by name. Tables that add to a base may lack some: its nodes keep what
- * they have. */
+/* Finds the schema's columns by name; tables that add to a base may lack some. */
 static basin_status bind_schema(basin_tables *j) {
     const basin_schema_table *known = &j->known->nodes;
     const basin_schema_column *type = known_role(j, BASIN_ROLE_TYPE);
@@ -308,8 +305,7 @@ static basin_status bind_schema(basin_tables *j) {
     return BASIN_OK;
 }
 
-/* What a schema does not know is no feature; one that is there twice could not be told apart by its
- * name. */
+/* A column that the schema does not know is no feature; one that is there twice is an error. */
 static basin_status bind_features(basin_tables *j) {
     bool known = j->known && j->known->named;
     if (known) BASIN_TRY(bind_schema(j));

@@ -1,14 +1,10 @@
 /* Reading CSV and TSV record by record, from a file or from memory, plain or packed by gzip or
- * zstd.
- *
- * Fields may be quoted, with "" for a quote and line breaks within. The delimiter is told from the
- * first record: a tab if there is one, else a comma or a semicolon, whichever is there more often.
- * Empty lines are passed over, so is a byte order mark. Text that is not UTF-8 is taken as Latin-1.
- * All records have as many fields as the first.
- *
- * Lists of edges come without a header as well: where the first line that is no comment (#) has two
- * to four numbers, the first two of them whole, the columns are called src, dst, "column 3", ..
- * Where the caller says that there is none, two or three columns are src, dst and relation. */
+ * zstd. Fields may be quoted, with "" for a quote and line breaks within. The delimiter is a tab if
+ * the first record has one, else the more frequent of comma and semicolon. Empty lines and a byte
+ * order mark are skipped. Text that is not UTF-8 is taken as Latin-1. All records have as many
+ * fields as the first. Where the first line that is no comment (#) has two to four numbers, the
+ * first two whole, there is no header: the columns are src, dst, "column 3", .. Where the caller
+ * says that there is none, two or three columns are src, dst and relation. */
 
 #include <ctype.h>
 #include <inttypes.h>

@@ -1,6 +1,5 @@
 /* Tables of nodes and of edges, read together into one network: rows.c splits text into fields,
- * cells.c says what cells and columns mean, header.c what each column is for and what became of
- * it; csv.c reads the rows of both kinds of tables. */
+ * cells.c reads cells and columns, header.c finds what columns are for, csv.c reads the rows. */
 #ifndef BASIN_DATA_NETWORK_CSV_TABLE_H
 #define BASIN_DATA_NETWORK_CSV_TABLE_H
 
@@ -55,8 +54,7 @@ bool basin_cell_number(double *value, const char *text);
 /* A whole number, true or false, -1 where it is missing or "unknown". */
 bool basin_cell_label(int32_t *label, const char *text);
 
-/* A number as people write it: "3,066.82", "3.066,82", "$ 12", "12 EUR", "12.5 %" (which is 12.5),
- * "(7)" and "7-" (which are -7). */
+/* "3,066.82", "3.066,82", "$ 12", "12 EUR", "12.5 %" (which is 12.5), "(7)" and "7-" (-7). */
 enum { BASIN_DECIMAL_POINT, BASIN_DECIMAL_COMMA, BASIN_DECIMALS };
 enum { BASIN_MARK_GROUPS = 1, BASIN_MARK_CURRENCY = 2, BASIN_MARK_PERCENT = 4 };
 
@@ -70,17 +68,14 @@ typedef struct basin_written {
 /* False where it is no number either way. */
 bool basin_cell_written(basin_written *number, const char *text);
 
-/* Days since 1970-01-01: ISO 8601 (2026-11-15, 2026-11-15T08:30:00Z, +01:00; without a zone UTC) or
- * all of `text` as strptime reads `format`. */
+/* Days since 1970-01-01: ISO 8601 (without a zone UTC), or `text` as strptime reads `format`. */
 bool basin_cell_date(double *days, const char *text, const char *format);
 /* The same of seconds or milliseconds since 1970, from 1985 to 2103. */
 bool basin_cell_epoch(double *days, const char *text);
 
-/* ---- cells.c: columns on their way to features ----
- *
- * A column is seen whole first, every cell of it; then it is settled: numbers and dates stay one
- * feature, texts become one a value, up to a limit. A column that a schema knows is settled from
- * the start, and seeing it finds what does not fit. Then rows are filled. */
+/* ---- cells.c: columns on their way to features. A column is first seen whole, then settled:
+ * numbers and dates are one feature, texts one per value up to a limit. One that a schema knows is
+ * settled from the start. Then rows are filled. ---- */
 
 /* What cells may be read as. */
 enum { BASIN_AS_POINT, BASIN_AS_COMMA, BASIN_AS_DATE, BASIN_AS_EPOCH, BASIN_READINGS };
@@ -164,8 +159,7 @@ typedef struct basin_table_file {
     int at[BASIN_ROLES]; /* the column of each role; -1: none */
     int columns;
     basin_column *column; /* [columns] */
-    /* [columns] What reads a cell: the column itself, or that of the first table of edges; NULL
-     * where the cell is no feature, nor a fact of an edge. */
+    /* [columns] What reads a cell; NULL where it is neither a feature nor a fact of an edge. */
     basin_column **cell;
 } basin_table_file;
 

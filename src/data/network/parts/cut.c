@@ -37,8 +37,7 @@ static void cut_by_range(uint16_t *part, const basin_network *network, int64_t p
     }
 }
 
-/* ---- linear deterministic greedy: one node after the other to the part that most of its
- * neighbours are in and that has room; then again with all of them known ---- */
+/* ---- linear deterministic greedy: nodes go where most neighbours are; then again ---- */
 
 enum { PASSES = 4, NOWHERE = UINT16_MAX };
 
@@ -230,8 +229,7 @@ void basin_partition_free(basin_partition *cut) {
 
 /* ---- files ---- */
 
-/* A folder of parts may be cut anew into as many. What killed runs left there is removed. *there:
- * how many parts it had. */
+/* A folder may be cut anew into as many parts (*there); what killed runs left is removed. */
 static basin_status check_folder(int64_t *there, const char *folder, const basin_cut_spec *spec,
                                  basin_error *error) {
     *there = spec->parts;

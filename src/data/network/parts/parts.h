@@ -1,6 +1,5 @@
-/* A network in parts, for several processes that train or score one graph together: every part has
- * some of the nodes, all that these nodes see, and a halo, the nodes of other parts among what they
- * see. What is computed depends on how many parts there are, not on who computes which. */
+/* A network in parts, for processes that train or score one graph: a part has nodes, their edges,
+ * and a halo, the neighbours in other parts. Results depend on the number of parts alone. */
 #ifndef BASIN_DATA_NETWORK_PARTS_PARTS_H
 #define BASIN_DATA_NETWORK_PARTS_PARTS_H
 
@@ -31,9 +30,8 @@ basin_status basin_network_cut(basin_cut_report *report, const char *folder,
                                const basin_network *network, const basin_cut_spec *spec,
                                basin_error *error);
 
-/* One part. Its network has its own nodes, ascending in the order of the whole, whose numbers there
- * are `origin`. A number of `col` below network->nodes is one of these; number nodes + i is node i
- * of the halo. Lists of neighbours keep the order of the whole graph. */
+/* One part: its nodes, ascending, numbered in the whole by `origin`. A `col` from network->nodes on
+ * is a node of the halo. Neighbours keep the order of the whole graph. */
 typedef struct basin_part {
     int64_t part, parts;
     int64_t total;          /* nodes of the whole graph */
@@ -74,8 +72,7 @@ basin_status basin_parts_cut(basin_parts **parts, const basin_network *network,
                              const basin_cut_spec *spec, basin_ranks *ranks, basin_error *error);
 void basin_parts_close(basin_parts *parts);
 int64_t basin_parts_count(const basin_parts *parts);
-/* The whole graph without its edges and features: how many nodes and features it has, labels,
- * masks, schema, names of columns and relations; the same on every rank. */
+/* The whole without edges and features: sizes, labels, masks, schema, names; alike on all ranks. */
 const basin_network *basin_parts_face(const basin_parts *parts);
 /* Gives the face its ids, where the graph has any: for printing. */
 basin_status basin_parts_name_nodes(basin_parts *parts, basin_error *error);
@@ -127,8 +124,7 @@ struct basin_parts {
     size_t buffer_bytes;
 };
 
-/* Rows of `width` bytes of all nodes, or of those chosen, in the order of the whole graph, on every
- * rank. mine[k] has those of this rank's part k, of all its nodes. */
+/* Rows of all or chosen nodes in the whole's order, on every rank; mine[k] of each part k. */
 basin_status basin_parts_gather(void *all, basin_parts *parts, const void *const *mine,
                                 const uint8_t *chosen /* [N], or NULL: all */, size_t width,
                                 basin_error *error);
@@ -138,8 +134,7 @@ basin_status basin_parts_gather_packed(void *all, basin_parts *parts, const void
 /* Threads for work on so many numbers: few are not worth waking others. */
 int basin_parts_threads(const basin_parts *parts, int64_t numbers);
 
-/* Moves rows of halos: a basin_exchange_way's function, `context` the basin_parts, one entry of
- * `rows` a part of this rank. What comes back is added in the order of the parts. */
+/* A basin_exchange_way's function; `context`: basin_parts. Sums are in the order of parts. */
 basin_status basin_parts_move(void *context, const basin_exchange_rows *rows, int count,
                               basin_error *error);
 /* Own rows of each part of this rank are there; fetches those of its halo to behind them. */

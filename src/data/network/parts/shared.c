@@ -1,5 +1,4 @@
-/* Opening the parts of a graph that this rank holds, and the face of the whole; rows of nodes that
- * ranks gather, and rows of halos that they exchange. */
+/* Opens this rank's parts and the face of the whole; gathers rows of nodes, exchanges halos. */
 #include <inttypes.h>
 
 #include "base/sort.h"
@@ -99,8 +98,7 @@ typedef struct moving {
     char *buffer; /* rows that are packed, or come back */
 } moving;
 
-/* How many rows of part k of this rank are in the halo of part q; and how many of its halo part q
- * owns. */
+/* How many rows of part k are in the halo of part q; how many of k's halo q owns. */
 static int64_t shown_to(const moving *m, int64_t k, int64_t q) {
     return m->p->part[k]->send_at[q + 1] - m->p->part[k]->send_at[q];
 }
@@ -355,8 +353,7 @@ static basin_status make_face(basin_parts *p, basin_error *error) {
     return BASIN_OK;
 }
 
-/* `tables` tables of rows of nodes, of which every part has its own at `offset` in basin_network;
- * nothing where parts have none. */
+/* `tables` tables of rows at `offset` in each part's basin_network; none where parts lack them. */
 static basin_status gather_tables(basin_parts *p, size_t offset, int64_t tables, size_t width,
                                   basin_error *error) {
     size_t N = (size_t)p->face->nodes;
