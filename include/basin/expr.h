@@ -35,8 +35,8 @@ BASIN_API void basin_graph_free(basin_graph *graph);
 BASIN_API const basin_error *basin_graph_error(const basin_graph *graph);
 /* The same as a status, with the message in `error`. */
 BASIN_API basin_status basin_graph_check(const basin_graph *graph, basin_error *error);
-/* Lets code that builds on expressions report an error of its own; returns NULL. Only the first
- * error of a graph is kept. */
+/* Lets code that builds on expressions report an error of its own; returns NULL (false). Only the
+ * first error of a graph is kept. */
 BASIN_API basin_expr basin_graph_fail(basin_graph *graph, basin_status status, const char *format,
                                       ...)
 #if defined(__GNUC__)

@@ -1,7 +1,5 @@
 /* Energy attention at once: the job is checked and handed to the backend as a call. */
-
 #include "eager/eager.h"
-#include "base/memory.h"
 #include "base/try.h"
 
 static const basin_op op_of[] = {BASIN_OP_ATTENTION, BASIN_OP_ATTENTION_FORCE,

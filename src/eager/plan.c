@@ -1,7 +1,5 @@
 /* Plans on the caller's memory: inputs copied in, outputs out, in the stream's order. */
-
 #include "plan/plan.h"
-#include "backend/device.h"
 #include "basin/eager.h"
 
 #include "base/try.h"

@@ -22,11 +22,11 @@ static bool check_tokens(basin_expr g, basin_expr weights, int last_axis, const 
     if ((s.rank == 2 || s.rank == 3) && w.rank == last_axis + 1 &&
         w.dim[last_axis] == s.dim[s.rank - 1])
         return true;
-    basin_graph_fail(basin_expr_graph(g), BASIN_BAD_SHAPE,
-                     "%s: tokens %s and weights %s; wanted [B, N, D] or [N, D], and weights that "
-                     "end in D",
-                     what, basin_expr_text(g), basin_expr_text(weights));
-    return false;
+    return basin_graph_fail(
+        basin_expr_graph(g), BASIN_BAD_SHAPE,
+        "%s: tokens %s and weights %s; wanted [B, N, D] or [N, D], and weights that "
+        "end in D",
+        what, basin_expr_text(g), basin_expr_text(weights));
 }
 
 /* g [.., N, D] by w [H, Y, D] -> [.., N, H, Y] */
@@ -176,11 +176,11 @@ static basin_expr activation(const void *context, basin_expr x) {
 
 static bool check_facts(const basin_block_bound *bound, basin_expr g) {
     if (!bound->block->we == !bound->facts && !(bound->facts && bound->scale)) return true;
-    basin_graph_fail(basin_expr_graph(g), BASIN_BAD_VALUE,
-                     "attention: facts of pairs are %s; wanted them where the block has weights "
-                     "for them, without multipliers",
-                     bound->facts ? basin_expr_text(bound->facts) : "absent");
-    return false;
+    return basin_graph_fail(
+        basin_expr_graph(g), BASIN_BAD_VALUE,
+        "attention: facts of pairs are %s; wanted them where the block has weights "
+        "for them, without multipliers",
+        bound->facts ? basin_expr_text(bound->facts) : "absent");
 }
 
 /* The log-sum-exps of every token's scores and head at activations g: [.., N, H]. */

@@ -41,8 +41,8 @@ static bool keep_names(basin_ham *ham, const char **name, basin_lagrangian *lagr
 /* Whether there is room for one more of `most`; otherwise the graph has an error. */
 static bool has_room(basin_ham *ham, int count, int most, const char *what) {
     if (count < most) return true;
-    basin_graph_fail(ham->graph, BASIN_UNSUPPORTED, "a network of more than %d %s", most, what);
-    return false;
+    return basin_graph_fail(ham->graph, BASIN_UNSUPPORTED, "a network of more than %d %s", most,
+                            what);
 }
 
 /* ---- parameters ---- */
@@ -96,23 +96,23 @@ static int find_layer(const basin_ham *ham, const char *layer) {
 /* Whether the layer can be added; otherwise the graph has an error. */
 static bool check_layer(basin_ham *ham, const basin_layer *layer) {
     if (!layer->name || !*layer->name || strpbrk(layer->name, ", ()\t\n"))
-        basin_graph_fail(ham->graph, BASIN_BAD_VALUE,
-                         "a layer named '%s'; wanted a name without spaces, commas and brackets",
-                         layer->name ? layer->name : "");
-    else if (find_layer(ham, layer->name) >= 0)
-        basin_graph_fail(ham->graph, BASIN_BAD_VALUE, "there are two layers named '%s'",
-                         layer->name);
-    else if (layer->shape.rank >= BASIN_MAX_RANK || basin_shape_count(layer->shape) < 1)
-        basin_graph_fail(ham->graph, BASIN_BAD_SHAPE,
-                         "layer '%s' has shape %s; wanted at least one neuron and rank %d at most",
-                         layer->name, basin_shape_text(layer->shape), BASIN_MAX_RANK - 1);
-    else if (!(layer->tau >= 0) || isinf(layer->tau))
-        basin_graph_fail(ham->graph, BASIN_BAD_VALUE,
-                         "layer '%s' has time constant %g, wanted more than 0", layer->name,
-                         layer->tau);
-    else
-        return true;
-    return false;
+        return basin_graph_fail(
+            ham->graph, BASIN_BAD_VALUE,
+            "a layer named '%s'; wanted a name without spaces, commas and brackets",
+            layer->name ? layer->name : "");
+    if (find_layer(ham, layer->name) >= 0)
+        return basin_graph_fail(ham->graph, BASIN_BAD_VALUE, "there are two layers named '%s'",
+                                layer->name);
+    if (layer->shape.rank >= BASIN_MAX_RANK || basin_shape_count(layer->shape) < 1)
+        return basin_graph_fail(
+            ham->graph, BASIN_BAD_SHAPE,
+            "layer '%s' has shape %s; wanted at least one neuron and rank %d at most", layer->name,
+            basin_shape_text(layer->shape), BASIN_MAX_RANK - 1);
+    if (!(layer->tau >= 0) || isinf(layer->tau))
+        return basin_graph_fail(ham->graph, BASIN_BAD_VALUE,
+                                "layer '%s' has time constant %g, wanted more than 0", layer->name,
+                                layer->tau);
+    return true;
 }
 
 /* The layer's shape with a batch axis before it. */
@@ -151,11 +151,10 @@ static bool check_states(const basin_ham *ham, int layer, basin_expr x) {
     basin_shape found = basin_expr_shape(x);
     basin_shape wanted = batch_shape(&ham->layer[layer], found.rank ? found.dim[0] : 1);
     if (basin_shape_equal(found, wanted)) return true;
-    basin_graph_fail(ham->graph, BASIN_BAD_SHAPE,
-                     "states of shape %s for layer '%s', wanted a batch axis and %s",
-                     basin_shape_text(found), ham->layer[layer].name,
-                     basin_shape_text(ham->layer[layer].shape));
-    return false;
+    return basin_graph_fail(ham->graph, BASIN_BAD_SHAPE,
+                            "states of shape %s for layer '%s', wanted a batch axis and %s",
+                            basin_shape_text(found), ham->layer[layer].name,
+                            basin_shape_text(ham->layer[layer].shape));
 }
 
 basin_expr basin_ham_activation(basin_ham *ham, int layer, basin_expr x) {
@@ -202,19 +201,16 @@ static bool read_ends(basin_ham *ham, basin_connection *connection, const char *
         int shown = (int)(length < sizeof name ? length : sizeof name - 1);
         snprintf(name, sizeof name, "%.*s", shown, at);
         int layer = find_layer(ham, name);
-        if (layer < 0 || connection->count == BASIN_MAX_ENDS) {
-            basin_graph_fail(ham->graph, BASIN_BAD_VALUE,
-                             layer < 0 ? "connection '%s': there is no layer '%s'"
-                                       : "connection '%s': '%s' is one layer more than 8",
-                             list, name);
-            return false;
-        }
+        if (layer < 0 || connection->count == BASIN_MAX_ENDS)
+            return basin_graph_fail(ham->graph, BASIN_BAD_VALUE,
+                                    layer < 0 ? "connection '%s': there is no layer '%s'"
+                                              : "connection '%s': '%s' is one layer more than 8",
+                                    list, name);
         connection->layer[connection->count++] = layer;
         at += length;
     }
     if (connection->count) return true;
-    basin_graph_fail(ham->graph, BASIN_BAD_VALUE, "a connection of no layer");
-    return false;
+    return basin_graph_fail(ham->graph, BASIN_BAD_VALUE, "a connection of no layer");
 }
 
 /* "vh(v, h)" */
@@ -239,10 +235,9 @@ static basin_expr connection_energy(basin_ham *ham, int connection, const basin_
     if (!end[0]) return NULL;
     int64_t batch = basin_expr_shape(end[0]).dim[0];
     basin_expr energy = synapse->energy(ham, synapse, end, c->count);
-    if (!energy) {
-        basin_graph_fail(ham->graph, BASIN_BAD_VALUE, "%s: the synapse gave no energy", c->name);
-        return NULL;
-    }
+    if (!energy)
+        return basin_graph_fail(ham->graph, BASIN_BAD_VALUE, "%s: the synapse gave no energy",
+                                c->name);
     basin_shape shape = basin_expr_shape(energy);
     if (shape.rank < 1 || shape.dim[0] != batch)
         return basin_graph_fail(ham->graph, BASIN_BAD_SHAPE,

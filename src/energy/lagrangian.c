@@ -193,17 +193,17 @@ static basin_expr or_number(basin_graph *graph, basin_expr a, double value) {
 static bool check_parameters(basin_graph *graph, const char *name, const parameters *p) {
     if (!p->beta || !p->scale || !p->gamma) return false;
     if (!(p->power >= 2))
-        basin_graph_fail(graph, BASIN_BAD_VALUE, "Lagrangian '%s': power %g, wanted 2 or more",
-                         name, p->power);
-    else if (!(p->epsilon > 0))
-        basin_graph_fail(graph, BASIN_BAD_VALUE, "Lagrangian '%s': epsilon %g, wanted more than 0",
-                         name, p->epsilon);
-    else if (basin_expr_is_const(p->beta) && !(p->beta->node->attr.value > 0))
-        basin_graph_fail(graph, BASIN_BAD_VALUE, "Lagrangian '%s': beta %g, wanted more than 0",
-                         name, p->beta->node->attr.value);
-    else
-        return true;
-    return false;
+        return basin_graph_fail(graph, BASIN_BAD_VALUE,
+                                "Lagrangian '%s': power %g, wanted 2 or more", name, p->power);
+    if (!(p->epsilon > 0))
+        return basin_graph_fail(graph, BASIN_BAD_VALUE,
+                                "Lagrangian '%s': epsilon %g, wanted more than 0", name,
+                                p->epsilon);
+    if (basin_expr_is_const(p->beta) && !(p->beta->node->attr.value > 0))
+        return basin_graph_fail(graph, BASIN_BAD_VALUE,
+                                "Lagrangian '%s': beta %g, wanted more than 0", name,
+                                p->beta->node->attr.value);
+    return true;
 }
 
 /* The formula and the completed parameters, or NULL with an error in the graph. */
@@ -247,13 +247,11 @@ typedef struct row_view {
 
 static bool view_rows(row_view *view, const basin_lagrangian *l, basin_expr x, int batch) {
     int rank = x->shape.rank, axis = l->axis ? l->axis : -1, count = l->axes ? l->axes : 1;
-    if (axis > 0 || rank + axis < batch || count < 1 || axis + count > 0) {
-        basin_graph_fail(x->graph, BASIN_BAD_SHAPE,
-                         "Lagrangian '%s': %d axes from %d on, for states %s with %d "
-                         "batch axes",
-                         l->name, count, axis, basin_expr_text(x), batch);
-        return false;
-    }
+    if (axis > 0 || rank + axis < batch || count < 1 || axis + count > 0)
+        return basin_graph_fail(x->graph, BASIN_BAD_SHAPE,
+                                "Lagrangian '%s': %d axes from %d on, for states %s with %d "
+                                "batch axes",
+                                l->name, count, axis, basin_expr_text(x), batch);
     *view = (row_view){.first = rank + axis, .count = count, .moved.rank = rank};
     int k = 0;
     for (int i = 0; i < rank; i++)
@@ -302,9 +300,8 @@ static basin_expr own_value(const basin_lagrangian *l, basin_expr x, int batch) 
 static bool check_batch(basin_expr x, int batch) {
     if (!x) return false;
     if (batch >= 0 && batch <= x->shape.rank) return true;
-    basin_graph_fail(x->graph, BASIN_BAD_SHAPE, "%d batch axes of states %s", batch,
-                     basin_expr_text(x));
-    return false;
+    return basin_graph_fail(x->graph, BASIN_BAD_SHAPE, "%d batch axes of states %s", batch,
+                            basin_expr_text(x));
 }
 
 /* The value (or the energy) of a named Lagrangian. */

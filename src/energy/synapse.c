@@ -17,18 +17,17 @@ static bool has_layers(basin_ham *ham, const basin_synapse *s, const basin_expr 
     for (int i = 0; i < count; i++)
         if (!g[i]) return false;
     if (count >= least && count <= most) return true;
-    basin_graph_fail(ham->graph, BASIN_BAD_VALUE,
-                     "synapse '%s' joins %d layers, wanted %d to %d of them", s->name, count, least,
-                     most);
-    return false;
+    return basin_graph_fail(ham->graph, BASIN_BAD_VALUE,
+                            "synapse '%s' joins %d layers, wanted %d to %d of them", s->name, count,
+                            least, most);
 }
 
 /* Whether the setting called `what` is above 0. */
 static bool is_positive(basin_ham *ham, const basin_synapse *s, const char *what, int64_t value) {
     if (value > 0) return true;
-    basin_graph_fail(ham->graph, BASIN_BAD_VALUE, "synapse '%s' has %s %lld, wanted more than 0",
-                     s->name, what, (long long)value);
-    return false;
+    return basin_graph_fail(ham->graph, BASIN_BAD_VALUE,
+                            "synapse '%s' has %s %lld, wanted more than 0", s->name, what,
+                            (long long)value);
 }
 
 /* The parameter "NAME.part", at first N(0, deviation^2). */
@@ -83,12 +82,12 @@ static bool all_vectors(basin_expr *v, basin_ham *ham, const basin_synapse *s, c
         v[i] = vectors(g[i], s->rows);
         if (!v[i]) return false;
         if (basin_expr_shape(v[i]).dim[0] == basin_expr_shape(v[0]).dim[0]) continue;
-        basin_graph_fail(ham->graph, BASIN_BAD_SHAPE,
-                         "synapse '%s' joins activations of shapes %s and %s, which differ in the "
-                         "number of rows",
-                         s->name, basin_shape_text(basin_expr_shape(g[0])),
-                         basin_shape_text(basin_expr_shape(g[i])));
-        return false;
+        return basin_graph_fail(
+            ham->graph, BASIN_BAD_SHAPE,
+            "synapse '%s' joins activations of shapes %s and %s, which differ in the "
+            "number of rows",
+            s->name, basin_shape_text(basin_expr_shape(g[0])),
+            basin_shape_text(basin_expr_shape(g[i])));
     }
     return true;
 }

@@ -23,9 +23,8 @@ static basin_expr norm(basin_expr x, basin_expr gain, basin_expr bias, double ep
 /* Whether `width` channels divide into heads; if not, the graph has a message. */
 static bool divides(basin_graph *graph, int64_t width, int64_t heads) {
     if (heads >= 1 && width % heads == 0) return true;
-    basin_graph_fail(graph, BASIN_BAD_VALUE, "%lld channels in %lld heads; wanted a divisor",
-                     (long long)width, (long long)heads);
-    return false;
+    return basin_graph_fail(graph, BASIN_BAD_VALUE, "%lld channels in %lld heads; wanted a divisor",
+                            (long long)width, (long long)heads);
 }
 
 /* ---- NRGPT: causal attention, whose keys are held, and a feed-forward network ---- */

@@ -64,19 +64,18 @@ static void visit(sweep *s, basin_node *node) {
 
 static bool check_cotangent(basin_expr y, basin_expr cotangent) {
     if (!cotangent || basin_shape_equal(y->shape, cotangent->shape)) return true;
-    basin_graph_fail(y->graph, BASIN_BAD_SHAPE, "vjp: the cotangent %s of %s; wanted equal shapes",
-                     basin_expr_text(cotangent), basin_expr_text(y));
-    return false;
+    return basin_graph_fail(y->graph, BASIN_BAD_SHAPE,
+                            "vjp: the cotangent %s of %s; wanted equal shapes",
+                            basin_expr_text(cotangent), basin_expr_text(y));
 }
 
 static bool check_variables(basin_graph *graph, const basin_expr *x, const bool *want, int count) {
     for (int i = 0; i < count; i++) {
         if (!x[i] || (want && !want[i])) continue;
         if (x[i]->graph == graph && x[i]->kind == BASIN_REAL) continue;
-        basin_graph_fail(graph, BASIN_BAD_VALUE, "grad: variable %d, %s, %s", i,
-                         basin_expr_text(x[i]),
-                         x[i]->graph == graph ? "is an index tensor" : "is of another graph");
-        return false;
+        return basin_graph_fail(
+            graph, BASIN_BAD_VALUE, "grad: variable %d, %s, %s", i, basin_expr_text(x[i]),
+            x[i]->graph == graph ? "is an index tensor" : "is of another graph");
     }
     return true;
 }

@@ -408,18 +408,13 @@ static size_t put_operation(char *text, size_t size, const basin_node *node) {
     return used;
 }
 
-char *basin_expr_print(char text[BASIN_EXPR_TEXT], basin_expr a) {
-    const basin_node *node = a->node;
-    bool leaf = name_of(node) || basin_expr_is_const(a);
-    size_t used =
-        leaf ? put_name(text, BASIN_EXPR_TEXT, a) : put_operation(text, BASIN_EXPR_TEXT, node);
-    snprintf(text + used, BASIN_EXPR_TEXT - used, " %s", basin_shape_text(a->shape));
-    return text;
-}
-
 const char *basin_expr_text(basin_expr a) {
-    enum { TEXTS = 4 };
-    static _Thread_local char texts[TEXTS][BASIN_EXPR_TEXT];
+    enum { TEXTS = 4, SIZE = 200 + BASIN_SHAPE_TEXT };
+    static _Thread_local char texts[TEXTS][SIZE];
     static _Thread_local unsigned last;
-    return basin_expr_print(texts[++last % TEXTS], a);
+    char *text = texts[++last % TEXTS];
+    bool leaf = name_of(a->node) || basin_expr_is_const(a);
+    size_t used = leaf ? put_name(text, SIZE, a) : put_operation(text, SIZE, a->node);
+    snprintf(text + used, SIZE - used, " %s", basin_shape_text(a->shape));
+    return text;
 }

@@ -95,9 +95,7 @@ static inline basin_op basin_expr_op(basin_expr a) { return a->node->op; }
 static inline bool basin_expr_is_const(basin_expr a) { return a->node->op == BASIN_OP_CONST; }
 
 /* An expression in a message: 'x' [4, 8], or matmul('x', 'w') [4, 8] for what has no name.
- * The text of the second is there until this thread has asked for four more. */
-enum { BASIN_EXPR_TEXT = 200 + BASIN_SHAPE_TEXT };
-char *basin_expr_print(char text[BASIN_EXPR_TEXT], basin_expr a);
+ * The text is there until this thread has asked for four more. */
 const char *basin_expr_text(basin_expr a);
 
 /* The first state of an iteration at its end, where it is the value of `through`, and gradients go
@@ -113,6 +111,10 @@ bool basin_is_seed(basin_expr seed);
 /* The factor of a multiple c * x or -x, and x itself; 1 and the operand for anything else. */
 double basin_split_factor(basin_expr *a);
 
+/* [tokens, heads, width] with an axis of a batch; NULL, and an error in the graph, if not that. */
+basin_expr basin_as_batch(basin_expr a, const char *what);
+/* How many pairs a list of that many queries and keys has; -1: it does not fit them. */
+int64_t basin_pattern_pairs(const basin_pattern *pattern, int64_t queries, int64_t keys);
 /* [..] -> [.., 1], to meet rows. */
 basin_expr basin_as_column(basin_expr a);
 /* Resolves a negative axis; -1 and an error in the graph if it is out of range. */

@@ -4,9 +4,6 @@
 #ifndef BASIN_IO_ZIP_H
 #define BASIN_IO_ZIP_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <zlib.h>
 
 #include "io/file.h"

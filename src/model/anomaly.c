@@ -15,12 +15,11 @@ static bool check_config(const basin_anomaly_config *c, basin_graph *graph) {
     if (blocks_of(c) <= BASIN_ANOMALY_BLOCKS && relations_of(c) <= BASIN_ANOMALY_RELATIONS &&
         c->dropout >= 0 && c->dropout < 1)
         return true;
-    basin_graph_fail(graph, BASIN_BAD_VALUE,
-                     "anomaly: %d blocks, %d relations, dropout %g; wanted at most %d, at most %d, "
-                     "0 to less than 1",
-                     blocks_of(c), relations_of(c), c->dropout, BASIN_ANOMALY_BLOCKS,
-                     BASIN_ANOMALY_RELATIONS);
-    return false;
+    return basin_graph_fail(
+        graph, BASIN_BAD_VALUE,
+        "anomaly: %d blocks, %d relations, dropout %g; wanted at most %d, at most %d, "
+        "0 to less than 1",
+        blocks_of(c), relations_of(c), c->dropout, BASIN_ANOMALY_BLOCKS, BASIN_ANOMALY_RELATIONS);
 }
 
 static void declare_embedding(basin_anomaly *m, basin_params *params, const char *prefix) {

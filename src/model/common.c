@@ -8,9 +8,9 @@
 bool basin_model_shapes_agree(basin_expr a, basin_expr b, const char *what) {
     if (!a || !b) return false;
     if (basin_shape_equal(basin_expr_shape(a), basin_expr_shape(b))) return true;
-    basin_graph_fail(basin_expr_graph(a), BASIN_BAD_SHAPE, "%s: %s and %s, wanted equal shapes",
-                     what, basin_expr_text(a), basin_expr_text(b));
-    return false;
+    return basin_graph_fail(basin_expr_graph(a), BASIN_BAD_SHAPE,
+                            "%s: %s and %s, wanted equal shapes", what, basin_expr_text(a),
+                            basin_expr_text(b));
 }
 
 bool basin_model_shape_is(basin_expr a, basin_shape wanted, const char *what) {

@@ -4,7 +4,6 @@
 #ifndef BASIN_PLAN_IR_H
 #define BASIN_PLAN_IR_H
 
-#include "backend/kernel.h"
 #include "basin/plan.h"
 #include "expr/graph.h"
 

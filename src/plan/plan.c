@@ -3,11 +3,7 @@
 
 #include <stdarg.h>
 
-#include "backend/device.h"
-#include "base/memory.h"
 #include "base/try.h"
-#include "basin/expr.h"
-#include "plan/ir.h"
 
 /* ---- memory ---- */
 

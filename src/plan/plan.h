@@ -3,9 +3,7 @@
 #define BASIN_PLAN_PLAN_H
 
 #include "backend/device.h"
-#include "backend/kernel.h"
 #include "basin/plan.h"
-#include "expr/graph.h"
 #include "plan/ir.h"
 
 typedef struct basin_store_entry {

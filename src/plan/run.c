@@ -1,7 +1,6 @@
 /* Using a plan: inputs, checked on their way in, runs, outputs. */
 #include <sys/mman.h>
 
-#include "backend/device.h"
 #include "base/try.h"
 #include "plan/plan.h"
 

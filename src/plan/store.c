@@ -3,7 +3,6 @@
 
 #include "base/try.h"
 #include "basin/params.h"
-#include "basin/plan.h"
 #include "basin/random.h"
 
 basin_status basin_store_new(basin_store **store, basin_backend *backend, basin_error *error) {

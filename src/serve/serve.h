@@ -2,12 +2,7 @@
 #ifndef BASIN_SERVE_SERVE_H
 #define BASIN_SERVE_SERVE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "basin/backend.h"
-#include "basin/status.h"
 
 typedef struct basin_serving {
     const char *model, *base;          /* files */

@@ -150,11 +150,9 @@ static const char *name_of(char name[BASIN_CASE_WORD], int graph, const char *wh
 static bool measure(basin_case *c, layout *l) {
     char name[BASIN_CASE_WORD];
     double graphs = basin_case_number(c, "graphs");
-    if (!(graphs >= 1 && graphs <= MOST_GRAPHS)) {
-        basin_graph_fail(c->graph, BASIN_BAD_VALUE, "%g graphs; wanted 1 to %d", graphs,
-                         MOST_GRAPHS);
-        return false;
-    }
+    if (!(graphs >= 1 && graphs <= MOST_GRAPHS))
+        return basin_graph_fail(c->graph, BASIN_BAD_VALUE, "%g graphs; wanted 1 to %d", graphs,
+                                MOST_GRAPHS);
     l->graphs = (int)graphs;
     l->wide = basin_case_dim(c, "adj_w", 2, 0);
     l->first = calloc((size_t)l->graphs + 1, sizeof *l->first);

@@ -5,7 +5,6 @@
 #define BASIN_VERIFY_VERIFY_H
 
 #include "basin/energy.h"
-#include "basin/io.h"
 #include "basin/pairs.h"
 
 enum { BASIN_CASE_WORD = 64 };

@@ -4,7 +4,6 @@
 #define BASIN_VERIFY_WEIGHTS_H
 
 #include "basin/energy.h"
-#include "basin/io.h"
 #include "basin/pairs.h"
 
 typedef struct basin_weights {

@@ -5,17 +5,6 @@
 
 static bool pattern_is_list(const basin_pattern *p) { return p->row != NULL; }
 
-/* q or k as [batch, tokens, H, Y]; NULL (and an error) if that cannot be. */
-static basin_expr as_rank_4(basin_expr a, const char *what) {
-    char text[BASIN_EXPR_TEXT];
-    basin_shape s = a->shape;
-    if (s.rank == 3) return basin_reshape(a, BASIN_SHAPE(1, s.dim[0], s.dim[1], s.dim[2]));
-    if (s.rank == 4) return a;
-    return basin_graph_fail(a->graph, BASIN_BAD_SHAPE,
-                            "attention: %s %s, wanted [.., tokens, H, Y]", what,
-                            basin_expr_print(text, a));
-}
-
 /* Keys [.., tokens, H, Y] of one batch entry and those of other parts. */
 static basin_expr with_halo(basin_expr k, const basin_pattern *p) {
     const int64_t *dim = k->shape.dim;
@@ -26,6 +15,14 @@ static basin_expr with_halo(basin_expr k, const basin_pattern *p) {
 
 static bool is_index(basin_expr a, int64_t length) {
     return a && a->kind == BASIN_INDEX && a->shape.rank == 1 && a->shape.dim[0] == length;
+}
+
+int64_t basin_pattern_pairs(const basin_pattern *p, int64_t queries, int64_t keys) {
+    int64_t pairs = p->key && p->key->shape.rank == 1 ? p->key->shape.dim[0] : -1;
+    bool fits = is_index(p->row, queries + 1) && is_index(p->key, pairs) &&
+                is_index(p->column, keys + 1) && is_index(p->query, pairs) &&
+                is_index(p->pair, pairs);
+    return fits ? pairs : -1;
 }
 
 /* The number of pairs of the pattern, or -1 with an error. */
@@ -52,48 +49,43 @@ static int64_t count_pairs(const basin_pattern *p, basin_graph *graph, int64_t b
                          "attention: a pair list that is causal; list the pairs that count");
         return -1;
     }
-    int64_t pairs = p->key && p->key->shape.rank == 1 ? p->key->shape.dim[0] : -1;
-    if (batch != 1 || pairs < 0 || !is_index(p->row, queries + 1) || !is_index(p->key, pairs) ||
-        !is_index(p->column, keys + 1) || !is_index(p->query, pairs) || !is_index(p->pair, pairs)) {
+    int64_t pairs = batch == 1 ? basin_pattern_pairs(p, queries, keys) : -1;
+    if (pairs < 0)
         basin_graph_fail(graph, BASIN_BAD_SHAPE,
                          "attention: the pair list does not fit %lld queries and %lld keys in one "
                          "batch entry",
                          (long long)queries, (long long)keys);
-        return -1;
-    }
     return pairs;
 }
 
 static bool check_heads(basin_expr q, basin_expr k, basin_expr beta, basin_expr scale, bool added,
                         basin_expr mix, int64_t pairs) {
-    char a[BASIN_EXPR_TEXT], b[BASIN_EXPR_TEXT];
     int64_t H = q->shape.dim[2];
     basin_graph *graph = q->graph;
     if (q->shape.dim[0] != k->shape.dim[0] || k->shape.dim[2] != H ||
         q->shape.dim[3] != k->shape.dim[3])
-        basin_graph_fail(graph, BASIN_BAD_SHAPE,
-                         "attention: queries %s and keys %s differ in batch, heads or width",
-                         basin_expr_print(a, q), basin_expr_print(b, k));
-    else if (!basin_shape_equal(beta->shape, BASIN_SHAPE(H)))
-        basin_graph_fail(graph, BASIN_BAD_SHAPE, "attention: beta is %s, wanted [%lld]",
-                         basin_expr_print(a, beta), (long long)H);
-    else if (scale && !basin_shape_equal(scale->shape, BASIN_SHAPE(pairs, H)))
-        basin_graph_fail(graph, BASIN_BAD_SHAPE, "attention: the %s are %s, wanted [%lld, %lld]",
-                         added ? "biases" : "multipliers", basin_expr_print(a, scale),
-                         (long long)pairs, (long long)H);
-    else if (mix && !basin_shape_equal(mix->shape, BASIN_SHAPE(H, H)))
-        basin_graph_fail(graph, BASIN_BAD_SHAPE, "attention: mix is %s, wanted [%lld, %lld]",
-                         basin_expr_print(a, mix), (long long)H, (long long)H);
-    else
-        return true;
-    return false;
+        return basin_graph_fail(graph, BASIN_BAD_SHAPE,
+                                "attention: queries %s and keys %s differ in batch, heads or width",
+                                basin_expr_text(q), basin_expr_text(k));
+    if (!basin_shape_equal(beta->shape, BASIN_SHAPE(H)))
+        return basin_graph_fail(graph, BASIN_BAD_SHAPE, "attention: beta is %s, wanted [%lld]",
+                                basin_expr_text(beta), (long long)H);
+    if (scale && !basin_shape_equal(scale->shape, BASIN_SHAPE(pairs, H)))
+        return basin_graph_fail(graph, BASIN_BAD_SHAPE,
+                                "attention: the %s are %s, wanted [%lld, %lld]",
+                                added ? "biases" : "multipliers", basin_expr_text(scale),
+                                (long long)pairs, (long long)H);
+    if (mix && !basin_shape_equal(mix->shape, BASIN_SHAPE(H, H)))
+        return basin_graph_fail(graph, BASIN_BAD_SHAPE, "attention: mix is %s, wanted [%lld, %lld]",
+                                basin_expr_text(mix), (long long)H, (long long)H);
+    return true;
 }
 
 /* `scale` multiplies the scores, or is added to them. */
 static basin_expr attention_lse(basin_expr q, basin_expr k, basin_expr beta, basin_expr scale,
                                 bool added, basin_expr mix, const basin_pattern *pattern) {
     if (!q || !k || !beta || !(k = with_halo(k, pattern))) return NULL;
-    basin_expr q4 = as_rank_4(q, "q"), k4 = as_rank_4(k, "k");
+    basin_expr q4 = basin_as_batch(q, "q"), k4 = basin_as_batch(k, "k");
     if (!q4 || !k4) return NULL;
     const int64_t *dim = q4->shape.dim;
     int64_t pairs = count_pairs(pattern, q->graph, dim[0], dim[1], k4->shape.dim[1]);
@@ -255,13 +247,10 @@ BASIN_RULE(attention_force) {
 /* ---- products over the pairs of a list; each is the other's reverse ---- */
 
 static bool check_pairs(basin_expr z, const basin_pattern *p, int64_t queries, const char *what) {
-    char text[BASIN_EXPR_TEXT];
-    if (!pattern_is_list(p) || z->shape.rank != 3) {
-        basin_graph_fail(z->graph, BASIN_BAD_SHAPE,
-                         "%s: wants a pair list and tokens [N, H, Y], got %s", what,
-                         basin_expr_print(text, z));
-        return false;
-    }
+    if (!pattern_is_list(p) || z->shape.rank != 3)
+        return basin_graph_fail(z->graph, BASIN_BAD_SHAPE,
+                                "%s: wants a pair list and tokens [N, H, Y], got %s", what,
+                                basin_expr_text(z));
     return count_pairs(p, z->graph, 1, queries, z->shape.dim[0]) >= 0;
 }
 
@@ -270,14 +259,13 @@ static void list_of(basin_expr list[5], const basin_pattern *p) {
 }
 
 basin_expr basin_pair_dot(basin_expr x, basin_expr z, const basin_pattern *pattern) {
-    char a[BASIN_EXPR_TEXT], b[BASIN_EXPR_TEXT];
     basin_expr list[5];
     if (!x || !z) return NULL;
     if (x->shape.rank != 3 || z->shape.rank != 3 || x->shape.dim[1] != z->shape.dim[1] ||
         x->shape.dim[2] != z->shape.dim[2])
         return basin_graph_fail(x->graph, BASIN_BAD_SHAPE,
                                 "pair_dot: %s and %s, wanted [N, H, Y] of equal H and Y",
-                                basin_expr_print(a, x), basin_expr_print(b, z));
+                                basin_expr_text(x), basin_expr_text(z));
     if (!(z = with_halo(z, pattern))) return NULL;
     if (!check_pairs(z, pattern, x->shape.dim[0], "pair_dot")) return NULL;
     list_of(list, pattern);
@@ -286,7 +274,6 @@ basin_expr basin_pair_dot(basin_expr x, basin_expr z, const basin_pattern *patte
 }
 
 basin_expr basin_pair_sum(basin_expr w, basin_expr z, const basin_pattern *pattern) {
-    char a[BASIN_EXPR_TEXT];
     basin_expr list[5];
     if (!w || !z || !(z = with_halo(z, pattern))) return NULL;
     int64_t queries = pattern->row ? pattern->row->shape.dim[0] - 1 : 0;
@@ -294,7 +281,7 @@ basin_expr basin_pair_sum(basin_expr w, basin_expr z, const basin_pattern *patte
     basin_shape want = BASIN_SHAPE(pattern->key->shape.dim[0], z->shape.dim[1]);
     if (!basin_shape_equal(w->shape, want))
         return basin_graph_fail(w->graph, BASIN_BAD_SHAPE,
-                                "pair_sum: the weights are %s, wanted %s", basin_expr_print(a, w),
+                                "pair_sum: the weights are %s, wanted %s", basin_expr_text(w),
                                 basin_shape_text(want));
     list_of(list, pattern);
     return pair_node(BASIN_OP_PAIR_SUM, false, w, z, list,

@@ -76,9 +76,9 @@ basin_expr basin_one_hot(basin_expr index, int64_t count) {
 
 bool basin_is_seed(basin_expr seed) {
     if (seed->kind == BASIN_INDEX && basin_shape_equal(seed->shape, BASIN_SHAPE(2))) return true;
-    basin_graph_fail(seed->graph, BASIN_BAD_SHAPE, "a seed is an index tensor of shape [2], got %s",
-                     basin_expr_text(seed));
-    return false;
+    return basin_graph_fail(seed->graph, BASIN_BAD_SHAPE,
+                            "a seed is an index tensor of shape [2], got %s",
+                            basin_expr_text(seed));
 }
 
 static basin_expr draw(basin_op op, basin_expr seed, basin_shape shape, double drop) {

@@ -144,9 +144,9 @@ static bool concat_fits(basin_expr a, basin_expr b, int axis) {
     basin_shape shape = b->shape;
     if (shape.rank == a->shape.rank) shape.dim[axis] = a->shape.dim[axis];
     if (basin_shape_equal(shape, a->shape)) return true;
-    basin_graph_fail(a->graph, BASIN_BAD_SHAPE, "concat: %s and %s differ in an axis other than %d",
-                     basin_expr_text(a), basin_expr_text(b), axis);
-    return false;
+    return basin_graph_fail(a->graph, BASIN_BAD_SHAPE,
+                            "concat: %s and %s differ in an axis other than %d", basin_expr_text(a),
+                            basin_expr_text(b), axis);
 }
 
 basin_expr basin_concat(const basin_expr *parts, int count, int axis) {

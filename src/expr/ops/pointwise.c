@@ -217,17 +217,15 @@ static basin_expr simplify_signs(basin_op op, basin_expr a, basin_expr b) {
 static bool check_binary(basin_shape *shape, basin_op op, basin_expr a, basin_expr b) {
     if (!a || !b) return false;
     if (a->graph != b->graph)
-        basin_graph_fail(a->graph, BASIN_BAD_VALUE, "%s: operands of different graphs",
-                         basin_op_name(op));
-    else if (a->kind != BASIN_REAL || b->kind != BASIN_REAL)
-        basin_graph_fail(a->graph, BASIN_BAD_VALUE, "%s: arithmetic on the index tensor %s",
-                         basin_op_name(op), basin_expr_text(a->kind != BASIN_REAL ? a : b));
-    else if (!shape_meet(shape, a->shape, b->shape))
-        basin_graph_fail(a->graph, BASIN_BAD_SHAPE, "%s: %s and %s do not broadcast",
-                         basin_op_name(op), basin_expr_text(a), basin_expr_text(b));
-    else
-        return true;
-    return false;
+        return basin_graph_fail(a->graph, BASIN_BAD_VALUE, "%s: operands of different graphs",
+                                basin_op_name(op));
+    if (a->kind != BASIN_REAL || b->kind != BASIN_REAL)
+        return basin_graph_fail(a->graph, BASIN_BAD_VALUE, "%s: arithmetic on the index tensor %s",
+                                basin_op_name(op), basin_expr_text(a->kind != BASIN_REAL ? a : b));
+    if (!shape_meet(shape, a->shape, b->shape))
+        return basin_graph_fail(a->graph, BASIN_BAD_SHAPE, "%s: %s and %s do not broadcast",
+                                basin_op_name(op), basin_expr_text(a), basin_expr_text(b));
+    return true;
 }
 
 /* Reads through a broadcast where the other operand already brings the full shape. */

@@ -228,9 +228,8 @@ basin_expr basin_normmax2_conjugate(basin_expr a) {
 
 static bool check(basin_expr x, const char *what) {
     if (x->shape.rank >= 3) return true;
-    basin_graph_fail(x->graph, BASIN_BAD_SHAPE, "%s: %s, wanted [.., queries, keys, heads]", what,
-                     basin_expr_text(x));
-    return false;
+    return basin_graph_fail(x->graph, BASIN_BAD_SHAPE, "%s: %s, wanted [.., queries, keys, heads]",
+                            what, basin_expr_text(x));
 }
 
 basin_expr basin_causal_logsumexp(basin_expr x, double factor, bool strict) {
@@ -316,9 +315,8 @@ static basin_expr first_largest(basin_expr a) {
 
 static bool has_elements(basin_expr a, int axis, int64_t count, const char *what) {
     if (count >= 1 && count <= a->shape.dim[axis]) return true;
-    basin_graph_fail(a->graph, BASIN_BAD_SHAPE, "%s: %lld elements of axis %d of %s", what,
-                     (long long)count, axis, basin_expr_text(a));
-    return false;
+    return basin_graph_fail(a->graph, BASIN_BAD_SHAPE, "%s: %lld elements of axis %d of %s", what,
+                            (long long)count, axis, basin_expr_text(a));
 }
 
 basin_expr basin_argmax(basin_expr a, int axis) {

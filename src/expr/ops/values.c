@@ -4,8 +4,7 @@
 
 #include "expr/graph.h"
 
-/* [.., tokens, heads, width] with one axis of a batch. */
-static basin_expr as_batch(basin_expr a, const char *what) {
+basin_expr basin_as_batch(basin_expr a, const char *what) {
     basin_shape s = a->shape;
     if (s.rank == 4) return a;
     if (s.rank == 3) return basin_reshape(a, BASIN_SHAPE(1, s.dim[0], s.dim[1], s.dim[2]));
@@ -17,38 +16,29 @@ static basin_expr as_batch(basin_expr a, const char *what) {
 static bool check_tokens(basin_expr q, basin_expr k, basin_expr v, const basin_pattern *p) {
     const int64_t *x = q->shape.dim, *y = k->shape.dim, *z = v->shape.dim;
     bool shared = y[2] > 0 ? x[2] % y[2] == 0 : x[2] == 0;
-    if (x[0] != y[0] || x[3] != y[3] || !shared || y[0] != z[0] || y[1] != z[1] || y[2] != z[2]) {
-        basin_graph_fail(q->graph, BASIN_BAD_SHAPE,
-                         "attention: queries %s, keys %s and values %s, wanted [batch, Nq, H, Y], "
-                         "[batch, Nk, K, Y] and [batch, Nk, K, V] where K divides H",
-                         basin_expr_text(q), basin_expr_text(k), basin_expr_text(v));
-        return false;
-    }
-    if (!p->row && p->exclude_self && x[1] != y[1]) {
-        basin_graph_fail(q->graph, BASIN_BAD_SHAPE,
-                         "attention: %lld queries and %lld keys, which must be the same tokens to "
-                         "leave out self pairs",
-                         (long long)x[1], (long long)y[1]);
-        return false;
-    }
+    if (x[0] != y[0] || x[3] != y[3] || !shared || y[0] != z[0] || y[1] != z[1] || y[2] != z[2])
+        return basin_graph_fail(
+            q->graph, BASIN_BAD_SHAPE,
+            "attention: queries %s, keys %s and values %s, wanted [batch, Nq, H, Y], "
+            "[batch, Nk, K, Y] and [batch, Nk, K, V] where K divides H",
+            basin_expr_text(q), basin_expr_text(k), basin_expr_text(v));
+    if (!p->row && p->exclude_self && x[1] != y[1])
+        return basin_graph_fail(
+            q->graph, BASIN_BAD_SHAPE,
+            "attention: %lld queries and %lld keys, which must be the same tokens to "
+            "leave out self pairs",
+            (long long)x[1], (long long)y[1]);
     return true;
 }
 
-static bool is_index(basin_expr a, int64_t length) {
-    return a && a->kind == BASIN_INDEX && a->shape.rank == 1 && a->shape.dim[0] == length;
-}
-
 static bool check_list(basin_expr q, basin_expr k, const basin_pattern *p) {
-    int64_t pairs = p->key && p->key->shape.rank == 1 ? p->key->shape.dim[0] : -1;
-    bool fits = is_index(p->row, q->shape.dim[1] + 1) && is_index(p->key, pairs) &&
-                is_index(p->column, k->shape.dim[1] + 1) && is_index(p->query, pairs) &&
-                is_index(p->pair, pairs) && !p->causal && !p->halo;
-    if (!fits)
-        basin_graph_fail(q->graph, BASIN_BAD_SHAPE,
-                         "attention: a list of pairs that does not fit %lld queries and %lld keys, "
-                         "or is causal or in parts",
-                         (long long)q->shape.dim[1], (long long)k->shape.dim[1]);
-    return fits;
+    int64_t pairs = basin_pattern_pairs(p, q->shape.dim[1], k->shape.dim[1]);
+    if (pairs >= 0 && !p->causal && !p->halo) return true;
+    return basin_graph_fail(
+        q->graph, BASIN_BAD_SHAPE,
+        "attention: a list of pairs that does not fit %lld queries and %lld keys, "
+        "or is causal or in parts",
+        (long long)q->shape.dim[1], (long long)k->shape.dim[1]);
 }
 
 /* The shape of gradients of a bias: all of [batch, H, Nq, Nk], or [batch, pairs, H]. */
@@ -91,7 +81,8 @@ basin_expr basin_softmax_attention(basin_expr q, basin_expr k, basin_expr v, bas
                                    basin_expr bias, const basin_pattern *pattern) {
     if (!q || !k || !v) return NULL;
     basin_shape shape = q->shape;
-    basin_expr in[BASIN_VAL_PAIR + 1] = {as_batch(q, "q"), as_batch(k, "k"), as_batch(v, "v")};
+    basin_expr in[BASIN_VAL_PAIR + 1] = {basin_as_batch(q, "q"), basin_as_batch(k, "k"),
+                                         basin_as_batch(v, "v")};
     if (!in[0] || !in[1] || !in[2] || !check_tokens(in[0], in[1], in[2], pattern)) return NULL;
     if (pattern->row && !check_list(in[0], in[1], pattern)) return NULL;
     basin_attr attr = {.value = apply_scale(&in[BASIN_VAL_Q], scale),

@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 
-#include "backend/kernel.h"
 #include "backend/shape.h"
 #include "base/memory.h"
 

@@ -6,7 +6,6 @@
 #include "plan/ir.h"
 
 #include "base/try.h"
-#include "expr/graph.h"
 
 typedef struct rewrite {
     basin_graph *to;

@@ -1,8 +1,6 @@
 /* Storage: every result gets a buffer for as long as it is needed, a pointwise result takes over
  * the buffer of an operand that ends there, and buffers that never meet share one arena. What
  * instructions that run at once read and write is needed until the last of them. */
-#include <stdint.h>
-
 #include "base/try.h"
 #include "basin/random.h"
 #include "plan/ir.h"

@@ -3,13 +3,9 @@
 #include <sys/stat.h>
 
 #include "base/hash.h"
-#include "base/memory.h"
 #include "base/sort.h"
 #include "base/text.h"
-#include "base/try.h"
 #include "data/packed.h"
-#include "io/bundle.h"
-#include "io/file.h"
 #include "task/text/text.h"
 
 /* ---- files of text ---- */

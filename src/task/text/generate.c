@@ -2,7 +2,6 @@
  * a token drawn from what it says, and the window moves on. */
 #include "base/clock.h"
 #include "base/sort.h"
-#include "base/try.h"
 #include "basin/random.h"
 #include "task/text/text.h"
 

@@ -1,10 +1,5 @@
 /* Models of text: their settings and presets, their graphs, in memory and in files; see text.h. */
-
-#include <cjson/cJSON.h>
-
 #include "base/text.h"
-#include "base/try.h"
-#include "io/bundle.h"
 #include "task/text/text.h"
 
 /* ---- settings ---- */

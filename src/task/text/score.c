@@ -1,6 +1,5 @@
 /* How well a model tells the next token: loss over windows, by place, and its energies. */
 #include "base/sort.h"
-#include "base/try.h"
 #include "task/text/text.h"
 
 /* One pass over a text; window w begins at w stride and counts its last `stride` tokens. */

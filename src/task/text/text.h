@@ -4,16 +4,10 @@
 #define BASIN_TASK_TEXT_TEXT_H
 
 /* What nearly every file needs of the C library. */
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "basin/language.h"
 #include "basin/tasks/text.h"
-#include "basin/train.h"
 #include "train/run/run.h"
-#include "train/run/settings.h"
 #include "train/trainer.h"
 
 enum { BASIN_TEXT_MOST_TOKENS = 1 << 24 };

@@ -1,7 +1,6 @@
 /* Training a model of text: what a step and a score are; the run (train/run/run.h) does the rest.
  *
  * The windows of step t, and what dropout takes from them, are functions of the seed and t. */
-#include "base/try.h"
 #include "basin/random.h"
 #include "task/text/text.h"
 #include "train/shards/shards.h"

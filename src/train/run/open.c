@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include <cjson/cJSON.h>
 #include <stdarg.h>
 
 #include "train/run/run.h"

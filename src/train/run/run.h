@@ -6,11 +6,7 @@
 #ifndef BASIN_TRAIN_RUN_RUN_H
 #define BASIN_TRAIN_RUN_RUN_H
 
-#include "basin/io.h"
-#include "basin/params.h"
-#include "basin/plan.h"
 #include "basin/tasks/run.h"
-#include "basin/train.h"
 #include "io/json.h"
 #include "ranks/ranks.h"
 #include "train/run/settings.h"

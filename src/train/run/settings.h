@@ -15,12 +15,7 @@
 #ifndef BASIN_TRAIN_RUN_SETTINGS_H
 #define BASIN_TRAIN_RUN_SETTINGS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "basin/energy.h"
-#include "basin/io.h"
 #include "basin/tasks/settings.h"
 #include "basin/train.h"
 

@@ -4,9 +4,6 @@
 #ifndef BASIN_TRAIN_TREES_TREES_H
 #define BASIN_TRAIN_TREES_TREES_H
 
-#include <stdint.h>
-
-#include "basin/io.h"
 #include "train/run/run.h"
 
 /* What on validation says when to stop. */
