@@ -543,7 +543,9 @@ def run_values_jax(o):
     for order, step in {"second": second, "jvp": moved, "backward": first}.items():
         if o.device == "cpu":
             runs = {way: jax.jit(functools.partial(step, ways[way])) for way in ("basin", "xla")}
-            waits = {w: lambda run=run: jax.block_until_ready(run(q, k, v)) for w, run in runs.items()}
+            waits = {
+                w: lambda run=run: jax.block_until_ready(run(q, k, v)) for w, run in runs.items()
+            }
             in_turn(waits, o.reps, order=order + " from jax", **sizes(o), causal=o.causal)
             continue
         for way, function in ways.items():
