@@ -256,12 +256,12 @@ static basin_status write_results(job *j, int64_t i, const char *name,
     BASIN_TRY(write_completed(path, j, i, done, error));
     basin_progress_clear();
     printf("%s\n", path);
-    if (j->single) return done->frames ? write_frames(j, name, done, error) : BASIN_OK;
+    if (j->single) return write_frames(j, name, done, error);
     BASIN_TRY(basin_strip_draw(&strip, row, 3, 8, zoom, error));
     target(path, j, name, "strip.png");
     BASIN_TRY(basin_picture_write_png(path, &strip, error));
     printf("%s\n", path);
-    return done->frames ? write_frames(j, name, done, error) : BASIN_OK;
+    return write_frames(j, name, done, error);
 }
 
 /* ---- pictures ---- */
@@ -306,12 +306,6 @@ static basin_status skip(job *j, int64_t i, basin_status status, basin_error *er
     return BASIN_OK;
 }
 
-/* Completion number k of a picture has noise of its own. */
-static basin_status set_sample(job *j, int64_t k, basin_error *error) {
-    basin_image_descent how = {j->o->steps, j->o->alpha, (uint64_t)(j->o->seed + k + 1)};
-    return basin_image_set_descent(j->model, &how, error);
-}
-
 static basin_status complete_one(job *j, basin_picture *picture, int64_t i, basin_error *error) {
     char name[STEM];
     basin_image_completion done;
@@ -322,8 +316,10 @@ static basin_status complete_one(job *j, basin_picture *picture, int64_t i, basi
         status = masks_set(&j->how, &j->masks, name, j->pictures, i, j->o->most_hidden, error);
     for (int64_t k = 0; k < j->o->samples; k++) {
         char part[STEM + 24];
+        basin_image_descent descent = {j->o->steps, j->o->alpha, (uint64_t)(j->o->seed + k + 1)};
         snprintf(part, sizeof part, k ? "%s.%lld" : "%s", name, (long long)(k + 1));
-        if (!status && j->o->samples > 1) status = set_sample(j, k, error);
+        if (!status && j->o->samples > 1) /* each has noise of its own */
+            status = basin_image_set_descent(j->model, &descent, error);
         if (!status) status = basin_image_complete(&done, j->model, picture, 1, &j->how, error);
         if (status) return skip(j, i, status, error);
         note_convergence(j, name);
@@ -342,10 +338,8 @@ static void note_end(const job *j) {
         basin_say("basin: %lld picture%s completed, %lld skipped", (long long)j->done,
                   j->done == 1 ? "" : "s", (long long)j->skipped);
     if (j->replaced)
-        basin_note(j->o, "%lld file%s of %s in %s and %s been replaced", (long long)j->replaced,
-                   j->replaced == 1 ? "" : "s",
-                   j->replaced == 1 ? "this name was" : "these names were", j->o->output,
-                   j->replaced == 1 ? "has" : "have");
+        basin_note(j->o, "%s: replaced %lld file%s of the same name", j->o->output,
+                   (long long)j->replaced, j->replaced == 1 ? "" : "s");
 }
 
 enum { PARTS = 100 }; /* of a picture, for the bar */
@@ -395,7 +389,21 @@ static basin_status check(void *context, basin_error *error) {
     return basin_usage(error, "needs pictures behind %s", o->operand[0]);
 }
 
-/* A folder, which is made; or one file, for one picture. */
+/* Options that have no effect with a model of this kind are errors. */
+static basin_status check_kind(const job *j, basin_error *error) {
+    static const char *const idle[] = {"fit", "looks", "texture", "plain"};
+    char objective[16];
+    BASIN_TRY(basin_settings_get(objective, sizeof objective, basin_image_get_settings(j->model),
+                                 "objective", error));
+    bool match = !strcmp(objective, "match");
+    for (int i = 0; i < 4 && match; i++)
+        if (basin_option_given(j->o, idle[i]))
+            return basin_usage(error, "--%s has no effect on a model of objective match", idle[i]);
+    if (match || j->o->samples == 1) return BASIN_OK;
+    return basin_usage(error, "--samples needs a model of objective match");
+}
+
+/* A folder, which is made; or one file, for one picture, that is none of those read. */
 static basin_status open_output(job *j, basin_error *error) {
     static const char *const other[] = {".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff"};
     const char *output = j->o->output;
@@ -410,7 +418,13 @@ static basin_status open_output(job *j, basin_error *error) {
     if (j->single && count > 1)
         return basin_usage(error, "-o %s names a file, and there are %lld pictures; needs a folder",
                            output, (long long)count);
-    return j->single ? BASIN_OK : basin_folder_make(output, error);
+    for (int i = 0; i <= j->o->operands && j->single; i++) {
+        const char *read = i < j->o->operands ? j->o->operand[i] : j->o->mask;
+        bool same;
+        BASIN_TRY(basin_file_same(&same, output, read, error));
+        if (same) return basin_usage(error, "-o %s is read; name another file", output);
+    }
+    return j->single ? basin_writer_try(output, error) : basin_folder_make(output, error);
 }
 
 static basin_status complete(void *context, basin_error *error) {
@@ -428,6 +442,7 @@ static basin_status complete(void *context, basin_error *error) {
                                       .frames = o->frames};
     if (!model) BASIN_TRY(basin_models_find(shipped, "photos", error));
     BASIN_TRY(basin_args_image(&j->model, o, model ? model : shipped, error));
+    BASIN_TRY(check_kind(j, error));
     BASIN_TRY(basin_pictures_open(&j->pictures, (const char *const *)o->operand + first,
                                   o->operands - first, "test", error));
     BASIN_TRY(masks_open(&j->masks, o->mask, error));

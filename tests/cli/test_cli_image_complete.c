@@ -74,7 +74,7 @@ TEST(folders_are_completed_whole) {
     assert_contains(p->err, "2 pictures completed, 1 skipped");
     assert_true(exists(state, "o1/a.completed.png") && exists(state, "o1/a-2.completed.png"));
     p = run(state, "image complete m.safetensors in --mask 2,3,6,6 -o o1");
-    assert_contains(p->err, "4 files of these names were in o1 and have been replaced");
+    assert_contains(p->err, "o1: replaced 4 files of the same name");
     p = run_ok(state,
                "image complete m.safetensors shapes:12:5:16x16x3 --mask random -o o2 --quiet");
     assert_true(exists(state, "o2/shapes:12:5:16x16x3-11.completed.png"));
@@ -155,6 +155,10 @@ TEST(transparency_is_the_hole) {
     const program *p = run_ok(state, "image complete m.safetensors erased.png -o whole.png");
     assert_contains(p->out, "whole.png\n");
     assert_false(exists(state, "whole.strip.png"));
+    assert_error(run(state, "image complete m.safetensors erased.png -o ./erased.png"), 2,
+                 "-o ./erased.png is read; name another file");
+    assert_error(run(state, "image complete m.safetensors erased.png -o nowhere/x.png"), 1,
+                 "nowhere/x.png: cannot write: No such file or directory");
     assert_error(run(state, "image complete m.safetensors whole.png -o again.png"), 1,
                  "nothing is transparent in it");
 }

@@ -41,6 +41,8 @@ TEST_WITH(energies_of_pictures, folder_new, program_teardown) {
     assert_contains(p->out, "squared error of the gradient");
     assert_error(run(state, "image eval m.safetensors shapes:8 --mask holes -q"), 1, "objective");
     assert_error(run(state, "image report m.safetensors shapes:8:1:12x12x3 -q"), 1, "objective");
+    assert_error(run(state, "image complete m.safetensors shapes:1 --mask random --fit windows"), 2,
+                 "--fit has no effect on a model of objective match");
     run_ok(state, "image complete m.safetensors shapes:1:1:12x12x3 --mask 4,4,5,5 --samples 2 "
                   "--steps 5 --seed 2 -o . -q");
     assert_false(same_files(state, "*-0.completed.png", "*-0.2.completed.png"));
@@ -83,7 +85,7 @@ TEST_WITH(what_is_refused, folder_new, program_teardown) {
     assert_error(run(state, "image sample c.safetensors -q"), 1, "wanted one of objective match");
     assert_error(
         run(state, "image complete c.safetensors shapes:1:1:12x12x1 --samples 2 --mask 1,1,5,5 -q"),
-        1, "wanted a model of the objective match");
+        2, "--samples needs a model of objective match");
 }
 
 int main(void) { return tests_run(folder_new, program_teardown); }
