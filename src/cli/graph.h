@@ -101,6 +101,7 @@ typedef struct basin_graph_job {
 basin_status basin_graph_open_all(basin_graph_job *job, bool labels, basin_error *error);
 /* Which graphs the model has seen; with --unseen the others alone are left. */
 basin_status basin_graph_look_back(basin_graph_job *job, basin_error *error);
+void basin_graph_put_seen(basin_record *r, const basin_graph_job *job);
 /* Predicts them, with all that models give. */
 basin_status basin_graph_predict(basin_graph_job *job, basin_error *error);
 void basin_graph_close_all(void *job);

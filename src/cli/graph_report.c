@@ -226,6 +226,7 @@ static void put_report(basin_record *r, const void *context) {
     const basin_graph_job *j = context;
     basin_record_text(r, "report", j->o->output);
     basin_record_measures(r, NULL, &j->measures, j->about.target, true);
+    basin_graph_put_seen(r, j);
 }
 
 static void close_report(void *context) {

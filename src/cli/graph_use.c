@@ -305,7 +305,7 @@ static void put_values(basin_record *r, const job *j) {
     basin_record_end(r);
 }
 
-static void put_seen(basin_record *r, const job *j) {
+void basin_graph_put_seen(basin_record *r, const job *j) {
     int64_t trained = j->seen[BASIN_GRAPHS_TRAINED_ON];
     int64_t validated = j->seen[BASIN_GRAPHS_VALIDATED_ON];
     if (j->known)
@@ -347,7 +347,7 @@ static void put_evaluation(basin_record *r, const void *context) {
     basin_record_text(r, "part", strcmp(j->o->part, "auto") ? j->o->part : chosen);
     basin_record_measures(r, NULL, &j->measures, target, true);
     if (*units_of(&j->about)) basin_record_note(r, "(%s)", units_of(&j->about));
-    put_seen(r, j);
+    basin_graph_put_seen(r, j);
     if (j->noisy.count) put_noisy(r, &j->noisy, &j->set);
     put_missing(r, j);
     if (j->value) put_values(r, j);

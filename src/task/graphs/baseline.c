@@ -124,9 +124,10 @@ static void problem_free(problem *p) {
     basin_graphset_encoding_free(&p->encoding);
 }
 
-static void measure(basin_graphs_measures *measures, const problem *p, const float *output) {
-    basin_graphs_measure(measures, output, p->set, p->fold->item[2], p->fold->count[2], p->outputs,
-                         p->scale);
+static basin_status measure(basin_graphs_measures *measures, const problem *p, const float *output,
+                            basin_error *error) {
+    return basin_graphs_measure(measures, output, p->set, p->fold->item[2], p->fold->count[2],
+                                p->outputs, p->scale, error);
 }
 
 /* A regression on a graph of its own. */
@@ -217,9 +218,8 @@ basin_status basin_graphs_baseline(basin_graphs_baselines *result, const basin_g
         double own = p.mean[i % p.outputs];
         output[i] = (float)(set->task == BASIN_GRAPHS_VALUES ? own : log(own + 1e-9));
     }
-    measure(&result->constant, &p, output);
+    BASIN_TRY(measure(&result->constant, &p, output, error));
     BASIN_TRY(build(&r, &p, backend, error));
     BASIN_TRY(fit(output, &r, &p, error));
-    measure(&result->regression, &p, output);
-    return BASIN_OK;
+    return measure(&result->regression, &p, output, error);
 }

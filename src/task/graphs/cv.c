@@ -194,8 +194,9 @@ static basin_status measure_fold(basin_graphs_model *m, const pool *p, int64_t n
         if (part == 2)
             BASIN_TRY(
                 basin_graphs_near_add(given, NULL, NULL, m, set, f->item[2], f->count[2], error));
-        basin_graphs_measure(part == 1 ? &result->validation : &result->test, given, set,
-                             f->item[part], f->count[part], m->outputs, work->scale);
+        BASIN_TRY(basin_graphs_measure(part == 1 ? &result->validation : &result->test, given, set,
+                                       f->item[part], f->count[part], m->outputs, work->scale,
+                                       error));
         for (int64_t i = 0; i < rows && !values; i++)
             basin_graphs_softmax(given + i * m->classes, given + i * m->outputs, m->classes);
     }

@@ -393,9 +393,9 @@ basin_status basin_graphs_check_known(const basin_graphset *set, const char *pat
                                       basin_error *error);
 /* Of outputs [rows, outputs]. Where there are several values, each counts in units of its `scale`
  * [outputs], for they may be in units far apart; NULL: 1. */
-void basin_graphs_measure(basin_graphs_measures *measures, const float *output,
-                          const basin_graphset *set, const int64_t *graph, int64_t count,
-                          int64_t outputs, const double *scale);
+basin_status basin_graphs_measure(basin_graphs_measures *measures, const float *output,
+                                  const basin_graphset *set, const int64_t *graph, int64_t count,
+                                  int64_t outputs, const double *scale, basin_error *error);
 
 /* ---- one run ---- */
 

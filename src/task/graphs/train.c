@@ -97,8 +97,8 @@ static basin_status score(void *context, basin_score *score, const basin_run_pla
     (void)place;
     BASIN_TRY(basin_graphs_outputs(&output, &j->score, j->input, j->fold->item[1],
                                    j->fold->count[1], error));
-    basin_graphs_measure(&v, output, &j->input->set, j->fold->item[1], j->fold->count[1],
-                         j->model->outputs, j->model->target_scale);
+    BASIN_TRY(basin_graphs_measure(&v, output, &j->input->set, j->fold->item[1], j->fold->count[1],
+                                   j->model->outputs, j->model->target_scale, error));
     /* Rounded, so that equal scores of different machines tie. */
     score->merit = (double)(float)v.merit;
     score->tie = -(double)(float)v.loss;
@@ -202,8 +202,8 @@ static basin_status keep_best(float *given, job *j, basin_error *error) {
     int64_t kept = 0, runs = m->members, cells = f->count[1] * m->outputs;
     for (int64_t k = 0; k < runs; k++) {
         basin_graphs_measures v;
-        basin_graphs_measure(&v, given + k * cells, &j->input->set, f->item[1], f->count[1],
-                             m->outputs, m->target_scale);
+        BASIN_TRY(basin_graphs_measure(&v, given + k * cells, &j->input->set, f->item[1],
+                                       f->count[1], m->outputs, m->target_scale, error));
         if (v.merit > best) best = v.merit, kept = k;
         worst = fmin(worst, v.merit);
     }

@@ -257,15 +257,15 @@ basin_status basin_graphs_predict(float *output, int64_t *class_value, basin_gra
     return BASIN_OK;
 }
 
-static void measure(basin_graphs_measures *measures, const use *u,
-                    const basin_graphs_model *model) {
-    basin_graphs_measure(measures, u->output, &u->input.set, u->graph, u->count, model->outputs,
-                         model->target_scale);
+static basin_status measure(basin_graphs_measures *measures, const use *u,
+                            const basin_graphs_model *model, basin_error *error) {
+    return basin_graphs_measure(measures, u->output, &u->input.set, u->graph, u->count,
+                                model->outputs, model->target_scale, error);
 }
 
 static basin_status measure_all(basin_graphs_measures *measures, const use *u,
                                 const basin_graphs_model *m, basin_error *error) {
-    measure(measures, u, m);
+    BASIN_TRY(measure(measures, u, m, error));
     for (int64_t i = 0; i < u->count && m->target == BASIN_GRAPHS_CLASSES; i++)
         basin_graphs_softmax(u->output + i * m->classes, u->output + i * m->outputs, m->classes);
     return basin_graphs_certain_measure(measures, u->output, &u->input.set, u->graph, u->count, m,
@@ -290,21 +290,23 @@ static basin_status score_noisy(basin_graphs_measures *measures, basin_graphs_mo
     for (int64_t i = 0; i < data->noisy; i++) {
         free(u.output);
         BASIN_TRY(basin_graphs_outputs(&u.output, &plans, &u.input, u.graph, u.count, error));
-        measure(&measures[i], &u, model);
+        BASIN_TRY(measure(&measures[i], &u, model, error));
     }
     return BASIN_OK;
 }
 
 /* AUROC and average precision of column c, of classes or of yes or no; NaN where one is absent. */
-static void rank_column(double *auroc, double *auprc, const float *output,
-                        const basin_graphset *set, const int64_t *graph, int64_t count, int64_t c) {
+static basin_status rank_column(double *auroc, double *auprc, const float *output,
+                                const basin_graphset *set, const int64_t *graph, int64_t count,
+                                int64_t c, basin_error *error) {
     bool values = set->task == BASIN_GRAPHS_VALUES;
     int64_t C = values ? set->targets : 2, n = 0;
-    double *score = basin_array_new((size_t)count, sizeof *score);
-    uint8_t *label = basin_array_new((size_t)count, 1);
+    BASIN_FREE_AT_EXIT double *score = NULL;
+    BASIN_FREE_AT_EXIT uint8_t *label = NULL;
     basin_ranking ranking;
-    *auroc = *auprc = NAN;
-    for (int64_t i = 0; score && label && i < count && (!values || set->binary); i++) {
+    BASIN_TRY(BASIN_NEW_RAW(&score, count, "a ranking", error));
+    BASIN_TRY(BASIN_NEW_RAW(&label, count, "a ranking", error));
+    for (int64_t i = 0; i < count && (!values || set->binary); i++) {
         double known =
             values ? (double)set->target[graph[i] * C + c]
                    : (double)set->class_of[graph[i]] + (set->class_of[graph[i]] < 0 ? NAN : 0);
@@ -313,14 +315,15 @@ static void rank_column(double *auroc, double *auprc, const float *output,
         score[n++] =
             values ? (double)output[i * C + c] : (double)(output[2 * i + 1] - output[2 * i]);
     }
-    if (n && !basin_ranking_measure(&ranking, score, label, n, 0, NULL))
-        *auroc = ranking.auroc, *auprc = ranking.auprc;
-    BASIN_FREE(score, label);
+    basin_status status = basin_ranking_measure(&ranking, score, label, n, 0, error);
+    *auroc = ranking.auroc, *auprc = ranking.auprc;
+    return status == BASIN_NO_MEMORY ? status : BASIN_OK;
 }
 
 /* Of each value in its own units, [targets of the set]. */
-static void measure_column(basin_graphs_value *v, const float *output, const basin_graphset *set,
-                           const int64_t *graph, int64_t count, int64_t c) {
+static basin_status measure_column(basin_graphs_value *v, const float *output,
+                                   const basin_graphset *set, const int64_t *graph, int64_t count,
+                                   int64_t c, basin_error *error) {
     int64_t C = set->targets;
     double sum = 0, squares = 0, misses = 0;
     *v = (basin_graphs_value){0};
@@ -338,7 +341,7 @@ static void measure_column(basin_graphs_value *v, const float *output, const bas
     v->error /= n;
     v->deviation = sqrt(misses / n);
     v->explained = spread > 0 ? 1 - misses / spread : NAN;
-    rank_column(&v->auroc, &v->auprc, output, set, graph, count, c);
+    return rank_column(&v->auroc, &v->auprc, output, set, graph, count, c, error);
 }
 
 basin_status basin_graphs_score(basin_graphs_measures *measures, basin_graphs_value *value,
@@ -352,7 +355,7 @@ basin_status basin_graphs_score(basin_graphs_measures *measures, basin_graphs_va
     BASIN_TRY(use_open(&u, model, data, true, (basin_graphs_sinks){0}, error));
     if (measures) BASIN_TRY(measure_all(measures, &u, model, error));
     for (int64_t c = 0; value && c < u.input.set.targets; c++)
-        measure_column(&value[c], u.output, &u.input.set, u.graph, u.count, c);
+        BASIN_TRY(measure_column(&value[c], u.output, &u.input.set, u.graph, u.count, c, error));
     return BASIN_OK;
 }
 
@@ -414,9 +417,9 @@ static double class_average(const float *output, const basin_graphset *set, cons
 }
 
 /* Values that are not known are left out and counted. */
-static void measure_values(basin_graphs_measures *measures, const float *output,
-                           const basin_graphset *set, const int64_t *graph, int64_t count,
-                           const double *scale) {
+static basin_status measure_values(basin_graphs_measures *measures, const float *output,
+                                   const basin_graphset *set, const int64_t *graph, int64_t count,
+                                   const double *scale, basin_error *error) {
     int64_t C = set->targets;
     for (int64_t i = 0; i < count; i++)
         for (int64_t c = 0; c < C; c++) measures->missing += isnan(set->target[graph[i] * C + c]);
@@ -435,7 +438,7 @@ static void measure_values(basin_graphs_measures *measures, const float *output,
     double explained = 0, varied = 0, auroc = 0, auprc = 0, ranked = 0;
     for (int64_t c = 0; c < C; c++) {
         basin_graphs_value v;
-        measure_column(&v, output, set, graph, count, c);
+        BASIN_TRY(measure_column(&v, output, set, graph, count, c, error));
         if (!isnan(v.explained)) explained += v.explained, varied++;
         if (!isnan(v.auroc)) auroc += v.auroc, auprc += v.auprc, ranked++;
     }
@@ -446,21 +449,21 @@ static void measure_values(basin_graphs_measures *measures, const float *output,
         double p = fmin(fmax((double)output[i], 1e-7), 1 - 1e-7);
         if (!isnan(t)) measures->loss -= (t * log(p) + (1 - t) * log(1 - p)) / n;
     }
+    measures->merit =
+        set->binary && !isnan(measures->auroc) ? 100 * measures->auroc : -measures->loss;
+    return BASIN_OK;
 }
 
-void basin_graphs_measure(basin_graphs_measures *measures, const float *output,
-                          const basin_graphset *set, const int64_t *graph, int64_t count,
-                          int64_t outputs, const double *scale) {
+basin_status basin_graphs_measure(basin_graphs_measures *measures, const float *output,
+                                  const basin_graphset *set, const int64_t *graph, int64_t count,
+                                  int64_t outputs, const double *scale, basin_error *error) {
     *measures = (basin_graphs_measures){
         .auroc = NAN, .auprc = NAN, .explained = NAN, .coverage = NAN, .size = NAN};
-    if (set->task == BASIN_GRAPHS_VALUES) {
-        measure_values(measures, output, set, graph, count, scale);
-        measures->merit =
-            set->binary && !isnan(measures->auroc) ? 100 * measures->auroc : -measures->loss;
-        return;
-    }
+    if (set->task == BASIN_GRAPHS_VALUES)
+        return measure_values(measures, output, set, graph, count, scale, error);
     if (set->task == BASIN_GRAPHS_CLASSES && set->classes == 2 && outputs == 2)
-        rank_column(&measures->auroc, &measures->auprc, output, set, graph, count, 1);
+        BASIN_TRY(
+            rank_column(&measures->auroc, &measures->auprc, output, set, graph, count, 1, error));
     measures->balanced = class_average(output, set, graph, count, outputs);
     for (int64_t i = 0; i < count; i++) {
         items of = items_of(set, graph[i]);
@@ -473,6 +476,7 @@ void basin_graphs_measure(basin_graphs_measures *measures, const float *output,
     }
     measures->merit = set->task == BASIN_NODE_CLASSES ? measures->balanced : measures->accuracy;
     if (set->line && !isnan(measures->auroc)) measures->merit = 100 * measures->auroc;
+    return BASIN_OK;
 }
 
 static bool has_known(const basin_graphset *set, int64_t graph) {

@@ -196,7 +196,7 @@ TEST(learns) {
         scene_open(&s, (basin_graphs_target)target, &settings, NULL);
         assert_int_equal(train(&s, 20, false, NULL).epochs, 60);
         float *output = outputs(&s, s.all, 20);
-        basin_graphs_measure(&score, output, &s.set, s.all, 20, s.model->outputs, NULL);
+        basin_graphs_measure(&score, output, &s.set, s.all, 20, s.model->outputs, NULL, NULL);
         if (target == BASIN_GRAPHS_VALUES)
             assert_true(score.loss < 0.3);
         else
@@ -296,6 +296,6 @@ TEST(averages_many_classes) {
         class_of[c] = c, graph[c] = c;
         output[c * CLASSES + (c < 270 ? c : 0)] = 1; /* the last 30 are wrong */
     }
-    basin_graphs_measure(&m, output, &set, graph, CLASSES, CLASSES, NULL);
+    basin_graphs_measure(&m, output, &set, graph, CLASSES, CLASSES, NULL, NULL);
     assert_true(fabs(m.accuracy - 90) < 1e-9 && fabs(m.balanced - 90) < 1e-9);
 }
