@@ -102,7 +102,7 @@ typedef struct basin_args {
     bool accelerate, all_nodes, calls, energies, explain, frames, guard, homo, json, keep_gaps,
         list, markdown, narrow_all, no_attention, no_baselines, no_hopfield, only_new, plain, quiet,
         read_only, recompute, reliability, replace, self, sort, stamp, stereo, unlabelled, unseen,
-        unsupervised, whole;
+        unsupervised, values, whole;
 } basin_args;
 
 /* ---- options ---- */

@@ -5,7 +5,8 @@
 #include "io/file.h"
 
 static bool is_table(const char *path) {
-    static const char *const end[] = {".csv", ".tsv", ".csv.gz", ".tsv.gz", ".csv.zst", NULL};
+    static const char *const end[] = {".csv",     ".tsv", ".csv.gz", ".tsv.gz",
+                                      ".csv.zst", ".txt", ".smi",    NULL};
     for (int i = 0; end[i]; i++)
         if (basin_text_ends(path, end[i])) return true;
     return basin_molecules_are_blocks(path);
@@ -16,13 +17,17 @@ basin_status basin_graph_read(basin_graphset *set, const basin_args *o, const ch
                               basin_error *error) {
     bool bare = target && !*target;
     double stereo = 0;
-    if (!is_table(path) && !o->smiles)
-        return (bare ? basin_graphset_read_bare : basin_graphset_read)(set, path, error);
+    if (settings) BASIN_TRY(basin_settings_get_number(&stereo, settings, "stereo", error));
+    bool table = is_table(path) || o->smiles;
+    if (!table && stereo > 0)
+        basin_note(o, "%s has stereochemistry only if graph convert --stereo wrote it", path);
+    if (!table && o->target && !bare)
+        return basin_usage(error, "--target: %s is no table of molecules; it has its own", path);
+    if (!table) return (bare ? basin_graphset_read_bare : basin_graphset_read)(set, path, error);
     size_t named = target && o->target ? strlen(o->target) : 0;
     bool words = named && !strncmp(target, o->target, named) && target[named] == '\n';
-    if (settings) BASIN_TRY(basin_settings_get_number(&stereo, settings, "stereo", error));
     basin_molecules spec = {.path = path, .smiles = o->smiles, .id = o->network.id};
-    spec.stereo = stereo > 0 || o->stereo;
+    spec.stereo = stereo > 0 || o->stereo, spec.values = o->values;
     spec.target = o->target && !words ? o->target : target;
     if (!spec.target)
         return basin_usage(error, "%s is a table of molecules: --target says what to learn", path);

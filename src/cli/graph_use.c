@@ -11,6 +11,7 @@ basin_status basin_graph_open_all(job *j, bool labels, basin_error *error) {
     const char *data = o->operand[1];
     BASIN_TRY(basin_graphs_open(&j->model, o->operand[0], o->compute, error));
     j->about = basin_graphs_about(j->model);
+    j->o->values = j->about.target == BASIN_GRAPHS_VALUES;
     BASIN_TRY(
         basin_graph_read(&j->set, o, data, labels ? j->about.names : "", j->about.settings, error));
     BASIN_TRY(basin_graphs_part(&j->list, &j->count, &j->set, o->part ? o->part : "all", error));

@@ -85,6 +85,7 @@ typedef struct basin_molecules {
     const char *id;          /* the column of names; NULL: "id" or another usual name, or none */
     const char *const *text; /* [count] SMILES in place of a table; `line` has places in it */
     int64_t count;
+    bool values; /* one column of few whole numbers is values, too, not classes */
     bool
         stereo; /* the last label of an atom is 2 or 3 where its neighbours turn one way or the
                    other, that of a double bond 5 or 6 where they are on opposite sides or on one */

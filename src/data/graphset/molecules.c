@@ -236,6 +236,14 @@ static basin_status read_targets(reading *r, basin_error *error) {
             r->numbers[t] = true;
             r->whole[t] = r->whole[t] && value == rint(value) && fabs(value) < 1 << 24;
         }
+        int64_t words = r->word[t].names.names.count;
+        bool numbers = r->targets > 1 || r->spec->values;
+        if (words > r->given ? r->given || numbers || r->numbers[t] : words && r->numbers[t])
+            return basin_fail(error, BASIN_BAD_VALUE, "%s: line %lld: column '%s' has '%.40s', %s",
+                              r->spec->path, (long long)r->line[g], name_of(r, r->target[t]), text,
+                              r->given  ? "which is no class of the model"
+                              : numbers ? "needs numbers"
+                                        : "needs numbers alone or words alone");
         r->flags = r->flags && (missing || value == 0 || value == 1);
         r->value[g * r->targets + t] = (float)value;
     }
@@ -280,10 +288,6 @@ static basin_status number_words(reading *r, basin_error *error) {
     BASIN_TRY(BASIN_NEW_RAW(&r->class_word, names->count + 1, molecules, error));
     const char **sorted = r->class_word;
     for (int64_t i = 0; i < names->count; i++) sorted[i] = names->text + names->at[i];
-    if (r->given && names->count > r->given)
-        return basin_fail(error, BASIN_BAD_VALUE,
-                          "%s: column '%s' has '%.40s', which is no class of the model",
-                          r->spec->path, name_of(r, r->target[0]), sorted[r->given]);
     if (r->given) return BASIN_OK;
     qsort(sorted, (size_t)names->count, sizeof *sorted, basin_compare_text);
     fprintf(r->note, "classes of %s:", name_of(r, r->target[0]));
@@ -299,14 +303,11 @@ static basin_status number_words(reading *r, basin_error *error) {
 }
 
 static basin_status settle_targets(reading *r, basin_error *error) {
-    for (int t = 0; t < r->targets; t++)
-        if (r->word[t].names.names.count && (r->targets > 1 || r->numbers[t]))
-            return basin_fail(error, BASIN_BAD_VALUE, "%s: column '%s' has '%.40s', wanted numbers",
-                              r->spec->path, name_of(r, r->target[t]), r->word[t].names.names.text);
     if (!r->targets) return BASIN_OK;
     bool words = r->word[0].names.names.count > 0;
     if (r->targets == 1 && words) BASIN_TRY(number_words(r, error));
-    if (r->targets == 1 && r->whole[0] && (words || count_different(r, CLASSES) <= CLASSES)) {
+    if (r->targets == 1 && r->whole[0] && !r->spec->values &&
+        (words || count_different(r, CLASSES) <= CLASSES)) {
         for (int64_t g = 0; g < r->a.graphs; g++) r->class_of[g] = (int64_t)r->value[g];
         r->a.graph_class = r->class_of;
     } else

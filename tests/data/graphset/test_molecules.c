@@ -217,7 +217,14 @@ TEST_WITH(words_of_classes, folder_new, folder_remove) {
     basin_graphset_free(&other);
     write_text(path, state, "m.csv", "smiles,y\nC,mid\nCC,tall\n");
     assert_failure(basin_graphset_read_molecules(&other, &again, &failure), BASIN_BAD_VALUE,
-                   "has 'tall', which is no class of the model");
+                   "line 3: column 'y' has 'tall', which is no class of the model");
+    write_text(path, state, "m.csv", "smiles,y\nC,1\nCC,0\n");
+    assert_failure(basin_graphset_read_molecules(&other, &again, &failure), BASIN_BAD_VALUE,
+                   "line 2: column 'y' has '1', which is no class of the model");
+    again = (basin_molecules){.path = path, .target = "y", .values = true};
+    assert_ok(basin_graphset_read_molecules(&other, &again, &failure));
+    assert_int_equal(other.task, BASIN_GRAPHS_VALUES); /* of a model of values: not classes */
+    basin_graphset_free(&other);
     basin_graphset_free(&set);
 }
 
@@ -267,7 +274,12 @@ TEST_WITH(tables, folder_new, folder_remove) {
     write_text(path, state, "m.csv", "SMILES,y\nC,yes\nCC,900000\n");
     assert_failure(basin_graphset_read_molecules(
                        &set, &(basin_molecules){.path = path, .target = "y"}, &failure),
-                   BASIN_BAD_VALUE, "column 'y' has 'yes', wanted numbers");
+                   BASIN_BAD_VALUE,
+                   "line 3: column 'y' has '900000', needs numbers alone or words");
+    assert_failure(
+        basin_graphset_read_molecules(
+            &set, &(basin_molecules){.path = path, .target = "y", .values = true}, &failure),
+        BASIN_BAD_VALUE, "line 2: column 'y' has 'yes', needs numbers");
     write_text(path, state, "m.csv", "SMILES,y\nC,1e30\nCC,1\n");
     assert_ok(basin_graphset_read_molecules(&set, &(basin_molecules){.path = path, .target = "y"},
                                             &failure));
