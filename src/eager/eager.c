@@ -348,8 +348,6 @@ static bool widens(const basin_eager *eager, basin_eager_operation operation,
     return at->dtype == BASIN_BF16 && !eager->device && !basin_eager_has_values(operation);
 }
 
-static size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
-
 static size_t call_bytes(const basin_eager *eager, const basin_call *call) {
     const basin_eager_table *device = basin_backend_eager(eager->backend);
     return device ? device->workspace(eager->backend, call)
@@ -363,7 +361,7 @@ static size_t kernel_bytes(const basin_eager *eager, basin_eager_operation opera
     if (widens(eager, operation, at)) one.dtype = BASIN_F32;
     job j;
     describe(&j, operation, &one);
-    return aligned(call_bytes(eager, &j.call));
+    return (call_bytes(eager, &j.call) + 63) / 64 * 64;
 }
 
 static basin_status run_on_host(const basin_eager *eager, const job *j, basin_error *error) {

@@ -24,9 +24,8 @@ static bool check_tokens(basin_expr g, basin_expr weights, int last_axis, const 
         return true;
     return basin_graph_fail(
         basin_expr_graph(g), BASIN_BAD_SHAPE,
-        "%s: tokens %s and weights %s; wanted [B, N, D] or [N, D], and weights that "
-        "end in D",
-        what, basin_expr_text(g), basin_expr_text(weights));
+        "%s: tokens %s and weights %s; wanted [B, N, D] or [N, D], and weights that end in D", what,
+        basin_expr_text(g), basin_expr_text(weights));
 }
 
 /* g [.., N, D] by w [H, Y, D] -> [.., N, H, Y] */

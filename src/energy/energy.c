@@ -64,8 +64,7 @@ static basin_expr groups(basin_expr x, int64_t group) {
     if (last < 0 || shape.rank == BASIN_MAX_RANK || group < 1 || shape.dim[last] % group != 0)
         return basin_graph_fail(
             basin_expr_graph(x), BASIN_BAD_SHAPE,
-            "spheres of %lld neighbours in tokens %s; needs a divisor of the last "
-            "axis",
+            "spheres of %lld neighbours in tokens %s; needs a divisor of the last axis",
             (long long)group, basin_shape_text(shape));
     shape.dim[last] /= group;
     shape.dim[shape.rank++] = group;

@@ -411,10 +411,9 @@ size_t basin_npy_print(unsigned char header[BASIN_NPY_TEXT], const basin_tensor 
     for (size_t i = 0; i < sizeof types / sizeof *types && !code; i++)
         if (types[i].dtype == tensor->dtype) code = types[i].code;
     if (!code) return 0;
-    size_t at = (size_t)snprintf(text, sizeof text,
-                                 "{'descr': '%c%s', 'fortran_order': False, "
-                                 "'shape': (",
-                                 basin_dtype_size(tensor->dtype) == 1 ? '|' : '<', code);
+    size_t at =
+        (size_t)snprintf(text, sizeof text, "{'descr': '%c%s', 'fortran_order': False, 'shape': (",
+                         basin_dtype_size(tensor->dtype) == 1 ? '|' : '<', code);
     for (int i = 0; i < tensor->shape.rank; i++)
         at += (size_t)snprintf(text + at, sizeof text - at, "%s%lld", i ? ", " : "",
                                (long long)tensor->shape.dim[i]);

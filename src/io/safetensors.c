@@ -104,8 +104,7 @@ static basin_status check_span(const reading *in, const span *at, basin_dtype dt
     if (bytes != at->end - at->begin)
         return basin_fail(
             in->error, BASIN_BAD_FILE,
-            "%s: tensor '%.100s': data_offsets [%zu, %zu] span %zu bytes, shape %s of "
-            "%s needs %zu",
+            "%s: tensor '%.100s': data_offsets [%zu, %zu] span %zu bytes, shape %s of %s needs %zu",
             in->path, at->name, at->begin, at->end, at->end - at->begin, text,
             basin_dtype_name(dtype), bytes);
     return BASIN_OK;

@@ -199,8 +199,7 @@ static int64_t window_of(const basin_language *m, basin_expr ids, int64_t batch)
         return s.dim[0] / batch;
     basin_graph_fail(
         basin_expr_graph(m->tok), BASIN_BAD_SHAPE,
-        "%lld windows of tokens are %s, wanted [windows tokens], at most %lld tokens a "
-        "window",
+        "%lld windows of tokens are %s, wanted [windows tokens], at most %lld tokens a window",
         (long long)batch, basin_shape_text(s), (long long)most);
     return 0;
 }

@@ -72,6 +72,7 @@ typedef struct basin_ir {
     size_t arena_bytes, unshared_bytes;
 } basin_ir;
 
+static inline size_t basin_aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 static inline int basin_root_of(const basin_ir *ir, int value) { return ir->value[value].root; }
 
 void basin_ir_free(basin_ir *ir);

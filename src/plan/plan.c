@@ -7,15 +7,13 @@
 
 /* ---- memory ---- */
 
-static size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
-
 /* SIZE_MAX on overflow. */
 static size_t value_bytes(const basin_plan *plan, const struct basin_value *value) {
     size_t size =
         value->kind == BASIN_REAL ? plan->store->backend->table->real_size : sizeof(int32_t);
     size_t bytes;
     bool fits = basin_size_multiply(&bytes, (size_t)basin_shape_count(value->shape), size);
-    return fits && bytes < SIZE_MAX / 2 ? aligned(bytes) : SIZE_MAX;
+    return fits && bytes < SIZE_MAX / 2 ? basin_aligned(bytes) : SIZE_MAX;
 }
 
 /* An input, or a constant tensor, which lies among them. */
@@ -195,7 +193,7 @@ static void ask_workspaces(basin_plan *plan) {
         for (int k = 0; k < instruction->ins; k++)
             if (instruction->in[k] >= 0 && call.in[k].block < 0)
                 call.in[k].block = BASIN_BLOCK_ARENA;
-        instruction->workspace_bytes = aligned(backend->table->workspace(backend, &call));
+        instruction->workspace_bytes = basin_aligned(backend->table->workspace(backend, &call));
     }
 }
 

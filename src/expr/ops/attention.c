@@ -28,29 +28,22 @@ int64_t basin_pattern_pairs(const basin_pattern *p, int64_t queries, int64_t key
 /* The number of pairs of the pattern, or -1 with an error. */
 static int64_t count_pairs(const basin_pattern *p, basin_graph *graph, int64_t batch,
                            int64_t queries, int64_t keys) {
-    if (!pattern_is_list(p)) {
-        if ((p->exclude_self || p->causal) && queries != keys) {
-            basin_graph_fail(graph, BASIN_BAD_SHAPE,
-                             "attention: %lld queries and %lld keys, which must be the same tokens "
-                             "to leave out %s",
-                             (long long)queries, (long long)keys,
-                             p->causal ? "later ones" : "self pairs");
-            return -1;
-        }
-        int64_t pairs = basin_shape_count(BASIN_SHAPE(batch, queries, keys));
-        if (pairs < 0)
-            basin_graph_fail(graph, BASIN_BAD_SHAPE,
-                             "attention: %lld x %lld x %lld pairs, which are too many to count",
-                             (long long)batch, (long long)queries, (long long)keys);
-        return pairs;
-    }
-    if (p->causal) {
+    bool list = pattern_is_list(p);
+    int64_t pairs = -1;
+    if (!list && (p->exclude_self || p->causal) && queries != keys)
+        basin_graph_fail(graph, BASIN_BAD_SHAPE,
+                         "attention: %lld queries and %lld keys, which must be the same tokens to "
+                         "leave out %s",
+                         (long long)queries, (long long)keys,
+                         p->causal ? "later ones" : "self pairs");
+    else if (!list && (pairs = basin_shape_count(BASIN_SHAPE(batch, queries, keys))) < 0)
+        basin_graph_fail(graph, BASIN_BAD_SHAPE,
+                         "attention: %lld x %lld x %lld pairs, which are too many to count",
+                         (long long)batch, (long long)queries, (long long)keys);
+    else if (list && p->causal)
         basin_graph_fail(graph, BASIN_UNSUPPORTED,
                          "attention: a pair list that is causal; list the pairs that count");
-        return -1;
-    }
-    int64_t pairs = batch == 1 ? basin_pattern_pairs(p, queries, keys) : -1;
-    if (pairs < 0)
+    else if (list && (batch != 1 || (pairs = basin_pattern_pairs(p, queries, keys)) < 0))
         basin_graph_fail(graph, BASIN_BAD_SHAPE,
                          "attention: the pair list does not fit %lld queries and %lld keys in one "
                          "batch entry",

@@ -5,8 +5,6 @@
 #include "basin/random.h"
 #include "plan/ir.h"
 
-static size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
-
 /* -1 when out of memory; also where all buffers together would be more than a size can say. */
 static int buffer_new(basin_ir *ir, size_t bytes, int first, int last) {
     if (bytes > SIZE_MAX / 2 - ir->unshared_bytes ||
@@ -15,8 +13,8 @@ static int buffer_new(basin_ir *ir, size_t bytes, int first, int last) {
         return -1;
     }
     ir->buffer[ir->buffers] =
-        (basin_ir_buffer){aligned(bytes), 0, first, last, .early = first, .late = last};
-    ir->unshared_bytes += aligned(bytes);
+        (basin_ir_buffer){basin_aligned(bytes), 0, first, last, .early = first, .late = last};
+    ir->unshared_bytes += basin_aligned(bytes);
     return (int)ir->buffers++;
 }
 
