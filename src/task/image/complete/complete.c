@@ -197,7 +197,7 @@ static void plan_levels(level *l, basin_filling *f) {
     int64_t most = basin_int_min(f->now.height, f->now.width);
     f->lanes = l->model->settings.channels == 1 ? f->now.channels : 1;
     f->levels = 1;
-    f->share = l->plain ? 1 : 0.5; /* measured: the mean of both is closer than either */
+    f->share = l->plain ? 1 : 0.5; /* about level with the membrane alone */
     if (l->plain || l->how->resize) return;
     while (side_of(f, size, f->levels - 1) < most &&
            f->hole.deepest > side_of(f, size, f->levels - 1) / 4)
