@@ -78,7 +78,6 @@ enum {
     MOST_RIVALS = 16,
 };
 
-/* What one model reached on one split. */
 typedef struct figures {
     basin_score validation, test;
     basin_reliability reliability;  /* on test, of the detector */
@@ -196,7 +195,6 @@ static void note_fewer(const eval *b, int64_t runs) {
              (long long)b->splits.runs, (long long)runs);
 }
 
-/* What the options mean for this network. */
 static basin_status plan_splits(eval *b, int64_t runs, basin_error *error) {
     basin_args *o = b->o;
     const basin_network *n = b->use.network;
@@ -216,7 +214,6 @@ static basin_status plan_splits(eval *b, int64_t runs, basin_error *error) {
     return BASIN_OK;
 }
 
-/* The nodes of run i. */
 static basin_status take_split(eval *b, int64_t i, basin_error *error) {
     basin_args *o = b->o;
     const basin_network *n = b->use.network;
@@ -338,24 +335,16 @@ static basin_status measure(eval *b, basin_error *error) {
     return count_seen(b, error);
 }
 
-/* The settings of a rival, or those of the options, with the seed. */
-static basin_status train_with(basin_nodes_model **model, basin_outcome *outcome, eval *b,
-                               basin_settings *settings, int64_t seed,
-                               const basin_training *training, basin_error *error) {
-    basin_nodes_data data = {.network = b->use.network, .part = b->part};
-    BASIN_TRY(basin_settings_set_number(settings, "seed", (double)seed, error));
-    return basin_nodes_train(model, outcome, settings, &data, training, error);
-}
-
 static basin_status train(basin_nodes_model **model, basin_outcome *outcome, eval *b, int number,
                           int64_t seed, const basin_training *training, basin_error *error) {
-    basin_settings *settings;
-    if (number < b->first_rival)
-        return train_with(model, outcome, b, b->o->settings, seed, training, error);
-    BASIN_TRY(basin_settings_new(&settings, b->o->command->task, b->rival[number - b->first_rival],
-                                 error));
-    basin_status status = train_with(model, outcome, b, settings, seed, training, error);
-    basin_settings_free(settings);
+    basin_nodes_data data = {.network = b->use.network, .part = b->part};
+    int rival = number - b->first_rival;
+    basin_settings *settings = b->o->settings;
+    if (rival >= 0)
+        BASIN_TRY(basin_settings_new(&settings, b->o->command->task, b->rival[rival], error));
+    basin_status status = basin_settings_set_number(settings, "seed", (double)seed, error);
+    if (!status) status = basin_nodes_train(model, outcome, settings, &data, training, error);
+    if (rival >= 0) basin_settings_free(settings);
     return status;
 }
 
@@ -380,7 +369,6 @@ static int rival_number(const eval *b, int model) {
     return other ? BASIN_NODES_XGBOOST : -1;
 }
 
-/* Their probabilities are judged as the detector's are. */
 static basin_status run_rival(eval *b, figures *f, int which, int64_t seed,
                               const basin_training *training, basin_error *error) {
     const basin_network *n = b->use.network;
@@ -514,7 +502,6 @@ static void put_model(basin_record *r, const eval *b, int model) {
     }
 }
 
-/* Rows are the nodes' classes, columns the predicted ones. */
 static void put_confusion(basin_record *r, const eval *b) {
     enum { MOST = 40 };
     int64_t C = b->class_count;
@@ -594,7 +581,6 @@ static void note_ratio(const eval *b) {
          preset, 100 * b->o->ratio);
 }
 
-/* Of --seed, which is a setting. */
 static uint64_t seed_of(const basin_args *o) {
     double seed;
     return basin_settings_get_number(&seed, o->settings, "seed", NULL) ? 0 : (uint64_t)seed;

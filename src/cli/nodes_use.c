@@ -139,7 +139,6 @@ static void put_drift(basin_record *r, const basin_nodes_drift *d) {
     basin_record_end(r);
 }
 
-/* A node's label in words; "-" where there is none. */
 static const char *label_of(const job *j, int64_t node, char text[BASIN_NODE_TEXT]) {
     int32_t label = j->network->label ? j->network->label[node] : -1;
     if (label < 0) return "-";
@@ -172,7 +171,6 @@ static void put_neighbours(basin_record *r, const job *j, const basin_nodes_expl
     basin_record_end(r);
 }
 
-/* That of the model, or without one of the files. */
 static const basin_schema *schema_of(const job *j) {
     return j->use.info ? j->use.info->schema : j->network->schema;
 }
@@ -227,7 +225,6 @@ static void put_story(basin_record *r, const job *j, const basin_nodes_explanati
     put_features(r, j, e, features);
 }
 
-/* Columns of CSV, an explanation of JSON. */
 static void put_reasons(basin_record *r, const job *j, const basin_nodes_explanation *why) {
     char text[BASIN_REASON_TEXT], key[40];
     bool json = basin_record_form(r) == BASIN_FORM_JSON;
@@ -357,7 +354,6 @@ static basin_status find_drift(job *j, basin_error *error) {
 
 /* ---- opening ---- */
 
-/* The operands from `first` on. */
 static basin_status open_graphs(job *j, int first, basin_error *error) {
     basin_args *o = j->o;
     const basin_schema *schema = j->use.info ? j->use.info->schema : NULL;
@@ -607,7 +603,6 @@ static void put_explanation(basin_record *r, const void *context) {
 
 /* ---- running ---- */
 
-/* The number of the class of that name. */
 static basin_status find_class(job *j, basin_error *error) {
     int64_t C = j->use.info->classes;
     for (j->number = 0; j->number < C; j->number++)
@@ -617,7 +612,6 @@ static basin_status find_class(job *j, basin_error *error) {
                       j->o->class_name, (long long)C, basin_nodes_class(j->use.model, 0));
 }
 
-/* The class of the highest probability. */
 static basin_status predicted_class(job *j, int64_t node, basin_error *error) {
     int64_t C = j->use.info->classes;
     BASIN_FREE_AT_EXIT double *p = NULL;
@@ -629,23 +623,17 @@ static basin_status predicted_class(job *j, int64_t node, basin_error *error) {
     return BASIN_OK;
 }
 
-static basin_status find_node(int64_t *node, const basin_network *network, const char *id,
-                              basin_error *error) {
-    *node = basin_network_find(network, id);
-    if (*node >= 0 && *node < network->nodes) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_VALUE, "%s: no node '%s' among %lld", network->path, id,
-                      (long long)network->nodes);
-}
-
 static basin_status explain(void *context, basin_error *error) {
     job *j = context;
     basin_args *o = j->o;
     basin_nodes_use *u = &j->use;
-    int64_t node;
     j->number = -1;
     BASIN_TRY(basin_nodes_use_open(u, o, o->operand[0], 2, error));
     j->network = u->network;
-    BASIN_TRY(find_node(&node, u->network, o->operand[1], error));
+    int64_t node = basin_network_find(u->network, o->operand[1]);
+    if (node < 0 || node >= u->network->nodes)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: no node '%s' among %lld", u->network->path,
+                          o->operand[1], (long long)u->network->nodes);
     if (o->network.classes) {
         BASIN_TRY(o->class_name ? find_class(j, error) : predicted_class(j, node, error));
         u->work.number = j->number;

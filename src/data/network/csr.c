@@ -546,7 +546,6 @@ static int64_t pair_row(int32_t *key, const basin_relation *r, int64_t q, basin_
     return n;
 }
 
-/* The same pairs by key. */
 static void pairs_by_key(basin_pairs *p) {
     int64_t n = p->pairs, keys = p->keys;
     memset(p->column, 0, (size_t)(keys + 1) * sizeof *p->column);

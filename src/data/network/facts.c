@@ -55,7 +55,6 @@ basin_status basin_relation_alloc_facts(basin_relation *relation, const basin_fa
     return basin_fail_memory(error, "facts of edges");
 }
 
-/* Facts on their way from one relation to another. */
 typedef struct taking {
     const basin_relation *to, *from;
     const int64_t *node; /* of `from`, by number in `to`; NULL: the same */
@@ -102,7 +101,6 @@ basin_status basin_relation_copy_facts(basin_relation *part, const basin_relatio
     return BASIN_OK;
 }
 
-/* Rows on their way to the facts of edges. */
 typedef struct adding {
     basin_relation *relation;
     const basin_facts *facts;
@@ -118,7 +116,6 @@ static void add_row(const adding *a, int64_t node, int64_t other, const float *f
     merge(to, fact, newer, a->facts);
 }
 
-/* The facts of one row of edges, of its cells. */
 static void schema_fill_facts(float *fact, const basin_schema *schema, const float *cell) {
     *fact++ = 1;
     for (size_t i = 0; i < schema->edges.columns; i++) {

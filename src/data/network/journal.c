@@ -107,7 +107,6 @@ static basin_status put_row(FILE *file, const place *at, const cJSON *object, ba
     return object && found != cJSON_GetArraySize(object) ? refuse_key(at, object, error) : BASIN_OK;
 }
 
-/* The table's first line. */
 static basin_status put_header(basin_additions *a, place at, basin_error *error) {
     basin_memory_file *memory = &a->file[at.kind];
     at.table = at.kind ? &a->schema->edges : &a->schema->nodes;

@@ -255,7 +255,6 @@ basin_status basin_network_check_schema(const basin_network *network, const basi
 
 /* ---- facts of edges ---- */
 
-/* Facts being listed. */
 typedef struct listing {
     basin_facts *facts;
     basin_names_builder name;
@@ -309,7 +308,6 @@ static int64_t facts_of(const basin_schema_column *c) {
     return basin_schema_width(c) + (c->type == BASIN_COLUMN_NUMBER && !c->time);
 }
 
-/* Where the facts of a column begin. */
 static int64_t first_fact(const basin_schema *s, const basin_schema_column *column) {
     int64_t at = 1; /* behind the count */
     for (size_t i = 0; &s->edges.column[i] != column; i++) at += facts_of(&s->edges.column[i]);
@@ -344,7 +342,6 @@ static void note_unused(basin_network *n, const basin_schema *to) {
     if (unused.count) basin_network_add_note(n, "edges: columns not used: %s", unused.text);
 }
 
-/* The facts of a relation in another order. */
 static basin_status move_facts(basin_relation *r, const int64_t *at, int64_t had,
                                const basin_facts *to, basin_error *error) {
     basin_relation moved = *r;

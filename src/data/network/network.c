@@ -277,7 +277,6 @@ void basin_network_finish_labels(basin_network *network, const basin_network_opt
             network, "all labels are %d: nothing can be learned from one class alone", seen);
 }
 
-/* Labels of its own, copied. */
 static basin_status copy_labels(basin_network *n, const int32_t *label, basin_error *error) {
     int32_t *copy;
     BASIN_TRY(BASIN_NEW_RAW(&copy, n->nodes, "the labels", error));

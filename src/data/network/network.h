@@ -2,7 +2,6 @@
 #ifndef BASIN_DATA_NETWORK_NETWORK_H
 #define BASIN_DATA_NETWORK_NETWORK_H
 
-/* What nearly every file needs of the C library. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -246,7 +245,6 @@ basin_status basin_schema_add(basin_schema *schema, basin_schema_table *table,
                               const basin_schema_column *column, basin_error *error);
 bool basin_column_is_feature(basin_column_type type);
 const char *basin_column_type_name(basin_column_type type);
-/* How many features a column is. */
 int64_t basin_schema_width(const basin_schema_column *column);
 /* The column of that name, else one that differs by the case of letters alone; or NULL. */
 const basin_schema_column *basin_schema_find(const basin_schema_table *table, const char *name);
@@ -293,7 +291,6 @@ typedef enum basin_scaler_kind {
     BASIN_SCALE_ROWS,     /* a node's numbers over the sum of their sizes, as bags of words are */
 } basin_scaler_kind;
 
-/* Fitted on some nodes, used on all. */
 typedef struct basin_scaler {
     basin_scaler_kind kind;
     int64_t features, points;

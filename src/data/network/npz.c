@@ -197,7 +197,6 @@ static basin_status add_masks(basin_network *n, const basin_bundle *bundle, basi
 
 /* ---- what is left ---- */
 
-/* Whether an array has one of the names above. */
 static bool is_read(const basin_network *n, const basin_bundle *bundle, const char *name) {
     static const char *const fixed[] = {"x",        "node_features", "y",          "node_labels",
                                         "labelled", "schema",        "train_mask", "train_masks",

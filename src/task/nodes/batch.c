@@ -111,7 +111,6 @@ static basin_status gather(basin_nodes_batch *b, const basin_nodes_source *s, ba
     return BASIN_OK;
 }
 
-/* What the batch's network is written with. */
 static basin_status fill(basin_nodes_batch *batch, const basin_nodes_source *source, bool given,
                          basin_error *error) {
     const basin_network *n = batch->network;

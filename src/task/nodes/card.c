@@ -187,7 +187,6 @@ static const char *figure_key(char text[KEY], int i) {
     return text;
 }
 
-/* The whole numbers of a card by their keys. */
 static const struct {
     const char *key;
     size_t offset;
@@ -276,7 +275,6 @@ basin_status basin_nodes_memory_load(basin_nodes_memory *memory, const basin_bun
 
 /* ---- who took part in training ---- */
 
-/* Marks the nodes that `known` names. */
 static basin_status mark(uint8_t *seen, const basin_known_labels *known,
                          const basin_network *network, uint8_t as, basin_error *error) {
     BASIN_FREE_AT_EXIT int8_t *label = NULL;

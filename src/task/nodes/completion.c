@@ -238,7 +238,6 @@ static basin_status explain(basin_nodes_explanation **why, const completion *c,
     return BASIN_OK;
 }
 
-/* The nodes of the highest energies. */
 static basin_status explain_odd(const completion *c, const double *energy,
                                 const basin_nodes_work *work, basin_error *error) {
     BASIN_FREE_AT_EXIT basin_ranked *odd = NULL;

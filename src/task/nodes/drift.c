@@ -222,21 +222,6 @@ static void measure_number(basin_nodes_drift_column *c, const measurer *m, int64
     judge(c, then, now, BINS, (double)m->now->count);
 }
 
-/* Nodes that have the value of a row, then and now. */
-static double had_value(const measurer *m, int64_t row) {
-    double count = 0;
-    for (int i = bin_of(m->then->edge + row * EDGES, 1); i < BINS; i++)
-        count += (double)m->then->count[row * BINS + i];
-    return count;
-}
-
-static double have_value(const measurer *m, int64_t row) {
-    double count = 0;
-    for (int64_t n = 0; n < m->now->count; n++)
-        count += (double)(m->now->value[row * m->now->count + n] > 0.5f);
-    return count;
-}
-
 /* A bin for each value, and one for nodes with none of them. */
 static basin_status measure_category(basin_nodes_drift_column *c, const measurer *m, int64_t first,
                                      int64_t values, basin_error *error) {
@@ -246,8 +231,11 @@ static basin_status measure_category(basin_nodes_drift_column *c, const measurer
     BASIN_TRY(BASIN_NEW(&now, values + 1, "drift", error));
     for (int i = 0; i < BINS; i++) all += (double)m->then->count[first * BINS + i];
     for (int64_t v = 0; v < values; v++) {
-        then[v] = had_value(m, first + v);
-        now[v] = have_value(m, first + v);
+        int64_t row = first + v;
+        for (int i = bin_of(m->then->edge + row * EDGES, 1); i < BINS; i++)
+            then[v] += (double)m->then->count[row * BINS + i];
+        for (int64_t n = 0; n < m->now->count; n++)
+            now[v] += (double)(m->now->value[row * m->now->count + n] > 0.5f);
         then[values] += then[v], now[values] += now[v];
     }
     then[values] = fmax(all - then[values], 0);

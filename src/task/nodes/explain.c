@@ -15,7 +15,6 @@ static basin_status add_relation(basin_explainer *x, int number, basin_error *er
     return basin_relation_turn(&x->back[x->relations - 1], NULL, own, x->network->nodes, error);
 }
 
-/* Those of the trees and of the network. */
 static basin_status open_relations(basin_explainer *x, basin_error *error) {
     for (int r = 0; r < x->table.relations; r++)
         BASIN_TRY(add_relation(x, x->table.relation[r], error));
@@ -100,7 +99,6 @@ int64_t basin_explainer_slot(const basin_explainer *x, int64_t column, const int
     return basin_explainer_fact_slot(x, relation[beyond / x->facts], beyond % x->facts);
 }
 
-/* Slot and hop of a column of the table. */
 static void place(int64_t *slot, int64_t *hop, const basin_explainer *x, int64_t column) {
     const basin_tree_table *t = &x->table;
     int64_t block = column / t->own;

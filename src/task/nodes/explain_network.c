@@ -65,7 +65,6 @@ static basin_status surround(surroundings *to, integral *g, const basin_nodes_ex
     return basin_network_induce(&to->part, g->x->network, to->node, to->count, error);
 }
 
-/* Surroundings until the batch is full. */
 static basin_status take_parts(integral *g, basin_error *error) {
     int64_t left = g->x->count - g->first;
     BASIN_TRY(BASIN_NEW(&g->of, left, "surroundings", error));
@@ -392,7 +391,6 @@ basin_status basin_explain_network(basin_explainer *x, basin_error *error) {
 
 /* ---- Energies at the end of the descent, and attention, on the whole graph ---- */
 
-/* The plan with everything that is read from it. */
 typedef struct lens {
     basin_explainer *x;
     basin_store *store;

@@ -222,7 +222,6 @@ static basin_nodes_source source_of(const basin_nodes_fitting *f) {
                                 f->train,        f->train_count, .shards = f->settings.shards};
 }
 
-/* How many an epoch has. */
 static int64_t steps_of(const basin_nodes_fitting *f) {
     basin_nodes_source source = source_of(f);
     return basin_nodes_batch_count(&source);
@@ -355,7 +354,6 @@ static basin_status keep_member(basin_nodes_fitting *f, int64_t member, const ch
 
 /* ---- members ---- */
 
-/* What is scored and kept. */
 static const char *scored(const basin_nodes_fitting *f) {
     return f->settings.average > 0 ? "average." : "";
 }

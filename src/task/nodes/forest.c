@@ -96,7 +96,6 @@ static bool is_net(basin_tree_view view) {
     return view == BASIN_VIEW_NET_OWN || view == BASIN_VIEW_NET_ALL;
 }
 
-/* Whether a view has known labels, where there are any. */
 static bool looks_at_labels(basin_tree_view view) {
     return view == BASIN_VIEW_KNOWN || view == BASIN_VIEW_NET_ALL;
 }
@@ -308,7 +307,6 @@ static basin_status sum_parts(double **mine /* [own nodes, width] */, const basi
     return BASIN_OK;
 }
 
-/* Of all nodes, on every rank. */
 basin_status basin_nodes_ensemble_logits(double *logit, const basin_nodes_ensemble *e,
                                          const basin_tree_tables *t, bool views,
                                          basin_error *error) {

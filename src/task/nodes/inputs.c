@@ -328,7 +328,6 @@ static int64_t count_edges(const basin_edge_reader *reader, const basin_network 
     return count;
 }
 
-/* Fits the scale on edges of some nodes. */
 static basin_status fit_edge_scale(basin_scaler *scale, const basin_edge_reader *reader,
                                    const basin_network *network, const int64_t *node, int64_t nodes,
                                    basin_error *error) {

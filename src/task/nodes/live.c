@@ -100,7 +100,6 @@ static void give_rows(basin_explainer *x, void *context) {
     }
 }
 
-/* Probabilities of the node and of those next to it. */
 static basin_status score_around(double *probability, basin_nodes_live *live,
                                  const basin_network *part, int64_t place, basin_error *error) {
     for (int r = 0; r < part->relations; r++) {

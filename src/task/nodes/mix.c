@@ -13,7 +13,6 @@ void basin_nodes_ensemble_mix(double *probability, const basin_nodes_ensemble *e
     }
 }
 
-/* Mean and deviation over the validation nodes. */
 static void spread(double *mean, double *deviation, const double *logit, const uint8_t *part,
                    int64_t nodes) {
     double sum = 0, squares = 0, count = 0;
@@ -108,7 +107,6 @@ static int count_best(const contest *c) {
     return best;
 }
 
-/* The mean of the best of them. */
 static basin_status find_shares(double share[PARTS], contest *c, basin_error *error) {
     c->points = 0;
     list_points(c, (int[PARTS]){0}, 0, QUARTERS);
@@ -232,7 +230,6 @@ static basin_status fit(basin_calibration *c, const char *how, const basin_nodes
         s->score, s->label, s->count, error);
 }
 
-/* Sorts the samples and thins them out evenly. */
 static basin_status keep(basin_nodes_samples *s, basin_error *error) {
     int64_t kept = basin_int_min(s->count, KEPT);
     BASIN_FREE_AT_EXIT basin_sample *list = NULL;

@@ -19,7 +19,6 @@
 /* Nodes of a block of streams; which part of the caps changed nodes may take. */
 enum { BLOCK = 32, CHANGED = 16, CHANGED_EDGES = 64, MEMBERS = 64 };
 
-/* An array that grows. */
 typedef struct pool {
     void *data;
     size_t capacity;
@@ -272,7 +271,6 @@ static basin_status gather(worker *w, int64_t node, basin_error *error) {
     return BASIN_OK;
 }
 
-/* Who was taken is here no longer. */
 static void leave(worker *w) {
     int32_t *local = w->local.data;
     const int64_t *node = w->node.data;
@@ -420,7 +418,6 @@ static basin_status score_kept(basin_nodes_live_score *score, worker *w, bool de
     return BASIN_OK;
 }
 
-/* Those gathered as a network. */
 static basin_status make_part(basin_network **part, int64_t *place, worker *w, int64_t node,
                               basin_error *error) {
     int64_t *list = w->node.data;

@@ -17,7 +17,6 @@ typedef struct basin_near_list {
     int64_t owned;
 } basin_near_list;
 
-/* What a node has beside the base. */
 typedef struct basin_near_node {
     basin_near_list *way; /* [relations, 2] whom it sees, and of a directed base who sees it */
     float *feature;       /* [features]; NULL: as in the base */
@@ -46,7 +45,6 @@ struct basin_near_rows;
 basin_status basin_near_graph_open(basin_near_graph *graph, const basin_network *base,
                                    const basin_nodes_ensemble *ensemble, basin_error *error);
 void basin_near_graph_close(basin_near_graph *graph);
-/* The node of that id, or -1. */
 int64_t basin_near_find(const basin_near_graph *graph, const char *id);
 /* Its id, or number in `text`. */
 const char *basin_near_id(const basin_near_graph *graph, int64_t node, char text[BASIN_NODE_TEXT]);

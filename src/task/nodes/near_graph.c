@@ -99,7 +99,6 @@ int8_t basin_near_known(const basin_near_graph *g, int64_t node) {
 
 /* ---- parts ---- */
 
-/* Relation `r` among the nodes of a part. */
 static basin_status induce(basin_network *part, const basin_near_graph *g, int r,
                            basin_error *error) {
     int64_t n = part->nodes, F = g->base->facts.count, most = 0, at = 0;
@@ -318,7 +317,6 @@ static basin_status take_features(arrivals *a, basin_error *error) {
     return BASIN_OK;
 }
 
-/* Places for new nodes and for what arrives. */
 static basin_status make_places(arrivals *a, const basin_near_rows *rows, basin_error *error) {
     basin_near_graph *g = a->graph;
     size_t nodes = (size_t)(g->nodes + a->tables->nodes - a->known), had = g->capacity;

@@ -45,7 +45,6 @@ basin_anomaly_config basin_nodes_net_config(const basin_nodes_settings *r,
     return config;
 }
 
-/* One number a node, or so many. */
 static basin_shape wide(int64_t nodes, int64_t width) {
     return width > 1 ? BASIN_SHAPE(nodes, width) : BASIN_SHAPE(nodes);
 }
@@ -146,7 +145,6 @@ static basin_expr odds_of(basin_expr logits, int64_t number) {
     return basin_sub(own, basin_logsumexp(basin_concat(rest, parts, 1), -1));
 }
 
-/* Logits and probabilities as callers read them. */
 static void declare_outputs(basin_nodes_net *net, const basin_nodes_settings *r,
                             const basin_nodes_shape *shape) {
     bool plain = basin_choice_is(r->form, "linear") || basin_choice_is(r->form, "mlp");

@@ -31,7 +31,6 @@ basin_status basin_node_facts_fill(float *x /* [N, stride] */, int64_t stride,
                                    const basin_network *network, const int *relation, int relations,
                                    basin_error *error);
 
-/* Reads what biases scores. */
 typedef struct basin_edge_reader {
     int relations;
     int relation[BASIN_ANOMALY_RELATIONS]; /* numbers of the network's */
@@ -194,7 +193,6 @@ typedef struct basin_nodes_batch {
     int64_t targets;         /* nodes that the loss counts */
 } basin_nodes_batch;
 
-/* What batches are drawn from. */
 typedef struct basin_nodes_source {
     const basin_node_inputs *inputs;
     const float *label, *weight; /* [N], of classes [N, C]; [N], 0: not a training node */
@@ -259,7 +257,6 @@ basin_status basin_parted_trainer_step(basin_parted_trainer *trainer, double *lo
                                        uint64_t seed, basin_error *error);
 /* Its plans' memory goes back to the system until the next step: another's need it meanwhile. */
 void basin_parted_trainer_release(basin_parted_trainer *trainer);
-/* Bytes of its plans on this rank. */
 size_t basin_parted_trainer_bytes(const basin_parted_trainer *trainer);
 
 /* ---- Scoring all nodes: a plan of the whole graph or of each part, else streams ---- */
@@ -319,7 +316,6 @@ void basin_nodes_stream_tap(basin_nodes_stream *stream, const basin_nodes_tap *t
 
 /* ---- training with settings that leave nothing open but the sampling ---- */
 
-/* What is trained on, and how. */
 typedef struct basin_nodes_job {
     const basin_task_settings *task;
     const basin_network *network;

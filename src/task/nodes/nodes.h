@@ -176,7 +176,6 @@ basin_status basin_tree_tables_rows(float *x /* [rows, columns] */, const basin_
 
 /* ---- forest.c ---- */
 
-/* Rows that trees are fitted to. */
 typedef struct basin_tree_rows {
     int64_t *node;   /* [trains + validations] */
     float *x;        /* [trains + validations, columns] */
@@ -269,14 +268,12 @@ basin_status basin_nodes_memory_load(basin_nodes_memory *memory, const basin_bun
 
 enum { BASIN_DRIFT_EDGES = 10, BASIN_DRIFT_BINS = BASIN_DRIFT_EDGES + 2 };
 
-/* What some columns looked like. */
 typedef struct basin_drift_sketch {
     int64_t rows; /* columns */
     float *edge;  /* [rows, EDGES] ascending; the first is the least value */
     float *count; /* [rows, BINS] nodes, or edges */
 } basin_drift_sketch;
 
-/* What training's network looked like. */
 typedef struct basin_nodes_reference {
     basin_drift_sketch node; /* a row a feature, then the number of neighbours; no rows: a file of
                                 earlier versions */
@@ -418,7 +415,6 @@ typedef struct basin_nodes_settings {
 
 extern const basin_task_settings basin_anomaly_task, basin_node_task;
 
-/* What computes, and how it may go about it. */
 typedef struct basin_nodes_resources {
     basin_backend *backend;
     const basin_watch *watch;
@@ -476,7 +472,6 @@ struct basin_nodes_model {
     bool sampled; /* it was trained on samples, not on the full graph */
 };
 
-/* A number into a model file's metadata. */
 basin_status basin_nodes_set_number(basin_bundle *bundle, const char *key, double value,
                                     basin_error *error);
 

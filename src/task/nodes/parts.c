@@ -61,7 +61,6 @@ void basin_parted_inputs_close(basin_parted_inputs *in) {
     *in = (basin_parted_inputs){0};
 }
 
-/* What the network and its table take. */
 static size_t node_inputs_bytes(const basin_node_inputs *inputs) {
     const basin_network *n = inputs->network;
     size_t N = (size_t)n->nodes, bytes = N * (size_t)(inputs->shape.columns + n->features) * 4;

@@ -9,7 +9,6 @@
 
 enum { POINTS = 200, BARS = 20 };
 
-/* A curve over thresholds, thinned out. */
 typedef struct curve {
     double x[POINTS + 2], y[POINTS + 2];
     int64_t count;

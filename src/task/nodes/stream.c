@@ -297,7 +297,6 @@ static int64_t block_start(const basin_nodes_stream *s, int64_t first) {
     return basin_int_min(first, s->inputs->shape.nodes - s->rows);
 }
 
-/* Features and positions of a block. */
 static basin_status write_features(basin_nodes_stream *s, int number, int64_t start,
                                    basin_error *error) {
     const basin_node_inputs *v = s->inputs;
@@ -452,7 +451,6 @@ static basin_status take_phase(basin_nodes_stream *s, phase now, int block, int 
     return sweep(s, RECALL + block, s->in_g, s->g, NULL, token, error);
 }
 
-/* What halos need after a phase. */
 static basin_status exchange(basin_nodes_stream *const *stream, basin_parts *parts, phase after,
                              basin_error *error) {
     BASIN_FREE_AT_EXIT basin_exchange_rows *rows = NULL;
@@ -588,7 +586,6 @@ static void to_probabilities(double *z, int64_t classes) {
     for (int64_t c = 0; c < classes; c++) z[c] /= sum;
 }
 
-/* What the head reads of all nodes. */
 static basin_status end(basin_nodes_stream *s, double *probability, basin_error *error) {
     const basin_nodes_settings *r = s->inputs->settings;
     int64_t N = s->inputs->shape.nodes, width = r->classes ? r->classes : 1;

@@ -36,7 +36,6 @@ static basin_status run_probe(double *value, choice *c, const basin_nodes_settin
     return BASIN_OK;
 }
 
-/* The inputs in question. */
 static basin_status probe(double *value, choice *c, int64_t hops, const char *scaling,
                           basin_error *error) {
     basin_nodes_settings s = *c->settings;
@@ -311,7 +310,6 @@ static basin_status check_parts(whole *t, basin_error *error) {
     return BASIN_OK;
 }
 
-/* The network, whole or in parts. */
 static basin_status open_network(whole *t, basin_error *error) {
     basin_nodes_data *d = &t->data;
     BASIN_TRY(take_schema(t, error));
@@ -365,7 +363,6 @@ static bool takes_masks(const whole *t) {
     return use;
 }
 
-/* Fills part [N] as the data ask. */
 static basin_status split(uint8_t *part, const whole *t, basin_error *error) {
     const basin_nodes_data *d = &t->data;
     const basin_network *n = d->network;

@@ -182,7 +182,6 @@ static basin_status move_weights(engine *n, float *weight, bool out, basin_error
     return BASIN_OK;
 }
 
-/* One that predicts. */
 static basin_status predictor_open(engine *n, const basin_row_net *net, int64_t B, bool slopes,
                                    basin_error *error) {
     BASIN_TRY(engine_open(n, net, B, false, slopes, error));
@@ -228,7 +227,6 @@ static basin_status run(engine *n, double *logit, const float *piece, basin_erro
     return basin_values_read(n->plan, n->logit, logit, BASIN_F64, error);
 }
 
-/* With an engine for B rows. */
 static basin_status predict(double *logit, engine *e, int64_t B, const basin_row_net *n,
                             const float *x, int64_t rows, int64_t stride, basin_error *error) {
     int64_t cells = n->features * PIECES;
@@ -392,7 +390,6 @@ static basin_status step(fitting *f, int64_t number, basin_error *error) {
     return BASIN_OK;
 }
 
-/* AUPRC of the validation rows. */
 static basin_status judge(double *auprc, fitting *f, basin_error *error) {
     const basin_trees_data *d = f->data;
     basin_ranking ranking;

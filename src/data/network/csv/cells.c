@@ -334,7 +334,6 @@ static bool read_number(double *value, unsigned *marks, bool comma, const char *
     return true;
 }
 
-/* A cell of a column whose type is known. */
 static basin_status see_known(basin_column *c, const basin_table_rows *rows, const char *text,
                               const basin_column_rules *rules, basin_error *error) {
     double value;
@@ -412,7 +411,6 @@ static basin_status rank_categories(basin_column *c, basin_names_builder *names,
     return BASIN_OK;
 }
 
-/* Names that people give to times. */
 bool basin_column_sounds_like_time(const char *name) {
     size_t length = strlen(name);
     const char *end = name + (length < 3 ? length : length - 3);

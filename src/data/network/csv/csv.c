@@ -39,7 +39,6 @@ static basin_status each_row(basin_tables *j, basin_table_file *t, row_function 
     }
 }
 
-/* Rows of all tables of nodes, or of edges. */
 static basin_status each_table(basin_tables *j, bool edges, row_function *read) {
     for (int t = 0; t < j->tables; t++)
         if (j->table[t].edges == edges) BASIN_TRY(each_row(j, &j->table[t], read));
@@ -330,7 +329,6 @@ static basin_status find_time(basin_tables *j) {
                       path, until, basin_column_type_name(j->time->type), j->time->name);
 }
 
-/* When a row was. */
 static basin_status read_time(basin_tables *j, double *time, const basin_table_file *t,
                               const basin_table_rows *rows) {
     *time = NAN;
@@ -352,7 +350,6 @@ static basin_status keep_since(basin_tables *j, int32_t node, double time) {
     return BASIN_OK;
 }
 
-/* The times of nodes' first edges become the network's. */
 static basin_status give_since(basin_tables *j) {
     basin_network *n = j->network;
     const basin_network *base = j->o->base;
@@ -562,7 +559,6 @@ static basin_status begin_base(basin_tables *j) {
     return BASIN_OK;
 }
 
-/* Features, labels and masks of the base's nodes. */
 static basin_status fill_base(basin_tables *j) {
     const basin_network *base = j->o->base;
     basin_network *n = j->network;
@@ -656,7 +652,6 @@ static void note_base(basin_tables *j) {
                                c->early, j->edge_count, base->path);
 }
 
-/* The network of the tables and the base together. */
 static basin_status join_base(basin_tables *j) {
     const basin_network *base = j->o->base;
     if (!base) return BASIN_OK;

@@ -81,7 +81,6 @@ int basin_table_column(const basin_table_file *t, const char *name) {
 
 /* ---- one table ---- */
 
-/* The first column of a role, or NULL. */
 static const basin_schema_column *schema_role(const basin_schema_table *table,
                                               basin_column_type type) {
     for (size_t i = 0; i < table->columns; i++)
@@ -142,7 +141,6 @@ static basin_status keep_names(basin_tables *j, basin_table_file *t, const basin
     return BASIN_OK;
 }
 
-/* The type of a column by its role; DROPPED where it has none. */
 static basin_column_type type_of(const basin_table_file *t, int i) {
     for (int r = 0; r < BASIN_ROLES; r++)
         if (t->at[r] == i) return roles[r].type;
@@ -164,7 +162,6 @@ static basin_status check_once(basin_tables *j, const basin_table_file *t) {
     return BASIN_OK;
 }
 
-/* One column for two roles that options give. */
 static basin_status fail_both(basin_tables *j, const basin_table_file *t, basin_role role,
                               const char *both) {
     return basin_fail(j->error, BASIN_BAD_VALUE,
@@ -327,7 +324,6 @@ static bool may_be_fact(const basin_tables *j, const basin_table_file *t, int i)
            !is_label(j, t->column[i].name);
 }
 
-/* The first table of edges that lacks a column; NULL: all have it. */
 static const basin_table_file *lacking(const basin_tables *j, const char *name) {
     for (int t = 0; t < j->tables; t++) {
         const basin_table_file *at = &j->table[t];

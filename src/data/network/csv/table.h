@@ -77,7 +77,6 @@ bool basin_cell_epoch(double *days, const char *text);
  * numbers and dates are one feature, texts one per value up to a limit. One that a schema knows is
  * settled from the start. Then rows are filled. ---- */
 
-/* What cells may be read as. */
 enum { BASIN_AS_POINT, BASIN_AS_COMMA, BASIN_AS_DATE, BASIN_AS_EPOCH, BASIN_READINGS };
 
 typedef struct basin_reading {
@@ -108,17 +107,14 @@ typedef struct basin_column {
     int64_t first;   /* its first feature */
 } basin_column;
 
-/* How columns are read. */
 typedef struct basin_column_rules {
     int64_t most; /* values of a text column */
     const char *date_format;
     const char *origin; /* whose schema it is: "training" or "the base" */
 } basin_column_rules;
 
-/* Makes it what the schema says. */
 basin_status basin_column_know(basin_column *column, const basin_schema_column *known,
                                basin_error *error);
-/* Takes a cell into account. */
 basin_status basin_column_see(basin_column *column, const basin_table_rows *rows, const char *text,
                               const basin_column_rules *rules, basin_error *error);
 /* Decides what the column becomes and adds it to the schema. */
@@ -128,7 +124,6 @@ basin_status basin_column_settle(basin_column *column, basin_schema *schema,
 /* The number or date in a cell; false where it is missing or of another kind. */
 bool basin_column_read(double *value, const basin_column *column, const char *text,
                        const basin_column_rules *rules);
-/* Whether a name speaks of time. */
 bool basin_column_sounds_like_time(const char *name);
 /* The features of one row, x [features]; a missing number is left as it is. */
 void basin_column_fill(float *x, const basin_column *column, const char *text,

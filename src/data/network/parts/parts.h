@@ -15,7 +15,6 @@ typedef struct basin_cut_spec {
     bool replace;       /* another number of parts in the folder goes; else it is an error */
 } basin_cut_spec;
 
-/* How a cut turned out. */
 typedef struct basin_cut_report {
     int64_t parts;
     int64_t edges, cut; /* of all relations, as `col` counts them; those that lead to other parts */

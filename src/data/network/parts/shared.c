@@ -30,7 +30,6 @@ static basin_status gather(void *all, basin_parts *p, const void *mine, const in
     return basin_ranks_gather_parts(p->ranks, all, mine, bytes, error);
 }
 
-/* One entry for each part. */
 static basin_status gather_entries(void *all, basin_parts *p, const void *mine, size_t width,
                                    basin_error *error) {
     int64_t one[BASIN_CUT_PARTS];
@@ -87,7 +86,6 @@ basin_status basin_parts_gather(void *all, basin_parts *p, const void *const *mi
 
 /* ---- rows of halos ---- */
 
-/* One exchange. */
 typedef struct moving {
     basin_parts *p;
     const basin_exchange_rows *rows; /* [p->count] */
@@ -239,7 +237,6 @@ basin_status basin_parts_fetch(basin_parts *p, float *const *rows, int64_t width
 
 /* ---- what all ranks know ---- */
 
-/* What ranks tell each other of a part. */
 typedef struct about {
     uint64_t stamp;
     int64_t total, nodes, halo, features;
@@ -307,7 +304,6 @@ static basin_status check_alike(const basin_parts *p, basin_error *error) {
     return BASIN_OK;
 }
 
-/* Who has which node. */
 static basin_status learn_owners(basin_parts *p, basin_error *error) {
     int64_t N = p->face->nodes, own = 0;
     BASIN_FREE_AT_EXIT int64_t *node = NULL;
@@ -337,7 +333,6 @@ static basin_status learn_owners(basin_parts *p, basin_error *error) {
 
 /* ---- the face ---- */
 
-/* Names and sizes, of the first part at hand. */
 static basin_status make_face(basin_parts *p, basin_error *error) {
     const basin_network *n = p->part[0]->network;
     BASIN_TRY(check_alike(p, error));
