@@ -50,7 +50,7 @@ void basin_graph_close_all(void *context) {
 /* Where several values are pooled: in which units. Else "". */
 static const char *units_of(const basin_graphs_info *about) {
     char text[8];
-    if (about->target != BASIN_GRAPHS_VALUES || about->columns < 2 ||
+    if (about->target != BASIN_GRAPHS_VALUES || about->columns < 2 || about->binary ||
         basin_settings_get(text, sizeof text, about->settings, "standardise", NULL))
         return "";
     return strcmp(text, "on") ? "all values pooled in their own units"
