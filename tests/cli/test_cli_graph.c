@@ -334,6 +334,10 @@ TEST_WITH(converts_and_draws_molecules, folder_new, folder_remove) {
     assert_contains(p->out, "graphs               4\n");
     assert_error(run(state, "graph convert m.safetensors m.csv"), 2, "comes last");
     assert_error(run(state, "graph convert m.safetensors m.safetensors"), 2, "over itself");
+    assert_error(run(state, "graph train m.safetensors --target z"), 2, "no table of molecules");
+    run_ok(state, "graph train m.safetensors -o o.safetensors --stereo --epochs 1 " SMALL);
+    p = run_ok(state, "graph predict o.safetensors m.safetensors");
+    assert_contains(p->err, "only if graph convert --stereo wrote it");
     run_ok(state, "graph train m.safetensors -o n.safetensors --epochs 1 --members 2 " SMALL);
     p = run_ok(state, "graph explain n.safetensors m.safetensors --graph 1 --svg n.svg");
     assert_contains(p->out, "NH3+");
@@ -347,6 +351,7 @@ TEST_WITH(converts_and_draws_molecules, folder_new, folder_remove) {
     assert_contains(p->out, "id,line,graph,y,nearest,nearest_id,y_spread\na,2,0,");
     p = run_ok(state, "graph report n.safetensors m.csv --training m.csv -o r.json");
     assert_contains(p->out, "MAE");
+    assert_contains(p->out, "of these 4 graphs were trained on");
     static char page[1 << 20];
     slurp(page, sizeof page, folder_path(path, state, "r.json"));
     cJSON *json = cJSON_Parse(page);
@@ -359,4 +364,6 @@ TEST_WITH(converts_and_draws_molecules, folder_new, folder_remove) {
                  "has seen all");
     assert_error(run(state, "graph report n.safetensors m.safetensors --about 3"), 1,
                  "a value, 1 to 1");
+    file_put(folder_path(path, state, "w.txt"), "smiles,y\nCCO,1\nCCN,2\n", 21);
+    assert_contains(run_ok(state, "graph eval n.safetensors w.txt")->out, "graph values");
 }
