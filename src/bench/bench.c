@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "base/philox.h"
 #include "base/sort.h"
-#include "base/try.h"
 #include "basin/random.h"
 
 basin_status basin_bench_plan(basin_plan **plan, basin_bench *bench, const char *key,

@@ -4,7 +4,6 @@
 #define BASIN_BENCH_BENCH_H
 
 #include "basin/model.h"
-#include "basin/train.h"
 #include "train/run/run.h"
 
 enum { BASIN_BENCH_ROUNDS = 101, BASIN_BENCH_ITEMS = 8 };

@@ -1,6 +1,5 @@
 /* The items of `basin bench` for graphs: energy attention along the edges of a random graph, its
  * reverse, and the anomaly detector on the full graph: the scores of all nodes, a training step. */
-#include "base/try.h"
 #include "basin/random.h"
 #include "bench/bench.h"
 

@@ -1,5 +1,4 @@
 /* The items of `basin bench` for images: the block's parts, forward pass, training step. */
-#include "base/try.h"
 #include "bench/bench.h"
 
 typedef struct items {

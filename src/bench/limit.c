@@ -4,7 +4,6 @@
 #include "backend/device.h"
 #include "base/clock.h"
 #include "base/team/team.h"
-#include "base/try.h"
 #include "bench/bench.h"
 
 enum { BURSTS = 30, ROUNDS = 200000, TRIAD = 2 << 20 /* vectors of an array: beyond caches */ };

@@ -4,16 +4,8 @@
 #ifndef BASIN_CLI_CLI_H
 #define BASIN_CLI_CLI_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/text.h"
-#include "base/try.h"
-#include "basin/plan.h"
 #include "basin/tasks/image.h"
-#include "basin/tasks/run.h"
-#include "basin/tasks/settings.h"
 #include "cli/record.h"
 #include "data/network/parts/parts.h"
 

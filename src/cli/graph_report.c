@@ -1,7 +1,6 @@
 /* basin graph report: a page on a model's predictions for labelled graphs; and pictures of
  * molecules. */
 #include "base/sort.h"
-#include "base/try.h"
 #include "cli/graph.h"
 #include "data/graphset/molecule.h"
 #include "view/document.h"

@@ -6,7 +6,6 @@
 #include "basin/tasks/models.h"
 #include "cli/cli.h"
 #include "data/pictures/pictures.h"
-#include "io/file.h"
 #include "view/figures.h"
 
 static const basin_option table[] = {

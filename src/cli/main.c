@@ -2,9 +2,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <unistd.h>
 
 #include "cli/cli.h"

@@ -4,7 +4,6 @@
 
 #include "basin/tasks/nodes.h"
 #include "cli/cli.h"
-#include "data/network/network.h"
 
 #define BASIN_THRESHOLD_FOR_HELP                                                                   \
     "Another threshold: precision=X, that share of the alerts right; recall=X, that share of the " \

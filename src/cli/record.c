@@ -1,10 +1,7 @@
 /* One result in three forms; see record.h. JSON and CSV are written as they come. */
 #include "cli/record.h"
 
-#include <math.h>
 #include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/text.h"
 #include "io/json.h"

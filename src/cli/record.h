@@ -17,11 +17,8 @@
 #ifndef BASIN_CLI_RECORD_H
 #define BASIN_CLI_RECORD_H
 
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include "basin/status.h"
 #include "basin/tensor.h"
 
 typedef enum basin_print_form {

@@ -1,5 +1,4 @@
 /* Progress and interrupts; see cli.h. */
-#include <signal.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 

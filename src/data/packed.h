@@ -5,7 +5,6 @@
 
 #include <archive.h>
 #include <archive_entry.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <zlib.h>
 

@@ -8,9 +8,6 @@
 #ifndef BASIN_RANKS_MPI_H
 #define BASIN_RANKS_MPI_H
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "ranks/ranks.h"
 
 typedef uintptr_t basin_mpi_handle;

@@ -1,7 +1,6 @@
 /* Models that come with Basin; see basin/tasks/models.h. */
 #include "basin/tasks/models.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,6 @@
 #include <stdarg.h>
 
 #include "base/text.h"
-#include "base/try.h"
 #include "basin/version.h"
 #include "io/json.h"
 #include "picture/picture.h"

@@ -1,7 +1,5 @@
 /* Graphs laid side by side as one list of tokens and one block-diagonal list of pairs, without
  * padding: what basin_graphs_batch wants. */
-#include <stddef.h>
-
 #include "base/try.h"
 #include "basin/random.h"
 #include "data/graphset/graphset.h"

@@ -12,7 +12,6 @@
 #include "basin/random.h"
 #include "data/packed.h"
 #include "io/bundle.h"
-#include "io/file.h"
 
 /* ---- folds of cross-validation: stratified ones, and published ones in index files ---- */
 

@@ -4,10 +4,8 @@
 #include <ctype.h>
 #include <strings.h>
 
-#include "base/dictionary.h"
 #include "base/sort.h"
 #include "base/text.h"
-#include "base/try.h"
 #include "data/graphset/graphset.h"
 #include "data/graphset/molecule.h"
 #include "data/network/csv/table.h"

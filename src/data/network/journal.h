@@ -12,7 +12,6 @@
 #include <stdatomic.h>
 
 #include "data/network/network.h"
-#include "io/file.h"
 #include "io/json.h"
 
 /* Additions as tables, in all columns of the base; with the schema alone it is empty. */

@@ -8,7 +8,6 @@
 #include "base/sort.h"
 #include "base/try.h"
 #include "data/pictures/pictures.h"
-#include "picture/picture.h"
 
 enum { THREADS_MOST = 16, AHEAD = 4, AHEAD_MOST = 64, RUN = 8 };
 

@@ -1,5 +1,4 @@
 /* Pictures stored as pixels: idx files (MNIST's), plain or gz, and CIFAR's binary batches. */
-#include "base/memory.h"
 #include "base/try.h"
 #include "data/packed.h"
 #include "data/pictures/pictures.h"

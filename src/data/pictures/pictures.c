@@ -6,7 +6,6 @@
 #include "base/try.h"
 #include "basin/random.h"
 #include "data/pictures/pictures.h"
-#include "io/file.h"
 
 bool basin_name_is_picture(const char *name) {
     static const char *const known_ends[] = {".jpg", ".jpeg", ".png", ".webp"};

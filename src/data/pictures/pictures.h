@@ -2,8 +2,6 @@
 #ifndef BASIN_DATA_PICTURES_PICTURES_H
 #define BASIN_DATA_PICTURES_PICTURES_H
 
-#include <stdint.h>
-
 #include "basin/tasks/pictures.h"
 #include "io/file.h"
 #include "picture/picture.h"

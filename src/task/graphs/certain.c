@@ -5,8 +5,6 @@
  * set different graphs aside predict their own alone: the mean of members is better, so that
  * intervals rather cover too much. */
 #include "base/sort.h"
-#include "base/try.h"
-#include "io/bundle.h"
 #include "task/graphs/graphs.h"
 
 static const char confidence[] = "the confidence of predictions";

@@ -5,8 +5,6 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "backend/device.h"
-#include "base/try.h"
 #include "task/graphs/graphs.h"
 
 /* What the members of a fold came to. */

@@ -2,7 +2,6 @@
  * the caller's arrays, which stay as they are; see graphs.h. */
 #include "base/hash.h"
 #include "base/sort.h"
-#include "base/try.h"
 #include "task/graphs/graphs.h"
 
 basin_graphs_data basin_graphs_data_of(const basin_graphs_data *data) {

@@ -1,9 +1,5 @@
 /* Graph models: settings, what they describe, model files (safetensors with settings and encoding
  * as JSON in the metadata). See graphs.h. */
-#include "base/try.h"
-#include "io/bundle.h"
-#include "io/file.h"
-#include "io/json.h"
 #include "plan/plan.h"
 #include "task/graphs/graphs.h"
 

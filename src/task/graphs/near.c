@@ -5,8 +5,6 @@
 #include "base/hash.h"
 #include "base/sort.h"
 #include "base/team/team.h"
-#include "base/try.h"
-#include "io/bundle.h"
 #include "task/graphs/graphs.h"
 
 static const char memory[] = "the memory of molecules";

@@ -1,5 +1,4 @@
 /* Batches of differing sizes on a few plans: finding one, padding up to it, running. */
-#include "base/try.h"
 #include "plan/plan.h"
 #include "task/graphs/graphs.h"
 

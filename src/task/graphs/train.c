@@ -1,7 +1,6 @@
 /* Training of graph models as a task of the one run (src/train/run): a step is a shuffled batch, a
  * score is of the validation graphs. Everything random is a function of seed and epoch or step. */
 #include "base/sort.h"
-#include "base/try.h"
 #include "basin/random.h"
 #include "plan/plan.h"
 #include "task/graphs/graphs.h"

@@ -1,6 +1,5 @@
 /* What models are used for: predictions, scores, embeddings; how well outputs fit. See graphs.h. */
 #include "base/sort.h"
-#include "base/try.h"
 #include "basin/metrics.h"
 #include "task/graphs/graphs.h"
 

@@ -5,9 +5,6 @@
 
 #include "base/clock.h"
 #include "base/sort.h"
-#include "base/try.h"
-#include "data/pictures/pictures.h"
-#include "io/json.h"
 
 static const char tensor_name[] = "trained_on", card_name[] = "basin.card";
 

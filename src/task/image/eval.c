@@ -3,7 +3,6 @@
 
 #include "base/clock.h"
 #include "base/sort.h"
-#include "base/try.h"
 #include "basin/metrics.h"
 #include "basin/metrics_picture.h"
 

@@ -4,15 +4,10 @@
 #ifndef BASIN_TASK_IMAGE_IMAGE_H
 #define BASIN_TASK_IMAGE_IMAGE_H
 
-#include "basin/io.h"
 #include "basin/tasks/image.h"
-#include "basin/tasks/run.h"
-#include "basin/train.h"
 #include "data/pictures/pictures.h"
 #include "model/model.h"
-#include "picture/picture.h"
 #include "train/run/run.h"
-#include "train/run/settings.h"
 #include "train/trainer.h"
 
 /* ---- settings ---- */

@@ -2,10 +2,6 @@
  * memories, which are columns there and rows here. And our own weights in a narrower type. */
 #include "task/image/image.h"
 
-#include "base/try.h"
-#include "io/bundle.h"
-#include "train/trainer.h"
-
 typedef struct entry {
     const char *theirs, *ours;
     bool transposed;

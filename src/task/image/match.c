@@ -1,7 +1,6 @@
 /* Descents from noise down an energy of pictures that was trained by matching (model/match.c):
  * samples, and completions, of which what is known is held on its way from noise to the picture. */
 #include "base/sort.h"
-#include "base/try.h"
 #include "basin/random.h"
 #include "task/image/image.h"
 

@@ -2,7 +2,6 @@
  */
 #include "base/philox.h"
 #include "base/sort.h"
-#include "base/try.h"
 #include "basin/random.h"
 #include "task/image/image.h"
 #include "train/shards/shards.h"

@@ -1,5 +1,4 @@
 /* Running a model of images on batches of patches; see image.h. */
-#include "base/try.h"
 #include "task/image/image.h"
 
 /* ---- how a model descends ---- */

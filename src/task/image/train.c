@@ -4,8 +4,6 @@
  * Everything drawn in step t (the pictures, their crops, their masks) is a function of the seed and
  * t. */
 #include "base/sort.h"
-#include "base/try.h"
-#include "io/bundle.h"
 #include "task/image/image.h"
 #include "train/shards/shards.h"
 

@@ -1,6 +1,4 @@
 /* What a model remembers of its training; see nodes.h. */
-
-#include <stddef.h>
 #include <time.h>
 
 #include "base/clock.h"

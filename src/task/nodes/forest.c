@@ -1,7 +1,5 @@
 /* Trees of an ensemble: growing, logits, the model file; see nodes.h. */
-
 #include <pthread.h>
-#include <stddef.h>
 
 #include "base/sort.h"
 #include "base/team/team.h"

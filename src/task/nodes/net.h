@@ -3,9 +3,7 @@
 #define BASIN_TASK_NODES_NET_H
 
 #include "data/network/parts/parts.h"
-#include "model/model.h"
 #include "task/nodes/nodes.h"
-#include "train/run/run.h"
 #include "train/shards/shards.h"
 #include "train/trainer.h"
 

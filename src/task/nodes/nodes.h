@@ -19,14 +19,10 @@
 #ifndef BASIN_TASK_NODES_NODES_H
 #define BASIN_TASK_NODES_NODES_H
 
-#include "basin/metrics.h"
 #include "basin/tasks/nodes.h"
-#include "basin/train.h"
 #include "data/network/network.h"
 #include "model/model.h"
 #include "train/calibration.h"
-#include "train/run/run.h"
-#include "train/run/settings.h"
 #include "train/trees/trees.h"
 
 /* ---- labels of training nodes, for trees; found by ids of nodes, or by number in the network of

@@ -1,7 +1,4 @@
 /* What trees read of a network, whole or in parts; see nodes.h. */
-
-#include <stddef.h>
-
 #include "base/hash.h"
 #include "base/sort.h"
 #include "base/team/team.h"

@@ -3,7 +3,6 @@
 #ifndef BASIN_DATA_NETWORK_PARTS_PARTS_H
 #define BASIN_DATA_NETWORK_PARTS_PARTS_H
 
-#include "basin/tasks/ranks.h"
 #include "data/network/network.h"
 #include "ranks/ranks.h"
 

@@ -2,7 +2,6 @@
  * else stays as it is. */
 #include "task/image/complete/complete.h"
 #include "base/sort.h"
-#include "base/try.h"
 #include "task/image/report/report.h"
 
 /* ---- filling level by level: at each, all windows of all pictures go through the model in batches

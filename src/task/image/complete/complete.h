@@ -3,10 +3,6 @@
 #ifndef BASIN_TASK_IMAGE_COMPLETE_COMPLETE_H
 #define BASIN_TASK_IMAGE_COMPLETE_COMPLETE_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "basin/status.h"
 #include "task/image/image.h"
 
 /* ---- What is missing in a picture: which pixels, and how far each is from what is known ---- */

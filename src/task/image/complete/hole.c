@@ -1,7 +1,6 @@
 /* What is missing in a picture; see complete.h. A mask, rectangles or drawn patches become a map of
  * the whole picture, of which the box around the hole is kept, with chessboard distances. */
 #include "base/sort.h"
-#include "base/try.h"
 #include "task/image/complete/complete.h"
 
 bool basin_hole_is_drawn(const basin_image_completing *how) {

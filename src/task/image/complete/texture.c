@@ -7,10 +7,7 @@
  * filling x descend in turns, coarse grids first, while the inverse temperature grows until one
  * label is left. The copies are joined by their gradients. */
 #include "base/sort.h"
-#include "base/try.h"
-#include "basin/plan.h"
 #include "task/image/complete/complete.h"
-#include "train/trainer.h"
 
 enum {
     MARGIN = 128, /* sources lie so far around a hole, at most */

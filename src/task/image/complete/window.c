@@ -2,8 +2,6 @@
  * row; each block has a window around it, so that every missing pixel is seen with a quarter of a
  * window of surroundings, and most by several windows. */
 #include "base/sort.h"
-#include "base/try.h"
-#include "picture/picture.h"
 #include "task/image/complete/complete.h"
 
 /* Where patch i of a row begins, in pixels of the window. */

@@ -2,8 +2,6 @@
  * the viewer page makes sections, plots and explanations of them. */
 #include "view/document.h"
 #include "base/sort.h"
-#include "base/try.h"
-#include "io/json.h"
 #include "task/image/report/report.h"
 
 typedef basin_image_entry entry;

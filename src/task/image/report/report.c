@@ -3,7 +3,6 @@
 #include "task/image/report/report.h"
 
 #include "base/sort.h"
-#include "base/try.h"
 
 /* About so many bytes of attention go into a page, of all its models. */
 enum { ATTENTION_BYTES = 4 << 20 };

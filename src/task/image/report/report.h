@@ -5,7 +5,6 @@
 #ifndef BASIN_TASK_IMAGE_REPORT_REPORT_H
 #define BASIN_TASK_IMAGE_REPORT_REPORT_H
 
-#include "basin/tasks/picture.h"
 #include "task/image/image.h"
 
 /* ---- attention ---- */

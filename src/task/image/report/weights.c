@@ -1,6 +1,5 @@
 /* Memories, keys and queries as patches, and how positions resemble each other (appendix B); see
  * report.h. */
-#include "base/try.h"
 #include "task/image/report/report.h"
 
 /* The value of `out`, built on that graph from weights alone. */
