@@ -1,5 +1,4 @@
-/* Lists of strings; and dictionaries: an open table with linear probing, never more than half
- * full. */
+/* Lists of strings; dictionaries: open tables with linear probing, at most half full. */
 #include "base/dictionary.h"
 
 #include <inttypes.h>

@@ -1,5 +1,4 @@
-/* Strings by number: lists of them, and dictionaries, in which each different one gets the next
- * number. */
+/* Strings by number: lists, and dictionaries, where each different one gets the next number. */
 #ifndef BASIN_BASE_DICTIONARY_H
 #define BASIN_BASE_DICTIONARY_H
 

@@ -1,7 +1,6 @@
 /* Allocation with overflow checks; see memory.h. */
 #include "base/memory.h"
 
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

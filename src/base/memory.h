@@ -27,14 +27,12 @@ bool basin_array_reserve(void **array, size_t *capacity, size_t need, size_t siz
 
 /* 64-byte aligned memory, for SIMD. */
 void *basin_aligned_new(size_t bytes);
-/* The same, on large pages where the system has them and `bytes` are worth it: for tables that are
- * read in any order. */
+/* The same, on large pages where these help: for tables that are read in any order. */
 void *basin_large_new(size_t bytes);
 /* Releases what the two above gave. */
 void basin_aligned_free(void *memory);
 
-/* Bytes of the machine's memory that programs could still take; half of all memory where the system
- * does not say. */
+/* Bytes of memory that programs could still take; half of all where the system does not say. */
 size_t basin_memory_free(void);
 
 /* What one purpose may take where nobody said: three quarters of that. */
@@ -47,8 +45,7 @@ basin_status basin_memory_check(double bytes, size_t limit, const char *what, ba
 
 char *basin_string_copy(const char *text);
 
-/* free for each of several pointers, which are all evaluated first: the members of a struct and the
- * struct itself. */
+/* free for each of several pointers, all evaluated first: members of a struct and itself. */
 #define BASIN_FREE(...)                                                                            \
     basin_free_all((void *[]){__VA_ARGS__}, sizeof((void *[]){__VA_ARGS__}) / sizeof(void *))
 void basin_free_all(void *const *memory, size_t count);

@@ -1,5 +1,4 @@
 /* Philox 4x32-10 and the draws made from it; the contract is in include/basin/random.h. */
-#include <string.h>
 
 #include "base/philox.h"
 #include "basin/random.h"

@@ -1,5 +1,4 @@
-/* Early return for functions that give a status: a function reads as the list of what it does, and
- * what it owns is released on every way out. */
+/* Early return for functions that give a status; what a function owns is released on return. */
 #ifndef BASIN_BASE_TRY_H
 #define BASIN_BASE_TRY_H
 

@@ -1,5 +1,4 @@
-/* basin graph report: a page on a model's predictions for labelled graphs; and pictures of
- * molecules. */
+/* basin graph report: a page on predictions for labelled graphs, with pictures of molecules. */
 #include "base/sort.h"
 #include "cli/graph.h"
 #include "data/graphset/molecule.h"

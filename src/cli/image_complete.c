@@ -157,8 +157,7 @@ static basin_status masks_set(basin_image_completing *how, mask_set *masks, cons
     return how->mask ? check_share(masks, most, error) : BASIN_OK;
 }
 
-/* ---- names for what is made of pictures: their own, without folders and endings, no two alike
- * ---- */
+/* ---- names of results: the pictures' own, without folders and endings, no two alike ---- */
 
 enum { STEM = 400 };
 

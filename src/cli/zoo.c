@@ -1,5 +1,4 @@
-/* basin zoo list, descend: published models that state an energy, and whether their updates
- * go down it. */
+/* basin zoo list, descend: published models, and whether their updates go down their energy. */
 #include "cli/cli.h"
 #include "io/file.h"
 #include "verify/specimen.h"

@@ -1,5 +1,4 @@
-/* Files and memory that may be packed by gzip or zstd, read from the front; plain ones pass
- * through. */
+/* Files and memory, plain or packed by gzip or zstd, read from the front. */
 #ifndef BASIN_DATA_PACKED_H
 #define BASIN_DATA_PACKED_H
 

@@ -25,8 +25,7 @@ double basin_schedule_rate(const basin_schedule *schedule, int64_t step);
 /* An error where a loss is not a finite number. */
 basin_status basin_loss_check(double loss, int64_t step, basin_error *error);
 
-/* An input from an array of its shape, and an output to one; an input that is absent (NULL) is left
- * out. */
+/* An input from an array of its shape, and an output to one; an absent input is left out. */
 basin_status basin_values_write(basin_plan *plan, basin_expr input, const void *values,
                                 basin_dtype dtype, basin_error *error);
 basin_status basin_values_read(basin_plan *plan, basin_expr output, void *values, basin_dtype dtype,

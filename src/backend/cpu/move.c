@@ -1,7 +1,6 @@
 /* Moving numbers: permutations, slices, pads, concatenation, and rows gathered or summed by index.
  * REAL and INDEX elements both have four bytes here, so one form of each copy serves both. */
 #include <math.h>
-#include <string.h>
 
 #include "backend/cpu/cpu.h"
 #include "backend/shape.h"

@@ -1,7 +1,5 @@
 /* Pointwise programs, single pointwise operations, functions of the caller, random draws. */
 
-#include <string.h>
-
 #include "backend/cpu/cpu.h"
 #include "backend/shape.h"
 #include "base/sort.h"

@@ -1,6 +1,5 @@
 /* Reductions, over axes or rows, causal pairs and layer norm. */
 #include <math.h>
-#include <string.h>
 
 #include "backend/cpu/cpu.h"
 #include "base/sort.h"

@@ -38,12 +38,10 @@ typedef basin_status basin_team_attempt(const void *context, int64_t item, basin
 basin_status basin_team_try(basin_team_attempt *attempt, const void *context, int64_t count,
                             int64_t grain, basin_error *error);
 
-/* Whether others have wanted our cores of late: then smaller pieces are better, since whoever is
- * preempted holds one back. */
+/* Whether others have used our cores of late: then smaller pieces are better. */
 bool basin_team_contended(void);
 
-/* At most `threads` for `work` element operations: waking one costs as much as some ten thousand.
- */
+/* At most `threads` for `work` element operations: waking one costs some ten thousand. */
 static inline int basin_team_size(int threads, int64_t work) {
     int64_t useful = work / 16384;
     return useful < 1 ? 1 : useful < threads ? (int)useful : threads;

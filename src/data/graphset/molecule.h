@@ -76,8 +76,7 @@ basin_status basin_molecule_read_block(basin_molecule *m, const char *text, basi
 bool basin_molecule_is_block(const char *text);
 /* Whether a name is that of such a file. */
 bool basin_molecules_are_blocks(const char *path);
-/* A file of molblocks (SDF, also packed) as CSV with columns molblock, title and properties; free
- * it. */
+/* A file of molblocks (SDF, also packed) as CSV with columns molblock, title, properties. */
 basin_status basin_sdf_table(char **table, size_t *size, const char *path, basin_error *error);
 
 /* ---- its parts, for the readers ---- */

@@ -148,8 +148,7 @@ basin_status basin_graphs_model_new(basin_graphs_model **model,
                                     const basin_graphs_settings *settings,
                                     const basin_graphset *set, const int64_t *graph, int64_t count,
                                     basin_backend *backend, basin_error *error);
-/* A model without weights as a model file or a checkpoint describes it, with other settings where
- * `settings` is not NULL. */
+/* A model without weights as a file describes it, with `settings` where these are not NULL. */
 basin_status basin_graphs_model_read(basin_graphs_model **model, const basin_bundle *bundle,
                                      const basin_graphs_settings *settings, basin_backend *backend,
                                      basin_error *error);
@@ -161,8 +160,7 @@ int32_t basin_graphs_class_number(const basin_graphs_model *model, int64_t value
 /* Takes the classes of a set instead of the model's, where these lack one of them. */
 basin_status basin_graphs_model_take_classes(basin_graphs_model *model, const basin_graphset *set,
                                              basin_error *error);
-/* The Energy Transformer that settings and encoding describe; with a seed for training, else
- * without noise. */
+/* The Energy Transformer of settings and encoding; without a seed it has no noise. */
 basin_graphs_config basin_graphs_model_config(const basin_graphs_model *model, basin_expr seed);
 
 /* Mean and deviation of each value that is known, since values may be in units far apart. */
@@ -205,8 +203,7 @@ typedef struct basin_graphs_input {
  * that were set by their names have no effect on it. */
 void basin_graphs_note_unused(const basin_settings *settings, const basin_graphset *set,
                               const basin_watch *watch);
-/* An error where a set has nothing to learn: neither values nor two classes. `path` is its name in
- * the message. */
+/* An error where the set at `path` has neither values nor two classes. */
 basin_status basin_graphs_check_labels(const basin_graphset *set, const char *path,
                                        basin_error *error);
 /* The caller's data, with a name for messages. */
@@ -243,8 +240,7 @@ basin_status basin_graphs_near_add(float *output, float *nearest, int64_t *name,
                                    const int64_t *graph, int64_t count, basin_error *error);
 basin_status basin_graphs_near_write(basin_bundle *bundle, const basin_graphs_model *model,
                                      basin_error *error);
-/* Lists in a file: where each begins [lists + 1] and all items of four bytes, `name` names both;
- * `*lists` -1: as many as there are. */
+/* Lists in a file: where each begins [lists + 1], and all items; `*lists` -1: any number. */
 basin_status basin_graphs_lists_read(int64_t **start, int64_t *lists, void **item,
                                      basin_dtype dtype, const char *const name[2],
                                      const basin_bundle *bundle, basin_error *error);
@@ -301,8 +297,7 @@ typedef struct basin_graphs_plan {
     basin_trainer trainer; /* for training */
 } basin_graphs_plan;
 
-/* Plans beyond the second are kept as long as all fit: a device that must make them again and again
- * does little else. */
+/* Plans beyond the second are kept as long as all fit. */
 enum { BASIN_GRAPHS_PLANS = 16 };
 #define BASIN_GRAPHS_INPUT_BYTES ((size_t)1 << 28)  /* of inputs, where results share one place */
 #define BASIN_GRAPHS_DEVICE_BYTES ((size_t)1 << 32) /* of inputs and results, where they do not */
@@ -386,8 +381,7 @@ int64_t basin_graphs_softmax(float *to, const float *output, int64_t count);
 /* Probabilities of classes, or values, of rows [rows, C]. */
 void basin_graphs_likelihoods(float *to, const float *output, int64_t rows,
                               const basin_graphs_model *model);
-/* An error where nothing is known of any of the graphs, called `what` in its message: a score of
- * them would be 0. */
+/* An error where nothing is known of any of the graphs, called `what` in its message. */
 basin_status basin_graphs_check_known(const basin_graphset *set, const char *path,
                                       const int64_t *graph, int64_t count, const char *what,
                                       basin_error *error);

@@ -230,8 +230,7 @@ void basin_graphs_near_free(basin_graphs_near *near) {
     *near = (basin_graphs_near){0};
 }
 
-/* One row: its similarities become a prediction, which is mixed with the network's; returns the
- * nearest. */
+/* One row: its similarities become a prediction, mixed with the network's; gives the nearest. */
 static int64_t mix_row(float *to, const float *similar, const basin_graphs_model *m) {
     const basin_graphs_near *near = &m->near;
     bool classes = m->target == BASIN_GRAPHS_CLASSES;

@@ -80,8 +80,7 @@ typedef struct basin_image_settings {
     BASIN_LOOSE_SETTINGS(BASIN_SETTING_FIELD)
 } basin_image_settings;
 
-/* Table, presets, and what cannot be trained or run: a patch that does not divide the size, more
- * occluded patches than there are. */
+/* Table, presets, and what cannot be trained or run. */
 extern const basin_task_settings basin_image_task;
 basin_status basin_image_settings_check(const void *values, basin_error *error);
 
@@ -171,8 +170,7 @@ basin_status basin_image_write_batch(basin_plan *plan, const basin_image_graph *
 /* The settings by which the model runs: its own, with the steps and alpha that a caller has set. */
 basin_image_settings basin_image_run_settings(const basin_image_model *model);
 
-/* Completes patches in batches of one size; what a short batch lacks is filled up. It descends as
- * the model was set to when the runner was made. */
+/* Completes patches in batches of one size; what a short batch lacks is filled up. */
 typedef struct basin_image_runner {
     basin_image_graph graph;
     basin_plan *plan;
@@ -182,8 +180,7 @@ typedef struct basin_image_runner {
 basin_status basin_image_runner_new(basin_image_runner *runner, basin_image_model *model,
                                     int64_t batch, basin_error *error);
 void basin_image_runner_free(basin_image_runner *runner);
-/* One that stays with the model until another batch is asked for: to make one takes longer than to
- * complete a small picture. */
+/* One that stays with the model until another batch is asked for: it is slow to make. */
 basin_status basin_image_runner_borrow(basin_image_runner **runner, basin_image_model *model,
                                        int64_t batch, basin_error *error);
 void basin_image_runner_drop(basin_image_model *model);
@@ -208,8 +205,7 @@ basin_status basin_image_match_complete(basin_image_runner *runner, float *outpu
 /* How pictures and patches belong together: for basin_patches_to_pixels and the like. */
 basin_patching basin_image_patching(const basin_image_settings *settings);
 
-/* ---- The pictures of a task as the settings of a model want them: which ones, and the feeds of
- * training and of scores ---- */
+/* ---- The pictures of a task: which ones, and the feeds of training and of scores ---- */
 
 /* Chosen pictures of a collection. */
 typedef struct basin_image_set {
@@ -220,8 +216,7 @@ typedef struct basin_image_set {
     bool held; /* they are said to be all that was held out of training */
 } basin_image_set;
 
-/* The pictures that are held out (`held`), or the rest. Nothing held out: all of them, either way.
- */
+/* The pictures that are held out (`held`), or the rest; nothing held out: all of them. */
 basin_status basin_image_set_open(basin_image_set *set, const basin_image_source *source, bool held,
                                   uint64_t seed, basin_error *error);
 void basin_image_set_close(basin_image_set *set);
@@ -232,8 +227,7 @@ basin_status basin_image_feed(basin_feed **feed, const basin_image_set *set,
                               int threads, const basin_watch *watch, basin_error *error);
 
 /* ---- Where a training run's pictures come from: a feed on the host, or pictures that were decoded
- * once and are cropped by the device, straight into the plan's input. What is drawn for a step is
- * the same either way ---- */
+ * once and are cropped by the device; what is drawn for a step is the same ---- */
 
 typedef struct basin_image_input_config {
     const basin_image_set *set;
@@ -322,8 +316,7 @@ basin_status basin_image_start(basin_image_settings *settings, const basin_run *
 basin_status basin_image_published_read(basin_image_settings *settings, basin_bundle **model,
                                         const basin_bundle *published, basin_error *error);
 
-/* ---- Scores inside the library: of a chosen set of pictures, and the masks they are scored with
- * ---- */
+/* ---- Scores of a chosen set of pictures, and the masks they are scored with ---- */
 
 /* Mask number `mask_seed` of picture `index`: a stream of its own, the same whatever the batch. */
 void basin_image_score_mask(uint8_t *mask /* [N] */, const basin_image_settings *settings,

@@ -69,8 +69,7 @@ static void mix_noise(walk *w, uint64_t draw, double t) {
         w->x[i] = (float)(t * (double)w->x[i] + (1 - t) * (double)w->noise[i]);
 }
 
-/* A completion goes back some of the way several times, so that the hole comes to agree with what
- * is known. */
+/* A completion goes back some of the way several times, so that the hole agrees with the rest. */
 static basin_status descend(walk *w, basin_error *error) {
     enum { ROUNDS = 5 };
     const double back = 0.4;

@@ -339,8 +339,7 @@ const basin_settings *basin_image_get_settings(const basin_image_model *model) {
 
 int64_t basin_image_parameters(const basin_image_model *model) { return model->parameters; }
 
-/* ---- The settings that a run trains with: those asked for, with what was left open; see image.h
- * ---- */
+/* ---- The settings that a run trains with; see image.h ---- */
 
 /* Fills in the mean and deviation where the settings leave them 0. */
 static basin_status image_measure(basin_image_settings *settings, const basin_image_set *set,

@@ -403,8 +403,7 @@ static basin_status from_pictures(basin_image_settings *s, const char **preset,
     return BASIN_OK;
 }
 
-/* Settings under those that were given; a batch that is larger than the set is halved until it
- * fits. */
+/* Settings under those that were given; a batch larger than the set is halved until it fits. */
 static basin_status fit(basin_settings *settings, const char **preset, const basin_image_set *set,
                         const char *from, basin_error *error) {
     basin_image_settings s;

@@ -1,5 +1,4 @@
-/* Training with given settings: parts, weights, inputs, memory; the task of the run
- * (train/run/run.h). */
+/* Training with given settings: parts, weights, inputs, memory (train/run/run.h). */
 #include "base/hash.h"
 #include "base/sort.h"
 #include "task/nodes/net.h"

@@ -9,7 +9,6 @@
  * shares of dK and gK are added in order. Causal tiles end with the key of their last query: what
  * lies above the diagonal is computed within tiles alone, and counts as 0 there. */
 #include <math.h>
-#include <string.h>
 
 #include "backend/cpu/attention/attention.h"
 #include "backend/gemm.h"

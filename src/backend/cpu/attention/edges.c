@@ -2,7 +2,6 @@
 #include "backend/cpu/attention/attention.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "base/sort.h"
 #include "base/team/team.h"

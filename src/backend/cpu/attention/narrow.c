@@ -11,7 +11,6 @@
 #include "backend/cpu/attention/attention.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "backend/cpu/gemm/kernel.h"
 #include "backend/cpu/simd/simd.h"

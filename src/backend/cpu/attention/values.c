@@ -7,12 +7,11 @@
  *
  * Lists: the numbers of all pairs and heads are computed and kept query by query, then summed by
  * query and by key. */
-#include <string.h>
 
+#include "backend/values.h"
 #include "backend/cpu/attention/attention.h"
 #include "backend/cpu/cpu.h"
 #include "backend/gemm.h"
-#include "backend/values.h"
 #include "base/sort.h"
 
 enum {

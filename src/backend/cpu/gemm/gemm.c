@@ -1,11 +1,10 @@
 /* C = A B in blocks: a block of A [rows, k] and panels of B [k, cols] are packed to lie in the
  * second-level cache, for the tiles of kernel.h. k is cut into blocks, by k alone, whose sums are
  * added in order. */
-#include <string.h>
 
+#include "backend/gemm.h"
 #include "backend/cpu/gemm/kernel.h"
 #include "backend/device.h"
-#include "backend/gemm.h"
 #include "base/sort.h"
 #include "base/team/team.h"
 

@@ -61,10 +61,11 @@ static double peak(float *data, int64_t rounds) {
     enum { ROWS = 4, COLS = 5 }; /* sums enough for four instructions per cycle, latency 5 */
     const uint16_t *x = (const uint16_t *)data;
     float32x4_t sum[ROWS * COLS] = {0};
-    for (int64_t p = 0; p < rounds; p++)
+    for (int64_t p = 0; p < rounds; p++) {
 #pragma GCC unroll 20
         for (int i = 0; i < ROWS * COLS; i++)
             sum[i] = vbfmmlaq_f32(sum[i], load(x + 8 * (i / COLS)), load(x + 40 + 8 * (i % COLS)));
+    }
 #pragma GCC unroll 20
     for (int i = 0; i < ROWS * COLS; i++) vst1q_f32(data + 4 * i, sum[i]);
     return 32.0 * ROWS * COLS * (double)rounds;

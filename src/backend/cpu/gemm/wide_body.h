@@ -53,10 +53,11 @@ static double peak(float *data, int64_t rounds) {
     wide sum[SIDE * SIDE] = {{0}}, x[2 * SIDE];
 #pragma GCC unroll 8
     for (int i = 0; i < 2 * SIDE; i++) memcpy(&x[i], data + i * LANES, sizeof *x);
-    for (int64_t n = 0; n < rounds; n++)
+    for (int64_t n = 0; n < rounds; n++) {
 #pragma GCC unroll 16
         for (int i = 0; i < SIDE * SIDE; i++)
             sum[i] = (wide)FUSED(sum[i], x[i / SIDE], x[SIDE + i % SIDE]);
+    }
 #pragma GCC unroll 16
     for (int i = 0; i < SIDE * SIDE; i++) memcpy(data + i * LANES, &sum[i], sizeof *x);
     return 2.0 * SIDE * SIDE * LANES * (double)rounds;

@@ -6,9 +6,7 @@
  * streamed tiles, since reading these from the L2 cache for one alone takes longer than computing;
  * a barrier for each stage says when it is full and when it is read, so that one multiplies while
  * the other exponentiates. Of orders below, three blocks of one warpgroup share a multiprocessor.
- *
- * Count, in products of 2 N M Y operations, of the second order without tc and gc, that is, of the
- * reverse of the reverse: 5 to know the queries, 7 by query, 8 by key; of the tangent of o 6. */
+ */
 #include "backend/cuda/attention/dense.h"
 #include "backend/cuda/attention/dense_rows.h"
 #include "backend/cuda/attention/values.h"

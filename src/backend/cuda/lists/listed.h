@@ -16,11 +16,9 @@
  * are multiplied. Its derivative, where it is wanted, is written by key:
  *         dscale = t beta r                    gscale = t beta (c + beta (s c - mean) r)
  *
- * The reverse has numbers of ends long before it needs them: its registers leave room for few
- * warps. Short lists (molecules) are walked a node a warp, and nothing is cut.
- *
- * A group of G lanes holds a head of a row (listed.cu); or, with L < G, all heads of it, L lanes
- * each (listed.cu). For .cu files only.
+ * Short lists (molecules) are walked a node a warp, and nothing is cut. A group of G lanes holds a
+ * head of a row (listed.cu); or, with L < G, all heads of it, L lanes each (listed.cu). For .cu
+ * files only.
  */
 #ifndef BASIN_BACKEND_CUDA_ATTENTION_LISTED_H
 #define BASIN_BACKEND_CUDA_ATTENTION_LISTED_H

@@ -11,9 +11,8 @@
  * word t of thread t of a warpgroup; bit 4 i + 2 h + e is column 8 i + 2 (t % 4) + e of row
  * 16 (t / 32) + t % 32 / 4 + 8 h.
  *
- * Blocks take tiles from all over D (product/tile_sm90a.h); that one warpgroup writes its results
- * while the other multiplies is, with k = 768, a fifth of the time. The two blocks of a cluster
- * have tiles one below the other; each fetches half of the rows of B for both. */
+ * Blocks take tiles from all over D (product/tile_sm90a.h). The two blocks of a cluster have tiles
+ * one below the other; each fetches half of the rows of B for both. */
 #include "backend/cuda/product/tile_sm90a.h"
 
 enum bits { BITS_NONE, BITS_WRITE, BITS_READ };

@@ -4,8 +4,7 @@
 #include "base/sort.h"
 #include "task/image/report/report.h"
 
-/* ---- filling level by level: at each, all windows of all pictures go through the model in batches
- * ---- */
+/* ---- filling level by level: all windows of all pictures go through the model in batches ---- */
 
 enum { BATCH = 8 };
 

@@ -11,8 +11,7 @@ typedef struct basin_area {
     int64_t top, left, height, width;
 } basin_area;
 
-/* The maps cover the box around all that is missing, so that a small hole in a large photograph
- * takes little memory. */
+/* The maps cover the box around all that is missing. */
 typedef struct basin_hole {
     basin_area box; /* in the picture */
     int32_t
@@ -62,8 +61,7 @@ typedef struct basin_membrane {
 basin_status basin_membrane_new(basin_membrane *m, int64_t height, int64_t width,
                                 basin_error *error);
 void basin_membrane_free(basin_membrane *m);
-/* Solved on grids of half the size first, so that large holes take no more sweeps than small ones.
- */
+/* Solved on grids of half the size first: large holes take no more sweeps than small ones. */
 basin_status basin_membrane_solve(basin_membrane *m, basin_error *error);
 
 /* ---- Texture by association: what a hole has in common with the rest of the picture ---- */
@@ -142,8 +140,7 @@ int64_t basin_filling_reach(const basin_filling *fill, int64_t size, int level);
 
 void basin_filling_free(basin_filling *fill);
 
-/* ---- Between windows of a picture and patches of a model: what is shown and what is hidden, and
- * how the model's answers are added up ---- */
+/* ---- Between windows of a picture and patches of a model ---- */
 
 typedef struct basin_guessing {
     basin_filling *fill; /* [pictures] */
@@ -159,8 +156,7 @@ void basin_guessing_free(basin_guessing *l);
 void basin_guess_hide(uint8_t *hidden /* [N] */, const basin_guessing *l, const basin_window *w);
 basin_status basin_guess_show(float *patches /* [N, P] */, basin_guessing *l, const basin_window *w,
                               basin_error *error);
-/* Weights that vanish at the borders of windows and of patches, so that neither shows where
- * guesses of several windows meet. */
+/* Weights that vanish at the borders of windows and of patches. */
 basin_status basin_guess_weigh(basin_guessing *l, const basin_window *w, basin_error *error);
 /* Adds what the model says about a window to copy number `copy` of its picture's sums. */
 basin_status basin_guess_hear(basin_guessing *l, const basin_window *w,
