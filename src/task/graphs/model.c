@@ -1,5 +1,8 @@
 /* Graph models: settings, what they describe, model files (safetensors with settings and encoding
  * as JSON in the metadata). See graphs.h. */
+#include "io/bundle.h"
+#include "io/file.h"
+#include "io/json.h"
 #include "plan/plan.h"
 #include "task/graphs/graphs.h"
 

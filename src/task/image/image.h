@@ -7,6 +7,7 @@
 #include "basin/tasks/image.h"
 #include "data/pictures/pictures.h"
 #include "model/model.h"
+#include "picture/picture.h"
 #include "train/run/run.h"
 #include "train/trainer.h"
 

@@ -1,4 +1,5 @@
 /* Pictures for image models; see image.h. */
+#include "backend/device.h"
 #include "base/sort.h"
 #include "plan/plan.h"
 #include "task/image/image.h"
