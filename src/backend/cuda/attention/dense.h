@@ -253,8 +253,8 @@ template <typename M, int WIDTH, basin_cuda_mode MODE, bool BY_KEY>
 __global__ void __launch_bounds__(BASIN_DENSE_WARPS * 32, WIDTH > 64 ? 1 : 2)
     basin_dense_kernel(basin_dense_launch p) {
     typedef basin_dense_shape<M, WIDTH, MODE> S;
-    extern __shared__ __align__(128) char shared[];
-    basin_dense_block<M, WIDTH, MODE> block(p, shared);
+    extern __shared__ __align__(128) char dense_shared[];
+    basin_dense_block<M, WIDTH, MODE> block(p, dense_shared);
     int row = block.first + block.warp * 16, tiles = (p.other + S::TILE - 1) / S::TILE;
     int begin = p.order < 0 ? block.first / S::TILE : 0; /* causal blocks skip tiles */
     if (p.order > 0) tiles = min(tiles, (block.first + block.rows + S::TILE - 1) / S::TILE);

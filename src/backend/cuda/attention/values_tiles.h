@@ -262,8 +262,8 @@ template <typename M, int WIDTH, basin_values_stage STAGE> struct basin_values_b
 template <typename M, int WIDTH, basin_values_stage STAGE>
 static __global__ void __launch_bounds__(BASIN_VALUES_ROWS * 2)
     basin_values_kernel(const __grid_constant__ basin_values_launch p) {
-    extern __shared__ __align__(128) char shared[];
-    basin_values_block<M, WIDTH, STAGE> block(p, shared);
+    extern __shared__ __align__(128) char values_shared[];
+    basin_values_block<M, WIDTH, STAGE> block(p, values_shared);
     block.run();
 }
 
