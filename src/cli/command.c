@@ -53,6 +53,12 @@ static const basin_command *fail_unknown(const char *typed, const char *near, co
     return NULL;
 }
 
+/* Words of other tools and of earlier versions, and what to type. */
+static const char *const other_words[][2] = {{"inpaint", "image complete"},
+                                             {"version", "--version"},
+                                             {"zoo show", "zoo list"},
+                                             {"image import", "image export"}};
+
 const basin_command *basin_command_find(int *used, int count, char **word, basin_error *error) {
     char two[128];
     const char *near = NULL;
@@ -68,7 +74,10 @@ const basin_command *basin_command_find(int *used, int count, char **word, basin
         if (distance < best && basin_name_near(distance, typed)) near = name, best = distance;
     }
     const basin_noun *group = basin_noun_find(word[0]);
-    if (!strcmp(group && count > 1 ? word[1] : word[0], "inpaint")) near = "image complete";
+    const char *typed = group && count > 1 ? word[1] : word[0];
+    for (size_t i = 0; i < sizeof other_words / sizeof *other_words; i++)
+        if (!strcmp(typed, other_words[i][0]) || !strcmp(two, other_words[i][0]))
+            near = other_words[i][1];
     return fail_unknown(group && count > 1 ? two : word[0], near, group ? group->noun : "", error);
 }
 
