@@ -2,6 +2,7 @@
 #ifndef OPTIONS_H
 #define OPTIONS_H
 
+#include <stdio.h>
 #include <string.h>
 
 #include "must.h"
@@ -20,13 +21,29 @@ static const char *text(const char *name, const char *fallback) {
     return fallback;
 }
 
+static double number(const char *name, const char *value) {
+    char *end, why[160];
+    double found = strtod(value, &end);
+    if (end != value && !*end && found == found) return found;
+    snprintf(why, sizeof why, "expected a number, found '%.80s'", value);
+    quit(name, why);
+    return 0;
+}
+
 static double real(const char *name, double fallback) {
     const char *value = text(name, NULL);
-    return value ? strtod(value, NULL) : fallback;
+    return value ? number(name, value) : fallback;
+}
+
+static int64_t whole(const char *name, const char *value) {
+    double found = number(name, value);
+    if (found != (double)(int64_t)found) quit(name, "expected a whole number");
+    return (int64_t)found;
 }
 
 static int64_t integer(const char *name, int64_t fallback) {
-    return (int64_t)real(name, (double)fallback);
+    const char *value = text(name, NULL);
+    return value ? whole(name, value) : fallback;
 }
 
 /* What computes: --backend and --threads. */

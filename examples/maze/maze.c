@@ -12,11 +12,14 @@ static const char usage[] =
     "maze solve MODEL MAZE [SEARCH]     one maze; exits with 1 if it is not solved\n"
     "    SEARCH: --steps N, --breadth N starts with --start S noise, --noise S along the path and\n"
     "    none in the last --calm N steps, --rounds N of them for mazes that break a rule,\n"
-    "    --choose energy|rest|rules, --seed N\n"
+    "    --seed N, --choose rules: an answer that keeps all rules is held once it is seen, else "
+    "the\n"
+    "    lowest energy so far (the default); energy: the lowest so far; rest: the smallest last "
+    "move\n"
     "The last three take --backend ref|cpu|cuda and --threads N.\n";
 
-static int generate(const char *number, const char *length) {
-    int64_t count = strtoll(number, NULL, 10), side = strtoll(length, NULL, 10);
+static int generate(const char *many, const char *length) {
+    int64_t count = whole("COUNT", many), side = whole("SIDE", length);
     int64_t least = integer("--least", side * side / 9),
             most = integer("--most", side * side * 7 / 45);
     int64_t seed = integer("--seed", 0);

@@ -180,7 +180,8 @@ static mazes read_mazes(const char *path) {
     rewind(file);
     while (fgets(line, sizeof line, file)) {
         snprintf(where, sizeof where, "%.400s: line %d", path, (int)++number);
-        if (strchr("\r\nmq", line[0])) continue; /* a header: maze,path */
+        if (strchr("mq", line[0]) || strspn(line, " \t\r\n") == strlen(line))
+            continue; /* a header: maze,path */
         int64_t side = side_of(line, where), cells = side * side;
         if (!m.side) m = (mazes){side, new_puzzles(lines, cells)}, m.all.count = 0;
         if (side != m.side) quit(where, "not of the size of the mazes before it");

@@ -252,16 +252,27 @@ static boards generate_boards(const generation *how) {
 
 /* Reads a board and solves it; it must have one solution. `where` begins the line of an error. */
 static void parse_board(board *given, board *full, const char *text, const char *where) {
-    if (strspn(text, ".0123456789") != CELLS) quit(where, "a board is 81 digits, 0 or . if empty");
+    size_t length = strcspn(text, ", \t\r\n"), good = strspn(text, ".0123456789");
+    char why[160];
+    if (good < length)
+        snprintf(why, sizeof why, "a board is 81 digits, 0 or . if empty; character %d is '%c'",
+                 (int)good + 1, text[good]);
+    else if (length != CELLS)
+        snprintf(why, sizeof why, "a board is 81 digits, 0 or . if empty; found %d characters",
+                 (int)length);
+    if (good < length || length != CELLS) quit(where, why);
     for (int i = 0; i < CELLS; i++) given->cell[i] = text[i] == '.' ? 0 : (uint8_t)(text[i] - '0');
     *full = *given;
-    if (count_solutions(*given) != 1) quit(where, "not exactly one solution");
+    int solutions = count_solutions(*given);
+    if (!solutions) quit(where, "not exactly one solution: the board has none");
+    if (solutions > 1) quit(where, "not exactly one solution: the board has several");
     solve(full, 1, NULL);
 }
 
 /* One board per line; what follows a comma, headers and lines with # are skipped. */
 static boards read_boards(const char *path) {
-    char line[256], where[512];
+    static char line[65536];
+    char where[512];
     int lines = 0, number = 0;
     FILE *file = fopen(path, "r");
     if (!file) quit(path, "cannot be read");
@@ -270,7 +281,8 @@ static boards read_boards(const char *path) {
     boards b = new_boards(lines);
     for (b.count = 0; fgets(line, sizeof line, file);) {
         snprintf(where, sizeof where, "%.400s: line %d", path, ++number);
-        if (strchr("#\r\nqp", line[0])) continue; /* quizzes,solutions or puzzle,solution */
+        if (strchr("#qp", line[0]) || strspn(line, " \t\r\n") == strlen(line))
+            continue; /* quizzes,solutions or puzzle,solution */
         parse_board(&b.given[b.count], &b.solution[b.count], line, where);
         b.count++;
     }

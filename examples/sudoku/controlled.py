@@ -18,6 +18,7 @@ characters for text. Needs PyTorch. Without --boards and --test (lines GIVEN,SOL
 
 import argparse
 import collections
+import copy
 import json
 import math
 import os
@@ -33,8 +34,45 @@ import torch.nn.functional as F
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def normal(*shape, scale=1.0):
-    return torch.nn.Parameter(scale * torch.randn(*shape))
+class Seeds:
+    """Makes weights [seeds, ..], each seed's by a generator of its own, so that all seeds train at once."""
+
+    def __init__(self, seeds):
+        self.generators = [torch.Generator().manual_seed(seed) for seed in seeds]
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def normal(self, *shape, scale=1.0):
+        return torch.nn.Parameter(torch.stack([scale * torch.randn(*shape, generator=g) for g in self.generators]))
+
+    def full(self, value, *shape):
+        return torch.nn.Parameter(torch.full((len(self.generators), *shape), value))
+
+
+def by_seed(a, w):
+    """[seeds * B, .., W] -> [seeds, B * .., W]"""
+    return a.reshape(len(w), -1, a.shape[-1])
+
+
+def read(a, w):
+    """What weights [seeds, M, D] see of tokens [seeds * B, .., D]."""
+    return (by_seed(a, w) @ w.transpose(1, 2)).reshape(*a.shape[:-1], w.shape[1])
+
+
+def back(a, w):
+    """The transpose of `read`: [seeds * B, .., M] to [seeds * B, .., D]."""
+    return (by_seed(a, w) @ w).reshape(*a.shape[:-1], w.shape[2])
+
+
+def add(a, b):
+    """Adds [seeds, W] to [seeds * B, .., W]."""
+    return (by_seed(a, b) + b[:, None]).reshape(a.shape)
+
+
+def scaled(a, c):
+    """Multiplies by [seeds]."""
+    return (by_seed(a, c) * c[:, None, None]).reshape(a.shape)
 
 
 # ---- patterns: who sees whom ----
@@ -69,14 +107,14 @@ class Groups:
         return a.reshape(b, 9, 9, 9, w)
 
     def force(self, g, eta, zeta, sign):
-        seen, out = g @ eta.T, 0
+        seen, out = read(g, eta), 0
         total = 0
         for k in range(4):
             s = self.split(seen, k)
-            r = F.relu(s + self.split(g, k).sum(2, keepdim=True) @ zeta.T / 3) * sign
-            out = out + self.join((r.sum(2, keepdim=True) @ zeta / 3).expand(*s.shape[:3], -1), k)
+            r = F.relu(s + read(self.split(g, k).sum(2, keepdim=True), zeta) / 3) * sign
+            out = out + self.join((back(r.sum(2, keepdim=True), zeta) / 3).expand(*s.shape[:3], -1), k)
             total = total + self.join(r, k)
-        return out + total @ eta
+        return out + back(total, eta)
 
     def sums(self, a):
         """S of rows, columns, boxes and cells, each with an axis of 1 where it is the same."""
@@ -91,19 +129,20 @@ class Groups:
     def pull(self, g, wk, wq):
         """-dE/dg of E = - sum over kinds and members i of log sum over members j of exp(q_i . k_j)."""
         fq, fk = [], []
-        for kind, (k, q) in enumerate(zip((g @ wk.T).chunk(4, -1), (g @ wq.T).chunk(4, -1))):
+        for kind, (k, q) in enumerate(zip(read(g, wk).chunk(4, -1), read(g, wq).chunk(4, -1))):
             k, q = self.split(k, kind), self.split(q, kind)
             p = torch.softmax(q @ k.transpose(-1, -2), -1)
             fq.append(self.join(p @ k, kind))
             fk.append(self.join(p.transpose(-1, -2) @ q, kind))
-        return torch.cat(fq, -1) @ wq + torch.cat(fk, -1) @ wk
+        return back(torch.cat(fq, -1), wq) + back(torch.cat(fk, -1), wk)
 
     def attend(self, q, k, v):
         """One head per kind of group."""
         out = []
         for kind, (a, b, c) in enumerate(zip(q.chunk(4, -1), k.chunk(4, -1), v.chunk(4, -1))):
             a, b, c = (self.split(t, kind) for t in (a, b, c))
-            out.append(self.join(F.scaled_dot_product_attention(a, b, c), kind))
+            p = torch.softmax(a @ b.transpose(-1, -2) / math.sqrt(a.shape[-1]), -1)
+            out.append(self.join(p @ c, kind))
         return torch.cat(out, -1)
 
     def flops(self, kind, d, m):
@@ -125,10 +164,10 @@ class Grid:
         return torch.stack([p[:, 2:, 1:-1], p[:, :-2, 1:-1], p[:, 1:-1, 2:], p[:, 1:-1, :-2]], 3)
 
     def force(self, g, eta, zeta, sign):
-        r = F.relu(g @ eta.T + self.around(g).sum(3) @ zeta.T / 2) * sign
-        return r @ eta + self.around(r @ zeta).sum(3) / 2
+        r = F.relu(read(g, eta) + read(self.around(g).sum(3), zeta) / 2) * sign
+        return back(r, eta) + self.around(back(r, zeta)).sum(3) / 2
 
-    def back(self, a):
+    def give(self, a):
         """The transpose of `around`: what every cell gets from where it is a neighbour."""
         down, up, right, left = a.unbind(3)
         return (
@@ -140,10 +179,10 @@ class Grid:
 
     def pull(self, g, wk, wq):
         heads = lambda t: t.unflatten(-1, (4, -1))
-        q, k = heads(g @ wq.T), heads(self.around(g @ wk.T))
+        q, k = heads(read(g, wq)), heads(self.around(read(g, wk)))
         p = torch.softmax((q[:, :, :, None] * k).sum(-1), 3)[..., None]
-        to_q, to_k = (p * k).sum(3), self.back((p * q[:, :, :, None]).flatten(-2))
-        return to_q.flatten(-2) @ wq + to_k @ wk
+        to_q, to_k = (p * k).sum(3), self.give((p * q[:, :, :, None]).flatten(-2))
+        return back(to_q.flatten(-2), wq) + back(to_k, wk)
 
     def attend(self, q, k, v):
         heads = lambda t: t.unflatten(-1, (4, -1))
@@ -186,111 +225,112 @@ class Sequence:
 # ---- the two steps ----
 
 
-class Energy(torch.nn.Module):
-    def __init__(self, pattern, d, m, outputs):
+class Model(torch.nn.Module):
+    """What all models have: first tokens, a layer norm and scores. Every weight has an axis of seeds."""
+
+    def __init__(self, pattern, d, outputs, seeds):
         super().__init__()
-        self.pattern, self.d = pattern, d
-        self.shown, self.head = normal(pattern.rows, d, scale=0.5), normal(d, outputs, scale=d**-0.5)
+        self.pattern, self.d, make = pattern, d, Seeds(seeds)
+        self.shown, self.head = make.normal(pattern.rows, d, scale=0.5), make.normal(outputs, d, scale=d**-0.5)
         if isinstance(pattern, Sequence):
-            self.position = normal(pattern.length, d, scale=0.1)
-            self.wk, self.wq = normal(d, d, scale=0.5 * d**-0.5), normal(d, d, scale=0.5 * d**-0.5)
-            self.xi = normal(m, d, scale=0.5 * d**-0.5)
-            self.alpha = 0.5
-        else:
-            self.eta, self.zeta = normal(m, d, scale=0.1 * d**-0.5), normal(m, d, scale=0.1 * d**-0.5)
-            self.register_buffer("sign", torch.where(torch.arange(m) < m // 2, 1.0, -1.0))
-            self.wk, self.wq = normal(d, d, scale=0.5 * d**-0.5), normal(d, d, scale=0.5 * d**-0.5)
-            self.alpha = 0.5
-        self.gamma, self.delta = torch.nn.Parameter(torch.ones(())), torch.nn.Parameter(torch.zeros(d))
+            self.position = make.normal(pattern.length, d, scale=0.1)
+        self.gamma, self.delta = make.full(1.0), make.full(0.0, d)
+        self.make = make
 
     def norm(self, x):
-        return F.layer_norm(x, (self.d,)) * self.gamma + self.delta
+        return add(scaled(F.layer_norm(x, (self.d,)), self.gamma), self.delta)
 
     def first(self, index):
-        u = F.one_hot(index, len(self.shown)).float() @ self.shown
-        return u + self.position if hasattr(self, "position") else u
+        u = back((index[..., None] == torch.arange(self.shown.shape[1], device=DEVICE)).float(), self.shown)
+        if not hasattr(self, "position"):
+            return u
+        return (u.unflatten(0, (len(self.shown), -1)) + self.position[:, None]).flatten(0, 1)
+
+
+class Energy(Model):
+    def __init__(self, pattern, d, m, outputs, seeds):
+        super().__init__(pattern, d, outputs, seeds)
+        normal, width = self.make.normal, d**-0.5
+        if isinstance(pattern, Sequence):
+            self.xi = normal(m, d, scale=0.5 * width)
+        else:
+            self.eta, self.zeta = normal(m, d, scale=0.1 * width), normal(m, d, scale=0.1 * width)
+            self.register_buffer("sign", torch.where(torch.arange(m) < m // 2, 1.0, -1.0))
+        self.wk, self.wq = normal(d, d, scale=0.5 * width), normal(d, d, scale=0.5 * width)
 
     def force(self, g):
         if not isinstance(self.pattern, Sequence):
             sums = self.pattern.force(g, self.eta, self.zeta, self.sign)
             return sums + self.pattern.pull(g, self.wk, self.wq)
         heads = lambda t: t.unflatten(-1, (self.pattern.heads, -1)).transpose(1, 2)
-        k, q = heads(g @ self.wk.T), heads(g @ self.wq.T)
+        k, q = heads(read(g, self.wk)), heads(read(g, self.wq))
         p = torch.softmax(q @ k.transpose(-1, -2) / math.sqrt(k.shape[-1]), -1)
-        back = lambda t, w: t.transpose(1, 2).flatten(-2) @ w
-        return (back(p @ k, self.wq) + back(p.transpose(-1, -2) @ q, self.wk)) + F.relu(g @ self.xi.T) @ self.xi
+        give = lambda t, w: back(t.transpose(1, 2).flatten(-2), w)
+        pull = give(p @ k, self.wq) + give(p.transpose(-1, -2) @ q, self.wk)
+        return pull + back(F.relu(read(g, self.xi)), self.xi)
 
     def step(self, x, u):
-        return x + self.alpha * (self.force(self.norm(x)) + u - x)
+        return x + 0.5 * (self.force(self.norm(x)) + u - x)
 
     def score(self, x):
-        return self.norm(x) @ self.head
+        return read(self.norm(x), self.head)
 
 
 class Products(Energy):
     """E = - sum over tokens and m of (out_m . g) silu(eta_m . g + sum over kinds of zeta . S + bias)."""
 
-    def __init__(self, pattern, d, m, outputs):
-        torch.nn.Module.__init__(self)
-        self.pattern, self.d, self.alpha = pattern, d, torch.nn.Parameter(torch.tensor(0.5))
-        self.shown, self.head = normal(pattern.rows, d, scale=0.5), normal(d, outputs, scale=d**-0.5)
-        self.eta, self.zeta = normal(m, d, scale=0.5 * d**-0.5), normal(pattern.kinds, m, d, scale=0.5 * d**-0.5)
-        self.out, self.bias = normal(m, d, scale=0.5 * m**-0.5), torch.nn.Parameter(torch.zeros(m))
-        self.gamma, self.delta = torch.nn.Parameter(torch.ones(())), torch.nn.Parameter(torch.zeros(d))
+    def __init__(self, pattern, d, m, outputs, seeds):
+        Model.__init__(self, pattern, d, outputs, seeds)
+        normal, width = self.make.normal, d**-0.5
+        self.eta, self.zeta = normal(m, d, scale=0.5 * width), normal(pattern.kinds, m, d, scale=0.5 * width)
+        self.out, self.bias, self.alpha = normal(m, d, scale=0.5 * m**-0.5), self.make.full(0.0, m), self.make.full(0.5)
 
     def force(self, g):
-        h, zeta = g @ self.eta.T + self.bias, self.zeta * self.pattern.scale
+        h, zeta = add(read(g, self.eta), self.bias), (self.zeta * self.pattern.scale).unbind(1)
         for s, w in zip(self.pattern.sums(g), zeta):
-            h = h + self.pattern.spread(s @ w.T, h)
+            h = h + self.pattern.spread(read(s, w), h)
         p = torch.sigmoid(h)
-        r = (g @ self.out.T) * p * (1 + h * (1 - p))
-        out = (h * p) @ self.out + r @ self.eta
+        r = read(g, self.out) * p * (1 + h * (1 - p))
+        out = back(h * p, self.out) + back(r, self.eta)
         for s, w in zip(self.pattern.sums(r), zeta):
-            out = out + self.pattern.spread(s @ w, g)
+            out = out + self.pattern.spread(back(s, w), g)
         return out
 
+    def step(self, x, u):
+        return x + scaled(self.force(self.norm(x)) + u - x, self.alpha)
 
-class Transformer(torch.nn.Module):
-    def __init__(self, pattern, d, f, outputs):
-        super().__init__()
-        self.pattern, self.d = pattern, d
-        self.shown, self.head = normal(pattern.rows, d, scale=0.5), normal(d, outputs, scale=d**-0.5)
-        if isinstance(pattern, Sequence):
-            self.position = normal(pattern.length, d, scale=0.1)
+
+class Transformer(Model):
+    def __init__(self, pattern, d, f, outputs, seeds):
+        super().__init__(pattern, d, outputs, seeds)
+        normal = self.make.normal
         self.qkv, self.out = normal(3 * d, d, scale=d**-0.5), normal(d, d, scale=0.5 * d**-0.5)
-        self.up, self.down = normal(f, d, scale=d**-0.5), normal(d, f, scale=0.5 * f**-0.5)
-        self.gamma, self.delta = torch.nn.Parameter(torch.ones(())), torch.nn.Parameter(torch.zeros(d))
-
-    def norm(self, x):
-        return F.layer_norm(x, (self.d,)) * self.gamma + self.delta
-
-    first = Energy.first
+        self.up, self.down = normal(f, d, scale=d**-0.5), normal(f, d, scale=0.5 * f**-0.5)
 
     def step(self, x, u):
         h = x + u
-        h = self.norm(h + self.pattern.attend(*(h @ self.qkv.T).chunk(3, -1)) @ self.out.T)
-        return self.norm(h + F.gelu(h @ self.up.T) @ self.down.T)
+        h = self.norm(h + read(self.pattern.attend(*read(h, self.qkv).chunk(3, -1)), self.out))
+        return self.norm(h + back(F.gelu(read(h, self.up)), self.down))
 
     def score(self, x):
-        return x @ self.head
+        return read(x, self.head)
 
 
 def weights(model):
-    return sum(p.numel() for p in model.parameters())
+    """Of one seed."""
+    return sum(p[0].numel() for p in model.parameters())
 
 
-def models_of(pattern, d, m, outputs, steps, seed):
+def models_of(pattern, d, m, outputs, steps, seeds):
     """The models of equal weights, and the steps of each that cost as much as `steps` of the first energy."""
-    first = Energy(pattern, d, m, outputs)
-    total, shapes = weights(first), {"squares": (d, m)}
+    total, shapes = weights(Energy(pattern, d, m, outputs, [0])), {"squares": (d, m)}
     if isinstance(pattern, Sequence):
         shapes = {"energy": (d, m)}
     else:
-        one = Products(pattern, d, 1, outputs)
-        each = one.eta.numel() + one.zeta.numel() + one.out.numel() + 1
-        shapes["energy"] = (d, round((total - weights(one)) / each) + 1)
+        one, two = (weights(Products(pattern, d, k, outputs, [0])) for k in (1, 2))
+        shapes["energy"] = (d, round((total - one) / (two - one)) + 1)
     for width in range(8, 2 * d + 1, 4):
-        base = weights(Transformer(pattern, width, 1, outputs)) - 2 * width
+        base = weights(Transformer(pattern, width, 1, outputs, [0])) - 2 * width
         f = round((total - base) / (2 * width))
         if f >= width:  # the usual shape: an MLP at least as wide as the tokens
             shapes["transformer"] = (width, f)
@@ -299,13 +339,18 @@ def models_of(pattern, d, m, outputs, steps, seed):
     kinds["energy"] = Energy if isinstance(pattern, Sequence) else Products
     made = {}
     for kind, shape in shapes.items():
-        torch.manual_seed(seed)
         passes = max(1, round(steps * cost / pattern.flops(kind, *shape)))
-        made[kind] = (kinds[kind](pattern, *shape, outputs), passes, shape)
+        made[kind] = (kinds[kind](pattern, *shape, outputs, seeds), passes, shape)
     return made
 
 
 # ---- tasks ----
+
+
+def mean_of(each, counted, seeds):
+    """[seeds]"""
+    return (each * counted).reshape(seeds, -1).sum(1) / counted.reshape(seeds, -1).sum(1)
+
 
 
 def read_boards(path, limit=None):
@@ -331,10 +376,9 @@ class Boards:
         b = given.long()[:, :, None]
         return torch.where(b == 0, 0, torch.where(b == d, 1, 2)).reshape(-1, 9, 9, 9)
 
-    def loss(self, score, given, full):
+    def loss(self, score, given, full, seeds):
         ce = F.cross_entropy(score.reshape(-1, 9), full.long().reshape(-1) - 1, reduction="none").reshape(-1, 81)
-        empty = (given == 0).float()
-        return (ce * empty).sum() / empty.sum()
+        return mean_of(ce, given == 0, seeds)
 
     def solved(self, score, given, full):
         answer = score.reshape(-1, 81, 9).argmax(2) + 1
@@ -402,10 +446,9 @@ class Mazes:
     def index(self, given):
         return given.long()
 
-    def loss(self, score, given, full):
+    def loss(self, score, given, full, seeds):
         ce = F.binary_cross_entropy_with_logits(score[..., 0], full.float(), reduction="none")
-        open_ = (given == 1).float()
-        return (ce * open_).sum() / open_.sum()
+        return mean_of(ce, given == 1, seeds)
 
     def solved(self, score, given, full):
         return (((score[..., 0] > 0) == full) | (given != 1)).flatten(1).all(1).float()
@@ -437,25 +480,27 @@ class Text:
     def index(self, given):
         return given
 
-    def loss(self, score, given, full):
-        hidden = (given == self.outputs).float()
-        return (F.cross_entropy(score.transpose(1, 2), full, reduction="none") * hidden).sum() / hidden.sum()
+    def loss(self, score, given, full, seeds):
+        ce = F.cross_entropy(score.flatten(0, 1), full.flatten(), reduction="none").reshape(full.shape)
+        return mean_of(ce, given == self.outputs, seeds)
 
     def solved(self, score, given, full):
-        hidden = given == self.outputs
-        return (score.argmax(-1) == full)[hidden].float()
+        """The share of hidden characters of each sample."""
+        hidden = (given == self.outputs).float()
+        return ((score.argmax(-1) == full) * hidden).sum(1) / hidden.sum(1).clamp(min=1)
 
 
 # ---- training: half of a batch goes on from states of before, so that answers hold ----
 
 
 class Run:
-    """One model in training. On a GPU an iteration is one CUDA graph on a stream of its own."""
+    """A model in training, all seeds at once. On a GPU an iteration is one CUDA graph."""
 
-    def __init__(self, task, model, steps, options, seed):
+    def __init__(self, task, model, steps, options):
         self.task, self.model, self.steps, self.options = task, model.to(DEVICE), steps, options
-        torch.manual_seed(1000 + seed)
-        self.carried, n = not isinstance(task, Text), options.batch
+        torch.manual_seed(1000)
+        self.seeds = len(options.seeds)
+        self.carried, n = not isinstance(task, Text), self.seeds * options.batch
         self.rate = torch.tensor(options.rate, device=DEVICE)
         self.optimizer = torch.optim.AdamW(
             model.parameters(), lr=self.rate, betas=(0.9, 0.99), weight_decay=0.01, capturable=DEVICE == "cuda"
@@ -463,25 +508,26 @@ class Run:
         self.given, self.full = task.draw(n)
         self.x = model.first(task.index(self.given)).detach()
         self.mean = {k: v.detach().clone() for k, v in model.state_dict().items()}
-        self.share_of_mean, self.last = torch.ones((), device=DEVICE), torch.zeros((), device=DEVICE)
-        self.run, self.each = self.iteration, 0.0
+        self.share_of_mean, self.last = torch.ones((), device=DEVICE), torch.zeros(self.seeds, device=DEVICE)
+        self.step = torch.compile(model.step, dynamic=False) if options.compile else model.step
+        self.begin = {k: v.detach().clone() for k, v in model.state_dict().items()}
+        self.run = self.iteration
         if DEVICE == "cuda" and options.graph:
             self.capture()
+        self.each = self.measure()
 
     def iteration(self):
-        task, model, optimizer, n = self.task, self.model, self.optimizer, self.options.batch
+        task, model, optimizer, n = self.task, self.model, self.optimizer, len(self.given)
         u, loss = model.first(task.index(self.given)), 0
-        y = self.x if self.carried else u
+        y = self.x.detach().requires_grad_() if self.carried else u
         for t in range(self.steps):
-            y = model.step(y, u)
+            y = self.step(y, u)
             if self.carried or t == self.steps - 1:
-                one = task.loss(model.score(y), self.given, self.full)
+                one = task.loss(model.score(y), self.given, self.full, self.seeds)
                 loss = loss + one / (self.steps if self.carried else 1)
         optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        for p in model.parameters():
-            p.grad.nan_to_num_(0, 0, 0)
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        loss.sum().backward()
+        self.clip()
         optimizer.step()
         with torch.no_grad():
             if isinstance(model, Products):
@@ -498,72 +544,77 @@ class Run:
                 self.x.copy_(pick(model.first(task.index(more[0])), y.detach()))
             self.given.copy_(pick(more[0], self.given))
             self.full.copy_(pick(more[1], self.full))
-            self.last.copy_(loss.detach())
+            self.last.copy_(torch.lerp(self.last, loss.detach(), 0.05))
+
+    def clip(self):
+        """The gradient of each seed has a norm of 1 at most."""
+        total = 0
+        for p in self.model.parameters():
+            p.grad.nan_to_num_(0, 0, 0)
+            total = total + p.grad.reshape(self.seeds, -1).square().sum(1)
+        scale = (1 / (total.sqrt() + 1e-6)).clamp(max=1)
+        for p in self.model.parameters():
+            p.grad.mul_(scale.reshape(-1, *[1] * (p.dim() - 1)))
 
     def capture(self):
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
-            for i in range(2):
-                self.schedule(i, 0)
+            for _ in range(2):
+                self.schedule(0, 0)
                 self.iteration()
         torch.cuda.current_stream().wait_stream(stream)
         torch.cuda.synchronize()
         self.optimizer.zero_grad(set_to_none=True)
-        self.graph, self.stream = torch.cuda.CUDAGraph(), torch.cuda.Stream()
+        self.graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self.graph):
             self.iteration()
-        torch.cuda.synchronize()
-        began = time.time()
-        for i in range(4):
-            self.graph.replay()
-        torch.cuda.synchronize()
-        self.each, self.run = (time.time() - began) / 4, self.replay
+        self.run = self.graph.replay
 
-    def replay(self):
-        with torch.cuda.stream(self.stream):
-            self.graph.replay()
+    def measure(self):
+        """Seconds per iteration; then the model begins anew."""
+        wait = torch.cuda.synchronize if DEVICE == "cuda" else lambda: None
+        self.schedule(0, 0)
+        self.run()
+        wait()
+        began = time.time()
+        for _ in range(2):
+            self.run()
+        wait()
+        each = (time.time() - began) / 2
+        self.model.load_state_dict(self.begin)
+        with torch.no_grad():
+            for state in self.optimizer.state.values():
+                for value in state.values():
+                    value.zero_()
+            if self.carried:
+                self.x.copy_(self.model.first(self.task.index(self.given)))
+        return each
 
     def schedule(self, i, share):
-        rate = self.options.rate * min(1, 20 * share + 0.01) * (0.51 + 0.49 * math.cos(math.pi * share))
-        if DEVICE == "cuda" and self.run != self.iteration:
-            with torch.cuda.stream(self.stream):
-                self.rate.fill_(rate)
-                self.share_of_mean.fill_(1.0 if i < 50 else 0.01)
-        else:
-            self.rate.fill_(rate)
-            self.share_of_mean.fill_(1.0 if i < 50 else 0.01)
+        self.rate.fill_(self.options.rate * min(1, 20 * share + 0.01) * (0.51 + 0.49 * math.cos(math.pi * share)))
+        self.share_of_mean.fill_(1.0 if i < 50 else 0.01)
 
-
-def train(runs, options):
-    """All runs side by side, so that they end at the same iteration; how many there were."""
-    began, i = time.time(), 0
-    while True:
-        share = max(i / options.iterations, (time.time() - began) / options.seconds)
-        if share >= 1:
-            break
-        for run in runs:
-            one = time.time()
-            run.schedule(i, share)
-            run.run()
-            if DEVICE != "cuda" or not options.graph:
-                run.each += (time.time() - one - run.each) / (i + 1)
-        if DEVICE == "cuda" and i % 4 == 3:
+    def train(self, iterations):
+        """Seconds."""
+        began = time.time()
+        for i in range(iterations):
+            self.schedule(i, i / iterations)
+            self.run()
+            if DEVICE == "cuda" and i % 4 == 3:
+                torch.cuda.synchronize()
+            if i % 100 == 99:
+                print(f"  {i + 1} iterations, {time.time() - began:.1f} s, loss {self.last.tolist()}", flush=True)
+        if DEVICE == "cuda":
             torch.cuda.synchronize()
-        i += 1
-        if i % 50 == 0:
-            print(f"  {i} iterations, {time.time() - began:.1f} s", flush=True)
-    if DEVICE == "cuda":
-        torch.cuda.synchronize()
-    for run in runs:
-        run.model.load_state_dict(run.mean)
-    return i
+        self.model.load_state_dict(self.mean)
+        return time.time() - began
 
 
 @torch.no_grad()
-def score(task, model, steps, depths):
-    """What is right after `steps` times each of `depths`, and seconds per sample and `steps` steps."""
-    given, full = task.test
+def score(task, model, steps, depths, seeds):
+    """Percent right of each seed after `steps` times each of `depths`; seconds per sample and `steps` steps."""
+    given, full = (t.repeat(seeds, *[1] * (t.dim() - 1)) for t in task.test)
     u = model.first(task.index(given))
     x, right, took = u, {}, 0.0
     for k in range(1, max(depths) + 1):
@@ -571,7 +622,9 @@ def score(task, model, steps, depths):
         for _ in range(steps):
             x = model.step(x, u)
         if k in depths:
-            right[k] = 100 * task.solved(model.score(x), given, full).mean().item()
+            right[k] = (100 * task.solved(model.score(x), given, full)).reshape(seeds, -1).mean(1).tolist()
+        if DEVICE == "cuda":
+            torch.cuda.synchronize()
         took += time.time() - started
     return right, took / max(depths) / len(given)
 
@@ -676,9 +729,9 @@ def main():
     add("--seeds", nargs="*", type=int, default=[0, 1, 2, 3, 4])
     add("--models", nargs="*", default=["energy", "squares", "transformer"])
     add("--size", default="small", choices=["tiny", "small"])
-    add("--iterations", type=int, default=1500)
-    add("--batch", type=int, default=128)
-    add("--seconds", type=float, default=1e9, help="of training, for all runs of a task together")
+    add("--iterations", nargs="*", type=int, default=[300, 500, 600], help="of each task")
+    add("--batch", type=int, default=32, help="samples of a seed")
+    add("--seconds", type=float, default=1e9, help="of training, for all models of a task together")
     add("--rate", type=float, default=3e-3)
     add("--mazes", type=int, default=4000)
     add("--tested", type=int, default=1000)
@@ -689,6 +742,7 @@ def main():
     add("--output", default="", help="a file to append rows of JSON to")
     add("--table", default="", help="a file of such rows: print its table and end")
     add("--graph", type=int, default=1, help="0: no CUDA graphs")
+    add("--compile", type=int, default=int(DEVICE == "cuda"), help="0: without torch.compile")
     add("--floor", type=int, default=1, help="0: without singles, the constraint solver and the like")
     options = parser.parse_args()
     if options.table:
@@ -702,39 +756,45 @@ def main():
         find_boards(options)
     for name in options.task:
         task = {"boards": Boards, "mazes": Mazes, "text": Text}[name](options)
-        runs = []
-        for seed in options.seeds:
-            models = models_of(task.pattern, task.d, task.m, task.outputs, task.steps, seed)
-            for kind in (k for k in options.models if k in models):
-                model, steps, shape = models[kind]
-                runs.append((kind, seed, shape, Run(task, model, steps, options, seed)))
-        print(f"{len(runs)} runs on {name}", flush=True)
-        iterations = train([run for *_, run in runs], options)
-        for kind, seed, shape, run in runs:
-            right, each = score(task, run.model, run.steps, (1,) if name == "text" else (1, 2, 4, 8, 16))
-            rows.append(
-                {
-                    "task": name,
-                    "model": kind,
-                    "seed": seed,
-                    "weights": weights(run.model),
-                    "shape": shape,
-                    "steps": run.steps,
-                    "flops": task.pattern.flops(kind, *shape) * run.steps,
-                    "iterations": iterations,
-                    "batch": options.batch,
-                    "seconds": run.each * iterations,
-                    "loss": run.last.item(),
-                    "each": each,
-                    "right": {str(k): v for k, v in right.items()},
-                    "unit": task.unit,
-                }
-            )
-            print(json.dumps(rows[-1]), flush=True)
-            if options.output:
-                with open(options.output, "a") as file:
-                    file.write(json.dumps(rows[-1]) + "\n")
-        del runs
+        seeds = options.seeds
+        models = models_of(task.pattern, task.d, task.m, task.outputs, task.steps, seeds)
+        models = {k: models[k] for k in options.models if k in models}
+        iterations = options.iterations[["boards", "mazes", "text"].index(name) % len(options.iterations)]
+        if options.seconds < 1e9:  # one model at a time: graphs of several need much memory
+            each = sum(Run(task, copy.deepcopy(m), steps, options).each for m, steps, _ in models.values())
+            print(f"{name}: {each:.3f} s per iteration of {len(seeds)} seeds and {len(models)} models", flush=True)
+            if iterations > options.seconds / each:
+                iterations = max(1, int(options.seconds / each))
+                print(f"{name}: --seconds ends training after {iterations} iterations", flush=True)
+        for kind, (model, steps, shape) in models.items():
+            run = Run(task, model, steps, options)
+            took = run.train(iterations)
+            depths = (1,) if name == "text" else (1, 2, 4, 8, 16, 32)
+            right, each = score(task, run.model, run.steps, depths, len(seeds))
+            for k, seed in enumerate(seeds):
+                rows.append(
+                    {
+                        "task": name,
+                        "model": kind,
+                        "seed": seed,
+                        "weights": weights(run.model),
+                        "shape": shape,
+                        "steps": run.steps,
+                        "flops": task.pattern.flops(kind, *shape) * run.steps,
+                        "iterations": iterations,
+                        "batch": options.batch,
+                        "seconds": took / len(seeds),
+                        "loss": run.last[k].item(),
+                        "each": each,
+                        "right": {str(depth): v[k] for depth, v in right.items()},
+                        "unit": task.unit,
+                    }
+                )
+                print(json.dumps(rows[-1]), flush=True)
+                if options.output:
+                    with open(options.output, "a") as file:
+                        file.write(json.dumps(rows[-1]) + "\n")
+            del run
         floors += [(name, *row) for row in floor(name, task)] if options.floor else []
     return table(rows, floors)
 

@@ -22,9 +22,11 @@ typedef struct search {
     int (*broken)(const int32_t *answer, const int32_t *given, int64_t side);
 } search;
 
-enum { DEPTHS = 32 };
-/* How one answer of several is chosen: the lowest energy; the smallest move of the last step,
- * relative to the tokens; the fewest broken rules, then the lowest energy. */
+enum { DEPTHS = 32, STEPS_MOST = 1000000 };
+/* How one answer is chosen of all that were seen so far: the lowest energy; the fewest broken
+ * rules, then the lowest energy. Both hold what they have: more steps never exchange an answer for
+ * one of higher energy, or one that keeps all rules for another. Or, of the answers at one depth:
+ * the smallest move, relative to the tokens. */
 enum { BY_ENERGY, BY_REST, BY_RULES, CHOICES };
 static const char *const choice_name[CHOICES] = {"energy", "rest", "rules"};
 
@@ -38,6 +40,7 @@ typedef struct findings {
     int64_t depths, depth[DEPTHS]; /* steps at which answers are seen: 0, 1, 2, 4, .., steps */
     int64_t count, starts;         /* puzzles; descents in all */
     int64_t first[DEPTHS];         /* descents of the first round with the right answer */
+    int64_t lost;                  /* of these: right at some depth, but not at the end */
     double energy[DEPTHS];         /* their mean */
     pick *best;                    /* [choices, depths, count] */
     int32_t *answer;               /* [choices, count, cells] at the end */
@@ -100,7 +103,21 @@ typedef struct watch {
     float *likely;   /* [batch * cells, 9], of `assume` */
     float *fresh;    /* [2, batch]: whether a row begins anew; deviations of the noise there */
     bool *first;     /* [batch]: the very first start of a puzzle, which assumes nothing */
+    bool *right;     /* [batch]: right at some depth */
 } watch;
+
+/* An answer of a puzzle with its key, for the depths `from` to `last`. */
+static void offer(findings *f, const puzzles *p, int by, int64_t item, int64_t from, int64_t last,
+                  pick found, const int32_t *answer) {
+    for (int64_t d = from; d <= last; d++) {
+        pick *best = pick_at(f, by, d, item);
+        if (!(found.key < best->key)) continue;
+        *best = found;
+        if (d + 1 == f->depths)
+            memcpy(f->answer + (by * p->count + item) * p->cells, answer,
+                   (size_t)p->cells * sizeof *answer);
+    }
+}
 
 /* An answer of row i at a depth, with its energy. */
 static void consider(watch *w, int64_t i, int64_t depth, double energy) {
@@ -116,19 +133,16 @@ static void consider(watch *w, int64_t i, int64_t depth, double energy) {
     bool right = !memcmp(answer, full, (size_t)cells * sizeof *answer);
     double rules = w->how->broken(answer, given, w->model->side);
     double key[CHOICES] = {energy, w->move[i], rules * 1e9 + energy};
+    /* Energies of rows with assumed digits are of other boards: they are not held. */
+    bool plain = !memcmp(given, p->given + item * cells, (size_t)cells * sizeof *given);
+    int64_t last = w->to->depths - 1;
     if (!w->round) w->to->first[depth] += right;
+    w->right[i] = (depth && w->right[i]) || right;
+    if (!w->round && depth == last) w->to->lost += w->right[i] && !right;
     if (!w->round) w->to->energy[depth] += energy / (double)(p->count * w->how->breadth);
     for (int by = 0; by < CHOICES; by++) {
-        /* An answer that keeps all rules is kept from here on, where the rules choose. */
-        int64_t last = by == BY_RULES && rules == 0 ? w->to->depths - 1 : depth;
-        for (int64_t d = depth; d <= last; d++) {
-            pick *best = pick_at(w->to, by, d, item);
-            if (!(key[by] < best->key)) continue;
-            *best = (pick){key[by], right};
-            if (d + 1 == w->to->depths)
-                memcpy(w->to->answer + (by * p->count + item) * cells, answer,
-                       (size_t)cells * sizeof *answer);
-        }
+        bool held = by != BY_REST && (plain || (by == BY_RULES && rules == 0));
+        offer(w->to, p, by, item, depth, held ? last : depth, (pick){key[by], right}, answer);
     }
 }
 
@@ -202,12 +216,13 @@ static void searcher_new(searcher *s, const model *m, const puzzles *p, const se
     if (how->assume) must(basin_plan_new(&s->beliefs, store, &beliefs, &error));
     w->item = calloc((size_t)batch, sizeof *w->item);
     w->move = calloc((size_t)batch, sizeof *w->move);
-    w->first = calloc((size_t)batch, sizeof *w->first);
+    w->first = calloc(2 * (size_t)batch, sizeof *w->first);
     w->fresh = calloc(2 * (size_t)batch, sizeof *w->fresh);
     w->likely = calloc((size_t)(batch * n->cells * DIGITS), sizeof *w->likely);
     w->answer = calloc((size_t)(2 * batch * n->cells), sizeof *w->answer);
     if (!w->item || !w->move || !w->answer || !w->first || !w->fresh || !w->likely)
         quit("search", "out of memory");
+    w->right = w->first + batch;
     w->cells = w->answer + batch * n->cells;
 }
 
@@ -264,10 +279,19 @@ static int draw_digit(const float *likely, basin_random *random) {
     return digit;
 }
 
+/* An answer of row i that keeps all rules after `step` steps, between the depths that are seen. */
+static void keep(watch *w, int64_t i, const int32_t *answer, int64_t step) {
+    const puzzles *p = w->puzzles;
+    int64_t cells = p->cells, item = w->item[i], depth = 0;
+    bool right = !memcmp(answer, p->solution + item * cells, (size_t)cells * sizeof *answer);
+    while (w->to->depth[depth] < step) depth++;
+    offer(w->to, p, BY_RULES, item, depth, w->to->depths - 1, (pick){-1e300, right}, answer);
+}
+
 /* Row i assumes a digit: of the cells about which the model is not sure, the one whose likeliest
  * digit is the likeliest, after noise of deviation 0.1. False if there is none, or no more may be
  * assumed. A row whose answer keeps all rules stays as it is. */
-static bool assume_one(watch *w, int64_t i, basin_random *random) {
+static bool assume_one(watch *w, int64_t i, int64_t step, basin_random *random) {
     int32_t *cells = w->cells + i * CELLS, answer[CELLS];
     const int32_t *given = w->puzzles->given + w->item[i] * CELLS;
     const float *likely = w->likely + i * CELLS * DIGITS;
@@ -285,7 +309,7 @@ static bool assume_one(watch *w, int64_t i, basin_random *random) {
         best = most + 0.1 * noise;
         chosen = k;
     }
-    if (!w->how->broken(answer, cells, 0)) return true;
+    if (!w->how->broken(answer, cells, 0)) return keep(w, i, answer, step), true;
     if (chosen < 0 || assumed >= ASSUMED) return false;
     cells[chosen] = draw_digit(likely + chosen * DIGITS, random);
     return true;
@@ -300,7 +324,7 @@ static void assume_all(searcher *s, int64_t number, int64_t step) {
     for (int64_t i = 0; i < w->count; i++) {
         uint64_t stream = (uint64_t)(number * s->net.batch + i);
         basin_random random = basin_random_start((uint64_t)w->how->seed, stream, (uint64_t)step);
-        w->fresh[i] = !w->first[i] && !assume_one(w, i, &random);
+        w->fresh[i] = !w->first[i] && !assume_one(w, i, step, &random);
         w->fresh[s->net.batch + i] = (float)w->how->start;
         if (w->fresh[i] > 0) show(w, i);
     }
@@ -382,25 +406,25 @@ static findings find(const model *m, const puzzles *p, const search *how) {
     return f;
 }
 
-/* Prints what is right by steps and by choice. */
+/* Prints what is right by steps: the states themselves, and what each choice holds. */
 static void print_findings(const findings *f, const search *how, const char *what) {
-    int64_t first = f->count * how->breadth;
-    bool several = f->starts > f->count;
-    printf("steps  %s", several ? "one start  by energy  by rest  by rules" : "solved");
-    puts("    energy");
+    bool several = how->breadth > 1;
+    puts(several ? "steps  one start  by energy  by rest  by rules    energy"
+                 : "steps  solved  by energy  by rules    energy");
     for (int64_t d = 0; d < f->depths; d++) {
-        printf("%5d", (int)f->depth[d]);
+        int energy = (int)right_at(f, BY_ENERGY, d), rules = (int)right_at(f, BY_RULES, d);
+        double share = 100 * (double)f->first[d] / (double)(f->count * how->breadth);
         if (several)
-            printf("  %8.1f%%  %9d  %7d  %8d", 100 * (double)f->first[d] / (double)first,
-                   (int)right_at(f, BY_ENERGY, d), (int)right_at(f, BY_REST, d),
-                   (int)right_at(f, BY_RULES, d));
+            printf("%5d  %8.1f%%  %9d  %7d  %8d", (int)f->depth[d], share, energy,
+                   (int)right_at(f, BY_REST, d), rules);
         else
-            printf("  %6d", (int)right_at(f, BY_ENERGY, d));
+            printf("%5d  %6d  %9d  %8d", (int)f->depth[d], (int)f->first[d], energy, rules);
         printf("  %8.2f\n", f->energy[d]);
     }
-    printf("%d descents of %d %s in %.2f s; by energy, %d that were right before the end are not "
-           "at the end\n",
-           (int)f->starts, (int)f->count, what, f->seconds, (int)lost_by(f, BY_ENERGY));
+    printf("%d descents of %d %s in %.2f s; right before the end and not at the end: %d starts, %d "
+           "%s by energy, %d by rules\n",
+           (int)f->starts, (int)f->count, what, f->seconds, (int)f->lost,
+           (int)lost_by(f, BY_ENERGY), what, (int)lost_by(f, BY_RULES));
 }
 
 static search read_search(void) {
@@ -413,6 +437,9 @@ static search read_search(void) {
                   .noise = real("--noise", 0)};
     if (how.steps < 1 || how.breadth < 1 || how.rounds < 1)
         quit("--steps, --breadth and --rounds", "expected 1 or more");
+    if (how.steps > STEPS_MOST) quit("--steps", "expected 1000000 or less");
+    if (how.calm < 0 || how.start < 0 || how.noise < 0)
+        quit("--calm, --start and --noise", "expected 0 or more");
     if (how.calm > how.steps) how.calm = how.steps;
     return how;
 }

@@ -15,14 +15,15 @@ static const char usage[] =
     "sudoku solve MODEL DIGITS [SEARCH]     one board; exits with 1 if it is not solved\n"
     "    SEARCH: --steps N, --breadth N starts with --start S noise, --noise S along the path and\n"
     "    none in the last --calm N steps, --assume N: one more digit assumed after every N steps,\n"
-    "    --rounds N of all that for boards that break a rule, --choose energy|rest|rules, --seed "
-    "N\n"
+    "    --rounds N of all that for boards that break a rule, --seed N,\n"
+    "    --choose rules: an answer that keeps all rules is held once it is seen, else the lowest\n"
+    "    energy so far (the default); energy: the lowest so far; rest: the smallest last move\n"
     "The last three take --backend ref|cpu|cuda and --threads N.\n";
 
 static int generate(const char *kind, const char *count) {
     bool easy = !strcmp(kind, "easy"), basis = !easy && strcmp(kind, "hard") != 0;
     boards from = {0};
-    generation how = {.count = strtoll(count, NULL, 10),
+    generation how = {.count = whole("COUNT", count),
                       .seed = integer("--seed", 0),
                       .least = integer("--least", 31),
                       .most = integer("--most", 42),
@@ -31,6 +32,8 @@ static int generate(const char *kind, const char *count) {
                       .basis = basis ? &from : NULL};
     how.reveal = integer("--reveal", how.guesses ? 0 : 17);
     check_options();
+    if (how.count < 1) quit("COUNT", "expected 1 or more");
+    if (how.guesses < 0 || how.reveal < 0) quit("--guesses and --reveal", "expected 0 or more");
     if (easy && (how.least < 26 || how.most > CELLS || how.least > how.most))
         quit("--least and --most", "expected a range within 26 to 81");
     if (basis) from = read_boards(kind);
@@ -108,6 +111,8 @@ static int descend(const char *weights, const boards *b) {
     how.broken = broken;
     how.assume = integer("--assume", 0);
     if (how.assume < 0) quit("--assume", "expected a number of steps, or 0");
+    if (how.assume && how.breadth == 1 && how.rounds == 1)
+        quit("--assume", "needs --breadth 2 or more: the first start of a board assumes nothing");
     check_options();
     model_open(&m, weights);
     puzzles p = puzzles_of(b);
