@@ -53,9 +53,8 @@ if(cuda_found)
         set_target_properties(${part} PROPERTIES
             CUDA_VISIBILITY_PRESET hidden CXX_VISIBILITY_PRESET hidden)
     endforeach()
-    # Normal random numbers and crops of pictures are the same bits everywhere: no fused
-    # multiply-adds there.
-    set_source_files_properties(src/backend/cuda/random.cu src/backend/cuda/crop.cu
+    # Normal random numbers are the same bits everywhere: no fused multiply-adds there.
+    set_source_files_properties(src/backend/cuda/random.cu
         PROPERTIES COMPILE_OPTIONS --fmad=false)
     set_target_properties(basin_cuda PROPERTIES CUDA_RUNTIME_LIBRARY Static)
     target_link_options(basin_cuda PRIVATE -Wl,--exclude-libs,ALL -Wl,--no-undefined)

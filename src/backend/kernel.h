@@ -159,7 +159,6 @@ typedef struct basin_backend_table {
     /* Reports what failed so far, without waiting; NULL where `run` has finished on return. */
     basin_status (*check)(basin_backend *backend, basin_error *error);
     /* Further functions (backend/device.h); NULL where the backend has none of these. */
-    const struct basin_crop_table *crops;
     const struct basin_collective_table *collective;
     const struct basin_own_table *own;
     const struct basin_eager_table *eager;

@@ -26,9 +26,8 @@ static const basin_option train_table[] = {
     BASIN_INTEGER(hold_out, "hold-out", "N", 0, 1e12,
                   "Keep N pictures, chosen by the seed, from training and score those."),
     BASIN_INTEGER(limit, "limit", "N", 0, 1e12, "Only the first N pictures; 0: all."),
-    BASIN_CHOICE(keep_decoded, "keep-decoded", "auto|off|host|device",
-                 "Decode pictures once and keep them: in the host's memory, or in the GPU's, which "
-                 "then cuts the crops itself (of host, too). auto: where all of them fit.",
+    BASIN_CHOICE(keep_decoded, "keep-decoded", "auto|off|host",
+                 "Decode pictures once and keep them in memory. auto: where all of them fit.",
                  .more = true, .text = "auto"),
     BASIN_CHOICE(cut_from, "cut-from", "auto|files|whole|reduced",
                  "What crops are cut from: the parts of files that each needs, the picture decoded "

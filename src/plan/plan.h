@@ -86,12 +86,6 @@ basin_expr basin_iterations_state(const basin_plan_iterations *iterations, int i
 basin_status basin_iterations_run(basin_plan_iterations *iterations, basin_convergence *rests,
                                   basin_error *error);
 
-/* ---- Crops of pictures written straight into a plan's input, without a copy by the host ---- */
-
-/* For backends with basin_backend_crops. The input is [count, ...], channels * size * size each. */
-basin_status basin_plan_crop(basin_plan *plan, basin_expr input, const basin_crop_batch *batch,
-                             basin_error *error);
-
 /* The inside of a plan: plan.c makes it, run.c writes its inputs, runs it and reads its outputs. */
 
 /* Blocks of a plan's calls. */

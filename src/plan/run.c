@@ -57,31 +57,6 @@ basin_status basin_plan_write(basin_plan *plan, basin_expr input, const basin_te
     return BASIN_OK;
 }
 
-basin_status basin_plan_crop(basin_plan *plan, basin_expr input, const basin_crop_batch *batch,
-                             basin_error *error) {
-    basin_backend *backend = plan->store->backend;
-    if (!input || input->node->op != BASIN_OP_INPUT || input->kind != BASIN_REAL)
-        return basin_fail(error, BASIN_BAD_VALUE, "only inputs of numbers can be written");
-    const basin_crop_table *crops = basin_backend_crops(backend);
-    if (!crops)
-        return basin_fail(error, BASIN_UNSUPPORTED, "backend %s does not cut crops",
-                          backend->table->name);
-    int64_t found = basin_shape_count(input->shape);
-    int64_t wanted = batch->count * batch->channels * batch->size * batch->size;
-    if (found != wanted)
-        return basin_fail(
-            error, BASIN_BAD_SHAPE, "%lld crops are %lld values, the input '%s' has %lld",
-            (long long)batch->count, (long long)wanted, input->node->name, (long long)found);
-    basin_plan *inner;
-    for (int i = 0; (inner = basin_iterations_plan(&plan->iterations, i)); i++)
-        BASIN_TRY(basin_plan_crop(inner, input, batch, error));
-    basin_plan_input *place = find_input(plan, input);
-    if (!place) return BASIN_OK;
-    crops->crop(backend, (float *)((char *)plan->block[BASIN_BLOCK_INPUTS] + place->offset), batch);
-    mark_written(plan, place);
-    return backend->table->check ? backend->table->check(backend, error) : BASIN_OK;
-}
-
 /* Takes the arena for a run; whether the results of hoisted calls are still there. */
 static bool take_arena(basin_plan *plan) {
     basin_store *store = plan->store;

@@ -91,8 +91,8 @@ typedef struct basin_image_feeding {
 typedef struct basin_image_data {
     const basin_image_source *train;
     const basin_image_source *test; /* scored after epochs; NULL: those that `train` holds out */
-    /* Where decoded pictures are kept: "auto" (or NULL), "off", "host", "device"; and what crops
-     * are cut from: "auto" (or NULL), "files", "whole", "reduced". */
+    /* Whether decoded pictures are kept: "auto" (or NULL), "off", "host"; and what crops are cut
+     * from: "auto" (or NULL), "files", "whole", "reduced". */
     const char *keep_decoded, *cut_from;
     int threads;                  /* that decode; 0: as many as fit */
     basin_image_feeding *feeding; /* filled in; NULL: not asked for */

@@ -84,7 +84,6 @@ static void close_backend(basin_backend *backend) {
     basin_cuda_codes_free(cuda);
     basin_cuda_factors_free(cuda);
     basin_cuda_staging_free(cuda);
-    basin_cuda_crops_free(cuda);
     basin_cuda_nccl_free(cuda);
     if (cuda->lt) cublasLtDestroy(cuda->lt);
     if (cuda->lt_workspace) cudaFree(cuda->lt_workspace);
@@ -103,9 +102,6 @@ static size_t workspace(basin_backend *backend, const basin_call *call) {
         return SIZE_MAX / 4; /* more than there is: the plan fails for lack of memory */
     }
 }
-
-static const basin_crop_table crops = {basin_cuda_crop, basin_cuda_alloc_host,
-                                       basin_cuda_free_host};
 
 static basin_status open_beside(basin_backend **backend, const basin_backend *other,
                                 basin_error *error);
@@ -133,7 +129,6 @@ static const basin_backend_table make_table(bool hopper) {
     t.run = basin_cuda_run;
     t.check = stream_check;
     t.wait = stream_wait;
-    t.crops = &crops;
     t.collective = &basin_cuda_collectives;
     t.own = &basin_cuda_own;
     t.eager = &basin_cuda_eager;

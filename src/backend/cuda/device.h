@@ -39,7 +39,6 @@ struct basin_cuda_graphs;  /* captured call lists; run.cu */
 struct basin_cuda_codes;   /* compiled pointwise programs; code.cu */
 struct basin_cuda_factors; /* chosen cuBLASLt algorithms; product.cu */
 struct basin_cuda_staging; /* pinned memory on the way in and out; memory.cu */
-struct basin_cuda_crops;   /* what crops of pictures need; crop.cu */
 
 typedef struct basin_cuda {
     basin_backend base; /* first: a basin_backend * is a basin_cuda * */
@@ -58,8 +57,7 @@ typedef struct basin_cuda {
     basin_cuda_codes *codes;
     basin_cuda_factors *factors;
     basin_cuda_staging *staging;
-    basin_cuda_crops *crops; /* NULL before the first crop */
-    bool tune;               /* time the algorithms of large products; not with BASIN_CUDA_TUNE=0 */
+    bool tune;    /* time the algorithms of large products; not with BASIN_CUDA_TUNE=0 */
     bool careful; /* BASIN_CUDA_SYNC=1: wait after every call and name the one that failed */
 } basin_cuda;
 

@@ -54,12 +54,6 @@ void basin_cuda_copy_out(basin_backend *backend, void *host, const void *device,
 void basin_cuda_fill_zero(basin_backend *backend, void *device, size_t bytes);
 size_t basin_cuda_free_bytes(basin_backend *backend);
 
-/* crop.cu */
-void basin_cuda_crop(basin_backend *backend, float *values, const basin_crop_batch *batch);
-void basin_cuda_crops_free(basin_cuda *cuda);
-void *basin_cuda_alloc_host(basin_backend *backend, size_t bytes);
-void basin_cuda_free_host(basin_backend *backend, void *memory);
-
 /* A pointwise program over [dim...], axes merged; operand a at in[a], stride[a]. pointwise.cu */
 struct basin_cuda_program {
     const basin_program

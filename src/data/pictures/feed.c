@@ -2,6 +2,7 @@
  * One lock guards the counters; decoding runs outside of it. */
 #include <pthread.h>
 #include <stdatomic.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/philox.h"
@@ -50,6 +51,11 @@ struct basin_feed {
     int64_t bad;
     double waited;
 };
+
+int basin_pictures_threads(int asked, int most) {
+    int64_t threads = asked > 0 ? asked : sysconf(_SC_NPROCESSORS_ONLN);
+    return (int)basin_int_max(1, basin_int_min(threads, most));
+}
 
 /* ---- one picture ---- */
 

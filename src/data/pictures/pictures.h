@@ -190,43 +190,9 @@ basin_status basin_kept_load(basin_kept *kept, const basin_pictures *pictures, i
 void basin_kept_draw(basin_drawn *drawn, const basin_augment *augment, const basin_kept *kept,
                      uint64_t seed, int64_t epoch, int64_t index);
 
-/* ---- An album: all pictures of a run decoded once, by several threads, into memory of someone
- * else (a device's, say); crops of every step drawn from the seed. Order, crops and replacements of
- * unreadable pictures are the feed's ---- */
-
-/* Called from the thread that makes the album. */
-typedef struct basin_album_memory {
-    void *context;
-    void *(*alloc)(void *context, size_t bytes); /* NULL: no more */
-    void (*free)(void *context, void *memory);
-    void (*write)(void *context, void *to, const void *from, size_t bytes);
-} basin_album_memory;
-
-typedef struct basin_album_config {
-    basin_feed_config feed; /* of training; threads, ahead and keep_bytes aside */
-    basin_album_memory memory;
-    /* How far making it is; false gives up, with BASIN_OK and no album. May be NULL. */
-    bool (*progress)(void *context, int64_t done, int64_t items);
-    void *progress_context;
-} basin_album_config;
-
-typedef struct basin_album basin_album;
-
-/* BASIN_NO_MEMORY where `alloc` gives none. */
-basin_status basin_album_new(basin_album **album, const basin_album_config *config,
-                             basin_error *error);
-void basin_album_free(basin_album *album);
-
-/* What is in place `place` of a step: the page, whose pixels are in the provided memory, what was
- * drawn for it (the box in pixels as they are kept) and its number in `pictures`. */
-void basin_album_draw(const basin_kept **page, basin_drawn *drawn, int64_t *index,
-                      const basin_album *album, int64_t step, int64_t place);
-
-basin_feed_counts basin_album_count(const basin_album *album);
-
 /* What all pictures would take decoded, by some of the headers. Unreadable ones count as 0. */
-double basin_album_estimate(const basin_pictures *pictures, const int64_t *item, int64_t items,
-                            basin_cut cut, int64_t size);
+double basin_kept_estimate(const basin_pictures *pictures, const int64_t *item, int64_t items,
+                           basin_cut cut, int64_t size);
 
 /* ---- A permutation of 0 .. n - 1 asked for at any place, keyed by (seed, epoch) ---- */
 

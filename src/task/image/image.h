@@ -227,8 +227,8 @@ basin_status basin_image_feed(basin_feed **feed, const basin_image_set *set,
                               const basin_image_settings *settings, int64_t batch, bool training,
                               int threads, const basin_watch *watch, basin_error *error);
 
-/* ---- Where a training run's pictures come from: a feed on the host, or pictures that were decoded
- * once and are cropped by the device; what is drawn for a step is the same ---- */
+/* ---- Where a training run's pictures come from; what is drawn for a step is the same whether they
+ * are kept decoded or not ---- */
 
 typedef struct basin_image_input_config {
     const basin_image_set *set;
@@ -243,13 +243,11 @@ typedef struct basin_image_input_config {
 typedef struct basin_image_input basin_image_input;
 
 /* Make the plan first: memory is judged by what it left. With "auto" pictures are kept where all of
- * them fit, in the device's memory rather than the host's, whole rather than reduced. */
+ * them fit, whole rather than reduced. */
 basin_status basin_image_input_new(basin_image_input **input,
                                    const basin_image_input_config *config, basin_error *error);
 void basin_image_input_free(basin_image_input *input);
 
-/* Draws what a step needs, ahead of writing it, while a device is busy. */
-void basin_image_input_prepare(basin_image_input *input, int64_t step);
 /* Of the places of a step those from `at` on, as many as the input [B, N, P] of the plan has. */
 basin_status basin_image_input_write(basin_image_input *input, basin_plan *plan, basin_expr patches,
                                      int64_t step, int64_t at, basin_error *error);

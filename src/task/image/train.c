@@ -239,7 +239,6 @@ static void prepare(job *j, int64_t step) {
     enum { MASK_SALT = 0x6d61736b };
     const basin_image_settings *s = &j->model->settings;
     int64_t tokens = basin_image_tokens(s);
-    basin_image_input_prepare(j->input, step);
     if (j->prepared == step) return;
     j->prepared = step;
     for (int64_t i = 0; i < j->count; i++)

@@ -91,38 +91,6 @@ static basin_status feed_reduced(void *folder) {
     return error.status == status ? status : BASIN_BAD_VALUE;
 }
 
-static void *slab_alloc(void *context, size_t bytes) {
-    (void)context;
-    return malloc(bytes);
-}
-static void slab_free(void *context, void *memory) {
-    (void)context;
-    free(memory);
-}
-static void slab_write(void *context, void *to, const void *from, size_t bytes) {
-    (void)context;
-    memcpy(to, from, bytes);
-}
-
-static basin_status album_all(void *folder) {
-    const char *path = folder;
-    basin_error error = {0};
-    basin_pictures *pictures;
-    basin_album *album = NULL;
-    basin_status status = basin_pictures_open(&pictures, &path, 1, NULL, &error);
-    basin_album_config config = {.feed = {.pictures = pictures,
-                                          .augment = basin_augment_training(8, 3, 4),
-                                          .batch = 2,
-                                          .training = true,
-                                          .cut = BASIN_CUT_REDUCED,
-                                          .threads = 1},
-                                 .memory = {NULL, slab_alloc, slab_free, slab_write}};
-    if (!status) status = basin_album_new(&album, &config, &error);
-    basin_album_free(album);
-    basin_pictures_free(pictures);
-    return error.status == status ? status : BASIN_BAD_VALUE;
-}
-
 static basin_status write_all(void *folder) {
     char path[PATH_TEXT];
     basin_error error = {0};
@@ -157,7 +125,6 @@ static basin_status pack_jpeg(void *folder) {
 TEST(reading) { assert_true(alloc_fail_sweep(read_all, *state) > 20); }
 TEST(feeding) { assert_true(alloc_fail_sweep(feed_all, *state) > 30); }
 TEST(feeding_reduced) { assert_true(alloc_fail_sweep(feed_reduced, *state) > 30); }
-TEST(albums) { assert_true(alloc_fail_sweep(album_all, *state) > 30); }
 TEST(packing) { assert_true(alloc_fail_sweep(pack_jpeg, *state) > 0); }
 TEST(writing) { assert_true(alloc_fail_sweep(write_all, *state) > 2); }
 

@@ -1,5 +1,5 @@
 /* Pictures kept decoded: crops of them are the crops of files where nothing is reduced; what is
- * drawn does not depend on whether, or where, they are kept; an album gives what the feed gives. */
+ * drawn does not depend on whether they are kept. */
 #include <math.h>
 #include <sys/stat.h>
 
@@ -115,6 +115,8 @@ TEST(memory_changes_nothing) {
         assert_memory_equal(without, with_some, sizeof *without);
         assert_memory_equal(without, with_all, sizeof *without);
         assert_true(none == 0 && some > 0 && some <= 50000 && all > some);
+        double guess = basin_kept_estimate(pictures, NULL, FILES, (basin_cut)cut, SIZE);
+        assert_true(guess > 0.85 * (double)all && guess < 1.15 * (double)all);
         free(without);
         free(with_some);
         free(with_all);
@@ -141,111 +143,6 @@ TEST(sizes_kept) {
         assert_int_equal(height, cases[i].kept_height);
         assert_int_equal(width, cases[i].kept_width);
     }
-}
-
-/* ---- albums ---- */
-
-typedef struct shelf {
-    size_t limit, given; /* bytes */
-    int slabs, told, stop_after, seen;
-} shelf;
-
-static void *shelf_alloc(void *context, size_t bytes) {
-    shelf *s = context;
-    if (s->given + bytes > s->limit) return NULL;
-    s->given += bytes;
-    s->slabs++;
-    return malloc(bytes);
-}
-static void shelf_free(void *context, void *memory) {
-    ((shelf *)context)->slabs--;
-    free(memory);
-}
-static void shelf_write(void *context, void *to, const void *from, size_t bytes) {
-    (void)context;
-    memcpy(to, from, bytes);
-}
-static void shelf_told(void *context, const char *name, const char *why) {
-    ((shelf *)context)->told++;
-    assert_non_null(strstr(name, "02.jpg"));
-    assert_non_null(strstr(why, "cut short"));
-}
-static bool shelf_progress(void *context, int64_t done, int64_t items) {
-    shelf *s = context;
-    assert_int_equal(items, FILES);
-    s->seen = (int)done;
-    return !s->stop_after || done < s->stop_after;
-}
-
-static basin_album_config album_of(basin_feed_config feed, shelf *s) {
-    feed.unreadable = shelf_told;
-    feed.context = s;
-    return (basin_album_config){.feed = feed,
-                                .memory = {s, shelf_alloc, shelf_free, shelf_write},
-                                .progress = shelf_progress,
-                                .progress_context = s};
-}
-
-TEST(an_album_gives_what_the_feed_gives) {
-    basin_pictures *pictures;
-    for (int cut = BASIN_CUT_WHOLE; cut <= BASIN_CUT_REDUCED; cut++) {
-        basin_feed_config feed = training(state, &pictures, (basin_cut)cut);
-        run *want = run_new(&feed, NULL);
-        shelf s = {.limit = SIZE_MAX};
-        basin_album_config config = album_of(feed, &s);
-        basin_album *album;
-        basin_scratch scratch = {0};
-        basin_error error;
-        float values[VALUES];
-        if (basin_album_new(&album, &config, &error)) fail_msg("%s", error.text);
-        assert_int_equal(s.told, 1);
-        assert_int_equal(basin_album_count(album).unreadable, 1);
-        for (int i = 0; i < STEPS * BATCH; i++) {
-            int step = (7 * i) % (STEPS * BATCH) / BATCH, place = (7 * i) % BATCH;
-            const basin_kept *page;
-            basin_drawn drawn;
-            int64_t index;
-            basin_album_draw(&page, &drawn, &index, album, step, place);
-            assert_int_equal(index, want->index[step][place]);
-            assert_int_equal(
-                basin_augment_run(values, &feed.augment, &drawn, &page->picture, &scratch, &error),
-                BASIN_OK);
-            assert_memory_equal(values, want->values[step][place], sizeof values);
-        }
-        double guess = basin_album_estimate(pictures, NULL, FILES, (basin_cut)cut, SIZE);
-        double is = (double)basin_album_count(album).kept;
-        assert_true(guess > 0.85 * is && guess < 1.15 * is); /* the damaged one has a header */
-        basin_album_free(album);
-        assert_int_equal(s.slabs, 0);
-        basin_scratch_free(&scratch);
-        free(want);
-        basin_pictures_free(pictures);
-    }
-}
-
-TEST(an_album_may_not_fit_or_be_stopped) {
-    BASIN_AT_EXIT(free_pictures) basin_pictures *pictures;
-    basin_feed_config feed = training(state, &pictures, BASIN_CUT_WHOLE);
-    shelf s = {.limit = 1000};
-    basin_album_config config = album_of(feed, &s);
-    basin_album *album;
-    basin_error error;
-    assert_int_equal(basin_album_new(&album, &config, &error), BASIN_NO_MEMORY);
-    assert_non_null(strstr(error.text, "out of memory to keep pictures decoded"));
-    assert_null(album);
-    assert_int_equal(s.slabs, 0);
-    s = (shelf){.limit = SIZE_MAX, .stop_after = 1};
-    assert_int_equal(basin_album_new(&album, &config, &error), BASIN_OK);
-    assert_null(album);
-    assert_true(s.slabs == 0 && s.seen < FILES);
-    int64_t bad[] = {2, 2};
-    config.feed.item = bad;
-    config.feed.items = 2;
-    config.feed.batch = 1;
-    config.progress = NULL;
-    s = (shelf){.limit = SIZE_MAX};
-    assert_int_equal(basin_album_new(&album, &config, &error), BASIN_BAD_FILE);
-    assert_string_equal(error.text, "none of 2 pictures can be read");
 }
 
 int main(void) { return tests_run(setup, folder_remove); }
