@@ -2,6 +2,7 @@
 folders of Hugging Face's kind."""
 
 import json
+import pathlib
 import subprocess
 import sys
 
@@ -114,3 +115,21 @@ def test_an_absent_framework_is_named(module, wanted):
     program = f"import sys; sys.modules[{module!r}] = None; import basin.{module}"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert f"ImportError: basin.{module} needs {wanted}: pip install {module}" in done.stderr
+
+
+def test_published_weights_become_a_model(tmp_path):
+    rng = numpy.random.default_rng(0)
+    heads, wide, dim, memories, values, tokens = 2, 3, 6, 7, 12, 9
+    shapes = {"Wk": (heads, wide, dim), "Wq": (heads, wide, dim), "Xi": (dim, memories)}
+    shapes |= {"Wenc": (values, dim), "Benc": (dim,), "Wdec": (dim, values), "Bdec": (values,)}
+    shapes |= {"POS_embed": (1, tokens + 1, dim), "CLS_token": (dim,), "MASK_token": (dim,)}
+    shapes |= {"LNORM_gamma": (1,), "LNORM_bias": (dim,)}
+    script = pathlib.Path(__file__).parents[2] / "share" / "basin" / "published.py"
+    source, out = tmp_path / "weights.npz", tmp_path / "model.safetensors"
+    numpy.savez(source, **{name: rng.normal(size=shape) for name, shape in shapes.items()})
+    subprocess.run([sys.executable, script, source, out], check=True)
+    pictures = rng.integers(255, size=(2, 6, 6, 3)).astype("u1")
+    assert numpy.isfinite(basin.ImageCompleter.load(out).score(pictures))
+    numpy.savez(source, Wk=numpy.zeros((2, 3, 6)))
+    wrong = subprocess.run([sys.executable, script, source, out], capture_output=True, text=True)
+    assert wrong.returncode == 1 and "has no array Wq" in wrong.stderr

@@ -13,7 +13,7 @@ static const basin_option table[] = {
                "Where the pictures are written; of a single picture, a file for the result alone.",
                .text = "."),
     BASIN_TEXT(model, 0, "model", "FILE",
-               "The model; without it the first operand if that is a .safetensors or .npz file, "
+               "The model; without it the first operand if that is a .safetensors file, "
                "else the model of photographs that came with Basin."),
     BASIN_TEXT(
         mask, 0, "mask", "transparent|random|FILE|FOLDER|X,Y,W,H",

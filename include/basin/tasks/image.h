@@ -33,8 +33,7 @@ extern "C" {
 
 typedef struct basin_image_model basin_image_model;
 
-/* A model file of ours, or the published Energy Transformer weights as npz. The backend is the
- * caller's and must outlive the model. */
+/* A model file. The backend is the caller's and must outlive the model. */
 BASIN_API basin_status basin_image_open(basin_image_model **model, const char *path,
                                         basin_backend *backend, basin_error *error);
 BASIN_API void basin_image_close(basin_image_model *model);

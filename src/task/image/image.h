@@ -304,17 +304,6 @@ basin_status basin_image_card_compare(basin_image_overlap *overlap, const basin_
 basin_status basin_image_start(basin_image_settings *settings, const basin_run *run,
                                const basin_image_set *set, basin_error *error);
 
-/* ---- The published Energy Transformer weights: an npz with the keys Wk, Wq [H, Y, D], Xi [D, M],
- * Wenc [P, D], Benc, Wdec [D, P], Bdec, POS_embed [N + 1, D], CLS_token, MASK_token, LNORM_gamma
- * and LNORM_bias. They come in as a model of ours ---- */
-
-/* The same numbers under our names, in a new bundle, with the settings: those the file states
- * (those of earlier versions do), else the paper's with the sizes of the tensors: self-attention,
- * beta 1 / sqrt(Y), alpha 0.1, 12 steps, ImageNet's means and deviations. Without CLS_token there
- * is no CLS token. */
-basin_status basin_image_published_read(basin_image_settings *settings, basin_bundle **model,
-                                        const basin_bundle *published, basin_error *error);
-
 /* ---- Scores of a chosen set of pictures, and the masks they are scored with ---- */
 
 /* Mask number `mask_seed` of picture `index`: a stream of its own, the same whatever the batch. */

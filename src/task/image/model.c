@@ -291,17 +291,16 @@ static basin_status start(basin_image_model **model, const basin_image_settings 
 }
 
 /* The model of a whole file. */
-static basin_status open_bundle(basin_image_model **model, basin_bundle **renamed,
-                                const basin_bundle *bundle, basin_backend *backend,
-                                basin_error *error) {
+static basin_status open_bundle(basin_image_model **model, const basin_bundle *bundle,
+                                basin_backend *backend, basin_error *error) {
     basin_image_settings settings;
-    bool published = basin_bundle_find(bundle, "Wk") && basin_bundle_find(bundle, "Xi") &&
-                     basin_bundle_find(bundle, "Wenc");
-    if (published)
-        BASIN_TRY(basin_image_published_read(&settings, renamed, bundle, error));
-    else
-        BASIN_TRY(basin_settings_take(&settings, &basin_image_task, bundle, error));
-    BASIN_TRY(start(model, &settings, backend, *renamed ? *renamed : bundle, error));
+    if (basin_bundle_find(bundle, "Wk") && basin_bundle_find(bundle, "Wenc"))
+        return basin_fail(
+            error, BASIN_UNSUPPORTED,
+            "%s: the authors' weights; share/basin/published.py makes a model of them",
+            basin_bundle_path(bundle));
+    BASIN_TRY(basin_settings_take(&settings, &basin_image_task, bundle, error));
+    BASIN_TRY(start(model, &settings, backend, bundle, error));
     return basin_image_card_read(&(*model)->card, bundle, error);
 }
 
@@ -318,10 +317,10 @@ basin_status basin_image_model_new(basin_image_model **model, const basin_image_
 
 basin_status basin_image_open(basin_image_model **model, const char *path, basin_backend *backend,
                               basin_error *error) {
-    BASIN_AT_EXIT(basin_bundle_free_at) basin_bundle *bundle = NULL, *renamed = NULL;
+    BASIN_AT_EXIT(basin_bundle_free_at) basin_bundle *bundle = NULL;
     *model = NULL;
     BASIN_TRY(basin_bundle_read(&bundle, path, error));
-    BASIN_TRY_OR(open_bundle(model, &renamed, bundle, backend, error), drop(model));
+    BASIN_TRY_OR(open_bundle(model, bundle, backend, error), drop(model));
     return BASIN_OK;
 }
 
@@ -422,4 +421,45 @@ basin_status basin_image_start(basin_image_settings *settings, const basin_run *
     BASIN_TRY(run->saved ? go_on(settings, run, error)
                          : begin(settings, training, run->from, set, error));
     return basin_shards_check(settings->shards, settings->batch, error);
+}
+
+/* ---- into a file, perhaps with narrower weights ---- */
+
+static basin_status give_rounded(basin_bundle *bundle, basin_store *store, const char *name,
+                                 basin_dtype dtype, basin_error *error) {
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor tensor = {0};
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor rounded = {0};
+    BASIN_TRY(basin_store_read(store, name, &tensor, error));
+    BASIN_TRY(basin_tensor_new(&rounded, dtype, tensor.shape, error));
+    BASIN_TRY(basin_tensor_convert(&rounded, &tensor, error));
+    return basin_bundle_add(bundle, name, &rounded, error);
+}
+
+static basin_status give_weights(basin_bundle *bundle, const basin_params *params,
+                                 basin_store *store, basin_dtype dtype, basin_error *error) {
+    if (dtype == BASIN_F32) return basin_params_add(bundle, params, store, error);
+    for (size_t i = 0; i < params->count; i++)
+        BASIN_TRY(
+            give_rounded(bundle, store, basin_expr_name(params->param[i].state), dtype, error));
+    return BASIN_OK;
+}
+
+static basin_status write_model(const char *path, basin_bundle *bundle, basin_image_model *model,
+                                basin_dtype dtype, basin_error *error) {
+    BASIN_AT_EXIT(basin_image_graph_free) basin_image_graph graph = {0};
+    BASIN_TRY(basin_image_graph_new(&graph, &model->settings, 1, error));
+    BASIN_TRY(basin_settings_store(bundle, "image", &model->settings, &basin_image_task, error));
+    BASIN_TRY(basin_image_card_add(bundle, &model->card, error));
+    BASIN_TRY(give_weights(bundle, &graph.params, model->store, dtype, error));
+    return basin_bundle_write(path, bundle, error);
+}
+
+basin_status basin_image_write(const char *path, basin_image_model *model, basin_dtype dtype,
+                               basin_error *error) {
+    BASIN_AT_EXIT(basin_bundle_free_at) basin_bundle *bundle = NULL;
+    if (dtype != BASIN_F32 && dtype != BASIN_BF16)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: dtype is %s, needs F32 or BF16", path,
+                          basin_dtype_name(dtype));
+    BASIN_TRY(basin_bundle_new(&bundle, error));
+    return write_model(path, bundle, model, dtype, error);
 }
