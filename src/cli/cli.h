@@ -79,8 +79,8 @@ typedef struct basin_args {
     const char *backend, *products, *dtype;
     const char *about, *base, *class_name, *completion, *cut_from, *embeddings, *fit,
         *hopfield_kind, *index, *journal, *keep_decoded, *listen, *mask, *method, *mirror, *missing,
-        *model, *node, *only, *output, *part, *prefix, *prompt, *protocol, *rivals, *self_loops,
-        *shape, *smiles, *socket, *split, *svg, *target, *test, *threshold_for, *token, *unknown,
+        *model, *only, *output, *part, *prefix, *prompt, *protocol, *rivals, *self_loops, *shape,
+        *smiles, *socket, *split, *svg, *target, *test, *threshold_for, *token, *unknown,
         *validation_text, *weights, *training_file;
     const char *folder;
     int64_t count, samples;

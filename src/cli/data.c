@@ -126,11 +126,6 @@ static int64_t count_mask(const basin_network *n, const uint8_t *mask) {
     return count;
 }
 
-typedef struct described {
-    const basin_network *n;
-    const basin_degrees *degrees; /* [relations] */
-} described;
-
 static void put_labels(basin_record *r, const basin_network *n) {
     int32_t most = basin_network_greatest_label(n);
     char name[32];
@@ -160,25 +155,15 @@ static void put_splits(basin_record *r, const basin_network *n) {
     basin_record_end(r);
 }
 
-static void put_degrees(basin_record *r, const basin_degrees *d) {
-    basin_record_section(r, "degree");
-    basin_record_number(r, "mean", "%.2f", d->mean);
-    basin_record_integer(r, "min", d->least);
-    basin_record_integer(r, "median", d->median);
-    basin_record_integer(r, "max", d->most);
-    basin_record_integer(r, "isolated", d->isolated);
-    basin_record_end(r);
-}
-
-static void put_relation(basin_record *r, const char *name, const basin_degrees *d) {
+static void put_relation(basin_record *r, const basin_network *n, int i) {
+    double alike, anomalies;
+    basin_network_homophily(&alike, &anomalies, n, i);
     basin_record_row(r);
-    basin_record_text(r, "name|relation", name);
-    basin_record_integer(r, "edges", d->edges);
-    basin_record_integer(r, "self_loops", d->self_loops);
-    basin_record_flag(r, ".symmetric", d->symmetric);
-    put_degrees(r, d);
-    basin_record_number(r, "homophily", "%.3f", d->homophily);
-    basin_record_number(r, "anomaly_homophily|of anomalies", "%.3f", d->anomaly_homophily);
+    basin_record_text(r, "name|relation", n->relation[i].name);
+    basin_record_integer(r, "edges", n->relation[i].edges);
+    basin_record_number(r, "mean_degree", "%.2f", (double)n->relation[i].edges / (double)n->nodes);
+    basin_record_number(r, "homophily", "%.3f", alike);
+    basin_record_number(r, "anomaly_homophily|of anomalies", "%.3f", anomalies);
 }
 
 /* Names and notes of the file. */
@@ -196,8 +181,7 @@ static void put_words(basin_record *r, const basin_network *n) {
 }
 
 static void put_network(basin_record *r, const void *context) {
-    const described *d = context;
-    const basin_network *n = d->n;
+    const basin_network *n = context;
     basin_record_text(r, "file", n->path);
     basin_record_integer(r, "nodes", n->nodes);
     basin_record_integer(r, "features", n->features);
@@ -213,13 +197,12 @@ static void put_network(basin_record *r, const void *context) {
     basin_record_end(r);
     put_splits(r, n);
     basin_record_table(r, "relations", NULL);
-    for (int i = 0; i < n->relations; i++) put_relation(r, n->relation[i].name, &d->degrees[i]);
+    for (int i = 0; i < n->relations; i++) put_relation(r, n, i);
     basin_record_end(r);
 }
 
 static basin_status run_info(basin_args *o, basin_error *error) {
     BASIN_NETWORK_AT_EXIT basin_network *n = NULL;
-    BASIN_FREE_AT_EXIT basin_degrees *degrees = NULL;
     o->quiet = true; /* notes are in the result */
     basin_status status = basin_args_network(&n, o, NULL, o->operands, o->operand, error);
     if (status && o->operands == 1) { /* perhaps many small graphs */
@@ -228,10 +211,7 @@ static basin_status run_info(basin_args *o, basin_error *error) {
             return basin_record_print(o->json, basin_record_set, &set, error);
     }
     BASIN_TRY(status);
-    BASIN_TRY(BASIN_NEW(&degrees, n->relations, "degrees", error));
-    for (int i = 0; i < n->relations; i++)
-        BASIN_TRY(basin_network_degrees(&degrees[i], n, i, error));
-    return basin_record_print(o->json, put_network, &(described){n, degrees}, error);
+    return basin_record_print(o->json, put_network, n, error);
 }
 
 const basin_command basin_command_data_info = {"data info", info_table, .run = run_info};

@@ -8,71 +8,24 @@
 
 /* ---- what surrounds the program ---- */
 
-/* ---- files that shrink while they are mapped ---- */
-
-/* Nothing but system calls may be used in a handler. */
-static void put(const char *text) {
-    ssize_t written = write(STDERR_FILENO, text, strlen(text));
+/* A mapped file shrank. Nothing but system calls may be used in a handler. */
+static void on_bus(int number) {
+    static const char line[] =
+        "basin: a file became shorter while it was read, or its disk failed\n";
+    (void)number;
+    ssize_t written = write(STDERR_FILENO, line, sizeof line - 1);
     (void)written;
-}
-
-static uintptr_t hexadecimal(const char **at) {
-    uintptr_t value = 0;
-    for (;; (*at)++) {
-        int digit = **at >= '0' && **at <= '9'   ? **at - '0'
-                    : **at >= 'a' && **at <= 'f' ? **at - 'a' + 10
-                                                 : -1;
-        if (digit < 0) return value;
-        value = value * 16 + (uintptr_t)digit;
-    }
-}
-
-/* The file that is mapped at an address, by a line of /proc/self/maps: "begin-end .. /path". */
-static const char *mapped_at(const char *line, uintptr_t address) {
-    const char *at = line;
-    uintptr_t begin = hexadecimal(&at);
-    if (*at++ != '-') return NULL;
-    uintptr_t end = hexadecimal(&at);
-    return begin <= address && address < end ? strchr(at, '/') : NULL;
-}
-
-/* Puts the name of the file that is mapped at an address, if it is found. */
-static void put_file_at(uintptr_t address) {
-    char line[4200];
-    size_t length = 0;
-    int fd = open("/proc/self/maps", O_RDONLY);
-    for (char byte; fd >= 0 && read(fd, &byte, 1) == 1;) {
-        if (byte != '\n' && length < sizeof line - 1) line[length++] = byte;
-        if (byte != '\n') continue;
-        line[length] = '\0';
-        length = 0;
-        const char *path = mapped_at(line, address);
-        if (!path) continue;
-        put(path);
-        put(": ");
-        break;
-    }
-    if (fd >= 0) close(fd);
-}
-
-static void on_bus(int number, siginfo_t *info, void *context) {
-    (void)number, (void)context;
-    put("basin: ");
-    put_file_at((uintptr_t)info->si_addr);
-    put("the file became shorter while it was read, or its disk failed\n");
     _exit(BASIN_EXIT_FAILURE);
 }
 
 /* Before anything else: closed descriptors 0 to 2 are opened on nothing, so that no file gets their
  * number; a limit on the size of files becomes an error of writing in place of a signal; a mapped
- * file that shrinks or cannot be read ends the program with one line that names it. */
+ * file that shrinks or cannot be read ends the program with one line. */
 static void prepare_process(void) {
-    struct sigaction action = {.sa_sigaction = on_bus, .sa_flags = SA_SIGINFO};
     /* For reading only: what is printed to a closed standard output still fails. */
     for (int fd = 0; fd <= 2; fd++)
         if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", O_RDONLY) < 0) break;
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGBUS, &action, NULL);
+    signal(SIGBUS, on_bus);
     signal(SIGXFSZ, SIG_IGN);
 }
 

@@ -69,12 +69,12 @@ static const basin_option node_table[] = {
     BASIN_NODES_OPTIONS,
 };
 
-/* Rows in order: the detector, its trees, its network, plain models, rivals; or classes, rivals. */
+/* Rows in order: the detector, its trees, its network, rivals; or classes, rivals. */
 enum {
     DETECTOR,
     TREES,
     NETWORK,
-    PLAIN,
+    RIVALS,
     MOST_RIVALS = 16,
 };
 
@@ -90,8 +90,8 @@ typedef struct eval {
     bool classes;
     basin_nodes_use use;
     uint8_t *part;                  /* [N] */
-    const char *rival[MOST_RIVALS]; /* presets, the library's own names, or "xgboost" */
-    int rivals, first_rival, models;
+    const char *rival[MOST_RIVALS]; /* presets, the plain ones first, or "xgboost" */
+    int rivals, plain, first_rival, models;
     basin_splits splits;
     figures *figures; /* [runs, models] */
     bool masks;       /* splits are the file's; else drawn by the ratio */
@@ -100,9 +100,6 @@ typedef struct eval {
     int64_t trained, validated;       /* nodes judged that took part in training; -1: not known */
     int64_t parameters;
     double *scores; /* [N] of a back-test */
-    int64_t class_count;
-    char **class_name;  /* [class_count] */
-    int64_t *confusion; /* [class_count, class_count] test nodes of all runs */
     /* of a back-test */
     const char *judged; /* what was judged, in words */
     int64_t left_out;   /* because they were seen */
@@ -149,16 +146,20 @@ static basin_status add_rival(eval *b, const char *name, size_t length, basin_er
         return basin_fail(error, BASIN_BAD_VALUE, "--rivals: '%.*s' is not one of %s", (int)length,
                           name, known);
     for (int i = 0; i < b->rivals; i++)
-        if (b->rival[i] == found)
+        if (b->rival[i] == found && i < b->plain)
+            return BASIN_OK;
+        else if (b->rival[i] == found)
             return basin_fail(error, BASIN_BAD_VALUE, "--rivals: '%.*s' twice", (int)length, name);
     b->rival[b->rivals++] = found;
     return BASIN_OK;
 }
 
-/* From "paper,xgboost", or "all" that can run; checked before anything is trained. */
+/* Plain models beside detectors, then "paper,xgboost", or "all" that can run; checked before
+ * anything is trained. */
 static basin_status parse_rivals(eval *b, const char *list, basin_error *error) {
     static const basin_library_function none[] = {{0}};
     char table[1];
+    if (!b->classes && !b->o->no_baselines) b->plain = b->rivals = list_rivals(b->rival, b) - 1;
     if (list && !strcmp(list, "all")) {
         b->rivals = list_rivals(b->rival, b);
         if (!b->classes && !basin_library_present(BASIN_LIBRARY_XGBOOST)) b->rivals--;
@@ -234,39 +235,15 @@ static basin_status take_split(eval *b, int64_t i, basin_error *error) {
 
 static bool is_shown(const eval *b, int model) {
     if (b->classes || model >= b->first_rival) return true;
-    if (model >= PLAIN) return !b->o->no_baselines;
     if (model == DETECTOR) return true;
     return figures_of(b, model, 0)->test.measures > 0;
 }
 
-static basin_status new_confusion(eval *b, const basin_nodes_model *model, basin_error *error) {
-    int64_t C = b->class_count = basin_nodes_get_info(model)->classes;
-    BASIN_TRY(BASIN_NEW(&b->class_name, C, "a table", error));
-    for (int64_t c = 0; c < C; c++)
-        if (!(b->class_name[c] = basin_string_copy(basin_nodes_class(model, c))))
-            return basin_fail_memory(error, "a table");
-    return BASIN_NEW(&b->confusion, C * C, "a table", error);
-}
-
-/* A split may lack a class in training: then the tables do not fit, and its nodes are left out. */
-static basin_status add_confusion(eval *b, const basin_nodes_model *model,
-                                  const double *probability, basin_error *error) {
-    BASIN_FREE_AT_EXIT int64_t *own = NULL;
-    if (!b->confusion) BASIN_TRY(new_confusion(b, model, error));
-    int64_t C = b->class_count;
-    if (basin_nodes_get_info(model)->classes != C) return BASIN_OK;
-    BASIN_TRY(BASIN_NEW(&own, C * C, "a table", error));
-    BASIN_TRY(basin_nodes_confusion(own, probability, model, b->use.network, b->part,
-                                    BASIN_PART_TEST, error));
-    for (int64_t i = 0; i < C * C; i++) b->confusion[i] += own[i];
-    return BASIN_OK;
-}
-
 /* Of the model in question, not of those beside it. */
-static basin_status keep(eval *b, const basin_nodes_model *model, int64_t i, basin_error *error) {
+static void keep(eval *b, const basin_nodes_model *model, int64_t i) {
     const basin_nodes_info *info = basin_nodes_get_info(model);
     b->parameters = info->parameters;
-    if (b->classes) return add_confusion(b, model, info->scores, error);
+    if (b->classes) return;
     snprintf(b->trained_on, sizeof b->trained_on, "%s", info->trained_on);
     for (int which = 0; which < 2; which++) {
         const basin_score *test = info->alone[which][BASIN_PART_TEST];
@@ -275,7 +252,6 @@ static basin_status keep(eval *b, const basin_nodes_model *model, int64_t i, bas
         if (test && seen) figures_of(b, TREES + which, i)->validation = *seen;
     }
     figures_of(b, DETECTOR, i)->reliability = *info->reliability[BASIN_PART_TEST];
-    return BASIN_OK;
 }
 
 /* The file's test nodes, where it has some, else all that have a label. */
@@ -289,20 +265,25 @@ static basin_status choose_nodes(eval *b, basin_error *error) {
 }
 
 /* A class that the model has no name for is never predicted: say so. */
-static basin_status check_classes(const eval *b, basin_error *error) {
-    const char *path = b->use.network->path;
-    int64_t labelled = basin_split_nodes(NULL, b->part, b->use.network->nodes, BASIN_PART_TEST);
-    int64_t known = 0;
-    for (int64_t i = 0; i < b->class_count * b->class_count; i++) known += b->confusion[i];
+static basin_status check_classes(const eval *b, const double *probability, basin_error *error) {
+    const basin_network *n = b->use.network;
+    int64_t labelled = basin_split_nodes(NULL, b->part, n->nodes, BASIN_PART_TEST), known = 0;
+    int64_t C = b->use.info->classes;
+    BASIN_FREE_AT_EXIT int64_t *matrix = NULL;
+    BASIN_TRY(BASIN_NEW(&matrix, C * C, "a table", error));
+    BASIN_TRY(basin_nodes_confusion(matrix, probability, b->use.model, n, b->part, BASIN_PART_TEST,
+                                    error));
+    for (int64_t i = 0; i < C * C; i++) known += matrix[i];
     if (!known)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "%s: none of %lld labelled nodes has a class of %s, which are called %s, "
                           ".. (npz files have only numbers)",
-                          path, (long long)labelled, b->o->model, b->class_name[0]);
+                          n->path, (long long)labelled, b->o->model,
+                          basin_nodes_class(b->use.model, 0));
     if (known < labelled && !b->o->quiet)
         basin_say("%s: %lld of %lld labelled nodes have a class that %s does not know; they count "
                   "as wrong",
-                  path, (long long)(labelled - known), (long long)labelled, b->o->model);
+                  n->path, (long long)(labelled - known), (long long)labelled, b->o->model);
     return BASIN_OK;
 }
 
@@ -330,8 +311,7 @@ static basin_status measure(eval *b, basin_error *error) {
     BASIN_TRY(choose_nodes(b, error));
     BASIN_TRY(basin_nodes_measure(&b->figures->test, probability, u->model, u->network, b->part,
                                   BASIN_PART_TEST, 0, error));
-    BASIN_TRY(add_confusion(b, u->model, probability, error));
-    BASIN_TRY(check_classes(b, error));
+    BASIN_TRY(check_classes(b, probability, error));
     return count_seen(b, error);
 }
 
@@ -359,27 +339,18 @@ static basin_status take(eval *b, int number, int64_t i, const basin_nodes_model
     f->validation = *validation;
     f->test = *test;
     if (!b->classes) f->threshold = basin_nodes_get_info(model)->threshold;
-    return number ? BASIN_OK : keep(b, model, i, error);
+    if (!number) keep(b, model, i);
+    return BASIN_OK;
 }
 
-/* The library's number of a plain model or XGBoost; -1: a model of settings. */
-static int rival_number(const eval *b, int model) {
-    if (!b->classes && model >= PLAIN && model < b->first_rival) return model - PLAIN;
-    bool other = model >= b->first_rival && b->rival[model - b->first_rival] == xgboost;
-    return other ? BASIN_NODES_XGBOOST : -1;
-}
-
-static basin_status run_rival(eval *b, figures *f, int which, int64_t seed,
-                              const basin_training *training, basin_error *error) {
+static basin_status run_xgboost(eval *b, figures *f, int64_t seed, const basin_training *training,
+                                basin_error *error) {
     const basin_network *n = b->use.network;
     basin_nodes_rival rival;
     BASIN_FREE_AT_EXIT double *probability = NULL;
     BASIN_TRY(BASIN_NEW(&probability, n->nodes, "scores", error));
-    BASIN_TRY(
-        basin_nodes_train_rival(probability, &rival, which, seed, n, b->part, training, error));
-    b->splits.stopped = rival.stopped;
-    f->epoch = rival.epoch, f->threshold = rival.threshold;
-    if (rival.stopped) return BASIN_OK;
+    BASIN_TRY(basin_nodes_train_xgboost(probability, &rival, seed, n, b->part, training, error));
+    f->epoch = rival.trees, f->threshold = rival.threshold;
     BASIN_TRY(basin_nodes_measure(&f->validation, probability, NULL, n, b->part, BASIN_PART_VAL,
                                   f->threshold, error));
     return basin_nodes_measure(&f->test, probability, NULL, n, b->part, BASIN_PART_TEST,
@@ -398,8 +369,8 @@ static basin_status run_model(eval *b, int number, int64_t i, basin_error *error
     basin_status status;
     if (b->o->model) {
         status = measure(b, error);
-    } else if (rival_number(b, number) >= 0) {
-        status = run_rival(b, f, rival_number(b, number), seed, &training, error);
+    } else if (number >= b->first_rival && b->rival[number - b->first_rival] == xgboost) {
+        status = run_xgboost(b, f, seed, &training, error);
     } else {
         status = train(&model, &outcome, b, number, seed, &training, error);
         b->splits.stopped = outcome.stopped;
@@ -435,11 +406,6 @@ static void note_split(const eval *b, int64_t i) {
 static const char *model_name(const eval *b, int model) {
     if (model >= b->first_rival) return b->rival[model - b->first_rival];
     if (b->classes) return b->o->model ? b->o->model : b->o->start.preset;
-    basin_nodes_rival rival;
-    if (model >= PLAIN)
-        return basin_nodes_train_rival(NULL, &rival, model - PLAIN, 0, NULL, NULL, NULL, NULL)
-                   ? NULL
-                   : rival.name;
     return model == DETECTOR ? b->title
            : model == TREES  ? "- its trees alone"
                              : "- its network alone";
@@ -502,37 +468,6 @@ static void put_model(basin_record *r, const eval *b, int model) {
     }
 }
 
-static void put_confusion(basin_record *r, const eval *b) {
-    enum { MOST = 40 };
-    int64_t C = b->class_count;
-    char name[24];
-    basin_record_list(r, ".classes");
-    for (int64_t c = 0; c < C; c++) basin_record_text(r, NULL, b->class_name[c]);
-    basin_record_end(r);
-    basin_record_list(r, ".confusion");
-    for (int64_t t = 0; t < C; t++) {
-        basin_record_list(r, NULL);
-        for (int64_t c = 0; c < C; c++) basin_record_integer(r, NULL, b->confusion[t * C + c]);
-        basin_record_end(r);
-    }
-    basin_record_end(r);
-    if (C > MOST)
-        basin_record_note(r, "confusion matrix: %lld classes, too many for a table (see --json)",
-                          (long long)C);
-    basin_record_table(r, "|confusion", "confusion (rows: classes of nodes; columns: predicted):");
-    basin_record_data_keys(r, true);
-    for (int64_t t = 0; t < C && C <= MOST; t++) {
-        basin_record_row(r);
-        basin_record_text(r, "class", b->class_name[t]);
-        for (int64_t c = 0; c < C; c++) {
-            snprintf(name, sizeof name, "%.20s", b->class_name[c]);
-            basin_record_integer(r, name, b->confusion[t * C + c]);
-        }
-    }
-    basin_record_data_keys(r, false);
-    basin_record_end(r);
-}
-
 /* Whether the nodes that are judged took part in training; < 0: not known. */
 static void note_seen(basin_record *r, int64_t trained, int64_t validated, const char *chose,
                       const char *hint) {
@@ -566,7 +501,6 @@ static void put_result(basin_record *r, const eval *b) {
     for (int m = 0; m < b->models; m++)
         if (is_shown(b, m)) put_model(r, b, m);
     basin_record_end(r);
-    if (b->classes) put_confusion(r, b);
 }
 
 /* ---- running ---- */
@@ -609,7 +543,7 @@ static basin_status prepare(eval *b, basin_error *error) {
     if (!b->classes) note_ratio(b);
     BASIN_TRY(parse_rivals(b, o->rivals, error));
     if (!b->classes) BASIN_TRY(name_detector(b, error));
-    b->first_rival = b->classes ? 1 : PLAIN + BASIN_NODES_BASELINES;
+    b->first_rival = b->classes ? 1 : RIVALS;
     b->models = b->first_rival + b->rivals;
     BASIN_TRY(BASIN_NEW(&b->part, b->use.network->nodes, "an evaluation", error));
     BASIN_TRY(BASIN_NEW(&b->figures, b->models * b->splits.runs, "an evaluation", error));
@@ -803,8 +737,7 @@ static void put_eval(basin_record *r, const void *context) {
 
 static void close_eval(void *context) {
     eval *b = context;
-    for (int64_t c = 0; c < b->class_count && b->class_name; c++) free(b->class_name[c]);
-    BASIN_FREE(b->class_name, b->confusion, b->part, b->figures, b->splits.value, b->scores);
+    BASIN_FREE(b->part, b->figures, b->splits.value, b->scores);
     basin_nodes_use_close(&b->use);
 }
 

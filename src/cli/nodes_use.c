@@ -33,15 +33,8 @@ static const basin_option score_table[] = {
     BASIN_INTEGER(seed, "seed", "N", 0, 9007199254740992.0,
                   "With --unsupervised: the seed of all random numbers.",
                   .needs = "unsupervised=on", .more = true),
-    BASIN_TEXT(node, 0, "node", "ID,..",
-               "Only these nodes, in this order, each by its neighbourhood; a line says where it "
-               "was capped.",
-               .needs = "unsupervised=off top=0 sort=off new=off parts=0 threshold-for="),
-    BASIN_INTEGER(cap, "cap", "N", 0, 1e8,
-                  "With --node: most nodes of a neighbourhood; 0: the default, 1024.",
-                  .needs = "node!=", .more = true),
-    BASIN_FLAG(explain, "explain", "With --top, --new or --node: why each node scores as it does.",
-               .needs = "top!=0,new=on,node!="),
+    BASIN_FLAG(explain, "explain", "With --top or --new: why each node scores as it does.",
+               .needs = "top!=0,new=on"),
     BASIN_INTEGER(reasons, "reasons", "N", 1, 100,
                   "With --explain: features to name; with --json neighbours, too.",
                   .needs = "explain=on", .initial = 3),
@@ -259,7 +252,7 @@ static void put_scores(basin_record *r, const void *context) {
         basin_record_text(r, "node", basin_network_id(j->network, p->node, id));
         basin_record_number(r, trained ? "probability" : "energy", "%g",
                             rounded(r, p->probability));
-        if (!j->o->node) basin_record_integer(r, "rank", p->rank);
+        basin_record_integer(r, "rank", p->rank);
         if (trained) basin_record_flag(r, "anomalous", p->probability > j->threshold.threshold);
         if (j->why) put_reasons(r, j, j->why[i]);
         if (j->o->stamp) put_stamp(r, j);
@@ -471,43 +464,6 @@ static basin_status check_score(void *context, basin_error *error) {
     return basin_goal_check(o->threshold_for, error);
 }
 
-static void close_live(basin_nodes_live **live) { basin_nodes_live_close(*live); }
-
-/* The nodes that --node names, each by its neighbourhood. Reasons need what the whole graph has. */
-static basin_status score_named(job *j, basin_error *error) {
-    basin_args *o = j->o;
-    BASIN_AT_EXIT(close_live) basin_nodes_live *live = NULL;
-    BASIN_FREE_AT_EXIT char *ids = basin_string_copy(o->node);
-    basin_nodes_live_options options = {.cap_nodes = o->cap,
-                                        .cap_edges = o->cap * 32,
-                                        .states = o->explain ? 0 : -1,
-                                        .memory = j->use.work.memory,
-                                        .watch = j->use.work.watch};
-    basin_nodes_live_score score;
-    if (!ids) return basin_fail_memory(error, "names of nodes");
-    BASIN_TRY(basin_nodes_live_open(&live, j->use.model, j->network, &options, error));
-    BASIN_TRY(BASIN_NEW(&j->list, strlen(ids) + 1, "scores", error));
-    if (o->explain) BASIN_TRY(BASIN_NEW(&j->why, strlen(ids) + 1, "explanations", error));
-    for (char *id = ids, *rest = ids; rest; id = rest) {
-        rest = strchr(id, ',');
-        if (rest) *rest++ = 0;
-        BASIN_TRY(basin_nodes_live_get(&score, live, (const char *const *)&id, 1, error));
-        if (score.node < 0)
-            return basin_fail(error, BASIN_BAD_VALUE, "%s: no node '%s' among %lld",
-                              j->network->path, id, (long long)j->network->nodes);
-        if (score.capped && !o->quiet)
-            basin_say("basin: note: node %s: the cap bit: %lld nodes were computed, and others "
-                      "within reach were left out; without --node its score is exact",
-                      id, (long long)score.nodes);
-        if (o->explain)
-            BASIN_TRY(basin_nodes_explain(&j->why[j->count], j->use.model, j->network, &score.node,
-                                          1, &(basin_nodes_work){.live = live}, error));
-        j->list[j->count++] = (place){score.probability, score.node, 0};
-    }
-    basin_cli_watch_end(&o->watch);
-    return BASIN_OK;
-}
-
 static basin_status score(void *context, basin_error *error) {
     job *j = context;
     char text[BASIN_EXPECTED_TEXT];
@@ -515,7 +471,6 @@ static basin_status score(void *context, basin_error *error) {
     BASIN_TRY(open_all(j, error));
     const basin_nodes_model *model = j->use.model;
     j->threshold.threshold = model ? j->use.info->threshold : 0;
-    if (o->node) return score_named(j, error);
     if (o->unsupervised && o->explain) {
         j->count = basin_int_min(o->top, j->nodes);
         BASIN_TRY(BASIN_NEW(&j->why, j->count, "explanations", error));

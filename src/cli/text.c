@@ -78,26 +78,6 @@ typedef struct evaluation {
     basin_text_scores scores;
 } evaluation;
 
-/* Positions 1, 2, 3-4, 5-8, ..: the mean of each group. */
-static void put_positions(basin_record *r, const basin_text_scores *s) {
-    char title[100];
-    snprintf(title, sizeof title,
-             "loss by the place in a window of %lld tokens:", (long long)s->context);
-    basin_record_table(r, "|positions", title);
-    for (int64_t first = 0, end = 1; first < s->context; first = end, end *= 2) {
-        double sum = 0;
-        int64_t count = 0, last = end < s->context ? end : s->context;
-        for (int64_t n = first; n < last; n++)
-            if (isfinite(s->position_loss[n])) sum += s->position_loss[n], count++;
-        if (!count) continue;
-        basin_record_row(r);
-        basin_record_integer(r, "from", first + 1);
-        basin_record_integer(r, "to", last);
-        basin_record_number(r, "loss", "%.4f", sum / (double)count);
-    }
-    basin_record_end(r);
-}
-
 static void put_scores(basin_record *r, const void *context) {
     const evaluation *e = context;
     const basin_text_scores *s = &e->scores;
@@ -118,7 +98,6 @@ static void put_scores(basin_record *r, const void *context) {
         basin_record_number(r, "rises|share of steps that rose", "%.4f", s->rises);
     }
     basin_record_numbers(r, "position_loss", s->position_loss, s->context);
-    put_positions(r, s);
 }
 
 /* Read before signals are caught: they end it at once. */

@@ -127,7 +127,7 @@ TEST(eval_prints_figures_and_baselines) {
     assert_int_equal(cJSON_GetArraySize(json_at(tree, "models.0.runs")), 2);
     assert_true(json_number(tree, "models.0.auroc.0") > 70);
     assert_string_equal(json_at(tree, "models.1.model")->valuestring, "- its trees alone");
-    assert_string_equal(json_at(tree, "models.6.model")->valuestring, "MLP, 2-hop means");
+    assert_string_equal(json_at(tree, "models.6.model")->valuestring, "rival-mlp");
     assert_true(json_number(tree, "models.0.runs.0.reliability.ece") < 0.2);
 }
 
@@ -165,7 +165,7 @@ TEST(eval_prints_rivals) {
         assert_true(json_number(tree, "models.1.auroc.0") > 50);
     }
     assert_error(run(state, "anomaly eval accounts.csv transfers.csv --quiet --rivals x"), 1,
-                 "--rivals: 'x' is not one of all, xgboost");
+                 "--rivals: 'x' is not one of all, linear-hops, linear");
     assert_error(run(state, "anomaly eval accounts.csv transfers.csv --quiet --rivals "
                             "xgboost,xgboost"),
                  1, "'xgboost' twice");

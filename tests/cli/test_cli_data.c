@@ -28,7 +28,7 @@ TEST(converts_csv) {
     assert_string_equal(json_at(tree, "columns.1")->valuestring, "note=x");
     assert_string_equal(json_at(tree, "relations.2.name")->valuestring, "homo");
     assert_true(json_number(tree, "relations.2.edges") == 4);
-    assert_true(json_number(tree, "relations.2.degree.isolated") == 1);
+    assert_true(json_number(tree, "relations.2.mean_degree") == 1);
     assert_true(cJSON_IsTrue(json_at(tree, "mapped")));
     run_ok(state, "data convert -q out.basin again.npz");
     run_ok(state, "data convert -q again.npz again.basin");

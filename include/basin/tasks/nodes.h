@@ -425,23 +425,19 @@ BASIN_API basin_status basin_nodes_drift_measure(basin_nodes_drift *drift,
                                                  basin_error *error);
 BASIN_API void basin_nodes_drift_free(basin_nodes_drift *drift);
 
-/* Others beside which a detector is judged: logistic regression and an MLP on the features, the
- * same with one- and two-hop means, for which validation chooses weight decay, scaling and epoch;
- * and XGBoost, where its library (Debian's libxgboost0) is there, on features, degrees and their
- * means over two hops, with as many trees as validation AUPRC asks for. */
-enum { BASIN_NODES_BASELINES = 4, BASIN_NODES_XGBOOST = BASIN_NODES_BASELINES };
+/* XGBoost beside which a detector is judged, where its library (Debian's libxgboost0) is there, on
+ * features, degrees and their means over two hops. */
 typedef struct basin_nodes_rival {
-    const char *name;
     double threshold; /* of the best macro-F1 on validation */
-    int64_t epoch;    /* the best one; of XGBoost, how many trees */
-    bool stopped;     /* by the watcher: there are no probabilities */
+    int64_t trees;    /* as many as validation AUPRC asks for */
 } basin_nodes_rival;
-/* Of `training` backend, memory and the watcher count. `probability` NULL: only the name. */
-BASIN_API basin_status basin_nodes_train_rival(double *probability /* [N] */,
-                                               basin_nodes_rival *rival, int which, int64_t seed,
-                                               const basin_network *network,
-                                               const uint8_t *part /* [N] */,
-                                               const basin_training *training, basin_error *error);
+/* Of `training` memory and the watcher count. */
+BASIN_API basin_status basin_nodes_train_xgboost(double *probability /* [N] */,
+                                                 basin_nodes_rival *rival, int64_t seed,
+                                                 const basin_network *network,
+                                                 const uint8_t *part /* [N] */,
+                                                 const basin_training *training,
+                                                 basin_error *error);
 
 #ifdef __cplusplus
 }

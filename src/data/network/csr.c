@@ -591,22 +591,9 @@ basin_status basin_network_pairs(basin_pairs *pairs, const basin_network *networ
     return BASIN_OK;
 }
 
-/* ---- degrees ---- */
+/* ---- how alike neighbours are ---- */
 
-static void count_degrees(basin_degrees *d, int64_t *degree, const basin_relation *r,
-                          int64_t nodes) {
-    for (int64_t i = 0; i < nodes; i++) {
-        degree[i] = r->row[i + 1] - r->row[i];
-        d->isolated += degree[i] == 0;
-    }
-    qsort(degree, (size_t)nodes, sizeof *degree, basin_compare_int64);
-    d->least = degree[0];
-    d->median = degree[nodes / 2];
-    d->most = degree[nodes - 1];
-    d->mean = (double)d->edges / (double)nodes;
-}
-
-enum { LOOPS, ONE_WAY, BOTH, EQUAL, OF_ANOMALIES, ALIKE, COUNTS };
+enum { BOTH, EQUAL, OF_ANOMALIES, ALIKE, COUNTS };
 
 typedef struct counting {
     const basin_network *network;
@@ -616,43 +603,26 @@ typedef struct counting {
 
 static void count_some(const void *context, int64_t first, int64_t last) {
     const counting *c = context;
-    const basin_network *n = c->network;
+    const int32_t *label = c->network->label;
     const basin_relation *r = c->relation;
     int64_t count[COUNTS] = {0};
-    for (int64_t i = first; i < last; i++) {
-        int32_t y = n->label ? n->label[i] : -1;
+    for (int64_t i = first; i < last; i++)
         for (int64_t e = r->row[i]; e < r->row[i + 1]; e++) {
-            int32_t k = r->col[e], z = n->label ? n->label[k] : -1;
-            count[LOOPS] += k == i;
-            /* an undirected network has both ways by construction */
-            if (n->directed) count[ONE_WAY] += basin_relation_find(r, k, (int32_t)i) < 0;
+            int32_t k = r->col[e], y = label[i], z = label[k];
             if (k == i || y < 0 || z < 0) continue;
             count[BOTH]++;
             count[EQUAL] += y == z;
             count[OF_ANOMALIES] += y == 1;
             count[ALIKE] += y == 1 && z == 1;
         }
-    }
     for (int i = 0; i < COUNTS; i++) atomic_fetch_add(&c->to[i], count[i]);
 }
 
-static void count_edges(basin_degrees *d, const basin_network *n, const basin_relation *r) {
+void basin_network_homophily(double *all, double *anomalies, const basin_network *network,
+                             int relation) {
     _Atomic int64_t c[COUNTS] = {0};
-    counting all = {n, r, c};
-    basin_team_run_all(count_some, &all, n->nodes, 256);
-    d->self_loops = c[LOOPS];
-    d->symmetric = c[ONE_WAY] == 0;
-    d->homophily = c[BOTH] ? (double)c[EQUAL] / (double)c[BOTH] : NAN;
-    d->anomaly_homophily = c[OF_ANOMALIES] ? (double)c[ALIKE] / (double)c[OF_ANOMALIES] : NAN;
-}
-
-basin_status basin_network_degrees(basin_degrees *degrees, const basin_network *network,
-                                   int relation, basin_error *error) {
-    const basin_relation *r = &network->relation[relation];
-    BASIN_FREE_AT_EXIT int64_t *degree = NULL;
-    *degrees = (basin_degrees){.edges = r->edges};
-    BASIN_TRY(BASIN_NEW_RAW(&degree, network->nodes, "degrees", error));
-    count_degrees(degrees, degree, r, network->nodes);
-    count_edges(degrees, network, r);
-    return BASIN_OK;
+    counting counts = {network, &network->relation[relation], c};
+    if (network->label) basin_team_run_all(count_some, &counts, network->nodes, 256);
+    *all = c[BOTH] ? (double)c[EQUAL] / (double)c[BOTH] : NAN;
+    *anomalies = c[OF_ANOMALIES] ? (double)c[ALIKE] / (double)c[OF_ANOMALIES] : NAN;
 }

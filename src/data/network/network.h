@@ -181,17 +181,10 @@ basin_status basin_network_sample(basin_network **batch, const basin_network *ne
                                   const int64_t *target /* [count] */, int64_t count,
                                   const basin_sample_spec *spec, basin_error *error);
 
-typedef struct basin_degrees {
-    int64_t edges, self_loops, isolated; /* edges as `col` counts them */
-    int64_t least, median, most;
-    double mean;
-    bool symmetric;           /* every edge is there both ways */
-    double homophily;         /* how many edges join equal labels, of those with two; NaN without */
-    double anomaly_homophily; /* the same over the edges of nodes with label 1 */
-} basin_degrees;
-
-basin_status basin_network_degrees(basin_degrees *degrees, const basin_network *network,
-                                   int relation, basin_error *error);
+/* How many edges join equal labels, of those with two; NaN without. And of those of nodes with
+ * label 1. */
+void basin_network_homophily(double *all, double *anomalies, const basin_network *network,
+                             int relation);
 
 /* ---- schemas: what every column of a table means. Columns of nodes are features (number,
  * category, date) or have a role; a number or a date is one feature, a category one per value.

@@ -1,6 +1,8 @@
 /* Rows of inputs of nodes that additions change; those of the base are made once. See near.h. */
 #include "task/nodes/near.h"
 
+#include "base/sort.h"
+
 enum { HUB = 4096 }; /* more neighbours than these */
 
 basin_status basin_near_rows_open(basin_near_rows *rows, const basin_near_graph *graph,
@@ -129,6 +131,14 @@ static void sum_labels(float sum[2], const basin_near_graph *g, int relation, in
     }
 }
 
+/* Neighbours of a node in its means: all but itself. */
+static int64_t others(const basin_near_graph *g, int relation, int64_t node) {
+    basin_near_list list = basin_near_sees(g, relation, node, false);
+    int32_t own = (int32_t)node;
+    return list.count -
+           (bsearch(&own, list.col, (size_t)list.count, sizeof own, basin_compare_int32) != NULL);
+}
+
 /* In a node's first means along a relation a neighbour's row grows by so much. */
 static void replace(float *mean, const float *grows, int64_t columns, int64_t count) {
     for (int64_t c = 0; c < columns; c++) mean[c] += grows[c] / (float)count;
@@ -150,7 +160,7 @@ static void renew_in_means(const basin_near_rows *rows, int64_t node) {
     for (int r = 0; r < g->base->relations; r++) {
         basin_near_list list = basin_near_sees(g, r, node, g->base->directed);
         for (int64_t i = 0; i < list.count && list.count <= HUB; i++) {
-            int64_t j = list.col[i], count = basin_near_sees(g, r, j, false).count;
+            int64_t j = list.col[i], count = others(g, r, j);
             if (r == along && j != node)
                 replace(inputs_row(rows, j) + rows->width, own, rows->width, count);
             for (int k = 0; k < t->relations && j != node; k++)

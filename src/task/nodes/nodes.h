@@ -290,10 +290,11 @@ basin_status basin_nodes_reference_load(basin_nodes_reference *reference,
 
 #define BASIN_NODES_INPUT_SETTINGS(X)                                                              \
     X(CHOICE, scaling, BASIN_CHOICES("auto", "none", "rows", "standard", "quantile"),              \
-      "Scaling of features, fitted on the training nodes; auto: what does better on validation.")  \
+      "Scaling of features, fitted on the training nodes; auto: of classes rows of words and "     \
+      "standard of other numbers, else quantile.")                                                 \
     X(INTEGER, hops, "N", -1, 8,                                                                   \
-      "Means of the features over N hops stand beside them; -1: 0 or 2, whichever validation "     \
-      "prefers.")                                                                                  \
+      "Means of the features over N hops stand beside them; -1: of classes 0 or 2, whichever "     \
+      "validation prefers, else 2.")                                                               \
     X(SWITCH, degree, "The logarithm of the number of neighbours stands beside the features.")     \
     X(CHOICE, facts, BASIN_CHOICES("auto", "none", "features", "energy", "both"),                  \
       "What edges carry (amounts, counts, times, kinds). features: totals of a node's edges "      \

@@ -5,7 +5,7 @@
 #include "base/hash.h"
 #include "task/nodes/net.h"
 
-/* ---- Which inputs validation prefers: short trainings of an MLP, of classes of the model ---- */
+/* ---- Inputs that are left open: of classes by short trainings of the model ---- */
 
 enum { PROBE_NODES = 1000000 }; /* beyond, a probe over all nodes would cost more than it tells */
 
@@ -36,43 +36,14 @@ static basin_status run_probe(double *value, choice *c, const basin_nodes_settin
     return BASIN_OK;
 }
 
-static basin_status probe(double *value, choice *c, int64_t hops, const char *scaling,
-                          basin_error *error) {
-    basin_nodes_settings s = *c->settings;
-    s.form = "mlp", s.position = "none", s.sampling = "full", s.shards = 1;
-    /* The probe is an MLP: it reads totals of edges, and has no pairs to bias. */
-    if (basin_facts_bias(&s)) s.facts = basin_facts_are_features(&s) ? "features" : "none";
-    s.hops = hops, s.scaling = scaling;
-    s.hidden = 64, s.dropout = 0.2, s.penalty = 0, s.average = 0, s.members = 1, s.trees = 0,
-    s.tabular = 0, s.calibrate = "none";
-    s.epochs = 120, s.patience = 30, s.evaluate = 2, s.warmup = 5, s.rate = 5e-3, s.decay = 0.01;
-    return run_probe(value, c, &s, error);
-}
-
-/* Means over two hops, or none; which of two scalings. */
-static basin_status choose(choice *c, bool ask, basin_error *error) {
+/* Of detectors: what the default has. */
+static void choose(choice *c) {
     basin_nodes_settings *s = c->settings;
-    bool hops = s->hops < 0, scaling = basin_choice_is(s->scaling, "auto"), asked = ask && hops;
-    double standard = 0, with = -1, quantile;
-    if (asked) {
-        const char *kind = scaling ? "standard" : s->scaling;
-        BASIN_TRY(probe(&standard, c, 0, kind, error));
-        BASIN_TRY(probe(&with, c, 2, kind, error));
-    }
-    if (hops) s->hops = !ask || with > standard ? 2 : 0;
-    standard = fmax(standard, with);
-    if (scaling && ask) {
-        if (!asked) BASIN_TRY(probe(&standard, c, s->hops, "standard", error));
-        BASIN_TRY(probe(&quantile, c, s->hops, "quantile", error));
-        s->scaling = quantile > standard ? "quantile" : "standard";
-        asked = true;
-    } else if (scaling) {
-        s->scaling = "quantile";
-    }
-    if ((hops || scaling) && !c->stopped)
-        basin_watch_note(c->work.watch, "inputs: scaling %s, means over %lld hops%s", s->scaling,
-                         (long long)s->hops, asked ? " (chosen by validation)" : "");
-    return BASIN_OK;
+    if (s->hops >= 0 && !basin_choice_is(s->scaling, "auto")) return;
+    if (s->hops < 0) s->hops = 2;
+    if (basin_choice_is(s->scaling, "auto")) s->scaling = "quantile";
+    basin_watch_note(c->work.watch, "inputs: scaling %s, means over %lld hops", s->scaling,
+                     (long long)s->hops);
 }
 
 /* ---- of classes ---- */
@@ -147,8 +118,11 @@ static basin_status choose_inputs(basin_nodes_settings *settings, const basin_ta
                 false};
     bool judged = basin_split_nodes(NULL, part, network->nodes, BASIN_PART_VAL) > 0;
     ask = ask && judged && network->nodes <= PROBE_NODES;
-    basin_status status =
-        basin_classes_several(task) ? choose_of_classes(&c, ask, error) : choose(&c, ask, error);
+    basin_status status = BASIN_OK;
+    if (basin_classes_several(task))
+        status = choose_of_classes(&c, ask, error);
+    else
+        choose(&c);
     *stopped = c.stopped;
     if (!status && !c.stopped) *settings = chosen;
     return status;

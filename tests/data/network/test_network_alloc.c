@@ -22,7 +22,6 @@ static basin_status use(void *context) {
     (void)context;
     basin_network *n = NULL, *part = NULL, *batch = NULL;
     basin_pairs pairs = {0};
-    basin_degrees degrees;
     uint8_t split[5];
     const int64_t node[] = {0, 2, 3}, fanout[] = {1, 2};
     basin_sample_spec spec = {.fanout = fanout, .steps = 2};
@@ -31,7 +30,6 @@ static basin_status use(void *context) {
     if (!status) status = basin_network_pairs(&pairs, n, 0, BASIN_SELF_ADD, n->nodes, 0, NULL);
     if (!status) status = basin_network_induce(&part, n, node, 3, NULL);
     if (!status) status = basin_network_sample(&batch, n, node, 1, &spec, NULL);
-    if (!status) status = basin_network_degrees(&degrees, n, 0, NULL);
     if (!status) status = basin_split_stratified(split, n, 0.4, 1, 0, NULL);
     basin_pairs_free(&pairs);
     basin_network_free(batch);

@@ -505,10 +505,10 @@ TEST(xgboost_learns_the_same_table) {
     basin_score reached;
     basin_nodes_rival rival;
     double *probability = calloc((size_t)s.network->nodes, sizeof *probability);
-    assert_ok(basin_nodes_train_rival(probability, &rival, BASIN_NODES_XGBOOST, 1, s.network,
-                                      s.part, &s.training, &failure));
+    assert_ok(basin_nodes_train_xgboost(probability, &rival, 1, s.network, s.part, &s.training,
+                                        &failure));
     assert_ok(basin_nodes_measure(&reached, probability, NULL, s.network, s.part, BASIN_PART_TEST,
                                   0.5, &failure));
-    assert_true(rival.epoch > 0 && basin_score_get(&reached, "auroc") > 0.7);
+    assert_true(rival.trees > 0 && basin_score_get(&reached, "auroc") > 0.7);
     free(probability);
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "task/nodes/fraud.h"
-#include "task/nodes/nodes.h"
+#include "task/nodes/near.h"
 
 enum { NODES = 240, EDGES = 420, TEXT = 1 << 16 };
 
@@ -150,6 +150,43 @@ static void grows(void **state) {
         for (int states = -1; states < 1; states++) check_sample(&samples[i], states);
 }
 
+/* A changed row enters the means of its neighbours, which do not count themselves. */
+static void renews_means(void **state) {
+    static const sample s = {"", false, "none", 1, 0};
+    static const char row[] = "id,age,city,income,label\na5,99,Rome,7,0\n";
+    char *text = calloc(4, TEXT);
+    fraud_scene scene = scene_of(&s, text);
+    basin_near_graph graph;
+    basin_near_rows rows = {.graph = &graph, .model = scene.model};
+    basin_node_inputs inputs = {0};
+    int64_t loops = 0;
+    (void)state;
+    assert_ok(basin_near_graph_open(&graph, scene.network, &scene.model->ensemble, &failure));
+    assert_ok(basin_near_rows_open(&rows, &graph, scene.model, 0, &failure));
+    assert_ok(basin_near_add(&graph, &rows, row, NULL, &failure));
+    basin_network_options more = {.base = scene.network};
+    basin_csv_source source = {"nodes", row, sizeof row - 1, false};
+    basin_network *whole;
+    assert_ok(basin_network_csv_read(&whole, &source, 1, &more, &failure));
+    assert_ok(basin_network_finish(whole, &more, &failure));
+    assert_ok(basin_node_inputs_open(&inputs, whole, &scene.model->settings, &failure));
+    assert_ok(
+        basin_node_inputs_scale(&inputs, &scene.model->scale, &scene.model->edge_scale, &failure));
+    for (int64_t i = 0; i < NODES; i++) {
+        loops += basin_relation_find(&whole->relation[0], i, (int32_t)i) >= 0;
+        for (int64_t c = 0; c < 2 * rows.width; c++)
+            assert_float_equal(basin_near_inputs(&rows, i)[c],
+                               inputs.table[i * inputs.shape.columns + c], 1e-5);
+    }
+    assert_true(loops > 0);
+    basin_node_inputs_close(&inputs);
+    basin_near_rows_close(&rows);
+    basin_near_graph_close(&graph);
+    basin_network_free(whole);
+    fraud_scene_free(&scene);
+    free(text);
+}
+
 static void refuses(void **state) {
     char *text = calloc(2, TEXT);
     fraud_scene scene = scene_of(&(sample){"", false, "none", 1, 0}, text);
@@ -179,6 +216,7 @@ static void refuses(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(grows),
+        cmocka_unit_test(renews_means),
         cmocka_unit_test(refuses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
