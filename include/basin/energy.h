@@ -96,6 +96,8 @@ typedef struct basin_block_config {
     int64_t couplings;         /* heads, of width Y, of couplings: E = -sum over pairs (C, B) and
                                   heads of c[pair, h] Q_C . K_B, quadratic; 0: none */
     int64_t coupling_features; /* P: numbers of a pair that choose among them */
+    int64_t neighbour_heads;   /* U, of width Y: memories see a token beside U sums of its pairs,
+                                  sum over B of c[pair, u] V_u g_B, c linear in the P numbers */
     int64_t facts;             /* A: numbers of a pair that bias its score; 0: none */
 } basin_block_config;
 
@@ -104,11 +106,12 @@ typedef struct basin_block {
     basin_block_config config;
     basin_expr wk, wq, xi, gamma, delta, beta, mix;
     basin_expr ck, cq, ce; /* of couplings: [H', Y, D] [H', Y, D] [P, H'] */
+    basin_expr nv, ne;     /* of sums over neighbours: [U, Y, D] [P, U]; xi is [M, D + U Y] then */
     basin_expr we;         /* of facts: [A, H] */
 } basin_block;
 
 /* Declares wk, wq [H, Y, D], xi [M, D], gamma [], delta [D] (and beta [H], mix [H, H] where they
- * are trained; and ck, cq, ce, we) under `prefix` + name. */
+ * are trained; and ck, cq, ce, nv, ne, we) under `prefix` + name. */
 BASIN_API basin_status basin_block_declare(basin_block *block, basin_params *params,
                                            const char *prefix, const basin_block_config *config);
 /* g = gamma (x - mean) / sqrt(var + epsilon) + delta */
@@ -120,8 +123,8 @@ typedef struct basin_block_bound {
     const basin_block *block;
     const basin_pattern *pattern;
     basin_expr scale; /* per-pair score multipliers, or NULL */
-    /* Where the block has couplings: numbers of the pairs [pairs, P], and how much each pair counts
-     * [pairs], 0 where the list is padded. */
+    /* Where the block has couplings or sums over neighbours: numbers of the pairs [pairs, P], and
+     * how much each pair counts [pairs], 0 where the list is padded. */
     basin_expr features, strength;
     /* Where the block has facts: those of the pairs [pairs, A]; the score of a pair becomes
      * beta K . Q + facts . we, in place of any multiplier. */

@@ -234,6 +234,7 @@ typedef struct basin_graphs_config {
     int64_t hidden;         /* units of the head's hidden layer; 0: a linear head */
     bool norm_head;         /* tokens are layer-normalised before they are read */
     double drop;            /* of what the head reads, dropped in training (with descent.seed) */
+    double drop_step;       /* of each step of the descent, likewise */
     bool reconstruct;       /* the edge-reconstruction head of the superpixel sets */
     bool reconstruct_first; /* of an edge's first feature alone, as in 0.1 */
 } basin_graphs_config;

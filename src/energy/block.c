@@ -120,6 +120,18 @@ static void declare_couplings(basin_block *b, basin_params *params, const char *
                             (basin_init){BASIN_INIT_LECUN, (double)c->coupling_features});
 }
 
+static void declare_memories(basin_block *b, basin_params *params, const char *prefix) {
+    const basin_block_config *c = &b->config;
+    int64_t U = c->neighbour_heads, seen = c->dim + U * c->head_dim;
+    b->xi = basin_param_add(params, prefix, "xi", BASIN_SHAPE(c->memories, seen),
+                            init_or(c->init_memory, 0.02));
+    if (!U) return;
+    b->nv = basin_param_add(params, prefix, "nv", BASIN_SHAPE(U, c->head_dim, c->dim),
+                            init_or(c->init_query, 0.002));
+    b->ne = basin_param_add(params, prefix, "ne", BASIN_SHAPE(c->coupling_features, U),
+                            (basin_init){BASIN_INIT_LECUN, (double)c->coupling_features});
+}
+
 basin_status basin_block_declare(basin_block *block, basin_params *params, const char *prefix,
                                  const basin_block_config *config) {
     *block = (basin_block){.config = *config};
@@ -127,10 +139,7 @@ basin_status basin_block_declare(basin_block *block, basin_params *params, const
     basin_status status = check_config(config, params->graph);
     if (status) return status;
     if (!config->no_attention) declare_attention(block, params, prefix);
-    if (!config->no_hopfield)
-        block->xi =
-            basin_param_add(params, prefix, "xi", BASIN_SHAPE(config->memories, config->dim),
-                            init_or(config->init_memory, 0.02));
+    if (!config->no_hopfield) declare_memories(block, params, prefix);
     if (config->couplings > 0) declare_couplings(block, params, prefix);
     block->gamma = basin_param_add(params, prefix, "gamma", BASIN_SCALAR,
                                    (basin_init){BASIN_INIT_CONSTANT, 1});
@@ -199,22 +208,37 @@ static basin_expr attention_term(const void *context, basin_expr g) {
     return basin_neg(per_sample(basin_div(lse, bound->block->beta), has_batch(g)));
 }
 
-static basin_expr hopfield_term(const void *context, basin_expr g) {
-    const basin_block *b = ((const basin_block_bound *)context)->block;
-    return basin_energy_hopfield(g, b->xi, b->config.hopfield, b->config.power);
-}
-
-/* The couplings' strengths [pairs, H'] */
-static basin_expr coupling_strength(const basin_block_bound *bound) {
+/* How much pairs count in each head, [pairs, H'], by weights [P, H'] of their features. */
+static basin_expr pair_strength(const basin_block_bound *bound, basin_expr weight) {
     basin_shape pairs = basin_expr_shape(bound->strength);
     basin_expr strength = basin_reshape(bound->strength, BASIN_SHAPE(pairs.dim[0], 1));
-    return basin_mul(basin_matmul(bound->features, bound->block->ce), strength);
+    return basin_mul(basin_matmul(bound->features, weight), strength);
+}
+
+/* What memories see of each token: itself, and its neighbours where the block has heads for them.
+ */
+static basin_expr seen_by_memories(const basin_block_bound *bound, basin_expr g) {
+    const basin_block *b = bound->block;
+    if (!b->nv || !check_tokens(g, b->nv, 2, "sums over neighbours")) return g;
+    if (!bound->strength || !bound->pattern->row || has_batch(g))
+        return basin_graph_fail(basin_expr_graph(g), BASIN_BAD_VALUE,
+                                "sums over neighbours want tokens [N, D] and a list of pairs");
+    basin_expr sum = basin_pair_sum(pair_strength(bound, b->ne), project(g, b->nv), bound->pattern);
+    basin_shape s = basin_expr_shape(sum);
+    sum = basin_reshape(sum, BASIN_SHAPE(s.dim[0], s.dim[1] * s.dim[2]));
+    return basin_concat((basin_expr[]){g, sum}, 2, 1);
+}
+
+static basin_expr hopfield_term(const void *context, basin_expr g) {
+    const basin_block *b = ((const basin_block_bound *)context)->block;
+    return basin_energy_hopfield(seen_by_memories(context, g), b->xi, b->config.hopfield,
+                                 b->config.power);
 }
 
 static basin_expr couplings_term(const void *context, basin_expr g) {
     const basin_block_bound *bound = context;
     const basin_block *b = bound->block;
-    return couplings_energy(g, b->ck, b->cq, coupling_strength(bound), bound->pattern);
+    return couplings_energy(g, b->ck, b->cq, pair_strength(bound, b->ce), bound->pattern);
 }
 
 /* Any of them in this order: some neighbours of a list. */
@@ -261,7 +285,7 @@ static basin_expr couplings_of(const basin_block_bound *bound, basin_expr g) {
     const basin_block *b = bound->block;
     int64_t pairs = basin_expr_shape(bound->strength).dim[0];
     basin_expr z = basin_mul(basin_pair_dot(project(g, b->cq), project(g, b->ck), bound->pattern),
-                             coupling_strength(bound));
+                             pair_strength(bound, b->ce));
     basin_expr each = basin_reshape(basin_sum(z, 1, 1), BASIN_SHAPE(pairs, 1));
     int64_t N = basin_expr_shape(g).dim[0];
     basin_expr ones = basin_fill(basin_expr_graph(g), BASIN_SHAPE(N, 1, 1), 1);
@@ -278,8 +302,9 @@ static void token_energies(basin_expr energy[3], const basin_block_bound *bound,
         energy[0] = basin_neg(basin_sum(basin_div(lse, b->beta), 1, 1));
     }
     if (!b->config.no_hopfield) {
+        basin_expr seen = seen_by_memories(bound, g); /* a token a sample */
         basin_expr one =
-            basin_reshape(g, BASIN_SHAPE(s.dim[0], 1, s.dim[1])); /* a token a sample */
+            basin_reshape(seen, BASIN_SHAPE(s.dim[0], 1, basin_expr_shape(seen).dim[1]));
         energy[1] = basin_energy_hopfield(one, b->xi, b->config.hopfield, b->config.power);
     }
     if (b->config.couplings > 0) energy[2] = couplings_of(bound, g);

@@ -110,8 +110,9 @@ basin_graphs_batch basin_graphs_inputs(const basin_graphs *model, basin_graph *g
         .after = basin_index(graph, "after", BASIN_SHAPE(tokens)),
         .first = basin_index(graph, "first", BASIN_SHAPE(graphs)),
         .owner = basin_index(graph, "owner", BASIN_SHAPE(tokens)),
-        .strength =
-            c->block.couplings > 0 ? basin_input(graph, "strength", BASIN_SHAPE(pairs)) : NULL,
+        .strength = c->block.couplings > 0 || c->block.neighbour_heads > 0
+                        ? basin_input(graph, "strength", BASIN_SHAPE(pairs))
+                        : NULL,
         .pattern = basin_pairs_declare(graph, "pairs", tokens, tokens, pairs)};
 }
 
@@ -203,8 +204,19 @@ static void watch(basin_graphs_view *view, const basin_block_bound *bound, basin
     if (one) view->share = number ? basin_add(view->share, one) : one;
 }
 
+/* Zeros a share of the numbers of a step, as dropout does. */
+static basin_expr drop_step(const void *context, basin_expr force, basin_expr x, basin_expr t) {
+    const basin_graphs_config *c = context;
+    (void)x, (void)t;
+    return basin_dropout(force, c->drop_step, c->descent.seed);
+}
+
 static basin_expr descend(basin_graphs_view *view, const basin_graphs *model,
                           const basin_graphs_batch *batch) {
+    const basin_turn drops = {.move = drop_step, .context = &model->config};
+    basin_descent_spec spec = model->config.descent;
+    if (spec.seed && model->config.drop_step > 0 && !spec.implicit.on)
+        spec.turn = &drops, spec.turns = 1;
     basin_expr x = embed(model, batch);
     basin_expr features = pair_features(model, batch);
     basin_expr scale = adjacency(model, batch, x, features);
@@ -218,7 +230,7 @@ static basin_expr descend(basin_graphs_view *view, const basin_graphs *model,
                                    .strength = batch->strength};
         basin_energy energy = basin_block_energy(&bound);
         if (view) watch(view, &bound, x, i, blocks);
-        x = basin_descend(&energy, x, &model->config.descent, NULL);
+        x = basin_descend(&energy, x, &spec, NULL);
         if (!view || i + 1 < blocks) continue;
         basin_block_view end = basin_block_look(&bound, basin_block_norm(bound.block, x));
         for (int k = 0; k < 3; k++) view->energy[k] = end.energy[k];

@@ -15,7 +15,7 @@ typedef struct variant {
     const char *name;
     basin_hopfield hopfield;
     double power;
-    bool no_attention, no_hopfield, self, list, scale, mix, learn_beta, couplings;
+    bool no_attention, no_hopfield, self, list, scale, mix, learn_beta, couplings, neighbours;
     int64_t batch; /* 0: tokens of rank 2 */
 } variant;
 
@@ -40,6 +40,12 @@ static const variant variants[] = {
     {.name = "list, softmax", .list = true, .hopfield = BASIN_HOPFIELD_SOFTMAX},
     {.name = "list, couplings", .list = true, .couplings = true, .no_attention = true},
     {.name = "list, all", .list = true, .couplings = true, .mix = true, .learn_beta = true},
+    {.name = "list, memories of neighbours", .list = true, .neighbours = true},
+    {.name = "list, memories of neighbours, couplings",
+     .list = true,
+     .neighbours = true,
+     .couplings = true,
+     .hopfield = BASIN_HOPFIELD_SOFTMAX},
     {.name = "couplings alone",
      .list = true,
      .couplings = true,
@@ -77,6 +83,7 @@ static void scene_open(scene *s, const variant *v, const char *backend) {
                                  .learn_beta = v->learn_beta,
                                  .mix = v->mix,
                                  .couplings = v->couplings ? H : 0,
+                                 .neighbour_heads = v->neighbours ? H : 0,
                                  .coupling_features = P};
     if (basin_block_declare(&s->block, &l->params, "", &config))
         fail_msg("%s", basin_graph_error(l->graph)->text);
@@ -91,7 +98,7 @@ static void scene_open(scene *s, const variant *v, const char *backend) {
             v->list ? basin_expr_shape(s->pattern.key).dim[0] : (v->batch ? v->batch : 1) * N * N;
         s->bound.scale = lab_state(l, "scale", BASIN_SHAPE(pairs, H));
     }
-    if (v->couplings) {
+    if (v->couplings || v->neighbours) {
         s->bound.features = lab_state(l, "features", BASIN_SHAPE(SOME_EDGES, P));
         s->bound.strength = lab_state(l, "strength", BASIN_SHAPE(SOME_EDGES));
     }
@@ -147,7 +154,7 @@ static double along(const double *w, const double *g) {
 /* The states of a scene that the loops read; those it lacks are NULL. */
 typedef struct numbers {
     basin_tensor g, wk, wq, xi, beta, mix, scale;
-    basin_tensor cq, ck, ce, features, strength;
+    basin_tensor cq, ck, ce, features, strength, nv, ne;
 } numbers;
 
 static basin_tensor state_of(scene *s, const char *name) {
@@ -197,12 +204,33 @@ static double attention_loop(const numbers *n, const double *g, int64_t sample, 
     return energy;
 }
 
+/* How much a pair counts in head h, by weights [P, H] of its features. */
+static double strength_of(const numbers *n, const double *weight, int pair, int h) {
+    double c = 0;
+    for (int f = 0; f < P; f++) c += weight[f * H + h] * ((double *)n->features.data)[pair * P + f];
+    return c * ((double *)n->strength.data)[pair];
+}
+
+/* What memory m has with the neighbours of token i. */
+static double around(const numbers *n, const double *g, int i, int m) {
+    const double *own = (double *)n->xi.data + m * (D + H * Y) + D;
+    double sum = 0;
+    for (int p = 0; p < SOME_EDGES; p++)
+        for (int y = 0; some_queries[p] == i && y < H * Y; y++)
+            sum += own[y] * strength_of(n, n->ne.data, p, y / Y) *
+                   along((double *)n->nv.data + y * D, g + some_keys[p] * D);
+    return sum;
+}
+
 static double hopfield_loop(const numbers *n, const double *g, const variant *v) {
     double energy = 0;
+    int width = v->neighbours ? D + H * Y : D;
     for (int i = 0; i < N; i++) {
         double sum = 0;
         for (int m = 0; m < M; m++) {
-            double h = along((double *)n->xi.data + m * D, g + i * D), r = h > 0 ? h : 0;
+            double h = along((double *)n->xi.data + m * width, g + i * D);
+            if (v->neighbours) h += around(n, g, i, m);
+            double r = h > 0 ? h : 0;
             if (v->hopfield == BASIN_HOPFIELD_RELU) energy -= r * r / 2;
             if (v->hopfield == BASIN_HOPFIELD_POWER) energy -= pow(r, v->power) / v->power;
             sum += exp(h);
@@ -213,17 +241,15 @@ static double hopfield_loop(const numbers *n, const double *g, const variant *v)
 }
 
 static double couplings_loop(const numbers *n, const double *g) {
-    const double *cq = n->cq.data, *ck = n->ck.data, *ce = n->ce.data;
-    const double *feature = n->features.data, *strength = n->strength.data;
+    const double *cq = n->cq.data, *ck = n->ck.data;
     double energy = 0;
     for (int p = 0; p < SOME_EDGES; p++)
         for (int h = 0; h < H; h++) {
-            double c = 0, z = 0;
-            for (int f = 0; f < P; f++) c += ce[f * H + h] * feature[p * P + f];
+            double z = 0;
             for (int y = h * Y; y < (h + 1) * Y; y++)
                 z += along(cq + y * D, g + some_queries[p] * D) *
                      along(ck + y * D, g + some_keys[p] * D);
-            energy -= strength[p] * c * z;
+            energy -= strength_of(n, n->ce.data, p, h) * z;
         }
     return energy;
 }
@@ -235,8 +261,9 @@ static numbers numbers_of(scene *s, const variant *v) {
     if (v->learn_beta && !v->no_attention) n.beta = state_of(s, "beta");
     if (v->mix) n.mix = state_of(s, "mix");
     if (v->scale) n.scale = state_of(s, "scale");
-    if (!v->couplings) return n;
-    n.cq = state_of(s, "cq"), n.ck = state_of(s, "ck"), n.ce = state_of(s, "ce");
+    if (v->couplings) n.cq = state_of(s, "cq"), n.ck = state_of(s, "ck"), n.ce = state_of(s, "ce");
+    if (v->neighbours) n.nv = state_of(s, "nv"), n.ne = state_of(s, "ne");
+    if (!v->couplings && !v->neighbours) return n;
     n.features = state_of(s, "features"), n.strength = state_of(s, "strength");
     return n;
 }
@@ -258,9 +285,9 @@ TEST(energy_values) {
             if (!(fabs(value - wanted) <= 1e-12 * fabs(wanted)))
                 fail_msg("%s: the energy is %.15g, wanted %.15g", v->name, value, wanted);
         }
-        basin_tensor *own[] = {&n.g,     &n.wk, &n.wq, &n.xi, &n.beta,     &n.mix,
-                               &n.scale, &n.cq, &n.ck, &n.ce, &n.features, &n.strength};
-        for (int k = 0; k < 12; k++) basin_tensor_free(own[k]);
+        basin_tensor *own[] = {&n.g,     &n.wk, &n.wq, &n.xi, &n.beta,     &n.mix,      &n.nv,
+                               &n.scale, &n.cq, &n.ck, &n.ce, &n.features, &n.strength, &n.ne};
+        for (int k = 0; k < 14; k++) basin_tensor_free(own[k]);
         basin_tensor_free(&found);
         scene_close(&s);
     }

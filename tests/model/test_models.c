@@ -196,7 +196,7 @@ static void lay_strengths(graphs_scene *s, int64_t all) {
     for (int64_t q = 0; q < s->pairs.queries; q++)
         for (int32_t i = s->pairs.row[q]; i < s->pairs.row[q + 1]; i++)
             strength[i] = 1.0 / (s->pairs.row[q + 1] - s->pairs.row[q]);
-    if (!s->model.config.block.couplings) return;
+    if (!s->model.config.block.couplings && !s->model.config.block.neighbour_heads) return;
     s->batch.strength = lab_input(&s->lab, "strength", BASIN_SHAPE(all), strength);
 }
 
@@ -245,6 +245,7 @@ static void graphs_open_as(graphs_scene *s, const char *backend, const int *list
                                  .descent = {.steps = 2, .alpha = 0.2}};
     sizes.block.mix = config.block.mix;
     sizes.block.couplings = config.block.couplings;
+    sizes.block.neighbour_heads = config.block.neighbour_heads;
     sizes.block.coupling_features = EDGE_F;
     sizes.adjacency = config.adjacency;
     sizes.read = config.read;
@@ -323,8 +324,9 @@ TEST(graphs_variants) {
          .read = BASIN_READ_CLS | BASIN_READ_SIZED,
          .hidden = 3,
          .norm_head = true},
-        {.adjacency = BASIN_ADJACENCY_BILINEAR, .block = {.couplings = 2}}};
-    for (int i = 0; i < 4; i++) {
+        {.adjacency = BASIN_ADJACENCY_BILINEAR, .block = {.couplings = 2}},
+        {.adjacency = BASIN_ADJACENCY_NONE, .block = {.neighbour_heads = 2}}};
+    for (int i = 0; i < 5; i++) {
         graphs_scene s;
         graphs_open_as(&s, "ref", list, 2, (room){0}, variant[i]);
         own_pairs(&s);

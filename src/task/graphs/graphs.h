@@ -34,11 +34,16 @@
     BASIN_BLOCK_SETTINGS(X)                                                                        \
     X(INTEGER, couplings, "N", 0, 4096,                                                            \
       "Heads of couplings between the nodes of an edge; 0: none.", .absent = "0")                  \
+    X(INTEGER, neighbour_heads, "N", 0, 4096,                                                      \
+      "Heads of sums over a node's neighbours that memories see beside it; 0: none.",              \
+      .absent = "0", .needs = "hopfield=on")                                                       \
     X(INTEGER, pair_hidden, "N", 0, 65536,                                                         \
       "Hidden units that see the features of an edge, beside these; 0: none.", .absent = "0")      \
     X(INTEGER, blocks, "S", 1, BASIN_MAX_BLOCKS, "Blocks, each with weights of its own.")          \
     X(REAL, noise, "X", 0, 1e3, "Noise of the descent in training; with implicit none.",           \
       .needs = "implicit=off")                                                                     \
+    X(REAL, step_dropout, "X", 0, 0.99, "Dropout of the steps of the descent in training.",        \
+      .absent = "0", .needs = "implicit=off")                                                      \
     X(SWITCH, mix, "Mixing of heads, as in the published code.", .needs = "attention=on")          \
     X(CHOICE, adjacency, BASIN_CHOICES("auto", "conv", "bilinear", "edges", "none", "bias"),       \
       "The factor of an edge's scores: the paper's convolution, which depends on the order of "    \
@@ -74,7 +79,9 @@
       "Train N runs of other seeds and keep the one that is best on validation graphs, as the "    \
       "paper does; 0: one run, or members.",                                                       \
       .absent = "0")                                                                               \
-    X(SWITCH, near, "Of molecules: remember training molecules beside the network.",               \
+    X(SWITCH, near,                                                                                \
+      "Of molecules, and of classes of graphs with labels of nodes: remember "                     \
+      "training graphs beside the network.",                                                       \
       .absent = "off")                                                                             \
     X(REAL, average, "X", 0, 0.999999,                                                             \
       "Score and keep averages of the weights over steps, each of which keeps so much; 0: none.",  \
@@ -227,6 +234,8 @@ void basin_graphs_input_free(basin_graphs_input *input);
 
 /* What is true of column c, 0 or 1 of classes; NaN: it is not known. */
 double basin_graphs_truth(const basin_graphset *set, int64_t graph, int64_t c);
+/* Whether a set gets one: molecules, and classes of graphs with labels of nodes. */
+bool basin_graphs_near_serves(const basin_graphs_settings *settings, const basin_graphset *set);
 /* Learns it of the graphs of the first fold, those for validation, too. `held` (may be NULL) gets,
  * for the validation graphs of each of the folds in turn, [graphs, C], what a memory without those
  * of their fold predicts; NaN where the memory does not have the graph. */

@@ -33,6 +33,7 @@ basin_graphs_config basin_graphs_model_config(const basin_graphs_model *model, b
         .outputs = model->outputs,
         .blocks = (int)s->blocks,
         .block = {BASIN_BLOCK_OF(s), .mix = s->mix, .couplings = s->couplings,
+                  .neighbour_heads = s->neighbour_heads,
                   .coupling_features = model->encoding.edge_features + s->pair_hidden,
                   .init_query = query, .init_memory = memory},
         .descent = {BASIN_DESCENT_OF(s), .recompute = s->recompute, .seed = seed,
@@ -49,6 +50,7 @@ basin_graphs_config basin_graphs_model_config(const basin_graphs_model *model, b
         .drop = s->dropout >= 0                                          ? s->dropout
                 : model->target == BASIN_GRAPHS_VALUES && !model->binary ? 0
                                                                          : 0.2,
+        .drop_step = s->step_dropout,
         .reconstruct = s->reconstruct,
         .reconstruct_first = !s->reconstruct_all};
 }

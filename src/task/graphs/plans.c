@@ -72,7 +72,8 @@ static void build(basin_graphs_plan *p, const basin_graphs_model *model, bool tr
                   bool look) {
     if (training || noisy) p->seed = basin_index(p->graph, "seed", BASIN_SHAPE(2));
     basin_graphs_config config = basin_graphs_model_config(model, p->seed);
-    if (!training) config.drop = 0; /* noisy use keeps the noise of the descent alone */
+    if (!training)
+        config.drop = config.drop_step = 0; /* noisy use keeps the noise of the descent alone */
     if (basin_graphs_declare(&p->net, &p->params, &config)) return;
     p->batch = basin_graphs_inputs(&p->net, p->graph, p->capacity.graphs,
                                    p->capacity.tokens - p->capacity.graphs, p->capacity.pairs);
