@@ -69,7 +69,8 @@ TEST_WITH(what_a_set_has_no_use_for_is_noted, folder_new, folder_remove) {
 }
 
 TEST_WITH(trains_and_uses, folder_new, folder_remove) {
-    static const char *const head[3] = {"graph,class,p_0,p_1,set\n", "graph,node,class,p_0,p_1\n",
+    static const char *const head[3] = {"graph,class,p_0,p_1,nearest,nearest_id,set\n",
+                                        "graph,node,class,p_0,p_1\n",
                                         "graph,value1,value1_low,value1_high\n"};
     for (int task = 0; task < 3; task++) {
         put_set(state, "set.safetensors", (basin_graphs_target)task, true);
@@ -285,7 +286,7 @@ TEST_WITH(predicts_without_labels, folder_new, folder_remove) {
     const program *p = run_ok(state, "graph train . -o m.safetensors --epochs 1 " SMALL);
     tiny_write(state, "T_graph_labels.txt", NULL);
     p = run_ok(state, "graph predict m.safetensors .");
-    assert_memory_equal(p->out, "graph,class,p_-1,p_7\n", 21);
+    assert_memory_equal(p->out, "graph,class,p_-1,p_7,nearest,nearest_id\n", 40);
     assert_int_equal(lines(p->out), 4);
     assert_error(run(state, "graph eval m.safetensors ."), 1, "no labels");
     assert_error(run(state, "graph train ."), 1, "no labels");

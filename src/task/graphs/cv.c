@@ -173,7 +173,8 @@ static basin_status measure_fold(basin_graphs_model *m, const pool *p, int64_t n
     const basin_fold *f = &p->folds->fold[number];
     fold_work *work = &p->work[number];
     basin_graphs_fold *result = &p->result[number];
-    bool values = set->task == BASIN_GRAPHS_VALUES, near = set->line && p->settings->near;
+    bool values = set->task == BASIN_GRAPHS_VALUES,
+         near = basin_graphs_near_serves(p->settings, set);
     BASIN_FREE_AT_EXIT float *held = NULL;
     BASIN_TRY(BASIN_NEW(&held, f->count[1] * m->outputs, "outputs", error));
     if (near) BASIN_TRY(basin_graphs_near_fit(m, set, f, 1, held, error));

@@ -1,7 +1,7 @@
-/* A memory of the training molecules beside the network: kernel ridge regression with the Tanimoto
- * similarity of counted circular neighbourhoods (atoms, then what is around them up to two bonds).
- * Its share in predictions is chosen on validation molecules (certain.c); and it says how near the
- * nearest training molecule is. */
+/* A memory of the training molecules, or graphs with labels of nodes, beside the network: kernel
+ * ridge regression with the Tanimoto similarity of counted circular neighbourhoods (atoms, then
+ * what is around them up to two bonds). Its share in predictions is chosen on validation graphs
+ * (certain.c); and it says how near the nearest training graph is. */
 #include "base/hash.h"
 #include "base/sort.h"
 #include "base/team/team.h"
@@ -27,7 +27,8 @@ static void list_neighbourhoods(int32_t *to, uint64_t *colour, const basin_graph
         for (int64_t e = s->edge_start[g]; e < s->edge_start[g + 1]; e++)
             if (basin_graphset_is_edge(s, e))
                 next[s->edge[2 * e]] += basin_hash_pair(
-                    colour[s->edge[2 * e + 1]], (uint64_t)s->edge_label[e * s->edge_labels]);
+                    colour[s->edge[2 * e + 1]],
+                    s->edge_labels ? (uint64_t)s->edge_label[e * s->edge_labels] : 0);
         for (int64_t i = 0; i < n; i++) colour[i] = basin_hash_pair(colour[i], next[i]);
     }
     qsort(to, (size_t)(n * (RADIUS + 1)), sizeof *to, basin_compare_int32);
@@ -36,8 +37,8 @@ static void list_neighbourhoods(int32_t *to, uint64_t *colour, const basin_graph
 static basin_status list_all(basin_graphs_near *near, const basin_graphset *s, const int64_t *graph,
                              int64_t count, basin_error *error) {
     int64_t most = 1;
-    if (!s->node_labels || !s->edge_labels)
-        return basin_fail(error, BASIN_BAD_VALUE, "molecules without labels of atoms or bonds");
+    if (!s->node_labels)
+        return basin_fail(error, BASIN_BAD_VALUE, "graphs without labels of nodes");
     *near = (basin_graphs_near){.count = count};
     BASIN_TRY(BASIN_NEW(&near->start, count + 1, memory, error));
     for (int64_t i = 0; i < count; i++) {
@@ -116,7 +117,12 @@ static void solve(double *x, const double *y, table *t, double *work) {
 
 /* ---- learning ---- */
 
-/* Where validation molecules are too few to choose it. */
+bool basin_graphs_near_serves(const basin_graphs_settings *settings, const basin_graphset *set) {
+    bool classes = set->task == BASIN_GRAPHS_CLASSES && set->node_labels;
+    return settings->near && (set->line || classes);
+}
+
+/* Of molecules, where those for validation are too few to choose it. */
 static double usual_share(const basin_graphs_model *m) {
     return m->target == BASIN_GRAPHS_CLASSES || m->binary ? 0.5 : 0;
 }
@@ -183,7 +189,8 @@ static basin_status name_all(basin_graphs_near *near, const basin_graphset *set,
         if (*id)
             fputs(id, file);
         else
-            fprintf(file, "line %lld", (long long)set->line[graph[i]]);
+            fprintf(file, set->line ? "line %lld" : "%lld",
+                    (long long)(set->line ? set->line[graph[i]] : graph[i]));
         fputc(0, file);
     }
     if (fclose(file)) return basin_fail_memory(error, memory);
@@ -207,7 +214,7 @@ basin_status basin_graphs_near_fit(basin_graphs_model *m, const basin_graphset *
             graph[n++] = i < fold->count[0] ? fold->item[0][i] : fold->item[1][i - fold->count[0]];
     basin_graphs_near_free(near);
     BASIN_TRY(list_all(near, set, graph, n, error));
-    near->share = usual_share(m);
+    near->share = set->line ? usual_share(m) : 0;
     BASIN_TRY(name_all(near, set, graph, error));
     BASIN_TRY(BASIN_NEW(&near->weight, (n + 1) * C, memory, error));
     BASIN_TRY(BASIN_NEW(&y, 5 * n, memory, error));

@@ -222,7 +222,7 @@ static basin_status calibrate(job *j, basin_error *error) {
     const basin_fold *f = j->folds;
     int64_t members = m->members, all = 0, at = 0;
     bool own = members > 1 && f[0].count[1] && f[1].count[1] && f[0].item[1][0] != f[1].item[1][0];
-    bool near = m->settings.near && j->input->set.line;
+    bool near = basin_graphs_near_serves(&m->settings, &j->input->set);
     BASIN_FREE_AT_EXIT float *given = NULL;
     BASIN_FREE_AT_EXIT float *held = NULL;
     BASIN_FREE_AT_EXIT int64_t *graph = NULL;

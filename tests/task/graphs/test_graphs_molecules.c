@@ -97,6 +97,37 @@ TEST(groups) {
                    "too few groups");
 }
 
+/* Graphs with labels of nodes that are no molecules: classes have a memory, values none. */
+TEST(memory_of_labelled_graphs) {
+    for (int i = 0; i < 3; i++) { /* classes, classes without it, values */
+        basin_graphset set;
+        basin_backend *backend;
+        basin_graphs_model *model;
+        basin_outcome outcome;
+        basin_graphs_settings values = world_settings();
+        float output[2 * 120], nearest[120];
+        int64_t at[120];
+        values.epochs = 1, values.near = i != 1;
+        basin_settings settings = {.kind = &basin_graphs_task, .values = &values};
+        world_new(&set, i == 2 ? BASIN_GRAPHS_VALUES : BASIN_GRAPHS_CLASSES, 120, 4, NULL);
+        assert_ok(basin_backend_open(&backend, &(basin_compute){.threads = 1}, &failure));
+        basin_graphs_data data = {.set = &set, .hold_out = 0.5};
+        basin_training training = {.backend = backend};
+        assert_ok(basin_graphs_train(&model, &outcome, &settings, &data, &training, &failure));
+        double share = basin_graphs_about(model).near;
+        assert_true(i ? isnan(share) : share > 0 && share <= 1); /* by 60 validation graphs */
+        data.nearest = nearest, data.nearest_at = at;
+        if (!i) {
+            assert_ok(basin_graphs_predict(output, NULL, model, &data, &failure));
+            for (int k = 0; k < 120; k++) assert_true(nearest[k] == 1);
+            assert_in_range(atoi(basin_graphs_about(model).remembered + at[7]), 0, 119);
+        }
+        basin_graphs_close(model);
+        basin_backend_close(backend);
+        basin_graphset_free(&set);
+    }
+}
+
 /* 60 graphs of two classes, of which a quarter was predicted with certainty and wrong. */
 TEST(confidence_of_classes) {
     enum { N = 60 };
