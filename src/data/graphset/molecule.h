@@ -16,6 +16,7 @@ typedef struct basin_atom {
     bool fixed;       /* it was written in brackets: no hydrogens are implied */
     uint8_t radicals; /* unpaired electrons */
     uint8_t rings;    /* of the smallest set of rings, those that it is in */
+    float at[3];      /* of a molblock: where it is drawn */
 } basin_atom;
 
 enum {
@@ -33,10 +34,12 @@ typedef struct basin_bond {
     char mark;        /* as written from a to b: / or \, else 0 */
     uint8_t stereo;   /* BASIN_BOND_OPPOSITE, BASIN_BOND_SAME; 0: none is known */
     int32_t place[2]; /* where a and b name it in the text; -1: before the atom itself */
+    uint8_t wedge; /* of a molblock, from a: 1 up, 6 down, 4 either; 3: a double bond of either */
 } basin_bond;
 
 typedef struct basin_molecule {
     int32_t atoms, bonds, rings, parts;
+    int dimensions;      /* of the points of its atoms; 0: these have none */
     basin_atom *atom;    /* [atoms] */
     basin_bond *bond;    /* [bonds] */
     int32_t *start;      /* [atoms + 1] of each atom's in link */

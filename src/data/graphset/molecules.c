@@ -62,10 +62,10 @@ static void count_facts(reading *r) {
     bool has[FACTS] = {[SALT] = m->parts > 1};
     for (int32_t i = 0; i < m->atoms; i++) {
         has[WILD] |= !m->atom[i].number;
-        has[STEREO] |= m->atom[i].chiral;
+        has[STEREO] |= m->dimensions ? m->atom[i].turn > 0 : m->atom[i].chiral;
         has[ISOTOPE] |= m->atom[i].isotope > 0;
     }
-    for (int32_t i = 0; i < m->bonds; i++) has[STEREO] |= m->bond[i].mark != 0;
+    for (int32_t i = 0; i < m->bonds; i++) has[STEREO] |= m->bond[i].mark || m->bond[i].stereo;
     for (int i = 0; i < FACTS; i++) r->fact[i] += has[i];
 }
 
@@ -82,7 +82,8 @@ static basin_status put_molecule(reading *r, int64_t line, basin_error *error) {
     for (int32_t i = 0; i < m->bonds; i++) {
         int64_t at = r->a.edges + i;
         r->from[at] = r->atoms + m->bond[i].a, r->to[at] = r->atoms + m->bond[i].b;
-        r->bond[at] = m->bond[i].stereo ? m->bond[i].stereo : m->bond[i].order;
+        bool sides = m->bond[i].stereo && r->spec->stereo;
+        r->bond[at] = sides ? m->bond[i].stereo : m->bond[i].order;
     }
     BASIN_TRY(basin_molecule_scaffold(&r->scaffold[g], m, error));
     r->nodes[g] = m->atoms, r->line[g] = line;
@@ -109,7 +110,8 @@ static basin_status add(reading *r, const char *smiles, int64_t line, bool *adde
     basin_status status =
         (basin_molecule_is_block(smiles) ? basin_molecule_read_block
                                          : basin_molecule_read)(&r->molecule, smiles, &own);
-    if (!status && r->spec->stereo) status = basin_molecule_find_stereo(&r->molecule, &own);
+    if (!status && (r->spec->stereo || r->molecule.dimensions))
+        status = basin_molecule_find_stereo(&r->molecule, &own);
     *added = !status;
     if (status == BASIN_BAD_VALUE) return skip(r, line, smiles, own.text), BASIN_OK;
     return status ? basin_fail_memory(error, molecules) : put_molecule(r, line, error);

@@ -1,6 +1,7 @@
 /* Files of molecules with atoms and bonds (SDF; molblocks of versions V2000 and V3000) as a table
  * in memory: a cell with the molblock, one with the title, one per property. See molecule.h. */
 #include <ctype.h>
+#include <math.h>
 
 #include "base/dictionary.h"
 #include "base/try.h"
@@ -21,6 +22,14 @@ static int number_at(const char *line, size_t from, size_t width) {
     return whole(text);
 }
 
+/* The same of ten columns as a number. */
+static double real_at(const char *line, size_t from) {
+    char text[FIELD] = "";
+    size_t length = strcspn(line, "\v");
+    if (length > from) memcpy(text, line + from, length - from < 10 ? length - from : 10);
+    return strtod(text, NULL);
+}
+
 static const char *next_line(const char *at, const char *end) {
     at += strcspn(at, end);
     return at + (*at != 0);
@@ -37,7 +46,8 @@ static basin_atom atom_of(const char *text) {
     return atom;
 }
 
-static basin_status add_bond(basin_molecule *m, int order, int a, int b, basin_error *error) {
+static basin_status add_bond(basin_molecule *m, int order, int a, int b, int wedge,
+                             basin_error *error) {
     if (a < 1 || b < 1 || a > m->atoms || b > m->atoms || a == b)
         return basin_fail(error, BASIN_BAD_VALUE, "a bond joins atoms %d and %d of %d", a, b,
                           m->atoms);
@@ -45,7 +55,8 @@ static basin_status add_bond(basin_molecule *m, int order, int a, int b, basin_e
     basin_bond bond = {.a = a - 1,
                        .b = b - 1,
                        .order = (uint8_t)(order >= 1 && order <= 4 ? order : BASIN_BOND_OTHER),
-                       .place = {m->bonds, m->bonds}};
+                       .place = {b, a},
+                       .wedge = (uint8_t)wedge};
     return basin_molecule_add_bond(m, bond, error);
 }
 
@@ -80,6 +91,54 @@ static void take_valence(basin_molecule *m, int32_t atom, int valence, int zero)
     m->atom[atom].fixed = true, m->atom[atom].hydrogens = (uint8_t)(left > 0 ? left : 0);
 }
 
+/* An atom's point, and the parity that the block states of it for want of points. */
+static void put_point(basin_molecule *m, basin_atom *atom, const double at[3], int parity) {
+    int dimensions = at[2] != 0 ? 3 : at[0] != 0 || at[1] != 0 ? 2 : 0;
+    m->dimensions = dimensions > m->dimensions ? dimensions : m->dimensions;
+    for (int c = 0; c < 3; c++) atom->at[c] = (float)at[c];
+    atom->turn = (uint8_t)(parity == 1 || parity == 2 ? parity : 0);
+}
+
+enum { NEIGHBOURS = 4 };
+
+/* Which way the neighbours of an atom turn in the order of their numbers, a hydrogen that is no
+ * atom before them: 1 or 2 as @ or @@; 0: that is not drawn. In the plane a wedge is up or down. */
+static uint8_t turn_at(const basin_molecule *m, int32_t own) {
+    double v[NEIGHBOURS][3] = {{0}}, edge[3][3];
+    int32_t key[NEIGHBOURS] = {0};
+    int count = m->start[own + 1] - m->start[own], from = NEIGHBOURS - count, parity = 0;
+    bool drawn = m->dimensions == 3;
+    if (from < 0 || from > 1) return 0;
+    for (int i = from; i < NEIGHBOURS; i++) {
+        const basin_bond *b = &m->bond[m->link[m->start[own] + i - from]];
+        int32_t other = basin_bond_other(b, own);
+        double length = 0, arm[3];
+        int at = i, wedge = b->a == own && m->dimensions == 2 ? b->wedge : 0;
+        if (wedge == 4 || (m->atom[own].number == 6 && b->order != 1)) return 0;
+        for (int c = 0; c < 3; c++) {
+            arm[c] = (double)m->atom[other].at[c] - (double)m->atom[own].at[c];
+            length += arm[c] * arm[c];
+        }
+        for (; at > from && key[at - 1] > other; at--) {
+            key[at] = key[at - 1];
+            memcpy(v[at], v[at - 1], sizeof *v);
+        }
+        key[at] = other;
+        for (int c = 0; c < 3; c++) v[at][c] = length > 0 ? arm[c] / sqrt(length) : 0;
+        if (wedge) v[at][2] = wedge == 1 ? 1 : -1;
+        drawn = drawn || wedge;
+    }
+    parity = m->atom[own].turn;
+    if (!m->dimensions) return (uint8_t)(parity && !from ? 3 - parity : parity);
+    for (int c = 0; c < 3 && from; c++) v[0][c] = -v[1][c] - v[2][c] - v[3][c];
+    for (int i = 0; i < 3; i++)
+        for (int c = 0; c < 3; c++) edge[i][c] = v[i + 1][c] - v[0][c];
+    double volume = edge[0][0] * (edge[1][1] * edge[2][2] - edge[1][2] * edge[2][1]) -
+                    edge[0][1] * (edge[1][0] * edge[2][2] - edge[1][2] * edge[2][0]) +
+                    edge[0][2] * (edge[1][0] * edge[2][1] - edge[1][1] * edge[2][0]);
+    return !drawn || fabs(volume) < (m->dimensions == 3 ? 0.2 : 0.01) ? 0 : volume < 0 ? 1 : 2;
+}
+
 static basin_status read_v2000(basin_molecule *m, const char *at, basin_error *error) {
     static const int charge[] = {0, 3, 2, 1, 0, -1, -2, -3};
     int atoms = number_at(at, 0, 3), bonds = number_at(at, 3, 3);
@@ -90,12 +149,14 @@ static basin_status read_v2000(basin_molecule *m, const char *at, basin_error *e
             return basin_fail(error, BASIN_BAD_VALUE, "atom %d is cut off", m->atoms + 1);
         basin_atom atom = atom_of(at + 31 + (at[31] == ' '));
         int code = number_at(at, 36, 3);
+        const double point[3] = {real_at(at, 0), real_at(at, 10), real_at(at, 20)};
+        put_point(m, &atom, point, number_at(at, 39, 3));
         atom.charge = (int16_t)(code > 0 && code < 8 ? charge[code] : 0);
         BASIN_TRY(basin_molecule_add_atom(m, atom, error));
     }
     for (; bonds-- > 0; at = next_line(at, "\v"))
-        BASIN_TRY(
-            add_bond(m, number_at(at, 6, 3), number_at(at, 0, 3), number_at(at, 3, 3), error));
+        BASIN_TRY(add_bond(m, number_at(at, 6, 3), number_at(at, 0, 3), number_at(at, 3, 3),
+                           number_at(at, 9, 3), error));
     for (int32_t i = 0; i < m->atoms; i++, first = next_line(first, "\v"))
         take_valence(m, i, number_at(first, 48, 3), 15);
     for (; *at && strncmp(at, "M  END", 6) != 0; at = next_line(at, "\v"))
@@ -117,8 +178,16 @@ static basin_status add_v30(basin_molecule *m, const char *line, bool bond, basi
         if (end == from) break;
         count++;
     }
-    if (bond) return add_bond(m, number[1], number[2], number[3], error);
-    basin_atom atom = atom_of(end + strspn(end, " "));
+    static const int wedge[2][4] = {{0, 1, 4, 6}, {0, 0, 3, 0}};
+    int shape = named(line, " CFG=") & 3;
+    if (bond)
+        return add_bond(m, number[1], number[2], number[3], wedge[number[1] == 2][shape], error);
+    end += strspn(end, " ");
+    basin_atom atom = atom_of(end);
+    double point[3] = {0};
+    end += strcspn(end, " ");
+    for (int c = 0; c < 3; c++) point[c] = strtod(end, &end);
+    put_point(m, &atom, point, shape);
     atom.charge = (int16_t)named(line, " CHG=");
     if (named(line, " MASS=")) atom.isotope = (uint16_t)named(line, " MASS=");
     if (named(line, " RAD=")) atom.radicals = named(line, " RAD=") == 2 ? 1 : 2;
@@ -150,10 +219,13 @@ bool basin_molecule_is_block(const char *text) { return !strncmp(text, start, si
 
 basin_status basin_molecule_read_block(basin_molecule *m, const char *text, basin_error *error) {
     const char *at = next_line(text, "\v");
-    m->atoms = m->bonds = m->rings = 0;
+    m->atoms = m->bonds = m->rings = m->dimensions = 0;
     bool newer = memchr(at, 'V', strcspn(at, "\v")) && strstr(at, "V3000");
     BASIN_TRY(newer ? read_v3000(m, at, error) : read_v2000(m, at, error));
     if (!m->atoms) return basin_fail(error, BASIN_BAD_VALUE, "no atoms");
+    BASIN_TRY(basin_molecule_link(m, error));
+    for (int32_t i = 0; i < m->atoms; i++) m->atom[i].turn = turn_at(m, i);
+    basin_molecule_order_turns(m);
     return basin_molecule_sanitise(m, error);
 }
 

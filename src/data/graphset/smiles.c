@@ -286,7 +286,7 @@ static basin_status read_all(reader *r) {
 
 basin_status basin_molecule_read(basin_molecule *m, const char *smiles, basin_error *error) {
     reader r = {.m = m, .text = smiles, .at = smiles, .last = -1, .error = error};
-    m->atoms = m->bonds = m->rings = 0;
+    m->atoms = m->bonds = m->rings = m->dimensions = 0;
     basin_status status = read_all(&r);
     free(r.stack);
     BASIN_TRY(status);

@@ -2,6 +2,8 @@
  * neighbours of an atom turn, and which side of a double bond they are on, where neighbours are
  * ranked by what is around them. Centres whose neighbours differ by nothing but their own
  * stereochemistry have none. */
+#include <math.h>
+
 #include "base/hash.h"
 #include "base/try.h"
 #include "data/graphset/molecule.h"
@@ -98,9 +100,52 @@ static int side_of(const basin_molecule *m, const uint64_t *colour, const basin_
     return marked == other ? 0 : marked > other ? side : -side;
 }
 
+/* The neighbour of highest rank at this end of a double bond; -1: there is none, or two of one
+ * rank, or its side is left open. */
+static int32_t highest(const basin_molecule *m, const uint64_t *colour, const basin_bond *twofold,
+                       int32_t end) {
+    int32_t best = -1, number = 0;
+    for (int32_t k = m->start[end]; k < m->start[end + 1]; k++) {
+        const basin_bond *b = &m->bond[m->link[k]];
+        int32_t other = basin_bond_other(b, end);
+        if (b == twofold) continue;
+        if (b->wedge == 4 || (number++ && colour[other] == colour[best])) return -1;
+        if (best < 0 || colour[other] > colour[best]) best = other;
+    }
+    return best;
+}
+
+/* By the points of atoms: 1 where the neighbours of highest rank are on one side, -1 on opposite
+ * ones; 0: it is not said. */
+static int drawn_sides(const basin_molecule *m, const uint64_t *colour, const basin_bond *twofold) {
+    const int32_t end[2] = {twofold->a, twofold->b};
+    double axis[3], arm[2][3], length = 0, dot = 0, size[2] = {0};
+    for (int c = 0; c < 3; c++) {
+        axis[c] = (double)m->atom[end[1]].at[c] - (double)m->atom[end[0]].at[c];
+        length += axis[c] * axis[c];
+    }
+    if (twofold->wedge == 3 || !(length > 0)) return 0;
+    for (int e = 0; e < 2; e++) {
+        int32_t other = highest(m, colour, twofold, end[e]);
+        double along = 0;
+        if (other < 0) return 0;
+        for (int c = 0; c < 3; c++) {
+            arm[e][c] = (double)m->atom[other].at[c] - (double)m->atom[end[e]].at[c];
+            along += arm[e][c] * axis[c] / length;
+        }
+        for (int c = 0; c < 3; c++) {
+            arm[e][c] -= along * axis[c];
+            size[e] += arm[e][c] * arm[e][c];
+        }
+    }
+    for (int c = 0; c < 3; c++) dot += arm[0][c] * arm[1][c];
+    bool straight = fmin(size[0], size[1]) < 1e-2 * length;
+    return straight || dot == 0 ? 0 : dot > 0 ? 1 : -1;
+}
+
 basin_status basin_molecule_find_stereo(basin_molecule *m, basin_error *error) {
     BASIN_FREE_AT_EXIT uint64_t *colour = NULL;
-    bool any = false;
+    bool any = m->dimensions > 0;
     for (int32_t i = 0; i < m->atoms; i++) any |= m->atom[i].turn != 0;
     for (int32_t i = 0; i < m->bonds; i++) any |= m->bond[i].mark != 0;
     if (!any) return BASIN_OK;
@@ -111,7 +156,8 @@ basin_status basin_molecule_find_stereo(basin_molecule *m, basin_error *error) {
     for (int32_t i = 0; i < m->bonds; i++) {
         basin_bond *b = &m->bond[i];
         if (b->order != 2 || b->ring) continue;
-        int side = side_of(m, colour, b, b->a) * side_of(m, colour, b, b->b);
+        int side = m->dimensions ? drawn_sides(m, colour, b)
+                                 : side_of(m, colour, b, b->a) * side_of(m, colour, b, b->b);
         if (side) b->stereo = side > 0 ? BASIN_BOND_SAME : BASIN_BOND_OPPOSITE;
     }
     return BASIN_OK;
