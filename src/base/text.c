@@ -5,12 +5,13 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "basin/status.h"
 
 bool basin_text_ends(const char *text, const char *end) {
     size_t length = strlen(text), size = strlen(end);
-    return length >= size && !strcmp(text + length - size, end);
+    return length >= size && !strcasecmp(text + length - size, end);
 }
 
 void basin_text_clean(char *text) {

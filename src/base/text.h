@@ -6,7 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-bool basin_text_ends(const char *text, const char *end); /* whether it ends so */
+/* Whether it ends so, in letters of any case. */
+bool basin_text_ends(const char *text, const char *end);
 
 /* Replaces control characters by '?': line breaks, escapes, and the C1 set in UTF-8, which some
  * terminals obey as well. */

@@ -18,12 +18,26 @@ basin_status basin_graph_read(basin_graphset *set, const basin_args *o, const ch
     bool bare = target && !*target;
     double stereo = 0;
     if (settings) BASIN_TRY(basin_settings_get_number(&stereo, settings, "stereo", error));
+    bool packed = basin_text_ends(path, ".safetensors") || basin_text_ends(path, ".npz") ||
+                  basin_text_ends(path, ".zip");
     bool table = is_table(path) || o->smiles;
+    if (packed && o->smiles)
+        return basin_usage(error, "--smiles: %s is a set of graphs, not a table of molecules",
+                           path);
     if (!table && stereo > 0)
         basin_note(o, "%s has stereochemistry only if graph convert --stereo wrote it", path);
     if (!table && o->target && !bare)
         return basin_usage(error, "--target: %s is no table of molecules; it has its own", path);
-    if (!table) return (bare ? basin_graphset_read_bare : basin_graphset_read)(set, path, error);
+    if (!table) {
+        basin_error why = {0};
+        basin_status status =
+            (bare ? basin_graphset_read_bare : basin_graphset_read)(set, path, &why);
+        return !status ? BASIN_OK
+                       : basin_fail(error, status, "%s%s", why.text,
+                                    strstr(why.text, "archive format")
+                                        ? " (of a table of molecules --smiles names the column)"
+                                        : "");
+    }
     size_t named = target && o->target ? strlen(o->target) : 0;
     bool words = named && !strncmp(target, o->target, named) && target[named] == '\n';
     basin_molecules spec = {.path = path, .smiles = o->smiles, .id = o->network.id};
@@ -148,6 +162,7 @@ void basin_record_set(basin_record *r, const void *context) {
 static const basin_option convert_table[] = {
     BASIN_GRAPH_OPTIONS_MOLECULES,
     BASIN_GRAPH_OPTION_TARGET,
+    BASIN_GRAPH_OPTION_VALUES,
     BASIN_FLAG(stereo, "stereo", "Of such a table: with stereochemistry in the labels."),
     BASIN_OPTIONS_LAST,
 };
@@ -181,6 +196,7 @@ static const basin_option train_table[] = {
                .initial = 0.1),
     BASIN_GRAPH_OPTIONS_MOLECULES,
     BASIN_GRAPH_OPTION_TARGET,
+    BASIN_GRAPH_OPTION_VALUES,
     BASIN_INTEGER(limit, "limit", "N", 0, 1e15,
                   "Train on at most N graphs, drawn by the seed; 0: all. Graphs for validation and "
                   "test stay as they are.",
@@ -258,6 +274,7 @@ static const basin_option cv_table[] = {
                  .text = "held-out"),
     BASIN_GRAPH_OPTIONS_MOLECULES,
     BASIN_GRAPH_OPTION_TARGET,
+    BASIN_GRAPH_OPTION_VALUES,
     BASIN_INTEGER(repeats, "repeats", "K", 1, 1000,
                   "All of it K times, each time with other seeds: other folds, other first "
                   "weights.",

@@ -2,6 +2,7 @@
 #ifndef BASIN_CLI_GRAPH_H
 #define BASIN_CLI_GRAPH_H
 
+#include "base/sort.h"
 #include "basin/tasks/graphs.h"
 #include "cli/cli.h"
 #include "view/svg.h"
@@ -23,6 +24,8 @@ basin_status basin_graph_read(basin_graphset *set, const basin_args *args, const
     BASIN_TEXT(target, 0, "target", "COLUMNS",                                                     \
                "Molecules: what to learn, columns with commas between; words or up to 10 whole "   \
                "numbers are classes.")
+#define BASIN_GRAPH_OPTION_VALUES                                                                  \
+    BASIN_FLAG(values, "values", "Of one target: few whole numbers are values, not classes.")
 
 #define BASIN_GRAPH_OPTION_COVERAGE                                                                \
     BASIN_REAL(coverage, "coverage", "X", 0.01, 0.999,                                             \
@@ -84,6 +87,8 @@ typedef struct basin_graph_job {
     int64_t *nearest_at;         /* [rows] */
     int64_t *class_value;        /* [rows] */
     int64_t *graph_of, *node_of; /* [rows] what each row is; they belong to class_value */
+    basin_ranked *order;         /* [rows] */
+    int64_t shown;               /* of these */
     /* eval */
     basin_graphs_measures measures;
     basin_graphs_value *value; /* [columns] of a model of values */

@@ -40,7 +40,7 @@ static void note_graphs(job *j) {
 void basin_graph_close_all(void *context) {
     job *j = context;
     BASIN_FREE(j->output, j->spread, j->nearest, j->nearest_at, j->low, j->class_value, j->value,
-               j->node, j->edge);
+               j->node, j->edge, j->order);
     basin_graphs_explanation_free(&j->e);
     free(j->list);
     basin_graphset_free(&j->set);
@@ -70,6 +70,10 @@ static const basin_option predict_table[] = {
                "With --embeddings: also each row's energy [rows, 3] in attention, memories and "
                "couplings.",
                .needs = "embeddings!="),
+    BASIN_FLAG(sort, "sort",
+               "The highest value of the first column, or probability of the last class, first."),
+    BASIN_INTEGER(top, "top", "N", 0, 1e15, "Only the first N of these; 0: all.",
+                  .needs = "sort=on"),
     BASIN_GRAPH_OPTION_COVERAGE,
     BASIN_GRAPH_OPTIONS_MOLECULES,
     BASIN_GRAPH_OPTIONS_USE,
@@ -149,7 +153,8 @@ static void put_outputs(basin_record *r, const job *j, int64_t row) {
 static void put_predictions(basin_record *r, const void *context) {
     const job *j = context;
     basin_record_table(r, "graphs", NULL);
-    for (int64_t row = 0; row < j->rows; row++) {
+    for (int64_t i = 0; i < j->shown; i++) {
+        int64_t row = j->order[i].at;
         basin_record_row(r);
         put_place(r, &j->set, j->graph_of[row]);
         basin_record_integer(r, "graph", j->graph_of[row]);
@@ -212,6 +217,12 @@ basin_status basin_graph_predict(job *j, basin_error *error) {
     BASIN_TRY(basin_graphs_predict(j->output, j->class_value, j->model, &j->data, error));
     note_graphs(j);
     j->data.ranks = NULL;
+    int64_t by = j->about.class_value ? j->columns - 1 : 0;
+    BASIN_TRY(BASIN_NEW_RAW(&j->order, j->rows + 1, "outputs", error));
+    for (int64_t i = 0; i < j->rows; i++)
+        j->order[i] = (basin_ranked){(double)j->output[i * j->columns + by], i};
+    if (j->o->sort) qsort(j->order, (size_t)j->rows, sizeof *j->order, basin_higher_first);
+    j->shown = j->o->sort && j->o->top ? basin_int_min(j->o->top, j->rows) : j->rows;
     j->data.low = j->data.high = j->data.spread = j->data.nearest = NULL, j->data.nearest_at = NULL;
     return BASIN_OK;
 }

@@ -67,6 +67,9 @@ basin_status basin_molecule_scaffold(int64_t *scaffold, const basin_molecule *m,
 
 /* Turns of atoms and sides of double bonds, the same however it is written. */
 basin_status basin_molecule_find_stereo(basin_molecule *m, basin_error *error);
+/* A number that is equal for equal molecules, however they are written. */
+basin_status basin_molecule_print(int64_t *print, const basin_molecule *m, bool stereo,
+                                  basin_error *error);
 /* What the layout of a graph needs; free it. */
 basin_status basin_molecule_of(basin_molecule *m, const basin_graphset *set, int64_t graph,
                                basin_error *error);
@@ -81,6 +84,9 @@ bool basin_molecule_is_block(const char *text);
 bool basin_molecules_are_blocks(const char *path);
 /* A file of molblocks (SDF, also packed) as CSV with columns molblock, title, properties. */
 basin_status basin_sdf_table(char **table, size_t *size, const char *path, basin_error *error);
+/* Lines of SMILES and a name without a header (.smi) as CSV with columns smiles, id; *table stays
+ * NULL where the file is a table with a header. */
+basin_status basin_smi_table(char **table, size_t *size, const char *path, basin_error *error);
 
 /* ---- its parts, for the readers ---- */
 

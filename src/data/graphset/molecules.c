@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <strings.h>
 
+#include "base/hash.h"
 #include "base/sort.h"
 #include "base/text.h"
 #include "data/graphset/graphset.h"
@@ -21,14 +22,15 @@ typedef struct reading {
     const basin_molecules *spec;
     basin_table_rows rows;
     char *header; /* the names of all columns, each ends with a zero byte */
-    char *sdf;    /* of a file of molblocks: the table */
+    char *made;   /* of a file of molblocks or of lines: the table */
+    bool blocks;  /* of molblocks */
     int smiles, id, targets, target[MOST_TARGETS];
     basin_molecule molecule;
     basin_graphset_arrays a;
-    int64_t *nodes, *from, *to, *line, *scaffold, *class_of, atoms;
+    int64_t *nodes, *from, *to, *line, *scaffold, *class_of, *print, atoms;
     int32_t *atom, *bond;
     float *value;
-    size_t capacity[9];
+    size_t capacity[10];
     basin_names_builder ids;
     basin_dictionary word[MOST_TARGETS]; /* cells of the targets that are no numbers */
     const char **class_word;             /* of one target of words, in the order of classes */
@@ -52,7 +54,8 @@ static basin_status reserve(reading *r, basin_error *error) {
                    BASIN_RESERVE(&r->atom, &r->capacity[6],
                                  (r->atoms + m->atoms) * BASIN_ATOM_LABELS) &&
                    BASIN_RESERVE(&r->value, &r->capacity[7], g * (r->targets + 1)) &&
-                   BASIN_RESERVE(&r->class_of, &r->capacity[8], g)
+                   BASIN_RESERVE(&r->class_of, &r->capacity[8], g) &&
+                   BASIN_RESERVE(&r->print, &r->capacity[9], g)
                ? BASIN_OK
                : basin_fail_memory(error, molecules);
 }
@@ -86,6 +89,7 @@ static basin_status put_molecule(reading *r, int64_t line, basin_error *error) {
         r->bond[at] = sides ? m->bond[i].stereo : m->bond[i].order;
     }
     BASIN_TRY(basin_molecule_scaffold(&r->scaffold[g], m, error));
+    BASIN_TRY(basin_molecule_print(&r->print[g], m, r->spec->stereo, error));
     r->nodes[g] = m->atoms, r->line[g] = line;
     r->atoms += m->atoms, r->a.edges += m->bonds;
     r->a.graphs++;
@@ -95,10 +99,10 @@ static basin_status put_molecule(reading *r, int64_t line, basin_error *error) {
 
 /* A molecule that is left out, for the notes. */
 static void skip(reading *r, int64_t line, const char *what, const char *why) {
-    if (r->sdf && r->id >= 0) what = basin_table_rows_trimmed(&r->rows, r->id);
+    if (r->blocks && r->id >= 0) what = basin_table_rows_trimmed(&r->rows, r->id);
     if (!r->skipped) snprintf(r->first, sizeof r->first, "'%.60s': %.120s", what, why);
     if (r->skipped++ < SHOWN)
-        fprintf(r->note, "%s %lld: '%.60s': %s\n", r->spec->text || r->sdf ? "molecule" : "line",
+        fprintf(r->note, "%s %lld: '%.60s': %s\n", r->spec->text || r->blocks ? "molecule" : "line",
                 (long long)line, what, why);
 }
 
@@ -107,6 +111,8 @@ static basin_status add(reading *r, const char *smiles, int64_t line, bool *adde
                         basin_error *error) {
     basin_error own;
     r->read++;
+    *added = false;
+    if (!*smiles) return skip(r, line, "", "the cell is empty"), BASIN_OK;
     basin_status status =
         (basin_molecule_is_block(smiles) ? basin_molecule_read_block
                                          : basin_molecule_read)(&r->molecule, smiles, &own);
@@ -198,10 +204,10 @@ static basin_status open_columns(reading *r, basin_error *error) {
     static const char ids[] = "id mol_id molecule_id compound_id cid chembl_id name compound";
     BASIN_TRY(BASIN_NEW_RAW(&r->header, r->rows.length + 1, molecules, error));
     memcpy(r->header, r->rows.text, r->rows.length);
-    r->smiles = find_named(r, s->smiles, r->sdf ? "molblock" : usual);
+    r->smiles = find_named(r, s->smiles, r->blocks ? "molblock" : usual);
     const char *name = s->smiles ? s->smiles : "smiles";
     if (r->smiles < 0) return no_column(r, "SMILES", name, (int)strlen(name), error);
-    r->id = find_named(r, s->id, r->sdf ? "title" : ids);
+    r->id = find_named(r, s->id, r->blocks ? "title" : ids);
     if (r->id < 0 && s->id) return no_column(r, "ids", s->id, (int)strlen(s->id), error);
     BASIN_TRY(check_name(r, r->smiles, error));
     BASIN_TRY(check_name(r, r->id, error));
@@ -262,7 +268,7 @@ static basin_status read_rows(reading *r, basin_error *error) {
             r->fact[UNKNOWN]++;
             continue;
         }
-        BASIN_TRY(add(r, smiles, r->rows.line - (r->sdf != NULL), &added, error));
+        BASIN_TRY(add(r, smiles, r->rows.line - (r->made != NULL), &added, error));
         if (!added) continue;
         BASIN_TRY(read_targets(r, error));
         const char *id = r->id >= 0 ? basin_table_rows_trimmed(&r->rows, r->id) : "";
@@ -306,13 +312,64 @@ static basin_status settle_targets(reading *r, basin_error *error) {
     if (!r->targets) return BASIN_OK;
     bool words = r->word[0].names.names.count > 0;
     if (r->targets == 1 && words) BASIN_TRY(number_words(r, error));
-    if (r->targets == 1 && r->whole[0] && !r->spec->values &&
-        (words || count_different(r, CLASSES) <= CLASSES)) {
+    int kinds =
+        r->targets == 1 && r->whole[0] && !r->spec->values ? count_different(r, CLASSES) : 0;
+    if (kinds && (words || kinds <= CLASSES)) {
+        if (!words && kinds > 2)
+            fprintf(r->note,
+                    "column '%s' has %d different whole numbers, which are classes (--values: "
+                    "they are values)\n",
+                    name_of(r, r->target[0]), kinds);
         for (int64_t g = 0; g < r->a.graphs; g++) r->class_of[g] = (int64_t)r->value[g];
         r->a.graph_class = r->class_of;
     } else
         r->a.target = r->value, r->a.targets = r->targets;
     return BASIN_OK;
+}
+
+/* Whether what is to be learnt of two molecules differs. */
+static bool differ(const reading *r, int64_t a, int64_t b) {
+    for (int t = 0; t < r->targets; t++) {
+        float x = r->value[a * r->targets + t], y = r->value[b * r->targets + t];
+        if (x != y && !isnan(x) && !isnan(y)) return true;
+    }
+    return false;
+}
+
+/* Says how many of the numbers `print` [graphs] are there more than once; 0 are left out. */
+static basin_status note_repeats(reading *r, const int64_t *print, const char *what, bool values,
+                                 basin_error *error) {
+    BASIN_FREE_AT_EXIT basin_ranked *all = NULL;
+    int64_t repeated = 0, different = 0, n = r->a.graphs, first[2] = {0};
+    BASIN_TRY(BASIN_NEW_RAW(&all, n + 1, molecules, error));
+    for (int64_t g = 0; g < n; g++) all[g] = (basin_ranked){(double)(print[g] >> 11), g};
+    qsort(all, (size_t)n, sizeof *all, basin_lower_first);
+    for (int64_t i = 0, next; i < n; i = next) {
+        bool other = false;
+        for (next = i + 1; next < n && all[next].value == all[i].value; next++)
+            other = other || (values && differ(r, all[i].at, all[next].at));
+        if (next == i + 1 || all[i].value == 0) continue;
+        if (!repeated++ || all[i].at < first[0]) first[0] = all[i].at, first[1] = all[i + 1].at;
+        different += other;
+    }
+    if (!repeated) return BASIN_OK;
+    fprintf(r->note, "%lld %s than once, the first in lines %lld and %lld", (long long)repeated,
+            what, (long long)r->line[first[0]], (long long)r->line[first[1]]);
+    if (different)
+        fprintf(r->note, "; %lld of them with different values to learn", (long long)different);
+    fprintf(r->note, "\n");
+    return BASIN_OK;
+}
+
+static basin_status note_all_repeats(reading *r, basin_error *error) {
+    if (r->spec->text) return BASIN_OK;
+    BASIN_TRY(note_repeats(r, r->print, "molecules are there more", true, error));
+    for (int64_t g = 0; g < r->a.graphs && r->id >= 0; g++) {
+        const char *id = r->ids.names.text + r->ids.names.at[g];
+        uint64_t own = *id ? basin_hash_text(BASIN_HASH_START, id) : 0;
+        memcpy(&r->print[g], &own, sizeof own);
+    }
+    return r->id >= 0 ? note_repeats(r, r->print, "ids are there more", false, error) : BASIN_OK;
 }
 
 static void put_notes(reading *r) {
@@ -339,7 +396,7 @@ static void reading_free(reading *r) {
     basin_table_rows_close(&r->rows);
     basin_molecule_free(&r->molecule);
     BASIN_FREE(r->header, r->nodes, r->from, r->to, r->line, r->scaffold, r->class_of, r->atom,
-               r->bond, r->value, r->class_word, r->sdf);
+               r->bond, r->value, r->class_word, r->made, r->print);
     for (int t = 0; t < r->targets; t++) basin_dictionary_free(&r->word[t]);
     basin_names_free(&r->ids.names);
     if (r->note) free(basin_memory_file_close(&r->notes));
@@ -359,9 +416,12 @@ static basin_status read_all(reading *r, basin_error *error) {
         BASIN_TRY(add(r, s->text[i], i, &added, error));
     if (s->text) return BASIN_OK;
     basin_csv_source source = {.path = s->path};
-    if (basin_molecules_are_blocks(s->path))
-        BASIN_TRY(basin_sdf_table(&r->sdf, &source.size, s->path, error));
-    source.data = r->sdf;
+    r->blocks = basin_molecules_are_blocks(s->path);
+    bool lines = !s->smiles && !(s->target && *s->target) && basin_text_ends(s->path, ".smi");
+    if (r->blocks || lines)
+        BASIN_TRY((r->blocks ? basin_sdf_table : basin_smi_table)(&r->made, &source.size, s->path,
+                                                                  error));
+    source.data = r->made;
     BASIN_TRY(basin_table_rows_open(&r->rows, &source, error));
     BASIN_TRY(open_columns(r, error));
     return read_rows(r, error);
@@ -384,9 +444,13 @@ static basin_status finish(basin_graphset *set, reading *r, basin_error *error) 
     if (!a->graphs)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: none of %lld molecules can be used%s%s",
                           path ? path : molecules, (long long)(r->read + r->fact[UNKNOWN]),
-                          r->skipped ? ": " : "", r->skipped ? r->first : "");
+                          r->skipped || r->fact[UNKNOWN] ? ": " : "",
+                          r->skipped         ? r->first
+                          : r->fact[UNKNOWN] ? "the cells of the target are empty"
+                                             : "");
     BASIN_TRY(settle_targets(r, error));
     put_notes(r);
+    BASIN_TRY(note_all_repeats(r, error));
     a->name = base ? base + 1 : path ? path : molecules;
     a->nodes = r->nodes, a->from = r->from, a->to = r->to, a->undirected = true;
     a->node_label = r->atom, a->node_labels = BASIN_ATOM_LABELS;

@@ -2,6 +2,7 @@
  * in memory: a cell with the molblock, one with the title, one per property. See molecule.h. */
 #include <ctype.h>
 #include <math.h>
+#include <strings.h>
 
 #include "base/dictionary.h"
 #include "base/try.h"
@@ -315,5 +316,30 @@ basin_status basin_sdf_table(char **table, size_t *size, const char *path, basin
     fputs("\n", file);
     for (const char *at = text; at[strspn(at, " \r\n")];)
         at = put_record(file, at, &names, &status, error);
+    return fclose(file) ? basin_fail_memory(error, path) : BASIN_OK;
+}
+
+basin_status basin_smi_table(char **table, size_t *size, const char *path, basin_error *error) {
+    static const char blanks[] = " \t";
+    BASIN_FREE_AT_EXIT char *text = NULL;
+    BASIN_TRY(load(&text, path, error));
+    const char *at = text + (strncmp(text, "\xef\xbb\xbf", 3) ? 0 : 3);
+    bool header = !strncasecmp(at, "smiles", 6);
+    size_t first = strcspn(at, "\r\n"), commas = strcspn(at, ",;\t");
+    if (commas < first && (header || at[commas] != '\t')) return BASIN_OK;
+    FILE *file = open_memstream(table, size);
+    if (!file) return basin_fail_memory(error, path);
+    fputs("smiles,id\n", file); /* then a line of the file is the line before it of the table */
+    for (; *at; at = next_line(at, "\n"), header = false) {
+        size_t length = strcspn(at, "\r\n"), blank = strspn(at, blanks);
+        size_t end = blank + strcspn(at + blank, " \t\r\n"), name = end + strspn(at + end, blanks);
+        if (length > blank && !header) {
+            fprintf(file, "\"%.*s\",\"", (int)(end - blank), at + blank);
+            for (size_t i = name; i < length; i++)
+                fprintf(file, at[i] == '"' ? "\"\"" : "%c", at[i]);
+            fputc('"', file);
+        }
+        fputc('\n', file);
+    }
     return fclose(file) ? basin_fail_memory(error, path) : BASIN_OK;
 }

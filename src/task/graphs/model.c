@@ -112,12 +112,14 @@ void basin_graphs_value_scale(double *mean, double *scale, const basin_graphset 
 
 static basin_status set_targets(basin_graphs_model *model, const basin_graphset *set,
                                 const int64_t *graph, int64_t count, basin_error *error) {
-    for (int64_t c = 0; c < set->targets; c++)
+    const char *name = set->columns ? set->columns : "";
+    for (int64_t c = 0; c < set->targets; c++, name += strcspn(name, "\n"), name += *name != 0)
         if (!count_known(set, graph, count, c))
             return basin_fail(error, BASIN_BAD_VALUE,
-                              "%s: value %lld is known of none of the %lld graphs to train on; "
-                              "wanted one at least",
-                              set->name, (long long)c + 1, (long long)count);
+                              "%s: value %lld%s%.*s%s is known of none of the %lld graphs to train "
+                              "on; needs one at least",
+                              set->name, (long long)c + 1, *name ? ", " : "",
+                              (int)strcspn(name, "\n"), name, *name ? "," : "", (long long)count);
     model->outputs = set->targets;
     model->binary = set->binary;
     BASIN_TRY(BASIN_NEW(&model->target_mean, set->targets, "a graph model", error));
