@@ -25,7 +25,8 @@ basin_status basin_graph_read(basin_graphset *set, const basin_args *args, const
                "Molecules: what to learn, columns with commas between; words or up to 10 whole "   \
                "numbers are classes.")
 #define BASIN_GRAPH_OPTION_VALUES                                                                  \
-    BASIN_FLAG(values, "values", "Of one target: few whole numbers are values, not classes.")
+    BASIN_FLAG(values, "values", "Of one target: few whole numbers are values, not classes.",      \
+               .more = true)
 
 #define BASIN_GRAPH_OPTION_COVERAGE                                                                \
     BASIN_REAL(coverage, "coverage", "X", 0.01, 0.999,                                             \

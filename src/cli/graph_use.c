@@ -33,6 +33,15 @@ static void note_graphs(job *j) {
                        "%s with a label beyond those of training, which the model treats as "
                        "unlabelled: %lld",
                        of[i], (long long)unknown[i]);
+    double most = 0;
+    const int64_t *start = j->set.node_start;
+    int64_t cut = 0;
+    bool cuts = !basin_settings_get_number(&most, j->about.settings, "max_nodes", NULL) && most > 0;
+    for (int64_t i = 0; i < j->count && cuts; i++)
+        cut += (double)(start[j->list[i] + 1] - start[j->list[i]]) > most;
+    if (cut)
+        basin_note(j->o, "%lld graphs are cut to their first %.0f nodes (max_nodes of the model)",
+                   (long long)cut, most);
     basin_convergence rests = basin_graphs_take_convergence(j->model);
     if (basin_convergence_tell(text, sizeof text, &rests)) basin_note(j->o, "%s", text);
 }

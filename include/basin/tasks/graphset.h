@@ -62,7 +62,9 @@ typedef struct basin_graphset {
     char *note;         /* lines on what was left out or not used; or NULL */
     int64_t edge_walks; /* the last so many edge attributes are walks along the edges */
     bool wide; /* among the edges are pairs of nodes further apart, whose first walk is 0 */
-    basin_bundle *file; /* what the arrays lie in; NULL where the set owns them */
+    int64_t most, sinks; /* what a model sees of a graph: the first so many nodes (0: all), and sink
+                            nodes behind them up to so many in all */
+    basin_bundle *file;  /* what the arrays lie in; NULL where the set owns them */
 } basin_graphset;
 
 /* Reads by content: a TUDataset folder or zip, a packed set (safetensors, written by

@@ -7,13 +7,20 @@
 enum { STREAM_SIGNS = 41 };
 
 int64_t basin_graphset_tokens(const basin_graphset *set, int64_t graph) {
-    return set->node_start[graph + 1] - set->node_start[graph] + 1;
+    int64_t nodes = basin_graphset_nodes(set, graph);
+    return (nodes < set->sinks ? set->sinks : nodes) + 1;
 }
 
-/* The CLS with itself, with every node both ways, and the edges. */
+/* The CLS with itself, with every node both ways, the edges, and each sink with every node. */
 int64_t basin_graphset_pairs(const basin_graphset *set, int64_t graph) {
-    return 2 * basin_graphset_tokens(set, graph) - 1 + set->edge_start[graph + 1] -
-           set->edge_start[graph];
+    int64_t tokens = basin_graphset_tokens(set, graph), nodes = basin_graphset_nodes(set, graph);
+    int64_t edges = set->edge_start[graph + 1] - set->edge_start[graph];
+    if (nodes < set->node_start[graph + 1] - set->node_start[graph]) {
+        edges = 0;
+        for (int64_t e = set->edge_start[graph]; e < set->edge_start[graph + 1]; e++)
+            edges += basin_graphset_inside(set, e, nodes);
+    }
+    return 2 * tokens - 1 + edges + (tokens - 1 - nodes) * nodes;
 }
 
 /* The arrays of a batch, of graphs, tokens or pairs; the last three have rows of several numbers,
@@ -104,47 +111,59 @@ typedef struct place {
     int64_t graph, node, token, pair; /* where in the batch the graph begins */
 } place;
 
+/* Sinks have features of zeros, and what is read of all nodes leaves them out. */
 static void put_nodes(basin_graphset_batch *b, const basin_graphset *set,
                       const basin_graphset_encoding *e, int64_t g, place at) {
-    int64_t n = basin_graphset_tokens(set, g) - 1, edge = set->edge_start[g];
+    int64_t all = basin_graphset_tokens(set, g) - 1, n = basin_graphset_nodes(set, g);
+    int64_t edge = set->edge_start[g];
     b->first[at.graph] = (int32_t)at.token;
     b->share[at.graph] = n ? 1 / (float)n : 0;
-    for (int64_t t = 0; t <= n; t++) {
+    for (int64_t t = 0; t <= all; t++) {
         int32_t token = (int32_t)(at.token + t);
         b->source[token] = t ? (int32_t)(at.node + t - 1) : -1;
-        b->owner[token] = t ? (int32_t)at.graph : -1;
+        b->owner[token] = t && t <= n ? (int32_t)at.graph : -1;
         b->before[token] = t ? token - 1 : -1;
-        b->after[token] = t < n ? token + 1 : -1;
+        b->after[token] = t < all ? token + 1 : -1;
     }
+    memset(b->feature + (at.node + n) * e->features, 0,
+           (size_t)((all - n) * e->features) * sizeof *b->feature);
     for (int64_t i = 0; i < n; i++) {
         int64_t from = edge;
         while (edge < set->edge_start[g + 1] && set->edge[2 * edge] == i) edge++;
         float *to = b->feature + (at.node + i) * e->features;
         int64_t degree = 0;
-        for (int64_t k = from; k < edge; k++) degree += basin_graphset_is_edge(set, k);
+        for (int64_t k = from; k < edge; k++)
+            degree += basin_graphset_is_edge(set, k) && basin_graphset_inside(set, k, n);
         put_node(to, e, set, set->node_start[g] + i, degree);
         for (int64_t k = from; e->edge_sums && k < edge; k++)
-            if (basin_graphset_is_edge(set, k))
+            if (basin_graphset_is_edge(set, k) && basin_graphset_inside(set, k, n))
                 add_edge(to + e->features - e->edge_features, e, set, k, 0.25f);
     }
 }
 
+/* A pair with ones for features. */
+static int64_t put_plain(basin_graphset_batch *b, int64_t pair, int64_t key) {
+    b->pairs.key[pair] = (int32_t)key;
+    for (int64_t c = 0; c < b->edge_features; c++) b->edge_feature[pair * b->edge_features + c] = 1;
+    return pair + 1;
+}
+
 /* Rows of the pair list in order: the CLS with all (or with all others), then each node with the
- * CLS and its edges. The CLS's pairs have ones for features, as published. */
+ * CLS and its edges, each sink with the CLS and all nodes. The pairs of the CLS and of sinks have
+ * ones for features, as published. */
 static int64_t put_pairs(basin_graphset_batch *b, const basin_graphset *set,
                          const basin_graphset_encoding *e, int64_t g, place at) {
-    int64_t n = basin_graphset_tokens(set, g) - 1, edge = set->edge_start[g], pair = at.pair;
-    int64_t P = e->edge_features;
-    for (int64_t t = 0; t <= n; t++) {
+    int64_t all = basin_graphset_tokens(set, g) - 1, n = basin_graphset_nodes(set, g);
+    int64_t P = e->edge_features, edge = set->edge_start[g], pair = at.pair;
+    for (int64_t t = 0; t <= all; t++) {
         b->pairs.row[at.token + t] = (int32_t)pair;
-        int64_t cls = t ? 1 : n + 1;
-        for (int64_t k = !t && e->no_cls_self; k < cls; k++, pair++) {
-            b->pairs.key[pair] = (int32_t)(at.token + k);
-            for (int64_t c = 0; c < P; c++) b->edge_feature[pair * P + c] = 1;
-        }
-        for (; t && edge < set->edge_start[g + 1] && set->edge[2 * edge] == t - 1; edge++, pair++) {
+        int64_t plain = !t ? all + 1 : t > n ? n + 1 : 1;
+        for (int64_t k = !t && e->no_cls_self; k < plain; k++)
+            pair = put_plain(b, pair, at.token + k);
+        for (; t && edge < set->edge_start[g + 1] && set->edge[2 * edge] == t - 1; edge++) {
+            if (!basin_graphset_inside(set, edge, n)) continue;
             b->pairs.key[pair] = (int32_t)(at.token + 1 + set->edge[2 * edge + 1]);
-            float *to = b->edge_feature + pair * P;
+            float *to = b->edge_feature + pair++ * P;
             memset(to, 0, (size_t)P * sizeof *to);
             add_edge(to, e, set, edge, 1);
         }
@@ -157,7 +176,7 @@ static void put_positions(basin_graphset_batch *b, const basin_positions *p,
                           uint64_t epoch) {
     int64_t rows = basin_graphset_tokens(set, g), k = p->spec.vectors;
     if (!p->width) return;
-    const float *from = p->value + (set->node_start[g] + g - p->first) * p->width;
+    const float *from = p->value + p->start[g - p->first] * p->width;
     float *to = b->position + at.token * p->width;
     memcpy(to, from, (size_t)(rows * p->width) * sizeof *to);
     if (!flip) return;
@@ -224,6 +243,35 @@ basin_status basin_graphset_batch_fill(basin_graphset_batch *b, const basin_grap
     b->pairs.row[tokens] = (int32_t)pairs;
     sort_by_key(&b->pairs);
     put_strengths(b);
+    return BASIN_OK;
+}
+
+basin_status basin_graphset_batch_all(basin_graphset_batch *all, const basin_graphset_batch *b,
+                                      basin_error *error) {
+    int64_t P = b->edge_features, pair = 0, pairs = 0;
+    for (int64_t g = 0; g < b->graphs; g++) {
+        int64_t tokens = (g + 1 < b->graphs ? b->first[g + 1] : b->tokens) - b->first[g];
+        pairs += tokens * tokens;
+    }
+    if (pairs > INT32_MAX)
+        return basin_fail(error, BASIN_UNSUPPORTED, "a batch of %lld pairs; needs fewer than 2^31",
+                          (long long)pairs);
+    if (!make_room(all, (const int64_t[]){b->graphs, b->tokens, pairs}, 1, P, 0))
+        return basin_fail_memory(error, "all pairs of a batch");
+    memset(all->edge_feature, 0, (size_t)(pairs * P) * sizeof *all->edge_feature);
+    for (int64_t g = 0; g < b->graphs; g++) {
+        int64_t first = b->first[g], end = g + 1 < b->graphs ? b->first[g + 1] : b->tokens;
+        for (int64_t q = first; q < end; q++, pair += end - first) {
+            all->pairs.row[q] = (int32_t)pair;
+            for (int64_t k = first; k < end; k++) all->pairs.key[pair + k - first] = (int32_t)k;
+            for (int64_t e = b->pairs.row[q]; e < b->pairs.row[q + 1]; e++)
+                memcpy(all->edge_feature + (pair + b->pairs.key[e] - first) * P,
+                       b->edge_feature + e * P, (size_t)P * sizeof *b->edge_feature);
+        }
+    }
+    all->pairs.queries = all->pairs.keys = b->tokens, all->pairs.pairs = pairs;
+    all->pairs.row[b->tokens] = (int32_t)pairs;
+    sort_by_key(&all->pairs);
     return BASIN_OK;
 }
 

@@ -62,8 +62,9 @@ typedef struct basin_position_spec {
 typedef struct basin_positions {
     basin_position_spec spec;
     int64_t tokens, width;
-    int64_t first; /* the set's token that they begin with */
-    float *value;  /* [tokens, width] */
+    int64_t first;  /* the graph that they begin with */
+    int64_t *start; /* [graphs + 1] where the rows of each begin */
+    float *value;   /* [tokens, width] */
 } basin_positions;
 
 /* Those of graphs first .. first + count - 1, computed in parallel. */
@@ -137,9 +138,24 @@ typedef struct basin_graphset_batch {
     basin_pairs pairs;
 } basin_graphset_batch;
 
-/* Tokens and pairs that a graph takes; with `no_cls_self` it is one pair less. */
+/* Nodes of a graph that a model sees. */
+static inline int64_t basin_graphset_nodes(const basin_graphset *set, int64_t graph) {
+    int64_t nodes = set->node_start[graph + 1] - set->node_start[graph];
+    return set->most && nodes > set->most ? set->most : nodes;
+}
+/* Whether an edge of a graph with so many of them is among these. */
+static inline bool basin_graphset_inside(const basin_graphset *set, int64_t edge, int64_t nodes) {
+    return set->edge[2 * edge] < nodes && set->edge[2 * edge + 1] < nodes;
+}
+/* Tokens, sinks among them, and pairs that a graph takes; with `no_cls_self` it is one pair less.
+ */
 int64_t basin_graphset_tokens(const basin_graphset *set, int64_t graph);
 int64_t basin_graphset_pairs(const basin_graphset *set, int64_t graph);
+/* Whether a model sees a graph cut or padded. */
+static inline bool basin_graphset_resized(const basin_graphset *set, int64_t graph) {
+    int64_t nodes = set->node_start[graph + 1] - set->node_start[graph];
+    return (set->most && nodes > set->most) || nodes < set->sinks;
+}
 
 /* Fills the batch with the given graphs, growing it where needed. With `flip`, each eigenvector of
  * each graph gets a random sign, a pure function of (seed, epoch, graph); otherwise the sign is
@@ -149,6 +165,10 @@ basin_status basin_graphset_batch_fill(basin_graphset_batch *batch, const basin_
                                        const basin_positions *positions, const int64_t *graph,
                                        int64_t count, bool flip, uint64_t seed, uint64_t epoch,
                                        basin_error *error);
+/* The same tokens with all pairs within each graph, features and pairs alone; what was no pair has
+ * zeros. */
+basin_status basin_graphset_batch_all(basin_graphset_batch *all, const basin_graphset_batch *batch,
+                                      basin_error *error);
 void basin_graphset_batch_free(basin_graphset_batch *batch);
 
 /* ---- folds ---- */

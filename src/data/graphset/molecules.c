@@ -317,8 +317,8 @@ static basin_status settle_targets(reading *r, basin_error *error) {
     if (kinds && (words || kinds <= CLASSES)) {
         if (!words && kinds > 2)
             fprintf(r->note,
-                    "column '%s' has %d different whole numbers, which are classes (--values: "
-                    "they are values)\n",
+                    "column '%s' has %d different whole numbers, which are classes unless 'values' "
+                    "is on\n",
                     name_of(r, r->target[0]), kinds);
         for (int64_t g = 0; g < r->a.graphs; g++) r->class_of[g] = (int64_t)r->value[g];
         r->a.graph_class = r->class_of;

@@ -8,10 +8,6 @@
 #include "base/wide.h"
 #include "data/graphset/graphset.h"
 
-static int64_t token_of(const basin_graphset *set, int64_t graph) {
-    return set->node_start[graph] + graph;
-}
-
 /* A LAPACK that brings threads of its own (OpenBLAS) would cut each small graph among them, while
  * we have a thread a graph already: several times slower, and worse on busy cores. Other LAPACKs
  * do not have these functions. */
@@ -39,20 +35,25 @@ static basin_status compute_graph(const void *context, int64_t i, basin_error *e
     const basin_positions *p = c->p;
     const basin_graphset *set = c->set;
     int64_t g = c->first + i, first = set->edge_start[g], edges = set->edge_start[g + 1] - first;
-    float *value = p->value + (token_of(set, g) - p->first) * p->width;
+    int64_t nodes = basin_graphset_nodes(set, g), all = basin_graphset_tokens(set, g) - 1;
+    float *value = p->value + p->start[i] * p->width;
     const int32_t *edge = set->edge + 2 * first;
     BASIN_FREE_AT_EXIT int32_t *own = NULL;
     basin_error why;
-    if (set->wide) { /* of edges alone */
+    if (set->wide || set->most || set->sinks) { /* of edges alone, and of sinks */
         int64_t kept = 0;
-        BASIN_TRY(BASIN_NEW_RAW(&own, 2 * edges, "positions of nodes", error));
+        BASIN_TRY(
+            BASIN_NEW_RAW(&own, 2 * (edges + (all - nodes) * nodes), "positions of nodes", error));
         for (int64_t e = 0; e < edges; e++)
-            if (basin_graphset_is_edge(set, first + e))
+            if (basin_graphset_is_edge(set, first + e) &&
+                basin_graphset_inside(set, first + e, nodes))
                 memcpy(own + 2 * kept++, edge + 2 * e, 2 * sizeof *own);
+        for (int64_t s = nodes; s < all; s++)
+            for (int64_t n = 0; n < nodes; n++, kept++)
+                own[2 * kept] = (int32_t)s, own[2 * kept + 1] = (int32_t)n;
         edge = own, edges = kept;
     }
-    basin_status status = basin_positions_of(
-        value, &p->spec, set->node_start[g + 1] - set->node_start[g], edge, edges, &why);
+    basin_status status = basin_positions_of(value, &p->spec, all, edge, edges, &why);
     if (!status) return BASIN_OK;
     return basin_fail(error, status, "graph %lld: %s", (long long)g, why.text);
 }
@@ -62,11 +63,14 @@ basin_status basin_positions_new(basin_positions *positions, const basin_graphse
                                  basin_error *error) {
     basin_positions *p = positions;
     computing all = {p, set, first};
-    *p = (basin_positions){
-        .spec = *spec, .first = token_of(set, first), .width = spec->vectors + spec->walks};
-    p->tokens = token_of(set, first + count) - p->first;
+    *p = (basin_positions){.spec = *spec, .first = first, .width = spec->vectors + spec->walks};
     if (!p->width) return BASIN_OK;
-    BASIN_TRY(BASIN_NEW_RAW(&p->value, p->tokens * p->width, "positions of tokens", error));
+    BASIN_TRY(BASIN_NEW(&p->start, count + 1, "positions of tokens", error));
+    for (int64_t i = 0; i < count; i++)
+        p->start[i + 1] = p->start[i] + basin_graphset_tokens(set, first + i);
+    p->tokens = p->start[count];
+    BASIN_TRY_OR(BASIN_NEW_RAW(&p->value, p->tokens * p->width, "positions of tokens", error),
+                 basin_positions_free(p));
     int threads = spec->vectors > 0 ? set_blas_threads(1) : 0;
     basin_status status = basin_team_try(compute_graph, &all, count, 8, error);
     if (spec->vectors > 0) set_blas_threads(threads);
@@ -75,7 +79,7 @@ basin_status basin_positions_new(basin_positions *positions, const basin_graphse
 }
 
 void basin_positions_free(basin_positions *positions) {
-    free(positions->value);
+    BASIN_FREE(positions->value, positions->start);
     *positions = (basin_positions){0};
 }
 

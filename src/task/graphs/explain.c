@@ -121,6 +121,11 @@ static basin_status lens_open(lens *l, basin_graphs_model *model, const basin_gr
     int64_t graph = data->graph[0];
     *l = (lens){.model = model};
     BASIN_TRY(basin_graphs_input_begin(&l->input, s, data->set, graph, 1, error));
+    if (basin_graphset_resized(&l->input.set, graph))
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "graph %lld is cut or padded by max_nodes or sinks of the model; needs "
+                          "one that is not",
+                          (long long)graph);
     BASIN_TRY(basin_graphs_input_match(&l->input, model, data->path, false, error));
     BASIN_TRY(basin_graphs_input_place(&l->input, s, graph, 1, error));
     BASIN_TRY(basin_graphset_batch_fill(&l->data, &l->input.set, &model->encoding,

@@ -24,6 +24,11 @@
       .needs = "eigenvectors!=0")                                                                  \
     X(SWITCH, cls_self, "Whether the CLS node attends to itself; in the paper no token does.",     \
       .absent = "on", .needs = "attention=on")                                                     \
+    X(INTEGER, max_nodes, "N", 0, 1 << 20,                                                         \
+      "The first N nodes of a graph alone, as the paper cuts at 500; 0: all.", .absent = "0")      \
+    X(INTEGER, sinks, "N", 0, 4096,                                                                \
+      "Pad graphs to N nodes by sinks, which attend to the nodes and not the other way; 0: none.", \
+      .absent = "0", .needs = "attention=on")                                                      \
     X(SWITCH, raw, "Labels as plain numbers, not one-hot.")                                        \
     X(SWITCH, stereo, "Of tables of molecules: labels of stereochemistry.", .absent = "off")       \
     X(SWITCH, standardise, "Attributes and targets to mean 0 and deviation 1.")                    \
@@ -61,6 +66,8 @@
     X(SWITCH, reconstruct, "Also reconstruct the edge features.")                                  \
     X(SWITCH, reconstruct_all, "All of an edge's features; off: the first alone.", .absent = "on", \
       .needs = "reconstruct=on")                                                                   \
+    X(SWITCH, all_pairs, "Of all pairs, those without an edge as 0, as published.",                \
+      .absent = "off", .needs = "reconstruct=on")                                                  \
     X(REAL, query_deviation, "X", 0, 100, "Deviation of first attention weights; 0: 1 / sqrt(D).", \
       .needs = "attention=on")                                                                     \
     X(REAL, memory_deviation, "X", 0, 100, "Deviation of first memories; 0: 1 / sqrt(D).",         \
@@ -290,6 +297,7 @@ int64_t *basin_graphs_range(int64_t first, int64_t count);
 /* A model for so many graphs, tokens and pairs; batches that need less are padded up to it. */
 typedef struct basin_graphs_capacity {
     int64_t graphs, tokens, pairs;
+    int64_t all; /* pairs, where the reconstruction has these */
 } basin_graphs_capacity;
 
 typedef struct basin_graphs_plan {
@@ -298,7 +306,7 @@ typedef struct basin_graphs_plan {
     basin_graph *graph;
     basin_params params;
     basin_graphs net;
-    basin_graphs_batch batch;
+    basin_graphs_batch batch, judged; /* whose edges are reconstructed */
     basin_expr seed, target, weight, pair_weight, output, loss;
     basin_graphs_view view; /* of what is inside, for scores with sinks */
     basin_expr known; /* of values, [rows, C]: 0 where one is missing, so scaled that means stay */
@@ -332,7 +340,7 @@ typedef struct basin_graphs_plans {
     bool noisy; /* scores: with the descent's noise, other numbers each time */
     basin_schedule schedule;
     basin_graphs_sinks sinks; /* for scores; they move along */
-    double tokens_mean, tokens_step, pairs_mean, pairs_step;
+    double tokens_mean, tokens_step, pairs_mean, pairs_step, all_mean, all_step;
     int64_t batch; /* graphs at most */
     int64_t clock;
     int64_t step; /* training: steps taken so far; noisy scores: batches */
@@ -340,7 +348,7 @@ typedef struct basin_graphs_plans {
     size_t bytes;               /* of the largest plan so far */
     basin_graphs_plan *running; /* whose loss is still to be read */
     int64_t running_graphs;
-    basin_graphset_batch data;
+    basin_graphset_batch data, all; /* with all pairs */
     float *target, *weight, *pair_weight, *known;
     int32_t *node_class;
     basin_graphs_scratch scratch;

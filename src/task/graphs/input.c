@@ -67,6 +67,12 @@ void basin_graphs_note_unused(const basin_settings *settings, const basin_graphs
     if (missing)
         basin_watch_note(watch, "%lld of %lld values are not known; they are left out",
                          (long long)missing, (long long)values);
+    int64_t cut = 0, most = ((const basin_graphs_settings *)settings->values)->max_nodes;
+    for (int64_t g = 0; g < set->graphs && most; g++)
+        cut += set->node_start[g + 1] - set->node_start[g] > most;
+    if (cut)
+        basin_watch_note(watch, "%lld graphs are cut to their first %lld nodes (max_nodes)",
+                         (long long)cut, (long long)most);
     if (goes_one_way(set))
         basin_watch_note(watch,
                          "no edge of %s has its reverse: only its first node sees the other. "
@@ -82,6 +88,14 @@ basin_status basin_graphs_input_begin(basin_graphs_input *input,
                                       basin_error *error) {
     int64_t walks = settings->edge_walks;
     *input = (basin_graphs_input){.set = *set};
+    input->set.most = settings->max_nodes, input->set.sinks = settings->sinks;
+    for (int64_t g = 0; g < set->graphs && set->task == BASIN_NODE_CLASSES; g++)
+        if (basin_graphset_resized(&input->set, g))
+            return basin_fail(error, BASIN_UNSUPPORTED,
+                              "%s: graph %lld has %lld nodes: max_nodes or sinks would leave some "
+                              "without a class, or add some",
+                              set->name, (long long)g,
+                              (long long)basin_graphset_tokens(set, g) - 1);
     bool wide = settings->reach > 1 && walks;
     if (set->edge_walks == walks && !wide) return BASIN_OK;
     if (set->edge_walks)

@@ -50,7 +50,7 @@ static basin_expr value_loss(const basin_graphs_plan *p, bool binary) {
 }
 
 static basin_expr edge_loss(const basin_graphs_plan *p) {
-    basin_expr found = basin_graphs_edges(&p->net, &p->batch), want = p->batch.edge_features;
+    basin_expr found = basin_graphs_edges(&p->net, &p->judged), want = p->judged.edge_features;
     if (p->net.config.reconstruct_first) want = basin_slice(want, 1, 0, 1);
     basin_expr error = basin_square(basin_sub(found, want)); /* [pairs, P or 1] */
     return basin_sum_all(basin_mul(p->pair_weight, error));
@@ -63,7 +63,14 @@ static void build_loss(basin_graphs_plan *p, const basin_graphs_model *model) {
     if (model->target == BASIN_GRAPHS_VALUES) p->known = basin_input(p->graph, "known", rows);
     p->loss = p->known ? value_loss(p, model->binary) : class_loss(p);
     if (!model->settings.reconstruct) return;
-    p->pair_weight = basin_input(p->graph, "pair_weight", BASIN_SHAPE(p->capacity.pairs, 1));
+    int64_t pairs = p->capacity.pairs, tokens = p->capacity.tokens;
+    p->judged = p->batch;
+    if (model->settings.all_pairs) {
+        basin_shape features = BASIN_SHAPE(pairs = p->capacity.all, model->encoding.edge_features);
+        p->judged.edge_features = basin_input(p->graph, "all_features", features);
+        p->judged.pattern = basin_pairs_declare(p->graph, "all_pairs", tokens, tokens, pairs);
+    }
+    p->pair_weight = basin_input(p->graph, "pair_weight", BASIN_SHAPE(pairs, 1));
     p->loss = basin_add(p->loss, edge_loss(p));
 }
 
@@ -152,15 +159,27 @@ static int64_t round_up(double rows, const basin_graphs_plans *p) {
     return ((int64_t)rows + unit - 1) / unit * unit;
 }
 
+static int64_t count_all(const basin_graphset *set, int64_t graph) {
+    int64_t tokens = basin_graphset_tokens(set, graph);
+    return tokens * tokens;
+}
+
+static bool takes_all(const basin_graphs_plans *p) {
+    return p->training && p->model->settings.reconstruct && p->model->settings.all_pairs;
+}
+
 /* Capacities grow in steps from the mean need of a batch. On a device nearly all batches run on two
  * plans, and few need a third or fourth; on a host on ten, with little padding. */
-static basin_graphs_capacity capacity_for(const basin_graphs_plans *p, int64_t nodes,
-                                          int64_t pairs) {
+static basin_graphs_capacity capacity_for(const basin_graphs_plans *p, int64_t nodes, int64_t pairs,
+                                          int64_t all) {
     double tokens = (double)(nodes + p->batch);
     double steps = fmax(ceil((tokens - p->tokens_mean) / p->tokens_step),
                         ceil(((double)pairs - p->pairs_mean) / p->pairs_step));
+    if (takes_all(p)) steps = fmax(steps, ceil(((double)all - p->all_mean) / p->all_step));
     return (basin_graphs_capacity){p->batch, round_up(p->tokens_mean + steps * p->tokens_step, p),
-                                   round_up(p->pairs_mean + steps * p->pairs_step, p)};
+                                   round_up(p->pairs_mean + steps * p->pairs_step, p),
+                                   takes_all(p) ? round_up(p->all_mean + steps * p->all_step, p)
+                                                : 0};
 }
 
 void basin_graphs_plans_begin(basin_graphs_plans *plans, basin_graphs_model *model,
@@ -177,6 +196,7 @@ void basin_graphs_plans_begin(basin_graphs_plans *plans, basin_graphs_model *mod
            basin_graphset_tokens);
     spread(&plans->pairs_mean, &plans->pairs_step, by, set, graph, count, plans->batch,
            basin_graphset_pairs);
+    spread(&plans->all_mean, &plans->all_step, by, set, graph, count, plans->batch, count_all);
 }
 
 /* ---- a few plans ---- */
@@ -250,6 +270,7 @@ void basin_graphs_plans_free(basin_graphs_plans *p) {
     free_targets(p);
     free(p->scratch.data);
     basin_graphset_batch_free(&p->data);
+    basin_graphset_batch_free(&p->all);
     *p = (basin_graphs_plans){0};
 }
 
@@ -307,7 +328,9 @@ static basin_status write_seed(basin_graphs_plans *p, const basin_graphs_plan *p
 
 /* Of the batch that was filled. */
 static basin_status prepare(basin_graphs_plan **plan, basin_graphs_plans *p, basin_error *error) {
-    basin_graphs_capacity capacity = capacity_for(p, p->data.nodes, p->data.pairs.pairs);
+    if (takes_all(p)) BASIN_TRY(basin_graphset_batch_all(&p->all, &p->data, error));
+    basin_graphs_capacity capacity =
+        capacity_for(p, p->data.nodes, p->data.pairs.pairs, p->all.pairs.pairs);
     BASIN_TRY(plan_for(plan, p, capacity, error));
     return basin_graphs_batch_write(plan_of(*plan), &(*plan)->batch, &p->data, &p->scratch, error);
 }
@@ -413,7 +436,8 @@ static basin_status reserve_targets(basin_graphs_plans *p, const basin_graphs_pl
     BASIN_TRY(BASIN_NEW(&p->target, cells, "targets", error));
     BASIN_TRY(BASIN_NEW(&p->known, cells, "targets", error));
     BASIN_TRY(BASIN_NEW(&p->weight, rows.dim[0], "targets", error));
-    BASIN_TRY(BASIN_NEW(&p->pair_weight, plan->capacity.pairs, "targets", error));
+    int64_t pairs = takes_all(p) ? plan->capacity.all : plan->capacity.pairs;
+    BASIN_TRY(BASIN_NEW(&p->pair_weight, pairs, "targets", error));
     return BASIN_NEW(&p->node_class, plan->capacity.tokens, "targets", error);
 }
 
@@ -495,13 +519,13 @@ static double normalise(float *weight, int64_t count) {
 /* Each graph's pairs share 1 / (graphs x those of its features that are not 0), as published, where
  * edges have one feature. */
 static void pair_weights(basin_graphs_plans *p) {
-    const basin_graphset_batch *b = &p->data;
+    const basin_graphset_batch *b = &p->data, *judges = takes_all(p) ? &p->all : b;
     int64_t P = b->edge_features, judged = p->model->settings.reconstruct_all ? P : 1;
     for (int64_t g = 0; g < b->graphs; g++) {
         int64_t last = g + 1 < b->graphs ? b->first[g + 1] : b->tokens, some = 0;
-        int64_t from = b->pairs.row[b->first[g]], to = b->pairs.row[last];
+        int64_t from = judges->pairs.row[b->first[g]], to = judges->pairs.row[last];
         for (int64_t e = from; e < to; e++)
-            for (int64_t c = 0; c < judged; c++) some += b->edge_feature[e * P + c] != 0;
+            for (int64_t c = 0; c < judged; c++) some += judges->edge_feature[e * P + c] != 0;
         for (int64_t e = from; e < to; e++)
             p->pair_weight[e] = 1 / ((float)b->graphs * (float)(some ? some : 1));
     }
@@ -517,11 +541,17 @@ static basin_status write_targets(double *weight, basin_graphs_plans *p, basin_g
     (nodes ? node_targets : graph_targets)(p, set, graph, count);
     *weight = normalise(p->weight, rows);
     if (plan->pair_weight) pair_weights(p);
+    const basin_graphset_batch *judged = takes_all(p) ? &p->all : &p->data;
+    if (takes_all(p)) {
+        BASIN_TRY(write_rows(plan_of(plan), &p->scratch, plan->judged.edge_features,
+                             judged->edge_feature, judged->pairs.pairs, BASIN_F32, 0, error));
+        BASIN_TRY(basin_pairs_write(plan_of(plan), &plan->judged.pattern, &judged->pairs, error));
+    }
     const basin_expr to[] = {plan->target, plan->weight, plan->known, plan->pair_weight};
     const float *const from[] = {p->target, p->weight, p->known, p->pair_weight};
     for (int i = 0; i < 4; i++)
         BASIN_TRY(write_rows(plan_of(plan), &p->scratch, to[i], from[i],
-                             i < 3 ? rows : p->data.pairs.pairs, BASIN_F32, 0, error));
+                             i < 3 ? rows : judged->pairs.pairs, BASIN_F32, 0, error));
     return write_seed(p, plan, error);
 }
 
@@ -558,7 +588,7 @@ basin_status basin_graphs_plans_load(basin_graphs_plan **plan, double *weight,
                                      const int64_t *graph, int64_t count, uint64_t epoch,
                                      basin_error *error) {
     *weight = 0;
-    if (!count) return plan_for(plan, plans, capacity_for(plans, 0, 0), error);
+    if (!count) return plan_for(plan, plans, capacity_for(plans, 0, 0, 0), error);
     BASIN_TRY(fill(plans, input, graph, count, epoch, error));
     BASIN_TRY(prepare(plan, plans, error));
     return write_targets(weight, plans, *plan, &input->set, graph, count, error);

@@ -356,3 +356,98 @@ TEST_WITH(molblocks, folder_new, folder_remove) {
     assert_failure(basin_graphset_read_molecules(&set, &spec, &failure), BASIN_BAD_VALUE,
                    "its columns: molblock, title, y, say");
 }
+
+/* A molblock of four atoms in a chain or a star, in cells as the table has them. */
+static void put_block(char *text, size_t size, const char *const element[4], const double at[4][3],
+                      const int bond[3][4], int parity, bool newer) {
+    size_t n = (size_t)snprintf(text, size, "molblock\v  4  3  0  0  0  0            999 V%d\v",
+                                newer ? 3000 : 2000);
+    if (newer) n += (size_t)snprintf(text + n, size - n, "M  V30 BEGIN ATOM\v");
+    for (int i = 0; i < 4; i++)
+        n +=
+            (size_t)(newer
+                         ? snprintf(text + n, size - n, "M  V30 %d %s %g %g %g 0 CFG=%d\v", i + 1,
+                                    element[i], at[i][0], at[i][1], at[i][2], i == 1 ? parity : 0)
+                         : snprintf(text + n, size - n, "%10.4f%10.4f%10.4f %-3s 0  0%3d\v",
+                                    at[i][0], at[i][1], at[i][2], element[i], i == 1 ? parity : 0));
+    if (newer) n += (size_t)snprintf(text + n, size - n, "M  V30 END ATOM\vM  V30 BEGIN BOND\v");
+    for (int i = 0; i < 3; i++) {
+        const int *b = bond[i], shape = b[3] == 1 ? 1 : b[3] == 6 ? 3 : b[3] ? 2 : 0;
+        n += (size_t)(newer
+                          ? snprintf(text + n, size - n, "M  V30 %d %d %d %d CFG=%d\v", i + 1, b[2],
+                                     b[0], b[1], shape)
+                          : snprintf(text + n, size - n, "%3d%3d%3d%3d\v", b[0], b[1], b[2], b[3]));
+    }
+    snprintf(text + n, size - n, "M  END\v");
+}
+
+/* Wedges, points in space, parities and drawn double bonds give the labels that the SMILES of RDKit
+ * for these blocks give. */
+TEST(stereo_of_molblocks) {
+    static const char *const star[] = {"F", "C", "Cl", "Br"}, *const chain[] = {"F", "C", "C",
+                                                                                "Cl"};
+    static const double flat[4][3] = {{1}, {0}, {-.5, .87}, {-.5, -.87}}, none[4][3] = {{0}},
+                        solid[4][3] = {{1, 0, .4}, {0}, {-.5, .87, .4}, {-.5, -.87, .4}},
+                        trans[4][3] = {{-.5, -.87}, {0}, {1}, {1.5, .87}},
+                        cis[4][3] = {{-.5, .87}, {0}, {1}, {1.5, .87}};
+    static const struct {
+        const char *smiles, *const *element;
+        const double (*at)[3];
+        int order, wedge, parity;
+    } all[] = {
+        {"F[C@H](Cl)Br", star, flat, 1, 1, 0},  {"F[C@@H](Cl)Br", star, flat, 1, 6, 0},
+        {"FC(Cl)Br", star, flat, 1, 0, 0},      {"FC(Cl)Br", star, flat, 1, 4, 0},
+        {"F[C@H](Cl)Br", star, solid, 1, 0, 0}, {"F[C@@H](Cl)Br", star, none, 1, 0, 1},
+        {"F[C@H](Cl)Br", star, none, 1, 0, 2},  {"F/C=C/Cl", chain, trans, 2, 0, 0},
+        {"F/C=C\\Cl", chain, cis, 2, 0, 0},     {"FC=CCl", chain, trans, 2, 3, 0},
+    };
+    BASIN_AT_EXIT(basin_molecule_free) basin_molecule m = {0}, other = {0};
+    char text[1000];
+    for (size_t i = 0; i < 2 * sizeof all / sizeof *all; i++) {
+        const int k = (int)i / 2, two = all[k].order == 2, w = all[k].wedge;
+        const int bond[3][4] = {{two ? 1 : 2, two ? 2 : 1, 1, two ? 0 : w},
+                                {2, 3, all[k].order, two ? w : 0},
+                                {two ? 3 : 2, 4, 1, 0}};
+        put_block(text, sizeof text, all[k].element, all[k].at, bond, all[k].parity, i % 2);
+        assert_ok(basin_molecule_read_block(&m, text, &failure));
+        assert_ok(basin_molecule_read(&other, all[k].smiles, &failure));
+        assert_ok(basin_molecule_find_stereo(&m, &failure));
+        assert_ok(basin_molecule_find_stereo(&other, &failure));
+        assert_int_equal(m.atom[1].turn, other.atom[1].turn);
+        assert_int_equal(m.bond[1].stereo, other.bond[1].stereo);
+    }
+}
+
+/* Lines without a header; what is there twice; few whole numbers. */
+TEST_WITH(notes_on_tables, folder_new, folder_remove) {
+    static const struct {
+        const char *file, *text, *target, *note;
+        int graphs, values;
+    } all[] = {
+        {"a.smi", "CCO eth\"anol\nCCN\n\nC1C bad\n", NULL, "line 4: 'C1C': ring 1", 2, 0},
+        {"b.SMI", "smiles name\nCCO a\nOCC b\n", NULL, "more than once, the first in lines 2 and 3",
+         2, 0},
+        {"c.csv", "smiles,y\nCCO,1\nOCC,2\nC,3\n,4\n", "y", "1 of them with different values", 3,
+         0},
+        {"d.csv", "smiles,y\nCCO,1\nCC,2\nC,3\n,4\n", "y", "3 different whole numbers, which are",
+         3, 0},
+        {"e.csv", "smiles,y\nCCO,1\nCC,2\nC,3\n,4\n", "y", "'': the cell is empty", 3, 1},
+        {"f.csv", "smiles,id\nCCO,a\nCC,a\nC,\nN,\n", NULL, "1 ids are there more than once", 4, 0},
+    };
+    char path[PATH_TEXT];
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        BASIN_AT_EXIT(basin_graphset_free) basin_graphset set = {0};
+        file_put(folder_path(path, state, all[i].file), all[i].text, strlen(all[i].text));
+        basin_molecules spec = {.path = path, .target = all[i].target, .values = all[i].values};
+        assert_ok(basin_graphset_read_molecules(&set, &spec, &failure));
+        assert_int_equal(set.graphs, all[i].graphs);
+        if (!strstr(set.note, all[i].note)) fail_msg("%s: %s", all[i].file, set.note);
+        if (!i) assert_string_equal(set.id + set.id_start[0], "eth\"anol");
+        if (all[i].target) assert_int_equal(set.target != NULL, all[i].values);
+    }
+    file_put(folder_path(path, state, "g.csv"), "smiles,y\nC,\n", 12);
+    basin_graphset set;
+    assert_failure(basin_graphset_read_molecules(
+                       &set, &(basin_molecules){.path = path, .target = "y"}, &failure),
+                   BASIN_BAD_VALUE, "the cells of the target are empty");
+}

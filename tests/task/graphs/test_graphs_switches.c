@@ -170,3 +170,52 @@ TEST(trains_on_some) {
     assert_int_equal(basin_graphs_train(&model, &outcome, settings, &s.data, &training, &failure),
                      BASIN_BAD_VALUE);
 }
+
+/* The first nodes alone, and sinks: tokens and pairs of each graph, what the CLS and nodes see. */
+TEST(cut_and_padded) {
+    basin_graphs_settings settings = world_settings();
+    BASIN_AT_EXIT(scene_close) scene s;
+    basin_graphset_batch batch = {0}, all = {0};
+    settings.edge_walks = 0;
+    settings.max_nodes = 5, settings.sinks = 7;
+    settings.reconstruct = settings.all_pairs = true;
+    scene_open(&s, settings);
+    assert_int_equal(s.model->settings.sinks, 7);
+    basin_positions none = {0};
+    basin_graphset seen = s.set;
+    seen.most = 5, seen.sinks = 7;
+    for (int64_t g = 0; g < GRAPHS; g++) {
+        int64_t nodes = basin_graphset_nodes(&seen, g), edges = 0, kept = 0, size = 8;
+        assert_true(nodes <= 5 && basin_graphset_tokens(&seen, g) == 8);
+        for (int64_t e = seen.edge_start[g]; e < seen.edge_start[g + 1]; e++)
+            edges += basin_graphset_inside(&seen, e, nodes);
+        assert_ok(basin_graphset_batch_fill(&batch, &seen, &s.model->encoding, &none, &g, 1, false,
+                                            0, 0, &failure));
+        assert_int_equal(batch.pairs.pairs, 15 + edges + (7 - nodes) * nodes);
+        assert_int_equal(batch.pairs.pairs, basin_graphset_pairs(&seen, g));
+        for (int64_t t = 0; t < size; t++) {
+            int64_t row = batch.pairs.row[t + 1] - batch.pairs.row[t];
+            assert_int_equal(batch.owner[t], t && t <= nodes ? 0 : -1);
+            if (t > nodes) assert_int_equal(row, nodes + 1);
+            for (int64_t p = batch.pairs.row[t]; t && t <= nodes && p < batch.pairs.row[t + 1]; p++)
+                assert_true(batch.pairs.key[p] <= nodes);
+        }
+        assert_ok(basin_graphset_batch_all(&all, &batch, &failure));
+        assert_int_equal(all.pairs.pairs, size * size);
+        for (int64_t p = 0; p < size * size; p++)
+            for (int64_t e = batch.pairs.row[p / size]; e < batch.pairs.row[p / size + 1]; e++)
+                if (batch.pairs.key[e] == p % size) {
+                    kept++;
+                    assert_memory_equal(all.edge_feature + p * all.edge_features,
+                                        batch.edge_feature + e * all.edge_features,
+                                        4 * (size_t)all.edge_features);
+                }
+        assert_int_equal(kept, batch.pairs.pairs);
+    }
+    basin_graphset_batch_free(&batch);
+    basin_graphset_batch_free(&all);
+    basin_graphs_explanation e = {0};
+    s.data.graph = (const int64_t[]){1}, s.data.graphs = 1;
+    assert_failure(basin_graphs_explain(&e, s.model, &s.data, -1, &failure), BASIN_UNSUPPORTED,
+                   "cut or padded");
+}

@@ -94,7 +94,7 @@ TEST_WITH(missing_values_teach_nothing, folder_new, folder_remove) {
     s.set.target[3 * 3 + 2] = NAN;
     assert_int_equal(train(&model, &s, NULL, 0, &error), BASIN_BAD_VALUE);
     assert_string_equal(error.text, "world: value 3 is known of none of the 25 graphs to train on; "
-                                    "wanted one at least");
+                                    "needs one at least");
 }
 
 /* An error of 0 would be the best of all epochs. */
