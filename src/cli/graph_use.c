@@ -75,10 +75,6 @@ static const basin_option predict_table[] = {
                "Also write what the head reads of each graph, or node: embedding [rows, R] and the "
                "numbers of graph and node, as npz or safetensors.",
                .writes = true),
-    BASIN_FLAG(energies, "energies",
-               "With --embeddings: also each row's energy [rows, 3] in attention, memories and "
-               "couplings.",
-               .needs = "embeddings!="),
     BASIN_FLAG(sort, "sort",
                "The highest value of the first column, or probability of the last class, first."),
     BASIN_INTEGER(top, "top", "N", 0, 1e15, "Only the first N of these; 0: all.",
@@ -184,25 +180,18 @@ static void number_rows(job *j) {
 
 static basin_status write_embeddings(job *j, basin_error *error) {
     int64_t rows = j->rows, width = j->about.width;
-    basin_args *o = j->o;
     BASIN_FREE_AT_EXIT float *embedding = NULL;
-    BASIN_FREE_AT_EXIT float *energy = NULL;
     BASIN_AT_EXIT(basin_bundle_free_at) basin_bundle *bundle = NULL;
     BASIN_TRY(BASIN_NEW(&embedding, rows * width, "embeddings", error));
-    BASIN_TRY(BASIN_NEW(&energy, rows * 3, "energies", error));
     BASIN_TRY(basin_bundle_new(&bundle, error));
-    BASIN_TRY(
-        basin_graphs_embed(embedding, o->energies ? energy : NULL, j->model, &j->data, error));
+    BASIN_TRY(basin_graphs_embed(embedding, j->model, &j->data, error));
     BASIN_TRY(basin_bundle_put(bundle, "graph", j->graph_of, BASIN_I64, BASIN_SHAPE(rows), error));
     if (j->about.target == BASIN_NODE_CLASSES)
         BASIN_TRY(
             basin_bundle_put(bundle, "node", j->node_of, BASIN_I64, BASIN_SHAPE(rows), error));
     BASIN_TRY(basin_bundle_put(bundle, "embedding", embedding, BASIN_F32, BASIN_SHAPE(rows, width),
                                error));
-    if (o->energies)
-        BASIN_TRY(
-            basin_bundle_put(bundle, "energy", energy, BASIN_F32, BASIN_SHAPE(rows, 3), error));
-    return basin_bundle_write(o->embeddings, bundle, error);
+    return basin_bundle_write(j->o->embeddings, bundle, error);
 }
 
 basin_status basin_graph_predict(job *j, basin_error *error) {

@@ -6,21 +6,17 @@
 
 enum { NAME = 256 };
 
-/* The tensor PREFIX + name, else that of the published files; *found is the name it had. */
+/* The tensor PREFIX + name, and that name. */
 static const basin_tensor *find(const basin_bundle *bundle, const char *prefix, const char *name,
-                                const char *published, char found[NAME]) {
+                                char found[NAME]) {
     snprintf(found, NAME, "%s%s", prefix, name);
-    const basin_tensor *tensor = basin_bundle_find(bundle, found);
-    if (tensor || !published) return tensor;
-    tensor = basin_bundle_find(bundle, published);
-    if (tensor) snprintf(found, NAME, "%s", published);
-    return tensor;
+    return basin_bundle_find(bundle, found);
 }
 
-static basin_status fail_missing(const basin_bundle *bundle, const char *name,
-                                 const char *published, const char *instead, basin_error *error) {
-    return basin_fail(error, BASIN_BAD_FILE, "%s: no tensor '%s' (or '%s'); wanted one, or %s",
-                      basin_bundle_path(bundle), name, published, instead);
+static basin_status fail_missing(const basin_bundle *bundle, const char *name, const char *instead,
+                                 basin_error *error) {
+    return basin_fail(error, BASIN_BAD_FILE, "%s: no tensor '%s'; wanted one, or %s",
+                      basin_bundle_path(bundle), name, instead);
 }
 
 static basin_status fail_shape(const basin_bundle *bundle, const char *name, basin_shape found,
@@ -51,50 +47,37 @@ static basin_status copy(basin_tensor *to, const basin_bundle *bundle, const cha
 static basin_status read_heads(basin_weights *w, const basin_bundle *bundle, const char *prefix,
                                basin_error *error) {
     char name[NAME];
-    const basin_tensor *wk = find(bundle, prefix, "wk", "Wk", name);
-    if (!wk) return fail_missing(bundle, name, "Wk", "no attention", error);
+    const basin_tensor *wk = find(bundle, prefix, "wk", name);
+    if (!wk) return fail_missing(bundle, name, "no attention", error);
     if (wk->shape.rank != 3) return fail_shape(bundle, name, wk->shape, "[H, Y, D]", error);
     w->config.heads = wk->shape.dim[0];
     w->config.head_dim = wk->shape.dim[1];
     w->config.dim = wk->shape.dim[2];
     BASIN_TRY(copy(&w->wk, bundle, name, wk, wk->shape, error));
-    const basin_tensor *wq = find(bundle, prefix, "wq", "Wq", name);
-    if (!wq) return fail_missing(bundle, name, "Wq", "no attention", error);
+    const basin_tensor *wq = find(bundle, prefix, "wq", name);
+    if (!wq) return fail_missing(bundle, name, "no attention", error);
     return copy(&w->wq, bundle, name, wq, wk->shape, error);
 }
 
-/* xi [M, D], or the published Xi [D, M]. */
 static basin_status read_memories(basin_weights *w, const basin_bundle *bundle, const char *prefix,
                                   basin_error *error) {
-    char name[NAME];
-    const basin_tensor *xi = find(bundle, prefix, "xi", "Xi", name);
-    if (!xi) return fail_missing(bundle, name, "Xi", "no Hopfield network", error);
-    bool transposed = !strcmp(name, "Xi");
-    if (xi->shape.rank != 2)
-        return fail_shape(bundle, name, xi->shape, transposed ? "[D, M]" : "[M, D]", error);
-    int64_t M = xi->shape.dim[transposed], D = xi->shape.dim[!transposed];
-    if (w->config.dim && w->config.dim != D) {
-        char wanted[64];
-        snprintf(wanted, sizeof wanted, transposed ? "[%lld, M]" : "[M, %lld]",
-                 (long long)w->config.dim);
+    char name[NAME], wanted[64] = "[M, D]";
+    const basin_tensor *xi = find(bundle, prefix, "xi", name);
+    int64_t D = w->config.dim;
+    if (!xi) return fail_missing(bundle, name, "no Hopfield network", error);
+    if (D) snprintf(wanted, sizeof wanted, "[M, %lld]", (long long)D);
+    if (xi->shape.rank != 2 || (D && xi->shape.dim[1] != D))
         return fail_shape(bundle, name, xi->shape, wanted, error);
-    }
-    w->config.dim = D;
-    w->config.memories = M;
-    if (!transposed) return copy(&w->xi, bundle, name, xi, xi->shape, error);
-    BASIN_TRY(check_finite(bundle, name, xi, error));
-    BASIN_TRY(basin_tensor_new(&w->xi, BASIN_F64, BASIN_SHAPE(M, D), error));
-    for (int64_t i = 0; i < M * D; i++)
-        ((double *)w->xi.data)[i] = basin_tensor_at(xi, i % D * M + i / D);
-    return BASIN_OK;
+    w->config.dim = xi->shape.dim[1];
+    w->config.memories = xi->shape.dim[0];
+    return copy(&w->xi, bundle, name, xi, xi->shape, error);
 }
 
 /* A tensor that may be absent (then all elements are `value`) or a single number for all. */
 static basin_status read_or(basin_tensor *to, const basin_bundle *bundle, const char *prefix,
-                            const char *own, const char *published, basin_shape shape, double value,
-                            basin_error *error) {
+                            const char *own, basin_shape shape, double value, basin_error *error) {
     char name[NAME];
-    const basin_tensor *from = find(bundle, prefix, own, published, name);
+    const basin_tensor *from = find(bundle, prefix, own, name);
     if (from && basin_shape_count(from->shape) != 1)
         return copy(to, bundle, name, from, shape, error);
     if (from) BASIN_TRY(check_finite(bundle, name, from, error));
@@ -110,13 +93,12 @@ static basin_status read_all(basin_weights *w, const basin_bundle *bundle, const
     char name[NAME];
     if (!c->no_attention) BASIN_TRY(read_heads(w, bundle, prefix, error));
     if (!c->no_hopfield) BASIN_TRY(read_memories(w, bundle, prefix, error));
-    BASIN_TRY(read_or(&w->gamma, bundle, prefix, "gamma", "LNORM_gamma", BASIN_SCALAR, 1, error));
-    BASIN_TRY(
-        read_or(&w->delta, bundle, prefix, "delta", "LNORM_bias", BASIN_SHAPE(c->dim), 0, error));
+    BASIN_TRY(read_or(&w->gamma, bundle, prefix, "gamma", BASIN_SCALAR, 1, error));
+    BASIN_TRY(read_or(&w->delta, bundle, prefix, "delta", BASIN_SHAPE(c->dim), 0, error));
     if (c->no_attention) return BASIN_OK;
-    BASIN_TRY(read_or(&w->beta, bundle, prefix, "beta", NULL, BASIN_SHAPE(c->heads),
+    BASIN_TRY(read_or(&w->beta, bundle, prefix, "beta", BASIN_SHAPE(c->heads),
                       1 / sqrt((double)c->head_dim), error));
-    const basin_tensor *mix = find(bundle, prefix, "mix", NULL, name);
+    const basin_tensor *mix = find(bundle, prefix, "mix", name);
     c->mix = mix != NULL;
     return mix ? copy(&w->mix, bundle, name, mix, BASIN_SHAPE(c->heads, c->heads), error)
                : BASIN_OK;
@@ -154,8 +136,9 @@ basin_status basin_weights_store(const basin_weights *weights, basin_store *stor
 basin_status basin_tokens_find(const basin_tensor **tokens, const basin_bundle *bundle,
                                const char *prefix, basin_error *error) {
     char name[NAME];
-    const basin_tensor *tensor = find(bundle, prefix, "x", NULL, name);
-    if (!tensor) tensor = find(bundle, prefix, "x0", "x0", name);
+    const basin_tensor *tensor = find(bundle, prefix, "x", name);
+    if (!tensor) tensor = find(bundle, prefix, "x0", name);
+    if (!tensor) tensor = find(bundle, "", "x0", name);
     int fitting = 0;
     for (size_t i = 0; !tensor && i < basin_bundle_count(bundle); i++) {
         int rank = basin_bundle_at(bundle, i)->shape.rank;

@@ -1,5 +1,5 @@
-/* What `basin descend` reads: a block's weights, tokens and pairs, from safetensors or npz, under
- * Basin's or published names. Errors name file, tensor and shapes. */
+/* What `basin descend` reads: a block's weights, tokens and pairs, from safetensors or npz.
+ * Errors name file, tensor and shapes. */
 #ifndef BASIN_VERIFY_WEIGHTS_H
 #define BASIN_VERIFY_WEIGHTS_H
 

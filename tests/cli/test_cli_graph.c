@@ -123,14 +123,10 @@ TEST_WITH(explains_and_embeds, folder_new, folder_remove) {
                  "wanted a class of the training data");
     assert_error(run(state, "graph explain m.safetensors set.safetensors --graph 999"), 1,
                  "--graph 999");
-    p = run_ok(state, "graph predict m.safetensors set.safetensors --embeddings e.npz "
-                      "--energies");
+    p = run_ok(state, "graph predict m.safetensors set.safetensors --embeddings e.npz");
     assert_int_equal(basin_bundle_read(&bundle, folder_path(path, state, "e.npz"), NULL), BASIN_OK);
     assert_int_equal(basin_bundle_find(bundle, "embedding")->shape.dim[0], GRAPHS);
-    assert_int_equal(basin_bundle_find(bundle, "energy")->shape.dim[1], 3);
     basin_bundle_free(bundle);
-    assert_error(run(state, "graph predict m.safetensors set.safetensors --energies"), 2,
-                 "--energies has no effect without --embeddings");
 }
 
 TEST_WITH(cross_validates, folder_new, folder_remove) {

@@ -112,11 +112,10 @@ BASIN_API basin_status basin_graphs_unknown_labels(int64_t unknown[2] /* nodes, 
                                                    const basin_graphs_data *data,
                                                    basin_error *error);
 
-/* What the head reads of each row of predictions, and its energy in the last block: in attention,
- * memories and couplings, of a graph the sums over its tokens. Either may be NULL. */
+/* What the head reads of each row of predictions. */
 BASIN_API basin_status basin_graphs_embed(float *embedding /* [rows, width] */,
-                                          float *energy /* [rows, 3] */, basin_graphs_model *model,
-                                          const basin_graphs_data *data, basin_error *error);
+                                          basin_graphs_model *model, const basin_graphs_data *data,
+                                          basin_error *error);
 
 typedef struct basin_graphs_measures {
     int64_t items;       /* graphs, or nodes, whose class the model knows */

@@ -216,7 +216,6 @@ typedef struct basin_image_reporting {
     int64_t shown;                    /* completed pictures on the page; at least 1 */
     int64_t traced;                   /* how many of them step by step; at least 1 */
     int64_t extremes;                 /* so many best and so many worst ones */
-    const char *log;                  /* of the training, for its curve; NULL: none */
     const basin_watch *watch;
     /* More models to compare with, up to 7, that cut pictures and patches as the first does. */
     basin_image_model *const *rival; /* [rivals] */

@@ -308,7 +308,7 @@ typedef struct basin_graphs_plan {
     basin_graphs net;
     basin_graphs_batch batch, judged; /* whose edges are reconstructed */
     basin_expr seed, target, weight, pair_weight, output, loss;
-    basin_graphs_view view; /* of what is inside, for scores with sinks */
+    basin_graphs_view view; /* of what is inside, for embeddings */
     basin_expr known; /* of values, [rows, C]: 0 where one is missing, so scaled that means stay */
     basin_plan *plan; /* for scores */
     basin_trainer trainer; /* for training */
@@ -318,12 +318,6 @@ typedef struct basin_graphs_plan {
 enum { BASIN_GRAPHS_PLANS = 16 };
 #define BASIN_GRAPHS_INPUT_BYTES ((size_t)1 << 28)  /* of inputs, where results share one place */
 #define BASIN_GRAPHS_DEVICE_BYTES ((size_t)1 << 32) /* of inputs and results, where they do not */
-
-/* Where scores put what is inside, a row for each row of outputs; NULL: nowhere. */
-typedef struct basin_graphs_sinks {
-    float *embedding; /* [rows, width] */
-    float *energy;    /* [rows, 3] */
-} basin_graphs_sinks;
 
 /* Memory for padding, which grows; free its data. */
 typedef struct basin_graphs_scratch {
@@ -339,7 +333,7 @@ typedef struct basin_graphs_plans {
     bool training;
     bool noisy; /* scores: with the descent's noise, other numbers each time */
     basin_schedule schedule;
-    basin_graphs_sinks sinks; /* for scores; they move along */
+    float *embedding; /* where scores put what the head reads; it moves along; NULL: nowhere */
     double tokens_mean, tokens_step, pairs_mean, pairs_step, all_mean, all_step;
     int64_t batch; /* graphs at most */
     int64_t clock;

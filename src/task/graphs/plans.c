@@ -92,11 +92,9 @@ static void build(basin_graphs_plan *p, const basin_graphs_model *model, bool tr
 static basin_status compile(basin_graphs_plan *p, basin_graphs_model *model,
                             const basin_schedule *schedule, bool look, basin_error *error) {
     const basin_graphs_settings *s = &model->settings;
-    basin_expr output[5] = {p->output, p->view.embedding};
+    basin_expr output[2] = {p->output, p->view.embedding};
     basin_plan_spec scores = {.output = output, .outputs = look ? 2 : 1};
     BASIN_TRY(basin_graph_check(p->graph, error));
-    for (int i = 0; i < 3 && look; i++)
-        if (p->view.energy[i]) output[scores.outputs++] = p->view.energy[i];
     if (!schedule) return basin_plan_new(&p->plan, model->store, &scores, error);
     basin_trainer_spec spec = {.adamw = {0.9, s->beta2, 1e-8, s->decay, s->clip},
                                .schedule = *schedule,
@@ -251,9 +249,8 @@ static basin_status plan_for(basin_graphs_plan **plan, basin_graphs_plans *p,
         }
     }
     int place = free_place(p);
-    bool look = p->sinks.embedding || p->sinks.energy;
-    BASIN_TRY(plan_new(plan, p->model, capacity, p->training ? &p->schedule : NULL, p->noisy, look,
-                       error));
+    BASIN_TRY(plan_new(plan, p->model, capacity, p->training ? &p->schedule : NULL, p->noisy,
+                       p->embedding != NULL, error));
     p->plan[place] = *plan;
     (*plan)->used = ++p->clock;
     return hold(p, *plan, error);
@@ -377,36 +374,6 @@ static basin_status read_outputs(float **output, const basin_graphs_plans *p,
     return BASIN_OK;
 }
 
-/* One part of the energies: of a node its own, of a graph the sum over its tokens. */
-static basin_status sink_part(basin_graphs_plans *p, basin_graphs_plan *plan, int part,
-                              basin_error *error) {
-    const basin_graphset_batch *b = &p->data;
-    basin_expr output = plan->view.energy[part];
-    BASIN_AT_EXIT(basin_tensor_free) basin_tensor all = {0};
-    if (!output) return BASIN_OK;
-    BASIN_TRY(basin_tensor_new(&all, BASIN_F32, basin_expr_shape(output), error));
-    BASIN_TRY(basin_plan_read(plan->plan, output, &all, error));
-    const float *from = all.data;
-    float *to = p->sinks.energy + part - 3;
-    for (int64_t t = 0; t < b->tokens; t++) {
-        bool begins = of_nodes(p) ? b->source[t] >= 0 : b->source[t] < 0;
-        if (begins) to += 3;
-        if (!of_nodes(p) || begins) *to += from[t];
-    }
-    return BASIN_OK;
-}
-
-static basin_status sink(basin_graphs_plans *p, basin_graphs_plan *plan, basin_error *error) {
-    int64_t rows = of_nodes(p) ? p->data.nodes : p->data.graphs;
-    if (p->sinks.embedding)
-        BASIN_TRY(read_rows(&p->sinks.embedding, p, plan, plan->view.embedding, error));
-    if (!p->sinks.energy) return BASIN_OK;
-    memset(p->sinks.energy, 0, (size_t)rows * 3 * sizeof *p->sinks.energy);
-    for (int part = 0; part < 3; part++) BASIN_TRY(sink_part(p, plan, part, error));
-    p->sinks.energy += 3 * rows;
-    return BASIN_OK;
-}
-
 basin_status basin_graphs_plans_score(basin_graphs_plans *plans, float *output,
                                       const basin_graphs_input *input, const int64_t *graph,
                                       int64_t count, basin_error *error) {
@@ -421,7 +388,8 @@ basin_status basin_graphs_plans_score(basin_graphs_plans *plans, float *output,
         }
         BASIN_TRY(basin_plan_run(plan->plan, error));
         BASIN_TRY(read_outputs(&output, plans, plan, error));
-        BASIN_TRY(sink(plans, plan, error));
+        if (plans->embedding)
+            BASIN_TRY(read_rows(&plans->embedding, plans, plan, plan->view.embedding, error));
     }
     return BASIN_OK;
 }

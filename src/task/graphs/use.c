@@ -103,19 +103,18 @@ static void add_member(use *u, const basin_graphs_model *m, double *sum, double 
 
 /* What is inside is that of the first member. */
 static basin_status use_open(use *u, basin_graphs_model *model, const basin_graphs_data *data,
-                             bool labels, basin_graphs_sinks sinks, basin_error *error) {
+                             bool labels, float *embedding, basin_error *error) {
     BASIN_AT_EXIT(basin_graphs_plans_free) basin_graphs_plans plans = {0};
     BASIN_FREE_AT_EXIT double *sum = NULL;
     BASIN_TRY(use_prepare(u, model, data, labels, error));
     if (!u->count) return BASIN_OK;
-    bool alone = u->wholes == 1 && !sinks.embedding && !sinks.energy;
+    bool alone = u->wholes == 1 && !embedding;
     int64_t rows = basin_graphs_count_rows(&u->input.set, model->target, u->graph, u->count);
-    int64_t cells = rows * model->outputs,
-            members = sinks.embedding || sinks.energy ? 1 : model->members;
+    int64_t cells = rows * model->outputs, members = embedding ? 1 : model->members;
     if (members > 1) BASIN_TRY(BASIN_NEW(&sum, 2 * cells, "outputs", error));
     if (members > 1) BASIN_TRY(BASIN_NEW(&u->spread, cells, "outputs", error));
     if (!alone) basin_graphs_plans_begin(&plans, model, &u->input.set, u->whole, u->wholes, NULL);
-    plans.sinks = sinks;
+    plans.embedding = embedding;
     for (int64_t k = 0; k < members; k++) {
         free(u->output);
         u->output = NULL;
@@ -229,7 +228,7 @@ basin_status basin_graphs_predict(float *output, int64_t *class_value, basin_gra
                                   const basin_graphs_data *data, basin_error *error) {
     BASIN_AT_EXIT(use_close) use u = {0};
     int64_t columns = basin_graphs_about(model).columns;
-    BASIN_TRY(use_open(&u, model, data, false, (basin_graphs_sinks){0}, error));
+    BASIN_TRY(use_open(&u, model, data, false, NULL, error));
     int64_t first = rows_before(&u, model, u.first), rows = basin_graphs_rows(model, data);
     int64_t end = rows_before(&u, model, u.first + u.count);
     for (int64_t i = first; i < end; i++) {
@@ -351,17 +350,17 @@ basin_status basin_graphs_score(basin_graphs_measures *measures, basin_graphs_va
         return basin_fail(error, BASIN_BAD_VALUE, "a model of %s; wanted one of values",
                           basin_graphs_target_name(model->target));
     if (data->noisy > 0) return score_noisy(measures, model, data, error);
-    BASIN_TRY(use_open(&u, model, data, true, (basin_graphs_sinks){0}, error));
+    BASIN_TRY(use_open(&u, model, data, true, NULL, error));
     if (measures) BASIN_TRY(measure_all(measures, &u, model, error));
     for (int64_t c = 0; value && c < u.input.set.targets; c++)
         BASIN_TRY(measure_column(&value[c], u.output, &u.input.set, u.graph, u.count, c, error));
     return BASIN_OK;
 }
 
-basin_status basin_graphs_embed(float *embedding, float *energy, basin_graphs_model *model,
+basin_status basin_graphs_embed(float *embedding, basin_graphs_model *model,
                                 const basin_graphs_data *data, basin_error *error) {
     BASIN_AT_EXIT(use_close) use u = {0};
-    return use_open(&u, model, data, false, (basin_graphs_sinks){embedding, energy}, error);
+    return use_open(&u, model, data, false, embedding, error);
 }
 
 /* ---- measures ---- */

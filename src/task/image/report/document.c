@@ -321,47 +321,6 @@ static void put_model(writer *w, const entry *e) {
     PUT("}");
 }
 
-/* A line of a training log, by which the viewer draws the learning curve. One that is no record,
- * such as one cut by a kill, is passed over; one that looks whole and cannot be read is not, since
- * memory may lack. */
-static basin_status put_record(writer *w, int64_t *records, const char *text, size_t length,
-                               const char *path, basin_error *error) {
-    enum { SHOWN = 60 };
-    static const char *const name[] = {"step", "loss", "test_mse"};
-    double value[3];
-    BASIN_JSON_AT_EXIT cJSON *record = cJSON_ParseWithLength(text, length);
-    if (!record && length && text[0] == '{' && text[length - 1] == '}')
-        return basin_fail(error, BASIN_BAD_FILE, "%s: a line cannot be read: %.*s", path,
-                          length < SHOWN ? (int)length : SHOWN, text);
-    for (int i = 0; i < 3; i++) {
-        const cJSON *item = cJSON_GetObjectItemCaseSensitive(record, name[i]);
-        value[i] = cJSON_IsNumber(item) ? item->valuedouble : NAN;
-    }
-    if (isnan(value[0]) || (isnan(value[1]) && isnan(value[2]))) return BASIN_OK;
-    PUT("{'step':%g,'epoch':%d,'loss':%g,'test':%g}", value[0],
-        cJSON_HasObjectItem(record, "epoch") != 0, value[1], value[2]);
-    ++*records;
-    return BASIN_OK;
-}
-
-static basin_status put_log(writer *w, const char *path, basin_error *error) {
-    BASIN_AT_EXIT(basin_map_close) basin_map map = {0};
-    int64_t records = 0;
-    BASIN_TRY(basin_map_open(&map, path, error));
-    const char *at = (const char *)map.data, *end = map.data ? at + map.size : NULL;
-    while (at < end) {
-        const char *stop = memchr(at, '\n', (size_t)(end - at));
-        if (!stop) stop = end;
-        BASIN_TRY(put_record(w, &records, at, (size_t)(stop - at), path, error));
-        at = stop + 1;
-    }
-    if (records) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_FILE,
-                      "%s: no line has \"step\" with \"loss\" or \"test_mse\": not a log of "
-                      "training on pictures",
-                      path);
-}
-
 static basin_status begin(writer *w, const char *path, basin_error *error) {
     const basin_image_settings *s = &w->first->model->settings;
     char title[1000] = "", lead[1000], subject[64];
@@ -394,12 +353,6 @@ basin_status basin_image_document_write(const char *path, const basin_image_find
     PUT("'size':%lld,'patch':%lld,'shown':%lld,'traced':%lld,'extremes':%lld,'least_cosine':%g",
         (long long)s->size, (long long)s->patch, (long long)findings->shown,
         (long long)findings->traced, (long long)findings->extremes, least_cosine(w));
-    PUT("'training':[");
-    if (findings->spec->log) {
-        basin_error met = {0};
-        basin_document_check(&w->report, put_log(w, findings->spec->log, &met), &met);
-    }
-    PUT("]");
     put_architectures(w);
     put_pictures(w);
     PUT("'models':[");
