@@ -2,6 +2,7 @@
 
 import dataclasses
 import numbers
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -182,6 +183,13 @@ def _molecules(smiles, stereo=False):
     return pointer
 
 
+def _tell(molecules):
+    """What was left out of molecules or is not used, as a warning."""
+    note = ffi.string(molecules.note).decode(errors="replace").strip()
+    if note:
+        warnings.warn(note, stacklevel=3)
+
+
 def _data_of(entries, what, names):
     """The data of these names, a row an entry; entries are (node or edge, data)."""
     if isinstance(names, str):
@@ -236,6 +244,7 @@ class GraphSet:
         molecules = all(isinstance(g, str) or hasattr(g, "GetBonds") for g in graphs)
         if graphs and all(isinstance(graph, str) for graph in graphs):  # at once, which is faster
             read = _molecules(graphs, stereo)
+            _tell(read)
             graphs = [Graph._of_molecule(read, i) for i in range(len(graphs))]
         self.graphs = [Graph.of(graph, i) for i, graph in enumerate(graphs)]
         count = len(self.graphs)
@@ -269,11 +278,37 @@ class GraphSet:
         ))  # fmt: skip
 
     @classmethod
-    def read(cls, path: Any) -> "GraphSet":
-        """A TUDataset folder or zip, or a packed set, with its classes or values."""
+    def read(
+        cls,
+        path: Any,
+        *,
+        smiles: str | None = None,
+        target: Any = None,
+        ids: str | None = None,
+        stereo: bool = False,
+        values: bool = False,
+    ) -> "GraphSet":
+        """A TUDataset folder or zip, or a packed set, with its classes or values; or a table of
+        molecules (CSV, TSV, SDF), as the program reads it: columns `smiles` and `ids` have usual
+        names where they are not given, `target` is a column, or a list of them, to learn (`values`:
+        few whole numbers are values, not classes). What was left out is a warning."""
         self = cls.__new__(cls)
         self.graphs = None
-        self._take(lambda s: check(lib.basin_graphset_read, s, path_of(path)))
+        ends = (".csv", ".tsv", ".txt", ".smi", ".sdf", ".sd", ".mol")
+        name = str(path).lower().removesuffix(".gz").removesuffix(".zst")
+        if not (name.endswith(ends) or smiles or target):
+            self._take(lambda s: check(lib.basin_graphset_read, s, path_of(path)))
+            return self
+        targets = [target] if isinstance(target, str) else list(target or [])
+        given = {"path": path_of(path), "smiles": smiles, "id": ids, "target": "\n".join(targets)}
+        texts = {
+            key: ffi.new("char[]", text if isinstance(text, bytes) else str(text).encode())
+            for key, text in given.items()
+            if text
+        }
+        spec = sized("basin_molecules", stereo=stereo, values=values, **texts)
+        self._take(lambda s: check(lib.basin_graphset_read_molecules, s, spec))
+        _tell(self.pointer)
         return self
 
     def __len__(self):

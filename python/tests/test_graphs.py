@@ -204,3 +204,21 @@ def test_intervals_sets_and_nearest_molecules():
     assert sets.shape == (20, 2) and sets.dtype == bool
     similar, name = model.nearest([smiles[4], "c1ccccc1"])
     assert similar[0] == 1 and similar[1] < 0.5 and name[0] == "line 4"
+
+
+def test_tables_of_molecules(tmp_path):
+    path = tmp_path / "m.CSV"
+    path.write_text("name;smiles;y;k\na;CCO;1,5;1\na;OCC;2;2\nb;[Na+].[Cl-];3;3\nc;C1C;4;3\n")
+    with pytest.warns(UserWarning, match="ring 1 is not closed(.|\n)*1 ids are there more") as told:
+        read = basin.GraphSet.read(path, target="y")
+    assert told[0].filename == __file__
+    assert len(read) == 3 and read.pointer.target[0] == 1.5
+    with pytest.warns(UserWarning, match="3 different whole numbers"):
+        assert basin.GraphSet.read(path, target="k").pointer.classes == 3
+    with pytest.warns(UserWarning, match="several parts"):
+        both = basin.GraphSet.read(path, target=["y", "k"], ids="name", values=True)
+    assert both.pointer.targets == 2
+    with pytest.raises(basin.BasinError, match="no column 'z' of targets"):
+        basin.GraphSet.read(path, target="z")
+    with pytest.warns(UserWarning, match="several parts"):
+        basin.GraphSet(["CCO", "[Na+].[Cl-]"])
