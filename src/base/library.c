@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #ifdef __GLIBC__
-#include <elf.h>
 #endif
 
 static const struct {
@@ -171,24 +170,7 @@ const char *basin_library_file(int library) {
  * threads for one. The folders are those of the loader. */
 #if defined(__GLIBC__) && !defined(BASIN_LIBRARY_LINKED)
 
-enum { PATH_BYTES = 4096, HEADER = 20 /* bytes that say for which machine a file is */ };
-
-static bool read_header(char header[HEADER], const char *path) {
-    FILE *file = fopen(path, "rb");
-    bool read = file && fread(header, 1, HEADER, file) == HEADER;
-    if (file) fclose(file);
-    return read;
-}
-
-/* Machines with several architectures keep a library of the same name for each. */
-static bool is_ours(const char *path) {
-    char theirs[HEADER], ours[HEADER];
-    if (!read_header(theirs, path) || memcmp(theirs, ELFMAG, SELFMAG) != 0) return false;
-    if (!read_header(ours, "/proc/self/exe")) return true;
-    size_t machine = HEADER - sizeof(Elf32_Half);
-    return theirs[EI_CLASS] == ours[EI_CLASS] && theirs[EI_DATA] == ours[EI_DATA] &&
-           !memcmp(theirs + machine, ours + machine, sizeof(Elf32_Half));
-}
+enum { PATH_BYTES = 4096 };
 
 /* LD_LIBRARY_PATH, the program's own folders, the system's. */
 static bool in_folders(const char *file) {
@@ -203,31 +185,23 @@ static bool in_folders(const char *file) {
             char path[PATH_BYTES];
             int length =
                 snprintf(path, sizeof path, "%s/%s", places->dls_serpath[i].dls_name, file);
-            found = length > 0 && length < PATH_BYTES && is_ours(path);
+            found = length > 0 && length < PATH_BYTES && access(path, R_OK) == 0;
         }
     free(places);
     return found;
 }
 
 /* What ldconfig found is kept as paths that end in a zero. */
-static bool in_index(const char *file, const char *index, size_t size) {
-    size_t length = strlen(file) + 1;
-    const char *end = index + size;
-    for (const char *at = index; (at = memmem(at, (size_t)(end - at), file, length)); at++) {
-        const char *path = at;
-        while (path > index && path[-1]) path--;
-        if (*path == '/' && at[-1] == '/' && is_ours(path)) return true;
-    }
-    return false;
-}
-
 static bool in_cache(const char *file) {
     struct stat status;
     FILE *cache = fopen("/etc/ld.so.cache", "rb");
     if (!cache) return false;
     size_t size = fstat(fileno(cache), &status) ? 0 : (size_t)status.st_size;
     char *index = size ? malloc(size) : NULL;
-    bool found = index && fread(index, 1, size, cache) == size && in_index(file, index, size);
+    char name[PATH_BYTES];
+    int length = snprintf(name, sizeof name, "/%s", file);
+    bool found = index && fread(index, 1, size, cache) == size &&
+                 memmem(index, size, name, (size_t)length + 1);
     free(index);
     fclose(cache);
     return found;

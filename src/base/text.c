@@ -21,17 +21,6 @@ void basin_text_clean(char *text) {
     }
 }
 
-void basin_text_hide(char *text) {
-    while ((text = strstr(text, "://"))) {
-        text += 3;
-        char *end = text + strcspn(text, " \t\n'\""), *at = NULL;
-        char *colon = memchr(text, ':', (size_t)(end - text));
-        for (char *p = text; p < end; p++)
-            if (*p == '@') at = p;
-        if (at && colon && colon < at) memset(colon + 1, '*', (size_t)(at - colon - 1));
-    }
-}
-
 size_t basin_text_character(uint32_t *point, const char *text, size_t length) {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
     const unsigned char *s = (const unsigned char *)text;

@@ -13,9 +13,6 @@ bool basin_text_ends(const char *text, const char *end);
  * terminals obey as well. */
 void basin_text_clean(char *text);
 
-/* Overwrites the passwords of addresses, scheme://user:PASSWORD@host, by stars. */
-void basin_text_hide(char *text);
-
 /* The bytes of the first character of `text` [length], 1 .. 4, and its code point; 0 where it is
  * not UTF-8 as RFC 3629 has it: shortest forms only, no surrogates, nothing above U+10FFFF. */
 size_t basin_text_character(uint32_t *point, const char *text, size_t length);

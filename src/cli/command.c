@@ -136,7 +136,6 @@ void basin_say(const char *format, ...) {
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     basin_text_clean(text);
-    basin_text_hide(text);
     basin_progress_clear();
     fprintf(stderr, "%s\n", text);
 }

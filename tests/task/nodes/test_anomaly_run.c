@@ -177,28 +177,6 @@ TEST(spoiled_checkpoints_are_refused) {
     }
 }
 
-/* A run that is stopped while it chooses inputs has chosen nothing: resumed, it chooses anew. */
-TEST(nothing_is_chosen_by_half) {
-    char path[PATH_TEXT];
-    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new();
-    basin_outcome outcome;
-    volatile sig_atomic_t stop = 1;
-    basin_watch watch = {.stop = &stop};
-    s.settings.scaling = "auto", s.settings.hops = -1, s.settings.epochs = 2;
-    basin_nodes_model *straight = train(&outcome, &s);
-    s.training.checkpoint = folder_path(path, state, "half.checkpoint");
-    s.training.watch = &watch;
-    assert_null(train(&outcome, &s));
-    assert_true(outcome.stopped);
-    assert_int_not_equal(access(path, F_OK), 0);
-    s.training.watch = NULL, s.training.resume = true;
-    basin_nodes_model *resumed = train(&outcome, &s);
-    assert_string_equal(resumed->settings.scaling, straight->settings.scaling);
-    assert_same_members(straight, resumed);
-    basin_nodes_close(straight);
-    basin_nodes_close(resumed);
-}
-
 /* ---- more of it ---- */
 
 /* At a constant rate more epochs are the epochs of a longer run. */

@@ -2,7 +2,9 @@
  * the whole graph gives; files keep every bit and the names of classes; reasons add up; what cannot
  * be learned from is told in one line. */
 #include <math.h>
+#include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "io/folder.h"
 #include "task/nodes/fraud.h"
@@ -94,6 +96,33 @@ TEST(classes_are_told_apart) {
     if (!(full > 0.9 && sampled > 0.85 && block > 0.85 && alone < 0.8))
         fail_msg("accuracy full %g sampled %g without smoothing %g without the graph %g", full,
                  sampled, block, alone);
+}
+
+/* A run that is stopped while it chooses inputs has chosen nothing: resumed, it chooses anew. */
+TEST(nothing_is_chosen_by_half) {
+    char path[PATH_TEXT];
+    BASIN_AT_EXIT(free_network) basin_network *network = woods(false, false);
+    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
+    BASIN_FREE_AT_EXIT uint8_t *part = fraud_split(network);
+    basin_nodes_data data = {.network = network, .part = part};
+    basin_nodes_settings s = quick();
+    basin_nodes_model *stopped;
+    basin_outcome outcome;
+    volatile sig_atomic_t stop = 1;
+    basin_watch watch = {.stop = &stop};
+    s.hops = s.smoothing = -1, s.epochs = 2;
+    basin_nodes_model *straight = learn(network, part, &s, &training);
+    training.checkpoint = folder_path(path, state, "half.checkpoint"), training.watch = &watch;
+    assert_ok(basin_nodes_train_with(&stopped, &outcome, &basin_node_task, &s, &data, &training,
+                                     false, &failure));
+    assert_true(!stopped && outcome.stopped);
+    assert_int_not_equal(access(path, F_OK), 0);
+    training.watch = NULL, training.resume = true;
+    basin_nodes_model *resumed = learn(network, part, &s, &training);
+    assert_int_equal(resumed->settings.hops, straight->settings.hops);
+    assert_int_equal(resumed->settings.smoothing, straight->settings.smoothing);
+    training.checkpoint = NULL;
+    basin_nodes_close(straight), basin_nodes_close(resumed);
 }
 
 /* ---- streaming ---- */
