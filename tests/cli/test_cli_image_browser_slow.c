@@ -114,17 +114,14 @@ static void train(void **state, const char *name, const char *options) {
     run_ok(state,
            "image train shapes:128:1:16x16x3 -q --channels 3 --size 16 --dim 16 --heads 3 "
            "--head-dim 8 --memories 150 --steps 5 --occlude 6 --keep 1 --batch 16 --warmup 0 "
-           "--epochs 2 --threads 1 --log log.jsonl -o %s %s",
+           "--epochs 2 --threads 1 -o %s %s",
            name, options);
 }
 
 /* The page on those models, looked at on a phone and on a desk. */
 static void look_at(void **state, const char *models) {
     static const int width[] = {320, 390, 1600};
-    run_ok(state,
-           "image report %s shapes:20:1:16x16x3 -q --traced 2 "
-           "--log log.jsonl -o page.html",
-           models);
+    run_ok(state, "image report %s shapes:20:1:16x16x3 -q --traced 2 -o page.html", models);
     static const char *const script[] = {check_attention, check, NULL};
     browser_open(state, "page.html");
     browser_add(state, "page.html", "check.html", script);
