@@ -82,8 +82,8 @@ const char *basin_graph_score_name(const basin_graphset *set) {
 }
 
 /* Folds by --index or --split, `number` of them. */
-static basin_status divide(basin_folds *folds, const basin_args *o, const basin_graphset *set,
-                           int64_t number, double inner, uint64_t seed, basin_error *error) {
+basin_status basin_graph_divide(basin_folds *folds, const basin_args *o, const basin_graphset *set,
+                                int64_t number, double inner, uint64_t seed, basin_error *error) {
     const int32_t *classes = set->task == BASIN_GRAPHS_CLASSES ? set->class_of : NULL;
     bool scaffold = !strcmp(o->split, "scaffold");
     if (o->index)
@@ -202,8 +202,7 @@ static const basin_option train_table[] = {
                   "test stay as they are.",
                   .more = true),
     BASIN_GRAPH_OPTIONS_SPLIT,
-    BASIN_INTEGER(fold, "fold", "N", 1, 1 << 20, "Of --index: train on this fold.",
-                  .needs = "index!=", .more = true, .initial = 1),
+    BASIN_GRAPH_OPTION_FOLD,
     BASIN_TRAIN_OPTIONS("default"),
     BASIN_OPTIONS_END,
 };
@@ -222,7 +221,7 @@ static basin_status train(basin_train_job *job, basin_error *error) {
     if (o->index || strcmp(o->split, "random") != 0) {
         double seed;
         BASIN_TRY(basin_settings_get_number(&seed, o->settings, "seed", error));
-        BASIN_TRY(divide(&folds, o, &set, 1, o->validation, (uint64_t)seed, error));
+        BASIN_TRY(basin_graph_divide(&folds, o, &set, 1, o->validation, (uint64_t)seed, error));
         if (o->fold > folds.folds)
             return basin_usage(error, "--fold %lld of %lld", (long long)o->fold,
                                (long long)folds.folds);
@@ -327,7 +326,7 @@ static basin_status make_folds(basin_folds *folds, const job *j, int64_t repeat,
     uint64_t seed = (uint64_t)seed_of(j, repeat);
     if (j->paper) return basin_folds_new(folds, NULL, j->set.graphs, 1, 0, seed, error);
     if (o->index || strcmp(o->split, "random") != 0)
-        return divide(folds, o, &j->set, o->folds, INNER, seed, error);
+        return basin_graph_divide(folds, o, &j->set, o->folds, INNER, seed, error);
     return basin_folds_new(folds, classes, j->set.graphs, o->folds, INNER, seed, error);
 }
 
@@ -508,6 +507,22 @@ static void put_statistics(basin_record *r, const job *j, const basin_spread *s)
     basin_record_fields(r, ".validation_mean=%g;.validation_deviation=%g", v.mean, v.deviation);
 }
 
+/* All measures, means over the test folds. */
+static void put_means(basin_record *r, const job *j) {
+    basin_graphs_measures mean = {0};
+    double *to[] = {&mean.accuracy, &mean.balanced, &mean.loss,      &mean.deviation, &mean.auroc,
+                    &mean.auprc,    &mean.coverage, &mean.explained, &mean.size};
+    double folds = (double)spread_of(j, TEST, 0, j->o->repeats).count;
+    for (int64_t f = 0; f < j->o->repeats * j->folds; f++) {
+        const basin_graphs_measures *m = &j->result[f].test;
+        const double from[] = {m->accuracy, m->balanced, m->loss,      m->deviation, m->auroc,
+                               m->auprc,    m->coverage, m->explained, m->size};
+        for (int i = 0; i < 9 && j->result[f].done; i++) *to[i] += from[i] / folds;
+    }
+    basin_record_measures(r, j->paper ? "training_means|means" : "test_means|means", &mean,
+                          j->set.task, false);
+}
+
 static void put_cv(basin_record *r, const void *context) {
     const job *j = context;
     basin_args *o = j->o;
@@ -530,6 +545,7 @@ static void put_cv(basin_record *r, const void *context) {
                           : basin_graph_score_name(&j->set));
     put_statistics(r, j, &s);
     if (!basin_record_is_text(r)) put_baselines(r, j);
+    put_means(r, j);
     put_folds(r, j);
     note_summary(r, j, &s);
     if (j->members > 1 && !j->paper)

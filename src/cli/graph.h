@@ -45,6 +45,12 @@ basin_status basin_graph_read(basin_graphset *set, const basin_args *args, const
                    "Folds that others published: NAME of NAME_train.index, NAME_val.index, "       \
                    "NAME_test.index, or a folder with train_idx-1.txt, test_idx-1.txt, ...",       \
                    .more = true)
+#define BASIN_GRAPH_OPTION_FOLD                                                                    \
+    BASIN_INTEGER(fold, "fold", "N", 1, 1 << 20, "Of --index: this fold.",                         \
+                  .needs = "index!=", .more = true, .initial = 1)
+basin_status basin_graph_divide(basin_folds *folds, const basin_args *args,
+                                const basin_graphset *set, int64_t number, double inner,
+                                uint64_t seed, basin_error *error);
 
 /* A molecule of a set with what its picture needs. */
 typedef struct basin_graph_drawing {
@@ -64,7 +70,7 @@ void basin_graph_drawing_free(basin_graph_drawing *drawing);
     BASIN_CHOICE(part, "part", "auto|train|validation|test|all",                                   \
                  "Which graphs; auto: the test part of a set that has one, else all.",             \
                  .text = "auto"),                                                                  \
-        BASIN_COMPUTE_OPTIONS
+        BASIN_GRAPH_OPTIONS_SPLIT, BASIN_GRAPH_OPTION_FOLD, BASIN_COMPUTE_OPTIONS
 
 /* A node, or an edge both ways, and what it adds. */
 typedef struct basin_graph_added {
@@ -108,6 +114,9 @@ basin_status basin_graph_open_all(basin_graph_job *job, bool labels, basin_error
 /* Which graphs the model has seen; with --unseen the others alone are left. */
 basin_status basin_graph_look_back(basin_graph_job *job, basin_error *error);
 void basin_graph_put_seen(basin_record *r, const basin_graph_job *job);
+/* The column of --about, by name or number; -1 without it. */
+basin_status basin_graph_find_column(int64_t *column, const basin_graph_job *job,
+                                     basin_error *error);
 /* Predicts them, with all that models give. */
 basin_status basin_graph_predict(basin_graph_job *job, basin_error *error);
 void basin_graph_close_all(void *job);

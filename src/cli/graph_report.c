@@ -66,7 +66,8 @@ static const basin_option report_table[] = {
                .text = "report.html"),
     BASIN_TEXT(training_file, 0, "training", "FILE",
                "The table that the model was trained on: nearest training molecules are drawn."),
-    BASIN_TEXT(about, 0, "about", "N", "Of several values: the one, counted from 1."),
+    BASIN_TEXT(about, 0, "about", "N",
+               "Of several values: the one, by its name or counted from 1."),
     BASIN_GRAPH_OPTION_COVERAGE,
     BASIN_FLAG(unseen, "unseen", "Only graphs that had no part in training."),
     BASIN_GRAPH_OPTIONS_MOLECULES,
@@ -198,14 +199,13 @@ static basin_status report(void *context, basin_error *error) {
     basin_document d;
     char lead[300];
     BASIN_TRY(basin_graph_open_all(all, true, error));
-    int64_t columns = all->about.columns;
-    j->column = all->about.class_value ? -1 : o->about ? strtoll(o->about, NULL, 10) - 1 : 0;
     if (all->about.target == BASIN_NODE_CLASSES)
         return basin_fail(error, BASIN_UNSUPPORTED,
                           "%s: a model of classes of nodes; needs one of graphs", o->operand[0]);
-    if (j->column >= columns || (o->about && j->column < 0))
-        return basin_fail(error, BASIN_BAD_VALUE, "--about %.40s; needs a value, 1 to %lld",
-                          o->about, (long long)columns);
+    BASIN_TRY(basin_graph_find_column(&j->column, all, error));
+    if (all->about.class_value && o->about)
+        return basin_usage(error, "--about: a report on classes is about all of them");
+    if (j->column < 0 && !all->about.class_value) j->column = 0;
     if (o->training_file)
         BASIN_TRY(
             basin_graph_read(&j->training, o, o->training_file, "", all->about.settings, error));

@@ -6,6 +6,30 @@
 typedef basin_graph_job job;
 typedef basin_graph_added part;
 
+/* The graphs that --part names, of the set's own split or of one that the options make. */
+static basin_status choose_graphs(job *j, basin_error *error) {
+    static const char *const name[] = {"train", "validation", "test"};
+    const basin_args *o = j->o;
+    const char *asked = o->part ? o->part : "all";
+    bool made = o->index || (o->split && strcmp(o->split, "random") != 0);
+    int which = 2;
+    if (!made || !strcmp(asked, "all"))
+        return basin_graphs_part(&j->list, &j->count, &j->set, asked, error);
+    for (int i = 0; i < 3; i++)
+        if (!strcmp(asked, name[i])) which = i;
+    BASIN_AT_EXIT(basin_folds_free) basin_folds folds = {0};
+    BASIN_TRY(basin_graph_divide(&folds, o, &j->set, 1, 0.1, 0, error));
+    if (o->fold > folds.folds)
+        return basin_usage(error, "--fold %lld of %lld", (long long)o->fold,
+                           (long long)folds.folds);
+    const basin_fold *f = &folds.fold[o->fold - 1];
+    BASIN_TRY(BASIN_NEW_RAW(&j->list, f->count[which] + 1, "a list of graphs", error));
+    memcpy(j->list, f->item[which], (size_t)f->count[which] * sizeof *j->list);
+    j->count = f->count[which];
+    j->o->part = name[which];
+    return BASIN_OK;
+}
+
 basin_status basin_graph_open_all(job *j, bool labels, basin_error *error) {
     const basin_args *o = j->o;
     const char *data = o->operand[1];
@@ -14,7 +38,7 @@ basin_status basin_graph_open_all(job *j, bool labels, basin_error *error) {
     j->o->values = j->about.target == BASIN_GRAPHS_VALUES;
     BASIN_TRY(
         basin_graph_read(&j->set, o, data, labels ? j->about.names : "", j->about.settings, error));
-    BASIN_TRY(basin_graphs_part(&j->list, &j->count, &j->set, o->part ? o->part : "all", error));
+    BASIN_TRY(choose_graphs(j, error));
     j->data = (basin_graphs_data){.set = &j->set, .path = data, .coverage = o->coverage};
     j->data.graph = j->list, j->data.graphs = j->count;
     basin_note_gamma(o, o->operand[0]);
@@ -581,19 +605,24 @@ static basin_status draw(void *context, basin_error *error) {
     return basin_svg_graph(j->o->svg, &d.graph, error);
 }
 
-/* The column of --about; -1 without it. */
-static basin_status find_column(int64_t *column, const job *j, basin_error *error) {
+basin_status basin_graph_find_column(int64_t *column, const job *j, basin_error *error) {
     const int64_t *class_value = j->about.class_value;
     int64_t columns = j->about.columns;
     char *end;
     *column = -1;
     if (!j->o->about) return BASIN_OK;
     long long asked = strtoll(j->o->about, &end, 10);
-    for (int64_t c = 0; c < columns && end > j->o->about && !*end; c++)
-        if (asked == (class_value ? class_value[c] : c + 1)) *column = c;
+    bool number = end > j->o->about && !*end;
+    for (int64_t c = 0; c < columns && *column < 0; c++) {
+        char key[100];
+        name_column(key, j, c);
+        if (number && asked == (class_value ? class_value[c] : c + 1)) *column = c;
+        if (j->about.names && !strcmp(key + (class_value ? 2 : 0), j->o->about)) *column = c;
+    }
     if (*column >= 0) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_VALUE, "--about %.40s; wanted %s", j->o->about,
-                      class_value ? "a class of the training data" : "a value, counted from 1");
+    return basin_fail(error, BASIN_BAD_VALUE, "--about %.40s; needs %s", j->o->about,
+                      class_value ? "a class of the training data"
+                                  : "a value, by its name or counted from 1");
 }
 
 static basin_status explain(void *context, basin_error *error) {
@@ -603,7 +632,7 @@ static basin_status explain(void *context, basin_error *error) {
     if (j->o->graph >= j->set.graphs)
         return basin_fail(error, BASIN_BAD_VALUE, "--graph %lld; %s has graphs 0 to %lld",
                           (long long)j->o->graph, j->set.name, (long long)j->set.graphs - 1);
-    BASIN_TRY(find_column(&column, j, error));
+    BASIN_TRY(basin_graph_find_column(&column, j, error));
     j->data.graph = &j->o->graph, j->data.graphs = 1;
     BASIN_TRY(basin_graphs_explain(&j->e, j->model, &j->data, column, error));
     return sort_parts(j, error);

@@ -120,7 +120,7 @@ TEST_WITH(explains_and_embeds, folder_new, folder_remove) {
     p = run(state, "graph explain m.safetensors set.safetensors --about 1");
     assert_contains(p->out, "class 1 with probability");
     assert_error(run(state, "graph explain m.safetensors set.safetensors --about 5"), 1,
-                 "wanted a class of the training data");
+                 "needs a class of the training data");
     assert_error(run(state, "graph explain m.safetensors set.safetensors --graph 999"), 1,
                  "--graph 999");
     p = run_ok(state, "graph predict m.safetensors set.safetensors --embeddings e.npz");
@@ -360,7 +360,20 @@ TEST_WITH(converts_and_draws_molecules, folder_new, folder_remove) {
     assert_error(run(state, "graph report n.safetensors m.safetensors --unseen"), 1,
                  "has seen all");
     assert_error(run(state, "graph report n.safetensors m.safetensors --about 3"), 1,
-                 "a value, 1 to 1");
+                 "by its name or counted");
     file_put(folder_path(path, state, "w.txt"), "smiles,y\nCCO,1\nCCN,2\n", 21);
     assert_contains(run_ok(state, "graph eval n.safetensors w.txt")->out, "graph values");
+    file_put(folder_path(path, state, "l.smi"), "CCO a\nCCCCCCN b\nC c\n", 20);
+    p = run_ok(state, "graph predict n.safetensors l.smi --sort --top 2");
+    assert_int_equal(lines(p->out), 3);
+    p = run_ok(state, "graph eval n.safetensors m.csv --split time");
+    assert_contains(p->out, "part    test\ngraphs  1\n");
+    assert_contains(run_ok(state, "graph explain n.safetensors m.csv --about y")->out, "output");
+    assert_error(run(state, "graph explain n.safetensors l.smi --about z"), 1, "by its name");
+    assert_error(run(state, "graph train m.safetensors --smiles y"), 2, "is a set of graphs");
+    file_put(folder_path(path, state, "m.dat"), table, strlen(table));
+    assert_error(run(state, "graph predict n.safetensors m.dat"), 1, "--smiles names the column");
+    p = run_ok(state, "graph cv m.csv --target y --folds 2 --epochs 1 --members 1 " SMALL);
+    assert_contains(p->out, "means     MAE");
+    assert_contains(p->out, "RMSE");
 }

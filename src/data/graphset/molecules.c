@@ -13,7 +13,7 @@
 #include "io/file.h"
 
 static const char molecules[] = "molecules";
-enum { MOST_TARGETS = 1024, SHOWN = 20, CLASSES = 10 };
+enum { MOST_TARGETS = 1024, SHOWN = 100, CLASSES = 10 };
 
 /* What is worth a note, and how many molecules have it. */
 enum { SALT, WILD, STEREO, ISOTOPE, UNKNOWN, FACTS };
