@@ -6,7 +6,7 @@
 #include "base/team/team.h"
 #include "bench/bench.h"
 
-enum { BURSTS = 30, ROUNDS = 200000, TRIAD = 2 << 20 /* vectors of an array: beyond caches */ };
+enum { BURSTS = 200, ROUNDS = 200000, TRIAD = 2 << 20 /* vectors of an array: beyond caches */ };
 
 typedef float vector __attribute__((vector_size(16)));
 
@@ -52,7 +52,7 @@ static double operations(burst *b, bool narrow, int threads) {
 
 static double bytes(const burst *b, int threads) {
     double best = INFINITY;
-    for (int i = 0; i < BURSTS / 2; i++) {
+    for (int i = 0; i < BURSTS / 16; i++) {
         double start = basin_clock();
         basin_team_run(triad, b, TRIAD, TRIAD / 4 / threads, threads);
         best = fmin(best, basin_clock() - start);
