@@ -26,7 +26,8 @@
  *     VALUES_SECOND   gq, gk, gv, gbias, gc: how these, and o, change along tangents a of q, b of
  *                     k, av of v, abias of the bias and ac of c. So gc alone, without c, is the
  *                     forward derivative of o; with the cotangents of dq, dk, dv and dbias as
- *                     tangents it is the reverse of the reverse. */
+ *                     tangents it is the reverse of the reverse. o, where it is not NULL, is
+ *                     written, too: on cuda at hardly a cost beside gc alone. */
 #ifndef BASIN_EAGER_H
 #define BASIN_EAGER_H
 
@@ -96,7 +97,7 @@ typedef struct basin_eager_attention {
     void *gq, *gk;         /* T; reverse */
     void *gw;              /* R like w; reverse */
     void *gbeta, *gscale;  /* R; reverse */
-    void *o, *dv;          /* T like c, v; values, their reverse */
+    void *o, *dv;          /* T like c, v; values and second, reverse */
     void *dbias;           /* R like bias without repeating */
     void *gv, *gbias, *gc; /* like v, dbias, c; second */
     void *workspace;       /* basin_eager_workspace bytes, at a multiple of 64; NULL: taken for the

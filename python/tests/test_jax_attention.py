@@ -167,7 +167,11 @@ def test_export():
     "options, message",
     [({"bias": numpy.ones(9)}, "broadcasts to"), ({"mask": numpy.ones((5, 5))}, "wanted bool"),
      ({"key": numpy.ones((1, 5, 3, 4), "f4")}, "K divides H"), ({"pairs": 3}, "basin.jax.Pairs"),
-     ({"query": numpy.ones((1, 5, 2, 4), "i4")}, "one type"), ({"scale": numpy.ones(3)}, r"\[2\]")],
+     ({"query": numpy.ones((1, 5, 2, 4), "i4")}, "one type"), ({"scale": numpy.ones(3)}, r"\[2\]"),
+     ({"bias": numpy.ones((5, 5), bool)}, "mask takes bool"),
+     ({"key_value_seq_lengths": numpy.ones(3, "i4")}, "key_value_seq_lengths of shape"),
+     ({"implementation": "fast"}, "'fast'"),
+     ({"pairs": bj.Pairs(numpy.array([[0, 1]]), 5), "local_window_size": 2}, "or a window")],
 )  # fmt: skip
 def test_refused(options, message):
     given = {name: numpy.ones((1, 5, 2, 4), "f4") for name in ("query", "key", "value")}

@@ -303,6 +303,8 @@ def test_same_bits_with_any_number_of_threads():
      ({"key": torch.ones(3, 9)}, "one width"), ({"key": [1]}, "a list"),
      ({"key": torch.ones(1, 3, 5, 4), "value": torch.ones(1, 3, 5, 4)}, "enable_gqa"),
      ({"query": torch.ones(3, 4).double()}, "torch.float64"),
+     ({"attn_mask": torch.ones(5, 5).long()}, "int64, wanted bool"), ({"attn_mask": 3}, "is a int"),
+     ({"attn_mask": torch.ones(5, 5, device="meta")}, "attn_mask on meta"),
      ({"is_causal": True, "attn_mask": torch.ones(5, 5)}, "one of them")],
 )  # fmt: skip
 def test_refused(options, message):

@@ -83,7 +83,8 @@ enum basin_values_out {
     BASIN_VAL_OUT_V,
     BASIN_VAL_OUT_BIAS,
     BASIN_VAL_OUT_C, /* second order alone */
-    BASIN_VAL_OUT
+    BASIN_VAL_OUT,
+    BASIN_VAL_OUT_O = BASIN_VAL_OUT /* o beside its tangent: single operations on a device alone */
 };
 
 /* A pointwise operation of the caller's own, as far as a backend that compiles it wants to know. */

@@ -49,7 +49,7 @@ typedef struct basin_values {
     basin_bias_steps of_bias, of_tbias;
     const int32_t *row, *key, *column, *query, *pair; /* row NULL: all pairs */
     const void *q, *k, *v, *bias, *c, *tq, *tk, *tv, *tbias, *tc;
-    void *out_q, *out_k, *out_v, *out_bias, *out_c;
+    void *out_q, *out_k, *out_v, *out_bias, *out_c, *out_o /* beside its tangent */;
 } basin_values;
 
 static inline basin_values_steps basin_values_steps_of(const basin_shape *shape, bool heads_first) {
@@ -95,6 +95,7 @@ static inline basin_values basin_values_of(const basin_call *call, const void *c
         at.tbias = in[BASIN_VAL_TBIAS], at.tc = in[BASIN_VAL_TC];
         at.of_tbias = basin_bias_steps_of(&call->in[BASIN_VAL_TBIAS].shape, at.row);
         at.out_c = out[BASIN_VAL_OUT_C];
+        if (call->outs > BASIN_VAL_OUT_O) at.out_o = out[BASIN_VAL_OUT_O];
     }
     if (forward) {
         at.out_c = out[0];

@@ -379,6 +379,12 @@ static basin_status run_on_host(const basin_eager *eager, const job *j, basin_er
 
 static basin_status run_one(const basin_eager *eager, basin_eager_operation operation,
                             const basin_eager_attention *at, basin_error *error) {
+    if (operation == BASIN_EAGER_VALUES_SECOND && at->o && !eager->device) {
+        BASIN_TRY(run_one(eager, BASIN_EAGER_VALUES, at, error));
+        basin_eager_attention rest = *at;
+        rest.o = NULL;
+        return run_one(eager, operation, &rest, error);
+    }
     job j;
     describe(&j, operation, at);
     j.block[0] = at->workspace;

@@ -55,7 +55,8 @@ void basin_eager_values(basin_eager_job *j, basin_eager_operation operation,
     basin_eager_out(j, BASIN_VAL_OUT_V, second ? at->gv : at->dv, kind, v);
     basin_eager_out(j, BASIN_VAL_OUT_BIAS, second ? at->gbias : at->dbias, BASIN_REAL, slopes);
     basin_eager_out(j, BASIN_VAL_OUT_C, at->gc, kind, c);
-    j->call.outs = second ? BASIN_VAL_OUT : BASIN_VAL_OUT_C;
+    if (second) basin_eager_out(j, BASIN_VAL_OUT_O, at->o, kind, c);
+    j->call.outs = second ? BASIN_VAL_OUT_O + (at->o != NULL) : BASIN_VAL_OUT_C;
 }
 
 basin_status basin_eager_values_check(basin_eager_operation operation,

@@ -3,9 +3,9 @@
  * Arguments are q, k, beta and those of scale, list, w, a, b that `given` has bits for; results
  * those that `wanted` has bits for, of lse, or dq, dk, dbeta, dscale, or gq, gk, gw, gbeta, gscale.
  * With values, v is in the place of beta, bias of scale, c of w, and av, abias, ac follow b;
- * results are o, or dq, dk, dv, dbias, or gq, gk, gv, gbias, gc. The axis of heads is missing where
- * flags say that there is one. Axes in front are vmap's, 1 where an argument does not depend on
- * them. */
+ * results are o, or dq, dk, dv, dbias, or gq, gk, gv, gbias, gc, o. The axis of heads is missing
+ * where flags say that there is one. Axes in front are vmap's, 1 where an argument does not depend
+ * on them. */
 #include "eager/xla.h"
 
 #include <pthread.h>
@@ -17,7 +17,7 @@
 
 enum { OPERATION, FLAGS, GIVEN, WANTED, THREADS, PAIRS, FACTOR, JOB };
 enum { EXCLUDE_SELF = 1, CAUSAL = 2, TF32 = 4, ONE_HEAD = 8 };
-enum { Q, K, BETA, SCALE, LIST, W, A, B, AV, ABIAS, AC, INS, OUTS = 5 };
+enum { Q, K, BETA, SCALE, LIST, W, A, B, AV, ABIAS, AC, INS, OUTS = 6 };
 enum { V = BETA, BIAS = SCALE, C = W };
 enum { LIST_ALIGN = 16 }; /* elements */
 
@@ -61,7 +61,7 @@ static bool take_operands(request *r) {
 static const int dense_rank[INS] = {4, 4, 1, 4, 1, 3, 4, 4};
 static const int values_rank[INS] = {4, 4, 4, 4, 1, 4, 4, 4, 4, 4, 4};
 static const int out_rank[][OUTS] = {{3}, {4, 4, 1, 4}, {4, 4, 3, 1, 4},
-                                     {4}, {4, 4, 4, 4}, {4, 4, 4, 4, 4}};
+                                     {4}, {4, 4, 4, 4}, {4, 4, 4, 4, 4, 4}};
 
 static bool has_values(const request *r) {
     return basin_eager_has_values((basin_eager_operation)r->job[OPERATION]);
@@ -180,7 +180,8 @@ static basin_eager_attention job_of_group(const request *r, int64_t group) {
         if (r->job[OPERATION] == BASIN_EAGER_VALUES)
             at.o = out[0];
         else if (second)
-            at.gq = out[0], at.gk = out[1], at.gv = out[2], at.gbias = out[3], at.gc = out[4];
+            at.gq = out[0], at.gk = out[1], at.gv = out[2], at.gbias = out[3], at.gc = out[4],
+            at.o = out[5];
         else
             at.dq = out[0], at.dk = out[1], at.dv = out[2], at.dbias = out[3];
         return at;

@@ -76,7 +76,18 @@ def _values_vjp(pattern, operands, cotangents, needs):
     return [dq, dk, dv, dbias if dbias is None else _to_bias(dbias, operands[3]), None]
 
 
-values = operation("basin_values", _values_shapes, _values, _values_jvp, _values_vjp)
+def _values_and_jvp(pattern, operands, tangents):
+    """At hardly more than the tangent costs."""
+    q, _, v, _, _ = operands
+    a, b, av, abias, _ = tangents
+    results = [None, None, None, None, _output(q, v), _output(q, v)]
+    found = _call(_eager.VALUES_SECOND, pattern, results, *operands, None, a, b, av, abias, None)
+    return found[5], found[4]
+
+
+values = operation(
+    "basin_values", _values_shapes, _values, _values_jvp, _values_vjp, _values_and_jvp
+)
 
 
 # ---- its reverse: dq, dk, dv and all of dbias ----
@@ -219,6 +230,8 @@ def _bias_of(bias, mask, shape, real):
         if x is None:
             continue
         x = jnp.asarray(x)
+        if name == "bias" and not jnp.issubdtype(x.dtype, jnp.floating):
+            raise BasinError(f"bias of {x.dtype}, wanted numbers that are added; mask takes bool")
         x = x.reshape(*(1,) * (4 - x.ndim), *x.shape)
         fits = x.ndim == 4 and all(n in (1, m) for n, m in zip(x.shape, shape))
         if not fits:
@@ -241,7 +254,14 @@ def _lengths(queries, keys, shape):
     for lengths, axis in ((queries, 2), (keys, 3)):
         if lengths is None:
             continue
-        lengths = jnp.asarray(lengths).reshape(-1, 1, 1, 1)
+        lengths = jnp.asarray(lengths)
+        if lengths.shape != shape[:1] or not jnp.issubdtype(lengths.dtype, jnp.integer):
+            name = "query_seq_lengths" if axis == 2 else "key_value_seq_lengths"
+            raise BasinError(
+                f"{name} of shape {list(lengths.shape)} and {lengths.dtype}, wanted integers "
+                f"[{shape[0]}]"
+            )
+        lengths = lengths.reshape(-1, 1, 1, 1)
         index = jnp.arange(shape[axis]).reshape((-1, 1) if axis == 2 else (-1,))
         own = index < lengths
         mask = own if mask is None else mask & own
@@ -269,8 +289,8 @@ def attention(
     query [.., N, H, Y], key [.., M, K, Y], value [.., M, K, V], K divides H. `bias` and `mask`
     (True takes part) broadcast to [B, H, N, M]; `scale` is a number or an array ([] or [H]), None:
     1 / sqrt(Y). `pairs` is a list of the pairs that count, and bias then [P, H]. A query without
-    keys has 0. `implementation` is not read. Third derivatives, but along lists, are computed with
-    memory for every pair.
+    keys has 0. `implementation` names kernels of JAX, which are not taken. Third derivatives, but
+    along lists, are computed with memory for every pair.
 
     >>> import jax
     >>> from basin.jax import attention
@@ -280,6 +300,11 @@ def attention(
     True
     """
     query, key, value = map(jnp.asarray, (query, key, value))
+    if implementation not in (None, "xla", "cudnn"):
+        raise BasinError(f"implementation is {implementation!r}, wanted None, 'xla' or 'cudnn'")
+    others = (query_seq_lengths, key_value_seq_lengths, local_window_size)
+    if pairs is not None and any(x is not None for x in others):
+        raise BasinError("a list of pairs with lengths or a window; list the pairs that count")
     returned = query.dtype
     names = {"query": query, "key": key, "value": value}
     if len({x.dtype for x in names.values()}) > 1 or len({x.ndim for x in names.values()}) > 1:

@@ -11,8 +11,8 @@ import torch
 from basin import _eager
 from basin._library import BasinError
 from basin.torch._attention import _TYPES, Pairs, _cast
-from basin.torch._ops import PLAIN
 from basin.torch._values_ops import values
+from basin.torch._values_plain import plain
 
 
 def _check(query, key, value, enable_gqa):
@@ -43,6 +43,20 @@ def _check(query, key, value, enable_gqa):
     valued = value.shape[-3] if value.ndim > 2 else 1
     if enable_gqa and (shared == 0 or heads % shared or valued != shared):
         raise BasinError(f"{shapes}: heads of keys and values must divide those of queries")
+
+
+def _check_mask(mask, query, pairs):
+    if not isinstance(mask, torch.Tensor):
+        raise BasinError(f"attn_mask is a {type(mask).__name__}, wanted a tensor of PyTorch's")
+    if mask.dtype != torch.bool and not mask.dtype.is_floating_point:
+        raise BasinError(
+            f"attn_mask of {mask.dtype}, wanted bool (True takes part) or floating-point numbers "
+            "that are added; .bool() makes a mask of ones and zeros"
+        )
+    if mask.dtype == torch.bool and pairs is not None:
+        raise BasinError("attn_mask of a list is a bias, not bool; list the pairs that count")
+    if mask.device != query.device:
+        raise BasinError(f"attn_mask on {mask.device}, query on {query.device}")
 
 
 def _batch_of(x, batch, grouped):
@@ -89,8 +103,6 @@ def _list_of(pairs, mask, is_causal, query, key, real):
         raise BasinError(f"pairs on {pairs.packed.device}, query on {query.device}; use pairs.to()")
     if mask is None:
         return pairs.packed, pairs.count, None
-    if mask.dtype == torch.bool:
-        raise BasinError("attn_mask of a list is a bias, not bool; list the pairs that count")
     wanted = (pairs.count, query.shape[1])
     try:
         mask = mask.to(real).expand(wanted)
@@ -99,17 +111,6 @@ def _list_of(pairs, mask, is_causal, query, key, real):
             f"attn_mask of shape {list(mask.shape)}, wanted {list(wanted)} for a list"
         ) from None
     return pairs.packed, pairs.count, mask.expand(query.shape[0], *wanted)
-
-
-def _is_plain(q, k, v):
-    """Whether these are [B, H, N, Y] of one batch and as many heads, in a type of the kernels."""
-    a, b, c = q.shape, k.shape, v.shape
-    return (
-        len(a) == 4 and a[:2] == b[:2] == c[:2] and b[2] == c[2] and a[3] == b[3]
-        and q.dtype == k.dtype == v.dtype and q.device == k.device == v.device
-        and (q.dtype == torch.bfloat16 or (q.dtype == torch.float32 and not q.is_cuda))
-        and q.device.type in ("cpu", "cuda")
-    )  # fmt: skip
 
 
 def attention(
@@ -143,12 +144,10 @@ def attention(
     True
     """
     all_pairs = attn_mask is None and pairs is None and dropout_p == 0.0
-    if all_pairs and type(query) in PLAIN and type(key) in PLAIN and type(value) in PLAIN:
-        cast = torch.is_autocast_enabled("cuda" if query.is_cuda else "cpu")
-        if not cast and type(scale) in (type(None), float) and _is_plain(query, key, value):
-            factor = 1 / math.sqrt(max(1, query.shape[3])) if scale is None else scale
-            flags = _eager.CAUSAL if is_causal else 0
-            return values(query, key, value, None, None, 0, flags, factor)
+    if all_pairs and not torch.compiler.is_compiling():
+        out = plain(query, key, value, bool(is_causal), scale)
+        if out is not None:
+            return out
     if dropout_p != 0.0:
         raise BasinError(f"dropout_p is {dropout_p}, wanted 0: this attention drops nothing")
     kind = "cuda" if isinstance(query, torch.Tensor) and query.is_cuda else "cpu"
@@ -159,6 +158,8 @@ def attention(
     if cast or returned == torch.float16:
         query, key, value = (_cast(x, kind) for x in (query, key, value))
     _check(query, key, value, enable_gqa)
+    if attn_mask is not None:
+        _check_mask(attn_mask, query, pairs)
     if attn_mask is not None and is_causal:
         raise BasinError("attn_mask and is_causal were given, wanted one of them")
     real = torch.float64 if query.dtype == torch.float64 else torch.float32

@@ -132,15 +132,15 @@ def _new_output(q, v, shape=None):
 
 def _new_slopes(q, k, v, bias, pairs, count, want):
     """Results like q, k, v and all of the bias, or None."""
-    real, (batch, heads, queries, _) = _ops._real(q), q.shape
+    first = q.is_contiguous()
+    found = [
+        _ops._new_like(x, first) if want & bit else None for bit, x in ((Q, q), (K, k), (V, v))
+    ]
+    if not want & BIAS:
+        return *found, None
+    batch, heads, queries, _ = q.shape
     slopes = (batch, heads, queries, k.shape[2]) if pairs is None else (batch, count, heads)
-    return (
-        *(
-            _new_output(q, v, x.shape) if want & bit else None
-            for bit, x in ((Q, q), (K, k), (V, v))
-        ),
-        q.new_empty(slopes, dtype=real) if want & BIAS else None,
-    )
+    return *found, q.new_empty(slopes, dtype=_ops._real(q))
 
 
 # ---- PyTorch's own kernels, where they have what is wanted ----
@@ -150,13 +150,19 @@ _flash = torch.ops.aten._scaled_dot_product_flash_attention.default
 _flash_back = torch.ops.aten._scaled_dot_product_flash_attention_backward.default
 
 
+def _is_aligned(x):
+    """Whether rows are dense, else FlashAttention refuses them, and begin at 16 bytes, else what
+    PyTorch takes in its place computes something else."""
+    return x.stride(3) == 1 and not any(n % 8 for n in (x.storage_offset(), *x.stride()[:3]))
+
+
 def _takes_flash(q, k, v, bias, pairs, count, flags, factor):
     """Whether FlashAttention, as PyTorch calls it, computes the result and its reverse."""
     if q.dtype != torch.bfloat16 or not q.is_cuda or bias is not None or pairs is not None:
         return False
     same = q.shape[:2] == k.shape[:2] and q.shape[3] == v.shape[3] and q.shape[3] % 8 == 0
     square = q.shape[2] == k.shape[2] or not flags & _eager.CAUSAL
-    dense = q.stride(3) == k.stride(3) == v.stride(3) == 1  # else it refuses them
+    dense = _is_aligned(q) and _is_aligned(k) and _is_aligned(v)
     return (
         same and square and dense and min(q.numel(), k.numel()) > 0
         and torch.backends.cuda.flash_sdp_enabled() and q.shape[3] <= _widest(q.get_device())
@@ -520,12 +526,14 @@ class _Second(torch.autograd.Function):
 def _moved(*operands):
     """The result and its tangent; operands after the first eight are tangents of q, k, v, bias."""
     shared, (a, b, av, abias) = operands[:8], operands[8:]
-    graded = _ops.graded(operands)
+    graded, still = _ops.graded(operands), a is None and b is None and av is None and abias is None
+    if not still and not graded and not _ops._in_batches(operands):
+        out, tangent = _new_output(shared[0], shared[2]), _new_output(shared[0], shared[2])
+        moves = None, a, b, av, abias, None
+        _run(_eager.VALUES_SECOND, shared, moves, [("o", out), ("gc", tangent)])
+        return out, tangent
     out = _ops.recorded(_Values, _values, *shared) if graded else _values(*shared)
-    if a is None and b is None and av is None and abias is None:
-        return out, None
-    compute = second if graded or _ops._in_batches(operands) else _second
-    return out, compute(*shared, None, a, b, av, abias, None, C)[4]
+    return out, None if still else second(*shared, None, a, b, av, abias, None, C)[4]
 
 
 values = _ops.offer("attention_values", _values, _Values, several=False, moved=_moved)

@@ -143,15 +143,42 @@ static bool aligned(const void *table, const basin_values_steps *of, int64_t wid
             (size_t)of->head * size % 16 == 0 && (size_t)of->batch * size % 16 == 0);
 }
 
+/* Whether every row of every table does. */
+static bool has_vectors(const basin_cuda_frame *frame, const basin_values *at) {
+    basin_kind kind = frame->call->in[BASIN_VAL_Q].kind;
+    const void *of_q[] = {at->q, at->tq}, *of_c[] = {at->c, at->tc};
+    const void *of_k[] = {at->k, at->tk}, *of_v[] = {at->v, at->tv};
+    const void *outs[] = {at->out_q, at->out_k, at->out_v, at->out_c, at->out_o};
+    bool vectors = true;
+    for (int t = 0; t < 2; t++)
+        vectors = vectors && aligned(of_q[t], &at->of_q, at->width, kind) &&
+                  aligned(of_k[t], &at->of_k, at->width, kind) &&
+                  aligned(of_v[t], &at->of_v, at->value_width, kind) &&
+                  aligned(of_c[t], &at->of_c, at->value_width, kind);
+    for (const void *out : outs) vectors = vectors && (size_t)out % 16 == 0;
+    return vectors;
+}
+
+static bool takes_warpgroups(const basin_cuda_frame *frame, const basin_values *at) {
+    basin_kind kind = frame->call->in[BASIN_VAL_Q].kind;
+    return kind == BASIN_NARROW && fits_tiles(frame->cuda, at, kind) && has_vectors(frame, at) &&
+           frame->cuda->capability == 90 && at->width > 0 && at->width <= 64 &&
+           at->value_width > 0 && at->value_width <= 64 && at->keys > 0 && basin_values_has_sm90();
+}
+
+/* Whether o or its tangent is all that is wanted. */
+static bool is_at_once(const basin_values *at) {
+    return !at->out_q && !at->out_k && !at->out_v && !at->out_bias;
+}
+
 static void launch(const basin_cuda_frame *frame, const basin_values *at, basin_values_stats *stats,
                    basin_values_stage stage) {
     bool by_key = stage == BASIN_VALUES_BY_KEY, second = at->order == 2;
+    bool wide = takes_warpgroups(frame, at);
     basin_kind kind = frame->call->in[BASIN_VAL_Q].kind;
     const void *of_queries[] = {at->q, at->tq, at->c, at->tc};
     const void *of_keys[] = {at->k, at->tk, at->v, at->tv};
-    const void *outs[] = {at->out_q, at->out_k, at->out_v, at->out_c};
     basin_values_launch p = {};
-    bool vectors = true;
     p.second = second;
     /* By query alone, values are summed without c. */
     p.values = at->c && at->order > 0;
@@ -160,15 +187,11 @@ static void launch(const basin_cuda_frame *frame, const basin_values *at, basin_
                      (t < 2 || p.values || (stage == BASIN_VALUES_BY_QUERY && at->out_c));
         p.x[t] = there ? (by_key ? of_keys : of_queries)[t] : NULL;
         p.y[t] = there ? (by_key ? of_queries : of_keys)[t] : NULL;
-        const basin_values_steps *q = t < 2 ? &at->of_q : &at->of_c;
-        const basin_values_steps *k = t < 2 ? &at->of_k : &at->of_v;
-        vectors = vectors && aligned(of_queries[t], q, t < 2 ? at->width : at->value_width, kind) &&
-                  aligned(of_keys[t], k, t < 2 ? at->width : at->value_width, kind) &&
-                  (size_t)outs[t] % 16 == 0;
     }
     p.of_x[0] = by_key ? at->of_k : at->of_q, p.of_x[1] = by_key ? at->of_v : at->of_c;
     p.of_y[0] = by_key ? at->of_q : at->of_k, p.of_y[1] = by_key ? at->of_c : at->of_v;
     p.out[0] = by_key ? at->out_k : at->out_q, p.out[1] = by_key ? at->out_v : at->out_c;
+    p.o = at->out_o;
     p.width[0] = (int)at->width, p.width[1] = (int)at->value_width;
     p.own = (int)(by_key ? at->keys : at->queries);
     p.other = (int)(by_key ? at->queries : at->keys);
@@ -177,7 +200,8 @@ static void launch(const basin_cuda_frame *frame, const basin_values *at, basin_
     p.bias = (const float *)at->bias, p.tbias = (const float *)at->tbias;
     p.of_bias = at->of_bias, p.of_tbias = at->of_tbias;
     p.slope = (float *)at->out_bias, p.stats = stats;
-    p.causal = at->causal, p.exclude_self = at->exclude_self, p.vectors = vectors;
+    p.causal = at->causal, p.exclude_self = at->exclude_self;
+    p.vectors = has_vectors(frame, at);
     p.pairs = at->pairs, p.row = at->row, p.key = at->key, p.column = at->column;
     p.query = at->query, p.pair = at->pair;
     int64_t sets = at->batch * (by_key ? at->shared : at->heads);
@@ -187,9 +211,7 @@ static void launch(const basin_cuda_frame *frame, const basin_values *at, basin_
         return;
     }
     p.blocks = (int)basin_cuda_ceil(p.own, BASIN_VALUES_ROWS), p.tasks = sets * p.blocks;
-    bool wide = kind == BASIN_NARROW && vectors && frame->cuda->capability == 90 &&
-                at->width <= 64 && at->value_width <= 64;
-    if (wide && !at->out_q && !at->out_k && !at->out_v && !at->out_bias) {
+    if (wide && is_at_once(at)) {
         if (stage == BASIN_VALUES_STATS) return;
         stage = BASIN_VALUES_AT_ONCE;
     }
@@ -226,6 +248,13 @@ void basin_cuda_values(const basin_cuda_frame *frame) {
         size_t bytes = (size_t)basin_shape_count(*shape) * sizeof(float);
         if (bytes)
             BASIN_CUDA_TRY(frame->cuda, cudaMemsetAsync(at.out_bias, 0, bytes, frame->stream));
+    }
+    if (at.out_o && queries > 0 && !(takes_warpgroups(frame, &at) && is_at_once(&at) && at.out_c)) {
+        basin_values plain = at;
+        plain.order = 0, plain.out_c = at.out_o, plain.c = NULL, plain.out_o = NULL;
+        plain.out_q = plain.out_k = plain.out_v = plain.out_bias = NULL;
+        launch(frame, &plain, stats, BASIN_VALUES_STATS);
+        launch(frame, &plain, stats, BASIN_VALUES_BY_QUERY);
     }
     if (queries > 0) launch(frame, &at, stats, BASIN_VALUES_STATS);
     if (queries > 0 && (at.out_q || at.out_c || at.out_bias))

@@ -38,6 +38,7 @@ struct basin_values_launch {
     const void *x[4], *y[4]; /* T; NULL: absent */
     basin_values_steps of_x[2], of_y[2];
     void *out[2];                /* T, like X0 and X2; NULL: not wanted */
+    void *o;                     /* T, like X2: what out[1] is the tangent of; at once alone */
     int width[2];                /* of tables 0 and 1, 2 and 3 */
     int own, other, heads, each; /* rows; heads of queries, and how many share one of keys */
     int blocks;                  /* of own rows, for each entry and head */
@@ -121,6 +122,7 @@ cudaError_t basin_values_launch_tf32(const basin_values_launch *p, basin_values_
 /* The same on warpgroup products: bfloat16 on sm_90, up to 64 wide; stats are 16 bytes each. */
 cudaError_t basin_values_launch_sm90(const basin_values_launch *p, basin_values_stage stage,
                                      cudaStream_t stream);
+bool basin_values_has_sm90();    /* whether the driver knows what these take */
 enum { BASIN_VALUES_ROWS = 64 }; /* own rows of a block */
 
 #endif

@@ -9,6 +9,7 @@
  */
 #include "backend/cuda/attention/dense.h"
 #include "backend/cuda/attention/dense_rows.h"
+#include "backend/cuda/attention/tma.h"
 #include "backend/cuda/attention/values.h"
 #include "backend/cuda/attention/wgmma.h"
 
@@ -17,6 +18,13 @@ namespace {
 enum { ROWS = BASIN_VALUES_ROWS, SUMS = 32, TABLE = ROWS * 128 };
 
 typedef basin_wgmma_bf16 number;
+
+/* With the tables as the copy engine (TMA) knows them: [batch, heads, tokens, width]; what is known
+ * of queries is [1, batch heads, queries, 4 floats]. */
+struct wide_launch {
+    CUtensorMap own[4], other[4], known;
+    basin_values_launch p;
+};
 
 /* ---- a warpgroup's rows and the tiles it streams ---- */
 
@@ -32,20 +40,31 @@ template <basin_values_stage STAGE, int ORDER, bool TC> struct wide_block {
         KNOWN = STREAMED * TABLE, /* where a stage has what is known of its queries */
         STAGE_BYTES = KNOWN + (BY_KEY ? ROWS * 16 : 0),
         GROUPS = SECOND ? 2 : 1, /* warpgroups of a block */
-        BLOCKS = SECOND ? 1 : 3, /* on a multiprocessor at a time */
-        STAGES = SECOND ? 4 : 3,
-        AHEAD = STAGES - 1, /* tiles on their way */
+        BLOCKS = SECOND                                   ? 1
+                 : AT_ONCE || STAGE == BASIN_VALUES_STATS ? 4
+                                                          : 3, /* at a time */
+        STAGES = SECOND        ? 4
+                 : BLOCKS == 4 ? 2
+                               : 3,
+        AHEAD = BLOCKS == 4 ? 1 : 2, /* tiles on their way */
+        /* Tables that count: those of queries lack tc where there is none. */
+        OWN_TABLES = AT_ONCE             ? OWN
+                     : SECOND && !BY_KEY ? 3 + TC
+                                         : STREAMED,
+        TILE_TABLES = SECOND && BY_KEY ? 3 + TC : STREAMED,
+        TILE_BYTES = TILE_TABLES * TABLE + STAGE_BYTES - KNOWN,
         BYTES = GROUPS * OWN * TABLE + STAGES * STAGE_BYTES + 2 * STAGES * 8,
     };
     static_assert(BLOCKS * (BYTES + 1024) <= 228 * 1024, "shared memory has room for all blocks");
 
+    const wide_launch &maps;
     const basin_values_launch &p;
     char *own, *stages;
     uint32_t full, empty; /* barriers of the stages */
     int entry, head, first, group, warp, g, t;
     int from, tiles; /* streamed tiles of a head: from .. from + tiles - 1 */
 
-    BASIN_METHOD wide_block(const basin_values_launch &launch, char *shared) : p(launch) {
+    BASIN_METHOD wide_block(const wide_launch &launch, char *shared) : maps(launch), p(launch.p) {
         int set = (int)blockIdx.x / p.blocks, block = (int)blockIdx.x % p.blocks;
         stages = shared + GROUPS * OWN * TABLE;
         full = basin_shared_address(stages + STAGES * STAGE_BYTES), empty = full + 8 * STAGES;
@@ -65,7 +84,9 @@ template <basin_values_stage STAGE, int ORDER, bool TC> struct wide_block {
     BASIN_METHOD int query_head(int turn) const {
         return BY_KEY ? head * p.each + turn / tiles : head;
     }
-    BASIN_METHOD int begin_of(int turn) const { return (from + turn % tiles) * ROWS; }
+    BASIN_METHOD int begin_of(int turn) const {
+        return (from + (BY_KEY ? turn % tiles : turn)) * ROWS;
+    }
     BASIN_METHOD char *stage(int turn) const { return stages + turn % STAGES * STAGE_BYTES; }
     BASIN_METHOD static int slot(int table) { return SECOND ? table : table / 2; }
     BASIN_METHOD const char *mine(int table) const { return own + slot(table) * TABLE; }
@@ -77,33 +98,32 @@ template <basin_values_stage STAGE, int ORDER, bool TC> struct wide_block {
         return (SECOND || table % 2 == 0) && (table < 3 || TC || !of_queries);
     }
 
-    BASIN_METHOD void fetch(char *to, const void *table, const basin_values_steps &of, int h,
-                            int begin, int rows, int width) const {
-        const basin_bf16 *x = (const basin_bf16 *)table;
-        if (x) x += entry * of.batch + h * of.head;
-        basin_wgmma_fetch(to, x, of.token, begin, rows, width, p.x[0]);
+    /* 64 rows of a head; beyond its rows and columns, or of a table that is absent, zeros. */
+    BASIN_METHOD void fetch(char *to, const CUtensorMap *map, const void *table, int h, int begin,
+                            int turn) const {
+        barrier_fetch(basin_shared_address(to), map, 0, table ? begin : INT32_MAX / 2, h, entry,
+                      full + turn % STAGES * 8);
     }
 
     BASIN_METHOD void fetch_own() const {
-        BASIN_UNROLL (i, 4)
-            if (slot(i) < OWN && counts(i, !BY_KEY))
-                fetch(own + slot(i) * TABLE, p.x[i], p.of_x[i / 2], head, first, p.own,
-                      p.width[i / 2]);
+        BASIN_UNROLL (g, GROUPS)
+            BASIN_UNROLL (i, 4)
+                if (slot(i) < OWN && counts(i, !BY_KEY))
+                    fetch(own + (g * OWN + slot(i)) * TABLE, &maps.own[i], p.x[i], head,
+                          first + g * ROWS, 0);
     }
 
     BASIN_METHOD void fetch_tile(int turn) const {
         int begin = begin_of(turn), queries = query_head(turn);
+        barrier_expect(full + turn % STAGES * 8,
+                       TILE_BYTES + (turn == 0 ? GROUPS * OWN_TABLES * TABLE : 0));
         BASIN_UNROLL (i, 4)
-            if (counts(i, BY_KEY) && i % GROUPS == group)
-                fetch(stage(turn) + slot(i) * TABLE, p.y[i], p.of_y[i / 2],
-                      BY_KEY ? queries : head / p.each, begin, p.other, p.width[i / 2]);
-        if (BY_KEY && threadIdx.x < ROWS) {
-            int i = begin + (int)threadIdx.x; /* zeros beyond: these rows are, too */
-            const float4 *known = (const float4 *)p.stats;
-            bool there = i < p.other;
-            if (there) known += ((int64_t)entry * p.heads + queries) * p.other + i;
-            basin_copy_async(stage(turn) + KNOWN + threadIdx.x * 16, known, there ? 16 : 0);
-        }
+            if (counts(i, BY_KEY))
+                fetch(stage(turn) + slot(i) * TABLE, &maps.other[i], p.y[i],
+                      BY_KEY ? queries : head / p.each, begin, turn);
+        if (BY_KEY)
+            barrier_fetch(basin_shared_address(stage(turn) + KNOWN), &maps.known, 0, begin,
+                          entry * p.heads + queries, 0, full + turn % STAGES * 8);
     }
 
     /* Whether no own row has a pair in a tile. */
@@ -112,37 +132,31 @@ template <basin_values_stage STAGE, int ORDER, bool TC> struct wide_block {
         return p.causal && (BY_KEY ? begin + ROWS <= first : begin >= first + ROWS);
     }
 
-    /* The own rows and the first tiles on their way. */
+    /* The own rows and the first tiles on their way, which the first thread sends for. */
     BASIN_METHOD void open(int count) const {
         if (threadIdx.x == 0) {
-            BASIN_UNROLL (i, STAGES) barrier_new(full + 8 * i, 128 * GROUPS);
+            BASIN_UNROLL (i, STAGES) barrier_new(full + 8 * i, 1);
             BASIN_UNROLL (i, STAGES) barrier_new(empty + 8 * i, 4 * GROUPS);
+            asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
         }
         __syncthreads();
-        fetch_own();
-        BASIN_UNROLL (i, AHEAD) {
-            if (i < count) fetch_tile(i);
-            asm volatile("cp.async.commit_group;" ::: "memory");
+        if (threadIdx.x == 0) {
+            BASIN_UNROLL (i, AHEAD)
+                if (i < count) fetch_tile(i);
+            if (count > 0) fetch_own();
         }
-        arrived<AHEAD - 1>(0);
+        __syncwarp();
     }
 
-    /* The thread's part of a tile has arrived, when PENDING later ones have not. */
-    template <int PENDING> BASIN_METHOD void arrived(int turn) const {
-        asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
-        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-        barrier_arrive(full + turn % STAGES * 8);
-    }
-
-    /* Waits for a tile; sends for one that takes the place of the last one. */
+    /* Waits for a tile; sends for one that takes the place of one before. */
     BASIN_METHOD void take(int turn, int count) const {
-        arrived<AHEAD - 2>(turn + 1);
-        barrier_wait(full + turn % STAGES * 8, turn / STAGES % 2);
         int next = turn + AHEAD;
-        if (next < count && next >= STAGES)
-            barrier_wait(empty + next % STAGES * 8, (next / STAGES - 1) % 2);
-        if (next < count) fetch_tile(next);
-        asm volatile("cp.async.commit_group;" ::: "memory");
+        if (threadIdx.x == 0 && next < count) {
+            if (next >= STAGES) barrier_wait(empty + next % STAGES * 8, (next / STAGES - 1) % 2);
+            fetch_tile(next);
+        }
+        __syncwarp();
+        barrier_wait(full + turn % STAGES * 8, turn / STAGES % 2);
     }
     BASIN_METHOD void leave(int turn) const {
         __syncwarp();
@@ -186,6 +200,16 @@ template <basin_values_stage STAGE, int ORDER, bool TC> struct wide_block {
         if ((BY_KEY || begin + ROWS <= p.other) && (!p.causal || below) && !p.exclude_self &&
             !p.bias && !p.tbias)
             return;
+        if (!p.bias && !p.tbias) {
+            BASIN_UNROLL (n, SUMS) {
+                int row = first + warp * 16 + g + n / 2 % 2 * 8, other = begin + column(n);
+                bool seen = BY_KEY ? other >= row : other <= row;
+                bool there = (BY_KEY || other < p.other) && (!p.causal || seen) &&
+                             (!p.exclude_self || other != row);
+                s[n] = there ? s[n] : basin_minus_infinity();
+            }
+            return;
+        }
         BASIN_UNROLL (n, SUMS) {
             int row = first + warp * 16 + g + n / 2 % 2 * 8, other = begin + column(n);
             basin_values_pair(s[n], x[SECOND ? n : 0], p, entry, h, BY_KEY ? other : row,
@@ -200,13 +224,14 @@ template <basin_values_stage STAGE, int ORDER, bool TC> struct wide_block {
         return i < p.own ? ((int64_t)entry * p.heads + head) * p.own + i : -1;
     }
 
-    BASIN_METHOD void write(int w, const float (&sum)[SUMS], const float (&factor)[2]) const {
-        if (!p.out[w]) return;
+    BASIN_METHOD void write(int w, void *table, const float (&sum)[SUMS],
+                            const float (&factor)[2]) const {
+        if (!table) return;
         const basin_values_steps &of = p.of_x[w];
         BASIN_UNROLL (r, 2) {
             int row = first + warp * 16 + g + 8 * r;
             basin_bf16 *to =
-                (basin_bf16 *)p.out[w] + entry * of.batch + head * of.head + row * of.token + 2 * t;
+                (basin_bf16 *)table + entry * of.batch + head * of.head + row * of.token + 2 * t;
             BASIN_UNROLL (j, ROWS / 8)
                 if (row < p.own && j * 8 < p.width[w])
                     basin_dense_store(to + j * 8, sum[j * 4 + r * 2] * factor[r],
@@ -250,10 +275,14 @@ BASIN_DEVICE void weigh(wide_weights &w, const block &b, const float (&s)[SUMS],
                 tp[e] = p[e] * (x[n] - of.y);
                 tds[e] = fmaf(tp[e], slope, p[e] * (y[n] - of.w));
             }
-            int i = b.first + b.warp * 16 + b.g + e / 2 % 2 * 8, j = b.begin_of(turn) + b.column(n);
-            if (block::BY_QUERY && b.p.slope && i < b.p.own && j < b.p.other)
-                b.p.slope[b.query_at(e / 2 % 2) * b.p.other + j] = block::SECOND ? tds[e] : ds[e];
         }
+        if (block::BY_QUERY && b.p.slope)
+            BASIN_UNROLL (e, 8) {
+                int64_t i = b.query_at(e / 2 % 2);
+                int j = b.begin_of(turn) + b.column(step * 8 + e);
+                if (i >= 0 && j < b.p.other)
+                    b.p.slope[i * b.p.other + j] = block::SECOND ? tds[e] : ds[e];
+            }
         pack(w.p[step], p), pack(w.ds[step], ds);
         if (block::SECOND) pack(w.tp[step], tp), pack(w.tds[step], tds);
     }
@@ -262,11 +291,12 @@ BASIN_DEVICE void weigh(wide_weights &w, const block &b, const float (&s)[SUMS],
 /* ---- the kernels ---- */
 
 template <int ORDER, bool TC>
-__global__ void __launch_bounds__(ORDER == 2 ? 256 : 128, ORDER == 2 ? 1 : 3)
-    wide_stats(const __grid_constant__ basin_values_launch p) {
+__global__ void __launch_bounds__(ORDER == 2 ? 256 : 128, ORDER == 2 ? 1 : 4)
+    wide_stats(const __grid_constant__ wide_launch l) {
     typedef wide_block<BASIN_VALUES_STATS, ORDER, TC> block;
     extern __shared__ __align__(1024) char shared[];
-    block b(p, shared);
+    const basin_values_launch &p = l.p;
+    block b(l, shared);
     int count = b.turns();
     float s[SUMS], x[SUMS], c[SUMS], y[SUMS];
     basin_values_sums sums[2];
@@ -299,11 +329,12 @@ __global__ void __launch_bounds__(ORDER == 2 ? 256 : 128, ORDER == 2 ? 1 : 3)
 /* BOTH: by query, gc is wanted beside gq. */
 template <bool BY_KEY, int ORDER, bool TC, bool BOTH>
 __global__ void __launch_bounds__(ORDER == 2 ? 256 : 128, ORDER == 2 ? 1 : 3)
-    wide_side(const __grid_constant__ basin_values_launch p) {
+    wide_side(const __grid_constant__ wide_launch l) {
     constexpr basin_values_stage STAGE = BY_KEY ? BASIN_VALUES_BY_KEY : BASIN_VALUES_BY_QUERY;
     typedef wide_block<STAGE, ORDER, TC> block;
     extern __shared__ __align__(1024) char shared[];
-    block b(p, shared);
+    const basin_values_launch &p = l.p;
+    block b(l, shared);
     int count = b.turns();
     float s[SUMS], x[SUMS], c[SUMS], y[SUMS], out[SUMS] = {}, more[SUMS] = {};
     float4 mine[2] = {};
@@ -334,17 +365,17 @@ __global__ void __launch_bounds__(ORDER == 2 ? 256 : 128, ORDER == 2 ? 1 : 3)
         basin_wgmma_pin(out);
         if constexpr (BOTH || BY_KEY) basin_wgmma_pin(more);
     }
-    b.write(0, out, {p.scale, p.scale});
-    if (BOTH || BY_KEY) b.write(1, more, {1, 1});
+    b.write(0, p.out[0], out, {p.scale, p.scale});
+    if (BOTH || BY_KEY) b.write(1, p.out[1], more, {1, 1});
 }
 
 /* o, or its tangent, from sums that are scaled down where scores come that are larger by 2^8. */
 template <int ORDER>
-__global__ void __launch_bounds__(ORDER == 2 ? 256 : 128, ORDER == 2 ? 1 : 3)
-    wide_at_once(const __grid_constant__ basin_values_launch p) {
+__global__ void __launch_bounds__(ORDER == 2 ? 256 : 128, ORDER == 2 ? 1 : 4)
+    wide_at_once(const __grid_constant__ wide_launch l) {
     typedef wide_block<BASIN_VALUES_AT_ONCE, ORDER, false> block;
     extern __shared__ __align__(1024) char shared[];
-    block b(p, shared);
+    block b(l, shared);
     int count = b.turns();
     float s[SUMS], x[SUMS], unused[SUMS], out[SUMS] = {}, more[SUMS] = {};
     float most[2] = {basin_minus_infinity(), basin_minus_infinity()};
@@ -409,16 +440,51 @@ __global__ void __launch_bounds__(ORDER == 2 ? 256 : 128, ORDER == 2 ? 1 : 3)
         float all = basin_quad_sum(total[r]);
         share[r] = all == 0 ? 0 : 1 / all, mean[r] = basin_quad_sum(mean[r]) * share[r];
     }
+    if (ORDER == 2) b.write(1, b.p.o, out, share);
     BASIN_UNROLL (n, SUMS)
         if (ORDER == 2) out[n] = fmaf(-mean[n / 2 % 2], out[n], more[n]);
-    b.write(1, out, share);
+    b.write(1, b.p.out[1], out, share);
+}
+
+/* A table [batch, heads, tokens, width] of T as the copy engine knows it, in boxes of 64 rows. */
+template <typename T>
+bool map_table(CUtensorMap *map, const void *table, const basin_values_steps &of, int64_t width,
+               int64_t tokens, int64_t heads, int64_t batch) {
+    bool narrow = sizeof(T) == 2;
+    cuuint64_t size[] = {(cuuint64_t)width, (cuuint64_t)tokens, (cuuint64_t)heads,
+                         (cuuint64_t)batch};
+    cuuint64_t stride[] = {of.token * sizeof(T), of.head * sizeof(T), of.batch * sizeof(T)};
+    cuuint32_t box[] = {narrow ? 64u : 4u, ROWS, 1, 1}, step[] = {1, 1, 1, 1};
+    return basin_tma_encoder()(
+               map, narrow ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 4,
+               (void *)table, size, stride, box, step, CU_TENSOR_MAP_INTERLEAVE_NONE,
+               narrow ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_NONE,
+               CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+               CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
 template <typename block>
-cudaError_t start(void (*kernel)(basin_values_launch), const basin_values_launch *launch,
+cudaError_t start(void (*kernel)(wide_launch), const basin_values_launch *launch,
                   cudaStream_t stream) {
-    basin_values_launch p = *launch;
-    int64_t sets = p.tasks / p.blocks;
+    wide_launch l;
+    basin_values_launch &p = l.p;
+    p = *launch;
+    int64_t sets = p.tasks / p.blocks, shared = p.heads / p.each;
+    int64_t own = block::BY_KEY ? shared : p.heads, other = block::BY_KEY ? p.heads : shared;
+    int64_t batch = sets / own;
+    bool good = true;
+    for (int i = 0; i < 4 && good; i++) { /* of tables that are absent, some map */
+        const void *x = p.x[i] ? p.x[i] : p.x[0], *y = p.y[i] ? p.y[i] : p.y[0];
+        int of_x = p.x[i] ? i / 2 : 0, of_y = p.y[i] ? i / 2 : 0;
+        good =
+            map_table<basin_bf16>(&l.own[i], x, p.of_x[of_x], p.width[of_x], p.own, own, batch) &&
+            map_table<basin_bf16>(&l.other[i], y, p.of_y[of_y], p.width[of_y], p.other, other,
+                                  batch);
+    }
+    basin_values_steps known = {batch * p.heads * p.other * 4, (int64_t)p.other * 4, 4};
+    if (good && block::BY_KEY)
+        good = map_table<float>(&l.known, p.stats, known, 4, p.other, batch * p.heads, 1);
+    if (!good) return cudaErrorInvalidValue;
     p.blocks = (p.own + ROWS * block::GROUPS - 1) / (ROWS * block::GROUPS);
     cudaError_t code =
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, block::BYTES);
@@ -426,7 +492,7 @@ cudaError_t start(void (*kernel)(basin_values_launch), const basin_values_launch
         code = cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
                                     cudaSharedmemCarveoutMaxShared);
     if (code != cudaSuccess) return code;
-    kernel<<<(unsigned)(sets * p.blocks), 128 * block::GROUPS, block::BYTES, stream>>>(p);
+    kernel<<<(unsigned)(sets * p.blocks), 128 * block::GROUPS, block::BYTES, stream>>>(l);
     return cudaGetLastError();
 }
 
@@ -450,6 +516,8 @@ cudaError_t start_stage(const basin_values_launch *p, basin_values_stage stage,
 }
 
 } // namespace
+
+bool basin_values_has_sm90() { return basin_tma_encoder() != NULL; }
 
 cudaError_t basin_values_launch_sm90(const basin_values_launch *p, basin_values_stage stage,
                                      cudaStream_t stream) {

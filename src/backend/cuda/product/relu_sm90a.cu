@@ -214,7 +214,7 @@ void basin_cuda_relu_product_run(basin_cuda *cuda, const basin_cuda_product *pro
                                  void *turned, const void *a, const void *b, void *bits) {
     const basin_cuda_product *x = product;
     tiled p = {};
-    encoder encode = find_encoder();
+    basin_encoder encode = basin_tma_encoder();
     bool bytes = basin_kind_is_byte(x->kind_a), bytes_d = basin_kind_is_byte(x->kind_d);
     int64_t row_a = x->row_a ? x->row_a : x->k, row_b = x->row_b ? x->row_b : x->k;
     int64_t row_d = x->row_d ? x->row_d : x->n;

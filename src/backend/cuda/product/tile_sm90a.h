@@ -6,9 +6,7 @@
 #ifndef BASIN_BACKEND_CUDA_PRODUCT_TILE_SM90A_H
 #define BASIN_BACKEND_CUDA_PRODUCT_TILE_SM90A_H
 
-#include <cuda.h>
-#include <cudaTypedefs.h>
-
+#include "backend/cuda/attention/tma.h"
 #include "backend/cuda/attention/wgmma.h"
 #include "backend/cuda/inside.h"
 
@@ -37,10 +35,6 @@ static_assert(TURN_AT + 16 <= FREE_AT, "barriers fit between the ring and the re
 
 /* ---- barriers in shared memory, by address; see attention/wgmma.h, too ---- */
 
-BASIN_DEVICE void barrier_expect(uint32_t barrier, int bytes) {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
-                 : "memory");
-}
 /* At the barrier of block `rank` of the cluster. Nothing but the arrival is made known there: with
  * the scope of a cluster this would wait for all of the thread's memory traffic. */
 BASIN_DEVICE void barrier_arrive_at(uint32_t barrier, int rank) {
@@ -273,27 +267,9 @@ BASIN_DEVICE uint32_t next_turn(uint32_t base, int which) {
 
 /* ---- matrices for the copy engine ---- */
 
-typedef PFN_cuTensorMapEncodeTiled_v12000 encoder;
-
-/* The driver's function that describes matrices to the copy engine; NULL where it has none. */
-static encoder find_encoder() {
-    void *found = NULL;
-    cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSymbolNotFound;
-#if CUDART_VERSION >= 12050
-    cudaError_t code = cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found, 12000,
-                                                        cudaEnableDefault, &result);
-#else
-    cudaError_t code =
-        cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &found, cudaEnableDefault, &result);
-#endif
-    if (code != cudaSuccess) cudaGetLastError();
-    bool good = code == cudaSuccess && result == cudaDriverEntryPointSuccess;
-    return good ? (encoder)found : NULL;
-}
-
 /* A matrix [rows, columns] of bfloat16 or bytes in boxes of box_rows x box_bytes (swizzle). */
-static bool map_matrix(CUtensorMap *map, encoder encode, const void *x, bool bytes, int64_t rows,
-                       int64_t columns, int64_t apart, int box_rows, int box_bytes) {
+static bool map_matrix(CUtensorMap *map, basin_encoder encode, const void *x, bool bytes,
+                       int64_t rows, int64_t columns, int64_t apart, int box_rows, int box_bytes) {
     size_t element = bytes ? 1 : sizeof(basin_bf16);
     cuuint64_t size[2] = {(cuuint64_t)columns, (cuuint64_t)rows};
     cuuint64_t stride[1] = {(cuuint64_t)apart * element};
@@ -314,7 +290,7 @@ static inline bool takes_tiles(const basin_cuda *cuda, const basin_cuda_product 
     bool sizes = p->k > 0 && p->k % unit == 0 && p->n % 64 == 0 && p->m <= most && p->n <= most &&
                  p->k <= most && p->m / 64 * (p->n / 64) <= most;
     bool rows = p->row_a % unit == 0 && p->row_b % unit == 0 && p->row_d % unit_d == 0;
-    return kind && sizes && rows && cuda->capability == 90 && find_encoder();
+    return kind && sizes && rows && cuda->capability == 90 && basin_tma_encoder();
 }
 
 #endif
