@@ -276,7 +276,9 @@ TEST(texture_goes_on_in_a_hole) {
     assert_ok(basin_hole_make(&hole, &p, 4, &how, 0, &failure));
     for (int i = 0; i < SIZE * SIZE; i++)
         if (mask.pixel[i]) memset(p.pixel + 3 * i, 130, 3);
-    assert_ok(basin_texture_fill(&p, &hole, 1, b.model->backend, &course, &failure));
+    static float span[3 * SIZE * SIZE];
+    assert_ok(basin_rim_span(span, &p, &hole, &failure));
+    assert_ok(basin_texture_fill(&p, &hole, span, 1, b.model->backend, &course, &failure));
     double error = 0;
     for (int i = 0; i < 3 * SIZE * SIZE; i++) {
         if (!mask.pixel[i / 3]) assert_int_equal(p.pixel[i], truth.pixel[i]);

@@ -313,8 +313,8 @@ static basin_status finish(basin_image_completion *r, basin_filling *fill,
     basin_course course = {.steps = 0};
     BASIN_TRY(make_masks(r, &fill->hole, error));
     if (!how->plain && !basin_hole_is_drawn(how))
-        BASIN_TRY(
-            basin_texture_fill(&fill->now, &fill->hole, how->texture, backend, &course, error));
+        BASIN_TRY(basin_texture_fill(&fill->now, &fill->hole, fill->span, how->texture, backend,
+                                     &course, error));
     if (how->frames) BASIN_TRY(make_frames(r, fill, error));
     if (how->frames && course.steps) /* the last is the result */
         BASIN_TRY(basin_picture_copy(&r->frame[r->frames - 1], &fill->now, error));

@@ -77,8 +77,10 @@ typedef struct basin_course {
 /* Takes detail for the holes of a completed picture from its other parts, where holes are more than
  * scratches: copies of coherent pieces, chosen by the descent of an energy that begins with the
  * completion. `share` of what they differ by from the completion is added, 0 to 1. */
-basin_status basin_texture_fill(basin_picture *picture, const basin_hole *hole, double share,
-                                basin_backend *backend, basin_course *course, basin_error *error);
+basin_status basin_texture_fill(basin_picture *picture, const basin_hole *hole,
+                                const float *span, /* [box.height, box.width, channels] membrane */
+                                double texture, basin_backend *backend, basin_course *course,
+                                basin_error *error);
 
 /* ---- Where a model looks at a picture with a hole: squares around what is missing ---- */
 

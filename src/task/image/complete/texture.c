@@ -538,35 +538,143 @@ static basin_status join(float *to, const joint *j, basin_error *error) {
     return BASIN_OK;
 }
 
-/* ---- detail: nearly as strong as around the hole ---- */
+/* ---- the filling: colours and detail of the joined copies, each by as much as it is worth ---- */
 
-static basin_status sharpen(basin_picture *p, const basin_hole *hole, basin_area box,
-                            basin_error *error) {
-    enum { RING = 16 };
-    const double wanted = 0.72, least = 0.7, most = 1.5;
-    int64_t top = basin_int_max(box.top - RING, 0), left = basin_int_max(box.left - RING, 0);
-    int64_t height = basin_int_min(box.top + box.height + RING, p->height) - top;
-    int64_t width = basin_int_min(box.left + box.width + RING, p->width) - left;
-    int64_t C = p->channels, count[2] = {0};
-    double sum[2] = {0};
-    BASIN_FREE_AT_EXIT float *low = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&low, height * width * C, "texture", error));
-    for (int64_t i = 0; i < height * width * C; i++)
-        low[i] = p->pixel[((top + i / C / width) * p->width + left) * C + i % (width * C)];
-    BASIN_TRY(smooth(low, NULL, height, width, C, 1.5, error));
-    for (int pass = 0; pass < 2; pass++)
-        for (int64_t i = 0; i < height * width * C; i++) {
-            int64_t y = top + i / C / width, x = left + i / C % width;
-            int32_t depth = basin_hole_depth(hole, y, x);
-            uint8_t *at = p->pixel + (y * p->width + x) * C + i % C;
-            double fine = (double)*at - low[i], gain = 1;
-            if (pass == 0) sum[depth > 0] += fine * fine, count[depth > 0]++;
-            if (pass == 0 || depth == 0) continue;
-            if (sum[1] > 0 && count[0])
-                gain = sqrt(wanted * sum[0] / (double)count[0] * (double)count[1] / sum[1]);
-            gain = fmin(fmax(gain, least), most) - 1;
-            *at = (uint8_t)lrint(fmin(fmax(*at + gain * fmin(depth / 5.0, 1) * fine, 0), 255));
+/* The mean of known pixels nearby, by the sixth power of their distance: what goes on at the rim
+ * reaches farther than a membrane lets it. */
+static double nearby(const joint *j, int64_t y, int64_t x, int c) {
+    enum { REACH = 12 };
+    double sum = 0, weight = 0;
+    for (int64_t dy = -REACH; dy <= REACH; dy++)
+        for (int64_t dx = -REACH; dx <= REACH; dx++) {
+            double far = (double)(dy * dy + dx * dx);
+            float known;
+            if (!known_at(&known, j, y + dy, x + dx, c)) continue;
+            sum += known / (far * far * far);
+            weight += 1 / (far * far * far);
         }
+    return sum / weight;
+}
+
+/* A smooth filling without copies: membrane and model, at the rim what is nearby. */
+static double smooth_at(const joint *j, const float *span, int64_t y, int64_t x, int c) {
+    const double model = 0.3, rim = 8;
+    const basin_picture *p = j->picture;
+    const basin_area *box = &j->hole->box;
+    int32_t depth = basin_hole_depth(j->hole, y, x);
+    double flat = span[((y - box->top) * box->width + x - box->left) * p->channels + c];
+    double value = flat + model * (p->pixel[(y * p->width + x) * p->channels + c] - flat);
+    double near = 1 - (depth - 1) / rim;
+    return near > 0 ? value + near * (nearby(j, y, x, c) - value) : value;
+}
+
+/* How well the copies go on with what is known at the rim: 1 less their squared error there by the
+ * variance of the same pixels, 0 to 1. */
+static double confidence(const joint *j) {
+    enum { NEAR = 3 };
+    double error = 0, sum = 0, square = 0, count = 0;
+    for (int64_t i = 0; i < j->box.height * j->box.width; i++) {
+        int64_t y = j->box.top + i / j->box.width, x = j->box.left + i % j->box.width;
+        shift by;
+        if (basin_hole_depth(j->hole, y, x) != 1 || !shift_at(&by, j, y, x)) continue;
+        for (int64_t k = 0; k < (2 * NEAR + 1) * (2 * NEAR + 1) * j->picture->channels; k++) {
+            int64_t v = y + k / j->picture->channels / (2 * NEAR + 1) - NEAR;
+            int64_t u = x + k / j->picture->channels % (2 * NEAR + 1) - NEAR;
+            int c = (int)(k % j->picture->channels);
+            float known, copied;
+            if (!known_at(&known, j, v, u, c) ||
+                !known_at(&copied, j, v + by.down, u + by.right, c))
+                continue;
+            error += (double)(known - copied) * (known - copied);
+            sum += known, square += (double)known * known, count++;
+        }
+    }
+    double variance = square - sum * sum / fmax(count, 1);
+    return variance > 0 ? fmax(1 - error / variance, 0) : 0;
+}
+
+/* Part of a picture around a hole, in three degrees of smoothness. */
+typedef struct layers {
+    basin_area area;
+    float *copy, *fine, *low; /* [area, channels] as copied; smoothed by 1.5 and by 2.5 pixels */
+    float *shape;             /* [area] how strong detail is to be there, beside other places */
+} layers;
+
+static void layers_free(layers *l) { BASIN_FREE(l->copy, l->fine, l->low, l->shape); }
+
+static basin_status layers_new(layers *l, const joint *j, const float *filled, basin_error *error) {
+    enum { RING = 16 };
+    const basin_picture *p = j->picture;
+    int64_t top = basin_int_max(j->box.top - RING, 0), left = basin_int_max(j->box.left - RING, 0);
+    int64_t height = basin_int_min(j->box.top + j->box.height + RING, p->height) - top;
+    int64_t width = basin_int_min(j->box.left + j->box.width + RING, p->width) - left;
+    int64_t C = p->channels, count = height * width * C;
+    l->area = (basin_area){top, left, height, width};
+    BASIN_TRY(BASIN_NEW_RAW(&l->copy, count, "texture", error));
+    BASIN_TRY(BASIN_NEW_RAW(&l->fine, count, "texture", error));
+    BASIN_TRY(BASIN_NEW_RAW(&l->low, count, "texture", error));
+    BASIN_TRY(BASIN_NEW(&l->shape, height * width, "texture", error));
+    for (int64_t i = 0; i < count; i++) {
+        int64_t y = top + i / C / width, x = left + i / C % width;
+        int64_t v = y - j->box.top, u = x - j->box.left;
+        bool in = v >= 0 && u >= 0 && v < j->box.height && u < j->box.width;
+        l->copy[i] = p->pixel[(y * p->width + x) * C + i % C];
+        if (in && basin_hole_depth(j->hole, y, x) > 0)
+            l->copy[i] = filled[(v * j->box.width + u) * C + i % C];
+    }
+    memcpy(l->fine, l->copy, (size_t)count * sizeof *l->fine);
+    memcpy(l->low, l->copy, (size_t)count * sizeof *l->low);
+    BASIN_TRY(smooth(l->fine, NULL, height, width, C, 1.5, error));
+    BASIN_TRY(smooth(l->low, NULL, height, width, C, 2.5, error));
+    for (int64_t i = 0; i < count; i++) {
+        float d = l->copy[i] - l->low[i];
+        l->shape[i / C] += d * d;
+    }
+    return smooth(l->shape, NULL, height, width, 1, 2, error);
+}
+
+/* Detail is stronger where copies have more of it, and at the rim; in all it gets the energy that
+ * is wanted, by that around the hole. */
+static void shape_detail(layers *l, const joint *j, double sure) {
+    const double wanted = 0.64 + 0.36 * pow(sure, 8), weakest = 0.6, fade = 20;
+    int64_t area = l->area.height * l->area.width, C = j->picture->channels, count[2] = {0};
+    double sum[2] = {0};
+    for (int64_t i = 0; i < area; i++) {
+        int64_t y = l->area.top + i / l->area.width, x = l->area.left + i % l->area.width;
+        int32_t depth = basin_hole_depth(j->hole, y, x);
+        double strength = fmax(exp((1 - depth) / fade), weakest);
+        l->shape[i] = depth ? (float)(strength * pow(l->shape[i], 0.25)) : 1;
+        for (int64_t c = 0; c < C; c++) {
+            double d = (double)l->shape[i] * (l->copy[i * C + c] - l->fine[i * C + c]);
+            sum[depth > 0] += d * d;
+            count[depth > 0]++;
+        }
+    }
+    double gain = 0;
+    if (sum[1] > 0 && count[0])
+        gain = sqrt(wanted * sum[0] / (double)count[0] * (double)count[1] / sum[1]);
+    for (int64_t i = 0; i < area; i++) l->shape[i] = fminf((float)gain * l->shape[i], 1.5F);
+}
+
+static basin_status blend(basin_picture *to, const joint *j, const float *filled, const float *span,
+                          double texture, basin_error *error) {
+    BASIN_AT_EXIT(layers_free) layers l = {0};
+    int64_t C = to->channels;
+    BASIN_TRY(layers_new(&l, j, filled, error));
+    double sure = confidence(j);
+    shape_detail(&l, j, sure);
+    texture *= fmin(4 * sure, 1); /* nothing fits: a smooth filling */
+    for (int64_t i = 0; i < j->box.height * j->box.width * C; i++) {
+        int64_t y = j->box.top + i / C / j->box.width, x = j->box.left + i / C % j->box.width;
+        int64_t at = (y - l.area.top) * l.area.width + x - l.area.left, k = at * C + i % C;
+        double depth = basin_hole_depth(j->hole, y, x);
+        if (depth == 0) continue;
+        double far = (1 - sure) * 30 + 0.01;
+        double share = sqrt(sure) * (1 - exp(-depth * depth / far)) * exp((sure - 1) * depth / 20);
+        double value = smooth_at(j, span, y, x, (int)(i % C));
+        value += share * (l.low[k] - value) + texture * l.shape[at] * (l.copy[k] - l.low[k]);
+        to->pixel[(y * to->width + x) * C + i % C] = (uint8_t)lrint(fmin(fmax(value, 0), 255));
+    }
     return BASIN_OK;
 }
 
@@ -597,8 +705,8 @@ static basin_area flood(int32_t *mark, int64_t *stack, const basin_hole *h, int6
 }
 
 static basin_status fill_part(basin_picture *to, const basin_picture *now, const basin_hole *hole,
-                              basin_area box, double share, basin_backend *backend,
-                              basin_course *course, basin_error *error) {
+                              basin_area box, const float *span, double texture,
+                              basin_backend *backend, basin_course *course, basin_error *error) {
     BASIN_AT_EXIT(scene_free) scene s = {0};
     BASIN_FREE_AT_EXIT int32_t *label = NULL;
     BASIN_FREE_AT_EXIT float *filled = NULL;
@@ -614,23 +722,17 @@ static basin_status fill_part(basin_picture *to, const basin_picture *now, const
     BASIN_TRY(associate(label, &s, backend, course, error));
     joint j = {.scene = &s, .picture = now, .hole = hole, .label = label, .box = box};
     BASIN_TRY(join(filled, &j, error));
-    for (int64_t i = 0; i < box.height * box.width * channels; i++) {
-        int64_t y = box.top + i / channels / box.width, x = box.left + i / channels % box.width;
-        int64_t at = (y * now->width + x) * channels + i % channels;
-        if (basin_hole_depth(hole, y, x) == 0) continue;
-        double value = now->pixel[at] + share * ((double)filled[i] - now->pixel[at]);
-        to->pixel[at] = (uint8_t)lrint(fmin(fmax(value, 0), 255));
-    }
-    return share < 1 ? BASIN_OK : sharpen(to, hole, box, error);
+    return blend(to, &j, filled, span, texture, error);
 }
 
-basin_status basin_texture_fill(basin_picture *picture, const basin_hole *hole, double share,
-                                basin_backend *backend, basin_course *course, basin_error *error) {
+basin_status basin_texture_fill(basin_picture *picture, const basin_hole *hole, const float *span,
+                                double texture, basin_backend *backend, basin_course *course,
+                                basin_error *error) {
     int64_t area = hole->box.height * hole->box.width;
     BASIN_AT_EXIT(basin_picture_free) basin_picture now = {0};
     BASIN_FREE_AT_EXIT int32_t *mark = NULL;
     BASIN_FREE_AT_EXIT int64_t *stack = NULL;
-    if (hole->deepest < SHALLOW || share <= 0) return BASIN_OK;
+    if (hole->deepest < SHALLOW) return BASIN_OK;
     BASIN_TRY(basin_picture_copy(&now, picture, error));
     BASIN_TRY(BASIN_NEW(&mark, area, "texture", error));
     BASIN_TRY(BASIN_NEW_RAW(&stack, area, "texture", error));
@@ -639,7 +741,7 @@ basin_status basin_texture_fill(basin_picture *picture, const basin_hole *hole, 
         if (mark[i] || !hole->depth[i]) continue;
         basin_area box = flood(mark, stack, hole, i, (int32_t)number++, &deepest);
         if (deepest >= SHALLOW)
-            BASIN_TRY(fill_part(picture, &now, hole, box, share, backend, course, error));
+            BASIN_TRY(fill_part(picture, &now, hole, box, span, texture, backend, course, error));
     }
     return BASIN_OK;
 }
