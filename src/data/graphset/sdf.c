@@ -245,6 +245,14 @@ static basin_status load(char **text, const char *path, basin_error *error) {
     return status;
 }
 
+static void put_quoted(FILE *file, const char *text, size_t length) {
+    if (!memchr(text, '"', length)) {
+        fwrite(text, 1, length, file);
+        return;
+    }
+    for (size_t i = 0; i < length; i++) fprintf(file, text[i] == '"' ? "\"\"" : "%c", text[i]);
+}
+
 /* Writes lines up to a property or the end of the record, of a value up to a blank one; quotes are
  * doubled, ends of lines become `between`. */
 static const char *put_cell(FILE *file, const char *at, bool value, int64_t most, char between) {
@@ -253,8 +261,7 @@ static const char *put_cell(FILE *file, const char *at, bool value, int64_t most
         size_t length = strcspn(at, "\r\n");
         if (value && !length) break;
         if (file && at != first) fputc(between, file);
-        for (size_t i = 0; i < length && file; i++)
-            fprintf(file, at[i] == '"' ? "\"\"" : "%c", at[i]);
+        if (file) put_quoted(file, at, length);
         at += length, at += *at == '\r', at += *at == '\n';
     }
     return at;
@@ -335,8 +342,7 @@ basin_status basin_smi_table(char **table, size_t *size, const char *path, basin
         size_t end = blank + strcspn(at + blank, " \t\r\n"), name = end + strspn(at + end, blanks);
         if (length > blank && !header) {
             fprintf(file, "\"%.*s\",\"", (int)(end - blank), at + blank);
-            for (size_t i = name; i < length; i++)
-                fprintf(file, at[i] == '"' ? "\"\"" : "%c", at[i]);
+            if (name < length) put_quoted(file, at + name, length - name);
             fputc('"', file);
         }
         fputc('\n', file);
