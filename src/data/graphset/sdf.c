@@ -96,7 +96,7 @@ static void take_valence(basin_molecule *m, int32_t atom, int valence, int zero)
 static void put_point(basin_molecule *m, basin_atom *atom, const double at[3], int parity) {
     int dimensions = at[2] != 0 ? 3 : at[0] != 0 || at[1] != 0 ? 2 : 0;
     m->dimensions = dimensions > m->dimensions ? dimensions : m->dimensions;
-    for (int c = 0; c < 3; c++) atom->at[c] = (float)at[c];
+    for (int c = 0; c < 3; c++) atom->at[c] = isfinite(at[c]) ? (float)at[c] : 0;
     atom->turn = (uint8_t)(parity == 1 || parity == 2 ? parity : 0);
 }
 
