@@ -47,16 +47,17 @@ basin_status basin_graph_open_all(job *j, bool labels, basin_error *error) {
 
 /* Notes on labels that training did not see, and on descents that did not converge. */
 static void note_graphs(job *j) {
-    static const char *const of[2] = {"nodes", "edges"};
+    static const char *const of[2][2] = {
+        {"nodes with a label", "edges with a label"},
+        {"atoms with an element, charge or hydrogens", "bonds, both ways, of a kind"}};
     char text[400];
     int64_t unknown[2];
     bool known = !basin_graphs_unknown_labels(unknown, j->model, &j->data, NULL);
     for (int i = 0; i < 2 && known; i++)
         if (unknown[i])
             basin_note(j->o,
-                       "%s with a label beyond those of training, which the model treats as "
-                       "unlabelled: %lld",
-                       of[i], (long long)unknown[i]);
+                       "%s beyond those of training, which the model treats as unlabelled: %lld",
+                       of[j->set.line != NULL][i], (long long)unknown[i]);
     double most = 0;
     const int64_t *start = j->set.node_start;
     int64_t cut = 0;
@@ -177,6 +178,11 @@ static void put_outputs(basin_record *r, const job *j, int64_t row) {
         basin_record_number(r, name, "%.3g", (double)j->spread[row * j->columns + c]);
     }
     if (j->low) put_bounds(r, j, row);
+    basin_graphs_data own = j->data;
+    int64_t unknown[2];
+    own.graph = &j->graph_of[row], own.graphs = 1;
+    if (j->set.line && !basin_graphs_unknown_labels(unknown, j->model, &own, NULL))
+        basin_record_integer(r, "unknown_atoms", unknown[0]);
 }
 
 static void put_predictions(basin_record *r, const void *context) {

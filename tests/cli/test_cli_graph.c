@@ -345,7 +345,7 @@ TEST_WITH(converts_and_draws_molecules, folder_new, folder_remove) {
     assert_contains(svg, "class=\"bond\"");
     assert_contains(svg, ">N</text>");
     p = run_ok(state, "graph predict n.safetensors m.csv");
-    assert_contains(p->out, "id,line,graph,y,nearest,nearest_id,y_spread\na,2,0,");
+    assert_contains(p->out, "id,line,graph,y,nearest,nearest_id,y_spread,unknown_atoms\na,2,0,");
     p = run_ok(state, "graph report n.safetensors m.csv --training m.csv -o r.json");
     assert_contains(p->out, "MAE");
     assert_contains(p->out, "of these 4 graphs were trained on");
