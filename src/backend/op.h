@@ -61,13 +61,16 @@ enum basin_attention_reverse_out {
 /* Operands of softmax attention with values, the VALUES family; equations: backend/values.h. The
  * tangents may be absent, which is zero, and so may the bias; the list as above. */
 enum basin_values_in {
-    BASIN_VAL_Q,    /* [batch, Nq, H, Y] */
+    BASIN_VAL_Q,    /* [batch, Nq, H, Y]; attr.packed_b: [batch, N, 3 H, Y], k and v behind q, and
+                       so is what is like q; k and v are absent */
     BASIN_VAL_K,    /* [batch, Nk, K, Y], K divides H */
     BASIN_VAL_V,    /* [batch, Nk, K, V] */
     BASIN_VAL_BIAS, /* [batch, H, Nq, Nk], the first three of which may be 1; [batch, pairs, H] of
                        a list, batch may be 1 */
     BASIN_VAL_ROW,  /* .. BASIN_VAL_PAIR: as those of BASIN_ATT_ROW; any batch */
     BASIN_VAL_PAIR = BASIN_VAL_ROW + 4,
+    BASIN_VAL_SEED,  /* optional: the fraction attr.drop of p is 0 where p meets v, and the rest
+                        divided by 1 - attr.drop, by draws of stream attr.stream; no list */
     BASIN_VAL_C,     /* like o: its cotangent */
     BASIN_VAL_TQ,    /* like q */
     BASIN_VAL_TK,    /* like k */
@@ -97,16 +100,16 @@ typedef struct basin_own_code {
 struct basin_own;
 typedef struct basin_attr {
     double value;                /* CONST, POW; epsilon of LAYERNORM; factor of CAUSAL_.., VALUES */
-    double drop;                 /* CAUSAL_SOFTMAX and its reverse; UNIFORM */
+    double drop;                 /* CAUSAL_SOFTMAX and its reverse; UNIFORM; VALUES */
     int64_t start;               /* SLICE, PAD; FROM_INDEX, TO_INDEX; ITERATED */
     int axis, count;             /* SLICE, PAD, CONCAT; SUM, MAX; THRESHOLD */
     int8_t axes[BASIN_MAX_RANK]; /* PERMUTE */
     bool transpose_a, transpose_b; /* VALUES, the first: tokens lie as [batch, H, N, Y] */
-    bool packed_b;                 /* MATMUL */
+    bool packed_b;                 /* MATMUL; VALUES: see BASIN_VAL_Q */
     uint8_t products; /* MATMUL, PACK: a basin_products of basin/backend.h, set by the plan */
     bool exclude_self, causal;
     bool added;      /* ATTENTION: `scale` is added to the scores, a bias, and multiplies nothing */
-    uint32_t stream; /* NORMAL, UNIFORM; CAUSAL_SOFTMAX, its reverse */
+    uint32_t stream; /* NORMAL, UNIFORM; CAUSAL_SOFTMAX, its reverse; VALUES */
     const struct basin_own *own; /* OWN: the caller's, and what backends take of it */
     double (*function)(const double *x /* [ins] */, const void *context);
     const void *context;

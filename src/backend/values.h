@@ -18,6 +18,9 @@
  *         gv[j] = sum_i (tp c[i] + p tc[i])            gc[i] = sum_j (tp v[j] + p tv[j])
  *         gbias = tds
  *
+ * Dropout multiplies p by m[i,j], 0 or 1 / (1 - drop), where it meets v: o[i] = sum_j m p v[j], so
+ * that g and tg are m times the above, and gv, dv and gc have m p and m tp.
+ *
  * Second derivatives of F are symmetric, so SECOND is all of these: the tangent of o (gc, no c),
  * the tangent of the reverse (forward over reverse), and, with the cotangents of dq, dk, dv and
  * dbias in the place of tq, tk, tv and tbias, the reverse of the reverse. */
@@ -44,7 +47,10 @@ typedef struct basin_values {
     int order; /* 0: values, 1: reverse, 2: second */
     int64_t batch, queries, keys, heads, shared /* heads of keys */, width, value_width, pairs;
     double scale;
-    bool causal, exclude_self;
+    double drop;
+    const int32_t *seed; /* of dropout, or NULL; m[i,j] is that of basin_values_draw */
+    uint32_t stream;
+    bool causal, exclude_self, packed;
     basin_values_steps of_q, of_k, of_v, of_c;
     basin_bias_steps of_bias, of_tbias;
     const int32_t *row, *key, *column, *query, *pair; /* row NULL: all pairs */
@@ -68,11 +74,27 @@ static inline basin_bias_steps basin_bias_steps_of(const basin_shape *shape, boo
     return list ? of_list : of_all;
 }
 
+/* Queries, keys and values in one tensor: all have its steps, and begin one after the other. */
+static inline void basin_values_unpack(basin_values *at, size_t size) {
+    size_t bytes = (size_t)(at->heads * at->of_q.head) * size;
+    at->k = at->q ? (const char *)at->q + bytes : NULL;
+    at->v = at->q ? (const char *)at->q + 2 * bytes : NULL;
+    at->tk = at->tq ? (const char *)at->tq + bytes : NULL;
+    at->tv = at->tq ? (const char *)at->tq + 2 * bytes : NULL;
+    at->out_k = at->out_q ? (char *)at->out_q + bytes : NULL;
+    at->out_v = at->out_q ? (char *)at->out_q + 2 * bytes : NULL;
+    at->of_k = at->of_v = at->of_q, at->packed = true;
+}
+
+/* `size`: of an element of q. */
 static inline basin_values basin_values_of(const basin_call *call, const void *const *in,
-                                           void *const *out) {
-    const basin_shape *q = &call->in[BASIN_VAL_Q].shape, *k = &call->in[BASIN_VAL_K].shape;
-    const basin_shape *v = &call->in[BASIN_VAL_V].shape;
+                                           void *const *out, size_t size) {
     bool first = call->attr.transpose_a, forward = call->op == BASIN_OP_VALUES;
+    bool packed = call->attr.packed_b;
+    basin_shape heads = call->in[BASIN_VAL_Q].shape;
+    const basin_shape *q = &heads, *k = packed ? q : &call->in[BASIN_VAL_K].shape;
+    const basin_shape *v = packed ? q : &call->in[BASIN_VAL_V].shape;
+    if (packed) heads.dim[2] /= 3;
     basin_shape c = BASIN_SHAPE(q->dim[0], q->dim[1], q->dim[2], v->dim[3]);
     basin_values at;
     memset(&at, 0, sizeof at);
@@ -81,7 +103,10 @@ static inline basin_values basin_values_of(const basin_call *call, const void *c
     at.keys = k->dim[1], at.shared = k->dim[2], at.value_width = v->dim[3];
     at.scale = call->attr.value;
     at.causal = call->attr.causal, at.exclude_self = call->attr.exclude_self;
-    at.of_q = basin_values_steps_of(q, first), at.of_k = basin_values_steps_of(k, first);
+    at.drop = call->attr.drop, at.stream = call->attr.stream;
+    if (call->ins > BASIN_VAL_SEED) at.seed = (const int32_t *)in[BASIN_VAL_SEED];
+    at.of_q = basin_values_steps_of(&call->in[BASIN_VAL_Q].shape, first);
+    at.of_k = basin_values_steps_of(k, first);
     at.of_v = basin_values_steps_of(v, first), at.of_c = basin_values_steps_of(&c, first);
     at.q = in[BASIN_VAL_Q], at.k = in[BASIN_VAL_K], at.v = in[BASIN_VAL_V];
     at.bias = in[BASIN_VAL_BIAS];
@@ -103,7 +128,13 @@ static inline basin_values basin_values_of(const basin_call *call, const void *c
         at.out_q = out[BASIN_VAL_OUT_Q], at.out_k = out[BASIN_VAL_OUT_K];
         at.out_v = out[BASIN_VAL_OUT_V], at.out_bias = out[BASIN_VAL_OUT_BIAS];
     }
+    if (packed) basin_values_unpack(&at, size);
     return at;
+}
+
+/* The draw of a query's first key; the others follow. */
+static inline uint64_t basin_values_draw(const basin_values *at, int64_t b, int64_t h, int64_t i) {
+    return (uint64_t)(((b * at->heads + h) * at->queries + i) * at->keys);
 }
 
 /* Where head h of a token of batch entry b begins. */

@@ -196,7 +196,7 @@ static bool takes_index(basin_op op, int operand) {
     case BASIN_OP_ATTENTION_REVERSE: return operand >= BASIN_ATT_ROW && operand <= BASIN_ATT_PAIR;
     case BASIN_OP_VALUES:
     case BASIN_OP_VALUES_REVERSE:
-    case BASIN_OP_VALUES_SECOND: return operand >= BASIN_VAL_ROW && operand <= BASIN_VAL_PAIR;
+    case BASIN_OP_VALUES_SECOND: return operand >= BASIN_VAL_ROW && operand <= BASIN_VAL_SEED;
     case BASIN_OP_NORMAL:
     case BASIN_OP_UNIFORM: return true;
     default: return false;

@@ -111,6 +111,11 @@ bool basin_is_seed(basin_expr seed);
 /* The factor of a multiple c * x or -x, and x itself; 1 and the operand for anything else. */
 double basin_split_factor(basin_expr *a);
 
+/* basin_softmax_attention of [batch, tokens, 3 H Y], all queries, then keys and values of a token,
+ * scaled by 1 / sqrt(Y), [batch, tokens, H, Y]; with a seed the fraction `drop` of the shares is
+ * dropped, as of basin_dropout. */
+basin_expr basin_softmax_attention_packed(basin_expr qkv, int64_t heads, double drop,
+                                          basin_expr seed, const basin_pattern *pattern);
 /* [tokens, heads, width] with an axis of a batch; NULL, and an error in the graph, if not that. */
 basin_expr basin_as_batch(basin_expr a, const char *what);
 /* How many pairs a list of that many queries and keys has; -1: it does not fit them. */

@@ -72,62 +72,15 @@ static void gpt_declare(basin_language *model, basin_params *params) {
         basin_model_layer_declare(&model->layer[i], params, &layer, i);
 }
 
-/* Heads one after the other: [B, N, D] -> [B H, N, Y]. */
-static basin_expr by_head(const basin_language_config *c, basin_expr x) {
-    basin_expr heads = basin_permute(basin_model_split(x, c->heads), (int[]){0, 2, 1, 3});
-    if (!heads) return NULL;
-    basin_shape s = basin_expr_shape(heads);
-    return basin_reshape(heads, BASIN_SHAPE(s.dim[0] * s.dim[1], s.dim[2], s.dim[3]));
-}
-
-/* Where shares are dropped they are written out, softmax(Q K' / sqrt(Y)) over earlier tokens. */
-static basin_expr mix_dropped(const basin_language_config *c, const basin_vit_layer *l,
-                              basin_expr g, basin_expr seed) {
-    if (!g) return NULL;
-    basin_shape s = basin_expr_shape(g);
-    int64_t H = c->heads, N = s.dim[1], Y = c->dim / H;
-    basin_expr q = by_head(c, basin_model_affine(g, l->wq, l->bq));
-    basin_expr k = by_head(c, basin_model_affine(g, l->wk, l->bk));
-    basin_expr v = by_head(c, basin_model_affine(g, l->wv, l->bv));
-    basin_expr score = basin_axes_insert(basin_matmul_t(q, false, k, true), 3, 1);
-    basin_expr share = basin_causal_softmax(score, 1 / sqrt((double)Y), false, c->dropout, seed);
-    basin_expr mixed = basin_matmul(basin_reshape(share, BASIN_SHAPE(-1, N, N)), v);
-    return basin_permute(basin_reshape(mixed, BASIN_SHAPE(-1, H, N, Y)), (int[]){0, 2, 1, 3});
-}
-
-/* Parameters of keys and values side by side in each head: [.., D] twice -> [.., 2 D]. */
-static basin_expr pair_up(const basin_language_config *c, basin_expr k, basin_expr v) {
-    if (!k || !v) return NULL;
-    basin_shape s = basin_expr_shape(k), heads = s;
-    heads.dim[s.rank - 1] = c->heads;
-    heads.dim[heads.rank++] = c->dim / c->heads;
-    basin_expr both[2] = {basin_reshape(k, heads), basin_reshape(v, heads)};
-    s.dim[s.rank - 1] *= 2;
-    return basin_reshape(basin_concat(both, 2, -1), s);
-}
-
-/* Else softmax(Q K') V is a slope of energy attention: with keys [K V] and queries [Q 0] the
- * gradient of log-sum-exp by the queries is softmax(Q K') [K V]. One fused kernel has it, and
- * another its reverse, which leave out the pairs above the diagonal. */
-static basin_expr mix_fused(const basin_language_config *c, const basin_vit_layer *l,
-                            basin_expr g) {
-    if (!g) return NULL;
-    int64_t Y = c->dim / c->heads;
-    basin_shape s = basin_expr_shape(g);
-    basin_expr q = basin_model_split(basin_model_affine(g, l->wq, l->bq), c->heads);
-    q = basin_variable(basin_pad(basin_scale(q, 1 / sqrt((double)Y)), -1, 0, Y));
-    basin_expr kv = basin_model_affine(g, pair_up(c, l->wk, l->wv), pair_up(c, l->bk, l->bv));
-    kv = basin_reshape(kv, BASIN_SHAPE(s.dim[0], s.dim[1], c->heads, 2 * Y));
-    basin_expr beta = basin_fill(basin_expr_graph(g), BASIN_SHAPE(c->heads), 1);
-    basin_expr lse = basin_attention_lse(q, kv, beta, NULL, NULL, &BASIN_CAUSAL_PAIRS);
-    return basin_slice(basin_grad(lse, q), -1, Y, Y);
-}
-
+/* Queries, keys and values of all heads are one product, and one operation mixes the values. */
 static basin_expr attention(const basin_language_config *c, const basin_vit_layer *l, basin_expr g,
                             basin_expr seed) {
-    bool drops = seed && c->dropout > 0;
-    basin_expr mixed = drops ? mix_dropped(c, l, g, seed) : mix_fused(c, l, g);
-    return basin_model_affine(basin_reshape(mixed, basin_expr_shape(g)), l->wo, l->bo);
+    basin_expr weight[3] = {l->wq, l->wk, l->wv}, bias[3] = {l->bq, l->bk, l->bv};
+    basin_expr qkv = basin_model_affine(g, basin_concat(weight, 3, -1),
+                                        l->bq ? basin_concat(bias, 3, -1) : NULL);
+    basin_expr mixed =
+        basin_softmax_attention_packed(qkv, c->heads, c->dropout, seed, &BASIN_CAUSAL_PAIRS);
+    return g ? basin_model_affine(basin_reshape(mixed, basin_expr_shape(g)), l->wo, l->bo) : NULL;
 }
 
 static basin_expr layer(const basin_language_config *c, const basin_vit_layer *l, basin_expr x,

@@ -580,7 +580,8 @@ TEST_WITH(attention, NULL, duel_verdict) {
 
 /* Softmax attention with values: odd widths, heads that share keys, several groups of queries.
  * flags: 1 a bias, 2 of each query, 4 tq, 8 tk, 16 tv, 32 tc, 64 causal, 128 without self, 256
- * heads first, 512 without c. */
+ * heads first, 512 without c; a multiple of 5: dropout, unless of a list. */
+static const int32_t values_seed[2] = {41, -9};
 static duel values_duel(basin_op op, const pattern *p, int flags, int64_t queries) {
     enum { BATCH = 2, HEADS = 4, SHARED = 2, WIDTH = 19, VALUES = 9 };
     int64_t n = p ? QUERIES : queries, m = p ? KEYS : queries == 21 ? 21 : 90;
@@ -611,7 +612,13 @@ static duel values_duel(basin_op op, const pattern *p, int flags, int64_t querie
         bool absent =
             (bit[i] && !(flags & bit[i])) || (alone && (i == BASIN_VAL_C || i == BASIN_VAL_TC));
         if (index && p && i == BASIN_VAL_ROW) add_pattern(&d, p);
-        if (absent || (index && !p)) duel_in_absent(&d);
+        if (i == BASIN_VAL_SEED && !p && flags % 5 == 0) {
+            d.call.attr.drop = 0.3, d.call.attr.stream = 4;
+            duel_index(&d, BASIN_SHAPE(2), values_seed);
+            continue;
+        }
+        absent = absent || i == BASIN_VAL_SEED || (index && !p);
+        if (absent) duel_in_absent(&d);
         if (!absent && !index) duel_in(&d, shape[i], -1, 1);
     }
     if (order == 0) duel_out(&d, c);
@@ -630,11 +637,39 @@ TEST_WITH(values, NULL, duel_verdict) {
     for (int op = BASIN_OP_VALUES; op <= BASIN_OP_VALUES_SECOND; op++)
         for (int flags = 0; flags < 1024; flags += op == BASIN_OP_VALUES_SECOND ? 29 : 89) {
             duel d = values_duel((basin_op)op, NULL, flags, flags % 3 ? 21 : 70);
-            if (flags % 2) duel_narrow(&d, 0x7ff7 & ~(1u << BASIN_VAL_TBIAS), 0x17);
+            if (flags % 2) duel_narrow(&d, 0xfdf7 & ~(1u << BASIN_VAL_TBIAS), 0x17);
             duel_fight(&d, flags % 2 ? 2e-2 : 2e-5);
             d = values_duel((basin_op)op, &p, flags, 0);
             duel_fight(&d, 2e-5);
         }
+}
+
+/* Queries, keys and values in one tensor, causal; kinds: 1 narrow, 2 dropout. */
+TEST_WITH(values_packed, NULL, duel_verdict) {
+    enum { BATCH = 2, NODES = 133, HEADS = 3 };
+    for (int n = 0; n < 3 * 4 * 2; n++) {
+        int order = n % 3, kind = n / 3 % 4, width = n < 12 ? 64 : 24;
+        basin_shape q = BASIN_SHAPE(BATCH, NODES, 3 * HEADS, width);
+        basin_shape c = BASIN_SHAPE(BATCH, NODES, HEADS, width);
+        duel d = duel_new((basin_op)((int)BASIN_OP_VALUES + order));
+        d.call.attr.value = 0.2, d.call.attr.causal = d.call.attr.packed_b = true;
+        d.call.attr.drop = kind & 2 ? 0.25 : 0, d.call.attr.stream = 3;
+        for (int i = 0; i < (order == 2 ? BASIN_VAL_IN : BASIN_VAL_C + order); i++) {
+            bool like_c = i == BASIN_VAL_C || i == BASIN_VAL_TC;
+            if (i == BASIN_VAL_Q || i == BASIN_VAL_TQ || like_c)
+                duel_in(&d, like_c ? c : q, -1, 1);
+            else if (i == BASIN_VAL_SEED && kind & 2)
+                duel_index(&d, BASIN_SHAPE(2), values_seed);
+            else
+                duel_in_absent(&d);
+        }
+        duel_out(&d, order ? q : c);
+        for (int i = 1; order && i < BASIN_VAL_OUT_C; i++) duel_out_absent(&d);
+        if (order == 2) duel_out(&d, c);
+        if (kind & 1)
+            duel_narrow(&d, 1u | 1u << BASIN_VAL_C | 1u << BASIN_VAL_TQ | 1u << BASIN_VAL_TC, 0x11);
+        duel_fight(&d, kind & 1 ? 2e-2 : 2e-5);
+    }
 }
 
 TEST_WITH(draws, NULL, duel_verdict) {

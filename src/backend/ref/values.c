@@ -3,6 +3,7 @@
 
 #include "backend/ref/ref.h"
 #include "backend/values.h"
+#include "basin/random.h"
 
 /* Numbers of the pairs of one query and head. */
 typedef struct pairs {
@@ -12,7 +13,8 @@ typedef struct pairs {
 
 static int64_t most_pairs(const basin_call *call) {
     bool list = call->in[BASIN_VAL_ROW].block >= 0;
-    return list ? call->in[BASIN_VAL_ROW + 1].shape.dim[0] : call->in[BASIN_VAL_K].shape.dim[1];
+    int keys = call->attr.packed_b ? BASIN_VAL_Q : BASIN_VAL_K;
+    return list ? call->in[BASIN_VAL_ROW + 1].shape.dim[0] : call->in[keys].shape.dim[1];
 }
 
 size_t basin_ref_values_scratch(const basin_call *call) {
@@ -90,6 +92,16 @@ static void finish(pairs *x) {
     for (int64_t n = 0; n < x->count; n++) x->tg[n] -= x->p[n] * sum;
 }
 
+/* Multiplies p and tp, or g and tg, by m. */
+static void drop(double *x, double *y, int64_t count, const basin_values *at, place w) {
+    uint64_t first = basin_values_draw(at, w.b, w.h, w.i);
+    for (int64_t n = 0; n < count && at->seed; n++) {
+        double draw = basin_random_uniform_at(basin_seed_of(at->seed), at->stream, first + n);
+        double m = draw > at->drop ? 1 / (1 - at->drop) : 0;
+        x[n] *= m, y[n] *= m;
+    }
+}
+
 /* Adds what the query has for all results. */
 static void spread(const pairs *x, const basin_values *at, place w) {
     int64_t shared = w.h / (at->heads / at->shared), Y = at->width, V = at->value_width;
@@ -120,7 +132,7 @@ static void spread(const pairs *x, const basin_values *at, place w) {
 }
 
 void basin_ref_values(const basin_frame *frame) {
-    const basin_values at = basin_values_of(frame->call, frame->in, frame->out);
+    const basin_values at = basin_values_of(frame->call, frame->in, frame->out, sizeof(double));
     basin_ref_csr csr = {at.row, at.key, at.queries, at.keys, at.pairs};
     double *scratch = frame->workspace;
     int64_t most = most_pairs(frame->call);
@@ -132,7 +144,9 @@ void basin_ref_values(const basin_frame *frame) {
                 pairs x = {scratch, scratch + most, scratch + 2 * most, scratch + 3 * most,
                            basin_values_keys(&at, i)};
                 measure(&x, &at, (place){b, h, i});
+                drop(x.g, x.tg, x.count, &at, (place){b, h, i});
                 finish(&x);
+                drop(x.p, x.ts, x.count, &at, (place){b, h, i});
                 spread(&x, &at, (place){b, h, i});
             }
 }

@@ -99,6 +99,29 @@ basin_expr basin_softmax_attention(basin_expr q, basin_expr k, basin_expr v, bas
         basin_node_single(q->graph, BASIN_OP_VALUES, &attr, in, BASIN_VAL_PAIR + 1, out), shape);
 }
 
+basin_expr basin_softmax_attention_packed(basin_expr qkv, int64_t heads, double drop,
+                                          basin_expr seed, const basin_pattern *pattern) {
+    if (!qkv) return NULL;
+    basin_shape s = qkv->shape;
+    if (s.rank != 3 || heads < 1 || s.dim[2] % (3 * heads) != 0)
+        return basin_graph_fail(qkv->graph, BASIN_BAD_SHAPE,
+                                "attention of %lld heads: %s, wanted [batch, tokens, 3 H Y]",
+                                (long long)heads, basin_expr_text(qkv));
+    int64_t width = s.dim[2] / (3 * heads);
+    basin_attr attr = {.value = 1 / sqrt((double)width),
+                       .exclude_self = pattern->exclude_self,
+                       .causal = pattern->causal,
+                       .packed_b = true};
+    basin_expr in[BASIN_VAL_SEED + 1] = {
+        basin_reshape(qkv, BASIN_SHAPE(s.dim[0], s.dim[1], 3 * heads, width))};
+    if (seed && drop > 0) {
+        if (!basin_is_seed(seed)) return NULL;
+        in[BASIN_VAL_SEED] = seed, attr.drop = drop, attr.stream = ++qkv->graph->streams;
+    }
+    return basin_node_single(qkv->graph, BASIN_OP_VALUES, &attr, in, BASIN_VAL_SEED + 1,
+                             BASIN_SHAPE(s.dim[0], s.dim[1], heads, width));
+}
+
 /* The sum of all gradients of a bias over what it is repeated along. */
 static basin_expr to_bias(basin_expr slopes, basin_expr bias) {
     basin_expr sum = slopes;
@@ -128,7 +151,7 @@ static void derive(basin_op op, const basin_node *node, const basin_expr *in, in
 
 BASIN_RULE(values) {
     basin_expr in[BASIN_VAL_C + 1];
-    for (int i = 0; i < BASIN_VAL_C; i++) in[i] = node->in[i];
+    for (int i = 0; i < BASIN_VAL_C; i++) in[i] = i < node->ins ? node->in[i] : NULL;
     in[BASIN_VAL_C] = cotangent[0];
     derive(BASIN_OP_VALUES_REVERSE, node, in, BASIN_VAL_C + 1, want, grad);
 }

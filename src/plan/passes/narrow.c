@@ -27,6 +27,8 @@ static bool is_attention(basin_op op) {
     return op >= BASIN_OP_ATTENTION && op <= BASIN_OP_ATTENTION_REVERSE;
 }
 
+static bool is_values(basin_op op) { return op >= BASIN_OP_VALUES && op <= BASIN_OP_VALUES_SECOND; }
+
 static double count_of(const basin_ir *ir, int value) {
     return (double)basin_shape_count(ir->value[value].shape);
 }
@@ -49,6 +51,11 @@ static bool is_large(const narrowing *n, const basin_ir_instruction *instruction
         basin_product_sizes(size, ir, instruction);
         return (double)size[0] * (double)size[1] * (double)size[2] * (double)size[3] >= n->least;
     }
+    if (is_values(instruction->op)) {
+        int keys = instruction->in[instruction->attr.packed_b ? BASIN_VAL_Q : BASIN_VAL_K];
+        double seen = instruction->in[BASIN_VAL_ROW] < 0 ? (double)ir->value[keys].shape.dim[1] : 0;
+        return seen > 0 && count_of(ir, instruction->in[BASIN_VAL_Q]) * seen >= n->least;
+    }
     if (!is_attention(instruction->op)) return false;
     double keys = keys_seen(n, instruction);
     return keys > 0 && count_of(ir, instruction->in[BASIN_ATT_Q]) * keys >= n->least;
@@ -66,6 +73,8 @@ static demand operand_demand(const narrowing *n, const basin_ir_instruction *ins
     case BASIN_OP_CAUSAL_SOFTMAX_REVERSE: return ANY;
     default: break;
     }
+    bool numbers = k <= BASIN_VAL_V || (k >= BASIN_VAL_C && k != BASIN_VAL_TBIAS);
+    if (is_values(instruction->op)) return numbers && is_large(n, instruction) ? NARROW : WIDE;
     bool tokens = k == BASIN_ATT_Q || k == BASIN_ATT_K || k == BASIN_ATT_A || k == BASIN_ATT_B;
     return is_attention(instruction->op) && tokens && is_large(n, instruction) ? NARROW : WIDE;
 }
@@ -84,6 +93,10 @@ static demand result_demand(const narrowing *n, const basin_ir_instruction *inst
         return (k == BASIN_ATT_DQ || k == BASIN_ATT_DK) && is_large(n, instruction) ? NARROW : WIDE;
     case BASIN_OP_ATTENTION_REVERSE:
         return (k == BASIN_ATT_GQ || k == BASIN_ATT_GK) && is_large(n, instruction) ? NARROW : WIDE;
+    case BASIN_OP_VALUES:
+    case BASIN_OP_VALUES_REVERSE:
+    case BASIN_OP_VALUES_SECOND:
+        return k != BASIN_VAL_OUT_BIAS && is_large(n, instruction) ? NARROW : WIDE;
     default: return WIDE;
     }
 }

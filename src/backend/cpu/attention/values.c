@@ -29,7 +29,9 @@ typedef struct dense {
     int64_t tile, row;     /* queries in a tile, floats from one of its rows to the next */
     int64_t tasks;
     float *tiles; /* [threads, TILES, tile, row] */
-    char *gemm;   /* [threads, gemm_bytes] */
+    float *draws; /* [threads, row] of dropout */
+    const basin_simd *simd;
+    char *gemm; /* [threads, gemm_bytes] */
     size_t gemm_bytes;
     float *key_sum, *value_sum; /* [groups, like k or v] where there are several groups */
 } dense;
@@ -53,6 +55,7 @@ static size_t lay_out(dense *d, const basin_values *at, int threads, void *works
     int64_t sets = basin_int_max(1, at->batch * at->shared);
     int64_t groups =
         basin_int_min(basin_int_ceil(MIN_TASKS, sets), basin_int_ceil(at->queries, MIN_GROUP));
+    if (at->packed && (at->out_k || at->out_v)) groups = 1; /* results lie apart */
     *d = (dense){.at = *at, .kernels = basin_attention_kernels_find()};
     d->wanted[0] = true, d->wanted[1] = at->order == 2;
     d->wanted[2] = at->order > 0 && at->c, d->wanted[3] = at->order == 2 && at->c;
@@ -62,6 +65,7 @@ static size_t lay_out(dense *d, const basin_values *at, int threads, void *works
     d->tile = basin_int_min(basin_int_max(8, TILE_FLOATS / d->row), d->group);
     d->tasks = at->batch * at->shared * d->groups;
     d->tiles = basin_arena_floats(&a, threads * TILES * d->tile * d->row);
+    if (at->seed) d->draws = basin_arena_floats(&a, threads * d->row);
     d->gemm_bytes = gemm_bytes(d);
     d->gemm = basin_arena_take(&a, threads, d->gemm_bytes);
     bool several = d->groups > 1;
@@ -131,6 +135,16 @@ static void column_sums(const dense *d, const span *s, float *out, const float *
         memset(out + k * of_out->token, 0, (size_t)width * sizeof *out);
 }
 
+/* x and y, where they are, are multiplied by 0 or 1 / (1 - drop). */
+static void drop(const dense *d, float *x, float *y, int64_t count, const float *draw) {
+    float more = (float)(1 / (1 - d->at.drop));
+    for (int64_t n = 0; n < count; n++) {
+        float m = (double)draw[n] > d->at.drop ? more : 0;
+        if (x) x[n] *= m;
+        if (y) y[n] *= m;
+    }
+}
+
 static void tile_row(const dense *d, const span *s, int64_t n) {
     const basin_values *at = &d->at;
     int64_t i = s->first + n, b = s->batch, h = s->head;
@@ -146,7 +160,14 @@ static void tile_row(const dense *d, const span *s, int64_t n) {
     float **part[TILES] = {&row.s, &row.x, &row.g, &row.y};
     for (int t = 0; t < TILES; t++) *part[t] = s->s[t] ? s->s[t] + n * d->row : NULL;
     if (slope) row.slope = slope + basin_values_slope_at(at, b, h, i);
+    float *draw = d->draws ? d->draws + basin_team_place() * d->row : NULL;
+    if (draw) {
+        d->simd->uniform(draw, basin_seed_of(at->seed), at->stream, basin_values_draw(at, b, h, i),
+                         (size_t)row.count);
+        drop(d, row.g, row.y, row.count, draw);
+    }
     d->kernels->values(&row);
+    if (draw) drop(d, row.s, row.x, row.count, draw);
     size_t unseen = (size_t)(s->keys - row.count) * sizeof(float);
     for (int t = 0; t < TILES; t++)
         if (*part[t]) memset(*part[t] + row.count, 0, unseen);
@@ -211,9 +232,11 @@ static void add_groups(const void *context, int64_t first, int64_t last) {
     }
 }
 
-static void run_dense(const basin_values *at, int threads, void *workspace) {
+static void run_dense(const basin_values *at, const basin_frame *frame, int threads,
+                      void *workspace) {
     dense d;
     lay_out(&d, at, threads, workspace);
+    d.simd = frame->simd;
     basin_team_run(run_tasks, &d, d.tasks, 1, threads);
     int64_t sums = (d.key_sum ? key_count(at) : 0) + (d.value_sum ? value_count(at) : 0);
     if (sums) basin_team_run(add_groups, &d, sums, 0, threads);
@@ -380,7 +403,7 @@ size_t basin_cpu_values_workspace(const basin_call *call, int threads) {
         if (call->in[i].block >= 0) in[i] = &there;
     for (int i = 0; i < call->outs; i++)
         if (call->out[i].block >= 0) out[i] = &there;
-    basin_values at = basin_values_of(call, in, out);
+    basin_values at = basin_values_of(call, in, out, sizeof(float));
     return basin_cpu_widened_bytes(call) +
            (at.row ? lay_out_list(&l, &at, NULL) : lay_out(&d, &at, threads, NULL));
 }
@@ -389,13 +412,13 @@ void basin_cpu_values(const basin_frame *frame) {
     const void *in[BASIN_MAX_IN];
     void *out[BASIN_MAX_OUT];
     void *workspace = basin_cpu_widen(in, out, frame);
-    basin_values at = basin_values_of(frame->call, in, out);
+    basin_values at = basin_values_of(frame->call, in, out, sizeof(float));
     int64_t pairs = at.row ? at.row[at.queries] : at.queries * at.keys;
     int threads = basin_cpu_team(frame, at.batch * at.heads * pairs * at.width);
     if (at.batch * at.heads > 0 && at.row) {
         run_list(&at, frame, threads, workspace);
     } else if (at.batch * at.heads > 0 && at.queries > 0 && at.keys > 0) {
-        run_dense(&at, threads, workspace);
+        run_dense(&at, frame, threads, workspace);
     } else { /* no pair at all */
         clear(at.out_q, at.batch * at.of_q.batch), clear(at.out_k, key_count(&at));
         clear(at.out_c, at.batch * at.of_c.batch), clear(at.out_v, value_count(&at));

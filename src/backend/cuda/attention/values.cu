@@ -2,6 +2,7 @@
  * (lists, wide heads). See attention/values.h. */
 #include "backend/cuda/attention/values.h"
 #include "backend/cuda/inside.h"
+#include "base/philox.h"
 
 /* ---- row by row: a warp for each own row ---- */
 
@@ -77,6 +78,9 @@ static __global__ void __launch_bounds__(ROWS_THREADS)
             if (p.bias)
                 s += p.bias[entry * p.of_bias.batch + h * p.of_bias.head + at] * BASIN_LOG2_E;
             if (p.tbias) x += p.tbias[entry * p.of_tbias.batch + h * p.of_tbias.head + tat];
+            int64_t at_query = (entry * p.heads + h) * (by_key ? p.other : p.own) + i;
+            float m = p.keep ? basin_values_kept(p, at_query, j) : 1;
+            g *= m, y *= m;
             if (STAGE == BASIN_VALUES_STATS) {
                 if (opens) sums.begin(x, g);
                 opens = false;
@@ -84,8 +88,8 @@ static __global__ void __launch_bounds__(ROWS_THREADS)
                 sums.add(s, x, g, y);
                 continue;
             }
-            basin_values_finish(s, x, g, y,
-                                by_key ? p.stats[(entry * p.heads + h) * p.other + i] : mine);
+            basin_values_finish(s, x, g, y, by_key ? p.stats[at_query] : mine);
+            s *= m, x *= m;
             if (!by_key && p.slope && lane == 0)
                 p.slope[start ? (entry * p.pairs + pair) * p.heads + h
                               : ((entry * p.heads + h) * p.own + i) * p.other + j] =
@@ -122,6 +126,44 @@ static void launch_rows(const basin_cuda_frame *frame, basin_values_launch *p,
     BASIN_CUDA_LAUNCHED(frame->cuda, "attention with values");
 }
 
+/* ---- dropout ---- */
+
+/* A thread draws the 32 bits of a word; of causal queries, of what they see alone. */
+static __global__ void __launch_bounds__(ROWS_THREADS)
+    keep_bits(uint32_t *to, const uint32_t *seed, uint32_t stream, uint32_t limit, int64_t count,
+              int words, int queries, int keys, bool causal) {
+    int64_t at = (int64_t)blockIdx.x * ROWS_THREADS + threadIdx.x, row = at / words;
+    int first = (int)(at % words) * 32;
+    if (at >= count || first >= keys || (causal && first > row % queries)) return;
+    uint64_t begin = (uint64_t)row * keys + first;
+    uint32_t bits = 0, start = seed[0], next = seed[1];
+    BASIN_UNROLL (n, 9) {
+        uint64_t call = begin / 4 + n;
+        uint32_t word[4] = {(uint32_t)call, (uint32_t)(call >> 32), stream, 0};
+        uint32_t key[2] = {start, next};
+        int shift = 4 * n - (int)(begin % 4); /* 0, or the draws lie across calls */
+        if (shift >= 32) break;
+        BASIN_UNROLL (round, 10) {
+            basin_philox_round(word, key);
+            basin_philox_next(key);
+        }
+        BASIN_UNROLL (i, 4)
+            if (word[i] >> 8 > limit && shift + i >= 0 && shift + i < 32) bits |= 1u << (shift + i);
+    }
+    to[at] = bits;
+}
+
+static int words_of(const basin_values *at) { return (int)basin_cuda_ceil(at->keys, 64) * 2; }
+
+static void draw_bits(const basin_cuda_frame *frame, const basin_values *at, uint32_t *to) {
+    int64_t count = at->batch * at->heads * at->queries * words_of(at);
+    unsigned blocks = (unsigned)basin_cuda_ceil(count, ROWS_THREADS);
+    keep_bits<<<blocks, ROWS_THREADS, 0, frame->stream>>>(
+        to, (const uint32_t *)at->seed, at->stream, (uint32_t)(at->drop * 0x1p24), count,
+        words_of(at), (int)at->queries, (int)at->keys, at->causal);
+    BASIN_CUDA_LAUNCHED(frame->cuda, "dropout of attention");
+}
+
 /* ---- the call ---- */
 
 static bool fits_tiles(const basin_cuda *cuda, const basin_values *at, basin_kind kind) {
@@ -141,6 +183,10 @@ static bool aligned(const void *table, const basin_values_steps *of, int64_t wid
     return !table ||
            ((size_t)width * size % 16 == 0 && basin_cuda_aligned(table, of->token, kind, 16) &&
             (size_t)of->head * size % 16 == 0 && (size_t)of->batch * size % 16 == 0);
+}
+
+static size_t stats_bytes(const basin_values *at) {
+    return (size_t)(at->batch * at->heads * at->queries) * sizeof(basin_values_stats);
 }
 
 /* Whether every row of every table does. */
@@ -163,7 +209,8 @@ static bool takes_warpgroups(const basin_cuda_frame *frame, const basin_values *
     basin_kind kind = frame->call->in[BASIN_VAL_Q].kind;
     return kind == BASIN_NARROW && fits_tiles(frame->cuda, at, kind) && has_vectors(frame, at) &&
            frame->cuda->capability == 90 && at->width > 0 && at->width <= 64 &&
-           at->value_width > 0 && at->value_width <= 64 && at->keys > 0 && basin_values_has_sm90();
+           at->value_width > 0 && at->value_width <= 64 && at->keys > 0 &&
+           !(at->seed && at->order == 2) && basin_values_has_sm90();
 }
 
 /* Whether o or its tangent is all that is wanted. */
@@ -200,6 +247,8 @@ static void launch(const basin_cuda_frame *frame, const basin_values *at, basin_
     p.bias = (const float *)at->bias, p.tbias = (const float *)at->tbias;
     p.of_bias = at->of_bias, p.of_tbias = at->of_tbias;
     p.slope = (float *)at->out_bias, p.stats = stats;
+    if (at->seed) p.keep = (const uint32_t *)((const char *)stats + stats_bytes(at));
+    p.words = words_of(at), p.kept = (float)(1 / (1 - at->drop));
     p.causal = at->causal, p.exclude_self = at->exclude_self;
     p.vectors = has_vectors(frame, at);
     p.pairs = at->pairs, p.row = at->row, p.key = at->key, p.column = at->column;
@@ -222,18 +271,19 @@ static void launch(const basin_cuda_frame *frame, const basin_values *at, basin_
     BASIN_CUDA_TRY(frame->cuda, start(&p, stage, frame->stream));
 }
 
-static size_t stats_bytes(const basin_values *at) {
-    return (size_t)(at->batch * at->heads * at->queries) * sizeof(basin_values_stats);
+static size_t element(const basin_call *call) {
+    return call->in[BASIN_VAL_Q].kind == BASIN_NARROW ? sizeof(basin_bf16) : sizeof(float);
 }
 
 size_t basin_cuda_values_workspace(const basin_cuda *, const basin_call *call) {
     const basin_cuda_frame frame = basin_cuda_outline(call);
-    basin_values at = basin_values_of(call, frame.in, frame.out);
-    return stats_bytes(&at);
+    basin_values at = basin_values_of(call, frame.in, frame.out, element(call));
+    size_t queries = (size_t)(at.batch * at.heads * at.queries);
+    return stats_bytes(&at) + (at.seed ? queries * (size_t)words_of(&at) * sizeof(uint32_t) : 0);
 }
 
 void basin_cuda_values(const basin_cuda_frame *frame) {
-    basin_values at = basin_values_of(frame->call, frame->in, frame->out);
+    basin_values at = basin_values_of(frame->call, frame->in, frame->out, element(frame->call));
     int64_t queries = at.batch * at.heads * at.queries, keys = at.batch * at.shared * at.keys;
     basin_values_stats *stats = (basin_values_stats *)frame->workspace;
     if (at.width > ROWS_WIDTH || at.value_width > ROWS_WIDTH) {
@@ -249,6 +299,8 @@ void basin_cuda_values(const basin_cuda_frame *frame) {
         if (bytes)
             BASIN_CUDA_TRY(frame->cuda, cudaMemsetAsync(at.out_bias, 0, bytes, frame->stream));
     }
+    if (queries > 0 && at.seed)
+        draw_bits(frame, &at, (uint32_t *)((char *)stats + stats_bytes(&at)));
     if (at.out_o && queries > 0 && !(takes_warpgroups(frame, &at) && is_at_once(&at) && at.out_c)) {
         basin_values plain = at;
         plain.order = 0, plain.out_c = at.out_o, plain.c = NULL, plain.out_o = NULL;

@@ -48,6 +48,9 @@ struct basin_values_launch {
     basin_bias_steps of_bias, of_tbias;
     float *slope; /* [batch, H, queries, keys] or NULL; list: [batch, pairs, H] */
     basin_values_stats *stats;
+    const uint32_t *keep; /* dropout: bits of [batch, H, queries, words], set where p stays; NULL */
+    int words;            /* even */
+    float kept;           /* what p is multiplied by there */
     bool second, values, causal, exclude_self, vectors; /* values: tables 2 and 3 count */
     int64_t pairs;
     const int32_t *row, *key, *column, *query, *pair; /* of the own side and the other; rows form */
@@ -99,6 +102,11 @@ BASIN_DEVICE void basin_values_pair(float &s, float &x, const basin_values_launc
         s += p.bias[entry * of.batch + h * of.head + i * of.query + j] * BASIN_LOG2_E;
     if (p.tbias && there) x += p.tbias[entry * along.batch + h * along.head + i * along.query + j];
     if (!there) s = basin_minus_infinity();
+}
+
+/* What dropout multiplies p of a query and a key by. */
+BASIN_DEVICE float basin_values_kept(const basin_values_launch &p, int64_t query, int64_t key) {
+    return p.keep[query * p.words + key / 32] >> key % 32 & 1 ? p.kept : 0;
 }
 
 /* s, x, g, y of a pair become p, tp, ds and tds; x is ts. */

@@ -19,6 +19,18 @@ enum { ROWS = BASIN_VALUES_ROWS, SUMS = 32, TABLE = ROWS * 128 };
 
 typedef basin_wgmma_bf16 number;
 
+/* Bits of dropout for the thread's elements of a tile, set where they stay. */
+template <bool BY_KEY> struct wide_kept {
+    uint32_t word[BY_KEY ? 1 : 4];
+    BASIN_METHOD static int bit(int n) {
+        int column = n / 4 * 2 + n % 2;
+        return BY_KEY ? column % 8 + column / 8 * 16 + n / 2 % 2 * 8 : n / 4 % 4 * 8 + n % 2;
+    }
+    BASIN_METHOD bool has(int n) const {
+        return word[BY_KEY ? 0 : n / 2 % 2 * 2 + n / 16] >> bit(n) & 1;
+    }
+};
+
 /* With the tables as the copy engine (TMA) knows them: [batch, heads, tokens, width]; what is known
  * of queries is [1, batch heads, queries, 4 floats]. */
 struct wide_launch {
@@ -217,6 +229,28 @@ template <basin_values_stage STAGE, int ORDER, bool TC> struct wide_block {
         }
     }
 
+    /* The bits of dropout of the thread's pairs. */
+    BASIN_METHOD wide_kept<BY_KEY> kept(int turn) const {
+        wide_kept<BY_KEY> k = {};
+        if (BY_KEY) {
+            int64_t query = ((int64_t)entry * p.heads + query_head(turn)) * p.other;
+            int word = (first + warp * 16) / 32, shift = warp % 2 * 16 + g;
+            BASIN_UNROLL (n, SUMS) {
+                int i = begin_of(turn) + column(n), bit = k.bit(n);
+                if (n / 2 % 2 || i >= p.other) continue;
+                k.word[0] |= (p.keep[(query + i) * p.words + word] >> shift & 0x101u) << bit;
+            }
+        } else {
+            BASIN_UNROLL (r, 2) {
+                if (query_at(r) < 0) continue;
+                const uint32_t *at = p.keep + query_at(r) * p.words + begin_of(turn) / 32;
+                uint2 two = *(const uint2 *)at;
+                k.word[2 * r] = two.x >> 2 * t, k.word[2 * r + 1] = two.y >> 2 * t;
+            }
+        }
+        return k;
+    }
+
     BASIN_METHOD int column(int n) const { return n / 4 * 8 + 2 * t + n % 2; }
 
     BASIN_METHOD int64_t query_at(int r) const {
@@ -258,10 +292,10 @@ BASIN_DEVICE float4 known_of(const basin_values_sums &sums) {
                        of.sum);
 }
 
-template <typename block>
+template <bool DROP, typename block>
 BASIN_DEVICE void weigh(wide_weights &w, const block &b, const float (&s)[SUMS],
                         const float (&x)[SUMS], const float (&c)[SUMS], const float (&y)[SUMS],
-                        const float4 (&mine)[2], int turn) {
+                        const float4 (&mine)[2], int turn, const wide_kept<block::BY_KEY> &kept) {
     const float4 *known = (const float4 *)(b.stage(turn) + block::KNOWN);
     BASIN_UNROLL (step, ROWS / 16) {
         float p[8], tp[8], ds[8], tds[8];
@@ -269,12 +303,13 @@ BASIN_DEVICE void weigh(wide_weights &w, const block &b, const float (&s)[SUMS],
             int n = step * 8 + e;
             float4 of = block::BY_KEY ? known[b.column(n)] : mine[e / 2 % 2];
             p[e] = basin_exp2(s[n] - of.x);
-            float slope = c[n] - of.z;
+            float slope = (!DROP ? c[n] : kept.has(n) ? c[n] * b.p.kept : 0) - of.z;
             ds[e] = p[e] * slope;
             if (block::SECOND) {
                 tp[e] = p[e] * (x[n] - of.y);
                 tds[e] = fmaf(tp[e], slope, p[e] * (y[n] - of.w));
             }
+            if (DROP && block::BY_KEY) p[e] = kept.has(n) ? p[e] * b.p.kept : 0;
         }
         if (block::BY_QUERY && b.p.slope)
             BASIN_UNROLL (e, 8) {
@@ -290,7 +325,7 @@ BASIN_DEVICE void weigh(wide_weights &w, const block &b, const float (&s)[SUMS],
 
 /* ---- the kernels ---- */
 
-template <int ORDER, bool TC>
+template <int ORDER, bool TC, bool DROP>
 __global__ void __launch_bounds__(ORDER == 2 ? 256 : 128, ORDER == 2 ? 1 : 4)
     wide_stats(const __grid_constant__ wide_launch l) {
     typedef wide_block<BASIN_VALUES_STATS, ORDER, TC> block;
@@ -307,6 +342,10 @@ __global__ void __launch_bounds__(ORDER == 2 ? 256 : 128, ORDER == 2 ? 1 : 4)
         if (b.sees_none(turn)) continue;
         b.multiply(s, x, c, y, turn);
         b.pairs(s, x, turn);
+        if constexpr (DROP) {
+            wide_kept<false> kept = b.kept(turn);
+            BASIN_UNROLL (n, SUMS) c[n] = kept.has(n) ? c[n] * p.kept : 0;
+        }
         BASIN_UNROLL (r, 2) {
             float ts = ORDER == 2 ? __shfl_sync(~0u, x[2 * r], threadIdx.x & 28) : 0;
             float slope = __shfl_sync(~0u, c[2 * r], threadIdx.x & 28);
@@ -327,7 +366,7 @@ __global__ void __launch_bounds__(ORDER == 2 ? 256 : 128, ORDER == 2 ? 1 : 4)
 }
 
 /* BOTH: by query, gc is wanted beside gq. */
-template <bool BY_KEY, int ORDER, bool TC, bool BOTH>
+template <bool BY_KEY, int ORDER, bool TC, bool BOTH, bool DROP>
 __global__ void __launch_bounds__(ORDER == 2 ? 256 : 128, ORDER == 2 ? 1 : 3)
     wide_side(const __grid_constant__ wide_launch l) {
     constexpr basin_values_stage STAGE = BY_KEY ? BASIN_VALUES_BY_KEY : BASIN_VALUES_BY_QUERY;
@@ -345,9 +384,11 @@ __global__ void __launch_bounds__(ORDER == 2 ? 256 : 128, ORDER == 2 ? 1 : 3)
     for (int turn = 0; turn < count; b.leave(turn++)) {
         b.take(turn, count);
         if (b.sees_none(turn)) continue;
+        wide_kept<BY_KEY> kept = {};
+        if constexpr (DROP) kept = b.kept(turn);
         b.multiply(s, x, c, y, turn);
         b.pairs(s, x, turn);
-        weigh(w, b, s, x, c, y, mine, turn);
+        weigh<DROP>(w, b, s, x, c, y, mine, turn, kept);
         basin_wgmma_fence();
         if constexpr (ORDER == 2) {
             basin_wgmma_sum<number, true>(out, w.tds, b.streamed(turn, 0), 0);
@@ -370,7 +411,7 @@ __global__ void __launch_bounds__(ORDER == 2 ? 256 : 128, ORDER == 2 ? 1 : 3)
 }
 
 /* o, or its tangent, from sums that are scaled down where scores come that are larger by 2^8. */
-template <int ORDER>
+template <int ORDER, bool DROP>
 __global__ void __launch_bounds__(ORDER == 2 ? 256 : 128, ORDER == 2 ? 1 : 4)
     wide_at_once(const __grid_constant__ wide_launch l) {
     typedef wide_block<BASIN_VALUES_AT_ONCE, ORDER, false> block;
@@ -413,11 +454,14 @@ __global__ void __launch_bounds__(ORDER == 2 ? 256 : 128, ORDER == 2 ? 1 : 4)
             BASIN_UNROLL (r, 2)
                 base[r] = basin_quad_sum(gain[r]) / fmaxf(basin_quad_sum(all[r]), 1e-30f);
         }
+        wide_kept<false> kept = {};
+        if constexpr (DROP) kept = b.kept(turn);
         BASIN_UNROLL (step, ROWS / 16) {
             float e[8], te[8];
             BASIN_UNROLL (n, 8) {
                 int r = n / 2 % 2;
                 e[n] = basin_exp2(s[step * 8 + n] - level[r]), total[r] += e[n];
+                if (DROP && !kept.has(step * 8 + n)) e[n] = 0;
                 if (ORDER != 2) continue;
                 te[n] = e[n] * (x[step * 8 + n] - base[r]), mean[r] += te[n];
             }
@@ -438,7 +482,8 @@ __global__ void __launch_bounds__(ORDER == 2 ? 256 : 128, ORDER == 2 ? 1 : 4)
     float share[2];
     BASIN_UNROLL (r, 2) {
         float all = basin_quad_sum(total[r]);
-        share[r] = all == 0 ? 0 : 1 / all, mean[r] = basin_quad_sum(mean[r]) * share[r];
+        share[r] = all == 0 ? 0 : (DROP ? b.p.kept : 1) / all,
+        mean[r] = basin_quad_sum(mean[r]) * share[r];
     }
     if (ORDER == 2) b.write(1, b.p.o, out, share);
     BASIN_UNROLL (n, SUMS)
@@ -496,22 +541,25 @@ cudaError_t start(void (*kernel)(wide_launch), const basin_values_launch *launch
     return cudaGetLastError();
 }
 
-template <int ORDER> cudaError_t start_at_once(const basin_values_launch *p, cudaStream_t stream) {
-    return start<wide_block<BASIN_VALUES_AT_ONCE, ORDER, false>>(wide_at_once<ORDER>, p, stream);
+template <int ORDER, bool DROP>
+cudaError_t start_at_once(const basin_values_launch *p, cudaStream_t stream) {
+    return start<wide_block<BASIN_VALUES_AT_ONCE, ORDER, false>>(wide_at_once<ORDER, DROP>, p,
+                                                                 stream);
 }
 
-template <int ORDER, bool TC>
+template <int ORDER, bool TC, bool DROP = false>
 cudaError_t start_stage(const basin_values_launch *p, basin_values_stage stage,
                         cudaStream_t stream) {
     if (stage == BASIN_VALUES_STATS)
-        return start<wide_block<BASIN_VALUES_STATS, ORDER, TC>>(wide_stats<ORDER, TC>, p, stream);
+        return start<wide_block<BASIN_VALUES_STATS, ORDER, TC>>(wide_stats<ORDER, TC, DROP>, p,
+                                                                stream);
     if (stage == BASIN_VALUES_BY_KEY)
-        return start<wide_block<BASIN_VALUES_BY_KEY, ORDER, TC>>(wide_side<true, ORDER, TC, false>,
-                                                                 p, stream);
+        return start<wide_block<BASIN_VALUES_BY_KEY, ORDER, TC>>(
+            wide_side<true, ORDER, TC, false, DROP>, p, stream);
     typedef wide_block<BASIN_VALUES_BY_QUERY, ORDER, TC> block;
     bool both = ORDER == 2 && p->out[1];
-    return start<block>(both ? wide_side<false, ORDER, TC, ORDER == 2>
-                             : wide_side<false, ORDER, TC, false>,
+    return start<block>(both ? wide_side<false, ORDER, TC, ORDER == 2, DROP>
+                             : wide_side<false, ORDER, TC, false, DROP>,
                         p, stream);
 }
 
@@ -523,8 +571,12 @@ cudaError_t basin_values_launch_sm90(const basin_values_launch *p, basin_values_
                                      cudaStream_t stream) {
     bool tangent = stage == BASIN_VALUES_BY_KEY ? p->y[3] : p->x[3];
     if (stage == BASIN_VALUES_AT_ONCE)
-        return p->second ? start_at_once<2>(p, stream) : start_at_once<0>(p, stream);
-    if (!p->second) return start_stage<1, false>(p, stage, stream);
+        return p->second ? start_at_once<2, false>(p, stream)
+               : p->keep ? start_at_once<0, true>(p, stream)
+                         : start_at_once<0, false>(p, stream);
+    if (!p->second)
+        return p->keep ? start_stage<1, false, true>(p, stage, stream)
+                       : start_stage<1, false>(p, stage, stream);
     return tangent ? start_stage<2, true>(p, stage, stream)
                    : start_stage<2, false>(p, stage, stream);
 }

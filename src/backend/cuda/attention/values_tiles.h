@@ -173,6 +173,22 @@ template <typename M, int WIDTH, basin_values_stage STAGE> struct basin_values_b
             }
     }
 
+    /* Dropout of two numbers of each pair. */
+    BASIN_METHOD void drop(float (*a)[4], float (*b)[4], int turn, int n) {
+        int lane = threadIdx.x % 32, begin = begin_of(turn) + n;
+        int64_t head = (int64_t)entry * p.heads + query_head(turn);
+        if (!p.keep) return;
+        BASIN_UNROLL (c, PARTS)
+            BASIN_UNROLL (e, 4) {
+                int mine = first + warp * 16 + lane / 4 + e / 2 * 8;
+                int other = begin + c * 8 + lane % 4 * 2 + e % 2;
+                bool there = mine < p.own && other < p.other;
+                int64_t query = head * (BY_KEY ? p.other : p.own) + (BY_KEY ? other : mine);
+                float m = there ? basin_values_kept(p, query, BY_KEY ? mine : other) : 0;
+                a[c][e] *= m, b[c][e] *= m;
+            }
+    }
+
     BASIN_METHOD void gather(int at, int n) {
         enum { C = S::COLUMNS };
         if (p.out[0]) {
@@ -231,11 +247,13 @@ template <typename M, int WIDTH, basin_values_stage STAGE> struct basin_values_b
                 products(g, y, 2, at, n);
             else
                 clear(g, PARTS), clear(y, PARTS);
+            drop(g, y, turn, n);
             pairs(turn, n);
             if (STAGE == BASIN_VALUES_STATS) {
                 measure(turn == 0 && n == 0);
             } else {
                 finish(turn, n);
+                drop(s, x, turn, n);
                 gather(at, n);
             }
         }
