@@ -186,7 +186,8 @@ BASIN_API basin_expr basin_top(basin_expr a, int64_t count, int axis, basin_expr
  * label -1. */
 BASIN_API basin_expr basin_cross_entropy_labels(basin_expr scores, basin_expr label);
 
-/* gamma (x - mean) / sqrt(var + epsilon) + delta over the last axis; gamma [], delta [D]. */
+/* gamma (x - mean) / sqrt(var + epsilon) + delta over the last axis; gamma [] or [D], delta
+ * [D]. */
 BASIN_API basin_expr basin_layernorm(basin_expr x, basin_expr gamma, basin_expr delta,
                                      double epsilon);
 

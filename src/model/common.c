@@ -39,9 +39,8 @@ basin_expr basin_model_affine(basin_expr x, basin_expr weight, basin_expr bias) 
 basin_expr basin_model_norm(basin_expr x, basin_expr gain, basin_expr bias, double epsilon) {
     if (!x || !gain) return NULL;
     basin_graph *graph = basin_expr_graph(gain);
-    basin_expr none = basin_fill(graph, basin_expr_shape(gain), 0);
-    basin_expr y = basin_mul(basin_layernorm(x, basin_const(graph, 1), none, epsilon), gain);
-    return bias ? basin_add(y, bias) : y;
+    return basin_layernorm(x, gain, bias ? bias : basin_fill(graph, basin_expr_shape(gain), 0),
+                           epsilon);
 }
 
 /* z (1 + erf(z / sqrt 2)) / 2 */

@@ -292,13 +292,15 @@ TEST_WITH(row_operations, NULL, duel_verdict) {
             duel_out(&d, rows);
             duel_fight(&d, 1e-6);
         }
-        d = duel_new(BASIN_OP_LAYERNORM);
-        d.call.attr.value = 1e-5;
-        duel_in(&d, shapes[i], -3, 5);
-        duel_in(&d, BASIN_SCALAR, 0.5, 1.5);
-        duel_in(&d, row, -1, 1);
-        duel_out(&d, shapes[i]);
-        duel_fight(&d, 2e-6);
+        for (int each = 0; each < 2; each++) { /* one gain, or one of each column */
+            d = duel_new(BASIN_OP_LAYERNORM);
+            d.call.attr.value = 1e-5;
+            duel_in(&d, shapes[i], -3, 5);
+            duel_in(&d, each ? row : BASIN_SCALAR, 0.5, 1.5);
+            duel_in(&d, row, -1, 1);
+            duel_out(&d, shapes[i]);
+            duel_fight(&d, 2e-6);
+        }
     }
 }
 
@@ -356,13 +358,14 @@ TEST_WITH(layernorm_reverse, NULL, duel_verdict) {
     const basin_shape shapes[] = {BASIN_SHAPE(1, 4), BASIN_SHAPE(1100, 33),
                                   BASIN_SHAPE(4, 49, 192)};
     for (int i = 0; i < 3; i++)
-        for (int absent = 0; absent < 16; absent++) { /* the last bit: with a residual */
+        for (int absent = 0; absent < 32; absent++) { /* bit 3: with a residual; 4: gains */
             duel d = duel_new(BASIN_OP_LAYERNORM_REVERSE);
-            const basin_shape outs[] = {shapes[i], BASIN_SCALAR,
-                                        BASIN_SHAPE(shapes[i].dim[shapes[i].rank - 1])};
+            basin_shape row = BASIN_SHAPE(shapes[i].dim[shapes[i].rank - 1]);
+            basin_shape gain = absent & 16 ? row : BASIN_SCALAR;
+            const basin_shape outs[] = {shapes[i], gain, row};
             d.call.attr.value = 1e-5;
             duel_in(&d, shapes[i], -3, 5);
-            duel_in(&d, BASIN_SCALAR, 0.5, 1.5);
+            duel_in(&d, gain, 0.5, 1.5);
             duel_in(&d, shapes[i], -1, 1);
             if (absent & 8) duel_in(&d, shapes[i], -1, 1);
             for (int j = 0; j < 3; j++) {

@@ -325,26 +325,33 @@ void basin_cpu_causal_softmax(const basin_frame *frame) { share(frame, causal_so
 
 void basin_cpu_causal_softmax_reverse(const basin_frame *frame) { share(frame, reverse_rows); }
 
-/* Layer norm with a scalar gain, g = gamma n + delta, n = (x - mean) / sqrt(var + eps), and
+/* Layer norm with a gain, g = gamma n + delta, n = (x - mean) / sqrt(var + eps), and
  * its reverse: dx = gamma (c - mean(c) - n mean(c n)) / sqrt(var + eps), dgamma = sum c n and
  * ddelta = sum over rows of c. The two sums run over fixed chunks of rows. */
 
 enum { ROWS = 16, NORM_MAX_CHUNKS = 64 };
 
+/* A gain for each column, where gamma is that. */
+static const float *gains(const basin_frame *frame) {
+    return frame->call->in[1].shape.rank > 0 ? frame->in[1] : NULL;
+}
+
 static void norm_rows(const basin_frame *frame, int64_t first, int64_t last) {
     int64_t width = basin_shape_last(&frame->call->in[0].shape, 1);
     const float *x = frame->in[0];     /* [rows, width] */
-    const float *gamma = frame->in[1]; /* [] */
+    const float *gain = gains(frame);  /* [width] or NULL */
     const float *delta = frame->in[2]; /* [width] */
-    void *g = frame->out[0];           /* [rows, width] */
+    float gamma = gain ? 1 : *(const float *)frame->in[1];
+    void *g = frame->out[0]; /* [rows, width] */
     bool narrow = frame->call->out[0].kind == BASIN_NARROW;
     float epsilon = (float)frame->call->attr.value;
     for (int64_t i = first; i < last; i++) {
         const float *row = x + i * width;
         if (narrow)
-            frame->simd->norm_narrow((uint16_t *)g + i * width, row, *gamma, delta, epsilon, width);
+            frame->simd->norm_narrow((uint16_t *)g + i * width, row, gamma, gain, delta, epsilon,
+                                     width);
         else
-            frame->simd->norm((float *)g + i * width, row, *gamma, delta, epsilon, width);
+            frame->simd->norm((float *)g + i * width, row, gamma, gain, delta, epsilon, width);
     }
 }
 
@@ -362,8 +369,9 @@ static int64_t row_chunks(const basin_shape *shape) {
 size_t basin_cpu_layernorm_reverse_workspace(const basin_call *call, int threads) {
     (void)threads;
     const basin_shape *shape = &call->in[0].shape;
+    int64_t gamma = basin_shape_count(call->in[1].shape);
     /* of each chunk: its part of ddelta and of dgamma, and a row of c as float */
-    return (size_t)(row_chunks(shape) * (2 * basin_shape_last(shape, 1) + 1)) * sizeof(float);
+    return (size_t)(row_chunks(shape) * (2 * basin_shape_last(shape, 1) + gamma)) * sizeof(float);
 }
 
 /* A row's cotangent as float, `own` being room for it. */
@@ -374,13 +382,14 @@ static const float *cotangent(const basin_frame *frame, float *own, int64_t row,
 }
 
 /* One row: dx, and dx once more where it is asked for; returns the row's part of dgamma. */
-static float reverse_row(const basin_frame *frame, float *part, float *own, int64_t i,
-                         int64_t width) {
+static float reverse_row(const basin_frame *frame, float *part, float *gain_part, float *own,
+                         int64_t i, int64_t width) {
     const float *x = (const float *)frame->in[0] + i * width;
     const float *r = frame->call->ins > 3 ? (const float *)frame->in[3] + i * width : NULL;
     float *dx = frame->out[0] ? (float *)frame->out[0] + i * width : NULL;
     uint16_t *again = frame->call->outs > 3 ? frame->out[3] : NULL; /* [rows, width] */
-    float sum = frame->simd->norm_reverse(dx, part, x, *(const float *)frame->in[1],
+    float gamma = gains(frame) ? 1 : *(const float *)frame->in[1];
+    float sum = frame->simd->norm_reverse(dx, part, gain_part, x, gamma, gains(frame),
                                           cotangent(frame, own, i, width),
                                           (float)frame->call->attr.value, width);
     if (r && dx) frame->simd->axpy(dx, 1, r, width);
@@ -389,14 +398,14 @@ static float reverse_row(const basin_frame *frame, float *part, float *own, int6
 }
 
 /* Chunk k: dx of its rows, and into `part` its share of ddelta; returns that of dgamma. */
-static double reverse_chunk(const basin_frame *frame, float *part, float *own, int64_t k) {
+static double reverse_chunk(const basin_frame *frame, float *part, float *gain_part, float *own,
+                            int64_t k) {
     const basin_shape *shape = &frame->call->in[0].shape;
     int64_t rows = basin_shape_rows(shape), width = basin_shape_last(shape, 1);
     double sum = 0;
     int64_t last = basin_cpu_first(k + 1, row_chunks(shape), rows);
-    for (int64_t i = basin_cpu_first(k, row_chunks(shape), rows); i < last; i++) {
-        sum += reverse_row(frame, part, own, i, width);
-    }
+    for (int64_t i = basin_cpu_first(k, row_chunks(shape), rows); i < last; i++)
+        sum += reverse_row(frame, part, gain_part, own, i, width);
     return sum;
 }
 
@@ -404,12 +413,15 @@ static void reverse_chunks(const basin_frame *frame, int64_t first, int64_t last
     const basin_shape *shape = &frame->call->in[0].shape;
     int64_t width = basin_shape_last(shape, 1);
     float *part_delta = frame->workspace;                       /* [chunks, width] */
-    float *part_gamma = part_delta + row_chunks(shape) * width; /* [chunks] */
-    float *wide = part_gamma + row_chunks(shape);               /* [chunks, width] */
+    float *part_gamma = part_delta + row_chunks(shape) * width; /* [chunks] or [chunks, width] */
+    int64_t each = gains(frame) ? width : 1;
+    float *wide = part_gamma + row_chunks(shape) * each; /* [chunks, width] */
     for (int64_t k = first; k < last; k++) {
-        float *part = frame->out[2] ? part_delta + k * width : NULL;
+        float *part = frame->out[2] ? part_delta + k * width : NULL, *own = part_gamma + k * each;
         if (part) memset(part, 0, (size_t)width * sizeof *part);
-        part_gamma[k] = (float)reverse_chunk(frame, part, wide + k * width, k);
+        if (gains(frame)) memset(own, 0, (size_t)width * sizeof *own);
+        double sum = reverse_chunk(frame, part, gains(frame) ? own : NULL, wide + k * width, k);
+        if (!gains(frame)) *own = (float)sum;
     }
 }
 
@@ -419,8 +431,11 @@ void basin_cpu_layernorm_reverse(const basin_frame *frame) {
     int64_t width = basin_shape_last(shape, 1), chunks = row_chunks(shape);
     float *dgamma = frame->out[1], *ddelta = frame->out[2];
     const float *part_delta = frame->workspace;            /* [chunks, width] */
-    const float *part_gamma = part_delta + chunks * width; /* [chunks] */
+    const float *part_gamma = part_delta + chunks * width; /* [chunks] or [chunks, width] */
     basin_cpu_share(frame, reverse_chunks, chunks, basin_shape_rows(shape) * width);
-    if (dgamma) *dgamma = frame->simd->sum(part_gamma, chunks);
+    if (dgamma && gains(frame))
+        frame->simd->sum_rows(dgamma, part_gamma, chunks, width, width);
+    else if (dgamma)
+        *dgamma = frame->simd->sum(part_gamma, chunks);
     if (ddelta) frame->simd->sum_rows(ddelta, part_delta, chunks, width, width);
 }

@@ -194,13 +194,15 @@ void basin_ref_layernorm(const basin_frame *frame) {
     const basin_shape *shape = &frame->call->in[0].shape;
     int64_t rows = basin_shape_rows(shape), width = basin_shape_last(shape, 1);
     const double *x = frame->in[0];     /* [rows, width] */
-    const double *gamma = frame->in[1]; /* [] */
+    const double *gamma = frame->in[1]; /* [] or [width] */
     const double *delta = frame->in[2]; /* [width] */
-    double *g = frame->out[0];          /* [rows, width] */
+    bool each = frame->call->in[1].shape.rank > 0;
+    double *g = frame->out[0]; /* [rows, width] */
     for (int64_t i = 0; i < rows; i++) {
         moments m = row_moments(x + i * width, width, frame->call->attr.value);
         for (int64_t j = 0; j < width; j++)
-            g[i * width + j] = *gamma * (x[i * width + j] - m.mean) / m.deviation + delta[j];
+            g[i * width + j] =
+                gamma[each ? j : 0] * (x[i * width + j] - m.mean) / m.deviation + delta[j];
     }
 }
 
@@ -208,28 +210,31 @@ void basin_ref_layernorm_reverse(const basin_frame *frame) {
     const basin_shape *shape = &frame->call->in[0].shape;
     int64_t rows = basin_shape_rows(shape), width = basin_shape_last(shape, 1);
     const double *x = frame->in[0];                               /* [rows, width] */
-    const double *gamma = frame->in[1];                           /* [] */
+    const double *gamma = frame->in[1];                           /* [] or [width] */
     const double *c = frame->in[2];                               /* [rows, width] */
     double *dx = frame->out[0];                                   /* [rows, width] */
-    double *dgamma = frame->out[1];                               /* [] */
+    double *dgamma = frame->out[1];                               /* like gamma */
     double *ddelta = frame->out[2];                               /* [width] */
     const double *r = frame->call->ins > 3 ? frame->in[3] : NULL; /* [rows, width] */
     double *again = frame->call->outs > 3 ? frame->out[3] : NULL; /* [rows, width] */
+    bool each = frame->call->in[1].shape.rank > 0; /* then c is multiplied by gamma first */
     basin_ref_clear(frame);
     for (int64_t i = 0; i < rows; i++) {
         const double *xi = x + i * width, *ci = c + i * width;
         moments m = row_moments(xi, width, frame->call->attr.value);
         double sum_c = 0, sum_cn = 0;
         for (int64_t j = 0; j < width; j++) {
-            sum_c += ci[j];
-            sum_cn += ci[j] * (xi[j] - m.mean) / m.deviation;
+            double n = (xi[j] - m.mean) / m.deviation, own = each ? gamma[j] * ci[j] : ci[j];
+            sum_c += own;
+            sum_cn += own * n;
             if (ddelta) ddelta[j] += ci[j];
+            if (dgamma) dgamma[each ? j : 0] += ci[j] * n;
         }
-        if (dgamma) *dgamma += sum_cn;
         for (int64_t j = 0; dx && j < width; j++) {
             double n = (xi[j] - m.mean) / m.deviation;
+            double own = each ? gamma[j] * ci[j] : ci[j], gain = each ? 1 : *gamma;
             dx[i * width + j] =
-                *gamma / m.deviation * (ci[j] - sum_c / (double)width - n * sum_cn / (double)width);
+                gain / m.deviation * (own - sum_c / (double)width - n * sum_cn / (double)width);
             if (r) dx[i * width + j] += r[i * width + j];
             if (again) again[i * width + j] = dx[i * width + j];
         }

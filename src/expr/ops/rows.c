@@ -107,15 +107,18 @@ BASIN_RULE(softmax) {
     grad[0] = basin_mul(s, basin_sub(c, mean));
 }
 
-/* Layer norm with a scalar gain, g = gamma (x - mean) / sqrt(var + epsilon) + delta (the paper's
- * equation 1), its fused reverse, and the reverse of that through its definition. */
+/* Layer norm with a gain, of all or of each column, g = gamma (x - mean) / sqrt(var + epsilon) +
+ * delta (the paper's equation 1), its fused reverse, and the reverse of that through its
+ * definition. */
 
 basin_expr basin_layernorm(basin_expr x, basin_expr gamma, basin_expr delta, double epsilon) {
     if (!x || !gamma || !delta) return NULL;
-    if (x->shape.rank < 1 || gamma->shape.rank != 0 || delta->shape.rank != 1 ||
-        delta->shape.dim[0] != x->shape.dim[x->shape.rank - 1])
+    bool each = gamma->shape.rank != 0;
+    if (x->shape.rank < 1 || (each && !basin_shape_equal(gamma->shape, delta->shape)) ||
+        delta->shape.rank != 1 || delta->shape.dim[0] != x->shape.dim[x->shape.rank - 1])
         return basin_graph_fail(x->graph, BASIN_BAD_SHAPE,
-                                "layernorm: x %s, gamma %s, delta %s; wanted [.., D], [], [D]",
+                                "layernorm: x %s, gamma %s, delta %s; wanted [.., D], [] or [D], "
+                                "[D]",
                                 basin_expr_text(x), basin_expr_text(gamma), basin_expr_text(delta));
     basin_attr attr = {.value = epsilon};
     return basin_node_single(x->graph, BASIN_OP_LAYERNORM, &attr, (basin_expr[]){x, gamma, delta},
@@ -125,7 +128,7 @@ basin_expr basin_layernorm(basin_expr x, basin_expr gamma, basin_expr delta, dou
 BASIN_RULE(layernorm) {
     basin_expr x = node->in[0], gamma = node->in[1], delta = node->in[2];
     basin_result out[3] = {{.shape = x->shape, .absent = !want[0]},
-                           {.shape = BASIN_SCALAR, .absent = !want[1]},
+                           {.shape = gamma->shape, .absent = !want[1]},
                            {.shape = delta->shape, .absent = !want[2]}};
     basin_node *reverse = basin_node_new(x->graph, BASIN_OP_LAYERNORM_REVERSE, &node->attr,
                                          (basin_expr[]){x, gamma, cotangent[0]}, 3, out, 3);
@@ -137,22 +140,28 @@ static basin_expr row_mean(basin_expr a) { return basin_as_column(basin_mean(a, 
 
 /* The fused reverse written out, for differentiating it again:
  * with n = (x - mean) / s and s = sqrt(var + epsilon),
- * dx = gamma / s (c - mean(c) - n mean(c n)), dgamma = sum c n, ddelta = sum over rows of c. */
+ * dx = gamma / s (c - mean(c) - n mean(c n)), dgamma = sum c n, ddelta = sum over rows of c. A
+ * gain of each column multiplies c in dx instead. */
 BASIN_RULE(layernorm_reverse) {
     basin_expr in[3];
     basin_stand_ins(in, node);
     basin_expr x = in[0], gamma = in[1], c = in[2];
     if (!x || !gamma || !c) return;
+    bool each = gamma->shape.rank > 0;
     basin_expr centred = basin_sub(x, row_mean(x));
     basin_expr s = basin_sqrt(basin_offset(row_mean(basin_square(centred)), node->attr.value));
     basin_expr n = basin_div(centred, s);
     basin_expr y[3] = {NULL, NULL, NULL};
     if (cotangent[0]) {
-        basin_expr flat = basin_sub(c, row_mean(c));
-        basin_expr along = basin_mul(n, row_mean(basin_mul(c, n)));
-        y[0] = basin_mul(basin_div(gamma, s), basin_sub(flat, along));
+        basin_expr own = each ? basin_mul(c, gamma) : c;
+        basin_expr flat = basin_sub(own, row_mean(own));
+        basin_expr along = basin_mul(n, row_mean(basin_mul(own, n)));
+        basin_expr slope = basin_sub(flat, along);
+        y[0] = each ? basin_div(slope, s) : basin_mul(basin_div(gamma, s), slope);
     }
-    if (cotangent[1]) y[1] = basin_sum_all(basin_mul(c, n));
+    if (cotangent[1])
+        y[1] = each ? basin_sum(basin_mul(c, n), 0, c->shape.rank - 1)
+                    : basin_sum_all(basin_mul(c, n));
     if (cotangent[2]) y[2] = basin_sum(c, 0, c->shape.rank - 1);
     basin_partial(grad, y, cotangent, 3, in, want, 3);
 }

@@ -83,7 +83,8 @@ static basin_kind stored_kind(const converting *c, size_t i, int k) {
     const basin_ir_instruction *instruction = &c->ir->instruction[i];
     const int *in = instruction->in;
     switch (instruction->op) {
-    case BASIN_OP_LAYERNORM: return BASIN_E4M3;
+    case BASIN_OP_LAYERNORM: /* how large others are, their gains say */
+        return c->ir->value[in[1]].shape.rank == 0 ? BASIN_E4M3 : BASIN_NARROW;
     case BASIN_OP_LAYERNORM_REVERSE: return k == 3 ? BASIN_E5M2 : BASIN_NARROW;
     case BASIN_OP_ATTENTION_FORCE:
         return (k == BASIN_ATT_DQ || k == BASIN_ATT_DK) && in[BASIN_ATT_ROW] < 0 &&

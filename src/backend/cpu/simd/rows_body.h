@@ -168,6 +168,28 @@ static moments row_moments(const float *x, float epsilon, int64_t n) {
     return (moments){mean, 1.0f / sqrtf(vector_sum(s0 + s1) / (float)n + epsilon)};
 }
 
+/* *to += x, of up to `left` lanes. */
+VECTOR_INLINE void add_part(float *to, vfloat x, int64_t left) {
+    vector_store_part(to, vector_load_part(to, left, 0.0f) + x, left);
+}
+
+/* The same with a gain, by which c is multiplied in the sums; dgain += c n, too. */
+static void gain_sums(float *sum_c, float *sum_cn, float *ddelta, float *dgain, const float *x,
+                      const float *gain, const float *c, moments m, int64_t n) {
+    vfloat s0 = {0}, s1 = {0}, centre = vector_all(m.mean);
+    for (int64_t i = 0, left = n; i < n; i += VECTOR_LANES, left = n - i) {
+        vfloat v = vector_load_part(c + i, left, 0.0f);
+        vfloat d = vector_load_part(x + i, left, 0.0f) - centre;
+        if (ddelta) add_part(ddelta + i, v, left);
+        if (dgain) add_part(dgain + i, v * (d * m.inverse), left);
+        v = v * vector_load_part(gain + i, left, 0.0f);
+        s0 += v;
+        s1 += v * d;
+    }
+    *sum_c = vector_sum(s0);
+    *sum_cn = vector_sum(s1) * m.inverse;
+}
+
 /* The sums of c and of c n over the row, n = (x - mean) inverse; ddelta += c on the way. */
 static void norm_sums(float *sum_c, float *sum_cn, float *ddelta, const float *x, const float *c,
                       moments m, int64_t n) {
@@ -183,18 +205,20 @@ static void norm_sums(float *sum_c, float *sum_cn, float *ddelta, const float *x
         vfloat v = vector_load_part(c + i, n - i, 0.0f);
         s0 += v;
         s1 += v * (vector_load_part(x + i, n - i, 0.0f) - centre);
-        if (ddelta)
-            vector_store_part(ddelta + i, vector_load_part(ddelta + i, n - i, 0.0f) + v, n - i);
+        if (ddelta) add_part(ddelta + i, v, n - i);
     }
     *sum_c = vector_sum(s0);
     *sum_cn = vector_sum(s1) * m.inverse;
 }
 
-static float row_norm_reverse(float *dx, float *ddelta, const float *x, float gamma, const float *c,
-                              float epsilon, int64_t n) {
+static float row_norm_reverse(float *dx, float *ddelta, float *dgain, const float *x, float gamma,
+                              const float *gain, const float *c, float epsilon, int64_t n) {
     moments m = row_moments(x, epsilon, n);
     float sum_c, sum_cn;
-    norm_sums(&sum_c, &sum_cn, ddelta, x, c, m, n);
+    if (gain)
+        gain_sums(&sum_c, &sum_cn, ddelta, dgain, x, gain, c, m, n);
+    else
+        norm_sums(&sum_c, &sum_cn, ddelta, x, c, m, n);
     if (!dx) return sum_cn;
     vfloat centre = vector_all(m.mean), slope = vector_all(m.inverse * sum_cn / (float)n);
     vfloat mean_c = vector_all(sum_c / (float)n), scale = vector_all(gamma * m.inverse);
@@ -202,6 +226,7 @@ static float row_norm_reverse(float *dx, float *ddelta, const float *x, float ga
         int64_t left = n - i;
         vfloat d = vector_load_part(x + i, left, 0.0f) - centre;
         vfloat v = vector_load_part(c + i, left, 0.0f);
+        if (gain) v = v * vector_load_part(gain + i, left, 0.0f);
         vector_store_part(dx + i, scale * (v - mean_c - d * slope), left);
     }
     return sum_cn;
@@ -223,13 +248,14 @@ static void narrow(uint16_t *to, const float *x, int64_t n) {
 }
 
 /* `narrow` is a constant wherever this is inlined. */
-VECTOR_INLINE void norm_row(void *g, const float *x, float gamma, const float *delta, float epsilon,
-                            int64_t n, bool narrow) {
+VECTOR_INLINE void norm_row(void *g, const float *x, float gamma, const float *gain,
+                            const float *delta, float epsilon, int64_t n, bool narrow) {
     moments m = row_moments(x, epsilon, n);
     vfloat centre = vector_all(m.mean), scale = vector_all(gamma * m.inverse);
     for (int64_t i = 0, left = n; i < n; i += VECTOR_LANES, left = n - i) {
-        vfloat y = (vector_load_part(x + i, left, 0.0F) - centre) * scale +
-                   vector_load_part(delta + i, left, 0.0F);
+        vfloat y = (vector_load_part(x + i, left, 0.0F) - centre) * scale;
+        if (gain) y = y * vector_load_part(gain + i, left, 0.0F);
+        y = y + vector_load_part(delta + i, left, 0.0F);
         if (narrow)
             vector_narrow_part((uint16_t *)g + i, y, left);
         else
@@ -237,14 +263,14 @@ VECTOR_INLINE void norm_row(void *g, const float *x, float gamma, const float *d
     }
 }
 
-static void row_norm(float *g, const float *x, float gamma, const float *delta, float epsilon,
-                     int64_t n) {
-    norm_row(g, x, gamma, delta, epsilon, n, false);
+static void row_norm(float *g, const float *x, float gamma, const float *gain, const float *delta,
+                     float epsilon, int64_t n) {
+    norm_row(g, x, gamma, gain, delta, epsilon, n, false);
 }
 
-static void row_norm_narrow(uint16_t *g, const float *x, float gamma, const float *delta,
-                            float epsilon, int64_t n) {
-    norm_row(g, x, gamma, delta, epsilon, n, true);
+static void row_norm_narrow(uint16_t *g, const float *x, float gamma, const float *gain,
+                            const float *delta, float epsilon, int64_t n) {
+    norm_row(g, x, gamma, gain, delta, epsilon, n, true);
 }
 
 /* What becomes of a finished tile of a product, in one pass; see basin_finish. */

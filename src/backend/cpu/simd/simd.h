@@ -55,16 +55,16 @@ typedef struct basin_simd {
     /* `lse`, unless NULL, becomes the row's log-sum-exp, of the bits that logsumexp gives. */
     void (*softmax)(float *to, float *lse, const float *x, int64_t n);
 
-    /* g = gamma (x - mean) / sqrt(var + epsilon) + delta, one row. */
-    void (*norm)(float *g, const float *x, float gamma, const float *delta, float epsilon,
-                 int64_t n);
+    /* g = gamma gain (x - mean) / sqrt(var + epsilon) + delta, one row; gain [n] or NULL. */
+    void (*norm)(float *g, const float *x, float gamma, const float *gain, const float *delta,
+                 float epsilon, int64_t n);
     /* The same, stored as bfloat16. */
-    void (*norm_narrow)(uint16_t *g, const float *x, float gamma, const float *delta, float epsilon,
-                        int64_t n);
-    /* Its reverse: dx (or NULL) from the cotangent c; ddelta (or NULL) += c; returns this row's
-     * part of dgamma. */
-    float (*norm_reverse)(float *dx, float *ddelta, const float *x, float gamma, const float *c,
-                          float epsilon, int64_t n);
+    void (*norm_narrow)(uint16_t *g, const float *x, float gamma, const float *gain,
+                        const float *delta, float epsilon, int64_t n);
+    /* Its reverse: dx (or NULL) from the cotangent c; ddelta (or NULL) += c; dgain (or NULL) adds
+     * the row's, with a gain; returns this row's part of dgamma. */
+    float (*norm_reverse)(float *dx, float *ddelta, float *dgain, const float *x, float gamma,
+                          const float *gain, const float *c, float epsilon, int64_t n);
 
     /* w[p, h] = x[h] . z[key[p], h] for p < pairs; x [heads, width], z [.., heads, width]. */
     void (*pair_dot)(float *w, const float *x, const float *z, const int32_t *key, int64_t pairs,
