@@ -94,7 +94,7 @@ def optimiser_of(model, o):
     matrices = [p for p in model.parameters() if p.dim() > 1]
     others = [p for p in model.parameters() if p.dim() < 2]
     return torch.optim.AdamW([{"params": matrices, "weight_decay": 0.1}, {"params": others, "weight_decay": 0.0}],
-                             o.rate, (0.9, 0.99), fused=o.device == "cuda")
+                             o.rate, (0.9, 0.99), fused=o.device == "cuda", capturable=o.graph)
 
 
 def windows(ids, o):
@@ -142,12 +142,34 @@ def learn(run, optimiser, ids, label, o):
     optimiser.step()
 
 
+def captured(run, optimiser, o):
+    """A whole step, forward to update, as one CUDA graph: ids and labels are copied into it."""
+    ids, label = (torch.zeros(o.batch, o.context, dtype=torch.long, device=o.device) for _ in range(2))
+    side, graph = torch.cuda.Stream(), torch.cuda.CUDAGraph()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(4):
+            learn(run, optimiser, ids, label, o)
+    torch.cuda.current_stream().wait_stream(side)
+    optimiser.zero_grad(set_to_none=True)
+    with torch.cuda.graph(graph):
+        learn(run, optimiser, ids, label, o)
+
+    def step(x, y):
+        ids.copy_(x, non_blocking=True)
+        label.copy_(y, non_blocking=True)
+        graph.replay()
+
+    return step
+
+
 def main():
     parser = options(__doc__.split("\n")[0], batch=12, context=64, vocabulary=65, dim=128, heads=4, hidden=0, steps=4,
                      dropout=0.0, rate=1e-3, rounds=10, text="", iterations=2000, every=200)
     parser.add_argument("--arch", choices=["gpt", "nrgpt"], default="nrgpt")
     parser.add_argument("--attention", choices=["sdpa", "written"], default="sdpa", help="of nrgpt")
     parser.add_argument("--precision", choices=["f32", "tf32", "bf16"], default="f32")
+    parser.add_argument("--graph", action="store_true", help="the whole step as one CUDA graph; with --compile")
     compile_option(parser)
     device_option(parser)
     o = parser.parse_args()
@@ -159,7 +181,8 @@ def main():
     if o.text:
         return train(run, optimiser, o)
     ids = torch.randint(o.vocabulary, (10 * o.batch * o.context,))
-    seconds = median_seconds(lambda: learn(run, optimiser, *windows(ids, o), o), finish, o.rounds)
+    step = captured(run, optimiser, o) if o.graph else lambda x, y: learn(run, optimiser, x, y, o)
+    seconds = median_seconds(lambda: step(*windows(ids, o)), finish, o.rounds)
     report(model=o.arch, parameters=sum(p.numel() for p in model.parameters()), device=o.device, precision=o.precision,
            compiled=o.compile, seconds=seconds, tokens_per_second=o.batch * o.context / seconds, peak_gib=peak_gib(o.device))
 

@@ -671,7 +671,7 @@ TEST_WITH(values_packed, NULL, duel_verdict) {
         if (order == 2) duel_out(&d, c);
         if (kind & 1)
             duel_narrow(&d, 1u | 1u << BASIN_VAL_C | 1u << BASIN_VAL_TQ | 1u << BASIN_VAL_TC, 0x11);
-        duel_fight(&d, kind & 1 ? 2e-2 : 2e-5);
+        duel_fight(&d, kind & 1 ? 4e-2 : 2e-5); /* early keys have sums of large p */
     }
 }
 
