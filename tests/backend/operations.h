@@ -649,13 +649,13 @@ TEST_WITH(values, NULL, duel_verdict) {
 
 /* Queries, keys and values in one tensor, causal; kinds: 1 narrow, 2 dropout. */
 TEST_WITH(values_packed, NULL, duel_verdict) {
-    enum { BATCH = 2, NODES = 133, HEADS = 3 };
+    enum { BATCH = 2, NODES = 70, HEADS = 3 };
     for (int n = 0; n < 3 * 4 * 2; n++) {
         int order = n % 3, kind = n / 3 % 4, width = n < 12 ? 64 : 24;
         basin_shape q = BASIN_SHAPE(BATCH, NODES, 3 * HEADS, width);
         basin_shape c = BASIN_SHAPE(BATCH, NODES, HEADS, width);
         duel d = duel_new((basin_op)((int)BASIN_OP_VALUES + order));
-        d.call.attr.value = 0.2, d.call.attr.causal = d.call.attr.packed_b = true;
+        d.call.attr.value = 0.5, d.call.attr.causal = d.call.attr.packed_b = true;
         d.call.attr.drop = kind & 2 ? 0.25 : 0, d.call.attr.stream = 3;
         for (int i = 0; i < (order == 2 ? BASIN_VAL_IN : BASIN_VAL_C + order); i++) {
             bool like_c = i == BASIN_VAL_C || i == BASIN_VAL_TC;
@@ -671,7 +671,7 @@ TEST_WITH(values_packed, NULL, duel_verdict) {
         if (order == 2) duel_out(&d, c);
         if (kind & 1)
             duel_narrow(&d, 1u | 1u << BASIN_VAL_C | 1u << BASIN_VAL_TQ | 1u << BASIN_VAL_TC, 0x11);
-        duel_fight(&d, kind & 1 ? 4e-2 : 2e-5); /* early keys have sums of large p */
+        duel_fight(&d, kind & 1 ? 2e-2 : 2e-5);
     }
 }
 

@@ -279,10 +279,25 @@ static bool move_instruction(narrowing *n, basin_ir_instruction instruction) {
     return true;
 }
 
+/* Casts of states first of all, where a backend runs programs that do the same at once. */
+static bool cast_states(narrowing *n) {
+    const basin_ir *ir = n->ir;
+    for (size_t i = 0; i < ir->instructions && n->reads; i++)
+        for (int k = 0; k < ir->instruction[i].ins; k++) {
+            int value = ir->instruction[i].in[k], root = value < 0 ? -1 : ir->value[value].root;
+            const basin_node *leaf = root < 0 ? NULL : ir->value[root].leaf;
+            if (leaf && leaf->op == BASIN_OP_STATE &&
+                operand_demand(n, &ir->instruction[i], k) == NARROW && narrow_operand(n, value) < 0)
+                return false;
+        }
+    return true;
+}
+
 static basin_status rewrite(narrowing *n) {
     basin_ir *ir = n->ir;
     for (size_t i = 0; i < n->values; i++)
         if (!n->wide[i] && ir->value[i].root == (int)i) ir->value[i].kind = BASIN_NARROW;
+    if (!cast_states(n)) return basin_ir_no_memory(ir);
     for (size_t i = 0; i < ir->instructions; i++)
         if (!move_instruction(n, ir->instruction[i])) return basin_ir_no_memory(ir);
     basin_ir_list_take(&n->list, ir);
