@@ -86,6 +86,7 @@ static demand result_demand(const narrowing *n, const basin_ir_instruction *inst
     case BASIN_OP_MATMUL:
     case BASIN_OP_LAYERNORM: return ANY;
     case BASIN_OP_UNIFORM: return n->reads && instruction->attr.drop > 0 ? ANY : WIDE;
+    case BASIN_OP_CONCAT:
     case BASIN_OP_PERMUTE:
     case BASIN_OP_CAUSAL_SOFTMAX:
     case BASIN_OP_CAUSAL_SOFTMAX_REVERSE: return n->reads ? ANY : WIDE;
