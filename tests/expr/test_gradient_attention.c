@@ -5,6 +5,7 @@
 
 #include "basin/pairs.h"
 #include "basin/random.h"
+#include "expr/graph.h"
 #include "support/lab.h"
 
 enum { H = 2, Y = 3 };
@@ -271,6 +272,28 @@ TEST(test_values) {
         check_backends(&c, o, 1e-5);
         differentiate(&c, o);
     }
+}
+
+/* Queries, keys and values of tokens side by side; with and without dropout. */
+TEST(test_values_packed) {
+    const int32_t word[] = {3, 8};
+    for (int kind = 0; kind < 2; kind++) {
+        check c = check_new();
+        basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 3, 3 * H * Y), -1, 1), part[3];
+        basin_expr seed = kind ? check_index(&c, "seed", word, 2) : NULL;
+        basin_expr o = basin_softmax_attention_packed(x, H, 0.4, seed, &BASIN_CAUSAL_PAIRS);
+        for (int i = 0; i < 3; i++)
+            part[i] = basin_reshape(basin_slice(x, -1, i * H * Y, H * Y), BASIN_SHAPE(2, 3, H, Y));
+        if (!kind)
+            agree(&c, o,
+                  basin_softmax_attention(part[0], part[1], part[2], NULL, NULL,
+                                          &BASIN_CAUSAL_PAIRS));
+        differentiate(&c, o);
+    }
+    BASIN_AT_EXIT(check_free) check c = check_new();
+    basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 3, 3 * H * Y + 1), -1, 1);
+    assert_null(basin_softmax_attention_packed(x, H, 0, NULL, &BASIN_ALL_PAIRS));
+    assert_non_null(strstr(basin_graph_error(c.graph)->text, "wanted [batch, tokens, 3 H Y]"));
 }
 
 /* An energy that contains it: heads that share keys, causal; a list; along tangents. */

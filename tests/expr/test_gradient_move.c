@@ -200,19 +200,22 @@ TEST(test_large_scores) {
     check_backends(&c, basin_grad(basin_logsumexp(x, -1), x), 1e-5);
 }
 
-static basin_expr make_norm(check *c, basin_shape shape) {
+static basin_expr make_gained(check *c, basin_shape shape, bool each) {
+    basin_shape row = BASIN_SHAPE(shape.dim[shape.rank - 1]);
     basin_expr x = check_input(c, "x", shape, -1, 1);
-    basin_expr gamma = check_input(c, "gamma", BASIN_SCALAR, 0.5, 1.5);
-    basin_expr delta = check_input(c, "delta", BASIN_SHAPE(shape.dim[shape.rank - 1]), -1, 1);
+    basin_expr gamma = check_input(c, "gamma", each ? row : BASIN_SCALAR, 0.5, 1.5);
+    basin_expr delta = check_input(c, "delta", row, -1, 1);
     return basin_layernorm(x, gamma, delta, 0.05);
 }
+
+static basin_expr make_norm(check *c, basin_shape shape) { return make_gained(c, shape, false); }
 
 TEST(test_layernorm) {
     const basin_shape shapes[] = {BASIN_SHAPE(5), BASIN_SHAPE(3, 4), BASIN_SHAPE(2, 1, 3),
                                   BASIN_SHAPE(2, 1)};
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 8; i++) { /* one gain, or one of each column */
         check c = check_new();
-        finish(&c, make_norm(&c, shapes[i]));
+        finish(&c, make_gained(&c, shapes[i % 4], i >= 4));
     }
 }
 
