@@ -100,7 +100,7 @@ typedef struct basin_own_code {
 struct basin_own;
 typedef struct basin_attr {
     double value;                /* CONST, POW; epsilon of LAYERNORM; factor of CAUSAL_.., VALUES */
-    double drop;                 /* CAUSAL_SOFTMAX and its reverse; UNIFORM; VALUES */
+    double drop;                 /* UNIFORM; VALUES */
     int64_t start;               /* SLICE, PAD; FROM_INDEX, TO_INDEX; ITERATED */
     int axis, count;             /* SLICE, PAD, CONCAT; SUM, MAX; THRESHOLD */
     int8_t axes[BASIN_MAX_RANK]; /* PERMUTE */
@@ -109,7 +109,7 @@ typedef struct basin_attr {
     uint8_t products; /* MATMUL, PACK: a basin_products of basin/backend.h, set by the plan */
     bool exclude_self, causal;
     bool added;      /* ATTENTION: `scale` is added to the scores, a bias, and multiplies nothing */
-    uint32_t stream; /* NORMAL, UNIFORM; CAUSAL_SOFTMAX, its reverse; VALUES */
+    uint32_t stream; /* NORMAL, UNIFORM; VALUES */
     const struct basin_own *own; /* OWN: the caller's, and what backends take of it */
     double (*function)(const double *x /* [ins] */, const void *context);
     const void *context;

@@ -185,9 +185,7 @@ static basin_node *node_make(basin_graph *graph, basin_op op, const basin_attr *
 static bool takes_index(basin_op op, int operand) {
     switch (op) {
     case BASIN_OP_GATHER:
-    case BASIN_OP_SCATTER:
-    case BASIN_OP_CAUSAL_SOFTMAX: return operand == 1;
-    case BASIN_OP_CAUSAL_SOFTMAX_REVERSE: return operand == 2;
+    case BASIN_OP_SCATTER: return operand == 1;
     case BASIN_OP_FROM_INDEX: return true;
     case BASIN_OP_PAIR_DOT:
     case BASIN_OP_PAIR_SUM: return operand >= 2;

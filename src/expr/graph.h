@@ -134,10 +134,9 @@ basin_shape basin_shape_drop(basin_shape shape, int axis, int count);
 
 /* Scores of causal pairs, x [.., N, M, H]: query n sees keys 0 .. n, or with `strict` those before
  * n. log sum over keys seen of exp(factor x), [.., N, H], or 0; and their shares like x, 0
- * elsewhere, dropped as basin_dropout does (drop, seed). */
+ * elsewhere. */
 basin_expr basin_causal_logsumexp(basin_expr x, double factor, bool strict);
-basin_expr basin_causal_softmax(basin_expr x, double factor, bool strict, double drop,
-                                basin_expr seed);
+basin_expr basin_causal_softmax(basin_expr x, double factor, bool strict);
 /* Of which the sparse relatives of softmax are the gradients. */
 basin_expr basin_sparsemax_conjugate(basin_expr a);
 basin_expr basin_entmax15_conjugate(basin_expr a);

@@ -264,8 +264,7 @@ TEST_WITH(narrow_rows, NULL, duel_verdict) {
 
 TEST_WITH(narrow_causal, NULL, duel_verdict) {
     for (size_t i = 0; i < sizeof causal_shapes / sizeof *causal_shapes; i++)
-        for (unsigned narrow = 1; narrow < 4; narrow++)
-            causal_of(causal_shapes[i], i % 2, true, narrow);
+        for (unsigned narrow = 1; narrow < 4; narrow++) causal_of(causal_shapes[i], i % 2, narrow);
 }
 
 /* Attention with narrow tokens: q, k, a, b and what is like them. */

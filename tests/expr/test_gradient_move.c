@@ -140,7 +140,7 @@ TEST(test_causal) {
             finish(&c, basin_causal_logsumexp(x, 0.7, strict));
             c = check_new();
             x = check_input(&c, "x", shapes[i], -2, 2);
-            finish(&c, basin_causal_softmax(x, 0.7, strict, 0, NULL));
+            finish(&c, basin_causal_softmax(x, 0.7, strict));
         }
 }
 
@@ -164,26 +164,25 @@ static void check_equal(check *c, basin_expr made, basin_expr wanted) {
 
 /* Dropped shares are those of the same softmax, written out, under the draws that dropout would
  * make; so are their gradients to second order. */
-TEST(test_causal_dropped) {
-    enum { N = 6, M = 7, H = 3 };
+TEST(test_values_dropped) {
+    enum { B = 2, N = 6, H = 3, Y = 2 };
     const int32_t word[2] = {5, 9};
-    for (int strict = 0; strict < 2; strict++) {
-        check c = check_new();
-        basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, N, M, H), -2, 2);
-        basin_expr seed = check_index(&c, "seed", word, 2), none = basin_const(c.graph, -1e30);
-        basin_expr made = basin_causal_softmax(x, 0.7, strict, 0.4, seed);
-        basin_expr seen = basin_axes_insert(basin_triangle(c.graph, N, M, strict ? -1 : 0), 2, 1);
-        basin_expr share = basin_softmax(basin_select(seen, basin_scale(x, 0.7), none), 2);
-        share = basin_select(seen, share, basin_const(c.graph, 0));
-        basin_expr wanted =
-            basin_mul(share, kept(&c, BASIN_SHAPE(2, N, M, H), 0.4, (uint64_t)9 << 32 | 5));
-        for (int order = 0; order < 3; order++) {
-            check_equal(&c, made, wanted);
-            made = basin_grad(basin_square(made), x);
-            wanted = basin_grad(basin_square(wanted), x);
-        }
-        check_free(&c);
+    check c = check_new();
+    basin_expr x = check_input(&c, "x", BASIN_SHAPE(B, N, 3 * H * Y), -2, 2), part[3];
+    basin_expr seed = check_index(&c, "seed", word, 2), none = basin_const(c.graph, -1e30);
+    basin_expr made = basin_softmax_attention_packed(x, H, 0.4, seed, &BASIN_CAUSAL_PAIRS);
+    for (int i = 0; i < 3; i++)
+        part[i] = basin_reshape(basin_slice(x, -1, i * H * Y, H * Y), BASIN_SHAPE(B, N, H, Y));
+    basin_expr z = basin_scale(basin_einsum("bnhy,bmhy->bhnm", part[0], part[1]), sqrt(0.5));
+    basin_expr share = basin_softmax(basin_select(basin_triangle(c.graph, N, N, 0), z, none), -1);
+    share = basin_mul(share, kept(&c, BASIN_SHAPE(B, H, N, N), 0.4, (uint64_t)9 << 32 | 5));
+    basin_expr wanted = basin_einsum("bhnm,bmhy->bnhy", share, part[2]);
+    for (int order = 0; order < 3; order++) {
+        check_equal(&c, made, wanted);
+        made = basin_grad(basin_square(made), x);
+        wanted = basin_grad(basin_square(wanted), x);
     }
+    check_free(&c);
 }
 
 /* Values far apart and large. */

@@ -124,9 +124,12 @@ BUILD(uniform, basin_uniform(o->b, BASIN_SHAPE(3)))
 BUILD(dropout_rate, basin_dropout(o->a, 1, o->index))
 BUILD(dropout_seed, basin_dropout(o->a, 0.5, o->b))
 BUILD(causal_rank, basin_causal_logsumexp(o->a, 1, false))
-BUILD(causal_softmax_rank, basin_causal_softmax(o->a, 1, false, 0, NULL))
-BUILD(causal_rate, basin_causal_softmax(o->q, 1, false, 1, o->index))
-BUILD(causal_seed, basin_causal_softmax(o->q, 1, false, 0.5, o->b))
+BUILD(causal_softmax_rank, basin_causal_softmax(o->a, 1, false))
+#define PACKED(drop, seed)                                                                         \
+    basin_softmax_attention_packed(basin_reshape(o->c, BASIN_SHAPE(2, 4, 3)), 1, drop, seed,       \
+                                   &BASIN_ALL_PAIRS)
+BUILD(packed_rate, PACKED(1, o->index))
+BUILD(packed_seed, PACKED(0.5, o->b))
 BUILD(attend_rank, basin_attention_lse(o->a, o->q, o->beta, NULL, NULL, &BASIN_ALL_PAIRS))
 BUILD(attend_heads,
       basin_attention_lse(o->q, basin_transpose(o->q), o->beta, NULL, NULL, &BASIN_ALL_PAIRS))
@@ -241,8 +244,8 @@ static const struct {
     MISFIT(dropout_seed, "seed", "[4]"),
     MISFIT(causal_rank, "causal logsumexp", "[2, 3]", "heads"),
     MISFIT(causal_softmax_rank, "causal softmax", "[2, 3]"),
-    MISFIT(causal_rate, "dropout of 1", "rate < 1"),
-    MISFIT(causal_seed, "seed", "[4]"),
+    MISFIT(packed_rate, "dropout of 1", "rate < 1"),
+    MISFIT(packed_seed, "seed", "[4]"),
     MISFIT(attend_rank, "attention", "[2, 3]"),
     MISFIT(attend_heads, "attention", "[1, 4, 2, 3]", "[1, 4, 3, 2]"),
     MISFIT(attend_beta, "attention", "beta", "'b' [4]"),
@@ -370,7 +373,7 @@ TEST(test_null_passes) {
                          basin_uniform(none, BASIN_SHAPE(2)),
                          basin_dropout(none, 0.5, o.index),
                          basin_causal_logsumexp(none, 1, false),
-                         basin_causal_softmax(none, 1, false, 0, NULL),
+                         basin_causal_softmax(none, 1, false),
                          basin_attention_lse(none, a, a, NULL, NULL, all),
                          basin_attention_lse(a, none, a, NULL, NULL, all),
                          basin_attention_lse(a, a, none, NULL, NULL, all),

@@ -191,7 +191,7 @@ TEST(test_between_products) {
     basin_expr z = basin_add(basin_matmul(lab_input(&l, "x", BASIN_SHAPE(M, K), x), weight), bias);
     basin_expr a = basin_mul(z, basin_offset(basin_erf(z), 1));
     basin_expr score = basin_reshape(basin_matmul_t(a, false, a, true), BASIN_SHAPE(M, M, 1));
-    basin_expr share = basin_causal_softmax(score, 0.5, false, 0, NULL);
+    basin_expr share = basin_causal_softmax(score, 0.5, false);
     basin_expr y = basin_matmul(basin_reshape(share, BASIN_SHAPE(M, M)), a);
     basin_expr output[3] = {basin_sum_all(y)};
     basin_vjp(output + 1, basin_sum_all(basin_sin(y)), NULL, (basin_expr[]){weight, bias}, 2);

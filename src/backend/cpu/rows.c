@@ -199,8 +199,7 @@ typedef struct causal {
     int64_t queries, keys, heads;
     int64_t offset; /* query n sees keys 0 .. n + offset - 1 */
     float factor;
-    const float *x, *c;  /* [rows, N, M, H]; c of the reverse */
-    const int32_t *seed; /* or NULL */
+    const float *x, *c; /* [rows, N, M, H]; c of the reverse */
 } causal;
 
 static int64_t row_length(const basin_call *call) {
@@ -216,7 +215,6 @@ static causal causal_of(const basin_frame *frame) {
     const basin_call *call = frame->call;
     const basin_shape *s = &call->in[0].shape;
     bool reverse = call->op == BASIN_OP_CAUSAL_SOFTMAX_REVERSE;
-    int seed = reverse ? 2 : 1;
     return (causal){.frame = frame,
                     .queries = s->dim[s->rank - 3],
                     .keys = s->dim[s->rank - 2],
@@ -224,8 +222,7 @@ static causal causal_of(const basin_frame *frame) {
                     .offset = call->attr.exclude_self ? 0 : 1,
                     .factor = (float)call->attr.value,
                     .x = frame->in[0],
-                    .c = reverse ? frame->in[1] : NULL,
-                    .seed = call->ins > seed ? frame->in[seed] : NULL};
+                    .c = reverse ? frame->in[1] : NULL};
 }
 
 static float *buffer(const causal *c, int number) {
@@ -249,17 +246,6 @@ static void turn_out(const causal *c, float *to, const float *from, int64_t coun
     for (int64_t m = 0; m < count; m++)
         for (int64_t h = 0; h < c->heads; h++) to[m * c->heads + h] = from[h * count + m];
     c->frame->simd->fill(to + count * c->heads, 0, (c->keys - count) * c->heads);
-}
-
-/* Drops some of the numbers x [count, H] of a row of scores; `draw` is scratch. */
-static void drop(const causal *c, float *x, float *draw, int64_t row, int64_t count) {
-    const basin_attr *attr = &c->frame->call->attr;
-    int64_t first = row * c->keys * c->heads, numbers = count * c->heads;
-    if (!c->seed) return;
-    float more = (float)(1 / (1 - attr->drop));
-    c->frame->simd->uniform(draw, basin_seed_of(c->seed), attr->stream, (uint64_t)first,
-                            (size_t)numbers);
-    for (int64_t i = 0; i < numbers; i++) x[i] *= (double)draw[i] > attr->drop ? more : 0.0F;
 }
 
 static void causal_logsumexp_rows(const void *context, int64_t first, int64_t last) {
@@ -290,7 +276,6 @@ static void causal_softmax_rows(const void *context, int64_t first, int64_t last
         float *y = (float *)c->frame->out[0] + i * c->keys * c->heads; /* [M, H] */
         int64_t count = seen(c, i);
         turn_out(c, y, shares_of(c, i, count), count);
-        drop(c, y, buffer(c, 1), i, count);
     }
 }
 
@@ -298,12 +283,9 @@ static void reverse_rows(const void *context, int64_t first, int64_t last) {
     const causal *c = context;
     for (int64_t i = first; i < last; i++) {
         float *dx = (float *)c->frame->out[0] + i * c->keys * c->heads; /* [M, H] */
-        int64_t count = seen(c, i), numbers = count * c->heads;
+        int64_t count = seen(c, i);
         float *p = shares_of(c, i, count), *d = buffer(c, 1);
-        const float *from = c->c + i * c->keys * c->heads;
-        for (int64_t j = 0; j < numbers; j++) dx[j] = from[j];
-        drop(c, dx, d, i, count);
-        turn_in(c, d, dx, count, 1);
+        turn_in(c, d, c->c + i * c->keys * c->heads, count, 1);
         for (int64_t h = 0; h < c->heads; h++) {
             float mean = c->frame->simd->dot(p + h * count, d + h * count, count);
             for (int64_t m = h * count; m < (h + 1) * count; m++) p[m] *= c->factor * (d[m] - mean);

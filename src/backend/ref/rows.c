@@ -121,15 +121,6 @@ static double logsumexp(const double *x, int64_t count, int64_t stride, double f
     return most + log(sum);
 }
 
-/* What share i is multiplied by. */
-static double kept(const basin_frame *frame, const int32_t *seed, int64_t i) {
-    double drop = frame->call->attr.drop;
-    if (!seed) return 1;
-    float draw =
-        basin_random_uniform_at(basin_seed_of(seed), frame->call->attr.stream, (uint64_t)i);
-    return (double)draw > drop ? 1 / (1 - drop) : 0;
-}
-
 void basin_ref_causal_logsumexp(const basin_frame *frame) {
     causal c = sizes(frame->call);
     const double *x = frame->in[0]; /* [rows, N, M, H] */
@@ -143,8 +134,7 @@ void basin_ref_causal_logsumexp(const basin_frame *frame) {
 void basin_ref_causal_softmax(const basin_frame *frame) {
     causal c = sizes(frame->call);
     const double *x = frame->in[0]; /* [rows, N, M, H] */
-    const int32_t *seed = frame->call->ins > 1 ? frame->in[1] : NULL;
-    double *y = frame->out[0]; /* like x */
+    double *y = frame->out[0];      /* like x */
     basin_ref_clear(frame);
     for (int64_t i = 0; i < c.rows * c.queries; i++)
         for (int64_t h = 0; h < c.heads; h++) {
@@ -152,7 +142,7 @@ void basin_ref_causal_softmax(const basin_frame *frame) {
             double lse = logsumexp(x + first, count, c.heads, c.factor);
             for (int64_t m = 0; m < count; m++) {
                 int64_t at = first + m * c.heads;
-                y[at] = exp(c.factor * x[at] - lse) * kept(frame, seed, at);
+                y[at] = exp(c.factor * x[at] - lse);
             }
         }
 }
@@ -160,18 +150,16 @@ void basin_ref_causal_softmax(const basin_frame *frame) {
 void basin_ref_causal_softmax_reverse(const basin_frame *frame) {
     causal c = sizes(frame->call);
     const double *x = frame->in[0], *d = frame->in[1]; /* [rows, N, M, H] */
-    const int32_t *seed = frame->call->ins > 2 ? frame->in[2] : NULL;
-    double *dx = frame->out[0]; /* like x */
+    double *dx = frame->out[0];                        /* like x */
     basin_ref_clear(frame);
     for (int64_t i = 0; i < c.rows * c.queries; i++)
         for (int64_t h = 0; h < c.heads; h++) {
             int64_t first = i * c.keys * c.heads + h, count = seen(&c, i % c.queries);
             double lse = logsumexp(x + first, count, c.heads, c.factor), mean = 0;
             for (int64_t at = first; at < first + count * c.heads; at += c.heads)
-                mean += exp(c.factor * x[at] - lse) * d[at] * kept(frame, seed, at);
+                mean += exp(c.factor * x[at] - lse) * d[at];
             for (int64_t at = first; at < first + count * c.heads; at += c.heads)
-                dx[at] =
-                    c.factor * exp(c.factor * x[at] - lse) * (d[at] * kept(frame, seed, at) - mean);
+                dx[at] = c.factor * exp(c.factor * x[at] - lse) * (d[at] - mean);
         }
 }
 

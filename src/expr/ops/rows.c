@@ -248,48 +248,29 @@ basin_expr basin_causal_logsumexp(basin_expr x, double factor, bool strict) {
                              basin_shape_drop(x->shape, x->shape.rank - 2, 1));
 }
 
-/* Draws are those of the graph's next stream, as of basin_dropout. */
-basin_expr basin_causal_softmax(basin_expr x, double factor, bool strict, double drop,
-                                basin_expr seed) {
+basin_expr basin_causal_softmax(basin_expr x, double factor, bool strict) {
     if (!x || !check(x, "causal softmax")) return NULL;
     basin_attr attr = {.value = factor, .exclude_self = strict};
-    bool drops = seed && drop != 0;
-    if (drops && !(drop > 0 && drop < 1))
-        return basin_graph_fail(x->graph, BASIN_BAD_VALUE, "dropout of %g, wanted 0 <= rate < 1",
-                                drop);
-    if (drops && !basin_is_seed(seed)) return NULL;
-    if (drops) attr.drop = drop, attr.stream = ++x->graph->streams;
-    return basin_node_single(x->graph, BASIN_OP_CAUSAL_SOFTMAX, &attr, (basin_expr[]){x, seed},
-                             drops ? 2 : 1, x->shape);
+    return basin_node_single(x->graph, BASIN_OP_CAUSAL_SOFTMAX, &attr, &x, 1, x->shape);
 }
 
 BASIN_RULE(causal_logsumexp) {
     basin_expr x = node->in[0];
-    basin_expr shares = basin_causal_softmax(x, node->attr.value, node->attr.exclude_self, 0, NULL);
+    basin_expr shares = basin_causal_softmax(x, node->attr.value, node->attr.exclude_self);
     basin_expr weight = basin_axes_insert(cotangent[0], x->shape.rank - 2, 1);
     grad[0] = basin_scale(basin_mul(weight, shares), node->attr.value);
 }
 
 BASIN_RULE(causal_softmax) {
-    basin_expr in[3] = {node->in[0], cotangent[0], node->ins > 1 ? node->in[1] : NULL};
-    grad[0] = basin_node_single(in[0]->graph, BASIN_OP_CAUSAL_SOFTMAX_REVERSE, &node->attr, in,
-                                node->ins + 1, in[0]->shape);
+    basin_expr in[2] = {node->in[0], cotangent[0]};
+    grad[0] = basin_node_single(in[0]->graph, BASIN_OP_CAUSAL_SOFTMAX_REVERSE, &node->attr, in, 2,
+                                in[0]->shape);
 }
 
-/* 1 / (1 - drop) where a share is kept, else 0; the scalar 1 where none is dropped. */
-static basin_expr kept(const basin_node *node, basin_expr seed, basin_shape shape) {
-    basin_graph *graph = node->in[0]->graph;
-    double drop = node->attr.drop;
-    if (!seed) return basin_const(graph, 1);
-    basin_attr attr = {.stream = node->attr.stream, .drop = drop};
-    basin_expr keep = basin_node_single(graph, BASIN_OP_UNIFORM, &attr, &seed, 1, shape);
-    return basin_scale(keep, 1 / (1 - drop));
-}
-
-/* The fused reverse written out, for differentiating it again: with p the shares before dropping
- * and d = c kept, dx = factor p (d - sum over keys of p d). */
+/* The fused reverse written out, for differentiating it again: with p the shares, dx = factor p (c
+ * - sum over keys of p c). */
 BASIN_RULE(causal_softmax_reverse) {
-    basin_expr in[3] = {NULL, NULL, NULL};
+    basin_expr in[2] = {NULL, NULL};
     basin_stand_ins(in, node);
     basin_expr x = in[0], c = in[1];
     if (!x || !c) return;
@@ -302,9 +283,8 @@ BASIN_RULE(causal_softmax_reverse) {
     basin_expr score =
         basin_select(seen, basin_scale(x, node->attr.value), basin_const(graph, -1e30));
     basin_expr p = basin_select(seen, basin_softmax(score, keys), basin_const(graph, 0));
-    basin_expr d = basin_mul(c, kept(node, node->ins > 2 ? node->in[2] : NULL, x->shape));
-    basin_expr mean = basin_axes_insert(basin_sum(basin_mul(p, d), keys, 1), keys, 1);
-    basin_expr dx = basin_scale(basin_mul(p, basin_sub(d, mean)), node->attr.value);
+    basin_expr mean = basin_axes_insert(basin_sum(basin_mul(p, c), keys, 1), keys, 1);
+    basin_expr dx = basin_scale(basin_mul(p, basin_sub(c, mean)), node->attr.value);
     basin_partial(grad, &dx, cotangent, 1, in, want, node->ins);
 }
 

@@ -114,7 +114,10 @@ basin_expr basin_softmax_attention_packed(basin_expr qkv, int64_t heads, double 
                        .packed_b = true};
     basin_expr in[BASIN_VAL_SEED + 1] = {
         basin_reshape(qkv, BASIN_SHAPE(s.dim[0], s.dim[1], 3 * heads, width))};
-    if (seed && drop > 0) {
+    if (seed && drop != 0) {
+        if (!(drop > 0 && drop < 1))
+            return basin_graph_fail(qkv->graph, BASIN_BAD_VALUE,
+                                    "dropout of %g, wanted 0 <= rate < 1", drop);
         if (!basin_is_seed(seed)) return NULL;
         in[BASIN_VAL_SEED] = seed, attr.drop = drop, attr.stream = ++qkv->graph->streams;
     }

@@ -2,11 +2,9 @@
  * reverse; the equations are in ref/rows.c. A block takes a few queries. Their scores go through
  * shared memory (the workspace where they are too long), so that global memory is read and written
  * in order, and a warp takes the keys of one head of one query. In bfloat16 a warp takes a whole
- * query in registers instead, where it fits. What a query does not see is not read. Draws are made
- * where they are needed and written nowhere. */
+ * query in registers instead, where it fits. What a query does not see is not read. */
 #include "backend/cuda/elements.h"
 #include "backend/cuda/inside.h"
-#include "base/philox.h"
 
 enum { WARPS = 8, SHARED = 48 * 1024, LARGE_BLOCKS = 4 };
 enum causal_mode { LOGSUMEXP, SOFTMAX, REVERSE };
@@ -14,10 +12,6 @@ enum causal_mode { LOGSUMEXP, SOFTMAX, REVERSE };
 struct causal {
     basin_source x, c;
     basin_sink y;
-    const uint32_t *seed; /* [2] or NULL */
-    uint32_t stream;
-    uint32_t limit; /* a share is kept where the upper 24 bits of its word are above */
-    float kept;     /* and is multiplied by this */
     float factor;
     int64_t rows; /* all queries of all sequences */
     int queries, keys, heads, length /* keys heads */, offset /* query n sees n + offset keys */;
@@ -61,24 +55,6 @@ template <int V> BASIN_DEVICE void take(float (&x)[V], const float *from) {
     }
 }
 
-/* Drops some of V numbers, the first of which is element `first`. */
-template <int V> BASIN_DEVICE void drop(float (&x)[V], const causal &a, int64_t first) {
-#pragma unroll
-    for (int i = 0; i < V; i += 4) {
-        uint64_t call = (uint64_t)(first + i) / 4;
-        uint32_t word[4] = {(uint32_t)call, (uint32_t)(call >> 32), a.stream, 0};
-        uint32_t key[2] = {a.seed[0], a.seed[1]};
-#pragma unroll
-        for (int round = 0; round < 10; round++, basin_philox_next(key))
-            basin_philox_round(word, key);
-#pragma unroll
-        for (int j = 0; j < 4 && i + j < V; j++) {
-            uint32_t own = V >= 4 ? word[j] : word[(first + j) % 4];
-            x[i + j] *= own >> 8 > a.limit ? a.kept : 0.0f;
-        }
-    }
-}
-
 /* Scores of the group's queries, and the cotangents of their shares, as floats. */
 template <causal_mode MODE, int V>
 static __device__ void load(const causal &a, float *score, float *cotangent, const batch &b) {
@@ -93,7 +69,6 @@ static __device__ void load(const causal &a, float *score, float *cotangent, con
         put<V>(score + r * a.length + e, x);
         if (MODE != REVERSE) continue;
         basin_read<V>(x, a.c, at);
-        if (a.seed) drop<V>(x, a, at);
         put<V>(cotangent + r * a.length + e, x);
     }
 }
@@ -146,7 +121,6 @@ static __device__ void store(const causal &a, const float *score, const float *c
             y[j] = e + j < end ? share : 0.0f;
             h = h + 1 < a.heads ? h + 1 : 0;
         }
-        if (MODE == SOFTMAX && a.seed && e < end) drop<V>(y, a, at);
         basin_write<V>(a.y, at, y);
     }
 }
@@ -254,17 +228,6 @@ BASIN_DEVICE void exponentials(float (&x)[TURNS][unit<H>::size], float (&inverse
     BASIN_UNROLL (h, H) inverse[h] = end > 0 ? 1 / basin_warp_sum(inverse[h]) : 0.0f;
 }
 
-template <int H>
-BASIN_DEVICE void drop_unit(float (&x)[unit<H>::size], const causal &a, int64_t first) {
-#pragma unroll
-    for (int i = 0; i < unit<H>::size; i += 8) {
-        float own[8];
-        BASIN_UNROLL (j, 8) own[j] = x[i + j];
-        drop<8>(own, a, first + i);
-        BASIN_UNROLL (j, 8) x[i + j] = own[j];
-    }
-}
-
 /* Cotangents become those of the scores. */
 template <int H, int TURNS>
 BASIN_DEVICE void turn_back(float (&x)[TURNS][unit<H>::size],
@@ -283,7 +246,7 @@ template <causal_mode MODE, int H, int TURNS>
 static __global__ void __launch_bounds__(32 * WARPS) causal_warps(const causal a) {
     constexpr int U = unit<H>::size, vectors = unit<H>::vectors;
     __shared__ uint4 space[WARPS][vectors > 1 ? 32 * vectors : 1];
-    int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
+    int warp = (int)threadIdx.x / 32;
     int64_t row = (int64_t)blockIdx.x * WARPS + warp, at = row * a.length;
     if (row >= a.rows) return;
     int n = (int)((uint32_t)row - basin_divide((uint32_t)row, a.by_queries) * (uint32_t)a.queries);
@@ -294,7 +257,6 @@ static __global__ void __launch_bounds__(32 * WARPS) causal_warps(const causal a
         fetch<H>(x[i], (const uint4 *)((const basin_bf16 *)a.x.data + at), end, first, space[warp]);
         if (MODE != REVERSE) continue;
         fetch<H>(c[i], (const uint4 *)((const basin_bf16 *)a.c.data + at), end, first, space[warp]);
-        if (a.seed && first + lane * U < end) drop_unit<H>(c[i], a, at + first + lane * U);
     }
     exponentials<H, TURNS>(x, inverse, a.factor, end);
     if (MODE == REVERSE) turn_back<H, TURNS>(x, c, inverse, a.factor);
@@ -302,8 +264,6 @@ static __global__ void __launch_bounds__(32 * WARPS) causal_warps(const causal a
         int first = 32 * U * i;
 #pragma unroll
         for (int j = 0; j < U && MODE == SOFTMAX; j++) x[i][j] *= inverse[j % H];
-        if (MODE == SOFTMAX && a.seed && first + lane * U < end)
-            drop_unit<H>(x[i], a, at + first + lane * U);
         deliver<H>((uint4 *)((basin_bf16 *)a.y.data + at), x[i], a.length, first, space[warp]);
     }
 }
@@ -394,14 +354,11 @@ static void launch(const basin_cuda_frame *frame, const causal &a, unsigned grid
 void basin_cuda_causal(const basin_cuda_frame *frame) {
     const basin_call *call = frame->call;
     bool reverse = call->op == BASIN_OP_CAUSAL_SOFTMAX_REVERSE;
-    int seed = reverse ? 2 : 1;
     causal a = sizes_of(call);
     if (a.rows == 0 || a.heads == 0) return;
     a.x = basin_cuda_source(frame, 0), a.y = basin_cuda_sink(frame, 0);
     if (reverse) a.c = basin_cuda_source(frame, 1);
-    if (call->ins > seed) a.seed = (const uint32_t *)frame->in[seed];
-    a.stream = call->attr.stream, a.factor = (float)call->attr.value;
-    a.limit = (uint32_t)(call->attr.drop * 0x1p24), a.kept = (float)(1 / (1 - call->attr.drop));
+    a.factor = (float)call->attr.value;
     if (reverse ? run_warps<REVERSE>(frame, a)
                 : call->op == BASIN_OP_CAUSAL_SOFTMAX && run_warps<SOFTMAX>(frame, a))
         return;
