@@ -26,8 +26,14 @@ basin_status basin_graph_read(basin_graphset *set, const basin_args *o, const ch
                            path);
     if (!table && stereo > 0)
         basin_note(o, "%s has stereochemistry only if graph convert --stereo wrote it", path);
-    if (!table && o->target && !bare)
-        return basin_usage(error, "--target: %s is no table of molecules; it has its own", path);
+    bool trains = !target && !o->part; /* or converts */
+    const char *idle = o->target && !bare    ? "target"
+                       : o->network.id       ? "id"
+                       : trains && o->values ? "values"
+                       : trains && o->stereo ? "stereo"
+                                             : NULL;
+    if (!table && idle)
+        return basin_usage(error, "--%s: %s is no table of molecules; it has its own", idle, path);
     if (!table) {
         basin_error why = {0};
         basin_status status =

@@ -39,12 +39,13 @@ basin_status basin_graph_read(basin_graphset *set, const basin_args *args, const
     BASIN_CHOICE(                                                                                  \
         split, "split", "random|scaffold|time",                                                    \
         "scaffold: molecules of one Murcko scaffold stay together; time: in the order "            \
-        "of DATA. One split has 80 % for training, 10 % for validation, 10 % for a test.",         \
+        "of DATA; each has 80 % for training, 10 % for validation, 10 % for a test. random: "      \
+        "there is no test part, unless DATA has one.",                                             \
         .text = "random"),                                                                         \
         BASIN_TEXT(index, 0, "index", "PATH",                                                      \
                    "Folds that others published: NAME of NAME_train.index, NAME_val.index, "       \
                    "NAME_test.index, or a folder with train_idx-1.txt, test_idx-1.txt, ...",       \
-                   .more = true)
+                   .needs = "split=random", .more = true)
 #define BASIN_GRAPH_OPTION_FOLD                                                                    \
     BASIN_INTEGER(fold, "fold", "N", 1, 1 << 20, "Of --index: this fold.",                         \
                   .needs = "index!=", .more = true, .initial = 1)

@@ -192,6 +192,22 @@ static void put_document(basin_document *d, const job *j) {
     basin_document_put(d, "}");
 }
 
+/* A table of other molecules would draw these as the nearest. */
+static basin_status check_training(job *j, basin_error *error) {
+    int64_t n, known = 0;
+    BASIN_FREE_AT_EXIT basin_graphs_memory *seen = NULL;
+    BASIN_FREE_AT_EXIT int64_t *list = NULL;
+    BASIN_TRY(basin_graphs_part(&list, &n, &j->training, "all", error));
+    BASIN_TRY(BASIN_NEW(&seen, n, "a list of graphs", error));
+    if (basin_graphs_seen(seen, j->all.model, &j->training, list, n, NULL)) return BASIN_OK;
+    for (int64_t i = 0; i < n; i++) known += seen[i] != BASIN_GRAPHS_NEW;
+    if (10 * known >= n) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE,
+                      "--training %s: the model was trained on %lld of its %lld molecules; needs "
+                      "the table that it was trained on",
+                      j->all.o->training_file, (long long)known, (long long)n);
+}
+
 static basin_status report(void *context, basin_error *error) {
     job *j = context;
     basin_graph_job *all = context;
@@ -209,6 +225,7 @@ static basin_status report(void *context, basin_error *error) {
     if (o->training_file)
         BASIN_TRY(
             basin_graph_read(&j->training, o, o->training_file, "", all->about.settings, error));
+    if (o->training_file) BASIN_TRY(check_training(j, error));
     BASIN_TRY(basin_graph_look_back(all, error));
     BASIN_TRY(basin_graphs_score(&all->measures, NULL, all->model, &all->data, error));
     BASIN_TRY(basin_graph_predict(all, error));

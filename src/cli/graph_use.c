@@ -128,6 +128,18 @@ static void name_column(char key[100], const job *j, int64_t c) {
                  class_value ? (long long)class_value[c] : (long long)c + 1);
 }
 
+/* A class: its word, or the number that the training data give it. */
+static void put_class(basin_record *r, const job *j, int64_t value) {
+    char key[100];
+    int64_t c = 0;
+    while (j->about.class_value[c] != value) c++;
+    name_column(key, j, c);
+    if (j->about.names && strstr(j->about.names, "\n\t"))
+        basin_record_text(r, "class", key + 2);
+    else
+        basin_record_integer(r, "class", value);
+}
+
 /* Where a molecule stands in its table, and its name. */
 static void put_place(basin_record *r, const basin_graphset *set, int64_t graph) {
     if (set->id) basin_record_text(r, "id", set->id + set->id_start[graph]);
@@ -162,7 +174,7 @@ static void put_bounds(basin_record *r, const job *j, int64_t row) {
 
 static void put_outputs(basin_record *r, const job *j, int64_t row) {
     char key[100];
-    if (j->about.class_value) basin_record_integer(r, "class", j->class_value[row]);
+    if (j->about.class_value) put_class(r, j, j->class_value[row]);
     for (int64_t c = 0; c < j->columns; c++) {
         name_column(key, j, c);
         basin_record_number(r, key, "%g", (double)j->output[row * j->columns + c]);
@@ -415,9 +427,10 @@ const basin_command basin_command_graph_eval = {
 static const basin_option explain_table[] = {
     BASIN_INTEGER(graph, "graph", "K", 0, 9007199254740992.0,
                   "Which graph of the set, counted from 0."),
-    BASIN_TEXT(about, 0, "about", "N",
-               "The class, as the training data number it, or the value, counted from 1, that is "
-               "explained. Without it the likeliest class, or the first value."),
+    BASIN_TEXT(
+        about, 0, "about", "NAME",
+        "What is explained: a class by its word or number in the training data, or a value by "
+        "its name or counted from 1. Without it the likeliest class, or the first value."),
     BASIN_TEXT(svg, 0, "svg", "FILE", "Draw the graph there, coloured by what is added.",
                .writes = true),
     BASIN_GRAPH_OPTIONS_MOLECULES,
@@ -472,11 +485,15 @@ static double sum_of(const double *number, int64_t count) {
     return sum;
 }
 
-/* "class 1: log-odds" or "value 2". */
-static const char *subject(char text[64], const job *j) {
-    const int64_t *class_value = j->about.class_value;
-    snprintf(text, 64, class_value ? "class %lld" : "value %lld",
-             (long long)(class_value ? class_value[j->e.column] : j->e.column + 1));
+/* "class active", "logS", "value 2". */
+static const char *subject(char text[120], const job *j) {
+    char key[100];
+    bool named = j->about.names || j->about.class_value;
+    name_column(key, j, j->e.column);
+    snprintf(text, 120, "%s%s", named ? j->about.class_value ? "class " : "" : "value ",
+             key + (j->about.class_value ? 2
+                    : named              ? 0
+                                         : 5));
     return text;
 }
 
@@ -487,7 +504,7 @@ static const int32_t *labels_of(const job *j) {
 }
 
 static void headline(char *text, size_t size, const job *j) {
-    char about[64];
+    char about[120];
     const basin_graphs_explanation *e = &j->e;
     bool several = j->about.members > 1 || j->about.near > 0,
          classes = j->about.class_value != NULL;
@@ -575,7 +592,7 @@ static void put_explanation(basin_record *r, const void *context) {
     basin_record_integer(r, "graph", e->graph);
     put_place(r, &j->set, e->graph);
     if (class_value)
-        basin_record_integer(r, "class", class_value[e->column]);
+        put_class(r, j, class_value[e->column]);
     else
         basin_record_integer(r, "value", e->column + 1);
     basin_record_number(r, class_value ? "output|log-odds" : "output", "%.4g", e->output);
@@ -594,7 +611,7 @@ static basin_status draw(void *context, basin_error *error) {
     const job *j = context;
     const basin_graphs_explanation *e = &j->e;
     if (!j->o->svg) return BASIN_OK;
-    char title[200], subtitle[200], about[64], legend[120];
+    char title[200], subtitle[200], about[120], legend[200];
     headline(title, sizeof title, j);
     snprintf(subtitle, sizeof subtitle, "%s %.3g, blank graph %.3g, nodes %+.3g, edges %+.3g",
              j->about.class_value ? "log-odds" : "value", e->output, e->blank,
@@ -627,7 +644,7 @@ basin_status basin_graph_find_column(int64_t *column, const job *j, basin_error 
     }
     if (*column >= 0) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_VALUE, "--about %.40s; needs %s", j->o->about,
-                      class_value ? "a class of the training data"
+                      class_value ? "a class of the training data, by its word or number"
                                   : "a value, by its name or counted from 1");
 }
 

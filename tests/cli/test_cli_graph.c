@@ -311,9 +311,32 @@ TEST_WITH(keeps_the_best_of_several_runs, folder_new, folder_remove) {
         run_ok(state, "graph train set.safetensors -o m.safetensors --best-of 3 --epochs 2 " SMALL);
     assert_contains(p->out, "the best of 3 runs by validation");
     run_ok(state, "graph eval m.safetensors set.safetensors");
+    put_set(state, "set.safetensors", BASIN_GRAPHS_VALUES, true);
+    double least = INFINITY, kept = 0;
+    for (int k = 0; k < 4; k++) { /* the validation score is that of the run that is kept */
+        char line[600];
+        snprintf(line, sizeof line,
+                 "graph train set.safetensors -o m.safetensors --epochs 2 --json --restart " SMALL
+                 "--seed %d --best-of %d",
+                 k % 3, k < 3 ? 0 : 3);
+        cJSON *json = run_json(run(state, line));
+        kept = number(cJSON_GetObjectItem(json, "validation"), "mae");
+        least = k < 3 ? fmin(least, kept) : least;
+    }
+    assert_true(fabs(kept - least) < 1e-6);
     assert_error(run(state, "graph train set.safetensors --best-of 2 --members 2 -o n.safetensors"),
                  1, "best_of is 2 and members 2; needs one");
     assert_error(run(state, "graph cv set.safetensors --best-of 2"), 2, "graph train");
+    static const char *const idle[] = {"train",  "--values", "train",
+                                       "--id x", "convert",  "--stereo --quiet"};
+    for (int i = 0; i < 6; i += 2) {
+        char line[200];
+        snprintf(line, sizeof line, "graph %s set.safetensors%s %s", idle[i],
+                 i == 4 ? " o.safetensors" : "", idle[i + 1]);
+        assert_error(run(state, line), 2, "is no table of molecules");
+    }
+    assert_error(run(state, "graph eval m.safetensors set.safetensors --index x --split time"), 2,
+                 "--index has no effect with --split time");
 }
 
 /* A table with a bad molecule becomes a set that is used in its place; its molecules are drawn. */
@@ -376,4 +399,19 @@ TEST_WITH(converts_and_draws_molecules, folder_new, folder_remove) {
     p = run_ok(state, "graph cv m.csv --target y --folds 2 --epochs 1 --members 1 " SMALL);
     assert_contains(p->out, "means     MAE");
     assert_contains(p->out, "RMSE");
+    assert_error(run(state, "graph train m.csv --target y,y"), 1, "'y' is a target twice");
+    char rows[600] = "smiles,c,d\n", name[20] = "";
+    for (int i = 0; i < 12; i++) { /* words are classes, unless nearly all differ */
+        name[i] = 'C';
+        snprintf(rows + strlen(rows), 50, "%s,%s,w%d\n", name, i % 2 ? "on" : "off", i);
+    }
+    file_put(folder_path(path, state, "c.csv"), rows, strlen(rows));
+    assert_error(run(state, "graph train c.csv --target d"), 1, "12 different words in 12");
+    assert_error(run(state, "graph report n.safetensors m.csv --training c.csv -o r.json -q"), 1,
+                 "trained on 0 of its 12 molecules");
+    run_ok(state, "graph train c.csv --target c -o c.safetensors --epochs 1 --members 1 " SMALL);
+    p = run_ok(state, "graph predict c.safetensors c.csv");
+    assert_true(strstr(p->out, ",on,") || strstr(p->out, ",off,"));
+    p = run_ok(state, "graph explain c.safetensors c.csv --about on");
+    assert_contains(p->out, "class on");
 }

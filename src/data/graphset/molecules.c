@@ -182,6 +182,10 @@ static basin_status choose_targets(reading *r, basin_error *error) {
         if (column < 0) return no_column(r, "targets", at, first, error);
         if (r->targets >= MOST_TARGETS)
             return basin_fail(error, BASIN_BAD_VALUE, "more than %d targets", MOST_TARGETS);
+        for (int t = 0; t < r->targets; t++)
+            if (r->target[t] == column)
+                return basin_fail(error, BASIN_BAD_VALUE, "%s: column '%s' is a target twice",
+                                  r->spec->path, name_of(r, column));
         r->target[r->targets++] = column;
         at += length + (at[length] != 0);
     }
@@ -295,6 +299,12 @@ static basin_status number_words(reading *r, basin_error *error) {
     const char **sorted = r->class_word;
     for (int64_t i = 0; i < names->count; i++) sorted[i] = names->text + names->at[i];
     if (r->given) return BASIN_OK;
+    if (names->count > CLASSES && names->count > r->a.graphs / 2)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%s: column '%s' has %lld different words in %lld molecules; needs "
+                          "classes of several molecules, or numbers",
+                          r->spec->path, name_of(r, r->target[0]), (long long)names->count,
+                          (long long)r->a.graphs);
     qsort(sorted, (size_t)names->count, sizeof *sorted, basin_compare_text);
     fprintf(r->note, "classes of %s:", name_of(r, r->target[0]));
     for (int64_t i = 0; i < names->count; i++)

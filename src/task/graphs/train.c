@@ -23,6 +23,8 @@ typedef struct job {
     int64_t shuffled;
     int64_t step_graphs; /* of a whole batch */
     basin_run_task task;
+    basin_score best; /* of several members together, or of the best of several runs, */
+    int64_t best_epoch, epoch[BASIN_MAX_MEMBERS]; /* and its epoch, 0 where not known */
 } job;
 
 /* ---- what a step and a score are ---- */
@@ -88,16 +90,11 @@ static basin_status settle(void *context, basin_run_sum *sum, basin_error *error
     return basin_graphs_plans_settle(&((job *)context)->train, sum, error);
 }
 
-static basin_status score(void *context, basin_score *score, const basin_run_place *place,
-                          basin_error *error) {
-    job *j = context;
+static basin_status score_outputs(basin_score *score, const float *output, const job *j,
+                                  const int64_t *graph, int64_t count, basin_error *error) {
     basin_graphs_measures v;
-    BASIN_FREE_AT_EXIT float *output = NULL;
-    (void)place;
-    BASIN_TRY(basin_graphs_outputs(&output, &j->score, j->input, j->fold->item[1],
-                                   j->fold->count[1], error));
-    BASIN_TRY(basin_graphs_measure(&v, output, &j->input->set, j->fold->item[1], j->fold->count[1],
-                                   j->model->outputs, j->model->target_scale, error));
+    BASIN_TRY(basin_graphs_measure(&v, output, &j->input->set, graph, count, j->model->outputs,
+                                   j->model->target_scale, error));
     /* Rounded, so that equal scores of different machines tie. */
     score->merit = (double)(float)v.merit;
     score->tie = -(double)(float)v.loss;
@@ -111,6 +108,16 @@ static basin_status score(void *context, basin_score *score, const basin_run_pla
     if (j->model->target == BASIN_GRAPHS_VALUES)
         basin_score_add(score, "validation_deviation", v.deviation);
     return BASIN_OK;
+}
+
+static basin_status score(void *context, basin_score *score, const basin_run_place *place,
+                          basin_error *error) {
+    job *j = context;
+    const basin_fold *f = j->fold;
+    BASIN_FREE_AT_EXIT float *output = NULL;
+    (void)place;
+    BASIN_TRY(basin_graphs_outputs(&output, &j->score, j->input, f->item[1], f->count[1], error));
+    return score_outputs(score, output, j, f->item[1], f->count[1], error);
 }
 
 static void print_data(char text[DATA_TEXT], const basin_fold *f, const basin_graphset *set) {
@@ -212,6 +219,7 @@ static basin_status keep_best(float *given, job *j, basin_error *error) {
     BASIN_TRY(basin_graphs_take_member(m, kept, error));
     memmove(given, given + kept * cells, (size_t)cells * sizeof *given);
     m->members = 1;
+    j->best_epoch = j->epoch[kept];
     return BASIN_OK;
 }
 
@@ -238,15 +246,19 @@ static basin_status calibrate(job *j, basin_error *error) {
     if (members > 1 && m->settings.best_of > 1) BASIN_TRY(keep_best(given, j, error));
     if (near)
         BASIN_TRY(basin_graphs_near_fit(m, &j->input->set, f, own ? members : 1, held, error));
-    return basin_graphs_certain_fit(m, &j->input->set, graph, own ? all : f->count[1], given,
-                                    own ? 1 : m->members, near ? held : NULL, error);
+    if (!own) all = f->count[1];
+    BASIN_TRY(basin_graphs_certain_fit(m, &j->input->set, graph, all, given, own ? 1 : m->members,
+                                       near ? held : NULL, error));
+    for (int64_t i = 0; i < all * m->outputs && m->target == BASIN_GRAPHS_CLASSES; i++)
+        given[i] = logf(given[i]);
+    return members < 2 || !all ? BASIN_OK : score_outputs(&j->best, given, j, graph, all, error);
 }
 
 static basin_status end_member(void *context, int64_t member, const basin_run_member *how,
                                basin_error *error) {
     job *j = context;
     char prefix[32];
-    (void)how;
+    j->epoch[member] = how->best_epoch;
     j->model->settings.seed = j->seed;
     snprintf(prefix, sizeof prefix, "member%lld.", (long long)member);
     if (j->model->members > 1)
@@ -328,7 +340,10 @@ basin_status basin_graphs_run(basin_outcome *outcome, basin_graphs_model *model,
     BASIN_TRY(BASIN_NEW_RAW(&j.batch, most, "a training run", error));
     BASIN_TRY(basin_shards_begin(&j.shards, &run->training, model->settings.shards, &model->params,
                                  error));
-    return basin_run_train(outcome, run, &j.task, error);
+    BASIN_TRY(basin_run_train(outcome, run, &j.task, error));
+    if (j.best.measures) outcome->best = j.best;
+    if (j.best_epoch) outcome->best_epoch = j.best_epoch;
+    return BASIN_OK;
 }
 
 /* ---- from data to a model ---- */
