@@ -142,12 +142,13 @@ class _GraphEstimator(Estimator):
         return low, high
 
     def nearest(self, graphs: Any) -> tuple[numpy.ndarray, list[str]]:
-        """Of molecules: the similarity, 0 to 1, to the nearest that the model remembers, and what
-        that is called (its id, or "line 7": its place in training)."""
+        """Of molecules, and of classes of graphs with labels of nodes: the similarity, 0 to 1, to
+        the nearest that the model remembers, and what that is called (its id, or "line 7", or the
+        number of a graph: its place in training)."""
         model, given = self._fitted(), self._set(graphs)
         about = lib.basin_graphs_about(model)
         if numpy.isnan(about.near):
-            raise BasinError("the model remembers no molecules (near)")
+            raise BasinError("the model remembers no training graphs (near)")
         found, at = numpy.empty(len(given), "f4"), numpy.zeros(len(given), "i8")
         pointers = ffi.from_buffer("float[]", found), ffi.from_buffer("int64_t[]", at)
         self._predict(given, nearest=pointers[0], nearest_at=pointers[1])
