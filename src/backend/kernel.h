@@ -132,7 +132,8 @@ typedef struct basin_backend_table {
                    and writes in their shapes, may have strides; plan/passes/join.c */
     /* Bytes of a NARROW element: 2; 0: kernels take none. ref rounds what it stores. */
     size_t narrow_size;
-    bool parts;        /* whether calls may be in parts */
+    bool parts; /* whether calls may be in parts */
+    int apart;  /* small plans: memory is used again after so many calls, which may run at once */
     bool narrow_reads; /* whether sums, permutations and causal softmax take NARROW operands, too */
     bool narrow_lists; /* whether attention along a list of pairs takes NARROW tokens, too */
     /* Bytes of an E4M3 or E5M2 element: 1, or that of ref's own type, likewise; 0: no such. */

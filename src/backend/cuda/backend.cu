@@ -118,6 +118,7 @@ static const basin_backend_table make_table(bool hopper) {
     t.narrow_size = sizeof(basin_bf16);
     t.narrow_reads = true;
     t.narrow_lists = true;
+    t.apart = 32;
     t.byte_size = hopper ? 1 : 0;
     t.alloc = basin_cuda_alloc;
     t.free = basin_cuda_free;
@@ -194,6 +195,7 @@ static bool is_careful(void) {
 static void make_resources(basin_cuda *cuda, const basin_cuda *beside) {
     const char *tune = getenv("BASIN_CUDA_TUNE");
     basin_cuda_gate gate(beside);
+    cuda->beside = beside != NULL;
     cuda->tune = !tune || strcmp(tune, "0") != 0;
     BASIN_CUDA_TRY(cuda, cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking));
     cuda->lt_bytes = (size_t)32 << 20; /* what NVIDIA recommends for Hopper */

@@ -57,6 +57,7 @@ typedef struct basin_cuda {
     basin_cuda_codes *codes;
     basin_cuda_factors *factors;
     basin_cuda_staging *staging;
+    bool beside;  /* another backend of this process was there first */
     bool tune;    /* time the algorithms of large products; not with BASIN_CUDA_TUNE=0 */
     bool careful; /* BASIN_CUDA_SYNC=1: wait after every call and name the one that failed */
 } basin_cuda;

@@ -130,9 +130,12 @@ static void stretch(basin_ir *ir, int value, size_t first, size_t end, bool cut)
     buffer->whole = buffer->whole || !cut;
 }
 
-static basin_status stretch_runs(basin_ir *ir, int threads) {
-    for (size_t i = 0; i < ir->buffers; i++)
-        ir->buffer[i].early = ir->buffer[i].first, ir->buffer[i].late = ir->buffer[i].last;
+static basin_status stretch_runs(basin_ir *ir, int threads, int apart) {
+    const size_t small = (size_t)1 << 29; /* bytes of all buffers */
+    for (size_t i = 0; i < ir->buffers; i++) {
+        ir->buffer[i].early = ir->buffer[i].first;
+        ir->buffer[i].late = ir->buffer[i].last + (ir->unshared_bytes < small ? apart : 0);
+    }
     for (size_t first = 0, end; first < ir->instructions; first = end + 1) {
         for (end = first; end < ir->instructions && ir->instruction[end].parts;) end++;
         for (size_t i = first; i < end; i++) {
@@ -267,6 +270,6 @@ basin_status basin_ir_layout(basin_ir *ir, const basin_backend *backend, bool pl
         if (ir->value[i].first)
             ir->value[i].offset =
                 (size_t)ir->value[i].first * size_of(ir->value[ir->value[i].root].kind, table);
-    BASIN_TRY(stretch_runs(ir, backend->threads));
+    BASIN_TRY(stretch_runs(ir, backend->threads, table->apart));
     return place_buffers(ir);
 }
