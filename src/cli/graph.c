@@ -32,17 +32,18 @@ basin_status basin_graph_read(basin_graphset *set, const basin_args *o, const ch
                        : trains && o->values ? "values"
                        : trains && o->stereo ? "stereo"
                                              : NULL;
-    if (!table && idle)
-        return basin_usage(error, "--%s: %s is no table of molecules; it has its own", idle, path);
     if (!table) {
         basin_error why = {0};
         basin_status status =
             (bare ? basin_graphset_read_bare : basin_graphset_read)(set, path, &why);
-        return !status ? BASIN_OK
-                       : basin_fail(error, status, "%s%s", why.text,
-                                    strstr(why.text, "archive format")
-                                        ? " (of a table of molecules --smiles names the column)"
-                                        : "");
+        if (status)
+            return basin_fail(error, status, "%s%s", why.text,
+                              strstr(why.text, "archive format")
+                                  ? " (of a table of molecules --smiles names the column)"
+                                  : "");
+        return idle ? basin_usage(error, "--%s: %s is no table of molecules; it has its own", idle,
+                                  path)
+                    : BASIN_OK;
     }
     size_t named = target && o->target ? strlen(o->target) : 0;
     bool words = named && !strncmp(target, o->target, named) && target[named] == '\n';
