@@ -10,7 +10,8 @@ static const char usage[] =
     "N]\n"
     "maze eval MODEL MAZES [SEARCH]     prints how many mazes are solved, by steps\n"
     "maze solve MODEL MAZE [SEARCH]     one maze; exits with 1 if it is not solved\n"
-    "    SEARCH: --steps N, --breadth N starts with --start S noise, --noise S along the path and\n"
+    "    SEARCH: --steps N (512), --breadth N starts with --start S noise, --noise S along the "
+    "path and\n"
     "    none in the last --calm N steps, --rounds N of them for mazes that break a rule,\n"
     "    --seed N, --choose rules: an answer that keeps all rules is held once it is seen, else "
     "the\n"
@@ -69,7 +70,7 @@ static int train(const char *path, const char *output) {
 /* Prints what is solved after 0, 1, 2, 4, .. steps, and a single maze's answer. */
 static int descend(const char *weights, const mazes *all) {
     const puzzles *p = &all->all;
-    search how = read_search();
+    search how = read_search(512);
     int by = read_choice(), failed = 0;
     model m = {.side = all->side, .engine = open_engine()};
     check_options();

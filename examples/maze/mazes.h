@@ -151,9 +151,18 @@ static int64_t side_of(const char *line, const char *where) {
     size_t cells = strcspn(line, ",\r\n");
     int64_t side = 0;
     while (side * side < (int64_t)cells) side++;
-    if (side * side != (int64_t)cells || side < 3 || side > SIDE_MOST ||
-        strspn(line, "#.o SG") < cells)
-        quit(where, "a maze is side * side characters of # . S G");
+    char why[160];
+    size_t good = strspn(line, "#.o SG");
+    if (good < cells)
+        snprintf(why, sizeof why,
+                 "a maze is side * side characters of # . S G; character %d is '%c'", (int)good + 1,
+                 line[good]);
+    else
+        snprintf(why, sizeof why,
+                 "a maze is side * side characters of # . S G, side 3 to %d; found %d characters",
+                 SIDE_MOST, (int)cells);
+    if (side * side != (int64_t)cells || side < 3 || side > SIDE_MOST || good < cells)
+        quit(where, why);
     return side;
 }
 
@@ -165,8 +174,9 @@ static void parse_maze(int32_t *given, int32_t *path, const char *line, int64_t 
         if (given[i] >= START) ends[given[i] - START]++;
     }
     if (ends[0] != 1 || ends[1] != 1) quit(where, "needs one S and one G");
-    if (solve_maze(path, given, side) != 1)
-        quit(where, "not exactly one shortest path from S to G");
+    int paths = solve_maze(path, given, side);
+    if (!paths) quit(where, "not exactly one shortest path from S to G: there is none");
+    if (paths > 1) quit(where, "not exactly one shortest path from S to G: there are several");
 }
 
 static mazes read_mazes(const char *path) {

@@ -1,7 +1,7 @@
 """Draws what search.py found by depth and by breadth.
 
 python examples/sudoku/search.py sudoku.safetensors boards.csv --steps 1024 --output boards.pt
-python examples/sudoku/search.py sudoku.safetensors hardest.csv --starts 64 --steps 512 --assume 16 --output hardest.pt
+python examples/sudoku/search.py sudoku.safetensors hardest.csv --starts 64 --steps 512 --assume 16 --rounds 4 --output hardest.pt
 python examples/sudoku/draw.py boards.pt hardest.pt curves.svg
 """
 
@@ -9,20 +9,21 @@ import sys
 
 import torch
 from matplotlib import pyplot
+from search import held
 
 CHOICES = (("rules", "#1b7837"), ("energy", "#2166ac"), ("rest", "#b2182b"))
 
 
 def chosen(found, by, breadth):
-    """Share of puzzles, by depth, whose chosen start of the first `breadth` is right."""
-    key = {"energy": found["energy"], "rest": found["move"], "rules": found["rules"] * 1e9 + found["energy"].double()}[
-        by
-    ]
-    best = key[:, :, :breadth].argmin(2, keepdim=True)
-    right = found["right"].gather(2, best)[:, :, 0]
-    if by == "rules":  # an answer that keeps all rules is kept
-        right = right | (found["right"] & (found["rules"] == 0)).int().cummax(0).values[:, :, :breadth].bool().any(2)
-    return right.float().mean(1) * 100
+    """Percent of puzzles, by depth, whose answer is right, chosen of the first `breadth` starts."""
+    right, energy, move, kept = (found[k][:, :, :breadth] for k in ("right", "energy", "move", "kept"))
+    if by == "rest":
+        answer = right.gather(2, move.argmin(2, keepdim=True))[:, :, 0]
+    else:
+        answer = held(right, energy).bool()
+    if by == "rules":
+        answer = answer | kept.any(2)
+    return answer.float().mean(1) * 100
 
 
 def main(boards, hardest, output):
@@ -37,7 +38,9 @@ def main(boards, hardest, output):
     )
     boards, hardest = torch.load(boards), torch.load(hardest)
     figure, (left, middle, right) = pyplot.subplots(1, 3, figsize=(10, 3.2), layout="constrained", sharey=True)
-    left.plot(boards["depths"], boards["right"][:, :, 0].float().mean(1) * 100, "o-", color="#333333", markersize=3)
+    states = boards["right"][:, :, 0].float().mean(1) * 100
+    left.plot(boards["depths"], states, "o:", color="#999999", markersize=3, label="states")
+    left.plot(boards["depths"], chosen(boards, "energy", 1), "o-", color="#2166ac", markersize=3, label="by energy")
     left.set(xscale="log", xlabel="steps", ylabel="% solved", title="Royle's test boards, one start", ylim=(-2, 102))
     starts, depths = hardest["right"].shape[2], hardest["depths"]
     widths = [2**k for k in range(20) if 2**k <= starts]
@@ -55,11 +58,16 @@ def main(boards, hardest, output):
     for by, color in CHOICES:
         line = [chosen(hardest, by, width)[-1] for width in widths]
         right.plot(widths, line, "o-", color=color, markersize=3, label=f"by {by}")
+    rounds = hardest["rounds"]
+    if len(rounds) > 1:
+        share = [100 * r / hardest["right"].shape[1] for r in rounds]
+        more = [starts * (k + 1) for k in range(len(rounds))]
+        right.plot(more, share, "o--", color="#1b7837", markersize=3, label="by rules, more rounds")
     right.set(xscale="log", xlabel="starts", title=f"Hardest list, after {depths[-1]} steps")
     for axes in (left, middle, right):
         axes.xaxis.set_major_formatter("{x:g}")
         axes.grid(alpha=0.25)
-    for axes in (middle, right):
+    for axes in (left, middle, right):
         axes.legend(frameon=False)
     figure.savefig(output, metadata={"Date": None})
 

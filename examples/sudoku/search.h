@@ -427,8 +427,9 @@ static void print_findings(const findings *f, const search *how, const char *wha
            (int)lost_by(f, BY_ENERGY), what, (int)lost_by(f, BY_RULES));
 }
 
-static search read_search(void) {
-    search how = {.steps = integer("--steps", 64),
+/* Options of a search, of `steps` steps if none are given. */
+static search read_search(int64_t steps) {
+    search how = {.steps = integer("--steps", steps),
                   .breadth = integer("--breadth", 1),
                   .rounds = integer("--rounds", 1),
                   .calm = integer("--calm", 32),

@@ -13,7 +13,8 @@ static const char usage[] =
     "N]\n"
     "sudoku eval MODEL BOARDS [SEARCH]      prints how many boards are solved, by steps\n"
     "sudoku solve MODEL DIGITS [SEARCH]     one board; exits with 1 if it is not solved\n"
-    "    SEARCH: --steps N, --breadth N starts with --start S noise, --noise S along the path and\n"
+    "    SEARCH: --steps N (256), --breadth N starts with --start S noise, --noise S along the "
+    "path and\n"
     "    none in the last --calm N steps, --assume N: one more digit assumed after every N steps,\n"
     "    --rounds N of all that for boards that break a rule, --seed N,\n"
     "    --choose rules: an answer that keeps all rules is held once it is seen, else the lowest\n"
@@ -105,7 +106,7 @@ static void print_floor(const boards *b) {
 
 /* Prints what is solved after 0, 1, 2, 4, .. steps, and a single board's answer. */
 static int descend(const char *weights, const boards *b) {
-    search how = read_search();
+    search how = read_search(256);
     int by = read_choice();
     model m = {.engine = open_engine()};
     how.broken = broken;
