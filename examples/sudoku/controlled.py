@@ -5,7 +5,8 @@
     python examples/sudoku/controlled.py --table rows.json       the table of rows of before
 
 Boards, mazes and text; both models see the same tokens, the same pairs and the same first tokens, are
-trained on the same samples by the same optimizer for the same number of FLOPs, and differ in the step:
+trained on the same samples by the same optimizer for the same number of FLOPs, and differ in the step
+(all seeds of a model train at once, each with samples of its own):
 
     energy        x <- x + alpha (-dE/dg - x), g = layernorm(x), E of products: every weight is used twice
     squares       the same step with squares of memories and attention in E (text: this one alone)
@@ -349,7 +350,7 @@ def models_of(pattern, d, m, outputs, steps, seeds):
 
 def mean_of(each, counted, seeds):
     """[seeds]"""
-    return (each * counted).reshape(seeds, -1).sum(1) / counted.reshape(seeds, -1).sum(1)
+    return (each * counted).reshape(seeds, -1).sum(1) / counted.reshape(seeds, -1).sum(1).clamp(min=1)
 
 
 
@@ -376,7 +377,7 @@ class Boards:
         b = given.long()[:, :, None]
         return torch.where(b == 0, 0, torch.where(b == d, 1, 2)).reshape(-1, 9, 9, 9)
 
-    def loss(self, score, given, full, seeds):
+    def loss(self, score, given, full, seeds, age):
         ce = F.cross_entropy(score.reshape(-1, 9), full.long().reshape(-1) - 1, reduction="none").reshape(-1, 81)
         return mean_of(ce, given == 0, seeds)
 
@@ -404,19 +405,23 @@ def perfect_maze(n, rng):
     return grid
 
 
-def path_of(open_, ends):
-    """Dead ends are filled until none is left."""
-    p = open_
-    for _ in range(p.shape[1] * p.shape[2] // 2):
-        q = F.pad(p.float(), (1, 1, 1, 1))
+PATH = 10000
+
+
+def fill(grids):
+    """Dead ends are filled, sweep by sweep: the sweep that fills a cell, PATH on the path, 0 for walls."""
+    alive, sweep = grids > 0, torch.zeros_like(grids, dtype=torch.int16)
+    for k in range(1, grids.shape[1] * grids.shape[2] // 2):
+        q = F.pad(alive.float(), (1, 1, 1, 1))
         near = q[:, 2:, 1:-1] + q[:, :-2, 1:-1] + q[:, 1:-1, 2:] + q[:, 1:-1, :-2]
-        p = p & ((near >= 2) | ends)
-    return p
+        stay = alive & ((near >= 2) | (grids > 1))
+        sweep, alive = torch.where(alive & ~stay, k, sweep), stay
+    return torch.where(alive, PATH, sweep)
 
 
 def make_mazes(count, n, seed, least):
     rng = random.Random(seed)
-    made, path = [], []
+    made, sweeps = [], []
     while sum(map(len, made)) < count:
         grids = torch.tensor([perfect_maze(n, rng) for _ in range(256)], dtype=torch.uint8)
         for g in grids:
@@ -424,11 +429,14 @@ def make_mazes(count, n, seed, least):
             for (y, x), v in zip(rng.sample(cells, 2), (2, 3)):
                 g[y, x] = v
         grids = grids.to(DEVICE)
-        p = path_of(grids > 0, grids > 1)
-        good = p.flatten(1).sum(1) >= least
+        sweep = fill(grids)
+        good = (sweep == PATH).flatten(1).sum(1) >= least
         made.append(grids[good])
-        path.append(p[good])
-    return torch.cat(made)[:count], torch.cat(path)[:count].to(torch.uint8)
+        sweeps.append(sweep[good])
+    return torch.cat(made)[:count], torch.cat(sweeps)[:count]
+
+
+FRONT = 8
 
 
 class Mazes:
@@ -446,12 +454,14 @@ class Mazes:
     def index(self, given):
         return given.long()
 
-    def loss(self, score, given, full, seeds):
-        ce = F.binary_cross_entropy_with_logits(score[..., 0], full.float(), reduction="none")
-        return mean_of(ce, given == 1, seeds)
+    def loss(self, score, given, full, seeds, age):
+        """A cell off the path counts once dead ends, filled by FRONT cells per iteration, reach it."""
+        ce = F.binary_cross_entropy_with_logits(score[..., 0], (full == PATH).float(), reduction="none")
+        reached = FRONT * age[:, None, None] >= full
+        return mean_of(ce, (given == 1) & (reached | (full == PATH)), seeds)
 
     def solved(self, score, given, full):
-        return (((score[..., 0] > 0) == full) | (given != 1)).flatten(1).all(1).float()
+        return (((score[..., 0] > 0) == (full == PATH)) | (given != 1)).flatten(1).all(1).float()
 
 
 class Text:
@@ -480,7 +490,7 @@ class Text:
     def index(self, given):
         return given
 
-    def loss(self, score, given, full, seeds):
+    def loss(self, score, given, full, seeds, age):
         ce = F.cross_entropy(score.flatten(0, 1), full.flatten(), reduction="none").reshape(full.shape)
         return mean_of(ce, given == self.outputs, seeds)
 
@@ -507,6 +517,7 @@ class Run:
         )
         self.given, self.full = task.draw(n)
         self.x = model.first(task.index(self.given)).detach()
+        self.age = torch.zeros(n, device=DEVICE)  # iterations that a sample has been carried on
         self.mean = {k: v.detach().clone() for k, v in model.state_dict().items()}
         self.share_of_mean, self.last = torch.ones((), device=DEVICE), torch.zeros(self.seeds, device=DEVICE)
         self.step = torch.compile(model.step, dynamic=False) if options.compile else model.step
@@ -523,7 +534,8 @@ class Run:
         for t in range(self.steps):
             y = self.step(y, u)
             if self.carried or t == self.steps - 1:
-                one = task.loss(model.score(y), self.given, self.full, self.seeds)
+                age = self.age + (t + 1) / self.steps
+                one = task.loss(model.score(y), self.given, self.full, self.seeds, age)
                 loss = loss + one / (self.steps if self.carried else 1)
         optimizer.zero_grad(set_to_none=True)
         loss.sum().backward()
@@ -544,6 +556,7 @@ class Run:
                 self.x.copy_(pick(model.first(task.index(more[0])), y.detach()))
             self.given.copy_(pick(more[0], self.given))
             self.full.copy_(pick(more[1], self.full))
+            self.age.copy_(torch.where(new, 0, self.age + 1))
             self.last.copy_(torch.lerp(self.last, loss.detach(), 0.05))
 
     def clip(self):
@@ -587,6 +600,7 @@ class Run:
             for state in self.optimizer.state.values():
                 for value in state.values():
                     value.zero_()
+            self.age.zero_()
             if self.carried:
                 self.x.copy_(self.model.first(self.task.index(self.given)))
         return each
@@ -674,7 +688,7 @@ def floor(name, task):
             rows.append((method, 100 * sum(right) / len(right), (time.time() - began) / len(right)))
     elif name == "mazes":
         began = time.time()
-        right = (path_of(given > 0, given > 1) == full).flatten(1).all(1).float().mean().item()
+        right = ((fill(given) == PATH) == (full == PATH)).flatten(1).all(1).float().mean().item()
         rows.append(("dead ends filled", 100 * right, (time.time() - began) / len(given)))
     else:
         pairs = collections.defaultdict(collections.Counter)

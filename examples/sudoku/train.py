@@ -1,14 +1,12 @@
-"""Trains the weights of examples/sudoku and examples/maze on a GPU.
+"""Trains the weights of examples/sudoku on a GPU.
 
     build/examples/sudoku generate royle-train.txt 46000 --reveal 0 > easy.csv       17 givens each
     build/examples/sudoku generate hard 4000 --guesses 30 --seed 1 > hard.csv
-    python examples/sudoku/train.py boards easy.csv --hard hard.csv --seconds 330 -o sudoku.safetensors
-    for side in 9 15 21 30; do build/examples/maze generate 4000 $side > mazes$side.csv; done
-    python examples/sudoku/train.py mazes mazes9.csv mazes15.csv mazes21.csv mazes30.csv -o maze.safetensors
+    python examples/sudoku/train.py easy.csv --hard hard.csv --seconds 330 -o sudoku.safetensors
 
-`sudoku train` and `maze train` do the same through Basin, smaller and slower. States are carried on from
-batch to batch (a pool), from random starts and along noisy paths, with the loss after every step. Mazes of
-several files come one after the other, small ones first. On a GPU a whole iteration is one CUDA graph.
+`sudoku train` does the same through Basin, smaller and slower; examples/maze/train.py trains mazes. States are
+carried on from batch to batch (a pool), from random starts and along noisy paths, with the loss after every
+step. On a GPU a whole iteration is one CUDA graph.
 """
 
 import argparse
@@ -22,20 +20,16 @@ from net import DEVICE, Net, load, read, sights, solved, write
 
 class Puzzles:
     def __init__(self, options):
-        self.options, self.mazes = options, options.task == "mazes"
-        self.files = [read(path, self.mazes) for path in options.puzzles]
+        self.options, self.easy = options, read(options.boards, False)
         self.hard = [read(path, False) for path in options.hard]
-        self.easy = self.files[0]
 
     def pick(self, table, n):
         i = torch.randint(len(table[0]), (n,), device=DEVICE)
         return table[0][i], table[1][i]
 
     def draw(self, n, share):
-        """n puzzles, a share of them of the hard files; of boards, up to 17 more cells are shown."""
+        """n boards, a share of them of the hard files, with up to 17 more cells shown."""
         given, full = self.pick(self.easy, n)
-        if self.mazes:
-            return given, full
         more = 18 * torch.rand(n, device=DEVICE)
         for i, table in enumerate(self.hard):
             low, high = share * i / len(self.hard), share * (i + 1) / len(self.hard)
@@ -49,12 +43,8 @@ class Puzzles:
         return torch.where(order < more.floor()[:, None], full, given), full
 
     def loss(self, score, given, full):
-        if self.mazes:
-            each, open_ = F.binary_cross_entropy_with_logits(score.float(), full.float(), reduction="none"), given == 1
-        else:
-            label = full.long().reshape(-1) - 1
-            each = F.cross_entropy(score.float().reshape(-1, 9), label, reduction="none").reshape(-1, 81)
-            open_ = given == 0
+        label, open_ = full.long().reshape(-1) - 1, given == 0
+        each = F.cross_entropy(score.float().reshape(-1, 9), label, reduction="none").reshape(-1, 81)
         return (each * open_).sum() / open_.sum()
 
 
@@ -82,7 +72,7 @@ class Training:
         given, full = self.puzzles.draw(n, self.hard)
         start = torch.where(draw() < 0.4, 0.0, self.grow * options.start * draw())
         noise = torch.where(draw() < 0.5, 0.0, self.grow * options.noise * draw())
-        u = self.net.first(sights(given, self.puzzles.mazes)).detach()
+        u = self.net.first(sights(given, False)).detach()
         return given, full, u + spread(start, u) * torch.randn_like(u), noise
 
     def begin(self):
@@ -93,7 +83,7 @@ class Training:
         net, puzzles, options = self.net, self.puzzles, self.options
         given, full, x, noise, age = self.pool
         with torch.autocast(DEVICE, torch.bfloat16, enabled=DEVICE == "cuda", cache_enabled=False):
-            u, loss = net.first(sights(given, puzzles.mazes)), 0
+            u, loss = net.first(sights(given, False)), 0
             x = x.detach().requires_grad_()  # so that all steps are compiled as one
             for _ in range(options.steps):
                 x = self.step(x, u)
@@ -112,7 +102,7 @@ class Training:
             for k, v in net.state_dict().items():
                 self.mean[k].add_((v - self.mean[k]) * self.share_of_mean)
             # Solved samples stay with probability `keep`; others leave with one that falls.
-            right = solved(net.score(x), given, full, puzzles.mazes)
+            right = solved(net.score(x), given, full, False)
             new = torch.rand(self.n, device=DEVICE) < torch.where(right, 1 - options.keep, self.leave)
             new |= (age > 96) | ~torch.isfinite(x.flatten(1).sum(1))
             for to, a, b in zip(self.pool, self.fresh(), (given, full, x.float(), noise)):
@@ -151,97 +141,78 @@ class Training:
 
 
 @torch.no_grad()
-def evaluate(net, table, steps, mazes):
+def evaluate(net, table, steps):
     """Percent right after 16, 32, .. steps, and how many were right before the end and are not there."""
     given, full = table
-    u = net.first(sights(given, mazes))
+    u = net.first(sights(given, False))
     x, right, ever = u, {}, None
     for i in range(1, steps + 1):
         x = net.step(x, u)
         if i >= 16 and i & (i - 1) == 0:
-            now = solved(net.score(x), given, full, mazes)
+            now = solved(net.score(x), given, full, False)
             ever = now if ever is None else ever | now
             right[i] = round(100 * now.float().mean().item(), 1)
     return right, int((ever & ~now).sum())
 
 
 def train(net, puzzles, options):
-    kind, files = "maze" if puzzles.mazes else "sudoku", puzzles.files
-    mean_net = Net(puzzles.mazes, options.dim, options.memories, options.kinds).to(DEVICE)
-    checks = [(path, read(path, puzzles.mazes, options.checked)) for path in options.check]
-    began, i, state = time.time(), 0, None
+    mean_net = Net(False, options.dim, options.memories, options.kinds).to(DEVICE)
+    checks = [(path, read(path, False, options.checked)) for path in options.check]
+    began = time.time()
 
     def check(training):
-        write(options.output, training.mean, kind)
+        write(options.output, training.mean, "sudoku")
         mean_net.load_state_dict(training.mean)
         for path, table in checks:
-            print(
-                f"  {time.time() - began:.0f} s, {path}: % right, lost:",
-                *evaluate(mean_net, table, options.depth, puzzles.mazes),
-            )
+            found = evaluate(mean_net, table, options.depth)
+            print(f"  {time.time() - began:.0f} s, {path}: % right, lost:", *found)
         print(f"  alpha {training.mean['alpha'].item():.3f}", flush=True)
 
-    for stage, table in enumerate(files):
-        puzzles.easy = table
-        cells = table[0][0].numel()
-        n = options.batch if stage == 0 else max(32, int(options.batch * files[0][0][0].numel() / cells))
-        training = Training(net, puzzles, options, n)
-        if state:
-            training.mean = state
-        training.schedule(i, i and 1e-9)
-        training.begin()
-        run = training.ready(i)
-        i += 3
-        print(f"ready after {time.time() - began:.0f} s", flush=True)
-        if stage == 0:
-            began = time.time()
-            if options.deadline:
-                options.seconds = min(options.seconds, options.deadline - began)
-        shown = time.time()
-        while True:
-            progress = (time.time() - began) / options.seconds
-            if progress >= (stage + 1) / len(files):
-                break
-            training.schedule(i, progress)
-            run()
-            i += 1
-            if i % 8 == 0 and DEVICE == "cuda":
-                torch.cuda.synchronize()
-            if i % 500 == 0:
-                loss, right, age = training.seen.tolist()
-                print(
-                    f"{i} steps, {time.time() - began:.0f} s: loss {loss:.4f}, {right:.2f} right, age {age:.1f}",
-                    flush=True,
-                )
-            if time.time() - shown > options.every:
-                check(training)
-                shown = time.time()
-        check(training)
-        state = training.mean
+    training = Training(net, puzzles, options, options.batch)
+    training.schedule(0, 0)
+    training.begin()
+    run, i = training.ready(0), 3
+    print(f"ready after {time.time() - began:.0f} s", flush=True)
+    began = shown = time.time()
+    if options.deadline:
+        options.seconds = min(options.seconds, options.deadline - began)
+    while time.time() - began < options.seconds:
+        training.schedule(i, (time.time() - began) / options.seconds)
+        run()
+        i += 1
+        if i % 8 == 0 and DEVICE == "cuda":
+            torch.cuda.synchronize()
+        if i % 500 == 0:
+            loss, right, age = training.seen.tolist()
+            took = time.time() - began
+            print(f"{i} steps, {took:.0f} s: loss {loss:.4f}, {right:.2f} right, age {age:.1f}", flush=True)
+        if time.time() - shown > options.every:
+            check(training)
+            shown = time.time()
+    check(training)
     print(f"{i} steps of {options.batch}", flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add = parser.add_argument
-    add("task", choices=["boards", "mazes"])
-    add("puzzles", nargs="+", help="lines of sudoku generate or maze generate")
+    add("boards", help="lines of sudoku generate")
     add("-o", "--output", required=True)
     add("--from", dest="first", default="", help="weights to begin with")
     add("--hard", nargs="*", default=[], help="boards that come in later")
     add("--share", type=float, default=0.4, help="of those")
     add("--seconds", type=float, default=330)
     add("--deadline", type=float, default=0, help="of the clock, in seconds since 1970; 0: none")
-    add("--dim", type=int)
-    add("--memories", type=int)
-    add("--kinds", type=int)
+    add("--dim", type=int, default=32)
+    add("--memories", type=int, default=96)
+    add("--kinds", type=int, default=6)
     add("--steps", type=int, default=16, help="with gradients, before states are carried on")
-    add("--batch", type=int)
-    add("--rate", type=float)
+    add("--batch", type=int, default=256)
+    add("--rate", type=float, default=3e-3)
     add("--last", type=float, default=0.01, help="share of the rate at the end")
     add("--average", type=float, default=0.998, help="of weights: what is kept per step")
-    add("--start", type=float, help="deviation of the noise of first states, at most")
-    add("--noise", type=float, help="deviation of the noise of a step, at most")
+    add("--start", type=float, default=1, help="deviation of the noise of first states, at most")
+    add("--noise", type=float, default=0.1, help="deviation of the noise of a step, at most")
     add("--keep", type=float, default=0.7, help="how likely a solved sample stays")
     add("--leave", type=float, default=0.1, help="how likely another one leaves, at the end")
     add("--ramp", type=float, default=0.3, help="share of the time until noise, depth and hardness are whole")
@@ -253,15 +224,10 @@ def main():
     add("--graph", type=int, default=1)
     add("--seed", type=int, default=0)
     options = parser.parse_args()
-    usual = {"dim": (32, 16), "memories": (96, 32), "kinds": (4, 1), "batch": (256, 256)}
-    usual.update({"rate": (3e-3, 3e-3), "start": (1, 0.3), "noise": (0.1, 0.05)})
-    for name, values in usual.items():
-        if getattr(options, name) is None:
-            setattr(options, name, values[options.task == "mazes"])
     torch.manual_seed(options.seed)
     torch.backends.cuda.matmul.allow_tf32 = True
     puzzles = Puzzles(options)
-    net = Net(puzzles.mazes, options.dim, options.memories, options.kinds).to(DEVICE)
+    net = Net(False, options.dim, options.memories, options.kinds).to(DEVICE)
     if options.first:
         net.load_state_dict(load(options.first).state_dict())
     print(sum(p.numel() for p in net.parameters()), "weights", vars(options))
