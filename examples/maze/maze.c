@@ -6,8 +6,8 @@ static const char usage[] =
     "maze generate COUNT SIDE [--least N] [--most N] [--seed N]\n"
     "    prints mazes with one path of --least to --most steps (100 to 140 for a side of 30)\n"
     "maze train MAZES MODEL [--epochs N] [--batch N] [--steps N] [--dim N] [--memories N]\n"
-    "           [--kinds 0|1] [--keys N] [--keep P] [--leave P] [--start S] [--noise S] [--seed "
-    "N]\n"
+    "           [--kinds 0|1] [--keys N] [--keep P] [--leave P] [--start S] [--noise S]\n"
+    "           [--front S] [--seed N]\n"
     "maze eval MODEL MAZES [SEARCH]     prints how many mazes are solved, by steps\n"
     "maze solve MODEL MAZE [SEARCH]     one maze; exits with 1 if it is not solved\n"
     "    SEARCH: --steps N (512), --breadth N starts with --start S noise, --noise S along the "
@@ -50,9 +50,10 @@ static int train(const char *path, const char *output) {
                     .epochs = integer("--epochs", 10),
                     .seed = integer("--seed", 0),
                     .keep = real("--keep", 0.5),
-                    .leave = real("--leave", 0.05),
+                    .leave = real("--leave", 0.2),
                     .start = real("--start", 0.3),
                     .noise = real("--noise", 0.05),
+                    .front = real("--front", 0.5),
                     .rate = 5e-3,
                     .last = 1e-4,
                     .average = 0.99,
@@ -61,8 +62,14 @@ static int train(const char *path, const char *output) {
     if (m.kinds < 0 || m.kinds > 1) quit("--kinds", "expected 0 or 1");
     mazes all = read_mazes(path);
     m.side = all.side;
+    puzzles *p = &all.all;
+    p->sweep = calloc((size_t)(p->count * p->cells), sizeof *p->sweep);
+    if (!p->sweep) quit("mazes", "out of memory");
+    for (int64_t i = 0; i < p->count; i++)
+        fill_dead_ends(p->sweep + i * p->cells, p->given + i * p->cells, all.side);
     model_train(&m, &how, &all.all);
     basin_engine_close(&m.engine);
+    free(p->sweep);
     free(all.all.given);
     return 0;
 }

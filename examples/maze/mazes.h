@@ -65,6 +65,24 @@ static int solve_maze(int32_t *path, const int32_t *given, int64_t side) {
     return found;
 }
 
+/* For every cell the sweep of filling dead ends that fills it; 0 for walls, on the path, and where
+ * no sweep does. */
+static void fill_dead_ends(int32_t *sweep, const int32_t *given, int64_t side) {
+    int64_t cells = side * side, filled = 1;
+    for (int64_t i = 0; i < cells; i++) sweep[i] = 0;
+    for (int32_t number = 1; filled; number++) {
+        filled = 0;
+        for (int64_t i = 0; i < cells; i++) {
+            int near = 0;
+            for (int k = 0; k < 4; k++) {
+                int64_t next = neighbour(i, k, side);
+                near += next >= 0 && given[next] != WALL && (!sweep[next] || sweep[next] == number);
+            }
+            if (given[i] == WAY && !sweep[i] && near < 2) sweep[i] = number, filled++;
+        }
+    }
+}
+
 /* ---- generation: in the manner of Maze-Unique (Equilibrium Reasoners) ---- */
 
 /* A perfect maze: depth first over the cells with odd row and column of the largest odd square, so

@@ -102,6 +102,14 @@ def fill(given):
     return torch.where(alive, PATH, sweep)
 
 
+def open_mazes(path):
+    given, solution = read(path, True)
+    sweep = fill(given)
+    if ((sweep == PATH) != (solution > 0)).any():
+        sys.exit(f"{path}: needs mazes with one way between any two cells, as maze generate prints")
+    return given, sweep
+
+
 def right(w, x, given, sweep):
     return (((score(w, x) > 0) == (sweep == PATH)) | (given != 1)).flatten(2).all(2)
 
@@ -244,8 +252,7 @@ def main():
     add("--keep", type=float, default=0.5, help="how likely a solved sample stays")
     options = parser.parse_args()
     torch.manual_seed(options.seeds[0])
-    given = read(options.mazes, True)[0]
-    training = Training(options, given, fill(given))
+    check, training = open_mazes(options.check), Training(options, *open_mazes(options.mazes))
     training.schedule(0)
     run, began = training.ready(), time.time()
     for i in range(options.iterations):
@@ -254,10 +261,9 @@ def main():
         if (i + 1) % 100 == 0:
             loss, ok, age = ([round(v, 3) for v in row] for row in training.seen.tolist())
             print(f"{i + 1} iterations, {time.time() - began:.0f} s: loss {loss}, right {ok}, age {age}", flush=True)
-    given = read(options.check, True)[0]
-    found = evaluate(training.mean, given, fill(given), options.depth)
+    found = evaluate(training.mean, *check, options.depth)
     for depth, ok in found.items():
-        print(f"{depth} steps, % of {len(given)} mazes:", [round(100 * v, 1) for v in ok.float().mean(1).tolist()])
+        print(f"{depth} steps, % of {len(check[0])} mazes:", [round(100 * v, 1) for v in ok.float().mean(1).tolist()])
     end = found[max(found)]
     lost = (torch.stack(list(found.values())).any(0) & ~end).sum(1)
     best = int(end.float().mean(1).argmax())

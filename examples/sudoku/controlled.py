@@ -529,14 +529,15 @@ class Run:
 
     def iteration(self):
         task, model, optimizer, n = self.task, self.model, self.optimizer, len(self.given)
-        u, loss = model.first(task.index(self.given)), 0
-        y = self.x.detach().requires_grad_() if self.carried else u
-        for t in range(self.steps):
-            y = self.step(y, u)
-            if self.carried or t == self.steps - 1:
-                age = self.age + (t + 1) / self.steps
-                one = task.loss(model.score(y), self.given, self.full, self.seeds, age)
-                loss = loss + one / (self.steps if self.carried else 1)
+        with torch.autocast(DEVICE, torch.bfloat16, enabled=self.options.bfloat16 > 0, cache_enabled=False):
+            u, loss = model.first(task.index(self.given)), 0
+            y = self.x.detach().requires_grad_() if self.carried else u
+            for t in range(self.steps):
+                y = self.step(y, u)
+                if self.carried or t == self.steps - 1:
+                    age = self.age + (t + 1) / self.steps
+                    one = task.loss(model.score(y).float(), self.given, self.full, self.seeds, age)
+                    loss = loss + one / (self.steps if self.carried else 1)
         optimizer.zero_grad(set_to_none=True)
         loss.sum().backward()
         self.clip()
@@ -553,7 +554,7 @@ class Run:
                 new |= ~torch.isfinite(y.flatten(1).sum(1))
             pick = lambda a, b: torch.where(new.reshape(-1, *[1] * (a.dim() - 1)), a, b)
             if self.carried:
-                self.x.copy_(pick(model.first(task.index(more[0])), y.detach()))
+                self.x.copy_(pick(model.first(task.index(more[0])), y.detach().float()))
             self.given.copy_(pick(more[0], self.given))
             self.full.copy_(pick(more[1], self.full))
             self.age.copy_(torch.where(new, 0, self.age + 1))
@@ -707,21 +708,23 @@ def floor(name, task):
 def table(rows, floors):
     """Means and deviations over seeds; `best`: the depth, in trained steps, with the best mean."""
     print(
-        "| task | model | weights | steps | MFLOP per token | right, % | at most, after | training, s | per sample, ms |"
+        "| task | step | seeds | weights | steps | MFLOP per token | training steps x batch | loss |"
+        " right, % | at most, after | training, s | per sample, ms |"
     )
-    print("|---|---|---|---|---|---|---|---|---|")
+    print("|---|---|---|---|---|---|---|---|---|---|---|---|")
     for key in dict.fromkeys((r["task"], r["model"]) for r in rows):
         of = [r for r in rows if (r["task"], r["model"]) == key]
-        spread = lambda v: f"{statistics.mean(v):.1f} ± {statistics.stdev(v) if len(v) > 1 else 0:.1f}"
+        spread = lambda v, k=1: f"{statistics.mean(v):.{k}f} ± {statistics.stdev(v) if len(v) > 1 else 0:.{k}f}"
         depths = {d: [r["right"][d] for r in of] for d in of[0]["right"]}
         best = max(depths, key=lambda d: statistics.mean(depths[d]))
         print(
-            f"| {key[0]} | {key[1]} | {of[0]['weights']:,} | {of[0]['steps']} | {of[0]['flops'] / 1e6:.3f} |"
+            f"| {key[0]} | {key[1]} | {len(of)} | {of[0]['weights']:,} | {of[0]['steps']} | {of[0]['flops'] / 1e6:.3f} |"
+            f" {of[0]['iterations']} x {of[0]['batch']} | {spread([r['loss'] for r in of], 2)} |"
             f" {spread(depths[min(depths, key=int)])} | {spread(depths[best])}, {int(best) * of[0]['steps']} steps |"
             f" {statistics.mean(r['seconds'] for r in of):.1f} | {1e3 * statistics.mean(r['each'] for r in of):.3f} |"
         )
     for task, method, right, seconds in floors:
-        print(f"| {task} | {method} | 0 | | | {right:.1f} | | | {1e3 * seconds:.3f} |")
+        print(f"| {task} | {method} | | 0 | | | | | {right:.1f} | | | {1e3 * seconds:.3f} |")
 
 
 def find_boards(options):
@@ -754,14 +757,19 @@ def main():
     add("--text", default="")
     add("--program", default="build/examples/sudoku")
     add("--output", default="", help="a file to append rows of JSON to")
-    add("--table", default="", help="a file of such rows: print its table and end")
+    add("--table", nargs="*", default=[], help="files of such rows: print their table and end")
     add("--graph", type=int, default=1, help="0: no CUDA graphs")
+    add("--bfloat16", type=int, default=0, help="1: products of matrices in bfloat16, of all models")
     add("--compile", type=int, default=int(DEVICE == "cuda"), help="0: without torch.compile")
     add("--floor", type=int, default=1, help="0: without singles, the constraint solver and the like")
     options = parser.parse_args()
+    torch.backends.cuda.matmul.allow_tf32 = True
     if options.table:
-        with open(options.table) as file:
-            return table([json.loads(line) for line in file], [])
+        rows = []
+        for path in options.table:
+            with open(path) as file:
+                rows += [json.loads(line) for line in file]
+        return table(rows, [])
     rows, floors = [], []
     if "text" in options.task and not options.text:
         print("no --text: text is left out")

@@ -302,14 +302,16 @@ static void model_open(model *m, const char *path) {
 
 /* ---- training ---- */
 
-/* Puzzles as numbers: what each cell shows and what it is in the solution, [count, cells]. */
+/* Puzzles as numbers: what each cell shows and what it is in the solution, [count, cells]. `sweep`,
+ * or NULL: how far filling dead ends has to come before a cell off the path can be judged. */
 typedef struct puzzles {
     int64_t count, cells;
-    int32_t *given, *solution;
+    int32_t *given, *solution, *sweep;
 } puzzles;
 
 static puzzles new_puzzles(int64_t count, int64_t cells) {
-    puzzles p = {count, cells, calloc((size_t)(2 * count * cells) + 1, sizeof(int32_t)), NULL};
+    puzzles p = {.count = count, .cells = cells};
+    p.given = calloc((size_t)(2 * count * cells) + 1, sizeof *p.given);
     if (!p.given) quit("puzzles", "out of memory");
     p.solution = p.given + count * cells;
     return p;
@@ -328,11 +330,14 @@ static puzzles puzzles_of(const boards *b) {
  * from where its last `steps` steps ended, without a gradient of those. One that is solved begins
  * anew with the next puzzle with probability 1 - `keep`, another one with probability `leave`. It
  * begins at u with normal noise of a deviation below `start`, and each step adds noise of a
- * deviation below `noise`, for half of the samples. Weights are averaged over batches. */
+ * deviation below `noise`, for half of the samples. Weights are averaged over batches. With
+ * `front`, a cell of a maze off the path counts in the loss once dead ends, filled by `front` cells
+ * per step, have reached it: a loss on all cells asks for guesses inside long dead ends, and these
+ * do not carry to larger mazes. */
 typedef struct training {
     int64_t steps, batch, epochs, seed;
     double rate, last, average; /* the highest learning rate, and the last */
-    double keep, leave, start, noise;
+    double keep, leave, start, noise, front;
     const char *output; /* a model file, written after every epoch; or NULL */
 } training;
 
@@ -343,7 +348,7 @@ typedef struct trainer {
     basin_expr fresh, start, path; /* inputs [B, 1, 1]: begin anew; deviations of noise */
     basin_expr seed, pool, answer; /* index [2]; states [B, tokens, D]; [B * cells] at their end */
     basin_plan *reads;             /* the answer */
-    int64_t *item;                 /* [B] puzzle of each sample */
+    int64_t *item;                 /* [2, B] puzzle of each sample, batches since it began */
     float *number;                 /* [3, B] fresh, start, path */
     int32_t *cells, *labels, *now; /* [B * cells] */
     int64_t next, drawn;           /* place in the order; draws */
@@ -402,7 +407,7 @@ static void trainer_new(trainer *t, const model *m, const training *how, int64_t
     must(basin_params_init(&n->params, store, (uint64_t)how->seed, &error));
     basin_plan_spec reads = {.output = &t->answer, .outputs = 1};
     must(basin_plan_new(&t->reads, store, &reads, &error));
-    t->item = calloc((size_t)how->batch, sizeof *t->item);
+    t->item = calloc((size_t)how->batch * 2, sizeof *t->item);
     t->number = calloc((size_t)how->batch * 3, sizeof *t->number);
     t->cells = calloc((size_t)cells * 3, sizeof *t->cells);
     if (!t->item || !t->number || !t->cells) quit("training", "out of memory");
@@ -433,6 +438,7 @@ static void begin(trainer *t, const training *how, const puzzles *p, const int64
     double draw[3];
     for (int k = 0; k < 3; k++) draw[k] = (double)basin_random_next(&random) / 4294967296.0;
     t->item[i] = item;
+    t->item[how->batch + i] = 0;
     t->number[how->batch + i] = (float)(how->start * fmax(0, 1.4 * draw[0] - 0.4));
     t->number[2 * how->batch + i] = draw[1] < 0.5 ? 0 : (float)(how->noise * draw[2]);
     for (int64_t k = 0; k < cells; k++) {
@@ -443,11 +449,28 @@ static void begin(trainer *t, const training *how, const puzzles *p, const int64
     }
 }
 
+/* Cells of a maze that filling dead ends has not reached in the middle of this batch do not count.
+ */
+static void wait_for_front(trainer *t, const training *how, const puzzles *p) {
+    int64_t cells = p->cells;
+    for (int64_t i = 0; i < how->batch && p->sweep && how->front > 0; i++) {
+        double front = how->front * (double)how->steps * ((double)t->item[how->batch + i] + 0.5);
+        const int64_t from = t->item[i] * cells;
+        for (int64_t k = 0; k < cells; k++)
+            if (p->given[from + k] == WAY)
+                t->labels[i * cells + k] = p->sweep[from + k] > front ? -1 : p->solution[from + k];
+        t->item[how->batch + i]++;
+    }
+}
+
 /* Whether the state of sample i has the right answer. */
-static bool is_right(const trainer *t, int64_t i) {
-    int64_t cells = t->net.cells;
-    for (int64_t k = i * cells; k < (i + 1) * cells; k++)
-        if (t->labels[k] >= 0 && t->labels[k] != t->now[k]) return false;
+static bool is_right(const trainer *t, const puzzles *p, int64_t i) {
+    int64_t cells = t->net.cells, from = t->item[i] * cells;
+    for (int64_t k = 0; k < cells; k++) {
+        int32_t given = p->given[from + k], full = p->solution[from + k];
+        bool known = t->net.side ? given != WAY : given > 0;
+        if (!known && t->now[i * cells + k] != (t->net.side ? full : full - 1)) return false;
+    }
     return true;
 }
 
@@ -458,6 +481,7 @@ static double take_step(trainer *t, const training *how, const puzzles *p, const
     basin_plan *plan = t->trainer.plan;
     for (int64_t i = 0; i < batch; i++)
         if (t->number[i] > 0) begin(t, how, p, order, i);
+    wait_for_front(t, how, p);
     write_to(plan, t->net.board, t->cells, BASIN_I32);
     write_to(plan, t->label, t->labels, BASIN_I32);
     write_to(plan, t->average, &average, BASIN_F64);
@@ -472,7 +496,7 @@ static double take_step(trainer *t, const training *how, const puzzles *p, const
     basin_random random = basin_random_start((uint64_t)how->seed, (1ull << 40) + (uint64_t)step, 0);
     for (int64_t i = 0; i < batch; i++) {
         double draw = (double)basin_random_next(&random) / 4294967296.0;
-        t->number[i] = draw < (is_right(t, i) ? 1 - how->keep : how->leave);
+        t->number[i] = draw < (is_right(t, p, i) ? 1 - how->keep : how->leave);
     }
     return loss;
 }
