@@ -146,10 +146,17 @@ def _beta_of(beta, q):
     return beta.reshape(-1).to(q.device, real)
 
 
+def _rounds_products():
+    return torch.get_float32_matmul_precision() != "highest"
+
+
+_rounds_products._dynamo_marked_constant = True  # torch.compile calls it, which it cannot trace
+
+
 def _pattern_of(pairs, exclude_self, q, k):
     """The packed list, its length, and flags."""
     flags = _eager.EXCLUDE_SELF if exclude_self else 0
-    if q.is_cuda and torch.get_float32_matmul_precision() != "highest":
+    if q.is_cuda and _rounds_products():
         flags |= _eager.TF32
     if pairs is None or (isinstance(pairs, str) and pairs == "causal"):
         if (pairs or exclude_self) and q.shape[2] != k.shape[2]:

@@ -312,11 +312,6 @@ def _recorded(operands):
     return _forward._current_level >= 0 or graded(operands)
 
 
-def recorded(function, *operands):
-    """Without what Function.apply does for transforms."""
-    return super(torch.autograd.Function, function).apply(*operands)
-
-
 def _level_of_jvp():
     """The level of torch.func.jvp where that is the only transform; else None."""
     stack = _functorch.get_interpreter_stack()

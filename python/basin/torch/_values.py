@@ -10,7 +10,7 @@ import torch
 
 from basin import _eager
 from basin._library import BasinError
-from basin.torch._attention import _TYPES, Pairs, _cast
+from basin.torch._attention import _TYPES, Pairs, _cast, _rounds_products
 from basin.torch._values_ops import values
 from basin.torch._values_plain import plain
 
@@ -187,7 +187,7 @@ def attention(
     k, v = (_batch_of(x, inner, grouped) for x in (key, value))
     flags = _eager.CAUSAL if is_causal else 0
     half = returned == torch.float16  # which tf32 holds
-    if q.is_cuda and (half or torch.get_float32_matmul_precision() != "highest"):
+    if q.is_cuda and q.dtype == torch.float32 and (half or _rounds_products()):
         flags |= _eager.TF32
     packed, count, bias = None, 0, None
     if pairs is not None:

@@ -146,6 +146,7 @@ def _new_slopes(q, k, v, bias, pairs, count, want):
 # ---- PyTorch's own kernels, where they have what is wanted ----
 
 _usual = torch.nn.functional.scaled_dot_product_attention
+_flash_enabled = torch.backends.cuda.flash_sdp_enabled
 _flash = torch.ops.aten._scaled_dot_product_flash_attention.default
 _flash_back = torch.ops.aten._scaled_dot_product_flash_attention_backward.default
 
@@ -165,7 +166,7 @@ def _takes_flash(q, k, v, bias, pairs, count, flags, factor):
     dense = _is_aligned(q) and _is_aligned(k) and _is_aligned(v)
     return (
         same and square and dense and min(q.numel(), k.numel()) > 0
-        and torch.backends.cuda.flash_sdp_enabled() and q.shape[3] <= _widest(q.get_device())
+        and _flash_enabled() and q.shape[3] <= _widest(q.get_device())
     )  # fmt: skip
 
 
@@ -381,7 +382,7 @@ class _Values(torch.autograd.Function):
             compute = functools.partial(_own_reverse, made=saved[5:])
             if watched:
                 return None, *reverse(*operands), *(None,) * 4
-            found = compute(*operands) if still else _ops.recorded(_Reverse, compute, *operands)
+            found = compute(*operands) if still else _record_reverse(compute, *operands)
             return None, *found, *(None,) * 4
         q, k, v, *_, out, lse, by_query, by_key, seed, offset = saved
         kept = lse, by_query, by_key, *ctx.sizes, seed, offset
@@ -391,7 +392,7 @@ class _Values(torch.autograd.Function):
         if watched:
             return None, *reverse(*operands), *(None,) * 4
         compute = functools.partial(_reverse, made=(out, kept))
-        return None, *_ops.recorded(_Reverse, compute, *operands), *(None,) * 4
+        return None, *_record_reverse(compute, *operands), *(None,) * 4
 
 
 class _Reverse(torch.autograd.Function):
@@ -416,6 +417,11 @@ class _Reverse(torch.autograd.Function):
         want = _ops._bits((*ctx.needs_input_grad[1:5], ctx.needs_input_grad[9]))
         gq, gk, gv, gbias, gc = second(*shared, *ctx.rest, c, a, b, av, abias, None, want)
         return None, gq, gk, gv, gbias, None, None, None, None, gc, None
+
+
+# Without what Function.apply does for transforms.
+_record_values = super(torch.autograd.Function, _Values).apply
+_record_reverse = super(torch.autograd.Function, _Reverse).apply
 
 
 def _written(q, k, v, bias, pairs, flags, factor, c, a, b, av, abias, ac):
@@ -555,7 +561,7 @@ def _moved(*operands):
         moves = None, a, b, av, abias, None
         _run(_eager.VALUES_SECOND, shared, moves, [("o", out), ("gc", tangent)])
         return out, tangent
-    out = _ops.recorded(_Values, _values, *shared) if graded else _values(*shared)
+    out = _record_values(_values, *shared) if graded else _values(*shared)
     return out, None if still else second(*shared, None, a, b, av, abias, None, C)[4]
 
 

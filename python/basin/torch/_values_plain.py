@@ -129,7 +129,7 @@ def plain(q, k, v, causal, scale):
         return None
     key = (
         q.shape, k.shape, v.shape, q.dtype, k.dtype, v.dtype, q.device, k.device, v.device, causal,
-        scale,
+        scale, _values_ops._flash_enabled(),
     )  # fmt: skip
     plan = _plans.get(key)
     if plan is None:
@@ -142,4 +142,6 @@ def plain(q, k, v, causal, scale):
         return None
     if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
         return _apply(plan, q, k, v) if plan.recorded else None
-    return None if plan.flash else plan.result(q, k, v)
+    if not plan.flash:
+        return plan.result(q, k, v)
+    return _values_ops._usual(q, k, v, is_causal=causal, scale=plan.factor).contiguous()
