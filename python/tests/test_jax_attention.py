@@ -155,6 +155,29 @@ def test_transforms():
     numpy.testing.assert_allclose(kept, jax.grad(of(usual))(q), atol=1e-12)
 
 
+def _loop(function, q, kept):
+    """Three steps in a loop, each of which a checkpoint may compute again."""
+    step = jax.checkpoint(function) if kept else function
+    return jax.lax.scan(lambda x, _: (jnp.sin(step(x)), None), q, None, length=3)[0]
+
+
+@pytest.mark.parametrize("way", [
+    lambda f, q: jax.jvp(f, (q,), (jnp.cos(q),)),
+    lambda f, q: jax.jit(lambda q: jax.jvp(f, (q,), (jnp.cos(q),)))(q),
+    lambda f, q: jax.grad(lambda q: sum((x**2).sum() for x in jax.jvp(f, (q,), (q,))))(q),
+    lambda f, q: jax.vmap(lambda t: jax.jvp(f, (q,), (t,)))(jnp.stack([q, 2 * q])),
+    lambda f, q: jax.jvp(lambda q: _loop(f, q, False), (q,), (jnp.cos(q),)),
+    lambda f, q: jax.grad(lambda q: (_loop(f, q, False) ** 2).sum())(q),
+    lambda f, q: jax.grad(lambda q: (_loop(f, q, True) ** 2).sum())(q),
+    lambda f, q: jax.linearize(f, q)[1](jnp.cos(q)),
+])  # fmt: skip
+def test_results_beside_tangents(way):
+    q, k, v = random(1, 3, 1, 2), random(1, 4, 1, 2), random(1, 4, 1, 2)
+    found, wanted = (way(lambda q, f=f: f(q, k, v), q) for f in (bj.attention, usual))
+    for x, y in zip(jax.tree.leaves(found), jax.tree.leaves(wanted)):
+        numpy.testing.assert_allclose(x, y, atol=1e-11)
+
+
 def test_export():
     q = random(1, 3, 1, 2, dtype="f4")
     slope = jax.jit(jax.grad(lambda q: (bj.attention(q, q, q) ** 2).sum()))
