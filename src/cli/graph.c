@@ -24,8 +24,6 @@ basin_status basin_graph_read(basin_graphset *set, const basin_args *o, const ch
     if (packed && o->smiles)
         return basin_usage(error, "--smiles: %s is a set of graphs, not a table of molecules",
                            path);
-    if (!table && stereo > 0)
-        basin_note(o, "%s has stereochemistry only if graph convert --stereo wrote it", path);
     bool trains = !target && !o->part; /* or converts */
     const char *idle = o->target && !bare    ? "target"
                        : o->network.id       ? "id"
@@ -41,9 +39,21 @@ basin_status basin_graph_read(basin_graphset *set, const basin_args *o, const ch
                               strstr(why.text, "archive format")
                                   ? " (of a table of molecules --smiles names the column)"
                                   : "");
-        return idle ? basin_usage(error, "--%s: %s is no table of molecules; it has its own", idle,
-                                  path)
-                    : BASIN_OK;
+        if (idle)
+            return basin_usage(error, "--%s: %s is no table of molecules; it has its own", idle,
+                               path);
+        bool marked = false, molecules = basin_graph_is_molecules(set);
+        for (int64_t n = 0; n < set->nodes && molecules; n++)
+            marked = marked || set->node_label[n * set->node_labels + 3] > 1;
+        for (int64_t e = 0; e < set->edges && molecules; e++)
+            marked = marked || set->edge_label[e * set->edge_labels] > 4;
+        if (stereo > 0 && !marked)
+            basin_note(o, "%s has no stereochemistry: graph convert --stereo keeps it", path);
+        if (settings && marked && !(stereo > 0))
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "%s has labels of stereochemistry, and stereo is off; needs the same",
+                              path);
+        return BASIN_OK;
     }
     size_t named = target && o->target ? strlen(o->target) : 0;
     bool words = named && !strncmp(target, o->target, named) && target[named] == '\n';

@@ -357,7 +357,7 @@ TEST_WITH(converts_and_draws_molecules, folder_new, folder_remove) {
     assert_error(run(state, "graph train m.safetensors --target z"), 2, "no table of molecules");
     run_ok(state, "graph train m.safetensors -o o.safetensors --stereo --epochs 1 " SMALL);
     p = run_ok(state, "graph predict o.safetensors m.safetensors");
-    assert_contains(p->err, "only if graph convert --stereo wrote it");
+    assert_contains(p->err, "has no stereochemistry: graph convert --stereo keeps it");
     run_ok(state, "graph train m.safetensors -o n.safetensors --epochs 1 --members 2 " SMALL);
     p = run_ok(state, "graph explain n.safetensors m.safetensors --graph 1 --svg n.svg");
     assert_contains(p->out, "NH3+");
@@ -406,10 +406,18 @@ TEST_WITH(converts_and_draws_molecules, folder_new, folder_remove) {
         snprintf(rows + strlen(rows), 50, "%s,%s,w%d\n", name, i % 2 ? "on" : "off", i);
     }
     file_put(folder_path(path, state, "c.csv"), rows, strlen(rows));
+    file_put(folder_path(path, state, "s.csv"), "smiles,y\nF/C=C/F,1.5\nCC,2\n", 26);
+    run_ok(state, "graph convert s.csv s.safetensors --stereo --target y");
+    assert_error(run(state, "graph train s.safetensors"), 1, "stereo is off; needs the same");
     assert_error(run(state, "graph train c.csv --target d"), 1, "12 different words in 12");
     assert_error(run(state, "graph report n.safetensors m.csv --training c.csv -o r.json -q"), 1,
                  "trained on 0 of its 12 molecules");
     run_ok(state, "graph train c.csv --target c -o c.safetensors --epochs 1 --members 1 " SMALL);
+    file_put(folder_path(path, state, "b.csv"), "smiles,y\nCC,1\nC,0\nCCC,1\nCO,0\n", 29);
+    p = run_ok(state, "graph train b.csv --target y --values -o b.safetensors --epochs 1 " SMALL);
+    p = run_ok(state, "graph eval b.safetensors b.csv");
+    assert_contains(p->out, "MAE");
+    assert_null(strstr(p->out, "AUROC"));
     p = run_ok(state, "graph predict c.safetensors c.csv");
     assert_true(strstr(p->out, ",on,") || strstr(p->out, ",off,"));
     p = run_ok(state, "graph explain c.safetensors c.csv --about on");

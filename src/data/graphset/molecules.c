@@ -466,7 +466,8 @@ static basin_status finish(basin_graphset *set, reading *r, basin_error *error) 
     a->node_label = r->atom, a->node_labels = BASIN_ATOM_LABELS;
     a->edge_label = r->bond, a->edge_labels = 1;
     BASIN_TRY(basin_graphset_from_arrays(set, a, error));
-    set->binary = r->flags && a->targets > 0;
+    set->binary =
+        r->flags && a->targets > 1; /* one of 0 and 1 is a class, or asked for as values */
     set->line = r->line, set->scaffold = r->scaffold, r->line = r->scaffold = NULL;
     set->id = r->ids.names.text, set->id_start = r->ids.names.at;
     set->id_bytes = set->id ? set->id_start[a->graphs] : 0;

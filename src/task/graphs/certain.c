@@ -96,6 +96,7 @@ static void choose(double *temperature, double *share, const trial *t) {
     for (int step = -6; step <= 8; step++)
         for (int part = 0; part <= (t->held ? SHARES : 0); part++) {
             double tried = pow(2, step / 4.0), s = (double)part / SHARES;
+            if (!is_value(t->m)) s = fmin(s, 0.99); /* the network ranks what the memory bounds */
             if (is_value(t->m) && step) continue;
             double loss = loss_of(t, tried, s, &known);
             if (loss < least) least = loss, *temperature = tried, *share = s;
