@@ -119,5 +119,8 @@ def write(path, tensors, config):
 if __name__ == "__main__":
     if len(sys.argv) != 3 or not sys.argv[2].endswith(".safetensors"):
         sys.exit("usage: python3 published.py WEIGHTS.npz MODEL.safetensors")
-    arrays = read(sys.argv[1])
+    try:
+        arrays = read(sys.argv[1])
+    except (OSError, ValueError) as why:
+        sys.exit(f"published.py: {sys.argv[1]} is no npz that can be read: {why}")
     write(sys.argv[2], arrays, settings(arrays))
