@@ -687,6 +687,14 @@ TEST(errors) {
     assert_null(basin_energy_attention(g, wk, wk, beta, NULL, NULL, NULL));
     assert_error(&l, BASIN_BAD_VALUE, "attention", "pairs");
 
+    g = lab_state(&l, "g", BASIN_SHAPE(3, 5));
+    basin_block sums = {.config = {.no_attention = true},
+                        .nv = lab_state(&l, "nv", BASIN_SHAPE(2, 4, 5)),
+                        .xi = lab_state(&l, "xi", BASIN_SHAPE(7, 13))};
+    basin_energy alone = basin_block_energy(&(basin_block_bound){.block = &sums, .pattern = &all});
+    assert_null(basin_energy_term(&alone, g, 0));
+    assert_error(&l, BASIN_BAD_VALUE, "sums over neighbours", "list of pairs");
+
     declare(&l, (basin_block_config){.dim = 4, .heads = 2, .head_dim = 0, .memories = 3});
     assert_error(&l, BASIN_BAD_VALUE, "Y 0", "wanted 1 or more");
     declare(&l, (basin_block_config){
