@@ -540,46 +540,113 @@ static basin_status join(float *to, const joint *j, basin_error *error) {
 
 /* ---- the filling: colours and detail of the joined copies, each by as much as it is worth ---- */
 
-/* The mean of known pixels nearby, by the sixth power of their distance: what goes on at the rim
- * reaches farther than a membrane lets it. */
-static double nearby(const joint *j, int64_t y, int64_t x, int c) {
-    enum { REACH = 12 };
-    double sum = 0, weight = 0;
-    for (int64_t dy = -REACH; dy <= REACH; dy++)
-        for (int64_t dx = -REACH; dx <= REACH; dx++) {
-            double far = (double)(dy * dy + dx * dx);
-            float known;
-            if (!known_at(&known, j, y + dy, x + dx, c)) continue;
-            sum += known / (far * far * far);
-            weight += 1 / (far * far * far);
-        }
-    return sum / weight;
+/* Kriging from the known pixels within NEAR of a hole, whose correlation falls by distance: a
+ * better guess than the membrane, which forgets the rim sooner. */
+enum { NEAR = 2, POINTS = 1300 };
+
+typedef struct krige {
+    int64_t points; /* 0: too many */
+    int32_t y[POINTS], x[POINTS];
+    double *matrix;    /* [points, points] correlations, then their Cholesky factor */
+    double *weight[4]; /* [points] of each channel; the last of ones */
+    double mean[CHANNELS];
+} krige;
+
+static void krige_free(krige *k) {
+    BASIN_FREE(k->matrix, k->weight[0], k->weight[1], k->weight[2], k->weight[3]);
 }
 
-/* A smooth filling without copies: membrane and model, at the rim what is nearby. */
-static double smooth_at(const joint *j, const float *span, int64_t y, int64_t x, int c) {
-    const double model = 0.3, rim = 8;
+static double correlation(double down, double right) {
+    return exp(-sqrt(down * down + right * right) / 20);
+}
+
+static void find_points(krige *k, const joint *j) {
+    for (int64_t y = j->box.top - NEAR; y < j->box.top + j->box.height + NEAR; y++)
+        for (int64_t x = j->box.left - NEAR; x < j->box.left + j->box.width + NEAR; x++) {
+            bool near = false;
+            float known;
+            for (int64_t i = 0; i < (2 * NEAR + 1) * (2 * NEAR + 1); i++)
+                near |= basin_hole_depth(j->hole, y + i / (2 * NEAR + 1) - NEAR,
+                                         x + i % (2 * NEAR + 1) - NEAR) > 0;
+            if (!near || !known_at(&known, j, y, x, 0)) continue;
+            if (k->points == POINTS) {
+                k->points = 0;
+                return;
+            }
+            k->y[k->points] = (int32_t)y, k->x[k->points++] = (int32_t)x;
+        }
+}
+
+/* Solves matrix b = b in place by the factor in the lower triangle. */
+static void back(const double *a, double *b, int64_t n) {
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t k = 0; k < i; k++) b[i] -= a[i * n + k] * b[k];
+        b[i] /= a[i * n + i];
+    }
+    for (int64_t i = n - 1; i >= 0; i--) {
+        b[i] /= a[i * n + i];
+        for (int64_t k = 0; k < i; k++) b[k] -= a[i * n + k] * b[i];
+    }
+}
+
+static basin_status krige_new(krige *k, const joint *j, basin_error *error) {
+    const double noise = 0.01;
+    find_points(k, j);
+    int64_t n = k->points, C = j->picture->channels;
+    if (!n) return BASIN_OK;
+    BASIN_TRY(BASIN_NEW_RAW(&k->matrix, n * n, "kriging", error));
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t l = 0; l <= i; l++) {
+            double sum = correlation(k->y[i] - k->y[l], k->x[i] - k->x[l]) + (i == l) * noise;
+            for (int64_t m = 0; m < l; m++) sum -= k->matrix[i * n + m] * k->matrix[l * n + m];
+            k->matrix[i * n + l] = i == l ? sqrt(sum) : sum / k->matrix[l * n + l];
+        }
+    for (int64_t c = C; c >= 0; c--) {
+        double sum = 0, ones = 0;
+        float known = 1;
+        BASIN_TRY(BASIN_NEW_RAW(&k->weight[c], n, "kriging", error));
+        for (int64_t i = 0; i < n; i++) {
+            if (c < C) known_at(&known, j, k->y[i], k->x[i], (int)c);
+            k->weight[c][i] = known;
+        }
+        back(k->matrix, k->weight[c], n);
+        for (int64_t i = 0; i < n; i++) sum += k->weight[c][i], ones += k->weight[C][i];
+        if (c < C) k->mean[c] = sum / ones;
+        for (int64_t i = 0; i < n && c < C; i++) k->weight[c][i] -= k->mean[c] * k->weight[C][i];
+    }
+    return BASIN_OK;
+}
+
+/* A smooth filling without copies: kriging or the membrane, and the model. */
+static void smooth_at(double *value, const joint *j, const krige *k, const float *span, int64_t y,
+                      int64_t x) {
+    const double model = 0.3;
     const basin_picture *p = j->picture;
     const basin_area *box = &j->hole->box;
-    int32_t depth = basin_hole_depth(j->hole, y, x);
-    double flat = span[((y - box->top) * box->width + x - box->left) * p->channels + c];
-    double value = flat + model * (p->pixel[(y * p->width + x) * p->channels + c] - flat);
-    double near = 1 - (depth - 1) / rim;
-    return near > 0 ? value + near * (nearby(j, y, x, c) - value) : value;
+    int64_t C = p->channels;
+    for (int64_t c = 0; c < C; c++) {
+        double flat = span[((y - box->top) * box->width + x - box->left) * C + c];
+        value[c] = k->points ? k->mean[c] : flat;
+        value[c] += model * (p->pixel[(y * p->width + x) * C + c] - flat);
+    }
+    for (int64_t i = 0; i < k->points; i++) {
+        double near = correlation((double)(y - k->y[i]), (double)(x - k->x[i]));
+        for (int64_t c = 0; c < C; c++) value[c] += near * k->weight[c][i];
+    }
 }
 
 /* How well the copies go on with what is known at the rim: 1 less their squared error there by the
  * variance of the same pixels, 0 to 1. */
 static double confidence(const joint *j) {
-    enum { NEAR = 3 };
+    enum { AROUND = 3, SIDE = 2 * AROUND + 1 };
     double error = 0, sum = 0, square = 0, count = 0;
     for (int64_t i = 0; i < j->box.height * j->box.width; i++) {
         int64_t y = j->box.top + i / j->box.width, x = j->box.left + i % j->box.width;
         shift by;
         if (basin_hole_depth(j->hole, y, x) != 1 || !shift_at(&by, j, y, x)) continue;
-        for (int64_t k = 0; k < (2 * NEAR + 1) * (2 * NEAR + 1) * j->picture->channels; k++) {
-            int64_t v = y + k / j->picture->channels / (2 * NEAR + 1) - NEAR;
-            int64_t u = x + k / j->picture->channels % (2 * NEAR + 1) - NEAR;
+        for (int64_t k = 0; k < SIDE * SIDE * j->picture->channels; k++) {
+            int64_t v = y + k / j->picture->channels / SIDE - AROUND;
+            int64_t u = x + k / j->picture->channels % SIDE - AROUND;
             int c = (int)(k % j->picture->channels);
             float known, copied;
             if (!known_at(&known, j, v, u, c) ||
@@ -596,7 +663,7 @@ static double confidence(const joint *j) {
 /* Part of a picture around a hole, in three degrees of smoothness. */
 typedef struct layers {
     basin_area area;
-    float *copy, *fine, *low; /* [area, channels] as copied; smoothed by 1.5 and by 2.5 pixels */
+    float *copy, *fine, *low; /* [area, channels] as copied; smoothed by 1.5 and by 2.2 pixels */
     float *shape;             /* [area] how strong detail is to be there, beside other places */
 } layers;
 
@@ -625,7 +692,7 @@ static basin_status layers_new(layers *l, const joint *j, const float *filled, b
     memcpy(l->fine, l->copy, (size_t)count * sizeof *l->fine);
     memcpy(l->low, l->copy, (size_t)count * sizeof *l->low);
     BASIN_TRY(smooth(l->fine, NULL, height, width, C, 1.5, error));
-    BASIN_TRY(smooth(l->low, NULL, height, width, C, 2.5, error));
+    BASIN_TRY(smooth(l->low, NULL, height, width, C, 2.2, error));
     for (int64_t i = 0; i < count; i++) {
         float d = l->copy[i] - l->low[i];
         l->shape[i / C] += d * d;
@@ -636,7 +703,7 @@ static basin_status layers_new(layers *l, const joint *j, const float *filled, b
 /* Detail is stronger where copies have more of it, and at the rim; in all it gets the energy that
  * is wanted, by that around the hole. */
 static void shape_detail(layers *l, const joint *j, double sure) {
-    const double wanted = 0.64 + 0.36 * pow(sure, 8), weakest = 0.6, fade = 20;
+    const double wanted = 0.63 + 0.37 * pow(sure, 8), weakest = 0.5, fade = 20;
     int64_t area = l->area.height * l->area.width, C = j->picture->channels, count[2] = {0};
     double sum[2] = {0};
     for (int64_t i = 0; i < area; i++) {
@@ -659,21 +726,26 @@ static void shape_detail(layers *l, const joint *j, double sure) {
 static basin_status blend(basin_picture *to, const joint *j, const float *filled, const float *span,
                           double texture, basin_error *error) {
     BASIN_AT_EXIT(layers_free) layers l = {0};
+    BASIN_AT_EXIT(krige_free) krige k = {0};
     int64_t C = to->channels;
+    BASIN_TRY(krige_new(&k, j, error));
     BASIN_TRY(layers_new(&l, j, filled, error));
     double sure = confidence(j);
     shape_detail(&l, j, sure);
     texture *= fmin(4 * sure, 1); /* nothing fits: a smooth filling */
-    for (int64_t i = 0; i < j->box.height * j->box.width * C; i++) {
-        int64_t y = j->box.top + i / C / j->box.width, x = j->box.left + i / C % j->box.width;
-        int64_t at = (y - l.area.top) * l.area.width + x - l.area.left, k = at * C + i % C;
-        double depth = basin_hole_depth(j->hole, y, x);
+    for (int64_t i = 0; i < j->box.height * j->box.width; i++) {
+        int64_t y = j->box.top + i / j->box.width, x = j->box.left + i % j->box.width;
+        int64_t at = (y - l.area.top) * l.area.width + x - l.area.left;
+        double depth = basin_hole_depth(j->hole, y, x), value[4];
         if (depth == 0) continue;
         double far = (1 - sure) * 30 + 0.01;
-        double share = sqrt(sure) * (1 - exp(-depth * depth / far)) * exp((sure - 1) * depth / 20);
-        double value = smooth_at(j, span, y, x, (int)(i % C));
-        value += share * (l.low[k] - value) + texture * l.shape[at] * (l.copy[k] - l.low[k]);
-        to->pixel[(y * to->width + x) * C + i % C] = (uint8_t)lrint(fmin(fmax(value, 0), 255));
+        double share = sqrt(sure) * (1 - exp(-depth * depth / far)) * exp((sure - 1) * depth / 25);
+        smooth_at(value, j, &k, span, y, x);
+        for (int64_t c = 0; c < C; c++) {
+            double low = l.low[at * C + c], fine = l.copy[at * C + c] - low;
+            double sum = value[c] + share * (low - value[c]) + texture * l.shape[at] * fine;
+            to->pixel[(y * to->width + x) * C + c] = (uint8_t)lrint(fmin(fmax(sum, 0), 255));
+        }
     }
     return BASIN_OK;
 }

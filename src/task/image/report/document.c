@@ -194,6 +194,38 @@ static void put_attention(writer *w, const entry *e) {
     PUT("]}");
 }
 
+/* ---- a hole ---- */
+
+/* Traced pictures with a square hole in the middle, filled as `image complete` does, and the energy
+ * of the texture by step. */
+static basin_status put_hole(writer *w, const entry *e, int64_t i, basin_error *error) {
+    const basin_image_settings *s = &e->model->settings;
+    BASIN_AT_EXIT(basin_image_completion_free) basin_image_completion done = {0};
+    BASIN_AT_EXIT(basin_picture_free) basin_picture whole = {0};
+    int64_t side = s->size * 2 / 7, at = (s->size - side) / 2;
+    basin_image_completing how = {.rectangle = {at, at, side, side}, .texture = 1};
+    const float *patches = e->exhibit.patches + i * w->tokens * w->values;
+    BASIN_TRY(basin_image_sheet_picture(&whole, patches, NULL, s, error));
+    BASIN_TRY(basin_image_complete(&done, e->model, &whole, 1, &how, error));
+    if (!done.texture_steps) return BASIN_OK; /* too small a picture to copy from */
+    PUT("{'side':%lld,'given':{", (long long)side);
+    basin_document_picture(&w->report, &done.masked, form_of(e), NULL);
+    PUT("},'completed':{");
+    basin_document_picture(&w->report, &done.completed, form_of(e), NULL);
+    PUT("}");
+    put_numbers(w, "energy", done.texture, done.texture_steps);
+    PUT("}");
+    return BASIN_OK;
+}
+
+static void put_holes(writer *w, const entry *e) {
+    basin_error error;
+    PUT("'holes':[");
+    for (int64_t i = 0; i < w->findings->traced; i++)
+        if (!basin_document_check(&w->report, put_hole(w, e, i, &error), &error)) return;
+    PUT("]");
+}
+
 /* ---- weights ---- */
 
 /* Patches [count, P], of which the page makes a sheet. */
@@ -311,6 +343,7 @@ static void put_model(writer *w, const entry *e) {
     PUT("]");
     put_trace(w, e);
     put_course(w, e);
+    put_holes(w, e);
     put_attention(w, e);
     put_memories(w, e);
     put_heads(w, e, "keys", e->weights.key);
