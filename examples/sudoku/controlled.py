@@ -353,7 +353,6 @@ def mean_of(each, counted, seeds):
     return (each * counted).reshape(seeds, -1).sum(1) / counted.reshape(seeds, -1).sum(1).clamp(min=1)
 
 
-
 def read_boards(path, limit=None):
     rows = [line.strip().split(",") for line in open(path) if line[0] in "0123456789."][:limit]
     digits = lambda k: torch.tensor([[int(c) if c != "." else 0 for c in r[k]] for r in rows], dtype=torch.uint8)

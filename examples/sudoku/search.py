@@ -171,7 +171,9 @@ def one_round(net, given, full, depths, per, options, began, later=False):
         rows = [t[i : i + per].repeat_interleave(options.starts, 0) for t in (given, full)]
         real = len(rows[0])
         if options.compile and real < per * options.starts:  # one shape
-            rows = [t.repeat(-(-per * options.starts // real), *[1] * (t.dim() - 1))[: per * options.starts] for t in rows]
+            rows = [
+                t.repeat(-(-per * options.starts // real), *[1] * (t.dim() - 1))[: per * options.starts] for t in rows
+            ]
         search = Search(net, rows[0], options)
         if later:
             search.renew()
