@@ -89,6 +89,7 @@ static int descend(const char *weights, const mazes *all) {
     for (int64_t row = 0; p->count == 1 && row < all->side; row++)
         print_maze(p->given + row * all->side, answer + row * all->side, all->side, '\n');
     if (p->count == 1) failed = !right_at(&f, by, f.depths - 1);
+    if (failed) fputs("not solved; a longer path needs more --steps\n", stderr);
     basin_engine_close(&m.engine);
     findings_free(&f);
     free(p->given);

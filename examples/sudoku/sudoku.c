@@ -123,6 +123,9 @@ static int descend(const char *weights, const boards *b) {
     for (int k = 0; k < CELLS && b->count == 1; k++) putchar('0' + f.answer[by * CELLS + k]);
     if (b->count == 1) putchar('\n');
     int failed = b->count == 1 && !right_at(&f, by, f.depths - 1);
+    if (failed)
+        fputs("not solved; more starts may: --breadth 64 --start 0.3 --assume 16 --steps 512\n",
+              stderr);
     basin_engine_close(&m.engine);
     findings_free(&f);
     free(p.given);
