@@ -6,8 +6,8 @@
 
 A rule of neighbours does not depend on the side of the maze, so mazes of 9 x 9 are enough. What is hard is
 when a cell may be judged: deep in a long dead end nothing tells a cell from one of the path until the end has
-been filled up to it. A loss on all cells after every step asks for a guess there, and what is learned is a
-guess that hardens with time; dead ends then stop being filled where they are longer than those of training.
+been filled up to it. A loss on all cells after every step asks for a guess there; weights trained so fill parts
+of the path, too (docs/lab/sudoku.md).
 Here a cell off the path counts only from the step on at which filling dead ends by --front cells per step
 could have reached it. Cells of the path count always. So cells stay alive until a neighbour dies.
 

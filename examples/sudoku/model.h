@@ -332,8 +332,8 @@ static puzzles puzzles_of(const boards *b) {
  * begins at u with normal noise of a deviation below `start`, and each step adds noise of a
  * deviation below `noise`, for half of the samples. Weights are averaged over batches. With
  * `front`, a cell of a maze off the path counts in the loss once dead ends, filled by `front` cells
- * per step, have reached it: a loss on all cells asks for guesses inside long dead ends, and these
- * do not carry to larger mazes. */
+ * per step, have reached it: a loss on all cells asks for guesses inside long dead ends, and
+ * weights trained so did not carry to larger mazes. */
 typedef struct training {
     int64_t steps, batch, epochs, seed;
     double rate, last, average; /* the highest learning rate, and the last */
