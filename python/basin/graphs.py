@@ -232,6 +232,10 @@ class GraphClassifier(ClassifierMixin, _GraphEstimator):
         if isinstance(graphs, GraphSet):
             if y is not None:
                 raise BasinError("y beside a GraphSet, which has its own classes")
+            if graphs.pointer.task != lib.BASIN_GRAPHS_CLASSES:
+                raise BasinError(
+                    "a set of values, or of nodes; GraphClassifier needs classes of graphs"
+                )
             self._fit(graphs)
             self._opened()
             return self
@@ -256,6 +260,10 @@ class GraphClassifier(ClassifierMixin, _GraphEstimator):
         count = lib.basin_graphs_about(model).columns
         values = ffi.buffer(lib.basin_graphs_about(model).class_value, 8 * count)
         self.classes_ = numpy.frombuffer(values, "i8").copy()
+        names = lib.basin_graphs_about(model).names
+        words = ffi.string(names).decode(errors="replace").split("\n\t")[1:] if names else []
+        if words:  # of a table of molecules
+            self.classes_ = numpy.array(words)[self.classes_]
 
     def predict_proba(self, graphs: Any) -> numpy.ndarray:
         """[graphs, classes], in the order of classes_."""
@@ -301,6 +309,10 @@ class GraphRegressor(RegressorMixin, _GraphEstimator):
         if isinstance(graphs, GraphSet):
             if y is not None:
                 raise BasinError("y beside a GraphSet, which has its own values")
+            if graphs.pointer.task != lib.BASIN_GRAPHS_VALUES:
+                raise BasinError(
+                    "a set of classes; GraphRegressor needs values (GraphSet.read(.., values=True))"
+                )
             self._fit(graphs)
             self._opened()
             return self

@@ -222,3 +222,13 @@ def test_tables_of_molecules(tmp_path):
         basin.GraphSet.read(path, target="z")
     with pytest.warns(UserWarning, match="several parts"):
         basin.GraphSet(["CCO", "[Na+].[Cl-]"])
+    words = tmp_path / "w.csv"
+    words.write_text("smiles,c\n" + "".join(f"{'C' * n},{'ab'[n % 2]}\n" for n in range(1, 13)))
+    with pytest.warns(UserWarning, match="0 is 'a', 1 is 'b'"):
+        read = basin.GraphSet.read(words, target="c")
+    model = basin.GraphClassifier(epochs=1, members=1, dim=8, blocks=1).fit(read)
+    model.save(tmp_path / "w.safetensors")
+    again = basin.GraphClassifier.load(tmp_path / "w.safetensors")
+    assert again.classes_.tolist() == ["a", "b"] and again.predict(["CCO"])[0] in "ab"
+    with pytest.raises(basin.BasinError, match="values=True"):
+        basin.GraphRegressor().fit(read)

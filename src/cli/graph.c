@@ -20,12 +20,10 @@ basin_status basin_graph_read(basin_graphset *set, const basin_args *o, const ch
     if (settings) BASIN_TRY(basin_settings_get_number(&stereo, settings, "stereo", error));
     bool packed = basin_text_ends(path, ".safetensors") || basin_text_ends(path, ".npz") ||
                   basin_text_ends(path, ".zip");
-    bool table = is_table(path) || o->smiles;
-    if (packed && o->smiles)
-        return basin_usage(error, "--smiles: %s is a set of graphs, not a table of molecules",
-                           path);
+    bool table = is_table(path) || (o->smiles && !packed);
     bool trains = !target && !o->part; /* or converts */
     const char *idle = o->target && !bare    ? "target"
+                       : o->smiles           ? "smiles"
                        : o->network.id       ? "id"
                        : trains && o->values ? "values"
                        : trains && o->stereo ? "stereo"

@@ -393,7 +393,8 @@ TEST_WITH(converts_and_draws_molecules, folder_new, folder_remove) {
     assert_contains(p->out, "part    test\ngraphs  1\n");
     assert_contains(run_ok(state, "graph explain n.safetensors m.csv --about y")->out, "output");
     assert_error(run(state, "graph explain n.safetensors l.smi --about z"), 1, "by its name");
-    assert_error(run(state, "graph train m.safetensors --smiles y"), 2, "is a set of graphs");
+    assert_error(run(state, "graph train m.safetensors --smiles y"), 2,
+                 "--smiles: m.safetensors is no table of molecules");
     file_put(folder_path(path, state, "m.dat"), table, strlen(table));
     assert_error(run(state, "graph predict n.safetensors m.dat"), 1, "--smiles names the column");
     p = run_ok(state, "graph cv m.csv --target y --folds 2 --epochs 1 --members 1 " SMALL);
