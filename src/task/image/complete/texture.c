@@ -663,7 +663,7 @@ static double confidence(const joint *j) {
 /* Part of a picture around a hole, in three degrees of smoothness. */
 typedef struct layers {
     basin_area area;
-    float *copy, *fine, *low; /* [area, channels] as copied; smoothed by 1.5 and by 2.2 pixels */
+    float *copy, *fine, *low; /* [area, channels] as copied; smoothed by 1.5 and by 1.9 pixels */
     float *shape;             /* [area] how strong detail is to be there, beside other places */
 } layers;
 
@@ -692,7 +692,7 @@ static basin_status layers_new(layers *l, const joint *j, const float *filled, b
     memcpy(l->fine, l->copy, (size_t)count * sizeof *l->fine);
     memcpy(l->low, l->copy, (size_t)count * sizeof *l->low);
     BASIN_TRY(smooth(l->fine, NULL, height, width, C, 1.5, error));
-    BASIN_TRY(smooth(l->low, NULL, height, width, C, 2.2, error));
+    BASIN_TRY(smooth(l->low, NULL, height, width, C, 1.9, error));
     for (int64_t i = 0; i < count; i++) {
         float d = l->copy[i] - l->low[i];
         l->shape[i / C] += d * d;
@@ -703,7 +703,7 @@ static basin_status layers_new(layers *l, const joint *j, const float *filled, b
 /* Detail is stronger where copies have more of it, and at the rim; in all it gets the energy that
  * is wanted, by that around the hole. */
 static void shape_detail(layers *l, const joint *j, double sure) {
-    const double wanted = 0.63 + 0.37 * pow(sure, 8), weakest = 0.5, fade = 20;
+    const double wanted = 0.66 + 0.34 * pow(sure, 8), weakest = 0.5, fade = 20;
     int64_t area = l->area.height * l->area.width, C = j->picture->channels, count[2] = {0};
     double sum[2] = {0};
     for (int64_t i = 0; i < area; i++) {
