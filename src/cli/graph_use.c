@@ -96,10 +96,11 @@ static const char *units_of(const basin_graphs_info *about) {
 static const basin_option predict_table[] = {
     BASIN_TEXT(output, 'o', "output", "FILE", "The CSV file; without it standard output.",
                .writes = true),
-    BASIN_TEXT(embeddings, 0, "embeddings", "FILE",
-               "Also write what the head reads of each graph, or node: embedding [rows, R] and the "
-               "numbers of graph and node, as npz or safetensors.",
-               .writes = true),
+    BASIN_TEXT(
+        embeddings, 0, "embeddings", "FILE",
+        "Also write what the head (of several members the first's) reads of each graph, or "
+        "node: embedding [rows, R] and the numbers of graph and node, as npz or safetensors.",
+        .writes = true),
     BASIN_FLAG(sort, "sort",
                "The highest value of the first column, or probability of the last class, first."),
     BASIN_INTEGER(top, "top", "N", 0, 1e15, "Only the first N of these; 0: all.",

@@ -411,6 +411,8 @@ TEST_WITH(converts_and_draws_molecules, folder_new, folder_remove) {
     run_ok(state, "graph convert s.csv s.safetensors --stereo --target y");
     assert_error(run(state, "graph train s.safetensors"), 1, "stereo is off; needs the same");
     assert_error(run(state, "graph train c.csv --target d"), 1, "12 different words in 12");
+    file_put(folder_path(path, state, "u.csv"), "smiles,y\nCC,\"1,5\"\nC,2\n", 22);
+    assert_error(run(state, "graph train u.csv --target y"), 1, "has '2', and words before it");
     assert_error(run(state, "graph report n.safetensors m.csv --training c.csv -o r.json -q"), 1,
                  "trained on 0 of its 12 molecules");
     run_ok(state, "graph train c.csv --target c -o c.safetensors --epochs 1 --members 1 " SMALL);

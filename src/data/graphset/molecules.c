@@ -253,7 +253,9 @@ static basin_status read_targets(reading *r, basin_error *error) {
                               r->spec->path, (long long)r->line[g], name_of(r, r->target[t]), text,
                               r->given  ? "which is no class of the model"
                               : numbers ? "needs numbers"
-                                        : "needs numbers alone or words alone");
+                              : number < 0
+                                  ? "and words before it; needs numbers alone or words alone"
+                                  : "and numbers before it; needs numbers alone or words alone");
         r->flags = r->flags && (missing || value == 0 || value == 1);
         r->value[g * r->targets + t] = (float)value;
     }
