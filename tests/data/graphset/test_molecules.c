@@ -274,8 +274,7 @@ TEST_WITH(tables, folder_new, folder_remove) {
     write_text(path, state, "m.csv", "SMILES,y\nC,yes\nCC,900000\n");
     assert_failure(basin_graphset_read_molecules(
                        &set, &(basin_molecules){.path = path, .target = "y"}, &failure),
-                   BASIN_BAD_VALUE,
-                   "line 3: column 'y' has '900000', needs numbers alone or words");
+                   BASIN_BAD_VALUE, "column 'y' has '900000', and words before it; needs numbers");
     assert_failure(
         basin_graphset_read_molecules(
             &set, &(basin_molecules){.path = path, .target = "y", .values = true}, &failure),
