@@ -107,7 +107,7 @@ static inline basin_values basin_values_of(const basin_call *call, const void *c
     at.scale = call->attr.value;
     at.causal = call->attr.causal, at.exclude_self = call->attr.exclude_self;
     at.drop = call->attr.drop, at.stream = call->attr.stream;
-    if (call->ins > BASIN_VAL_SEED) at.seed = (const int32_t *)in[BASIN_VAL_SEED];
+    if (call->ins > BASIN_VAL_SEED && at.drop > 0) at.seed = (const int32_t *)in[BASIN_VAL_SEED];
     at.of_q = basin_values_steps_of(&call->in[BASIN_VAL_Q].shape, first);
     at.of_k = basin_values_steps_of(k, first);
     at.of_v = basin_values_steps_of(v, first), at.of_c = basin_values_steps_of(&c, first);

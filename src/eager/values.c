@@ -36,6 +36,7 @@ void basin_eager_values(basin_eager_job *j, basin_eager_operation operation,
     basin_eager_in(j, BASIN_VAL_V, at->v, kind, v);
     basin_eager_in(j, BASIN_VAL_BIAS, at->bias, BASIN_REAL, bias_shape(at, at->bias_repeats));
     add_list(j, at);
+    basin_eager_in(j, BASIN_VAL_SEED, NULL, BASIN_INDEX, BASIN_SHAPE(2));
     basin_eager_in(j, BASIN_VAL_C, order > 0 ? at->c : NULL, kind, c);
     basin_eager_in(j, BASIN_VAL_TQ, at->a, kind, q);
     basin_eager_in(j, BASIN_VAL_TK, at->b, kind, k);

@@ -158,6 +158,7 @@ static int words_of(const basin_values *at) { return (int)basin_cuda_ceil(at->ke
 static void draw_bits(const basin_cuda_frame *frame, const basin_values *at, uint32_t *to) {
     int64_t count = at->batch * at->heads * at->queries * words_of(at);
     unsigned blocks = (unsigned)basin_cuda_ceil(count, ROWS_THREADS);
+    if (!blocks) return;
     keep_bits<<<blocks, ROWS_THREADS, 0, frame->stream>>>(
         to, (const uint32_t *)at->seed, at->stream, (uint32_t)(at->drop * 0x1p24), count,
         words_of(at), (int)at->queries, (int)at->keys, at->causal);
