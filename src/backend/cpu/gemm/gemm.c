@@ -174,10 +174,11 @@ static void panel_run(const basin_gemm *g, const plan *p, const block *at, const
     bool last = k_block + 1 == p->k_blocks;
     int pieces = (int)basin_int_min(8, count); /* of the next panel, each fetched beside a tile */
     const float *next = b + b_panel(p->kernel, g->b_packed ? g->k : k);
+    bool there = g->b_packed && panel + 1 < at->n_last; /* else it is in the cache, or none */
     for (int64_t i = 0; i < count; i++) {
         int64_t row = (at->m_first + i) * mr;
         basin_gemm_ahead ahead = ahead_of(g, at->batch, row, col, last || !g->epilogue);
-        ahead.b = next + i * (b_panel(p->kernel, k) / pieces);
+        ahead.b = there && i < pieces ? next + i * (b_panel(p->kernel, k) / pieces) : b;
         ahead.b_pieces = pieces;
         if (!g->epilogue) {
             float *c = g->c + at->batch * g->c_batch + row * g->c_row + col;

@@ -8,7 +8,8 @@
 #include "backend/gemm.h"
 
 /* To be fetched into the caches meanwhile: the rows that this tile will end in, c_row bytes apart
- * (NULL: none), and a piece of B's next panel. Any address will do. */
+ * (NULL: none), and a piece of B's next panel. It lies in memory that is there: fetches of pages
+ * that are not cost a walk through the page table each. */
 typedef struct basin_gemm_ahead {
     const char *c;
     int64_t c_row;

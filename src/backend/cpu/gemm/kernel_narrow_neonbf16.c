@@ -6,7 +6,7 @@
 
 #include "backend/cpu/gemm/kernel.h"
 
-enum { MR = 8, NR = 8, UNIT = 4, BLOCKS = 4, AHEAD = 512 };
+enum { MR = 8, NR = 8, UNIT = 4, BLOCKS = 4, CHUNK = 128 };
 
 static inline bfloat16x8_t load(const uint16_t *from) {
     bfloat16x8_t value;
@@ -36,17 +36,21 @@ static void tile(float *c, int64_t c_row, const float *a, const float *b, int64_
     const char *next = (const char *)ahead->b; /* an eighth of it */
     for (int r = 0; r < BLOCKS; r++)
         for (int j = 0; j < BLOCKS; j++) sum[r][j] = vdupq_n_f32(0.0F);
-    for (int64_t p = 0; p < k; p += UNIT, x += MR * UNIT, y += NR * UNIT) {
-        bfloat16x8_t column[BLOCKS];
-        __builtin_prefetch(x + AHEAD, 0, 3);
-        __builtin_prefetch(next, 0, 2), next += 8;
+    for (int64_t left = k; left > 0; left -= CHUNK) {
+        const uint16_t *end = x + MR * (((left < CHUNK ? left : CHUNK) + UNIT - 1) / UNIT * UNIT);
+        for (int i = 0; i < CHUNK / 32; i++, next += 64) __builtin_prefetch(next, 0, 2);
+#pragma GCC unroll 2
+        for (; x < end; x += MR * UNIT, y += NR * UNIT) {
+            bfloat16x8_t column[BLOCKS];
 #pragma GCC unroll 4
-        for (int j = 0; j < BLOCKS; j++) column[j] = load(y + 8 * j);
+            for (int j = 0; j < BLOCKS; j++) column[j] = load(y + 8 * j);
 #pragma GCC unroll 4
-        for (int r = 0; r < BLOCKS; r++) {
-            bfloat16x8_t row = load(x + 8 * r);
+            for (int r = 0; r < BLOCKS; r++) {
+                bfloat16x8_t row = load(x + 8 * r);
 #pragma GCC unroll 4
-            for (int j = 0; j < BLOCKS; j++) sum[r][j] = vbfmmlaq_f32(sum[r][j], row, column[j]);
+                for (int j = 0; j < BLOCKS; j++)
+                    sum[r][j] = vbfmmlaq_f32(sum[r][j], row, column[j]);
+            }
         }
     }
     if (rows == MR && cols == NR && !accumulate) {

@@ -4,7 +4,7 @@
 
 #include "backend/cpu/gemm/kernel.h"
 
-enum { MR = 8, NR = 12, AHEAD = 32, LANES = 4 };
+enum { MR = 8, NR = 12, CHUNK = 32, LANES = 4 };
 
 #define WIDE_ADD(sum, a, x) vfmaq_n_f32((float32x4_t)(sum), (float32x4_t)(x), a)
 #define FUSED(sum, a, x) vfmaq_f32((float32x4_t)(sum), (float32x4_t)(a), (float32x4_t)(x))
@@ -33,19 +33,23 @@ INLINE void tile_fixed(float *c, int64_t c_row, const float *a, const float *b, 
     for (int r = 0; r < rows && ahead->c; r++)
         __builtin_prefetch(ahead->c + r * ahead->c_row, 1, 3);
     const float *next = ahead->b;
-    for (int64_t p = 0; p < k; p++, a += MR, b += NR, next += (NR + 7) / 8) {
-        __builtin_prefetch(next, 0, 2);
-        float32x4_t a0 = vld1q_f32(a), a1 = rows > 4 ? vld1q_f32(a + 4) : a0;
-        float32x4_t b0 = vld1q_f32(b), b1 = vld1q_f32(b + 4), b2 = vld1q_f32(b + 8);
-        __builtin_prefetch(b + AHEAD * NR, 0, 3);
-        ROW(0, a0, 0)
-        ROW(1, a0, 1)
-        ROW(2, a0, 2)
-        ROW(3, a0, 3)
-        ROW(4, a1, 0)
-        ROW(5, a1, 1)
-        ROW(6, a1, 2)
-        ROW(7, a1, 3)
+    for (int64_t left = k; left > 0; left -= CHUNK) {
+        const float *end = a + MR * (left < CHUNK ? left : CHUNK);
+#pragma GCC unroll 3
+        for (int i = 0; i < 3; i++, next += 16) __builtin_prefetch(next, 0, 2);
+#pragma GCC unroll 4
+        for (; a < end; a += MR, b += NR) {
+            float32x4_t a0 = vld1q_f32(a), a1 = rows > 4 ? vld1q_f32(a + 4) : a0;
+            float32x4_t b0 = vld1q_f32(b), b1 = vld1q_f32(b + 4), b2 = vld1q_f32(b + 8);
+            ROW(0, a0, 0)
+            ROW(1, a0, 1)
+            ROW(2, a0, 2)
+            ROW(3, a0, 3)
+            ROW(4, a1, 0)
+            ROW(5, a1, 1)
+            ROW(6, a1, 2)
+            ROW(7, a1, 3)
+        }
     }
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++)
