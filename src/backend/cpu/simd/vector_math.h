@@ -110,6 +110,8 @@ VECTOR_INLINE vfloat vector_min(vfloat a, vfloat b) {
 VECTOR_INLINE float vector_sum(vfloat v) {
 #if defined(__AVX512F__)
     return _mm512_reduce_add_ps((__m512)v);
+#elif VECTOR_LANES == 4 /* an array would keep v in memory while it is summed up */
+    return (v[0] + v[2]) + (v[1] + v[3]);
 #else
     float lane[VECTOR_LANES];
     vector_store(lane, v);
@@ -122,6 +124,9 @@ VECTOR_INLINE float vector_sum(vfloat v) {
 VECTOR_INLINE float vector_largest(vfloat v) {
 #if defined(__AVX512F__)
     return _mm512_reduce_max_ps((__m512)v);
+#elif VECTOR_LANES == 4
+    float even = v[2] > v[0] ? v[2] : v[0], odd = v[3] > v[1] ? v[3] : v[1];
+    return odd > even ? odd : even;
 #else
     float lane[VECTOR_LANES];
     vector_store(lane, v);
