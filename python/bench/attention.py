@@ -527,6 +527,15 @@ def chained(jax, step):
     return jax.jit(lambda *x: jax.lax.scan(body, x, None, length=CHAIN)[0])
 
 
+def time_of_chain(jax, step, o, operands):
+    """Milliseconds of one of them, where they are asked for."""
+    if not o.chain:
+        return None
+    many = chained(jax, step)
+    ms = milliseconds(lambda: jax.block_until_ready(many(*operands)), lambda: None, 5, 2)
+    return round(ms / CHAIN, 4)
+
+
 def run_values_jax(o):
     """Orders of basin.jax.attention beside those of jax.nn.dot_product_attention."""
     import jax
@@ -573,11 +582,7 @@ def run_values_jax(o):
                 wait = lambda run=run: jax.block_until_ready(run(q, k, v))  # noqa: E731
                 ms = milliseconds(wait, lambda: None, o.reps)
                 memory = run.lower(q, k, v).compile().memory_analysis()
-                many = chained(jax, functools.partial(step, function))
-                chain = milliseconds(
-                    lambda many=many: jax.block_until_ready(many(q, k, v)), lambda: None, 5, 2
-                )
-                chain = round(chain / CHAIN, 4)
+                chain = time_of_chain(jax, functools.partial(step, function), o, (q, k, v))
                 say(**told, ms=ms, chain=chain, beyond_mib=mib(memory.temp_size_in_bytes))
             except Exception as error:
                 say(**told, error=str(error).splitlines()[0][:200])
@@ -938,6 +943,7 @@ def main():
     a.add_argument("--device", default="cuda", help="check, values: of PyTorch")
     a.add_argument("--causal", action="store_true", help="values: each token sees those before it")
     a.add_argument("--only", default="", help="jax, values: this way alone")
+    a.add_argument("--chain", action="store_true", help="values_jax: also 20 steps in one call")
     a.add_argument("--no-jax", action="store_true", help="check: PyTorch alone")
     o = a.parse_args()
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
