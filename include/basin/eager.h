@@ -91,15 +91,13 @@ typedef struct basin_eager_attention {
     const void *av;        /* T like v; these and a, b: tangents, NULL: 0 */
     const void *abias;     /* R like bias */
     const void *ac;        /* T like c */
-    void *lse;             /* R [batch, queries, H]; lse, force. Of values, [batch, H, queries] and
-                              only for bfloat16 up to 64 wide on sm_90: written beside o, and with
-                              it read by the reverse, which then takes a pass less */
+    void *lse;             /* R [batch, queries, H]; lse, force */
     void *dq, *dk;         /* T; force */
     void *dbeta, *dscale;  /* R; force */
     void *gq, *gk;         /* T; reverse */
     void *gw;              /* R like w; reverse */
     void *gbeta, *gscale;  /* R; reverse */
-    void *o, *dv;          /* T like c, v; values and second (its reverse reads it), reverse */
+    void *o, *dv;          /* T like c, v; values and second, reverse */
     void *dbias;           /* R like bias without repeating */
     void *gv, *gbias, *gc; /* like v, dbias, c; second */
     void *workspace;       /* basin_eager_workspace bytes, at a multiple of 64; NULL: taken for the

@@ -77,10 +77,7 @@ enum basin_values_in {
     BASIN_VAL_TV,    /* like v */
     BASIN_VAL_TBIAS, /* like the bias */
     BASIN_VAL_TC,    /* like c */
-    BASIN_VAL_IN,
-    /* of the reverse, single operations on a device alone: o, and log-sum-exps [batch, H, Nq] */
-    BASIN_VAL_O = BASIN_VAL_TQ,
-    BASIN_VAL_LSE = BASIN_VAL_TK
+    BASIN_VAL_IN
 };
 /* Results of the reverse and the second order: like q, k, v, the bias with nothing that is 1, c. */
 enum basin_values_out {

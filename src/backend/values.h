@@ -55,9 +55,6 @@ typedef struct basin_values {
     basin_bias_steps of_bias, of_tbias;
     const int32_t *row, *key, *column, *query, *pair; /* row NULL: all pairs */
     const void *q, *k, *v, *bias, *c, *tq, *tk, *tv, *tbias, *tc;
-    const void *o;    /* order 1: the result and its log-sum-exps, where they are known */
-    const float *lse; /* [batch, heads, queries] */
-    float *out_lse;   /* order 0 */
     void *out_q, *out_k, *out_v, *out_bias, *out_c, *out_o /* beside its tangent */;
 } basin_values;
 
@@ -125,11 +122,8 @@ static inline basin_values basin_values_of(const basin_call *call, const void *c
         at.out_c = out[BASIN_VAL_OUT_C];
         if (call->outs > BASIN_VAL_OUT_O) at.out_o = out[BASIN_VAL_OUT_O];
     }
-    if (at.order == 1 && call->ins > BASIN_VAL_LSE)
-        at.o = in[BASIN_VAL_O], at.lse = (const float *)in[BASIN_VAL_LSE];
     if (forward) {
         at.out_c = out[0];
-        if (call->outs > 1) at.out_lse = (float *)out[1];
     } else {
         at.out_q = out[BASIN_VAL_OUT_Q], at.out_k = out[BASIN_VAL_OUT_K];
         at.out_v = out[BASIN_VAL_OUT_V], at.out_bias = out[BASIN_VAL_OUT_BIAS];

@@ -236,9 +236,6 @@ static basin_status check_operands(const basin_eager *eager, basin_eager_operati
                                    basin_error *error) {
     bool values = basin_eager_has_values(operation);
     BASIN_TRY((values ? basin_eager_values_present : check_present)(operation, at, error));
-    if (operation == BASIN_EAGER_VALUES && at->lse && !eager->device)
-        return basin_fail(error, BASIN_UNSUPPORTED,
-                          "attention: log-sum-exps beside values are written on cuda alone");
     BASIN_TRY(check_aligned(at, error));
     BASIN_TRY(check_workspace(eager, at, bytes, error));
     return at->row && !eager->device ? check_list(at, error) : BASIN_OK;

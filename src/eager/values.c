@@ -44,17 +44,10 @@ void basin_eager_values(basin_eager_job *j, basin_eager_operation operation,
     basin_eager_in(j, BASIN_VAL_TBIAS, at->abias, BASIN_REAL, bias_shape(at, at->abias_repeats));
     basin_eager_in(j, BASIN_VAL_TC, at->ac, kind, c);
     j->call.ins = order == 2 ? BASIN_VAL_IN : BASIN_VAL_C + 1;
-    basin_shape rows = BASIN_SHAPE(at->batch, at->heads, at->queries);
     if (order == 0) {
         basin_eager_out(j, 0, at->o, kind, c);
-        basin_eager_out(j, 1, at->lse, BASIN_REAL, rows);
-        j->call.outs = 1 + (at->lse != NULL);
+        j->call.outs = 1;
         return;
-    }
-    if (order == 1 && at->o && at->lse) {
-        basin_eager_in(j, BASIN_VAL_O, at->o, kind, c);
-        basin_eager_in(j, BASIN_VAL_LSE, at->lse, BASIN_REAL, rows);
-        j->call.ins = BASIN_VAL_LSE + 1;
     }
     bool second = order == 2;
     basin_shape slopes = bias_shape(at, NULL);

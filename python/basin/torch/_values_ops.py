@@ -178,16 +178,13 @@ def _widest(index):
     return 0 if capability < (8, 0) else 192 if small else 256
 
 
-_SHORT = 256  # tokens, up to which nothing but operands is kept for the reverse: memory counts more
+_SHORT = 256  # tokens
 
 
-def _is_wide(q, k, v, bias, pairs):
-    """Whether our kernels take what is recorded: bfloat16 by Hopper's warpgroup products."""
-    if q.dtype != torch.bfloat16 or not q.is_cuda or bias is not None or pairs is not None:
-        return False
-    widths = q.shape[3], v.shape[3]
-    some = min(q.numel(), k.numel(), v.numel()) > 0
-    return some and max(widths) <= 64 and not any(w % 8 for w in widths) and _hopper(q.get_device())
+def _is_short(q, k, tokens):
+    """Whether sequences are so short that what is recorded is better computed by our kernels:
+    FlashAttention's reverse takes copies and floats of the size of q, and more calls."""
+    return max(q.shape[2], k.shape[2]) <= tokens and q.shape[3] <= 64 and _hopper(q.get_device())
 
 
 @functools.cache
@@ -230,30 +227,21 @@ def _own_values(*shared):
     return out
 
 
-def _kept_values(*shared):
-    """The result and its log-sum-exps, which spare the reverse a pass."""
-    q, out = shared[0], _new_output(shared[0], shared[2])
-    lse = q.new_empty(q.shape[:3], dtype=torch.float32)
-    _run(_eager.VALUES, shared, (None,) * 6, [("lse", lse), ("o", out)])
-    return out, lse
-
-
 def _reverse(*operands, made=None):
     """`made`: the result by FlashAttention, and what its reverse needs."""
     *shared, c, want = operands
     q, k, v, _, _, _, flags, factor = shared
-    if made or (_takes_flash(*shared) and not _is_wide(*shared[:5])):
+    if made or (_takes_flash(*shared) and not _is_short(q, k, _SHORT)):
         found = _flash_reverse(c, q, k, v, flags, factor, *(made or _by_flash(*shared)))
         given = zip(found, (Q, K, V))
         return *(_as_promised(x, q) if want & bit else None for x, bit in given), None
     return _own_reverse(*operands)
 
 
-def _own_reverse(*operands, made=(None, None)):
-    """`made`: the result and its log-sum-exps, where they were kept."""
+def _own_reverse(*operands):
     *shared, c, want = operands
-    results = dq, dk, dv, dbias = _new_slopes(*shared[:6], want)
-    named = [("lse", made[1]), ("dq", dq), ("dk", dk), ("o", made[0]), ("dv", dv), ("dbias", dbias)]
+    results = _new_slopes(*shared[:6], want)
+    named = list(zip(("dq", "dk", "dv", "dbias"), results))
     _run(_eager.VALUES_REVERSE, shared, (c, None, None, None, None, None), named)
     return results
 
@@ -348,14 +336,11 @@ def _keep(ctx, q, k, v, bias, pairs, count, flags, factor, *more):
 class _Values(torch.autograd.Function):
     @staticmethod
     def forward(ctx, compute, *operands):
-        wide = _is_wide(*operands[:5])
-        if wide and compute is _values and max(operands[0].shape[2], operands[1].shape[2]) > _SHORT:
-            out, lse = _kept_values(*operands)
-            _keep(ctx, *operands, out, lse)
-            return out
-        if wide or not _takes_flash(*operands):
+        flash = _takes_flash(*operands)
+        short = flash and _is_short(*operands[:2], _SHORT)
+        if short or not flash:
             _keep(ctx, *operands)
-            return _own_values(*operands) if wide and compute is _values else compute(*operands)
+            return _own_values(*operands) if short and compute is _values else compute(*operands)
         out, (lse, by_query, by_key, queries, keys, seed, offset) = _by_flash(*operands)
         ctx.sizes = queries, keys
         _keep(ctx, *operands, out, lse, by_query, by_key, seed, offset)
@@ -375,23 +360,15 @@ class _Values(torch.autograd.Function):
         if len(saved) == 5:
             want = _ops._bits(ctx.needs_input_grad[1:5])
             return None, *reverse(*saved, *ctx.rest, c, want), *(None,) * 4
-        watched = _ops.watched() or _ops._in_batches((c,))
-        still = not torch.is_grad_enabled() and _ops._forward._current_level < 0
-        if len(saved) == 7:
-            operands = (*saved[:5], *ctx.rest, c, _ops._bits(ctx.needs_input_grad[1:5]))
-            compute = functools.partial(_own_reverse, made=saved[5:])
-            if watched:
-                return None, *reverse(*operands), *(None,) * 4
-            found = compute(*operands) if still else _record_reverse(compute, *operands)
-            return None, *found, *(None,) * 4
         q, k, v, *_, out, lse, by_query, by_key, seed, offset = saved
         kept = lse, by_query, by_key, *ctx.sizes, seed, offset
-        if still:
+        if not torch.is_grad_enabled() and _ops._forward._current_level < 0:
             return None, *_flash_reverse(c, q, k, v, *ctx.rest[1:], out, kept), *(None,) * 5
         operands = (*saved[:5], *ctx.rest, c, _ops._bits(ctx.needs_input_grad[1:5]))
-        if watched:
+        if _ops.watched() or _ops._in_batches((c,)):
             return None, *reverse(*operands), *(None,) * 4
-        compute = functools.partial(_reverse, made=(out, kept))
+        own = _is_short(q, k, 1024)
+        compute = _own_reverse if own else functools.partial(_reverse, made=(out, kept))
         return None, *_record_reverse(compute, *operands), *(None,) * 4
 
 

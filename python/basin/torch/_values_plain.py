@@ -51,11 +51,7 @@ class _Plan:
         self.flags = _eager.CAUSAL if causal else 0
         shared = (q, k, v, None, None, 0, self.flags, self.factor)
         self.flash = _values_ops._takes_flash(*shared)
-        wide, short = (
-            _values_ops._is_wide(*shared[:5]),
-            max(queries, k.shape[2]) <= _values_ops._SHORT,
-        )
-        self.recorded = short and wide or not (self.flash or wide)
+        self.recorded = not self.flash or _values_ops._is_short(q, k, _values_ops._SHORT)
         sizes = (batch, queries, k.shape[2], heads, width, 0)
         head = _eager.values_head(
             _ops._NAMES[q.dtype], sizes, heads, v.shape[3], self.flags, self.factor, True,

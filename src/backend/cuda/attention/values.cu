@@ -195,7 +195,7 @@ static bool has_vectors(const basin_cuda_frame *frame, const basin_values *at) {
     basin_kind kind = frame->call->in[BASIN_VAL_Q].kind;
     const void *of_q[] = {at->q, at->tq}, *of_c[] = {at->c, at->tc};
     const void *of_k[] = {at->k, at->tk}, *of_v[] = {at->v, at->tv};
-    const void *outs[] = {at->out_q, at->out_k, at->out_v, at->out_c, at->out_o, at->o};
+    const void *outs[] = {at->out_q, at->out_k, at->out_v, at->out_c, at->out_o};
     bool vectors = true;
     for (int t = 0; t < 2; t++)
         vectors = vectors && aligned(of_q[t], &at->of_q, at->width, kind) &&
@@ -239,7 +239,7 @@ static void launch(const basin_cuda_frame *frame, const basin_values *at, basin_
     p.of_x[0] = by_key ? at->of_k : at->of_q, p.of_x[1] = by_key ? at->of_v : at->of_c;
     p.of_y[0] = by_key ? at->of_q : at->of_k, p.of_y[1] = by_key ? at->of_c : at->of_v;
     p.out[0] = by_key ? at->out_k : at->out_q, p.out[1] = by_key ? at->out_v : at->out_c;
-    p.o = at->out_o, p.out_lse = at->out_lse, p.known = at->o, p.lse = at->lse;
+    p.o = at->out_o;
     p.width[0] = (int)at->width, p.width[1] = (int)at->value_width;
     p.own = (int)(by_key ? at->keys : at->queries);
     p.other = (int)(by_key ? at->queries : at->keys);
@@ -292,13 +292,6 @@ void basin_cuda_values(const basin_cuda_frame *frame) {
             basin_fail(&frame->cuda->error, BASIN_UNSUPPORTED,
                        "backend cuda: attention: heads of %lld and values of %lld, at most %d wide",
                        (long long)at.width, (long long)at.value_width, (int)ROWS_WIDTH);
-        return;
-    }
-    if (at.out_lse && queries > 0 && !takes_warpgroups(frame, &at)) {
-        if (frame->cuda->error.status == BASIN_OK)
-            basin_fail(&frame->cuda->error, BASIN_UNSUPPORTED,
-                       "backend cuda: attention: log-sum-exps beside values need bfloat16, heads "
-                       "and values up to 64 wide, at least one key and sm_90");
         return;
     }
     if (at.out_bias) { /* pairs that are not visited */

@@ -37,11 +37,8 @@ struct __align__(16) basin_values_stats {
 struct basin_values_launch {
     const void *x[4], *y[4]; /* T; NULL: absent */
     basin_values_steps of_x[2], of_y[2];
-    void *out[2];      /* T, like X0 and X2; NULL: not wanted */
-    void *o;           /* T, like X2: what out[1] is the tangent of; at once alone */
-    float *out_lse;    /* [batch, H, queries]: of o, at once alone */
-    const void *known; /* T, like X2: o, and its lse, from which stats of order 1 follow */
-    const float *lse;
+    void *out[2];                /* T, like X0 and X2; NULL: not wanted */
+    void *o;                     /* T, like X2: what out[1] is the tangent of; at once alone */
     int width[2];                /* of tables 0 and 1, 2 and 3 */
     int own, other, heads, each; /* rows; heads of queries, and how many share one of keys */
     int blocks;                  /* of own rows, for each entry and head */

@@ -365,29 +365,6 @@ __global__ void __launch_bounds__(ORDER == 2 ? 256 : 128, ORDER == 2 ? 1 : 4)
     }
 }
 
-/* The same from o and its log-sum-exps: 8 threads for a query, of which d = c . o. */
-__global__ void __launch_bounds__(256)
-    wide_known(const __grid_constant__ basin_values_launch p, int64_t rows) {
-    int64_t row = ((int64_t)blockIdx.x * 256 + threadIdx.x) / 8, column = threadIdx.x % 8 * 8;
-    float d = 0;
-    if (row < rows && column < p.width[1]) {
-        const basin_values_steps &of = p.of_x[1];
-        int64_t at = row / p.own / p.heads * of.batch + row / p.own % p.heads * of.head +
-                     row % p.own * of.token + column;
-        uint4 c = *(const uint4 *)((const basin_bf16 *)p.x[2] + at);
-        uint4 o = *(const uint4 *)((const basin_bf16 *)p.known + at);
-        const uint32_t x[] = {c.x, c.y, c.z, c.w}, y[] = {o.x, o.y, o.z, o.w};
-        BASIN_UNROLL (i, 4)
-            d += __uint_as_float(x[i] << 16) * __uint_as_float(y[i] << 16) +
-                 __uint_as_float(x[i] & 0xffff0000u) * __uint_as_float(y[i] & 0xffff0000u);
-    }
-    BASIN_UNROLL (i, 3) d += __shfl_xor_sync(~0u, d, 1 << i);
-    if (row >= rows || column > 0) return;
-    float lse = p.lse[row];
-    ((float4 *)p.stats)[row] =
-        make_float4(lse == basin_minus_infinity() ? -lse : lse * BASIN_LOG2_E, 0, d, 0);
-}
-
 /* BOTH: by query, gc is wanted beside gq. */
 template <bool BY_KEY, int ORDER, bool TC, bool BOTH, bool DROP>
 __global__ void __launch_bounds__(ORDER == 2 ? 256 : 128, ORDER == 2 ? 1 : 3)
@@ -508,11 +485,6 @@ __global__ void __launch_bounds__(ORDER == 2 ? 256 : 128, ORDER == 2 ? 1 : 4)
         share[r] = all == 0 ? 0 : (DROP ? b.p.kept : 1) / all,
         mean[r] = basin_quad_sum(mean[r]) * share[r];
     }
-    BASIN_UNROLL (r, 2)
-        if (ORDER == 0 && !DROP && b.p.out_lse && b.t == 0 && b.query_at(r) >= 0)
-            b.p.out_lse[b.query_at(r)] = share[r] == 0
-                                             ? basin_minus_infinity()
-                                             : (most[r] - __log2f(share[r])) * (1 / BASIN_LOG2_E);
     if (ORDER == 2) b.write(1, b.p.o, out, share);
     BASIN_UNROLL (n, SUMS)
         if (ORDER == 2) out[n] = fmaf(-mean[n / 2 % 2], out[n], more[n]);
@@ -602,11 +574,6 @@ cudaError_t basin_values_launch_sm90(const basin_values_launch *p, basin_values_
         return p->second ? start_at_once<2, false>(p, stream)
                : p->keep ? start_at_once<0, true>(p, stream)
                          : start_at_once<0, false>(p, stream);
-    if (stage == BASIN_VALUES_STATS && p->lse) {
-        int64_t rows = p->tasks / p->blocks * p->own;
-        wide_known<<<(unsigned)((rows + 31) / 32), 256, 0, stream>>>(*p, rows);
-        return cudaGetLastError();
-    }
     if (!p->second)
         return p->keep ? start_stage<1, false, true>(p, stage, stream)
                        : start_stage<1, false>(p, stage, stream);
