@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "backend/attention_problem.h"
+#include "eager/eager.h"
 
 #include "basin/basin.h"
 
@@ -309,6 +310,17 @@ TEST(test_values_that_are_refused) {
     at = right, at.row = row, at.causal = true;
     refuse(eager, BASIN_EAGER_VALUES, &at, "list the pairs that count");
     basin_eager_close(eager);
+}
+
+/* An operand that is left unset would be block 0, the workspace. */
+TEST(test_operands_are_present_or_absent) {
+    const basin_eager_attention at = {.dtype = BASIN_BF16, .heads = 1, .key_heads = 1};
+    for (int order = 0; order < 3; order++) {
+        basin_eager_job j;
+        basin_eager_values(&j, (basin_eager_operation)(BASIN_EAGER_VALUES + order), &at);
+        for (int i = 0; i < j.call.ins; i++) assert_int_equal(j.call.in[i].block, -1);
+        for (int i = 0; i < j.call.outs; i++) assert_int_equal(j.call.out[i].block, -1);
+    }
 }
 
 TEST(test_lists_that_are_refused) {
