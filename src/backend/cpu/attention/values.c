@@ -219,16 +219,20 @@ static void run_tasks(const void *context, int64_t first, int64_t last) {
     for (int64_t task = first; task < last; task++) task_run(context, task);
 }
 
-/* The groups' shares in order: those of keys, then those of values. */
+enum { STRIPE = 1024 }; /* numbers that are summed over groups at a time */
+
+/* The groups' shares in order: those of keys, then those of values; stripes from first to last. */
 static void add_groups(const void *context, int64_t first, int64_t last) {
     const dense *d = context;
+    int64_t keys = d->key_sum ? basin_int_ceil(key_count(&d->at), STRIPE) : 0;
     for (int64_t n = first; n < last; n++) {
-        int64_t keys = d->key_sum ? key_count(&d->at) : 0, i = n < keys ? n : n - keys;
-        int64_t count = n < keys ? keys : value_count(&d->at);
-        const float *part = n < keys ? d->key_sum : d->value_sum;
-        float sum = 0;
-        for (int64_t g = 0; g < d->groups; g++) sum += part[g * count + i];
-        ((float *)(n < keys ? d->at.out_k : d->at.out_v))[i] = sum;
+        int64_t count = n < keys ? key_count(&d->at) : value_count(&d->at);
+        int64_t i = (n < keys ? n : n - keys) * STRIPE, some = basin_int_min(STRIPE, count - i);
+        const float *part = (n < keys ? d->key_sum : d->value_sum) + i;
+        float *out = (float *)(n < keys ? d->at.out_k : d->at.out_v) + i;
+        for (int64_t j = 0; j < some; j++) out[j] = part[j] + part[count + j];
+        for (int64_t g = 2; g < d->groups; g++)
+            for (int64_t j = 0; j < some; j++) out[j] += part[g * count + j];
     }
 }
 
@@ -238,7 +242,8 @@ static void run_dense(const basin_values *at, const basin_frame *frame, int thre
     lay_out(&d, at, threads, workspace);
     d.simd = frame->simd;
     basin_team_run(run_tasks, &d, d.tasks, 1, threads);
-    int64_t sums = (d.key_sum ? key_count(at) : 0) + (d.value_sum ? value_count(at) : 0);
+    int64_t sums = (d.key_sum ? basin_int_ceil(key_count(at), STRIPE) : 0) +
+                   (d.value_sum ? basin_int_ceil(value_count(at), STRIPE) : 0);
     if (sums) basin_team_run(add_groups, &d, sums, 0, threads);
 }
 

@@ -20,13 +20,14 @@ INLINE void store(float *c, float32x4_t value, bool accumulate) {
 #define ROW(R, X, LANE)                                                                            \
     if (rows > R) {                                                                                \
         sum[R][0] = vfmaq_laneq_f32(sum[R][0], b0, X, LANE);                                       \
-        sum[R][1] = vfmaq_laneq_f32(sum[R][1], b1, X, LANE);                                       \
-        sum[R][2] = vfmaq_laneq_f32(sum[R][2], b2, X, LANE);                                       \
+        if (vectors > 1) sum[R][1] = vfmaq_laneq_f32(sum[R][1], b1, X, LANE);                      \
+        if (vectors > 1) sum[R][2] = vfmaq_laneq_f32(sum[R][2], b2, X, LANE);                      \
     }
 
-/* `rows` is a constant wherever this is inlined, so that `sum` is registers. */
+/* The tile's first `rows` rows, and 1 or 3 vectors of columns: constants wherever this is inlined,
+ * so that `sum` is registers. */
 INLINE void tile_fixed(float *c, int64_t c_row, const float *a, const float *b, int64_t k, int rows,
-                       bool accumulate, const basin_gemm_ahead *ahead) {
+                       int vectors, bool accumulate, const basin_gemm_ahead *ahead) {
     float32x4_t sum[MR][3];
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++) sum[r][0] = sum[r][1] = sum[r][2] = vdupq_n_f32(0.0F);
@@ -40,7 +41,8 @@ INLINE void tile_fixed(float *c, int64_t c_row, const float *a, const float *b, 
 #pragma GCC unroll 4
         for (; a < end; a += MR, b += NR) {
             float32x4_t a0 = vld1q_f32(a), a1 = rows > 4 ? vld1q_f32(a + 4) : a0;
-            float32x4_t b0 = vld1q_f32(b), b1 = vld1q_f32(b + 4), b2 = vld1q_f32(b + 8);
+            float32x4_t b0 = vld1q_f32(b), b1 = b0, b2 = b0;
+            if (vectors > 1) b1 = vld1q_f32(b + 4), b2 = vld1q_f32(b + 8);
             ROW(0, a0, 0)
             ROW(1, a0, 1)
             ROW(2, a0, 2)
@@ -53,10 +55,23 @@ INLINE void tile_fixed(float *c, int64_t c_row, const float *a, const float *b, 
     }
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++)
-        for (int v = 0; v < 3; v++) store(c + r * c_row + 4 * v, sum[r][v], accumulate);
+        for (int v = 0; v < vectors; v++) store(c + r * c_row + 4 * v, sum[r][v], accumulate);
 }
 
-BASIN_GEMM_TILE
+static void tile(float *c, int64_t c_row, const float *a, const float *b, int64_t k, int rows,
+                 int cols, bool accumulate, const basin_gemm_ahead *ahead) {
+    float whole[MR * NR];
+    bool full = rows == MR && (cols == NR || cols == LANES);
+    float *to = full ? c : whole;
+    int64_t row = full ? c_row : NR;
+    if (rows == MR && cols <= LANES)
+        tile_fixed(to, row, a, b, k, MR, 1, full && accumulate, ahead);
+    else if (rows <= 4) /* one takes as long */
+        tile_fixed(to, row, a, b, k, 4, 3, false, ahead);
+    else
+        tile_fixed(to, row, a, b, k, MR, 3, full && accumulate, ahead);
+    if (!full) basin_gemm_tile_copy(c, c_row, whole, NR, rows, cols, accumulate);
+}
 
 const basin_gemm_kernel basin_gemm_kernel_neon =
     BASIN_GEMM_KERNEL(1, 2, 96, basin_gemm_panels_pack, .turn = basin_gemm_panel_turn,
