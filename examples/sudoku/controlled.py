@@ -355,6 +355,8 @@ def mean_of(each, counted, seeds):
 
 def read_boards(path, limit=None):
     rows = [line.strip().split(",") for line in open(path) if line[0] in "0123456789."][:limit]
+    if not rows or any(len(r) < 2 or len(r[0]) != 81 or len(r[1]) != 81 for r in rows):
+        raise SystemExit(f"{path}: expected lines GIVEN,SOLUTION of 81 digits each")
     digits = lambda k: torch.tensor([[int(c) if c != "." else 0 for c in r[k]] for r in rows], dtype=torch.uint8)
     return digits(0).to(DEVICE), digits(1).to(DEVICE)
 
@@ -468,6 +470,8 @@ class Text:
 
     def __init__(self, options):
         raw = open(options.text).read()
+        if len(raw) < 1000:
+            raise SystemExit(f"{options.text}: expected a text of 1,000 characters or more, found {len(raw)}")
         letters = sorted(set(raw))
         self.outputs, length = len(letters), 64
         self.pattern = Sequence(length, len(letters) + 1)
@@ -729,6 +733,8 @@ def table(rows, floors):
 def find_boards(options):
     """Boards of the generator where none are given."""
     if not options.boards or not options.test:
+        if not os.path.exists(options.program):
+            raise SystemExit(f"{options.program}: not found; build it (cmake --build build --target examples) or give --program")
         folder = tempfile.mkdtemp()
         for name, count, seed in (("boards", 9000, 1), ("test", options.tested, 2)):
             path = os.path.join(folder, name)
@@ -741,11 +747,11 @@ def find_boards(options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add = parser.add_argument
-    add("--task", nargs="*", default=["boards", "mazes", "text"])
-    add("--seeds", nargs="*", type=int, default=[0, 1, 2, 3, 4])
-    add("--models", nargs="*", default=["energy", "squares", "transformer"])
+    add("--task", nargs="+", default=["boards", "mazes", "text"], choices=["boards", "mazes", "text"])
+    add("--seeds", nargs="+", type=int, default=[0, 1, 2, 3, 4])
+    add("--models", nargs="+", default=["energy", "squares", "transformer"], choices=["energy", "squares", "transformer"])
     add("--size", default="small", choices=["tiny", "small"])
-    add("--iterations", nargs="*", type=int, default=[300, 500, 600], help="of each task")
+    add("--iterations", nargs="+", type=int, default=[300, 500, 600], help="of each task")
     add("--batch", type=int, default=32, help="samples of a seed")
     add("--seconds", type=float, default=1e9, help="of training, for all models of a task together")
     add("--rate", type=float, default=3e-3)
@@ -763,6 +769,9 @@ def main():
     add("--floor", type=int, default=1, help="0: without singles, the constraint solver and the like")
     options = parser.parse_args()
     torch.backends.cuda.matmul.allow_tf32 = True
+    for path in filter(None, [options.boards, options.test, options.text, *options.table]):
+        if not os.path.isfile(path):
+            parser.error(f"{path}: no such file")
     if options.table:
         rows = []
         for path in options.table:
