@@ -6,6 +6,7 @@ x <- x + alpha (-dE/dg - x), g = layernorm(x)
 
 import json
 import math
+import os
 import struct
 
 import torch
@@ -99,14 +100,62 @@ def numbers(rows, alphabet):
     return torch.tensor([[code[c] for c in row] for row in rows], dtype=torch.uint8, device=DEVICE)
 
 
+def solution(board):
+    """The digits of a board, by trying those of the cell with the fewest; None if there are none."""
+    used, cells = [[0] * 9 for _ in range(3)], [int(c) for c in board]
+    units = lambda i: ((0, i // 9), (1, i % 9), (2, i // 27 * 3 + i % 9 // 3))
+
+    def turn(i, bit):
+        for kind, unit in units(i):
+            used[kind][unit] ^= bit
+
+    def left(i):
+        return 1022 & ~(used[0][i // 9] | used[1][i % 9] | used[2][i // 27 * 3 + i % 9 // 3])
+
+    for i, digit in enumerate(cells):
+        if digit and not left(i) >> digit & 1:
+            return None
+        turn(i, 1 << digit if digit else 0)
+    empty = [i for i in range(81) if not cells[i]]
+
+    def fill():
+        if not empty:
+            return True
+        i = min(empty, key=lambda k: left(k).bit_count())
+        choices = left(i)
+        empty.remove(i)
+        for digit in range(1, 10):
+            if choices >> digit & 1:
+                cells[i] = digit
+                turn(i, 1 << digit)
+                if fill():
+                    return True
+                turn(i, 1 << digit)
+        empty.append(i)
+        return False
+
+    return "".join(map(str, cells)) if fill() else None
+
+
 def read(path, mazes, count=None):
-    """What is given and the solution: [N, 81] digits; [N, side, side] of SIGHTS and of 0 or 1 for the path."""
+    """What is given and the solution: [N, 81] digits; [N, side, side] of SIGHTS and of 0 or 1 for the path.
+
+    Boards without a solution behind a comma are solved here, one by one.
+    """
+    if not os.path.isfile(path):
+        raise SystemExit(f"{path}: no such file")
     with open(path) as file:
-        rows = [line.strip().split(",") for line in file if line[0] in "0123456789.#SG"][:count]
+        rows = [line.split()[0].split(",") for line in file if line[0] in (SIGHTS if mazes else "0123456789.")][:count]
+    if mazes and (not rows or any(len(r) < 2 or r[0][0].isdigit() for r in rows)):
+        raise SystemExit(f"{path}: expected lines MAZE,PATH, as maze generate prints them")
     if not mazes:
-        return numbers([r[0].replace(".", "0") for r in rows], "0123456789"), numbers(
-            [r[1] for r in rows], "0123456789"
-        )
+        boards = [r[0].replace(".", "0") for r in rows]
+        if not boards or any(len(b) != 81 or not b.isdigit() for b in boards):
+            raise SystemExit(f"{path}: expected boards of 81 digits, 0 or . if empty")
+        full = [r[1] if len(r) > 1 and len(r[1]) == 81 else solution(b) for r, b in zip(rows, boards)]
+        if None in full:
+            raise SystemExit(f"{path}: board {full.index(None) + 1} has no solution")
+        return numbers(boards, "0123456789"), numbers(full, "0123456789")
     side = math.isqrt(len(rows[0][0]))
     grid = lambda a: a.reshape(-1, side, side)
     path = numbers([r[1] for r in rows], ".#oSG") > 1

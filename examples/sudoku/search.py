@@ -123,7 +123,7 @@ def main():
     add("--calm", type=int, default=32, help="last steps without noise and assumptions")
     add("--assume", type=int, default=0, help="steps between assumptions; 0: none")
     add("--rounds", type=int, default=1, help="of such starts, for puzzles without an answer that keeps all rules")
-    add("--count", type=int, default=1000)
+    add("--count", type=int, default=1000, help="the first so many puzzles of the file")
     add("--rows", type=int, default=4096, help="at once")
     add("--seconds", type=float, default=1e9)
     add("--seed", type=int, default=0)
