@@ -501,12 +501,23 @@ static double take_step(trainer *t, const training *how, const puzzles *p, const
     return loss;
 }
 
+/* Ends before training where weights could not be written; what is there stays. */
+static void check_output(const char *path) {
+    FILE *file = fopen(path, "ab");
+    if (!file) quit(path, "cannot be written");
+    fseek(file, 0, SEEK_END);
+    bool empty = !ftell(file);
+    fclose(file);
+    if (empty) remove(path);
+}
+
 /* The mean loss of the last epoch. */
 static double model_train(const model *m, const training *how, const puzzles *p) {
     int64_t per_epoch = p->count / how->batch;
     int64_t *order = calloc((size_t)p->count, sizeof *order);
     double loss = NAN;
     trainer t = {0};
+    if (how->output) check_output(how->output);
     trainer_new(&t, m, how, per_epoch);
     for (int64_t epoch = 0; epoch < how->epochs; epoch++) {
         uint64_t stream = ((uint64_t)1 << 20) + (uint64_t)epoch;
