@@ -133,3 +133,7 @@ def test_published_weights_become_a_model(tmp_path):
     numpy.savez(source, Wk=numpy.zeros((2, 3, 6)))
     wrong = subprocess.run([sys.executable, script, source, out], capture_output=True, text=True)
     assert wrong.returncode == 1 and "has no array Wq" in wrong.stderr
+    kept = out.read_bytes()
+    source.write_bytes(source.read_bytes()[:100])  # cut short
+    wrong = subprocess.run([sys.executable, script, source, out], capture_output=True, text=True)
+    assert wrong.returncode == 1 and wrong.stderr.count("\n") == 1 and out.read_bytes() == kept

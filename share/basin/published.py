@@ -10,8 +10,10 @@ attend to themselves, ImageNet's means and deviations. Needs NumPy."""
 
 import json
 import math
+import os
 import struct
 import sys
+import zipfile
 
 import numpy as np
 
@@ -110,10 +112,17 @@ def write(path, tensors, config):
         at += array.nbytes
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
-    with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text)
-        for array in tensors.values():
-            file.write(array.tobytes())
+    aside = f"{path}.part"
+    try:
+        with open(aside, "wb") as file:
+            file.write(struct.pack("<Q", len(text)) + text)
+            for array in tensors.values():
+                file.write(array.tobytes())
+        os.replace(aside, path)
+    except OSError as why:
+        if os.path.exists(aside):
+            os.remove(aside)
+        sys.exit(f"published.py: cannot write {path}: {why.strerror}")
 
 
 if __name__ == "__main__":
@@ -121,6 +130,6 @@ if __name__ == "__main__":
         sys.exit("usage: python3 published.py WEIGHTS.npz MODEL.safetensors")
     try:
         arrays = read(sys.argv[1])
-    except (OSError, ValueError) as why:
+    except (OSError, ValueError, zipfile.BadZipFile) as why:
         sys.exit(f"published.py: {sys.argv[1]} is no npz that can be read: {why}")
     write(sys.argv[2], arrays, settings(arrays))
