@@ -184,7 +184,9 @@ TEST(notes_a_file_that_shrinks) {
     slurp(code, sizeof code, folder_path(path, state, ".code"));
     unlink(path);
     assert_true(atoi(code) <= 1);
-    if (atoi(code)) assert_contains(err, "a file became shorter while it was read");
+    /* A busy machine may cut the file between two openings: the header does not fit then. */
+    if (atoi(code) && !strstr(err, "do not lie within the"))
+        assert_contains(err, "a file became shorter while it was read");
 }
 
 int main(void) { return tests_run(folder_new, program_teardown); }
