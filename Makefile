@@ -35,7 +35,7 @@ help:
 	@echo "  make bench-rivals  Basin and the same models in PyTorch and JAX in turn: ratios"
 	@echo "  make install     headers, libraries, program, pkg-config and CMake files: PREFIX, DESTDIR"
 	@echo "  make sanitize    the quick tests under AddressSanitizer and UBSan"
-	@echo "  make coverage    which lines the quick tests run, by room; fails below .ci/coverage-floor"
+	@echo "  make coverage    which lines the quick tests run, by module; fails below .ci/coverage-floor"
 	@echo "  make valgrind    the quick tests under valgrind"
 	@echo "  make fuzz        fuzz the file readers, FUZZ_SECONDS=$(FUZZ_SECONDS) each"
 	@echo "  make tidy        clang-tidy over src, with the checks of .clang-tidy"

@@ -18,7 +18,7 @@ struct slot {
     void *host, *room; /* pinned, and on the device */
     size_t host_bytes, room_bytes;
     cudaEvent_t left;    /* the pinned memory may be written again */
-    cudaEvent_t fetched; /* the room may be written again */
+    cudaEvent_t fetched; /* the buffer may be written again */
 };
 
 struct piece {
