@@ -89,26 +89,12 @@ int basin_backend_threads(const basin_backend *backend) {
 
 /* ---- device.h ---- */
 
-void *basin_device_alloc(basin_backend *backend, size_t bytes) {
-    return backend->table->alloc(backend, bytes);
-}
-void basin_device_free(basin_backend *backend, void *memory) {
-    backend->table->free(backend, memory);
-}
 basin_status basin_backend_open_beside(basin_backend **backend, const basin_backend *other,
                                        basin_error *error) {
     if (other->table->open_beside) return other->table->open_beside(backend, other, error);
     BASIN_TRY(open_named(backend, other->table->name, other->threads, error));
     **backend = *other; /* one of the same kind: table and settings */
     return BASIN_OK;
-}
-void basin_device_copy_in(basin_backend *backend, void *device, const void *host, size_t bytes) {
-    backend->table->copy_in(backend, device, host, bytes);
-}
-basin_status basin_device_copy_out(basin_backend *backend, void *host, const void *device,
-                                   size_t bytes, basin_error *error) {
-    backend->table->copy_out(backend, host, device, bytes);
-    return backend->table->wait(backend, error);
 }
 size_t basin_device_free_bytes(basin_backend *backend) {
     return backend->table->free_bytes ? backend->table->free_bytes(backend) : SIZE_MAX;

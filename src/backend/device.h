@@ -1,6 +1,6 @@
-/* The memory of a backend, for those who keep something there besides plans and stores; backends
- * for several threads; what there is of CUDA, for those who only tell of it; and the tables of
- * further functions that some backends have: collectives, own operations, single calls. */
+/* Backends for several threads; what there is of CUDA, for those who only tell of it; and the
+ * tables of further functions that some backends have: collectives, own operations, single calls.
+ */
 #ifndef BASIN_BACKEND_DEVICE_H
 #define BASIN_BACKEND_DEVICE_H
 
@@ -19,14 +19,6 @@ basin_status basin_backend_open_beside(basin_backend **backend, const basin_back
 int basin_backend_threads(const basin_backend *backend);
 basin_dtype basin_backend_storage(const basin_backend *backend);
 
-/* NULL where there is no memory. */
-void *basin_device_alloc(basin_backend *backend, size_t bytes);
-void basin_device_free(basin_backend *backend, void *memory);
-/* The host's memory may change as soon as it returns. */
-void basin_device_copy_in(basin_backend *backend, void *device, const void *host, size_t bytes);
-/* Waits for what was queued. */
-basin_status basin_device_copy_out(basin_backend *backend, void *host, const void *device,
-                                   size_t bytes, basin_error *error);
 /* Bytes that could still be allocated; SIZE_MAX where that is not known. */
 size_t basin_device_free_bytes(basin_backend *backend);
 
@@ -51,7 +43,6 @@ typedef struct basin_collective_table {
     /* to = from * factor; `to` may be `from`. */
     void (*scale)(basin_backend *backend, float *to, const float *from, float factor,
                   int64_t count);
-    void (*copy)(basin_backend *backend, float *to, const float *from, int64_t count);
     /* The device: alike where two processes have the same one. */
     void (*name)(basin_backend *backend, char name[BASIN_COLLECTIVE_NAME]);
     /* One process makes an identity, and all join under it, each with a device of its own. */
@@ -76,11 +67,6 @@ typedef struct basin_own_table {
     /* Whether the source compiles; an error names the operation and what the compiler says. */
     basin_status (*check)(basin_backend *backend, const basin_own_code *code, basin_error *error);
 } basin_own_table;
-
-/* NULL for a backend that compiles none. */
-static inline const basin_own_table *basin_backend_own(const basin_backend *backend) {
-    return backend->table->own;
-}
 
 /* Single calls on the caller's stream; a backend for them alone takes little memory, no plans. */
 

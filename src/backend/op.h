@@ -109,6 +109,7 @@ typedef struct basin_attr {
     uint8_t products; /* MATMUL, PACK: a basin_products of basin/backend.h, set by the plan */
     bool exclude_self, causal;
     bool added;      /* ATTENTION: `scale` is added to the scores, a bias, and multiplies nothing */
+    bool widens;     /* ATTENTION: hosts compute in float of bfloat16 tokens, too */
     uint32_t stream; /* NORMAL, UNIFORM; VALUES */
     const struct basin_own *own; /* OWN: the caller's, and what backends take of it */
     double (*function)(const double *x /* [ins] */, const void *context);

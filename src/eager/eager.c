@@ -78,6 +78,7 @@ static void describe(job *j, basin_eager_operation operation, const basin_eager_
     *j = (job){.call.op = op_of[operation]};
     j->call.attr.exclude_self = at->exclude_self;
     j->call.attr.causal = at->causal;
+    j->call.attr.widens = true;
     j->call.attr.products = at->tf32 ? BASIN_PRODUCTS_TF32 : BASIN_PRODUCTS_F32;
     add_inputs(j, at);
     add_results(j, at);
@@ -105,24 +106,26 @@ static bool counts_fit(const basin_eager_attention *at) {
            at->keys < INT32_MAX && at->pairs < INT32_MAX;
 }
 
-static basin_status check_pattern(const basin_eager_attention *at, basin_error *error) {
+static basin_status check_pattern(const basin_eager_attention *at, bool values,
+                                  basin_error *error) {
     if (at->row && (at->exclude_self || at->causal))
         return basin_fail(error, BASIN_BAD_VALUE,
                           "attention: a list of pairs that is to leave out %s; list the pairs that "
                           "count",
                           at->causal ? "later keys" : "self pairs");
-    if ((at->exclude_self || at->causal) && at->queries != at->keys)
+    if ((at->exclude_self || (at->causal && !values)) && at->queries != at->keys)
         return basin_fail(error, BASIN_BAD_SHAPE,
                           "attention: %lld queries and %lld keys, which must be the same tokens to "
                           "leave out %s",
                           (long long)at->queries, (long long)at->keys,
                           at->causal ? "later ones" : "self pairs");
-    if (at->row && at->batch > 1 && (at->dbeta || at->dscale || at->gbeta || at->gscale))
+    if (values || !at->row || at->batch <= 1) return BASIN_OK;
+    if (at->dbeta || at->dscale || at->gbeta || at->gscale)
         return basin_fail(error, BASIN_UNSUPPORTED,
                           "attention: gradients of beta and scale through a list in a batch of "
                           "%lld; wanted 1",
                           (long long)at->batch);
-    if (at->row && at->batch > 1 && at->scale)
+    if (at->scale)
         return basin_fail(error, BASIN_UNSUPPORTED,
                           "attention: scale with a list in a batch of %lld; wanted 1",
                           (long long)at->batch);
@@ -141,8 +144,9 @@ static basin_status check_sizes(const basin_eager *eager, basin_eager_operation 
                           (long long)at->batch, (long long)at->queries, (long long)at->keys,
                           (long long)at->heads, (long long)at->width, (long long)at->pairs);
     BASIN_TRY(check_dtype(eager, at, error));
-    if (basin_eager_has_values(operation)) return basin_eager_values_check(operation, at, error);
-    return check_pattern(at, error);
+    bool values = basin_eager_has_values(operation);
+    if (values) BASIN_TRY(basin_eager_values_check(at, error));
+    return check_pattern(at, values, error);
 }
 
 static basin_status missing(const char *name, basin_error *error) {
@@ -241,83 +245,6 @@ static basin_status check_operands(const basin_eager *eager, basin_eager_operati
     return at->row && !eager->device ? check_list(at, error) : BASIN_OK;
 }
 
-/* bfloat16 on a host that computes in float: copied into the workspace, results back. */
-
-static int64_t query_count(const basin_eager_attention *at) {
-    return at->batch * at->queries * at->heads * at->width;
-}
-static int64_t key_count(const basin_eager_attention *at) {
-    return at->batch * at->keys * at->heads * at->width;
-}
-
-/* Floats of one operand, rounded up to 64 bytes. */
-static size_t float_bytes(int64_t count) { return ((size_t)count * sizeof(float) + 63) / 64 * 64; }
-
-/* Bytes for float copies of all bfloat16 operands that there are. */
-static size_t wide_bytes(const basin_eager_attention *at) {
-    const void *like_q[] = {at->q, at->a, at->dq, at->gq},
-               *like_k[] = {at->k, at->b, at->dk, at->gk};
-    size_t bytes = 0;
-    for (int i = 0; i < 4; i++) {
-        if (like_q[i]) bytes += float_bytes(query_count(at));
-        if (like_k[i]) bytes += float_bytes(key_count(at));
-    }
-    return bytes;
-}
-
-static void widen(float *to, const uint16_t *from, int64_t count) {
-    for (int64_t i = 0; i < count; i++) {
-        uint32_t bits = (uint32_t)from[i] << 16;
-        memcpy(to + i, &bits, sizeof bits);
-    }
-}
-
-/* Ties to even; a NaN stays one. */
-static void narrow(uint16_t *to, const float *from, int64_t count) {
-    for (int64_t i = 0; i < count; i++) {
-        uint32_t bits;
-        memcpy(&bits, from + i, sizeof bits);
-        bool nan = (bits & 0x7fffffffU) > 0x7f800000U;
-        to[i] = (uint16_t)(nan ? bits >> 16 | 0x40 : (bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-    }
-}
-
-/* The next copy in the room; NULL where the operand is absent. */
-static void *take(char **room, const void *operand, int64_t count) {
-    void *place = operand ? *room : NULL;
-    if (operand) *room += float_bytes(count);
-    return place;
-}
-
-static const void *take_wide(char **room, const void *operand, int64_t count) {
-    void *place = take(room, operand, count);
-    if (place) widen(place, operand, count);
-    return place;
-}
-
-/* The same job in float, copies in `room`. */
-static basin_eager_attention widen_all(const basin_eager_attention *at, void *room) {
-    basin_eager_attention wide = *at;
-    int64_t queries = query_count(at), keys = key_count(at);
-    char *next = room;
-    wide.dtype = BASIN_F32;
-    wide.q = take_wide(&next, at->q, queries);
-    wide.a = take_wide(&next, at->a, queries);
-    wide.k = take_wide(&next, at->k, keys);
-    wide.b = take_wide(&next, at->b, keys);
-    wide.dq = take(&next, at->dq, queries), wide.gq = take(&next, at->gq, queries);
-    wide.dk = take(&next, at->dk, keys), wide.gk = take(&next, at->gk, keys);
-    return wide;
-}
-
-static void narrow_all(const basin_eager_attention *at, const basin_eager_attention *wide) {
-    int64_t queries = query_count(at), keys = key_count(at);
-    if (at->dq) narrow(at->dq, wide->dq, queries);
-    if (at->gq) narrow(at->gq, wide->gq, queries);
-    if (at->dk) narrow(at->dk, wide->dk, keys);
-    if (at->gk) narrow(at->gk, wide->gk, keys);
-}
-
 /* ---- running ---- */
 
 /* A list takes one entry after the other; kernels know lists of one entry alone. */
@@ -342,12 +269,6 @@ static bool goes_by_entry(basin_eager_operation operation, const basin_eager_att
     return at->row && at->batch > 1 && !basin_eager_has_values(operation);
 }
 
-/* Whether bfloat16 is computed in float here; kernels of values do that by themselves. */
-static bool widens(const basin_eager *eager, basin_eager_operation operation,
-                   const basin_eager_attention *at) {
-    return at->dtype == BASIN_BF16 && !eager->device && !basin_eager_has_values(operation);
-}
-
 static size_t call_bytes(const basin_eager *eager, const basin_call *call) {
     const basin_eager_table *device = basin_backend_eager(eager->backend);
     return device ? device->workspace(eager->backend, call)
@@ -358,7 +279,6 @@ static size_t call_bytes(const basin_eager *eager, const basin_call *call) {
 static size_t kernel_bytes(const basin_eager *eager, basin_eager_operation operation,
                            const basin_eager_attention *at) {
     basin_eager_attention one = goes_by_entry(operation, at) ? entry_of(at, 0) : *at;
-    if (widens(eager, operation, at)) one.dtype = BASIN_F32;
     job j;
     describe(&j, operation, &one);
     return (call_bytes(eager, &j.call) + 63) / 64 * 64;
@@ -404,15 +324,6 @@ static basin_status run_entries(const basin_eager *eager, basin_eager_operation 
     return BASIN_OK;
 }
 
-static basin_status run_wide(const basin_eager *eager, basin_eager_operation operation,
-                             const basin_eager_attention *at, basin_error *error) {
-    char *room = (char *)at->workspace + kernel_bytes(eager, operation, at);
-    basin_eager_attention wide = widen_all(at, room);
-    BASIN_TRY(run_entries(eager, operation, &wide, error));
-    narrow_all(at, &wide);
-    return BASIN_OK;
-}
-
 /* The job without operands of other operations, which may be there all the same. */
 static basin_eager_attention only(basin_eager_operation operation,
                                   const basin_eager_attention *at) {
@@ -435,7 +346,6 @@ static basin_status workspace_of(size_t *bytes, const basin_eager *eager,
     *bytes = 0;
     BASIN_TRY(check_sizes(eager, operation, at, error));
     *bytes = kernel_bytes(eager, operation, at);
-    if (widens(eager, operation, at)) *bytes += wide_bytes(at);
     return BASIN_OK;
 }
 
@@ -459,8 +369,7 @@ basin_status basin_eager_run(const basin_eager *eager, basin_eager_operation ope
             return basin_fail(error, BASIN_NO_MEMORY,
                               "attention: out of memory for %zu bytes of work", bytes);
     }
-    basin_status status =
-        (widens(eager, operation, &mine) ? run_wide : run_entries)(eager, operation, &mine, error);
+    basin_status status = run_entries(eager, operation, &mine, error);
     basin_aligned_free(own);
     return status;
 }

@@ -28,8 +28,7 @@ static inline bool basin_eager_has_values(basin_eager_operation operation) {
 }
 void basin_eager_values(basin_eager_job *j, basin_eager_operation operation,
                         const basin_eager_attention *at);
-basin_status basin_eager_values_check(basin_eager_operation operation,
-                                      const basin_eager_attention *at, basin_error *error);
+basin_status basin_eager_values_check(const basin_eager_attention *at, basin_error *error);
 basin_status basin_eager_values_present(basin_eager_operation operation,
                                         const basin_eager_attention *at, basin_error *error);
 

@@ -60,29 +60,18 @@ void basin_eager_values(basin_eager_job *j, basin_eager_operation operation,
     j->call.outs = second ? BASIN_VAL_OUT_O + (at->o != NULL) : BASIN_VAL_OUT_C;
 }
 
-basin_status basin_eager_values_check(basin_eager_operation operation,
-                                      const basin_eager_attention *at, basin_error *error) {
+basin_status basin_eager_values_check(const basin_eager_attention *at, basin_error *error) {
     bool heads = at->key_heads > 0 ? at->heads % at->key_heads == 0 : at->heads == 0;
     bool fits =
         basin_shape_count(BASIN_SHAPE(at->batch, at->queries, at->heads, at->value_width, 64)) >=
             0 &&
         basin_shape_count(BASIN_SHAPE(at->batch, at->keys, at->heads, at->value_width, 64)) >= 0;
-    (void)operation;
     if (!heads || at->key_heads < 0 || !fits)
         return basin_fail(error, BASIN_BAD_SHAPE,
                           "attention: %lld heads of keys for %lld of queries, values %lld wide: "
                           "heads of keys must divide those of queries",
                           (long long)at->key_heads, (long long)at->heads,
                           (long long)at->value_width);
-    if (at->row && (at->exclude_self || at->causal))
-        return basin_fail(error, BASIN_BAD_VALUE,
-                          "attention: a list of pairs that is to leave some out; list the pairs "
-                          "that count");
-    if (at->exclude_self && at->queries != at->keys)
-        return basin_fail(error, BASIN_BAD_SHAPE,
-                          "attention: %lld queries and %lld keys, which must be the same tokens to "
-                          "leave out self pairs",
-                          (long long)at->queries, (long long)at->keys);
     return BASIN_OK;
 }
 

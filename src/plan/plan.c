@@ -285,7 +285,7 @@ static basin_status check_spec(const basin_graph **graph, const basin_plan_spec 
 /* Functions of the caller run on the host; a device compiles the source that comes along. */
 static basin_status check_own(const basin_plan *plan, basin_error *error) {
     basin_backend *backend = plan->store->backend;
-    const basin_own_table *compiler = basin_backend_own(backend);
+    const basin_own_table *compiler = backend->table->own;
     for (size_t i = 0; backend->table->check && i < plan->ir.instructions; i++) {
         const basin_own_code *code = &plan->ir.instruction[i].attr.code;
         if (plan->ir.instruction[i].op != BASIN_OP_OWN) continue;

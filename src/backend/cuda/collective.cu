@@ -98,14 +98,6 @@ static void scale(basin_backend *backend, float *to, const float *from, float fa
     BASIN_CUDA_LAUNCHED(cuda, "scale");
 }
 
-static void copy(basin_backend *backend, float *to, const float *from, int64_t count) {
-    basin_cuda *cuda = (basin_cuda *)backend;
-    basin_cuda_deliver(cuda);
-    if (to != from && count)
-        BASIN_CUDA_TRY(cuda, cudaMemcpyAsync(to, from, (size_t)count * sizeof *to,
-                                             cudaMemcpyDeviceToDevice, cuda->stream));
-}
-
 /* ---- processes ---- */
 
 static void name(basin_backend *backend, char text[BASIN_COLLECTIVE_NAME]) {
@@ -162,5 +154,4 @@ void basin_cuda_nccl_free(basin_cuda *cuda) {
     delete nccl;
 }
 
-const basin_collective_table basin_cuda_collectives = {add,    scale, copy,    name,
-                                                       invite, join,  exchange};
+const basin_collective_table basin_cuda_collectives = {add, scale, name, invite, join, exchange};

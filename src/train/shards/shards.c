@@ -56,7 +56,7 @@ static basin_status all_apart(bool *apart, basin_shards_device *d, basin_error *
 }
 
 /* Where NCCL is absent on any rank, none uses it. */
-static basin_status join(basin_shards_device *d, basin_error *error) {
+static basin_status join(bool *direct, basin_shards_device *d, basin_error *error) {
     char id[BASIN_COLLECTIVE_ID] = "";
     int64_t count = basin_ranks_count(d->ranks), rank = basin_ranks_rank(d->ranks);
     bool absent = d->table->invite(d->backend, id, error) != BASIN_OK;
@@ -65,22 +65,23 @@ static basin_status join(basin_shards_device *d, basin_error *error) {
     status = basin_ranks_broadcast(d->ranks, id, sizeof id, 0, error);
     if (!status) status = d->table->join(d->backend, id, (int)rank, (int)count, error);
     status = basin_ranks_agree(d->ranks, status, error);
-    d->direct = !status;
+    *direct = !status;
     return status;
 }
 
 static basin_status device_begin(basin_shards_device *device, const basin_training *training,
                                  basin_error *error) {
-    bool apart;
+    bool apart, direct = false;
     *device = (basin_shards_device){.ranks = training->ranks, .backend = training->backend};
     device->table = basin_backend_collective(training->backend);
     if (!device->table || basin_ranks_count(training->ranks) == 1) return BASIN_OK;
     BASIN_TRY(all_apart(&apart, device, error));
-    if (apart) BASIN_TRY(join(device, error));
+    if (apart) BASIN_TRY(join(&direct, device, error));
+    if (!direct) device->table = NULL;
     basin_watch_note(training->watch, "gradients travel %s",
-                     device->direct ? "from GPU to GPU, by NCCL"
-                     : apart        ? "through the host's memory: NCCL is absent"
-                                    : "through the host's memory: ranks share a GPU");
+                     direct  ? "from GPU to GPU, by NCCL"
+                     : apart ? "through the host's memory: NCCL is absent"
+                             : "through the host's memory: ranks share a GPU");
     return BASIN_OK;
 }
 
@@ -90,11 +91,12 @@ static float *device_alloc(void *context, int64_t count) {
     const basin_shards_device *d = context;
     size_t bytes;
     if (!basin_size_multiply(&bytes, (size_t)count, sizeof(float))) return NULL;
-    return basin_device_alloc(d->backend, bytes);
+    return d->backend->table->alloc(d->backend, bytes);
 }
 
 static void device_free(void *context, float *array) {
-    basin_device_free(((const basin_shards_device *)context)->backend, array);
+    const basin_shards_device *d = context;
+    d->backend->table->free(d->backend, array);
 }
 
 static void device_add(void *context, float *to, const float *from, int64_t count) {
@@ -104,92 +106,22 @@ static void device_add(void *context, float *to, const float *from, int64_t coun
 
 /* ---- messages ---- */
 
-/* What a rank sends to itself, in order. */
-static void copy_own(const basin_shards_device *d, const basin_ranks_part *send, int64_t sends,
-                     const basin_ranks_part *receive, int64_t receives) {
-    int64_t self = basin_ranks_rank(d->ranks), to = 0;
-    for (int64_t i = 0; i < sends; i++) {
-        if (send[i].rank != self) continue;
-        while (to < receives && receive[to].rank != self) to++;
-        if (to == receives) return;
-        d->table->copy(d->backend, receive[to].data, send[i].data,
-                       (int64_t)(send[i].bytes / sizeof(float)));
-        to++;
-    }
-}
-
-/* Those for others, in the words of the backend; returns how many. */
-static int64_t translate(basin_collective_part *to, const basin_ranks_part *part, int64_t parts,
-                         int64_t self) {
-    int64_t count = 0;
+/* In the words of the backend. */
+static void translate(basin_collective_part *to, const basin_ranks_part *part, int64_t parts) {
     for (int64_t i = 0; i < parts; i++)
-        if (part[i].rank != self)
-            to[count++] = (basin_collective_part){
-                part[i].data, (int64_t)(part[i].bytes / sizeof(float)), (int32_t)part[i].rank};
-    return count;
-}
-
-static basin_status exchange_direct(const basin_shards_device *d, const basin_ranks_part *send,
-                                    int64_t sends, const basin_ranks_part *receive,
-                                    int64_t receives, basin_error *error) {
-    int64_t self = basin_ranks_rank(d->ranks);
-    BASIN_FREE_AT_EXIT basin_collective_part *part = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&part, sends + receives + 1, "a message", error));
-    int64_t out = translate(part, send, sends, self);
-    int64_t in = translate(part + out, receive, receives, self);
-    return d->table->exchange(d->backend, part, out, part + out, in, error);
-}
-
-static size_t total(const basin_ranks_part *part, int64_t parts) {
-    size_t bytes = 0;
-    for (int64_t i = 0; i < parts; i++) bytes += part[i].bytes;
-    return bytes;
-}
-
-static basin_status reserve(basin_shards_device *d, size_t bytes, basin_error *error) {
-    if (bytes <= d->bytes) return BASIN_OK;
-    free(d->room);
-    d->room = malloc(bytes);
-    d->bytes = d->room ? bytes : 0;
-    return d->room ? BASIN_OK : basin_fail_memory(error, "a message");
-}
-
-/* The same parts with places in the room, from `at` on. */
-static char *place(basin_ranks_part *to, const basin_ranks_part *part, int64_t parts, char *at) {
-    for (int64_t i = 0; i < parts; i++) {
-        to[i] = (basin_ranks_part){at, part[i].bytes, part[i].rank};
-        at += part[i].bytes;
-    }
-    return at;
-}
-
-static basin_status exchange_by_host(basin_shards_device *d, const basin_ranks_part *send,
-                                     int64_t sends, const basin_ranks_part *receive,
-                                     int64_t receives, basin_error *error) {
-    int64_t self = basin_ranks_rank(d->ranks);
-    BASIN_FREE_AT_EXIT basin_ranks_part *part = NULL;
-    BASIN_TRY(reserve(d, total(send, sends) + total(receive, receives), error));
-    BASIN_TRY(BASIN_NEW_RAW(&part, sends + receives + 1, "a message", error));
-    place(part + sends, receive, receives, place(part, send, sends, d->room));
-    for (int64_t i = 0; i < sends; i++)
-        if (send[i].rank != self && send[i].bytes)
-            BASIN_TRY(basin_device_copy_out(d->backend, part[i].data, send[i].data, send[i].bytes,
-                                            error));
-    BASIN_TRY(basin_ranks_exchange(d->ranks, part, sends, part + sends, receives, error));
-    for (int64_t i = 0; i < receives; i++)
-        if (receive[i].rank != self && receive[i].bytes)
-            basin_device_copy_in(d->backend, receive[i].data, part[sends + i].data,
-                                 receive[i].bytes);
-    return BASIN_OK;
+        to[i] = (basin_collective_part){part[i].data, (int64_t)(part[i].bytes / sizeof(float)),
+                                        (int32_t)part[i].rank};
 }
 
 static basin_status device_exchange(void *context, const basin_ranks_part *send, int64_t sends,
                                     const basin_ranks_part *receive, int64_t receives,
                                     basin_error *error) {
-    basin_shards_device *d = context;
-    copy_own(d, send, sends, receive, receives);
-    return d->direct ? exchange_direct(d, send, sends, receive, receives, error)
-                     : exchange_by_host(d, send, sends, receive, receives, error);
+    const basin_shards_device *d = context;
+    BASIN_FREE_AT_EXIT basin_collective_part *part = NULL;
+    BASIN_TRY(BASIN_NEW_RAW(&part, sends + receives + 1, "a message", error));
+    translate(part, send, sends);
+    translate(part + sends, receive, receives);
+    return d->table->exchange(d->backend, part, sends, part + sends, receives, error);
 }
 
 /* ---- beginning ---- */
@@ -221,7 +153,7 @@ basin_status basin_shards_trainer_new(basin_shards *shards, basin_trainer *train
 
 void basin_shards_end(basin_shards *shards) {
     basin_ranks_tree_free(shards->tree);
-    BASIN_FREE(shards->device.room, shards->losses);
+    free(shards->losses);
     *shards = (basin_shards){0};
 }
 

@@ -10,14 +10,11 @@
 #include "ranks/ranks.h"
 
 /* The numbers of a sum over shards in the memory of a device: added there, and sent from device to
- * device by NCCL where every rank has one of its own, else by way of the host's memory. */
+ * device by NCCL where every rank has one of its own; else they are the host's. */
 typedef struct basin_shards_device {
     basin_ranks *ranks;
     basin_backend *backend;
-    const basin_collective_table *table; /* NULL: the backend computes in the host's memory */
-    bool direct;                         /* by NCCL */
-    char *room;                          /* [bytes] of the host, for what is on its way */
-    size_t bytes;
+    const basin_collective_table *table; /* NULL: sums in the host's memory */
 } basin_shards_device;
 
 typedef struct basin_shards {

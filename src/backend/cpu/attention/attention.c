@@ -75,7 +75,8 @@ static basin_attention describe(const basin_call *call, const void *const *in, v
 
 /* Where the tokens are bfloat16 and there are kernels for such; elsewhere they are widened. */
 static bool is_narrow(const basin_call *call, const basin_attention *at) {
-    return call->in[BASIN_ATT_Q].kind == BASIN_NARROW && basin_attention_narrow_fits(at);
+    return call->in[BASIN_ATT_Q].kind == BASIN_NARROW && !call->attr.widens &&
+           basin_attention_narrow_fits(at);
 }
 
 size_t basin_cpu_attention_workspace(const basin_call *call, int threads) {
