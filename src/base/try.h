@@ -44,4 +44,12 @@
 #define BASIN_FREE_AT_EXIT BASIN_AT_EXIT(basin_free_at)
 static inline void basin_free_at(void *variable) { free(*(void **)variable); }
 
+/* An array of a function's own, `type *name`: declared, allocated and freed when its scope ends. */
+#define BASIN_SCRATCH(type, name, count, what, error)                                              \
+    BASIN_FREE_AT_EXIT type *name = NULL;                                                          \
+    BASIN_TRY(BASIN_NEW(&name, count, what, error))
+#define BASIN_SCRATCH_RAW(type, name, count, what, error)                                          \
+    BASIN_FREE_AT_EXIT type *name = NULL;                                                          \
+    BASIN_TRY(BASIN_NEW_RAW(&name, count, what, error))
+
 #endif

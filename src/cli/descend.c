@@ -220,8 +220,7 @@ static basin_status draw(const job *j, basin_error *error) {
     const basin_term *term = j->energy.term;
     int points = r->steps + 1, lines = r->terms > 1 ? r->terms + 1 : 1;
     basin_plot_line line[MOST_TERMS + 1];
-    BASIN_FREE_AT_EXIT double *number = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&number, (size_t)points * (size_t)lines, "a plot", error));
+    BASIN_SCRATCH_RAW(double, number, ((size_t)points * (size_t)lines), "a plot", error);
     for (int p = 0; p < lines; p++) {
         double *y = number + (size_t)p * (size_t)points;
         for (int t = 0; t < points; t++)

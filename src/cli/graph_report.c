@@ -195,10 +195,9 @@ static void put_document(basin_document *d, const job *j) {
 /* A table of other molecules would draw these as the nearest. */
 static basin_status check_training(job *j, basin_error *error) {
     int64_t n, known = 0;
-    BASIN_FREE_AT_EXIT basin_graphs_memory *seen = NULL;
     BASIN_FREE_AT_EXIT int64_t *list = NULL;
     BASIN_TRY(basin_graphs_part(&list, &n, &j->training, "all", error));
-    BASIN_TRY(BASIN_NEW(&seen, n, "a list of graphs", error));
+    BASIN_SCRATCH(basin_graphs_memory, seen, n, "a list of graphs", error);
     if (basin_graphs_seen(seen, j->all.model, &j->training, list, n, NULL)) return BASIN_OK;
     for (int64_t i = 0; i < n; i++) known += seen[i] != BASIN_GRAPHS_NEW;
     if (10 * known >= n) return BASIN_OK;

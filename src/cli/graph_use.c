@@ -223,9 +223,8 @@ static void number_rows(job *j) {
 
 static basin_status write_embeddings(job *j, basin_error *error) {
     int64_t rows = j->rows, width = j->about.width;
-    BASIN_FREE_AT_EXIT float *embedding = NULL;
     BASIN_AT_EXIT(basin_bundle_free_at) basin_bundle *bundle = NULL;
-    BASIN_TRY(BASIN_NEW(&embedding, rows * width, "embeddings", error));
+    BASIN_SCRATCH(float, embedding, (rows * width), "embeddings", error);
     BASIN_TRY(basin_bundle_new(&bundle, error));
     BASIN_TRY(basin_graphs_embed(embedding, j->model, &j->data, error));
     BASIN_TRY(basin_bundle_put(bundle, "graph", j->graph_of, BASIN_I64, BASIN_SHAPE(rows), error));
@@ -299,8 +298,7 @@ static const basin_option eval_table[] = {
 };
 
 basin_status basin_graph_look_back(job *j, basin_error *error) {
-    BASIN_FREE_AT_EXIT basin_graphs_memory *memory = NULL;
-    BASIN_TRY(BASIN_NEW(&memory, j->count, "a list of graphs", error));
+    BASIN_SCRATCH(basin_graphs_memory, memory, j->count, "a list of graphs", error);
     basin_status status = basin_graphs_seen(memory, j->model, &j->set, j->list, j->count, error);
     int64_t kept = 0;
     j->before = j->count;
@@ -321,10 +319,8 @@ static basin_status measure_noise(job *j, basin_error *error) {
     int64_t count = j->o->noisy;
     basin_graphs_data data = j->data;
     data.noisy = count;
-    BASIN_FREE_AT_EXIT basin_graphs_measures *measures = NULL;
-    BASIN_FREE_AT_EXIT double *value = NULL;
-    BASIN_TRY(BASIN_NEW(&measures, count, "evaluations", error));
-    BASIN_TRY(BASIN_NEW(&value, count, "evaluations", error));
+    BASIN_SCRATCH(basin_graphs_measures, measures, count, "evaluations", error);
+    BASIN_SCRATCH(double, value, count, "evaluations", error);
     BASIN_TRY(basin_graphs_score(measures, NULL, j->model, &data, error));
     for (int64_t i = 0; i < count; i++) value[i] = fabs(measures[i].merit);
     j->noisy = basin_spread_of(value, count, 0);

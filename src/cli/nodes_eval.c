@@ -269,8 +269,7 @@ static basin_status check_classes(const eval *b, const double *probability, basi
     const basin_network *n = b->use.network;
     int64_t labelled = basin_split_nodes(NULL, b->part, n->nodes, BASIN_PART_TEST), known = 0;
     int64_t C = b->use.info->classes;
-    BASIN_FREE_AT_EXIT int64_t *matrix = NULL;
-    BASIN_TRY(BASIN_NEW(&matrix, C * C, "a table", error));
+    BASIN_SCRATCH(int64_t, matrix, C * C, "a table", error);
     BASIN_TRY(basin_nodes_confusion(matrix, probability, b->use.model, n, b->part, BASIN_PART_TEST,
                                     error));
     for (int64_t i = 0; i < C * C; i++) known += matrix[i];
@@ -290,8 +289,7 @@ static basin_status check_classes(const eval *b, const double *probability, basi
 /* How many of the nodes that are judged took part in training. */
 static basin_status count_seen(eval *b, basin_error *error) {
     const basin_network *n = b->use.network;
-    BASIN_FREE_AT_EXIT uint8_t *seen = NULL;
-    BASIN_TRY(BASIN_NEW(&seen, n->nodes, "known nodes", error));
+    BASIN_SCRATCH(uint8_t, seen, n->nodes, "known nodes", error);
     basin_status status = basin_nodes_seen(seen, b->use.model, n, error);
     b->trained = b->validated = status ? -1 : 0;
     for (int64_t i = 0; i < n->nodes && !status; i++) {
@@ -303,10 +301,9 @@ static basin_status count_seen(eval *b, basin_error *error) {
 
 static basin_status measure(eval *b, basin_error *error) {
     basin_nodes_use *u = &b->use;
-    BASIN_FREE_AT_EXIT double *probability = NULL;
     b->parameters = u->info->parameters;
-    BASIN_TRY(
-        BASIN_NEW(&probability, u->network->nodes * u->info->classes, "probabilities", error));
+    BASIN_SCRATCH(double, probability, u->network->nodes * u->info->classes, "probabilities",
+                  error);
     BASIN_TRY(basin_nodes_score(probability, u->model, u->network, &u->work, error));
     BASIN_TRY(choose_nodes(b, error));
     BASIN_TRY(basin_nodes_measure(&b->figures->test, probability, u->model, u->network, b->part,
@@ -347,8 +344,7 @@ static basin_status run_xgboost(eval *b, figures *f, int64_t seed, const basin_t
                                 basin_error *error) {
     const basin_network *n = b->use.network;
     basin_nodes_rival rival;
-    BASIN_FREE_AT_EXIT double *probability = NULL;
-    BASIN_TRY(BASIN_NEW(&probability, n->nodes, "scores", error));
+    BASIN_SCRATCH(double, probability, n->nodes, "scores", error);
     BASIN_TRY(basin_nodes_train_xgboost(probability, &rival, seed, n, b->part, training, error));
     f->epoch = rival.trees, f->threshold = rival.threshold;
     BASIN_TRY(basin_nodes_measure(&f->validation, probability, NULL, n, b->part, BASIN_PART_VAL,
@@ -605,8 +601,7 @@ static basin_status choose_judged(eval *b, basin_error *error) {
         b->part[i] = n->label && n->label[i] >= 0 ? BASIN_PART_TEST : BASIN_PART_NONE;
     if (part) BASIN_TRY(take_masks(b, part, error));
     if (!b->o->unseen) return BASIN_OK;
-    BASIN_FREE_AT_EXIT uint8_t *seen = NULL;
-    BASIN_TRY(BASIN_NEW(&seen, n->nodes, "a back-test", error));
+    BASIN_SCRATCH(uint8_t, seen, n->nodes, "a back-test", error);
     BASIN_TRY(basin_nodes_seen(seen, b->use.model, n, error));
     for (int64_t i = 0; i < n->nodes; i++)
         if (seen[i] && b->part[i]) {
@@ -675,9 +670,8 @@ static void put_backtest(basin_record *r, const eval *b) {
 
 /* A number of alerts is of the nodes that are judged. */
 static basin_status choose_threshold(eval *b, basin_error *error) {
-    BASIN_FREE_AT_EXIT double *judged = NULL;
     int64_t count = 0;
-    BASIN_TRY(BASIN_NEW(&judged, b->use.network->nodes, "a back-test", error));
+    BASIN_SCRATCH(double, judged, b->use.network->nodes, "a back-test", error);
     for (int64_t i = 0; i < b->use.network->nodes; i++)
         if (b->part[i] == BASIN_PART_TEST) judged[count++] = b->scores[i];
     return basin_nodes_threshold_for(&b->expected, b->use.model, b->o->threshold_for, judged, count,

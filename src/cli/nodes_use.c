@@ -435,9 +435,8 @@ static basin_status open_all(job *j, basin_error *error) {
 
 /* Of the nodes that are printed, in one pass. */
 static basin_status explain_printed(job *j, basin_error *error) {
-    BASIN_FREE_AT_EXIT int64_t *node = NULL;
     if (!j->o->explain || j->o->unsupervised) return BASIN_OK;
-    BASIN_TRY(BASIN_NEW(&node, j->count, "explanations", error));
+    BASIN_SCRATCH(int64_t, node, j->count, "explanations", error);
     BASIN_TRY(BASIN_NEW(&j->why, j->count, "explanations", error));
     for (int64_t i = 0; i < j->count; i++) node[i] = j->list[i].node;
     basin_nodes_work work = j->use.work;
@@ -569,8 +568,7 @@ static basin_status find_class(job *j, basin_error *error) {
 
 static basin_status predicted_class(job *j, int64_t node, basin_error *error) {
     int64_t C = j->use.info->classes;
-    BASIN_FREE_AT_EXIT double *p = NULL;
-    BASIN_TRY(BASIN_NEW(&p, j->use.network->nodes * C, "probabilities", error));
+    BASIN_SCRATCH(double, p, (j->use.network->nodes * C), "probabilities", error);
     BASIN_TRY(basin_nodes_score(p, j->use.model, j->use.network, &j->use.work, error));
     j->number = 0;
     for (int64_t c = 1; c < C; c++)

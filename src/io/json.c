@@ -147,8 +147,7 @@ basin_status basin_json_parse(cJSON **tree, const void *text, size_t length, con
     if (!length) return basin_fail(error, BASIN_BAD_FILE, "%s: %s is empty", path, what);
     if (has_nul(text, length))
         return basin_fail(error, BASIN_BAD_FILE, "%s: %s contains a NUL character", path, what);
-    BASIN_FREE_AT_EXIT char *copy = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&copy, length + 1, what, error));
+    BASIN_SCRATCH_RAW(char, copy, length + 1, what, error);
     memcpy(copy, text, length);
     copy[length] = '\0';
     *tree = cJSON_ParseWithLengthOpts(copy, length + 1, &end, true);

@@ -346,9 +346,8 @@ static void graph_write(FILE *file, const basin_svg_graph_of *g, const point *at
 
 basin_status basin_svg_graph(const char *path, const basin_svg_graph_of *g, basin_error *error) {
     BASIN_PLAIN_NUMBERS;
-    BASIN_FREE_AT_EXIT point *at = NULL;
     basin_writer writer;
-    BASIN_TRY(BASIN_NEW(&at, g->nodes + 1, "drawing a graph", error));
+    BASIN_SCRATCH(point, at, g->nodes + 1, "drawing a graph", error);
     memcpy(at, g->at, (size_t)g->nodes * sizeof *at);
     fit(at, g->nodes);
     BASIN_TRY(basin_writer_create(&writer, path, error));

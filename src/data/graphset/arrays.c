@@ -83,8 +83,7 @@ static basin_status take_nodes(basin_graphset *set, const basin_graphset_arrays 
 
 static basin_status check_edges(const basin_graphset *set, const basin_graphset_arrays *a,
                                 basin_error *error) {
-    BASIN_FREE_AT_EXIT int32_t *owner = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&owner, set->nodes, the_set, error));
+    BASIN_SCRATCH_RAW(int32_t, owner, set->nodes, the_set, error);
     for (int64_t g = 0; g < set->graphs; g++)
         for (int64_t n = set->node_start[g]; n < set->node_start[g + 1]; n++) owner[n] = (int32_t)g;
     for (int64_t i = 0; i < a->edges; i++) {
@@ -133,8 +132,7 @@ static basin_status take_edges(basin_graphset *set, const basin_graphset_arrays 
                           set->name, (long long)a->edges,
                           a->from && a->to ? "" : " without their nodes");
     BASIN_TRY(check_edges(set, a, error));
-    BASIN_FREE_AT_EXIT sort_item *item = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&item, a->edges * ways, the_set, error));
+    BASIN_SCRATCH_RAW(sort_item, item, a->edges * ways, the_set, error);
     set->edges = sort_edges(item, a, ways);
     BASIN_TRY(BASIN_NEW_RAW(&set->edge, 2 * set->edges, the_set, error));
     BASIN_TRY(BASIN_NEW_RAW(&set->edge_start, set->graphs + 1, the_set, error));

@@ -21,8 +21,7 @@ enum { STREAM_FOLDS = 42, STREAM_INNER = 43 };
  * dealt to first goes on where the class before stopped, so parts differ by one at most. */
 static basin_status deal(int32_t *part, const int64_t *item, const int32_t *class_of, int64_t count,
                          int64_t parts, uint64_t seed, uint64_t stream, basin_error *error) {
-    BASIN_FREE_AT_EXIT int64_t *order = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&order, count, "folds", error));
+    BASIN_SCRATCH_RAW(int64_t, order, count, "folds", error);
     basin_random_permutation(order, (size_t)count, seed, stream);
     int32_t most = -1;
     for (int64_t i = 0; class_of && i < count; i++) {
@@ -53,9 +52,8 @@ static basin_status folds_begin(basin_folds *folds, int64_t number, basin_error 
 basin_status basin_fold_part(basin_fold *f, const int32_t *class_of, double inner, uint64_t seed,
                              int64_t number, int64_t which, basin_error *error) {
     int64_t n = f->count[0], parts = inner > 0 ? (int64_t)floor(1 / inner + 0.5) : 0, kept = 0;
-    BASIN_FREE_AT_EXIT int32_t *part = NULL;
     if (parts < 2 || n < parts) return BASIN_OK;
-    BASIN_TRY(BASIN_NEW_RAW(&part, n, "folds", error));
+    BASIN_SCRATCH_RAW(int32_t, part, n, "folds", error);
     BASIN_TRY(BASIN_NEW_RAW(&f->item[1], n, "folds", error));
     BASIN_TRY(deal(part, f->item[0], class_of, n, parts, seed,
                    STREAM_INNER + ((uint64_t)number << 8), error));
@@ -70,8 +68,7 @@ basin_status basin_fold_part(basin_fold *f, const int32_t *class_of, double inne
 
 static basin_status make_folds(basin_folds *folds, const int32_t *class_of, int64_t count,
                                int64_t number, double inner, uint64_t seed, basin_error *error) {
-    BASIN_FREE_AT_EXIT int32_t *part = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&part, count, "folds", error));
+    BASIN_SCRATCH_RAW(int32_t, part, count, "folds", error);
     if (number != 1 && (number < 2 || number > count))
         return basin_fail(error, BASIN_BAD_VALUE, "%lld folds of %lld items; wanted 2 to %lld",
                           (long long)number, (long long)count, (long long)count);
@@ -153,9 +150,8 @@ static basin_status deal_groups(basin_folds *folds, const grouped *list, int64_t
 
 basin_status basin_folds_group(basin_folds *folds, const int64_t *group, int64_t count,
                                int64_t number, double inner, uint64_t seed, basin_error *error) {
-    BASIN_FREE_AT_EXIT grouped *list = NULL;
     *folds = (basin_folds){0};
-    BASIN_TRY(BASIN_NEW_RAW(&list, count, "folds", error));
+    BASIN_SCRATCH_RAW(grouped, list, count, "folds", error);
     group_items(list, group, count);
     BASIN_TRY_OR(deal_groups(folds, list, count, number, error), basin_folds_free(folds));
     for (int64_t n = 0; n < number; n++) {
@@ -298,9 +294,8 @@ static basin_status read_folds(basin_folds *folds, const char *path, const int32
                                int64_t count, double inner, uint64_t seed, basin_error *error) {
     struct stat info;
     bool folder = !stat(path, &info) && S_ISDIR(info.st_mode);
-    BASIN_FREE_AT_EXIT char *seen = NULL;
     BASIN_TRY((folder ? read_folder : read_index)(folds, path, count, error));
-    BASIN_TRY(BASIN_NEW_RAW(&seen, count, "folds", error));
+    BASIN_SCRATCH_RAW(char, seen, count, "folds", error);
     for (int64_t f = 0; f < folds->folds; f++) {
         memset(seen, 0, (size_t)count);
         BASIN_TRY(check_fold(&folds->fold[f], f + 1, seen, path, error));

@@ -173,12 +173,9 @@ basin_status basin_molecule_layout(double *at, basin_molecule *m, basin_error *e
     int refine = n > FEW ? REFINE * FEW / n + 10 : REFINE;
     double least = INFINITY, edge = 0;
     uint64_t random = 1;
-    BASIN_FREE_AT_EXIT int32_t *steps = NULL;
-    BASIN_FREE_AT_EXIT float *target = NULL;
-    BASIN_FREE_AT_EXIT double *tried = NULL;
-    BASIN_TRY(BASIN_NEW(&steps, (int64_t)n * n + n, drawing, error));
-    BASIN_TRY(BASIN_NEW(&target, 2 * (int64_t)n * n, drawing, error));
-    BASIN_TRY(BASIN_NEW(&tried, 2 * (int64_t)n, drawing, error));
+    BASIN_SCRATCH(int32_t, steps, (int64_t)n * n + n, drawing, error);
+    BASIN_SCRATCH(float, target, 2 * (int64_t)n * n, drawing, error);
+    BASIN_SCRATCH(double, tried, 2 * (int64_t)n, drawing, error);
     sheet s = {m, n, steps, target, target + (size_t)n * (size_t)n, tried};
     BASIN_TRY(basin_molecule_link(m, error));
     BASIN_TRY(basin_molecule_find_rings(m, error));

@@ -351,9 +351,8 @@ static bool differ(const reading *r, int64_t a, int64_t b) {
 /* Says how many of the numbers `print` [graphs] are there more than once; 0 are left out. */
 static basin_status note_repeats(reading *r, const int64_t *print, const char *what, bool values,
                                  basin_error *error) {
-    BASIN_FREE_AT_EXIT basin_ranked *all = NULL;
     int64_t repeated = 0, different = 0, n = r->a.graphs, first[2] = {0};
-    BASIN_TRY(BASIN_NEW_RAW(&all, n + 1, molecules, error));
+    BASIN_SCRATCH_RAW(basin_ranked, all, n + 1, molecules, error);
     for (int64_t g = 0; g < n; g++) all[g] = (basin_ranked){(double)(print[g] >> 11), g};
     qsort(all, (size_t)n, sizeof *all, basin_lower_first);
     for (int64_t i = 0, next; i < n; i = next) {

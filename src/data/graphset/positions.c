@@ -135,9 +135,8 @@ static const char positions_of[] = "positions of nodes";
 static basin_status matrix_new(matrix *s, int64_t nodes, const int32_t *edge, int64_t count,
                                bool cls, basin_error *error) {
     int64_t n = nodes + cls, total = count + (cls ? n : 0);
-    BASIN_FREE_AT_EXIT int32_t *all = NULL;
     *s = (matrix){.n = (int)n};
-    BASIN_TRY(BASIN_NEW_RAW(&all, 2 * total, positions_of, error));
+    BASIN_SCRATCH_RAW(int32_t, all, 2 * total, positions_of, error);
     for (int64_t e = 0; e < 2 * count; e++) all[e] = edge[e] + cls;
     for (int64_t i = 0; i < n && cls; i++)
         all[2 * (count + i)] = 0, all[2 * (count + i) + 1] = (int32_t)i;
@@ -316,9 +315,8 @@ static basin_status add_walks(float *value, int64_t width, const basin_position_
                               basin_error *error) {
     BASIN_AT_EXIT(matrix_free) matrix s = {0};
     BASIN_AT_EXIT(reached_free) reached r = {0};
-    BASIN_FREE_AT_EXIT double *step = NULL;
     BASIN_TRY(matrix_new(&s, nodes, edge, count, false, error));
-    BASIN_TRY(BASIN_NEW(&step, 2 * nodes, positions_of, error));
+    BASIN_SCRATCH(double, step, 2 * nodes, positions_of, error);
     BASIN_TRY(BASIN_NEW(&r.node, nodes, positions_of, error));
     BASIN_TRY(BASIN_NEW(&r.is, nodes, positions_of, error));
     for (int64_t i = 0; i < nodes; i++) {

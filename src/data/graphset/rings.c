@@ -206,8 +206,7 @@ static basin_status find_in_block(finder *f, int32_t block, basin_error *error) 
     int64_t work = ((int64_t)atoms * atoms + (int64_t)rings * words) * rings;
     if (rings > 1 && work > INT64_C(1) << 32)
         return basin_fail(error, BASIN_BAD_VALUE, "too large a system of rings");
-    BASIN_FREE_AT_EXIT int32_t *root = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&root, atoms, rings_of, error));
+    BASIN_SCRATCH_RAW(int32_t, root, atoms, rings_of, error);
     memcpy(root, f->queue, (size_t)atoms * sizeof *root);
     for (int32_t i = 0; i < (rings == 1 ? 1 : atoms); i++) {
         reset_paths(f);
@@ -274,12 +273,10 @@ static void find_scaffold(char *keep, int32_t *left, const basin_molecule *m) {
 basin_status basin_molecule_scaffold(int64_t *scaffold, const basin_molecule *m,
                                      basin_error *error) {
     size_t n = (size_t)m->atoms;
-    BASIN_FREE_AT_EXIT uint64_t *colour = NULL;
-    BASIN_FREE_AT_EXIT int32_t *left = NULL;
     *scaffold = 0;
     if (!m->rings) return BASIN_OK;
-    BASIN_TRY(BASIN_NEW(&colour, 2 * n, rings_of, error));
-    BASIN_TRY(BASIN_NEW(&left, n + n / 4 + 1, rings_of, error));
+    BASIN_SCRATCH(uint64_t, colour, 2 * n, rings_of, error);
+    BASIN_SCRATCH(int32_t, left, n + n / 4 + 1, rings_of, error);
     char *keep = (char *)(left + n);
     uint64_t *next = colour + n, sum = 0;
     find_scaffold(keep, left, m);

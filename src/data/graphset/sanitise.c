@@ -104,8 +104,7 @@ static basin_status merge_hydrogens(basin_molecule *m, basin_error *error) {
     bool any = false;
     for (int32_t i = 0; i < m->atoms && !any; i++) any = m->atom[i].number == 1 && is_merged(m, i);
     if (!any) return BASIN_OK;
-    BASIN_FREE_AT_EXIT int32_t *now = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&now, m->atoms, a_molecule, error));
+    BASIN_SCRATCH_RAW(int32_t, now, m->atoms, a_molecule, error);
     int32_t atoms = 0, bonds = 0;
     for (int32_t i = 0; i < m->atoms; i++) now[i] = is_merged(m, i) ? -1 : atoms++;
     for (int32_t i = 0; i < m->bonds; i++) {
@@ -319,8 +318,7 @@ static basin_status kekulise(basin_molecule *m, basin_error *error) {
         aromatic |= b->order == BASIN_BOND_AROMATIC;
     }
     if (!aromatic) return BASIN_OK;
-    BASIN_FREE_AT_EXIT int32_t *whole = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&whole, 2 * n, a_molecule, error));
+    BASIN_SCRATCH_RAW(int32_t, whole, 2 * n, a_molecule, error);
     matching t = {m, whole, whole + n, 0, MOST_CHOICES};
     for (int32_t i = 0; i < m->atoms; i++) {
         if (m->atom[i].aromatic && !m->atom[i].rings)
@@ -544,11 +542,9 @@ static void perceive(perception *p) {
 
 static basin_status find_aromatic(basin_molecule *m, basin_error *error) {
     size_t n = (size_t)m->atoms, b = (size_t)m->bonds, r = (size_t)m->rings;
-    BASIN_FREE_AT_EXIT int32_t *whole = NULL;
-    BASIN_FREE_AT_EXIT bool *flags = NULL;
     if (!m->rings) return BASIN_OK;
-    BASIN_TRY(BASIN_NEW(&whole, 2 * n + b + 2 * r, a_molecule, error));
-    BASIN_TRY(BASIN_NEW(&flags, b + r, a_molecule, error));
+    BASIN_SCRATCH(int32_t, whole, 2 * n + b + 2 * r, a_molecule, error);
+    BASIN_SCRATCH(bool, flags, b + r, a_molecule, error);
     perception p = {.m = m, .ring = whole, .system = whole + r, .done = flags};
     p.times = p.system + r, p.bond_times = p.times + n, p.gives = p.bond_times + b;
     p.marked = flags + r;

@@ -67,9 +67,8 @@ static void colour_atoms(uint64_t *colour, uint64_t *next, const basin_molecule 
 
 basin_status basin_molecule_print(int64_t *print, const basin_molecule *m, bool stereo,
                                   basin_error *error) {
-    BASIN_FREE_AT_EXIT uint64_t *colour = NULL;
     uint64_t sum = (uint64_t)m->bonds;
-    BASIN_TRY(BASIN_NEW_RAW(&colour, 2 * m->atoms, "a molecule", error));
+    BASIN_SCRATCH_RAW(uint64_t, colour, 2 * m->atoms, "a molecule", error);
     colour_atoms(colour, colour + m->atoms, m);
     for (int32_t i = 0; i < m->atoms; i++)
         sum += stereo ? basin_hash_pair(colour[i], m->atom[i].turn) : colour[i];
@@ -160,12 +159,11 @@ static int drawn_sides(const basin_molecule *m, const uint64_t *colour, const ba
 }
 
 basin_status basin_molecule_find_stereo(basin_molecule *m, basin_error *error) {
-    BASIN_FREE_AT_EXIT uint64_t *colour = NULL;
     bool any = m->dimensions > 0;
     for (int32_t i = 0; i < m->atoms; i++) any |= m->atom[i].turn != 0;
     for (int32_t i = 0; i < m->bonds; i++) any |= m->bond[i].mark != 0;
     if (!any) return BASIN_OK;
-    BASIN_TRY(BASIN_NEW_RAW(&colour, 2 * m->atoms, "a molecule", error));
+    BASIN_SCRATCH_RAW(uint64_t, colour, 2 * m->atoms, "a molecule", error);
     colour_atoms(colour, colour + m->atoms, m);
     for (int32_t i = 0; i < m->atoms; i++)
         m->atom[i].turn = m->atom[i].turn ? centre_of(m, colour, i) : 0;

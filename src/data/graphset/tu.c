@@ -308,8 +308,7 @@ static basin_status place_nodes(tu *t, basin_error *error) {
     BASIN_TRY(want_columns(t, INDICATOR, 1, "one, the node's graph", error));
     if (!f->rows) return basin_fail(error, BASIN_BAD_FILE, "%s: %s is empty", t->path, f->name);
     BASIN_TRY(count_graphs(t, error));
-    BASIN_FREE_AT_EXIT int64_t *start = NULL;
-    BASIN_TRY(BASIN_NEW(&start, t->graphs + 2, the_set, error));
+    BASIN_SCRATCH(int64_t, start, t->graphs + 2, the_set, error);
     BASIN_TRY(BASIN_NEW_RAW(&t->nodes, t->graphs, the_set, error));
     BASIN_TRY(BASIN_NEW_RAW(&t->place, f->rows, the_set, error));
     for (int64_t i = 0; i < f->rows; i++) start[(int64_t)f->number[i] + 1]++;

@@ -216,11 +216,10 @@ static basin_status walk_node(walked *w, part *p, int64_t *chosen, int64_t at, i
 
 static basin_status walk(walked *w /* [relations] */, part *p, const basin_sample_spec *spec,
                          basin_error *error) {
-    BASIN_FREE_AT_EXIT int64_t *chosen = NULL;
     int64_t widest = 1;
     size_t begin = 0;
     for (int s = 0; s < spec->steps; s++) widest = basin_int_max(widest, spec->fanout[s]);
-    BASIN_TRY(BASIN_NEW_RAW(&chosen, widest, "a sample", error));
+    BASIN_SCRATCH_RAW(int64_t, chosen, widest, "a sample", error);
     for (int s = 0; s < spec->steps; s++) {
         size_t end = p->count; /* those that the step before reached */
         for (size_t i = begin; i < end; i++)
@@ -252,9 +251,8 @@ basin_status basin_network_sample(basin_network **batch, const basin_network *ne
                                   const basin_sample_spec *spec, basin_error *error) {
     BASIN_AT_EXIT(part_end) part p = {0};
     BASIN_NETWORK_AT_EXIT basin_network *n = NULL;
-    BASIN_FREE_AT_EXIT walked *w = NULL;
     *batch = NULL;
-    BASIN_TRY(BASIN_NEW(&w, network->relations, "a sample", error));
+    BASIN_SCRATCH(walked, w, network->relations, "a sample", error);
     BASIN_TRY(part_start(&p, network, target, count, error));
     basin_status status = sample(&n, &p, w, spec, error);
     for (int r = 0; r < network->relations; r++) free(w[r].edge);
@@ -446,12 +444,11 @@ static void tidy_rows(const void *context, int64_t first, int64_t last) {
 basin_status basin_relation_tidy(basin_relation *relation, int64_t nodes, bool merge,
                                  basin_error *error) {
     tidying t = {.relation = relation, .nodes = nodes, .merge = merge};
-    BASIN_FREE_AT_EXIT int64_t *kept = NULL;
     BASIN_FREE_AT_EXIT int32_t *spare = NULL;
     int threads = basin_processors();
     for (int64_t i = 0; i < nodes; i++)
         t.most = basin_int_max(t.most, relation->row[i + 1] - relation->row[i]);
-    BASIN_TRY(BASIN_NEW_RAW(&kept, nodes, "edges", error));
+    BASIN_SCRATCH_RAW(int64_t, kept, nodes, "edges", error);
     if (t.most > SHORT_ROW) BASIN_TRY(BASIN_NEW_RAW(&spare, t.most * threads, "edges", error));
     t.kept = kept, t.spare = spare;
     basin_team_run(tidy_rows, &t, nodes, 256, threads);

@@ -139,10 +139,9 @@ basin_status basin_network_add_facts(basin_network *network, basin_relation *rel
                                      const basin_edges *edges, const float *fact, const float *cell,
                                      const double *time, basin_error *error) {
     adding a = {relation, &network->facts, NULL};
-    BASIN_FREE_AT_EXIT float *row = NULL;
     BASIN_FREE_AT_EXIT double *last = NULL;
     if (!relation->fact) BASIN_TRY(basin_relation_alloc_facts(relation, a.facts, error));
-    BASIN_TRY(BASIN_NEW_RAW(&row, a.facts->count, "facts of edges", error));
+    BASIN_SCRATCH_RAW(float, row, a.facts->count, "facts of edges", error);
     if (time) BASIN_TRY(BASIN_NEW_RAW(&last, relation->edges, "facts of edges", error));
     for (int64_t e = 0; e < relation->edges && last; e++)
         last[e] = time_of(relation->fact + e * a.facts->count, a.facts);

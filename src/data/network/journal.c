@@ -179,10 +179,9 @@ static basin_status fail_system(const basin_journal *j, const char *what, basin_
 
 /* "crc json\n" behind what is there. A write that fails is cut off again. */
 static basin_status write_line(basin_journal *j, const char *json, basin_error *error) {
-    BASIN_FREE_AT_EXIT char *line = NULL;
     size_t length = json ? strlen(json) : 0, done = 0, all = CRC + length + 2;
     if (!json) return basin_fail_memory(error, "a record of the journal");
-    BASIN_TRY(BASIN_NEW_RAW(&line, all + 1, "a record of the journal", error));
+    BASIN_SCRATCH_RAW(char, line, all + 1, "a record of the journal", error);
     put_crc(line, json, length);
     snprintf(line + CRC, length + 3, " %s\n", json);
     while (done < all) {

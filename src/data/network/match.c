@@ -135,10 +135,8 @@ static basin_status move_features(basin_network *n, const places *p, basin_error
 static basin_status match_features(basin_network *n, const basin_schema *schema,
                                    basin_error *error) {
     places p = {.network = n, .from = n->schema, .to = schema};
-    BASIN_FREE_AT_EXIT int64_t *at = NULL;
-    BASIN_FREE_AT_EXIT bool *used = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&at, schema->features, "features", error));
-    BASIN_TRY(BASIN_NEW(&used, n->schema->features, "features", error));
+    BASIN_SCRATCH_RAW(int64_t, at, schema->features, "features", error);
+    BASIN_SCRATCH(bool, used, n->schema->features, "features", error);
     p.at = at, p.used = used;
     BASIN_TRY(place_all(&p, error));
     note_rest(n, &p);
@@ -358,9 +356,8 @@ static basin_status move_facts(basin_relation *r, const int64_t *at, int64_t had
 
 static basin_status match_facts(basin_network *n, const basin_schema *schema, basin_error *error) {
     BASIN_AT_EXIT(basin_facts_free) basin_facts to;
-    BASIN_FREE_AT_EXIT int64_t *at = NULL;
     BASIN_TRY(basin_schema_facts(&to, schema, error));
-    BASIN_TRY(BASIN_NEW_RAW(&at, to.count + 1, "facts", error));
+    BASIN_SCRATCH_RAW(int64_t, at, to.count + 1, "facts", error);
     if (to.count) BASIN_TRY(place_facts(at, n, schema, error));
     note_unused(n, schema);
     bool move = to.count != n->facts.count;

@@ -193,9 +193,8 @@ basin_status basin_network_fill_missing(basin_network *network, basin_missing mi
     if (missing == BASIN_MISSING_ERROR || missing == BASIN_MISSING_REFUSE)
         return fail_gap(network, gap, error);
     if (network->file) BASIN_TRY(own_features(network, error));
-    BASIN_FREE_AT_EXIT float *fill = NULL;
     basin_list filled = {0};
-    BASIN_TRY(BASIN_NEW(&fill, network->features, "what fills gaps", error));
+    BASIN_SCRATCH(float, fill, network->features, "what fills gaps", error);
     if (known) basin_schema_fill(fill, schema, missing);
     for (int64_t f = 0; f < network->features; f++) {
         if (!known && missing == BASIN_MISSING_MEAN) fill[f] = column_mean(network, f);

@@ -85,12 +85,10 @@ static basin_status read_column(float *cell, double *time, const basin_network *
 static basin_status add_facts(basin_network *n, const basin_bundle *bundle, const char *key,
                               const basin_edges *edges, basin_error *error) {
     size_t count, cells = (size_t)n->schema->cells;
-    BASIN_FREE_AT_EXIT float *cell = NULL;
-    BASIN_FREE_AT_EXIT double *time = NULL;
     if (!basin_size_multiply(&count, (size_t)edges->count, cells))
         return basin_fail_memory(error, "facts");
-    BASIN_TRY(BASIN_NEW_RAW(&cell, count, "facts", error));
-    BASIN_TRY(BASIN_NEW_RAW(&time, edges->count, "facts", error));
+    BASIN_SCRATCH_RAW(float, cell, count, "facts", error);
+    BASIN_SCRATCH_RAW(double, time, edges->count, "facts", error);
     for (size_t c = 0; c < cells; c++)
         BASIN_TRY(read_column(cell, time, n, bundle, key, c, edges->count, error));
     return basin_network_add_facts(n, &n->relation[n->relations - 1], edges, NULL, cell,
@@ -115,8 +113,7 @@ static basin_status take_facts(basin_network *n, const basin_bundle *bundle, con
 static basin_status read_schema(basin_network *n, const basin_bundle *bundle, basin_error *error) {
     const basin_tensor *t = basin_bundle_find(bundle, "schema");
     if (!t || t->dtype != BASIN_U8 || t->shape.rank != 1) return BASIN_OK;
-    BASIN_FREE_AT_EXIT char *text = NULL;
-    BASIN_TRY(BASIN_NEW(&text, t->shape.dim[0] + 1, "a schema", error));
+    BASIN_SCRATCH(char, text, t->shape.dim[0] + 1, "a schema", error);
     memcpy(text, t->data, (size_t)t->shape.dim[0]);
     BASIN_TRY(basin_schema_read(&n->schema, text, n->features, n->path, error));
     if (n->schema->named) BASIN_TRY(basin_schema_names(&n->column, n->schema, error));

@@ -72,12 +72,9 @@ static basin_status list_tables(basin_csv_source *source, int *sources, basin_ad
 static basin_status open_csv(basin_network **network, const char *const *path, int paths,
                              const content *first, const basin_network_options *options,
                              basin_error *error) {
-    BASIN_FREE_AT_EXIT basin_csv_source *source = NULL;
-    BASIN_FREE_AT_EXIT content *kept = NULL;
-    BASIN_FREE_AT_EXIT basin_additions *journal = NULL;
-    BASIN_TRY(BASIN_NEW(&source, 2 * paths, "tables", error));
-    BASIN_TRY(BASIN_NEW(&kept, paths, "tables", error));
-    BASIN_TRY(BASIN_NEW(&journal, paths, "tables", error));
+    BASIN_SCRATCH(basin_csv_source, source, 2 * paths, "tables", error);
+    BASIN_SCRATCH(content, kept, paths, "tables", error);
+    BASIN_SCRATCH(basin_additions, journal, paths, "tables", error);
     basin_status status = BASIN_OK;
     int sources = 0;
     for (int i = 0; i < paths && !status; i++) {
@@ -274,8 +271,7 @@ static basin_status open_added(basin_network **network, const char *const *path,
 
 static basin_status read_texts(basin_network **network, const char *const *path, int paths,
                                const basin_network_options *o, basin_error *error) {
-    BASIN_FREE_AT_EXIT basin_csv_source *source = NULL;
-    BASIN_TRY(BASIN_NEW(&source, paths, "tables", error));
+    BASIN_SCRATCH(basin_csv_source, source, paths, "tables", error);
     for (int i = 0; i < paths; i++)
         source[i] = (basin_csv_source){path[i], o->text[i], strlen(o->text[i]), false};
     return basin_network_csv_read(network, source, paths, o, error);

@@ -144,10 +144,8 @@ basin_status basin_schema_set_relations(basin_schema *schema, const basin_networ
 /* Every feature, with the mean of its finite numbers; 0 where there are none. */
 static basin_status add_numbers(basin_schema *s, const basin_network *n, basin_error *error) {
     int64_t F = n->feature ? n->features : 0;
-    BASIN_FREE_AT_EXIT double *sum = NULL;
-    BASIN_FREE_AT_EXIT int64_t *count = NULL;
-    BASIN_TRY(BASIN_NEW(&sum, F, "a schema", error));
-    BASIN_TRY(BASIN_NEW(&count, F, "a schema", error));
+    BASIN_SCRATCH(double, sum, F, "a schema", error);
+    BASIN_SCRATCH(int64_t, count, F, "a schema", error);
     for (int64_t i = 0; F && i < n->nodes; i++)
         for (int64_t f = 0; f < F; f++) {
             float x = n->feature[i * F + f];

@@ -31,8 +31,7 @@ basin_status basin_split_stratified(uint8_t *part, const basin_network *network,
     if (most < 0)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: no node has a label to split by",
                           network->path);
-    BASIN_FREE_AT_EXIT int64_t *node = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&node, network->nodes, "a split", error));
+    BASIN_SCRATCH_RAW(int64_t, node, network->nodes, "a split", error);
     memset(part, BASIN_PART_NONE, (size_t)network->nodes);
     for (int32_t label = 0; label <= most; label++) {
         int64_t count = 0;
@@ -157,8 +156,7 @@ static void note_cuts(basin_network *n, const char *column, const basin_ranked *
 basin_status basin_network_split_by_time(basin_network *network, const char *column, double train,
                                          double val, basin_error *error) {
     int64_t count = 0;
-    BASIN_FREE_AT_EXIT basin_ranked *by = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&by, network->nodes, "a split", error));
+    BASIN_SCRATCH_RAW(basin_ranked, by, network->nodes, "a split", error);
     BASIN_TRY(sort_nodes(by, &count, network, column, error));
     int64_t first = cut_at(by, count, train), second = cut_at(by, count, train + val);
     if (first < 1 || second == first)

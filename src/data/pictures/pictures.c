@@ -158,10 +158,9 @@ static const struct known {
 static basin_status add_known(bool *found, basin_pictures *pictures, const char *path,
                               const char *split, basin_error *error) {
     size_t size = strlen(path) + 64;
-    BASIN_FREE_AT_EXIT char *file = NULL;
     bool divided, wanted = false;
     *found = false;
-    BASIN_TRY(BASIN_NEW_RAW(&file, size, "a path", error));
+    BASIN_SCRATCH_RAW(char, file, size, "a path", error);
     bool have[2] = {false, false}; /* of each half, plain before packed copies */
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct stat info;
@@ -303,8 +302,7 @@ static basin_status load_raw(basin_picture *picture, const basin_shelf *shelf, i
 static basin_status map_entry(basin_fetched *fetched, const basin_shelf *shelf,
                               const basin_entry *entry, basin_error *error) {
     size_t size = strlen(shelf->name) + strlen(entry->name) + 2;
-    BASIN_FREE_AT_EXIT char *path = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&path, size, "a path", error));
+    BASIN_SCRATCH_RAW(char, path, size, "a path", error);
     snprintf(path, size, "%s%s%s", shelf->name, *shelf->name ? "/" : "", entry->name);
     BASIN_TRY(basin_map_open(&fetched->map, path, error));
     fetched->bytes = fetched->map.data ? fetched->map.data : (const uint8_t *)"";
@@ -364,10 +362,8 @@ basin_status basin_pictures_hold_out(int64_t *kept, int64_t *held, int64_t count
     if (helds < 0 || helds > count)
         return basin_fail(error, BASIN_BAD_VALUE, "cannot hold out %lld of %lld pictures",
                           (long long)helds, (long long)count);
-    BASIN_FREE_AT_EXIT int64_t *order = NULL;
-    BASIN_FREE_AT_EXIT bool *out = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&order, count, "a split", error));
-    BASIN_TRY(BASIN_NEW(&out, count, "a split", error));
+    BASIN_SCRATCH_RAW(int64_t, order, count, "a split", error);
+    BASIN_SCRATCH(bool, out, count, "a split", error);
     basin_random_permutation(order, (size_t)count, seed, STREAM);
     for (int64_t i = 0; i < helds; i++) out[order[i]] = true;
     for (int64_t i = 0; i < count; i++) *(out[i] ? held++ : kept++) = i;

@@ -207,12 +207,11 @@ basin_status basin_graphs_baseline(basin_graphs_baselines *result, const basin_g
                                    basin_error *error) {
     BASIN_AT_EXIT(problem_free) problem p = {.set = set, .fold = fold};
     BASIN_AT_EXIT(regression_free) regression r = {0};
-    BASIN_FREE_AT_EXIT float *output = NULL;
     *result =
         (basin_graphs_baselines){.name = {name_of(set->task, false), name_of(set->task, true)}};
     BASIN_TRY(basin_graphs_check_labels(set, set->name, error));
     BASIN_TRY(prepare(&p, error));
-    BASIN_TRY(BASIN_NEW(&output, p.rows[2] * p.outputs, "a baseline", error));
+    BASIN_SCRATCH(float, output, p.rows[2] * p.outputs, "a baseline", error);
     for (int64_t i = 0; i < p.rows[2] * p.outputs; i++) { /* of classes logarithms of shares */
         double own = p.mean[i % p.outputs];
         output[i] = (float)(set->task == BASIN_GRAPHS_VALUES ? own : log(own + 1e-9));

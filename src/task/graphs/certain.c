@@ -137,12 +137,11 @@ static basin_status keep_scores(basin_graphs_certain *to, const trial *t, double
 basin_status basin_graphs_certain_fit(basin_graphs_model *m, const basin_graphset *set,
                                       const int64_t *graph, int64_t count, float *given,
                                       int64_t members, const float *held, basin_error *error) {
-    BASIN_FREE_AT_EXIT float *row = NULL;
     basin_graphs_certain *to = &m->certain;
     basin_graphs_certain_free(to);
     to->temperature = 1;
     if (!count || m->target == BASIN_NODE_CLASSES) return BASIN_OK;
-    BASIN_TRY(BASIN_NEW(&row, 2 * m->outputs, confidence, error));
+    BASIN_SCRATCH(float, row, 2 * m->outputs, confidence, error);
     trial t = {m, set, graph, count, members, given, held, row, row + m->outputs};
     choose(&to->temperature, &m->near.share, &t);
     BASIN_TRY(keep_scores(to, &t, m->near.share, error));
@@ -191,10 +190,9 @@ basin_status basin_graphs_certain_measure(basin_graphs_measures *measures, const
                                           double coverage, basin_error *error) {
     int64_t columns = columns_of(m), cells = count * columns;
     double known = 0, right = 0, size = 0;
-    BASIN_FREE_AT_EXIT float *bound = NULL;
     measures->coverage = measures->size = NAN;
     if (!m->certain.lists || m->target == BASIN_NODE_CLASSES) return BASIN_OK;
-    BASIN_TRY(BASIN_NEW(&bound, 2 * cells, confidence, error));
+    BASIN_SCRATCH(float, bound, 2 * cells, confidence, error);
     basin_graphs_certain_bound(bound, bound + cells, predicted, count, m, coverage);
     for (int64_t i = 0; i < cells; i++) {
         double y = basin_graphs_truth(set, graph[i / columns], i % columns);

@@ -175,8 +175,7 @@ static basin_status measure_fold(basin_graphs_model *m, const pool *p, int64_t n
     basin_graphs_fold *result = &p->result[number];
     bool values = set->task == BASIN_GRAPHS_VALUES,
          near = basin_graphs_near_serves(p->settings, set);
-    BASIN_FREE_AT_EXIT float *held = NULL;
-    BASIN_TRY(BASIN_NEW(&held, f->count[1] * m->outputs, "outputs", error));
+    BASIN_SCRATCH(float, held, f->count[1] * m->outputs, "outputs", error);
     if (near) BASIN_TRY(basin_graphs_near_fit(m, set, f, 1, held, error));
     if (set->task == BASIN_NODE_CLASSES)
         average(work->given[1], rows_of(p, number, 1) * m->outputs, p->spec.members);
@@ -267,9 +266,8 @@ static void *work(void *context) {
 }
 
 static basin_status run_all(pool *p, basin_error *error) {
-    BASIN_FREE_AT_EXIT pthread_t *thread = NULL;
     int64_t begun = 1;
-    BASIN_TRY(BASIN_NEW(&thread, p->jobs, "folds", error));
+    BASIN_SCRATCH(pthread_t, thread, p->jobs, "folds", error);
     pthread_mutex_init(&p->lock, NULL);
     while (begun < p->jobs && !pthread_create(&thread[begun], NULL, work, p)) begun++;
     if (begun < p->jobs) fail(p, BASIN_NO_MEMORY, "no threads for the folds");

@@ -106,8 +106,7 @@ static basin_status make_plan(lens *l, basin_error *error) {
 
 static basin_status write_choice(lens *l, int64_t column, basin_error *error) {
     const basin_graphs_model *m = l->model;
-    BASIN_FREE_AT_EXIT float *pick = NULL;
-    BASIN_TRY(BASIN_NEW(&pick, 2 * m->outputs, "an explanation", error));
+    BASIN_SCRATCH(float, pick, 2 * m->outputs, "an explanation", error);
     float *hide = pick + m->outputs;
     pick[column] = 1;
     for (int64_t c = 0; c < m->outputs; c++) hide[c] = c == column || c >= m->classes ? -1e9f : 0;
@@ -277,9 +276,8 @@ static basin_status add_member(basin_graphs_explanation *e, basin_graphs_model *
 /* The class that predictions have, which is that of no single member. */
 static basin_status find_class(int64_t *column, basin_graphs_model *model,
                                const basin_graphs_data *data, basin_error *error) {
-    BASIN_FREE_AT_EXIT float *output = NULL;
     int64_t value = 0;
-    BASIN_TRY(BASIN_NEW(&output, model->classes, "an explanation", error));
+    BASIN_SCRATCH(float, output, model->classes, "an explanation", error);
     BASIN_TRY(basin_graphs_predict(output, &value, model, data, error));
     *column = basin_graphs_class_number(model, value);
     return BASIN_OK;

@@ -46,8 +46,7 @@ static basin_status list_all(basin_graphs_near *near, const basin_graphset *s, c
         near->start[i + 1] = near->start[i] + n * (RADIUS + 1);
         most = basin_int_max(most, n);
     }
-    BASIN_FREE_AT_EXIT uint64_t *colour = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&colour, 2 * most, memory, error));
+    BASIN_SCRATCH_RAW(uint64_t, colour, 2 * most, memory, error);
     BASIN_TRY(BASIN_NEW_RAW(&near->feature, near->start[count] + 1, memory, error));
     for (int64_t i = 0; i < count; i++)
         list_neighbourhoods(near->feature + near->start[i], colour, s, graph[i]);
@@ -203,12 +202,7 @@ basin_status basin_graphs_near_fit(basin_graphs_model *m, const basin_graphset *
                                    basin_error *error) {
     int64_t all = fold->count[0] + fold->count[1], n = 0, C = m->outputs;
     basin_graphs_near *near = &m->near;
-    BASIN_FREE_AT_EXIT int64_t *graph = NULL;
-    BASIN_FREE_AT_EXIT double *y = NULL;
-    BASIN_FREE_AT_EXIT float *cell = NULL;
-    BASIN_FREE_AT_EXIT int32_t *row = NULL;
-    BASIN_FREE_AT_EXIT uint8_t *hidden = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&graph, all, memory, error));
+    BASIN_SCRATCH_RAW(int64_t, graph, all, memory, error);
     for (int64_t i = 0; i < all; i++) /* at most MOST, evenly drawn */
         if (all <= MOST || i * MOST / all != (i + 1) * MOST / all)
             graph[n++] = i < fold->count[0] ? fold->item[0][i] : fold->item[1][i - fold->count[0]];
@@ -217,10 +211,10 @@ basin_status basin_graphs_near_fit(basin_graphs_model *m, const basin_graphset *
     near->share = set->line ? usual_share(m) : 0;
     BASIN_TRY(name_all(near, set, graph, error));
     BASIN_TRY(BASIN_NEW(&near->weight, (n + 1) * C, memory, error));
-    BASIN_TRY(BASIN_NEW(&y, 5 * n, memory, error));
-    BASIN_TRY(BASIN_NEW_RAW(&cell, n * n, memory, error));
-    BASIN_TRY(BASIN_NEW_RAW(&row, set->graphs, memory, error));
-    BASIN_TRY(BASIN_NEW_RAW(&hidden, n, memory, error));
+    BASIN_SCRATCH(double, y, 5 * n, memory, error);
+    BASIN_SCRATCH_RAW(float, cell, (n * n), memory, error);
+    BASIN_SCRATCH_RAW(int32_t, row, set->graphs, memory, error);
+    BASIN_SCRATCH_RAW(uint8_t, hidden, n, memory, error);
     rows l = {set, graph, {.rows = near, .columns = near, .cell = cell}, y};
     basin_team_run_all(fill_rows, &l.t, n, 16);
     for (int64_t k = 0; held && k < parts; held += C * fold[k++].count[1])
@@ -268,9 +262,8 @@ basin_status basin_graphs_near_add(float *output, float *nearest, int64_t *name,
     const basin_graphs_near *near = &m->near;
     int64_t part = basin_int_min(count, 1024);
     BASIN_AT_EXIT(basin_graphs_near_free) basin_graphs_near own = {0};
-    BASIN_FREE_AT_EXIT float *cell = NULL;
     if (!near->count) return BASIN_OK;
-    BASIN_TRY(BASIN_NEW_RAW(&cell, part * near->count, memory, error));
+    BASIN_SCRATCH_RAW(float, cell, part * near->count, memory, error);
     for (int64_t at = 0; at < count; at += part) {
         int64_t now = basin_int_min(part, count - at);
         basin_graphs_near_free(&own);

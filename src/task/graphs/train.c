@@ -231,14 +231,11 @@ static basin_status calibrate(job *j, basin_error *error) {
     int64_t members = m->members, all = 0, at = 0;
     bool own = members > 1 && f[0].count[1] && f[1].count[1] && f[0].item[1][0] != f[1].item[1][0];
     bool near = basin_graphs_near_serves(&m->settings, &j->input->set);
-    BASIN_FREE_AT_EXIT float *given = NULL;
-    BASIN_FREE_AT_EXIT float *held = NULL;
-    BASIN_FREE_AT_EXIT int64_t *graph = NULL;
     if (m->target == BASIN_NODE_CLASSES) return BASIN_OK;
     for (int64_t k = 0; k < members; k++) all += f[k].count[1];
-    BASIN_TRY(BASIN_NEW(&given, all * m->outputs, "outputs", error));
-    BASIN_TRY(BASIN_NEW(&held, all * m->outputs, "outputs", error));
-    BASIN_TRY(BASIN_NEW(&graph, all, "outputs", error));
+    BASIN_SCRATCH(float, given, all * m->outputs, "outputs", error);
+    BASIN_SCRATCH(float, held, all * m->outputs, "outputs", error);
+    BASIN_SCRATCH(int64_t, graph, all, "outputs", error);
     for (int64_t k = 0; k < members; at += f[k++].count[1]) {
         if (f[k].count[1]) BASIN_TRY(hold_out(given + at * m->outputs, j, k, error));
         if (f[k].count[1]) memcpy(graph + at, f[k].item[1], (size_t)f[k].count[1] * sizeof *graph);
@@ -410,8 +407,7 @@ static basin_status limit_graphs(work *w, basin_error *error) {
         return basin_fail(error, BASIN_BAD_VALUE, "limit is %lld, wanted 0 or more",
                           (long long)limit);
     if (!limit || limit >= count) return BASIN_OK;
-    BASIN_FREE_AT_EXIT int64_t *rank = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&rank, count, "a list of graphs", error));
+    BASIN_SCRATCH_RAW(int64_t, rank, count, "a list of graphs", error);
     basin_random_permutation(rank, (size_t)count, (uint64_t)w->settings->seed, STREAM_LIMIT);
     for (int64_t i = 0; i < count; i++)
         if (rank[i] < limit) f->item[0][kept++] = f->item[0][i];

@@ -299,11 +299,9 @@ static basin_status rank_column(double *auroc, double *auprc, const float *outpu
                                 int64_t c, basin_error *error) {
     bool values = set->task == BASIN_GRAPHS_VALUES;
     int64_t C = values ? set->targets : 2, n = 0;
-    BASIN_FREE_AT_EXIT double *score = NULL;
-    BASIN_FREE_AT_EXIT uint8_t *label = NULL;
     basin_ranking ranking;
-    BASIN_TRY(BASIN_NEW_RAW(&score, count, "a ranking", error));
-    BASIN_TRY(BASIN_NEW_RAW(&label, count, "a ranking", error));
+    BASIN_SCRATCH_RAW(double, score, count, "a ranking", error);
+    BASIN_SCRATCH_RAW(uint8_t, label, count, "a ranking", error);
     for (int64_t i = 0; i < count && (!values || set->binary); i++) {
         double known =
             values ? (double)set->target[graph[i] * C + c]

@@ -138,8 +138,7 @@ static basin_status match_batch(state *s, const basin_feed_batch *batch, basin_e
     basin_image_scores *r = s->scores;
     const basin_image_graph *g = &s->runner.graph;
     int64_t at = r->pictures;
-    BASIN_FREE_AT_EXIT double *each = NULL;
-    BASIN_TRY(BASIN_NEW(&each, s->batch, "scores", error));
+    BASIN_SCRATCH(double, each, s->batch, "scores", error);
     BASIN_TRY(
         basin_image_field_run(&s->runner, s->output, each, batch->values, batch->count, error));
     for (int64_t i = 0; i < batch->count; i++) {
@@ -208,9 +207,8 @@ static basin_status score_all(state *s, basin_error *error) {
 
 /* Equal errors in the order of the pictures. */
 static basin_status rank(basin_image_scores *scores, basin_error *error) {
-    BASIN_FREE_AT_EXIT basin_ranked *all = NULL;
     const double *by = scores->picture_energy ? scores->picture_energy : scores->picture_mse;
-    BASIN_TRY(BASIN_NEW_RAW(&all, scores->pictures, "a ranking", error));
+    BASIN_SCRATCH_RAW(basin_ranked, all, scores->pictures, "a ranking", error);
     BASIN_TRY(BASIN_NEW_RAW(&scores->order, scores->pictures, "a ranking", error));
     for (int64_t i = 0; i < scores->pictures; i++) all[i] = (basin_ranked){by[i], i};
     qsort(all, (size_t)scores->pictures, sizeof *all, basin_lower_first);

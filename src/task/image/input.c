@@ -10,10 +10,9 @@ static basin_status hold_out(basin_image_set *set, int64_t count, int64_t helds,
         return basin_fail(error, BASIN_BAD_VALUE,
                           "%lld pictures are to be held out of %lld, wanted fewer",
                           (long long)helds, (long long)count);
-    BASIN_FREE_AT_EXIT int64_t *other = NULL;
     set->items = held ? helds : count - helds;
     BASIN_TRY(BASIN_NEW_RAW(&set->item, set->items, "a split", error));
-    BASIN_TRY(BASIN_NEW_RAW(&other, count - set->items, "a split", error));
+    BASIN_SCRATCH_RAW(int64_t, other, count - set->items, "a split", error);
     return basin_pictures_hold_out(held ? other : set->item, held ? set->item : other, count, helds,
                                    seed, error);
 }

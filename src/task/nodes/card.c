@@ -128,14 +128,13 @@ basin_status basin_nodes_memory_begin(basin_nodes_memory *memory, const basin_no
 
 static basin_status note_before(const basin_nodes_memory *memory, const basin_network *network,
                                 const uint8_t *part, const basin_watch *watch, basin_error *error) {
-    BASIN_FREE_AT_EXIT int8_t *seen = NULL;
     if (!memory->parents) return BASIN_OK;
     if (memory->before_unknown || !basin_known_labels_fit(&memory->before, network)) {
         basin_watch_note(watch, "which nodes the model was trained on that this one begins with is "
                                 "not known: they may be among those of validation and test");
         return BASIN_OK;
     }
-    BASIN_TRY(BASIN_NEW_RAW(&seen, network->nodes, "known nodes", error));
+    BASIN_SCRATCH_RAW(int8_t, seen, network->nodes, "known nodes", error);
     basin_known_labels_find(seen, &memory->before, network);
     int64_t val = 0, test = 0;
     for (int64_t i = 0; i < network->nodes; i++) {
@@ -275,8 +274,7 @@ basin_status basin_nodes_memory_load(basin_nodes_memory *memory, const basin_bun
 
 static basin_status mark(uint8_t *seen, const basin_known_labels *known,
                          const basin_network *network, uint8_t as, basin_error *error) {
-    BASIN_FREE_AT_EXIT int8_t *label = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&label, network->nodes, "known nodes", error));
+    BASIN_SCRATCH_RAW(int8_t, label, network->nodes, "known nodes", error);
     basin_known_labels_find(label, known, network);
     for (int64_t i = 0; i < network->nodes; i++)
         if (label[i] >= 0) seen[i] = as;
@@ -313,8 +311,7 @@ basin_status basin_nodes_seen(uint8_t *seen, const basin_nodes_model *model,
 static basin_status count_seen(basin_nodes_figures *f, const basin_nodes_model *model,
                                const basin_network *network, const uint8_t *part, int which,
                                basin_error *error) {
-    BASIN_FREE_AT_EXIT uint8_t *seen = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&seen, network->nodes, "known nodes", error));
+    BASIN_SCRATCH_RAW(uint8_t, seen, network->nodes, "known nodes", error);
     basin_status status = basin_nodes_seen(seen, model, network, error);
     if (status) return status == BASIN_UNSUPPORTED ? BASIN_OK : status;
     f->trained_on = f->validated_on = 0;

@@ -16,11 +16,10 @@ static const char *name_at(const basin_names *names, int64_t i) {
 static basin_status classes_of(int32_t **class_of, const basin_nodes_model *model,
                                const basin_network *network, basin_error *error) {
     int32_t most = basin_network_greatest_label(network);
-    BASIN_FREE_AT_EXIT int32_t *number = NULL;
     if (!network->label)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: no labels to compare with", network->path);
     BASIN_TRY(BASIN_NEW_RAW(class_of, network->nodes, "classes", error));
-    BASIN_TRY(BASIN_NEW_RAW(&number, (size_t)most + 2, "classes", error));
+    BASIN_SCRATCH_RAW(int32_t, number, (size_t)most + 2, "classes", error);
     for (int32_t label = 0; label <= most; label++) {
         char text[BASIN_NODE_TEXT];
         number[label] =
@@ -93,8 +92,7 @@ basin_status basin_classes_take(basin_nodes_fitting *f, basin_error *error) {
     int32_t most = basin_network_greatest_label(n);
     basin_names_builder names = {0};
     basin_status status = BASIN_OK;
-    BASIN_FREE_AT_EXIT int64_t *count = NULL;
-    BASIN_TRY(BASIN_NEW(&count, (size_t)most + 2, "classes", error));
+    BASIN_SCRATCH(int64_t, count, (size_t)most + 2, "classes", error);
     for (int64_t i = 0; i < f->train_count; i++) {
         int32_t label = n->label[f->train[i]];
         if (label < 0)
@@ -210,10 +208,8 @@ static double macro_f1(const int64_t *matrix, int64_t classes) {
 static basin_status mean_auroc(double *mean, const double *probability, const int32_t *class_of,
                                int64_t classes, const int64_t *node, int64_t count,
                                basin_error *error) {
-    BASIN_FREE_AT_EXIT double *score = NULL;
-    BASIN_FREE_AT_EXIT uint8_t *label = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&score, count, "figures", error));
-    BASIN_TRY(BASIN_NEW_RAW(&label, count, "figures", error));
+    BASIN_SCRATCH_RAW(double, score, count, "figures", error);
+    BASIN_SCRATCH_RAW(uint8_t, label, count, "figures", error);
     double sum = 0;
     int64_t counted = 0;
     for (int64_t c = 0; c < classes; c++) {
@@ -238,12 +234,10 @@ static basin_status measure_classes(basin_score *score, const double *probabilit
                                     int which, int64_t nodes, basin_error *error) {
     int64_t count = basin_split_nodes(NULL, part, nodes, which);
     double right = 0, sum = 0, auroc;
-    BASIN_FREE_AT_EXIT int64_t *node = NULL;
-    BASIN_FREE_AT_EXIT int64_t *matrix = NULL;
     *score = (basin_score){0};
     if (!count) return basin_fail(error, BASIN_BAD_VALUE, "no nodes to measure on");
-    BASIN_TRY(BASIN_NEW_RAW(&node, count, "figures", error));
-    BASIN_TRY(BASIN_NEW_RAW(&matrix, classes * classes, "figures", error));
+    BASIN_SCRATCH_RAW(int64_t, node, count, "figures", error);
+    BASIN_SCRATCH_RAW(int64_t, matrix, classes * classes, "figures", error);
     basin_split_nodes(node, part, nodes, which);
     count_confusion(matrix, probability, class_of, classes, part, which, nodes);
     for (int64_t i = 0; i < count; i++) {

@@ -40,11 +40,10 @@ static bool weigh(double value[MEASURES], const place *list, int64_t count, cons
 
 static basin_status draw(basin_nodes_comparison *c, place *const list[2], int64_t count,
                          basin_error *error) {
-    BASIN_FREE_AT_EXIT uint8_t *times = NULL;
     BASIN_FREE_AT_EXIT double *found = NULL; /* [MEASURES, DRAWS] */
     double value[2][MEASURES];
     int draws = 0;
-    BASIN_TRY(BASIN_NEW_RAW(&times, count, "a comparison", error));
+    BASIN_SCRATCH_RAW(uint8_t, times, count, "a comparison", error);
     BASIN_TRY(BASIN_NEW_RAW(&found, MEASURES * DRAWS, "a comparison", error));
     for (int d = 0; d < DRAWS; d++) {
         basin_nodes_draw(times, count, d);
@@ -74,8 +73,7 @@ static basin_status choose_nodes(uint8_t *part, basin_nodes_comparison *c,
                                  const basin_network *const network[2], bool all,
                                  basin_error *error) {
     const basin_network *n = network[0];
-    BASIN_FREE_AT_EXIT uint8_t *seen = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&seen, n->nodes, "known nodes", error));
+    BASIN_SCRATCH_RAW(uint8_t, seen, n->nodes, "known nodes", error);
     for (int64_t i = 0; i < n->nodes; i++)
         part[i] = n->label && n->label[i] >= 0 ? BASIN_PART_TEST : BASIN_PART_NONE;
     int64_t count[2] = {0}, left = 0;
@@ -101,14 +99,13 @@ basin_status basin_nodes_compare(basin_nodes_comparison *c, const basin_nodes_mo
                                  const basin_network *const network[2],
                                  const double *const probability[2], bool all, basin_error *error) {
     int64_t N = network[0]->nodes, count = 0;
-    BASIN_FREE_AT_EXIT uint8_t *part = NULL;
     BASIN_FREE_AT_EXIT place *list = NULL; /* [2, N] */
     *c = (basin_nodes_comparison){0};
     if (network[1]->nodes != N)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "%s: %lld nodes for one model, %lld for the other", network[0]->path,
                           (long long)N, (long long)network[1]->nodes);
-    BASIN_TRY(BASIN_NEW_RAW(&part, N, "a comparison", error));
+    BASIN_SCRATCH_RAW(uint8_t, part, N, "a comparison", error);
     BASIN_TRY(BASIN_NEW_RAW(&list, 2 * N, "a comparison", error));
     BASIN_TRY(choose_nodes(part, c, model, network, all, error));
     for (int k = 0; k < 2; k++)

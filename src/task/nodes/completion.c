@@ -66,14 +66,13 @@ static void scale_together(float *x, int64_t rows, int64_t columns, float *unit)
 static basin_status prepare(completion *c, basin_error *error) {
     BASIN_AT_EXIT(basin_scaler_free) basin_scaler scale = {0};
     basin_scaler edge_scale = {0}; /* of features alone there is none */
-    BASIN_FREE_AT_EXIT int64_t *node = NULL;
     bool share = is_share(c->network);
     int64_t N = c->network->nodes;
     c->settings.scaling = share ? "none" : "standard";
     c->settings.degree = !share;
     c->settings.facts = c->network->facts.count ? "features" : "none";
     BASIN_TRY(basin_node_inputs_open(&c->inputs, c->network, &c->settings, error));
-    BASIN_TRY(BASIN_NEW_RAW(&node, N, "nodes", error));
+    BASIN_SCRATCH_RAW(int64_t, node, N, "nodes", error);
     for (int64_t i = 0; i < N; i++) node[i] = i;
     BASIN_TRY(basin_node_inputs_fit(&scale, &edge_scale, &c->inputs, node, N, error));
     BASIN_TRY(basin_node_inputs_scale(&c->inputs, &scale, &edge_scale, error));
@@ -240,8 +239,7 @@ static basin_status explain(basin_nodes_explanation **why, const completion *c,
 
 static basin_status explain_odd(const completion *c, const double *energy,
                                 const basin_nodes_work *work, basin_error *error) {
-    BASIN_FREE_AT_EXIT basin_ranked *odd = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&odd, c->network->nodes, "explanations", error));
+    BASIN_SCRATCH_RAW(basin_ranked, odd, c->network->nodes, "explanations", error);
     for (int64_t i = 0; i < c->network->nodes; i++) odd[i] = (basin_ranked){energy[i], i};
     qsort(odd, (size_t)c->network->nodes, sizeof *odd, basin_higher_first);
     for (int64_t i = 0; i < work->odds; i++) {

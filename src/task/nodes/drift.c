@@ -58,8 +58,7 @@ static basin_status read_edges(column_values *v, const basin_network *network, i
         for (int64_t e = r->row[i]; e < r->row[i + 1]; e++)
             all += counts(network, i, r->col[e], first);
     int64_t step = 1 + all / LOOKED_AT;
-    BASIN_FREE_AT_EXIT float *column = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&column, width, "column statistics", error));
+    BASIN_SCRATCH_RAW(float, column, width, "column statistics", error);
     BASIN_TRY(values_new(v, width, (all + step - 1) / step, error));
     for (int64_t i = 0; i < network->nodes && width; i++)
         for (int64_t e = r->row[i]; e < r->row[i + 1]; e++) {
@@ -113,8 +112,7 @@ static void set_edges(float edge[EDGES], const float *sample, int64_t taken) {
 
 static basin_status sketch_take(basin_drift_sketch *sketch, const column_values *v,
                                 basin_error *error) {
-    BASIN_FREE_AT_EXIT float *sample = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&sample, SAMPLE, "column statistics", error));
+    BASIN_SCRATCH_RAW(float, sample, SAMPLE, "column statistics", error);
     BASIN_TRY(sketch_new(sketch, v->count ? v->rows : 0, error));
     for (int64_t row = 0; row < sketch->rows; row++) {
         double count[BINS];
@@ -338,7 +336,6 @@ static basin_status measure(basin_nodes_drift *drift, const basin_nodes_model *m
                             const basin_network *network, int64_t first, basin_error *error) {
     const basin_nodes_reference *then = &model->reference;
     BASIN_AT_EXIT(values_free) column_values nodes = {0}, edges = {0};
-    BASIN_FREE_AT_EXIT float *sample = NULL;
     if (!then->node.rows || !model->schema)
         return basin_fail(error, BASIN_UNSUPPORTED,
                           "the model does not say what its training's columns looked like; needs "
@@ -346,7 +343,7 @@ static basin_status measure(basin_nodes_drift *drift, const basin_nodes_model *m
     BASIN_TRY(basin_nodes_check_network(model, network, error));
     size_t most = model->schema->nodes.columns + 1 + (size_t)then->fact.rows;
     most += model->schema->edges.columns;
-    BASIN_TRY(BASIN_NEW_RAW(&sample, SAMPLE, "drift", error));
+    BASIN_SCRATCH_RAW(float, sample, SAMPLE, "drift", error);
     BASIN_TRY(BASIN_NEW(&drift->column, most, "drift", error));
     BASIN_TRY(read_nodes(&nodes, network, first, error));
     BASIN_TRY(read_edges(&edges, network, first, error));

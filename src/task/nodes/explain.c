@@ -124,9 +124,8 @@ enum { SAMPLE = 1024 }; /* rows that say what is typical */
 static basin_status find_medians(float **median, const float *x, int64_t rows, int64_t columns,
                                  basin_error *error) {
     int64_t n = basin_int_min(rows, SAMPLE);
-    BASIN_FREE_AT_EXIT float *value = NULL;
     BASIN_TRY(BASIN_NEW(median, columns, "an explanation", error));
-    BASIN_TRY(BASIN_NEW_RAW(&value, n, "an explanation", error));
+    BASIN_SCRATCH_RAW(float, value, n, "an explanation", error);
     for (int64_t c = 0; c < columns && n; c++) {
         for (int64_t i = 0; i < n; i++) value[i] = x[i * rows / n * columns + c];
         qsort(value, (size_t)n, sizeof *value, basin_compare_float);
@@ -138,10 +137,8 @@ static basin_status find_medians(float **median, const float *x, int64_t rows, i
 /* Of the table in the user's units, and of the network's inputs. */
 static basin_status find_typical(basin_explainer *x, basin_error *error) {
     int64_t N = x->network->nodes, n = basin_int_min(N, SAMPLE), C = x->inputs.shape.columns;
-    BASIN_FREE_AT_EXIT int64_t *node = NULL;
-    BASIN_FREE_AT_EXIT float *row = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&node, n, "an explanation", error));
-    BASIN_TRY(BASIN_NEW_RAW(&row, n * x->table.columns, "an explanation", error));
+    BASIN_SCRATCH_RAW(int64_t, node, n, "an explanation", error);
+    BASIN_SCRATCH_RAW(float, row, n * x->table.columns, "an explanation", error);
     for (int64_t i = 0; i < n; i++) node[i] = i * N / n;
     basin_tree_table_rows(row, &x->table, node, 0, n);
     BASIN_TRY(find_medians(&x->column_typical, row, n, x->table.columns, error));
@@ -155,8 +152,7 @@ static basin_status find_typical_edge(basin_explainer *x, basin_error *error) {
     if (!width) return BASIN_OK;
     const basin_relation *r = &x->network->relation[x->inputs.relation[0]];
     int64_t n = basin_int_min(r->edges, SAMPLE);
-    BASIN_FREE_AT_EXIT float *row = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&row, n * width, "an explanation", error));
+    BASIN_SCRATCH_RAW(float, row, (n * width), "an explanation", error);
     for (int64_t i = 0; i < n; i++) {
         float *own = row + i * width;
         basin_facts_columns(own, facts, r->fact + i * r->edges / n * facts->count);
@@ -316,11 +312,9 @@ static basin_status explain_trees(basin_explainer *x, basin_error *error) {
     const basin_nodes_ensemble *trees = x->ensemble;
     int64_t columns = x->table.columns, slot, hop;
     double weight = x->weight[BASIN_NODES_TREES];
-    BASIN_FREE_AT_EXIT float *rows = NULL;
-    BASIN_FREE_AT_EXIT double *moves = NULL;
     if (!(weight > 0)) return BASIN_OK;
-    BASIN_TRY(BASIN_NEW_RAW(&rows, 2 * columns, "the reasons of trees", error));
-    BASIN_TRY(BASIN_NEW_RAW(&moves, columns, "the reasons of trees", error));
+    BASIN_SCRATCH_RAW(float, rows, 2 * columns, "the reasons of trees", error);
+    BASIN_SCRATCH_RAW(double, moves, columns, "the reasons of trees", error);
     memcpy(rows, x->column_typical, (size_t)columns * sizeof *rows);
     for (int64_t i = 0; i < x->count; i++) {
         basin_nodes_explanation *e = x->of[i];
@@ -424,8 +418,7 @@ static double uncalibrated(const basin_nodes_model *model, double probability) {
 /* Values are in the user's units. */
 static basin_status finish(basin_nodes_explanation *e, const basin_explainer *x,
                            const double *probability, basin_error *error) {
-    BASIN_FREE_AT_EXIT float *row = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&row, x->table.columns, "an explanation", error));
+    BASIN_SCRATCH_RAW(float, row, x->table.columns, "an explanation", error);
     e->probability = probability[e->node];
     e->threshold = x->model->threshold;
     e->rank = 1;

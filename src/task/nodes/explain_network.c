@@ -167,8 +167,7 @@ static basin_status make_plan(integral *g, basin_error *error) {
 
 static basin_status write_inputs(integral *g, basin_error *error) {
     basin_nodes_net_data data = basin_nodes_batch_data(&g->batch);
-    BASIN_FREE_AT_EXIT float *pick = NULL;
-    BASIN_TRY(BASIN_NEW(&pick, g->start[g->count], "an explanation", error));
+    BASIN_SCRATCH(float, pick, g->start[g->count], "an explanation", error);
     BASIN_TRY(basin_nodes_net_write(&g->net, g->plan, &data, error));
     for (int64_t i = 0; i < g->count; i++) pick[g->start[i]] = 1;
     return basin_values_write(g->plan, g->pick, pick, BASIN_F32, error);
@@ -232,11 +231,10 @@ static basin_status sum_steps(double *gap, integral *g, const basin_lines *l,
 /* Where equal steps miss more than a fiftieth of the distance, steep pieces are halved. */
 static basin_status integrate(integral *g, basin_error *error) {
     int64_t n = g->count;
-    BASIN_FREE_AT_EXIT double *gap = NULL;
     double at[POINTS] = {[POINTS - 1] = 1};
     basin_lines l = {g->line, g->lines, g->plan, n, read_logits, g};
     bool more = false;
-    BASIN_TRY(BASIN_NEW(&gap, n, "an explanation", error));
+    BASIN_SCRATCH(double, gap, n, "an explanation", error);
     for (int s = 0; s < STEPS; s++) at[1 + s] = (s + 0.5) / STEPS;
     BASIN_TRY(sum_steps(gap, g, &l, at, error));
     for (int64_t i = 0; i < n; i++) {
@@ -496,8 +494,7 @@ static basin_status run_member(lens *l, int64_t member, basin_error *error) {
 static basin_status keep_energies(lens *l, basin_error *error) {
     int64_t N = l->x->network->nodes;
     double mean, deviation;
-    BASIN_FREE_AT_EXIT double *all = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&all, N, "an explanation", error));
+    BASIN_SCRATCH_RAW(double, all, N, "an explanation", error);
     for (int64_t i = 0; i < N; i++) all[i] = l->energy[0][i] + l->energy[1][i];
     basin_mean_deviation(&mean, &deviation, all, N);
     for (int64_t i = 0; i < l->x->count; i++) {

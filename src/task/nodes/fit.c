@@ -282,9 +282,8 @@ static basin_status make_samples(basin_nodes_fitting *f, basin_error *error) {
 static basin_status make_joint(basin_nodes_fitting *f, basin_error *error) {
     int64_t N = f->network->nodes;
     basin_trainer_spec spec = spec_of(f);
-    BASIN_FREE_AT_EXIT float *share = NULL;
     double sum = 0;
-    BASIN_TRY(BASIN_NEW_RAW(&share, N, "weights", error));
+    BASIN_SCRATCH_RAW(float, share, N, "weights", error);
     for (int64_t i = 0; i < N; i++) sum += (double)f->weight[i];
     for (int64_t i = 0; i < N; i++) share[i] = (float)((double)f->weight[i] / sum);
     BASIN_TRY(basin_nodes_net_new(&f->net, &f->settings, &f->inputs.shape, true, error));

@@ -258,13 +258,11 @@ static basin_status sum_logits(double *logit, const basin_nodes_ensemble *e,
     enum { BLOCK = 4096 };
     int64_t N = table->network->nodes;
     size_t cells = 0;
-    BASIN_FREE_AT_EXIT float *x = NULL;
-    BASIN_FREE_AT_EXIT double *one = NULL;
     memset(logit, 0, (size_t)((apart ? BASIN_TREE_VIEWS : 1) * N) * sizeof *logit);
     if (!basin_size_multiply(&cells, BLOCK, (size_t)table->columns))
         return basin_fail_memory(error, "the scores of trees");
-    BASIN_TRY(BASIN_NEW_RAW(&one, BLOCK, "the scores of trees", error));
-    BASIN_TRY(BASIN_NEW_RAW(&x, cells, "the scores of trees", error));
+    BASIN_SCRATCH_RAW(double, one, BLOCK, "the scores of trees", error);
+    BASIN_SCRATCH_RAW(float, x, cells, "the scores of trees", error);
     for (int64_t first = 0; first < N; first += BLOCK) {
         int64_t rows = basin_int_min(N - first, BLOCK);
         basin_tree_table_rows(x, table, NULL, first, rows);
@@ -292,10 +290,9 @@ static void transpose(double *to, const double *from /* [rows, columns] */, int6
 static basin_status sum_parts(double **mine /* [own nodes, width] */, const basin_nodes_ensemble *e,
                               const basin_tree_tables *t, int64_t width, basin_error *error) {
     int64_t own = 0, at = 0;
-    BASIN_FREE_AT_EXIT double *one = NULL;
     for (int64_t k = 0; k < t->count; k++) own += t->table[k].network->nodes;
     BASIN_TRY(BASIN_NEW_RAW(mine, own * width, "trees of parts", error));
-    BASIN_TRY(BASIN_NEW_RAW(&one, t->parts->most_nodes * width, "trees of parts", error));
+    BASIN_SCRATCH_RAW(double, one, (t->parts->most_nodes * width), "trees of parts", error);
     for (int64_t k = 0; k < t->count; k++) {
         int64_t n = t->table[k].network->nodes;
         BASIN_TRY(sum_logits(one, e, &t->table[k], width > 1, error));

@@ -303,8 +303,7 @@ basin_status basin_node_facts_fill(float *x, int64_t stride, const basin_network
                                    const int *relation, int relations, basin_error *error) {
     const basin_facts *facts = &network->facts;
     int64_t width = basin_facts_width(facts);
-    BASIN_FREE_AT_EXIT float *sum = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&sum, network->nodes * facts->count, "totals of edges", error));
+    BASIN_SCRATCH_RAW(float, sum, network->nodes * facts->count, "totals of edges", error);
     for (int r = 0; r < relations; r++)
         for (int leaving = 0; leaving <= network->directed; leaving++, x += width) {
             total(sum, network, &network->relation[relation[r]], leaving);
@@ -334,10 +333,8 @@ static basin_status fit_edge_scale(basin_scaler *scale, const basin_edge_reader 
     const basin_facts *facts = &network->facts;
     int64_t width = basin_facts_width(facts), edges = count_edges(reader, network, node, nodes);
     int64_t step = 1 + edges / FITTED, seen = 0, kept = 0, rows = edges / step + 1;
-    BASIN_FREE_AT_EXIT float *x = NULL;
-    BASIN_FREE_AT_EXIT int64_t *all = NULL;
-    BASIN_TRY(BASIN_NEW(&x, rows * width, "a scale of edges", error));
-    BASIN_TRY(BASIN_NEW_RAW(&all, rows, "a scale of edges", error));
+    BASIN_SCRATCH(float, x, (rows * width), "a scale of edges", error);
+    BASIN_SCRATCH_RAW(int64_t, all, rows, "a scale of edges", error);
     for (int r = 0; r < reader->relations; r++) {
         const basin_relation *relation = &network->relation[reader->relation[r]];
         for (int64_t i = 0; i < nodes; i++)

@@ -118,14 +118,13 @@ static basin_status score_around(double *probability, basin_nodes_live *live,
 static basin_status explain(basin_nodes_explanation **why, basin_nodes_live *live, int64_t node,
                             basin_error *error) {
     BASIN_AT_EXIT(basin_near_part_free) basin_network *part = NULL;
-    BASIN_FREE_AT_EXIT double *probability = NULL;
     int64_t place;
     if (node < 0 || node >= live->graph.nodes)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: node %lld, wanted 0 to %lld",
                           live->graph.base->path, (long long)node,
                           (long long)live->graph.nodes - 1);
     BASIN_TRY(basin_near_around(&part, &place, live->scorer, node, error));
-    BASIN_TRY(BASIN_NEW(&probability, part->nodes, "scores", error));
+    BASIN_SCRATCH(double, probability, part->nodes, "scores", error);
     BASIN_TRY(score_around(probability, live, part, place, error));
     basin_nodes_work work = {.memory = SIZE_MAX / 2, .probability = probability, .brief = true};
     basin_explainer x = {.model = live->model, .network = part, .count = 1, .of = why};

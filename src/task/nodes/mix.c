@@ -161,11 +161,10 @@ static basin_status measure_alone(basin_nodes_ensemble *e, int which, const cont
                                   const char *scan, basin_error *error) {
     contest c = *all;
     double share[PARTS] = {0}, whole = 0, threshold;
-    BASIN_FREE_AT_EXIT double *probability = NULL;
     for (int k = 0; k < PARTS; k++) c.of[k] = belongs(k, which) ? c.of[k] : NULL;
     for (int k = 0; k < PARTS; k++) whole += c.of[k] != NULL;
     if (!(whole > 0)) return BASIN_OK;
-    BASIN_TRY(BASIN_NEW(&probability, network->nodes, "scores", error));
+    BASIN_SCRATCH(double, probability, network->nodes, "scores", error);
     BASIN_TRY(find_shares(share, &c, error));
     whole = 0;
     for (int k = 0; k < PARTS; k++) whole += share[k] /= c.deviation[k];
@@ -271,8 +270,7 @@ basin_status basin_nodes_calibrate(basin_nodes_model *model, double *probability
 /* At most so many of the nodes lie above it; equal ones stay together. */
 static basin_status for_alerts(double *threshold, double alerts, const double *probability,
                                int64_t nodes, basin_error *error) {
-    BASIN_FREE_AT_EXIT double *sorted = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&sorted, nodes, "a threshold", error));
+    BASIN_SCRATCH_RAW(double, sorted, nodes, "a threshold", error);
     memcpy(sorted, probability, (size_t)nodes * sizeof *sorted);
     qsort(sorted, (size_t)nodes, sizeof *sorted, basin_compare_double);
     *threshold =
@@ -352,11 +350,10 @@ static basin_status expect(basin_nodes_threshold *t, const goal *g, const basin_
     double *const to[EXPECTED] = {t->precision, t->recall, t->fpr, t->alerts};
     double found[EXPECTED][DRAWS], value[EXPECTED];
     BASIN_AT_EXIT(basin_nodes_samples_free) basin_nodes_samples in = {0};
-    BASIN_FREE_AT_EXIT uint8_t *drawn = NULL;
     int draws = 0;
     BASIN_TRY(BASIN_NEW_RAW(&in.score, s->count, "a threshold", error));
     BASIN_TRY(BASIN_NEW_RAW(&in.label, s->count, "a threshold", error));
-    BASIN_TRY(BASIN_NEW_RAW(&drawn, s->count, "a threshold", error));
+    BASIN_SCRATCH_RAW(uint8_t, drawn, s->count, "a threshold", error);
     for (int d = 0; d < DRAWS && s->count; d++) {
         double threshold = t->threshold;
         basin_nodes_draw(drawn, s->count, d);

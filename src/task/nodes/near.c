@@ -83,13 +83,12 @@ static basin_status pass_over_base(basin_near_scorer *s, basin_error *error) {
     const basin_nodes_model *model = s->rows->model;
     basin_node_inputs inputs = s->rows->inputs;
     BASIN_AT_EXIT(free_scorer) basin_nodes_scorer *scorer = NULL;
-    BASIN_FREE_AT_EXIT double *again = NULL;
     basin_nodes_resources work = {
         .backend = model->backend, .watch = s->config.watch, .memory = s->config.memory};
     basin_parted_inputs in = {.count = 1, .part = &inputs, .whole = &inputs, .shape = inputs.shape};
     size_t limit = basin_nodes_memory_limit(&work), graph = basin_parted_inputs_bytes(&in);
     BASIN_TRY(BASIN_NEW_RAW(&s->logit, inputs.shape.nodes, "scores", error));
-    BASIN_TRY(BASIN_NEW_RAW(&again, inputs.shape.nodes, "scores", error));
+    BASIN_SCRATCH_RAW(double, again, inputs.shape.nodes, "scores", error);
     for (int pass = 0; pass < 2; pass++) {
         size_t memory = pass || limit < graph ? 0 : limit - graph;
         basin_nodes_scorer_free(scorer), scorer = NULL;

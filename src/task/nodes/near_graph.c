@@ -348,9 +348,8 @@ static basin_status make_places(arrivals *a, const basin_near_rows *rows, basin_
 /* What trees know of new nodes: they may have been trained on them elsewhere. */
 static basin_status find_labels(const arrivals *a, const basin_nodes_ensemble *e,
                                 basin_error *error) {
-    BASIN_FREE_AT_EXIT int8_t *label = NULL;
     if (!a->graph->known) return BASIN_OK;
-    BASIN_TRY(BASIN_NEW_RAW(&label, a->tables->nodes, "known labels", error));
+    BASIN_SCRATCH_RAW(int8_t, label, a->tables->nodes, "known labels", error);
     basin_known_labels_find(label, &e->known, a->tables);
     for (int64_t i = a->known; i < a->tables->nodes; i++)
         a->graph->node[number_of(a, i)]->known = label[i];

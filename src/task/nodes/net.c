@@ -211,11 +211,9 @@ static basin_status write_listed(const basin_nodes_net *net, basin_plan *plan,
                                  const basin_nodes_net_data *data, basin_error *error) {
     int64_t columns = basin_expr_shape(net->listed.pattern.column).dim[0] - 1;
     int64_t most = basin_expr_shape(net->features).dim[0], count = 0;
-    BASIN_FREE_AT_EXIT int32_t *cell = NULL;
-    BASIN_FREE_AT_EXIT float *value = NULL;
     BASIN_AT_EXIT(basin_pairs_free) basin_pairs pairs = {0};
-    BASIN_TRY(BASIN_NEW_RAW(&cell, most * 2, "a list of features", error));
-    BASIN_TRY(BASIN_NEW(&value, most, "a list of features", error));
+    BASIN_SCRATCH_RAW(int32_t, cell, most * 2, "a list of features", error);
+    BASIN_SCRATCH(float, value, most, "a list of features", error);
     for (int64_t i = 0; i < data->nodes * columns; i++) {
         if (data->table[i] == 0) continue;
         if (count == most)

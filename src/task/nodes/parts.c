@@ -86,14 +86,11 @@ basin_status basin_parted_inputs_fit(basin_scaler *scale, basin_scaler *edge_sca
     basin_parts *p = in->parts;
     if (!p) return basin_node_inputs_fit(scale, edge_scale, in->part, node, nodes, error);
     basin_node_inputs train = {.settings = in->part[0].settings, .features = in->part[0].features};
-    BASIN_FREE_AT_EXIT uint8_t *chosen = NULL;
     BASIN_FREE_AT_EXIT const void **mine = NULL;
-    BASIN_FREE_AT_EXIT float *raw = NULL;
-    BASIN_FREE_AT_EXIT int64_t *all = NULL;
-    BASIN_TRY(BASIN_NEW(&chosen, p->face->nodes, "the inputs of parts", error));
+    BASIN_SCRATCH(uint8_t, chosen, p->face->nodes, "the inputs of parts", error);
     BASIN_TRY(BASIN_NEW_RAW(&mine, p->count, "the inputs of parts", error));
-    BASIN_TRY(BASIN_NEW_RAW(&raw, nodes * train.features, "the inputs of parts", error));
-    BASIN_TRY(BASIN_NEW_RAW(&all, nodes, "the inputs of parts", error));
+    BASIN_SCRATCH_RAW(float, raw, (nodes * train.features), "the inputs of parts", error);
+    BASIN_SCRATCH_RAW(int64_t, all, nodes, "the inputs of parts", error);
     for (int64_t i = 0; i < nodes; i++) chosen[node[i]] = 1, all[i] = i;
     for (int64_t k = 0; k < p->count; k++) mine[k] = in->part[k].raw;
     BASIN_TRY(
@@ -262,8 +259,7 @@ static basin_status sum_gradients(basin_parted_trainer *t, basin_error *error) {
 }
 
 static basin_status sum_losses(basin_parted_trainer *t, double *loss, basin_error *error) {
-    BASIN_FREE_AT_EXIT double *share = NULL;
-    BASIN_TRY(BASIN_NEW(&share, t->parts->parts, "training on parts", error));
+    BASIN_SCRATCH(double, share, t->parts->parts, "training on parts", error);
     for (int64_t k = 0; k < t->parts->count; k++)
         share[t->parts->first + k] = basin_plan_scalar(t->plan[k], t->net->loss);
     BASIN_TRY(basin_ranks_sum(t->parts->ranks, share, t->parts->parts, error)); /* 0 of others */

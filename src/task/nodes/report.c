@@ -71,8 +71,7 @@ static basin_status draw_curves(findings *f, basin_error *error) {
 static basin_status judge(findings *f, const uint8_t *asked, basin_error *error) {
     const basin_network *n = f->network;
     int64_t count[2] = {0, 0};
-    BASIN_FREE_AT_EXIT uint8_t *part = NULL;
-    BASIN_TRY(BASIN_NEW(&part, n->nodes, "a report", error));
+    BASIN_SCRATCH(uint8_t, part, n->nodes, "a report", error);
     for (int64_t i = 0; i < n->nodes && n->label; i++) {
         if (n->label[i] < 0 || (asked && asked[i] != BASIN_PART_TEST)) continue;
         part[i] = BASIN_PART_TEST;
@@ -91,10 +90,8 @@ static basin_status explain(findings *f, const basin_nodes_work *work, basin_err
     int64_t N = f->network->nodes;
     basin_nodes_work how = work ? *work : (basin_nodes_work){0};
     how.probability = f->probability, how.brief = true;
-    BASIN_FREE_AT_EXIT basin_ranked *list = NULL;
-    BASIN_FREE_AT_EXIT int64_t *node = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&list, N, "a report", error));
-    BASIN_TRY(BASIN_NEW_RAW(&node, f->alerts, "a report", error));
+    BASIN_SCRATCH_RAW(basin_ranked, list, N, "a report", error);
+    BASIN_SCRATCH_RAW(int64_t, node, f->alerts, "a report", error);
     BASIN_TRY(BASIN_NEW(&f->why, f->alerts, "a report", error));
     for (int64_t i = 0; i < N; i++) list[i] = (basin_ranked){f->probability[i], i};
     qsort(list, (size_t)N, sizeof *list, basin_higher_first);

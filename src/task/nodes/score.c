@@ -148,8 +148,7 @@ basin_status basin_nodes_scorer_run(basin_nodes_scorer *scorer, double *probabil
 basin_status basin_nodes_scorer_mean(basin_nodes_scorer *scorer, double *mean, bool logits,
                                      const basin_nodes_model *model, basin_error *error) {
     int64_t count = scorer->inputs->whole->shape.nodes * basin_nodes_width(scorer->settings);
-    BASIN_FREE_AT_EXIT double *one = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&one, count, "scores", error));
+    BASIN_SCRATCH_RAW(double, one, count, "scores", error);
     for (int64_t i = 0; i < count; i++) mean[i] = 0;
     for (int64_t m = 0; m < model->members; m++) {
         BASIN_TRY(basin_params_read(params_of(scorer), scorer->store, model->member[m], error));
@@ -240,8 +239,7 @@ static basin_status score_both(double *probability, const basin_nodes_model *mod
                                const basin_network *network, const basin_nodes_resources *with,
                                basin_error *error) {
     const basin_nodes_ensemble *e = &model->ensemble;
-    BASIN_FREE_AT_EXIT double *trees = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&trees, network->nodes, "scores", error));
+    BASIN_SCRATCH_RAW(double, trees, network->nodes, "scores", error);
     if (e->share < 1)
         BASIN_TRY(basin_nodes_ensemble_score(trees, e, network, with->parts, with->memory,
                                              with->watch, error));

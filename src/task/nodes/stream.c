@@ -453,8 +453,7 @@ static basin_status take_phase(basin_nodes_stream *s, phase now, int block, int 
 
 static basin_status exchange(basin_nodes_stream *const *stream, basin_parts *parts, phase after,
                              basin_error *error) {
-    BASIN_FREE_AT_EXIT basin_exchange_rows *rows = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&rows, parts->count, "rows of halos", error));
+    BASIN_SCRATCH_RAW(basin_exchange_rows, rows, parts->count, "rows of halos", error);
     for (int64_t k = 0; k < parts->count; k++) {
         const basin_nodes_stream *s = stream[k];
         float *of = after == ACTIVATE ? s->g : s->lse;
@@ -557,10 +556,9 @@ static basin_status smooth(double *z, const basin_nodes_stream *stream, basin_er
     const basin_nodes_settings *r = stream->inputs->settings;
     int64_t N = stream->inputs->shape.nodes;
     size_t count = (size_t)(N * r->classes);
-    BASIN_FREE_AT_EXIT double *own = NULL, *next = NULL, *root = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&own, count, "smoothing", error));
-    BASIN_TRY(BASIN_NEW_RAW(&next, count, "smoothing", error));
-    BASIN_TRY(BASIN_NEW_RAW(&root, N, "smoothing", error));
+    BASIN_SCRATCH_RAW(double, own, count, "smoothing", error);
+    BASIN_SCRATCH_RAW(double, next, count, "smoothing", error);
+    BASIN_SCRATCH_RAW(double, root, N, "smoothing", error);
     smoothing s = {&stream->list[0],
                    N,
                    r->classes,

@@ -51,10 +51,9 @@ basin_status basin_known_labels_take(basin_known_labels *known, const basin_netw
                                      const uint8_t *part, int which, bool labels,
                                      const basin_salt *salt, basin_error *error) {
     int64_t N = network->nodes, count = basin_split_nodes(NULL, part, N, which), n = 0;
-    BASIN_FREE_AT_EXIT entry *list = NULL;
     BASIN_TRY(known_new(known, count, labels, error));
     known->salt = *salt;
-    BASIN_TRY(BASIN_NEW_RAW(&list, count, "known labels", error));
+    BASIN_SCRATCH_RAW(entry, list, count, "known labels", error);
     for (int64_t i = 0; i < N; i++)
         if (part[i] == which) list[n++] = (entry){id_of(network, i, salt), network->label[i] == 1};
     qsort(list, (size_t)count, sizeof *list, compare_ids);
@@ -473,9 +472,8 @@ void basin_tree_tables_close(basin_tree_tables *t) {
 static basin_status pack_rows(float **mine, uint8_t **chosen, const basin_tree_tables *t,
                               const int64_t *node, int64_t rows, basin_error *error) {
     int64_t columns = t->table[0].columns, own = 0;
-    BASIN_FREE_AT_EXIT int64_t *local = NULL;
     BASIN_TRY(BASIN_NEW(chosen, t->network->nodes, "trees of parts", error));
-    BASIN_TRY(BASIN_NEW_RAW(&local, t->parts->most_nodes, "trees of parts", error));
+    BASIN_SCRATCH_RAW(int64_t, local, t->parts->most_nodes, "trees of parts", error);
     for (int64_t i = 0; i < rows; i++) (*chosen)[node[i]] = 1;
     for (int pass = 0; pass < 2; pass++) {
         if (pass) BASIN_TRY(BASIN_NEW_RAW(mine, own * columns, "trees of parts", error));

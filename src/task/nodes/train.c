@@ -269,9 +269,8 @@ static basin_status check_data(whole *t, const basin_network *network, basin_err
 /* Of parts that come as such: ranks have different ones, and all of them the same whole. */
 static basin_status check_parts(whole *t, basin_error *error) {
     const basin_parts *p = t->data.parts;
-    BASIN_FREE_AT_EXIT int64_t *all = NULL;
     BASIN_TRY(check_data(t, p->face, error));
-    BASIN_TRY(BASIN_NEW(&all, p->parts, "digests", error));
+    BASIN_SCRATCH(int64_t, all, p->parts, "digests", error);
     for (int64_t k = 0; k < p->count; k++) {
         char text[BASIN_DIGEST_LINES];
         basin_network_digest(text, p->part[k]->network);

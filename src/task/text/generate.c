@@ -144,8 +144,7 @@ static basin_status draw(int32_t *id, double *surprise, const story *s, basin_er
     const basin_text_generation *w = &s->wish;
     int64_t V = s->model->settings.vocabulary, most = w->top_k && w->top_k < V ? w->top_k : V;
     double sum = 0;
-    BASIN_FREE_AT_EXIT basin_ranked *rank = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&rank, V, "drawing a token", error));
+    BASIN_SCRATCH_RAW(basin_ranked, rank, V, "drawing a token", error);
     for (int64_t i = 0; i < V; i++) rank[i] = (basin_ranked){s->logit[i], i};
     qsort(rank, (size_t)V, sizeof *rank, basin_higher_first);
     for (int64_t i = 0; i < V; i++) sum += exp(rank[i].value - rank[0].value);

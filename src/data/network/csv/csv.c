@@ -298,9 +298,8 @@ static basin_status fill_node(basin_tables *j, const basin_table_file *t,
 /* Nodes that edges alone know have the mean of every number. */
 static basin_status fill_added(basin_tables *j) {
     basin_network *n = j->network;
-    BASIN_FREE_AT_EXIT float *fill = NULL;
     if (!j->counts.added || !n->feature) return BASIN_OK;
-    BASIN_TRY(BASIN_NEW_RAW(&fill, n->features, "features", j->error));
+    BASIN_SCRATCH_RAW(float, fill, n->features, "features", j->error);
     basin_schema_fill(fill, j->schema, BASIN_MISSING_MEAN);
     for (int64_t i = j->base_nodes; i < n->nodes; i++)
         if ((size_t)i >= j->seen_capacity || !j->seen[i])

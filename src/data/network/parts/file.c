@@ -100,12 +100,10 @@ static void part_free_at(basin_part **part) { basin_part_free(*part); }
 basin_status basin_partition_take(basin_part **part, const basin_partition *cut, int64_t number,
                                   basin_error *error) {
     taking t = {.cut = cut, .number = number, .nodes = cut->nodes[number]};
-    BASIN_FREE_AT_EXIT int64_t *node = NULL;
-    BASIN_FREE_AT_EXIT int32_t *halo_place = NULL;
     BASIN_AT_EXIT(part_free_at) basin_part *p = NULL;
     *part = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&node, t.nodes, "a part of a network", error));
-    BASIN_TRY(BASIN_NEW_RAW(&halo_place, cut->network->nodes, "a part of a network", error));
+    BASIN_SCRATCH_RAW(int64_t, node, t.nodes, "a part of a network", error);
+    BASIN_SCRATCH_RAW(int32_t, halo_place, cut->network->nodes, "a part of a network", error);
     BASIN_TRY(BASIN_NEW(&p, 1, "a part of a network", error));
     *p = (basin_part){
         .part = number, .parts = cut->parts, .total = cut->network->nodes, .stamp = cut->stamp};

@@ -226,8 +226,7 @@ basin_status basin_parts_move(void *context, const basin_exchange_rows *rows, in
 
 basin_status basin_parts_fetch(basin_parts *p, float *const *rows, int64_t width,
                                basin_error *error) {
-    BASIN_FREE_AT_EXIT basin_exchange_rows *to = NULL;
-    BASIN_TRY(BASIN_NEW(&to, p->count, "rows of other parts", error));
+    BASIN_SCRATCH(basin_exchange_rows, to, p->count, "rows of other parts", error);
     for (int64_t k = 0; k < p->count; k++)
         to[k] = (basin_exchange_rows){
             rows[k],   rows[k], p->part[k]->network->nodes, p->part[k]->halo, width,
@@ -271,10 +270,8 @@ static void take_about(basin_parts *p, const about *a, int64_t q) {
 }
 
 static basin_status learn_sizes(basin_parts *p, basin_error *error) {
-    BASIN_FREE_AT_EXIT about *mine = NULL;
-    BASIN_FREE_AT_EXIT about *all = NULL;
-    BASIN_TRY(BASIN_NEW(&mine, p->count, "parts", error));
-    BASIN_TRY(BASIN_NEW(&all, p->parts, "parts", error));
+    BASIN_SCRATCH(about, mine, p->count, "parts", error);
+    BASIN_SCRATCH(about, all, p->parts, "parts", error);
     BASIN_TRY(BASIN_NEW(&p->nodes, p->parts, "parts", error));
     BASIN_TRY(BASIN_NEW(&p->most_edges, BASIN_PARTS_RELATIONS, "parts", error));
     for (int64_t k = 0; k < p->count; k++) {
@@ -306,11 +303,9 @@ static basin_status check_alike(const basin_parts *p, basin_error *error) {
 
 static basin_status learn_owners(basin_parts *p, basin_error *error) {
     int64_t N = p->face->nodes, own = 0;
-    BASIN_FREE_AT_EXIT int64_t *node = NULL;
-    BASIN_FREE_AT_EXIT int64_t *mine = NULL;
     for (int64_t k = 0; k < p->count; k++) own += p->part[k]->network->nodes;
-    BASIN_TRY(BASIN_NEW_RAW(&node, N, "parts", error));
-    BASIN_TRY(BASIN_NEW_RAW(&mine, own, "parts", error));
+    BASIN_SCRATCH_RAW(int64_t, node, N, "parts", error);
+    BASIN_SCRATCH_RAW(int64_t, mine, own, "parts", error);
     BASIN_TRY(BASIN_NEW_RAW(&p->owner, N, "parts", error));
     int64_t *at = mine;
     for (int64_t k = 0; k < p->count; k++) {
@@ -454,12 +449,11 @@ const basin_network *basin_parts_face(const basin_parts *parts) { return parts->
 /* The texts of all parts, one part after the other; `at` [parts] where each begins. */
 static basin_status gather_texts(char **all, int64_t *at, basin_parts *p, basin_error *error) {
     int64_t length[BASIN_CUT_PARTS], mine = 0, total = 0;
-    BASIN_FREE_AT_EXIT char *own = NULL;
     for (int64_t k = 0; k < p->count; k++) {
         const basin_names *id = &p->part[k]->network->id;
         mine += length[k] = id->at[id->count];
     }
-    BASIN_TRY(BASIN_NEW_RAW(&own, mine, "ids", error));
+    BASIN_SCRATCH_RAW(char, own, mine, "ids", error);
     BASIN_TRY(gather_entries(at, p, length, sizeof *at, error));
     char *to = own;
     for (int64_t k = 0; k < p->count; to += length[k++])

@@ -53,8 +53,7 @@ static basin_status mark_drawn(uint8_t *map, const basin_image_completing *how, 
     int64_t tokens = rows * columns, count = llround(how->ratio * (double)tokens);
     if (!(how->ratio >= 0 && how->ratio <= 1))
         return basin_fail(error, BASIN_BAD_VALUE, "ratio is %g, wanted 0 to 1", how->ratio);
-    BASIN_FREE_AT_EXIT uint8_t *drawn = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&drawn, tokens, "a mask", error));
+    BASIN_SCRATCH_RAW(uint8_t, drawn, tokens, "a mask", error);
     uint64_t stream = how->stream + (uint64_t)number;
     basin_image_mask_draw(drawn, tokens, count < 1 ? 1 : count, 0, how->seed, stream << 20);
     for (int64_t y = 0; y < p->height; y++)
@@ -130,9 +129,8 @@ static basin_status measure_depth(basin_hole *h, const uint8_t *map, const basin
 basin_status basin_hole_make(basin_hole *hole, const basin_picture *picture, int64_t patch,
                              const basin_image_completing *how, int64_t number,
                              basin_error *error) {
-    BASIN_FREE_AT_EXIT uint8_t *map = NULL;
     *hole = (basin_hole){0};
-    BASIN_TRY(BASIN_NEW(&map, picture->height * picture->width, "a mask", error));
+    BASIN_SCRATCH(uint8_t, map, picture->height * picture->width, "a mask", error);
     if (how->mask)
         BASIN_TRY(mark_mask(map, &how->mask[number], picture, error));
     else if (basin_hole_is_drawn(how))

@@ -70,11 +70,10 @@ static void smooth_axis(float *z, float *line, const float *kernel, int64_t radi
 static basin_status smooth(float *z, const uint8_t *weight, int64_t height, int64_t width,
                            int64_t depth, double sigma, basin_error *error) {
     int64_t radius = (int64_t)(5 * sigma), area = height * width;
-    BASIN_FREE_AT_EXIT float *sums = NULL, *kernel = NULL, *line = NULL, *planes = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&kernel, radius + 1, "smoothing", error));
-    BASIN_TRY(BASIN_NEW_RAW(&line, basin_int_max(height, width), "smoothing", error));
-    BASIN_TRY(BASIN_NEW_RAW(&sums, area, "smoothing", error));
-    BASIN_TRY(BASIN_NEW_RAW(&planes, area, "smoothing", error));
+    BASIN_SCRATCH_RAW(float, kernel, radius + 1, "smoothing", error);
+    BASIN_SCRATCH_RAW(float, line, basin_int_max(height, width), "smoothing", error);
+    BASIN_SCRATCH_RAW(float, sums, area, "smoothing", error);
+    BASIN_SCRATCH_RAW(float, planes, area, "smoothing", error);
     for (int64_t k = 0; k <= radius; k++)
         kernel[k] = (float)exp(-0.5 * (double)(k * k) / (sigma * sigma));
     for (int64_t i = 0; i < area; i++) sums[i] = weight ? weight[i] != 0 : 1;
@@ -129,10 +128,9 @@ static basin_status scene_new(scene *s, const basin_picture *p, const basin_hole
 /* Colours, smoothed, and the mean size of steps across and down; in the hole, as around it. */
 static basin_status find_features(scene *s, basin_error *error) {
     int64_t area = s->height * s->width, channels = s->channels;
-    BASIN_FREE_AT_EXIT float *low = NULL, *detail = NULL, *far = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&low, area * channels, "texture", error));
-    BASIN_TRY(BASIN_NEW(&detail, area * 2, "texture", error));
-    BASIN_TRY(BASIN_NEW_RAW(&far, area * 2, "texture", error));
+    BASIN_SCRATCH_RAW(float, low, (area * channels), "texture", error);
+    BASIN_SCRATCH(float, detail, area * 2, "texture", error);
+    BASIN_SCRATCH_RAW(float, far, area * 2, "texture", error);
     memcpy(low, s->pixel, (size_t)(area * channels) * sizeof *low);
     BASIN_TRY(smooth(low, NULL, s->height, s->width, channels, 3, error));
     for (int64_t i = 0; i < area; i++)
@@ -780,8 +778,6 @@ static basin_status fill_part(basin_picture *to, const basin_picture *now, const
                               basin_area box, const float *span, double texture,
                               basin_backend *backend, basin_course *course, basin_error *error) {
     BASIN_AT_EXIT(scene_free) scene s = {0};
-    BASIN_FREE_AT_EXIT int32_t *label = NULL;
-    BASIN_FREE_AT_EXIT float *filled = NULL;
     int64_t channels = now->channels;
     BASIN_TRY(scene_new(&s, now, hole, box, error));
     BASIN_TRY(find_features(&s, error));
@@ -789,8 +785,8 @@ static basin_status fill_part(basin_picture *to, const basin_picture *now, const
     BASIN_TRY(smooth(s.half, NULL, s.height, s.width, channels, 0.8, error));
     find_labels(&s);
     if (!s.labels) return BASIN_OK; /* nothing to copy from */
-    BASIN_TRY(BASIN_NEW_RAW(&label, s.box.height * s.box.width, "texture", error));
-    BASIN_TRY(BASIN_NEW(&filled, box.height * box.width * channels, "texture", error));
+    BASIN_SCRATCH_RAW(int32_t, label, s.box.height * s.box.width, "texture", error);
+    BASIN_SCRATCH(float, filled, (box.height * box.width * channels), "texture", error);
     BASIN_TRY(associate(label, &s, backend, course, error));
     joint j = {.scene = &s, .picture = now, .hole = hole, .label = label, .box = box};
     BASIN_TRY(join(filled, &j, error));
@@ -802,12 +798,10 @@ basin_status basin_texture_fill(basin_picture *picture, const basin_hole *hole, 
                                 basin_error *error) {
     int64_t area = hole->box.height * hole->box.width;
     BASIN_AT_EXIT(basin_picture_free) basin_picture now = {0};
-    BASIN_FREE_AT_EXIT int32_t *mark = NULL;
-    BASIN_FREE_AT_EXIT int64_t *stack = NULL;
     if (hole->deepest < SHALLOW) return BASIN_OK;
     BASIN_TRY(basin_picture_copy(&now, picture, error));
-    BASIN_TRY(BASIN_NEW(&mark, area, "texture", error));
-    BASIN_TRY(BASIN_NEW_RAW(&stack, area, "texture", error));
+    BASIN_SCRATCH(int32_t, mark, area, "texture", error);
+    BASIN_SCRATCH_RAW(int64_t, stack, area, "texture", error);
     for (int64_t i = 0, number = 1; i < area; i++) {
         int32_t deepest;
         if (mark[i] || !hole->depth[i]) continue;

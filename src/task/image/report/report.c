@@ -157,7 +157,6 @@ static basin_status look(basin_image_findings *r, basin_image_entry *e, const in
 
 static basin_status gather(basin_image_findings *r, basin_image_model *model, basin_error *error) {
     const basin_image_reporting *spec = r->spec;
-    BASIN_FREE_AT_EXIT int64_t *place = NULL;
     BASIN_TRY(take_models(r, model, error));
     BASIN_TRY(
         basin_image_set_open(&r->set, spec->source, true, (uint64_t)model->settings.seed, error));
@@ -168,7 +167,7 @@ static basin_status gather(basin_image_findings *r, basin_image_model *model, ba
     r->shown = basin_int_min(spec->shown > 0 ? spec->shown : 1, pictures);
     r->extremes = basin_int_min(spec->extremes > 0 ? spec->extremes : 0, pictures / 2);
     r->traced = basin_int_min(spec->traced > 0 ? spec->traced : 1, r->shown);
-    BASIN_TRY(BASIN_NEW_RAW(&place, r->shown + 2 * r->extremes, "chosen pictures", error));
+    BASIN_SCRATCH_RAW(int64_t, place, r->shown + 2 * r->extremes, "chosen pictures", error);
     choose(place, r);
     for (int i = 0; i < r->entries; i++) BASIN_TRY(look(r, &r->entry[i], place, error));
     return BASIN_OK;

@@ -56,8 +56,7 @@ static basin_status set_shares(basin_image_attention *a, int at, const float *qu
                                const float *key, int64_t head_dim, bool exclude_self,
                                basin_error *error) {
     int64_t row = a->heads * head_dim, skip = a->keys - a->tokens;
-    BASIN_FREE_AT_EXIT double *score = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&score, a->keys, "scores of attention", error));
+    BASIN_SCRATCH_RAW(double, score, a->keys, "scores of attention", error);
     for (int64_t b = 0; b < a->pictures; b++)
         for (int64_t h = 0; h < a->heads; h++)
             for (int64_t n = 0; n < a->tokens; n++) {
@@ -390,8 +389,7 @@ static basin_status add_errors(basin_image_course *c, const basin_image_trace *t
                                const float *patches, const uint8_t *mask,
                                const basin_image_settings *s, basin_error *error) {
     int64_t N = basin_image_tokens(s), P = basin_image_patch_values(s), size = N * P;
-    BASIN_FREE_AT_EXIT float *room = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&room, (size_t)size * 3, "comparing pictures", error));
+    BASIN_SCRATCH_RAW(float, room, (size_t)size * 3, "comparing pictures", error);
     float *whole = room, *plane[2] = {room + size, room + 2 * size};
     for (int64_t i = 0; i < t->count; i++) {
         const float *truth = patches + i * size;
