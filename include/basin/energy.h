@@ -81,6 +81,16 @@ BASIN_API basin_expr basin_energy_hopfield(basin_expr g, basin_expr xi, basin_ho
 
 /* ---- the block ---- */
 
+/* What makes activations of tokens, each the gradient of a convex Lagrangian where gamma > 0. */
+typedef enum basin_norm {
+    BASIN_NORM_LAYER, /* of each token: gamma (x - mean) / sqrt(var + epsilon) + delta */
+    BASIN_NORM_RMS,   /* the same without the mean: gamma x / sqrt(mean of x^2 + epsilon) + delta */
+    /* Of each feature over the nodes of a graph (Cai et al. 2021), a learnt part of their mean
+     * taken away: gamma (x - a (2 - a) mean) / sqrt(mean of (x - a mean)^2 + epsilon) + delta, a
+     * [D]. Tokens of no graph have the layer norm. */
+    BASIN_NORM_GRAPH,
+} basin_norm;
+
 typedef struct basin_block_config {
     int64_t dim, heads, head_dim, memories; /* D, H, Y, M */
     bool no_attention, no_hopfield;         /* the paper's ablations */
@@ -99,6 +109,10 @@ typedef struct basin_block_config {
     int64_t neighbour_heads;   /* U, of width Y: memories see a token beside U sums of its pairs,
                                   sum over B of c[pair, u] V_u g_B, c linear in the P numbers */
     int64_t facts;             /* A: numbers of a pair that bias its score; 0: none */
+    basin_norm norm;
+    bool degree_scalers; /* what a token receives of its pairs counts 1 + w . [l, 1 / l], l the
+                            logarithm of 2 + its neighbours, w [2] learnt for each head, 0 at
+                            first */
 } basin_block_config;
 
 /* The block's parameters as expressions; those that the configuration leaves out are NULL. */
@@ -108,13 +122,15 @@ typedef struct basin_block {
     basin_expr ck, cq, ce; /* of couplings: [H', Y, D] [H', Y, D] [P, H'] */
     basin_expr nv, ne;     /* of sums over neighbours: [U, Y, D] [P, U]; xi is [M, D + U Y] then */
     basin_expr we;         /* of facts: [A, H] */
+    basin_expr mean_part;  /* a of BASIN_NORM_GRAPH: [D] */
+    basin_expr wd, cd, nd; /* of degree scalers: [H, 2] [H', 2] [U, 2] */
 } basin_block;
 
 /* Declares wk, wq [H, Y, D], xi [M, D], gamma [], delta [D] (and beta [H], mix [H, H] where they
- * are trained; and ck, cq, ce, nv, ne, we) under `prefix` + name. */
+ * are trained; and ck, cq, ce, nv, ne, we, mean_part, wd, cd, nd) under `prefix` + name. */
 BASIN_API basin_status basin_block_declare(basin_block *block, basin_params *params,
                                            const char *prefix, const basin_block_config *config);
-/* g = gamma (x - mean) / sqrt(var + epsilon) + delta */
+/* g of each token by itself: the layer norm, or BASIN_NORM_RMS. */
 BASIN_API basin_expr basin_block_norm(const basin_block *block, basin_expr x);
 
 /* The block among given pairs, as an energy with terms "attention", "hopfield" and "couplings". The
@@ -129,6 +145,9 @@ typedef struct basin_block_bound {
     /* Where the block has facts: those of the pairs [pairs, A]; the score of a pair becomes
      * beta K . Q + facts . we, in place of any multiplier. */
     basin_expr facts;
+    /* With BASIN_NORM_GRAPH: the graph of each token, an index [N], -1 for none, and one over the
+     * nodes of each graph [G]. */
+    basin_expr owner, share;
 } basin_block_bound;
 BASIN_API basin_energy basin_block_energy(const basin_block_bound *bound);
 /* What a block does at activations g [N, D] among a list of pairs. */

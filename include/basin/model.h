@@ -221,6 +221,16 @@ enum {
     BASIN_READ_SIZED = 16, /* the mean by log(1 + nodes) / 4: knows the size, and stays small */
 };
 
+/* What blocks hand on. */
+typedef enum basin_residual {
+    BASIN_RESIDUAL_BLOCK,   /* the tokens at the end of the descent */
+    BASIN_RESIDUAL_NONE,    /* how far the descent moved them */
+    BASIN_RESIDUAL_INITIAL, /* those at its end; the next one starts a learnt part of the way from
+                               there to the tokens before the first block */
+    BASIN_RESIDUAL_JUMPING, /* those at its end; the head reads the sum of all of them, the tokens
+                               before the first block among them */
+} basin_residual;
+
 /* Zeros are the published model. */
 typedef struct basin_graphs_config {
     int64_t features, edge_features, positions, outputs; /* F, P (1 if none), k, C */
@@ -237,6 +247,7 @@ typedef struct basin_graphs_config {
     double drop_step;       /* of each step of the descent, likewise */
     bool reconstruct;       /* the edge-reconstruction head of the superpixel sets */
     bool reconstruct_first; /* of an edge's first feature alone, as in 0.1 */
+    basin_residual residual;
 } basin_graphs_config;
 
 enum { BASIN_MAX_BLOCKS = 16 };
@@ -250,6 +261,8 @@ typedef struct basin_graphs {
     basin_expr head_gamma, head_delta;          /* [] [D] */
     basin_expr pair_w, pair_b;     /* [P, U] [U]; the other weights of pairs are [P + U, ..] */
     basin_expr hidden_w, hidden_b; /* [R, U] [U] */
+    basin_expr
+        initial[BASIN_MAX_BLOCKS]; /* [] of BASIN_RESIDUAL_INITIAL, from the second block on */
 } basin_graphs;
 
 /* A batch of graphs as one list of tokens, each graph's CLS before its nodes. Nodes [n, F] of all

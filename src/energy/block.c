@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "basin/lagrangian.h"
 #include "energy/energy.h"
 #include "expr/graph.h"
 
@@ -61,18 +62,6 @@ basin_expr basin_energy_hopfield(basin_expr g, basin_expr xi, basin_hopfield kin
     return NULL;
 }
 
-/* Attention without its log-sum-exp: E = -sum over pairs (C, B) and heads of c[pair, h] Q_C . K_B,
- * so that the pulls of the pairs add up. For tokens g [N, D] and a list of pairs. */
-static basin_expr couplings_energy(basin_expr g, basin_expr wk, basin_expr wq, basin_expr c,
-                                   const basin_pattern *pattern) {
-    if (!check_tokens(g, wk, 2, "couplings") || !check_tokens(g, wq, 2, "couplings")) return NULL;
-    if (!pattern || !pattern->row || has_batch(g))
-        return basin_graph_fail(basin_expr_graph(g), BASIN_BAD_VALUE,
-                                "couplings want tokens [N, D] and a list of pairs");
-    basin_expr score = basin_pair_dot(project(g, wq), project(g, wk), pattern);
-    return basin_neg(basin_sum_all(basin_mul(score, c)));
-}
-
 static basin_init init_or(basin_init given, double deviation) {
     basin_init normal = {BASIN_INIT_NORMAL, deviation};
     return given.kind == BASIN_INIT_CONSTANT && given.scale == 0 ? normal : given;
@@ -93,6 +82,13 @@ static basin_status check_config(const basin_block_config *c, basin_graph *graph
     return error ? error->status : BASIN_OK;
 }
 
+static basin_expr declare_scalers(const basin_block_config *c, basin_params *params,
+                                  const char *prefix, const char *name, int64_t heads) {
+    return c->degree_scalers ? basin_param_add(params, prefix, name, BASIN_SHAPE(heads, 2),
+                                               (basin_init){BASIN_INIT_CONSTANT, 0})
+                             : NULL;
+}
+
 static void declare_attention(basin_block *b, basin_params *params, const char *prefix) {
     const basin_block_config *c = &b->config;
     basin_shape shape = BASIN_SHAPE(c->heads, c->head_dim, c->dim);
@@ -105,6 +101,7 @@ static void declare_attention(basin_block *b, basin_params *params, const char *
                             : basin_fill(params->graph, BASIN_SHAPE(c->heads), beta);
     if (c->mix)
         b->mix = basin_param_add(params, prefix, "mix", BASIN_SHAPE(c->heads, c->heads), init);
+    b->wd = declare_scalers(c, params, prefix, "wd", c->heads);
     if (c->facts > 0) /* at first facts do not count */
         b->we = basin_param_add(params, prefix, "we", BASIN_SHAPE(c->facts, c->heads),
                                 (basin_init){BASIN_INIT_CONSTANT, 0});
@@ -118,6 +115,7 @@ static void declare_couplings(basin_block *b, basin_params *params, const char *
     b->cq = basin_param_add(params, prefix, "cq", shape, init);
     b->ce = basin_param_add(params, prefix, "ce", BASIN_SHAPE(c->coupling_features, c->couplings),
                             (basin_init){BASIN_INIT_LECUN, (double)c->coupling_features});
+    b->cd = declare_scalers(c, params, prefix, "cd", c->couplings);
 }
 
 static void declare_memories(basin_block *b, basin_params *params, const char *prefix) {
@@ -130,6 +128,7 @@ static void declare_memories(basin_block *b, basin_params *params, const char *p
                             init_or(c->init_query, 0.002));
     b->ne = basin_param_add(params, prefix, "ne", BASIN_SHAPE(c->coupling_features, U),
                             (basin_init){BASIN_INIT_LECUN, (double)c->coupling_features});
+    b->nd = declare_scalers(c, params, prefix, "nd", U);
 }
 
 basin_status basin_block_declare(basin_block *block, basin_params *params, const char *prefix,
@@ -146,6 +145,9 @@ basin_status basin_block_declare(basin_block *block, basin_params *params, const
     if (config->positive_gamma) basin_param_keep_above(params, block->gamma, GAMMA_LEAST);
     block->delta = basin_param_add(params, prefix, "delta", BASIN_SHAPE(config->dim),
                                    (basin_init){BASIN_INIT_CONSTANT, 0});
+    if (config->norm == BASIN_NORM_GRAPH) /* at 1 its gradient is 0 */
+        block->mean_part = basin_param_add(params, prefix, "mean_part", BASIN_SHAPE(config->dim),
+                                           (basin_init){BASIN_INIT_CONSTANT, 0.5});
     const basin_error *error = basin_graph_error(params->graph);
     return error ? error->status : BASIN_OK;
 }
@@ -172,14 +174,70 @@ int64_t basin_negative_gammas(double *least, const basin_bundle *weights) {
 }
 
 basin_expr basin_block_norm(const basin_block *block, basin_expr x) {
-    return basin_layernorm(x, block->gamma, block->delta, block->config.epsilon);
+    if (block->config.norm != BASIN_NORM_RMS)
+        return basin_layernorm(x, block->gamma, block->delta, block->config.epsilon);
+    double width = (double)block->config.dim;
+    basin_lagrangian rms = {.name = "spherical",
+                            .gamma = basin_scale(block->gamma, sqrt(width)),
+                            .delta = block->delta,
+                            .epsilon = width * block->config.epsilon};
+    return basin_lagrangian_activation(&rms, x);
+}
+
+/* Of each feature over the nodes of a graph: with A = 1 - a mean, the gradient of n gamma sqrt(x .
+ * A'A x / n + epsilon) + delta . x, summed over features and graphs of n nodes. */
+static basin_expr graph_norm(const basin_block_bound *bound, basin_expr x) {
+    const basin_block *b = bound->block;
+    if (!bound->owner || !bound->share || has_batch(x))
+        return basin_graph_fail(basin_expr_graph(x), BASIN_BAD_VALUE,
+                                "a norm over graphs needs tokens [N, D] and the graph of each");
+    int64_t G = basin_expr_shape(bound->share).dim[0];
+    basin_expr share = basin_reshape(bound->share, BASIN_SHAPE(G, 1)), a = b->mean_part;
+    basin_expr sum = basin_scatter(x, bound->owner, G);
+    basin_expr mean = basin_gather(basin_mul(sum, share), bound->owner);
+    basin_expr squares = basin_square(basin_sub(x, basin_mul(mean, a)));
+    squares = basin_mul(basin_scatter(squares, bound->owner, G), share);
+    basin_expr root =
+        basin_sqrt(basin_offset(basin_gather(squares, bound->owner), b->config.epsilon));
+    basin_expr ones = basin_fill(basin_expr_graph(x), BASIN_SHAPE(G, 1), 1);
+    basin_expr is_node = basin_gather(ones, bound->owner);
+    basin_expr taken = basin_mul(a, basin_offset(basin_neg(a), 2));
+    basin_expr g = basin_div(basin_sub(x, basin_mul(mean, taken)), root);
+    g = basin_add(basin_mul(g, b->gamma), b->delta);
+    return basin_select(is_node, g, basin_block_norm(b, x));
 }
 
 /* ---- the block as an energy ---- */
 
 static basin_expr activation(const void *context, basin_expr x) {
     const basin_block_bound *bound = context;
-    return basin_block_norm(bound->block, x);
+    return bound->block->mean_part ? graph_norm(bound, x) : basin_block_norm(bound->block, x);
+}
+
+/* How much each token's pairs count in each head [N, H], by weights [H, 2]. Its neighbours are its
+ * pairs but one, that with the CLS or with itself. */
+static basin_expr scalers(const basin_block_bound *bound, basin_expr g, basin_expr weight) {
+    const basin_pattern *p = bound->pattern;
+    basin_graph *graph = basin_expr_graph(g);
+    int64_t N = basin_expr_shape(g).dim[0];
+    if (!p->row || has_batch(g))
+        return basin_graph_fail(graph, BASIN_BAD_VALUE,
+                                "degree scalers need tokens [N, D] and a list of pairs");
+    basin_expr each = basin_fill(graph, BASIN_SHAPE(basin_expr_shape(p->key).dim[0], 1), 1);
+    basin_expr pairs = basin_pair_sum(each, basin_fill(graph, BASIN_SHAPE(N, 1, 1), 1), p);
+    basin_expr degree = basin_relu(basin_offset(basin_reshape(pairs, BASIN_SHAPE(N, 1)), -1));
+    basin_expr log = basin_log(basin_offset(degree, 2));
+    basin_expr both = basin_concat((basin_expr[]){log, basin_recip(log)}, 2, 1);
+    return basin_offset(basin_matmul_t(both, false, weight, true), 1);
+}
+
+/* a [N, H, Y] by the scalers of each token and head, where there are some. */
+static basin_expr scale_heads(const basin_block_bound *bound, basin_expr a, basin_expr g,
+                              basin_expr weight) {
+    basin_shape s = basin_expr_shape(a);
+    if (!weight || !a) return a;
+    s.dim[2] = 1;
+    return basin_mul(a, basin_reshape(scalers(bound, g, weight), s));
 }
 
 static bool check_facts(const basin_block_bound *bound, basin_expr g) {
@@ -202,10 +260,16 @@ static basin_expr block_lse(const basin_block_bound *bound, basin_expr g) {
     return basin_attention_lse_biased(q, k, b->beta, bias, b->mix, bound->pattern);
 }
 
+/* Minus the energies of tokens and heads: [.., N, H]. */
+static basin_expr attention_by_token(const basin_block_bound *bound, basin_expr g) {
+    const basin_block *b = bound->block;
+    basin_expr lse = basin_div(block_lse(bound, g), b->beta);
+    return b->wd && lse ? basin_mul(lse, scalers(bound, g, b->wd)) : lse;
+}
+
 static basin_expr attention_term(const void *context, basin_expr g) {
     const basin_block_bound *bound = context;
-    basin_expr lse = block_lse(bound, g);
-    return basin_neg(per_sample(basin_div(lse, bound->block->beta), has_batch(g)));
+    return basin_neg(per_sample(attention_by_token(bound, g), has_batch(g)));
 }
 
 /* How much pairs count in each head, [pairs, H'], by weights [P, H'] of their features. */
@@ -225,6 +289,7 @@ static basin_expr seen_by_memories(const basin_block_bound *bound, basin_expr g)
                                 "sums over neighbours want tokens [N, D] and a list of pairs");
     basin_expr sum = basin_pair_sum(pair_strength(bound, b->ne), project(g, b->nv), bound->pattern);
     basin_shape s = basin_expr_shape(sum);
+    sum = scale_heads(bound, sum, g, b->nd);
     sum = basin_reshape(sum, BASIN_SHAPE(s.dim[0], s.dim[1] * s.dim[2]));
     return basin_concat((basin_expr[]){g, sum}, 2, 1);
 }
@@ -235,10 +300,23 @@ static basin_expr hopfield_term(const void *context, basin_expr g) {
                                  b->config.power);
 }
 
-static basin_expr couplings_term(const void *context, basin_expr g) {
-    const basin_block_bound *bound = context;
+/* Attention without its log-sum-exp: E = -sum over pairs (C, B) and heads of c[pair, h] Q_C . K_B,
+ * so that the pulls of the pairs add up; the terms of the sum [pairs, H']. */
+static basin_expr couplings_by_pair(const basin_block_bound *bound, basin_expr g) {
     const basin_block *b = bound->block;
-    return couplings_energy(g, b->ck, b->cq, pair_strength(bound, b->ce), bound->pattern);
+    if (!check_tokens(g, b->ck, 2, "couplings") || !check_tokens(g, b->cq, 2, "couplings"))
+        return NULL;
+    if (!bound->pattern || !bound->pattern->row || has_batch(g))
+        return basin_graph_fail(basin_expr_graph(g), BASIN_BAD_VALUE,
+                                "couplings want tokens [N, D] and a list of pairs");
+    basin_expr q = scale_heads(bound, project(g, b->cq), g, b->cd);
+    return basin_mul(basin_pair_dot(q, project(g, b->ck), bound->pattern),
+                     pair_strength(bound, b->ce));
+}
+
+static basin_expr couplings_term(const void *context, basin_expr g) {
+    basin_expr each = couplings_by_pair(context, g);
+    return each ? basin_neg(basin_sum_all(each)) : NULL;
 }
 
 /* Any of them in this order: some neighbours of a list. */
@@ -282,10 +360,8 @@ static basin_expr pair_shares(const basin_block_bound *bound, basin_expr g) {
 }
 
 static basin_expr couplings_of(const basin_block_bound *bound, basin_expr g) {
-    const basin_block *b = bound->block;
     int64_t pairs = basin_expr_shape(bound->strength).dim[0];
-    basin_expr z = basin_mul(basin_pair_dot(project(g, b->cq), project(g, b->ck), bound->pattern),
-                             pair_strength(bound, b->ce));
+    basin_expr z = couplings_by_pair(bound, g);
     basin_expr each = basin_reshape(basin_sum(z, 1, 1), BASIN_SHAPE(pairs, 1));
     int64_t N = basin_expr_shape(g).dim[0];
     basin_expr ones = basin_fill(basin_expr_graph(g), BASIN_SHAPE(N, 1, 1), 1);
@@ -297,10 +373,8 @@ static void token_energies(basin_expr energy[3], const basin_block_bound *bound,
     basin_shape s = basin_expr_shape(g);
     energy[0] = energy[1] = energy[2] = NULL;
     if (!g) return;
-    if (!b->config.no_attention) {
-        basin_expr lse = block_lse(bound, g);
-        energy[0] = basin_neg(basin_sum(basin_div(lse, b->beta), 1, 1));
-    }
+    if (!b->config.no_attention)
+        energy[0] = basin_neg(basin_sum(attention_by_token(bound, g), 1, 1));
     if (!b->config.no_hopfield) {
         basin_expr seen = seen_by_memories(bound, g); /* a token a sample */
         basin_expr one =

@@ -89,6 +89,9 @@ basin_status basin_graphs_declare(basin_graphs *model, basin_params *params,
         char prefix[32];
         snprintf(prefix, sizeof prefix, "block%d.", i);
         basin_block_declare(&model->block[i], params, prefix, &block);
+        if (i && config->residual == BASIN_RESIDUAL_INITIAL)
+            model->initial[i] = basin_param_add(params, prefix, "initial", BASIN_SCALAR,
+                                                (basin_init){BASIN_INIT_CONSTANT, 0.1});
     }
     declare_head(model, params);
     return basin_model_status(params->graph);
@@ -197,11 +200,16 @@ basin_expr basin_graphs_edges(const basin_graphs *model, const basin_graphs_batc
 }
 
 /* What each block does to the tokens before it, and the last one's energies behind it. */
-static void watch(basin_graphs_view *view, const basin_block_bound *bound, basin_expr x, int number,
+static void watch(basin_graphs_view *view, const basin_block_bound *bound, basin_expr g, int number,
                   int blocks) {
-    basin_expr one = basin_block_look(bound, basin_block_norm(bound->block, x)).share;
+    basin_expr one = basin_block_look(bound, g).share;
     if (one) one = basin_scale(one, 1.0 / blocks);
     if (one) view->share = number ? basin_add(view->share, one) : one;
+}
+
+static void look_at_end(basin_graphs_view *view, const basin_block_bound *bound, basin_expr g) {
+    basin_block_view end = basin_block_look(bound, g);
+    for (int k = 0; k < 3; k++) view->energy[k] = end.energy[k];
 }
 
 /* Zeros a share of the numbers of a step, as dropout does. */
@@ -215,11 +223,13 @@ static basin_expr descend(basin_graphs_view *view, const basin_graphs *model,
                           const basin_graphs_batch *batch) {
     const basin_turn drops = {.move = drop_step, .context = &model->config};
     basin_descent_spec spec = model->config.descent;
+    basin_residual residual = model->config.residual;
     if (spec.seed && model->config.drop_step > 0 && !spec.implicit.on)
         spec.turn = &drops, spec.turns = 1;
     basin_expr x = embed(model, batch);
     basin_expr features = pair_features(model, batch);
     basin_expr scale = adjacency(model, batch, x, features);
+    basin_expr start = x, sum = x;
     int blocks = model->config.blocks;
     for (int i = 0; i < blocks; i++) {
         basin_block_bound bound = {.block = &model->block[i],
@@ -227,15 +237,19 @@ static basin_expr descend(basin_graphs_view *view, const basin_graphs *model,
                                    .scale = scale,
                                    .facts = model->block[i].we ? features : NULL,
                                    .features = features,
-                                   .strength = batch->strength};
+                                   .strength = batch->strength,
+                                   .owner = batch->owner,
+                                   .share = batch->share};
         basin_energy energy = basin_block_energy(&bound);
-        if (view) watch(view, &bound, x, i, blocks);
+        if (model->initial[i]) x = basin_add(x, basin_mul(model->initial[i], basin_sub(start, x)));
+        if (view) watch(view, &bound, basin_energy_activation(&energy, x), i, blocks);
+        basin_expr from = x;
         x = basin_descend(&energy, x, &spec, NULL);
-        if (!view || i + 1 < blocks) continue;
-        basin_block_view end = basin_block_look(&bound, basin_block_norm(bound.block, x));
-        for (int k = 0; k < 3; k++) view->energy[k] = end.energy[k];
+        if (view && i + 1 == blocks) look_at_end(view, &bound, basin_energy_activation(&energy, x));
+        if (residual == BASIN_RESIDUAL_NONE) x = basin_sub(x, from);
+        if (residual == BASIN_RESIDUAL_JUMPING) sum = basin_add(sum, x);
     }
-    return x;
+    return residual == BASIN_RESIDUAL_JUMPING ? sum : x;
 }
 
 /* Zeros a share of the numbers and scales up the others; nothing without a seed. As basin_dropout,

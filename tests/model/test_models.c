@@ -247,6 +247,9 @@ static void graphs_open_as(graphs_scene *s, const char *backend, const int *list
     sizes.block.couplings = config.block.couplings;
     sizes.block.neighbour_heads = config.block.neighbour_heads;
     sizes.block.coupling_features = EDGE_F;
+    sizes.block.norm = config.block.norm;
+    sizes.block.degree_scalers = config.block.degree_scalers;
+    sizes.residual = config.residual;
     sizes.adjacency = config.adjacency;
     sizes.read = config.read;
     sizes.hidden = config.hidden;
@@ -267,11 +270,16 @@ static void graphs_open_as(graphs_scene *s, const char *backend, const int *list
     lab_fill(l, 13, 0.5);
 }
 
-/* The paper's energies, or with mixed heads and couplings too. */
+/* The paper's energies; or with mixed heads and couplings too; or with what GNN+ adds. */
 static void graphs_open(graphs_scene *s, const char *backend, const int *list, int count,
-                        room spare, bool mix) {
-    basin_block_config block = {.mix = mix, .couplings = mix ? 3 : 0};
-    graphs_open_as(s, backend, list, count, spare, (basin_graphs_config){.block = block});
+                        room spare, int kind) {
+    basin_block_config block = {.mix = kind, .couplings = kind ? 3 : 0};
+    basin_residual residual = kind > 1 ? BASIN_RESIDUAL_JUMPING : BASIN_RESIDUAL_BLOCK;
+    if (kind > 1)
+        block = (basin_block_config){
+            .norm = BASIN_NORM_GRAPH, .neighbour_heads = 2, .degree_scalers = true};
+    graphs_open_as(s, backend, list, count, spare,
+                   (basin_graphs_config){.block = block, .residual = residual});
 }
 
 static void graphs_close(graphs_scene *s) {
@@ -325,8 +333,12 @@ TEST(graphs_variants) {
          .hidden = 3,
          .norm_head = true},
         {.adjacency = BASIN_ADJACENCY_BILINEAR, .block = {.couplings = 2}},
-        {.adjacency = BASIN_ADJACENCY_NONE, .block = {.neighbour_heads = 2}}};
-    for (int i = 0; i < 5; i++) {
+        {.adjacency = BASIN_ADJACENCY_NONE, .block = {.neighbour_heads = 2}},
+        {.block = {.norm = BASIN_NORM_RMS}, .residual = BASIN_RESIDUAL_NONE},
+        {.block = {.norm = BASIN_NORM_GRAPH}, .residual = BASIN_RESIDUAL_JUMPING},
+        {.block = {.couplings = 2, .neighbour_heads = 2, .degree_scalers = true},
+         .residual = BASIN_RESIDUAL_INITIAL}};
+    for (size_t i = 0; i < sizeof variant / sizeof *variant; i++) {
         graphs_scene s;
         graphs_open_as(&s, "ref", list, 2, (room){0}, variant[i]);
         own_pairs(&s);
@@ -338,14 +350,14 @@ TEST(graphs_variants) {
 
 /* The logits of graph `kind` are those it has alone, wherever it stands in a batch. */
 static void check_batch(const char *backend, double tolerance, const int *list, int count,
-                        room spare) {
+                        room spare, int kind) {
     graphs_scene s;
-    graphs_open(&s, backend, list, count, spare, true);
+    graphs_open(&s, backend, list, count, spare, kind);
     basin_tensor all = graphs_value(&s, s.logits);
     assert_int_equal(basin_tensor_first_bad(&all), -1);
     for (int i = 0; i < count; i++) {
         graphs_scene one;
-        graphs_open(&one, backend, list + i, 1, (room){0}, true);
+        graphs_open(&one, backend, list + i, 1, (room){0}, kind);
         basin_tensor alone = graphs_value(&one, one.logits);
         basin_tensor row = basin_tensor_borrow((double *)all.data + i * CLASSES, BASIN_F64,
                                                BASIN_SHAPE(1, CLASSES));
@@ -360,26 +372,66 @@ static void check_batch(const char *backend, double tolerance, const int *list, 
 TEST(graphs_batches) {
     static const int list[][KINDS] = {{0, 1, 2, 3, 4}, {4, 3, 3, 0, 1}, {2, 2, 4, 1, 0}};
     for (int i = 0; i < 3; i++)
-        for (int cpu = 0; cpu < 2; cpu++) {
-            const char *backend = cpu ? "cpu" : "ref";
-            double tolerance = cpu ? 1e-6 : 1e-12;
-            check_batch(backend, tolerance, list[i], KINDS, (room){0});
-            check_batch(backend, tolerance, list[i], 3, (room){0});
-            check_batch(backend, tolerance, list[i], 3, (room){1, 4, 9});
-            check_batch(backend, tolerance, list[i], 1, (room){0, 0, 3});
+        for (int k = 0; k < 4; k++) {
+            const char *backend = k % 2 ? "cpu" : "ref";
+            double tolerance = k % 2 ? 1e-6 : 1e-12;
+            check_batch(backend, tolerance, list[i], KINDS, (room){0}, 1 + k / 2);
+            check_batch(backend, tolerance, list[i], 3, (room){0}, 1 + k / 2);
+            check_batch(backend, tolerance, list[i], 3, (room){1, 4, 9}, 1 + k / 2);
+            check_batch(backend, tolerance, list[i], 1, (room){0, 0, 3}, 1 + k / 2);
         }
+}
+
+/* Activations are the gradient of a Lagrangian: their Jacobian is symmetric, and steps go down. */
+TEST(graphs_norms) {
+    static const int list[] = {1, 0};
+    for (int norm = BASIN_NORM_LAYER; norm <= BASIN_NORM_GRAPH; norm++) {
+        graphs_scene s;
+        basin_graphs_config config = {
+            .block = {.norm = (basin_norm)norm, .neighbour_heads = 2, .degree_scalers = true}};
+        graphs_open_as(&s, "ref", list, 2, (room){0}, config);
+        own_pairs(&s);
+        int64_t tokens = basin_expr_shape(s.batch.source).dim[0], D = tiny.dim;
+        basin_block_bound bound = {.block = &s.model.block[0],
+                                   .pattern = &s.batch.pattern,
+                                   .features = s.batch.edge_features,
+                                   .strength = s.batch.strength,
+                                   .owner = s.batch.owner,
+                                   .share = s.batch.share};
+        basin_energy energy = basin_block_energy(&bound);
+        basin_expr x = lab_state(&s.lab, "x", BASIN_SHAPE(tokens, D));
+        basin_expr u = lab_state(&s.lab, "u", BASIN_SHAPE(tokens, D));
+        basin_expr w = lab_state(&s.lab, "w", BASIN_SHAPE(tokens, D));
+        basin_descent_spec small = {.steps = 1, .alpha = 0.02};
+        lab_fill(&s.lab, 17, 0.7);
+        basin_expr g = basin_energy_activation(&energy, x);
+        basin_expr one = basin_mul(basin_grad(basin_sum_all(basin_mul(g, u)), x), w);
+        basin_expr other = basin_mul(basin_grad(basin_sum_all(basin_mul(g, w)), x), u);
+        basin_expr next = basin_energy_activation(&energy, basin_descend(&energy, x, &small, NULL));
+        basin_expr number[4] = {basin_sum_all(one), basin_sum_all(other),
+                                basin_energy_total(&energy, g), basin_energy_total(&energy, next)};
+        double value[4];
+        for (int i = 0; i < 4; i++) {
+            basin_tensor t = graphs_value(&s, number[i]);
+            value[i] = basin_tensor_at(&t, 0);
+            basin_tensor_free(&t);
+        }
+        assert_true(fabs(value[0] - value[1]) < 1e-10 && fabs(value[0]) > 1e-3);
+        assert_true(value[3] < value[2]);
+        graphs_close(&s);
+    }
 }
 
 /* Room in a batch changes no gradient either. */
 TEST(graphs_padded_gradients) {
     static const int list[] = {0, 3, 2};
-    for (int cpu = 0; cpu < 2; cpu++) {
-        basin_tensor gradient[2][40];
-        int count = 0;
+    for (int k = 0; k < 4; k++) {
+        basin_tensor gradient[2][60];
+        int count = 0, cpu = k % 2;
         for (int padded = 0; padded < 2; padded++) {
             graphs_scene s;
             graphs_open(&s, cpu ? "cpu" : "ref", list, 3, padded ? (room){2, 3, 7} : (room){0},
-                        true);
+                        1 + k / 2);
             basin_expr want = lab_input(&s.lab, "target", BASIN_SHAPE(3, CLASSES), target);
             basin_expr loss = basin_cross_entropy(basin_slice(s.logits, 0, 0, 3), want);
             count = (int)s.lab.params.count;

@@ -64,6 +64,7 @@ typedef struct basin_graphset {
     bool wide; /* among the edges are pairs of nodes further apart, whose first walk is 0 */
     int64_t most, sinks; /* what a model sees of a graph: the first so many nodes (0: all), and sink
                             nodes behind them up to so many in all */
+    double edge_dropout; /* in training, of its pairs of nodes */
     basin_bundle *file;  /* what the arrays lie in; NULL where the set owns them */
 } basin_graphset;
 

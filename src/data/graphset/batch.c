@@ -1,10 +1,11 @@
 /* Graphs laid side by side as one list of tokens and one block-diagonal list of pairs, without
  * padding: what basin_graphs_batch wants. */
+#include "base/hash.h"
 #include "base/try.h"
 #include "basin/random.h"
 #include "data/graphset/graphset.h"
 
-enum { STREAM_SIGNS = 41 };
+enum { STREAM_SIGNS = 41, STREAM_EDGES = 42 };
 
 int64_t basin_graphset_tokens(const basin_graphset *set, int64_t graph) {
     int64_t nodes = basin_graphset_nodes(set, graph);
@@ -148,11 +149,26 @@ static int64_t put_plain(basin_graphset_batch *b, int64_t pair, int64_t key) {
     return pair + 1;
 }
 
+/* What chooses among the pairs of a batch; NULL: nothing. */
+typedef struct draws {
+    uint64_t seed, epoch;
+} draws;
+
+/* Whether a pair is left out; it goes both ways or not at all, whatever else is in the batch. */
+static bool drops(const draws *by, const basin_graphset *set, int64_t g, int64_t edge) {
+    if (!by || !(set->edge_dropout > 0)) return false;
+    int32_t a = set->edge[2 * edge], b = set->edge[2 * edge + 1];
+    const int64_t pair[3] = {g, a < b ? a : b, a < b ? b : a};
+    uint64_t at = basin_hash_words(BASIN_HASH_START, pair, sizeof pair);
+    float draw = basin_random_uniform_at(by->seed, STREAM_EDGES + (by->epoch << 8), at);
+    return (double)draw < set->edge_dropout;
+}
+
 /* Rows of the pair list in order: the CLS with all (or with all others), then each node with the
  * CLS and its edges, each sink with the CLS and all nodes. The pairs of the CLS and of sinks have
  * ones for features, as published. */
 static int64_t put_pairs(basin_graphset_batch *b, const basin_graphset *set,
-                         const basin_graphset_encoding *e, int64_t g, place at) {
+                         const basin_graphset_encoding *e, int64_t g, place at, const draws *drop) {
     int64_t all = basin_graphset_tokens(set, g) - 1, n = basin_graphset_nodes(set, g);
     int64_t P = e->edge_features, edge = set->edge_start[g], pair = at.pair;
     for (int64_t t = 0; t <= all; t++) {
@@ -161,7 +177,7 @@ static int64_t put_pairs(basin_graphset_batch *b, const basin_graphset *set,
         for (int64_t k = !t && e->no_cls_self; k < plain; k++)
             pair = put_plain(b, pair, at.token + k);
         for (; t && edge < set->edge_start[g + 1] && set->edge[2 * edge] == t - 1; edge++) {
-            if (!basin_graphset_inside(set, edge, n)) continue;
+            if (!basin_graphset_inside(set, edge, n) || drops(drop, set, g, edge)) continue;
             b->pairs.key[pair] = (int32_t)(at.token + 1 + set->edge[2 * edge + 1]);
             float *to = b->edge_feature + pair++ * P;
             memset(to, 0, (size_t)P * sizeof *to);
@@ -231,16 +247,17 @@ basin_status basin_graphset_batch_fill(basin_graphset_batch *b, const basin_grap
                    positions->width))
         return basin_fail_memory(error, "a batch of graphs");
     place at = {0};
+    const draws by = {seed, epoch}, *drop = flip ? &by : NULL;
     for (int64_t i = 0; i < count; i++) {
         put_nodes(b, set, e, graph[i], at);
         put_positions(b, positions, set, graph[i], at, flip, seed, epoch);
         int64_t rows = basin_graphset_tokens(set, graph[i]);
-        at =
-            (place){i + 1, at.node + rows - 1, at.token + rows, put_pairs(b, set, e, graph[i], at)};
+        at = (place){i + 1, at.node + rows - 1, at.token + rows,
+                     put_pairs(b, set, e, graph[i], at, drop)};
     }
     b->graphs = count, b->nodes = tokens - count, b->tokens = tokens;
-    b->pairs.queries = b->pairs.keys = tokens, b->pairs.pairs = pairs;
-    b->pairs.row[tokens] = (int32_t)pairs;
+    b->pairs.queries = b->pairs.keys = tokens, b->pairs.pairs = at.pair;
+    b->pairs.row[tokens] = (int32_t)at.pair;
     sort_by_key(&b->pairs);
     put_strengths(b);
     return BASIN_OK;

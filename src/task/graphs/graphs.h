@@ -49,6 +49,18 @@
       .needs = "implicit=off")                                                                     \
     X(REAL, step_dropout, "X", 0, 0.99, "Dropout of the steps of the descent in training.",        \
       .absent = "0", .needs = "implicit=off")                                                      \
+    X(CHOICE, norm, BASIN_CHOICES("layer", "rms", "graph"),                                        \
+      "The norm of tokens in the energy: of each token; the same without its mean; or of each "    \
+      "feature over the nodes of a graph.",                                                        \
+      .absent = "layer")                                                                           \
+    X(CHOICE, residual, BASIN_CHOICES("block", "none", "initial", "jumping"),                      \
+      "What a block hands on: its end; how far it moved; its end, a learnt part of the way back "  \
+      "to the first tokens; or its end, and the head reads the sum over blocks.",                  \
+      .absent = "block")                                                                           \
+    X(SWITCH, degree_scalers,                                                                      \
+      "Learnt factors, by the logarithm of a node's degree and one over "                          \
+      "it, of what it receives of its neighbours.",                                                \
+      .absent = "off", .needs = "attention=on,couplings!=0,neighbour_heads!=0")                    \
     X(SWITCH, mix, "Mixing of heads, as in the published code.", .needs = "attention=on")          \
     X(CHOICE, adjacency, BASIN_CHOICES("auto", "conv", "bilinear", "edges", "none", "bias"),       \
       "The factor of an edge's scores: the paper's convolution, which depends on the order of "    \
@@ -93,6 +105,9 @@
     X(REAL, average, "X", 0, 0.999999,                                                             \
       "Score and keep averages of the weights over steps, each of which keeps so much; 0: none.",  \
       .absent = "0")                                                                               \
+    X(REAL, edge_dropout, "X", 0, 0.99,                                                            \
+      "Pairs of nodes left out of each step of training, others in each epoch.", .absent = "0",    \
+      .needs = "attention=on,couplings!=0,neighbour_heads!=0 all_pairs=off")                       \
     X(REAL, smoothing, "X", 0, 0.99, "Label smoothing.")                                           \
     X(SWITCH, centralise, "Gradient centralisation.")                                              \
     X(SWITCH, weight_classes, "Classes of nodes: rare ones count more.")

@@ -89,6 +89,7 @@ basin_status basin_graphs_input_begin(basin_graphs_input *input,
     int64_t walks = settings->edge_walks;
     *input = (basin_graphs_input){.set = *set};
     input->set.most = settings->max_nodes, input->set.sinks = settings->sinks;
+    input->set.edge_dropout = settings->edge_dropout;
     for (int64_t g = 0; g < set->graphs && set->task == BASIN_NODE_CLASSES; g++)
         if (basin_graphset_resized(&input->set, g))
             return basin_fail(error, BASIN_UNSUPPORTED,

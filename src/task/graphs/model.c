@@ -35,7 +35,10 @@ basin_graphs_config basin_graphs_model_config(const basin_graphs_model *model, b
         .block = {BASIN_BLOCK_OF(s), .mix = s->mix, .couplings = s->couplings,
                   .neighbour_heads = s->neighbour_heads,
                   .coupling_features = model->encoding.edge_features + s->pair_hidden,
-                  .init_query = query, .init_memory = memory},
+                  .init_query = query, .init_memory = memory, .degree_scalers = s->degree_scalers,
+                  .norm = !strcmp(s->norm, "rms")     ? BASIN_NORM_RMS
+                          : !strcmp(s->norm, "graph") ? BASIN_NORM_GRAPH
+                                                      : BASIN_NORM_LAYER},
         .descent = {BASIN_DESCENT_OF(s), .recompute = s->recompute, .seed = seed,
                     .noise = seed && !s->implicit ? s->noise : 0},
         .adjacency = !strcmp(s->adjacency, "bilinear") ? BASIN_ADJACENCY_BILINEAR
@@ -52,7 +55,11 @@ basin_graphs_config basin_graphs_model_config(const basin_graphs_model *model, b
                                                                          : 0.2,
         .drop_step = s->step_dropout,
         .reconstruct = s->reconstruct,
-        .reconstruct_first = !s->reconstruct_all};
+        .reconstruct_first = !s->reconstruct_all,
+        .residual = !strcmp(s->residual, "none")      ? BASIN_RESIDUAL_NONE
+                    : !strcmp(s->residual, "initial") ? BASIN_RESIDUAL_INITIAL
+                    : !strcmp(s->residual, "jumping") ? BASIN_RESIDUAL_JUMPING
+                                                      : BASIN_RESIDUAL_BLOCK};
 }
 
 /* ---- making one ---- */
@@ -250,6 +257,9 @@ static basin_status check(const void *values, basin_error *error) {
     if (s->best_of > 1 && s->members > 1)
         return basin_fail(error, BASIN_BAD_VALUE, "best_of is %lld and members %lld; needs one",
                           (long long)s->best_of, (long long)s->members);
+    if (s->blocks == 1 && !strcmp(s->residual, "initial"))
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "residual is initial and blocks 1; needs two blocks at least");
     if (!s->attention && !s->hopfield)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "neither attention nor Hopfield network: wanted at least one of them");

@@ -65,6 +65,8 @@ TEST_WITH(files_keep_the_switch, folder_new, folder_remove) {
     const char *folder = *state;
     basin_graphs_settings settings = world_settings();
     settings.cls_self = false;
+    settings.degree_scalers = true;
+    settings.norm = "graph", settings.residual = "jumping";
     BASIN_AT_EXIT(scene_close) scene s;
     basin_graphs_model *again;
     char path[300];
@@ -99,11 +101,15 @@ TEST(older_files) {
         char *json = basin_settings_print(&settings, basin_graphs_task.table, false);
         forget(json, "cls_self\"");
         forget(json, "reconstruct_all\"");
+        forget(json, "norm\"");
+        forget(json, "residual\"");
         assert_ok(basin_bundle_new(&bundle, &failure));
         assert_ok(basin_bundle_meta_set(bundle, "basin.model", "graph", &failure));
         assert_ok(basin_bundle_meta_set(bundle, "basin.config", json, &failure));
         assert_ok(basin_graphs_settings_read(&read, bundle, &failure));
         assert_true(read.cls_self);
+        assert_string_equal(read.norm, "layer");
+        assert_string_equal(read.residual, "block");
         assert_int_equal(read.reconstruct_all, !reconstruct[i]);
         basin_bundle_free(bundle);
         free(json);
@@ -172,6 +178,42 @@ TEST(trains_on_some) {
 }
 
 /* The first nodes alone, and sinks: tokens and pairs of each graph, what the CLS and nodes see. */
+/* Pairs are left out both ways, of a graph the same in any batch, others in another epoch, and none
+ * in use. */
+TEST(edges_dropped) {
+    basin_graphs_settings settings = world_settings();
+    BASIN_AT_EXIT(scene_close) scene s;
+    basin_graphset_batch batch = {0}, own = {0};
+    basin_positions none = {0};
+    settings.edge_dropout = 0.3;
+    settings.edge_walks = 0;
+    scene_open(&s, settings);
+    basin_graphset seen = s.set;
+    seen.edge_dropout = 0.3;
+    BASIN_FREE_AT_EXIT int64_t *all = basin_graphs_range(0, GRAPHS);
+    int64_t pairs = 0, edges = 0, kept[3];
+    for (int64_t g = 0; g < GRAPHS; g++) pairs += basin_graphset_pairs(&seen, g);
+    edges = seen.edge_start[GRAPHS];
+    for (int epoch = 0; epoch < 3; epoch++) {
+        assert_ok(basin_graphset_batch_fill(&batch, &seen, &s.model->encoding, &none, all, GRAPHS,
+                                            epoch < 2, 5, (uint64_t)epoch, &failure));
+        kept[epoch] = batch.pairs.pairs - (pairs - edges);
+        int64_t last = GRAPHS - 1, first = batch.first[last];
+        for (int64_t q = 0; q < batch.tokens; q++)
+            for (int64_t i = batch.pairs.row[q]; i < batch.pairs.row[q + 1]; i++)
+                assert_true(basin_pairs_find(&batch.pairs, batch.pairs.key[i], q) >= 0);
+        assert_ok(basin_graphset_batch_fill(&own, &seen, &s.model->encoding, &none, &last, 1,
+                                            epoch < 2, 5, (uint64_t)epoch, &failure));
+        int64_t from = batch.pairs.row[first];
+        assert_int_equal(own.pairs.pairs, batch.pairs.pairs - from);
+        for (int64_t i = 0; i < own.pairs.pairs; i++)
+            assert_int_equal(own.pairs.key[i], batch.pairs.key[from + i] - first);
+    }
+    assert_true(kept[0] < edges && kept[0] > edges / 3 && kept[2] == edges);
+    basin_graphset_batch_free(&batch);
+    basin_graphset_batch_free(&own);
+}
+
 TEST(cut_and_padded) {
     basin_graphs_settings settings = world_settings();
     BASIN_AT_EXIT(scene_close) scene s;
