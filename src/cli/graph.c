@@ -88,10 +88,17 @@ void basin_record_measures(basin_record *r, const char *key, const basin_graphs_
     if (key) basin_record_end(r);
 }
 
+static bool is_ranked(const basin_graphset *set) {
+    return set->binary || (set->line && set->task == BASIN_GRAPHS_CLASSES && set->classes == 2);
+}
+
+double basin_graph_score(const basin_graphset *set, const basin_graphs_measures *m) {
+    return is_ranked(set) ? m->auroc : fabs(m->merit);
+}
+
 const char *basin_graph_score_name(const basin_graphset *set) {
     basin_graphs_target target = set->task;
-    if (set->binary || (set->line && target == BASIN_GRAPHS_CLASSES && set->classes == 2))
-        return "AUROC, percent";
+    if (is_ranked(set)) return "AUROC";
     if (target == BASIN_GRAPHS_VALUES) return "mean absolute error";
     return target == BASIN_NODE_CLASSES ? "class-averaged accuracy, percent" : "accuracy, percent";
 }
@@ -128,15 +135,14 @@ static void put_sizes(basin_record *r, const char *key, const int64_t *start, in
 }
 
 static void put_labels(basin_record *r, const basin_graphset *s) {
-    char name[40];
+    char name[100];
     basin_record_object(r, "classes");
     for (int64_t c = -1; c < s->classes && s->class_of; c++) {
         int64_t count = 0, all = s->task == BASIN_NODE_CLASSES ? s->nodes : s->graphs;
         for (int64_t i = 0; i < all; i++) count += s->class_of[i] == c;
         if (c < 0 && !count) continue;
-        snprintf(name, sizeof name, c < 0 ? "unknown" : "%lld",
-                 c < 0 ? 0LL : (long long)s->class_value[c]);
-        basin_record_integer(r, name, count);
+        if (c >= 0) basin_graph_name_column(name, s->columns, s->class_value, c);
+        basin_record_integer(r, c < 0 ? "unknown" : name + 2, count);
     }
     basin_record_end(r);
     basin_record_table(r, "values", NULL);
@@ -147,8 +153,10 @@ static void put_labels(basin_record *r, const basin_graphset *s) {
             if (!isnan(y)) sum += y, squares += y * y, n++;
         }
         basin_record_row(r);
-        basin_record_fields(r, "value=%lld;known=%lld;mean=%.4g;deviation=%.4g", (long long)t + 1,
-                            (long long)n, sum / n, sqrt(fmax(squares / n - sum / n * sum / n, 0)));
+        basin_graph_name_column(name, s->columns, NULL, t);
+        basin_record_text(r, "name|value", name);
+        basin_record_fields(r, "known=%lld;mean=%.4g;deviation=%.4g", (long long)n, sum / n,
+                            sqrt(fmax(squares / n - sum / n * sum / n, 0)));
     }
     basin_record_end(r);
 }
@@ -156,7 +164,9 @@ static void put_labels(basin_record *r, const basin_graphset *s) {
 void basin_record_set(basin_record *r, const void *context) {
     const basin_graphset *s = context;
     basin_record_text(r, "data", s->name);
-    basin_record_text(r, "task", basin_graphs_target_name(s->task));
+    basin_record_text(r, "task",
+                      s->class_of || s->target ? basin_graphs_target_name(s->task)
+                                               : "none: no classes and no values");
     basin_record_fields(r, "graphs=%lld;nodes=%lld;edges|edges, both ways=%lld",
                         (long long)s->graphs, (long long)s->nodes, (long long)s->edges);
     if (s->graphs) put_sizes(r, "nodes_per_graph", s->node_start, s->graphs, 1);
@@ -406,8 +416,8 @@ static bool figure(double *value, const void *context, int row, const char *meas
                                      : row == VALIDATION ? &r->validation
                                      : row == CONSTANT   ? &j->baseline[f].constant
                                                          : &j->baseline[f].regression;
-    *value = fabs(m->merit);
-    return r->done && (row != VALIDATION || r->validations);
+    *value = basin_graph_score(&j->set, m);
+    return r->done && (row != VALIDATION || r->validations) && !isnan(*value);
 }
 
 /* Of `count` repeats. */
@@ -463,9 +473,9 @@ static void put_fold(basin_record *r, const job *j, int64_t number) {
                         (long long)f->epochs, (long long)f->best_epoch, f->seconds,
                         f->epoch_seconds);
     basin_record_fields(r, ".memory_bytes=%lld;|validation score=%.4g", (long long)f->memory,
-                        f->validations ? fabs(f->validation.merit) : NAN);
+                        f->validations ? basin_graph_score(&j->set, &f->validation) : NAN);
     basin_record_number(r, j->paper ? "|training score" : "|test score", "%.4g",
-                        fabs(f->test.merit));
+                        basin_graph_score(&j->set, &f->test));
     if (f->validations) basin_record_measures(r, "validation", &f->validation, j->set.task, true);
     basin_record_measures(r, j->paper ? "training" : "test", &f->test, j->set.task, true);
 }
@@ -503,6 +513,12 @@ static void note_summary(basin_record *r, const job *j, const basin_spread *s) {
     }
     basin_record_note(r, "test %.4g%s%s +- %.4g, the population deviation over %lld folds", s->mean,
                       over, *over ? ";" : "", s->deviation, (long long)s->count);
+    int64_t unranked = 0;
+    for (int64_t f = 0; f < j->o->repeats * j->folds; f++)
+        unranked += j->result[f].done && isnan(basin_graph_score(&j->set, &j->result[f].test));
+    if (unranked)
+        basin_record_note(r, "%lld of the test folds have one class alone, and no AUROC: left out",
+                          (long long)unranked);
     if (s->has_interval)
         basin_record_note(r,
                           "95 %% interval of the mean %.4g to %.4g (Student's t; folds share "
@@ -522,18 +538,20 @@ static void put_statistics(basin_record *r, const job *j, const basin_spread *s)
     basin_record_fields(r, ".validation_mean=%g;.validation_deviation=%g", v.mean, v.deviation);
 }
 
-/* All measures, means over the test folds. */
+/* All measures, means over the test folds that have them. */
 static void put_means(basin_record *r, const job *j) {
     basin_graphs_measures mean = {0};
     double *to[] = {&mean.accuracy, &mean.balanced, &mean.loss,      &mean.deviation, &mean.auroc,
                     &mean.auprc,    &mean.coverage, &mean.explained, &mean.size};
-    double folds = (double)spread_of(j, TEST, 0, j->o->repeats).count;
+    double folds[9] = {0}; /* that have each of them */
     for (int64_t f = 0; f < j->o->repeats * j->folds; f++) {
         const basin_graphs_measures *m = &j->result[f].test;
         const double from[] = {m->accuracy, m->balanced, m->loss,      m->deviation, m->auroc,
                                m->auprc,    m->coverage, m->explained, m->size};
-        for (int i = 0; i < 9 && j->result[f].done; i++) *to[i] += from[i] / folds;
+        for (int i = 0; i < 9 && j->result[f].done; i++)
+            if (!isnan(from[i])) *to[i] += from[i], folds[i]++;
     }
+    for (int i = 0; i < 9; i++) *to[i] /= folds[i];
     basin_record_measures(r, j->paper ? "training_means|means" : "test_means|means", &mean,
                           j->set.task, false);
 }
@@ -542,6 +560,9 @@ static void put_cv(basin_record *r, const void *context) {
     const job *j = context;
     basin_args *o = j->o;
     basin_spread s = spread_of(j, TEST, 0, o->repeats);
+    s.interval[0] = fmax(s.interval[0], 0); /* as no score is below 0, or above 1 or 100 % */
+    if (j->set.task != BASIN_GRAPHS_VALUES || j->set.binary)
+        s.interval[1] = fmin(s.interval[1], is_ranked(&j->set) ? 1 : 100);
     basin_record_text(r, "data", j->set.name);
     basin_record_text(r, "task", basin_graphs_target_name(j->set.task));
     basin_record_text(r, "protocol",

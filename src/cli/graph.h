@@ -128,7 +128,11 @@ void basin_record_set(basin_record *r, const void *set);
  * number of graphs or nodes before them. */
 void basin_record_measures(basin_record *r, const char *key, const basin_graphs_measures *measures,
                            basin_graphs_target target, bool items);
-/* What the number that chooses epochs is: "accuracy, percent". */
+/* What the number that chooses epochs is: "accuracy, percent"; and that number, or NaN. */
 const char *basin_graph_score_name(const basin_graphset *set);
+double basin_graph_score(const basin_graphset *set, const basin_graphs_measures *measures);
+/* Of column c: its name, or "p_active" or "p_3" of a class, or "value3". */
+void basin_graph_name_column(char key[100], const char *names, const int64_t *class_value,
+                             int64_t c);
 
 #endif

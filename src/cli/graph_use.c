@@ -112,10 +112,9 @@ static const basin_option predict_table[] = {
     BASIN_OPTIONS_END,
 };
 
-/* Of column c: its name, or "p_active" or "p_3" of a class, or "value3". */
-static void name_column(char key[100], const job *j, int64_t c) {
-    const int64_t *class_value = j->about.class_value;
-    const char *name = class_value ? NULL : j->about.names, *word = j->about.names;
+void basin_graph_name_column(char key[100], const char *names, const int64_t *class_value,
+                             int64_t c) {
+    const char *name = class_value ? NULL : names, *word = names;
     for (int64_t i = 0; class_value && word && i <= class_value[c]; i++)
         word = (word = strstr(word, "\n\t")) ? word + 2 : NULL;
     for (int64_t i = 0; name && i < c; i++)
@@ -127,6 +126,10 @@ static void name_column(char key[100], const job *j, int64_t c) {
     else
         snprintf(key, 100, class_value ? "p_%lld" : "value%lld",
                  class_value ? (long long)class_value[c] : (long long)c + 1);
+}
+
+static void name_column(char key[100], const job *j, int64_t c) {
+    basin_graph_name_column(key, j->about.names, j->about.class_value, c);
 }
 
 /* A class: its word, or the number that the training data give it. */
@@ -322,7 +325,7 @@ static basin_status measure_noise(job *j, basin_error *error) {
     BASIN_SCRATCH(basin_graphs_measures, measures, count, "evaluations", error);
     BASIN_SCRATCH(double, value, count, "evaluations", error);
     BASIN_TRY(basin_graphs_score(measures, NULL, j->model, &data, error));
-    for (int64_t i = 0; i < count; i++) value[i] = fabs(measures[i].merit);
+    for (int64_t i = 0; i < count; i++) value[i] = basin_graph_score(&j->set, &measures[i]);
     j->noisy = basin_spread_of(value, count, 0);
     return BASIN_OK;
 }
@@ -364,9 +367,9 @@ void basin_graph_put_seen(basin_record *r, const job *j) {
         basin_record_note(r, "the model's file does not say which graphs it was trained on: they "
                              "may be among these");
     else if (trained + validated)
-        basin_record_note(r,
-                          "%lld of these %lld graphs were trained on, %lld more chose the epoch%s",
-                          (long long)trained, (long long)j->before, (long long)validated,
+        basin_record_note(r, "%lld of these %lld graphs %s trained on, %lld more chose the epoch%s",
+                          (long long)trained, (long long)j->before, trained == 1 ? "was" : "were",
+                          (long long)validated,
                           j->o->unseen ? "; they were left out"
                                        : ": this is no score of unseen graphs (--unseen)");
 }

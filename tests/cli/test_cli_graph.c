@@ -339,6 +339,44 @@ TEST_WITH(keeps_the_best_of_several_runs, folder_new, folder_remove) {
                  "--index has no effect with --split time");
 }
 
+/* Mistakes get one line; what is learnt is called as in the table; scores stay within their range.
+ */
+TEST_WITH(says_what_molecules_have, folder_new, folder_remove) {
+    static const char table[] = "smiles,y,w,one\nCCO,1.5,a,x\nCCN,2,b,x\nCCC,2.5,a,x\nC#N,3,b,x\n"
+                                "C=O,1,a,x\nCCCC,7,a,x\n";
+    static const char *const line[][2] = {
+        {"graph train m.csv --target smiles", "column 'smiles' has the SMILES"},
+        {"graph train m.csv --target z",
+         "no column 'z' of targets; its columns: smiles, y, w, one"},
+        {"graph train m.csv --target one", "wanted two classes or more"},
+        {"graph train m.csv --target y --split scaffold", "to divide by groups into training, "},
+        {"graph cv m.csv --target y --split scaffold --folds 3", "into 3 folds"},
+        {"graph train m.csv --target y --residual initial --blocks 1", "needs two blocks at least"},
+        {"graph train m.csv --target y --degree-scalers --no-attention", "has no effect"},
+        {"graph train m.csv --target y --edge-dropout 0.1 --reconstruct --all-pairs "
+         "--adjacency edges",
+         "edge_dropout has no effect with all_pairs on"},
+    };
+    char path[PATH_TEXT];
+    file_put(folder_path(path, state, "m.csv"), table, strlen(table));
+    for (size_t i = 0; i < sizeof line / sizeof *line; i++)
+        assert_error(run(state, "%s -q", line[i][0]), 1, line[i][1]);
+    assert_error(run(state, "graph train m.csv --target y --norm batch"), 2, "layer|rms|graph");
+    assert_contains(run_ok(state, "graph convert m.csv n.safetensors --target y")->out, "\n  y ");
+    assert_contains(run_ok(state, "graph convert m.csv n.safetensors --target w")->out, "a 4  b 2");
+    assert_contains(run_ok(state, "graph convert m.csv n.safetensors")->out, "none: no classes");
+    const program *p = run_ok(state, "graph cv m.csv --target w --folds 3 --epochs 1 --members 1 "
+                                     "--norm rms --residual none --edge-dropout 0.2 " SMALL);
+    assert_contains(p->out, "one class alone, and no AUROC");
+    cJSON *json =
+        run_json(run(state, "graph cv m.csv --target w --folds 2 --epochs 1 --json "
+                            "--members 2 --norm graph --residual jumping --degree-scalers " SMALL));
+    assert_true(json_number(json, "test_mean") <= 1);
+    cJSON *ends = cJSON_GetObjectItem(json, "test_interval_95");
+    assert_true(cJSON_GetArrayItem(ends, 0)->valuedouble >= 0);
+    assert_true(cJSON_GetArrayItem(ends, 1)->valuedouble <= 1);
+}
+
 /* A table with a bad molecule becomes a set that is used in its place; its molecules are drawn. */
 TEST_WITH(converts_and_draws_molecules, folder_new, folder_remove) {
     static const char table[] =

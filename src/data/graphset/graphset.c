@@ -159,8 +159,12 @@ basin_status basin_folds_group(basin_folds *folds, const int64_t *group, int64_t
         if (!f->count[0] || !f->count[2]) {
             basin_folds_free(folds);
             return basin_fail(error, BASIN_BAD_VALUE,
-                              "too few groups of %lld graphs for %lld folds", (long long)count,
-                              (long long)number);
+                              number == 1
+                                  ? "%lld graphs are too few, or too many of one scaffold, to "
+                                    "divide by groups into training, validation and test"
+                                  : "%lld graphs are too few, or too many of one scaffold, to "
+                                    "divide by groups into %lld folds",
+                              (long long)count, (long long)number);
         }
         if (number == 1) continue;
         free(f->item[1]);

@@ -180,6 +180,11 @@ static basin_status choose_targets(reading *r, basin_error *error) {
         while ((column = find_column(r, at, length)) < 0 && at[length])
             length += 1 + (int)strcspn(at + length + 1, between);
         if (column < 0) return no_column(r, "targets", at, first, error);
+        if (column == r->smiles)
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "%s: column '%s' has the SMILES; needs another "
+                              "as target",
+                              r->spec->path, name_of(r, column));
         if (r->targets >= MOST_TARGETS)
             return basin_fail(error, BASIN_BAD_VALUE, "more than %d targets", MOST_TARGETS);
         for (int t = 0; t < r->targets; t++)

@@ -94,7 +94,7 @@ TEST(groups) {
     assert_int_equal(f.fold[0].count[0] + f.fold[0].count[1], 4);
     basin_folds_free(&f);
     assert_failure(basin_folds_group(&f, group, 6, 2, 0, 0, &failure), BASIN_BAD_VALUE,
-                   "too few groups");
+                   "too few, or too many of one scaffold");
 }
 
 /* Graphs with labels of nodes that are no molecules: classes have a memory, values none. */
