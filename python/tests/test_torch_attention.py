@@ -263,6 +263,27 @@ def test_compile_checkpoint_autocast():
     )  # fmt: skip
 
 
+def test_compiled_transforms():
+    q, k, v = torch.randn(3, 1, 2, 6, 4)
+
+    def slope(q, k, v):
+        return torch.func.grad(lambda q: attention(q, k, v).sin().sum())(q)
+
+    def through_slopes(q, k, v):
+        return torch.func.grad(lambda q: slope(q, k, v).square().sum())(q)
+
+    def of_each(q, k, v):
+        return torch.vmap(slope)(q.mT.mT[None], k[None], v[None])
+
+    def moved(q, k, v):
+        return torch.func.jvp(lambda q: attention(q, k, v), (q,), (k,))[1]
+
+    for function in (slope, through_slopes, of_each, moved):
+        torch._dynamo.reset()
+        compiled = torch.compile(function, backend="aot_eager", fullgraph=function is not moved)
+        assert torch.allclose(compiled(q, k, v), function(q, k, v), atol=1e-6)
+
+
 def test_checkpoint_of_tangents():
     x = random(1, 2, 3, 2)
 

@@ -11,6 +11,7 @@ one beta.
 import functools
 
 import torch
+from torch._functorch.utils import enable_single_level_autograd_function
 
 from basin import _eager
 
@@ -411,6 +412,13 @@ def _for_transforms(function):
     return Transformed
 
 
+def _for_one_level(function):
+    """As one level of torch.func records it, where the levels below are the dispatcher's."""
+    names = ("forward", "setup_context", "backward", "jvp")
+    parts = {name: staticmethod(getattr(function, name)) for name in names}
+    return type(function.__name__, (torch.autograd.function._SingleLevelFunction,), parts)
+
+
 class _Lse(torch.autograd.Function):
     @staticmethod
     def forward(ctx, compute, q, k, beta, scale, pairs, count, flags, factor=None):
@@ -571,10 +579,24 @@ def offer(name, compute, function, several=True, moved=None):
     dispatched, below = getattr(torch.ops.basin, name).default, _dispatched(name)
     # What Function.apply does for transforms is not wanted where none waits.
     of_func = _for_transforms(function)
+    single = _for_one_level(of_func)
     apply = super(torch.autograd.Function, function).apply
 
+    @torch.enable_grad()
+    def further(*operands):
+        """The levels below, which record for themselves."""
+        return below(*operands)
+
     def by_dispatcher(*operands):
-        return function.apply(below, *operands) if _recorded(operands) else below(*operands)
+        level = _interpreter()  # compilers trace torch.func through the dispatcher
+        if level is not None and level.key() == _functorch.TransformType.Jvp:
+            raise NotImplementedError("torch.func.jvp of attention is not compiled, but called")
+        if not _recorded(operands):
+            return below(*operands)
+        if level is None:
+            return function.apply(below, *operands)
+        with enable_single_level_autograd_function():
+            return single.apply(further, *operands)
 
     def lean(*operands):
         out = below(*operands)

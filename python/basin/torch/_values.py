@@ -62,7 +62,8 @@ def _check_mask(mask, query, pairs):
 def _batch_of(x, batch, grouped):
     """x [.., H, N, Y] as [B, H, N, Y]; heads that are shared stay so."""
     heads = x.shape[-3:-2] if grouped else batch[-1:]
-    x = x.expand(*batch[:-1], *heads, *x.shape[-2:])
+    shape = (*batch[:-1], *heads, *x.shape[-2:])
+    x = x if x.shape == shape else x.expand(shape)
     return x.reshape(math.prod(x.shape[:-3]), *x.shape[-3:]) if x.ndim != 4 else x
 
 
