@@ -210,7 +210,7 @@ static bool takes_warpgroups(const basin_cuda_frame *frame, const basin_values *
     basin_kind kind = frame->call->in[BASIN_VAL_Q].kind;
     return kind == BASIN_NARROW && fits_tiles(frame->cuda, at, kind) && has_vectors(frame, at) &&
            frame->cuda->capability == 90 && at->width > 0 && at->width <= 64 &&
-           at->value_width > 0 && at->value_width <= 64 && at->keys > 0 &&
+           at->value_width > 0 && at->value_width <= 64 && at->queries > 0 && at->keys > 0 &&
            !(at->seed && at->order == 2) && basin_values_has_sm90();
 }
 
