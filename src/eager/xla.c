@@ -165,36 +165,28 @@ static void set_list(basin_eager_attention *at, const int32_t *list) {
     at->pair = list_part(&list, at->pairs);
 }
 
+#define AT(field) offsetof(basin_eager_attention, field)
+static const size_t dense_at[INS] = {AT(q), AT(k), AT(beta), AT(scale), 0, AT(w), AT(a), AT(b)};
+static const size_t values_at[INS] = {AT(q), AT(k), AT(v),  AT(bias),  0,     AT(c),
+                                      AT(a), AT(b), AT(av), AT(abias), AT(ac)};
+static const size_t out_at[][OUTS] = {{AT(lse)},
+                                      {AT(dq), AT(dk), AT(dbeta), AT(dscale)},
+                                      {AT(gq), AT(gk), AT(gw), AT(gbeta), AT(gscale)},
+                                      {AT(o)},
+                                      {AT(dq), AT(dk), AT(dv), AT(dbias)},
+                                      {AT(gq), AT(gk), AT(gv), AT(gbias), AT(gc), AT(o)}};
+#undef AT
+
 static basin_eager_attention job_of_group(const request *r, int64_t group) {
     basin_eager_attention at = r->at;
-    void *out[OUTS];
-    for (int i = 0; i < OUTS; i++) out[i] = part_of(r, r->out[i], group);
-    at.q = part_of(r, r->in[Q], group), at.k = part_of(r, r->in[K], group);
-    at.a = part_of(r, r->in[A], group), at.b = part_of(r, r->in[B], group);
+    for (int i = 0; i < INS; i++)
+        if (r->in[i] && i != LIST)
+            *(const void **)((char *)&at + (has_values(r) ? values_at : dense_at)[i]) =
+                part_of(r, r->in[i], group);
+    for (int i = 0; i < OUTS; i++)
+        if (r->out[i])
+            *(void **)((char *)&at + out_at[r->job[OPERATION]][i]) = part_of(r, r->out[i], group);
     set_list(&at, part_of(r, r->in[LIST], group));
-    if (has_values(r)) {
-        at.v = part_of(r, r->in[V], group), at.bias = part_of(r, r->in[BIAS], group);
-        at.c = part_of(r, r->in[C], group), at.av = part_of(r, r->in[AV], group);
-        at.abias = part_of(r, r->in[ABIAS], group), at.ac = part_of(r, r->in[AC], group);
-        bool second = r->job[OPERATION] == BASIN_EAGER_VALUES_SECOND;
-        if (r->job[OPERATION] == BASIN_EAGER_VALUES)
-            at.o = out[0];
-        else if (second)
-            at.gq = out[0], at.gk = out[1], at.gv = out[2], at.gbias = out[3], at.gc = out[4],
-            at.o = out[5];
-        else
-            at.dq = out[0], at.dk = out[1], at.dv = out[2], at.dbias = out[3];
-        return at;
-    }
-    at.beta = part_of(r, r->in[BETA], group), at.scale = part_of(r, r->in[SCALE], group);
-    at.w = part_of(r, r->in[W], group);
-    if (r->job[OPERATION] == BASIN_EAGER_LSE) {
-        at.lse = out[0];
-    } else if (r->job[OPERATION] == BASIN_EAGER_FORCE) {
-        at.dq = out[0], at.dk = out[1], at.dbeta = out[2], at.dscale = out[3];
-    } else {
-        at.gq = out[0], at.gk = out[1], at.gw = out[2], at.gbeta = out[3], at.gscale = out[4];
-    }
     return at;
 }
 

@@ -446,16 +446,11 @@ __attribute__((format(printf, 2, 3))) static void put(writer *w, const char *for
 }
 
 static void put_operand(writer *w, const basin_operand *operand) {
+    static const char *const kind[] = {"", "index ", "bf16 ", "e4m3 ", "e5m2 "}; /* basin_kind */
     if (operand->block < 0)
         put(w, "-");
     else
-        put(w, "%s%s",
-            operand->kind == BASIN_NARROW  ? "bf16 "
-            : operand->kind == BASIN_INDEX ? "index "
-            : operand->kind == BASIN_E4M3  ? "e4m3 "
-            : operand->kind == BASIN_E5M2  ? "e5m2 "
-                                           : "",
-            basin_shape_text(operand->shape));
+        put(w, "%s%s", kind[operand->kind], basin_shape_text(operand->shape));
     if (operand->stride) put(w, " of %lld", (long long)operand->stride);
 }
 
@@ -505,13 +500,9 @@ void basin_call_describe(char *text, size_t size, const basin_call *call) {
     writer w = {text, size, 0};
     text[0] = 0;
     put(&w, "%-17s ", call->op == BASIN_OP_OWN ? call->attr.own->name : basin_op_name(call->op));
-    for (int i = 0; i < call->outs; i++) {
+    for (int i = 0; i < call->outs + call->twins; i++) {
         if (i) put(&w, ", ");
-        put_operand(&w, &call->out[i]);
-    }
-    for (int i = 0; i < call->twins; i++) {
-        put(&w, ", ");
-        put_operand(&w, &call->twin[i]);
+        put_operand(&w, i < call->outs ? &call->out[i] : &call->twin[i - call->outs]);
     }
     put(&w, " <- ");
     for (int i = 0; i < call->ins; i++) {

@@ -1,8 +1,6 @@
 /* Opening the ranks, who is who, agreement and small sums; see include/basin/tasks/ranks.h. */
-#ifdef __linux__
 #define _GNU_SOURCE
 #include <sched.h>
-#endif
 #include <unistd.h>
 
 #include "base/number.h"
@@ -37,53 +35,19 @@ bool basin_ranks_launched(int64_t *rank, int64_t *count) {
     return false;
 }
 
-/* ---- processors ---- */
-
-enum { WORDS = 16 };
-
-/* The processors that the process may use, a bit each. */
-typedef struct processor_set {
-    uint64_t word[WORDS];
-} processor_set;
-
-/* Only Linux says which processors a process may use; elsewhere it may use all. */
-static void add_processor(processor_set *to, int processor) {
-    to->word[processor / 64] |= UINT64_C(1) << processor % 64;
-}
-
-static void find_processors(processor_set *mine) {
-    enum { MOST = 64 * WORDS };
-    *mine = (processor_set){0};
-#ifdef __linux__
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    if (sched_getaffinity(0, sizeof set, &set) == 0) {
-        for (int i = 0; i < MOST && i < CPU_SETSIZE; i++)
-            if (CPU_ISSET(i, &set)) add_processor(mine, i);
-        return;
-    }
-#endif
-    long count = sysconf(_SC_NPROCESSORS_ONLN);
-    for (int i = 0; i < MOST && i < count; i++) add_processor(mine, i);
-}
-
-static bool overlap(const processor_set *a, const processor_set *b) {
-    for (int i = 0; i < WORDS; i++)
-        if (a->word[i] & b->word[i]) return true;
-    return false;
-}
-
 /* Ranks on one host that may run on the same processors share them. */
 static basin_status share_processors(basin_ranks *r, basin_error *error) {
-    BASIN_FREE_AT_EXIT processor_set *all = NULL;
-    processor_set mine;
-    int others = 0, processors = 0;
+    BASIN_FREE_AT_EXIT cpu_set_t *all = NULL;
+    cpu_set_t mine, both;
+    int others = 0;
     BASIN_TRY(BASIN_NEW_RAW(&all, r->count, "ranks", error));
-    find_processors(&mine);
+    if (sched_getaffinity(0, sizeof mine, &mine)) memset(&mine, 0xff, sizeof mine); /* more */
     BASIN_TRY(basin_ranks_gather(r, all, &mine, sizeof mine, error));
-    for (int64_t i = 0; i < r->count; i++) /* this one is among them */
-        others += !strcmp(r->hosts[i], r->hosts[r->rank]) && overlap(&mine, &all[i]);
-    for (int i = 0; i < WORDS; i++) processors += __builtin_popcountll(mine.word[i]);
+    for (int64_t i = 0; i < r->count; i++) { /* this one is among them */
+        CPU_AND(&both, &mine, &all[i]);
+        others += !strcmp(r->hosts[i], r->hosts[r->rank]) && CPU_COUNT(&both) > 0;
+    }
+    int processors = CPU_COUNT(&mine);
     r->threads = others && processors > others ? processors / others : 1;
     return BASIN_OK;
 }

@@ -270,6 +270,7 @@ static basin_status make_apart(basin_trainer *t, const basin_params *params,
 static basin_status meet(basin_trainer *t, basin_error *error) {
     size_t count = t->gradients.count;
     const char **name BASIN_FREE_AT_EXIT = NULL;
+    if (!t->reduction.sum) return basin_fail(error, BASIN_UNSUPPORTED, "a step of one shard alone");
     BASIN_TRY(BASIN_NEW_RAW(&name, count, "a reduction", error));
     for (size_t i = 0; i < count; i++) name[i] = basin_expr_name(t->gradients.param[i].state);
     return t->reduction.sum(t->reduction.context, t->store, name, (int)count, error);

@@ -54,19 +54,15 @@ void basin_cuda_copy_out(basin_backend *backend, void *host, const void *device,
 void basin_cuda_fill_zero(basin_backend *backend, void *device, size_t bytes);
 size_t basin_cuda_free_bytes(basin_backend *backend);
 
-/* A pointwise program over [dim...], axes merged; operand a at in[a], stride[a]. pointwise.cu */
+/* A pointwise program, axes merged; LOAD a reads in[a], TILE reads in[tile]. pointwise.cu */
 struct basin_cuda_program {
-    const basin_program
-        *program;             /* instructions and stores; LOAD a reads in[a], TILE reads in[tile] */
+    basin_program program;
     basin_instruction own[4]; /* the instructions of an operation that came without a program */
-    basin_program alone;
-    int operands, tile; /* tile: -1 where there is none */
+    int operands, tile;       /* tile: -1 where there is none */
     const void *in[BASIN_MAX_IN];
     bool narrow_in[BASIN_MAX_IN];
     void *out[BASIN_MAX_OUT];
     bool narrow_out[BASIN_MAX_OUT];
-    int rank;
-    int64_t dim[BASIN_MAX_RANK], stride[BASIN_MAX_IN][BASIN_MAX_RANK];
 };
 
 /* The raw result of a product, dense: rows first .. first + rows - 1 of each batch entry. */

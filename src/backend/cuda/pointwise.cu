@@ -17,50 +17,27 @@ static_assert(BASIN_MAX_IN == 16 && BASIN_MAX_OUT == 6 && BASIN_MAX_RANK <= 8,
 
 /* ---- the program of a call ---- */
 
-/* Drops axes of one element and joins axes that every operand walks as one. */
-static void merge_axes(basin_cuda_program *p) {
-    int rank = 0;
-    for (int i = 0; i < p->rank; i++) {
-        if (p->dim[i] == 1) continue;
-        bool joins = rank > 0;
-        for (int a = 0; a < p->operands && joins; a++)
-            joins = p->stride[a][rank - 1] == p->stride[a][i] * p->dim[i];
-        rank += !joins;
-        p->dim[rank - 1] = joins ? p->dim[rank - 1] * p->dim[i] : p->dim[i];
-        for (int a = 0; a < p->operands; a++) p->stride[a][rank - 1] = p->stride[a][i];
-    }
-    if (rank == 0) {
-        p->dim[0] = 1;
-        for (int a = 0; a < p->operands; a++) p->stride[a][0] = 0;
-        rank = 1;
-    }
-    p->rank = rank;
-}
-
 static int64_t count_of(const basin_cuda_program *p) {
-    int64_t count = 1;
-    for (int i = 0; i < p->rank; i++) count *= p->dim[i];
-    return count;
+    return basin_shape_product(&p->program.domain, 0, p->program.domain.rank);
 }
 
 static size_t size_of(bool narrow) { return narrow ? sizeof(basin_bf16) : sizeof(float); }
 
 /* Restricts an epilogue's program over [batch, m, n] to the tile, its last operand then. */
 static void take_tile(basin_cuda_program *p, const basin_cuda_tile *tile) {
-    int64_t n = p->dim[2];
+    int64_t n = p->program.domain.dim[2];
     for (int a = 0; a < p->operands; a++)
         p->in[a] = (const char *)p->in[a] +
-                   (size_t)(tile->first * p->stride[a][1]) * size_of(p->narrow_in[a]);
-    for (int o = 0; o < p->program->stores; o++)
+                   (size_t)(tile->first * p->program.stride[a][1]) * size_of(p->narrow_in[a]);
+    for (int o = 0; o < p->program.stores; o++)
         if (p->out[o])
             p->out[o] = (char *)p->out[o] + (size_t)(tile->first * n) * size_of(p->narrow_out[o]);
-    p->dim[1] = tile->rows;
+    p->program.domain.dim[1] = tile->rows;
     p->tile = p->operands++;
     p->in[p->tile] = tile->data;
     p->narrow_in[p->tile] = tile->narrow;
-    p->stride[p->tile][0] = tile->rows * n;
-    p->stride[p->tile][1] = n;
-    p->stride[p->tile][2] = 1;
+    int64_t *stride = p->program.stride[p->tile];
+    stride[0] = tile->rows * n, stride[1] = n, stride[2] = 1;
 }
 
 bool basin_cuda_program_of(basin_cuda_program *p, const basin_cuda_frame *frame,
@@ -68,26 +45,19 @@ bool basin_cuda_program_of(basin_cuda_program *p, const basin_cuda_frame *frame,
     const basin_call *call = frame->call;
     int first = tile ? 2 : 0;
     memset(p, 0, sizeof *p);
-    p->program = call->program;
-    if (!p->program) {
-        p->alone = basin_program_alone(p->own, call);
-        p->program = &p->alone;
-    }
+    p->program = call->program ? *call->program : basin_program_alone(p->own, call);
     p->operands = call->ins - first;
     p->tile = -1;
-    p->rank = p->program->domain.rank;
-    for (int i = 0; i < p->rank; i++) p->dim[i] = p->program->domain.dim[i];
     for (int a = 0; a < p->operands; a++) {
         p->in[a] = frame->in[first + a];
         p->narrow_in[a] = call->in[first + a].kind == BASIN_NARROW;
-        for (int i = 0; i < p->rank; i++) p->stride[a][i] = p->program->stride[a][i];
     }
-    for (int o = 0; o < p->program->stores; o++) {
+    for (int o = 0; o < p->program.stores; o++) {
         p->out[o] = frame->out[o];
         p->narrow_out[o] = call->out[o].kind == BASIN_NARROW;
     }
     if (tile) take_tile(p, tile);
-    merge_axes(p);
+    basin_program_merge_axes(&p->program, p->operands);
     return count_of(p) > 0;
 }
 
@@ -109,29 +79,33 @@ typedef struct layout {
 } layout;
 
 static walk walk_of(const basin_cuda_program *p, int a) {
+    const basin_shape *domain = &p->program.domain;
+    const int64_t *stride = p->program.stride[a];
     bool used = a == p->tile, dense = true, scalar = true;
     int64_t step = 1;
-    for (int i = 0; i < p->program->instructions; i++)
-        used = used || (p->program->instruction[i].op == BASIN_INSTRUCTION_LOAD &&
-                        p->program->instruction[i].a == a);
-    for (int i = p->rank - 1; i >= 0; i--) {
-        scalar = scalar && p->stride[a][i] == 0;
-        dense = dense && p->stride[a][i] == step;
-        step *= p->dim[i];
+    for (int i = 0; i < p->program.instructions; i++)
+        used = used || (p->program.instruction[i].op == BASIN_INSTRUCTION_LOAD &&
+                        p->program.instruction[i].a == a);
+    for (int i = domain->rank - 1; i >= 0; i--) {
+        scalar = scalar && stride[i] == 0;
+        dense = dense && stride[i] == step;
+        step *= domain->dim[i];
     }
     if (!used) return UNUSED;
     if (scalar || step == 1) return SCALAR;
-    return dense ? DENSE : p->stride[a][p->rank - 1] == 0 ? REPEATED : STRIDED;
+    return dense ? DENSE : stride[domain->rank - 1] == 0 ? REPEATED : STRIDED;
 }
 
 /* Whether V elements at a time never straddle a row of an operand, nor a multiple of V in it. */
 static bool width_fits(const basin_cuda_program *p, const layout *l, int width) {
-    if (p->dim[p->rank - 1] % width != 0) return false;
+    int last = p->program.domain.rank - 1;
+    if (p->program.domain.dim[last] % width != 0) return false;
     for (int a = 0; a < p->operands; a++) {
+        const int64_t *stride = p->program.stride[a];
         if (l->walk[a] != STRIDED) continue;
-        if (p->stride[a][p->rank - 1] != 1) return false;
-        for (int i = 0; i < p->rank - 1; i++)
-            if (p->stride[a][i] % width != 0) return false;
+        if (stride[last] != 1) return false;
+        for (int i = 0; i < last; i++)
+            if (stride[i] % width != 0) return false;
     }
     return true;
 }
@@ -144,7 +118,7 @@ static layout layout_of(const basin_cuda_program *p) {
         l.strided = l.strided || l.walk[a] == STRIDED || l.walk[a] == REPEATED;
         narrow = narrow || (p->narrow_in[a] && l.walk[a] == DENSE);
     }
-    for (int o = 0; o < p->program->stores; o++) narrow = narrow || p->narrow_out[o];
+    for (int o = 0; o < p->program.stores; o++) narrow = narrow || p->narrow_out[o];
     l.width = narrow && width_fits(p, &l, 8) ? 8 : width_fits(p, &l, 4) ? 4 : 1;
     l.wide = count_of(p) >= (int64_t)1 << 31;
     return l;
@@ -253,7 +227,7 @@ static std::string offsets_text(const basin_cuda_program *p, const layout *l) {
     for (int a = 0; a < p->operands; a++)
         if (l->walk[a] == STRIDED || l->walk[a] == REPEATED)
             text += "long long o" + number(a) + " = 0;\n";
-    for (int axis = p->rank - 1; axis >= 0; axis--) {
+    for (int axis = p->program.domain.rank - 1; axis >= 0; axis--) {
         const std::string n = number(axis), dim = "p.dim[" + n + "]";
         if (axis == 0)
             text += "r = e;\n";
@@ -273,9 +247,9 @@ static std::string offsets_text(const basin_cuda_program *p, const layout *l) {
 static std::string text_of(const basin_cuda_program *p, const layout *l) {
     const std::string width = number(l->width), at = "i * " + width;
     std::string text = "{\n";
-    for (int i = 0; i < p->program->instructions; i++)
-        if (p->program->instruction[i].op == BASIN_OP_OWN)
-            text += basin_cuda_own_function(&p->program->instruction[i].own, i);
+    for (int i = 0; i < p->program.instructions; i++)
+        if (p->program.instruction[i].op == BASIN_OP_OWN)
+            text += basin_cuda_own_function(&p->program.instruction[i].own, i);
     for (int a = 0; a < p->operands; a++)
         if (l->walk[a] == SCALAR) text += load_text(p, a, 1, "0");
     text += "for (long long i = (long long)block * blockDim.x + threadIdx.x; i < p.vectors; "
@@ -286,19 +260,19 @@ static std::string text_of(const basin_cuda_program *p, const layout *l) {
         if (l->walk[a] == STRIDED) text += load_text(p, a, l->width, "o" + number(a));
         if (l->walk[a] == REPEATED) text += load_text(p, a, 1, "o" + number(a));
     }
-    for (int o = 0; o < p->program->stores; o++)
+    for (int o = 0; o < p->program.stores; o++)
         if (p->out[o]) text += "pack<float, " + width + "> y" + number(o) + ";\n";
     text += "#pragma unroll\nfor (int j = 0; j < " + width + "; j++) {\nfloat r0";
-    for (int i = 1; i < p->program->registers; i++) text += ", r" + number(i);
+    for (int i = 1; i < p->program.registers; i++) text += ", r" + number(i);
     text += ";\n";
-    for (int i = 0; i < p->program->instructions; i++) {
-        const basin_instruction *s = &p->program->instruction[i];
+    for (int i = 0; i < p->program.instructions; i++) {
+        const basin_instruction *s = &p->program.instruction[i];
         text += s->op == BASIN_OP_OWN ? basin_cuda_own_value(s, i) : instruction_text(p, l, s);
     }
-    for (int o = 0; o < p->program->stores; o++)
-        if (p->out[o]) text += "y" + number(o) + ".v[j] = r" + number(p->program->store[o]) + ";\n";
+    for (int o = 0; o < p->program.stores; o++)
+        if (p->out[o]) text += "y" + number(o) + ".v[j] = r" + number(p->program.store[o]) + ";\n";
     text += "}\n";
-    for (int o = 0; o < p->program->stores; o++)
+    for (int o = 0; o < p->program.stores; o++)
         if (p->out[o])
             text += std::string(p->narrow_out[o] ? "store_narrow<" : "store_float<") + width +
                     ">(p.out[" + number(o) + "], " + at + ", y" + number(o) + ");\n";
@@ -309,14 +283,15 @@ static std::string text_of(const basin_cuda_program *p, const layout *l) {
 
 static basin_cuda_arguments arguments_of(const basin_cuda_program *p, const layout *l) {
     basin_cuda_arguments args = {};
+    const basin_shape *domain = &p->program.domain;
     args.vectors = count_of(p) / l->width;
     for (int a = 0; a < p->operands; a++) {
         args.in[a] = p->in[a];
-        for (int i = 0; i < p->rank; i++) args.stride[a][i] = p->stride[a][i];
+        for (int i = 0; i < domain->rank; i++) args.stride[a][i] = p->program.stride[a][i];
     }
-    for (int o = 0; o < p->program->stores; o++) args.out[o] = p->out[o];
-    for (int i = 0; i < p->rank; i++) {
-        basin_divisor by = basin_divisor_of(p->dim[i]);
+    for (int o = 0; o < p->program.stores; o++) args.out[o] = p->out[o];
+    for (int i = 0; i < domain->rank; i++) {
+        basin_divisor by = basin_divisor_of(domain->dim[i]);
         args.dim[i] = by.d, args.multiplier[i] = by.multiplier, args.shift[i] = by.shift;
     }
     return args;

@@ -27,15 +27,6 @@ basin_status basin_shards_check(int64_t shards, int64_t batch, basin_error *erro
                       (long long)shards, (long long)batch);
 }
 
-/* Trainers are stepped by basin_shards_step, and never meet by themselves. */
-static basin_status no_reduction(void *context, basin_store *store, const char *const *name,
-                                 int count, basin_error *error) {
-    (void)context, (void)store, (void)name, (void)count;
-    return basin_fail(error, BASIN_UNSUPPORTED, "a step of one shard alone");
-}
-
-const basin_reduction basin_shards_reduction = {.sum = no_reduction};
-
 static int64_t count_of(basin_expr state) { return basin_shape_count(basin_expr_shape(state)); }
 
 /* ---- who has which device ---- */

@@ -28,8 +28,8 @@ typedef struct basin_shards {
     basin_shards_device device;
 } basin_shards;
 
-/* For the spec of trainers where there is more than one shard. */
-extern const basin_reduction basin_shards_reduction;
+/* For the spec of trainers where there is more than one shard: basin_shards_step updates. */
+static const basin_reduction basin_shards_reduction = {0};
 
 /* What the setting `shards` comes to: what was asked for, that of the checkpoint (0: none), or, of
  * 0, with ranks up to eight that divide the batch and alone one. */
