@@ -5,41 +5,30 @@
 #include "bench/bench.h"
 #include "cli/cli.h"
 
-#define SIZE(field, name, value, needs_, help)                                                     \
-    BASIN_INTEGER(field, name, value, 0, 1000000000, help, .needs = needs_, .more = true)
+#define SIZE(field, name, value, needs_)                                                           \
+    BASIN_INTEGER(field, name, value, 0, 1000000000, .needs = needs_, .more = true)
 #define IMAGE "shape=paper|image-small"
 #define GRAPH "shape=amazon|amazon-part|graph-small"
 
 static const basin_option table[] = {
     BASIN_CHOICE(shape, "shape", "paper|image-small|amazon|amazon-part|graph-small",
-                 "Which sizes to take; options override single ones unless they are 0.",
                  .text = "paper"),
-    BASIN_INTEGER(batch, "batch", "B", 0, 1000000000, "Images at a time.", .needs = IMAGE),
-    SIZE(tokens, "tokens", "N", IMAGE, "Patches of an image."),
-    SIZE(patch, "patch", "P", IMAGE, "Numbers of a patch."),
-    SIZE(nodes, "nodes", "N", GRAPH, "Nodes of the graph."),
-    SIZE(edges, "edges", "E", GRAPH, "Edges of the graph, each direction counted."),
-    SIZE(features, "features", "F", GRAPH, "Numbers of a node."),
-    SIZE(dim, "dim", "D", "", "Dimension of a token."),
-    SIZE(heads, "heads", "H", "", "Heads of attention."),
-    SIZE(head_dim, "head-dim", "Y", "", "Dimension of a head: of queries and keys."),
-    SIZE(memories, "memories", "M", "", "Memories of the Hopfield network."),
-    SIZE(steps, "steps", "T", "", "Steps of the descent in a block."),
-    BASIN_FLAG(recompute, "recompute",
-               "Keep one token tensor per step of the descent and compute the others again."),
-    BASIN_FLAG(
-        whole, "whole",
-        "Time the forward pass and the training step alone: the process's memory is then theirs."),
-    BASIN_TEXT(
-        only, 0, "only", "KEY",
-        "Only that item, by its key in --json (forward, training, ..): on a GPU that is held "
-        "back by its power, what runs before an item changes its time."),
-    BASIN_FLAG(calls, "calls",
-               "Print the kernel calls of the training step (or of --only), one per line, and time "
-               "nothing; those with a * run again only after a state has changed."),
-    BASIN_INTEGER(rounds, "rounds", "R", 1, BASIN_BENCH_ROUNDS,
-                  "Times each item is run; the median is printed.", .needs = "calls=off",
-                  .initial = 5),
+    BASIN_INTEGER(batch, "batch", "B", 0, 1000000000, .needs = IMAGE),
+    SIZE(tokens, "tokens", "N", IMAGE),
+    SIZE(patch, "patch", "P", IMAGE),
+    SIZE(nodes, "nodes", "N", GRAPH),
+    SIZE(edges, "edges", "E", GRAPH),
+    SIZE(features, "features", "F", GRAPH),
+    SIZE(dim, "dim", "D", ""),
+    SIZE(heads, "heads", "H", ""),
+    SIZE(head_dim, "head-dim", "Y", ""),
+    SIZE(memories, "memories", "M", ""),
+    SIZE(steps, "steps", "T", ""),
+    BASIN_FLAG(recompute, "recompute"),
+    BASIN_FLAG(whole, "whole"),
+    BASIN_TEXT(only, 0, "only", "KEY"),
+    BASIN_FLAG(calls, "calls"),
+    BASIN_INTEGER(rounds, "rounds", "R", 1, BASIN_BENCH_ROUNDS, .needs = "calls=off", .initial = 5),
     BASIN_COMPUTE_OPTIONS,
     BASIN_OPTION_SEED,
     BASIN_OPTION_QUIET,

@@ -115,7 +115,6 @@ typedef struct basin_option {
     size_t offset;     /* in basin_args */
     const char *value; /* what the help calls the value: "N", "FILE", "ref|cpu" */
     double low, high;
-    const char *help;
     double initial;   /* what numbers start as */
     const char *text; /* what texts and choices start as */
     /* The values of other options beside which this one has an effect, as base/needs.h has it
@@ -129,77 +128,63 @@ typedef struct basin_option {
 /* Where a field of that type is in basin_args; another type does not compile. */
 #define BASIN_OPTION_AT(field, type)                                                               \
     offsetof(basin_args, field) + 0 * sizeof(_Generic(((basin_args *)0)->field, type : 0))
-/* Behind the help an entry may set `.initial`, `.text`, `.needs`, `.writes` and `.more`. */
-#define BASIN_OPTION_ENTRY(field_, type_, kind_, name_, letter_, value_, low_, high_, ...)         \
+/* Behind its last argument an entry may set `.letter`, `.initial`, `.text`, `.needs`, `.writes` and
+ * `.more`. What it does is said in share/basin/commands.md. */
+#define BASIN_OPTION_OF(kind_, field_, type_)                                                      \
+    .kind = kind_, .offset = BASIN_OPTION_AT(field_, type_)
+#define BASIN_FLAG(field, ...)                                                                     \
+    { BASIN_OPTION_OF(BASIN_OPTION_FLAG, field, bool), .name = __VA_ARGS__ }
+#define BASIN_SWITCH(field, ...)                                                                   \
+    { BASIN_OPTION_OF(BASIN_OPTION_SWITCH, field, bool), .name = __VA_ARGS__ }
+#define BASIN_INTEGER(field, name_, value_, low_, ...)                                             \
     {                                                                                              \
-        .name = name_, .letter = letter_, .kind = kind_, .offset = BASIN_OPTION_AT(field_, type_), \
-        .value = value_, .low = low_, .high = high_, .help = __VA_ARGS__                           \
+        BASIN_OPTION_OF(BASIN_OPTION_INTEGER, field, int64_t), .name = name_, .value = value_,     \
+                                                               .low = low_, .high = __VA_ARGS__    \
     }
-#define BASIN_FLAG(field, name, ...)                                                               \
-    BASIN_OPTION_ENTRY(field, bool, BASIN_OPTION_FLAG, name, 0, NULL, 0, 0, __VA_ARGS__)
-#define BASIN_SWITCH(field, name, ...)                                                             \
-    BASIN_OPTION_ENTRY(field, bool, BASIN_OPTION_SWITCH, name, 0, NULL, 0, 0, __VA_ARGS__)
-#define BASIN_INTEGER(field, name, value, low, high, ...)                                          \
-    BASIN_OPTION_ENTRY(field, int64_t, BASIN_OPTION_INTEGER, name, 0, value, low, high, __VA_ARGS__)
-#define BASIN_REAL(field, name, value, low, high, ...)                                             \
-    BASIN_OPTION_ENTRY(field, double, BASIN_OPTION_REAL, name, 0, value, low, high, __VA_ARGS__)
-#define BASIN_TEXT(field, letter, name, value, ...)                                                \
-    BASIN_OPTION_ENTRY(field, const char *, BASIN_OPTION_TEXT, name, letter, value, 0, 0,          \
-                       __VA_ARGS__)
-#define BASIN_CHOICE(field, name, value, ...)                                                      \
-    BASIN_OPTION_ENTRY(field, const char *, BASIN_OPTION_CHOICE, name, 0, value, 0, 0, __VA_ARGS__)
+#define BASIN_REAL(field, name_, value_, low_, ...)                                                \
+    {                                                                                              \
+        BASIN_OPTION_OF(BASIN_OPTION_REAL, field, double), .name = name_, .value = value_,         \
+                                                           .low = low_, .high = __VA_ARGS__        \
+    }
+#define BASIN_TEXT(field, letter_, name_, ...)                                                     \
+    {                                                                                              \
+        BASIN_OPTION_OF(BASIN_OPTION_TEXT, field, const char *), .letter = letter_, .name = name_, \
+                                                                 .value = __VA_ARGS__              \
+    }
+#define BASIN_CHOICE(field, name_, ...)                                                            \
+    {                                                                                              \
+        BASIN_OPTION_OF(BASIN_OPTION_CHOICE, field, const char *), .name = name_,                  \
+                                                                   .value = __VA_ARGS__            \
+    }
 #define BASIN_OPTIONS_END                                                                          \
     { .name = NULL }
 
 /* The options that many commands share, with the same name and meaning everywhere. */
 #define BASIN_OPTION_JSON BASIN_OPTION_JSON_FOR(NULL)
 /* Of commands that print JSON beside some options alone. */
-#define BASIN_OPTION_JSON_FOR(needs_)                                                              \
-    BASIN_FLAG(json, "json", "Print the results as JSON.", .needs = needs_)
-#define BASIN_OPTION_QUIET                                                                         \
-    BASIN_OPTION_ENTRY(quiet, bool, BASIN_OPTION_FLAG, "quiet", 'q', NULL, 0, 0,                   \
-                       "No progress and no notes.")
+#define BASIN_OPTION_JSON_FOR(needs_) BASIN_FLAG(json, "json", .needs = needs_)
+#define BASIN_OPTION_QUIET BASIN_FLAG(quiet, "quiet", .letter = 'q')
 /* What most tables end with. */
 #define BASIN_OPTIONS_LAST BASIN_OPTION_JSON, BASIN_OPTION_QUIET, BASIN_OPTIONS_END
-#define BASIN_OPTION_BACKEND                                                                       \
-    BASIN_CHOICE(backend, "backend", "ref|cpu|cuda",                                               \
-                 "ref (double, plain loops, slow), cpu (float) or cuda (float, an NVIDIA GPU).",   \
-                 .text = "cpu")
+#define BASIN_OPTION_BACKEND BASIN_CHOICE(backend, "backend", "ref|cpu|cuda", .text = "cpu")
 #define BASIN_OPTION_PRODUCTS                                                                      \
-    BASIN_CHOICE(products, "products", "f32|tf32",                                                 \
-                 "Precision of matrix products: float, or on cuda factors rounded to 10 bits.",    \
-                 .text = "f32", .more = true)
-#define BASIN_OPTION_THREADS                                                                       \
-    BASIN_INTEGER(threads, "threads", "N", 0, 4096, "Number of threads; 0 means one per core.")
+    BASIN_CHOICE(products, "products", "f32|tf32", .text = "f32", .more = true)
+#define BASIN_OPTION_THREADS BASIN_INTEGER(threads, "threads", "N", 0, 4096)
 /* What computes: the same four on every command that does. */
 #define BASIN_COMPUTE_OPTIONS                                                                      \
     BASIN_OPTION_BACKEND, BASIN_OPTION_PRODUCTS,                                                   \
-        BASIN_CHOICE(                                                                              \
-            dtype, "dtype", "f32|bf16|fp8",                                                        \
-            "Type of stored results. bf16: factors of large products and of attention are "        \
-            "bfloat16, sums float; on cuda and processors with bfloat16. fp8: also products "      \
-            "of tokens with weights read 8 bits; on cuda of compute capability 9.0.",              \
-            .more = true),                                                                         \
-        BASIN_OPTION_THREADS
-#define BASIN_OPTION_MEMORY                                                                        \
-    BASIN_REAL(memory, "memory", "GIB", 0, 1e6,                                                    \
-               "Memory to stay within; 0: three quarters of what is free.", .more = true)
+        BASIN_CHOICE(dtype, "dtype", "f32|bf16|fp8", .more = true), BASIN_OPTION_THREADS
+#define BASIN_OPTION_MEMORY BASIN_REAL(memory, "memory", "GIB", 0, 1e6, .more = true)
 /* What computes, and within which memory. */
 #define BASIN_WORK_OPTIONS BASIN_OPTION_MEMORY, BASIN_COMPUTE_OPTIONS, BASIN_OPTION_QUIET
 #define BASIN_OPTION_SEED BASIN_OPTION_SEED_FOR(NULL)
 /* A seed that counts beside some options alone. */
 #define BASIN_OPTION_SEED_FOR(needs_)                                                              \
-    BASIN_INTEGER(seed, "seed", "N", 0, 9007199254740991.0, "Seed of all random numbers.",         \
-                  .needs = needs_, .more = true)
+    BASIN_INTEGER(seed, "seed", "N", 0, 9007199254740991.0, .needs = needs_, .more = true)
 #define BASIN_OPTIONS_START(preset_)                                                               \
-    BASIN_TEXT(start.preset, 0, "preset", "NAME",                                                  \
-               "The settings to start from. paper-*: the paper's tables; published-*: its "        \
-               "released code; the others are ours.",                                              \
-               .text = preset_),                                                                   \
-        BASIN_TEXT(start.config, 0, "config", "FILE",                                              \
-                   "Settings as --print-config prints them; they override the preset."),           \
-        BASIN_FLAG(start.print_config, "print-config",                                             \
-                   "Print the settings, and what the run would take, and do nothing.")
+    BASIN_TEXT(start.preset, 0, "preset", "NAME", .text = preset_),                                \
+        BASIN_TEXT(start.config, 0, "config", "FILE"),                                             \
+        BASIN_FLAG(start.print_config, "print-config")
 
 /* Opens args->compute, the backend that the options name; it is closed when the command is done. */
 basin_status basin_compute_open(basin_args *args, basin_error *error);
@@ -219,7 +204,7 @@ enum {
     BASIN_EXIT_AGAIN = 75, /* EX_TEMPFAIL: a run that a scheduler ended, and may begin again */
 };
 
-/* What a command is; share/basin/commands.md has its operands and its description. */
+/* What a command is; share/basin/commands.md has its operands, its description and its options'. */
 typedef struct basin_command {
     const char *name; /* "info", or noun and verb: "graph train" */
     const basin_option *option;
@@ -345,8 +330,8 @@ bool basin_is_model(const char *path);
 
 /* How a model descends, where not as it was trained. */
 #define BASIN_OPTIONS_DESCENT                                                                      \
-    BASIN_INTEGER(steps, "steps", "N", 0, 10000, "Steps of the descent; 0: the model's."),         \
-        BASIN_REAL(alpha, "alpha", "X", 0, 1e6, "Size of a step; 0: the model's.", .more = true)
+    BASIN_INTEGER(steps, "steps", "N", 0, 10000),                                                  \
+        BASIN_REAL(alpha, "alpha", "X", 0, 1e6, .more = true)
 
 /* Opens a model on args->compute, to descend as these options say. */
 basin_status basin_args_image(basin_image_model **model, const basin_args *args, const char *path,
@@ -355,63 +340,31 @@ basin_status basin_args_image(basin_image_model **model, const basin_args *args,
 /* ---- networks ---- */
 
 #define BASIN_OPTIONS_NETWORK                                                                      \
-    BASIN_FLAG(network.directed, "directed",                                                       \
-               "Edges keep their direction: the target sees the source."),                         \
-        BASIN_TEXT(network.id, 0, "id", "COLUMN", "CSV of nodes: the column of ids."),             \
-        BASIN_TEXT(network.label, 0, "label", "COLUMN",                                            \
-                   "CSV of nodes: the column of labels; for detectors 1 is anomalous."),           \
-        BASIN_TEXT(network.source, 0, "source", "COLUMN", "CSV of edges: the column of sources.",  \
-                   .more = true),                                                                  \
-        BASIN_TEXT(network.target, 0, "target", "COLUMN", "CSV of edges: the column of targets.",  \
-                   .more = true),                                                                  \
-        BASIN_CHOICE(                                                                              \
-            missing, "missing", "error|zero|mean",                                                 \
-            "Features that are empty, NaN or infinite: refuse the file (the default), or put "     \
-            "0 or the column's mean; with a model training's mean, by default as training did.",   \
-            .more = true),                                                                         \
+    BASIN_FLAG(network.directed, "directed"), BASIN_TEXT(network.id, 0, "id", "COLUMN"),           \
+        BASIN_TEXT(network.label, 0, "label", "COLUMN"),                                           \
+        BASIN_TEXT(network.source, 0, "source", "COLUMN", .more = true),                           \
+        BASIN_TEXT(network.target, 0, "target", "COLUMN", .more = true),                           \
+        BASIN_CHOICE(missing, "missing", "error|zero|mean", .more = true),                         \
         BASIN_INTEGER(network.unlabelled_first, "unlabelled-first", "N", 0, 2147483647,            \
-                      "Ignore the labels of the first N nodes (Amazon: 3305, as in the paper).",   \
                       .more = true),                                                               \
-        BASIN_TEXT(                                                                                \
-            network.edge_type, 0, "relation-column", "COLUMN",                                     \
-            "CSV of edges: the column of relations; none: what is named like one is a fact.",      \
-            .more = true),                                                                         \
-        BASIN_TEXT(network.time, 0, "time", "COLUMN",                                              \
-                   "CSV of edges: the column that says when an edge was.", .more = true),          \
-        BASIN_TEXT(network.until, 0, "until", "TIME",                                              \
-                   "CSV of edges: leave out those that are later.", .more = true),                 \
-        BASIN_TEXT(network.drop, 0, "drop", "COLUMNS",                                             \
-                   "CSV: columns to leave out, separated by commas.", .more = true),               \
-        BASIN_INTEGER(network.max_categories, "max-categories", "N", 1, 100000,                    \
-                      "CSV of nodes: a text of at most N values (32) is one feature per value.",   \
-                      .more = true),                                                               \
-        BASIN_CHOICE(                                                                              \
-            unknown, "unknown", "error|skip|add",                                                  \
-            "CSV: edges to nodes that no file of nodes has: refuse the file (the default), "       \
-            "skip the edge, or add the node; with a model by default as training did.",            \
-            .more = true),                                                                         \
-        BASIN_FLAG(                                                                                \
-            network.no_header, "no-header",                                                        \
-            "CSV of edges: two or three columns without a header, source, target, relation.",      \
-            .more = true),                                                                         \
-        BASIN_TEXT(network.date_format, 0, "date-format", "FORMAT",                                \
-                   "CSV of nodes: dates in this form of strptime(3): %d.%m.%Y", .more = true)
+        BASIN_TEXT(network.edge_type, 0, "relation-column", "COLUMN", .more = true),               \
+        BASIN_TEXT(network.time, 0, "time", "COLUMN", .more = true),                               \
+        BASIN_TEXT(network.until, 0, "until", "TIME", .more = true),                               \
+        BASIN_TEXT(network.drop, 0, "drop", "COLUMNS", .more = true),                              \
+        BASIN_INTEGER(network.max_categories, "max-categories", "N", 1, 100000, .more = true),     \
+        BASIN_CHOICE(unknown, "unknown", "error|skip|add", .more = true),                          \
+        BASIN_FLAG(network.no_header, "no-header", .more = true),                                  \
+        BASIN_TEXT(network.date_format, 0, "date-format", "FORMAT", .more = true)
 
 /* Of commands that split. */
 #define BASIN_OPTION_SPLIT_TIME(needs_)                                                            \
-    BASIN_TEXT(network.split_time, 0, "split-time", "COLUMN",                                      \
-               "Train on the past and test on the future: labelled nodes in the order of this "    \
-               "column of theirs, or of the edges' times (a node's first edge).",                  \
-               .needs = needs_, .more = true)
+    BASIN_TEXT(network.split_time, 0, "split-time", "COLUMN", .needs = needs_, .more = true)
 
 /* What only commands have whose task has no setting for it. */
 #define BASIN_OPTIONS_NETWORK_EDGES                                                                \
-    BASIN_CHOICE(self_loops, "self-loops", "keep|drop|add",                                        \
-                 "Edges from a node to itself: keep, drop, or add one to each.", .text = "keep"),  \
-        BASIN_FLAG(network.classes, "classes",                                                     \
-                   "CSV of nodes: labels are classes by any name, not 0 and 1."),                  \
-        BASIN_FLAG(network.keep_duplicates, "keep-duplicates",                                     \
-                   "Keep equal edges instead of merging them.")
+    BASIN_CHOICE(self_loops, "self-loops", "keep|drop|add", .text = "keep"),                       \
+        BASIN_FLAG(network.classes, "classes"),                                                    \
+        BASIN_FLAG(network.keep_duplicates, "keep-duplicates")
 
 /* With args->memory GiB. */
 basin_network_options basin_network_options_of(const basin_args *args);
@@ -424,27 +377,18 @@ basin_status basin_args_network(basin_network **network, const basin_args *args,
 /* What all commands that train have; `preset` is where they start. */
 #define BASIN_TRAIN_OPTIONS(preset)                                                                \
     BASIN_OPTIONS_START(preset),                                                                   \
-        BASIN_TEXT(training.output, 'o', "output", "FILE", "The model file to write.",             \
-                   .text = "model.safetensors", .writes = true),                                   \
-        BASIN_TEXT(training.log, 0, "log", "FILE", "Write a log, one JSON object per line.",       \
+        BASIN_TEXT(training.output, 'o', "output", "FILE", .text = "model.safetensors",            \
                    .writes = true),                                                                \
-        BASIN_FLAG(                                                                                \
-            training.resume, "resume",                                                             \
-            "Go on from the checkpoint of an interrupted or killed run, with the same bits."),     \
-        BASIN_FLAG(training.restart, "restart",                                                    \
-                   "Begin anew; a checkpoint is kept as FILE.checkpoint.old.", .more = true),      \
-        BASIN_TEXT(training.from, 0, "from", "MODEL",                                              \
-                   "Begin with the weights of this model, of the same shapes."),                   \
-        BASIN_TEXT(training.checkpoint, 0, "checkpoint", "FILE",                                   \
-                   "Where the run is saved [OUTPUT.checkpoint].", .writes = true, .more = true),   \
-        BASIN_FLAG(training.keep_checkpoint, "keep-checkpoint",                                    \
-                   "Keep the checkpoint: --resume with more --epochs goes on.", .more = true),     \
-        BASIN_REAL(training.save_every, "save-every", "SECONDS", 0, 1e9,                           \
-                   "How often a checkpoint is written.", .initial = 60, .more = true),             \
-        BASIN_INTEGER(training.log_every, "log-every", "STEPS", 0, 1e9,                            \
-                      "Steps per line of the log; 0: the task's own choice.", .more = true),       \
-        BASIN_INTEGER(training.score_every, "score-every", "EPOCHS", 0, 1e9,                       \
-                      "Epochs between scores; 0: the task's own choice.", .more = true),           \
+        BASIN_TEXT(training.log, 0, "log", "FILE", .writes = true),                                \
+        BASIN_FLAG(training.resume, "resume"),                                                     \
+        BASIN_FLAG(training.restart, "restart", .more = true),                                     \
+        BASIN_TEXT(training.from, 0, "from", "MODEL"),                                             \
+        BASIN_TEXT(training.checkpoint, 0, "checkpoint", "FILE", .writes = true, .more = true),    \
+        BASIN_FLAG(training.keep_checkpoint, "keep-checkpoint", .more = true),                     \
+        BASIN_REAL(training.save_every, "save-every", "SECONDS", 0, 1e9, .initial = 60,            \
+                   .more = true),                                                                  \
+        BASIN_INTEGER(training.log_every, "log-every", "STEPS", 0, 1e9, .more = true),             \
+        BASIN_INTEGER(training.score_every, "score-every", "EPOCHS", 0, 1e9, .more = true),        \
         BASIN_OPTION_MEMORY, BASIN_COMPUTE_OPTIONS, BASIN_OPTION_JSON, BASIN_OPTION_QUIET
 
 /* The driver of all commands that train: settings, --print-config, ranks and backend, training,

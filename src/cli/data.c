@@ -66,13 +66,11 @@ static basin_status print_written(const char *path, const basin_network *network
 /* ---- convert ---- */
 
 static const basin_option convert_table[] = {
-    BASIN_TEXT(output, 'o', "output", "FILE", "The file to write, in place of OUT."),
+    BASIN_TEXT(output, 'o', "output", "FILE"),
     BASIN_OPTIONS_NETWORK,
     BASIN_OPTIONS_NETWORK_EDGES,
-    BASIN_FLAG(keep_gaps, "keep-gaps",
-               "Leave gaps in features, for the model that reads the file to fill.",
-               .needs = "missing="),
-    BASIN_FLAG(homo, "homo", "Add a relation homo: the union of all relations."),
+    BASIN_FLAG(keep_gaps, "keep-gaps", .needs = "missing="),
+    BASIN_FLAG(homo, "homo"),
     BASIN_OPTIONS_LAST,
 };
 
@@ -219,18 +217,11 @@ const basin_command basin_command_data_info = {"data info", info_table, .run = r
 /* ---- part ---- */
 
 static const basin_option part_table[] = {
-    BASIN_OPTION_ENTRY(parts, int64_t, BASIN_OPTION_INTEGER, "parts", 'n', "N", 1, BASIN_CUT_PARTS,
-                       "Number of parts; at least as many as there will be processes.",
-                       .initial = 8),
-    BASIN_TEXT(output, 'o', "output", "FOLDER", "The folder for them; made if absent.",
-               .text = "parts"),
-    BASIN_CHOICE(method, "method", "stream|range",
-                 "stream: greedy, node by node, in little memory; range: by number.",
-                 .text = "stream"),
-    BASIN_FLAG(replace, "replace", "Replace another number of parts that the folder holds."),
-    BASIN_REAL(memory, "memory", "GIB", 0, 1e6,
-               "What the edges of tables may take; 0: three quarters of what is free.",
-               .more = true),
+    BASIN_INTEGER(parts, "parts", "N", 1, BASIN_CUT_PARTS, .letter = 'n', .initial = 8),
+    BASIN_TEXT(output, 'o', "output", "FOLDER", .text = "parts"),
+    BASIN_CHOICE(method, "method", "stream|range", .text = "stream"),
+    BASIN_FLAG(replace, "replace"),
+    BASIN_REAL(memory, "memory", "GIB", 0, 1e6, .more = true),
     BASIN_OPTIONS_NETWORK,
     BASIN_OPTIONS_NETWORK_EDGES,
     BASIN_OPTIONS_LAST,
@@ -275,12 +266,9 @@ const basin_command basin_command_data_part = {"data part", part_table, .run = r
 extern const char *const basin_get_script[]; /* its lines */
 
 static const basin_option get_table[] = {
-    BASIN_TEXT(output, 'o', "output", "FOLDER", "The folder for the files; made if absent.",
-               .needs = "list=off", .text = "."),
-    BASIN_TEXT(mirror, 0, "mirror", "URL",
-               "Fetch from URL/FILE instead, with the same checks; file:///FOLDER works, too.",
-               .needs = "list=off"),
-    BASIN_FLAG(list, "list", "List the sets."),
+    BASIN_TEXT(output, 'o', "output", "FOLDER", .needs = "list=off", .text = "."),
+    BASIN_TEXT(mirror, 0, "mirror", "URL", .needs = "list=off"),
+    BASIN_FLAG(list, "list"),
     BASIN_OPTION_QUIET,
     BASIN_OPTION_JSON_FOR("list=on"),
     BASIN_OPTIONS_END,

@@ -185,11 +185,8 @@ void basin_record_set(basin_record *r, const void *context) {
 }
 
 static const basin_option convert_table[] = {
-    BASIN_GRAPH_OPTIONS_MOLECULES,
-    BASIN_GRAPH_OPTION_TARGET,
-    BASIN_GRAPH_OPTION_VALUES,
-    BASIN_FLAG(stereo, "stereo", "Of such a table: with stereochemistry in the labels."),
-    BASIN_OPTIONS_LAST,
+    BASIN_GRAPH_OPTIONS_MOLECULES, BASIN_GRAPH_OPTION_TARGET, BASIN_GRAPH_OPTION_VALUES,
+    BASIN_FLAG(stereo, "stereo"),  BASIN_OPTIONS_LAST,
 };
 
 static basin_status convert(basin_args *o, basin_error *error) {
@@ -215,17 +212,11 @@ const basin_command basin_command_graph_convert = {"graph convert", convert_tabl
 /* ---- train ---- */
 
 static const basin_option train_table[] = {
-    BASIN_REAL(validation, "validation", "X", 0, 0.5,
-               "A set without splits: this part of it, stratified, chooses the epoch; 0: the last "
-               "epoch is kept.",
-               .initial = 0.1),
+    BASIN_REAL(validation, "validation", "X", 0, 0.5, .initial = 0.1),
     BASIN_GRAPH_OPTIONS_MOLECULES,
     BASIN_GRAPH_OPTION_TARGET,
     BASIN_GRAPH_OPTION_VALUES,
-    BASIN_INTEGER(limit, "limit", "N", 0, 1e15,
-                  "Train on at most N graphs, drawn by the seed; 0: all. Graphs for validation and "
-                  "test stay as they are.",
-                  .more = true),
+    BASIN_INTEGER(limit, "limit", "N", 0, 1e15, .more = true),
     BASIN_GRAPH_OPTIONS_SPLIT,
     BASIN_GRAPH_OPTION_FOLD,
     BASIN_TRAIN_OPTIONS("default"),
@@ -291,34 +282,17 @@ const basin_command basin_command_graph_train = {
  * with other folds ---- */
 
 static const basin_option cv_table[] = {
-    BASIN_CHOICE(protocol, "protocol", "held-out|paper",
-                 "held-out: a new model for each fold, which it has not seen. paper: as the "
-                 "published notebooks do, one model trained on all graphs and scored on the same "
-                 "graphs. A training accuracy; every output says so.",
-                 .text = "held-out"),
+    BASIN_CHOICE(protocol, "protocol", "held-out|paper", .text = "held-out"),
     BASIN_GRAPH_OPTIONS_MOLECULES,
     BASIN_GRAPH_OPTION_TARGET,
     BASIN_GRAPH_OPTION_VALUES,
-    BASIN_INTEGER(repeats, "repeats", "K", 1, 1000,
-                  "All of it K times, each time with other seeds: other folds, other first "
-                  "weights.",
-                  .more = true, .initial = 1),
-    BASIN_INTEGER(folds, "folds", "N", 2, 1 << 20, "Stratified folds.",
+    BASIN_INTEGER(repeats, "repeats", "K", 1, 1000, .more = true, .initial = 1),
+    BASIN_INTEGER(folds, "folds", "N", 2, 1 << 20,
                   .needs = "protocol=held-out index=", .initial = 10),
     BASIN_GRAPH_OPTIONS_SPLIT,
-    BASIN_INTEGER(fold, "fold", "N", 0, 1 << 20, "Run this fold alone; 0: all.",
-                  .needs = "protocol=held-out", .more = true),
-    BASIN_INTEGER(
-        jobs, "jobs", "N", 0, 1024,
-        "Models (members of folds) that train at once, each in a thread of its own; 0: one per "
-        "core; with --backend cuda, where all share a device, two per core, 32 at most, and no "
-        "more than "
-        "its memory has 4 GiB for each.",
-        .more = true),
-    BASIN_FLAG(no_baselines, "no-baselines",
-               "Leave out what a model has to beat: the commonest class or the mean value, and a "
-               "regression on sums of node features, on the same folds.",
-               .more = true),
+    BASIN_INTEGER(fold, "fold", "N", 0, 1 << 20, .needs = "protocol=held-out", .more = true),
+    BASIN_INTEGER(jobs, "jobs", "N", 0, 1024, .more = true),
+    BASIN_FLAG(no_baselines, "no-baselines", .more = true),
     BASIN_OPTIONS_START("default"),
     BASIN_OPTION_BACKEND,
     BASIN_OPTION_PRODUCTS,

@@ -13,42 +13,21 @@
 basin_status basin_graph_read(basin_graphset *set, const basin_args *args, const char *path,
                               const char *target, const basin_settings *settings,
                               basin_error *error);
-#define BASIN_GRAPH_OPTION_SMILES                                                                  \
-    BASIN_TEXT(smiles, 0, "smiles", "COLUMN",                                                      \
-               "Molecules (CSV): the column of SMILES; by default the one called so.")
+#define BASIN_GRAPH_OPTION_SMILES BASIN_TEXT(smiles, 0, "smiles", "COLUMN")
 #define BASIN_GRAPH_OPTIONS_MOLECULES                                                              \
-    BASIN_GRAPH_OPTION_SMILES,                                                                     \
-        BASIN_TEXT(network.id, 0, "id", "COLUMN",                                                  \
-                   "Of such a table: the column with names of molecules.", .more = true)
-#define BASIN_GRAPH_OPTION_TARGET                                                                  \
-    BASIN_TEXT(target, 0, "target", "COLUMNS",                                                     \
-               "Molecules: what to learn, columns with commas between; words or up to 10 whole "   \
-               "numbers are classes.")
-#define BASIN_GRAPH_OPTION_VALUES                                                                  \
-    BASIN_FLAG(values, "values", "Of one target: few whole numbers are values, not classes.",      \
-               .more = true)
+    BASIN_GRAPH_OPTION_SMILES, BASIN_TEXT(network.id, 0, "id", "COLUMN", .more = true)
+#define BASIN_GRAPH_OPTION_TARGET BASIN_TEXT(target, 0, "target", "COLUMNS")
+#define BASIN_GRAPH_OPTION_VALUES BASIN_FLAG(values, "values", .more = true)
 
 #define BASIN_GRAPH_OPTION_COVERAGE                                                                \
-    BASIN_REAL(coverage, "coverage", "X", 0.01, 0.999,                                             \
-               "The share of conformal intervals (of values) or sets (of classes, for each class " \
-               "by itself) that is to hold the truth.",                                            \
-               .initial = 0.9)
+    BASIN_REAL(coverage, "coverage", "X", 0.01, 0.999, .initial = 0.9)
 
 /* Folds by --index or --split; number 0: those of one split. */
 #define BASIN_GRAPH_OPTIONS_SPLIT                                                                  \
-    BASIN_CHOICE(                                                                                  \
-        split, "split", "random|scaffold|time",                                                    \
-        "scaffold: molecules of one Murcko scaffold stay together; time: in the order "            \
-        "of DATA; each has 80 % for training, 10 % for validation, 10 % for a test. random: "      \
-        "there is no test part, unless DATA has one.",                                             \
-        .text = "random"),                                                                         \
-        BASIN_TEXT(index, 0, "index", "PATH",                                                      \
-                   "Folds that others published: NAME of NAME_train.index, NAME_val.index, "       \
-                   "NAME_test.index, or a folder with train_idx-1.txt, test_idx-1.txt, ...",       \
-                   .needs = "split=random", .more = true)
+    BASIN_CHOICE(split, "split", "random|scaffold|time", .text = "random"),                        \
+        BASIN_TEXT(index, 0, "index", "PATH", .needs = "split=random", .more = true)
 #define BASIN_GRAPH_OPTION_FOLD                                                                    \
-    BASIN_INTEGER(fold, "fold", "N", 1, 1 << 20, "Of --index: this fold.",                         \
-                  .needs = "index!=", .more = true, .initial = 1)
+    BASIN_INTEGER(fold, "fold", "N", 1, 1 << 20, .needs = "index!=", .more = true, .initial = 1)
 basin_status basin_graph_divide(basin_folds *folds, const basin_args *args,
                                 const basin_graphset *set, int64_t number, double inner,
                                 uint64_t seed, basin_error *error);
@@ -68,9 +47,7 @@ basin_status basin_graph_draw(basin_graph_drawing *drawing, const basin_graphset
 void basin_graph_drawing_free(basin_graph_drawing *drawing);
 
 #define BASIN_GRAPH_OPTIONS_USE                                                                    \
-    BASIN_CHOICE(part, "part", "auto|train|validation|test|all",                                   \
-                 "Which graphs; auto: the test part of a set that has one, else all.",             \
-                 .text = "auto"),                                                                  \
+    BASIN_CHOICE(part, "part", "auto|train|validation|test|all", .text = "auto"),                  \
         BASIN_GRAPH_OPTIONS_SPLIT, BASIN_GRAPH_OPTION_FOLD, BASIN_COMPUTE_OPTIONS
 
 /* A node, or an edge both ways, and what it adds. */

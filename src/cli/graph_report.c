@@ -61,15 +61,11 @@ typedef struct job {
 } job;
 
 static const basin_option report_table[] = {
-    BASIN_TEXT(output, 'o', "output", "FILE",
-               "The page; one that ends in .json gets the document alone.", .writes = true,
-               .text = "report.html"),
-    BASIN_TEXT(training_file, 0, "training", "FILE",
-               "The table that the model was trained on: nearest training molecules are drawn."),
-    BASIN_TEXT(about, 0, "about", "N",
-               "Of several values: the one, by its name or counted from 1."),
+    BASIN_TEXT(output, 'o', "output", "FILE", .writes = true, .text = "report.html"),
+    BASIN_TEXT(training_file, 0, "training", "FILE"),
+    BASIN_TEXT(about, 0, "about", "N"),
     BASIN_GRAPH_OPTION_COVERAGE,
-    BASIN_FLAG(unseen, "unseen", "Only graphs that had no part in training."),
+    BASIN_FLAG(unseen, "unseen"),
     BASIN_GRAPH_OPTIONS_MOLECULES,
     BASIN_GRAPH_OPTION_TARGET,
     BASIN_GRAPH_OPTIONS_USE,

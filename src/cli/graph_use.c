@@ -94,17 +94,10 @@ static const char *units_of(const basin_graphs_info *about) {
 /* ---- predict ---- */
 
 static const basin_option predict_table[] = {
-    BASIN_TEXT(output, 'o', "output", "FILE", "The CSV file; without it standard output.",
-               .writes = true),
-    BASIN_TEXT(
-        embeddings, 0, "embeddings", "FILE",
-        "Also write what the head (of several members the first's) reads of each graph, or "
-        "node: embedding [rows, R] and the numbers of graph and node, as npz or safetensors.",
-        .writes = true),
-    BASIN_FLAG(sort, "sort",
-               "The highest value of the first column, or probability of the last class, first."),
-    BASIN_INTEGER(top, "top", "N", 0, 1e15, "Only the first N of these; 0: all.",
-                  .needs = "sort=on"),
+    BASIN_TEXT(output, 'o', "output", "FILE", .writes = true),
+    BASIN_TEXT(embeddings, 0, "embeddings", "FILE", .writes = true),
+    BASIN_FLAG(sort, "sort"),
+    BASIN_INTEGER(top, "top", "N", 0, 1e15, .needs = "sort=on"),
     BASIN_GRAPH_OPTION_COVERAGE,
     BASIN_GRAPH_OPTIONS_MOLECULES,
     BASIN_GRAPH_OPTIONS_USE,
@@ -288,15 +281,9 @@ const basin_command basin_command_graph_predict = {
  * noise of its descent would change that ---- */
 
 static const basin_option eval_table[] = {
-    BASIN_FLAG(unseen, "unseen",
-               "Score only the graphs that had no part in training, validation included."),
-    BASIN_INTEGER(noisy, "noisy", "N", 0, 100000,
-                  "Also evaluate N times with the noise of training left on, as the paper does: "
-                  "how much noise changes the score of one model."),
-    BASIN_GRAPH_OPTION_COVERAGE,
-    BASIN_GRAPH_OPTIONS_MOLECULES,
-    BASIN_GRAPH_OPTION_TARGET,
-    BASIN_GRAPH_OPTIONS_USE,
+    BASIN_FLAG(unseen, "unseen"), BASIN_INTEGER(noisy, "noisy", "N", 0, 100000),
+    BASIN_GRAPH_OPTION_COVERAGE,  BASIN_GRAPH_OPTIONS_MOLECULES,
+    BASIN_GRAPH_OPTION_TARGET,    BASIN_GRAPH_OPTIONS_USE,
     BASIN_OPTIONS_LAST,
 };
 
@@ -425,17 +412,12 @@ const basin_command basin_command_graph_eval = {
 /* ---- explain: which nodes and edges an output comes from ---- */
 
 static const basin_option explain_table[] = {
-    BASIN_INTEGER(graph, "graph", "K", 0, 9007199254740992.0,
-                  "Which graph of the set, counted from 0."),
-    BASIN_TEXT(
-        about, 0, "about", "NAME",
-        "What is explained: a class by its word or number in the training data, or a value by "
-        "its name or counted from 1. Without it the likeliest class, or the first value."),
-    BASIN_TEXT(svg, 0, "svg", "FILE", "Draw the graph there, coloured by what is added.",
-               .writes = true),
+    BASIN_INTEGER(graph, "graph", "K", 0, 9007199254740992.0),
+    BASIN_TEXT(about, 0, "about", "NAME"),
+    BASIN_TEXT(svg, 0, "svg", "FILE", .writes = true),
     BASIN_GRAPH_OPTIONS_MOLECULES,
-    BASIN_INTEGER(nodes, "nodes", "N", 0, 1000000, "Nodes to name.", .initial = 10),
-    BASIN_INTEGER(edges, "edges", "N", 0, 1000000, "Edges to name.", .initial = 10),
+    BASIN_INTEGER(nodes, "nodes", "N", 0, 1000000, .initial = 10),
+    BASIN_INTEGER(edges, "edges", "N", 0, 1000000, .initial = 10),
     BASIN_COMPUTE_OPTIONS,
     BASIN_OPTIONS_LAST,
 };

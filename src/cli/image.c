@@ -20,20 +20,11 @@ basin_status basin_args_image(basin_image_model **model, const basin_args *args,
 
 static const basin_option train_table[] = {
     BASIN_TRAIN_OPTIONS(NULL),
-    BASIN_TEXT(test, 0, "test", "PATH",
-               "Pictures to score after every epoch; they are not trained on.",
-               .needs = "hold-out=0"),
-    BASIN_INTEGER(hold_out, "hold-out", "N", 0, 1e12,
-                  "Keep N pictures, chosen by the seed, from training and score those."),
-    BASIN_INTEGER(limit, "limit", "N", 0, 1e12, "Only the first N pictures; 0: all."),
-    BASIN_CHOICE(keep_decoded, "keep-decoded", "auto|off|host",
-                 "Decode pictures once and keep them in memory. auto: where all of them fit.",
-                 .more = true, .text = "auto"),
-    BASIN_CHOICE(cut_from, "cut-from", "auto|files|whole|reduced",
-                 "What crops are cut from: the parts of files that each needs, the picture decoded "
-                 "whole, or that with its short side reduced to 8/7 of SIZE. auto: whole where "
-                 "pictures are kept, reduced where they are large, else files.",
-                 .more = true, .text = "auto"),
+    BASIN_TEXT(test, 0, "test", "PATH", .needs = "hold-out=0"),
+    BASIN_INTEGER(hold_out, "hold-out", "N", 0, 1e12),
+    BASIN_INTEGER(limit, "limit", "N", 0, 1e12),
+    BASIN_CHOICE(keep_decoded, "keep-decoded", "auto|off|host", .more = true, .text = "auto"),
+    BASIN_CHOICE(cut_from, "cut-from", "auto|files|whole|reduced", .more = true, .text = "auto"),
     BASIN_OPTIONS_END,
 };
 
@@ -96,14 +87,12 @@ const basin_command basin_command_image_train = {
 /* ---- sample ---- */
 
 static const basin_option sample_table[] = {
-    BASIN_OPTION_ENTRY(count, int64_t, BASIN_OPTION_INTEGER, "count", 'n', "N", 1, 1e6,
-                       "How many pictures.", .initial = 64),
-    BASIN_TEXT(output, 'o', "output", "FILE.png", "All of them on one sheet.", .writes = true,
-               .text = "samples.png"),
-    BASIN_TEXT(folder, 0, "folder", "FOLDER", "Each of them, too, as 0000.png, 0001.png, .."),
-    BASIN_INTEGER(steps, "steps", "N", 0, 10000, "Steps of the descent; 0: 60."),
-    BASIN_REAL(alpha, "alpha", "X", 0, 1e6, "Size of a step; 0: 0.025."),
-    BASIN_INTEGER(seed, "seed", "N", 0, 9007199254740991.0, "Seed of all random numbers."),
+    BASIN_INTEGER(count, "count", "N", 1, 1e6, .letter = 'n', .initial = 64),
+    BASIN_TEXT(output, 'o', "output", "FILE.png", .writes = true, .text = "samples.png"),
+    BASIN_TEXT(folder, 0, "folder", "FOLDER"),
+    BASIN_INTEGER(steps, "steps", "N", 0, 10000),
+    BASIN_REAL(alpha, "alpha", "X", 0, 1e6),
+    BASIN_INTEGER(seed, "seed", "N", 0, 9007199254740991.0),
     BASIN_COMPUTE_OPTIONS,
     BASIN_OPTIONS_LAST,
 };
@@ -196,24 +185,16 @@ const basin_command basin_command_image_sample = {
 /* ---- eval ---- */
 
 static const basin_option eval_table[] = {
-    BASIN_INTEGER(masks, "masks", "K", 1, 1000, "Mask seeds to average over.", .initial = 10),
-    BASIN_CHOICE(mask, "mask", "scattered|holes",
-                 "What is hidden: as many patches as in training, scattered, as in the paper; or "
-                 "one rectangle, as image train --holes draws them.",
-                 .text = "scattered"),
-    BASIN_REAL(ratio, "ratio", "SHARE", 0, 1,
-               "Share of the patches that is hidden; 0: as many as in training.",
-               .needs = "mask=scattered"),
+    BASIN_INTEGER(masks, "masks", "K", 1, 1000, .initial = 10),
+    BASIN_CHOICE(mask, "mask", "scattered|holes", .text = "scattered"),
+    BASIN_REAL(ratio, "ratio", "SHARE", 0, 1, .needs = "mask=scattered"),
     BASIN_OPTIONS_DESCENT,
-    BASIN_INTEGER(seed, "seed", "N", 0, 1e9, "Seed of the first mask; the others follow."),
-    BASIN_CHOICE(part, "part", "test|train|all", "Which half, of sets that have two.",
-                 .needs = "hold-out=0", .text = "test"),
-    BASIN_INTEGER(hold_out, "hold-out", "N", 0, 1e12,
-                  "The N pictures that basin image train --hold-out N kept from these paths."),
-    BASIN_INTEGER(limit, "limit", "N", 0, 1e12, "Only the first N pictures; 0: all."),
-    BASIN_INTEGER(batch, "batch", "N", 0, 1 << 20,
-                  "Pictures at a time; 0: as many as in training."),
-    BASIN_INTEGER(best, "best", "N", 0, 1e9, "How many best and worst to list.", .initial = 5),
+    BASIN_INTEGER(seed, "seed", "N", 0, 1e9),
+    BASIN_CHOICE(part, "part", "test|train|all", .needs = "hold-out=0", .text = "test"),
+    BASIN_INTEGER(hold_out, "hold-out", "N", 0, 1e12),
+    BASIN_INTEGER(limit, "limit", "N", 0, 1e12),
+    BASIN_INTEGER(batch, "batch", "N", 0, 1 << 20),
+    BASIN_INTEGER(best, "best", "N", 0, 1e9, .initial = 5),
     BASIN_COMPUTE_OPTIONS,
     BASIN_OPTIONS_LAST,
 };
@@ -322,8 +303,7 @@ const basin_command basin_command_image_eval = {
 /* ---- export ---- */
 
 static const basin_option export_table[] = {
-    BASIN_CHOICE(weights, "weights", "f32|bf16", "Type of the weights; bf16 halves the file.",
-                 .text = "f32"),
+    BASIN_CHOICE(weights, "weights", "f32|bf16", .text = "f32"),
     BASIN_OPTIONS_END,
 };
 

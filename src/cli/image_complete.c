@@ -9,45 +9,19 @@
 #include "view/figures.h"
 
 static const basin_option table[] = {
-    BASIN_TEXT(output, 'o', "output", "FOLDER|FILE.png",
-               "Where the pictures are written; of a single picture, a file for the result alone.",
-               .text = "."),
-    BASIN_TEXT(model, 0, "model", "FILE",
-               "The model; without it the first operand if that is a .safetensors file, "
-               "else the model of photographs that came with Basin."),
-    BASIN_TEXT(
-        mask, 0, "mask", "transparent|random|FILE|FOLDER|X,Y,W,H",
-        "What is missing: what is not opaque in the picture itself; patches drawn at random; "
-        "what is not black in a PNG of the picture's size; in the folder's NAME.png; or "
-        "rectangles of pixels, several separated by ';'.",
-        .text = "transparent"),
-    BASIN_REAL(most_hidden, "most-hidden", "SHARE", 0, 1,
-               "A mask that hides a larger share of its picture is refused: it may be inverted.",
-               .needs = "mask!=random", .initial = 0.5),
-    BASIN_REAL(ratio, "ratio", "SHARE", 0, 1,
-               "Share of the patches that are drawn; 0: half of them.", .needs = "mask=random"),
-    BASIN_CHOICE(fit, "fit", "windows|resize",
-                 "Lay windows of the model's size around what is missing, or resize the whole "
-                 "picture to that size; the result has the picture's own size either way.",
-                 .text = "windows"),
-    BASIN_INTEGER(looks, "looks", "N", 1, 8,
-                  "Looks at each window, moved by parts of a patch and mirrored; fewer are faster.",
-                  .needs = "plain=off mask!=random", .initial = 2),
-    BASIN_REAL(texture, "texture", "SHARE", 0, 1,
-               "How much detail holes get from other parts of the picture; 0: smooth, which is "
-               "nearer to the truth in the mean and looks blurred.",
-               .needs = "plain=off mask!=random", .initial = 1),
-    BASIN_FLAG(plain, "plain",
-               "What the model says and no more: one look per window, the rim is not asked. So it "
-               "always is with patches drawn at random."),
+    BASIN_TEXT(output, 'o', "output", "FOLDER|FILE.png", .text = "."),
+    BASIN_TEXT(model, 0, "model", "FILE"),
+    BASIN_TEXT(mask, 0, "mask", "transparent|random|FILE|FOLDER|X,Y,W,H", .text = "transparent"),
+    BASIN_REAL(most_hidden, "most-hidden", "SHARE", 0, 1, .needs = "mask!=random", .initial = 0.5),
+    BASIN_REAL(ratio, "ratio", "SHARE", 0, 1, .needs = "mask=random"),
+    BASIN_CHOICE(fit, "fit", "windows|resize", .text = "windows"),
+    BASIN_INTEGER(looks, "looks", "N", 1, 8, .needs = "plain=off mask!=random", .initial = 2),
+    BASIN_REAL(texture, "texture", "SHARE", 0, 1, .needs = "plain=off mask!=random", .initial = 1),
+    BASIN_FLAG(plain, "plain"),
     BASIN_OPTIONS_DESCENT,
-    BASIN_FLAG(frames, "frames",
-               "Write every step of the descent, as NAME.step00.png, NAME.step01.png, .."),
-    BASIN_INTEGER(samples, "samples", "K", 1, 1000,
-                  "So many different completions of each picture, by a model of the objective "
-                  "match; the second is NAME.2.completed.png.",
-                  .initial = 1),
-    BASIN_INTEGER(limit, "limit", "N", 0, 1e12, "Only the first N pictures; 0: all."),
+    BASIN_FLAG(frames, "frames"),
+    BASIN_INTEGER(samples, "samples", "K", 1, 1000, .initial = 1),
+    BASIN_INTEGER(limit, "limit", "N", 0, 1e12),
     BASIN_COMPUTE_OPTIONS,
     BASIN_OPTION_SEED_FOR("mask=random,samples!=1"),
     BASIN_OPTION_QUIET,

@@ -13,10 +13,64 @@ typedef struct option_row {
     bool negatable;   /* there is --no-name, too */
     char value[300];  /* "N", "ref|cpu"; "" where it takes none */
     char initial[64]; /* the default; "" where there is none worth a word */
-    const char *help;
+    char help[700];
     bool setting; /* of the task's table */
     bool more;    /* not in the short help */
 } option_row;
+
+/* ---- what commands.md says: a section for each command, and one for options of several ---- */
+
+extern const char *const basin_command_pages[]; /* its lines */
+
+static bool begins(const char *text, const char *start) {
+    return !strncmp(text, start, strlen(start));
+}
+
+/* Adds a line, without its end, behind `gap`. */
+static void add_line(char *text, size_t size, const char *gap, const char *line) {
+    size_t used = strlen(text);
+    snprintf(text + used, size - used, "%s%.*s", gap, (int)strcspn(line, "\n"), line);
+}
+
+/* The heading "## NAME .."; the end of the lines where there is none. */
+static const char *const *find_section(const char *name) {
+    const char *const *line = basin_command_pages;
+    size_t end = 3 + strlen(name);
+    while (*line && !(begins(*line, "## ") && begins(*line + 3, name) && (*line)[end] &&
+                      strchr(" \n", (*line)[end])))
+        line++;
+    return line;
+}
+
+void basin_page_read(basin_page *page, const basin_command *command) {
+    const char *const *line = find_section(command->name);
+    *page = (basin_page){0};
+    if (!*line) return;
+    const char *operands = *line + 3 + strlen(command->name), *gap = "";
+    add_line(page->operands, sizeof page->operands, "", operands + strspn(operands, " "));
+    add_line(page->summary, sizeof page->summary, "", line[2]);
+    for (line += 4; *line && !begins(*line, "## "); line++) {
+        bool example = begins(*line, "    "), blank = **line == '\n' || !**line;
+        if (example)
+            add_line(page->example, sizeof page->example, *page->example ? "\n" : "", *line + 2);
+        else if (!blank && !begins(*line, "- --"))
+            add_line(page->text, sizeof page->text, gap, *line);
+        gap = blank ? "\n\n" : " ";
+    }
+}
+
+/* The line "- --NAME: HELP" of the command's section, or else of the one for several. */
+static void read_help(option_row *row, const basin_command *command) {
+    const char *section[] = {command->name, "several commands"};
+    char start[80];
+    snprintf(start, sizeof start, "- --%s: ", row->name);
+    for (int i = 0; i < 2 && !*row->help; i++) {
+        const char *const *line = find_section(section[i]);
+        while (*line && *++line && !begins(*line, "## "))
+            if (begins(*line, start))
+                add_line(row->help, sizeof row->help, "", *line + strlen(start));
+    }
+}
 
 /* Writes a list of words as "a|b|c". */
 static void join_choices(char *text, size_t size, const char *const *choice) {
@@ -36,7 +90,7 @@ static void own_row(option_row *row, const basin_args *args, const basin_option 
     bool number = o->kind == BASIN_OPTION_INTEGER || o->kind == BASIN_OPTION_REAL;
     if (o->kind != BASIN_OPTION_FLAG && !(number && o->initial < o->low))
         basin_option_print(row->initial, sizeof row->initial, o, args);
-    row->help = o->help;
+    read_help(row, args->command);
     row->more = o->more;
 }
 
@@ -58,7 +112,7 @@ static void setting_row(option_row *row, const basin_setting *s, const basin_set
     if (s->value) snprintf(row->value, sizeof row->value, "%s", s->value);
     if (s->choices) join_choices(row->value, sizeof row->value, s->choices);
     basin_settings_get(row->initial, sizeof row->initial, values, s->name, &error);
-    row->help = s->help;
+    snprintf(row->help, sizeof row->help, "%s", s->help);
     row->setting = true;
     row->more = !is_basic(s->name);
 }
@@ -92,41 +146,6 @@ static void option_row_name(char *text, size_t size, const option_row *row) {
     if (row->letter) snprintf(letter, sizeof letter, "-%c, ", row->letter);
     snprintf(text, size, "%s--%s%s%s%s", letter, row->negatable ? "[no-]" : "", row->name,
              *row->value ? " " : "", row->value);
-}
-
-/* ---- what commands.md says ---- */
-
-extern const char *const basin_command_pages[]; /* its lines */
-
-static bool begins(const char *text, const char *start) {
-    return !strncmp(text, start, strlen(start));
-}
-
-/* Adds a line, without its end, behind `gap`. */
-static void add_line(char *text, size_t size, const char *gap, const char *line) {
-    size_t used = strlen(text);
-    snprintf(text + used, size - used, "%s%.*s", gap, (int)strcspn(line, "\n"), line);
-}
-
-void basin_page_read(basin_page *page, const basin_command *command) {
-    const char *const *line = basin_command_pages;
-    size_t end = 3 + strlen(command->name);
-    *page = (basin_page){0};
-    while (*line && !(begins(*line, "## ") && begins(*line + 3, command->name) &&
-                      strchr(" \n", (*line)[end])))
-        line++;
-    if (!*line) return;
-    add_line(page->operands, sizeof page->operands, "", *line + end + strspn(*line + end, " "));
-    add_line(page->summary, sizeof page->summary, "", line[2]);
-    const char *gap = "";
-    for (line += 4; *line && !begins(*line, "## "); line++) {
-        bool example = begins(*line, "    "), blank = **line == '\n' || !**line;
-        if (example)
-            add_line(page->example, sizeof page->example, *page->example ? "\n" : "", *line + 2);
-        else if (!blank)
-            add_line(page->text, sizeof page->text, gap, *line);
-        gap = blank ? "\n\n" : " ";
-    }
 }
 
 /* ---- help ---- */
@@ -297,10 +316,8 @@ static void print_lines(const char *const *line) {
 }
 
 static const basin_option table[] = {
-    BASIN_FLAG(markdown, "markdown", "The manual of all commands as Markdown.",
-               .needs = "OPERAND= completion="),
-    BASIN_CHOICE(completion, "completion", "bash|zsh|fish",
-                 "The script that completes commands in that shell.", .needs = "OPERAND="),
+    BASIN_FLAG(markdown, "markdown", .needs = "OPERAND= completion="),
+    BASIN_CHOICE(completion, "completion", "bash|zsh|fish", .needs = "OPERAND="),
     BASIN_OPTIONS_END,
 };
 

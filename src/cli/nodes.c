@@ -94,35 +94,22 @@ void basin_record_reliability(basin_record *r, const basin_reliability *reliabil
 /* ---- train ---- */
 
 #define SPLIT_OPTIONS                                                                              \
-    BASIN_REAL(ratio, "ratio", "X", 0, 0.95,                                                       \
-               "Instead, as in the paper: the part for training. The rest is split one to two "    \
-               "into validation and test, and figures on test are printed. 0: as --validation "    \
-               "says."),                                                                           \
-        BASIN_INTEGER(split_number, "split", "N", 0, 1e9, "Use split N from the file.",            \
-                      .initial = -1, .more = true)
+    BASIN_REAL(ratio, "ratio", "X", 0, 0.95),                                                      \
+        BASIN_INTEGER(split_number, "split", "N", 0, 1e9, .initial = -1, .more = true)
 
 static const basin_option anomaly_table[] = {
-    BASIN_REAL(validation, "validation", "X", 0, 0.3,
-               "The part of the labelled nodes that chooses epoch and threshold. All others are "
-               "trained on. Without it: the split that the file brings, else 0.2.",
-               .initial = -1),
+    BASIN_REAL(validation, "validation", "X", 0, 0.3, .initial = -1),
     SPLIT_OPTIONS,
     BASIN_OPTION_SPLIT_TIME(NULL),
-    BASIN_TEXT(threshold_for, 0, "threshold-for", "GOAL", BASIN_THRESHOLD_FOR_HELP,
-               .needs = "validation!=0", .more = true),
-    BASIN_FLAG(reliability, "reliability",
-               "Also print probabilities beside frequencies, on test nodes or else validation.",
-               .needs = "validation!=0", .more = true),
+    BASIN_TEXT(threshold_for, 0, "threshold-for", "GOAL", .needs = "validation!=0", .more = true),
+    BASIN_FLAG(reliability, "reliability", .needs = "validation!=0", .more = true),
     BASIN_TRAIN_OPTIONS("default"),
     BASIN_OPTIONS_NETWORK,
     BASIN_OPTIONS_END,
 };
 
 static const basin_option node_table[] = {
-    BASIN_REAL(validation, "validation", "X", 0, 0.3,
-               "The part of the labelled nodes that chooses the epoch. All others are trained on. "
-               "Without it: the split that the file brings, else 0.2.",
-               .initial = -1),
+    BASIN_REAL(validation, "validation", "X", 0, 0.3, .initial = -1),
     SPLIT_OPTIONS,
     BASIN_TRAIN_OPTIONS("default"),
     BASIN_OPTIONS_NETWORK,

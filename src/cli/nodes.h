@@ -5,12 +5,6 @@
 #include "basin/tasks/nodes.h"
 #include "cli/cli.h"
 
-#define BASIN_THRESHOLD_FOR_HELP                                                                   \
-    "Another threshold: precision=X, that share of the alerts right; recall=X, that share of the " \
-    "anomalies found; fpr=X, that share of the normal ones among the alerts (all by the "          \
-    "validation nodes); cost=X:Y, of an alert for nothing and of an anomaly that is missed; "      \
-    "alerts=N, at most N of these nodes."
-
 /* What tables of these commands end with. */
 #define BASIN_NODES_OPTIONS                                                                        \
     BASIN_OPTIONS_NETWORK, BASIN_OPTION_JSON, BASIN_WORK_OPTIONS, BASIN_OPTIONS_END

@@ -2,8 +2,7 @@
 #include "cli/nodes.h"
 
 static const basin_option table[] = {
-    BASIN_FLAG(all_nodes, "all",
-               "Judge by all labelled nodes, those included that took part in training."),
+    BASIN_FLAG(all_nodes, "all"),
     BASIN_NODES_OPTIONS,
 };
 

@@ -7,65 +7,35 @@
 
 /* What `ratio` and `runs` need is the command's. */
 #define SPLIT_OPTIONS(ratio_, runs_, ratio_needs, runs_needs)                                      \
-    BASIN_CHOICE(                                                                                  \
-        split, "split", "auto|ratio|masks",                                                        \
-        "ratio: stratified, drawn anew each run; masks (auto: where there are): the file's.",      \
-        .text = "auto"),                                                                           \
-        BASIN_REAL(                                                                                \
-            ratio, "ratio", "X", 0.0001, 0.95,                                                     \
-            "The part of labelled nodes for training; the rest is 1:2 validation and test.",       \
-            .initial = ratio_, .needs = ratio_needs),                                              \
-        BASIN_INTEGER(runs, "runs", "N", 1, 1000,                                                  \
-                      "Runs, each with a split of its own or, of a file with one, a seed.",        \
-                      .initial = runs_, .needs = runs_needs),                                      \
-        BASIN_INTEGER(first, "first", "N", 0, 1000, "The number of the first split.",              \
-                      .more = true)
+    BASIN_CHOICE(split, "split", "auto|ratio|masks", .text = "auto"),                              \
+        BASIN_REAL(ratio, "ratio", "X", 0.0001, 0.95, .initial = ratio_, .needs = ratio_needs),    \
+        BASIN_INTEGER(runs, "runs", "N", 1, 1000, .initial = runs_, .needs = runs_needs),          \
+        BASIN_INTEGER(first, "first", "N", 0, 1000, .more = true)
 
 static const basin_option anomaly_table[] = {
-    BASIN_TEXT(model, 0, "model", "MODEL",
-               "A back-test: judge this model by the labels of the files.",
-               .needs = "unsupervised=off"),
-    BASIN_FLAG(unsupervised, "unsupervised",
-               "How well the energies of score --unsupervised find the labelled anomalies.",
-               .more = true),
-    BASIN_CHOICE(
-        part, "part", "auto|train|val|test|all",
-        "With --model or --unsupervised: the nodes to judge by, of split --first of the file's "
-        "masks, or all labelled ones; auto: test where there is one, else all.",
-        .needs = "model!=,unsupervised=on", .more = true, .text = "auto"),
-    BASIN_FLAG(unseen, "unseen", "With --model: leave out nodes of training and validation.",
-               .needs = "model!=", .more = true),
-    BASIN_TEXT(threshold_for, 0, "threshold-for", "GOAL", "With --model. " BASIN_THRESHOLD_FOR_HELP,
-               .needs = "model!=", .more = true),
+    BASIN_TEXT(model, 0, "model", "MODEL", .needs = "unsupervised=off"),
+    BASIN_FLAG(unsupervised, "unsupervised", .more = true),
+    BASIN_CHOICE(part, "part", "auto|train|val|test|all", .needs = "model!=,unsupervised=on",
+                 .more = true, .text = "auto"),
+    BASIN_FLAG(unseen, "unseen", .needs = "model!=", .more = true),
+    BASIN_TEXT(threshold_for, 0, "threshold-for", "GOAL", .needs = "model!=", .more = true),
     BASIN_OPTIONS_START("default"),
     SPLIT_OPTIONS(0.4, 5, "split!=masks,split-time!= model= unsupervised=off",
                   "model= unsupervised=off"),
     BASIN_OPTION_SPLIT_TIME("split!=ratio model= unsupervised=off"),
     BASIN_INTEGER(split_seed, "split-seed", "N", -1, 9007199254740992.0,
-                  "The seed of drawn splits; -1: that of training, --seed.",
                   .needs = "split!=masks split-time= model= unsupervised=off", .more = true,
                   .initial = -1),
-    BASIN_TEXT(
-        rivals, 0, "rivals", "LIST",
-        "Others on the same splits, joined by commas: xgboost (features and means over two hops), "
-        "NAME of a preset rival-NAME; all: those that can run.",
-        .needs = "model= unsupervised=off"),
-    BASIN_FLAG(no_baselines, "no-baselines", "Leave the plain models out.",
-               .needs = "model= unsupervised=off", .more = true),
+    BASIN_TEXT(rivals, 0, "rivals", "LIST", .needs = "model= unsupervised=off"),
+    BASIN_FLAG(no_baselines, "no-baselines", .needs = "model= unsupervised=off", .more = true),
     BASIN_NODES_OPTIONS,
 };
 
 static const basin_option node_table[] = {
     BASIN_OPTIONS_START("default"),
-    BASIN_TEXT(
-        model, 0, "model", "FILE",
-        "Measure this model, on the test nodes of the file's first split, or all labelled nodes."),
+    BASIN_TEXT(model, 0, "model", "FILE"),
     SPLIT_OPTIONS(0.6, 10, "split!=masks model=", "model="),
-    BASIN_TEXT(
-        rivals, 0, "rivals", "LIST",
-        "Others on the same splits, joined by commas: paper (its block alone), NAME of a preset "
-        "rival-NAME; all: those that can run.",
-        .needs = "model="),
+    BASIN_TEXT(rivals, 0, "rivals", "LIST", .needs = "model="),
     BASIN_NODES_OPTIONS,
 };
 

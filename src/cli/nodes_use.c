@@ -8,50 +8,33 @@
 #include "cli/nodes.h"
 #include "io/file.h"
 
-#define OUTPUT_OPTION                                                                              \
-    BASIN_TEXT(output, 'o', "output", "FILE", "Write there instead of standard output.",           \
-               .writes = true)
+#define OUTPUT_OPTION BASIN_TEXT(output, 'o', "output", "FILE", .writes = true)
 #define PARTS_OPTION(needs_)                                                                       \
-    BASIN_INTEGER(                                                                                 \
-        parts, "parts", "N", 0, BASIN_CUT_PARTS,                                                   \
-        "Cut the graph into N parts, which ranks share; 0: 1, or with mpirun 8 or more.",          \
-        .needs = needs_, .more = true)
+    BASIN_INTEGER(parts, "parts", "N", 0, BASIN_CUT_PARTS, .needs = needs_, .more = true)
 #define USE_OPTIONS                                                                                \
     BASIN_OPTIONS_NETWORK, BASIN_OPTION_JSON,                                                      \
-        BASIN_FLAG(stamp, "stamp", "CSV with model id, version and date in each row.",             \
-                   .needs = "json=off", .more = true),                                             \
-        BASIN_WORK_OPTIONS, BASIN_OPTIONS_END
+        BASIN_FLAG(stamp, "stamp", .needs = "json=off", .more = true), BASIN_WORK_OPTIONS,         \
+        BASIN_OPTIONS_END
 
 static const basin_option score_table[] = {
     OUTPUT_OPTION,
-    BASIN_FLAG(sort, "sort", "The most anomalous first; else in the data's order."),
-    BASIN_INTEGER(top, "top", "N", 0, 9e15, "Only the N most anomalous; 0: all."),
-    BASIN_FLAG(
-        unsupervised, "unsupervised",
-        "Without model and labels: learn to complete hidden nodes from their neighbours, and print "
-        "the energy of each, which is high where it is unusual."),
-    BASIN_INTEGER(seed, "seed", "N", 0, 9007199254740992.0,
-                  "With --unsupervised: the seed of all random numbers.",
-                  .needs = "unsupervised=on", .more = true),
-    BASIN_FLAG(explain, "explain", "With --top or --new: why each node scores as it does.",
-               .needs = "top!=0,new=on"),
-    BASIN_INTEGER(reasons, "reasons", "N", 1, 100,
-                  "With --explain: features to name; with --json neighbours, too.",
-                  .needs = "explain=on", .initial = 3),
-    BASIN_TEXT(threshold_for, 0, "threshold-for", "GOAL", BASIN_THRESHOLD_FOR_HELP,
-               .needs = "unsupervised=off"),
-    BASIN_TEXT(base, 0, "base", "FILE",
-               "A graph in one file, to which the tables add nodes and edges.",
-               .needs = "unsupervised=off"),
+    BASIN_FLAG(sort, "sort"),
+    BASIN_INTEGER(top, "top", "N", 0, 9e15),
+    BASIN_FLAG(unsupervised, "unsupervised"),
+    BASIN_INTEGER(seed, "seed", "N", 0, 9007199254740992.0, .needs = "unsupervised=on",
+                  .more = true),
+    BASIN_FLAG(explain, "explain", .needs = "top!=0,new=on"),
+    BASIN_INTEGER(reasons, "reasons", "N", 1, 100, .needs = "explain=on", .initial = 3),
+    BASIN_TEXT(threshold_for, 0, "threshold-for", "GOAL", .needs = "unsupervised=off"),
+    BASIN_TEXT(base, 0, "base", "FILE", .needs = "unsupervised=off"),
     PARTS_OPTION("unsupervised=off"),
-    BASIN_FLAG(only_new, "new", "With --base: only the nodes that the tables add.",
-               .needs = "base!="),
+    BASIN_FLAG(only_new, "new", .needs = "base!="),
     USE_OPTIONS,
 };
 
 static const basin_option predict_table[] = {
     OUTPUT_OPTION,
-    BASIN_FLAG(unlabelled, "unlabelled", "Only the nodes without a label."),
+    BASIN_FLAG(unlabelled, "unlabelled"),
     PARTS_OPTION(NULL),
     USE_OPTIONS,
 };
@@ -510,16 +493,13 @@ const basin_command basin_command_node_predict = {
 /* ---- explain ---- */
 
 #define EXPLAIN_OPTIONS                                                                            \
-    BASIN_INTEGER(neighbours, "neighbours", "N", 0, 1000000, "Neighbours to name.",                \
-                  .initial = 10),                                                                  \
-        BASIN_INTEGER(features, "features", "N", 0, 1000000, "Features to name.", .initial = 10),  \
-        BASIN_NODES_OPTIONS
+    BASIN_INTEGER(neighbours, "neighbours", "N", 0, 1000000, .initial = 10),                       \
+        BASIN_INTEGER(features, "features", "N", 0, 1000000, .initial = 10), BASIN_NODES_OPTIONS
 
 static const basin_option anomaly_explain_table[] = {EXPLAIN_OPTIONS};
 
 static const basin_option node_explain_table[] = {
-    BASIN_TEXT(class_name, 0, "class", "NAME",
-               "The class in question; without it the predicted one."),
+    BASIN_TEXT(class_name, 0, "class", "NAME"),
     EXPLAIN_OPTIONS,
 };
 
@@ -606,14 +586,11 @@ const basin_command basin_command_node_explain = {"node explain", node_explain_t
 /* ---- report ---- */
 
 static const basin_option report_table[] = {
-    BASIN_TEXT(output, 'o', "output", "FILE",
-               "The page; a name that ends in .json gets the document alone.", .writes = true,
-               .text = "report.html"),
+    BASIN_TEXT(output, 'o', "output", "FILE", .writes = true, .text = "report.html"),
     BASIN_OPTION_JSON_FOR("output=report.html"),
-    BASIN_INTEGER(top, "top", "N", 1, 1000,
-                  "How many of the highest scores to list, with their reasons.", .initial = 20),
-    BASIN_INTEGER(reasons, "reasons", "N", 2, 100, "Features to name for each.", .initial = 6),
-    BASIN_FLAG(unseen, "unseen", "Judge by labelled nodes that took no part in training alone."),
+    BASIN_INTEGER(top, "top", "N", 1, 1000, .initial = 20),
+    BASIN_INTEGER(reasons, "reasons", "N", 2, 100, .initial = 6),
+    BASIN_FLAG(unseen, "unseen"),
     BASIN_OPTIONS_NETWORK,
     BASIN_WORK_OPTIONS,
     BASIN_OPTIONS_END,

@@ -7,13 +7,9 @@
 
 static const basin_option train_table[] = {
     BASIN_TRAIN_OPTIONS(NULL),
-    BASIN_REAL(
-        validation, "validation", "SHARE", 0, 0.5,
-        "The last part of the text, which is scored after every epoch and not trained on. Its "
-        "best epoch is kept. 0: none.",
-        .needs = "validation-text=", .initial = 0.1),
-    BASIN_TEXT(validation_text, 0, "validation-text", "FILE",
-               "Score this text in place of a part of the other."),
+    BASIN_REAL(validation, "validation", "SHARE", 0, 0.5,
+               .needs = "validation-text=", .initial = 0.1),
+    BASIN_TEXT(validation_text, 0, "validation-text", "FILE"),
     BASIN_OPTIONS_END,
 };
 
@@ -56,15 +52,10 @@ const basin_command basin_command_text_train = {
 /* ---- eval ---- */
 
 static const basin_option eval_table[] = {
-    BASIN_CHOICE(part, "part", "auto|all|validation|train",
-                 "Which part of the text that the model was trained on: what was kept from "
-                 "training, what was not. auto: validation of that text, all of any other.",
-                 .text = "auto"),
-    BASIN_INTEGER(stride, "stride", "TOKENS", 0, 1 << 20,
-                  "From window to window; below the context only the last STRIDE of a window "
-                  "count, so that they have more before them. 0: the context."),
-    BASIN_INTEGER(limit, "limit", "N", 0, 1e12, "Only N windows, evenly spaced; 0: all."),
-    BASIN_INTEGER(batch, "batch", "N", 0, 1 << 20, "Windows at a time; 0: as many as in training."),
+    BASIN_CHOICE(part, "part", "auto|all|validation|train", .text = "auto"),
+    BASIN_INTEGER(stride, "stride", "TOKENS", 0, 1 << 20),
+    BASIN_INTEGER(limit, "limit", "N", 0, 1e12),
+    BASIN_INTEGER(batch, "batch", "N", 0, 1 << 20),
     BASIN_COMPUTE_OPTIONS,
     BASIN_OPTIONS_LAST,
 };
@@ -136,20 +127,12 @@ const basin_command basin_command_text_eval = {"text eval", eval_table,
 /* ---- generate ---- */
 
 static const basin_option generate_table[] = {
-    BASIN_TEXT(prompt, 'p', "prompt", "TEXT",
-               "What the text begins with [a line end]; of a model of token ids, numbers."),
-    BASIN_INTEGER(tokens, "tokens", "N", 0, 1 << 30,
-                  "How many tokens follow; 0: only score the prompt.", .initial = 500),
-    BASIN_REAL(temperature, "temperature", "X", 0, 1000,
-               "Below 1 the likely becomes likelier; 0: always the likeliest token.",
-               .needs = "tokens!=0", .initial = 0.8),
-    BASIN_INTEGER(top_k, "top-k", "K", 0, 1 << 24,
-                  "Draw among the K likeliest tokens; 0: among all.",
-                  .needs = "tokens!=0 temperature!=0"),
+    BASIN_TEXT(prompt, 'p', "prompt", "TEXT"),
+    BASIN_INTEGER(tokens, "tokens", "N", 0, 1 << 30, .initial = 500),
+    BASIN_REAL(temperature, "temperature", "X", 0, 1000, .needs = "tokens!=0", .initial = 0.8),
+    BASIN_INTEGER(top_k, "top-k", "K", 0, 1 << 24, .needs = "tokens!=0 temperature!=0"),
     BASIN_OPTION_SEED_FOR("tokens!=0 temperature!=0"),
-    BASIN_FLAG(energies, "energies",
-               "A line for each token instead: its surprisal (-log p) and, of an NRGPT, its energy "
-               "before the first and after the last step."),
+    BASIN_FLAG(energies, "energies"),
     BASIN_COMPUTE_OPTIONS,
     BASIN_OPTIONS_LAST,
 };

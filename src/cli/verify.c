@@ -5,23 +5,11 @@
 #include "cli/cli.h"
 
 static const basin_option table[] = {
-    BASIN_CHOICE(backend, "backend", "ref|cpu|cuda",
-                 "What computes; without it, what computes in --dtype, else cpu."),
-    BASIN_CHOICE(dtype, "dtype", "f64|f32|bf16|fp8",
-                 "The type of the numbers: f64 is computed by ref, f32 by cpu and cuda; bf16, for "
-                 "intermediate results, by cpu and cuda, and by ref, which rounds as they store; "
-                 "fp8, for factors of large products, by cuda and ref."),
-    BASIN_REAL(tolerance, "tolerance", "X", 0, 1,
-               "The largest relative error that passes; without it 1e-9 for f64, 1e-3 for f32, "
-               "2e-2 for bf16, 3e-1 for fp8.",
-               .initial = -1),
-    BASIN_FLAG(recompute, "recompute",
-               "Keep one token tensor per step of the descent and compute the others again."),
-    BASIN_FLAG(
-        narrow_all, "narrow-all",
-        "With bf16 and fp8: narrow the factors of every product; else only of large ones, which "
-        "golden cases hardly have.",
-        .needs = "dtype=bf16|fp8"),
+    BASIN_CHOICE(backend, "backend", "ref|cpu|cuda"),
+    BASIN_CHOICE(dtype, "dtype", "f64|f32|bf16|fp8"),
+    BASIN_REAL(tolerance, "tolerance", "X", 0, 1, .initial = -1),
+    BASIN_FLAG(recompute, "recompute"),
+    BASIN_FLAG(narrow_all, "narrow-all", .needs = "dtype=bf16|fp8"),
     BASIN_OPTION_PRODUCTS,
     BASIN_OPTION_THREADS,
     BASIN_OPTION_JSON,

@@ -4,13 +4,9 @@
 #include "verify/specimen.h"
 #include "view/svg.h"
 
-#define SEEDS(needs_)                                                                              \
-    BASIN_INTEGER(seeds, "seeds", "N", 1, 100000,                                                  \
-                  "Draws of weights and tokens that the verdict is measured on.", .initial = 16,   \
-                  .needs = needs_)
+#define SEEDS(needs_) BASIN_INTEGER(seeds, "seeds", "N", 1, 100000, .initial = 16, .needs = needs_)
 #define STEPS(needs_)                                                                              \
-    BASIN_INTEGER(steps, "steps", "T", 1, BASIN_SPECIMEN_STEPS, "Steps of each descent.",          \
-                  .initial = 20, .needs = needs_)
+    BASIN_INTEGER(steps, "steps", "T", 1, BASIN_SPECIMEN_STEPS, .initial = 20, .needs = needs_)
 
 static double share(int64_t part, int64_t of) { return of ? 100 * (double)part / (double)of : 0; }
 
@@ -100,13 +96,9 @@ const basin_command basin_command_zoo_list = {"zoo list", list_table, .run = run
 /* ---- descend ---- */
 
 static const basin_option descend_table[] = {
-    STEPS(NULL),
-    BASIN_REAL(scale, "scale", "X", 1e-9, 1e9,
-               "Steps so many times as large as the published ones.", .initial = 1),
-    SEEDS(NULL),
-    BASIN_TEXT(svg, 0, "svg", "FILE", "Draw the energy by step there.", .writes = true),
-    BASIN_OPTION_SEED,
-    BASIN_OPTION_JSON,
+    STEPS(NULL),       BASIN_REAL(scale, "scale", "X", 1e-9, 1e9, .initial = 1),
+    SEEDS(NULL),       BASIN_TEXT(svg, 0, "svg", "FILE", .writes = true),
+    BASIN_OPTION_SEED, BASIN_OPTION_JSON,
     BASIN_OPTIONS_END,
 };
 

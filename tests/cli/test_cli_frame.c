@@ -149,6 +149,7 @@ typedef struct meanings {
 static void check_meaning(void *context, const row *r) {
     meanings *m = context;
     m->met++;
+    if (strlen(r->help) < 8) fail_msg("%s %s has no help in commands.md", r->command, r->name);
     if (strcmp(r->name, "--out") == 0 || strcmp(r->name, "--edge-type") == 0)
         fail_msg("%s has %s", r->command, r->name);
     if (!is_shared(r)) return;
