@@ -275,50 +275,51 @@ VECTOR_INLINE vint pair_mask(const basin_attention_row *row, int64_t first) {
 
 VECTOR_INLINE vfloat masked(vfloat x, vint mask) { return (vfloat)((vint)x & mask); }
 
-/* e <- exp(z - most), and the sums over the row; dbeta gets what it can without gs. */
-static void whole_measure(const basin_attention_row *row, float *e) {
-    float beta = row->beta[0];
+/* e <- exp(z - most), and the sums over the row; dbeta gets what it can without gs. `row` is a copy
+ * that stores do not change. */
+VECTOR_INLINE void whole_measure(const basin_attention_row row, float *e) {
+    float beta = row.beta[0];
     vfloat top = vector_all(-INFINITY), total = {0}, gain = {0};
-    for (int64_t i = 0; i < row->pairs; i += VECTOR_LANES)
+    for (int64_t i = 0; i < row.pairs; i += VECTOR_LANES)
         top = vector_max(
-            vector_select(pair_mask(row, i), beta * vector_load(row->r + i), vector_all(-INFINITY)),
+            vector_select(pair_mask(&row, i), beta * vector_load(row.r + i), vector_all(-INFINITY)),
             top);
     float most = vector_largest(top);
-    const float *other = row->c ? row->c : row->r;
-    for (int64_t i = 0; i < row->pairs; i += VECTOR_LANES) {
-        vint mask = pair_mask(row, i);
+    const float *other = row.c ? row.c : row.r;
+    for (int64_t i = 0; i < row.pairs; i += VECTOR_LANES) {
+        vint mask = pair_mask(&row, i);
         vfloat x = masked(vector_load(other + i), mask);
-        vfloat p = masked(vector_exp(beta * vector_load(row->r + i) - most), mask);
+        vfloat p = masked(vector_exp_below(beta * vector_load(row.r + i) - most), mask);
         vector_store(e + i, p);
         total += p;
         gain += p * x;
     }
-    row->most[0] = most;
-    row->total[0] = vector_sum(total);
-    row->gain[0] = beta * vector_sum(gain);
-    if (row->dbeta && !row->c && row->total[0] != 0)
-        add_to(row->dbeta, row->w[0] / row->total[0] * gain);
+    row.most[0] = most;
+    row.total[0] = vector_sum(total);
+    row.gain[0] = beta * vector_sum(gain);
+    if (row.dbeta && !row.c && row.total[0] != 0) add_to(row.dbeta, row.w[0] / row.total[0] * gain);
 }
 
-static void whole(const basin_attention_row *row) {
-    float beta = row->beta[0], *e = row->c ? row->scratch : row->r;
+static void whole(const basin_attention_row *at) {
+    const basin_attention_row row = *at;
+    float beta = row.beta[0], *e = row.c ? row.scratch : row.r;
     whole_measure(row, e);
-    if (!row->w) return;
-    float inverse = row->total[0] != 0 ? 1 / row->total[0] : 0;
-    float weight = row->w[0] * inverse, gain = row->gain[0] * inverse;
+    if (!row.w) return;
+    float inverse = row.total[0] != 0 ? 1 / row.total[0] : 0;
+    float weight = row.w[0] * inverse, gain = row.gain[0] * inverse;
     vfloat slope = {0};
-    for (int64_t i = 0; i < row->pairs; i += VECTOR_LANES) {
+    for (int64_t i = 0; i < row.pairs; i += VECTOR_LANES) {
         vfloat t = weight * vector_load(e + i);
-        if (row->c) {
-            vint mask = pair_mask(row, i);
-            vfloat c = masked(vector_load(row->c + i), mask);
+        if (row.c) {
+            vint mask = pair_mask(&row, i);
+            vfloat c = masked(vector_load(row.c + i), mask);
             vfloat gs = t * (beta * c - gain);
-            slope += t * c + gs * masked(vector_load(row->r + i), mask);
-            vector_store(row->c + i, beta * gs);
+            slope += t * c + gs * masked(vector_load(row.r + i), mask);
+            vector_store(row.c + i, beta * gs);
         }
-        vector_store(row->r + i, beta * t);
+        vector_store(row.r + i, beta * t);
     }
-    if (row->c && row->dbeta) add_to(row->dbeta, slope);
+    if (row.c && row.dbeta) add_to(row.dbeta, slope);
 }
 
 #endif

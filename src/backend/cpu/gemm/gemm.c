@@ -503,8 +503,11 @@ INLINE void pack_square(uint16_t *panel, const uint16_t *x, int64_t step) {
 static void pack_beside(uint16_t *panel, const uint16_t *x, int64_t step, int width, int unit,
                         int64_t k) {
     int64_t p = 0;
-    for (; width == 8 && unit == 4 && p + 4 <= k; p += 4, panel += 32)
-        pack_square(panel, x + p * step, step);
+    for (; width >= 8 && unit == 4 && p + 4 <= k; p += 4, panel += 4 * width)
+        for (int l = 0; l < width; l += 8) { /* the last eight may overlap those before */
+            int at = l + 8 <= width ? l : width - 8;
+            pack_square(panel + 4 * at, x + p * step + at, step);
+        }
     for (; p < k; p += unit, panel += width * unit)
         for (int i = 0; i < unit; i++) {
             const uint16_t *from = x + (p + i) * step;

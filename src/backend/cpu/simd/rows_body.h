@@ -293,9 +293,14 @@ VECTOR_INLINE void finish_vector(const basin_finish *f, const float *tile, int64
 VECTOR_INLINE void finish_rows(const basin_finish *f, const float *tile, int64_t tile_row,
                                int64_t first, int64_t rows, int64_t cols, bool narrow, bool other,
                                bool masks, bool relu) {
-    for (int64_t r = 0; r < rows; r++, first += f->row, tile += tile_row)
-        for (int64_t i = 0; i < cols; i += VECTOR_LANES)
-            finish_vector(f, tile + i, first + i, cols - i, narrow, other, masks, relu);
+    const basin_finish own = *f; /* which stores do not change */
+    for (int64_t r = 0; r < rows; r++, first += own.row, tile += tile_row) {
+        int64_t i = 0;
+        for (; i + VECTOR_LANES <= cols; i += VECTOR_LANES)
+            finish_vector(&own, tile + i, first + i, VECTOR_LANES, narrow, other, masks, relu);
+        if (i < cols)
+            finish_vector(&own, tile + i, first + i, cols - i, narrow, other, masks, relu);
+    }
 }
 
 /* Whether or not `moved` is wanted, the same bits go to `to`. */

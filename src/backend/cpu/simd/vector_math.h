@@ -125,8 +125,8 @@ VECTOR_INLINE float vector_largest(vfloat v) {
 #if defined(__AVX512F__)
     return _mm512_reduce_max_ps((__m512)v);
 #elif VECTOR_LANES == 4
-    float even = v[2] > v[0] ? v[2] : v[0], odd = v[3] > v[1] ? v[3] : v[1];
-    return odd > even ? odd : even;
+    v = vector_max(__builtin_shufflevector(v, v, 2, 3, 0, 1), v);
+    return vector_max(__builtin_shufflevector(v, v, 1, 0, 3, 2), v)[0];
 #else
     float lane[VECTOR_LANES];
     vector_store(lane, v);
