@@ -99,6 +99,7 @@ typedef struct basin_attention_row {
     const float *w;       /* [H] */
     float *r;             /* [H, pairs] Q . K; `finish` leaves beta t there */
     float *c;             /* [H, pairs] A . K + Q . B, or NULL; `finish` leaves beta gs there */
+    uint16_t *t, *gs;     /* `whole` rounds beta t and beta gs to bfloat16 here, unless NULL */
     float *most;          /* [H] largest z so far */
     float *total;         /* [H] sum of exp(z - most) */
     float *gain;          /* [H] sum of exp(z - most) scale v; with c only */

@@ -266,38 +266,83 @@ static void complete(const basin_attention_row *row) {
 /* All ones in the lanes from `first` on that are pairs of the row. */
 VECTOR_INLINE vint pair_mask(const basin_attention_row *row, int64_t first) {
     vint lane = (vint){0} + (int32_t)first;
-    if (first + VECTOR_LANES <= row->pairs &&
-        (row->self < first || row->self >= first + VECTOR_LANES))
-        return ~(vint){0};
     for (int i = 0; i < VECTOR_LANES; i++) lane[i] += i;
     return (lane < (int32_t)row->pairs) & (lane != (int32_t)row->self);
 }
 
 VECTOR_INLINE vfloat masked(vfloat x, vint mask) { return (vfloat)((vint)x & mask); }
 
+enum { TOGETHER = 4 }; /* vectors, whose exponentials do not wait for each other */
+
+/* STEP(i, count, mask) for `count` vectors from i on: TOGETHER with all lanes, or one. */
+#define WHOLE_PASS(STEP)                                                                           \
+    for (int64_t i = 0, next; i < row.pairs; i = next) {                                           \
+        next = i + TOGETHER * VECTOR_LANES;                                                        \
+        if (next <= row.pairs && (row.self < i || row.self >= next)) {                             \
+            STEP(i, TOGETHER, ~(vint){0})                                                          \
+        } else {                                                                                   \
+            next = i + VECTOR_LANES;                                                               \
+            vint mask = pair_mask(&row, i);                                                        \
+            STEP(i, 1, mask)                                                                       \
+        }                                                                                          \
+    }
+
+/* `count` is a constant wherever these are inlined. */
+VECTOR_INLINE void whole_top(vfloat top[TOGETHER], const float *r, float beta, int count,
+                             vint mask) {
+#pragma GCC unroll 4
+    for (int v = 0; v < count; v++)
+        top[v] = vector_max(
+            vector_select(mask, beta * vector_load(r + v * VECTOR_LANES), vector_all(-INFINITY)),
+            top[v]);
+}
+
+/* e <- exp(beta r - most), its sum and that of e x. */
+VECTOR_INLINE void whole_exp(vfloat *total, vfloat *gain, float *e, const float *r, const float *x,
+                             float beta, float most, int count, vint mask) {
+    vfloat p[TOGETHER], other[TOGETHER];
+#pragma GCC unroll 4
+    for (int v = 0; v < count; v++) {
+        other[v] = masked(vector_load(x + v * VECTOR_LANES), mask);
+        p[v] = beta * vector_load(r + v * VECTOR_LANES) - most;
+    }
+#pragma GCC unroll 4
+    for (int v = 0; v < count; v++) p[v] = masked(vector_exp_below(p[v]), mask);
+#pragma GCC unroll 4
+    for (int v = 0; v < count; v++) {
+        vector_store(e + v * VECTOR_LANES, p[v]);
+        *total += p[v];
+        *gain += p[v] * other[v];
+    }
+}
+
 /* e <- exp(z - most), and the sums over the row; dbeta gets what it can without gs. `row` is a copy
  * that stores do not change. */
 VECTOR_INLINE void whole_measure(const basin_attention_row row, float *e) {
     float beta = row.beta[0];
-    vfloat top = vector_all(-INFINITY), total = {0}, gain = {0};
-    for (int64_t i = 0; i < row.pairs; i += VECTOR_LANES)
-        top = vector_max(
-            vector_select(pair_mask(&row, i), beta * vector_load(row.r + i), vector_all(-INFINITY)),
-            top);
-    float most = vector_largest(top);
+    vfloat top[TOGETHER], total = {0}, gain = {0};
+#pragma GCC unroll 4
+    for (int v = 0; v < TOGETHER; v++) top[v] = vector_all(-INFINITY);
+#define STEP(AT, COUNT, MASK) whole_top(top, row.r + (AT), beta, COUNT, MASK);
+    WHOLE_PASS(STEP)
+#undef STEP
+    float most = vector_largest(vector_max(vector_max(top[0], top[1]), vector_max(top[2], top[3])));
     const float *other = row.c ? row.c : row.r;
-    for (int64_t i = 0; i < row.pairs; i += VECTOR_LANES) {
-        vint mask = pair_mask(&row, i);
-        vfloat x = masked(vector_load(other + i), mask);
-        vfloat p = masked(vector_exp_below(beta * vector_load(row.r + i) - most), mask);
-        vector_store(e + i, p);
-        total += p;
-        gain += p * x;
-    }
+#define STEP(AT, COUNT, MASK)                                                                      \
+    whole_exp(&total, &gain, e + (AT), row.r + (AT), other + (AT), beta, most, COUNT, MASK);
+    WHOLE_PASS(STEP)
+#undef STEP
     row.most[0] = most;
     row.total[0] = vector_sum(total);
     row.gain[0] = beta * vector_sum(gain);
     if (row.dbeta && !row.c && row.total[0] != 0) add_to(row.dbeta, row.w[0] / row.total[0] * gain);
+}
+
+VECTOR_INLINE void leave(float *to, uint16_t *rounded, int64_t at, vfloat x) {
+    if (rounded)
+        vector_narrow(rounded + at, x);
+    else
+        vector_store(to + at, x);
 }
 
 static void whole(const basin_attention_row *at) {
@@ -315,9 +360,9 @@ static void whole(const basin_attention_row *at) {
             vfloat c = masked(vector_load(row.c + i), mask);
             vfloat gs = t * (beta * c - gain);
             slope += t * c + gs * masked(vector_load(row.r + i), mask);
-            vector_store(row.c + i, beta * gs);
+            leave(row.c, row.gs, i, beta * gs);
         }
-        vector_store(row.r + i, beta * t);
+        leave(row.r, row.t, i, beta * t);
     }
     if (row.c && row.dbeta) add_to(row.dbeta, slope);
 }

@@ -18,7 +18,10 @@
 #include "base/sort.h"
 #include "base/team/team.h"
 
-enum { SCORES = 65536 }; /* floats of one block of scores, at most, unless a row has more */
+enum {
+    SCORES = 65536, /* of one block of queries, at most, unless a row has more */
+    NEAR = 8192,    /* of them computed at a time: they stay in the nearest cache */
+};
 
 typedef struct packing {
     float *rows;    /* rows of x as left factors: [tokens, Y] */
@@ -29,7 +32,7 @@ typedef struct packing {
 /* What a thread works in. */
 typedef struct room {
     packing q, k, a, b;
-    float *r, *c;     /* [block, row] */
+    float *r, *c;     /* [near, row] */
     uint16_t *t, *g;  /* [block, row] */
     float *t_panels;  /* of T or G, or of its transpose */
     float *query_sum; /* [mr, width] */
@@ -46,7 +49,8 @@ typedef struct job {
     const basin_simd *simd;
     basin_attention_mode mode;
     int64_t batch, queries, keys, heads, width, step;
-    int64_t block;     /* queries scored at a time */
+    int64_t block;     /* queries at a time, */
+    int64_t near;      /* and of these scored at a time */
     int64_t row, wide; /* keys and width, padded to whole panels */
     float *partial;    /* [tasks, ATTENTION_ALIGN] of dbeta */
 } job;
@@ -84,6 +88,7 @@ static job job_of(const basin_attention *at) {
     j.wide = padded(p->width, kernel->nr);
     j.block = basin_int_max(kernel->mr, SCORES / basin_int_max(1, j.row) / kernel->mr * kernel->mr);
     j.block = basin_int_min(j.block, padded(p->queries, kernel->mr));
+    j.near = basin_int_min(j.block, padded(basin_int_max(1, NEAR / j.row), kernel->mr));
     return j;
 }
 
@@ -105,16 +110,16 @@ static void lay_out_keys(const job *j, packing *x, basin_arena *a, bool there) {
 
 static room lay_out_room(const job *j, basin_arena *a) {
     bool reverse = j->mode == BASIN_ATTENTION_REVERSE;
-    int64_t scores = j->block * j->row, twin = reverse ? scores : 0;
+    int64_t scores = j->near * j->row, rounded = (j->block * j->row + 1) / 2;
     room own;
     lay_out_queries(j, &own.q, a, true);
     lay_out_queries(j, &own.a, a, reverse);
     lay_out_keys(j, &own.k, a, true);
     lay_out_keys(j, &own.b, a, reverse);
     own.r = basin_arena_floats(a, scores);
-    own.c = basin_arena_floats(a, twin);
-    own.t = (uint16_t *)basin_arena_floats(a, (scores + 1) / 2);
-    own.g = (uint16_t *)basin_arena_floats(a, (twin + 1) / 2);
+    own.c = basin_arena_floats(a, reverse ? scores : 0);
+    own.t = (uint16_t *)basin_arena_floats(a, rounded);
+    own.g = (uint16_t *)basin_arena_floats(a, reverse ? rounded : 0);
     own.t_panels = basin_arena_floats(a, basin_int_max(panel_floats(j, false, j->block, j->keys),
                                                        panel_floats(j, false, j->keys, j->block)));
     own.query_sum = basin_arena_floats(a, j->kernel->mr * j->wide);
@@ -165,27 +170,21 @@ static void pack_queries(const job *j, const packing *to, const uint16_t *x, con
     if (j->by_key) pack(j, true, to->sums, from, 1, j->step, j->width, s->count);
 }
 
-static void scores(const job *j, const room *own, const span *s) {
-    pack_queries(j, &own->q, j->q, s);
-    product(j, own->r, j->row, own->q.rows, own->k.columns, s->count, j->keys, j->width, false);
+/* r and c of `count` queries of the block, from number `first` on, a multiple of mr. */
+static void scores(const job *j, const room *own, int64_t first, int64_t count) {
+    int64_t at = first * padded(j->width, j->kernel->unit) / 2, keys = j->keys;
+    product(j, own->r, j->row, own->q.rows + at, own->k.columns, count, keys, j->width, false);
     if (j->mode != BASIN_ATTENTION_REVERSE) return;
-    if (j->a) {
-        pack_queries(j, &own->a, j->a, s);
-        product(j, own->c, j->row, own->a.rows, own->k.columns, s->count, j->keys, j->width, false);
-    }
+    if (j->a)
+        product(j, own->c, j->row, own->a.rows + at, own->k.columns, count, keys, j->width, false);
     if (j->b)
-        product(j, own->c, j->row, own->q.rows, own->b.columns, s->count, j->keys, j->width,
+        product(j, own->c, j->row, own->q.rows + at, own->b.columns, count, keys, j->width,
                 j->a != NULL);
-    if (!j->a && !j->b) memset(own->c, 0, (size_t)(s->count * j->row) * sizeof *own->c);
+    if (!j->a && !j->b) memset(own->c, 0, (size_t)(count * j->row) * sizeof *own->c);
 }
 
-/* A row of r or c in bfloat16, 0 for keys that the query does not see. */
-static void round_row(const job *j, uint16_t *to, const float *from, int64_t seen) {
-    j->simd->narrow(to, from, seen);
-    memset(to + seen, 0, (size_t)(j->keys - seen) * sizeof *to);
-}
-
-static void score_row(const job *j, const room *own, const span *s, int64_t i) {
+/* Query number i of the block, which is number `near` of the rows of r. */
+static void score_row(const job *j, const room *own, const span *s, int64_t i, int64_t near) {
     const basin_attention *at = j->at;
     bool reverse = j->mode == BASIN_ATTENTION_REVERSE, value = j->mode == BASIN_ATTENTION_VALUE;
     int64_t node = (s->batch * j->queries + s->first + i) * j->heads + s->head;
@@ -196,8 +195,10 @@ static void score_row(const job *j, const room *own, const span *s, int64_t i) {
         .self = at->pattern.exclude_self && !at->pattern.causal ? s->first + i : -1,
         .beta = at->beta + s->head,
         .w = value ? NULL : at->w + node,
-        .r = own->r + i * j->row,
-        .c = reverse ? own->c + i * j->row : NULL,
+        .r = own->r + near * j->row,
+        .c = reverse ? own->c + near * j->row : NULL,
+        .t = own->t + i * j->row,
+        .gs = own->g + i * j->row,
         .most = state,
         .total = state + 1,
         .gain = state + 2,
@@ -209,8 +210,9 @@ static void score_row(const job *j, const room *own, const span *s, int64_t i) {
     if (at->lse) at->lse[node] = any ? state[0] + logf(state[1]) : 0;
     if (at->gw) at->gw[node] = any ? state[2] / state[1] : 0;
     if (value) return;
-    round_row(j, own->t + i * j->row, row.r, row.pairs);
-    if (reverse) round_row(j, own->g + i * j->row, row.c, row.pairs);
+    size_t unseen = (size_t)(j->keys - row.pairs) * sizeof *row.t;
+    memset(row.t + row.pairs, 0, unseen);
+    if (reverse) memset(row.gs + row.pairs, 0, unseen);
 }
 
 /* Rows of float sums into bfloat16 tokens. */
@@ -264,8 +266,13 @@ static void task_run(const job *j, const room *own, int64_t task) {
     if (j->b) pack_keys(j, &own->b, j->b, &s);
     for (; s.first < j->queries; s.first += j->block) {
         s.count = basin_int_min(j->block, j->queries - s.first);
-        scores(j, own, &s);
-        for (int64_t i = 0; i < s.count; i++) score_row(j, own, &s, i);
+        pack_queries(j, &own->q, j->q, &s);
+        if (j->a) pack_queries(j, &own->a, j->a, &s);
+        for (int64_t first = 0; first < s.count; first += j->near) {
+            int64_t count = basin_int_min(j->near, s.count - first);
+            scores(j, own, first, count);
+            for (int64_t i = 0; i < count; i++) score_row(j, own, &s, first + i, i);
+        }
         if (j->by_query) query_sums(j, own, &s);
         if (j->by_key) key_sums(j, own, &s);
     }

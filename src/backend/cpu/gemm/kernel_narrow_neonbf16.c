@@ -50,7 +50,7 @@ INLINE void tile_fixed(float *c, int64_t c_row, const uint16_t *x, const uint16_
         for (int j = 0; j < COLS; j++) sum[r][j] = vdupq_n_f32(0.0F);
     for (int64_t left = k; left > 0; left -= CHUNK) {
         const uint16_t *end = x + MR * (((left < CHUNK ? left : CHUNK) + UNIT - 1) / UNIT * UNIT);
-        for (int i = 0; i < CHUNK / 32; i++, next += 64) __builtin_prefetch(next, 0, 2);
+        for (int i = 0; i < CHUNK / 32; i++, next += 64) __builtin_prefetch(next, 0, 3);
         for (; x < end; x += MR * UNIT, y += NR * UNIT) {
             bfloat16x8_t column[COLS];
 #pragma GCC unroll 4

@@ -236,9 +236,8 @@ VECTOR_INLINE vfloat vector_widen_part(const uint16_t *x, int64_t n) {
 }
 
 VECTOR_INLINE vnarrow vector_round(vfloat x) {
-    vbits bits = (vbits)x;
-    vbits finite = (vbits)((bits & 0x7F800000U) != 0x7F800000U);
-    bits += (0x7FFFU + (bits >> 16 & 1U)) & finite;
+    vbits bits = (vbits)x, number = (vbits)(x == x); /* infinity stays infinity */
+    bits += (0x7FFFU + (bits >> 16 & 1U)) & number;
 #if defined(__AVX512F__)
     return (vnarrow)_mm512_cvtepi32_epi16((__m512i)(bits >> 16));
 #else
