@@ -17,6 +17,7 @@ enum {
     BALANCE = 4,         /* blocks a thread, where another one costs no packing of A */
     SUM_COLS = 768,      /* columns summed at a time where k has several blocks */
     SMALLER = 4,         /* blocks in place of one where cores are not free */
+    ENDS = 1024,         /* floats of tiles that go to the epilogue together */
     NEAR = 256,          /* columns of small factors, whose rows are not worth packing */
     LANES = 16,          /* multiply-adds at a time: small products are not worth a thread */
 };
@@ -50,6 +51,7 @@ typedef struct plan {
     bool direct;                          /* A is read where it is, */
     bool columns;                         /* with its rows side by side */
     bool wide;                            /* likewise, a few rows; several panels of B at a time */
+    int64_t ends;                         /* tiles that go to the epilogue together */
     bool shared;                          /* all of B is packed before the product begins */
     int64_t b_group;                      /* else: panels of B that a thread packs at a time */
     int64_t a_floats, b_floats, c_floats; /* of one thread's workspace */
@@ -105,7 +107,9 @@ static plan plan_make(const basin_gemm *g, int threads) {
     int64_t block_rows = basin_int_ceil(p.m_panels, p.m_blocks) * mr;
     int64_t block_cols = basin_int_ceil(p.n_panels, p.n_blocks) * nr;
     p.a_floats = align(packed_floats(p.kernel, p.direct ? mr : block_rows, k));
-    if (g->epilogue) p.c_floats = align(p.k_blocks > 1 ? block_rows * block_cols : mr * nr);
+    p.ends = basin_int_max(1, ENDS / (mr * nr));
+    if (g->epilogue)
+        p.c_floats = align(p.k_blocks > 1 ? block_rows * block_cols : p.ends * mr * nr);
     p.shared = !g->b_packed && g->batch == 1 && p.m_blocks > 1 && g->k > 0;
     if (!g->b_packed && !p.shared) {
         p.b_group = basin_int_max(1, B_GROUP / basin_int_max(1, b_panel(p.kernel, k)));
@@ -185,10 +189,13 @@ static void panel_run(const basin_gemm *g, const plan *p, const block *at, const
             tile_run(c, g->c_row, g, p, at, i, b, k, cols, g->accumulate || k_block > 0, &ahead);
             continue;
         }
+        int64_t place = i % p->ends, begin = row - place * mr;
         float *sum = at->c;
-        if (p->k_blocks > 1) sum += ((panel - at->n_first) * count + i) * mr * nr;
-        tile_run(sum, nr, g, p, at, i, b, k, cols, k_block > 0, &ahead);
-        if (last) g->epilogue(g->context, sum, nr, at->batch, row, col, rows_of(g, p, at, i), cols);
+        if (p->k_blocks > 1) sum += ((panel - at->n_first) * count + i - place) * mr * nr;
+        tile_run(sum + place * mr * nr, nr, g, p, at, i, b, k, cols, k_block > 0, &ahead);
+        if (last && (place + 1 == p->ends || i + 1 == count))
+            g->epilogue(g->context, sum, nr, at->batch, begin, col,
+                        row + rows_of(g, p, at, i) - begin, cols);
     }
 }
 

@@ -26,7 +26,7 @@ INLINE bfloat16x8_t load_here(const uint16_t *from) {
 }
 
 /* Two blocks side by side are two rows of four. */
-INLINE void store(float *to, int64_t to_row, float32x4_t sum[ROWS][COLS], int blocks) {
+INLINE void store(float *to, int64_t to_row, float32x4_t sum[ROWS][COLS], int blocks, bool add) {
 #pragma GCC unroll 6
     for (int r = 0; r < blocks; r++)
 #pragma GCC unroll 2
@@ -34,15 +34,18 @@ INLINE void store(float *to, int64_t to_row, float32x4_t sum[ROWS][COLS], int bl
             float64x2_t x = vreinterpretq_f64_f32(sum[r][j]);
             float64x2_t y = vreinterpretq_f64_f32(sum[r][j + 1]);
             float *at = to + 2 * r * to_row + 2 * j;
-            vst1q_f32(at, vreinterpretq_f32_f64(vzip1q_f64(x, y)));
-            vst1q_f32(at + to_row, vreinterpretq_f32_f64(vzip2q_f64(x, y)));
+            float32x4_t top = vreinterpretq_f32_f64(vzip1q_f64(x, y));
+            float32x4_t under = vreinterpretq_f32_f64(vzip2q_f64(x, y));
+            vst1q_f32(at, add ? vaddq_f32(vld1q_f32(at), top) : top);
+            at += to_row;
+            vst1q_f32(at, add ? vaddq_f32(vld1q_f32(at), under) : under);
         }
 }
 
 /* The tile's first `blocks` pairs of rows: a constant wherever this is inlined, so that `sum` is
  * registers. */
 INLINE void tile_fixed(float *c, int64_t c_row, const uint16_t *x, const uint16_t *y, int64_t k,
-                       int blocks, const char *next) {
+                       int blocks, bool add, const char *next) {
     float32x4_t sum[ROWS][COLS];
 #pragma GCC unroll 6
     for (int r = 0; r < blocks; r++)
@@ -63,7 +66,10 @@ INLINE void tile_fixed(float *c, int64_t c_row, const uint16_t *x, const uint16_
             }
         }
     }
-    store(c, c_row, sum, blocks);
+    if (add)
+        store(c, c_row, sum, blocks, true);
+    else
+        store(c, c_row, sum, blocks, false);
 }
 
 static void tile(float *c, int64_t c_row, const float *a, const float *b, int64_t k, int rows,
@@ -73,11 +79,11 @@ static void tile(float *c, int64_t c_row, const float *a, const float *b, int64_
     float whole[MR * NR];
     for (int r = 0; r < rows && ahead->c; r++)
         __builtin_prefetch(ahead->c + r * ahead->c_row, 1, 3);
-    bool full = rows == MR && cols == NR && !accumulate;
+    bool full = rows == MR && cols == NR;
     if (rows <= 8) /* fewer take as long */
-        tile_fixed(whole, NR, x, y, k, 4, next);
+        tile_fixed(whole, NR, x, y, k, 4, false, next);
     else
-        tile_fixed(full ? c : whole, full ? c_row : NR, x, y, k, ROWS, next);
+        tile_fixed(full ? c : whole, full ? c_row : NR, x, y, k, ROWS, full && accumulate, next);
     if (!full) basin_gemm_tile_copy(c, c_row, whole, NR, rows, cols, accumulate);
 }
 
