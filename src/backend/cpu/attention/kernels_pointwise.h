@@ -359,8 +359,9 @@ static void whole(const basin_attention_row *at) {
             vint mask = pair_mask(&row, i);
             vfloat c = masked(vector_load(row.c + i), mask);
             vfloat gs = t * (beta * c - gain);
-            slope += t * c + gs * masked(vector_load(row.r + i), mask);
+            vfloat r = masked(vector_load(row.r + i), mask);
             leave(row.c, row.gs, i, beta * gs);
+            slope += t * c + gs * r;
         }
         leave(row.r, row.t, i, beta * t);
     }
