@@ -188,16 +188,20 @@ def feature_name(feature, names) -> str:
 
 
 def graph_explanation(found, ax=None) -> Any:
-    """Nodes on a circle; colour and size say what each adds, and so do the edges."""
+    """Nodes on a circle; colour and size say what each adds, and so do the edges; by the memory of
+    molecules, which knows no edges, where its share is above one half."""
+    nodes, edges = found.nodes, found.edges
+    if found.share > 0.5:
+        nodes, edges = found.memory, 0 * edges
     ax, figure = _axes(ax, 5.6, 4.6)
     angle = 2 * numpy.pi * numpy.arange(len(found.nodes)) / max(len(found.nodes), 1)
     x, y = numpy.cos(angle), numpy.sin(angle)
-    most = max(numpy.abs(found.nodes).max(initial=0), numpy.abs(found.edges).max(initial=0), 1e-12)
-    for (a, b), adds in zip(found.edge, found.edges):
+    most = max(numpy.abs(nodes).max(initial=0), numpy.abs(edges).max(initial=0), 1e-12)
+    for (a, b), adds in zip(found.edge, edges):
         colour = _MARK if adds > 0 else _DARK
         ax.plot(x[[a, b]], y[[a, b]], color=colour, linewidth=0.6 + 3 * abs(adds) / most, zorder=1)
     marks = ax.scatter(
-        x, y, s=160, c=found.nodes, cmap="RdBu_r", vmin=-most, vmax=most, edgecolors="black",
+        x, y, s=160, c=nodes, cmap="RdBu_r", vmin=-most, vmax=most, edgecolors="black",
         zorder=2,
     )  # fmt: skip
     for i in range(len(found.nodes)):
@@ -206,5 +210,8 @@ def graph_explanation(found, ax=None) -> Any:
     ax.set_aspect("equal")
     ax.margins(0.12)
     ax.set_axis_off()
-    ax.set_title(f"output {found.output:.3g}, of a blank graph {found.blank:.3g}", fontsize=10)
+    title = f"output {found.output:.3g}, of a blank graph {found.blank:.3g}"
+    if found.share > 0.5:
+        title = f"memory {found.recalled:.3g}, its share {found.share:.2g}"
+    ax.set_title(title, fontsize=10)
     return figure

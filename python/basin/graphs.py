@@ -63,14 +63,27 @@ class GraphExplanation:
     """[nodes]: their share of the attention of the whole graph's token."""
     energy: numpy.ndarray
     """[nodes]: their energy in the last block; NaN where the model has none."""
+    predicted: float
+    """The probability of that class, or the value, that predictions have."""
+    share: float
+    """The share of the memory of training molecules in predictions; 0: there is none."""
+    recalled: float
+    """The probability or value that the memory has."""
+    memory: numpy.ndarray
+    """[nodes]: what each, with what is around it, adds to what the memory has."""
 
     def _title(self):
         counts = f"{len(self.nodes)} nodes, {len(self.edge)} edges"
-        return f"column {self.column}: {self.output:.4g}, {self.blank:.4g} when blank; {counts}"
+        memory = f"memory {self.recalled:.4g} with share {self.share:.2g}, " if self.share else ""
+        network = f"network {self.output:.4g}, {self.blank:.4g} when blank"
+        return f"column {self.column}: {self.predicted:.4g}; {memory}{network}; {counts}"
 
     def _rows(self):
         """Nodes and edges that count most: what they add, and which they are."""
         first, second = (numpy.argsort(-abs(some))[:5] for some in (self.nodes, self.edges))
+        if self.share:
+            for i in numpy.argsort(-abs(self.memory))[:5]:
+                yield self.memory[i], f"node {i}, by the memory"
         for i in first:
             yield self.nodes[i], f"node {i}, attention {self.attention[i]:.3g}"
         for i in second:
@@ -205,6 +218,10 @@ def _explanation(e, graphs):
         edge=numpy.frombuffer(edges, "i4").reshape(-1, 2).copy(),
         attention=numbers(e.attention, e.nodes),
         energy=numbers(e.energy, e.nodes) if e.has_energy else numpy.full(e.nodes, numpy.nan),
+        predicted=e.predicted,
+        share=e.share,
+        recalled=e.recalled,
+        memory=numbers(e.memory, e.nodes),
     )
 
 

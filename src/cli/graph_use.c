@@ -445,13 +445,17 @@ static int64_t merge(part *edge, int64_t count) {
     return kept;
 }
 
+/* Whether the memory has more to say than the network. */
+static bool by_memory(const basin_graphs_explanation *e) { return e->share > 0.5; }
+
 static basin_status sort_parts(job *j, basin_error *error) {
     const basin_graphset *set = &j->set;
     const basin_graphs_explanation *e = &j->e;
     const int32_t *end = set->edge + 2 * set->edge_start[e->graph];
     BASIN_TRY(BASIN_NEW(&j->node, e->nodes, "an explanation", error));
     BASIN_TRY(BASIN_NEW(&j->edge, e->edges, "an explanation", error));
-    for (int64_t i = 0; i < e->nodes; i++) j->node[i] = (part){i, -1, e->node[i]};
+    const double *adds = by_memory(e) ? e->memory : e->node;
+    for (int64_t i = 0; i < e->nodes; i++) j->node[i] = (part){i, -1, adds[i]};
     for (int64_t i = 0; i < e->edges; i++, end += 2)
         j->edge[i] = (part){end[0] < end[1] ? end[0] : end[1], end[0] < end[1] ? end[1] : end[0],
                             e->edge[i]};
@@ -488,14 +492,10 @@ static const int32_t *labels_of(const job *j) {
 static void headline(char *text, size_t size, const job *j) {
     char about[120];
     const basin_graphs_explanation *e = &j->e;
-    bool several = j->about.members > 1 || j->about.near > 0,
-         classes = j->about.class_value != NULL;
     snprintf(text, size,
-             !classes  ? "%s, graph %lld: %s is %.5g"
-             : several ? "%s, graph %lld: %s, log-odds of the network %.3g"
-                       : "%s, graph %lld: %s with probability %.4f",
-             j->set.name, (long long)e->graph, subject(about, j),
-             classes && !several ? 1 / (1 + exp(-e->output)) : e->output);
+             j->about.class_value ? "%s, graph %lld: %s with probability %.4f"
+                                  : "%s, graph %lld: %s is %.5g",
+             j->set.name, (long long)e->graph, subject(about, j), e->predicted);
 }
 
 /* "C", "NH3+", "O-". */
@@ -539,6 +539,7 @@ static void put_nodes(basin_record *r, const job *j) {
         basin_record_integer(r, "node", n);
         if (label) basin_record_integer(r, "|label", label[n]);
         if (molecule) basin_record_text(r, "element", name_atom(atom, j, n));
+        if (e->share > 0) basin_record_number(r, "memory", "%+.4f", e->memory[n]);
         basin_record_number(r, "adds", "%+.4g", e->node[n]);
         if (e->has_energy)
             basin_record_fields(r, "attention|attention of the CLS=%.4f;energy=%.4g",
@@ -577,16 +578,24 @@ static void put_explanation(basin_record *r, const void *context) {
         put_class(r, j, class_value[e->column]);
     else
         basin_record_integer(r, "value", e->column + 1);
-    basin_record_number(r, class_value ? "output|log-odds" : "output", "%.4g", e->output);
+    basin_record_number(
+        r, class_value ? "output|log-odds of the network" : "output|output of the network", "%.4g",
+        e->output);
     basin_record_number(r, "blank|of the blank graph", "%.4g", e->blank);
     basin_record_fields(r, "nodes_add=%+.4g;edges_add=%+.4g;missed|missed by the integral=%.2g",
                         sum_of(e->node, e->nodes), sum_of(e->edge, e->edges), e->missed);
+    if (e->share > 0)
+        basin_record_fields(r,
+                            "share|share of the memory=%.2g;recalled|memory says=%.4g;"
+                            "usual|mean of its molecules=%.4g",
+                            e->share, e->recalled, e->usual);
     put_nodes(r, j);
     put_edges(r, j);
-    if (j->about.members > 1 || j->about.near > 0)
-        basin_record_note(r, "the mean over %lld members of the network%s",
+    if (j->about.members > 1 || e->share > 0)
+        basin_record_note(r, "\"adds\" is the mean over %lld members of the network%s",
                           (long long)j->about.members,
-                          j->about.near > 0 ? "; the memory of molecules is not part of it" : "");
+                          e->share > 0 ? "; \"memory\" what a node adds to what the memory says"
+                                       : "");
 }
 
 static basin_status draw(void *context, basin_error *error) {
@@ -607,6 +616,13 @@ static basin_status draw(void *context, basin_error *error) {
         snprintf(legend, sizeof legend, "what an atom or a bond adds to %s", subject(about, j));
     d.graph.title = title, d.graph.subtitle = subtitle, d.graph.legend = legend;
     d.graph.node = e->node, d.graph.strength = e->edge;
+    if (molecule && by_memory(e)) {
+        snprintf(legend, sizeof legend,
+                 "what an atom and what is around it add to %s by the memory", subject(about, j));
+        snprintf(subtitle, sizeof subtitle, "memory %.3g, its mean %.3g, its share %.2g",
+                 e->recalled, e->usual, e->share);
+        d.graph.node = e->memory, d.graph.strength = NULL;
+    }
     return basin_svg_graph(j->o->svg, &d.graph, error);
 }
 

@@ -330,7 +330,7 @@ static void graph_write(FILE *file, const basin_svg_graph_of *g, const point *at
     double most = 1e-12;
     char legend[200];
     for (int64_t i = 0; i < g->nodes; i++) most = fmax(most, fabs(g->node[i]));
-    for (int64_t e = 0; e < g->edges; e++) most = fmax(most, fabs(both_ways(g, e)));
+    for (int64_t e = 0; e < g->edges && g->strength; e++) most = fmax(most, fabs(both_ways(g, e)));
     snprintf(legend, sizeof legend, "%+.2g to %+.2g: %.150s", -most, most, g->legend);
     put_head(file, SIDE, SIDE, g->title, true);
     if (g->subtitle) put_label(file, "", 24, 52, "start", g->subtitle);

@@ -171,16 +171,21 @@ BASIN_API basin_status basin_graphs_seen(basin_graphs_memory *memory /* [count] 
 typedef struct basin_graphs_explanation {
     int64_t graph, nodes, edges; /* edges are directed, in the order of the set */
     int64_t column;              /* the class or value that it is about */
+    double predicted;            /* the probability or value that predictions have */
     double output, blank;        /* the logarithm of the odds of that class, or the value */
     double missed;               /* what the integral leaves of their difference; small */
     double *node, *edge;         /* [nodes] [edges] what each adds */
     double *attention;           /* [nodes] their share of the CLS token's attention */
     double *energy;              /* [nodes] in the last block */
     bool has_energy;             /* else the last two are zeros */
+    double share;                /* of the memory of molecules in predictions; 0: it has none */
+    double recalled, usual; /* the probability or the value that the memory has, and the mean of its
+                               training graphs, from which it sets out */
+    double *memory;         /* [nodes] what each adds to the difference of these two */
 } basin_graphs_explanation;
 
-/* Of the one graph of the data, the mean over the model's members; the memory of molecules has no
- * part in it. `column` -1: the likeliest class, or the first value. */
+/* Of the one graph of the data, the mean over the model's members; beside it that of the memory of
+ * molecules. `column` -1: the likeliest class, or the first value. */
 BASIN_API basin_status basin_graphs_explain(basin_graphs_explanation *explanation,
                                             basin_graphs_model *model,
                                             const basin_graphs_data *data, int64_t column,

@@ -246,6 +246,7 @@ static basin_status reserve(basin_graphs_explanation *e, const basin_graphset *s
     BASIN_TRY(BASIN_NEW(&e->node, e->nodes, "an explanation", error));
     BASIN_TRY(BASIN_NEW(&e->edge, e->edges, "an explanation", error));
     BASIN_TRY(BASIN_NEW(&e->attention, e->nodes, "an explanation", error));
+    BASIN_TRY(BASIN_NEW(&e->memory, e->nodes, "an explanation", error));
     return BASIN_NEW(&e->energy, e->nodes, "an explanation", error);
 }
 
@@ -273,13 +274,15 @@ static basin_status add_member(basin_graphs_explanation *e, basin_graphs_model *
     return BASIN_OK;
 }
 
-/* The class that predictions have, which is that of no single member. */
-static basin_status find_class(int64_t *column, basin_graphs_model *model,
-                               const basin_graphs_data *data, basin_error *error) {
-    int64_t value = 0;
-    BASIN_SCRATCH(float, output, model->classes, "an explanation", error);
+/* What predictions say, and of classes the likeliest, which is that of no single member. */
+static basin_status predict(basin_graphs_explanation *e, int64_t *column, basin_graphs_model *model,
+                            const basin_graphs_data *data, basin_error *error) {
+    int64_t value = 0, columns = basin_graphs_about(model).columns;
+    BASIN_SCRATCH(float, output, columns, "an explanation", error);
     BASIN_TRY(basin_graphs_predict(output, &value, model, data, error));
-    *column = basin_graphs_class_number(model, value);
+    if (*column < 0 && model->target == BASIN_GRAPHS_CLASSES)
+        *column = basin_graphs_class_number(model, value);
+    if (*column < columns) e->predicted = (double)output[*column < 0 ? 0 : *column];
     return BASIN_OK;
 }
 
@@ -294,10 +297,10 @@ static basin_status explain_graph(basin_graphs_explanation *e, basin_graphs_mode
         return basin_fail(error, BASIN_BAD_VALUE, "needs one graph of a set, 0 to %lld",
                           data->set ? (long long)data->set->graphs - 1 : 0);
     BASIN_TRY(reserve(e, data->set, data->graph[0], error));
-    if (column < 0 && model->target == BASIN_GRAPHS_CLASSES)
-        BASIN_TRY(find_class(&column, model, data, error));
+    BASIN_TRY(predict(e, &column, model, data, error));
     for (int64_t k = 0; k < model->members; k++)
         BASIN_TRY(add_member(e, model, data, k, column, error));
+    BASIN_TRY(basin_graphs_near_explain(e, model, data->set, error));
     return basin_graphs_take_member(model, 0, error);
 }
 
@@ -313,6 +316,7 @@ basin_status basin_graphs_explain(basin_graphs_explanation *explanation, basin_g
 }
 
 void basin_graphs_explanation_free(basin_graphs_explanation *explanation) {
-    BASIN_FREE(explanation->node, explanation->edge, explanation->attention, explanation->energy);
+    BASIN_FREE(explanation->node, explanation->edge, explanation->attention, explanation->energy,
+               explanation->memory);
     *explanation = (basin_graphs_explanation){0};
 }

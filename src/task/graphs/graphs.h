@@ -269,6 +269,9 @@ basin_status basin_graphs_near_fit(basin_graphs_model *model, const basin_graphs
 basin_status basin_graphs_near_add(float *output, float *nearest, int64_t *name,
                                    const basin_graphs_model *model, const basin_graphset *set,
                                    const int64_t *graph, int64_t count, basin_error *error);
+/* What each node adds to what it says of column e->column. */
+basin_status basin_graphs_near_explain(basin_graphs_explanation *e, const basin_graphs_model *model,
+                                       const basin_graphset *set, basin_error *error);
 basin_status basin_graphs_near_write(basin_bundle *bundle, const basin_graphs_model *model,
                                      basin_error *error);
 /* Lists in a file: where each begins [lists + 1], and all items; `*lists` -1: any number. */

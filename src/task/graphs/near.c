@@ -13,7 +13,8 @@ static const double RIDGE = 0.3;
 
 /* ---- neighbourhoods ---- */
 
-/* Of graph g: (RADIUS + 1) numbers per node, ascending; `colour` has room for twice the nodes. */
+/* Of graph g: (RADIUS + 1) numbers per node, [RADIUS + 1, nodes]; `colour` has room for twice the
+ * nodes. */
 static void list_neighbourhoods(int32_t *to, uint64_t *colour, const basin_graphset *s, int64_t g) {
     int64_t first = s->node_start[g], n = s->node_start[g + 1] - first;
     uint64_t *next = colour + n;
@@ -31,7 +32,6 @@ static void list_neighbourhoods(int32_t *to, uint64_t *colour, const basin_graph
                     s->edge_labels ? (uint64_t)s->edge_label[e * s->edge_labels] : 0);
         for (int64_t i = 0; i < n; i++) colour[i] = basin_hash_pair(colour[i], next[i]);
     }
-    qsort(to, (size_t)(n * (RADIUS + 1)), sizeof *to, basin_compare_int32);
 }
 
 static basin_status list_all(basin_graphs_near *near, const basin_graphset *s, const int64_t *graph,
@@ -48,8 +48,11 @@ static basin_status list_all(basin_graphs_near *near, const basin_graphset *s, c
     }
     BASIN_SCRATCH_RAW(uint64_t, colour, 2 * most, memory, error);
     BASIN_TRY(BASIN_NEW_RAW(&near->feature, near->start[count] + 1, memory, error));
-    for (int64_t i = 0; i < count; i++)
-        list_neighbourhoods(near->feature + near->start[i], colour, s, graph[i]);
+    for (int64_t i = 0; i < count; i++) {
+        int32_t *to = near->feature + near->start[i];
+        list_neighbourhoods(to, colour, s, graph[i]);
+        qsort(to, (size_t)(near->start[i + 1] - near->start[i]), sizeof *to, basin_compare_int32);
+    }
     return BASIN_OK;
 }
 
@@ -276,6 +279,48 @@ basin_status basin_graphs_near_add(float *output, float *nearest, int64_t *name,
             if (nearest) nearest[at + i] = similar[most];
             if (name) name[at + i] = find_name(near, most);
         }
+    }
+    return BASIN_OK;
+}
+
+/* ---- explaining ---- */
+
+/* Each of the neighbourhoods `own` gets its part of what the similarity to molecule k adds. */
+static void credit(double *to, const basin_graphs_near *own, const basin_graphs_near *near,
+                   int64_t k, double weight) {
+    const int32_t *x = own->feature, *y = near->feature + near->start[k];
+    int64_t n = own->start[1], m = near->start[k + 1] - near->start[k], at = 0;
+    double either = (double)(n + m) / (1 + similarity(own, 0, near, k));
+    for (int64_t i = 0, next; i < n; i = next) {
+        int64_t shared = 0;
+        for (next = i; next < n && x[next] == x[i];) next++;
+        while (at < m && y[at] < x[i]) at++;
+        while (at < m && y[at] == x[i]) at++, shared++;
+        double part = (double)basin_int_min(shared, next - i) / (double)(next - i);
+        for (int64_t j = i; j < next && shared; j++) to[j] += weight * part / either;
+    }
+}
+
+basin_status basin_graphs_near_explain(basin_graphs_explanation *e, const basin_graphs_model *m,
+                                       const basin_graphset *set, basin_error *error) {
+    const basin_graphs_near *near = &m->near;
+    int64_t all = e->nodes * (RADIUS + 1), C = m->outputs;
+    BASIN_AT_EXIT(basin_graphs_near_free) basin_graphs_near own = {0};
+    if (!near->count || !(near->share > 0)) return BASIN_OK;
+    BASIN_TRY(list_all(&own, set, &e->graph, 1, error));
+    BASIN_SCRATCH(double, added, all, memory, error);
+    BASIN_SCRATCH_RAW(int32_t, feature, all, memory, error);
+    BASIN_SCRATCH_RAW(uint64_t, colour, 2 * e->nodes, memory, error);
+    for (int64_t k = 0; k < near->count; k++)
+        credit(added, &own, near, k, (double)near->weight[k * C + e->column]);
+    list_neighbourhoods(feature, colour, set, e->graph);
+    e->share = near->share;
+    e->recalled = e->usual = (double)near->weight[near->count * C + e->column];
+    for (int64_t i = 0; i < all; i++) {
+        const int32_t *at =
+            bsearch(&feature[i], own.feature, (size_t)all, sizeof *feature, basin_compare_int32);
+        e->memory[i % e->nodes] += added[at - own.feature];
+        e->recalled += added[i];
     }
     return BASIN_OK;
 }

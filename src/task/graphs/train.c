@@ -246,6 +246,11 @@ static basin_status calibrate(job *j, basin_error *error) {
     if (!own) all = f->count[1];
     BASIN_TRY(basin_graphs_certain_fit(m, &j->input->set, graph, all, given, own ? 1 : m->members,
                                        near ? held : NULL, error));
+    if (near)
+        basin_watch_note(j->train.run->training.watch,
+                         "the memory of training graphs has a share of %.2g in predictions, the "
+                         "network the rest",
+                         m->near.share);
     for (int64_t i = 0; i < all * m->outputs && m->target == BASIN_GRAPHS_CLASSES; i++)
         given[i] = logf(given[i]);
     return members < 2 || !all ? BASIN_OK : score_outputs(&j->best, given, j, graph, all, error);

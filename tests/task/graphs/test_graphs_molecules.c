@@ -121,6 +121,16 @@ TEST(memory_of_labelled_graphs) {
             assert_ok(basin_graphs_predict(output, NULL, model, &data, &failure));
             for (int k = 0; k < 120; k++) assert_true(nearest[k] == 1);
             assert_in_range(atoi(basin_graphs_about(model).remembered + at[7]), 0, 119);
+            int64_t graph = 7;
+            basin_graphs_explanation e; /* memory and network make up the prediction */
+            data = (basin_graphs_data){.set = &set, .graph = &graph, .graphs = 1};
+            assert_ok(basin_graphs_explain(&e, model, &data, -1, &failure));
+            double sum = e.usual, network = 1 / (1 + exp(-e.output / model->certain.temperature));
+            for (int64_t k = 0; k < e.nodes; k++) sum += e.memory[k];
+            assert_true(e.share == share && fabs(sum - e.recalled) < 1e-9);
+            double recalled = fmin(fmax(e.recalled, 1e-4), 1 - 1e-4);
+            assert_float_equal(e.predicted, share * recalled + (1 - share) * network, 1e-5);
+            basin_graphs_explanation_free(&e);
         }
         basin_graphs_close(model);
         basin_backend_close(backend);
