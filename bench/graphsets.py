@@ -154,11 +154,18 @@ def slic(pixel, segments, compactness):
     of = colour[whole[:, 0] * width + whole[:, 1]]
     label = numpy.full(height * width, -1)
     for _ in range(ITERATIONS):
-        apart = ((place[:, None] - at) ** 2).sum(-1) * (compactness / step) ** 2
-        apart += ((colour[:, None] - of) ** 2).sum(-1)
         low, high = numpy.maximum(at - 2 * step, 0).astype(int), at + 2 * step
-        apart[((place[:, None] < low) | (place[:, None] > high)).any(-1)] = numpy.inf
-        label = numpy.where(numpy.isfinite(apart.min(1)), apart.argmin(1), label)
+        away = []  # squared, of rows and of columns; infinite beyond the window of a centre
+        for axis, cells in enumerate((height, width)):
+            along = numpy.arange(cells, dtype=float)[:, None]
+            outside = (along < low[:, axis]) | (along > high[:, axis])
+            away.append(numpy.where(outside, numpy.inf, (along - at[:, axis]) ** 2))
+        apart = (away[0][:, None] + away[1]).reshape(height * width, -1)
+        apart *= (compactness / step) ** 2
+        apart += sum((colour[:, c, None] - of[:, c]) ** 2 for c in range(channels))
+        nearest = apart.argmin(1)
+        found = numpy.isfinite(numpy.take_along_axis(apart, nearest[:, None], 1)[:, 0])
+        label = numpy.where(found, nearest, label)
         held = label >= 0
         count = numpy.bincount(label[held], minlength=len(at))
         some = count > 0  # a centre without pixels stays
