@@ -348,6 +348,7 @@ TEST_WITH(says_what_molecules_have, folder_new, folder_remove) {
         {"graph train m.csv --target smiles", "column 'smiles' has the SMILES"},
         {"graph train m.csv --target z",
          "no column 'z' of targets; its columns: smiles, y, w, one"},
+        {"graph train i.csv --target y", "line 3: column 'y' has '1e400', needs a number of at "},
         {"graph train m.csv --target one", "wanted two classes or more"},
         {"graph train m.csv --target y --split scaffold", "to divide by groups into training, "},
         {"graph cv m.csv --target y --split scaffold --folds 3", "into 3 folds"},
@@ -359,6 +360,7 @@ TEST_WITH(says_what_molecules_have, folder_new, folder_remove) {
     };
     char path[PATH_TEXT];
     file_put(folder_path(path, state, "m.csv"), table, strlen(table));
+    file_put(folder_path(path, state, "i.csv"), "smiles,y\nC,1\nCC,1e400\n", 22);
     for (size_t i = 0; i < sizeof line / sizeof *line; i++)
         assert_error(run(state, "%s -q", line[i][0]), 1, line[i][1]);
     assert_error(run(state, "graph train m.csv --target y --norm batch"), 2, "layer|rms|graph");

@@ -2,6 +2,7 @@
  * memory. Labels of atoms: atomic number, charge, hydrogens, aromatic; of bonds 1, 2, 3, or 4 for
  * an aromatic one, 0 for another. */
 #include <ctype.h>
+#include <float.h>
 #include <strings.h>
 
 #include "base/hash.h"
@@ -253,11 +254,14 @@ static basin_status read_targets(reading *r, basin_error *error) {
         }
         int64_t words = r->word[t].names.names.count;
         bool numbers = r->targets > 1 || r->spec->values;
-        if (words > r->given ? r->given || numbers || r->numbers[t] : words && r->numbers[t])
+        bool beyond = fabs(value) > (double)FLT_MAX;
+        if (beyond ||
+            (words > r->given ? r->given || numbers || r->numbers[t] : words && r->numbers[t]))
             return basin_fail(error, BASIN_BAD_VALUE, "%s: line %lld: column '%s' has '%.40s', %s",
                               r->spec->path, (long long)r->line[g], name_of(r, r->target[t]), text,
-                              r->given  ? "which is no class of the model"
-                              : numbers ? "needs numbers"
+                              beyond     ? "needs a number of at most 3.4e38"
+                              : r->given ? "which is no class of the model"
+                              : numbers  ? "needs numbers"
                               : number < 0
                                   ? "and words before it; needs numbers alone or words alone"
                                   : "and numbers before it; needs numbers alone or words alone");
