@@ -10,17 +10,15 @@ enum { MOST = INT32_MAX - 1 };
 
 /* ---- lists ---- */
 
-basin_status basin_names_add(basin_names_builder *builder, const char *text, size_t length,
-                             basin_error *error) {
-    basin_names *names = &builder->names;
+basin_status basin_names_add(basin_names *names, const char *text, basin_error *error) {
     size_t count = (size_t)names->count, used = count ? (size_t)names->at[count] : 0;
-    if (!BASIN_RESERVE(&names->at, &builder->at_capacity, count + 2) || length > SIZE_MAX / 4 ||
-        !basin_array_reserve((void **)&names->text, &builder->text_capacity, used + length + 1, 1))
+    size_t bytes = strlen(text) + 1;
+    if (!BASIN_RESERVE(&names->at, &names->at_capacity, count + 2) ||
+        !BASIN_RESERVE(&names->text, &names->text_capacity, used + bytes))
         return basin_fail(error, BASIN_NO_MEMORY, "out of memory for %zu names", count + 1);
-    memcpy(names->text + used, text, length);
-    names->text[used + length] = 0;
+    memcpy(names->text + used, text, bytes);
     names->at[0] = 0;
-    names->at[++names->count] = (int64_t)(used + length + 1);
+    names->at[++names->count] = (int64_t)(used + bytes);
     return BASIN_OK;
 }
 
@@ -45,14 +43,10 @@ bool basin_names_are_numbers(const basin_names *names) {
 }
 
 basin_status basin_names_copy(basin_names *to, const basin_names *from, basin_error *error) {
-    basin_names_builder builder = {0};
-    basin_status status = BASIN_OK;
-    for (int64_t i = 0; i < from->count && !status; i++) {
-        const char *text = from->text + from->at[i];
-        status = basin_names_add(&builder, text, strlen(text), error);
-    }
-    *to = builder.names;
-    return status;
+    *to = (basin_names){0};
+    for (int64_t i = 0; i < from->count; i++)
+        BASIN_TRY(basin_names_add(to, from->text + from->at[i], error));
+    return BASIN_OK;
 }
 
 /* ---- dictionaries ---- */
@@ -63,7 +57,7 @@ static uint64_t hash(const char *text) {
 }
 
 static const char *name_of(const basin_dictionary *x, int32_t number) {
-    return x->names.names.text + x->names.names.at[number];
+    return x->names.text + x->names.at[number];
 }
 
 /* Where `text` is, or the free place where it would be. */
@@ -85,28 +79,28 @@ static bool grow(basin_dictionary *x) {
     free(x->slot);
     x->slot = slot;
     x->slots = slots;
-    for (int64_t i = 0; i < x->names.names.count; i++)
+    for (int64_t i = 0; i < x->names.count; i++)
         x->slot[place(x, name_of(x, (int32_t)i))] = (int32_t)i + 1;
     return true;
 }
 
 basin_status basin_dictionary_add(basin_dictionary *dictionary, int32_t *number, const char *text,
                                   basin_error *error) {
-    int64_t count = dictionary->names.names.count;
+    int64_t count = dictionary->names.count;
     if (2 * (size_t)(count + 1) > dictionary->slots && !grow(dictionary))
         return basin_fail(error, BASIN_NO_MEMORY, "out of memory for %lld names", (long long)count);
     size_t at = place(dictionary, text);
     *number = dictionary->slot[at] - 1;
     if (*number >= 0) return BASIN_OK;
     if (count >= MOST) return basin_fail(error, BASIN_BAD_VALUE, "more than %d names", MOST);
-    BASIN_TRY(basin_names_add(&dictionary->names, text, strlen(text), error));
+    BASIN_TRY(basin_names_add(&dictionary->names, text, error));
     dictionary->slot[at] = (int32_t)count + 1;
     *number = (int32_t)count;
     return BASIN_OK;
 }
 
 void basin_dictionary_free(basin_dictionary *dictionary) {
-    basin_names_free(&dictionary->names.names);
+    basin_names_free(&dictionary->names);
     free(dictionary->slot);
     *dictionary = (basin_dictionary){0};
 }

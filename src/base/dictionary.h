@@ -10,19 +10,13 @@
 
 /* Text by number: entry i is the string at text + at[i]; `at` has one more, the end. */
 typedef struct basin_names {
-    int64_t count; /* 0: none */
-    int64_t *at;   /* [count + 1] */
-    char *text;    /* [at[count]], each entry ends with a zero byte */
+    int64_t count;                     /* 0: none */
+    int64_t *at;                       /* [count + 1] */
+    char *text;                        /* [at[count]], each entry ends with a zero byte */
+    size_t at_capacity, text_capacity; /* of names that were added; 0: they are in a file */
 } basin_names;
 
-/* Names collected one by one. */
-typedef struct basin_names_builder {
-    basin_names names;
-    size_t at_capacity, text_capacity;
-} basin_names_builder;
-
-basin_status basin_names_add(basin_names_builder *builder, const char *text, size_t length,
-                             basin_error *error);
+basin_status basin_names_add(basin_names *names, const char *text, basin_error *error);
 /* The number of the first of that name, or -1. */
 int32_t basin_names_find(const basin_names *names, const char *name);
 /* Whether they are 0, 1, .. */
@@ -31,7 +25,7 @@ basin_status basin_names_copy(basin_names *to, const basin_names *from, basin_er
 void basin_names_free(basin_names *names);
 
 typedef struct basin_dictionary {
-    basin_names_builder names;
+    basin_names names;
     int32_t *slot; /* [slots] 1 + number, 0 where free; slots is a power of two */
     size_t slots;
 } basin_dictionary;

@@ -36,6 +36,9 @@
     ((*(pointer) = basin_array_new((size_t)(count), sizeof **(pointer)))                           \
          ? BASIN_OK                                                                                \
          : basin_fail_memory(error, what))
+/* BASIN_RESERVE with the status that BASIN_NEW gives. */
+#define BASIN_GROW(array, capacity, need, what, error)                                             \
+    (BASIN_RESERVE(array, capacity, need) ? BASIN_OK : basin_fail_memory(error, what))
 
 /* A variable that is released when its scope ends: free for pointers to plain memory, or
  * basin_thing_free(thing *) through BASIN_AT_EXIT(function), which gets the variable's address. To

@@ -31,8 +31,7 @@ static basin_status see(bool *fresh, walker *w, const struct stat *info, basin_e
     for (size_t i = 0; i < w->count && *fresh; i++)
         *fresh = w->seen[i].st_dev != info->st_dev || w->seen[i].st_ino != info->st_ino;
     if (!*fresh) return BASIN_OK;
-    if (!BASIN_RESERVE(&w->seen, &w->capacity, w->count + 1))
-        return basin_fail_memory(error, "a list of files");
+    BASIN_TRY(BASIN_GROW(&w->seen, &w->capacity, w->count + 1, "a list of files", error));
     w->seen[w->count++] = *info;
     return BASIN_OK;
 }

@@ -293,9 +293,8 @@ basin_status basin_zip_add(basin_zip_writer *zip, const char *name, const void *
         return basin_fail(error, BASIN_BAD_VALUE, "%s: a name of %zu bytes, zip allows %d",
                           zip->file->path, length, BASIN_ZIP_NAME_MAX);
     BASIN_TRY(check_room(zip, size, error));
-    if (!basin_array_reserve((void **)&zip->directory, &zip->capacity, zip->used + CENTRAL + length,
-                             1))
-        return basin_fail_memory(error, "the directory of an archive");
+    BASIN_TRY(BASIN_GROW(&zip->directory, &zip->capacity, zip->used + CENTRAL + length,
+                         "the directory of an archive", error));
     bool ascii = true;
     for (const char *c = name; *c; c++) ascii = ascii && (unsigned char)*c < 128;
     uint64_t crc = crc32_z(0, head, head_bytes), flags = ascii ? 0 : UTF8_NAME;

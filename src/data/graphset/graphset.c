@@ -190,7 +190,7 @@ static basin_status read_numbers(int64_t **item, int64_t *length, const char *li
             return basin_fail(error, BASIN_BAD_FILE,
                               "%s, line %lld: '%.*s'; wanted a number from 0 to %lld", path,
                               (long long)number, shown < 20 ? shown : 20, at, (long long)count - 1);
-        if (!BASIN_RESERVE(item, &capacity, *length + 1)) return basin_fail_memory(error, "folds");
+        BASIN_TRY(BASIN_GROW(item, &capacity, *length + 1, "folds", error));
         (*item)[(*length)++] = value;
         at = end;
     }

@@ -32,7 +32,7 @@ typedef struct reading {
     int32_t *atom, *bond;
     float *value;
     size_t capacity[10];
-    basin_names_builder ids;
+    basin_names ids;
     basin_dictionary word[MOST_TARGETS]; /* cells of the targets that are no numbers */
     const char **class_word;             /* of one target of words, in the order of classes */
     int64_t given;                       /* so many words, in their order, are the model's */
@@ -252,7 +252,7 @@ static basin_status read_targets(reading *r, basin_error *error) {
             r->numbers[t] = true;
             r->whole[t] = r->whole[t] && value == rint(value) && fabs(value) < 1 << 24;
         }
-        int64_t words = r->word[t].names.names.count;
+        int64_t words = r->word[t].names.count;
         bool numbers = r->targets > 1 || r->spec->values;
         bool beyond = fabs(value) > (double)FLT_MAX;
         if (beyond ||
@@ -287,7 +287,7 @@ static basin_status read_rows(reading *r, basin_error *error) {
         if (!added) continue;
         BASIN_TRY(read_targets(r, error));
         const char *id = r->id >= 0 ? basin_table_rows_trimmed(&r->rows, r->id) : "";
-        if (r->id >= 0) BASIN_TRY(basin_names_add(&r->ids, id, strlen(id), error));
+        if (r->id >= 0) BASIN_TRY(basin_names_add(&r->ids, id, error));
     }
 }
 
@@ -305,7 +305,7 @@ static int count_different(const reading *r, int most) {
 
 /* Words get numbers in the order of the alphabet. */
 static basin_status number_words(reading *r, basin_error *error) {
-    const basin_names *names = &r->word[0].names.names;
+    const basin_names *names = &r->word[0].names;
     BASIN_TRY(BASIN_NEW_RAW(&r->class_word, names->count + 1, molecules, error));
     const char **sorted = r->class_word;
     for (int64_t i = 0; i < names->count; i++) sorted[i] = names->text + names->at[i];
@@ -331,7 +331,7 @@ static basin_status number_words(reading *r, basin_error *error) {
 
 static basin_status settle_targets(reading *r, basin_error *error) {
     if (!r->targets) return BASIN_OK;
-    bool words = r->word[0].names.names.count > 0;
+    bool words = r->word[0].names.count > 0;
     if (r->targets == 1 && words) BASIN_TRY(number_words(r, error));
     int kinds =
         r->targets == 1 && r->whole[0] && !r->spec->values ? count_different(r, CLASSES) : 0;
@@ -385,7 +385,7 @@ static basin_status note_all_repeats(reading *r, basin_error *error) {
     if (r->spec->text) return BASIN_OK;
     BASIN_TRY(note_repeats(r, r->print, "molecules are there more", true, error));
     for (int64_t g = 0; g < r->a.graphs && r->id >= 0; g++) {
-        const char *id = r->ids.names.text + r->ids.names.at[g];
+        const char *id = r->ids.text + r->ids.at[g];
         uint64_t own = *id ? basin_hash_text(BASIN_HASH_START, id) : 0;
         memcpy(&r->print[g], &own, sizeof own);
     }
@@ -418,7 +418,7 @@ static void reading_free(reading *r) {
     BASIN_FREE(r->header, r->nodes, r->from, r->to, r->line, r->scaffold, r->class_of, r->atom,
                r->bond, r->value, r->class_word, r->made, r->print);
     for (int t = 0; t < r->targets; t++) basin_dictionary_free(&r->word[t]);
-    basin_names_free(&r->ids.names);
+    basin_names_free(&r->ids);
     if (r->note) free(basin_memory_file_close(&r->notes));
 }
 
@@ -453,7 +453,7 @@ static char *join_names(const reading *r) {
     FILE *file = basin_memory_file_open(&memory);
     for (int t = 0; file && t < r->targets; t++)
         fprintf(file, "%s%s", t ? "\n" : "", name_of(r, r->target[t]));
-    for (int64_t i = 0; file && r->class_word && i < r->word[0].names.names.count; i++)
+    for (int64_t i = 0; file && r->class_word && i < r->word[0].names.count; i++)
         fprintf(file, "\n\t%s", r->class_word[i]);
     return file ? basin_memory_file_close(&memory) : NULL;
 }
@@ -479,9 +479,9 @@ static basin_status finish(basin_graphset *set, reading *r, basin_error *error) 
     set->binary =
         r->flags && a->targets > 1; /* one of 0 and 1 is a class, or asked for as values */
     set->line = r->line, set->scaffold = r->scaffold, r->line = r->scaffold = NULL;
-    set->id = r->ids.names.text, set->id_start = r->ids.names.at;
+    set->id = r->ids.text, set->id_start = r->ids.at;
     set->id_bytes = set->id ? set->id_start[a->graphs] : 0;
-    r->ids.names = (basin_names){0};
+    r->ids = (basin_names){0};
     set->note = basin_memory_file_close(&r->notes), r->note = NULL;
     set->columns = join_names(r);
     if (set->note && set->columns) return BASIN_OK;

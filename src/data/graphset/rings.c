@@ -114,8 +114,7 @@ static basin_status add_candidates(finder *f, int32_t root, basin_error *error) 
             for (int32_t v = side ? b->b : b->a; v != root;
                  v = basin_bond_other(&m->bond[f->parent[v]], v))
                 c.print += print_of(f->parent[v]);
-        if (!BASIN_RESERVE(&f->list, &f->capacity, f->candidates + 1))
-            return basin_fail_memory(error, rings_of);
+        BASIN_TRY(BASIN_GROW(&f->list, &f->capacity, f->candidates + 1, rings_of, error));
         f->list[f->candidates++] = c;
     }
     return BASIN_OK;
@@ -183,8 +182,7 @@ static bool is_independent(finder *f, int32_t size, int32_t kept, int32_t words)
 
 static basin_status keep(finder *f, int32_t size, basin_error *error) {
     basin_molecule *m = f->m;
-    if (!BASIN_RESERVE(&m->ring_start, &m->ring_capacity, m->rings + 2))
-        return basin_fail_memory(error, rings_of);
+    BASIN_TRY(BASIN_GROW(&m->ring_start, &m->ring_capacity, m->rings + 2, rings_of, error));
     m->ring_start[m->rings] = f->ring_bonds;
     for (int32_t i = 0; i < size; i++) {
         basin_atom *a = &m->atom[m->ring_atom[f->ring_bonds + i]];
@@ -214,8 +212,7 @@ static basin_status find_in_block(finder *f, int32_t block, basin_error *error) 
         BASIN_TRY(add_candidates(f, root[i], error));
     }
     qsort(f->list, f->candidates, sizeof *f->list, by_size);
-    if (!BASIN_RESERVE(&f->row, &f->row_capacity, (rings + 1) * words))
-        return basin_fail_memory(error, rings_of);
+    BASIN_TRY(BASIN_GROW(&f->row, &f->row_capacity, (rings + 1) * words, rings_of, error));
     for (size_t i = 0; i < f->candidates && kept < rings; i++) {
         const candidate *c = &f->list[i];
         if (i && c->size == c[-1].size && c->print == c[-1].print) continue;

@@ -279,7 +279,7 @@ static const char *property(char name[200], const char *at) {
  * its properties are added. */
 static const char *put_record(FILE *file, const char *at, basin_dictionary *names,
                               basin_status *status, basin_error *error) {
-    int64_t columns = names->names.names.count;
+    int64_t columns = names->names.count;
     char name[200];
     const char *value[MOST] = {0}, *title = at;
     int32_t number;
@@ -310,14 +310,14 @@ basin_status basin_sdf_table(char **table, size_t *size, const char *path, basin
     for (const char *at = text; at[strspn(at, " \r\n")];)
         at = put_record(NULL, at, &names, &status, error);
     BASIN_TRY(status);
-    if (names.names.names.count > MOST)
+    if (names.names.count > MOST)
         return basin_fail(error, BASIN_BAD_FILE, "%s: more than %d properties", path, MOST);
     FILE *file = open_memstream(table, size);
     if (!file) return basin_fail_memory(error, path);
     fputs("molblock,title", file);
-    for (int64_t c = 0; c < names.names.names.count; c++) {
+    for (int64_t c = 0; c < names.names.count; c++) {
         fputs(",\"", file);
-        put_cell(file, names.names.names.text + names.names.names.at[c], true, 1, ' ');
+        put_cell(file, names.names.text + names.names.at[c], true, 1, ' ');
         fputs("\"", file);
     }
     fputs("\n", file);

@@ -32,8 +32,7 @@ enum { MOST_ATOMS = 1 << 16 }; /* and bonds: some searches take their square */
 basin_status basin_molecule_add_atom(basin_molecule *m, basin_atom atom, basin_error *error) {
     if (m->atoms >= MOST_ATOMS)
         return basin_fail(error, BASIN_BAD_VALUE, "more than %d atoms", MOST_ATOMS);
-    if (!BASIN_RESERVE(&m->atom, &m->atom_capacity, m->atoms + 1))
-        return basin_fail_memory(error, a_molecule);
+    BASIN_TRY(BASIN_GROW(&m->atom, &m->atom_capacity, m->atoms + 1, a_molecule, error));
     m->atom[m->atoms++] = atom;
     return BASIN_OK;
 }
@@ -41,8 +40,7 @@ basin_status basin_molecule_add_atom(basin_molecule *m, basin_atom atom, basin_e
 basin_status basin_molecule_add_bond(basin_molecule *m, basin_bond bond, basin_error *error) {
     if (m->bonds >= MOST_ATOMS)
         return basin_fail(error, BASIN_BAD_VALUE, "more than %d bonds", MOST_ATOMS);
-    if (!BASIN_RESERVE(&m->bond, &m->bond_capacity, m->bonds + 1))
-        return basin_fail_memory(error, a_molecule);
+    BASIN_TRY(BASIN_GROW(&m->bond, &m->bond_capacity, m->bonds + 1, a_molecule, error));
     m->bond[m->bonds++] = bond;
     return BASIN_OK;
 }
@@ -237,8 +235,7 @@ static basin_status read_ring(reader *r) {
 static basin_status read_branch(reader *r) {
     if (*r->at == '(') {
         if (r->last < 0 || r->bond || r->at[-1] == '(') return wrong(r, "a branch without an atom");
-        if (!BASIN_RESERVE(&r->stack, &r->capacity, r->depth + 1))
-            return basin_fail_memory(r->error, a_molecule);
+        BASIN_TRY(BASIN_GROW(&r->stack, &r->capacity, r->depth + 1, a_molecule, r->error));
         r->stack[r->depth++] = r->last;
     } else {
         if (!r->depth) return wrong(r, "a branch ends that did not begin");

@@ -112,8 +112,7 @@ static basin_status load_entry(tu *t, table *to, const basin_archive *archive, b
     size_t capacity = 0, got = 0;
     for (la_ssize_t n = 1; n > 0; got += (size_t)n) {
         BASIN_TRY(take_bytes(t, (size_t)n, error));
-        if (!basin_array_reserve((void **)&to->text, &capacity, got + CHUNK, 1))
-            return basin_fail_memory(error, the_set);
+        BASIN_TRY(BASIN_GROW(&to->text, &capacity, got + CHUNK, the_set, error));
         n = archive->archive_read_data(archive->reader, to->text + got, capacity - got - 1);
         if (n < 0)
             return basin_fail(error, BASIN_BAD_FILE, "%s: %s: %s", t->path, to->name,

@@ -20,8 +20,7 @@ typedef struct part {
 
 static basin_status part_add(part *p, int64_t node, basin_error *error) {
     if (p->place[node]) return BASIN_OK;
-    if (!BASIN_RESERVE(&p->node, &p->capacity, p->count + 1))
-        return basin_fail_memory(error, "a part of a network");
+    BASIN_TRY(BASIN_GROW(&p->node, &p->capacity, p->count + 1, "a part of a network", error));
     p->node[p->count++] = node;
     p->place[node] = (int32_t)p->count;
     return BASIN_OK;
@@ -74,8 +73,6 @@ static basin_status copy_rows(void **to, const void *from, const int64_t *node, 
 basin_status basin_network_copy_nodes(basin_network *to, const basin_network *from,
                                       const int64_t *node, basin_error *error) {
     int64_t n = to->nodes, N = from->nodes;
-    basin_names_builder id = {0};
-    basin_status status = BASIN_OK;
     to->features = from->features;
     to->splits = from->splits;
     to->directed = from->directed;
@@ -88,12 +85,9 @@ basin_status basin_network_copy_nodes(basin_network *to, const basin_network *fr
     BASIN_TRY(copy_rows((void **)&to->train, from->train, node, n, N, from->splits, 1, error));
     BASIN_TRY(copy_rows((void **)&to->val, from->val, node, n, N, from->splits, 1, error));
     BASIN_TRY(copy_rows((void **)&to->test, from->test, node, n, N, from->splits, 1, error));
-    for (int64_t i = 0; from->id.count && i < n && !status; i++) {
-        const char *text = from->id.text + from->id.at[node[i]];
-        status = basin_names_add(&id, text, strlen(text), error);
-    }
-    to->id = id.names;
-    return status;
+    for (int64_t i = 0; from->id.count && i < n; i++)
+        BASIN_TRY(basin_names_add(&to->id, from->id.text + from->id.at[node[i]], error));
+    return BASIN_OK;
 }
 
 /* ---- edges among the nodes of a part ---- */
@@ -180,8 +174,7 @@ static void choose(int64_t *chosen, int64_t take, int64_t count, basin_random *r
 
 static basin_status walk_edge(walked *w, part *p, int32_t seen, int64_t sees, basin_error *error) {
     BASIN_TRY(part_add(p, seen, error));
-    if (!BASIN_RESERVE(&w->edge, &w->capacity, 2 * (w->count + 1)))
-        return basin_fail_memory(error, "a part of a network");
+    BASIN_TRY(BASIN_GROW(&w->edge, &w->capacity, 2 * (w->count + 1), "a part of a network", error));
     w->edge[2 * w->count] = p->place[seen] - 1;
     w->edge[2 * w->count + 1] = (int32_t)sees;
     w->count++;

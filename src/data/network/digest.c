@@ -50,8 +50,7 @@ void basin_network_digest(char text[BASIN_DIGEST_LINES], const basin_network *n)
 static basin_status add_text(basin_digests *d, const char *first, const char *second,
                              basin_error *error) {
     size_t length = strlen(first) + strlen(second) + 4;
-    if (!basin_array_reserve((void **)&d->text, &d->room, d->size + length, 1))
-        return basin_fail_memory(error, "digests");
+    BASIN_TRY(BASIN_GROW(&d->text, &d->room, d->size + length, "digests", error));
     d->size += (size_t)snprintf(d->text + d->size, length, "%s  %s\n", first, second);
     return BASIN_OK;
 }

@@ -255,7 +255,6 @@ basin_status basin_network_check_schema(const basin_network *network, const basi
 
 typedef struct listing {
     basin_facts *facts;
-    basin_names_builder name;
     size_t capacity;
     basin_error *error;
 } listing;
@@ -264,12 +263,11 @@ static basin_status list_fact(listing *l, basin_fact_kind kind, const char *colu
                               const char *what) {
     basin_facts *f = l->facts;
     char text[300];
-    int length = snprintf(text, sizeof text, "%.140s%.140s", column, what);
-    if (!BASIN_RESERVE(&f->kind, &l->capacity, f->count + 1))
-        return basin_fail(l->error, BASIN_NO_MEMORY, "out of memory for facts of edges");
+    snprintf(text, sizeof text, "%.140s%.140s", column, what);
+    BASIN_TRY(BASIN_GROW(&f->kind, &l->capacity, f->count + 1, "facts of edges", l->error));
     if (kind == BASIN_FACT_TIME) f->time = f->count;
     f->kind[f->count++] = (uint8_t)kind;
-    return basin_names_add(&l->name, text, (size_t)length, l->error);
+    return basin_names_add(&f->name, text, l->error);
 }
 
 static basin_status list_column(listing *l, const basin_schema_column *c) {
@@ -292,12 +290,11 @@ basin_status basin_schema_facts(basin_facts *facts, const basin_schema *schema,
     listing l = {.facts = facts, .error = error};
     *facts = (basin_facts){.time = -1};
     if (!schema || !schema->cells) return BASIN_OK;
-    basin_status status = list_fact(&l, BASIN_FACT_COUNT, "count", "");
-    for (size_t i = 0; i < schema->edges.columns && !status; i++)
+    BASIN_TRY(list_fact(&l, BASIN_FACT_COUNT, "count", ""));
+    for (size_t i = 0; i < schema->edges.columns; i++)
         if (basin_column_is_feature(schema->edges.column[i].type))
-            status = list_column(&l, &schema->edges.column[i]);
-    facts->name = l.name.names;
-    return status;
+            BASIN_TRY(list_column(&l, &schema->edges.column[i]));
+    return BASIN_OK;
 }
 
 /* ---- matching ---- */

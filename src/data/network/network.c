@@ -421,12 +421,8 @@ int basin_network_main_relation(const basin_network *network) {
 
 static basin_status make_names(basin_names *names, const char *const *name, int64_t count,
                                basin_error *error) {
-    basin_names_builder builder = {0};
-    basin_status status = BASIN_OK;
-    for (int64_t i = 0; i < count && !status; i++)
-        status = basin_names_add(&builder, name[i], strlen(name[i]), error);
-    *names = builder.names;
-    return status;
+    for (int64_t i = 0; i < count; i++) BASIN_TRY(basin_names_add(names, name[i], error));
+    return BASIN_OK;
 }
 
 basin_status basin_network_set_classes(basin_network *network, const char *const *name,

@@ -45,8 +45,7 @@ int64_t basin_schema_width(const basin_schema_column *column) {
 
 basin_status basin_schema_add(basin_schema *schema, basin_schema_table *table,
                               const basin_schema_column *column, basin_error *error) {
-    if (!BASIN_RESERVE(&table->column, &table->capacity, table->columns + 1))
-        return basin_fail_memory(error, "a schema");
+    BASIN_TRY(BASIN_GROW(&table->column, &table->capacity, table->columns + 1, "a schema", error));
     basin_schema_column *c = &table->column[table->columns];
     *c = *column;
     c->value = (basin_names){0};
@@ -92,27 +91,24 @@ const basin_schema_column *basin_schema_find(const basin_schema_table *table, co
     return NULL;
 }
 
-static basin_status add_features(basin_names_builder *names, const basin_schema_column *c,
+static basin_status add_features(basin_names *names, const basin_schema_column *c,
                                  basin_error *error) {
     char text[300];
     if (c->type == BASIN_COLUMN_NUMBER || c->type == BASIN_COLUMN_DATE)
-        return basin_names_add(names, c->name, strlen(c->name), error);
+        return basin_names_add(names, c->name, error);
     for (int64_t i = 0; i < c->value.count; i++) {
-        const char *value = c->value.text + c->value.at[i];
-        int length = snprintf(text, sizeof text, "%.140s=%.140s", c->name, value);
-        BASIN_TRY(basin_names_add(names, text, (size_t)length, error));
+        snprintf(text, sizeof text, "%.140s=%.140s", c->name, c->value.text + c->value.at[i]);
+        BASIN_TRY(basin_names_add(names, text, error));
     }
     return BASIN_OK;
 }
 
 basin_status basin_schema_names(basin_names *names, const basin_schema *schema,
                                 basin_error *error) {
-    basin_names_builder builder = {0};
-    basin_status status = BASIN_OK;
-    for (size_t i = 0; i < schema->nodes.columns && !status; i++)
-        status = add_features(&builder, &schema->nodes.column[i], error);
-    *names = builder.names;
-    return status;
+    *names = (basin_names){0};
+    for (size_t i = 0; i < schema->nodes.columns; i++)
+        BASIN_TRY(add_features(names, &schema->nodes.column[i], error));
+    return BASIN_OK;
 }
 
 void basin_schema_fill(float *fill, const basin_schema *schema, basin_missing missing) {
@@ -129,16 +125,13 @@ void basin_schema_fill(float *fill, const basin_schema *schema, basin_missing mi
 
 basin_status basin_schema_set_relations(basin_schema *schema, const basin_network *network,
                                         basin_error *error) {
-    basin_names_builder names = {0};
-    basin_status status = BASIN_OK;
-    for (int r = 0; r < network->relations && !status; r++) {
+    basin_names_free(&schema->relation);
+    for (int r = 0; r < network->relations; r++) {
         const char *name = network->relation[r].name;
         bool whole = network->relations > 1 && !strcmp(name, "homo");
-        if (!whole) status = basin_names_add(&names, name, strlen(name), error);
+        if (!whole) BASIN_TRY(basin_names_add(&schema->relation, name, error));
     }
-    basin_names_free(&schema->relation);
-    schema->relation = names.names;
-    return status;
+    return BASIN_OK;
 }
 
 /* Every feature, with the mean of its finite numbers; 0 where there are none. */
@@ -287,17 +280,13 @@ static basin_status read_choice(const reading *r, int *value, const cJSON *objec
 }
 
 static basin_status read_names(const reading *r, basin_names *names, const cJSON *list) {
-    basin_names_builder builder = {0};
-    basin_status status = BASIN_OK;
     const cJSON *item;
     cJSON_ArrayForEach(item, list) {
         const char *text = cJSON_GetStringValue(item);
-        if (status) break;
-        status = text ? basin_names_add(&builder, text, strlen(text), r->error)
-                      : wrong(r, "a name that is no text");
+        BASIN_TRY(text ? basin_names_add(names, text, r->error)
+                       : wrong(r, "a name that is no text"));
     }
-    *names = builder.names;
-    return status;
+    return BASIN_OK;
 }
 
 static basin_status read_type(const reading *r, basin_column_type *type, const cJSON *item) {

@@ -268,8 +268,6 @@ basin_status basin_nodes_memory_load(basin_nodes_memory *memory, const basin_bun
     return basin_known_labels_load(&memory->before, bundle, "seen.before.", error);
 }
 
-/* ---- A back-test: what a model's probabilities reach on labels, without training ---- */
-
 /* ---- who took part in training ---- */
 
 static basin_status mark(uint8_t *seen, const basin_known_labels *known,

@@ -10,8 +10,6 @@ static const char *name_at(const basin_names *names, int64_t i) {
     return names->text + names->at[i];
 }
 
-/* ---- by name ---- */
-
 /* The model's number of each node's class; -1: no label, or one that the model does not know. */
 static basin_status classes_of(int32_t **class_of, const basin_nodes_model *model,
                                const basin_network *network, basin_error *error) {
@@ -76,12 +74,10 @@ static void note_strangers(const basin_nodes_fitting *f) {
                          f->network->path, (long long)strangers);
 }
 
-/* Names become the model's; an error where there are too few or too many. */
-static basin_status take_names(basin_nodes_model *model, const basin_names_builder *names,
-                               const char *path, const char *what, basin_status bad,
-                               basin_error *error) {
-    int64_t count = model->settings.classes = names->names.count;
-    model->class_name = names->names;
+/* An error where there are too few names or too many. */
+static basin_status count_names(basin_nodes_model *model, const char *path, const char *what,
+                                basin_status bad, basin_error *error) {
+    int64_t count = model->settings.classes = model->class_name.count;
     if (count > 1 && count <= MOST_CLASSES) return BASIN_OK;
     return basin_fail(error, bad, "%s: %s %lld class%s; needs 2 to %d", path, what,
                       (long long)count, count == 1 ? "" : "es", MOST_CLASSES);
@@ -90,8 +86,6 @@ static basin_status take_names(basin_nodes_model *model, const basin_names_build
 basin_status basin_classes_take(basin_nodes_fitting *f, basin_error *error) {
     const basin_network *n = f->network;
     int32_t most = basin_network_greatest_label(n);
-    basin_names_builder names = {0};
-    basin_status status = BASIN_OK;
     BASIN_SCRATCH(int64_t, count, (size_t)most + 2, "classes", error);
     for (int64_t i = 0; i < f->train_count; i++) {
         int32_t label = n->label[f->train[i]];
@@ -101,14 +95,12 @@ basin_status basin_classes_take(basin_nodes_fitting *f, basin_error *error) {
                               (long long)f->train[i]);
         count[label]++;
     }
-    for (int32_t label = 0; label <= most && !status; label++) {
+    for (int32_t label = 0; label <= most; label++) {
         char text[BASIN_NODE_TEXT];
         const char *name = basin_network_class(n, label, text);
-        if (count[label]) status = basin_names_add(&names, name, strlen(name), error);
+        if (count[label]) BASIN_TRY(basin_names_add(&f->model->class_name, name, error));
     }
-    basin_status few = take_names(f->model, &names, n->path, "the training nodes have",
-                                  BASIN_BAD_VALUE, status ? NULL : error);
-    BASIN_TRY(status ? status : few);
+    BASIN_TRY(count_names(f->model, n->path, "the training nodes have", BASIN_BAD_VALUE, error));
     f->settings.classes = f->model->settings.classes;
     BASIN_TRY(classes_of(&f->class_of, f->model, n, error));
     note_many(f);
@@ -155,16 +147,12 @@ basin_status basin_classes_load(basin_nodes_model *model, const basin_bundle *bu
                                 basin_error *error) {
     const char *text = basin_bundle_meta(bundle, "classes");
     BASIN_JSON_AT_EXIT cJSON *root = text ? cJSON_Parse(text) : NULL;
-    basin_names_builder names = {0};
-    basin_status status = BASIN_OK;
     const cJSON *item;
     cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(root, "names")) {
         const char *name = cJSON_GetStringValue(item);
-        if (name && !status) status = basin_names_add(&names, name, strlen(name), error);
+        if (name) BASIN_TRY(basin_names_add(&model->class_name, name, error));
     }
-    basin_status few = take_names(model, &names, basin_bundle_path(bundle), "names of",
-                                  BASIN_BAD_FILE, status ? NULL : error);
-    return status ? status : few;
+    return count_names(model, basin_bundle_path(bundle), "names of", BASIN_BAD_FILE, error);
 }
 
 /* ---- How well classes are told apart. */

@@ -62,8 +62,6 @@ static basin_status list_nodes(basin_nodes_fitting *f, basin_error *error) {
     return count_classes(count, f, BASIN_PART_VAL, "validation", error);
 }
 
-/* ---- trees ---- */
-
 /* Trees first, so that their inputs are freed; a resumed run grows the same ones again. */
 static basin_status grow_trees(basin_nodes_fitting *f, basin_error *error) {
     basin_nodes_ensemble *e = &f->model->ensemble;

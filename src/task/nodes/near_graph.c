@@ -56,7 +56,7 @@ int64_t basin_near_find(const basin_near_graph *g, const char *id) {
 }
 
 const char *basin_near_id(const basin_near_graph *g, int64_t node, char text[BASIN_NODE_TEXT]) {
-    const basin_names *names = &g->id.names.names;
+    const basin_names *names = &g->id.names;
     if (node < g->base->nodes) return basin_network_id(g->base, node, text);
     return names->text + names->at[g->base->id.count ? node : node - g->base->nodes];
 }
@@ -131,24 +131,19 @@ static basin_status induce(basin_network *part, const basin_near_graph *g, int r
 static basin_status fill_part(basin_network *s, const basin_near_graph *g, basin_error *error) {
     const basin_network *base = g->base;
     int64_t F = base->feature ? base->features : 0, n = s->nodes;
-    basin_names_builder ids = {0};
-    basin_status status = BASIN_OK;
     s->directed = base->directed, s->schema = base->schema;
     if (F) BASIN_TRY(basin_network_alloc_features(s, F, NULL, error));
     if (base->label) BASIN_TRY(BASIN_NEW_RAW(&s->label, n, "a neighbourhood", error));
     if (g->known) BASIN_TRY(BASIN_NEW_RAW(&s->known, n, "known labels", error));
     s->knows = g->knows;
-    for (int64_t i = 0; i < n && !status; i++) {
+    for (int64_t i = 0; i < n; i++) {
         int64_t node = s->origin[i];
         char text[BASIN_NODE_TEXT];
-        const char *id = basin_near_id(g, node, text);
         if (F) memcpy(s->feature + i * F, basin_near_feature(g, node), (size_t)F * sizeof(float));
         if (s->label) s->label[i] = node < base->nodes ? base->label[node] : -1;
         if (s->known) s->known[i] = basin_near_known(g, node);
-        status = basin_names_add(&ids, id, strlen(id), error);
+        BASIN_TRY(basin_names_add(&s->id, basin_near_id(g, node, text), error));
     }
-    s->id = ids.names;
-    BASIN_TRY(status);
     BASIN_TRY(basin_names_copy(&s->column, &base->column, error));
     BASIN_TRY(basin_names_copy(&s->class_name, &base->class_name, error));
     BASIN_TRY(basin_facts_copy(&s->facts, &base->facts, error));
@@ -207,8 +202,7 @@ static basin_status name_known(int64_t **node, size_t *count, size_t *capacity,
     for (;;) {
         BASIN_TRY(basin_table_rows_next(&rows, &more, error));
         if (!more) return BASIN_OK;
-        if (!BASIN_RESERVE(node, capacity, *count + rows.columns))
-            return basin_fail_memory(error, "additions");
+        BASIN_TRY(BASIN_GROW(node, capacity, *count + rows.columns, "additions", error));
         for (int i = 0; i < (int)rows.columns; i++) {
             const char *field = basin_table_rows_field(&rows, i);
             int64_t number = *field ? basin_near_find(g, field) : -1;
@@ -241,8 +235,7 @@ static basin_status read_tables(arrivals *a, const basin_csv_source *source, int
 }
 
 static basin_status push(arrivals *a, const arrival *item, basin_error *error) {
-    if (!BASIN_RESERVE(&a->item, &a->capacity, a->count + 1))
-        return basin_fail_memory(error, "additions");
+    BASIN_TRY(BASIN_GROW(&a->item, &a->capacity, a->count + 1, "additions", error));
     a->item[a->count++] = *item;
     return BASIN_OK;
 }
@@ -321,7 +314,7 @@ static basin_status make_places(arrivals *a, const basin_near_rows *rows, basin_
     basin_near_graph *g = a->graph;
     size_t nodes = (size_t)(g->nodes + a->tables->nodes - a->known), had = g->capacity;
     int64_t ways = 2 * g->base->relations, size = basin_near_rows_size(rows);
-    if (!BASIN_RESERVE(&g->node, &g->capacity, nodes)) return basin_fail_memory(error, "additions");
+    BASIN_TRY(BASIN_GROW(&g->node, &g->capacity, nodes, "additions", error));
     memset(g->node + had, 0, (g->capacity - had) * sizeof *g->node);
     BASIN_TRY(BASIN_NEW_RAW(&a->changed, a->count, "additions", error));
     for (size_t i = 0; i < a->count; i++) {

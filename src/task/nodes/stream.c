@@ -140,8 +140,6 @@ static basin_status make_plans(basin_nodes_stream *s, basin_error *error) {
     return BASIN_OK;
 }
 
-/* ---- lists ---- */
-
 static basin_status open_lists(basin_nodes_stream *s, basin_error *error) {
     const basin_node_inputs *inputs = s->inputs;
     for (int r = 0; r < inputs->shape.relations; r++) {

@@ -45,8 +45,7 @@ static basin_status take_all(reading *r, basin_packed *packed, const char *path,
     size_t start = r->length;
     for (size_t got = 1; got; r->length += got) {
         BASIN_TRY(check_length(r, r->length, path, error));
-        if (!basin_array_reserve((void **)&r->text, &r->capacity, r->length + BLOCK, 1))
-            return basin_fail_memory(error, "a text");
+        BASIN_TRY(BASIN_GROW(&r->text, &r->capacity, r->length + BLOCK, "a text", error));
         BASIN_TRY(basin_packed_read(&got, r->text + r->length, BLOCK - 1, packed, error));
     }
     return check_start(r, start, path, error);

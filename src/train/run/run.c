@@ -207,8 +207,8 @@ static basin_status note_epoch_time(basin_run *r, basin_error *error) {
     r->epoch_whole = true;
     r->this_epoch = 0;
     if (!whole) return BASIN_OK;
-    if (!BASIN_RESERVE(&r->epoch_seconds, &r->epochs_room, r->epochs_timed + 1))
-        return basin_fail_memory(error, "a training run");
+    BASIN_TRY(BASIN_GROW(&r->epoch_seconds, &r->epochs_room, r->epochs_timed + 1, "a training run",
+                         error));
     r->epoch_seconds[r->epochs_timed++] = seconds;
     return BASIN_OK;
 }

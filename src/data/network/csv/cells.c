@@ -388,25 +388,23 @@ basin_status basin_column_see(basin_column *c, const basin_table_rows *rows, con
     see_readings(c, rows, text, rules->date_format);
     if (c->many) return BASIN_OK;
     BASIN_TRY(basin_dictionary_add(&c->category, &number, text, error));
-    if (c->category.names.names.count > rules->most) c->many = true;
+    if (c->category.names.count > rules->most) c->many = true;
     return BASIN_OK;
 }
 
 /* ---- settling ---- */
 
 /* Categories in alphabetical order, so that the order of rows does not matter. */
-static basin_status rank_categories(basin_column *c, basin_names_builder *names,
-                                    basin_error *error) {
-    size_t count = (size_t)c->category.names.names.count;
+static basin_status rank_categories(basin_column *c, basin_names *names, basin_error *error) {
+    size_t count = (size_t)c->category.names.count;
     BASIN_FREE_AT_EXIT const char **sorted = NULL;
     BASIN_TRY(BASIN_NEW_RAW(&sorted, count, "categories", error));
     BASIN_TRY(BASIN_NEW_RAW(&c->rank, count, "categories", error));
-    for (size_t i = 0; i < count; i++)
-        sorted[i] = c->category.names.names.text + c->category.names.names.at[i];
+    for (size_t i = 0; i < count; i++) sorted[i] = c->category.names.text + c->category.names.at[i];
     qsort(sorted, count, sizeof *sorted, basin_compare_text);
     for (size_t i = 0; i < count; i++) {
         c->rank[basin_dictionary_find(&c->category, sorted[i])] = (int32_t)i;
-        BASIN_TRY(basin_names_add(names, sorted[i], strlen(sorted[i]), error));
+        BASIN_TRY(basin_names_add(names, sorted[i], error));
     }
     return BASIN_OK;
 }
@@ -448,13 +446,10 @@ static basin_status settle_type(basin_column *c, basin_schema_column *to, const 
     int reading = c->feature && c->cells ? common_reading(c, rules) : -1;
     if (!c->feature || !c->cells) return BASIN_OK;
     if (reading < 0) {
-        basin_names_builder names = {0};
-        basin_status status = check_odd(c, path, error);
-        if (status || c->many) return status;
+        BASIN_TRY(check_odd(c, path, error));
+        if (c->many) return BASIN_OK;
         c->type = to->type = BASIN_COLUMN_CATEGORY;
-        status = rank_categories(c, &names, error);
-        to->value = names.names;
-        return status;
+        return rank_categories(c, &to->value, error);
     }
     bool date = reading == BASIN_AS_DATE || reading == BASIN_AS_EPOCH;
     c->type = to->type = date ? BASIN_COLUMN_DATE : BASIN_COLUMN_NUMBER;
@@ -492,7 +487,7 @@ void basin_column_fill(float *x, const basin_column *c, const char *text,
     if (!basin_column_is_feature(c->type)) return;
     if (c->type == BASIN_COLUMN_CATEGORY) {
         int32_t at = basin_dictionary_find(&c->category, text);
-        for (int64_t i = 0; i < c->category.names.names.count && !basin_cell_missing(text); i++)
+        for (int64_t i = 0; i < c->category.names.count && !basin_cell_missing(text); i++)
             x[c->first + i] = 0; /* the row replaces another */
         if (at >= 0) x[c->first + (c->rank ? c->rank[at] : at)] = 1;
     } else if (basin_column_read(&value, c, text, rules)) {

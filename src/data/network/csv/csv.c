@@ -11,9 +11,9 @@ enum { CATEGORIES = 32 };
 
 /* A small compressed file can hold any number of rows. */
 static basin_status check_room(basin_tables *j, const char *path) {
-    const basin_names_builder *names = &j->id.names;
-    size_t ids = names->text_capacity + names->at_capacity * sizeof *names->names.at;
-    size_t nodes = (size_t)names->names.count * 3 * sizeof(int64_t);
+    const basin_names *names = &j->id.names;
+    size_t ids = names->text_capacity + names->at_capacity * sizeof *names->at;
+    size_t nodes = (size_t)names->count * 3 * sizeof(int64_t);
     size_t cells = j->schema ? (size_t)j->schema->cells : 0;
     size_t times = j->time ? 3 * sizeof(double) : 0;
     size_t edges = j->edge_count * (4 * sizeof(int32_t) + 3 * cells * sizeof(float) + times);
@@ -70,7 +70,7 @@ static int by_number(const void *a, const void *b) {
 
 /* Numbers classes in the order of their names, behind those of the base. */
 static basin_status sort_classes(basin_tables *j, basin_dictionary *sorted) {
-    const basin_names *names = &j->class_name.names.names;
+    const basin_names *names = &j->class_name.names;
     const basin_network *base = j->o->base;
     bool named = base && (j->o->classes || base->class_name.count), numbers = true;
     int64_t had = named ? basin_network_greatest_label(base) + 1 : 0;
@@ -120,8 +120,7 @@ static basin_status see_node(basin_tables *j, const basin_table_file *t,
                                      "(the option missing fills such gaps)",
                                      id, j->o->base->path, j->absent);
     size_t had = j->seen_capacity;
-    if (!BASIN_RESERVE(&j->seen, &j->seen_capacity, (size_t)node + 1))
-        return basin_fail_memory(j->error, "nodes");
+    BASIN_TRY(BASIN_GROW(&j->seen, &j->seen_capacity, (size_t)node + 1, "nodes", j->error));
     memset(j->seen + had, 0, (j->seen_capacity - had) * sizeof *j->seen);
     if (j->seen[node] == number && !j->o->base)
         return basin_table_rows_fail(rows, j->error, ": node '%s' for the second time", id);
@@ -342,8 +341,8 @@ static basin_status read_time(basin_tables *j, double *time, const basin_table_f
 
 static basin_status keep_since(basin_tables *j, int32_t node, double time) {
     size_t had = j->since_capacity;
-    if (!BASIN_RESERVE(&j->since, &j->since_capacity, (size_t)node + 1))
-        return basin_fail_memory(j->error, "times of nodes");
+    BASIN_TRY(
+        BASIN_GROW(&j->since, &j->since_capacity, (size_t)node + 1, "times of nodes", j->error));
     for (size_t i = had; i < j->since_capacity; i++) j->since[i] = NAN;
     if (!(j->since[node] <= time)) j->since[node] = time;
     return BASIN_OK;
@@ -434,8 +433,7 @@ static basin_status end_of_edge(basin_tables *j, int32_t *node, const basin_tabl
 
 static basin_status add_pair(basin_tables *j, basin_edge_list *list, const int32_t pair[2]) {
     size_t bytes = 2 * sizeof *pair;
-    if (!BASIN_RESERVE(&list->pair, &list->capacity, 2 * (list->count + 1)))
-        return basin_fail_memory(j->error, "edges");
+    BASIN_TRY(BASIN_GROW(&list->pair, &list->capacity, 2 * (list->count + 1), "edges", j->error));
     memcpy(list->pair + 2 * list->count, pair, bytes);
     return BASIN_OK;
 }
@@ -612,7 +610,7 @@ static basin_status join_relation(basin_tables *j, basin_relation *to) {
 
 /* A day without edges has one empty relation. Rows follow the base's, which keeps the bits. */
 static basin_status make_relations(basin_tables *j) {
-    const basin_names *names = &j->relation.names.names;
+    const basin_names *names = &j->relation.names;
     const char *empty = j->known && j->known->relation.count ? j->known->relation.text : "homo";
     bool unnamed = j->counts.unnamed && j->counts.unnamed == (int64_t)j->edge_count;
     for (int64_t r = 0; r < names->count || r == 0; r++) {
@@ -669,13 +667,13 @@ static basin_status make_nodes(basin_tables *j) {
     BASIN_TRY(fill_added(j));
     /* Those of a table stay, though they be 0, 1, ..: tomorrow's may be in another order. */
     bool named = j->node_tables || (j->o->base && j->o->base->id.count);
-    if (named || !basin_names_are_numbers(&j->id.names.names)) {
-        n->id = j->id.names.names;
-        j->id.names.names = (basin_names){0};
+    if (named || !basin_names_are_numbers(&j->id.names)) {
+        n->id = j->id.names;
+        j->id.names = (basin_names){0};
     }
     BASIN_TRY(basin_schema_facts(&n->facts, j->schema, j->error));
-    n->class_name = j->class_name.names.names;
-    j->class_name.names.names = (basin_names){0};
+    n->class_name = j->class_name.names;
+    j->class_name.names = (basin_names){0};
     n->schema = j->schema;
     j->schema = NULL;
     if (n->feature) BASIN_TRY(basin_network_fill_missing(n, j->o->missing, j->error));
@@ -712,8 +710,8 @@ static basin_status make_network(basin_tables *j) {
     BASIN_TRY(find_time(j));
     for (int t = 0; t < j->tables; t++) name_by_file(&j->table[t], j);
     BASIN_TRY(each_table(j, true, read_edge));
-    int64_t nodes = j->id.names.names.count;
-    if (nodes == 0 || (j->relation.names.names.count == 0 && !j->node_tables))
+    int64_t nodes = j->id.names.count;
+    if (nodes == 0 || (j->relation.names.count == 0 && !j->node_tables))
         return basin_fail(j->error, BASIN_BAD_FILE, "%s: no row below the header", path);
     BASIN_TRY(number_classes(j));
     BASIN_TRY(basin_network_new(&j->network, path, nodes, j->error));

@@ -376,8 +376,6 @@ static basin_status bind_facts(basin_tables *j) {
     return BASIN_OK;
 }
 
-/* ---- all tables ---- */
-
 basin_status basin_tables_read_headers(basin_tables *j, const basin_csv_source *source, int count) {
     if (count > BASIN_MOST_TABLES)
         return basin_fail(j->error, BASIN_BAD_VALUE, "%d files, wanted at most %d", count,
@@ -434,7 +432,7 @@ static void list_known(basin_tables *j, basin_list *list, const basin_column *c,
 static void list_column(basin_tables *j, basin_list *list, const basin_column *c) {
     bool number = c->type == BASIN_COLUMN_NUMBER;
     if (c->type == BASIN_COLUMN_CATEGORY)
-        add(&list[TEXT], c->name, " (%lld)", c->category.names.names.count);
+        add(&list[TEXT], c->name, " (%lld)", c->category.names.count);
     if (c->type == BASIN_COLUMN_DATE) add(&list[DATE], c->name, c->epoch ? " (epoch)" : NULL, 0);
     if (number && c->comma) add(&list[COMMA], c->name, NULL, 0);
     if (number && c->marks) add(&list[MARK], c->name, NULL, 0);

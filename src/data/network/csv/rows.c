@@ -31,8 +31,7 @@ basin_status basin_table_rows_fail(const basin_table_rows *rows, basin_error *er
 static basin_status begin_field(basin_table_rows *c, basin_error *error) {
     if (c->fields >= MOST_FIELDS)
         return basin_table_rows_fail(c, error, " has more than %d fields", MOST_FIELDS);
-    if (!BASIN_RESERVE(&c->start, &c->start_capacity, c->fields + 1))
-        return basin_fail_memory(error, c->path);
+    BASIN_TRY(BASIN_GROW(&c->start, &c->start_capacity, c->fields + 1, c->path, error));
     c->start[c->fields++] = c->length;
     return BASIN_OK;
 }

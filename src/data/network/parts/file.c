@@ -12,8 +12,6 @@
 #include "data/network/parts/parts.h"
 #include "io/bundle.h"
 
-/* ---- taking a part from the whole ---- */
-
 typedef struct taking {
     const basin_partition *cut;
     int64_t number, nodes; /* of the part */
@@ -21,8 +19,6 @@ typedef struct taking {
     int32_t *halo_place;   /* [N] where a node of the halo stands there; else -1 */
     basin_part *part;
 } taking;
-
-/* ---- halo and what others want ---- */
 
 /* Both lists in one piece of memory: two of begins, then the nodes sent. */
 static basin_status list_halo(taking *t, basin_error *error) {
@@ -55,8 +51,6 @@ static basin_status list_halo(taking *t, basin_error *error) {
     return BASIN_OK;
 }
 
-/* ---- lists ---- */
-
 static basin_status take_relation(const taking *t, basin_network *to, const basin_relation *from,
                                   basin_error *error) {
     const basin_partition *c = t->cut;
@@ -77,8 +71,6 @@ static basin_status take_relation(const taking *t, basin_network *to, const basi
         }
     return BASIN_OK;
 }
-
-/* ---- the part ---- */
 
 static basin_status take(taking *t, basin_error *error) {
     const basin_network *n = t->cut->network;

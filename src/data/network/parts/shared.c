@@ -467,17 +467,13 @@ static basin_status gather_texts(char **all, int64_t *at, basin_parts *p, basin_
 
 basin_status basin_parts_name_nodes(basin_parts *p, basin_error *error) {
     int64_t at[BASIN_CUT_PARTS];
-    basin_names_builder builder = {0};
     BASIN_FREE_AT_EXIT char *all = NULL;
     if (!p->part[0]->network->id.count || p->face->id.count) return BASIN_OK;
     BASIN_TRY(gather_texts(&all, at, p, error));
-    basin_status status = BASIN_OK;
-    for (int64_t i = 0; i < p->face->nodes && !status; i++) {
+    for (int64_t i = 0; i < p->face->nodes; i++) {
         const char *text = all + at[p->owner[i]];
-        size_t length = strlen(text);
-        status = basin_names_add(&builder, text, length, error);
-        at[p->owner[i]] += (int64_t)length + 1;
+        BASIN_TRY(basin_names_add(&p->face->id, text, error));
+        at[p->owner[i]] += (int64_t)strlen(text) + 1;
     }
-    p->face->id = builder.names;
-    return status;
+    return BASIN_OK;
 }

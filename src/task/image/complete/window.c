@@ -94,8 +94,7 @@ static basin_status add(basin_windows *w, const basin_window *window, size_t fir
             o->lane == window->lane)
             return BASIN_OK;
     }
-    if (!BASIN_RESERVE(&w->window, &w->capacity, w->count + 1))
-        return basin_fail_memory(error, "windows");
+    BASIN_TRY(BASIN_GROW(&w->window, &w->capacity, w->count + 1, "windows", error));
     w->window[w->count++] = *window;
     return BASIN_OK;
 }
