@@ -209,7 +209,7 @@ def test_intervals_sets_and_nearest_molecules():
 def test_tables_of_molecules(tmp_path):
     path = tmp_path / "m.CSV"
     path.write_text("name;smiles;y;k\na;CCO;1,5;1\na;OCC;2;2\nb;[Na+].[Cl-];3;3\nc;C1C;4;3\n")
-    with pytest.warns(UserWarning, match="ring 1 is not closed(.|\n)*1 ids are there more") as told:
+    with pytest.warns(UserWarning, match="ring 1 is not closed(.|\n)*1 id is there more") as told:
         read = basin.GraphSet.read(path, target="y")
     assert told[0].filename == __file__
     assert len(read) == 3 and read.pointer.target[0] == 1.5

@@ -373,8 +373,9 @@ static basin_status note_repeats(reading *r, const int64_t *print, const char *w
         different += other;
     }
     if (!repeated) return BASIN_OK;
-    fprintf(r->note, "%lld %s than once, the first in lines %lld and %lld", (long long)repeated,
-            what, (long long)r->line[first[0]], (long long)r->line[first[1]]);
+    fprintf(r->note, "%lld %s%s there more than once, the first in lines %lld and %lld",
+            (long long)repeated, what, repeated == 1 ? " is" : "s are",
+            (long long)r->line[first[0]], (long long)r->line[first[1]]);
     if (different)
         fprintf(r->note, "; %lld of them with different values to learn", (long long)different);
     fprintf(r->note, "\n");
@@ -383,13 +384,13 @@ static basin_status note_repeats(reading *r, const int64_t *print, const char *w
 
 static basin_status note_all_repeats(reading *r, basin_error *error) {
     if (r->spec->text) return BASIN_OK;
-    BASIN_TRY(note_repeats(r, r->print, "molecules are there more", true, error));
+    BASIN_TRY(note_repeats(r, r->print, "molecule", true, error));
     for (int64_t g = 0; g < r->a.graphs && r->id >= 0; g++) {
         const char *id = r->ids.text + r->ids.at[g];
         uint64_t own = *id ? basin_hash_text(BASIN_HASH_START, id) : 0;
         memcpy(&r->print[g], &own, sizeof own);
     }
-    return r->id >= 0 ? note_repeats(r, r->print, "ids are there more", false, error) : BASIN_OK;
+    return r->id >= 0 ? note_repeats(r, r->print, "id", false, error) : BASIN_OK;
 }
 
 static void put_notes(reading *r) {

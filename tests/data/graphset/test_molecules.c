@@ -431,7 +431,7 @@ TEST_WITH(notes_on_tables, folder_new, folder_remove) {
         {"d.csv", "smiles,y\nCCO,1\nCC,2\nC,3\n,4\n", "y", "3 different whole numbers, which are",
          3, 0},
         {"e.csv", "smiles,y\nCCO,1\nCC,2\nC,3\n,4\n", "y", "'': the cell is empty", 3, 1},
-        {"f.csv", "smiles,id\nCCO,a\nCC,a\nC,\nN,\n", NULL, "1 ids are there more than once", 4, 0},
+        {"f.csv", "smiles,id\nCCO,a\nCC,a\nC,\nN,\n", NULL, "1 id is there more than once", 4, 0},
     };
     char path[PATH_TEXT];
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
