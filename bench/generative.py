@@ -7,7 +7,7 @@ A small convolutional network is trained on the labels of the training pictures 
 with Frechet distances in features of Inception). The Frechet distance is between its 64 features of the samples and of the
 test pictures; beside it those of as many training pictures, of a Gaussian that is fitted to the training pictures' pixels
 (the floor), and of the test pictures with noise. Of pictures that do not belong: AUROC of the Mahalanobis distance to that Gaussian
-and of the likelihood under probabilistic PCA, and of the model's energy, from what `basin image eval` says:
+and of the likelihood under probabilistic PCA, and of the model's outlier score and energy, from what `basin image eval` says:
 
     basin image eval clothes.safetensors fashion-mnist --best 10000 --json > own.json
     basin image eval clothes.safetensors mnist --best 10000 --json > digits.json
@@ -153,8 +153,9 @@ def main():
         for s in o.energies:
             name, _, paths = s.partition("=")
             own, other = ([json.load(open(f))["best"] for f in paths.split(",")])
-            score = [torch.tensor([row["energy"] for row in rows]).double() for rows in (own, other)]
-            print(f"AUROC against {name}: energy {auroc(*score):.3f}", flush=True)
+            for key in ("outlier", "energy", "error"):
+                score = [torch.tensor([row[key] for row in rows]).double() for rows in (own, other)]
+                print(f"AUROC against {name}: {key} {auroc(*score):.3f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -175,12 +175,19 @@ class ImageCompleter(Estimator):
                 lib.basin_picture_free(ffi.addressof(picture))
 
     def energies(self, pictures: Any) -> Any:
-        """The energy of each picture, of a model with objective="match"; of pictures that do not
-        belong it tends to be higher."""
+        """The energy of each picture, of a model with objective="match"."""
         scores = self._scores(pictures, 1)
         if not scores.picture_energy:
             raise BasinError('no energies of pictures: wanted a model with objective="match"')
         return numpy.array(ffi.unpack(scores.picture_energy, scores.pictures))
+
+    def outlier_scores(self, pictures: Any) -> Any:
+        """A number per picture, of a model with objective="match", higher for pictures that do not
+        belong: how far the field is from leading back to the picture from much noise."""
+        scores = self._scores(pictures, 1)
+        if not scores.match:
+            raise BasinError('no outlier scores: wanted a model with objective="match"')
+        return numpy.array(ffi.unpack(scores.picture_outlier, scores.pictures))
 
     def measure(self, pictures: Any, masks: int = 1) -> dict[str, float]:
         """ "mse", "psnr" and "ssim" of pictures with patches hidden as in training, and

@@ -172,6 +172,7 @@ def test_samples_of_an_energy(stripes):
     assert (model.sample(2, steps=4, seed=2) == drawn[:2]).all()
     assert not (model.sample(3, steps=4, seed=3) == drawn).all()
     assert model.energies(stripes[:5]).shape == (5,)
+    assert (model.outlier_scores(stripes[:5]) > 0).all()
     assert "match" in model.settings_["objective"]
 
 
@@ -180,3 +181,5 @@ def test_a_completer_has_no_samples(fitted, stripes):
         fitted.sample(1)
     with pytest.raises(basin.BasinError, match="no energies"):
         fitted.energies(stripes[:2])
+    with pytest.raises(basin.BasinError, match="no outlier"):
+        fitted.outlier_scores(stripes[:2])

@@ -216,6 +216,7 @@ static void put_extremes(basin_record *r, const char *key, const char *title, co
         int64_t at = s->order[worst ? s->pictures - 1 - i : i];
         basin_record_row(r);
         basin_record_text(r, "name", basin_pictures_name(name, e->pictures, s->index[at]));
+        if (s->match) basin_record_number(r, "outlier", "%.4f", s->picture_outlier[at]);
         if (s->picture_energy) basin_record_number(r, "energy", "%.3f", s->picture_energy[at]);
         basin_record_number(r, s->match ? "error" : "mse", "%.4f", s->picture_mse[at]);
     }
@@ -262,7 +263,7 @@ static void put_scores(basin_record *r, const void *context) {
                           (long long)s->pictures);
     else if (!s->trained_on && !s->trained_on_about)
         basin_record_note(r, "none of them was trained on");
-    put_extremes(r, "best", s->picture_energy ? "best, by their energy:" : "best, by their MSE:", e,
+    put_extremes(r, "best", s->match ? "best, by their outlier score:" : "best, by their MSE:", e,
                  false);
     put_extremes(r, "worst", "worst:", e, true);
 }

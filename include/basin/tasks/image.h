@@ -199,9 +199,10 @@ typedef struct basin_image_scores {
     bool trained_on_about; /* that number is an estimate, from a part of the pictures */
     double mean_mse, mean_psnr; /* of an answer without a model: the mean colour of what is shown */
     /* Of a model of the objective match: `mse` is how far the field is from what it should match,
-     * on places between the pictures and noise, `masks` draws of each; `order` is by energy. */
+     * on places between the pictures and noise, `masks` draws of each; `order` is by outlier. */
     bool match;
-    double *picture_energy; /* [pictures]; NULL where the field is free, and of other models */
+    double *picture_energy;  /* [pictures]; NULL where the field is free, and of other models */
+    double *picture_outlier; /* [pictures] higher for those that do not belong; or NULL */
 } basin_image_scores;
 
 BASIN_API basin_status basin_image_score(basin_image_scores *scores, basin_image_model *model,

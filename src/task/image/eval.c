@@ -5,6 +5,7 @@
 #include "base/sort.h"
 #include "basin/metrics.h"
 #include "basin/metrics_picture.h"
+#include "basin/random.h"
 
 typedef struct state {
     basin_image_model *model;
@@ -132,6 +133,38 @@ static void draw_masks(state *s, const basin_feed_batch *batch, uint64_t seed) {
     }
 }
 
+/* Outlier scores of a batch: the error of the field early on the way from noise to the picture, by
+ * the root of the picture's variance (what has little contrast has little error anyhow), the mean
+ * of a few places; noise is the same for all pictures. Chosen in docs/lab/pictures.md. */
+static basin_status find_outliers(state *s, const basin_feed_batch *batch, double *outlier,
+                                  basin_error *error) {
+    static const double place[] = {0.15, 0.25, 0.35, 0.15, 0.25, 0.35};
+    enum { PLACES = sizeof place / sizeof *place };
+    int64_t size = s->tokens * s->values;
+    BASIN_SCRATCH_RAW(float, noise, size, "scores", error);
+    BASIN_SCRATCH_RAW(float, x, batch->count *size, "scores", error);
+    BASIN_SCRATCH_RAW(double, each, s->batch, "scores", error);
+    for (int k = 0; k < PLACES; k++) {
+        double t = place[k];
+        basin_random_fill_normal(noise, MASK_SEED, (uint64_t)k, 0, (size_t)size);
+        for (int64_t i = 0; i < batch->count * size; i++)
+            x[i] = (float)(t * (double)batch->values[i] + (1 - t) * (double)noise[i % size]);
+        BASIN_TRY(basin_image_field_run(&s->runner, s->output, each, x, batch->count, error));
+        for (int64_t i = 0; i < batch->count; i++) {
+            const float *truth = batch->values + i * size, *field = s->output + i * size;
+            double sum = 0, square = 0, mean = 0;
+            for (int64_t v = 0; v < size; v++) {
+                double miss = (double)field[v] - ((double)noise[v] - (double)truth[v]);
+                sum += miss * miss / (double)size;
+                mean += (double)truth[v] / (double)size;
+                square += (double)truth[v] * (double)truth[v] / (double)size;
+            }
+            outlier[i] += sum / sqrt(fmax(0, square - mean * mean) + 0.1) / PLACES;
+        }
+    }
+    return BASIN_OK;
+}
+
 /* The energies of a batch, and how well the field matches at one place per draw between each
  * picture and noise. */
 static basin_status match_batch(state *s, const basin_feed_batch *batch, basin_error *error) {
@@ -145,6 +178,7 @@ static basin_status match_batch(state *s, const basin_feed_batch *batch, basin_e
         r->index[at + i] = batch->index[i];
         if (r->picture_energy) r->picture_energy[at + i] = each[i];
     }
+    BASIN_TRY(find_outliers(s, batch, r->picture_outlier + at, error));
     BASIN_TRY(basin_image_write_batch(s->errors, g, batch->values, NULL, batch->count, error));
     for (int m = 0; m < r->masks; m++) {
         int32_t seed[2] = {MASK_SEED + (int32_t)s->scoring->first_mask + m, (int32_t)at};
@@ -164,6 +198,8 @@ static basin_status make_matching(state *s, basin_error *error) {
     const basin_image_graph *g = &s->runner.graph;
     basin_plan_spec spec = {.output = &g->errors, .outputs = 1};
     s->scores->match = g->errors != NULL;
+    if (g->errors)
+        BASIN_TRY(BASIN_NEW(&s->scores->picture_outlier, s->set->items, "scores", error));
     if (g->energy) BASIN_TRY(BASIN_NEW(&s->scores->picture_energy, s->set->items, "scores", error));
     return g->errors ? basin_plan_new(&s->errors, s->model->store, &spec, error) : BASIN_OK;
 }
@@ -207,7 +243,7 @@ static basin_status score_all(state *s, basin_error *error) {
 
 /* Equal errors in the order of the pictures. */
 static basin_status rank(basin_image_scores *scores, basin_error *error) {
-    const double *by = scores->picture_energy ? scores->picture_energy : scores->picture_mse;
+    const double *by = scores->match ? scores->picture_outlier : scores->picture_mse;
     BASIN_SCRATCH_RAW(basin_ranked, all, scores->pictures, "a ranking", error);
     BASIN_TRY(BASIN_NEW_RAW(&scores->order, scores->pictures, "a ranking", error));
     for (int64_t i = 0; i < scores->pictures; i++) all[i] = (basin_ranked){by[i], i};
@@ -340,6 +376,7 @@ basin_status basin_image_score(basin_image_scores *scores, basin_image_model *mo
 }
 
 void basin_image_scores_free(basin_image_scores *scores) {
-    BASIN_FREE(scores->index, scores->picture_mse, scores->order, scores->picture_energy);
+    BASIN_FREE(scores->index, scores->picture_mse, scores->order, scores->picture_energy,
+               scores->picture_outlier);
     *scores = (basin_image_scores){0};
 }
