@@ -15,21 +15,23 @@ import numpy as np
 
 KINDS = {"Full": [], "Self": ["--self-attention"], "NoHN + Self": ["--no-hopfield", "--self-attention"],
          "NoHN": ["--no-hopfield"], "NoATT": ["--no-attention"]}
-SMALL = "--preset fashion --patch 7 --dim 64 --heads 4 --head-dim 16 --memories 256 --steps 6 --batch 32 --rate 2e-3 --epochs 1 --warmup 0 --limit 48000"
+SMALL = "--preset fashion --patch 7 --dim 64 --heads 4 --head-dim 16 --memories 256 --steps 6 --batch 32 --rate 2e-3 --epochs 1 --warmup 0"
 
 
-def call(o, *line):
-    subprocess.run([o.basin, *line, "--quiet", *o.compute.split()], check=True, stdout=subprocess.DEVNULL)
+def call(o, out, *line):
+    with open(out, "w") as to:
+        subprocess.run([o.basin, "image", *line], check=True, stdout=to)
 
 
 def run(o, name, seed):
     stem = f"{o.output}/{name.replace(' ', '')}-{seed}"
     if not os.path.exists(f"{stem}.json"):
-        call(o, "image", "train", *o.pictures, *o.options.split(), *KINDS[name], "--seed", str(seed), "--log", f"{stem}.jsonl",
-             "--log-every", "10", "--restart", "-o", f"{stem}.safetensors")
-        with open(f"{stem}.part", "w") as out:
-            subprocess.run([o.basin, "image", "eval", f"{stem}.safetensors", *(o.test or o.pictures), "--limit", str(o.scored), "--masks", str(o.masks),
-                            "--json", "--quiet", *o.compute.split()], check=True, stdout=out)
+        common = f"{o.output}/common.json"  # settings of a file may be idle: memories without the Hopfield network
+        call(o, common, "train", *o.options.split(), "--print-config")
+        compute = ["--quiet", *o.compute.split()]
+        call(o, f"{stem}.log", "train", *o.pictures, "--config", common, *KINDS[name], "--limit", str(o.limit), "--seed", str(seed), "--log", f"{stem}.jsonl",
+             "--log-every", "10", "--restart", "-o", f"{stem}.safetensors", *compute)
+        call(o, f"{stem}.part", "eval", f"{stem}.safetensors", *(o.test or o.pictures), "--limit", str(o.scored), "--masks", str(o.masks), "--json", *compute)
         os.replace(f"{stem}.part", f"{stem}.json")
     with open(f"{stem}.json") as found:
         return json.load(found)
@@ -70,7 +72,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("pictures", nargs="+"); p.add_argument("--test", nargs="*", help="default: the test half of PICTURES")
     p.add_argument("--basin", default="build/basin"); p.add_argument("-o", "--output", default="ablation")
-    p.add_argument("--options", default=SMALL); p.add_argument("--compute", default="--threads 1")
+    p.add_argument("--options", default=SMALL); p.add_argument("--limit", type=int, default=48000, help="training pictures; 0: all"); p.add_argument("--compute", default="--threads 1")
     p.add_argument("--seeds", type=int, nargs="+", default=[1]); p.add_argument("--kinds", nargs="+", default=list(KINDS))
     p.add_argument("--scored", type=int, default=0, help="test pictures; 0: all"); p.add_argument("--masks", type=int, default=1)
     o = p.parse_args()
