@@ -105,3 +105,13 @@ basin_factor basin_factor_of(const basin_shape *shape, bool transposed) {
     }
     return f;
 }
+
+basin_causal basin_causal_of(const basin_call *call) {
+    const basin_shape *s = &call->in[0].shape;
+    return (basin_causal){basin_shape_product(s, 0, s->rank - 2),
+                          s->dim[s->rank - 3],
+                          s->dim[s->rank - 2],
+                          s->dim[s->rank - 1],
+                          call->attr.value,
+                          call->attr.exclude_self ? 0 : 1};
+}

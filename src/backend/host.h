@@ -69,6 +69,19 @@ typedef struct basin_factor {
 } basin_factor;
 basin_factor basin_factor_of(const basin_shape *shape, bool transposed);
 
+/* Scores of causal pairs, [rows, keys, heads]; the rows are all queries of all sequences. */
+typedef struct basin_causal {
+    int64_t rows, queries, keys, heads;
+    double factor;
+    int64_t offset; /* query n sees keys 0 .. n + offset - 1 */
+} basin_causal;
+basin_causal basin_causal_of(const basin_call *call);
+/* The keys that the query of a row sees. */
+static inline int64_t basin_causal_seen(const basin_causal *c, int64_t row) {
+    int64_t n = row % c->queries + c->offset;
+    return n < c->keys ? n : c->keys;
+}
+
 /* The seed of an operand of two words, low and high. */
 static inline uint64_t basin_seed_of(const int32_t *seed) {
     return (uint64_t)(uint32_t)seed[0] | (uint64_t)(uint32_t)seed[1] << 32;

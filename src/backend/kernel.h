@@ -170,6 +170,14 @@ typedef struct basin_backend_table {
     void (*close)(basin_backend *backend);
 } basin_backend_table;
 
+/* Bytes of an element in the backend's memory. */
+static inline size_t basin_kind_size(const basin_backend_table *table, basin_kind kind) {
+    return kind == BASIN_REAL     ? table->real_size
+           : kind == BASIN_NARROW ? table->narrow_size
+           : kind == BASIN_INDEX  ? sizeof(int32_t)
+                                  : table->byte_size;
+}
+
 struct basin_backend {
     const basin_backend_table *table;
     int threads;             /* host backends */

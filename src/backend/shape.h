@@ -5,6 +5,12 @@
 
 #include "basin/tensor.h"
 
+/* Axes, and the strides of an operand along them. */
+typedef struct basin_axes {
+    basin_shape shape;
+    int64_t stride[BASIN_MAX_RANK];
+} basin_axes;
+
 /* The product of the dimensions first .. last - 1; 1 where there is none. */
 static inline int64_t basin_shape_product(const basin_shape *shape, int first, int last) {
     int64_t product = 1;
@@ -40,6 +46,24 @@ static inline void basin_shape_broadcast(int64_t stride[BASIN_MAX_RANK], const b
     basin_shape_strides(own, from);
     for (int i = 0; i < to->rank; i++)
         stride[i] = i < missing || from->dim[i - missing] == 1 ? 0 : own[i - missing];
+}
+
+/* A permutation, whose axis i is axis axes[i] of `from`, as the result's axes (those of one element
+ * dropped, neighbours that `from` walks as one joined; at least one) and the operand's strides. */
+static inline basin_axes basin_shape_permuted(const basin_shape *from, const int8_t *axes) {
+    int64_t own[BASIN_MAX_RANK];
+    basin_axes a = {{0, {0}}, {0}};
+    basin_shape_strides(own, from);
+    for (int i = 0; i < from->rank; i++) {
+        int64_t dim = from->dim[axes[i]], stride = own[axes[i]];
+        bool joins = a.shape.rank > 0 && a.stride[a.shape.rank - 1] == stride * dim;
+        if (dim == 1) continue;
+        if (!joins) a.shape.dim[a.shape.rank++] = 1;
+        a.shape.dim[a.shape.rank - 1] *= dim;
+        a.stride[a.shape.rank - 1] = stride;
+    }
+    if (a.shape.rank == 0) a.shape.rank = 1, a.shape.dim[0] = a.stride[0] = 1;
+    return a;
 }
 
 /* Where element `i` (row-major over the first `axes` axes of `shape`) lies under `stride`. */

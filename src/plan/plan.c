@@ -9,9 +9,7 @@
 
 /* SIZE_MAX on overflow. */
 static size_t value_bytes(const basin_plan *plan, const struct basin_value *value) {
-    size_t size =
-        value->kind == BASIN_REAL ? plan->store->backend->table->real_size : sizeof(int32_t);
-    size_t bytes;
+    size_t bytes, size = basin_kind_size(plan->store->backend->table, value->kind);
     bool fits = basin_size_multiply(&bytes, (size_t)basin_shape_count(value->shape), size);
     return fits && bytes < SIZE_MAX / 2 ? basin_aligned(bytes) : SIZE_MAX;
 }

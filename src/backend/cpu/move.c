@@ -15,35 +15,9 @@ static void copy(float *to, const float *from, int64_t n) {
         for (int64_t i = 0; i < n; i++) to[i] = from[i];
 }
 
-/* A permutation as the shape of its output and the strides of its operand over that shape. */
-typedef struct walk {
-    basin_shape shape;
-    int64_t stride[BASIN_MAX_RANK];
-} walk;
-
-static walk permutation(const basin_call *call) {
-    const basin_shape *shape = &call->out[0].shape;
-    int64_t own[BASIN_MAX_RANK];
-    walk w = {0};
-    basin_shape_strides(own, &call->in[0].shape);
-    for (int i = 0; i < shape->rank; i++) {
-        int64_t dim = shape->dim[i], stride = own[call->attr.axes[i]];
-        int last = w.shape.rank - 1;
-        if (dim == 1) continue;
-        if (last >= 0 && w.stride[last] == stride * dim) {
-            w.shape.dim[last] *= dim;
-            w.stride[last] = stride;
-        } else {
-            w.shape.dim[w.shape.rank] = dim;
-            w.stride[w.shape.rank++] = stride;
-        }
-    }
-    if (w.shape.rank == 0) w = (walk){.shape = {1, {1}}, .stride = {1}};
-    return w;
-}
-
 /* Rows first .. last - 1 of the output, each contiguous in the operand too. */
-static void copy_rows(float *to, const float *from, const walk *w, int64_t first, int64_t last) {
+static void copy_rows(float *to, const float *from, const basin_axes *w, int64_t first,
+                      int64_t last) {
     int outer = w->shape.rank - 1;
     int64_t width = w->shape.dim[outer], index[BASIN_MAX_RANK], offset = 0, rest = first;
     for (int axis = outer - 1; axis >= 0; axis--) {
@@ -95,7 +69,7 @@ static void transpose_tiles(const void *context, int64_t first, int64_t last) {
     }
 }
 
-static void transpose_all(float *to, const float *from, const walk *w, int unit, int team) {
+static void transpose_all(float *to, const float *from, const basin_axes *w, int unit, int team) {
     int last = w->shape.rank - 1;
     int64_t dense[BASIN_MAX_RANK];
     transposition t = {.to = to, .from = from, .rows = w->shape.dim[unit]};
@@ -113,12 +87,12 @@ static void transpose_all(float *to, const float *from, const walk *w, int unit,
 }
 
 static void permute_rows(const basin_frame *frame, int64_t first, int64_t last) {
-    walk w = permutation(frame->call);
+    basin_axes w = basin_shape_permuted(&frame->call->in[0].shape, frame->call->attr.axes);
     copy_rows(frame->out[0], frame->in[0], &w, first, last);
 }
 
 void basin_cpu_permute(const basin_frame *frame) {
-    walk w = permutation(frame->call);
+    basin_axes w = basin_shape_permuted(&frame->call->in[0].shape, frame->call->attr.axes);
     int64_t count = basin_shape_product(&w.shape, 0, w.shape.rank);
     int last = w.shape.rank - 1, unit = 0;
     if (count == 0) return;

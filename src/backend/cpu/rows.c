@@ -196,10 +196,8 @@ enum { BUFFERS = 2 }; /* of a row of scores, for each thread */
 
 typedef struct causal {
     const basin_frame *frame;
-    int64_t queries, keys, heads;
-    int64_t offset; /* query n sees keys 0 .. n + offset - 1 */
-    float factor;
-    const float *x, *c; /* [rows, N, M, H]; c of the reverse */
+    basin_causal sizes;
+    const float *x, *c; /* [rows, M, H]; c of the reverse */
 } causal;
 
 static int64_t row_length(const basin_call *call) {
@@ -211,41 +209,24 @@ size_t basin_cpu_causal_workspace(const basin_call *call, int threads) {
     return (size_t)threads * BUFFERS * (size_t)row_length(call) * sizeof(float);
 }
 
-static causal causal_of(const basin_frame *frame) {
-    const basin_call *call = frame->call;
-    const basin_shape *s = &call->in[0].shape;
-    bool reverse = call->op == BASIN_OP_CAUSAL_SOFTMAX_REVERSE;
-    return (causal){.frame = frame,
-                    .queries = s->dim[s->rank - 3],
-                    .keys = s->dim[s->rank - 2],
-                    .heads = s->dim[s->rank - 1],
-                    .offset = call->attr.exclude_self ? 0 : 1,
-                    .factor = (float)call->attr.value,
-                    .x = frame->in[0],
-                    .c = reverse ? frame->in[1] : NULL};
-}
-
 static float *buffer(const causal *c, int number) {
     return (float *)c->frame->workspace +
            (basin_team_place() * BUFFERS + number) * row_length(c->frame->call);
 }
 
-static int64_t seen(const causal *c, int64_t row) {
-    int64_t n = row % c->queries + c->offset;
-    return n < c->keys ? n : c->keys;
-}
-
 /* to[h, m] = factor from[m, h] */
 static void turn_in(const causal *c, float *to, const float *from, int64_t count, float factor) {
-    for (int64_t h = 0; h < c->heads; h++)
-        for (int64_t m = 0; m < count; m++) to[h * count + m] = factor * from[m * c->heads + h];
+    for (int64_t h = 0; h < c->sizes.heads; h++)
+        for (int64_t m = 0; m < count; m++)
+            to[h * count + m] = factor * from[m * c->sizes.heads + h];
 }
 
 /* to[m, h] = from[h, m], and zeros behind. */
 static void turn_out(const causal *c, float *to, const float *from, int64_t count) {
     for (int64_t m = 0; m < count; m++)
-        for (int64_t h = 0; h < c->heads; h++) to[m * c->heads + h] = from[h * count + m];
-    c->frame->simd->fill(to + count * c->heads, 0, (c->keys - count) * c->heads);
+        for (int64_t h = 0; h < c->sizes.heads; h++)
+            to[m * c->sizes.heads + h] = from[h * count + m];
+    c->frame->simd->fill(to + count * c->sizes.heads, 0, (c->sizes.keys - count) * c->sizes.heads);
 }
 
 static void causal_logsumexp_rows(const void *context, int64_t first, int64_t last) {
@@ -253,10 +234,10 @@ static void causal_logsumexp_rows(const void *context, int64_t first, int64_t la
     float *y = c->frame->out[0]; /* [rows, H] */
     for (int64_t i = first; i < last; i++) {
         float *score = buffer(c, 0);
-        int64_t count = seen(c, i);
-        turn_in(c, score, c->x + i * c->keys * c->heads, count, c->factor);
-        for (int64_t h = 0; h < c->heads; h++)
-            y[i * c->heads + h] =
+        int64_t count = basin_causal_seen(&c->sizes, i);
+        turn_in(c, score, c->x + i * c->sizes.keys * c->sizes.heads, count, (float)c->sizes.factor);
+        for (int64_t h = 0; h < c->sizes.heads; h++)
+            y[i * c->sizes.heads + h] =
                 count > 0 ? c->frame->simd->logsumexp(score + h * count, count) : 0.0F;
     }
 }
@@ -264,8 +245,8 @@ static void causal_logsumexp_rows(const void *context, int64_t first, int64_t la
 /* Shares of a row, [H, keys seen], in the first buffer. */
 static float *shares_of(const causal *c, int64_t row, int64_t count) {
     float *share = buffer(c, 0), *score = buffer(c, 1);
-    turn_in(c, score, c->x + row * c->keys * c->heads, count, c->factor);
-    for (int64_t h = 0; h < c->heads; h++)
+    turn_in(c, score, c->x + row * c->sizes.keys * c->sizes.heads, count, (float)c->sizes.factor);
+    for (int64_t h = 0; h < c->sizes.heads; h++)
         c->frame->simd->softmax(share + h * count, NULL, score + h * count, count);
     return share;
 }
@@ -273,8 +254,8 @@ static float *shares_of(const causal *c, int64_t row, int64_t count) {
 static void causal_softmax_rows(const void *context, int64_t first, int64_t last) {
     const causal *c = context;
     for (int64_t i = first; i < last; i++) {
-        float *y = (float *)c->frame->out[0] + i * c->keys * c->heads; /* [M, H] */
-        int64_t count = seen(c, i);
+        float *y = (float *)c->frame->out[0] + i * c->sizes.keys * c->sizes.heads; /* [M, H] */
+        int64_t count = basin_causal_seen(&c->sizes, i);
         turn_out(c, y, shares_of(c, i, count), count);
     }
 }
@@ -282,23 +263,23 @@ static void causal_softmax_rows(const void *context, int64_t first, int64_t last
 static void reverse_rows(const void *context, int64_t first, int64_t last) {
     const causal *c = context;
     for (int64_t i = first; i < last; i++) {
-        float *dx = (float *)c->frame->out[0] + i * c->keys * c->heads; /* [M, H] */
-        int64_t count = seen(c, i);
+        float *dx = (float *)c->frame->out[0] + i * c->sizes.keys * c->sizes.heads; /* [M, H] */
+        int64_t count = basin_causal_seen(&c->sizes, i);
         float *p = shares_of(c, i, count), *d = buffer(c, 1);
-        turn_in(c, d, c->c + i * c->keys * c->heads, count, 1);
-        for (int64_t h = 0; h < c->heads; h++) {
+        turn_in(c, d, c->c + i * c->sizes.keys * c->sizes.heads, count, 1);
+        for (int64_t h = 0; h < c->sizes.heads; h++) {
             float mean = c->frame->simd->dot(p + h * count, d + h * count, count);
-            for (int64_t m = h * count; m < (h + 1) * count; m++) p[m] *= c->factor * (d[m] - mean);
+            for (int64_t m = h * count; m < (h + 1) * count; m++)
+                p[m] *= (float)c->sizes.factor * (d[m] - mean);
         }
         turn_out(c, dx, p, count);
     }
 }
 
 static void share(const basin_frame *frame, basin_team_body *body) {
-    causal c = causal_of(frame);
-    const basin_shape *s = &frame->call->in[0].shape;
-    int64_t rows = basin_shape_product(s, 0, s->rank - 2);
-    basin_team_run(body, &c, rows, 0, basin_cpu_team(frame, rows * c.keys * c.heads * 4));
+    basin_causal s = basin_causal_of(frame->call);
+    causal c = {frame, s, frame->in[0], frame->in[1]};
+    basin_team_run(body, &c, s.rows, 0, basin_cpu_team(frame, s.rows * s.keys * s.heads * 4));
 }
 
 void basin_cpu_causal_logsumexp(const basin_frame *frame) { share(frame, causal_logsumexp_rows); }

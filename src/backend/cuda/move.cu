@@ -144,58 +144,32 @@ void basin_cuda_concat(const basin_cuda_frame *frame) {
 
 /* ---- permutations ---- */
 
-/* The result's axes after joining neighbours, and the operand's stride along each. */
-struct permutation {
-    int rank;
-    int64_t dim[BASIN_MAX_RANK], stride[BASIN_MAX_RANK];
-};
-
-static permutation permutation_of(const basin_call *call) {
-    const basin_shape *out = &call->out[0].shape;
-    int64_t own[BASIN_MAX_RANK];
-    permutation p = {};
-    basin_shape_strides(own, &call->in[0].shape);
-    for (int i = 0; i < out->rank; i++) {
-        int64_t stride = own[call->attr.axes[i]];
-        if (out->dim[i] == 1) continue;
-        if (p.rank > 0 && p.stride[p.rank - 1] == stride * out->dim[i]) {
-            p.dim[p.rank - 1] *= out->dim[i];
-            p.stride[p.rank - 1] = stride;
-        } else {
-            p.dim[p.rank] = out->dim[i];
-            p.stride[p.rank++] = stride;
-        }
-    }
-    if (p.rank == 0) p.rank = 1, p.dim[0] = 1, p.stride[0] = 1;
-    return p;
-}
-
 /* Where outer element n (over the first `axes` axes of p) lies in the operand. */
-BASIN_DEVICE int64_t place_of(int64_t n, const permutation &p, int axes) {
+BASIN_DEVICE int64_t place_of(int64_t n, const basin_axes &p, int axes) {
     int64_t at = 0;
     for (int i = axes - 1; i >= 0; i--) {
-        int64_t next =
-            n < (int64_t)1 << 32 ? (int64_t)((uint32_t)n / (uint32_t)p.dim[i]) : n / p.dim[i];
-        at += (n - next * p.dim[i]) * p.stride[i];
+        int64_t next = n < (int64_t)1 << 32 ? (int64_t)((uint32_t)n / (uint32_t)p.shape.dim[i])
+                                            : n / p.shape.dim[i];
+        at += (n - next * p.shape.dim[i]) * p.stride[i];
         n = next;
     }
     return at;
 }
 
-/* The last axis stays last: rows of p.dim[rank - 1] units are copied. */
+/* The last axis stays last: rows of p.shape.dim[rank - 1] units are copied. */
 template <typename T>
-static __global__ void permute_rows(T *to, const T *from, permutation p, int64_t count) {
-    int64_t width = p.dim[p.rank - 1];
+static __global__ void permute_rows(T *to, const T *from, basin_axes p, int64_t count) {
+    int64_t width = p.shape.dim[p.shape.rank - 1];
     BASIN_GRID (i, count, THREADS) {
         int64_t row =
             count < (int64_t)1 << 32 ? (int64_t)((uint32_t)i / (uint32_t)width) : i / width;
-        to[i] = from[place_of(row, p, p.rank - 1) + (i - row * width)];
+        to[i] = from[place_of(row, p, p.shape.rank - 1) + (i - row * width)];
     }
 }
 
 /* The operand's last axis is the result's axis `moved`; tiles of that axis by the result's last. */
 struct tiling {
-    permutation rest; /* the axes other than the two; its strides are the operand's */
+    basin_axes rest; /* the axes other than the two; its strides are the operand's */
     int64_t to_stride[BASIN_MAX_RANK]; /* of the rest, in the result */
     int64_t moved_dim, moved_to;       /* size, and stride in the result */
     int64_t last_dim, last_from;       /* size, and stride in the operand */
@@ -209,9 +183,9 @@ template <typename T> static __global__ void permute_tiles(T *to, const T *from,
     block /= t.moved_tiles;
     int64_t last = block % t.last_tiles * TILE, rest = block / t.last_tiles;
     int64_t from_at = 0, to_at = 0;
-    for (int i = t.rest.rank - 1; i >= 0; i--) {
-        int64_t r = rest % t.rest.dim[i];
-        rest /= t.rest.dim[i];
+    for (int i = t.rest.shape.rank - 1; i >= 0; i--) {
+        int64_t r = rest % t.rest.shape.dim[i];
+        rest /= t.rest.shape.dim[i];
         from_at += r * t.rest.stride[i];
         to_at += r * t.to_stride[i];
     }
@@ -224,33 +198,30 @@ template <typename T> static __global__ void permute_tiles(T *to, const T *from,
             to[to_at + (moved + i) * t.moved_to + last + threadIdx.x] = tile[threadIdx.x][i];
 }
 
-static tiling tiling_of(const permutation *p, int moved) {
+static tiling tiling_of(const basin_axes *p, int moved) {
     tiling t = {};
-    int64_t own[BASIN_MAX_RANK], step = 1;
-    for (int i = p->rank - 1; i >= 0; i--) {
-        own[i] = step;
-        step *= p->dim[i];
-    }
-    for (int i = 0; i < p->rank - 1; i++) {
+    int64_t own[BASIN_MAX_RANK];
+    basin_shape_strides(own, &p->shape);
+    for (int i = 0; i < p->shape.rank - 1; i++) {
         if (i == moved) continue;
-        t.rest.dim[t.rest.rank] = p->dim[i];
-        t.rest.stride[t.rest.rank] = p->stride[i];
-        t.to_stride[t.rest.rank++] = own[i];
+        t.rest.shape.dim[t.rest.shape.rank] = p->shape.dim[i];
+        t.rest.stride[t.rest.shape.rank] = p->stride[i];
+        t.to_stride[t.rest.shape.rank++] = own[i];
     }
-    t.moved_dim = p->dim[moved], t.moved_to = own[moved];
-    t.last_dim = p->dim[p->rank - 1], t.last_from = p->stride[p->rank - 1];
+    t.moved_dim = p->shape.dim[moved], t.moved_to = own[moved];
+    t.last_dim = p->shape.dim[p->shape.rank - 1], t.last_from = p->stride[p->shape.rank - 1];
     t.moved_tiles = basin_cuda_ceil(t.moved_dim, TILE);
     t.last_tiles = basin_cuda_ceil(t.last_dim, TILE);
     return t;
 }
 
-static void run_rows(const basin_cuda_frame *frame, permutation p, int64_t count, size_t size) {
-    int64_t bytes = p.dim[p.rank - 1] * (int64_t)size, strides = 0;
-    for (int i = 0; i < p.rank - 1; i++) strides |= p.stride[i] * (int64_t)size;
+static void run_rows(const basin_cuda_frame *frame, basin_axes p, int64_t count, size_t size) {
+    int64_t bytes = p.shape.dim[p.shape.rank - 1] * (int64_t)size, strides = 0;
+    for (int i = 0; i < p.shape.rank - 1; i++) strides |= p.stride[i] * (int64_t)size;
     size_t unit = unit_of(bytes, strides, 0, 0);
     int64_t times = (int64_t)(unit / size);
-    p.dim[p.rank - 1] /= times;
-    for (int i = 0; i < p.rank - 1; i++) p.stride[i] /= times;
+    p.shape.dim[p.shape.rank - 1] /= times;
+    for (int i = 0; i < p.shape.rank - 1; i++) p.stride[i] /= times;
     count /= times;
     unsigned grid = basin_cuda_grid(frame->cuda, count, THREADS);
     with_unit(unit, [&](auto zero) {
@@ -261,7 +232,7 @@ static void run_rows(const basin_cuda_frame *frame, permutation p, int64_t count
 }
 
 void basin_cuda_permute(const basin_cuda_frame *frame) {
-    permutation p = permutation_of(frame->call);
+    basin_axes p = basin_shape_permuted(&frame->call->in[0].shape, frame->call->attr.axes);
     int64_t count =
         basin_shape_product(&frame->call->out[0].shape, 0, frame->call->out[0].shape.rank);
     size_t size = element_size(&frame->call->out[0]);
@@ -273,8 +244,8 @@ void basin_cuda_permute(const basin_cuda_frame *frame) {
                               from->shape.dim[0], from->shape.dim[1]);
         return;
     }
-    while (moved < p.rank - 1 && p.stride[moved] != 1) moved++;
-    if (moved == p.rank - 1)
+    while (moved < p.shape.rank - 1 && p.stride[moved] != 1) moved++;
+    if (moved == p.shape.rank - 1)
         run_rows(frame, p, count, size);
     else {
         tiling t = tiling_of(&p, moved);

@@ -25,11 +25,15 @@ void basin_ref_max(const basin_frame *frame) {
         }
 }
 
-static double row_logsumexp(const double *x /* [n] */, int64_t n) {
+/* Of every stride-th number times the factor. */
+static double logsumexp(const double *x, int64_t count, int64_t stride, double factor) {
     double most = -INFINITY, sum = 0;
-    for (int64_t i = 0; i < n; i++) most = x[i] > most || isnan(x[i]) ? x[i] : most;
+    for (int64_t m = 0; m < count; m++) {
+        double value = factor * x[m * stride];
+        most = value > most || isnan(value) ? value : most;
+    }
     if (isinf(most)) return most;
-    for (int64_t i = 0; i < n; i++) sum += exp(x[i] - most);
+    for (int64_t m = 0; m < count; m++) sum += exp(factor * x[m * stride] - most);
     return most + log(sum);
 }
 
@@ -38,7 +42,7 @@ void basin_ref_logsumexp(const basin_frame *frame) {
     int64_t rows = basin_shape_rows(shape), n = basin_shape_last(shape, 1);
     const double *x = frame->in[0]; /* [rows, n] */
     double *y = frame->out[0];      /* [rows] */
-    for (int64_t i = 0; i < rows; i++) y[i] = row_logsumexp(x + i * n, n);
+    for (int64_t i = 0; i < rows; i++) y[i] = logsumexp(x + i * n, n, 1, 1);
 }
 
 void basin_ref_softmax(const basin_frame *frame) {
@@ -47,7 +51,7 @@ void basin_ref_softmax(const basin_frame *frame) {
     const double *x = frame->in[0]; /* [rows, n] */
     double *y = frame->out[0];      /* [rows, n] */
     for (int64_t i = 0; i < rows; i++) {
-        double lse = row_logsumexp(x + i * n, n);
+        double lse = logsumexp(x + i * n, n, 1, 1);
         if (frame->call->outs > 1) ((double *)frame->out[1])[i] = lse;
         for (int64_t j = 0; j < n; j++) y[i * n + j] = exp(x[i * n + j] - lse);
     }
@@ -92,53 +96,26 @@ void basin_ref_squares(const basin_frame *frame) {
 /* Log-sum-exp and softmax over the keys that causal queries see, x [rows, N, M, H], and the
  * reverse: p = exp(f x - lse), y = p kept, dx = f p (d - sum over keys of p d) with d = c kept. */
 
-typedef struct causal {
-    int64_t rows, queries, keys, heads;
-    double factor;
-    int64_t offset; /* query n sees keys 0 .. n + offset - 1 */
-} causal;
-
-static causal sizes(const basin_call *call) {
-    const basin_shape *s = &call->in[0].shape;
-    return (causal){basin_shape_product(s, 0, s->rank - 3),
-                    s->dim[s->rank - 3],
-                    s->dim[s->rank - 2],
-                    s->dim[s->rank - 1],
-                    call->attr.value,
-                    call->attr.exclude_self ? 0 : 1};
-}
-
-static int64_t seen(const causal *c, int64_t n) {
-    return n + c->offset < c->keys ? n + c->offset : c->keys;
-}
-
-/* Of every stride-th number; 0 of none. */
-static double logsumexp(const double *x, int64_t count, int64_t stride, double factor) {
-    double most = -INFINITY, sum = 0;
-    for (int64_t m = 0; m < count; m++) most = fmax(most, factor * x[m * stride]);
-    if (isinf(most)) return count > 0 ? most : 0;
-    for (int64_t m = 0; m < count; m++) sum += exp(factor * x[m * stride] - most);
-    return most + log(sum);
-}
-
 void basin_ref_causal_logsumexp(const basin_frame *frame) {
-    causal c = sizes(frame->call);
+    basin_causal c = basin_causal_of(frame->call);
     const double *x = frame->in[0]; /* [rows, N, M, H] */
     double *y = frame->out[0];      /* [rows, N, H] */
-    for (int64_t i = 0; i < c.rows * c.queries; i++)
-        for (int64_t h = 0; h < c.heads; h++)
-            y[i * c.heads + h] =
-                logsumexp(x + i * c.keys * c.heads + h, seen(&c, i % c.queries), c.heads, c.factor);
+    for (int64_t i = 0; i < c.rows; i++)
+        for (int64_t h = 0; h < c.heads; h++) {
+            const double *from = x + i * c.keys * c.heads + h;
+            int64_t count = basin_causal_seen(&c, i);
+            y[i * c.heads + h] = count > 0 ? logsumexp(from, count, c.heads, c.factor) : 0;
+        }
 }
 
 void basin_ref_causal_softmax(const basin_frame *frame) {
-    causal c = sizes(frame->call);
+    basin_causal c = basin_causal_of(frame->call);
     const double *x = frame->in[0]; /* [rows, N, M, H] */
     double *y = frame->out[0];      /* like x */
     basin_ref_clear(frame);
-    for (int64_t i = 0; i < c.rows * c.queries; i++)
+    for (int64_t i = 0; i < c.rows; i++)
         for (int64_t h = 0; h < c.heads; h++) {
-            int64_t first = i * c.keys * c.heads + h, count = seen(&c, i % c.queries);
+            int64_t first = i * c.keys * c.heads + h, count = basin_causal_seen(&c, i);
             double lse = logsumexp(x + first, count, c.heads, c.factor);
             for (int64_t m = 0; m < count; m++) {
                 int64_t at = first + m * c.heads;
@@ -148,13 +125,13 @@ void basin_ref_causal_softmax(const basin_frame *frame) {
 }
 
 void basin_ref_causal_softmax_reverse(const basin_frame *frame) {
-    causal c = sizes(frame->call);
+    basin_causal c = basin_causal_of(frame->call);
     const double *x = frame->in[0], *d = frame->in[1]; /* [rows, N, M, H] */
     double *dx = frame->out[0];                        /* like x */
     basin_ref_clear(frame);
-    for (int64_t i = 0; i < c.rows * c.queries; i++)
+    for (int64_t i = 0; i < c.rows; i++)
         for (int64_t h = 0; h < c.heads; h++) {
-            int64_t first = i * c.keys * c.heads + h, count = seen(&c, i % c.queries);
+            int64_t first = i * c.keys * c.heads + h, count = basin_causal_seen(&c, i);
             double lse = logsumexp(x + first, count, c.heads, c.factor), mean = 0;
             for (int64_t at = first; at < first + count * c.heads; at += c.heads)
                 mean += exp(c.factor * x[at] - lse) * d[at];

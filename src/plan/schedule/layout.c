@@ -64,13 +64,6 @@ static int find_inherited(const basin_ir *ir, int s, int value, const int *last,
     return -1;
 }
 
-static size_t size_of(basin_kind kind, const basin_backend_table *table) {
-    return kind == BASIN_REAL     ? table->real_size
-           : kind == BASIN_NARROW ? table->narrow_size
-           : kind == BASIN_INDEX  ? sizeof(int32_t)
-                                  : table->byte_size;
-}
-
 /* A joint value is placed with the first of its parts. */
 static basin_status place_results(basin_ir *ir, int s, const int *last,
                                   const basin_backend_table *table, bool plain) {
@@ -87,7 +80,7 @@ static basin_status place_results(basin_ir *ir, int s, const int *last,
             ir->buffer[buffer].last = end;
             taken = buffer;
         } else {
-            size_t size = size_of(ir->value[value].kind, table);
+            size_t size = basin_kind_size(table, ir->value[value].kind);
             size_t bytes;
             if (!basin_size_multiply(&bytes, (size_t)basin_shape_count(ir->value[value].shape),
                                      size))
@@ -268,8 +261,8 @@ basin_status basin_ir_layout(basin_ir *ir, const basin_backend *backend, bool pl
         BASIN_TRY(place_results(ir, (int)i, last, table, plain));
     for (size_t i = 0; i < ir->values; i++)
         if (ir->value[i].first)
-            ir->value[i].offset =
-                (size_t)ir->value[i].first * size_of(ir->value[ir->value[i].root].kind, table);
+            ir->value[i].offset = (size_t)ir->value[i].first *
+                                  basin_kind_size(table, ir->value[ir->value[i].root].kind);
     BASIN_TRY(stretch_runs(ir, backend->threads, table->apart));
     return place_buffers(ir);
 }

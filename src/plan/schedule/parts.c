@@ -20,17 +20,13 @@ typedef struct parting {
     double work; /* multiply-adds of the run */
 } parting;
 
-static size_t element_bytes(const basin_backend_table *table, basin_kind kind) {
-    return kind == BASIN_NARROW ? table->narrow_size : table->real_size;
-}
-
 /* Whether a value can be cut along its first axis into slices that begin where buffers may. */
 static bool is_even(const parting *p, int value) {
     const basin_ir_value *v = &p->ir->value[value], *root = &p->ir->value[v->root];
     if (root->kind != BASIN_REAL && root->kind != BASIN_NARROW) return false;
     if (v->stride || v->first || v->shape.rank < 2 || root->bytes || root->state) return false;
     int64_t count = basin_shape_count(v->shape);
-    size_t slice = (size_t)(count / p->parts) * element_bytes(p->table, root->kind);
+    size_t slice = (size_t)(count / p->parts) * basin_kind_size(p->table, root->kind);
     return count > 0 && count == basin_shape_count(root->shape) &&
            v->shape.dim[0] % p->parts == 0 && slice % 64 == 0;
 }
@@ -151,7 +147,8 @@ static void cut_operand(basin_operand *operand, int value, int parts,
                         const basin_backend_table *table) {
     if (value < 0) return;
     operand->shape.dim[0] /= parts;
-    operand->part = (size_t)basin_shape_count(operand->shape) * element_bytes(table, operand->kind);
+    operand->part =
+        (size_t)basin_shape_count(operand->shape) * basin_kind_size(table, operand->kind);
 }
 
 void basin_ir_part_call(basin_call *call, const basin_ir_instruction *instruction,
