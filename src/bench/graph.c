@@ -7,8 +7,7 @@
 static basin_status draw_graph(basin_bench *bench, basin_error *error) {
     const basin_bench_shape *s = &bench->shape;
     size_t ends = (size_t)s->edges / 2 * 2;
-    BASIN_FREE_AT_EXIT int32_t *edge = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&edge, ends, "edges", error));
+    BASIN_SCRATCH_RAW(int32_t, edge, ends, "edges", error);
     basin_random random = basin_random_start(bench->seed, 7, 0);
     for (size_t i = 0; i < ends; i++)
         edge[i] = (int32_t)basin_random_below(&random, (uint64_t)s->nodes);

@@ -61,12 +61,9 @@ static double bytes(const burst *b, int threads) {
 }
 
 basin_status basin_bench_limits(basin_bench_limit limit[2], int threads, basin_error *error) {
-    BASIN_FREE_AT_EXIT float *data = NULL;
-    BASIN_FREE_AT_EXIT vector *x = NULL;
-    BASIN_FREE_AT_EXIT double *rate = NULL;
-    BASIN_NEW(&data, (size_t)threads * BASIN_CPU_PEAK, "the limits of the processor", error);
-    BASIN_NEW(&rate, (size_t)threads, "the limits of the processor", error);
-    BASIN_NEW(&x, 3 * (size_t)TRIAD, "the limit of memory", error);
+    BASIN_SCRATCH(float, data, ((size_t)threads * BASIN_CPU_PEAK), "the processor's limits", error);
+    BASIN_SCRATCH(double, rate, threads, "the processor's limits", error);
+    BASIN_SCRATCH(vector, x, (3 * (size_t)TRIAD), "the limit of memory", error);
     burst b = {.data = data, .rate = rate, .x = x};
     for (int i = 0; i < 3 * TRIAD; i++) x[i] = (vector){1, 1, 1, 1};
     for (int i = 0, used = 1; i < 2; i++, used = threads)

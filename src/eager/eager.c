@@ -379,8 +379,7 @@ basin_status basin_eager_run(const basin_eager *eager, basin_eager_operation ope
 basin_status basin_eager_open(basin_eager **eager, const basin_compute *compute,
                               basin_error *error) {
     *eager = NULL;
-    BASIN_FREE_AT_EXIT basin_eager *made = NULL;
-    BASIN_TRY(BASIN_NEW(&made, 1, "a backend of single operations", error));
+    BASIN_SCRATCH(basin_eager, made, 1, "a backend of single operations", error);
     BASIN_TRY(basin_backend_open_eager(&made->backend, compute, error));
     made->device = basin_backend_eager(made->backend) != NULL;
     *eager = made;

@@ -377,8 +377,7 @@ static basin_status find_plan(const basin_eager_plan **plan, const xla_text *nam
             *plan = plans.list[i].plan;
             return BASIN_OK;
         }
-    BASIN_FREE_AT_EXIT char *text = NULL;
-    BASIN_TRY(BASIN_NEW(&text, name->length + 1, "a plan's name", error));
+    BASIN_SCRATCH(char, text, name->length + 1, "a plan's name", error);
     memcpy(text, name->data, name->length);
     *plan = plans.find ? plans.find(text) : NULL;
     if (!*plan) return basin_fail(error, BASIN_BAD_VALUE, "basin: no plan is called %s", text);

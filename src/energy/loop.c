@@ -130,12 +130,10 @@ static void build(basin_descent *d, ways *w, const basin_dynamics *m) {
 }
 
 static basin_status make_plan(basin_descent *d, const ways *w, basin_error *error) {
-    BASIN_FREE_AT_EXIT basin_expr *output = NULL;
-    BASIN_FREE_AT_EXIT basin_update *update = NULL;
     int outputs = 0, updates = 0;
     BASIN_TRY(basin_graph_check(basin_expr_graph(d->x[0]), error));
-    BASIN_TRY(BASIN_NEW(&output, d->count + 2 * d->terms + 2, "a descent", error));
-    BASIN_TRY(BASIN_NEW(&update, 3 * d->count, "a descent", error));
+    BASIN_SCRATCH(basin_expr, output, d->count + 2 * d->terms + 2, "a descent", error);
+    BASIN_SCRATCH(basin_update, update, 3 * d->count, "a descent", error);
     for (int p = 0; p < d->terms; p++) {
         output[outputs++] = d->term[p];
         if (d->tries) output[outputs++] = d->after[p];
@@ -199,16 +197,14 @@ static void build_stride(basin_descent *d, ways *w, uint32_t streams, const basi
 
 static basin_status make_stride(basin_descent *d, ways *w, uint32_t streams,
                                 const basin_dynamics *m, basin_error *error) {
-    BASIN_FREE_AT_EXIT basin_expr *output = NULL;
-    BASIN_FREE_AT_EXIT basin_update *update = NULL;
     basin_graph *graph = basin_expr_graph(d->x[0]);
     const basin_stop *stop = &d->stop;
     if (d->steps < 2 * STRIDE || d->tries || stop->until > 0 || stop->tolerance > 0 ||
         stop->observe || !reads_no_other(graph))
         return BASIN_OK;
     BASIN_TRY(BASIN_NEW(&d->stride.term, STRIDE * d->terms, "a descent", error));
-    BASIN_TRY(BASIN_NEW(&output, STRIDE * (d->terms + 1), "a descent", error));
-    BASIN_TRY(BASIN_NEW(&update, d->count, "a descent", error));
+    BASIN_SCRATCH(basin_expr, output, STRIDE * (d->terms + 1), "a descent", error);
+    BASIN_SCRATCH(basin_update, update, d->count, "a descent", error);
     build_stride(d, w, streams, m);
     BASIN_TRY(basin_graph_check(graph, error));
     memcpy(output, d->stride.term, (size_t)(STRIDE * d->terms) * sizeof *output);
@@ -304,9 +300,8 @@ static basin_status declare(basin_descent *d, basin_graph *graph, const basin_dy
 static basin_status fill(basin_descent *d, basin_graph *graph, const basin_dynamics *dynamics,
                          basin_error *error) {
     size_t count = (size_t)d->count, terms = (size_t)d->terms;
-    BASIN_FREE_AT_EXIT basin_expr *work = NULL;
     BASIN_TRY(BASIN_NEW(&d->all, 4 * count + 2 * terms, "a descent", error));
-    BASIN_TRY(BASIN_NEW(&work, 5 * count, "a descent", error));
+    BASIN_SCRATCH(basin_expr, work, 5 * count, "a descent", error);
     d->x = d->all, d->candidate = d->x + count, d->last = d->candidate + count;
     d->g = d->last + count, d->term = d->g + count, d->after = d->term + terms;
     ways w = {work, work + count, work + 2 * count, work + 3 * count, work + 4 * count};
@@ -587,12 +582,10 @@ static basin_status write_tokens(basin_descent *d, const basin_tensor *x, basin_
 basin_status basin_descent_run(basin_descent *descent, basin_descent_result *result,
                                const basin_tensor *x, basin_error *error) {
     size_t count = (size_t)descent->samples;
-    BASIN_FREE_AT_EXIT double *number = NULL;
-    BASIN_FREE_AT_EXIT bool *done = NULL;
     *result = (basin_descent_result){
         .terms = descent->terms, .samples = descent->samples, .first = descent->first};
-    BASIN_TRY(BASIN_NEW(&number, (5 + (size_t)descent->terms) * count, "a descent", error));
-    BASIN_TRY(BASIN_NEW(&done, count, "a descent", error));
+    BASIN_SCRATCH(double, number, (5 + (size_t)descent->terms) * count, "a descent", error);
+    BASIN_SCRATCH(bool, done, count, "a descent", error);
     run r = {.d = descent,
              .result = result,
              .alpha = number,

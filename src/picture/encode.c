@@ -164,8 +164,7 @@ static basin_status patch(patcher *p, const char *path, basin_error *error) {
 basin_status basin_picture_patch_png(const char *path, const char *original,
                                      const basin_picture *picture, const basin_picture *where,
                                      basin_error *error) {
-    BASIN_FREE_AT_EXIT patcher *p = NULL;
-    BASIN_TRY(BASIN_NEW(&p, 1, "patching a PNG file", error));
+    BASIN_SCRATCH(patcher, p, 1, "patching a PNG file", error);
     p->picture = picture;
     p->where = where;
     p->name = original;
@@ -225,11 +224,10 @@ static basin_status pack_jpeg(packer *p, FILE *file, const basin_picture *pictur
 
 basin_status basin_jpeg_encode(uint8_t **bytes, size_t *size, const basin_picture *picture,
                                int quality, bool full_colour, basin_error *error) {
-    BASIN_FREE_AT_EXIT packer *p = NULL;
     basin_memory_file memory;
     *bytes = NULL;
     *size = 0;
-    BASIN_TRY(BASIN_NEW(&p, 1, "packing a picture as JPEG", error));
+    BASIN_SCRATCH(packer, p, 1, "packing a picture as JPEG", error);
     if (!basin_memory_file_open(&memory)) return basin_fail_memory(error, "a packed picture");
     p->info.err = jpeg_std_error(&p->errors);
     p->errors.error_exit = on_jpeg_error;

@@ -213,12 +213,11 @@ basin_status basin_picture_scale_box(basin_picture *to, const basin_picture *fro
                                      const basin_box *box, int64_t height, int64_t width,
                                      basin_error *error) {
     BASIN_AT_EXIT(basin_scratch_free) basin_scratch scratch = {0};
-    BASIN_FREE_AT_EXIT float *plane = NULL;
     basin_resize resize = {
         .box = *box, .height = height, .width = width, .out_height = height, .out_width = width};
     size_t area = (size_t)height * (size_t)width, channels = (size_t)from->channels;
     BASIN_TRY(basin_picture_resize_memory(to, height, width, from->channels, error));
-    BASIN_TRY(BASIN_NEW_RAW(&plane, area * channels, "resizing a picture", error));
+    BASIN_SCRATCH_RAW(float, plane, (area * channels), "resizing a picture", error);
     BASIN_TRY(basin_resize_run(plane, &resize, from, &scratch, error));
     for (size_t c = 0; c < channels; c++)
         for (size_t i = 0; i < area; i++)

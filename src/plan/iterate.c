@@ -36,8 +36,7 @@ basin_status basin_iterations_make(basin_plan_iterations *made, const basin_grap
                                    basin_error *error) {
     *made = (basin_plan_iterations){0};
     if (!graph->iterations) return BASIN_OK;
-    BASIN_FREE_AT_EXIT bool *live = NULL;
-    BASIN_TRY(BASIN_NEW(&live, graph->nodes, "a plan", error));
+    BASIN_SCRATCH(bool, live, graph->nodes, "a plan", error);
     BASIN_TRY(BASIN_NEW(&made->list, find(live, graph, spec), "a plan", error));
     for (size_t n = 0; n < graph->nodes; n++) {
         const basin_node *node = graph->node[n];

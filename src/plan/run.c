@@ -283,9 +283,8 @@ static basin_status run_pieces(basin_plan *const *plan, int plans, basin_exchang
 
 basin_status basin_plans_run(basin_plan *const *plan, int plans, const basin_exchange_way *way,
                              basin_error *error) {
-    BASIN_FREE_AT_EXIT basin_exchange_rows *rows = NULL;
     BASIN_TRY(check_alike(plan, plans, error));
-    BASIN_TRY(BASIN_NEW_RAW(&rows, plans, "the run of plans", error));
+    BASIN_SCRATCH_RAW(basin_exchange_rows, rows, plans, "the run of plans", error);
     for (int i = 0; i < plans; i++) BASIN_TRY(plan_begin(plan[i], error));
     if (plans > 0) BASIN_TRY(run_pieces(plan, plans, rows, way, error));
     for (int i = 0; i < plans; i++) BASIN_TRY(plan_end(plan[i], error));

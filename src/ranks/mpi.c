@@ -207,8 +207,7 @@ basin_status basin_ranks_largest(basin_ranks *ranks, int *value, basin_error *er
 basin_status basin_ranks_gather_parts(basin_ranks *ranks, void *all, const void *mine,
                                       const size_t *bytes, basin_error *error) {
     int64_t count = basin_ranks_count(ranks), rank = basin_ranks_rank(ranks);
-    BASIN_FREE_AT_EXIT basin_ranks_part *part = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&part, 2 * count, "a message", error));
+    BASIN_SCRATCH_RAW(basin_ranks_part, part, 2 * count, "a message", error);
     size_t at = 0;
     for (int64_t i = 0; i < count; i++) {
         part[i] = (basin_ranks_part){(void *)(uintptr_t)mine, bytes[rank], i};
@@ -221,8 +220,7 @@ basin_status basin_ranks_gather_parts(basin_ranks *ranks, void *all, const void 
 basin_status basin_ranks_gather(basin_ranks *ranks, void *all, const void *mine, size_t bytes,
                                 basin_error *error) {
     int64_t count = basin_ranks_count(ranks);
-    BASIN_FREE_AT_EXIT size_t *each = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&each, count, "a message", error));
+    BASIN_SCRATCH_RAW(size_t, each, count, "a message", error);
     for (int64_t i = 0; i < count; i++) each[i] = bytes;
     return basin_ranks_gather_parts(ranks, all, mine, each, error);
 }

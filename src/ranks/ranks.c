@@ -37,10 +37,9 @@ bool basin_ranks_launched(int64_t *rank, int64_t *count) {
 
 /* Ranks on one host that may run on the same processors share them. */
 static basin_status share_processors(basin_ranks *r, basin_error *error) {
-    BASIN_FREE_AT_EXIT cpu_set_t *all = NULL;
     cpu_set_t mine, both;
     int others = 0;
-    BASIN_TRY(BASIN_NEW_RAW(&all, r->count, "ranks", error));
+    BASIN_SCRATCH_RAW(cpu_set_t, all, r->count, "ranks", error);
     if (sched_getaffinity(0, sizeof mine, &mine)) memset(&mine, 0xff, sizeof mine); /* more */
     BASIN_TRY(basin_ranks_gather(r, all, &mine, sizeof mine, error));
     for (int64_t i = 0; i < r->count; i++) { /* this one is among them */

@@ -204,8 +204,7 @@ static basin_status deal_nodes(basin_ranks_tree *t, basin_error *error) {
     int64_t nodes = nodes_of_all(t), sends = ranks * ours->count, at = 0;
     int64_t mine = slice(t, self).count;
     stack s;
-    BASIN_FREE_AT_EXIT basin_ranks_part *part = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&part, sends + nodes, "a message", error));
+    BASIN_SCRATCH_RAW(basin_ranks_part, part, sends + nodes, "a message", error);
     for (int64_t r = 0; r < ranks; r++) {
         basin_ranks_share to = slice(t, r);
         for (int i = 0; i < ours->count; i++)
@@ -234,8 +233,7 @@ static float *add_slices(basin_ranks_tree *t) {
 
 static basin_status gather_slices(basin_ranks_tree *t, float *mine, basin_error *error) {
     int64_t ranks = basin_ranks_count(t->ranks), self = basin_ranks_rank(t->ranks);
-    BASIN_FREE_AT_EXIT basin_ranks_part *part = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&part, 2 * ranks, "a message", error));
+    BASIN_SCRATCH_RAW(basin_ranks_part, part, 2 * ranks, "a message", error);
     size_t bytes = (size_t)slice(t, self).count * sizeof(float);
     for (int64_t r = 0; r < ranks; r++) {
         basin_ranks_share from = slice(t, r);

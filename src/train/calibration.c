@@ -98,9 +98,8 @@ static int64_t pool(block *b, const basin_sample *s, int64_t n) {
 static basin_status fit_isotonic(basin_calibration *c, const double *score, const uint8_t *label,
                                  int64_t n, basin_error *error) {
     BASIN_FREE_AT_EXIT basin_sample *s = NULL;
-    BASIN_FREE_AT_EXIT block *b = NULL;
     BASIN_TRY(basin_samples_sort(&s, score, label, n, false, error));
-    BASIN_TRY(BASIN_NEW_RAW(&b, n, "scores", error));
+    BASIN_SCRATCH_RAW(block, b, n, "scores", error);
     c->knots = pool(b, s, n);
     BASIN_TRY(BASIN_NEW_RAW(&c->score, c->knots, "a calibration", error));
     BASIN_TRY(BASIN_NEW_RAW(&c->probability, c->knots, "a calibration", error));
@@ -160,10 +159,8 @@ const char *basin_calibration_name(basin_calibration_kind kind) {
 /* Fold i % 5 is predicted by a fit to the others. */
 static basin_status folded_loss(double *loss, basin_calibration_kind kind, const double *score,
                                 const uint8_t *label, int64_t n, basin_error *error) {
-    BASIN_FREE_AT_EXIT double *some = NULL;
-    BASIN_FREE_AT_EXIT uint8_t *truth = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&some, n, "scores", error));
-    BASIN_TRY(BASIN_NEW_RAW(&truth, n, "scores", error));
+    BASIN_SCRATCH_RAW(double, some, n, "scores", error);
+    BASIN_SCRATCH_RAW(uint8_t, truth, n, "scores", error);
     *loss = 0;
     for (int fold = 0; fold < 5; fold++) {
         BASIN_AT_EXIT(basin_calibration_free) basin_calibration c = {0};

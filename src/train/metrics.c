@@ -132,9 +132,8 @@ static void try_cuts(double *value /* [n + 1] */, double *sum /* [n + 2] */, con
 static basin_status scan_all(best_cut *best, const basin_sample *s, int64_t n, bool smooth,
                              basin_error *error) {
     int64_t positives = 0, ignored;
-    BASIN_FREE_AT_EXIT double *value = NULL, *sum = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&value, n + 1, "thresholds", error));
-    BASIN_TRY(BASIN_NEW_RAW(&sum, n + 2, "thresholds", error));
+    BASIN_SCRATCH_RAW(double, value, n + 1, "thresholds", error);
+    BASIN_SCRATCH_RAW(double, sum, n + 2, "thresholds", error);
     for (int64_t i = 0; i < n; i++) positives += s[i].label;
     try_cuts(value, sum, s, n, positives);
     for (int64_t i = 0, j; i <= n; i = j) {

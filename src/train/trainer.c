@@ -145,10 +145,9 @@ static void build(basin_adamw *a, const basin_params *params, const basin_expr *
 static basin_status adamw_from(basin_adamw *adamw, const basin_params *params,
                                const basin_expr *gradient, const basin_adamw_config *config,
                                basin_error *error) {
-    BASIN_FREE_AT_EXIT basin_expr *moving = NULL;
     *adamw = (basin_adamw){.config = *config};
     BASIN_TRY(check_groups(adamw, params, error));
-    BASIN_TRY(BASIN_NEW_RAW(&moving, params->count, "an optimiser", error));
+    BASIN_SCRATCH_RAW(basin_expr, moving, params->count, "an optimiser", error);
     BASIN_TRY(BASIN_NEW_RAW(&adamw->update, 3 * params->count, "an optimiser", error));
     if (params->count) build(adamw, params, gradient, moving);
     adamw->config.group = NULL; /* the caller's; not needed any more */
@@ -166,8 +165,7 @@ basin_status basin_gradients(basin_expr *gradient, const basin_params *params, b
                           "the loss has shape %s, wanted []: the sum or the mean of it",
                           basin_shape_text(basin_expr_shape(loss)));
     }
-    BASIN_FREE_AT_EXIT basin_expr *state = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&state, params->count, "an optimiser", error));
+    BASIN_SCRATCH_RAW(basin_expr, state, params->count, "an optimiser", error);
     for (size_t i = 0; i < params->count; i++) state[i] = params->param[i].state;
     basin_vjp(gradient, loss, NULL, state, (int)params->count);
     for (size_t i = 0; i < params->count && params->adjust; i++)
@@ -179,8 +177,7 @@ basin_status basin_gradients(basin_expr *gradient, const basin_params *params, b
 basin_status basin_adamw_new(basin_adamw *adamw, const basin_params *params, basin_expr loss,
                              const basin_adamw_config *config, basin_error *error) {
     *adamw = (basin_adamw){0};
-    BASIN_FREE_AT_EXIT basin_expr *gradient = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&gradient, params->count, "an optimiser", error));
+    BASIN_SCRATCH_RAW(basin_expr, gradient, params->count, "an optimiser", error);
     BASIN_TRY(basin_gradients(gradient, params, loss, error));
     return adamw_from(adamw, params, gradient, config, error);
 }
@@ -215,8 +212,7 @@ double basin_schedule_rate(const basin_schedule *s, int64_t step) {
 static basin_status make_plan(basin_trainer *t, const basin_trainer_spec *spec,
                               const basin_update *update, int updates, basin_error *error) {
     size_t outputs = (size_t)spec->outputs + 1;
-    BASIN_FREE_AT_EXIT basin_expr *output = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&output, outputs, "a trainer", error));
+    BASIN_SCRATCH_RAW(basin_expr, output, outputs, "a trainer", error);
     output[0] = t->loss;
     for (size_t i = 1; i < outputs; i++) output[i] = spec->output[i - 1];
     basin_plan_spec plan = {
@@ -230,9 +226,8 @@ static basin_status make_plan(basin_trainer *t, const basin_trainer_spec *spec,
 basin_status basin_trainer_new_update(basin_trainer *t, basin_store *store,
                                       const basin_params *params, const basin_trainer_spec *spec,
                                       basin_error *error) {
-    BASIN_FREE_AT_EXIT basin_expr *gradient = NULL;
     t->store = store, t->schedule = spec->schedule;
-    BASIN_TRY(BASIN_NEW_RAW(&gradient, params->count, "a trainer", error));
+    BASIN_SCRATCH_RAW(basin_expr, gradient, params->count, "a trainer", error);
     basin_params_begin(&t->gradients, params->graph);
     for (size_t i = 0; i < params->count; i++) {
         basin_expr p = params->param[i].state;
@@ -256,10 +251,8 @@ static basin_status make_apart(basin_trainer *t, const basin_params *params,
             return basin_fail(error, BASIN_UNSUPPORTED,
                               "batch norm, whose statistics are of whole batches, and a batch in "
                               "shards; wanted a model without it, or shards 1 and one rank");
-    BASIN_FREE_AT_EXIT basin_expr *gradient = NULL;
-    BASIN_FREE_AT_EXIT basin_update *update = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&gradient, count, "a trainer", error));
-    BASIN_TRY(BASIN_NEW_RAW(&update, count, "a trainer", error));
+    BASIN_SCRATCH_RAW(basin_expr, gradient, count, "a trainer", error);
+    BASIN_SCRATCH_RAW(basin_update, update, count, "a trainer", error);
     BASIN_TRY(basin_gradients(gradient, params, t->loss, error));
     BASIN_TRY(basin_trainer_new_update(t, t->store, params, spec, error));
     for (size_t i = 0; i < count; i++)

@@ -298,8 +298,7 @@ static basin_status compare(basin_verdict *verdict, const basin_case *c,
 }
 
 static basin_status plan_new(basin_case *c, basin_error *error) {
-    BASIN_FREE_AT_EXIT basin_expr *output = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&output, c->outputs, "a case", error));
+    BASIN_SCRATCH_RAW(basin_expr, output, c->outputs, "a case", error);
     for (size_t i = 0; i < c->outputs; i++) output[i] = c->output[i].value;
     basin_plan_spec spec = {.output = output, .outputs = (int)c->outputs};
     return basin_plan_new(&c->plan, c->store, &spec, error);

@@ -119,12 +119,10 @@ static basin_status map_spec(basin_simple *simple, const rewrite *r, const basin
 
 basin_status basin_simplify(basin_simple *simple, const basin_graph *from,
                             const basin_plan_spec *spec, bool plain, basin_error *error) {
-    BASIN_FREE_AT_EXIT bool *live = NULL;
-    BASIN_FREE_AT_EXIT basin_expr *map = NULL;
     *simple = (basin_simple){.graph = basin_graph_new()};
     if (!simple->graph) return basin_fail_memory(error, "a plan");
-    BASIN_TRY(BASIN_NEW(&live, from->nodes, "a plan", error));
-    BASIN_TRY(BASIN_NEW(&map, from->values, "a plan", error));
+    BASIN_SCRATCH(bool, live, from->nodes, "a plan", error);
+    BASIN_SCRATCH(basin_expr, map, from->values, "a plan", error);
     rewrite r = {.to = simple->graph, .live = live, .map = map};
     r.to->simplify = !plain;
     find_live(&r, from, spec);

@@ -343,12 +343,11 @@ static basin_status build_averages(basin_average *a, basin_update *update, basin
 basin_status basin_average_new(basin_average *average, basin_store *store,
                                const basin_params *params, double most, bool host,
                                basin_error *error) {
-    BASIN_FREE_AT_EXIT basin_update *update = NULL;
     *average = (basin_average){.most = most, .store = store, .params = params};
     if (host) return BASIN_OK;
     average->graph = basin_graph_new();
     if (!average->graph) return basin_fail_memory(error, "averages of weights");
-    BASIN_TRY(BASIN_NEW_RAW(&update, params->count, "averages of weights", error));
+    BASIN_SCRATCH_RAW(basin_update, update, params->count, "averages of weights", error);
     BASIN_TRY(build_averages(average, update, error));
     basin_plan_spec spec = {.update = update, .updates = (int)params->count};
     return basin_plan_new(&average->plan, store, &spec, error);

@@ -108,8 +108,7 @@ static basin_status device_exchange(void *context, const basin_ranks_part *send,
                                     const basin_ranks_part *receive, int64_t receives,
                                     basin_error *error) {
     const basin_shards_device *d = context;
-    BASIN_FREE_AT_EXIT basin_collective_part *part = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&part, sends + receives + 1, "a message", error));
+    BASIN_SCRATCH_RAW(basin_collective_part, part, sends + receives + 1, "a message", error);
     translate(part, send, sends);
     translate(part + sends, receive, receives);
     return d->table->exchange(d->backend, part, sends, part + sends, receives, error);
@@ -207,8 +206,7 @@ basin_status basin_shards_add_empty(basin_shards *shards, basin_trainer *trainer
 static basin_status sum_losses(basin_shards *shards, double *loss, double *weight,
                                basin_error *error) {
     int64_t ranks = basin_ranks_count(shards->ranks);
-    BASIN_FREE_AT_EXIT size_t *bytes = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&bytes, ranks, "losses", error));
+    BASIN_SCRATCH_RAW(size_t, bytes, ranks, "losses", error);
     for (int64_t r = 0; r < ranks; r++)
         bytes[r] = (size_t)basin_ranks_deal_to(r, ranks, shards->count).count * 2 * sizeof(double);
     double *losses = shards->losses;

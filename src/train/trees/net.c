@@ -194,8 +194,7 @@ static basin_status predictor_open(engine *n, const basin_row_net *net, int64_t 
 /* ---- pieces ---- */
 
 static basin_status find_edges(float *edge, const basin_trees_data *d, basin_error *error) {
-    BASIN_FREE_AT_EXIT float *column = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&column, d->trains, "quantiles", error));
+    BASIN_SCRATCH_RAW(float, column, d->trains, "quantiles", error);
     for (int64_t f = 0; f < d->features; f++) {
         for (int64_t i = 0; i < d->trains; i++) column[i] = d->x[i * d->stride + f];
         qsort(column, (size_t)d->trains, sizeof *column, basin_compare_float);
@@ -230,9 +229,8 @@ static basin_status run(engine *n, double *logit, const float *piece, basin_erro
 static basin_status predict(double *logit, engine *e, int64_t B, const basin_row_net *n,
                             const float *x, int64_t rows, int64_t stride, basin_error *error) {
     int64_t cells = n->features * PIECES;
-    BASIN_FREE_AT_EXIT float *piece = NULL;
     double found[BATCH];
-    BASIN_TRY(BASIN_NEW(&piece, B * cells, what, error));
+    BASIN_SCRATCH(float, piece, (B * cells), what, error);
     for (int64_t first = 0; first < rows; first += B) {
         int64_t count = basin_int_min(B, rows - first);
         for (int64_t i = 0; i < count; i++) split(piece + i * cells, n, x + (first + i) * stride);
@@ -277,8 +275,7 @@ basin_status basin_row_net_moves(double *move, const basin_row_net *net, const f
     BASIN_AT_EXIT(engine_free) engine e = {0};
     int64_t cells = net->features * PIECES;
     double logit[STEPS];
-    BASIN_FREE_AT_EXIT float *end = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&end, (STEPS + 2) * cells, "an explanation", error));
+    BASIN_SCRATCH_RAW(float, end, (STEPS + 2) * cells, "an explanation", error);
     BASIN_TRY(predictor_open(&e, net, STEPS, true, error));
     float *way = end + cells, *piece = way + cells;
     split(end, net, from);

@@ -142,8 +142,7 @@ typedef struct fit {
 
 static basin_status make_rows(handle *matrix, const basin_trees_data *d, int64_t first,
                               int64_t rows, basin_error *error) {
-    BASIN_FREE_AT_EXIT float *value = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&value, rows, "labels of trees", error));
+    BASIN_SCRATCH_RAW(float, value, rows, "labels of trees", error);
     BASIN_TRY(make_matrix(matrix, d->x + first * d->stride, rows, d->features, d->stride, error));
     for (int64_t i = 0; i < rows; i++) value[i] = d->label[first + i];
     BASIN_TRY(check(xgb.XGDMatrixSetFloatInfo(*matrix, "label", value, (uint64_t)rows), error));
@@ -324,8 +323,7 @@ basin_status basin_trees_predict(double *logit, const basin_trees *trees, const 
 static basin_status move_net(float *value, const basin_row_net *net, const float *x, int64_t rows,
                              int64_t stride, basin_error *error) {
     int64_t features = basin_row_net_features(net);
-    BASIN_FREE_AT_EXIT double *move = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&move, features, "the reasons of a network", error));
+    BASIN_SCRATCH_RAW(double, move, features, "the reasons of a network", error);
     for (int64_t i = 0; i < rows; i++, value += features + 1) {
         BASIN_TRY(basin_row_net_moves(move, net, x, x + i * stride, error));
         for (int64_t f = 0; f < features; f++) value[f] = (float)move[f];
@@ -370,41 +368,29 @@ basin_status basin_trees_store(basin_bundle *bundle, const char *prefix, const b
     return basin_bundle_add(bundle, key_of(key, prefix), &copy, error);
 }
 
-static basin_status load(basin_trees *trees, const void *bytes, size_t count, const char *path,
+static basin_status load(basin_trees *trees, const basin_bundle *bundle, const char *prefix,
                          basin_error *error) {
-    BASIN_TRY(check(xgb.XGBoosterCreate(NULL, 0, &trees->booster), error));
-    if (!xgb.XGBoosterLoadModelFromBuffer(trees->booster, bytes, count) &&
-        basin_trees_features(trees) > 0)
-        return set_number(trees->booster, "nthread", basin_processors(), error);
-    return fail(BASIN_BAD_FILE, path, error);
-}
-
-/* What was read goes into memory of its own. */
-static basin_status keep(basin_trees **trees, basin_trees *made, basin_error *error) {
-    basin_status status = BASIN_NEW(trees, 1, "boosted trees", error);
-    if (!status) **trees = *made;
-    if (status && made->booster) xgb.XGBoosterFree(made->booster);
-    if (status) basin_row_net_free(made->net);
-    return status;
-}
-
-basin_status basin_trees_load(basin_trees **trees, const basin_bundle *bundle, const char *prefix,
-                              basin_error *error) {
     char key[KEY];
     const char *path = basin_bundle_path(bundle);
     const basin_tensor *bytes = basin_bundle_find(bundle, key_of(key, prefix));
-    basin_trees made = {0};
-    *trees = NULL;
-    BASIN_TRY(basin_row_net_load(&made.net, bundle, prefix, error));
-    if (made.net) return keep(trees, &made, error);
     if (!bytes || bytes->dtype != BASIN_U8)
         return basin_fail(error, BASIN_BAD_FILE,
                           "%s: %s is %s, needs U8; trees from before XGBoost need a new training",
                           path, key, bytes ? basin_dtype_name(bytes->dtype) : "absent");
     BASIN_TRY(basin_trees_available(error));
-    basin_status status =
-        load(&made, bytes->data, (size_t)basin_shape_count(bytes->shape), path, error);
-    if (!status) return keep(trees, &made, error);
-    if (made.booster) xgb.XGBoosterFree(made.booster);
+    BASIN_TRY(check(xgb.XGBoosterCreate(NULL, 0, &trees->booster), error));
+    size_t count = (size_t)basin_shape_count(bytes->shape);
+    if (!xgb.XGBoosterLoadModelFromBuffer(trees->booster, bytes->data, count) &&
+        basin_trees_features(trees) > 0)
+        return set_number(trees->booster, "nthread", basin_processors(), error);
+    return fail(BASIN_BAD_FILE, path, error);
+}
+
+basin_status basin_trees_load(basin_trees **trees, const basin_bundle *bundle, const char *prefix,
+                              basin_error *error) {
+    BASIN_TRY(BASIN_NEW(trees, 1, "boosted trees", error));
+    basin_status status = basin_row_net_load(&(*trees)->net, bundle, prefix, error);
+    if (!status && !(*trees)->net) status = load(*trees, bundle, prefix, error);
+    if (status) basin_trees_free(*trees), *trees = NULL;
     return status;
 }
