@@ -44,6 +44,11 @@ basin_status basin_rim_match(float *guess,        /* [box.height, box.width, cha
                              const basin_picture *picture, const basin_hole *hole, double fade,
                              basin_error *error);
 
+/* Kriging from the rim of the hole in `box`; guesses are kept where its rim is too long. */
+basin_status basin_krige(float *guess, /* [box.height, box.width, channels] */
+                         const basin_picture *picture, const basin_hole *hole, basin_area box,
+                         basin_error *error);
+
 /* ---- Smooth surfaces over the pixels of a hole ---- */
 
 /* The surface u over the free pixels that minimises

@@ -19,7 +19,7 @@ enum {
     CHANNELS = 3,
     FEATURES = CHANNELS + 2,
 };
-static const double data_weight = 0.03, detail_weight = 2, coherence = 0.3;
+static const double data_weight = 0.3, detail_weight = 2, coherence = 0.15;
 
 typedef struct shift {
     int64_t down, right;
@@ -161,7 +161,7 @@ static basin_status find_features(scene *s, basin_error *error) {
 enum { QUERY = 26, STEP = 18, EACH = 3, APART = 6, COARSE = 2 };
 
 /* The distance of a query at (y, x) from the picture at a shift; pixels of the hole, which are
- * guesses, count a tenth. Infinite where the source is not known. */
+ * guesses, count less. Infinite where the source is not known. */
 static double distance(const scene *s, int64_t y, int64_t x, shift by, int64_t step, double most) {
     double sum = 0;
     int64_t channels = s->channels;
@@ -178,7 +178,7 @@ static double distance(const scene *s, int64_t y, int64_t x, shift by, int64_t s
                 double d = (double)pixel[at * channels + c] - pixel[from * channels + c];
                 part += d * d;
             }
-            sum += s->known[at] ? part : 0.1 * part;
+            sum += s->known[at] ? part : 0.4 * part;
         }
     return sum;
 }
@@ -538,101 +538,6 @@ static basin_status join(float *to, const joint *j, basin_error *error) {
 
 /* ---- the filling: colours and detail of the joined copies, each by as much as it is worth ---- */
 
-/* Kriging from the known pixels within NEAR of a hole, whose correlation falls by distance: a
- * better guess than the membrane, which forgets the rim sooner. */
-enum { NEAR = 2, POINTS = 1300 };
-
-typedef struct krige {
-    int64_t points; /* 0: too many */
-    int32_t y[POINTS], x[POINTS];
-    double *matrix;    /* [points, points] correlations, then their Cholesky factor */
-    double *weight[4]; /* [points] of each channel; the last of ones */
-    double mean[CHANNELS];
-} krige;
-
-static void krige_free(krige *k) {
-    BASIN_FREE(k->matrix, k->weight[0], k->weight[1], k->weight[2], k->weight[3]);
-}
-
-static double correlation(double down, double right) {
-    return exp(-sqrt(down * down + right * right) / 20);
-}
-
-static void find_points(krige *k, const joint *j) {
-    for (int64_t y = j->box.top - NEAR; y < j->box.top + j->box.height + NEAR; y++)
-        for (int64_t x = j->box.left - NEAR; x < j->box.left + j->box.width + NEAR; x++) {
-            bool near = false;
-            float known;
-            for (int64_t i = 0; i < (2 * NEAR + 1) * (2 * NEAR + 1); i++)
-                near |= basin_hole_depth(j->hole, y + i / (2 * NEAR + 1) - NEAR,
-                                         x + i % (2 * NEAR + 1) - NEAR) > 0;
-            if (!near || !known_at(&known, j, y, x, 0)) continue;
-            if (k->points == POINTS) {
-                k->points = 0;
-                return;
-            }
-            k->y[k->points] = (int32_t)y, k->x[k->points++] = (int32_t)x;
-        }
-}
-
-/* Solves matrix b = b in place by the factor in the lower triangle. */
-static void back(const double *a, double *b, int64_t n) {
-    for (int64_t i = 0; i < n; i++) {
-        for (int64_t k = 0; k < i; k++) b[i] -= a[i * n + k] * b[k];
-        b[i] /= a[i * n + i];
-    }
-    for (int64_t i = n - 1; i >= 0; i--) {
-        b[i] /= a[i * n + i];
-        for (int64_t k = 0; k < i; k++) b[k] -= a[i * n + k] * b[i];
-    }
-}
-
-static basin_status krige_new(krige *k, const joint *j, basin_error *error) {
-    const double noise = 0.01;
-    find_points(k, j);
-    int64_t n = k->points, C = j->picture->channels;
-    if (!n) return BASIN_OK;
-    BASIN_TRY(BASIN_NEW_RAW(&k->matrix, n * n, "kriging", error));
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t l = 0; l <= i; l++) {
-            double sum = correlation(k->y[i] - k->y[l], k->x[i] - k->x[l]) + (i == l) * noise;
-            for (int64_t m = 0; m < l; m++) sum -= k->matrix[i * n + m] * k->matrix[l * n + m];
-            k->matrix[i * n + l] = i == l ? sqrt(sum) : sum / k->matrix[l * n + l];
-        }
-    for (int64_t c = C; c >= 0; c--) {
-        double sum = 0, ones = 0;
-        float known = 1;
-        BASIN_TRY(BASIN_NEW_RAW(&k->weight[c], n, "kriging", error));
-        for (int64_t i = 0; i < n; i++) {
-            if (c < C) known_at(&known, j, k->y[i], k->x[i], (int)c);
-            k->weight[c][i] = known;
-        }
-        back(k->matrix, k->weight[c], n);
-        for (int64_t i = 0; i < n; i++) sum += k->weight[c][i], ones += k->weight[C][i];
-        if (c < C) k->mean[c] = sum / ones;
-        for (int64_t i = 0; i < n && c < C; i++) k->weight[c][i] -= k->mean[c] * k->weight[C][i];
-    }
-    return BASIN_OK;
-}
-
-/* A smooth filling without copies: kriging or the membrane, and the model. */
-static void smooth_at(double *value, const joint *j, const krige *k, const float *span, int64_t y,
-                      int64_t x) {
-    const double model = 0.3;
-    const basin_picture *p = j->picture;
-    const basin_area *box = &j->hole->box;
-    int64_t C = p->channels;
-    for (int64_t c = 0; c < C; c++) {
-        double flat = span[((y - box->top) * box->width + x - box->left) * C + c];
-        value[c] = k->points ? k->mean[c] : flat;
-        value[c] += model * (p->pixel[(y * p->width + x) * C + c] - flat);
-    }
-    for (int64_t i = 0; i < k->points; i++) {
-        double near = correlation((double)(y - k->y[i]), (double)(x - k->x[i]));
-        for (int64_t c = 0; c < C; c++) value[c] += near * k->weight[c][i];
-    }
-}
-
 /* How well the copies go on with what is known at the rim: 1 less their squared error there by the
  * variance of the same pixels, 0 to 1. */
 static double confidence(const joint *j) {
@@ -701,14 +606,14 @@ static basin_status layers_new(layers *l, const joint *j, const float *filled, b
 /* Detail is stronger where copies have more of it, and at the rim; in all it gets the energy that
  * is wanted, by that around the hole. */
 static void shape_detail(layers *l, const joint *j, double sure) {
-    const double wanted = 0.66 + 0.34 * pow(sure, 8), weakest = 0.5, fade = 20;
+    const double wanted = 0.75 + 0.25 * pow(sure, 8), weakest = 0.5, fade = 20;
     int64_t area = l->area.height * l->area.width, C = j->picture->channels, count[2] = {0};
     double sum[2] = {0};
     for (int64_t i = 0; i < area; i++) {
         int64_t y = l->area.top + i / l->area.width, x = l->area.left + i % l->area.width;
         int32_t depth = basin_hole_depth(j->hole, y, x);
         double strength = fmax(exp((1 - depth) / fade), weakest);
-        l->shape[i] = depth ? (float)(strength * pow(l->shape[i], 0.25)) : 1;
+        l->shape[i] = depth ? (float)(strength * l->shape[i]) : 1;
         for (int64_t c = 0; c < C; c++) {
             double d = (double)l->shape[i] * (l->copy[i * C + c] - l->fine[i * C + c]);
             sum[depth > 0] += d * d;
@@ -718,15 +623,13 @@ static void shape_detail(layers *l, const joint *j, double sure) {
     double gain = 0;
     if (sum[1] > 0 && count[0])
         gain = sqrt(wanted * sum[0] / (double)count[0] * (double)count[1] / sum[1]);
-    for (int64_t i = 0; i < area; i++) l->shape[i] = fminf((float)gain * l->shape[i], 1.5F);
+    for (int64_t i = 0; i < area; i++) l->shape[i] = fminf((float)gain * l->shape[i], 3);
 }
 
-static basin_status blend(basin_picture *to, const joint *j, const float *filled, const float *span,
-                          double texture, basin_error *error) {
+static basin_status blend(basin_picture *to, const joint *j, const float *filled, double texture,
+                          basin_error *error) {
     BASIN_AT_EXIT(layers_free) layers l = {0};
-    BASIN_AT_EXIT(krige_free) krige k = {0};
     int64_t C = to->channels;
-    BASIN_TRY(krige_new(&k, j, error));
     BASIN_TRY(layers_new(&l, j, filled, error));
     double sure = confidence(j);
     shape_detail(&l, j, sure);
@@ -734,15 +637,17 @@ static basin_status blend(basin_picture *to, const joint *j, const float *filled
     for (int64_t i = 0; i < j->box.height * j->box.width; i++) {
         int64_t y = j->box.top + i / j->box.width, x = j->box.left + i % j->box.width;
         int64_t at = (y - l.area.top) * l.area.width + x - l.area.left;
-        double depth = basin_hole_depth(j->hole, y, x), value[4];
+        double depth = basin_hole_depth(j->hole, y, x);
         if (depth == 0) continue;
         double far = (1 - sure) * 30 + 0.01;
-        double share = sqrt(sure) * (1 - exp(-depth * depth / far)) * exp((sure - 1) * depth / 25);
-        smooth_at(value, j, &k, span, y, x);
+        double share =
+            0.6 * sqrt(sure) * (1 - exp(-depth * depth / far)) * exp((sure - 1) * depth / 25);
         for (int64_t c = 0; c < C; c++) {
+            int64_t pixel = (y * to->width + x) * C + c;
             double low = l.low[at * C + c], fine = l.copy[at * C + c] - low;
-            double sum = value[c] + share * (low - value[c]) + texture * l.shape[at] * fine;
-            to->pixel[(y * to->width + x) * C + c] = (uint8_t)lrint(fmin(fmax(sum, 0), 255));
+            double sum = j->picture->pixel[pixel] + texture * l.shape[at] * fine;
+            sum += share * (low - j->picture->pixel[pixel]);
+            to->pixel[pixel] = (uint8_t)lrint(fmin(fmax(sum, 0), 255));
         }
     }
     return BASIN_OK;
@@ -774,11 +679,34 @@ static basin_area flood(int32_t *mark, int64_t *stack, const basin_hole *h, int6
     return (basin_area){h->box.top + top, h->box.left + left, bottom - top + 1, right - left + 1};
 }
 
-static basin_status fill_part(basin_picture *to, const basin_picture *now, const basin_hole *hole,
+/* A smooth filling without copies: kriging, and a fifth of the mean of model and membrane. */
+static basin_status fill_smooth(basin_picture *now, const basin_hole *hole, basin_area box,
+                                const float *span, basin_error *error) {
+    const float part = 0.2F;
+    int64_t C = now->channels, count = box.height * box.width * C;
+    BASIN_FREE_AT_EXIT float *guess = NULL;
+    BASIN_TRY(BASIN_NEW_RAW(&guess, count, "texture", error));
+    for (int64_t i = 0; i < count; i++) {
+        int64_t y = box.top + i / C / box.width, x = box.left + i / C % box.width;
+        int64_t at = (y - hole->box.top) * hole->box.width + x - hole->box.left;
+        guess[i] = span[at * C + i % C];
+    }
+    BASIN_TRY(basin_krige(guess, now, hole, box, error));
+    for (int64_t i = 0; i < count; i++) {
+        int64_t y = box.top + i / C / box.width, x = box.left + i / C % box.width;
+        uint8_t *pixel = &now->pixel[(y * now->width + x) * C + i % C];
+        float sum = guess[i] + part * ((float)*pixel - guess[i]);
+        if (basin_hole_depth(hole, y, x)) *pixel = (uint8_t)lrintf(fminf(fmaxf(sum, 0), 255));
+    }
+    return BASIN_OK;
+}
+
+static basin_status fill_part(basin_picture *to, basin_picture *now, const basin_hole *hole,
                               basin_area box, const float *span, double texture,
                               basin_backend *backend, basin_course *course, basin_error *error) {
     BASIN_AT_EXIT(scene_free) scene s = {0};
     int64_t channels = now->channels;
+    BASIN_TRY(fill_smooth(now, hole, box, span, error));
     BASIN_TRY(scene_new(&s, now, hole, box, error));
     BASIN_TRY(find_features(&s, error));
     memcpy(s.half, s.pixel, (size_t)(s.height * s.width * channels) * sizeof *s.half);
@@ -790,7 +718,7 @@ static basin_status fill_part(basin_picture *to, const basin_picture *now, const
     BASIN_TRY(associate(label, &s, backend, course, error));
     joint j = {.scene = &s, .picture = now, .hole = hole, .label = label, .box = box};
     BASIN_TRY(join(filled, &j, error));
-    return blend(to, &j, filled, span, texture, error);
+    return blend(to, &j, filled, texture, error);
 }
 
 basin_status basin_texture_fill(basin_picture *picture, const basin_hole *hole, const float *span,
