@@ -10,9 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#ifdef __GLIBC__
-#endif
-
 static const struct {
     const char *name, *file, *purpose;
     bool linked;     /* in a static program */

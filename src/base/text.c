@@ -1,4 +1,4 @@
-/* UTF-8, passwords, lists of names in a line, misspelt names (text.h), messages. */
+/* UTF-8, lists of names in a line, misspelt names (text.h), messages. */
 #include "base/text.h"
 
 #include <limits.h>

@@ -515,7 +515,5 @@ basin_status basin_record_write(const char *path, basin_print_form form, basin_r
     if (!path) return print_to(stdout, form, fill, context, error);
     BASIN_TRY(basin_writer_create(&writer, path, error));
     basin_status status = print_to(writer.file, form, fill, context, error);
-    if (!status) return basin_writer_commit(&writer, error);
-    basin_writer_discard(&writer);
-    return status;
+    return basin_writer_finish(&writer, status, error);
 }

@@ -75,8 +75,7 @@ static basin_status walk(walker *w, const char *below, int depth, basin_error *e
                           DEPTH);
     if (!path) return basin_fail_memory(error, "a list of files");
     int count = scandir(path, &entry, is_listed, by_bytes);
-    if (count < 0 && errno == ENOMEM) return basin_fail_memory(error, "a list of files");
-    if (count < 0) return basin_fail(error, BASIN_IO, "%s: cannot list: %s", path, strerror(errno));
+    if (count < 0) return basin_fail_errno(path, "list", error);
     for (int i = 0; i < count; i++) {
         if (!status) status = visit(w, below, entry[i]->d_name, depth, error);
         free(entry[i]);
@@ -97,7 +96,7 @@ basin_status basin_folder_walk(const char *root, basin_folder_take *take, void *
     return status;
 }
 
-static basin_status fail_errno(basin_error *error, const char *path, const char *doing) {
+basin_status basin_fail_errno(const char *path, const char *doing, basin_error *error) {
     int code = errno;
     basin_status status = code == ENOMEM ? BASIN_NO_MEMORY : BASIN_IO;
     return basin_fail(error, status, "%s: cannot %s: %s", path, doing, strerror(code));
@@ -107,7 +106,7 @@ basin_status basin_file_open(int *fd, size_t *size, const char *path, basin_erro
     struct stat info;
     /* O_NONBLOCK: opening a pipe that nobody writes to must not hang */
     *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (*fd < 0) return fail_errno(error, path, "open for reading");
+    if (*fd < 0) return basin_fail_errno(path, "open for reading", error);
     bool known = fstat(*fd, &info) == 0;
     if (known && S_ISREG(info.st_mode)) {
         *size = (size_t)info.st_size;
@@ -117,7 +116,7 @@ basin_status basin_file_open(int *fd, size_t *size, const char *path, basin_erro
         basin_fail(error, BASIN_IO, "%s: is %s", path,
                    S_ISDIR(info.st_mode) ? "a folder, not a file" : "not a regular file");
     else
-        fail_errno(error, path, "examine");
+        basin_fail_errno(path, "examine", error);
     close(*fd);
     *fd = -1;
     return BASIN_IO;
@@ -129,7 +128,7 @@ basin_status basin_map_open(basin_map *map, const char *path, basin_error *error
     *map = (basin_map){0};
     BASIN_TRY(basin_file_open(&fd, &size, path, error));
     void *data = size > 0 ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
-    basin_status status = data == MAP_FAILED ? fail_errno(error, path, "map") : BASIN_OK;
+    basin_status status = data == MAP_FAILED ? basin_fail_errno(path, "map", error) : BASIN_OK;
     if (data && !status) *map = (basin_map){data, size};
     close(fd);
     return status;
@@ -215,7 +214,7 @@ static basin_status create_aside(basin_writer *writer, const struct stat *old, b
     if (fd < 0) {
         free(writer->aside);
         writer->aside = NULL;
-        return fail_errno(error, writer->path, "write");
+        return basin_fail_errno(writer->path, "write", error);
     }
     if (old && fchmod(fd, old->st_mode & 07777) != 0) {
         /* a file system without modes: the default one will do */
@@ -223,7 +222,7 @@ static basin_status create_aside(basin_writer *writer, const struct stat *old, b
     writer->file = fdopen(fd, "wb");
     if (writer->file) return BASIN_OK;
     close(fd);
-    return fail_errno(error, writer->path, "write");
+    return basin_fail_errno(writer->path, "write", error);
 }
 
 /* A copy of standard output or error where a path such as /dev/stdout names it: what it leads to
@@ -254,7 +253,7 @@ basin_status basin_writer_create(basin_writer *writer, const char *path, basin_e
         status = BASIN_OK;
     } else if (exists && !S_ISREG(old.st_mode)) {
         writer->file = fopen(writer->target, "wb");
-        status = writer->file ? BASIN_OK : fail_errno(error, path, "write");
+        status = writer->file ? BASIN_OK : basin_fail_errno(path, "write", error);
     } else {
         status = create_aside(writer, exists ? &old : NULL, error);
     }
@@ -265,7 +264,7 @@ basin_status basin_writer_create(basin_writer *writer, const char *path, basin_e
 basin_status basin_writer_put(basin_writer *writer, const void *data, size_t bytes,
                               basin_error *error) {
     if (bytes == 0 || fwrite(data, 1, bytes, writer->file) == bytes) return BASIN_OK;
-    return fail_errno(error, writer->path, "write");
+    return basin_fail_errno(writer->path, "write", error);
 }
 
 /* A rename is on the disk only once its folder is. File systems that cannot sync a folder have
@@ -288,15 +287,15 @@ basin_status basin_writer_commit(basin_writer *writer, basin_error *error) {
     }
     bool flushed = !failed && fflush(writer->file) == 0;
     if (flushed && writer->aside) flushed = fsync(fileno(writer->file)) == 0;
-    if (!flushed) status = fail_errno(error, writer->path, "write");
+    if (!flushed) status = basin_fail_errno(writer->path, "write", error);
     int lock =
         writer->aside ? dup(fileno(writer->file)) : -1; /* held until the file has its name */
     if (fclose(writer->file) != 0 && status == BASIN_OK)
-        status = fail_errno(error, writer->path, "write");
+        status = basin_fail_errno(writer->path, "write", error);
     writer->file = NULL;
     if (status == BASIN_OK && writer->aside) {
         if (rename(writer->aside, writer->target) != 0) {
-            status = fail_errno(error, writer->path, "replace");
+            status = basin_fail_errno(writer->path, "replace", error);
         } else {
             free(writer->aside);
             writer->aside = NULL;
@@ -362,7 +361,7 @@ basin_status basin_writer_sweep(const char *path, basin_error *error) {
 basin_status basin_folder_make(const char *path, basin_error *error) {
     struct stat info;
     if (mkdir(path, 0777) == 0) return BASIN_OK;
-    if (errno != EEXIST) return fail_errno(error, path, "make the folder");
+    if (errno != EEXIST) return basin_fail_errno(path, "make the folder", error);
     if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) return BASIN_OK;
     return basin_fail(error, BASIN_IO, "%s: is a file, not a folder", path);
 }

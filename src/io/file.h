@@ -69,6 +69,9 @@ basin_status basin_writer_try(const char *path, basin_error *error);
 /* Removes what killed processes left beside `path`; what a living one writes stays. */
 basin_status basin_writer_sweep(const char *path, basin_error *error);
 
+/* "PATH: cannot DOING: .." by errno. */
+basin_status basin_fail_errno(const char *path, const char *doing, basin_error *error);
+
 /* A file in memory, for what writes to files. */
 typedef struct basin_memory_file {
     FILE *file;

@@ -175,10 +175,6 @@ static void count_connection(void *server, void *connection, void **state, int h
 
 /* ---- where it listens ---- */
 
-static basin_status fail_system(const char *where, const char *what, basin_error *error) {
-    return basin_fail(error, BASIN_IO, "%s: cannot %s: %s", where, what, strerror(errno));
-}
-
 /* A socket of mode 0600. What a killed server left is replaced; one that answers is not. */
 static basin_status listen_unix(int *fd, const char *path, basin_error *error) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -195,7 +191,7 @@ static basin_status listen_unix(int *fd, const char *path, basin_error *error) {
     mode_t mask = umask(0177);
     int bound = bind(*fd, (struct sockaddr *)&address, sizeof address);
     umask(mask);
-    return bound ? fail_system(path, "listen", error) : BASIN_OK;
+    return bound ? basin_fail_errno(path, "listen", error) : BASIN_OK;
 }
 
 static bool is_loopback(const struct sockaddr *a) {
@@ -227,7 +223,7 @@ static basin_status listen_tcp(int *fd, const basin_server *s, basin_error *erro
     if (!status) *fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (!status && (setsockopt(*fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) ||
                     bind(*fd, found->ai_addr, found->ai_addrlen)))
-        status = fail_system(where, "listen", error);
+        status = basin_fail_errno(where, "listen", error);
     freeaddrinfo(found);
     return status;
 }
@@ -241,7 +237,7 @@ static basin_status read_token(basin_server *s, basin_error *error) {
     if (!file || fstat(fileno(file), &status) || !fgets(s->token, sizeof s->token, file))
         s->token[0] = 0;
     bool more = file && fgetc(file) != EOF;
-    if (!file) return fail_system(path, "open", error);
+    if (!file) return basin_fail_errno(path, "open", error);
     fclose(file);
     s->token[strcspn(s->token, "\r\n")] = 0;
     if (status.st_mode & 077)
@@ -259,7 +255,7 @@ static basin_status open_log(basin_server *s, basin_error *error) {
     const char *path = s->o->log;
     int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC;
     s->log = path ? open(path, flags, 0640) : dup(STDOUT_FILENO);
-    return s->log < 0 ? fail_system(path ? path : "stdout", "open the log", error) : BASIN_OK;
+    return s->log < 0 ? basin_fail_errno(path ? path : "stdout", "open the log", error) : BASIN_OK;
 }
 
 static sigset_t awaited(void) {
@@ -313,13 +309,13 @@ static void announce(const basin_server *s, int fd) {
 
 static basin_status run(basin_server *s, int fd, basin_error *error) {
     if (listen(fd, 1024) || fcntl(fd, F_SETFL, O_NONBLOCK))
-        return fail_system(s->o->socket ? s->o->socket : s->o->listen, "listen", error);
+        return basin_fail_errno(s->o->socket ? s->o->socket : s->o->listen, "listen", error);
     void *daemon = mhd.MHD_start_daemon(
         THREAD_EACH | INTERNAL_THREAD | POLL | ITC | TURBO, 0, NULL, NULL, take_request, s,
         LISTEN_SOCKET, fd, CONNECTION_LIMIT, (unsigned)s->o->connections + 64, CONNECTION_TIMEOUT,
         (unsigned)(s->o->timeout + 0.999), NOTIFY_COMPLETED, end_request, s, NOTIFY_CONNECTION,
         count_connection, s, END);
-    if (!daemon) return fail_system("libmicrohttpd", "start", error);
+    if (!daemon) return basin_fail_errno("libmicrohttpd", "start", error);
     announce(s, fd);
     attend(s, daemon);
     mhd.MHD_stop_daemon(daemon);

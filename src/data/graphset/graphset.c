@@ -478,18 +478,14 @@ static basin_status check_numbers(const basin_graphset *s, const char *path, bas
     return BASIN_OK;
 }
 
-static basin_status find_parts(basin_graphset *set, const char *path, basin_error *error) {
+static basin_status find_parts(basin_graphset *set, basin_error *error) {
     part list[PARTS];
     list_parts(list, set);
     for (int i = 0; i < PARTS; i++) {
-        const basin_tensor *t = basin_bundle_find(set->file, list[i].name);
-        if (!t && list[i].optional) continue;
-        if (!t) return basin_fail(error, BASIN_BAD_FILE, "%s: no tensor '%s'", path, list[i].name);
-        basin_shape shape = shape_of(&list[i]);
-        if (t->dtype != list[i].dtype || !basin_shape_equal(t->shape, shape))
-            return basin_fail(error, BASIN_BAD_FILE, "%s: '%s' is %s %s; wanted %s %s", path,
-                              list[i].name, basin_dtype_name(t->dtype), basin_shape_text(t->shape),
-                              basin_dtype_name(list[i].dtype), basin_shape_text(shape));
+        const basin_tensor *t;
+        if (list[i].optional && !basin_bundle_find(set->file, list[i].name)) continue;
+        BASIN_TRY(basin_bundle_expect(&t, set->file, list[i].name, list[i].dtype,
+                                      shape_of(&list[i]), error));
         *list[i].data = t->data;
     }
     return BASIN_OK;
@@ -545,7 +541,7 @@ static basin_status read_packed(basin_graphset *set, basin_bundle *bundle, const
     BASIN_TRY(read_split(set, split, path, error));
     if (start && start->dtype == BASIN_I64 && start->shape.rank == 1)
         BASIN_TRY(set_nodes(set, ((const int64_t *)start->data)[set->graphs], path, error));
-    BASIN_TRY(find_parts(set, path, error));
+    BASIN_TRY(find_parts(set, error));
     BASIN_TRY(check_numbers(set, path, error));
     return check_columns(set, path, error);
 }

@@ -173,10 +173,6 @@ static size_t whole_line(const char *at, size_t left) {
     return memcmp(crc, at, CRC) != 0 ? 0 : (size_t)(end - at) + 1;
 }
 
-static basin_status fail_system(const basin_journal *j, const char *what, basin_error *error) {
-    return basin_fail(error, BASIN_IO, "%s: cannot %s: %s", j->path, what, strerror(errno));
-}
-
 /* "crc json\n" behind what is there. A write that fails is cut off again. */
 static basin_status write_line(basin_journal *j, const char *json, basin_error *error) {
     size_t length = json ? strlen(json) : 0, done = 0, all = CRC + length + 2;
@@ -188,7 +184,7 @@ static basin_status write_line(basin_journal *j, const char *json, basin_error *
         ssize_t wrote = pwrite(j->fd, line + done, all - done, j->bytes + (off_t)done);
         if (wrote < 0 && errno == EINTR) continue;
         if (wrote <= 0) {
-            basin_status status = fail_system(j, "write", error);
+            basin_status status = basin_fail_errno(j->path, "write", error);
             j->broken = ftruncate(j->fd, j->bytes) != 0;
             return status;
         }
@@ -253,16 +249,16 @@ static basin_status take_in(basin_journal *j, const char *digest, bool fixed, ba
     if (flock(j->fd, (fixed ? LOCK_SH : LOCK_EX) | LOCK_NB) && errno == EWOULDBLOCK)
         return basin_fail(error, BASIN_IO,
                           "%s: another process, a server of this base, has it open", j->path);
-    if (fstat(j->fd, &status)) return fail_system(j, "read", error);
+    if (fstat(j->fd, &status)) return basin_fail_errno(j->path, "read", error);
     size_t size = (size_t)status.st_size;
     if (!size) return fixed ? BASIN_OK : begin(j, digest, error);
     char *data = mmap(NULL, size, PROT_READ, MAP_SHARED, j->fd, 0);
-    if (data == MAP_FAILED) return fail_system(j, "read", error);
+    if (data == MAP_FAILED) return basin_fail_errno(j->path, "read", error);
     basin_status scanned = scan(j, data, size, digest, error);
     munmap(data, size);
     BASIN_TRY(scanned);
     if (!fixed && j->dropped && ftruncate(j->fd, j->bytes))
-        return fail_system(j, "cut off its torn end", error);
+        return basin_fail_errno(j->path, "cut off its torn end", error);
     return BASIN_OK;
 }
 
@@ -278,7 +274,7 @@ basin_status basin_journal_open(basin_journal **journal, const char *path, const
     if (!j->path)
         status = basin_fail_memory(error, "a journal");
     else if (j->fd < 0 && !absent)
-        status = fail_system(j, "open", error);
+        status = basin_fail_errno(j->path, "open", error);
     else if (!absent)
         status = take_in(j, digest, fixed, error);
     if (status)
@@ -301,7 +297,7 @@ basin_status basin_journal_replay(const basin_journal *j, int64_t from, int64_t 
     char what[BASIN_ERROR_TEXT / 2];
     if (j->fd < 0 || from >= to) return BASIN_OK;
     char *data = mmap(NULL, (size_t)to, PROT_READ, MAP_SHARED, j->fd, 0);
-    if (data == MAP_FAILED) return fail_system(j, "read", error);
+    if (data == MAP_FAILED) return basin_fail_errno(j->path, "read", error);
     basin_status status = BASIN_OK;
     size_t at = from ? (size_t)from : whole_line(data, (size_t)to), length = 0;
     for (; at < (size_t)to && !status; at += length) {
@@ -333,7 +329,7 @@ basin_status basin_journal_append(basin_journal *j, const cJSON *addition, basin
 
 basin_status basin_journal_cut(basin_journal *j, basin_error *error) {
     j->broken = ftruncate(j->fd, j->last) != 0;
-    if (j->broken) return fail_system(j, "take back an addition", error);
+    if (j->broken) return basin_fail_errno(j->path, "take back an addition", error);
     j->bytes = j->last;
     j->records--;
     return BASIN_OK;
@@ -343,7 +339,7 @@ basin_status basin_journal_sync(basin_journal *j, basin_error *error) {
     if (j->fd < 0 || (!j->broken && !fdatasync(j->fd))) return BASIN_OK;
     if (j->broken) errno = EIO; /* what failed once is not tried again: it might seem to succeed */
     j->broken = true;
-    return fail_system(j, "write to the disk", error);
+    return basin_fail_errno(j->path, "write to the disk", error);
 }
 
 /* ---- folding ---- */

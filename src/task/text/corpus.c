@@ -73,11 +73,6 @@ static basin_status take_file(reading *r, const char *path, basin_error *error) 
     return take_all(r, packed, path, error);
 }
 
-static bool ends_in(const char *path, const char *ending) {
-    size_t length = strlen(path), bytes = strlen(ending);
-    return length > bytes && !strcmp(path + length - bytes, ending);
-}
-
 static basin_status read_bytes(reading *r, const char *const *path, int count, basin_error *error) {
     for (int i = 0; i < count; i++) BASIN_TRY(take_file(r, path[i], error));
     if (r->length) return BASIN_OK;
@@ -141,11 +136,11 @@ basin_status basin_text_read(basin_text *text, const char *const *path, int coun
     basin_status status;
     *text = (basin_text){0};
     for (int i = 0; i < count; i++)
-        if (count > 1 && ends_in(path[i], ".npy"))
+        if (count > 1 && basin_text_ends(path[i], ".npy"))
             return basin_fail(error, BASIN_BAD_VALUE,
                               "%s: is an array of tokens, wanted it alone, without other texts",
                               path[i]);
-    if (count == 1 && ends_in(path[0], ".npy")) {
+    if (count == 1 && basin_text_ends(path[0], ".npy")) {
         status = read_ids(text, path[0], error);
     } else {
         status = read_bytes(&r, path, count, error);

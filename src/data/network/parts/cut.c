@@ -193,11 +193,9 @@ static basin_status check_spec(const basin_cut_spec *spec, const basin_network *
                       network->path, (long long)spec->parts, (long long)network->nodes);
 }
 
-static void free_at(basin_partition **cut) { basin_partition_free(*cut); }
-
 basin_status basin_partition_new(basin_partition **cut, const basin_network *network,
                                  const basin_cut_spec *spec, basin_error *error) {
-    BASIN_AT_EXIT(free_at) basin_partition *c = NULL;
+    BASIN_AT_EXIT(basin_partition_free_at) basin_partition *c = NULL;
     int64_t N = network->nodes;
     *cut = NULL;
     BASIN_TRY(check_spec(spec, network, error));
@@ -262,7 +260,7 @@ static basin_status write_part(const char *folder, const basin_partition *cut, i
 basin_status basin_network_cut(basin_cut_report *report, const char *folder,
                                const basin_network *network, const basin_cut_spec *spec,
                                basin_error *error) {
-    BASIN_AT_EXIT(free_at) basin_partition *cut = NULL;
+    BASIN_AT_EXIT(basin_partition_free_at) basin_partition *cut = NULL;
     int64_t there;
     BASIN_TRY(check_folder(&there, folder, spec, error));
     BASIN_TRY(basin_partition_new(&cut, network, spec, error));

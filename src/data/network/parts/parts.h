@@ -56,6 +56,7 @@ typedef struct basin_partition basin_partition;
 basin_status basin_partition_new(basin_partition **cut, const basin_network *network,
                                  const basin_cut_spec *spec, basin_error *error);
 void basin_partition_free(basin_partition *cut);
+static inline void basin_partition_free_at(basin_partition **cut) { basin_partition_free(*cut); }
 basin_status basin_partition_take(basin_part **part, const basin_partition *cut, int64_t number,
                                   basin_error *error);
 

@@ -415,11 +415,9 @@ basin_status basin_parts_open(basin_parts **parts, const char *folder, basin_ran
     return BASIN_OK;
 }
 
-static void partition_free_at(basin_partition **cut) { basin_partition_free(*cut); }
-
 basin_status basin_parts_cut(basin_parts **parts, const basin_network *network,
                              const basin_cut_spec *spec, basin_ranks *ranks, basin_error *error) {
-    BASIN_AT_EXIT(partition_free_at) basin_partition *cut = NULL;
+    BASIN_AT_EXIT(basin_partition_free_at) basin_partition *cut = NULL;
     BASIN_AT_EXIT(close_at) basin_parts *p = NULL;
     *parts = NULL;
     basin_status status = basin_partition_new(&cut, network, spec, error);
