@@ -227,6 +227,8 @@ typedef struct basin_page {
 } basin_page;
 
 void basin_page_read(basin_page *page, const basin_command *command);
+/* The heading "## NAME .." among the lines of commands.md; the NULL behind them: there is none. */
+const char *const *basin_section_find(const char *name);
 
 typedef struct basin_train_task basin_train_task;
 /* The fields of a command that trains, and of one that uses a model. */

@@ -32,8 +32,7 @@ static void add_line(char *text, size_t size, const char *gap, const char *line)
     snprintf(text + used, size - used, "%s%.*s", gap, (int)strcspn(line, "\n"), line);
 }
 
-/* The heading "## NAME .."; the end of the lines where there is none. */
-static const char *const *find_section(const char *name) {
+const char *const *basin_section_find(const char *name) {
     const char *const *line = basin_command_pages;
     size_t end = 3 + strlen(name);
     while (*line && !(begins(*line, "## ") && begins(*line + 3, name) && (*line)[end] &&
@@ -43,7 +42,7 @@ static const char *const *find_section(const char *name) {
 }
 
 void basin_page_read(basin_page *page, const basin_command *command) {
-    const char *const *line = find_section(command->name);
+    const char *const *line = basin_section_find(command->name);
     *page = (basin_page){0};
     if (!*line) return;
     const char *operands = *line + 3 + strlen(command->name), *gap = "";
@@ -65,7 +64,7 @@ static void read_help(option_row *row, const basin_command *command) {
     char start[80];
     snprintf(start, sizeof start, "- --%s: ", row->name);
     for (int i = 0; i < 2 && !*row->help; i++) {
-        const char *const *line = find_section(section[i]);
+        const char *const *line = basin_section_find(section[i]);
         while (*line && *++line && !begins(*line, "## "))
             if (begins(*line, start))
                 add_line(row->help, sizeof row->help, "", *line + strlen(start));
@@ -244,6 +243,12 @@ void basin_noun_help_print(const basin_noun *group) {
     printf("\nbasin help %s COMMAND tells more about one.\n", group->noun);
 }
 
+/* The lines below a heading of commands.md, as they are, up to the blank one before the next. */
+static void print_section(const char *name) {
+    const char *const *line = basin_section_find(name);
+    while (*++line && line[1] && !begins(line[1], "## ")) fputs(*line, stdout);
+}
+
 static void print_overview(void) {
     puts("Basin: Energy Transformers. You write the energy; Basin derives the network.\n\n"
          "Usage: basin COMMAND [operands] [options]");
@@ -252,11 +257,7 @@ static void print_overview(void) {
         print_commands(group);
         if (!*group->noun) break;
     }
-    puts("\nbasin help COMMAND tells more about one; basin --version names the build:\n"
-         "backends, instruction sets, libraries.\n"
-         "Results go to standard output, progress and errors to standard error.\n"
-         "Exit codes: 0 success, 1 failure, 2 wrong usage, 75 training that a signal other than "
-         "Ctrl-C\nended and that --resume goes on with.");
+    print_section("the overview");
 }
 
 /* ---- Markdown ---- */
@@ -280,16 +281,8 @@ static void print_table(const basin_command *command) {
 }
 
 static void print_manual(void) {
-    puts("# The program\n\n"
-         "Printed by `basin help --markdown`; `basin help COMMAND` prints from the same tables.\n\n"
-         "Every command takes `-h`, `--help` and `--help-all`. Options may stand before or after "
-         "the operands, "
-         "as `--name VALUE`\nor `--name=VALUE`; `--` ends them. Results go to standard output, "
-         "progress and errors to standard error; an\nerror is one line, `basin: ...`. Exit codes: "
-         "0 success, 1 failure, 2 wrong usage, 75 training that a signal other than Ctrl-C\nended "
-         "and that `--resume` goes on with. Files are written aside and renamed, so that a "
-         "file is never half there.\n`basin --version [--json]` names the build: backends, "
-         "instruction sets, libraries.");
+    puts("# The program");
+    print_section("the manual");
     for (const basin_command *const *at = basin_commands; *at; at++) {
         basin_page page;
         basin_page_read(&page, *at);

@@ -74,43 +74,6 @@ static target find_letter(const basin_option *option, char letter) {
 
 /* ---- names that are not there ---- */
 
-/* What we call options, and the words of other tools for each; where several have a word, the best
- * comes first. */
-static const struct {
-    const char *ours, *foreign;
-} hints[] = {
-    {"rate", " lr learning-rate "},
-    {"rate-last", " min-lr "},
-    {"batch", " batch-size bs "},
-    {"mask", " hole holes region box inpaint "},
-    {"epochs", " epoch num-epochs max-epochs "},
-    {"warmup", " warmup-epochs "},
-    {"decay", " weight-decay wd "},
-    {"beta2", " adam-beta2 "},
-    {"clip", " grad-clip clip-grad max-grad-norm "},
-    {"dropout", " dropout-rate "},
-    {"patience", " early-stopping "},
-    {"recompute", " gradient-checkpointing checkpointing "},
-    {"backend", " device gpu cuda cpu "},
-    {"threads", " workers num-workers num-threads jobs n-jobs "},
-    {"dtype", " precision amp bf16 fp8 fp16 "},
-    {"seed", " random-seed random-state "},
-    {"dim", " d-model hidden-dim hidden-size embed-dim "},
-    {"heads", " num-heads n-heads nhead "},
-    {"blocks", " depth layers num-layers "},
-    {"steps", " depth layers num-layers "},
-    {"size", " image-size img-size "},
-    {"patch", " patch-size "},
-    {"beta", " temperature "},
-    {"output", " out out-dir output-dir save dir "},
-    {"resume", " ckpt "},
-    {"from", " pretrained "},
-    {"validation", " val-split "},
-    {"config", " cfg settings "},
-    {"quiet", " silent "},
-    {"relation-column", " edge-type relation "},
-};
-
 /* The name nearest to what was typed, so far. */
 typedef struct guess {
     const char *typed;
@@ -128,14 +91,23 @@ static void consider(guess *g, const char *name, bool negated) {
     memcpy(g->name, candidate, sizeof g->name);
 }
 
-/* What other tools' names mean here goes before what merely looks alike. */
+/* Whether one of the words of a line, behind blanks, is this. */
+static bool has_word(const char *line, const char *word) {
+    size_t length = strlen(word);
+    for (const char *at = line; (at = strstr(at, word)); at++)
+        if (at > line && at[-1] == ' ' && strchr(" \n", at[length])) return true;
+    return false;
+}
+
+/* What other tools' names mean here ("- --rate: lr learning-rate" of commands.md, the best first)
+ * goes before what merely looks alike. */
 static void guess_name(guess *g, const basin_command *command) {
-    char word[72];
-    snprintf(word, sizeof word, " %s ", g->typed);
-    for (size_t i = 0; i < sizeof hints / sizeof *hints; i++) {
-        target t = find_plain(command, hints[i].ours);
-        if (!found(&t) || !strstr(hints[i].foreign, word)) continue;
-        snprintf(g->name, sizeof g->name, "%s", hints[i].ours);
+    for (const char *const *line = basin_section_find("other tools"); *line; line++) {
+        char ours[64] = "";
+        if (sscanf(*line, "- --%63[^:]", ours) != 1 || !has_word(*line, g->typed)) continue;
+        target t = find_plain(command, ours);
+        if (!found(&t)) continue;
+        memcpy(g->name, ours, sizeof g->name);
         return;
     }
     for (const basin_option *o = command->option; o->name; o++)
