@@ -587,7 +587,7 @@ static void put_explanation(basin_record *r, const void *context) {
     if (e->share > 0)
         basin_record_fields(r,
                             "share|share of the memory=%.2g;recalled|memory says=%.4g;"
-                            "usual|mean of its molecules=%.4g",
+                            "usual|of a graph like none=%.4g",
                             e->share, e->recalled, e->usual);
     put_nodes(r, j);
     put_edges(r, j);
@@ -619,8 +619,9 @@ static basin_status draw(void *context, basin_error *error) {
     if (molecule && by_memory(e)) {
         snprintf(legend, sizeof legend,
                  "what an atom and what is around it add to %s by the memory", subject(about, j));
-        snprintf(subtitle, sizeof subtitle, "memory %.3g, its mean %.3g, its share %.2g",
-                 e->recalled, e->usual, e->share);
+        snprintf(subtitle, sizeof subtitle,
+                 "memory %.3g, of a graph like none %.3g, its share %.2g", e->recalled, e->usual,
+                 e->share);
         d.graph.node = e->memory, d.graph.strength = NULL;
     }
     return basin_svg_graph(j->o->svg, &d.graph, error);

@@ -179,8 +179,8 @@ typedef struct basin_graphs_explanation {
     double *energy;              /* [nodes] in the last block */
     bool has_energy;             /* else the last two are zeros */
     double share;                /* of the memory of molecules in predictions; 0: it has none */
-    double recalled, usual; /* the probability or the value that the memory has, and the mean of its
-                               training graphs, from which it sets out */
+    double recalled, usual; /* the probability or the value that the memory has, and what it has for
+                               a molecule that is like none */
     double *memory;         /* [nodes] what each adds to the difference of these two */
 } basin_graphs_explanation;
 

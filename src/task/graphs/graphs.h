@@ -112,7 +112,8 @@
     X(SWITCH, centralise, "Gradient centralisation.")                                              \
     X(SWITCH, weight_classes, "Classes of nodes: rare ones count more.")
 
-/* epochs 0: as many as a set of its size wants, 30 to 100 (basin_graphs_epochs). */
+/* epochs 0: as many as a set of its size wants, 30 to 100, of classes of
+ * molecules 30 (basin_graphs_epochs). */
 typedef struct basin_graphs_settings {
     BASIN_GRAPHS_INPUT_SETTINGS(BASIN_SETTING_FIELD)
     BASIN_GRAPHS_MODEL_SETTINGS(BASIN_SETTING_FIELD)
@@ -138,6 +139,8 @@ typedef struct basin_graphs_near {
     float *weight;    /* [count + 1, C]; the last row is added always */
     char *name;       /* their ids, or "line 7", each ends with a zero byte; NULL: an older file */
     int64_t names;    /* bytes */
+    double width;     /* of probabilities the kernel is exp((similarity - 1) / width); 0: it is the
+                         similarity, as in older files */
     double share;     /* in predictions; the network has the rest. Before a file's is read: the one
                          that it states, -1 where it does not */
 } basin_graphs_near;

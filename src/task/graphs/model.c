@@ -248,8 +248,9 @@ int64_t basin_graphs_epochs(const basin_graphs_settings *settings, const basin_g
     if (settings->epochs) return settings->epochs;
     int64_t tokens = 1;
     for (int64_t i = 0; i < count; i++) tokens += basin_graphset_tokens(set, graph[i]);
-    int64_t epochs = 12000000 / tokens;
-    return epochs > 100 ? 100 : epochs < 30 ? 30 : epochs;
+    int64_t epochs = 12000000 / tokens,
+            most = set->line && set->task == BASIN_GRAPHS_CLASSES ? 30 : 100;
+    return epochs > most ? most : epochs < 30 ? 30 : epochs;
 }
 
 static basin_status check(const void *values, basin_error *error) {
@@ -327,6 +328,7 @@ static char *data_json(const basin_graphs_model *m) {
     basin_json_integer(&j, "members", m->members);
     if (m->certain.temperature > 0) basin_json_number(&j, "temperature", m->certain.temperature);
     if (m->near.count) basin_json_number(&j, "near_share", m->near.share);
+    if (m->near.width > 0) basin_json_number(&j, "near_width", m->near.width);
     basin_json_end(&j);
     return basin_memory_file_close(&memory);
 }
@@ -434,7 +436,8 @@ static bool get_data(basin_graphs_model *m, const cJSON *o, bool *memory) {
         !get_integer(&m->members, o, "members", 1, BASIN_MAX_MEMBERS))
         return false;
     if (!get_part(&m->certain.temperature, o, "temperature", 1, 1e-3, 1e3) ||
-        !get_part(&m->near.share, o, "near_share", -1, 0, 1))
+        !get_part(&m->near.share, o, "near_share", -1, 0, 1) ||
+        !get_part(&m->near.width, o, "near_width", 0, 0, 1e3))
         return false;
     const cJSON *names = cJSON_GetObjectItemCaseSensitive(o, "names");
     if (cJSON_IsString(names) && !(m->names = basin_string_copy(names->valuestring)))

@@ -1,7 +1,8 @@
 /* A memory of the training molecules, or graphs with labels of nodes, beside the network: kernel
  * ridge regression with the Tanimoto similarity of counted circular neighbourhoods (atoms, then
- * what is around them up to two bonds). Its share in predictions is chosen on validation graphs
- * (certain.c); and it says how near the nearest training graph is. */
+ * what is around them up to two bonds), of probabilities with its exponential. Its share in
+ * predictions is chosen on validation graphs (certain.c); and it says how near the nearest training
+ * graph is. */
 #include "base/hash.h"
 #include "base/sort.h"
 #include "base/team/team.h"
@@ -68,6 +69,10 @@ static double similarity(const basin_graphs_near *a, int64_t i, const basin_grap
         x += left, y += right;
     }
     return all > shared ? shared / (all - shared) : 1;
+}
+
+static double kernel(const basin_graphs_near *near, double similar) {
+    return near->width > 0 ? exp((similar - 1) / near->width) : similar;
 }
 
 /* ---- all similarities ---- */
@@ -212,6 +217,7 @@ basin_status basin_graphs_near_fit(basin_graphs_model *m, const basin_graphset *
     basin_graphs_near_free(near);
     BASIN_TRY(list_all(near, set, graph, n, error));
     near->share = set->line ? usual_share(m) : 0;
+    near->width = usual_share(m) > 0; /* of values the similarity itself does better */
     BASIN_TRY(name_all(near, set, graph, error));
     BASIN_TRY(BASIN_NEW(&near->weight, (n + 1) * C, memory, error));
     BASIN_SCRATCH(double, y, 5 * n, memory, error);
@@ -220,6 +226,7 @@ basin_status basin_graphs_near_fit(basin_graphs_model *m, const basin_graphset *
     BASIN_SCRATCH_RAW(uint8_t, hidden, n, memory, error);
     rows l = {set, graph, {.rows = near, .columns = near, .cell = cell}, y};
     basin_team_run_all(fill_rows, &l.t, n, 16);
+    for (int64_t i = 0; i < n * n; i++) cell[i] = (float)kernel(near, (double)cell[i]);
     for (int64_t k = 0; held && k < parts; held += C * fold[k++].count[1])
         hold_out(held, &l, m, &fold[k], row, hidden);
     for (int64_t c = 0; c < C; c++) {
@@ -245,7 +252,7 @@ static int64_t mix_row(float *to, const float *similar, const basin_graphs_model
     for (int64_t c = 0; c < m->outputs && near->share > 0; c++) {
         double value = (double)near->weight[near->count * m->outputs + c];
         for (int64_t k = 0; k < near->count; k++)
-            value += (double)similar[k] * (double)near->weight[k * m->outputs + c];
+            value += kernel(near, (double)similar[k]) * (double)near->weight[k * m->outputs + c];
         value = (1 - near->share) * (double)to[c] + near->share * bounded(m, value);
         to[c] = (float)(classes ? log(value) : value);
     }
@@ -285,12 +292,14 @@ basin_status basin_graphs_near_add(float *output, float *nearest, int64_t *name,
 
 /* ---- explaining ---- */
 
-/* Each of the neighbourhoods `own` gets its part of what the similarity to molecule k adds. */
+/* Each of the neighbourhoods `own` gets its part of what the similarity to molecule k adds, over a
+ * molecule that shares none. */
 static void credit(double *to, const basin_graphs_near *own, const basin_graphs_near *near,
                    int64_t k, double weight) {
     const int32_t *x = own->feature, *y = near->feature + near->start[k];
     int64_t n = own->start[1], m = near->start[k + 1] - near->start[k], at = 0;
-    double either = (double)(n + m) / (1 + similarity(own, 0, near, k));
+    double similar = similarity(own, 0, near, k), either = (double)(n + m) / (1 + similar);
+    if (similar > 0) weight *= (kernel(near, similar) - kernel(near, 0)) / similar;
     for (int64_t i = 0, next; i < n; i = next) {
         int64_t shared = 0;
         for (next = i; next < n && x[next] == x[i];) next++;
@@ -311,11 +320,15 @@ basin_status basin_graphs_near_explain(basin_graphs_explanation *e, const basin_
     BASIN_SCRATCH(double, added, all, memory, error);
     BASIN_SCRATCH_RAW(int32_t, feature, all, memory, error);
     BASIN_SCRATCH_RAW(uint64_t, colour, 2 * e->nodes, memory, error);
-    for (int64_t k = 0; k < near->count; k++)
-        credit(added, &own, near, k, (double)near->weight[k * C + e->column]);
-    list_neighbourhoods(feature, colour, set, e->graph);
     e->share = near->share;
-    e->recalled = e->usual = (double)near->weight[near->count * C + e->column];
+    e->usual = (double)near->weight[near->count * C + e->column];
+    for (int64_t k = 0; k < near->count; k++) {
+        double weight = (double)near->weight[k * C + e->column];
+        credit(added, &own, near, k, weight);
+        e->usual += weight * kernel(near, 0);
+    }
+    list_neighbourhoods(feature, colour, set, e->graph);
+    e->recalled = e->usual;
     for (int64_t i = 0; i < all; i++) {
         const int32_t *at =
             bsearch(&feature[i], own.feature, (size_t)all, sizeof *feature, basin_compare_int32);

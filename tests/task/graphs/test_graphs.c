@@ -116,6 +116,9 @@ TEST(epochs_by_size) {
     assert_int_equal(basin_graphs_epochs(&settings, &s.set, many, MANY), settings.epochs);
     settings.epochs = 0;
     assert_int_equal(basin_graphs_epochs(&settings, &s.set, s.all, s.set.graphs), 100);
+    s.set.line = many; /* as of molecules */
+    assert_int_equal(basin_graphs_epochs(&settings, &s.set, s.all, s.set.graphs), 30);
+    s.set.line = NULL;
     int64_t half = basin_graphs_epochs(&settings, &s.set, many, 240000 / tokens);
     assert_true(half == 49 || half == 50);
     assert_int_equal(basin_graphs_epochs(&settings, &s.set, many, MANY), 30);
