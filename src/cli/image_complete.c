@@ -67,11 +67,27 @@ static basin_status read_rectangles(mask_set *m, basin_error *error) {
     }
 }
 
+/* Of a mask without black that is transparent somewhere, what was painted is missing. */
+static basin_status read_paint(mask_set *m, const char *path, basin_error *error) {
+    int64_t all = m->picture.height * m->picture.width, clear = 0;
+    basin_pictures *own;
+    BASIN_AT_EXIT(basin_picture_free) basin_picture alpha = {0};
+    BASIN_TRY(basin_pictures_open(&own, &path, 1, NULL, error));
+    basin_status status = basin_pictures_transparency(&alpha, own, 0, error);
+    basin_pictures_free(own);
+    BASIN_TRY(status);
+    for (int64_t i = 0; alpha.pixel && i < all; i++) clear += alpha.pixel[i] > 0;
+    for (int64_t i = 0; clear && i < all; i++) m->picture.pixel[i] = 255 - alpha.pixel[i];
+    return BASIN_OK;
+}
+
 static basin_status read_file(mask_set *m, const char *path, basin_error *error) {
     enum { NEARLY_BLACK = 32 };
     m->dark = 0;
     BASIN_TRY(basin_picture_read(&m->picture, path, error));
     BASIN_TRY(basin_picture_set_channels(&m->picture, 1, error));
+    if (!memchr(m->picture.pixel, 0, (size_t)(m->picture.height * m->picture.width)))
+        return read_paint(m, path, error);
     for (int64_t i = 0; i < m->picture.height * m->picture.width; i++)
         m->dark += m->picture.pixel[i] > 0 && m->picture.pixel[i] < NEARLY_BLACK;
     return BASIN_OK;
@@ -271,10 +287,11 @@ static basin_status skip(job *j, int64_t i, basin_status status, basin_error *er
     char text[BASIN_PICTURE_NAME];
     const char *name = basin_pictures_name(text, j->pictures, i);
     if (status == BASIN_NO_MEMORY || status == BASIN_UNSUPPORTED) return status;
-    if (j->skipped++ == 0) j->first = *error;
     bool named = !strncmp(error->text, name, strlen(name)); /* by what could not be read */
-    if (basin_pictures_count(j->pictures) > 1)
-        basin_say("basin: skipped: %s%s%s", named ? "" : name, named ? "" : ": ", error->text);
+    basin_error why = {0};
+    basin_fail(&why, status, "%s%s%s", named ? "" : name, named ? "" : ": ", error->text);
+    if (j->skipped++ == 0) j->first = why;
+    if (basin_pictures_count(j->pictures) > 1) basin_say("basin: skipped: %s", why.text);
     return BASIN_OK;
 }
 

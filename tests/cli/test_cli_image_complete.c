@@ -117,7 +117,7 @@ TEST(unusable_masks_are_errors) {
         {"'1,2,3,4;'", "needs four whole numbers X,Y,W,H", 1},
         {"black.png", "the mask hides nothing", 1},
         {"white.png", "the mask hides the whole picture", 1},
-        {"other.png", "the mask has 24 x 24 pixels, wanted the picture's 20 x 30", 1},
+        {"other.png", "in/a.png: the mask has 24 x 24 pixels, wanted the picture's 20 x 30", 1},
         {"nowhere.png", "nowhere.png", 1},
         {"smeared.png --most-hidden 0.1", "the mask hides 11 % of the picture: is it inverted?", 1},
         {"transparent", "in/a.png: nothing is transparent in it, so what is missing? --mask", 1},
@@ -147,7 +147,12 @@ TEST(transparency_is_the_hole) {
         "else 255)) for y in range(24))\n"
         "open('erased.png','wb').write(b'\\x89PNG\\r\\n\\x1a\\n'+c(b'IHDR',struct.pack('>IIBBBBB',"
         "20,"
-        "24,8,6,0,0,0))+c(b'IDAT',zlib.compress(r))+c(b'IEND',b''))\n";
+        "24,8,6,0,0,0))+c(b'IDAT',zlib.compress(r))+c(b'IEND',b''))\n"
+        "r=b''.join(b'\\0'+bytes(255 if 5<x<12 and 6<y<14 or k<1 else 0 for x in range(20) for k "
+        "in "
+        "(0,1)) for y in range(24))\n"
+        "open('painted.png','wb').write(b'\\x89PNG\\r\\n\\x1a\\n'+c(b'IHDR',struct.pack("
+        "'>IIBBBBB',20,24,8,4,0,0,0))+c(b'IDAT',zlib.compress(r))+c(b'IEND',b''))\n";
     char path[PATH_TEXT], line[PATH_TEXT + 40];
     assert_int_equal(file_put(folder_path(path, state, "make.py"), make, sizeof make - 1), 0);
     snprintf(line, sizeof line, "cd '%s' && python3 make.py", (const char *)*state);
@@ -161,6 +166,17 @@ TEST(transparency_is_the_hole) {
                  "nowhere/x.png: cannot write: No such file or directory");
     assert_error(run(state, "image complete m.safetensors whole.png -o again.png"), 1,
                  "nothing is transparent in it");
+    /* a mask of white paint on a transparent layer */
+    run_ok(state, "image complete m.safetensors whole.png --mask painted.png -o a.png");
+    run_ok(state, "image complete m.safetensors whole.png --mask 6,7,6,7 -o b.png");
+    assert_int_equal(bytes_of(state, "a.png"), bytes_of(state, "b.png"));
+}
+
+TEST(thin_pictures_get_the_membrane) {
+    put_picture(state, "thin.png", 300, 2, 3);
+    run_ok(state, "image complete m.safetensors thin.png --mask 0,40,2,200 -o a.png");
+    run_ok(state, "image complete m.safetensors thin.png --mask 0,40,2,200 -o o9 --frames");
+    assert_true(bytes_of(state, "a.png") == bytes_of(state, "o9/thin.completed.png"));
 }
 
 TEST(the_descent_can_be_changed) {

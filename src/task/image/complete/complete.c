@@ -197,7 +197,9 @@ static void plan_levels(level *l, basin_filling *f) {
     f->levels = 1;
     f->share = l->plain ? 1 : 0.5; /* about level with the membrane alone */
     if (l->plain || l->how->resize) return;
-    while (side_of(f, size, f->levels - 1) < most &&
+    enum { THIN = 8 }; /* a window as wide as that shows a model nothing: the membrane alone */
+    if (most < THIN) f->levels = 0;
+    while (f->levels && side_of(f, size, f->levels - 1) < most &&
            f->hole.deepest > side_of(f, size, f->levels - 1) / 4)
         f->levels++;
 }
