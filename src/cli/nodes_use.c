@@ -6,7 +6,6 @@
 #include "base/sort.h"
 #include "basin/version.h"
 #include "cli/nodes.h"
-#include "io/file.h"
 
 #define OUTPUT_OPTION BASIN_TEXT(output, 'o', "output", "FILE", .writes = true)
 #define PARTS_OPTION(needs_)                                                                       \

@@ -1,7 +1,6 @@
 /* basin text train, eval and generate. */
 #include "basin/tasks/text.h"
 #include "cli/cli.h"
-#include "io/file.h"
 
 /* ---- train ---- */
 

@@ -1,6 +1,5 @@
 /* basin zoo list, descend: published models, and whether their updates go down their energy. */
 #include "cli/cli.h"
-#include "io/file.h"
 #include "verify/specimen.h"
 #include "view/svg.h"
 

@@ -3,10 +3,9 @@
 #include <unistd.h>
 
 #include "io/archive.h"
-#include "io/bundle.h"
+#include "io/bundles.h"
 #include "io/folder.h"
 #include "io/zip.h"
-#include "support/test.h"
 
 static archive zip; /* too large for a stack */
 
@@ -316,19 +315,6 @@ static basin_bundle *sample_new(void) {
     basin_bundle_add(bundle, "scalar", &scalar, NULL);
     basin_bundle_meta_set(bundle, "config", "{\"D\": 768}", NULL);
     return bundle;
-}
-
-static void assert_same(const basin_bundle *a, const basin_bundle *b) {
-    assert_int_equal(basin_bundle_count(a), basin_bundle_count(b));
-    for (size_t i = 0; i < basin_bundle_count(a); i++) {
-        const basin_tensor *x = basin_bundle_at(a, i), *y = basin_bundle_at(b, i);
-        assert_string_equal(basin_bundle_name(a, i), basin_bundle_name(b, i));
-        assert_int_equal(x->dtype, y->dtype);
-        assert_true(basin_shape_equal(x->shape, y->shape));
-        if (basin_tensor_bytes(x)) assert_memory_equal(x->data, y->data, basin_tensor_bytes(x));
-    }
-    assert_int_equal(basin_bundle_meta_count(a), 1);
-    assert_string_equal(basin_bundle_meta(a, "config"), basin_bundle_meta(b, "config"));
 }
 
 TEST(round_trip) {

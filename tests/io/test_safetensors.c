@@ -5,9 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "io/bundle.h"
+#include "io/bundles.h"
 #include "io/folder.h"
-#include "support/test.h"
 
 /* A file in memory: `header` and then `data` bytes counting up from 0. */
 typedef struct image {
@@ -212,23 +211,6 @@ static basin_bundle *sample_new(void) {
     basin_bundle_meta_set(bundle, "config", "{\"D\": 768}\n", NULL);
     basin_bundle_meta_set(bundle, "", "empty key", NULL);
     return bundle;
-}
-
-static void assert_same(const basin_bundle *a, const basin_bundle *b) {
-    assert_int_equal(basin_bundle_count(a), basin_bundle_count(b));
-    for (size_t i = 0; i < basin_bundle_count(a); i++) {
-        const basin_tensor *x = basin_bundle_at(a, i), *y = basin_bundle_at(b, i);
-        assert_string_equal(basin_bundle_name(a, i), basin_bundle_name(b, i));
-        assert_int_equal(x->dtype, y->dtype);
-        assert_true(basin_shape_equal(x->shape, y->shape));
-        assert_int_equal((uintptr_t)x->data % basin_dtype_size(x->dtype), 0);
-        if (basin_tensor_bytes(x)) assert_memory_equal(x->data, y->data, basin_tensor_bytes(x));
-    }
-    assert_int_equal(basin_bundle_meta_count(a), basin_bundle_meta_count(b));
-    for (size_t i = 0; i < basin_bundle_meta_count(a); i++) {
-        assert_string_equal(basin_bundle_meta_key(a, i), basin_bundle_meta_key(b, i));
-        assert_string_equal(basin_bundle_meta_value(a, i), basin_bundle_meta_value(b, i));
-    }
 }
 
 TEST(round_trip) {

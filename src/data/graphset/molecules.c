@@ -1,7 +1,6 @@
 /* Tables of molecules as sets of graphs: a column of SMILES, columns to learn, ids; or SMILES in
  * memory. Labels of atoms: atomic number, charge, hydrogens, aromatic; of bonds 1, 2, 3, or 4 for
  * an aromatic one, 0 for another. */
-#include <ctype.h>
 #include <float.h>
 #include <strings.h>
 

@@ -1,6 +1,5 @@
 /* Files of molecules with atoms and bonds (SDF; molblocks of versions V2000 and V3000) as a table
  * in memory: a cell with the molblock, one with the title, one per property. See molecule.h. */
-#include <ctype.h>
 #include <math.h>
 #include <strings.h>
 

@@ -4,7 +4,6 @@
  *     quantile   y = Phi^-1(F(x)), F the empirical distribution of the fitted nodes, read off
  * `points` quantiles with straight lines between them; ties go to the middle of their ranks
  *     rows       y = x / sum over features of |x|, which is fitted on nothing */
-#include <inttypes.h>
 
 #include "base/sort.h"
 #include "base/team/team.h"

@@ -178,13 +178,9 @@ static basin_status parse(basin_image_card *card, const char *path, basin_error 
 
 static basin_status read_prints(basin_image_card *card, const basin_bundle *bundle,
                                 basin_error *error) {
-    const basin_tensor *tensor = basin_bundle_find(bundle, tensor_name);
-    if (!tensor) return BASIN_OK;
-    if (tensor->dtype != BASIN_I64 || tensor->shape.rank != 1)
-        return basin_fail(error, BASIN_BAD_FILE,
-                          "%s: tensor '%s' is %s %s, wanted a list of whole numbers (int64)",
-                          basin_bundle_path(bundle), tensor_name, basin_dtype_name(tensor->dtype),
-                          basin_shape_text(tensor->shape));
+    const basin_tensor *tensor;
+    if (!basin_bundle_find(bundle, tensor_name)) return BASIN_OK;
+    BASIN_TRY(basin_bundle_expect(&tensor, bundle, tensor_name, BASIN_I64, BASIN_SHAPE(-1), error));
     card->prints = tensor->shape.dim[0];
     BASIN_TRY(BASIN_NEW_RAW(&card->print, card->prints, "a model's card", error));
     memcpy(card->print, tensor->data, (size_t)card->prints * sizeof *card->print);

@@ -1,6 +1,5 @@
 /* Pictures for image models; see image.h. */
 #include "base/sort.h"
-#include "plan/plan.h"
 #include "task/image/image.h"
 
 /* One side of a held-out split of `count` pictures. */

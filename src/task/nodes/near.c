@@ -14,7 +14,6 @@
 #include "backend/walk.h"
 #include "base/sort.h"
 #include "base/team/team.h"
-#include "plan/plan.h"
 
 /* Nodes of a block of streams; which part of the caps changed nodes may take. */
 enum { BLOCK = 32, CHANGED = 16, CHANGED_EDGES = 64, MEMBERS = 64 };

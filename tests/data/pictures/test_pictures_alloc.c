@@ -47,16 +47,16 @@ static basin_status read_all(void *folder) {
 }
 
 /* One thread, so that the n-th allocation is the same one each time. */
-static basin_status feed_all(void *folder) {
-    const char *path = folder;
+static basin_status feed_cut(const char *path, int64_t size, basin_cut cut) {
     basin_error error = {0};
     basin_pictures *pictures;
     basin_feed *feed = NULL;
     basin_feed_batch batch;
     basin_status status = basin_pictures_open(&pictures, &path, 1, NULL, &error);
     basin_feed_config config = {.pictures = pictures,
-                                .augment = basin_augment_evaluation(16, 3, 4),
+                                .augment = basin_augment_evaluation(size, 3, 4),
                                 .batch = 2,
+                                .cut = cut,
                                 .threads = 1};
     if (!status) status = basin_feed_new(&feed, &config, &error);
     if (!status) {
@@ -68,28 +68,9 @@ static basin_status feed_all(void *folder) {
     return error.status == status ? status : BASIN_BAD_VALUE;
 }
 
+static basin_status feed_all(void *folder) { return feed_cut(folder, 16, BASIN_CUT_FILES); }
 /* Where keeping a picture fails it is only not kept, so the feed here keeps none. */
-static basin_status feed_reduced(void *folder) {
-    const char *path = folder;
-    basin_error error = {0};
-    basin_pictures *pictures;
-    basin_feed *feed = NULL;
-    basin_feed_batch batch;
-    basin_status status = basin_pictures_open(&pictures, &path, 1, NULL, &error);
-    basin_feed_config config = {.pictures = pictures,
-                                .augment = basin_augment_evaluation(8, 3, 4),
-                                .batch = 2,
-                                .cut = BASIN_CUT_REDUCED,
-                                .threads = 1};
-    if (!status) status = basin_feed_new(&feed, &config, &error);
-    if (!status) {
-        do status = basin_feed_next(&batch, feed, &error);
-        while (!status && batch.count);
-    }
-    basin_feed_free(feed);
-    basin_pictures_free(pictures);
-    return error.status == status ? status : BASIN_BAD_VALUE;
-}
+static basin_status feed_reduced(void *folder) { return feed_cut(folder, 8, BASIN_CUT_REDUCED); }
 
 static basin_status write_all(void *folder) {
     char path[PATH_TEXT];

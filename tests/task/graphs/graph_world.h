@@ -85,4 +85,28 @@ static inline void world_same_files(const char *a, const char *b, double toleran
     }
 }
 
+/* A world and a model that was trained on it. */
+typedef struct world_scene {
+    basin_graphset set;
+    basin_backend *backend;
+    basin_graphs_model *model;
+} world_scene;
+
+static inline void world_train(world_scene *s, basin_graphs_target target, int64_t graphs,
+                               basin_graphs_settings *values) {
+    basin_outcome outcome;
+    basin_settings settings = {.kind = &basin_graphs_task, .values = values};
+    world_new(&s->set, target, graphs, 4, NULL);
+    assert_ok(basin_backend_open(&s->backend, &(basin_compute){.threads = 1}, &failure));
+    basin_graphs_data data = {.set = &s->set};
+    basin_training training = {.backend = s->backend};
+    assert_ok(basin_graphs_train(&s->model, &outcome, &settings, &data, &training, &failure));
+}
+
+static inline void world_close(world_scene *s) {
+    basin_graphs_close(s->model);
+    basin_backend_close(s->backend);
+    basin_graphset_free(&s->set);
+}
+
 #endif

@@ -4,30 +4,12 @@
 
 enum { GRAPHS = 24 };
 
-typedef struct scene {
-    basin_graphset set;
-    basin_backend *backend;
-    basin_graphs_model *model;
-} scene;
-
-static void scene_open(scene *s, basin_graphs_target target, int64_t reach) {
-    basin_outcome outcome;
+static void scene_open(world_scene *s, basin_graphs_target target, int64_t reach) {
     basin_graphs_settings values = world_settings();
     values.epochs = 5;
     if (reach > 1) values.reach = reach, values.edge_walks = 3, values.pair_hidden = 4;
     if (reach > 1) values.average = 0.9, values.adjacency = "bias";
-    basin_settings settings = {&basin_graphs_task, &values, NULL};
-    world_new(&s->set, target, GRAPHS, 4, NULL);
-    assert_ok(basin_backend_open(&s->backend, &(basin_compute){.threads = 1}, &failure));
-    basin_graphs_data data = {.set = &s->set};
-    basin_training training = {.backend = s->backend};
-    assert_ok(basin_graphs_train(&s->model, &outcome, &settings, &data, &training, &failure));
-}
-
-static void scene_close(scene *s) {
-    basin_graphs_close(s->model);
-    basin_backend_close(s->backend);
-    basin_graphset_free(&s->set);
+    world_train(s, target, GRAPHS, &values);
 }
 
 static double sum_of(const double *number, int64_t count) {
@@ -36,14 +18,14 @@ static double sum_of(const double *number, int64_t count) {
     return sum;
 }
 
-static basin_graphs_explanation explained(scene *s, int64_t graph, int64_t column) {
+static basin_graphs_explanation explained(world_scene *s, int64_t graph, int64_t column) {
     basin_graphs_explanation e;
     basin_graphs_data data = {.set = &s->set, .graph = &graph, .graphs = 1};
     assert_ok(basin_graphs_explain(&e, s->model, &data, column, &failure));
     return e;
 }
 
-static void one_graph(scene *s, int64_t graph) {
+static void one_graph(world_scene *s, int64_t graph) {
     float output[2];
     basin_graphs_data data = {.set = &s->set, .graph = &graph, .graphs = 1};
     assert_ok(basin_graphs_predict(output, NULL, s->model, &data, &failure));
@@ -70,15 +52,15 @@ static void one_graph(scene *s, int64_t graph) {
 
 TEST(parts_make_up_the_output) {
     for (int i = 0; i < 4; i++) { /* with edges alone, and with pairs further apart */
-        scene s;
+        world_scene s;
         scene_open(&s, i % 2 ? BASIN_GRAPHS_VALUES : BASIN_GRAPHS_CLASSES, 1 + i / 2 * 2);
         for (int64_t graph = 0; graph < GRAPHS; graph += 9) one_graph(&s, graph);
-        scene_close(&s);
+        world_close(&s);
     }
 }
 
 TEST(refuses) {
-    scene s;
+    world_scene s;
     basin_error error;
     basin_graphs_explanation e;
     int64_t graph = GRAPHS;
@@ -88,9 +70,9 @@ TEST(refuses) {
     assert_string_equal(error.text, "needs one graph of a set, 0 to 23");
     graph = 0;
     assert_int_equal(basin_graphs_explain(&e, s.model, &data, 2, &error), BASIN_BAD_VALUE);
-    scene_close(&s);
+    world_close(&s);
     scene_open(&s, BASIN_NODE_CLASSES, 1);
     data.set = &s.set;
     assert_int_equal(basin_graphs_explain(&e, s.model, &data, -1, &error), BASIN_UNSUPPORTED);
-    scene_close(&s);
+    world_close(&s);
 }

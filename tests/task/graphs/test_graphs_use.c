@@ -5,33 +5,15 @@
 
 enum { GRAPHS = 16 };
 
-typedef struct scene {
-    basin_graphset set;
-    basin_backend *backend;
-    basin_graphs_model *model;
-} scene;
-
-static void scene_open(scene *s, basin_graphs_target target) {
-    basin_outcome outcome;
+static void scene_open(world_scene *s, basin_graphs_target target) {
     basin_graphs_settings values = world_settings();
     values.epochs = 2, values.edge_walks = 2;
-    basin_settings settings = {.kind = &basin_graphs_task, .values = &values};
-    world_new(&s->set, target, GRAPHS, 4, NULL);
-    assert_ok(basin_backend_open(&s->backend, &(basin_compute){.threads = 1}, &failure));
-    basin_graphs_data data = {.set = &s->set};
-    basin_training training = {.backend = s->backend};
-    assert_ok(basin_graphs_train(&s->model, &outcome, &settings, &data, &training, &failure));
-}
-
-static void scene_close(scene *s) {
-    basin_graphs_close(s->model);
-    basin_backend_close(s->backend);
-    basin_graphset_free(&s->set);
+    world_train(s, target, GRAPHS, &values);
 }
 
 TEST(says_what_it_is) {
     char text[64];
-    scene s;
+    world_scene s;
     scene_open(&s, BASIN_GRAPHS_CLASSES);
     const basin_settings *settings = basin_graphs_about(s.model).settings;
     assert_string_equal(basin_settings_task(settings), "graphs");
@@ -40,17 +22,17 @@ TEST(says_what_it_is) {
     assert_int_equal(basin_graphs_about(s.model).columns, 2);
     assert_int_equal(basin_graphs_about(s.model).class_value[1], 1);
     assert_true(basin_graphs_about(s.model).parameters > 1000);
-    scene_close(&s);
+    world_close(&s);
     scene_open(&s, BASIN_GRAPHS_VALUES);
     assert_null(basin_graphs_about(s.model).class_value);
-    scene_close(&s);
+    world_close(&s);
 }
 
 /* Of all graphs, and of some in any order; probabilities sum to one. */
 TEST(predicts_chosen_graphs) {
     static const int64_t some[] = {9, 2, 11};
     for (int target = 0; target < 3; target++) {
-        scene s;
+        world_scene s;
         scene_open(&s, (basin_graphs_target)target);
         basin_graphs_data all = {.set = &s.set};
         basin_graphs_data data = {.set = &s.set, .graph = some, .graphs = 3};
@@ -75,14 +57,14 @@ TEST(predicts_chosen_graphs) {
             assert_int_equal(class_value[i], x[2 * i + 1] > x[2 * i]);
         }
         free(x), free(y), free(class_value);
-        scene_close(&s);
+        world_close(&s);
     }
 }
 
 /* One graph at a time, of differing sizes and twice each: a plan that is kept gives what all graphs
  * together give, and the same bits again. */
 TEST(predicts_one_by_one) {
-    BASIN_AT_EXIT(scene_close) scene s;
+    BASIN_AT_EXIT(world_close) world_scene s;
     scene_open(&s, BASIN_GRAPHS_CLASSES);
     basin_graphs_data all = {.set = &s.set};
     float together[GRAPHS][2], alone[2][GRAPHS][2];
@@ -101,7 +83,7 @@ TEST(predicts_one_by_one) {
 TEST(embeds_chosen_graphs) {
     static const int64_t some[] = {9, 2, 11};
     for (int target = 0; target < 3; target++) {
-        scene s;
+        world_scene s;
         scene_open(&s, (basin_graphs_target)target);
         bool nodes = target == BASIN_NODE_CLASSES;
         basin_graphs_data all = {.set = &s.set};
@@ -122,13 +104,13 @@ TEST(embeds_chosen_graphs) {
         }
         assert_int_equal(row, few);
         free(x), free(y);
-        scene_close(&s);
+        world_close(&s);
     }
 }
 
 /* Predictions need no labels and mind no labels of another kind; scores need the model's. */
 TEST(labels_matter_to_scores_alone) {
-    BASIN_AT_EXIT(scene_close) scene s, other;
+    BASIN_AT_EXIT(world_close) world_scene s, other;
     basin_graphs_measures measures;
     float output[2 * GRAPHS];
     scene_open(&s, BASIN_GRAPHS_CLASSES);
@@ -142,7 +124,7 @@ TEST(labels_matter_to_scores_alone) {
 /* Classes go by their values, not by their numbers; one that the model does not know is left out
  * and counted. Where it knows none, 0 % would look like a score. */
 TEST(classes_go_by_value) {
-    BASIN_AT_EXIT(scene_close) scene s;
+    BASIN_AT_EXIT(world_close) world_scene s;
     basin_error error;
     basin_graphs_measures before, after;
     scene_open(&s, BASIN_GRAPHS_CLASSES);
@@ -165,7 +147,7 @@ TEST(classes_go_by_value) {
 }
 
 TEST(counts_labels_it_does_not_know) {
-    BASIN_AT_EXIT(scene_close) scene s;
+    BASIN_AT_EXIT(world_close) world_scene s;
     int64_t unknown[2], first[] = {0};
     scene_open(&s, BASIN_GRAPHS_CLASSES);
     basin_graphs_data data = {.set = &s.set};
@@ -181,7 +163,7 @@ TEST(counts_labels_it_does_not_know) {
 
 TEST(refuses_what_it_cannot_use) {
     static const int64_t wrong[] = {3, GRAPHS};
-    BASIN_AT_EXIT(scene_close) scene s;
+    BASIN_AT_EXIT(world_close) world_scene s;
     basin_error error;
     float output[2 * GRAPHS];
     scene_open(&s, BASIN_GRAPHS_CLASSES);
