@@ -99,10 +99,9 @@ static double take(pieces *p, const basin_bisection *b, double allowed, double m
 
 basin_status basin_lines_bisect(const basin_lines *l, const basin_bisection *b,
                                 basin_error *error) {
-    BASIN_FREE_AT_EXIT double *t = NULL; /* [4, outputs] */
     int64_t n = l->outputs;
     BASIN_SCRATCH(pieces, left, n, "an explanation", error);
-    BASIN_TRY(BASIN_NEW(&t, 4 * n, "an explanation", error));
+    BASIN_SCRATCH(double, t, 4 * n, "an explanation", error); /* [4, outputs] */
     double *output = t + n, *moves = output + n, *weight = moves + n;
     for (int64_t i = 0; i < n; i++) begin(&left[i], l, b, i);
     for (;;) {

@@ -40,11 +40,10 @@ static bool weigh(double value[MEASURES], const place *list, int64_t count, cons
 
 static basin_status draw(basin_nodes_comparison *c, place *const list[2], int64_t count,
                          basin_error *error) {
-    BASIN_FREE_AT_EXIT double *found = NULL; /* [MEASURES, DRAWS] */
     double value[2][MEASURES];
     int draws = 0;
     BASIN_SCRATCH_RAW(uint8_t, times, count, "a comparison", error);
-    BASIN_TRY(BASIN_NEW_RAW(&found, MEASURES * DRAWS, "a comparison", error));
+    BASIN_SCRATCH_RAW(double, found, (MEASURES * DRAWS), "a comparison", error);
     for (int d = 0; d < DRAWS; d++) {
         basin_nodes_draw(times, count, d);
         bool both = true;
@@ -99,14 +98,13 @@ basin_status basin_nodes_compare(basin_nodes_comparison *c, const basin_nodes_mo
                                  const basin_network *const network[2],
                                  const double *const probability[2], bool all, basin_error *error) {
     int64_t N = network[0]->nodes, count = 0;
-    BASIN_FREE_AT_EXIT place *list = NULL; /* [2, N] */
     *c = (basin_nodes_comparison){0};
     if (network[1]->nodes != N)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "%s: %lld nodes for one model, %lld for the other", network[0]->path,
                           (long long)N, (long long)network[1]->nodes);
     BASIN_SCRATCH_RAW(uint8_t, part, N, "a comparison", error);
-    BASIN_TRY(BASIN_NEW_RAW(&list, 2 * N, "a comparison", error));
+    BASIN_SCRATCH_RAW(place, list, 2 * N, "a comparison", error); /* [2, N] */
     BASIN_TRY(choose_nodes(part, c, model, network, all, error));
     for (int k = 0; k < 2; k++)
         BASIN_TRY(basin_nodes_backtest(&c->figures[k], model[k], network[k], probability[k], part,

@@ -291,9 +291,8 @@ static basin_status add_fit(double *moves, basin_nodes_explanation *e, const bas
                             const float *rows /* [2, columns] */, int64_t columns, double factor,
                             basin_error *error) {
     int64_t read = basin_trees_features(trees), largest = 0;
-    BASIN_FREE_AT_EXIT float *value = NULL; /* [2, read + 1] */
     double logit[2], sum = 0;
-    BASIN_TRY(BASIN_NEW(&value, 2 * (read + 1), "the reasons of trees", error));
+    BASIN_SCRATCH(float, value, 2 * (read + 1), "the reasons of trees", error); /* [2, read + 1] */
     BASIN_TRY(basin_trees_shapley(value, trees, rows, 2, columns, error));
     BASIN_TRY(basin_trees_predict(logit, trees, rows, 2, columns, error));
     for (int64_t c = 0; c < read; c++) {

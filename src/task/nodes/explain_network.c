@@ -210,8 +210,7 @@ static basin_status read_logits(double *logit, void *context, basin_error *error
 static basin_status sum_steps(double *gap, integral *g, const basin_lines *l,
                               const double at[POINTS], basin_error *error) {
     int64_t n = g->count;
-    BASIN_FREE_AT_EXIT double *t = NULL; /* [3, count] */
-    BASIN_TRY(BASIN_NEW_RAW(&t, 3 * n, "an explanation", error));
+    BASIN_SCRATCH_RAW(double, t, 3 * n, "an explanation", error); /* [3, count] */
     double *moves = t + n, *weight = moves + n;
     for (int k = 0; k < g->lines; k++)
         memset(g->line[k].sum, 0, (size_t)g->line[k].cells * sizeof *g->line[k].sum);

@@ -178,14 +178,13 @@ static basin_status choose(int *best, double *share, krige *k, basin_error *erro
 basin_status basin_krige(float *guess, const basin_picture *picture, const basin_hole *hole,
                          basin_area box, basin_error *error) {
     BASIN_AT_EXIT(krige_free) krige k = {.picture = picture};
-    BASIN_FREE_AT_EXIT int32_t *far = NULL;
     int best[BEST];
     double share[BEST];
     int64_t top = basin_int_max(box.top - REACH, 0), left = basin_int_max(box.left - REACH, 0);
     basin_area area = {top, left,
                        basin_int_min(box.top + box.height + REACH, picture->height) - top,
                        basin_int_min(box.left + box.width + REACH, picture->width) - left};
-    BASIN_TRY(BASIN_NEW_RAW(&far, area.height * area.width, "kriging", error));
+    BASIN_SCRATCH_RAW(int32_t, far, area.height * area.width, "kriging", error);
     measure(far, hole, area);
     find_points(&k, far, area, 0);
     if (k.points > POINTS) return BASIN_OK;
