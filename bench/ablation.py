@@ -37,13 +37,13 @@ def run(o, name, seed):
         return json.load(found)
 
 
-def mean_picture(folder, deviation):
+def mean_picture(folder, deviation, limit=0, scored=0):
     """Masked MSE of the mean training picture: masks are uniform, so that it is the mean over all pixels. idx files alone."""
     def read(half):
         path = [f for f in glob.glob(f"{folder}/*images-idx3*") if os.path.basename(f).startswith(half)][0]
         data = (gzip.open if path.endswith(".gz") else open)(path, "rb").read()
         return np.frombuffer(data, np.uint8, offset=16).reshape(-1, *struct.unpack(">2I", data[8:16])) / 255
-    return float(np.mean((read("t10k") - read("train").mean(0)) ** 2)) / deviation**2
+    return float(np.mean((read("t10k")[: scored or None] - read("train")[: limit or None].mean(0)) ** 2)) / deviation**2
 
 
 def curve(path, width=25):
@@ -90,7 +90,7 @@ def main():
         probe = glob.glob(f"{o.output}/*.safetensors")[0]
         data = open(probe, "rb").read()
         meta = json.loads(data[8 : 8 + struct.unpack("<Q", data[:8])[0]])["__metadata__"]
-        best = mean_picture(o.pictures[0], json.loads(meta["basin.config"])["deviation"][0])
+        best = mean_picture(o.pictures[0], json.loads(meta["basin.config"])["deviation"][0], o.limit, o.scored)
         print(f"mean training picture, place by place: {best:.4f}")
     draw(o, best)
 
