@@ -13,13 +13,13 @@ enum {
     BEST = 3, /* kernels whose guesses are averaged */
 };
 
-/* exp(-sqrt(down y^2 + 2 both y x + right x^2)) */
+/* exp(-(down y^2 + 2 both y x + right x^2)^0.4) */
 typedef struct kernel {
     double down, both, right;
 } kernel;
 
 static kernel kernel_of(int number) {
-    double length = number % 2 ? 30 : 12, slant = number < 2 ? 1 : number / 2 % 2 ? 1.3 : 1.8;
+    double length = number % 2 ? 45 : 18, slant = number < 2 ? 1 : number / 2 % 2 ? 1.3 : 1.8;
     double angle = number < 2 ? 0 : (number / 2 - 1) / 2 * acos(-1) / ANGLES;
     double along = pow(slant * length, -2), across = pow(slant / length, 2);
     double s = sin(angle), c = cos(angle);
@@ -28,7 +28,7 @@ static kernel kernel_of(int number) {
 }
 
 static double correlation(kernel k, double y, double x) {
-    return exp(-sqrt(fmax(k.down * y * y + 2 * k.both * y * x + k.right * x * x, 0)));
+    return exp(-pow(fmax(k.down * y * y + 2 * k.both * y * x + k.right * x * x, 0), 0.4));
 }
 
 /* ---- points: known pixels near the hole ---- */

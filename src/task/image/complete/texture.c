@@ -6,45 +6,25 @@
  * and of the amount of detail to what the rim and the model's completion say. Attention a and
  * filling x descend in turns, coarse grids first, while the inverse temperature grows until one
  * label is left. The copies are joined by their gradients. */
+#include "task/image/complete/texture.h"
 #include "base/sort.h"
-#include "task/image/complete/complete.h"
 
 enum {
     MARGIN = 128, /* sources lie so far around a hole, at most */
     PAD = 8,      /* known pixels around it that take part in the descent */
     MOST = 96,    /* larger holes are filled on a coarser grid */
-    LABELS = 80,
-    SHALLOW = 4, /* holes that are nowhere deeper are left as they are */
     WINDOW = 5,
     CHANNELS = 3,
     FEATURES = CHANNELS + 2,
 };
 static const double data_weight = 0.3, detail_weight = 2, coherence = 0.15;
 
-typedef struct shift {
-    int64_t down, right;
-} shift;
-
-/* The surroundings of one hole, on a grid of `by` x `by` pixels of the picture each. */
-typedef struct scene {
-    basin_area area; /* in the picture */
-    basin_area box;  /* of the hole, in the grid */
-    int64_t by, height, width;
-    int channels;
-    float *pixel;   /* [height, width, channels] 0 to 1, the completion in the hole */
-    float *half;    /* [height, width, channels] the same, smoothed, for searches in steps of 2 */
-    float *feature; /* [height, width, FEATURES] what data terms compare */
-    uint8_t *known; /* [height, width] */
-    shift label[LABELS];
-    int64_t labels;
-} scene;
-
-static void scene_free(scene *s) {
+void basin_scene_free(basin_scene *s) {
     BASIN_FREE(s->pixel, s->half, s->feature, s->known);
-    *s = (scene){0};
+    *s = (basin_scene){0};
 }
 
-static bool inside(const scene *s, int64_t y, int64_t x) {
+static bool inside(const basin_scene *s, int64_t y, int64_t x) {
     return y >= 0 && x >= 0 && y < s->height && x < s->width;
 }
 
@@ -66,9 +46,8 @@ static void smooth_axis(float *z, float *line, const float *kernel, int64_t radi
     }
 }
 
-/* A Gaussian over z [height, width, depth] in place, by weights [height, width] (NULL: ones). */
-static basin_status smooth(float *z, const uint8_t *weight, int64_t height, int64_t width,
-                           int64_t depth, double sigma, basin_error *error) {
+basin_status basin_blur(float *z, const uint8_t *weight, int64_t height, int64_t width,
+                        int64_t depth, double sigma, basin_error *error) {
     int64_t radius = (int64_t)(5 * sigma), area = height * width;
     BASIN_SCRATCH_RAW(float, kernel, radius + 1, "smoothing", error);
     BASIN_SCRATCH_RAW(float, line, basin_int_max(height, width), "smoothing", error);
@@ -92,10 +71,10 @@ static basin_status smooth(float *z, const uint8_t *weight, int64_t height, int6
 
 static int64_t reduced(int64_t length, int64_t by) { return (length + by - 1) / by; }
 
-static basin_status scene_new(scene *s, const basin_picture *p, const basin_hole *hole,
+static basin_status scene_cut(basin_scene *s, const basin_picture *p, const basin_hole *hole,
                               basin_area box, basin_error *error) {
     int64_t side = basin_int_max(box.height, box.width);
-    *s = (scene){.by = 1, .channels = p->channels};
+    *s = (basin_scene){.by = 1, .channels = p->channels};
     while (side / s->by > MOST) s->by *= 2;
     int64_t top = basin_int_max(box.top - MARGIN * s->by, 0) / s->by * s->by;
     int64_t left = basin_int_max(box.left - MARGIN * s->by, 0) / s->by * s->by;
@@ -126,13 +105,13 @@ static basin_status scene_new(scene *s, const basin_picture *p, const basin_hole
 }
 
 /* Colours, smoothed, and the mean size of steps across and down; in the hole, as around it. */
-static basin_status find_features(scene *s, basin_error *error) {
+static basin_status find_features(basin_scene *s, basin_error *error) {
     int64_t area = s->height * s->width, channels = s->channels;
     BASIN_SCRATCH_RAW(float, low, (area * channels), "texture", error);
     BASIN_SCRATCH(float, detail, area * 2, "texture", error);
     BASIN_SCRATCH_RAW(float, far, area * 2, "texture", error);
     memcpy(low, s->pixel, (size_t)(area * channels) * sizeof *low);
-    BASIN_TRY(smooth(low, NULL, s->height, s->width, channels, 3, error));
+    BASIN_TRY(basin_blur(low, NULL, s->height, s->width, channels, 3, error));
     for (int64_t i = 0; i < area; i++)
         for (int way = 0; way < 2; way++) {
             int64_t y = i / s->width + !way, x = i % s->width + way, to = i + (way ? 1 : s->width);
@@ -142,9 +121,9 @@ static basin_status find_features(scene *s, basin_error *error) {
                 step += s->pixel[to * channels + c] - s->pixel[i * channels + c];
             detail[i * 2 + way] = fabsf(step) / (float)channels;
         }
-    BASIN_TRY(smooth(detail, s->known, s->height, s->width, 2, 2, error));
+    BASIN_TRY(basin_blur(detail, s->known, s->height, s->width, 2, 2, error));
     memcpy(far, detail, (size_t)(area * 2) * sizeof *far);
-    BASIN_TRY(smooth(far, s->known, s->height, s->width, 2, 8, error));
+    BASIN_TRY(basin_blur(far, s->known, s->height, s->width, 2, 8, error));
     for (int64_t i = 0; i < area; i++) {
         for (int64_t c = 0; c < CHANNELS; c++)
             s->feature[i * FEATURES + c] =
@@ -162,7 +141,8 @@ enum { QUERY = 26, STEP = 18, EACH = 3, APART = 6, COARSE = 2 };
 
 /* The distance of a query at (y, x) from the picture at a shift; pixels of the hole, which are
  * guesses, count less. Infinite where the source is not known. */
-static double distance(const scene *s, int64_t y, int64_t x, shift by, int64_t step, double most) {
+static double distance(const basin_scene *s, int64_t y, int64_t x, basin_shift by, int64_t step,
+                       double most) {
     double sum = 0;
     int64_t channels = s->channels;
     const float *pixel = step == 1 ? s->pixel : s->half;
@@ -184,13 +164,13 @@ static double distance(const scene *s, int64_t y, int64_t x, shift by, int64_t s
 }
 
 /* The best shifts of a query that are not near one another. */
-static void find_some(scene *s, int64_t y, int64_t x) {
-    shift found[EACH];
-    for (int n = 0; n < EACH && s->labels < LABELS; n++) {
+static void find_some(basin_scene *s, int64_t y, int64_t x) {
+    basin_shift found[EACH];
+    for (int n = 0; n < EACH && s->labels < BASIN_LABELS; n++) {
         double least = INFINITY;
         for (int64_t ty = 0; ty + QUERY <= s->height; ty += COARSE)
             for (int64_t tx = 0; tx + QUERY <= s->width; tx += COARSE) {
-                shift by = {ty - y, tx - x};
+                basin_shift by = {ty - y, tx - x};
                 bool near = false;
                 for (int k = 0; k < n; k++)
                     near |= llabs(by.down - found[k].down) < APART &&
@@ -199,10 +179,10 @@ static void find_some(scene *s, int64_t y, int64_t x) {
                 if (d < least) least = d, found[n] = by;
             }
         if (isinf(least)) return;
-        shift best = found[n];
+        basin_shift best = found[n];
         least = INFINITY;
         for (int64_t k = 0; k < 9; k++) {
-            shift by = {found[n].down + k / 3 - 1, found[n].right + k % 3 - 1};
+            basin_shift by = {found[n].down + k / 3 - 1, found[n].right + k % 3 - 1};
             double d = distance(s, y, x, by, 1, least);
             if (d < least) least = d, best = by;
         }
@@ -213,7 +193,7 @@ static void find_some(scene *s, int64_t y, int64_t x) {
     }
 }
 
-static void find_labels(scene *s) {
+static void find_labels(basin_scene *s) {
     for (int64_t dy = -4; dy <= s->box.height + 4; dy += STEP)
         for (int64_t dx = -4; dx <= s->box.width + 4; dx += STEP) {
             int64_t y = basin_int_min(s->box.top + dy - QUERY / 2, s->height - QUERY);
@@ -221,6 +201,16 @@ static void find_labels(scene *s) {
             if (s->height >= QUERY && s->width >= QUERY)
                 find_some(s, basin_int_max(y, 0), basin_int_max(x, 0));
         }
+}
+
+basin_status basin_scene_new(basin_scene *s, const basin_picture *p, const basin_hole *hole,
+                             basin_area box, basin_error *error) {
+    BASIN_TRY(scene_cut(s, p, hole, box, error));
+    BASIN_TRY(find_features(s, error));
+    memcpy(s->half, s->pixel, (size_t)(s->height * s->width * s->channels) * sizeof *s->half);
+    BASIN_TRY(basin_blur(s->half, NULL, s->height, s->width, s->channels, 0.8, error));
+    find_labels(s);
+    return BASIN_OK;
 }
 
 /* ---- the descent on one grid ---- */
@@ -308,7 +298,7 @@ static basin_status grid_plan(grid *g, basin_backend *backend, basin_error *erro
 }
 
 /* Arrays of the finest grid: the hole with PAD pixels around it, in multiples of 4. */
-static basin_status grid_new(grid *g, int64_t height, int64_t width, const scene *s,
+static basin_status grid_new(grid *g, int64_t height, int64_t width, const basin_scene *s,
                              basin_error *error) {
     *g = (grid){.height = height, .width = width, .labels = s->labels, .channels = s->channels};
     int64_t L = s->labels, C = s->channels, size[] = {C * L, L, L, 1, C, L};
@@ -318,7 +308,7 @@ static basin_status grid_new(grid *g, int64_t height, int64_t width, const scene
     return BASIN_OK;
 }
 
-static void fill_finest(grid *g, const scene *s) {
+static void fill_finest(grid *g, const basin_scene *s) {
     for (int64_t i = 0; i < g->height * g->width; i++) {
         int64_t y = s->box.top - PAD + i / g->width, x = s->box.left - PAD + i % g->width;
         bool in = inside(s, y, x);
@@ -350,7 +340,7 @@ static void reduce(float *to, const float *from, int64_t height, int64_t width, 
 }
 
 /* Coarse labels fit where all that they stand for do; a coarse pixel is missing where any is. */
-static basin_status grid_reduce(grid *g, const grid *fine, const scene *s, int64_t by,
+static basin_status grid_reduce(grid *g, const grid *fine, const basin_scene *s, int64_t by,
                                 basin_error *error) {
     BASIN_TRY(grid_new(g, fine->height / by, fine->width / by, s, error));
     reduce(g->value, fine->value, g->height, g->width, g->channels * g->labels, by);
@@ -411,9 +401,8 @@ static void begin_with(grid *g, const grid *coarse) {
     }
 }
 
-/* The label of each pixel of the hole, [box.height, box.width]; -1 for others. */
-static basin_status associate(int32_t *label, const scene *s, basin_backend *backend,
-                              basin_course *course, basin_error *error) {
+basin_status basin_associate(int32_t *label, const basin_scene *s, basin_backend *backend,
+                             basin_course *course, basin_error *error) {
     static const struct {
         int64_t by;
         int steps;
@@ -441,301 +430,6 @@ static basin_status associate(int32_t *label, const scene *s, basin_backend *bac
             if (before.fits[(y * width + x) * s->labels + l] > 0 && (best < 0 || a[l] > a[best]))
                 best = l;
         label[i] = (int32_t)best;
-    }
-    return BASIN_OK;
-}
-
-/* ---- joining copies: steps between neighbours are those of the sources, at seams the mean of
- * both; the completion holds them by a spring, so that colours over large distances stay its own
- * ---- */
-
-typedef struct joint {
-    const scene *scene;
-    const basin_picture *picture; /* the completion in the hole */
-    const basin_hole *hole;
-    const int32_t *label;
-    basin_area box; /* of the hole, in the picture */
-} joint;
-
-/* The shift, in pixels of the picture, at (y, x); false where there is none. */
-static bool shift_at(shift *by, const joint *j, int64_t y, int64_t x) {
-    const scene *s = j->scene;
-    int64_t v = (y - s->area.top) / s->by - s->box.top,
-            u = (x - s->area.left) / s->by - s->box.left;
-    if (y < j->box.top || x < j->box.left || y >= j->box.top + j->box.height ||
-        x >= j->box.left + j->box.width || basin_hole_depth(j->hole, y, x) == 0)
-        return false;
-    int32_t label = j->label[v * s->box.width + u];
-    if (label < 0) return false;
-    *by = (shift){s->label[label].down * s->by, s->label[label].right * s->by};
-    return true;
-}
-
-/* A known value of the picture; false where it is missing or outside. */
-static bool known_at(float *value, const joint *j, int64_t y, int64_t x, int c) {
-    const basin_picture *p = j->picture;
-    if (y < 0 || x < 0 || y >= p->height || x >= p->width || basin_hole_depth(j->hole, y, x) > 0)
-        return false;
-    *value = p->pixel[(y * p->width + x) * p->channels + c];
-    return true;
-}
-
-/* The step from (y, x) to its neighbour that a shift copies. */
-static bool step_of(float *step, const joint *j, shift by, int64_t y, int64_t x, int64_t dy,
-                    int64_t dx, int c) {
-    float here, there;
-    if (!known_at(&here, j, y + by.down, x + by.right, c) ||
-        !known_at(&there, j, y + dy + by.down, x + dx + by.right, c))
-        return false;
-    *step = here - there;
-    return true;
-}
-
-/* Ties pixel i of the membrane, whose surface is the filling itself. */
-static void tie(basin_membrane *m, const joint *j, int64_t i, int c) {
-    static const int down[] = {-1, 1, 0, 0}, right[] = {0, 0, -1, 1};
-    int64_t y = j->box.top + i / j->box.width, x = j->box.left + i % j->box.width;
-    const basin_picture *p = j->picture;
-    shift own, other;
-    bool has = shift_at(&own, j, y, x);
-    m->toward[i] = (float)m->spring * p->pixel[(y * p->width + x) * p->channels + c];
-    for (int k = 0; k < 4; k++) {
-        int64_t v = y + down[k], u = x + right[k];
-        float sum = 0, step, known;
-        int count = 0;
-        if (v < 0 || u < 0 || v >= p->height || u >= p->width) continue;
-        if (has && step_of(&step, j, own, y, x, down[k], right[k], c)) sum += step, count++;
-        bool rim = known_at(&known, j, v, u, c);
-        if (!rim && shift_at(&other, j, v, u) &&
-            step_of(&step, j, other, y, x, down[k], right[k], c))
-            sum += step, count++;
-        if (rim) m->pull[i] += 1, m->toward[i] += known, sum *= 0.5F;
-        if (count) m->toward[i] += sum / (float)count;
-    }
-}
-
-/* Fills `to` [box.height, box.width, channels]. */
-static basin_status join(float *to, const joint *j, basin_error *error) {
-    const double length = 50;
-    int64_t area = j->box.height * j->box.width;
-    BASIN_AT_EXIT(basin_membrane_free) basin_membrane m = {0};
-    BASIN_TRY(basin_membrane_new(&m, j->box.height, j->box.width, error));
-    m.spring = 1 / (length * length);
-    for (int c = 0; c < j->picture->channels; c++) {
-        memset(m.pull, 0, (size_t)area * sizeof *m.pull);
-        memset(m.u, 0, (size_t)area * sizeof *m.u);
-        for (int64_t i = 0; i < area; i++) {
-            int64_t y = j->box.top + i / j->box.width, x = j->box.left + i % j->box.width;
-            m.free[i] = basin_hole_depth(j->hole, y, x) > 0;
-            m.toward[i] = 0;
-            if (m.free[i]) tie(&m, j, i, c);
-        }
-        BASIN_TRY(basin_membrane_solve(&m, error));
-        for (int64_t i = 0; i < area; i++) to[i * j->picture->channels + c] = m.u[i];
-    }
-    return BASIN_OK;
-}
-
-/* ---- the filling: colours and detail of the joined copies, each by as much as it is worth ---- */
-
-/* How well the copies go on with what is known at the rim: 1 less their squared error there by the
- * variance of the same pixels, 0 to 1. */
-static double confidence(const joint *j) {
-    enum { AROUND = 3, SIDE = 2 * AROUND + 1 };
-    double error = 0, sum = 0, square = 0, count = 0;
-    for (int64_t i = 0; i < j->box.height * j->box.width; i++) {
-        int64_t y = j->box.top + i / j->box.width, x = j->box.left + i % j->box.width;
-        shift by;
-        if (basin_hole_depth(j->hole, y, x) != 1 || !shift_at(&by, j, y, x)) continue;
-        for (int64_t k = 0; k < SIDE * SIDE * j->picture->channels; k++) {
-            int64_t v = y + k / j->picture->channels / SIDE - AROUND;
-            int64_t u = x + k / j->picture->channels % SIDE - AROUND;
-            int c = (int)(k % j->picture->channels);
-            float known, copied;
-            if (!known_at(&known, j, v, u, c) ||
-                !known_at(&copied, j, v + by.down, u + by.right, c))
-                continue;
-            error += (double)(known - copied) * (known - copied);
-            sum += known, square += (double)known * known, count++;
-        }
-    }
-    double variance = square - sum * sum / fmax(count, 1);
-    return variance > 0 ? fmax(1 - error / variance, 0) : 0;
-}
-
-/* Part of a picture around a hole, in three degrees of smoothness. */
-typedef struct layers {
-    basin_area area;
-    float *copy, *fine, *low; /* [area, channels] as copied; smoothed by 1.5 and by 1.9 pixels */
-    float *shape;             /* [area] how strong detail is to be there, beside other places */
-} layers;
-
-static void layers_free(layers *l) { BASIN_FREE(l->copy, l->fine, l->low, l->shape); }
-
-static basin_status layers_new(layers *l, const joint *j, const float *filled, basin_error *error) {
-    enum { RING = 16 };
-    const basin_picture *p = j->picture;
-    int64_t top = basin_int_max(j->box.top - RING, 0), left = basin_int_max(j->box.left - RING, 0);
-    int64_t height = basin_int_min(j->box.top + j->box.height + RING, p->height) - top;
-    int64_t width = basin_int_min(j->box.left + j->box.width + RING, p->width) - left;
-    int64_t C = p->channels, count = height * width * C;
-    l->area = (basin_area){top, left, height, width};
-    BASIN_TRY(BASIN_NEW_RAW(&l->copy, count, "texture", error));
-    BASIN_TRY(BASIN_NEW_RAW(&l->fine, count, "texture", error));
-    BASIN_TRY(BASIN_NEW_RAW(&l->low, count, "texture", error));
-    BASIN_TRY(BASIN_NEW(&l->shape, height * width, "texture", error));
-    for (int64_t i = 0; i < count; i++) {
-        int64_t y = top + i / C / width, x = left + i / C % width;
-        int64_t v = y - j->box.top, u = x - j->box.left;
-        bool in = v >= 0 && u >= 0 && v < j->box.height && u < j->box.width;
-        l->copy[i] = p->pixel[(y * p->width + x) * C + i % C];
-        if (in && basin_hole_depth(j->hole, y, x) > 0)
-            l->copy[i] = filled[(v * j->box.width + u) * C + i % C];
-    }
-    memcpy(l->fine, l->copy, (size_t)count * sizeof *l->fine);
-    memcpy(l->low, l->copy, (size_t)count * sizeof *l->low);
-    BASIN_TRY(smooth(l->fine, NULL, height, width, C, 1.5, error));
-    BASIN_TRY(smooth(l->low, NULL, height, width, C, 1.9, error));
-    for (int64_t i = 0; i < count; i++) {
-        float d = l->copy[i] - l->low[i];
-        l->shape[i / C] += d * d;
-    }
-    return smooth(l->shape, NULL, height, width, 1, 2, error);
-}
-
-/* Detail is stronger where copies have more of it, and at the rim; in all it gets the energy that
- * is wanted, by that around the hole. */
-static void shape_detail(layers *l, const joint *j, double sure) {
-    const double wanted = 0.75 + 0.25 * pow(sure, 8), weakest = 0.5, fade = 20;
-    int64_t area = l->area.height * l->area.width, C = j->picture->channels, count[2] = {0};
-    double sum[2] = {0};
-    for (int64_t i = 0; i < area; i++) {
-        int64_t y = l->area.top + i / l->area.width, x = l->area.left + i % l->area.width;
-        int32_t depth = basin_hole_depth(j->hole, y, x);
-        double strength = fmax(exp((1 - depth) / fade), weakest);
-        l->shape[i] = depth ? (float)(strength * l->shape[i]) : 1;
-        for (int64_t c = 0; c < C; c++) {
-            double d = (double)l->shape[i] * (l->copy[i * C + c] - l->fine[i * C + c]);
-            sum[depth > 0] += d * d;
-            count[depth > 0]++;
-        }
-    }
-    double gain = 0;
-    if (sum[1] > 0 && count[0])
-        gain = sqrt(wanted * sum[0] / (double)count[0] * (double)count[1] / sum[1]);
-    for (int64_t i = 0; i < area; i++) l->shape[i] = fminf((float)gain * l->shape[i], 3);
-}
-
-static basin_status blend(basin_picture *to, const joint *j, const float *filled, double texture,
-                          basin_error *error) {
-    BASIN_AT_EXIT(layers_free) layers l = {0};
-    int64_t C = to->channels;
-    BASIN_TRY(layers_new(&l, j, filled, error));
-    double sure = confidence(j);
-    shape_detail(&l, j, sure);
-    texture *= fmin(4 * sure, 1); /* nothing fits: a smooth filling */
-    for (int64_t i = 0; i < j->box.height * j->box.width; i++) {
-        int64_t y = j->box.top + i / j->box.width, x = j->box.left + i % j->box.width;
-        int64_t at = (y - l.area.top) * l.area.width + x - l.area.left;
-        double depth = basin_hole_depth(j->hole, y, x);
-        if (depth == 0) continue;
-        double far = (1 - sure) * 30 + 0.01;
-        double share =
-            0.6 * sqrt(sure) * (1 - exp(-depth * depth / far)) * exp((sure - 1) * depth / 25);
-        for (int64_t c = 0; c < C; c++) {
-            int64_t pixel = (y * to->width + x) * C + c;
-            double low = l.low[at * C + c], fine = l.copy[at * C + c] - low;
-            double sum = j->picture->pixel[pixel] + texture * l.shape[at] * fine;
-            sum += share * (low - j->picture->pixel[pixel]);
-            to->pixel[pixel] = (uint8_t)lrint(fmin(fmax(sum, 0), 255));
-        }
-    }
-    return BASIN_OK;
-}
-
-/* ---- holes one by one ---- */
-
-/* The box of the part of a hole around pixel `first` of its map, which is marked by `mark`; its
- * greatest depth goes to `deepest`. */
-static basin_area flood(int32_t *mark, int64_t *stack, const basin_hole *h, int64_t first,
-                        int32_t number, int32_t *deepest) {
-    int64_t width = h->box.width, height = h->box.height, count = 0;
-    int64_t top = height, left = width, bottom = -1, right = -1;
-    *deepest = 0;
-    mark[first] = number;
-    stack[count++] = first;
-    while (count) {
-        int64_t at = stack[--count], y = at / width, x = at % width;
-        if (h->depth[at] > *deepest) *deepest = h->depth[at];
-        top = basin_int_min(top, y), bottom = basin_int_max(bottom, y);
-        left = basin_int_min(left, x), right = basin_int_max(right, x);
-        for (int k = 0; k < 9; k++) {
-            int64_t v = y + k / 3 - 1, u = x + k % 3 - 1, to = v * width + u;
-            if (v < 0 || u < 0 || v >= height || u >= width || mark[to] || !h->depth[to]) continue;
-            mark[to] = number;
-            stack[count++] = to;
-        }
-    }
-    return (basin_area){h->box.top + top, h->box.left + left, bottom - top + 1, right - left + 1};
-}
-
-/* A smooth filling without copies: kriging, and a fifth of the mean of model and membrane. */
-static basin_status fill_smooth(basin_picture *now, const basin_hole *hole, basin_area box,
-                                const float *span, basin_error *error) {
-    const float part = 0.2F;
-    int64_t C = now->channels, count = box.height * box.width * C;
-    BASIN_FREE_AT_EXIT float *guess = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&guess, count, "texture", error));
-    for (int64_t i = 0; i < count; i++) {
-        int64_t y = box.top + i / C / box.width, x = box.left + i / C % box.width;
-        int64_t at = (y - hole->box.top) * hole->box.width + x - hole->box.left;
-        guess[i] = span[at * C + i % C];
-    }
-    BASIN_TRY(basin_krige(guess, now, hole, box, error));
-    for (int64_t i = 0; i < count; i++) {
-        int64_t y = box.top + i / C / box.width, x = box.left + i / C % box.width;
-        uint8_t *pixel = &now->pixel[(y * now->width + x) * C + i % C];
-        float sum = guess[i] + part * ((float)*pixel - guess[i]);
-        if (basin_hole_depth(hole, y, x)) *pixel = (uint8_t)lrintf(fminf(fmaxf(sum, 0), 255));
-    }
-    return BASIN_OK;
-}
-
-static basin_status fill_part(basin_picture *to, basin_picture *now, const basin_hole *hole,
-                              basin_area box, const float *span, double texture,
-                              basin_backend *backend, basin_course *course, basin_error *error) {
-    BASIN_AT_EXIT(scene_free) scene s = {0};
-    int64_t channels = now->channels;
-    BASIN_TRY(fill_smooth(now, hole, box, span, error));
-    BASIN_TRY(scene_new(&s, now, hole, box, error));
-    BASIN_TRY(find_features(&s, error));
-    memcpy(s.half, s.pixel, (size_t)(s.height * s.width * channels) * sizeof *s.half);
-    BASIN_TRY(smooth(s.half, NULL, s.height, s.width, channels, 0.8, error));
-    find_labels(&s);
-    if (!s.labels) return BASIN_OK; /* nothing to copy from */
-    BASIN_SCRATCH_RAW(int32_t, label, s.box.height * s.box.width, "texture", error);
-    BASIN_SCRATCH(float, filled, (box.height * box.width * channels), "texture", error);
-    BASIN_TRY(associate(label, &s, backend, course, error));
-    joint j = {.scene = &s, .picture = now, .hole = hole, .label = label, .box = box};
-    BASIN_TRY(join(filled, &j, error));
-    return blend(to, &j, filled, texture, error);
-}
-
-basin_status basin_texture_fill(basin_picture *picture, const basin_hole *hole, const float *span,
-                                double texture, basin_backend *backend, basin_course *course,
-                                basin_error *error) {
-    int64_t area = hole->box.height * hole->box.width;
-    BASIN_AT_EXIT(basin_picture_free) basin_picture now = {0};
-    if (hole->deepest < SHALLOW) return BASIN_OK;
-    BASIN_TRY(basin_picture_copy(&now, picture, error));
-    BASIN_SCRATCH(int32_t, mark, area, "texture", error);
-    BASIN_SCRATCH_RAW(int64_t, stack, area, "texture", error);
-    for (int64_t i = 0, number = 1; i < area; i++) {
-        int32_t deepest;
-        if (mark[i] || !hole->depth[i]) continue;
-        basin_area box = flood(mark, stack, hole, i, (int32_t)number++, &deepest);
-        if (deepest >= SHALLOW)
-            BASIN_TRY(fill_part(picture, &now, hole, box, span, texture, backend, course, error));
     }
     return BASIN_OK;
 }
