@@ -178,7 +178,8 @@ static void put_outputs(basin_record *r, const job *j, int64_t row) {
     }
     if (j->nearest) basin_record_number(r, "nearest", "%.3f", (double)j->nearest[row]);
     if (j->nearest && j->about.remembered)
-        basin_record_text(r, "nearest_id", j->about.remembered + j->nearest_at[row]);
+        basin_record_text(r, "nearest_id",
+                          j->nearest[row] > 0 ? j->about.remembered + j->nearest_at[row] : "");
     for (int64_t c = 0; c < j->columns && j->about.members > 1; c++) {
         char name[120];
         if (j->about.class_value && j->columns == 2 && !c) continue; /* the same of both */

@@ -379,6 +379,23 @@ TEST_WITH(says_what_molecules_have, folder_new, folder_remove) {
     assert_true(cJSON_GetArrayItem(ends, 1)->valuedouble <= 1);
 }
 
+/* Chains with and without oxygen: the memory knows them at once, and colours the picture. */
+TEST_WITH(explains_by_the_memory, folder_new, folder_remove) {
+    char path[500], table[8000] = "smiles,y\n";
+    static char svg[1 << 16];
+    for (int i = 0; i < 60; i++)
+        sprintf(table + strlen(table), "%.*s%s,%d\n", 3 + i / 2,
+                "CCCCCCCCCCCCCCCCCCCCCCCCCCCCCCCCCC", i % 2 ? "O" : "", i % 2);
+    file_put(folder_path(path, state, "t.csv"), table, strlen(table));
+    run_ok(state, "graph train t.csv --target y --validation 0.5 --members 2 "
+                  "--epochs 1 -o t.safetensors " SMALL);
+    const program *p = run_ok(state, "graph explain t.safetensors t.csv --graph 5 --svg t.svg");
+    assert_contains(p->out, "share of the memory");
+    assert_contains(p->out, "OH");
+    slurp(svg, sizeof svg, folder_path(path, state, "t.svg"));
+    assert_contains(svg, "by the memory");
+}
+
 /* A table with a bad molecule becomes a set that is used in its place; its molecules are drawn. */
 TEST_WITH(converts_and_draws_molecules, folder_new, folder_remove) {
     static const char table[] =
@@ -426,6 +443,8 @@ TEST_WITH(converts_and_draws_molecules, folder_new, folder_remove) {
                  "by its name or counted");
     file_put(folder_path(path, state, "w.txt"), "smiles,y\nCCO,1\nCCN,2\n", 21);
     assert_contains(run_ok(state, "graph eval n.safetensors w.txt")->out, "graph values");
+    file_put(folder_path(path, state, "u.smi"), "[U] u\n", 6); /* like no training molecule */
+    assert_contains(run_ok(state, "graph predict n.safetensors u.smi")->out, ",0,,");
     file_put(folder_path(path, state, "l.smi"), "CCO a\nCCCCCCN b\nC c\n", 20);
     p = run_ok(state, "graph predict n.safetensors l.smi --sort --top 2");
     assert_int_equal(lines(p->out), 3);
