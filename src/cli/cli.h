@@ -86,9 +86,9 @@ typedef struct basin_args {
     int64_t count, samples;
     int64_t threads, seed;
     int64_t batch, best, cap, connections, dim, edges, extremes, features, first, fold, folds,
-        graph, head_dim, heads, hold_out, jobs, limit, looks, masks, max_ids, members, memories,
-        neighbours, nodes, noisy, parts, patch, reasons, repeats, rounds, runs, seeds, shown, size,
-        split_number, split_seed, steps, stride, tokens, top, top_k, traced;
+        graph, head_dim, heads, hold_out, jobs, limit, looks, masks, max_ids, memories, neighbours,
+        nodes, noisy, parts, patch, reasons, repeats, rounds, runs, seeds, shown, split_number,
+        split_seed, steps, stride, tokens, top, top_k, traced;
     double alpha, coverage, hopfield_power, max_body, memory, most_hidden, noise, ratio, scale,
         temperature, texture, timeout, tolerance, validation;
     bool accelerate, all_nodes, calls, energies, explain, frames, guard, homo, json, keep_gaps,
