@@ -17,6 +17,7 @@ import argparse
 import contextlib
 import functools
 import json
+import math
 import os
 import statistics
 import sys
@@ -546,19 +547,20 @@ def run_values_jax(o):
     dtype = {"f32": jnp.float32, "bf16": jnp.bfloat16}[o.precision]
     keys = jax.random.split(jax.random.key(0), 7)
     shape = (o.batch, o.tokens, o.heads, o.width)
-    q, k, v, c, *along = (jax.random.normal(key, shape, dtype) for key in keys)
+    operands = [jax.random.normal(key, shape, dtype) for key in keys]  # q, k, v, c and tangents
 
-    def first(function, q, k, v):
+    # All are arguments: XLA computes products of constants when it compiles.
+    def first(function, q, k, v, c, *along):
         out, back = jax.vjp(functools.partial(function, is_causal=o.causal), q, k, v)
         return (out, *back(c))
 
-    def second(function, q, k, v):
-        _, back = jax.vjp(lambda *x: first(function, *x)[1:], q, k, v)
-        return back(tuple(along))
+    def second(function, q, k, v, c, *along):
+        _, back = jax.vjp(lambda *x: first(function, *x, c)[1:], q, k, v)
+        return back(along)
 
-    def moved(function, q, k, v):
+    def moved(function, q, k, v, c, *along):
         whole = functools.partial(function, is_causal=o.causal)
-        return jax.jvp(whole, (q, k, v), tuple(along))
+        return jax.jvp(whole, (q, k, v), along)
 
     usual = jax.nn.dot_product_attention
     ways = {
@@ -568,7 +570,7 @@ def run_values_jax(o):
         if o.device == "cpu":
             runs = {way: jax.jit(functools.partial(step, ways[way])) for way in ("basin", "xla")}
             waits = {
-                w: lambda run=run: jax.block_until_ready(run(q, k, v)) for w, run in runs.items()
+                w: lambda run=run: jax.block_until_ready(run(*operands)) for w, run in runs.items()
             }
             in_turn(waits, o.reps, order=order + " from jax", **sizes(o), causal=o.causal)
             continue
@@ -578,11 +580,11 @@ def run_values_jax(o):
             told = {"order": order, "way": way + " from jax", **sizes(o), "causal": o.causal}
             try:
                 run = jax.jit(functools.partial(step, function))
-                jax.block_until_ready(run(q, k, v))
-                wait = lambda run=run: jax.block_until_ready(run(q, k, v))  # noqa: E731
+                jax.block_until_ready(run(*operands))
+                wait = lambda run=run: jax.block_until_ready(run(*operands))  # noqa: E731
                 ms = milliseconds(wait, lambda: None, o.reps)
-                memory = run.lower(q, k, v).compile().memory_analysis()
-                chain = time_of_chain(jax, functools.partial(step, function), o, (q, k, v))
+                memory = run.lower(*operands).compile().memory_analysis()
+                chain = time_of_chain(jax, functools.partial(step, function), o, operands)
                 say(**told, ms=ms, chain=chain, beyond_mib=mib(memory.temp_size_in_bytes))
             except Exception as error:
                 say(**told, error=str(error).splitlines()[0][:200])
@@ -636,9 +638,7 @@ def check_values(torch, shape, kind, dtype, device):
     runs = [
         all_orders(torch, ours, given(operands), given(along), c.to(device, dtype)) for _ in "12"
     ]
-    errors = [
-        float((x.cpu().double() - z).norm() / z.norm()) for x, z in zip(runs[0], wanted) if z.any()
-    ]
+    errors = [wrong(x.cpu(), z) for x, z in zip(runs[0], wanted) if z.any()]
     return max(errors, default=0.0), all(torch.equal(x, z) for x, z in zip(*runs))
 
 
@@ -777,8 +777,10 @@ def microseconds(step, reps=5000):
 
 
 def wrong(found, wanted):
-    """The error relative to the largest number, as norms."""
-    return float((found.detach().double() - wanted.detach()).norm() / wanted.detach().norm())
+    """The error relative to the largest number, as norms; infinite where something is NaN, which
+    max() would pass over."""
+    error = float((found.detach().double() - wanted.detach()).norm() / wanted.detach().norm())
+    return math.inf if math.isnan(error) else error
 
 
 def check_torch(torch, device):
