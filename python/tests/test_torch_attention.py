@@ -105,7 +105,8 @@ def test_gradcheck():
     operands = random(1, 4, 3, 2), random(1, 2, 4, 2), random(1, 2, 4, 3)
     for options in ({"enable_gqa": True}, {"enable_gqa": True, "is_causal": True}):
         function = functools.partial(attention, **options)
-        assert gradcheck(function, operands) and gradgradcheck(function, operands)
+        assert gradcheck(function, operands, check_forward_ad=True)
+        assert gradgradcheck(function, operands, check_fwd_over_rev=True)
 
 
 @pytest.mark.parametrize("dtype, bound", [("float64", 1e-12), ("float32", 1e-5)])
@@ -282,6 +283,11 @@ def test_compiled_transforms():
         torch._dynamo.reset()
         compiled = torch.compile(function, backend="aot_eager", fullgraph=function is not moved)
         assert torch.allclose(compiled(q, k, v), function(q, k, v), atol=1e-6)
+    torch._dynamo.reset()
+    lengths = torch.compile(attention, backend="aot_eager", fullgraph=True, dynamic=True)
+    for n in (5, 6):
+        q, k, v = torch.randn(3, 1, 2, n, 4)
+        assert torch.allclose(lengths(q, k, v), attention(q, k, v), atol=1e-6)
 
 
 def test_checkpoint_of_tangents():

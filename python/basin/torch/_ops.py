@@ -618,8 +618,8 @@ def offer(name, compute, function, several=True, moved=None):
         if not _recorded(operands):
             out = compute(*operands)
             return out if factor is None else out.mul_(factor)
-        if moved is not None and _forward._current_level >= 0:
-            return _in_forward_mode(moved, operands, None)
+        if moved is not None and _forward._current_level >= 0 and not graded(operands):
+            return _in_forward_mode(moved, operands, None)  # it records nothing that has tangents
         return apply(compute, *operands) if factor is None else apply(compute, *operands, factor)
 
     def call(*operands, factor=None):

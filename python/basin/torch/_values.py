@@ -33,16 +33,19 @@ def _check(query, key, value, enable_gqa):
             f"query of {query.dtype} on {query.device}; wanted float32, bfloat16 or float16 on cpu "
             "or cuda, or float64 on cpu"
         )
-    shapes = " and ".join(f"{name} {list(x.shape)}" for name, x in names.items())
+
+    def shapes():
+        return " and ".join(f"{name} {list(x.shape)}" for name, x in names.items())
+
     if query.shape[-1] != key.shape[-1] or key.shape[-2] != value.shape[-2]:
         raise BasinError(
-            f"{shapes}: queries and keys must have one width, keys and values one number of tokens"
+            f"{shapes()}: queries and keys must have one width, keys and values as many tokens"
         )
     heads = query.shape[-3] if query.ndim > 2 else 1
     shared = key.shape[-3] if key.ndim > 2 else 1
     valued = value.shape[-3] if value.ndim > 2 else 1
     if enable_gqa and (shared == 0 or heads % shared or valued != shared):
-        raise BasinError(f"{shapes}: heads of keys and values must divide those of queries")
+        raise BasinError(f"{shapes()}: heads of keys and values must divide those of queries")
 
 
 def _check_mask(mask, query, pairs):
