@@ -300,23 +300,18 @@ static table table_of(const basin_call *call) {
 /* Calls f with the numbers V and ITEMS for the width as types; false where the row is too long. */
 template <int N> struct constant { static const int value = N; };
 template <typename F> static bool with_row(int width, F f) {
-    if (width % 4 == 0 && width <= 128)
-        f(constant<4>(), constant<1>());
-    else if (width % 4 == 0 && width <= 256)
-        f(constant<4>(), constant<2>());
-    else if (width % 4 == 0 && width <= 512)
-        f(constant<4>(), constant<4>());
-    else if (width % 4 == 0 && width <= 768)
-        f(constant<4>(), constant<6>());
-    else if (width % 4 == 0 && width <= 1024)
-        f(constant<4>(), constant<8>());
-    else if (width <= 128)
-        f(constant<1>(), constant<4>());
-    else if (width <= 512)
-        f(constant<1>(), constant<16>());
-    else
-        return false;
-    return true;
+#define ROW(v, items)                                                                              \
+    if (width % (v) == 0 && width <= 32 * (v) * (items))                                           \
+    return f(constant<v>(), constant<items>()), true
+    ROW(4, 1);
+    ROW(4, 2);
+    ROW(4, 4);
+    ROW(4, 6);
+    ROW(4, 8);
+    ROW(1, 4);
+    ROW(1, 16);
+#undef ROW
+    return false;
 }
 
 void basin_cuda_layernorm(const basin_cuda_frame *frame) {

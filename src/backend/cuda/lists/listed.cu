@@ -62,37 +62,27 @@ static unsigned blocks_of(const listed &p) {
     return basin_cuda_walk_blocks((p.whole ? p.walk.nodes : p.walk.chunks) * p.heads);
 }
 
-template <basin_cuda_mode MODE, typename T>
-static void walk_queries(const basin_cuda_frame *frame, const listed &p) {
-    bool aligned = p.width % (16 / sizeof(T)) == 0;
+template <basin_cuda_mode MODE, bool KEYS, typename T>
+static void walk_side(const basin_cuda_frame *frame, const listed &p) {
+    enum { THREADS = BASIN_WALK_WARPS * 32 };
+    bool aligned = p.width % (16 / sizeof(T)) == 0, large = basin_cuda_walk_is_large(p.walk);
     basin_cuda_walk_rows<T>(p.width, aligned, [&](auto row, auto group) {
         enum { G = decltype(group)::value };
-        by_query<MODE, T, decltype(row), G, G>
-            <<<blocks_of(p), BASIN_WALK_WARPS * 32, 0, frame->stream>>>(p);
+        if constexpr (KEYS)
+            by_key<MODE, T, decltype(row), G, G><<<blocks_of(p), THREADS, 0, frame->stream>>>(p);
+        else
+            by_query<MODE, T, decltype(row), G, G><<<blocks_of(p), THREADS, 0, frame->stream>>>(p);
     });
-    BASIN_CUDA_LAUNCHED(frame->cuda, "attention by query");
-    if (p.whole) return;
+    BASIN_CUDA_LAUNCHED(frame->cuda, "attention along a list");
+    if (p.whole || (KEYS && !p.out)) return;
     unsigned blocks = basin_cuda_walk_cut_blocks(p.walk, p.heads);
-    join_queries<MODE, T>
-        <<<blocks, BASIN_WALK_WARPS * 32, 0, frame->stream>>>(p, basin_cuda_walk_is_large(p.walk));
-    BASIN_CUDA_LAUNCHED(frame->cuda, "attention by query, cut rows");
-}
-
-template <basin_cuda_mode MODE, typename T>
-static void walk_keys(const basin_cuda_frame *frame, const listed &p) {
-    bool aligned = p.width % (16 / sizeof(T)) == 0;
-    basin_cuda_walk_rows<T>(p.width, aligned, [&](auto row, auto group) {
-        enum { G = decltype(group)::value };
-        by_key<MODE, T, decltype(row), G, G>
-            <<<blocks_of(p), BASIN_WALK_WARPS * 32, 0, frame->stream>>>(p);
-    });
-    BASIN_CUDA_LAUNCHED(frame->cuda, "attention by key");
-    if (p.whole || !p.out) return;
-    unsigned blocks = basin_cuda_walk_cut_blocks(p.walk, p.heads);
-    basin_cuda_walk_join<T><<<blocks, BASIN_WALK_WARPS * 32, 0, frame->stream>>>(
-        (T *)p.out, p.sums, p.beta, p.walk, p.heads, p.width, (int64_t)p.heads * p.width, p.width,
-        0, basin_cuda_walk_is_large(p.walk));
-    BASIN_CUDA_LAUNCHED(frame->cuda, "attention by key, cut rows");
+    if constexpr (KEYS)
+        basin_cuda_walk_join<T><<<blocks, THREADS, 0, frame->stream>>>(
+            (T *)p.out, p.sums, p.beta, p.walk, p.heads, p.width, (int64_t)p.heads * p.width,
+            p.width, 0, large);
+    else
+        join_queries<MODE, T><<<blocks, THREADS, 0, frame->stream>>>(p, large);
+    BASIN_CUDA_LAUNCHED(frame->cuda, "attention along a list, cut rows");
 }
 
 template <basin_cuda_mode MODE>
@@ -100,9 +90,10 @@ static void walk(const basin_cuda_frame *frame, const basin_cuda_heads *at, cons
     listed queries = describe(at, MODE, s, false);
     basin_cuda_typed(at->kind, [&](auto zero) {
         using T = decltype(zero);
-        walk_queries<MODE, T>(frame, queries);
+        walk_side<MODE, false, T>(frame, queries);
         if constexpr (MODE != BASIN_CUDA_VALUE)
-            if (at->out_k || at->out_scale) walk_keys<MODE, T>(frame, describe(at, MODE, s, true));
+            if (at->out_k || at->out_scale)
+                walk_side<MODE, true, T>(frame, describe(at, MODE, s, true));
     });
 }
 

@@ -139,28 +139,29 @@ static __global__ void apply_mask(T *x, const uint32_t *mask, int64_t words, int
     }
 }
 
-static int64_t words_of(const basin_cuda_product *p) {
-    return basin_cuda_ceil(p->m, 64) * (p->n / 64) * 128;
-}
-
-void basin_cuda_mask_write(basin_cuda *cuda, const basin_cuda_product *p, void *mask,
-                           const void *d) {
-    int64_t words = words_of(p), apart = p->row_d ? p->row_d : p->n;
+/* Calls f(zero of the result's type, blocks, words, elements from row to row). */
+template <typename F> static void each_word(basin_cuda *cuda, const basin_cuda_product *p, F f) {
+    int64_t words = basin_cuda_ceil(p->m, 64) * (p->n / 64) * 128;
     basin_cuda_typed(p->narrow_result ? BASIN_NARROW : BASIN_REAL, [&](auto zero) {
-        using T = decltype(zero);
-        write_mask<T><<<(unsigned)basin_cuda_ceil(words, 256), 256, 0, cuda->stream>>>(
-            (uint32_t *)mask, (const T *)d, words, p->m, p->n, apart);
+        f(zero, (unsigned)basin_cuda_ceil(words, 256), words, p->row_d ? p->row_d : p->n);
     });
     BASIN_CUDA_LAUNCHED(cuda, "mask");
 }
 
+void basin_cuda_mask_write(basin_cuda *cuda, const basin_cuda_product *p, void *mask,
+                           const void *d) {
+    each_word(cuda, p, [&](auto zero, unsigned blocks, int64_t words, int64_t apart) {
+        using T = decltype(zero);
+        write_mask<T><<<blocks, 256, 0, cuda->stream>>>((uint32_t *)mask, (const T *)d, words, p->m,
+                                                        p->n, apart);
+    });
+}
+
 void basin_cuda_mask_apply(basin_cuda *cuda, const basin_cuda_product *p, void *d,
                            const void *mask) {
-    int64_t words = words_of(p), apart = p->row_d ? p->row_d : p->n;
-    basin_cuda_typed(p->narrow_result ? BASIN_NARROW : BASIN_REAL, [&](auto zero) {
+    each_word(cuda, p, [&](auto zero, unsigned blocks, int64_t words, int64_t apart) {
         using T = decltype(zero);
-        apply_mask<T><<<(unsigned)basin_cuda_ceil(words, 256), 256, 0, cuda->stream>>>(
-            (T *)d, (const uint32_t *)mask, words, p->m, p->n, apart);
+        apply_mask<T><<<blocks, 256, 0, cuda->stream>>>((T *)d, (const uint32_t *)mask, words, p->m,
+                                                        p->n, apart);
     });
-    BASIN_CUDA_LAUNCHED(cuda, "mask applied");
 }

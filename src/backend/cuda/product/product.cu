@@ -92,25 +92,19 @@ static void set_operation(basin_cuda *cuda, kind *k, const basin_cuda_product *p
                                   : p->relu          ? CUBLASLT_EPILOGUE_RELU
                                   : p->bias          ? CUBLASLT_EPILOGUE_BIAS
                                                      : CUBLASLT_EPILOGUE_DEFAULT;
-    cudaDataType_t bias = CUDA_R_32F;
     if (!TRY_LT(cuda, cublasLtMatmulDescCreate(
                           &k->desc, tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
                           CUDA_R_32F)))
         return;
-    TRY_LT(cuda, cublasLtMatmulDescSetAttribute(k->desc, CUBLASLT_MATMUL_DESC_TRANSA, &first,
-                                                sizeof first));
-    TRY_LT(cuda, cublasLtMatmulDescSetAttribute(k->desc, CUBLASLT_MATMUL_DESC_TRANSB, &second,
-                                                sizeof second));
-    TRY_LT(cuda, cublasLtMatmulDescSetAttribute(k->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue,
-                                                sizeof epilogue));
-    if (p->bias)
-        TRY_LT(cuda, cublasLtMatmulDescSetAttribute(k->desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE,
-                                                    &bias, sizeof bias));
+    auto set = [&](cublasLtMatmulDescAttributes_t which, const auto &value) {
+        TRY_LT(cuda, cublasLtMatmulDescSetAttribute(k->desc, which, &value, sizeof value));
+    };
+    set(CUBLASLT_MATMUL_DESC_TRANSA, first);
+    set(CUBLASLT_MATMUL_DESC_TRANSB, second);
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
+    if (p->bias) set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, CUDA_R_32F);
     /* Tensor cores sum bytes with 14 bits: 5e-3 on 50,000 terms, a tenth of the rounding's. */
-    const int8_t fast = basin_kind_is_byte(p->kind_a);
-    if (fast)
-        TRY_LT(cuda, cublasLtMatmulDescSetAttribute(k->desc, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast,
-                                                    sizeof fast));
+    if (basin_kind_is_byte(p->kind_a)) set(CUBLASLT_MATMUL_DESC_FAST_ACCUM, (int8_t)1);
 }
 
 /* Up to `room` algorithms, the one that cuBLASLt thinks best first; returns how many. */
