@@ -3,7 +3,7 @@
 #include "basin/version.h"
 #include "cli/cli.h"
 #include "io/json.h"
-#include "verify/weights.h"
+#include "verify/verify.h"
 #include "view/svg.h"
 
 static const basin_option table[] = {

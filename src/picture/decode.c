@@ -496,15 +496,8 @@ typedef struct turn {
 } turn;
 
 static turn turn_of(int orientation) {
-    static const turn of[9] = {{0},
-                               {false, false, false},
-                               {false, false, true},
-                               {false, true, true},
-                               {false, true, false},
-                               {true, false, false},
-                               {true, true, false},
-                               {true, true, true},
-                               {true, false, true}};
+    static const turn of[9] = {{0},       {0, 0, 0}, {0, 0, 1}, {0, 1, 1}, {0, 1, 0},
+                               {1, 0, 0}, {1, 1, 0}, {1, 1, 1}, {1, 0, 1}};
     return of[orientation];
 }
 

@@ -91,17 +91,46 @@ void basin_tensor_free(basin_tensor *tensor) {
     if (tensor) *tensor = (basin_tensor){0};
 }
 
-static double half_to_double(uint16_t bits) {
-    uint32_t sign = bits >> 15, exponent = bits >> 10 & 31, mantissa = bits & 1023;
-    double value = exponent == 31 ? (mantissa ? 0.0 / 0.0 : 1.0 / 0.0)
-                   : exponent     ? (1024.0 + mantissa)
-                                  : mantissa;
-    if (exponent != 31) {
-        int shift = (int)(exponent ? exponent : 1) - 25;
-        for (; shift < 0; shift++) value *= 0.5;
-        for (; shift > 0; shift--) value *= 2.0;
-    }
-    return sign ? -value : value;
+/* Floating numbers of sixteen and eight bits. */
+typedef struct layout {
+    int mantissa, bias, sign; /* bits; what is added to exponents; the sign's bit */
+    double most;              /* from here on: `over` */
+    int over;
+    int finite, infinite, nan; /* the largest finite one, infinity (0: none), a NaN */
+} layout;
+
+static const layout half = {10, 15, 0x8000, 65520, 0x7c00, 0x7bff, 0x7c00, 0x7e00};
+static const layout byte_layouts[] = {
+    [BASIN_BYTE_E4M3] = {3, 7, 0x80, 448, 0x7e, 0x7e, 0, 0x7f},
+    [BASIN_BYTE_E5M2] = {2, 15, 0x80, 57344, 0x7b, 0x7b, 0x7c, 0x7e},
+};
+
+static double from_layout(int bits, const layout *l) {
+    int size = bits & (l->sign - 1), exponent = size >> l->mantissa, unit = 1 << l->mantissa;
+    double value = exponent ? ldexp(unit + size % unit, exponent - l->bias - l->mantissa)
+                            : ldexp(size, 1 - l->bias - l->mantissa);
+    if (size > l->finite) value = size == l->infinite ? HUGE_VAL : NAN;
+    return bits & l->sign ? -value : value;
+}
+
+/* Rounds once, to nearest, ties to even. */
+static int to_layout(double value, const layout *l) {
+    int sign = signbit(value) ? l->sign : 0, unit = 1 << l->mantissa, least = 1 - l->bias;
+    double size = fabs(value);
+    if (isnan(value)) return sign | l->nan;
+    if (size >= l->most) return sign | l->over;
+    int exponent = size < ldexp(1, least) ? least : ilogb(size);
+    /* nearbyint keeps ties to even; a carry into the exponent comes out right by itself */
+    int mantissa = (int)nearbyint(ldexp(size, l->mantissa - exponent));
+    if (mantissa < unit) return sign | mantissa;
+    return sign | (((exponent + l->bias) << l->mantissa) + mantissa - unit);
+}
+
+double basin_byte_to_double(uint8_t byte, basin_byte_form form) {
+    return from_layout(byte, &byte_layouts[form]);
+}
+uint8_t basin_byte_from_double(double value, basin_byte_form form) {
+    return (uint8_t)to_layout(value, &byte_layouts[form]);
 }
 
 static double bfloat_to_double(uint16_t bits) {
@@ -128,7 +157,7 @@ double basin_tensor_at(const basin_tensor *tensor, int64_t i) {
     switch (tensor->dtype) {
     case BASIN_F64: return ((const double *)data)[i];
     case BASIN_F32: return ((const float *)data)[i];
-    case BASIN_F16: return half_to_double(((const uint16_t *)data)[i]);
+    case BASIN_F16: return from_layout(((const uint16_t *)data)[i], &half);
     case BASIN_BF16: return bfloat_to_double(((const uint16_t *)data)[i]);
     case BASIN_I64: return (double)((const int64_t *)data)[i];
     case BASIN_I32: return ((const int32_t *)data)[i];
@@ -140,19 +169,6 @@ double basin_tensor_at(const basin_tensor *tensor, int64_t i) {
     case BASIN_F8_E5M2: return basin_byte_to_double(((const uint8_t *)data)[i], BASIN_BYTE_E5M2);
     }
     return 0;
-}
-
-/* Rounds once, to nearest, ties to even. A half ends at 65504; from 65520 on: infinite. */
-static uint16_t double_to_half(double value) {
-    uint16_t sign = signbit(value) ? 0x8000 : 0;
-    double size = fabs(value);
-    if (isnan(value)) return sign | 0x7e00;
-    if (size >= 65520.0) return sign | 0x7c00;
-    int exponent = size < 0x1p-14 ? -14 : ilogb(size);
-    /* nearbyint keeps ties to even; a carry into the exponent comes out right by itself */
-    uint32_t mantissa = (uint32_t)nearbyint(ldexp(size, 10 - exponent));
-    uint32_t biased = mantissa < 1024 ? 0 : (uint32_t)(exponent + 15);
-    return (uint16_t)(sign | (mantissa < 1024 ? mantissa : (biased << 10) + (mantissa - 1024)));
 }
 
 /* C leaves the conversion of what does not fit undefined. */
@@ -168,7 +184,7 @@ static void put(basin_tensor *tensor, int64_t i, double value) {
     switch (tensor->dtype) {
     case BASIN_F64: ((double *)data)[i] = value; break;
     case BASIN_F32: ((float *)data)[i] = (float)value; break;
-    case BASIN_F16: ((uint16_t *)data)[i] = double_to_half(value); break;
+    case BASIN_F16: ((uint16_t *)data)[i] = (uint16_t)to_layout(value, &half); break;
     case BASIN_BF16: ((uint16_t *)data)[i] = double_to_bfloat(value); break;
     case BASIN_I64: ((int64_t *)data)[i] = double_to_integer(value, -0x1p63, 0x1p63); break;
     case BASIN_I32:
@@ -222,39 +238,4 @@ basin_status basin_tensor_convert(basin_tensor *to, const basin_tensor *from, ba
     }
     for (int64_t i = 0; i < count; i++) put(to, i, basin_tensor_at(from, i));
     return BASIN_OK;
-}
-
-/* ---- Floating numbers of eight bits, to and from double ---- */
-
-typedef struct layout {
-    int mantissa, bias; /* bits, and what is added to exponents */
-    double most;
-    uint8_t largest, nan;
-} layout;
-
-static const layout layouts[] = {
-    [BASIN_BYTE_E4M3] = {3, 7, 448, 0x7e, 0x7f},
-    [BASIN_BYTE_E5M2] = {2, 15, 57344, 0x7b, 0x7e},
-};
-
-double basin_byte_to_double(uint8_t byte, basin_byte_form form) {
-    const layout *l = &layouts[form];
-    int size = byte & 0x7f, exponent = size >> l->mantissa, unit = 1 << l->mantissa;
-    double value = exponent ? ldexp(unit + size % unit, exponent - l->bias - l->mantissa)
-                            : ldexp(size, 1 - l->bias - l->mantissa);
-    if (size > l->largest) value = form == BASIN_BYTE_E5M2 && size == 0x7c ? HUGE_VAL : NAN;
-    return byte & 0x80 ? -value : value;
-}
-
-uint8_t basin_byte_from_double(double value, basin_byte_form form) {
-    const layout *l = &layouts[form];
-    uint8_t sign = signbit(value) ? 0x80 : 0;
-    double size = fabs(value);
-    if (isnan(value)) return sign | l->nan;
-    if (size >= l->most) return sign | l->largest;
-    int least = 1 - l->bias, exponent = size < ldexp(1, least) ? least : ilogb(size);
-    /* nearbyint keeps ties to even; a carry into the exponent comes out right by itself */
-    int mantissa = (int)nearbyint(ldexp(size, l->mantissa - exponent)), unit = 1 << l->mantissa;
-    int byte = mantissa < unit ? mantissa : ((exponent + l->bias) << l->mantissa) + mantissa - unit;
-    return sign | (uint8_t)(byte > l->largest ? l->largest : byte);
 }

@@ -1,5 +1,5 @@
-/* Weights, tokens and pairs from tensor files; see weights.h. */
-#include "verify/weights.h"
+/* Weights, tokens and pairs from tensor files; see verify.h. */
+#include "verify/verify.h"
 
 #include "base/try.h"
 #include "verify/verify.h"

@@ -401,7 +401,14 @@ static cut cut_domain(const basin_cpu_program *p) {
     return c;
 }
 
-static void run_pieces(const basin_cpu_program *p, const cut *c, int64_t first, int64_t last) {
+typedef struct sharing {
+    const basin_cpu_program *program;
+    const cut *cut;
+} sharing;
+
+static void run_pieces(const void *context, int64_t first, int64_t last) {
+    const basin_cpu_program *p = ((const sharing *)context)->program;
+    const cut *c = ((const sharing *)context)->cut;
     _Alignas(64) float scratch[BASIN_CPU_SCRATCH];
     if (first >= last) return;
     cpu_program_begin(p, scratch);
@@ -414,16 +421,6 @@ static void run_pieces(const basin_cpu_program *p, const cut *c, int64_t first, 
     }
 }
 
-typedef struct sharing {
-    const basin_cpu_program *program;
-    const cut *cut;
-} sharing;
-
-static void share_pieces(const void *context, int64_t first, int64_t last) {
-    const sharing *s = context;
-    run_pieces(s->program, s->cut, first, last);
-}
-
 static void run_program(const basin_frame *frame, const basin_program *program) {
     basin_cpu_program p = basin_cpu_program_prepare(program, frame->in, frame->out, frame->simd,
                                                     basin_cpu_kinds_of(frame->call, 0));
@@ -431,7 +428,7 @@ static void run_program(const basin_frame *frame, const basin_program *program) 
     int64_t work = basin_shape_product(&program->domain, 0, program->domain.rank);
     int team = basin_cpu_team(frame, work);
     sharing s = {&p, &c};
-    basin_team_run(share_pieces, &s, c.pieces, 0, team);
+    basin_team_run(run_pieces, &s, c.pieces, 0, team);
 }
 
 void basin_cpu_pointwise_fused(const basin_frame *frame) {

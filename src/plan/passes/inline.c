@@ -160,6 +160,13 @@ static int operands_of(const basin_instruction *in) {
     return in->op < BASIN_OP_ADD ? 1 : in->op < BASIN_OP_SELECT ? 2 : 3;
 }
 
+static void rename_operands(basin_instruction *in, const uint16_t *name) {
+    int count = operands_of(in);
+    if (count > 0) in->a = name[in->a];
+    if (count > 1) in->b = name[in->b];
+    if (count > 2) in->c = name[in->c];
+}
+
 /* Whether both do the same with the same registers, wherever their results go. */
 static bool is_equal(const basin_instruction *a, const basin_instruction *b) {
     return a->op == b->op && a->a == b->a && a->b == b->b && a->c == b->c &&
@@ -188,15 +195,12 @@ static void add_program(list *l, uint16_t held[BASIN_MAX_REGISTERS], const basin
     for (int i = 0; i < p->instructions; i++) {
         basin_instruction in = p->instruction[i];
         uint16_t to = in.to;
-        int count = operands_of(&in);
         if (in.op == BASIN_INSTRUCTION_LOAD && in.a == at) {
             held[to] = instead;
             continue;
         }
         if (in.op == BASIN_INSTRUCTION_LOAD) in.a = (uint16_t)where[in.a];
-        if (count > 0) in.a = held[in.a];
-        if (count > 1) in.b = held[in.b];
-        if (count > 2) in.c = held[in.c];
+        rename_operands(&in, held);
         held[to] = add(l, in);
     }
 }
@@ -225,10 +229,8 @@ static bool deal_registers(basin_program *p, const list *l, const uint16_t *stor
     p->registers = 0;
     for (int i = 0; i < l->count; i++) {
         basin_instruction in = l->result[i];
-        int count = operands_of(&in), r = 0;
-        if (count > 0) in.a = at[in.a];
-        if (count > 1) in.b = at[in.b];
-        if (count > 2) in.c = at[in.c];
+        int r = 0;
+        rename_operands(&in, at);
         while (r < BASIN_MAX_REGISTERS && until[r] > i) r++;
         if (r == BASIN_MAX_REGISTERS) return false;
         until[r] = last_reader(l, store, stores, i);

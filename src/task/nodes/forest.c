@@ -5,7 +5,7 @@
 #include "base/team/team.h"
 #include "data/network/parts/parts.h"
 #include "task/nodes/nodes.h"
-#include "train/trees/net.h"
+#include "train/trees/trees.h"
 
 void basin_nodes_ensemble_free(basin_nodes_ensemble *e) {
     for (int64_t i = 0; i < e->fits; i++) basin_trees_free(e->trees[i]);

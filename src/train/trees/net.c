@@ -1,6 +1,6 @@
 /* Energy Transformers over rows of a table; see net.h. */
 
-#include "train/trees/net.h"
+#include "train/trees/trees.h"
 
 #include <pthread.h>
 

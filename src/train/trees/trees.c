@@ -8,7 +8,6 @@
 #include "base/number.h"
 #include "base/team/team.h"
 #include "basin/metrics.h"
-#include "train/trees/net.h"
 
 typedef void *handle;
 #define FUNCTIONS(X)                                                                               \
