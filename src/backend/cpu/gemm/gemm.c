@@ -51,7 +51,7 @@ typedef struct plan {
     bool direct;                          /* A is read where it is, */
     bool columns;                         /* with its rows side by side */
     bool wide;                            /* likewise, a few rows; several panels of B at a time */
-    int64_t ends;                         /* tiles that go to the epilogue together */
+    int64_t ends;                         /* rows that go to the epilogue together */
     bool shared;                          /* all of B is packed before the product begins */
     int64_t b_group;                      /* else: panels of B that a thread packs at a time */
     int64_t a_floats, b_floats, c_floats; /* of one thread's workspace */
@@ -138,17 +138,15 @@ static bool is_direct(const plan *p, int rows) {
 
 /* Panel i of A times a panel of B; where A is read in place, only a part of a panel is packed. */
 static void tile_run(float *c, int64_t c_row, const basin_gemm *g, const plan *p, const block *at,
-                     int64_t i, const float *b, int64_t k, int cols, bool accumulate,
-                     const basin_gemm_ahead *ahead) {
+                     int64_t i, const float *a, const float *b, int64_t k, int rows, int cols,
+                     bool accumulate, const basin_gemm_ahead *ahead) {
     const basin_gemm_kernel *kernel = p->kernel;
-    int rows = rows_of(g, p, at, i);
     if (is_direct(p, rows))
         (p->columns ? kernel->tile_columns : kernel->tile_direct)(
             c, c_row, number_at(kernel, at->rows, i * kernel->mr * g->a_row),
             p->columns ? g->a_col : g->a_row, b, k, rows, cols, accumulate, ahead);
     else
-        kernel->tile(c, c_row, at->a + (p->direct ? 0 : i * packed_floats(kernel, kernel->mr, k)),
-                     b, k, rows, cols, accumulate, ahead);
+        kernel->tile(c, c_row, a, b, k, rows, cols, accumulate, ahead);
 }
 
 /* Packs the block's rows of A, or the panel of them that cannot be read where it is. */
@@ -177,25 +175,31 @@ static void panel_run(const basin_gemm *g, const plan *p, const block *at, const
     int cols = (int)basin_int_min(nr, g->n - col);
     bool last = k_block + 1 == p->k_blocks;
     int pieces = (int)basin_int_min(8, count); /* of the next panel, each fetched beside a tile */
-    const float *next = b + b_panel(p->kernel, g->b_packed ? g->k : k);
+    const float *next = b + b_panel(p->kernel, g->b_packed ? g->k : k), *a = at->a;
     bool there = g->b_packed && panel + 1 < at->n_last; /* else it is in the cache, or none */
-    for (int64_t i = 0; i < count; i++) {
+    int64_t piece = b_panel(p->kernel, k) / pieces;
+    int64_t a_panel = p->direct ? 0 : packed_floats(p->kernel, mr, k);
+    float *sum = at->c; /* of the first tile that has not gone to the epilogue */
+    if (p->k_blocks > 1) sum += (panel - at->n_first) * count * mr * nr;
+    for (int64_t i = 0, waiting = 0; i < count; i++, a += a_panel) {
         int64_t row = (at->m_first + i) * mr;
+        int rows = rows_of(g, p, at, i);
         basin_gemm_ahead ahead = ahead_of(g, at->batch, row, col, last || !g->epilogue);
-        ahead.b = there && i < pieces ? next + i * (b_panel(p->kernel, k) / pieces) : b;
+        ahead.b = there && i < pieces ? next + i * piece : b;
         ahead.b_pieces = pieces;
         if (!g->epilogue) {
             float *c = g->c + at->batch * g->c_batch + row * g->c_row + col;
-            tile_run(c, g->c_row, g, p, at, i, b, k, cols, g->accumulate || k_block > 0, &ahead);
+            tile_run(c, g->c_row, g, p, at, i, a, b, k, rows, cols, g->accumulate || k_block > 0,
+                     &ahead);
             continue;
         }
-        int64_t place = i % p->ends, begin = row - place * mr;
-        float *sum = at->c;
-        if (p->k_blocks > 1) sum += ((panel - at->n_first) * count + i - place) * mr * nr;
-        tile_run(sum + place * mr * nr, nr, g, p, at, i, b, k, cols, k_block > 0, &ahead);
-        if (last && (place + 1 == p->ends || i + 1 == count))
-            g->epilogue(g->context, sum, nr, at->batch, begin, col,
-                        row + rows_of(g, p, at, i) - begin, cols);
+        tile_run(sum + waiting * nr, nr, g, p, at, i, a, b, k, rows, cols, k_block > 0, &ahead);
+        waiting += rows;
+        if (waiting < p->ends && i + 1 < count) continue;
+        if (last)
+            g->epilogue(g->context, sum, nr, at->batch, row + rows - waiting, col, waiting, cols);
+        if (p->k_blocks > 1) sum += waiting * nr;
+        waiting = 0;
     }
 }
 
