@@ -102,4 +102,4 @@ static double peak(float *data, int64_t rounds) {
 }
 
 const basin_gemm_kernel basin_gemm_kernel_narrow_neon =
-    BASIN_GEMM_KERNEL(UNIT, 1, 96, basin_gemm_narrow_pack, .peak = peak);
+    BASIN_GEMM_KERNEL(UNIT, 1, 64, basin_gemm_narrow_pack, .a_rows = 128, .peak = peak);
