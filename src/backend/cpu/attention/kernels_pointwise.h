@@ -263,44 +263,26 @@ static void complete(const basin_attention_row *row) {
     finish_tile(row, &t);
 }
 
+/* Whether the `count` lanes from `first` on are all pairs of the row. */
+VECTOR_INLINE bool all_pairs(const basin_attention_row *row, int64_t first, int64_t count) {
+    return first + count <= row->pairs && (row->self < first || row->self >= first + count);
+}
+
 /* All ones in the lanes from `first` on that are pairs of the row. */
 VECTOR_INLINE vint pair_mask(const basin_attention_row *row, int64_t first) {
     vint lane = (vint){0} + (int32_t)first;
+    if (all_pairs(row, first, VECTOR_LANES)) return ~(vint){0};
     for (int i = 0; i < VECTOR_LANES; i++) lane[i] += i;
     return (lane < (int32_t)row->pairs) & (lane != (int32_t)row->self);
 }
 
 VECTOR_INLINE vfloat masked(vfloat x, vint mask) { return (vfloat)((vint)x & mask); }
 
-enum { TOGETHER = 4 }; /* vectors, whose exponentials do not wait for each other */
-
-/* STEP(i, count, mask) for `count` vectors from i on: TOGETHER with all lanes, or one. */
-#define WHOLE_PASS(STEP)                                                                           \
-    for (int64_t i = 0, next; i < row.pairs; i = next) {                                           \
-        next = i + TOGETHER * VECTOR_LANES;                                                        \
-        if (next <= row.pairs && (row.self < i || row.self >= next)) {                             \
-            STEP(i, TOGETHER, ~(vint){0})                                                          \
-        } else {                                                                                   \
-            next = i + VECTOR_LANES;                                                               \
-            vint mask = pair_mask(&row, i);                                                        \
-            STEP(i, 1, mask)                                                                       \
-        }                                                                                          \
-    }
-
-/* `count` is a constant wherever these are inlined. */
-VECTOR_INLINE void whole_top(vfloat top[TOGETHER], const float *r, float beta, int count,
-                             vint mask) {
-#pragma GCC unroll 4
-    for (int v = 0; v < count; v++)
-        top[v] = vector_max(
-            vector_select(mask, beta * vector_load(r + v * VECTOR_LANES), vector_all(-INFINITY)),
-            top[v]);
-}
-
-/* e <- exp(beta r - most), its sum and that of e x. */
+/* e <- exp(beta r - most) of `count` vectors, a constant wherever this is inlined, and the sums of
+ * e and e x. */
 VECTOR_INLINE void whole_exp(vfloat *total, vfloat *gain, float *e, const float *r, const float *x,
                              float beta, float most, int count, vint mask) {
-    vfloat p[TOGETHER], other[TOGETHER];
+    vfloat p[4], other[4];
 #pragma GCC unroll 4
     for (int v = 0; v < count; v++) {
         other[v] = masked(vector_load(x + v * VECTOR_LANES), mask);
@@ -320,18 +302,24 @@ VECTOR_INLINE void whole_exp(vfloat *total, vfloat *gain, float *e, const float 
  * that stores do not change. */
 VECTOR_INLINE void whole_measure(const basin_attention_row row, float *e) {
     float beta = row.beta[0];
-    vfloat top[TOGETHER], total = {0}, gain = {0};
-#pragma GCC unroll 4
-    for (int v = 0; v < TOGETHER; v++) top[v] = vector_all(-INFINITY);
-#define STEP(AT, COUNT, MASK) whole_top(top, row.r + (AT), beta, COUNT, MASK);
-    WHOLE_PASS(STEP)
-#undef STEP
-    float most = vector_largest(vector_max(vector_max(top[0], top[1]), vector_max(top[2], top[3])));
+    const vfloat none = vector_all(-INFINITY);
+    vfloat top = none, before = none, total = {0}, gain = {0};
+    for (int64_t i = 0; i < row.pairs; i += VECTOR_LANES) { /* of every other vector each */
+        vfloat z = vector_select(pair_mask(&row, i), beta * vector_load(row.r + i), none);
+        vfloat other = vector_max(z, before);
+        before = top, top = other;
+    }
+    float most = vector_largest(vector_max(top, before));
     const float *other = row.c ? row.c : row.r;
-#define STEP(AT, COUNT, MASK)                                                                      \
-    whole_exp(&total, &gain, e + (AT), row.r + (AT), other + (AT), beta, most, COUNT, MASK);
-    WHOLE_PASS(STEP)
-#undef STEP
+    enum { TOGETHER = 4 }; /* vectors, whose exponentials do not wait for each other */
+    for (int64_t i = 0, count; i < row.pairs; i += count * VECTOR_LANES) {
+        count = all_pairs(&row, i, TOGETHER * VECTOR_LANES) ? TOGETHER : 1;
+        if (count > 1)
+            whole_exp(&total, &gain, e + i, row.r + i, other + i, beta, most, TOGETHER, ~(vint){0});
+        else
+            whole_exp(&total, &gain, e + i, row.r + i, other + i, beta, most, 1,
+                      pair_mask(&row, i));
+    }
     row.most[0] = most;
     row.total[0] = vector_sum(total);
     row.gain[0] = beta * vector_sum(gain);
