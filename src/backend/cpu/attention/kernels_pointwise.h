@@ -263,45 +263,40 @@ static void complete(const basin_attention_row *row) {
     finish_tile(row, &t);
 }
 
-/* Whether the `count` lanes from `first` on are all pairs of the row. */
-VECTOR_INLINE bool all_pairs(const basin_attention_row *row, int64_t first, int64_t count) {
-    return first + count <= row->pairs && (row->self < first || row->self >= first + count);
-}
-
 /* All ones in the lanes from `first` on that are pairs of the row. */
 VECTOR_INLINE vint pair_mask(const basin_attention_row *row, int64_t first) {
     vint lane = (vint){0} + (int32_t)first;
-    if (all_pairs(row, first, VECTOR_LANES)) return ~(vint){0};
+    if (first + VECTOR_LANES <= row->pairs &&
+        (row->self < first || row->self >= first + VECTOR_LANES))
+        return ~(vint){0};
     for (int i = 0; i < VECTOR_LANES; i++) lane[i] += i;
     return (lane < (int32_t)row->pairs) & (lane != (int32_t)row->self);
 }
 
 VECTOR_INLINE vfloat masked(vfloat x, vint mask) { return (vfloat)((vint)x & mask); }
 
-/* e <- exp(beta r - most) of `count` vectors, a constant wherever this is inlined, and the sums of
- * e and e x. */
-VECTOR_INLINE void whole_exp(vfloat *total, vfloat *gain, float *e, const float *r, const float *x,
-                             float beta, float most, int count, vint mask) {
-    vfloat p[4], other[4];
+/* e <- exp(beta r - most), at most 1 where it is used: four vectors at a time, which do not wait
+ * for each other. */
+VECTOR_INLINE void row_exp(float *e, const float *r, float beta, float most, int64_t n) {
+    int64_t i = 0;
+    for (; i + 4 * VECTOR_LANES <= n; i += 4 * VECTOR_LANES) {
+        vfloat p[4];
 #pragma GCC unroll 4
-    for (int v = 0; v < count; v++) {
-        other[v] = masked(vector_load(x + v * VECTOR_LANES), mask);
-        p[v] = beta * vector_load(r + v * VECTOR_LANES) - most;
+        for (int v = 0; v < 4; v++) p[v] = beta * vector_load(r + i + v * VECTOR_LANES) - most;
+#pragma GCC unroll 4
+        for (int v = 0; v < 4; v++) p[v] = vector_exp_below(p[v]);
+#pragma GCC unroll 4
+        for (int v = 0; v < 4; v++) vector_store(e + i + v * VECTOR_LANES, p[v]);
     }
-#pragma GCC unroll 4
-    for (int v = 0; v < count; v++) p[v] = masked(vector_exp_below(p[v]), mask);
-#pragma GCC unroll 4
-    for (int v = 0; v < count; v++) {
-        vector_store(e + v * VECTOR_LANES, p[v]);
-        *total += p[v];
-        *gain += p[v] * other[v];
-    }
+    for (; i < n; i += VECTOR_LANES)
+        vector_store_part(e + i, vector_exp_below(beta * vector_load_part(r + i, n - i, 0) - most),
+                          n - i);
 }
 
-/* e <- exp(z - most), and the sums over the row; dbeta gets what it can without gs. `row` is a copy
- * that stores do not change. */
-VECTOR_INLINE void whole_measure(const basin_attention_row row, float *e) {
-    float beta = row.beta[0];
+/* scratch <- e = exp(z - most), and the sums over the row; dbeta gets what it can without gs. `row`
+ * is a copy that stores do not change. */
+VECTOR_INLINE void whole_measure(const basin_attention_row row) {
+    float beta = row.beta[0], *e = row.scratch;
     const vfloat none = vector_all(-INFINITY);
     vfloat top = none, before = none, total = {0}, gain = {0};
     for (int64_t i = 0; i < row.pairs; i += VECTOR_LANES) { /* of every other vector each */
@@ -311,14 +306,14 @@ VECTOR_INLINE void whole_measure(const basin_attention_row row, float *e) {
     }
     float most = vector_largest(vector_max(top, before));
     const float *other = row.c ? row.c : row.r;
-    enum { TOGETHER = 4 }; /* vectors, whose exponentials do not wait for each other */
-    for (int64_t i = 0, count; i < row.pairs; i += count * VECTOR_LANES) {
-        count = all_pairs(&row, i, TOGETHER * VECTOR_LANES) ? TOGETHER : 1;
-        if (count > 1)
-            whole_exp(&total, &gain, e + i, row.r + i, other + i, beta, most, TOGETHER, ~(vint){0});
-        else
-            whole_exp(&total, &gain, e + i, row.r + i, other + i, beta, most, 1,
-                      pair_mask(&row, i));
+    row_exp(e, row.r, beta, most, row.pairs);
+    for (int64_t i = 0; i < row.pairs; i += VECTOR_LANES) {
+        vint mask = pair_mask(&row, i);
+        vfloat p = masked(vector_load(e + i), mask);
+        vfloat x = masked(vector_load(other + i), mask);
+        vector_store(e + i, p);
+        total += p;
+        gain += p * x;
     }
     row.most[0] = most;
     row.total[0] = vector_sum(total);
@@ -335,8 +330,8 @@ VECTOR_INLINE void leave(float *to, uint16_t *rounded, int64_t at, vfloat x) {
 
 static void whole(const basin_attention_row *at) {
     const basin_attention_row row = *at;
-    float beta = row.beta[0], *e = row.c ? row.scratch : row.r;
-    whole_measure(row, e);
+    float beta = row.beta[0], *e = row.scratch;
+    whole_measure(row);
     if (!row.w) return;
     float inverse = row.total[0] != 0 ? 1 / row.total[0] : 0;
     float weight = row.w[0] * inverse, gain = row.gain[0] * inverse;

@@ -40,10 +40,9 @@ VECTOR_INLINE void values_top(values_row *r, bool moved, bool pulled, int64_t i,
     r->top = vector_max(vector_load_part(r->at.s + i, n, -INFINITY), r->top);
 }
 
-/* s <- exp(s - most), x <- ts; the sums of s, s x and s g. */
+/* x <- ts; the sums of s, which is exp(s - most) by now, s x and s g. */
 VECTOR_INLINE void values_measure(values_row *r, bool moved, bool pulled, int64_t i, int64_t n) {
-    vfloat e = vector_exp_below(vector_load_part(r->at.s + i, n, -INFINITY) - r->most);
-    vector_store_part(r->at.s + i, e, n);
+    vfloat e = vector_load_part(r->at.s + i, n, 0);
     r->total += e;
     if (moved) {
         vfloat ts = r->at.scale * vector_load_part(r->at.x + i, n, 0);
@@ -88,6 +87,7 @@ VECTOR_INLINE void values_of(const basin_values_row *row, bool moved, bool pulle
     VALUES_PASS(values_top);
     r->most = vector_largest(r->top);
     if (r->most == -INFINITY) r->most = 0;
+    row_exp(r->at.s, r->at.s, 1, r->most, r->at.count);
     VALUES_PASS(values_measure);
     float total = vector_sum(r->total);
     r->share = total > 0 ? 1 / total : 0;
