@@ -170,8 +170,7 @@ static basin_status layers_new(layers *l, const joint *j, const float *filled, b
 /* Detail is stronger where copies have more of it, and at the rim; in all it gets the energy that
  * is wanted, by that around the hole: the more the better copies fit. */
 static void shape_detail(layers *l, const joint *j, double sure) {
-    const double weakest = 0.4, fade = 20,
-                 wanted = fmin(fmax(0.42 + 3 * (sure - 0.55), 0.42), 1.25);
+    const double weakest = 0.4, fade = 20, wanted = fmin(fmax(0.5 + 3 * (sure - 0.55), 0.5), 1.25);
     int64_t area = l->area.height * l->area.width, C = j->picture->channels, count[2] = {0};
     double sum[2] = {0};
     for (int64_t i = 0; i < area; i++) {
@@ -251,8 +250,7 @@ static basin_status fill_smooth(basin_picture *now, const basin_hole *hole, basi
                                 const float *span, basin_error *error) {
     const float part = 0.2F;
     int64_t C = now->channels, count = box.height * box.width * C;
-    BASIN_FREE_AT_EXIT float *guess = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&guess, count, "texture", error));
+    BASIN_SCRATCH_RAW(float, guess, count, "texture", error);
     for (int64_t i = 0; i < count; i++) {
         int64_t y = box.top + i / C / box.width, x = box.left + i / C % box.width;
         int64_t at = (y - hole->box.top) * hole->box.width + x - hole->box.left;

@@ -37,15 +37,10 @@ typedef struct krige {
     const basin_picture *picture;
     int64_t points;
     int32_t y[POINTS + 1], x[POINTS + 1];
-    double *matrix;    /* [points, points] correlations, then their Cholesky factor */
-    double *weight[4]; /* [points] of each channel; the last of ones */
-    double mean[3];
-    double likelihood; /* its logarithm by points, up to a constant */
+    double *matrix; /* [points, points] correlations, then their Cholesky factor; borrowed */
+    double weight[4][POINTS + 1], mean[3]; /* of each channel; the last weights are of ones */
+    double likelihood;                     /* its logarithm by points, up to a constant */
 } krige;
-
-static void krige_free(krige *k) {
-    BASIN_FREE(k->matrix, k->weight[0], k->weight[1], k->weight[2], k->weight[3]);
-}
 
 /* Chessboard distances from the hole to the pixels of an area; one sweep each way. */
 static void measure(int32_t *far, const basin_hole *hole, basin_area area) {
@@ -102,15 +97,10 @@ static double value_at(const krige *k, int64_t i, int64_t c) {
     return p->pixel[(k->y[i] * p->width + k->x[i]) * p->channels + c];
 }
 
-static basin_status krige_fit(krige *k, kernel by, basin_error *error) {
+static void krige_fit(krige *k, kernel by) {
     const double noise = 0.02;
     int64_t n = k->points, C = k->picture->channels;
-    double *a, ones = 0, volume = 0, square = 0;
-    krige_free(k);
-    memset(k->weight, 0, sizeof k->weight);
-    k->matrix = NULL;
-    BASIN_TRY(BASIN_NEW_RAW(&k->matrix, n * n, "kriging", error));
-    a = k->matrix;
+    double *a = k->matrix, ones = 0, volume = 0, square = 0;
     for (int64_t i = 0; i < n; i++)
         for (int64_t l = 0; l <= i; l++) {
             double sum = correlation(by, k->y[i] - k->y[l], k->x[i] - k->x[l]) + (i == l) * noise;
@@ -120,7 +110,6 @@ static basin_status krige_fit(krige *k, kernel by, basin_error *error) {
         }
     for (int64_t c = C; c >= 0; c--) {
         double sum = 0;
-        BASIN_TRY(BASIN_NEW_RAW(&k->weight[c], n, "kriging", error));
         for (int64_t i = 0; i < n; i++) k->weight[c][i] = c < C ? value_at(k, i, c) : 1;
         back(a, k->weight[c], n);
         for (int64_t i = 0; i < n; i++) sum += k->weight[c][i];
@@ -135,7 +124,6 @@ static basin_status krige_fit(krige *k, kernel by, basin_error *error) {
         }
     }
     k->likelihood = -1.5 * (log(square / (double)(n * C) + 1e-3) + volume / (double)n);
-    return BASIN_OK;
 }
 
 /* Adds `share` of the guesses for the missing pixels of a box. */
@@ -155,11 +143,11 @@ static void add_guesses(float *guess, const krige *k, kernel by, double share,
 }
 
 /* The likeliest kernels, each with its share. */
-static basin_status choose(int *best, double *share, krige *k, basin_error *error) {
+static void choose(int *best, double *share, krige *k) {
     const double temperature = 0.05;
     double likely[KERNELS], sum = 0;
     for (int n = 0; n < KERNELS; n++) {
-        BASIN_TRY(krige_fit(k, kernel_of(n), error));
+        krige_fit(k, kernel_of(n));
         likely[n] = k->likelihood;
     }
     for (int b = 0; b < BEST; b++) {
@@ -172,12 +160,11 @@ static basin_status choose(int *best, double *share, krige *k, basin_error *erro
     share[0] = 1;
     for (int b = 0; b < BEST; b++) sum += share[b];
     for (int b = 0; b < BEST; b++) share[b] /= sum;
-    return BASIN_OK;
 }
 
 basin_status basin_krige(float *guess, const basin_picture *picture, const basin_hole *hole,
                          basin_area box, basin_error *error) {
-    BASIN_AT_EXIT(krige_free) krige k = {.picture = picture};
+    krige k = {.picture = picture};
     int best[BEST];
     double share[BEST];
     int64_t top = basin_int_max(box.top - REACH, 0), left = basin_int_max(box.left - REACH, 0);
@@ -187,16 +174,20 @@ basin_status basin_krige(float *guess, const basin_picture *picture, const basin
     BASIN_SCRATCH_RAW(int32_t, far, area.height * area.width, "kriging", error);
     measure(far, hole, area);
     find_points(&k, far, area, 0);
-    if (k.points > POINTS) return BASIN_OK;
+    int64_t most = k.points;
     find_points(&k, far, area, 5);
-    BASIN_TRY(choose(best, share, &k, error));
+    if (most > POINTS || !k.points) return BASIN_OK;
+    most = basin_int_max(most, k.points);
+    BASIN_SCRATCH_RAW(double, matrix, most *most, "kriging", error);
+    k.matrix = matrix;
+    choose(best, share, &k);
     find_points(&k, far, area, 0);
     for (int64_t i = 0; i < box.height * box.width; i++)
         for (int c = 0; c < picture->channels; c++)
             if (basin_hole_depth(hole, box.top + i / box.width, box.left + i % box.width))
                 guess[i * picture->channels + c] = 0;
     for (int b = 0; b < BEST; b++) {
-        BASIN_TRY(krige_fit(&k, kernel_of(best[b]), error));
+        krige_fit(&k, kernel_of(best[b]));
         add_guesses(guess, &k, kernel_of(best[b]), share[b], hole, box);
     }
     return BASIN_OK;
