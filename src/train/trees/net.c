@@ -1,4 +1,4 @@
-/* Energy Transformers over rows of a table; see net.h. */
+/* Energy Transformers over rows of a table; see trees.h. */
 
 #include "train/trees/trees.h"
 
