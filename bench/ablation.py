@@ -46,7 +46,7 @@ def mean_picture(folder, deviation, limit=0, scored=0):
     return float(np.mean((read("t10k")[: scored or None] - read("train")[: limit or None].mean(0)) ** 2)) / deviation**2
 
 
-def curve(path, width=25):
+def curve(path, width=6):
     rows = [json.loads(line) for line in open(path)]
     rows = [(r["step"], r["loss"]) for r in rows if "loss" in r and "epoch" not in r]
     step, loss = np.array(rows).T
@@ -64,7 +64,7 @@ def draw(o, best):
             path = f"{o.output}/{name.replace(' ', '')}-{seed}.jsonl"
             if os.path.exists(path): plot.plot(*curve(path), color=f"C{k}", lw=1.2, label=None if i else name)
     if best: plot.axhline(best, color="grey", ls=":", label="mean picture")
-    plot.xlabel("step"); plot.ylabel("loss (mean of 250 steps)"); plot.legend(); plot.grid(alpha=0.3)
+    plot.xlabel("step"); plot.ylabel("loss (mean of 60 steps)"); plot.legend(); plot.grid(alpha=0.3)
     plot.tight_layout(); plot.savefig(f"{o.output}/ablation.png", dpi=110)
 
 
