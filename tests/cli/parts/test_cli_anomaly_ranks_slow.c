@@ -28,7 +28,7 @@ static void must_run(const program *p) {
 
 static void run_case(void **state, int number) {
     static const int ranks[] = {1, 2, 3, 4, 8};
-    static const char *const method[] = {"range", "stream", "auto"};
+    static const char *const method[] = {"range", "stream"};
     basin_random random = basin_random_start(2026, (uint64_t)number, 0);
     char command[1000], folder[PATH_TEXT + 40];
     bool sampled = number % 3 == 2;
@@ -40,7 +40,7 @@ static void run_case(void **state, int number) {
     snprintf(folder, sizeof folder, "cd '%s' && rm -rf parts *.safetensors*", (const char *)*state);
     assert_int_equal(system(folder), 0);
     must_run(run(state, "data part accounts.csv transfers.csv -n %d --method %s -o parts --quiet",
-                 PARTS, method[basin_random_below(&random, 3)]));
+                 PARTS, method[basin_random_below(&random, 2)]));
     must_run(run(state, "%s -o whole.safetensors", command));
     for (int i = 0; i < KILLS; i++)
         run_parts(state, ranks[basin_random_below(&random, 5)],
