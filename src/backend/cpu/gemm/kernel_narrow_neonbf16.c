@@ -3,7 +3,6 @@
  * blocks, more than the 20 of four instructions per cycle with a latency of five cycles. For
  * processors with these instructions; see basin_cpu_bf16. */
 #include <arm_neon.h>
-#include <string.h>
 
 #include "backend/cpu/gemm/kernel.h"
 
@@ -11,11 +10,7 @@ enum { MR = 12, NR = 8, UNIT = 4, ROWS = MR / 2, COLS = NR / 2, CHUNK = 128 };
 
 #define INLINE static inline __attribute__((always_inline))
 
-INLINE bfloat16x8_t load(const uint16_t *from) {
-    bfloat16x8_t value;
-    memcpy(&value, from, sizeof value);
-    return value;
-}
+INLINE bfloat16x8_t load(const uint16_t *from) { return vreinterpretq_bf16_u16(vld1q_u16(from)); }
 
 /* The same in its place: loads moved ahead by the compiler would need more registers than there
  * are. */
