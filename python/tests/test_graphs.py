@@ -206,6 +206,17 @@ def test_intervals_sets_and_nearest_molecules():
     assert similar[0] == 1 and similar[1] < 0.5 and name[0] == "line 4"
 
 
+def test_an_explanation_has_the_memory():
+    smiles = ["C" * (3 + i // 2) + "O" * (i % 2) for i in range(60)]
+    model = basin.GraphClassifier(
+        epochs=1, dim=16, memories=16, threads=1, validation=0.5, members=2
+    ).fit(smiles, [i % 2 for i in range(60)])
+    why = model.explain(smiles, 5)
+    assert why.share > 0.5 and why.memory.argmax() == 5  # the oxygen
+    assert abs(why.predicted - model.predict_proba(smiles[5:6])[0, why.column]) < 1e-6
+    assert "node 5, by the memory" in str(why)
+
+
 def test_tables_of_molecules(tmp_path):
     path = tmp_path / "m.CSV"
     path.write_text("name;smiles;y;k\na;CCO;1,5;1\na;OCC;2;2\nb;[Na+].[Cl-];3;3\nc;C1C;4;3\n")
