@@ -306,6 +306,26 @@ TEST(texture_goes_on_in_a_hole) {
     basin_picture_free(&truth);
 }
 
+/* A picture of one colour that is too small to copy from keeps the smooth filling. */
+TEST(nothing_to_copy_is_smooth) {
+    BASIN_AT_EXIT(bench_close) bench b;
+    basin_picture p = {0};
+    basin_image_completing how = {.rectangle = {5, 5, 10, 10}};
+    basin_hole hole;
+    basin_course course = {.steps = 0};
+    static float span[3 * 20 * 20];
+    bench_open(&b, 3, 16, 16);
+    assert_ok(basin_picture_resize_memory(&p, 20, 20, 3, &failure));
+    memset(p.pixel, 77, 3 * 20 * 20);
+    assert_ok(basin_hole_make(&hole, &p, 4, &how, 0, &failure));
+    assert_ok(basin_rim_span(span, &p, &hole, &failure));
+    memset(p.pixel + 3 * (10 * 20 + 10), 82, 3); /* a guess */
+    assert_ok(basin_texture_fill(&p, &hole, span, 1, b.model->backend, &course, &failure));
+    assert_int_equal(p.pixel[3 * (10 * 20 + 10)], 78);
+    basin_hole_free(&hole);
+    basin_picture_free(&p);
+}
+
 static void refuse(bench *b, const basin_image_completing *how, const char *why) {
     basin_error error = {0};
     basin_image_completion done;

@@ -246,8 +246,8 @@ static basin_area flood(int32_t *mark, int64_t *stack, const basin_hole *h, int6
 }
 
 /* A smooth filling without copies: kriging, and a fifth of the mean of model and membrane. */
-static basin_status fill_smooth(basin_picture *now, const basin_hole *hole, basin_area box,
-                                const float *span, basin_error *error) {
+static basin_status fill_smooth(basin_picture *to, basin_picture *now, const basin_hole *hole,
+                                basin_area box, const float *span, basin_error *error) {
     const float part = 0.2F;
     int64_t C = now->channels, count = box.height * box.width * C;
     BASIN_SCRATCH_RAW(float, guess, count, "texture", error);
@@ -259,9 +259,10 @@ static basin_status fill_smooth(basin_picture *now, const basin_hole *hole, basi
     BASIN_TRY(basin_krige(guess, now, hole, box, error));
     for (int64_t i = 0; i < count; i++) {
         int64_t y = box.top + i / C / box.width, x = box.left + i / C % box.width;
-        uint8_t *pixel = &now->pixel[(y * now->width + x) * C + i % C];
-        float sum = guess[i] + part * ((float)*pixel - guess[i]);
-        if (basin_hole_depth(hole, y, x)) *pixel = (uint8_t)lrintf(fminf(fmaxf(sum, 0), 255));
+        int64_t at = (y * now->width + x) * C + i % C;
+        float sum = guess[i] + part * ((float)now->pixel[at] - guess[i]);
+        if (basin_hole_depth(hole, y, x))
+            to->pixel[at] = now->pixel[at] = (uint8_t)lrintf(fminf(fmaxf(sum, 0), 255));
     }
     return BASIN_OK;
 }
@@ -271,9 +272,9 @@ static basin_status fill_part(basin_picture *to, basin_picture *now, const basin
                               basin_backend *backend, basin_course *course, basin_error *error) {
     BASIN_AT_EXIT(basin_scene_free) basin_scene s = {0};
     int64_t channels = now->channels;
-    BASIN_TRY(fill_smooth(now, hole, box, span, error));
+    BASIN_TRY(fill_smooth(to, now, hole, box, span, error));
     BASIN_TRY(basin_scene_new(&s, now, hole, box, error));
-    if (!s.labels) return BASIN_OK; /* nothing to copy from */
+    if (!s.labels) return BASIN_OK; /* nothing to copy from: a smooth filling */
     BASIN_SCRATCH_RAW(int32_t, label, s.box.height * s.box.width, "texture", error);
     BASIN_SCRATCH(float, filled, (box.height * box.width * channels), "texture", error);
     BASIN_TRY(basin_associate(label, &s, backend, course, error));
