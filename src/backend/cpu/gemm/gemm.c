@@ -107,9 +107,8 @@ static plan plan_make(const basin_gemm *g, int threads) {
     int64_t block_rows = basin_int_ceil(p.m_panels, p.m_blocks) * mr;
     int64_t block_cols = basin_int_ceil(p.n_panels, p.n_blocks) * nr;
     p.a_floats = align(packed_floats(p.kernel, p.direct ? mr : block_rows, k));
-    p.ends = basin_int_max(1, ENDS / (mr * nr));
-    if (g->epilogue)
-        p.c_floats = align(p.k_blocks > 1 ? block_rows * block_cols : p.ends * mr * nr);
+    p.ends = basin_int_max(1, ENDS / (mr * nr)) * mr;
+    if (g->epilogue) p.c_floats = align(p.k_blocks > 1 ? block_rows * block_cols : p.ends * nr);
     p.shared = !g->b_packed && g->batch == 1 && p.m_blocks > 1 && g->k > 0;
     if (!g->b_packed && !p.shared) {
         p.b_group = basin_int_max(1, B_GROUP / basin_int_max(1, b_panel(p.kernel, k)));
