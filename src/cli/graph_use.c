@@ -579,9 +579,11 @@ static void put_explanation(basin_record *r, const void *context) {
         put_class(r, j, class_value[e->column]);
     else
         basin_record_integer(r, "value", e->column + 1);
-    basin_record_number(
-        r, class_value ? "output|log-odds of the network" : "output|output of the network", "%.4g",
-        e->output);
+    basin_record_number(r, ".predicted", "%.4g", e->predicted);
+    basin_record_number(r,
+                        class_value || j->about.binary ? "output|log-odds of the network"
+                                                       : "output|output of the network",
+                        "%.4g", e->output);
     basin_record_number(r, "blank|of the blank graph", "%.4g", e->blank);
     basin_record_fields(r, "nodes_add=%+.4g;edges_add=%+.4g;missed|missed by the integral=%.2g",
                         sum_of(e->node, e->nodes), sum_of(e->edge, e->edges), e->missed);
@@ -593,8 +595,8 @@ static void put_explanation(basin_record *r, const void *context) {
     put_nodes(r, j);
     put_edges(r, j);
     if (j->about.members > 1 || e->share > 0)
-        basin_record_note(r, "\"adds\" is the mean over %lld members of the network%s",
-                          (long long)j->about.members,
+        basin_record_note(r, "\"adds\" is the mean over %lld member%s of the network%s",
+                          (long long)j->about.members, j->about.members > 1 ? "s" : "",
                           e->share > 0 ? "; \"memory\" what a node adds to what the memory says"
                                        : "");
 }
@@ -606,7 +608,7 @@ static basin_status draw(void *context, basin_error *error) {
     char title[200], subtitle[200], about[120], legend[200];
     headline(title, sizeof title, j);
     snprintf(subtitle, sizeof subtitle, "%s %.3g, blank graph %.3g, nodes %+.3g, edges %+.3g",
-             j->about.class_value ? "log-odds" : "value", e->output, e->blank,
+             j->about.class_value || j->about.binary ? "log-odds" : "value", e->output, e->blank,
              sum_of(e->node, e->nodes), sum_of(e->edge, e->edges));
     snprintf(legend, sizeof legend, "what a node or an edge adds to %s; %s on nodes",
              subject(about, j), labels_of(j) ? "labels" : "numbers");

@@ -115,6 +115,7 @@ TEST_WITH(explains_and_embeds, folder_new, folder_remove) {
     double added = number(json, "nodes_add") + number(json, "edges_add");
     double all = number(json, "output") - number(json, "blank");
     assert_true(fabs(added + number(json, "missed") - all) < 1e-6);
+    assert_true(number(json, "predicted") > 0 && number(json, "predicted") <= 1);
     assert_true(cJSON_GetArraySize(cJSON_GetObjectItem(json, "nodes")) > 2);
     assert_int_equal(access(folder_path(path, state, "why.svg"), R_OK), 0);
     p = run(state, "graph explain m.safetensors set.safetensors --about 1");
