@@ -594,6 +594,11 @@ static void put_explanation(basin_record *r, const void *context) {
                             e->share, e->recalled, e->usual);
     put_nodes(r, j);
     put_edges(r, j);
+    if (fabs(e->missed) > 0.1 * fabs(e->output - e->blank) + 1e-3)
+        basin_record_note(r,
+                          "the integral misses %.2g of the difference %.2g: the output jumps "
+                          "between the two graphs, and the parts do not make it up",
+                          e->missed, e->output - e->blank);
     if (j->about.members > 1 || e->share > 0)
         basin_record_note(r, "\"adds\" is the mean over %lld member%s of the network%s",
                           (long long)j->about.members, j->about.members > 1 ? "s" : "",

@@ -4,7 +4,8 @@
 #include "task/graphs/graphs.h"
 #include "train/integrate.h"
 
-enum { MOST_HALVED = 4000, PATHS = 3 };
+/* Fixed points take long, and where one follows another no halving helps. */
+enum { MOST_HALVED = 4000, MOST_IMPLICIT = 60, PATHS = 3 };
 
 /* One graph on a plan of its own. */
 typedef struct lens {
@@ -153,6 +154,7 @@ static basin_status integrate(lens *l, double first, double last, basin_error *e
     double at[BASIN_BISECTION_POINTS], score[BASIN_BISECTION_POINTS];
     double allowed = 2e-3 * fabs(last - first) + 1e-4;
     basin_bisection b = {BASIN_BISECTION_POINTS, at, score, &allowed, .most = MOST_HALVED};
+    if (l->model->settings.implicit) b.most = MOST_IMPLICIT;
     basin_lines lines = lines_of(l);
     for (int i = 0; i < b.points; i++) {
         at[i] = (double)i / (b.points - 1);
