@@ -170,7 +170,8 @@ static basin_status layers_new(layers *l, const joint *j, const float *filled, b
 /* Detail is stronger where copies have more of it, and at the rim; in all it gets the energy that
  * is wanted, by that around the hole: the more the better copies fit. */
 static void shape_detail(layers *l, const joint *j, double sure) {
-    const double weakest = 0.4, fade = 20, wanted = fmin(fmax(0.5 + 3 * (sure - 0.55), 0.5), 1.25);
+    const double weakest = 0.4, fade = 20,
+                 wanted = fmin(fmax(0.55 + 2 * (sure - 0.55), 0.55), 1.05);
     int64_t area = l->area.height * l->area.width, C = j->picture->channels, count[2] = {0};
     double sum[2] = {0};
     for (int64_t i = 0; i < area; i++) {
@@ -190,31 +191,53 @@ static void shape_detail(layers *l, const joint *j, double sure) {
     for (int64_t i = 0; i < area; i++) l->shape[i] = fminf((float)gain * l->shape[i], 3);
 }
 
+/* How much of the copies' colours a pixel so deep in the hole takes. */
+static double colour_share(double depth, double sure) {
+    double far = (1 - sure) * 30 + 0.01;
+    return 0.5 * sqrt(sure) * (1 - exp(-depth * depth / far)) * exp((sure - 1) * depth / 25);
+}
+
+/* Colours without detail go to `smooth` [box.height, box.width, channels]. Estimates vary less than
+ * what they estimate, so `spread` of their distance from the mean over the hole is added. */
+static void mix_colours(float *smooth, const joint *j, const layers *l, double sure,
+                        double spread) {
+    int64_t C = j->picture->channels, count = j->box.height * j->box.width * C;
+    double mean[4] = {0}, pixels = 0;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t y = j->box.top + i / C / j->box.width, x = j->box.left + i / C % j->box.width;
+        int64_t at = ((y - l->area.top) * l->area.width + x - l->area.left) * C + i % C;
+        double depth = basin_hole_depth(j->hole, y, x);
+        double known = j->picture->pixel[(y * j->picture->width + x) * C + i % C];
+        smooth[i] = (float)(known + colour_share(depth, sure) * (l->low[at] - known));
+        if (depth > 0) mean[i % C] += smooth[i], pixels += i % C == 0;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        int64_t y = j->box.top + i / C / j->box.width, x = j->box.left + i / C % j->box.width;
+        double inside = fmin(basin_hole_depth(j->hole, y, x) / 8.0, 1);
+        smooth[i] += (float)(spread * inside * (smooth[i] - mean[i % C] / pixels));
+    }
+}
+
 static basin_status blend(basin_picture *to, const joint *j, const float *filled, double texture,
                           basin_error *error) {
     BASIN_AT_EXIT(layers_free) layers l = {0};
-    int64_t C = to->channels;
+    int64_t C = to->channels, count = j->box.height * j->box.width * C;
+    BASIN_SCRATCH_RAW(float, smooth, count, "texture", error);
     BASIN_TRY(layers_new(&l, j, filled, error));
     double sure = confidence(j);
     shape_detail(&l, j, sure);
     texture *= fmin(4 * sure, 1); /* nothing fits: a smooth filling */
+    mix_colours(smooth, j, &l, sure, 0.1 * texture);
     const double middle = 0.3 * fmin(fmax(4 * (sure - 0.55), 0), 1);
-    for (int64_t i = 0; i < j->box.height * j->box.width; i++) {
-        int64_t y = j->box.top + i / j->box.width, x = j->box.left + i % j->box.width;
-        int64_t at = (y - l.area.top) * l.area.width + x - l.area.left;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t y = j->box.top + i / C / j->box.width, x = j->box.left + i / C % j->box.width;
+        int64_t at = (y - l.area.top) * l.area.width + x - l.area.left, part = at * C + i % C;
         double depth = basin_hole_depth(j->hole, y, x);
         if (depth == 0) continue;
-        double far = (1 - sure) * 30 + 0.01, deep = 1 - exp(-depth * depth / 16);
-        double share =
-            0.5 * sqrt(sure) * (1 - exp(-depth * depth / far)) * exp((sure - 1) * depth / 25);
-        for (int64_t c = 0; c < C; c++) {
-            int64_t pixel = (y * to->width + x) * C + c;
-            double low = l.low[at * C + c], fine = l.copy[at * C + c] - low;
-            double sum = j->picture->pixel[pixel] + texture * l.shape[at] * fine;
-            sum += share * (low - j->picture->pixel[pixel]);
-            sum += texture * middle * (1 - share) * deep * (low - l.wide[at * C + c]);
-            to->pixel[pixel] = (uint8_t)lrint(fmin(fmax(sum, 0), 255));
-        }
+        double deep = 1 - exp(-depth * depth / 16), rest = 1 - colour_share(depth, sure);
+        double sum = smooth[i] + texture * l.shape[at] * (l.copy[part] - l.low[part]);
+        sum += texture * middle * rest * deep * (l.low[part] - l.wide[part]);
+        to->pixel[(y * to->width + x) * C + i % C] = (uint8_t)lrint(fmin(fmax(sum, 0), 255));
     }
     return BASIN_OK;
 }
