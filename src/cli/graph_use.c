@@ -597,7 +597,7 @@ static void put_explanation(basin_record *r, const void *context) {
     if (fabs(e->missed) > 0.1 * fabs(e->output - e->blank) + 1e-3)
         basin_record_note(r,
                           "the integral misses %.2g of the difference %.2g: the output jumps "
-                          "between the two graphs, and the parts do not make it up",
+                          "between the two graphs, so the parts do not add up to it",
                           e->missed, e->output - e->blank);
     if (j->about.members > 1 || e->share > 0)
         basin_record_note(r, "\"adds\" is the mean over %lld member%s of the network%s",

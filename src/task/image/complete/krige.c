@@ -7,7 +7,7 @@
 
 enum {
     REACH = 16,    /* known pixels so far from the hole say which correlation it is */
-    POINTS = 1300, /* more are too many */
+    POINTS = 1300, /* at most: the work grows by their third power */
     ANGLES = 8,
     KERNELS = 2 * (1 + 2 * ANGLES),
     BEST = 3, /* kernels whose guesses are averaged */
@@ -84,7 +84,7 @@ static double dot(const double *a, const double *b, int64_t n) {
 }
 
 /* Solves matrix b = b in place by the factor in the lower triangle. */
-static void back(const double *a, double *b, int64_t n) {
+static void solve(const double *a, double *b, int64_t n) {
     for (int64_t i = 0; i < n; i++) b[i] = (b[i] - dot(a + i * n, b, i)) / a[i * n + i];
     for (int64_t i = n - 1; i >= 0; i--) {
         b[i] /= a[i * n + i];
@@ -111,7 +111,7 @@ static void krige_fit(krige *k, kernel by) {
     for (int64_t c = C; c >= 0; c--) {
         double sum = 0;
         for (int64_t i = 0; i < n; i++) k->weight[c][i] = c < C ? value_at(k, i, c) : 1;
-        back(a, k->weight[c], n);
+        solve(a, k->weight[c], n);
         for (int64_t i = 0; i < n; i++) sum += k->weight[c][i];
         if (c == C) {
             ones = sum;
