@@ -8,7 +8,7 @@
 #include "task/graphs/graphs.h"
 
 static const char confidence[] = "the confidence of predictions";
-enum { ENOUGH = 50, SHARES = 10 };
+enum { ENOUGH = 50, ENOUGH_RARE = 5, SHARES = 10 };
 
 static bool is_value(const basin_graphs_model *m) {
     return m->target == BASIN_GRAPHS_VALUES && !m->binary;
@@ -51,8 +51,9 @@ typedef struct trial {
     const int64_t *graph;
     int64_t count, members;
     const float *given, *held;
-    float *row;  /* [C] */
-    float *mean; /* [C] */
+    float *row;   /* [C] */
+    float *mean;  /* [C] */
+    double *loss; /* [SHARES + 2, count] of each graph: as last asked for; of each share */
 } trial;
 
 /* The prediction for graph i; false where the memory does not have it. */
@@ -76,31 +77,73 @@ static double loss_of(const trial *t, double temperature, double share, int64_t 
     double loss = 0;
     *known = 0;
     for (int64_t i = 0; i < t->count; i++) {
+        t->loss[i] = 0;
         if (!predict(t, i, temperature, share)) continue;
         for (int64_t c = 0; c < columns_of(t->m); c++) {
             double y = basin_graphs_truth(t->set, t->graph[i], c), p = (double)t->mean[c];
             bool values = is_value(t->m), classes = t->m->target == BASIN_GRAPHS_CLASSES;
             if (isnan(y) || (classes && y == 0)) continue;
             double miss = values ? (p - y) / t->m->target_scale[c] : 0;
-            loss += values ? miss * miss : -log(fmax(y > 0 ? p : 1 - p, 1e-6));
+            t->loss[i] += values ? miss * miss : -log(fmax(y > 0 ? p : 1 - p, 1e-6));
             ++*known;
         }
+        loss += t->loss[i];
     }
     return loss / fmax(1, (double)*known);
 }
 
+static double share_of(const trial *t, int part) { /* the network ranks what the memory bounds */
+    return fmin((double)part / SHARES, is_value(t->m) ? 1 : 0.99);
+}
+
+bool basin_graphs_one_sided(const basin_graphs_model *m, const basin_graphset *set,
+                            const int64_t *graph, int64_t count) {
+    int64_t known = 0, ones = 0, most = 0;
+    for (int64_t c = 0; c < columns_of(m) && !is_value(m); c++) {
+        int64_t before = ones;
+        for (int64_t i = 0; i < count; i++) {
+            double y = basin_graphs_truth(set, graph[i], c);
+            ones += y > 0, known += m->binary ? !isnan(y) : y > 0;
+        }
+        most = basin_int_max(most, ones - before);
+    }
+    if (m->binary) most = basin_int_max(ones, known - ones);
+    return !is_value(m) && known - most < ENOUGH_RARE;
+}
+
+/* Whether share `a` is worse than `b` by more than two standard errors of the difference. */
+static bool is_worse(const trial *t, int a, int b) {
+    double sum = 0, squares = 0, n = (double)t->count;
+    for (int64_t i = 0; i < t->count; i++) {
+        double d = t->loss[(a + 1) * t->count + i] - t->loss[(b + 1) * t->count + i];
+        sum += d, squares += d * d;
+    }
+    return sum > 0 && sum * sum > 4 * (squares - sum * sum / n);
+}
+
+/* Of probabilities of molecules, the share nearest to the usual one that is not clearly worse than
+ * the best: epochs were chosen on the same graphs, and few of these may be active. */
 static void choose(double *temperature, double *share, const trial *t) {
     int64_t known;
-    double least = loss_of(t, *temperature, *share, &known);
-    if (known < ENOUGH) return;
-    for (int step = -6; step <= 8; step++)
-        for (int part = 0; part <= (t->held ? SHARES : 0); part++) {
-            double tried = pow(2, step / 4.0), s = (double)part / SHARES;
-            if (!is_value(t->m)) s = fmin(s, 0.99); /* the network ranks what the memory bounds */
+    int best = 0, last = t->held ? SHARES : 0, usual = (int)(*share * SHARES + 0.5);
+    double at[SHARES + 1], least[SHARES + 1];
+    loss_of(t, *temperature, *share, &known);
+    if (known < ENOUGH || basin_graphs_one_sided(t->m, t->set, t->graph, t->count)) return;
+    for (int part = 0; part <= last; part++) {
+        least[part] = INFINITY, at[part] = 1;
+        for (int step = -6; step <= 8; step++) {
+            double tried = pow(2, step / 4.0);
             if (is_value(t->m) && step) continue;
-            double loss = loss_of(t, tried, s, &known);
-            if (loss < least) least = loss, *temperature = tried, *share = s;
+            double loss = loss_of(t, tried, share_of(t, part), &known);
+            if (!(loss < least[part])) continue;
+            least[part] = loss, at[part] = tried;
+            memcpy(t->loss + (part + 1) * t->count, t->loss, (size_t)t->count * sizeof *t->loss);
         }
+        if (least[part] < least[best]) best = part;
+    }
+    if (!usual || !t->held) usual = best;
+    while (is_worse(t, usual, best)) usual += best > usual ? 1 : -1;
+    *temperature = at[usual], *share = share_of(t, usual);
 }
 
 /* How wrong a prediction is about column c: of values the error, else 1 - the probability of what
@@ -142,7 +185,8 @@ basin_status basin_graphs_certain_fit(basin_graphs_model *m, const basin_graphse
     to->temperature = 1;
     if (!count || m->target == BASIN_NODE_CLASSES) return BASIN_OK;
     BASIN_SCRATCH(float, row, 2 * m->outputs, confidence, error);
-    trial t = {m, set, graph, count, members, given, held, row, row + m->outputs};
+    BASIN_SCRATCH_RAW(double, loss, (SHARES + 2) * count, confidence, error);
+    trial t = {m, set, graph, count, members, given, held, row, row + m->outputs, loss};
     choose(&to->temperature, &m->near.share, &t);
     BASIN_TRY(keep_scores(to, &t, m->near.share, error));
     for (int64_t i = 0; i < count; i++) { /* row i is not read any more by then */

@@ -294,6 +294,10 @@ void basin_graphs_near_free(basin_graphs_near *near);
 basin_status basin_graphs_certain_fit(basin_graphs_model *model, const basin_graphset *set,
                                       const int64_t *graph, int64_t count, float *given,
                                       int64_t members, const float *held, basin_error *error);
+/* Whether fewer than 5 of these graphs are of another class than the commonest (of yes or no in
+ * several columns: cells): too few to choose anything by. */
+bool basin_graphs_one_sided(const basin_graphs_model *model, const basin_graphset *set,
+                            const int64_t *graph, int64_t count);
 /* Divides logits of `rows` probabilities, or of outputs of classes where `logits`. */
 void basin_graphs_temper(float *output, int64_t rows, const basin_graphs_model *model, bool logits);
 /* Intervals or sets of predictions [rows, columns]; see basin_graphs_data. */

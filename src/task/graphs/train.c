@@ -251,6 +251,11 @@ static basin_status calibrate(job *j, basin_error *error) {
                          "the memory of training graphs has a share of %.2g in predictions, the "
                          "network the rest",
                          m->near.share);
+    if (all && basin_graphs_one_sided(m, &j->input->set, graph, all))
+        basin_watch_note(j->train.run->training.watch,
+                         "fewer than 5 of the %lld validation graphs are of another class than the "
+                         "commonest: they hardly say how good the model is, or which epoch is best",
+                         (long long)all);
     for (int64_t i = 0; i < all * m->outputs && m->target == BASIN_GRAPHS_CLASSES; i++)
         given[i] = logf(given[i]);
     return members < 2 || !all ? BASIN_OK : score_outputs(&j->best, given, j, graph, all, error);

@@ -165,6 +165,38 @@ TEST(confidence_of_classes) {
     basin_graphs_certain_free(&m.certain);
 }
 
+/* The usual share stays where the memory is right about one graph more, of a fifth that the network
+ * has wrong, and less sure of another; and where hardly any graph is of the second class. */
+TEST(usual_share_stays) {
+    enum { N = 100 };
+    static const struct {
+        int right, rare;
+        float sure;
+        bool stays;
+    } want[] = {
+        {1, 50, 0.8f, true}, {20, 50, 0.95f, false}, {20, 5, 0.95f, false}, {20, 4, 0.95f, true}};
+    for (size_t k = 0; k < sizeof want / sizeof *want; k++) {
+        int32_t class_of[N];
+        int64_t graph[N];
+        float given[2 * N], held[2 * N];
+        basin_graphs_model m = {.classes = 2, .outputs = 2, .near.share = 0.5};
+        basin_graphset set = {.graphs = N, .classes = 2, .class_of = class_of};
+        for (int i = 0; i < N; i++) {
+            int one = class_of[i] = i < want[k].rare;
+            graph[i] = i;
+            given[2 * i + one] = i % 5 ? 0.8f : 0.2f, given[2 * i + !one] = i % 5 ? 0.2f : 0.8f;
+            held[2 * i + one] = i == 1                           ? 0.7f
+                                : i % 5 || i / 5 < want[k].right ? want[k].sure
+                                                                 : 0.2f;
+            held[2 * i + !one] = 1 - held[2 * i + one];
+        }
+        assert_ok(basin_graphs_certain_fit(&m, &set, graph, N, given, 1, held, &failure));
+        assert_true(want[k].stays ? m.near.share == 0.5 : m.near.share > 0.5);
+        assert_true(basin_graphs_one_sided(&m, &set, graph, N) == (want[k].rare < 5));
+        basin_graphs_certain_free(&m.certain);
+    }
+}
+
 /* Split conformal: of n errors the ceil((n + 1) coverage)-th. */
 TEST(intervals_of_values) {
     float target[9], given[9] = {0}, low, high;
