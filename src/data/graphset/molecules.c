@@ -16,7 +16,7 @@ static const char molecules[] = "molecules";
 enum { MOST_TARGETS = 1024, SHOWN = 100, CLASSES = 10 };
 
 /* What is worth a note, and how many molecules have it. */
-enum { SALT, WILD, STEREO, ISOTOPE, UNKNOWN, FACTS };
+enum { SALT, WILD, STEREO, ISOTOPE, UNKNOWN, COMMA, FACTS };
 
 typedef struct reading {
     const basin_molecules *spec;
@@ -225,14 +225,17 @@ static basin_status open_columns(reading *r, basin_error *error) {
     return BASIN_OK;
 }
 
-/* Where semicolons are between cells, numbers may have decimal commas. */
-static bool read_number(const reading *r, double *value, const char *text) {
-    basin_written written;
+/* As people write it; where a semicolon or a tab is between cells, also with a decimal comma: 8,804
+ * has one. 1.234,5 is none, since 1.234 would be read otherwise. */
+static bool read_number(reading *r, double *value, const char *text) {
+    basin_written w;
     if (basin_cell_number(value, text)) return true;
-    if (r->rows.delimiter != ';' || !basin_cell_written(&written, text) || written.marks ||
-        !written.valid[BASIN_DECIMAL_COMMA])
+    if (!basin_cell_written(&w, text) || w.marks & ~(unsigned)BASIN_MARK_GROUPS) return false;
+    bool point = w.valid[BASIN_DECIMAL_POINT], comma = !point || w.marks;
+    if (comma && (r->rows.delimiter == ',' || !w.valid[BASIN_DECIMAL_COMMA] || (w.marks && !point)))
         return false;
-    *value = written.value[BASIN_DECIMAL_COMMA];
+    *value = w.value[comma ? BASIN_DECIMAL_COMMA : BASIN_DECIMAL_POINT];
+    r->fact[COMMA] += comma;
     return true;
 }
 
@@ -398,7 +401,8 @@ static void put_notes(reading *r) {
         [WILD] = "have wildcards (*), which are atoms of number 0",
         [STEREO] = "have stereochemistry, which is not used (stereo is off)",
         [ISOTOPE] = "have isotopes, which are not used",
-        [UNKNOWN] = "have no value to learn and are left out"};
+        [UNKNOWN] = "have no value to learn and are left out",
+        [COMMA] = "have a number with a decimal comma"};
     if (r->skipped > SHOWN)
         fprintf(r->note, "and %lld more like these\n", (long long)(r->skipped - SHOWN));
     if (r->skipped)

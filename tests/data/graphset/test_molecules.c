@@ -290,6 +290,31 @@ TEST_WITH(tables, folder_new, folder_remove) {
         BASIN_BAD_VALUE, "none of 1 molecules can be used: 'X': character 1");
 }
 
+/* Three digits behind a comma are no thousands where commas are not between cells. */
+TEST_WITH(decimal_commas, folder_new, folder_remove) {
+    static const char *const read[] = {"SMILES;y\nC;-8,804\nCC;0,5\nCCC;2\n",
+                                       "SMILES\ty\nC\t-8,804\nCC\t0,5\nCCC\t2\n",
+                                       "SMILES,y\nC,\xe2\x88\x92" /* a minus */
+                                       "8.804\nCC,0.5\nCCC,2\n"};
+    static const char *const refused[] = {
+        "SMILES,y\nC,2\nCC,\"8,8\"\n", "SMILES;y\nC;2\nCC;1.234,5\n", "SMILES;y\nC;2\nCC;0,5 %\n"};
+    char path[PATH_TEXT];
+    basin_graphset set;
+    for (int i = 0; i < 3; i++) {
+        write_text(path, state, "m.csv", read[i]);
+        basin_molecules spec = {.path = path, .target = "y"};
+        assert_ok(basin_graphset_read_molecules(&set, &spec, &failure));
+        assert_int_equal(set.task, BASIN_GRAPHS_VALUES);
+        assert_true(set.target[0] == -8.804F && set.target[1] == 0.5F && set.target[2] == 2);
+        const char *note = "2 of 3 molecules have a number with a decimal comma";
+        assert_true((set.note && strstr(set.note, note)) == (i < 2));
+        basin_graphset_free(&set);
+        write_text(path, state, "m.csv", refused[i]);
+        assert_failure(basin_graphset_read_molecules(&set, &spec, &failure), BASIN_BAD_VALUE,
+                       "and numbers before it");
+    }
+}
+
 /* Bonds of a drawing are about 1 long, atoms apart, parts side by side. */
 TEST(draws) {
     static const char *const smiles[] = {"c1ccccc1",         "CC12CCC3C(CCC4=CC(=O)CCC34C)C1CCC2O",
