@@ -328,10 +328,10 @@ void basin_svg_molecule(FILE *file, const basin_svg_graph_of *g) {
 
 static void graph_write(FILE *file, const basin_svg_graph_of *g, const point *at) {
     double most = 1e-12;
-    char legend[200];
+    char range[40];
     for (int64_t i = 0; i < g->nodes; i++) most = fmax(most, fabs(g->node[i]));
     for (int64_t e = 0; e < g->edges && g->strength; e++) most = fmax(most, fabs(both_ways(g, e)));
-    snprintf(legend, sizeof legend, "%+.2g to %+.2g: %.150s", -most, most, g->legend);
+    snprintf(range, sizeof range, "%+.2g to %+.2g", -most, most);
     put_head(file, SIDE, SIDE, g->title, true);
     if (g->subtitle) put_label(file, "", 24, 52, "start", g->subtitle);
     put_molecule(file, g, at, most);
@@ -340,7 +340,8 @@ static void graph_write(FILE *file, const basin_svg_graph_of *g, const point *at
         put_colour(file, "fill", i / 59.0);
         fputs("/>", file);
     }
-    put_label(file, "", 156, SIDE - 17, "start", legend);
+    put_label(file, "", 156, SIDE - 17, "start", range);
+    put_label(file, "", 24, SIDE - 36, "start", g->legend);
     fputs("</svg>\n", file);
 }
 

@@ -38,7 +38,8 @@ TEST(graphs_are_drawn) {
     static const double at[] = {0, 0, 1, 0, 1, 1, 9, 9, 9, 0};
     static const char *const names[] = {"0", "1", "2", "3", "4"};
     basin_svg_graph_of g = {.title = "a < b",
-                            .legend = "what it adds",
+                            .legend =
+                                "what an atom and what is around it add to class 0 by the memory",
                             .nodes = 5,
                             .edges = 5,
                             .edge = edge,
@@ -52,7 +53,8 @@ TEST(graphs_are_drawn) {
     assert_int_equal(count(once, "<line"), 6);
     assert_non_null(strstr(once, "0 - 1: +0.75"));
     assert_non_null(strstr(once, "3 - 4: +0.125"));
-    assert_non_null(strstr(once, "-2 to +2: what it adds"));
+    assert_non_null(strstr(once, ">-2 to +2<"));
+    assert_non_null(strstr(once, "x=\"24.0\" y=\"604.0\" text-anchor=\"start\">what an atom"));
     assert_non_null(strstr(once, "a &#60; b"));
     assert_null(strstr(once, "nan"));
     for (const char *c = once; (c = strstr(c, "cx=\"")); c++) {
