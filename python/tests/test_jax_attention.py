@@ -102,6 +102,22 @@ def test_learnt_bias_and_scale(shape):
     check_grads(of(bj.attention), operands, 2, atol=1e-4, rtol=1e-4)
 
 
+def test_learnt_scale_of_bfloat16():
+    """Neither it nor its gradient has the few digits of bfloat16."""
+    q, k, v = (random(2, 64, 4, 48).astype(jnp.bfloat16) for _ in range(3))
+
+    def of(dtype):
+        def total(scale):
+            out = bj.attention(q.astype(dtype), k.astype(dtype), v.astype(dtype), scale=scale)
+            return (out * v).sum(dtype="f8"), out
+
+        slope, out = jax.grad(total, has_aux=True)(jnp.full(4, 48**-0.5))
+        return out.astype("f8"), slope
+
+    for x, y, bound in zip(of(jnp.bfloat16), of("f8"), (0.003, 0.005)):
+        assert jnp.linalg.norm(x - y) <= bound * jnp.linalg.norm(y)
+
+
 def test_lists():
     pairs = bj.Pairs([(0, 1), (0, 4), (2, 2), (3, 0), (3, 1), (3, 2), (3, 3), (3, 4)], 4, 5)
     queries, keys = pairs.edges().T

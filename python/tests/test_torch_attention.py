@@ -100,6 +100,20 @@ def test_learnt_bias_and_scale(shape):
     assert gradgradcheck(of(attention), operands)
 
 
+def test_learnt_scale_of_bfloat16():
+    """Neither it nor its gradient has the few digits of bfloat16."""
+    torch.manual_seed(0)
+    q, k, v = (random(2, 4, 64, 48, dtype=torch.bfloat16, grad=False) for _ in range(3))
+
+    def of(dtype):
+        scale = torch.full((4,), 48**-0.5, dtype=torch.promote_types(dtype, torch.float32))
+        out = attention(q.to(dtype), k.to(dtype), v.to(dtype), scale=scale.requires_grad_())
+        return out, torch.autograd.grad((out * v).sum(), scale)[0]
+
+    for x, y, bound in zip(of(torch.bfloat16), of(torch.float64), (0.003, 0.005)):
+        assert (x.double() - y).norm() <= bound * y.norm()
+
+
 def test_gradcheck():
     torch.manual_seed(2)
     operands = random(1, 4, 3, 2), random(1, 2, 4, 2), random(1, 2, 4, 3)
@@ -188,6 +202,10 @@ def test_transforms():
     bias = random(2, 1, 1, 5)  # repeats along heads and queries
     each = torch.func.vmap(attention, (None, None, None, 0))(q, k, v, bias[:, None])
     assert torch.allclose(each[1], attention(q, k, v, bias[1]))
+
+    masks = torch.rand(2, 5, 5).round().bool()
+    each = torch.func.vmap(attention, (None, None, None, 0))(q, k, v, masks)
+    assert torch.allclose(each[1], attention(q, k, v, masks[1]))
 
     def loss(q):
         return attention(q, k[:1, :1], v[:1, :1]).square().sum()

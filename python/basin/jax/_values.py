@@ -325,12 +325,11 @@ def attention(
             "wanted [.., N, H, Y], [.., M, K, Y] and [.., M, K, V] where K divides H"
         )
     real = _real(q)
-    if isinstance(scale, (jax.Array, numpy.ndarray)) and jnp.ndim(scale) > 0:
-        if scale.shape != (q.shape[2],):
+    if isinstance(scale, (jax.Array, numpy.ndarray)):
+        if scale.shape not in ((), (q.shape[2],)):
             raise BasinError(f"scale of shape {list(scale.shape)}, wanted [] or [{q.shape[2]}]")
-        q, factor = q * jnp.asarray(scale, q.dtype)[:, None], 1.0
-    elif isinstance(scale, jax.Array):
-        q, factor = q * scale.astype(q.dtype), 1.0
+        scale = jnp.asarray(scale, real).reshape(-1, 1)  # bfloat16 would round the scale's slope
+        q, factor = (q.astype(real) * scale).astype(q.dtype), 1.0
     else:
         factor = 1 / math.sqrt(max(1, q.shape[3])) if scale is None else float(scale)
     flags = _eager.CAUSAL if is_causal else 0

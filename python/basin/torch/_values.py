@@ -45,7 +45,9 @@ def _check(query, key, value, enable_gqa):
     shared = key.shape[-3] if key.ndim > 2 else 1
     valued = value.shape[-3] if value.ndim > 2 else 1
     if enable_gqa and (shared == 0 or heads % shared or valued != shared):
-        raise BasinError(f"{shapes()}: heads of keys and values must divide those of queries")
+        raise BasinError(
+            f"{shapes()}: keys and values need as many heads, which divide those of queries"
+        )
 
 
 def _check_mask(mask, query, pairs):
@@ -73,9 +75,8 @@ def _batch_of(x, batch, grouped):
 def _bias_of(mask, shape, real):
     """A mask or bias that broadcasts to [.., H, N, M], as [B, H, N, M]."""
     if mask.dtype == torch.bool:
-        mask = torch.zeros(mask.shape, dtype=real, device=mask.device).masked_fill_(
-            mask.logical_not(), -math.inf
-        )
+        added = torch.zeros((), dtype=real, device=mask.device).expand(mask.shape)
+        mask = added.masked_fill(mask.logical_not(), -math.inf)  # vmap may have one mask for each
     try:
         mask = mask.to(real).expand(shape)
     except RuntimeError:
@@ -171,7 +172,8 @@ def attention(
         heads = query.shape[-3] if query.ndim > 2 else 1
         if scale.ndim > 1 or scale.numel() not in (1, heads):
             raise BasinError(f"scale of shape {list(scale.shape)}, wanted a number or [H]")
-        query = query * scale.to(query.dtype).reshape(() if scale.numel() == 1 else (-1, 1, 1))
+        scale = scale.to(real).reshape(() if scale.numel() == 1 else (-1, 1, 1))
+        query = (query.to(real) * scale).to(query.dtype)  # bfloat16 would round the scale's slope
         factor = 1.0
     else:
         factor = 1 / math.sqrt(max(1, query.shape[-1])) if scale is None else float(scale)
