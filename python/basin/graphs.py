@@ -294,7 +294,7 @@ class GraphClassifier(ClassifierMixin, _GraphEstimator):
     def predict_set(self, graphs: Any, coverage: float = 0.9) -> numpy.ndarray:
         """Conformal sets, [graphs, classes] of booleans in the order of classes_: of the graphs of
         each class, `coverage` have theirs in the set, where graphs are of the kind that training
-        validated on. A set may be empty, or have all classes."""
+        validated on. The likeliest class is always in it."""
         return self._bounds(graphs, coverage)[0] > 0
 
     def decision_function(self, graphs: Any) -> numpy.ndarray:

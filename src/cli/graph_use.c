@@ -143,7 +143,7 @@ static void put_place(basin_record *r, const basin_graphset *set, int64_t graph)
     if (set->line) basin_record_integer(r, "line", set->line[graph]);
 }
 
-/* Conformal intervals, or sets of classes such as "active|inactive", which may be empty. */
+/* Conformal intervals, or sets of classes such as "active|inactive". */
 static void put_bounds(basin_record *r, const job *j, int64_t row) {
     const float *low = j->low + row * j->columns, *high = j->high + row * j->columns;
     char key[100], name[120], set[4000] = "";
@@ -155,10 +155,7 @@ static void put_bounds(basin_record *r, const job *j, int64_t row) {
                 snprintf(set + used, sizeof set - used, "%s%s", used ? "|" : "", key + skip);
         } else if (j->about.binary) {
             snprintf(name, sizeof name, "%s_set", key);
-            basin_record_text(r, name,
-                              low[c] > 0    ? high[c] > 0 ? "0|1" : "0"
-                              : high[c] > 0 ? "1"
-                                            : "");
+            basin_record_text(r, name, low[c] == 0 ? "1" : high[c] > 0 ? "0|1" : "0");
         } else {
             snprintf(name, sizeof name, "%s_low", key);
             basin_record_number(r, name, "%g", (double)low[c]);

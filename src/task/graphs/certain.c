@@ -1,9 +1,9 @@
 /* How far predictions can be trusted, learnt of validation graphs: a temperature that calibrates
  * probabilities, the share of the memory of molecules, and how wrong predictions of such graphs
  * are. From the last come conformal intervals of values (quantiles of absolute errors) and sets of
- * classes (a class is in it unless few graphs of that class had as low a probability). Members that
- * set different graphs aside predict their own alone: the mean of members is better, so that
- * intervals rather cover too much. */
+ * classes (a class is in it unless few graphs of that class had as low a probability; the likeliest
+ * always is). Members that set different graphs aside predict their own alone: the mean of members
+ * is better, so that intervals rather cover too much. */
 #include "base/sort.h"
 #include "task/graphs/graphs.h"
 
@@ -211,6 +211,12 @@ static double quantile(const basin_graphs_certain *certain, int64_t list, double
     return k > n ? INFINITY : (double)certain->score[first + (k > 0 ? k - 1 : 0)];
 }
 
+static bool is_likeliest(const float *p, int64_t c, int64_t columns) {
+    for (int64_t i = 0; i < columns; i++)
+        if (p[i] > p[c]) return false;
+    return true;
+}
+
 void basin_graphs_certain_bound(float *low, float *high, const float *predicted, int64_t rows,
                                 const basin_graphs_model *m, double coverage) {
     int64_t columns = columns_of(m);
@@ -221,9 +227,11 @@ void basin_graphs_certain_bound(float *low, float *high, const float *predicted,
         double q = quantile(&m->certain, m->binary ? 2 * c : c, share);
         if (is_value(m)) {
             low[i] = (float)(p - q), high[i] = (float)(p + q);
+        } else if (m->binary) {
+            low[i] = p <= q || p < 0.5;
+            high[i] = 1 - p <= quantile(&m->certain, 2 * c + 1, share) || p >= 0.5;
         } else {
-            low[i] = m->binary ? p <= q : 1 - p <= q;
-            high[i] = m->binary ? 1 - p <= quantile(&m->certain, 2 * c + 1, share) : low[i];
+            low[i] = high[i] = 1 - p <= q || is_likeliest(predicted + i - c, c, columns);
         }
     }
 }

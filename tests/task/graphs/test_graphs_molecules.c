@@ -162,6 +162,8 @@ TEST(confidence_of_classes) {
     assert_float_equal(given[0], 0.898589, 1e-6); /* 0.99 of 0.9, and the network */
     basin_graphs_certain_bound(low, high, (float[]){0.95f, 0.05f}, 1, &m, 0.9);
     assert_true(low[0] == 1 && low[1] == 0);
+    basin_graphs_certain_bound(low, high, (float[]){0.45f, 0.55f}, 1, &m, 0.9);
+    assert_true(low[0] == 0 && low[1] == 1); /* neither is likely enough, one is likeliest */
     basin_graphs_certain_free(&m.certain);
 }
 
