@@ -116,7 +116,8 @@ static basin_status read_plain(basin_table_rows *c, basin_error *error) {
     const unsigned char *from = c->at, *p = from;
     while (p < c->end && *p != (unsigned char)c->delimiter && *p != '\n' && *p) p++;
     c->at = p;
-    if (p < c->end && !*p) return basin_table_rows_fail(c, error, " holds a zero byte");
+    if (p < c->end && !*p)
+        return basin_table_rows_fail(c, error, " holds a zero byte; save UTF-16 as UTF-8");
     return put(c, from, (size_t)(p - from), error);
 }
 
