@@ -287,10 +287,12 @@ void basin_cuda_values(const basin_cuda_frame *frame) {
     basin_values at = basin_values_of(frame->call, frame->in, frame->out, element(frame->call));
     int64_t queries = at.batch * at.heads * at.queries, keys = at.batch * at.shared * at.keys;
     basin_values_stats *stats = (basin_values_stats *)frame->workspace;
-    if (at.width > ROWS_WIDTH || at.value_width > ROWS_WIDTH) {
+    /* No table has rows of no width: kernels would read what was never written. */
+    int64_t least = at.width < at.value_width ? at.width : at.value_width;
+    if (least < 1 || at.width > ROWS_WIDTH || at.value_width > ROWS_WIDTH) {
         if (frame->cuda->error.status == BASIN_OK)
             basin_fail(&frame->cuda->error, BASIN_UNSUPPORTED,
-                       "backend cuda: attention: heads of %lld and values of %lld, at most %d wide",
+                       "backend cuda: attention: heads of %lld and values of %lld, needs 1 to %d",
                        (long long)at.width, (long long)at.value_width, (int)ROWS_WIDTH);
         return;
     }
