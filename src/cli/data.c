@@ -203,9 +203,11 @@ static basin_status run_info(basin_args *o, basin_error *error) {
     BASIN_NETWORK_AT_EXIT basin_network *n = NULL;
     o->quiet = true; /* notes are in the result */
     basin_status status = basin_args_network(&n, o, NULL, o->operands, o->operand, error);
-    if (status && o->operands == 1) { /* perhaps many small graphs */
+    if (status && o->operands == 1) { /* perhaps many small graphs, or a table of molecules */
         BASIN_AT_EXIT(basin_graphset_free) basin_graphset set = {0};
-        if (!basin_graphset_read(&set, o->operand[0], NULL))
+        basin_molecules table = {.path = o->operand[0]};
+        if (!basin_graphset_read(&set, table.path, NULL) ||
+            !basin_graphset_read_molecules(&set, &table, NULL))
             return basin_record_print(o->json, basin_record_set, &set, error);
     }
     BASIN_TRY(status);
