@@ -1,5 +1,6 @@
 /* Files of molecules with atoms and bonds (SDF; molblocks of versions V2000 and V3000) as a table
  * in memory: a cell with the molblock, one with the title, one per property. See molecule.h. */
+#include <ctype.h>
 #include <math.h>
 #include <strings.h>
 
@@ -35,15 +36,21 @@ static const char *next_line(const char *at, const char *end) {
     return at + (*at != 0);
 }
 
-/* An element, D and T of hydrogen; others are wildcards. */
-static basin_atom atom_of(const char *text) {
+/* An element, also as CL, D and T of hydrogen. Names of any atom and lists [N,O] are wildcards. */
+static basin_status atom_of(basin_atom *atom, const char *text, int32_t place, basin_error *error) {
+    static const char any[] = " A AH Q QH X XH M MH L LP R Pol Mod ";
     int length = (int)strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz");
-    basin_atom atom = {0};
+    char symbol[2] = {text[0], (char)tolower((unsigned char)text[length > 1])}, name[8];
     bool heavy = length == 1 && (*text == 'D' || *text == 'T');
-    int number = heavy ? 1 : basin_element_find(text, length);
-    atom.number = (uint8_t)(number > 0 ? number : 0);
-    if (heavy) atom.isotope = *text == 'D' ? 2 : 3;
-    return atom;
+    int number = heavy ? 1 : basin_element_find(symbol, length);
+    snprintf(name, sizeof name, " %.*s ", length < 6 ? length : 5, text);
+    bool wild = strstr(any, name) || *text == '*' || text[length] == '[';
+    if (number < 0 && !wild)
+        return basin_fail(error, BASIN_BAD_VALUE, "atom %d: no such element '%.*s'", place, length,
+                          text);
+    *atom = (basin_atom){.number = (uint8_t)(number > 0 ? number : 0)};
+    if (heavy) atom->isotope = *text == 'D' ? 2 : 3;
+    return BASIN_OK;
 }
 
 static basin_status add_bond(basin_molecule *m, int order, int a, int b, int wedge,
@@ -147,7 +154,8 @@ static basin_status read_v2000(basin_molecule *m, const char *at, basin_error *e
     for (at = first; atoms-- > 0; at = next_line(at, "\v")) {
         if (strcspn(at, "\v") < 32)
             return basin_fail(error, BASIN_BAD_VALUE, "atom %d is cut off", m->atoms + 1);
-        basin_atom atom = atom_of(at + 31 + (at[31] == ' '));
+        basin_atom atom;
+        BASIN_TRY(atom_of(&atom, at + 31 + (at[31] == ' '), m->atoms + 1, error));
         int code = number_at(at, 36, 3);
         const double point[3] = {real_at(at, 0), real_at(at, 10), real_at(at, 20)};
         put_point(m, &atom, point, number_at(at, 39, 3));
@@ -183,7 +191,8 @@ static basin_status add_v30(basin_molecule *m, const char *line, bool bond, basi
     if (bond)
         return add_bond(m, number[1], number[2], number[3], wedge[number[1] == 2][shape], error);
     end += strspn(end, " ");
-    basin_atom atom = atom_of(end);
+    basin_atom atom;
+    BASIN_TRY(atom_of(&atom, end, m->atoms + 1, error));
     double point[3] = {0};
     end += strcspn(end, " ");
     for (int c = 0; c < 3; c++) point[c] = strtod(end, &end);
@@ -282,7 +291,7 @@ static const char *put_record(FILE *file, const char *at, basin_dictionary *name
     char name[200];
     const char *value[MOST] = {0}, *title = at;
     int32_t number;
-    for (int i = 0; i < 3; i++) at = next_line(at, "\n");
+    for (int i = 0; i < 3 && strncmp(at, "$$$$", 4) != 0; i++) at = next_line(at, "\n");
     if (file) fprintf(file, "\"%s%c", start, LINE);
     at = put_cell(file, at, false, -1, LINE);
     for (; *at && strncmp(at, "$$$$", 4) != 0; at = next_line(at, "\n")) {

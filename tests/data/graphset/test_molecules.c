@@ -338,6 +338,26 @@ TEST(draws) {
     }
 }
 
+/* Symbols as RDKit takes them; an empty record does not take the next one with it. */
+TEST_WITH(symbols_of_molblocks, folder_new, folder_remove) {
+    static const char *const symbol[] = {"Cl", "CL", "R#", "Q", "*", "Qq", "Du", "cl"};
+    char path[PATH_TEXT], text[2000] = "";
+    basin_graphset set;
+    for (int i = 0; i < 8; i++)
+        snprintf(text + strlen(text), 200,
+                 "m%d\n\n\n  1  0  0  0  0  0            999 V2000\n"
+                 "    0.0000    0.0000    0.0000 %-3s 0  0\nM  END\n$$$$\n%s",
+                 i, symbol[i], i == 1 ? "$$$$\n" : "");
+    write_text(path, state, "m.sdf", text);
+    assert_ok(basin_graphset_read_molecules(&set, &(basin_molecules){.path = path}, &failure));
+    assert_int_equal(set.graphs, 5);
+    for (int i = 0; i < 5; i++) assert_int_equal(set.node_label[4 * i], i < 2 ? 17 : 0);
+    assert_string_equal(set.id + set.id_start[2], "m2");
+    assert_non_null(strstr(set.note, "molecule 3: '': no atoms"));
+    assert_non_null(strstr(set.note, "molecule 7: 'm5': atom 1: no such element 'Qq'"));
+    basin_graphset_free(&set);
+}
+
 /* Molblocks of both versions have the labels of SMILES; properties are columns; ids are titles. */
 TEST_WITH(molblocks, folder_new, folder_remove) {
     static const char text[] =
