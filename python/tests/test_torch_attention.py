@@ -88,6 +88,24 @@ def test_all_derivatives(case, dtype, bound):
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("by", [(0, 1, 2, 3), (0, 1, 2), (1,), (3,)])
+@pytest.mark.parametrize("some", [(0, 1, 2), (0,), (1, 2)])
+def test_some_gradients_of_some_gradients(some, by):
+    operands = [random(1, 2, 5, 4) for _ in range(4)]
+    tangents = [random(1, 2, 5, 4, grad=False) for _ in range(3)]
+
+    def second(function, dtype):
+        q, k, v, c = changed = [x.detach().to(dtype).requires_grad_() for x in operands]
+        first = torch.autograd.grad(function(q, k, v), (q, k, v), c, create_graph=True)
+        return torch.autograd.grad(
+            [first[i] for i in some], [changed[i] for i in by],
+            [tangents[i].to(dtype) for i in some],
+        )  # fmt: skip
+
+    for x, y in zip(second(attention, torch.float32), second(usual, torch.float64)):
+        assert (x - y).norm() <= 1e-5 * y.norm()
+
+
 @pytest.mark.parametrize("shape", [(2, 3, 4, 5), (3, 1, 5), (4, 5), (2, 1, 1, 5), (5,)])
 def test_learnt_bias_and_scale(shape):
     torch.manual_seed(1)

@@ -33,7 +33,7 @@ class _Part:
                 self.size = _eager.workspace_bytes(
                     eager, self.operation, self.head, self.names, addresses
                 )
-            room = q.new_empty(self.size, dtype=torch.uint8)
+            room = q.new_empty(self.size, dtype=torch.uint8) if self.size else None
             stream = _ops._stream(q.get_device())
             addresses = (*addresses, room.data_ptr() if self.size else 0, self.size, stream)
         job = self.head + self.pack(*addresses)
@@ -41,8 +41,11 @@ class _Part:
             check(_eager._run, eager, self.operation, job)  # once more, for the message
 
 
+_SECOND = ("q", "k", "a", "b", "v", "c", "av", "gq", "gk", "gv", "gc")  # in the order of a job
+
+
 class _Plan:
-    __slots__ = ("factor", "flags", "flash", "kind", "recorded", "slopes", "values")
+    __slots__ = ("factor", "flags", "flash", "kind", "recorded", "seconds", "slopes", "values")
 
     def __init__(self, q, k, v, causal, scale):
         batch, heads, queries, width = q.shape
@@ -60,11 +63,33 @@ class _Plan:
         self.values = _Part(head, _eager.VALUES, ("q", "k", "v", "o"), q)
         names = ("q", "k", "v", "c", "dq", "dk", "dv")
         self.slopes = _Part(head, _eager.VALUES_REVERSE, names, q)
+        self.seconds = {}  # by the tangents that are given and the results that are wanted
 
     def result(self, q, k, v):
         out = torch.empty_like(q) if v.shape[3] == q.shape[3] else _values_ops._new_output(q, v)
         self.values.run(q, (q.data_ptr(), k.data_ptr(), v.data_ptr(), out.data_ptr()))
         return out
+
+    def gradients(self, q, k, v, places):
+        """`places` are the addresses of q, k, v and c."""
+        found = torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
+        self.slopes.run(q, [*places, *[x.data_ptr() for x in found]])
+        return found
+
+    def second(self, like, places, needs):
+        """Gradients by `like`: q, k, v and c; `places`: of q, k, tangents of them, v, c and a
+        tangent of v, None where there is no tangent."""
+        there = tuple([at is not None for at in places])
+        part = self.seconds.get((there, needs))
+        if part is None:
+            names = zip(_SECOND, (*there, *needs))
+            names = tuple(name for name, is_there in names if is_there)
+            part = _Part(self.slopes.head, _eager.VALUES_SECOND, names, like[0])
+            self.seconds[there, needs] = part
+        found = [torch.empty_like(x) if need else None for x, need in zip(like, needs)]
+        places = [at for at in places if at is not None]
+        part.run(like[0], places + [x.data_ptr() for x in found if x is not None])
+        return found
 
 
 def _is_dense(*tensors):
@@ -75,6 +100,24 @@ def _is_dense(*tensors):
 def _alone():
     """Whether no transform waits, and no tangents go along."""
     return not _ops.watched() and _ops._forward._current_level < 0
+
+
+def _places(dtype, tensors):
+    """The addresses of saved tensors and gradients that came in, some of which may be None; None
+    where a plan does not compute with them."""
+    if not _alone():
+        return None
+    found = []
+    for x in tensors:
+        at = None
+        if x is not None:
+            if _is_batched(x) or x.dtype != dtype or not x.is_contiguous():
+                return None
+            at = x.data_ptr()
+            if at % 16:
+                return None
+        found.append(at)
+    return found
 
 
 class _Plain(torch.autograd.Function):
@@ -91,16 +134,40 @@ class _Plain(torch.autograd.Function):
             return (None,) * 4
         q, k, v = ctx.saved_tensors
         plan, needs = ctx.plan, ctx.needs_input_grad
-        first = all(needs[1:]) and not torch.is_grad_enabled() and _alone() and not _is_batched(c)
-        if first and c.dtype == q.dtype and _is_dense(q, k, v, c):
-            found = torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
-            plan.slopes.run(q, [x.data_ptr() for x in (q, k, v, c, *found)])
-            return None, *found
+        places = _places(q.dtype, (q, k, v, c)) if all(needs[1:]) else None
+        if places is not None:
+            if not torch.is_grad_enabled():
+                return None, *plan.gradients(q, k, v, places)
+            return None, *_record(plan, places, q, k, v, c)
         shared = (q, k, v, None, None, 0, plan.flags, plan.factor)
         return None, *_values_ops.reverse(*shared, c, _ops._bits(needs[1:]))[:3]
 
 
+class _PlainReverse(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, plan, places, q, k, v, c):
+        ctx.save_for_backward(q, k, v, c)
+        ctx.set_materialize_grads(False)
+        ctx.plan = plan
+        return plan.gradients(q, k, v, places)
+
+    @staticmethod
+    def backward(ctx, a, b, av):
+        q, k, v, c = ctx.saved_tensors
+        plan, needs = ctx.plan, ctx.needs_input_grad[2:]
+        if not torch.is_grad_enabled():
+            places = _places(q.dtype, (q, k, a, b, v, c, av))
+            if places is not None:
+                return None, None, *plan.second((q, k, v, c), places, needs)
+        shared = (q, k, v, None, None, 0, plan.flags, plan.factor)
+        want = _ops._bits((*needs[:3], False, needs[3]))
+        gq, gk, gv, _, gc = _values_ops.second(*shared, c, a, b, av, None, None, want)
+        return None, None, gq, gk, gv, gc
+
+
+# Without what Function.apply does for transforms.
 _apply = super(torch.autograd.Function, _Plain).apply
+_record = super(torch.autograd.Function, _PlainReverse).apply
 
 
 def _fits(q, k, v):
