@@ -519,12 +519,13 @@ cudaError_t start(void (*kernel)(wide_launch), const basin_values_launch *launch
     int64_t batch = sets / own;
     bool good = true;
     for (int i = 0; i < 4 && good; i++) { /* of tables that are absent, some map */
-        const void *x = p.x[i] ? p.x[i] : p.x[0], *y = p.y[i] ? p.y[i] : p.y[0];
-        int of_x = p.x[i] ? i / 2 : 0, of_y = p.y[i] ? i / 2 : 0;
-        good =
-            map_table<basin_bf16>(&l.own[i], x, p.of_x[of_x], p.width[of_x], p.own, own, batch) &&
-            map_table<basin_bf16>(&l.other[i], y, p.of_y[of_y], p.width[of_y], p.other, other,
-                                  batch);
+        if (i > 0) l.own[i] = l.own[0], l.other[i] = l.other[0];
+        if (p.x[i])
+            good = map_table<basin_bf16>(&l.own[i], p.x[i], p.of_x[i / 2], p.width[i / 2], p.own,
+                                         own, batch);
+        if (p.y[i] && good)
+            good = map_table<basin_bf16>(&l.other[i], p.y[i], p.of_y[i / 2], p.width[i / 2],
+                                         p.other, other, batch);
     }
     basin_values_steps known = {batch * p.heads * p.other * 4, (int64_t)p.other * 4, 4};
     if (good && block::BY_KEY)
