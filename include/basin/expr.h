@@ -266,7 +266,8 @@ BASIN_API basin_expr basin_uniform(basin_expr seed, basin_shape shape);
 BASIN_API basin_expr basin_dropout(basin_expr a, double rate, basin_expr seed);
 
 /* Which pairs (query, key) see each other. All pairs of `queries` x `keys` within each of `batch`
- * entries, or a list in CSR form whose parts are index tensors (basin/pairs.h makes them). */
+ * entries (attention also takes NULL for them), or a list in CSR form whose parts are index tensors
+ * (basin/pairs.h makes them). */
 typedef struct basin_pattern {
     bool exclude_self; /* all pairs: leave out query == key */
     bool causal;       /* all pairs: leave out key > query; as many queries as keys */

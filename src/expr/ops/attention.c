@@ -77,6 +77,7 @@ static bool check_heads(basin_expr q, basin_expr k, basin_expr beta, basin_expr 
 /* `scale` multiplies the scores, or is added to them. */
 static basin_expr attention_lse(basin_expr q, basin_expr k, basin_expr beta, basin_expr scale,
                                 bool added, basin_expr mix, const basin_pattern *pattern) {
+    if (!pattern) pattern = &BASIN_ALL_PAIRS;
     if (!q || !k || !beta || !(k = with_halo(k, pattern))) return NULL;
     basin_expr q4 = basin_as_batch(q, "q"), k4 = basin_as_batch(k, "k");
     if (!q4 || !k4) return NULL;

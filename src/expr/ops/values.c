@@ -80,6 +80,7 @@ static double apply_scale(basin_expr *q, basin_expr scale) {
 basin_expr basin_softmax_attention(basin_expr q, basin_expr k, basin_expr v, basin_expr scale,
                                    basin_expr bias, const basin_pattern *pattern) {
     if (!q || !k || !v) return NULL;
+    if (!pattern) pattern = &BASIN_ALL_PAIRS;
     basin_shape shape = q->shape;
     basin_expr in[BASIN_VAL_PAIR + 1] = {basin_as_batch(q, "q"), basin_as_batch(k, "k"),
                                          basin_as_batch(v, "v")};
