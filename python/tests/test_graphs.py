@@ -202,6 +202,7 @@ def test_intervals_sets_and_nearest_molecules():
     ).fit(smiles, ["O", "Cl"] * 10)
     sets = model.predict_set(smiles, 0.5)
     assert sets.shape == (20, 2) and sets.dtype == bool
+    assert sets[range(20), model.predict_proba(smiles).argmax(1)].all()
     similar, name = model.nearest([smiles[4], "c1ccccc1"])
     assert similar[0] == 1 and similar[1] < 0.5 and name[0] == "line 4"
 

@@ -164,6 +164,9 @@ def test_lists_are_made_of_edges_and_of_rows():
     assert torch.equal(again.packed, pairs.packed)
     with pytest.raises(basin.BasinError, match="names node 3, wanted 0 to 2"):
         bt.Pairs([(0, 3)], 3)
+    for row in ([0, 1, 5], [0, 2, 1], [1, 2], [], [[0, 2]]):
+        with pytest.raises(basin.BasinError, match="wanted 0 to 2 in order"):
+            bt.Pairs.from_csr(row, [0, 1])
 
 
 @pytest.mark.parametrize("pattern", ["all", "causal", "list"])

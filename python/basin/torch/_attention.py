@@ -48,6 +48,9 @@ class Pairs:
     ) -> Pairs:
         """From rows of keys: those of query i are key[row[i]] to key[row[i + 1] - 1]."""
         row, key = torch.as_tensor(row).long(), torch.as_tensor(key).long()
+        ends = row[[0, -1]].tolist() if row.ndim == 1 and len(row) else []
+        if ends != [0, len(key)] or (row.diff() < 0).any():
+            raise BasinError(f"row of shape {list(row.shape)}, wanted 0 to {len(key)} in order")
         queries = torch.repeat_interleave(torch.arange(len(row) - 1, device=row.device), row.diff())
         return cls(torch.stack([queries, key], 1), len(row) - 1, keys, device=device)
 
