@@ -35,12 +35,13 @@ static void put_label(FILE *file, const char *class, double x, double y, const c
 
 /* With a title to read where `titled`. */
 static void put_head(FILE *file, int width, int height, const char *title, bool titled) {
+    double letters = fmax(1, fmin((double)strlen(title), 101)); /* small enough that all fit */
     fprintf(
         file,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
         "height=\"%d\" role=\"img\">\n<style>\n"
         "text { font: 13px system-ui, 'Segoe UI', Helvetica, Arial, sans-serif; fill: #3d434b }\n"
-        ".title { font-size: 16px; font-weight: 600; fill: #16191d }\n"
+        ".title { font-size: %.3gpx; font-weight: 600; fill: #16191d }\n"
         ".paper { fill: #fff } .grid { stroke: #e3e6ea } .frame { stroke: #8b929b; fill: none }\n"
         ".line { fill: none; stroke-width: 2; stroke-linejoin: round }\n"
         ".bond { stroke: #3d434b; stroke-width: 1.6; stroke-linecap: round }\n"
@@ -49,7 +50,7 @@ static void put_head(FILE *file, int width, int height, const char *title, bool 
         "  .bond { stroke: #b6bdc6 } .paper { fill: #15181c } .grid { stroke: #2b3037 } .frame { "
         "stroke: #6b737d }\n"
         "}\n</style>\n<rect class=\"paper\" width=\"%d\" height=\"%d\"/>\n",
-        width, height, width, height, width, height);
+        width, height, width, height, fmin(16, 1.7 * (width - 48) / letters), width, height);
     fputs("<title>", file); /* what a screen reader says of the picture */
     put_text(file, title, 100);
     fputs("</title>\n", file);

@@ -54,6 +54,7 @@ TEST(graphs_are_drawn) {
     assert_non_null(strstr(once, "0 - 1: +0.75"));
     assert_non_null(strstr(once, "3 - 4: +0.125"));
     assert_non_null(strstr(once, ">-2 to +2<"));
+    assert_non_null(strstr(once, ".title { font-size: 16px"));
     assert_non_null(strstr(once, "x=\"24.0\" y=\"604.0\" text-anchor=\"start\">what an atom"));
     assert_non_null(strstr(once, "a &#60; b"));
     assert_null(strstr(once, "nan"));
@@ -65,9 +66,11 @@ TEST(graphs_are_drawn) {
     free(again);
     const char *const name[] = {"ab<\xc3\xbc\xff"};
     g.nodes = 1, g.edges = 0, g.name = name; /* one node alone */
+    g.title = "a file of a long name, which stands before all else.csv, graph 7: class 1";
     once = draw_graph(&g);
     assert_null(strstr(once, "nan"));
     assert_non_null(strstr(once, ">ab&#60;\xc3\xbc\xef\xbf\xbd<"));
+    assert_non_null(strstr(once, ".title { font-size: 13.8px")); /* so that it fits */
     free(once);
 }
 
