@@ -97,6 +97,7 @@ static const basin_option predict_table[] = {
     BASIN_TEXT(output, 'o', "output", "FILE", .writes = true),
     BASIN_TEXT(embeddings, 0, "embeddings", "FILE", .writes = true),
     BASIN_FLAG(sort, "sort"),
+    BASIN_TEXT(about, 0, "about", "NAME", .needs = "sort=on"),
     BASIN_INTEGER(top, "top", "N", 0, 1e15, .needs = "sort=on"),
     BASIN_GRAPH_OPTION_COVERAGE,
     BASIN_GRAPH_OPTIONS_MOLECULES,
@@ -251,7 +252,16 @@ basin_status basin_graph_predict(job *j, basin_error *error) {
     BASIN_TRY(basin_graphs_predict(j->output, j->class_value, j->model, &j->data, error));
     note_graphs(j);
     j->data.ranks = NULL;
-    int64_t by = j->about.class_value ? j->columns - 1 : 0;
+    int64_t by;
+    BASIN_TRY(basin_graph_find_column(&by, j, error));
+    bool words = j->about.class_value && j->about.names && strstr(j->about.names, "\n\t");
+    if (by < 0) {
+        by = j->about.class_value ? j->columns - 1 : 0;
+        char key[100];
+        name_column(key, j, by);
+        if (j->o->sort && (words || j->columns > 2 - !j->about.class_value))
+            basin_note(j->o, "sorted by %s, the highest first; --about names another", key);
+    }
     BASIN_TRY(BASIN_NEW_RAW(&j->order, j->rows + 1, "outputs", error));
     for (int64_t i = 0; i < j->rows; i++)
         j->order[i] = (basin_ranked){(double)j->output[i * j->columns + by], i};

@@ -486,6 +486,17 @@ TEST_WITH(converts_and_draws_molecules, folder_new, folder_remove) {
     assert_null(strstr(p->out, "AUROC"));
     p = run_ok(state, "graph predict c.safetensors c.csv");
     assert_true(strstr(p->out, ",on,") || strstr(p->out, ",off,"));
+    p = run_ok(state, "graph predict c.safetensors c.csv --sort");
+    assert_contains(p->err, "sorted by p_on, the highest first; --about names another");
+    double last = 2; /* line, graph, class, p_off */
+    p = run_ok(state, "graph predict c.safetensors c.csv --sort --about off");
+    assert_null(strstr(p->err, "sorted by"));
+    for (const char *row = strchr(p->out, '\n') + 1; *row; row = strchr(row, '\n') + 1) {
+        double own = -1;
+        assert_int_equal(sscanf(row, "%*d,%*d,%*[a-z],%lf", &own), 1);
+        assert_true(own <= last);
+        last = own;
+    }
     p = run_ok(state, "graph explain c.safetensors c.csv --about on");
     assert_contains(p->out, "class on");
 }
