@@ -128,6 +128,7 @@ typedef struct basin_backend_table {
     bool fuse;        /* whether plans fuse by default; ref runs one operation per call */
     bool chain; /* whether accumulation is free: a product adds to a tensor of its result's kind */
     bool masks; /* whether narrow products write and read masks; plan/passes/narrow.c */
+    bool keeps; /* whether VALUES keeps something for its reverse; plan/schedule/order.c */
     bool joins; /* whether factors and results of products, and what attention over all pairs reads
                    and writes in their shapes, may have strides; plan/passes/join.c */
     /* Bytes of a NARROW element: 2; 0: kernels take none. ref rounds what it stores. */

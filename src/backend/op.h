@@ -77,7 +77,10 @@ enum basin_values_in {
     BASIN_VAL_TV,    /* like v */
     BASIN_VAL_TBIAS, /* like the bias */
     BASIN_VAL_TC,    /* like c */
-    BASIN_VAL_IN
+    BASIN_VAL_IN,
+    /* of the reverse, where the plan has the result, too, and the backend keeps something of it: */
+    BASIN_VAL_KEPT = BASIN_VAL_TQ, /* the result's second one */
+    BASIN_VAL_O                    /* and its first */
 };
 /* Results of the reverse and the second order: like q, k, v, the bias with nothing that is 1, c. */
 enum basin_values_out {

@@ -56,6 +56,8 @@ typedef struct basin_values {
     const int32_t *row, *key, *column, *query, *pair; /* row NULL: all pairs */
     const void *q, *k, *v, *bias, *c, *tq, *tk, *tv, *tbias, *tc;
     void *out_q, *out_k, *out_v, *out_bias, *out_c, *out_o /* beside its tangent */;
+    const void *o; /* of a reverse with what its result kept, or NULL */
+    void *kept;    /* there, and where a result is to keep it; see basin_values_kept */
 } basin_values;
 
 static inline basin_values_steps basin_values_steps_of(const basin_shape *shape, bool heads_first) {
@@ -122,14 +124,27 @@ static inline basin_values basin_values_of(const basin_call *call, const void *c
         at.out_c = out[BASIN_VAL_OUT_C];
         if (call->outs > BASIN_VAL_OUT_O) at.out_o = out[BASIN_VAL_OUT_O];
     }
+    if (at.order == 1 && call->ins > BASIN_VAL_O)
+        at.o = in[BASIN_VAL_O], at.kept = (void *)(uintptr_t)in[BASIN_VAL_KEPT];
     if (forward) {
-        at.out_c = out[0];
+        at.out_c = out[0], at.kept = call->outs > 1 ? out[1] : NULL;
     } else {
         at.out_q = out[BASIN_VAL_OUT_Q], at.out_k = out[BASIN_VAL_OUT_K];
         at.out_v = out[BASIN_VAL_OUT_V], at.out_bias = out[BASIN_VAL_OUT_BIAS];
     }
     if (packed) basin_values_unpack(&at, size);
     return at;
+}
+
+/* What a backend may keep of a result for its reverse, 4 bytes each: a number for every query,
+ * [batch H, rows], and with dropout a bit for every pair, [batch H, words, rows]. */
+static inline int64_t basin_values_rows(int64_t queries) { return (queries + 63) / 64 * 64; }
+static inline int64_t basin_values_words(int64_t keys) { return (keys + 63) / 64 * 2; }
+static inline basin_shape basin_values_kept(const basin_shape *q, const basin_shape *k, bool packed,
+                                            bool drop) {
+    return BASIN_SHAPE(q->dim[0] * q->dim[2] / (packed ? 3 : 1),
+                       1 + (drop ? basin_values_words(k->dim[1]) : 0),
+                       basin_values_rows(q->dim[1]));
 }
 
 /* The draw of a query's first key; the others follow. */

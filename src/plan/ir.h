@@ -1,6 +1,6 @@
 /* A plan in the making: instructions over values, between the graph and the kernel calls. Passes in
- * their order: lower, order, chain, pack, fuse, inline, narrow, mask, join, bytes, hoist, part,
- * layout (docs/architecture.md says what each does). */
+ * their order: lower, order, chain, pack, fuse, inline, narrow, mask, join, bytes, keep, hoist,
+ * part, layout (docs/architecture.md says what each does). */
 #ifndef BASIN_PLAN_IR_H
 #define BASIN_PLAN_IR_H
 
@@ -100,6 +100,8 @@ static inline bool basin_ir_is_narrow(const basin_ir *ir, int value) {
 basin_status basin_ir_lower(basin_ir *ir, const basin_graph *graph, const basin_plan_spec *spec);
 /* Replaces log-sum-exps that a force or a softmax computes anyway. */
 basin_status basin_ir_share_forces(basin_ir *ir);
+/* Lets attention with values keep for its reverse what the backend then need not compute again. */
+basin_status basin_ir_keep_values(basin_ir *ir);
 /* Marks instructions nobody needs as dead and sorts the rest so that producers come first. */
 basin_status basin_ir_sort(basin_ir *ir);
 /* Tells results which instructions write them, after these have moved. */

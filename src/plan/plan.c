@@ -318,6 +318,7 @@ static basin_status optimise(basin_plan *plan, bool plain) {
     if (narrow && table->masks) BASIN_TRY(basin_ir_mask(ir));
     if (narrow && table->joins) BASIN_TRY(basin_ir_join(ir, backend->bytes));
     if (backend->bytes) BASIN_TRY(basin_ir_bytes(ir, backend->narrow_least));
+    if (table->keeps) BASIN_TRY(basin_ir_keep_values(ir));
     BASIN_TRY(basin_ir_hoist(ir));
     return table->parts ? basin_ir_part(ir, backend) : BASIN_OK;
 }

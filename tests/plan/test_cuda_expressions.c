@@ -153,6 +153,48 @@ TEST(test_arrangements) {
     }
 }
 
+/* Attention with values and its reverse: o and the gradients of two functions of it, with what the
+ * device keeps between them; and the last without that. Heads of 64 and of 24, causal and not,
+ * queries that fill tiles and ones that do not, with dropout and without. */
+enum { KEPT = 4 };
+
+static void run_values(basin_tensor result[KEPT], const char *backend, int kind, bool narrow) {
+    static double x[2 * 131 * 3 * 2 * 64];
+    int64_t tokens = kind % 3 == 0 ? 128 : kind % 3 == 1 ? 131 : 37, width = kind & 4 ? 24 : 64;
+    const basin_pattern *pattern = kind & 2 ? &BASIN_CAUSAL_PAIRS : &BASIN_ALL_PAIRS;
+    const int32_t word[] = {3, -8};
+    BASIN_AT_EXIT(lab_close) lab l = lab_new(backend, 1);
+    if (narrow) lab_narrow(&l, BASIN_BF16);
+    check_fill(x, 2 * tokens * 6 * width, 5);
+    basin_expr qkv = lab_input(&l, "x", BASIN_SHAPE(2, tokens, 6 * width), x);
+    basin_expr seed = lab_index(&l, "seed", word, 2), output[3];
+    for (int i = 0; i < 2 * tokens * 2 * width; i++) x[i] = sin(0.7 * i);
+    basin_expr c = lab_input(&l, "c", BASIN_SHAPE(2, tokens, 2, width), x);
+    basin_expr o = basin_softmax_attention_packed(qkv, 2, kind & 1 ? 0.3 : 0, seed, pattern);
+    output[0] = o;
+    output[1] = basin_grad(basin_sum_all(basin_mul(c, basin_sin(o))), qkv);
+    output[2] = basin_grad(basin_sum_all(basin_mul(c, o)), qkv);
+    run_plan(result, &l, output, 3);
+    run_plan(result + 3, &l, output + 2, 1);
+}
+
+TEST(test_kept_values) {
+    for (int kind = 0; kind < 48; kind++) {
+        basin_tensor found[KEPT], wanted[KEPT];
+        run_values(found, "cuda", kind % 24, kind >= 24);
+        run_values(wanted, "ref", kind % 24, kind >= 24);
+        if (kind < 24) /* what is kept changes no bit */
+            assert_memory_equal(found[2].data, found[3].data, basin_tensor_bytes(&found[3]));
+        for (int i = 0; i < KEPT; i++) {
+            char what[40];
+            snprintf(what, sizeof what, "values, kind %d, result %d", kind, i);
+            lab_assert_near(&found[i], &wanted[i], kind < 24 ? 1e-5 : 1e-2, what);
+            basin_tensor_free(&found[i]);
+            basin_tensor_free(&wanted[i]);
+        }
+    }
+}
+
 int main(int argc, char **argv) {
     basin_error error;
     if (argc > 2) first = strtoull(argv[1], NULL, 10), count = strtoull(argv[2], NULL, 10);

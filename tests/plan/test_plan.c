@@ -517,6 +517,46 @@ TEST(test_shared_forces) {
     check_backends(&c, basin_add(basin_grad(y, p), basin_grad(y, q)), 1e-5);
 }
 
+/* Where the backend keeps something of attention with values, its reverse, and no other one of the
+ * same tokens, takes it; numbers do not change. Two of them draw apart, one draws nothing. */
+TEST(test_kept_values) {
+    const int32_t word[] = {3, 8};
+    double x[2 * 5 * 12];
+    BASIN_AT_EXIT(lab_close) lab l = lab_new("cpu", 1);
+    check_fill(x, 2 * 5 * 12, 4);
+    basin_expr tokens = lab_input(&l, "x", BASIN_SHAPE(2, 5, 12), x);
+    basin_expr seed = lab_index(&l, "seed", word, 2), loss = NULL, o[3];
+    for (int i = 0; i < 3; i++) {
+        o[i] =
+            basin_softmax_attention_packed(tokens, 2, i < 2 ? 0.4 : 0, seed, &BASIN_CAUSAL_PAIRS);
+        basin_expr sum = basin_sum_all(basin_sin(o[i]));
+        loss = loss ? basin_add(loss, sum) : sum;
+    }
+    basin_expr gradient = basin_grad(loss, tokens);
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor wanted = lab_value(&l, gradient);
+    basin_backend_table table = *l.backend->table;
+    table.keeps = true, l.backend->table = &table;
+    basin_plan *plan = lab_plan(&l, &gradient, 1);
+    int kept = 0, without = 0;
+    for (size_t i = 0; i < plan->calls; i++) {
+        const basin_call *reverse = &plan->call[i], *values = reverse;
+        if (reverse->op != BASIN_OP_VALUES_REVERSE) continue;
+        while (values->op != BASIN_OP_VALUES || values->attr.stream != reverse->attr.stream)
+            values--;
+        without += reverse->ins == BASIN_VAL_C + 1 && values->outs == 1;
+        if (values->outs == 1) continue;
+        assert_int_equal(reverse->ins, BASIN_VAL_O + 1);
+        kept += reverse->in[BASIN_VAL_KEPT].offset == values->out[1].offset &&
+                reverse->in[BASIN_VAL_O].offset == values->out[0].offset;
+    }
+    assert_int_equal(kept, 2);
+    assert_int_equal(without, 1);
+    lab_run(plan);
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor found = lab_read(plan, gradient);
+    assert_memory_equal(found.data, wanted.data, basin_tensor_bytes(&wanted));
+    basin_plan_free(plan);
+}
+
 /* Attention within windows and among all tokens reads the same queries in two shapes: a force of
  * the one does not give the log-sum-exps of the other. */
 TEST(test_windows_and_all) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/values.h"
 #include "base/memory.h"
 #include "plan/ir.h"
 
@@ -126,7 +127,7 @@ static bool depends(walk *w, int to, int from) {
 /* Whether both are the same numbers in the same shape. */
 static bool is_same(const basin_ir *ir, int a, int b) {
     if (a < 0 || b < 0) return a < 0 && b < 0;
-    return ir->value[a].root == ir->value[b].root &&
+    return ir->value[a].root == ir->value[b].root && ir->value[a].first == ir->value[b].first &&
            basin_shape_equal(ir->value[a].shape, ir->value[b].shape);
 }
 
@@ -198,6 +199,45 @@ basin_status basin_ir_share_forces(basin_ir *ir) {
     }
     share_softmaxes(&w);
     return basin_ir_sort(ir);
+}
+
+/* Whether the second is the reverse of the first, and the first has something to keep for it. */
+static bool is_values_reverse(const basin_ir *ir, const basin_ir_instruction *values,
+                              const basin_ir_instruction *reverse) {
+    const basin_attr *a = &values->attr, *b = &reverse->attr;
+    if (values->op != BASIN_OP_VALUES || reverse->in[BASIN_VAL_ROW] >= 0 || a->value != b->value ||
+        a->drop != b->drop || a->stream != b->stream || a->causal != b->causal ||
+        a->exclude_self != b->exclude_self || a->transpose_a != b->transpose_a ||
+        a->packed_b != b->packed_b)
+        return false;
+    for (int i = 0; i < BASIN_VAL_C; i++)
+        if (!is_same(ir, i < values->ins ? values->in[i] : -1, reverse->in[i])) return false;
+    return a->drop > 0 || basin_ir_is_narrow(ir, values->in[BASIN_VAL_Q]);
+}
+
+basin_status basin_ir_keep_values(basin_ir *ir) {
+    for (size_t i = 0; i < ir->instructions; i++) {
+        basin_ir_instruction *reverse = &ir->instruction[i], *values = reverse;
+        if (reverse->op != BASIN_OP_VALUES_REVERSE) continue;
+        while (values > ir->instruction && !is_values_reverse(ir, values, reverse)) values--;
+        if (!is_values_reverse(ir, values, reverse)) continue;
+        if (values->outs == 1) {
+            int q = values->in[BASIN_VAL_Q], k = values->in[BASIN_VAL_K];
+            bool packed = values->attr.packed_b;
+            int made = basin_ir_value_new(ir,
+                                          basin_values_kept(&ir->value[q].shape,
+                                                            &ir->value[packed ? q : k].shape,
+                                                            packed, values->attr.drop > 0),
+                                          BASIN_REAL);
+            if (made < 0) return BASIN_NO_MEMORY;
+            ir->value[made].producer = (int)(values - ir->instruction);
+            values->out[values->outs++] = made;
+        }
+        reverse->in[BASIN_VAL_KEPT] = values->out[1], reverse->in[BASIN_VAL_O] = values->out[0];
+        reverse->ins = BASIN_VAL_O + 1;
+    }
+    basin_ir_count_uses(ir);
+    return BASIN_OK;
 }
 
 /* The reverse of a layer norm whose dx only `add` reads, to add what is there before; or -1. */

@@ -79,7 +79,7 @@ static __global__ void __launch_bounds__(ROWS_THREADS)
                 s += p.bias[entry * p.of_bias.batch + h * p.of_bias.head + at] * BASIN_LOG2_E;
             if (p.tbias) x += p.tbias[entry * p.of_tbias.batch + h * p.of_tbias.head + tat];
             int64_t at_query = (entry * p.heads + h) * (by_key ? p.other : p.own) + i;
-            float m = p.keep ? basin_values_kept(p, at_query, j) : 1;
+            float m = p.keep ? basin_values_mask(p, entry * p.heads + h, i, j) : 1;
             g *= m, y *= m;
             if (STAGE == BASIN_VALUES_STATS) {
                 if (opens) sums.begin(x, g);
@@ -128,40 +128,49 @@ static void launch_rows(const basin_cuda_frame *frame, basin_values_launch *p,
 
 /* ---- dropout ---- */
 
-/* A thread draws the 32 bits of a word; of causal queries, of what they see alone. */
-static __global__ void __launch_bounds__(ROWS_THREADS)
-    keep_bits(uint32_t *to, const uint32_t *seed, uint32_t stream, uint32_t limit, int64_t count,
-              int words, int queries, int keys, bool causal) {
-    int64_t at = (int64_t)blockIdx.x * ROWS_THREADS + threadIdx.x, row = at / words;
-    int first = (int)(at % words) * 32;
-    if (at >= count || first >= keys || (causal && first > row % queries)) return;
-    uint64_t begin = (uint64_t)row * keys + first;
-    uint32_t bits = 0, start = seed[0], next = seed[1];
-    BASIN_UNROLL (n, 9) {
-        uint64_t call = begin / 4 + n;
-        uint32_t word[4] = {(uint32_t)call, (uint32_t)(call >> 32), stream, 0};
-        uint32_t key[2] = {start, next};
-        int shift = 4 * n - (int)(begin % 4); /* 0, or the draws lie across calls */
-        if (shift >= 32) break;
-        BASIN_UNROLL (round, 10) {
-            basin_philox_round(word, key);
-            basin_philox_next(key);
-        }
-        BASIN_UNROLL (i, 4)
-            if (word[i] >> 8 > limit && shift + i >= 0 && shift + i < 32) bits |= 1u << (shift + i);
+/* Whether four draws are above the limit, a bit each. */
+BASIN_DEVICE uint32_t keep_four(uint64_t call, uint32_t stream, const uint32_t *seed,
+                                uint32_t limit) {
+    uint32_t word[4] = {(uint32_t)call, (uint32_t)(call >> 32), stream, 0}, bits = 0;
+    uint32_t key[2] = {seed[0], seed[1]};
+    BASIN_UNROLL (round, 10) {
+        basin_philox_round(word, key);
+        basin_philox_next(key);
     }
-    to[at] = bits;
+    BASIN_UNROLL (i, 4) bits |= word[i] > limit ? 1u << i : 0;
+    return bits;
 }
 
-static int words_of(const basin_values *at) { return (int)basin_cuda_ceil(at->keys, 64) * 2; }
+/* A block has 64 queries and 64 keys of a head. A thread draws the bits of one query and 32 keys,
+ * the same ones in a warp, which has nothing to do where causal queries do not see them. */
+static __global__ void __launch_bounds__(ROWS_THREADS)
+    keep_bits(uint32_t *to, const uint32_t *seed, uint32_t stream, uint32_t limit, int words,
+              int rows, int queries, int keys, bool causal) {
+    unsigned across = (unsigned)words / 2, at = blockIdx.x / across, down = (unsigned)rows / 64;
+    int word = (int)(blockIdx.x % across) * 2 + (int)threadIdx.x / 64;
+    int i = (int)(at % down) * 64 + (int)threadIdx.x % 64;
+    if (i >= queries || word * 32 >= keys || (causal && word * 32 > i)) return;
+    uint64_t begin = ((uint64_t)(at / down) * queries + i) * keys + word * 32;
+    uint32_t key[2] = {seed[0], seed[1]}, low = 0, high = 0, shift = begin % 4;
+    BASIN_UNROLL (n, 8) low |= keep_four(begin / 4 + n, stream, key, limit) << 4 * n;
+    if (shift) high = keep_four(begin / 4 + 8, stream, key, limit); /* draws lie across calls */
+    to[((int64_t)(at / down) * words + word) * rows + i] = __funnelshift_r(low, high, shift);
+}
+
+static int64_t sets_of(const basin_values *at) { return at->batch * at->heads; }
+
+static size_t bits_bytes(const basin_values *at) {
+    int64_t words = sets_of(at) * basin_values_words(at->keys) * basin_values_rows(at->queries);
+    return at->seed ? (size_t)words * sizeof(uint32_t) : 0;
+}
 
 static void draw_bits(const basin_cuda_frame *frame, const basin_values *at, uint32_t *to) {
-    int64_t count = at->batch * at->heads * at->queries * words_of(at);
-    unsigned blocks = (unsigned)basin_cuda_ceil(count, ROWS_THREADS);
+    int words = (int)basin_values_words(at->keys), rows = (int)basin_values_rows(at->queries);
+    unsigned blocks = (unsigned)(sets_of(at) * (words / 2) * (rows / 64));
     if (!blocks) return;
     keep_bits<<<blocks, ROWS_THREADS, 0, frame->stream>>>(
-        to, (const uint32_t *)at->seed, at->stream, (uint32_t)(at->drop * 0x1p24), count,
-        words_of(at), (int)at->queries, (int)at->keys, at->causal);
+        to, (const uint32_t *)at->seed, at->stream, (uint32_t)(at->drop * 0x1p24) << 8 | 255, words,
+        rows, (int)at->queries, (int)at->keys, at->causal);
     BASIN_CUDA_LAUNCHED(frame->cuda, "dropout of attention");
 }
 
@@ -187,7 +196,12 @@ static bool aligned(const void *table, const basin_values_steps *of, int64_t wid
 }
 
 static size_t stats_bytes(const basin_values *at) {
-    return (size_t)(at->batch * at->heads * at->queries) * sizeof(basin_values_stats);
+    return (size_t)(sets_of(at) * at->queries) * sizeof(basin_values_stats);
+}
+
+static uint32_t *bits_of(const basin_values *at, void *workspace) {
+    if (!at->kept) return (uint32_t *)((char *)workspace + stats_bytes(at));
+    return (uint32_t *)at->kept + sets_of(at) * basin_values_rows(at->queries);
 }
 
 /* Whether every row of every table does. */
@@ -195,7 +209,7 @@ static bool has_vectors(const basin_cuda_frame *frame, const basin_values *at) {
     basin_kind kind = frame->call->in[BASIN_VAL_Q].kind;
     const void *of_q[] = {at->q, at->tq}, *of_c[] = {at->c, at->tc};
     const void *of_k[] = {at->k, at->tk}, *of_v[] = {at->v, at->tv};
-    const void *outs[] = {at->out_q, at->out_k, at->out_v, at->out_c, at->out_o};
+    const void *outs[] = {at->out_q, at->out_k, at->out_v, at->out_c, at->out_o, at->o};
     bool vectors = true;
     for (int t = 0; t < 2; t++)
         vectors = vectors && aligned(of_q[t], &at->of_q, at->width, kind) &&
@@ -219,6 +233,12 @@ static bool is_at_once(const basin_values *at) {
     return !at->out_q && !at->out_k && !at->out_v && !at->out_bias;
 }
 
+/* Whether levels are kept, which a reverse asks of the same operands, and o, as its result. */
+static bool has_levels(const basin_cuda_frame *frame, const basin_values *at) {
+    bool reverse = at->order == 1 && at->c && at->out_q;
+    return at->kept && (at->order == 0 || reverse) && takes_warpgroups(frame, at);
+}
+
 static void launch(const basin_cuda_frame *frame, const basin_values *at, basin_values_stats *stats,
                    basin_values_stage stage) {
     bool by_key = stage == BASIN_VALUES_BY_KEY, second = at->order == 2;
@@ -239,7 +259,8 @@ static void launch(const basin_cuda_frame *frame, const basin_values *at, basin_
     p.of_x[0] = by_key ? at->of_k : at->of_q, p.of_x[1] = by_key ? at->of_v : at->of_c;
     p.of_y[0] = by_key ? at->of_q : at->of_k, p.of_y[1] = by_key ? at->of_c : at->of_v;
     p.out[0] = by_key ? at->out_k : at->out_q, p.out[1] = by_key ? at->out_v : at->out_c;
-    p.o = at->out_o;
+    p.o = at->order == 1 ? (void *)at->o : at->out_o;
+    p.level = has_levels(frame, at) ? (float *)at->kept : NULL;
     p.width[0] = (int)at->width, p.width[1] = (int)at->value_width;
     p.own = (int)(by_key ? at->keys : at->queries);
     p.other = (int)(by_key ? at->queries : at->keys);
@@ -248,8 +269,9 @@ static void launch(const basin_cuda_frame *frame, const basin_values *at, basin_
     p.bias = (const float *)at->bias, p.tbias = (const float *)at->tbias;
     p.of_bias = at->of_bias, p.of_tbias = at->of_tbias;
     p.slope = (float *)at->out_bias, p.stats = stats;
-    if (at->seed) p.keep = (const uint32_t *)((const char *)stats + stats_bytes(at));
-    p.words = words_of(at), p.kept = (float)(1 / (1 - at->drop));
+    if (at->seed) p.keep = bits_of(at, stats);
+    p.words = (int)basin_values_words(at->keys), p.rows = (int)basin_values_rows(at->queries);
+    p.kept = (float)(1 / (1 - at->drop));
     p.causal = at->causal, p.exclude_self = at->exclude_self;
     p.vectors = has_vectors(frame, at);
     p.pairs = at->pairs, p.row = at->row, p.key = at->key, p.column = at->column;
@@ -279,8 +301,7 @@ static size_t element(const basin_call *call) {
 size_t basin_cuda_values_workspace(const basin_cuda *, const basin_call *call) {
     const basin_cuda_frame frame = basin_cuda_outline(call);
     basin_values at = basin_values_of(call, frame.in, frame.out, element(call));
-    size_t queries = (size_t)(at.batch * at.heads * at.queries);
-    return stats_bytes(&at) + (at.seed ? queries * (size_t)words_of(&at) * sizeof(uint32_t) : 0);
+    return stats_bytes(&at) + (at.kept ? 0 : bits_bytes(&at));
 }
 
 void basin_cuda_values(const basin_cuda_frame *frame) {
@@ -302,8 +323,8 @@ void basin_cuda_values(const basin_cuda_frame *frame) {
         if (bytes)
             BASIN_CUDA_TRY(frame->cuda, cudaMemsetAsync(at.out_bias, 0, bytes, frame->stream));
     }
-    if (queries > 0 && at.seed)
-        draw_bits(frame, &at, (uint32_t *)((char *)stats + stats_bytes(&at)));
+    if (queries > 0 && at.seed && !(at.kept && at.order == 1))
+        draw_bits(frame, &at, bits_of(&at, stats));
     if (at.out_o && queries > 0 && !(takes_warpgroups(frame, &at) && is_at_once(&at) && at.out_c)) {
         basin_values plain = at;
         plain.order = 0, plain.out_c = at.out_o, plain.c = NULL, plain.out_o = NULL;
@@ -311,7 +332,7 @@ void basin_cuda_values(const basin_cuda_frame *frame) {
         launch(frame, &plain, stats, BASIN_VALUES_STATS);
         launch(frame, &plain, stats, BASIN_VALUES_BY_QUERY);
     }
-    if (queries > 0) launch(frame, &at, stats, BASIN_VALUES_STATS);
+    if (queries > 0 && !has_levels(frame, &at)) launch(frame, &at, stats, BASIN_VALUES_STATS);
     if (queries > 0 && (at.out_q || at.out_c || at.out_bias))
         launch(frame, &at, stats, BASIN_VALUES_BY_QUERY);
     if (keys > 0 && (at.out_k || at.out_v)) launch(frame, &at, stats, BASIN_VALUES_BY_KEY);

@@ -38,7 +38,8 @@ struct basin_values_launch {
     const void *x[4], *y[4]; /* T; NULL: absent */
     basin_values_steps of_x[2], of_y[2];
     void *out[2];                /* T, like X0 and X2; NULL: not wanted */
-    void *o;                     /* T, like X2: what out[1] is the tangent of; at once alone */
+    void *o;                     /* T, like X2: at once, what out[1] is the tangent of; by query, of
+                                    the first order, with `level` */
     int width[2];                /* of tables 0 and 1, 2 and 3 */
     int own, other, heads, each; /* rows; heads of queries, and how many share one of keys */
     int blocks;                  /* of own rows, for each entry and head */
@@ -48,8 +49,10 @@ struct basin_values_launch {
     basin_bias_steps of_bias, of_tbias;
     float *slope; /* [batch, H, queries, keys] or NULL; list: [batch, pairs, H] */
     basin_values_stats *stats;
-    const uint32_t *keep; /* dropout: bits of [batch, H, queries, words], set where p stays; NULL */
-    int words;            /* even */
+    float *level; /* [batch H, rows]: p = 2^(z - level); at once writes it, by query, of the first
+                     order, it and o give the stats that by key reads; NULL */
+    const uint32_t *keep; /* dropout: bits of [batch H, words, rows], set where p stays; NULL */
+    int words, rows;      /* even; queries and more, a multiple of 64 */
     float kept;           /* what p is multiplied by there */
     bool second, values, causal, exclude_self, vectors; /* values: tables 2 and 3 count */
     int64_t pairs;
@@ -104,9 +107,10 @@ BASIN_DEVICE void basin_values_pair(float &s, float &x, const basin_values_launc
     if (!there) s = basin_minus_infinity();
 }
 
-/* What dropout multiplies p of a query and a key by. */
-BASIN_DEVICE float basin_values_kept(const basin_values_launch &p, int64_t query, int64_t key) {
-    return p.keep[query * p.words + key / 32] >> key % 32 & 1 ? p.kept : 0;
+/* What dropout multiplies p of a query and a key of a head by. */
+BASIN_DEVICE float basin_values_mask(const basin_values_launch &p, int64_t head, int64_t query,
+                                     int64_t key) {
+    return p.keep[(head * p.words + key / 32) * p.rows + query] >> key % 32 & 1 ? p.kept : 0;
 }
 
 /* s, x, g, y of a pair become p, tp, ds and tds; x is ts. */

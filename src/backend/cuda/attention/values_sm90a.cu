@@ -232,21 +232,18 @@ template <basin_values_stage STAGE, int ORDER, bool TC> struct wide_block {
     /* The bits of dropout of the thread's pairs. */
     BASIN_METHOD wide_kept<BY_KEY> kept(int turn) const {
         wide_kept<BY_KEY> k = {};
+        int64_t words = ((int64_t)entry * p.heads + query_head(turn)) * p.words;
         if (BY_KEY) {
-            int64_t query = ((int64_t)entry * p.heads + query_head(turn)) * p.other;
-            int word = (first + warp * 16) / 32, shift = warp % 2 * 16 + g;
-            BASIN_UNROLL (n, SUMS) {
-                int i = begin_of(turn) + column(n), bit = k.bit(n);
-                if (n / 2 % 2 || i >= p.other) continue;
-                k.word[0] |= (p.keep[(query + i) * p.words + word] >> shift & 0x101u) << bit;
+            const uint32_t *at = p.keep + (words + (first + warp * 16) / 32) * p.rows;
+            int shift = warp % 2 * 16 + g;
+            BASIN_UNROLL (j, ROWS / 8) {
+                uint2 two = *(const uint2 *)(at + begin_of(turn) + column(4 * j));
+                k.word[0] |= (two.x >> shift & 0x101u) << k.bit(4 * j);
+                k.word[0] |= (two.y >> shift & 0x101u) << k.bit(4 * j + 1);
             }
         } else {
-            BASIN_UNROLL (r, 2) {
-                if (query_at(r) < 0) continue;
-                const uint32_t *at = p.keep + query_at(r) * p.words + begin_of(turn) / 32;
-                uint2 two = *(const uint2 *)at;
-                k.word[2 * r] = two.x >> 2 * t, k.word[2 * r + 1] = two.y >> 2 * t;
-            }
+            const uint32_t *at = p.keep + (words + begin_of(turn) / 32) * p.rows + first;
+            BASIN_UNROLL (n, 4) k.word[n] = at[n % 2 * p.rows + warp * 16 + g + n / 2 * 8] >> 2 * t;
         }
         return k;
     }
@@ -256,6 +253,35 @@ template <basin_values_stage STAGE, int ORDER, bool TC> struct wide_block {
     BASIN_METHOD int64_t query_at(int r) const {
         int i = first + warp * 16 + g + 8 * r;
         return i < p.own ? ((int64_t)entry * p.heads + head) * p.own + i : -1;
+    }
+
+    BASIN_METHOD float *level_of(int r) const {
+        int64_t set = (int64_t)entry * p.heads + head;
+        return p.level + set * p.rows + first + warp * 16 + g + 8 * r;
+    }
+
+    /* What is known of a query from its level and o, since the mean of g is c . o; for others. */
+    BASIN_METHOD float4 recall(int r) const {
+        const basin_values_steps &of = p.of_x[1];
+        int row = first + warp * 16 + g + 8 * r;
+        int64_t at = entry * of.batch + head * of.head + row * of.token;
+        float mean = 0;
+        BASIN_UNROLL (j, 2) {
+            int column = 8 * t + 32 * j;
+            if (row >= p.own || column >= p.width[1]) continue;
+            uint4 c = *(const uint4 *)((const basin_bf16 *)p.x[2] + at + column);
+            uint4 o = *(const uint4 *)((const basin_bf16 *)p.o + at + column);
+            const uint32_t two[2][4] = {{c.x, c.y, c.z, c.w}, {o.x, o.y, o.z, o.w}};
+            BASIN_UNROLL (i, 4) {
+                mean =
+                    fmaf(__uint_as_float(two[0][i] << 16), __uint_as_float(two[1][i] << 16), mean);
+                mean = fmaf(__uint_as_float(two[0][i] & 0xffff0000u),
+                            __uint_as_float(two[1][i] & 0xffff0000u), mean);
+            }
+        }
+        float4 known = make_float4(row < p.own ? *level_of(r) : 0, 0, basin_quad_sum(mean), 0);
+        if (t == 0 && row < p.own) ((float4 *)p.stats)[query_at(r)] = known;
+        return known;
     }
 
     BASIN_METHOD void write(int w, void *table, const float (&sum)[SUMS],
@@ -378,14 +404,17 @@ __global__ void __launch_bounds__(ORDER == 2 ? 256 : 128, ORDER == 2 ? 1 : 3)
     float s[SUMS], x[SUMS], c[SUMS], y[SUMS], out[SUMS] = {}, more[SUMS] = {};
     float4 mine[2] = {};
     wide_weights w;
-    BASIN_UNROLL (r, 2)
-        if (!BY_KEY && b.query_at(r) >= 0) mine[r] = ((const float4 *)p.stats)[b.query_at(r)];
     b.open(count);
+    BASIN_UNROLL (r, 2)
+        if (!BY_KEY && ORDER == 1 && p.level)
+            mine[r] = b.recall(r);
+        else if (!BY_KEY && b.query_at(r) >= 0)
+            mine[r] = ((const float4 *)p.stats)[b.query_at(r)];
     for (int turn = 0; turn < count; b.leave(turn++)) {
-        b.take(turn, count);
-        if (b.sees_none(turn)) continue;
         wide_kept<BY_KEY> kept = {};
         if constexpr (DROP) kept = b.kept(turn);
+        b.take(turn, count);
+        if (b.sees_none(turn)) continue;
         b.multiply(s, x, c, y, turn);
         b.pairs(s, x, turn);
         weigh<DROP>(w, b, s, x, c, y, mine, turn, kept);
@@ -424,6 +453,8 @@ __global__ void __launch_bounds__(ORDER == 2 ? 256 : 128, ORDER == 2 ? 1 : 4)
     uint32_t w[ROWS / 16][4], tw[ROWS / 16][4];
     b.open(count);
     for (int turn = 0; turn < count; b.leave(turn++)) {
+        wide_kept<false> kept = {};
+        if constexpr (DROP) kept = b.kept(turn);
         b.take(turn, count);
         if (b.sees_none(turn)) continue;
         b.multiply(s, x, unused, unused, turn);
@@ -454,8 +485,6 @@ __global__ void __launch_bounds__(ORDER == 2 ? 256 : 128, ORDER == 2 ? 1 : 4)
             BASIN_UNROLL (r, 2)
                 base[r] = basin_quad_sum(gain[r]) / fmaxf(basin_quad_sum(all[r]), 1e-30f);
         }
-        wide_kept<false> kept = {};
-        if constexpr (DROP) kept = b.kept(turn);
         BASIN_UNROLL (step, ROWS / 16) {
             float e[8], te[8];
             BASIN_UNROLL (n, 8) {
@@ -484,6 +513,8 @@ __global__ void __launch_bounds__(ORDER == 2 ? 256 : 128, ORDER == 2 ? 1 : 4)
         float all = basin_quad_sum(total[r]);
         share[r] = all == 0 ? 0 : (DROP ? b.p.kept : 1) / all,
         mean[r] = basin_quad_sum(mean[r]) * share[r];
+        if (ORDER == 0 && b.p.level && b.t == 0 && b.query_at(r) >= 0)
+            *b.level_of(r) = all == 0 ? -basin_minus_infinity() : most[r] + __log2f(all);
     }
     if (ORDER == 2) b.write(1, b.p.o, out, share);
     BASIN_UNROLL (n, SUMS)

@@ -183,8 +183,8 @@ template <typename M, int WIDTH, basin_values_stage STAGE> struct basin_values_b
                 int mine = first + warp * 16 + lane / 4 + e / 2 * 8;
                 int other = begin + c * 8 + lane % 4 * 2 + e % 2;
                 bool there = mine < p.own && other < p.other;
-                int64_t query = head * (BY_KEY ? p.other : p.own) + (BY_KEY ? other : mine);
-                float m = there ? basin_values_kept(p, query, BY_KEY ? mine : other) : 0;
+                int i = BY_KEY ? other : mine, j = BY_KEY ? mine : other;
+                float m = there ? basin_values_mask(p, head, i, j) : 0;
                 a[c][e] *= m, b[c][e] *= m;
             }
     }
