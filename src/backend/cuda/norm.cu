@@ -305,6 +305,7 @@ template <typename F> static bool with_row(int width, F f) {
     return f(constant<v>(), constant<items>()), true
     ROW(4, 1);
     ROW(4, 2);
+    ROW(4, 3);
     ROW(4, 4);
     ROW(4, 6);
     ROW(4, 8);

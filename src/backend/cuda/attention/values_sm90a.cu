@@ -229,7 +229,7 @@ template <basin_values_stage STAGE, int ORDER, bool TC> struct wide_block {
         }
     }
 
-    /* The bits of dropout of the thread's pairs. */
+    /* The bits of dropout of the thread's pairs; sent for while products run. */
     BASIN_METHOD wide_kept<BY_KEY> kept(int turn) const {
         wide_kept<BY_KEY> k = {};
         int64_t words = ((int64_t)entry * p.heads + query_head(turn)) * p.words;
@@ -241,6 +241,7 @@ template <basin_values_stage STAGE, int ORDER, bool TC> struct wide_block {
                 k.word[0] |= (two.x >> shift & 0x101u) << k.bit(4 * j);
                 k.word[0] |= (two.y >> shift & 0x101u) << k.bit(4 * j + 1);
             }
+            asm("" : "+r"(k.word[0])); /* one register, not the 16 that it comes from */
         } else {
             const uint32_t *at = p.keep + (words + begin_of(turn) / 32) * p.rows + first;
             BASIN_UNROLL (n, 4) k.word[n] = at[n % 2 * p.rows + warp * 16 + g + n / 2 * 8] >> 2 * t;
@@ -329,13 +330,13 @@ BASIN_DEVICE void weigh(wide_weights &w, const block &b, const float (&s)[SUMS],
             int n = step * 8 + e;
             float4 of = block::BY_KEY ? known[b.column(n)] : mine[e / 2 % 2];
             p[e] = basin_exp2(s[n] - of.x);
-            float slope = (!DROP ? c[n] : kept.has(n) ? c[n] * b.p.kept : 0) - of.z;
+            float m = kept.has(n) ? b.p.kept : 0, slope = DROP ? fmaf(c[n], m, -of.z) : c[n] - of.z;
             ds[e] = p[e] * slope;
             if (block::SECOND) {
                 tp[e] = p[e] * (x[n] - of.y);
                 tds[e] = fmaf(tp[e], slope, p[e] * (y[n] - of.w));
             }
-            if (DROP && block::BY_KEY) p[e] = kept.has(n) ? p[e] * b.p.kept : 0;
+            if (DROP && block::BY_KEY) p[e] *= m;
         }
         if (block::BY_QUERY && b.p.slope)
             BASIN_UNROLL (e, 8) {
@@ -410,9 +411,10 @@ __global__ void __launch_bounds__(ORDER == 2 ? 256 : 128, ORDER == 2 ? 1 : 3)
             mine[r] = b.recall(r);
         else if (!BY_KEY && b.query_at(r) >= 0)
             mine[r] = ((const float4 *)p.stats)[b.query_at(r)];
+    wide_kept<BY_KEY> kept = {};
+    if (DROP && !BY_KEY) kept = b.kept(0);
     for (int turn = 0; turn < count; b.leave(turn++)) {
-        wide_kept<BY_KEY> kept = {};
-        if constexpr (DROP) kept = b.kept(turn);
+        if (DROP && BY_KEY) kept = b.kept(turn); /* more registers than there are later */
         b.take(turn, count);
         if (b.sees_none(turn)) continue;
         b.multiply(s, x, c, y, turn);
@@ -431,6 +433,7 @@ __global__ void __launch_bounds__(ORDER == 2 ? 256 : 128, ORDER == 2 ? 1 : 3)
             if constexpr (BY_KEY) basin_wgmma_sum<number, true>(more, w.p, b.streamed(turn, 2), 0);
         }
         basin_wgmma_close();
+        if (DROP && !BY_KEY && turn + 1 < count) kept = b.kept(turn + 1);
         basin_wgmma_wait<0>();
         basin_wgmma_pin(out);
         if constexpr (BOTH || BY_KEY) basin_wgmma_pin(more);
@@ -452,9 +455,9 @@ __global__ void __launch_bounds__(ORDER == 2 ? 256 : 128, ORDER == 2 ? 1 : 4)
     float total[2] = {}, mean[2] = {}, base[2] = {};
     uint32_t w[ROWS / 16][4], tw[ROWS / 16][4];
     b.open(count);
+    wide_kept<false> kept = {};
+    if constexpr (DROP) kept = b.kept(0);
     for (int turn = 0; turn < count; b.leave(turn++)) {
-        wide_kept<false> kept = {};
-        if constexpr (DROP) kept = b.kept(turn);
         b.take(turn, count);
         if (b.sees_none(turn)) continue;
         b.multiply(s, x, unused, unused, turn);
@@ -504,6 +507,7 @@ __global__ void __launch_bounds__(ORDER == 2 ? 256 : 128, ORDER == 2 ? 1 : 4)
             basin_wgmma_sum<number, true>(more, w, b.streamed(turn, 3), 0);
         }
         basin_wgmma_close();
+        if (DROP && turn + 1 < count) kept = b.kept(turn + 1);
         basin_wgmma_wait<0>();
         basin_wgmma_pin(out);
         if constexpr (ORDER == 2) basin_wgmma_pin(more);
