@@ -118,7 +118,8 @@ static content loaded(const basin_program *program, const basin_call *call, int 
     bool step = dim[2] > 1 && stride[2] == 0;
     if (call) {
         basin_kind kind = call->in[2 + a].kind;
-        dense = dense && (kind == call->out[0].kind || kind == BASIN_INDEX);
+        bool drawn = call->in[2 + a].drop > 0;
+        dense = dense && !drawn && (kind == call->out[0].kind || kind == BASIN_INDEX);
         row = row && kind == BASIN_REAL;
         step = step && kind == BASIN_REAL;
     }

@@ -33,6 +33,8 @@ typedef struct basin_operand {
     size_t part;  /* of a call in parts: bytes from the operand of one part to that of the next; 0:
                      all parts read the same */
     double scale; /* of bytes: what numbers were multiplied by, a power of two */
+    double drop; /* above 0: a seed, of which a program draws what UNIFORM would, like its domain */
+    uint32_t stream;
 } basin_operand;
 
 /* Its address; NULL: it is absent. */
@@ -129,6 +131,7 @@ typedef struct basin_backend_table {
     bool chain; /* whether accumulation is free: a product adds to a tensor of its result's kind */
     bool masks; /* whether narrow products write and read masks; plan/passes/narrow.c */
     bool keeps; /* whether VALUES keeps something for its reverse; plan/schedule/order.c */
+    bool draws; /* whether programs draw masks themselves; likewise */
     bool joins; /* whether factors and results of products, and what attention over all pairs reads
                    and writes in their shapes, may have strides; plan/passes/join.c */
     /* Bytes of a NARROW element: 2; 0: kernels take none. ref rounds what it stores. */

@@ -1,6 +1,6 @@
 /* A plan in the making: instructions over values, between the graph and the kernel calls. Passes in
- * their order: lower, order, chain, pack, fuse, inline, narrow, mask, join, bytes, keep, hoist,
- * part, layout (docs/architecture.md says what each does). */
+ * their order: lower, order, chain, pack, fuse, inline, narrow, mask, join, bytes, keep, draw,
+ * hoist, part, layout (docs/architecture.md says what each does). */
 #ifndef BASIN_PLAN_IR_H
 #define BASIN_PLAN_IR_H
 
@@ -10,11 +10,13 @@
 typedef struct basin_ir_value {
     basin_shape shape;
     basin_kind kind;
-    int root;                /* the value whose storage it shares: itself, or what it reshapes, or
-                                the joint value that it is a part of */
-    int64_t first;           /* a part: where it begins in the joint value, in elements */
-    int64_t stride;          /* a part that is columns: from one row to the next; 0: dense */
-    double scale;            /* of bytes: what numbers are multiplied by */
+    int root;       /* the value whose storage it shares: itself, or what it reshapes, or
+                       the joint value that it is a part of */
+    int64_t first;  /* a part: where it begins in the joint value, in elements */
+    int64_t stride; /* a part that is columns: from one row to the next; 0: dense */
+    double scale;   /* of bytes: what numbers are multiplied by */
+    double drop;    /* above 0: draws of a seed, see basin_operand */
+    uint32_t stream;
     int producer;            /* instruction; -1 for leaves */
     const basin_node *leaf;  /* INPUT, STATE or CONST */
     const basin_node *state; /* an update: the state into whose storage it is written */
@@ -102,6 +104,8 @@ basin_status basin_ir_lower(basin_ir *ir, const basin_graph *graph, const basin_
 basin_status basin_ir_share_forces(basin_ir *ir);
 /* Lets attention with values keep for its reverse what the backend then need not compute again. */
 basin_status basin_ir_keep_values(basin_ir *ir);
+/* Lets programs draw the masks that they alone read. */
+basin_status basin_ir_place_draws(basin_ir *ir);
 /* Marks instructions nobody needs as dead and sorts the rest so that producers come first. */
 basin_status basin_ir_sort(basin_ir *ir);
 /* Tells results which instructions write them, after these have moved. */

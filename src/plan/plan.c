@@ -130,6 +130,7 @@ static basin_operand operand_of(const basin_ir *ir, int value) {
     }
     operand.stride = ir->value[value].stride;
     operand.scale = root->scale;
+    operand.drop = ir->value[value].drop, operand.stream = ir->value[value].stream;
     return operand;
 }
 
@@ -319,6 +320,7 @@ static basin_status optimise(basin_plan *plan, bool plain) {
     if (narrow && table->joins) BASIN_TRY(basin_ir_join(ir, backend->bytes));
     if (backend->bytes) BASIN_TRY(basin_ir_bytes(ir, backend->narrow_least));
     if (table->keeps) BASIN_TRY(basin_ir_keep_values(ir));
+    if (table->draws) BASIN_TRY(basin_ir_place_draws(ir));
     BASIN_TRY(basin_ir_hoist(ir));
     return table->parts ? basin_ir_part(ir, backend) : BASIN_OK;
 }

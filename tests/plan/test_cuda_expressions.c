@@ -195,6 +195,43 @@ TEST(test_kept_values) {
     }
 }
 
+/* Dropout within programs, alone and behind a product that runs in turns; both directions. */
+static void run_dropout(basin_tensor result[4], const char *backend, int64_t rows, bool narrow) {
+    enum { INNER = 8, WIDTH = 512 };
+    static double x[24600 * INNER], w[INNER * WIDTH];
+    const int32_t word[] = {3, -8};
+    BASIN_AT_EXIT(lab_close) lab l = lab_new(backend, 1);
+    if (narrow) lab_narrow(&l, BASIN_BF16);
+    check_fill(x, rows * INNER, 5);
+    check_fill(w, INNER * WIDTH, 6);
+    basin_expr a = lab_input(&l, "x", BASIN_SHAPE(rows, INNER), x), output[4];
+    basin_expr b = lab_input(&l, "w", BASIN_SHAPE(INNER, WIDTH), w);
+    basin_expr seed = lab_index(&l, "seed", word, 2);
+    basin_expr sum = basin_add(basin_sin(basin_reshape(basin_sum(a, 1, 1), BASIN_SHAPE(rows, 1))),
+                               basin_dropout(basin_matmul(a, b), 0.3, seed));
+    output[0] = basin_sum(basin_dropout(basin_sin(sum), 0.6, seed), 1, 1);
+    output[1] = basin_dropout(basin_cos(a), 0.1, seed);
+    basin_vjp(output + 2, basin_add(basin_sum_all(output[0]), basin_sum_all(output[1])), NULL,
+              (basin_expr[]){a, b}, 2);
+    run_plan(result, &l, output, 4);
+}
+
+TEST(test_dropout_in_programs) {
+    static const int64_t rows[] = {40, 24600};
+    for (int kind = 0; kind < 4; kind++) {
+        basin_tensor found[4], wanted[4];
+        run_dropout(found, "cuda", rows[kind / 2], kind % 2);
+        run_dropout(wanted, "ref", rows[kind / 2], kind % 2);
+        for (int i = 0; i < 4; i++) {
+            char what[40];
+            snprintf(what, sizeof what, "dropout, kind %d, result %d", kind, i);
+            lab_assert_near(&found[i], &wanted[i], kind % 2 ? 1e-2 : 1e-5, what);
+            basin_tensor_free(&found[i]);
+            basin_tensor_free(&wanted[i]);
+        }
+    }
+}
+
 int main(int argc, char **argv) {
     basin_error error;
     if (argc > 2) first = strtoull(argv[1], NULL, 10), count = strtoull(argv[2], NULL, 10);

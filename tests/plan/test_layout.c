@@ -232,7 +232,7 @@ static void plan_all(basin_plan_spec spec, uint64_t number) {
         if (basin_backend_open(&backend, &compute, NULL)) continue; /* no such storage here */
         const basin_backend_table *own = backend->table;
         basin_backend_table table = *own;
-        table.chain = table.keeps = true;
+        table.chain = table.keeps = table.draws = true;
         if (k->device) backend->table = &table;
         at.made = k->name;
         plan_on(backend, &spec);

@@ -557,6 +557,43 @@ TEST(test_kept_values) {
     basin_plan_free(plan);
 }
 
+/* Masks of dropout that programs alone read are drawn there where the backend can: the program has
+ * the seed as an operand, with the mask's rate and stream. A mask whose number of elements cuts a
+ * call of Philox is drawn apart, as other draws are. */
+TEST(test_draws_in_programs) {
+    const int32_t word[] = {3, 8};
+    bench b;
+    open_bench(&b, "cpu", 1);
+    basin_backend_table table = *b.backend->table;
+    table.draws = true, b.backend->table = &table;
+    BASIN_AT_EXIT(check_free) check c = check_new();
+    basin_expr seed = check_index(&c, "seed", word, 2), output[4];
+    basin_expr x = check_input(&c, "x", BASIN_SHAPE(3, 16), -1, 1);
+    basin_expr w = check_input(&c, "w", BASIN_SHAPE(16, 16), -1, 1);
+    output[0] = basin_dropout(basin_sin(x), 0.25, seed);
+    output[1] = basin_add(x, basin_dropout(basin_matmul(x, w), 0.25, seed));
+    output[2] = basin_dropout(check_input(&c, "odd", BASIN_SHAPE(3, 5), -1, 1), 0.25, seed);
+    output[3] = basin_sin(basin_uniform(seed, BASIN_SHAPE(3, 16)));
+    make_plan(&b, &(basin_plan_spec){.output = output, .outputs = 4, .fusion = BASIN_FUSE_ON});
+    uint32_t stream[2] = {0};
+    int uniforms = 0, drawn = 0;
+    for (size_t i = 0; i < b.plan->calls; i++) {
+        const basin_call *call = &b.plan->call[i];
+        uniforms += call->op == BASIN_OP_UNIFORM;
+        for (int k = 0; k < call->ins; k++) {
+            if (!(call->in[k].drop > 0)) continue;
+            assert_true(call->in[k].kind == BASIN_INDEX && call->in[k].drop == 0.25);
+            assert_true(call->op == BASIN_OP_POINTWISE || (call->op == BASIN_OP_MATMUL && k >= 2));
+            if (drawn < 2) stream[drawn] = call->in[k].stream;
+            drawn++;
+        }
+    }
+    assert_int_equal(drawn, 2);
+    assert_int_equal(uniforms, 2);
+    assert_true(stream[0] > 0 && stream[1] > 0 && stream[0] != stream[1]);
+    close_bench(&b);
+}
+
 /* Attention within windows and among all tokens reads the same queries in two shapes: a force of
  * the one does not give the log-sum-exps of the other. */
 TEST(test_windows_and_all) {

@@ -114,7 +114,7 @@ static const basin_backend_table make_table(bool hopper) {
     t.fuse = true;
     t.chain = true;
     t.masks = hopper; /* product/relu_sm90a.cu */
-    t.joins = t.keeps = true;
+    t.joins = t.keeps = t.draws = true;
     t.narrow_size = sizeof(basin_bf16);
     t.narrow_reads = true;
     t.narrow_lists = true;

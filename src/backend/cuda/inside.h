@@ -61,6 +61,11 @@ struct basin_cuda_program {
     int operands, tile;       /* tile: -1 where there is none */
     const void *in[BASIN_MAX_IN];
     bool narrow_in[BASIN_MAX_IN];
+    struct {
+        int64_t first; /* element */
+        uint32_t stream, limit;
+        bool there;
+    } draw[BASIN_MAX_IN]; /* of a seed, in[a] */
     void *out[BASIN_MAX_OUT];
     bool narrow_out[BASIN_MAX_OUT];
 };

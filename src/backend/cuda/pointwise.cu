@@ -26,9 +26,13 @@ static size_t size_of(bool narrow) { return narrow ? sizeof(basin_bf16) : sizeof
 /* Restricts an epilogue's program over [batch, m, n] to the tile, its last operand then. */
 static void take_tile(basin_cuda_program *p, const basin_cuda_tile *tile) {
     int64_t n = p->program.domain.dim[2];
-    for (int a = 0; a < p->operands; a++)
-        p->in[a] = (const char *)p->in[a] +
-                   (size_t)(tile->first * p->program.stride[a][1]) * size_of(p->narrow_in[a]);
+    for (int a = 0; a < p->operands; a++) {
+        int64_t first = tile->first * p->program.stride[a][1];
+        if (p->draw[a].there)
+            p->draw[a].first = first;
+        else
+            p->in[a] = (const char *)p->in[a] + (size_t)first * size_of(p->narrow_in[a]);
+    }
     for (int o = 0; o < p->program.stores; o++)
         if (p->out[o])
             p->out[o] = (char *)p->out[o] + (size_t)(tile->first * n) * size_of(p->narrow_out[o]);
@@ -50,7 +54,10 @@ bool basin_cuda_program_of(basin_cuda_program *p, const basin_cuda_frame *frame,
     p->tile = -1;
     for (int a = 0; a < p->operands; a++) {
         p->in[a] = frame->in[first + a];
-        p->narrow_in[a] = call->in[first + a].kind == BASIN_NARROW;
+        const basin_operand *operand = &call->in[first + a];
+        p->narrow_in[a] = operand->kind == BASIN_NARROW;
+        p->draw[a] = {0, operand->stream, (uint32_t)(operand->drop * 0x1p24) << 8 | 255,
+                      operand->drop > 0};
     }
     for (int o = 0; o < p->program.stores; o++) {
         p->out[o] = frame->out[o];
@@ -215,6 +222,10 @@ static std::string instruction_text(const basin_cuda_program *p, const layout *l
 }
 
 static std::string load_text(const basin_cuda_program *p, int a, int width, const std::string &at) {
+    if (p->draw[a].there)
+        return "const pack<float, " + number(width) + "> x" + number(a) + " = draw<" +
+               number(width) + ">(p.in[" + number(a) + "], p.stride[" + number(a) + "], " + at +
+               ");\n";
     return "const pack<float, " + number(width) + "> x" + number(a) + " = load_" +
            (p->narrow_in[a] ? "narrow<" : "float<") + number(width) + ">(p.in[" + number(a) +
            "], " + at + ");\n";
@@ -288,6 +299,10 @@ static basin_cuda_arguments arguments_of(const basin_cuda_program *p, const layo
     for (int a = 0; a < p->operands; a++) {
         args.in[a] = p->in[a];
         for (int i = 0; i < domain->rank; i++) args.stride[a][i] = p->program.stride[a][i];
+        const auto &draw = p->draw[a];
+        if (draw.there) /* dense: its strides are not asked for */
+            args.stride[a][0] = draw.first, args.stride[a][1] = draw.stream,
+            args.stride[a][2] = draw.limit;
     }
     for (int o = 0; o < p->program.stores; o++) args.out[o] = p->out[o];
     for (int i = 0; i < domain->rank; i++) {

@@ -45,6 +45,31 @@ template <int V> __device__ pack<float, V> load_narrow(const void *p, long long 
     for (int j = 0; j < V; j++) out.v[j] = __uint_as_float((unsigned)raw.v[j] << 16);
     return out;
 }
+/* Whether draws i .. of stream of[1], from of[0] on, are above of[2] (base/philox.h); i + of[0] is a
+ * multiple of 4 unless V is 1. */
+template <int V>
+__device__ pack<float, V> draw(const void *seed, const long long *of, long long i) {
+    pack<float, V> out;
+    unsigned long long from = (unsigned long long)(i + of[0]);
+#pragma unroll
+    for (int n = 0; n < (V + 3) / 4; n++) {
+        unsigned long long call = from / 4 + n;
+        unsigned c0 = (unsigned)call, c1 = (unsigned)(call >> 32), c2 = (unsigned)of[1], c3 = 0;
+        unsigned k0 = ((const unsigned *)seed)[0], k1 = ((const unsigned *)seed)[1];
+#pragma unroll
+        for (int round = 0; round < 10; round++) {
+            unsigned long long a = 0xD2511F53ull * c0, b = 0xCD9E8D57ull * c2;
+            c0 = (unsigned)(b >> 32) ^ c1 ^ k0, c1 = (unsigned)b;
+            c2 = (unsigned)(a >> 32) ^ c3 ^ k1, c3 = (unsigned)a;
+            k0 += 0x9E3779B9u, k1 += 0xBB67AE85u;
+        }
+        unsigned word[4] = {c0, c1, c2, c3}, limit = (unsigned)of[2];
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            if (V > 1 || j == (int)(from % 4)) out.v[V > 1 ? 4 * n + j : 0] = word[j] > limit;
+    }
+    return out;
+}
 template <int V> __device__ void store_float(void *p, long long i, const pack<float, V> &x) {
     *(pack<float, V> *)((float *)p + i) = x;
 }

@@ -240,6 +240,51 @@ basin_status basin_ir_keep_values(basin_ir *ir) {
     return BASIN_OK;
 }
 
+/* Whether operand k is one of a program's that lies like its domain. */
+static bool is_like_domain(const basin_ir_instruction *reader, int k) {
+    int a = k - (reader->op == BASIN_OP_MATMUL ? 2 : 0);
+    const basin_program *p = reader->program;
+    if (!p || a < 0 || p->domain.rank == 0) return false;
+    bool dense = p->domain.dim[p->domain.rank - 1] % 8 == 0; /* no call of Philox is cut */
+    int64_t step = 1;
+    for (int i = p->domain.rank - 1; i >= 0; step *= p->domain.dim[i--])
+        dense = dense && (p->stride[a][i] == step || p->domain.dim[i] == 1);
+    return dense;
+}
+
+/* Whether programs alone read the value; they read `instead` from now on if that is a value. */
+static bool programs_read(basin_ir *ir, int value, int instead) {
+    bool all = !ir->value[value].output && !ir->value[value].state;
+    for (size_t i = 0; i < ir->instructions; i++)
+        for (int k = 0; k < ir->instruction[i].ins; k++) {
+            int *in = &ir->instruction[i].in[k];
+            if (*in < 0 || basin_root_of(ir, *in) != value) continue;
+            all = all && is_like_domain(&ir->instruction[i], k);
+            if (instead >= 0) *in = instead;
+        }
+    return all;
+}
+
+basin_status basin_ir_place_draws(basin_ir *ir) {
+    int *order = basin_ir_scratch(ir, ir->instructions, sizeof *order);
+    size_t left = 0;
+    if (!order) return BASIN_NO_MEMORY;
+    for (size_t i = 0; i < ir->instructions; i++) {
+        const basin_ir_instruction *draw = &ir->instruction[i];
+        order[left++] = (int)i;
+        if (draw->op != BASIN_OP_UNIFORM || !(draw->attr.drop > 0) ||
+            !programs_read(ir, draw->out[0], -1))
+            continue;
+        int seed = draw->in[0], root = basin_root_of(ir, seed);
+        int made = basin_ir_view_new(ir, root, ir->value[seed].shape, 0, 0);
+        if (made < 0) return BASIN_NO_MEMORY;
+        ir->value[made].drop = draw->attr.drop, ir->value[made].stream = draw->attr.stream;
+        programs_read(ir, draw->out[0], made);
+        left--;
+    }
+    return basin_ir_reorder(ir, order, left);
+}
+
 /* The reverse of a layer norm whose dx only `add` reads, to add what is there before; or -1. */
 static int residual_of(const basin_ir *ir, const basin_ir_instruction *add, int side) {
     int dx = add->in[side], other = add->in[1 - side];
