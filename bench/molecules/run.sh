@@ -1,13 +1,13 @@
 #!/bin/bash
 # bench/molecules/run.sh PROGRAM DATA OUT: Basin on MoleculeNet's scaffold splits, all sets at once.
-# EPOCHS and MEMBERS shorten it, SEED is another run; 16 cores.
+# EPOCHS and MEMBERS are other than the defaults, SEED is another run; 16 cores.
 basin=${1:?program} data=${2:?folder} out=${3:?folder}
 mkdir -p "$out"
 train() { # NAME TARGETS THREADS [OPTIONS]
     local name=$1 target=$2 threads=$3
     shift 3
     "$basin" graph train "$data/$name.csv" --target "$target" --split scaffold --threads "$threads" \
-        --seed "${SEED:-0}" --epochs "${EPOCHS:-100}" --members "${MEMBERS:-5}" -o "$out/$name.safetensors" "$@" >"$out/$name.txt" 2>&1
+        --seed "${SEED:-0}" ${EPOCHS:+--epochs "$EPOCHS"} ${MEMBERS:+--members "$MEMBERS"} -o "$out/$name.safetensors" "$@" >"$out/$name.txt" 2>&1
     "$basin" graph predict "$out/$name.safetensors" "$data/$name.csv" -q -o "$out/$name.csv"
     rm -f "$out/$name.safetensors"*
 }
