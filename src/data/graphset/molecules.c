@@ -37,7 +37,9 @@ typedef struct reading {
     int64_t given;                       /* so many words, in their order, are the model's */
     bool numbers[MOST_TARGETS], whole[MOST_TARGETS], flags; /* some; all whole; 0 and 1 alone */
     int64_t read, skipped, fact[FACTS];
-    char first[200]; /* why the first was skipped */
+    char first[200];      /* why the first was skipped */
+    char comma[200];      /* the first number with a comma */
+    bool decimal, points; /* whether one has a comma that no thousands have; a decimal point */
     basin_memory_file notes;
     FILE *note;
 } reading;
@@ -225,23 +227,33 @@ static basin_status open_columns(reading *r, basin_error *error) {
     return BASIN_OK;
 }
 
-/* As people write it; where a semicolon or a tab is between cells, also with a decimal comma: 8,804
- * has one. 1.234,5 is none, since 1.234 would be read otherwise. */
+/* As programs write it, with any minus; where no comma is between cells, also with a decimal comma.
+ * That of 8,804 may be between thousands: other numbers say which (check_commas). */
 static bool read_number(reading *r, double *value, const char *text) {
     basin_written w;
     if (basin_cell_number(value, text)) return true;
-    if (!basin_cell_written(&w, text) || w.marks & ~(unsigned)BASIN_MARK_GROUPS) return false;
-    bool point = w.valid[BASIN_DECIMAL_POINT], comma = !point || w.marks;
-    if (comma && (r->rows.delimiter == ',' || !w.valid[BASIN_DECIMAL_COMMA] || (w.marks && !point)))
+    if (!basin_cell_written(&w, text) || strpbrk(text, "()") || text[strlen(text) - 1] == '-')
         return false;
-    *value = w.value[comma ? BASIN_DECIMAL_COMMA : BASIN_DECIMAL_POINT];
-    r->fact[COMMA] += comma;
+    bool point = w.valid[BASIN_DECIMAL_POINT], groups = w.marks == BASIN_MARK_GROUPS;
+    bool comma = r->rows.delimiter != ',' && w.valid[BASIN_DECIMAL_COMMA] && strchr(text, ',');
+    if (w.marks ? !groups || !point || !comma : !point && !comma) return false;
+    *value = w.value[!point || groups ? BASIN_DECIMAL_COMMA : BASIN_DECIMAL_POINT];
+    r->decimal = r->decimal || !point;
     return true;
+}
+
+/* 1,234 is read as 1.234 where another number, such as 0,5, says so, and none has a point. */
+static basin_status check_commas(const reading *r, basin_error *error) {
+    if (!r->comma[0] || (r->decimal && !r->points)) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE, "%s: %s, %s", r->spec->path, r->comma,
+                      r->points ? "and other numbers have points; needs either in all of them"
+                                : "a decimal or thousands; needs a point, or nothing, there");
 }
 
 /* Values of the molecule that was added last. */
 static basin_status read_targets(reading *r, basin_error *error) {
     int64_t g = r->a.graphs - 1;
+    bool comma = false;
     for (int t = 0; t < r->targets; t++) {
         const char *text = basin_table_rows_trimmed(&r->rows, r->target[t]);
         double value = NAN;
@@ -251,6 +263,12 @@ static basin_status read_targets(reading *r, basin_error *error) {
             BASIN_TRY(basin_dictionary_add(&r->word[t], &number, text, error));
             value = number;
         } else if (!missing) {
+            const char *mark = strpbrk(text, ".,");
+            if (mark && *mark == ',' && !r->comma[0])
+                snprintf(r->comma, sizeof r->comma, "line %lld: column '%.40s' has '%.40s'",
+                         (long long)r->line[g], name_of(r, r->target[t]), text);
+            comma = comma || (mark && *mark == ',');
+            r->points = r->points || (mark && *mark == '.');
             r->numbers[t] = true;
             r->whole[t] = r->whole[t] && value == rint(value) && fabs(value) < 1 << 24;
         }
@@ -270,6 +288,7 @@ static basin_status read_targets(reading *r, basin_error *error) {
         r->flags = r->flags && (missing || value == 0 || value == 1);
         r->value[g * r->targets + t] = (float)value;
     }
+    r->fact[COMMA] += comma;
     return BASIN_OK;
 }
 
@@ -333,6 +352,7 @@ static basin_status number_words(reading *r, basin_error *error) {
 
 static basin_status settle_targets(reading *r, basin_error *error) {
     if (!r->targets) return BASIN_OK;
+    BASIN_TRY(check_commas(r, error));
     bool words = r->word[0].names.count > 0;
     if (r->targets == 1 && words) BASIN_TRY(number_words(r, error));
     int kinds =

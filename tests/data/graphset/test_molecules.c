@@ -290,7 +290,8 @@ TEST_WITH(tables, folder_new, folder_remove) {
         BASIN_BAD_VALUE, "none of 1 molecules can be used: 'X': character 1");
 }
 
-/* Three digits behind a comma are no thousands where commas are not between cells. */
+/* Three digits behind a comma are no thousands where other numbers say so, and no fraction where
+ * none does. */
 TEST_WITH(decimal_commas, folder_new, folder_remove) {
     static const char *const read[] = {"SMILES;y\nC;-8,804\nCC;0,5\nCCC;2\n",
                                        "SMILES\ty\nC\t-8,804\nCC\t0,5\nCCC\t2\n",
@@ -313,6 +314,28 @@ TEST_WITH(decimal_commas, folder_new, folder_remove) {
         assert_failure(basin_graphset_read_molecules(&set, &spec, &failure), BASIN_BAD_VALUE,
                        "and numbers before it");
     }
+    static const char *const unclear[][2] = {
+        {"SMILES\ty\nC\t12\nCC\t1,234\n", "line 3: column 'y' has '1,234', a decimal or thousands"},
+        {"SMILES;y\nC;1,234\nCC;12.5\n", "'1,234', and other numbers have points"},
+        {"SMILES;y\nC;0,5\nCC;1.234\n", "line 2: column 'y' has '0,5', and other numbers"},
+        {"SMILES;y;z\nC;0.5;1,234\n", "column 'z' has '1,234', and other numbers"},
+        {"SMILES,y\nC,2\nCC,\"1,234\"\n", "and numbers before it"}};
+    for (int i = 0; i < 5; i++) {
+        write_text(path, state, "m.csv", unclear[i][0]);
+        basin_molecules spec = {.path = path, .target = i == 3 ? "y,z" : "y"};
+        assert_failure(basin_graphset_read_molecules(&set, &spec, &failure), BASIN_BAD_VALUE,
+                       unclear[i][1]);
+    }
+    write_text(path, state, "m.csv", "SMILES\ty\tz\nC\t1,5\t2,5\nCC\t1\t2\n");
+    basin_molecules two = {.path = path, .target = "y,z"};
+    assert_ok(basin_graphset_read_molecules(&set, &two, &failure));
+    assert_non_null(strstr(set.note, "1 of 2 molecules have a number with a decimal comma"));
+    basin_graphset_free(&set);
+    write_text(path, state, "m.csv", "SMILES,y\nC,2-\nCC,2+\nCCC,2-\n"); /* words */
+    two.target = "y";
+    assert_ok(basin_graphset_read_molecules(&set, &two, &failure));
+    assert_int_equal(set.classes, 2);
+    basin_graphset_free(&set);
 }
 
 /* Bonds of a drawing are about 1 long, atoms apart, parts side by side. */
