@@ -234,6 +234,8 @@ static basin_status write_embeddings(job *j, basin_error *error) {
 basin_status basin_graph_predict(job *j, basin_error *error) {
     j->rows = basin_graphs_rows(j->model, &j->data);
     j->columns = j->about.columns;
+    int64_t by; /* found first: a wrong name costs no predictions */
+    BASIN_TRY(basin_graph_find_column(&by, j, error));
     BASIN_TRY(BASIN_NEW(&j->output, j->rows * j->columns, "outputs", error));
     BASIN_TRY(BASIN_NEW(&j->spread, j->rows * j->columns, "outputs", error));
     j->data.spread = j->spread;
@@ -252,8 +254,6 @@ basin_status basin_graph_predict(job *j, basin_error *error) {
     BASIN_TRY(basin_graphs_predict(j->output, j->class_value, j->model, &j->data, error));
     note_graphs(j);
     j->data.ranks = NULL;
-    int64_t by;
-    BASIN_TRY(basin_graph_find_column(&by, j, error));
     bool words = j->about.class_value && j->about.names && strstr(j->about.names, "\n\t");
     if (by < 0) {
         by = j->about.class_value ? j->columns - 1 : 0;

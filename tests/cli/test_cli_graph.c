@@ -488,6 +488,9 @@ TEST_WITH(converts_and_draws_molecules, folder_new, folder_remove) {
     assert_true(strstr(p->out, ",on,") || strstr(p->out, ",off,"));
     p = run_ok(state, "graph predict c.safetensors c.csv --sort");
     assert_contains(p->err, "sorted by p_on, the highest first; --about names another");
+    assert_error(run(state, "graph predict c.safetensors c.csv --sort --about neither"), 1,
+                 "needs a class of the training data, by its word or number");
+    assert_error(run(state, "graph predict c.safetensors c.csv --about off"), 2, "--sort");
     double last = 2; /* line, graph, class, p_off */
     p = run_ok(state, "graph predict c.safetensors c.csv --sort --about off");
     assert_null(strstr(p->err, "sorted by"));

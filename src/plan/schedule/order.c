@@ -127,8 +127,9 @@ static bool depends(walk *w, int to, int from) {
 /* Whether both are the same numbers in the same shape. */
 static bool is_same(const basin_ir *ir, int a, int b) {
     if (a < 0 || b < 0) return a < 0 && b < 0;
-    return ir->value[a].root == ir->value[b].root && ir->value[a].first == ir->value[b].first &&
-           basin_shape_equal(ir->value[a].shape, ir->value[b].shape);
+    const basin_ir_value *x = &ir->value[a], *y = &ir->value[b];
+    return x->root == y->root && x->first == y->first && x->stride == y->stride &&
+           basin_shape_equal(x->shape, y->shape);
 }
 
 static bool same_scores(const basin_ir *ir, const basin_ir_instruction *lse,
