@@ -185,7 +185,7 @@ basin_status basin_graphs_certain_fit(basin_graphs_model *m, const basin_graphse
     to->temperature = 1;
     if (!count || m->target == BASIN_NODE_CLASSES) return BASIN_OK;
     BASIN_SCRATCH(float, row, 2 * m->outputs, confidence, error);
-    BASIN_SCRATCH_RAW(double, loss, (SHARES + 2) * count, confidence, error);
+    BASIN_SCRATCH(double, loss, (SHARES + 2) * count, confidence, error);
     trial t = {m, set, graph, count, members, given, held, row, row + m->outputs, loss};
     choose(&to->temperature, &m->near.share, &t);
     BASIN_TRY(keep_scores(to, &t, m->near.share, error));

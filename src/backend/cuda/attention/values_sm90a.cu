@@ -229,7 +229,7 @@ template <basin_values_stage STAGE, int ORDER, bool TC> struct wide_block {
         }
     }
 
-    /* The bits of dropout of the thread's pairs; sent for while products run. */
+    /* The bits of dropout of the thread's pairs; loaded while products run. */
     BASIN_METHOD wide_kept<BY_KEY> kept(int turn) const {
         wide_kept<BY_KEY> k = {};
         int64_t words = ((int64_t)entry * p.heads + query_head(turn)) * p.words;
