@@ -557,6 +557,49 @@ TEST(test_kept_values) {
     basin_plan_free(plan);
 }
 
+/* A reverse takes what the attention of its own operands keeps: of a region that is computed again,
+ * the second one; of causal and other attention of the same tokens (kept in bfloat16), its own. */
+TEST(test_kept_values_of_own_operands) {
+    const int32_t word[] = {3, 8};
+    double x[2 * 5 * 48];
+    check_fill(x, 2 * 5 * 48, 4);
+    for (int again = 0; again < 2; again++) {
+        BASIN_AT_EXIT(lab_close) lab l = lab_new("ref", 1);
+        if (!again) lab_narrow(&l, BASIN_BF16);
+        basin_expr tokens = lab_input(&l, "x", BASIN_SHAPE(2, 5, 48), x), loss = NULL;
+        basin_expr seed = lab_index(&l, "seed", word, 2), h = tokens;
+        if (again) basin_recompute_begin(l.graph);
+        if (again) h = basin_sin(h);
+        for (int i = 0; i < 2 - again; i++) {
+            basin_expr o = basin_softmax_attention_packed(
+                h, 2, again ? 0.4 : 0, seed, i ? &BASIN_CAUSAL_PAIRS : &BASIN_ALL_PAIRS);
+            basin_expr sum = basin_sum_all(basin_sin(o));
+            if (again) basin_recompute_end(l.graph);
+            loss = loss ? basin_add(loss, sum) : sum;
+        }
+        basin_backend_table table = *l.backend->table;
+        table.keeps = table.fuse = true, l.backend->table = &table;
+        basin_expr output[] = {loss, basin_grad(loss, tokens)};
+        basin_plan *plan = lab_plan(&l, output, 2);
+        int all = 0, keeps = 0, kept = 0;
+        for (size_t i = 0; i < plan->calls; i++) {
+            const basin_call *reverse = &plan->call[i], *values = reverse;
+            all += reverse->op == BASIN_OP_VALUES;
+            keeps += reverse->op == BASIN_OP_VALUES && reverse->outs == 2;
+            if (reverse->op != BASIN_OP_VALUES_REVERSE) continue;
+            while (values->op != BASIN_OP_VALUES || values->attr.causal != reverse->attr.causal)
+                values--; /* the last one */
+            kept += values->outs == 2 && reverse->ins == BASIN_VAL_O + 1 &&
+                    reverse->in[BASIN_VAL_KEPT].offset == values->out[1].offset &&
+                    reverse->in[BASIN_VAL_Q].offset == values->in[BASIN_VAL_Q].offset;
+        }
+        assert_int_equal(all, 2);
+        assert_int_equal(keeps, 2 - again);
+        assert_int_equal(kept, 2 - again);
+        basin_plan_free(plan);
+    }
+}
+
 /* Masks of dropout that programs alone read are drawn there where the backend can: the program has
  * the seed as an operand, with the mask's rate and stream. A mask whose number of elements cuts a
  * call of Philox is drawn apart, as other draws are. */
