@@ -199,6 +199,15 @@ static void put_network(basin_record *r, const void *context) {
     basin_record_end(r);
 }
 
+static void put_set(basin_record *r, const void *context) {
+    const basin_graphset *set = context;
+    basin_record_set(r, set);
+    if (!set->note) return;
+    basin_record_text(r, ".note", set->note);
+    for (const char *at = set->note; *at; at += strcspn(at, "\n"), at += *at != 0)
+        basin_record_note(r, "note: %.*s", (int)strcspn(at, "\n"), at);
+}
+
 static basin_status run_info(basin_args *o, basin_error *error) {
     BASIN_NETWORK_AT_EXIT basin_network *n = NULL;
     o->quiet = true; /* notes are in the result */
@@ -208,7 +217,7 @@ static basin_status run_info(basin_args *o, basin_error *error) {
         basin_molecules table = {.path = o->operand[0]};
         if (!basin_graphset_read(&set, table.path, NULL) ||
             !basin_graphset_read_molecules(&set, &table, NULL))
-            return basin_record_print(o->json, basin_record_set, &set, error);
+            return basin_record_print(o->json, put_set, &set, error);
     }
     BASIN_TRY(status);
     return basin_record_print(o->json, put_network, n, error);
