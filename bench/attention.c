@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/cpu/attention/attention.h"
-#include "backend/device.h"
 #include "base/clock.h"
 #include "base/memory.h"
-#include "base/team/team.h"
+#include "engine/backend/cpu/attention/attention.h"
+#include "engine/backend/device.h"
+#include "engine/core/team/team.h"
 
 static uint64_t random_state = 1;
 static uint32_t random_bits(void) {
@@ -168,7 +168,7 @@ static void bench_edges(int64_t nodes, int64_t pairs, int64_t heads, int64_t wid
 
 int main(int count, char **argument) {
     const char *what = count > 1 ? argument[1] : "all";
-    int threads = count > 2 ? atoi(argument[2]) : basin_processors();
+    int threads = count > 2 ? atoi(argument[2]) : basin_thread_count();
     int repeats = count > 3 ? atoi(argument[3]) : 5;
     bool dense = !strcmp(what, "dense") || !strcmp(what, "all");
     bool list = !strcmp(what, "list") || !strcmp(what, "all");

@@ -10,10 +10,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "backend/device.h"
-#include "backend/gemm.h"
 #include "base/memory.h"
-#include "base/team/team.h"
+#include "engine/backend/device.h"
+#include "engine/backend/gemm.h"
+#include "engine/core/team/team.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -89,7 +89,7 @@ static void reach_peak(const void *context, int64_t first, int64_t last) {
 static double peak_rate(int threads) {
     double part[256] = {0}, *operations = part, all = 0, start = now();
     if (threads > 256) threads = 256;
-    basin_team_run(reach_peak, &operations, threads, 1, threads);
+    basin_parallel_for(reach_peak, &operations, threads, 1, threads);
     for (int i = 0; i < threads; i++) all += part[i];
     return all / (now() - start);
 }

@@ -10,13 +10,13 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "base/philox.h"
 #include "base/sort.h"
 #include "basin/basin.h"
 #include "basin/tasks/graphs.h"
 #include "basin/tasks/image.h"
 #include "basin/tasks/nodes.h"
-#include "data/network/network.h"
+#include "engine/core/philox.h"
+#include "tasks/nodes/network/network.h"
 
 enum { MOLECULES = 64, LEAST_ATOMS = 10, ATOMS = 40, SIDE = 28, PICTURES = 16 };
 

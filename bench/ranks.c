@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "ranks/ranks.h"
+#include "tasks/common/ranks/ranks.h"
 
 enum { USUAL_NUMBERS = 5000000, USUAL_ROUNDS = 21 };
 

@@ -1,5 +1,5 @@
 # The CUDA backend, a module of its own: libbasin_cuda.so, opened at run time by
-# src/backend/cuda/load.c, so that nothing else needs a CUDA library. BASIN_CUDA: ON, OFF, or AUTO,
+# src/engine/backend/cuda/load.c, so that nothing else needs a CUDA library. BASIN_CUDA: ON, OFF, or AUTO,
 # which builds it where a toolkit of version 12 or later is found.
 
 set(BASIN_CUDA AUTO CACHE STRING "Build the CUDA backend: ON, OFF, or AUTO (where nvcc is found)")
@@ -30,7 +30,7 @@ if(cuda_found)
     enable_language(CUDA)
     set(CMAKE_CUDA_STANDARD 17)
     set(CMAKE_CUDA_STANDARD_REQUIRED ON)
-    file(GLOB_RECURSE BASIN_CUDA_SOURCES CONFIGURE_DEPENDS src/backend/cuda/*.cu)
+    file(GLOB_RECURSE BASIN_CUDA_SOURCES CONFIGURE_DEPENDS src/engine/backend/cuda/*.cu)
     # What uses instructions of one device only is compiled for that one.
     set(BASIN_CUDA_SM90A ${BASIN_CUDA_SOURCES})
     list(FILTER BASIN_CUDA_SM90A INCLUDE REGEX "_sm90a\\.cu$")
@@ -43,7 +43,7 @@ if(cuda_found)
     target_link_libraries(basin_cuda PRIVATE basin_static CUDA::cudart_static CUDA::cublasLt
         CUDA::nvrtc ${CMAKE_DL_LIBS})
     foreach(part basin_cuda basin_cuda_sm90a)
-        target_include_directories(${part} PRIVATE include src ${CUDAToolkit_INCLUDE_DIRS})
+        target_include_directories(${part} PRIVATE ${BASIN_ENGINE_INCLUDES} ${CUDAToolkit_INCLUDE_DIRS})
         target_compile_options(${part} PRIVATE
             $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra>)
         if(BASIN_WERROR)
@@ -54,7 +54,7 @@ if(cuda_found)
             CUDA_VISIBILITY_PRESET hidden CXX_VISIBILITY_PRESET hidden)
     endforeach()
     # Normal random numbers are the same bits everywhere: no fused multiply-adds there.
-    set_source_files_properties(src/backend/cuda/random.cu
+    set_source_files_properties(src/engine/backend/cuda/random.cu
         PROPERTIES COMPILE_OPTIONS --fmad=false)
     set_target_properties(basin_cuda PROPERTIES CUDA_RUNTIME_LIBRARY Static)
     target_link_options(basin_cuda PRIVATE -Wl,--exclude-libs,ALL -Wl,--no-undefined)

@@ -1,5 +1,6 @@
-# What Basin stands on; docs/dependencies.md says why. BASIN_LIBRARIES is what the library
-# links; cmake/BasinConfig.cmake.in finds the same again for whoever links it statically.
+# What Basin depends on; docs/dependencies.md says why. BASIN_ENGINE_LIBRARIES is what the engine
+# links, BASIN_TASKS_LIBRARIES what the applications link in addition; cmake/BasinConfig.cmake.in
+# finds the same again for a static link.
 
 find_package(Threads REQUIRED)
 find_package(ZLIB REQUIRED)
@@ -17,7 +18,8 @@ pkg_check_modules(PNG REQUIRED IMPORTED_TARGET libpng)
 
 set(BASIN_IMPORTED_TARGETS
     Threads::Threads ZLIB::ZLIB PkgConfig::CJSON PkgConfig::JPEG PkgConfig::PNG)
-set(BASIN_LIBRARIES ${BASIN_IMPORTED_TARGETS} m ${CMAKE_DL_LIBS})
+set(BASIN_ENGINE_LIBRARIES Threads::Threads ZLIB::ZLIB PkgConfig::CJSON m ${CMAKE_DL_LIBS})
+set(BASIN_TASKS_LIBRARIES ${BASIN_ENGINE_LIBRARIES} PkgConfig::JPEG PkgConfig::PNG)
 
 # What only some commands need is opened by them (src/base/library.h): archives,
 # eigenvectors. The build needs the headers, and learns the name under which each library will be
@@ -49,12 +51,15 @@ set_property(SOURCE src/base/library.c APPEND PROPERTY COMPILE_DEFINITIONS
 
 # The same for pkg-config: what a static link needs, by name. A Requires.private would do it, but
 # then even --cflags asks for the .pc files of all these.
-set(flags ${CJSON_LDFLAGS} ${JPEG_LDFLAGS} ${PNG_LDFLAGS} -lz -lm ${CMAKE_THREAD_LIBS_INIT})
+set(flags ${CJSON_LDFLAGS} -lz -lm ${CMAKE_THREAD_LIBS_INIT})
 if(CMAKE_DL_LIBS)
     list(APPEND flags -l${CMAKE_DL_LIBS})
 endif()
 list(REMOVE_DUPLICATES flags)
 list(JOIN flags " " BASIN_PC_LIBS)
+list(PREPEND flags ${JPEG_LDFLAGS} ${PNG_LDFLAGS})
+list(REMOVE_DUPLICATES flags)
+list(JOIN flags " " BASIN_TASKS_PC_LIBS)
 
 # The yardstick of the benchmarks: bench/ links it, `basin bench` opens it at run time, the library
 # has its own matrix product. pkg-config knows where each system keeps cblas.h (Debian: a directory

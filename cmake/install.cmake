@@ -1,16 +1,19 @@
-# What `make install` puts where. Two ways for another project to find it: pkg-config (basin.pc) and
-# find_package(Basin), which gives basin::basin (shared) and basin::static.
+# What `make install` puts where. Two ways for another project to find it: pkg-config (basin.pc,
+# basin-tasks.pc) and find_package(Basin), which gives basin::basin and basin::tasks (shared),
+# basin::static and basin::tasks_static.
 
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Basin)
 
 set_target_properties(basin_shared PROPERTIES EXPORT_NAME basin)
 set_target_properties(basin_static PROPERTIES EXPORT_NAME static)
+set_target_properties(basin_tasks_shared PROPERTIES EXPORT_NAME tasks)
+set_target_properties(basin_tasks_static PROPERTIES EXPORT_NAME tasks_static)
 
 install(DIRECTORY include/basin DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN *.h)
-install(TARGETS basin_shared EXPORT BasinTargets)
-install(TARGETS basin_static EXPORT BasinStaticTargets)
-# Models to begin with; src/task/models.c looks for them there.
+install(TARGETS basin_shared basin_tasks_shared EXPORT BasinTargets)
+install(TARGETS basin_static basin_tasks_static EXPORT BasinStaticTargets)
+# Models to begin with; src/tasks/common/models.c looks for them there.
 install(DIRECTORY share/basin/ DESTINATION ${CMAKE_INSTALL_DATADIR}/basin)
 install(DIRECTORY models/ DESTINATION ${CMAKE_INSTALL_DATADIR}/basin/models OPTIONAL
     FILES_MATCHING PATTERN *.safetensors PATTERN *.md)
@@ -31,5 +34,7 @@ install(FILES ${CMAKE_BINARY_DIR}/BasinConfig.cmake ${CMAKE_BINARY_DIR}/BasinCon
 # DESTDIR.
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX
     BASE_DIRECTORY ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig OUTPUT_VARIABLE BASIN_PC_PREFIX)
-configure_file(cmake/basin.pc.in basin.pc @ONLY)
-install(FILES ${CMAKE_BINARY_DIR}/basin.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+foreach(name basin basin-tasks)
+    configure_file(cmake/${name}.pc.in ${name}.pc @ONLY)
+    install(FILES ${CMAKE_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endforeach()

@@ -35,6 +35,6 @@ if(CMAKE_SCRIPT_MODE_FILE AND DEFINED FOLDER)
             "static const char *const texts_${task}[] = {\n${texts}    NULL,\n};\n")
         string(APPEND lists "    {\"${task}\", names_${task}, texts_${task}},\n")
     endforeach()
-    file(WRITE ${OUTPUT} "#include \"train/run/settings.h\"\n\n${arrays}"
+    file(WRITE ${OUTPUT} "#include \"tasks/common/run/settings.h\"\n\n${arrays}"
         "const basin_preset_list basin_presets[] = {\n${lists}    {NULL, NULL, NULL},\n};\n")
 endif()

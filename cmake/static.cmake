@@ -1,7 +1,9 @@
 # BASIN_STATIC: the program as one file that needs no dynamic library (`make static`). Archives and
 # eigenvectors are linked in; what else is opened at run time (src/base/library.h) is left out.
 
-target_compile_definitions(basin_objects PRIVATE BASIN_LIBRARY_LINKED)
+foreach(objects basin_base basin_objects basin_tasks_objects)
+    target_compile_definitions(${objects} PRIVATE BASIN_LIBRARY_LINKED)
+endforeach()
 
 # Debian's own LAPACK and BLAS, wherever the alternatives point: OpenBLAS would be 30 MB.
 set(folder /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE})
@@ -18,5 +20,5 @@ endforeach()
 # The last of every line, since all of them need these two.
 set(CMAKE_C_STANDARD_LIBRARIES "${CMAKE_C_STANDARD_LIBRARIES} -lz -lm")
 
-target_link_libraries(basin_static PUBLIC ${libraries})
+target_link_libraries(basin_tasks_static PUBLIC ${libraries})
 target_link_options(basin_program PRIVATE -static -s)

@@ -1,10 +1,8 @@
 # Which symbols a shared library shows, under which version, and its SONAME; docs/abi.md says what
 # is promised of them.
 
-set(BASIN_ABI ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}) # until 1.0 a minor may break
-
 # What the headers declare with BASIN_API gets the version `node`; all else is hidden.
-function(basin_version_symbols target node)
+function(basin_version_symbols target node abi)
     set(map ${CMAKE_BINARY_DIR}/${target}.map)
     set(scripts
         ${CMAKE_CURRENT_SOURCE_DIR}/cmake/version-map ${CMAKE_CURRENT_SOURCE_DIR}/cmake/declared)
@@ -19,5 +17,5 @@ function(basin_version_symbols target node)
         target_link_options(${target} PRIVATE -Wl,-z,defs)
     endif()
     set_target_properties(${target} PROPERTIES
-        LINK_DEPENDS ${map} VERSION ${PROJECT_VERSION} SOVERSION ${BASIN_ABI})
+        LINK_DEPENDS ${map} SOVERSION ${abi})
 endfunction()

@@ -58,7 +58,7 @@ if(TARGET PkgConfig::CMOCKA)
         add_library(basin_test_support STATIC ${BASIN_TEST_SUPPORT})
         target_include_directories(basin_test_support PUBLIC src tests)
         target_link_libraries(basin_test_support
-            PUBLIC basin_static PkgConfig::CMOCKA PRIVATE basin_flags)
+            PUBLIC basin_tasks_static PkgConfig::CMOCKA PRIVATE basin_flags)
     endif()
     foreach(source IN LISTS BASIN_TEST_SOURCES)
         cmake_path(GET source STEM name)
@@ -67,7 +67,7 @@ if(TARGET PkgConfig::CMOCKA)
         target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-Og>)
         target_include_directories(${name} PRIVATE src tests)
         # Some make archives to read back.
-        target_link_libraries(${name} PRIVATE basin_flags basin_static PkgConfig::CMOCKA
+        target_link_libraries(${name} PRIVATE basin_flags basin_tasks_static PkgConfig::CMOCKA
             PkgConfig::ARCHIVE
             $<TARGET_NAME_IF_EXISTS:basin_test_support>)
         target_compile_definitions(${name} PRIVATE BASIN_SOURCE="${CMAKE_CURRENT_SOURCE_DIR}"
@@ -79,12 +79,12 @@ if(TARGET PkgConfig::CMOCKA)
             endforeach()
         endif()
         # These run the program, under valgrind or an emulator where the others do.
-        if(source MATCHES "/tests/cli/")
+        if(source MATCHES "/tests/program/")
             list(JOIN launcher " " program)
             string(APPEND program " $<TARGET_FILE:basin_program>")
             target_compile_definitions(${name} PRIVATE BASIN_PROGRAM="${program}")
             add_dependencies(${name} basin_program)
-            target_link_libraries(${name} PRIVATE basin_cli)
+            target_link_libraries(${name} PRIVATE basin_commands)
         endif()
         set(label quick)
         if(name MATCHES "_slow$")
@@ -117,7 +117,7 @@ if(TARGET PkgConfig::CMOCKA)
         ${CMAKE_CURRENT_BINARY_DIR}/headers_backward.c)
     target_include_directories(test_headers PRIVATE src)
     target_compile_options(test_headers PRIVATE -Wno-unused-function)
-    target_link_libraries(test_headers PRIVATE basin_flags basin_static)
+    target_link_libraries(test_headers PRIVATE basin_flags basin_tasks_static)
     basin_add_test(test_headers quick ${launcher} $<TARGET_FILE:test_headers>)
     # The matrix product, and bfloat16, once more with the instruction sets that this machine would
     # not choose; avx512 is that without AMX.
@@ -145,7 +145,7 @@ foreach(source IN LISTS BASIN_EXAMPLES)
     set_target_properties(example_${name} PROPERTIES
         OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/examples)
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
-    target_link_libraries(example_${name} PRIVATE basin_flags basin_shared m)
+    target_link_libraries(example_${name} PRIVATE basin_flags basin_tasks_shared basin_shared m)
     add_dependencies(examples example_${name})
     basin_add_test(example_${name} example ${CMAKE_COMMAND}
         "-DLAUNCHER=${launcher_text}" -DPROGRAM=$<TARGET_FILE:example_${name}>
@@ -159,7 +159,7 @@ foreach(name maze memories sudoku)
     add_executable(example_${name} examples/${name}/${name}.c)
     set_target_properties(example_${name} PROPERTIES
         OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/examples)
-    target_link_libraries(example_${name} PRIVATE basin_flags basin_shared m)
+    target_link_libraries(example_${name} PRIVATE basin_flags basin_tasks_shared basin_shared m)
     add_dependencies(examples example_${name})
     basin_add_test(example_${name} example sh ${CMAKE_CURRENT_SOURCE_DIR}/examples/${name}/test
         "${launcher_text} $<TARGET_FILE:example_${name}>")
@@ -187,7 +187,7 @@ endif()
 if(PYTHON3 AND NOT CMAKE_CROSSCOMPILING)
     list(JOIN launcher " " program)
     string(APPEND program " $<TARGET_FILE:basin_program>")
-    set(serve ${PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/tests/serve/serve.py ${program})
+    set(serve ${PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/tests/tasks/nodes/serve.py ${program})
     basin_add_test(serve quick ${serve})
     basin_add_test(serve_fuzz slow ${serve} fuzz 20000)
 endif()
@@ -217,7 +217,7 @@ if(BASIN_FUZZ)
         set_target_properties(${name} PROPERTIES
             RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
         target_include_directories(${name} PRIVATE src tests)
-        target_link_libraries(${name} PRIVATE basin_flags basin_static PkgConfig::ARCHIVE)
+        target_link_libraries(${name} PRIVATE basin_flags basin_tasks_static PkgConfig::ARCHIVE)
         target_link_options(${name} PRIVATE -fsanitize=fuzzer)
         add_dependencies(fuzz ${name})
     endforeach()
@@ -229,7 +229,7 @@ elseif(NOT BASIN_TESTS STREQUAL "OFF")
         target_compile_definitions(replay_${name} PRIVATE
             BASIN_SOURCE="${CMAKE_CURRENT_SOURCE_DIR}")
         target_include_directories(replay_${name} PRIVATE src tests)
-        target_link_libraries(replay_${name} PRIVATE basin_flags basin_static
+        target_link_libraries(replay_${name} PRIVATE basin_flags basin_tasks_static
             PkgConfig::ARCHIVE)
         basin_add_test(replay_${name} quick ${launcher} $<TARGET_FILE:replay_${name}>)
     endforeach()

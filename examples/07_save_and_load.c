@@ -11,7 +11,7 @@ static const char *const path[2] = {"example_block.safetensors", "example_block.
 /* All states of the store, with the configuration that a reader needs to use them. */
 static void save(const char *file, basin_store *store) {
     basin_bundle *bundle;
-    must(basin_bundle_new(&bundle, &error));
+    must(basin_bundle_new(&bundle, NULL, &error));
     for (int i = 0; i < basin_store_count(store); i++) {
         basin_tensor tensor;
         must(basin_store_read(store, basin_store_name(store, i), &tensor, &error));

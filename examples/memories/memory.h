@@ -108,7 +108,7 @@ static void memory_write(const char *path, const memory *m) {
     basin_tensor patterns = basin_tensor_borrow(m->patterns.data, BASIN_F32, m->patterns.shape);
     basin_bundle *out;
     char value[40];
-    must(basin_bundle_new(&out, &error));
+    must(basin_bundle_new(&out, NULL, &error));
     must(basin_bundle_add(out, "patterns", &patterns, &error));
     must(basin_bundle_meta_set(out, "format", "basin memory", &error));
     must(basin_bundle_meta_set(out, "function", function_name[m->function], &error));

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backend/device.h"
-#include "verify/verify.h"
+#include "engine/backend/device.h"
+#include "program/verify/verify.h"
 
 static void tell(void *context, const char *tensor, double error) {
     if (context) printf("%s %s %a\n", (const char *)context, tensor, error);

@@ -48,9 +48,19 @@ typedef struct basin_compute {
 typedef struct basin_backend basin_backend;
 BASIN_API basin_status basin_backend_open(basin_backend **backend, const basin_compute *compute,
                                           basin_error *error);
+/* Another backend with the settings of `other`, for another thread; closed in any order. */
+BASIN_API basin_status basin_backend_open_like(basin_backend **backend, const basin_backend *other,
+                                               basin_error *error);
 BASIN_API void basin_backend_close(basin_backend *backend);
 BASIN_API const char *basin_backend_name(const basin_backend *backend);
 BASIN_API basin_dtype basin_backend_dtype(const basin_backend *backend);
+typedef struct basin_backend_info {
+    size_t size;         /* sizeof(basin_backend_info), set by the caller */
+    int threads;         /* that compute; 0 on a device */
+    basin_dtype storage; /* in which plans store intermediate results */
+    size_t free_bytes;   /* that could still be allocated; SIZE_MAX where that is not known */
+} basin_backend_info;
+BASIN_API void basin_backend_get_info(basin_backend_info *info, const basin_backend *backend);
 /* Waits for all runs to finish, and reports what failed. Reading a result waits by itself; only
  * measuring time needs this. */
 BASIN_API basin_status basin_backend_wait(basin_backend *backend, basin_error *error);

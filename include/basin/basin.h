@@ -33,31 +33,30 @@
  *     2 falls to 1.00
  *     energy 3.116, then 0.000
  *
- * This header includes all of libbasin's, one a topic, from the ground up:
+ * This header includes the whole API of the engine, one header per topic, from the ground up:
  *
  *     status.h      what a function returns, and the one line that says why it failed
- *     tensor.h      numbers in the host's memory: type, shape, data
+ *     version.h     the version of the library
+ *     parallel.h    loops shared by the threads of the process
  *     random.h      counter-based random numbers, the same on every machine
+ *     tensor.h      numbers in the host's memory: type, shape, data
  *     io.h          safetensors and npz
  *     expr.h        expressions: what will be computed, and its gradients
+ *     machine.h     what this machine offers
  *     backend.h     what plans run on: ref, cpu, cuda
+ *     collective.h  sums and exchanges between processes, one device each
  *     plan.h        stores of states, plans: expressions compiled and run
  *     params.h      parameters: states with a recipe for their first values
  *     pairs.h       lists of pairs, the edges of a graph
  *     eager.h       energy attention at once, on the caller's memory and stream
+ *     walk.h        energy attention along the edges of a graph too large for a plan
  *     energy.h      energies, the paper's block, descent
- *     lagrangian.h  the eleven Lagrangians: activations and the neurons' own energy
- *     zoo.h         published models that go down an energy
+ *     lagrangian.h  the eleven Lagrangians: activations and the energy of the neurons
+ *     zoo.h         published models that descend an energy
  *     ham.h         hierarchical associative memories: layers, synapses, networks
- *     metrics.h     how good predictions are: AUROC, macro-F1, ...
- *     calibration.h  scores as probabilities, thresholds for a goal, drift
- *     metrics_picture.h  how near pictures are: PSNR, SSIM
- *     model.h       the paper's three models
- *     language.h    models of language: NRGPT, and a GPT to compare with
  *     train.h       AdamW, Lion and SGD as updates of a plan, learning rates, checkpoints
- *     version.h     which Basin this is
  *
- * Readers of data and the tasks are another library, with headers of its own:
+ * Readers of data, models and training runs are another library, libbasin_tasks, over this one:
  * basin/tasks/tasks.h. docs/abi.md says what stays the same between versions.
  *
  * The examples are numbered in teaching order; docs/energies.md has the equations. */
@@ -65,26 +64,24 @@
 #define BASIN_BASIN_H
 
 #include "basin/backend.h"
-#include "basin/calibration.h"
+#include "basin/collective.h"
 #include "basin/eager.h"
 #include "basin/energy.h"
 #include "basin/expr.h"
 #include "basin/ham.h"
 #include "basin/io.h"
 #include "basin/lagrangian.h"
-#include "basin/language.h"
-#include "basin/metrics.h"
-#include "basin/metrics_picture.h"
-#include "basin/model.h"
+#include "basin/machine.h"
 #include "basin/pairs.h"
+#include "basin/parallel.h"
 #include "basin/params.h"
 #include "basin/plan.h"
 #include "basin/random.h"
-
 #include "basin/status.h"
 #include "basin/tensor.h"
 #include "basin/train.h"
 #include "basin/version.h"
+#include "basin/walk.h"
 #include "basin/zoo.h"
 
 #endif

@@ -136,7 +136,7 @@ BASIN_API basin_status basin_eager_run_plan(const basin_eager_plan *run, basin_e
 /* ---- custom calls of XLA ---- */
 
 /* Handlers for jax.ffi, which basin.jax registers. `call` is an XLA_FFI_CallFrame, the result an
- * XLA_FFI_Error or NULL; src/eager/xla.c says what they take. */
+ * XLA_FFI_Error or NULL; src/engine/eager/xla.c says what they take. */
 BASIN_API void *basin_xla_attention_host(void *call);
 BASIN_API void *basin_xla_attention_cuda(void *call);
 BASIN_API void *basin_xla_plan(void *call);

@@ -329,6 +329,12 @@ BASIN_API basin_expr basin_jvp(basin_expr y, const basin_expr *x, const basin_ex
 enum { BASIN_JACOBIAN_MOST = 256 };
 BASIN_API basin_expr basin_jacobian(basin_expr y, basin_expr x);
 
+/* What is built between begin and end is computed again where something outside needs it, instead
+ * of being stored, unless it was kept: less memory, more time. */
+BASIN_API void basin_recompute_begin(basin_graph *graph);
+BASIN_API void basin_recompute_end(basin_graph *graph);
+BASIN_API basin_expr basin_keep(basin_expr a);
+
 #ifdef __cplusplus
 }
 #endif

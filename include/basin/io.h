@@ -29,7 +29,9 @@ extern "C" {
 
 typedef struct basin_bundle basin_bundle;
 
-BASIN_API basin_status basin_bundle_new(basin_bundle **bundle, basin_error *error);
+/* An empty bundle; errors name `path` (NULL: nothing). */
+BASIN_API basin_status basin_bundle_new(basin_bundle **bundle, const char *path,
+                                        basin_error *error);
 BASIN_API void basin_bundle_free(basin_bundle *bundle);
 /* The path it was read from, as errors should name it; "" for a new one. */
 BASIN_API const char *basin_bundle_path(const basin_bundle *bundle);
@@ -44,6 +46,13 @@ BASIN_API const basin_tensor *basin_bundle_find(const basin_bundle *bundle, cons
 /* As find, with an error that names the file where there is none. */
 BASIN_API basin_status basin_bundle_get(const basin_tensor **tensor, const basin_bundle *bundle,
                                         const char *name, basin_error *error);
+/* As get, for a tensor that must have this type and shape; -1 in a shape is any size. */
+BASIN_API basin_status basin_bundle_expect(const basin_tensor **tensor, const basin_bundle *bundle,
+                                           const char *name, basin_dtype dtype, basin_shape shape,
+                                           basin_error *error);
+/* Adds an array that the bundle borrows. */
+BASIN_API basin_status basin_bundle_put(basin_bundle *bundle, const char *name, const void *data,
+                                        basin_dtype dtype, basin_shape shape, basin_error *error);
 BASIN_API size_t basin_bundle_count(const basin_bundle *bundle);
 BASIN_API const char *basin_bundle_name(const basin_bundle *bundle, size_t i);
 BASIN_API const basin_tensor *basin_bundle_at(const basin_bundle *bundle, size_t i);
@@ -52,6 +61,10 @@ BASIN_API const basin_tensor *basin_bundle_at(const basin_bundle *bundle, size_t
 BASIN_API basin_status basin_bundle_meta_set(basin_bundle *bundle, const char *key,
                                              const char *value, basin_error *error);
 BASIN_API const char *basin_bundle_meta(const basin_bundle *bundle, const char *key); /* or NULL */
+/* A number of the metadata, from `low` to `high`; an error names the file. */
+BASIN_API basin_status basin_bundle_number(double *value, const basin_bundle *bundle,
+                                           const char *key, double low, double high,
+                                           basin_error *error);
 BASIN_API size_t basin_bundle_meta_count(const basin_bundle *bundle);
 BASIN_API const char *basin_bundle_meta_key(const basin_bundle *bundle, size_t i);
 BASIN_API const char *basin_bundle_meta_value(const basin_bundle *bundle, size_t i);
@@ -62,10 +75,20 @@ BASIN_API const char *basin_bundle_meta_value(const basin_bundle *bundle, size_t
  * records are refused. */
 BASIN_API basin_status basin_bundle_read(basin_bundle **bundle, const char *path,
                                          basin_error *error);
+/* The same, except that arrays of Python objects, strings and records in an npz are passed over. */
+BASIN_API basin_status basin_bundle_read_numbers(basin_bundle **bundle, const char *path,
+                                                 basin_error *error);
+/* The same from memory, which the bundle may borrow from: `data` must outlive it. Errors name
+ * `path`. */
+BASIN_API basin_status basin_bundle_parse(basin_bundle **bundle, const void *data, size_t size,
+                                          const char *path, basin_error *error);
 /* Writes by name: npz where `path` ends in .npz, else safetensors. numpy.load reads the npz, in
  * which metadata become the array "__metadata__", a JSON text in U8; it has no BF16. */
 BASIN_API basin_status basin_bundle_write(const char *path, const basin_bundle *bundle,
                                           basin_error *error);
+/* Safetensors, whatever the name. */
+BASIN_API basin_status basin_bundle_write_safetensors(const char *path, const basin_bundle *bundle,
+                                                      basin_error *error);
 
 #ifdef __cplusplus
 }

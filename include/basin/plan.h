@@ -36,6 +36,14 @@ BASIN_API basin_status basin_store_read(basin_store *store, const char *name, ba
 BASIN_API int basin_store_count(const basin_store *store);
 BASIN_API const char *basin_store_name(const basin_store *store, int i);
 
+/* Where the state lies in the backend's memory, to be read or (`change`) written; or NULL. */
+BASIN_API void *basin_store_memory(basin_store *store, const char *name, bool change);
+/* Plans made from now on compute in one arena, as large as the largest of them needs: for several
+ * plans that run in turn, each read before the next runs. Reading a plan after another ran is an
+ * error. Where runs are queued on a device, each plan keeps its own arena. */
+BASIN_API void basin_store_share_results(basin_store *store);
+BASIN_API bool basin_store_shares_results(const basin_store *store);
+
 /* After a run, the state (a basin_state expression) holds the value. Every update reads what was
  * there before the run, whatever the order. */
 typedef struct basin_update {
@@ -86,6 +94,9 @@ BASIN_API basin_status basin_plan_run(basin_plan *plan, basin_error *error);
  * yet, or its last run failed, or it was released since. */
 BASIN_API basin_status basin_plan_read(basin_plan *plan, basin_expr output, basin_tensor *tensor,
                                        basin_error *error);
+/* Returns the memory of a plan's results to the system until it runs again, where that is the
+ * host's: for plans that run now and then. What was not read is lost. */
+BASIN_API void basin_plan_release(basin_plan *plan);
 typedef struct basin_given {
     basin_expr input;
     const basin_tensor *tensor;

@@ -12,7 +12,7 @@
  *               the cosine for an even index, the sine for an odd one
  *
  * The logarithm, sine and cosine are polynomials in double precision without fused multiply-adds
- * (src/base/philox.c), so that normals, too, do not depend on a mathematics library. */
+ * (src/engine/core/random.c), so that normals, too, do not depend on a mathematics library. */
 #ifndef BASIN_RANDOM_H
 #define BASIN_RANDOM_H
 
@@ -26,11 +26,14 @@ extern "C" {
 #endif
 
 /* One element of a stream. */
+BASIN_API uint32_t basin_random_word_at(uint64_t seed, uint64_t stream, uint64_t index);
 BASIN_API float basin_random_uniform_at(uint64_t seed, uint64_t stream, uint64_t index);
 BASIN_API double basin_random_normal_at(uint64_t seed, uint64_t stream, uint64_t index);
 
 /* Elements first .. first + count - 1 of a stream; equal to the functions above at each index (the
  * float forms round the double). Threads may fill disjoint ranges of one array. */
+BASIN_API void basin_random_fill_uniform(float *out /* [count] */, uint64_t seed, uint64_t stream,
+                                         uint64_t first, size_t count);
 BASIN_API void basin_random_fill_normal(float *out /* [count] */, uint64_t seed, uint64_t stream,
                                         uint64_t first, size_t count);
 BASIN_API void basin_random_fill_normal_f64(double *out /* [count] */, uint64_t seed,

@@ -136,6 +136,46 @@ BASIN_API basin_status basin_params_write(const char *path, const basin_params *
 BASIN_API basin_status basin_params_read(const basin_params *params, basin_store *store,
                                          const basin_bundle *bundle, basin_error *error);
 
+/* ---- training in pieces, for a caller that sums gradients over batches or processes ---- */
+
+/* The gradients of `loss`, one per parameter, passed through params->adjust. */
+BASIN_API basin_status basin_gradients(basin_expr *gradient, const basin_params *params,
+                                       basin_expr loss, basin_error *error);
+
+/* Of a trainer with a reduction, whose plan computes the gradients of the batch that was written
+ * and leaves them in the store as trainer->gradients names them: updates by those that are there,
+ * at the schedule's rate. */
+BASIN_API basin_status basin_trainer_apply(basin_trainer *trainer, basin_error *error);
+
+/* The update alone, for those who compute gradients themselves: zeros become a trainer without a
+ * plan, whose states `gradients` the caller fills. basin_trainer_free frees it, after an error,
+ * too. */
+BASIN_API basin_status basin_trainer_new_update(basin_trainer *trainer, basin_store *store,
+                                                const basin_params *params,
+                                                const basin_trainer_spec *spec, basin_error *error);
+/* The learning rate of a step. */
+BASIN_API double basin_schedule_rate(const basin_schedule *schedule, int64_t step);
+/* An error where a loss is not a finite number. */
+BASIN_API basin_status basin_loss_check(double loss, int64_t step, basin_error *error);
+
+/* An input from an array of its shape, and an output to one; an absent input is left out. */
+BASIN_API basin_status basin_values_write(basin_plan *plan, basin_expr input, const void *values,
+                                          basin_dtype dtype, basin_error *error);
+BASIN_API basin_status basin_values_read(basin_plan *plan, basin_expr output, void *values,
+                                         basin_dtype dtype, basin_error *error);
+
+/* ---- states and parameters into files, and out of them ---- */
+
+/* Adds the value of a state, or of all parameters, to the bundle. */
+BASIN_API basin_status basin_state_add(basin_bundle *bundle, basin_store *store, const char *name,
+                                       basin_error *error);
+BASIN_API basin_status basin_params_add(basin_bundle *bundle, const basin_params *params,
+                                        basin_store *store, basin_error *error);
+/* The state `name` of the store becomes the tensor of that name in the bundle, which must be there,
+ * of this shape, and finite. */
+BASIN_API basin_status basin_state_restore(basin_store *store, const char *name, basin_shape shape,
+                                           const basin_bundle *bundle, basin_error *error);
+
 #ifdef __cplusplus
 }
 #endif

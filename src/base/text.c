@@ -105,15 +105,3 @@ void basin_near_see(basin_near *near, const char *name) {
     near->distance = distance;
     near->name = name;
 }
-
-basin_status basin_fail(basin_error *error, basin_status status, const char *format, ...) {
-    if (error) {
-        va_list args;
-        va_start(args, format);
-        error->status = status;
-        vsnprintf(error->text, sizeof error->text, format, args);
-        va_end(args);
-        basin_text_clean(error->text); /* a message is one line, whatever the names in it hold */
-    }
-    return status;
-}

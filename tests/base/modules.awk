@@ -1,5 +1,5 @@
 # Rules over the files of src/ and include/: every include is an arrow of docs/architecture.md, and
-# no text below src/cli names a flag of the program. Input, in this order: docs/architecture.md,
+# no text outside src/program names a flag of the program. Input, in this order: docs/architecture.md,
 # tests/base/modules.allow, the files. Plain POSIX awk; test_modules.sh calls it,
 # test_modules_catches.sh breaks each rule once.
 
@@ -64,31 +64,42 @@ function refuse(kind, path, text) {
 
 # ---- where a path belongs
 
-# basin.h and tasks.h include everything.
+# basin.h and tasks.h include everything. basin/NAME.h belongs to engine/NAME, basin/tasks/NAME.h to
+# tasks/NAME, unless a module declares it.
 function module_of_public(path,    name) {
     if (path in module_of_header) return module_of_header[path]
-    if (path == "basin/basin.h" || path == "basin/tasks.h" || path == "basin/tasks/tasks.h") {
-        return "all"
-    }
-    if (path ~ /^basin\/tasks\//) return "task"
+    if (path == "basin/basin.h" || path == "basin/tasks/tasks.h") return "all"
     name = path
     sub(/^basin\//, "", name)
     sub(/\.h$/, "", name)
-    return name
+    return name ~ /^tasks\// ? name : "engine/" name
 }
+
+# The first `count` parts of a path.
+function head(path, count,    part, n, i, out) {
+    n = split(path, part, "/")
+    out = part[1]
+    for (i = 2; i <= count && i < n; i++) out = out "/" part[i]
+    return out
+}
+
+# Modules of the engine and of the tasks are the folders below these two.
+function levels(path) { return path ~ /^(engine|tasks)\// ? 2 : 1 }
 
 function module_of(path) {
     if (path ~ /^basin\//) return module_of_public(path)
-    sub(/\/.*/, "", path)
-    return path
+    if (path in rank) return path
+    return head(path, levels(path))
 }
 
-function folder_of(path,    part, n) {
-    n = split(path, part, "/")
-    return n > 2 && part[1] != "basin" ? part[1] "/" part[2] : ""
+# The folder within its module that a file lies in; "" directly in it.
+function folder_of(path,    folder) {
+    if (path ~ /^basin\//) return ""
+    folder = head(path, levels(path) + 1)
+    return folder == module_of(path) ? "" : folder
 }
 
-function height(module) { return module == "all" ? rank["cli"] + 0.5 : rank[module] }
+function height(module) { return module == "all" ? rank["program"] + 0.5 : rank[module] }
 
 # ---- includes
 
@@ -102,7 +113,10 @@ function permitted(from, path,    module, to, folder) {
     module = module_of(from)
     to = module_of(path)
     folder = folder_of(path)
-    if (path ~ /^basin\//) return height(module) <= height(to) || has_arrow(module, path)
+    if (path ~ /^basin\//) {
+        if (module == "base") return to ~ /^engine\//
+        return height(module) <= height(to) || has_arrow(module, path)
+    }
     if (module == to) {
         return folder == "" || folder == folder_of(from) || has_arrow(module, folder) ||
                has_arrow(folder_of(from), folder)
@@ -156,7 +170,7 @@ function check_text(place, file, line,    text) {
     if (match(text, /(^|[^-a-zA-Z0-9])--[a-z][-a-z]*/)) {
         text = substr(text, RSTART, RLENGTH)
         sub(/^[^-]*/, "", text)
-        refuse("flag", file, place ": " text " is a flag of the program; below src/cli a message " \
+        refuse("flag", file, place ": " text " is a flag of the program; outside src/program a message " \
                "names the setting")
     }
 }
@@ -182,7 +196,7 @@ function check_line(    path) {
         sub(/^[^"<]*["<]/, "", path)
         sub(/[">].*/, "", path)
         check_include(file ":" FNR, from, path)
-    } else if (file ~ /^src\// && file !~ /^src\/cli\// && (in_comment || /["\/]/)) {
+    } else if (file ~ /^src\// && file !~ /^src\/program\// && (in_comment || /["\/]/)) {
         check_text(file ":" FNR, file, $0)
     }
 }
@@ -210,7 +224,7 @@ function check_modules(    module, header) {
 function check_arrows(    key, end, down) {
     for (key in arrow) {
         split(key, end, SUBSEP)
-        down = height(module_of(end[1])) < height(module_of(end[2])) || end[1] ~ /\// ||
+        down = height(module_of(end[1])) < height(module_of(end[2])) || !(end[1] in rank) ||
                index(end[2], end[1] "/") == 1 # a module uses a folder of its own
         if (!down && !mark[key]) {
             complain("docs/architecture.md: " end[1] " -> " end[2] " goes up")

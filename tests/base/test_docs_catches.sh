@@ -10,10 +10,10 @@ mkdir -p "$tree/src/expr" "$tree/scripts" "$tree/docs" "$tree/include/basin"
 cd "$tree"
 echo '#define BASIN_VERSION_STRING "1.2.3"' >include/basin/version.h
 echo 'version: 1.2.3' >CITATION.cff
-touch src/expr/graph_avx2.c scripts/bench docs/guide.md
-printf '/* See expr/graph.c, stdio.h\n * and o.c. */\nint x = gone.c;\n' >src/expr/graph.c
+touch src/engine/expr/graph_avx2.c scripts/bench docs/guide.md
+printf '/* See expr/graph.c, stdio.h\n * and o.c. */\nint x = gone.c;\n' >src/engine/expr/graph.c
 cat >README.md <<'END'
-`graph.c`, expr/graph.c, src/expr/graph.c, `src/expr/`, scripts/bench. `*_avx2.c`, `src/MODULE/NAME.c`
+`graph.c`, expr/graph.c, src/engine/expr/graph.c, `src/engine/expr/`, scripts/bench. `*_avx2.c`, `src/MODULE/NAME.c`
 [guide](docs/guide.md#part), https://example.org/other.py, build/scripts/gone, ../shared/other.py, `.out`
 END
 cat >manual <<'END'
@@ -47,28 +47,28 @@ cat >docs/guide.md <<'END'
 [home](../README.md), [gone](gone.md)
 other.py
 `expr/other.c`
-src/plan/
+src/engine/plan/
 scripts/gone.
 src/*_avx512.c
 ../GONE.md
 END
-printf '/* See graph_avx2.c,\n * other/gone.h. */\n' >src/expr/graph.c
+printf '/* See graph_avx2.c,\n * other/gone.h. */\n' >src/engine/expr/graph.c
 cat >wanted <<'END'
 docs/guide.md:1: no file docs/gone.md
 docs/guide.md:2: no file other.py
 docs/guide.md:3: no file expr/other.c
-docs/guide.md:4: no file or folder src/plan
+docs/guide.md:4: no file or folder src/engine/plan
 docs/guide.md:5: no file or folder scripts/gone
 docs/guide.md:6: no file or folder src/*_avx512.c
 docs/guide.md:7: no file GONE.md
-src/expr/graph.c:2: no file other/gone.h
+src/engine/expr/graph.c:2: no file other/gone.h
 END
 if "$here/test_docs.sh" "$tree" >found; then
     echo "test_docs.sh passed a tree with missing files"
     exit 1
 fi
 diff wanted found
-printf '' >src/expr/graph.c
+printf '' >src/engine/expr/graph.c
 
 cat >docs/guide.md <<'END'
 `--gone`, `basin image train x --gone=2`

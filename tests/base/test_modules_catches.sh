@@ -9,33 +9,33 @@ failed=0
 # A tree of three modules that breaks no rule.
 build() {
     rm -rf "$tree"
-    mkdir -p "$tree/docs" "$tree/tests/base" "$tree/src/cli" "$tree/src/upper/left" \
-        "$tree/src/upper/right" "$tree/src/lower/deep" "$tree/include/basin"
+    mkdir -p "$tree/docs" "$tree/tests/base" "$tree/src/program" "$tree/src/tasks/upper/left" \
+        "$tree/src/tasks/upper/right" "$tree/src/engine/lower/deep" "$tree/include/basin/tasks"
     cd "$tree"
     cat >docs/architecture.md <<'END'
 ```arrows
-cli   -> upper
-upper -> lower, lower/deep/open.h!
-lower ->
-private lower/deep
-lower declares basin/status.h
+program -> tasks/upper
+tasks/upper -> engine/lower, engine/lower/deep/open.h!
+engine/lower ->
+private engine/lower/deep
+engine/lower declares basin/status.h
 ```
 END
     echo '# nothing' >tests/base/modules.allow
-    echo '#include "upper/upper.h"' >src/cli/main.c
-    echo 'char *a = "--batch";' >>src/cli/main.c
-    echo '#include "lower/lower.h"' >src/upper/upper.h
-    echo '#include "lower/deep/open.h"' >>src/upper/upper.h
-    echo '#include <basin/lower.h>' >>src/upper/upper.h
-    echo '#include "upper/upper.h"' >src/upper/left/left.h
-    echo 'int right;' >src/upper/right/right.h
-    echo '#include "basin/status.h"' >src/lower/lower.h
-    echo '/* --batch, "--batch" */ int x = '"'\"'"'; // "--batch"' >>src/lower/lower.h
-    echo 'int deep;' >src/lower/deep/open.h
+    echo '#include "tasks/upper/upper.h"' >src/program/main.c
+    echo 'char *a = "--batch";' >>src/program/main.c
+    echo '#include "engine/lower/lower.h"' >src/tasks/upper/upper.h
+    echo '#include "engine/lower/deep/open.h"' >>src/tasks/upper/upper.h
+    echo '#include <basin/lower.h>' >>src/tasks/upper/upper.h
+    echo '#include "tasks/upper/upper.h"' >src/tasks/upper/left/left.h
+    echo 'int right;' >src/tasks/upper/right/right.h
+    echo '#include "basin/status.h"' >src/engine/lower/lower.h
+    echo '/* --batch, "--batch" */ int x = '"'\"'"'; // "--batch"' >>src/engine/lower/lower.h
+    echo 'int deep;' >src/engine/lower/deep/open.h
     echo 'int status;' >include/basin/status.h
     echo '#include "basin/status.h"' >include/basin/lower.h
-    echo 'int upper;' >include/basin/upper.h
-    echo '#include "basin/upper.h"' >include/basin/basin.h
+    echo 'int upper;' >include/basin/tasks/upper.h
+    echo '#include "basin/tasks/upper.h"' >include/basin/basin.h
 }
 
 # wants TEXT: the rules must refuse the tree and say TEXT.
@@ -53,37 +53,37 @@ wants() {
 build
 "$here/test_modules.sh" "$tree" >/dev/null || { "$here/test_modules.sh" "$tree"; failed=1; }
 
-echo '#include "lower/lower.h"' >src/cli/main.c
-wants 'src/cli/main.c:1: cli -> lower/lower.h is no arrow'
-echo '#include "upper/upper.h"' >src/lower/lower.c
-wants 'src/lower/lower.c:1: lower -> upper/upper.h is no arrow'
-echo '#include "basin/upper.h"' >src/lower/lower.c
-wants 'src/lower/lower.c:1: lower -> basin/upper.h is no arrow'
-echo '#include "basin/upper.h"' >>include/basin/status.h
-wants 'include/basin/status.h:2: lower -> basin/upper.h is no arrow'
-echo '#include "basin/basin.h"' >src/upper/upper.c
-wants 'src/upper/upper.c:1: upper -> basin/basin.h is no arrow'
-echo '#include "basin/other.h"' >src/upper/upper.c
-wants 'src/upper/upper.c:1: basin/other.h belongs to no module'
-echo '#include "lower/deep/shut.h"' >src/upper/upper.c
-wants 'src/upper/upper.c:1: upper -> lower/deep/shut.h is no arrow'
-echo '#include "upper/right/right.h"' >src/upper/left/left.c
-wants 'src/upper/left/left.c:1: upper -> upper/right/right.h is no arrow'
-sed -i 's/^lower ->$/lower -> upper/' docs/architecture.md
-echo '#include "upper/upper.h"' >src/lower/lower.c
-wants 'docs/architecture.md: lower -> upper goes up'
-echo 'int main;' >src/cli/main.c
-wants 'docs/architecture.md: cli -> upper is no include any more'
+echo '#include "engine/lower/lower.h"' >src/program/main.c
+wants 'src/program/main.c:1: program -> engine/lower/lower.h is no arrow'
+echo '#include "tasks/upper/upper.h"' >src/engine/lower/lower.c
+wants 'src/engine/lower/lower.c:1: engine/lower -> tasks/upper/upper.h is no arrow'
+echo '#include "basin/tasks/upper.h"' >src/engine/lower/lower.c
+wants 'src/engine/lower/lower.c:1: engine/lower -> basin/tasks/upper.h is no arrow'
+echo '#include "basin/tasks/upper.h"' >>include/basin/status.h
+wants 'include/basin/status.h:2: engine/lower -> basin/tasks/upper.h is no arrow'
+echo '#include "basin/basin.h"' >src/tasks/upper/upper.c
+wants 'src/tasks/upper/upper.c:1: tasks/upper -> basin/basin.h is no arrow'
+echo '#include "basin/other.h"' >src/tasks/upper/upper.c
+wants 'src/tasks/upper/upper.c:1: basin/other.h belongs to no module'
+echo '#include "engine/lower/deep/shut.h"' >src/tasks/upper/upper.c
+wants 'src/tasks/upper/upper.c:1: tasks/upper -> engine/lower/deep/shut.h is no arrow'
+echo '#include "tasks/upper/right/right.h"' >src/tasks/upper/left/left.c
+wants 'src/tasks/upper/left/left.c:1: tasks/upper -> tasks/upper/right/right.h is no arrow'
+sed -i 's|^engine/lower ->$|engine/lower -> tasks/upper|' docs/architecture.md
+echo '#include "tasks/upper/upper.h"' >src/engine/lower/lower.c
+wants 'docs/architecture.md: engine/lower -> tasks/upper goes up'
+echo 'int main;' >src/program/main.c
+wants 'docs/architecture.md: program -> tasks/upper is no include any more'
 mkdir src/new && echo 'int x;' >src/new/new.c
 wants 'src/new: no line in the arrows'
-rm -r src/cli
-wants 'docs/architecture.md: no folder src/cli'
+rm -r src/program
+wants 'docs/architecture.md: no folder src/program'
 sed -i 's/declares/declares basin\/gone.h,/' docs/architecture.md
 wants 'docs/architecture.md: no file include/basin/gone.h'
-echo 'char *a = "x" /* */ "wanted \" a smaller --batch";' >src/lower/lower.c
-wants 'src/lower/lower.c:1: --batch is a flag of the program'
-echo 'flag src/lower/lower.h' >>tests/base/modules.allow
-wants '"flag src/lower/lower.h" is not needed any more'
+echo 'char *a = "x" /* */ "wanted \" a smaller --batch";' >src/engine/lower/lower.c
+wants 'src/engine/lower/lower.c:1: --batch is a flag of the program'
+echo 'flag src/engine/lower/lower.h' >>tests/base/modules.allow
+wants '"flag src/engine/lower/lower.h" is not needed any more'
 sed -i 's/```arrows/```/' docs/architecture.md
 wants 'no block "```arrows"'
 

@@ -2,11 +2,11 @@
 #include <math.h>
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/number.h"
 #include "basin/version.h"
-#include "io/folder.h"
-#include "io/json.h"
 #include "support/comma.h"
+#include "support/folder.h"
 #include "support/test.h"
 
 TEST(reads) {

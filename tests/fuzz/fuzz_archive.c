@@ -2,10 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/network/make.h"
-#include "data/pictures/pictures.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/pack.h"
+#include "tasks/nodes/network/make.h"
+#include "tasks/pictures/sets/pictures.h"
 
 enum { PIXELS = 1 << 16, ROOM = 1 << 24 };
 

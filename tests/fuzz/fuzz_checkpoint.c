@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "basin/train.h"
+#include "engine/io/bundle.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/memory_file.h"
-#include "io/bundle.h"
 
 static basin_store *store_new(basin_backend **backend) {
     basin_store *store;

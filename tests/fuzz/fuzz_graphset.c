@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/graphset/graphset.h"
-#include "data/graphset/tiny_tu.h"
+#include "engine/io/bundle.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/memory_file.h"
 #include "fuzz/pack.h"
-#include "io/bundle.h"
+#include "tasks/graphs/set/graphset.h"
+#include "tasks/graphs/set/tiny_tu.h"
 
 enum { GRAPHS = 64, NODES = 2000, FEATURES = 1 << 12 };
 
@@ -86,7 +86,7 @@ static size_t seed_zinc(uint8_t *out) {
     static const int32_t bond[] = {1, 2, 3}, edge[] = {0, 1, 0, 1, 1, 2}, y[] = {1, 2};
     char path[MEMORY_PATH];
     basin_bundle *bundle;
-    if (basin_bundle_new(&bundle, NULL)) abort();
+    if (basin_bundle_new(&bundle, NULL, NULL)) abort();
     for (int s = 0; s < 3; s++) {
         put(bundle, split[s], "node_ptr", node_ptr, 3);
         put(bundle, split[s], "edge_ptr", edge_ptr, 3);

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/pictures/pictures.h"
 #include "fuzz/fuzz.h"
+#include "tasks/pictures/sets/pictures.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     char name[] = "fuzz";

@@ -6,10 +6,9 @@
 #include "basin/tasks/graphs.h"
 #include "basin/tasks/image.h"
 #include "basin/tasks/nodes.h"
-#include "basin/tasks/text.h"
-#include "data/network/network.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/memory_file.h"
+#include "tasks/nodes/network/network.h"
 
 static void check(basin_status status, const basin_error *error) {
     if (status && (error->status != status || !*error->text || strchr(error->text, '\n'))) abort();
@@ -28,7 +27,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     basin_image_model *image;
     basin_graphs_model *graph;
     basin_nodes_model *detector;
-    basin_text_model *text;
     int fd = memory_file(path, data, size);
     basin_backend *backend = backend_new();
     basin_status status = basin_image_open(&image, path, backend, &error);
@@ -40,9 +38,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     status = basin_nodes_open(&detector, "anomaly", path, backend, &error);
     check(status, &error);
     if (!status) basin_nodes_close(detector);
-    status = basin_text_open(&text, path, backend, &error);
-    check(status, &error);
-    if (!status) basin_text_close(text);
     basin_backend_close(backend);
     close(fd);
     return 0;
@@ -50,9 +45,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 
 /* Small models are seeds. */
 size_t fuzz_seed(uint8_t out[FUZZ_ROOM], int index) {
-    static const char *const name[] = {"image", "graph", "text"};
+    static const char *const name[] = {"image", "graph"};
     char path[400];
-    if (index >= 3) return 0;
+    if (index >= 2) return 0;
     snprintf(path, sizeof path, "%s/tests/files/%s.safetensors", BASIN_SOURCE, name[index]);
     FILE *file = fopen(path, "rb");
     if (!file) abort();

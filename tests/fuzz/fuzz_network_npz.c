@@ -43,7 +43,7 @@ static void read_both(basin_bundle *bundle) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     basin_bundle *bundle;
-    if (basin_bundle_new(&bundle, NULL) != BASIN_OK) return 0;
+    if (basin_bundle_new(&bundle, NULL, NULL) != BASIN_OK) return 0;
     char nodes[8];
     snprintf(nodes, sizeof nodes, "%d", size ? data[0] % 16 : 0);
     (void)basin_bundle_meta_set(bundle, "nodes", nodes, NULL);

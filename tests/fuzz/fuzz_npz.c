@@ -1,10 +1,10 @@
 /* Fuzz target: any bytes as an npz file, once as they are and once with their checksums made
  * right, since no mutation gets past those by itself. */
+#include "engine/io/archive.h"
+#include "engine/io/bundle.h"
+#include "engine/io/zip.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/touch.h"
-#include "io/archive.h"
-#include "io/bundle.h"
-#include "io/zip.h"
 
 static void parse(const uint8_t *data, size_t size) {
     basin_bundle *bundle;

@@ -1,9 +1,9 @@
 /* Fuzz target: any bytes as the first file of a graph in parts. */
 #include <string.h>
 
-#include "data/network/parts/parts.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/memory_file.h"
+#include "tasks/nodes/network/parts/parts.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     char folder[] = "/tmp/basin-fuzz-parts-XXXXXX", path[MEMORY_PATH];

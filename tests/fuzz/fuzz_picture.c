@@ -5,9 +5,9 @@
 
 #include <zlib.h>
 
-#include "data/network/make.h"
 #include "fuzz/fuzz.h"
-#include "picture/picture.h"
+#include "tasks/common/pixels/picture.h"
+#include "tasks/nodes/network/make.h"
 
 /* Larger ones would only make the fuzzer slow. */
 enum { PIXELS = 1 << 18 };

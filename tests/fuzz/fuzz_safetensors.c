@@ -1,7 +1,7 @@
 /* Fuzz target: any bytes as a safetensors file. */
+#include "engine/io/bundle.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/touch.h"
-#include "io/bundle.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     basin_bundle *bundle;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/network/network.h"
+#include "tasks/nodes/network/network.h"
 
 static inline void network_touch(const basin_network *n) {
     char text[BASIN_NODE_TEXT];

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/kernel.h"
+#include "engine/backend/kernel.h"
 
 /* Of fourth-order central differences. */
 static const double stencil[4] = {1.0 / 12, -8.0 / 12, 8.0 / 12, -1.0 / 12};

@@ -1,7 +1,7 @@
 /* A generator of random expressions; see world.h. Every choice is drawn before it is looked at, so
  * that the flags change what is built but not what is drawn. */
 #include "support/world.h"
-#include "expr/graph.h"
+#include "engine/expr/graph.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #define BASIN_TESTS_SUPPORT_XGBOOST_H
 
 #include "support/test.h"
-#include "train/trees/trees.h"
+#include "tasks/nodes/trees/trees.h"
 
 static inline bool has_xgboost(void) {
     basin_error error;

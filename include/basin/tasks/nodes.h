@@ -26,7 +26,7 @@
 #ifndef BASIN_TASKS_NODES_H
 #define BASIN_TASKS_NODES_H
 
-#include "basin/calibration.h"
+#include "basin/tasks/calibration.h"
 #include "basin/tasks/network.h"
 #include "basin/tasks/run.h"
 #include "basin/tasks/settings.h"
@@ -330,10 +330,10 @@ BASIN_API basin_status basin_nodes_report(const char *path, const basin_nodes_mo
 
 /* Of a detector's probabilities (model NULL, or a detector): "macro_f1" at the threshold, "auroc",
  * "auprc", "recall_at_k" (k: as many as there are anomalies) and "ece" (how far probabilities are
- * from frequencies, basin/calibration.h) over the nodes of part `which`, from 0 to 1. Of several
- * classes: "accuracy", "macro_f1", "auroc" (mean over classes of each against the others) and
- * "loss" (mean of -log p); labels are the model's classes by name, and a node of a class that the
- * model does not know counts as a mistake. */
+ * from frequencies, basin/tasks/calibration.h) over the nodes of part `which`, from 0 to 1. Of
+ * several classes: "accuracy", "macro_f1", "auroc" (mean over classes of each against the others)
+ * and "loss" (mean of -log p); labels are the model's classes by name, and a node of a class that
+ * the model does not know counts as a mistake. */
 BASIN_API basin_status basin_nodes_measure(basin_score *score,
                                            const double *probability /* [N], or [N, classes] */,
                                            const basin_nodes_model *model,

@@ -47,7 +47,7 @@ typedef struct basin_setting {
 
 typedef struct basin_settings basin_settings;
 
-/* `task` is "image", "anomaly", "node", "graphs" or "text"; `preset` is the name of one, NULL for
+/* `task` is "image", "anomaly", "node" or "graphs"; `preset` is the name of one, NULL for
  * "default", or a file NAME.json. */
 BASIN_API basin_status basin_settings_new(basin_settings **settings, const char *task,
                                           const char *preset, basin_error *error);

@@ -2,7 +2,7 @@
  *
  * basin/basin.h has the engine. These headers read files, train and use models; what they open at
  * run time (libarchive, LAPACK, ARPACK, XGBoost) is listed in docs/dependencies.md. Once Basin is
- * installed: cc program.c $(pkg-config --cflags --libs basin).
+ * installed: cc program.c $(pkg-config --cflags --libs basin-tasks).
  *
  * One header per topic:
  *
@@ -11,7 +11,10 @@
  *     image.h       models that complete pictures: train, complete, score
  *     nodes.h       detectors of anomalous nodes, classes of nodes: train, score, explain, measure
  *     graphs.h      models of small graphs: train, predict, score, cross-validate
- *     text.h        models of text: train, score, generate
+ *     networks.h    the paper's three models as expressions
+ *     metrics.h     how good predictions are: AUROC, macro-F1, ...
+ *     metrics_picture.h  how near pictures are: PSNR, SSIM
+ *     calibration.h  scores as probabilities, thresholds for a goal, drift
  *     ranks.h       several processes that do one task: mpirun, srun
  *     models.h      where the models that come with Basin lie
  *     picture.h     one picture: JPEG, PNG and WebP in, PNG out
@@ -21,17 +24,20 @@
 #ifndef BASIN_TASKS_TASKS_H
 #define BASIN_TASKS_TASKS_H
 
+#include "basin/tasks/calibration.h"
 #include "basin/tasks/graphs.h"
 #include "basin/tasks/graphset.h"
 #include "basin/tasks/image.h"
+#include "basin/tasks/metrics.h"
+#include "basin/tasks/metrics_picture.h"
 #include "basin/tasks/models.h"
 #include "basin/tasks/network.h"
+#include "basin/tasks/networks.h"
 #include "basin/tasks/nodes.h"
 #include "basin/tasks/picture.h"
 #include "basin/tasks/pictures.h"
 #include "basin/tasks/ranks.h"
 #include "basin/tasks/run.h"
 #include "basin/tasks/settings.h"
-#include "basin/tasks/text.h"
 
 #endif

@@ -1,5 +1,5 @@
 # type: ignore  where the framework is not installed, pyright takes this folder for it
-"""Softmax attention with values in JAX: three operations (src/backend/values.h has the equations)
+"""Softmax attention with values in JAX: three operations (src/engine/backend/values.h has the equations)
 and the function of arrays over them.
 
 Shapes are q [B, N, H, Y], k [B, M, K, Y], v [B, M, K, V], bias and its tangent [B, H, N, M], of

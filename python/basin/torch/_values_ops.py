@@ -1,6 +1,6 @@
 # type: ignore  where the framework is not installed, pyright takes this folder for it
 """Softmax attention with values as PyTorch sees it: torch.ops.basin.attention_values, its reverse,
-and the second order, which is the derivative of both (src/backend/values.h has the equations).
+and the second order, which is the derivative of both (src/engine/backend/values.h has the equations).
 
 Logical shapes are q [B, H, N, Y], k [B, K, M, Y], v [B, K, M, V], c and o [B, H, N, V], bias and
 its tangent [B, H, N, M] (of a list [B, pairs, H]), expanded where they repeat.

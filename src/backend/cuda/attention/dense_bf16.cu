@@ -1,4 +1,0 @@
-/* Energy attention over all pairs: bfloat16 operands. See attention/dense.h. */
-#include "backend/cuda/attention/dense.h"
-
-BASIN_DENSE_DEFINE(bf16, basin_mma_bf16)

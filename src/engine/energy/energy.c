@@ -1,0 +1,100 @@
+/* Any energy: activation, total, force from its terms; maps to spheres, boxes, near zero. */
+#include "engine/energy/energy.h"
+
+#include <string.h>
+
+basin_expr basin_energy_activation(const basin_energy *energy, basin_expr x) {
+    if (!energy->activation) return x;
+    basin_expr g = energy->activation(energy->context, x);
+    if (!g)
+        basin_graph_fail(basin_expr_graph(x), BASIN_BAD_VALUE, "an energy's activation is NULL");
+    return g;
+}
+
+basin_expr basin_energy_term(const basin_energy *energy, basin_expr g, int term) {
+    const basin_term *t = &energy->term[term];
+    const char *name = t->name ? t->name : "";
+    if (!t->build)
+        return basin_graph_fail(basin_expr_graph(g), BASIN_BAD_VALUE,
+                                "term %d of an energy ('%s') has no function that builds it", term,
+                                name);
+    basin_expr made = t->build(t->context ? t->context : energy->context, g);
+    if (!made)
+        basin_graph_fail(basin_expr_graph(g), BASIN_BAD_VALUE,
+                         "term %d of an energy ('%s') is NULL; wanted an expression", term, name);
+    return made;
+}
+
+static basin_expr sum_terms(const basin_energy *energy, basin_expr g, unsigned terms) {
+    basin_expr total = NULL;
+    for (int i = 0; i < energy->terms; i++) {
+        if (terms && (i >= 32 || !(terms >> i & 1))) continue;
+        basin_expr term = basin_energy_term(energy, g, i);
+        total = total ? basin_add(total, term) : term;
+        if (!term) return NULL;
+    }
+    return total ? total : basin_const(basin_expr_graph(g), 0);
+}
+
+basin_expr basin_energy_total(const basin_energy *energy, basin_expr g) {
+    return sum_terms(energy, g, 0);
+}
+
+basin_expr basin_energy_force_of(const basin_energy *energy, basin_expr g, unsigned terms) {
+    g = basin_variable(g); /* g may be anything, a constant too */
+    return basin_grad(basin_neg(sum_terms(energy, g, terms)), g);
+}
+
+basin_expr basin_energy_force(const basin_energy *energy, basin_expr g) {
+    return basin_energy_force_of(energy, g, 0);
+}
+
+basin_hopfield basin_hopfield_named(const char *name) {
+    if (!strcmp(name, "power")) return BASIN_HOPFIELD_POWER;
+    return !strcmp(name, "softmax") ? BASIN_HOPFIELD_SOFTMAX : BASIN_HOPFIELD_RELU;
+}
+
+/* ---- maps ---- */
+
+/* [.., D] -> [.., D / group, group] */
+static basin_expr groups(basin_expr x, int64_t group) {
+    basin_shape shape = basin_expr_shape(x);
+    int last = shape.rank - 1;
+    if (!x) return NULL;
+    if (last < 0 || shape.rank == BASIN_MAX_RANK || group < 1 || shape.dim[last] % group != 0)
+        return basin_graph_fail(
+            basin_expr_graph(x), BASIN_BAD_SHAPE,
+            "spheres of %lld neighbours in tokens %s; needs a divisor of the last axis",
+            (long long)group, basin_shape_text(shape));
+    shape.dim[last] /= group;
+    shape.dim[shape.rank++] = group;
+    return basin_reshape(x, shape);
+}
+
+/* Below 1e-12 a length counts as that, so that nothing is divided by 0. */
+basin_expr basin_to_sphere(basin_expr x, int64_t group) {
+    basin_expr rows = groups(x, group);
+    if (!rows) return NULL;
+    basin_expr square = basin_axes_insert(basin_sum(basin_square(rows), -1, 1), -1, 1);
+    basin_expr least = basin_const(basin_expr_graph(x), 1e-24);
+    return basin_reshape(basin_div(rows, basin_sqrt(basin_max(square, least))),
+                         basin_expr_shape(x));
+}
+
+basin_expr basin_to_tangent(basin_expr force, basin_expr x, int64_t group) {
+    basin_expr f = groups(force, group), rows = groups(x, group);
+    if (!f || !rows) return NULL;
+    basin_expr along = basin_axes_insert(basin_sum(basin_mul(f, rows), -1, 1), -1, 1);
+    return basin_reshape(basin_sub(f, basin_mul(along, rows)), basin_expr_shape(force));
+}
+
+basin_expr basin_to_box(basin_expr x, double low, double high) {
+    basin_graph *graph = basin_expr_graph(x);
+    if (x && !(low <= high))
+        return basin_graph_fail(graph, BASIN_BAD_VALUE, "a box from %g to %g", low, high);
+    return basin_min(basin_max(x, basin_const(graph, low)), basin_const(graph, high));
+}
+
+basin_expr basin_shrink(basin_expr x, basin_expr lambda) {
+    return basin_sub(basin_relu(basin_sub(x, lambda)), basin_relu(basin_neg(basin_add(x, lambda))));
+}

@@ -1,0 +1,421 @@
+/* Optimisers; a trainer: plan, optimiser and schedule of one loss; its states in files. */
+#include <errno.h>
+
+#include "base/try.h"
+#include "basin/train.h"
+#include "engine/io/bundle.h"
+#include "engine/plan/plan.h"
+
+basin_status basin_values_write(basin_plan *plan, basin_expr input, const void *values,
+                                basin_dtype dtype, basin_error *error) {
+    if (!input) return BASIN_OK;
+    basin_tensor tensor = basin_tensor_borrow(values, dtype, basin_expr_shape(input));
+    return basin_plan_write(plan, input, &tensor, error);
+}
+
+basin_status basin_values_read(basin_plan *plan, basin_expr output, void *values, basin_dtype dtype,
+                               basin_error *error) {
+    basin_tensor tensor = basin_tensor_borrow(values, dtype, basin_expr_shape(output));
+    return basin_plan_read(plan, output, &tensor, error);
+}
+
+/* ---- AdamW, Lion and SGD with clipping by the global norm, built from expressions ---- */
+
+static basin_expr moment(basin_expr state, const char *suffix) {
+    char name[300];
+    snprintf(name, sizeof name, "%s%s", basin_expr_name(state), suffix);
+    return basin_state(basin_expr_graph(state), name, basin_expr_shape(state));
+}
+
+double basin_decay_matrices(basin_expr parameter) {
+    return basin_expr_shape(parameter).rank >= 2 ? 1 : 0;
+}
+
+static basin_expr blend(basin_expr m, basin_expr g, double beta) {
+    return basin_add(basin_scale(m, beta), basin_scale(g, 1 - beta));
+}
+
+/* m' = b1 m + (1 - b1) g; v' = b2 v + (1 - b2) g^2; m' / c1 / (sqrt(v' / c2) + epsilon) */
+static basin_expr adamw_step(basin_adamw *a, basin_expr p, basin_expr g) {
+    const basin_adamw_config *c = &a->config;
+    basin_expr m = moment(p, ".m"), v = moment(p, ".v");
+    basin_expr m1 = blend(m, g, c->beta1), v1 = blend(v, basin_square(g), c->beta2);
+    basin_expr scale = basin_offset(basin_sqrt(basin_div(v1, a->correct2)), c->epsilon);
+    a->update[a->updates++] = (basin_update){m, m1};
+    a->update[a->updates++] = (basin_update){v, v1};
+    return basin_div(basin_div(m1, a->correct1), scale);
+}
+
+static basin_expr lion_step(basin_adamw *a, basin_expr p, basin_expr g) {
+    basin_expr m = moment(p, ".m");
+    a->update[a->updates++] = (basin_update){m, blend(m, g, a->config.beta2)};
+    return basin_sign(blend(m, g, a->config.beta1));
+}
+
+static basin_expr sgd_step(basin_adamw *a, basin_expr p, basin_expr g) {
+    basin_expr m = moment(p, ".m"), m1 = basin_add(basin_scale(m, a->config.beta1), g);
+    a->update[a->updates++] = (basin_update){m, m1};
+    return m1;
+}
+
+/* Whether a name matches a pattern; * stands for any characters. */
+static bool matches(const char *pattern, const char *name) {
+    const char *star = NULL, *mark = name;
+    while (*name) {
+        if (*pattern == '*')
+            star = pattern++, mark = name;
+        else if (*pattern == *name)
+            pattern++, name++;
+        else if (star)
+            pattern = star + 1, name = ++mark;
+        else
+            return false;
+    }
+    while (*pattern == '*') pattern++;
+    return !*pattern;
+}
+
+static const basin_adamw_group *group_of(const basin_adamw *a, basin_expr p) {
+    static const basin_adamw_group usual = {"*", 1, 1};
+    for (int i = 0; i < a->config.groups; i++)
+        if (matches(a->config.group[i].pattern, basin_expr_name(p))) return &a->config.group[i];
+    return &usual;
+}
+
+static basin_status check_groups(const basin_adamw *a, const basin_params *params,
+                                 basin_error *error) {
+    for (int i = 0; i < a->config.groups; i++) {
+        bool found = false;
+        for (size_t k = 0; k < params->count && !found; k++)
+            found = matches(a->config.group[i].pattern, basin_expr_name(params->param[k].state));
+        if (!found)
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "no parameter is named '%s', which a group is for; the first of %zu "
+                              "is '%s'",
+                              a->config.group[i].pattern, params->count,
+                              params->count ? basin_expr_name(params->param[0].state) : "");
+    }
+    return BASIN_OK;
+}
+
+static double rate_of(const basin_adamw *a, basin_expr p) {
+    return (a->config.rate_of ? a->config.rate_of(p) : 1) * group_of(a, p)->rate;
+}
+
+/* p' = p - rate (step + decay p), and at least `least` */
+static void add_updates(basin_adamw *a, const basin_param *param, basin_expr g) {
+    const basin_adamw_config *c = &a->config;
+    basin_expr p = param->state;
+    double decay = c->weight_decay * (c->decay_of ? c->decay_of(p) : 1) * group_of(a, p)->decay;
+    basin_expr step = c->kind == BASIN_LION  ? lion_step(a, p, g)
+                      : c->kind == BASIN_SGD ? sgd_step(a, p, g)
+                                             : adamw_step(a, p, g);
+    if (decay != 0) step = basin_add(step, basin_scale(p, decay));
+    basin_expr p1 = basin_sub(p, basin_mul(basin_scale(a->rate, rate_of(a, p)), step));
+    if (param->least > 0) p1 = basin_max(p1, basin_const(basin_expr_graph(p), param->least));
+    a->update[a->updates++] = (basin_update){p, p1};
+}
+
+/* `moving`: room for the gradients of the parameters that move. */
+static void build(basin_adamw *a, const basin_params *params, const basin_expr *gradient,
+                  basin_expr *moving) {
+    basin_graph *graph = params->graph;
+    size_t count = 0;
+    a->rate = basin_input(graph, "adamw.rate", BASIN_SCALAR);
+    a->correct1 = basin_input(graph, "adamw.correct1", BASIN_SCALAR);
+    a->correct2 = basin_input(graph, "adamw.correct2", BASIN_SCALAR);
+    for (size_t i = 0; i < params->count; i++)
+        if (!params->param[i].statistic && rate_of(a, params->param[i].state) != 0)
+            moving[count++] = gradient[i];
+    a->norm = count ? basin_sqrt(basin_sum_squares(moving, (int)count)) : basin_const(graph, 0);
+    basin_expr clip = NULL;
+    if (a->config.clip > 0)
+        clip = basin_min(basin_const(graph, 1), basin_div(basin_const(graph, a->config.clip),
+                                                          basin_offset(a->norm, 1e-12)));
+    for (size_t i = 0; i < params->count; i++) {
+        const basin_param *p = &params->param[i];
+        if (p->statistic && p->next) a->update[a->updates++] = (basin_update){p->state, p->next};
+        if (!p->statistic && rate_of(a, p->state) != 0)
+            add_updates(a, p, clip ? basin_mul(clip, gradient[i]) : gradient[i]);
+    }
+}
+
+/* basin_adamw_new from gradients that are there, one per parameter: expressions of the parameters'
+ * graph. */
+static basin_status adamw_from(basin_adamw *adamw, const basin_params *params,
+                               const basin_expr *gradient, const basin_adamw_config *config,
+                               basin_error *error) {
+    *adamw = (basin_adamw){.config = *config};
+    BASIN_TRY(check_groups(adamw, params, error));
+    BASIN_SCRATCH_RAW(basin_expr, moving, params->count, "an optimiser", error);
+    BASIN_TRY(BASIN_NEW_RAW(&adamw->update, 3 * params->count, "an optimiser", error));
+    if (params->count) build(adamw, params, gradient, moving);
+    adamw->config.group = NULL; /* the caller's; not needed any more */
+    adamw->config.groups = 0;
+    BASIN_TRY_OR(basin_graph_check(params->graph, error), basin_adamw_free(adamw));
+    if (params->count) return BASIN_OK;
+    basin_adamw_free(adamw);
+    return basin_fail(error, BASIN_BAD_VALUE, "no parameter to train");
+}
+
+basin_status basin_gradients(basin_expr *gradient, const basin_params *params, basin_expr loss,
+                             basin_error *error) {
+    if (basin_expr_shape(loss).rank > 0) {
+        return basin_fail(error, BASIN_BAD_SHAPE,
+                          "the loss has shape %s, wanted []: the sum or the mean of it",
+                          basin_shape_text(basin_expr_shape(loss)));
+    }
+    BASIN_SCRATCH_RAW(basin_expr, state, params->count, "an optimiser", error);
+    for (size_t i = 0; i < params->count; i++) state[i] = params->param[i].state;
+    basin_vjp(gradient, loss, NULL, state, (int)params->count);
+    for (size_t i = 0; i < params->count && params->adjust; i++)
+        gradient[i] = params->adjust(state[i], gradient[i]);
+    BASIN_TRY(basin_graph_check(params->graph, error));
+    return loss ? BASIN_OK : basin_fail(error, BASIN_BAD_VALUE, "no loss to train");
+}
+
+basin_status basin_adamw_new(basin_adamw *adamw, const basin_params *params, basin_expr loss,
+                             const basin_adamw_config *config, basin_error *error) {
+    *adamw = (basin_adamw){0};
+    BASIN_SCRATCH_RAW(basin_expr, gradient, params->count, "an optimiser", error);
+    BASIN_TRY(basin_gradients(gradient, params, loss, error));
+    return adamw_from(adamw, params, gradient, config, error);
+}
+
+void basin_adamw_free(basin_adamw *adamw) {
+    free(adamw->update);
+    *adamw = (basin_adamw){0};
+}
+
+static basin_status write_scalar(basin_plan *plan, basin_expr input, double value,
+                                 basin_error *error) {
+    return basin_values_write(plan, input, &value, BASIN_F64, error);
+}
+
+basin_status basin_adamw_write(const basin_adamw *adamw, basin_plan *plan, int64_t t, double rate,
+                               basin_error *error) {
+    const basin_adamw_config *c = &adamw->config;
+    BASIN_TRY(write_scalar(plan, adamw->rate, rate, error));
+    BASIN_TRY(write_scalar(plan, adamw->correct1, 1 - pow(c->beta1, (double)t), error));
+    return write_scalar(plan, adamw->correct2, 1 - pow(c->beta2, (double)t), error);
+}
+
+double basin_schedule_rate(const basin_schedule *s, int64_t step) {
+    if (step < s->warmup) return s->first + (s->peak - s->first) * (double)step / (double)s->warmup;
+    double done =
+        s->total > s->warmup ? (double)(step - s->warmup) / (double)(s->total - s->warmup) : 1;
+    return s->last + (s->peak - s->last) * 0.5 * (1 + cos(acos(-1) * fmin(done, 1)));
+}
+
+/* ---- the plan of a trainer ---- */
+
+static basin_status make_plan(basin_trainer *t, const basin_trainer_spec *spec,
+                              const basin_update *update, int updates, basin_error *error) {
+    size_t outputs = (size_t)spec->outputs + 1;
+    BASIN_SCRATCH_RAW(basin_expr, output, outputs, "a trainer", error);
+    output[0] = t->loss;
+    for (size_t i = 1; i < outputs; i++) output[i] = spec->output[i - 1];
+    basin_plan_spec plan = {
+        .output = output, .outputs = (int)outputs, .update = update, .updates = updates};
+    return basin_plan_new(&t->plan, t->store, &plan, error);
+}
+
+/* ---- gradients and update apart, for processes that meet in between ---- */
+
+/* States "gradient.NAME", and the plan of the update by them. */
+basin_status basin_trainer_new_update(basin_trainer *t, basin_store *store,
+                                      const basin_params *params, const basin_trainer_spec *spec,
+                                      basin_error *error) {
+    t->store = store, t->schedule = spec->schedule;
+    BASIN_SCRATCH_RAW(basin_expr, gradient, params->count, "a trainer", error);
+    basin_params_begin(&t->gradients, params->graph);
+    for (size_t i = 0; i < params->count; i++) {
+        basin_expr p = params->param[i].state;
+        gradient[i] = basin_param_add(&t->gradients, "gradient.", basin_expr_name(p),
+                                      basin_expr_shape(p), (basin_init){0});
+    }
+    BASIN_TRY(basin_graph_check(params->graph, error));
+    BASIN_TRY(adamw_from(&t->adamw, params, gradient, &spec->adamw, error));
+    basin_plan_spec plan = {.update = t->adamw.update, .updates = t->adamw.updates};
+    return basin_plan_new(&t->update, store, &plan, error);
+}
+
+/* The plan that fills these states. A reverse pass finds the gradients of the last parameters
+ * first; asked for in that order, each comes as soon as it can, and may leave. */
+static basin_status make_apart(basin_trainer *t, const basin_params *params,
+                               const basin_trainer_spec *spec, basin_error *error) {
+    size_t count = params->count;
+    t->reduction = *spec->reduction;
+    for (size_t i = 0; i < count; i++)
+        if (params->param[i].statistic)
+            return basin_fail(error, BASIN_UNSUPPORTED,
+                              "batch norm, whose statistics are of whole batches, and a batch in "
+                              "shards; wanted a model without it, or shards 1 and one rank");
+    BASIN_SCRATCH_RAW(basin_expr, gradient, count, "a trainer", error);
+    BASIN_SCRATCH_RAW(basin_update, update, count, "a trainer", error);
+    BASIN_TRY(basin_gradients(gradient, params, t->loss, error));
+    BASIN_TRY(basin_trainer_new_update(t, t->store, params, spec, error));
+    for (size_t i = 0; i < count; i++)
+        update[count - 1 - i] = (basin_update){t->gradients.param[i].state, gradient[i]};
+    return make_plan(t, spec, update, (int)count, error);
+}
+
+static basin_status meet(basin_trainer *t, basin_error *error) {
+    size_t count = t->gradients.count;
+    const char **name BASIN_FREE_AT_EXIT = NULL;
+    if (!t->reduction.sum) return basin_fail(error, BASIN_UNSUPPORTED, "a step of one shard alone");
+    BASIN_TRY(BASIN_NEW_RAW(&name, count, "a reduction", error));
+    for (size_t i = 0; i < count; i++) name[i] = basin_expr_name(t->gradients.param[i].state);
+    return t->reduction.sum(t->reduction.context, t->store, name, (int)count, error);
+}
+
+/* ---- a trainer ---- */
+
+static basin_status make(basin_trainer *t, const basin_params *params,
+                         const basin_trainer_spec *spec, basin_error *error) {
+    if (spec->reduction) return make_apart(t, params, spec, error);
+    BASIN_TRY(basin_adamw_new(&t->adamw, params, t->loss, &spec->adamw, error));
+    return make_plan(t, spec, t->adamw.update, t->adamw.updates, error);
+}
+
+basin_status basin_trainer_new(basin_trainer *trainer, basin_store *store,
+                               const basin_params *params, basin_expr loss,
+                               const basin_trainer_spec *spec, basin_error *error) {
+    basin_trainer *t = trainer;
+    *t = (basin_trainer){.store = store, .loss = loss, .schedule = spec->schedule};
+    BASIN_TRY_OR(make(t, params, spec, error), basin_trainer_free(t));
+    return BASIN_OK;
+}
+
+void basin_trainer_free(basin_trainer *trainer) {
+    basin_plan_free(trainer->plan);
+    basin_plan_free(trainer->update);
+    basin_params_free(&trainer->gradients);
+    basin_adamw_free(&trainer->adamw);
+    *trainer = (basin_trainer){0};
+}
+
+/* The rate and corrections of this step, to the plan that updates. */
+static basin_status write_rate(basin_trainer *t, basin_error *error) {
+    double rate = basin_schedule_rate(&t->schedule, t->step);
+    return basin_adamw_write(&t->adamw, t->update ? t->update : t->plan, t->step + 1, rate, error);
+}
+
+basin_status basin_trainer_apply(basin_trainer *trainer, basin_error *error) {
+    BASIN_TRY(write_rate(trainer, error));
+    BASIN_TRY(basin_plan_run(trainer->update, error));
+    trainer->step++;
+    return BASIN_OK;
+}
+
+basin_status basin_trainer_step(basin_trainer *trainer, double *loss, basin_error *error) {
+    basin_trainer *t = trainer;
+    if (!t->update) BASIN_TRY(write_rate(t, error));
+    BASIN_TRY(basin_plan_run(t->plan, error));
+    if (t->update) {
+        BASIN_TRY(meet(t, error));
+        BASIN_TRY(basin_trainer_apply(t, error));
+    } else
+        t->step++;
+    return loss ? basin_trainer_loss(t, loss, error) : BASIN_OK;
+}
+
+basin_status basin_trainer_loss(const basin_trainer *trainer, double *loss, basin_error *error) {
+    BASIN_TRY(basin_values_read(trainer->plan, trainer->loss, loss, BASIN_F64, error));
+    return basin_loss_check(*loss, trainer->step, error);
+}
+
+basin_status basin_loss_check(double loss, int64_t step, basin_error *error) {
+    if (isfinite(loss)) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE,
+                      "the loss is %g at step %lld, wanted a finite number: a smaller learning "
+                      "rate or a smaller alpha may help",
+                      loss, (long long)step);
+}
+
+/* ---- checkpoints and parameters as safetensors files ---- */
+
+basin_status basin_state_add(basin_bundle *bundle, basin_store *store, const char *name,
+                             basin_error *error) {
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor tensor;
+    BASIN_TRY(basin_store_read(store, name, &tensor, error));
+    return basin_bundle_add(bundle, name, &tensor, error);
+}
+
+static basin_status add_meta(basin_bundle *bundle, const basin_meta *meta, int metas,
+                             basin_error *error) {
+    for (int i = 0; i < metas; i++)
+        BASIN_TRY(basin_bundle_meta_set(bundle, meta[i].key, meta[i].value, error));
+    return BASIN_OK;
+}
+
+basin_status basin_checkpoint_write(const char *path, basin_store *store, int64_t step,
+                                    const basin_meta *meta, int metas, basin_error *error) {
+    BASIN_AT_EXIT(basin_bundle_free_at) basin_bundle *bundle = NULL;
+    char text[32];
+    snprintf(text, sizeof text, "%lld", (long long)step);
+    BASIN_TRY(basin_bundle_new(&bundle, NULL, error));
+    BASIN_TRY(add_meta(bundle, meta, metas, error));
+    BASIN_TRY(basin_bundle_meta_set(bundle, "step", text, error));
+    for (int i = 0; i < basin_store_count(store); i++)
+        BASIN_TRY(basin_state_add(bundle, store, basin_store_name(store, i), error));
+    return basin_bundle_write_safetensors(path, bundle, error);
+}
+
+basin_status basin_state_restore(basin_store *store, const char *name, basin_shape shape,
+                                 const basin_bundle *bundle, basin_error *error) {
+    const basin_tensor *tensor;
+    BASIN_TRY(basin_bundle_get(&tensor, bundle, name, error));
+    if (!basin_shape_equal(tensor->shape, shape))
+        return basin_fail(error, BASIN_BAD_SHAPE, "%s: tensor '%s' has shape %s, wanted %s",
+                          basin_bundle_path(bundle), name, basin_shape_text(tensor->shape),
+                          basin_shape_text(shape));
+    int64_t bad = basin_tensor_first_bad(tensor);
+    if (bad >= 0)
+        return basin_fail(
+            error, BASIN_BAD_FILE, "%s: tensor '%s' has %g at element %lld, wanted finite numbers",
+            basin_bundle_path(bundle), name, basin_tensor_at(tensor, bad), (long long)bad);
+    return basin_store_write(store, name, tensor, error);
+}
+
+basin_status basin_checkpoint_read(int64_t *step, basin_store *store, const basin_bundle *bundle,
+                                   basin_error *error) {
+    const char *text = basin_bundle_meta(bundle, "step");
+    char *end = NULL;
+    errno = 0;
+    *step = text ? strtoll(text, &end, 10) : -1;
+    if (!text || errno || end == text || *end || *step < 0)
+        return basin_fail(error, BASIN_BAD_FILE,
+                          "%s: the step is '%s', wanted a number: not a checkpoint",
+                          basin_bundle_path(bundle), text ? text : "absent");
+    for (int i = 0; i < basin_store_count(store); i++)
+        BASIN_TRY(basin_state_restore(store, basin_store_name(store, i),
+                                      basin_store_shape(store, i), bundle, error));
+    return BASIN_OK;
+}
+
+basin_status basin_params_add(basin_bundle *bundle, const basin_params *params, basin_store *store,
+                              basin_error *error) {
+    for (size_t i = 0; i < params->count; i++)
+        BASIN_TRY(basin_state_add(bundle, store, basin_expr_name(params->param[i].state), error));
+    return BASIN_OK;
+}
+
+basin_status basin_params_write(const char *path, const basin_params *params, basin_store *store,
+                                const basin_meta *meta, int metas, basin_error *error) {
+    BASIN_AT_EXIT(basin_bundle_free_at) basin_bundle *bundle = NULL;
+    BASIN_TRY(basin_bundle_new(&bundle, NULL, error));
+    BASIN_TRY(add_meta(bundle, meta, metas, error));
+    BASIN_TRY(basin_params_add(bundle, params, store, error));
+    return basin_bundle_write(path, bundle, error);
+}
+
+basin_status basin_params_read(const basin_params *params, basin_store *store,
+                               const basin_bundle *bundle, basin_error *error) {
+    for (size_t i = 0; i < params->count; i++) {
+        basin_expr state = params->param[i].state;
+        BASIN_TRY(basin_state_restore(store, basin_expr_name(state), basin_expr_shape(state),
+                                      bundle, error));
+    }
+    return BASIN_OK;
+}

@@ -1,0 +1,486 @@
+/* What the program is made of: options and commands as tables, what every command is given, and
+ * what commands share. A command parses (its table of options), calls the library and prints
+ * (record.h). The parser, help, manual and completions follow the tables. */
+#ifndef BASIN_CLI_CLI_H
+#define BASIN_CLI_CLI_H
+
+#include "base/text.h"
+#include "basin/tasks/image.h"
+#include "program/record.h"
+#include "tasks/nodes/network/parts/parts.h"
+
+/* ---- progress ---- */
+
+/* How far a long command is, on standard error: a line on a terminal that is drawn over itself and
+ * never wider than the terminal, a plain line now and then elsewhere, nothing with --quiet. */
+typedef struct basin_progress {
+    const char *label;
+    int64_t total; /* 0: unknown; then there is no bar */
+    bool quiet, terminal, drawn;
+    double shown; /* when it was last shown */
+} basin_progress;
+
+basin_progress basin_progress_begin(const char *label, int64_t total, bool quiet);
+/* Shows `done` as a bar, with a few words each: the most important first, NULL behind the last.
+ * Words that do not fit are left out. Draws at most ten times a second, so call it often. */
+void basin_progress_show(basin_progress *progress, int64_t done, const char *const *words);
+/* Clears the line; or whichever is drawn, before something else is printed. */
+void basin_progress_end(basin_progress *progress);
+void basin_progress_clear(void);
+/* The line for a terminal of `width` columns; one is left free, so that no terminal wraps. */
+void basin_progress_line(char *text, size_t size, const basin_progress *progress, int64_t done,
+                         const char *const *words, int width);
+
+/* The program as a watcher of tasks: the first interrupt asks the task to save and end, a second
+ * one ends the program. */
+typedef struct basin_cli_watch {
+    basin_watch watch; /* hand &watch to a task */
+    basin_progress progress;
+    const char *what;
+    bool quiet;
+} basin_cli_watch;
+
+/* Points into itself, so it must stay where it is. */
+void basin_cli_watch_begin(basin_cli_watch *watch, bool quiet);
+/* The same for work that cannot stop halfway: the first interrupt ends the program. */
+void basin_cli_watch_plain(basin_cli_watch *watch, bool quiet);
+void basin_cli_watch_end(basin_cli_watch *watch);
+
+/* ---- what a command is given ---- */
+
+/* Where settings start: a preset, then a file; options override both. */
+typedef struct basin_start {
+    const char *preset, *config;
+    bool print_config;
+} basin_start;
+
+/* Which options were given: the value of each, "on" for a flag; NULL: not given. */
+enum { BASIN_OPTIONS_MOST = 128 }; /* of a command's own table, and of a task's settings */
+typedef struct basin_parsed {
+    bool help, help_all; /* --help or --help-all was met, and nothing else is promised */
+    char notes[900];     /* a line for each option that was given twice */
+    const char *option[BASIN_OPTIONS_MOST], *setting[BASIN_OPTIONS_MOST];
+} basin_parsed;
+
+/* The operands, and the values of all options of all commands: a command's table says which of
+ * them it takes, and what they start as; the others are 0. */
+typedef struct basin_args {
+    int operands;
+    char **operand;
+    const struct basin_command *command;
+    basin_settings *settings; /* of the command's task */
+    basin_ranks *ranks;       /* of a command that several ranks may share; NULL: alone */
+    basin_parsed parsed;
+    basin_backend *compute; /* see basin_compute_open */
+    basin_cli_watch watch;
+    basin_start start;
+    basin_training training;
+    basin_network_options network; /* but for what words say: self_loops, missing, unknown */
+    const char *backend, *products, *dtype;
+    const char *about, *base, *class_name, *completion, *cut_from, *embeddings, *fit,
+        *hopfield_kind, *index, *journal, *keep_decoded, *listen, *mask, *method, *mirror, *missing,
+        *model, *only, *output, *part, *prefix, *prompt, *protocol, *rivals, *self_loops, *shape,
+        *smiles, *socket, *split, *svg, *target, *test, *threshold_for, *token, *unknown,
+        *validation_text, *weights, *training_file;
+    const char *folder;
+    int64_t count, samples;
+    int64_t threads, seed;
+    int64_t batch, best, cap, connections, dim, edges, extremes, features, first, fold, folds,
+        graph, head_dim, heads, hold_out, jobs, limit, looks, masks, max_ids, memories, neighbours,
+        nodes, noisy, parts, patch, reasons, repeats, rounds, runs, seeds, shown, split_number,
+        split_seed, steps, stride, tokens, top, top_k, traced;
+    double alpha, coverage, hopfield_power, max_body, memory, most_hidden, noise, ratio, scale,
+        temperature, texture, timeout, tolerance, validation;
+    bool accelerate, all_nodes, calls, energies, explain, frames, guard, homo, json, keep_gaps,
+        list, markdown, narrow_all, no_attention, no_baselines, no_hopfield, only_new, plain, quiet,
+        read_only, recompute, reliability, replace, self, sort, stamp, stereo, unlabelled, unseen,
+        unsupervised, values, whole;
+} basin_args;
+
+/* ---- options ---- */
+
+typedef enum basin_option_kind {
+    BASIN_OPTION_FLAG,    /* bool; --name sets it */
+    BASIN_OPTION_SWITCH,  /* bool; --name sets it, --no-name clears it */
+    BASIN_OPTION_INTEGER, /* int64_t within low .. high */
+    BASIN_OPTION_REAL,    /* double within low .. high, finite */
+    BASIN_OPTION_TEXT,    /* const char * */
+    BASIN_OPTION_CHOICE,  /* const char *, one of `value`: "ref|cpu" */
+} basin_option_kind;
+
+typedef struct basin_option {
+    const char *name; /* without the dashes; NULL ends a table */
+    char letter;      /* 0 where there is none */
+    basin_option_kind kind;
+    size_t offset;     /* in basin_args */
+    const char *value; /* what the help calls the value: "N", "FILE", "ref|cpu" */
+    double low, high;
+    double initial;   /* what numbers start as */
+    const char *text; /* what texts and choices start as */
+    /* The values of other options beside which this one has an effect, as base/needs.h has it
+     * ("plain=off", "base!="), OPERAND being the first operand; NULL: any. Who gives it beside
+     * others gets an error. */
+    const char *needs;
+    bool writes; /* a file that is written: never one that is read or written, too */
+    bool more;   /* few people set it: --help-all shows it, --help does not */
+} basin_option;
+
+/* Where a field of that type is in basin_args; another type does not compile. */
+#define BASIN_OPTION_AT(field, type)                                                               \
+    offsetof(basin_args, field) + 0 * sizeof(_Generic(((basin_args *)0)->field, type : 0))
+/* Behind its last argument an entry may set `.letter`, `.initial`, `.text`, `.needs`, `.writes` and
+ * `.more`. What it does is said in share/basin/commands.md. */
+#define BASIN_OPTION_OF(kind_, field_, type_)                                                      \
+    .kind = kind_, .offset = BASIN_OPTION_AT(field_, type_)
+#define BASIN_FLAG(field, ...)                                                                     \
+    { BASIN_OPTION_OF(BASIN_OPTION_FLAG, field, bool), .name = __VA_ARGS__ }
+#define BASIN_SWITCH(field, ...)                                                                   \
+    { BASIN_OPTION_OF(BASIN_OPTION_SWITCH, field, bool), .name = __VA_ARGS__ }
+#define BASIN_INTEGER(field, name_, value_, low_, ...)                                             \
+    {                                                                                              \
+        BASIN_OPTION_OF(BASIN_OPTION_INTEGER, field, int64_t), .name = name_, .value = value_,     \
+                                                               .low = low_, .high = __VA_ARGS__    \
+    }
+#define BASIN_REAL(field, name_, value_, low_, ...)                                                \
+    {                                                                                              \
+        BASIN_OPTION_OF(BASIN_OPTION_REAL, field, double), .name = name_, .value = value_,         \
+                                                           .low = low_, .high = __VA_ARGS__        \
+    }
+#define BASIN_TEXT(field, letter_, name_, ...)                                                     \
+    {                                                                                              \
+        BASIN_OPTION_OF(BASIN_OPTION_TEXT, field, const char *), .letter = letter_, .name = name_, \
+                                                                 .value = __VA_ARGS__              \
+    }
+#define BASIN_CHOICE(field, name_, ...)                                                            \
+    {                                                                                              \
+        BASIN_OPTION_OF(BASIN_OPTION_CHOICE, field, const char *), .name = name_,                  \
+                                                                   .value = __VA_ARGS__            \
+    }
+#define BASIN_OPTIONS_END                                                                          \
+    { .name = NULL }
+
+/* The options that many commands share, with the same name and meaning everywhere. */
+#define BASIN_OPTION_JSON BASIN_OPTION_JSON_FOR(NULL)
+/* Of commands that print JSON beside some options alone. */
+#define BASIN_OPTION_JSON_FOR(needs_) BASIN_FLAG(json, "json", .needs = needs_)
+#define BASIN_OPTION_QUIET BASIN_FLAG(quiet, "quiet", .letter = 'q')
+/* What most tables end with. */
+#define BASIN_OPTIONS_LAST BASIN_OPTION_JSON, BASIN_OPTION_QUIET, BASIN_OPTIONS_END
+#define BASIN_OPTION_BACKEND BASIN_CHOICE(backend, "backend", "ref|cpu|cuda", .text = "cpu")
+#define BASIN_OPTION_PRODUCTS                                                                      \
+    BASIN_CHOICE(products, "products", "f32|tf32", .text = "f32", .more = true)
+#define BASIN_OPTION_THREADS BASIN_INTEGER(threads, "threads", "N", 0, 4096)
+/* What computes: the same four on every command that does. */
+#define BASIN_COMPUTE_OPTIONS                                                                      \
+    BASIN_OPTION_BACKEND, BASIN_OPTION_PRODUCTS,                                                   \
+        BASIN_CHOICE(dtype, "dtype", "f32|bf16|fp8", .more = true), BASIN_OPTION_THREADS
+#define BASIN_OPTION_MEMORY BASIN_REAL(memory, "memory", "GIB", 0, 1e6, .more = true)
+/* What computes, and within which memory. */
+#define BASIN_WORK_OPTIONS BASIN_OPTION_MEMORY, BASIN_COMPUTE_OPTIONS, BASIN_OPTION_QUIET
+#define BASIN_OPTION_SEED BASIN_OPTION_SEED_FOR(NULL)
+/* A seed that counts beside some options alone. */
+#define BASIN_OPTION_SEED_FOR(needs_)                                                              \
+    BASIN_INTEGER(seed, "seed", "N", 0, 9007199254740991.0, .needs = needs_, .more = true)
+#define BASIN_OPTIONS_START(preset_)                                                               \
+    BASIN_TEXT(start.preset, 0, "preset", "NAME", .text = preset_),                                \
+        BASIN_TEXT(start.config, 0, "config", "FILE"),                                             \
+        BASIN_FLAG(start.print_config, "print-config")
+
+/* Opens args->compute, the backend that the options name; it is closed when the command is done. */
+basin_status basin_compute_open(basin_args *args, basin_error *error);
+/* What --dtype says, for basin_compute.storage (NULL: f32), and what --products says. */
+basin_dtype basin_option_dtype(const char *name);
+basin_products basin_option_products(const char *name);
+/* An error where this backend would compute in its own precision, whatever was asked. */
+basin_status basin_option_products_check(const basin_args *args, basin_error *error);
+
+/* ---- commands ---- */
+
+/* Exit codes. */
+enum {
+    BASIN_EXIT_OK = 0,
+    BASIN_EXIT_FAILURE = 1,
+    BASIN_EXIT_USAGE = 2,
+    BASIN_EXIT_AGAIN = 75, /* EX_TEMPFAIL: a run that a scheduler ended, and may begin again */
+};
+
+/* What a command is; share/basin/commands.md has its operands, its description and its options'. */
+typedef struct basin_command {
+    const char *name; /* "info", or noun and verb: "graph train" */
+    const basin_option *option;
+    /* Does it. What fails is reported by the caller, who also prints how wrong usage is put right
+     * (basin_usage). */
+    basin_status (*run)(basin_args *args, basin_error *error);
+    const struct basin_train_task *train; /* of basin_train_run */
+    const struct basin_use_task *use;     /* of basin_use_run */
+    const char *task;                     /* whose settings it takes as options; or NULL */
+    bool ranks;                           /* several ranks may share it */
+    int least, most; /* operands, where not as the page says; -1: none needed */
+} basin_command;
+
+/* What commands.md says of a command. */
+typedef struct basin_page {
+    char operands[80]; /* "MODEL [DATA] FILE..." says how many there may be */
+    char summary[120]; /* one line, no full stop */
+    char text[2400];   /* paragraphs */
+    char example[800]; /* lines, indented by two blanks */
+} basin_page;
+
+void basin_page_read(basin_page *page, const basin_command *command);
+/* The heading "## NAME .." among the lines of commands.md; the NULL behind them: there is none. */
+const char *const *basin_section_find(const char *name);
+
+typedef struct basin_train_task basin_train_task;
+/* The fields of a command that trains, and of one that uses a model. */
+#define BASIN_TRAINS(task_, ...)                                                                   \
+    .run = basin_train_run, .train = &(const basin_train_task){__VA_ARGS__}, .task = task_,        \
+    .ranks = true, .least = -1
+#define BASIN_USES(job_, ...)                                                                      \
+    .run = basin_use_run, .use = &(const basin_use_task) { .size = sizeof(job_), __VA_ARGS__ }
+
+/* What `run` may return besides a status: each ends the program with its own exit code. */
+#define BASIN_USAGE ((basin_status)100)    /* wrong usage; the error says what */
+#define BASIN_REPORTED ((basin_status)101) /* a failure that has been said already */
+#define BASIN_AGAIN ((basin_status)102)    /* BASIN_EXIT_AGAIN */
+
+/* All commands in the order of `basin help`, and their groups; a command NOUN VERB is defined as
+ * basin_command_NOUN_VERB. */
+/* clang-format off */
+#define BASIN_COMMANDS(X) \
+    X(image_train) X(image_complete) X(image_sample) X(image_eval) X(image_report) X(image_export) \
+    X(anomaly_train) X(anomaly_score) X(anomaly_eval) X(anomaly_explain) X(anomaly_report) \
+    X(anomaly_compare) \
+    X(node_train) X(node_predict) X(node_eval) X(node_explain) \
+    X(graph_train) X(graph_predict) X(graph_explain) X(graph_eval) X(graph_cv) \
+    X(graph_convert) X(graph_report) \
+    X(zoo_list) X(zoo_descend) \
+    X(serve) \
+    X(descend) \
+    X(data_convert) X(data_info) X(data_part) X(data_get) \
+    X(info) X(verify) X(bench) X(help)
+/* clang-format on */
+#define BASIN_COMMAND_DECLARE(name) extern const basin_command basin_command_##name;
+BASIN_COMMANDS(BASIN_COMMAND_DECLARE)
+extern const basin_command *const basin_commands[]; /* ends with NULL */
+extern const basin_command basin_command_version;   /* an option, basin --version */
+
+/* Commands of one noun belong together. */
+typedef struct basin_noun {
+    const char *noun;    /* "image"; "" for commands without a group */
+    const char *summary; /* one line, no full stop */
+} basin_noun;
+
+extern const basin_noun basin_nouns[]; /* the one without a noun comes last */
+
+const basin_noun *basin_command_noun(const basin_command *command);
+/* The group of that noun; NULL where there is none. */
+const basin_noun *basin_noun_find(const char *noun);
+
+/* Finds the command that `count` words name; *used is how many of them its name took. Where there
+ * is none, NULL, and error says so with the nearest name. */
+const basin_command *basin_command_find(int *used, int count, char **word, basin_error *error);
+/* Parses and runs. */
+int basin_command_run(const basin_command *command, int count, char **argument);
+/* The arguments as they start: the tables' values, the settings of the default preset. */
+basin_status basin_args_new(basin_args **args, const basin_command *command, basin_error *error);
+void basin_args_free(basin_args *args);
+/* The option of that name, of so many characters, in the command's own table; or NULL. */
+const basin_option *basin_option_find(const basin_command *command, const char *name,
+                                      size_t length);
+/* Whether such an option was given, whatever its value. */
+bool basin_option_given(const basin_args *args, const char *name);
+
+/* Reads `count` arguments. Operands move to the front of `argument`, in order. Errors are
+ * BASIN_BAD_VALUE: wrong usage. */
+basin_status basin_options_parse(basin_args *args, int count, char **argument, basin_error *error);
+/* An error where an option that was given has no effect beside the others (`needs`), or names a
+ * file to write that is an operand or another's (`writes`). */
+basin_status basin_options_check(const basin_args *args, basin_error *error);
+/* An error where a file cannot be written that an option names: before the work, not after it. */
+basin_status basin_options_try_files(const basin_args *args, basin_error *error);
+
+/* The value of an option; "" of a text that is not set. */
+void basin_option_print(char *text, size_t size, const basin_option *option,
+                        const basin_args *args);
+
+/* ---- pages ---- */
+
+/* Pages: of a command (all of its options, or those that most people set), of a group. */
+void basin_command_help_print(const basin_command *command, bool all);
+void basin_noun_help_print(const basin_noun *group);
+
+/* ---- lines on standard error ---- */
+
+/* Clears progress before it. Control characters of the names in it are replaced: file names may
+ * hold any bytes. */
+void basin_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* "basin: note: ...", unless --quiet. */
+#define basin_note(args, ...) ((args)->quiet ? (void)0 : basin_say("basin: note: " __VA_ARGS__))
+/* How many blocks in a file of weights have a negative gamma, and the least (or NULL): the norm is
+ * then the gradient of a concave function, and the descent climbs. */
+int64_t basin_negative_gammas(double *least, const basin_bundle *weights);
+/* A note where the weights in a file have a negative gamma; nothing where there is no such file. */
+void basin_note_gamma(const basin_args *args, const char *path);
+/* "basin: <text>"; returns the exit code. */
+int basin_report(const basin_error *error);
+/* Fills in the error and returns BASIN_USAGE. */
+basin_status basin_usage(basin_error *error, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Whether a path is called as model files are. */
+bool basin_is_model(const char *path);
+
+/* ---- images ---- */
+
+/* How a model descends, where not as it was trained. */
+#define BASIN_OPTIONS_DESCENT                                                                      \
+    BASIN_INTEGER(steps, "steps", "N", 0, 10000),                                                  \
+        BASIN_REAL(alpha, "alpha", "X", 0, 1e6, .more = true)
+
+/* Opens a model on args->compute, to descend as these options say. */
+basin_status basin_args_image(basin_image_model **model, const basin_args *args, const char *path,
+                              basin_error *error);
+
+/* ---- networks ---- */
+
+#define BASIN_OPTIONS_NETWORK                                                                      \
+    BASIN_FLAG(network.directed, "directed"), BASIN_TEXT(network.id, 0, "id", "COLUMN"),           \
+        BASIN_TEXT(network.label, 0, "label", "COLUMN"),                                           \
+        BASIN_TEXT(network.source, 0, "source", "COLUMN", .more = true),                           \
+        BASIN_TEXT(network.target, 0, "target", "COLUMN", .more = true),                           \
+        BASIN_CHOICE(missing, "missing", "error|zero|mean", .more = true),                         \
+        BASIN_INTEGER(network.unlabelled_first, "unlabelled-first", "N", 0, 2147483647,            \
+                      .more = true),                                                               \
+        BASIN_TEXT(network.edge_type, 0, "relation-column", "COLUMN", .more = true),               \
+        BASIN_TEXT(network.time, 0, "time", "COLUMN", .more = true),                               \
+        BASIN_TEXT(network.until, 0, "until", "TIME", .more = true),                               \
+        BASIN_TEXT(network.drop, 0, "drop", "COLUMNS", .more = true),                              \
+        BASIN_INTEGER(network.max_categories, "max-categories", "N", 1, 100000, .more = true),     \
+        BASIN_CHOICE(unknown, "unknown", "error|skip|add", .more = true),                          \
+        BASIN_FLAG(network.no_header, "no-header", .more = true),                                  \
+        BASIN_TEXT(network.date_format, 0, "date-format", "FORMAT", .more = true)
+
+/* Of commands that split. */
+#define BASIN_OPTION_SPLIT_TIME(needs_)                                                            \
+    BASIN_TEXT(network.split_time, 0, "split-time", "COLUMN", .needs = needs_, .more = true)
+
+/* What only commands have whose task has no setting for it. */
+#define BASIN_OPTIONS_NETWORK_EDGES                                                                \
+    BASIN_CHOICE(self_loops, "self-loops", "keep|drop|add", .text = "keep"),                       \
+        BASIN_FLAG(network.classes, "classes"),                                                    \
+        BASIN_FLAG(network.keep_duplicates, "keep-duplicates")
+
+/* With args->memory GiB. */
+basin_network_options basin_network_options_of(const basin_args *args);
+/* Opens the files, as `schema` (or NULL) has it, and says on standard error how they were read. */
+basin_status basin_args_network(basin_network **network, const basin_args *args,
+                                const basin_schema *schema, int paths, char **path,
+                                basin_error *error);
+/* ---- training ---- */
+
+/* What all commands that train have; `preset` is where they start. */
+#define BASIN_TRAIN_OPTIONS(preset)                                                                \
+    BASIN_OPTIONS_START(preset),                                                                   \
+        BASIN_TEXT(training.output, 'o', "output", "FILE", .text = "model.safetensors",            \
+                   .writes = true),                                                                \
+        BASIN_TEXT(training.log, 0, "log", "FILE", .writes = true),                                \
+        BASIN_FLAG(training.resume, "resume"),                                                     \
+        BASIN_FLAG(training.restart, "restart", .more = true),                                     \
+        BASIN_TEXT(training.from, 0, "from", "MODEL"),                                             \
+        BASIN_TEXT(training.checkpoint, 0, "checkpoint", "FILE", .writes = true, .more = true),    \
+        BASIN_FLAG(training.keep_checkpoint, "keep-checkpoint", .more = true),                     \
+        BASIN_REAL(training.save_every, "save-every", "SECONDS", 0, 1e9, .initial = 60,            \
+                   .more = true),                                                                  \
+        BASIN_INTEGER(training.log_every, "log-every", "STEPS", 0, 1e9, .more = true),             \
+        BASIN_INTEGER(training.score_every, "score-every", "EPOCHS", 0, 1e9, .more = true),        \
+        BASIN_OPTION_MEMORY, BASIN_COMPUTE_OPTIONS, BASIN_OPTION_JSON, BASIN_OPTION_QUIET
+
+/* The driver of all commands that train: settings, --print-config, ranks and backend, training,
+ * progress, the printed result and the exit code are the same for all; a task fills in a table of
+ * functions, which its command names (.train). */
+typedef struct basin_train_job {
+    basin_args *o;
+    const basin_train_task *task;
+    basin_outcome outcome;
+    const char *things; /* what it was trained on: "nodes" */
+    int64_t count;      /* how many */
+    void *model, *more; /* the task's own */
+    double began;       /* when the command did, by the clock */
+} basin_train_job;
+
+struct basin_train_task {
+    /* Before anything is opened: usage, settings that follow from the data; or NULL. */
+    basin_status (*prepare)(basin_train_job *job, basin_error *error);
+    /* Trains with job->o->training. Fills in outcome, things, count and model. With --print-config
+     * training lasts a moment. */
+    basin_status (*train)(basin_train_job *job, basin_error *error);
+    /* What the result has besides the fields of all tasks; or NULL. */
+    void (*print)(basin_record *r, const basin_train_job *job);
+    void (*close)(basin_train_job *job); /* or NULL */
+    bool validates;                      /* the result has the best score of validation */
+};
+
+basin_status basin_train_run(basin_args *args, basin_error *error);
+
+/* The measures of a score in percent, as an object; nothing where there is no score. */
+void basin_record_percent(basin_record *r, const char *key, const basin_score *score);
+
+/* Whether a setting, a preset or a file of settings was given; `heard` (or NULL), NULL-terminated,
+ * does not count. For commands that may train nothing. */
+bool basin_training_settings_given(const basin_args *args, const char *const *heard);
+
+/* --print-config: the settings and, where the run was rehearsed, parameters, memory and time. */
+basin_status basin_config_print(const basin_args *args, const basin_outcome *rehearsed,
+                                basin_error *error);
+
+/* ---- using models ---- */
+
+/* The driver of all commands that use or evaluate models (predict, score, explain, eval, cv,
+ * report): backend, progress and interrupts, the printed record, its form, and closing are the same
+ * for all; a command names a table of functions (.use). They get the job, a struct that begins with
+ * the basin_args of the command; the rest of it starts as 0. */
+typedef struct basin_use_task {
+    size_t size; /* of the job */
+    /* Before anything is opened: usage, and what an interrupt may end at once; or NULL. */
+    basin_status (*prepare)(void *job, basin_error *error);
+    /* Opens the model and what it is used on, and calls the library. */
+    basin_status (*work)(void *job, basin_error *error);
+    basin_record_fill *print; /* of rank 0; gets the job. NULL: `work` prints */
+    /* What is written behind the record, such as pictures; or NULL. */
+    basin_status (*finish)(void *job, basin_error *error);
+    void (*close)(void *job);
+    /* The record is a table, written to --output: CSV, or with --json JSON. */
+    bool rows;
+    bool no_backend, no_stop; /* an interrupt ends the program at once */
+} basin_use_task;
+
+basin_status basin_use_run(basin_args *args, basin_error *error);
+
+/* The driver of evaluation over splits: calls `run` for each, and sums up their figures. */
+typedef struct basin_splits {
+    basin_args *o;
+    int64_t runs;
+    void *job;
+    basin_status (*run)(void *job, int64_t run, basin_error *error);
+    /* Figure i of one model, or of validation: `row` is the task's. False: there is none. */
+    bool (*figure)(double *value, const void *job, int row, const char *measure, int64_t i);
+    double *value;  /* [figures] space for the figures of a row; the task's */
+    double overlap; /* test items over the others, for intervals */
+    bool stopped;   /* by an interrupt; set by `run` */
+} basin_splits;
+
+/* What figures come to. */
+typedef struct basin_spread {
+    int64_t count;
+    double mean, deviation, lowest, highest;
+    double interval[2]; /* of 95 % */
+    bool has_interval;
+} basin_spread;
+
+basin_status basin_splits_run(basin_splits *splits, basin_error *error);
+/* Of figures first .. first + count - 1 of a row. */
+basin_spread basin_splits_spread(const basin_splits *splits, int row, const char *measure,
+                                 int64_t first, int64_t count);
+basin_spread basin_spread_of(const double *value, int64_t count, double overlap);
+
+#endif

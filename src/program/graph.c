@@ -1,0 +1,604 @@
+/* basin graph train and cv, and what the commands of graphs share; see graph.h. */
+#include "program/graph.h"
+
+#include "base/file.h"
+#include "tasks/graphs/set/molecule.h"
+
+static bool is_table(const char *path) {
+    static const char *const end[] = {".csv",     ".tsv", ".csv.gz", ".tsv.gz",
+                                      ".csv.zst", ".txt", ".smi",    NULL};
+    for (int i = 0; end[i]; i++)
+        if (basin_text_ends(path, end[i])) return true;
+    return basin_molecules_are_blocks(path);
+}
+
+basin_status basin_graph_read(basin_graphset *set, const basin_args *o, const char *path,
+                              const char *target, const basin_settings *settings,
+                              basin_error *error) {
+    bool bare = target && !*target;
+    double stereo = 0;
+    if (settings) BASIN_TRY(basin_settings_get_number(&stereo, settings, "stereo", error));
+    bool packed = basin_text_ends(path, ".safetensors") || basin_text_ends(path, ".npz") ||
+                  basin_text_ends(path, ".zip");
+    bool table = is_table(path) || (o->smiles && !packed);
+    bool trains = !target && !o->part; /* or converts */
+    const char *idle = o->target && !bare    ? "target"
+                       : o->smiles           ? "smiles"
+                       : o->network.id       ? "id"
+                       : trains && o->values ? "values"
+                       : trains && o->stereo ? "stereo"
+                                             : NULL;
+    if (!table) {
+        basin_error why = {0};
+        basin_status status =
+            (bare ? basin_graphset_read_bare : basin_graphset_read)(set, path, &why);
+        if (status)
+            return basin_fail(error, status, "%s%s", why.text,
+                              strstr(why.text, "archive format")
+                                  ? " (of a table of molecules --smiles names the column)"
+                                  : "");
+        if (idle)
+            return basin_usage(error, "--%s: %s is no table of molecules; it has its own", idle,
+                               path);
+        bool marked = false, molecules = basin_graph_is_molecules(set);
+        for (int64_t n = 0; n < set->nodes && molecules; n++)
+            marked = marked || set->node_label[n * set->node_labels + 3] > 1;
+        for (int64_t e = 0; e < set->edges && molecules; e++)
+            marked = marked || set->edge_label[e * set->edge_labels] > 4;
+        if (stereo > 0 && !marked)
+            basin_note(o, "%s has no stereochemistry: graph convert --stereo keeps it", path);
+        if (settings && marked && !(stereo > 0))
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "%s has labels of stereochemistry, and stereo is off; needs the same",
+                              path);
+        return BASIN_OK;
+    }
+    size_t named = target && o->target ? strlen(o->target) : 0;
+    bool words = named && !strncmp(target, o->target, named) && target[named] == '\n';
+    basin_molecules spec = {.path = path, .smiles = o->smiles, .id = o->network.id};
+    spec.stereo = stereo > 0 || o->stereo, spec.values = o->values;
+    spec.target = o->target && !words ? o->target : target;
+    if (!spec.target)
+        return basin_usage(error, "%s is a table of molecules: --target says what to learn", path);
+    BASIN_TRY(basin_graphset_read_molecules(set, &spec, error));
+    for (const char *at = set->note; *at;) {
+        int length = (int)strcspn(at, "\n");
+        basin_note(o, "%s: %.*s", path, length, at);
+        at += length + 1;
+    }
+    return BASIN_OK;
+}
+
+void basin_record_measures(basin_record *r, const char *key, const basin_graphs_measures *m,
+                           basin_graphs_target target, bool items) {
+    bool real = target == BASIN_GRAPHS_VALUES && !(m->auroc > 0);
+    if (key) basin_record_object(r, key);
+    if (items) basin_record_integer(r, target == BASIN_NODE_CLASSES ? "nodes" : "graphs", m->items);
+    if (m->auroc > 0) basin_record_fields(r, "auroc=%.4f;auprc=%.4f", m->auroc, m->auprc);
+    if (real) basin_record_fields(r, "mae=%.4f;rmse=%.4f", m->loss, m->deviation);
+    if (real && !isnan(m->explained)) basin_record_number(r, "r2", "%.4f", m->explained);
+    if (target != BASIN_GRAPHS_VALUES)
+        basin_record_fields(r, "accuracy=%.2f %%;balanced_accuracy|class-averaged=%.2f %%",
+                            m->accuracy, m->balanced);
+    if (!real) basin_record_number(r, "cross_entropy", "%.4f", m->loss);
+    if (!isnan(m->coverage)) {
+        basin_record_number(r, "coverage", "%.4f", m->coverage);
+        basin_record_number(r, real ? "interval_width" : "set_size", "%.4g", m->size);
+    }
+    if (key) basin_record_end(r);
+}
+
+static bool is_ranked(const basin_graphset *set) {
+    return set->binary || (set->line && set->task == BASIN_GRAPHS_CLASSES && set->classes == 2);
+}
+
+double basin_graph_score(const basin_graphset *set, const basin_graphs_measures *m) {
+    return is_ranked(set) ? m->auroc : fabs(m->merit);
+}
+
+const char *basin_graph_score_name(const basin_graphset *set) {
+    basin_graphs_target target = set->task;
+    if (is_ranked(set)) return "AUROC";
+    if (target == BASIN_GRAPHS_VALUES) return "mean absolute error";
+    return target == BASIN_NODE_CLASSES ? "class-averaged accuracy, percent" : "accuracy, percent";
+}
+
+/* Folds by --index or --split, `number` of them. */
+basin_status basin_graph_divide(basin_folds *folds, const basin_args *o, const basin_graphset *set,
+                                int64_t number, double inner, uint64_t seed, basin_error *error) {
+    const int32_t *classes = set->task == BASIN_GRAPHS_CLASSES ? set->class_of : NULL;
+    bool scaffold = !strcmp(o->split, "scaffold");
+    if (o->index)
+        return basin_folds_read(folds, o->index, classes, set->graphs, inner, seed, error);
+    if (scaffold && !set->scaffold)
+        return basin_usage(error, "--split scaffold needs a table of molecules");
+    if (!scaffold && number > 1)
+        return basin_usage(error, "--split time is one split: graph train");
+    return basin_folds_group(folds, scaffold ? set->scaffold : NULL, set->graphs, number, inner,
+                             seed, error);
+}
+
+/* ---- convert: a set that training reads at once; and what a set has ---- */
+
+static void put_sizes(basin_record *r, const char *key, const int64_t *start, int64_t graphs,
+                      int64_t ways) {
+    int64_t least = INT64_MAX, most = 0;
+    for (int64_t g = 0; g < graphs; g++) {
+        int64_t own = (start[g + 1] - start[g]) / ways;
+        least = own < least ? own : least, most = own > most ? own : most;
+    }
+    basin_record_object(r, key);
+    basin_record_fields(r, "mean=%.2f;least=%lld;most=%lld",
+                        (double)start[graphs] / (double)(ways * graphs), (long long)least,
+                        (long long)most);
+    basin_record_end(r);
+}
+
+static void put_labels(basin_record *r, const basin_graphset *s) {
+    char name[100];
+    basin_record_object(r, "classes");
+    for (int64_t c = -1; c < s->classes && s->class_of; c++) {
+        int64_t count = 0, all = s->task == BASIN_NODE_CLASSES ? s->nodes : s->graphs;
+        for (int64_t i = 0; i < all; i++) count += s->class_of[i] == c;
+        if (c < 0 && !count) continue;
+        if (c >= 0) basin_graph_name_column(name, s->columns, s->class_value, c);
+        basin_record_integer(r, c < 0 ? "unknown" : name + 2, count);
+    }
+    basin_record_end(r);
+    basin_record_table(r, "values", NULL);
+    for (int64_t t = 0; t < s->targets && s->target; t++) {
+        double sum = 0, squares = 0, n = 0;
+        for (int64_t g = 0; g < s->graphs; g++) {
+            double y = (double)s->target[g * s->targets + t];
+            if (!isnan(y)) sum += y, squares += y * y, n++;
+        }
+        basin_record_row(r);
+        basin_graph_name_column(name, s->columns, NULL, t);
+        basin_record_text(r, "name|value", name);
+        basin_record_fields(r, "known=%lld;mean=%.4g;deviation=%.4g", (long long)n, sum / n,
+                            sqrt(fmax(squares / n - sum / n * sum / n, 0)));
+    }
+    basin_record_end(r);
+}
+
+void basin_record_set(basin_record *r, const void *context) {
+    const basin_graphset *s = context;
+    basin_record_text(r, "data", s->name);
+    basin_record_text(r, "task",
+                      s->class_of || s->target ? basin_graphs_target_name(s->task)
+                                               : "none: no classes and no values");
+    basin_record_fields(r, "graphs=%lld;nodes=%lld;edges|edges, both ways=%lld",
+                        (long long)s->graphs, (long long)s->nodes, (long long)s->edges);
+    if (s->graphs) put_sizes(r, "nodes_per_graph", s->node_start, s->graphs, 1);
+    if (s->graphs) put_sizes(r, "edges_per_graph|edges per graph", s->edge_start, s->graphs, 2);
+    basin_record_integer(r, "node_labels|labels of nodes", s->node_labels);
+    basin_record_integer(r, "node_attributes|attributes of nodes", s->node_attributes);
+    basin_record_integer(r, "edge_labels|labels of edges", s->edge_labels);
+    basin_record_integer(r, "edge_attributes|attributes of edges", s->edge_attributes);
+    if (s->split[0]) {
+        basin_record_object(r, "split");
+        basin_record_fields(r, "train=%lld;validation=%lld;test=%lld", (long long)s->split[0],
+                            (long long)s->split[1], (long long)s->split[2]);
+        basin_record_end(r);
+    }
+    put_labels(r, s);
+}
+
+static const basin_option convert_table[] = {
+    BASIN_GRAPH_OPTIONS_MOLECULES, BASIN_GRAPH_OPTION_TARGET, BASIN_GRAPH_OPTION_VALUES,
+    BASIN_FLAG(stereo, "stereo"),  BASIN_OPTIONS_LAST,
+};
+
+static basin_status convert(basin_args *o, basin_error *error) {
+    BASIN_AT_EXIT(basin_graphset_free) basin_graphset set = {0};
+    bool same;
+    if (is_table(o->operand[1]))
+        return basin_usage(error,
+                           "'%s' comes last, in the place of the file to write: a packed "
+                           "set, NAME.safetensors",
+                           o->operand[1]);
+    BASIN_TRY(basin_file_same(&same, o->operand[0], o->operand[1], error));
+    if (same) return basin_usage(error, "%s would be written over itself", o->operand[0]);
+    bool table = is_table(o->operand[0]) || o->smiles;
+    BASIN_TRY(
+        basin_graph_read(&set, o, o->operand[0], table && !o->target ? "" : NULL, NULL, error));
+    BASIN_TRY(basin_graphset_write(o->operand[1], &set, error));
+    return o->quiet && !o->json ? BASIN_OK
+                                : basin_record_print(o->json, basin_record_set, &set, error);
+}
+
+const basin_command basin_command_graph_convert = {"graph convert", convert_table, .run = convert};
+
+/* ---- train ---- */
+
+static const basin_option train_table[] = {
+    BASIN_REAL(validation, "validation", "X", 0, 0.5, .initial = 0.1),
+    BASIN_GRAPH_OPTIONS_MOLECULES,
+    BASIN_GRAPH_OPTION_TARGET,
+    BASIN_GRAPH_OPTION_VALUES,
+    BASIN_INTEGER(limit, "limit", "N", 0, 1e15, .more = true),
+    BASIN_GRAPH_OPTIONS_SPLIT,
+    BASIN_GRAPH_OPTION_FOLD,
+    BASIN_TRAIN_OPTIONS("default"),
+    BASIN_OPTIONS_END,
+};
+
+static basin_graphs_measures tested; /* of the test graphs of a split */
+
+static basin_status train(basin_train_job *job, basin_error *error) {
+    basin_args *o = job->o;
+    basin_graphs_model *model = NULL;
+    BASIN_AT_EXIT(basin_graphset_free) basin_graphset set = {0};
+    BASIN_TRY(basin_graph_read(&set, o, o->operand[0], NULL, o->settings, error));
+    basin_graphs_data data = {
+        .set = &set, .path = o->operand[0], .hold_out = o->validation, .limit = o->limit};
+    BASIN_AT_EXIT(basin_folds_free) basin_folds folds = {0};
+    const basin_fold *f = NULL;
+    if (o->index || strcmp(o->split, "random") != 0) {
+        double seed;
+        BASIN_TRY(basin_settings_get_number(&seed, o->settings, "seed", error));
+        BASIN_TRY(basin_graph_divide(&folds, o, &set, 1, o->validation, (uint64_t)seed, error));
+        if (o->fold > folds.folds)
+            return basin_usage(error, "--fold %lld of %lld", (long long)o->fold,
+                               (long long)folds.folds);
+        f = &folds.fold[o->fold - 1];
+        data.graph = f->item[0], data.graphs = f->count[0];
+        data.validation = f->item[1], data.validations = f->count[1];
+    }
+    BASIN_TRY(basin_graphs_train(&model, &job->outcome, o->settings, &data, &o->training, error));
+    job->model = model;
+    job->things = "graphs", job->count = job->outcome.items;
+    if (!f || job->outcome.stopped) return BASIN_OK;
+    data.graph = f->item[2], data.graphs = f->count[2], data.validation = NULL;
+    return basin_graphs_score(&tested, NULL, model, &data, error);
+}
+
+static void put_training(basin_record *r, const basin_train_job *job) {
+    basin_graphs_target target = basin_graphs_about(job->model).target;
+    const basin_score *s = &job->outcome.best;
+    basin_graphs_measures measures = {.explained = NAN, .coverage = NAN};
+    measures.accuracy = basin_score_get(s, "validation_accuracy");
+    measures.balanced = basin_score_get(s, "validation_balanced");
+    measures.loss = basin_score_get(s, "validation_loss");
+    measures.deviation = basin_score_get(s, "validation_deviation");
+    measures.auroc = basin_score_get(s, "validation_auroc");
+    measures.auprc = basin_score_get(s, "validation_auprc");
+    double best_of = 0;
+    basin_record_text(r, "data", job->o->operand[0]);
+    basin_record_text(r, "task", basin_graphs_target_name(target));
+    if (!basin_settings_get_number(&best_of, job->o->settings, "best_of", NULL) && best_of > 1)
+        basin_record_format(r, "kept", "the best of %.0f runs by validation", best_of);
+    if (s->measures) basin_record_measures(r, "validation", &measures, target, false);
+    if (tested.items) basin_record_measures(r, "test", &tested, target, true);
+}
+
+static void close_training(basin_train_job *job) { basin_graphs_close(job->model); }
+
+const basin_command basin_command_graph_train = {
+    "graph train", train_table,
+    BASIN_TRAINS("graphs", .train = train, .print = put_training, .close = close_training)};
+
+/* ---- cv: how well a model does on graphs it has not seen, by cross-validation, once or repeated
+ * with other folds ---- */
+
+static const basin_option cv_table[] = {
+    BASIN_CHOICE(protocol, "protocol", "held-out|paper", .text = "held-out"),
+    BASIN_GRAPH_OPTIONS_MOLECULES,
+    BASIN_GRAPH_OPTION_TARGET,
+    BASIN_GRAPH_OPTION_VALUES,
+    BASIN_INTEGER(repeats, "repeats", "K", 1, 1000, .more = true, .initial = 1),
+    BASIN_INTEGER(folds, "folds", "N", 2, 1 << 20,
+                  .needs = "protocol=held-out index=", .initial = 10),
+    BASIN_GRAPH_OPTIONS_SPLIT,
+    BASIN_INTEGER(fold, "fold", "N", 0, 1 << 20, .needs = "protocol=held-out", .more = true),
+    BASIN_INTEGER(jobs, "jobs", "N", 0, 1024, .more = true),
+    BASIN_FLAG(no_baselines, "no-baselines", .more = true),
+    BASIN_OPTIONS_START("default"),
+    BASIN_OPTION_BACKEND,
+    BASIN_OPTION_PRODUCTS,
+    BASIN_OPTION_THREADS,
+    BASIN_OPTIONS_LAST,
+};
+
+typedef struct job {
+    basin_args *o;
+    bool paper; /* the protocol */
+    int64_t seed, members;
+    basin_graphset set;
+    int64_t folds;                    /* of a repeat */
+    basin_graphs_fold *result;        /* [repeats, folds] */
+    basin_graphs_baselines *baseline; /* [repeats, folds]; NULL: not wanted */
+    basin_splits splits;              /* a run is a repeat, a figure a fold's */
+} job;
+
+static const double INNER = 0.1; /* of the other folds, which chooses the epoch */
+
+/* Seeds of one repeat's models are consecutive, so the next repeat's begin behind them. */
+static int64_t seed_of(const job *j, int64_t repeat) {
+    return j->seed + repeat * j->folds * j->members;
+}
+
+static basin_status make_folds(basin_folds *folds, const job *j, int64_t repeat,
+                               basin_error *error) {
+    basin_args *o = j->o;
+    const int32_t *classes = j->set.task == BASIN_GRAPHS_CLASSES ? j->set.class_of : NULL;
+    uint64_t seed = (uint64_t)seed_of(j, repeat);
+    if (j->paper) return basin_folds_new(folds, NULL, j->set.graphs, 1, 0, seed, error);
+    if (o->index || strcmp(o->split, "random") != 0)
+        return basin_graph_divide(folds, o, &j->set, o->folds, INNER, seed, error);
+    return basin_folds_new(folds, classes, j->set.graphs, o->folds, INNER, seed, error);
+}
+
+static basin_status reserve(job *j, int64_t folds, basin_error *error) {
+    int64_t count = j->o->repeats * folds;
+    if (j->result) return BASIN_OK;
+    j->folds = folds;
+    if (!j->o->no_baselines) BASIN_TRY(BASIN_NEW(&j->baseline, count, "baselines", error));
+    BASIN_TRY(BASIN_NEW(&j->splits.value, count, "folds", error));
+    return BASIN_NEW(&j->result, count, "folds", error);
+}
+
+static basin_status run_folds(job *j, int64_t repeat, const basin_folds *folds,
+                              basin_error *error) {
+    basin_args *o = j->o;
+    BASIN_TRY(basin_settings_set_number(o->settings, "seed", (double)seed_of(j, repeat), error));
+    /* By default the streams of a process share eight queues of a GPU, and in a queue one waits for
+     * the other. The driver reads this when the device is opened. */
+    if (!strcmp(o->backend, "cuda")) setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+    basin_graphs_cv spec = {.fold = o->fold, .members = j->members, .jobs = o->jobs};
+    spec.backend = o->backend, spec.threads = (int)o->threads, spec.ranks = o->ranks;
+    spec.products = basin_option_products(o->products), spec.watch = &o->watch.watch;
+    BASIN_TRY(basin_graphs_cross_validate(j->result + repeat * j->folds, o->settings, &j->set,
+                                          folds, &spec, error));
+    basin_cli_watch_end(&o->watch);
+    return BASIN_OK;
+}
+
+/* Of the folds that were run. */
+static basin_status run_baselines(job *j, int64_t repeat, const basin_folds *folds,
+                                  basin_error *error) {
+    int64_t first = repeat * j->folds;
+    basin_args *o = j->o;
+    if (!j->baseline) return BASIN_OK;
+    if (!o->compute)
+        BASIN_TRY(
+            basin_backend_open(&o->compute, &(basin_compute){.threads = (int)o->threads}, error));
+    for (int64_t f = 0; f < j->folds; f++)
+        if (j->result[first + f].done)
+            BASIN_TRY(basin_graphs_baseline(&j->baseline[first + f], &j->set, &folds->fold[f],
+                                            o->compute, error));
+    return BASIN_OK;
+}
+
+static basin_status run_repeat(void *context, int64_t repeat, basin_error *error) {
+    job *j = context;
+    BASIN_AT_EXIT(basin_folds_free) basin_folds folds = {0};
+    BASIN_TRY(make_folds(&folds, j, repeat, error));
+    BASIN_TRY(reserve(j, folds.folds, error));
+    BASIN_TRY(run_folds(j, repeat, &folds, error));
+    return run_baselines(j, repeat, &folds, error);
+}
+
+enum { TEST, VALIDATION, CONSTANT, REGRESSION }; /* the rows; the last two are baselines */
+
+/* Of a fold, if it was run and has them. */
+static bool figure(double *value, const void *context, int row, const char *measure, int64_t f) {
+    (void)measure; /* there is one */
+    const job *j = context;
+    const basin_graphs_fold *r = &j->result[f];
+    const basin_graphs_measures *m = row == TEST         ? &r->test
+                                     : row == VALIDATION ? &r->validation
+                                     : row == CONSTANT   ? &j->baseline[f].constant
+                                                         : &j->baseline[f].regression;
+    *value = basin_graph_score(&j->set, m);
+    return r->done && (row != VALIDATION || r->validations) && !isnan(*value);
+}
+
+/* Of `count` repeats. */
+static basin_spread spread_of(const job *j, int row, int64_t repeat, int64_t count) {
+    return basin_splits_spread(&j->splits, row, NULL, repeat * j->folds, count * j->folds);
+}
+
+/* The deviation of the repeats' means. */
+static double deviation_of_repeats(const job *j, double mean) {
+    double squares = 0;
+    for (int64_t r = 0; r < j->o->repeats; r++) {
+        double apart = spread_of(j, TEST, r, 1).mean - mean;
+        squares += apart * apart / (double)j->o->repeats;
+    }
+    return sqrt(squares);
+}
+
+/* Test graphs over the others. */
+static double overlap_of(const job *j) {
+    double tests = 0, trains = 0;
+    for (int64_t f = 0; f < j->o->repeats * j->folds; f++) {
+        tests += (double)j->result[f].tests;
+        trains += (double)(j->result[f].trains + j->result[f].validations);
+    }
+    return trains > 0 ? tests / trains : 0;
+}
+
+static void put_baselines(basin_record *r, const job *j) {
+    if (!j->baseline) return;
+    basin_record_table(r, "baselines",
+                       j->paper ? "baselines, on training graphs, too:" : "baselines:");
+    for (int i = 0; i < 2; i++) {
+        basin_spread s = spread_of(j, CONSTANT + i, 0, j->o->repeats);
+        if (s.deviation < 1e-9 * fabs(s.mean)) s.deviation = 0; /* all alike but for rounding */
+        basin_record_row(r);
+        basin_record_text(r, "name", j->baseline->name[i]);
+        basin_record_fields(r,
+                            j->paper ? "training_mean|mean=%.4g;training_deviation|deviation=%.4g"
+                                     : "test_mean|mean=%.4g;test_deviation|deviation=%.4g",
+                            s.mean, s.deviation);
+    }
+    basin_record_end(r);
+}
+
+static void put_fold(basin_record *r, const job *j, int64_t number) {
+    const basin_graphs_fold *f = &j->result[number];
+    basin_record_row(r);
+    if (j->o->repeats > 1) basin_record_integer(r, "repeat", number / j->folds + 1);
+    basin_record_fields(r, "fold=%lld;train_graphs|train=%lld;|validation=%lld;|test=%lld",
+                        (long long)(number % j->folds + 1), (long long)f->trains,
+                        (long long)f->validations, (long long)f->tests);
+    basin_record_fields(r, ".epochs=%lld;best_epoch|epoch=%lld;.seconds=%g;.epoch_seconds=%g",
+                        (long long)f->epochs, (long long)f->best_epoch, f->seconds,
+                        f->epoch_seconds);
+    basin_record_fields(r, ".memory_bytes=%lld;|validation score=%.4g", (long long)f->memory,
+                        f->validations ? basin_graph_score(&j->set, &f->validation) : NAN);
+    basin_record_number(r, j->paper ? "|training score" : "|test score", "%.4g",
+                        basin_graph_score(&j->set, &f->test));
+    if (f->validations) basin_record_measures(r, "validation", &f->validation, j->set.task, true);
+    basin_record_measures(r, j->paper ? "training" : "test", &f->test, j->set.task, true);
+}
+
+static void put_folds(basin_record *r, const job *j) {
+    basin_record_table(r, j->o->repeats > 1 ? ".folds" : "folds", NULL);
+    for (int64_t f = 0; f < j->o->repeats * j->folds; f++)
+        if (j->result[f].done) put_fold(r, j, f);
+    basin_record_end(r);
+    basin_record_table(r, "|repeats", NULL);
+    for (int64_t i = 0; i < j->o->repeats && j->o->repeats > 1; i++) {
+        basin_spread s = spread_of(j, TEST, i, 1);
+        basin_record_row(r);
+        basin_record_fields(r, "repeat=%lld;seed=%lld", (long long)i + 1, (long long)seed_of(j, i));
+        basin_record_number(r, j->paper ? "training score" : "test score", "%.4g", s.mean);
+        basin_record_number(r, "deviation over folds", "%.4g", s.deviation);
+    }
+    basin_record_end(r);
+}
+
+/* The summary in words. */
+static void note_summary(basin_record *r, const job *j, const basin_spread *s) {
+    char over[120] = "";
+    if (j->o->repeats > 1)
+        snprintf(over, sizeof over, " +- %.4g over %lld %s", deviation_of_repeats(j, s->mean),
+                 (long long)j->o->repeats,
+                 j->paper ? "models of other seeds" : "repeats (deviation of their means)");
+    if (j->paper) {
+        basin_record_note(
+            r,
+            "TRAINING score %.4g%s: the graphs it was trained on, as in the published "
+            "notebooks; it says nothing of unseen graphs",
+            s->mean, over);
+        return;
+    }
+    basin_record_note(r, "test %.4g%s%s +- %.4g, the population deviation over %lld folds", s->mean,
+                      over, *over ? ";" : "", s->deviation, (long long)s->count);
+    int64_t unranked = 0;
+    for (int64_t f = 0; f < j->o->repeats * j->folds; f++)
+        unranked += j->result[f].done && isnan(basin_graph_score(&j->set, &j->result[f].test));
+    if (unranked)
+        basin_record_note(r, "%lld of the test folds have one class alone, and no AUROC: left out",
+                          (long long)unranked);
+    if (s->has_interval)
+        basin_record_note(r,
+                          "95 %% interval of the mean %.4g to %.4g (Student's t; folds share "
+                          "training graphs, which is allowed for)",
+                          s->interval[0], s->interval[1]);
+}
+
+static void put_statistics(basin_record *r, const job *j, const basin_spread *s) {
+    basin_record_number(r, j->paper ? ".training_mean" : ".test_mean", "%g", s->mean);
+    if (!j->paper) basin_record_number(r, ".test_deviation", "%g", s->deviation);
+    if (!j->paper && s->has_interval) basin_record_numbers(r, "test_interval_95", s->interval, 2);
+    if (j->o->repeats > 1)
+        basin_record_number(r, ".deviation_of_repeats", "%g", deviation_of_repeats(j, s->mean));
+    if (j->paper) return;
+    basin_spread v = spread_of(j, VALIDATION, 0, j->o->repeats);
+    if (!v.count) return; /* too few graphs to set any aside */
+    basin_record_fields(r, ".validation_mean=%g;.validation_deviation=%g", v.mean, v.deviation);
+}
+
+/* All measures, means over the test folds that have them. */
+static void put_means(basin_record *r, const job *j) {
+    basin_graphs_measures mean = {0};
+    double *to[] = {&mean.accuracy, &mean.balanced, &mean.loss,      &mean.deviation, &mean.auroc,
+                    &mean.auprc,    &mean.coverage, &mean.explained, &mean.size};
+    double folds[9] = {0}; /* that have each of them */
+    for (int64_t f = 0; f < j->o->repeats * j->folds; f++) {
+        const basin_graphs_measures *m = &j->result[f].test;
+        const double from[] = {m->accuracy, m->balanced, m->loss,      m->deviation, m->auroc,
+                               m->auprc,    m->coverage, m->explained, m->size};
+        for (int i = 0; i < 9 && j->result[f].done; i++)
+            if (!isnan(from[i])) *to[i] += from[i], folds[i]++;
+    }
+    for (int i = 0; i < 9; i++) *to[i] /= folds[i];
+    basin_record_measures(r, j->paper ? "training_means|means" : "test_means|means", &mean,
+                          j->set.task, false);
+}
+
+static void put_cv(basin_record *r, const void *context) {
+    const job *j = context;
+    basin_args *o = j->o;
+    basin_spread s = spread_of(j, TEST, 0, o->repeats);
+    s.interval[0] = fmax(s.interval[0], 0); /* as no score is below 0, or above 1 or 100 % */
+    if (j->set.task != BASIN_GRAPHS_VALUES || j->set.binary)
+        s.interval[1] = fmin(s.interval[1], is_ranked(&j->set) ? 1 : 100);
+    basin_record_text(r, "data", j->set.name);
+    basin_record_text(r, "task", basin_graphs_target_name(j->set.task));
+    basin_record_text(r, "protocol",
+                      j->paper      ? "paper (training graphs)"
+                      : j->o->index ? "held-out, given folds"
+                      : j->set.scaffold && !strcmp(j->o->split, "scaffold")
+                          ? "held-out, folds of scaffolds"
+                          : "held-out, stratified folds");
+    basin_record_flag(r, ".held_out", !j->paper);
+    basin_record_text(r, "preset", o->start.preset);
+    basin_record_fields(r, "members=%lld;.repeats=%lld;.seed=%lld", (long long)j->members,
+                        (long long)o->repeats, (long long)j->seed);
+    basin_record_text(r, "score",
+                      j->set.task == BASIN_GRAPHS_VALUES && j->set.targets > 1 && !j->set.binary
+                          ? "mean absolute error, each value in units of its deviation in training"
+                          : basin_graph_score_name(&j->set));
+    put_statistics(r, j, &s);
+    if (!basin_record_is_text(r)) put_baselines(r, j);
+    put_means(r, j);
+    put_folds(r, j);
+    note_summary(r, j, &s);
+    if (j->members > 1 && !j->paper)
+        basin_record_note(r,
+                          "of the mean of %lld models; graph train --members %lld keeps such a one",
+                          (long long)j->members, (long long)j->members);
+    if (basin_record_is_text(r)) put_baselines(r, j);
+}
+
+/* The set is read before signals are caught: they end that at once. */
+static basin_status prepare_cv(void *context, basin_error *error) {
+    job *j = context;
+    double seed, members;
+    BASIN_TRY(basin_settings_check(j->o->settings, error));
+    BASIN_TRY(basin_option_products_check(j->o, error));
+    BASIN_TRY(basin_settings_get_number(&seed, j->o->settings, "seed", error));
+    BASIN_TRY(basin_settings_get_number(&members, j->o->settings, "members", error));
+    j->seed = (int64_t)seed;
+    j->paper = !strcmp(j->o->protocol, "paper");
+    BASIN_TRY(basin_graph_read(&j->set, j->o, j->o->operand[0], NULL, j->o->settings, error));
+    j->members = members > 0 ? (int64_t)members : j->set.line ? 5 : 3;
+    BASIN_TRY(basin_settings_get_number(&seed, j->o->settings, "best_of", error));
+    if (seed > 1) return basin_usage(error, "--best-of chooses among runs: graph train");
+    return BASIN_OK;
+}
+
+static basin_status cross_validate(void *context, basin_error *error) {
+    job *j = context;
+    j->splits = (basin_splits){
+        .o = j->o, .runs = j->o->repeats, .job = j, .run = run_repeat, .figure = figure};
+    BASIN_TRY(basin_splits_run(&j->splits, error));
+    j->splits.overlap = overlap_of(j);
+    return BASIN_OK;
+}
+
+static void close_cv(void *context) {
+    job *j = context;
+    BASIN_FREE(j->result, j->baseline, j->splits.value);
+    basin_graphset_free(&j->set);
+}
+
+const basin_command basin_command_graph_cv = {"graph cv", cv_table,
+                                              BASIN_USES(job, .prepare = prepare_cv,
+                                                         .work = cross_validate, .print = put_cv,
+                                                         .close = close_cv, .no_backend = true),
+                                              .task = "graphs", .ranks = true};

@@ -1,0 +1,115 @@
+/* What the commands of graphs share: printing measures. */
+#ifndef BASIN_CLI_GRAPH_H
+#define BASIN_CLI_GRAPH_H
+
+#include "base/sort.h"
+#include "basin/tasks/graphs.h"
+#include "program/cli.h"
+#include "tasks/common/view/svg.h"
+
+/* A set of graphs, or a table of molecules, whose notes are printed. `target` are the columns to
+ * read of a table unless the options say others; NULL: they must say it; "": none are wanted. The
+ * settings, of a run or of a model, say whether stereochemistry is; NULL: no. */
+basin_status basin_graph_read(basin_graphset *set, const basin_args *args, const char *path,
+                              const char *target, const basin_settings *settings,
+                              basin_error *error);
+#define BASIN_GRAPH_OPTION_SMILES BASIN_TEXT(smiles, 0, "smiles", "COLUMN")
+#define BASIN_GRAPH_OPTIONS_MOLECULES                                                              \
+    BASIN_GRAPH_OPTION_SMILES, BASIN_TEXT(network.id, 0, "id", "COLUMN", .more = true)
+#define BASIN_GRAPH_OPTION_TARGET BASIN_TEXT(target, 0, "target", "COLUMNS")
+#define BASIN_GRAPH_OPTION_VALUES BASIN_FLAG(values, "values", .more = true)
+
+#define BASIN_GRAPH_OPTION_COVERAGE                                                                \
+    BASIN_REAL(coverage, "coverage", "X", 0.01, 0.999, .initial = 0.9)
+
+/* Folds by --index or --split; number 0: those of one split. */
+#define BASIN_GRAPH_OPTIONS_SPLIT                                                                  \
+    BASIN_CHOICE(split, "split", "random|scaffold|time", .text = "random"),                        \
+        BASIN_TEXT(index, 0, "index", "PATH", .needs = "split=random", .more = true)
+#define BASIN_GRAPH_OPTION_FOLD                                                                    \
+    BASIN_INTEGER(fold, "fold", "N", 1, 1 << 20, .needs = "index!=", .more = true, .initial = 1)
+basin_status basin_graph_divide(basin_folds *folds, const basin_args *args,
+                                const basin_graphset *set, int64_t number, double inner,
+                                uint64_t seed, basin_error *error);
+
+/* A molecule of a set with what its picture needs. */
+typedef struct basin_graph_drawing {
+    double *at;
+    const char **name; /* elements, */
+    char *text;        /* twelve bytes each */
+    int32_t *order;    /* of bonds; then labels of atoms */
+    basin_svg_graph_of graph;
+} basin_graph_drawing;
+/* Whether a set's labels are those of molecules. */
+bool basin_graph_is_molecules(const basin_graphset *set);
+basin_status basin_graph_draw(basin_graph_drawing *drawing, const basin_graphset *set,
+                              int64_t graph, basin_error *error);
+void basin_graph_drawing_free(basin_graph_drawing *drawing);
+
+#define BASIN_GRAPH_OPTIONS_USE                                                                    \
+    BASIN_CHOICE(part, "part", "auto|train|validation|test|all", .text = "auto"),                  \
+        BASIN_GRAPH_OPTIONS_SPLIT, BASIN_GRAPH_OPTION_FOLD, BASIN_COMPUTE_OPTIONS
+
+/* A node, or an edge both ways, and what it adds. */
+typedef struct basin_graph_added {
+    int64_t a, b; /* b: -1 of a node */
+    double added;
+} basin_graph_added;
+
+/* A model, the graphs that it is used on, and what came out. */
+typedef struct basin_graph_job {
+    basin_args *o;
+    basin_graphs_model *model;
+    basin_graphs_info about;
+    basin_graphset set;
+    int64_t *list, count; /* the graphs of the part */
+    basin_graphs_data data;
+    /* predict */
+    int64_t rows, columns;
+    float *output, *spread;      /* [rows, columns]; over members */
+    float *low, *high;           /* [rows, columns] intervals or sets; NULL: the model has none */
+    float *nearest;              /* [rows] of molecules */
+    int64_t *nearest_at;         /* [rows] */
+    int64_t *class_value;        /* [rows] */
+    int64_t *graph_of, *node_of; /* [rows] what each row is; they belong to class_value */
+    basin_ranked *order;         /* [rows] */
+    int64_t shown;               /* of these */
+    /* eval */
+    basin_graphs_measures measures;
+    basin_graphs_value *value; /* [columns] of a model of values */
+    basin_spread noisy;        /* what noisy evaluations came to */
+    bool known;                /* whether the model's file says what it has seen */
+    int64_t before;            /* graphs before the unseen were chosen */
+    int64_t seen[3];           /* of these, by basin_graphs_memory */
+    /* explain */
+    basin_graphs_explanation e;
+    basin_graph_added *node, *edge; /* by falling size */
+    int64_t edges;                  /* an edge both ways counts once */
+} basin_graph_job;
+
+/* Opens what the operands MODEL DATA name. Without `labels` those of the set are not read. */
+basin_status basin_graph_open_all(basin_graph_job *job, bool labels, basin_error *error);
+/* Which graphs the model has seen; with --unseen the others alone are left. */
+basin_status basin_graph_look_back(basin_graph_job *job, basin_error *error);
+void basin_graph_put_seen(basin_record *r, const basin_graph_job *job);
+/* The column of --about, by name or number; -1 without it. */
+basin_status basin_graph_find_column(int64_t *column, const basin_graph_job *job,
+                                     basin_error *error);
+/* Predicts them, with all that models give. */
+basin_status basin_graph_predict(basin_graph_job *job, basin_error *error);
+void basin_graph_close_all(void *job);
+
+/* What a set has. */
+void basin_record_set(basin_record *r, const void *set);
+/* The fields of measures of a target, in an object where `key` is not NULL; with `items`, the
+ * number of graphs or nodes before them. */
+void basin_record_measures(basin_record *r, const char *key, const basin_graphs_measures *measures,
+                           basin_graphs_target target, bool items);
+/* What the number that chooses epochs is: "accuracy, percent"; and that number, or NaN. */
+const char *basin_graph_score_name(const basin_graphset *set);
+double basin_graph_score(const basin_graphset *set, const basin_graphs_measures *measures);
+/* Of column c: its name, or "p_active" or "p_3" of a class, or "value3". */
+void basin_graph_name_column(char key[100], const char *names, const int64_t *class_value,
+                             int64_t c);
+
+#endif

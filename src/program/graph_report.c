@@ -1,0 +1,253 @@
+/* basin graph report: a page on predictions for labelled graphs, with pictures of molecules. */
+#include "base/file.h"
+#include "base/sort.h"
+#include "program/graph.h"
+#include "tasks/common/view/document.h"
+#include "tasks/graphs/set/molecule.h"
+
+enum { DRAWN = 1000, NAME = 12 };
+
+bool basin_graph_is_molecules(const basin_graphset *set) {
+    return set->line && set->node_labels >= BASIN_ATOM_LABELS && set->edge_labels > 0;
+}
+
+void basin_graph_drawing_free(basin_graph_drawing *d) {
+    BASIN_FREE(d->at, d->name, d->text, d->order);
+}
+
+basin_status basin_graph_draw(basin_graph_drawing *d, const basin_graphset *s, int64_t graph,
+                              basin_error *error) {
+    int64_t nodes = s->node_start[graph + 1] - s->node_start[graph], columns = s->node_labels;
+    int64_t first = s->edge_start[graph], edges = s->edge_start[graph + 1] - first;
+    bool molecule = basin_graph_is_molecules(s);
+    BASIN_AT_EXIT(basin_molecule_free) basin_molecule m = {0};
+    if (nodes > DRAWN || !nodes)
+        return basin_fail(error, BASIN_UNSUPPORTED, "graph %lld has %lld nodes; 1 to %d are drawn",
+                          (long long)graph, (long long)nodes, DRAWN);
+    BASIN_TRY(BASIN_NEW(&d->at, 2 * nodes, "a picture", error));
+    BASIN_TRY(BASIN_NEW(&d->name, nodes, "a picture", error));
+    BASIN_TRY(BASIN_NEW(&d->text, NAME * nodes, "a picture", error));
+    BASIN_TRY(BASIN_NEW(&d->order, edges + 4 * nodes, "a picture", error));
+    BASIN_TRY(basin_molecule_of(&m, s, graph, error));
+    BASIN_TRY(basin_molecule_layout(d->at, &m, error));
+    for (int64_t i = 0; i < nodes; i++) {
+        const int32_t *label = s->node_label + (s->node_start[graph] + i) * columns;
+        char *name = d->text + NAME * i;
+        d->name[i] = name;
+        if (molecule) snprintf(name, NAME, "%s", basin_element(label[0]));
+        if (!molecule) snprintf(name, NAME, "%d", columns == 1 ? label[0] : (int)i);
+        if (molecule) memcpy(d->order + edges + 4 * i, label, 4 * sizeof *label);
+    }
+    for (int64_t e = 0; e < edges && molecule; e++)
+        d->order[e] = s->edge_label[(first + e) * s->edge_labels];
+    d->graph = (basin_svg_graph_of){.title = "", .nodes = nodes, .edges = edges, .at = d->at};
+    d->graph.edge = s->edge + 2 * first, d->graph.name = d->name;
+    if (molecule) d->graph.order = d->order, d->graph.atom = d->order + edges;
+    return BASIN_OK;
+}
+
+/* ---- the report: names, numbers and pictures, of which the page makes sections ---- */
+
+enum { DRAWINGS = 200, NAME_TEXT = 100 };
+enum { TRUTH, PREDICTED, ERROR, NEAREST, COVERED, SCAFFOLD, COLUMNS };
+static const char *const column_name[COLUMNS] = {"truth",   "predicted", "error",
+                                                 "nearest", "covered",   "scaffold"};
+
+typedef struct job {
+    basin_graph_job all;
+    basin_graphset training; /* without graphs where no table is given */
+    int64_t column;          /* that errors are about; of classes -1 */
+    double *value[COLUMNS];  /* [rows] each; NaN: not known */
+    basin_ranked *order;     /* [rows] the largest error first */
+} job;
+
+static const basin_option report_table[] = {
+    BASIN_TEXT(output, 'o', "output", "FILE", .writes = true, .text = "report.html"),
+    BASIN_TEXT(training_file, 0, "training", "FILE"),
+    BASIN_TEXT(about, 0, "about", "N"),
+    BASIN_GRAPH_OPTION_COVERAGE,
+    BASIN_FLAG(unseen, "unseen"),
+    BASIN_GRAPH_OPTIONS_MOLECULES,
+    BASIN_GRAPH_OPTION_TARGET,
+    BASIN_GRAPH_OPTIONS_USE,
+    BASIN_OPTIONS_LAST,
+};
+
+/* What is true of a row: the value, or the column of the class. */
+static double truth_of(const job *j, int64_t row) {
+    const basin_graphset *s = &j->all.set;
+    int64_t g = j->all.list[row];
+    if (j->column >= 0) return (double)s->target[g * s->targets + j->column];
+    for (int64_t c = 0; s->class_of[g] >= 0 && c < j->all.columns; c++)
+        if (j->all.about.class_value[c] == s->class_value[s->class_of[g]]) return (double)c;
+    return NAN;
+}
+
+/* Whether its interval or set has the truth. */
+static bool is_covered(const job *j, int64_t row, double y) {
+    int64_t at = row * j->all.columns + (j->column < 0 ? (int64_t)y : j->column);
+    const float *low = j->all.low, *high = j->all.high;
+    if (j->column < 0 || j->all.about.binary) return (j->column < 0 || y == 0 ? low : high)[at] > 0;
+    return (double)low[at] <= y && y <= (double)high[at];
+}
+
+/* Of classes the prediction is the probability of the second, the error what is lacking of 1. */
+static void fill_row(job *j, int64_t i) {
+    const float *own = j->all.output + i * j->all.columns;
+    double y = truth_of(j, i), p = (double)own[j->column < 0 ? j->all.columns > 1 : j->column];
+    double error = j->column >= 0 ? fabs(p - y) : isnan(y) ? NAN : 1 - (double)own[(int64_t)y];
+    int64_t scaffold = j->all.set.scaffold ? j->all.set.scaffold[j->all.list[i]] : 0;
+    double near = isnan(j->all.about.near) ? NAN : (double)j->all.nearest[i];
+    double covered = isnan(y) || !j->all.about.calibrated ? NAN : is_covered(j, i, y);
+    double group = (double)(scaffold & ((INT64_C(1) << 52) - 1));
+    const double value[COLUMNS] = {y, p, error, near, covered, group};
+    for (int c = 0; c < COLUMNS; c++) j->value[c][i] = value[c];
+    j->order[i] = (basin_ranked){isnan(error) ? -1 : error, i};
+}
+
+static basin_status fill(job *j, basin_error *error) {
+    int64_t rows = j->all.rows;
+    BASIN_TRY(BASIN_NEW(&j->order, rows, "a report", error));
+    for (int c = 0; c < COLUMNS; c++) BASIN_TRY(BASIN_NEW(&j->value[c], rows, "a report", error));
+    for (int64_t i = 0; i < rows; i++) fill_row(j, i);
+    qsort(j->order, (size_t)rows, sizeof *j->order, basin_higher_first);
+    return BASIN_OK;
+}
+
+/* The address of a drawing. */
+static void put_picture(basin_document *d, const basin_graphset *set, int64_t graph) {
+    BASIN_AT_EXIT(basin_graph_drawing_free) basin_graph_drawing drawing = {0};
+    basin_memory_file memory;
+    basin_error error;
+    FILE *file = basin_memory_file_open(&memory);
+    if (!file) return;
+    fputs("data:image/svg+xml;charset=utf-8,", file);
+    if (!basin_graph_draw(&drawing, set, graph, &error)) basin_svg_molecule(file, &drawing.graph);
+    BASIN_FREE_AT_EXIT char *text = basin_memory_file_close(&memory);
+    for (char *at = text; at && *at; at++) /* colours: # would end the address */
+        if (*at == '#') *at = '\1';
+    basin_document_put(d, "%s", text ? text : "");
+}
+
+static const char *id_of(char text[NAME_TEXT], const basin_graphset *s, int64_t graph) {
+    const char *id = s->id ? s->id + s->id_start[graph] : "";
+    if (*id)
+        snprintf(text, NAME_TEXT, "%s", id);
+    else
+        snprintf(text, NAME_TEXT, s->line ? "line %lld" : "graph %lld",
+                 (long long)(s->line ? s->line[graph] : graph));
+    return text;
+}
+
+/* Of the largest errors: the molecule, and its nearest in training where that was given. */
+static void put_drawings(basin_document *d, const job *j) {
+    char text[NAME_TEXT];
+    const char *names = j->all.about.remembered;
+    basin_document_put(d, "'drawings':[");
+    for (int64_t i = 0; i < j->all.rows && i < DRAWINGS && j->order[i].value >= 0; i++) {
+        int64_t row = j->order[i].at, g = names ? 0 : j->training.graphs;
+        basin_document_put(d, "{'row':%lld,'own':", (long long)row);
+        put_picture(d, &j->all.set, j->all.list[row]);
+        while (g < j->training.graphs &&
+               strcmp(id_of(text, &j->training, g), names + j->all.nearest_at[row]) != 0)
+            g++;
+        if (g < j->training.graphs) basin_document_put(d, "'near':");
+        if (g < j->training.graphs) put_picture(d, &j->training, g);
+        basin_document_put(d, "}");
+    }
+    basin_document_put(d, "]");
+}
+
+static void put_document(basin_document *d, const job *j) {
+    const basin_graphs_measures *m = &j->all.measures;
+    char text[NAME_TEXT];
+    basin_document_put(d, "'graphs':{'task':%s,'coverage':%g,'seen':%lld",
+                       j->column < 0         ? "classes"
+                       : j->all.about.binary ? "yes"
+                                             : "values",
+                       j->all.o->coverage,
+                       (long long)(j->all.seen[1] + j->all.seen[2]) * !j->all.o->unseen);
+    basin_document_put(d, "'classes':%lld,'items':%lld,'auroc':%g,'auprc':%g,'accuracy':%g",
+                       (long long)j->all.columns, (long long)m->items, m->auroc, m->auprc,
+                       m->accuracy);
+    basin_document_put(d, "'rmse':%g,'mae':%g,'r2':%g,'covered_all':%g,'size':%g,'id':[",
+                       m->deviation, m->loss, m->explained, m->coverage, m->size);
+    for (int64_t i = 0; i < j->all.rows; i++)
+        basin_document_put(d, "%s", id_of(text, &j->all.set, j->all.list[i]));
+    basin_document_put(d, "],'class':[");
+    for (int64_t c = 0; c < j->all.columns && j->all.about.class_value; c++)
+        basin_document_put(d, "%lld", (long long)j->all.about.class_value[c]);
+    basin_document_put(d, "],'near':[");
+    for (int64_t i = 0; i < j->all.rows && j->all.about.remembered; i++)
+        basin_document_put(d, "%s", j->all.about.remembered + j->all.nearest_at[i]);
+    basin_document_put(d, "]");
+    for (int c = 0; c < COLUMNS; c++) {
+        basin_document_put(d, "%s:", column_name[c]);
+        basin_document_numbers(d, j->value[c], j->all.rows);
+    }
+    if (basin_graph_is_molecules(&j->all.set)) put_drawings(d, j);
+    basin_document_put(d, "}");
+}
+
+/* A table of other molecules would draw these as the nearest. */
+static basin_status check_training(job *j, basin_error *error) {
+    int64_t n, known = 0;
+    BASIN_FREE_AT_EXIT int64_t *list = NULL;
+    BASIN_TRY(basin_graphs_part(&list, &n, &j->training, "all", error));
+    BASIN_SCRATCH(basin_graphs_memory, seen, n, "a list of graphs", error);
+    if (basin_graphs_seen(seen, j->all.model, &j->training, list, n, NULL)) return BASIN_OK;
+    for (int64_t i = 0; i < n; i++) known += seen[i] != BASIN_GRAPHS_NEW;
+    if (10 * known >= n) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE,
+                      "--training %s: the model was trained on %lld of its %lld molecules; needs "
+                      "the table that it was trained on",
+                      j->all.o->training_file, (long long)known, (long long)n);
+}
+
+static basin_status report(void *context, basin_error *error) {
+    job *j = context;
+    basin_graph_job *all = context;
+    basin_args *o = all->o;
+    basin_document d;
+    char lead[300];
+    BASIN_TRY(basin_graph_open_all(all, true, error));
+    if (all->about.target == BASIN_NODE_CLASSES)
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "%s: a model of classes of nodes; needs one of graphs", o->operand[0]);
+    BASIN_TRY(basin_graph_find_column(&j->column, all, error));
+    if (all->about.class_value && o->about)
+        return basin_usage(error, "--about: a report on classes is about all of them");
+    if (j->column < 0 && !all->about.class_value) j->column = 0;
+    if (o->training_file)
+        BASIN_TRY(
+            basin_graph_read(&j->training, o, o->training_file, "", all->about.settings, error));
+    if (o->training_file) BASIN_TRY(check_training(j, error));
+    BASIN_TRY(basin_graph_look_back(all, error));
+    BASIN_TRY(basin_graphs_score(&all->measures, NULL, all->model, &all->data, error));
+    BASIN_TRY(basin_graph_predict(all, error));
+    BASIN_TRY(fill(j, error));
+    snprintf(lead, sizeof lead, "%lld graphs of %.100s; %lld member%s", (long long)all->rows,
+             all->set.name, (long long)all->about.members, all->about.members == 1 ? "" : "s");
+    BASIN_TRY(basin_document_begin(&d, o->output, "graph", o->operand[0], lead, error));
+    put_document(&d, j);
+    return basin_document_end(&d, error);
+}
+
+static void put_report(basin_record *r, const void *context) {
+    const basin_graph_job *j = context;
+    basin_record_text(r, "report", j->o->output);
+    basin_record_measures(r, NULL, &j->measures, j->about.target, true);
+    basin_graph_put_seen(r, j);
+}
+
+static void close_report(void *context) {
+    job *j = context;
+    for (int c = 0; c < COLUMNS; c++) free(j->value[c]);
+    free(j->order);
+    basin_graphset_free(&j->training);
+    basin_graph_close_all(context);
+}
+
+const basin_command basin_command_graph_report = {
+    "graph report", report_table,
+    BASIN_USES(job, .work = report, .print = put_report, .close = close_report)};

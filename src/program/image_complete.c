@@ -1,0 +1,454 @@
+/* basin image complete: lets a model complete what is missing in pictures. */
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "basin/tasks/models.h"
+#include "program/cli.h"
+#include "tasks/common/view/figures.h"
+#include "tasks/pictures/sets/pictures.h"
+
+static const basin_option table[] = {
+    BASIN_TEXT(output, 'o', "output", "FOLDER|FILE.png", .text = "."),
+    BASIN_TEXT(model, 0, "model", "FILE"),
+    BASIN_TEXT(mask, 0, "mask", "transparent|random|FILE|FOLDER|X,Y,W,H", .text = "transparent"),
+    BASIN_REAL(most_hidden, "most-hidden", "SHARE", 0, 1, .needs = "mask!=random", .initial = 0.5),
+    BASIN_REAL(ratio, "ratio", "SHARE", 0, 1, .needs = "mask=random"),
+    BASIN_CHOICE(fit, "fit", "windows|resize", .text = "windows"),
+    BASIN_INTEGER(looks, "looks", "N", 1, 8, .needs = "plain=off mask!=random", .initial = 2),
+    BASIN_REAL(texture, "texture", "SHARE", 0, 1, .needs = "plain=off mask!=random", .initial = 1),
+    BASIN_FLAG(plain, "plain"),
+    BASIN_OPTIONS_DESCENT,
+    BASIN_FLAG(frames, "frames"),
+    BASIN_INTEGER(samples, "samples", "K", 1, 1000, .initial = 1),
+    BASIN_INTEGER(limit, "limit", "N", 0, 1e12),
+    BASIN_COMPUTE_OPTIONS,
+    BASIN_OPTION_SEED_FOR("mask=random,samples!=1"),
+    BASIN_OPTION_QUIET,
+    BASIN_OPTIONS_END,
+};
+
+/* ---- what --mask says: patches at random, rectangles, a PNG, or a folder of PNGs ---- */
+
+typedef struct mask_set {
+    const char *text, *folder; /* the option; the same where it is a folder */
+    int64_t *rectangle;        /* [rectangles, 4] */
+    int64_t rectangles;
+    basin_picture picture; /* read from the file, or from the folder for one picture */
+    int64_t dark;          /* its pixels that are nearly black, not quite */
+} mask_set;
+
+/* "left,top,width,height"; *end is behind it. */
+static bool read_rectangle(int64_t rectangle[4], const char *text, char **end) {
+    for (int i = 0; i < 4; i++) {
+        errno = 0;
+        rectangle[i] = strtoll(text, end, 10);
+        if (errno || *end == text || (i < 3 && **end != ',')) return false;
+        text = *end + 1;
+    }
+    return rectangle[0] >= 0 && rectangle[1] >= 0 && rectangle[2] > 0 && rectangle[3] > 0;
+}
+
+static basin_status read_rectangles(mask_set *m, basin_error *error) {
+    size_t most = 1;
+    for (const char *c = m->text; *c; c++) most += *c == ';';
+    BASIN_TRY(BASIN_NEW(&m->rectangle, 4 * most, "rectangles", error));
+    for (const char *at = m->text;; at++) {
+        char *end;
+        bool good = read_rectangle(m->rectangle + 4 * m->rectangles++, at, &end);
+        if (!good || (*end && *end != ';'))
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "--mask %s: needs four whole numbers X,Y,W,H from the upper left "
+                              "corner, W and H above 0 (several separated by ';'), a PNG file, a "
+                              "folder of them, transparent, or random",
+                              m->text);
+        if (!*end) return BASIN_OK;
+        at = end;
+    }
+}
+
+/* Of a mask without black that is transparent somewhere, what was painted is missing. */
+static basin_status read_paint(mask_set *m, const char *path, basin_error *error) {
+    int64_t all = m->picture.height * m->picture.width, clear = 0;
+    basin_pictures *own;
+    BASIN_AT_EXIT(basin_picture_free) basin_picture alpha = {0};
+    BASIN_TRY(basin_pictures_open(&own, &path, 1, NULL, error));
+    basin_status status = basin_pictures_transparency(&alpha, own, 0, error);
+    basin_pictures_free(own);
+    BASIN_TRY(status);
+    for (int64_t i = 0; alpha.pixel && i < all; i++) clear += alpha.pixel[i] > 0;
+    for (int64_t i = 0; clear && i < all; i++) m->picture.pixel[i] = 255 - alpha.pixel[i];
+    return BASIN_OK;
+}
+
+static basin_status read_file(mask_set *m, const char *path, basin_error *error) {
+    enum { NEARLY_BLACK = 32 };
+    m->dark = 0;
+    BASIN_TRY(basin_picture_read(&m->picture, path, error));
+    BASIN_TRY(basin_picture_set_channels(&m->picture, 1, error));
+    if (!memchr(m->picture.pixel, 0, (size_t)(m->picture.height * m->picture.width)))
+        return read_paint(m, path, error);
+    for (int64_t i = 0; i < m->picture.height * m->picture.width; i++)
+        m->dark += m->picture.pixel[i] > 0 && m->picture.pixel[i] < NEARLY_BLACK;
+    return BASIN_OK;
+}
+
+static basin_status masks_open(mask_set *masks, const char *text, basin_error *error) {
+    struct stat found;
+    *masks = (mask_set){.text = text};
+    if (!strcmp(text, "random") || !strcmp(text, "transparent")) return BASIN_OK;
+    if (text[strspn(text, "-0123456789,;. ")] == 0) return read_rectangles(masks, error);
+    if (stat(text, &found) == 0 && S_ISDIR(found.st_mode)) {
+        masks->folder = text;
+        return BASIN_OK;
+    }
+    return read_file(masks, text, error);
+}
+
+/* What is not opaque in picture i itself. */
+static basin_status read_transparency(mask_set *m, const basin_pictures *pictures, int64_t i,
+                                      basin_error *error) {
+    char text[BASIN_PICTURE_NAME];
+    BASIN_TRY(basin_pictures_transparency(&m->picture, pictures, i, error));
+    for (int64_t k = 0; m->picture.pixel && k < m->picture.height * m->picture.width; k++)
+        if (m->picture.pixel[k]) return BASIN_OK;
+    return basin_fail(
+        error, BASIN_BAD_VALUE,
+        "%s: nothing is transparent in it, so what is missing? --mask FILE.png (white "
+        "is missing) or --mask X,Y,W,H says it; --mask random hides patches at random",
+        basin_pictures_name(text, pictures, i));
+}
+
+/* Refuses a mask that hides more than `most` of its picture. */
+static basin_status check_share(const mask_set *m, double most, basin_error *error) {
+    int64_t all = m->picture.height * m->picture.width, hidden = 0;
+    for (int64_t i = 0; i < all; i++) hidden += m->picture.pixel[i] > 0;
+    if ((double)hidden <= most * (double)all || hidden == all) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE,
+                      "the mask hides %.0f %% of the picture: is it inverted? White is missing, "
+                      "black is known; --most-hidden 1 completes it as it is",
+                      100 * (double)hidden / (double)all);
+}
+
+/* The hole of picture i, which is called `name` here. `how` borrows from `masks`. */
+static basin_status masks_set(basin_image_completing *how, mask_set *masks, const char *name,
+                              const basin_pictures *pictures, int64_t i, double most,
+                              basin_error *error) {
+    char path[4096];
+    how->more_rectangles = masks->rectangle;
+    how->rectangles = masks->rectangles;
+    if (masks->folder) {
+        snprintf(path, sizeof path, "%s/%s.png", masks->folder, name);
+        BASIN_TRY(read_file(masks, path, error));
+    }
+    if (!strcmp(masks->text, "transparent"))
+        BASIN_TRY(read_transparency(masks, pictures, i, error));
+    how->mask = masks->picture.pixel ? &masks->picture : NULL;
+    return how->mask ? check_share(masks, most, error) : BASIN_OK;
+}
+
+/* ---- names of results: the pictures' own, without folders and endings, no two alike ---- */
+
+enum { STEM = 400 };
+
+/* The end of a file's name: its last ending, of a numbered picture of a set all of them. */
+static size_t stem_length(const char *last, const char *number) {
+    size_t length = number ? (size_t)(number - last) : strlen(last);
+    for (size_t k = length; k > 1; k--)
+        if (last[k - 1] == '.') {
+            length = k - 1;
+            if (!number) break;
+        }
+    return length;
+}
+
+/* The name of picture i: "cat" of "photos/cat.jpg", "t10k-images-17" of "t10k-images.gz[17]". A
+ * second "cat" is "cat-2". */
+static basin_status give_stem(char name[STEM], basin_dictionary *given,
+                              const basin_pictures *pictures, int64_t i, basin_error *error) {
+    char text[BASIN_PICTURE_NAME], plain[STEM - 16];
+    const char *full = basin_pictures_name(text, pictures, i), *slash = strrchr(full, '/');
+    const char *last = slash ? slash + 1 : full, *number = strrchr(last, '[');
+    int32_t place;
+    snprintf(plain, sizeof plain, "%.*s%s%.*s", (int)stem_length(last, number), last,
+             number ? "-" : "", number ? (int)strcspn(number + 1, "]") : 0,
+             number ? number + 1 : "");
+    snprintf(name, STEM, "%s", plain);
+    for (int k = 2; basin_dictionary_find(given, name) >= 0; k++)
+        snprintf(name, STEM, "%s-%d", plain, k);
+    return basin_dictionary_add(given, &place, name, error);
+}
+
+enum { PATH = 4096 };
+
+typedef struct job {
+    basin_args *o;
+    basin_image_model *model;
+    basin_pictures *pictures;
+    basin_image_completing how;
+    mask_set masks;
+    basin_dictionary stems; /* names that were given */
+    basin_progress progress;
+    basin_watch watch;
+    int64_t at, count;               /* the picture that is completed, of how many */
+    int64_t done, skipped, replaced; /* pictures; files that were there before */
+    bool single;                     /* -o names the one file to write */
+    basin_error first;               /* why the first of the skipped was */
+} job;
+
+/* ---- writing ---- */
+
+/* FOLDER/NAME.what; counts a file that is in its place. */
+static void target(char path[PATH], job *j, const char *name, const char *what) {
+    if (j->single && !strcmp(what, "completed.png"))
+        snprintf(path, PATH, "%s", j->o->output);
+    else if (j->single) /* x.step00.png beside x.png */
+        snprintf(path, PATH, "%.*s.%s", (int)strlen(j->o->output) - 4, j->o->output, what);
+    else
+        snprintf(path, PATH, "%s/%s.%s", j->o->output, name, what);
+    j->replaced += access(path, F_OK) == 0;
+}
+
+static basin_status write_frames(job *j, const char *name, const basin_image_completion *done,
+                                 basin_error *error) {
+    char path[PATH], what[40];
+    for (int t = 0; t < done->frames; t++) {
+        snprintf(what, sizeof what, "step%02d.png", t);
+        target(path, j, name, what);
+        BASIN_TRY(basin_picture_write_png(path, &done->frame[t], error));
+        printf("%s\n", path);
+    }
+    return BASIN_OK;
+}
+
+/* A PNG file keeps its depth, its transparency and its profile. */
+static basin_status write_completed(const char *path, const job *j, int64_t i,
+                                    const basin_image_completion *done, basin_error *error) {
+    char original[BASIN_PICTURE_NAME];
+    basin_pictures_name(original, j->pictures, i);
+    if (access(original, R_OK) == 0) {
+        basin_status status =
+            basin_picture_patch_png(path, original, &done->completed, &done->hole, error);
+        if (status != BASIN_UNSUPPORTED) return status;
+    }
+    return basin_picture_write_png(path, &done->completed, error);
+}
+
+static basin_status write_results(job *j, int64_t i, const char *name,
+                                  const basin_image_completion *done, basin_error *error) {
+    char path[PATH];
+    BASIN_AT_EXIT(basin_picture_free) basin_picture strip = {0};
+    const basin_picture *row[] = {&done->masked, &done->completed, &done->original};
+    int64_t zoom = basin_strip_zoom(done->original.height, done->original.width);
+    target(path, j, name, "completed.png");
+    BASIN_TRY(write_completed(path, j, i, done, error));
+    basin_progress_clear();
+    printf("%s\n", path);
+    if (j->single) return write_frames(j, name, done, error);
+    BASIN_TRY(basin_strip_draw(&strip, row, 3, 8, zoom, error));
+    target(path, j, name, "strip.png");
+    BASIN_TRY(basin_picture_write_png(path, &strip, error));
+    printf("%s\n", path);
+    return write_frames(j, name, done, error);
+}
+
+/* ---- pictures ---- */
+
+/* Of a model that descends to a fixed point. */
+static void note_convergence(job *j, const char *name) {
+    char text[400];
+    basin_convergence rests = basin_image_take_convergence(j->model);
+    if (basin_convergence_tell(text, sizeof text, &rests)) basin_note(j->o, "%s: %s", name, text);
+}
+
+/* How far the energy of association fell. */
+static void note_texture(job *j, const char *name, const basin_image_completion *done) {
+    if (!done->texture_steps || !j->o->frames) return;
+    char text[BASIN_PICTURE_NAME] = "";
+    for (int i = 0, at = 0; i < done->texture_steps && at < (int)sizeof text - 20; i++)
+        at +=
+            snprintf(text + at, sizeof text - (size_t)at, "%s%.4f", i ? " " : "", done->texture[i]);
+    basin_note(j->o, "%s: energy of the texture by step, per pixel: %s", name, text);
+}
+
+/* Of a mask of all pictures once. A JPEG of black and white has such pixels along its edges. */
+static void note_dark(job *j) {
+    if (j->masks.dark)
+        basin_note(j->o,
+                   "%lld pixels of the mask are nearly black, and count as missing: what is not "
+                   "black does",
+                   (long long)j->masks.dark);
+    j->masks.dark = 0;
+}
+
+/* A picture that cannot be read or has no usable mask is left out; what would fail for all others,
+ * too, is an error. */
+static basin_status skip(job *j, int64_t i, basin_status status, basin_error *error) {
+    char text[BASIN_PICTURE_NAME];
+    const char *name = basin_pictures_name(text, j->pictures, i);
+    if (status == BASIN_NO_MEMORY || status == BASIN_UNSUPPORTED) return status;
+    bool named = !strncmp(error->text, name, strlen(name)); /* by what could not be read */
+    basin_error why = {0};
+    basin_fail(&why, status, "%s%s%s", named ? "" : name, named ? "" : ": ", error->text);
+    if (j->skipped++ == 0) j->first = why;
+    if (basin_pictures_count(j->pictures) > 1) basin_say("basin: skipped: %s", why.text);
+    return BASIN_OK;
+}
+
+static basin_status complete_one(job *j, basin_picture *picture, int64_t i, basin_error *error) {
+    char name[STEM];
+    basin_image_completion done;
+    BASIN_TRY(give_stem(name, &j->stems, j->pictures, i, error));
+    j->how.stream = (uint64_t)i;
+    basin_status status = basin_pictures_load(picture, j->pictures, i, error);
+    if (!status)
+        status = masks_set(&j->how, &j->masks, name, j->pictures, i, j->o->most_hidden, error);
+    for (int64_t k = 0; k < j->o->samples; k++) {
+        char part[STEM + 24];
+        basin_image_descent descent = {j->o->steps, j->o->alpha, (uint64_t)(j->o->seed + k + 1)};
+        snprintf(part, sizeof part, k ? "%s.%lld" : "%s", name, (long long)(k + 1));
+        if (!status && j->o->samples > 1) /* each has noise of its own */
+            status = basin_image_set_descent(j->model, &descent, error);
+        if (!status) status = basin_image_complete(&done, j->model, picture, 1, &j->how, error);
+        if (status) return skip(j, i, status, error);
+        note_convergence(j, name);
+        note_texture(j, name, &done);
+        note_dark(j);
+        status = write_results(j, i, part, &done, error);
+        basin_image_completion_free(&done);
+    }
+    j->done++;
+    return status;
+}
+
+static void note_end(const job *j) {
+    if (j->o->quiet) return;
+    if (j->skipped && j->done)
+        basin_say("basin: %lld picture%s completed, %lld skipped", (long long)j->done,
+                  j->done == 1 ? "" : "s", (long long)j->skipped);
+    if (j->replaced)
+        basin_note(j->o, "%s: replaced %lld file%s of the same name", j->o->output,
+                   (long long)j->replaced, j->replaced == 1 ? "" : "s");
+}
+
+enum { PARTS = 100 }; /* of a picture, for the bar */
+
+/* Within a picture, too, since a large hole takes a while. */
+static void show(void *context, const basin_news *news) {
+    job *j = context;
+    char part[80];
+    int64_t done = news->total > 0 ? PARTS * news->done / news->total : 0;
+    snprintf(part, sizeof part, "picture %lld/%lld, %lld %% of it", (long long)j->at + 1,
+             (long long)j->count, (long long)done);
+    basin_progress_show(&j->progress, PARTS * j->at + done, (const char *const[]){part, NULL});
+}
+
+static basin_status complete_all(job *j, basin_error *error) {
+    int64_t count = basin_pictures_count(j->pictures);
+    if (j->o->limit && count > j->o->limit) count = j->o->limit;
+    j->count = count;
+    j->watch = (basin_watch){.show = show, .context = j};
+    j->how.watch = &j->watch;
+    BASIN_AT_EXIT(basin_picture_free) basin_picture picture = {0};
+    basin_status status = BASIN_OK;
+    j->progress = basin_progress_begin("completing", PARTS * count, j->o->quiet);
+    for (j->at = 0; j->at < count && !status; j->at++)
+        status = complete_one(j, &picture, j->at, error);
+    basin_progress_end(&j->progress);
+    if (status) return status;
+    note_end(j);
+    if (j->done) return BASIN_OK;
+    if (j->skipped == 1) return basin_fail(error, j->first.status, "%s", j->first.text);
+    return basin_fail(error, BASIN_BAD_FILE,
+                      "none of %lld pictures could be completed; the first: %.300s",
+                      (long long)j->skipped, j->first.text);
+}
+
+/* ---- the command ---- */
+
+/* Whether the first operand is the model. */
+static int model_first(const basin_args *o) { return !o->model && basin_is_model(o->operand[0]); }
+
+static basin_status check(void *context, basin_error *error) {
+    const basin_args *o = ((job *)context)->o;
+    if (o->model && basin_is_model(o->operand[0]))
+        return basin_usage(error, "--model %s and the model %s: give one of them", o->model,
+                           o->operand[0]);
+    if (o->operands > model_first(o)) return BASIN_OK;
+    return basin_usage(error, "needs pictures behind %s", o->operand[0]);
+}
+
+/* Options that have no effect with a model of this kind are errors. */
+static basin_status check_kind(const job *j, basin_error *error) {
+    static const char *const idle[] = {"fit", "looks", "texture", "plain"};
+    char objective[16];
+    BASIN_TRY(basin_settings_get(objective, sizeof objective, basin_image_get_settings(j->model),
+                                 "objective", error));
+    bool match = !strcmp(objective, "match");
+    for (int i = 0; i < 4 && match; i++)
+        if (basin_option_given(j->o, idle[i]))
+            return basin_usage(error, "--%s has no effect on a model of objective match", idle[i]);
+    if (match || j->o->samples == 1) return BASIN_OK;
+    return basin_usage(error, "--samples needs a model of objective match");
+}
+
+/* A folder, which is made; or one file, for one picture, that is none of those read. */
+static basin_status open_output(job *j, basin_error *error) {
+    static const char *const other[] = {".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff"};
+    const char *output = j->o->output;
+    struct stat found;
+    bool folder = stat(output, &found) == 0 && S_ISDIR(found.st_mode);
+    for (size_t i = 0; i < sizeof other / sizeof *other && !folder; i++)
+        if (basin_text_ends(output, other[i]))
+            return basin_usage(
+                error, "-o %s: results are PNG files; needs a name that ends in .png", output);
+    j->single = !folder && basin_text_ends(output, ".png");
+    int64_t count = j->o->samples * (j->o->limit == 1 ? 1 : basin_pictures_count(j->pictures));
+    if (j->single && count > 1)
+        return basin_usage(error, "-o %s names a file, and there are %lld pictures; needs a folder",
+                           output, (long long)count);
+    for (int i = 0; i <= j->o->operands && j->single; i++) {
+        const char *read = i < j->o->operands ? j->o->operand[i] : j->o->mask;
+        bool same;
+        BASIN_TRY(basin_file_same(&same, output, read, error));
+        if (same) return basin_usage(error, "-o %s is read; name another file", output);
+    }
+    return j->single ? basin_writer_try(output, error) : basin_folder_make(output, error);
+}
+
+static basin_status complete(void *context, basin_error *error) {
+    job *j = context;
+    basin_args *o = j->o;
+    char shipped[BASIN_MODEL_PATH];
+    int first = model_first(o);
+    const char *model = first ? o->operand[0] : o->model;
+    j->how = (basin_image_completing){.ratio = o->ratio > 0 ? o->ratio : 0.5,
+                                      .seed = (uint64_t)o->seed,
+                                      .resize = !strcmp(o->fit, "resize"),
+                                      .plain = o->plain,
+                                      .looks = (int)o->looks,
+                                      .texture = o->texture,
+                                      .frames = o->frames};
+    if (!model) BASIN_TRY(basin_models_find(shipped, "photos", error));
+    BASIN_TRY(basin_args_image(&j->model, o, model ? model : shipped, error));
+    BASIN_TRY(check_kind(j, error));
+    BASIN_TRY(basin_pictures_open(&j->pictures, (const char *const *)o->operand + first,
+                                  o->operands - first, "test", error));
+    BASIN_TRY(masks_open(&j->masks, o->mask, error));
+    BASIN_TRY(open_output(j, error));
+    return complete_all(j, error);
+}
+
+static void close_all(void *context) {
+    job *j = context;
+    free(j->masks.rectangle);
+    basin_picture_free(&j->masks.picture);
+    basin_dictionary_free(&j->stems);
+    basin_pictures_free(j->pictures);
+    basin_image_close(j->model);
+}
+
+const basin_command basin_command_image_complete = {
+    "image complete", table,
+    BASIN_USES(job, .prepare = check, .work = complete, .close = close_all, .no_stop = true)};

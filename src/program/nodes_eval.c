@@ -1,0 +1,714 @@
+/* basin anomaly eval, basin node eval: models over several splits beside others; a saved model. */
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/library.h"
+#include "program/nodes.h"
+
+/* What `ratio` and `runs` need is the command's. */
+#define SPLIT_OPTIONS(ratio_, runs_, ratio_needs, runs_needs)                                      \
+    BASIN_CHOICE(split, "split", "auto|ratio|masks", .text = "auto"),                              \
+        BASIN_REAL(ratio, "ratio", "X", 0.0001, 0.95, .initial = ratio_, .needs = ratio_needs),    \
+        BASIN_INTEGER(runs, "runs", "N", 1, 1000, .initial = runs_, .needs = runs_needs),          \
+        BASIN_INTEGER(first, "first", "N", 0, 1000, .more = true)
+
+static const basin_option anomaly_table[] = {
+    BASIN_TEXT(model, 0, "model", "MODEL", .needs = "unsupervised=off"),
+    BASIN_FLAG(unsupervised, "unsupervised", .more = true),
+    BASIN_CHOICE(part, "part", "auto|train|val|test|all", .needs = "model!=,unsupervised=on",
+                 .more = true, .text = "auto"),
+    BASIN_FLAG(unseen, "unseen", .needs = "model!=", .more = true),
+    BASIN_TEXT(threshold_for, 0, "threshold-for", "GOAL", .needs = "model!=", .more = true),
+    BASIN_OPTIONS_START("default"),
+    SPLIT_OPTIONS(0.4, 5, "split!=masks,split-time!= model= unsupervised=off",
+                  "model= unsupervised=off"),
+    BASIN_OPTION_SPLIT_TIME("split!=ratio model= unsupervised=off"),
+    BASIN_INTEGER(split_seed, "split-seed", "N", -1, 9007199254740992.0,
+                  .needs = "split!=masks split-time= model= unsupervised=off", .more = true,
+                  .initial = -1),
+    BASIN_TEXT(rivals, 0, "rivals", "LIST", .needs = "model= unsupervised=off"),
+    BASIN_FLAG(no_baselines, "no-baselines", .needs = "model= unsupervised=off", .more = true),
+    BASIN_NODES_OPTIONS,
+};
+
+static const basin_option node_table[] = {
+    BASIN_OPTIONS_START("default"),
+    BASIN_TEXT(model, 0, "model", "FILE"),
+    SPLIT_OPTIONS(0.6, 10, "split!=masks model=", "model="),
+    BASIN_TEXT(rivals, 0, "rivals", "LIST", .needs = "model="),
+    BASIN_NODES_OPTIONS,
+};
+
+/* Rows in order: the detector, its trees, its network, rivals; or classes, rivals. */
+enum {
+    DETECTOR,
+    TREES,
+    NETWORK,
+    RIVALS,
+    MOST_RIVALS = 16,
+};
+
+typedef struct figures {
+    basin_score validation, test;
+    basin_reliability reliability;  /* on test, of the detector */
+    double threshold, seconds, cpu; /* cpu: seconds of all threads */
+    int64_t epoch;
+} figures;
+
+typedef struct eval {
+    basin_args *o;
+    bool classes;
+    basin_nodes_use use;
+    uint8_t *part;                  /* [N] */
+    const char *rival[MOST_RIVALS]; /* presets, the plain ones first, or "xgboost" */
+    int rivals, plain, first_rival, models;
+    basin_splits splits;
+    figures *figures; /* [runs, models] */
+    bool masks;       /* splits are the file's; else drawn by the ratio */
+    int64_t seed;
+    char title[100], trained_on[200]; /* of the detector */
+    int64_t trained, validated;       /* nodes judged that took part in training; -1: not known */
+    int64_t parameters;
+    double *scores; /* [N] of a back-test */
+    /* of a back-test */
+    const char *judged; /* what was judged, in words */
+    int64_t left_out;   /* because they were seen */
+    basin_nodes_threshold expected;
+    basin_nodes_figures reached;
+} eval;
+
+static figures *figures_of(const eval *b, int model, int64_t run) {
+    return &b->figures[run * b->models + model];
+}
+
+/* A line on standard error, unless --quiet. */
+#define note(b, ...) ((b)->o->quiet ? (void)0 : basin_say(__VA_ARGS__))
+
+/* ---- rivals ---- */
+
+static const char family[] = "rival-", xgboost[] = "xgboost"; /* no preset: it is not ours */
+
+/* A preset's name without the family; NULL of a preset that is no rival. */
+static const char *rival_name(const char *preset) {
+    size_t length = sizeof family - 1;
+    if (!strcmp(preset, "paper") || preset == xgboost) return preset;
+    return strncmp(preset, family, length) ? NULL : preset + length;
+}
+
+/* All that can be asked for: presets, and xgboost beside detectors. */
+static int list_rivals(const char *all[MOST_RIVALS], const eval *b) {
+    int count = 0;
+    for (const char *const *preset = basin_settings_presets(b->o->command->task); *preset; preset++)
+        if (rival_name(*preset) && count < MOST_RIVALS - 1) all[count++] = *preset;
+    if (!b->classes) all[count++] = xgboost;
+    return count;
+}
+
+static basin_status add_rival(eval *b, const char *name, size_t length, basin_error *error) {
+    const char *all[MOST_RIVALS], *found = NULL;
+    char known[200] = "all";
+    for (int i = 0, count = list_rivals(all, b); i < count; i++) {
+        const char *its = rival_name(all[i]);
+        if (strlen(its) == length && !strncmp(its, name, length)) found = all[i];
+        snprintf(known + strlen(known), sizeof known - strlen(known), ", %s", its);
+    }
+    if (!found)
+        return basin_fail(error, BASIN_BAD_VALUE, "--rivals: '%.*s' is not one of %s", (int)length,
+                          name, known);
+    for (int i = 0; i < b->rivals; i++)
+        if (b->rival[i] == found && i < b->plain)
+            return BASIN_OK;
+        else if (b->rival[i] == found)
+            return basin_fail(error, BASIN_BAD_VALUE, "--rivals: '%.*s' twice", (int)length, name);
+    b->rival[b->rivals++] = found;
+    return BASIN_OK;
+}
+
+/* Plain models beside detectors, then "paper,xgboost", or "all" that can run; checked before
+ * anything is trained. */
+static basin_status parse_rivals(eval *b, const char *list, basin_error *error) {
+    static const basin_library_function none[] = {{0}};
+    char table[1];
+    if (!b->classes && !b->o->no_baselines) b->plain = b->rivals = list_rivals(b->rival, b) - 1;
+    if (list && !strcmp(list, "all")) {
+        b->rivals = list_rivals(b->rival, b);
+        if (!b->classes && !basin_library_present(BASIN_LIBRARY_XGBOOST)) b->rivals--;
+        return BASIN_OK;
+    }
+    for (size_t length; list; list = list[length] ? list + length + 1 : NULL) {
+        length = strcspn(list, ",");
+        BASIN_TRY(add_rival(b, list, length, error));
+    }
+    for (int i = 0; i < b->rivals; i++)
+        if (b->rival[i] == xgboost)
+            return basin_library_load(table, BASIN_LIBRARY_XGBOOST, none, error);
+    return BASIN_OK;
+}
+
+/* ---- splits ---- */
+
+/* An option of drawn splits that was given; a split by time goes by the ratio, too. */
+static const char *drawn_option(const eval *b) {
+    if (b->o->network.split_time) return NULL;
+    if (basin_option_given(b->o, "ratio")) return "ratio";
+    return basin_option_given(b->o, "split-seed") ? "split-seed" : NULL;
+}
+
+/* A file with fewer splits than runs: each of them once, or the only one with other seeds. */
+static void note_fewer(const eval *b, int64_t runs) {
+    long long there = b->use.network->splits;
+    if (!b->masks || (b->splits.runs == runs && (there > 1 || runs == 1))) return;
+    if (there == 1)
+        note(b, "the file has 1 split: %lld runs on it with different seeds",
+             (long long)b->splits.runs);
+    else
+        note(b, "the file has %lld splits: %lld runs instead of %lld", there,
+             (long long)b->splits.runs, (long long)runs);
+}
+
+static basin_status plan_splits(eval *b, int64_t runs, basin_error *error) {
+    basin_args *o = b->o;
+    const basin_network *n = b->use.network;
+    b->masks = !strcmp(o->split, "masks") || (!strcmp(o->split, "auto") && n->splits > 0);
+    b->splits.runs = runs;
+    if (!n->label)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: no labels to compare with", n->path);
+    if (b->masks && o->first >= n->splits)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: %lld splits; there is no number %lld",
+                          n->path, (long long)n->splits, (long long)o->first);
+    if (b->masks && n->splits > 1 && runs > n->splits - o->first)
+        b->splits.runs = n->splits - o->first;
+    if (b->masks && drawn_option(b))
+        note(b, "--%s has no effect: the file brings splits; --split ratio draws others",
+             drawn_option(b));
+    note_fewer(b, runs);
+    return BASIN_OK;
+}
+
+static basin_status take_split(eval *b, int64_t i, basin_error *error) {
+    basin_args *o = b->o;
+    const basin_network *n = b->use.network;
+    int64_t number = o->first + i, seed = o->split_seed < 0 ? b->seed : o->split_seed;
+    if (b->masks) /* of a file with one split, each run has another seed */
+        BASIN_TRY(basin_split_from_masks(b->part, n, n->splits > 1 ? number : 0, error));
+    else
+        BASIN_TRY(
+            basin_split_stratified(b->part, n, o->ratio, (uint64_t)seed, (uint64_t)number, error));
+    int64_t test = basin_split_nodes(NULL, b->part, n->nodes, BASIN_PART_TEST);
+    int64_t others = basin_split_nodes(NULL, b->part, n->nodes, BASIN_PART_TRAIN) +
+                     basin_split_nodes(NULL, b->part, n->nodes, BASIN_PART_VAL);
+    b->splits.overlap = (double)test / (double)(others + 1);
+    return BASIN_OK;
+}
+
+/* ---- one model on one split ---- */
+
+static bool is_shown(const eval *b, int model) {
+    if (b->classes || model >= b->first_rival) return true;
+    if (model == DETECTOR) return true;
+    return figures_of(b, model, 0)->test.measures > 0;
+}
+
+/* Of the model in question, not of those beside it. */
+static void keep(eval *b, const basin_nodes_model *model, int64_t i) {
+    const basin_nodes_info *info = basin_nodes_get_info(model);
+    b->parameters = info->parameters;
+    if (b->classes) return;
+    snprintf(b->trained_on, sizeof b->trained_on, "%s", info->trained_on);
+    for (int which = 0; which < 2; which++) {
+        const basin_score *test = info->alone[which][BASIN_PART_TEST];
+        const basin_score *seen = info->alone[which][BASIN_PART_VAL];
+        if (test && seen) figures_of(b, TREES + which, i)->test = *test;
+        if (test && seen) figures_of(b, TREES + which, i)->validation = *seen;
+    }
+    figures_of(b, DETECTOR, i)->reliability = *info->reliability[BASIN_PART_TEST];
+}
+
+/* The file's test nodes, where it has some, else all that have a label. */
+static basin_status choose_nodes(eval *b, basin_error *error) {
+    const basin_network *n = b->use.network;
+    if (b->masks) BASIN_TRY(take_split(b, 0, error));
+    if (basin_split_nodes(NULL, b->part, n->nodes, BASIN_PART_TEST)) return BASIN_OK;
+    for (int64_t i = 0; i < n->nodes; i++)
+        b->part[i] = n->label[i] >= 0 ? BASIN_PART_TEST : BASIN_PART_NONE;
+    return BASIN_OK;
+}
+
+/* A class that the model has no name for is never predicted: say so. */
+static basin_status check_classes(const eval *b, const double *probability, basin_error *error) {
+    const basin_network *n = b->use.network;
+    int64_t labelled = basin_split_nodes(NULL, b->part, n->nodes, BASIN_PART_TEST), known = 0;
+    int64_t C = b->use.info->classes;
+    BASIN_SCRATCH(int64_t, matrix, C * C, "a table", error);
+    BASIN_TRY(basin_nodes_confusion(matrix, probability, b->use.model, n, b->part, BASIN_PART_TEST,
+                                    error));
+    for (int64_t i = 0; i < C * C; i++) known += matrix[i];
+    if (!known)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%s: none of %lld labelled nodes has a class of %s, which are called %s, "
+                          ".. (npz files have only numbers)",
+                          n->path, (long long)labelled, b->o->model,
+                          basin_nodes_class(b->use.model, 0));
+    if (known < labelled && !b->o->quiet)
+        basin_say("%s: %lld of %lld labelled nodes have a class that %s does not know; they count "
+                  "as wrong",
+                  n->path, (long long)(labelled - known), (long long)labelled, b->o->model);
+    return BASIN_OK;
+}
+
+/* How many of the nodes that are judged took part in training. */
+static basin_status count_seen(eval *b, basin_error *error) {
+    const basin_network *n = b->use.network;
+    BASIN_SCRATCH(uint8_t, seen, n->nodes, "known nodes", error);
+    basin_status status = basin_nodes_seen(seen, b->use.model, n, error);
+    b->trained = b->validated = status ? -1 : 0;
+    for (int64_t i = 0; i < n->nodes && !status; i++) {
+        b->trained += b->part[i] == BASIN_PART_TEST && seen[i] == BASIN_PART_TRAIN;
+        b->validated += b->part[i] == BASIN_PART_TEST && seen[i] == BASIN_PART_VAL;
+    }
+    return status == BASIN_UNSUPPORTED ? BASIN_OK : status;
+}
+
+static basin_status measure(eval *b, basin_error *error) {
+    basin_nodes_use *u = &b->use;
+    b->parameters = u->info->parameters;
+    BASIN_SCRATCH(double, probability, u->network->nodes * u->info->classes, "probabilities",
+                  error);
+    BASIN_TRY(basin_nodes_score(probability, u->model, u->network, &u->work, error));
+    BASIN_TRY(choose_nodes(b, error));
+    BASIN_TRY(basin_nodes_measure(&b->figures->test, probability, u->model, u->network, b->part,
+                                  BASIN_PART_TEST, 0, error));
+    BASIN_TRY(check_classes(b, probability, error));
+    return count_seen(b, error);
+}
+
+static basin_status train(basin_nodes_model **model, basin_outcome *outcome, eval *b, int number,
+                          int64_t seed, const basin_training *training, basin_error *error) {
+    basin_nodes_data data = {.network = b->use.network, .part = b->part};
+    int rival = number - b->first_rival;
+    basin_settings *settings = b->o->settings;
+    if (rival >= 0)
+        BASIN_TRY(basin_settings_new(&settings, b->o->command->task, b->rival[rival], error));
+    basin_status status = basin_settings_set_number(settings, "seed", (double)seed, error);
+    if (!status) status = basin_nodes_train(model, outcome, settings, &data, training, error);
+    if (rival >= 0) basin_settings_free(settings);
+    return status;
+}
+
+static basin_status take(eval *b, int number, int64_t i, const basin_nodes_model *model,
+                         basin_error *error) {
+    figures *f = figures_of(b, number, i);
+    const basin_score *validation = basin_nodes_get_info(model)->reached[BASIN_PART_VAL];
+    const basin_score *test = basin_nodes_get_info(model)->reached[BASIN_PART_TEST];
+    if (!validation || !test)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: no nodes for %s", b->use.network->path,
+                          validation ? "test" : "validation");
+    f->validation = *validation;
+    f->test = *test;
+    if (!b->classes) f->threshold = basin_nodes_get_info(model)->threshold;
+    if (!number) keep(b, model, i);
+    return BASIN_OK;
+}
+
+static basin_status run_xgboost(eval *b, figures *f, int64_t seed, const basin_training *training,
+                                basin_error *error) {
+    const basin_network *n = b->use.network;
+    basin_nodes_rival rival;
+    BASIN_SCRATCH(double, probability, n->nodes, "scores", error);
+    BASIN_TRY(basin_nodes_train_xgboost(probability, &rival, seed, n, b->part, training, error));
+    f->epoch = rival.trees, f->threshold = rival.threshold;
+    BASIN_TRY(basin_nodes_measure(&f->validation, probability, NULL, n, b->part, BASIN_PART_VAL,
+                                  f->threshold, error));
+    return basin_nodes_measure(&f->test, probability, NULL, n, b->part, BASIN_PART_TEST,
+                               f->threshold, error);
+}
+
+static basin_status run_model(eval *b, int number, int64_t i, basin_error *error) {
+    figures *f = figures_of(b, number, i);
+    basin_training training = {
+        .backend = b->o->compute, .watch = &b->o->watch.watch, .memory = b->use.work.memory};
+    int64_t seed = b->seed + b->o->first + i;
+    basin_nodes_model *model = NULL;
+    basin_outcome outcome = {0};
+    double began = basin_clock();
+    clock_t busy = clock();
+    basin_status status;
+    if (b->o->model) {
+        status = measure(b, error);
+    } else if (number >= b->first_rival && b->rival[number - b->first_rival] == xgboost) {
+        status = run_xgboost(b, f, seed, &training, error);
+    } else {
+        status = train(&model, &outcome, b, number, seed, &training, error);
+        b->splits.stopped = outcome.stopped;
+        f->epoch = outcome.best_epoch;
+        if (!status && !b->splits.stopped) status = take(b, number, i, model, error);
+        basin_nodes_close(model);
+    }
+    f->seconds = basin_clock() - began;
+    f->cpu = (double)(clock() - busy) / CLOCKS_PER_SEC;
+    return status;
+}
+
+/* ---- printing ---- */
+
+static const char *const *measures_of(const eval *b) {
+    static const char *const anomaly[] = {"macro_f1", "auroc", "auprc", "recall_at_k", "ece", NULL};
+    static const char *const node[] = {"accuracy", "macro_f1", "auroc", NULL};
+    return b->classes ? node : anomaly;
+}
+
+static void note_split(const eval *b, int64_t i) {
+    const figures *f = figures_of(b, 0, i);
+    char text[300] = "";
+    for (const char *const *measure = measures_of(b); *measure && strcmp(*measure, "recall_at_k");
+         measure++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), " %s %.2f (validation %.2f)",
+                 *measure, 100 * basin_score_get(&f->test, *measure),
+                 100 * basin_score_get(&f->validation, *measure));
+    note(b, "split %lld: test%s, epoch %lld, %.0f s", (long long)(b->o->first + i), text,
+         (long long)f->epoch, f->seconds);
+}
+
+static const char *model_name(const eval *b, int model) {
+    if (model >= b->first_rival) return b->rival[model - b->first_rival];
+    if (b->classes) return b->o->model ? b->o->model : b->o->start.preset;
+    return model == DETECTOR ? b->title
+           : model == TREES  ? "- its trees alone"
+                             : "- its network alone";
+}
+
+static bool figure(double *value, const void *context, int model, const char *measure, int64_t i) {
+    *value = 100 * basin_score_get(&figures_of(context, model, i)->test, measure);
+    return true;
+}
+
+static basin_spread spread_of(const eval *b, int model, const char *measure) {
+    return basin_splits_spread(&b->splits, model, measure, 0, b->splits.runs);
+}
+
+static void put_intervals(basin_record *r, const eval *b, int model) {
+    basin_record_object(r, "interval_95");
+    for (const char *const *measure = measures_of(b); *measure; measure++) {
+        basin_spread s = spread_of(b, model, *measure);
+        if (s.has_interval) basin_record_numbers(r, *measure, s.interval, 2);
+    }
+    basin_record_end(r);
+}
+
+static void put_runs(basin_record *r, const eval *b, int model) {
+    basin_record_table(r, "runs", NULL);
+    for (int64_t i = 0; i < b->splits.runs; i++) {
+        const figures *f = figures_of(b, model, i);
+        basin_record_row(r);
+        basin_record_integer(r, "split", b->o->first + i);
+        if (f->validation.measures) basin_record_percent(r, "validation", &f->validation);
+        basin_record_percent(r, "test", &f->test);
+        if (!b->classes) basin_record_number(r, "threshold", "%g", f->threshold);
+        basin_record_integer(r, "best_epoch", f->epoch);
+        basin_record_number(r, "seconds", "%g", f->seconds);
+        basin_record_number(r, "cpu_seconds", "%g", f->cpu);
+        if (!b->classes && model == DETECTOR) basin_record_reliability(r, &f->reliability, NULL);
+    }
+    basin_record_end(r);
+}
+
+static void put_model(basin_record *r, const eval *b, int model) {
+    double seconds = 0, cpu = 0;
+    bool alone = !b->classes && (model == TREES || model == NETWORK); /* the detector's run */
+    basin_record_row(r);
+    basin_record_text(r, "model", model_name(b, model));
+    for (const char *const *measure = measures_of(b); *measure; measure++) {
+        basin_spread s = spread_of(b, model, *measure);
+        basin_record_spread(r, *measure, 2, s.mean, s.deviation);
+    }
+    if (basin_record_is_text(r) && !alone) {
+        for (int64_t i = 0; i < b->splits.runs; i++) {
+            seconds += figures_of(b, model, i)->seconds / (double)b->splits.runs;
+            cpu += figures_of(b, model, i)->cpu / (double)b->splits.runs;
+        }
+        basin_record_number(r, "s per run", "%.1f", seconds);
+        basin_record_number(r, "CPU s", "%.1f", cpu);
+    } else if (!alone || basin_record_form(r) == BASIN_FORM_JSON) {
+        if (!b->classes) put_intervals(r, b, model);
+        put_runs(r, b, model);
+    }
+}
+
+/* Whether the nodes that are judged took part in training; < 0: not known. */
+static void note_seen(basin_record *r, int64_t trained, int64_t validated, const char *chose,
+                      const char *hint) {
+    if (trained < 0)
+        basin_record_note(r, "which nodes took part in training is not known: they may be among "
+                             "these");
+    else if (trained + validated)
+        basin_record_note(r, "%lld of them were trained on, %lld more chose %s: this is no test%s",
+                          (long long)trained, (long long)validated, chose, hint);
+    else
+        basin_record_note(r, "none of them took part in training");
+}
+
+static void put_result(basin_record *r, const eval *b) {
+    basin_args *o = b->o;
+    basin_record_text(r, ".data", b->use.network->path);
+    basin_record_text(r, ".split", b->masks ? "masks" : b->classes && o->model ? "all" : "ratio");
+    if (!b->classes && !b->masks) basin_record_number(r, ".ratio", "%g", o->ratio);
+    if (!b->classes) basin_record_text(r, ".trained_on", b->trained_on);
+    basin_record_integer(r, ".parameters", b->parameters);
+    if (o->model) {
+        basin_record_note(r, "%s: %s; percent", b->use.network->path,
+                          b->masks ? "the file's test nodes" : "all labelled nodes");
+        note_seen(r, b->trained, b->validated, "the epoch", "");
+    } else {
+        basin_record_note(r, "%s: %lld runs, %s; percent on test, mean +- population deviation",
+                          b->use.network->path, (long long)b->splits.runs,
+                          b->masks ? "the file's splits" : "stratified splits");
+    }
+    basin_record_table(r, "models", NULL);
+    for (int m = 0; m < b->models; m++)
+        if (is_shown(b, m)) put_model(r, b, m);
+    basin_record_end(r);
+}
+
+/* ---- running ---- */
+
+/* The paper's rows of 1 % are presets; how much is for training is not theirs to say. */
+static void note_ratio(const eval *b) {
+    const char *preset = b->o->start.preset, *end = strrchr(preset, '-');
+    if (b->masks || !end || strcmp(end, "-1") != 0 || b->o->ratio < 0.05) return;
+    note(b,
+         "%s is the paper's row of 1 %% for training; here it is %g %%: --ratio 0.01 would be "
+         "the paper's",
+         preset, 100 * b->o->ratio);
+}
+
+static uint64_t seed_of(const basin_args *o) {
+    double seed;
+    return basin_settings_get_number(&seed, o->settings, "seed", NULL) ? 0 : (uint64_t)seed;
+}
+
+/* The preset, and a form that is not the preset's own. */
+static basin_status name_detector(eval *b, basin_error *error) {
+    const char *preset = b->o->start.preset;
+    char form[32];
+    BASIN_TRY(basin_settings_get(form, sizeof form, b->o->settings, "form", error));
+    bool usual = !strcmp(form, "energy") || strstr(preset, form);
+    snprintf(b->title, sizeof b->title, "%s%s%s", preset, usual ? "" : ", form ",
+             usual ? "" : form);
+    return BASIN_OK;
+}
+
+static basin_status prepare(eval *b, basin_error *error) {
+    basin_args *o = b->o;
+    char text[32];
+    if (!b->classes) {
+        BASIN_TRY(basin_settings_get(text, sizeof text, o->settings, "facts", error));
+        /* The rivals do without them, too. */
+        if (!strcmp(text, "none")) basin_network_forget_facts(b->use.network);
+    }
+    BASIN_TRY(plan_splits(b, o->model ? 1 : o->runs, error));
+    if (!b->classes) note_ratio(b);
+    BASIN_TRY(parse_rivals(b, o->rivals, error));
+    if (!b->classes) BASIN_TRY(name_detector(b, error));
+    b->first_rival = b->classes ? 1 : RIVALS;
+    b->models = b->first_rival + b->rivals;
+    BASIN_TRY(BASIN_NEW(&b->part, b->use.network->nodes, "an evaluation", error));
+    BASIN_TRY(BASIN_NEW(&b->figures, b->models * b->splits.runs, "an evaluation", error));
+    BASIN_TRY(BASIN_NEW(&b->splits.value, b->splits.runs, "an evaluation", error));
+    b->seed = (int64_t)seed_of(o);
+    return BASIN_OK;
+}
+
+static basin_status run_split(void *context, int64_t i, basin_error *error) {
+    eval *b = context;
+    if (!b->o->model) BASIN_TRY(take_split(b, i, error));
+    for (int m = 0; m < b->models && !b->splits.stopped; m++) {
+        bool same = !b->classes && (m == TREES || m == NETWORK); /* the detector's run */
+        if (!same && is_shown(b, m)) BASIN_TRY(run_model(b, m, i, error));
+    }
+    if (!b->splits.stopped && !b->o->model && is_shown(b, 0)) note_split(b, i);
+    return BASIN_OK;
+}
+
+static basin_status evaluate(eval *b, basin_error *error) {
+    basin_args *o = b->o;
+    o->network.split_train = o->ratio;
+    o->network.split_val = (1 - o->ratio) / 3;
+    BASIN_TRY(basin_nodes_use_open(&b->use, o, o->model, 0, error));
+    BASIN_TRY(prepare(b, error));
+    return basin_splits_run(&b->splits, error);
+}
+
+/* ---- a saved model, or what was found without labels, judged by labels ---- */
+
+/* What has no effect beside a model and is no option of the table; NULL: nothing. */
+static const char *idle(basin_args *o) {
+    static const char *const seed[] = {"seed", NULL};
+    const char *const *heard = o->unsupervised ? seed : NULL;
+    if (basin_training_settings_given(o, heard)) return "a training setting";
+    return strcmp(o->split, "ratio") ? NULL : "--split ratio";
+}
+
+static basin_status take_masks(eval *b, int part, basin_error *error) {
+    const basin_network *n = b->use.network;
+    if (!n->splits)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: no split, which --part %s needs", n->path,
+                          b->o->part);
+    BASIN_TRY(basin_split_from_masks(b->part, n, b->o->first, error));
+    for (int64_t i = 0; i < n->nodes; i++)
+        b->part[i] = b->part[i] == part ? BASIN_PART_TEST : BASIN_PART_NONE;
+    return BASIN_OK;
+}
+
+static basin_status choose_judged(eval *b, basin_error *error) {
+    static const char *const name[] = {"all", "train", "val", "test"};
+    const basin_network *n = b->use.network;
+    int part = 0;
+    for (int p = 1; p <= BASIN_PART_TEST; p++)
+        if (!strcmp(b->o->part, name[p])) part = p;
+    if (!strcmp(b->o->part, "auto") && n->splits && n->test) part = BASIN_PART_TEST;
+    b->judged = part ? name[part] : "all labelled";
+    for (int64_t i = 0; i < n->nodes; i++)
+        b->part[i] = n->label && n->label[i] >= 0 ? BASIN_PART_TEST : BASIN_PART_NONE;
+    if (part) BASIN_TRY(take_masks(b, part, error));
+    if (!b->o->unseen) return BASIN_OK;
+    BASIN_SCRATCH(uint8_t, seen, n->nodes, "a back-test", error);
+    BASIN_TRY(basin_nodes_seen(seen, b->use.model, n, error));
+    for (int64_t i = 0; i < n->nodes; i++)
+        if (seen[i] && b->part[i]) {
+            b->part[i] = BASIN_PART_NONE;
+            b->left_out++;
+        }
+    return BASIN_OK;
+}
+
+static void note_judged(basin_record *r, const eval *b) {
+    if (b->o->unseen)
+        basin_record_note(r, "%lld that took part in training are left out",
+                          (long long)b->left_out);
+    else
+        note_seen(r, b->reached.trained_on, b->reached.validated_on, "epoch and threshold",
+                  " (--unseen leaves them out)");
+}
+
+static void put_budgets(basin_record *r, const basin_nodes_figures *f) {
+    basin_record_table(r, "budgets", NULL);
+    for (int i = 0; i < f->budgets; i++) {
+        basin_record_row(r);
+        basin_record_integer(r, "alerts", f->budget[i].alerts);
+        basin_record_number(r, "precision", "%.2f", 100 * f->budget[i].precision);
+        basin_record_number(r, "recall", "%.2f", 100 * f->budget[i].recall);
+    }
+    basin_record_end(r);
+}
+
+static void put_figures(basin_record *r, const basin_nodes_figures *f, bool probable) {
+    const struct {
+        const char *name;
+        double value;
+    } figure[] = {
+        {"auroc", f->auroc},         {"auprc", f->auprc},        {"recall_at_k", f->recall_at_k},
+        {"precision", f->precision}, {"recall", f->recall},      {"f1", f->f1},
+        {"macro_f1", f->macro_f1},   {"ece", f->reliability.ece}};
+    if (f->trained_on >= 0) basin_record_integer(r, ".trained_on", f->trained_on);
+    if (f->trained_on >= 0) basin_record_integer(r, ".validated_on", f->validated_on);
+    if (probable) basin_record_number(r, "threshold", "%.4f", f->threshold);
+    if (probable) basin_record_integer(r, "alerts", f->alerts);
+    for (size_t i = 0; i < (probable ? sizeof figure / sizeof *figure : 3); i++)
+        basin_record_number(r, figure[i].name, "%.2f %%", 100 * figure[i].value);
+    put_budgets(r, f);
+    if (probable) basin_record_reliability(r, &f->reliability, "probabilities beside frequencies:");
+}
+
+static void put_backtest(basin_record *r, const eval *b) {
+    const basin_nodes_figures *f = &b->reached;
+    const basin_nodes_card *card = b->use.info ? b->use.info->card : NULL;
+    if (b->o->unsupervised) basin_record_note(r, "energies found without labels, judged by them");
+    if (b->o->model) basin_record_text(r, "model", b->o->model);
+    basin_record_text(r, "data", b->use.network->path);
+    basin_record_text(r, "part", b->judged);
+    if (b->o->unseen) basin_record_integer(r, ".left_out", b->left_out);
+    basin_record_integer(r, "nodes", f->nodes);
+    basin_record_integer(r, "anomalous", f->anomalous);
+    if (card)
+        basin_record_note(r, "trained %s on %s, %lld labels, %.2f %% anomalous (here %.2f %%)",
+                          card->date, card->data, (long long)card->trained_on,
+                          100 * card->base_rate, 100 * (double)f->anomalous / (double)f->nodes);
+    if (b->o->model) note_judged(r, b);
+    if (b->o->threshold_for) basin_record_expected(r, &b->expected, b->o->threshold_for);
+    put_figures(r, f, f->reliability.log_loss > 0); /* else energies, without a threshold */
+}
+
+/* A number of alerts is of the nodes that are judged. */
+static basin_status choose_threshold(eval *b, basin_error *error) {
+    int64_t count = 0;
+    BASIN_SCRATCH(double, judged, b->use.network->nodes, "a back-test", error);
+    for (int64_t i = 0; i < b->use.network->nodes; i++)
+        if (b->part[i] == BASIN_PART_TEST) judged[count++] = b->scores[i];
+    return basin_nodes_threshold_for(&b->expected, b->use.model, b->o->threshold_for, judged, count,
+                                     error);
+}
+
+static basin_status backtest(eval *b, basin_error *error) {
+    basin_args *o = b->o;
+    basin_nodes_use *u = &b->use;
+    BASIN_TRY(basin_nodes_use_open(u, o, o->model, 0, error));
+    int64_t nodes = u->network->nodes;
+    b->splits.runs = 1;
+    BASIN_TRY(BASIN_NEW(&b->scores, nodes, "a back-test", error));
+    BASIN_TRY(BASIN_NEW(&b->part, nodes, "a back-test", error));
+    BASIN_TRY(choose_judged(b, error));
+    BASIN_TRY(basin_nodes_probabilities(b->scores, u, u->network, o, seed_of(o), error));
+    b->expected.threshold = u->model ? u->info->threshold : 0;
+    if (o->threshold_for) BASIN_TRY(choose_threshold(b, error));
+    return basin_nodes_backtest(&b->reached, u->model, u->network, b->scores, b->part,
+                                BASIN_PART_TEST, b->expected.threshold, error);
+}
+
+/* ---- the commands ---- */
+
+static bool is_backtest(const basin_args *o) {
+    return !o->network.classes && (o->model || o->unsupervised);
+}
+
+/* What has no effect beside the other options and is none of the table. */
+static basin_status check_eval(void *context, basin_error *error) {
+    eval *b = context;
+    basin_args *o = b->o;
+    b->classes = basin_args_classes(o);
+    if (b->classes) o->split_seed = -1; /* it has no such option */
+    if (b->classes && o->model && basin_training_settings_given(o, NULL))
+        return basin_usage(error, "a training setting has no effect with --model, which trains "
+                                  "nothing");
+    if (is_backtest(o) && idle(o))
+        return basin_usage(error, "%s has no effect with --%s", idle(o),
+                           o->unsupervised ? "unsupervised" : "model, which trains nothing");
+    return basin_goal_check(o->threshold_for, error);
+}
+
+static basin_status work(void *context, basin_error *error) {
+    eval *b = context;
+    b->splits = (basin_splits){.o = b->o, .job = b, .run = run_split, .figure = figure};
+    return is_backtest(b->o) ? backtest(b, error) : evaluate(b, error);
+}
+
+static void put_eval(basin_record *r, const void *context) {
+    const eval *b = context;
+    if (is_backtest(b->o))
+        put_backtest(r, b);
+    else
+        put_result(r, b);
+}
+
+static void close_eval(void *context) {
+    eval *b = context;
+    BASIN_FREE(b->part, b->figures, b->splits.value, b->scores);
+    basin_nodes_use_close(&b->use);
+}
+
+#define EVALUATES                                                                                  \
+    BASIN_USES(eval, .prepare = check_eval, .work = work, .print = put_eval, .close = close_eval)
+
+const basin_command basin_command_anomaly_eval = {"anomaly eval", anomaly_table, EVALUATES,
+                                                  .task = "anomaly"};
+
+const basin_command basin_command_node_eval = {"node eval", node_table, EVALUATES, .task = "node"};

@@ -1,0 +1,628 @@
+/* basin anomaly score, explain, report; basin node predict, explain. */
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/sort.h"
+#include "basin/version.h"
+#include "program/nodes.h"
+
+#define OUTPUT_OPTION BASIN_TEXT(output, 'o', "output", "FILE", .writes = true)
+#define PARTS_OPTION(needs_)                                                                       \
+    BASIN_INTEGER(parts, "parts", "N", 0, BASIN_CUT_PARTS, .needs = needs_, .more = true)
+#define USE_OPTIONS                                                                                \
+    BASIN_OPTIONS_NETWORK, BASIN_OPTION_JSON,                                                      \
+        BASIN_FLAG(stamp, "stamp", .needs = "json=off", .more = true), BASIN_WORK_OPTIONS,         \
+        BASIN_OPTIONS_END
+
+static const basin_option score_table[] = {
+    OUTPUT_OPTION,
+    BASIN_FLAG(sort, "sort"),
+    BASIN_INTEGER(top, "top", "N", 0, 9e15),
+    BASIN_FLAG(unsupervised, "unsupervised"),
+    BASIN_INTEGER(seed, "seed", "N", 0, 9007199254740992.0, .needs = "unsupervised=on",
+                  .more = true),
+    BASIN_FLAG(explain, "explain", .needs = "top!=0,new=on"),
+    BASIN_INTEGER(reasons, "reasons", "N", 1, 100, .needs = "explain=on", .initial = 3),
+    BASIN_TEXT(threshold_for, 0, "threshold-for", "GOAL", .needs = "unsupervised=off"),
+    BASIN_TEXT(base, 0, "base", "FILE", .needs = "unsupervised=off"),
+    PARTS_OPTION("unsupervised=off"),
+    BASIN_FLAG(only_new, "new", .needs = "base!="),
+    USE_OPTIONS,
+};
+
+static const basin_option predict_table[] = {
+    OUTPUT_OPTION,
+    BASIN_FLAG(unlabelled, "unlabelled"),
+    PARTS_OPTION(NULL),
+    USE_OPTIONS,
+};
+
+typedef struct place {
+    double probability;
+    int64_t node, rank;
+} place;
+
+static int by_node(const void *a, const void *b) {
+    const place *x = a, *y = b;
+    return (x->node > y->node) - (x->node < y->node);
+}
+
+static int higher_first(const void *a, const void *b) {
+    double p = ((const place *)a)->probability, q = ((const place *)b)->probability;
+    return p != q ? (p < q ? 1 : -1) : by_node(a, b);
+}
+
+/* Ranks from 1 from `first` on; equal ones share the better one. Returns how many to print. */
+static int64_t rank(place *list, const double *probability, int64_t first, int64_t nodes,
+                    basin_args *o) {
+    nodes -= first;
+    for (int64_t i = 0; i < nodes; i++) list[i] = (place){probability[first + i], first + i, 0};
+    qsort(list, (size_t)nodes, sizeof *list, higher_first);
+    for (int64_t i = 0; i < nodes; i++) {
+        bool tie = i && list[i].probability == list[i - 1].probability;
+        list[i].rank = tie ? list[i - 1].rank : i + 1;
+    }
+    int64_t count = o->top > 0 && o->top < nodes ? o->top : nodes;
+    if (!o->sort && !o->top) qsort(list, (size_t)nodes, sizeof *list, by_node);
+    return count;
+}
+
+/* A model, the graph that it is used on, the base (--base), and the scores. */
+typedef struct job {
+    basin_args *o;
+    basin_nodes_use use; /* its network: what was opened, if the graph is not in parts */
+    basin_network *base;
+    basin_parts *parts;           /* or NULL */
+    const basin_network *network; /* what was opened, or basin_parts_face(parts) */
+    int64_t first, nodes;         /* the first node to print; how many there are from there on */
+    int64_t columns;              /* classes; 1 of a detector */
+    double *probability;          /* [N, columns] */
+    place *list;                  /* [nodes] of a detector */
+    int64_t count;                /* of the list, to print */
+    basin_nodes_threshold threshold;
+    basin_nodes_drift drift;       /* without columns: not known */
+    basin_nodes_explanation **why; /* [count] or NULL */
+    int64_t number;                /* explain: of the class; -1: of a detector */
+    uint8_t *part;                 /* report: [N] or NULL */
+} job;
+
+/* ---- printing ---- */
+
+/* Of CSV, where numbers have the digits of a float. */
+static double rounded(const basin_record *r, double value) {
+    return basin_record_form(r) == BASIN_FORM_JSON ? value : (double)(float)value;
+}
+
+static void put_drift(basin_record *r, const basin_nodes_drift *d) {
+    static const char *const level[] = {"little", "some", "large"};
+    basin_record_object(r, "drift");
+    basin_record_integer(r, "nodes", d->nodes);
+    basin_record_flag(r, "too_few", d->few);
+    basin_record_table(r, "columns", NULL);
+    for (int64_t i = 0; i < d->columns; i++) {
+        const basin_nodes_drift_column *c = &d->column[i];
+        basin_record_row(r);
+        basin_record_text(r, "column", c->name);
+        basin_record_number(r, "index", "%.2f", c->index);
+        basin_record_text(r, "level", d->few ? "unknown" : level[c->level]);
+        basin_record_number(r, c->category ? "unknown_in_training" : "median_in_training", "%g",
+                            c->then);
+        basin_record_number(r, c->category ? "unknown" : "median", "%g", c->now);
+    }
+    basin_record_end(r);
+    basin_record_end(r);
+}
+
+static const char *label_of(const job *j, int64_t node, char text[BASIN_NODE_TEXT]) {
+    int32_t label = j->network->label ? j->network->label[node] : -1;
+    if (label < 0) return "-";
+    if (j->o->network.classes) return basin_network_class(j->network, label, text);
+    return label ? "anomalous" : "normal";
+}
+
+static void put_neighbours(basin_record *r, const job *j, const basin_nodes_explanation *e,
+                           int64_t most) {
+    char id[BASIN_NODE_TEXT], label[BASIN_NODE_TEXT], title[100];
+    int main = basin_network_main_relation(j->network);
+    bool loop = main >= 0 &&
+                basin_relation_find(&j->network->relation[main], e->node, (int32_t)e->node) >= 0;
+    snprintf(title, sizeof title,
+             "neighbours that move its logit most (of %lld%s):", (long long)e->neighbours,
+             loop ? ", besides itself, by a loop" : "");
+    basin_record_table(r, "neighbours", title);
+    for (int64_t i = 0; i < basin_int_min(e->neighbours, most); i++) {
+        const basin_nodes_neighbour *n = &e->neighbour[i];
+        basin_record_row(r);
+        basin_record_text(r, "node", basin_network_id(j->network, n->node, id));
+        basin_record_number(r, "moves|moves by", "%+.4f", n->push);
+        if (e->has_attention) {
+            basin_record_number(r, "attention", "%.4f", n->share);
+            basin_record_number(r, "returned", "%.4f", n->returned);
+        }
+        basin_record_number(r, "probability|score", "%.4f", n->probability);
+        basin_record_text(r, "label", label_of(j, n->node, label));
+    }
+    basin_record_end(r);
+}
+
+static const basin_schema *schema_of(const job *j) {
+    return j->use.info ? j->use.info->schema : j->network->schema;
+}
+
+static void put_features(basin_record *r, const job *j, const basin_nodes_explanation *e,
+                         int64_t most) {
+    const basin_schema *schema = schema_of(j);
+    char name[BASIN_REASON_TEXT], value[BASIN_VALUE_TEXT], title[200];
+    snprintf(title, sizeof title,
+             "features that move its logit from %.3f (a typical node's, here) to %.3f:",
+             e->typical_logit, e->logit);
+    basin_record_table(r, "features", e->completed ? NULL : title);
+    for (int64_t i = 0; i < basin_int_min(e->features, most); i++) {
+        const basin_nodes_feature *f = &e->feature[i];
+        basin_record_row(r);
+        basin_record_text(r, "feature", basin_nodes_reason_name(name, j->network, f));
+        basin_record_integer(r, ".column", f->column);
+        basin_record_integer(r, ".hop", f->hop);
+        if (f->column < 0) basin_record_integer(r, ".known", f->known);
+        if (f->column < 0) basin_record_integer(r, ".anomalous", f->anomalous);
+        basin_record_number(r, e->completed ? "energy" : "moves|moves by", "%+.4f", f->share);
+        basin_record_number(r, ".value", "%g", f->value);
+        basin_record_number(r, e->completed ? ".completed" : ".typical", "%g", f->typical);
+        basin_record_text(r, "shown|value",
+                          basin_schema_value(value, schema, f->column, f->value, f->hop));
+        basin_record_text(r, "|typical",
+                          basin_schema_value(value, schema, f->column, f->typical, f->hop));
+    }
+    basin_record_end(r);
+}
+
+/* What moves the score of a node, or the odds of its class: at most so many of each. */
+static void put_story(basin_record *r, const job *j, const basin_nodes_explanation *e,
+                      int64_t neighbours, int64_t features) {
+    double through = 0;
+    for (int64_t i = 0; i < e->neighbours; i++) through += e->neighbour[i].push;
+    basin_record_number(r, ".logit", "%g", e->logit);
+    basin_record_number(r, ".typical_logit", "%g", e->typical_logit);
+    basin_record_number(r, ".own", "%g", e->own);
+    basin_record_number(r, ".rest", "%g", e->rest);
+    basin_record_number(r, ".missed", "%g", e->missed);
+    basin_record_note(r,
+                      "of the logit's distance of %+.3f from a typical node's, %+.3f comes from "
+                      "the node itself, %+.3f through neighbours, %+.3f from further away",
+                      e->logit - e->typical_logit, e->own, through, e->rest);
+    if (fabs(e->missed) > 0.02 * fmax(fabs(e->logit - e->typical_logit), 0.5))
+        basin_record_note(r,
+                          "%+.3f is missed by the integral: the logit turns too quickly on the "
+                          "way from a typical node's features",
+                          e->missed);
+    put_neighbours(r, j, e, neighbours);
+    put_features(r, j, e, features);
+}
+
+static void put_reasons(basin_record *r, const job *j, const basin_nodes_explanation *why) {
+    char text[BASIN_REASON_TEXT], key[40];
+    bool json = basin_record_form(r) == BASIN_FORM_JSON;
+    if (json && !why->completed) put_story(r, j, why, j->o->reasons, j->o->reasons);
+    if (json && why->completed) put_features(r, j, why, j->o->reasons);
+    for (int k = 0; k < (int)j->o->reasons && !json; k++) {
+        snprintf(key, sizeof key, "reason_%d", k + 1);
+        basin_record_text(r, key, basin_nodes_reason_print(text, why, j->network, schema_of(j), k));
+    }
+}
+
+/* Which model scored, by which version, and when: in JSON once, in CSV of --stamp in each row. */
+static void put_stamp(basin_record *r, const job *j) {
+    char day[BASIN_DAY_TEXT];
+    if (j->use.model) basin_record_text(r, "model_id", j->use.info->id);
+    basin_record_text(r, "version", basin_version());
+    basin_record_text(r, "date", basin_day_print(day, time(NULL)));
+}
+
+static void put_scores(basin_record *r, const void *context) {
+    const job *j = context;
+    char id[BASIN_NODE_TEXT];
+    bool trained = j->use.model != NULL;
+    put_stamp(r, j);
+    if (trained) basin_record_number(r, "threshold", "%g", j->threshold.threshold);
+    if (j->o->threshold_for) basin_record_expected(r, &j->threshold, j->o->threshold_for);
+    if (j->drift.columns) put_drift(r, &j->drift);
+    basin_record_table(r, "nodes", NULL);
+    for (int64_t i = 0; i < j->count; i++) {
+        const place *p = &j->list[i];
+        basin_record_row(r);
+        basin_record_text(r, "node", basin_network_id(j->network, p->node, id));
+        basin_record_number(r, trained ? "probability" : "energy", "%g",
+                            rounded(r, p->probability));
+        basin_record_integer(r, "rank", p->rank);
+        if (trained) basin_record_flag(r, "anomalous", p->probability > j->threshold.threshold);
+        if (j->why) put_reasons(r, j, j->why[i]);
+        if (j->o->stamp) put_stamp(r, j);
+    }
+    basin_record_end(r);
+}
+
+static void put_classes(basin_record *r, const job *j, int64_t node) {
+    char id[BASIN_NODE_TEXT], key[300];
+    const double *p = j->probability + node * j->columns;
+    const basin_nodes_model *model = j->use.model;
+    bool json = basin_record_form(r) == BASIN_FORM_JSON;
+    int64_t best = 0;
+    for (int64_t c = 1; c < j->columns; c++)
+        if (p[c] > p[best]) best = c;
+    basin_record_row(r);
+    basin_record_text(r, "node", basin_network_id(j->network, node, id));
+    basin_record_text(r, "class", basin_nodes_class(model, best));
+    basin_record_object(r, "probability");
+    basin_record_data_keys(r, true);
+    for (int64_t c = 0; c < j->columns; c++) {
+        snprintf(key, sizeof key, "p_%.290s", basin_nodes_class(model, c));
+        basin_record_number(r, json ? basin_nodes_class(model, c) : key, "%g", rounded(r, p[c]));
+    }
+    basin_record_data_keys(r, false);
+    basin_record_end(r);
+    if (j->o->stamp) put_stamp(r, j);
+}
+
+static void put_predictions(basin_record *r, const void *context) {
+    const job *j = context;
+    const int32_t *label = j->o->unlabelled ? j->network->label : NULL;
+    put_stamp(r, j);
+    basin_record_table(r, "nodes", NULL);
+    if (basin_record_form(r) != BASIN_FORM_JSON && j->network->nodes) {
+        basin_record_heading_only(r, true);
+        put_classes(r, j, 0);
+        basin_record_heading_only(r, false);
+    }
+    for (int64_t i = 0; i < j->network->nodes; i++)
+        if (!label || label[i] < 0) put_classes(r, j, i);
+    basin_record_end(r);
+}
+
+/* ---- drift ---- */
+
+enum { NAMED = 3 };
+
+/* "amount 0.61, country 0.35": those of at least this level, or the first few of any. */
+static void list(char *text, size_t size, const basin_nodes_drift *d, int level) {
+    size_t used = 0;
+    int shown = 0;
+    *text = 0;
+    for (int64_t i = 0; i < d->columns && shown < NAMED; i++) {
+        const basin_nodes_drift_column *c = &d->column[i];
+        if (c->level < level) continue;
+        used += (size_t)snprintf(text + used, size - used, "%s%.60s %.2f", shown ? ", " : "",
+                                 c->name, c->index);
+        shown++;
+    }
+    int64_t all = level > 1 ? d->large : level ? d->some + d->large : shown;
+    if (all > shown) snprintf(text + used, size - used, " and %lld more", (long long)all - shown);
+}
+
+/* One line on standard error: the worst columns by name. */
+static void note_drift(const basin_nodes_drift *d) {
+    char text[300];
+    list(text, sizeof text, d, d->large ? 2 : d->some ? 1 : 0);
+    if (d->few)
+        basin_say("basin: note: drift: %lld node%s too few to compare with training's",
+                  (long long)d->nodes, d->nodes == 1 ? " is" : "s are");
+    else if (d->large)
+        basin_say("basin: note: drift is LARGE against training in %lld of %lld columns "
+                  "(stability index above 0.25): %s; scores and thresholds may no longer hold",
+                  (long long)d->large, (long long)d->columns, text);
+    else if (d->some)
+        basin_say("basin: note: some drift against training in %lld of %lld columns (stability "
+                  "index above 0.1): %s",
+                  (long long)d->some, (long long)d->columns, text);
+    else
+        basin_say("basin: note: little drift against training; the highest stability indices: %s",
+                  text);
+}
+
+/* Older models do not know of any. */
+static basin_status find_drift(job *j, basin_error *error) {
+    basin_status status =
+        basin_nodes_drift_measure(&j->drift, j->use.model, j->network, j->first, error);
+    if (!status && !j->o->quiet) note_drift(&j->drift);
+    return status == BASIN_UNSUPPORTED ? BASIN_OK : status;
+}
+
+/* ---- opening ---- */
+
+static basin_status open_graphs(job *j, int first, basin_error *error) {
+    basin_args *o = j->o;
+    const basin_schema *schema = j->use.info ? j->use.info->schema : NULL;
+    /* What --base names is read with no options. */
+    basin_args plain = {.quiet = true, .memory = o->memory, .network = {.unite = true}};
+    char *base = (char *)(uintptr_t)o->base;
+    if (base) BASIN_TRY(basin_args_network(&j->base, &plain, schema, 1, &base, error));
+    o->network.base = j->base;
+    BASIN_TRY(basin_args_network(&j->use.network, o, schema, o->operands - first,
+                                 o->operand + first, error));
+    j->network = j->use.network;
+    if (o->only_new) j->first = j->base->nodes;
+    if (j->first < j->network->nodes) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE, "%s: adds no nodes to %s", o->operand[first],
+                      o->base);
+}
+
+/* The first option of how files are read that was given; NULL: none. All start at zero. */
+static const char *reading_option(const basin_args *args) {
+    static const basin_option table[] = {BASIN_OPTIONS_NETWORK, BASIN_OPTIONS_END};
+    for (const basin_option *o = table; o->name; o++) {
+        const void *at = (const char *)args + o->offset;
+        bool given = o->kind == BASIN_OPTION_FLAG      ? *(const bool *)at
+                     : o->kind == BASIN_OPTION_INTEGER ? *(const int64_t *)at != 0
+                                                       : *(const char *const *)at != NULL;
+        if (given) return o->name;
+    }
+    return NULL;
+}
+
+/* Parts of a folder, or of what was opened (folder NULL), which is then freed. */
+static basin_status open_parts(job *j, const char *folder, basin_error *error) {
+    const basin_args *o = j->o;
+    int64_t count = basin_ranks_count(o->ranks);
+    char facts[32] = "";
+    if (!folder && !o->parts && !o->ranks) return BASIN_OK;
+    if (folder && reading_option(o))
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%s: parts are read as they were cut; --%s has no effect", folder,
+                          reading_option(o));
+    basin_settings_get(facts, sizeof facts, j->use.info->settings, "facts", NULL);
+    basin_cut_spec spec = {.parts = o->parts ? o->parts : count > 8 ? count : 8};
+    if (!folder && !strcmp(facts, "none")) basin_network_forget_facts(j->use.network);
+    BASIN_TRY(folder ? basin_parts_open(&j->parts, folder, o->ranks, error)
+                     : basin_parts_cut(&j->parts, j->use.network, &spec, o->ranks, error));
+    BASIN_TRY(basin_parts_name_nodes(j->parts, error));
+    basin_network_free(j->use.network);
+    j->use.network = NULL;
+    j->network = basin_parts_face(j->parts);
+    return BASIN_OK;
+}
+
+/* What the model is asked about: MODEL FILE... */
+static basin_status open_trained(job *j, basin_error *error) {
+    basin_args *o = j->o;
+    char **operand = o->operand;
+    bool folder = o->operands == 2 && basin_cut_is(operand[1]);
+    if (folder && (o->base || o->parts))
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: is in parts; %s has no effect", operand[1],
+                          o->base ? "--base" : "--parts");
+    if (o->explain && (folder || o->parts || o->ranks))
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "--explain with a graph in parts: needs the whole graph, on one rank");
+    basin_status status = basin_nodes_model_open(&j->use, o, operand[0], error);
+    if (!status && !folder) status = open_graphs(j, 1, error);
+    BASIN_TRY(basin_ranks_agree(o->ranks, status, error));
+    BASIN_TRY(open_parts(j, folder ? operand[1] : NULL, error));
+    basin_note_gamma(o, operand[0]);
+    return BASIN_OK;
+}
+
+static basin_status open_all(job *j, basin_error *error) {
+    if (j->o->unsupervised) {
+        BASIN_TRY(basin_nodes_model_open(&j->use, j->o, NULL, error));
+        BASIN_TRY(open_graphs(j, 0, error));
+    } else {
+        BASIN_TRY(open_trained(j, error));
+    }
+    j->use.work.parts = j->parts;
+    j->nodes = j->network->nodes - j->first;
+    j->columns = basin_args_classes(j->o) ? j->use.info->classes : 1;
+    return BASIN_NEW(&j->probability, j->network->nodes * j->columns, "probabilities", error);
+}
+
+/* ---- score ---- */
+
+/* Of the nodes that are printed, in one pass. */
+static basin_status explain_printed(job *j, basin_error *error) {
+    if (!j->o->explain || j->o->unsupervised) return BASIN_OK;
+    BASIN_SCRATCH(int64_t, node, j->count, "explanations", error);
+    BASIN_TRY(BASIN_NEW(&j->why, j->count, "explanations", error));
+    for (int64_t i = 0; i < j->count; i++) node[i] = j->list[i].node;
+    basin_nodes_work work = j->use.work;
+    work.probability = j->probability, work.brief = true;
+    return basin_nodes_explain(j->why, j->use.model, j->network, node, j->count, &work, error);
+}
+
+static void close_all(void *context) {
+    job *j = context;
+    for (int64_t i = 0; i < j->count && j->why; i++) basin_nodes_explanation_free(j->why[i]);
+    free(j->why);
+    basin_nodes_drift_free(&j->drift);
+    basin_parts_close(j->parts);
+    basin_nodes_use_close(&j->use);
+    basin_network_free(j->base);
+    BASIN_FREE(j->probability, j->list, j->part);
+}
+
+static basin_status check_score(void *context, basin_error *error) {
+    const basin_args *o = ((job *)context)->o;
+    if (o->unsupervised && o->ranks)
+        return basin_usage(error, "--unsupervised does not run under mpirun or srun");
+    if (!o->unsupervised && o->operands < 2) return basin_usage(error, "needs MODEL FILE...");
+    return basin_goal_check(o->threshold_for, error);
+}
+
+static basin_status score(void *context, basin_error *error) {
+    job *j = context;
+    char text[BASIN_EXPECTED_TEXT];
+    basin_args *o = j->o;
+    BASIN_TRY(open_all(j, error));
+    const basin_nodes_model *model = j->use.model;
+    j->threshold.threshold = model ? j->use.info->threshold : 0;
+    if (o->unsupervised && o->explain) {
+        j->count = basin_int_min(o->top, j->nodes);
+        BASIN_TRY(BASIN_NEW(&j->why, j->count, "explanations", error));
+        j->use.work.odd = j->why, j->use.work.odds = j->count;
+    }
+    BASIN_TRY(basin_nodes_probabilities(j->probability, &j->use, j->network, o, (uint64_t)o->seed,
+                                        error));
+    if (o->threshold_for)
+        BASIN_TRY(basin_nodes_threshold_for(&j->threshold, model, o->threshold_for,
+                                            j->probability + j->first, j->nodes, error));
+    if (o->threshold_for && !o->quiet && !basin_ranks_rank(o->ranks))
+        basin_say("basin: note: %s", basin_expected_print(text, &j->threshold, o->threshold_for));
+    if (basin_ranks_rank(o->ranks)) return BASIN_OK;
+    BASIN_TRY(BASIN_NEW(&j->list, j->nodes, "scores", error));
+    j->count = rank(j->list, j->probability, j->first, j->network->nodes, o);
+    BASIN_TRY(explain_printed(j, error));
+    basin_cli_watch_end(&o->watch);
+    return model && !j->parts ? find_drift(j, error) : BASIN_OK;
+}
+
+const basin_command basin_command_anomaly_score = {"anomaly score", score_table,
+                                                   BASIN_USES(job, .prepare = check_score,
+                                                              .work = score, .print = put_scores,
+                                                              .close = close_all, .rows = true),
+                                                   .ranks = true, .least = 1};
+
+static basin_status predict(void *context, basin_error *error) {
+    job *j = context;
+    BASIN_TRY(open_all(j, error));
+    return basin_nodes_score(j->probability, j->use.model, j->network, &j->use.work, error);
+}
+
+const basin_command basin_command_node_predict = {
+    "node predict", predict_table,
+    BASIN_USES(job, .work = predict, .print = put_predictions, .close = close_all, .rows = true),
+    .ranks = true};
+
+/* ---- explain ---- */
+
+#define EXPLAIN_OPTIONS                                                                            \
+    BASIN_INTEGER(neighbours, "neighbours", "N", 0, 1000000, .initial = 10),                       \
+        BASIN_INTEGER(features, "features", "N", 0, 1000000, .initial = 10), BASIN_NODES_OPTIONS
+
+static const basin_option anomaly_explain_table[] = {EXPLAIN_OPTIONS};
+
+static const basin_option node_explain_table[] = {
+    BASIN_TEXT(class_name, 0, "class", "NAME"),
+    EXPLAIN_OPTIONS,
+};
+
+static void put_energy(basin_record *r, const basin_nodes_explanation *e) {
+    if (!e->has_energy) return;
+    basin_record_object(r, "energy");
+    basin_record_number(r, "total", "%.4g", e->energy);
+    basin_record_number(r, "attention", "%.4g", e->attention);
+    basin_record_number(r, "hopfield|memories", "%.4g", e->hopfield);
+    basin_record_number(r, "mean|mean of all nodes", "%.4g", e->energy_mean);
+    basin_record_number(r, "deviation", "%.4g", e->energy_deviation);
+    basin_record_number(r, "below|share of nodes below", "%.3f", e->energy_below);
+    basin_record_end(r);
+}
+
+static void put_explanation(basin_record *r, const void *context) {
+    const job *j = context;
+    const basin_nodes_explanation *e = j->why[0];
+    char id[BASIN_NODE_TEXT], label[BASIN_NODE_TEXT];
+    basin_record_text(r, "node", basin_network_id(j->network, e->node, id));
+    if (j->number >= 0) basin_record_text(r, "class", basin_nodes_class(j->use.model, j->number));
+    basin_record_number(r, "probability", "%.4f", e->probability);
+    if (j->number < 0) {
+        basin_record_number(r, "threshold", "%.4f", e->threshold);
+        basin_record_integer(r, "rank", e->rank);
+    }
+    basin_record_text(r, "|label", label_of(j, e->node, label));
+    basin_record_flag(r, ".without_attention", e->nearby);
+    if (e->nearby)
+        basin_record_note(r, "(the graph does not fit into the memory allowed as one plan: "
+                             "energies and attention are not known)");
+    put_energy(r, e);
+    put_story(r, j, e, j->o->neighbours, j->o->features);
+}
+
+/* ---- running ---- */
+
+static basin_status find_class(job *j, basin_error *error) {
+    int64_t C = j->use.info->classes;
+    for (j->number = 0; j->number < C; j->number++)
+        if (!strcmp(basin_nodes_class(j->use.model, j->number), j->o->class_name)) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE,
+                      "--class '%.60s' is not one of the model's %lld, the first of which is '%s'",
+                      j->o->class_name, (long long)C, basin_nodes_class(j->use.model, 0));
+}
+
+static basin_status predicted_class(job *j, int64_t node, basin_error *error) {
+    int64_t C = j->use.info->classes;
+    BASIN_SCRATCH(double, p, (j->use.network->nodes * C), "probabilities", error);
+    BASIN_TRY(basin_nodes_score(p, j->use.model, j->use.network, &j->use.work, error));
+    j->number = 0;
+    for (int64_t c = 1; c < C; c++)
+        if (p[node * C + c] > p[node * C + j->number]) j->number = c;
+    return BASIN_OK;
+}
+
+static basin_status explain(void *context, basin_error *error) {
+    job *j = context;
+    basin_args *o = j->o;
+    basin_nodes_use *u = &j->use;
+    j->number = -1;
+    BASIN_TRY(basin_nodes_use_open(u, o, o->operand[0], 2, error));
+    j->network = u->network;
+    int64_t node = basin_network_find(u->network, o->operand[1]);
+    if (node < 0 || node >= u->network->nodes)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: no node '%s' among %lld", u->network->path,
+                          o->operand[1], (long long)u->network->nodes);
+    if (o->network.classes) {
+        BASIN_TRY(o->class_name ? find_class(j, error) : predicted_class(j, node, error));
+        u->work.number = j->number;
+    }
+    BASIN_TRY(BASIN_NEW(&j->why, 1, "explanations", error));
+    j->count = 1;
+    return basin_nodes_explain(j->why, u->model, u->network, &node, 1, &u->work, error);
+}
+
+#define EXPLAINS BASIN_USES(job, .work = explain, .print = put_explanation, .close = close_all)
+
+const basin_command basin_command_anomaly_explain = {"anomaly explain", anomaly_explain_table,
+                                                     EXPLAINS};
+
+const basin_command basin_command_node_explain = {"node explain", node_explain_table, EXPLAINS};
+
+/* ---- report ---- */
+
+static const basin_option report_table[] = {
+    BASIN_TEXT(output, 'o', "output", "FILE", .writes = true, .text = "report.html"),
+    BASIN_OPTION_JSON_FOR("output=report.html"),
+    BASIN_INTEGER(top, "top", "N", 1, 1000, .initial = 20),
+    BASIN_INTEGER(reasons, "reasons", "N", 2, 100, .initial = 6),
+    BASIN_FLAG(unseen, "unseen"),
+    BASIN_OPTIONS_NETWORK,
+    BASIN_WORK_OPTIONS,
+    BASIN_OPTIONS_END,
+};
+
+static basin_status report(void *context, basin_error *error) {
+    job *j = context;
+    basin_args *o = j->o;
+    basin_nodes_use *u = &j->use;
+    BASIN_TRY(basin_nodes_use_open(u, o, o->operand[0], 1, error));
+    if (o->unseen) { /* labelled nodes that took no part in training */
+        BASIN_TRY(BASIN_NEW(&j->part, u->network->nodes, "a report", error));
+        BASIN_TRY(basin_nodes_seen(j->part, u->model, u->network, error));
+        for (int64_t i = 0; i < u->network->nodes; i++)
+            j->part[i] = j->part[i] ? BASIN_PART_NONE : BASIN_PART_TEST;
+    }
+    basin_nodes_reporting reporting = {.model = o->operand[0],
+                                       .part = j->part,
+                                       .alerts = o->top,
+                                       .reasons = o->reasons,
+                                       .work = &u->work};
+    return basin_nodes_report(o->json ? NULL : o->output, u->model, u->network, &reporting, error);
+}
+
+static basin_status print_size(void *context, basin_error *error) {
+    (void)error;
+    const basin_args *o = ((job *)context)->o;
+    struct stat file;
+    double bytes = !o->json && stat(o->output, &file) == 0 ? (double)file.st_size : 0;
+    if (!o->json) printf("%s: %.1f kB\n", o->output, bytes / 1e3);
+    return BASIN_OK;
+}
+
+const basin_command basin_command_anomaly_report = {
+    "anomaly report", report_table,
+    BASIN_USES(job, .work = report, .finish = print_size, .close = close_all)};

@@ -1,0 +1,51 @@
+/* basin serve: options and the life of the process; src/tasks/nodes/serve does the rest. */
+#include "tasks/nodes/serve/serve.h"
+#include "base/info.h"
+
+#include "base/parallel.h"
+#include "program/cli.h"
+
+static const basin_option table[] = {
+    BASIN_TEXT(listen, 0, "listen", "HOST:PORT", .text = "127.0.0.1:8470"),
+    BASIN_TEXT(socket, 0, "socket", "PATH", .needs = "listen=127.0.0.1:8470"),
+    BASIN_TEXT(token, 0, "token", "FILE"),
+    BASIN_TEXT(journal, 0, "journal", "FILE"),
+    BASIN_FLAG(read_only, "read-only"),
+    BASIN_TEXT(training.log, 0, "log", "FILE"),
+    BASIN_REAL(max_body, "max-body", "MIB", 0.001, 1024, .initial = 1, .more = true),
+    BASIN_INTEGER(max_ids, "max-ids", "N", 1, 1e6, .initial = 1000, .more = true),
+    BASIN_INTEGER(connections, "connections", "N", 1, 60000, .initial = 256, .more = true),
+    BASIN_REAL(timeout, "timeout", "SECONDS", 0.1, 3600, .initial = 10, .more = true),
+    BASIN_INTEGER(cap, "cap", "N", 0, 1e8, .more = true),
+    BASIN_WORK_OPTIONS,
+    BASIN_OPTIONS_END,
+};
+
+static void say_nothing(const char *format, ...) { (void)format; }
+
+static basin_status run(basin_args *args, basin_error *error) {
+    basin_serve_prepare();
+    BASIN_TRY(basin_compute_open(args, error));
+    basin_serving serving = {
+        .model = args->operand[0],
+        .base = args->operand[1],
+        .listen = args->listen,
+        .socket = args->socket,
+        .token = args->token,
+        .journal = args->journal,
+        .log = args->training.log,
+        .read_only = args->read_only,
+        .max_body = (int64_t)(args->max_body * (1 << 20)),
+        .max_ids = args->max_ids,
+        .connections = args->connections,
+        .threads = args->threads ? args->threads : basin_machine_info_now().processors,
+        .cap = args->cap,
+        .timeout = args->timeout,
+        .memory = (size_t)(args->memory * (double)(1 << 30)),
+        .backend = args->compute,
+        .say = args->quiet ? say_nothing : basin_say,
+    };
+    return basin_serve(&serving, error);
+}
+
+const basin_command basin_command_serve = {"serve", table, .run = run};

@@ -1,0 +1,171 @@
+/* basin zoo list, descend: published models, and whether their updates go down their energy. */
+#include "program/cli.h"
+#include "program/verify/specimen.h"
+#include "tasks/common/view/svg.h"
+
+#define SEEDS(needs_) BASIN_INTEGER(seeds, "seeds", "N", 1, 100000, .initial = 16, .needs = needs_)
+#define STEPS(needs_)                                                                              \
+    BASIN_INTEGER(steps, "steps", "T", 1, BASIN_SPECIMEN_STEPS, .initial = 20, .needs = needs_)
+
+static double share(int64_t part, int64_t of) { return of ? 100 * (double)part / (double)of : 0; }
+
+static basin_status find(const basin_species **species, const char *name, basin_error *error) {
+    *species = basin_species_find(name);
+    if (*species) return BASIN_OK;
+    return basin_usage(error, "no model '%s' in the zoo (see 'basin zoo list')", name);
+}
+
+/* ---- list ---- */
+
+static const basin_option list_table[] = {
+    SEEDS("OPERAND="),
+    STEPS("OPERAND="),
+    BASIN_OPTION_SEED_FOR("OPERAND="),
+    BASIN_OPTION_JSON_FOR("OPERAND="),
+    BASIN_OPTION_QUIET,
+    BASIN_OPTIONS_END,
+};
+
+extern const char *const basin_zoo_page[]; /* the lines of docs/zoo.md */
+
+/* The section of docs/zoo.md whose first line names the model, without its picture. */
+static basin_status show_one(const char *model, basin_error *error) {
+    const basin_species *species;
+    char name[80];
+    const char *const *at = basin_zoo_page, *title = "";
+    BASIN_TRY(find(&species, model, error));
+    snprintf(name, sizeof name, "`%s`", species->name);
+    for (; *at && !(*title && strstr(*at, name)); at++)
+        if (!strncmp(*at, "##", 2)) title = (*at)[2] == '#' ? *at + strlen("### ") : "";
+    printf("%s\n", title);
+    for (; *at && **at != '#' && **at != '!'; at++) fputs(*at, stdout);
+    return BASIN_OK;
+}
+
+static void put_verdict(basin_record *r, const basin_species *species,
+                        const basin_specimen_verdict *v) {
+    basin_record_text(r, "model", species->name);
+    basin_record_text(r, "reference", species->reference);
+    basin_record_text(r, "descends", basin_specimen_answer(v));
+    basin_record_integer(r, ".steps", v->steps);
+    basin_record_integer(r, ".rises", v->rises);
+    basin_record_integer(r, ".small_rises", v->small_rises);
+    basin_record_number(r, "|steps rise", "%.0f %%", share(v->rises, v->steps));
+    basin_record_number(r, "|small steps rise", "%.0f %%", share(v->small_rises, 2 * v->steps));
+    basin_record_number(r, "mean_cosine|cosine", "%.3f", v->mean_cosine);
+    basin_record_number(r, ".least_cosine", "%.3f", v->least_cosine);
+}
+
+static basin_status judge_all(basin_record *r, basin_args *o, basin_error *error) {
+    int count = 0;
+    while (basin_species_all[count].name) count++;
+    basin_progress progress = basin_progress_begin("judging", count, o->quiet || o->json);
+    basin_status status = BASIN_OK;
+    for (const basin_species *at = basin_species_all; at->name && !status; at++) {
+        basin_specimen_verdict v;
+        basin_progress_show(&progress, at - basin_species_all, (const char *[]){at->name, NULL});
+        status = basin_specimen_judge(&v, at, NULL, (int)o->seeds, (uint64_t)o->seed, (int)o->steps,
+                                      error);
+        if (status) break;
+        basin_record_row(r);
+        put_verdict(r, at, &v);
+    }
+    basin_progress_end(&progress);
+    return status;
+}
+
+static basin_status run_list(basin_args *o, basin_error *error) {
+    if (o->operands) return show_one(o->operand[0], error);
+    basin_record *r = basin_record_open(stdout, o->json ? BASIN_FORM_JSON : BASIN_FORM_TEXT);
+    if (!r) return basin_fail_memory(error, "a result");
+    basin_record_table(r, "models", NULL);
+    basin_status status = judge_all(r, o, error);
+    basin_record_end(r);
+    basin_record_note(
+        r,
+        "%lld draws of weights and tokens, %lld steps each; more draws (--seeds) find "
+        "rarer rises",
+        (long long)o->seeds, (long long)o->steps);
+    basin_status closed = basin_record_close(r, status ? NULL : error);
+    return status ? status : closed;
+}
+
+const basin_command basin_command_zoo_list = {"zoo list", list_table, .run = run_list};
+
+/* ---- descend ---- */
+
+static const basin_option descend_table[] = {
+    STEPS(NULL),       BASIN_REAL(scale, "scale", "X", 1e-9, 1e9, .initial = 1),
+    SEEDS(NULL),       BASIN_TEXT(svg, 0, "svg", "FILE", .writes = true),
+    BASIN_OPTION_SEED, BASIN_OPTION_JSON,
+    BASIN_OPTIONS_END,
+};
+
+typedef struct descent {
+    basin_args *o;
+    const basin_species *species;
+    basin_bundle *file;
+    basin_specimen_run run;
+    basin_specimen_verdict verdict;
+} descent;
+
+static basin_status draw(const descent *d, basin_error *error) {
+    basin_plot_line line = {
+        .name = d->species->name, .y = d->run.energy, .count = d->run.steps + 1};
+    basin_plot plot = {.title = d->species->name,
+                       .x_label = "step",
+                       .y_label = "energy",
+                       .line = &line,
+                       .lines = 1};
+    return basin_svg_plot(d->o->svg, &plot, error);
+}
+
+static void put_descent(basin_record *r, const void *context) {
+    const descent *d = context;
+    const basin_specimen_verdict *v = &d->verdict;
+    if (!basin_record_is_text(r)) {
+        put_verdict(r, d->species, v);
+        basin_record_numbers(r, "energy", d->run.energy, d->run.steps + 1);
+        return;
+    }
+    basin_record_table(r, "trace", NULL);
+    for (int t = 0; t <= d->run.steps; t++) {
+        basin_record_row(r);
+        basin_record_integer(r, "step", t);
+        basin_record_number(r, "energy", "%.6f", d->run.energy[t]);
+    }
+    basin_record_end(r);
+    basin_record_note(r,
+                      "descends %s%s: of %lld steps %lld raised the energy, of %lld a thousand "
+                      "times smaller %lld",
+                      basin_specimen_answer(v),
+                      d->o->scale == 1 ? "" : ", at the published size of steps",
+                      (long long)v->steps, (long long)v->rises, 2 * (long long)v->steps,
+                      (long long)v->small_rises);
+    basin_record_note(r, "cosine of the update and the gradient downwards: %.4f, at least %.4f",
+                      v->mean_cosine, v->least_cosine);
+}
+
+static basin_status descend(descent *d, const char *path, basin_error *error) {
+    basin_args *o = d->o;
+    if (path) BASIN_TRY(basin_bundle_read(&d->file, path, error));
+    BASIN_TRY(basin_specimen_descend(&d->run, d->species, d->file, (uint64_t)o->seed, (int)o->steps,
+                                     o->scale, error));
+    BASIN_TRY(basin_specimen_judge(&d->verdict, d->species, d->file, (int)o->seeds,
+                                   (uint64_t)o->seed, (int)o->steps, error));
+    if (o->svg) BASIN_TRY(draw(d, error));
+    return basin_record_print(o->json, put_descent, d, error);
+}
+
+static basin_status run_descend(basin_args *o, basin_error *error) {
+    descent d = {.o = o};
+    const char *path = o->operands > 1 ? o->operand[1] : NULL;
+    BASIN_TRY(find(&d.species, o->operand[0], error));
+    if (path && (basin_option_given(o, "seed") || basin_option_given(o, "seeds")))
+        return basin_usage(error, "--seed and --seeds are for drawn weights, not for %s", path);
+    basin_status status = descend(&d, path, error);
+    basin_bundle_free(d.file);
+    return status;
+}
+
+const basin_command basin_command_zoo_descend = {"zoo descend", descend_table, .run = run_descend};

@@ -1,0 +1,120 @@
+/* Inputs that move along straight lines, and sums of slopes there; see integrate.h. */
+#include "tasks/common/integrate.h"
+
+#include "base/try.h"
+#include "basin/train.h"
+
+basin_status basin_line_open(basin_line *l, basin_expr input, int64_t outputs, basin_error *error) {
+    size_t cells = (size_t)basin_shape_count(basin_expr_shape(input));
+    l->input = input, l->cells = (int64_t)cells;
+    BASIN_TRY(BASIN_NEW(&l->start, outputs + 1, "an explanation", error));
+    l->start[outputs] = l->cells;
+    BASIN_TRY(BASIN_NEW(&l->base, cells, "an explanation", error));
+    BASIN_TRY(BASIN_NEW(&l->own, cells, "an explanation", error));
+    BASIN_TRY(BASIN_NEW_RAW(&l->now, cells, "an explanation", error));
+    BASIN_TRY(BASIN_NEW_RAW(&l->value, cells, "an explanation", error));
+    return BASIN_NEW(&l->sum, cells, "an explanation", error);
+}
+
+void basin_line_free(basin_line *line, int lines) {
+    for (basin_line *l = line; l < line + lines; l++) {
+        BASIN_FREE(l->start, l->base, l->own, l->now, l->value, l->sum);
+    }
+}
+
+basin_status basin_lines_run(const basin_lines *l, const double *t, double *output,
+                             basin_error *error) {
+    for (basin_line *k = l->line; k < l->line + l->lines; k++) {
+        if (!k->input) continue;
+        for (int64_t o = 0; o < l->outputs; o++)
+            for (int64_t i = k->start[o]; i < k->start[o + 1]; i++)
+                k->now[i] = (float)((double)k->base[i] + t[o] * basin_line_length(k, i));
+        BASIN_TRY(basin_values_write(l->plan, k->input, k->now, BASIN_F32, error));
+    }
+    BASIN_TRY(basin_plan_run(l->plan, error));
+    return l->read(output, l->context, error);
+}
+
+basin_status basin_lines_read(const basin_lines *l, double *moves, basin_error *error) {
+    memset(moves, 0, (size_t)l->outputs * sizeof *moves);
+    for (basin_line *k = l->line; k < l->line + l->lines; k++) {
+        if (!k->input) continue;
+        BASIN_TRY(basin_values_read(l->plan, k->slope, k->value, BASIN_F64, error));
+        for (int64_t o = 0; o < l->outputs; o++)
+            moves[o] += basin_line_moves(k, k->value, k->start[o], k->start[o + 1]);
+    }
+    return BASIN_OK;
+}
+
+void basin_lines_add(const basin_lines *l, const double *weight) {
+    for (basin_line *k = l->line; k < l->line + l->lines; k++)
+        for (int64_t o = 0; o < l->outputs && k->input; o++)
+            for (int64_t i = k->start[o]; i < k->start[o + 1] && weight[o] != 0; i++)
+                k->sum[i] += weight[o] * k->value[i];
+}
+
+/* ---- bisection ---- */
+
+enum { MOST_DEPTH = 24, MOST_ENDS = BASIN_BISECTION_POINTS + MOST_DEPTH };
+
+/* An output's pieces that are left. */
+typedef struct pieces {
+    double end[MOST_ENDS], last[MOST_ENDS]; /* [top + 1] their ends, the next one's on top, and the
+                                               output there */
+    double from, first;                     /* where the next one begins, and the output there */
+    int top;                                /* -1: none is left */
+    int halved;
+} pieces;
+
+static void begin(pieces *p, const basin_lines *l, const basin_bisection *b, int64_t output) {
+    int points = b->allowed[output] < 0 ? 1 : b->points;
+    p->from = b->at[0], p->first = b->output[output], p->top = points - 2;
+    for (int i = 1; i < points; i++) {
+        p->end[points - 1 - i] = b->at[i];
+        p->last[points - 1 - i] = b->output[i * l->outputs + output];
+    }
+    for (basin_line *k = l->line; k < l->line + l->lines && points > 1; k++)
+        if (k->input)
+            memset(k->sum + k->start[output], 0,
+                   (size_t)(k->start[output + 1] - k->start[output]) * sizeof *k->sum);
+}
+
+/* The next piece of an output that moves by `moves` along all of its lines in the middle of it:
+ * taken, its length; halved, where the output is `output`, 0. */
+static double take(pieces *p, const basin_bisection *b, double allowed, double moves,
+                   double output) {
+    double length = p->end[p->top] - p->from, way = p->last[p->top] - p->first;
+    double most = allowed * (length + 1.0 / 64) + b->part * fabs(way);
+    if (length > 1.0 / (1 << MOST_DEPTH) && p->halved < b->most &&
+        !(fabs(moves * length - way) <= most)) {
+        p->halved++;
+        p->end[p->top + 1] = p->from + 0.5 * length;
+        p->last[++p->top] = output;
+        return 0;
+    }
+    p->first = p->last[p->top];
+    p->from = p->end[p->top--];
+    return length;
+}
+
+basin_status basin_lines_bisect(const basin_lines *l, const basin_bisection *b,
+                                basin_error *error) {
+    int64_t n = l->outputs;
+    BASIN_SCRATCH(pieces, left, n, "an explanation", error);
+    BASIN_SCRATCH(double, t, 4 * n, "an explanation", error); /* [4, outputs] */
+    double *output = t + n, *moves = output + n, *weight = moves + n;
+    for (int64_t i = 0; i < n; i++) begin(&left[i], l, b, i);
+    for (;;) {
+        bool more = false;
+        for (int64_t i = 0; i < n; i++) {
+            const pieces *p = &left[i];
+            if (p->top >= 0) more = true, t[i] = p->from + 0.5 * (p->end[p->top] - p->from);
+        }
+        if (!more) return BASIN_OK;
+        BASIN_TRY(basin_lines_run(l, t, output, error));
+        BASIN_TRY(basin_lines_read(l, moves, error));
+        for (int64_t i = 0; i < n; i++)
+            weight[i] = left[i].top < 0 ? 0 : take(&left[i], b, b->allowed[i], moves[i], output[i]);
+        basin_lines_add(l, weight);
+    }
+}

@@ -1,0 +1,181 @@
+/* What several models are made of: checks of shapes, maps and heads; smoothing over a graph. */
+#include <math.h>
+#include <stdio.h>
+
+#include "basin/expr.h"
+#include "tasks/common/layers.h"
+
+bool basin_model_shapes_agree(basin_expr a, basin_expr b, const char *what) {
+    if (!a || !b) return false;
+    if (basin_shape_equal(basin_expr_shape(a), basin_expr_shape(b))) return true;
+    return basin_graph_fail(
+        basin_expr_graph(a), BASIN_BAD_SHAPE, "%s: %s and %s, wanted equal shapes", what,
+        basin_shape_text(basin_expr_shape(a)), basin_shape_text(basin_expr_shape(b)));
+}
+
+bool basin_model_shape_is(basin_expr a, basin_shape wanted, const char *what) {
+    basin_shape shape = basin_expr_shape(a);
+    bool good = a && shape.rank == wanted.rank;
+    for (int i = 0; good && i < wanted.rank; i++)
+        good = wanted.dim[i] < 0 || shape.dim[i] == wanted.dim[i];
+    if (a && !good)
+        basin_graph_fail(basin_expr_graph(a), BASIN_BAD_SHAPE, "%s %s, wanted %s%s", what,
+                         basin_shape_text(basin_expr_shape(a)), basin_shape_text(wanted),
+                         " (-1: any size)");
+    return good;
+}
+
+basin_status basin_model_status(const basin_graph *graph) {
+    const basin_error *error = basin_graph_error(graph);
+    return error ? error->status : BASIN_OK;
+}
+
+/* ---- maps and heads ---- */
+
+basin_expr basin_model_affine(basin_expr x, basin_expr weight, basin_expr bias) {
+    basin_expr y = basin_matmul(x, weight);
+    return bias ? basin_add(y, bias) : y;
+}
+
+basin_expr basin_model_norm(basin_expr x, basin_expr gain, basin_expr bias, double epsilon) {
+    if (!x || !gain) return NULL;
+    basin_graph *graph = basin_expr_graph(gain);
+    return basin_layernorm(x, gain, bias ? bias : basin_fill(graph, basin_expr_shape(gain), 0),
+                           epsilon);
+}
+
+/* z (1 + erf(z / sqrt 2)) / 2 */
+static basin_expr model_gelu(basin_expr z) {
+    basin_expr gate = basin_offset(basin_erf(basin_scale(z, sqrt(0.5))), 1);
+    return basin_scale(basin_mul(z, gate), 0.5);
+}
+
+void basin_model_head_add(basin_expr *weight, basin_expr *bias, basin_params *params,
+                          const char *prefix, int64_t width, int64_t outputs, basin_init weights,
+                          basin_init biases) {
+    bool one = outputs <= 1;
+    *weight = basin_param_add(params, prefix, "head_w",
+                              one ? BASIN_SHAPE(width) : BASIN_SHAPE(width, outputs), weights);
+    *bias = basin_param_add(params, prefix, "head_b", one ? BASIN_SCALAR : BASIN_SHAPE(outputs),
+                            biases);
+}
+
+basin_expr basin_model_logits(basin_expr h, basin_expr weight, basin_expr bias) {
+    if (!h || !weight) return NULL;
+    if (basin_expr_shape(weight).rank == 2) return basin_model_affine(h, weight, bias);
+    basin_shape shape = basin_expr_shape(h);
+    basin_expr column = basin_reshape(weight, BASIN_SHAPE(shape.dim[1], 1));
+    basin_expr logits = basin_reshape(basin_matmul(h, column), BASIN_SHAPE(shape.dim[0]));
+    return basin_add(logits, bias);
+}
+
+/* ---- layers ---- */
+
+void basin_model_layer_declare(basin_vit_layer *l, basin_params *params,
+                               const basin_layer_config *c, int number) {
+    const basin_init one = {BASIN_INIT_CONSTANT, 1}, none = {BASIN_INIT_CONSTANT, 0};
+    const basin_init drawn = {BASIN_INIT_NORMAL, c->deviation},
+                     added = {BASIN_INIT_NORMAL, c->added};
+    int64_t D = c->dim, W = c->width, U = c->hidden;
+    const struct {
+        basin_expr *to;
+        const char *name;
+        basin_shape shape;
+        basin_init init;
+    } all[] = {{&l->norm1.gain, c->gains[0], BASIN_SHAPE(D), one},
+               {&l->norm1.bias, "norm1_b", BASIN_SHAPE(D), none},
+               {&l->wq, "wq", BASIN_SHAPE(D, W), drawn},
+               {&l->bq, "bq", BASIN_SHAPE(W), none},
+               {&l->wk, "wk", BASIN_SHAPE(D, W), drawn},
+               {&l->bk, "bk", BASIN_SHAPE(W), none},
+               {&l->wv, "wv", BASIN_SHAPE(D, W), drawn},
+               {&l->bv, "bv", BASIN_SHAPE(W), none},
+               {&l->wo, "wo", BASIN_SHAPE(W, D), added},
+               {&l->bo, "bo", BASIN_SHAPE(D), none},
+               {&l->norm2.gain, c->gains[1], BASIN_SHAPE(D), one},
+               {&l->norm2.bias, "norm2_b", BASIN_SHAPE(D), none},
+               {&l->mlp_w1, "mlp_w1", BASIN_SHAPE(D, U), drawn},
+               {&l->mlp_b1, "mlp_b1", BASIN_SHAPE(U), none},
+               {&l->mlp_w2, "mlp_w2", BASIN_SHAPE(U, D), added},
+               {&l->mlp_b2, "mlp_b2", BASIN_SHAPE(D), none}};
+    char prefix[32];
+    snprintf(prefix, sizeof prefix, "layer%d.", number);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        bool weight = all[i].shape.rank == 2, bias = !weight && all[i].init.scale == 0;
+        basin_init init = weight && c->deviation == 0
+                              ? (basin_init){BASIN_INIT_LECUN, (double)all[i].shape.dim[0]}
+                              : all[i].init;
+        if (!bias || !c->no_bias)
+            *all[i].to = basin_param_add(params, prefix, all[i].name, all[i].shape, init);
+    }
+}
+
+basin_expr basin_model_norm_of(const basin_vit_norm *n, basin_expr x, double epsilon) {
+    return basin_model_norm(x, n->gain, n->bias, epsilon);
+}
+
+basin_expr basin_model_perceptron(const basin_vit_layer *l, basin_expr x, double epsilon) {
+    basin_expr g = basin_model_norm_of(&l->norm2, x, epsilon);
+    basin_expr h = model_gelu(basin_model_affine(g, l->mlp_w1, l->mlp_b1));
+    return basin_model_affine(h, l->mlp_w2, l->mlp_b2);
+}
+
+basin_expr basin_model_split(basin_expr x, int64_t heads) {
+    basin_shape s = basin_expr_shape(x);
+    return basin_reshape(x, BASIN_SHAPE(s.dim[0], s.dim[1], heads, -1));
+}
+
+/* ---- smoothing, as the descent of an energy ---- */
+
+typedef struct smoothness {
+    basin_expr own;  /* h [N, C] */
+    basin_expr root; /* [N, 1] one over the root of the number of neighbours */
+    const basin_pattern *pattern;
+    const basin_smoothing *how;
+} smoothness;
+
+/* The sum of x [N, D] over each node's neighbours. */
+static basin_expr neighbour_sum(basin_expr x, const basin_pattern *pattern) {
+    if (!x) return NULL;
+    basin_shape shape = basin_expr_shape(x);
+    basin_expr one = basin_reshape(x, BASIN_SHAPE(shape.dim[0], 1, shape.dim[1]));
+    int64_t pairs = basin_expr_shape(pattern->key).dim[0];
+    basin_expr ones = basin_fill(basin_expr_graph(x), BASIN_SHAPE(pairs, 1), 1);
+    return basin_reshape(basin_pair_sum(ones, one, pattern), shape);
+}
+
+/* One over the root of the numbers of neighbours, each node being its own. */
+static basin_expr roots(basin_expr h, const basin_pattern *pattern, bool loops) {
+    basin_graph *graph = basin_expr_graph(h);
+    basin_expr one = basin_fill(graph, BASIN_SHAPE(basin_expr_shape(h).dim[0], 1), 1);
+    basin_expr count = neighbour_sum(one, pattern);
+    count = loops ? basin_max(count, one) : basin_add(count, one);
+    return basin_pow(count, -0.5);
+}
+
+/* S z */
+static basin_expr spread(const smoothness *s, basin_expr z) {
+    basin_expr sent = basin_mul(z, s->root);
+    basin_expr heard = neighbour_sum(sent, s->pattern);
+    if (!s->how->loops) heard = basin_add(heard, sent);
+    return basin_mul(heard, s->root);
+}
+
+static basin_expr own(const void *context, basin_expr z) {
+    const smoothness *s = context;
+    return basin_scale(basin_sum_all(basin_square(basin_sub(z, s->own))), 0.5 * s->how->anchor);
+}
+
+static basin_expr neighbours(const void *context, basin_expr z) {
+    const smoothness *s = context;
+    basin_expr rough = basin_mul(z, basin_sub(z, spread(s, z)));
+    return basin_scale(basin_sum_all(rough), 0.5 * (1 - s->how->anchor));
+}
+
+basin_expr basin_smooth(basin_expr h, const basin_pattern *pattern, const basin_smoothing *how) {
+    if (!h || how->steps < 1) return h;
+    smoothness s = {h, roots(h, pattern, how->loops), pattern, how};
+    basin_energy energy = {BASIN_TERMS({"own", own, &s}, {"neighbours", neighbours, &s})};
+    basin_descent_spec spec = {.steps = how->steps, .alpha = 1};
+    return basin_descend(&energy, h, &spec, NULL);
+}

@@ -1,0 +1,145 @@
+/* What the models are made of: checks of shapes, affine maps, norms, heads; patches of pictures. */
+#ifndef BASIN_MODEL_MODEL_H
+#define BASIN_MODEL_MODEL_H
+
+#include "basin/energy.h"
+#include "basin/tasks/networks.h"
+
+/* ---- shapes, beyond what broadcasting would let pass ---- */
+
+/* Whether a and b have one shape; otherwise the graph gets an error that names both. */
+bool basin_model_shapes_agree(basin_expr a, basin_expr b, const char *what);
+/* Whether the shape of a is the one wanted, -1 standing for any size. */
+bool basin_model_shape_is(basin_expr a, basin_shape wanted, const char *what);
+
+/* The status of the graph: what a declaration that builds without checks returns. */
+basin_status basin_model_status(const basin_graph *graph);
+
+/* ---- maps and heads ---- */
+
+/* x W + b; a bias of NULL is left out. */
+basin_expr basin_model_affine(basin_expr x, basin_expr weight, basin_expr bias);
+/* Layer norm with a gain and a bias per dimension [D]; a bias of NULL is left out. */
+basin_expr basin_model_norm(basin_expr x, basin_expr gain, basin_expr bias, double epsilon);
+/* The head's weights for `outputs` numbers per row: [W] and [] for one (or 0), else [W, C] and [C].
+ */
+void basin_model_head_add(basin_expr *weight, basin_expr *bias, basin_params *params,
+                          const char *prefix, int64_t width, int64_t outputs, basin_init weights,
+                          basin_init biases);
+/* h [N, W] by such weights: one logit per row, [N], or [N, C]. */
+basin_expr basin_model_logits(basin_expr h, basin_expr weight, basin_expr bias);
+
+/* ---- pre-norm layers of softmax attention and a perceptron ---- */
+
+typedef struct basin_layer_config {
+    int64_t dim, width, hidden; /* D, HY, U */
+    bool no_bias;
+    const char *gains[2];    /* names of the norms' gains */
+    double deviation, added; /* of weights, and of those whose results are added to the tokens; 0:
+                                LeCun's */
+} basin_layer_config;
+
+/* Declares "layerNUMBER.NAME" of all weights. */
+void basin_model_layer_declare(basin_vit_layer *l, basin_params *params,
+                               const basin_layer_config *c, int number);
+basin_expr basin_model_norm_of(const basin_vit_norm *n, basin_expr x, double epsilon);
+/* What the perceptron makes of tokens. */
+basin_expr basin_model_perceptron(const basin_vit_layer *l, basin_expr x, double epsilon);
+/* Heads side by side: [B, N, HY] -> [B, N, H, Y]. */
+basin_expr basin_model_split(basin_expr x, int64_t heads);
+
+/* ---- models that others choose among ---- */
+
+basin_status basin_vit_declare(basin_vit *model, basin_params *params,
+                               const basin_vit_config *config);
+/* Patches [B, N, P], replaced [B, N] -> completed patches [B, N, P]. */
+basin_expr basin_vit_forward(const basin_vit *model, basin_expr patches, basin_expr replaced);
+
+/* Patches [B, N, P], replaced [B, N] -> tokens after all layers [B, N (+ 1), D]. Where `trace` is
+ * not NULL, trace[i] becomes the tokens before layer i, for i = 0 .. depth (the last: at the end).
+ */
+basin_expr basin_vit_tokens(const basin_vit *model, basin_expr patches, basin_expr replaced,
+                            basin_expr *trace);
+/* What layer `layer` asks of the tokens before it: queries and keys [B, N (+ 1), H, Y]. */
+void basin_vit_queries(basin_expr *query, basin_expr *key, const basin_vit *model,
+                       basin_expr tokens, int layer);
+basin_expr basin_vit_decode(const basin_vit *model, basin_expr tokens);
+
+basin_status basin_image_net_declare(basin_image_net *net, basin_params *params,
+                                     const basin_image_net_config *config);
+/* Patches [B, N, P], replaced [B, N] -> completed patches [B, N, P]; basin_image_net_loss judges
+ * them.
+ */
+basin_expr basin_image_net_forward(const basin_image_net *net, basin_expr patches,
+                                   basin_expr replaced);
+
+/* ---- energies of pictures, trained by matching their gradient (match.c) ---- */
+
+enum { BASIN_MATCH_SCALES = 8 };
+typedef struct basin_match_config {
+    basin_image_net_config net;   /* of a free field; else the block's sizes alone */
+    int64_t size, channels, side; /* pixels of a picture and of a patch */
+    int scales;                   /* at most so many sizes of patches, a block for each */
+    bool free;                    /* what the network says, which is no gradient */
+} basin_match_config;
+
+typedef struct basin_match_scale {
+    int64_t side;
+    basin_expr enc_w, enc_b, pos; /* [C side side, D] [D] [N, D] */
+    basin_block block;
+    basin_pattern pattern;
+} basin_match_scale;
+
+typedef struct basin_match {
+    basin_match_config config;
+    basin_image_net net;
+    basin_match_scale scale[BASIN_MATCH_SCALES];
+    basin_expr curve, slope; /* [N, P] */
+} basin_match;
+
+basin_status basin_match_declare(basin_match *match, basin_params *params,
+                                 const basin_match_config *config);
+/* Patches [B, N, P] -> the energy of each picture [B], that of the blocks + curve x^2 / 2 + slope
+ * x; NULL where the field is free. */
+basin_expr basin_match_energy(const basin_match *match, basin_expr patches);
+/* Its gradient [B, N, P], or the free field. */
+basin_expr basin_match_field(const basin_match *match, basin_expr patches, basin_expr energy);
+/* The squared error of the field, mean over the values of each picture [B], at a place between it
+ * and noise that the seed (index [2]) draws. */
+basin_expr basin_match_errors(const basin_match *match, basin_expr patches, basin_expr seed);
+/* c(t): how fast the true field leads on at t of the way from noise (0) to a picture (1). */
+double basin_match_speed(double t);
+
+/* The edge features as the reconstruction head sees them, [pairs, P] (or [pairs, 1]): sums over
+ * heads of edge_w by the factor of the scores. */
+basin_expr basin_graphs_edges(const basin_graphs *model, const basin_graphs_batch *batch);
+
+/* ---- anomalies of nodes, beyond basin/tasks/networks.h ---- */
+
+/* Its parts, for those who stream over nodes: tokens x [n, D] of features [n, F], or of a list of
+ * them, where `where` is the eigenvectors or the place of the inputs above, as the model has
+ * positions; logits of the first tokens and each relation's last ones. */
+basin_expr basin_anomaly_embed(const basin_anomaly *model, basin_expr features,
+                               const basin_listed *listed, basin_expr where);
+basin_expr basin_anomaly_head(const basin_anomaly *model, basin_expr first,
+                              const basin_expr *last /* [relations] */, basin_expr seed);
+const basin_block *basin_anomaly_block(const basin_anomaly *model, int number);
+
+/* The published code's form, which differs from the paper: see src/tasks/nodes/anomaly.c for what
+ * it takes over. Parameters besides `config`'s sizes: steps T, heads, memories, dropout. */
+typedef struct basin_published {
+    basin_anomaly_config config;
+    struct {
+        basin_expr wk, wq, xi, temperature; /* [H, Y, D] twice, [D, M], [] */
+    } block[2];                             /* all steps but the last; the last */
+    basin_expr emb_w, emb_b, gain, bias;    /* [F, D] [D] [D] [D] */
+    basin_expr head_w, head_b;              /* [2D or D] [], of C outputs [2D or D, C] [C] */
+} basin_published;
+basin_status basin_published_declare(basin_published *model, basin_params *params,
+                                     const basin_anomaly_config *config);
+basin_expr basin_published_logits(const basin_published *model, const basin_anomaly_inputs *inputs);
+/* softplus(z) - label z = -log p(label) of one logit per node, and of several log-sum-exp(z) - sum
+ * over classes of label z. */
+basin_expr basin_model_surprise(basin_expr logits, basin_expr label);
+
+#endif

@@ -1,0 +1,287 @@
+/* How far predictions can be trusted, learnt of validation graphs: a temperature that calibrates
+ * probabilities, the share of the memory of molecules, and how wrong predictions of such graphs
+ * are. From the last come conformal intervals of values (quantiles of absolute errors) and sets of
+ * classes (a class is in it unless few graphs of that class had as low a probability; the likeliest
+ * always is). Members that set different graphs aside predict their own alone: the mean of members
+ * is better, so that intervals rather cover too much. */
+#include "base/sort.h"
+#include "tasks/graphs/graphs.h"
+
+static const char confidence[] = "the confidence of predictions";
+enum { ENOUGH = 50, ENOUGH_RARE = 5, SHARES = 10 };
+
+static bool is_value(const basin_graphs_model *m) {
+    return m->target == BASIN_GRAPHS_VALUES && !m->binary;
+}
+
+static int64_t columns_of(const basin_graphs_model *m) {
+    return m->target == BASIN_GRAPHS_VALUES ? m->outputs : m->classes;
+}
+
+/* ---- temperature ---- */
+
+static double tempered(double p, double temperature) {
+    double odds = log(fmax(p, 1e-12) / fmax(1 - p, 1e-12));
+    return 1 / (1 + exp(-odds / temperature));
+}
+
+static void temper_row(float *p, const basin_graphs_model *m, double temperature) {
+    double sum = 0;
+    if (temperature == 1 || is_value(m)) return;
+    for (int64_t c = 0; c < m->outputs; c++)
+        sum += p[c] = (float)(m->binary ? tempered((double)p[c], temperature)
+                                        : pow((double)p[c], 1 / temperature));
+    for (int64_t c = 0; c < m->outputs && !m->binary; c++) p[c] = (float)((double)p[c] / sum);
+}
+
+void basin_graphs_temper(float *output, int64_t rows, const basin_graphs_model *m, bool logits) {
+    double t = m->certain.temperature > 0 ? m->certain.temperature : 1;
+    if (t == 1 || is_value(m)) return;
+    for (int64_t i = 0; i < rows * m->outputs && logits && !m->binary; i++)
+        output[i] = (float)((double)output[i] / t);
+    for (int64_t i = 0; i < rows && (!logits || m->binary); i++)
+        temper_row(output + i * m->outputs, m, t);
+}
+
+/* ---- what validation graphs say ---- */
+
+typedef struct trial {
+    const basin_graphs_model *m;
+    const basin_graphset *set;
+    const int64_t *graph;
+    int64_t count, members;
+    const float *given, *held;
+    float *row;   /* [C] */
+    float *mean;  /* [C] */
+    double *loss; /* [SHARES + 2, count] of each graph: as last asked for; of each share */
+} trial;
+
+/* The prediction for graph i; false where the memory does not have it. */
+static bool predict(const trial *t, int64_t i, double temperature, double share) {
+    int64_t C = t->m->outputs;
+    for (int64_t c = 0; c < C; c++) t->mean[c] = 0;
+    for (int64_t k = 0; k < t->members; k++) {
+        memcpy(t->row, t->given + (k * t->count + i) * C, (size_t)C * sizeof *t->row);
+        temper_row(t->row, t->m, temperature);
+        for (int64_t c = 0; c < C; c++) t->mean[c] += t->row[c];
+    }
+    for (int64_t c = 0; c < C; c++) t->mean[c] = (float)((double)t->mean[c] / (double)t->members);
+    if (t->held && isnan(t->held[i * C])) return false;
+    for (int64_t c = 0; c < C && t->held; c++)
+        t->mean[c] = (float)((1 - share) * (double)t->mean[c] + share * (double)t->held[i * C + c]);
+    return true;
+}
+
+/* The mean loss: squares of values, in units of their deviation; else minus log-likelihoods. */
+static double loss_of(const trial *t, double temperature, double share, int64_t *known) {
+    double loss = 0;
+    *known = 0;
+    for (int64_t i = 0; i < t->count; i++) {
+        t->loss[i] = 0;
+        if (!predict(t, i, temperature, share)) continue;
+        for (int64_t c = 0; c < columns_of(t->m); c++) {
+            double y = basin_graphs_truth(t->set, t->graph[i], c), p = (double)t->mean[c];
+            bool values = is_value(t->m), classes = t->m->target == BASIN_GRAPHS_CLASSES;
+            if (isnan(y) || (classes && y == 0)) continue;
+            double miss = values ? (p - y) / t->m->target_scale[c] : 0;
+            t->loss[i] += values ? miss * miss : -log(fmax(y > 0 ? p : 1 - p, 1e-6));
+            ++*known;
+        }
+        loss += t->loss[i];
+    }
+    return loss / fmax(1, (double)*known);
+}
+
+static double share_of(const trial *t, int part) { /* the network ranks what the memory bounds */
+    return fmin((double)part / SHARES, is_value(t->m) ? 1 : 0.99);
+}
+
+bool basin_graphs_one_sided(const basin_graphs_model *m, const basin_graphset *set,
+                            const int64_t *graph, int64_t count) {
+    int64_t known = 0, ones = 0, most = 0;
+    for (int64_t c = 0; c < columns_of(m) && !is_value(m); c++) {
+        int64_t before = ones;
+        for (int64_t i = 0; i < count; i++) {
+            double y = basin_graphs_truth(set, graph[i], c);
+            ones += y > 0, known += m->binary ? !isnan(y) : y > 0;
+        }
+        most = basin_int_max(most, ones - before);
+    }
+    if (m->binary) most = basin_int_max(ones, known - ones);
+    return !is_value(m) && known - most < ENOUGH_RARE;
+}
+
+/* Whether share `a` is worse than `b` by more than two standard errors of the difference. */
+static bool is_worse(const trial *t, int a, int b) {
+    double sum = 0, squares = 0, n = (double)t->count;
+    for (int64_t i = 0; i < t->count; i++) {
+        double d = t->loss[(a + 1) * t->count + i] - t->loss[(b + 1) * t->count + i];
+        sum += d, squares += d * d;
+    }
+    return sum > 0 && sum * sum > 4 * (squares - sum * sum / n);
+}
+
+/* Of probabilities of molecules, the share nearest to the usual one that is not clearly worse than
+ * the best: epochs were chosen on the same graphs, and few of these may be active. */
+static void choose(double *temperature, double *share, const trial *t) {
+    int64_t known;
+    int best = 0, last = t->held ? SHARES : 0, usual = (int)(*share * SHARES + 0.5);
+    double at[SHARES + 1], least[SHARES + 1];
+    loss_of(t, *temperature, *share, &known);
+    if (known < ENOUGH || basin_graphs_one_sided(t->m, t->set, t->graph, t->count)) return;
+    for (int part = 0; part <= last; part++) {
+        least[part] = INFINITY, at[part] = 1;
+        for (int step = -6; step <= 8; step++) {
+            double tried = pow(2, step / 4.0);
+            if (is_value(t->m) && step) continue;
+            double loss = loss_of(t, tried, share_of(t, part), &known);
+            if (!(loss < least[part])) continue;
+            least[part] = loss, at[part] = tried;
+            memcpy(t->loss + (part + 1) * t->count, t->loss, (size_t)t->count * sizeof *t->loss);
+        }
+        if (least[part] < least[best]) best = part;
+    }
+    if (!usual || !t->held) usual = best;
+    while (is_worse(t, usual, best)) usual += best > usual ? 1 : -1;
+    *temperature = at[usual], *share = share_of(t, usual);
+}
+
+/* How wrong a prediction is about column c: of values the error, else 1 - the probability of what
+ * is true; and its list, -1: not known. */
+static int64_t judge(float *score, const trial *t, int64_t i, int64_t c) {
+    double y = basin_graphs_truth(t->set, t->graph[i], c), p = (double)t->mean[c];
+    if (isnan(y)) return -1;
+    *score = (float)(is_value(t->m) ? fabs(p - y) : y > 0 ? 1 - p : p);
+    if (t->m->binary) return 2 * c + (y > 0);
+    return is_value(t->m) || y > 0 ? c : -1;
+}
+
+static int64_t lists_of(const basin_graphs_model *m) { return columns_of(m) * (m->binary ? 2 : 1); }
+
+static basin_status keep_scores(basin_graphs_certain *to, const trial *t, double share,
+                                basin_error *error) {
+    int64_t lists = lists_of(t->m), columns = columns_of(t->m);
+    float score;
+    BASIN_TRY(BASIN_NEW(&to->start, lists + 1, confidence, error));
+    BASIN_TRY(BASIN_NEW_RAW(&to->score, t->count * columns, confidence, error));
+    for (int64_t l = 0; l < lists; l++) {
+        int64_t count = 0;
+        for (int64_t i = 0; i < t->count; i++)
+            if (predict(t, i, to->temperature, share) &&
+                judge(&score, t, i, t->m->binary ? l / 2 : l) == l)
+                to->score[to->start[l] + count++] = score;
+        qsort(to->score + to->start[l], (size_t)count, sizeof *to->score, basin_compare_float);
+        to->start[l + 1] = to->start[l] + count;
+    }
+    to->lists = lists;
+    return BASIN_OK;
+}
+
+basin_status basin_graphs_certain_fit(basin_graphs_model *m, const basin_graphset *set,
+                                      const int64_t *graph, int64_t count, float *given,
+                                      int64_t members, const float *held, basin_error *error) {
+    basin_graphs_certain *to = &m->certain;
+    basin_graphs_certain_free(to);
+    to->temperature = 1;
+    if (!count || m->target == BASIN_NODE_CLASSES) return BASIN_OK;
+    BASIN_SCRATCH(float, row, 2 * m->outputs, confidence, error);
+    BASIN_SCRATCH(double, loss, (SHARES + 2) * count, confidence, error);
+    trial t = {m, set, graph, count, members, given, held, row, row + m->outputs, loss};
+    choose(&to->temperature, &m->near.share, &t);
+    BASIN_TRY(keep_scores(to, &t, m->near.share, error));
+    for (int64_t i = 0; i < count; i++) { /* row i is not read any more by then */
+        predict(&t, i, to->temperature, m->near.share);
+        memcpy(given + i * m->outputs, t.mean, (size_t)m->outputs * sizeof *given);
+    }
+    return BASIN_OK;
+}
+
+void basin_graphs_certain_free(basin_graphs_certain *certain) {
+    BASIN_FREE(certain->start, certain->score);
+    *certain = (basin_graphs_certain){0};
+}
+
+/* ---- intervals and sets ---- */
+
+/* The least score that `coverage` of the predictions stay within; infinite where they are too few.
+ */
+static double quantile(const basin_graphs_certain *certain, int64_t list, double coverage) {
+    int64_t first = certain->start[list], n = certain->start[list + 1] - first;
+    int64_t k = (int64_t)ceil((double)(n + 1) * coverage - 1e-9);
+    return k > n ? INFINITY : (double)certain->score[first + (k > 0 ? k - 1 : 0)];
+}
+
+static bool is_likeliest(const float *p, int64_t c, int64_t columns) {
+    for (int64_t i = 0; i < columns; i++)
+        if (p[i] > p[c]) return false;
+    return true;
+}
+
+void basin_graphs_certain_bound(float *low, float *high, const float *predicted, int64_t rows,
+                                const basin_graphs_model *m, double coverage) {
+    int64_t columns = columns_of(m);
+    double share = coverage > 0 ? coverage : 0.9;
+    for (int64_t i = 0; i < rows * columns && m->certain.lists; i++) {
+        int64_t c = i % columns;
+        double p = (double)predicted[i];
+        double q = quantile(&m->certain, m->binary ? 2 * c : c, share);
+        if (is_value(m)) {
+            low[i] = (float)(p - q), high[i] = (float)(p + q);
+        } else if (m->binary) {
+            low[i] = p <= q || p < 0.5;
+            high[i] = 1 - p <= quantile(&m->certain, 2 * c + 1, share) || p >= 0.5;
+        } else {
+            low[i] = high[i] = 1 - p <= q || is_likeliest(predicted + i - c, c, columns);
+        }
+    }
+}
+
+basin_status basin_graphs_certain_measure(basin_graphs_measures *measures, const float *predicted,
+                                          const basin_graphset *set, const int64_t *graph,
+                                          int64_t count, const basin_graphs_model *m,
+                                          double coverage, basin_error *error) {
+    int64_t columns = columns_of(m), cells = count * columns;
+    double known = 0, right = 0, size = 0;
+    measures->coverage = measures->size = NAN;
+    if (!m->certain.lists || m->target == BASIN_NODE_CLASSES) return BASIN_OK;
+    BASIN_SCRATCH(float, bound, 2 * cells, confidence, error);
+    basin_graphs_certain_bound(bound, bound + cells, predicted, count, m, coverage);
+    for (int64_t i = 0; i < cells; i++) {
+        double y = basin_graphs_truth(set, graph[i / columns], i % columns);
+        double low = (double)bound[i], high = (double)bound[cells + i];
+        if (isnan(y)) continue;
+        if (is_value(m)) {
+            known++, right += low <= y && y <= high;
+            size += (high - low) / (columns > 1 ? m->target_scale[i % columns] : 1);
+        } else if (m->binary) {
+            known++, right += y > 0 ? high : low, size += low + high;
+        } else {
+            known += y, right += y * low, size += low;
+        }
+    }
+    measures->coverage = right / known, measures->size = size / known;
+    return BASIN_OK;
+}
+
+basin_status basin_graphs_certain_write(basin_bundle *bundle, const basin_graphs_model *m,
+                                        basin_error *error) {
+    const basin_graphs_certain *c = &m->certain;
+    if (!c->lists) return BASIN_OK;
+    BASIN_TRY(basin_bundle_put(bundle, "conformal.start", c->start, BASIN_I64,
+                               BASIN_SHAPE(c->lists + 1), error));
+    return basin_bundle_put(bundle, "conformal.score", c->score, BASIN_F32,
+                            BASIN_SHAPE(c->start[c->lists]), error);
+}
+
+basin_status basin_graphs_certain_read(basin_graphs_model *m, const basin_bundle *bundle,
+                                       basin_error *error) {
+    static const char *const name[2] = {"conformal.start", "conformal.score"};
+    int64_t lists = lists_of(m);
+    void *score = NULL;
+    if (!basin_bundle_find(bundle, name[0])) return BASIN_OK;
+    basin_status status =
+        basin_graphs_lists_read(&m->certain.start, &lists, &score, BASIN_F32, name, bundle, error);
+    m->certain.score = score;
+    if (!status) m->certain.lists = lists;
+    return status;
+}

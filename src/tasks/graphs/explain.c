@@ -1,0 +1,324 @@
+/* Why a graph gets its output: gradients integrated from a blank graph of the same shape to the
+ * graph itself, so that what nodes and edges add makes up the difference of the outputs; and for
+ * Energy Transformers the attention of the CLS token and the energy of each node. */
+#include "tasks/common/integrate.h"
+#include "tasks/graphs/graphs.h"
+
+/* Fixed points take long, and where one follows another no halving helps. */
+enum { MOST_HALVED = 4000, MOST_IMPLICIT = 60, PATHS = 3 };
+
+/* One graph on a plan of its own. */
+typedef struct lens {
+    basin_graphs_model *model;
+    basin_graphs_input input;
+    basin_graphset_batch data;
+    basin_graph *graph;
+    basin_params params;
+    basin_graphs net;
+    basin_graphs_batch batch;
+    basin_graphs_view view;
+    basin_expr pick, hide, output, score;
+    basin_plan *plan;
+    basin_graphs_scratch scratch;
+    basin_line line[PATHS]; /* node features, positions, edges; NULL inputs: there is none */
+} lens;
+
+static void lens_close(lens *l) {
+    basin_plan_free(l->plan);
+    if (l->graph) basin_params_free(&l->params);
+    basin_graph_free(l->graph);
+    basin_graphset_batch_free(&l->data);
+    basin_graphs_input_free(&l->input);
+    basin_line_free(l->line, PATHS);
+    free(l->scratch.data);
+}
+
+/* ---- the plan ---- */
+
+/* Of classes the logarithm of their odds: `pick` has 1 at the one that is asked about, `hide` takes
+ * it, and outputs that are no class, from the sum over the others. */
+static void build_score(lens *l) {
+    basin_shape cells = BASIN_SHAPE(1, l->model->outputs);
+    l->pick = basin_input(l->graph, "pick", cells);
+    l->score = basin_sum_all(basin_mul(l->pick, l->output));
+    if (l->model->target == BASIN_GRAPHS_VALUES) return;
+    l->hide = basin_input(l->graph, "hide", cells);
+    basin_expr others = basin_logsumexp(basin_add(l->output, l->hide), -1);
+    l->score = basin_sub(l->score, basin_sum_all(others));
+}
+
+static void build(lens *l) {
+    basin_graphs_config config = basin_graphs_model_config(l->model, NULL);
+    const basin_graphset_batch *b = &l->data;
+    if (basin_graphs_declare(&l->net, &l->params, &config)) return;
+    l->batch = basin_graphs_inputs(&l->net, l->graph, 1, b->nodes, b->pairs.pairs);
+    basin_graphs_look(&l->view, &l->net, &l->batch);
+    l->output = basin_graphs_forward(&l->net, &l->batch);
+    if (l->output) build_score(l);
+}
+
+/* An edge is a pair that is not of the CLS: neither among its own, nor the first of a node. */
+static bool is_edge(const basin_graphset_batch *b, int64_t query, int64_t pair) {
+    return query > 0 && pair > b->pairs.row[query];
+}
+
+/* From a blank graph: features of nodes, positions of all tokens but the CLS, and features of pairs
+ * that are edges. */
+static basin_status open_lines(lens *l, basin_error *error) {
+    const basin_graphset_batch *b = &l->data;
+    const basin_expr input[PATHS] = {l->batch.nodes, l->batch.positions, l->batch.edge_features};
+    const float *own[PATHS] = {b->feature, b->position, b->edge_feature};
+    for (int i = 0; i < PATHS; i++) {
+        basin_line *line = &l->line[i];
+        if (!input[i]) continue;
+        BASIN_TRY(basin_line_open(line, input[i], 1, error));
+        line->slope = basin_grad(l->score, input[i]);
+        memcpy(line->own, own[i], (size_t)line->cells * sizeof *line->own);
+        int64_t columns = basin_expr_shape(input[i]).dim[1];
+        if (i == 1) memcpy(line->base, line->own, (size_t)columns * sizeof *line->base);
+        for (int64_t t = 0; t < b->tokens && i == 2; t++)
+            for (int64_t p = b->pairs.row[t]; p < b->pairs.row[t + 1]; p++)
+                if (!is_edge(b, t, p))
+                    memcpy(line->base + p * columns, line->own + p * columns,
+                           (size_t)columns * sizeof *line->base);
+    }
+    return BASIN_OK;
+}
+
+static basin_status make_plan(lens *l, basin_error *error) {
+    basin_expr output[3 + PATHS + 4];
+    int outputs = 0;
+    l->graph = basin_graph_new();
+    if (!l->graph) return basin_fail_memory(error, "an explanation");
+    basin_params_begin(&l->params, l->graph);
+    build(l);
+    if (!basin_graph_error(l->graph)) BASIN_TRY(open_lines(l, error));
+    BASIN_TRY(basin_graph_check(l->graph, error));
+    output[outputs++] = l->score;
+    output[outputs++] = l->output;
+    for (int i = 0; i < PATHS; i++)
+        if (l->line[i].input) output[outputs++] = l->line[i].slope;
+    if (l->view.share) output[outputs++] = l->view.share;
+    for (int i = 0; i < 3; i++)
+        if (l->view.energy[i]) output[outputs++] = l->view.energy[i];
+    basin_plan_spec spec = {.output = output, .outputs = outputs};
+    return basin_plan_new(&l->plan, l->model->store, &spec, error);
+}
+
+static basin_status write_choice(lens *l, int64_t column, basin_error *error) {
+    const basin_graphs_model *m = l->model;
+    BASIN_SCRATCH(float, pick, 2 * m->outputs, "an explanation", error);
+    float *hide = pick + m->outputs;
+    pick[column] = 1;
+    for (int64_t c = 0; c < m->outputs; c++) hide[c] = c == column || c >= m->classes ? -1e9f : 0;
+    BASIN_TRY(basin_values_write(l->plan, l->pick, pick, BASIN_F32, error));
+    return basin_values_write(l->plan, l->hide, hide, BASIN_F32, error);
+}
+
+static basin_status lens_open(lens *l, basin_graphs_model *model, const basin_graphs_data *data,
+                              basin_error *error) {
+    const basin_graphs_settings *s = &model->settings;
+    int64_t graph = data->graph[0];
+    *l = (lens){.model = model};
+    BASIN_TRY(basin_graphs_input_begin(&l->input, s, data->set, graph, 1, error));
+    if (basin_graphset_resized(&l->input.set, graph))
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "graph %lld is cut or padded by max_nodes or sinks of the model; needs "
+                          "one that is not",
+                          (long long)graph);
+    BASIN_TRY(basin_graphs_input_match(&l->input, model, data->path, false, error));
+    BASIN_TRY(basin_graphs_input_place(&l->input, s, graph, 1, error));
+    BASIN_TRY(basin_graphset_batch_fill(&l->data, &l->input.set, &model->encoding,
+                                        &l->input.positions, &graph, 1, false, 0, 0, error));
+    BASIN_TRY(make_plan(l, error));
+    return basin_graphs_batch_write(l->plan, &l->batch, &l->data, &l->scratch, error);
+}
+
+static basin_status read_score(double *score, void *context, basin_error *error) {
+    lens *l = context;
+    (void)error;
+    *score = basin_plan_scalar(l->plan, l->score);
+    return BASIN_OK;
+}
+
+static basin_lines lines_of(lens *l) {
+    return (basin_lines){l->line, PATHS, l->plan, 1, read_score, l};
+}
+
+static basin_status run_at(double *score, lens *l, double t, basin_error *error) {
+    basin_lines lines = lines_of(l);
+    return basin_lines_run(&lines, &t, score, error);
+}
+
+static basin_status integrate(lens *l, double first, double last, basin_error *error) {
+    double at[BASIN_BISECTION_POINTS], score[BASIN_BISECTION_POINTS];
+    double allowed = 2e-3 * fabs(last - first) + 1e-4;
+    basin_bisection b = {BASIN_BISECTION_POINTS, at, score, &allowed, .most = MOST_HALVED};
+    if (l->model->settings.implicit) b.most = MOST_IMPLICIT;
+    basin_lines lines = lines_of(l);
+    for (int i = 0; i < b.points; i++) {
+        at[i] = (double)i / (b.points - 1);
+        BASIN_TRY(run_at(&score[i], l, at[i], error));
+    }
+    return basin_lines_bisect(&lines, &b, error);
+}
+
+/* ---- the explanation ---- */
+
+static basin_status read_output(basin_tensor *all, lens *l, basin_expr output, basin_error *error) {
+    BASIN_TRY(basin_tensor_new(all, BASIN_F64, basin_expr_shape(output), error));
+    return basin_plan_read(l->plan, output, all, error);
+}
+
+/* Adds a [tokens] output to the nodes. */
+static basin_status add_tokens(double *to, lens *l, basin_expr output, basin_error *error) {
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor all = {0};
+    if (!output) return BASIN_OK;
+    BASIN_TRY(read_output(&all, l, output, error));
+    for (int64_t t = 1; t < l->data.tokens; t++) to[t - 1] += ((const double *)all.data)[t];
+    return BASIN_OK;
+}
+
+/* The pairs of the CLS token are the first, with itself or not. */
+static basin_status read_attention(basin_graphs_explanation *e, lens *l, basin_error *error) {
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor all = {0};
+    const basin_pairs *pairs = &l->data.pairs;
+    if (!l->view.share) return BASIN_OK;
+    BASIN_TRY(read_output(&all, l, l->view.share, error));
+    for (int32_t p = 0; p < pairs->row[1]; p++)
+        if (pairs->key[p] > 0) e->attention[pairs->key[p] - 1] = ((const double *)all.data)[p];
+    return BASIN_OK;
+}
+
+/* What row `row` of an input adds. */
+static double added(const lens *l, int which, int64_t row) {
+    const basin_line *line = &l->line[which];
+    if (!line->input) return 0;
+    int64_t columns = basin_expr_shape(line->input).dim[1];
+    return basin_line_moves(line, line->sum, row * columns, (row + 1) * columns);
+}
+
+static void collect(basin_graphs_explanation *e, const lens *l, double unit) {
+    const basin_graphset_batch *b = &l->data;
+    const basin_graphset *set = &l->input.set;
+    int64_t edge = 0, at = set->edge_start[e->graph];
+    e->missed = e->output - e->blank;
+    for (int64_t n = 0; n < e->nodes; n++) {
+        e->node[n] = unit * (added(l, 0, n) + added(l, 1, n + 1));
+        e->missed -= e->node[n];
+    }
+    for (int64_t t = 0; t < b->tokens; t++)
+        for (int64_t p = b->pairs.row[t]; p < b->pairs.row[t + 1]; p++)
+            if (is_edge(b, t, p)) { /* a pair that is no edge counts as its node's */
+                double *to = basin_graphset_is_edge(set, at++) ? &e->edge[edge++] : &e->node[t - 1];
+                double own = unit * added(l, 2, p);
+                *to += own, e->missed -= own;
+            }
+}
+
+static basin_status explain(basin_graphs_explanation *e, lens *l, int64_t column,
+                            basin_error *error) {
+    const basin_graphs_model *m = l->model;
+    bool values = m->target == BASIN_GRAPHS_VALUES;
+    int64_t columns = basin_graphs_about(m).columns;
+    double own, blank;
+    if (column >= columns)
+        return basin_fail(error, BASIN_BAD_VALUE, "column %lld; the model has %lld",
+                          (long long)column, (long long)columns);
+    e->column = column < 0 ? 0 : column; /* of values the first */
+    BASIN_TRY(write_choice(l, e->column, error));
+    BASIN_TRY(run_at(&own, l, 1, error));
+    double unit = values ? m->target_scale[e->column] : 1,
+           mean = values ? m->target_mean[e->column] : 0;
+    BASIN_TRY(read_attention(e, l, error));
+    for (int i = 0; i < 3; i++) BASIN_TRY(add_tokens(e->energy, l, l->view.energy[i], error));
+    e->has_energy = l->view.energy[0] || l->view.energy[1];
+    BASIN_TRY(run_at(&blank, l, 0, error));
+    BASIN_TRY(integrate(l, blank, own, error));
+    e->output = own * unit + mean, e->blank = blank * unit + mean;
+    collect(e, l, unit);
+    return BASIN_OK;
+}
+
+static basin_status reserve(basin_graphs_explanation *e, const basin_graphset *set, int64_t graph,
+                            basin_error *error) {
+    e->graph = graph;
+    e->nodes = set->node_start[graph + 1] - set->node_start[graph];
+    e->edges = set->edge_start[graph + 1] - set->edge_start[graph];
+    BASIN_TRY(BASIN_NEW(&e->node, e->nodes, "an explanation", error));
+    BASIN_TRY(BASIN_NEW(&e->edge, e->edges, "an explanation", error));
+    BASIN_TRY(BASIN_NEW(&e->attention, e->nodes, "an explanation", error));
+    BASIN_TRY(BASIN_NEW(&e->memory, e->nodes, "an explanation", error));
+    return BASIN_NEW(&e->energy, e->nodes, "an explanation", error);
+}
+
+static void add_all(double *to, const double *from, int64_t count, double share) {
+    for (int64_t i = 0; i < count; i++) to[i] += share * from[i];
+}
+
+/* Adds what a member says, by its share. */
+static basin_status add_member(basin_graphs_explanation *e, basin_graphs_model *model,
+                               const basin_graphs_data *data, int64_t member, int64_t column,
+                               basin_error *error) {
+    double share = 1 / (double)model->members;
+    BASIN_AT_EXIT(lens_close) lens l = {0};
+    BASIN_AT_EXIT(basin_graphs_explanation_free) basin_graphs_explanation own = {0};
+    BASIN_TRY(reserve(&own, data->set, data->graph[0], error));
+    BASIN_TRY(basin_graphs_take_member(model, member, error));
+    BASIN_TRY(lens_open(&l, model, data, error));
+    BASIN_TRY(explain(&own, &l, column, error));
+    e->column = own.column, e->has_energy = own.has_energy;
+    e->output += share * own.output, e->blank += share * own.blank, e->missed += share * own.missed;
+    add_all(e->node, own.node, e->nodes, share);
+    add_all(e->edge, own.edge, e->edges, share);
+    add_all(e->attention, own.attention, e->nodes, share);
+    add_all(e->energy, own.energy, e->nodes, share);
+    return BASIN_OK;
+}
+
+/* What predictions say, and of classes the likeliest, which is that of no single member. */
+static basin_status predict(basin_graphs_explanation *e, int64_t *column, basin_graphs_model *model,
+                            const basin_graphs_data *data, basin_error *error) {
+    int64_t value = 0, columns = basin_graphs_about(model).columns;
+    BASIN_SCRATCH(float, output, columns, "an explanation", error);
+    BASIN_TRY(basin_graphs_predict(output, &value, model, data, error));
+    if (*column < 0 && model->target == BASIN_GRAPHS_CLASSES)
+        *column = basin_graphs_class_number(model, value);
+    if (*column < columns) e->predicted = (double)output[*column < 0 ? 0 : *column];
+    return BASIN_OK;
+}
+
+static basin_status explain_graph(basin_graphs_explanation *e, basin_graphs_model *model,
+                                  const basin_graphs_data *data, int64_t column,
+                                  basin_error *error) {
+    if (model->target == BASIN_NODE_CLASSES)
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "a model of classes of nodes; needs one of graphs");
+    if (!data->set || !data->graph || data->graphs != 1 || data->graph[0] < 0 ||
+        data->graph[0] >= data->set->graphs)
+        return basin_fail(error, BASIN_BAD_VALUE, "needs one graph of a set, 0 to %lld",
+                          data->set ? (long long)data->set->graphs - 1 : 0);
+    BASIN_TRY(reserve(e, data->set, data->graph[0], error));
+    BASIN_TRY(predict(e, &column, model, data, error));
+    for (int64_t k = 0; k < model->members; k++)
+        BASIN_TRY(add_member(e, model, data, k, column, error));
+    BASIN_TRY(basin_graphs_near_explain(e, model, data->set, error));
+    return basin_graphs_take_member(model, 0, error);
+}
+
+basin_status basin_graphs_explain(basin_graphs_explanation *explanation, basin_graphs_model *model,
+                                  const basin_graphs_data *data, int64_t column,
+                                  basin_error *error) {
+    basin_graphs_data taken = basin_graphs_data_of(data);
+    taken.low = taken.high = taken.spread = taken.nearest = NULL, taken.nearest_at = NULL;
+    *explanation = (basin_graphs_explanation){0};
+    BASIN_TRY_OR(explain_graph(explanation, model, &taken, column, error),
+                 basin_graphs_explanation_free(explanation));
+    return BASIN_OK;
+}
+
+void basin_graphs_explanation_free(basin_graphs_explanation *explanation) {
+    BASIN_FREE(explanation->node, explanation->edge, explanation->attention, explanation->energy,
+               explanation->memory);
+    *explanation = (basin_graphs_explanation){0};
+}

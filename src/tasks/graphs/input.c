@@ -1,0 +1,358 @@
+/* A set as a model sees it: walks along edges, positions and the model's numbers of classes beside
+ * the caller's arrays, which stay as they are; see graphs.h. */
+#include "base/hash.h"
+#include "base/sort.h"
+#include "tasks/graphs/graphs.h"
+
+basin_graphs_data basin_graphs_data_of(const basin_graphs_data *data) {
+    basin_graphs_data d = *data;
+    if (!d.path && d.set) d.path = *d.set->name ? d.set->name : "the set";
+    return d;
+}
+
+basin_status basin_graphs_check_labels(const basin_graphset *set, const char *path,
+                                       basin_error *error) {
+    if (set->task == BASIN_GRAPHS_VALUES ? set->target != NULL : set->class_of && set->classes > 1)
+        return BASIN_OK;
+    if (set->task != BASIN_GRAPHS_VALUES && set->class_of && set->classes == 1)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%s: all %s have the class %lld; wanted two classes or more", path,
+                          set->task == BASIN_NODE_CLASSES ? "nodes" : "graphs",
+                          (long long)set->class_value[0]);
+    return basin_fail(error, BASIN_BAD_VALUE,
+                      "%s: no labels and no values; wanted a set that has them (of a TUDataset, "
+                      "DS_graph_labels.txt or DS_graph_attributes.txt)",
+                      path);
+}
+
+/* Whether there are edges, none of which has its reverse: as files have that name each once. */
+static bool goes_one_way(const basin_graphset *set) {
+    for (int64_t g = 0; g < set->graphs; g++) {
+        const int32_t *edge = set->edge + 2 * set->edge_start[g];
+        size_t edges = (size_t)(set->edge_start[g + 1] - set->edge_start[g]);
+        for (size_t e = 0; e < edges; e++) {
+            const int32_t back[2] = {edge[2 * e + 1], edge[2 * e]};
+            if (bsearch(back, edge, edges, 2 * sizeof *edge, basin_compare_ends)) return false;
+        }
+    }
+    return set->edges > 0;
+}
+
+/* Settings that have nothing to do on this set. */
+static void note_idle(const basin_settings *settings, const basin_graphset *set,
+                      const basin_watch *watch) {
+    bool values = set->task == BASIN_GRAPHS_VALUES, nodes = set->task == BASIN_NODE_CLASSES;
+    bool edges = set->edge_labels > 0 || set->edge_attributes > set->edge_walks;
+    const struct {
+        const char *name;
+        bool idle;
+        const char *why;
+    } list[] = {{"weight_classes", !nodes, "has no classes of nodes"},
+                {"readout", nodes, "has classes of nodes, of which the head reads each"},
+                {"smoothing", values, "has values in place of classes"},
+                {"outputs", values, "has values in place of classes"},
+                {"edge_sums", !edges, "has no features of edges"},
+                {"raw", !set->edge_labels && !set->node_labels, "has no labels of nodes or edges"}};
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+        if (list[i].idle && basin_settings_given(settings, list[i].name))
+            basin_watch_note(watch, "%s has no effect: %s %s", list[i].name, set->name,
+                             list[i].why);
+}
+
+void basin_graphs_note_unused(const basin_settings *settings, const basin_graphset *set,
+                              const basin_watch *watch) {
+    note_idle(settings, set, watch);
+    int64_t missing = 0, values = set->target ? set->graphs * set->targets : 0;
+    for (int64_t i = 0; i < values; i++) missing += isnan(set->target[i]);
+    if (missing)
+        basin_watch_note(watch, "%lld of %lld values are not known; they are left out",
+                         (long long)missing, (long long)values);
+    int64_t cut = 0, most = ((const basin_graphs_settings *)settings->values)->max_nodes;
+    for (int64_t g = 0; g < set->graphs && most; g++)
+        cut += set->node_start[g + 1] - set->node_start[g] > most;
+    if (cut)
+        basin_watch_note(watch, "%lld graphs are cut to their first %lld nodes (max_nodes)",
+                         (long long)cut, (long long)most);
+    if (goes_one_way(set))
+        basin_watch_note(watch,
+                         "no edge of %s has its reverse: only its first node sees the other. "
+                         "Undirected edges are listed both ways",
+                         set->name);
+}
+
+/* ---- walks and positions ---- */
+
+basin_status basin_graphs_input_begin(basin_graphs_input *input,
+                                      const basin_graphs_settings *settings,
+                                      const basin_graphset *set, int64_t first, int64_t count,
+                                      basin_error *error) {
+    int64_t walks = settings->edge_walks;
+    *input = (basin_graphs_input){.set = *set};
+    input->set.most = settings->max_nodes, input->set.sinks = settings->sinks;
+    input->set.edge_dropout = settings->edge_dropout;
+    for (int64_t g = 0; g < set->graphs && set->task == BASIN_NODE_CLASSES; g++)
+        if (basin_graphset_resized(&input->set, g))
+            return basin_fail(error, BASIN_UNSUPPORTED,
+                              "%s: graph %lld has %lld nodes: max_nodes or sinks would leave some "
+                              "without a class, or add some",
+                              set->name, (long long)g,
+                              (long long)basin_graphset_tokens(set, g) - 1);
+    bool wide = settings->reach > 1 && walks;
+    if (set->edge_walks == walks && !wide) return BASIN_OK;
+    if (set->edge_walks)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%s has %lld walks along its edges, edge_walks is %lld; wanted a set "
+                          "without any",
+                          set->name, (long long)set->edge_walks, (long long)walks);
+    if (wide) {
+        BASIN_TRY(basin_graphset_widen(&input->set, set, settings->reach, first, count, error));
+        input->edge_start = input->set.edge_start;
+        input->edge = input->set.edge;
+        input->edge_label = input->set.edge_label;
+    }
+    BASIN_FREE_AT_EXIT float *narrow = wide ? input->set.edge_attribute : NULL;
+    BASIN_TRY(basin_graphset_edge_walks(&input->edge_attribute, set, &input->set, walks, first,
+                                        count, error));
+    input->set.edge_attribute = input->edge_attribute;
+    input->set.wide = wide;
+    input->set.edge_attributes += walks;
+    input->set.edge_walks = walks;
+    return BASIN_OK;
+}
+
+basin_status basin_graphs_input_place(basin_graphs_input *input,
+                                      const basin_graphs_settings *settings, int64_t first,
+                                      int64_t count, basin_error *error) {
+    basin_position_spec spec = {settings->eigenvectors, settings->walks, settings->cls_laplacian};
+    return basin_positions_new(&input->positions, &input->set, &spec, first, count, error);
+}
+
+void basin_graphs_input_free(basin_graphs_input *input) {
+    BASIN_FREE(input->edge_attribute, input->class_of, input->edge_start, input->edge,
+               input->edge_label);
+    basin_positions_free(&input->positions);
+    *input = (basin_graphs_input){0};
+}
+
+/* A set may lack some of the model's classes, or have others, which are then unknown. */
+static basin_status renumber(basin_graphs_input *input, const basin_graphs_model *m,
+                             basin_error *error) {
+    basin_graphset *set = &input->set;
+    int64_t items = set->task == BASIN_NODE_CLASSES ? set->nodes : set->graphs;
+    BASIN_TRY(BASIN_NEW_RAW(&input->class_of, items, "classes", error));
+    for (int64_t i = 0; i < items; i++) {
+        int32_t own = set->class_of[i];
+        input->class_of[i] = own < 0 ? -1 : basin_graphs_class_number(m, set->class_value[own]);
+    }
+    set->class_of = input->class_of;
+    set->classes = m->classes;
+    set->class_value = m->class_value;
+    return BASIN_OK;
+}
+
+static basin_status match_labels(basin_graphs_input *input, const basin_graphs_model *m,
+                                 const char *path, basin_error *error) {
+    const basin_graphset *set = &input->set;
+    if (!set->class_of && !set->target) return basin_graphs_check_labels(set, path, error);
+    if (set->task != m->target)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s has %s; the model wants %s", path,
+                          basin_graphs_target_name(set->task), basin_graphs_target_name(m->target));
+    if (m->target != BASIN_GRAPHS_VALUES) {
+        size_t bytes = (size_t)m->classes * sizeof *m->class_value;
+        bool same = set->classes == m->classes && !memcmp(set->class_value, m->class_value, bytes);
+        return same ? BASIN_OK : renumber(input, m, error);
+    }
+    if (set->targets != m->outputs)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s has %lld values a graph; the model has %lld",
+                          path, (long long)set->targets, (long long)m->outputs);
+    for (int64_t i = 0; m->binary && i < set->graphs * set->targets; i++)
+        if (set->target[i] != 0 && set->target[i] != 1 && !isnan(set->target[i]))
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "%s has the value %g; the model answers 0 or 1", path,
+                              (double)set->target[i]);
+    input->set.binary = m->binary;
+    return BASIN_OK;
+}
+
+/* Whether a set has the columns that the encoding wants. */
+static basin_status graphset_encoding_check(const basin_graphset_encoding *e,
+                                            const basin_graphset *set, const char *path,
+                                            basin_error *error) {
+    if (set->node_attributes == e->attributes && set->node_labels == e->labels &&
+        set->edge_attributes == e->edge_attributes && set->edge_labels == e->edge_labels)
+        return BASIN_OK;
+    int64_t walks = set->edge_walks; /* made here, not of the files */
+    return basin_fail(error, BASIN_BAD_VALUE,
+                      "%s: %lld node attributes, %lld node labels, %lld edge attributes, %lld edge "
+                      "labels; the model wants %lld, %lld, %lld, %lld",
+                      path, (long long)set->node_attributes, (long long)set->node_labels,
+                      (long long)(set->edge_attributes - walks), (long long)set->edge_labels,
+                      (long long)e->attributes, (long long)e->labels,
+                      (long long)(e->edge_attributes - walks), (long long)e->edge_labels);
+}
+
+basin_status basin_graphs_input_match(basin_graphs_input *input, const basin_graphs_model *model,
+                                      const char *path, bool labels, basin_error *error) {
+    BASIN_TRY(graphset_encoding_check(&model->encoding, &input->set, path, error));
+    if (labels) return match_labels(input, model, path, error);
+    input->set.task = model->target;
+    input->set.class_of = NULL;
+    input->set.target = NULL;
+    return BASIN_OK;
+}
+
+int64_t *basin_graphs_range(int64_t first, int64_t count) {
+    int64_t *list = basin_array_new((size_t)count, sizeof *list);
+    for (int64_t i = 0; list && i < count; i++) list[i] = first + i;
+    return list;
+}
+
+basin_status basin_graphs_part(int64_t **list, int64_t *count, const basin_graphset *set,
+                               const char *part, basin_error *error) {
+    static const char *const name[3] = {"train", "validation", "test"};
+    int64_t first = 0;
+    int found = -1;
+    if (!strcmp(part, "auto")) part = set->split[2] ? "test" : "all";
+    for (int i = 0; i < 3 && found < 0; i++) {
+        if (!strcmp(part, name[i]))
+            found = i;
+        else
+            first += set->split[i];
+    }
+    bool all = !strcmp(part, "all");
+    if (found < 0 && !all)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "there is no part '%.40s'; wanted train, validation, test, all or auto",
+                          part);
+    *count = all ? set->graphs : set->split[found];
+    if (!all && !*count)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%s: no graphs are set apart for '%s'; wanted a set with splits, or all",
+                          set->name, part);
+    *list = basin_graphs_range(all ? 0 : first, *count);
+    return *list ? BASIN_OK : basin_fail_memory(error, "a list of graphs");
+}
+
+/* ---- which graphs a model has seen ---- */
+
+/* Fingerprints of those it was trained on and of those that chose its epoch, kept in the model
+ * file, so that a score on them can say so. */
+
+static const char *const tensor_name[2] = {"seen.train", "seen.validation"};
+
+/* `columns` of the numbers [.., stride] of rows first .. end - 1, 4 bytes each. */
+static void add_rows(uint64_t *hash, const void *data, int64_t first, int64_t end, int64_t stride,
+                     int64_t columns) {
+    for (int64_t i = first; data && i < end; i++)
+        *hash = basin_hash_bytes(*hash, (const char *)data + 4 * i * stride, 4 * (size_t)columns);
+}
+
+/* FNV-1a of a graph's nodes and edges with all their columns, walks apart, which are made of the
+ * edges; not of its classes and values. */
+static int64_t fingerprint(const basin_graphset *s, int64_t graph) {
+    int64_t node = s->node_start[graph], nodes = s->node_start[graph + 1];
+    int64_t edge = s->edge_start[graph], edges = s->edge_start[graph + 1], own;
+    int64_t size[2] = {nodes - node, edges - edge};
+    uint64_t hash = basin_hash_bytes(BASIN_HASH_START, size, sizeof size);
+    add_rows(&hash, s->edge, edge, edges, 2, 2);
+    add_rows(&hash, s->node_attribute, node, nodes, s->node_attributes, s->node_attributes);
+    add_rows(&hash, s->node_label, node, nodes, s->node_labels, s->node_labels);
+    add_rows(&hash, s->edge_attribute, edge, edges, s->edge_attributes,
+             s->edge_attributes - s->edge_walks);
+    add_rows(&hash, s->edge_label, edge, edges, s->edge_labels, s->edge_labels);
+    memcpy(&own, &hash, sizeof own);
+    return own;
+}
+
+/* The same of what is to be learnt of a graph. */
+static void add_target(uint64_t *hash, const basin_graphset *s, int64_t graph) {
+    bool nodes = s->task == BASIN_NODE_CLASSES;
+    int64_t first = nodes ? s->node_start[graph] : graph;
+    int64_t end = nodes ? s->node_start[graph + 1] : graph + 1;
+    if (s->task == BASIN_GRAPHS_VALUES)
+        add_rows(hash, s->target, graph, graph + 1, s->targets, s->targets);
+    else
+        add_rows(hash, s->class_of, first, end, 1, 1);
+}
+
+/* A sum, so that the order does not matter. */
+uint64_t basin_graphs_digest(const basin_graphset *set, const basin_fold *fold) {
+    uint64_t sum = 0;
+    for (int part = 0; part < 2; part++)
+        for (int64_t i = 0; i < fold->count[part]; i++) {
+            uint64_t own = (uint64_t)fingerprint(set, fold->item[part][i]);
+            add_target(&own, set, fold->item[part][i]);
+            sum += own * (uint64_t)(2 * part + 1);
+        }
+    return sum ? sum : 1;
+}
+
+static bool has(const basin_graphs_seen_list *list, int64_t print) {
+    return list->count &&
+           bsearch(&print, list->print, (size_t)list->count, sizeof print, basin_compare_int64);
+}
+
+/* Graphs of an earlier run, with whose weights this one began, stay. */
+basin_status basin_graphs_seen_add(basin_graphs_model *model, const basin_graphset *set,
+                                   const basin_fold *fold, basin_error *error) {
+    for (int part = 0; part < 2; part++) {
+        basin_graphs_seen_list *list = &model->seen[part];
+        size_t count = (size_t)(list->count + fold->count[part]);
+        int64_t *all, kept = 0;
+        BASIN_TRY(BASIN_NEW_RAW(&all, count, "the fingerprints of graphs", error));
+        if (list->count) memcpy(all, list->print, (size_t)list->count * sizeof *all);
+        for (int64_t i = 0; i < fold->count[part]; i++)
+            all[list->count + i] = fingerprint(set, fold->item[part][i]);
+        qsort(all, count, sizeof *all, basin_compare_int64);
+        for (size_t i = 0; i < count; i++)
+            if (!kept || all[kept - 1] != all[i]) all[kept++] = all[i];
+        free(list->print);
+        *list = (basin_graphs_seen_list){all, kept};
+    }
+    return BASIN_OK;
+}
+
+basin_status basin_graphs_seen_write(basin_bundle *bundle, const basin_graphs_model *model,
+                                     basin_error *error) {
+    for (int part = 0; part < 2 && model->seen[0].count; part++) {
+        const basin_graphs_seen_list *list = &model->seen[part];
+        if (list->count)
+            BASIN_TRY(basin_bundle_put(bundle, tensor_name[part], list->print, BASIN_I64,
+                                       BASIN_SHAPE(list->count), error));
+    }
+    return BASIN_OK;
+}
+
+basin_status basin_graphs_seen_read(basin_graphs_model *model, const basin_bundle *bundle,
+                                    basin_error *error) {
+    for (int part = 0; part < 2; part++) {
+        const basin_tensor *t = basin_bundle_find(bundle, tensor_name[part]);
+        basin_graphs_seen_list *list = &model->seen[part];
+        if (!t) continue;
+        if (t->dtype != BASIN_I64 || t->shape.rank != 1)
+            return basin_fail(error, BASIN_BAD_FILE,
+                              "%s: the fingerprints of graphs are damaged; wanted whole numbers in "
+                              "a row",
+                              basin_bundle_path(bundle));
+        list->count = t->shape.dim[0];
+        BASIN_TRY(BASIN_NEW_RAW(&list->print, list->count, "the fingerprints of graphs", error));
+        memcpy(list->print, t->data, (size_t)list->count * sizeof *list->print);
+        qsort(list->print, (size_t)list->count, sizeof *list->print, basin_compare_int64);
+    }
+    return BASIN_OK;
+}
+
+basin_status basin_graphs_seen(basin_graphs_memory *memory, const basin_graphs_model *model,
+                               const basin_graphset *set, const int64_t *graph, int64_t count,
+                               basin_error *error) {
+    if (!model->seen[0].count)
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "the model's file does not say which graphs it was trained on");
+    for (int64_t i = 0; i < count; i++) {
+        int64_t print = fingerprint(set, graph[i]);
+        memory[i] = has(&model->seen[0], print)   ? BASIN_GRAPHS_TRAINED_ON
+                    : has(&model->seen[1], print) ? BASIN_GRAPHS_VALIDATED_ON
+                                                  : BASIN_GRAPHS_NEW;
+    }
+    return BASIN_OK;
+}

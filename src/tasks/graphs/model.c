@@ -1,0 +1,566 @@
+/* Graph models: settings, what they describe, model files (safetensors with settings and encoding
+ * as JSON in the metadata). See graphs.h. */
+#include "base/bundle.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "basin/plan.h"
+#include "tasks/graphs/graphs.h"
+
+/* ---- the model's configuration ---- */
+
+static int read_of(const basin_graphs_model *model) {
+    const char *name = model->settings.readout;
+    if (model->target == BASIN_NODE_CLASSES) return BASIN_READ_NODES;
+    if (!strcmp(name, "auto"))
+        name = model->target == BASIN_GRAPHS_VALUES ? "cls+sum" : "cls+mean+sized";
+    int read = 0;
+    if (strstr(name, "cls")) read |= BASIN_READ_CLS;
+    if (strstr(name, "mean")) read |= BASIN_READ_MEAN;
+    if (strstr(name, "sum")) read |= BASIN_READ_SUM;
+    if (strstr(name, "sized")) read |= BASIN_READ_SIZED;
+    return read;
+}
+
+basin_graphs_config basin_graphs_model_config(const basin_graphs_model *model, basin_expr seed) {
+    const basin_graphs_settings *s = &model->settings;
+    double root = 1 / sqrt((double)s->dim);
+    basin_init query = {BASIN_INIT_NORMAL, s->query_deviation > 0 ? s->query_deviation : root};
+    basin_init memory = {BASIN_INIT_NORMAL, s->memory_deviation > 0 ? s->memory_deviation : root};
+    return (basin_graphs_config){
+        .features = model->encoding.features,
+        .edge_features = model->encoding.edge_features,
+        .positions = s->eigenvectors + s->walks,
+        .outputs = model->outputs,
+        .blocks = (int)s->blocks,
+        .block = {BASIN_BLOCK_OF(s), .mix = s->mix, .couplings = s->couplings,
+                  .neighbour_heads = s->neighbour_heads,
+                  .coupling_features = model->encoding.edge_features + s->pair_hidden,
+                  .init_query = query, .init_memory = memory, .degree_scalers = s->degree_scalers,
+                  .norm = !strcmp(s->norm, "rms")     ? BASIN_NORM_RMS
+                          : !strcmp(s->norm, "graph") ? BASIN_NORM_GRAPH
+                                                      : BASIN_NORM_LAYER},
+        .descent = {BASIN_DESCENT_OF(s), .recompute = s->recompute, .seed = seed,
+                    .noise = seed && !s->implicit ? s->noise : 0},
+        .adjacency = !strcmp(s->adjacency, "bilinear") ? BASIN_ADJACENCY_BILINEAR
+                     : !strcmp(s->adjacency, "edges")  ? BASIN_ADJACENCY_EDGES
+                     : !strcmp(s->adjacency, "none")   ? BASIN_ADJACENCY_NONE
+                     : !strcmp(s->adjacency, "bias")   ? BASIN_ADJACENCY_BIAS
+                                                       : BASIN_ADJACENCY_CONV,
+        .read = read_of(model),
+        .hidden = s->hidden,
+        .pair_hidden = s->pair_hidden,
+        .norm_head = s->norm_head,
+        .drop = s->dropout >= 0                                          ? s->dropout
+                : model->target == BASIN_GRAPHS_VALUES && !model->binary ? 0
+                                                                         : 0.2,
+        .drop_step = s->step_dropout,
+        .reconstruct = s->reconstruct,
+        .reconstruct_first = !s->reconstruct_all,
+        .residual = !strcmp(s->residual, "none")      ? BASIN_RESIDUAL_NONE
+                    : !strcmp(s->residual, "initial") ? BASIN_RESIDUAL_INITIAL
+                    : !strcmp(s->residual, "jumping") ? BASIN_RESIDUAL_JUMPING
+                                                      : BASIN_RESIDUAL_BLOCK};
+}
+
+/* ---- making one ---- */
+
+/* The last step of making or reading one: the store, and the parameters declared. */
+static basin_status start(basin_graphs_model *model, basin_error *error) {
+    basin_graphs declared;
+    basin_graphs_config config = basin_graphs_model_config(model, NULL);
+    model->face = (basin_settings){.kind = &basin_graphs_task, .values = &model->settings};
+    model->encoding.no_cls_self = !model->settings.cls_self;
+    BASIN_TRY(basin_graphs_task.check(&model->settings, error));
+    BASIN_TRY(basin_store_new(&model->store, model->backend, error));
+    basin_store_share_results(model->store); /* plans of all sizes run in turn */
+    model->graph = basin_graph_new();
+    if (!model->graph) return basin_fail_memory(error, "a graph model");
+    basin_params_begin(&model->params, model->graph);
+    basin_graphs_declare(&declared, &model->params, &config);
+    return basin_graph_check(model->graph, error);
+}
+
+void basin_graphs_close(basin_graphs_model *model) {
+    if (!model) return;
+    if (model->one) basin_graphs_plans_free(model->one);
+    BASIN_FREE(model->one, model->class_value, model->target_mean, model->target_scale,
+               model->names);
+    basin_graphs_near_free(&model->near);
+    basin_graphs_certain_free(&model->certain);
+    BASIN_FREE(model->seen[0].print, model->seen[1].print);
+    basin_graphset_encoding_free(&model->encoding);
+    if (model->graph) basin_params_free(&model->params);
+    basin_graph_free(model->graph);
+    basin_store_free(model->store);
+    free(model);
+}
+
+static int64_t count_known(const basin_graphset *set, const int64_t *graph, int64_t count,
+                           int64_t column) {
+    int64_t known = 0;
+    for (int64_t i = 0; i < count; i++)
+        known += !isnan(set->target[graph[i] * set->targets + column]);
+    return known;
+}
+
+void basin_graphs_value_scale(double *mean, double *scale, const basin_graphset *set,
+                              const int64_t *graph, int64_t count) {
+    for (int64_t c = 0; c < set->targets; c++) {
+        double sum = 0, squares = 0, n = fmax(1, (double)count_known(set, graph, count, c));
+        for (int64_t i = 0; i < count; i++) {
+            double y = (double)set->target[graph[i] * set->targets + c];
+            if (!isnan(y)) sum += y, squares += y * y;
+        }
+        double variance = squares / n - sum / n * sum / n;
+        mean[c] = sum / n;
+        scale[c] = variance > 1e-12 * squares / n ? sqrt(variance) : 1;
+    }
+}
+
+static basin_status set_targets(basin_graphs_model *model, const basin_graphset *set,
+                                const int64_t *graph, int64_t count, basin_error *error) {
+    const char *name = set->columns ? set->columns : "";
+    for (int64_t c = 0; c < set->targets; c++, name += strcspn(name, "\n"), name += *name != 0)
+        if (!count_known(set, graph, count, c))
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "%s: value %lld%s%.*s%s is known of none of the %lld graphs to train "
+                              "on; needs one at least",
+                              set->name, (long long)c + 1, *name ? ", " : "",
+                              (int)strcspn(name, "\n"), name, *name ? "," : "", (long long)count);
+    model->outputs = set->targets;
+    model->binary = set->binary;
+    BASIN_TRY(BASIN_NEW(&model->target_mean, set->targets, "a graph model", error));
+    BASIN_TRY(BASIN_NEW(&model->target_scale, set->targets, "a graph model", error));
+    for (int64_t c = 0; c < set->targets; c++) model->target_scale[c] = 1;
+    if (model->settings.standardise && !model->binary)
+        basin_graphs_value_scale(model->target_mean, model->target_scale, set, graph, count);
+    return BASIN_OK;
+}
+
+static basin_status set_classes(basin_graphs_model *model, const basin_graphset *set,
+                                basin_error *error) {
+    int64_t outputs = model->settings.outputs;
+    model->classes = set->classes;
+    model->outputs = outputs > set->classes ? outputs : set->classes;
+    BASIN_TRY(BASIN_NEW(&model->class_value, set->classes, "a graph model", error));
+    memcpy(model->class_value, set->class_value, (size_t)set->classes * sizeof *set->class_value);
+    return BASIN_OK;
+}
+
+static basin_status fit_model(basin_graphs_model *m, const basin_graphset *set,
+                              const int64_t *graph, int64_t count, basin_error *error) {
+    const basin_graphs_settings *s = &m->settings;
+    basin_encoding_spec spec = {s->raw, s->standardise, s->edge_sums, s->degrees};
+    if (set->columns && !(m->names = basin_string_copy(set->columns)))
+        return basin_fail_memory(error, "a graph model");
+    BASIN_TRY(basin_graphset_encoding_new(&m->encoding, set, graph, count, &spec, error));
+    BASIN_TRY(set->task == BASIN_GRAPHS_VALUES ? set_targets(m, set, graph, count, error)
+                                               : set_classes(m, set, error));
+    return start(m, error);
+}
+
+static void drop(basin_graphs_model **model) {
+    basin_graphs_close(*model);
+    *model = NULL;
+}
+
+basin_status basin_graphs_model_new(basin_graphs_model **model,
+                                    const basin_graphs_settings *settings,
+                                    const basin_graphset *set, const int64_t *graph, int64_t count,
+                                    basin_backend *backend, basin_error *error) {
+    BASIN_TRY(BASIN_NEW(model, 1, "a graph model", error));
+    basin_graphs_model *m = *model;
+    m->settings = *settings;
+    m->target = set->task;
+    m->members = 1;
+    m->backend = backend;
+    m->settings.epochs = basin_graphs_epochs(settings, set, graph, count);
+    basin_graphs_choose_adjacency(&m->settings, set);
+    BASIN_TRY_OR(fit_model(m, set, graph, count, error), drop(model));
+    return BASIN_OK;
+}
+
+int32_t basin_graphs_class_number(const basin_graphs_model *model, int64_t value) {
+    for (int64_t c = 0; c < model->classes; c++)
+        if (model->class_value[c] == value) return (int32_t)c;
+    return -1;
+}
+
+basin_status basin_graphs_model_take_classes(basin_graphs_model *model, const basin_graphset *set,
+                                             basin_error *error) {
+    bool known = true;
+    if (model->target == BASIN_GRAPHS_VALUES || set->task != model->target) return BASIN_OK;
+    for (int64_t c = 0; c < set->classes && known; c++)
+        known = basin_graphs_class_number(model, set->class_value[c]) >= 0;
+    if (known) return BASIN_OK;
+    if (set->classes > model->outputs)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s has %lld classes, the model %lld outputs",
+                          set->name, (long long)set->classes, (long long)model->outputs);
+    int64_t outputs = model->outputs;
+    free(model->class_value);
+    basin_status status = set_classes(model, set, error);
+    model->outputs = outputs;
+    return status;
+}
+
+basin_graphs_info basin_graphs_about(const basin_graphs_model *model) {
+    bool values = model->target == BASIN_GRAPHS_VALUES;
+    basin_graphs_config config = basin_graphs_model_config(model, NULL);
+    int64_t parts = 0;
+    for (int flag = BASIN_READ_CLS; flag <= BASIN_READ_SIZED; flag *= 2)
+        parts += (config.read & flag) > 0;
+    return (basin_graphs_info){
+        .settings = &model->face,
+        .target = model->target,
+        .columns = values ? model->outputs : model->classes,
+        .class_value = values ? NULL : model->class_value,
+        .names = model->names,
+        .members = model->members,
+        .binary = model->binary,
+        .near = model->near.count ? model->near.share : NAN,
+        .remembered = model->near.name,
+        .temperature = model->certain.temperature > 0 ? model->certain.temperature : 1,
+        .calibrated = model->certain.lists ? model->certain.start[model->certain.lists] : 0,
+        .parameters = basin_params_total(&model->params),
+        .width = config.block.dim * (parts ? parts : 1)};
+}
+
+/* ---- settings ---- */
+
+#define BASIN_SETTINGS_TYPE basin_graphs_settings
+static const basin_setting table[] = {
+    BASIN_GRAPHS_INPUT_SETTINGS(BASIN_SETTING_ENTRY)
+        BASIN_GRAPHS_MODEL_SETTINGS(BASIN_SETTING_ENTRY)
+            BASIN_GRAPHS_TRAINING_SETTINGS(BASIN_SETTING_ENTRY)
+                BASIN_LOOSE_SETTINGS(BASIN_LOOSE_ENTRY) BASIN_SETTINGS_END,
+};
+
+void basin_graphs_choose_adjacency(basin_graphs_settings *s, const basin_graphset *set) {
+    if (strcmp(s->adjacency, "auto") != 0) return;
+    s->adjacency = set->line ? "bias" : "bilinear";
+    if (set->line && !s->couplings) s->couplings = 4;
+    if (set->line && !s->pair_hidden) s->pair_hidden = 16;
+}
+
+/* 100 epochs; of large graphs fewer, 12 million tokens in all, but not below 30. */
+int64_t basin_graphs_epochs(const basin_graphs_settings *settings, const basin_graphset *set,
+                            const int64_t *graph, int64_t count) {
+    if (settings->epochs) return settings->epochs;
+    int64_t tokens = 1;
+    for (int64_t i = 0; i < count; i++) tokens += basin_graphset_tokens(set, graph[i]);
+    int64_t epochs = 12000000 / tokens,
+            most = set->line && set->task == BASIN_GRAPHS_CLASSES ? 30 : 100;
+    return epochs > most ? most : epochs < 30 ? 30 : epochs;
+}
+
+static basin_status check(const void *values, basin_error *error) {
+    const basin_graphs_settings *s = values;
+    if (s->best_of > 1 && s->members > 1)
+        return basin_fail(error, BASIN_BAD_VALUE, "best_of is %lld and members %lld; needs one",
+                          (long long)s->best_of, (long long)s->members);
+    if (s->blocks == 1 && !strcmp(s->residual, "initial"))
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "residual is initial and blocks 1; needs two blocks at least");
+    if (!s->attention && !s->hopfield)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "neither attention nor Hopfield network: wanted at least one of them");
+    if (s->reconstruct && (!strcmp(s->adjacency, "none") || !strcmp(s->adjacency, "bias")))
+        return basin_fail(
+            error, BASIN_BAD_VALUE,
+            "edges are reconstructed from the adjacency; wanted one other than none and bias");
+    return BASIN_OK;
+}
+
+const basin_task_settings basin_graphs_task = {
+    "graphs", table, sizeof(basin_graphs_settings), check, NULL, NULL, "graph"};
+
+/* ---- the encoding as JSON ---- */
+
+static void put_columns(basin_json *j, const char *name, const basin_label_column *column,
+                        int64_t count) {
+    basin_json_array(j, name);
+    for (int64_t c = 0; c < count; c++) { /* first, count, those that training did not see */
+        const basin_label_column *own = &column[c];
+        basin_json_array(j, NULL);
+        basin_json_integer(j, NULL, own->first);
+        basin_json_integer(j, NULL, own->count);
+        for (int32_t k = 0; k < own->count; k++)
+            if (!basin_label_known(own, own->first + k))
+                basin_json_integer(j, NULL, own->first + k);
+        basin_json_end(j);
+    }
+    basin_json_end(j);
+}
+
+static void put_floats(basin_json *j, const char *name, const float *number, int64_t count) {
+    basin_json_array(j, name);
+    for (int64_t i = 0; i < count; i++) basin_json_number(j, NULL, (double)number[i]);
+    basin_json_end(j);
+}
+
+static char *data_json(const basin_graphs_model *m) {
+    const basin_graphset_encoding *e = &m->encoding;
+    int64_t columns = e->attributes + e->edge_attributes;
+    basin_memory_file memory;
+    FILE *file = basin_memory_file_open(&memory);
+    if (!file) return NULL;
+    basin_json j = basin_json_begin_line(file);
+    basin_json_integer(&j, "task", m->target);
+    basin_json_integer(&j, "outputs", m->outputs);
+    basin_json_array(&j, "classes");
+    for (int64_t c = 0; c < m->classes; c++) basin_json_integer(&j, NULL, m->class_value[c]);
+    basin_json_end(&j);
+    if (m->target_mean) {
+        basin_json_numbers(&j, "target_mean", m->target_mean, m->outputs);
+        basin_json_numbers(&j, "target_scale", m->target_scale, m->outputs);
+    }
+    basin_json_integer(&j, "attributes", e->attributes);
+    basin_json_integer(&j, "edge_attributes", e->edge_attributes);
+    put_columns(&j, "labels", e->label, e->labels);
+    put_columns(&j, "edge_labels", e->edge_label, e->edge_labels);
+    put_floats(&j, "mean", e->mean, columns);
+    put_floats(&j, "scale", e->scale, columns);
+    basin_json_boolean(&j, "raw", e->raw);
+    basin_json_integer(&j, "degrees", e->degrees);
+    basin_json_boolean(&j, "edge_sums", e->edge_sums);
+    if (m->names) basin_json_text(&j, "names", m->names);
+    if (m->binary) basin_json_boolean(&j, "binary", true);
+    basin_json_integer(&j, "members", m->members);
+    if (m->certain.temperature > 0) basin_json_number(&j, "temperature", m->certain.temperature);
+    if (m->near.count) basin_json_number(&j, "near_share", m->near.share);
+    if (m->near.width > 0) basin_json_number(&j, "near_width", m->near.width);
+    basin_json_end(&j);
+    return basin_memory_file_close(&memory);
+}
+
+static bool get_integer(int64_t *to, const cJSON *o, const char *name, double low, double high) {
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(o, name);
+    if (!cJSON_IsNumber(item) || item->valuedouble < low || item->valuedouble > high ||
+        item->valuedouble != floor(item->valuedouble))
+        return false;
+    *to = (int64_t)item->valuedouble;
+    return true;
+}
+
+/* The numbers of an array, all finite; free them. `*count` -1: as many as there are. Older files
+ * store one number for all. */
+static bool get_numbers(double **to, int64_t *count, const cJSON *o, const char *name,
+                        bool *memory) {
+    const cJSON *array = cJSON_GetObjectItemCaseSensitive(o, name);
+    bool one = cJSON_IsNumber(array) && *count >= 0;
+    if (!one && !cJSON_IsArray(array)) return false;
+    if (*count < 0) *count = cJSON_GetArraySize(array);
+    if (!one && cJSON_GetArraySize(array) != *count) return false;
+    if (!(*to = basin_zeros_new((size_t)*count, sizeof **to))) return *memory = false;
+    const cJSON *item = one ? array : array->child;
+    for (int64_t i = 0; i < *count; i++, item = one ? item : item->next) {
+        if (!cJSON_IsNumber(item) || !isfinite(item->valuedouble)) return false;
+        (*to)[i] = item->valuedouble;
+    }
+    return true;
+}
+
+static bool get_columns(basin_label_column *column, int64_t *count, const cJSON *o,
+                        const char *name) {
+    const cJSON *array = cJSON_GetObjectItemCaseSensitive(o, name), *item;
+    if (!cJSON_IsArray(array) || cJSON_GetArraySize(array) > BASIN_MAX_LABELS) return false;
+    *count = 0;
+    cJSON_ArrayForEach(item, array) {
+        const cJSON *first = cJSON_GetArrayItem(item, 0), *kinds = cJSON_GetArrayItem(item, 1);
+        if (!cJSON_IsNumber(first) || !cJSON_IsNumber(kinds) || kinds->valueint < 1 ||
+            kinds->valueint > 1 << 20)
+            return false;
+        basin_label_column own = {first->valueint, kinds->valueint, {0}};
+        for (const cJSON *not = kinds->next; not ; not = not ->next) {
+            int64_t at = (int64_t) not ->valueint - own.first;
+            if (at >= 0 && at < 256) own.unseen[at / 64] |= UINT64_C(1) << at % 64;
+        }
+        column[(*count)++] = own;
+    }
+    return true;
+}
+
+static bool get_floats(float **to, const cJSON *o, const char *name, int64_t count, bool *memory) {
+    BASIN_FREE_AT_EXIT double *number = NULL;
+    if (!get_numbers(&number, &count, o, name, memory)) return false;
+    if (!(*to = basin_zeros_new((size_t)count, sizeof **to))) return *memory = false;
+    for (int64_t i = 0; i < count; i++) (*to)[i] = (float)number[i];
+    return true;
+}
+
+static bool get_classes(basin_graphs_model *m, const cJSON *o, bool *memory) {
+    BASIN_FREE_AT_EXIT double *number = NULL;
+    int64_t count = -1;
+    if (!get_numbers(&number, &count, o, "classes", memory)) return false;
+    if (!(m->class_value = basin_zeros_new((size_t)count, sizeof *m->class_value)))
+        return *memory = false;
+    for (int64_t c = 0; c < count; c++) m->class_value[c] = (int64_t)number[c];
+    m->classes = count;
+    return true;
+}
+
+static bool get_encoding(basin_graphset_encoding *e, const cJSON *o, bool *memory) {
+    if (!get_integer(&e->attributes, o, "attributes", 0, 1 << 20) ||
+        !get_integer(&e->edge_attributes, o, "edge_attributes", 0, 1 << 20) ||
+        !get_columns(e->label, &e->labels, o, "labels") ||
+        !get_columns(e->edge_label, &e->edge_labels, o, "edge_labels") ||
+        !get_integer(&e->degrees, o, "degrees", 0, 1 << 20))
+        return false;
+    int64_t columns = e->attributes + e->edge_attributes;
+    if (!get_floats(&e->mean, o, "mean", columns, memory) ||
+        !get_floats(&e->scale, o, "scale", columns, memory))
+        return false;
+    e->raw = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(o, "raw"));
+    e->edge_sums = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(o, "edge_sums"));
+    basin_graphset_encoding_count(e);
+    return true;
+}
+
+/* A number that older files do not have. */
+static bool get_part(double *to, const cJSON *o, const char *name, double absent, double low,
+                     double high) {
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(o, name);
+    *to = item ? item->valuedouble : absent;
+    return !item || (cJSON_IsNumber(item) && *to >= low && *to <= high);
+}
+
+static bool get_data(basin_graphs_model *m, const cJSON *o, bool *memory) {
+    int64_t task;
+    if (!get_integer(&task, o, "task", 0, 2) ||
+        !get_integer(&m->outputs, o, "outputs", 1, 1 << 20) || !get_classes(m, o, memory))
+        return false;
+    m->target = (basin_graphs_target)task;
+    m->binary = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(o, "binary"));
+    m->members = 1; /* older files do not say it */
+    if (cJSON_HasObjectItem(o, "members") &&
+        !get_integer(&m->members, o, "members", 1, BASIN_MAX_MEMBERS))
+        return false;
+    if (!get_part(&m->certain.temperature, o, "temperature", 1, 1e-3, 1e3) ||
+        !get_part(&m->near.share, o, "near_share", -1, 0, 1) ||
+        !get_part(&m->near.width, o, "near_width", 0, 0, 1e3))
+        return false;
+    const cJSON *names = cJSON_GetObjectItemCaseSensitive(o, "names");
+    if (cJSON_IsString(names) && !(m->names = basin_string_copy(names->valuestring)))
+        return *memory = false;
+    if (m->target == BASIN_GRAPHS_VALUES
+            ? !get_numbers(&m->target_mean, &m->outputs, o, "target_mean", memory) ||
+                  !get_numbers(&m->target_scale, &m->outputs, o, "target_scale", memory)
+            : m->classes < 1 || m->classes > m->outputs)
+        return false;
+    return get_encoding(&m->encoding, o, memory);
+}
+
+static basin_status read_data(basin_graphs_model *m, const char *json, const char *path,
+                              basin_error *error) {
+    BASIN_JSON_AT_EXIT cJSON *o;
+    bool memory = true;
+    BASIN_TRY(basin_json_parse(&o, json, strlen(json), path, "the encoding", error));
+    bool good = get_data(m, o, &memory);
+    if (!memory) return basin_fail_memory(error, "a graph model");
+    if (good) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_FILE, "%s: the encoding of nodes and edges is damaged",
+                      path);
+}
+
+/* ---- files ---- */
+
+basin_status basin_graphs_describe(basin_bundle *bundle, const basin_graphs_model *model,
+                                   basin_error *error) {
+    BASIN_FREE_AT_EXIT char *data = data_json(model);
+    if (!data) return basin_fail_memory(error, "a graph model");
+    BASIN_TRY(basin_settings_store(bundle, NULL, &model->settings, &basin_graphs_task, error));
+    BASIN_TRY(basin_bundle_meta_set(bundle, "basin.data", data, error));
+    return basin_bundle_meta_set(bundle, "basin.model", "graph", error);
+}
+
+/* The state of a member's parameter. */
+enum { STATE_NAME = 200 };
+static const char *member_name(char text[STATE_NAME], const basin_graphs_model *model,
+                               int64_t member, basin_expr state) {
+    if (model->members == 1) return basin_expr_name(state);
+    snprintf(text, STATE_NAME, "member%lld.%s", (long long)member, basin_expr_name(state));
+    return text;
+}
+
+basin_status basin_graphs_take_member(basin_graphs_model *model, int64_t member,
+                                      basin_error *error) {
+    char prefix[32];
+    if (model->members == 1) return BASIN_OK;
+    snprintf(prefix, sizeof prefix, "member%lld.", (long long)member);
+    return basin_states_copy(model->store, &model->params, "", prefix, error);
+}
+
+int64_t basin_graphs_members(const basin_graphs_settings *settings, const basin_graphset *set) {
+    if (settings->best_of > 1) return settings->best_of;
+    return settings->members ? settings->members : set->line ? 5 : 1;
+}
+
+basin_status basin_graphs_write(const char *path, basin_graphs_model *model, basin_error *error) {
+    char name[STATE_NAME];
+    BASIN_AT_EXIT(basin_bundle_free_at) basin_bundle *bundle = NULL;
+    BASIN_TRY(basin_bundle_new(&bundle, NULL, error));
+    BASIN_TRY(basin_graphs_describe(bundle, model, error));
+    for (int64_t k = 0; k < model->members; k++)
+        for (size_t i = 0; i < model->params.count; i++)
+            BASIN_TRY(basin_state_add(bundle, model->store,
+                                      member_name(name, model, k, model->params.param[i].state),
+                                      error));
+    BASIN_TRY(basin_graphs_near_write(bundle, model, error));
+    BASIN_TRY(basin_graphs_certain_write(bundle, model, error));
+    BASIN_TRY(basin_graphs_seen_write(bundle, model, error));
+    return basin_bundle_write(path, bundle, error);
+}
+
+basin_status basin_graphs_settings_read(basin_graphs_settings *settings, const basin_bundle *bundle,
+                                        basin_error *error) {
+    BASIN_TRY(basin_settings_take(settings, &basin_graphs_task, bundle, error));
+    if (settings->reconstruct &&
+        !strstr(basin_bundle_meta(bundle, "basin.config"), "\"reconstruct_all\""))
+        settings->reconstruct_all = false; /* older files have the first feature alone */
+    return BASIN_OK;
+}
+
+static basin_status fill_model(basin_graphs_model *m, const basin_bundle *bundle,
+                               const basin_graphs_settings *settings, basin_error *error) {
+    const char *path = basin_bundle_path(bundle), *data = basin_bundle_meta(bundle, "basin.data");
+    BASIN_TRY(basin_graphs_settings_read(&m->settings, bundle, error));
+    if (!data)
+        return basin_fail(error, BASIN_BAD_FILE, "%s: 'basin.data', the encoding, is absent", path);
+    BASIN_TRY(read_data(m, data, path, error));
+    BASIN_TRY(basin_graphs_seen_read(m, bundle, error));
+    if (settings) m->settings = *settings;
+    return start(m, error);
+}
+
+basin_status basin_graphs_model_read(basin_graphs_model **model, const basin_bundle *bundle,
+                                     const basin_graphs_settings *settings, basin_backend *backend,
+                                     basin_error *error) {
+    BASIN_TRY(BASIN_NEW(model, 1, "a graph model", error));
+    (*model)->backend = backend;
+    BASIN_TRY_OR(fill_model(*model, bundle, settings, error), drop(model));
+    return BASIN_OK;
+}
+
+static basin_status read_members(basin_graphs_model *m, const basin_bundle *bundle,
+                                 basin_error *error) {
+    char name[STATE_NAME];
+    for (int64_t k = 0; k < m->members; k++)
+        for (size_t i = 0; i < m->params.count; i++) {
+            basin_expr state = m->params.param[i].state;
+            BASIN_TRY(basin_state_restore(m->store, member_name(name, m, k, state),
+                                          basin_expr_shape(state), bundle, error));
+        }
+    BASIN_TRY(basin_graphs_near_read(m, bundle, error));
+    BASIN_TRY(basin_graphs_certain_read(m, bundle, error));
+    return basin_graphs_take_member(m, 0, error);
+}
+
+basin_status basin_graphs_open(basin_graphs_model **model, const char *path, basin_backend *backend,
+                               basin_error *error) {
+    BASIN_AT_EXIT(basin_bundle_free_at) basin_bundle *bundle = NULL;
+    *model = NULL;
+    BASIN_TRY(basin_bundle_read(&bundle, path, error));
+    BASIN_TRY(basin_graphs_model_read(model, bundle, NULL, backend, error));
+    BASIN_TRY_OR(read_members(*model, bundle, error), drop(model));
+    return BASIN_OK;
+}

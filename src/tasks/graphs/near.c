@@ -1,0 +1,417 @@
+/* A memory of the training molecules, or graphs with labels of nodes, beside the network: kernel
+ * ridge regression with the Tanimoto similarity of counted circular neighbourhoods (atoms, then
+ * what is around them up to two bonds), of probabilities with its exponential. Its share in
+ * predictions is chosen on validation graphs (certain.c); and it says how near the nearest training
+ * graph is. */
+#include "base/hash.h"
+#include "base/parallel.h"
+#include "base/sort.h"
+#include "tasks/graphs/graphs.h"
+
+static const char memory[] = "the memory of molecules";
+enum { RADIUS = 2, MOST = 5000, ROUNDS = 60 };
+static const double RIDGE = 0.3;
+
+/* ---- neighbourhoods ---- */
+
+/* Of graph g: (RADIUS + 1) numbers per node, [RADIUS + 1, nodes]; `colour` has room for twice the
+ * nodes. */
+static void list_neighbourhoods(int32_t *to, uint64_t *colour, const basin_graphset *s, int64_t g) {
+    int64_t first = s->node_start[g], n = s->node_start[g + 1] - first;
+    uint64_t *next = colour + n;
+    for (int64_t i = 0; i < n; i++) {
+        const int32_t *label = s->node_label + (first + i) * s->node_labels;
+        colour[i] = basin_hash_pair(
+            basin_hash_bytes(BASIN_HASH_START, label, 4 * (size_t)s->node_labels), 1);
+    }
+    for (int round = 0; round <= RADIUS; round++) {
+        for (int64_t i = 0; i < n; i++) to[round * n + i] = (int32_t)(colour[i] >> 33), next[i] = 0;
+        for (int64_t e = s->edge_start[g]; e < s->edge_start[g + 1]; e++)
+            if (basin_graphset_is_edge(s, e))
+                next[s->edge[2 * e]] += basin_hash_pair(
+                    colour[s->edge[2 * e + 1]],
+                    s->edge_labels ? (uint64_t)s->edge_label[e * s->edge_labels] : 0);
+        for (int64_t i = 0; i < n; i++) colour[i] = basin_hash_pair(colour[i], next[i]);
+    }
+}
+
+static basin_status list_all(basin_graphs_near *near, const basin_graphset *s, const int64_t *graph,
+                             int64_t count, basin_error *error) {
+    int64_t most = 1;
+    if (!s->node_labels)
+        return basin_fail(error, BASIN_BAD_VALUE, "graphs without labels of nodes");
+    *near = (basin_graphs_near){.count = count};
+    BASIN_TRY(BASIN_NEW(&near->start, count + 1, memory, error));
+    for (int64_t i = 0; i < count; i++) {
+        int64_t n = s->node_start[graph[i] + 1] - s->node_start[graph[i]];
+        near->start[i + 1] = near->start[i] + n * (RADIUS + 1);
+        most = basin_int_max(most, n);
+    }
+    BASIN_SCRATCH_RAW(uint64_t, colour, 2 * most, memory, error);
+    BASIN_TRY(BASIN_NEW_RAW(&near->feature, near->start[count] + 1, memory, error));
+    for (int64_t i = 0; i < count; i++) {
+        int32_t *to = near->feature + near->start[i];
+        list_neighbourhoods(to, colour, s, graph[i]);
+        qsort(to, (size_t)(near->start[i + 1] - near->start[i]), sizeof *to, basin_compare_int32);
+    }
+    return BASIN_OK;
+}
+
+/* Of two ascending lists: what they share over what either has, with counts. */
+static double similarity(const basin_graphs_near *a, int64_t i, const basin_graphs_near *b,
+                         int64_t k) {
+    const int32_t *x = a->feature + a->start[i], *x_end = a->feature + a->start[i + 1];
+    const int32_t *y = b->feature + b->start[k], *y_end = b->feature + b->start[k + 1];
+    double all = (double)(x_end - x + (y_end - y)), shared = 0;
+    while (x < x_end && y < y_end) {
+        shared += *x == *y;
+        bool left = *x <= *y, right = *y <= *x;
+        x += left, y += right;
+    }
+    return all > shared ? shared / (all - shared) : 1;
+}
+
+static double kernel(const basin_graphs_near *near, double similar) {
+    return near->width > 0 ? exp((similar - 1) / near->width) : similar;
+}
+
+/* ---- all similarities ---- */
+
+typedef struct table {
+    const basin_graphs_near *rows, *columns;
+    float *cell;        /* [rows, columns] */
+    const double *from; /* [columns] or NULL */
+    double *to;         /* [rows] */
+} table;
+
+static void fill_rows(const void *context, int64_t first, int64_t last) {
+    const table *t = context;
+    for (int64_t i = first; i < last; i++)
+        for (int64_t k = 0; k < t->columns->count; k++)
+            t->cell[i * t->columns->count + k] = (float)similarity(t->rows, i, t->columns, k);
+}
+
+static void multiply_rows(const void *context, int64_t first, int64_t last) {
+    const table *t = context;
+    for (int64_t i = first; i < last; i++) {
+        double sum = 0;
+        const float *row = t->cell + i * t->columns->count;
+        for (int64_t k = 0; k < t->columns->count; k++) sum += (double)row[k] * t->from[k];
+        t->to[i] = sum;
+    }
+}
+
+/* Solves (K + RIDGE) x = y by conjugate gradients over the rows where y is a number; x is 0
+ * elsewhere. `work` [3, rows]. */
+static void solve(double *x, const double *y, table *t, double *work) {
+    int64_t n = t->rows->count;
+    double *r = work, *p = work + n, *q = work + 2 * n, old = 0, first;
+    for (int64_t i = 0; i < n; i++)
+        x[i] = 0, r[i] = p[i] = isnan(y[i]) ? 0 : y[i], old += r[i] * r[i];
+    first = old;
+    for (int round = 0; round < ROUNDS && old > 1e-8 * first; round++) {
+        double along = 0, now = 0;
+        t->from = p, t->to = q;
+        basin_parallel_for(multiply_rows, t, n, 64, 0);
+        for (int64_t i = 0; i < n; i++)
+            q[i] = isnan(y[i]) ? 0 : q[i] + RIDGE * p[i], along += p[i] * q[i];
+        for (int64_t i = 0; i < n; i++)
+            x[i] += old / along * p[i], r[i] -= old / along * q[i], now += r[i] * r[i];
+        for (int64_t i = 0; i < n; i++) p[i] = r[i] + now / old * p[i];
+        old = now;
+    }
+}
+
+/* ---- learning ---- */
+
+bool basin_graphs_near_serves(const basin_graphs_settings *settings, const basin_graphset *set) {
+    bool classes = set->task == BASIN_GRAPHS_CLASSES && set->node_labels;
+    return settings->near && (set->line || classes);
+}
+
+/* Of molecules, where those for validation are too few to choose it. */
+static double usual_share(const basin_graphs_model *m) {
+    return m->target == BASIN_GRAPHS_CLASSES || m->binary ? 0.5 : 0;
+}
+
+double basin_graphs_truth(const basin_graphset *s, int64_t graph, int64_t c) {
+    if (s->task == BASIN_GRAPHS_VALUES) return (double)s->target[graph * s->targets + c];
+    return s->class_of[graph] < 0 ? NAN : s->class_of[graph] == c;
+}
+
+/* What is being learnt: similarities of the molecules `graph` among each other. */
+typedef struct rows {
+    const basin_graphset *set;
+    const int64_t *graph;
+    table t;
+    double *y; /* [5, molecules] what is known, the solution, work */
+} rows;
+
+/* Column c as deviations from the mean of the rows that are known and not `hidden` (may be NULL),
+ * solved; returns the mean. */
+static double solve_column(rows *l, int64_t c, const uint8_t *hidden) {
+    int64_t n = l->t.rows->count;
+    double sum = 0, known = 0;
+    for (int64_t i = 0; i < n; i++) {
+        l->y[i] = hidden && hidden[i] ? NAN : basin_graphs_truth(l->set, l->graph[i], c);
+        if (!isnan(l->y[i])) sum += l->y[i], known++;
+    }
+    for (int64_t i = 0; i < n; i++) l->y[i] -= sum / fmax(known, 1);
+    solve(l->y + n, l->y, &l->t, l->y + 2 * n);
+    return sum / fmax(known, 1);
+}
+
+static double bounded(const basin_graphs_model *m, double value) {
+    if (m->target == BASIN_GRAPHS_VALUES && !m->binary) return value;
+    return fmin(fmax(value, 1e-4), 1 - 1e-4);
+}
+
+/* Predicts the validation molecules of one part by a memory without them. */
+static void hold_out(float *held, rows *l, const basin_graphs_model *m, const basin_fold *f,
+                     int32_t *row, uint8_t *hidden) {
+    int64_t n = l->t.rows->count, C = m->outputs;
+    for (int64_t g = 0; g < l->set->graphs; g++) row[g] = -1;
+    for (int64_t i = 0; i < n; i++) row[l->graph[i]] = (int32_t)i, hidden[i] = 0;
+    for (int64_t i = 0; i < f->count[1]; i++)
+        if (row[f->item[1][i]] >= 0) hidden[row[f->item[1][i]]] = 1;
+    for (int64_t c = 0; c < C; c++) {
+        double mean = solve_column(l, c, hidden);
+        l->t.from = l->y + n, l->t.to = l->y + 2 * n;
+        basin_parallel_for(multiply_rows, &l->t, n, 64, 0);
+        for (int64_t i = 0; i < f->count[1]; i++) {
+            int32_t own = row[f->item[1][i]];
+            held[i * C + c] = own < 0 ? NAN : (float)bounded(m, mean + l->y[2 * n + own]);
+        }
+    }
+}
+
+/* What the molecules are called. */
+static basin_status name_all(basin_graphs_near *near, const basin_graphset *set,
+                             const int64_t *graph, basin_error *error) {
+    size_t length;
+    FILE *file = open_memstream(&near->name, &length);
+    if (!file) return basin_fail_memory(error, memory);
+    for (int64_t i = 0; i < near->count; i++) {
+        const char *id = set->id ? set->id + set->id_start[graph[i]] : "";
+        if (*id)
+            fputs(id, file);
+        else
+            fprintf(file, set->line ? "line %lld" : "%lld",
+                    (long long)(set->line ? set->line[graph[i]] : graph[i]));
+        fputc(0, file);
+    }
+    if (fclose(file)) return basin_fail_memory(error, memory);
+    near->names = (int64_t)length;
+    return BASIN_OK;
+}
+
+basin_status basin_graphs_near_fit(basin_graphs_model *m, const basin_graphset *set,
+                                   const basin_fold *fold, int64_t parts, float *held,
+                                   basin_error *error) {
+    int64_t all = fold->count[0] + fold->count[1], n = 0, C = m->outputs;
+    basin_graphs_near *near = &m->near;
+    BASIN_SCRATCH_RAW(int64_t, graph, all, memory, error);
+    for (int64_t i = 0; i < all; i++) /* at most MOST, evenly drawn */
+        if (all <= MOST || i * MOST / all != (i + 1) * MOST / all)
+            graph[n++] = i < fold->count[0] ? fold->item[0][i] : fold->item[1][i - fold->count[0]];
+    basin_graphs_near_free(near);
+    BASIN_TRY(list_all(near, set, graph, n, error));
+    near->share = set->line ? usual_share(m) : 0;
+    near->width = usual_share(m) > 0; /* of values the similarity itself does better */
+    BASIN_TRY(name_all(near, set, graph, error));
+    BASIN_TRY(BASIN_NEW(&near->weight, (n + 1) * C, memory, error));
+    BASIN_SCRATCH(double, y, 5 * n, memory, error);
+    BASIN_SCRATCH_RAW(float, cell, (n * n), memory, error);
+    BASIN_SCRATCH_RAW(int32_t, row, set->graphs, memory, error);
+    BASIN_SCRATCH_RAW(uint8_t, hidden, n, memory, error);
+    rows l = {set, graph, {.rows = near, .columns = near, .cell = cell}, y};
+    basin_parallel_for(fill_rows, &l.t, n, 16, 0);
+    for (int64_t i = 0; i < n * n; i++) cell[i] = (float)kernel(near, (double)cell[i]);
+    for (int64_t k = 0; held && k < parts; held += C * fold[k++].count[1])
+        hold_out(held, &l, m, &fold[k], row, hidden);
+    for (int64_t c = 0; c < C; c++) {
+        near->weight[n * C + c] = (float)solve_column(&l, c, NULL);
+        for (int64_t i = 0; i < n; i++) near->weight[i * C + c] = (float)y[n + i];
+    }
+    return BASIN_OK;
+}
+
+void basin_graphs_near_free(basin_graphs_near *near) {
+    BASIN_FREE(near->start, near->feature, near->weight, near->name);
+    *near = (basin_graphs_near){0};
+}
+
+/* One row: its similarities become a prediction, mixed with the network's; gives the nearest. */
+static int64_t mix_row(float *to, const float *similar, const basin_graphs_model *m) {
+    const basin_graphs_near *near = &m->near;
+    bool classes = m->target == BASIN_GRAPHS_CLASSES;
+    int64_t most = 0;
+    for (int64_t k = 1; k < near->count; k++)
+        if (similar[k] > similar[most]) most = k;
+    if (classes && near->share > 0) basin_graphs_softmax(to, to, m->outputs);
+    for (int64_t c = 0; c < m->outputs && near->share > 0; c++) {
+        double value = (double)near->weight[near->count * m->outputs + c];
+        for (int64_t k = 0; k < near->count; k++)
+            value += kernel(near, (double)similar[k]) * (double)near->weight[k * m->outputs + c];
+        value = (1 - near->share) * (double)to[c] + near->share * bounded(m, value);
+        to[c] = (float)(classes ? log(value) : value);
+    }
+    return most;
+}
+
+/* Behind so many zero bytes. */
+static int64_t find_name(const basin_graphs_near *near, int64_t number) {
+    int64_t at = 0;
+    while (near->name && number--) at += (int64_t)strlen(near->name + at) + 1;
+    return at;
+}
+
+basin_status basin_graphs_near_add(float *output, float *nearest, int64_t *name,
+                                   const basin_graphs_model *m, const basin_graphset *set,
+                                   const int64_t *graph, int64_t count, basin_error *error) {
+    const basin_graphs_near *near = &m->near;
+    int64_t part = basin_int_min(count, 1024);
+    BASIN_AT_EXIT(basin_graphs_near_free) basin_graphs_near own = {0};
+    if (!near->count) return BASIN_OK;
+    BASIN_SCRATCH_RAW(float, cell, part * near->count, memory, error);
+    for (int64_t at = 0; at < count; at += part) {
+        int64_t now = basin_int_min(part, count - at);
+        basin_graphs_near_free(&own);
+        BASIN_TRY(list_all(&own, set, graph + at, now, error));
+        table t = {.rows = &own, .columns = near, .cell = cell};
+        basin_parallel_for(fill_rows, &t, now, 4, 0);
+        for (int64_t i = 0; i < now; i++) {
+            const float *similar = cell + i * near->count;
+            int64_t most = mix_row(output + (at + i) * m->outputs, similar, m);
+            if (nearest) nearest[at + i] = similar[most];
+            if (name) name[at + i] = find_name(near, most);
+        }
+    }
+    return BASIN_OK;
+}
+
+/* ---- explaining ---- */
+
+/* Each of the neighbourhoods `own` gets its part of what the similarity to molecule k adds, over a
+ * molecule that shares none. */
+static void credit(double *to, const basin_graphs_near *own, const basin_graphs_near *near,
+                   int64_t k, double weight) {
+    const int32_t *x = own->feature, *y = near->feature + near->start[k];
+    int64_t n = own->start[1], m = near->start[k + 1] - near->start[k], at = 0;
+    double similar = similarity(own, 0, near, k), either = (double)(n + m) / (1 + similar);
+    if (similar > 0) weight *= (kernel(near, similar) - kernel(near, 0)) / similar;
+    for (int64_t i = 0, next; i < n; i = next) {
+        int64_t shared = 0;
+        for (next = i; next < n && x[next] == x[i];) next++;
+        while (at < m && y[at] < x[i]) at++;
+        while (at < m && y[at] == x[i]) at++, shared++;
+        double part = (double)basin_int_min(shared, next - i) / (double)(next - i);
+        for (int64_t j = i; j < next && shared; j++) to[j] += weight * part / either;
+    }
+}
+
+basin_status basin_graphs_near_explain(basin_graphs_explanation *e, const basin_graphs_model *m,
+                                       const basin_graphset *set, basin_error *error) {
+    const basin_graphs_near *near = &m->near;
+    int64_t all = e->nodes * (RADIUS + 1), C = m->outputs;
+    BASIN_AT_EXIT(basin_graphs_near_free) basin_graphs_near own = {0};
+    if (!near->count || !(near->share > 0)) return BASIN_OK;
+    BASIN_TRY(list_all(&own, set, &e->graph, 1, error));
+    BASIN_SCRATCH(double, added, all, memory, error);
+    BASIN_SCRATCH_RAW(int32_t, feature, all, memory, error);
+    BASIN_SCRATCH_RAW(uint64_t, colour, 2 * e->nodes, memory, error);
+    e->share = near->share;
+    e->usual = (double)near->weight[near->count * C + e->column];
+    for (int64_t k = 0; k < near->count; k++) {
+        double weight = (double)near->weight[k * C + e->column];
+        credit(added, &own, near, k, weight);
+        e->usual += weight * kernel(near, 0);
+    }
+    list_neighbourhoods(feature, colour, set, e->graph);
+    e->recalled = e->usual;
+    for (int64_t i = 0; i < all; i++) {
+        const int32_t *at =
+            bsearch(&feature[i], own.feature, (size_t)all, sizeof *feature, basin_compare_int32);
+        e->memory[i % e->nodes] += added[at - own.feature];
+        e->recalled += added[i];
+    }
+    return BASIN_OK;
+}
+
+/* ---- files ---- */
+
+basin_status basin_graphs_near_write(basin_bundle *bundle, const basin_graphs_model *m,
+                                     basin_error *error) {
+    const basin_graphs_near *near = &m->near;
+    if (!near->count) return BASIN_OK;
+    int64_t all = near->start[near->count];
+    BASIN_TRY(basin_bundle_put(bundle, "near.start", near->start, BASIN_I64,
+                               BASIN_SHAPE(near->count + 1), error));
+    BASIN_TRY(basin_bundle_put(bundle, "near.feature", near->feature, BASIN_I32, BASIN_SHAPE(all),
+                               error));
+    if (near->name)
+        BASIN_TRY(basin_bundle_put(bundle, "near.name", near->name, BASIN_U8,
+                                   BASIN_SHAPE(near->names), error));
+    return basin_bundle_put(bundle, "near.weight", near->weight, BASIN_F32,
+                            BASIN_SHAPE(near->count + 1, m->outputs), error);
+}
+
+/* Older files have none. */
+static basin_status read_names(basin_graphs_near *near, const basin_bundle *bundle,
+                               basin_error *error) {
+    const basin_tensor *name;
+    int64_t ends = 0;
+    if (!basin_bundle_find(bundle, "near.name")) return BASIN_OK;
+    BASIN_TRY(basin_bundle_expect(&name, bundle, "near.name", BASIN_U8, BASIN_SHAPE(-1), error));
+    near->names = name->shape.dim[0];
+    for (int64_t i = 0; i < near->names; i++) ends += !((const char *)name->data)[i];
+    if (ends != near->count || ((const char *)name->data)[near->names - 1])
+        return basin_fail(error, BASIN_BAD_FILE, "%s: 'near.name' has %lld names, needs %lld",
+                          basin_bundle_path(bundle), (long long)ends, (long long)near->count);
+    BASIN_TRY(BASIN_NEW_RAW(&near->name, near->names, memory, error));
+    memcpy(near->name, name->data, (size_t)near->names);
+    return BASIN_OK;
+}
+
+basin_status basin_graphs_lists_read(int64_t **start, int64_t *lists, void **item,
+                                     basin_dtype dtype, const char *const name[2],
+                                     const basin_bundle *bundle, basin_error *error) {
+    const basin_tensor *at, *of;
+    BASIN_TRY(basin_bundle_expect(&at, bundle, name[0], BASIN_I64, BASIN_SHAPE(-1), error));
+    BASIN_TRY(basin_bundle_expect(&of, bundle, name[1], dtype, BASIN_SHAPE(-1), error));
+    const int64_t *from = at->data, all = of->shape.dim[0];
+    int64_t count = at->shape.dim[0] - 1;
+    if (count < 1 || (*lists >= 0 && count != *lists) || !basin_starts_rise(from, count, all))
+        return basin_fail(error, BASIN_BAD_FILE, "%s: '%s' does not rise to %lld",
+                          basin_bundle_path(bundle), name[0], (long long)all);
+    *lists = count;
+    BASIN_TRY(BASIN_NEW_RAW(start, count + 1, memory, error));
+    BASIN_TRY(BASIN_NEW_RAW((int32_t **)item, all + 1, memory, error));
+    memcpy(*start, from, (size_t)(count + 1) * sizeof *from);
+    memcpy(*item, of->data, (size_t)all * sizeof(int32_t));
+    return BASIN_OK;
+}
+
+basin_status basin_graphs_near_read(basin_graphs_model *m, const basin_bundle *bundle,
+                                    basin_error *error) {
+    static const char *const name[2] = {"near.start", "near.feature"};
+    const basin_tensor *weight;
+    basin_graphs_near *near = &m->near;
+    void *feature = NULL;
+    if (!basin_bundle_find(bundle, name[0])) return BASIN_OK;
+    if (m->target == BASIN_NODE_CLASSES)
+        return basin_fail(error, BASIN_BAD_FILE, "%s: 'near.start' in a model of nodes",
+                          basin_bundle_path(bundle));
+    int64_t count = -1;
+    basin_status status =
+        basin_graphs_lists_read(&near->start, &count, &feature, BASIN_I32, name, bundle, error);
+    near->feature = feature;
+    BASIN_TRY(status);
+    near->count = count;
+    near->share = near->share >= 0 ? near->share : usual_share(m);
+    BASIN_TRY(basin_bundle_expect(&weight, bundle, "near.weight", BASIN_F32,
+                                  BASIN_SHAPE(count + 1, m->outputs), error));
+    BASIN_TRY(BASIN_NEW_RAW(&near->weight, (count + 1) * m->outputs, memory, error));
+    memcpy(near->weight, weight->data, (size_t)((count + 1) * m->outputs) * sizeof *near->weight);
+    return read_names(near, bundle, error);
+}

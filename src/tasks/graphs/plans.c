@@ -1,0 +1,563 @@
+/* Batches of differing sizes on a few plans: finding one, padding up to it, running. */
+#include "basin/plan.h"
+#include "tasks/graphs/graphs.h"
+
+/* ---- one plan ---- */
+
+/* One model on a graph of its own for a capacity of graphs, tokens and pairs, with its loss where
+ * it is to be trained. Losses: cross entropy of classes, absolute error of values, and where asked
+ * the squared error of reconstructed edges; every row has its weight, padding has none. */
+
+/* The axes of a parameter that its inputs run over: products of the form x W have them first,
+ * those with weights [.., D] last. */
+static void inputs_of(int *axis, int *count, basin_expr state) {
+    static const char *const first[] = {"enc_w",    "pos_w",  "adj_w", "dec_w",
+                                        "hidden_w", "edge_w", "pair_w"};
+    int rank = basin_expr_shape(state).rank;
+    *axis = rank - 1, *count = 1;
+    for (size_t i = 0; i < sizeof first / sizeof *first; i++)
+        if (!strcmp(basin_expr_name(state), first[i])) *axis = 0;
+    if (!strcmp(basin_expr_name(state), "conv")) *axis = 1, *count = 2;
+}
+
+/* Gradient centralisation (Yong et al. 2020): the gradient of each output's weights loses its mean
+ * over the inputs. So an output of its own keeps learning, which the mean over outputs of the
+ * published code's layout forbids. */
+static basin_expr centralise(basin_expr state, basin_expr gradient) {
+    basin_shape shape = basin_expr_shape(state);
+    int axis, count;
+    if (shape.rank < 2) return gradient;
+    inputs_of(&axis, &count, state);
+    for (int i = axis; i < axis + count; i++) {
+        if (shape.dim[i] < 2) return gradient;
+        shape.dim[i] = 1;
+    }
+    return basin_sub(gradient, basin_reshape(basin_mean(gradient, axis, count), shape));
+}
+
+static basin_expr class_loss(const basin_graphs_plan *p) {
+    basin_expr inner = basin_sum(basin_mul(p->target, p->output), -1, 1);
+    return basin_sum_all(basin_mul(p->weight, basin_sub(basin_logsumexp(p->output, -1), inner)));
+}
+
+/* Absolute errors, or cross entropy of each yes or no. */
+static basin_expr value_loss(const basin_graphs_plan *p, bool binary) {
+    basin_shape s = basin_expr_shape(p->output);
+    basin_expr miss = binary ? basin_sub(basin_softplus(p->output), basin_mul(p->target, p->output))
+                             : basin_abs(basin_sub(p->output, p->target));
+    basin_expr error = basin_sum(basin_mul(p->known, miss), -1, 1);
+    return basin_scale(basin_sum_all(basin_mul(p->weight, error)), 1 / (double)s.dim[1]);
+}
+
+static basin_expr edge_loss(const basin_graphs_plan *p) {
+    basin_expr found = basin_graphs_edges(&p->net, &p->judged), want = p->judged.edge_features;
+    if (p->net.config.reconstruct_first) want = basin_slice(want, 1, 0, 1);
+    basin_expr error = basin_square(basin_sub(found, want)); /* [pairs, P or 1] */
+    return basin_sum_all(basin_mul(p->pair_weight, error));
+}
+
+static void build_loss(basin_graphs_plan *p, const basin_graphs_model *model) {
+    basin_shape rows = basin_expr_shape(p->output);
+    p->target = basin_input(p->graph, "target", rows);
+    p->weight = basin_input(p->graph, "weight", BASIN_SHAPE(rows.dim[0]));
+    if (model->target == BASIN_GRAPHS_VALUES) p->known = basin_input(p->graph, "known", rows);
+    p->loss = p->known ? value_loss(p, model->binary) : class_loss(p);
+    if (!model->settings.reconstruct) return;
+    int64_t pairs = p->capacity.pairs, tokens = p->capacity.tokens;
+    p->judged = p->batch;
+    if (model->settings.all_pairs) {
+        basin_shape features = BASIN_SHAPE(pairs = p->capacity.all, model->encoding.edge_features);
+        p->judged.edge_features = basin_input(p->graph, "all_features", features);
+        p->judged.pattern = basin_pairs_declare(p->graph, "all_pairs", tokens, tokens, pairs);
+    }
+    p->pair_weight = basin_input(p->graph, "pair_weight", BASIN_SHAPE(pairs, 1));
+    p->loss = basin_add(p->loss, edge_loss(p));
+}
+
+/* Looks are built where they are wanted alone: they would move the streams of noise. */
+static void build(basin_graphs_plan *p, const basin_graphs_model *model, bool training, bool noisy,
+                  bool look) {
+    if (training || noisy) p->seed = basin_index(p->graph, "seed", BASIN_SHAPE(2));
+    basin_graphs_config config = basin_graphs_model_config(model, p->seed);
+    if (!training)
+        config.drop = config.drop_step = 0; /* noisy use keeps the noise of the descent alone */
+    if (basin_graphs_declare(&p->net, &p->params, &config)) return;
+    p->batch = basin_graphs_inputs(&p->net, p->graph, p->capacity.graphs,
+                                   p->capacity.tokens - p->capacity.graphs, p->capacity.pairs);
+    if (look) basin_graphs_look(&p->view, &p->net, &p->batch);
+    p->output = basin_graphs_forward(&p->net, &p->batch);
+    if (training && p->output) build_loss(p, model);
+}
+
+static basin_status compile(basin_graphs_plan *p, basin_graphs_model *model,
+                            const basin_schedule *schedule, bool look, basin_error *error) {
+    const basin_graphs_settings *s = &model->settings;
+    basin_expr output[2] = {p->output, p->view.embedding};
+    basin_plan_spec scores = {.output = output, .outputs = look ? 2 : 1};
+    BASIN_TRY(basin_graph_check(p->graph, error));
+    if (!schedule) return basin_plan_new(&p->plan, model->store, &scores, error);
+    basin_trainer_spec spec = {.adamw = {0.9, s->beta2, 1e-8, s->decay, s->clip},
+                               .schedule = *schedule,
+                               .reduction = s->shards > 1 ? &basin_shards_reduction : NULL};
+    if (s->centralise) p->params.adjust = centralise;
+    return basin_trainer_new(&p->trainer, model->store, &p->params, p->loss, &spec, error);
+}
+
+static void plan_free(basin_graphs_plan *plan) {
+    if (!plan) return;
+    basin_plan_free(plan->plan);
+    basin_trainer_free(&plan->trainer);
+    basin_params_free(&plan->params);
+    basin_graph_free(plan->graph);
+    free(plan);
+}
+
+/* For a capacity: with `schedule` for training, else for scores, `noisy` ones with the noise of
+ * training; `look`: with a view of what is inside. */
+static basin_status plan_new(basin_graphs_plan **plan, basin_graphs_model *model,
+                             basin_graphs_capacity capacity, const basin_schedule *schedule,
+                             bool noisy, bool look, basin_error *error) {
+    basin_graphs_plan *p;
+    *plan = NULL;
+    BASIN_TRY(BASIN_NEW(&p, 1, "a graph", error));
+    p->capacity = capacity;
+    p->graph = basin_graph_new();
+    BASIN_TRY_OR(p->graph ? BASIN_OK : basin_fail_memory(error, "a graph"), plan_free(p));
+    basin_params_begin(&p->params, p->graph);
+    build(p, model, schedule != NULL, noisy, look);
+    BASIN_TRY_OR(compile(p, model, schedule, look, error), plan_free(p));
+    *plan = p;
+    return BASIN_OK;
+}
+
+/* ---- capacities ---- */
+
+/* Steps between capacities in deviations of a batch's need, and rows at least: on a host another
+ * plan costs a few milliseconds and no memory for results, on a device a captured graph. */
+typedef struct ladder {
+    double deviations, least;
+} ladder;
+
+static void spread(double *mean, double *step, ladder by, const basin_graphset *set,
+                   const int64_t *graph, int64_t count, int64_t batch,
+                   int64_t (*size)(const basin_graphset *, int64_t)) {
+    double sum = 0, squares = 0, n = count > 0 ? (double)count : 1;
+    for (int64_t i = 0; i < count; i++) {
+        double value = (double)size(set, graph[i]);
+        sum += value, squares += value * value;
+    }
+    double variance = fmax(squares / n - sum / n * sum / n, 0);
+    *mean = ceil((double)batch * sum / n);
+    *step = ceil(fmax(by.least, by.deviations * sqrt((double)batch * variance)));
+}
+
+/* On a device sums over tokens are cut into equal parts. */
+static int64_t round_up(double rows, const basin_graphs_plans *p) {
+    int64_t unit = basin_store_shares_results(p->model->store) ? 1 : 32;
+    return ((int64_t)rows + unit - 1) / unit * unit;
+}
+
+static int64_t count_all(const basin_graphset *set, int64_t graph) {
+    int64_t tokens = basin_graphset_tokens(set, graph);
+    return tokens * tokens;
+}
+
+static bool takes_all(const basin_graphs_plans *p) {
+    return p->training && p->model->settings.reconstruct && p->model->settings.all_pairs;
+}
+
+/* Capacities grow in steps from the mean need of a batch. On a device nearly all batches run on two
+ * plans, and few need a third or fourth; on a host on ten, with little padding. */
+static basin_graphs_capacity capacity_for(const basin_graphs_plans *p, int64_t nodes, int64_t pairs,
+                                          int64_t all) {
+    double tokens = (double)(nodes + p->batch);
+    double steps = fmax(ceil((tokens - p->tokens_mean) / p->tokens_step),
+                        ceil(((double)pairs - p->pairs_mean) / p->pairs_step));
+    if (takes_all(p)) steps = fmax(steps, ceil(((double)all - p->all_mean) / p->all_step));
+    return (basin_graphs_capacity){p->batch, round_up(p->tokens_mean + steps * p->tokens_step, p),
+                                   round_up(p->pairs_mean + steps * p->pairs_step, p),
+                                   takes_all(p) ? round_up(p->all_mean + steps * p->all_step, p)
+                                                : 0};
+}
+
+void basin_graphs_plans_begin(basin_graphs_plans *plans, basin_graphs_model *model,
+                              const basin_graphset *set, const int64_t *graph, int64_t count,
+                              const basin_schedule *schedule) {
+    int64_t batch = model->settings.batch < count ? model->settings.batch : count;
+    int64_t shards = schedule && model->settings.shards ? model->settings.shards : 1;
+    batch = (batch + shards - 1) / shards;
+    *plans = (basin_graphs_plans){.model = model, .training = schedule != NULL};
+    plans->batch = batch > 0 ? batch : 1;
+    if (schedule) plans->schedule = *schedule;
+    ladder by = basin_store_shares_results(model->store) ? (ladder){0.5, 32} : (ladder){2, 64};
+    spread(&plans->tokens_mean, &plans->tokens_step, by, set, graph, count, plans->batch,
+           basin_graphset_tokens);
+    spread(&plans->pairs_mean, &plans->pairs_step, by, set, graph, count, plans->batch,
+           basin_graphset_pairs);
+    spread(&plans->all_mean, &plans->all_step, by, set, graph, count, plans->batch, count_all);
+}
+
+/* ---- a few plans ---- */
+
+static basin_plan *plan_of(const basin_graphs_plan *plan) {
+    return plan->plan ? plan->plan : plan->trainer.plan;
+}
+
+/* A place for a new plan: the plan that was idle for longest goes where all places are taken, or
+ * where a third plan as large as the largest would be one too many. Plans take their inputs, and
+ * their results where each keeps them in a place of its own. */
+static int free_place(basin_graphs_plans *p) {
+    bool shared = basin_store_shares_results(p->model->store);
+    size_t limit = shared ? BASIN_GRAPHS_INPUT_BYTES : BASIN_GRAPHS_DEVICE_BYTES;
+    for (;;) {
+        int oldest = -1, empty = -1, plans = 0;
+        size_t sum = 0, most[2] = {0};
+        for (int i = 0; i < BASIN_GRAPHS_PLANS; i++) {
+            if (!p->plan[i]) {
+                empty = i;
+                continue;
+            }
+            basin_plan_stats s = basin_plan_get_stats(plan_of(p->plan[i]));
+            const size_t own[2] = {s.input_bytes, shared ? 0 : s.arena_bytes};
+            for (int k = 0; k < 2; k++)
+                sum += own[k], most[k] = own[k] > most[k] ? own[k] : most[k];
+            plans++;
+            if (oldest < 0 || p->plan[i]->used < p->plan[oldest]->used) oldest = i;
+        }
+        if (empty >= 0 && (plans < 2 || sum + most[0] + most[1] <= limit)) return empty;
+        plan_free(p->plan[oldest]);
+        p->plan[oldest] = NULL;
+    }
+}
+
+/* Notes what a plan takes; an error where that is more than the run may use. */
+static basin_status hold(basin_graphs_plans *p, const basin_graphs_plan *plan, basin_error *error) {
+    size_t bytes = basin_plan_bytes(plan_of(plan));
+    p->bytes = bytes > p->bytes ? bytes : p->bytes;
+    return p->run ? basin_run_hold(p->run, bytes, "a smaller batch, or recompute", error)
+                  : BASIN_OK;
+}
+
+static basin_status plan_for(basin_graphs_plan **plan, basin_graphs_plans *p,
+                             basin_graphs_capacity capacity, basin_error *error) {
+    for (int i = 0; i < BASIN_GRAPHS_PLANS; i++) {
+        *plan = p->plan[i];
+        if (*plan && (*plan)->capacity.tokens == capacity.tokens &&
+            (*plan)->capacity.pairs == capacity.pairs) {
+            (*plan)->used = ++p->clock;
+            return BASIN_OK;
+        }
+    }
+    int place = free_place(p);
+    BASIN_TRY(plan_new(plan, p->model, capacity, p->training ? &p->schedule : NULL, p->noisy,
+                       p->embedding != NULL, error));
+    p->plan[place] = *plan;
+    (*plan)->used = ++p->clock;
+    return hold(p, *plan, error);
+}
+
+static void free_targets(basin_graphs_plans *p) {
+    BASIN_FREE(p->target, p->weight, p->pair_weight, p->known, p->node_class);
+    p->target = p->weight = p->pair_weight = p->known = NULL;
+    p->node_class = NULL;
+}
+
+void basin_graphs_plans_free(basin_graphs_plans *p) {
+    for (int i = 0; i < BASIN_GRAPHS_PLANS; i++) plan_free(p->plan[i]);
+    free_targets(p);
+    free(p->scratch.data);
+    basin_graphset_batch_free(&p->data);
+    basin_graphset_batch_free(&p->all);
+    *p = (basin_graphs_plans){0};
+}
+
+/* ---- writing a batch ---- */
+
+/* Writes `rows` rows of 4-byte numbers, and behind them bytes `fill` up to the input's size. */
+static basin_status write_rows(basin_plan *plan, basin_graphs_scratch *scratch, basin_expr input,
+                               const void *data, int64_t rows, basin_dtype dtype, int fill,
+                               basin_error *error) {
+    if (!input) return BASIN_OK;
+    basin_shape shape = basin_expr_shape(input);
+    size_t all = (size_t)basin_shape_count(shape) * 4;
+    size_t used = shape.dim[0] ? all / (size_t)shape.dim[0] * (size_t)rows : 0;
+    if (!basin_array_reserve(&scratch->data, &scratch->bytes, all + 1, 1))
+        return basin_fail_memory(error, "a batch");
+    if (used) memcpy(scratch->data, data, used);
+    memset((char *)scratch->data + used, fill, all - used);
+    basin_tensor tensor = basin_tensor_borrow(scratch->data, dtype, shape);
+    return basin_plan_write(plan, input, &tensor, error);
+}
+
+/* A CLS that padding lacks stands on the first token; its output has no weight and no reader. */
+basin_status basin_graphs_batch_write(basin_plan *plan, const basin_graphs_batch *to,
+                                      const basin_graphset_batch *b, basin_graphs_scratch *scratch,
+                                      basin_error *error) {
+    const struct {
+        basin_expr input;
+        const void *data;
+        int64_t rows;
+        basin_dtype dtype;
+        int fill;
+    } all[] = {{to->nodes, b->feature, b->nodes, BASIN_F32, 0},
+               {to->positions, b->position, b->tokens, BASIN_F32, 0},
+               {to->edge_features, b->edge_feature, b->pairs.pairs, BASIN_F32, 0},
+               {to->strength, b->strength, b->pairs.pairs, BASIN_F32, 0},
+               {to->share, b->share, b->graphs, BASIN_F32, 0},
+               {to->source, b->source, b->tokens, BASIN_I32, 0xff},
+               {to->before, b->before, b->tokens, BASIN_I32, 0xff},
+               {to->after, b->after, b->tokens, BASIN_I32, 0xff},
+               {to->owner, b->owner, b->tokens, BASIN_I32, 0xff},
+               {to->first, b->first, b->graphs, BASIN_I32, 0}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        BASIN_TRY(write_rows(plan, scratch, all[i].input, all[i].data, all[i].rows, all[i].dtype,
+                             all[i].fill, error));
+    return basin_pairs_write(plan, &to->pattern, &b->pairs, error);
+}
+
+/* What the noise of this step is drawn from. */
+static basin_status write_seed(basin_graphs_plans *p, const basin_graphs_plan *plan,
+                               basin_error *error) {
+    int32_t seed[2] = {(int32_t)(p->model->settings.seed & 0x7fffffff),
+                       (int32_t)(p->step & 0x7fffffff)};
+    return write_rows(plan_of(plan), &p->scratch, plan->seed, seed, 2, BASIN_I32, 0, error);
+}
+
+/* Of the batch that was filled. */
+static basin_status prepare(basin_graphs_plan **plan, basin_graphs_plans *p, basin_error *error) {
+    if (takes_all(p)) BASIN_TRY(basin_graphset_batch_all(&p->all, &p->data, error));
+    basin_graphs_capacity capacity =
+        capacity_for(p, p->data.nodes, p->data.pairs.pairs, p->all.pairs.pairs);
+    BASIN_TRY(plan_for(plan, p, capacity, error));
+    return basin_graphs_batch_write(plan_of(*plan), &(*plan)->batch, &p->data, &p->scratch, error);
+}
+
+static basin_status fill(basin_graphs_plans *p, const basin_graphs_input *input,
+                         const int64_t *graph, int64_t count, uint64_t epoch, basin_error *error) {
+    return basin_graphset_batch_fill(&p->data, &input->set, &p->model->encoding, &input->positions,
+                                     graph, count, p->training, (uint64_t)p->model->settings.seed,
+                                     epoch, error);
+}
+
+/* ---- scores ---- */
+
+static bool of_nodes(const basin_graphs_plans *p) { return p->model->target == BASIN_NODE_CLASSES; }
+
+/* Rows of an output of the plan: those of the graphs, or of the tokens that are nodes. Returns
+ * where the next ones go. */
+static basin_status read_rows(float **to, const basin_graphs_plans *p, basin_graphs_plan *plan,
+                              basin_expr output, basin_error *error) {
+    const basin_graphset_batch *b = &p->data;
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor all = {0};
+    BASIN_TRY(basin_tensor_new(&all, BASIN_F32, basin_expr_shape(output), error));
+    BASIN_TRY(basin_plan_read(plan->plan, output, &all, error));
+    const float *from = all.data;
+    int64_t width = all.shape.dim[1];
+    for (int64_t i = 0; i < (of_nodes(p) ? b->tokens : b->graphs); i++) {
+        if (of_nodes(p) && b->source[i] < 0) continue;
+        memcpy(*to, from + i * width, (size_t)width * sizeof *from);
+        *to += width;
+    }
+    return BASIN_OK;
+}
+
+static basin_status read_outputs(float **output, const basin_graphs_plans *p,
+                                 basin_graphs_plan *plan, basin_error *error) {
+    const basin_graphs_model *m = p->model;
+    float *first = *output;
+    BASIN_TRY(read_rows(output, p, plan, plan->output, error));
+    for (int64_t i = 0; m->binary && i < *output - first; i++)
+        first[i] = (float)(1 / (1 + exp(-(double)first[i])));
+    for (int64_t i = 0; m->target == BASIN_GRAPHS_VALUES && i < *output - first; i++)
+        first[i] = (float)((double)first[i] * m->target_scale[i % m->outputs] +
+                           m->target_mean[i % m->outputs]);
+    return BASIN_OK;
+}
+
+basin_status basin_graphs_plans_score(basin_graphs_plans *plans, float *output,
+                                      const basin_graphs_input *input, const int64_t *graph,
+                                      int64_t count, basin_error *error) {
+    for (int64_t at = 0; at < count; at += plans->batch) {
+        int64_t now = count - at < plans->batch ? count - at : plans->batch;
+        basin_graphs_plan *plan;
+        BASIN_TRY(fill(plans, input, graph + at, now, 0, error));
+        BASIN_TRY(prepare(&plan, plans, error));
+        if (plans->noisy) { /* other noise for every batch */
+            BASIN_TRY(write_seed(plans, plan, error));
+            plans->step++;
+        }
+        BASIN_TRY(basin_plan_run(plan->plan, error));
+        BASIN_TRY(read_outputs(&output, plans, plan, error));
+        if (plans->embedding)
+            BASIN_TRY(read_rows(&plans->embedding, plans, plan, plan->view.embedding, error));
+    }
+    return BASIN_OK;
+}
+
+/* ---- a step ---- */
+
+static basin_status reserve_targets(basin_graphs_plans *p, const basin_graphs_plan *plan,
+                                    basin_error *error) {
+    basin_shape rows = basin_expr_shape(plan->output);
+    int64_t cells = basin_shape_count(rows);
+    free_targets(p);
+    BASIN_TRY(BASIN_NEW(&p->target, cells, "targets", error));
+    BASIN_TRY(BASIN_NEW(&p->known, cells, "targets", error));
+    BASIN_TRY(BASIN_NEW(&p->weight, rows.dim[0], "targets", error));
+    int64_t pairs = takes_all(p) ? plan->capacity.all : plan->capacity.pairs;
+    BASIN_TRY(BASIN_NEW(&p->pair_weight, pairs, "targets", error));
+    return BASIN_NEW(&p->node_class, plan->capacity.tokens, "targets", error);
+}
+
+/* 1 - smoothing on the class, the rest spread evenly over all outputs. */
+static void put_class(float *target, int64_t outputs, int32_t class_of, double smoothing) {
+    for (int64_t c = 0; c < outputs; c++) target[c] = (float)(smoothing / (double)outputs);
+    target[class_of] += (float)(1 - smoothing);
+}
+
+/* The values of graph i of the batch; those that are not known count nothing. */
+static int64_t put_values(basin_graphs_plans *p, const float *value, int64_t i) {
+    const basin_graphs_model *m = p->model;
+    int64_t C = m->outputs, known = 0;
+    for (int64_t c = 0; c < C; c++) {
+        if (isnan(value[c])) continue;
+        p->target[i * C + c] = (float)(((double)value[c] - m->target_mean[c]) / m->target_scale[c]);
+        p->known[i * C + c] = 1;
+        known++;
+    }
+    return known;
+}
+
+static void graph_targets(basin_graphs_plans *p, const basin_graphset *set, const int64_t *graph,
+                          int64_t count) {
+    const basin_graphs_model *m = p->model;
+    int64_t C = m->outputs, known = 0;
+    for (int64_t i = 0; i < count; i++) {
+        if (m->target == BASIN_GRAPHS_VALUES)
+            known += put_values(p, set->target + graph[i] * C, i);
+        else if (set->class_of[graph[i]] >= 0)
+            put_class(p->target + i * C, C, set->class_of[graph[i]], m->settings.smoothing);
+        else
+            continue;
+        p->weight[i] = 1;
+    }
+    for (int64_t k = 0; k < count * C && known < count * C; k++)
+        p->known[k] *= (float)((double)(count * C) / (double)(known ? known : 1));
+}
+
+/* A class that holds n of the batch's V nodes has the weight (V - n) / V, as in the benchmark. */
+static void weigh_classes(basin_graphs_plans *p, int64_t tokens) {
+    int64_t C = p->model->outputs;
+    double all = 0;
+    for (int64_t t = 0; t < tokens; t++) all += (double)p->weight[t];
+    for (int64_t c = 0; c < C; c++) {
+        double own = 0;
+        for (int64_t t = 0; t < tokens; t++) own += p->node_class[t] == c;
+        for (int64_t t = 0; t < tokens; t++)
+            if (p->node_class[t] == c) p->weight[t] = (float)((all - own) / all);
+    }
+}
+
+static void node_targets(basin_graphs_plans *p, const basin_graphset *set, const int64_t *graph,
+                         int64_t count) {
+    const basin_graphs_model *m = p->model;
+    int64_t C = m->outputs;
+    for (int64_t t = 0; t < p->data.tokens; t++) p->node_class[t] = -1;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t n = basin_graphset_tokens(set, graph[i]) - 1, token = p->data.first[i] + 1;
+        for (int64_t k = 0; k < n; k++) {
+            int32_t own = set->class_of[set->node_start[graph[i]] + k];
+            if (own < 0) continue;
+            put_class(p->target + (token + k) * C, C, own, m->settings.smoothing);
+            p->node_class[token + k] = own;
+            p->weight[token + k] = 1;
+        }
+    }
+    if (m->settings.weight_classes) weigh_classes(p, p->data.tokens);
+}
+
+/* Weights sum to 1; returns what they summed to. */
+static double normalise(float *weight, int64_t count) {
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++) sum += (double)weight[i];
+    for (int64_t i = 0; i < count && sum > 0; i++) weight[i] = (float)((double)weight[i] / sum);
+    return sum;
+}
+
+/* Each graph's pairs share 1 / (graphs x those of its features that are not 0), as published, where
+ * edges have one feature. */
+static void pair_weights(basin_graphs_plans *p) {
+    const basin_graphset_batch *b = &p->data, *judges = takes_all(p) ? &p->all : b;
+    int64_t P = b->edge_features, judged = p->model->settings.reconstruct_all ? P : 1;
+    for (int64_t g = 0; g < b->graphs; g++) {
+        int64_t last = g + 1 < b->graphs ? b->first[g + 1] : b->tokens, some = 0;
+        int64_t from = judges->pairs.row[b->first[g]], to = judges->pairs.row[last];
+        for (int64_t e = from; e < to; e++)
+            for (int64_t c = 0; c < judged; c++) some += judges->edge_feature[e * P + c] != 0;
+        for (int64_t e = from; e < to; e++)
+            p->pair_weight[e] = 1 / ((float)b->graphs * (float)(some ? some : 1));
+    }
+}
+
+static basin_status write_targets(double *weight, basin_graphs_plans *p, basin_graphs_plan *plan,
+                                  const basin_graphset *set, const int64_t *graph, int64_t count,
+                                  basin_error *error) {
+    const basin_graphs_model *m = p->model;
+    bool nodes = m->target == BASIN_NODE_CLASSES;
+    int64_t rows = nodes ? p->data.tokens : count;
+    BASIN_TRY(reserve_targets(p, plan, error));
+    (nodes ? node_targets : graph_targets)(p, set, graph, count);
+    *weight = normalise(p->weight, rows);
+    if (plan->pair_weight) pair_weights(p);
+    const basin_graphset_batch *judged = takes_all(p) ? &p->all : &p->data;
+    if (takes_all(p)) {
+        BASIN_TRY(write_rows(plan_of(plan), &p->scratch, plan->judged.edge_features,
+                             judged->edge_feature, judged->pairs.pairs, BASIN_F32, 0, error));
+        BASIN_TRY(basin_pairs_write(plan_of(plan), &plan->judged.pattern, &judged->pairs, error));
+    }
+    const basin_expr to[] = {plan->target, plan->weight, plan->known, plan->pair_weight};
+    const float *const from[] = {p->target, p->weight, p->known, p->pair_weight};
+    for (int i = 0; i < 4; i++)
+        BASIN_TRY(write_rows(plan_of(plan), &p->scratch, to[i], from[i],
+                             i < 3 ? rows : judged->pairs.pairs, BASIN_F32, 0, error));
+    return write_seed(p, plan, error);
+}
+
+basin_status basin_graphs_plans_settle(basin_graphs_plans *plans, basin_run_sum *sum,
+                                       basin_error *error) {
+    double mean = 0;
+    if (!plans->running) return BASIN_OK;
+    basin_status status = basin_trainer_loss(&plans->running->trainer, &mean, error);
+    sum->loss += mean * (double)plans->running_graphs;
+    sum->weight += (double)plans->running_graphs;
+    plans->running = NULL;
+    return status;
+}
+
+basin_status basin_graphs_plans_step(basin_graphs_plans *plans, basin_run_sum *sum,
+                                     const basin_graphs_input *input, const int64_t *graph,
+                                     int64_t count, uint64_t epoch, basin_error *error) {
+    basin_graphs_plan *plan;
+    double weight;
+    BASIN_TRY(fill(plans, input, graph, count, epoch, error));
+    BASIN_TRY(basin_graphs_plans_settle(plans, sum, error));
+    BASIN_TRY(prepare(&plan, plans, error));
+    BASIN_TRY(write_targets(&weight, plans, plan, &input->set, graph, count, error));
+    plan->trainer.step = plans->step;
+    BASIN_TRY(basin_trainer_step(&plan->trainer, NULL, error));
+    plans->step++;
+    plans->running = plan;
+    plans->running_graphs = count;
+    return BASIN_OK;
+}
+
+basin_status basin_graphs_plans_load(basin_graphs_plan **plan, double *weight,
+                                     basin_graphs_plans *plans, const basin_graphs_input *input,
+                                     const int64_t *graph, int64_t count, uint64_t epoch,
+                                     basin_error *error) {
+    *weight = 0;
+    if (!count) return plan_for(plan, plans, capacity_for(plans, 0, 0, 0), error);
+    BASIN_TRY(fill(plans, input, graph, count, epoch, error));
+    BASIN_TRY(prepare(plan, plans, error));
+    return write_targets(weight, plans, *plan, &input->set, graph, count, error);
+}

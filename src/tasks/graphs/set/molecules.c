@@ -1,0 +1,524 @@
+/* Tables of molecules as sets of graphs: a column of SMILES, columns to learn, ids; or SMILES in
+ * memory. Labels of atoms: atomic number, charge, hydrogens, aromatic; of bonds 1, 2, 3, or 4 for
+ * an aromatic one, 0 for another. */
+#include <float.h>
+#include <strings.h>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/sort.h"
+#include "base/text.h"
+#include "tasks/common/table/table.h"
+#include "tasks/graphs/set/graphset.h"
+#include "tasks/graphs/set/molecule.h"
+
+static const char molecules[] = "molecules";
+enum { MOST_TARGETS = 1024, SHOWN = 100, CLASSES = 10 };
+
+/* What is worth a note, and how many molecules have it. */
+enum { SALT, WILD, STEREO, ISOTOPE, UNKNOWN, COMMA, FACTS };
+
+typedef struct reading {
+    const basin_molecules *spec;
+    basin_table_rows rows;
+    char *header; /* the names of all columns, each ends with a zero byte */
+    char *made;   /* of a file of molblocks or of lines: the table */
+    bool blocks;  /* of molblocks */
+    int smiles, id, targets, target[MOST_TARGETS];
+    basin_molecule molecule;
+    basin_graphset_arrays a;
+    int64_t *nodes, *from, *to, *line, *scaffold, *class_of, *print, atoms;
+    int32_t *atom, *bond;
+    float *value;
+    size_t capacity[10];
+    basin_names ids;
+    basin_dictionary word[MOST_TARGETS]; /* cells of the targets that are no numbers */
+    const char **class_word;             /* of one target of words, in the order of classes */
+    int64_t given;                       /* so many words, in their order, are the model's */
+    bool numbers[MOST_TARGETS], whole[MOST_TARGETS], flags; /* some; all whole; 0 and 1 alone */
+    int64_t read, skipped, fact[FACTS];
+    char first[200];      /* why the first was skipped */
+    char comma[200];      /* the first number with a comma */
+    bool decimal, points; /* whether one has a comma that no thousands have; a decimal point */
+    basin_memory_file notes;
+    FILE *note;
+} reading;
+
+static basin_status reserve(reading *r, basin_error *error) {
+    const basin_molecule *m = &r->molecule;
+    int64_t g = r->a.graphs + 1, b = r->a.edges + m->bonds + 1;
+    return BASIN_RESERVE(&r->nodes, &r->capacity[0], g) &&
+                   BASIN_RESERVE(&r->line, &r->capacity[1], g) &&
+                   BASIN_RESERVE(&r->scaffold, &r->capacity[2], g) &&
+                   BASIN_RESERVE(&r->from, &r->capacity[3], b) &&
+                   BASIN_RESERVE(&r->to, &r->capacity[4], b) &&
+                   BASIN_RESERVE(&r->bond, &r->capacity[5], b) &&
+                   BASIN_RESERVE(&r->atom, &r->capacity[6],
+                                 (r->atoms + m->atoms) * BASIN_ATOM_LABELS) &&
+                   BASIN_RESERVE(&r->value, &r->capacity[7], g * (r->targets + 1)) &&
+                   BASIN_RESERVE(&r->class_of, &r->capacity[8], g) &&
+                   BASIN_RESERVE(&r->print, &r->capacity[9], g)
+               ? BASIN_OK
+               : basin_fail_memory(error, molecules);
+}
+
+static void count_facts(reading *r) {
+    const basin_molecule *m = &r->molecule;
+    bool has[FACTS] = {[SALT] = m->parts > 1};
+    for (int32_t i = 0; i < m->atoms; i++) {
+        has[WILD] |= !m->atom[i].number;
+        has[STEREO] |= m->dimensions ? m->atom[i].turn > 0 : m->atom[i].chiral;
+        has[ISOTOPE] |= m->atom[i].isotope > 0;
+    }
+    for (int32_t i = 0; i < m->bonds; i++) has[STEREO] |= m->bond[i].mark || m->bond[i].stereo;
+    for (int i = 0; i < FACTS; i++) r->fact[i] += has[i];
+}
+
+static basin_status put_molecule(reading *r, int64_t line, basin_error *error) {
+    const basin_molecule *m = &r->molecule;
+    int64_t g = r->a.graphs;
+    BASIN_TRY(reserve(r, error));
+    for (int32_t i = 0; i < m->atoms; i++) {
+        const basin_atom *a = &m->atom[i];
+        int32_t *to = r->atom + (r->atoms + i) * BASIN_ATOM_LABELS;
+        to[0] = a->number, to[1] = a->charge, to[2] = a->hydrogens, to[3] = a->aromatic;
+        if (a->turn && r->spec->stereo && !a->aromatic) to[3] = 1 + a->turn;
+    }
+    for (int32_t i = 0; i < m->bonds; i++) {
+        int64_t at = r->a.edges + i;
+        r->from[at] = r->atoms + m->bond[i].a, r->to[at] = r->atoms + m->bond[i].b;
+        bool sides = m->bond[i].stereo && r->spec->stereo;
+        r->bond[at] = sides ? m->bond[i].stereo : m->bond[i].order;
+    }
+    BASIN_TRY(basin_molecule_scaffold(&r->scaffold[g], m, error));
+    BASIN_TRY(basin_molecule_print(&r->print[g], m, r->spec->stereo, error));
+    r->nodes[g] = m->atoms, r->line[g] = line;
+    r->atoms += m->atoms, r->a.edges += m->bonds;
+    r->a.graphs++;
+    count_facts(r);
+    return BASIN_OK;
+}
+
+/* A molecule that is left out, for the notes. */
+static void skip(reading *r, int64_t line, const char *what, const char *why) {
+    if (r->blocks && r->id >= 0) what = basin_table_rows_trimmed(&r->rows, r->id);
+    if (!r->skipped) snprintf(r->first, sizeof r->first, "'%.60s': %.120s", what, why);
+    if (r->skipped++ < SHOWN)
+        fprintf(r->note, "%s %lld: '%.60s': %s\n", r->spec->text || r->blocks ? "molecule" : "line",
+                (long long)line, what, why);
+}
+
+/* BASIN_BAD_VALUE of a bad molecule; other errors end all. */
+static basin_status add(reading *r, const char *smiles, int64_t line, bool *added,
+                        basin_error *error) {
+    basin_error own;
+    r->read++;
+    *added = false;
+    if (!*smiles) return skip(r, line, "", "the cell is empty"), BASIN_OK;
+    basin_status status =
+        (basin_molecule_is_block(smiles) ? basin_molecule_read_block
+                                         : basin_molecule_read)(&r->molecule, smiles, &own);
+    if (!status && (r->spec->stereo || r->molecule.dimensions))
+        status = basin_molecule_find_stereo(&r->molecule, &own);
+    *added = !status;
+    if (status == BASIN_BAD_VALUE) return skip(r, line, smiles, own.text), BASIN_OK;
+    return status ? basin_fail_memory(error, molecules) : put_molecule(r, line, error);
+}
+
+static const char *name_of(const reading *r, int column) {
+    const char *at = r->header;
+    while (column--) at += strlen(at) + 1;
+    return at;
+}
+
+static int find_column(const reading *r, const char *name, int length) {
+    for (int pass = 0; pass < 2; pass++) /* as written, then by letters of any case */
+        for (int i = 0; i < (int)r->rows.columns; i++) {
+            const char *own = name_of(r, i);
+            if ((int)strlen(own) == length &&
+                !(pass ? strncasecmp : strncmp)(own, name, (size_t)length))
+                return i;
+        }
+    return -1;
+}
+
+/* The column that is asked for, or the first of a list that there is. */
+static int find_named(const reading *r, const char *name, const char *list) {
+    int column = name ? find_column(r, name, (int)strlen(name)) : -1;
+    for (const char *at = name ? "" : list; *at && column < 0; at += strspn(at, " ")) {
+        int length = (int)strcspn(at, " ");
+        column = find_column(r, at, length);
+        at += length;
+    }
+    return column;
+}
+
+static basin_status no_column(const reading *r, const char *option, const char *name, int length,
+                              basin_error *error) {
+    basin_list list = {0};
+    for (int i = 0; i < (int)r->rows.columns; i++) basin_list_add(&list, name_of(r, i));
+    return basin_fail(error, BASIN_BAD_VALUE, "%s: no column '%.*s' of %s; its columns: %s",
+                      r->spec->path, length, name, option, list.text);
+}
+
+/* The words of a model's classes follow the column's name, each behind a line feed and a tab. */
+static basin_status take_words(reading *r, const char *at, basin_error *error) {
+    for (; at; at = strstr(at, "\n\t"), r->given++) {
+        char word[1024];
+        int32_t number;
+        at += 2;
+        snprintf(word, sizeof word, "%.*s", (int)strcspn(at, "\n"), at);
+        BASIN_TRY(basin_dictionary_add(&r->word[0], &number, word, error));
+    }
+    return BASIN_OK;
+}
+
+/* Names with commas, or line feeds, between; a name may have commas itself. */
+static basin_status choose_targets(reading *r, basin_error *error) {
+    const char *between = r->spec->target && strchr(r->spec->target, '\n') ? "\n" : ",";
+    for (const char *at = r->spec->target; at && *at;) {
+        if (r->targets == 1 && *at == '\t') return take_words(r, at - 1, error);
+        int length = (int)strcspn(at, between), first = length, column;
+        while ((column = find_column(r, at, length)) < 0 && at[length])
+            length += 1 + (int)strcspn(at + length + 1, between);
+        if (column < 0) return no_column(r, "targets", at, first, error);
+        if (column == r->smiles)
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "%s: column '%s' has the SMILES; needs another "
+                              "as target",
+                              r->spec->path, name_of(r, column));
+        if (r->targets >= MOST_TARGETS)
+            return basin_fail(error, BASIN_BAD_VALUE, "more than %d targets", MOST_TARGETS);
+        for (int t = 0; t < r->targets; t++)
+            if (r->target[t] == column)
+                return basin_fail(error, BASIN_BAD_VALUE, "%s: column '%s' is a target twice",
+                                  r->spec->path, name_of(r, column));
+        r->target[r->targets++] = column;
+        at += length + (at[length] != 0);
+    }
+    return BASIN_OK;
+}
+
+/* Two columns of one name leave open which is meant. */
+static basin_status check_name(const reading *r, int column, basin_error *error) {
+    const char *name = column < 0 ? NULL : name_of(r, column), *at = r->header;
+    for (int i = 0; name && i < (int)r->rows.columns; i++, at += strlen(at) + 1)
+        if (i != column && !strcmp(at, name))
+            return basin_fail(error, BASIN_BAD_VALUE, "%s: two columns are called '%.40s'",
+                              r->spec->path, name);
+    return BASIN_OK;
+}
+
+static basin_status open_columns(reading *r, basin_error *error) {
+    const basin_molecules *s = r->spec;
+    static const char usual[] = "smiles canonical_smiles isomeric_smiles structure molecule mol";
+    static const char ids[] = "id mol_id molecule_id compound_id cid chembl_id name compound";
+    BASIN_TRY(BASIN_NEW_RAW(&r->header, r->rows.length + 1, molecules, error));
+    memcpy(r->header, r->rows.text, r->rows.length);
+    r->smiles = find_named(r, s->smiles, r->blocks ? "molblock" : usual);
+    const char *name = s->smiles ? s->smiles : "smiles";
+    if (r->smiles < 0) return no_column(r, "SMILES", name, (int)strlen(name), error);
+    r->id = find_named(r, s->id, r->blocks ? "title" : ids);
+    if (r->id < 0 && s->id) return no_column(r, "ids", s->id, (int)strlen(s->id), error);
+    BASIN_TRY(check_name(r, r->smiles, error));
+    BASIN_TRY(check_name(r, r->id, error));
+    BASIN_TRY(choose_targets(r, error));
+    for (int t = 0; t < r->targets; t++) BASIN_TRY(check_name(r, r->target[t], error));
+    return BASIN_OK;
+}
+
+/* As programs write it, with any minus; where no comma is between cells, also with a decimal comma.
+ * That of 8,804 may be between thousands: other numbers say which (check_commas). */
+static bool read_number(reading *r, double *value, const char *text) {
+    basin_written w;
+    if (basin_cell_number(value, text)) return true;
+    if (!basin_cell_written(&w, text) || strpbrk(text, "()") || text[strlen(text) - 1] == '-')
+        return false;
+    bool point = w.valid[BASIN_DECIMAL_POINT], groups = w.marks == BASIN_MARK_GROUPS;
+    bool comma = r->rows.delimiter != ',' && w.valid[BASIN_DECIMAL_COMMA] && strchr(text, ',');
+    if (w.marks ? !groups || !point || !comma : !point && !comma) return false;
+    *value = w.value[!point || groups ? BASIN_DECIMAL_COMMA : BASIN_DECIMAL_POINT];
+    r->decimal = r->decimal || !point;
+    return true;
+}
+
+/* 1,234 is read as 1.234 where another number, such as 0,5, says so, and none has a point. */
+static basin_status check_commas(const reading *r, basin_error *error) {
+    if (!r->comma[0] || (r->decimal && !r->points)) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE, "%s: %s, %s", r->spec->path, r->comma,
+                      r->points ? "and other numbers have points; needs either in all of them"
+                                : "a decimal or thousands; needs a point, or nothing, there");
+}
+
+/* Values of the molecule that was added last. */
+static basin_status read_targets(reading *r, basin_error *error) {
+    int64_t g = r->a.graphs - 1;
+    bool comma = false;
+    for (int t = 0; t < r->targets; t++) {
+        const char *text = basin_table_rows_trimmed(&r->rows, r->target[t]);
+        double value = NAN;
+        int32_t number = -1;
+        bool missing = basin_cell_missing(text);
+        if (!missing && !read_number(r, &value, text)) {
+            BASIN_TRY(basin_dictionary_add(&r->word[t], &number, text, error));
+            value = number;
+        } else if (!missing) {
+            const char *mark = strpbrk(text, ".,");
+            if (mark && *mark == ',' && !r->comma[0])
+                snprintf(r->comma, sizeof r->comma, "line %lld: column '%.40s' has '%.40s'",
+                         (long long)r->line[g], name_of(r, r->target[t]), text);
+            comma = comma || (mark && *mark == ',');
+            r->points = r->points || (mark && *mark == '.');
+            r->numbers[t] = true;
+            r->whole[t] = r->whole[t] && value == rint(value) && fabs(value) < 1 << 24;
+        }
+        int64_t words = r->word[t].names.count;
+        bool numbers = r->targets > 1 || r->spec->values;
+        bool beyond = fabs(value) > (double)FLT_MAX;
+        if (beyond ||
+            (words > r->given ? r->given || numbers || r->numbers[t] : words && r->numbers[t]))
+            return basin_fail(error, BASIN_BAD_VALUE, "%s: line %lld: column '%s' has '%.40s', %s",
+                              r->spec->path, (long long)r->line[g], name_of(r, r->target[t]), text,
+                              beyond     ? "needs a number of at most 3.4e38"
+                              : r->given ? "which is no class of the model"
+                              : numbers  ? "needs numbers"
+                              : number < 0
+                                  ? "and words before it; needs numbers alone or words alone"
+                                  : "and numbers before it; needs numbers alone or words alone");
+        r->flags = r->flags && (missing || value == 0 || value == 1);
+        r->value[g * r->targets + t] = (float)value;
+    }
+    r->fact[COMMA] += comma;
+    return BASIN_OK;
+}
+
+static basin_status read_rows(reading *r, basin_error *error) {
+    bool more, added;
+    for (;;) {
+        BASIN_TRY(basin_table_rows_next(&r->rows, &more, error));
+        if (!more) return BASIN_OK;
+        const char *smiles = basin_table_rows_trimmed(&r->rows, r->smiles);
+        /* Of one target, what has none cannot be learnt from or scored. */
+        if (r->targets == 1 &&
+            basin_cell_missing(basin_table_rows_trimmed(&r->rows, r->target[0]))) {
+            r->fact[UNKNOWN]++;
+            continue;
+        }
+        BASIN_TRY(add(r, smiles, r->rows.line - (r->made != NULL), &added, error));
+        if (!added) continue;
+        BASIN_TRY(read_targets(r, error));
+        const char *id = r->id >= 0 ? basin_table_rows_trimmed(&r->rows, r->id) : "";
+        if (r->id >= 0) BASIN_TRY(basin_names_add(&r->ids, id, error));
+    }
+}
+
+/* How many different numbers a target has; at most `most` + 1 are counted. */
+static int count_different(const reading *r, int most) {
+    float seen[CLASSES + 1];
+    int count = 0;
+    for (int64_t g = 0; g < r->a.graphs && count <= most; g++) {
+        int k = 0;
+        while (k < count && seen[k] != r->value[g]) k++;
+        if (k == count && !isnan(r->value[g])) seen[count++] = r->value[g];
+    }
+    return count;
+}
+
+/* Words get numbers in the order of the alphabet. */
+static basin_status number_words(reading *r, basin_error *error) {
+    const basin_names *names = &r->word[0].names;
+    BASIN_TRY(BASIN_NEW_RAW(&r->class_word, names->count + 1, molecules, error));
+    const char **sorted = r->class_word;
+    for (int64_t i = 0; i < names->count; i++) sorted[i] = names->text + names->at[i];
+    if (r->given) return BASIN_OK;
+    if (names->count > CLASSES && names->count > r->a.graphs / 2)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%s: column '%s' has %lld different words in %lld molecules; needs "
+                          "classes of several molecules, or numbers",
+                          r->spec->path, name_of(r, r->target[0]), (long long)names->count,
+                          (long long)r->a.graphs);
+    qsort(sorted, (size_t)names->count, sizeof *sorted, basin_compare_text);
+    fprintf(r->note, "classes of %s:", name_of(r, r->target[0]));
+    for (int64_t i = 0; i < names->count; i++)
+        fprintf(r->note, "%s %lld is '%.40s'", i ? "," : "", (long long)i, sorted[i]);
+    fprintf(r->note, "\n");
+    for (int64_t g = 0; g < r->a.graphs; g++) {
+        const char *own = names->text + names->at[(int)r->value[g]];
+        void *at = bsearch(&own, sorted, (size_t)names->count, sizeof *sorted, basin_compare_text);
+        r->value[g] = (float)((const char **)at - sorted);
+    }
+    return BASIN_OK;
+}
+
+static basin_status settle_targets(reading *r, basin_error *error) {
+    if (!r->targets) return BASIN_OK;
+    BASIN_TRY(check_commas(r, error));
+    bool words = r->word[0].names.count > 0;
+    if (r->targets == 1 && words) BASIN_TRY(number_words(r, error));
+    int kinds =
+        r->targets == 1 && r->whole[0] && !r->spec->values ? count_different(r, CLASSES) : 0;
+    if (kinds && (words || kinds <= CLASSES)) {
+        if (!words && kinds > 2)
+            fprintf(r->note,
+                    "column '%s' has %d different whole numbers, which are classes unless 'values' "
+                    "is on\n",
+                    name_of(r, r->target[0]), kinds);
+        for (int64_t g = 0; g < r->a.graphs; g++) r->class_of[g] = (int64_t)r->value[g];
+        r->a.graph_class = r->class_of;
+    } else
+        r->a.target = r->value, r->a.targets = r->targets;
+    return BASIN_OK;
+}
+
+/* Whether what is to be learnt of two molecules differs. */
+static bool differ(const reading *r, int64_t a, int64_t b) {
+    for (int t = 0; t < r->targets; t++) {
+        float x = r->value[a * r->targets + t], y = r->value[b * r->targets + t];
+        if (x != y && !isnan(x) && !isnan(y)) return true;
+    }
+    return false;
+}
+
+/* Says how many of the numbers `print` [graphs] are there more than once; 0 are left out. */
+static basin_status note_repeats(reading *r, const int64_t *print, const char *what, bool values,
+                                 basin_error *error) {
+    int64_t repeated = 0, different = 0, n = r->a.graphs, first[2] = {0};
+    BASIN_SCRATCH_RAW(basin_ranked, all, n + 1, molecules, error);
+    for (int64_t g = 0; g < n; g++) all[g] = (basin_ranked){(double)(print[g] >> 11), g};
+    qsort(all, (size_t)n, sizeof *all, basin_lower_first);
+    for (int64_t i = 0, next; i < n; i = next) {
+        bool other = false;
+        for (next = i + 1; next < n && all[next].value == all[i].value; next++)
+            other = other || (values && differ(r, all[i].at, all[next].at));
+        if (next == i + 1 || all[i].value == 0) continue;
+        if (!repeated++ || all[i].at < first[0]) first[0] = all[i].at, first[1] = all[i + 1].at;
+        different += other;
+    }
+    if (!repeated) return BASIN_OK;
+    fprintf(r->note, "%lld %s%s there more than once, the first in lines %lld and %lld",
+            (long long)repeated, what, repeated == 1 ? " is" : "s are",
+            (long long)r->line[first[0]], (long long)r->line[first[1]]);
+    if (different)
+        fprintf(r->note, "; %lld of them with different values to learn", (long long)different);
+    fprintf(r->note, "\n");
+    return BASIN_OK;
+}
+
+static basin_status note_all_repeats(reading *r, basin_error *error) {
+    if (r->spec->text) return BASIN_OK;
+    BASIN_TRY(note_repeats(r, r->print, "molecule", true, error));
+    for (int64_t g = 0; g < r->a.graphs && r->id >= 0; g++) {
+        const char *id = r->ids.text + r->ids.at[g];
+        uint64_t own = *id ? basin_hash_text(BASIN_HASH_START, id) : 0;
+        memcpy(&r->print[g], &own, sizeof own);
+    }
+    return r->id >= 0 ? note_repeats(r, r->print, "id", false, error) : BASIN_OK;
+}
+
+static void put_notes(reading *r) {
+    static const char *const what[FACTS] = {
+        [SALT] = "are of several parts, such as salts; all parts are read as one graph",
+        [WILD] = "have wildcards (*), which are atoms of number 0",
+        [STEREO] = "have stereochemistry, which is not used (stereo is off)",
+        [ISOTOPE] = "have isotopes, which are not used",
+        [UNKNOWN] = "have no value to learn and are left out",
+        [COMMA] = "have a number with a decimal comma"};
+    if (r->skipped > SHOWN)
+        fprintf(r->note, "and %lld more like these\n", (long long)(r->skipped - SHOWN));
+    if (r->skipped)
+        fprintf(r->note, "%lld of %lld molecules could not be read and are left out\n",
+                (long long)r->skipped, (long long)r->read);
+    for (int i = 0; i < FACTS; i++)
+        if (r->fact[i])
+            fprintf(r->note, "%lld of %lld molecules %s\n", (long long)r->fact[i],
+                    (long long)(i == UNKNOWN ? r->read + r->fact[i] : r->a.graphs),
+                    i == STEREO && r->spec->stereo ? "have stereochemistry, read as labels"
+                                                   : what[i]);
+}
+
+static void reading_free(reading *r) {
+    basin_table_rows_close(&r->rows);
+    basin_molecule_free(&r->molecule);
+    BASIN_FREE(r->header, r->nodes, r->from, r->to, r->line, r->scaffold, r->class_of, r->atom,
+               r->bond, r->value, r->class_word, r->made, r->print);
+    for (int t = 0; t < r->targets; t++) basin_dictionary_free(&r->word[t]);
+    basin_names_free(&r->ids);
+    if (r->note) free(basin_memory_file_close(&r->notes));
+}
+
+bool basin_molecules_are_blocks(const char *path) {
+    static const char *const end[] = {".sdf", ".sd", ".mol", ".sdf.gz", ".sd.gz", ".sdf.zst", NULL};
+    for (int i = 0; end[i]; i++)
+        if (basin_text_ends(path, end[i])) return true;
+    return false;
+}
+
+static basin_status read_all(reading *r, basin_error *error) {
+    const basin_molecules *s = r->spec;
+    bool added;
+    for (int64_t i = 0; s->text && i < s->count; i++)
+        BASIN_TRY(add(r, s->text[i], i, &added, error));
+    if (s->text) return BASIN_OK;
+    basin_csv_source source = {.path = s->path};
+    r->blocks = basin_molecules_are_blocks(s->path);
+    bool lines = !s->smiles && !(s->target && *s->target) && basin_text_ends(s->path, ".smi");
+    if (r->blocks || lines)
+        BASIN_TRY((r->blocks ? basin_sdf_table : basin_smi_table)(&r->made, &source.size, s->path,
+                                                                  error));
+    source.data = r->made;
+    BASIN_TRY(basin_table_rows_open(&r->rows, &source, error));
+    BASIN_TRY(open_columns(r, error));
+    return read_rows(r, error);
+}
+
+/* The names of the targets, line feeds between, and words of classes as take_words reads them. */
+static char *join_names(const reading *r) {
+    basin_memory_file memory;
+    FILE *file = basin_memory_file_open(&memory);
+    for (int t = 0; file && t < r->targets; t++)
+        fprintf(file, "%s%s", t ? "\n" : "", name_of(r, r->target[t]));
+    for (int64_t i = 0; file && r->class_word && i < r->word[0].names.count; i++)
+        fprintf(file, "\n\t%s", r->class_word[i]);
+    return file ? basin_memory_file_close(&memory) : NULL;
+}
+
+static basin_status finish(basin_graphset *set, reading *r, basin_error *error) {
+    basin_graphset_arrays *a = &r->a;
+    const char *path = r->spec->path, *base = path ? strrchr(path, '/') : NULL;
+    if (!a->graphs)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: none of %lld molecules can be used%s%s",
+                          path ? path : molecules, (long long)(r->read + r->fact[UNKNOWN]),
+                          r->skipped || r->fact[UNKNOWN] ? ": " : "",
+                          r->skipped         ? r->first
+                          : r->fact[UNKNOWN] ? "the cells of the target are empty"
+                                             : "");
+    BASIN_TRY(settle_targets(r, error));
+    put_notes(r);
+    BASIN_TRY(note_all_repeats(r, error));
+    a->name = base ? base + 1 : path ? path : molecules;
+    a->nodes = r->nodes, a->from = r->from, a->to = r->to, a->undirected = true;
+    a->node_label = r->atom, a->node_labels = BASIN_ATOM_LABELS;
+    a->edge_label = r->bond, a->edge_labels = 1;
+    BASIN_TRY(basin_graphset_from_arrays(set, a, error));
+    set->binary =
+        r->flags && a->targets > 1; /* one of 0 and 1 is a class, or asked for as values */
+    set->line = r->line, set->scaffold = r->scaffold, r->line = r->scaffold = NULL;
+    set->id = r->ids.text, set->id_start = r->ids.at;
+    set->id_bytes = set->id ? set->id_start[a->graphs] : 0;
+    r->ids = (basin_names){0};
+    set->note = basin_memory_file_close(&r->notes), r->note = NULL;
+    set->columns = join_names(r);
+    if (set->note && set->columns) return BASIN_OK;
+    basin_graphset_free(set);
+    return basin_fail_memory(error, molecules);
+}
+
+basin_status basin_graphset_read_molecules(basin_graphset *set, const basin_molecules *spec,
+                                           basin_error *error) {
+    BASIN_AT_EXIT(reading_free) reading r = {.spec = spec, .id = -1, .flags = true};
+    *set = (basin_graphset){0};
+    for (int t = 0; t < MOST_TARGETS; t++) r.whole[t] = true;
+    if (!(r.note = basin_memory_file_open(&r.notes))) return basin_fail_memory(error, molecules);
+    BASIN_TRY(read_all(&r, error));
+    return finish(set, &r, error);
+}

@@ -1,0 +1,614 @@
+/* The positions of a set or a part of it, in parallel over its graphs. */
+#include <pthread.h>
+
+#include "base/library.h"
+#include "base/parallel.h"
+#include "base/sort.h"
+#include "base/try.h"
+#include "base/wide.h"
+#include "tasks/graphs/set/graphset.h"
+
+/* A LAPACK that brings threads of its own (OpenBLAS) would cut each small graph among them, while
+ * we have a thread a graph already: several times slower, and worse on busy cores. Other LAPACKs
+ * do not have these functions. */
+static int set_blas_threads(int threads) {
+    void (*set)(int) = NULL;
+    int (*get)(void) = NULL;
+    void *found[2] = {basin_library_find(BASIN_LIBRARY_LAPACK, "openblas_set_num_threads"),
+                      basin_library_find(BASIN_LIBRARY_LAPACK, "openblas_get_num_threads")};
+    if (!found[0] || !found[1]) return threads;
+    memcpy(&set, &found[0], sizeof set);
+    memcpy(&get, &found[1], sizeof get);
+    int before = get();
+    if (before != threads) set(threads);
+    return before;
+}
+
+typedef struct computing {
+    const basin_positions *p;
+    const basin_graphset *set;
+    int64_t first; /* graph */
+} computing;
+
+static basin_status compute_graph(const void *context, int64_t i, basin_error *error) {
+    const computing *c = context;
+    const basin_positions *p = c->p;
+    const basin_graphset *set = c->set;
+    int64_t g = c->first + i, first = set->edge_start[g], edges = set->edge_start[g + 1] - first;
+    int64_t nodes = basin_graphset_nodes(set, g), all = basin_graphset_tokens(set, g) - 1;
+    float *value = p->value + p->start[i] * p->width;
+    const int32_t *edge = set->edge + 2 * first;
+    BASIN_FREE_AT_EXIT int32_t *own = NULL;
+    basin_error why;
+    if (set->wide || set->most || set->sinks) { /* of edges alone, and of sinks */
+        int64_t kept = 0;
+        BASIN_TRY(
+            BASIN_NEW_RAW(&own, 2 * (edges + (all - nodes) * nodes), "positions of nodes", error));
+        for (int64_t e = 0; e < edges; e++)
+            if (basin_graphset_is_edge(set, first + e) &&
+                basin_graphset_inside(set, first + e, nodes))
+                memcpy(own + 2 * kept++, edge + 2 * e, 2 * sizeof *own);
+        for (int64_t s = nodes; s < all; s++)
+            for (int64_t n = 0; n < nodes; n++, kept++)
+                own[2 * kept] = (int32_t)s, own[2 * kept + 1] = (int32_t)n;
+        edge = own, edges = kept;
+    }
+    basin_status status = basin_positions_of(value, &p->spec, all, edge, edges, &why);
+    if (!status) return BASIN_OK;
+    return basin_fail(error, status, "graph %lld: %s", (long long)g, why.text);
+}
+
+basin_status basin_positions_new(basin_positions *positions, const basin_graphset *set,
+                                 const basin_position_spec *spec, int64_t first, int64_t count,
+                                 basin_error *error) {
+    basin_positions *p = positions;
+    computing all = {p, set, first};
+    *p = (basin_positions){.spec = *spec, .first = first, .width = spec->vectors + spec->walks};
+    if (!p->width) return BASIN_OK;
+    BASIN_TRY(BASIN_NEW(&p->start, count + 1, "positions of tokens", error));
+    for (int64_t i = 0; i < count; i++)
+        p->start[i + 1] = p->start[i] + basin_graphset_tokens(set, first + i);
+    p->tokens = p->start[count];
+    BASIN_TRY_OR(BASIN_NEW_RAW(&p->value, p->tokens * p->width, "positions of tokens", error),
+                 basin_positions_free(p));
+    int threads = spec->vectors > 0 ? set_blas_threads(1) : 0;
+    basin_status status = basin_parallel_try(compute_graph, &all, count, 8, error);
+    if (spec->vectors > 0) set_blas_threads(threads);
+    if (status) basin_positions_free(p);
+    return status;
+}
+
+void basin_positions_free(basin_positions *positions) {
+    BASIN_FREE(positions->value, positions->start);
+    *positions = (basin_positions){0};
+}
+
+/* Eigenvectors of the normalised Laplacian L = I - D^-1/2 A D^-1/2, and return probabilities of
+ * random walks. Graphs are taken as undirected. The eigenvectors 1 .. k behind the first,
+ * ascending, each with the sign that makes the sum of its cubes positive (where that vanishes: its
+ * largest entry). A graph with fewer has zeros behind them. LAPACK for graphs that a dense matrix
+ * suits, ARPACK for larger ones. */
+
+enum { DENSE_LIMIT = 1000 }; /* nodes up to which LAPACK is used */
+
+extern void dsyevr_(const char *job, const char *range, const char *half, const int *n, double *a,
+                    const int *lda, const double *low, const double *high, const int *first,
+                    const int *last, const double *tolerance, int *found, double *value,
+                    double *vector, const int *ldz, int *support, double *work, const int *lwork,
+                    int *iwork, const int *liwork, int *info);
+extern void dsaupd_(int *ido, const char *bmat, const int *n, const char *which, const int *nev,
+                    const double *tol, double *resid, const int *ncv, double *v, const int *ldv,
+                    int *iparam, int *ipntr, double *workd, double *workl, const int *lworkl,
+                    int *info);
+extern void dseupd_(const int *rvec, const char *all, int *select, double *d, double *z,
+                    const int *ldz, const double *sigma, const char *bmat, const int *n,
+                    const char *which, const int *nev, const double *tol, double *resid,
+                    const int *ncv, double *v, const int *ldv, int *iparam, int *ipntr,
+                    double *workd, double *workl, const int *lworkl, int *info);
+
+#define ARPACK_FUNCTIONS(X) X(dsaupd_) X(dseupd_)
+typedef struct arpack_table {
+    ARPACK_FUNCTIONS(BASIN_LIBRARY_FIELD)
+} arpack_table;
+typedef struct lapack_table {
+    BASIN_LIBRARY_FIELD(dsyevr_)
+} lapack_table;
+static const basin_library_function arpack_functions[] = {ARPACK_FUNCTIONS(BASIN_LIBRARY_LINK){0}};
+static const basin_library_function lapack_functions[] = {BASIN_LIBRARY_LINK(dsyevr_){0}};
+
+/* A graph as S = D^-1/2 A D^-1/2, symmetric, without self loops (but the CLS's own, where that is
+ * in): its pairs, by query, and their values. */
+typedef struct matrix {
+    int n;
+    basin_pairs pairs;
+    double *value; /* [pairs] */
+} matrix;
+
+static void matrix_free(matrix *s) {
+    basin_pairs_free(&s->pairs);
+    free(s->value);
+}
+
+static const char positions_of[] = "positions of nodes";
+
+/* With the CLS it is node 0 and the others follow, as published: tied to all and to itself. */
+static basin_status matrix_new(matrix *s, int64_t nodes, const int32_t *edge, int64_t count,
+                               bool cls, basin_error *error) {
+    int64_t n = nodes + cls, total = count + (cls ? n : 0);
+    *s = (matrix){.n = (int)n};
+    BASIN_SCRATCH_RAW(int32_t, all, 2 * total, positions_of, error);
+    for (int64_t e = 0; e < 2 * count; e++) all[e] = edge[e] + cls;
+    for (int64_t i = 0; i < n && cls; i++)
+        all[2 * (count + i)] = 0, all[2 * (count + i) + 1] = (int32_t)i;
+    BASIN_TRY(basin_pairs_new(&s->pairs, n, n, all, total, BASIN_PAIRS_BOTH_WAYS, error));
+    const int32_t *row = s->pairs.row;
+    BASIN_TRY(BASIN_NEW_RAW(&s->value, s->pairs.pairs, positions_of, error));
+    for (int64_t i = 0; i < n; i++)
+        for (int32_t e = row[i]; e < row[i + 1]; e++) {
+            int32_t j = s->pairs.key[e];
+            s->value[e] = 1 / sqrt((double)(row[i + 1] - row[i]) * (double)(row[j + 1] - row[j]));
+        }
+    return BASIN_OK;
+}
+
+/* The `count` rows of a list; all where it is NULL. */
+static void multiply(double *y, const matrix *s, const double *x, const int32_t *list,
+                     int64_t count) {
+    const int32_t *row = s->pairs.row, *key = s->pairs.key;
+    for (int64_t r = 0; r < count; r++) {
+        int64_t i = list ? list[r] : r;
+        double sum = 0;
+        for (int32_t e = row[i]; e < row[i + 1]; e++) sum += s->value[e] * x[key[e]];
+        y[i] = sum;
+    }
+}
+
+/* ---- eigenvectors ---- */
+
+/* Columns 0 .. want - 1 of `vector` become the eigenvectors of the smallest eigenvalues of L,
+ * ascending. */
+static basin_status eigen_dense(double *vector, const matrix *s, int want, basin_error *error) {
+    int n = s->n, first = 1, found = 0, info = 0, lwork = 40 * n, liwork = 20 * n;
+    double zero = 0, tolerance = 1e-12;
+    size_t size = (size_t)n;
+    BASIN_FREE_AT_EXIT double *a = basin_zeros_new(size * size, sizeof *a);
+    BASIN_FREE_AT_EXIT double *work = basin_array_new(size + (size_t)lwork, sizeof *work);
+    BASIN_FREE_AT_EXIT int *iwork = basin_array_new((size_t)liwork + 2 * size, sizeof *iwork);
+    lapack_table lapack;
+    if (!a || !work || !iwork) return basin_fail_memory(error, positions_of);
+    BASIN_TRY(basin_library_load(&lapack, BASIN_LIBRARY_LAPACK, lapack_functions, error));
+    for (int64_t i = 0; i < n; i++) {
+        a[i * n + i] = 1;
+        for (int32_t e = s->pairs.row[i]; e < s->pairs.row[i + 1]; e++)
+            a[i * n + s->pairs.key[e]] -= s->value[e];
+    }
+    lapack.dsyevr_("V", "I", "U", &n, a, &n, &zero, &zero, &first, &want, &tolerance, &found,
+                   work + lwork, vector, &n, iwork + liwork, work, &lwork, iwork, &liwork, &info);
+    if (!info && found == want) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE,
+                      "LAPACK found %d of %d eigenvectors of a graph of %d nodes (dsyevr: %d)",
+                      found, want, n, info);
+}
+
+/* What ARPACK works in. */
+typedef struct lanczos {
+    arpack_table arpack;
+    int n, want, basis, lwork;
+    double *v, *work, *large, *residual, *value;
+    int *select;
+} lanczos;
+
+/* The largest eigenvalues of S are the smallest of L. They come ascending: the smallest of L is
+ * last. Starts from a vector of its own, so that the result is the same every time. */
+static bool eigen_lanczos(lanczos *l, const matrix *s, double *vector) {
+    int ido = 0, parameter[11] = {1, 0, 100000 / l->basis + 300, 0, 0, 0, 1}, at[11], info = 1;
+    int yes = 1;
+    double tolerance = 1e-13, sigma = 0;
+    for (int i = 0; i < l->n; i++) l->residual[i] = 1 + 0.3 * sin(1.0 + (double)i);
+    for (;;) {
+        l->arpack.dsaupd_(&ido, "I", &l->n, "LA", &l->want, &tolerance, l->residual, &l->basis,
+                          l->v, &l->n, parameter, at, l->work, l->large, &l->lwork, &info);
+        if (ido != -1 && ido != 1) break;
+        multiply(l->work + at[1] - 1, s, l->work + at[0] - 1, NULL, s->n);
+    }
+    if (info || parameter[4] < l->want) return false;
+    l->arpack.dseupd_(&yes, "A", l->select, l->value, vector, &l->n, &sigma, "I", &l->n, "LA",
+                      &l->want, &tolerance, l->residual, &l->basis, l->v, &l->n, parameter, at,
+                      l->work, l->large, &l->lwork, &info);
+    return info == 0;
+}
+
+static void reverse_columns(double *vector, int n, int count) {
+    for (size_t i = 0, size = (size_t)n; i < (size_t)(count / 2) * size; i++) {
+        double *a = vector + i, *b = vector + ((size_t)count - 1 - i / size) * size + i % size;
+        double keep = *a;
+        *a = *b, *b = keep;
+    }
+}
+
+static basin_status eigen_sparse(double *vector, const matrix *s, int want, basin_error *error) {
+    /* ARPACK keeps variables of its own between calls: one graph at a time. */
+    static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+    lanczos l = {.n = s->n, .want = want, .basis = 4 * want + 40};
+    BASIN_TRY(basin_library_load(&l.arpack, BASIN_LIBRARY_ARPACK, arpack_functions, error));
+    if (l.basis > l.n) l.basis = l.n;
+    size_t n = (size_t)l.n, basis = (size_t)l.basis;
+    l.lwork = l.basis * (l.basis + 8);
+    size_t all = n * (basis + 4) + (size_t)l.lwork + basis;
+    BASIN_FREE_AT_EXIT double *memory = basin_array_new(all, sizeof *memory);
+    BASIN_FREE_AT_EXIT int *select = basin_array_new(basis, sizeof *select);
+    if (!memory || !select) return basin_fail_memory(error, positions_of);
+    l.v = memory, l.work = l.v + n * basis, l.residual = l.work + 3 * n;
+    l.large = l.residual + n, l.value = l.large + l.lwork, l.select = select;
+    pthread_mutex_lock(&one_at_a_time);
+    bool found = eigen_lanczos(&l, s, vector);
+    pthread_mutex_unlock(&one_at_a_time);
+    if (!found) return eigen_dense(vector, s, want, error);
+    reverse_columns(vector, l.n, want);
+    return BASIN_OK;
+}
+
+/* +1 or -1, whatever makes the vector's sign the one of the rule. */
+static double sign_of(const double *v, int64_t n) {
+    double cubes = 0, size = 0, largest = 0;
+    for (int64_t i = 0; i < n; i++) {
+        cubes += v[i] * v[i] * v[i];
+        size += fabs(v[i] * v[i] * v[i]);
+        if (fabs(v[i]) > fabs(largest) * (1 + 1e-9)) largest = v[i];
+    }
+    if (fabs(cubes) > 1e-6 * size) return cubes < 0 ? -1 : 1;
+    return largest < 0 ? -1 : 1;
+}
+
+static basin_status add_vectors(float *value, int64_t width, const basin_position_spec *spec,
+                                int64_t nodes, const int32_t *edge, int64_t count,
+                                basin_error *error) {
+    BASIN_AT_EXIT(matrix_free) matrix s = {0};
+    bool cls = spec->with_cls;
+    int64_t n = nodes + cls;
+    int want = (int)(spec->vectors + 1 < n ? spec->vectors + 1 : n);
+    if (want < 2) return BASIN_OK;
+    BASIN_TRY(matrix_new(&s, nodes, edge, count, cls, error));
+    BASIN_FREE_AT_EXIT double *vector = basin_array_new((size_t)n * (size_t)want, sizeof *vector);
+    if (!vector) return basin_fail_memory(error, positions_of);
+    bool dense = n <= DENSE_LIMIT || n <= 8 * (int64_t)want;
+    BASIN_TRY((dense ? eigen_dense : eigen_sparse)(vector, &s, want, error));
+    for (int64_t c = 1; c < want; c++) {
+        const double *v = vector + c * n;
+        double sign = sign_of(v, n);
+        for (int64_t i = 0; i < n; i++) value[(i + !cls) * width + c - 1] = (float)(sign * v[i]);
+    }
+    return BASIN_OK;
+}
+
+/* ---- walks ---- */
+
+/* The nodes that a walk has reached, ascending; those of a large part are all, for less work. */
+typedef struct reached {
+    int32_t *node; /* [n] */
+    bool *is;      /* [n] */
+    int64_t count;
+} reached;
+
+static void reached_free(reached *r) { BASIN_FREE(r->node, r->is); }
+
+static void reach_next(reached *r, const matrix *s) {
+    int64_t known = r->count;
+    if (known == s->n) return;
+    for (int64_t k = 0; k < known; k++)
+        for (int32_t e = s->pairs.row[r->node[k]]; e < s->pairs.row[r->node[k] + 1]; e++) {
+            int32_t j = s->pairs.key[e];
+            if (!r->is[j]) r->node[r->count++] = j;
+            r->is[j] = true;
+        }
+    if (4 * r->count > s->n) {
+        for (r->count = 0; r->count < s->n; r->count++)
+            r->node[r->count] = (int32_t)r->count, r->is[r->count] = true;
+    } else if (r->count > known) {
+        qsort(r->node, (size_t)r->count, sizeof *r->node, basin_compare_int32);
+    }
+}
+
+/* (P^t)_ii = (S^t)_ii = (S^a e_i) . (S^b e_i) with a + b = t: half the steps suffice. */
+static basin_status add_walks(float *value, int64_t width, const basin_position_spec *spec,
+                              int64_t nodes, const int32_t *edge, int64_t count,
+                              basin_error *error) {
+    BASIN_AT_EXIT(matrix_free) matrix s = {0};
+    BASIN_AT_EXIT(reached_free) reached r = {0};
+    BASIN_TRY(matrix_new(&s, nodes, edge, count, false, error));
+    BASIN_SCRATCH(double, step, 2 * nodes, positions_of, error);
+    BASIN_TRY(BASIN_NEW(&r.node, nodes, positions_of, error));
+    BASIN_TRY(BASIN_NEW(&r.is, nodes, positions_of, error));
+    for (int64_t i = 0; i < nodes; i++) {
+        double *now = step, *next = step + nodes;
+        float *out = value + (i + 1) * width + spec->vectors;
+        now[i] = 1;
+        r.node[0] = (int32_t)i, r.is[i] = true, r.count = 1;
+        for (int64_t t = 1; t <= spec->walks; t += 2) {
+            double odd = 0, even = 0;
+            reach_next(&r, &s);
+            multiply(next, &s, now, r.node, r.count);
+            for (int64_t k = 0; k < r.count; k++) {
+                int32_t j = r.node[k];
+                odd += now[j] * next[j], even += next[j] * next[j];
+            }
+            out[t - 1] = (float)odd;
+            if (t < spec->walks) out[t] = (float)even;
+            double *keep = now;
+            now = next, next = keep;
+        }
+        for (int64_t k = 0; k < r.count; k++)
+            step[r.node[k]] = step[nodes + r.node[k]] = 0, r.is[r.node[k]] = false;
+    }
+    return BASIN_OK;
+}
+
+basin_status basin_positions_of(float *value, const basin_position_spec *spec, int64_t nodes,
+                                const int32_t *edge, int64_t count, basin_error *error) {
+    int64_t width = spec->vectors + spec->walks;
+    memset(value, 0, (size_t)((nodes + 1) * width) * sizeof *value);
+    if (spec->vectors > 0) BASIN_TRY(add_vectors(value, width, spec, nodes, edge, count, error));
+    return spec->walks > 0 && nodes > 0 ? add_walks(value, width, spec, nodes, edge, count, error)
+                                        : BASIN_OK;
+}
+
+/* Walks along edges: how much likelier than in the long run is a random walk from one end of an
+ * edge at the other end after t = 2 .. K + 1 steps (of a pair further apart 1 .. K),
+ *
+ *     r_t(i, j) = (P^t)_ij / pi_j = E (S^t)_ij / sqrt(d_i d_j),   S = D^-1/2 A D^-1/2,
+ *
+ * with E the number of (directed) edges and pi_j = d_j / E. In an undirected graph it is symmetric,
+ * and tends to 1 where that is connected and not bipartite; an edge within a community has more,
+ * one between two less. */
+
+enum { COLUMNS = 64 }; /* ends of walks that are followed at once, side by side */
+
+/* What one thread needs for a graph of n nodes. Outside of its rows on the list, `now` and `next`
+ * are zeros. */
+typedef struct space {
+    int64_t capacity;
+    int64_t *row, *pair_row; /* [n + 1] edges and pairs by the node they come from */
+    float *root;             /* [n] 1 / sqrt(degree) */
+    float *now, *next;       /* [n, COLUMNS] columns of a power of S */
+    int32_t *list;           /* [n] rows that walks to these columns can start from */
+    bool *listed;            /* [n] */
+    int64_t count;
+} space;
+
+static void space_free(space *s) {
+    BASIN_FREE(s->row, s->pair_row, s->root, s->now, s->next, s->list, s->listed);
+    *s = (space){0};
+}
+
+static bool space_reserve(space *s, int64_t nodes) {
+    if (nodes <= s->capacity) return true;
+    space_free(s);
+    size_t n = (size_t)nodes;
+    s->row = basin_array_new(n + 1, sizeof *s->row);
+    s->pair_row = basin_array_new(n + 1, sizeof *s->pair_row);
+    s->root = basin_array_new(n, sizeof *s->root);
+    s->now = basin_zeros_new(n, COLUMNS * sizeof *s->now);
+    s->next = basin_zeros_new(n, COLUMNS * sizeof *s->next);
+    s->list = basin_array_new(n, sizeof *s->list);
+    s->listed = basin_zeros_new(n, sizeof *s->listed);
+    if (!s->row || !s->pair_row || !s->root || !s->now || !s->next || !s->list || !s->listed)
+        return false;
+    s->capacity = nodes;
+    return true;
+}
+
+static void read_rows(int64_t *row, int64_t nodes, const int32_t *edge, int64_t edges) {
+    for (int64_t i = 0, e = 0; i < nodes; i++) {
+        row[i] = e;
+        while (e < edges && edge[2 * e] == i) e++;
+    }
+    row[nodes] = edges;
+}
+
+/* Apart from the loop over edges, which compilers would turn inside out, and scalar. */
+BASIN_WIDE static void add_row(float *restrict sum, const float *restrict from, float weight) {
+    for (int c = 0; c < COLUMNS; c++) sum[c] += weight * from[c];
+}
+
+/* now <- S now */
+static void step(space *s, const int32_t *edge) {
+    for (int64_t r = 0; r < s->count; r++) {
+        int64_t i = s->list[r];
+        float sum[COLUMNS] = {0};
+        for (int64_t e = s->row[i]; e < s->row[i + 1]; e++) {
+            int32_t k = edge[2 * e + 1];
+            add_row(sum, s->now + k * (int64_t)COLUMNS, s->root[i] * s->root[k]);
+        }
+        memcpy(s->next + i * COLUMNS, sum, sizeof sum);
+    }
+    float *now = s->now;
+    s->now = s->next, s->next = now;
+}
+
+/* Lists the rows within `steps` of columns first .. end - 1 of an undirected graph, so that a large
+ * one costs no more than its parts; of a small or directed one all rows. */
+static void list_rows(space *s, int64_t nodes, const int32_t *edge, int64_t first, int64_t end,
+                      int64_t steps, bool all) {
+    s->count = 0;
+    for (int64_t i = all ? 0 : first; i < (all ? nodes : end); i++)
+        s->list[s->count++] = (int32_t)i;
+    for (int64_t r = 0; r < s->count; r++) s->listed[s->list[r]] = true;
+    for (int64_t done = 0; steps > 0 && !all; steps--) {
+        int64_t known = s->count;
+        for (; done < known; done++)
+            for (int64_t e = s->row[s->list[done]]; e < s->row[s->list[done] + 1]; e++) {
+                int32_t k = edge[2 * e + 1];
+                if (!s->listed[k]) s->list[s->count++] = k;
+                s->listed[k] = true;
+            }
+    }
+}
+
+static void clear_rows(space *s) {
+    for (int64_t r = 0; r < s->count; r++) {
+        int64_t i = s->list[r];
+        memset(s->now + i * COLUMNS, 0, COLUMNS * sizeof *s->now);
+        memset(s->next + i * COLUMNS, 0, COLUMNS * sizeof *s->next);
+        s->listed[i] = false;
+    }
+}
+
+typedef struct ends {
+    const int32_t *edge;
+    int64_t count;
+} ends;
+
+static bool goes_both_ways(const space *s, int64_t nodes, const int32_t *edge) {
+    for (int64_t i = 0; i < nodes; i++)
+        for (int64_t e = s->row[i]; e < s->row[i + 1]; e++) {
+            int64_t k = edge[2 * e + 1], f = s->row[k];
+            while (f < s->row[k + 1] && edge[2 * f + 1] != i) f++;
+            if (f == s->row[k + 1]) return false;
+        }
+    return true;
+}
+
+/* Columns `column` .. of value [pairs, width]: walks of `skip` + 1 steps and more. */
+static void walk_graph(float *value, int64_t width, int64_t walks, int64_t skip, space *s,
+                       int64_t nodes, ends edges, ends pairs) {
+    read_rows(s->row, nodes, edges.edge, edges.count);
+    read_rows(s->pair_row, nodes, pairs.edge, pairs.count);
+    for (int64_t i = 0; i < nodes; i++) {
+        int64_t degree = s->row[i + 1] - s->row[i];
+        s->root[i] = degree ? 1 / sqrtf((float)degree) : 1;
+    }
+    bool all = nodes <= 8 * COLUMNS || !goes_both_ways(s, nodes, edges.edge);
+    for (int64_t first = 0; first < nodes; first += COLUMNS) {
+        int64_t end = nodes - first < COLUMNS ? nodes : first + COLUMNS;
+        list_rows(s, nodes, edges.edge, first, end, walks + skip, all);
+        for (int64_t i = first; i < end; i++) s->now[i * COLUMNS + i - first] = 1;
+        for (int64_t t = 0; t < skip; t++) step(s, edges.edge);
+        for (int64_t t = 0; t < walks; t++) {
+            step(s, edges.edge);
+            for (int64_t r = 0; r < s->count; r++) {
+                int64_t i = s->list[r];
+                for (int64_t e = s->pair_row[i]; e < s->pair_row[i + 1]; e++) {
+                    int64_t j = pairs.edge[2 * e + 1];
+                    if (j < first || j >= end) continue;
+                    value[e * width + width - walks + t] = s->now[i * COLUMNS + j - first] *
+                                                           (float)edges.count * s->root[i] *
+                                                           s->root[j];
+                }
+            }
+        }
+        clear_rows(s);
+    }
+}
+
+typedef struct walking {
+    float *value; /* [pairs, width] */
+    int64_t width, walks;
+    const basin_graphset *set, *pairs;
+    int64_t start; /* graph */
+} walking;
+
+/* Returns the first graph that there was no memory for. */
+static int64_t walk_graphs(const void *context, int64_t begin, int64_t end) {
+    const walking *w = context;
+    const basin_graphset *set = w->set, *wide = w->pairs;
+    int64_t done = begin;
+    space s = {0};
+    for (; done < end; done++) {
+        int64_t g = w->start + done, nodes = set->node_start[g + 1] - set->node_start[g];
+        int64_t first = wide->edge_start[g];
+        ends edges = {set->edge + 2 * set->edge_start[g],
+                      set->edge_start[g + 1] - set->edge_start[g]};
+        ends pairs = {wide->edge + 2 * first, wide->edge_start[g + 1] - first};
+        if (!edges.count) continue; /* and perhaps no node */
+        if (!space_reserve(&s, nodes)) break;
+        walk_graph(w->value + first * w->width, w->width, w->walks, set == wide, &s, nodes, edges,
+                   pairs);
+    }
+    space_free(&s);
+    return done;
+}
+
+basin_status basin_graphset_edge_walks(float **value, const basin_graphset *set,
+                                       const basin_graphset *pairs, int64_t walks, int64_t first,
+                                       int64_t count, basin_error *error) {
+    int64_t old = set->edge_attributes, width = old + walks;
+    float *all = *value = calloc((size_t)pairs->edges + 1, (size_t)width * sizeof *all);
+    walking w = {all, width, walks, set, pairs->edge == set->edge ? set : pairs, first};
+    if (!all || basin_parallel_find(walk_graphs, &w, count, 0) != count) {
+        free(all);
+        *value = NULL;
+        return basin_fail_memory(error, "walks along edges");
+    }
+    for (int64_t e = 0; e < pairs->edges && old; e++)
+        memcpy(all + e * width, pairs->edge_attribute + e * old, (size_t)old * sizeof *all);
+    return BASIN_OK;
+}
+
+/* ---- pairs further apart ---- */
+
+/* The pairs of graph g behind those before it; `list` and `seen` have room for its nodes. */
+static bool widen_graph(basin_graphset *wide, size_t *room, const basin_graphset *set, int64_t g,
+                        int64_t hops, space *s) {
+    const int32_t *edge = set->edge + 2 * set->edge_start[g];
+    int64_t nodes = set->node_start[g + 1] - set->node_start[g];
+    read_rows(s->row, nodes, edge, set->edge_start[g + 1] - set->edge_start[g]);
+    for (int64_t i = 0; i < nodes; i++) {
+        list_rows(s, nodes, edge, i, i + 1, hops, false);
+        if (!BASIN_RESERVE(&wide->edge, room, 2 * (wide->edges + s->count))) return false;
+        qsort(s->list, (size_t)s->count, sizeof *s->list, basin_compare_int32);
+        for (int64_t r = 0; r < s->count; r++) {
+            s->listed[s->list[r]] = false;
+            if (s->list[r] == i) continue;
+            wide->edge[2 * wide->edges] = (int32_t)i;
+            wide->edge[2 * wide->edges++ + 1] = s->list[r];
+        }
+    }
+    return true;
+}
+
+/* Columns of the edges of the set, which are among the pairs, in the same order. */
+static basin_status widen_columns(basin_graphset *wide, const basin_graphset *set, int64_t first,
+                                  int64_t count, basin_error *error) {
+    int64_t labels = set->edge_labels, columns = set->edge_attributes, pairs = wide->edges;
+    BASIN_TRY(BASIN_NEW_RAW(&wide->edge_label, labels * pairs, "pairs of nodes", error));
+    BASIN_TRY(BASIN_NEW(&wide->edge_attribute, columns * pairs, "pairs of nodes", error));
+    for (int64_t i = 0; i < labels * pairs; i++) wide->edge_label[i] = BASIN_NO_LABEL;
+    for (int64_t g = first; g < first + count; g++)
+        for (int64_t p = wide->edge_start[g], e = set->edge_start[g]; e < set->edge_start[g + 1];
+             p++) {
+            if (memcmp(wide->edge + 2 * p, set->edge + 2 * e, 2 * sizeof *set->edge)) continue;
+            for (int64_t c = 0; c < labels; c++)
+                wide->edge_label[p * labels + c] = set->edge_label[e * labels + c];
+            for (int64_t c = 0; c < columns; c++)
+                wide->edge_attribute[p * columns + c] = set->edge_attribute[e * columns + c];
+            e++;
+        }
+    return BASIN_OK;
+}
+
+static basin_status widen(basin_graphset *wide, const basin_graphset *set, int64_t hops,
+                          int64_t first, int64_t count, basin_error *error) {
+    BASIN_AT_EXIT(space_free) space s = {0};
+    size_t room = 0;
+    BASIN_TRY(BASIN_NEW(&wide->edge_start, set->graphs + 1, "pairs of nodes", error));
+    for (int64_t g = 0; g < set->graphs; g++) {
+        int64_t nodes = set->node_start[g + 1] - set->node_start[g];
+        bool own = g >= first && g < first + count;
+        if (own && nodes &&
+            (!space_reserve(&s, nodes) || !widen_graph(wide, &room, set, g, hops, &s)))
+            return basin_fail_memory(error, "pairs of nodes");
+        wide->edge_start[g + 1] = wide->edges;
+    }
+    return widen_columns(wide, set, first, count, error);
+}
+
+basin_status basin_graphset_widen(basin_graphset *wide, const basin_graphset *set, int64_t hops,
+                                  int64_t first, int64_t count, basin_error *error) {
+    *wide = *set;
+    wide->edges = 0, wide->edge_start = NULL;
+    wide->edge = wide->edge_label = NULL;
+    wide->edge_attribute = NULL;
+    BASIN_TRY_OR(widen(wide, set, hops, first, count, error),
+                 BASIN_FREE(wide->edge_start, wide->edge, wide->edge_label, wide->edge_attribute));
+    return BASIN_OK;
+}

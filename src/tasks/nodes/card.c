@@ -1,0 +1,388 @@
+/* What a model remembers of its training; see nodes.h. */
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "basin/version.h"
+#include "tasks/nodes/nodes.h"
+
+enum { KEY = 64 };
+
+static int64_t edges_of(const basin_network *network) {
+    int64_t edges = 0;
+    for (int r = 0; r < network->relations; r++)
+        if (network->relation[r].edges > edges) edges = network->relation[r].edges;
+    return edges;
+}
+
+/* The day, not the hour: files of equal runs are equal. */
+static void fill_card(basin_nodes_card *card, const basin_network *network, const uint8_t *part) {
+    char day[BASIN_DAY_TEXT];
+    snprintf(card->date, sizeof card->date, "%.10s", basin_day_print(day, time(NULL)));
+    snprintf(card->version, sizeof card->version, "%s", BASIN_VERSION_STRING);
+    snprintf(card->data, sizeof card->data, "%s", network->path);
+    card->nodes = network->nodes;
+    card->edges = edges_of(network);
+    card->trained_on = basin_split_nodes(NULL, part, network->nodes, BASIN_PART_TRAIN);
+    card->validated_on = basin_split_nodes(NULL, part, network->nodes, BASIN_PART_VAL);
+    card->base_rate = basin_nodes_base_rate(network, part);
+}
+
+/* ---- parents ---- */
+
+static basin_status copy_text(char **copy, const char *text, basin_error *error) {
+    free(*copy);
+    *copy = text ? basin_string_copy(text) : NULL;
+    return !text || *copy ? BASIN_OK : basin_fail_memory(error, "what a model was trained on");
+}
+
+/* Lines of id, date, version and data: of the parent, behind it of its own parents. */
+static basin_status list_parents(char **lines, const basin_bundle *parent, const char *id,
+                                 basin_error *error) {
+    char text[4096];
+    const char *date = basin_bundle_meta(parent, "trained.date");
+    const char *version = basin_bundle_meta(parent, "trained.version");
+    const char *data = basin_bundle_meta(parent, "trained.data");
+    const char *older = basin_bundle_meta(parent, "trained.parents");
+    snprintf(text, sizeof text, "%s %s %s %.300s\n%.3600s", id, date ? date : "-",
+             version ? version : "-", data ? data : "-", older ? older : "");
+    return copy_text(lines, text, error);
+}
+
+enum { LISTS = 4 };
+static const char *const list_prefix[LISTS] = {"known.", "seen.trained.", "seen.validated.",
+                                               "seen.before."};
+
+static void free_lists(basin_known_labels (*list)[LISTS]) {
+    for (int i = 0; i < LISTS; i++) basin_known_labels_free(&(*list)[i]);
+}
+
+/* Who took part in the training of `parent`, and its salt: hashes need the same to compare. */
+static basin_status take_parent(basin_nodes_memory *memory, const basin_bundle *parent,
+                                const char *id, basin_error *error) {
+    BASIN_AT_EXIT(free_lists) basin_known_labels list[LISTS] = {0};
+    bool salted = false;
+    memory->before_unknown = false;
+    for (int i = 0; i < LISTS; i++) {
+        BASIN_TRY(basin_known_labels_load(&list[i], parent, list_prefix[i], error));
+        if (list[i].salt.set && !salted) memory->salt = list[i].salt, salted = true;
+    }
+    memory->before.salt = memory->salt;
+    for (int i = 0; i < LISTS; i++) {
+        bool fits;
+        BASIN_TRY(basin_known_labels_join(&memory->before, &fits, &list[i], error));
+        memory->before_unknown = memory->before_unknown || !fits;
+    }
+    memory->before_unknown = memory->before_unknown || !memory->before.count ||
+                             basin_bundle_meta(parent, "seen.unknown");
+    return list_parents(&memory->parents, parent, id, error);
+}
+
+/* A resumed run must begin with the same model; where none is named, the checkpoint's counts. */
+static basin_status check_parent(basin_nodes_memory *memory, const basin_run *run, const char *id,
+                                 basin_error *error) {
+    const char *saved = basin_bundle_meta(run->saved, "trained.parents");
+    if (*id && (!saved || strncmp(saved, id, BASIN_MODEL_ID) != 0))
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%s: its run did not begin with %s, model %s; needs the same, or a new "
+                          "run",
+                          basin_bundle_path(run->saved), run->training.from, id);
+    memory->before_unknown = saved != NULL;
+    return copy_text(&memory->parents, saved, error);
+}
+
+/* ---- at the beginning of a run ---- */
+
+/* Of the labels, which parts of a graph have as the whole does. */
+static void make_salt(basin_salt *salt, const basin_network *network, int64_t seed) {
+    char text[100];
+    uint8_t sum[BASIN_SHA256];
+    uint64_t labels = basin_hash_words(BASIN_HASH_START, network->label,
+                                       (size_t)network->nodes * sizeof *network->label);
+    int length = snprintf(text, sizeof text, "basin labels %lld %lld %016llx", (long long)seed,
+                          (long long)network->nodes, (unsigned long long)labels);
+    basin_sha256(sum, text, (size_t)length);
+    memcpy(salt->byte, sum, sizeof salt->byte);
+    salt->set = true;
+}
+
+basin_status basin_nodes_memory_begin(basin_nodes_memory *memory, const basin_nodes_record *record,
+                                      const basin_network *network, int64_t seed,
+                                      const basin_run *run, basin_error *error) {
+    static const basin_nodes_record none = {0};
+    char id[BASIN_SHA256_TEXT] = ""; /* of the parent; ranks that write no file need none */
+    if (!record) record = &none;
+    make_salt(&memory->salt, network, seed);
+    if (run->training.from && !basin_ranks_rank(run->training.ranks))
+        BASIN_TRY(basin_file_sha256(id, run->training.from, error));
+    id[BASIN_MODEL_ID] = 0;
+    if (run->saved) BASIN_TRY(check_parent(memory, run, id, error));
+    if (run->from) BASIN_TRY(take_parent(memory, run->from, id, error));
+    BASIN_TRY(copy_text(&memory->files, record->files, error));
+    BASIN_TRY(copy_text(&memory->cuts, record->cuts, error));
+    if (record->digest)
+        snprintf(memory->card.digest, sizeof memory->card.digest, "%016llx",
+                 (unsigned long long)basin_hash_text(BASIN_HASH_START, record->digest));
+    return BASIN_OK;
+}
+
+static basin_status note_before(const basin_nodes_memory *memory, const basin_network *network,
+                                const uint8_t *part, const basin_watch *watch, basin_error *error) {
+    if (!memory->parents) return BASIN_OK;
+    if (memory->before_unknown || !basin_known_labels_fit(&memory->before, network)) {
+        basin_watch_note(watch, "which nodes the model was trained on that this one begins with is "
+                                "not known: they may be among those of validation and test");
+        return BASIN_OK;
+    }
+    BASIN_SCRATCH_RAW(int8_t, seen, network->nodes, "known nodes", error);
+    basin_known_labels_find(seen, &memory->before, network);
+    int64_t val = 0, test = 0;
+    for (int64_t i = 0; i < network->nodes; i++) {
+        val += seen[i] >= 0 && part[i] == BASIN_PART_VAL;
+        test += seen[i] >= 0 && part[i] == BASIN_PART_TEST;
+    }
+    if (val + test)
+        basin_watch_note(watch,
+                         "warning: %lld of %lld validation nodes and %lld of %lld test nodes took "
+                         "part in the training of the model that this one begins with: figures on "
+                         "them are better than what to expect",
+                         (long long)val, (long long)memory->card.validated_on, (long long)test,
+                         (long long)basin_split_nodes(NULL, part, network->nodes, BASIN_PART_TEST));
+    return BASIN_OK;
+}
+
+basin_status basin_nodes_memory_take(basin_nodes_memory *memory, const basin_network *network,
+                                     const uint8_t *part, bool labels_known,
+                                     const basin_watch *watch, basin_error *error) {
+    const basin_salt *salt = &memory->salt;
+    fill_card(&memory->card, network, part);
+    BASIN_TRY(note_before(memory, network, part, watch, error));
+    if (!labels_known)
+        BASIN_TRY(basin_known_labels_take(&memory->trained, network, part, BASIN_PART_TRAIN, false,
+                                          salt, error));
+    if (!memory->card.validated_on) return BASIN_OK;
+    return basin_known_labels_take(&memory->validated, network, part, BASIN_PART_VAL, false, salt,
+                                   error);
+}
+
+void basin_nodes_memory_free(basin_nodes_memory *memory) {
+    basin_known_labels_free(&memory->trained);
+    basin_known_labels_free(&memory->validated);
+    basin_known_labels_free(&memory->before);
+    free(memory->files), free(memory->cuts), free(memory->parents);
+    *memory = (basin_nodes_memory){0};
+}
+
+/* ---- files ---- */
+
+static const char *const figure[] = {"macro_f1", "auroc", "auprc", "recall_at_k", "ece"};
+enum { FIGURES = sizeof figure / sizeof *figure };
+
+/* "validation.auroc" */
+static const char *figure_key(char text[KEY], int i) {
+    snprintf(text, KEY, "validation.%s", figure[i]);
+    return text;
+}
+
+static const struct {
+    const char *key;
+    size_t offset;
+} count[] = {{"trained.edges", offsetof(basin_nodes_card, edges)},
+             {"trained.labels", offsetof(basin_nodes_card, trained_on)},
+             {"validation.labels", offsetof(basin_nodes_card, validated_on)},
+             {"nodes", offsetof(basin_nodes_card, nodes)}}; /* the model's file has it already */
+enum { COUNTS = sizeof count / sizeof *count };
+
+enum { TEXTS = 3 };
+static const char *const text_key[TEXTS] = {"trained.files", "trained.cuts", "trained.parents"};
+
+static basin_status store_card(basin_bundle *bundle, const basin_nodes_card *card,
+                               basin_error *error) {
+    char key[KEY];
+    BASIN_TRY(basin_bundle_meta_set(bundle, "trained.date", card->date, error));
+    BASIN_TRY(basin_bundle_meta_set(bundle, "trained.version", card->version, error));
+    BASIN_TRY(basin_bundle_meta_set(bundle, "trained.data", card->data, error));
+    for (int i = 0; i < COUNTS - 1; i++) {
+        int64_t value = *(const int64_t *)(const void *)((const char *)card + count[i].offset);
+        BASIN_TRY(basin_nodes_set_number(bundle, count[i].key, (double)value, error));
+    }
+    BASIN_TRY(basin_nodes_set_number(bundle, "base_rate", card->base_rate, error));
+    if (*card->digest)
+        BASIN_TRY(basin_bundle_meta_set(bundle, "trained.digest", card->digest, error));
+    for (int i = 0; i < FIGURES && card->validation.measures; i++)
+        BASIN_TRY(basin_nodes_set_number(bundle, figure_key(key, i),
+                                         basin_score_get(&card->validation, figure[i]), error));
+    return BASIN_OK;
+}
+
+static void load_text(char *text, size_t size, const basin_bundle *bundle, const char *key) {
+    const char *value = basin_bundle_meta(bundle, key);
+    snprintf(text, size, "%s", value ? value : "");
+}
+
+static basin_status load_card(basin_nodes_card *card, const basin_bundle *bundle,
+                              basin_error *error) {
+    char key[KEY];
+    double value;
+    load_text(card->date, sizeof card->date, bundle, "trained.date");
+    load_text(card->version, sizeof card->version, bundle, "trained.version");
+    load_text(card->data, sizeof card->data, bundle, "trained.data");
+    load_text(card->digest, sizeof card->digest, bundle, "trained.digest");
+    for (int i = 0; i < COUNTS; i++) {
+        BASIN_TRY(basin_bundle_number(&value, bundle, count[i].key, 0, 1e15, error));
+        *(int64_t *)(void *)((char *)card + count[i].offset) = (int64_t)value;
+    }
+    BASIN_TRY(basin_bundle_number(&card->base_rate, bundle, "base_rate", 0, 1, error));
+    for (int i = 0; i < FIGURES; i++) {
+        if (!basin_bundle_meta(bundle, figure_key(key, i))) continue;
+        BASIN_TRY(basin_bundle_number(&value, bundle, key, 0, 1, error));
+        basin_score_add(&card->validation, figure[i], value);
+    }
+    return BASIN_OK;
+}
+
+basin_status basin_nodes_memory_store(basin_bundle *bundle, const basin_nodes_memory *memory,
+                                      basin_error *error) {
+    if (!*memory->card.date) return BASIN_OK;
+    const char *const text[] = {memory->files, memory->cuts, memory->parents};
+    BASIN_TRY(store_card(bundle, &memory->card, error));
+    for (int i = 0; i < TEXTS; i++)
+        if (text[i]) BASIN_TRY(basin_bundle_meta_set(bundle, text_key[i], text[i], error));
+    if (memory->before_unknown)
+        BASIN_TRY(basin_bundle_meta_set(bundle, "seen.unknown", "on", error));
+    BASIN_TRY(basin_known_labels_store(bundle, "seen.trained.", &memory->trained, error));
+    BASIN_TRY(basin_known_labels_store(bundle, "seen.validated.", &memory->validated, error));
+    return basin_known_labels_store(bundle, "seen.before.", &memory->before, error);
+}
+
+basin_status basin_nodes_memory_load(basin_nodes_memory *memory, const basin_bundle *bundle,
+                                     basin_error *error) {
+    if (!basin_bundle_meta(bundle, "trained.date")) return BASIN_OK;
+    char **text[] = {&memory->files, &memory->cuts, &memory->parents};
+    BASIN_TRY(load_card(&memory->card, bundle, error));
+    for (int i = 0; i < TEXTS; i++)
+        BASIN_TRY(copy_text(text[i], basin_bundle_meta(bundle, text_key[i]), error));
+    memory->before_unknown = basin_bundle_meta(bundle, "seen.unknown") != NULL;
+    BASIN_TRY(basin_known_labels_load(&memory->trained, bundle, "seen.trained.", error));
+    BASIN_TRY(basin_known_labels_load(&memory->validated, bundle, "seen.validated.", error));
+    return basin_known_labels_load(&memory->before, bundle, "seen.before.", error);
+}
+
+/* ---- who took part in training ---- */
+
+static basin_status mark(uint8_t *seen, const basin_known_labels *known,
+                         const basin_network *network, uint8_t as, basin_error *error) {
+    BASIN_SCRATCH_RAW(int8_t, label, network->nodes, "known nodes", error);
+    basin_known_labels_find(label, known, network);
+    for (int64_t i = 0; i < network->nodes; i++)
+        if (label[i] >= 0) seen[i] = as;
+    return BASIN_OK;
+}
+
+basin_status basin_nodes_seen(uint8_t *seen, const basin_nodes_model *model,
+                              const basin_network *network, basin_error *error) {
+    const basin_known_labels *known = &model->ensemble.known;
+    if (!known->count) known = &model->memory.trained;
+    memset(seen, BASIN_PART_NONE, (size_t)network->nodes);
+    if (!known->count)
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "the model does not say which nodes it was trained on; needs one "
+                          "trained by this version");
+    if (model->memory.before_unknown)
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "which nodes took part in the training of the model's parents is not "
+                          "known; needs a parent trained by this version, with ids");
+    const basin_known_labels *before = &model->memory.before;
+    if (!basin_known_labels_fit(known, network) ||
+        (before->count && !basin_known_labels_fit(before, network)))
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "%s: which of its nodes took part in training cannot be told; needs ids, "
+                          "in training and here, or the network of training",
+                          network->path);
+    BASIN_TRY(mark(seen, &model->memory.validated, network, BASIN_PART_VAL, error));
+    BASIN_TRY(mark(seen, before, network, BASIN_PART_TRAIN, error));
+    return mark(seen, known, network, BASIN_PART_TRAIN, error);
+}
+
+/* ---- figures ---- */
+
+static basin_status count_seen(basin_nodes_figures *f, const basin_nodes_model *model,
+                               const basin_network *network, const uint8_t *part, int which,
+                               basin_error *error) {
+    BASIN_SCRATCH_RAW(uint8_t, seen, network->nodes, "known nodes", error);
+    basin_status status = basin_nodes_seen(seen, model, network, error);
+    if (status) return status == BASIN_UNSUPPORTED ? BASIN_OK : status;
+    f->trained_on = f->validated_on = 0;
+    for (int64_t i = 0; i < network->nodes; i++) {
+        if (part[i] != which) continue;
+        f->trained_on += seen[i] == BASIN_PART_TRAIN;
+        f->validated_on += seen[i] == BASIN_PART_VAL;
+    }
+    return BASIN_OK;
+}
+
+/* 10, 30, 100, 300, .. alerts, as long as there are so many nodes. */
+static basin_status try_budgets(basin_nodes_figures *f, const basin_nodes_samples *s,
+                                basin_error *error) {
+    for (int64_t k = 10; k < s->count && f->budgets < BASIN_NODES_BUDGETS;) {
+        basin_ranking r;
+        BASIN_TRY(basin_ranking_measure(&r, s->score, s->label, s->count, k, error));
+        double found = r.recall_k * (double)r.positives;
+        f->budget[f->budgets++] = (basin_nodes_budget){k, found / (double)k, r.recall_k};
+        k = k % 3 ? 3 * k : k / 3 * 10;
+    }
+    return BASIN_OK;
+}
+
+static basin_status judge(basin_nodes_figures *f, const basin_nodes_samples *s, bool probable,
+                          const char *path, basin_error *error) {
+    basin_ranking ranking;
+    f->nodes = s->count;
+    for (int64_t i = 0; i < s->count; i++) f->anomalous += s->label[i];
+    if (!f->anomalous || f->anomalous == f->nodes)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%s: %lld labelled nodes, %lld of them anomalous; needs some of both",
+                          path, (long long)f->nodes, (long long)f->anomalous);
+    basin_confusion c = basin_confusion_count(s->score, s->label, s->count, f->threshold);
+    f->alerts = c.true_positive + c.false_positive;
+    f->precision = f->alerts ? (double)c.true_positive / (double)f->alerts : 0;
+    f->recall = (double)c.true_positive / (double)f->anomalous;
+    double both = f->precision + f->recall;
+    f->f1 = both > 0 ? 2 * f->precision * f->recall / both : 0;
+    f->macro_f1 = basin_confusion_macro_f1(&c);
+    if (probable) f->reliability = basin_reliability_measure(s->score, s->label, s->count);
+    BASIN_TRY(basin_ranking_measure(&ranking, s->score, s->label, s->count, 0, error));
+    f->auroc = ranking.auroc;
+    f->auprc = ranking.auprc;
+    f->recall_at_k = ranking.recall_k;
+    return try_budgets(f, s, error);
+}
+
+static basin_status check_labels(const basin_network *network, basin_error *error) {
+    if (!network->label)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: no labels to compare with", network->path);
+    int32_t most = basin_network_greatest_label(network);
+    if (most <= 1) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE, "%s: label %d; needs 0 (normal) and 1 (anomalous)",
+                      network->path, (int)most);
+}
+
+basin_status basin_nodes_backtest(basin_nodes_figures *figures, const basin_nodes_model *model,
+                                  const basin_network *network, const double *probability,
+                                  const uint8_t *part, int which, double threshold,
+                                  basin_error *error) {
+    BASIN_AT_EXIT(basin_nodes_samples_free) basin_nodes_samples s = {0};
+    BASIN_FREE_AT_EXIT uint8_t *all = NULL;
+    *figures = (basin_nodes_figures){.threshold = threshold, .trained_on = -1, .validated_on = -1};
+    BASIN_TRY(check_labels(network, error));
+    if (!part) { /* all labelled nodes */
+        BASIN_TRY(BASIN_NEW_RAW(&all, network->nodes, "a back-test", error));
+        for (int64_t i = 0; i < network->nodes; i++)
+            all[i] = network->label[i] >= 0 ? BASIN_PART_TEST : BASIN_PART_NONE;
+        part = all, which = BASIN_PART_TEST;
+    }
+    BASIN_TRY(basin_nodes_samples_take(&s, probability, network, part, which, error));
+    BASIN_TRY(judge(figures, &s, model != NULL, network->path, error));
+    return model ? count_seen(figures, model, network, part, which, error) : BASIN_OK;
+}

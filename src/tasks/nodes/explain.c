@@ -1,0 +1,562 @@
+/* Why nodes score as they do, but for the network's share; see net.h. */
+
+#include "tasks/nodes/net.h"
+
+#include "base/sort.h"
+
+/* ---- neighbours ---- */
+
+static basin_status add_relation(basin_explainer *x, int number, basin_error *error) {
+    const basin_relation *own = &x->network->relation[number];
+    for (int k = 0; k < x->relations; k++)
+        if (x->relation[k] == own) return BASIN_OK;
+    x->relation[x->relations++] = own;
+    if (!x->network->directed) return BASIN_OK;
+    return basin_relation_turn(&x->back[x->relations - 1], NULL, own, x->network->nodes, error);
+}
+
+static basin_status open_relations(basin_explainer *x, basin_error *error) {
+    for (int r = 0; r < x->table.relations; r++)
+        BASIN_TRY(add_relation(x, x->table.relation[r], error));
+    for (int r = 0; r < x->inputs.shape.relations; r++)
+        BASIN_TRY(add_relation(x, x->inputs.relation[r], error));
+    return BASIN_OK;
+}
+
+/* Copies a row, where `to` is not NULL; its length. */
+static int64_t copy_row(int64_t *to, const basin_relation *r, int64_t node) {
+    int64_t degree = r->row ? r->row[node + 1] - r->row[node] : 0;
+    for (int64_t e = 0; e < degree && to; e++) to[e] = r->col[r->row[node] + e];
+    return degree;
+}
+
+basin_status basin_explainer_list(int64_t **neighbour, int64_t *count, const basin_explainer *x,
+                                  int64_t node, basin_error *error) {
+    int64_t all = 0, kept = 0;
+    for (int r = 0; r < x->relations; r++)
+        all += copy_row(NULL, x->relation[r], node) + copy_row(NULL, &x->back[r], node);
+    BASIN_TRY(BASIN_NEW_RAW(neighbour, all, "neighbours", error));
+    int64_t *list = *neighbour, at = 0;
+    for (int r = 0; r < x->relations; r++) {
+        at += copy_row(list + at, x->relation[r], node);
+        at += copy_row(list + at, &x->back[r], node);
+    }
+    qsort(list, (size_t)all, sizeof *list, basin_compare_int64);
+    for (int64_t i = 0; i < all; i++)
+        if (list[i] != node && (!kept || list[i] != list[kept - 1])) list[kept++] = list[i];
+    *count = kept;
+    return BASIN_OK;
+}
+
+static int by_node(const void *a, const void *b) {
+    const basin_nodes_neighbour *x = a, *y = b;
+    return BASIN_COMPARE(x->node, y->node);
+}
+
+static basin_nodes_neighbour *find(const basin_nodes_explanation *e, int64_t node) {
+    const basin_nodes_neighbour key = {.node = node};
+    return bsearch(&key, e->neighbour, (size_t)e->neighbours, sizeof key, by_node);
+}
+
+void basin_explainer_add(basin_nodes_explanation *e, const basin_explainer *x, int64_t slot,
+                         int64_t hop, double moves) {
+    e->feature[basin_int_min(hop, x->hops) * x->slots + slot].share += moves;
+}
+
+void basin_explainer_push(basin_nodes_explanation *e, int64_t neighbour, double moves) {
+    basin_nodes_neighbour *at = find(e, neighbour);
+    *(at ? &at->push : &e->own) += moves;
+}
+
+basin_status basin_explainer_push_between(basin_nodes_explanation *e, const basin_explainer *x,
+                                          int64_t node, double moves, basin_error *error) {
+    BASIN_FREE_AT_EXIT int64_t *next = NULL;
+    int64_t count, between = 0;
+    BASIN_TRY(basin_explainer_list(&next, &count, x, node, error));
+    for (int64_t i = 0; i < count; i++) between += find(e, next[i]) != NULL;
+    for (int64_t i = 0; i < count; i++) {
+        basin_nodes_neighbour *at = find(e, next[i]);
+        if (at) at->push += moves / (double)between;
+    }
+    return BASIN_OK;
+}
+
+/* ---- slots ---- */
+
+static void count_slots(basin_explainer *x) {
+    x->features = x->network->feature ? x->network->features : 0;
+    x->facts = basin_node_facts_width(x->network, 1);
+    x->slots = basin_explainer_fact_slot(x, x->network->relations, 0) + (x->table.label != NULL);
+    x->hops = basin_int_max(x->model->settings.hops, 2);
+}
+
+int64_t basin_explainer_slot(const basin_explainer *x, int64_t column, const int *relation,
+                             int relations, bool degrees) {
+    int64_t beyond = column - x->features;
+    if (beyond < 0) return column;
+    if (degrees && beyond < relations) return x->features + relation[beyond];
+    if (degrees) beyond -= relations;
+    return basin_explainer_fact_slot(x, relation[beyond / x->facts], beyond % x->facts);
+}
+
+static void place(int64_t *slot, int64_t *hop, const basin_explainer *x, int64_t column) {
+    const basin_tree_table *t = &x->table;
+    int64_t block = column / t->own;
+    bool known = column >= t->plain; /* the share among neighbours, then among theirs */
+    *slot = known ? x->slots - 1
+                  : basin_explainer_slot(x, column % t->own, t->relation, t->relations,
+                                         x->ensemble->degree);
+    *hop = known ? 1 + (column - t->plain) % 2 : block == 0 ? 0 : 1 + (block - 1) / t->relations;
+}
+
+/* Which of the columns of edges a slot is; -1: none. */
+static int64_t fact_at(const basin_explainer *x, int64_t slot) {
+    int64_t first = basin_explainer_fact_slot(x, 0, 0);
+    bool is_fact = slot >= first && slot < basin_explainer_fact_slot(x, x->network->relations, 0);
+    return is_fact ? (slot - first) % x->facts : -1;
+}
+
+/* ---- a typical node ---- */
+
+enum { SAMPLE = 1024 }; /* rows that say what is typical */
+
+/* Medians of the columns, over rows evenly spread; 0 where there are none. */
+static basin_status find_medians(float **median, const float *x, int64_t rows, int64_t columns,
+                                 basin_error *error) {
+    int64_t n = basin_int_min(rows, SAMPLE);
+    BASIN_TRY(BASIN_NEW(median, columns, "an explanation", error));
+    BASIN_SCRATCH_RAW(float, value, n, "an explanation", error);
+    for (int64_t c = 0; c < columns && n; c++) {
+        for (int64_t i = 0; i < n; i++) value[i] = x[i * rows / n * columns + c];
+        qsort(value, (size_t)n, sizeof *value, basin_compare_float);
+        (*median)[c] = value[n / 2];
+    }
+    return BASIN_OK;
+}
+
+/* Of the table in the user's units, and of the network's inputs. */
+static basin_status find_typical(basin_explainer *x, basin_error *error) {
+    int64_t N = x->network->nodes, n = basin_int_min(N, SAMPLE), C = x->inputs.shape.columns;
+    BASIN_SCRATCH_RAW(int64_t, node, n, "an explanation", error);
+    BASIN_SCRATCH_RAW(float, row, n * x->table.columns, "an explanation", error);
+    for (int64_t i = 0; i < n; i++) node[i] = i * N / n;
+    basin_tree_table_rows(row, &x->table, node, 0, n);
+    BASIN_TRY(find_medians(&x->column_typical, row, n, x->table.columns, error));
+    return C ? find_medians(&x->input_typical, x->inputs.table, N, C, error) : BASIN_OK;
+}
+
+/* What a typical edge carries, as the energy reads it. */
+static basin_status find_typical_edge(basin_explainer *x, basin_error *error) {
+    const basin_facts *facts = &x->network->facts;
+    int64_t width = x->inputs.shape.facts;
+    if (!width) return BASIN_OK;
+    const basin_relation *r = &x->network->relation[x->inputs.relation[0]];
+    int64_t n = basin_int_min(r->edges, SAMPLE);
+    BASIN_SCRATCH_RAW(float, row, (n * width), "an explanation", error);
+    for (int64_t i = 0; i < n; i++) {
+        float *own = row + i * width;
+        basin_facts_columns(own, facts, r->fact + i * r->edges / n * facts->count);
+        basin_scaler_apply(own, x->inputs.reader.scale, own, 1);
+    }
+    return find_medians(&x->edge_typical, row, n, width, error);
+}
+
+/* Totals of edges in the user's units, where no table has them. */
+static basin_status find_totals(basin_explainer *x, basin_error *error) {
+    int64_t N = x->network->nodes, width = x->inputs.shape.relations * x->facts;
+    if (!x->inputs.shape.facts || x->table.facts) return BASIN_OK;
+    BASIN_TRY(BASIN_NEW_RAW(&x->total, N * width, "an explanation", error));
+    BASIN_TRY(basin_node_facts_fill(x->total, width, x->network, x->inputs.relation,
+                                    x->inputs.shape.relations, error));
+    return find_medians(&x->total_typical, x->total, N, width, error);
+}
+
+/* ---- opening ---- */
+
+static basin_status open_tables(basin_explainer *x, basin_error *error) {
+    const basin_nodes_ensemble *e = &x->model->ensemble;
+    x->weight[BASIN_NODES_NETWORK] = e->fits ? e->share * e->scale : 1;
+    x->weight[BASIN_NODES_TREES] = e->fits ? 1 - e->share : 0;
+    x->shift = e->fits ? e->share * e->shift : 0;
+    x->ensemble = e->fits ? e : &x->plain;
+    x->plain.degree = x->model->settings.degree;
+    x->plain.facts = basin_facts_are_features(&x->model->settings);
+    if (!e->fits) BASIN_TRY(basin_nodes_ensemble_name(&x->plain, x->network, error));
+    BASIN_TRY(basin_tree_table_open(&x->table, x->network, x->ensemble, x->work.memory, error));
+    if (!(x->weight[BASIN_NODES_NETWORK] > 0)) return BASIN_OK;
+    BASIN_TRY(basin_node_inputs_open(&x->inputs, x->network, &x->model->settings, error));
+    BASIN_TRY(basin_node_inputs_scale(&x->inputs, &x->model->scale, &x->model->edge_scale, error));
+    x->inputs.shape.listed = 0; /* gradients are needed of what is 0, too */
+    return BASIN_OK;
+}
+
+static basin_status open_one(basin_nodes_explanation **explanation, const basin_explainer *x,
+                             int64_t node, basin_error *error) {
+    BASIN_FREE_AT_EXIT int64_t *near = NULL;
+    BASIN_TRY(BASIN_NEW(explanation, 1, "an explanation", error));
+    basin_nodes_explanation *e = *explanation;
+    e->node = node;
+    e->typical_logit = e->rest = x->shift;
+    e->features = x->slots * (1 + x->hops);
+    BASIN_TRY(basin_explainer_list(&near, &e->neighbours, x, node, error));
+    BASIN_TRY(BASIN_NEW(&e->neighbour, e->neighbours, "an explanation", error));
+    BASIN_TRY(BASIN_NEW(&e->feature, e->features, "an explanation", error));
+    for (int64_t i = 0; i < e->neighbours; i++) e->neighbour[i].node = near[i];
+    for (int64_t i = 0; i < e->features; i++) {
+        int64_t slot = i % x->slots;
+        bool known = x->table.label && slot == x->slots - 1;
+        e->feature[i] = (basin_nodes_feature){.column = known ? -1 : slot,
+                                              .hop = i / x->slots,
+                                              .value = NAN,
+                                              .typical = NAN,
+                                              .fact = fact_at(x, slot)};
+    }
+    return BASIN_OK;
+}
+
+basin_status basin_explainer_typical(basin_explainer *x, basin_error *error) {
+    BASIN_TRY(find_typical(x, error));
+    return find_typical_edge(x, error);
+}
+
+void basin_explainer_forget(basin_explainer *x) {
+    free(x->column_typical), free(x->input_typical), free(x->edge_typical);
+}
+
+static basin_status explainer_open(basin_explainer *x, const int64_t *node, basin_error *error) {
+    BASIN_TRY(open_tables(x, error));
+    if (x->whole) {
+        x->give_rows(x, x->context);
+        x->column_typical = x->whole->column_typical, x->input_typical = x->whole->input_typical;
+        x->edge_typical = x->whole->edge_typical;
+    } else {
+        BASIN_TRY(basin_explainer_typical(x, error));
+    }
+    BASIN_TRY(open_relations(x, error));
+    count_slots(x);
+    BASIN_TRY(find_totals(x, error));
+    for (int64_t i = 0; i < x->count; i++) BASIN_TRY(open_one(&x->of[i], x, node[i], error));
+    return BASIN_OK;
+}
+
+static void explainer_close(basin_explainer *x) {
+    for (int r = 0; r < x->relations; r++) free(x->back[r].row), free(x->back[r].col);
+    if (!x->whole) basin_explainer_forget(x);
+    free(x->total), free(x->total_typical);
+    basin_tree_table_close(&x->table);
+    basin_node_inputs_close(&x->inputs);
+    basin_nodes_ensemble_free(&x->plain);
+}
+
+/* ---- trees: Shapley values less a typical row's; parts of means go to the neighbours ---- */
+
+/* How far a neighbour's value lies from a typical one, of the mean that a column is. */
+static double away(const basin_explainer *x, int64_t column, int relation, int64_t neighbour) {
+    const basin_tree_table *t = &x->table;
+    double typical = (double)x->column_typical[column];
+    int64_t own = column % t->own, block = column / t->own;
+    if (column >= t->plain) {
+        const basin_known_sums *s = &t->sums[relation];
+        bool first = (column - t->plain) % 2 == 0;
+        if (first) return t->label[neighbour] < 0 ? 0 : t->label[neighbour] - t->rate;
+        return (s->anomalous[neighbour] + 2 * t->rate) / (s->count[neighbour] + 2) - typical;
+    }
+    if (block <= t->relations) return (double)t->raw[neighbour * t->own + own] - typical;
+    return (double)t->near[(neighbour * t->relations + relation) * t->own + own] - typical;
+}
+
+/* A mean above the typical one is due to the neighbours above it, in proportion; likewise below. */
+static void hand_on(basin_nodes_explanation *e, const basin_explainer *x, int64_t column,
+                    float value, double moves) {
+    const basin_tree_table *t = &x->table;
+    int relation =
+        (int)(column >= t->plain ? (column - t->plain) / 2 : (column / t->own - 1) % t->relations);
+    const basin_relation *r = &x->network->relation[t->relation[relation]];
+    double sign = value >= x->column_typical[column] ? 1 : -1, sum = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        for (int64_t k = r->row[e->node]; k < r->row[e->node + 1]; k++) {
+            if (r->col[k] == e->node) continue;
+            double far = fmax(0, sign * away(x, column, relation, r->col[k]));
+            if (pass && far > 0) basin_explainer_push(e, r->col[k], moves * far / sum);
+            if (!pass) sum += far;
+        }
+        if (sum > 0) continue;
+        basin_explainer_push(e, -1, moves);
+        return;
+    }
+}
+
+/* The typical row's values taken off the node's; they sum to the distance of the logits. */
+static basin_status add_fit(double *moves, basin_nodes_explanation *e, const basin_trees *trees,
+                            const float *rows /* [2, columns] */, int64_t columns, double factor,
+                            basin_error *error) {
+    int64_t read = basin_trees_features(trees), largest = 0;
+    double logit[2], sum = 0;
+    BASIN_SCRATCH(float, value, 2 * (read + 1), "the reasons of trees", error); /* [2, read + 1] */
+    BASIN_TRY(basin_trees_shapley(value, trees, rows, 2, columns, error));
+    BASIN_TRY(basin_trees_predict(logit, trees, rows, 2, columns, error));
+    for (int64_t c = 0; c < read; c++) {
+        value[c] = value[read + 1 + c] - value[c];
+        moves[c] += factor * (double)value[c];
+        sum += (double)value[c];
+        if (fabsf(value[c]) > fabsf(value[largest])) largest = c;
+    }
+    moves[largest] += factor * (logit[1] - logit[0] - sum); /* what single precision lost */
+    e->typical_logit += factor * logit[0];
+    e->rest += factor * logit[1];
+    return BASIN_OK;
+}
+
+static basin_status explain_trees(basin_explainer *x, basin_error *error) {
+    const basin_nodes_ensemble *trees = x->ensemble;
+    int64_t columns = x->table.columns, slot, hop;
+    double weight = x->weight[BASIN_NODES_TREES];
+    if (!(weight > 0)) return BASIN_OK;
+    BASIN_SCRATCH_RAW(float, rows, 2 * columns, "the reasons of trees", error);
+    BASIN_SCRATCH_RAW(double, moves, columns, "the reasons of trees", error);
+    memcpy(rows, x->column_typical, (size_t)columns * sizeof *rows);
+    for (int64_t i = 0; i < x->count; i++) {
+        basin_nodes_explanation *e = x->of[i];
+        memset(moves, 0, (size_t)columns * sizeof *moves);
+        basin_tree_table_rows(rows + columns, &x->table, &e->node, 0, 1);
+        for (int64_t k = 0; k < trees->fits; k++) {
+            double factor = weight * basin_nodes_ensemble_weight(trees, &x->table, k);
+            if (factor > 0)
+                BASIN_TRY(add_fit(moves, e, trees->trees[k], rows, columns, factor, error));
+        }
+        for (int64_t c = 0; c < columns; c++) {
+            if (moves[c] == 0) continue;
+            place(&slot, &hop, x, c);
+            basin_explainer_add(e, x, slot, hop, moves[c]);
+            if (hop)
+                hand_on(e, x, c, rows[columns + c], moves[c]);
+            else
+                basin_explainer_push(e, -1, moves[c]);
+        }
+    }
+    return BASIN_OK;
+}
+
+/* ---- finishing ---- */
+
+static int larger_push(const void *a, const void *b) {
+    const basin_nodes_neighbour *x = a, *y = b;
+    int by_size = BASIN_COMPARE(fabs(y->push), fabs(x->push));
+    return by_size ? by_size : BASIN_COMPARE(x->node, y->node);
+}
+
+/* Equal ones by hop, then by column; known labels (-1) are the last. */
+int basin_nodes_larger_share(const void *a, const void *b) {
+    const basin_nodes_feature *x = a, *y = b;
+    int by_size = BASIN_COMPARE(fabs(y->share), fabs(x->share));
+    if (by_size || x->hop != y->hop) return by_size ? by_size : BASIN_COMPARE(x->hop, y->hop);
+    return BASIN_COMPARE((uint64_t)x->column, (uint64_t)y->column);
+}
+
+/* A value of the table as the user has it: degrees and most facts are logarithms there. */
+static double in_units(const basin_explainer *x, int64_t slot, double value) {
+    int64_t fact = fact_at(x, slot);
+    if (fact >= 0) return basin_facts_value(&x->network->facts, fact, value);
+    return slot < x->features || slot >= x->features + x->network->relations ? value : expm1(value);
+}
+
+/* Values of a row of the table, of the whole graph; then totals of edges where it has none. */
+static void add_values(basin_nodes_explanation *e, const basin_explainer *x, const float *row) {
+    int64_t slot, hop, width = x->total ? x->inputs.shape.relations * x->facts : 0;
+    for (int64_t c = x->table.columns - 1; c >= 0; c--) {
+        place(&slot, &hop, x, c);
+        basin_nodes_feature *f = &e->feature[hop * x->slots + slot];
+        f->value = in_units(x, slot, (double)row[c]);
+        f->typical = in_units(x, slot, (double)x->column_typical[c]);
+    }
+    for (int64_t c = 0; c < width; c++) {
+        slot = basin_explainer_fact_slot(x, x->inputs.relation[c / x->facts], c % x->facts);
+        e->feature[slot].value = in_units(x, slot, (double)x->total[e->node * width + c]);
+        e->feature[slot].typical = in_units(x, slot, (double)x->total_typical[c]);
+    }
+}
+
+/* Nodes one and two hops away with known labels, and the anomalous ones, without the node. */
+static void count_known(basin_nodes_explanation *e, const basin_explainer *x) {
+    const basin_tree_table *t = &x->table;
+    const basin_known_sums *s = &t->sums[0];
+    const basin_relation *r = &x->network->relation[t->relation[0]];
+    double count[2] = {s->count[e->node], 0}, bad[2] = {s->anomalous[e->node], 0};
+    bool own = t->label[e->node] >= 0 && !x->network->directed;
+    for (int64_t k = r->row[e->node]; k < r->row[e->node + 1]; k++) {
+        if (r->col[k] == e->node || (k > r->row[e->node] && r->col[k] == r->col[k - 1])) continue;
+        count[1] += s->count[r->col[k]] - own;
+        bad[1] += s->anomalous[r->col[k]] - (own && t->label[e->node]);
+    }
+    for (int hop = 0; hop < 2; hop++) {
+        basin_nodes_feature *f = &e->feature[(hop + 1) * x->slots + x->slots - 1];
+        f->known = (int64_t)count[hop], f->anomalous = (int64_t)bad[hop];
+        f->value = bad[hop] / count[hop];
+    }
+}
+
+/* Slots that nothing reads go: they have neither a value nor a share. */
+static void drop_unused(basin_nodes_explanation *e) {
+    int64_t kept = 0;
+    for (int64_t i = 0; i < e->features; i++)
+        if (e->feature[i].share != 0 || !isnan(e->feature[i].value))
+            e->feature[kept++] = e->feature[i];
+    e->features = kept;
+}
+
+/* What the calibration made the probability from: it rises strictly. */
+static double uncalibrated(const basin_nodes_model *model, double probability) {
+    double low = 0, high = 1;
+    for (int i = 0; i < 100; i++) {
+        double middle = (low + high) / 2;
+        *(basin_nodes_calibrated(model, middle) < probability ? &low : &high) = middle;
+    }
+    return (low + high) / 2;
+}
+
+/* Values are in the user's units. */
+static basin_status finish(basin_nodes_explanation *e, const basin_explainer *x,
+                           const double *probability, basin_error *error) {
+    BASIN_SCRATCH_RAW(float, row, x->table.columns, "an explanation", error);
+    e->probability = probability[e->node];
+    e->threshold = x->model->threshold;
+    e->rank = 1;
+    for (int64_t i = 0; i < x->network->nodes; i++) e->rank += probability[i] > e->probability;
+    e->logit = basin_logit(uncalibrated(x->model, e->probability));
+    e->rest = e->logit - e->rest;
+    e->missed = e->logit - e->typical_logit - e->rest;
+    for (int64_t i = 0; i < e->features; i++) e->missed -= e->feature[i].share;
+    basin_tree_table_rows(row, &x->table, &e->node, 0, 1);
+    add_values(e, x, row);
+    if (x->table.label) count_known(e, x);
+    drop_unused(e);
+    for (int64_t i = 0; i < e->neighbours; i++)
+        e->neighbour[i].probability = probability[e->neighbour[i].node];
+    qsort(e->feature, (size_t)e->features, sizeof *e->feature, basin_nodes_larger_share);
+    qsort(e->neighbour, (size_t)e->neighbours, sizeof *e->neighbour, larger_push);
+    return BASIN_OK;
+}
+
+/* Energies and attention need the whole graph in a plan. */
+static basin_status look(basin_explainer *x, basin_error *error) {
+    const basin_nodes_settings *settings = &x->model->settings;
+    size_t bytes = 0;
+    if (!x->inputs.table || !basin_nodes_descends(settings)) return BASIN_OK;
+    BASIN_TRY(
+        basin_nodes_net_memory(&bytes, settings, &x->inputs.shape, true, x->work.backend, error));
+    if (bytes <= basin_nodes_memory_limit(&x->work)) return basin_explain_look(x, error);
+    for (int64_t i = 0; i < x->count; i++) x->of[i]->nearby = true;
+    return BASIN_OK;
+}
+
+static basin_status explain(basin_explainer *x, const int64_t *node, const basin_nodes_work *work,
+                            basin_error *error) {
+    const basin_network *network = x->network;
+    /* Of several classes those of one against all others are needed, which are not at hand. */
+    const double *probability = work && !x->model->settings.classes ? work->probability : NULL;
+    BASIN_FREE_AT_EXIT double *scored = NULL;
+    for (int64_t i = 0; i < x->count; i++)
+        if (node[i] < 0 || node[i] >= network->nodes)
+            return basin_fail(error, BASIN_BAD_VALUE, "%s: node %lld, wanted 0 to %lld",
+                              network->path, (long long)node[i], (long long)network->nodes - 1);
+    BASIN_TRY(basin_nodes_check_network(x->model, network, error));
+    if (!probability) {
+        BASIN_TRY(BASIN_NEW_RAW(&scored, network->nodes, "scores", error));
+        BASIN_TRY(basin_nodes_score(scored, x->model, network, work, error));
+        probability = scored;
+    }
+    BASIN_TRY(explainer_open(x, node, error));
+    BASIN_TRY(explain_trees(x, error));
+    BASIN_TRY(basin_explain_network(x, error));
+    if (!work || !work->brief) BASIN_TRY(look(x, error));
+    for (int64_t i = 0; i < x->count; i++) BASIN_TRY(finish(x->of[i], x, probability, error));
+    return BASIN_OK;
+}
+
+basin_status basin_nodes_explain(basin_nodes_explanation **list, const basin_nodes_model *model,
+                                 const basin_network *network, const int64_t *node, int64_t count,
+                                 const basin_nodes_work *work, basin_error *error) {
+    int64_t number = work ? work->number : 0;
+    basin_nodes_model one = *model;
+    for (int64_t i = 0; i < count; i++) list[i] = NULL;
+    for (int64_t i = 0; work && work->live && i < count; i++) {
+        basin_status status = basin_nodes_live_explain_node(&list[i], work->live, node[i], error);
+        for (int64_t k = 0; k < i && status; k++)
+            basin_nodes_explanation_free(list[k]), list[k] = NULL;
+        BASIN_TRY(status);
+    }
+    if (work && work->live) return BASIN_OK;
+    if (model->settings.classes && (number < 0 || number >= model->settings.classes))
+        return basin_fail(error, BASIN_BAD_VALUE, "class %lld, wanted 0 to %lld", (long long)number,
+                          (long long)model->settings.classes - 1);
+    if (model->settings.classes) { /* a detector of that class: its odds against all others */
+        one.settings.focus = number + 1;
+        one.face.values = &one.settings;
+    }
+    basin_explainer x = {.model = &one, .network = network, .count = count, .of = list};
+    return basin_explainer_run(&x, node, work, error);
+}
+
+basin_status basin_explainer_run(basin_explainer *x, const int64_t *node,
+                                 const basin_nodes_work *work, basin_error *error) {
+    x->work = basin_nodes_resources_of(work, x->model->backend);
+    basin_status status = explain(x, node, work, error);
+    explainer_close(x);
+    for (int64_t i = 0; i < x->count && status; i++) {
+        basin_nodes_explanation_free(x->of[i]);
+        x->of[i] = NULL;
+    }
+    return status;
+}
+
+void basin_nodes_explanation_free(basin_nodes_explanation *explanation) {
+    if (!explanation) return;
+    BASIN_FREE(explanation->neighbour, explanation->feature, explanation);
+}
+
+/* ---- reasons in words, in the user's units ---- */
+
+const char *basin_nodes_reason_name(char text[BASIN_REASON_TEXT], const basin_network *network,
+                                    const basin_nodes_feature *f) {
+    const basin_names *names = &network->column;
+    char plain[BASIN_FACT_TEXT];
+    int64_t features = network->feature ? network->features : 0;
+    if (f->column < 0)
+        snprintf(plain, sizeof plain, "known anomalies");
+    else if (f->fact >= 0)
+        basin_nodes_fact_name(plain, network, f->fact);
+    else if (f->column >= features)
+        snprintf(plain, sizeof plain, "number of neighbours");
+    else if (names->count > f->column)
+        snprintf(plain, sizeof plain, "%.140s", names->text + names->at[f->column]);
+    else
+        snprintf(plain, sizeof plain, "feature %lld", (long long)f->column);
+    if (f->column < 0)
+        snprintf(text, BASIN_REASON_TEXT, "%s, %lld of %lld known %s", plain,
+                 (long long)f->anomalous, (long long)f->known,
+                 f->hop > 1 ? "2 hops away" : "neighbours");
+    else if (f->hop)
+        snprintf(text, BASIN_REASON_TEXT, "%s, mean %lld hop%s away", plain, (long long)f->hop,
+                 f->hop > 1 ? "s" : "");
+    else
+        snprintf(text, BASIN_REASON_TEXT, "%s", plain);
+    return text;
+}
+
+const char *basin_nodes_reason_print(char text[BASIN_REASON_TEXT], const basin_nodes_explanation *e,
+                                     const basin_network *network, const basin_schema *schema,
+                                     int n) {
+    char name[BASIN_REASON_TEXT], value[BASIN_VALUE_TEXT], typical[BASIN_VALUE_TEXT];
+    *text = 0;
+    for (int64_t i = 0; i < e->features; i++) {
+        const basin_nodes_feature *f = &e->feature[i];
+        if (!(f->share > 0) || n-- > 0) continue;
+        basin_schema_value(value, schema, f->column, f->value, f->hop);
+        basin_schema_value(typical, schema, f->column, f->typical, f->hop || e->completed);
+        snprintf(text, BASIN_REASON_TEXT, "%.180s %s (%s %s) %+.2f",
+                 basin_nodes_reason_name(name, network, f), value,
+                 e->completed ? "completed" : "typical", typical, f->share);
+        break;
+    }
+    return text;
+}

@@ -1,0 +1,427 @@
+/* Inputs: scaled features, logarithms of degrees, means of both over one and two hops. */
+#include "base/parallel.h"
+#include "tasks/nodes/net.h"
+
+static basin_status pick_relations(basin_node_inputs *inputs, basin_error *error) {
+    const basin_network *network = inputs->network;
+    int *count = &inputs->shape.relations;
+    if (basin_choice_is(inputs->settings->relations, "one")) {
+        inputs->relation[(*count)++] = basin_network_main_relation(network);
+        if (inputs->relation[0] >= 0) return BASIN_OK;
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%s: %d relations and no union of them; needs one named homo",
+                          network->path, network->relations);
+    }
+    for (int r = 0; r < network->relations; r++) {
+        if (!strcmp(network->relation[r].name, "homo")) continue;
+        if (*count == BASIN_ANOMALY_RELATIONS)
+            return basin_fail(error, BASIN_UNSUPPORTED, "%s: more than %d relations", network->path,
+                              BASIN_ANOMALY_RELATIONS);
+        inputs->relation[(*count)++] = r;
+    }
+    if (*count) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE, "%s: no relation besides the union", network->path);
+}
+
+/* Features, the logarithms of degrees, and totals of what edges carry. */
+static basin_status make_raw(basin_node_inputs *inputs, basin_error *error) {
+    const basin_network *network = inputs->network;
+    int64_t N = network->nodes, F = network->feature ? network->features : 0;
+    int64_t D = F + (inputs->settings->degree ? inputs->shape.relations : 0);
+    int64_t C = D;
+    if (basin_facts_are_features(inputs->settings))
+        C += basin_node_facts_width(network, inputs->shape.relations);
+    inputs->features = C;
+    if (C < 1)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%s: no features; needs some, or degree, which makes one", network->path);
+    BASIN_TRY(BASIN_NEW_RAW(&inputs->raw, N * C, "features of nodes", error));
+    float *x = inputs->raw;
+    for (int64_t i = 0; i < N; i++) {
+        if (F) memcpy(x + i * C, network->feature + i * F, (size_t)F * sizeof *x);
+        for (int64_t r = F; r < D; r++) {
+            const int64_t *row = network->relation[inputs->relation[r - F]].row;
+            x[i * C + r] = (float)log1p((double)(row[i + 1] - row[i]));
+        }
+    }
+    if (C == D) return BASIN_OK;
+    return basin_node_facts_fill(x + D, C, network, inputs->relation, inputs->shape.relations,
+                                 error);
+}
+
+void basin_neighbour_mean(float *mean, const float *from, int64_t stride, int64_t columns,
+                          const basin_relation *relation, int64_t node) {
+    int64_t count = 0;
+    memset(mean, 0, (size_t)columns * sizeof *mean);
+    for (int64_t e = relation->row[node]; e < relation->row[node + 1]; e++) {
+        int64_t j = relation->col[e];
+        if (j == node) continue;
+        basin_row_add(mean, from + j * stride, columns);
+        count++;
+    }
+    for (int64_t c = 0; c < columns && count; c++) mean[c] /= (float)count;
+}
+
+static void average_some(const void *context, int64_t first, int64_t last) {
+    const basin_neighbour_means *m = context;
+    for (int64_t i = first; i < last; i++)
+        basin_neighbour_mean(m->to + i * m->to_stride, m->from, m->from_stride, m->columns,
+                             m->relation, i);
+}
+
+void basin_neighbour_means_take(const basin_neighbour_means *means, int64_t nodes, int threads) {
+    if (threads)
+        basin_parallel_for(average_some, means, nodes, 256, threads);
+    else
+        basin_parallel_for(average_some, means, nodes, 256, 0);
+}
+
+const basin_relation *basin_node_inputs_hops(const basin_node_inputs *inputs) {
+    int homo = basin_network_main_relation(inputs->network);
+    return &inputs->network->relation[homo >= 0 ? homo : inputs->relation[0]];
+}
+
+typedef struct scaling {
+    float *to;
+    int64_t stride;
+    const basin_scaler *scale;
+    const float *from;
+} scaling;
+
+static void scale_some(const void *context, int64_t first, int64_t last) {
+    const scaling *s = context;
+    for (int64_t i = first; i < last; i++)
+        basin_scaler_apply(s->to + i * s->stride, s->scale, s->from + i * s->scale->features, 1);
+}
+
+basin_status basin_node_inputs_scale_rows(basin_node_inputs *inputs, const basin_scaler *scale,
+                                          const basin_scaler *edge_scale, basin_error *error) {
+    int64_t N = inputs->network->nodes, F = inputs->features, hops = inputs->settings->hops;
+    int64_t stride = F * (1 + hops);
+    bool fitted = scale->mean || scale->quantile; /* else it may not know how many there are */
+    basin_scaler own = *scale;
+    own.features = F;
+    if (fitted && scale->features != F)
+        return basin_fail(error, BASIN_BAD_SHAPE,
+                          "%s: %lld features (with degrees), the detector was trained on %lld",
+                          inputs->network->path, (long long)F, (long long)scale->features);
+    BASIN_TRY(BASIN_NEW_RAW(&inputs->table, N * stride, "the table of inputs", error));
+    inputs->shape.columns = stride;
+    inputs->reader.scale = edge_scale;
+    scaling rows = {inputs->table, stride, &own, inputs->raw};
+    basin_parallel_for(scale_some, &rows, N, 256, 0);
+    free(inputs->raw);
+    inputs->raw = NULL;
+    return BASIN_OK;
+}
+
+/* Bags of words are nearly all 0: their first product is that of a list. */
+static void choose_list(basin_node_inputs *inputs) {
+    static const int64_t sparse = 8, small = 100000; /* cells for one that counts; that are few */
+    int64_t cells = inputs->network->nodes * inputs->shape.columns, count = 0;
+    if (cells < small || !basin_nodes_may_list(inputs->settings)) return;
+    for (int64_t i = 0; i < cells; i++) count += inputs->table[i] != 0;
+    if (count && count < INT32_MAX && count * sparse < cells) inputs->shape.listed = count;
+}
+
+basin_status basin_node_inputs_scale(basin_node_inputs *inputs, const basin_scaler *scale,
+                                     const basin_scaler *edge_scale, basin_error *error) {
+    BASIN_TRY(basin_node_inputs_scale_rows(inputs, scale, edge_scale, error));
+    int64_t hops = inputs->settings->hops, stride = inputs->shape.columns, C = stride / (1 + hops);
+    const basin_relation *relation = basin_node_inputs_hops(inputs);
+    for (float *x = inputs->table; x < inputs->table + hops * C; x += C)
+        basin_neighbour_means_take(&(basin_neighbour_means){x + C, stride, x, stride, C, relation},
+                                   inputs->network->nodes, 0);
+    choose_list(inputs);
+    return BASIN_OK;
+}
+
+static basin_status open_inputs(basin_node_inputs *inputs, basin_error *error) {
+    const basin_network *network = inputs->network;
+    const basin_nodes_settings *settings = inputs->settings;
+    bool loops = basin_choice_is(settings->self_loops, "add");
+    int64_t N = inputs->shape.nodes = inputs->shape.positions = network->nodes;
+    BASIN_TRY(pick_relations(inputs, error));
+    if (basin_facts_bias(settings)) {
+        inputs->shape.facts = basin_facts_width(&network->facts);
+        inputs->reader =
+            (basin_edge_reader){.relations = inputs->shape.relations, .add_self = loops};
+        memcpy(inputs->reader.relation, inputs->relation, sizeof inputs->relation);
+    }
+    BASIN_TRY(make_raw(inputs, error));
+    for (int r = 0; r < inputs->shape.relations; r++)
+        inputs->shape.pairs[r] = network->relation[inputs->relation[r]].edges + (loops ? N : 0);
+    return BASIN_OK;
+}
+
+basin_status basin_node_inputs_open(basin_node_inputs *inputs, const basin_network *network,
+                                    const basin_nodes_settings *settings, basin_error *error) {
+    *inputs = (basin_node_inputs){.network = network, .settings = settings};
+    BASIN_TRY_OR(open_inputs(inputs, error), basin_node_inputs_close(inputs));
+    return BASIN_OK;
+}
+
+void basin_node_inputs_close(basin_node_inputs *inputs) {
+    BASIN_FREE(inputs->raw, inputs->table);
+    *inputs = (basin_node_inputs){0};
+}
+
+basin_status basin_node_inputs_pairs(basin_pairs *pairs, const basin_node_inputs *inputs,
+                                     const basin_network *network, int64_t room, int64_t halo,
+                                     basin_error *error) {
+    const char *loops = inputs->settings->self_loops;
+    basin_self_loops self = basin_choice_is(loops, "add")    ? BASIN_SELF_ADD
+                            : basin_choice_is(loops, "drop") ? BASIN_SELF_DROP
+                                                             : BASIN_SELF_KEEP;
+    basin_status status = BASIN_OK;
+    for (int r = 0; r < inputs->shape.relations; r++) pairs[r] = (basin_pairs){0};
+    for (int r = 0; r < inputs->shape.relations && !status; r++)
+        status =
+            basin_network_pairs(&pairs[r], network, inputs->relation[r], self, room, halo, error);
+    for (int r = 0; r < inputs->shape.relations && status; r++) basin_pairs_free(&pairs[r]);
+    return status;
+}
+
+basin_nodes_net_data basin_node_inputs_data(const basin_node_inputs *inputs,
+                                            const basin_pairs *pairs) {
+    return (basin_nodes_net_data){.table = inputs->table,
+                                  .pairs = pairs,
+                                  .reader = &inputs->reader,
+                                  .network = inputs->network,
+                                  .nodes = inputs->shape.nodes};
+}
+
+basin_status basin_rows_take(float **to, const float *from, int64_t width,
+                             const basin_network *network, basin_error *error) {
+    if (!from) return BASIN_OK;
+    BASIN_TRY(BASIN_NEW_RAW(to, network->nodes * width, "rows of nodes", error));
+    for (int64_t i = 0; i < network->nodes; i++)
+        memcpy(*to + i * width, from + network->origin[i] * width, (size_t)width * sizeof **to);
+    return BASIN_OK;
+}
+
+/* ---- Facts of edges as columns, of an edge and of a node. */
+
+bool basin_facts_bias(const basin_nodes_settings *s) {
+    return basin_choice_is(s->facts, "energy") || basin_choice_is(s->facts, "both");
+}
+
+bool basin_facts_are_features(const basin_nodes_settings *s) {
+    return basin_choice_is(s->facts, "features") || basin_choice_is(s->facts, "both");
+}
+
+/* ---- columns of an edge ---- */
+
+/* A sum has its mean beside it. */
+static int columns_of(uint8_t kind) { return kind == BASIN_FACT_SUM ? 2 : 1; }
+
+int64_t basin_facts_width(const basin_facts *facts) {
+    int64_t width = 0;
+    for (int64_t i = 0; i < facts->count; i++) width += columns_of(facts->kind[i]);
+    return width;
+}
+
+/* Amounts and ages spread over decades. */
+static float compress(double x) { return (float)copysign(log1p(fabs(x)), x); }
+
+void basin_facts_columns(float *column, const basin_facts *facts, const float *fact) {
+    double count = fact[0] > 0 ? (double)fact[0] : 1;
+    for (int64_t i = 0; i < facts->count; i++) {
+        double x = (double)fact[i];
+        switch ((basin_fact_kind)facts->kind[i]) {
+        case BASIN_FACT_COUNT:
+        case BASIN_FACT_LAST: *column++ = compress(x); break;
+        case BASIN_FACT_SUM:
+            *column++ = compress(x);
+            *column++ = compress(x / count);
+            break;
+        case BASIN_FACT_DATE: *column++ = compress(facts->time < 0 ? x : facts->now - x); break;
+        case BASIN_FACT_TIME: *column++ = compress(fmax(facts->now - x, 0)); break;
+        case BASIN_FACT_KIND: *column++ = (float)(x / count); break;
+        }
+    }
+}
+
+/* Which fact a column is of, and which of its columns. */
+static int64_t fact_of(const basin_facts *facts, int64_t *column) {
+    int64_t i = 0;
+    *column %= basin_facts_width(facts);
+    for (; *column >= columns_of(facts->kind[i]); i++) *column -= columns_of(facts->kind[i]);
+    return i;
+}
+
+double basin_facts_value(const basin_facts *facts, int64_t column, double x) {
+    return facts->kind[fact_of(facts, &column)] == BASIN_FACT_KIND ? x
+                                                                   : copysign(expm1(fabs(x)), x);
+}
+
+void basin_nodes_fact_name(char text[BASIN_FACT_TEXT], const basin_network *network, int64_t fact) {
+    const basin_facts *facts = &network->facts;
+    bool leaves = fact >= basin_facts_width(facts);
+    int64_t i = fact_of(facts, &fact);
+    const char *name = facts->name.text + facts->name.at[i];
+    uint8_t kind = facts->kind[i];
+    bool age = kind == BASIN_FACT_TIME || (kind == BASIN_FACT_DATE && facts->time >= 0);
+    bool mean = kind == BASIN_FACT_SUM && fact;
+    int stem = (int)strlen(name) - (int)strlen(age ? " last" : mean ? " sum" : "");
+    snprintf(text, BASIN_FACT_TEXT, "%.*s%s of edges%s", stem < 180 ? stem : 180, name,
+             age    ? " age"
+             : mean ? " mean"
+                    : "",
+             !network->directed ? ""
+             : leaves           ? " that go"
+                                : " that come");
+}
+
+/* ---- columns of a node ---- */
+
+int64_t basin_node_facts_width(const basin_network *network, int relations) {
+    return basin_facts_width(&network->facts) * relations * (network->directed ? 2 : 1);
+}
+
+/* Sums facts over the edges in each node's row, or with `leaving` those in whose row it is. */
+static void total(float *sum /* [N, facts] */, const basin_network *n, const basin_relation *r,
+                  bool leaving) {
+    const basin_facts *facts = &n->facts;
+    memset(sum, 0, (size_t)(n->nodes * facts->count) * sizeof *sum);
+    for (int64_t i = 0; i < n->nodes; i++)
+        for (int64_t e = r->row[i]; e < r->row[i + 1]; e++) {
+            int64_t node = leaving ? r->col[e] : i;
+            basin_facts_merge(sum + node * facts->count, r->fact + e * facts->count, facts);
+        }
+}
+
+void basin_node_facts_columns(float *x, float *fact, const basin_facts *facts) {
+    /* Without times which edge is the last is chance. */
+    for (int64_t i = 0; i < facts->count && facts->time < 0; i++)
+        if (facts->kind[i] == BASIN_FACT_LAST || facts->kind[i] == BASIN_FACT_DATE) fact[i] = 0;
+    if (fact[0] == 0 && facts->time >= 0) fact[facts->time] = (float)facts->now;
+    basin_facts_columns(x, facts, fact);
+}
+
+basin_status basin_node_facts_fill(float *x, int64_t stride, const basin_network *network,
+                                   const int *relation, int relations, basin_error *error) {
+    const basin_facts *facts = &network->facts;
+    int64_t width = basin_facts_width(facts);
+    BASIN_SCRATCH_RAW(float, sum, network->nodes * facts->count, "totals of edges", error);
+    for (int r = 0; r < relations; r++)
+        for (int leaving = 0; leaving <= network->directed; leaving++, x += width) {
+            total(sum, network, &network->relation[relation[r]], leaving);
+            for (int64_t i = 0; i < network->nodes; i++)
+                basin_node_facts_columns(x + i * stride, sum + i * facts->count, facts);
+        }
+    return BASIN_OK;
+}
+
+/* ---- Biases of pairs: columns of edges, scaled by the ranks of training ---- */
+
+enum { FITTED = 200000 }; /* edges that are enough to learn a scale from */
+
+static int64_t count_edges(const basin_edge_reader *reader, const basin_network *n,
+                           const int64_t *node, int64_t nodes) {
+    int64_t count = 0;
+    for (int r = 0; r < reader->relations; r++) {
+        const int64_t *row = n->relation[reader->relation[r]].row;
+        for (int64_t i = 0; i < nodes; i++) count += row[node[i] + 1] - row[node[i]];
+    }
+    return count;
+}
+
+static basin_status fit_edge_scale(basin_scaler *scale, const basin_edge_reader *reader,
+                                   const basin_network *network, const int64_t *node, int64_t nodes,
+                                   basin_error *error) {
+    const basin_facts *facts = &network->facts;
+    int64_t width = basin_facts_width(facts), edges = count_edges(reader, network, node, nodes);
+    int64_t step = 1 + edges / FITTED, seen = 0, kept = 0, rows = edges / step + 1;
+    BASIN_SCRATCH(float, x, (rows * width), "a scale of edges", error);
+    BASIN_SCRATCH_RAW(int64_t, all, rows, "a scale of edges", error);
+    for (int r = 0; r < reader->relations; r++) {
+        const basin_relation *relation = &network->relation[reader->relation[r]];
+        for (int64_t i = 0; i < nodes; i++)
+            for (int64_t e = relation->row[node[i]]; e < relation->row[node[i] + 1]; e++)
+                if (seen++ % step == 0)
+                    basin_facts_columns(x + kept++ * width, facts,
+                                        relation->fact + e * facts->count);
+    }
+    if (kept == 0) kept = 1; /* training nodes without edges: all zeros */
+    for (int64_t i = 0; i < kept; i++) all[i] = i;
+    return basin_scaler_fit(scale, BASIN_SCALE_QUANTILE, x, width, all, kept, error);
+}
+
+basin_status basin_node_inputs_fit(basin_scaler *scale, basin_scaler *edge_scale,
+                                   const basin_node_inputs *inputs, const int64_t *node,
+                                   int64_t nodes, basin_error *error) {
+    basin_scaler_kind kind;
+    BASIN_TRY(basin_scaler_parse(&kind, inputs->settings->scaling, error));
+    BASIN_TRY(basin_scaler_fit(scale, kind, inputs->raw, inputs->features, node, nodes, error));
+    if (!inputs->shape.facts) return BASIN_OK;
+    return fit_edge_scale(edge_scale, &inputs->reader, inputs->network, node, nodes, error);
+}
+
+typedef struct filling {
+    float *x; /* [pairs, width] */
+    const basin_edge_reader *reader;
+    const basin_relation *relation;
+    const basin_facts *facts;
+    const basin_pairs *pairs;
+} filling;
+
+static void fill_queries(const void *context, int64_t first, int64_t last) {
+    const filling *f = context;
+    int64_t width = basin_facts_width(f->facts);
+    for (int64_t q = first; q < last; q++)
+        for (int64_t p = f->pairs->row[q]; p < f->pairs->row[q + 1]; p++) {
+            int64_t e = basin_relation_find(f->relation, q, f->pairs->key[p]);
+            float *x = f->x + p * width;
+            if (e < 0 || (f->reader->add_self && f->pairs->key[p] == q)) continue;
+            basin_facts_columns(x, f->facts, f->relation->fact + e * f->facts->count);
+            basin_scaler_apply(x, f->reader->scale, x, 1);
+        }
+}
+
+basin_status basin_edge_facts(float **result, const basin_edge_reader *reader,
+                              const basin_network *network, int r, const basin_pairs *pairs,
+                              basin_error *error) {
+    const basin_facts *facts = &network->facts;
+    int64_t count = pairs->pairs * basin_facts_width(facts);
+    BASIN_TRY(BASIN_NEW(result, count + 1, "facts of edges", error));
+    filling f = {*result, reader, &network->relation[reader->relation[r]], facts, pairs};
+    basin_parallel_for(fill_queries, &f, pairs->queries, 256, 0);
+    return BASIN_OK;
+}
+
+typedef struct weighing {
+    float *bias; /* [edges, heads] */
+    const basin_edge_reader *reader;
+    const basin_relation *relation;
+    const basin_facts *facts;
+    const float *we; /* [width, heads] */
+    int64_t heads;
+} weighing;
+
+/* Returns the first edge of those that there was no memory for. */
+static int64_t weigh_edges(const void *context, int64_t first, int64_t last) {
+    const weighing *w = context;
+    int64_t width = basin_facts_width(w->facts);
+    float *x = malloc((size_t)width * sizeof *x);
+    for (int64_t e = first; x && e < last; e++) {
+        basin_facts_columns(x, w->facts, w->relation->fact + e * w->facts->count);
+        basin_scaler_apply(x, w->reader->scale, x, 1);
+        for (int64_t h = 0; h < w->heads; h++) {
+            float sum = 0;
+            for (int64_t c = 0; c < width; c++) sum += x[c] * w->we[c * w->heads + h];
+            w->bias[e * w->heads + h] = sum;
+        }
+    }
+    free(x);
+    return x ? last : first;
+}
+
+basin_status basin_edge_bias(float *bias, const basin_edge_reader *reader,
+                             const basin_network *network, int r, const float *we, int64_t heads,
+                             basin_error *error) {
+    const basin_relation *relation = &network->relation[reader->relation[r]];
+    weighing w = {bias, reader, relation, &network->facts, we, heads};
+    bool room = basin_parallel_find(weigh_edges, &w, relation->edges, 0) == relation->edges;
+    return room ? BASIN_OK : basin_fail_memory(error, "biases of edges");
+}

@@ -1,0 +1,178 @@
+/* Single nodes of a network that grows; see nodes.h. */
+
+#include <pthread.h>
+
+#include "tasks/nodes/near.h"
+
+enum { CAP_NODES = 1024, CAP_EDGES = 32768 };
+
+struct basin_nodes_live {
+    const basin_nodes_model *model;
+    basin_near_graph graph;
+    basin_near_rows rows;
+    basin_near_scorer *scorer;
+    basin_explainer typical; /* of the base, where its inputs are kept */
+    pthread_rwlock_t lock;
+};
+
+static basin_status open_live(basin_nodes_live *live, const basin_network *network,
+                              const basin_nodes_live_options *o, basin_error *error) {
+    basin_near_config config = {.cap_nodes = o->cap_nodes ? o->cap_nodes : CAP_NODES,
+                                .cap_edges = o->cap_edges ? o->cap_edges : CAP_EDGES,
+                                .states = o->states >= 0,
+                                .memory = o->memory,
+                                .watch = o->watch};
+    const basin_nodes_model *model = live->model;
+    live->rows.graph = &live->graph, live->rows.model = model;
+    BASIN_TRY(basin_nodes_check_network(model, network, error));
+    BASIN_TRY(basin_near_graph_open(&live->graph, network, &model->ensemble, error));
+    BASIN_TRY(basin_near_rows_open(&live->rows, &live->graph, model, o->memory, error));
+    BASIN_TRY(basin_near_scorer_new(&live->scorer, &live->rows, &config, error));
+    live->typical = (basin_explainer){
+        .network = network, .model = model, .inputs = live->rows.inputs, .table = live->rows.table};
+    return live->rows.trees ? basin_explainer_typical(&live->typical, error) : BASIN_OK;
+}
+
+basin_status basin_nodes_live_open(basin_nodes_live **live, const basin_nodes_model *model,
+                                   const basin_network *network,
+                                   const basin_nodes_live_options *options, basin_error *error) {
+    static const basin_nodes_live_options none = {0};
+    BASIN_TRY(BASIN_NEW(live, 1, "single nodes", error));
+    (*live)->model = model;
+    pthread_rwlock_init(&(*live)->lock, NULL);
+    BASIN_TRY_OR(open_live(*live, network, options ? options : &none, error),
+                 (basin_nodes_live_close(*live), *live = NULL));
+    return BASIN_OK;
+}
+
+void basin_nodes_live_close(basin_nodes_live *live) {
+    if (!live) return;
+    basin_explainer_forget(&live->typical);
+    basin_near_scorer_free(live->scorer);
+    basin_near_rows_close(&live->rows);
+    if (live->graph.node) basin_near_graph_close(&live->graph);
+    pthread_rwlock_destroy(&live->lock);
+    free(live);
+}
+
+static basin_status get(basin_nodes_live_score *score, basin_nodes_live *live, const char *id,
+                        basin_error *error) {
+    int64_t node = basin_near_find(&live->graph, id);
+    *score = (basin_nodes_live_score){.node = node};
+    if (node < 0) return BASIN_OK;
+    BASIN_TRY(basin_near_score(score, live->scorer, node, error));
+    score->anomalous = score->probability > live->model->threshold;
+    return BASIN_OK;
+}
+
+basin_status basin_nodes_live_get(basin_nodes_live_score *score, basin_nodes_live *live,
+                                  const char *const *id, int64_t count, basin_error *error) {
+    basin_status status = BASIN_OK;
+    for (int64_t i = 0; i < count && !status; i++) {
+        pthread_rwlock_rdlock(&live->lock);
+        status = get(&score[i], live, id[i], error);
+        pthread_rwlock_unlock(&live->lock);
+    }
+    return status;
+}
+
+basin_status basin_nodes_live_add(basin_nodes_live *live, const char *nodes, const char *edges,
+                                  basin_error *error) {
+    pthread_rwlock_wrlock(&live->lock);
+    basin_status status = basin_near_add(&live->graph, &live->rows, nodes, edges, error);
+    pthread_rwlock_unlock(&live->lock);
+    return status;
+}
+
+/* ---- explanations ---- */
+
+/* The nodes of a part have the rows that they have in the whole. */
+static void give_rows(basin_explainer *x, void *context) {
+    const basin_near_rows *rows = &((const basin_nodes_live *)context)->rows;
+    basin_tree_table *t = &x->table;
+    size_t columns = (size_t)x->inputs.shape.columns * sizeof(float);
+    for (int64_t i = 0; i < x->network->nodes; i++) {
+        int64_t node = x->network->origin[i];
+        if (columns)
+            memcpy(x->inputs.table + i * x->inputs.shape.columns, basin_near_inputs(rows, node),
+                   columns);
+        basin_near_table_rows(t, i, rows, node);
+    }
+}
+
+static basin_status score_around(double *probability, basin_nodes_live *live,
+                                 const basin_network *part, int64_t place, basin_error *error) {
+    for (int r = 0; r < part->relations; r++) {
+        const int64_t *row = part->relation[r].row + place;
+        for (int64_t e = row[0] - (r == 0); e < row[1]; e++) {
+            int64_t at = e < row[0] ? place : part->relation[r].col[e];
+            basin_nodes_live_score score;
+            if (probability[at] > 0) continue;
+            BASIN_TRY(basin_near_score(&score, live->scorer, part->origin[at], error));
+            probability[at] = score.probability;
+        }
+    }
+    return BASIN_OK;
+}
+
+static basin_status explain(basin_nodes_explanation **why, basin_nodes_live *live, int64_t node,
+                            basin_error *error) {
+    BASIN_AT_EXIT(basin_near_part_free) basin_network *part = NULL;
+    int64_t place;
+    if (node < 0 || node >= live->graph.nodes)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: node %lld, wanted 0 to %lld",
+                          live->graph.base->path, (long long)node,
+                          (long long)live->graph.nodes - 1);
+    BASIN_TRY(basin_near_around(&part, &place, live->scorer, node, error));
+    BASIN_SCRATCH(double, probability, part->nodes, "scores", error);
+    BASIN_TRY(score_around(probability, live, part, place, error));
+    basin_nodes_work work = {.memory = SIZE_MAX / 2, .probability = probability, .brief = true};
+    basin_explainer x = {.model = live->model, .network = part, .count = 1, .of = why};
+    if (live->typical.column_typical)
+        x.whole = &live->typical, x.give_rows = give_rows, x.context = live;
+    BASIN_TRY(basin_explainer_run(&x, &place, &work, error));
+    (*why)->node = node, (*why)->rank = 0;
+    for (int64_t i = 0; i < (*why)->neighbours; i++)
+        (*why)->neighbour[i].node = part->origin[(*why)->neighbour[i].node];
+    return BASIN_OK;
+}
+
+basin_status basin_nodes_live_explain_node(basin_nodes_explanation **why, basin_nodes_live *live,
+                                           int64_t node, basin_error *error) {
+    *why = NULL;
+    pthread_rwlock_rdlock(&live->lock);
+    basin_status status = explain(why, live, node, error);
+    pthread_rwlock_unlock(&live->lock);
+    return status;
+}
+
+basin_status basin_nodes_live_explain(basin_nodes_explanation **why, basin_nodes_live *live,
+                                      const char *id, basin_error *error) {
+    *why = NULL;
+    pthread_rwlock_rdlock(&live->lock);
+    int64_t node = basin_near_find(&live->graph, id);
+    pthread_rwlock_unlock(&live->lock);
+    return node < 0 ? BASIN_OK : basin_nodes_live_explain_node(why, live, node, error);
+}
+
+const char *basin_nodes_live_id(basin_nodes_live *live, int64_t node, char *text, size_t size) {
+    char number[BASIN_NODE_TEXT];
+    pthread_rwlock_rdlock(&live->lock);
+    snprintf(text, size, "%s", basin_near_id(&live->graph, node, number));
+    pthread_rwlock_unlock(&live->lock);
+    return text;
+}
+
+basin_nodes_live_counts basin_nodes_live_count(basin_nodes_live *live) {
+    const basin_near_graph *g = &live->graph;
+    int homo = basin_network_main_relation(g->base);
+    pthread_rwlock_rdlock(&live->lock);
+    basin_nodes_live_counts counts = {.nodes = g->nodes,
+                                      .edges = g->base->relation[homo < 0 ? 0 : homo].edges +
+                                               g->added_edges,
+                                      .added_nodes = g->nodes - g->base->nodes,
+                                      .added_edges = g->added_edges,
+                                      .bytes = g->bytes + basin_near_scorer_bytes(live->scorer)};
+    pthread_rwlock_unlock(&live->lock);
+    return counts;
+}

@@ -1,0 +1,283 @@
+/* Scaling of features, fitted on some nodes (those that train) and used on all.
+ *
+ *     standard   y = (x - mean) / deviation
+ *     quantile   y = Phi^-1(F(x)), F the empirical distribution of the fitted nodes, read off
+ * `points` quantiles with straight lines between them; ties go to the middle of their ranks
+ *     rows       y = x / sum over features of |x|, which is fitted on nothing */
+
+#include "base/bundle.h"
+#include "base/parallel.h"
+#include "base/sort.h"
+#include "tasks/nodes/network/network.h"
+
+enum { MOST_POINTS = 1001, KINDS = 4 };
+
+static const char *const kind_name[KINDS] = {"none", "standard", "quantile", "rows"};
+
+static bool is_fitted(basin_scaler_kind kind) {
+    return kind == BASIN_SCALE_STANDARD || kind == BASIN_SCALE_QUANTILE;
+}
+
+basin_status basin_scaler_parse(basin_scaler_kind *kind, const char *name, basin_error *error) {
+    for (int i = 0; i < KINDS; i++)
+        if (!strcmp(name, kind_name[i])) {
+            *kind = (basin_scaler_kind)i;
+            return BASIN_OK;
+        }
+    return basin_fail(error, BASIN_BAD_VALUE,
+                      "scaling '%s', wanted none, standard, quantile or rows", name);
+}
+
+void basin_scaler_free(basin_scaler *scale) {
+    BASIN_FREE(scale->mean, scale->factor, scale->quantile, scale->score);
+    *scale = (basin_scaler){0};
+}
+
+static basin_status alloc(basin_scaler *s, basin_error *error) {
+    size_t count, features = (size_t)s->features;
+    if (!basin_size_multiply(&count, features, (size_t)s->points))
+        return basin_fail_memory(error, "scaling of features");
+    if (s->kind == BASIN_SCALE_STANDARD) {
+        BASIN_TRY(BASIN_NEW_RAW(&s->mean, features, "scaling of features", error));
+        return BASIN_NEW_RAW(&s->factor, features, "scaling of features", error);
+    }
+    BASIN_TRY(BASIN_NEW_RAW(&s->quantile, count, "scaling of features", error));
+    return BASIN_NEW_RAW(&s->score, count, "scaling of features", error);
+}
+
+/* Two passes in double: the second about the mean. */
+static void fit_standard(basin_scaler *s, const float *x, const int64_t *node, int64_t count) {
+    int64_t features = s->features;
+    for (int64_t f = 0; f < features; f++) {
+        double sum = 0, square = 0;
+        for (int64_t i = 0; i < count; i++) sum += x[node[i] * features + f];
+        double mean = sum / (double)count;
+        for (int64_t i = 0; i < count; i++) {
+            double d = x[node[i] * features + f] - mean;
+            square += d * d;
+        }
+        double deviation = sqrt(square / (double)count);
+        s->mean[f] = (float)mean;
+        /* a constant column differs from its mean by rounding alone */
+        s->factor[f] = deviation > 1e-7 * fabs(mean) && deviation > 0 ? (float)(1 / deviation) : 1;
+    }
+}
+
+static void fit_quantile(basin_scaler *s, float *column, const float *x, const int64_t *node,
+                         int64_t count) {
+    for (int64_t f = 0; f < s->features; f++) {
+        float *q = s->quantile + f * s->points;
+        for (int64_t i = 0; i < count; i++) column[i] = x[node[i] * s->features + f];
+        qsort(column, (size_t)count, sizeof *column, basin_compare_float);
+        for (int64_t k = 0; k < s->points; k++) {
+            double at =
+                s->points > 1 ? (double)k * (double)(count - 1) / (double)(s->points - 1) : 0;
+            int64_t i = (int64_t)at;
+            double t = at - (double)i;
+            double high = column[i + 1 < count ? i + 1 : i];
+            q[k] = (float)(column[i] + t * (high - column[i]));
+        }
+    }
+}
+
+/* The inverse of the normal distribution: Acklam's approximation and a step of Halley's method. */
+static double normal_score(double p) {
+    static const double a[] = {-3.969683028665376e+01, 2.209460984245205e+02,
+                               -2.759285104469687e+02, 1.383577518672690e+02,
+                               -3.066479806614716e+01, 2.506628277459239e+00};
+    static const double b[] = {-5.447609879822406e+01, 1.615858368580409e+02,
+                               -1.556989798598866e+02, 6.680131188771972e+01,
+                               -1.328068155288572e+01};
+    static const double c[] = {-7.784894002430293e-03, -3.223964580411365e-01,
+                               -2.400758277161838e+00, -2.549732539343734e+00,
+                               4.374664141464968e+00,  2.938163982698783e+00};
+    static const double d[] = {7.784695709041462e-03, 3.224671290700398e-01, 2.445134137142996e+00,
+                               3.754408661907416e+00};
+    if (p > 0.5) return -normal_score(1 - p);
+    double x;
+    if (p < 0.02425) {
+        double q = sqrt(-2 * log(p));
+        x = (((((c[0] * q + c[1]) * q + c[2]) * q + c[3]) * q + c[4]) * q + c[5]) /
+            ((((d[0] * q + d[1]) * q + d[2]) * q + d[3]) * q + 1);
+    } else {
+        double q = p - 0.5, r = q * q;
+        x = (((((a[0] * r + a[1]) * r + a[2]) * r + a[3]) * r + a[4]) * r + a[5]) * q /
+            (((((b[0] * r + b[1]) * r + b[2]) * r + b[3]) * r + b[4]) * r + 1);
+    }
+    double e = 0.5 * erfc(-x / sqrt(2)) - p;
+    double u = e * sqrt(2 * acos(-1)) * exp(x * x / 2);
+    return x - u / (1 + x * u / 2);
+}
+
+/* The first k with q[k] >= x. */
+static int64_t bound(const float *q, int64_t n, float x) {
+    int64_t low = 0, high = n;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (q[middle] < x)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static float score_of(double p) {
+    const double least = 1e-7;
+    if (p < least) p = least;
+    if (p > 1 - least) p = 1 - least;
+    return (float)normal_score(p);
+}
+
+/* Of x below, between or above quantiles, of which q[low] is the first that is larger. */
+static float score_between(const float *q, int64_t points, float x, int64_t low) {
+    if (low == 0 || low == points) return score_of(low == 0 ? 0 : 1);
+    double part = ((double)x - q[low - 1]) / ((double)q[low] - q[low - 1]);
+    return score_of(((double)(low - 1) + part) / (double)(points - 1));
+}
+
+/* The scores of the quantiles themselves: many columns have few values, and those are these. */
+static void score_quantiles(basin_scaler *s) {
+    for (int64_t f = 0; f < s->features; f++) {
+        const float *q = s->quantile + f * s->points;
+        float *score = s->score + f * s->points;
+        for (int64_t low = 0, high; low < s->points; low = high) {
+            high = low + 1;
+            while (high < s->points && q[high] == q[low]) high++;
+            double last = s->points > 1 ? (double)(s->points - 1) : 1;
+            float y = score_of(s->points > 1 ? 0.5 * (double)(low + high - 1) / last : 0.5);
+            for (int64_t k = low; k < high; k++) score[k] = y;
+        }
+    }
+}
+
+static float to_score(const basin_scaler *s, int64_t f, float x) {
+    const float *q = s->quantile + f * s->points;
+    int64_t low = bound(q, s->points, x);
+    if (low < s->points && q[low] == x) return s->score[f * s->points + low];
+    return score_between(q, s->points, x, low);
+}
+
+basin_status basin_scaler_fit(basin_scaler *scale, basin_scaler_kind kind, const float *x,
+                              int64_t features, const int64_t *node, int64_t count,
+                              basin_error *error) {
+    *scale = (basin_scaler){.kind = kind, .features = features};
+    if (!is_fitted(kind)) return BASIN_OK;
+    if (count <= 0)
+        return basin_fail(error, BASIN_BAD_VALUE, "no training nodes to fit the scaling on");
+    bool standard = kind == BASIN_SCALE_STANDARD;
+    if (!standard) scale->points = count < MOST_POINTS ? count : MOST_POINTS;
+    BASIN_FREE_AT_EXIT float *column = NULL;
+    basin_status status = BASIN_NEW_RAW(&column, count, "scaling of features", error);
+    if (!status) status = alloc(scale, error);
+    if (status) return basin_scaler_free(scale), status;
+    if (standard) return fit_standard(scale, x, node, count), BASIN_OK;
+    fit_quantile(scale, column, x, node, count);
+    score_quantiles(scale);
+    return BASIN_OK;
+}
+
+static void share_row(float *y, const float *x, int64_t features) {
+    double sum = 0;
+    for (int64_t f = 0; f < features; f++) sum += fabs((double)x[f]);
+    for (int64_t f = 0; f < features; f++) y[f] = sum > 0 ? (float)(x[f] / sum) : 0;
+}
+
+static void apply_row(float *y, const basin_scaler *s, const float *x) {
+    int64_t F = s->features;
+    if (s->kind == BASIN_SCALE_ROWS) share_row(y, x, F);
+    for (int64_t f = 0; f < F && is_fitted(s->kind); f++)
+        y[f] = s->mean ? (x[f] - s->mean[f]) * s->factor[f] : to_score(s, f, x[f]);
+}
+
+typedef struct applying {
+    float *y;
+    const basin_scaler *scale;
+    const float *x;
+} applying;
+
+static void apply_rows(const void *context, int64_t first, int64_t last) {
+    const applying *a = context;
+    for (int64_t i = first; i < last; i++)
+        apply_row(a->y + i * a->scale->features, a->scale, a->x + i * a->scale->features);
+}
+
+void basin_scaler_apply(float *y, const basin_scaler *scale, const float *x, int64_t n) {
+    if (scale->kind == BASIN_SCALE_NONE) {
+        if (y != x) memcpy(y, x, (size_t)(n * scale->features) * sizeof *y);
+        return;
+    }
+    applying a = {y, scale, x};
+    int threads = n > 64 ? basin_thread_count() : 1;
+    basin_parallel_for(apply_rows, &a, n, 0, threads);
+}
+
+/* ---- in model files ---- */
+
+enum { KEY_TEXT = 100 };
+
+basin_status basin_scaler_store(basin_bundle *bundle, const char *prefix, const basin_scaler *scale,
+                                basin_error *error) {
+    basin_shape row = BASIN_SHAPE(scale->features);
+    const struct {
+        const char *name;
+        const float *data;
+        basin_shape shape;
+    } table[] = {{"mean", scale->mean, row},
+                 {"factor", scale->factor, row},
+                 {"quantile", scale->quantile, BASIN_SHAPE(scale->features, scale->points)}};
+    char key[KEY_TEXT];
+    snprintf(key, sizeof key, "%skind", prefix);
+    BASIN_TRY(basin_bundle_meta_set(bundle, key, kind_name[scale->kind], error));
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        if (!table[i].data) continue;
+        snprintf(key, sizeof key, "%s%s", prefix, table[i].name);
+        BASIN_TRY(basin_bundle_put(bundle, key, table[i].data, BASIN_F32, table[i].shape, error));
+    }
+    return BASIN_OK;
+}
+
+static basin_status get(const basin_tensor **tensor, const basin_bundle *bundle, const char *prefix,
+                        const char *name, int rank, basin_error *error) {
+    char key[KEY_TEXT];
+    snprintf(key, sizeof key, "%s%s", prefix, name);
+    BASIN_TRY(basin_bundle_get(tensor, bundle, key, error));
+    const basin_tensor *t = *tensor;
+    if (t->shape.rank == rank && basin_shape_count(t->shape) > 0 && basin_tensor_first_bad(t) < 0)
+        return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_FILE, "%s: %s is %s, wanted %d axes of finite numbers",
+                      basin_bundle_path(bundle), key, basin_shape_text(t->shape), rank);
+}
+
+static void copy(float *to, const basin_tensor *from) {
+    basin_tensor t = basin_tensor_borrow(to, BASIN_F32, from->shape);
+    (void)basin_tensor_convert(&t, from, NULL); /* equal shapes cannot fail */
+}
+
+basin_status basin_scaler_load(basin_scaler *scale, const basin_bundle *bundle, const char *prefix,
+                               basin_error *error) {
+    char key[KEY_TEXT];
+    const basin_tensor *mean = NULL, *factor = NULL, *quantile = NULL;
+    *scale = (basin_scaler){0};
+    snprintf(key, sizeof key, "%skind", prefix);
+    const char *kind = basin_bundle_meta(bundle, key);
+    BASIN_TRY(basin_scaler_parse(&scale->kind, kind ? kind : "none", error));
+    if (!is_fitted(scale->kind)) return BASIN_OK;
+    if (scale->kind == BASIN_SCALE_STANDARD) {
+        BASIN_TRY(get(&mean, bundle, prefix, "mean", 1, error));
+        BASIN_TRY(get(&factor, bundle, prefix, "factor", 1, error));
+    } else {
+        BASIN_TRY(get(&quantile, bundle, prefix, "quantile", 2, error));
+    }
+    scale->features = (mean ? mean : quantile)->shape.dim[0];
+    scale->points = quantile ? quantile->shape.dim[1] : 0;
+    if (factor && factor->shape.dim[0] != scale->features)
+        return basin_fail(error, BASIN_BAD_FILE, "%s: %smean and factor differ in length",
+                          basin_bundle_path(bundle), prefix);
+    basin_status status = alloc(scale, error);
+    if (status) return basin_scaler_free(scale), status;
+    if (mean) return copy(scale->mean, mean), copy(scale->factor, factor), BASIN_OK;
+    copy(scale->quantile, quantile);
+    score_quantiles(scale);
+    return BASIN_OK;
+}

@@ -1,0 +1,280 @@
+/* What each request does, and its answer. */
+#include <stdarg.h>
+#include <strings.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "tasks/nodes/serve/server.h"
+
+/* ---- answers ---- */
+
+/* A JSON object with the model's id, the journal's position and these fields, numbers and plain
+ * words; it is left open. NULL without memory, which http.c then says. */
+static FILE *begin(basin_request *r, int status, const char *format, ...) {
+    va_list args;
+    if (r->answer.file) free(basin_memory_file_close(&r->answer));
+    r->status = status;
+    FILE *file = basin_memory_file_open(&r->answer);
+    if (!file) return NULL;
+    fprintf(file, "{\"model\":\"%s\",\"journal\":%lld,", r->model, (long long)r->journal);
+    va_start(args, format);
+    vfprintf(file, format, args);
+    va_end(args);
+    return file;
+}
+
+void basin_request_fail(basin_request *r, int status, const char *format, ...) {
+    char text[BASIN_ERROR_TEXT];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    FILE *file = begin(r, status, "\"status\":%d,\"request\":\"%s\",\"error\":", status, r->name);
+    if (!file) return;
+    basin_json_quote(file, text, false);
+    fputs("}\n", file);
+}
+
+/* The status of what failed: BASIN_IO is the server's, BASIN_BAD_SHAPE a limit. */
+static void fail(basin_request *r, const basin_error *error) {
+    basin_status s = error->status;
+    bool ours = s == BASIN_IO || s == BASIN_NO_MEMORY;
+    basin_request_fail(r, ours ? 503 : s == BASIN_BAD_SHAPE ? 413 : 400, "%s", error->text);
+}
+
+/* ---- scores ---- */
+
+/* {"ids":[..],"reasons":N}: the body, or the arguments of GET. */
+static basin_status read_tree(cJSON **tree, const basin_request *r, basin_error *error) {
+    if (r->post)
+        return basin_json_parse(tree, r->body, r->length, "the request", "the body", error);
+    size_t length = 0;
+    const char *id = basin_request_value(r, false, "id", &length);
+    const char *reasons = basin_request_value(r, false, "reasons", NULL);
+    if (id && strlen(id) != length)
+        return basin_fail(error, BASIN_BAD_VALUE, "the id has a zero byte");
+    *tree = cJSON_CreateObject();
+    bool made = *tree && (!id || cJSON_AddStringToObject(*tree, "id", id)) &&
+                (!reasons || cJSON_AddNumberToObject(*tree, "reasons", strtod(reasons, NULL)));
+    return made ? BASIN_OK : basin_fail_memory(error, "arguments");
+}
+
+/* The first id, of a list or alone; *most is how many reasons are asked for. */
+static basin_status read_ids(const cJSON **first, int64_t *most, basin_request *r,
+                             const cJSON *tree, basin_error *error) {
+    const cJSON *one = cJSON_GetObjectItemCaseSensitive(tree, "id");
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(tree, "ids");
+    const cJSON *reasons = cJSON_GetObjectItemCaseSensitive(tree, "reasons");
+    double number = reasons ? reasons->valuedouble : 5;
+    *most = number >= 1 && number <= 1000 ? (int64_t)number : 0;
+    *first = list ? list->child : one;
+    r->ids = list ? cJSON_GetArraySize(list) : 1;
+    for (const cJSON *key = tree->child; key; key = key->next)
+        if (key != one && key != list && key != reasons)
+            return basin_fail(error, BASIN_BAD_VALUE, "key '%.100s' is unknown, or there twice",
+                              key->string);
+    if (!one == !list || (list && !cJSON_IsArray(list)) || !*first || !*most)
+        return basin_fail(
+            error, BASIN_BAD_VALUE,
+            "needs an id: \"id\", a string, or \"ids\", an array of them; \"reasons\" "
+            "is a number, 1 to 1000");
+    if (r->ids > r->server->o->max_ids)
+        return basin_fail(error, BASIN_BAD_SHAPE, "%lld ids, at most %lld are accepted",
+                          (long long)r->ids, (long long)r->server->o->max_ids);
+    return BASIN_OK;
+}
+
+/* What moves a score: of each list the entries that move it most. */
+static void put_reasons(basin_json *json, const basin_generation *g,
+                        const basin_nodes_explanation *e, int64_t most) {
+    char text[1024];
+    basin_json_number(json, "logit", e->logit);
+    basin_json_number(json, "typical_logit", e->typical_logit);
+    basin_json_number(json, "own", e->own);
+    basin_json_number(json, "rest", e->rest);
+    basin_json_array(json, "features");
+    for (int64_t i = 0; i < e->features && i < most; i++) {
+        basin_json_object(json, NULL);
+        basin_json_text(json, "feature", basin_nodes_reason_name(text, g->network, &e->feature[i]));
+        basin_json_number(json, "moves", e->feature[i].share);
+        basin_json_number(json, "value", e->feature[i].value);
+        basin_json_number(json, "typical", e->feature[i].typical);
+        basin_json_end(json);
+    }
+    basin_json_end(json);
+    basin_json_array(json, "neighbours");
+    for (int64_t i = 0; i < e->neighbours && i < most; i++) {
+        basin_json_object(json, NULL);
+        basin_json_text(json, "id",
+                        basin_nodes_live_id(g->live, e->neighbour[i].node, text, sizeof text));
+        basin_json_number(json, "moves", e->neighbour[i].push);
+        basin_json_number(json, "probability", e->neighbour[i].probability);
+        basin_json_end(json);
+    }
+    basin_json_end(json);
+}
+
+/* One line of the results. */
+static basin_status put_score(FILE *file, bool *known, const basin_request *r, const cJSON *id,
+                              int64_t most, basin_error *error) {
+    basin_meters *m = &r->server->meters;
+    const basin_generation *g = r->server->now;
+    basin_nodes_live_score score;
+    basin_nodes_explanation *why = NULL;
+    double begun = basin_clock();
+    if (!cJSON_IsString(id) || !*id->valuestring)
+        return basin_fail(error, BASIN_BAD_VALUE, "an id is not a string with a character");
+    if (begun - r->arrived > r->server->o->timeout)
+        return basin_fail(error, BASIN_IO, "not all ids were done within %g s",
+                          r->server->o->timeout);
+    BASIN_TRY(
+        basin_nodes_live_get(&score, g->live, (const char *const *)&id->valuestring, 1, error));
+    *known = score.node >= 0;
+    if (*known) basin_times_add(&m->node, basin_clock() - begun);
+    if (*known && r->route == EXPLAIN)
+        BASIN_TRY(basin_nodes_live_explain(&why, g->live, id->valuestring, error));
+    basin_json json = basin_json_begin_line(file);
+    basin_json_text(&json, "id", id->valuestring);
+    if (*known) {
+        m->scored++;
+        m->capped += score.capped;
+        basin_json_number(&json, "probability", score.probability);
+        basin_json_boolean(&json, "anomalous", score.anomalous);
+        basin_json_integer(&json, "nodes", score.nodes);
+        basin_json_boolean(&json, "capped", score.capped);
+    } else {
+        basin_json_text(&json, "error", "no account of this id");
+    }
+    if (why) put_reasons(&json, g, why, most);
+    basin_json_end(&json);
+    basin_nodes_explanation_free(why);
+    return BASIN_OK;
+}
+
+static basin_status put_scores(basin_request *r, const cJSON *id, int64_t most,
+                               basin_error *error) {
+    int64_t unknown = 0;
+    bool known;
+    snprintf(r->model, sizeof r->model, "%s", r->server->now->id);
+    FILE *file = begin(r, 200, "\"threshold\":");
+    if (!file) return BASIN_OK;
+    basin_json_put_number(file, basin_nodes_get_info(r->server->now->model)->threshold);
+    fputs(",\"results\":[", file);
+    for (int64_t i = 0; i < r->ids; i++, id = id->next, unknown += !known) {
+        if (i) fputc(',', file);
+        BASIN_TRY(put_score(file, &known, r, id, most, error));
+    }
+    fprintf(file, "],\"unknown\":%lld}\n", (long long)unknown);
+    if (unknown == r->ids) r->status = 404;
+    return BASIN_OK;
+}
+
+static void answer_scores(basin_request *r) {
+    BASIN_JSON_AT_EXIT cJSON *tree = NULL;
+    basin_server *s = r->server;
+    basin_error error;
+    const cJSON *id;
+    int64_t most;
+    if (read_tree(&tree, r, &error) || read_ids(&id, &most, r, tree, &error)) {
+        fail(r, &error);
+        return;
+    }
+    sem_wait(&s->slots);
+    pthread_rwlock_rdlock(&s->using);
+    if (put_scores(r, id, most, &error)) fail(r, &error);
+    pthread_rwlock_unlock(&s->using);
+    sem_post(&s->slots);
+}
+
+/* ---- the others ---- */
+
+static void answer_add(basin_request *r) {
+    BASIN_JSON_AT_EXIT cJSON *tree = NULL;
+    basin_error error;
+    int64_t added[3];
+    if (r->server->o->read_only)
+        basin_request_fail(r, 403, "this server is read-only");
+    else if (basin_json_parse(&tree, r->body, r->length, "the request", "the body", &error) ||
+             basin_server_add(added, r, tree, &error))
+        fail(r, &error);
+    else
+        begin(r, 200, "\"accounts\":%lld,\"updated\":%lld,\"edges\":%lld}\n", (long long)added[0],
+              (long long)added[1], (long long)added[2]);
+}
+
+static void answer_reload(basin_request *r) {
+    basin_error error;
+    if (basin_server_reload(r->server, &error)) {
+        basin_request_fail(r, 503, "the model was not reloaded: %s", error.text);
+        return;
+    }
+    basin_server_look(r->server, r->model);
+    begin(r, 200, "\"reloaded\":true}\n");
+}
+
+static void answer_health(basin_request *r) {
+    bool stopping = r->server->stopping;
+    basin_nodes_live_counts counts = basin_server_look(r->server, NULL);
+    begin(r, stopping ? 503 : 200,
+          "\"health\":\"%s\",\"accounts\":%lld,\"edges\":%lld,\"read_only\":%s}\n",
+          stopping ? "stopping" : "ok", (long long)counts.nodes, (long long)counts.edges,
+          r->server->o->read_only ? "true" : "false");
+}
+
+static void answer_metrics(basin_request *r) {
+    r->status = 200;
+    if (basin_memory_file_open(&r->answer)) basin_metrics_print(r->answer.file, r->server);
+}
+
+const basin_route_entry basin_routes[ROUTES] = {
+    [SCORE] = {"/score", "GET, POST", answer_scores},
+    [EXPLAIN] = {"/explain", "GET, POST", answer_scores},
+    [ADD] = {"/add", "POST", answer_add},
+    [RELOAD] = {"/reload", "POST", answer_reload},
+    [HEALTH] = {"/health", "GET", answer_health},
+    [METRICS] = {"/metrics", "GET", answer_metrics},
+    [OTHER] = {"other", "", NULL},
+};
+
+/* In a time that does not depend on where they differ. */
+static bool allowed(const basin_request *r) {
+    const char *token = r->server->token,
+               *given = basin_request_value(r, true, "Authorization", NULL);
+    if (!*token || r->route == HEALTH) return true;
+    if (!given || strncasecmp(given, "Bearer ", 7) != 0) return false;
+    given += 7;
+    size_t length = strlen(given), wanted = strlen(token);
+    unsigned differs = length != wanted;
+    for (size_t i = 0; i < wanted; i++)
+        differs |= (unsigned char)token[i] ^ (unsigned char)given[i < length ? i : length];
+    return !differs;
+}
+
+static bool is_json(const basin_request *r) {
+    static const char wanted[] = "application/json";
+    const char *type = basin_request_value(r, true, "Content-Type", NULL);
+    size_t length = sizeof wanted - 1;
+    return type && !strncasecmp(type, wanted, length) && strchr("; ", type[length]);
+}
+
+void basin_request_answer(basin_request *r) {
+    const char *methods = basin_routes[r->route].methods;
+    basin_server *s = r->server;
+    r->arrived = basin_clock();
+    r->journal = s->meters.records;
+    basin_server_look(s, r->model);
+    if (!allowed(r))
+        basin_request_fail(r, 401, "needs the header Authorization: Bearer TOKEN with the token");
+    else if (r->route == OTHER)
+        basin_request_fail(r, 404,
+                           "no such path; there are /score, /explain, /add, /reload, "
+                           "/health and /metrics");
+    else if (!(r->post && strstr(methods, "POST")) && !(r->get && strstr(methods, "GET")))
+        basin_request_fail(r, 405, "%s takes %s", basin_routes[r->route].path, methods);
+    else if (r->length > (size_t)s->o->max_body)
+        basin_request_fail(r, 413, "the body is longer than %lld bytes", (long long)s->o->max_body);
+    else if (r->post && r->length && !is_json(r))
+        basin_request_fail(r, 415, "needs the header Content-Type: application/json");
+    else
+        basin_routes[r->route].answer(r);
+}

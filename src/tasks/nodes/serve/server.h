@@ -1,0 +1,124 @@
+/* What the files of the server share. */
+#ifndef BASIN_SERVE_SERVER_H
+#define BASIN_SERVE_SERVER_H
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "tasks/nodes/network/journal.h"
+#include "tasks/nodes/nodes.h"
+#include "tasks/nodes/serve/serve.h"
+
+/* "other" stands for paths that are none. */
+typedef enum basin_route {
+    SCORE,
+    EXPLAIN,
+    ADD,
+    RELOAD,
+    HEALTH,
+    METRICS,
+    OTHER,
+    ROUTES
+} basin_route;
+
+/* What /metrics has besides requests and times. */
+#define BASIN_SERVE_METERS(X)                                                                      \
+    X(scored, "nodes_scored_total", "Accounts scored.")                                            \
+    X(capped, "nodes_capped_total", "Accounts whose neighbourhood was cut by the cap.")            \
+    X(added, "added_rows_total", "Accounts and edges added or updated since the start.")           \
+    X(syncs, "journal_syncs_total", "Times that the journal was written to the disk.")             \
+    X(failures, "journal_failures_total", "Writes of the journal that failed.")                    \
+    X(reloads, "reloads_total", "Models opened by a reload.")                                      \
+    X(reload_failures, "reload_failures_total", "Reloads that left the old model.")                \
+    X(log_failures, "log_failures_total", "Lines of the log that could not be written.")           \
+    X(records, "journal_records", "Additions in the journal.")                                     \
+    X(bytes, "journal_bytes", "Bytes of the journal.")                                             \
+    X(connections, "connections", "Open connections.")                                             \
+    X(accounts, "accounts", "Accounts of the network.")                                            \
+    X(edges, "edges", "Edges of the network, both ways.")                                          \
+    X(started, "start_time_seconds", "When the server started, since 1970.")                       \
+    X(memory, "live_bytes", "Memory of inputs, states and additions.")
+
+enum { BASIN_SERVE_STATUSES = 12, BASIN_SERVE_BUCKETS = 11 };
+typedef struct basin_times {
+    atomic_llong bucket[BASIN_SERVE_BUCKETS + 1], nanoseconds;
+} basin_times;
+
+typedef struct basin_meters {
+#define BASIN_SERVE_METER(name, full, help) atomic_llong name;
+    BASIN_SERVE_METERS(BASIN_SERVE_METER)
+    atomic_llong request[ROUTES][BASIN_SERVE_STATUSES];
+    basin_times route[ROUTES], node;
+} basin_meters;
+
+/* A model, and the base as it reads it. */
+typedef struct basin_generation {
+    basin_nodes_model *model;
+    basin_network *network;
+    basin_nodes_live *live;
+    const char *id; /* the model's */
+} basin_generation;
+
+typedef struct basin_server {
+    const basin_serving *o;
+    char token[256];
+    basin_schema *schema; /* the base's own, whatever a model reads of it */
+    struct stat base;     /* its file */
+    basin_journal *journal;
+    pthread_rwlock_t using; /* reading: `now` is used; writing: it is replaced */
+    basin_generation *now;
+    sem_t slots;                                /* for those who score */
+    pthread_mutex_t adding, syncing, reloading; /* one at a time; adding is inside of `using` */
+    int64_t synced;                             /* bytes of the journal that are on the disk */
+    atomic_bool stopping;
+    atomic_llong active, count; /* requests now, and in all */
+    int log;                    /* a descriptor */
+    basin_meters meters;
+} basin_server;
+
+typedef struct basin_request {
+    basin_server *server;
+    void *connection; /* libmicrohttpd's */
+    basin_route route;
+    bool get, post, answered;
+    char name[40], model[24];
+    double begun, arrived, done; /* basin_clock */
+    char *body;
+    size_t length, capacity, bytes; /* of the body; of the answer */
+    int64_t ids, journal;
+    int status;
+    basin_memory_file answer;
+} basin_request;
+
+/* http.c: the value of a header or an argument, NULL where there is none; `length` may be NULL. */
+const char *basin_request_value(const basin_request *request, bool header, const char *key,
+                                size_t *length);
+
+/* routes.c: fill in status and answer. */
+void basin_request_answer(basin_request *request);
+void basin_request_fail(basin_request *request, int status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+typedef struct basin_route_entry {
+    const char *path, *methods;
+    void (*answer)(basin_request *request);
+} basin_route_entry;
+extern const basin_route_entry basin_routes[ROUTES];
+
+/* state.c. When basin_server_add returns, the addition is on the disk; its errors are BASIN_IO or
+ * BASIN_NO_MEMORY where the request is not at fault. */
+basin_status basin_server_open(basin_server *server, basin_error *error);
+void basin_server_close(basin_server *server);
+basin_status basin_server_add(int64_t added[3] /* accounts, updated, edges */, basin_request *r,
+                              const cJSON *tree, basin_error *error);
+basin_status basin_server_reload(basin_server *server, basin_error *error);
+/* The network's counts, and into `model` (or NULL) the model's id. */
+basin_nodes_live_counts basin_server_look(basin_server *server, char model[24]);
+
+/* Times, the log, which counts requests, and all of it as text. */
+void basin_times_add(basin_times *times, double seconds);
+void basin_request_log(basin_request *request);
+void basin_metrics_print(FILE *file, basin_server *server);
+
+#endif

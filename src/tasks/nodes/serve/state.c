@@ -1,0 +1,301 @@
+/* The state of the server: models that follow each other over one base, additions and their
+ * journal, what is counted and logged. */
+#include <time.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "tasks/nodes/serve/server.h"
+
+static void generation_free(basin_generation *g) {
+    if (!g) return;
+    basin_nodes_live_close(g->live);
+    basin_network_free(g->network);
+    basin_nodes_close(g->model);
+    free(g);
+}
+
+/* The journal belongs to the file that was there when the server started. */
+static basin_status check_base(basin_server *s, basin_error *error) {
+    struct stat now = {0}, *then = &s->base;
+    if (!stat(s->o->base, &now) && !then->st_ino) *then = now;
+    if (now.st_ino == then->st_ino && now.st_size == then->st_size &&
+        now.st_mtim.tv_sec == then->st_mtim.tv_sec && now.st_mtim.tv_nsec == then->st_mtim.tv_nsec)
+        return BASIN_OK;
+    return basin_fail(error, BASIN_IO, "%s: has changed since the server started; start it again",
+                      s->o->base);
+}
+
+static basin_status generation_fill(basin_generation *g, const basin_serving *o,
+                                    basin_error *error) {
+    BASIN_TRY(basin_nodes_open(&g->model, "anomaly", o->model, o->backend, error));
+    const basin_nodes_info *info = basin_nodes_get_info(g->model);
+    g->id = info->id;
+    basin_network_options read = {.schema = info->schema, .memory = o->memory};
+    BASIN_TRY(basin_network_open(&g->network, &o->base, 1, &read, error));
+    basin_nodes_live_options live = {.memory = o->memory, .cap_nodes = o->cap};
+    return basin_nodes_live_open(&g->live, g->model, g->network, &live, error);
+}
+
+basin_nodes_live_counts basin_server_look(basin_server *s, char model[24]) {
+    pthread_rwlock_rdlock(&s->using);
+    basin_nodes_live_counts counts = basin_nodes_live_count(s->now->live);
+    if (model) snprintf(model, 24, "%s", s->now->id);
+    pthread_rwlock_unlock(&s->using);
+    return counts;
+}
+
+/* ---- additions ---- */
+
+/* Written first, then applied, so that nothing is known that the disk could not take; what the
+ * columns refuse is taken back. */
+static basin_status write_and_apply(basin_server *s, const basin_additions *a, const cJSON *tree,
+                                    basin_error *error) {
+    basin_error cut;
+    basin_status status = basin_journal_append(s->journal, tree, error);
+    s->meters.failures += status != BASIN_OK;
+    BASIN_TRY(status);
+    status = basin_nodes_live_add(s->now->live, a->table[0], a->table[1], error);
+    if (status && basin_journal_cut(s->journal, &cut)) s->o->say("basin: %s", cut.text);
+    if (status && status != BASIN_NO_MEMORY) return error->status = BASIN_BAD_VALUE;
+    BASIN_TRY(status);
+    s->meters.records = s->journal->records;
+    s->meters.bytes = s->journal->bytes;
+    return BASIN_OK;
+}
+
+/* Until the journal is on the disk up to there. The first of those who wait writes for all of them.
+ */
+static basin_status sync_to(basin_server *s, int64_t bytes, basin_error *error) {
+    basin_status status = BASIN_OK;
+    pthread_mutex_lock(&s->syncing);
+    if (s->synced < bytes) {
+        int64_t all = s->meters.bytes;
+        status = basin_journal_sync(s->journal, error);
+        s->meters.syncs++;
+        s->meters.failures += status != BASIN_OK;
+        if (!status) s->synced = all;
+    }
+    pthread_mutex_unlock(&s->syncing);
+    return status;
+}
+
+basin_status basin_server_add(int64_t added[3], basin_request *r, const cJSON *tree,
+                              basin_error *error) {
+    basin_server *s = r->server;
+    BASIN_AT_EXIT(basin_additions_free) basin_additions a = {.schema = s->schema};
+    BASIN_TRY(basin_additions_put(&a, tree, "the body", error));
+    BASIN_TRY(basin_additions_finish(&a, error));
+    r->ids = a.rows[0] + a.rows[1];
+    if (r->ids > s->o->max_ids)
+        return basin_fail(error, BASIN_BAD_SHAPE, "%lld rows, at most %lld are accepted",
+                          (long long)r->ids, (long long)s->o->max_ids);
+    pthread_rwlock_rdlock(&s->using);
+    pthread_mutex_lock(&s->adding);
+    int64_t before = basin_nodes_live_count(s->now->live).nodes;
+    basin_status status = write_and_apply(s, &a, tree, error);
+    added[0] = basin_nodes_live_count(s->now->live).nodes - before;
+    int64_t bytes = s->meters.bytes;
+    r->journal = s->meters.records;
+    pthread_mutex_unlock(&s->adding);
+    pthread_rwlock_unlock(&s->using);
+    BASIN_TRY(status);
+    added[1] = a.rows[0] - added[0];
+    added[2] = a.rows[1];
+    s->meters.added += r->ids;
+    return sync_to(s, bytes, error);
+}
+
+/* ---- a model that catches up with the journal ---- */
+
+typedef struct replay {
+    basin_server *server;
+    basin_generation *generation;
+    int64_t number;
+} replay;
+
+/* When the server starts, the last record may be one that the columns refuse, which a crash left
+ * between writing and applying; it was never answered. */
+static basin_status apply(void *context, const cJSON *tree, const char *what, basin_error *error) {
+    replay *p = context;
+    basin_server *s = p->server;
+    BASIN_AT_EXIT(basin_additions_free) basin_additions a = {.schema = s->schema};
+    BASIN_TRY(basin_additions_put(&a, tree, what, error));
+    BASIN_TRY(basin_additions_finish(&a, error));
+    basin_status status = basin_nodes_live_add(p->generation->live, a.table[0], a.table[1], error);
+    bool last = ++p->number == s->journal->records && !s->now && !s->o->read_only;
+    if (!status || status == BASIN_NO_MEMORY) return status;
+    basin_error why = *error;
+    basin_fail(error, status, "%s cannot be added: %.250s", what, why.text);
+    if (!last) return status;
+    s->o->say("basin: %s, and is left out, as when it was sent", error->text);
+    return basin_journal_cut(s->journal, error);
+}
+
+static basin_status replace(basin_server *s, basin_error *error) {
+    replay p = {.server = s};
+    int64_t bytes = s->meters.bytes;
+    BASIN_TRY(BASIN_NEW(&p.generation, 1, "a model", error));
+    basin_status status = generation_fill(p.generation, s->o, error);
+    if (!status) status = check_base(s, error);
+    if (!status) status = basin_journal_replay(s->journal, 0, bytes, apply, &p, error);
+    pthread_rwlock_wrlock(&s->using);
+    if (!status)
+        status = basin_journal_replay(s->journal, bytes, s->journal->bytes, apply, &p, error);
+    basin_generation *old = status ? p.generation : s->now;
+    if (!status) s->now = p.generation;
+    pthread_rwlock_unlock(&s->using);
+    generation_free(old);
+    return status;
+}
+
+/* Opens the model beside the one in use, and replaces it. It catches up beside additions that go
+ * on, then, when requests have ended, with those that came meanwhile. */
+basin_status basin_server_reload(basin_server *s, basin_error *error) {
+    pthread_mutex_lock(&s->reloading);
+    basin_status status = replace(s, error);
+    if (status)
+        s->meters.reload_failures++;
+    else
+        s->meters.reloads++;
+    s->o->say(status ? "basin: the model was not reloaded: %s" : "basin: model %s",
+              status ? error->text : s->now->id);
+    pthread_mutex_unlock(&s->reloading);
+    return status;
+}
+
+/* ---- beginning and end ---- */
+
+static basin_status open_journal(basin_server *s, basin_error *error) {
+    const basin_serving *o = s->o;
+    char path[4096], digest[BASIN_SHA256_TEXT];
+    snprintf(path, sizeof path, "%s.journal", o->base);
+    BASIN_TRY(basin_file_sha256(digest, o->base, error));
+    BASIN_TRY(basin_journal_open(&s->journal, o->journal ? o->journal : path, digest, o->read_only,
+                                 error));
+    const basin_journal *j = s->journal;
+    if (j->dropped)
+        o->say("basin: %s: dropped %lld bytes behind record %lld: an addition that was not "
+               "finished",
+               j->path, (long long)j->dropped, (long long)j->records);
+    s->meters.bytes = j->bytes;
+    return BASIN_OK;
+}
+
+static basin_status read_schema(basin_server *s, basin_error *error) {
+    BASIN_NETWORK_AT_EXIT basin_network *base = NULL;
+    basin_network_options plain = {.missing = BASIN_MISSING_KEEP, .memory = s->o->memory};
+    BASIN_TRY(basin_network_open(&base, &s->o->base, 1, &plain, error));
+    return basin_schema_copy(&s->schema, base->schema, error);
+}
+
+basin_status basin_server_open(basin_server *s, basin_error *error) {
+    pthread_rwlockattr_t kind;
+    pthread_rwlockattr_init(&kind);
+#ifdef __GLIBC__ /* a reload waits for requests that run, not for later ones */
+    pthread_rwlockattr_setkind_np(&kind, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+#endif
+    pthread_rwlock_init(&s->using, &kind);
+    pthread_mutex_init(&s->adding, NULL);
+    pthread_mutex_init(&s->reloading, NULL);
+    sem_init(&s->slots, 0, (unsigned)s->o->threads);
+    pthread_mutex_init(&s->syncing, NULL);
+    BASIN_TRY(check_base(s, error));
+    BASIN_TRY(read_schema(s, error));
+    BASIN_TRY(open_journal(s, error));
+    BASIN_TRY(replace(s, error));
+    s->meters.records = s->journal->records;
+    s->meters.bytes = s->synced = s->journal->bytes;
+    return BASIN_OK;
+}
+
+void basin_server_close(basin_server *s) {
+    basin_journal_close(s->journal);
+    generation_free(s->now);
+    basin_schema_free(s->schema);
+}
+
+/* ---- counters in Prometheus' text format, and the log: one JSON object per request ---- */
+
+static const double bound[BASIN_SERVE_BUCKETS] = {0.0005, 0.001, 0.002, 0.005, 0.01, 0.02,
+                                                  0.05,   0.1,   0.5,   1,     10};
+static const int codes[BASIN_SERVE_STATUSES] = {200, 400, 401, 403, 404, 405,
+                                                408, 413, 415, 500, 503, 0};
+
+void basin_times_add(basin_times *times, double seconds) {
+    int i = 0;
+    while (i < BASIN_SERVE_BUCKETS && seconds > bound[i]) i++;
+    times->bucket[i]++;
+    times->nanoseconds += (long long)(seconds * 1e9);
+}
+
+static void put_head(FILE *file, const char *name, const char *type, const char *help) {
+    fprintf(file, "# HELP basin_%s %s\n# TYPE basin_%s %s\n", name, help, name, type);
+}
+
+/* `label`: "" or one that ends in a comma. */
+static void put_times(FILE *file, const char *name, const char *label, basin_times *t) {
+    long long sum = 0;
+    for (int i = 0; i <= BASIN_SERVE_BUCKETS; i++) {
+        char text[32] = "+Inf";
+        if (i < BASIN_SERVE_BUCKETS) snprintf(text, sizeof text, "%g", bound[i]);
+        sum += t->bucket[i];
+        fprintf(file, "basin_%s_bucket{%sle=\"%s\"} %lld\n", name, label, text, sum);
+    }
+    fprintf(file, "basin_%s_sum{%s} %.9f\n", name, label, (double)t->nanoseconds * 1e-9);
+    fprintf(file, "basin_%s_count{%s} %lld\n", name, label, sum);
+}
+
+void basin_metrics_print(FILE *file, basin_server *s) {
+    basin_meters *m = &s->meters;
+    char label[64];
+    basin_nodes_live_counts counts = basin_server_look(s, label);
+    put_head(file, "model_info", "gauge", "The model in use.");
+    fprintf(file, "basin_model_info{model=\"%s\"} 1\n", label);
+    m->accounts = counts.nodes;
+    m->edges = counts.edges;
+    m->memory = (long long)counts.bytes;
+#define PUT(field, name, help)                                                                     \
+    put_head(file, name, strstr(name, "_total") ? "counter" : "gauge", help);                      \
+    fprintf(file, "basin_%s %lld\n", name, atomic_load(&m->field));
+    BASIN_SERVE_METERS(PUT)
+    put_head(file, "requests_total", "counter", "Requests.");
+    for (int i = 0; i < ROUTES * BASIN_SERVE_STATUSES; i++) {
+        int r = i / BASIN_SERVE_STATUSES, c = i % BASIN_SERVE_STATUSES;
+        if (m->request[r][c])
+            fprintf(file, "basin_requests_total{route=\"%s\",status=\"%d\"} %lld\n",
+                    basin_routes[r].path, codes[c], atomic_load(&m->request[r][c]));
+    }
+    put_head(file, "node_seconds", "histogram", "Time per account scored.");
+    put_times(file, "node_seconds", "", &m->node);
+    put_head(file, "request_seconds", "histogram", "From the end of a request to its answer.");
+    for (int r = 0; r < ROUTES; r++) {
+        snprintf(label, sizeof label, "route=\"%s\",", basin_routes[r].path);
+        put_times(file, "request_seconds", label, &m->route[r]);
+    }
+}
+
+/* Counts a request that ends, and logs it. Its name and the route are plain text. */
+void basin_request_log(basin_request *r) {
+    basin_meters *m = &r->server->meters;
+    struct timespec now;
+    struct tm day;
+    char day_time[64], line[600];
+    const char *method = r->get ? "GET" : r->post ? "POST" : "other";
+    int code = 0;
+    double seconds = r->done - (r->arrived > 0 ? r->arrived : r->begun);
+    while (code < BASIN_SERVE_STATUSES - 1 && codes[code] != r->status) code++;
+    m->request[r->route][code]++;
+    basin_times_add(&m->route[r->route], seconds);
+    clock_gettime(CLOCK_REALTIME, &now);
+    gmtime_r(&now.tv_sec, &day);
+    strftime(day_time, sizeof day_time, "%Y-%m-%dT%H:%M:%S", &day);
+    int length =
+        snprintf(line, sizeof line,
+                 "{\"time\":\"%s.%03dZ\",\"request\":\"%s\",\"method\":\"%s\",\"route\":\"%s\","
+                 "\"status\":%d,\"ms\":%.3f,\"ids\":%lld,\"model\":\"%s\",\"journal\":%lld,"
+                 "\"bytes_in\":%zu,\"bytes_out\":%zu}\n",
+                 day_time, (int)(now.tv_nsec / 1000000), r->name, method,
+                 basin_routes[r->route].path, r->status, 1e3 * seconds, (long long)r->ids, r->model,
+                 (long long)r->journal, r->length, r->bytes);
+    if (write(r->server->log, line, (size_t)length) != length) m->log_failures++;
+}

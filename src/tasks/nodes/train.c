@@ -1,0 +1,539 @@
+/* A run from data to a model: network, splits, settings that were left open, training. */
+
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "tasks/nodes/net.h"
+
+/* ---- Inputs that are left open: of classes by short trainings of the model ---- */
+
+enum { PROBE_NODES = 1000000 }; /* beyond, a probe over all nodes would cost more than it tells */
+
+typedef struct choice {
+    basin_nodes_settings *settings;
+    const basin_task_settings *task;
+    const basin_network *network;
+    const uint8_t *part;
+    basin_nodes_resources work;
+    bool stopped;
+} choice;
+
+enum { SMOOTHING = 10 }; /* steps, where it is left open whether there are any */
+
+/* Trains with these settings; the measure on validation. */
+static basin_status run_probe(double *value, choice *c, const basin_nodes_settings *s,
+                              basin_error *error) {
+    basin_nodes_model *model;
+    basin_outcome outcome;
+    *value = 0;
+    if (c->stopped) return BASIN_OK;
+    basin_nodes_job job = {c->task, c->network, c->part, s, .probe = true, .parts = c->work.parts};
+    basin_status status = basin_nodes_fit_quietly(&model, &outcome, &job, &c->work, error);
+    basin_nodes_close(model);
+    if (status) return status;
+    *value = outcome.best.merit;
+    c->stopped = outcome.stopped;
+    return BASIN_OK;
+}
+
+/* Of detectors: what the default has. */
+static void choose(choice *c) {
+    basin_nodes_settings *s = c->settings;
+    if (s->hops >= 0 && !basin_choice_is(s->scaling, "auto")) return;
+    if (s->hops < 0) s->hops = 2;
+    if (basin_choice_is(s->scaling, "auto")) s->scaling = "quantile";
+    basin_watch_note(c->work.watch, "inputs: scaling %s, means over %lld hops", s->scaling,
+                     (long long)s->hops);
+}
+
+/* ---- of classes ---- */
+
+/* Adds to numbers below 0, zeros, and all. */
+static void count_features(int64_t counts[3], const basin_network *n) {
+    int64_t count = n->feature ? n->nodes * n->features : 0;
+    for (int64_t i = 0; i < count; i++) {
+        counts[0] += n->feature[i] < 0;
+        counts[1] += n->feature[i] == 0;
+    }
+    counts[2] += count;
+}
+
+/* Words, counts, switches: no number below 0, and most of them 0. */
+static basin_status is_bag(bool *bag, const choice *c, basin_error *error) {
+    basin_parts *p = c->work.parts;
+    int64_t counts[3] = {0};
+    if (!p) count_features(counts, c->network);
+    for (int64_t k = 0; p && k < p->count; k++) count_features(counts, p->part[k]->network);
+    if (p) BASIN_TRY(basin_ranks_sum_integers(p->ranks, counts, 3, error));
+    *bag = !counts[0] && counts[1] > counts[2] / 2;
+    return BASIN_OK;
+}
+
+/* Neighbours beside attention: none, to agree with, or as inputs. The model itself is trained: an
+ * MLP has no attention. A choice needs to be better by a standard error of the accuracy. */
+static basin_status choose_neighbours(choice *c, basin_error *error) {
+    static const int64_t way[][2] = {{0, 0}, {0, SMOOTHING}, {2, 0}};
+    const basin_nodes_settings asked = *c->settings;
+    int64_t hops = asked.hops, smoothing = asked.smoothing;
+    double judged = (double)basin_split_nodes(NULL, c->part, c->network->nodes, BASIN_PART_VAL);
+    double most = -1, least = -1;
+    for (int i = 0; i < 3; i++) {
+        double value = 0;
+        if ((asked.hops >= 0 && i == 2) || (asked.smoothing >= 0 && i == 1))
+            continue; /* as first */
+        int64_t far = asked.hops < 0 ? way[i][0] : asked.hops;
+        c->settings->smoothing = asked.smoothing < 0 ? way[i][1] : asked.smoothing;
+        basin_nodes_settings s = *c->settings;
+        s.hops = far, s.members = 1;
+        BASIN_TRY(run_probe(&value, c, &s, error));
+        if (value > most && value > least) hops = far, smoothing = s.smoothing, most = value;
+        if (least < 0) least = value + sqrt(fmax(value * (1 - value), 0) / fmax(judged, 1));
+    }
+    c->settings->hops = hops, c->settings->smoothing = smoothing;
+    return BASIN_OK;
+}
+
+static basin_status choose_of_classes(choice *c, bool ask, basin_error *error) {
+    basin_nodes_settings *s = c->settings;
+    bool scaling = basin_choice_is(s->scaling, "auto"), open = s->hops < 0 || s->smoothing < 0;
+    bool bag = false;
+    if (scaling) BASIN_TRY(is_bag(&bag, c, error));
+    if (scaling) s->scaling = bag ? "rows" : "standard";
+    if (open && ask) BASIN_TRY(choose_neighbours(c, error));
+    if (s->hops < 0) s->hops = 0;
+    if (s->smoothing < 0) s->smoothing = SMOOTHING;
+    if ((scaling || open) && !c->stopped)
+        basin_watch_note(c->work.watch,
+                         "inputs: scaling %s, means over %lld hops, %lld steps of smoothing%s",
+                         s->scaling, (long long)s->hops, (long long)s->smoothing,
+                         open && ask ? " (chosen by validation)" : "");
+    return BASIN_OK;
+}
+
+static basin_status choose_inputs(basin_nodes_settings *settings, const basin_task_settings *task,
+                                  bool *stopped, const basin_network *network, const uint8_t *part,
+                                  bool ask, const basin_nodes_resources *work, basin_error *error) {
+    basin_nodes_settings chosen = *settings;
+    choice c = {&chosen, task, network, part, {work->backend, work->watch, 0, false, work->parts},
+                false};
+    bool judged = basin_split_nodes(NULL, part, network->nodes, BASIN_PART_VAL) > 0;
+    ask = ask && judged && network->nodes <= PROBE_NODES;
+    basin_status status = BASIN_OK;
+    if (basin_classes_several(task))
+        status = choose_of_classes(&c, ask, error);
+    else
+        choose(&c);
+    *stopped = c.stopped;
+    if (!status && !c.stopped) *settings = chosen;
+    return status;
+}
+
+/* ---- the run ---- */
+
+enum { CUTS = 1200 };
+
+typedef struct whole {
+    basin_run *run;
+    const basin_task_settings *task;
+    basin_nodes_data data;
+    basin_nodes_settings settings;
+    basin_network *opened; /* by us; NULL: the caller's is used */
+    basin_parts *cut;      /* likewise */
+    bool least;
+    char digest[BASIN_DIGEST_LINES]; /* of the network */
+    basin_digests files;
+    char cuts[CUTS];      /* of the network, then of the split */
+    basin_schema *schema; /* of the model that the run begins with; or NULL */
+} whole;
+
+static basin_ranks *ranks_of(const whole *t) { return t->run->training.ranks; }
+
+/* ---- data ---- */
+
+/* Parts as asked for, or as the checkpoint has; by default 8, which one to eight ranks share. */
+static basin_status choose_parts(whole *t, basin_error *error) {
+    enum { USUAL = 8 };
+    int64_t *parts = &t->settings.parts, ranks = basin_ranks_count(ranks_of(t));
+    const basin_bundle *checkpoint = t->run->saved;
+    basin_nodes_settings found = t->settings;
+    if (!*parts && checkpoint) {
+        BASIN_TRY(basin_settings_take(&found, t->task, checkpoint, error));
+        *parts = found.parts;
+    }
+    if (!*parts) *parts = !ranks_of(t) ? 1 : ranks > USUAL ? ranks : USUAL;
+    return BASIN_OK;
+}
+
+/* Samples are drawn from the whole graph, which every rank opens; their batches are cut instead. */
+static bool samples_whole(const whole *t, const basin_nodes_settings *found) {
+    bool open = basin_choice_is(t->settings.sampling, "auto") && found && found->sampling;
+    const char *sampling = open ? found->sampling : t->settings.sampling;
+    return basin_choice_is(sampling, "neighbours") && t->settings.parts <= 1 && !t->data.parts;
+}
+
+/* In how many shards batches are to be, likewise; 1 where nothing is sampled by its name. */
+static basin_status choose_shards(whole *t, basin_error *error) {
+    const basin_bundle *checkpoint = t->run->saved;
+    basin_nodes_settings found = {.shards = 0};
+    if (checkpoint) BASIN_TRY(basin_settings_take(&found, t->task, checkpoint, error));
+    bool cut = samples_whole(t, &found);
+    if (t->settings.shards > 1 && !cut)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "shards is %lld and sampling %s%s; needs sampling neighbours, whose "
+                          "batches it cuts, on a graph that is whole, or shards 1",
+                          (long long)t->settings.shards, t->settings.sampling,
+                          t->data.parts ? " on a graph in parts" : "");
+    if (!cut && !t->settings.shards) t->settings.shards = 1;
+    t->settings.shards =
+        basin_shards_choose(t->settings.shards, found.shards, t->settings.batch, ranks_of(t));
+    if (t->data.parts || cut || basin_ranks_count(ranks_of(t)) == 1) return BASIN_OK;
+    return basin_fail(error, BASIN_UNSUPPORTED,
+                      "sampling %s in %lld part over %lld ranks; needs parts for each of them, or "
+                      "sampling neighbours",
+                      t->settings.sampling, (long long)t->settings.parts,
+                      (long long)basin_ranks_count(ranks_of(t)));
+}
+
+/* A folder of parts has as many as it has. */
+static basin_status open_folder(whole *t, basin_error *error) {
+    const char *folder = t->data.path[0];
+    int64_t asked = t->settings.parts, found;
+    BASIN_TRY(basin_network_options_check_parts(t->data.options, folder, error));
+    BASIN_TRY(basin_parts_open(&t->cut, folder, ranks_of(t), error));
+    t->settings.parts = found = basin_parts_count(t->cut);
+    if (asked && asked != found)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: %lld parts, and the setting parts is %lld",
+                          folder, (long long)found, (long long)asked);
+    return BASIN_OK;
+}
+
+/* Those that are on rank 0's host. */
+static basin_status add_folder(whole *t, basin_error *error) {
+    for (int64_t k = 0; k < basin_parts_count(t->cut) && !basin_ranks_rank(ranks_of(t)); k++) {
+        BASIN_FREE_AT_EXIT char *path = basin_part_path(t->data.path[0], k);
+        if (!path) return basin_fail_memory(error, "a path");
+        if (access(path, F_OK) != 0) continue;
+        basin_digests one = {0};
+        basin_status status = basin_digests_add_later(&one, path, error);
+        if (!status) status = basin_digests_finish(&t->files, &one, error);
+        free(one.text);
+        BASIN_TRY(status);
+    }
+    return BASIN_OK;
+}
+
+/* Cuts the network that was opened, which is no longer held then. */
+static basin_status cut_network(whole *t, basin_error *error) {
+    basin_cut_spec spec = {.parts = t->settings.parts};
+    if (t->opened && basin_choice_is(t->settings.facts, "none"))
+        basin_network_forget_facts(t->opened);
+    basin_status status = basin_parts_cut(&t->cut, t->data.network, &spec, ranks_of(t), error);
+    basin_network_free(t->opened);
+    t->opened = NULL;
+    return status;
+}
+
+/* Weights go by columns: data are read as those of the parent were, by name. */
+static basin_status take_schema(whole *t, basin_error *error) {
+    const basin_bundle *file = t->run->from;
+    const char *json = file ? basin_bundle_meta(file, "schema") : NULL; /* files of 0.1: none */
+    return json ? basin_schema_parse(&t->schema, json, basin_bundle_path(file), error) : BASIN_OK;
+}
+
+static basin_status open_files(whole *t, basin_error *error) {
+    basin_nodes_data *d = &t->data;
+    basin_network_options how = d->options ? *d->options : (basin_network_options){0};
+    int length;
+    const char *note = NULL;
+    if (!how.schema) how.schema = t->schema;
+    BASIN_TRY(basin_network_open(&t->opened, d->path, d->paths, &how, error));
+    if (basin_network_main_relation(t->opened) < 0)
+        BASIN_TRY(basin_network_add_union(t->opened, error));
+    d->network = t->opened;
+    while ((note = basin_network_next_note(&length, t->opened, note)))
+        basin_watch_note(t->run->training.watch, "%s: %.*s",
+                         basin_network_note_path(t->opened, note), length, note);
+    return BASIN_OK;
+}
+
+/* An error where ranks have other data, or columns are not the parent's. */
+static basin_status check_data(whole *t, const basin_network *network, basin_error *error) {
+    basin_network_digest(t->digest, network);
+    snprintf(t->cuts, sizeof t->cuts, "%s", network->cuts ? network->cuts : "");
+    if (!basin_ranks_rank(ranks_of(t)))
+        BASIN_TRY(basin_digests_finish(&t->files, &network->files, error));
+    BASIN_TRY(basin_ranks_alike(ranks_of(t), t->digest, "data", error));
+    return t->schema ? basin_network_check_schema(network, t->schema, error) : BASIN_OK;
+}
+
+/* Of parts that come as such: ranks have different ones, and all of them the same whole. */
+static basin_status check_parts(whole *t, basin_error *error) {
+    const basin_parts *p = t->data.parts;
+    BASIN_TRY(check_data(t, p->face, error));
+    BASIN_SCRATCH(int64_t, all, p->parts, "digests", error);
+    for (int64_t k = 0; k < p->count; k++) {
+        char text[BASIN_DIGEST_LINES];
+        basin_network_digest(text, p->part[k]->network);
+        all[p->first + k] = (int64_t)basin_hash_text(BASIN_HASH_START, text);
+    }
+    BASIN_TRY(basin_ranks_sum_integers(p->ranks, all, p->parts, error));
+    uint64_t hash = basin_hash_words(BASIN_HASH_START, all, (size_t)p->parts * sizeof *all);
+    size_t at = strlen(t->digest);
+    snprintf(t->digest + at, sizeof t->digest - at, "parts: %016llx\n", (unsigned long long)hash);
+    return BASIN_OK;
+}
+
+static basin_status open_network(whole *t, basin_error *error) {
+    basin_nodes_data *d = &t->data;
+    BASIN_TRY(take_schema(t, error));
+    if (!d->parts && !d->network && d->paths == 1 && basin_cut_is(d->path[0])) {
+        BASIN_TRY(open_folder(t, error));
+        BASIN_TRY(add_folder(t, error));
+        d->parts = t->cut;
+    } else if (!d->parts) {
+        basin_status status = d->network ? BASIN_OK : open_files(t, error);
+        BASIN_TRY(basin_ranks_agree(ranks_of(t), status, error));
+        BASIN_TRY(check_data(t, d->network, error));
+        if (samples_whole(t, NULL)) t->settings.parts = 1;
+        BASIN_TRY(choose_parts(t, error));
+        if (t->settings.parts == 1) return BASIN_OK;
+        BASIN_TRY(cut_network(t, error));
+        d->parts = t->cut;
+    }
+    d->network = basin_parts_face(d->parts);
+    if (!*t->digest) BASIN_TRY(check_parts(t, error));
+    t->settings.parts = basin_parts_count(d->parts);
+    return BASIN_OK;
+}
+
+/* Validation nodes are held out; all others that are labelled train. */
+static basin_status hold_out(uint8_t *part, const whole *t, double validation, basin_error *error) {
+    const basin_network *n = t->data.network;
+    if (validation >= 1.0 / 3)
+        return basin_fail(error, BASIN_BAD_VALUE, "validation is %g, wanted less than a third",
+                          validation);
+    BASIN_TRY(
+        basin_split_stratified(part, n, 1 - 3 * validation, (uint64_t)t->settings.seed, 0, error));
+    for (int64_t i = 0; i < n->nodes; i++)
+        if (part[i] == BASIN_PART_TEST) part[i] = BASIN_PART_TRAIN;
+    return BASIN_OK;
+}
+
+/* The file's split is used where nothing else is asked for; either way it is said. */
+static bool takes_masks(const whole *t) {
+    const basin_nodes_data *d = &t->data;
+    const basin_network *n = d->network;
+    const basin_watch *watch = t->run->training.watch;
+    if (d->masks || !n->train) return d->masks;
+    bool use = !(d->ratio > 0) && d->validation == 0;
+    if (use && n->splits == 1)
+        basin_watch_note(watch, "%s: trains on the split that it brings", n->path);
+    else if (use)
+        basin_watch_note(watch, "%s: trains on split 0 of the %lld that it brings", n->path,
+                         (long long)n->splits);
+    else
+        basin_watch_note(watch, "%s: the split that it brings is not used", n->path);
+    return use;
+}
+
+static basin_status split(uint8_t *part, const whole *t, basin_error *error) {
+    const basin_nodes_data *d = &t->data;
+    const basin_network *n = d->network;
+    uint64_t seed = (uint64_t)t->settings.seed;
+    if (takes_masks(t)) return basin_split_from_masks(part, n, d->masks ? d->split : 0, error);
+    if (d->ratio > 0) return basin_split_stratified(part, n, d->ratio, seed, 0, error);
+    if (d->validation >= 0)
+        return hold_out(part, t, d->validation > 0 ? d->validation : 0.2, error);
+    for (int64_t i = 0; i < n->nodes; i++)
+        part[i] = n->label[i] >= 0 ? BASIN_PART_TRAIN : BASIN_PART_NONE;
+    return BASIN_OK;
+}
+
+/* Who trains and who validates, in lines of a name and its value. */
+static void print_cuts(whole *t) {
+    const basin_nodes_data *d = &t->data;
+    bool masks = d->masks || (d->network->train && !(d->ratio > 0) && d->validation == 0);
+    size_t at = strlen(t->cuts);
+    char *text = t->cuts + at, value[40];
+    snprintf(value, sizeof value, "%g",
+             d->ratio > 0    ? d->ratio
+             : d->validation ? fmax(d->validation, 0)
+                             : 0.2);
+    if (d->part || masks)
+        snprintf(value, sizeof value, "%s %lld", d->part ? "given" : "masks", (long long)d->split);
+    snprintf(text, CUTS - at, "%s %s\nseed %lld\n",
+             d->part || masks ? "split"
+             : d->ratio > 0   ? "ratio"
+                              : "validation",
+             value, (long long)t->settings.seed);
+}
+
+/* ---- settings ---- */
+
+/* More members where they cost little. */
+static int64_t members_for(const basin_network *network) {
+    int64_t edges = 0;
+    for (int r = 0; r < network->relations; r++)
+        if (network->relation[r].edges > edges) edges = network->relation[r].edges;
+    return edges <= 2000000 ? 2 : 1;
+}
+
+/* Both uses of what edges carry, where they carry something. */
+static basin_status settle_facts(basin_nodes_settings *settings, const basin_network *network,
+                                 basin_error *error) {
+    bool there = network->facts.count;
+    bool pairs = basin_nodes_descends(settings) && settings->attention;
+    if (basin_choice_is(settings->facts, "auto"))
+        settings->facts = !there ? "none" : pairs ? "both" : "features";
+    if (there || basin_choice_is(settings->facts, "none")) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE,
+                      "%s: facts is %s and its edges carry nothing; needs a table of edges with "
+                      "amounts, times or kinds, or facts auto",
+                      network->path, settings->facts);
+}
+
+/* What `settings` leave open (scaling, hops, members, smoothing), by a checkpoint or model. */
+static basin_status nodes_settle(basin_nodes_settings *settings, const basin_task_settings *task,
+                                 const basin_bundle *bundle, basin_error *error) {
+    basin_nodes_settings found = *settings;
+    BASIN_TRY(basin_settings_take(&found, task, bundle, error));
+    if (basin_choice_is(settings->scaling, "auto")) settings->scaling = found.scaling;
+    if (basin_choice_is(settings->facts, "auto")) settings->facts = found.facts;
+    if (settings->hops < 0) settings->hops = found.hops;
+    if (settings->smoothing < 0) settings->smoothing = found.smoothing;
+    if (!settings->members) settings->members = found.members;
+    return BASIN_OK;
+}
+
+/* What is open, by the checkpoint or model, or by the data; a rehearsal skips probes. */
+static basin_status settle(whole *t, bool *stopped, const uint8_t *part, basin_error *error) {
+    const basin_training *how = &t->run->training;
+    const basin_bundle *file = t->run->saved;
+    basin_nodes_resources work = {how->backend, how->watch, how->memory, t->least, t->data.parts};
+    if (!file) file = t->run->from;
+    if (file) BASIN_TRY(nodes_settle(&t->settings, t->task, file, error));
+    if (!t->settings.members) t->settings.members = members_for(t->data.network);
+    BASIN_TRY(settle_facts(&t->settings, t->data.network, error));
+    return choose_inputs(&t->settings, t->task, stopped, t->data.network, part,
+                         !(how->rehearse > 0), &work, error);
+}
+
+/* ---- all of it ---- */
+
+/* Without edges there are no neighbours; who sees a node in other parts is unknown if directed. */
+static void leave_out_labels(whole *t) {
+    basin_nodes_settings *s = &t->settings;
+    const basin_network *n = t->data.network;
+    bool read = s->labels && (s->trees || s->tabular), any = t->data.parts != NULL;
+    for (int r = 0; r < n->relations; r++) any = any || n->relation[r].edges > 0;
+    s->labels = s->labels && any;
+    if (!t->data.parts || !read || !n->directed) return;
+    basin_watch_note(t->run->training.watch,
+                     "known labels are not looked at: the graph is directed and in parts");
+    s->labels = false;
+}
+
+/* Without XGBoost the Energy Transformers stand alone. */
+static void leave_out_trees(basin_nodes_settings *settings, const basin_watch *watch) {
+    basin_error why;
+    if (!settings->trees || !basin_trees_available(&why)) return;
+    basin_watch_note(watch, "trained without boosted trees: %s", why.text);
+    settings->trees = 0;
+    if (!settings->tabular) settings->labels = false;
+}
+
+static basin_status train_on(basin_nodes_model **model, basin_outcome *outcome, whole *t,
+                             const uint8_t *part, basin_error *error) {
+    bool stopped = false;
+    leave_out_labels(t);
+    basin_status status = choose_shards(t, error);
+    if (!status) status = settle(t, &stopped, part, error);
+    status = basin_ranks_agree(ranks_of(t), status, error);
+    if (!status) status = basin_ranks_any(ranks_of(t), &stopped, error);
+    outcome->stopped = stopped;
+    if (status || stopped) return status;
+    print_cuts(t);
+    basin_nodes_record record = {t->digest, t->files.text, t->cuts};
+    basin_nodes_job job = {t->task,          t->data.network,   part,
+                           &t->settings,     .least = t->least, .parts = t->data.parts,
+                           .record = &record};
+    return basin_nodes_fit(model, outcome, t->run, &job, error);
+}
+
+/* On the caller's parts, or on parts drawn here. */
+static basin_status train(basin_nodes_model **model, basin_outcome *outcome, whole *t,
+                          basin_error *error) {
+    BASIN_TRY(open_network(t, error));
+    const basin_network *n = t->data.network;
+    BASIN_FREE_AT_EXIT uint8_t *part = NULL;
+    if (!n->label) return basin_fail(error, BASIN_BAD_VALUE, "%s: no labels to split by", n->path);
+    if (t->data.part) return train_on(model, outcome, t, t->data.part, error);
+    BASIN_TRY(BASIN_NEW(&part, n->nodes + 1, "a split", error));
+    BASIN_TRY(split(part, t, error));
+    if (!basin_split_nodes(NULL, part, n->nodes, BASIN_PART_VAL))
+        basin_watch_note(t->run->training.watch,
+                         "%s: no nodes for validation: the last epoch is kept%s", n->path,
+                         basin_classes_several(t->task) ? "" : " and the threshold is 0.5");
+    return train_on(model, outcome, t, part, error);
+}
+
+static void whole_free(whole *t) {
+    basin_run_close(t->run);
+    basin_parts_close(t->cut);
+    basin_network_free(t->opened);
+    free(t->files.text);
+    basin_schema_free(t->schema);
+}
+
+basin_status basin_nodes_train_with(basin_nodes_model **model, basin_outcome *outcome,
+                                    const basin_task_settings *task,
+                                    const basin_nodes_settings *settings,
+                                    const basin_nodes_data *data, const basin_training *how,
+                                    bool least, basin_error *error) {
+    BASIN_AT_EXIT(whole_free)
+    whole t = {.task = task, .data = *data, .settings = *settings, .least = least};
+    *model = NULL;
+    *outcome = (basin_outcome){.loss = NAN};
+    leave_out_trees(&t.settings, how->watch);
+    if (!data->parts && !data->network && !(data->path && data->paths > 0))
+        return basin_fail(error, BASIN_BAD_VALUE, "no network to train on: needs one, or files");
+    BASIN_TRY(task->check(&t.settings, error));
+    BASIN_TRY(basin_run_open(&t.run, how, task->task, error));
+    BASIN_TRY(basin_run_compare(t.run, &t.settings, task->table, error));
+    outcome->finished_before = t.run->finished;
+    return outcome->finished_before
+               ? basin_nodes_open(model, task->task, how->output, how->backend, error)
+               : train(model, outcome, &t, error);
+}
+
+/* What was said of samples has no effect where sampling auto took the full graph. */
+static void note_idle(const basin_settings *settings, const basin_watch *watch) {
+    basin_nodes_settings full = *(const basin_nodes_settings *)settings->values;
+    basin_settings seen = {settings->kind, &full, settings->given};
+    basin_error idle;
+    full.sampling = "full";
+    if (basin_settings_check_effect(&seen, &idle)) basin_watch_note(watch, "%s", idle.text);
+}
+
+basin_status basin_nodes_train(basin_nodes_model **model, basin_outcome *outcome,
+                               const basin_settings *settings, const basin_nodes_data *data,
+                               const basin_training *training, basin_error *error) {
+    const basin_task_settings *task = settings->kind;
+    basin_nodes_model *trained = NULL;
+    if (model) *model = NULL;
+    if (task != &basin_node_task)
+        BASIN_TRY(basin_settings_of(settings, &basin_anomaly_task, error));
+    BASIN_TRY(basin_settings_check_effect(settings, error));
+    if (basin_settings_given(settings, "trees") &&
+        ((const basin_nodes_settings *)settings->values)->trees)
+        BASIN_TRY(basin_trees_available(error));
+    basin_status status = basin_nodes_train_with(&trained, outcome, task, settings->values, data,
+                                                 training, false, error);
+    if (!status && trained && !trained->sampled && !outcome->finished_before)
+        note_idle(settings, training->watch);
+    if (model)
+        *model = trained;
+    else
+        basin_nodes_close(trained);
+    return status;
+}

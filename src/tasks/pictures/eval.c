@@ -1,0 +1,382 @@
+/* Scoring completions; see image.h. */
+#include "tasks/pictures/image.h"
+
+#include "base/clock.h"
+#include "base/sort.h"
+#include "basin/random.h"
+#include "basin/tasks/metrics.h"
+#include "basin/tasks/metrics_picture.h"
+
+typedef struct state {
+    basin_image_model *model;
+    const basin_image_set *set;
+    const basin_image_scoring *scoring;
+    basin_image_scores *scores;
+    basin_image_runner runner;
+    basin_feed *feed;
+    int64_t batch, tokens, values; /* B, N, P */
+    float *output;                 /* [B, N, P] */
+    uint8_t *mask;                 /* [B, N] */
+    double *sum;                   /* [MEASURES, masks] over pictures */
+    float *plane[2];               /* [channels, size, size] completed and true, 0 .. 1 */
+    bool structure;                /* whether a picture is large enough for SSIM's window */
+    basin_plan *errors;            /* of the objective match: those of the field */
+} state;
+
+/* Seed of mask seed 0, apart from those of training. */
+enum { MASK_SEED = 0x6576616c };
+enum { MSE, MEAN_MSE, PSNR, MEAN_PSNR, SSIM, MEASURES, SSIM_WINDOW = 7 };
+
+double basin_image_masked_error(const float *output, const float *truth, const uint8_t *mask,
+                                int64_t tokens, int64_t values) {
+    double sum = 0;
+    int64_t count = 0;
+    for (int64_t n = 0; n < tokens; n++) {
+        if (mask[n] != BASIN_PATCH_REPLACED) continue;
+        for (int64_t v = n * values; v < (n + 1) * values; v++)
+            sum += ((double)output[v] - truth[v]) * ((double)output[v] - truth[v]);
+        count += values;
+    }
+    return sum / (double)count;
+}
+
+/* Each channel's mean over the shown patches: an answer that needs no model. */
+static void mean_colour(double mean[3], const float *truth, const uint8_t *mask, int64_t tokens,
+                        int64_t values, int64_t channels) {
+    int64_t area = values / channels, shown = 0;
+    mean[0] = mean[1] = mean[2] = 0;
+    for (int64_t n = 0; n < tokens; n++) {
+        if (mask[n] != BASIN_PATCH_SHOWN) continue;
+        for (int64_t v = 0; v < values; v++) mean[v / area] += (double)truth[n * values + v];
+        shown++;
+    }
+    for (int64_t c = 0; c < channels && shown; c++) mean[c] /= (double)(shown * area);
+}
+
+double basin_image_mean_error(const float *truth, const uint8_t *mask,
+                              const basin_image_settings *s) {
+    double mean[3], sum = 0;
+    int64_t tokens = basin_image_tokens(s), values = basin_image_patch_values(s), count = 0;
+    mean_colour(mean, truth, mask, tokens, values, s->channels);
+    for (int64_t n = 0; n < tokens; n++) {
+        if (mask[n] != BASIN_PATCH_REPLACED) continue;
+        for (int64_t v = 0; v < values; v++, count++) {
+            double error = (double)truth[n * values + v] - mean[v / (values / s->channels)];
+            sum += error * error;
+        }
+    }
+    return sum / (double)count;
+}
+
+void basin_image_mean_fill(float *out, const float *truth, const uint8_t *mask,
+                           const basin_image_settings *s) {
+    double mean[3];
+    int64_t tokens = basin_image_tokens(s), values = basin_image_patch_values(s);
+    int64_t area = values / s->channels;
+    mean_colour(mean, truth, mask, tokens, values, s->channels);
+    for (int64_t v = 0; v < tokens * values; v++)
+        out[v] =
+            mask[v / values] == BASIN_PATCH_REPLACED ? (float)mean[v % values / area] : truth[v];
+}
+
+void basin_image_paste(float *out, const float *output, const float *truth, const uint8_t *mask,
+                       int64_t tokens, int64_t values) {
+    for (int64_t n = 0; n < tokens; n++)
+        memmove(out + n * values, (mask[n] == BASIN_PATCH_REPLACED ? output : truth) + n * values,
+                (size_t)values * sizeof *out);
+}
+
+double basin_image_psnr(float *plane[2], const float *whole, const float *truth,
+                        const basin_image_settings *s) {
+    basin_patching patching = basin_image_patching(s);
+    basin_patches_to_planes(plane[0], whole, &patching);
+    basin_patches_to_planes(plane[1], truth, &patching);
+    return basin_psnr(plane[0], plane[1], s->channels * s->size * s->size, 1);
+}
+
+/* PSNR and SSIM of picture i of the batch, its shown patches pasted into the output, and the PSNR
+ * of the mean colour, added to the sums of mask m. */
+static basin_status score_picture(state *s, int64_t i, const float *truth, int m,
+                                  basin_error *error) {
+    const basin_image_settings *c = &s->model->settings;
+    const uint8_t *mask = s->mask + i * s->tokens;
+    float *output = s->output + i * s->tokens * s->values;
+    double *sum = s->sum + m, ssim = 0;
+    int masks = s->scores->masks;
+    basin_image_paste(output, output, truth, mask, s->tokens, s->values);
+    sum[PSNR * masks] += basin_image_psnr(s->plane, output, truth, c);
+    if (s->structure)
+        BASIN_TRY(basin_ssim(&ssim, s->plane[0], s->plane[1], c->channels, c->size, c->size, 1,
+                             false, error));
+    sum[SSIM * masks] += ssim;
+    basin_image_mean_fill(output, truth, mask, c);
+    sum[MEAN_PSNR * masks] += basin_image_psnr(s->plane, output, truth, c);
+    return BASIN_OK;
+}
+
+void basin_image_score_mask(uint8_t *mask, const basin_image_settings *settings, int64_t index,
+                            uint64_t mask_seed) {
+    basin_image_mask_draw(mask, basin_image_tokens(settings), basin_image_occluded(settings), 0,
+                          MASK_SEED + mask_seed, (uint64_t)index);
+}
+
+static void draw_masks(state *s, const basin_feed_batch *batch, uint64_t seed) {
+    basin_image_settings masked = s->model->settings, *c = &masked;
+    if (s->scoring->ratio > 0) c->occlude = fmax(1, round(s->scoring->ratio * (double)s->tokens));
+    for (int64_t i = 0; i < batch->count; i++) {
+        uint8_t *mask = s->mask + i * s->tokens;
+        if (s->scoring->holes)
+            basin_image_hole_draw(mask, c->size / c->patch, MASK_SEED + seed,
+                                  (uint64_t)batch->index[i]);
+        else
+            basin_image_score_mask(mask, c, batch->index[i], seed);
+    }
+}
+
+/* Outlier scores of a batch: the error of the field early on the way from noise to the picture, by
+ * the root of the picture's variance (what has little contrast has little error anyhow), the mean
+ * of a few places; noise is the same for all pictures. Chosen in docs/lab/pictures.md. */
+static basin_status find_outliers(state *s, const basin_feed_batch *batch, double *outlier,
+                                  basin_error *error) {
+    static const double place[] = {0.15, 0.25, 0.35, 0.15, 0.25, 0.35};
+    enum { PLACES = sizeof place / sizeof *place };
+    int64_t size = s->tokens * s->values;
+    BASIN_SCRATCH_RAW(float, noise, size, "scores", error);
+    BASIN_SCRATCH_RAW(float, x, batch->count *size, "scores", error);
+    BASIN_SCRATCH_RAW(double, each, s->batch, "scores", error);
+    for (int k = 0; k < PLACES; k++) {
+        double t = place[k];
+        basin_random_fill_normal(noise, MASK_SEED, (uint64_t)k, 0, (size_t)size);
+        for (int64_t i = 0; i < batch->count * size; i++)
+            x[i] = (float)(t * (double)batch->values[i] + (1 - t) * (double)noise[i % size]);
+        BASIN_TRY(basin_image_field_run(&s->runner, s->output, each, x, batch->count, error));
+        for (int64_t i = 0; i < batch->count; i++) {
+            const float *truth = batch->values + i * size, *field = s->output + i * size;
+            double sum = 0, square = 0, mean = 0;
+            for (int64_t v = 0; v < size; v++) {
+                double miss = (double)field[v] - ((double)noise[v] - (double)truth[v]);
+                sum += miss * miss / (double)size;
+                mean += (double)truth[v] / (double)size;
+                square += (double)truth[v] * (double)truth[v] / (double)size;
+            }
+            outlier[i] += sum / sqrt(fmax(0, square - mean * mean) + 0.1) / PLACES;
+        }
+    }
+    return BASIN_OK;
+}
+
+/* The energies of a batch, and how well the field matches at one place per draw between each
+ * picture and noise. */
+static basin_status match_batch(state *s, const basin_feed_batch *batch, basin_error *error) {
+    basin_image_scores *r = s->scores;
+    const basin_image_graph *g = &s->runner.graph;
+    int64_t at = r->pictures;
+    BASIN_SCRATCH(double, each, s->batch, "scores", error);
+    BASIN_TRY(
+        basin_image_field_run(&s->runner, s->output, each, batch->values, batch->count, error));
+    for (int64_t i = 0; i < batch->count; i++) {
+        r->index[at + i] = batch->index[i];
+        if (r->picture_energy) r->picture_energy[at + i] = each[i];
+    }
+    BASIN_TRY(find_outliers(s, batch, r->picture_outlier + at, error));
+    BASIN_TRY(basin_image_write_batch(s->errors, g, batch->values, NULL, batch->count, error));
+    for (int m = 0; m < r->masks; m++) {
+        int32_t seed[2] = {MASK_SEED + (int32_t)s->scoring->first_mask + m, (int32_t)at};
+        BASIN_TRY(basin_values_write(s->errors, g->seed, seed, BASIN_I32, error));
+        BASIN_TRY(basin_plan_run(s->errors, error));
+        BASIN_TRY(basin_values_read(s->errors, g->errors, each, BASIN_F64, error));
+        for (int64_t i = 0; i < batch->count; i++) {
+            r->picture_mse[at + i] += each[i] / r->masks;
+            s->sum[MSE * r->masks + m] += each[i];
+        }
+    }
+    r->pictures += batch->count;
+    return BASIN_OK;
+}
+
+static basin_status make_matching(state *s, basin_error *error) {
+    const basin_image_graph *g = &s->runner.graph;
+    basin_plan_spec spec = {.output = &g->errors, .outputs = 1};
+    s->scores->match = g->errors != NULL;
+    if (g->errors)
+        BASIN_TRY(BASIN_NEW(&s->scores->picture_outlier, s->set->items, "scores", error));
+    if (g->energy) BASIN_TRY(BASIN_NEW(&s->scores->picture_energy, s->set->items, "scores", error));
+    return g->errors ? basin_plan_new(&s->errors, s->model->store, &spec, error) : BASIN_OK;
+}
+
+static basin_status score_batch(state *s, const basin_feed_batch *batch, basin_error *error) {
+    basin_image_scores *r = s->scores;
+    int64_t size = s->tokens * s->values;
+    for (int64_t i = 0; i < batch->count; i++) r->index[r->pictures + i] = batch->index[i];
+    for (int m = 0; m < r->masks; m++) {
+        draw_masks(s, batch, s->scoring->first_mask + (uint64_t)m);
+        BASIN_TRY(basin_image_runner_run(&s->runner, s->output, batch->values, s->mask,
+                                         batch->count, error));
+        for (int64_t i = 0; i < batch->count; i++) {
+            const float *truth = batch->values + i * size;
+            const uint8_t *mask = s->mask + i * s->tokens;
+            double mse =
+                basin_image_masked_error(s->output + i * size, truth, mask, s->tokens, s->values);
+            r->picture_mse[r->pictures + i] += mse / r->masks;
+            s->sum[MSE * r->masks + m] += mse;
+            s->sum[MEAN_MSE * r->masks + m] +=
+                basin_image_mean_error(truth, mask, &s->model->settings);
+            if (!s->scoring->fast) BASIN_TRY(score_picture(s, i, truth, m, error));
+        }
+    }
+    r->pictures += batch->count;
+    return BASIN_OK;
+}
+
+static basin_status score_all(state *s, basin_error *error) {
+    double begun = basin_clock();
+    for (;;) {
+        basin_feed_batch batch;
+        BASIN_TRY(basin_feed_next(&batch, s->feed, error));
+        if (!batch.count) return BASIN_OK;
+        BASIN_TRY((s->errors ? match_batch : score_batch)(s, &batch, error));
+        double speed = (double)s->scores->pictures / (basin_clock() - begun);
+        basin_watch_progress(s->scoring->watch, "scoring", s->scores->pictures, s->set->items,
+                             speed, "images");
+    }
+}
+
+/* Equal errors in the order of the pictures. */
+static basin_status rank(basin_image_scores *scores, basin_error *error) {
+    const double *by = scores->match ? scores->picture_outlier : scores->picture_mse;
+    BASIN_SCRATCH_RAW(basin_ranked, all, scores->pictures, "a ranking", error);
+    BASIN_TRY(BASIN_NEW_RAW(&scores->order, scores->pictures, "a ranking", error));
+    for (int64_t i = 0; i < scores->pictures; i++) all[i] = (basin_ranked){by[i], i};
+    qsort(all, (size_t)scores->pictures, sizeof *all, basin_lower_first);
+    for (int64_t i = 0; i < scores->pictures; i++) scores->order[i] = all[i].at;
+    return BASIN_OK;
+}
+
+/* Mean and deviation over masks of a mean over pictures; sums become means. */
+static void spread(double *mean, double *deviation, state *s, int measure) {
+    int masks = s->scores->masks;
+    double *value = s->sum + measure * masks;
+    for (int m = 0; m < masks; m++) value[m] /= (double)s->scores->pictures;
+    basin_mean_deviation(mean, deviation, value, masks);
+}
+
+static void summarise(state *s) {
+    basin_image_scores *r = s->scores;
+    r->psnr = r->ssim = r->mean_psnr = NAN;
+    double unused;
+    spread(&r->mse, &r->mse_deviation, s, MSE);
+    if (s->errors) return;
+    spread(&r->mean_mse, &unused, s, MEAN_MSE);
+    if (!s->scoring->fast) spread(&r->psnr, &r->psnr_deviation, s, PSNR);
+    if (!s->scoring->fast) spread(&r->mean_psnr, &unused, s, MEAN_PSNR);
+    if (!s->scoring->fast && s->structure) spread(&r->ssim, &r->ssim_deviation, s, SSIM);
+}
+
+static basin_status make_buffers(state *s, basin_error *error) {
+    const basin_image_settings *c = &s->model->settings;
+    int64_t patches = s->batch * s->tokens, items = s->set->items;
+    BASIN_TRY(BASIN_NEW_RAW(&s->output, patches * s->values, "scores", error));
+    BASIN_TRY(BASIN_NEW_RAW(&s->mask, patches, "scores", error));
+    BASIN_TRY(BASIN_NEW(&s->sum, s->scores->masks * MEASURES, "scores", error));
+    for (int i = 0; i < 2; i++)
+        BASIN_TRY(BASIN_NEW_RAW(&s->plane[i], c->channels * c->size * c->size, "scores", error));
+    BASIN_TRY(BASIN_NEW_RAW(&s->scores->index, items, "scores", error));
+    return BASIN_NEW(&s->scores->picture_mse, items, "scores", error);
+}
+
+static basin_status begin(state *s, basin_error *error) {
+    const basin_image_settings *c = &s->model->settings;
+    s->tokens = basin_image_tokens(c);
+    s->values = basin_image_patch_values(c);
+    s->structure = c->size >= SSIM_WINDOW;
+    s->batch = s->scoring->batch > 0 ? s->scoring->batch : c->batch;
+    if (s->batch > s->set->items) s->batch = s->set->items;
+    BASIN_TRY(make_buffers(s, error));
+    BASIN_TRY(basin_image_feed(&s->feed, s->set, c, s->batch, false, 0, s->scoring->watch, error));
+    BASIN_TRY(basin_image_runner_new(&s->runner, s->model, s->batch, error));
+    return make_matching(s, error);
+}
+
+/* Whether the model was trained on these pictures. Who says that they were held out is held to it:
+ * other paths, another number or another seed choose others. */
+static basin_status check_seen(state *s, basin_error *error) {
+    basin_image_overlap overlap = {.trained_on = -1};
+    if (s->model->card.text) /* not yet while it is trained, whose pictures were compared before */
+        BASIN_TRY(basin_image_card_compare(&overlap, &s->model->card, s->set, error));
+    s->scores->trained_on = overlap.trained_on;
+    s->scores->trained_on_about = overlap.trained_on >= 0 && !overlap.exact;
+    if (!s->set->held || overlap.held_out || overlap.trained_on < 0) return BASIN_OK;
+    if (overlap.trained_on > 0)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%s%lld of the %lld pictures that hold_out chooses were trained on; "
+                          "wanted the paths, limit and hold_out of the training",
+                          overlap.exact ? "" : "about ", (long long)overlap.trained_on,
+                          (long long)s->set->items);
+    basin_watch_note(s->scoring->watch,
+                     "these are not the pictures that training held out; it has not seen them");
+    return BASIN_OK;
+}
+
+static void end(state *s) {
+    basin_plan_free(s->errors);
+    basin_image_runner_free(&s->runner);
+    basin_feed_free(s->feed);
+    BASIN_FREE(s->output, s->mask, s->sum, s->plane[0], s->plane[1]);
+}
+
+static basin_status run(state *s, basin_error *error) {
+    BASIN_TRY(check_seen(s, error));
+    BASIN_TRY(begin(s, error));
+    BASIN_TRY(score_all(s, error));
+    if (!s->scores->pictures)
+        return basin_fail(error, BASIN_BAD_VALUE, "no picture that can be read, to score");
+    BASIN_TRY(rank(s->scores, error));
+    summarise(s);
+    s->scores->unreadable = basin_feed_count(s->feed).unreadable;
+    basin_convergence rests = basin_image_take_convergence(s->model);
+    basin_convergence_note(s->scoring->watch, "scoring", &rests);
+    return BASIN_OK;
+}
+
+basin_status basin_image_score_set(basin_image_scores *scores, basin_image_model *model,
+                                   const basin_image_set *set, const basin_image_scoring *scoring,
+                                   basin_error *error) {
+    BASIN_AT_EXIT(end)
+    state s = {.model = model, .set = set, .scoring = scoring, .scores = scores};
+    *scores = (basin_image_scores){.masks = scoring->masks > 0 ? scoring->masks : 1};
+    BASIN_TRY_OR(run(&s, error), basin_image_scores_free(scores));
+    return BASIN_OK;
+}
+
+static basin_status check_masks(const basin_image_scoring *how, const basin_image_settings *s,
+                                basin_error *error) {
+    if (basin_image_is_match(s) && (how->holes || how->ratio > 0))
+        return basin_fail(
+            error, BASIN_BAD_VALUE,
+            "holes or a ratio to hide, and the model's objective is match; wanted one "
+            "that completes");
+    if (!(how->ratio >= 0 && how->ratio <= 1))
+        return basin_fail(error, BASIN_BAD_VALUE, "ratio is %g, wanted 0 to 1", how->ratio);
+    if (how->ratio > 0 && how->holes)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "ratio is %g and holes are asked for, whose sizes are drawn; wanted one "
+                          "of the two",
+                          how->ratio);
+    return BASIN_OK;
+}
+
+basin_status basin_image_score(basin_image_scores *scores, basin_image_model *model,
+                               const basin_image_scoring *scoring, basin_error *error) {
+    BASIN_AT_EXIT(basin_image_set_close) basin_image_set set = {0};
+    *scores = (basin_image_scores){0};
+    BASIN_TRY(check_masks(scoring, &model->settings, error));
+    BASIN_TRY(
+        basin_image_set_open(&set, scoring->source, true, (uint64_t)model->settings.seed, error));
+    return basin_image_score_set(scores, model, &set, scoring, error);
+}
+
+void basin_image_scores_free(basin_image_scores *scores) {
+    BASIN_FREE(scores->index, scores->picture_mse, scores->order, scores->picture_energy,
+               scores->picture_outlier);
+    *scores = (basin_image_scores){0};
+}

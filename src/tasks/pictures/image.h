@@ -1,0 +1,335 @@
+/* Masked image completion inside the library: settings and presets, masks, models in memory,
+ * running them on batches of patches. Training, scores and completion (train.c, eval.c, complete.c)
+ * stand on these; what callers see is in include/basin/tasks/image.h. */
+#ifndef BASIN_TASK_IMAGE_IMAGE_H
+#define BASIN_TASK_IMAGE_IMAGE_H
+
+#include "basin/tasks/image.h"
+#include "basin/train.h"
+#include "tasks/common/layers.h"
+#include "tasks/common/pixels/picture.h"
+#include "tasks/common/run/run.h"
+#include "tasks/pictures/sets/pictures.h"
+
+/* ---- settings ---- */
+
+#define BASIN_IMAGE_MODEL_SETTINGS(X)                                                              \
+    X(CHOICE, arch, BASIN_CHOICES("et", "vit", "albert"),                                          \
+      "The model: Energy Transformer, or a Vision Transformer of the same sizes, or one whose "    \
+      "layers share their weights. A ViT has `memories` hidden units and `steps` layers.")         \
+    X(INTEGER, channels, "1|3", 1, 3, "Grey or colour.")                                           \
+    X(INTEGER, size, "PIXELS", 1, 8192, "Height and width of a picture.")                          \
+    X(INTEGER, patch, "PIXELS", 1, 8192, "Height and width of a patch.")                           \
+    BASIN_BLOCK_SETTINGS(X)                                                                        \
+    X(SWITCH, self_attention, "Whether a token attends to itself.",                                \
+      .needs = "arch=et attention=on")                                                             \
+    X(SWITCH, cls, "A CLS token before the patches, as in the published code.",                    \
+      .needs = "objective=complete")                                                               \
+    X(CHOICE, init, BASIN_CHOICES("paper", "published"),                                           \
+      "First values: all of them N(0, 0.02), as the paper has it; or as the published code draws " \
+      "them.",                                                                                     \
+      .needs = "arch=et objective=complete,field=free")                                            \
+    X(CHOICE, objective, BASIN_CHOICES("complete", "match"),                                       \
+      "What is learnt: to complete what is masked; or an energy of whole pictures, by matching "   \
+      "its gradient on the way from noise to pictures, to draw samples (basin image sample).",     \
+      .absent = "complete")                                                                        \
+    X(CHOICE, field, BASIN_CHOICES("energy", "free"),                                              \
+      "What is matched: the gradient of an energy; or a free field of the same blocks or of a "    \
+      "ViT, which is no gradient, to compare with.",                                               \
+      .absent = "energy", .needs = "objective=match")                                              \
+    X(INTEGER, scales, "K", 1, BASIN_MATCH_SCALES,                                                 \
+      "Sizes of patches with a block each, at most: PATCH and the next that divide SIZE.",         \
+      .absent = "1", .needs = "objective=match field=energy")                                      \
+    X(REAL, occlude, "N|SHARE", 0, 1 << 24,                                                        \
+      "Patches of a picture that are occluded and count in the loss: a share of all where it is "  \
+      "below 1, else their number.",                                                               \
+      .needs = "objective=complete")                                                               \
+    X(REAL, keep, "N|SHARE", 0, 1 << 24,                                                           \
+      "How many of them are left as they are in training, or which share of them.",                \
+      .needs = "objective=complete holes!=1")                                                      \
+    X(REAL, holes, "SHARE", 0, 1,                                                                  \
+      "Share of the training pictures that lose one rectangle of patches instead, its sides 1/7 "  \
+      "to 4/7 of the picture's; all of it is hidden.",                                             \
+      .absent = "0", .needs = "objective=complete")                                                \
+    X(REAL, strokes, "SHARE", 0, 1,                                                                \
+      "Share of these holes that are as a brush paints them: one to three strokes or spots of "    \
+      "any "                                                                                       \
+      "direction, up to a fifth of the picture wide.",                                             \
+      .absent = "0", .needs = "objective=complete holes!=0")                                       \
+    X(CHANNELS, mean, "R,G,B",                                                                     \
+      "Pixels become (value / 255 - mean) / deviation; 0: measured on the training pictures.")     \
+    X(CHANNELS, deviation, "R,G,B", "The deviation of each channel; 0: measured.")
+#define BASIN_IMAGE_TRAINING_SETTINGS(X)                                                           \
+    BASIN_RUN_SETTINGS(X)                                                                          \
+    BASIN_SHARD_SETTINGS(X)                                                                        \
+    X(CHOICE, crop, BASIN_CHOICES("none", "random"),                                               \
+      "How a picture becomes SIZE x SIZE in training: resized and cut in the middle, or a random " \
+      "part of it, resized.")                                                                      \
+    X(REAL, crop_scale, "SHARE", 1e-4, 1,                                                          \
+      "The least share of a picture's area that a random part has.", .absent = "0.08",             \
+      .needs = "crop=random")                                                                      \
+    X(SWITCH, flip, "Mirror every other picture in training.")                                     \
+    X(REAL, jitter, "X", 0, 1, "Change brightness, contrast and saturation by up to this factor.") \
+    X(REAL, average, "X", 0, 0.99999,                                                              \
+      "Averaging of weights over steps, w' = X w' + (1 - X) w; averages are scored and kept. 0: "  \
+      "none.",                                                                                     \
+      .absent = "0")
+
+typedef struct basin_image_settings {
+    BASIN_IMAGE_MODEL_SETTINGS(BASIN_SETTING_FIELD)
+    BASIN_IMAGE_TRAINING_SETTINGS(BASIN_SETTING_FIELD)
+    BASIN_LOOSE_SETTINGS(BASIN_SETTING_FIELD)
+} basin_image_settings;
+
+/* Table, presets, and what cannot be trained or run. */
+extern const basin_task_settings basin_image_task;
+basin_status basin_image_settings_check(const void *values, basin_error *error);
+
+bool basin_image_is_match(const basin_image_settings *settings);        /* its objective */
+int64_t basin_image_tokens(const basin_image_settings *settings);       /* N */
+int64_t basin_image_patch_values(const basin_image_settings *settings); /* P */
+/* How many patches are occluded in training and scoring, and how many of them kept in training,
+ * whether the settings say numbers or shares; shares are rounded down, to no fewer than one. */
+int64_t basin_image_occluded(const basin_image_settings *settings);
+int64_t basin_image_kept(const basin_image_settings *settings);
+/* Replaces shares by the numbers that they come to, as models and their files have them. */
+void basin_image_settings_resolve(basin_image_settings *settings);
+
+/* ---- masks ---- */
+
+enum { BASIN_PATCH_SHOWN, BASIN_PATCH_REPLACED, BASIN_PATCH_KEPT };
+
+/* `occlude` of `tokens` patches, of which `keep` are KEPT and the others REPLACED; every choice
+ * equally likely, a function of (seed, stream). */
+void basin_image_mask_draw(uint8_t *mask /* [tokens] */, int64_t tokens, int64_t occlude,
+                           int64_t keep, uint64_t seed, uint64_t stream);
+/* One rectangle of REPLACED patches, each of its sides 1/7 to 4/7 of the picture's `side` patches,
+ * every size and place equally likely; a function of (seed, stream). */
+void basin_image_hole_draw(uint8_t *mask /* [side, side] */, int64_t side, uint64_t seed,
+                           uint64_t stream);
+/* What a brush hides: one to three strokes, each a straight line of any direction and length (0: a
+ * spot), its width a fourteenth to a fifth of the side; never all patches. */
+void basin_image_strokes_draw(uint8_t *mask /* [side, side] */, int64_t side, uint64_t seed,
+                              uint64_t stream);
+/* The mask of a picture in training: a hole with the chance `holes`, else scattered patches. */
+void basin_image_mask_train(uint8_t *mask /* [N] */, const basin_image_settings *settings,
+                            uint64_t seed, uint64_t stream);
+
+/* ---- a model in memory ---- */
+
+/* What it remembers of its training; see image.h. */
+typedef struct basin_image_card {
+    char *text;       /* JSON for people; NULL: none */
+    int64_t pictures; /* that were trained on */
+    int64_t views;    /* of them, in all; in training: those of the model that it begins with */
+    uint64_t held;    /* a digest of those held out; 0: none */
+    uint64_t run;     /* in training, one of those that this run trains on; 0: not known */
+    int64_t *print;   /* [prints] fingerprints, ascending */
+    int64_t prints;   /* 0: not known */
+} basin_image_card;
+
+struct basin_image_model {
+    basin_image_settings settings;
+    basin_settings described; /* the same, as callers see them */
+    basin_backend *backend;   /* the caller's */
+    basin_store *store;
+    int64_t parameters;
+    basin_image_card card;
+    basin_image_descent descent;     /* zeros: as the settings have it */
+    basin_convergence rests;         /* since they were taken */
+    struct basin_image_runner *kept; /* of the last completion, for the next one; or NULL */
+};
+
+/* First weights by the settings' seed. */
+basin_status basin_image_model_new(basin_image_model **model, const basin_image_settings *settings,
+                                   basin_backend *backend, basin_error *error);
+/* The same without weights: the caller writes them into the store. */
+basin_status basin_image_model_bare(basin_image_model **model, const basin_image_settings *settings,
+                                    basin_backend *backend, basin_error *error);
+
+/* The model on a graph of its own for one batch size; its parameters are the model's. */
+typedef struct basin_image_graph {
+    basin_graph *graph;
+    basin_params params;
+    basin_image_net net;
+    basin_match match; /* of the objective match, instead of `net` */
+    int64_t batch;
+    basin_expr patches, replaced, occluded; /* inputs [B, N, P] [B, N] [B, N] */
+    basin_expr output;                      /* patches [B, N, P]; of match the field */
+    basin_expr energy, errors, seed; /* of match: [B], NULL where the field is free; [B]; [2] */
+} basin_image_graph;
+
+basin_status basin_image_graph_new(basin_image_graph *graph, const basin_image_settings *settings,
+                                   int64_t batch, basin_error *error);
+void basin_image_graph_free(basin_image_graph *graph);
+
+/* Writes `count` pictures and what is replaced of them into a plan of that graph. */
+basin_status basin_image_write_batch(basin_plan *plan, const basin_image_graph *graph,
+                                     const float *patches, const uint8_t *mask, int64_t count,
+                                     basin_error *error);
+
+/* The settings by which the model runs: its own, with the steps and alpha that a caller has set. */
+basin_image_settings basin_image_run_settings(const basin_image_model *model);
+
+/* Completes patches in batches of one size; what a short batch lacks is filled up. */
+typedef struct basin_image_runner {
+    basin_image_graph graph;
+    basin_plan *plan;
+    basin_image_model *model; /* counts the convergence of runs */
+} basin_image_runner;
+
+basin_status basin_image_runner_new(basin_image_runner *runner, basin_image_model *model,
+                                    int64_t batch, basin_error *error);
+void basin_image_runner_free(basin_image_runner *runner);
+/* One that stays with the model until another batch is asked for: it is slow to make. */
+basin_status basin_image_runner_borrow(basin_image_runner **runner, basin_image_model *model,
+                                       int64_t batch, basin_error *error);
+void basin_image_runner_drop(basin_image_model *model);
+/* count <= batch pictures. */
+basin_status basin_image_runner_run(basin_image_runner *runner, float *output, /* [count, N, P] */
+                                    const float *patches,                      /* [count, N, P] */
+                                    const uint8_t *mask,                       /* [count, N] */
+                                    int64_t count, basin_error *error);
+
+/* ---- models of the objective match (match.c) ---- */
+
+/* The field at count <= batch pictures, [B, N, P], and their energies [B] where there are any. */
+basin_status basin_image_field_run(basin_image_runner *runner, float *field, double *energy,
+                                   const float *patches, int64_t count, basin_error *error);
+/* As basin_image_runner_run: a sample of what is replaced, given the rest. */
+basin_status basin_image_match_complete(basin_image_runner *runner, float *output,
+                                        const float *patches, const uint8_t *mask, int64_t count,
+                                        basin_error *error);
+
+/* ---- pixels ---- */
+
+/* How pictures and patches belong together: for basin_patches_to_pixels and the like. */
+basin_patching basin_image_patching(const basin_image_settings *settings);
+
+/* ---- The pictures of a task: which ones, and the feeds of training and of scores ---- */
+
+/* Chosen pictures of a collection. */
+typedef struct basin_image_set {
+    const basin_pictures *pictures;
+    basin_pictures *opened; /* the same where it is the set's own; else NULL */
+    int64_t *item;          /* [items] the chosen ones */
+    int64_t items;
+    bool held; /* they are said to be all that was held out of training */
+} basin_image_set;
+
+/* The pictures that are held out (`held`), or the rest; nothing held out: all of them. */
+basin_status basin_image_set_open(basin_image_set *set, const basin_image_source *source, bool held,
+                                  uint64_t seed, basin_error *error);
+void basin_image_set_close(basin_image_set *set);
+
+/* Batches of patches. Unreadable pictures are reported to the watcher. */
+basin_status basin_image_feed(basin_feed **feed, const basin_image_set *set,
+                              const basin_image_settings *settings, int64_t batch, bool training,
+                              int threads, const basin_watch *watch, basin_error *error);
+
+/* ---- Where a training run's pictures come from; what is drawn for a step is the same whether they
+ * are kept decoded or not ---- */
+
+typedef struct basin_image_input_config {
+    const basin_image_set *set;
+    const basin_image_settings *settings;
+    basin_backend *backend;
+    const char *keep_decoded, *cut_from; /* as in basin_image_data */
+    int threads;                         /* that decode; 0: as many as fit */
+    int64_t first, count;                /* the places of a batch that are wanted; 0: all */
+    const basin_watch *watch;
+} basin_image_input_config;
+
+typedef struct basin_image_input basin_image_input;
+
+/* Make the plan first: memory is judged by what it left. With "auto" pictures are kept where all of
+ * them fit, whole rather than reduced. */
+basin_status basin_image_input_new(basin_image_input **input,
+                                   const basin_image_input_config *config, basin_error *error);
+void basin_image_input_free(basin_image_input *input);
+
+/* Of the places of a step those from `at` on, as many as the input [B, N, P] of the plan has. */
+basin_status basin_image_input_write(basin_image_input *input, basin_plan *plan, basin_expr patches,
+                                     int64_t step, int64_t at, basin_error *error);
+
+/* What "auto" came to, and what it takes. */
+basin_image_feeding basin_image_input_state(const basin_image_input *input);
+
+/* ---- What a model remembers of its training, in its file: fingerprints of the pictures, so that
+ * nobody scores it on what it was trained on without a warning, and a card for people
+ * ("basin.card": paths, date, views, scores) ---- */
+
+/* Fingerprints that a file keeps at most, of pictures spread evenly over larger sets: 64 KiB. */
+enum { BASIN_IMAGE_PRINTS = 8192 };
+
+/* How many of a set of pictures were trained on. */
+typedef struct basin_image_overlap {
+    int64_t trained_on; /* -1: the model does not know */
+    bool exact;         /* all were compared with all; else the number is an estimate */
+    bool held_out;      /* they are the very pictures that training held out */
+} basin_image_overlap;
+
+/* What is known when training ends. */
+typedef struct basin_image_facts {
+    const basin_image_source *train; /* the paths */
+    const char *from;                /* the model that it began with; NULL: none */
+    const basin_outcome *outcome;
+    int64_t held_out, batch;
+} basin_image_facts;
+
+/* The fingerprints of a run's pictures, with those of the model file that it begins with (`from`,
+ * or NULL); of `held` only how to know them again. */
+basin_status basin_image_card_begin(basin_image_card *card, const basin_image_set *train,
+                                    const basin_image_set *held, const basin_bundle *from,
+                                    basin_error *error);
+/* Writes the card itself. */
+basin_status basin_image_card_end(basin_image_card *card, const basin_image_facts *facts,
+                                  basin_error *error);
+void basin_image_card_free(basin_image_card *card);
+
+/* Out of a model file, where it has one, and into a bundle. */
+basin_status basin_image_card_read(basin_image_card *card, const basin_bundle *bundle,
+                                   basin_error *error);
+basin_status basin_image_card_add(basin_bundle *bundle, const basin_image_card *card,
+                                  basin_error *error);
+
+basin_status basin_image_card_compare(basin_image_overlap *overlap, const basin_image_card *card,
+                                      const basin_image_set *set, basin_error *error);
+
+/* ---- The settings that a run trains with ---- */
+
+/* Fills in what the settings leave open: statistics of the pictures and shards, from the
+ * checkpoint, the model that the run begins with, or the training pictures. What differs from the
+ * checkpoint is an error. */
+basin_status basin_image_start(basin_image_settings *settings, const basin_run *run,
+                               const basin_image_set *set, basin_error *error);
+
+/* ---- Scores of a chosen set of pictures, and the masks they are scored with ---- */
+
+/* Mask number `mask_seed` of picture `index`: a stream of its own, the same whatever the batch. */
+void basin_image_score_mask(uint8_t *mask /* [N] */, const basin_image_settings *settings,
+                            int64_t index, uint64_t mask_seed);
+
+/* The mean squared error over the replaced patches of one picture. */
+double basin_image_masked_error(const float *output, /* [N, P] */
+                                const float *truth,  /* [N, P] */
+                                const uint8_t *mask, /* [N] */
+                                int64_t tokens, int64_t values);
+/* The same of the mean colour of the shown patches; and a picture filled in with it, [N, P]. */
+double basin_image_mean_error(const float *truth, const uint8_t *mask,
+                              const basin_image_settings *settings);
+void basin_image_mean_fill(float *out, const float *truth, const uint8_t *mask,
+                           const basin_image_settings *settings);
+/* `output` where the mask says REPLACED, the truth elsewhere; all [N, P]. */
+void basin_image_paste(float *out, const float *output, const float *truth, const uint8_t *mask,
+                       int64_t tokens, int64_t values);
+/* PSNR of a whole picture; `plane` are two of [channels, size, size], written. */
+double basin_image_psnr(float *plane[2], const float *whole, const float *truth,
+                        const basin_image_settings *settings);
+
+/* As basin_image_score; the source that `scoring` names is not looked at. */
+basin_status basin_image_score_set(basin_image_scores *scores, basin_image_model *model,
+                                   const basin_image_set *set, const basin_image_scoring *scoring,
+                                   basin_error *error);
+
+#endif

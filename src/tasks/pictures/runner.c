@@ -1,0 +1,128 @@
+/* Running a model of images on batches of patches; see image.h. */
+#include "tasks/pictures/image.h"
+
+/* ---- how a model descends ---- */
+
+basin_status basin_image_set_descent(basin_image_model *model, const basin_image_descent *descent,
+                                     basin_error *error) {
+    enum { MOST = 10000 };
+    const basin_image_descent d = *descent;
+    if (d.steps < 0 || d.steps > MOST)
+        return basin_fail(error, BASIN_BAD_VALUE, "steps is %lld, wanted 0 to %d",
+                          (long long)d.steps, MOST);
+    if (!(d.alpha >= 0) || !isfinite(d.alpha))
+        return basin_fail(error, BASIN_BAD_VALUE, "alpha is %g, wanted 0 or more", d.alpha);
+    bool set = d.steps > 0 || d.alpha > 0, match = basin_image_is_match(&model->settings);
+    if (d.seed && !match)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "a seed of noise, which a descent of tokens does "
+                          "not have; wanted a model of the objective match");
+    if (set && !match && strcmp(model->settings.arch, "et") != 0)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "the model's arch is '%s': its layers are not steps of a descent that "
+                          "steps or alpha could change",
+                          model->settings.arch);
+    basin_image_runner_drop(model);
+    model->descent = d;
+    return BASIN_OK;
+}
+
+basin_image_settings basin_image_run_settings(const basin_image_model *model) {
+    const basin_image_descent *d = &model->descent;
+    basin_image_settings s = model->settings;
+    if (basin_image_is_match(&s)) return s; /* these are of pixels */
+    if (d->steps > 0) s.steps = s.rest_steps = d->steps;
+    if (d->alpha > 0) s.alpha = d->alpha;
+    return s;
+}
+
+basin_convergence basin_image_take_convergence(basin_image_model *model) {
+    basin_convergence rests = model->rests;
+    model->rests = (basin_convergence){0};
+    return rests;
+}
+
+/* ---- plans ---- */
+
+basin_status basin_image_runner_new(basin_image_runner *runner, basin_image_model *model,
+                                    int64_t batch, basin_error *error) {
+    basin_image_settings settings = basin_image_run_settings(model);
+    basin_expr output[2];
+    basin_plan_spec spec = {.output = output, .outputs = 1};
+    *runner = (basin_image_runner){.model = model};
+    BASIN_TRY(basin_image_graph_new(&runner->graph, &settings, batch, error));
+    output[0] = runner->graph.output;
+    if (runner->graph.energy) output[spec.outputs++] = runner->graph.energy;
+    BASIN_TRY_OR(basin_plan_new(&runner->plan, model->store, &spec, error),
+                 basin_image_runner_free(runner));
+    return BASIN_OK;
+}
+
+void basin_image_runner_free(basin_image_runner *runner) {
+    basin_plan_free(runner->plan);
+    basin_image_graph_free(&runner->graph);
+    *runner = (basin_image_runner){0};
+}
+
+void basin_image_runner_drop(basin_image_model *model) {
+    if (model->kept) basin_image_runner_free(model->kept);
+    free(model->kept);
+    model->kept = NULL;
+}
+
+basin_status basin_image_runner_borrow(basin_image_runner **runner, basin_image_model *model,
+                                       int64_t batch, basin_error *error) {
+    if (!model->kept || model->kept->graph.batch != batch) {
+        basin_image_runner_drop(model);
+        BASIN_TRY(BASIN_NEW(&model->kept, 1, "running a model", error));
+        BASIN_TRY_OR(basin_image_runner_new(model->kept, model, batch, error),
+                     basin_image_runner_drop(model));
+    }
+    *runner = model->kept;
+    return BASIN_OK;
+}
+
+/* ---- running ---- */
+
+/* The plan's inputs are of the whole batch: what a short batch lacks is its first picture again. */
+basin_status basin_image_write_batch(basin_plan *plan, const basin_image_graph *g,
+                                     const float *patches, const uint8_t *mask, int64_t count,
+                                     basin_error *error) {
+    basin_shape whole = basin_expr_shape(g->patches);
+    int64_t N = whole.dim[1], size = N * whole.dim[2];
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor x = {0};
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor replaced = {0};
+    BASIN_TRY(basin_tensor_new(&x, BASIN_F32, whole, error));
+    BASIN_TRY(basin_tensor_new(&replaced, BASIN_F32, BASIN_SHAPE(whole.dim[0], N), error));
+    for (int64_t i = 0; i < whole.dim[0]; i++) {
+        int64_t from = i < count ? i : 0;
+        memcpy((float *)x.data + i * size, patches + from * size, (size_t)size * sizeof(float));
+        for (int64_t n = 0; mask && n < N; n++)
+            ((float *)replaced.data)[i * N + n] = mask[from * N + n] == BASIN_PATCH_REPLACED;
+    }
+    BASIN_TRY(basin_plan_write(plan, g->patches, &x, error));
+    return mask ? basin_plan_write(plan, g->replaced, &replaced, error) : BASIN_OK;
+}
+
+static basin_status run(basin_image_runner *r, basin_tensor *result, const float *patches,
+                        const uint8_t *mask, int64_t count, basin_error *error) {
+    BASIN_TRY(basin_image_write_batch(r->plan, &r->graph, patches, mask, count, error));
+    BASIN_TRY(basin_tensor_new(result, BASIN_F32, basin_expr_shape(r->graph.output), error));
+    BASIN_TRY(basin_plan_run(r->plan, error));
+    return basin_plan_read(r->plan, r->graph.output, result, error);
+}
+
+basin_status basin_image_runner_run(basin_image_runner *runner, float *output, const float *patches,
+                                    const uint8_t *mask, int64_t count, basin_error *error) {
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor result = {0};
+    basin_shape whole = basin_expr_shape(runner->graph.output);
+    if (basin_image_is_match(&runner->model->settings))
+        return basin_image_match_complete(runner, output, patches, mask, count, error);
+    (void)basin_store_take_convergence(runner->model->store);
+    basin_status status = run(runner, &result, patches, mask, count, error);
+    basin_convergence rests = basin_store_take_convergence(runner->model->store);
+    basin_convergence_add(&runner->model->rests, &rests);
+    if (!status)
+        memcpy(output, result.data, (size_t)(count * whole.dim[1] * whole.dim[2]) * sizeof(float));
+    return status;
+}

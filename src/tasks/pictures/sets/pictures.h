@@ -1,0 +1,206 @@
+/* Inside a collection of pictures: shelves, one a file or folder, each with a way to fetch. */
+#ifndef BASIN_DATA_PICTURES_PICTURES_H
+#define BASIN_DATA_PICTURES_PICTURES_H
+
+#include "base/file.h"
+#include "basin/tasks/pictures.h"
+#include "tasks/common/pixels/picture.h"
+
+/* ---- Batches of pictures, decoded and augmented by worker threads ahead of whoever trains. In
+ * training the order is a permutation keyed by (seed, epoch), batches are whole, and there is no
+ * end; in evaluation items come in their order, once, and a batch of 0 ends. What comes depends on
+ * the configuration alone. A picture that cannot be read is reported once, counted and left out: in
+ * training the next one takes its place, in evaluation its batch is one smaller ---- */
+
+typedef struct basin_feed basin_feed;
+
+/* What crops are cut from. It changes the values a little (what was reduced first is smoother), so
+ * a run keeps to one of them; whether there is memory to keep pictures changes nothing. Crops are
+ * drawn by the size in the file always, so they show the same part of the picture. */
+typedef enum basin_cut {
+    BASIN_CUT_FILES,   /* only the part wanted is decoded, a JPEG reduced by 2, 4 or 8 meanwhile,
+                          as far as the crop allows */
+    BASIN_CUT_WHOLE,   /* the picture decoded whole, its long side at most 64 times the crop's */
+    BASIN_CUT_REDUCED, /* and its short side at most 8/7 of the crop's, as in evaluation */
+} basin_cut;
+
+typedef struct basin_feed_config {
+    const basin_pictures *pictures; /* borrowed, and must outlive the feed */
+    const int64_t *item;            /* [items] which of them, copied; NULL: all */
+    int64_t items;
+    basin_augment augment;
+    int64_t batch;
+    bool training;
+    uint64_t seed;
+    int threads; /* 0: one a processor, at most 16 */
+    int ahead;   /* batches kept ready; 0: 4 */
+    basin_cut cut;
+    size_t keep_bytes; /* memory for keeping pictures decoded, those that files give unreduced or
+                          all of them as `cut` says; 0: none */
+    /* Told of each picture that cannot be read, from within basin_feed_next; may be NULL. */
+    void (*unreadable)(void *context, const char *name, const char *why);
+    void *context;
+    /* Training: only places first .. first + count - 1 of each batch, for one rank; 0: all. */
+    int64_t first, count;
+} basin_feed_config;
+
+typedef struct basin_feed_batch {
+    const float *values;  /* [count, N, P] or [count, c, size, size]; until the next call */
+    const int64_t *index; /* [count] number of each picture in `pictures` */
+    int64_t count;
+    int64_t step, epoch;
+} basin_feed_batch;
+
+basin_status basin_feed_new(basin_feed **feed, const basin_feed_config *config, basin_error *error);
+void basin_feed_free(basin_feed *feed);
+
+/* Waits for the next batch. Fails where no picture is left that can be read. */
+basin_status basin_feed_next(basin_feed_batch *batch, basin_feed *feed, basin_error *error);
+/* The next batch will be that of this step: 0 begins again, a step saved goes on from there. */
+void basin_feed_seek(basin_feed *feed, int64_t step);
+
+typedef struct basin_feed_counts {
+    int64_t unreadable; /* pictures, found so far */
+    size_t kept;        /* bytes of pictures kept decoded */
+    double waited;      /* seconds in basin_feed_next: near 0 where the workers keep up */
+} basin_feed_counts;
+
+basin_feed_counts basin_feed_count(const basin_feed *feed);
+
+/* Threads that decode: as many as asked for, or (0) one per processor; at most so many. */
+int basin_pictures_threads(int asked, int most);
+
+/* ---- collections ---- */
+
+/* Chooses `helds` of `count` pictures by the seed alone. Both lists come out in rising order. */
+basin_status basin_pictures_hold_out(int64_t *kept /* [count - helds] */,
+                                     int64_t *held /* [helds] */, int64_t count, int64_t helds,
+                                     uint64_t seed, basin_error *error);
+/* Mean and deviation of each channel (0 .. 1) over `most` items evenly spread (0: all; items NULL:
+ * all pictures), unreadable ones left out. A deviation of 0 becomes 1. */
+basin_status basin_pictures_statistics(float mean[3], float deviation[3],
+                                       const basin_pictures *pictures, const int64_t *item,
+                                       int64_t items, int channels, int64_t most,
+                                       basin_error *error);
+
+/* Where a picture's encoded bytes are. */
+typedef struct basin_entry {
+    char *name;          /* within the shelf */
+    const uint8_t *data; /* NULL: in a file of its own, the shelf's name / name */
+    size_t size;
+    bool owned;
+} basin_entry;
+
+typedef enum basin_shelf_kind {
+    BASIN_SHELF_ENTRIES, /* encoded pictures: files, members of an archive */
+    BASIN_SHELF_RAW,     /* pixels: idx, CIFAR */
+    BASIN_SHELF_SHAPES,  /* generated */
+    BASIN_SHELF_MEMORY,  /* pictures that a caller gave */
+} basin_shelf_kind;
+
+typedef struct basin_shelf {
+    basin_shelf_kind kind;
+    char *name;
+    int64_t count;
+    basin_map map;
+    uint8_t *unpacked; /* a compressed file's content, in place of the map */
+    size_t limit;      /* bytes that unpacking may take; 0: basin_memory_share */
+    /* entries */
+    basin_entry *entry; /* [count] */
+    size_t entry_capacity;
+    const uint8_t *bytes; /* of an archive: all of it, */
+    size_t size, held;    /* and how much of it was unpacked */
+    /* raw and generated */
+    int64_t height, width;
+    int channels;
+    const uint8_t *first; /* the first picture's pixels */
+    size_t step;          /* bytes from one to the next */
+    bool planar;          /* [channels, height, width] */
+    uint64_t seed;
+    /* memory */
+    basin_picture *picture; /* [count] */
+} basin_shelf;
+
+struct basin_pictures {
+    basin_shelf *shelf;
+    int64_t *start; /* [shelves + 1], index of a shelf's first picture */
+    int shelves;
+    size_t capacity, start_capacity;
+    int64_t count;
+    bool divided;
+};
+
+/* Encoded bytes of a picture, or its pixels; `map` is to be closed afterwards. */
+typedef struct basin_fetched {
+    basin_map map;
+    const uint8_t *bytes; /* encoded, or NULL where the picture was loaded */
+    size_t size;
+} basin_fetched;
+
+/* Fetches picture i: either encoded bytes, or the pixels in `picture`. */
+basin_status basin_pictures_fetch(basin_fetched *fetched, basin_picture *picture,
+                                  const basin_pictures *pictures, int64_t i, basin_error *error);
+/* The fingerprint of picture i: of its stored bytes, or pixels. */
+basin_status basin_pictures_print(uint64_t *print, const basin_pictures *pictures, int64_t i,
+                                  basin_error *error);
+/* Whether picture i is stored as pixels, so that keeping it decoded gains nothing. */
+bool basin_pictures_is_raw(const basin_pictures *pictures, int64_t i);
+
+void basin_shelf_free(basin_shelf *shelf);
+basin_status basin_shelf_add(basin_shelf *shelf, const char *name, const uint8_t *data, size_t size,
+                             bool owned, basin_error *error);
+bool basin_name_is_picture(const char *name);
+
+/* Each fills a zeroed shelf whose name is set. */
+basin_status basin_shelf_idx(basin_shelf *shelf, basin_error *error);
+basin_status basin_shelf_cifar(basin_shelf *shelf, basin_error *error);
+basin_status basin_shelf_shapes(basin_shelf *shelf, const char *split, basin_error *error);
+basin_status basin_shapes_draw(basin_picture *picture, const basin_shelf *shelf, int64_t i,
+                               basin_error *error);
+
+/* idx from memory, for the fuzzer: sets the sizes and `first`, which points into the bytes. */
+basin_status basin_idx_parse(basin_shelf *shelf, const uint8_t *bytes, size_t size,
+                             basin_error *error);
+/* Archives likewise; entries may point into the bytes. */
+basin_status basin_archive_parse(basin_shelf *shelf, const uint8_t *bytes, size_t size,
+                                 basin_error *error);
+/* Keeps entries whose path has a folder `split` ("val.." for "test"); whether there were such. */
+void basin_shelf_divide(basin_shelf *shelf, const char *split, bool *divided);
+
+/* ---- The form in which a picture is kept: decoded whole, perhaps reduced, 8 bits a value. Crops
+ * are drawn by the size that the picture has in its file and then cut from the kept pixels, so that
+ * reducing changes how sharp a crop is, not what it shows ---- */
+
+enum { BASIN_KEPT_SIDES = 64 }; /* the longest side kept, in sides of the crop */
+
+typedef struct basin_kept {
+    int64_t height, width; /* in the file, upright */
+    basin_picture picture; /* the same, or smaller */
+} basin_kept;
+
+/* The sizes that a picture is kept with, for crops of `size` pixels; cut is not BASIN_CUT_FILES. */
+void basin_kept_sizes(int64_t *kept_height, int64_t *kept_width, int64_t height, int64_t width,
+                      basin_cut cut, int64_t size);
+
+/* Picture i in the form to keep. Memory of `kept->picture` is reused; `spare` is for decoding. */
+basin_status basin_kept_load(basin_kept *kept, const basin_pictures *pictures, int64_t i,
+                             basin_cut cut, int64_t size, basin_picture *spare, basin_error *error);
+
+/* What is drawn for a picture, with the box in pixels as they are kept. */
+void basin_kept_draw(basin_drawn *drawn, const basin_augment *augment, const basin_kept *kept,
+                     uint64_t seed, int64_t epoch, int64_t index);
+
+/* What all pictures would take decoded, by some of the headers. Unreadable ones count as 0. */
+double basin_kept_estimate(const basin_pictures *pictures, const int64_t *item, int64_t items,
+                           basin_cut cut, int64_t size);
+
+/* ---- A permutation of 0 .. n - 1 asked for at any place, keyed by (seed, epoch) ---- */
+
+int64_t basin_order_at(int64_t place, int64_t n, uint64_t seed, int64_t epoch);
+
+/* How far each pixel of picture i is from opaque, 0 to 255, in one channel; no pixels where its
+ * kind of file has none that are transparent. */
+basin_status basin_pictures_transparency(basin_picture *picture, const basin_pictures *pictures,
+                                         int64_t i, basin_error *error);
+
+#endif

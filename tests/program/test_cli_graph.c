@@ -1,0 +1,507 @@
+/* basin graph: train, eval, predict, cv and make on small sets of the test's own. */
+#include <math.h>
+
+#include "program/program.h"
+#include "tasks/graphs/graph_world.h"
+#include "tasks/graphs/set/tiny_tu.h"
+
+enum { GRAPHS = 30 };
+
+/* Small enough for a test: options that every run here has. */
+#define SMALL                                                                                      \
+    "--dim 16 --heads 2 --head-dim 8 --memories 16 --blocks 1 --hidden 8 --walks 4 "               \
+    "--eigenvectors 2 "                                                                            \
+    "--edge-walks 2 --couplings 1 --threads 1 -q "
+
+static void put_set(void **state, const char *name, basin_graphs_target task, bool split) {
+    char path[PATH_TEXT];
+    BASIN_AT_EXIT(basin_graphset_free) basin_graphset set;
+    world_new(&set, task, GRAPHS, 4, NULL);
+    if (split) set.split[0] = 20, set.split[1] = 5, set.split[2] = 5;
+    assert_ok(basin_graphset_write(folder_path(path, state, name), &set, &failure));
+}
+
+static double number(const cJSON *object, const char *name) {
+    const cJSON *item = cJSON_GetObjectItem(object, name);
+    if (!cJSON_IsNumber(item)) fail_msg("no number '%s'", name);
+    return item->valuedouble;
+}
+
+static int lines(const char *text) {
+    int count = 0;
+    for (; *text; text++) count += *text == '\n';
+    return count;
+}
+
+/* The rows of a table, numbers up to rounding (other batches), are the last ones of another. */
+static void ends_with(const char *all, const char *rows) {
+    int more = lines(all) - lines(rows);
+    assert_true(more > 0 && lines(rows) > 1);
+    for (; more >= 0; all++) more -= *all == '\n';
+    rows = strchr(rows, '\n') + 1;
+    while (*rows) {
+        char *a, *b;
+        double x = strtod(all, &a), y = strtod(rows, &b);
+        assert_true(a > all && b > rows && *a == *b &&
+                    (x == y || fabs(x - y) < 1e-4 * (1 + fabs(x))));
+        all = a + 1, rows = b + 1;
+    }
+}
+
+/* What the data leave a setting, or a share for validation, no part in is told. */
+TEST_WITH(what_a_set_has_no_use_for_is_noted, folder_new, folder_remove) {
+    static const char line[] =
+        "graph train set.safetensors -o n.safetensors --epochs 1 --dim 8 --heads 1 --head-dim 4 "
+        "--memories 8 --blocks 1 --walks 2 --threads 1 --weight-classes --readout "
+        "mean --smoothing 0.1";
+    static const char *const idle[3] = {
+        "weight_classes has no effect: ", "readout has no effect: ", "smoothing has no effect: "};
+    for (int task = 0; task < 3; task++) {
+        put_set(state, "set.safetensors", (basin_graphs_target)task, true);
+        const program *p = run_ok(state, line);
+        assert_contains(p->err, ": trains on the split that it brings");
+        for (int i = 0; i < 3; i++) {
+            bool noted = strstr(p->err, idle[i]) != NULL;
+            bool wanted = i == task || (i == 0 && task != BASIN_NODE_CLASSES);
+            if (noted != wanted) fail_msg("task %d, \"%s\": %s", task, idle[i], p->err);
+        }
+    }
+}
+
+TEST_WITH(trains_and_uses, folder_new, folder_remove) {
+    static const char *const head[3] = {"graph,class,p_0,p_1,nearest,nearest_id,set\n",
+                                        "graph,node,class,p_0,p_1\n",
+                                        "graph,value1,value1_low,value1_high\n"};
+    for (int task = 0; task < 3; task++) {
+        put_set(state, "set.safetensors", (basin_graphs_target)task, true);
+        const program *p =
+            run_ok(state, "graph train set.safetensors -o m.safetensors --log log.jsonl "
+                          "--epochs 3 " SMALL);
+        assert_contains(p->out, "graphs            20\nepochs            3\n");
+        p = run(state, "graph eval m.safetensors set.safetensors --json");
+        cJSON *json = run_json(p);
+        assert_string_equal(cJSON_GetObjectItem(json, "part")->valuestring, "test");
+        if (task != BASIN_NODE_CLASSES) assert_int_equal((int)number(json, "graphs"), 5);
+        number(json, task == BASIN_GRAPHS_VALUES ? "mae" : "balanced_accuracy");
+        assert_int_equal((int)number(json, "trained_on"), 0);
+        p = run(state, "graph eval m.safetensors set.safetensors --part all");
+        assert_contains(p->out, "20 of these");
+        assert_contains(p->out, "this is no score of unseen graphs");
+        p = run_ok(state, "graph predict m.safetensors set.safetensors --part all");
+        assert_memory_equal(p->out, head[task], strlen(head[task]));
+        if (task != BASIN_NODE_CLASSES) assert_int_equal(lines(p->out), GRAPHS + 1);
+        char *all = strdup(p->out);
+        p = run(state, "graph predict m.safetensors set.safetensors");
+        ends_with(all, p->out);
+        free(all);
+        p = run_ok(state, "info m.safetensors");
+    }
+    assert_error(run(state, "graph eval m.safetensors missing.zip"), 1, "missing.zip");
+    put_set(state, "set.safetensors", BASIN_GRAPHS_CLASSES, false);
+    assert_error(run(state, "graph eval m.safetensors set.safetensors"), 1,
+                 "the model wants graph values");
+}
+
+/* The picture is written, the parts make up the output; embeddings have a row a graph. */
+TEST_WITH(explains_and_embeds, folder_new, folder_remove) {
+    char path[PATH_TEXT];
+    basin_bundle *bundle;
+    put_set(state, "set.safetensors", BASIN_GRAPHS_CLASSES, false);
+    const program *p =
+        run_ok(state, "graph train set.safetensors -o m.safetensors --epochs 2 " SMALL);
+    run_ok(state, "graph train set.safetensors -o i.safetensors --epochs 1 --implicit " SMALL);
+    assert_contains(run_ok(state, "graph explain i.safetensors set.safetensors")->out, "missed");
+    p = run_ok(state, "graph explain m.safetensors set.safetensors --graph 2 --json "
+                      "--svg why.svg --nodes 100 --edges 100");
+    cJSON *json = run_json(p);
+    double added = number(json, "nodes_add") + number(json, "edges_add");
+    double all = number(json, "output") - number(json, "blank");
+    assert_true(fabs(added + number(json, "missed") - all) < 1e-6);
+    assert_true(number(json, "predicted") > 0 && number(json, "predicted") <= 1);
+    assert_true(cJSON_GetArraySize(cJSON_GetObjectItem(json, "nodes")) > 2);
+    assert_int_equal(access(folder_path(path, state, "why.svg"), R_OK), 0);
+    p = run(state, "graph explain m.safetensors set.safetensors --about 1");
+    assert_contains(p->out, "class 1 with probability");
+    assert_error(run(state, "graph explain m.safetensors set.safetensors --about 5"), 1,
+                 "needs a class of the training data");
+    assert_error(run(state, "graph explain m.safetensors set.safetensors --graph 999"), 1,
+                 "--graph 999");
+    p = run_ok(state, "graph predict m.safetensors set.safetensors --embeddings e.npz");
+    assert_int_equal(basin_bundle_read(&bundle, folder_path(path, state, "e.npz"), NULL), BASIN_OK);
+    assert_int_equal(basin_bundle_find(bundle, "embedding")->shape.dim[0], GRAPHS);
+    basin_bundle_free(bundle);
+}
+
+TEST_WITH(cross_validates, folder_new, folder_remove) {
+    put_set(state, "set.safetensors", BASIN_GRAPHS_CLASSES, false);
+    const program *p = run_ok(
+        state, "graph cv set.safetensors --folds 3 --epochs 2 --members 1 --jobs 2 --json " SMALL
+               "--threads 2");
+    cJSON *json = run_json(p);
+    assert_true(cJSON_IsTrue(cJSON_GetObjectItem(json, "held_out")));
+    cJSON *folds = cJSON_GetObjectItem(json, "folds"), *fold;
+    assert_int_equal(cJSON_GetArraySize(folds), 3);
+    double sum = 0, tested = 0;
+    cJSON_ArrayForEach(fold, folds) {
+        const cJSON *test = cJSON_GetObjectItem(fold, "test");
+        sum += number(test, "accuracy"), tested += number(test, "graphs");
+    }
+    assert_int_equal((int)tested, GRAPHS);
+    assert_true(fabs(sum / 3 - number(json, "test_mean")) < 1e-9);
+    double apart = number(json, "test_mean");
+    /* the same folds, one after the other in this process */
+    p = run(state,
+            "graph cv set.safetensors --folds 3 --epochs 2 --members 1 --jobs 1 --json " SMALL);
+    json = run_json(p);
+    assert_true(number(json, "test_mean") == apart);
+}
+
+TEST_WITH(averages_members, folder_new, folder_remove) {
+    put_set(state, "set.safetensors", BASIN_GRAPHS_VALUES, false);
+    const program *p =
+        run_ok(state, "graph cv set.safetensors --folds 2 --fold 2 --epochs 1 --members 2 "
+                      "--json " SMALL);
+    cJSON *json = run_json(p);
+    assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(json, "folds")), 1);
+    assert_string_equal(cJSON_GetObjectItem(json, "score")->valuestring, "mean absolute error");
+    assert_error(run(state, "graph cv set.safetensors --folds 2 --fold 3 " SMALL), 1,
+                 "fold 3 of 2");
+}
+
+/* What was trained on is never called a test. */
+TEST_WITH(labels_the_paper_protocol, folder_new, folder_remove) {
+    put_set(state, "set.safetensors", BASIN_GRAPHS_CLASSES, false);
+    const program *p = run_ok(
+        state, "graph cv set.safetensors --protocol paper --epochs 1 --members 1 --jobs 1 " SMALL);
+    assert_contains(p->out, "protocol  paper (training graphs)");
+    assert_contains(p->out, "TRAINING score");
+    assert_null(strstr(p->out, "test score"));
+    p = run(
+        state,
+        "graph cv set.safetensors --protocol paper --epochs 1 --members 1 --jobs 1 --json " SMALL);
+    cJSON *json = run_json(p);
+    assert_true(cJSON_IsFalse(cJSON_GetObjectItem(json, "held_out")));
+    assert_null(cJSON_GetObjectItem(json, "test_mean"));
+    number(json, "training_mean");
+}
+
+/* Other seeds give other folds; the first repeat is the run without repeats. */
+TEST_WITH(repeats, folder_new, folder_remove) {
+    put_set(state, "set.safetensors", BASIN_GRAPHS_CLASSES, false);
+    static const char once[] = "graph cv set.safetensors --folds 3 --epochs 1 --members 1 ";
+    const program *p = run(state, "%s--json " SMALL, once);
+    cJSON *json = run_json(p);
+    double first = number(json, "test_mean");
+    assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(json, "test_interval_95")), 2);
+    p = run_ok(state, "%s--repeats 2 --json " SMALL, once);
+    json = run_json(p);
+    const cJSON *folds = cJSON_GetObjectItem(json, "folds"), *fold;
+    double mean[2] = {0};
+    assert_int_equal(cJSON_GetArraySize(folds), 6);
+    cJSON_ArrayForEach(fold, folds) mean[(int)number(fold, "repeat") - 1] +=
+        number(cJSON_GetObjectItem(fold, "test"), "accuracy") / 3;
+    assert_true(fabs(mean[0] - first) < 1e-9);
+    assert_true(fabs((mean[0] + mean[1]) / 2 - number(json, "test_mean")) < 1e-9);
+    assert_true(fabs(fabs(mean[0] - mean[1]) / 2 - number(json, "deviation_of_repeats")) < 1e-9);
+    p = run(state, "%s--repeats 2 " SMALL, once);
+    assert_contains(p->out, "over 2 repeats (deviation of their means)");
+    assert_contains(p->out, "the population deviation over 6 folds");
+    p = run(state,
+            "graph cv set.safetensors --repeats 2 --protocol paper --epochs 1 --members 1 " SMALL);
+    assert_contains(p->out, "over 2 models of other seeds");
+    assert_error(run(state, "graph cv set.safetensors --folds 3 --protocol paper " SMALL), 2,
+                 "--folds has no effect with --protocol paper");
+}
+
+/* The noise of one model, called so. */
+TEST_WITH(noisy_evaluations, folder_new, folder_remove) {
+    put_set(state, "set.safetensors", BASIN_GRAPHS_CLASSES, false);
+    const program *p = run_ok(state, "graph train set.safetensors --epochs 1 --noise 0.5 " SMALL);
+    p = run_ok(state, "graph eval model.safetensors set.safetensors --noisy 7 --json");
+    cJSON *json = run_json(p), *noisy = cJSON_GetObjectItem(json, "noisy");
+    assert_true(number(noisy, "evaluations") == 7);
+    assert_true(number(noisy, "lowest") <= number(noisy, "mean"));
+    p = run(state, "graph eval model.safetensors set.safetensors --noisy 3");
+    assert_contains(p->out, "the spread of noise in one model");
+    run(state, "graph train set.safetensors --epochs 1 --noise 0 " SMALL);
+    assert_error(run(state, "graph eval model.safetensors set.safetensors --noisy 3"), 1,
+                 "noise 0");
+}
+
+TEST_WITH(presets, folder_new, folder_remove) {
+    static const char *const name[] = {"default",        "molecules",     "sbm",
+                                       "communities",    "superpixels",   "paper-tu",
+                                       "paper-zinc",     "paper-pattern", "paper-cluster",
+                                       "paper-mnist",    "published-tu",  "published-zinc",
+                                       "published-mnist"};
+    for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
+        const program *p =
+            run(state, "graph train --preset %s --alpha 0.75 --print-config", name[i]);
+        cJSON *json = run_json(p);
+        assert_true(json_number(json, "settings.alpha") == 0.75);
+        assert_true(json_number(json, "settings.epochs") >= 0);
+    }
+    assert_error(run(state, "graph train --preset none"), 2, "preset");
+    assert_error(run(state, "graph train"), 2, "needs data to train on");
+}
+
+TEST_WITH(reports_bad_folders, folder_new, folder_remove) {
+    tiny_write(state, "T_node_attributes.txt", "1, 2\n3\n");
+    assert_error(run(state, "graph cv . --folds 2"), 1,
+                 "T_node_attributes.txt, line 2: 1 numbers; wanted 2");
+    tiny_write(state, "T_graph_labels.txt", "4\n4\n4\n");
+    assert_error(run(state, "graph cv . --folds 2"), 1,
+                 "all graphs have the class 4; wanted two classes or more");
+    assert_error(run(state, "graph train ."), 1, "all graphs have the class 4");
+    assert_error(run(state, "graph train . -o none/m.safetensors"), 1, "none/m.safetensors");
+}
+
+/* What a model does not see, or sees otherwise than was meant, is said. */
+TEST_WITH(tells_what_it_does_not_see, folder_new, folder_remove) {
+    char path[PATH_TEXT];
+    tiny_write(state, NULL, NULL);
+    const program *p = run_ok(state, "graph train . -o m.safetensors --epochs 1 " SMALL);
+    tiny_write(state, "T_node_labels.txt", "3\n5\n3\n4\n4\n4\n6\n2\n");
+    p = run(state, "graph predict m.safetensors .");
+    assert_contains(p->err, "note: nodes with a label beyond those of training");
+    assert_contains(p->err, "as unlabelled: 2\n");
+    assert_null(strstr(p->err, "edges with"));
+    assert_string_equal(run(state, "graph predict m.safetensors . -q")->err, "");
+    p = run_ok(state, "graph train . --from m.safetensors -o f.safetensors --epochs 1 --dim 16 "
+                      "--heads 2 --head-dim 8 --memories 16 --blocks 1 --hidden 8 --walks 4 "
+                      "--eigenvectors 2 --edge-walks 2 --couplings 1 --threads 1");
+    assert_contains(p->err, "does not know the labels of 2 of the nodes and 0 of the edges");
+    const char once[] = "1 2\n2 3\n1 3\n4 5\n5 6\n6 7\n", six[] = "1\n1\n1\n1\n1\n1\n";
+    file_put(folder_path(path, state, "T_A.txt"), once, strlen(once));
+    file_put(folder_path(path, state, "T_edge_labels.txt"), six, strlen(six));
+    file_put(folder_path(path, state, "T_edge_attributes.txt"), six, strlen(six));
+    p = run_ok(state, "graph train . -o n.safetensors --epochs 1 --threads 1");
+    assert_contains(p->err, "no edge of T has its reverse");
+}
+
+/* New graphs have no labels: they are predicted, and nothing else is done with them. */
+TEST_WITH(predicts_without_labels, folder_new, folder_remove) {
+    tiny_write(state, NULL, NULL);
+    const program *p = run_ok(state, "graph train . -o m.safetensors --epochs 1 " SMALL);
+    tiny_write(state, "T_graph_labels.txt", NULL);
+    p = run_ok(state, "graph predict m.safetensors .");
+    assert_memory_equal(p->out, "graph,class,p_-1,p_7,nearest,nearest_id\n", 40);
+    assert_int_equal(lines(p->out), 4);
+    assert_error(run(state, "graph eval m.safetensors ."), 1, "no labels");
+    assert_error(run(state, "graph train ."), 1, "no labels");
+    assert_error(run(state, "graph cv . --folds 2"), 1, "no labels");
+}
+
+/* Too few to set any aside: it is said, and there is no score of validation, which was 0. */
+TEST_WITH(three_graphs, folder_new, folder_remove) {
+    tiny_write(state, NULL, NULL);
+    const program *p = run_ok(state, "graph cv . --folds 3 --epochs 1 --members 1 --json " SMALL);
+    assert_contains(p->out, "\"test_mean\"");
+    assert_null(strstr(p->out, "validation"));
+    p = run_ok(state, "graph train . -o m.safetensors --epochs 1 --threads 1");
+    assert_contains(p->err, "3 graphs are too few to set 0.1 of them aside for validation");
+    assert_null(strstr(p->err, "reverse"));
+    tiny_write(state, "T_graph_labels.txt", "-1\n7\n8\n");
+    p = run(state, "graph eval m.safetensors .");
+    assert_contains(p->out, "1 of 3 graphs have a class that the model does not know");
+    p = run(state, "graph eval m.safetensors . --json");
+    assert_contains(p->out, "\"missing\": 1");
+}
+
+TEST_WITH(keeps_the_best_of_several_runs, folder_new, folder_remove) {
+    put_set(state, "set.safetensors", BASIN_GRAPHS_CLASSES, true);
+    const program *p =
+        run_ok(state, "graph train set.safetensors -o m.safetensors --best-of 3 --epochs 2 " SMALL);
+    assert_contains(p->out, "the best of 3 runs by validation");
+    run_ok(state, "graph eval m.safetensors set.safetensors");
+    put_set(state, "set.safetensors", BASIN_GRAPHS_VALUES, true);
+    double least = INFINITY, kept = 0;
+    for (int k = 0; k < 4; k++) { /* the validation score is that of the run that is kept */
+        char line[600];
+        snprintf(line, sizeof line,
+                 "graph train set.safetensors -o m.safetensors --epochs 2 --json --restart " SMALL
+                 "--seed %d --best-of %d",
+                 k % 3, k < 3 ? 0 : 3);
+        cJSON *json = run_json(run(state, line));
+        kept = number(cJSON_GetObjectItem(json, "validation"), "mae");
+        least = k < 3 ? fmin(least, kept) : least;
+    }
+    assert_true(fabs(kept - least) < 1e-6);
+    assert_error(run(state, "graph train set.safetensors --best-of 2 --members 2 -o n.safetensors"),
+                 1, "best_of is 2 and members 2; needs one");
+    assert_error(run(state, "graph cv set.safetensors --best-of 2"), 2, "graph train");
+    static const char *const idle[] = {"train",  "--values", "train",
+                                       "--id x", "convert",  "--stereo --quiet"};
+    for (int i = 0; i < 6; i += 2) {
+        char line[200];
+        snprintf(line, sizeof line, "graph %s set.safetensors%s %s", idle[i],
+                 i == 4 ? " o.safetensors" : "", idle[i + 1]);
+        assert_error(run(state, line), 2, "is no table of molecules");
+    }
+    assert_error(run(state, "graph eval m.safetensors set.safetensors --index x --split time"), 2,
+                 "--index has no effect with --split time");
+}
+
+/* Mistakes get one line; what is learnt is called as in the table; scores stay within their range.
+ */
+TEST_WITH(says_what_molecules_have, folder_new, folder_remove) {
+    static const char table[] = "smiles,y,w,one\nCCO,1.5,a,x\nCCN,2,b,x\nCCC,2.5,a,x\nC#N,3,b,x\n"
+                                "C=O,1,a,x\nCCCC,7,a,x\n";
+    static const char *const line[][2] = {
+        {"graph train m.csv --target smiles", "column 'smiles' has the SMILES"},
+        {"graph train m.csv --target z",
+         "no column 'z' of targets; its columns: smiles, y, w, one"},
+        {"graph train i.csv --target y", "line 3: column 'y' has '1e400', needs a number of at "},
+        {"graph train m.csv --target one", "wanted two classes or more"},
+        {"graph train m.csv --target y --split scaffold", "to divide by groups into training, "},
+        {"graph cv m.csv --target y --split scaffold --folds 3", "into 3 folds"},
+        {"graph train m.csv --target y --residual initial --blocks 1", "needs two blocks at least"},
+        {"graph train m.csv --target y --degree-scalers --no-attention", "has no effect"},
+        {"graph train m.csv --target y --edge-dropout 0.1 --reconstruct --all-pairs "
+         "--adjacency edges",
+         "edge_dropout has no effect with all_pairs on"},
+    };
+    char path[PATH_TEXT];
+    file_put(folder_path(path, state, "m.csv"), table, strlen(table));
+    file_put(folder_path(path, state, "i.csv"), "smiles,y\nC,1\nCC,1e400\n", 22);
+    for (size_t i = 0; i < sizeof line / sizeof *line; i++)
+        assert_error(run(state, "%s -q", line[i][0]), 1, line[i][1]);
+    assert_error(run(state, "graph train m.csv --target y --norm batch"), 2, "layer|rms|graph");
+    assert_contains(run_ok(state, "graph convert m.csv n.safetensors --target y")->out, "\n  y ");
+    assert_contains(run_ok(state, "graph convert m.csv n.safetensors --target w")->out, "a 4  b 2");
+    assert_contains(run_ok(state, "graph convert m.csv n.safetensors")->out, "none: no classes");
+    const program *p = run_ok(state, "graph cv m.csv --target w --folds 3 --epochs 1 --members 1 "
+                                     "--norm rms --residual none --edge-dropout 0.2 " SMALL);
+    assert_contains(p->out, "one class alone, and no AUROC");
+    cJSON *json =
+        run_json(run(state, "graph cv m.csv --target w --folds 2 --epochs 1 --json "
+                            "--members 2 --norm graph --residual jumping --degree-scalers " SMALL));
+    assert_true(json_number(json, "test_mean") <= 1);
+    cJSON *ends = cJSON_GetObjectItem(json, "test_interval_95");
+    assert_true(cJSON_GetArrayItem(ends, 0)->valuedouble >= 0);
+    assert_true(cJSON_GetArrayItem(ends, 1)->valuedouble <= 1);
+}
+
+/* Chains with and without oxygen: the memory knows them at once, and colours the picture. */
+TEST_WITH(explains_by_the_memory, folder_new, folder_remove) {
+    char path[500], table[8000] = "smiles,y\n";
+    static char svg[1 << 16];
+    for (int i = 0; i < 60; i++)
+        sprintf(table + strlen(table), "%.*s%s,%d\n", 3 + i / 2,
+                "CCCCCCCCCCCCCCCCCCCCCCCCCCCCCCCCCC", i % 2 ? "O" : "", i % 2);
+    file_put(folder_path(path, state, "t.csv"), table, strlen(table));
+    run_ok(state, "graph train t.csv --target y --validation 0.5 --members 2 "
+                  "--epochs 1 -o t.safetensors " SMALL);
+    const program *p = run_ok(state, "graph explain t.safetensors t.csv --graph 5 --svg t.svg");
+    assert_contains(p->out, "share of the memory");
+    assert_contains(p->out, "OH");
+    slurp(svg, sizeof svg, folder_path(path, state, "t.svg"));
+    assert_contains(svg, "by the memory");
+}
+
+/* A table with a bad molecule becomes a set that is used in its place; its molecules are drawn. */
+TEST_WITH(converts_and_draws_molecules, folder_new, folder_remove) {
+    static const char table[] =
+        "\xef\xbb\xbf"
+        "id;smiles;y\r\na;CCO;1,5\r\nb;C1CC;2\r\nc;"
+        "[NH3+]CC([O-])=O;2,5\r\nd;c1ccccc1C#N;3\r\ne;CCCCCC;\r\nf;CC=O;1\r\n";
+    char path[PATH_TEXT];
+    file_put(folder_path(path, state, "m.csv"), table, strlen(table));
+    const program *p = run_ok(state, "graph convert m.csv m.safetensors --target y --json");
+    assert_contains(p->err, "line 3");
+    assert_contains(p->out, "\"graphs\": 4");
+    p = run_ok(state, "data info m.safetensors");
+    assert_contains(p->out, "graphs               4\n");
+    p = run_ok(state, "data info m.csv");
+    assert_contains(p->out, "graphs               5\n");
+    assert_contains(p->out, "note: 1 of 6 molecules could not be read and are left out");
+    assert_error(run(state, "graph convert m.safetensors m.csv"), 2, "comes last");
+    assert_error(run(state, "graph convert m.safetensors m.safetensors"), 2, "over itself");
+    assert_error(run(state, "graph train m.safetensors --target z"), 2, "no table of molecules");
+    run_ok(state, "graph train m.safetensors -o o.safetensors --stereo --epochs 1 " SMALL);
+    p = run_ok(state, "graph predict o.safetensors m.safetensors");
+    assert_contains(p->err, "has no stereochemistry: graph convert --stereo keeps it");
+    run_ok(state, "graph train m.safetensors -o n.safetensors --epochs 1 --members 2 " SMALL);
+    p = run_ok(state, "graph explain n.safetensors m.safetensors --graph 1 --svg n.svg");
+    assert_contains(p->out, "NH3+");
+    assert_contains(p->out, "C=O");
+    assert_contains(p->out, "the mean over 2 members");
+    static char svg[1 << 16];
+    slurp(svg, sizeof svg, folder_path(path, state, "n.svg"));
+    assert_contains(svg, "class=\"bond\"");
+    assert_contains(svg, ">N</text>");
+    p = run_ok(state, "graph predict n.safetensors m.csv");
+    assert_contains(p->out, "id,line,graph,y,nearest,nearest_id,y_spread,unknown_atoms\na,2,0,");
+    p = run_ok(state, "graph report n.safetensors m.csv --training m.csv -o r.json");
+    assert_contains(p->out, "MAE");
+    assert_contains(p->out, "of these 4 graphs were trained on");
+    static char page[1 << 20];
+    slurp(page, sizeof page, folder_path(path, state, "r.json"));
+    cJSON *json = cJSON_Parse(page);
+    cJSON *graphs = cJSON_GetObjectItem(json, "graphs");
+    assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(graphs, "drawings")), 4);
+    assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(graphs, "error")), 4);
+    cJSON_Delete(json);
+    assert_contains(page, "data:image/svg+xml");
+    assert_error(run(state, "graph report n.safetensors m.safetensors --unseen"), 1,
+                 "has seen all");
+    assert_error(run(state, "graph report n.safetensors m.safetensors --about 3"), 1,
+                 "by its name or counted");
+    file_put(folder_path(path, state, "w.txt"), "smiles,y\nCCO,1\nCCN,2\n", 21);
+    assert_contains(run_ok(state, "graph eval n.safetensors w.txt")->out, "graph values");
+    file_put(folder_path(path, state, "u.smi"), "[U] u\n", 6); /* like no training molecule */
+    assert_contains(run_ok(state, "graph predict n.safetensors u.smi")->out, ",0,,");
+    file_put(folder_path(path, state, "l.smi"), "CCO a\nCCCCCCN b\nC c\n", 20);
+    p = run_ok(state, "graph predict n.safetensors l.smi --sort --top 2");
+    assert_int_equal(lines(p->out), 3);
+    p = run_ok(state, "graph eval n.safetensors m.csv --split time");
+    assert_contains(p->out, "part    test\ngraphs  1\n");
+    assert_contains(run_ok(state, "graph explain n.safetensors m.csv --about y")->out, "output");
+    assert_error(run(state, "graph explain n.safetensors l.smi --about z"), 1, "by its name");
+    assert_error(run(state, "graph train m.safetensors --smiles y"), 2,
+                 "--smiles: m.safetensors is no table of molecules");
+    file_put(folder_path(path, state, "m.dat"), table, strlen(table));
+    assert_error(run(state, "graph predict n.safetensors m.dat"), 1, "--smiles names the column");
+    p = run_ok(state, "graph cv m.csv --target y --folds 2 --epochs 1 --members 1 " SMALL);
+    assert_contains(p->out, "means     MAE");
+    assert_contains(p->out, "RMSE");
+    assert_error(run(state, "graph train m.csv --target y,y"), 1, "'y' is a target twice");
+    char rows[600] = "smiles,c,d\n", name[20] = "";
+    for (int i = 0; i < 12; i++) { /* words are classes, unless nearly all differ */
+        name[i] = 'C';
+        snprintf(rows + strlen(rows), 50, "%s,%s,w%d\n", name, i % 2 ? "on" : "off", i);
+    }
+    file_put(folder_path(path, state, "c.csv"), rows, strlen(rows));
+    file_put(folder_path(path, state, "s.csv"), "smiles,y\nF/C=C/F,1.5\nCC,2\n", 26);
+    run_ok(state, "graph convert s.csv s.safetensors --stereo --target y");
+    assert_error(run(state, "graph train s.safetensors"), 1, "stereo is off; needs the same");
+    assert_error(run(state, "graph train c.csv --target d"), 1, "12 different words in 12");
+    file_put(folder_path(path, state, "u.csv"), "smiles,y\nCC,\"1,5\"\nC,2\n", 22);
+    assert_error(run(state, "graph train u.csv --target y"), 1, "has '2', and words before it");
+    assert_error(run(state, "graph report n.safetensors m.csv --training c.csv -o r.json -q"), 1,
+                 "trained on 0 of its 12 molecules");
+    run_ok(state, "graph train c.csv --target c -o c.safetensors --epochs 1 --members 1 " SMALL);
+    file_put(folder_path(path, state, "b.csv"), "smiles,y\nCC,1\nC,0\nCCC,1\nCO,0\n", 29);
+    p = run_ok(state, "graph train b.csv --target y --values -o b.safetensors --epochs 1 " SMALL);
+    p = run_ok(state, "graph eval b.safetensors b.csv");
+    assert_contains(p->out, "MAE");
+    assert_null(strstr(p->out, "AUROC"));
+    p = run_ok(state, "graph predict c.safetensors c.csv");
+    assert_true(strstr(p->out, ",on,") || strstr(p->out, ",off,"));
+    p = run_ok(state, "graph predict c.safetensors c.csv --sort");
+    assert_contains(p->err, "sorted by p_on, the highest first; --about names another");
+    assert_error(run(state, "graph predict c.safetensors c.csv --sort --about neither"), 1,
+                 "needs a class of the training data, by its word or number");
+    assert_error(run(state, "graph predict c.safetensors c.csv --about off"), 2, "--sort");
+    double last = 2; /* line, graph, class, p_off */
+    p = run_ok(state, "graph predict c.safetensors c.csv --sort --about off");
+    assert_null(strstr(p->err, "sorted by"));
+    for (const char *row = strchr(p->out, '\n') + 1; *row; row = strchr(row, '\n') + 1) {
+        double own = -1;
+        assert_int_equal(sscanf(row, "%*d,%*d,%*[a-z],%lf", &own), 1);
+        assert_true(own <= last);
+        last = own;
+    }
+    p = run_ok(state, "graph explain c.safetensors c.csv --about on");
+    assert_contains(p->out, "class on");
+}

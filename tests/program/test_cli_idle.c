@@ -1,0 +1,144 @@
+/* Options that others make idle, options given twice or without their value, and files that would
+ * be written over: refused in a line, or told of in one, before anything is done. */
+#include <stdbool.h>
+
+#include "program/cli.h"
+#include "program/program.h"
+
+/* ---- without effect ---- */
+
+TEST_WITH(idle_options_are_refused, folder_new, program_teardown) {
+    static const char *const line[][2] = {
+        {"image complete x.png --mask 1,2,3,4 --ratio 0", "--ratio has no effect with --mask 1,2"},
+        {"image complete x.png --mask random --looks 8",
+         "--looks has no effect with --mask random"},
+        {"image eval m x --hold-out 4 --part test", "--part has no effect with --hold-out 4"},
+        {"image report m x --hold-out 4 --part all", "--part has no effect with --hold-out 4"},
+        {"image train x --hold-out 4 --test y", "--test has no effect with --hold-out 4"},
+        {"anomaly train x --validation 0 --threshold-for recall=0.9",
+         "--threshold-for has no effect with --validation 0"},
+        {"anomaly score m x --reasons 3", "--reasons has no effect without --explain"},
+        {"anomaly score m x --seed 0", "--seed has no effect without --unsupervised"},
+        {"anomaly score --unsupervised x --parts 2", "--parts has no effect with --unsupervised"},
+        {"anomaly eval x --split masks --ratio 0.4", "--ratio has no effect with --split masks"},
+        {"anomaly eval x --split masks --split-seed 1", "--split-seed has no effect with --split"},
+        {"anomaly eval x --part auto", "--part has no effect without --model or --unsupervised"},
+        {"node eval x --model m --runs 10", "--runs has no effect with --model m"},
+        {"node eval x --split masks --ratio 0.6", "--ratio has no effect with --split masks"},
+        {"graph cv x --index y --folds 10", "--folds has no effect with --index y"},
+        {"graph cv x --protocol paper --fold 2", "--fold has no effect with --protocol paper"},
+        {"descend x --no-hopfield --hopfield-kind relu", "has no effect with --no-hopfield"},
+        {"descend x --hopfield-power 4", "--hopfield-power has no effect without --hopfield-kind "
+                                         "power"},
+        {"descend x --no-attention --self", "--self has no effect with --no-attention"},
+        {"descend x --seed 1", "--seed has no effect without --noise"},
+        {"data convert x y --missing zero --keep-gaps", "--keep-gaps has no effect with --missing"},
+        {"data get --list --mirror y", "--mirror has no effect with --list"},
+        {"data get --list x", "takes no names"},
+        {"verify x --narrow-all", "--narrow-all has no effect without --dtype bf16|fp8"},
+        {"bench --shape amazon --batch 4", "--batch has no effect with --shape amazon"},
+        {"bench --nodes 9", "--nodes has no effect without --shape amazon|"},
+        {"bench --calls --json", "--json has no effect with --calls"},
+        {"help image train --markdown", "--markdown has no effect with image"},
+        {"help --markdown --completion zsh", "--markdown has no effect with --completion"},
+    };
+    for (size_t i = 0; i < sizeof line / sizeof *line; i++)
+        assert_error(run(state, "%s", line[i][0]), 2, line[i][1]);
+}
+
+static bool is_named(const basin_option *table, const char *name, size_t length) {
+    for (; table->name; table++)
+        if (strlen(table->name) == length && !strncmp(table->name, name, length)) return true;
+    return !strncmp(name, "OPERAND", length);
+}
+
+/* A condition on a name that is not there would be passed over. */
+TEST(conditions_name_options) {
+    for (const basin_command *const *at = basin_commands; *at; at++) {
+        int count = 0;
+        for (const basin_option *o = (*at)->option; o->name; o++, count++)
+            for (const char *c = o->needs; c && *(c += strspn(c, ", "));) {
+                if (!is_named((*at)->option, c, strcspn(c, "!=")))
+                    fail_msg("%s --%s needs %s", (*at)->name, o->name, c);
+                c += strcspn(c, ", ");
+            }
+        assert_true(count <= BASIN_OPTIONS_MOST);
+    }
+}
+
+/* ---- twice, or without a value ---- */
+
+TEST_WITH(the_last_of_two_counts_and_is_told, folder_new, program_teardown) {
+    const program *p = run(state, "image train --epochs 3 --epochs 4 --flip --no-flip "
+                                  "--size 32 --size 32 --print-config");
+    assert_string_equal(p->err,
+                        "basin: note: --epochs was given more than once; the last counts: 4\n"
+                        "basin: note: --flip was given more than once; the last counts: off\n");
+    cJSON *tree = run_json(p);
+    assert_true(json_number(tree, "settings.epochs") == 4);
+    p = run(state, "image train -q --quiet --epochs 3 --epochs 4 --print-config");
+    assert_string_equal(p->err, "");
+}
+
+TEST_WITH(an_option_is_no_value, folder_new, program_teardown) {
+    assert_error(
+        run(state, "image train x --log --resume"), 2,
+        "--log needs a value: FILE; found '--resume' (--log=--resume where that is meant)");
+    assert_error(run(state, "image train x -o -q"), 2, "-o needs a value: FILE; found '-q'");
+    assert_error(run(state, "image train x --epochs -- y"), 2, "--epochs needs a value");
+    assert_error(run(state, "image train x --epochs"), 2, "--epochs needs a value");
+    assert_error(run(state, "image train x --rate-last -0.5,"), 2, "-0.5,");
+    assert_error(run(state, "descend x --quiet=1"), 2, "--quiet takes no value, found '1'");
+    assert_error(run(state, "descend x -qw"), 2, "-q takes no value, found 'w'");
+    assert_error(run(state, "descend --weights=--x nowhere"), 1, "nowhere");
+}
+
+/* ---- files ---- */
+
+static void write_text(void **state, const char *name, const char *text) {
+    char path[PATH_TEXT];
+    FILE *file = fopen(folder_path(path, state, name), "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static void assert_text(void **state, const char *name, const char *text) {
+    char path[PATH_TEXT], found[200];
+    slurp(found, sizeof found, folder_path(path, state, name));
+    assert_string_equal(found, text);
+}
+
+TEST_WITH(what_is_read_is_not_written_over, folder_new, program_teardown) {
+    static const char table[] = "id,label,x\na,0,1\nb,1,2\n";
+    write_text(state, "nodes.csv", table);
+    write_text(state, "edges.csv", "source,target\na,b\n");
+    static const char *const line[][2] = {
+        {"anomaly train nodes.csv edges.csv -o nodes.csv", "--output nodes.csv would be written"},
+        {"anomaly train nodes.csv edges.csv --log ./nodes.csv", "over nodes.csv, which is read"},
+        {"anomaly score m.st edges.csv nodes.csv -o nodes.csv", "name another file"},
+        {"image train nodes.csv --checkpoint nodes.csv", "--checkpoint nodes.csv would be written"},
+        {"image train x -o m.st --log ./m.st", "--output and --log are both ./m.st"},
+        {"data convert edges.csv nodes.csv",
+         "'nodes.csv' comes last, in the place of the file to write"},
+    };
+    for (size_t i = 0; i < sizeof line / sizeof *line; i++)
+        assert_error(run(state, "%s", line[i][0]), 2, line[i][1]);
+    assert_text(state, "nodes.csv", table);
+    const program *p = run(state, "data part nodes.csv edges.csv -n 50 -q");
+    assert_error(p, 1, "of 50 parts of 2 nodes one is empty, wanted fewer parts");
+    assert_string_equal(p->out, "");
+    assert_error(run(state, "image train x -o /dev/null --log /dev/null"), 1, "x: ");
+}
+
+/* Nothing is read or computed for a file that cannot be written. */
+TEST_WITH(what_cannot_be_written_is_told_first, folder_new, program_teardown) {
+    static const char *const line[] = {
+        "anomaly score m.st x.csv -o nowhere/s.csv", "anomaly report m.st x.csv -o nowhere/p.html",
+        "image report m.st x -o nowhere/p.html", "zoo descend hopfield --svg nowhere/c.svg"};
+    for (size_t i = 0; i < sizeof line / sizeof *line; i++)
+        assert_error(run(state, "%s", line[i]), 1, ": cannot write: No such file or directory");
+    assert_error(run(state, "zoo descend hopfield --svg ."), 1, ".: is a folder, not a file");
+    write_text(state, "file", "");
+    assert_error(run(state, "data get mutag -o file"), 1, "file: is a file, not a folder");
+}

@@ -1,0 +1,142 @@
+/* basin image: training, completing, scoring, from the command line. */
+#include "program/kill.h"
+
+#define TINY                                                                                       \
+    "--size 16 --dim 16 --heads 2 --head-dim 8 --memories 32 --steps 3 --occlude 6 --keep 1 "      \
+    "--batch 16 --warmup 1 --threads 1 --quiet"
+
+TEST_WITH(train_complete_and_eval, folder_new, program_teardown) {
+    const program *p =
+        run(state, "image train shapes:96:3:16x16x3 " TINY
+                   " --channels 3 --epochs 2 --hold-out 16 -o m.safetensors --log m.jsonl --json");
+    cJSON *json = run_json(p);
+    assert_true(json_number(json, "parameters") > 1000);
+    assert_true(json_number(json, "steps") == 10);
+    assert_true(json_number(json, "validation.test_mse") > 0);
+    assert_true(json_number(json, "loss") > 0 && json_number(json, "epochs") == 2);
+    assert_true(json_number(json, "items_per_second") > 0 && json_number(json, "memory_bytes") > 0);
+
+    p = run_ok(state, "info m.safetensors");
+    assert_contains(p->out, "basin.config");
+
+    json =
+        run_json(run(state, "image eval m.safetensors shapes:96:3:16x16x3 --hold-out 16 --masks 3 "
+                            "--json --quiet"));
+    assert_true(json_number(json, "pictures") == 16);
+    assert_true(json_number(json, "mse") > 0 && json_number(json, "psnr") > 0);
+    assert_true(json_number(json, "best.0.mse") <= json_number(json, "worst.0.mse"));
+
+    p = run_ok(state,
+               "image complete m.safetensors shapes:3:9:16x16x3 --mask random -o out --frames");
+    assert_contains(p->out, "strip.png");
+    assert_contains(p->out, "step01.png");
+    p = run(
+        state,
+        "image complete m.safetensors shapes:1:9:16x16x3 shapes:1:9:16x16x3 --mask random -o out");
+    assert_contains(p->out, "out/shapes:1:9:16x16x3-0.completed.png");
+    assert_contains(p->out, "out/shapes:1:9:16x16x3-0-2.completed.png");
+    assert_error(run(state, "image complete m.safetensors shapes:3:9:16x16x3 --mask 1,2,3"), 1,
+                 "--mask 1,2,3: needs four whole numbers");
+    char line[PATH_TEXT + 20];
+    snprintf(line, sizeof line, "rm -r '%s/out'", (const char *)*state);
+    assert_int_equal(system(line), 0);
+}
+
+static double eval_mse(void **state, const char *more) {
+    char line[400];
+    snprintf(line, sizeof line, "image eval m.safetensors shapes:20:9:16x16x1 --masks 1 --json %s",
+             more);
+    cJSON *json = run_json(run(state, line));
+    double mse = json_number(json, "mse");
+    assert_true(json_number(json, "trained_on") == 0);
+    assert_true(json_number(json, "mean_mse") > 0.1);
+    return mse;
+}
+
+/* What changes the descent, or what is hidden, changes the score; what repeats the model does not.
+ */
+TEST_WITH(scores_follow_the_descent_asked_for, folder_new, program_teardown) {
+    run_ok(state, "image train shapes:96:3:16x16x1 " TINY
+                  " --epochs 2 --hold-out 16 --quiet -o m.safetensors");
+    double plain = eval_mse(state, "");
+    assert_true(eval_mse(state, "--steps 3 --alpha 0.1") == plain);
+    assert_true(eval_mse(state, "--steps 9") != plain);
+    assert_true(eval_mse(state, "--alpha 0.01") != plain);
+    assert_true(eval_mse(state, "--ratio 0.375") == plain); /* 6 of 16 */
+    assert_true(eval_mse(state, "--ratio 0.9") != plain);
+    assert_true(eval_mse(state, "--mask holes") != plain);
+    assert_error(run(state, "image eval m.safetensors shapes:20 --mask holes --ratio 0.5"), 2,
+                 "--ratio has no effect with --mask holes");
+    const program *p = run(state, "image eval m.safetensors shapes:96:3:16x16x1 --part train");
+    assert_contains(p->out, "80 of these 96 pictures were trained on");
+    assert_contains(p->out, "of the mean colour");
+    p = run_ok(state,
+               "image complete m.safetensors shapes:4:1:16x16x1 --mask random -o pictures -q");
+    p = run(state, "image eval m.safetensors pictures --part train");
+    assert_contains(p->err, "--part train has no effect: these pictures have no halves");
+    assert_error(run(state, "image eval m.safetensors shapes:95:3:16x16x1 --hold-out 16"), 1,
+                 "pictures that hold_out chooses were trained on");
+    assert_contains(run(state, "info m.safetensors")->out, "\"paths\":[\"shapes:96:3:16x16x1\"]");
+}
+
+/* A model to begin with brings its settings; pictures that do not suit the channels are noted. */
+TEST_WITH(settings_come_from_the_model_to_begin_with, folder_new, program_teardown) {
+    run_ok(state, "image train shapes:40:3:16x16x1 " TINY " --epochs 1 --quiet -o m.safetensors");
+    const program *p = run_ok(state, "image train shapes:20:4:24x24x3 --from m.safetensors "
+                                     "--epochs 1 --batch 4 -o n.safetensors");
+    assert_contains(p->err, "settings of m.safetensors, 1 channel, 16 pixels, batch 4");
+    assert_contains(p->err, "channels is 1, and the pictures are in colour");
+    assert_contains(run(state, "info n.safetensors")->out, "\"from\":\"m.safetensors\"");
+    assert_error(run(state, "image train shapes:20 --from m.safetensors --dim 24 -q -o o.st"), 1,
+                 "m.safetensors: its dim is 16, asked for is 24");
+}
+
+TEST(presets_are_overridden_by_flags) {
+    const program *p = run(state, "image train --alpha 0.5 --preset paper-imagenet --print-config");
+    cJSON *json = run_json(p);
+    assert_true(json_number(json, "settings.alpha") == 0.5);
+    assert_true(json_number(json, "settings.dim") == 768);
+    assert_true(json_number(json, "settings.batch") == 768);
+    assert_true(json_number(json, "settings.rate_first") == 5e-7);
+}
+
+/* With pictures the run is rehearsed, and nothing is written. What is printed can be read back. */
+TEST_WITH(the_configuration_says_what_a_run_takes, folder_new, program_teardown) {
+    char path[PATH_TEXT];
+    const program *p =
+        run(state, "image train shapes:96:3:16x16x1 " TINY " --epochs 3 --print-config");
+    cJSON *json = run_json(p);
+    assert_true(json_number(json, "settings.dim") == 16);
+    assert_true(json_number(json, "estimate.parameters") > 1000);
+    assert_true(json_number(json, "estimate.steps") == 18);
+    assert_true(json_number(json, "estimate.seconds") > 0);
+    assert_int_equal(file_put(folder_path(path, state, "c.json"), p->out, strlen(p->out)), 0);
+    json = run_json(run(state, "image train --config c.json --print-config"));
+    assert_true(json_number(json, "settings.occlude") == 6);
+    assert_null(cJSON_GetObjectItemCaseSensitive(json, "estimate"));
+    assert_int_equal(folder_count(state), 1);
+}
+
+TEST(wrong_input_is_told_in_a_line) {
+    assert_error(run(state, "image train nowhere -o x.safetensors"), 1, "nowhere");
+    assert_error(run(state, "image train shapes:40 --patch 5 -q"), 1, "patch is 5");
+    assert_error(run(state, "image train shapes:40 --preset fashion --quiet"), 1,
+                 "batch is 256, wanted at most 40");
+    assert_error(run(state, "image train shapes:40 --no-attention --heads 4 -q"), 1,
+                 "heads has no effect with attention off; leave it out");
+    assert_error(run(state, "image train shapes:40 --no-hopfield --memories 9 -q"), 1,
+                 "memories has no effect with hopfield off; leave it out");
+    assert_error(run(state, "image train shapes:40 --batch 20 --score-every 2 -q"), 1,
+                 "score_every is 2, but nothing is scored");
+    assert_error(run(state, "image train"), 2, "needs data to train on");
+    assert_error(run(state, "image train shapes:40 --preset large"), 2, "large");
+    assert_error(run(state, "image eval m.safetensors shapes:40"), 1, "m.safetensors");
+    assert_error(run(state, "image complete nothing.safetensors shapes:40"), 1,
+                 "nothing.safetensors");
+}
+
+TEST_WITH(a_killed_run_ends_with_the_same_bytes, folder_new, program_teardown) {
+    survive_pictures(state, 10, 2, 60);
+}
+
+int main(void) { return tests_run(folder_new, program_teardown); }

@@ -1,0 +1,212 @@
+/* basin image complete as people use it: their own files and masks, the mistakes that they make, a
+ * model that came with Basin; and basin image export to half the bytes. */
+#include <stdbool.h>
+#include <sys/stat.h>
+
+#include "basin/tasks/picture.h"
+#include "program/program.h"
+
+static void put_picture(void **state, const char *name, int64_t height, int64_t width, int kind) {
+    char path[PATH_TEXT];
+    BASIN_AT_EXIT(basin_picture_free) basin_picture p = {0};
+    assert_ok(basin_picture_resize_memory(&p, height, width, 3, &failure));
+    for (int64_t i = 0; i < height * width * 3; i++)
+        p.pixel[i] = (uint8_t)(kind < 0 ? -kind - 1 : i * 7 % 200 + kind);
+    assert_ok(basin_picture_write_png(folder_path(path, state, name), &p, &failure));
+}
+
+/* White in a square of 8 pixels from (4, 4), with three pixels of another grey above it. */
+static void put_mask(void **state, const char *name, int64_t height, int64_t width, int grey) {
+    char path[PATH_TEXT];
+    BASIN_AT_EXIT(basin_picture_free) basin_picture p = {0};
+    assert_ok(basin_picture_resize_memory(&p, height, width, 1, &failure));
+    memset(p.pixel, 0, (size_t)(height * width));
+    for (int y = 4; y < 12; y++) memset(p.pixel + y * width + 4, 255, 8);
+    memset(p.pixel + 3 * width + 4, grey, 3);
+    assert_ok(basin_picture_write_png(folder_path(path, state, name), &p, &failure));
+}
+
+static void make_folder(void **state, const char *name) {
+    char path[PATH_TEXT];
+    assert_int_equal(mkdir(folder_path(path, state, name), 0777), 0);
+}
+
+static bool exists(void **state, const char *name) {
+    char path[PATH_TEXT];
+    return access(folder_path(path, state, name), F_OK) == 0;
+}
+
+static long bytes_of(void **state, const char *name) {
+    char path[PATH_TEXT];
+    struct stat found;
+    return stat(folder_path(path, state, name), &found) == 0 ? (long)found.st_size : -1;
+}
+
+/* A model m.safetensors, and a folder of three pictures, of which one is none. */
+static int scene_open(void **state) {
+    if (folder_new(state)) return -1;
+    const program *p = run(state, "image train shapes:64:3:16x16x3 --size 16 --dim 16 --heads 2 "
+                                  "--head-dim 8 --memories 32 --steps 3 --occlude 6 --keep 1 "
+                                  "--channels 3 --batch 16 --warmup 0 --epochs 1 --threads 1 "
+                                  "--quiet -o m.safetensors");
+    if (p->code) return -1;
+    make_folder(state, "in");
+    make_folder(state, "in/more");
+    put_picture(state, "in/a.png", 30, 20, 3);
+    put_picture(state, "in/more/a.png", 24, 24, 9);
+    char path[PATH_TEXT];
+    return file_put(folder_path(path, state, "in/broken.jpg"), "\xff\xd8\xff", 3);
+}
+
+static int scene_close(void **state) {
+    char line[PATH_TEXT + 20];
+    snprintf(line, sizeof line, "rm -r '%s'", (const char *)*state);
+    int failed = system(line);
+    free(*state);
+    return failed;
+}
+
+TEST(folders_are_completed_whole) {
+    const program *p =
+        run_ok(state, "image complete m.safetensors in --mask '2,3,6,6;12,14,5,4' -o o1");
+    assert_contains(p->err, "skipped: in/broken.jpg: ");
+    assert_null(strstr(p->err, "in/broken.jpg: in/broken.jpg"));
+    assert_contains(p->err, "2 pictures completed, 1 skipped");
+    assert_true(exists(state, "o1/a.completed.png") && exists(state, "o1/a-2.completed.png"));
+    p = run(state, "image complete m.safetensors in --mask 2,3,6,6 -o o1");
+    assert_contains(p->err, "o1: replaced 4 files of the same name");
+    p = run_ok(state,
+               "image complete m.safetensors shapes:12:5:16x16x3 --mask random -o o2 --quiet");
+    assert_true(exists(state, "o2/shapes:12:5:16x16x3-11.completed.png"));
+    assert_error(run(state, "image complete m.safetensors in/broken.jpg -o o1"), 1, "broken.jpg");
+}
+
+/* A result that is completed again does not take its own place. */
+TEST(a_result_is_not_its_own_original) {
+    put_picture(state, "in2.completed.png", 20, 20, 3);
+    run_ok(state, "image complete m.safetensors in2.completed.png --mask 2,3,6,6");
+    assert_true(exists(state, "in2.completed.completed.png"));
+}
+
+TEST(masks_are_files_or_folders_of_them) {
+    make_folder(state, "masks");
+    put_mask(state, "masks/a.png", 30, 20, 0);
+    const program *p =
+        run_ok(state, "image complete m.safetensors in/a.png --mask masks/a.png -o o3");
+    assert_null(strstr(p->err, "nearly black"));
+    put_mask(state, "smeared.png", 30, 20, 5);
+    p = run(state, "image complete m.safetensors in/a.png --mask smeared.png -o o3");
+    assert_contains(p->err, "note: 3 pixels of the mask are nearly black, and count as missing");
+    p = run_ok(state, "image complete m.safetensors in --mask masks -o o3");
+    assert_contains(p->err, "masks/a-2.png");
+    assert_contains(p->err, "1 picture completed, 2 skipped");
+}
+
+TEST(unusable_masks_are_errors) {
+    put_picture(state, "black.png", 30, 20, -1);
+    put_picture(state, "white.png", 30, 20, -256);
+    put_mask(state, "other.png", 24, 24, 0);
+    static const struct {
+        const char *mask, *why;
+        int code;
+    } wrong[] = {
+        {"4000,6,8,8", "the rectangle 4000,6,8,8 reaches out of the picture, which has 20 x 30", 1},
+        {"15,6,8,8", "reaches out of the picture", 1},
+        {"1,2,3", "needs four whole numbers X,Y,W,H", 1},
+        {"1,2,0,4", "W and H above 0", 1},
+        {"'1,2,3,4;'", "needs four whole numbers X,Y,W,H", 1},
+        {"black.png", "the mask hides nothing", 1},
+        {"white.png", "the mask hides the whole picture", 1},
+        {"other.png", "in/a.png: the mask has 24 x 24 pixels, wanted the picture's 20 x 30", 1},
+        {"nowhere.png", "nowhere.png", 1},
+        {"smeared.png --most-hidden 0.1", "the mask hides 11 % of the picture: is it inverted?", 1},
+        {"transparent", "in/a.png: nothing is transparent in it, so what is missing? --mask", 1},
+        {"1,2,3,4 --ratio 0.3", "--ratio has no effect with --mask 1,2,3,4", 2},
+        {"1,2,3,4 --seed 3", "--seed has no effect with --mask 1,2,3,4", 2},
+        {"1,2,3,4 --looks 2 --plain", "--looks has no effect with --plain", 2},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_error(
+            run(state, "image complete m.safetensors in/a.png -o o4 --mask %s", wrong[i].mask),
+            wrong[i].code, wrong[i].why);
+    assert_false(exists(state, "o4/a.completed.png"));
+    assert_error(run(state, "image complete m.safetensors in/a.png --mask 2,3,6,6 -o o.jpg"), 2,
+                 "needs a name that ends in .png");
+    assert_error(run(state, "image complete m.safetensors in --mask 2,3,6,6 -o o.png"), 2,
+                 "-o o.png names a file, and there are 3 pictures; needs a folder");
+    assert_error(run(state, "image inpaint in/a.png"), 2, "did you mean 'image complete'?");
+    assert_error(run(state, "image complete in/a.png --hole 1,2,3,4"), 2, "mean '--mask'?");
+}
+
+/* As painting programs leave it: a hole is what was erased. */
+TEST(transparency_is_the_hole) {
+    static const char make[] =
+        "import struct,zlib\n"
+        "def c(k,d): return struct.pack('>I',len(d))+k+d+struct.pack('>I',zlib.crc32(k+d))\n"
+        "r=b''.join(b'\\0'+bytes(v for x in range(20) for v in (9*x,5*y,99,0 if 5<x<12 and 6<y<14 "
+        "else 255)) for y in range(24))\n"
+        "open('erased.png','wb').write(b'\\x89PNG\\r\\n\\x1a\\n'+c(b'IHDR',struct.pack('>IIBBBBB',"
+        "20,"
+        "24,8,6,0,0,0))+c(b'IDAT',zlib.compress(r))+c(b'IEND',b''))\n"
+        "r=b''.join(b'\\0'+bytes(255 if 5<x<12 and 6<y<14 or k<1 else 0 for x in range(20) for k "
+        "in "
+        "(0,1)) for y in range(24))\n"
+        "open('painted.png','wb').write(b'\\x89PNG\\r\\n\\x1a\\n'+c(b'IHDR',struct.pack("
+        "'>IIBBBBB',20,24,8,4,0,0,0))+c(b'IDAT',zlib.compress(r))+c(b'IEND',b''))\n";
+    char path[PATH_TEXT], line[PATH_TEXT + 40];
+    assert_int_equal(file_put(folder_path(path, state, "make.py"), make, sizeof make - 1), 0);
+    snprintf(line, sizeof line, "cd '%s' && python3 make.py", (const char *)*state);
+    if (system(line) != 0) skip();
+    const program *p = run_ok(state, "image complete m.safetensors erased.png -o whole.png");
+    assert_contains(p->out, "whole.png\n");
+    assert_false(exists(state, "whole.strip.png"));
+    assert_error(run(state, "image complete m.safetensors erased.png -o ./erased.png"), 2,
+                 "-o ./erased.png is read; name another file");
+    assert_error(run(state, "image complete m.safetensors erased.png -o nowhere/x.png"), 1,
+                 "nowhere/x.png: cannot write: No such file or directory");
+    assert_error(run(state, "image complete m.safetensors whole.png -o again.png"), 1,
+                 "nothing is transparent in it");
+    /* a mask of white paint on a transparent layer */
+    run_ok(state, "image complete m.safetensors whole.png --mask painted.png -o a.png");
+    run_ok(state, "image complete m.safetensors whole.png --mask 6,7,6,7 -o b.png");
+    assert_int_equal(bytes_of(state, "a.png"), bytes_of(state, "b.png"));
+}
+
+TEST(thin_pictures_get_the_membrane) {
+    put_picture(state, "thin.png", 300, 2, 3);
+    run_ok(state, "image complete m.safetensors thin.png --mask 0,40,2,200 -o a.png");
+    run_ok(state, "image complete m.safetensors thin.png --mask 0,40,2,200 -o o9 --frames");
+    assert_true(bytes_of(state, "a.png") == bytes_of(state, "o9/thin.completed.png"));
+}
+
+TEST(the_descent_can_be_changed) {
+    const char *base = "image complete m.safetensors in/a.png --mask 2,3,6,6 -o o5";
+    run_ok(state, "%s --steps 9 --alpha 0.02 --frames", base);
+    assert_true(exists(state, "o5/a.step09.png") && !exists(state, "o5/a.step10.png"));
+}
+
+/* Without a model the one that came with Basin is used, in half the bytes if one likes. */
+TEST(a_model_to_begin_with_is_found) {
+    char path[PATH_TEXT];
+    make_folder(state, "models");
+    folder_path(path, state, "models");
+    setenv("BASIN_MODELS", path, 1);
+    assert_error(run(state, "image complete in/a.png --mask 2,3,6,6 -o o6"), 1,
+                 "models/photos.safetensors: not there, though BASIN_MODELS names that folder");
+    const program *p = run_ok(state, "image export m.safetensors models/photos.safetensors "
+                                     "--weights bf16");
+    p = run(state, "image complete in/a.png --mask 2,3,6,6 -o o6");
+    unsetenv("BASIN_MODELS");
+    assert_int_equal(p->code, 0);
+    assert_true(exists(state, "o6/a.completed.png"));
+    assert_true(bytes_of(state, "models/photos.safetensors") * 5 <
+                bytes_of(state, "m.safetensors") * 4);
+    p = run_ok(state,
+               "image complete in/a.png --model models/photos.safetensors --mask 2,3,6,6 -o o6");
+    assert_error(run(state, "image complete m.safetensors"), 2, "needs pictures");
+    assert_error(run(state, "image complete m.safetensors in --model m.safetensors"), 2,
+                 "give one of them");
+    assert_error(run(state, "image export m.safetensors w.npz"), 2, "ends in .safetensors");
+}
+
+int main(void) { return tests_run(scene_open, scene_close); }

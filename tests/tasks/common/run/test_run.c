@@ -1,0 +1,353 @@
+/* The one run: cut anywhere and resumed, it ends with the same weights and the same log; what
+ * stands in its way is told before the first step. */
+#include <sys/stat.h>
+
+#include "tasks/common/run/rig.h"
+
+/* ---- what is compared ---- */
+
+/* The log without times, which no two runs share. */
+static char *read_log(const char *path) {
+    char line[600], *text = calloc(1, 20000);
+    FILE *file = fopen(path, "r");
+    assert_non_null(text);
+    while (file && fgets(line, sizeof line, file)) {
+        char *time = strstr(line, ",\"seconds\"");
+        if (!time) time = strstr(line, ",\"items_per_second\"");
+        if (time) strcpy(time, "\n");
+        strcat(text, line);
+    }
+    if (file) fclose(file);
+    return text;
+}
+
+/* All weights that are kept, in one line. */
+static char *weights(rig *r) {
+    static const char *const name[] = {"member0.w", "member0.b", "member1.w", "member1.b"};
+    char *text = calloc(1, 4000);
+    assert_non_null(text);
+    for (int i = 0; i < 4; i++) {
+        basin_tensor t;
+        basin_error error;
+        if (basin_store_read(r->lab.store, name[i], &t, &error)) continue;
+        for (int64_t k = 0; k < basin_shape_count(t.shape); k++)
+            sprintf(text + strlen(text), "%a ", basin_tensor_at(&t, k));
+        basin_tensor_free(&t);
+    }
+    return text;
+}
+
+typedef struct files {
+    char out[PATH_TEXT], log[PATH_TEXT], checkpoint[PATH_TEXT];
+    basin_training training;
+} files;
+
+static void name_files(files *f, void **state, const char *name) {
+    char text[64];
+    snprintf(text, sizeof text, "%s.safetensors", name);
+    folder_path(f->out, state, text);
+    snprintf(text, sizeof text, "%s.log", name);
+    folder_path(f->log, state, text);
+    snprintf(f->checkpoint, sizeof f->checkpoint, "%.280s.checkpoint", f->out);
+    f->training = (basin_training){.output = f->out, .log = f->log, .save_every = 1e9};
+}
+
+/* ---- cut and resumed ---- */
+
+TEST(a_cut_run_ends_alike) {
+    files whole, cut;
+    rig r;
+    basin_outcome outcome;
+    name_files(&whole, state, "whole");
+    rig_open(&r, NULL);
+    assert_ok(rig_run(&outcome, &r, &whole.training, 0, &failure));
+    assert_false(outcome.stopped);
+    assert_int_equal(outcome.best_epoch, 2);
+    assert_int_equal(r.finished, MEMBERS);
+    assert_int_equal(r.written, 1);
+    char *log = read_log(whole.log), *kept = weights(&r);
+    rig_close(&r);
+    for (int64_t step = 1; step < MEMBERS * STEPS * EPOCHS; step++) {
+        name_files(&cut, state, "cut");
+        rig_open(&r, NULL);
+        assert_ok(rig_run(&outcome, &r, &cut.training, step, &failure));
+        assert_true(outcome.stopped);
+        assert_int_equal(r.written, 0);
+        rig_close(&r);
+        rig_open(&r, NULL);
+        cut.training.resume = true;
+        assert_ok(rig_run(&outcome, &r, &cut.training, 0, &failure));
+        assert_true(outcome.resumed && !outcome.stopped);
+        char *again = read_log(cut.log), *same = weights(&r);
+        assert_string_equal(again, log);
+        assert_string_equal(same, kept);
+        assert_true(access(cut.checkpoint, F_OK));
+        free(again), free(same);
+        rig_close(&r);
+    }
+    free(log), free(kept);
+}
+
+TEST(more_epochs_follow_a_kept_checkpoint) {
+    files f;
+    rig r;
+    basin_outcome outcome;
+    name_files(&f, state, "more");
+    f.training.keep_checkpoint = true;
+    rig_open(&r, NULL);
+    r.task.members = 1, r.task.epochs = 2;
+    assert_ok(rig_run(&outcome, &r, &f.training, 0, &failure));
+    rig_close(&r);
+    assert_int_equal(access(f.checkpoint, F_OK), 0);
+    rig_open(&r, NULL);
+    f.training.resume = true;
+    r.task.members = 1;
+    assert_ok(rig_run(&outcome, &r, &f.training, 0, &failure));
+    assert_true(outcome.resumed);
+    assert_int_equal(outcome.epochs, EPOCHS);
+    assert_int_equal(outcome.steps, EPOCHS * STEPS);
+    rig_close(&r);
+    rig_open(&r, NULL);
+    r.task.members = 1, r.task.epochs = 3;
+    assert_failure(rig_run(&outcome, &r, &f.training, 0, &failure), BASIN_BAD_VALUE,
+                   "has done 4 epochs, asked for are 3");
+    rig_close(&r);
+}
+
+TEST(a_run_begins_with_a_models_weights) {
+    files f;
+    rig r;
+    basin_outcome outcome;
+    name_files(&f, state, "first");
+    rig_open(&r, NULL);
+    r.task.members = 1;
+    assert_ok(rig_run(&outcome, &r, &f.training, 0, &failure));
+    double learnt = rig_weight(&r);
+    rig_close(&r);
+    basin_training fine = {.from = f.out};
+    rig_open(&r, NULL);
+    r.task.members = 1, r.task.schedule.peak = 0;
+    r.trainer.schedule = (basin_schedule){0, 1, 0, 0, 0};
+    assert_ok(rig_run(&outcome, &r, &fine, 1, &failure));
+    assert_true(rig_weight(&r) == learnt);
+    rig_close(&r);
+}
+
+/* ---- the end of a run ---- */
+
+TEST(patience_ends_a_member) {
+    BASIN_AT_EXIT(rig_close) rig r;
+    basin_outcome outcome;
+    basin_training training = {0};
+    rig_open(&r, NULL);
+    r.task.patience = 1;
+    assert_ok(rig_run(&outcome, &r, &training, 0, &failure));
+    assert_int_equal(outcome.epochs, 3);
+    assert_int_equal(outcome.best_epoch, 2);
+    assert_true(basin_score_get(&outcome.best, "validation_merit") == 0.75);
+    assert_true(isnan(basin_score_get(&outcome.best, "nothing")));
+}
+
+/* The kept weights are those that were scored, not the last. */
+TEST(the_best_weights_are_kept) {
+    BASIN_AT_EXIT(rig_close) rig r;
+    basin_outcome outcome;
+    basin_training training = {0};
+    rig_open(&r, NULL);
+    assert_ok(rig_run(&outcome, &r, &training, 0, &failure));
+    assert_true(rig_weight(&r) == basin_score_get(&outcome.best, "validation_weight"));
+}
+
+TEST(a_rehearsal_writes_nothing) {
+    files f;
+    BASIN_AT_EXIT(rig_close) rig r;
+    basin_outcome outcome;
+    name_files(&f, state, "never");
+    int before = folder_count(state);
+    f.training.rehearse = 1e-6;
+    rig_open(&r, NULL);
+    assert_ok(rig_run(&outcome, &r, &f.training, 0, &failure));
+    assert_true(outcome.step_seconds > 0 && outcome.parameters == WIDTH * 3 + 3);
+    assert_int_equal(outcome.steps_wanted, MEMBERS * STEPS * EPOCHS);
+    assert_int_equal(folder_count(state), before);
+}
+
+/* ---- what stands in the way ---- */
+
+static void refuse(const basin_training *training, const char *wanted) {
+    BASIN_AT_EXIT(rig_close) rig r;
+    basin_outcome outcome;
+    basin_error error;
+    rig_open(&r, NULL);
+    assert_int_not_equal(rig_run(&outcome, &r, training, 0, &error), BASIN_OK);
+    if (!strstr(error.text, wanted)) fail_msg("\"%s\" is not in: %s", wanted, error.text);
+    assert_int_equal(r.finished, 0);
+}
+
+TEST(what_cannot_be_written_is_told_first) {
+    char path[PATH_TEXT], log[PATH_TEXT];
+    folder_path(path, state, "nowhere/model.safetensors");
+    folder_path(log, state, "nowhere/log.jsonl");
+    refuse(&(basin_training){.output = path},
+           "nowhere/model.safetensors: cannot write: No such file");
+    refuse(&(basin_training){.log = log}, "nowhere/log.jsonl: No such file");
+    refuse(&(basin_training){.from = path}, "nowhere/model.safetensors: cannot open");
+}
+
+/* A pipe stands for a device here, which only root can make: it is neither renamed nor removed. */
+TEST(a_checkpoint_is_a_regular_file) {
+    char path[PATH_TEXT];
+    struct stat info;
+    assert_int_equal(mkfifo(folder_path(path, state, "pipe"), 0666), 0);
+    refuse(&(basin_training){.checkpoint = path, .restart = true}, "pipe: is not a regular file");
+    assert_true(stat(path, &info) == 0 && S_ISFIFO(info.st_mode));
+    BASIN_AT_EXIT(rig_close) rig r; /* and a run that is cut leaves none beside it */
+    basin_outcome outcome;
+    int before = folder_count(state);
+    rig_open(&r, NULL);
+    assert_ok(rig_run(&outcome, &r, &(basin_training){.output = path}, 3, &failure));
+    assert_int_equal(folder_count(state), before);
+    unlink(path);
+}
+
+/* A checkpoint goes with the end of its run, and the model with it that has the same name. */
+TEST(files_of_a_run_are_apart) {
+    char path[PATH_TEXT], log[PATH_TEXT];
+    folder_path(path, state, "one.safetensors");
+    folder_path(log, state, "one.jsonl");
+    refuse(&(basin_training){.output = path, .checkpoint = path}, "output and checkpoint are both");
+    refuse(&(basin_training){.output = path, .log = path}, "output and log are both");
+    refuse(&(basin_training){.checkpoint = log, .log = log}, "checkpoint and log are both");
+    refuse(&(basin_training){.output = path, .resume = true, .restart = true},
+           "resume and restart; wanted one of them");
+}
+
+TEST(a_checkpoint_is_not_overwritten) {
+    files f;
+    rig r;
+    basin_outcome outcome;
+    char old[PATH_TEXT];
+    name_files(&f, state, "way");
+    rig_open(&r, NULL);
+    assert_ok(rig_run(&outcome, &r, &f.training, 3, &failure));
+    rig_close(&r);
+    refuse(&f.training, "way.safetensors.checkpoint: the checkpoint of an unfinished run");
+    f.training.restart = true;
+    rig_open(&r, NULL);
+    assert_ok(rig_run(&outcome, &r, &f.training, 0, &failure));
+    assert_false(outcome.resumed);
+    assert_non_null(strstr(r.note, "is kept as"));
+    rig_close(&r);
+    assert_int_equal(access(folder_path(old, state, "way.safetensors.checkpoint.old"), F_OK), 0);
+    f.training.restart = false, f.training.resume = true;
+    rig_open(&r, NULL);
+    assert_ok(rig_run(&outcome, &r, &f.training, 0, &failure));
+    assert_true(outcome.finished_before);
+    rig_close(&r);
+}
+
+/* A checkpoint in which one number or word is another. */
+static void damage(const char *path, const char *from, const char *to) {
+    static char text[40000];
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    size_t size = fread(text, 1, sizeof text, file);
+    fclose(file);
+    assert_int_equal(strlen(from), strlen(to));
+    bool found = false;
+    for (size_t i = 0; i + strlen(from) <= size; i++)
+        if (!memcmp(text + i, from, strlen(from))) {
+            memcpy(text + i, to, strlen(to));
+            found = true;
+        }
+    assert_true(found);
+    assert_int_equal(file_put(path, text, size), 0);
+}
+
+TEST(damaged_checkpoints_are_refused) {
+    static const char *const change[][3] = {
+        {"\\\"step\\\":8", "\\\"step\\\":3", "step is 3, wanted 5 to 10"},
+        {"\\\"member\\\":0", "\\\"member\\\":7", "is damaged"},
+        {"\\\"epoch\\\":1", "\\\"epoch\\\":9", "has done 9 epochs"},
+        {"\\\"weight\\\"", "\\\"weighs\\\"", "is damaged"},
+        {"\"best.w\"", "\"rest.w\"", "'rest.w' belongs to no parameter"},
+        {"\"rig\"", "\"sea\"", "the model is 'sea', wanted 'rig'"},
+    };
+    for (size_t i = 0; i < sizeof change / sizeof *change; i++) {
+        files f;
+        rig r;
+        basin_outcome outcome;
+        name_files(&f, state, "damaged");
+        unlink(f.checkpoint);
+        rig_open(&r, NULL);
+        assert_ok(rig_run(&outcome, &r, &f.training, 8, &failure));
+        rig_close(&r);
+        damage(f.checkpoint, change[i][0], change[i][1]);
+        f.training.resume = true;
+        refuse(&f.training, change[i][2]);
+    }
+}
+
+/* Without its moments an optimiser would go on as if it had just begun. */
+TEST(a_checkpoint_without_moments_is_refused) {
+    files f;
+    rig r;
+    basin_outcome outcome;
+    basin_bundle *whole, *part;
+    name_files(&f, state, "moments");
+    rig_open(&r, NULL);
+    assert_ok(rig_run(&outcome, &r, &f.training, 8, &failure));
+    rig_close(&r);
+    assert_ok(basin_bundle_read(&whole, f.checkpoint, &failure));
+    assert_ok(basin_bundle_new(&part, NULL, &failure));
+    for (size_t i = 0; i < basin_bundle_meta_count(whole); i++)
+        assert_ok(basin_bundle_meta_set(part, basin_bundle_meta_key(whole, i),
+                                        basin_bundle_meta_value(whole, i), &failure));
+    for (size_t i = 0; i < basin_bundle_count(whole); i++) {
+        const basin_tensor *t = basin_bundle_at(whole, i);
+        basin_tensor borrowed = basin_tensor_borrow(t->data, t->dtype, t->shape);
+        if (strcmp(basin_bundle_name(whole, i), "b.v") != 0)
+            assert_ok(basin_bundle_add(part, basin_bundle_name(whole, i), &borrowed, &failure));
+    }
+    assert_ok(basin_bundle_write(f.checkpoint, part, &failure));
+    basin_bundle_free(part);
+    basin_bundle_free(whole);
+    f.training.resume = true;
+    refuse(&f.training, "no tensor 'b.v'");
+}
+
+/* ---- ranks ---- */
+
+typedef struct pair {
+    rig *r;
+    int reductions;
+} pair;
+
+static basin_status meet(void *context, basin_store *store, const char *const *name, int count,
+                         basin_error *error) {
+    pair *p = context;
+    p->reductions++;
+    for (int i = 0; i < count; i++) {
+        basin_tensor gradient;
+        basin_status status = basin_store_read(store, name[i], &gradient, error);
+        if (status) return status;
+        basin_tensor_free(&gradient);
+    }
+    return BASIN_OK;
+}
+
+/* Gradients and update apart, with a reduction of one in between, train as one plan does. */
+TEST(a_reduction_of_one_changes_nothing) {
+    BASIN_AT_EXIT(rig_close) rig alone, met;
+    pair p = {0};
+    basin_outcome outcome;
+    basin_training training = {0};
+    rig_open(&alone, NULL);
+    assert_ok(rig_run(&outcome, &alone, &training, 0, &failure));
+    rig_open(&met, &(basin_reduction){meet, &p});
+    assert_ok(rig_run(&outcome, &met, &training, 0, &failure));
+    assert_int_equal(p.reductions, MEMBERS * STEPS * EPOCHS);
+    assert_true(fabs(rig_weight(&alone) - rig_weight(&met)) < 1e-6);
+}
+
+int main(void) { return tests_run(folder_new, folder_remove); }

@@ -1,0 +1,78 @@
+/* Explanations of graphs: what nodes and edges add makes up the output, for every target; attention
+ * and energies are the model's. */
+#include "tasks/graphs/graph_world.h"
+
+enum { GRAPHS = 24 };
+
+static void scene_open(world_scene *s, basin_graphs_target target, int64_t reach) {
+    basin_graphs_settings values = world_settings();
+    values.epochs = 5;
+    if (reach > 1) values.reach = reach, values.edge_walks = 3, values.pair_hidden = 4;
+    if (reach > 1) values.average = 0.9, values.adjacency = "bias";
+    world_train(s, target, GRAPHS, &values);
+}
+
+static double sum_of(const double *number, int64_t count) {
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++) sum += number[i];
+    return sum;
+}
+
+static basin_graphs_explanation explained(world_scene *s, int64_t graph, int64_t column) {
+    basin_graphs_explanation e;
+    basin_graphs_data data = {.set = &s->set, .graph = &graph, .graphs = 1};
+    assert_ok(basin_graphs_explain(&e, s->model, &data, column, &failure));
+    return e;
+}
+
+static void one_graph(world_scene *s, int64_t graph) {
+    float output[2];
+    basin_graphs_data data = {.set = &s->set, .graph = &graph, .graphs = 1};
+    assert_ok(basin_graphs_predict(output, NULL, s->model, &data, &failure));
+    basin_graphs_explanation e = explained(s, graph, -1);
+    if (s->set.task == BASIN_GRAPHS_VALUES)
+        assert_true(fabs(e.output - (double)output[0]) < 1e-3);
+    else {
+        assert_int_equal(e.column, output[1] > output[0]);
+        double odds = (double)output[e.column] / (double)output[!e.column];
+        assert_true(fabs(e.output - log(odds)) < 1e-3);
+        basin_graphs_explanation other = explained(s, graph, !e.column);
+        assert_true(fabs(e.output + other.output) < 1e-3 && fabs(e.blank + other.blank) < 1e-3);
+        basin_graphs_explanation_free(&other);
+    }
+    double added = sum_of(e.node, e.nodes) + sum_of(e.edge, e.edges), all = e.output - e.blank;
+    assert_true(fabs(all - added - e.missed) < 1e-6 + 1e-6 * fabs(all));
+    assert_true(fabs(e.missed) < 1e-2 * fabs(all) + 1e-3);
+    assert_true(e.has_energy);
+    double attention = sum_of(e.attention, e.nodes);
+    assert_true(attention > 0.1 && attention < 1);
+    for (int64_t i = 0; i < e.nodes; i++) assert_true(e.energy[i] < 0);
+    basin_graphs_explanation_free(&e);
+}
+
+TEST(parts_make_up_the_output) {
+    for (int i = 0; i < 4; i++) { /* with edges alone, and with pairs further apart */
+        world_scene s;
+        scene_open(&s, i % 2 ? BASIN_GRAPHS_VALUES : BASIN_GRAPHS_CLASSES, 1 + i / 2 * 2);
+        for (int64_t graph = 0; graph < GRAPHS; graph += 9) one_graph(&s, graph);
+        world_close(&s);
+    }
+}
+
+TEST(refuses) {
+    world_scene s;
+    basin_error error;
+    basin_graphs_explanation e;
+    int64_t graph = GRAPHS;
+    scene_open(&s, BASIN_GRAPHS_CLASSES, 1);
+    basin_graphs_data data = {.set = &s.set, .graph = &graph, .graphs = 1};
+    assert_int_equal(basin_graphs_explain(&e, s.model, &data, -1, &error), BASIN_BAD_VALUE);
+    assert_string_equal(error.text, "needs one graph of a set, 0 to 23");
+    graph = 0;
+    assert_int_equal(basin_graphs_explain(&e, s.model, &data, 2, &error), BASIN_BAD_VALUE);
+    world_close(&s);
+    scene_open(&s, BASIN_NODE_CLASSES, 1);
+    data.set = &s.set;
+    assert_int_equal(basin_graphs_explain(&e, s.model, &data, -1, &error), BASIN_UNSUPPORTED);
+    world_close(&s);
+}

@@ -1,0 +1,218 @@
+/* Models of molecules: members and their spread, the memory of training molecules, several yes or
+ * no, files; splits by scaffold. */
+#include "support/folder.h"
+#include "tasks/graphs/graph_world.h"
+
+enum { COUNT = 24 };
+
+static void molecules_new(basin_graphset *set, bool several) {
+    static char text[COUNT][40];
+    const char *smiles[COUNT];
+    for (int i = 0; i < COUNT; i++) { /* chains with and without an acid */
+        snprintf(text[i], sizeof text[i], "%.*s%s", 1 + i / 2, "CCCCCCCCCCCCCC",
+                 i % 2 ? "C(=O)O" : "Cl");
+        smiles[i] = text[i];
+    }
+    basin_molecules spec = {.text = smiles, .count = COUNT};
+    assert_ok(basin_graphset_read_molecules(set, &spec, &failure));
+    set->classes = 2, set->class_value = calloc(2, sizeof(int64_t)), set->class_value[1] = 1;
+    set->class_of = calloc(COUNT, sizeof(int32_t));
+    for (int i = 0; i < COUNT; i++) set->class_of[i] = i % 2;
+    if (!several) return;
+    set->task = BASIN_GRAPHS_VALUES, set->targets = 2, set->binary = true;
+    set->target = calloc(2 * COUNT, sizeof(float));
+    for (int i = 0; i < 2 * COUNT; i++)
+        set->target[i] = i % 5 == 0 ? NAN : i % 2 ? (float)(i > COUNT) : (float)(i / 2 % 2);
+}
+
+static void learns(void **state, bool several) {
+    char path[PATH_TEXT];
+    basin_graphset set;
+    basin_backend *backend;
+    basin_graphs_model *model, *again;
+    basin_outcome outcome;
+    basin_graphs_settings values = world_settings();
+    float first[2 * COUNT], second[2 * COUNT], spread[2 * COUNT], nearest[COUNT];
+    basin_graphs_measures m;
+    values.members = 3, values.epochs = 2;
+    basin_settings settings = {.kind = &basin_graphs_task, .values = &values};
+    molecules_new(&set, several);
+    folder_path(path, state, "m.safetensors");
+    assert_ok(basin_backend_open(&backend, &(basin_compute){.threads = 1}, &failure));
+    basin_graphs_data data = {.set = &set, .hold_out = 0.25};
+    basin_training training = {.backend = backend, .output = path};
+    assert_ok(basin_graphs_train(&model, &outcome, &settings, &data, &training, &failure));
+    assert_int_equal(basin_graphs_about(model).members, 3);
+    assert_true(basin_graphs_about(model).binary == several);
+    assert_string_equal(model->settings.adjacency, "bias"); /* what molecules have by default */
+    assert_int_equal(model->settings.pair_hidden, 16);
+    data.spread = spread, data.nearest = nearest;
+    assert_ok(basin_graphs_predict(first, NULL, model, &data, &failure));
+    assert_ok(basin_graphs_open(&again, path, backend, &failure));
+    assert_ok(basin_graphs_predict(second, NULL, again, &data, &failure));
+    assert_memory_equal(first, second, sizeof first);
+    double apart = 0;
+    for (int i = 0; i < 2 * COUNT; i++) {
+        apart += (double)spread[i];
+        assert_true(first[i] > 0 && first[i] < 1 && nearest[i / 2] == 1);
+    }
+    assert_true(apart > 0);
+    assert_ok(basin_graphs_score(&m, NULL, model, &data, &failure));
+    assert_true(m.auroc > 0.8 && m.auprc > 0.7 && m.merit == 100 * m.auroc);
+    assert_true(basin_graphs_about(again).calibrated > 0 && m.coverage > 0.8 && m.size > 0);
+    set.binary = false; /* the model says what its values are */
+    assert_ok(basin_graphs_score(&m, NULL, model, &data, &failure));
+    assert_true(m.auroc > 0.8);
+    if (several) set.target[1] = 2;
+    if (several)
+        assert_failure(basin_graphs_score(&m, NULL, model, &data, &failure), BASIN_BAD_VALUE,
+                       "has the value 2; the model answers 0 or 1");
+    basin_graphs_close(model);
+    basin_graphs_close(again);
+    basin_backend_close(backend);
+    basin_graphset_free(&set);
+}
+
+TEST_WITH(classes, folder_new, folder_remove) { learns(state, false); }
+TEST_WITH(several_yes_or_no, folder_new, folder_remove) { learns(state, true); }
+
+/* The largest groups train; no group is in two parts. */
+TEST(groups) {
+    static const int64_t group[] = {7, 7, 7, 7, 7, 7, 3, 3, 1, 2};
+    basin_folds f;
+    assert_ok(basin_folds_group(&f, group, 10, 1, 0, 0, &failure));
+    assert_int_equal(f.fold->count[0], 8);
+    assert_int_equal(f.fold->item[1][0], 9);
+    assert_int_equal(f.fold->item[2][0], 8);
+    basin_folds_free(&f);
+    assert_ok(basin_folds_group(&f, NULL, 10, 1, 0, 0, &failure));
+    assert_int_equal(f.fold->item[2][0], 9);
+    basin_folds_free(&f);
+    assert_ok(basin_folds_group(&f, group, 10, 2, 0.25, 1, &failure));
+    assert_int_equal(f.fold[0].count[2], 6);
+    assert_int_equal(f.fold[1].count[2], 4);
+    assert_int_equal(f.fold[0].count[0] + f.fold[0].count[1], 4);
+    basin_folds_free(&f);
+    assert_failure(basin_folds_group(&f, group, 6, 2, 0, 0, &failure), BASIN_BAD_VALUE,
+                   "too few, or too many of one scaffold");
+}
+
+/* Graphs with labels of nodes that are no molecules: classes have a memory, values none. */
+TEST(memory_of_labelled_graphs) {
+    for (int i = 0; i < 3; i++) { /* classes, classes without it, values */
+        basin_graphset set;
+        basin_backend *backend;
+        basin_graphs_model *model;
+        basin_outcome outcome;
+        basin_graphs_settings values = world_settings();
+        float output[2 * 120], nearest[120];
+        int64_t at[120];
+        values.epochs = 1, values.near = i != 1;
+        basin_settings settings = {.kind = &basin_graphs_task, .values = &values};
+        world_new(&set, i == 2 ? BASIN_GRAPHS_VALUES : BASIN_GRAPHS_CLASSES, 120, 4, NULL);
+        assert_ok(basin_backend_open(&backend, &(basin_compute){.threads = 1}, &failure));
+        basin_graphs_data data = {.set = &set, .hold_out = 0.5};
+        basin_training training = {.backend = backend};
+        assert_ok(basin_graphs_train(&model, &outcome, &settings, &data, &training, &failure));
+        double share = basin_graphs_about(model).near;
+        assert_true(i ? isnan(share) : share > 0 && share <= 1); /* by 60 validation graphs */
+        data.nearest = nearest, data.nearest_at = at;
+        if (!i) {
+            assert_ok(basin_graphs_predict(output, NULL, model, &data, &failure));
+            for (int k = 0; k < 120; k++) assert_true(nearest[k] == 1);
+            assert_in_range(atoi(basin_graphs_about(model).remembered + at[7]), 0, 119);
+            int64_t graph = 7;
+            basin_graphs_explanation e; /* memory and network make up the prediction */
+            data = (basin_graphs_data){.set = &set, .graph = &graph, .graphs = 1};
+            assert_ok(basin_graphs_explain(&e, model, &data, -1, &failure));
+            double sum = e.usual, network = 1 / (1 + exp(-e.output / model->certain.temperature));
+            for (int64_t k = 0; k < e.nodes; k++) sum += e.memory[k];
+            assert_true(e.share == share && fabs(sum - e.recalled) < 1e-9);
+            double recalled = fmin(fmax(e.recalled, 1e-4), 1 - 1e-4);
+            assert_float_equal(e.predicted, share * recalled + (1 - share) * network, 1e-5);
+            basin_graphs_explanation_free(&e);
+        }
+        basin_graphs_close(model);
+        basin_backend_close(backend);
+        basin_graphset_free(&set);
+    }
+}
+
+/* 60 graphs of two classes, of which a quarter was predicted with certainty and wrong. */
+TEST(confidence_of_classes) {
+    enum { N = 60 };
+    int32_t class_of[N];
+    int64_t graph[N];
+    float given[2 * N], held[2 * N], low[2], high[2];
+    basin_graphs_model m = {.classes = 2, .outputs = 2, .near.share = 0.5};
+    basin_graphset set = {.graphs = N, .classes = 2, .class_of = class_of};
+    for (int i = 0; i < N; i++) {
+        graph[i] = i, class_of[i] = i % 2;
+        given[2 * i + 1] = (i % 2) == (i % 4 < 3) ? 0.99f : 0.01f;
+        given[2 * i] = 1 - given[2 * i + 1];
+        held[2 * i + 1] = i == 7 ? NAN : i % 2 ? 0.9f : 0.1f, held[2 * i] = 1 - held[2 * i + 1];
+    }
+    held[14] = NAN; /* the memory does not have it */
+    assert_ok(basin_graphs_certain_fit(&m, &set, graph, N, given, 1, NULL, &failure));
+    assert_true(m.certain.temperature > 2);
+    assert_int_equal(m.certain.start[2], N);
+    for (int i = 0; i < N; i++) given[2 * i] = 0.6f, given[2 * i + 1] = 0.4f;
+    assert_ok(basin_graphs_certain_fit(&m, &set, graph, N, given, 1, held, &failure));
+    assert_true(m.near.share == 0.99);
+    assert_float_equal(given[0], 0.898589, 1e-6); /* 0.99 of 0.9, and the network */
+    basin_graphs_certain_bound(low, high, (float[]){0.95f, 0.05f}, 1, &m, 0.9);
+    assert_true(low[0] == 1 && low[1] == 0);
+    basin_graphs_certain_bound(low, high, (float[]){0.45f, 0.55f}, 1, &m, 0.9);
+    assert_true(low[0] == 0 && low[1] == 1); /* neither is likely enough, one is likeliest */
+    basin_graphs_certain_free(&m.certain);
+}
+
+/* The usual share stays where the memory is right about one graph more, of a fifth that the network
+ * has wrong, and less sure of another; and where hardly any graph is of the second class. */
+TEST(usual_share_stays) {
+    enum { N = 100 };
+    static const struct {
+        int right, rare;
+        float sure;
+        bool stays;
+    } want[] = {
+        {1, 50, 0.8f, true}, {20, 50, 0.95f, false}, {20, 5, 0.95f, false}, {20, 4, 0.95f, true}};
+    for (size_t k = 0; k < sizeof want / sizeof *want; k++) {
+        int32_t class_of[N];
+        int64_t graph[N];
+        float given[2 * N], held[2 * N];
+        basin_graphs_model m = {.classes = 2, .outputs = 2, .near.share = 0.5};
+        basin_graphset set = {.graphs = N, .classes = 2, .class_of = class_of};
+        for (int i = 0; i < N; i++) {
+            int one = class_of[i] = i < want[k].rare;
+            graph[i] = i;
+            given[2 * i + one] = i % 5 ? 0.8f : 0.2f, given[2 * i + !one] = i % 5 ? 0.2f : 0.8f;
+            held[2 * i + one] = i == 1                           ? 0.7f
+                                : i % 5 || i / 5 < want[k].right ? want[k].sure
+                                                                 : 0.2f;
+            held[2 * i + !one] = 1 - held[2 * i + one];
+        }
+        assert_ok(basin_graphs_certain_fit(&m, &set, graph, N, given, 1, held, &failure));
+        assert_true(want[k].stays ? m.near.share == 0.5 : m.near.share > 0.5);
+        assert_true(basin_graphs_one_sided(&m, &set, graph, N) == (want[k].rare < 5));
+        basin_graphs_certain_free(&m.certain);
+    }
+}
+
+/* Split conformal: of n errors the ceil((n + 1) coverage)-th. */
+TEST(intervals_of_values) {
+    float target[9], given[9] = {0}, low, high;
+    int64_t graph[9];
+    double scale = 1;
+    basin_graphs_model m = {.target = BASIN_GRAPHS_VALUES, .outputs = 1, .target_scale = &scale};
+    basin_graphset set = {.task = BASIN_GRAPHS_VALUES, .graphs = 9, .targets = 1, .target = target};
+    for (int i = 0; i < 9; i++) graph[i] = i, target[i] = (float)(i + 1);
+    assert_ok(basin_graphs_certain_fit(&m, &set, graph, 9, given, 1, NULL, &failure));
+    basin_graphs_certain_bound(&low, &high, (float[]){5}, 1, &m, 0.9);
+    assert_true(low == -4 && high == 14);
+    basin_graphs_certain_bound(&low, &high, (float[]){5}, 1, &m, 0.5);
+    assert_true(low == 0 && high == 10);
+    basin_graphs_certain_bound(&low, &high, (float[]){5}, 1, &m, 0.95); /* they are too few */
+    assert_true(isinf(low) && isinf(high));
+    basin_graphs_certain_free(&m.certain);
+}

@@ -1,0 +1,263 @@
+/* Switches of the graph task: the CLS node's pair with itself, reconstruction of all features of an
+ * edge, noise in evaluation; and what files that do not know them mean. */
+#include <math.h>
+
+#include "support/folder.h"
+#include "tasks/graphs/graph_world.h"
+
+enum { GRAPHS = 12 };
+
+typedef struct scene {
+    basin_graphset set;
+    basin_backend *backend;
+    basin_graphs_model *model;
+    basin_graphs_data data;
+} scene;
+
+static void scene_open(scene *s, basin_graphs_settings values) {
+    basin_outcome outcome;
+    values.epochs = 2;
+    basin_settings settings = {.kind = &basin_graphs_task, .values = &values};
+    world_new(&s->set, BASIN_GRAPHS_CLASSES, GRAPHS, 4, NULL);
+    assert_ok(basin_backend_open(&s->backend, &(basin_compute){.threads = 1}, &failure));
+    s->data = (basin_graphs_data){.set = &s->set};
+    basin_training training = {.backend = s->backend};
+    assert_ok(basin_graphs_train(&s->model, &outcome, &settings, &s->data, &training, &failure));
+}
+
+static void scene_close(scene *s) {
+    basin_graphs_close(s->model);
+    basin_backend_close(s->backend);
+    basin_graphset_free(&s->set);
+}
+
+/* Pairs of a token with itself in a batch of all graphs. */
+static int64_t selves(scene *s, int64_t *pairs) {
+    basin_graphset_batch batch = {0};
+    basin_positions none = {0};
+    int64_t *all = basin_graphs_range(0, GRAPHS), found = 0;
+    assert_ok(basin_graphset_batch_fill(&batch, &s->set, &s->model->encoding, &none, all, GRAPHS,
+                                        false, 0, 0, &failure));
+    for (int64_t q = 0; q < batch.pairs.queries; q++)
+        for (int64_t i = batch.pairs.row[q]; i < batch.pairs.row[q + 1]; i++)
+            found += batch.pairs.key[i] == q;
+    *pairs = batch.pairs.pairs;
+    basin_graphset_batch_free(&batch);
+    free(all);
+    return found;
+}
+
+TEST(the_cls_may_see_itself) {
+    basin_graphs_settings settings = world_settings();
+    settings.edge_walks = 0;
+    BASIN_AT_EXIT(scene_close) scene with, without;
+    int64_t pairs[2];
+    scene_open(&with, settings);
+    settings.cls_self = false;
+    scene_open(&without, settings);
+    assert_int_equal(selves(&with, &pairs[0]), GRAPHS);
+    assert_int_equal(selves(&without, &pairs[1]), 0);
+    assert_int_equal(pairs[0] - pairs[1], GRAPHS);
+}
+
+/* The switch goes with the file, and moves probabilities. */
+TEST_WITH(files_keep_the_switch, folder_new, folder_remove) {
+    const char *folder = *state;
+    basin_graphs_settings settings = world_settings();
+    settings.cls_self = false;
+    settings.degree_scalers = true;
+    settings.norm = "graph", settings.residual = "jumping";
+    BASIN_AT_EXIT(scene_close) scene s;
+    basin_graphs_model *again;
+    char path[300];
+    float first[2 * GRAPHS], second[2 * GRAPHS];
+    double moved = 0;
+    scene_open(&s, settings);
+    snprintf(path, sizeof path, "%s/model.safetensors", folder);
+    assert_ok(basin_graphs_write(path, s.model, &failure));
+    assert_ok(basin_graphs_open(&again, path, s.backend, &failure));
+    assert_ok(basin_graphs_predict(first, NULL, s.model, &s.data, &failure));
+    assert_ok(basin_graphs_predict(second, NULL, again, &s.data, &failure));
+    assert_memory_equal(first, second, sizeof first);
+    again->encoding.no_cls_self = false;
+    assert_ok(basin_graphs_predict(second, NULL, again, &s.data, &failure));
+    for (int i = 0; i < 2 * GRAPHS; i++) moved = fmax(moved, fabs((double)(first[i] - second[i])));
+    assert_true(moved > 1e-6);
+    basin_graphs_close(again);
+}
+
+/* Takes the text of a name and its value out of a JSON object. */
+static void forget(char *json, const char *name) {
+    char *at = strstr(json, name), *end = strchr(at, ',');
+    memmove(at - 1, end + 1, strlen(end));
+}
+
+TEST(older_files) {
+    static const bool reconstruct[] = {false, true};
+    for (int i = 0; i < 2; i++) {
+        basin_graphs_settings settings = world_settings(), read;
+        basin_bundle *bundle;
+        settings.reconstruct = reconstruct[i];
+        char *json = basin_settings_print(&settings, basin_graphs_task.table, false);
+        forget(json, "cls_self\"");
+        forget(json, "reconstruct_all\"");
+        forget(json, "norm\"");
+        forget(json, "residual\"");
+        assert_ok(basin_bundle_new(&bundle, NULL, &failure));
+        assert_ok(basin_bundle_meta_set(bundle, "basin.model", "graph", &failure));
+        assert_ok(basin_bundle_meta_set(bundle, "basin.config", json, &failure));
+        assert_ok(basin_graphs_settings_read(&read, bundle, &failure));
+        assert_true(read.cls_self);
+        assert_string_equal(read.norm, "layer");
+        assert_string_equal(read.residual, "block");
+        assert_int_equal(read.reconstruct_all, !reconstruct[i]);
+        basin_bundle_free(bundle);
+        free(json);
+    }
+}
+
+TEST(reconstructs_all_features) {
+    for (int all = 0; all < 2; all++) {
+        basin_graphs_settings settings = world_settings();
+        settings.reconstruct = true;
+        settings.reconstruct_all = all;
+        settings.edge_walks = 3;
+        scene s;
+        basin_tensor head;
+        scene_open(&s, settings);
+        assert_ok(basin_store_read(s.model->store, "edge_w", &head, &failure));
+        assert_int_equal(head.shape.dim[1], all ? s.model->encoding.edge_features : 1);
+        assert_true(s.model->encoding.edge_features >= 3);
+        basin_tensor_free(&head);
+        scene_close(&s);
+    }
+}
+
+/* Noise spreads the losses of one model around those without, and the same call repeats itself. */
+TEST(noisy_scores) {
+    enum { TIMES = 5 };
+    basin_graphs_settings settings = world_settings();
+    settings.noise = 0.1;
+    BASIN_AT_EXIT(scene_close) scene s;
+    basin_graphs_measures plain, noisy[TIMES], again[TIMES];
+    scene_open(&s, settings);
+    assert_ok(basin_graphs_score(&plain, NULL, s.model, &s.data, &failure));
+    s.data.noisy = TIMES;
+    assert_ok(basin_graphs_score(noisy, NULL, s.model, &s.data, &failure));
+    assert_ok(basin_graphs_score(again, NULL, s.model, &s.data, &failure));
+    assert_memory_equal(noisy, again, sizeof noisy);
+    for (int i = 1; i < TIMES; i++) assert_true(noisy[i].loss != noisy[i - 1].loss);
+    for (int i = 0; i < TIMES; i++) {
+        assert_int_equal(noisy[i].items, GRAPHS);
+        assert_true(fabs(noisy[i].loss - plain.loss) < 0.3);
+    }
+    s.model->settings.noise = 0;
+    assert_failure(basin_graphs_score(noisy, NULL, s.model, &s.data, &failure), BASIN_BAD_VALUE,
+                   "noise 0");
+}
+
+/* Of the training graphs, drawn by the seed. */
+TEST(trains_on_some) {
+    BASIN_AT_EXIT(scene_close) scene s;
+    scene_open(&s, world_settings());
+    basin_graphs_model *model;
+    basin_outcome outcome;
+    basin_training training = {.backend = s.backend};
+    const basin_settings *settings = basin_graphs_about(s.model).settings;
+    s.data.limit = 5;
+    assert_ok(basin_graphs_train(&model, &outcome, settings, &s.data, &training, &failure));
+    assert_int_equal(outcome.items, 5);
+    basin_graphs_close(model);
+    s.data.limit = GRAPHS + 1;
+    assert_ok(basin_graphs_train(&model, &outcome, settings, &s.data, &training, &failure));
+    assert_int_equal(outcome.items, GRAPHS);
+    basin_graphs_close(model);
+    s.data.limit = -1;
+    assert_int_equal(basin_graphs_train(&model, &outcome, settings, &s.data, &training, &failure),
+                     BASIN_BAD_VALUE);
+}
+
+/* The first nodes alone, and sinks: tokens and pairs of each graph, what the CLS and nodes see. */
+/* Pairs are left out both ways, of a graph the same in any batch, others in another epoch, and none
+ * in use. */
+TEST(edges_dropped) {
+    basin_graphs_settings settings = world_settings();
+    BASIN_AT_EXIT(scene_close) scene s;
+    basin_graphset_batch batch = {0}, own = {0};
+    basin_positions none = {0};
+    settings.edge_dropout = 0.3;
+    settings.edge_walks = 0;
+    scene_open(&s, settings);
+    basin_graphset seen = s.set;
+    seen.edge_dropout = 0.3;
+    BASIN_FREE_AT_EXIT int64_t *all = basin_graphs_range(0, GRAPHS);
+    int64_t pairs = 0, edges = 0, kept[3];
+    for (int64_t g = 0; g < GRAPHS; g++) pairs += basin_graphset_pairs(&seen, g);
+    edges = seen.edge_start[GRAPHS];
+    for (int epoch = 0; epoch < 3; epoch++) {
+        assert_ok(basin_graphset_batch_fill(&batch, &seen, &s.model->encoding, &none, all, GRAPHS,
+                                            epoch < 2, 5, (uint64_t)epoch, &failure));
+        kept[epoch] = batch.pairs.pairs - (pairs - edges);
+        int64_t last = GRAPHS - 1, first = batch.first[last];
+        for (int64_t q = 0; q < batch.tokens; q++)
+            for (int64_t i = batch.pairs.row[q]; i < batch.pairs.row[q + 1]; i++)
+                assert_true(basin_pairs_find(&batch.pairs, batch.pairs.key[i], q) >= 0);
+        assert_ok(basin_graphset_batch_fill(&own, &seen, &s.model->encoding, &none, &last, 1,
+                                            epoch < 2, 5, (uint64_t)epoch, &failure));
+        int64_t from = batch.pairs.row[first];
+        assert_int_equal(own.pairs.pairs, batch.pairs.pairs - from);
+        for (int64_t i = 0; i < own.pairs.pairs; i++)
+            assert_int_equal(own.pairs.key[i], batch.pairs.key[from + i] - first);
+    }
+    assert_true(kept[0] < edges && kept[0] > edges / 3 && kept[2] == edges);
+    basin_graphset_batch_free(&batch);
+    basin_graphset_batch_free(&own);
+}
+
+TEST(cut_and_padded) {
+    basin_graphs_settings settings = world_settings();
+    BASIN_AT_EXIT(scene_close) scene s;
+    basin_graphset_batch batch = {0}, all = {0};
+    settings.edge_walks = 0;
+    settings.max_nodes = 5, settings.sinks = 7;
+    settings.reconstruct = settings.all_pairs = true;
+    scene_open(&s, settings);
+    assert_int_equal(s.model->settings.sinks, 7);
+    basin_positions none = {0};
+    basin_graphset seen = s.set;
+    seen.most = 5, seen.sinks = 7;
+    for (int64_t g = 0; g < GRAPHS; g++) {
+        int64_t nodes = basin_graphset_nodes(&seen, g), edges = 0, kept = 0, size = 8;
+        assert_true(nodes <= 5 && basin_graphset_tokens(&seen, g) == 8);
+        for (int64_t e = seen.edge_start[g]; e < seen.edge_start[g + 1]; e++)
+            edges += basin_graphset_inside(&seen, e, nodes);
+        assert_ok(basin_graphset_batch_fill(&batch, &seen, &s.model->encoding, &none, &g, 1, false,
+                                            0, 0, &failure));
+        assert_int_equal(batch.pairs.pairs, 15 + edges + (7 - nodes) * nodes);
+        assert_int_equal(batch.pairs.pairs, basin_graphset_pairs(&seen, g));
+        for (int64_t t = 0; t < size; t++) {
+            int64_t row = batch.pairs.row[t + 1] - batch.pairs.row[t];
+            assert_int_equal(batch.owner[t], t && t <= nodes ? 0 : -1);
+            if (t > nodes) assert_int_equal(row, nodes + 1);
+            for (int64_t p = batch.pairs.row[t]; t && t <= nodes && p < batch.pairs.row[t + 1]; p++)
+                assert_true(batch.pairs.key[p] <= nodes);
+        }
+        assert_ok(basin_graphset_batch_all(&all, &batch, &failure));
+        assert_int_equal(all.pairs.pairs, size * size);
+        for (int64_t p = 0; p < size * size; p++)
+            for (int64_t e = batch.pairs.row[p / size]; e < batch.pairs.row[p / size + 1]; e++)
+                if (batch.pairs.key[e] == p % size) {
+                    kept++;
+                    assert_memory_equal(all.edge_feature + p * all.edge_features,
+                                        batch.edge_feature + e * all.edge_features,
+                                        4 * (size_t)all.edge_features);
+                }
+        assert_int_equal(kept, batch.pairs.pairs);
+    }
+    basin_graphset_batch_free(&batch);
+    basin_graphset_batch_free(&all);
+    basin_graphs_explanation e = {0};
+    s.data.graph = (const int64_t[]){1}, s.data.graphs = 1;
+    assert_failure(basin_graphs_explain(&e, s.model, &s.data, -1, &failure), BASIN_UNSUPPORTED,
+                   "cut or padded");
+}

@@ -1,0 +1,368 @@
+/* CSV of edges and nodes: quotes, delimiters, gz, columns that are no numbers, and mistakes. */
+#include "tasks/nodes/network/networks.h"
+
+#include <math.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "tasks/nodes/network/network.h"
+
+static basin_status read_text(basin_network **n, const basin_network_options *o, basin_error *error,
+                              const char *edges, const char *nodes) {
+    basin_csv_source source[] = {
+        {.path = "edges.csv", .data = edges, .size = strlen(edges)},
+        {.path = "nodes.csv", .data = nodes, .size = nodes ? strlen(nodes) : 0}};
+    return basin_network_csv_read(n, source, nodes ? 2 : 1, o, error);
+}
+
+static basin_network *must_read(const basin_network_options *o, const char *edges,
+                                const char *nodes) {
+    basin_network *n;
+    basin_error error;
+    if (read_text(&n, o, &error, edges, nodes)) fail_msg("%s", error.text);
+    return n;
+}
+
+TEST(reads_nodes_and_edges) {
+    BASIN_AT_EXIT(free_network)
+    basin_network *n = must_read(NULL,
+                                 "src,dst,relation\n"
+                                 "ann,\"bob, jr\",pays\n"
+                                 "ann,c\"c,knows\r\n"
+                                 "\n"
+                                 "\"c\"\"c\",ann,pays\n",
+                                 "\xef\xbb\xbfid,amount,label,city,split\n"
+                                 "ann,1.5,1,Rome,train\n"
+                                 "\"bob, jr\",-2e1,0,\"Aachen\nsouth\",valid\n"
+                                 "\"c\"\"c\",+.5,,Rome,test\n"
+                                 "dee,0,?,,\n");
+    char text[BASIN_NODE_TEXT];
+    assert_int_equal(n->nodes, 4);
+    assert_string_equal(basin_network_id(n, 1, text), "bob, jr");
+    assert_string_equal(basin_network_id(n, 2, text), "c\"c");
+    assert_int_equal(basin_network_find(n, "dee"), 3);
+    assert_int_equal(basin_network_find(n, "eve"), -1);
+    ASSERT_ROW(&n->relation[basin_network_relation(n, "pays")], 0, 1, 2);
+    ASSERT_ROW(&n->relation[basin_network_relation(n, "knows")], 2, 0);
+    const int32_t label[] = {1, 0, -1, -1};
+    assert_memory_equal(n->label, label, sizeof label);
+    assert_int_equal(n->features, 3);
+    const float x[] = {1.5f, 0, 1, -20, 1, 0, 0.5f, 0, 1, 0, 0, 0};
+    assert_memory_equal(n->feature, x, sizeof x);
+    assert_string_equal(n->column.text + n->column.at[0], "amount");
+    assert_string_equal(n->column.text + n->column.at[1], "city=Aachen\nsouth");
+    assert_string_equal(n->column.text + n->column.at[2], "city=Rome");
+    assert_true(n->train[0] && n->val[1] && n->test[2] && !n->test[3]);
+}
+
+TEST(reads_edges_alone) {
+    basin_network *n = must_read(NULL, "Source\tTarget\tweight\n0\t1\t3\n1\t2\t4", NULL);
+    assert_int_equal(n->nodes, 3);
+    assert_int_equal(n->id.count, 0); /* they are their own numbers */
+    assert_null(n->feature);
+    assert_string_equal(n->relation[0].name, "homo");
+    basin_network_free(n);
+    basin_network_options o = {.source = "a", .target = "b", .directed = true};
+    n = must_read(&o, "a;b\nx;y\nx;y\ny;x\n", NULL);
+    assert_int_equal(n->relation[0].edges, 2);
+    assert_non_null(strstr(n->note, "1 of 3 rows repeat others and count once; edges carry "
+                                    "counts where rows have a third column"));
+    assert_int_equal(n->facts.count, 0);
+    basin_network_free(n);
+    n = must_read(&o, "a;b;c\nx;y;1\nx;y;1\ny;x;1\n", NULL);
+    assert_string_equal(n->facts.name.text, "count");
+    const float *fact = n->relation[0].fact; /* of both edges */
+    assert_int_equal(fact[0] + fact[n->facts.count], 3);
+    basin_network_free(n);
+    n = must_read(NULL, "src,dst\nx,y\nx,y\ny,x\nx,x\nx,x\n", NULL);
+    assert_non_null(strstr(n->note, "3 of 5 rows repeat others and count once"));
+    basin_network_free(n);
+}
+
+/* An edge without a relation is none that stands for the whole graph. */
+TEST(empty_relations_are_one) {
+    basin_network_options o = {.unite = true};
+    basin_network *n = must_read(&o, "src,dst,type\na,b,wire\nb,c,card\nc,d, \nd,a,wire\n", NULL);
+    assert_int_equal(basin_network_relation(n, "homo"), -1);
+    assert_int_equal(n->relation[basin_network_relation(n, "(empty)")].edges, 2);
+    assert_non_null(strstr(n->note, "1 without a relation are one of their own, called '(empty)'"));
+    assert_int_equal(basin_network_add_union(n, NULL), BASIN_OK);
+    assert_int_equal(n->relation[basin_network_relation(n, "homo")].edges, 8);
+    basin_network_free(n);
+    n = must_read(NULL, "src,dst,type\na,b,\nb,c,\n", NULL);
+    assert_true(n->relations == 1 && !strcmp(n->relation[0].name, "homo"));
+    basin_network_free(n);
+}
+
+TEST(chooses_columns) {
+    const char *nodes = "k,who,when,amount,cls\n1,a,mon,5,yes\n2,b,tue,6,no\n3,c,wed,7,unknown\n";
+    basin_network_options o = {.id = "who", .label = "cls", .drop = "k", .max_categories = 2};
+    BASIN_AT_EXIT(free_network) basin_network *n = must_read(&o, "src,dst\na,b\n", nodes);
+    assert_int_equal(n->features, 1);
+    assert_true(n->feature[2] == 7);
+    assert_non_null(strstr(n->note, "columns left out: when (more than 2 values)"));
+    const int32_t label[] = {1, 0, -1};
+    assert_memory_equal(n->label, label, sizeof label);
+}
+
+TEST(joins_files_of_nodes) {
+    const char *text[] = {"id,f\nb,1\na,2\n", "src,dst\na,b\n", "id,label\na,1\nb,0\n"};
+    basin_csv_source source[3];
+    for (int i = 0; i < 3; i++)
+        source[i] =
+            (basin_csv_source){.path = "part.csv", .data = text[i], .size = strlen(text[i])};
+    BASIN_AT_EXIT(free_network) basin_network *n;
+    assert_int_equal(basin_network_csv_read(&n, source, 3, NULL, NULL), BASIN_OK);
+    assert_int_equal(basin_network_find(n, "a"), 1);
+    assert_int_equal(n->label[1], 1);
+    assert_true(n->feature[1] == 2);
+}
+
+/* What one table does not know another may; what two tables say must be the same. */
+TEST(joins_labels) {
+    const char *text[] = {"src,dst\na,b\n", "id,label\na,1\nb,\nc,0\n", "id,label\na,\nb,1\nc,0\n",
+                          "id,label\na,0\n"};
+    const int32_t label[] = {1, 1, 0};
+    basin_csv_source source[4];
+    for (int i = 0; i < 4; i++)
+        source[i] =
+            (basin_csv_source){.path = "part.csv", .data = text[i], .size = strlen(text[i])};
+    basin_network *n;
+    assert_int_equal(basin_network_csv_read(&n, source, 3, NULL, NULL), BASIN_OK);
+    assert_memory_equal(n->label, label, sizeof label);
+    basin_network_free(n);
+    assert_failure(basin_network_csv_read(&n, source, 4, NULL, &failure), BASIN_BAD_FILE,
+                   "line 2: node 'a' has the label '0', and another one");
+}
+
+/* A second column that tells the answer is said; one without a name is no feature. */
+TEST(notes_what_columns_tell) {
+    basin_network *n =
+        must_read(NULL, "src,dst\na,b\n", ",id,label,Is_Fraud,f,,\n0,a,1,1,5,,\n1,b,0,0,6,,\n");
+    assert_int_equal(n->features, 2);
+    assert_non_null(strstr(n->note, "have the usual name of labels; one that tells the answer is "
+                                    "to be left out (drop): Is_Fraud"));
+    assert_non_null(strstr(n->note, "left out: column 1 (no name), column 6 (no name)"));
+    basin_network_free(n);
+    n = must_read(&(basin_network_options){.drop = "is_fraud"}, "src,dst,,\na,b,,\n",
+                  "id,label,is_fraud\na,1,1\nb,0,0\n");
+    assert_null(n->note && strstr(n->note, "usual name of labels"));
+    assert_int_equal(n->facts.count, 0);
+    basin_network_free(n);
+}
+
+/* A format is there for the columns that want it. */
+TEST(reads_dates_of_two_forms) {
+    basin_network_options o = {.date_format = "%d.%m.%Y", .max_categories = 1};
+    BASIN_AT_EXIT(free_network)
+    basin_network *n =
+        must_read(&o, "src,dst\na,b\n",
+                  "id,opened,closed\na,1970-01-02,03.01.1970\nb,1970-01-04,05.01.1970\n");
+    const float x[] = {1, 2, 3, 4};
+    assert_int_equal(n->features, 2);
+    assert_memory_equal(n->feature, x, sizeof x);
+}
+
+/* A semicolon parts the fields of a header in which a name has a comma. */
+TEST(counts_delimiters) {
+    basin_network *n =
+        must_read(NULL, "src;dst\na;b\n", "id;sum (EUR, net);y\na;1.234,50;1\nb;2,25;0\n");
+    assert_int_equal(n->features, 1);
+    assert_true(n->feature[0] == 1234.5f && n->feature[1] == 2.25f);
+    basin_network_free(n);
+}
+
+TEST(fills_gaps) {
+    basin_network *n;
+    basin_error error;
+    const char *nodes = "id,f,label\na,1,0\nb,,1\nc,5,1\n";
+    assert_int_not_equal(read_text(&n, NULL, &error, "src,dst\na,b\n", nodes), BASIN_OK);
+    assert_non_null(strstr(error.text, "feature 0 f of node b is missing or NaN"));
+    basin_network_options o = {.missing = BASIN_MISSING_MEAN};
+    n = must_read(&o, "src,dst\na,b\n", nodes);
+    assert_true(n->feature[1] == 3);
+    basin_network_free(n);
+    n = must_read(&o, "src,dst\na,b\n", "id,f,label\na,1, no\nb,  , \nc,5, NA \n");
+    const int32_t label[] = {0, -1, -1};
+    assert_true(n->features == 1 && n->feature[1] == 3);
+    assert_memory_equal(n->label, label, sizeof label);
+    basin_network_free(n);
+}
+
+TEST(reads_gz) {
+    char edges[PATH_TEXT], nodes[PATH_TEXT], cut[PATH_TEXT];
+    folder_path(edges, state, "edges.tsv.gz");
+    folder_path(cut, state, "cut.tsv.gz");
+    folder_path(nodes, state, "nodes.csv");
+    gzFile gz = gzopen(edges, "wb");
+    gzprintf(gz, "src\tdst\n");
+    for (int i = 0; i < 5000; i++) gzprintf(gz, "n%d\tn%d\n", i * 7919 % 5000, i);
+    gzclose(gz);
+    FILE *file = fopen(nodes, "wb");
+    fprintf(file, "id,f\n");
+    for (int i = 0; i < 5000; i++) fprintf(file, "n%d,%d\n", i, i);
+    fclose(file);
+    basin_network *n;
+    const char *path[] = {edges, nodes};
+    assert_int_equal(basin_network_open(&n, path, 2, NULL, NULL), BASIN_OK);
+    assert_int_equal(n->nodes, 5000);
+    assert_true(n->feature[4321] == 4321);
+    basin_network_free(n);
+    static unsigned char bytes[1 << 17];
+    file = fopen(edges, "rb");
+    size_t size = fread(bytes, 1, sizeof bytes, file);
+    fclose(file);
+    assert_int_equal(file_put(cut, bytes, size / 2), 0);
+    assert_refused(cut, "cut off");
+}
+
+TEST(reads_zstd) {
+    /* "src,dst\na,b\nb,c\n" as zstd packs it */
+    static const unsigned char bytes[] = {
+        0x28, 0xb5, 0x2f, 0xfd, 0x04, 0x58, 0x81, 0x00, 0x00, 0x73, 0x72, 0x63, 0x2c, 0x64, 0x73,
+        0x74, 0x0a, 0x61, 0x2c, 0x62, 0x0a, 0x62, 0x2c, 0x63, 0x0a, 0xcc, 0x98, 0xc2, 0xa3};
+    char path[PATH_TEXT];
+    basin_network *n;
+    basin_error error;
+    folder_path(path, state, "edges.csv.zst");
+    assert_int_equal(file_put(path, bytes, sizeof bytes), 0);
+    if (open_one(&n, path, NULL, &error)) fail_msg("%s", error.text);
+    assert_int_equal(n->nodes, 3);
+    assert_int_equal(n->relation[0].edges, 4);
+    basin_network_free(n);
+    folder_path(path, state, "cut.csv.zst");
+    assert_int_equal(file_put(path, bytes, sizeof bytes - 9), 0);
+    assert_refused(path, "cut.csv.zst: damaged");
+}
+
+/* A pipe as a shell hands it over: it can be read once only. */
+TEST(reads_pipes) {
+    static const char nodes[] = "id,f\na,1\nb,2\n", edges[] = "src,dst\na,b\n";
+    int first[2], second[2];
+    char path[2][40];
+    BASIN_AT_EXIT(free_network) basin_network *n;
+    basin_error error;
+    assert_false(pipe(first) || pipe(second));
+    assert_int_equal(write(first[1], nodes, sizeof nodes - 1), sizeof nodes - 1);
+    assert_int_equal(write(second[1], edges, sizeof edges - 1), sizeof edges - 1);
+    close(first[1]);
+    close(second[1]);
+    snprintf(path[0], sizeof path[0], "/dev/fd/%d", first[0]);
+    snprintf(path[1], sizeof path[1], "/dev/fd/%d", second[0]);
+    const char *both[] = {path[0], path[1]};
+    if (basin_network_open(&n, both, 2, NULL, &error)) fail_msg("%s", error.text);
+    assert_true(n->nodes == 2 && n->feature[1] == 2);
+    close(first[0]);
+    close(second[0]);
+}
+
+TEST(reads_edges_without_a_header) {
+    const char *const list[] = {"0 1\n1 2\n", "# nodes: 3\n# from\tto\n0\t1\n1\t2\n",
+                                "0,1,0.5\r\n1,2,-3e2\r\n"};
+    for (int i = 0; i < 3; i++) {
+        basin_network *n = must_read(NULL, list[i], NULL);
+        assert_int_equal(n->nodes, 3);
+        ASSERT_ROW(&n->relation[0], 1, 0, 2);
+        assert_non_null(strstr(n->note, "edges.csv has no header: taken as a list of edges"));
+        basin_network_free(n);
+    }
+    basin_network *n;
+    const char *text = "ann,bob,pays\nbob,cem,knows\n";
+    basin_csv_source source = {
+        .path = "x.csv", .data = text, .size = strlen(text), .no_header = true};
+    assert_int_equal(basin_network_csv_read(&n, &source, 1, NULL, NULL), BASIN_OK);
+    assert_int_equal(n->nodes, 3);
+    assert_int_equal(n->relation[basin_network_relation(n, "knows")].edges, 2);
+    basin_network_free(n);
+}
+
+/* Schemas are JSON: what is not UTF-8 would not come back as the same text. */
+TEST(reads_latin_1) {
+    BASIN_AT_EXIT(free_network)
+    basin_network *n = must_read(NULL, "src,dst,when\na,b,1\n", "id,c\na,K\xf6ln\nb,K\xc3\xb6ln\n");
+    assert_int_equal(n->features, 1); /* the same town twice */
+    assert_string_equal(n->column.text, "c=K\xc3\xb6ln");
+    assert_non_null(strstr(n->note, "nodes.csv holds text that is not UTF-8, taken as Latin-1"));
+    assert_non_null(strstr(n->note, "1 rows became 1 edges that carry count"));
+}
+
+/* Ends that no table of nodes has: skipped, or added with the mean of every number. */
+TEST(ends_may_be_unknown) {
+    const char *edges = "nameOrig,nameDest\na,b\na,z\nz,y\n", *nodes = "id,f,c\na,1,u\nb,5,v\n";
+    basin_network_options o = {.unknown = BASIN_UNKNOWN_SKIP};
+    basin_network *n = must_read(&o, edges, nodes);
+    assert_int_equal(n->nodes, 2);
+    assert_int_equal(n->relation[0].edges, 2);
+    assert_non_null(strstr(n->note, "2 left out: an end is in no file of nodes ('z')"));
+    basin_network_free(n);
+    o.unknown = BASIN_UNKNOWN_ADD;
+    n = must_read(&o, edges, nodes);
+    assert_int_equal(n->nodes, 4);
+    assert_int_equal(basin_network_find(n, "y"), 3);
+    const float x[] = {1, 1, 0, 5, 0, 1, 3, 0, 0, 3, 0, 0};
+    assert_memory_equal(n->feature, x, sizeof x);
+    assert_non_null(strstr(n->note, "2 nodes added that are in no file of nodes ('z')"));
+    basin_network_free(n);
+}
+
+TEST(refuses_mistakes) {
+    const struct {
+        const char *edges, *nodes, *wanted;
+    } trial[] = {
+        {"", NULL, "edges.csv: the file is empty"},
+        {"a,b\n1,2\n", NULL, "no column for the source and the target"},
+        {"src,dst\n", NULL, "no row below the header"},
+        {"src,dst\n1,2\n3\n", NULL, "edges.csv: line 3 has 1 fields, wanted 2"},
+        {"src,dst\n1,\n", NULL, "line 2: node '' is no name"},
+        {"src,dst\n1,\"2\n3,4\n", NULL, "ends within quotes; the record begins in line 2"},
+        {"src,dst\na,z\n", "id,f\na,1\n", "edges.csv: line 2: node 'z' is in no file of nodes"},
+        {"src,dst\na,a\n", "id,f\na,1\na,2\n", "nodes.csv: line 3: node 'a' for the second time"},
+        {"src,dst\na,b\n", "id,f\na,1\nb,2\nc,x\n",
+         "nodes.csv: line 4: column 'f' holds 'x', wanted a number"},
+        {"src,dst\na,b\n", "id,f,label\na,1,0\nb,1,maybe\n",
+         "nodes.csv: line 3: the label 'maybe'"},
+        {"src,dst\na,b\n", "id,f,label\na,1,0\nb,1,0.5\n", "the label '0.5'"},
+        {"src,dst\na,b\n", "id,f,split\na,1,train\nb,1,tets\n", "split is 'tets'"},
+        {"src,dst\na,b\n", "id,f,f\na,1,2\nb,1,2\n", "nodes.csv: two columns are called 'f'"},
+        {"src,dst\na,b\n", "id,id,f\na,1,2\nb,1,2\n", "nodes.csv: two columns are called 'id'"},
+        {"src,dst,sum,Sum\na,b,1,2\n", NULL, "edges.csv: two columns are called 'Sum'"},
+        {"src,dst\na,b\n", "id,f\na,1\n,2\n", "nodes.csv: line 3: column 'id' is empty, wanted"},
+        {"src,dst\na,b\n", "id,f\ra,1\rb,2\r", "nodes.csv: lines end with a carriage return"},
+    };
+    for (size_t i = 0; i < sizeof trial / sizeof *trial; i++) {
+        basin_network *n;
+        basin_error error;
+        basin_status status = read_text(&n, NULL, &error, trial[i].edges, trial[i].nodes);
+        assert_int_not_equal(status, BASIN_OK);
+        assert_null(n);
+        if (!strstr(error.text, trial[i].wanted))
+            fail_msg("\"%s\" is not in \"%s\"", trial[i].wanted, error.text);
+    }
+    basin_network *n;
+    basin_error error;
+    basin_csv_source zero = {.path = "z.csv", .data = "src,dst\n1,\0002\n", .size = 13};
+    assert_int_equal(basin_network_csv_read(&n, &zero, 1, NULL, &error), BASIN_BAD_FILE);
+    assert_non_null(strstr(error.text, "line 2 holds a zero byte; save UTF-16"));
+}
+
+TEST(notes_one_class) {
+    BASIN_AT_EXIT(free_network)
+    basin_network *n = must_read(NULL, "src,dst\na,b\n", "id,f,label\na,1,0\nb,1,0\n");
+    assert_non_null(strstr(n->note, "all labels are 0"));
+}
+
+TEST(texts_in_place_of_files) {
+    const char *path[] = {"X", "edges"}, *text[] = {"id,f\na,1\nb,2\n", "src,dst,amount\na,b,3\n"};
+    basin_network_options options = {.text = text};
+    basin_error error;
+    BASIN_AT_EXIT(free_network) basin_network *n = NULL;
+    assert_int_equal(basin_network_open(&n, path, 2, &options, &error), BASIN_OK);
+    assert_int_equal(n->nodes, 2);
+    assert_int_equal(n->facts.count, 3);
+    basin_network *none;
+    text[1] = "src,dst\na,z\n";
+    assert_int_equal(basin_network_open(&none, path, 2, &options, &error), BASIN_BAD_FILE);
+    assert_non_null(strstr(error.text, "edges: line 2: node 'z'"));
+}
+
+int main(void) { return tests_run(folder_new, folder_remove); }

@@ -1,0 +1,282 @@
+/* Runs of detectors: cut and resumed they end with the bits and the log of uncut ones; they begin
+ * with a model's weights, go on after the end, are rehearsed; spoiled checkpoints are refused. */
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cjson/cJSON.h>
+
+#include "support/folder.h"
+#include "tasks/nodes/fraud.h"
+
+/* A run of two members on a small network. */
+static fraud_scene scene_new(void) {
+    fraud_scene s = fraud_scene_of(fraud_new(400, 4, 1, false));
+    s.settings.members = 2, s.settings.epochs = 8, s.settings.fraction = 0.6;
+    s.settings.batch = 32, s.settings.scaling = "quantile", s.settings.evaluate = 2;
+    return s;
+}
+
+static basin_nodes_model *train(basin_outcome *outcome, const fraud_scene *s) {
+    basin_nodes_data data = {.network = s->network, .part = s->part};
+    basin_nodes_model *model;
+    assert_ok(basin_nodes_train_with(&model, outcome, &basin_anomaly_task, &s->settings, &data,
+                                     &s->training, s->least, &failure));
+    return model;
+}
+
+/* Stops after `at` steps. */
+static void cut(fraud_scene *s, int64_t at) {
+    stopper stop = {0, at};
+    basin_watch watch = {.show = stop_later, .context = &stop, .stop = &stop.stop};
+    basin_outcome outcome;
+    s->training.watch = &watch, s->training.resume = false, s->training.restart = true;
+    basin_nodes_model *model = train(&outcome, s);
+    assert_true(outcome.stopped);
+    assert_int_equal(basin_nodes_get_info(model)->members, at / (outcome.steps_wanted + 1) + 1);
+    assert_true(basin_nodes_get_info(model)->parameters > 0); /* what was learnt */
+    basin_nodes_close(model);
+    s->training.watch = NULL, s->training.resume = true, s->training.restart = false;
+}
+
+/* ---- logs ---- */
+
+static void assert_same_line(const char *a, const char *b) {
+    cJSON *x = cJSON_Parse(a), *y = cJSON_Parse(b);
+    static const char *const timed[] = {"seconds", "items_per_second"};
+    assert_true(x && y);
+    for (int i = 0; i < 2; i++) {
+        cJSON_DeleteItemFromObject(x, timed[i]);
+        cJSON_DeleteItemFromObject(y, timed[i]);
+    }
+    if (!cJSON_Compare(x, y, true)) fail_msg("'%s' is not '%s'", a, b);
+    cJSON_Delete(x);
+    cJSON_Delete(y);
+}
+
+static int compare_logs(const char *a, const char *b) {
+    char line[2][1000];
+    FILE *x = fopen(a, "r"), *y = fopen(b, "r");
+    int lines = 0;
+    assert_true(x && y);
+    for (; fgets(line[0], sizeof line[0], x); lines++) {
+        if (!fgets(line[1], sizeof line[1], y)) fail_msg("%s ends after %d lines", b, lines);
+        assert_same_line(line[0], line[1]);
+    }
+    assert_null(fgets(line[1], sizeof line[1], y));
+    fclose(x);
+    fclose(y);
+    return lines;
+}
+
+/* ---- resuming ---- */
+
+/* Cut in the first member and in the second; with samples, inside an epoch. */
+static void check_resumed(void **state, const char *sampling, const char *position, int64_t steps,
+                          bool least) {
+    char path[3][PATH_TEXT];
+    fraud_scene s = scene_new();
+    basin_outcome outcome;
+    s.least = least;
+    s.settings.implicit = strcmp(sampling, "rest") == 0;
+    if (s.settings.implicit) sampling = "full", s.settings.alpha = 0.3;
+    s.settings.sampling = sampling, s.settings.position = position;
+    s.training.log_every = steps > 1;
+    s.training.log = folder_path(path[0], state, "whole.jsonl");
+    basin_nodes_model *straight = train(&outcome, &s);
+    assert_int_equal(outcome.steps, 8 * steps);
+    s.training.log = folder_path(path[1], state, "cut.jsonl");
+    s.training.checkpoint = folder_path(path[2], state, "run.checkpoint");
+    for (int member = 0; member < 2; member++) {
+        cut(&s, (8 * member + 3) * steps + steps / 2);
+        basin_nodes_model *resumed = train(&outcome, &s);
+        assert_true(outcome.resumed && !outcome.stopped);
+        assert_true(resumed->threshold == straight->threshold);
+        assert_same_members(straight, resumed);
+        assert_int_equal(compare_logs(path[0], path[1]), 2 * 8 * (steps > 1 ? steps + 1 : 1));
+        assert_int_not_equal(access(path[2], F_OK), 0); /* not needed any more */
+        basin_nodes_close(resumed);
+    }
+    basin_nodes_close(straight);
+    fraud_scene_free(&s);
+}
+
+TEST(a_resumed_run_ends_with_the_same_bits) {
+    check_resumed(state, "full", "none", 1, false);
+    check_resumed(state, "rest", "none", 1, false); /* full, and descents to rest */
+    check_resumed(state, "subgraph", "none", 1, false);
+    check_resumed(state, "subgraph", "learned", 1, false);
+    check_resumed(state, "neighbours", "none", 3, false);
+    /* neighbours; scores streamed, plans given up for them */
+    check_resumed(state, "auto", "none", 3, true);
+    check_resumed(state, "auto", "learned", 3, true);
+}
+
+TEST(other_settings_do_not_go_on) {
+    char path[PATH_TEXT];
+    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new();
+    basin_nodes_model *model;
+    basin_outcome outcome;
+    s.training.checkpoint = folder_path(path, state, "other.checkpoint");
+    cut(&s, 3);
+    s.settings.rate *= 2;
+    assert_failure(
+        fraud_try(&model, &outcome, s.network, s.part, &s.settings, &s.training, &failure),
+        BASIN_BAD_VALUE, "rate");
+    s.training.resume = false; /* and a run without --resume does not replace it */
+    assert_failure(
+        fraud_try(&model, &outcome, s.network, s.part, &s.settings, &s.training, &failure),
+        BASIN_BAD_VALUE, "unfinished run");
+}
+
+/* Without validation the last weights count, and a cut run has no best epoch. */
+TEST(runs_without_validation_are_resumed) {
+    char path[PATH_TEXT];
+    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new();
+    basin_outcome outcome;
+    for (int64_t i = 0; i < s.network->nodes; i++)
+        if (s.part[i] == BASIN_PART_VAL) s.part[i] = BASIN_PART_NONE;
+    basin_nodes_model *straight = train(&outcome, &s);
+    assert_int_equal(outcome.best_epoch, 0);
+    assert_null(basin_nodes_get_info(straight)->scores);
+    assert_true(basin_nodes_get_info(straight)->threshold == 0.5);
+    s.training.checkpoint = folder_path(path, state, "unjudged.checkpoint");
+    cut(&s, 3);
+    basin_nodes_model *resumed = train(&outcome, &s);
+    assert_same_members(straight, resumed);
+    basin_nodes_close(straight);
+    basin_nodes_close(resumed);
+}
+
+/* A number that was spoiled is told, not turned into an epoch. */
+TEST(spoiled_checkpoints_are_refused) {
+    static const struct {
+        const char *key;
+        double value;
+    } bad[] = {{"member", 2}, {"epoch", 1e300}, {"step", 7}, {"best_epoch", 5}, {"epoch", -1}};
+    char path[PATH_TEXT];
+    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new();
+    s.training.checkpoint = folder_path(path, state, "spoiled.checkpoint");
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        basin_nodes_model *model;
+        basin_outcome outcome;
+        basin_bundle *bundle;
+        cut(&s, 3);
+        assert_ok(basin_bundle_read(&bundle, path, &failure));
+        cJSON *run = cJSON_Parse(basin_bundle_meta(bundle, "basin.run"));
+        cJSON_ReplaceItemInObject(run, bad[i].key, cJSON_CreateNumber(bad[i].value));
+        char *text = cJSON_PrintUnformatted(run);
+        assert_ok(basin_bundle_meta_set(bundle, "basin.run", text, &failure));
+        assert_ok(basin_bundle_write(path, bundle, &failure));
+        basin_bundle_free(bundle);
+        cJSON_Delete(run);
+        cJSON_free(text);
+        assert_failure(
+            fraud_try(&model, &outcome, s.network, s.part, &s.settings, &s.training, &failure),
+            BASIN_BAD_FILE, "spoiled.checkpoint");
+    }
+}
+
+/* ---- more of it ---- */
+
+/* At a constant rate more epochs are the epochs of a longer run. */
+TEST(more_epochs_follow_the_end) {
+    char path[2][PATH_TEXT];
+    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new();
+    basin_outcome outcome;
+    s.settings.members = 1, s.settings.warmup = 0, s.settings.evaluate = 1;
+    basin_nodes_model *straight = train(&outcome, &s);
+    s.training.output = folder_path(path[0], state, "more.safetensors");
+    s.training.checkpoint = folder_path(path[1], state, "more.checkpoint");
+    s.training.keep_checkpoint = true, s.settings.epochs = 5;
+    basin_nodes_close(train(&outcome, &s));
+    assert_int_equal(outcome.epochs, 5);
+    s.training.resume = true, s.training.keep_checkpoint = false, s.settings.epochs = 8;
+    basin_nodes_model *longer = train(&outcome, &s);
+    assert_int_equal(outcome.epochs, 8);
+    assert_same_members(straight, longer);
+    assert_true(straight->threshold == longer->threshold);
+    basin_nodes_model *same = train(&outcome, &s);
+    assert_true(outcome.finished_before);
+    assert_same_members(longer, same);
+    basin_nodes_close(straight), basin_nodes_close(longer), basin_nodes_close(same);
+}
+
+/* What the settings leave open is as the model has it; without epochs its weights are the result.
+ */
+TEST(a_run_begins_with_a_model) {
+    char path[PATH_TEXT];
+    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new();
+    basin_nodes_model *model;
+    basin_outcome outcome;
+    basin_nodes_model *first = train(&outcome, &s);
+    assert_ok(basin_nodes_write(folder_path(path, state, "first.safetensors"), first, &failure));
+    s.training.from = path;
+    s.settings.scaling = "auto", s.settings.hops = -1, s.settings.members = 0;
+    s.settings.epochs = 0, s.settings.seed = 5;
+    basin_nodes_model *second = train(&outcome, &s);
+    assert_string_equal(second->settings.scaling, first->settings.scaling);
+    assert_same_members(first, second);
+    s.settings.dim *= 2;
+    assert_failure(
+        fraud_try(&model, &outcome, s.network, s.part, &s.settings, &s.training, &failure),
+        BASIN_BAD_SHAPE, "first.safetensors: tensor");
+    basin_nodes_close(first);
+    basin_nodes_close(second);
+}
+
+TEST(a_rehearsal_writes_nothing) {
+    char path[2][PATH_TEXT];
+    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new();
+    basin_outcome outcome;
+    s.settings.epochs = 100000, s.settings.scaling = "auto", s.settings.hops = -1;
+    s.training.rehearse = 0.05;
+    s.training.output = folder_path(path[0], state, "rehearsed.safetensors");
+    s.training.log = folder_path(path[1], state, "rehearsed.jsonl");
+    basin_nodes_close(train(&outcome, &s));
+    assert_int_equal(outcome.steps_wanted, 200000); /* of both members */
+    assert_true(outcome.steps >= 4 && outcome.step_seconds > 0 && outcome.memory > 0);
+    assert_true(outcome.parameters > 0);
+    assert_int_not_equal(access(path[0], F_OK), 0);
+    assert_int_not_equal(access(path[1], F_OK), 0);
+}
+
+/* ---- the caller's side ---- */
+
+/* Settings by name, files in place of a network, a split by ratio; figures of both parts. */
+TEST(a_caller_trains_from_files) {
+    char path[PATH_TEXT];
+    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new();
+    basin_settings *settings, *other;
+    basin_nodes_model *model;
+    basin_outcome outcome;
+    char text[32];
+    const char *file[] = {folder_path(path, state, "network.basin")};
+    assert_ok(basin_network_write(path, s.network, &failure));
+    assert_ok(basin_settings_new(&settings, "anomaly", NULL, &failure));
+    assert_ok(basin_settings_set(settings, "epochs", "3", &failure));
+    assert_ok(basin_settings_set(settings, "members", "1", &failure));
+    basin_nodes_data data = {.path = file, .paths = 1, .ratio = 0.4};
+    assert_ok(basin_nodes_train(&model, &outcome, settings, &data, &s.training, &failure));
+    assert_int_equal(basin_nodes_get_info(model)->nodes, 400);
+    assert_int_equal(outcome.epochs, 3);
+    assert_true(basin_score_get(&outcome.best, "validation_auroc") >= 0);
+    const basin_score *validation = basin_nodes_get_info(model)->reached[BASIN_PART_VAL];
+    const basin_score *test = basin_nodes_get_info(model)->reached[BASIN_PART_TEST];
+    assert_true(basin_score_get(validation, "macro_f1") > 0);
+    assert_true(basin_score_get(test, "recall_at_k") >= 0);
+    assert_ok(basin_settings_get(text, sizeof text, basin_nodes_get_info(model)->settings, "hops",
+                                 &failure));
+    assert_true(!strcmp(text, "0") || !strcmp(text, "2")); /* what training chose */
+    basin_nodes_close(model);
+    assert_ok(basin_settings_new(&other, "image", NULL, &failure));
+    assert_failure(basin_nodes_train(&model, &outcome, other, &data, &s.training, &failure),
+                   BASIN_BAD_VALUE, "the task image");
+    data.paths = 0;
+    assert_int_equal(basin_nodes_train(&model, &outcome, settings, &data, &s.training, &failure),
+                     BASIN_BAD_VALUE);
+    basin_settings_free(settings);
+    basin_settings_free(other);
+}
+
+int main(void) { return tests_run(folder_new, folder_remove); }

@@ -1,0 +1,293 @@
+/* The feed: the same batches for any number of threads, from any step on; every item once an epoch;
+ * pictures that cannot be read told once and replaced; nothing lost at the end of an evaluation. */
+#include <sys/stat.h>
+
+#include "support/folder.h"
+#include "support/test.h"
+#include "tasks/nodes/network/make.h"
+#include "tasks/pictures/sets/pictures.h"
+
+enum { FILES = 23, BATCH = 4 };
+
+/* Files 3, 11 and 12 are no pictures: empty, cut, and text. */
+
+static void put_file(void **state, int i) {
+    char path[PATH_TEXT], name[20];
+    uint8_t *bytes;
+    BASIN_AT_EXIT(basin_picture_free)
+    basin_picture picture = make_picture(40 + i, 60 - i, i % 5 ? 3 : 1, i);
+    size_t size = make_jpeg(&bytes, &picture, (jpeg_form){.quality = 95});
+    snprintf(name, sizeof name, "%02d.%s", i, i % 2 ? "jpg" : "JPEG");
+    if (i == 3) size = 0;
+    if (i == 11) size = size / 2;
+    if (i == 12) size = (size_t)snprintf((char *)bytes, size, "hello");
+    assert_int_equal(file_put(folder_path(path, state, name), bytes, size), 0);
+    free(bytes);
+}
+
+static int setup(void **state) {
+    if (folder_new(state)) return -1;
+    for (int i = 0; i < FILES; i++) put_file(state, i);
+    return 0;
+}
+
+static basin_pictures *open_folder(void **state) {
+    const char *path = *state;
+    basin_pictures *pictures;
+    basin_error error;
+    if (basin_pictures_open(&pictures, &path, 1, NULL, &error)) fail_msg("%s", error.text);
+    assert_int_equal(basin_pictures_count(pictures), FILES);
+    return pictures;
+}
+
+typedef struct told {
+    int count;
+    char text[2000];
+} told;
+
+static void unreadable(void *context, const char *name, const char *why) {
+    told *t = context;
+    t->count++;
+    snprintf(t->text + strlen(t->text), sizeof t->text - strlen(t->text), "%s|%s\n", name, why);
+}
+
+static basin_feed *feed_new(const basin_feed_config *config) {
+    basin_feed *feed;
+    basin_error error;
+    if (basin_feed_new(&feed, config, &error)) fail_msg("%s", error.text);
+    return feed;
+}
+
+static void next(basin_feed_batch *batch, basin_feed *feed) {
+    basin_error error;
+    if (basin_feed_next(batch, feed, &error)) fail_msg("%s", error.text);
+}
+
+TEST(order_is_a_permutation) {
+    for (int64_t n = 1; n < 70; n++)
+        for (int64_t epoch = 0; epoch < 3; epoch++) {
+            bool seen[70] = {false};
+            for (int64_t i = 0; i < n; i++) {
+                int64_t at = basin_order_at(i, n, 5, epoch);
+                assert_in_range(at, 0, n - 1);
+                assert_false(seen[at]);
+                seen[at] = true;
+            }
+        }
+    int same = 0, fixed = 0;
+    for (int64_t i = 0; i < 1000; i++) {
+        same += basin_order_at(i, 1000, 5, 0) == basin_order_at(i, 1000, 5, 1);
+        fixed += basin_order_at(i, 1000, 6, 0) == i;
+    }
+    assert_true(same < 8 && fixed < 8); /* one is expected of each */
+}
+
+static basin_feed_config training(basin_pictures *pictures, told *t) {
+    basin_feed_config config = {.pictures = pictures,
+                                .augment = basin_augment_training(16, 3, 4),
+                                .batch = BATCH,
+                                .training = true,
+                                .seed = 9,
+                                .threads = 1,
+                                .unreadable = unreadable,
+                                .context = t};
+    return config;
+}
+
+enum { STEPS = 23, VALUES = 16 * 16 * 3 * BATCH };
+
+typedef struct run {
+    float values[STEPS][VALUES];
+    int64_t index[STEPS][BATCH];
+} run;
+
+static run *run_new(const basin_feed_config *config) {
+    run *r = malloc(sizeof *r);
+    basin_feed *feed = feed_new(config);
+    for (int s = 0; s < STEPS; s++) {
+        basin_feed_batch batch;
+        next(&batch, feed);
+        assert_int_equal(batch.count, BATCH);
+        assert_int_equal(batch.step, s);
+        assert_int_equal(batch.epoch, s / (FILES / BATCH));
+        memcpy(r->values[s], batch.values, sizeof r->values[s]);
+        memcpy(r->index[s], batch.index, sizeof r->index[s]);
+    }
+    basin_feed_free(feed);
+    return r;
+}
+
+TEST(threads_and_memory_change_nothing) {
+    BASIN_AT_EXIT(free_pictures) basin_pictures *pictures = open_folder(state);
+    told t = {0};
+    basin_feed_config config = training(pictures, &t);
+    run *one = run_new(&config);
+    assert_int_equal(t.count, 3);
+    for (int form = 0; form < 4; form++) {
+        told again = {0};
+        config.context = &again;
+        config.threads = 1 + form;
+        config.ahead = form * 5;
+        config.keep_bytes = form == 1 ? 50000 : form == 2 ? 1 << 24 : 0;
+        run *other = run_new(&config);
+        assert_memory_equal(one, other, sizeof *one);
+        assert_int_equal(again.count, 3);
+        free(other);
+    }
+    free(one);
+}
+
+TEST(resumes_from_any_step) {
+    BASIN_AT_EXIT(free_pictures) basin_pictures *pictures = open_folder(state);
+    told t = {0};
+    basin_feed_config config = training(pictures, &t);
+    run *whole = run_new(&config);
+    config.threads = 3;
+    basin_feed *feed = feed_new(&config);
+    const int at[] = {7, 0, 22, 4, 5, 6, 6, 13};
+    for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
+        basin_feed_seek(feed, at[i]);
+        for (int s = at[i]; s < at[i] + 3 && s < STEPS; s++) {
+            basin_feed_batch batch;
+            next(&batch, feed);
+            assert_int_equal(batch.step, s);
+            assert_memory_equal(batch.values, whole->values[s], sizeof whole->values[s]);
+            assert_memory_equal(batch.index, whole->index[s], sizeof whole->index[s]);
+        }
+    }
+    basin_feed_free(feed);
+    free(whole);
+}
+
+/* A stopped feed leaves nothing behind, however little of it was used. */
+/* Ranks that take some places of every batch see what one that takes all sees, bad files included.
+ */
+TEST(places_of_a_batch_are_dealt) {
+    BASIN_AT_EXIT(free_pictures) basin_pictures *pictures = open_folder(state);
+    told none = {0};
+    basin_feed_config config = training(pictures, &none);
+    basin_feed *whole = feed_new(&config), *part[2];
+    size_t values = (size_t)basin_augment_values(&config.augment) * sizeof(float);
+    for (int i = 0; i < 2; i++) {
+        config.first = i ? 1 : 0;
+        config.count = i ? BATCH - 1 : 1;
+        part[i] = feed_new(&config);
+    }
+    for (int step = 0; step < 12; step++) {
+        basin_feed_batch all, some[2];
+        next(&all, whole);
+        for (int i = 0; i < 2; i++) next(&some[i], part[i]);
+        assert_int_equal(some[0].count, 1);
+        assert_int_equal(some[1].count, BATCH - 1);
+        assert_memory_equal(some[0].values, all.values, values);
+        assert_memory_equal(some[1].values, (const char *)all.values + values,
+                            (BATCH - 1) * values);
+    }
+    basin_feed_free(whole);
+    for (int i = 0; i < 2; i++) basin_feed_free(part[i]);
+    config.first = 2;
+    assert_int_equal(basin_feed_new(&whole, &config, &failure), BASIN_BAD_VALUE);
+}
+
+TEST(stops_at_once) {
+    BASIN_AT_EXIT(free_pictures) basin_pictures *pictures = open_folder(state);
+    told t = {0};
+    basin_feed_config config = training(pictures, &t);
+    config.threads = 4;
+    for (int i = 0; i < 20; i++) {
+        basin_feed *feed = feed_new(&config);
+        basin_feed_batch batch;
+        if (i % 2) next(&batch, feed);
+        if (i % 3 == 2) basin_feed_seek(feed, i);
+        basin_feed_free(feed);
+    }
+}
+
+TEST(evaluation_covers_all) {
+    BASIN_AT_EXIT(free_pictures) basin_pictures *pictures = open_folder(state);
+    int64_t item[] = {20, 3, 4, 11, 12, 0, 7, 22, 9};
+    told t = {0};
+    basin_feed_config config = {.pictures = pictures,
+                                .item = item,
+                                .items = 9,
+                                .augment = basin_augment_evaluation(16, 1, 0),
+                                .batch = 2,
+                                .threads = 2,
+                                .unreadable = unreadable,
+                                .context = &t};
+    basin_feed *feed = feed_new(&config);
+    const int64_t want[] = {20, 4, 0, 7, 22, 9};
+    const int64_t counts[] = {1, 1, 1, 2, 1}; /* one pair could not be read at all */
+    for (int round = 0; round < 2; round++) {
+        basin_feed_batch batch;
+        int seen = 0, batches = 0;
+        for (;;) {
+            next(&batch, feed);
+            if (!batch.count) break;
+            assert_int_equal(batch.count, counts[batches++]);
+            for (int64_t i = 0; i < batch.count; i++)
+                assert_int_equal(batch.index[i], want[seen++]);
+        }
+        assert_int_equal(seen, 6);
+        basin_feed_seek(feed, 0);
+    }
+    assert_int_equal(t.count, 3);
+    assert_int_equal(basin_feed_count(feed).unreadable, 3);
+    assert_non_null(strstr(t.text, "03.jpg|"));
+    assert_non_null(strstr(t.text, "11.jpg: cut short"));
+    assert_non_null(strstr(t.text, "12.JPEG: is no JPEG, PNG or WebP file"));
+    basin_feed_free(feed);
+}
+
+TEST(every_item_once_an_epoch) {
+    const char *path = "shapes:40:3:12x12x1";
+    BASIN_AT_EXIT(free_pictures) basin_pictures *pictures;
+    assert_int_equal(basin_pictures_open(&pictures, &path, 1, "train", NULL), BASIN_OK);
+    basin_feed_config config = {.pictures = pictures,
+                                .augment = basin_augment_evaluation(12, 1, 4),
+                                .batch = 8,
+                                .training = true,
+                                .threads = 2,
+                                .seed = 1};
+    basin_feed *feed = feed_new(&config);
+    for (int epoch = 0; epoch < 3; epoch++) {
+        int seen[40] = {0};
+        for (int s = 0; s < 5; s++) {
+            basin_feed_batch batch;
+            next(&batch, feed);
+            for (int64_t i = 0; i < batch.count; i++) seen[batch.index[i]]++;
+        }
+        for (int i = 0; i < 40; i++) assert_int_equal(seen[i], 1);
+    }
+    basin_feed_free(feed);
+}
+
+TEST(says_what_is_wrong) {
+    BASIN_AT_EXIT(free_pictures) basin_pictures *pictures = open_folder(state);
+    int64_t bad[] = {3, 11, 12};
+    basin_feed_config config = {.pictures = pictures,
+                                .item = bad,
+                                .items = 3,
+                                .augment = basin_augment_training(16, 3, 4),
+                                .batch = 2,
+                                .training = true};
+    basin_feed *feed = feed_new(&config);
+    basin_feed_batch batch;
+    basin_error error;
+    assert_int_equal(basin_feed_next(&batch, feed, &error), BASIN_BAD_FILE);
+    assert_string_equal(error.text, "none of 3 pictures can be read");
+    basin_feed_free(feed);
+    config.batch = 4;
+    assert_int_equal(basin_feed_new(&feed, &config, &error), BASIN_BAD_VALUE);
+    assert_string_equal(error.text, "batches of 4 from 3 pictures");
+    config.batch = 1;
+    bad[1] = FILES;
+    assert_int_equal(basin_feed_new(&feed, &config, &error), BASIN_BAD_VALUE);
+    assert_string_equal(error.text, "item 1 is picture 23, want 0 to 22");
+    bad[1] = 1;
+    config.augment.patch = 5;
+    assert_int_equal(basin_feed_new(&feed, &config, &error), BASIN_BAD_VALUE);
+    assert_null(feed);
+}
+
+int main(void) { return tests_run(setup, folder_remove); }

@@ -1,0 +1,95 @@
+/* Training on a GPU from pictures kept decoded: the same model file, byte for byte, whether they
+ * are kept or not, and whether a run was cut and resumed or not. Skipped, visibly, where there is
+ * no device. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "tasks/nodes/network/make.h"
+#include "tasks/pictures/image_bench.h"
+
+enum { FILES = 30 };
+
+/* Number 4 is damaged, every seventh is grey. */
+static int setup(void **state) {
+    char path[PATH_TEXT], name[40];
+    if (folder_new(state)) return -1;
+    if (mkdir(folder_path(path, state, "in"), 0777)) return -1;
+    for (int i = 0; i < FILES; i++) {
+        uint8_t *bytes;
+        basin_picture picture = make_picture(40 + 11 * i, 300 - 8 * i, i % 7 ? 3 : 1, i);
+        size_t size = make_jpeg(&bytes, &picture, (jpeg_form){.quality = 90});
+        snprintf(name, sizeof name, "in/%02d.jpg", i);
+        if (file_put(folder_path(path, state, name), bytes, i == 4 ? size / 2 : size)) return -1;
+        free(bytes);
+        basin_picture_free(&picture);
+    }
+    return 0;
+}
+
+typedef struct photos {
+    bench b;
+    char in[PATH_TEXT];
+    const char *path;
+} photos;
+
+static void photos_open(photos *p, void **state, const char *name, const char *keep,
+                        const char *cut) {
+    bench_open(&p->b, state, name, "cuda");
+    assert_ok(basin_settings_start(p->b.settings, "photos", &failure));
+    basin_image_settings *s = p->b.s;
+    s->size = 32, s->dim = 32, s->heads = 2, s->head_dim = 16, s->memories = 64, s->steps = 3;
+    s->occlude = 8, s->keep = 1, s->batch = 8, s->epochs = 4, s->warmup = 1;
+    s->holes = 0.4, s->average = 0.8;
+    p->path = folder_path(p->in, state, "in");
+    p->b.train.path = &p->path;
+    p->b.train.hold_out = 0;
+    p->b.data.keep_decoded = keep;
+    p->b.data.cut_from = cut;
+}
+
+TEST(pictures_kept_or_not) {
+    static const char *const cuts[] = {"whole", "reduced"};
+    static const char *const keeps[] = {"off", "host"};
+    for (int i = 0; i < 2; i++) {
+        photos p[2];
+        for (int k = 0; k < 2; k++) {
+            photos_open(&p[k], state, keeps[k], keeps[k], cuts[i]);
+            bench_train(&p[k].b, -1, false);
+            assert_string_equal(p[k].b.feeding.keep_decoded, keeps[k]);
+            assert_int_equal(p[k].b.feeding.unreadable, 1);
+            assert_int_equal(p[k].b.skipped, 1);
+            same_file(p[0].b.out, p[k].b.out);
+        }
+        assert_true(p[0].b.feeding.kept == 0 && p[1].b.feeding.kept > 0);
+        for (int k = 0; k < 2; k++) bench_close(&p[k].b);
+    }
+}
+
+TEST(a_stopped_run_resumes) {
+    photos whole, cut;
+    photos_open(&whole, state, "whole", NULL, NULL);
+    bench_train(&whole.b, -1, false);
+    assert_string_equal(whole.b.feeding.keep_decoded, "host");
+    photos_open(&cut, state, "cut", NULL, NULL);
+    basin_outcome o = bench_train(&cut.b, 5, false);
+    assert_true(o.stopped && o.steps == 5);
+    cut.b.data.keep_decoded = "off";
+    o = bench_train(&cut.b, -1, true);
+    assert_true(o.resumed && !o.stopped);
+    same_file(whole.b.out, cut.b.out);
+    bench_close(&whole.b);
+    bench_close(&cut.b);
+}
+
+int main(void) {
+    basin_error error;
+    basin_backend *cuda;
+    if (basin_backend_open(&cuda, &(basin_compute){.backend = "cuda"}, &error)) {
+        printf("no CUDA device: skipped (%s)\n", error.text);
+        return 77;
+    }
+    basin_backend_close(cuda);
+    return tests_run(setup, folder_remove);
+}
