@@ -1,5 +1,5 @@
-# basin_version(), whose text is followed by a digest of the headers: bindings that copied these at
-# another time find it out (python/declare.py, python/basin/_library.py). CMake itself writes the C
+# basin_version() and basin_header_digest(): bindings that copied the headers at another time find it
+# out (python/declare.py, python/basin/_library.py). CMake itself writes the C
 # file, by running this file as a script.
 
 function(basin_embed_version variable)
@@ -21,6 +21,7 @@ if(CMAKE_SCRIPT_MODE_FILE AND DEFINED HEADERS)
     endforeach()
     string(SHA256 digest "${digests}")
     file(WRITE ${OUTPUT} "#include <basin/version.h>\n\n"
-        "static const char version[] = BASIN_VERSION_STRING \"\\0\" \"${digest}\";\n\n"
-        "const char *basin_version(void) { return version; }\n")
+        "const char *basin_version(void) { return BASIN_VERSION_STRING; }\n"
+        "int basin_version_number(void) { return BASIN_VERSION_NUMBER; }\n"
+        "const char *basin_header_digest(void) { return \"${digest}\"; }\n")
 endif()

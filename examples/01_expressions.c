@@ -20,8 +20,8 @@ static void run_on(const char *name, basin_expr x, const basin_expr output[3]) {
     basin_tensor out2 = basin_tensor_borrow(second, BASIN_F64, BASIN_SHAPE(N));
     must(basin_plan_write(plan, x, &in, &error));
     must(basin_plan_run(plan, &error));
-    must(basin_plan_read(plan, output[1], &out1, &error));
-    must(basin_plan_read(plan, output[2], &out2, &error));
+    must(basin_plan_read(&out1, plan, output[1], &error));
+    must(basin_plan_read(&out2, plan, output[2], &error));
 
     printf("%s computes in %s: L = %.4f\n", name, basin_dtype_name(basin_backend_dtype(backend)),
            basin_plan_scalar(plan, output[0]));

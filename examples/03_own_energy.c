@@ -18,7 +18,7 @@ int main(int argc, char **argv) {
     basin_graph *graph = basin_graph_new();
     basin_expr seed = basin_index(graph, "seed", BASIN_SHAPE(2)); /* new data in each run */
     basin_expr half = basin_scale(basin_uniform(seed, BASIN_SHAPE(BATCH, 2, 1)), 6.2832);
-    basin_expr both = basin_broadcast(half, BASIN_SHAPE(BATCH, 2, N / 2));
+    basin_expr both = basin_broadcast_to(half, BASIN_SHAPE(BATCH, 2, N / 2));
     basin_expr truth = basin_reshape(both, BASIN_SHAPE(BATCH, N));
     basin_expr noise = basin_scale(basin_normal(seed, BASIN_SHAPE(BATCH, N)), 0.6);
     basin_params params;
@@ -32,28 +32,28 @@ int main(int argc, char **argv) {
 
     basin_backend *backend;
     basin_store *store;
-    basin_adamw adamw;
+    basin_optimizer adamw;
     basin_plan *plan;
     must(basin_backend_open(&backend, &(basin_compute){.backend = argc > 1 ? argv[1] : "cpu"},
                             &error));
     must(basin_store_new(&store, backend, &error));
     must(basin_params_init(&params, store, 0, &error));
-    must(basin_adamw_new(&adamw, &params, loss, &BASIN_ADAMW_DEFAULT, &error));
+    must(basin_optimizer_new(&adamw, &params, loss, &BASIN_OPTIMIZER_DEFAULT, &error));
     basin_plan_spec step = {&loss, 1, adamw.update, adamw.updates, BASIN_FUSE_AUTO};
     must(basin_plan_new(&plan, store, &step, &error));
     for (int32_t t = 1; t <= 401; t++) {
         basin_tensor number = basin_tensor_borrow((int32_t[]){t, 0}, BASIN_I32, BASIN_SHAPE(2));
         must(basin_plan_write(plan, seed, &number, &error));
-        must(basin_adamw_write(&adamw, plan, t, 0.02, &error));
+        must(basin_optimizer_write(&adamw, plan, t, 0.02, &error));
         must(basin_plan_run(plan, &error));
         if (t % 100 == 1) printf("step %3d  loss %.3f\n", t, basin_plan_scalar(plan, loss));
     }
     basin_tensor found;
-    must(basin_store_read(store, "j", &found, &error));
+    must(basin_store_get(&found, store, "j", &error));
     for (int i = 0; i < N - 1; i++) printf("J[%d] %4.1f\n", i, basin_tensor_at(&found, i));
     basin_tensor_free(&found);
     basin_plan_free(plan);
-    basin_adamw_free(&adamw);
+    basin_optimizer_free(&adamw);
     basin_params_free(&params);
     basin_graph_free(graph);
     basin_store_free(store);

@@ -55,7 +55,7 @@ static basin_ham *build(basin_graph *graph) {
     basin_ham *ham = basin_ham_new(graph);
     if (!ham) return NULL;
     basin_lagrangian lagrangian[LAYERS] = {
-        {.name = "tanh", .beta = basin_const(graph, 4)}, {.name = "softmax"}, {.name = "softmax"}};
+        {.name = "tanh", .beta = basin_scalar(graph, 4)}, {.name = "softmax"}, {.name = "softmax"}};
     for (int l = 0; l < LAYERS; l++)
         basin_ham_layer(ham, &(basin_layer){.name = layer_name[l],
                                             .shape = BASIN_SHAPE(width[l]),

@@ -14,7 +14,7 @@ static void save(const char *file, basin_store *store) {
     must(basin_bundle_new(&bundle, NULL, &error));
     for (int i = 0; i < basin_store_count(store); i++) {
         basin_tensor tensor;
-        must(basin_store_read(store, basin_store_name(store, i), &tensor, &error));
+        must(basin_store_get(&tensor, store, basin_store_name(store, i), &error));
         must(basin_bundle_add(bundle, basin_store_name(store, i), &tensor, &error));
     }
     must(basin_bundle_meta_set(bundle, "hopfield", "relu", &error));
@@ -26,8 +26,9 @@ static void save(const char *file, basin_store *store) {
 static void print(const basin_bundle *bundle) {
     for (size_t i = 0; i < basin_bundle_count(bundle); i++) {
         const basin_tensor *tensor = basin_bundle_at(bundle, i);
+        char shape[BASIN_SHAPE_TEXT];
         printf("  %-6s %s %s\n", basin_bundle_name(bundle, i), basin_dtype_name(tensor->dtype),
-               basin_shape_text(tensor->shape));
+               basin_shape_print(shape, tensor->shape));
     }
     for (size_t i = 0; i < basin_bundle_meta_count(bundle); i++)
         printf("  %s = %s\n", basin_bundle_meta_key(bundle, i), basin_bundle_meta_value(bundle, i));

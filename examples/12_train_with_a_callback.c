@@ -9,7 +9,7 @@ typedef struct watcher {
     volatile sig_atomic_t stop;
 } watcher;
 
-static void show(void *context, const basin_news *news) {
+static void show(void *context, const basin_progress_report *news) {
     watcher *w = context;
     w->loss = news->loss;
     if (news->epoch == 1) w->first = news->loss;

@@ -56,7 +56,7 @@ static formula *formula_new(const written *w, basin_graph *graph) {
     f->batched = !w->together;
     basin_tensor xi =
         basin_tensor_borrow((void *)w->pattern, BASIN_F32, BASIN_SHAPE(w->patterns, w->dim));
-    f->name[f->names++] = (formula_name){"beta", basin_const(graph, w->beta)};
+    f->name[f->names++] = (formula_name){"beta", basin_scalar(graph, w->beta)};
     if (w->patterns) f->name[f->names++] = (formula_name){"xi", basin_constant(graph, &xi)};
     return f;
 }
@@ -89,7 +89,7 @@ EXPORT int explorer_energies(const char *text, float *energy, float *force, cons
     }
     basin_expr wanted[2] = {e, force ? basin_neg(basin_grad(e, g)) : NULL};
     basin_tensor at = basin_tensor_borrow((void *)x, BASIN_F32, shape);
-    basin_given given = {g, &at};
+    basin_feed given = {g, &at};
     TRY(basin_engine_compute(&engine, results, wanted, force ? 2 : 1, &given, 1, &error));
     for (int i = 0; i < (together ? 1 : states); i++)
         energy[i] = (float)basin_tensor_at(&results[0], i);
@@ -114,11 +114,11 @@ typedef struct path {
     int steps;
 } path;
 
-static basin_status remember(void *context, const basin_moment *now, basin_error *why) {
+static basin_status remember(void *context, const basin_descent_state *now, basin_error *why) {
     path *p = context;
     basin_tensor tokens;
     const char *name = basin_expr_name(basin_descent_tokens(now->descent, 0));
-    basin_status status = basin_store_read(p->store, name, &tokens, why);
+    basin_status status = basin_store_get(&tokens, p->store, name, why);
     if (status) return status;
     say_step((int)now->step, p->steps);
     memcpy(p->x + now->step * p->count, tokens.data, (size_t)p->count * sizeof *p->x);
@@ -252,7 +252,7 @@ static basin_status write_floats(basin_plan *plan, basin_expr input, const float
 
 static basin_status read_floats(basin_plan *plan, basin_expr output, float *data) {
     basin_tensor t = basin_tensor_borrow(data, BASIN_F32, basin_expr_shape(output));
-    return basin_plan_read(plan, output, &t, &error);
+    return basin_plan_read(&t, plan, output, &error);
 }
 
 /* All steps from patches [N, P], of which those that are 1 in `replaced` are missing. `gamma`
@@ -269,7 +269,7 @@ EXPORT int explorer_picture_descend(double *energy, const float *patches, const 
     basin_pattern pattern = {.exclude_self = true};
     basin_block_bound bound = {.block = &picture.net.block, .pattern = &pattern};
     basin_energy whole = basin_block_energy(&bound);
-    basin_turn turn = {.terms = (unsigned)terms};
+    basin_substep turn = {.terms = (unsigned)terms};
     basin_descent_spec spec = {.steps = steps, .alpha = alpha, .turn = &turn, .turns = 1};
     float *x = realloc(picture.x, (size_t)(steps + 1) * (size_t)count * sizeof *x);
     if (!x) return refuse("out of memory", -1);
@@ -345,12 +345,12 @@ typedef struct sight {
     int steps;
 } sight;
 
-static basin_status see_board(void *context, const basin_moment *now, basin_error *why) {
+static basin_status see_board(void *context, const basin_descent_state *now, basin_error *why) {
     sight *s = context;
     float *to = s->likelihood + now->step * CELLS * DIGITS;
     basin_tensor t = basin_tensor_borrow(to, BASIN_F32, BASIN_SHAPE(CELLS, DIGITS));
     basin_status status = basin_plan_run(s->plan, why);
-    if (!status) status = basin_plan_read(s->plan, s->likely, &t, why);
+    if (!status) status = basin_plan_read(&t, s->plan, s->likely, why);
     s->energy[now->step] = 0;
     for (int i = 0; i < now->terms; i++) s->energy[now->step] += now->energy[i];
     say_step((int)now->step, s->steps);
@@ -373,7 +373,7 @@ EXPORT int explorer_sudoku_descend(float *likelihood, double *energy, const int3
     net_new(&n, &sudoku, 1, "");
     basin_store *store = sudoku.engine.store;
     sight s = {.likelihood = likelihood, .energy = energy, .steps = steps};
-    basin_turn turn = {.move = decay};
+    basin_substep turn = {.move = decay};
     basin_descent_spec spec = {.steps = steps, .alpha = n.alpha, .turn = &turn, .turns = 1};
     basin_stop stop = {.observe = see_board, .context = &s};
     basin_descent *descent = NULL;

@@ -70,7 +70,7 @@ static value made(parser *p, int place, basin_expr e, bool batched) {
 }
 
 static value number(parser *p, double n) {
-    return (value){.e = basin_const(p->graph, n), .constant = true, .number = n};
+    return (value){.e = basin_scalar(p->graph, n), .constant = true, .number = n};
 }
 
 static int rank(value v) { return basin_expr_shape(v.e).rank - v.batched; }
@@ -78,7 +78,7 @@ static int rank(value v) { return basin_expr_shape(v.e).rank - v.batched; }
 /* The same value with ones before its own axes, so that it has `wanted` of them. */
 static basin_expr widened(value v, int wanted) {
     int more = wanted - rank(v);
-    return more > 0 && v.batched ? basin_axes_insert(v.e, 1, more) : v.e;
+    return more > 0 && v.batched ? basin_expand_dims(v.e, 1, more) : v.e;
 }
 
 /* ---- operators ---- */
@@ -94,10 +94,10 @@ static value combine(parser *p, int place, binary *f, value a, value b) {
 /* As a matrix, or a stack of one a state where the other operand has one. */
 static basin_expr matrix(value v, bool column, bool batched, int64_t states) {
     basin_expr e = v.e;
-    if (rank(v) == 1) e = basin_axes_insert(e, v.batched + (column ? 1 : 0), 1);
+    if (rank(v) == 1) e = basin_expand_dims(e, v.batched + (column ? 1 : 0), 1);
     if (batched && !v.batched) {
         basin_shape s = basin_expr_shape(e);
-        e = basin_broadcast(e, BASIN_SHAPE(states, s.dim[0], s.dim[1]));
+        e = basin_broadcast_to(e, BASIN_SHAPE(states, s.dim[0], s.dim[1]));
     }
     return e;
 }
@@ -144,14 +144,14 @@ static const struct {
     const char *name;
     binary *f;
 } pairwise[] = {
-    {"maximum", basin_max},
-    {"minimum", basin_min},
+    {"maximum", basin_maximum},
+    {"minimum", basin_minimum},
     {"greater", basin_greater},
     {"equal", basin_equal},
 };
 
 static basin_expr smallest(basin_expr a, int axis, int count) {
-    return basin_neg(basin_maximum(basin_neg(a), axis, count));
+    return basin_neg(basin_max(basin_neg(a), axis, count));
 }
 static basin_expr length(basin_expr a, int axis, int count) {
     return basin_sqrt(basin_sum(basin_square(a), axis, count));
@@ -161,7 +161,7 @@ static const struct {
     const char *name;
     basin_expr (*f)(basin_expr a, int axis, int count);
 } reductions[] = {
-    {"sum", basin_sum}, {"mean", basin_mean}, {"max", basin_maximum},
+    {"sum", basin_sum}, {"mean", basin_mean}, {"max", basin_max},
     {"min", smallest},  {"norm", length},
 };
 
@@ -183,8 +183,8 @@ static value reduce(parser *p, int place, int which, value a, const value *axis)
 static value layernorm(parser *p, int place, value a) {
     basin_shape shape = basin_expr_shape(a.e);
     if (rank(a) < 1) return fail(p, place, "layernorm of a number; it takes a vector");
-    basin_expr zero = basin_fill(p->graph, BASIN_SHAPE(shape.dim[shape.rank - 1]), 0);
-    basin_expr one = basin_const(p->graph, 1);
+    basin_expr zero = basin_full(p->graph, BASIN_SHAPE(shape.dim[shape.rank - 1]), 0);
+    basin_expr one = basin_scalar(p->graph, 1);
     return made(p, place, basin_layernorm(a.e, one, zero, 1e-5), a.batched);
 }
 
@@ -324,7 +324,7 @@ static value power(parser *p) {
     value exponent = sign(p);
     if (failed(p)) return (value){0};
     if (base.constant && exponent.constant) return number(p, pow(base.number, exponent.number));
-    if (exponent.constant) return made(p, place, basin_pow(base.e, exponent.number), base.batched);
+    if (exponent.constant) return made(p, place, basin_power_scalar(base.e, exponent.number), base.batched);
     return combine(p, place, basin_power, base, exponent);
 }
 
@@ -380,6 +380,6 @@ basin_expr formula_build(formula *f, basin_expr g) {
         fail(&p, 0, "an energy is one number, but this has %d axes: sum(..) adds them up", rank(v));
     if (failed(&p)) return NULL;
     if (f->batched && !v.batched)
-        v.e = basin_broadcast(v.e, BASIN_SHAPE(basin_expr_shape(g).dim[0]));
+        v.e = basin_broadcast_to(v.e, BASIN_SHAPE(basin_expr_shape(g).dim[0]));
     return v.e;
 }

@@ -157,7 +157,7 @@ typedef struct formula {
     basin_zoo_lsr lsr;
     basin_energy inner, energy; /* of the zoo; of the descent */
     basin_term term;            /* of the latter, where it is another */
-    basin_turn turn;
+    basin_substep turn;
 } formula;
 
 /* Without |x|^2 / 2: on the cube that is a constant, and what is not known has no length. */
@@ -177,10 +177,11 @@ static basin_expr replace(const void *context, basin_expr force, basin_expr x, b
 static basin_expr to_mean(const void *context, basin_expr force, basin_expr x, basin_expr t) {
     const formula *f = context;
     (void)t;
-    basin_expr energy = basin_energy_total(&f->inner, x), one = basin_const(basin_expr_graph(x), 1);
+    basin_expr energy = basin_energy_total(&f->inner, x),
+               one = basin_scalar(basin_expr_graph(x), 1);
     basin_expr inside = basin_exp(basin_neg(basin_mul(f->lsr.beta, energy)));
-    basin_expr count = basin_max(basin_zoo_lsr_support(&f->lsr, x), one);
-    basin_expr move = basin_mul(force, basin_axes_insert(basin_div(inside, count), -1, 1));
+    basin_expr count = basin_maximum(basin_zoo_lsr_support(&f->lsr, x), one);
+    basin_expr move = basin_mul(force, basin_expand_dims(basin_div(inside, count), -1, 1));
     return f->memory->binary ? basin_add(move, basin_scale(x, 1e-4)) : move;
 }
 
@@ -197,7 +198,7 @@ static basin_expr to_sphere(const void *context, basin_expr x, basin_expr t) {
 }
 
 static void write_formula(formula *f, const memory *m, basin_graph *graph) {
-    basin_expr xi = basin_state(graph, "keys", m->keys.shape), beta = basin_const(graph, m->beta);
+    basin_expr xi = basin_state(graph, "keys", m->keys.shape), beta = basin_scalar(graph, m->beta);
     basin_zoo_entropy entropy = (basin_zoo_entropy)((int)m->function - SOFTMAX + BASIN_ZOO_SOFTMAX);
     *f = (formula){.memory = m,
                    .dense = {.xi = xi, .power = m->function == CLASSICAL ? 2 : m->power},
@@ -213,8 +214,8 @@ static void write_formula(formula *f, const memory *m, basin_graph *graph) {
         f->turn.move = to_mean;
     else if (dense || m->binary)
         f->turn.move = replace;
-    if (dense) f->turn.land = to_sphere;
-    if (m->binary) f->turn.land = to_signs;
+    if (dense) f->turn.project = to_sphere;
+    if (m->binary) f->turn.project = to_signs;
     f->energy = f->inner;
     f->term = (basin_term){"memories", convex, f};
     if (m->binary && !dense && !lsr) f->energy.term = &f->term;
@@ -225,14 +226,14 @@ static basin_expr shares(const formula *f, basin_expr x) {
     const memory *m = f->memory;
     basin_expr overlap = basin_matmul_t(x, false, f->dense.xi, true), w = overlap;
     if (m->function > POWER && m->function < LSR) return basin_zoo_hopfield_recall(&f->hopfield, x);
-    if (m->function == POWER) w = basin_pow(basin_relu(overlap), m->power - 1);
+    if (m->function == POWER) w = basin_power_scalar(basin_relu(overlap), m->power - 1);
     if (m->function == LSR) { /* 1 where 1 - beta/2 (|x|^2 + 1 - 2 overlap) > 0 */
-        basin_expr length = basin_axes_insert(basin_sum(basin_square(x), -1, 1), -1, 1);
+        basin_expr length = basin_expand_dims(basin_sum(basin_square(x), -1, 1), -1, 1);
         basin_expr gap = basin_offset(basin_sub(length, basin_scale(overlap, 2)), 1);
         w = basin_heaviside(basin_offset(basin_scale(gap, -m->beta / 2), 1));
     }
-    basin_expr total = basin_axes_insert(basin_sum(basin_abs(w), -1, 1), -1, 1);
-    return basin_div(w, basin_max(total, basin_const(basin_expr_graph(x), 1e-30)));
+    basin_expr total = basin_expand_dims(basin_sum(basin_abs(w), -1, 1), -1, 1);
+    return basin_div(w, basin_maximum(total, basin_scalar(basin_expr_graph(x), 1e-30)));
 }
 
 /* ---- recall ---- */
@@ -251,7 +252,7 @@ static void read_end(recalled *r, const memory *m, const formula *f, basin_engin
     basin_expr length = basin_input(engine->graph, "length", lengths.shape), xi = f->dense.xi;
     basin_expr out[] = {basin_argmax(basin_matmul_t(x, false, xi, true), 1),
                         basin_matmul(basin_mul(shares(f, x), length), xi)};
-    basin_given given[] = {{x, r->path.x}, {length, &lengths}};
+    basin_feed given[] = {{x, r->path.x}, {length, &lengths}};
     basin_tensor end[2];
     must(basin_engine_compute(engine, end, out, 2, given, 2, &error));
     r->value = calloc((size_t)(cues * m->dim), sizeof *r->value);

@@ -110,7 +110,7 @@ static void net_new(net *n, const model *m, int64_t batch, const char *prefix) {
     }
     n->gamma = basin_param_add(p, prefix, "block.gamma", BASIN_SCALAR, one);
     n->delta = basin_param_add(p, prefix, "block.delta", BASIN_SHAPE(m->dim), zero);
-    basin_param_keep_above(p, n->gamma, 1e-3);
+    basin_param_set_minimum(p, n->gamma, 1e-3);
     n->board = basin_index(n->graph, "board", BASIN_SHAPE(batch * n->cells));
     n->start = first_tokens(n);
 }
@@ -128,7 +128,7 @@ static basin_expr grouped(const net *n, basin_expr a, int kind) {
 }
 
 static basin_expr sum_axis(basin_expr a, int axis) {
-    return basin_axes_insert(basin_sum(a, axis, 1), axis, 1);
+    return basin_expand_dims(basin_sum(a, axis, 1), axis, 1);
 }
 
 /* The four neighbours of a cell of a maze, [B, side * side, W] -> [B, side * side, 4, W]; zeros
@@ -153,7 +153,7 @@ static basin_expr sum_of(const net *n, basin_expr g, int kind) {
 static basin_expr groups(const void *context, basin_expr g) {
     const net *n = context;
     basin_expr total = NULL, seen = basin_matmul_t(g, false, n->eta, true);
-    basin_expr number = basin_iota(n->graph, n->memories);
+    basin_expr number = basin_arange(n->graph, n->memories);
     basin_expr sign = basin_sign(basin_offset(basin_neg(number), (double)(n->memories / 2) - 0.5));
     for (int kind = 0; kind < (n->side ? 1 : KINDS); kind++) {
         basin_expr own = n->side ? seen : grouped(n, seen, kind);
@@ -217,7 +217,7 @@ static basin_expr attention(const void *context, basin_expr g) {
         basin_expr wq = basin_slice(n->wq, 0, h * n->keys, n->keys);
         basin_expr k = basin_matmul_t(g, false, wk, true), q = basin_matmul_t(g, false, wq, true);
         if (n->side)
-            score = basin_sum(basin_mul(around(n, k), basin_axes_insert(q, 2, 1)), 3, 1);
+            score = basin_sum(basin_mul(around(n, k), basin_expand_dims(q, 2, 1)), 3, 1);
         else
             score = basin_matmul_t(members(n, q, h), false, members(n, k, h), true);
         score = basin_reshape(basin_logsumexp(score, -1), BASIN_SHAPE(n->batch, -1));
@@ -253,7 +253,7 @@ static basin_expr decay(const void *context, basin_expr force, basin_expr x, bas
 
 static basin_expr next(const net *n, basin_expr x) {
     basin_energy energy = energy_of(n);
-    basin_turn turn = {.move = decay};
+    basin_substep turn = {.move = decay};
     basin_descent_spec spec = {.steps = 1, .alpha = n->alpha, .turn = &turn, .turns = 1};
     return basin_descend(&energy, x, &spec, NULL);
 }
@@ -359,7 +359,7 @@ static basin_expr loss_of(const trainer *t, const training *how) {
     basin_shape shape = basin_expr_shape(n->start);
     basin_expr first = basin_mul(basin_normal(t->seed, shape), t->start), sum = NULL;
     first = basin_add(basin_stop_gradient(n->start), first);
-    basin_expr x = basin_select(t->fresh, first, t->pool);
+    basin_expr x = basin_where(t->fresh, first, t->pool);
     for (int64_t i = 0; i < how->steps; i++) {
         x = next(n, x);
         if (how->noise > 0) x = basin_add(x, basin_mul(basin_normal(t->seed, shape), t->path));
@@ -489,10 +489,10 @@ static double take_step(trainer *t, const training *how, const puzzles *p, const
     write_to(plan, t->start, t->number + batch, BASIN_F32);
     if (how->noise > 0) write_to(plan, t->path, t->number + 2 * batch, BASIN_F32);
     write_to(plan, t->seed, seed, BASIN_I32);
-    must(basin_trainer_step(&t->trainer, &loss, &error));
+    must(basin_trainer_step(&loss, &t->trainer, &error));
     basin_tensor now = basin_tensor_borrow(t->now, BASIN_I32, basin_expr_shape(t->answer));
     must(basin_plan_run(t->reads, &error));
-    must(basin_plan_read(t->reads, t->answer, &now, &error));
+    must(basin_plan_read(&now, t->reads, t->answer, &error));
     basin_random random = basin_random_start((uint64_t)how->seed, (1ull << 40) + (uint64_t)step, 0);
     for (int64_t i = 0; i < batch; i++) {
         double draw = (double)basin_random_next(&random) / 4294967296.0;

@@ -146,7 +146,7 @@ static void consider(watch *w, int64_t i, int64_t depth, double energy) {
     }
 }
 
-static basin_status see(void *context, const basin_moment *now, basin_error *why) {
+static basin_status see(void *context, const basin_descent_state *now, basin_error *why) {
     watch *w = context;
     int64_t depth = 0, step = w->offset + now->step;
     while (depth < w->to->depths && w->to->depth[depth] != step) depth++;
@@ -154,8 +154,8 @@ static basin_status see(void *context, const basin_moment *now, basin_error *why
     basin_tensor answer = basin_tensor_borrow(w->answer, BASIN_I32, basin_expr_shape(w->output[0]));
     basin_tensor move = basin_tensor_borrow(w->move, BASIN_F32, basin_expr_shape(w->output[1]));
     basin_status status = basin_plan_run(w->plan, why);
-    if (!status) status = basin_plan_read(w->plan, w->output[0], &answer, why);
-    if (!status) status = basin_plan_read(w->plan, w->output[1], &move, why);
+    if (!status) status = basin_plan_read(&answer, w->plan, w->output[0], why);
+    if (!status) status = basin_plan_read(&move, w->plan, w->output[1], why);
     for (int64_t i = 0; i < w->count && !status; i++) {
         double energy = 0;
         for (int term = 0; term < now->terms; term++)
@@ -187,7 +187,7 @@ static void searcher_new(searcher *s, const model *m, const puzzles *p, const se
     basin_store *store = m->engine.store;
     net *n = &s->net;
     watch *w = &s->watch;
-    basin_turn turn = {.move = decay};
+    basin_substep turn = {.move = decay};
     net_new(n, m, batch, "");
     basin_descent_spec spec = {.steps = 1, .alpha = n->alpha, .turn = &turn, .turns = 1};
     basin_energy whole = energy_of(n);
@@ -202,7 +202,7 @@ static void searcher_new(searcher *s, const model *m, const puzzles *p, const se
     s->fresh = basin_input(n->graph, "fresh", BASIN_SHAPE(batch, 1, 1));
     s->start = basin_input(n->graph, "start", BASIN_SHAPE(batch, 1, 1));
     basin_expr noise = basin_mul(basin_normal(s->seed, shape), s->start);
-    basin_expr anew = basin_select(s->fresh, basin_add(n->start, noise), tokens);
+    basin_expr anew = basin_where(s->fresh, basin_add(n->start, noise), tokens);
     basin_update first = {tokens, anew};
     *w = (watch){.puzzles = p, .how = how, .to = to, .model = m};
     w->output[0] = basin_argmax(digits(n, tokens), 1);
@@ -320,7 +320,7 @@ static void assume_all(searcher *s, int64_t number, int64_t step) {
     watch *w = &s->watch;
     basin_tensor t = basin_tensor_borrow(w->likely, BASIN_F32, basin_expr_shape(s->likely));
     must(basin_plan_run(s->beliefs, &error));
-    must(basin_plan_read(s->beliefs, s->likely, &t, &error));
+    must(basin_plan_read(&t, s->beliefs, s->likely, &error));
     for (int64_t i = 0; i < w->count; i++) {
         uint64_t stream = (uint64_t)(number * s->net.batch + i);
         basin_random random = basin_random_start((uint64_t)w->how->seed, stream, (uint64_t)step);
@@ -336,7 +336,7 @@ static void assume_all(searcher *s, int64_t number, int64_t step) {
  * sqrt(alpha). */
 static void run_part(searcher *s, bool noisy, int64_t offset, int64_t steps, uint64_t seed) {
     basin_descent_result result;
-    basin_turn turn = {.move = decay};
+    basin_substep turn = {.move = decay};
     basin_descent_spec spec = {
         .steps = (int)steps, .alpha = s->net.alpha, .turn = &turn, .turns = 1};
     basin_stop stop = {.observe = see, .context = &s->watch, .seed = seed};

@@ -61,7 +61,7 @@ int main(void) {
     printf("a step of the Fashion-MNIST block  %.2f ms\n", fastest(&engine, &end, 1, x) / 8);
     basin_expr q = basin_input(engine.graph, "q", BASIN_SHAPE(1, 196, 12, 64));
     basin_expr k = drawn(&engine, "k", BASIN_SHAPE(1, 196, 12, 64));
-    basin_expr beta = basin_fill(engine.graph, BASIN_SHAPE(12), 0.125);
+    basin_expr beta = basin_full(engine.graph, BASIN_SHAPE(12), 0.125);
     basin_expr lse = basin_attention_lse(q, k, beta, NULL, NULL, &pattern);
     basin_expr both[2] = {lse, basin_grad(lse, q)};
     printf("attention and its force, 12 heads, 196 tokens  %.2f ms\n",

@@ -97,13 +97,13 @@ static bool try_one(const char *text, bool together, int *computed) {
     memset(&f, 0, sizeof f);
     snprintf(f.text, sizeof f.text, "%s", text);
     f.batched = !together, f.names = 2;
-    f.name[0] = (formula_name){"beta", basin_const(engine.graph, 2)};
+    f.name[0] = (formula_name){"beta", basin_scalar(engine.graph, 2)};
     f.name[1] = (formula_name){"xi", basin_constant(engine.graph, &xi)};
     basin_expr g = basin_input(engine.graph, "g", at.shape), e = formula_build(&f, g);
     bool right = e ? !f.message[0] : f.message[0] && f.place >= 0 && f.place <= (int)strlen(f.text);
     if (e) {
         basin_expr wanted[2] = {e, basin_grad(e, g)};
-        basin_given given = {g, &at};
+        basin_feed given = {g, &at};
         if (basin_engine_compute(&engine, result, wanted, 2, &given, 1, &error)) {
             printf("not computed: %s: %s\n", text, error.text);
             right = false;

@@ -161,18 +161,18 @@ BASIN_API basin_block_view basin_block_look(const basin_block_bound *bound, basi
 
 /* ---- descent ---- */
 
-/* One turn of a step: x <- land(x + alpha move(force)), with the force -dE/dg of some terms of the
+/* One substep: x <- project(x + alpha move(force)), with the force -dE/dg of some terms of the
  * energy at g = activation(x). `t` is the number of the step, 0, 1, .., as an expression []. */
-typedef struct basin_turn {
+typedef struct basin_substep {
     unsigned terms; /* bit p: term p pulls; 0: all do */
     /* The step that the force makes of itself: times a number, a vector or a function of the step
      * and the token, multiplied by a matrix, projected, or with an addend that is no gradient.
      * NULL: the force. */
     basin_expr (*move)(const void *context, basin_expr force, basin_expr x, basin_expr t);
     /* A retraction or proximal map: basin_to_sphere, basin_to_box, basin_shrink. NULL: none. */
-    basin_expr (*land)(const void *context, basin_expr x, basin_expr t);
+    basin_expr (*project)(const void *context, basin_expr x, basin_expr t);
     const void *context; /* must outlive the building of expressions */
-} basin_turn;
+} basin_substep;
 
 /* A descent to a fixed point instead of a number of steps, as basin_descend builds it. Each step
  * adds the pull of where the tokens began, x <- x + alpha (x0 - x - dE/dg), until no token would
@@ -195,8 +195,9 @@ typedef struct basin_descent_spec {
     double noise;           /* Langevin: sqrt(alpha) N(0, noise^2) is added to each step */
     basin_expr seed;        /* index [2], for noise; a basin_descent has its own */
     bool recompute; /* unrolled: keep one token tensor per step, recompute the rest in reverse */
-    const basin_turn *turn; /* [turns] one after the other in every step (attention, then memories);
-                               NULL: one along the force of all terms. Noise comes with the last */
+    const basin_substep
+        *turn; /* [turns] one after the other in every step (attention, then memories);
+               NULL: one along the force of all terms. Noise comes with the last */
     int turns;
     basin_implicit implicit; /* basin_descend alone */
 } basin_descent_spec;
@@ -219,9 +220,9 @@ BASIN_API basin_expr basin_descend(const basin_energy *energy, basin_expr x,
 typedef struct basin_descent basin_descent;
 
 /* A descent between two steps: an observer is called before each step and at the end. The tokens
- * are the state basin_descent_tokens: basin_store_read reads them, plans of the observer may too.
+ * are the state basin_descent_tokens: basin_store_get reads them, plans of the observer may too.
  */
-typedef struct basin_moment {
+typedef struct basin_descent_state {
     basin_descent *descent;
     int step; /* 0 .. */
     int terms;
@@ -229,8 +230,9 @@ typedef struct basin_moment {
     const double *energy; /* [terms, samples] */
     double change;        /* the largest change of an element of g in the step before; 0 at first */
     bool *stop;           /* set it, and the descent ends here */
-} basin_moment;
-typedef basin_status basin_observer(void *context, const basin_moment *now, basin_error *error);
+} basin_descent_state;
+typedef basin_status basin_observer(void *context, const basin_descent_state *now,
+                                    basin_error *error);
 
 /* When a descent ends, what a step may not do, and who watches. All zero: after all steps. */
 typedef struct basin_stop {

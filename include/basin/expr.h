@@ -55,21 +55,20 @@ BASIN_API const char *basin_expr_name(basin_expr a);
 BASIN_API basin_expr basin_input(basin_graph *graph, const char *name, basin_shape shape);
 BASIN_API basin_expr basin_index(basin_graph *graph, const char *name, basin_shape shape);
 BASIN_API basin_expr basin_state(basin_graph *graph, const char *name, basin_shape shape);
-BASIN_API basin_expr basin_const(basin_graph *graph, double value);
-BASIN_API basin_expr basin_fill(basin_graph *graph, basin_shape shape, double value);
+BASIN_API basin_expr basin_scalar(basin_graph *graph, double value);
+BASIN_API basin_expr basin_full(basin_graph *graph, basin_shape shape, double value);
 /* A tensor of constants, copied from the host; and one of indices, for basin_gather or a pattern:
  * making a plan fails where they lie beyond what they index. */
 BASIN_API basin_expr basin_constant(basin_graph *graph, const basin_tensor *tensor);
 BASIN_API basin_expr basin_index_constant(basin_graph *graph, const int32_t *number,
                                           basin_shape shape);
-/* 0, 1, .., count - 1; at most as many as a float counts, BASIN_COUNT_MOST. */
-enum { BASIN_COUNT_MOST = 1 << 24 };
-BASIN_API basin_expr basin_iota(basin_graph *graph, int64_t count);
+/* 0, 1, .., count - 1; at most as many as a float counts, BASIN_MAX_ARANGE. */
+enum { BASIN_MAX_ARANGE = 1 << 24 };
+BASIN_API basin_expr basin_arange(basin_graph *graph, int64_t count);
 /* 1 on the diagonal, else 0, [count, count]; and 1 where column <= row + diagonal, else 0: the
  * lower triangle, with its diagonal for 0 and without it for -1. */
 BASIN_API basin_expr basin_eye(basin_graph *graph, int64_t count);
-BASIN_API basin_expr basin_triangle(basin_graph *graph, int64_t rows, int64_t columns,
-                                    int64_t diagonal);
+BASIN_API basin_expr basin_tri(basin_graph *graph, int64_t rows, int64_t columns, int64_t diagonal);
 /* Index tensors as numbers. What is written into `index` must lie in -1 .. limit - 1 (limit 0:
  * anything). */
 BASIN_API basin_expr basin_from_index(basin_expr index, int64_t limit);
@@ -96,11 +95,11 @@ BASIN_API basin_expr basin_heaviside(basin_expr a); /* 1 where a > 0, else 0; it
 BASIN_API basin_expr basin_sin(basin_expr a);
 BASIN_API basin_expr basin_cos(basin_expr a);
 BASIN_API basin_expr basin_erf(basin_expr a);
-BASIN_API basin_expr basin_pow(basin_expr a, double exponent);
+BASIN_API basin_expr basin_power_scalar(basin_expr a, double exponent);
 /* a to the power of an expression, for a > 0. */
 BASIN_API basin_expr basin_power(basin_expr a, basin_expr exponent);
 BASIN_API basin_expr basin_square(basin_expr a);
-BASIN_API basin_expr basin_recip(basin_expr a);
+BASIN_API basin_expr basin_reciprocal(basin_expr a);
 BASIN_API basin_expr basin_scale(basin_expr a, double factor);
 BASIN_API basin_expr basin_offset(basin_expr a, double term);
 /* The same value, through which no gradient flows. */
@@ -110,8 +109,9 @@ BASIN_API basin_expr basin_stop_gradient(basin_expr a);
 BASIN_API basin_expr basin_variable(basin_expr a);
 /* What a variable was made of; anything else is itself. A gradient with respect to the variable
  * does not see it, one with respect to what lies below sees both: so an energy whose keys are made
- * of basin_held(g) has a force that pulls at the queries alone, and is trained through both. */
-BASIN_API basin_expr basin_held(basin_expr variable);
+ * of basin_variable_source(g) has a force that pulls at the queries alone, and is trained through
+ * both. */
+BASIN_API basin_expr basin_variable_source(basin_expr variable);
 
 /* Pointwise functions of several operands, broadcast as numpy does: shapes are aligned at their
  * last axes, and an axis of 1 (or a missing one) repeats. */
@@ -119,28 +119,28 @@ BASIN_API basin_expr basin_add(basin_expr a, basin_expr b);
 BASIN_API basin_expr basin_sub(basin_expr a, basin_expr b);
 BASIN_API basin_expr basin_mul(basin_expr a, basin_expr b);
 BASIN_API basin_expr basin_div(basin_expr a, basin_expr b);
-BASIN_API basin_expr basin_max(basin_expr a, basin_expr b);
-BASIN_API basin_expr basin_min(basin_expr a, basin_expr b);
+BASIN_API basin_expr basin_maximum(basin_expr a, basin_expr b);
+BASIN_API basin_expr basin_minimum(basin_expr a, basin_expr b);
 BASIN_API basin_expr basin_greater(basin_expr a, basin_expr b); /* 1 or 0 */
 BASIN_API basin_expr basin_equal(basin_expr a, basin_expr b);   /* 1 or 0 */
 BASIN_API basin_expr basin_atan2(basin_expr y, basin_expr x);   /* the angle of (x, y) */
 /* floor(a / b), whose gradient is 0; where `remainder` is not NULL, a - b floor(a / b) there,
  * without rounding and with the sign of b. */
 BASIN_API basin_expr basin_divmod(basin_expr a, basin_expr b, basin_expr *remainder);
-BASIN_API basin_expr basin_select(basin_expr where, basin_expr yes, basin_expr no);
+BASIN_API basin_expr basin_where(basin_expr where, basin_expr yes, basin_expr no);
 
 /* Moving numbers. A negative axis counts from the end. One axis of a new shape may be -1: as long
  * as the others leave. */
 BASIN_API basin_expr basin_reshape(basin_expr a, basin_shape shape);
 BASIN_API basin_expr basin_permute(basin_expr a, const int *axes); /* [rank] */
 BASIN_API basin_expr basin_transpose(basin_expr a);                /* the last two axes */
-BASIN_API basin_expr basin_broadcast(basin_expr a, basin_shape shape);
+BASIN_API basin_expr basin_broadcast_to(basin_expr a, basin_shape shape);
 BASIN_API basin_expr basin_slice(basin_expr a, int axis, int64_t start, int64_t count);
 BASIN_API basin_expr basin_pad(basin_expr a, int axis, int64_t before, int64_t after);
 BASIN_API basin_expr basin_concat(const basin_expr *parts, int count, int axis);
 /* Inserts `count` axes of length 1, the first of which becomes `axis`: what keeps the axes of a
- * reduction, basin_axes_insert(basin_sum(a, 1, 2), 1, 2). */
-BASIN_API basin_expr basin_axes_insert(basin_expr a, int axis, int count);
+ * reduction, basin_expand_dims(basin_sum(a, 1, 2), 1, 2). */
+BASIN_API basin_expr basin_expand_dims(basin_expr a, int axis, int count);
 /* Tensors of one shape side by side along a new axis. */
 BASIN_API basin_expr basin_stack(const basin_expr *parts, int count, int axis);
 /* Every step-th element from `start` on; the axis backwards; moved on by so many, around the end.
@@ -162,7 +162,8 @@ BASIN_API basin_expr basin_scatter(basin_expr values, basin_expr index, int64_t 
 /* Reductions over `count` axes from `axis` on, which vanish. */
 BASIN_API basin_expr basin_sum(basin_expr a, int axis, int count);
 BASIN_API basin_expr basin_mean(basin_expr a, int axis, int count);
-BASIN_API basin_expr basin_maximum(basin_expr a, int axis, int count);
+BASIN_API basin_expr basin_max(basin_expr a, int axis, int count);
+BASIN_API basin_expr basin_min(basin_expr a, int axis, int count);
 BASIN_API basin_expr basin_sum_all(basin_expr a);
 BASIN_API basin_expr basin_mean_all(basin_expr a);
 /* Over an axis, which vanishes in the first; without overflow. */
@@ -180,8 +181,8 @@ BASIN_API basin_expr basin_normmax2(basin_expr a);
 BASIN_API basin_expr basin_argmax(basin_expr a, int axis);
 /* The `count` largest elements of an axis in descending order, and their positions where `where` is
  * not NULL. One pass over the axis an element. */
-enum { BASIN_TOP_MOST = 64 };
-BASIN_API basin_expr basin_top(basin_expr a, int64_t count, int axis, basin_expr *where);
+enum { BASIN_MAX_TOP_K = 64 };
+BASIN_API basin_expr basin_top_k(basin_expr a, int64_t count, int axis, basin_expr *where);
 /* log-sum-exp of the scores minus the labelled one, [.., classes] and index [..] -> [..]; 0 for the
  * label -1. */
 BASIN_API basin_expr basin_cross_entropy_labels(basin_expr scores, basin_expr label);
@@ -196,9 +197,9 @@ BASIN_API basin_expr basin_layernorm(basin_expr x, basin_expr gamma, basin_expr 
 BASIN_API basin_expr basin_matmul(basin_expr a, basin_expr b);
 BASIN_API basin_expr basin_matmul_t(basin_expr a, bool transpose_a, basin_expr b, bool transpose_b);
 /* Contraction: basin_einsum("bnd,hyd->bnhy", g, w). A letter twice in an operand means its
- * diagonal. Any number of operands up to BASIN_EINSUM_MOST are multiplied from the left to the
+ * diagonal. Any number of operands up to BASIN_MAX_EINSUM are multiplied from the left to the
  * right. */
-enum { BASIN_EINSUM_MOST = 8 };
+enum { BASIN_MAX_EINSUM = 8 };
 BASIN_API basin_expr basin_einsum_many(const char *spec, const basin_expr *a, int count);
 #ifndef __cplusplus
 #define basin_einsum(spec, ...)                                                                    \
@@ -225,13 +226,13 @@ BASIN_API basin_expr basin_maxpool2d(basin_expr x, int window, int stride);
  *     static double softsign(const double *x, const void *context) {
  *         return x[0] / (1 + fabs(x[0]));
  *     }
- *     static basin_expr slope(const basin_own *own, const basin_expr *x, int i) {
- *         return basin_pow(basin_offset(basin_abs(x[0]), 1), -2);
+ *     static basin_expr slope(const basin_custom_op *own, const basin_expr *x, int i) {
+ *         return basin_power_scalar(basin_offset(basin_abs(x[0]), 1), -2);
  *     }
- *     static const basin_own own = {.name = "softsign", .operands = 1, .value = softsign,
+ *     static const basin_custom_op own = {.name = "softsign", .operands = 1, .value = softsign,
  *                                   .slope = slope,
  *                                   .cuda = "return x[0] / (1 + fabsf(x[0]));"};
- *     basin_expr y = basin_own_apply(&own, &x);
+ *     basin_expr y = basin_custom_apply(&own, &x);
  *
  * Operands are broadcast as those of basin_add. The derivative by operand i is what `slope` builds
  * of the operands (NULL: zero), or the operation derivative[i] of the same operands: so a function,
@@ -244,18 +245,18 @@ BASIN_API basin_expr basin_maxpool2d(basin_expr x, int window, int stride);
  * numbers into the text), a body has no preprocessor directives. It is fused with the operations
  * around it. Making a plan fails where it is missing or does not compile. The struct and its texts
  * must outlive plans. */
-enum { BASIN_OWN_OPERANDS = 3 };
-typedef struct basin_own basin_own;
-struct basin_own {
+enum { BASIN_MAX_CUSTOM_OPERANDS = 3 };
+typedef struct basin_custom_op basin_custom_op;
+struct basin_custom_op {
     const char *name;                                      /* for messages and descriptions */
-    int operands;                                          /* 1 to BASIN_OWN_OPERANDS */
+    int operands;                                          /* 1 to BASIN_MAX_CUSTOM_OPERANDS */
     double (*value)(const double *x, const void *context); /* x [operands] */
-    basin_expr (*slope)(const basin_own *own, const basin_expr *x, int i);
-    const basin_own *derivative[BASIN_OWN_OPERANDS]; /* where there is no `slope` */
+    basin_expr (*slope)(const basin_custom_op *own, const basin_expr *x, int i);
+    const basin_custom_op *derivative[BASIN_MAX_CUSTOM_OPERANDS]; /* where there is no `slope` */
     const void *context;
     const char *cuda; /* `value` for that backend; NULL: it refuses the operation */
 };
-BASIN_API basin_expr basin_own_apply(const basin_own *own, const basin_expr *x);
+BASIN_API basin_expr basin_custom_apply(const basin_custom_op *own, const basin_expr *x);
 
 /* Random draws, counter-based: the same on every backend and for any number of threads. `seed` is
  * an index tensor [2] written before a run; each call of these functions opens a new stream. */
@@ -326,7 +327,7 @@ BASIN_API void basin_vjp(basin_expr *gradient, basin_expr y, basin_expr cotangen
 BASIN_API basin_expr basin_jvp(basin_expr y, const basin_expr *x, const basin_expr *tangent,
                                int count);
 /* All of dy/dx, [elements of y, elements of x]: a reverse sweep for each element of y. */
-enum { BASIN_JACOBIAN_MOST = 256 };
+enum { BASIN_MAX_JACOBIAN = 256 };
 BASIN_API basin_expr basin_jacobian(basin_expr y, basin_expr x);
 
 /* What is built between begin and end is computed again where something outside needs it, instead

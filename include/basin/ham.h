@@ -24,11 +24,11 @@
  *                                             .units = 500, .hidden = {.name = "relu"}});
  *     basin_ham_connect(ham, "memory", "image, label");
  *
- *     basin_expr x[2], end[2], mask[2] = {basin_const(graph, 0), NULL};
+ *     basin_expr x[2], end[2], mask[2] = {basin_scalar(graph, 0), NULL};
  *     basin_ham_inputs(ham, x, 100);
  *     basin_ham_descend(ham, end, x, &(basin_ham_spec){.steps = 4, .dt = 0.5, .mask = mask}, NULL);
  *     basin_expr label = basin_ham_activation(ham, 1, end[1]);
- *     ... a loss of `label`, and basin_adamw_new(&adamw, basin_ham_params(ham), loss, ...)
+ *     ... a loss of `label`, and basin_optimizer_new(&adamw, basin_ham_params(ham), loss, ...)
  *
  * basin_ham_descend unrolls the steps into an expression, which a loss is differentiated through.
  * basin_ham_descent_new makes a descent on numbers, and basin_descent_run returns the energy of

@@ -26,7 +26,7 @@
  * overflow nor lose digits where the result itself is an ordinary number: there is no 0 log 0 in a
  * saturated neuron and no difference of two large numbers in the energy.
  *
- *     basin_lagrangian softmax = {.name = "softmax", .beta = basin_const(graph, 2)};
+ *     basin_lagrangian softmax = {.name = "softmax", .beta = basin_scalar(graph, 2)};
  *     basin_expr g = basin_lagrangian_activation(&softmax, x);
  *     basin_expr energy = basin_lagrangian_energy(&softmax, x, 1);
  *

@@ -25,7 +25,7 @@ typedef struct basin_init {
 typedef struct basin_param {
     basin_expr state;
     basin_init init;
-    double least;    /* optimisers keep every number at this or above; 0: they do not look */
+    double minimum;  /* optimizers keep every element at this or above; 0: no limit */
     bool statistic;  /* not trained, but measured: the running mean of a batch norm */
     basin_expr next; /* of a statistic: what it is after a step of training; NULL: it stays */
 } basin_param;
@@ -45,8 +45,8 @@ BASIN_API void basin_params_free(basin_params *params);
  * failure, with the graph's error set. */
 BASIN_API basin_expr basin_param_add(basin_params *params, const char *prefix, const char *name,
                                      basin_shape shape, basin_init init);
-/* Sets the `least` of a parameter of the list. */
-BASIN_API void basin_param_keep_above(basin_params *params, basin_expr state, double least);
+/* Sets the `minimum` of a parameter of the list. */
+BASIN_API void basin_param_set_minimum(basin_params *params, basin_expr state, double minimum);
 /* A state that is initialised, copied and saved with the parameters, but that no optimiser touches:
  * a step of training sets it to the value of basin_statistic_update. */
 BASIN_API basin_expr basin_statistic_add(basin_params *params, const char *prefix, const char *name,

@@ -6,7 +6,7 @@
  *     basin_plan_new(&plan, store, &(basin_plan_spec){.output = &force, .outputs = 1}, &error);
  *     basin_plan_write(plan, x, &tokens, &error);
  *     basin_plan_run(plan, &error);
- *     basin_plan_read(plan, force, &result, &error);
+ *     basin_plan_read(&result, plan, force, &error);
  *
  * Making a plan removes what no output needs, fuses pointwise chains with each other and into the
  * matrix products they follow, and lays all intermediate results into one arena by their lifetimes.
@@ -31,8 +31,8 @@ BASIN_API void basin_store_free(basin_store *store);
 BASIN_API basin_status basin_store_write(basin_store *store, const char *name,
                                          const basin_tensor *tensor, basin_error *error);
 /* A new tensor of the backend's type, which the caller frees. */
-BASIN_API basin_status basin_store_read(basin_store *store, const char *name, basin_tensor *tensor,
-                                        basin_error *error);
+BASIN_API basin_status basin_store_get(basin_tensor *tensor, basin_store *store, const char *name,
+                                       basin_error *error);
 BASIN_API int basin_store_count(const basin_store *store);
 BASIN_API const char *basin_store_name(const basin_store *store, int i);
 
@@ -92,18 +92,18 @@ BASIN_API basin_status basin_plan_write(basin_plan *plan, basin_expr input,
 BASIN_API basin_status basin_plan_run(basin_plan *plan, basin_error *error);
 /* Copies an output into a tensor of equal shape, of any type. An error where the plan has not run
  * yet, or its last run failed, or it was released since. */
-BASIN_API basin_status basin_plan_read(basin_plan *plan, basin_expr output, basin_tensor *tensor,
+BASIN_API basin_status basin_plan_read(basin_tensor *tensor, basin_plan *plan, basin_expr output,
                                        basin_error *error);
 /* Returns the memory of a plan's results to the system until it runs again, where that is the
  * host's: for plans that run now and then. What was not read is lost. */
 BASIN_API void basin_plan_release(basin_plan *plan);
-typedef struct basin_given {
+typedef struct basin_feed {
     basin_expr input;
     const basin_tensor *tensor;
-} basin_given;
+} basin_feed;
 
 /* Writes inputs, runs, and reads output[i] into result[i], as the three above. */
-BASIN_API basin_status basin_plan_call(basin_plan *plan, const basin_given *given, int count,
+BASIN_API basin_status basin_plan_call(basin_plan *plan, const basin_feed *given, int count,
                                        const basin_expr *output, basin_tensor *result, int outputs,
                                        basin_error *error);
 /* A scalar output as a double; NaN if it cannot be read. */
@@ -117,7 +117,7 @@ BASIN_API double basin_plan_scalar(basin_plan *plan, basin_expr output);
 typedef struct basin_convergence {
     int64_t points, steps;       /* fixed points sought, and steps taken for all of them */
     int64_t most_steps;          /* for one */
-    int64_t restless;            /* points that still moved by more than `until` at the end, */
+    int64_t not_converged;       /* points that still moved by more than `until` at the end, */
     double change;               /* and the largest such move, of all points */
     int64_t solutions, products; /* systems solved, products with the Hessian for all of them */
     int64_t unsolved;            /* systems off by more than `accuracy`, */
@@ -141,23 +141,23 @@ typedef struct basin_exchange_rows {
 
 /* Who moves the rows: between the plans at hand, and to and from other processes. Called in the
  * same order on all of these. */
-typedef struct basin_exchange_way {
+typedef struct basin_exchange_callback {
     basin_status (*move)(void *context, const basin_exchange_rows *rows /* [plans] */, int plans,
                          basin_error *error);
     void *context;
-} basin_exchange_way;
+} basin_exchange_callback;
 
 /* Runs plans that are alike but for what was written to them, each on one part, together: all stop
  * where rows are exchanged. basin_plan_run refuses such plans. */
 BASIN_API basin_status basin_plans_run(basin_plan *const *plan, int plans,
-                                       const basin_exchange_way *way, basin_error *error);
+                                       const basin_exchange_callback *way, basin_error *error);
 
 /* ---- all of it together, for small programs ----
  *
  *     basin_engine engine;
  *     basin_engine_open(&engine, NULL, &error);
  *     basin_expr x = basin_input(engine.graph, "x", BASIN_SHAPE(2, 3)), y = ..;
- *     basin_engine_compute(&engine, &result, &y, 1, &(basin_given){x, &tokens}, 1, &error);
+ *     basin_engine_compute(&engine, &result, &y, 1, &(basin_feed){x, &tokens}, 1, &error);
  *     basin_engine_close(&engine);
  */
 typedef struct basin_engine {
@@ -175,8 +175,7 @@ BASIN_API void basin_engine_close(basin_engine *engine);
  * frees; none on failure. */
 BASIN_API basin_status basin_engine_compute(basin_engine *engine, basin_tensor *result,
                                             const basin_expr *output, int outputs,
-                                            const basin_given *given, int count,
-                                            basin_error *error);
+                                            const basin_feed *given, int count, basin_error *error);
 
 #ifdef __cplusplus
 }

@@ -1,8 +1,8 @@
 /* What every fallible function returns, and the one-line message that goes with it.
  *
- * A message names the file, tensor or operation, the value found and the value wanted. The caller
+ * A message names the file, tensor or operation, the value found and the value expected. The caller
  * owns the error object, so nothing is global and threads share nothing. Every function that
- * takes a `basin_error *` accepts NULL from a caller who only wants the status. */
+ * takes a `basin_error *` accepts NULL from a caller that only needs the status. */
 #ifndef BASIN_STATUS_H
 #define BASIN_STATUS_H
 
@@ -26,15 +26,22 @@ enum { BASIN_ERROR_TEXT = 512 };
 
 typedef struct basin_error {
     basin_status status;
+    int number;                  /* the errno of a failed system call; 0 where there was none */
     char text[BASIN_ERROR_TEXT]; /* one line, no newline at its end */
 } basin_error;
 
-/* Writes a printf-style message into `error` (if not NULL) and returns `status`. */
+/* "BASIN_OK", "BASIN_BAD_SHAPE", .. */
+BASIN_API const char *basin_status_name(basin_status status);
+
+/* Writes a printf-style message into `error` (if not NULL), with number 0, and returns `status`. */
 BASIN_API basin_status basin_fail(basin_error *error, basin_status status, const char *format, ...)
 #if defined(__GNUC__)
     __attribute__((format(printf, 3, 4)))
 #endif
     ;
+
+/* Releases memory that a function of Basin gave to the caller. */
+BASIN_API void basin_free(void *memory);
 
 #ifdef __cplusplus
 }

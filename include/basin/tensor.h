@@ -46,10 +46,9 @@ template <class... Dim> inline basin_shape basin_shape_list(Dim... dim) {
 BASIN_API bool basin_shape_equal(basin_shape a, basin_shape b);
 /* The number of elements; -1 if it does not fit into int64_t or a dimension is negative. */
 BASIN_API int64_t basin_shape_count(basin_shape shape);
-/* "[4, 196, 768]", of less than BASIN_SHAPE_TEXT characters. The eighth further call in the same
- * thread overwrites it. */
+/* "[4, 196, 768]"; returns `text`. */
 enum { BASIN_SHAPE_TEXT = 200 };
-BASIN_API const char *basin_shape_text(basin_shape shape);
+BASIN_API char *basin_shape_print(char text[BASIN_SHAPE_TEXT], basin_shape shape);
 
 typedef enum basin_dtype {
     BASIN_F64,

@@ -13,56 +13,57 @@ extern "C" {
 #endif
 
 /* How a parameter p moves along its gradient g; `decay` is weight_decay. */
-typedef enum basin_optimiser {
-    BASIN_ADAMW, /* p -= rate (m / c1 / (sqrt(v / c2) + epsilon) + decay p), moments m, v */
-    BASIN_LION,  /* p -= rate (sign(beta1 m + (1 - beta1) g) + decay p), then m by beta2 */
-    BASIN_SGD,   /* m = beta1 m + g, p -= rate (m + decay p): momentum beta1 */
-} basin_optimiser;
+typedef enum basin_optimizer_kind {
+    BASIN_OPTIMIZER_ADAMW, /* p -= rate (m / c1 / (sqrt(v / c2) + epsilon) + decay p), moments m, v
+                            */
+    BASIN_OPTIMIZER_LION, /* p -= rate (sign(beta1 m + (1 - beta1) g) + decay p), then m by beta2 */
+    BASIN_OPTIMIZER_SGD,  /* m = beta1 m + g, p -= rate (m + decay p): momentum beta1 */
+} basin_optimizer_kind;
 
 /* A group of parameters: those whose names match the pattern, in which * stands for any characters
  * ("layer*.wq", "*norm*"). What the rate and weight_decay are multiplied by for them. */
-typedef struct basin_adamw_group {
+typedef struct basin_optimizer_group {
     const char *pattern;
     double rate, decay;
-} basin_adamw_group;
+} basin_optimizer_group;
 
-typedef struct basin_adamw_config {
+typedef struct basin_optimizer_config {
     double beta1, beta2, epsilon, weight_decay;
     double clip; /* largest global norm of the gradient; 0: none */
-    basin_optimiser kind;
+    basin_optimizer_kind kind;
     /* Groups of parameters: what weight_decay and the rate are multiplied by for one of them; NULL:
      * 1 for all. A parameter of rate 0 stays as it is and counts in no norm. */
     double (*decay_of)(basin_expr parameter);
     double (*rate_of)(basin_expr parameter);
     /* The same by name, on top of these: the first group that a name matches counts. A group that
      * no name matches is an error. */
-    const basin_adamw_group *group; /* [groups] */
+    const basin_optimizer_group *group; /* [groups] */
     int groups;
-} basin_adamw_config;
-static const basin_adamw_config BASIN_ADAMW_DEFAULT = {0.9,         0.99, 1e-8, 0.05, 1.0,
-                                                       BASIN_ADAMW, NULL, NULL, NULL, 0};
+} basin_optimizer_config;
+static const basin_optimizer_config BASIN_OPTIMIZER_DEFAULT = {
+    0.9, 0.99, 1e-8, 0.05, 1.0, BASIN_OPTIMIZER_ADAMW, NULL, NULL, NULL, 0};
 /* For decay_of: 1 for matrices and higher, 0 for numbers and vectors (biases, norms). */
 BASIN_API double basin_decay_matrices(basin_expr parameter);
 
 /* The optimiser over a list of parameters: moments "NAME.m" and, for AdamW, "NAME.v" per parameter,
- * in the store. Write `rate` and call basin_adamw_write before each run. */
-typedef struct basin_adamw {
-    basin_adamw_config config;
+ * in the store. Write `rate` and call basin_optimizer_write before each run. */
+typedef struct basin_optimizer {
+    basin_optimizer_config config;
     basin_expr rate;               /* input [], the learning rate */
     basin_expr correct1, correct2; /* inputs [], 1 - beta^t */
     basin_expr norm;               /* of the gradient before clipping; an output if wanted */
     basin_update *update;          /* [updates] for the plan */
     int updates;
-} basin_adamw;
+} basin_optimizer;
 
 /* Differentiates `loss`, a scalar, with respect to every parameter and builds the updates. */
-BASIN_API basin_status basin_adamw_new(basin_adamw *adamw, const basin_params *params,
-                                       basin_expr loss, const basin_adamw_config *config,
-                                       basin_error *error);
-BASIN_API void basin_adamw_free(basin_adamw *adamw);
+BASIN_API basin_status basin_optimizer_new(basin_optimizer *adamw, const basin_params *params,
+                                           basin_expr loss, const basin_optimizer_config *config,
+                                           basin_error *error);
+BASIN_API void basin_optimizer_free(basin_optimizer *adamw);
 /* The learning rate and the bias corrections of step t = 1, 2, ... */
-BASIN_API basin_status basin_adamw_write(const basin_adamw *adamw, basin_plan *plan, int64_t t,
-                                         double rate, basin_error *error);
+BASIN_API basin_status basin_optimizer_write(const basin_optimizer *adamw, basin_plan *plan,
+                                             int64_t t, double rate, basin_error *error);
 
 /* Linear from `first` at step 0 to `peak` at step `warmup`, then a cosine to `last` at step
  * `total`, where it stays. */
@@ -81,7 +82,7 @@ typedef struct basin_reduction {
 } basin_reduction;
 
 typedef struct basin_trainer_spec {
-    basin_adamw_config adamw;
+    basin_optimizer_config adamw;
     basin_schedule schedule;
     const basin_expr *output; /* [outputs], readable from the plan besides the loss */
     int outputs;
@@ -91,7 +92,7 @@ typedef struct basin_trainer_spec {
 typedef struct basin_trainer {
     basin_store *store;
     basin_expr loss;
-    basin_adamw adamw;
+    basin_optimizer adamw;
     basin_schedule schedule;
     basin_plan *plan; /* write a batch to it, then step */
     int64_t step;     /* steps taken so far, over all runs */
@@ -107,9 +108,9 @@ BASIN_API basin_status basin_trainer_new(basin_trainer *trainer, basin_store *st
 BASIN_API void basin_trainer_free(basin_trainer *trainer);
 /* One step on what was written to the plan, at the schedule's rate. The loss is that before the
  * update; a loss that is not a finite number is an error. Without `loss` nothing is waited for. */
-BASIN_API basin_status basin_trainer_step(basin_trainer *trainer, double *loss, basin_error *error);
+BASIN_API basin_status basin_trainer_step(double *loss, basin_trainer *trainer, basin_error *error);
 /* Waits for the last step, and gives its loss: for those who made the next batch meanwhile. */
-BASIN_API basin_status basin_trainer_loss(const basin_trainer *trainer, double *loss,
+BASIN_API basin_status basin_trainer_loss(double *loss, const basin_trainer *trainer,
                                           basin_error *error);
 
 /* ---- files ---- */

@@ -85,18 +85,19 @@ BASIN_API basin_energy basin_zoo_graph_energy(const basin_zoo_graph *model);
 typedef struct basin_zoo_plastic {
     basin_expr xi, u; /* [M, D], [N, D] */
 } basin_zoo_plastic;
-BASIN_API basin_energy basin_zoo_plastic_energy(const basin_zoo_plastic *model, basin_turn *turn);
+BASIN_API basin_energy basin_zoo_plastic_energy(const basin_zoo_plastic *model,
+                                                basin_substep *turn);
 
 /* A layered network whose input is clamped, trained by equilibrium propagation (Scellier and Bengio
  * 2017): E = |x|^2 / 2 + |s|^2 / 2 - sum over layers of r(u_{i+1}) . (w_i r(u_i) + b_i), r =
  * sigmoid, s [N, all layers] side by side. With a nudge, a second term nudge |u_last - target|^2
  * / 2. */
-enum { BASIN_ZOO_LAYERS = 8 };
+enum { BASIN_MAX_ZOO_LAYERS = 8 };
 typedef struct basin_zoo_layers {
     int layers;
-    basin_expr x;                                        /* [N, D], clamped */
-    basin_expr w[BASIN_ZOO_LAYERS], b[BASIN_ZOO_LAYERS]; /* [out, in], [out] */
-    basin_expr target;                                   /* [N, last], for the nudge */
+    basin_expr x;                                                /* [N, D], clamped */
+    basin_expr w[BASIN_MAX_ZOO_LAYERS], b[BASIN_MAX_ZOO_LAYERS]; /* [out, in], [out] */
+    basin_expr target;                                           /* [N, last], for the nudge */
     double nudge;
 } basin_zoo_layers;
 BASIN_API basin_energy basin_zoo_layers_energy(const basin_zoo_layers *model);
@@ -122,7 +123,7 @@ typedef struct basin_zoo_nrgpt {
     double dropout_step; /* in training: the share of what a step adds that is 0 */
     double beta;         /* attention's inverse temperature; 0: 1, as published */
 } basin_zoo_nrgpt;
-BASIN_API basin_energy basin_zoo_nrgpt_energy(const basin_zoo_nrgpt *model, basin_turn *turn);
+BASIN_API basin_energy basin_zoo_nrgpt_energy(const basin_zoo_nrgpt *model, basin_substep *turn);
 
 /* Hyper-SET (2026): tokens repel each other, then go to a feed-forward energy, both on spheres w =
  * gain rms(W x) through which the force goes straight. Energies are [], of all tokens; [B] of
@@ -138,7 +139,7 @@ typedef struct basin_zoo_hyperset {
     basin_expr t1_w, t1_b, t2_w, t2_b, t3_w, t3_b, start;
 } basin_zoo_hyperset;
 BASIN_API basin_energy basin_zoo_hyperset_energy(const basin_zoo_hyperset *model,
-                                                 basin_turn turn[2]);
+                                                 basin_substep turn[2]);
 
 /* AKOrN (Miyato et al. 2025): oscillators, every n channels a unit vector; the turn is x <-
  * normalise(x + gamma (omega x + tangent(force))). With `a`, E = -x . J x / 2 - c . x, J = (a +
@@ -150,7 +151,7 @@ typedef struct basin_zoo_akorn {
     basin_expr qkv_w, qkv_b, o_w, o_b;
     int64_t heads, sphere;
 } basin_zoo_akorn;
-BASIN_API basin_energy basin_zoo_akorn_energy(const basin_zoo_akorn *model, basin_turn *turn);
+BASIN_API basin_energy basin_zoo_akorn_energy(const basin_zoo_akorn *model, basin_substep *turn);
 
 /* Energy-based transformers (Gladstone et al. 2025), their loop around a small network: E(p) = w2 .
  * gelu(w1 [context ; e p] + b1) of probabilities p [N, V]; the turn gives logits p - alpha dE/dp,
@@ -158,7 +159,7 @@ BASIN_API basin_energy basin_zoo_akorn_energy(const basin_zoo_akorn *model, basi
 typedef struct basin_zoo_ebt {
     basin_expr context, e, w1, b1, w2, alpha; /* [N, D], [D, V], [M, 2 D], [M], [M], [] */
 } basin_zoo_ebt;
-BASIN_API basin_energy basin_zoo_ebt_energy(const basin_zoo_ebt *model, basin_turn *turn);
+BASIN_API basin_energy basin_zoo_ebt_energy(const basin_zoo_ebt *model, basin_substep *turn);
 
 /* CRATE (Yu et al. 2023), one block: attention with q = k = v, which descends nothing, then one
  * proximal step of |y - d a|^2 / 2 + lambda |a|, a >= 0, from a = y = LN(z). */

@@ -99,7 +99,9 @@ basin_status basin_folder_walk(const char *root, basin_folder_take *take, void *
 basin_status basin_fail_errno(const char *path, const char *doing, basin_error *error) {
     int code = errno;
     basin_status status = code == ENOMEM ? BASIN_NO_MEMORY : BASIN_IO;
-    return basin_fail(error, status, "%s: cannot %s: %s", path, doing, strerror(code));
+    basin_fail(error, status, "%s: cannot %s: %s", path, doing, strerror(code));
+    if (error) error->number = code;
+    return status;
 }
 
 basin_status basin_file_open(int *fd, size_t *size, const char *path, basin_error *error) {

@@ -1,5 +1,6 @@
 /* JSON in and out; see json.h. */
 #include "base/json.h"
+#include "base/shape.h"
 
 #include "base/number.h"
 #include "base/text.h"

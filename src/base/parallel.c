@@ -55,5 +55,7 @@ basin_status basin_parallel_try(basin_parallel_attempt *attempt, const void *con
     basin_error own;
     trying t = {attempt, context, &lock, &failed, &own};
     basin_parallel_for(try_some, &t, count, grain, 0);
-    return failed < count ? basin_fail(error, own.status, "%s", own.text) : BASIN_OK;
+    if (failed == count) return BASIN_OK;
+    if (error) *error = own;
+    return own.status;
 }

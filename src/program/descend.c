@@ -2,6 +2,7 @@
 #include "base/bundle.h"
 #include "base/info.h"
 #include "base/json.h"
+#include "base/shape.h"
 #include "basin/version.h"
 #include "program/cli.h"
 #include "program/verify/verify.h"

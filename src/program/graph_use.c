@@ -67,8 +67,8 @@ static void note_graphs(job *j) {
     if (cut)
         basin_note(j->o, "%lld graphs are cut to their first %.0f nodes (max_nodes of the model)",
                    (long long)cut, most);
-    basin_convergence rests = basin_graphs_take_convergence(j->model);
-    if (basin_convergence_tell(text, sizeof text, &rests)) basin_note(j->o, "%s", text);
+    basin_convergence convergence = basin_graphs_take_convergence(j->model);
+    if (basin_convergence_tell(text, sizeof text, &convergence)) basin_note(j->o, "%s", text);
 }
 
 void basin_graph_close_all(void *context) {

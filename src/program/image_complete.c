@@ -258,8 +258,9 @@ static basin_status write_results(job *j, int64_t i, const char *name,
 /* Of a model that descends to a fixed point. */
 static void note_convergence(job *j, const char *name) {
     char text[400];
-    basin_convergence rests = basin_image_take_convergence(j->model);
-    if (basin_convergence_tell(text, sizeof text, &rests)) basin_note(j->o, "%s: %s", name, text);
+    basin_convergence convergence = basin_image_take_convergence(j->model);
+    if (basin_convergence_tell(text, sizeof text, &convergence))
+        basin_note(j->o, "%s: %s", name, text);
 }
 
 /* How far the energy of association fell. */
@@ -335,7 +336,7 @@ static void note_end(const job *j) {
 enum { PARTS = 100 }; /* of a picture, for the bar */
 
 /* Within a picture, too, since a large hole takes a while. */
-static void show(void *context, const basin_news *news) {
+static void show(void *context, const basin_progress_report *news) {
     job *j = context;
     char part[80];
     int64_t done = news->total > 0 ? PARTS * news->done / news->total : 0;

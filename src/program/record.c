@@ -1,6 +1,7 @@
 /* One result in three forms; see record.h. JSON and CSV are written as they come. */
 #include "program/record.h"
 #include "base/file.h"
+#include "base/shape.h"
 
 #include <stdarg.h>
 

@@ -131,7 +131,7 @@ static void print_of(char *text, size_t size, const char *what, int64_t i, int64
 }
 
 /* What is worth knowing, the most important first. */
-static void show_news(basin_progress *progress, const basin_news *news) {
+static void show_news(basin_progress *progress, const basin_progress_report *news) {
     enum { SIZE = 60 };
     char count[SIZE] = "", loss[SIZE] = "", left[SIZE] = "", speed[SIZE] = "", member[SIZE] = "";
     if (news->epochs > 0)
@@ -147,7 +147,7 @@ static void show_news(basin_progress *progress, const basin_news *news) {
     basin_progress_show(progress, news->done, words);
 }
 
-static void show(void *context, const basin_news *news) {
+static void show(void *context, const basin_progress_report *news) {
     basin_cli_watch *w = context;
     if (!w->what || strcmp(w->what, news->what) != 0 || w->progress.total != news->total) {
         basin_progress_end(&w->progress);

@@ -23,17 +23,18 @@ static int step_fits(int d) {
     basin_error error;
     basin_params params;
     basin_init init;
-    basin_adamw adamw;
+    basin_optimizer adamw;
     memset(&init, 0, sizeof init);
     init.kind = BASIN_INIT_NORMAL;
     init.scale = 1;
     basin_graph *graph = basin_graph_new();
     basin_params_begin(&params, graph);
     basin_expr q = basin_param_add(&params, "", "q", BASIN_SHAPE(4, d, 2), init);
-    basin_expr beta = basin_fill(graph, BASIN_SHAPE(d), 1);
+    basin_expr beta = basin_full(graph, BASIN_SHAPE(d), 1);
     basin_expr lse = basin_attention_lse(q, q, beta, NULL, NULL, &BASIN_OTHER_PAIRS);
-    int bad = basin_adamw_new(&adamw, &params, basin_sum_all(lse), &BASIN_ADAMW_DEFAULT, &error);
-    if (!bad) basin_adamw_free(&adamw);
+    int bad =
+        basin_optimizer_new(&adamw, &params, basin_sum_all(lse), &BASIN_OPTIMIZER_DEFAULT, &error);
+    if (!bad) basin_optimizer_free(&adamw);
     basin_params_free(&params);
     basin_graph_free(graph);
     return !bad;

@@ -57,15 +57,15 @@ static int check_drawing(const char *text, int columns) {
 }
 
 static void show_epochs(basin_cli_watch *watch, int64_t members) {
-    basin_news news = {.what = "training",
-                       .total = 100000,
-                       .loss = 0.123456,
-                       .speed = 12345.6,
-                       .unit = "images",
-                       .seconds_left = 1234,
-                       .epochs = 100,
-                       .member = 2,
-                       .members = members};
+    basin_progress_report news = {.what = "training",
+                                  .total = 100000,
+                                  .loss = 0.123456,
+                                  .speed = 12345.6,
+                                  .unit = "images",
+                                  .seconds_left = 1234,
+                                  .epochs = 100,
+                                  .member = 2,
+                                  .members = members};
     for (int i = 0; i < 3; i++) {
         news.done = 1000 * i;
         news.epoch = i + 1;

@@ -144,7 +144,7 @@ void lab_run(basin_plan *plan) { assert_ok(basin_plan_run(plan, &failure)); }
 basin_tensor lab_read(basin_plan *plan, basin_expr output) {
     basin_tensor tensor;
     assert_ok(basin_tensor_new(&tensor, BASIN_F64, basin_expr_shape(output), &failure));
-    assert_ok(basin_plan_read(plan, output, &tensor, &failure));
+    assert_ok(basin_plan_read(&tensor, plan, output, &failure));
     return tensor;
 }
 
@@ -180,7 +180,7 @@ void lab_assert_near(const basin_tensor *a, const basin_tensor *b, double tolera
 static void differences(lab *l, basin_plan *plan, basin_expr sum, basin_expr state, double *slope) {
     const double h = 1e-4; /* small, so that the kinks of a relu are seldom met */
     basin_tensor value;
-    assert_ok(basin_store_read(l->store, basin_expr_name(state), &value, &failure));
+    assert_ok(basin_store_get(&value, l->store, basin_expr_name(state), &failure));
     assert_int_equal(value.dtype, BASIN_F64);
     double *number = value.data;
     int64_t count = basin_shape_count(value.shape);

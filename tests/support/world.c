@@ -59,9 +59,9 @@ static basin_expr smooth_unary(world *w, basin_expr a) {
     case 9: return basin_sin(a);
     case 10: return basin_cos(a);
     case 11: return basin_erf(a);
-    case 12: return basin_pow(basin_offset(basin_sigmoid(a), 0.5), 2.5);
+    case 12: return basin_power_scalar(basin_offset(basin_sigmoid(a), 0.5), 2.5);
     case 13: return basin_square(basin_tanh(a));
-    case 14: return basin_recip(basin_offset(basin_softplus(a), 0.5));
+    case 14: return basin_reciprocal(basin_offset(basin_softplus(a), 0.5));
     case 15: return basin_scale(a, -0.75);
     case 16: return basin_offset(a, 0.25);
     default: return basin_sqrt(basin_offset(basin_sigmoid(a), 0.2));
@@ -75,7 +75,7 @@ static basin_expr rough_unary(world *w, basin_expr a) {
     case 2: return basin_sign(a);
     case 3: return basin_heaviside(a);
     case 4: return basin_stop_gradient(a);
-    default: return basin_pow(basin_relu(a), 3);
+    default: return basin_power_scalar(basin_relu(a), 3);
     }
 }
 
@@ -101,14 +101,14 @@ static basin_expr binary(world *w, basin_expr a) {
     case 2: return basin_sub(b, a);
     case 3: return basin_mul(a, b);
     case 4: return basin_div(a, basin_offset(basin_softplus(b), 0.5));
-    case 5: return basin_max(a, b);
-    case 6: return basin_min(a, b);
+    case 5: return basin_maximum(a, b);
+    case 6: return basin_minimum(a, b);
     case 7: return basin_greater(a, b);
-    case 8: return basin_equal(a, basin_max(a, b));
+    case 8: return basin_equal(a, basin_maximum(a, b));
     default: {
         basin_expr where = basin_heaviside(b);
-        return broadcasts(w, c, a) && broadcasts(w, c, where) ? basin_select(where, a, c)
-                                                              : basin_select(where, a, b);
+        return broadcasts(w, c, a) && broadcasts(w, c, where) ? basin_where(where, a, c)
+                                                              : basin_where(where, a, b);
     }
     }
 }
@@ -118,7 +118,7 @@ static basin_expr move(world *w, basin_expr a) {
     int which = below(w, 9), axis = s.rank ? below(w, s.rank) : 0, more = below(w, 4);
     int64_t n = s.rank ? s.dim[axis] : 0;
     int axes[BASIN_MAX_RANK] = {0};
-    if (s.rank == 0) return basin_broadcast(a, BASIN_SHAPE(2, 3));
+    if (s.rank == 0) return basin_broadcast_to(a, BASIN_SHAPE(2, 3));
     switch (which) {
     case 0: return basin_reshape(a, BASIN_SHAPE(basin_shape_count(s)));
     case 1: return s.rank >= 2 ? basin_transpose(a) : basin_reshape(a, BASIN_SHAPE(1, n));
@@ -132,9 +132,10 @@ static basin_expr move(world *w, basin_expr a) {
     case 7: return s.dim[0] == 5 ? basin_scatter(a, w->index, 3 + more) : a;
     default:
         return s.rank < 4 && basin_shape_count(s) <= most(w) / 10
-                   ? basin_broadcast(a, s.rank == 3   ? BASIN_SHAPE(2, s.dim[0], s.dim[1], s.dim[2])
-                                        : s.rank == 2 ? BASIN_SHAPE(3, s.dim[0], s.dim[1])
-                                                      : BASIN_SHAPE(3, s.dim[0]))
+                   ? basin_broadcast_to(a, s.rank == 3
+                                               ? BASIN_SHAPE(2, s.dim[0], s.dim[1], s.dim[2])
+                                           : s.rank == 2 ? BASIN_SHAPE(3, s.dim[0], s.dim[1])
+                                                         : BASIN_SHAPE(3, s.dim[0]))
                    : a;
     }
 }
@@ -146,12 +147,12 @@ static basin_expr reduce(world *w, basin_expr a) {
     switch (which) {
     case 0: return basin_sum(a, axis, count);
     case 1: return basin_mean(a, axis, count);
-    case 2: return w->rough ? basin_maximum(a, axis, count) : basin_mean(a, axis, count);
+    case 2: return w->rough ? basin_max(a, axis, count) : basin_mean(a, axis, count);
     case 3: return basin_logsumexp(a, -1);
     case 4: return basin_softmax(a, -1);
     default: {
         basin_shape s = basin_expr_shape(a);
-        basin_expr delta = basin_fill(w->graph, BASIN_SHAPE(s.dim[s.rank - 1]), 0.5);
+        basin_expr delta = basin_full(w->graph, BASIN_SHAPE(s.dim[s.rank - 1]), 0.5);
         return basin_layernorm(a, w->gamma, delta, 0.05);
     }
     }
@@ -217,7 +218,7 @@ static basin_expr grow(world *w) {
 
 /* Gradients of a scalar made of late values, and gradients of a scalar made of those. */
 static void differentiate(world *w) {
-    basin_expr x[3], first[3], second[3], energy = basin_const(w->graph, 0), loss = energy;
+    basin_expr x[3], first[3], second[3], energy = basin_scalar(w->graph, 0), loss = energy;
     for (int i = 0; i < 3; i++) {
         x[i] = w->pool[below(w, 14)];
         energy = basin_add(energy, basin_mean_all(basin_tanh(pick_late(w))));

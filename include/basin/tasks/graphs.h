@@ -165,9 +165,9 @@ BASIN_API basin_status basin_graphs_seen(basin_graphs_memory *memory /* [count] 
                                          const basin_graphs_model *model, const basin_graphset *set,
                                          const int64_t *graph, int64_t count, basin_error *error);
 
-/* Which nodes and edges an output rests on. Beside the graph stands a blank one of the same shape:
- * features, positions and edge features are 0. What nodes and edges add, by gradients integrated
- * from the one to the other, makes up the difference. */
+/* Which nodes and edges an output convergence on. Beside the graph stands a blank one of the same
+ * shape: features, positions and edge features are 0. What nodes and edges add, by gradients
+ * integrated from the one to the other, makes up the difference. */
 typedef struct basin_graphs_explanation {
     int64_t graph, nodes, edges; /* edges are directed, in the order of the set */
     int64_t column;              /* the class or value that it is about */

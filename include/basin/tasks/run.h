@@ -21,7 +21,7 @@ extern "C" {
 /* ---- watching ---- */
 
 /* How far a task is. Unknown numbers are NaN, unknown counts 0. */
-typedef struct basin_news {
+typedef struct basin_progress_report {
     const char *what;    /* "training", "scoring" */
     int64_t done, total; /* in units of the task */
     double loss;         /* mean of this epoch so far */
@@ -30,12 +30,13 @@ typedef struct basin_news {
     double seconds_left;
     int64_t epoch, epochs;   /* from 1 */
     int64_t member, members; /* from 1, of several that are trained in turn */
-} basin_news;
+} basin_progress_report;
 
 /* A watcher may be absent (NULL) and so may each part of it. */
 typedef struct basin_watch {
-    void (*show)(void *context, const basin_news *news); /* after every step, and at the end */
-    void (*note)(void *context, const char *line);       /* what happened: a checkpoint, a skip */
+    void (*show)(void *context,
+                 const basin_progress_report *news); /* after every step, and at the end */
+    void (*note)(void *context, const char *line);   /* what happened: a checkpoint, a skip */
     void *context;
     const volatile sig_atomic_t *stop; /* when it becomes true, the run saves itself and returns */
 } basin_watch;
@@ -81,7 +82,8 @@ BASIN_API void basin_score_add(basin_score *score, const char *name, double valu
 
 /* What descents to rest did not reach, in a line of text cut to `size` bytes; false, and no text,
  * where all rested. For what a model's basin_*_take_convergence gives. */
-BASIN_API bool basin_convergence_tell(char *text, size_t size, const basin_convergence *rests);
+BASIN_API bool basin_convergence_tell(char *text, size_t size,
+                                      const basin_convergence *convergence);
 
 typedef struct basin_outcome {
     bool resumed, stopped;

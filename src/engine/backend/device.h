@@ -25,10 +25,11 @@ bool basin_cuda_driver_present(void);
 
 /* Operations of the caller's own on backends that cannot call the host: they compile source. */
 
-typedef struct basin_own_table {
+typedef struct basin_custom_table {
     /* Whether the source compiles; an error names the operation and what the compiler says. */
-    basin_status (*check)(basin_backend *backend, const basin_own_code *code, basin_error *error);
-} basin_own_table;
+    basin_status (*check)(basin_backend *backend, const basin_custom_code *code,
+                          basin_error *error);
+} basin_custom_table;
 
 /* Single calls on the caller's stream; a backend for them alone takes little memory, no plans. */
 

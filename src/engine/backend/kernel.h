@@ -50,8 +50,8 @@ enum {
 };
 typedef struct basin_instruction {
     uint16_t op, to, a, b, c;
-    double value;       /* POW's exponent, IMMEDIATE's constant */
-    basin_own_code own; /* OWN: only of backends that compile it */
+    double value;          /* POW's exponent, IMMEDIATE's constant */
+    basin_custom_code own; /* OWN: only of backends that compile it */
 } basin_instruction;
 
 enum { BASIN_MAX_REGISTERS = 32 };
@@ -165,7 +165,7 @@ typedef struct basin_backend_table {
     basin_status (*check)(basin_backend *backend, basin_error *error);
     /* Further functions (backend/device.h); NULL where the backend has none of these. */
     const struct basin_collective *collective;
-    const struct basin_own_table *own;
+    const struct basin_custom_table *own;
     const struct basin_eager_table *eager;
     /* Another one for a thread of its own, with the settings of `other`, that shares with it what
      * is compiled and only read; NULL where there is nothing to share. */

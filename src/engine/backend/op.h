@@ -94,13 +94,13 @@ enum basin_values_out {
 };
 
 /* A pointwise operation of the caller's own, as far as a backend that compiles it wants to know. */
-typedef struct basin_own_code {
+typedef struct basin_custom_code {
     const char *name, *source; /* the body of its function in CUDA C; NULL: there is none */
     int operands;
-} basin_own_code;
+} basin_custom_code;
 
 /* What an operation needs to know beside its operands. Unused fields are zero. */
-struct basin_own;
+struct basin_custom_op;
 typedef struct basin_attr {
     double value;                /* CONST, POW; epsilon of LAYERNORM; factor of CAUSAL_.., VALUES */
     double drop;                 /* UNIFORM; VALUES */
@@ -114,10 +114,10 @@ typedef struct basin_attr {
     bool added;      /* ATTENTION: `scale` is added to the scores, a bias, and multiplies nothing */
     bool widens;     /* ATTENTION: hosts compute in float of bfloat16 tokens, too */
     uint32_t stream; /* NORMAL, UNIFORM; VALUES */
-    const struct basin_own *own; /* OWN: the caller's, and what backends take of it */
+    const struct basin_custom_op *own; /* OWN: the caller's, and what backends take of it */
     double (*function)(const double *x /* [ins] */, const void *context);
     const void *context;
-    basin_own_code code;
+    basin_custom_code code;
 } basin_attr;
 
 enum { BASIN_MAX_IN = 16, BASIN_MAX_OUT = 6, BASIN_OWN_INS = 3 };

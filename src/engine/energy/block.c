@@ -56,7 +56,7 @@ basin_expr basin_energy_hopfield(basin_expr g, basin_expr xi, basin_hopfield kin
     case BASIN_HOPFIELD_RELU:
         return basin_scale(per_sample(basin_square(basin_relu(h)), batch), -0.5);
     case BASIN_HOPFIELD_POWER:
-        return basin_scale(per_sample(basin_pow(basin_relu(h), power), batch), -1 / power);
+        return basin_scale(per_sample(basin_power_scalar(basin_relu(h), power), batch), -1 / power);
     case BASIN_HOPFIELD_SOFTMAX: return basin_neg(per_sample(basin_logsumexp(h, -1), batch));
     }
     return NULL;
@@ -98,7 +98,7 @@ static void declare_attention(basin_block *b, basin_params *params, const char *
     b->wq = basin_param_add(params, prefix, "wq", shape, init);
     b->beta = c->learn_beta ? basin_param_add(params, prefix, "beta", BASIN_SHAPE(c->heads),
                                               (basin_init){BASIN_INIT_CONSTANT, beta})
-                            : basin_fill(params->graph, BASIN_SHAPE(c->heads), beta);
+                            : basin_full(params->graph, BASIN_SHAPE(c->heads), beta);
     if (c->mix)
         b->mix = basin_param_add(params, prefix, "mix", BASIN_SHAPE(c->heads, c->heads), init);
     b->wd = declare_scalers(c, params, prefix, "wd", c->heads);
@@ -142,7 +142,7 @@ basin_status basin_block_declare(basin_block *block, basin_params *params, const
     if (config->couplings > 0) declare_couplings(block, params, prefix);
     block->gamma = basin_param_add(params, prefix, "gamma", BASIN_SCALAR,
                                    (basin_init){BASIN_INIT_CONSTANT, 1});
-    if (config->positive_gamma) basin_param_keep_above(params, block->gamma, GAMMA_LEAST);
+    if (config->positive_gamma) basin_param_set_minimum(params, block->gamma, GAMMA_LEAST);
     block->delta = basin_param_add(params, prefix, "delta", BASIN_SHAPE(config->dim),
                                    (basin_init){BASIN_INIT_CONSTANT, 0});
     if (config->norm == BASIN_NORM_GRAPH) /* at 1 its gradient is 0 */
@@ -178,12 +178,12 @@ static basin_expr graph_norm(const basin_block_bound *bound, basin_expr x) {
     squares = basin_mul(basin_scatter(squares, bound->owner, G), share);
     basin_expr root =
         basin_sqrt(basin_offset(basin_gather(squares, bound->owner), b->config.epsilon));
-    basin_expr ones = basin_fill(basin_expr_graph(x), BASIN_SHAPE(G, 1), 1);
+    basin_expr ones = basin_full(basin_expr_graph(x), BASIN_SHAPE(G, 1), 1);
     basin_expr is_node = basin_gather(ones, bound->owner);
     basin_expr taken = basin_mul(a, basin_offset(basin_neg(a), 2));
     basin_expr g = basin_div(basin_sub(x, basin_mul(mean, taken)), root);
     g = basin_add(basin_mul(g, b->gamma), b->delta);
-    return basin_select(is_node, g, basin_block_norm(b, x));
+    return basin_where(is_node, g, basin_block_norm(b, x));
 }
 
 /* ---- the block as an energy ---- */
@@ -202,11 +202,11 @@ static basin_expr scalers(const basin_block_bound *bound, basin_expr g, basin_ex
     if (!p->row || has_batch(g))
         return basin_graph_fail(graph, BASIN_BAD_VALUE,
                                 "degree scalers need tokens [N, D] and a list of pairs");
-    basin_expr each = basin_fill(graph, BASIN_SHAPE(basin_expr_shape(p->key).dim[0], 1), 1);
-    basin_expr pairs = basin_pair_sum(each, basin_fill(graph, BASIN_SHAPE(N, 1, 1), 1), p);
+    basin_expr each = basin_full(graph, BASIN_SHAPE(basin_expr_shape(p->key).dim[0], 1), 1);
+    basin_expr pairs = basin_pair_sum(each, basin_full(graph, BASIN_SHAPE(N, 1, 1), 1), p);
     basin_expr degree = basin_relu(basin_offset(basin_reshape(pairs, BASIN_SHAPE(N, 1)), -1));
     basin_expr log = basin_log(basin_offset(degree, 2));
-    basin_expr both = basin_concat((basin_expr[]){log, basin_recip(log)}, 2, 1);
+    basin_expr both = basin_concat((basin_expr[]){log, basin_reciprocal(log)}, 2, 1);
     return basin_offset(basin_matmul_t(both, false, weight, true), 1);
 }
 
@@ -332,7 +332,7 @@ static basin_expr pair_shares(const basin_block_bound *bound, basin_expr g) {
     basin_expr lse = block_lse(bound, g);
     if (!lse) return NULL;
     int64_t N = basin_expr_shape(g).dim[0], H = b->config.heads;
-    basin_expr ones = basin_fill(basin_expr_graph(g), BASIN_SHAPE(N, H, 1), 1);
+    basin_expr ones = basin_full(basin_expr_graph(g), BASIN_SHAPE(N, H, 1), 1);
     basin_expr norm =
         basin_pair_dot(basin_reshape(lse, BASIN_SHAPE(N, H, 1)), ones, bound->pattern);
     return basin_mean(basin_exp(basin_sub(scores(bound, q, k), norm)), 1, 1);
@@ -343,7 +343,7 @@ static basin_expr couplings_of(const basin_block_bound *bound, basin_expr g) {
     basin_expr z = couplings_by_pair(bound, g);
     basin_expr each = basin_reshape(basin_sum(z, 1, 1), BASIN_SHAPE(pairs, 1));
     int64_t N = basin_expr_shape(g).dim[0];
-    basin_expr ones = basin_fill(basin_expr_graph(g), BASIN_SHAPE(N, 1, 1), 1);
+    basin_expr ones = basin_full(basin_expr_graph(g), BASIN_SHAPE(N, 1, 1), 1);
     return basin_neg(basin_reshape(basin_pair_sum(each, ones, bound->pattern), BASIN_SHAPE(N)));
 }
 

@@ -1,12 +1,13 @@
 /* Descent of tokens: x <- x - alpha dE/dg (the paper's equation 6 in discrete time), a step at a
  * time. The same step is unrolled into an expression here, and run by the loop of loop.c. */
+#include "base/shape.h"
 #include "base/try.h"
 #include "engine/energy/energy.h"
 #include "engine/expr/graph.h"
 
 /* x + alpha move(force), then where it lands. */
 static basin_expr take_turn(const basin_energy *energy, basin_expr x, basin_expr g,
-                            const basin_turn *turn, const basin_pace *pace,
+                            const basin_substep *turn, const basin_pace *pace,
                             const basin_descent_spec *spec, bool last) {
     basin_expr alpha = basin_per_sample(pace->alpha, basin_expr_shape(x));
     basin_expr force = basin_energy_force_of(energy, g, turn->terms);
@@ -16,7 +17,7 @@ static basin_expr take_turn(const basin_energy *energy, basin_expr x, basin_expr
         basin_expr draw = basin_scale(basin_normal(pace->seed, basin_expr_shape(x)), spec->noise);
         next = basin_add(next, basin_mul(basin_sqrt(alpha), draw));
     }
-    return turn->land ? turn->land(turn->context, next, pace->t) : next;
+    return turn->project ? turn->project(turn->context, next, pace->t) : next;
 }
 
 /* NULL, or a message, where a turn moved the tokens into another shape. */
@@ -34,10 +35,10 @@ static basin_expr check_shape(basin_expr next, basin_expr x, int turn) {
 /* One step from x with activations g: all its turns. */
 static basin_expr step(const basin_energy *energy, basin_expr x, basin_expr g,
                        const basin_pace *pace, const basin_descent_spec *spec) {
-    static const basin_turn whole = {0};
+    static const basin_substep whole = {0};
     int turns = spec->turns > 0 ? spec->turns : 1;
     for (int i = 0; i < turns && x; i++) {
-        const basin_turn *turn = spec->turns > 0 ? &spec->turn[i] : &whole;
+        const basin_substep *turn = spec->turns > 0 ? &spec->turn[i] : &whole;
         if (i > 0) g = basin_energy_activation(energy, x);
         x = check_shape(take_turn(energy, x, g, turn, pace, spec, i + 1 == turns), x, i);
     }
@@ -80,8 +81,8 @@ basin_expr basin_descend(const basin_energy *energy, basin_expr x, const basin_d
         if (spec->recompute) basin_recompute_begin(graph);
         basin_expr g = basin_energy_activation(energy, x);
         record(energy, g, trace ? trace + t * energy->terms : NULL);
-        pace.t = basin_const(graph, t);
-        pace.alpha = basin_const(graph, spec->schedule ? spec->schedule[t] : spec->alpha);
+        pace.t = basin_scalar(graph, t);
+        pace.alpha = basin_scalar(graph, spec->schedule ? spec->schedule[t] : spec->alpha);
         x = basin_keep(step(energy, x, g, &pace, spec));
         if (spec->recompute) basin_recompute_end(graph);
     }

@@ -1,5 +1,6 @@
 /* Any energy: activation, total, force from its terms; maps to spheres, boxes, near zero. */
 #include "engine/energy/energy.h"
+#include "base/shape.h"
 
 #include <string.h>
 
@@ -33,7 +34,7 @@ static basin_expr sum_terms(const basin_energy *energy, basin_expr g, unsigned t
         total = total ? basin_add(total, term) : term;
         if (!term) return NULL;
     }
-    return total ? total : basin_const(basin_expr_graph(g), 0);
+    return total ? total : basin_scalar(basin_expr_graph(g), 0);
 }
 
 basin_expr basin_energy_total(const basin_energy *energy, basin_expr g) {
@@ -75,16 +76,16 @@ static basin_expr groups(basin_expr x, int64_t group) {
 basin_expr basin_to_sphere(basin_expr x, int64_t group) {
     basin_expr rows = groups(x, group);
     if (!rows) return NULL;
-    basin_expr square = basin_axes_insert(basin_sum(basin_square(rows), -1, 1), -1, 1);
-    basin_expr least = basin_const(basin_expr_graph(x), 1e-24);
-    return basin_reshape(basin_div(rows, basin_sqrt(basin_max(square, least))),
+    basin_expr square = basin_expand_dims(basin_sum(basin_square(rows), -1, 1), -1, 1);
+    basin_expr least = basin_scalar(basin_expr_graph(x), 1e-24);
+    return basin_reshape(basin_div(rows, basin_sqrt(basin_maximum(square, least))),
                          basin_expr_shape(x));
 }
 
 basin_expr basin_to_tangent(basin_expr force, basin_expr x, int64_t group) {
     basin_expr f = groups(force, group), rows = groups(x, group);
     if (!f || !rows) return NULL;
-    basin_expr along = basin_axes_insert(basin_sum(basin_mul(f, rows), -1, 1), -1, 1);
+    basin_expr along = basin_expand_dims(basin_sum(basin_mul(f, rows), -1, 1), -1, 1);
     return basin_reshape(basin_sub(f, basin_mul(along, rows)), basin_expr_shape(force));
 }
 
@@ -92,7 +93,7 @@ basin_expr basin_to_box(basin_expr x, double low, double high) {
     basin_graph *graph = basin_expr_graph(x);
     if (x && !(low <= high))
         return basin_graph_fail(graph, BASIN_BAD_VALUE, "a box from %g to %g", low, high);
-    return basin_min(basin_max(x, basin_const(graph, low)), basin_const(graph, high));
+    return basin_minimum(basin_maximum(x, basin_scalar(graph, low)), basin_scalar(graph, high));
 }
 
 basin_expr basin_shrink(basin_expr x, basin_expr lambda) {

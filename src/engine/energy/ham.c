@@ -1,6 +1,7 @@
 /* The network: layers, synapses, E = sum <x, g> - L + sum E_synapse, g = dL/dx (at x - bias), and
  * the descent x <- x - (dt / tau) mask (x + dE_synapses/dg), by loop.c. */
 
+#include "base/shape.h"
 #include "base/try.h"
 #include "engine/energy/network.h"
 #include "engine/expr/graph.h"
@@ -133,7 +134,7 @@ int basin_ham_layer(basin_ham *ham, const basin_layer *layer) {
                                                     (basin_init){BASIN_INIT_CONSTANT, 0})))
         return -1;
     /* A Lagrangian that does not fit the shape is an error now, not at the first use. */
-    basin_expr zero = basin_fill(ham->graph, batch_shape(&copy, 1), 0);
+    basin_expr zero = basin_full(ham->graph, batch_shape(&copy, 1), 0);
     if (!basin_lagrangian_value(&copy.lagrangian, zero, 1)) return -1;
     ham->bias[ham->layers] = bias;
     ham->layer[ham->layers] = copy;
@@ -258,7 +259,7 @@ int basin_ham_connect(basin_ham *ham, const char *synapse, const char *layers) {
         return -1;
     ham->connection[ham->connections] = connection;
     for (int i = 0; i < ham->layers; i++)
-        zero[i] = basin_fill(ham->graph, batch_shape(&ham->layer[i], 1), 0);
+        zero[i] = basin_full(ham->graph, batch_shape(&ham->layer[i], 1), 0);
     return connection_energy(ham, ham->connections, zero) ? ham->connections++ : -1;
 }
 
@@ -289,7 +290,7 @@ static basin_expr sum_terms(const basin_expr *term, int count, basin_expr x) {
     if (!x) return NULL;
     basin_expr sum =
         count ? term[0]
-              : basin_fill(basin_expr_graph(x), BASIN_SHAPE(basin_expr_shape(x).dim[0]), 0);
+              : basin_full(basin_expr_graph(x), BASIN_SHAPE(basin_expr_shape(x).dim[0]), 0);
     for (int i = 1; i < count; i++) sum = basin_add(sum, term[i]);
     return sum;
 }
@@ -316,7 +317,7 @@ void basin_ham_gradient(basin_ham *ham, basin_expr *dEdg, const basin_expr *x, b
     if (!ham->layers) return;
     for (int i = 0; i < ham->connections; i++) term[i] = connection_energy(ham, i, g);
     basin_expr energy = sum_terms(term, ham->connections, x[0]);
-    basin_expr one = basin_fill(ham->graph, basin_expr_shape(energy), 1);
+    basin_expr one = basin_full(ham->graph, basin_expr_shape(energy), 1);
     basin_partial(dEdg, &energy, &one, 1, g, want, ham->layers);
     for (int i = 0; i < ham->layers && !synapses_only; i++)
         dEdg[i] = basin_add(centred(ham, i, x[i]), dEdg[i]);
@@ -325,7 +326,7 @@ void basin_ham_gradient(basin_ham *ham, basin_expr *dEdg, const basin_expr *x, b
 /* ---- the descent ---- */
 
 static bool is_clamped(basin_expr mask) {
-    return mask && mask == basin_const(basin_expr_graph(mask), 0);
+    return mask && mask == basin_scalar(basin_expr_graph(mask), 0);
 }
 
 /* One step of size `dt`, [] or one per sample, [batch]. next may be x. */
@@ -337,7 +338,7 @@ static void ham_step_by(basin_ham *ham, basin_expr *next, const basin_expr *x,
         basin_expr mask = spec->mask ? spec->mask[i] : NULL;
         basin_expr size = basin_per_sample(dt, basin_expr_shape(x[i]));
         basin_expr move = basin_mul(basin_scale(size, 1 / ham->layer[i].tau), dEdg[i]);
-        if (mask && move) move = basin_mul(basin_broadcast(mask, basin_expr_shape(x[i])), move);
+        if (mask && move) move = basin_mul(basin_broadcast_to(mask, basin_expr_shape(x[i])), move);
         next[i] = is_clamped(mask) ? x[i] : basin_sub(x[i], move);
     }
 }
@@ -350,7 +351,7 @@ static void record(basin_ham *ham, basin_expr *trace, const basin_expr *x) {
 void basin_ham_descend(basin_ham *ham, basin_expr *end, const basin_expr *x,
                        const basin_ham_spec *spec, basin_expr *trace) {
     int terms = basin_ham_terms(ham);
-    basin_expr dt = basin_const(ham->graph, spec->dt);
+    basin_expr dt = basin_scalar(ham->graph, spec->dt);
     if (spec->noise != 0)
         basin_graph_fail(ham->graph, BASIN_BAD_VALUE, "noise in a descent that is unrolled");
     for (int i = 0; i < ham->layers; i++) end[i] = x[i];
@@ -394,7 +395,7 @@ static void take_step(const void *context, basin_expr *next, const basin_expr *x
         basin_expr size = basin_per_sample(pace->alpha, shape);
         size = basin_sqrt(basin_scale(size, 1 / d->ham->layer[i].tau));
         basin_expr draw = basin_scale(basin_normal(pace->seed, shape), d->spec->noise);
-        if (mask) draw = basin_mul(basin_broadcast(mask, shape), draw);
+        if (mask) draw = basin_mul(basin_broadcast_to(mask, shape), draw);
         next[i] = basin_add(next[i], basin_mul(size, draw));
     }
 }

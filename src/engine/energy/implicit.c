@@ -17,6 +17,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/shape.h"
 #include "engine/energy/energy.h"
 #include "engine/expr/graph.h"
 
@@ -61,9 +62,9 @@ static basin_expr dot(basin_expr a, basin_expr b) { return basin_sum_all(basin_m
 
 /* a / b, and 0 where b is: a system that is solved stays so. */
 static basin_expr share(basin_expr a, basin_expr b) {
-    basin_expr one = basin_const(basin_expr_graph(b), 1);
-    basin_expr none = basin_const(basin_expr_graph(b), 0);
-    return basin_select(b, basin_div(a, basin_select(b, b, one)), none);
+    basin_expr one = basin_scalar(basin_expr_graph(b), 1);
+    basin_expr none = basin_scalar(basin_expr_graph(b), 0);
+    return basin_where(b, basin_div(a, basin_where(b, b, one)), none);
 }
 
 /* Conjugate residuals from 0: solution c, residual r, direction p, its product q, rho = r . (matrix
@@ -78,7 +79,7 @@ static basin_iteration solve(const basin_iteration *rest, basin_expr right) {
     basin_expr next_product = by_system(rest, next_r), next_rho = dot(next_r, next_product);
     basin_expr turn = share(next_rho, rho);
     return (basin_iteration){
-        .carry = {{c, basin_fill(graph, shape, 0), basin_add(c, basin_mul(along, p))},
+        .carry = {{c, basin_full(graph, shape, 0), basin_add(c, basin_mul(along, p))},
                   {r, right, next_r},
                   {p, right, basin_add(next_r, basin_mul(turn, p))},
                   {q, first_q, basin_add(next_product, basin_mul(turn, q))},
@@ -104,7 +105,7 @@ static basin_expr reverse(basin_expr end, const basin_iteration *rest, basin_exp
 /* The largest length of a row of a, in shares of that row's length in x. */
 static basin_expr largest(basin_expr a, basin_expr x) {
     basin_expr length = basin_offset(basin_sum(basin_square(x), -1, 1), 1e-30);
-    return basin_sqrt(basin_maximum_all(basin_div(basin_sum(basin_square(a), -1, 1), length)));
+    return basin_sqrt(basin_max_all(basin_div(basin_sum(basin_square(a), -1, 1), length)));
 }
 
 static basin_expr check(const basin_descent_spec *spec, basin_expr x, const basin_expr *trace) {
@@ -140,12 +141,12 @@ static basin_iteration stepper(const basin_energy *energy, basin_expr u, double 
     basin_expr force = basin_energy_force(energy, basin_energy_activation(energy, y));
     basin_expr move = basin_add(force, basin_sub(held, y));
     basin_expr next = basin_add(y, basin_scale(move, alpha));
-    basin_expr along = basin_greater(dot(move, basin_sub(next, x)), basin_const(graph, 0));
+    basin_expr along = basin_greater(dot(move, basin_sub(next, x)), basin_scalar(graph, 0));
     return (basin_iteration){
         .carry = {{x, u, next},
                   {held, u, NULL},
                   {before, u, x},
-                  {k, basin_const(graph, 0), basin_mul(along, basin_offset(k, 1))}},
+                  {k, basin_scalar(graph, 0), basin_mul(along, basin_offset(k, 1))}},
         .carries = 4,
         .left = largest(move, y)};
 }

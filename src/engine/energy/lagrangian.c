@@ -4,6 +4,7 @@
  * ghostmax in logarithms that softplus and log-sum-exp give without overflow, and the two norms as
  * E = -gamma D eps / sqrt(var + eps), in which <x, g> and L have been cancelled by hand. */
 #include "basin/lagrangian.h"
+#include "base/shape.h"
 
 #include <math.h>
 #include <string.h>
@@ -40,13 +41,13 @@ typedef struct formula {
 TERM(identity_value, basin_scale(basin_square(x), 0.5))
 TERM(identity_activation, x)
 
-TERM(repu_value, basin_scale(basin_pow(basin_relu(x), p->power), 1 / p->power))
-TERM(repu_activation, basin_pow(basin_relu(x), p->power - 1))
-TERM(repu_energy, basin_scale(basin_pow(basin_relu(x), p->power), 1 - 1 / p->power))
+TERM(repu_value, basin_scale(basin_power_scalar(basin_relu(x), p->power), 1 / p->power))
+TERM(repu_activation, basin_power_scalar(basin_relu(x), p->power - 1))
+TERM(repu_energy, basin_scale(basin_power_scalar(basin_relu(x), p->power), 1 - 1 / p->power))
 
 TERM(exp_activation, basin_exp(basin_mul(p->beta, x)))
 TERM(exp_value, basin_div(exp_activation(p, x), p->beta))
-TERM(exp_energy, basin_mul(exp_activation(p, x), basin_sub(x, basin_recip(p->beta))))
+TERM(exp_energy, basin_mul(exp_activation(p, x), basin_sub(x, basin_reciprocal(p->beta))))
 
 static basin_expr rexp_value(const parameters *p, basin_expr x) {
     basin_expr r = basin_relu(x);
@@ -86,8 +87,8 @@ static int64_t row_length(basin_expr x) { return x->shape.dim[x->shape.rank - 1]
 /* log-sum-exp of a row whose maximum is 0, true to the last digit where one entry dominates
  * (log1p). Only the value is computed so; derivatives are the plain ones. */
 static basin_expr exact_logsumexp(basin_expr y) {
-    basin_expr plain = basin_logsumexp(y, -1), top = basin_equal(y, basin_const(y->graph, 0));
-    basin_expr others = basin_mul(basin_exp(y), basin_sub(basin_const(y->graph, 1), top));
+    basin_expr plain = basin_logsumexp(y, -1), top = basin_equal(y, basin_scalar(y->graph, 0));
+    basin_expr others = basin_mul(basin_exp(y), basin_sub(basin_scalar(y->graph, 1), top));
     basin_expr rest = basin_add(row_sum(others), basin_offset(row_sum(top), -1));
     basin_expr error = basin_sub(basin_log1p(rest), plain);
     return basin_add(plain, basin_stop_gradient(error));
@@ -96,7 +97,7 @@ static basin_expr exact_logsumexp(basin_expr y) {
 /* sum of p ln p over the row, p = softmax(z), moved to a maximum of 0 first, so that ln p is no
  * small difference of large numbers; no gradient goes through the move. */
 static basin_expr negative_entropy(basin_expr z) {
-    basin_expr top = basin_stop_gradient(basin_as_column(basin_maximum(z, -1, 1)));
+    basin_expr top = basin_stop_gradient(basin_as_column(basin_max(z, -1, 1)));
     basin_expr y = basin_sub(z, top);
     if (!y) return NULL;
     return basin_sub(row_sum(basin_mul(basin_softmax(y, -1), y)), exact_logsumexp(y));
@@ -137,7 +138,7 @@ static basin_expr layernorm_value(const parameters *p, basin_expr x) {
 }
 static basin_expr layernorm_activation(const parameters *p, basin_expr x) {
     basin_shape row = BASIN_SHAPE(row_length(x));
-    basin_expr delta = p->delta ? p->delta : basin_fill(x->graph, row, 0);
+    basin_expr delta = p->delta ? p->delta : basin_full(x->graph, row, 0);
     return basin_layernorm(x, p->gamma, delta, p->epsilon);
 }
 static basin_expr layernorm_energy(const parameters *p, basin_expr x) {
@@ -187,7 +188,7 @@ static const formula *find(const char *name, double *power) {
 }
 
 static basin_expr or_number(basin_graph *graph, basin_expr a, double value) {
-    return a ? a : basin_const(graph, value);
+    return a ? a : basin_scalar(graph, value);
 }
 
 static bool check_parameters(basin_graph *graph, const char *name, const parameters *p) {
@@ -231,7 +232,8 @@ static const formula *resolve(parameters *p, const basin_lagrangian *l, basin_gr
                          basin_expr_text(p->beta));
         return NULL;
     }
-    if (!basin_expr_is_const(p->beta)) p->beta = basin_max(p->beta, basin_const(graph, least_beta));
+    if (!basin_expr_is_const(p->beta))
+        p->beta = basin_maximum(p->beta, basin_scalar(graph, least_beta));
     return f;
 }
 
@@ -330,7 +332,7 @@ basin_expr basin_lagrangian_activation(const basin_lagrangian *lagrangian, basin
     }
     const formula *f = resolve(&p, lagrangian, x->graph);
     if (!f) return NULL;
-    if (!f->rows) return basin_broadcast(f->activation(&p, x), x->shape);
+    if (!f->rows) return basin_broadcast_to(f->activation(&p, x), x->shape);
     if (!view_rows(&view, lagrangian, x, 0)) return NULL;
     basin_expr rows = to_rows(&view, x);
     return rows ? from_rows(&view, f->activation(&p, rows)) : NULL;

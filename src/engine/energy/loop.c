@@ -8,6 +8,7 @@
  * they are, and nothing but energies leaves the backend. Where nobody asks between two steps, and
  * every step is taken, a second plan takes several at once, of the same bits. */
 
+#include "base/shape.h"
 #include "base/sort.h"
 #include "base/try.h"
 #include "engine/energy/energy.h"
@@ -85,10 +86,10 @@ static basin_expr relative_move(basin_expr next, basin_expr from, int samples) {
     basin_expr length = basin_offset(basin_sum(basin_square(next), -1, 1), 1e-30);
     basin_expr share = basin_div(moved, length);
     int rest = basin_expr_shape(share).rank - samples;
-    return rest > 0 ? basin_maximum(share, samples, rest) : share;
+    return rest > 0 ? basin_max(share, samples, rest) : share;
 }
 
-static basin_expr larger(basin_expr a, basin_expr b) { return a ? basin_max(a, b) : b; }
+static basin_expr larger(basin_expr a, basin_expr b) { return a ? basin_maximum(a, b) : b; }
 
 /* Of one run: `now` the tokens it begins at, `from` the step's, `next` its end; each [count]. */
 typedef struct ways {
@@ -98,10 +99,10 @@ typedef struct ways {
 static void build_tokens(basin_descent *d, ways *w) {
     for (int i = 0; i < d->count; i++) {
         basin_shape shape = basin_expr_shape(d->x[i]);
-        basin_expr accept = basin_broadcast(basin_per_sample(d->accept, shape), shape);
-        w->from[i] = w->now[i] = basin_select(accept, d->candidate[i], d->x[i]);
+        basin_expr accept = basin_broadcast_to(basin_per_sample(d->accept, shape), shape);
+        w->from[i] = w->now[i] = basin_where(accept, d->candidate[i], d->x[i]);
         if (!d->lead) continue;
-        basin_expr last = basin_select(accept, d->x[i], d->last[i]);
+        basin_expr last = basin_where(accept, d->x[i], d->last[i]);
         basin_expr ahead = basin_mul(basin_per_sample(d->lead, shape), basin_sub(w->now[i], last));
         w->from[i] = basin_add(w->now[i], ahead);
     }
@@ -111,7 +112,7 @@ static void build_tokens(basin_descent *d, ways *w) {
 static basin_expr change_of(const basin_descent *d, const ways *w) {
     basin_expr change = NULL;
     for (int i = 0; i < d->count; i++)
-        change = larger(change, basin_maximum_all(basin_abs(basin_sub(w->next_g[i], w->g[i]))));
+        change = larger(change, basin_max_all(basin_abs(basin_sub(w->next_g[i], w->g[i]))));
     return change;
 }
 
@@ -144,9 +145,9 @@ static basin_status make_plan(basin_descent *d, const ways *w, basin_error *erro
         update[updates++] = (basin_update){d->candidate[i], w->next[i]};
         if (d->lead) {
             basin_shape shape = basin_expr_shape(d->x[i]);
-            basin_expr accept = basin_broadcast(basin_per_sample(d->accept, shape), shape);
+            basin_expr accept = basin_broadcast_to(basin_per_sample(d->accept, shape), shape);
             update[updates++] =
-                (basin_update){d->last[i], basin_select(accept, d->x[i], d->last[i])};
+                (basin_update){d->last[i], basin_where(accept, d->x[i], d->last[i])};
         }
     }
     output[outputs++] = d->change;
@@ -363,7 +364,7 @@ static basin_status write_numbers(basin_plan *plan, basin_expr to, double *numbe
 static basin_status read_numbers(basin_plan *plan, double *number, basin_expr from,
                                  basin_error *error) {
     basin_tensor view = basin_tensor_borrow(number, BASIN_F64, basin_expr_shape(from));
-    return basin_plan_read(plan, from, &view, error);
+    return basin_plan_read(&view, plan, from, error);
 }
 
 /* energy [terms, samples] */
@@ -502,13 +503,13 @@ static basin_status take_stride(run *r, int t, basin_error *error) {
 
 static basin_status observe(run *r, int t, const double *energy, bool *stop, basin_error *error) {
     basin_descent *d = r->d;
-    basin_moment now = {.descent = d,
-                        .step = t,
-                        .terms = d->terms,
-                        .samples = d->samples,
-                        .energy = energy,
-                        .change = t > 0 ? r->result->change[t - 1] : 0,
-                        .stop = stop};
+    basin_descent_state now = {.descent = d,
+                               .step = t,
+                               .terms = d->terms,
+                               .samples = d->samples,
+                               .energy = energy,
+                               .change = t > 0 ? r->result->change[t - 1] : 0,
+                               .stop = stop};
     return d->stop.observe ? d->stop.observe(d->stop.context, &now, error) : BASIN_OK;
 }
 
@@ -535,9 +536,9 @@ static basin_status read_end(run *r, basin_error *error) {
     basin_descent *d = r->d;
     for (int i = 0; i < d->count; i++) {
         BASIN_AT_EXIT(basin_tensor_free) basin_tensor x = {0};
-        BASIN_TRY(basin_store_read(d->store, basin_expr_name(d->x[i]), &x, error));
+        BASIN_TRY(basin_store_get(&x, d->store, basin_expr_name(d->x[i]), error));
         BASIN_TRY(basin_tensor_convert(&r->result->x[i], &x, error));
-        BASIN_TRY(basin_plan_read(d->plan, d->g[i], &r->result->g[i], error));
+        BASIN_TRY(basin_plan_read(&r->result->g[i], d->plan, d->g[i], error));
     }
     return BASIN_OK;
 }
@@ -573,7 +574,7 @@ static basin_status write_tokens(basin_descent *d, const basin_tensor *x, basin_
     for (int i = 0; i < d->count && d->lead;
          i++) { /* no move yet; what was there may be no number */
         BASIN_AT_EXIT(basin_tensor_free) basin_tensor start = {0};
-        BASIN_TRY(basin_store_read(d->store, basin_expr_name(d->x[i]), &start, error));
+        BASIN_TRY(basin_store_get(&start, d->store, basin_expr_name(d->x[i]), error));
         BASIN_TRY(basin_store_write(d->store, basin_expr_name(d->last[i]), &start, error));
     }
     return BASIN_OK;

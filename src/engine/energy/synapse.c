@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/shape.h"
 #include "engine/energy/network.h"
 
 #define SYNAPSE(name)                                                                              \
@@ -244,9 +245,9 @@ SYNAPSE(mixer) {
 /* One beta per head, [heads], above 1e-6 where it is learnt. */
 static basin_expr head_beta(basin_ham *ham, const basin_synapse *s) {
     if (!s->hidden.beta)
-        return basin_fill(ham->graph, BASIN_SHAPE(s->heads), 1 / sqrt((double)s->width));
-    basin_expr beta = basin_max(s->hidden.beta, basin_const(ham->graph, 1e-6));
-    return basin_broadcast(beta, BASIN_SHAPE(s->heads));
+        return basin_full(ham->graph, BASIN_SHAPE(s->heads), 1 / sqrt((double)s->width));
+    basin_expr beta = basin_maximum(s->hidden.beta, basin_scalar(ham->graph, 1e-6));
+    return basin_broadcast_to(beta, BASIN_SHAPE(s->heads));
 }
 
 /* Queries or keys, [B, N, heads, width] */

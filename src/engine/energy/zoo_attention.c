@@ -14,9 +14,9 @@ static basin_expr gelu(basin_expr x) { return basin_mul(x, below(x)); }
 /* (x - mean) / sqrt(variance + epsilon) gain + bias over the last axis; gain may be NULL. */
 static basin_expr norm(basin_expr x, basin_expr gain, basin_expr bias, double epsilon) {
     basin_graph *graph = basin_expr_graph(x);
-    basin_expr one = basin_const(graph, 1);
+    basin_expr one = basin_scalar(graph, 1);
     if (!gain) return basin_layernorm(x, one, bias, epsilon);
-    basin_expr zero = basin_fill(graph, basin_expr_shape(bias), 0);
+    basin_expr zero = basin_full(graph, basin_expr_shape(bias), 0);
     return basin_add(basin_mul(basin_layernorm(x, one, zero, epsilon), gain), bias);
 }
 
@@ -36,7 +36,8 @@ static basin_expr nrgpt_activation(const void *context, basin_expr x) {
 /* The same tokens, whose pull is dropped here and there: held + mask (g - held). */
 static basin_expr with_dropout(const basin_zoo_nrgpt *m, basin_expr g) {
     if (!m->seed || m->dropout == 0) return g;
-    basin_expr one = basin_fill(basin_expr_graph(g), basin_expr_shape(g), 1), held = basin_held(g);
+    basin_expr one = basin_full(basin_expr_graph(g), basin_expr_shape(g), 1),
+               held = basin_variable_source(g);
     basin_expr mask = basin_dropout(one, m->dropout, m->seed);
     return basin_add(held, basin_mul(mask, basin_sub(g, held)));
 }
@@ -45,7 +46,7 @@ static basin_expr with_dropout(const basin_zoo_nrgpt *m, basin_expr g) {
 static basin_expr keys(const basin_zoo_nrgpt *m, basin_expr g) {
     basin_shape h = basin_expr_shape(m->h);
     basin_expr all = basin_reshape(m->h, BASIN_SHAPE(h.dim[0] * h.dim[1], h.dim[1]));
-    return basin_zoo_linear(basin_held(g), all, NULL);
+    return basin_zoo_linear(basin_variable_source(g), all, NULL);
 }
 
 static double beta_of(const basin_zoo_nrgpt *m) { return m->beta > 0 ? m->beta : 1; }
@@ -57,8 +58,8 @@ static basin_expr streamed(const basin_zoo_nrgpt *m, basin_expr g) {
     int axis = heads.rank - 1;
     heads.dim[heads.rank++] = D;
     heads.dim[axis] = H;
-    basin_expr q = basin_broadcast(basin_axes_insert(with_dropout(m, g), axis, 1), heads);
-    basin_expr beta = basin_fill(basin_expr_graph(g), BASIN_SHAPE(H), beta_of(m));
+    basin_expr q = basin_broadcast_to(basin_expand_dims(with_dropout(m, g), axis, 1), heads);
+    basin_expr beta = basin_full(basin_expr_graph(g), BASIN_SHAPE(H), beta_of(m));
     const basin_pattern *pairs = m->strict ? &BASIN_EARLIER_PAIRS : &BASIN_CAUSAL_PAIRS;
     return basin_attention_lse(q, basin_reshape(keys(m, g), heads), beta, NULL, NULL, pairs);
 }
@@ -111,10 +112,10 @@ static basin_expr project(const void *context, basin_expr force, basin_expr x, b
     return basin_dropout(basin_zoo_linear(force, m->proj, NULL), m->dropout_step, m->seed);
 }
 
-basin_energy basin_zoo_nrgpt_energy(const basin_zoo_nrgpt *model, basin_turn *turn) {
+basin_energy basin_zoo_nrgpt_energy(const basin_zoo_nrgpt *model, basin_substep *turn) {
     static const basin_term term[] = {{"attention", nrgpt_attention, NULL},
                                       {"feed-forward", nrgpt_feed, NULL}};
-    if (turn) *turn = (basin_turn){.move = project, .context = model};
+    if (turn) *turn = (basin_substep){.move = project, .context = model};
     return (basin_energy){
         .term = term, .terms = 2, .activation = nrgpt_activation, .context = model};
 }
@@ -123,7 +124,7 @@ basin_energy basin_zoo_nrgpt_energy(const basin_zoo_nrgpt *model, basin_turn *tu
 
 /* gain x / sqrt(mean x^2 + epsilon) */
 static basin_expr on_sphere(basin_expr x, basin_expr gain, double epsilon) {
-    basin_expr mean = basin_axes_insert(basin_mean(basin_square(x), -1, 1), -1, 1);
+    basin_expr mean = basin_expand_dims(basin_mean(basin_square(x), -1, 1), -1, 1);
     return basin_mul(gain, basin_div(x, basin_sqrt(basin_offset(mean, epsilon))));
 }
 
@@ -137,7 +138,7 @@ static basin_expr normalised(const basin_zoo_hyperset *m, basin_expr x, basin_ex
     shape.dim[shape.rank++] = width;
     basin_expr plain = basin_reshape(basin_zoo_linear(x, map, NULL), shape);
     if (!m->straight) return on_sphere(plain, gain, m->epsilon);
-    basin_expr held = basin_reshape(basin_zoo_linear(basin_held(x), map, NULL), shape);
+    basin_expr held = basin_reshape(basin_zoo_linear(basin_variable_source(x), map, NULL), shape);
     return basin_add(plain, basin_sub(on_sphere(held, gain, m->epsilon), held));
 }
 
@@ -154,7 +155,7 @@ static basin_expr hyperset_attention(const void *context, basin_expr x) {
     if (!w) return NULL;
     basin_shape shape = basin_expr_shape(w);
     double root = sqrt((double)shape.dim[shape.rank - 1]);
-    basin_expr beta = basin_fill(basin_expr_graph(x), BASIN_SHAPE(m->heads), 1 / root);
+    basin_expr beta = basin_full(basin_expr_graph(x), BASIN_SHAPE(m->heads), 1 / root);
     basin_expr lse = basin_attention_lse(w, w, beta, NULL, NULL, &BASIN_ALL_PAIRS);
     return basin_scale(per_sample(lse, x), root);
 }
@@ -173,14 +174,14 @@ static basin_expr hyperset_feed(const void *context, basin_expr x) {
 /* [sin, cos] of (t + 1) 10000^(-i / (half - 1)), [E] */
 static basin_expr sinusoid(basin_expr t, int64_t width) {
     double rate = -log(10000.0) / (double)(width / 2 - 1);
-    basin_expr number = basin_iota(basin_expr_graph(t), width / 2);
+    basin_expr number = basin_arange(basin_expr_graph(t), width / 2);
     basin_expr angle = basin_mul(basin_offset(t, 1), basin_exp(basin_scale(number, rate)));
     return basin_concat((basin_expr[]){basin_sin(angle), basin_cos(angle)}, 2, 0);
 }
 
 /* Half `which` of the learned step sizes, of the tokens' shape. */
 static basin_expr sizes(const basin_zoo_hyperset *m, basin_expr t, int which) {
-    if (!m->t1_w) return basin_const(basin_expr_graph(t), m->alpha);
+    if (!m->t1_w) return basin_scalar(basin_expr_graph(t), m->alpha);
     basin_shape tokens = basin_expr_shape(m->start);
     int64_t width = tokens.dim[tokens.rank - 1];
     basin_expr e = sinusoid(t, basin_expr_shape(m->t1_w).dim[1]);
@@ -198,12 +199,12 @@ static basin_expr move_2(const void *context, basin_expr force, basin_expr x, ba
     return basin_mul(sizes(context, t, 1), force);
 }
 
-basin_energy basin_zoo_hyperset_energy(const basin_zoo_hyperset *model, basin_turn turn[2]) {
+basin_energy basin_zoo_hyperset_energy(const basin_zoo_hyperset *model, basin_substep turn[2]) {
     static const basin_term term[] = {{"attention", hyperset_attention, NULL},
                                       {"feed-forward", hyperset_feed, NULL}};
     if (turn) {
-        turn[0] = (basin_turn){.terms = 1, .move = move_1, .context = model};
-        turn[1] = (basin_turn){.terms = 2, .move = move_2, .context = model};
+        turn[0] = (basin_substep){.terms = 1, .move = move_1, .context = model};
+        turn[1] = (basin_substep){.terms = 2, .move = move_2, .context = model};
     }
     return (basin_energy){.term = term, .terms = 2, .context = model};
 }
@@ -239,9 +240,9 @@ static basin_expr rotate(basin_expr x, basin_expr omega) {
     basin_shape shape = basin_expr_shape(x);
     basin_expr pairs = basin_reshape(x, BASIN_SHAPE(shape.dim[0], -1, 2));
     basin_expr speed = basin_sqrt(basin_sum(basin_square(omega), -1, 1));
-    basin_expr sign = basin_scale(basin_offset(basin_iota(basin_expr_graph(x), 2), -0.5), -2);
+    basin_expr sign = basin_scale(basin_offset(basin_arange(basin_expr_graph(x), 2), -0.5), -2);
     basin_expr turned = basin_mul(basin_flip(pairs, -1), sign);
-    return basin_reshape(basin_mul(basin_axes_insert(speed, 1, 1), turned), shape);
+    return basin_reshape(basin_mul(basin_expand_dims(speed, 1, 1), turned), shape);
 }
 
 static basin_expr akorn_move(const void *context, basin_expr force, basin_expr x, basin_expr t) {
@@ -257,9 +258,9 @@ static basin_expr akorn_land(const void *context, basin_expr x, basin_expr t) {
     return basin_to_sphere(x, ((const basin_zoo_akorn *)context)->sphere);
 }
 
-basin_energy basin_zoo_akorn_energy(const basin_zoo_akorn *model, basin_turn *turn) {
+basin_energy basin_zoo_akorn_energy(const basin_zoo_akorn *model, basin_substep *turn) {
     static const basin_term term = {"oscillators", akorn_energy, NULL};
-    if (turn) *turn = (basin_turn){.move = akorn_move, .land = akorn_land, .context = model};
+    if (turn) *turn = (basin_substep){.move = akorn_move, .project = akorn_land, .context = model};
     return (basin_energy){.term = &term, .terms = 1, .context = model};
 }
 
@@ -278,9 +279,9 @@ static basin_expr ebt_move(const void *context, basin_expr force, basin_expr x, 
     return basin_mul(((const basin_zoo_ebt *)context)->alpha, force);
 }
 
-basin_energy basin_zoo_ebt_energy(const basin_zoo_ebt *model, basin_turn *turn) {
+basin_energy basin_zoo_ebt_energy(const basin_zoo_ebt *model, basin_substep *turn) {
     static const basin_term term = {"network", ebt_energy, NULL};
-    if (turn) *turn = (basin_turn){.move = ebt_move, .context = model};
+    if (turn) *turn = (basin_substep){.move = ebt_move, .context = model};
     return (basin_energy){.term = &term, .terms = 1, .context = model};
 }
 
@@ -324,7 +325,7 @@ basin_expr basin_zoo_crate_block(const basin_zoo_crate *model, basin_expr x,
                                  basin_expr *objective) {
     code c = {model, norm(attend(model, x), model->ln2_w, model->ln2_b, model->epsilon)};
     basin_energy lasso = {BASIN_TERMS({"fit", code_fit, &c}, {"size", code_size, &c})};
-    basin_turn turn = {.terms = 1, .land = code_land, .context = &c};
+    basin_substep turn = {.terms = 1, .project = code_land, .context = &c};
     basin_descent_spec spec = {.steps = 1, .alpha = model->eta, .turn = &turn, .turns = 1};
     basin_expr trace[4], end = basin_descend(&lasso, c.y, &spec, trace);
     if (objective)

@@ -15,7 +15,7 @@ static basin_expr dense_energy(const void *context, basin_expr x) {
     const basin_zoo_dense *m = context;
     basin_expr overlap = basin_zoo_linear(x, m->xi, NULL);
     if (m->power == 0 || m->power == 2) return basin_neg(half_square(overlap));
-    basin_expr sum = basin_sum(basin_pow(basin_relu(overlap), m->power), -1, 1);
+    basin_expr sum = basin_sum(basin_power_scalar(basin_relu(overlap), m->power), -1, 1);
     return basin_scale(sum, -1 / m->power);
 }
 
@@ -64,10 +64,10 @@ static basin_expr hopfield_energy(const void *context, basin_expr x) {
     basin_shape shape = basin_expr_shape(m->xi);
     if (!x || shape.rank < 2) return NULL;
     double most = uniform_entropy(m->entropy, (double)shape.dim[shape.rank - 2]);
-    basin_expr gain = basin_sub(basin_const(basin_expr_graph(x), most),
+    basin_expr gain = basin_sub(basin_scalar(basin_expr_graph(x), most),
                                 conjugate(m->entropy, hopfield_scores(m, x)));
-    basin_expr longest = basin_maximum(half_square(m->xi), -1, 1); /* [..] */
-    basin_expr bound = basin_axes_insert(longest, -1, 1);
+    basin_expr longest = basin_max(half_square(m->xi), -1, 1); /* [..] */
+    basin_expr bound = basin_expand_dims(longest, -1, 1);
     return basin_add(basin_add(basin_div(gain, m->beta), half_square(x)), bound);
 }
 
@@ -93,8 +93,8 @@ basin_expr basin_zoo_features_sum(const basin_zoo_features *model, basin_expr xi
 static basin_expr features_energy(const void *context, basin_expr x) {
     const basin_zoo_features *m = context;
     basin_expr near = basin_sum(basin_mul(features(m, x), m->sum), -1, 1);
-    basin_expr least = basin_const(basin_expr_graph(x), m->floor);
-    return basin_neg(basin_div(basin_log(basin_max(near, least)), m->beta));
+    basin_expr least = basin_scalar(basin_expr_graph(x), m->floor);
+    return basin_neg(basin_div(basin_log(basin_maximum(near, least)), m->beta));
 }
 
 basin_energy basin_zoo_features_energy(const basin_zoo_features *model) {
@@ -106,7 +106,7 @@ basin_energy basin_zoo_features_energy(const basin_zoo_features *model) {
 
 /* relu(1 - beta/2 |x - xi|^2), [N, M] */
 static basin_expr kernels(const basin_zoo_lsr *m, basin_expr x) {
-    basin_expr rows = basin_axes_insert(half_square(x), -1, 1);
+    basin_expr rows = basin_expand_dims(half_square(x), -1, 1);
     basin_expr half =
         basin_sub(basin_add(rows, half_square(m->xi)), basin_zoo_linear(x, m->xi, NULL));
     return basin_relu(basin_offset(basin_neg(basin_mul(m->beta, half)), 1));
@@ -139,9 +139,9 @@ static basin_expr node_memories(const void *context, basin_expr x) {
 /* lambda tr(x^T (I - A) x) */
 static basin_expr edges(const void *context, basin_expr x) {
     const basin_zoo_graph *m = context;
-    basin_expr tokens = basin_axes_insert(x, 1, 1); /* [N, 1, D] */
+    basin_expr tokens = basin_expand_dims(x, 1, 1); /* [N, 1, D] */
     basin_expr products = basin_pair_dot(tokens, tokens, m->pattern);
-    basin_expr along = basin_sum_all(basin_mul(basin_axes_insert(m->weight, 1, 1), products));
+    basin_expr along = basin_sum_all(basin_mul(basin_expand_dims(m->weight, 1, 1), products));
     return basin_mul(m->lambda, basin_sub(basin_sum_all(basin_square(x)), along));
 }
 
@@ -181,10 +181,10 @@ static basin_expr leak(const void *context, basin_expr force, basin_expr x, basi
     return basin_sub(force, x);
 }
 
-basin_energy basin_zoo_plastic_energy(const basin_zoo_plastic *model, basin_turn *turn) {
+basin_energy basin_zoo_plastic_energy(const basin_zoo_plastic *model, basin_substep *turn) {
     static const basin_term term[] = {{"neurons", neurons, NULL},
                                       {"synapse", plastic_synapse, NULL}};
-    if (turn) *turn = (basin_turn){.terms = 2, .move = leak, .context = model};
+    if (turn) *turn = (basin_substep){.terms = 2, .move = leak, .context = model};
     return (basin_energy){
         .term = term, .terms = 2, .activation = plastic_activation, .context = model};
 }

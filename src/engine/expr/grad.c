@@ -90,7 +90,7 @@ static void run_sweep(basin_expr *gradient, sweep *s, int last, const basin_expr
     for (int i = 0; i < count; i++) {
         if (!x[i] || (want && !want[i])) continue;
         gradient[i] = s->cotangent[x[i]->id];
-        if (!gradient[i]) gradient[i] = basin_fill(graph, x[i]->shape, 0);
+        if (!gradient[i]) gradient[i] = basin_full(graph, x[i]->shape, 0);
     }
 }
 
@@ -123,7 +123,7 @@ static void differentiate(basin_expr *gradient, const basin_expr *y, const basin
 void basin_vjp(basin_expr *gradient, basin_expr y, basin_expr cotangent, const basin_expr *x,
                int count) {
     if (y && !check_cotangent(y, cotangent)) y = NULL;
-    if (y && !cotangent) cotangent = basin_fill(y->graph, y->shape, 1);
+    if (y && !cotangent) cotangent = basin_full(y->graph, y->shape, 1);
     differentiate(gradient, &y, &cotangent, 1, x, NULL, count);
 }
 
@@ -156,7 +156,7 @@ void basin_partial(basin_expr *gradient, const basin_expr *y, const basin_expr *
 /* The reverse is linear in its cotangent c: its slope by c along tangents is the forward mode. */
 basin_expr basin_jvp(basin_expr y, const basin_expr *x, const basin_expr *tangent, int count) {
     if (!y || count < 1) return NULL;
-    basin_expr c = basin_variable(basin_fill(y->graph, y->shape, 0)), sum = NULL;
+    basin_expr c = basin_variable(basin_full(y->graph, y->shape, 0)), sum = NULL;
     BASIN_FREE_AT_EXIT basin_expr *back = basin_array_new((size_t)count, sizeof *back);
     if (!back) return basin_graph_fail(y->graph, BASIN_NO_MEMORY, "out of memory for a gradient");
     basin_vjp(back, y, c, x, count);
@@ -173,13 +173,13 @@ basin_expr basin_jvp(basin_expr y, const basin_expr *x, const basin_expr *tangen
 
 /* One row an element of y, by cotangents that are 1 there. */
 basin_expr basin_jacobian(basin_expr y, basin_expr x) {
-    basin_expr row[BASIN_JACOBIAN_MOST];
+    basin_expr row[BASIN_MAX_JACOBIAN];
     if (!y || !x) return NULL;
     int64_t rows = basin_shape_count(y->shape), columns = basin_shape_count(x->shape);
-    if (rows < 1 || rows > BASIN_JACOBIAN_MOST)
+    if (rows < 1 || rows > BASIN_MAX_JACOBIAN)
         return basin_graph_fail(y->graph, BASIN_UNSUPPORTED,
                                 "jacobian: %s has %lld elements, wanted 1 to %d",
-                                basin_expr_text(y), (long long)rows, BASIN_JACOBIAN_MOST);
+                                basin_expr_text(y), (long long)rows, BASIN_MAX_JACOBIAN);
     basin_expr unit = basin_eye(y->graph, rows);
     for (int64_t i = 0; i < rows; i++) {
         basin_expr cotangent = basin_reshape(basin_slice(unit, 0, i, 1), y->shape);

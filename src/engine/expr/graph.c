@@ -1,5 +1,6 @@
 /* Graphs: nodes are made once, equal ones are shared (hash consing), the first error sticks. */
 #include "engine/expr/graph.h"
+#include "base/shape.h"
 
 #include <ctype.h>
 #include <stdarg.h>
@@ -35,7 +36,7 @@ void basin_graph_free(basin_graph *graph) {
 }
 
 const basin_error *basin_graph_error(const basin_graph *graph) {
-    static const basin_error no_graph = {BASIN_NO_MEMORY, "out of memory for a graph"};
+    static const basin_error no_graph = {BASIN_NO_MEMORY, 0, "out of memory for a graph"};
     if (!graph) return &no_graph;
     return graph->error.status == BASIN_OK ? NULL : &graph->error;
 }
@@ -356,7 +357,7 @@ basin_expr basin_state(basin_graph *graph, const char *name, basin_shape shape) 
     return basin_leaf(graph, BASIN_OP_STATE, BASIN_REAL, name, shape);
 }
 
-basin_expr basin_const(basin_graph *graph, double value) {
+basin_expr basin_scalar(basin_graph *graph, double value) {
     basin_attr attr = {.value = value == 0 ? 0 : value}; /* one zero, not two */
     return graph ? basin_node_single(graph, BASIN_OP_CONST, &attr, NULL, 0, BASIN_SCALAR) : NULL;
 }

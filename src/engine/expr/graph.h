@@ -142,7 +142,7 @@ basin_expr basin_sparsemax_conjugate(basin_expr a);
 basin_expr basin_entmax15_conjugate(basin_expr a);
 basin_expr basin_normmax2_conjugate(basin_expr a);
 
-basin_expr basin_maximum_all(basin_expr a);
+basin_expr basin_max_all(basin_expr a);
 /* The sum of the squares of all elements of `count` tensors, of any shapes: a global norm. */
 basin_expr basin_sum_squares(const basin_expr *a, int count);
 

@@ -1,6 +1,7 @@
 /* Bundles: tensors and strings by name, in order, found through a dictionary; see basin/io.h. */
 #include "engine/io/bundle.h"
 #include "base/file.h"
+#include "base/shape.h"
 
 #include "base/dictionary.h"
 #include "base/number.h"

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 
 #include "base/file.h"
+#include "base/shape.h"
 #include "engine/io/bundle.h"
 #include "engine/io/zip.h"
 

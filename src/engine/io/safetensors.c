@@ -7,6 +7,7 @@
  * overlap. Everything a file claims is checked before it is used. */
 
 #include "base/file.h"
+#include "base/shape.h"
 #include "engine/io/bundle.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,

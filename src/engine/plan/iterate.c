@@ -83,19 +83,20 @@ basin_expr basin_iterations_state(const basin_plan_iterations *iterations, int i
 
 /* ---- running ---- */
 
-static void count(basin_convergence *rests, const basin_iteration *what, int steps, double left) {
+static void count(basin_convergence *convergence, const basin_iteration *what, int steps,
+                  double left) {
     bool good = left <= what->accuracy;
     if (what->solves) {
-        rests->solutions++;
-        rests->products += steps;
-        rests->unsolved += !good;
-        if (!(left <= rests->residual)) rests->residual = left;
+        convergence->solutions++;
+        convergence->products += steps;
+        convergence->unsolved += !good;
+        if (!(left <= convergence->residual)) convergence->residual = left;
     } else {
-        rests->points++;
-        rests->steps += steps;
-        if (steps > rests->most_steps) rests->most_steps = steps;
-        rests->restless += !good;
-        if (!(left <= rests->change)) rests->change = left;
+        convergence->points++;
+        convergence->steps += steps;
+        if (steps > convergence->most_steps) convergence->most_steps = steps;
+        convergence->not_converged += !good;
+        if (!(left <= convergence->change)) convergence->change = left;
     }
 }
 
@@ -105,7 +106,8 @@ static double share(basin_plan_iteration *one, double size) {
     return one->what.size ? sqrt(left / size) : left;
 }
 
-static basin_status run(basin_convergence *rests, basin_plan_iteration *one, basin_error *error) {
+static basin_status run(basin_convergence *convergence, basin_plan_iteration *one,
+                        basin_error *error) {
     basin_status status = BASIN_OK;
     BASIN_TRY(basin_plan_run(one->begin, error));
     double size = one->what.size ? basin_plan_scalar(one->begin, one->what.size) : 1;
@@ -116,12 +118,13 @@ static basin_status run(basin_convergence *rests, basin_plan_iteration *one, bas
         if (!status) left = share(one, size);
         steps++;
     }
-    count(rests, &one->what, steps, left);
+    count(convergence, &one->what, steps, left);
     return status;
 }
 
-basin_status basin_iterations_run(basin_plan_iterations *iterations, basin_convergence *rests,
+basin_status basin_iterations_run(basin_plan_iterations *iterations, basin_convergence *convergence,
                                   basin_error *error) {
-    for (int i = 0; i < iterations->count; i++) BASIN_TRY(run(rests, &iterations->list[i], error));
+    for (int i = 0; i < iterations->count; i++)
+        BASIN_TRY(run(convergence, &iterations->list[i], error));
     return BASIN_OK;
 }

@@ -1,5 +1,6 @@
 /* Making a plan: the passes of ir.h in their order, then the kernel calls and memory. */
 #include "engine/plan/plan.h"
+#include "base/shape.h"
 
 #include <stdarg.h>
 
@@ -284,9 +285,9 @@ static basin_status check_spec(const basin_graph **graph, const basin_plan_spec 
 /* Functions of the caller run on the host; a device compiles the source that comes along. */
 static basin_status check_own(const basin_plan *plan, basin_error *error) {
     basin_backend *backend = plan->store->backend;
-    const basin_own_table *compiler = backend->table->own;
+    const basin_custom_table *compiler = backend->table->own;
     for (size_t i = 0; backend->table->check && i < plan->ir.instructions; i++) {
-        const basin_own_code *code = &plan->ir.instruction[i].attr.code;
+        const basin_custom_code *code = &plan->ir.instruction[i].attr.code;
         if (plan->ir.instruction[i].op != BASIN_OP_OWN) continue;
         if (!compiler || !code->source)
             return basin_fail(error, BASIN_UNSUPPORTED,

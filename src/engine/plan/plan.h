@@ -20,8 +20,8 @@ struct basin_store {
     bool share;       /* results of plans lie in one arena: */
     void *arena;      /* it moves when it grows, and then has lost what it held */
     size_t arena_bytes;
-    const void *last;        /* the plan that ran last in it */
-    basin_convergence rests; /* of all plans, since they were taken */
+    const void *last;              /* the plan that ran last in it */
+    basin_convergence convergence; /* of all plans, since they were taken */
 };
 
 /* Makes the shared arena at least so large. */
@@ -75,7 +75,7 @@ void basin_iterations_free(basin_plan_iterations *iterations);
 basin_plan *basin_iterations_plan(const basin_plan_iterations *iterations, int i);
 /* State number i of those that the plan itself does not read, NULL behind the last. */
 basin_expr basin_iterations_state(const basin_plan_iterations *iterations, int i);
-basin_status basin_iterations_run(basin_plan_iterations *iterations, basin_convergence *rests,
+basin_status basin_iterations_run(basin_plan_iterations *iterations, basin_convergence *convergence,
                                   basin_error *error);
 
 /* The inside of a plan: plan.c makes it, run.c writes its inputs, runs it and reads its outputs. */

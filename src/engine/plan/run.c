@@ -1,6 +1,7 @@
 /* Using a plan: inputs, checked on their way in, runs, outputs. */
 #include <sys/mman.h>
 
+#include "base/shape.h"
 #include "base/try.h"
 #include "engine/plan/plan.h"
 
@@ -102,7 +103,7 @@ static basin_status plan_enter(basin_plan *plan, basin_error *error) {
         return basin_fail(error, BASIN_BAD_VALUE,
                           "a plan that exchanges rows with others runs with them alone");
     if (plan->missing) return refuse_missing(plan, error);
-    BASIN_TRY(basin_iterations_run(&plan->iterations, &plan->store->rests, error));
+    BASIN_TRY(basin_iterations_run(&plan->iterations, &plan->store->convergence, error));
     return plan_begin(plan, error);
 }
 
@@ -127,7 +128,7 @@ void basin_plan_release(basin_plan *plan) {
 #endif
 }
 
-basin_status basin_plan_read(basin_plan *plan, basin_expr output, basin_tensor *tensor,
+basin_status basin_plan_read(basin_tensor *tensor, basin_plan *plan, basin_expr output,
                              basin_error *error) {
     for (int i = 0; i < plan->outputs; i++) {
         if (plan->output[i].expr != output) continue;
@@ -149,21 +150,21 @@ basin_status basin_plan_read(basin_plan *plan, basin_expr output, basin_tensor *
     return basin_fail(error, BASIN_BAD_VALUE, "the expression is no output of this plan");
 }
 
-basin_status basin_plan_call(basin_plan *plan, const basin_given *given, int count,
+basin_status basin_plan_call(basin_plan *plan, const basin_feed *given, int count,
                              const basin_expr *output, basin_tensor *result, int outputs,
                              basin_error *error) {
     for (int i = 0; i < count; i++)
         BASIN_TRY(basin_plan_write(plan, given[i].input, given[i].tensor, error));
     BASIN_TRY(basin_plan_run(plan, error));
     for (int i = 0; i < outputs; i++)
-        BASIN_TRY(basin_plan_read(plan, output[i], &result[i], error));
+        BASIN_TRY(basin_plan_read(&result[i], plan, output[i], error));
     return BASIN_OK;
 }
 
 double basin_plan_scalar(basin_plan *plan, basin_expr output) {
     double value = NAN;
     basin_tensor tensor = basin_tensor_borrow(&value, BASIN_F64, BASIN_SCALAR);
-    return basin_plan_read(plan, output, &tensor, NULL) == BASIN_OK ? value : NAN;
+    return basin_plan_read(&tensor, plan, output, NULL) == BASIN_OK ? value : NAN;
 }
 
 /* Plans of several parts of one set of tokens, run together: alike call by call, they stop where
@@ -232,7 +233,7 @@ static void return_rows(basin_plan *plan, const basin_call *call) {
 }
 
 static basin_status exchange(basin_plan *const *plan, int plans, size_t at,
-                             basin_exchange_rows *rows, const basin_exchange_way *way,
+                             basin_exchange_rows *rows, const basin_exchange_callback *way,
                              basin_error *error) {
     for (int i = 0; i < plans; i++) {
         BASIN_TRY(fetch_rows(plan[i], &plan[i]->call[at], error));
@@ -267,7 +268,7 @@ static basin_status check_alike(basin_plan *const *plan, int plans, basin_error 
 }
 
 static basin_status run_pieces(basin_plan *const *plan, int plans, basin_exchange_rows *rows,
-                               const basin_exchange_way *way, basin_error *error) {
+                               const basin_exchange_callback *way, basin_error *error) {
     size_t end = plan[0]->calls;
     for (size_t at = plan[0]->ir.hoisted, stop; at < end; at = stop + 1) {
         for (stop = at; stop < plan[0]->calls && !basin_op_exchanges(plan[0]->call[stop].op);)
@@ -281,7 +282,7 @@ static basin_status run_pieces(basin_plan *const *plan, int plans, basin_exchang
     return BASIN_OK;
 }
 
-basin_status basin_plans_run(basin_plan *const *plan, int plans, const basin_exchange_way *way,
+basin_status basin_plans_run(basin_plan *const *plan, int plans, const basin_exchange_callback *way,
                              basin_error *error) {
     BASIN_TRY(check_alike(plan, plans, error));
     BASIN_SCRATCH_RAW(basin_exchange_rows, rows, plans, "the run of plans", error);

@@ -1,4 +1,5 @@
 /* Stores: named states in a backend's memory, and the copies in and out of it. */
+#include "base/shape.h"
 #include "engine/plan/plan.h"
 
 #include "base/try.h"
@@ -38,9 +39,9 @@ basin_status basin_store_reserve(basin_store *store, size_t bytes, basin_error *
 }
 
 basin_convergence basin_store_take_convergence(basin_store *store) {
-    basin_convergence rests = store->rests;
-    store->rests = (basin_convergence){0};
-    return rests;
+    basin_convergence convergence = store->convergence;
+    store->convergence = (basin_convergence){0};
+    return convergence;
 }
 
 int basin_store_count(const basin_store *store) { return (int)store->entries; }
@@ -146,8 +147,8 @@ void *basin_store_memory(basin_store *store, const char *name, bool change) {
     return i < 0 ? NULL : store->entry[i].memory;
 }
 
-basin_status basin_store_read(basin_store *store, const char *name, basin_tensor *tensor,
-                              basin_error *error) {
+basin_status basin_store_get(basin_tensor *tensor, basin_store *store, const char *name,
+                             basin_error *error) {
     int i = find(store, name);
     *tensor = (basin_tensor){0};
     if (i < 0) return basin_fail(error, BASIN_BAD_VALUE, "there is no state '%s'", name);
@@ -193,9 +194,9 @@ basin_expr basin_param_add(basin_params *params, const char *prefix, const char 
     return state;
 }
 
-void basin_param_keep_above(basin_params *params, basin_expr state, double least) {
+void basin_param_set_minimum(basin_params *params, basin_expr state, double minimum) {
     for (size_t i = 0; i < params->count; i++)
-        if (params->param[i].state == state) params->param[i].least = least;
+        if (params->param[i].state == state) params->param[i].minimum = minimum;
 }
 
 basin_expr basin_statistic_add(basin_params *params, const char *prefix, const char *name,
@@ -274,14 +275,14 @@ void basin_engine_close(basin_engine *engine) {
 }
 
 static basin_status run_once(basin_tensor *result, basin_plan *plan, const basin_expr *output,
-                             int outputs, const basin_given *given, int count, basin_error *error) {
+                             int outputs, const basin_feed *given, int count, basin_error *error) {
     for (int i = 0; i < outputs; i++)
         BASIN_TRY(basin_tensor_new(&result[i], BASIN_F64, basin_expr_shape(output[i]), error));
     return basin_plan_call(plan, given, count, output, result, outputs, error);
 }
 
 basin_status basin_engine_compute(basin_engine *engine, basin_tensor *result,
-                                  const basin_expr *output, int outputs, const basin_given *given,
+                                  const basin_expr *output, int outputs, const basin_feed *given,
                                   int count, basin_error *error) {
     basin_plan *plan;
     const basin_error *found = basin_graph_error(engine->graph);

@@ -1,5 +1,6 @@
 /* Host tensors: shapes, types, conversion; see include/basin/tensor.h. */
 #include "basin/tensor.h"
+#include "base/shape.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -38,11 +39,7 @@ int64_t basin_shape_count(basin_shape shape) {
     return empty ? 0 : count;
 }
 
-const char *basin_shape_text(basin_shape shape) {
-    enum { TEXTS = 8 };
-    static _Thread_local char texts[TEXTS][BASIN_SHAPE_TEXT];
-    static _Thread_local unsigned last;
-    char *text = texts[++last % TEXTS];
+char *basin_shape_print(char text[BASIN_SHAPE_TEXT], basin_shape shape) {
     size_t at = 1;
     text[0] = '[';
     for (int i = 0; i < shape.rank && i < BASIN_MAX_RANK; i++)

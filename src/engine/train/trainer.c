@@ -1,6 +1,7 @@
 /* Optimisers; a trainer: plan, optimiser and schedule of one loss; its states in files. */
 #include <errno.h>
 
+#include "base/shape.h"
 #include "base/try.h"
 #include "basin/train.h"
 #include "engine/io/bundle.h"
@@ -16,7 +17,7 @@ basin_status basin_values_write(basin_plan *plan, basin_expr input, const void *
 basin_status basin_values_read(basin_plan *plan, basin_expr output, void *values, basin_dtype dtype,
                                basin_error *error) {
     basin_tensor tensor = basin_tensor_borrow(values, dtype, basin_expr_shape(output));
-    return basin_plan_read(plan, output, &tensor, error);
+    return basin_plan_read(&tensor, plan, output, error);
 }
 
 /* ---- AdamW, Lion and SGD with clipping by the global norm, built from expressions ---- */
@@ -36,8 +37,8 @@ static basin_expr blend(basin_expr m, basin_expr g, double beta) {
 }
 
 /* m' = b1 m + (1 - b1) g; v' = b2 v + (1 - b2) g^2; m' / c1 / (sqrt(v' / c2) + epsilon) */
-static basin_expr adamw_step(basin_adamw *a, basin_expr p, basin_expr g) {
-    const basin_adamw_config *c = &a->config;
+static basin_expr adamw_step(basin_optimizer *a, basin_expr p, basin_expr g) {
+    const basin_optimizer_config *c = &a->config;
     basin_expr m = moment(p, ".m"), v = moment(p, ".v");
     basin_expr m1 = blend(m, g, c->beta1), v1 = blend(v, basin_square(g), c->beta2);
     basin_expr scale = basin_offset(basin_sqrt(basin_div(v1, a->correct2)), c->epsilon);
@@ -46,13 +47,13 @@ static basin_expr adamw_step(basin_adamw *a, basin_expr p, basin_expr g) {
     return basin_div(basin_div(m1, a->correct1), scale);
 }
 
-static basin_expr lion_step(basin_adamw *a, basin_expr p, basin_expr g) {
+static basin_expr lion_step(basin_optimizer *a, basin_expr p, basin_expr g) {
     basin_expr m = moment(p, ".m");
     a->update[a->updates++] = (basin_update){m, blend(m, g, a->config.beta2)};
     return basin_sign(blend(m, g, a->config.beta1));
 }
 
-static basin_expr sgd_step(basin_adamw *a, basin_expr p, basin_expr g) {
+static basin_expr sgd_step(basin_optimizer *a, basin_expr p, basin_expr g) {
     basin_expr m = moment(p, ".m"), m1 = basin_add(basin_scale(m, a->config.beta1), g);
     a->update[a->updates++] = (basin_update){m, m1};
     return m1;
@@ -75,14 +76,14 @@ static bool matches(const char *pattern, const char *name) {
     return !*pattern;
 }
 
-static const basin_adamw_group *group_of(const basin_adamw *a, basin_expr p) {
-    static const basin_adamw_group usual = {"*", 1, 1};
+static const basin_optimizer_group *group_of(const basin_optimizer *a, basin_expr p) {
+    static const basin_optimizer_group usual = {"*", 1, 1};
     for (int i = 0; i < a->config.groups; i++)
         if (matches(a->config.group[i].pattern, basin_expr_name(p))) return &a->config.group[i];
     return &usual;
 }
 
-static basin_status check_groups(const basin_adamw *a, const basin_params *params,
+static basin_status check_groups(const basin_optimizer *a, const basin_params *params,
                                  basin_error *error) {
     for (int i = 0; i < a->config.groups; i++) {
         bool found = false;
@@ -98,26 +99,27 @@ static basin_status check_groups(const basin_adamw *a, const basin_params *param
     return BASIN_OK;
 }
 
-static double rate_of(const basin_adamw *a, basin_expr p) {
+static double rate_of(const basin_optimizer *a, basin_expr p) {
     return (a->config.rate_of ? a->config.rate_of(p) : 1) * group_of(a, p)->rate;
 }
 
 /* p' = p - rate (step + decay p), and at least `least` */
-static void add_updates(basin_adamw *a, const basin_param *param, basin_expr g) {
-    const basin_adamw_config *c = &a->config;
+static void add_updates(basin_optimizer *a, const basin_param *param, basin_expr g) {
+    const basin_optimizer_config *c = &a->config;
     basin_expr p = param->state;
     double decay = c->weight_decay * (c->decay_of ? c->decay_of(p) : 1) * group_of(a, p)->decay;
-    basin_expr step = c->kind == BASIN_LION  ? lion_step(a, p, g)
-                      : c->kind == BASIN_SGD ? sgd_step(a, p, g)
-                                             : adamw_step(a, p, g);
+    basin_expr step = c->kind == BASIN_OPTIMIZER_LION  ? lion_step(a, p, g)
+                      : c->kind == BASIN_OPTIMIZER_SGD ? sgd_step(a, p, g)
+                                                       : adamw_step(a, p, g);
     if (decay != 0) step = basin_add(step, basin_scale(p, decay));
     basin_expr p1 = basin_sub(p, basin_mul(basin_scale(a->rate, rate_of(a, p)), step));
-    if (param->least > 0) p1 = basin_max(p1, basin_const(basin_expr_graph(p), param->least));
+    if (param->minimum > 0)
+        p1 = basin_maximum(p1, basin_scalar(basin_expr_graph(p), param->minimum));
     a->update[a->updates++] = (basin_update){p, p1};
 }
 
 /* `moving`: room for the gradients of the parameters that move. */
-static void build(basin_adamw *a, const basin_params *params, const basin_expr *gradient,
+static void build(basin_optimizer *a, const basin_params *params, const basin_expr *gradient,
                   basin_expr *moving) {
     basin_graph *graph = params->graph;
     size_t count = 0;
@@ -127,11 +129,11 @@ static void build(basin_adamw *a, const basin_params *params, const basin_expr *
     for (size_t i = 0; i < params->count; i++)
         if (!params->param[i].statistic && rate_of(a, params->param[i].state) != 0)
             moving[count++] = gradient[i];
-    a->norm = count ? basin_sqrt(basin_sum_squares(moving, (int)count)) : basin_const(graph, 0);
+    a->norm = count ? basin_sqrt(basin_sum_squares(moving, (int)count)) : basin_scalar(graph, 0);
     basin_expr clip = NULL;
     if (a->config.clip > 0)
-        clip = basin_min(basin_const(graph, 1), basin_div(basin_const(graph, a->config.clip),
-                                                          basin_offset(a->norm, 1e-12)));
+        clip = basin_minimum(basin_scalar(graph, 1), basin_div(basin_scalar(graph, a->config.clip),
+                                                               basin_offset(a->norm, 1e-12)));
     for (size_t i = 0; i < params->count; i++) {
         const basin_param *p = &params->param[i];
         if (p->statistic && p->next) a->update[a->updates++] = (basin_update){p->state, p->next};
@@ -140,21 +142,21 @@ static void build(basin_adamw *a, const basin_params *params, const basin_expr *
     }
 }
 
-/* basin_adamw_new from gradients that are there, one per parameter: expressions of the parameters'
- * graph. */
-static basin_status adamw_from(basin_adamw *adamw, const basin_params *params,
-                               const basin_expr *gradient, const basin_adamw_config *config,
+/* basin_optimizer_new from gradients that are there, one per parameter: expressions of the
+ * parameters' graph. */
+static basin_status adamw_from(basin_optimizer *adamw, const basin_params *params,
+                               const basin_expr *gradient, const basin_optimizer_config *config,
                                basin_error *error) {
-    *adamw = (basin_adamw){.config = *config};
+    *adamw = (basin_optimizer){.config = *config};
     BASIN_TRY(check_groups(adamw, params, error));
     BASIN_SCRATCH_RAW(basin_expr, moving, params->count, "an optimiser", error);
     BASIN_TRY(BASIN_NEW_RAW(&adamw->update, 3 * params->count, "an optimiser", error));
     if (params->count) build(adamw, params, gradient, moving);
     adamw->config.group = NULL; /* the caller's; not needed any more */
     adamw->config.groups = 0;
-    BASIN_TRY_OR(basin_graph_check(params->graph, error), basin_adamw_free(adamw));
+    BASIN_TRY_OR(basin_graph_check(params->graph, error), basin_optimizer_free(adamw));
     if (params->count) return BASIN_OK;
-    basin_adamw_free(adamw);
+    basin_optimizer_free(adamw);
     return basin_fail(error, BASIN_BAD_VALUE, "no parameter to train");
 }
 
@@ -174,17 +176,18 @@ basin_status basin_gradients(basin_expr *gradient, const basin_params *params, b
     return loss ? BASIN_OK : basin_fail(error, BASIN_BAD_VALUE, "no loss to train");
 }
 
-basin_status basin_adamw_new(basin_adamw *adamw, const basin_params *params, basin_expr loss,
-                             const basin_adamw_config *config, basin_error *error) {
-    *adamw = (basin_adamw){0};
+basin_status basin_optimizer_new(basin_optimizer *adamw, const basin_params *params,
+                                 basin_expr loss, const basin_optimizer_config *config,
+                                 basin_error *error) {
+    *adamw = (basin_optimizer){0};
     BASIN_SCRATCH_RAW(basin_expr, gradient, params->count, "an optimiser", error);
     BASIN_TRY(basin_gradients(gradient, params, loss, error));
     return adamw_from(adamw, params, gradient, config, error);
 }
 
-void basin_adamw_free(basin_adamw *adamw) {
+void basin_optimizer_free(basin_optimizer *adamw) {
     free(adamw->update);
-    *adamw = (basin_adamw){0};
+    *adamw = (basin_optimizer){0};
 }
 
 static basin_status write_scalar(basin_plan *plan, basin_expr input, double value,
@@ -192,9 +195,9 @@ static basin_status write_scalar(basin_plan *plan, basin_expr input, double valu
     return basin_values_write(plan, input, &value, BASIN_F64, error);
 }
 
-basin_status basin_adamw_write(const basin_adamw *adamw, basin_plan *plan, int64_t t, double rate,
-                               basin_error *error) {
-    const basin_adamw_config *c = &adamw->config;
+basin_status basin_optimizer_write(const basin_optimizer *adamw, basin_plan *plan, int64_t t,
+                                   double rate, basin_error *error) {
+    const basin_optimizer_config *c = &adamw->config;
     BASIN_TRY(write_scalar(plan, adamw->rate, rate, error));
     BASIN_TRY(write_scalar(plan, adamw->correct1, 1 - pow(c->beta1, (double)t), error));
     return write_scalar(plan, adamw->correct2, 1 - pow(c->beta2, (double)t), error);
@@ -274,7 +277,7 @@ static basin_status meet(basin_trainer *t, basin_error *error) {
 static basin_status make(basin_trainer *t, const basin_params *params,
                          const basin_trainer_spec *spec, basin_error *error) {
     if (spec->reduction) return make_apart(t, params, spec, error);
-    BASIN_TRY(basin_adamw_new(&t->adamw, params, t->loss, &spec->adamw, error));
+    BASIN_TRY(basin_optimizer_new(&t->adamw, params, t->loss, &spec->adamw, error));
     return make_plan(t, spec, t->adamw.update, t->adamw.updates, error);
 }
 
@@ -291,14 +294,15 @@ void basin_trainer_free(basin_trainer *trainer) {
     basin_plan_free(trainer->plan);
     basin_plan_free(trainer->update);
     basin_params_free(&trainer->gradients);
-    basin_adamw_free(&trainer->adamw);
+    basin_optimizer_free(&trainer->adamw);
     *trainer = (basin_trainer){0};
 }
 
 /* The rate and corrections of this step, to the plan that updates. */
 static basin_status write_rate(basin_trainer *t, basin_error *error) {
     double rate = basin_schedule_rate(&t->schedule, t->step);
-    return basin_adamw_write(&t->adamw, t->update ? t->update : t->plan, t->step + 1, rate, error);
+    return basin_optimizer_write(&t->adamw, t->update ? t->update : t->plan, t->step + 1, rate,
+                                 error);
 }
 
 basin_status basin_trainer_apply(basin_trainer *trainer, basin_error *error) {
@@ -308,7 +312,7 @@ basin_status basin_trainer_apply(basin_trainer *trainer, basin_error *error) {
     return BASIN_OK;
 }
 
-basin_status basin_trainer_step(basin_trainer *trainer, double *loss, basin_error *error) {
+basin_status basin_trainer_step(double *loss, basin_trainer *trainer, basin_error *error) {
     basin_trainer *t = trainer;
     if (!t->update) BASIN_TRY(write_rate(t, error));
     BASIN_TRY(basin_plan_run(t->plan, error));
@@ -317,10 +321,10 @@ basin_status basin_trainer_step(basin_trainer *trainer, double *loss, basin_erro
         BASIN_TRY(basin_trainer_apply(t, error));
     } else
         t->step++;
-    return loss ? basin_trainer_loss(t, loss, error) : BASIN_OK;
+    return loss ? basin_trainer_loss(loss, t, error) : BASIN_OK;
 }
 
-basin_status basin_trainer_loss(const basin_trainer *trainer, double *loss, basin_error *error) {
+basin_status basin_trainer_loss(double *loss, const basin_trainer *trainer, basin_error *error) {
     BASIN_TRY(basin_values_read(trainer->plan, trainer->loss, loss, BASIN_F64, error));
     return basin_loss_check(*loss, trainer->step, error);
 }
@@ -338,7 +342,7 @@ basin_status basin_loss_check(double loss, int64_t step, basin_error *error) {
 basin_status basin_state_add(basin_bundle *bundle, basin_store *store, const char *name,
                              basin_error *error) {
     BASIN_AT_EXIT(basin_tensor_free) basin_tensor tensor;
-    BASIN_TRY(basin_store_read(store, name, &tensor, error));
+    BASIN_TRY(basin_store_get(&tensor, store, name, error));
     return basin_bundle_add(bundle, name, &tensor, error);
 }
 

@@ -17,8 +17,8 @@ basin_status basin_bench_plan(basin_plan **plan, basin_bench *bench, const char 
 
 basin_status basin_bench_training(basin_plan **plan, basin_bench *bench, basin_expr loss,
                                   double flops, basin_error *error) {
-    basin_adamw_config config = BASIN_ADAMW_DEFAULT;
-    BASIN_TRY(basin_adamw_new(&bench->adamw, &bench->params, loss, &config, error));
+    basin_optimizer_config config = BASIN_OPTIMIZER_DEFAULT;
+    BASIN_TRY(basin_optimizer_new(&bench->adamw, &bench->params, loss, &config, error));
     basin_plan_spec spec = {.output = &loss,
                             .outputs = 1,
                             .update = bench->adamw.update,
@@ -26,7 +26,7 @@ basin_status basin_bench_training(basin_plan **plan, basin_bench *bench, basin_e
     BASIN_TRY(
         basin_bench_plan(plan, bench, "training", "training step with AdamW", &spec, flops, error));
     bench->training = basin_plan_get_stats(*plan);
-    return basin_adamw_write(&bench->adamw, *plan, 1, 1e-5, error);
+    return basin_optimizer_write(&bench->adamw, *plan, 1, 1e-5, error);
 }
 
 basin_status basin_bench_write(basin_bench *bench, basin_plan *plan, basin_expr input, double share,
@@ -116,7 +116,7 @@ basin_block_config basin_bench_block(const basin_bench_shape *shape) {
 
 void basin_bench_free(basin_bench *bench) {
     for (int i = 0; i < bench->items; i++) basin_plan_free(bench->item[i].plan);
-    basin_adamw_free(&bench->adamw);
+    basin_optimizer_free(&bench->adamw);
     basin_pairs_free(&bench->pairs);
     basin_params_free(&bench->params);
     basin_graph_free(bench->graph);

@@ -39,7 +39,7 @@ typedef struct basin_bench {
     basin_store *store;
     basin_graph *graph;
     basin_params params;
-    basin_adamw adamw;
+    basin_optimizer adamw;
     basin_pairs pairs;
     basin_plan_stats training; /* of the training step */
     basin_bench_item item[BASIN_BENCH_ITEMS];

@@ -332,8 +332,8 @@ void basin_case_build_lagrangians(basin_case *c) {
     static const char *const names[] = {"identity", "relu",      "repu4",    "exp",
                                         "rexp",     "tanh",      "sigmoid",  "softmax",
                                         "ghostmax", "layernorm", "spherical"};
-    basin_expr beta = basin_const(c->graph, basin_case_number(c, "beta"));
-    basin_expr gamma = basin_const(c->graph, basin_case_number(c, "gamma"));
+    basin_expr beta = basin_scalar(c->graph, basin_case_number(c, "beta"));
+    basin_expr gamma = basin_scalar(c->graph, basin_case_number(c, "gamma"));
     basin_expr delta = basin_case_input_add(c, "delta", 1);
     basin_expr mild = basin_case_input_add(c, "mild", 1);
     basin_expr large = basin_case_input_add(c, "large", 1);
@@ -347,7 +347,7 @@ void basin_case_build_lagrangians(basin_case *c) {
         add_outputs(c, &l, mild, "mild");
         add_outputs(c, &l, large, "large");
     }
-    basin_case_output_add(c, basin_const(c->graph, 0), "out.loss");
+    basin_case_output_add(c, basin_scalar(c->graph, 0), "out.loss");
 }
 
 /* ---- ham: a hierarchical associative memory of three layers, with linear synapses, a bias and a
@@ -377,7 +377,7 @@ static void add_layers(basin_case *c, basin_ham *ham, basin_expr beta) {
     read_times(c, tau);
     basin_lagrangian lagrangian[LAYERS] = {
         {.name = "layernorm",
-         .gamma = basin_const(c->graph, basin_case_number(c, "gamma")),
+         .gamma = basin_scalar(c->graph, basin_case_number(c, "gamma")),
          .delta = basin_case_input_add(c, "delta", 1),
          .epsilon = basin_case_number(c, "eps")},
         {.name = "softmax", .beta = beta},
@@ -462,7 +462,7 @@ static void add_network_descent(basin_case *c, basin_ham *ham) {
     add_vectors(c, gradient, "dEdg");
     add_vectors(c, end, "x");
     basin_case_output_add(c, tree(trace, terms, spec.steps), "out.energy");
-    basin_case_output_add(c, basin_const(c->graph, 0), "out.loss");
+    basin_case_output_add(c, basin_scalar(c->graph, 0), "out.loss");
 }
 
 void basin_case_build_ham(basin_case *c) {
@@ -471,7 +471,7 @@ void basin_case_build_ham(basin_case *c) {
         basin_graph_fail(c->graph, BASIN_NO_MEMORY, "out of memory for a network");
         return;
     }
-    basin_expr beta = basin_const(c->graph, basin_case_number(c, "beta"));
+    basin_expr beta = basin_scalar(c->graph, basin_case_number(c, "beta"));
     add_layers(c, ham, beta);
     add_synapses(c, ham, beta);
     if (!basin_graph_error(c->graph)) add_network_descent(c, ham);

@@ -50,7 +50,7 @@ struct basin_specimen {
     basin_pattern pattern;
     basin_energy energy;
     const basin_zoo_hyperset *by_x; /* whose energy has the true gradient; NULL: `energy` */
-    basin_turn turn[2];
+    basin_substep turn[2];
     int turns;
     double alpha;
     basin_expr start, x; /* as given, and where the descent begins */

@@ -1,6 +1,7 @@
 /* The frame of `basin verify`: reads a golden case, lets its builder declare the expressions, runs
  * them in one plan and compares every result and gradient the file holds. */
 #include "program/verify/verify.h"
+#include "base/shape.h"
 
 #include <stdarg.h>
 
@@ -220,7 +221,7 @@ basin_expr basin_case_energies(basin_case *c, const basin_block_config *block,
         for (int part = 0; part < 2; part++) {
             bool absent = part ? block->no_hopfield : block->no_attention;
             row[2 * t + part] =
-                absent ? basin_fill(c->graph, one, 0) : basin_reshape(trace[at++], one);
+                absent ? basin_full(c->graph, one, 0) : basin_reshape(trace[at++], one);
         }
     basin_expr all = basin_concat(row, 2 * (steps + 1), axis);
     return basin_reshape(all, batch ? BASIN_SHAPE(batch, steps + 1, 2) : BASIN_SHAPE(steps + 1, 2));
@@ -273,7 +274,7 @@ static basin_status measure(double *distance, const basin_case *c, const char *n
     if (output) {
         if (!basin_shape_equal(basin_expr_shape(output->value), want->shape))
             return fail_shape(name, want->shape, basin_expr_shape(output->value), error);
-        BASIN_TRY(basin_plan_read(c->plan, output->value, &got, error));
+        BASIN_TRY(basin_plan_read(&got, c->plan, output->value, error));
         if (*output->beside) beside = basin_bundle_find(c->bundle, output->beside);
     }
     double ratio = beside ? basin_tensor_norm(beside) / basin_tensor_norm(want) : 1;

@@ -1,4 +1,5 @@
 /* Weights, tokens and pairs from tensor files; see verify.h. */
+#include "base/shape.h"
 #include "program/verify/verify.h"
 
 #include "base/try.h"

@@ -64,7 +64,7 @@ static void with_recall(basin_case *c, basin_specimen *s) {
 
 /* -log sum exp(-beta |x - xi|^2 / 2) / beta, which the features approach. */
 static basin_expr exact_energy(const basin_zoo_features *m, basin_expr x, basin_expr xi) {
-    basin_expr gap = basin_sub(basin_axes_insert(x, 1, 1), basin_axes_insert(xi, 0, 1));
+    basin_expr gap = basin_sub(basin_expand_dims(x, 1, 1), basin_expand_dims(xi, 0, 1));
     basin_expr z = basin_scale(basin_mul(m->beta, basin_sum(basin_square(gap), -1, 1)), -0.5);
     return basin_neg(basin_sum_all(basin_div(basin_logsumexp(z, -1), m->beta)));
 }
@@ -144,9 +144,9 @@ static void language_model(basin_case *c, basin_specimen *s) {
     basin_expr w = basin_case_parameter(c, "head_w"), b = basin_case_parameter(c, "head_b");
     basin_expr end = run_nrgpt(c, s);
     if (!end) return;
-    basin_expr zero = basin_fill(c->graph, basin_expr_shape(bias), 0);
+    basin_expr zero = basin_full(c->graph, basin_expr_shape(bias), 0);
     basin_expr norm =
-        basin_layernorm(end, basin_const(c->graph, 1), zero, basin_case_number(c, "eps"));
+        basin_layernorm(end, basin_scalar(c->graph, 1), zero, basin_case_number(c, "eps"));
     basin_expr g = basin_add(basin_mul(norm, gain), bias);
     basin_expr logits = basin_add(basin_matmul_t(g, false, w, true), b);
     basin_expr loss = basin_mean_all(basin_cross_entropy_labels(logits, label));
@@ -162,7 +162,7 @@ static void hyperset(basin_case *c, basin_specimen *s) {
     int steps = steps_of(c);
     if (basin_graph_error(c->graph)) return;
     basin_zoo_hyperset plain_gains = s->m.hyperset;
-    plain_gains.gain_w = plain_gains.gain_m = basin_const(c->graph, 1);
+    plain_gains.gain_w = plain_gains.gain_m = basin_scalar(c->graph, 1);
     basin_energy energy[2] = {s->energy, basin_zoo_hyperset_energy(&plain_gains, NULL)};
     basin_energy exact = basin_zoo_hyperset_energy(&s->exact, NULL);
     for (int t = 0; t <= steps; t++) { /* what descents share is built once */
@@ -223,8 +223,8 @@ static basin_expr heads_of(basin_case *c, basin_expr a, const char *norm, char m
     snprintf(name[3], BASIN_CASE_WORD, "b%c", map);
     basin_expr p[4];
     for (int i = 0; i < 4; i++) p[i] = basin_case_parameter(c, name[i]);
-    basin_expr zero = basin_fill(c->graph, basin_expr_shape(p[1]), 0);
-    basin_expr g = basin_layernorm(a, basin_const(c->graph, 1), zero, basin_case_number(c, "eps"));
+    basin_expr zero = basin_full(c->graph, basin_expr_shape(p[1]), 0);
+    basin_expr g = basin_layernorm(a, basin_scalar(c->graph, 1), zero, basin_case_number(c, "eps"));
     g = basin_add(basin_mul(g, p[0]), p[1]);
     basin_expr y = basin_add(basin_matmul_t(g, false, p[2], true), p[3]);
     int64_t rows = basin_expr_shape(a).dim[0];
@@ -238,7 +238,7 @@ static void hopfield_layer(basin_case *c) {
     if (!x || !y || heads < 1) return;
     basin_expr q = heads_of(c, x, "state", 'q', heads), k = heads_of(c, y, "stored", 'k', heads);
     basin_expr v = heads_of(c, y, "value", 'v', heads);
-    basin_zoo_hopfield m = {.xi = k, .beta = basin_const(c->graph, basin_case_number(c, "beta"))};
+    basin_zoo_hopfield m = {.xi = k, .beta = basin_scalar(c->graph, basin_case_number(c, "beta"))};
     basin_energy energy = basin_zoo_hopfield_energy(&m);
     basin_descent_spec spec = {.steps = steps_of(c), .alpha = 1, .recompute = c->recompute};
     q = basin_descend(&energy, q, &spec, trace);
@@ -257,7 +257,7 @@ static void hopfield_layer(basin_case *c) {
 static basin_expr ebt_loss(const basin_zoo_ebt *m, basin_expr *y, basin_expr label, int steps,
                            bool stop, basin_expr *trace) {
     basin_expr total = NULL;
-    basin_turn turn;
+    basin_substep turn;
     basin_energy energy = basin_zoo_ebt_energy(m, &turn);
     basin_descent_spec spec = {.steps = 1, .alpha = 1, .turn = &turn, .turns = 1};
     for (int t = 0; t < steps; t++) {
@@ -329,9 +329,8 @@ static void implicit(basin_case *c) {
     basin_case_output_add(c, x, "out.x");
     basin_case_output_add(c, basin_reshape(by_tokens(&h, x), BASIN_SHAPE(1)), "out.energy");
     basin_case_output_add(c, basin_jacobian(residual, at), "out.jacobian");
-    basin_case_difference_add(
-        c, basin_maximum(basin_abs(residual), 0, basin_expr_shape(residual).rank), "out.residual",
-        "out.x");
+    basin_case_difference_add(c, basin_max(basin_abs(residual), 0, basin_expr_shape(residual).rank),
+                              "out.residual", "out.x");
     basin_case_loss(c, loss, NULL);
 }
 
@@ -346,7 +345,7 @@ static basin_expr without_pull(const void *context, basin_expr s) {
 
 static basin_expr rest_of(basin_case *c, const basin_zoo_layers *m, basin_shape shape) {
     basin_energy energy = {BASIN_TERMS({"layers", without_pull, m})};
-    return fixed_point(c, &energy, basin_fill(c->graph, shape, 0));
+    return fixed_point(c, &energy, basin_full(c->graph, shape, 0));
 }
 
 /* (dE/dp at one state - dE/dp at the other) / by, the mean over the batch; the states are held. */

@@ -37,7 +37,7 @@ static basin_expr tensor(basin_specimen *s, const char *name, double deviation, 
 
 /* The same for one number, which is `value` without a file; and a setting. */
 static basin_expr scalar(basin_specimen *s, const char *name, double value) {
-    return s->bundle ? from_file(s, name) : basin_const(s->graph, value);
+    return s->bundle ? from_file(s, name) : basin_scalar(s->graph, value);
 }
 static double setting(const basin_specimen *s, const char *key, double value) {
     const char *text = s->bundle ? basin_bundle_meta(s->bundle, key) : NULL;
@@ -84,7 +84,7 @@ static void build_dense(basin_specimen *s) {
     s->m.dense =
         (basin_zoo_dense){.xi = tensor(s, "xi", 0.5, BASIN_SHAPE(M, D)), .power = s->variant};
     s->energy = basin_zoo_dense_energy(&s->m.dense);
-    s->turn[0] = (basin_turn){.land = into_cube};
+    s->turn[0] = (basin_substep){.project = into_cube};
     s->turns = 1;
 }
 
@@ -136,7 +136,7 @@ static basin_expr ring(basin_specimen *s) {
                                  .column = indices(s->graph, p.column, N + 1),
                                  .query = indices(s->graph, p.query, p.pairs),
                                  .pair = indices(s->graph, p.pair, p.pairs)};
-    basin_expr weight = basin_fill(s->graph, BASIN_SHAPE(p.pairs), 0.5);
+    basin_expr weight = basin_full(s->graph, BASIN_SHAPE(p.pairs), 0.5);
     basin_pairs_free(&p);
     return weight;
 }
@@ -199,7 +199,7 @@ static void build_layers(basin_specimen *s) {
     if (basin_graph_error(s->graph)) return;
     int64_t units = basin_expr_shape(m->b[0]).dim[0] + basin_expr_shape(m->b[1]).dim[0];
     basin_shape shape = BASIN_SHAPE(basin_expr_shape(m->x).dim[0], units);
-    s->x = s->bundle ? basin_fill(s->graph, shape, 0) : tensor(s, "s", 1, shape);
+    s->x = s->bundle ? basin_full(s->graph, shape, 0) : tensor(s, "s", 1, shape);
     s->energy = basin_zoo_layers_energy(m);
 }
 
@@ -219,7 +219,7 @@ static void build_et(basin_specimen *s) {
                                      .memories = memories.dim[0],
                                      .epsilon = 1e-5,
                                      .beta = 1 / sqrt((double)heads.dim[1])};
-    b->beta = basin_fill(s->graph, BASIN_SHAPE(heads.dim[0]), b->config.beta);
+    b->beta = basin_full(s->graph, BASIN_SHAPE(heads.dim[0]), b->config.beta);
     s->m.et.bound = (basin_block_bound){.block = b, .pattern = &BASIN_OTHER_PAIRS};
     s->energy = basin_block_energy(&s->m.et.bound);
 }
@@ -332,7 +332,7 @@ static void build_crate(basin_specimen *s) {
     s->m.crate.lambda = 0.1;
     s->x = basin_relu(s->x);
     s->energy = (basin_energy){.term = term, .terms = 2, .context = s};
-    s->turn[0] = (basin_turn){.land = above_zero};
+    s->turn[0] = (basin_substep){.project = above_zero};
     s->turns = 1;
 }
 
@@ -353,7 +353,7 @@ static void build_ebt(basin_specimen *s) {
                                .w2 = tensor(s, "w2", 1, BASIN_SHAPE(HIDDEN)),
                                .alpha = scalar(s, "alpha", 0.5)};
     s->energy = basin_zoo_ebt_energy(&s->m.ebt, s->turn);
-    if (s->variant) s->turn[0].land = to_probabilities;
+    if (s->variant) s->turn[0].project = to_probabilities;
     s->turns = 1;
 }
 

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/shape.h"
 #include "basin/expr.h"
 #include "tasks/common/layers.h"
 
@@ -40,7 +41,7 @@ basin_expr basin_model_affine(basin_expr x, basin_expr weight, basin_expr bias) 
 basin_expr basin_model_norm(basin_expr x, basin_expr gain, basin_expr bias, double epsilon) {
     if (!x || !gain) return NULL;
     basin_graph *graph = basin_expr_graph(gain);
-    return basin_layernorm(x, gain, bias ? bias : basin_fill(graph, basin_expr_shape(gain), 0),
+    return basin_layernorm(x, gain, bias ? bias : basin_full(graph, basin_expr_shape(gain), 0),
                            epsilon);
 }
 
@@ -140,17 +141,17 @@ static basin_expr neighbour_sum(basin_expr x, const basin_pattern *pattern) {
     basin_shape shape = basin_expr_shape(x);
     basin_expr one = basin_reshape(x, BASIN_SHAPE(shape.dim[0], 1, shape.dim[1]));
     int64_t pairs = basin_expr_shape(pattern->key).dim[0];
-    basin_expr ones = basin_fill(basin_expr_graph(x), BASIN_SHAPE(pairs, 1), 1);
+    basin_expr ones = basin_full(basin_expr_graph(x), BASIN_SHAPE(pairs, 1), 1);
     return basin_reshape(basin_pair_sum(ones, one, pattern), shape);
 }
 
 /* One over the root of the numbers of neighbours, each node being its own. */
 static basin_expr roots(basin_expr h, const basin_pattern *pattern, bool loops) {
     basin_graph *graph = basin_expr_graph(h);
-    basin_expr one = basin_fill(graph, BASIN_SHAPE(basin_expr_shape(h).dim[0], 1), 1);
+    basin_expr one = basin_full(graph, BASIN_SHAPE(basin_expr_shape(h).dim[0], 1), 1);
     basin_expr count = neighbour_sum(one, pattern);
-    count = loops ? basin_max(count, one) : basin_add(count, one);
-    return basin_pow(count, -0.5);
+    count = loops ? basin_maximum(count, one) : basin_add(count, one);
+    return basin_power_scalar(count, -0.5);
 }
 
 /* S z */

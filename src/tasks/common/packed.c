@@ -123,7 +123,7 @@ basin_status basin_gz_read(size_t *got, void *to, size_t bytes, gzFile file, con
     const char *why = gzerror(file, &code);
     *got = count > 0 ? (size_t)count : 0;
     if (count >= 0 && (code == Z_OK || code == Z_STREAM_END)) return BASIN_OK;
-    if (code == Z_ERRNO) return basin_fail(error, BASIN_IO, "%s: %s", path, strerror(errno));
+    if (code == Z_ERRNO) return basin_fail_errno(path, "read", error);
     if (code == Z_MEM_ERROR)
         return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory to unpack it", path);
     const char *name_ends = strstr(why, ">: "); /* zlib calls it <fd:3> */
@@ -280,7 +280,7 @@ static basin_status read_all(void **data, size_t *size, int fd, const char *path
         if (!basin_array_reserve(data, &capacity, *size + BLOCK, 1))
             return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory to read it", path);
         got = read(fd, (char *)*data + *size, BLOCK);
-        if (got < 0) return basin_fail(error, BASIN_IO, "%s: %s", path, strerror(errno));
+        if (got < 0) return basin_fail_errno(path, "read", error);
     }
     return BASIN_OK;
 }
@@ -290,7 +290,7 @@ basin_status basin_stream_read(void **data, size_t *size, const char *path, size
     int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC) : dup(STDIN_FILENO);
     *data = NULL;
     *size = 0;
-    if (fd < 0) return basin_fail(error, BASIN_IO, "%s: %s", path, strerror(errno));
+    if (fd < 0) return basin_fail_errno(path, "open for reading", error);
     basin_status status = read_all(data, size, fd, path, limit, error);
     close(fd);
     if (!status) return BASIN_OK;

@@ -177,7 +177,7 @@ static basin_status fit(float *output, regression *r, problem *p, basin_error *e
     BASIN_TRY(basin_values_write(plan, r->x, p->x[0], BASIN_F32, error));
     BASIN_TRY(basin_values_write(plan, r->target, p->target, BASIN_F32, error));
     BASIN_TRY(basin_values_write(plan, r->weight, p->weight, BASIN_F32, error));
-    for (int i = 0; i < STEPS; i++) BASIN_TRY(basin_trainer_step(&r->trainer, NULL, error));
+    for (int i = 0; i < STEPS; i++) BASIN_TRY(basin_trainer_step(NULL, &r->trainer, error));
     BASIN_TRY(basin_values_write(r->use, r->unseen, p->x[2], BASIN_F32, error));
     BASIN_TRY(basin_plan_run(r->use, error));
     BASIN_TRY(basin_values_read(r->use, r->output, output, BASIN_F32, error));

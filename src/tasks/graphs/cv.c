@@ -52,13 +52,14 @@ static void fail(pool *p, basin_status status, const char *text) {
 /* ---- one member of a fold ---- */
 
 /* A run tells of steps; what is reported are whole epochs of all folds. */
-static void on_step(void *context, const basin_news *news) {
+static void on_step(void *context, const basin_progress_report *news) {
     pool *p = ((worker *)context)->pool;
     int64_t steps = news->total / news->epochs;
     if (!p->stop && basin_watch_stopped(p->spec.watch)) fail(p, BASIN_BAD_VALUE, "interrupted");
     if (news->done % steps != 0) return;
     pthread_mutex_lock(&p->lock);
-    basin_news all = {.what = "folds", .unit = "epochs", .speed = NAN, .seconds_left = NAN};
+    basin_progress_report all = {
+        .what = "folds", .unit = "epochs", .speed = NAN, .seconds_left = NAN};
     all.done = ++p->epochs, all.total = p->total, all.loss = news->loss;
     basin_watch_show(p->spec.watch, &all);
     pthread_mutex_unlock(&p->lock);
@@ -275,7 +276,8 @@ static basin_status run_all(pool *p, basin_error *error) {
     work(p);
     while (--begun > 0) pthread_join(thread[begun], NULL);
     pthread_mutex_destroy(&p->lock);
-    return p->error.status ? basin_fail(error, p->error.status, "%s", p->error.text) : BASIN_OK;
+    if (error && p->error.status) *error = p->error;
+    return p->error.status;
 }
 
 /* On a device threads mostly wait: the steps of one model leave nearly all of it idle. */

@@ -167,7 +167,7 @@ static basin_status integrate(lens *l, double first, double last, basin_error *e
 
 static basin_status read_output(basin_tensor *all, lens *l, basin_expr output, basin_error *error) {
     BASIN_TRY(basin_tensor_new(all, BASIN_F64, basin_expr_shape(output), error));
-    return basin_plan_read(l->plan, output, all, error);
+    return basin_plan_read(all, l->plan, output, error);
 }
 
 /* Adds a [tokens] output to the nodes. */

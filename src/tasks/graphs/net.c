@@ -125,10 +125,10 @@ static basin_expr embed(const basin_graphs *model, const basin_graphs_batch *bat
     int64_t D = model->config.block.dim, nodes = basin_expr_shape(batch->nodes).dim[0];
     int64_t tokens = basin_expr_shape(batch->source).dim[0];
     basin_expr encoded = basin_model_affine(batch->nodes, model->enc_w, model->enc_b);
-    basin_expr ones = basin_fill(graph, BASIN_SHAPE(nodes, 1), 1);
+    basin_expr ones = basin_full(graph, BASIN_SHAPE(nodes, 1), 1);
     basin_expr is_node = basin_gather(ones, batch->source); /* 0 for a CLS */
     basin_expr x = basin_gather(encoded, batch->source);
-    x = basin_select(is_node, x, basin_broadcast(model->cls, BASIN_SHAPE(tokens, D)));
+    x = basin_where(is_node, x, basin_broadcast_to(model->cls, BASIN_SHAPE(tokens, D)));
     if (!model->pos_w) return x;
     basin_expr where = basin_model_affine(batch->positions, model->pos_w, model->pos_b);
     return basin_add(x, where);
@@ -221,7 +221,7 @@ static basin_expr drop_step(const void *context, basin_expr force, basin_expr x,
 
 static basin_expr descend(basin_graphs_view *view, const basin_graphs *model,
                           const basin_graphs_batch *batch) {
-    const basin_turn drops = {.move = drop_step, .context = &model->config};
+    const basin_substep drops = {.move = drop_step, .context = &model->config};
     basin_descent_spec spec = model->config.descent;
     basin_residual residual = model->config.residual;
     if (spec.seed && model->config.drop_step > 0 && !spec.implicit.on)
@@ -258,7 +258,7 @@ static basin_expr descend(basin_graphs_view *view, const basin_graphs *model,
 static basin_expr drop(const basin_graphs_config *c, basin_expr a) {
     if (!(c->drop > 0) || !c->descent.seed) return a;
     basin_expr draw = basin_uniform(c->descent.seed, basin_expr_shape(a));
-    basin_expr keep = basin_greater(draw, basin_const(basin_expr_graph(a), c->drop));
+    basin_expr keep = basin_greater(draw, basin_scalar(basin_expr_graph(a), c->drop));
     return basin_scale(basin_mul(a, keep), 1 / (1 - c->drop));
 }
 
@@ -276,7 +276,7 @@ static basin_expr read_graphs(const basin_graphs *model, const basin_graphs_batc
         if (read & BASIN_READ_MEAN) part[parts++] = mean;
         if (read & BASIN_READ_SIZED) /* log(1 + n) from 1 / n; finite for padding, where it is 0 */
             part[parts++] = basin_scale(
-                basin_mul(mean, basin_log1p(basin_recip(basin_offset(share, 1e-9)))), 0.25);
+                basin_mul(mean, basin_log1p(basin_reciprocal(basin_offset(share, 1e-9)))), 0.25);
         if (read & BASIN_READ_SUM) part[parts++] = basin_scale(sum, 1.0 / 16);
     }
     return parts == 1 ? part[0] : basin_concat(part, parts, 1);

@@ -350,7 +350,7 @@ static basin_status read_rows(float **to, const basin_graphs_plans *p, basin_gra
     const basin_graphset_batch *b = &p->data;
     BASIN_AT_EXIT(basin_tensor_free) basin_tensor all = {0};
     BASIN_TRY(basin_tensor_new(&all, BASIN_F32, basin_expr_shape(output), error));
-    BASIN_TRY(basin_plan_read(plan->plan, output, &all, error));
+    BASIN_TRY(basin_plan_read(&all, plan->plan, output, error));
     const float *from = all.data;
     int64_t width = all.shape.dim[1];
     for (int64_t i = 0; i < (of_nodes(p) ? b->tokens : b->graphs); i++) {
@@ -527,7 +527,7 @@ basin_status basin_graphs_plans_settle(basin_graphs_plans *plans, basin_run_sum 
                                        basin_error *error) {
     double mean = 0;
     if (!plans->running) return BASIN_OK;
-    basin_status status = basin_trainer_loss(&plans->running->trainer, &mean, error);
+    basin_status status = basin_trainer_loss(&mean, &plans->running->trainer, error);
     sum->loss += mean * (double)plans->running_graphs;
     sum->weight += (double)plans->running_graphs;
     plans->running = NULL;
@@ -544,7 +544,7 @@ basin_status basin_graphs_plans_step(basin_graphs_plans *plans, basin_run_sum *s
     BASIN_TRY(prepare(&plan, plans, error));
     BASIN_TRY(write_targets(&weight, plans, plan, &input->set, graph, count, error));
     plan->trainer.step = plans->step;
-    BASIN_TRY(basin_trainer_step(&plan->trainer, NULL, error));
+    BASIN_TRY(basin_trainer_step(NULL, &plan->trainer, error));
     plans->step++;
     plans->running = plan;
     plans->running_graphs = count;

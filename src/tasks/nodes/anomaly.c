@@ -111,7 +111,7 @@ basin_expr basin_anomaly_embed(const basin_anomaly *model, basin_expr features,
 static basin_expr model_merge(const basin_expr *result, int relations, basin_merge merge) {
     if (merge == BASIN_MERGE_CONCAT && relations > 1) return basin_concat(result, relations, 1);
     basin_expr most = result[0];
-    for (int r = 1; r < relations; r++) most = basin_max(most, result[r]);
+    for (int r = 1; r < relations; r++) most = basin_maximum(most, result[r]);
     return most;
 }
 
@@ -223,10 +223,10 @@ static basin_expr attend(const basin_published *m, int b, basin_expr g,
     basin_expr q = basin_einsum("nd,hyd->nhy", g, m->block[b].wq);
     basin_expr k = basin_einsum("nd,hyd->nhy", g, m->block[b].wk);
     basin_expr score = basin_div(basin_pair_dot(q, k, pattern), m->block[b].temperature);
-    score = basin_max(basin_min(score, basin_const(graph, 5)), basin_const(graph, -5));
+    score = basin_maximum(basin_minimum(score, basin_scalar(graph, 5)), basin_scalar(graph, -5));
     basin_expr e = basin_exp(score);
     int64_t nodes = basin_expr_shape(g).dim[0];
-    basin_expr ones = basin_fill(graph, BASIN_SHAPE(nodes, c->heads, 1), 1);
+    basin_expr ones = basin_full(graph, BASIN_SHAPE(nodes, c->heads, 1), 1);
     basin_expr total = basin_pair_sum(e, ones, pattern); /* [N, H, 1] */
     basin_expr w = basin_div(e, basin_offset(basin_pair_dot(total, ones, pattern), 1e-30));
     /* The same pairs by key: the roles of queries and keys change places. */
@@ -263,7 +263,7 @@ basin_expr basin_published_logits(const basin_published *model,
             h = basin_add(g, basin_add(attend(model, b, g, &inputs->neighbours[r]),
                                        recall(model, b, g, inputs->seed)));
         }
-        merged = relations_of(c) > 1 ? basin_max(merged, h) : h;
+        merged = relations_of(c) > 1 ? basin_maximum(merged, h) : h;
     }
     basin_expr read = c->no_concat ? merged : basin_concat((basin_expr[]){merged, x}, 2, 1);
     return basin_model_logits(read, model->head_w, model->head_b);

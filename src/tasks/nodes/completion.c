@@ -177,8 +177,9 @@ static basin_status learn(completion *c, const basin_watch *watch, bool *stopped
         BASIN_TRY(basin_values_write(c->trainer.plan, c->hidden, c->mask, BASIN_F32, error));
         c->trainer.step = t;
         double loss = NAN;
-        BASIN_TRY(basin_trainer_step(&c->trainer, &loss, error));
-        basin_news news = {"learning", t + 1, STEPS, loss, NAN, "steps", .seconds_left = NAN};
+        BASIN_TRY(basin_trainer_step(&loss, &c->trainer, error));
+        basin_progress_report news = {"learning",         t + 1, STEPS, loss, NAN, "steps",
+                                      .seconds_left = NAN};
         basin_watch_show(watch, &news);
         *stopped = basin_watch_stopped(watch);
     }

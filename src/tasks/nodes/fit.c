@@ -344,7 +344,7 @@ static basin_status keep_member(basin_nodes_fitting *f, int64_t member, const ch
         basin_expr state = f->net.params.param[i].state;
         BASIN_AT_EXIT(basin_tensor_free) basin_tensor tensor = {0};
         char name[NAME];
-        BASIN_TRY(basin_store_read(f->store, join(name, prefix, state, ""), &tensor, error));
+        BASIN_TRY(basin_store_get(&tensor, f->store, join(name, prefix, state, ""), error));
         BASIN_TRY(basin_bundle_add(*bundle, basin_expr_name(state), &tensor, error));
     }
     return BASIN_OK;
@@ -451,7 +451,7 @@ static basin_status step_samples(basin_nodes_fitting *f, double *loss, const bas
                                  : basin_shards_add_empty(&f->shards, &f->trainer, error));
     }
     f->trainer.step = place->step;
-    return alone ? basin_trainer_step(&f->trainer, loss, error)
+    return alone ? basin_trainer_step(loss, &f->trainer, error)
                  : basin_shards_step(&f->shards, loss, &weight, &f->trainer, error);
 }
 
@@ -465,7 +465,7 @@ static basin_status step(void *context, basin_run_sum *sum, const basin_run_plac
         BASIN_TRY(basin_parted_trainer_step(f->joint, &loss, place->step, seed, error));
     } else if (is_full(f)) {
         BASIN_TRY(basin_nodes_net_write_seed(&f->net, f->trainer.plan, seed, error));
-        BASIN_TRY(basin_trainer_step(&f->trainer, &loss, error));
+        BASIN_TRY(basin_trainer_step(&loss, &f->trainer, error));
     } else {
         BASIN_TRY(step_samples(f, &loss, place, seed, error));
     }

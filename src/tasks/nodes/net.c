@@ -269,12 +269,12 @@ basin_status basin_nodes_net_write_seed(const basin_nodes_net *net, basin_plan *
 
 /* ---- memory ---- */
 
-basin_adamw_config basin_nodes_net_adamw(const basin_nodes_settings *r) {
-    return (basin_adamw_config){.beta1 = 0.9,
-                                .beta2 = r->beta2,
-                                .epsilon = 1e-8,
-                                .weight_decay = r->decay,
-                                .clip = r->clip};
+basin_optimizer_config basin_nodes_net_adamw(const basin_nodes_settings *r) {
+    return (basin_optimizer_config){.beta1 = 0.9,
+                                    .beta2 = r->beta2,
+                                    .epsilon = 1e-8,
+                                    .weight_decay = r->decay,
+                                    .clip = r->clip};
 }
 
 static void free_plan(basin_plan **plan) { basin_plan_free(*plan); }

@@ -114,7 +114,7 @@ basin_status basin_nodes_net_memory(size_t *bytes, const basin_nodes_settings *s
 size_t basin_nodes_position_bytes(const basin_nodes_settings *settings,
                                   const basin_nodes_shape *shape, bool training);
 
-basin_adamw_config basin_nodes_net_adamw(const basin_nodes_settings *settings);
+basin_optimizer_config basin_nodes_net_adamw(const basin_nodes_settings *settings);
 
 /* ---- what a model reads of a network: the table of inputs, relations ---- */
 

@@ -268,7 +268,7 @@ static basin_status sum_losses(basin_parted_trainer *t, double *loss, basin_erro
 
 basin_status basin_parted_trainer_step(basin_parted_trainer *t, double *loss, int64_t step,
                                        uint64_t seed, basin_error *error) {
-    basin_exchange_way way = {basin_parts_move, t->parts};
+    basin_exchange_callback way = {basin_parts_move, t->parts};
     t->update.step = step;
     /* Other draws for every part; those of the first are as for a whole graph. */
     for (int64_t k = 0; k < t->parts->count; k++) {

@@ -107,7 +107,7 @@ static const basin_params *params_of(const basin_nodes_scorer *s) {
 }
 
 static basin_status run_plans(basin_nodes_scorer *s, double *const *row, basin_error *error) {
-    basin_exchange_way way = {basin_parts_move, s->inputs->parts};
+    basin_exchange_callback way = {basin_parts_move, s->inputs->parts};
     int64_t count = s->inputs->count;
     BASIN_TRY(way.context ? basin_plans_run(s->plan, (int)count, &way, error)
                           : basin_plan_run(s->plan[0], error));
@@ -140,7 +140,7 @@ basin_status basin_nodes_scorer_run(basin_nodes_scorer *scorer, double *probabil
         const char *plain = basin_expr_name(params->param[i].state);
         char name[300];
         snprintf(name, sizeof name, "%s%s", prefix, plain);
-        BASIN_TRY(basin_store_read(weights, name, &tensor, error));
+        BASIN_TRY(basin_store_get(&tensor, weights, name, error));
         BASIN_TRY(basin_store_write(scorer->store, plain, &tensor, error));
     }
     return run(scorer, probability, error);

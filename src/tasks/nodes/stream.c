@@ -87,7 +87,7 @@ static void declare_inputs(basin_nodes_stream *s) {
 static basin_expr widen(const basin_nodes_stream *s, basin_expr a) {
     int64_t D = s->model.config.block.dim;
     if (s->stride == D) return a;
-    basin_expr zero = basin_fill(s->graph, BASIN_SHAPE(s->rows, s->stride - D), 0);
+    basin_expr zero = basin_full(s->graph, BASIN_SHAPE(s->rows, s->stride - D), 0);
     return basin_concat((basin_expr[]){a, zero}, 2, 1);
 }
 
@@ -339,7 +339,7 @@ static basin_status sweep(basin_nodes_stream *s, int number, basin_expr input, c
 static basin_status read_floats(basin_tensor *to, basin_store *store, basin_expr state,
                                 basin_error *error) {
     BASIN_AT_EXIT(basin_tensor_free) basin_tensor found = {0};
-    BASIN_TRY(basin_store_read(store, basin_expr_name(state), &found, error));
+    BASIN_TRY(basin_store_get(&found, store, basin_expr_name(state), error));
     BASIN_TRY(basin_tensor_new(to, BASIN_F32, found.shape, error));
     return basin_tensor_convert(to, &found, error);
 }

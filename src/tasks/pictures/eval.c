@@ -13,7 +13,7 @@ typedef struct state {
     const basin_image_scoring *scoring;
     basin_image_scores *scores;
     basin_image_runner runner;
-    basin_feed *feed;
+    basin_picture_feed *feed;
     int64_t batch, tokens, values; /* B, N, P */
     float *output;                 /* [B, N, P] */
     uint8_t *mask;                 /* [B, N] */
@@ -333,8 +333,8 @@ static basin_status run(state *s, basin_error *error) {
     BASIN_TRY(rank(s->scores, error));
     summarise(s);
     s->scores->unreadable = basin_feed_count(s->feed).unreadable;
-    basin_convergence rests = basin_image_take_convergence(s->model);
-    basin_convergence_note(s->scoring->watch, "scoring", &rests);
+    basin_convergence convergence = basin_image_take_convergence(s->model);
+    basin_convergence_note(s->scoring->watch, "scoring", &convergence);
     return BASIN_OK;
 }
 

@@ -79,7 +79,7 @@ static basin_expr scale_energy(const basin_match *m, const basin_match_scale *s,
 basin_expr basin_match_field(const basin_match *m, basin_expr x, basin_expr energy) {
     basin_shape shape = basin_expr_shape(x);
     if (energy) return basin_grad(energy, x);
-    basin_expr shown = basin_fill(basin_expr_graph(x), BASIN_SHAPE(shape.dim[0], shape.dim[1]), 0);
+    basin_expr shown = basin_full(basin_expr_graph(x), BASIN_SHAPE(shape.dim[0], shape.dim[1]), 0);
     return basin_image_net_forward(&m->net, x, shown);
 }
 
@@ -97,11 +97,11 @@ basin_expr basin_match_energy(const basin_match *m, basin_expr x) {
 basin_expr basin_match_errors(const basin_match *m, basin_expr patches, basin_expr seed) {
     basin_shape shape = basin_expr_shape(patches);
     basin_graph *graph = basin_expr_graph(patches);
-    basin_expr one = basin_const(graph, 1);
+    basin_expr one = basin_scalar(graph, 1);
     basin_expr noise = basin_normal(seed, shape);
     basin_expr t = basin_uniform(seed, BASIN_SHAPE(shape.dim[0], 1, 1)), left = basin_sub(one, t);
     basin_expr x = basin_variable(basin_add(basin_mul(t, patches), basin_mul(left, noise)));
-    basin_expr c = basin_min(one, basin_scale(left, 1 / (1 - HOLD)));
+    basin_expr c = basin_minimum(one, basin_scale(left, 1 / (1 - HOLD)));
     basin_expr target = basin_mul(c, basin_sub(noise, patches));
     basin_expr field = basin_match_field(m, x, basin_match_energy(m, x));
     return basin_mean(basin_square(basin_sub(field, target)), 1, 2);

@@ -136,7 +136,7 @@ struct basin_image_model {
     int64_t parameters;
     basin_image_card card;
     basin_image_descent descent;     /* zeros: as the settings have it */
-    basin_convergence rests;         /* since they were taken */
+    basin_convergence convergence;   /* since they were taken */
     struct basin_image_runner *kept; /* of the last completion, for the next one; or NULL */
 };
 
@@ -223,7 +223,7 @@ basin_status basin_image_set_open(basin_image_set *set, const basin_image_source
 void basin_image_set_close(basin_image_set *set);
 
 /* Batches of patches. Unreadable pictures are reported to the watcher. */
-basin_status basin_image_feed(basin_feed **feed, const basin_image_set *set,
+basin_status basin_image_feed(basin_picture_feed **feed, const basin_image_set *set,
                               const basin_image_settings *settings, int64_t batch, bool training,
                               int threads, const basin_watch *watch, basin_error *error);
 

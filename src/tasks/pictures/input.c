@@ -102,7 +102,7 @@ static basin_feed_config feed_config(const basin_image_set *set,
     };
 }
 
-basin_status basin_image_feed(basin_feed **feed, const basin_image_set *set,
+basin_status basin_image_feed(basin_picture_feed **feed, const basin_image_set *set,
                               const basin_image_settings *settings, int64_t batch, bool training,
                               int threads, const basin_watch *watch, basin_error *error) {
     basin_feed_config config = feed_config(set, settings, batch, training, threads, watch);
@@ -119,7 +119,7 @@ struct basin_image_input {
     bool keep;
     basin_cut cut;
     basin_feed_config feed_config;
-    basin_feed *feed;
+    basin_picture_feed *feed;
     const float *fed; /* [places, N, P] of the feed's last step */
     int64_t now;      /* the step that they are of; -1: none */
 };

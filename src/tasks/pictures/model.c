@@ -429,7 +429,7 @@ static basin_status give_rounded(basin_bundle *bundle, basin_store *store, const
                                  basin_dtype dtype, basin_error *error) {
     BASIN_AT_EXIT(basin_tensor_free) basin_tensor tensor = {0};
     BASIN_AT_EXIT(basin_tensor_free) basin_tensor rounded = {0};
-    BASIN_TRY(basin_store_read(store, name, &tensor, error));
+    BASIN_TRY(basin_store_get(&tensor, store, name, error));
     BASIN_TRY(basin_tensor_new(&rounded, dtype, tensor.shape, error));
     BASIN_TRY(basin_tensor_convert(&rounded, &tensor, error));
     return basin_bundle_add(bundle, name, &rounded, error);

@@ -53,9 +53,9 @@ static basin_expr patches_encode(const basin_patches *p, basin_expr patches, bas
     if (!basin_model_shape_is(patches, BASIN_SHAPE(-1, N, P), "image: patches")) return NULL;
     int64_t B = basin_expr_shape(patches).dim[0];
     basin_expr x = basin_model_affine(patches, p->enc_w, p->enc_b);
-    x = basin_select(basin_reshape(replaced, BASIN_SHAPE(B, N, 1)), p->mask, x);
+    x = basin_where(basin_reshape(replaced, BASIN_SHAPE(B, N, 1)), p->mask, x);
     if (p->cls) {
-        basin_expr cls = basin_broadcast(p->cls, BASIN_SHAPE(B, 1, D));
+        basin_expr cls = basin_broadcast_to(p->cls, BASIN_SHAPE(B, 1, D));
         x = basin_concat((basin_expr[]){cls, x}, 2, 1);
     }
     return basin_add(x, p->pos);

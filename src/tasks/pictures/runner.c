@@ -37,9 +37,9 @@ basin_image_settings basin_image_run_settings(const basin_image_model *model) {
 }
 
 basin_convergence basin_image_take_convergence(basin_image_model *model) {
-    basin_convergence rests = model->rests;
-    model->rests = (basin_convergence){0};
-    return rests;
+    basin_convergence convergence = model->convergence;
+    model->convergence = (basin_convergence){0};
+    return convergence;
 }
 
 /* ---- plans ---- */
@@ -109,7 +109,7 @@ static basin_status run(basin_image_runner *r, basin_tensor *result, const float
     BASIN_TRY(basin_image_write_batch(r->plan, &r->graph, patches, mask, count, error));
     BASIN_TRY(basin_tensor_new(result, BASIN_F32, basin_expr_shape(r->graph.output), error));
     BASIN_TRY(basin_plan_run(r->plan, error));
-    return basin_plan_read(r->plan, r->graph.output, result, error);
+    return basin_plan_read(result, r->plan, r->graph.output, error);
 }
 
 basin_status basin_image_runner_run(basin_image_runner *runner, float *output, const float *patches,
@@ -120,8 +120,8 @@ basin_status basin_image_runner_run(basin_image_runner *runner, float *output, c
         return basin_image_match_complete(runner, output, patches, mask, count, error);
     (void)basin_store_take_convergence(runner->model->store);
     basin_status status = run(runner, &result, patches, mask, count, error);
-    basin_convergence rests = basin_store_take_convergence(runner->model->store);
-    basin_convergence_add(&runner->model->rests, &rests);
+    basin_convergence convergence = basin_store_take_convergence(runner->model->store);
+    basin_convergence_add(&runner->model->convergence, &convergence);
     if (!status)
         memcpy(output, result.data, (size_t)(count * whole.dim[1] * whole.dim[2]) * sizeof(float));
     return status;

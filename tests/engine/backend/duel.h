@@ -6,6 +6,7 @@
 
 #include <math.h>
 
+#include "base/shape.h"
 #include "basin/random.h"
 #include "engine/backend/kernel.h"
 #include "support/test.h"

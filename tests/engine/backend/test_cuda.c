@@ -371,7 +371,7 @@ TEST(queued_runs) {
     basin_plan *plan;
     basin_shape shape = BASIN_SHAPE(1000, 700); /* more than a small copy */
     basin_expr in = basin_input(graph, "in", shape), x = basin_state(graph, "x", shape);
-    basin_update update = {x, basin_add(basin_mul(x, basin_const(graph, 0.5)), in)};
+    basin_update update = {x, basin_add(basin_mul(x, basin_scalar(graph, 0.5)), in)};
     assert_int_equal(basin_store_new(&store, cuda, &error), BASIN_OK);
     basin_plan_spec spec = {.update = &update, .updates = 1, .output = &in, .outputs = 1};
     if (basin_plan_new(&plan, store, &spec, &error)) fail_msg("%s", error.text);
@@ -384,7 +384,7 @@ TEST(queued_runs) {
         if (basin_plan_run(plan, &error)) fail_msg("%s", error.text);
         for (int i = 0; i < 3; i++) wanted[i] = wanted[i] * 0.5f + (float)(i + run);
     }
-    if (basin_store_read(store, "x", &result, &error)) fail_msg("%s", error.text);
+    if (basin_store_get(&result, store, "x", &error)) fail_msg("%s", error.text);
     for (int64_t i = 0; i < 700000; i++)
         if (((float *)result.data)[i] != wanted[i % 3])
             fail_msg("element %lld is %g, wanted %g", (long long)i, ((float *)result.data)[i],

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/shape.h"
 #include "support/lab.h"
 
 /* tanh(.. tanh(x + 1) + 2 .. + row) + column: constants, a repeated row and a repeated column. */

@@ -86,7 +86,7 @@ static inline basin_tensor rig_value(rig *r, basin_expr a) {
     basin_plan *plan = rig_plan(r, &a, 1);
     rig_run(r, plan);
     rig_ok(basin_tensor_new(&value, BASIN_F64, basin_expr_shape(a), &error), &error);
-    rig_ok(basin_plan_read(plan, a, &value, &error), &error);
+    rig_ok(basin_plan_read(&value, plan, a, &error), &error);
     basin_plan_free(plan);
     return value;
 }
@@ -136,7 +136,7 @@ static inline void rig_check_loss(rig *r, basin_expr loss, const char *what, dou
         basin_tensor number;
         basin_expr state = params->param[i].state;
         const char *name = basin_expr_name(state);
-        rig_ok(basin_store_read(r->store, name, &number, &error), &error);
+        rig_ok(basin_store_get(&number, r->store, name, &error), &error);
         assert_int_equal(number.dtype, BASIN_F64);
         rig_compare(r, loss, basin_grad(loss, state), &number, name, what, tolerance);
         basin_tensor_free(&number);

@@ -159,7 +159,7 @@ typedef struct numbers {
 
 static basin_tensor state_of(scene *s, const char *name) {
     basin_tensor raw, value;
-    assert_int_equal(basin_store_read(s->lab.store, name, &raw, NULL), BASIN_OK);
+    assert_int_equal(basin_store_get(&raw, s->lab.store, name, NULL), BASIN_OK);
     assert_int_equal(basin_tensor_new(&value, BASIN_F64, raw.shape, NULL), BASIN_OK);
     assert_int_equal(basin_tensor_convert(&value, &raw, NULL), BASIN_OK);
     basin_tensor_free(&raw);

@@ -309,7 +309,7 @@ TEST(noise) {
 
 TEST(noise_unrolled) {
     BASIN_AT_EXIT(lab_close) lab l = lab_new("ref", 1);
-    basin_expr x = basin_fill(l.graph, BASIN_SHAPE(MANY), 0);
+    basin_expr x = basin_full(l.graph, BASIN_SHAPE(MANY), 0);
     int32_t words[2] = {3, 4};
     basin_descent_spec spec = {.steps = 3, .alpha = 0.25, .noise = 0.6};
     spec.seed = lab_index(&l, "seed", words, 2);

@@ -10,7 +10,7 @@ enum { STEPS = 20 };
 static double pushed_down(bool positive) {
     basin_block_config config = {.dim = 4, .heads = 1, .head_dim = 2, .memories = 3};
     basin_trainer_spec spec = {
-        .adamw = BASIN_ADAMW_DEFAULT,
+        .adamw = BASIN_OPTIMIZER_DEFAULT,
         .schedule = {.total = STEPS, .first = 0.1, .peak = 0.1, .last = 0.1}};
     basin_graph *graph = basin_graph_new();
     basin_backend *backend;
@@ -27,8 +27,8 @@ static double pushed_down(bool positive) {
     must(basin_store_new(&store, backend, &error), &error);
     must(basin_params_init(&params, store, 1, &error), &error);
     must(basin_trainer_new(&trainer, store, &params, block.gamma, &spec, &error), &error);
-    for (int i = 0; i < STEPS; i++) must(basin_trainer_step(&trainer, NULL, &error), &error);
-    must(basin_store_read(store, "gamma", &gamma, &error), &error);
+    for (int i = 0; i < STEPS; i++) must(basin_trainer_step(NULL, &trainer, &error), &error);
+    must(basin_store_get(&gamma, store, "gamma", &error), &error);
     double found = basin_tensor_at(&gamma, 0);
     basin_tensor_free(&gamma);
     basin_trainer_free(&trainer);

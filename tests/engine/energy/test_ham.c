@@ -27,9 +27,9 @@ static void give(rig *r, const basin_bundle *golden, const char *state, const ch
 static void build_golden(rig *r, const basin_bundle *golden) {
     double tau[3];
     basin_graph *graph = r->graph;
-    basin_expr beta = basin_const(graph, golden_number(golden, "beta"));
+    basin_expr beta = basin_scalar(graph, golden_number(golden, "beta"));
     basin_expr delta = basin_state(graph, "v.delta", BASIN_SHAPE(12));
-    basin_expr gamma = basin_const(graph, golden_number(golden, "gamma"));
+    basin_expr gamma = basin_scalar(graph, golden_number(golden, "gamma"));
     assert_int_equal(sscanf(basin_bundle_meta(golden, "tau"),
                             "{\"v\": %lf, \"h\": %lf, \"c\": %lf}", &tau[0], &tau[1], &tau[2]),
                      3);
@@ -376,7 +376,7 @@ TEST(test_clamping) {
         r.ham, &(basin_synapse){.name = "s", .energy = basin_synapse_linear, .deviation = 0.5});
     basin_ham_connect(r.ham, "s", "a, b, c");
     basin_expr some = basin_input(r.graph, "mask", BASIN_SHAPE(4));
-    basin_expr mask[3] = {basin_const(r.graph, 0), some, NULL};
+    basin_expr mask[3] = {basin_scalar(r.graph, 0), some, NULL};
     rig_start(&r, 2, 11);
     rig_ok(basin_ham_descent_new(&descent, r.ham, r.store, 2,
                                  &(basin_ham_spec){.steps = 5, .dt = 0.2, .mask = mask}, NULL,
@@ -462,7 +462,7 @@ TEST(test_equal_starts) {
         for (int kind = 0; kind < 2; kind++) {
             double value = 0.7;
             for (int i = 0; i < 2; i++) {
-                two[i] = basin_fill(r.graph, BASIN_SHAPE(2, 3), value);
+                two[i] = basin_full(r.graph, BASIN_SHAPE(2, 3), value);
                 apart[i] = r.x[i];
                 for (int k = 0; k < 6; k++) ((double *)r.number[i].data)[k] = value;
             }
@@ -527,7 +527,7 @@ TEST(test_training) {
                    .name = "memory", .energy = basin_synapse_hidden, .units = 8, .deviation = 0.3});
     basin_ham_connect(r.ham, "memory", "image, label");
     rig_start(&r, 4, 21);
-    basin_expr end[2], mask[2] = {basin_const(r.graph, 0), NULL};
+    basin_expr end[2], mask[2] = {basin_scalar(r.graph, 0), NULL};
     basin_ham_spec spec = {.steps = 3, .dt = 0.5, .mask = mask, .recompute = true};
     basin_ham_descend(r.ham, end, r.x, &spec, NULL);
     basin_expr wrong = basin_sub(basin_ham_activation(r.ham, 1, end[1]),
@@ -556,7 +556,7 @@ TEST(test_training) {
 TEST(test_bound_parameters) {
     BASIN_AT_EXIT(rig_close) rig r;
     rig_open(&r, "ref");
-    basin_expr w = basin_iota(r.graph, 3);
+    basin_expr w = basin_arange(r.graph, 3);
     basin_ham_bind(r.ham, "s.b", w);
     basin_ham_layer(r.ham, &(basin_layer){.name = "v", .shape = BASIN_SHAPE(3)});
     basin_ham_synapse(r.ham, &(basin_synapse){.name = "s", .energy = basin_synapse_bias});

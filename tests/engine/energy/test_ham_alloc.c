@@ -5,7 +5,7 @@
 #include "support/test.h"
 
 static void build(basin_ham *ham) {
-    basin_ham_bind(ham, "vh.w", basin_fill(ham->graph, BASIN_SHAPE(3, 2), 0.1));
+    basin_ham_bind(ham, "vh.w", basin_full(ham->graph, BASIN_SHAPE(3, 2), 0.1));
     basin_ham_layer(ham, &(basin_layer){.name = "v", .shape = BASIN_SHAPE(3), .bias = true});
     basin_ham_layer(
         ham,

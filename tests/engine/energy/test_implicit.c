@@ -22,13 +22,13 @@ typedef struct held {
 static basin_expr norm(const void *context, basin_expr x) {
     const struct one *b = context;
     basin_graph *graph = basin_expr_graph(x);
-    return basin_layernorm(x, b->gamma, basin_fill(graph, BASIN_SHAPE(D), 0.1), 1e-5);
+    return basin_layernorm(x, b->gamma, basin_full(graph, BASIN_SHAPE(D), 0.1), 1e-5);
 }
 
 /* Attention among others, and a Hopfield network. */
 static basin_expr attention(const void *context, basin_expr g) {
     const struct one *b = context;
-    basin_expr beta = basin_fill(basin_expr_graph(g), BASIN_SHAPE(1), 0.5);
+    basin_expr beta = basin_full(basin_expr_graph(g), BASIN_SHAPE(1), 0.5);
     return basin_energy_attention(g, b->w, b->w, beta, NULL, NULL, &BASIN_OTHER_PAIRS);
 }
 static basin_expr hopfield(const void *context, basin_expr g) {
@@ -64,7 +64,7 @@ static basin_expr leak(const void *context, basin_expr force, basin_expr x, basi
 }
 
 static basin_expr unrolled(const basin_energy *energy, basin_expr x) {
-    basin_turn turn = {.move = leak, .context = (const void *)x};
+    basin_substep turn = {.move = leak, .context = (const void *)x};
     basin_descent_spec spec = {.steps = UNROLLED, .alpha = 0.5, .turn = &turn, .turns = 1};
     return basin_descend(energy, x, &spec, NULL);
 }
@@ -96,12 +96,13 @@ static void compare(const char *backend, double until, double tolerance) {
     lab_run(slow);
     for (int again = 0; again < 2; again++) {
         lab_run(plan);
-        basin_convergence rests = basin_store_take_convergence(h.lab.store);
-        assert_int_equal(rests.points, 2);
-        assert_int_equal(rests.solutions, 2);
-        assert_true(rests.steps > 10 && rests.most_steps < UNROLLED && rests.products > 4);
-        assert_true(rests.restless == 0 && rests.unsolved == 0);
-        assert_true(rests.change <= until && rests.residual <= until);
+        basin_convergence convergence = basin_store_take_convergence(h.lab.store);
+        assert_int_equal(convergence.points, 2);
+        assert_int_equal(convergence.solutions, 2);
+        assert_true(convergence.steps > 10 && convergence.most_steps < UNROLLED &&
+                    convergence.products > 4);
+        assert_true(convergence.not_converged == 0 && convergence.unsolved == 0);
+        assert_true(convergence.change <= until && convergence.residual <= until);
         for (int i = 0; i <= PARAMETERS; i++) {
             basin_tensor a = lab_read(plan, gradient[i]), b = lab_read(slow, long_way[i]);
             lab_assert_near(&a, &b, tolerance, i < PARAMETERS ? "gradient" : "loss");
@@ -135,7 +136,7 @@ static size_t training_bytes(const basin_descent_spec *spec) {
     basin_energy energy = basin_block_energy(&bound);
     basin_expr end = basin_block_norm(&block, basin_descend(&energy, x, spec, NULL));
     basin_expr loss = basin_mean_all(basin_square(basin_sub(end, x)));
-    basin_trainer_spec training = {.adamw = BASIN_ADAMW_DEFAULT};
+    basin_trainer_spec training = {.adamw = BASIN_OPTIMIZER_DEFAULT};
     if (basin_trainer_new(&trainer, l.store, &params, loss, &training, &error))
         fail_msg("%s", error.text);
     basin_plan_stats stats = basin_plan_get_stats(trainer.plan);
@@ -172,13 +173,14 @@ TEST(counted) {
     basin_expr loss = at_rest(&h, &spec), out[] = {loss, basin_grad(loss, h.u)};
     basin_plan *plan = lab_plan(&h.lab, out, 2);
     lab_run(plan);
-    basin_convergence rests = basin_store_take_convergence(h.lab.store);
-    assert_true(rests.points == 2 && rests.steps == 6 && rests.most_steps == 3);
-    assert_true(rests.restless == 2 && rests.change > 1e-3);
-    assert_true(rests.solutions == 2 && rests.products == 4 && rests.unsolved == 2);
-    assert_true(rests.residual > 1e-9 && rests.residual < 1);
-    rests = basin_store_take_convergence(h.lab.store);
-    assert_true(rests.points == 0 && rests.change == 0);
+    basin_convergence convergence = basin_store_take_convergence(h.lab.store);
+    assert_true(convergence.points == 2 && convergence.steps == 6 && convergence.most_steps == 3);
+    assert_true(convergence.not_converged == 2 && convergence.change > 1e-3);
+    assert_true(convergence.solutions == 2 && convergence.products == 4 &&
+                convergence.unsolved == 2);
+    assert_true(convergence.residual > 1e-9 && convergence.residual < 1);
+    convergence = basin_store_take_convergence(h.lab.store);
+    assert_true(convergence.points == 0 && convergence.change == 0);
     basin_plan_free(plan);
     plan = lab_plan(&h.lab, &loss, 1); /* without gradients there is nothing to solve */
     lab_run(plan);

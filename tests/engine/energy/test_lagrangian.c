@@ -185,10 +185,10 @@ TEST(test_own) {
     basin_expr g = basin_lagrangian_activation(&l, x), root = hyperbola(x, &s);
     assert_near(&c, g, basin_div(basin_mul(basin_square(s), x), root), 1e-14, "own g");
     assert_near(&c, basin_lagrangian_energy(&l, x, 1),
-                basin_neg(basin_sum(basin_recip(root), 1, 1)), 1e-13, "own E");
+                basin_neg(basin_sum(basin_reciprocal(root), 1, 1)), 1e-13, "own E");
     check_gradients(&c, g, 1e-6);
     /* The activation of a constant, or of a reshaped state, is no constant. */
-    basin_expr two = basin_fill(c.graph, BASIN_SHAPE(3), 2);
+    basin_expr two = basin_full(c.graph, BASIN_SHAPE(3), 2);
     BASIN_AT_EXIT(basin_tensor_free)
     basin_tensor at = check_value(&c, basin_lagrangian_activation(&l, two), "ref", false);
     double scale = basin_tensor_at(&c.tensor[0], 0);
@@ -204,7 +204,7 @@ static basin_expr scalar_only(basin_expr x, void *context) {
 static void assert_error(basin_lagrangian l, int batch, const char *part) {
     BASIN_AT_EXIT(free_graph) basin_graph *graph = basin_graph_new();
     basin_expr x = basin_input(graph, "x", BASIN_SHAPE(2, 3));
-    if (l.beta) l.beta = basin_const(graph, -1);
+    if (l.beta) l.beta = basin_scalar(graph, -1);
     assert_null(basin_lagrangian_value(&l, x, batch));
     const basin_error *error = basin_graph_error(graph);
     assert_non_null(error);
@@ -216,7 +216,7 @@ TEST(test_errors) {
     assert_error((basin_lagrangian){.name = "rellu"}, 1, "'rellu'");
     assert_error((basin_lagrangian){.name = "softmax3"}, 1, "'softmax3'");
     assert_error((basin_lagrangian){.name = "repu", .power = 1}, 1, "power 1");
-    assert_error((basin_lagrangian){.name = "tanh", .beta = basin_const(graph, 1)}, 1, "beta -1");
+    assert_error((basin_lagrangian){.name = "tanh", .beta = basin_scalar(graph, 1)}, 1, "beta -1");
     assert_error((basin_lagrangian){.name = "layernorm", .epsilon = -1}, 1, "epsilon -1");
     assert_error((basin_lagrangian){.name = "softmax"}, 2, "[2, 3]");
     assert_error((basin_lagrangian){.name = "softmax"}, 3, "[2, 3]");
@@ -262,11 +262,11 @@ TEST(test_golden) {
         basin_tensor_convert(&c.tensor[0], delta, NULL);
         basin_tensor_convert(&c.tensor[1], golden_get(golden, key), NULL);
         basin_lagrangian l = {.name = which,
-                              .gamma = basin_const(c.graph, golden_number(golden, "gamma")),
+                              .gamma = basin_scalar(c.graph, golden_number(golden, "gamma")),
                               .delta = d,
                               .epsilon = golden_number(golden, "eps")};
         if (strcmp(which, "ghostmax") != 0)
-            l.beta = basin_const(c.graph, golden_number(golden, "beta"));
+            l.beta = basin_scalar(c.graph, golden_number(golden, "beta"));
         snprintf(key, sizeof key, "out.%s.%s.L", size, which);
         double slack = 16 * DBL_EPSILON * fabs(basin_tensor_at(golden_get(golden, key), 0));
         for (int k = 0; k < 2; k++) {

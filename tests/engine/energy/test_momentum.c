@@ -10,8 +10,8 @@ enum { B = 2, D = 8 };
 static basin_expr narrow_valley(const void *context, basin_expr g) {
     basin_graph *graph = basin_expr_graph(g);
     (void)context;
-    basin_expr stiff = basin_exp(basin_scale(basin_iota(graph, D), -log(2)));
-    basin_expr each = basin_offset(basin_axes_insert(basin_iota(graph, B), 1, 1), 1);
+    basin_expr stiff = basin_exp(basin_scale(basin_arange(graph, D), -log(2)));
+    basin_expr each = basin_offset(basin_expand_dims(basin_arange(graph, B), 1, 1), 1);
     return basin_scale(basin_sum(basin_mul(basin_mul(each, stiff), basin_square(g)), -1, 1), 0.5);
 }
 

@@ -219,8 +219,8 @@ TEST(test_linear_formula) {
     double number[3] = {0.5, -1, 2};
     basin_tensor given = basin_tensor_borrow(number, BASIN_F64, BASIN_SHAPE(3));
     rig_ok(basin_store_write(r.store, "s.b", &given, &error), &error);
-    rig_ok(basin_store_read(r.store, "s.w", &w, &error), &error);
-    rig_ok(basin_store_read(r.store, "s.b", &b, &error), &error);
+    rig_ok(basin_store_get(&w, r.store, "s.w", &error), &error);
+    rig_ok(basin_store_get(&b, r.store, "s.b", &error), &error);
     assert_true(basin_shape_equal(w.shape, BASIN_SHAPE(4, 3)));
     double want = 0;
     for (int j = 0; j < 3; j++) {
@@ -243,7 +243,7 @@ TEST(test_three_body_formula) {
                      .synapse = {.energy = basin_synapse_linear}};
     build(&r, &s, "identity", "ref");
     rig_start(&r, 1, 3);
-    rig_ok(basin_store_read(r.store, "s.w", &w, &error), &error);
+    rig_ok(basin_store_get(&w, r.store, "s.w", &error), &error);
     double want = 0;
     for (int i = 0; i < 24; i++)
         want -= at(&w, i) * at(&r.number[0], i / 6) * at(&r.number[1], i / 2 % 3) *

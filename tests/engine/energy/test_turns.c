@@ -30,8 +30,8 @@ static void springs_open(springs *s, const char *backend) {
     s->c = lab_state(&s->lab, "c", BASIN_SHAPE(D));
     s->p = lab_state(&s->lab, "p", BASIN_SHAPE(D, D));
     lab_fill(&s->lab, 5, 0.7);
-    assert_ok(basin_store_read(s->lab.store, "c", &s->center, &failure));
-    assert_ok(basin_store_read(s->lab.store, "p", &s->matrix, &failure));
+    assert_ok(basin_store_get(&s->center, s->lab.store, "c", &failure));
+    assert_ok(basin_store_get(&s->matrix, s->lab.store, "p", &failure));
     assert_ok(basin_tensor_new(&s->start, BASIN_F64, BASIN_SHAPE(N, D), &failure));
     for (int i = 0; i < N * D; i++)
         ((double *)s->start.data)[i] = 2 * basin_random_uniform_at(3, 1, (uint64_t)i) - 1;
@@ -73,7 +73,7 @@ TEST(split_steps) {
     for (int b = 0; b < 2; b++) {
         springs s;
         springs_open(&s, backends[b]);
-        const basin_turn turn[] = {{.terms = 1}, {.terms = 2}};
+        const basin_substep turn[] = {{.terms = 1}, {.terms = 2}};
         basin_descent_spec spec = {.steps = STEPS, .alpha = 0.1, .turn = turn, .turns = 2};
         double x[N * D];
         memcpy(x, s.start.data, sizeof x);
@@ -90,7 +90,7 @@ TEST(split_steps) {
 /* The force times a matrix, times a number that falls with the step and grows with the token. */
 static basin_expr paced(const void *context, basin_expr force, basin_expr x, basin_expr t) {
     const springs *s = context;
-    basin_expr token = basin_axes_insert(basin_iota(basin_expr_graph(x), N), 1, 1);
+    basin_expr token = basin_expand_dims(basin_arange(basin_expr_graph(x), N), 1, 1);
     basin_expr pace = basin_div(basin_offset(token, 1), basin_offset(t, 2));
     return basin_mul(pace, basin_matmul(force, s->p));
 }
@@ -99,7 +99,7 @@ TEST(step_sizes) {
     for (int b = 0; b < 2; b++) {
         springs s;
         springs_open(&s, backends[b]);
-        const basin_turn turn = {.move = paced, .context = &s};
+        const basin_substep turn = {.move = paced, .context = &s};
         basin_descent_spec spec = {.steps = STEPS, .alpha = 0.2, .turn = &turn, .turns = 1};
         double x[N][D], force[D];
         memcpy(x, s.start.data, sizeof x);
@@ -135,7 +135,7 @@ static basin_expr to_box(const void *context, basin_expr x, basin_expr t) {
 }
 static basin_expr shrink(const void *context, basin_expr x, basin_expr t) {
     (void)context, (void)t;
-    return basin_shrink(x, basin_const(basin_expr_graph(x), 0.05));
+    return basin_shrink(x, basin_scalar(basin_expr_graph(x), 0.05));
 }
 
 static void land(double *x, int kind) {
@@ -154,10 +154,10 @@ TEST(retractions) {
         for (int kind = 0; kind < 3; kind++) {
             springs s;
             springs_open(&s, backends[b]);
-            const basin_turn turn = {
+            const basin_substep turn = {
                 .terms = 2,
                 .move = kind == 0 ? tangent : NULL,
-                .land = (basin_expr(*const[])(const void *, basin_expr, basin_expr)){
+                .project = (basin_expr(*const[])(const void *, basin_expr, basin_expr)){
                     to_spheres, to_box, shrink}[kind]};
             basin_descent_spec spec = {.steps = STEPS, .alpha = 0.3, .turn = &turn, .turns = 1};
             double x[N * D], force[N * D];
@@ -201,9 +201,9 @@ typedef struct attention {
 
 static basin_expr one_sided(const void *context, basin_expr g) {
     const attention *a = context;
-    basin_expr q = basin_axes_insert(g, 1, 1); /* [N, 1, D] */
-    basin_expr k = basin_einsum("nd,hyd->nhy", basin_held(g), a->w);
-    basin_expr beta = basin_fill(basin_expr_graph(g), BASIN_SHAPE(1), 1);
+    basin_expr q = basin_expand_dims(g, 1, 1); /* [N, 1, D] */
+    basin_expr k = basin_einsum("nd,hyd->nhy", basin_variable_source(g), a->w);
+    basin_expr beta = basin_full(basin_expr_graph(g), BASIN_SHAPE(1), 1);
     return basin_neg(
         basin_sum_all(basin_attention_lse(q, k, beta, NULL, NULL, &BASIN_EARLIER_PAIRS)));
 }
@@ -260,7 +260,7 @@ static basin_expr to_uneven(const void *context, basin_expr x, basin_expr t) {
 
 TEST(errors) {
     const struct {
-        basin_turn turn;
+        basin_substep turn;
         int turns;
         const char *says;
     } cases[] = {
@@ -268,9 +268,9 @@ TEST(errors) {
          1,
          "turn 0 of a descent takes the terms of bits 0x5; the energy has 2 terms"},
         {{.terms = 1}, -1, "a descent of -1 turns without a list of them"},
-        {{.land = to_nothing}, 1, "turn 0 of a descent gives NULL; wanted tokens"},
-        {{.land = to_fewer}, 1, "turn 0 of a descent gives tokens [4], wanted [3, 4]"},
-        {{.land = to_uneven},
+        {{.project = to_nothing}, 1, "turn 0 of a descent gives NULL; wanted tokens"},
+        {{.project = to_fewer}, 1, "turn 0 of a descent gives tokens [4], wanted [3, 4]"},
+        {{.project = to_uneven},
          1,
          "spheres of 3 neighbours in tokens [3, 4]; needs a divisor of the last axis"},
     };

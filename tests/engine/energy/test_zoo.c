@@ -48,7 +48,7 @@ TEST(recalls) {
     for (int k = 0; k < 4; k++) {
         lab l = lab_new("cpu", 1);
         basin_zoo_hopfield m = {.xi = lab_input(&l, "xi", BASIN_SHAPE(M, D), xi),
-                                .beta = basin_const(l.graph, 8),
+                                .beta = basin_scalar(l.graph, 8),
                                 .entropy = kinds[k]};
         basin_expr start = lab_input(&l, "x", BASIN_SHAPE(1, D), x);
         basin_energy energy = basin_zoo_hopfield_energy(&m);
@@ -65,14 +65,14 @@ TEST(recalls) {
 }
 
 /* Small steps along the models' own updates. */
-static void check_falls(lab *l, const basin_energy *energy, basin_expr x, const basin_turn *turn,
+static void check_falls(lab *l, const basin_energy *energy, basin_expr x, const basin_substep *turn,
                         const char *what) {
     enum { STEPS = 20 };
     basin_expr trace[(STEPS + 1) * 2], total[STEPS + 1];
     basin_descent_spec spec = {.steps = STEPS, .alpha = 0.01, .turn = turn, .turns = turn ? 1 : 0};
     assert_non_null(basin_descend(energy, x, &spec, trace));
     for (int t = 0; t <= STEPS; t++) {
-        total[t] = basin_const(l->graph, 0);
+        total[t] = basin_scalar(l->graph, 0);
         for (int p = 0; p < energy->terms; p++)
             total[t] = basin_add(total[t], basin_sum_all(trace[t * energy->terms + p]));
     }
@@ -91,16 +91,16 @@ TEST(energies_fall) {
     basin_expr x = lab_state(&l, "x", BASIN_SHAPE(N, D)),
                a = lab_state(&l, "a", BASIN_SHAPE(N * D, N * D));
     lab_fill(&l, 11, 1);
-    basin_zoo_lsr lsr = {.xi = xi, .beta = basin_const(l.graph, 0.3), .epsilon = 1e-3};
+    basin_zoo_lsr lsr = {.xi = xi, .beta = basin_scalar(l.graph, 0.3), .epsilon = 1e-3};
     basin_zoo_plastic plastic = {.xi = xi, .u = basin_scale(u, 9)};
     basin_zoo_akorn akorn = {.c = u,
-                             .omega = basin_fill(l.graph, BASIN_SHAPE(D / 2, 2), 0),
-                             .gamma = basin_const(l.graph, 1),
+                             .omega = basin_full(l.graph, BASIN_SHAPE(D / 2, 2), 0),
+                             .gamma = basin_scalar(l.graph, 1),
                              .a = a,
                              .sphere = 2};
     basin_energy energy = basin_zoo_lsr_energy(&lsr);
     check_falls(&l, &energy, x, NULL, "log-sum-ReLU");
-    basin_turn turn;
+    basin_substep turn;
     energy = basin_zoo_plastic_energy(&plastic, &turn);
     check_falls(&l, &energy, x, &turn, "plastic");
     energy = basin_zoo_akorn_energy(&akorn, &turn);

@@ -99,7 +99,7 @@ static double trial_energy(const basin_descent_result *r, int step, int64_t samp
 /* The largest element of the force at the start. */
 static inline double trial_force(trial *t) {
     basin_expr force = basin_energy_force(&t->energy, basin_energy_activation(&t->energy, t->x));
-    basin_expr most = basin_maximum_all(basin_abs(force));
+    basin_expr most = basin_max_all(basin_abs(force));
     basin_plan *plan = lab_plan(&t->lab, &most, 1);
     basin_error error = {0};
     if (basin_plan_write(plan, t->x, &t->start, &error)) fail_msg("%s", error.text);

@@ -15,8 +15,8 @@ typedef basin_expr build(const operands *o);
 #define CASES(X)                                                                                   \
     X(reshape_two, basin_reshape(o->a, BASIN_SHAPE(-1, -1)), "'a' [2, 3]", "[-1, -1]")             \
     X(reshape_rest, basin_reshape(o->a, BASIN_SHAPE(4, -1)), "'a' [2, 3]", "[4, -1]")              \
-    X(insert_far, basin_axes_insert(o->a, 4, 1), "axes_insert: 1 axes at 4", "'a' [2, 3]")         \
-    X(insert_many, basin_axes_insert(o->a, 0, 7), "axes_insert: 7 axes", "'a' [2, 3]")             \
+    X(insert_far, basin_expand_dims(o->a, 4, 1), "axes_insert: 1 axes at 4", "'a' [2, 3]")         \
+    X(insert_many, basin_expand_dims(o->a, 0, 7), "axes_insert: 7 axes", "'a' [2, 3]")             \
     X(stack_shapes, basin_stack((basin_expr[]){o->a, basin_transpose(o->a)}, 2, 0), "[1, 2, 3]",   \
       "[1, 3, 2]")                                                                                 \
     X(stride_axis, basin_stride(o->a, 2, 0, 1), "stride: axis 2", "'a' [2, 3]")                    \
@@ -31,7 +31,7 @@ typedef basin_expr build(const operands *o);
     X(cumsum_index, basin_cumsum(o->index, 0), "index")                                            \
     X(softmax_axis, basin_softmax(o->a, 2), "softmax: axis 2", "'a' [2, 3]")                       \
     X(logsumexp_axis, basin_logsumexp(o->s, 0), "logsumexp: axis 0", "'s' []")                     \
-    X(iota_negative, basin_iota(o->graph, -1), "iota: -1")                                         \
+    X(iota_negative, basin_arange(o->graph, -1), "iota: -1")                                       \
     X(eye_negative, basin_eye(o->graph, -2), "iota: -2")                                           \
     X(constant_size, basin_index_constant(o->graph, NULL, BASIN_SHAPE(-1)), "[-1]")                \
     X(from_real, basin_from_index(o->a, 3), "from_index: 'a' [2, 3]", "index tensor")              \
@@ -40,10 +40,10 @@ typedef basin_expr build(const operands *o);
     X(argmax_axis, basin_argmax(o->a, 2), "argmax: axis 2", "'a' [2, 3]")                          \
     X(argmax_empty, basin_argmax(basin_slice(o->a, 1, 0, 0), 1), "argmax: 1 elements of axis 1",   \
       "[2, 0]")                                                                                    \
-    X(top_many, basin_top(o->a, 4, 1, NULL), "top: 4 elements of axis 1", "'a' [2, 3]")            \
-    X(top_most, basin_top(basin_fill(o->graph, BASIN_SHAPE(99), 1), 65, 0, NULL),                  \
+    X(top_many, basin_top_k(o->a, 4, 1, NULL), "top: 4 elements of axis 1", "'a' [2, 3]")          \
+    X(top_most, basin_top_k(basin_full(o->graph, BASIN_SHAPE(99), 1), 65, 0, NULL),                \
       "top: the 65 largest", "1 to 64")                                                            \
-    X(iota_large, basin_iota(o->graph, (1 << 24) + 1), "iota: 16777217", "0 to 16777216")          \
+    X(iota_large, basin_arange(o->graph, (1 << 24) + 1), "iota: 16777217", "0 to 16777216")        \
     X(one_hot_large, basin_one_hot(o->index, (1 << 24) + 1), "16777217", "0 to 16777216")          \
     X(labels_shape, basin_cross_entropy_labels(o->a, o->index), "scores 'a' [2, 3]",               \
       "labels 'index' [5]")                                                                        \
@@ -101,7 +101,7 @@ TEST(test_far_step) {
 TEST(test_null_passes) {
     operands o = make_operands();
     basin_expr none = NULL, a = o.a, where = a;
-    const basin_expr made[] = {basin_axes_insert(none, 0, 1),
+    const basin_expr made[] = {basin_expand_dims(none, 0, 1),
                                basin_stack(&none, 1, 0),
                                basin_stride(none, 0, 0, 2),
                                basin_flip(none, 0),
@@ -114,14 +114,14 @@ TEST(test_null_passes) {
                                basin_logsumexp(none, 0),
                                basin_constant(NULL, NULL),
                                basin_index_constant(NULL, NULL, BASIN_SHAPE(1)),
-                               basin_iota(NULL, 3),
+                               basin_arange(NULL, 3),
                                basin_eye(NULL, 3),
-                               basin_triangle(NULL, 3, 3, 0),
+                               basin_tri(NULL, 3, 3, 0),
                                basin_from_index(none, 1),
                                basin_to_index(none, 1),
                                basin_one_hot(none, 1),
                                basin_argmax(none, 0),
-                               basin_top(none, 1, 0, &where),
+                               basin_top_k(none, 1, 0, &where),
                                where,
                                basin_cross_entropy_labels(a, none),
                                basin_cross_entropy_labels(none, o.index),

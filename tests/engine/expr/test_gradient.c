@@ -9,17 +9,17 @@
 typedef basin_expr function1(basin_expr a);
 typedef basin_expr function2(basin_expr a, basin_expr b);
 
-static basin_expr cube(basin_expr a) { return basin_pow(a, 3); }
-static basin_expr root(basin_expr a) { return basin_pow(a, 0.5); }
-static basin_expr to_the(basin_expr a) { return basin_pow(a, -1.7); }
-static basin_expr square(basin_expr a) { return basin_pow(a, 2); }
+static basin_expr cube(basin_expr a) { return basin_power_scalar(a, 3); }
+static basin_expr root(basin_expr a) { return basin_power_scalar(a, 0.5); }
+static basin_expr to_the(basin_expr a) { return basin_power_scalar(a, -1.7); }
+static basin_expr square(basin_expr a) { return basin_power_scalar(a, 2); }
 static basin_expr shrunk(basin_expr a) { return basin_scale(a, -0.3); }
 static basin_expr moved(basin_expr a) { return basin_offset(a, 1.5); }
 static basin_expr product_with_itself(basin_expr a) { return basin_mul(a, basin_sin(a)); }
-static basin_expr relu_cube(basin_expr a) { return basin_pow(basin_relu(a), 3); }
+static basin_expr relu_cube(basin_expr a) { return basin_power_scalar(basin_relu(a), 3); }
 
 static basin_expr whole(basin_expr a) {
-    return basin_divmod(a, basin_const(basin_expr_graph(a), 1), NULL);
+    return basin_divmod(a, basin_scalar(basin_expr_graph(a), 1), NULL);
 }
 static basin_expr remainder_of(basin_expr a, basin_expr b) {
     basin_expr rest;
@@ -58,7 +58,7 @@ static const struct {
     {"pow -1.7", to_the, 0.4, 2},
     {"pow 2", square, -1, 1},
     {"square", basin_square, -1, 1},
-    {"recip", basin_recip, 0.4, 2},
+    {"recip", basin_reciprocal, 0.4, 2},
     {"scale", shrunk, -1, 1},
     {"offset", moved, -1, 1},
     {"x sin x", product_with_itself, -2, 2},
@@ -86,7 +86,7 @@ static const struct {
     function2 *function;
 } binary[] = {
     {"add", basin_add},     {"sub", basin_sub},          {"mul", basin_mul},
-    {"div", safe_div},      {"max", basin_max},          {"min", basin_min},
+    {"div", safe_div},      {"max", basin_maximum},      {"min", basin_minimum},
     {"atan2", basin_atan2}, {"remainder", remainder_of}, {"greater", basin_greater},
     {"equal", basin_equal},
 };
@@ -117,7 +117,7 @@ TEST(test_select) {
     basin_expr where = check_input(&c, "where", BASIN_SHAPE(3, 1), -1, 1);
     basin_expr yes = check_input(&c, "yes", BASIN_SHAPE(2, 1, 4), -1, 1);
     basin_expr no = check_input(&c, "no", BASIN_SHAPE(4), -1, 1);
-    basin_expr y = basin_tanh(basin_select(basin_heaviside(where), basin_square(yes), no));
+    basin_expr y = basin_tanh(basin_where(basin_heaviside(where), basin_square(yes), no));
     check_backends(&c, y, 1e-5);
     check_gradients(&c, y, 1e-6);
 }
@@ -126,11 +126,12 @@ TEST(test_select) {
 TEST(test_ties) {
     BASIN_AT_EXIT(check_free) check c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(3), -1, 1);
-    basin_expr y = basin_max(x, basin_scale(basin_scale(x, 2), 0.5));
+    basin_expr y = basin_maximum(x, basin_scale(basin_scale(x, 2), 0.5));
     BASIN_AT_EXIT(basin_tensor_free)
     basin_tensor g = check_value(&c, basin_grad(y, x), "ref", true);
     BASIN_AT_EXIT(basin_tensor_free)
-    basin_tensor h = check_value(&c, basin_grad(basin_max(x, basin_offset(x, 0)), x), "cpu", false);
+    basin_tensor h =
+        check_value(&c, basin_grad(basin_maximum(x, basin_offset(x, 0)), x), "cpu", false);
     for (int i = 0; i < 3; i++) {
         assert_float_equal(((double *)g.data)[i], 1, 1e-15);
         assert_float_equal(((double *)h.data)[i], 1, 1e-7);
@@ -180,10 +181,10 @@ TEST(test_third_order) {
     } cases[] = {
         {basin_sin(x), basin_neg(basin_cos(x))},
         {basin_exp(basin_scale(x, 2)), basin_scale(basin_exp(basin_scale(x, 2)), 8)},
-        {basin_pow(x, 4), basin_scale(x, 24)},
-        {basin_log(x), basin_scale(basin_pow(x, -3), 2)},
-        {basin_recip(x), basin_scale(basin_pow(x, -4), -6)},
-        {basin_mul(x, basin_square(x)), basin_fill(c.graph, BASIN_SHAPE(5), 6)},
+        {basin_power_scalar(x, 4), basin_scale(x, 24)},
+        {basin_log(x), basin_scale(basin_power_scalar(x, -3), 2)},
+        {basin_reciprocal(x), basin_scale(basin_power_scalar(x, -4), -6)},
+        {basin_mul(x, basin_square(x)), basin_full(c.graph, BASIN_SHAPE(5), 6)},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         basin_expr third = basin_grad(basin_grad(basin_grad(cases[i].y, x), x), x);
@@ -213,12 +214,12 @@ TEST(test_intermediates) {
     basin_expr row = check_input(&c, "row", BASIN_SHAPE(3), -1, 1);
     basin_expr part[] = {basin_scale(x, 2), basin_neg(x),
                          basin_reshape(basin_reshape(x, BASIN_SHAPE(6)), BASIN_SHAPE(2, 3)),
-                         basin_broadcast(row, BASIN_SHAPE(2, 3)), basin_variable(x)};
+                         basin_broadcast_to(row, BASIN_SHAPE(2, 3)), basin_variable(x)};
     for (int i = 0; i < 5; i++) {
         basin_expr h = basin_reshape(part[i], BASIN_SHAPE(3, 2));
         basin_expr y = basin_sum_all(basin_matmul(basin_scale(basin_neg(part[i]), 3), w));
         y = basin_add(y, basin_sum_all(basin_square(h)));
-        basin_expr ones = basin_fill(c.graph, BASIN_SHAPE(2, 3), 1);
+        basin_expr ones = basin_full(c.graph, BASIN_SHAPE(2, 3), 1);
         basin_expr wanted = basin_add(basin_scale(basin_matmul_t(ones, false, w, true), -3),
                                       basin_scale(part[i], 2));
         assert_same_value(&c, basin_grad(y, part[i]), wanted);
@@ -231,7 +232,7 @@ TEST(test_squares) {
     basin_expr a = check_input(&c, "a", BASIN_SHAPE(2, 3), -1, 1), part[20], wanted = NULL;
     basin_expr b = check_input(&c, "b", BASIN_SHAPE(4), -1, 1);
     for (int i = 0; i < 20; i++) part[i] = basin_scale(i % 2 ? a : basin_sin(b), 0.1 * i + 0.1);
-    part[7] = a, part[8] = basin_const(c.graph, 3);
+    part[7] = a, part[8] = basin_scalar(c.graph, 3);
     basin_expr y = basin_sum_squares(part, 20);
     for (int i = 0; i < 20; i++) {
         basin_expr square = basin_sum_all(basin_square(part[i]));
@@ -252,7 +253,7 @@ TEST(test_variables) {
     basin_vjp(slope, y, NULL, at, 4);
     assert_ptr_equal(slope[0], slope[3]);
     assert_same_value(&c, slope[0], basin_square(x));
-    assert_ptr_equal(slope[2], basin_fill(c.graph, BASIN_SHAPE(2), 0));
+    assert_ptr_equal(slope[2], basin_full(c.graph, BASIN_SHAPE(2), 0));
     assert_same_value(&c, slope[1], basin_grad(y, x));
     assert_null(basin_graph_error(c.graph));
     check_gradients(&c, y, 1e-6);

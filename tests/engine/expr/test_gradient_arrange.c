@@ -32,11 +32,11 @@ TEST(test_constants) {
     assert_ptr_equal(k, basin_constant(c.graph, &tensor));
     number[0] = 9; /* they were copied */
     wants(&c, k, (double[]){1, 2, 3, -4, 0.5, 7}, 0);
-    wants(&c, basin_iota(c.graph, 4), (double[]){0, 1, 2, 3}, 0);
+    wants(&c, basin_arange(c.graph, 4), (double[]){0, 1, 2, 3}, 0);
     wants(&c, basin_eye(c.graph, 3), (double[]){1, 0, 0, 0, 1, 0, 0, 0, 1}, 0);
-    wants(&c, basin_triangle(c.graph, 2, 3, 0), (double[]){1, 0, 0, 1, 1, 0}, 0);
-    wants(&c, basin_triangle(c.graph, 3, 3, -1), (double[]){0, 0, 0, 1, 0, 0, 1, 1, 0}, 0);
-    wants(&c, basin_triangle(c.graph, 2, 3, 1), (double[]){1, 1, 0, 1, 1, 1}, 0);
+    wants(&c, basin_tri(c.graph, 2, 3, 0), (double[]){1, 0, 0, 1, 1, 0}, 0);
+    wants(&c, basin_tri(c.graph, 3, 3, -1), (double[]){0, 0, 0, 1, 0, 0, 1, 1, 0}, 0);
+    wants(&c, basin_tri(c.graph, 2, 3, 1), (double[]){1, 1, 0, 1, 1, 1}, 0);
     const int32_t at[3] = {2, -1, 0};
     basin_expr index = basin_index_constant(c.graph, at, BASIN_SHAPE(3));
     wants(&c, index, (double[]){2, -1, 0}, 0);
@@ -53,7 +53,7 @@ TEST(test_reshape_open) {
         basin_shape_equal(basin_expr_shape(basin_reshape(x, BASIN_SHAPE(-1))), BASIN_SHAPE(12)));
     assert_true(basin_shape_equal(basin_expr_shape(basin_reshape(x, BASIN_SHAPE(4, -1))),
                                   BASIN_SHAPE(4, 3)));
-    basin_expr mean = basin_axes_insert(basin_mean(x, 1, 2), -2, 2);
+    basin_expr mean = basin_expand_dims(basin_mean(x, 1, 2), -2, 2);
     assert_true(basin_shape_equal(basin_expr_shape(mean), BASIN_SHAPE(2, 1, 1)));
     finish(&c, basin_mul(x, mean));
 }
@@ -157,10 +157,10 @@ TEST(test_argmax_top) {
     for (int i = 0; i < 8; i++) ((double *)c.tensor[0].data)[i] = number[i];
     wants(&c, basin_argmax(x, 1), (double[]){1, 0}, 0);
     wants(&c, basin_argmax(x, 0), (double[]){0, 0, 0, 0}, 0);
-    basin_expr where, best = basin_top(x, 3, -1, &where);
+    basin_expr where, best = basin_top_k(x, 3, -1, &where);
     wants(&c, where, (double[]){1, 2, 0, 0, 3, 2}, 0);
     wants(&c, best, (double[]){5, 5, 1, -7, -7, -8}, 0);
-    assert_non_null(basin_top(x, 2, 0, &where));
+    assert_non_null(basin_top_k(x, 2, 0, &where));
     wants(&c, where, (double[]){0, 0, 0, 0, 1, 1, 1, 1}, 0);
     /* A position is an index like any other. */
     basin_expr rows = basin_gather(basin_transpose(x), basin_argmax(x, 1));
@@ -168,7 +168,7 @@ TEST(test_argmax_top) {
     check_free(&c);
     c = check_new();
     x = check_input(&c, "x", BASIN_SHAPE(3, 5), -1, 1);
-    finish(&c, basin_square(basin_top(x, 2, 1, NULL)));
+    finish(&c, basin_square(basin_top_k(x, 2, 1, NULL)));
 }
 
 TEST(test_cross_entropy) {
@@ -249,7 +249,7 @@ TEST(test_sparse) {
                 check_input(&c, "x", BASIN_SHAPE(3, 5), wide ? -1.5 : -0.2, wide ? 1.5 : 0.2);
             basin_expr p = probability[kind](x), z = conjugate[kind](x);
             wants(&c, basin_sum(p, -1, 1), (double[]){1, 1, 1}, 1e-6);
-            basin_expr zeros = basin_sum_all(basin_equal(p, basin_const(c.graph, 0)));
+            basin_expr zeros = basin_sum_all(basin_equal(p, basin_scalar(c.graph, 0)));
             basin_tensor count = check_value(&c, zeros, "ref", true);
             if (wide) assert_true(basin_tensor_at(&count, 0) >= 3);
             basin_tensor_free(&count);
@@ -258,6 +258,6 @@ TEST(test_sparse) {
             assert_true(basin_tensor_at(&far, 0) < 1e-13);
             basin_tensor_free(&far);
             finish(&c, basin_add(basin_matmul(basin_square(p), basin_transpose(x)),
-                                 basin_axes_insert(z, 1, 1)));
+                                 basin_expand_dims(z, 1, 1)));
         }
 }

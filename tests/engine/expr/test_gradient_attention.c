@@ -104,9 +104,9 @@ static basin_expr causal_formula(check *c, const tokens *t, bool others) {
     int64_t N = basin_expr_shape(t->q).dim[1];
     basin_expr z = basin_einsum("bnhy,bmhy->bnmh", t->q, t->k);
     z = basin_reshape(scores(t, basin_reshape(z, BASIN_SHAPE(-1, H))), BASIN_SHAPE(-1, N, N, H));
-    basin_expr seen = basin_axes_insert(basin_triangle(c->graph, N, N, others ? -1 : 0), 2, 1);
-    z = basin_select(seen, z, basin_const(c->graph, -1e3));
-    basin_expr any = basin_axes_insert(basin_maximum(seen, 1, 1), 0, 1);
+    basin_expr seen = basin_expand_dims(basin_tri(c->graph, N, N, others ? -1 : 0), 2, 1);
+    z = basin_where(seen, z, basin_scalar(c->graph, -1e3));
+    basin_expr any = basin_expand_dims(basin_max(seen, 1, 1), 0, 1);
     return basin_mul(any, basin_logsumexp(z, 2));
 }
 
@@ -175,9 +175,9 @@ TEST(test_descent) {
 /* exp z summed with pair_sum over keys that hold ones; a query without keys gives log 1 = 0. */
 static basin_expr list_formula(check *c, const tokens *t, const basin_pattern *p) {
     basin_expr z = scores(t, basin_pair_dot(t->q, t->k, p));
-    basin_expr ones = basin_fill(c->graph, BASIN_SHAPE(4, H, 1), 1);
+    basin_expr ones = basin_full(c->graph, BASIN_SHAPE(4, H, 1), 1);
     basin_expr sum = basin_reshape(basin_pair_sum(basin_exp(z), ones, p), BASIN_SHAPE(3, H));
-    return basin_log(basin_add(sum, basin_equal(sum, basin_const(c->graph, 0))));
+    return basin_log(basin_add(sum, basin_equal(sum, basin_scalar(c->graph, 0))));
 }
 
 TEST(test_list) {
@@ -345,7 +345,7 @@ TEST(test_values_that_do_not_fit) {
 TEST(test_third_order) {
     BASIN_AT_EXIT(check_free) check c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, H, Y), -1, 1);
-    basin_expr beta = basin_fill(c.graph, BASIN_SHAPE(H), 1);
+    basin_expr beta = basin_full(c.graph, BASIN_SHAPE(H), 1);
     basin_expr lse = basin_attention_lse(x, x, beta, NULL, NULL, &BASIN_ALL_PAIRS);
     basin_expr second = basin_grad(basin_sum_all(basin_sin(basin_grad(lse, x))), x);
     assert_non_null(second);
@@ -393,7 +393,7 @@ TEST(test_dropout) {
     uint64_t seed = (uint64_t)(uint32_t)word[1] << 32 | (uint32_t)word[0];
     BASIN_AT_EXIT(check_free) check c = check_new();
     basin_expr s = check_index(&c, "seed", word, 2);
-    basin_expr one = basin_broadcast(basin_const(c.graph, 3), BASIN_SHAPE(COUNT));
+    basin_expr one = basin_broadcast_to(basin_scalar(c.graph, 3), BASIN_SHAPE(COUNT));
     basin_expr some = basin_dropout(one, rate, s);
     assert_ptr_equal(basin_dropout(one, rate, NULL), one);
     assert_ptr_equal(basin_dropout(one, 0, s), one);

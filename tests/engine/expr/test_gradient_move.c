@@ -42,7 +42,7 @@ TEST(test_broadcast) {
     check c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 1, 2), -1, 1);
     basin_expr w = check_input(&c, "w", BASIN_SHAPE(2, 2, 3, 2), -1, 1);
-    basin_expr wide = basin_broadcast(basin_exp(x), BASIN_SHAPE(2, 2, 3, 2));
+    basin_expr wide = basin_broadcast_to(basin_exp(x), BASIN_SHAPE(2, 2, 3, 2));
     finish(&c, basin_mul(basin_permute(wide, (int[]){3, 1, 2, 0}), w));
 }
 
@@ -96,7 +96,7 @@ TEST(test_gather_scatter) {
 }
 
 TEST(test_reductions) {
-    basin_expr (*const reduce[])(basin_expr, int, int) = {basin_sum, basin_mean, basin_maximum};
+    basin_expr (*const reduce[])(basin_expr, int, int) = {basin_sum, basin_mean, basin_max};
     for (int kind = 0; kind < 3; kind++)
         for (int axis = 0; axis < 4; axis++)
             for (int count = 1; axis + count <= 4; count++) {
@@ -107,7 +107,7 @@ TEST(test_reductions) {
 }
 
 TEST(test_reduce_all) {
-    basin_expr (*const reduce[])(basin_expr) = {basin_sum_all, basin_mean_all, basin_maximum_all};
+    basin_expr (*const reduce[])(basin_expr) = {basin_sum_all, basin_mean_all, basin_max_all};
     for (int kind = 0; kind < 3; kind++) {
         check c = check_new();
         basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 3), -1, 1);
@@ -169,12 +169,12 @@ TEST(test_values_dropped) {
     const int32_t word[2] = {5, 9};
     check c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(B, N, 3 * H * Y), -2, 2), part[3];
-    basin_expr seed = check_index(&c, "seed", word, 2), none = basin_const(c.graph, -1e30);
+    basin_expr seed = check_index(&c, "seed", word, 2), none = basin_scalar(c.graph, -1e30);
     basin_expr made = basin_softmax_attention_packed(x, H, 0.4, seed, &BASIN_CAUSAL_PAIRS);
     for (int i = 0; i < 3; i++)
         part[i] = basin_reshape(basin_slice(x, -1, i * H * Y, H * Y), BASIN_SHAPE(B, N, H, Y));
     basin_expr z = basin_scale(basin_einsum("bnhy,bmhy->bhnm", part[0], part[1]), sqrt(0.5));
-    basin_expr share = basin_softmax(basin_select(basin_triangle(c.graph, N, N, 0), z, none), -1);
+    basin_expr share = basin_softmax(basin_where(basin_tri(c.graph, N, N, 0), z, none), -1);
     share = basin_mul(share, kept(&c, BASIN_SHAPE(B, H, N, N), 0.4, (uint64_t)9 << 32 | 5));
     basin_expr wanted = basin_einsum("bhnm,bmhy->bnhy", share, part[2]);
     for (int order = 0; order < 3; order++) {
@@ -238,10 +238,10 @@ TEST(test_layernorm_of_itself) {
 TEST(test_layernorm_operands) {
     check c = check_new();
     basin_expr v = check_input(&c, "v", BASIN_SHAPE(2, 1, 3), -1, 1);
-    basin_expr x = basin_broadcast(v, BASIN_SHAPE(2, 2, 3));
-    basin_expr delta = basin_fill(c.graph, BASIN_SHAPE(3), 0.5);
-    basin_expr g = basin_layernorm(x, basin_const(c.graph, 0.7), delta, 0.1);
-    finish(&c, basin_mul(basin_broadcast(basin_sum_all(v), BASIN_SHAPE(2, 2, 3)), g));
+    basin_expr x = basin_broadcast_to(v, BASIN_SHAPE(2, 2, 3));
+    basin_expr delta = basin_full(c.graph, BASIN_SHAPE(3), 0.5);
+    basin_expr g = basin_layernorm(x, basin_scalar(c.graph, 0.7), delta, 0.1);
+    finish(&c, basin_mul(basin_broadcast_to(basin_sum_all(v), BASIN_SHAPE(2, 2, 3)), g));
 }
 
 /* A force of layer norm inside a loss that is not linear in it. */

@@ -14,18 +14,18 @@ static double softsign_value(const double *x, const void *context) {
     return x[0] / (1 + fabs(x[0]));
 }
 
-static basin_expr softsign_slope(const basin_own *own, const basin_expr *x, int i) {
+static basin_expr softsign_slope(const basin_custom_op *own, const basin_expr *x, int i) {
     (void)own, (void)i;
-    return basin_pow(basin_offset(basin_abs(x[0]), 1), -2);
+    return basin_power_scalar(basin_offset(basin_abs(x[0]), 1), -2);
 }
 
-static const basin_own softsign = {
+static const basin_custom_op softsign = {
     .name = "softsign", .operands = 1, .value = softsign_value, .slope = softsign_slope};
 
 TEST(an_expression_is_the_derivative) {
     BASIN_AT_EXIT(check_free) check c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 5), 0.1, 2);
-    basin_expr y = basin_mul(basin_own_apply(&softsign, &x), x);
+    basin_expr y = basin_mul(basin_custom_apply(&softsign, &x), x);
     check_backends(&c, y, 1e-5);
     check_gradients(&c, y, 1e-6);
 }
@@ -45,17 +45,17 @@ static double slope_of_sinh(const double *x, const void *context) {
 }
 
 static const double pace = 0.7;
-static const basin_own second = {
+static const basin_custom_op second = {
     .name = "slope of sinh", .operands = 1, .value = slope_of_sinh, .context = &pace};
-static const basin_own first = {
+static const basin_custom_op first = {
     .name = "sinh", .operands = 1, .value = scaled_sinh, .derivative = {&second}, .context = &pace};
-static const basin_own function = {
+static const basin_custom_op function = {
     .name = "cosh", .operands = 1, .value = scaled_cosh, .derivative = {&first}, .context = &pace};
 
 TEST(functions_are_the_derivatives) {
     BASIN_AT_EXIT(check_free) check c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(7), -1, 1);
-    basin_expr y = basin_own_apply(&function, &x);
+    basin_expr y = basin_custom_apply(&function, &x);
     check_backends(&c, y, 1e-5);
     check_gradients(&c, y, 1e-6);
 }
@@ -67,11 +67,11 @@ static double length_value(const double *x, const void *context) {
     return hypot(x[0], x[1]);
 }
 
-static basin_expr length_slope(const basin_own *own, const basin_expr *x, int i) {
-    return basin_div(x[i], basin_own_apply(own, x));
+static basin_expr length_slope(const basin_custom_op *own, const basin_expr *x, int i) {
+    return basin_div(x[i], basin_custom_apply(own, x));
 }
 
-static const basin_own length = {
+static const basin_custom_op length = {
     .name = "length", .operands = 2, .value = length_value, .slope = length_slope};
 
 TEST(operands_are_broadcast) {
@@ -85,7 +85,7 @@ TEST(operands_are_broadcast) {
         check c = check_new();
         basin_expr x[] = {check_input(&c, "a", shapes[i][0], 0.5, 1),
                           check_input(&c, "b", shapes[i][1], 0.5, 1)};
-        basin_expr y = basin_own_apply(&length, x);
+        basin_expr y = basin_custom_apply(&length, x);
         check_backends(&c, y, 1e-5);
         check_gradients(&c, y, 1e-6);
         check_free(&c);
@@ -95,8 +95,8 @@ TEST(operands_are_broadcast) {
 /* A constant has no storage of its own; it gets some. */
 TEST(an_operand_may_be_constant) {
     BASIN_AT_EXIT(check_free) check c = check_new();
-    basin_expr x[] = {basin_const(c.graph, 3), check_input(&c, "b", BASIN_SHAPE(4), 0.5, 1)};
-    check_backends(&c, basin_own_apply(&length, x), 1e-5);
+    basin_expr x[] = {basin_scalar(c.graph, 3), check_input(&c, "b", BASIN_SHAPE(4), 0.5, 1)};
+    check_backends(&c, basin_custom_apply(&length, x), 1e-5);
 }
 
 /* ---- what is refused ---- */
@@ -112,21 +112,21 @@ TEST(what_does_not_fit_is_told) {
     check c = check_new();
     basin_expr x[] = {check_input(&c, "a", BASIN_SHAPE(3), 0, 1),
                       check_input(&c, "b", BASIN_SHAPE(4), 0, 1)};
-    assert_null(basin_own_apply(&length, x));
+    assert_null(basin_custom_apply(&length, x));
     assert_told(&c, "length: 'b' [4] does not broadcast with 'a' [3]");
     c = check_new();
     basin_expr index = check_index(&c, "i", (int32_t[]){1, 2}, 2);
-    assert_null(basin_own_apply(&softsign, &index));
+    assert_null(basin_custom_apply(&softsign, &index));
     assert_told(&c, "'softsign' of an index tensor");
     c = check_new();
     basin_expr one = check_input(&c, "a", BASIN_SHAPE(3), 0, 1);
-    assert_null(basin_own_apply(&(basin_own){.name = "bare", .operands = 1}, &one));
+    assert_null(basin_custom_apply(&(basin_custom_op){.name = "bare", .operands = 1}, &one));
     assert_told(&c, "'bare' lacks");
     c = check_new();
     one = check_input(&c, "a", BASIN_SHAPE(3), 0, 1);
-    basin_grad(basin_own_apply(&second, &one), one);
+    basin_grad(basin_custom_apply(&second, &one), one);
     assert_told(&c, "'slope of sinh' has no derivative by operand 0");
-    assert_null(basin_own_apply(&length, (basin_expr[]){NULL, NULL}));
+    assert_null(basin_custom_apply(&length, (basin_expr[]){NULL, NULL}));
 }
 
 static basin_status nothing_failed(basin_backend *backend, basin_error *error) {
@@ -134,14 +134,14 @@ static basin_status nothing_failed(basin_backend *backend, basin_error *error) {
     return BASIN_OK;
 }
 
-static basin_status compiles(basin_backend *backend, const basin_own_code *code,
+static basin_status compiles(basin_backend *backend, const basin_custom_code *code,
                              basin_error *error) {
     (void)backend;
     if (!strstr(code->source, "wrong")) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_VALUE, "'%s' does not compile", code->name);
 }
 
-static const basin_own_table compiler = {compiles};
+static const basin_custom_table compiler = {compiles};
 
 /* A backend that looks like a device, which computes later, and may have a compiler. */
 typedef struct device {
@@ -167,10 +167,10 @@ static void device_close(device *d) {
     basin_engine_close(&d->engine);
 }
 
-static void assert_no_plan(device *d, const basin_own *own, basin_status wanted,
+static void assert_no_plan(device *d, const basin_custom_op *own, basin_status wanted,
                            const char *words) {
     basin_error error = {0};
-    basin_expr y = basin_own_apply(own, &d->x);
+    basin_expr y = basin_custom_apply(own, &d->x);
     basin_plan *plan;
     basin_plan_spec spec = {.output = &y, .outputs = 1};
     assert_int_equal(basin_plan_new(&plan, d->engine.store, &spec, &error), wanted);
@@ -179,7 +179,7 @@ static void assert_no_plan(device *d, const basin_own *own, basin_status wanted,
 
 TEST(a_device_wants_a_source) {
     device d;
-    basin_own mine = {.name = "mine", .operands = 1, .value = softsign_value};
+    basin_custom_op mine = {.name = "mine", .operands = 1, .value = softsign_value};
     device_open(&d, false);
     assert_no_plan(&d, &mine, BASIN_UNSUPPORTED, "backend device cannot call 'mine'");
     device_close(&d);
@@ -198,11 +198,11 @@ TEST(a_device_fuses_it) {
     char text[400];
     basin_error error = {0};
     basin_plan *plan;
-    basin_own mine = length;
+    basin_custom_op mine = length;
     mine.cuda = "return hypotf(x[0], x[1]);";
     device_open(&d, true);
     basin_expr x[] = {basin_neg(d.x), basin_exp(d.x)};
-    basin_expr y = basin_scale(basin_own_apply(&mine, x), 3);
+    basin_expr y = basin_scale(basin_custom_apply(&mine, x), 3);
     basin_plan_spec spec = {.output = &y, .outputs = 1};
     if (basin_plan_new(&plan, d.engine.store, &spec, &error)) fail_msg("%s", error.text);
     assert_int_equal(basin_plan_get_stats(plan).calls, 1);
@@ -226,17 +226,19 @@ TEST(a_source_is_a_body) {
                           "if (x[0] > 0) { return 1; } return '}' - \"\\\"#\"[0];"};
     check c;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        basin_own own = {.name = "mine", .operands = 1, .value = softsign_value, .cuda = bad[i][0]};
+        basin_custom_op own = {
+            .name = "mine", .operands = 1, .value = softsign_value, .cuda = bad[i][0]};
         c = check_new();
         basin_expr x = check_input(&c, "x", BASIN_SHAPE(3), 0, 1);
-        assert_null(basin_own_apply(&own, &x));
+        assert_null(basin_custom_apply(&own, &x));
         assert_told(&c, bad[i][1]);
     }
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
-        basin_own own = {.name = "mine", .operands = 1, .value = softsign_value, .cuda = good[i]};
+        basin_custom_op own = {
+            .name = "mine", .operands = 1, .value = softsign_value, .cuda = good[i]};
         c = check_new();
         basin_expr x = check_input(&c, "x", BASIN_SHAPE(3), 0, 1);
-        assert_non_null(basin_own_apply(&own, &x));
+        assert_non_null(basin_custom_apply(&own, &x));
         check_free(&c);
     }
 }

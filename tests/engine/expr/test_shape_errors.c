@@ -59,18 +59,18 @@ static basin_expr cotangent_of(const operands *o) {
     X(sub, basin_sub(o->c, o->a), "sub", "[2, 3]", "[2, 3, 4]")                                    \
     X(mul, basin_mul(o->b, o->a), "mul", "[2, 3]", "[4]")                                          \
     X(divide, basin_div(o->a, o->b), "div", "[2, 3]", "[4]")                                       \
-    X(maximum2, basin_max(o->a, o->b), "max", "[2, 3]", "[4]")                                     \
-    X(minimum2, basin_min(o->a, o->b), "min", "[2, 3]", "[4]")                                     \
+    X(maximum2, basin_maximum(o->a, o->b), "max", "[2, 3]", "[4]")                                 \
+    X(minimum2, basin_minimum(o->a, o->b), "min", "[2, 3]", "[4]")                                 \
     X(greater, basin_greater(o->a, o->b), "greater", "[2, 3]", "[4]")                              \
     X(equal, basin_equal(o->a, o->b), "equal", "[2, 3]", "[4]")                                    \
     X(of_variable, basin_atan2(basin_variable(o->a), o->b), "atan2", "'g' [2, 3]", "'b' [4]")      \
-    X(select_inner, basin_select(o->a, o->a, o->b), "select", "[2, 3]", "[4]")                     \
-    X(select_where, basin_select(o->b, o->a, o->a), "select", "[2, 3]", "[4]")                     \
-    X(select_index, basin_select(o->index, o->s, o->s), "index")                                   \
+    X(select_inner, basin_where(o->a, o->a, o->b), "select", "[2, 3]", "[4]")                      \
+    X(select_where, basin_where(o->b, o->a, o->a), "select", "[2, 3]", "[4]")                      \
+    X(select_index, basin_where(o->index, o->s, o->s), "index")                                    \
     X(index_unary, basin_exp(o->index), "'index'")                                                 \
     X(index_binary, basin_add(o->index, o->index), "add", "index")                                 \
     X(index_copy, basin_stop_gradient(o->index), "index")                                          \
-    X(index_broadcast, basin_broadcast(o->index, BASIN_SHAPE(2, 5)), "index")                      \
+    X(index_broadcast, basin_broadcast_to(o->index, BASIN_SHAPE(2, 5)), "index")                   \
     X(index_slice, basin_slice(o->index, 0, 1, 2), "index")                                        \
     X(index_pad, basin_pad(o->index, 0, 1, 2), "index")                                            \
     X(index_sum, basin_sum(o->index, 0, 1), "index")                                               \
@@ -79,11 +79,11 @@ static basin_expr cotangent_of(const operands *o) {
     X(index_table, basin_gather(o->index, o->index), "index")                                      \
     X(index_matmul, basin_matmul(o->seed, o->a), "index")                                          \
     X(index_variable, basin_grad(basin_sum_all(o->a), o->index), "index")                          \
-    X(broadcast, basin_broadcast(o->a, BASIN_SHAPE(3, 3)), "broadcast", "[2, 3]", "[3, 3]")        \
-    X(broadcast_down, basin_broadcast(o->a, BASIN_SHAPE(3)), "broadcast", "[2, 3]", "[3]")         \
-    X(broadcast_rank, basin_broadcast(o->a, ((basin_shape){.rank = 9})), "broadcast", "[2, 3]")    \
-    X(fill_negative, basin_fill(o->graph, BASIN_SHAPE(-2), 0), "[-2]")                             \
-    X(fill_huge, basin_fill(o->graph, BASIN_SHAPE(INT64_MAX, 2), 0), "[9223372036854775807, 2]")   \
+    X(broadcast, basin_broadcast_to(o->a, BASIN_SHAPE(3, 3)), "broadcast", "[2, 3]", "[3, 3]")     \
+    X(broadcast_down, basin_broadcast_to(o->a, BASIN_SHAPE(3)), "broadcast", "[2, 3]", "[3]")      \
+    X(broadcast_rank, basin_broadcast_to(o->a, ((basin_shape){.rank = 9})), "broadcast", "[2, 3]") \
+    X(fill_negative, basin_full(o->graph, BASIN_SHAPE(-2), 0), "[-2]")                             \
+    X(fill_huge, basin_full(o->graph, BASIN_SHAPE(INT64_MAX, 2), 0), "[9223372036854775807, 2]")   \
     X(reshape, basin_reshape(o->a, BASIN_SHAPE(7)), "reshape", "'a' [2, 3]", "[7]")                \
     X(reshape_negative, basin_reshape(o->a, BASIN_SHAPE(-2, -3)), "reshape", "[2, 3]", "[-2, -3]") \
     X(permute_twice, basin_permute(o->a, (int[]){0, 0}), "permute", "[2, 3]")                      \
@@ -106,7 +106,7 @@ static basin_expr cotangent_of(const operands *o) {
     X(sum_axis, basin_sum(o->a, 2, 1), "sum", "axis 2", "[2, 3]")                                  \
     X(sum_count, basin_sum(o->a, 1, 2), "sum", "2 axes from 1", "[2, 3]")                          \
     X(mean_axis, basin_mean(o->a, -3, 1), "axis -3", "[2, 3]")                                     \
-    X(maximum, basin_maximum(o->a, 0, 3), "maximum", "3 axes", "[2, 3]")                           \
+    X(maximum, basin_max(o->a, 0, 3), "maximum", "3 axes", "[2, 3]")                               \
     X(logsumexp, basin_logsumexp(o->s, -1), "logsumexp", "scalar")                                 \
     X(softmax, basin_softmax(o->s, -1), "softmax", "scalar")                                       \
     X(layernorm_delta, basin_layernorm(o->a, o->s, o->b, 1e-5), "layernorm", "x 'a' [2, 3]",       \
@@ -240,12 +240,12 @@ TEST(test_null_passes) {
                          basin_sin(none),
                          basin_cos(none),
                          basin_erf(none),
-                         basin_pow(none, 0),
-                         basin_pow(none, 1),
-                         basin_pow(none, 2),
-                         basin_pow(none, 3),
+                         basin_power_scalar(none, 0),
+                         basin_power_scalar(none, 1),
+                         basin_power_scalar(none, 2),
+                         basin_power_scalar(none, 3),
                          basin_square(none),
-                         basin_recip(none),
+                         basin_reciprocal(none),
                          basin_scale(none, 2),
                          basin_offset(none, 2),
                          basin_stop_gradient(none),
@@ -253,18 +253,18 @@ TEST(test_null_passes) {
                          basin_sub(none, a),
                          basin_mul(none, none),
                          basin_div(none, a),
-                         basin_max(a, none),
+                         basin_maximum(a, none),
                          basin_atan2(a, none),
-                         basin_min(none, a),
+                         basin_minimum(none, a),
                          basin_greater(a, none),
                          basin_equal(none, a),
-                         basin_select(none, a, a),
-                         basin_select(a, none, a),
-                         basin_select(a, a, none),
+                         basin_where(none, a, a),
+                         basin_where(a, none, a),
+                         basin_where(a, a, none),
                          basin_reshape(none, BASIN_SHAPE(2)),
                          basin_permute(none, (int[]){0}),
                          basin_transpose(none),
-                         basin_broadcast(none, BASIN_SHAPE(2)),
+                         basin_broadcast_to(none, BASIN_SHAPE(2)),
                          basin_slice(none, 0, 0, 1),
                          basin_pad(none, 0, 1, 1),
                          basin_concat((basin_expr[]){none, a}, 2, 0),
@@ -275,10 +275,10 @@ TEST(test_null_passes) {
                          basin_scatter(a, none, 2),
                          basin_sum(none, 0, 1),
                          basin_mean(none, 0, 1),
-                         basin_maximum(none, 0, 1),
+                         basin_max(none, 0, 1),
                          basin_sum_all(none),
                          basin_mean_all(none),
-                         basin_maximum_all(none),
+                         basin_max_all(none),
                          basin_logsumexp(none, -1),
                          basin_softmax(none, -1),
                          basin_layernorm(none, a, a, 1),
@@ -308,8 +308,8 @@ TEST(test_null_passes) {
                          basin_grad(a, none),
                          basin_keep(none),
                          basin_input(NULL, "x", BASIN_SCALAR),
-                         basin_const(NULL, 1),
-                         basin_fill(NULL, BASIN_SHAPE(2), 1)};
+                         basin_scalar(NULL, 1),
+                         basin_full(NULL, BASIN_SHAPE(2), 1)};
     for (size_t i = 0; i < sizeof made / sizeof *made; i++)
         if (made[i]) fail_msg("expression %zu is there", i);
     basin_vjp(gradient, none, NULL, &a, 1);
@@ -325,7 +325,7 @@ TEST(test_null_passes) {
 
 TEST(test_two_graphs) {
     operands o = make_operands(), p = make_operands();
-    basin_expr x = basin_fill(p.graph, BASIN_SHAPE(2, 3), 2);
+    basin_expr x = basin_full(p.graph, BASIN_SHAPE(2, 3), 2);
     for (int i = 0; i < 40; i++) x = basin_sin(x); /* numbers that the other graph does not have */
     assert_null(basin_add(o.a, x));
     assert_non_null(strstr(basin_graph_error(o.graph)->text, "graph"));
@@ -335,7 +335,7 @@ TEST(test_two_graphs) {
     assert_non_null(basin_graph_error(o.graph));
     basin_graph_free(o.graph);
     o = make_operands();
-    assert_null(basin_select(o.a, x, x));
+    assert_null(basin_where(o.a, x, x));
     basin_graph_free(o.graph);
     o = make_operands();
     assert_null(basin_matmul_t(o.a, false, x, true));
@@ -419,7 +419,7 @@ TEST(test_huge) {
         char name[20];
         snprintf(name, sizeof name, "huge %d", bits);
         basin_expr x = basin_input(g, name, BASIN_SHAPE((int64_t)1 << bits));
-        basin_expr wide = basin_fill(g, BASIN_SHAPE((int64_t)1 << bits), bits), y[4];
+        basin_expr wide = basin_full(g, BASIN_SHAPE((int64_t)1 << bits), bits), y[4];
         for (int i = 0; i < 4; i++) y[i] = basin_softmax(basin_offset(wide, i), -1);
         refused(&b, &(basin_plan_spec){.output = &x, .outputs = 1}, BASIN_NO_MEMORY, "memory");
         refused(&b, &(basin_plan_spec){.output = y, .outputs = 4}, BASIN_NO_MEMORY, "memory");
@@ -521,10 +521,10 @@ TEST(test_reading) {
     basin_tensor t = basin_tensor_borrow(data, BASIN_F64, BASIN_SHAPE(3, 2));
     assert_ok(
         basin_plan_new(&plan, b.store, &(basin_plan_spec){.output = &y, .outputs = 1}, &failure));
-    assert_failure(basin_plan_read(plan, y, &t, &failure), BASIN_BAD_SHAPE, "[3, 2]");
+    assert_failure(basin_plan_read(&t, plan, y, &failure), BASIN_BAD_SHAPE, "[3, 2]");
     t.shape = BASIN_SHAPE(2, 3);
-    assert_int_equal(basin_plan_read(plan, other, &t, &failure), BASIN_BAD_VALUE);
-    assert_int_equal(basin_plan_read(plan, NULL, &t, &failure), BASIN_BAD_VALUE);
+    assert_int_equal(basin_plan_read(&t, plan, other, &failure), BASIN_BAD_VALUE);
+    assert_int_equal(basin_plan_read(&t, plan, NULL, &failure), BASIN_BAD_VALUE);
     assert_true(basin_plan_scalar(plan, y) != basin_plan_scalar(plan, y)); /* NaN */
     assert_int_equal(basin_plan_write(plan, y, &t, &failure), BASIN_BAD_VALUE);
     assert_int_equal(basin_plan_write(plan, NULL, &t, &failure), BASIN_BAD_VALUE);

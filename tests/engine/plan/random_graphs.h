@@ -74,12 +74,12 @@ static inline void collect(numbers *n, const world *w, basin_store *store, basin
     for (int i = 0; i < w->outputs; i++) {
         assert_int_equal(
             basin_tensor_new(&tensor, BASIN_F64, basin_expr_shape(w->output[i]), &error), BASIN_OK);
-        if (basin_plan_read(plan, w->output[i], &tensor, &error)) fail_msg("%s", error.text);
+        if (basin_plan_read(&tensor, plan, w->output[i], &error)) fail_msg("%s", error.text);
         keep(n, &tensor);
         basin_tensor_free(&tensor);
     }
     for (int i = 0; i < w->updates; i++) {
-        if (basin_store_read(store, basin_expr_name(w->update[i].state), &tensor, &error))
+        if (basin_store_get(&tensor, store, basin_expr_name(w->update[i].state), &error))
             fail_msg("%s", error.text);
         keep(n, &tensor);
         basin_tensor_free(&tensor);

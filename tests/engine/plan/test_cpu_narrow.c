@@ -54,7 +54,7 @@ static void attend(basin_tensor *result, const char *backend) {
     basin_expr a = lab_input(&l, "x", BASIN_SHAPE(ROWS, HEADS * WIDE), x);
     basin_expr q = basin_reshape(a, BASIN_SHAPE(ROWS, HEADS, WIDE)), k = basin_tanh(q);
     basin_expr beta = lab_input(&l, "beta", BASIN_SHAPE(HEADS), (double[]){0.3, 0.2});
-    basin_expr mix = basin_add(basin_eye(l.graph, HEADS), basin_const(l.graph, 0.25));
+    basin_expr mix = basin_add(basin_eye(l.graph, HEADS), basin_scalar(l.graph, 0.25));
     basin_expr scale = lab_input(&l, "scale", BASIN_SHAPE(ROWS * ROWS, HEADS), bias);
     const basin_expr lse[KINDS] = {
         basin_attention_lse(q, k, beta, NULL, NULL, &BASIN_ALL_PAIRS),

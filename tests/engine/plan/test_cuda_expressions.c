@@ -120,8 +120,8 @@ static void arrange(basin_tensor *result, const char *backend) {
     for (int i = 0; i < ROWS; i++) label[i] = i % 7 == 3 ? -1 : i % COLUMNS;
     basin_expr a = lab_input(&l, "x", BASIN_SHAPE(ROWS, COLUMNS), x);
     basin_expr heads = basin_reshape(a, BASIN_SHAPE(ROWS, 2, 48));
-    basin_expr beta = basin_fill(l.graph, BASIN_SHAPE(2), 0.3), mix = basin_eye(l.graph, 2);
-    basin_expr best = basin_top(a, 5, 1, &where);
+    basin_expr beta = basin_full(l.graph, BASIN_SHAPE(2), 0.3), mix = basin_eye(l.graph, 2);
+    basin_expr best = basin_top_k(a, 5, 1, &where);
     const basin_expr value[ARRANGED] = {
         basin_flip(basin_cumsum(a, 0), 1),
         basin_stride(basin_roll(a, 1, 5), 1, 2, 3),

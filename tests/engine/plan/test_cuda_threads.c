@@ -34,7 +34,7 @@ static basin_status train(basin_plan *plan, basin_store *store, basin_expr x, in
     }
     basin_tensor_free(&tensor);
     if (status) return status;
-    status = basin_store_read(store, "w", &tensor, error);
+    status = basin_store_get(&tensor, store, "w", error);
     if (!status) memcpy(result, tensor.data, IN * OUT * sizeof(float));
     basin_tensor_free(&tensor);
     return status;

@@ -13,7 +13,7 @@ TEST(test_compute) {
     assert_ok(basin_engine_open(&engine, &(basin_compute){.threads = 1}, &failure));
     basin_expr x = basin_input(engine.graph, "x", BASIN_SHAPE(3));
     basin_expr output[2] = {basin_square(x), basin_sum_all(x)};
-    const basin_given given = {x, &tokens};
+    const basin_feed given = {x, &tokens};
     assert_ok(basin_engine_compute(&engine, result, output, 2, &given, 1, &failure));
     for (int i = 0; i < 3; i++)
         assert_float_equal(basin_tensor_at(&result[0], i), (i + 1) * (i + 1), 0);
@@ -69,7 +69,7 @@ TEST(test_not_a_number) {
                              &engine, &(basin_compute){.backend = backends[i], .threads = 1}, NULL),
                          BASIN_OK);
         basin_expr x = basin_input(engine.graph, "x", rows.shape), y = basin_logsumexp(x, -1);
-        basin_given given = {x, &rows};
+        basin_feed given = {x, &rows};
         assert_int_equal(basin_engine_compute(&engine, &result, &y, 1, &given, 1, NULL), BASIN_OK);
         assert_true(isnan(basin_tensor_at(&result, 0)));
         assert_true(basin_tensor_at(&result, 1) == -INFINITY);

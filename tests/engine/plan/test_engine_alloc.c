@@ -23,7 +23,7 @@ static void build(model *m) {
     basin_expr w = basin_state(g, "w", BASIN_SHAPE(H, Y, D));
     basin_expr v = basin_state(g, "v", BASIN_SHAPE(H, Y, D));
     basin_expr xi = basin_state(g, "xi", BASIN_SHAPE(M, D));
-    basin_expr beta = basin_fill(g, BASIN_SHAPE(H), 0.5);
+    basin_expr beta = basin_full(g, BASIN_SHAPE(H), 0.5);
     m->x = basin_input(g, "x", BASIN_SHAPE(N, D));
     m->index = basin_index(g, "index", BASIN_SHAPE(4));
     m->seed = basin_index(g, "seed", BASIN_SHAPE(2));
@@ -76,8 +76,8 @@ static basin_status read_results(basin_plan *plan, basin_store *store, const mod
     basin_tensor state;
     float loss;
     basin_tensor scalar = basin_tensor_borrow(&loss, BASIN_F32, BASIN_SCALAR);
-    basin_status status = basin_plan_read(plan, m->loss, &scalar, error);
-    if (!status) status = basin_store_read(store, "xi", &state, error);
+    basin_status status = basin_plan_read(&scalar, plan, m->loss, error);
+    if (!status) status = basin_store_get(&state, store, "xi", error);
     if (!status) basin_tensor_free(&state);
     return status;
 }
@@ -165,7 +165,7 @@ static basin_status choose(void *context) {
         basin_engine_open(&engine, &(basin_compute){.backend = context, .threads = 1}, &error);
     if (status) return status;
     basin_expr x = basin_constant(engine.graph, &table), where;
-    basin_expr best = basin_top(basin_flip(basin_cumsum(x, 0), 1), 2, 1, &where);
+    basin_expr best = basin_top_k(basin_flip(basin_cumsum(x, 0), 1), 2, 1, &where);
     basin_expr p = basin_entmax15(basin_jacobian(basin_softmax(basin_slice(x, 0, 0, 1), -1), x));
     basin_expr square = basin_matmul_t(p, false, p, true);
     basin_expr all = basin_einsum_many("ii,jj->ij", (basin_expr[]){square, square}, 2);

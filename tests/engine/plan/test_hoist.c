@@ -274,7 +274,7 @@ TEST(test_without_states) {
         open_backend(&l, &ways[i]);
         basin_expr x = give_tokens(&l), seed = lab_index(&l, "seed", (int32_t[]){1, 2}, 2);
         basin_expr y[] = {basin_add(basin_exp(x), basin_normal(seed, basin_expr_shape(x))),
-                          basin_softmax(basin_fill(l.graph, BASIN_SHAPE(4), 3), -1)};
+                          basin_softmax(basin_full(l.graph, BASIN_SHAPE(4), 3), -1)};
         basin_plan *plan = lab_plan(&l, y, 2), *still = lab_plan(&l, &y[1], 1);
         basin_plan_stats stats = basin_plan_get_stats(plan), all = basin_plan_get_stats(still);
         assert_int_equal(stats.hoisted, i == PLAIN ? 0 : 2);

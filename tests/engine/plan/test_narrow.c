@@ -152,7 +152,7 @@ static void list_of(double least, bool rounded) {
     basin_pattern pattern = basin_pairs_declare(l.graph, "pairs", NODES, NODES, pairs.pairs);
     basin_expr x = lab_input(&l, "q", BASIN_SHAPE(NODES, 1, WIDTH), q);
     basin_expr y = lab_input(&l, "k", BASIN_SHAPE(NODES, 1, WIDTH), k);
-    basin_expr beta = basin_fill(l.graph, BASIN_SHAPE(1), 0.5);
+    basin_expr beta = basin_full(l.graph, BASIN_SHAPE(1), 0.5);
     basin_expr lse = basin_attention_lse(x, y, beta, NULL, NULL, &pattern);
     basin_plan *plan = lab_plan(&l, &lse, 1);
     assert_int_equal(basin_pairs_write(plan, &pattern, &pairs, NULL), BASIN_OK);

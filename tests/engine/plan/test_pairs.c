@@ -210,8 +210,8 @@ static void refuse_list(int32_t first, int32_t last, int32_t key, const char *wa
     float number[4] = {1, 2, 3, 4}, one = 1;
     x = basin_tensor_borrow(number, BASIN_F32, BASIN_SHAPE(2, 1, 2));
     ones = basin_tensor_borrow(&one, BASIN_F32, BASIN_SHAPE(1));
-    basin_given given[] = {{basin_input(g, "q", x.shape), &x},
-                           {basin_input(g, "beta", ones.shape), &ones}};
+    basin_feed given[] = {{basin_input(g, "q", x.shape), &x},
+                          {basin_input(g, "beta", ones.shape), &ones}};
     basin_expr q = given[0].input, beta = given[1].input;
     basin_expr output[] = {basin_attention_lse(q, q, beta, NULL, NULL, &list),
                            basin_pair_dot(q, q, &list)};

@@ -83,7 +83,7 @@ static basin_tensor descend(bool narrow, int *joint) {
     basin_expr a = lab_state(&l, "a", BASIN_SHAPE(WIDTH, DIM));
     basin_expr b = lab_state(&l, "b", BASIN_SHAPE(WIDTH, DIM));
     lab_fill(&l, 3, 0.5);
-    basin_expr four = basin_const(l.graph, 4);
+    basin_expr four = basin_scalar(l.graph, 4);
     basin_expr q = basin_matmul_t(x, false, a, true), k = basin_matmul_t(x, false, b, true);
     basin_expr y = basin_add(x, basin_div(basin_matmul(q, a), four));
     y = basin_add(y, basin_div(basin_matmul(k, b), four));

@@ -176,7 +176,7 @@ TEST(parts_compute_what_the_whole_does) {
     piece p[PARTS];
     model whole, apart;
     basin_plan *one = whole_plan(&whole), *two[PARTS];
-    basin_exchange_way way = {move, p};
+    basin_exchange_callback way = {move, p};
     basin_error error;
     make_pieces(p);
     int64_t halo = p[0].halos > p[1].halos ? p[0].halos : p[1].halos;
@@ -213,7 +213,7 @@ TEST(parts_compute_what_the_whole_does) {
 TEST(plans_that_differ_are_refused) {
     BASIN_AT_EXIT(lab_close) lab l;
     basin_plan *plan[2];
-    basin_exchange_way way = {move, NULL};
+    basin_exchange_callback way = {move, NULL};
     lab_open(&l, "cpu", 1);
     basin_expr x = basin_input(l.graph, "x", BASIN_SHAPE(3, 2));
     basin_expr wide = basin_exchange(x, 2), more = basin_exp(basin_exchange(x, 2));

@@ -1,6 +1,7 @@
 /* Host tensors: shapes, every conversion, and the search for NaN and infinity. */
 #include <math.h>
 
+#include "base/shape.h"
 #include "basin/tensor.h"
 #include "support/test.h"
 

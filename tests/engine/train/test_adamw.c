@@ -25,7 +25,7 @@ typedef struct loop {
     double p[PARAMS][MOST], m[PARAMS][MOST], v[PARAMS][MOST], norm;
 } loop;
 
-static void loop_step(loop *l, int t, const basin_adamw_config *c) {
+static void loop_step(loop *l, int t, const basin_optimizer_config *c) {
     double g[PARAMS][MOST], squares = 0;
     for (int i = 0; i < PARAMS; i++)
         for (int64_t k = 0; k < sizes[i]; k++) {
@@ -47,11 +47,11 @@ static void loop_step(loop *l, int t, const basin_adamw_config *c) {
 
 typedef struct bench {
     lab lab;
-    basin_adamw adamw;
+    basin_optimizer adamw;
     basin_plan *plan;
 } bench;
 
-static void bench_open(bench *b, const char *backend, const basin_adamw_config *config) {
+static void bench_open(bench *b, const char *backend, const basin_optimizer_config *config) {
     lab *l = &b->lab;
     basin_expr loss = NULL;
     lab_open(l, backend, 1);
@@ -70,7 +70,7 @@ static void bench_open(bench *b, const char *backend, const basin_adamw_config *
         basin_expr part = basin_scale(basin_sum_all(basin_square(apart)), pull[i] / 2);
         loss = loss ? basin_add(loss, part) : part;
     }
-    assert_ok(basin_adamw_new(&b->adamw, &l->params, loss, config, &failure));
+    assert_ok(basin_optimizer_new(&b->adamw, &l->params, loss, config, &failure));
     basin_plan_spec spec = {.output = &b->adamw.norm,
                             .outputs = 1,
                             .update = b->adamw.update,
@@ -81,7 +81,7 @@ static void bench_open(bench *b, const char *backend, const basin_adamw_config *
 
 static void bench_close(bench *b) {
     basin_plan_free(b->plan);
-    basin_adamw_free(&b->adamw);
+    basin_optimizer_free(&b->adamw);
     lab_close(&b->lab);
 }
 
@@ -90,7 +90,7 @@ static void compare(bench *b, const double *wanted, int i, const char *suffix, d
     char full[20];
     basin_tensor found;
     snprintf(full, sizeof full, "%s%s", name[i], suffix);
-    assert_ok(basin_store_read(b->lab.store, full, &found, &failure));
+    assert_ok(basin_store_get(&found, b->lab.store, full, &failure));
     for (int64_t k = 0; k < sizes[i]; k++) {
         double off = fabs(basin_tensor_at(&found, k) - wanted[k]);
         if (!(off <= tolerance * (fabs(wanted[k]) + 0.01)))
@@ -99,7 +99,7 @@ static void compare(bench *b, const double *wanted, int i, const char *suffix, d
     basin_tensor_free(&found);
 }
 
-static void check_steps(const char *backend, double tolerance, basin_adamw_config config) {
+static void check_steps(const char *backend, double tolerance, basin_optimizer_config config) {
     BASIN_AT_EXIT(bench_close) bench b;
     loop l = {0};
     bool clipped = false, free_of = false;
@@ -107,7 +107,7 @@ static void check_steps(const char *backend, double tolerance, basin_adamw_confi
     for (int i = 0; i < PARAMS; i++)
         for (int64_t k = 0; k < sizes[i]; k++) l.p[i][k] = first_value(i, k);
     for (int t = 1; t <= STEPS; t++) {
-        assert_ok(basin_adamw_write(&b.adamw, b.plan, t, rate_of(t), &failure));
+        assert_ok(basin_optimizer_write(&b.adamw, b.plan, t, rate_of(t), &failure));
         lab_run(b.plan);
         loop_step(&l, t, &config);
         clipped = clipped || l.norm > config.clip;
@@ -123,7 +123,7 @@ static void check_steps(const char *backend, double tolerance, basin_adamw_confi
 }
 
 TEST(steps) {
-    const basin_adamw_config configs[] = {
+    const basin_optimizer_config configs[] = {
         {.beta1 = 0.9, .beta2 = 0.99, .epsilon = 1e-8, .weight_decay = 0.05, .clip = 22},
         {.beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-3},
         {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = 0.5, .clip = 25}};
@@ -136,23 +136,23 @@ TEST(steps) {
 /* Gradients that are all zero: nothing but decay moves a parameter, and nothing is NaN. */
 TEST(no_gradient) {
     BASIN_AT_EXIT(lab_close) lab l;
-    basin_adamw adamw;
+    basin_optimizer adamw;
     basin_plan *plan;
     const double one = 1;
     lab_open(&l, "ref", 1);
     basin_expr p = lab_state(&l, "p", BASIN_SCALAR);
     lab_set(&l, p, &one);
     basin_expr loss = basin_scale(p, 0);
-    basin_adamw_config config = BASIN_ADAMW_DEFAULT;
-    assert_ok(basin_adamw_new(&adamw, &l.params, loss, &config, &failure));
+    basin_optimizer_config config = BASIN_OPTIMIZER_DEFAULT;
+    assert_ok(basin_optimizer_new(&adamw, &l.params, loss, &config, &failure));
     basin_plan_spec spec = {.update = adamw.update, .updates = adamw.updates};
     assert_ok(basin_plan_new(&plan, l.store, &spec, &failure));
-    assert_ok(basin_adamw_write(&adamw, plan, 1, 0.1, &failure));
+    assert_ok(basin_optimizer_write(&adamw, plan, 1, 0.1, &failure));
     lab_run(plan);
     BASIN_AT_EXIT(basin_tensor_free) basin_tensor value = lab_value(&l, p);
     assert_true(fabs(basin_tensor_at(&value, 0) - (1 - 0.1 * 0.05)) < 1e-15);
     basin_plan_free(plan);
-    basin_adamw_free(&adamw);
+    basin_optimizer_free(&adamw);
 }
 
 /* ---- a block that learns ---- */
@@ -169,7 +169,7 @@ static const extent small = {4, 6, 12, false};
 typedef struct learner {
     lab lab;
     basin_block block;
-    basin_adamw adamw;
+    basin_optimizer adamw;
     basin_expr loss;
     basin_plan *plan;
 } learner;
@@ -210,8 +210,8 @@ static void learner_data(learner *s, basin_expr *x, basin_expr *want, extent e) 
 
 static void learner_plan(learner *s, bool updates) {
     lab *l = &s->lab;
-    basin_adamw_config config = BASIN_ADAMW_DEFAULT;
-    assert_ok(basin_adamw_new(&s->adamw, &l->params, s->loss, &config, &failure));
+    basin_optimizer_config config = BASIN_OPTIMIZER_DEFAULT;
+    assert_ok(basin_optimizer_new(&s->adamw, &l->params, s->loss, &config, &failure));
     basin_expr output[2 + GRADIENTS] = {s->loss, s->adamw.norm}, param[GRADIENTS];
     assert_int_equal(l->params.count, GRADIENTS);
     for (int i = 0; i < GRADIENTS; i++) param[i] = l->params.param[i].state;
@@ -249,7 +249,7 @@ static void learner_open(learner *s, const char *backend, int threads, bool upda
 
 static void learner_close(learner *s) {
     basin_plan_free(s->plan);
-    basin_adamw_free(&s->adamw);
+    basin_optimizer_free(&s->adamw);
     lab_close(&s->lab);
 }
 
@@ -257,7 +257,7 @@ static void learner_close(learner *s) {
 static void learn(learner *s, double *loss, int rounds) {
     for (int t = 1; t <= rounds; t++) {
         double rate = basin_schedule_rate(&(basin_schedule){10, ROUNDS, 1e-4, 2e-2, 1e-4}, t);
-        assert_ok(basin_adamw_write(&s->adamw, s->plan, t, rate, &failure));
+        assert_ok(basin_optimizer_write(&s->adamw, s->plan, t, rate, &failure));
         lab_run(s->plan);
         loss[t - 1] = basin_plan_scalar(s->plan, s->loss);
     }
@@ -285,8 +285,8 @@ static void assert_same_store(learner *a, learner *b) {
     for (int i = 0; i < count; i++) {
         const char *own = basin_store_name(a->lab.store, i);
         basin_tensor x, y;
-        assert_int_equal(basin_store_read(a->lab.store, own, &x, NULL), BASIN_OK);
-        assert_int_equal(basin_store_read(b->lab.store, own, &y, NULL), BASIN_OK);
+        assert_int_equal(basin_store_get(&x, a->lab.store, own, NULL), BASIN_OK);
+        assert_int_equal(basin_store_get(&y, b->lab.store, own, NULL), BASIN_OK);
         if (memcmp(x.data, y.data, basin_tensor_bytes(&x)) != 0) fail_msg("'%s' differs", own);
         basin_tensor_free(&x);
         basin_tensor_free(&y);
@@ -361,23 +361,27 @@ TEST(schedule) {
 
 TEST(errors) {
     BASIN_AT_EXIT(lab_close) lab l;
-    basin_adamw adamw;
+    basin_optimizer adamw;
     basin_error error = {0};
-    basin_adamw_config config = BASIN_ADAMW_DEFAULT;
+    basin_optimizer_config config = BASIN_OPTIMIZER_DEFAULT;
     lab_open(&l, "ref", 1);
     basin_expr loss = basin_input(l.graph, "x", BASIN_SCALAR);
-    assert_int_equal(basin_adamw_new(&adamw, &l.params, loss, &config, &error), BASIN_BAD_VALUE);
+    assert_int_equal(basin_optimizer_new(&adamw, &l.params, loss, &config, &error),
+                     BASIN_BAD_VALUE);
     assert_non_null(strstr(error.text, "no parameter"));
     basin_expr p = lab_state(&l, "p", BASIN_SHAPE(2, 3));
-    assert_int_equal(basin_adamw_new(&adamw, &l.params, NULL, &config, &error), BASIN_BAD_VALUE);
+    assert_int_equal(basin_optimizer_new(&adamw, &l.params, NULL, &config, &error),
+                     BASIN_BAD_VALUE);
     assert_non_null(strstr(error.text, "no loss"));
     assert_null(adamw.update);
     loss = basin_sum(basin_square(p), 1, 1);
-    assert_int_equal(basin_adamw_new(&adamw, &l.params, loss, &config, &error), BASIN_BAD_SHAPE);
+    assert_int_equal(basin_optimizer_new(&adamw, &l.params, loss, &config, &error),
+                     BASIN_BAD_SHAPE);
     assert_string_equal(error.text, "the loss has shape [2], wanted []: the sum or the mean of it");
     assert_null(adamw.update);
     loss = basin_matmul(p, p); /* does not fit: the graph's own message comes through */
-    assert_int_equal(basin_adamw_new(&adamw, &l.params, loss, &config, &error), BASIN_BAD_SHAPE);
+    assert_int_equal(basin_optimizer_new(&adamw, &l.params, loss, &config, &error),
+                     BASIN_BAD_SHAPE);
     assert_non_null(strstr(error.text, "[2, 3]"));
-    basin_adamw_free(&adamw);
+    basin_optimizer_free(&adamw);
 }

@@ -27,7 +27,7 @@ static void run_open(run *r, const char *backend, double peak) {
     r->x = basin_input(l->graph, "x", BASIN_SHAPE(ROWS, WIDTH));
     basin_expr loss =
         basin_mean_all(basin_square(basin_offset(basin_add(basin_matmul(r->x, w), b), -1)));
-    basin_trainer_spec spec = {.adamw = BASIN_ADAMW_DEFAULT,
+    basin_trainer_spec spec = {.adamw = BASIN_OPTIMIZER_DEFAULT,
                                .schedule = {3, STEPS, 0, peak, 0.001}};
     assert_ok(basin_trainer_new(&r->trainer, l->store, &l->params, loss, &spec, &failure));
 }
@@ -44,7 +44,7 @@ static double run_to(run *r, int64_t step) {
         basin_random_fill_normal(x, 11, (uint64_t)r->trainer.step, 0, ROWS * WIDTH);
         basin_tensor tensor = basin_tensor_borrow(x, BASIN_F32, BASIN_SHAPE(ROWS, WIDTH));
         assert_ok(basin_plan_write(r->trainer.plan, r->x, &tensor, &failure));
-        assert_ok(basin_trainer_step(&r->trainer, &loss, &failure));
+        assert_ok(basin_trainer_step(&loss, &r->trainer, &failure));
     }
     return loss;
 }
@@ -54,8 +54,8 @@ static void same_bits(run *a, run *b) {
     for (int i = 0; i < basin_store_count(a->lab.store); i++) {
         const char *name = basin_store_name(a->lab.store, i);
         basin_tensor x, y;
-        assert_ok(basin_store_read(a->lab.store, name, &x, &failure));
-        assert_ok(basin_store_read(b->lab.store, name, &y, &failure));
+        assert_ok(basin_store_get(&x, a->lab.store, name, &failure));
+        assert_ok(basin_store_get(&y, b->lab.store, name, &failure));
         assert_memory_equal(x.data, y.data, basin_tensor_bytes(&x));
         basin_tensor_free(&x);
         basin_tensor_free(&y);
@@ -106,7 +106,7 @@ TEST(a_loss_that_explodes_is_an_error) {
     basin_tensor tensor = basin_tensor_borrow(x, BASIN_F32, BASIN_SHAPE(ROWS, WIDTH));
     run_open(&r, "cpu", 0.05);
     assert_ok(basin_plan_write(r.trainer.plan, r.x, &tensor, &failure));
-    assert_failure(basin_trainer_step(&r.trainer, &loss, &failure), BASIN_BAD_VALUE, "at step 1");
+    assert_failure(basin_trainer_step(&loss, &r.trainer, &failure), BASIN_BAD_VALUE, "at step 1");
     run_close(&r);
 }
 

@@ -153,17 +153,17 @@ static basin_status write_inputs(rig *r) {
     return status;
 }
 
-static basin_status train(rig *r, basin_adamw *adamw, basin_expr loss) {
-    basin_adamw_config config = BASIN_ADAMW_DEFAULT;
+static basin_status train(rig *r, basin_optimizer *adamw, basin_expr loss) {
+    basin_optimizer_config config = BASIN_OPTIMIZER_DEFAULT;
     if (built(r)) return built(r);
     basin_status status = basin_params_init(&r->params, r->store, 1, &r->error);
-    if (!status) status = basin_adamw_new(adamw, &r->params, loss, &config, &r->error);
+    if (!status) status = basin_optimizer_new(adamw, &r->params, loss, &config, &r->error);
     if (status) return status;
     basin_plan_spec spec = {
         .output = &loss, .outputs = 1, .update = adamw->update, .updates = adamw->updates};
     status = basin_plan_new(&r->plan, r->store, &spec, &r->error);
     if (!status) status = write_inputs(r);
-    if (!status) status = basin_adamw_write(adamw, r->plan, 1, 0.1, &r->error);
+    if (!status) status = basin_optimizer_write(adamw, r->plan, 1, 0.1, &r->error);
     if (!status) status = basin_plan_run(r->plan, &r->error);
     return status;
 }
@@ -176,11 +176,11 @@ typedef struct training {
 static basin_status run_training(void *context) {
     const training *l = context;
     rig r;
-    basin_adamw adamw = {0};
+    basin_optimizer adamw = {0};
     basin_status status = rig_open(&r, l->backend);
     if (!status) status = train(&r, &adamw, l->loss(&r));
     bool good = r.error.status == BASIN_OK || r.error.status == status;
-    basin_adamw_free(&adamw);
+    basin_optimizer_free(&adamw);
     rig_close(&r);
     return good ? status : BASIN_BAD_VALUE;
 }

@@ -216,9 +216,9 @@ TEST(single_outputs_learn) {
     basin_graphs_settings settings = world_settings();
     settings.centralise = true, settings.hidden = 0, settings.decay = 0, settings.epochs = 2;
     scene_open(&s, BASIN_GRAPHS_VALUES, &settings, NULL);
-    assert_ok(basin_store_read(s.model->store, "dec_w", &before, &failure));
+    assert_ok(basin_store_get(&before, s.model->store, "dec_w", &failure));
     train(&s, 15, false, NULL);
-    assert_ok(basin_store_read(s.model->store, "dec_w", &after, &failure));
+    assert_ok(basin_store_get(&after, s.model->store, "dec_w", &failure));
     double moved = 0;
     for (int64_t i = 0; i < basin_shape_count(after.shape); i++)
         moved += fabs(basin_tensor_at(&after, i) - basin_tensor_at(&before, i));

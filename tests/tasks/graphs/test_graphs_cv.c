@@ -93,7 +93,7 @@ typedef struct watcher {
     double loss;
 } watcher;
 
-static void look(void *context, const basin_news *news) {
+static void look(void *context, const basin_progress_report *news) {
     watcher *w = context;
     w->shown = news->done;
     w->loss = news->loss;

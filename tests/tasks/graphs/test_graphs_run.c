@@ -53,7 +53,7 @@ typedef struct stopper {
     int64_t steps, limit;
 } stopper;
 
-static void count_steps(void *context, const basin_news *news) {
+static void count_steps(void *context, const basin_progress_report *news) {
     stopper *s = context;
     (void)news;
     if (++s->steps == s->limit) s->stop = 1;

@@ -125,7 +125,7 @@ TEST(reconstructs_all_features) {
         scene s;
         basin_tensor head;
         scene_open(&s, settings);
-        assert_ok(basin_store_read(s.model->store, "edge_w", &head, &failure));
+        assert_ok(basin_store_get(&head, s.model->store, "edge_w", &failure));
         assert_int_equal(head.shape.dim[1], all ? s.model->encoding.edge_features : 1);
         assert_true(s.model->encoding.edge_features >= 3);
         basin_tensor_free(&head);

@@ -139,7 +139,7 @@ typedef struct stopper {
     int64_t at;
 } stopper;
 
-static inline void stop_later(void *context, const basin_news *news) {
+static inline void stop_later(void *context, const basin_progress_report *news) {
     stopper *s = context;
     if (news->done >= s->at) s->stop = 1;
 }

@@ -21,7 +21,7 @@ typedef struct bench {
     char out[PATH_TEXT], log[PATH_TEXT], note[200];
 } bench;
 
-static inline void bench_show(void *context, const basin_news *news) {
+static inline void bench_show(void *context, const basin_progress_report *news) {
     bench *b = context;
     if (strcmp(news->what, "training") == 0 && news->done == b->stop_at) b->stop = 1;
 }

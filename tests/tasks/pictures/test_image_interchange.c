@@ -193,8 +193,8 @@ TEST(weights_are_rounded_to_bf16) {
                              "f", &unlike))
         fail_msg("%s", unlike.text);
     basin_tensor whole, half;
-    assert_ok(basin_store_read(d.model->store, "xi", &whole, &failure));
-    assert_ok(basin_store_read(again.model->store, "xi", &half, &failure));
+    assert_ok(basin_store_get(&whole, d.model->store, "xi", &failure));
+    assert_ok(basin_store_get(&half, again.model->store, "xi", &failure));
     for (int i = 0; i < D * M; i++) {
         float a = ((float *)whole.data)[i], b = ((float *)half.data)[i];
         uint32_t bits;

@@ -22,7 +22,7 @@ static void enlarge(desk *d) {
     basin_error error;
     for (int i = 0; i < 6; i++) {
         basin_tensor tensor;
-        if (basin_store_read(d->model->store, name[i], &tensor, &error)) continue; /* a ViT */
+        if (basin_store_get(&tensor, d->model->store, name[i], &error)) continue; /* a ViT */
         int64_t count = basin_shape_count(tensor.shape);
         basin_random_fill_normal_f64(tensor.data, 3, (uint64_t)i, 0, (size_t)count);
         for (int64_t k = 0; k < count; k++) ((double *)tensor.data)[k] *= 0.4;
@@ -86,7 +86,7 @@ TEST(traces_end_where_models_do) {
 /* Step 0 of the Hopfield force, and the shares of memories, in plain loops on what is encoded. */
 static double *numbers(desk *d, const char *name) {
     basin_tensor tensor;
-    assert_ok(basin_store_read(d->model->store, name, &tensor, &failure));
+    assert_ok(basin_store_get(&tensor, d->model->store, name, &failure));
     assert_int_equal(tensor.dtype, BASIN_F64);
     return tensor.data;
 }

@@ -247,7 +247,7 @@ static std::string quotable(const char *name) {
     return text;
 }
 
-std::string basin_cuda_own_function(const basin_own_code *code, int number) {
+std::string basin_cuda_own_function(const basin_custom_code *code, int number) {
     return "const auto own" + std::to_string(number) +
            " = [](const float (&x)[3]) -> float {\n#line 1 \"" + quotable(code->name) + "\"\n" +
            code->source + "\n};\n#line 1 \"basin.cu\"\n";
@@ -264,7 +264,7 @@ std::string basin_cuda_own_value(const basin_instruction *s, int number) {
 }
 
 /* A kernel of the source alone; no value returned or an operand far outside is an error. */
-static std::string trial(const basin_own_code *code) {
+static std::string trial(const basin_custom_code *code) {
     basin_instruction call = {};
     call.to = 0, call.a = 1, call.b = 2, call.c = 3, call.own = *code;
     return "#pragma nv_diag_error 175, 940, 1056\nfloat r0, r1 = p.vectors, r2 = r1, r3 = r1;\n" +
@@ -281,7 +281,8 @@ static std::string first_error(const std::string &log) {
     return "line " + log.substr(open + 1, at - open - 1) + ": " + what.substr(0, what.find('\n'));
 }
 
-static basin_status check(basin_backend *backend, const basin_own_code *code, basin_error *error) {
+static basin_status check(basin_backend *backend, const basin_custom_code *code,
+                          basin_error *error) {
     try {
         const std::string log = basin_cuda_code_try((basin_cuda *)backend, trial(code));
         if (log.empty()) return BASIN_OK;
@@ -294,4 +295,4 @@ static basin_status check(basin_backend *backend, const basin_own_code *code, ba
     }
 }
 
-const basin_own_table basin_cuda_own = {check};
+const basin_custom_table basin_cuda_own = {check};

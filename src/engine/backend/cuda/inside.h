@@ -88,9 +88,9 @@ enum { BASIN_CUDA_TOGETHER = CUDART_VERSION >= 12010 ? 24 : 1 };
 int basin_cuda_pointwise_many(const basin_cuda_frame *frame, int frames);
 
 /* code.cu: operations of the caller's own in a program: function `own<number>`, its call. */
-std::string basin_cuda_own_function(const basin_own_code *code, int number);
+std::string basin_cuda_own_function(const basin_custom_code *code, int number);
 std::string basin_cuda_own_value(const basin_instruction *s, int number);
-extern const basin_own_table basin_cuda_own;
+extern const basin_custom_table basin_cuda_own;
 
 /* code.cu: kernels compiled at run time, kept by text, shared with `beside` (or NULL). */
 struct CUfunc_st;

@@ -1,6 +1,7 @@
 /* Energy attention as three fused operations, each the reverse of the one before: the log-sum-exp
  * of the scores, the force, the reverse of the force. The energy of the paper's equation 3 is
  * -sum(lse / beta); its gradient with respect to Q and K holds both terms of the update. */
+#include "base/shape.h"
 #include "engine/expr/graph.h"
 
 static bool pattern_is_list(const basin_pattern *p) { return p->row != NULL; }
@@ -142,11 +143,11 @@ static basin_expr at_pairs(const basin_expr *in, basin_expr a) {
     const int64_t *q = in[BASIN_ATT_Q]->shape.dim;
     int64_t keys = in[BASIN_ATT_K]->shape.dim[1], H = q[2];
     if (!in[BASIN_ATT_ROW]) {
-        basin_expr wide = basin_broadcast(basin_reshape(a, BASIN_SHAPE(q[0], q[1], 1, H)),
-                                          BASIN_SHAPE(q[0], q[1], keys, H));
+        basin_expr wide = basin_broadcast_to(basin_reshape(a, BASIN_SHAPE(q[0], q[1], 1, H)),
+                                             BASIN_SHAPE(q[0], q[1], keys, H));
         return basin_reshape(wide, BASIN_SHAPE(q[0] * q[1] * keys, H));
     }
-    basin_expr ones = basin_fill(in[0]->graph, BASIN_SHAPE(keys, H, 1), 1);
+    basin_expr ones = basin_full(in[0]->graph, BASIN_SHAPE(keys, H, 1), 1);
     return pair_node(BASIN_OP_PAIR_DOT, false, basin_reshape(a, BASIN_SHAPE(q[1], H, 1)), ones,
                      in + BASIN_ATT_ROW, BASIN_SHAPE(in[BASIN_ATT_KEY]->shape.dim[0], H));
 }
@@ -166,10 +167,10 @@ static basin_expr pair_products(const basin_expr *in) {
 /* 1 where a pair of all pairs is left out, [pairs, 1]. */
 static basin_expr pairs_left_out(basin_expr q, const basin_attr *attr) {
     int64_t batch = q->shape.dim[0], n = q->shape.dim[1];
-    basin_expr out = attr->causal ? basin_triangle(q->graph, n, n, attr->exclude_self ? -1 : 0)
+    basin_expr out = attr->causal ? basin_tri(q->graph, n, n, attr->exclude_self ? -1 : 0)
                                   : basin_eye(q->graph, n);
-    if (attr->causal) out = basin_sub(basin_const(q->graph, 1), out);
-    return basin_reshape(basin_broadcast(out, BASIN_SHAPE(batch, n, n)),
+    if (attr->causal) out = basin_sub(basin_scalar(q->graph, 1), out);
+    return basin_reshape(basin_broadcast_to(out, BASIN_SHAPE(batch, n, n)),
                          BASIN_SHAPE(batch * n * n, 1));
 }
 
@@ -189,8 +190,8 @@ static void write_slopes(basin_expr slope[3], const basin_expr *in, const basin_
                                        BASIN_ATT_PAIR + 1, in[BASIN_ATT_W]->shape);
     basin_expr gap = basin_sub(z, at_pairs(in, lse));
     if (attr->exclude_self || attr->causal)
-        gap = basin_select(pairs_left_out(in[BASIN_ATT_Q], attr), basin_const(beta->graph, -1e9),
-                           gap);
+        gap = basin_where(pairs_left_out(in[BASIN_ATT_Q], attr), basin_scalar(beta->graph, -1e9),
+                          gap);
     basin_expr dz = basin_mul(at_pairs(in, in[BASIN_ATT_W]), basin_exp(gap));
     basin_expr du = scale ? basin_mul(dz, scale) : dz;
     basin_expr dm = mix ? basin_matmul_t(du, false, mix, true) : du;

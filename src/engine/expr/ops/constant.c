@@ -18,11 +18,11 @@ basin_expr basin_index_constant(basin_graph *graph, const int32_t *number, basin
     return basin_leaf_data(graph, BASIN_INDEX, shape, number);
 }
 
-basin_expr basin_iota(basin_graph *graph, int64_t count) {
+basin_expr basin_arange(basin_graph *graph, int64_t count) {
     if (!graph) return NULL;
-    if (count < 0 || count > BASIN_COUNT_MOST)
+    if (count < 0 || count > BASIN_MAX_ARANGE)
         return basin_graph_fail(graph, BASIN_BAD_VALUE, "iota: %lld numbers, wanted 0 to %d",
-                                (long long)count, BASIN_COUNT_MOST);
+                                (long long)count, BASIN_MAX_ARANGE);
     BASIN_FREE_AT_EXIT double *number = basin_array_new((size_t)count, sizeof *number);
     if (!number) return basin_graph_fail(graph, BASIN_NO_MEMORY, "out of memory for a constant");
     for (int64_t i = 0; i < count; i++) number[i] = (double)i;
@@ -30,22 +30,23 @@ basin_expr basin_iota(basin_graph *graph, int64_t count) {
 }
 
 basin_expr basin_eye(basin_graph *graph, int64_t count) {
-    basin_expr column = basin_iota(graph, count);
+    basin_expr column = basin_arange(graph, count);
     return basin_equal(basin_as_column(column), column);
 }
 
-basin_expr basin_triangle(basin_graph *graph, int64_t rows, int64_t columns, int64_t diagonal) {
-    basin_expr row = basin_as_column(basin_iota(graph, rows)), column = basin_iota(graph, columns);
+basin_expr basin_tri(basin_graph *graph, int64_t rows, int64_t columns, int64_t diagonal) {
+    basin_expr row = basin_as_column(basin_arange(graph, rows)),
+               column = basin_arange(graph, columns);
     return basin_greater(basin_offset(row, (double)diagonal + 0.5), column);
 }
 
 basin_expr basin_from_index(basin_expr index, int64_t limit) {
     if (!index) return NULL;
-    if (index->kind != BASIN_INDEX || limit < 0 || limit > BASIN_COUNT_MOST)
+    if (index->kind != BASIN_INDEX || limit < 0 || limit > BASIN_MAX_ARANGE)
         return basin_graph_fail(
             index->graph, BASIN_BAD_VALUE,
             "from_index: %s below %lld, wanted an index tensor and a limit of 0 to %d",
-            basin_expr_text(index), (long long)limit, BASIN_COUNT_MOST);
+            basin_expr_text(index), (long long)limit, BASIN_MAX_ARANGE);
     basin_attr attr = {.start = limit};
     return basin_node_single(index->graph, BASIN_OP_FROM_INDEX, &attr, &index, 1, index->shape);
 }
@@ -69,7 +70,7 @@ basin_expr basin_one_hot(basin_expr index, int64_t count) {
                                 "one_hot: %s among %lld, wanted 1 or more", basin_expr_text(index),
                                 (long long)count);
     return basin_equal(basin_as_column(basin_from_index(index, count)),
-                       basin_iota(index->graph, count));
+                       basin_arange(index->graph, count));
 }
 
 /* ---- Random draws as leaves of a formula; the numbers are those of basin/random.h ---- */

@@ -1,4 +1,5 @@
 /* Moving numbers: reshape, permute, slice, concatenate, gather; the reverse of each. */
+#include "base/shape.h"
 #include "base/try.h"
 #include "engine/expr/graph.h"
 
@@ -15,7 +16,7 @@ static basin_expr simplify_reshape(basin_expr a, basin_shape shape) {
     const basin_node *node = a->node;
     if (node->op == BASIN_OP_RESHAPE) return basin_reshape(node->in[0], shape);
     if (node->op == BASIN_OP_COPY && node->in[0]->shape.rank == 0)
-        return basin_broadcast(node->in[0], shape);
+        return basin_broadcast_to(node->in[0], shape);
     if (node->op == BASIN_OP_NEG) return basin_neg(basin_reshape(node->in[0], shape));
     if (node->op == BASIN_OP_MUL && basin_expr_is_const(node->in[0]))
         return basin_mul(node->in[0], basin_reshape(node->in[1], shape));
@@ -45,7 +46,7 @@ basin_expr basin_reshape(basin_expr a, basin_shape shape) {
         return basin_graph_fail(a->graph, BASIN_BAD_SHAPE,
                                 "reshape: %s does not have as many elements as %s",
                                 basin_expr_text(a), basin_shape_text(shape));
-    if (basin_expr_is_const(a)) return basin_broadcast(a, shape);
+    if (basin_expr_is_const(a)) return basin_broadcast_to(a, shape);
     if (a->graph->simplify) {
         basin_expr simple = simplify_reshape(a, shape);
         if (simple) return simple;
@@ -240,7 +241,7 @@ BASIN_RULE(exchange) {
 /* Arranging numbers along one axis: strides, flips, rolls, stacks, diagonals, rows by index,
  * running sums. Formulas of the operations of move.c, so that their gradients follow. */
 
-basin_expr basin_axes_insert(basin_expr a, int axis, int count) {
+basin_expr basin_expand_dims(basin_expr a, int axis, int count) {
     if (!a) return NULL;
     basin_shape shape = {.rank = a->shape.rank + count};
     int at = axis < 0 ? axis + shape.rank : axis;
@@ -276,7 +277,7 @@ basin_expr basin_stack(const basin_expr *parts, int count, int axis) {
     if (!wide)
         return basin_graph_fail(basin_expr_graph(parts[0]), BASIN_NO_MEMORY,
                                 "out of memory for an expression");
-    for (int i = 0; i < count; i++) wide[i] = basin_axes_insert(parts[i], axis, 1);
+    for (int i = 0; i < count; i++) wide[i] = basin_expand_dims(parts[i], axis, 1);
     return basin_concat(wide, count, axis);
 }
 

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/shape.h"
 #include "engine/expr/graph.h"
 
 /* The shape to which a and b broadcast; false if they do not. */
@@ -56,7 +57,8 @@ static basin_expr simplify_unary(basin_op op, basin_expr a, double value) {
     if (op == BASIN_OP_NEG && node->op == BASIN_OP_NEG) return node->in[0];
     if (op == BASIN_OP_NEG && node->op == BASIN_OP_MUL && basin_expr_is_const(node->in[0]))
         return basin_mul(basin_neg(node->in[0]), node->in[1]);
-    if (node->op == BASIN_OP_COPY) return basin_broadcast(unary(op, node->in[0], value), a->shape);
+    if (node->op == BASIN_OP_COPY)
+        return basin_broadcast_to(unary(op, node->in[0], value), a->shape);
     return NULL;
 }
 
@@ -67,7 +69,7 @@ static basin_expr unary(basin_op op, basin_expr a, double value) {
                                 basin_expr_name(a));
     if (basin_expr_is_const(a)) {
         double folded = fold_unary(op, a->node->attr.value, value);
-        if (isfinite(folded)) return basin_const(a->graph, folded);
+        if (isfinite(folded)) return basin_scalar(a->graph, folded);
     }
     if (a->graph->simplify) {
         basin_expr simple = simplify_unary(op, a, value);
@@ -95,8 +97,8 @@ basin_expr basin_sin(basin_expr a) { return unary(BASIN_OP_SIN, a, 0); }
 basin_expr basin_cos(basin_expr a) { return unary(BASIN_OP_COS, a, 0); }
 basin_expr basin_erf(basin_expr a) { return unary(BASIN_OP_ERF, a, 0); }
 
-basin_expr basin_pow(basin_expr a, double exponent) {
-    if (a && exponent == 0) return basin_fill(a->graph, a->shape, 1);
+basin_expr basin_power_scalar(basin_expr a, double exponent) {
+    if (a && exponent == 0) return basin_full(a->graph, a->shape, 1);
     if (exponent == 1) return a;
     if (exponent == 2) return basin_mul(a, a);
     if (exponent == 0.5) return basin_sqrt(a);
@@ -108,12 +110,14 @@ basin_expr basin_power(basin_expr a, basin_expr exponent) {
 }
 
 basin_expr basin_square(basin_expr a) { return basin_mul(a, a); }
-basin_expr basin_recip(basin_expr a) { return a ? basin_div(basin_const(a->graph, 1), a) : NULL; }
+basin_expr basin_reciprocal(basin_expr a) {
+    return a ? basin_div(basin_scalar(a->graph, 1), a) : NULL;
+}
 basin_expr basin_scale(basin_expr a, double factor) {
-    return a ? basin_mul(basin_const(a->graph, factor), a) : NULL;
+    return a ? basin_mul(basin_scalar(a->graph, factor), a) : NULL;
 }
 basin_expr basin_offset(basin_expr a, double term) {
-    return a ? basin_add(a, basin_const(a->graph, term)) : NULL;
+    return a ? basin_add(a, basin_scalar(a->graph, term)) : NULL;
 }
 
 /* Copies to the operand's own shape: one that no rule passes through, marked by its count, and one
@@ -129,12 +133,12 @@ basin_expr basin_variable(basin_expr a) {
     return basin_node_single(a->graph, BASIN_OP_COPY, &attr, &a, 1, a->shape);
 }
 
-basin_expr basin_held(basin_expr variable) {
+basin_expr basin_variable_source(basin_expr variable) {
     const basin_node *node = variable ? variable->node : NULL;
     return node && node->op == BASIN_OP_COPY && node->attr.start ? node->in[0] : variable;
 }
 
-basin_expr basin_broadcast(basin_expr a, basin_shape shape) {
+basin_expr basin_broadcast_to(basin_expr a, basin_shape shape) {
     basin_shape both;
     basin_attr attr = {0};
     if (!a || basin_shape_equal(a->shape, shape)) return a;
@@ -145,8 +149,8 @@ basin_expr basin_broadcast(basin_expr a, basin_shape shape) {
     return basin_node_single(a->graph, BASIN_OP_COPY, &attr, &a, 1, shape);
 }
 
-basin_expr basin_fill(basin_graph *graph, basin_shape shape, double value) {
-    return basin_broadcast(basin_const(graph, value), shape);
+basin_expr basin_full(basin_graph *graph, basin_shape shape, double value) {
+    return basin_broadcast_to(basin_scalar(graph, value), shape);
 }
 
 static double fold_binary(basin_op op, double a, double b) {
@@ -177,20 +181,20 @@ static bool is_slope_of(basin_expr slope, basin_expr y) {
 static basin_expr simplify(basin_op op, basin_expr a, basin_expr b, basin_shape shape) {
     if (basin_expr_is_const(a) && basin_expr_is_const(b)) {
         double folded = fold_binary(op, a->node->attr.value, b->node->attr.value);
-        if (isfinite(folded)) return basin_const(a->graph, folded);
+        if (isfinite(folded)) return basin_scalar(a->graph, folded);
     }
     bool additive = op == BASIN_OP_ADD || op == BASIN_OP_SUB;
     bool product = op == BASIN_OP_MUL || op == BASIN_OP_DIV;
     if ((additive && is_value(b, 0)) || (product && is_value(b, 1)))
-        return basin_broadcast(a, shape);
+        return basin_broadcast_to(a, shape);
     if ((op == BASIN_OP_ADD && is_value(a, 0)) || (op == BASIN_OP_MUL && is_value(a, 1)))
-        return basin_broadcast(b, shape);
+        return basin_broadcast_to(b, shape);
     if (op == BASIN_OP_ADD && a == b) return basin_scale(a, 2);
     /* relu(x) is already 0 where its slope is. */
     if (op == BASIN_OP_MUL && is_slope_of(b, a)) return a;
     if (op == BASIN_OP_MUL && is_slope_of(a, b)) return b;
-    if (op == BASIN_OP_SUB && is_value(a, 0)) return basin_broadcast(basin_neg(b), shape);
-    if (op == BASIN_OP_MUL && is_value(a, -1)) return basin_broadcast(basin_neg(b), shape);
+    if (op == BASIN_OP_SUB && is_value(a, 0)) return basin_broadcast_to(basin_neg(b), shape);
+    if (op == BASIN_OP_MUL && is_value(a, -1)) return basin_broadcast_to(basin_neg(b), shape);
     return NULL;
 }
 
@@ -202,7 +206,7 @@ static basin_expr simplify_signs(basin_op op, basin_expr a, basin_expr b) {
     if (op == BASIN_OP_ADD && basin_expr_op(b) == BASIN_OP_NEG) return basin_sub(a, b->node->in[0]);
     if (op == BASIN_OP_SUB && basin_expr_op(b) == BASIN_OP_NEG) return basin_add(a, b->node->in[0]);
     /* held + mask (x - held), where x is what was held: a mask of gradients alone. */
-    if (op == BASIN_OP_SUB && a == b) return basin_const(a->graph, 0);
+    if (op == BASIN_OP_SUB && a == b) return basin_scalar(a->graph, 0);
     if (op == BASIN_OP_MUL && is_value(a, 0)) return a;
     /* c1 * (c2 * x) = (c1 c2) * x, and the sign of a product moves into its constant. */
     if (op == BASIN_OP_MUL && basin_expr_is_const(a)) {
@@ -261,14 +265,14 @@ static basin_expr binary(basin_op op, basin_expr a, basin_expr b) {
         /* Repeating comes after computing: what is computed stays small. */
         basin_expr x = unrepeated(a), y = unrepeated(b);
         if (shape_meet(&small, x->shape, y->shape) && !basin_shape_equal(small, shape))
-            return basin_broadcast(binary(op, x, y), shape);
+            return basin_broadcast_to(binary(op, x, y), shape);
         a = skip_broadcast(a, b, shape);
         b = skip_broadcast(b, a, shape);
     }
     order_operands(op, &a, &b);
     basin_expr simple = simplify(op, a, b, shape);
     if (!simple && a->graph->simplify) simple = simplify_signs(op, a, b);
-    if (simple) return basin_broadcast(simple, shape);
+    if (simple) return basin_broadcast_to(simple, shape);
     basin_attr attr = {0};
     return basin_node_single(a->graph, op, &attr, (basin_expr[]){a, b}, 2, shape);
 }
@@ -277,12 +281,12 @@ basin_expr basin_add(basin_expr a, basin_expr b) { return binary(BASIN_OP_ADD, a
 basin_expr basin_sub(basin_expr a, basin_expr b) { return binary(BASIN_OP_SUB, a, b); }
 basin_expr basin_mul(basin_expr a, basin_expr b) { return binary(BASIN_OP_MUL, a, b); }
 basin_expr basin_div(basin_expr a, basin_expr b) { return binary(BASIN_OP_DIV, a, b); }
-basin_expr basin_max(basin_expr a, basin_expr b) { return binary(BASIN_OP_MAX2, a, b); }
-basin_expr basin_min(basin_expr a, basin_expr b) { return binary(BASIN_OP_MIN2, a, b); }
+basin_expr basin_maximum(basin_expr a, basin_expr b) { return binary(BASIN_OP_MAX2, a, b); }
+basin_expr basin_minimum(basin_expr a, basin_expr b) { return binary(BASIN_OP_MIN2, a, b); }
 basin_expr basin_greater(basin_expr a, basin_expr b) { return binary(BASIN_OP_GREATER, a, b); }
 basin_expr basin_equal(basin_expr a, basin_expr b) { return binary(BASIN_OP_EQUAL, a, b); }
 
-basin_expr basin_select(basin_expr where, basin_expr yes, basin_expr no) {
+basin_expr basin_where(basin_expr where, basin_expr yes, basin_expr no) {
     basin_shape inner, shape;
     if (!where || !check_binary(&inner, BASIN_OP_SELECT, yes, no)) return NULL;
     if (!shape_meet(&shape, where->shape, inner))
@@ -295,9 +299,9 @@ basin_expr basin_select(basin_expr where, basin_expr yes, basin_expr no) {
 }
 
 basin_expr basin_pointwise(basin_op op, const basin_expr *in, double value) {
-    if (op == BASIN_OP_SELECT) return basin_select(in[0], in[1], in[2]);
+    if (op == BASIN_OP_SELECT) return basin_where(in[0], in[1], in[2]);
     if (op >= BASIN_OP_ADD) return binary(op, in[0], in[1]);
-    return op == BASIN_OP_POW ? basin_pow(in[0], value) : unary(op, in[0], value);
+    return op == BASIN_OP_POW ? basin_power_scalar(in[0], value) : unary(op, in[0], value);
 }
 
 /* d f(a) / d a for the functions of one operand; y = f(a) is at hand. NULL: zero. */
@@ -305,15 +309,15 @@ static basin_expr slope(const basin_node *node, basin_expr a, basin_expr y) {
     basin_graph *graph = a->graph;
     double p = node->attr.value;
     switch (node->op) {
-    case BASIN_OP_NEG: return basin_const(graph, -1);
+    case BASIN_OP_NEG: return basin_scalar(graph, -1);
     case BASIN_OP_ABS: return basin_sign(a);
-    case BASIN_OP_SQRT: return basin_div(basin_const(graph, 0.5), y);
+    case BASIN_OP_SQRT: return basin_div(basin_scalar(graph, 0.5), y);
     case BASIN_OP_EXP: return y;
-    case BASIN_OP_LOG: return basin_recip(a);
-    case BASIN_OP_LOG1P: return basin_recip(basin_offset(a, 1));
+    case BASIN_OP_LOG: return basin_reciprocal(a);
+    case BASIN_OP_LOG1P: return basin_reciprocal(basin_offset(a, 1));
     case BASIN_OP_EXPM1: return basin_offset(y, 1);
-    case BASIN_OP_TANH: return basin_sub(basin_const(graph, 1), basin_square(y));
-    case BASIN_OP_SIGMOID: return basin_mul(y, basin_sub(basin_const(graph, 1), y));
+    case BASIN_OP_TANH: return basin_sub(basin_scalar(graph, 1), basin_square(y));
+    case BASIN_OP_SIGMOID: return basin_mul(y, basin_sub(basin_scalar(graph, 1), y));
     case BASIN_OP_SOFTPLUS: return basin_sigmoid(a);
     case BASIN_OP_LNCOSH: return basin_tanh(a);
     case BASIN_OP_RELU: return basin_heaviside(y); /* y > 0 where a > 0: a need not be kept */
@@ -321,8 +325,8 @@ static basin_expr slope(const basin_node *node, basin_expr a, basin_expr y) {
     case BASIN_OP_COS: return basin_neg(basin_sin(a));
     case BASIN_OP_ERF:
         return basin_scale(basin_exp(basin_neg(basin_square(a))), 2 / sqrt(acos(-1)));
-    case BASIN_OP_POW: return basin_scale(basin_pow(a, p - 1), p);
-    case BASIN_OP_COPY: return node->attr.count ? NULL : basin_const(graph, 1);
+    case BASIN_OP_POW: return basin_scale(basin_power_scalar(a, p - 1), p);
+    case BASIN_OP_COPY: return node->attr.count ? NULL : basin_scalar(graph, 1);
     default: return NULL; /* SIGN, STEP */
     }
 }
@@ -366,18 +370,18 @@ BASIN_RULE(pointwise) {
     } else if (node->ins == 2) {
         rule_binary(node, c, want, grad);
     } else { /* select */
-        basin_expr zero = basin_const(c->graph, 0);
-        if (want[1]) grad[1] = sum_to(basin_select(first, c, zero), node->in[1]->shape);
-        if (want[2]) grad[2] = sum_to(basin_select(first, zero, c), node->in[2]->shape);
+        basin_expr zero = basin_scalar(c->graph, 0);
+        if (want[1]) grad[1] = sum_to(basin_where(first, c, zero), node->in[1]->shape);
+        if (want[2]) grad[2] = sum_to(basin_where(first, zero, c), node->in[2]->shape);
     }
 }
 
 /* ---- Pointwise operations of the caller's own, with derivatives that the caller gives ---- */
 
-_Static_assert((int)BASIN_OWN_OPERANDS == (int)BASIN_OWN_INS,
+_Static_assert((int)BASIN_MAX_CUSTOM_OPERANDS == (int)BASIN_OWN_INS,
                "backends make room for as many operands");
 
-static basin_expr refuse(basin_graph *graph, const basin_own *own, const char *why) {
+static basin_expr refuse(basin_graph *graph, const basin_custom_op *own, const char *why) {
     return basin_graph_fail(graph, BASIN_BAD_VALUE, "the operation '%s' %s",
                             own->name ? own->name : "", why);
 }
@@ -421,9 +425,9 @@ static const char *source_fault(const char *s) {
     return depth ? "has a { without its } in its source for cuda" : NULL;
 }
 
-basin_expr basin_own_apply(const basin_own *own, const basin_expr *x) {
+basin_expr basin_custom_apply(const basin_custom_op *own, const basin_expr *x) {
     if (!own || !x || !x[0]) return NULL;
-    if (!own->name || !own->value || own->operands < 1 || own->operands > BASIN_OWN_OPERANDS)
+    if (!own->name || !own->value || own->operands < 1 || own->operands > BASIN_MAX_CUSTOM_OPERANDS)
         return refuse(x[0]->graph, own, "lacks a name, a value or 1 to 3 operands");
     for (int i = 0; i < own->operands; i++)
         if (!x[i]) return NULL;
@@ -450,9 +454,9 @@ basin_expr basin_own_apply(const basin_own *own, const basin_expr *x) {
 
 /* Zero without a message, or NULL with one. */
 static basin_expr derivative(const basin_node *node, int i) {
-    const basin_own *own = node->attr.own;
+    const basin_custom_op *own = node->attr.own;
     if (own->slope) return own->slope(own, node->in, i);
-    if (own->derivative[i]) return basin_own_apply(own->derivative[i], node->in);
+    if (own->derivative[i]) return basin_custom_apply(own->derivative[i], node->in);
     return basin_graph_fail(node->in[0]->graph, BASIN_UNSUPPORTED,
                             "the operation '%s' has no derivative by operand %d; wanted a slope or "
                             "an operation for it",
@@ -474,8 +478,9 @@ static double remainder_value(const double *x, BASIN_UNUSED const void *context)
 }
 
 /* 1 by a, -floor(a / b) by b */
-static basin_expr remainder_slope(BASIN_UNUSED const basin_own *own, const basin_expr *x, int i) {
-    return i == 0 ? basin_const(x[0]->graph, 1) : basin_neg(basin_divmod(x[0], x[1], NULL));
+static basin_expr remainder_slope(BASIN_UNUSED const basin_custom_op *own, const basin_expr *x,
+                                  int i) {
+    return i == 0 ? basin_scalar(x[0]->graph, 1) : basin_neg(basin_divmod(x[0], x[1], NULL));
 }
 
 static double quotient_value(const double *x, const void *context) {
@@ -483,7 +488,7 @@ static double quotient_value(const double *x, const void *context) {
     return x[1] == 1 ? floor(x[0]) : rint((x[0] - remainder_value(x, context)) / x[1]);
 }
 
-static basin_expr flat(BASIN_UNUSED const basin_own *own, BASIN_UNUSED const basin_expr *x,
+static basin_expr flat(BASIN_UNUSED const basin_custom_op *own, BASIN_UNUSED const basin_expr *x,
                        BASIN_UNUSED int i) {
     return NULL;
 }
@@ -491,20 +496,20 @@ static basin_expr flat(BASIN_UNUSED const basin_own *own, BASIN_UNUSED const bas
 #define REMAINDER "float r = fmodf(x[0], x[1]); if (r != 0 && (r < 0) != (x[1] < 0)) r += x[1]; "
 
 basin_expr basin_divmod(basin_expr a, basin_expr b, basin_expr *remainder) {
-    static const basin_own quotient = {.name = "floor of a quotient",
-                                       .operands = 2,
-                                       .value = quotient_value,
-                                       .slope = flat,
-                                       .cuda = REMAINDER
-                                       "return x[1] == 1 ? floorf(x[0]) : "
-                                       "x[1] == 0 ? x[0] / x[1] : rintf((x[0] - r) / x[1]);"};
-    static const basin_own rest = {.name = "remainder",
-                                   .operands = 2,
-                                   .value = remainder_value,
-                                   .slope = remainder_slope,
-                                   .cuda = REMAINDER "return r;"};
-    if (remainder) *remainder = b ? basin_own_apply(&rest, (basin_expr[]){a, b}) : NULL;
-    return b ? basin_own_apply(&quotient, (basin_expr[]){a, b}) : NULL;
+    static const basin_custom_op quotient = {.name = "floor of a quotient",
+                                             .operands = 2,
+                                             .value = quotient_value,
+                                             .slope = flat,
+                                             .cuda = REMAINDER
+                                             "return x[1] == 1 ? floorf(x[0]) : "
+                                             "x[1] == 0 ? x[0] / x[1] : rintf((x[0] - r) / x[1]);"};
+    static const basin_custom_op rest = {.name = "remainder",
+                                         .operands = 2,
+                                         .value = remainder_value,
+                                         .slope = remainder_slope,
+                                         .cuda = REMAINDER "return r;"};
+    if (remainder) *remainder = b ? basin_custom_apply(&rest, (basin_expr[]){a, b}) : NULL;
+    return b ? basin_custom_apply(&quotient, (basin_expr[]){a, b}) : NULL;
 }
 
 static double atan2_value(const double *x, BASIN_UNUSED const void *context) {
@@ -512,16 +517,17 @@ static double atan2_value(const double *x, BASIN_UNUSED const void *context) {
 }
 
 /* x / (x^2 + y^2) by y, -y / (x^2 + y^2) by x */
-static basin_expr atan2_slope(BASIN_UNUSED const basin_own *own, const basin_expr *yx, int i) {
+static basin_expr atan2_slope(BASIN_UNUSED const basin_custom_op *own, const basin_expr *yx,
+                              int i) {
     basin_expr squares = basin_add(basin_square(yx[0]), basin_square(yx[1]));
     return basin_div(i == 0 ? yx[1] : basin_neg(yx[0]), squares);
 }
 
 basin_expr basin_atan2(basin_expr y, basin_expr x) {
-    static const basin_own own = {.name = "atan2",
-                                  .operands = 2,
-                                  .value = atan2_value,
-                                  .slope = atan2_slope,
-                                  .cuda = "return atan2f(x[0], x[1]);"};
-    return x ? basin_own_apply(&own, (basin_expr[]){y, x}) : NULL;
+    static const basin_custom_op own = {.name = "atan2",
+                                        .operands = 2,
+                                        .value = atan2_value,
+                                        .slope = atan2_slope,
+                                        .cuda = "return atan2f(x[0], x[1]);"};
+    return x ? basin_custom_apply(&own, (basin_expr[]){y, x}) : NULL;
 }

@@ -1,5 +1,6 @@
 /* Matrix products, with their reverse: two more matrix products. */
 
+#include "base/shape.h"
 #include "base/try.h"
 #include "engine/expr/graph.h"
 
@@ -154,7 +155,7 @@ typedef struct term {
 } term;
 
 typedef struct einsum {
-    term term[BASIN_EINSUM_MOST];
+    term term[BASIN_MAX_EINSUM];
     int terms;
     char out[BASIN_MAX_RANK + 1];
     int64_t dim[128];
@@ -259,10 +260,10 @@ basin_expr basin_einsum_many(const char *spec, const basin_expr *a, int count) {
     for (int i = 0; i < count; i++)
         if (!a[i]) return NULL;
     if (count < 1) return NULL;
-    if (count > BASIN_EINSUM_MOST)
+    if (count > BASIN_MAX_EINSUM)
         return basin_graph_fail(a[0]->graph, BASIN_UNSUPPORTED,
                                 "einsum: '%s' of %d operands, wanted 1 to %d", spec, count,
-                                BASIN_EINSUM_MOST);
+                                BASIN_MAX_EINSUM);
     for (int i = 0; i < 128; i++) e.dim[i] = -1;
     for (int i = 0; i < count; i++) e.term[i].a = a[i];
     if (!parse(&e, spec) || !bind(&e)) return misfit(spec, a, count);
@@ -349,5 +350,5 @@ basin_expr basin_maxpool2d(basin_expr x, int window, int stride) {
     basin_expr cells = pool(x, window, stride, "maxpool2d");
     if (!cells) return NULL;
     basin_expr first = basin_one_hot(basin_argmax(cells, -1), cells->shape.dim[4]);
-    return basin_sum(basin_select(first, cells, basin_const(cells->graph, 0)), -1, 1);
+    return basin_sum(basin_where(first, cells, basin_scalar(cells->graph, 0)), -1, 1);
 }

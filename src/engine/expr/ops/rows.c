@@ -24,11 +24,14 @@ static basin_expr reduce(basin_op op, basin_expr a, int axis, int count, const c
 basin_expr basin_sum(basin_expr a, int axis, int count) {
     return reduce(BASIN_OP_SUM, a, axis, count, "sum");
 }
-basin_expr basin_maximum(basin_expr a, int axis, int count) {
+basin_expr basin_max(basin_expr a, int axis, int count) {
     return reduce(BASIN_OP_MAX, a, axis, count, "maximum");
 }
+basin_expr basin_min(basin_expr a, int axis, int count) {
+    return basin_neg(basin_max(basin_neg(a), axis, count));
+}
 basin_expr basin_sum_all(basin_expr a) { return a ? basin_sum(a, 0, a->shape.rank) : NULL; }
-basin_expr basin_maximum_all(basin_expr a) { return a ? basin_maximum(a, 0, a->shape.rank) : NULL; }
+basin_expr basin_max_all(basin_expr a) { return a ? basin_max(a, 0, a->shape.rank) : NULL; }
 
 basin_expr basin_mean(basin_expr a, int axis, int count) {
     basin_expr sum = basin_sum(a, axis, count);
@@ -60,7 +63,7 @@ BASIN_RULE(squares) {
 static basin_expr spread(const basin_node *node, basin_expr reduced) {
     basin_shape shape = node->in[0]->shape, ones = shape;
     for (int i = 0; i < node->attr.count; i++) ones.dim[node->attr.axis + i] = 1;
-    return basin_broadcast(basin_reshape(reduced, ones), shape);
+    return basin_broadcast_to(basin_reshape(reduced, ones), shape);
 }
 
 BASIN_RULE(sum) { grad[0] = spread(node, cotangent[0]); }
@@ -257,7 +260,7 @@ basin_expr basin_causal_softmax(basin_expr x, double factor, bool strict) {
 BASIN_RULE(causal_logsumexp) {
     basin_expr x = node->in[0];
     basin_expr shares = basin_causal_softmax(x, node->attr.value, node->attr.exclude_self);
-    basin_expr weight = basin_axes_insert(cotangent[0], x->shape.rank - 2, 1);
+    basin_expr weight = basin_expand_dims(cotangent[0], x->shape.rank - 2, 1);
     grad[0] = basin_scale(basin_mul(weight, shares), node->attr.value);
 }
 
@@ -276,14 +279,13 @@ BASIN_RULE(causal_softmax_reverse) {
     if (!x || !c) return;
     basin_graph *graph = x->graph;
     int keys = x->shape.rank - 2;
-    basin_expr seen =
-        basin_axes_insert(basin_triangle(graph, x->shape.dim[keys - 1], x->shape.dim[keys],
-                                         node->attr.exclude_self ? -1 : 0),
-                          2, 1);
+    basin_expr seen = basin_expand_dims(basin_tri(graph, x->shape.dim[keys - 1], x->shape.dim[keys],
+                                                  node->attr.exclude_self ? -1 : 0),
+                                        2, 1);
     basin_expr score =
-        basin_select(seen, basin_scale(x, node->attr.value), basin_const(graph, -1e30));
-    basin_expr p = basin_select(seen, basin_softmax(score, keys), basin_const(graph, 0));
-    basin_expr mean = basin_axes_insert(basin_sum(basin_mul(p, c), keys, 1), keys, 1);
+        basin_where(seen, basin_scale(x, node->attr.value), basin_scalar(graph, -1e30));
+    basin_expr p = basin_where(seen, basin_softmax(score, keys), basin_scalar(graph, 0));
+    basin_expr mean = basin_expand_dims(basin_sum(basin_mul(p, c), keys, 1), keys, 1);
     basin_expr dx = basin_scale(basin_mul(p, basin_sub(c, mean)), node->attr.value);
     basin_partial(grad, &dx, cotangent, 1, in, want, node->ins);
 }
@@ -295,11 +297,11 @@ BASIN_RULE(causal_softmax_reverse) {
 static basin_expr first_largest(basin_expr a) {
     if (!a) return NULL;
     int64_t n = a->shape.dim[a->shape.rank - 1];
-    basin_expr largest = basin_as_column(basin_maximum(a, -1, 1));
-    basin_expr position = basin_iota(a->graph, n);
-    basin_expr later = basin_const(a->graph, (double)n);
-    basin_expr hit = basin_select(basin_equal(a, largest), position, later);
-    return basin_as_column(basin_neg(basin_maximum(basin_neg(hit), -1, 1)));
+    basin_expr largest = basin_as_column(basin_max(a, -1, 1));
+    basin_expr position = basin_arange(a->graph, n);
+    basin_expr later = basin_scalar(a->graph, (double)n);
+    basin_expr hit = basin_where(basin_equal(a, largest), position, later);
+    return basin_as_column(basin_neg(basin_max(basin_neg(hit), -1, 1)));
 }
 
 static bool has_elements(basin_expr a, int axis, int64_t count, const char *what) {
@@ -317,23 +319,23 @@ basin_expr basin_argmax(basin_expr a, int axis) {
 }
 
 /* One after the other: what was chosen is less than all that is left. */
-basin_expr basin_top(basin_expr a, int64_t count, int axis, basin_expr *where) {
-    basin_expr best[BASIN_TOP_MOST], place[BASIN_TOP_MOST];
+basin_expr basin_top_k(basin_expr a, int64_t count, int axis, basin_expr *where) {
+    basin_expr best[BASIN_MAX_TOP_K], place[BASIN_MAX_TOP_K];
     if (where) *where = NULL;
     if (!a || (axis = basin_axis(a, axis, "top")) < 0 || !has_elements(a, axis, count, "top"))
         return NULL;
-    if (count > BASIN_TOP_MOST)
+    if (count > BASIN_MAX_TOP_K)
         return basin_graph_fail(a->graph, BASIN_UNSUPPORTED,
                                 "top: the %lld largest, wanted 1 to %d", (long long)count,
-                                BASIN_TOP_MOST);
+                                BASIN_MAX_TOP_K);
     basin_expr left = basin_axis_last(a, axis);
-    basin_expr position = basin_iota(a->graph, a->shape.dim[axis]);
-    basin_expr gone = basin_const(a->graph, -FLT_MAX), zero = basin_const(a->graph, 0);
+    basin_expr position = basin_arange(a->graph, a->shape.dim[axis]);
+    basin_expr gone = basin_scalar(a->graph, -FLT_MAX), zero = basin_scalar(a->graph, 0);
     for (int64_t i = 0; i < count; i++) {
         place[i] = first_largest(left);
         basin_expr hit = basin_equal(position, place[i]);
-        best[i] = basin_as_column(basin_sum(basin_select(hit, left, zero), -1, 1));
-        left = basin_select(hit, gone, left);
+        best[i] = basin_as_column(basin_sum(basin_where(hit, left, zero), -1, 1));
+        left = basin_where(hit, gone, left);
     }
     basin_expr chosen = basin_axis_back(basin_concat(place, (int)count, -1), axis);
     if (where) *where = basin_to_index(chosen, a->shape.dim[axis]);
@@ -350,10 +352,10 @@ basin_expr basin_cross_entropy_labels(basin_expr scores, basin_expr label) {
                                 "an index tensor [..]",
                                 basin_expr_text(scores), basin_expr_text(label));
     int64_t classes = scores->shape.dim[rank - 1];
-    basin_expr zero = basin_const(scores->graph, 0);
+    basin_expr zero = basin_scalar(scores->graph, 0);
     basin_expr hot = basin_one_hot(label, classes);
-    basin_expr own = basin_sum(basin_select(hot, scores, zero), -1, 1);
+    basin_expr own = basin_sum(basin_where(hot, scores, zero), -1, 1);
     basin_expr known =
-        basin_greater(basin_from_index(label, classes), basin_const(scores->graph, -0.5));
-    return basin_select(known, basin_sub(basin_logsumexp(scores, -1), own), zero);
+        basin_greater(basin_from_index(label, classes), basin_scalar(scores->graph, -0.5));
+    return basin_where(known, basin_sub(basin_logsumexp(scores, -1), own), zero);
 }

@@ -2,6 +2,7 @@
  * order, which is the reverse of the reverse (backend/values.h). */
 #include <math.h>
 
+#include "base/shape.h"
 #include "engine/expr/graph.h"
 
 basin_expr basin_as_batch(basin_expr a, const char *what) {

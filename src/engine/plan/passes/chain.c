@@ -113,7 +113,7 @@ static int add_instruction(sum *s, places *p, basin_op op, int a, int b) {
 }
 
 static int add_constant(sum *s, basin_graph *graph, double number) {
-    basin_expr expr = basin_const(graph, number);
+    basin_expr expr = basin_scalar(graph, number);
     int value = expr ? basin_ir_value_new(s->ir, expr->shape, BASIN_REAL) : -1;
     if (value >= 0) s->ir->value[value].leaf = expr->node;
     return value;

@@ -63,7 +63,7 @@ static basin_expr rebuild_sum(const basin_node *node, basin_expr a) {
 static basin_expr rebuild_single(const basin_node *node, const basin_expr *in) {
     basin_shape shape = node->out[0]->shape;
     switch (node->op) {
-    case BASIN_OP_COPY: return basin_broadcast(in[0], shape);
+    case BASIN_OP_COPY: return basin_broadcast_to(in[0], shape);
     case BASIN_OP_SUM: return rebuild_sum(node, in[0]);
     case BASIN_OP_RESHAPE: return basin_reshape(in[0], shape);
     default: return basin_matmul_t(in[0], node->attr.transpose_a, in[1], node->attr.transpose_b);
@@ -81,7 +81,7 @@ static void rebuild(rewrite *r, const basin_node *node) {
     else if (node->op == BASIN_OP_ITERATED)
         r->map[node->out[0]->id] = in[0];
     else if (node->op == BASIN_OP_CONST)
-        r->map[node->out[0]->id] = basin_const(r->to, node->attr.value);
+        r->map[node->out[0]->id] = basin_scalar(r->to, node->attr.value);
     else if (node->op == BASIN_OP_COPY || node->op == BASIN_OP_RESHAPE ||
              node->op == BASIN_OP_MATMUL || node->op == BASIN_OP_SUM)
         r->map[node->out[0]->id] = rebuild_single(node, in);

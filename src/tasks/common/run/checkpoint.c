@@ -23,7 +23,7 @@ basin_status basin_states_copy(basin_store *store, const basin_params *params, c
         snprintf(a, sizeof a, "%s%s", to, name);
         snprintf(b, sizeof b, "%s%s", from, name);
         BASIN_AT_EXIT(basin_tensor_free) basin_tensor tensor;
-        BASIN_TRY(basin_store_read(store, b, &tensor, error));
+        BASIN_TRY(basin_store_get(&tensor, store, b, error));
         BASIN_TRY(basin_store_write(store, a, &tensor, error));
     }
     return BASIN_OK;
@@ -135,13 +135,13 @@ static void sum(fields *f, const char *name, basin_run_sum *to) {
 }
 
 /* Only of runs that seek fixed points. */
-static void rests(fields *f, const char *name, basin_convergence *r) {
+static void convergence(fields *f, const char *name, basin_convergence *r) {
     if (f->reading ? !cJSON_GetObjectItemCaseSensitive(f->object, name) : !r->points) return;
     fields in = inside(f, name);
     count(&in, "points", &r->points);
     count(&in, "steps", &r->steps);
     count(&in, "most_steps", &r->most_steps);
-    count(&in, "restless", &r->restless);
+    count(&in, "restless", &r->not_converged);
     number(&in, "change", &r->change);
     count(&in, "solutions", &r->solutions);
     count(&in, "products", &r->products);
@@ -189,8 +189,8 @@ static bool state(cJSON *object, bool reading, basin_run_state *s) {
     count(&f, "step", &s->step);
     sum(&f, "epoch_loss", &s->epoch_loss);
     sum(&f, "recent_loss", &s->recent_loss);
-    rests(&f, "epoch_rests", &s->epoch_rests);
-    rests(&f, "recent_rests", &s->recent_rests);
+    convergence(&f, "epoch_rests", &s->epoch_rests);
+    convergence(&f, "recent_rests", &s->recent_rests);
     count(&f, "best_epoch", &s->best_epoch);
     score(&f, "best", &s->best);
     score(&f, "last", &s->last);
@@ -380,8 +380,8 @@ static basin_status average_on_host(basin_average *a, double keep, basin_error *
         char name[NAME];
         const char *own = basin_expr_name(a->params->param[i].state);
         snprintf(name, sizeof name, "average.%s", own);
-        BASIN_TRY(basin_store_read(a->store, name, &old, error));
-        BASIN_TRY(basin_store_read(a->store, own, &now, error));
+        BASIN_TRY(basin_store_get(&old, a->store, name, error));
+        BASIN_TRY(basin_store_get(&now, a->store, own, error));
         mix(&old, &now, keep);
         BASIN_TRY(basin_store_write(a->store, name, &old, error));
     }

@@ -19,7 +19,7 @@ static bool exists(const char *path) { return access(path, F_OK) == 0; }
 /* Paths are checked now rather than after the last epoch. */
 static basin_status check_log(const char *path, basin_error *error) {
     FILE *file = path ? fopen(path, "a") : NULL;
-    if (path && !file) return basin_fail(error, BASIN_IO, "%s: %s", path, strerror(errno));
+    if (path && !file) return basin_fail_errno(path, "open", error);
     if (file) fclose(file);
     return BASIN_OK;
 }
@@ -27,8 +27,7 @@ static basin_status check_log(const char *path, basin_error *error) {
 static basin_status set_aside(const basin_run *run, basin_error *error) {
     BASIN_FREE_AT_EXIT char *old = join(run->checkpoint, ".old");
     if (!old) return basin_fail_memory(error, "a path");
-    if (rename(run->checkpoint, old))
-        return basin_fail(error, BASIN_IO, "%s: %s", old, strerror(errno));
+    if (rename(run->checkpoint, old)) return basin_fail_errno(old, "rename", error);
     basin_watch_note(run->training.watch, "the checkpoint of an earlier run is kept as %s", old);
     return BASIN_OK;
 }
@@ -284,18 +283,18 @@ basin_status basin_log_open(FILE **log, const char *path, const basin_run_place 
     if (!path) return BASIN_OK;
     BASIN_TRY(resumed ? keep_lines(path, resumed, error) : BASIN_OK);
     *log = fopen(path, resumed ? "a" : "w");
-    return *log ? BASIN_OK : basin_fail(error, BASIN_IO, "%s: %s", path, strerror(errno));
+    return *log ? BASIN_OK : basin_fail_errno(path, "open for writing", error);
 }
 
 /* ---- what a run says: to a watcher, as scores, of fixed points ---- */
 
-void basin_watch_show(const basin_watch *watch, const basin_news *news) {
+void basin_watch_show(const basin_watch *watch, const basin_progress_report *news) {
     if (watch && watch->show) watch->show(watch->context, news);
 }
 
 void basin_watch_progress(const basin_watch *watch, const char *what, int64_t done, int64_t total,
                           double speed, const char *unit) {
-    basin_news news = {what, done, total, NAN, speed, unit, .seconds_left = NAN};
+    basin_progress_report news = {what, done, total, NAN, speed, unit, .seconds_left = NAN};
     basin_watch_show(watch, &news);
 }
 
@@ -335,7 +334,7 @@ void basin_convergence_add(basin_convergence *sum, const basin_convergence *more
     sum->points += more->points;
     sum->steps += more->steps;
     if (more->most_steps > sum->most_steps) sum->most_steps = more->most_steps;
-    sum->restless += more->restless;
+    sum->not_converged += more->not_converged;
     sum->change = worse(sum->change, more->change);
     sum->solutions += more->solutions;
     sum->products += more->products;
@@ -348,7 +347,7 @@ void basin_convergence_log(basin_json *line, const basin_convergence *r) {
     basin_json_number(line, "rest_steps", (double)r->steps / (double)r->points);
     basin_json_integer(line, "rest_most_steps", r->most_steps);
     basin_json_number(line, "rest_change", r->change);
-    basin_json_integer(line, "restless", r->restless);
+    basin_json_integer(line, "restless", r->not_converged);
     if (!r->solutions) return;
     basin_json_number(line, "rest_products", (double)r->products / (double)r->solutions);
     basin_json_number(line, "rest_residual", r->residual);
@@ -358,19 +357,19 @@ void basin_convergence_log(basin_json *line, const basin_convergence *r) {
 bool basin_convergence_tell(char *text, size_t size, const basin_convergence *r) {
     size_t at = 0;
     if (size) *text = 0;
-    if (r->restless)
+    if (r->not_converged)
         at = (size_t)snprintf(text, size,
                               "%lld of %lld descents were not at rest after %lld steps, forces of "
                               "up to %.2g of a token were left; more rest_steps or another alpha "
                               "may help",
-                              (long long)r->restless, (long long)r->points,
+                              (long long)r->not_converged, (long long)r->points,
                               (long long)r->most_steps, r->change);
     if (r->unsolved && at < size)
         snprintf(text + at, size - at,
                  "%s%lld of %lld gradients at rest are off, their linear systems by up to %.2g; "
                  "more rest_products may help",
                  at ? "; " : "", (long long)r->unsolved, (long long)r->solutions, r->residual);
-    return r->restless || r->unsolved;
+    return r->not_converged || r->unsolved;
 }
 
 void basin_convergence_note(const basin_watch *watch, const char *when,

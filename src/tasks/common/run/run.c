@@ -1,5 +1,6 @@
 /* The loop of a run: members, epochs, steps, and what happens between them; see run.h. */
 #include "tasks/common/run/run.h"
+#include "base/file.h"
 
 #include <errno.h>
 #include <unistd.h>
@@ -43,17 +44,17 @@ static void show(const basin_run *r) {
     int64_t done = at->member * all + at->step, total = t->members * all;
     double pace = r->leg_steps ? (basin_clock() - r->began) / (double)r->leg_steps : NAN;
     double items = (double)t->items / (double)t->steps;
-    basin_news news = {.what = "training",
-                       .done = done,
-                       .total = total,
-                       .loss = mean(&at->epoch_loss),
-                       .speed = items / pace,
-                       .unit = t->unit,
-                       .seconds_left = pace * (double)(total - done),
-                       .epoch = at->epoch < t->epochs ? at->epoch + 1 : t->epochs,
-                       .epochs = t->epochs,
-                       .member = at->member + 1,
-                       .members = t->members};
+    basin_progress_report news = {.what = "training",
+                                  .done = done,
+                                  .total = total,
+                                  .loss = mean(&at->epoch_loss),
+                                  .speed = items / pace,
+                                  .unit = t->unit,
+                                  .seconds_left = pace * (double)(total - done),
+                                  .epoch = at->epoch < t->epochs ? at->epoch + 1 : t->epochs,
+                                  .epochs = t->epochs,
+                                  .member = at->member + 1,
+                                  .members = t->members};
     basin_watch_show(r->training.watch, &news);
 }
 
@@ -70,7 +71,7 @@ static basin_json begin_line(basin_run *r, const basin_run_sum *loss) {
 static basin_status end_line(const basin_run *r, basin_json *line, basin_error *error) {
     basin_json_end(line);
     if (fflush(r->log) == 0) return BASIN_OK;
-    return basin_fail(error, BASIN_IO, "%s: %s", r->training.log, strerror(errno));
+    return basin_fail_errno(r->training.log, "write", error);
 }
 
 static void gather_rests(basin_run *r) {

@@ -125,7 +125,7 @@ bool basin_states_exist(basin_store *store, const basin_params *params, const ch
 
 /* ---- telling a watcher, who may be absent, and asking whether to stop ---- */
 
-void basin_watch_show(const basin_watch *watch, const basin_news *news);
+void basin_watch_show(const basin_watch *watch, const basin_progress_report *news);
 /* The same of what has no loss; `speed` in units per second, or NAN. */
 void basin_watch_progress(const basin_watch *watch, const char *what, int64_t done, int64_t total,
                           double speed, const char *unit);
@@ -137,10 +137,10 @@ bool basin_watch_stopped(const basin_watch *watch);
 
 void basin_convergence_add(basin_convergence *sum, const basin_convergence *more);
 /* Fields of a line of the log; none where no rest points were sought. */
-void basin_convergence_log(basin_json *line, const basin_convergence *rests);
+void basin_convergence_log(basin_json *line, const basin_convergence *convergence);
 /* A line that says `when` and what was not reached; nothing where all was. */
 void basin_convergence_note(const basin_watch *watch, const char *when,
-                            const basin_convergence *rests);
+                            const basin_convergence *convergence);
 
 /* ---- averages ----
  * Averages of parameters over the steps of a run, kept as states "average.NAME" beside them. */

@@ -159,7 +159,7 @@ static basin_status take(float *to, basin_shards *shards, basin_store *store, ba
         return BASIN_OK;
     }
     BASIN_AT_EXIT(basin_tensor_free) basin_tensor gradient = {0};
-    BASIN_TRY(basin_store_read(store, name, &gradient, error));
+    BASIN_TRY(basin_store_get(&gradient, store, name, error));
     const float *from = gradient.data, factor = (float)weight;
     if (gradient.dtype == BASIN_F32)
         for (int64_t i = 0; i < count; i++) to[i] = from[i] * factor;
@@ -188,7 +188,7 @@ basin_status basin_shards_add(basin_shards *shards, basin_trainer *trainer, doub
                               basin_error *error) {
     double loss;
     BASIN_TRY(basin_plan_run(trainer->plan, error));
-    BASIN_TRY(basin_trainer_loss(trainer, &loss, error));
+    BASIN_TRY(basin_trainer_loss(&loss, trainer, error));
     return take_all(shards, trainer, loss, weight, error);
 }
 
@@ -258,7 +258,7 @@ basin_status basin_shards_run(basin_shards *shards, basin_trainer *trainer, int6
     for (int64_t i = 0; i < shards->share.count; i++) {
         BASIN_TRY(write(context, &weight, step, shards->share.first + i, error));
         BASIN_TRY(shards->tree ? basin_shards_add(shards, trainer, weight, error)
-                               : basin_trainer_step(trainer, NULL, error));
+                               : basin_trainer_step(NULL, trainer, error));
     }
     return shards->tree ? basin_shards_step(shards, &shards->loss, &weight, trainer, error)
                         : BASIN_OK;
@@ -267,5 +267,5 @@ basin_status basin_shards_run(basin_shards *shards, basin_trainer *trainer, int6
 basin_status basin_shards_loss(const basin_shards *shards, double *loss,
                                const basin_trainer *trainer, basin_error *error) {
     *loss = shards->loss;
-    return shards->tree ? BASIN_OK : basin_trainer_loss(trainer, loss, error);
+    return shards->tree ? BASIN_OK : basin_trainer_loss(loss, trainer, error);
 }

@@ -97,7 +97,7 @@ static basin_status load_file(tu *t, table *to, basin_error *error) {
 static basin_status load_folder(tu *t, basin_error *error) {
     table *to;
     DIR *dir = opendir(t->path);
-    if (!dir) return basin_fail(error, BASIN_IO, "%s: %s", t->path, strerror(errno));
+    if (!dir) return basin_fail_errno(t->path, "list", error);
     basin_status status = BASIN_OK;
     for (struct dirent *entry; !status && (entry = readdir(dir));) {
         status = table_of(&to, t, entry->d_name, error);
@@ -421,7 +421,7 @@ basin_status basin_graphset_open_tu(basin_graphset *set, const char *path, bool 
     BASIN_AT_EXIT(basin_map_close) basin_map map = {0};
     BASIN_AT_EXIT(tu_free) tu t = {.path = path, .bare = bare, .limit = basin_memory_share()};
     *set = (basin_graphset){0};
-    if (stat(path, &info)) return basin_fail(error, BASIN_IO, "%s: %s", path, strerror(errno));
+    if (stat(path, &info)) return basin_fail_errno(path, "examine", error);
     if (!S_ISDIR(info.st_mode)) {
         BASIN_TRY(basin_map_open(&map, path, error));
         return basin_graphset_parse_tu(set, map.data, map.size, path, bare, error);

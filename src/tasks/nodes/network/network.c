@@ -1,5 +1,6 @@
 /* The container of a network: nodes with features, labels, ids, masks; relations are in csr.c. */
 #include "tasks/nodes/network/network.h"
+#include "base/shape.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -15,6 +15,7 @@
 #include <inttypes.h>
 
 #include "base/bundle.h"
+#include "base/shape.h"
 #include "base/text.h"
 #include "tasks/nodes/network/network.h"
 

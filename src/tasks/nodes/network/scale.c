@@ -7,6 +7,7 @@
 
 #include "base/bundle.h"
 #include "base/parallel.h"
+#include "base/shape.h"
 #include "base/sort.h"
 #include "tasks/nodes/network/network.h"
 

@@ -174,7 +174,7 @@ static basin_status move_weights(engine *n, float *weight, bool out, basin_error
         basin_tensor whole = basin_tensor_borrow(weight, BASIN_F32, basin_expr_shape(state));
         BASIN_AT_EXIT(basin_tensor_free) basin_tensor found = {0};
         int64_t count = basin_shape_count(whole.shape);
-        if (out) BASIN_TRY(basin_store_read(n->store, basin_expr_name(state), &found, error));
+        if (out) BASIN_TRY(basin_store_get(&found, n->store, basin_expr_name(state), error));
         if (out) memcpy(weight, found.data, (size_t)count * sizeof *weight);
         if (!out) BASIN_TRY(basin_store_write(n->store, basin_expr_name(state), &whole, error));
         weight += count;
@@ -380,7 +380,7 @@ static basin_status step(fitting *f, int64_t number, basin_error *error) {
     BASIN_TRY(basin_values_write(plan, e->label, f->number, BASIN_F32, error));
     BASIN_TRY(basin_values_write(plan, e->weight, f->number + f->batch, BASIN_F32, error));
     BASIN_TRY(basin_values_write(plan, e->seed, word, BASIN_I32, error));
-    BASIN_TRY(basin_trainer_step(&f->trainer, &loss, error));
+    BASIN_TRY(basin_trainer_step(&loss, &f->trainer, error));
     BASIN_TRY(move_weights(&f->engine, f->now, true, error));
     for (int64_t i = 0; i < n->weights; i++)
         n->weight[i] += (float)part * (f->now[i] - n->weight[i]);

@@ -237,10 +237,10 @@ static void grid_free(grid *g) {
 
 /* The mean over windows: [count, count], rows that sum to 1. */
 static basin_expr window_mean(basin_graph *graph, int64_t count) {
-    basin_expr place = basin_iota(graph, count);
+    basin_expr place = basin_arange(graph, count);
     basin_expr far = basin_abs(basin_sub(basin_reshape(place, BASIN_SHAPE(count, 1)),
                                          basin_reshape(place, BASIN_SHAPE(1, count))));
-    basin_expr near = basin_greater(basin_const(graph, WINDOW / 2 + 0.5), far);
+    basin_expr near = basin_greater(basin_scalar(graph, WINDOW / 2 + 0.5), far);
     return basin_div(near, basin_reshape(basin_sum(near, 1, 1), BASIN_SHAPE(count, 1)));
 }
 
@@ -266,8 +266,8 @@ static void write_energy(grid *g) {
     basin_expr guess = basin_mul(g->in[HOLE], basin_offset(basin_neg(g->in[GUESSES]), 1));
     basin_expr counts = basin_mul(g->in[FITS], basin_offset(basin_neg(guess), 1));
     basin_expr share = average(g, counts);
-    basin_expr weight = basin_div(basin_min(basin_scale(share, 3), basin_const(graph, 1)),
-                                  basin_max(share, basin_const(graph, 0.02)));
+    basin_expr weight = basin_div(basin_minimum(basin_scale(share, 3), basin_scalar(graph, 1)),
+                                  basin_maximum(share, basin_scalar(graph, 0.02)));
     basin_expr fit =
         basin_add(basin_mul(average(g, basin_mul(apart, counts)), weight), g->in[DATA]);
     basin_expr near = basin_scale(average(g, g->in[A]), coherence);
@@ -275,7 +275,7 @@ static void write_energy(grid *g) {
     basin_expr best = basin_softmax(basin_neg(basin_mul(g->in[BETA], cost)), 2);
     basin_expr whole = basin_sub(fit, basin_scale(near, 0.5));
     g->energy = basin_sum_all(basin_mul(basin_mul(g->in[A], whole), g->in[HOLE]));
-    basin_expr least = basin_neg(basin_maximum(basin_neg(fit), 2, 1));
+    basin_expr least = basin_neg(basin_max(basin_neg(fit), 2, 1));
     g->least = basin_sum_all(
         basin_mul(least, basin_reshape(g->in[HOLE], BASIN_SHAPE(g->height, g->width))));
     g->new_a = basin_add(g->in[A], basin_mul(g->in[PART], basin_sub(best, g->in[A])));

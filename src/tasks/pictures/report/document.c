@@ -1,6 +1,7 @@
 /* The document of a report; see report.h and docs/reports.md. It holds names, numbers and pictures;
  * the viewer page makes sections, plots and explanations of them. */
 #include "tasks/common/view/document.h"
+#include "base/shape.h"
 #include "base/sort.h"
 #include "tasks/pictures/report/report.h"
 

@@ -25,8 +25,9 @@ static basin_status exhibit_room(basin_image_exhibit *e, const basin_image_setti
     return BASIN_NEW_RAW(&e->output, values, what, error);
 }
 
-static basin_status complete(basin_image_exhibit *e, basin_image_model *model, basin_feed *feed,
-                             basin_image_runner *runner, basin_error *error) {
+static basin_status complete(basin_image_exhibit *e, basin_image_model *model,
+                             basin_picture_feed *feed, basin_image_runner *runner,
+                             basin_error *error) {
     const basin_image_settings *s = &model->settings;
     int64_t N = basin_image_tokens(s), size = N * basin_image_patch_values(s);
     for (int64_t done = 0; done < e->count;) {
@@ -52,7 +53,7 @@ static basin_status exhibit_new(basin_image_exhibit *e, basin_image_model *model
                                 const basin_image_set *set, const basin_image_scores *scores,
                                 const int64_t *place, int64_t count, const basin_watch *watch,
                                 basin_error *error) {
-    basin_feed *feed;
+    basin_picture_feed *feed;
     BASIN_AT_EXIT(basin_image_runner_free) basin_image_runner runner = {0};
     *e = (basin_image_exhibit){.count = count};
     BASIN_TRY(exhibit_room(e, &model->settings, error));

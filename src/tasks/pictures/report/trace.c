@@ -93,7 +93,7 @@ static basin_expr build_use(const basin_block *block, basin_expr g) {
     basin_expr h = basin_matmul_t(g, false, block->xi, true), use = NULL;
     switch (block->config.hopfield) {
     case BASIN_HOPFIELD_RELU: use = basin_square(basin_relu(h)); break;
-    case BASIN_HOPFIELD_POWER: use = basin_pow(basin_relu(h), block->config.power); break;
+    case BASIN_HOPFIELD_POWER: use = basin_power_scalar(basin_relu(h), block->config.power); break;
     case BASIN_HOPFIELD_SOFTMAX: use = basin_softmax(h, -1); break;
     }
     return basin_sum(use, 0, 2);
@@ -180,7 +180,7 @@ static void watcher_free(watcher *s) {
 
 static basin_status read_picture(float *out, watcher *s, basin_expr from, int step,
                                  basin_error *error) {
-    BASIN_TRY(basin_plan_read(s->plan, from, &s->picture, error));
+    BASIN_TRY(basin_plan_read(&s->picture, s->plan, from, error));
     size_t bytes = basin_tensor_bytes(&s->picture);
     memcpy((char *)out + (size_t)step * bytes, s->picture.data, bytes);
     return BASIN_OK;
@@ -188,7 +188,7 @@ static basin_status read_picture(float *out, watcher *s, basin_expr from, int st
 
 /* Each picture's mean square over its replaced tokens. */
 static basin_status read_square(double *square, watcher *s, basin_expr from, basin_error *error) {
-    BASIN_TRY(basin_plan_read(s->plan, from, &s->numbers, error));
+    BASIN_TRY(basin_plan_read(&s->numbers, s->plan, from, error));
     int64_t all = s->numbers.shape.dim[1], N = s->picture.shape.dim[1];
     for (int64_t b = 0; b < s->numbers.shape.dim[0]; b++) {
         const double *number = (double *)s->numbers.data + b * all + (all - N);
@@ -212,12 +212,12 @@ static basin_status read_attention(basin_image_trace *t, basin_plan *plan, basin
     BASIN_AT_EXIT(basin_tensor_free) basin_tensor k = {0};
     BASIN_TRY(basin_tensor_new(&q, BASIN_F32, shape, error));
     BASIN_TRY(basin_tensor_new(&k, BASIN_F32, shape, error));
-    BASIN_TRY(basin_plan_read(plan, query, &q, error));
-    BASIN_TRY(basin_plan_read(plan, key, &k, error));
+    BASIN_TRY(basin_plan_read(&q, plan, query, error));
+    BASIN_TRY(basin_plan_read(&k, plan, key, error));
     return set_shares(t->attention, at, q.data, k.data, shape.dim[3], exclude_self, error);
 }
 
-static basin_status observe(void *context, const basin_moment *now, basin_error *error) {
+static basin_status observe(void *context, const basin_descent_state *now, basin_error *error) {
     watcher *s = context;
     basin_image_trace *t = s->trace;
     int64_t at = now->step * t->count;
@@ -246,7 +246,7 @@ static basin_status descend(basin_image_trace *t, basin_image_model *model, cons
     BASIN_TRY(make_tensors(&s, error));
     BASIN_TRY(basin_image_write_batch(s.encoder, &s.graph, patches, mask, t->count, error));
     BASIN_TRY(basin_plan_run(s.encoder, error));
-    BASIN_TRY(basin_plan_read(s.encoder, s.first, &s.state, error));
+    BASIN_TRY(basin_plan_read(&s.state, s.encoder, s.first, error));
     return basin_descent_run(s.descent, &done, &s.state, error);
 }
 

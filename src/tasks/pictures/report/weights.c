@@ -10,7 +10,7 @@ static basin_status evaluate(basin_tensor *result, const basin_image_graph *g,
     BASIN_TRY(basin_graph_check(g->graph, error));
     BASIN_TRY(basin_plan_new(&plan, model->store, &spec, error));
     basin_status status = basin_plan_run(plan, error);
-    if (!status) status = basin_plan_read(plan, out, result, error);
+    if (!status) status = basin_plan_read(result, plan, out, error);
     basin_plan_free(plan);
     return status;
 }
@@ -50,7 +50,7 @@ static basin_status compare_positions(double **cosine, basin_image_model *model,
     int64_t N = basin_image_tokens(&model->settings);
     BASIN_AT_EXIT(basin_tensor_free) basin_tensor stored = {0};
     BASIN_AT_EXIT(basin_tensor_free) basin_tensor row = {0};
-    BASIN_TRY(basin_store_read(model->store, "pos", &stored, error));
+    BASIN_TRY(basin_store_get(&stored, model->store, "pos", error));
     BASIN_TRY(BASIN_NEW_RAW(cosine, N * N, "comparing positions", error));
     BASIN_TRY(basin_tensor_new(&row, BASIN_F64, stored.shape, error));
     BASIN_TRY(basin_tensor_convert(&row, &stored, error));

@@ -26,7 +26,7 @@ typedef struct report {
     struct report *next;
 } report;
 
-struct basin_feed {
+struct basin_picture_feed {
     basin_feed_config config;
     int64_t *item; /* [items] */
     int64_t items, steps, values;
@@ -60,7 +60,7 @@ int basin_pictures_threads(int asked, int most) {
 
 /* ---- one picture ---- */
 
-static void keep(basin_feed *feed, int64_t k, const basin_picture *picture, int64_t height,
+static void keep(basin_picture_feed *feed, int64_t k, const basin_picture *picture, int64_t height,
                  int64_t width) {
     size_t bytes = (size_t)picture->height * (size_t)picture->width * (size_t)picture->channels;
     unsigned char none = 0;
@@ -87,7 +87,7 @@ static bool may_reduce(const basin_augment *a, int64_t height, int64_t width) {
 }
 
 /* Decodes what the crop needs; or all, to keep it, where `all` is set. */
-static basin_status fill_encoded(float *values, basin_feed *feed, int64_t k, int64_t epoch,
+static basin_status fill_encoded(float *values, basin_picture_feed *feed, int64_t k, int64_t epoch,
                                  const basin_fetched *fetched, bool all, basin_scratch *scratch,
                                  basin_error *error) {
     const basin_feed_config *c = &feed->config;
@@ -107,7 +107,7 @@ static basin_status fill_encoded(float *values, basin_feed *feed, int64_t k, int
     return basin_augment_run(values, &c->augment, &drawn, &scratch->picture, scratch, error);
 }
 
-static basin_status fill_kept(float *values, basin_feed *feed, int64_t k, int64_t epoch,
+static basin_status fill_kept(float *values, basin_picture_feed *feed, int64_t k, int64_t epoch,
                               const basin_kept *kept, basin_scratch *scratch, basin_error *error) {
     const basin_feed_config *c = &feed->config;
     basin_drawn drawn;
@@ -116,7 +116,7 @@ static basin_status fill_kept(float *values, basin_feed *feed, int64_t k, int64_
 }
 
 /* From the form that is kept, whether there is memory to keep it or not. */
-static basin_status fill_whole(float *values, basin_feed *feed, int64_t k, int64_t epoch,
+static basin_status fill_whole(float *values, basin_picture_feed *feed, int64_t k, int64_t epoch,
                                basin_scratch *scratch, basin_error *error) {
     const basin_feed_config *c = &feed->config;
     basin_kept fresh = {.picture = scratch->picture};
@@ -129,7 +129,7 @@ static basin_status fill_whole(float *values, basin_feed *feed, int64_t k, int64
 }
 
 /* Item k of this epoch into `values`. */
-static basin_status fill(float *values, basin_feed *feed, int64_t k, int64_t epoch,
+static basin_status fill(float *values, basin_picture_feed *feed, int64_t k, int64_t epoch,
                          basin_scratch *scratch, basin_error *error) {
     const basin_feed_config *c = &feed->config;
     basin_fetched fetched;
@@ -151,7 +151,7 @@ static basin_status fill(float *values, basin_feed *feed, int64_t k, int64_t epo
 }
 
 /* Remembers that an item cannot be read, with the reason, for the reader to tell. */
-static void note_bad(basin_feed *feed, int64_t k, const basin_error *error) {
+static void note_bad(basin_picture_feed *feed, int64_t k, const basin_error *error) {
     if (atomic_exchange(&feed->noted[k], 1)) return;
     report *r = malloc(sizeof *r);
     pthread_mutex_lock(&feed->lock);
@@ -167,8 +167,9 @@ static void note_bad(basin_feed *feed, int64_t k, const basin_error *error) {
 
 /* Fills one place of an epoch. In training the next picture replaces a bad one (*index -1: none
  * left); bad ones are tried again, so that resumed runs see the same. */
-static basin_status fill_place(float *values, int64_t *index, basin_feed *feed, int64_t epoch,
-                               int64_t place, basin_scratch *scratch, basin_error *error) {
+static basin_status fill_place(float *values, int64_t *index, basin_picture_feed *feed,
+                               int64_t epoch, int64_t place, basin_scratch *scratch,
+                               basin_error *error) {
     const basin_feed_config *c = &feed->config;
     int64_t tries = c->training ? feed->items : 1;
     *index = -1;
@@ -191,14 +192,14 @@ static basin_status fill_place(float *values, int64_t *index, basin_feed *feed, 
 /* ---- workers ---- */
 
 /* How many places a step has; the last batch of an evaluation is smaller. */
-static int64_t places(const basin_feed *feed, int64_t step) {
+static int64_t places(const basin_picture_feed *feed, int64_t step) {
     if (feed->config.training) return feed->width;
     int64_t left = feed->items - step * feed->config.batch;
     return basin_int_max(0, basin_int_min(left, feed->config.batch));
 }
 
 /* Takes the next run of places within one step; false where there is none now. */
-static bool take(int64_t *step, int64_t *from, int64_t *count, basin_feed *feed) {
+static bool take(int64_t *step, int64_t *from, int64_t *count, basin_picture_feed *feed) {
     *step = feed->issued / feed->width;
     *from = feed->issued % feed->width;
     if (feed->pause || feed->failure.status || *step >= feed->consumed + feed->ring) return false;
@@ -209,7 +210,7 @@ static bool take(int64_t *step, int64_t *from, int64_t *count, basin_feed *feed)
     return true;
 }
 
-static void work(basin_feed *feed, basin_scratch *scratch, int64_t step, int64_t from,
+static void work(basin_picture_feed *feed, basin_scratch *scratch, int64_t step, int64_t from,
                  int64_t count) {
     slot *s = &feed->slot[step % feed->ring];
     int64_t epoch = feed->config.training ? step / feed->steps : 0;
@@ -228,7 +229,7 @@ static void work(basin_feed *feed, basin_scratch *scratch, int64_t step, int64_t
 }
 
 static void *worker(void *context) {
-    basin_feed *feed = context;
+    basin_picture_feed *feed = context;
     basin_scratch scratch = {0};
     int64_t step, from, count;
     pthread_mutex_lock(&feed->lock);
@@ -264,7 +265,7 @@ static int64_t close_up(slot *s, int64_t count, int64_t values) {
 }
 
 /* Calls back for what was found; without the lock, in the order of the items. */
-static void tell(basin_feed *feed) {
+static void tell(basin_picture_feed *feed) {
     pthread_mutex_lock(&feed->lock);
     report *list = feed->reports;
     feed->reports = NULL;
@@ -283,7 +284,7 @@ static void tell(basin_feed *feed) {
 }
 
 /* Waits for a step's places and hands the slot over; a failure of another step waits its turn. */
-static basin_status await(basin_feed *feed, int64_t step, basin_error *error) {
+static basin_status await(basin_picture_feed *feed, int64_t step, basin_error *error) {
     slot *s = &feed->slot[step % feed->ring];
     basin_status status = BASIN_OK;
     double start = basin_clock();
@@ -304,7 +305,8 @@ static basin_status await(basin_feed *feed, int64_t step, basin_error *error) {
     return status;
 }
 
-basin_status basin_feed_next(basin_feed_batch *batch, basin_feed *feed, basin_error *error) {
+basin_status basin_feed_next(basin_feed_batch *batch, basin_picture_feed *feed,
+                             basin_error *error) {
     int64_t count, kept = 0, step;
     *batch = (basin_feed_batch){0};
     do { /* a batch of which nothing could be read is passed over */
@@ -329,7 +331,7 @@ basin_status basin_feed_next(basin_feed_batch *batch, basin_feed *feed, basin_er
     return BASIN_OK;
 }
 
-void basin_feed_seek(basin_feed *feed, int64_t step) {
+void basin_feed_seek(basin_picture_feed *feed, int64_t step) {
     pthread_mutex_lock(&feed->lock);
     feed->pause = true;
     while (feed->busy > 0) pthread_cond_wait(&feed->ready, &feed->lock);
@@ -341,8 +343,8 @@ void basin_feed_seek(basin_feed *feed, int64_t step) {
     pthread_mutex_unlock(&feed->lock);
 }
 
-basin_feed_counts basin_feed_count(const basin_feed *feed) {
-    basin_feed *f = (basin_feed *)feed;
+basin_feed_counts basin_feed_count(const basin_picture_feed *feed) {
+    basin_picture_feed *f = (basin_picture_feed *)feed;
     pthread_mutex_lock(&f->lock);
     basin_feed_counts counts = {f->bad, atomic_load(&f->kept_bytes), f->waited};
     pthread_mutex_unlock(&f->lock);
@@ -371,7 +373,7 @@ static basin_status check(const basin_feed_config *c, int64_t items, basin_error
     return BASIN_OK;
 }
 
-static basin_status allocate(basin_feed *feed, basin_error *error) {
+static basin_status allocate(basin_picture_feed *feed, basin_error *error) {
     static const char what[] = "batches of pictures";
     const basin_feed_config *c = &feed->config;
     size_t values;
@@ -392,7 +394,7 @@ static basin_status allocate(basin_feed *feed, basin_error *error) {
     return BASIN_OK;
 }
 
-static basin_status start(basin_feed *feed, basin_error *error) {
+static basin_status start(basin_picture_feed *feed, basin_error *error) {
     int threads = basin_pictures_threads(feed->config.threads, THREADS_MOST);
     while (feed->workers < threads &&
            pthread_create(&feed->worker[feed->workers], NULL, worker, feed) == 0)
@@ -401,9 +403,10 @@ static basin_status start(basin_feed *feed, basin_error *error) {
     return basin_fail(error, BASIN_NO_MEMORY, "no thread could be started to read pictures");
 }
 
-basin_status basin_feed_new(basin_feed **out, const basin_feed_config *config, basin_error *error) {
+basin_status basin_feed_new(basin_picture_feed **out, const basin_feed_config *config,
+                            basin_error *error) {
     int64_t items = config->item ? config->items : basin_pictures_count(config->pictures);
-    basin_feed *feed = NULL;
+    basin_picture_feed *feed = NULL;
     *out = NULL;
     BASIN_TRY(check(config, items, error));
     BASIN_TRY(BASIN_NEW(&feed, 1, "a feed of pictures", error));
@@ -425,7 +428,7 @@ basin_status basin_feed_new(basin_feed **out, const basin_feed_config *config, b
     return BASIN_OK;
 }
 
-void basin_feed_free(basin_feed *feed) {
+void basin_feed_free(basin_picture_feed *feed) {
     if (!feed) return;
     pthread_mutex_lock(&feed->lock);
     feed->stop = true;

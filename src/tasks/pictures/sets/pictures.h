@@ -12,7 +12,7 @@
  * the configuration alone. A picture that cannot be read is reported once, counted and left out: in
  * training the next one takes its place, in evaluation its batch is one smaller ---- */
 
-typedef struct basin_feed basin_feed;
+typedef struct basin_picture_feed basin_picture_feed;
 
 /* What crops are cut from. It changes the values a little (what was reduced first is smoother), so
  * a run keeps to one of them; whether there is memory to keep pictures changes nothing. Crops are
@@ -51,13 +51,14 @@ typedef struct basin_feed_batch {
     int64_t step, epoch;
 } basin_feed_batch;
 
-basin_status basin_feed_new(basin_feed **feed, const basin_feed_config *config, basin_error *error);
-void basin_feed_free(basin_feed *feed);
+basin_status basin_feed_new(basin_picture_feed **feed, const basin_feed_config *config,
+                            basin_error *error);
+void basin_feed_free(basin_picture_feed *feed);
 
 /* Waits for the next batch. Fails where no picture is left that can be read. */
-basin_status basin_feed_next(basin_feed_batch *batch, basin_feed *feed, basin_error *error);
+basin_status basin_feed_next(basin_feed_batch *batch, basin_picture_feed *feed, basin_error *error);
 /* The next batch will be that of this step: 0 begins again, a step saved goes on from there. */
-void basin_feed_seek(basin_feed *feed, int64_t step);
+void basin_feed_seek(basin_picture_feed *feed, int64_t step);
 
 typedef struct basin_feed_counts {
     int64_t unreadable; /* pictures, found so far */
@@ -65,7 +66,7 @@ typedef struct basin_feed_counts {
     double waited;      /* seconds in basin_feed_next: near 0 where the workers keep up */
 } basin_feed_counts;
 
-basin_feed_counts basin_feed_count(const basin_feed *feed);
+basin_feed_counts basin_feed_count(const basin_picture_feed *feed);
 
 /* Threads that decode: as many as asked for, or (0) one per processor; at most so many. */
 int basin_pictures_threads(int asked, int most);

@@ -31,7 +31,7 @@ typedef struct rig {
 
 static inline double rig_weight(rig *r) {
     basin_tensor w;
-    assert_ok(basin_store_read(r->lab.store, "w", &w, &failure));
+    assert_ok(basin_store_get(&w, r->lab.store, "w", &failure));
     double value = basin_tensor_at(&w, 0);
     basin_tensor_free(&w);
     return value;
@@ -56,7 +56,7 @@ static inline basin_status rig_settle(void *context, basin_run_sum *sum, basin_e
     double loss;
     if (!r->open) return BASIN_OK;
     r->open = false;
-    basin_status status = basin_trainer_loss(&r->trainer, &loss, error);
+    basin_status status = basin_trainer_loss(&loss, &r->trainer, error);
     sum->loss += 2 * loss, sum->weight += 2;
     return status;
 }
@@ -72,7 +72,7 @@ static inline basin_status rig_step(void *context, basin_run_sum *sum, const bas
     basin_tensor tensor = basin_tensor_borrow(x, BASIN_F32, BASIN_SHAPE(ROWS, WIDTH));
     if (!status) status = basin_plan_write(r->trainer.plan, r->x, &tensor, error);
     r->trainer.step = place->step;
-    if (!status) status = basin_trainer_step(&r->trainer, NULL, error);
+    if (!status) status = basin_trainer_step(NULL, &r->trainer, error);
     r->open = true;
     if (--r->steps_left == 0) r->stop = 1;
     return status;
@@ -129,7 +129,7 @@ static inline void rig_open(rig *r, const basin_reduction *reduction) {
         basin_mean_all(basin_square(basin_offset(basin_add(basin_matmul(r->x, w), b), -1)));
     basin_schedule schedule = {STEPS, STEPS * EPOCHS, 0, 0.05, 0.001};
     basin_trainer_spec spec = {
-        .adamw = BASIN_ADAMW_DEFAULT, .schedule = schedule, .reduction = reduction};
+        .adamw = BASIN_OPTIMIZER_DEFAULT, .schedule = schedule, .reduction = reduction};
     assert_ok(basin_trainer_new(&r->trainer, l->store, &l->params, loss, &spec, &failure));
     r->watch = (basin_watch){.note = rig_note, .context = r, .stop = &r->stop};
     r->task = (basin_run_task){.context = r,

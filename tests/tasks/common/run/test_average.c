@@ -13,7 +13,7 @@ static void set(lab *l, const char *name, double a, double b) {
 static double read_second(lab *l, const char *name) {
     basin_error error;
     basin_tensor tensor;
-    if (basin_store_read(l->store, name, &tensor, &error)) fail_msg("%s", error.text);
+    if (basin_store_get(&tensor, l->store, name, &error)) fail_msg("%s", error.text);
     double value = basin_tensor_at(&tensor, 1);
     basin_tensor_free(&tensor);
     return value;

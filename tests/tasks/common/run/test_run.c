@@ -29,7 +29,7 @@ static char *weights(rig *r) {
     for (int i = 0; i < 4; i++) {
         basin_tensor t;
         basin_error error;
-        if (basin_store_read(r->lab.store, name[i], &t, &error)) continue;
+        if (basin_store_get(&t, r->lab.store, name[i], &error)) continue;
         for (int64_t k = 0; k < basin_shape_count(t.shape); k++)
             sprintf(text + strlen(text), "%a ", basin_tensor_at(&t, k));
         basin_tensor_free(&t);
@@ -190,7 +190,7 @@ TEST(what_cannot_be_written_is_told_first) {
     folder_path(log, state, "nowhere/log.jsonl");
     refuse(&(basin_training){.output = path},
            "nowhere/model.safetensors: cannot write: No such file");
-    refuse(&(basin_training){.log = log}, "nowhere/log.jsonl: No such file");
+    refuse(&(basin_training){.log = log}, "nowhere/log.jsonl: cannot open");
     refuse(&(basin_training){.from = path}, "nowhere/model.safetensors: cannot open");
 }
 
@@ -329,7 +329,7 @@ static basin_status meet(void *context, basin_store *store, const char *const *n
     p->reductions++;
     for (int i = 0; i < count; i++) {
         basin_tensor gradient;
-        basin_status status = basin_store_read(store, name[i], &gradient, error);
+        basin_status status = basin_store_get(&gradient, store, name[i], error);
         if (status) return status;
         basin_tensor_free(&gradient);
     }

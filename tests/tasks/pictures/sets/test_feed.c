@@ -51,14 +51,14 @@ static void unreadable(void *context, const char *name, const char *why) {
     snprintf(t->text + strlen(t->text), sizeof t->text - strlen(t->text), "%s|%s\n", name, why);
 }
 
-static basin_feed *feed_new(const basin_feed_config *config) {
-    basin_feed *feed;
+static basin_picture_feed *feed_new(const basin_feed_config *config) {
+    basin_picture_feed *feed;
     basin_error error;
     if (basin_feed_new(&feed, config, &error)) fail_msg("%s", error.text);
     return feed;
 }
 
-static void next(basin_feed_batch *batch, basin_feed *feed) {
+static void next(basin_feed_batch *batch, basin_picture_feed *feed) {
     basin_error error;
     if (basin_feed_next(batch, feed, &error)) fail_msg("%s", error.text);
 }
@@ -103,7 +103,7 @@ typedef struct run {
 
 static run *run_new(const basin_feed_config *config) {
     run *r = malloc(sizeof *r);
-    basin_feed *feed = feed_new(config);
+    basin_picture_feed *feed = feed_new(config);
     for (int s = 0; s < STEPS; s++) {
         basin_feed_batch batch;
         next(&batch, feed);
@@ -143,7 +143,7 @@ TEST(resumes_from_any_step) {
     basin_feed_config config = training(pictures, &t);
     run *whole = run_new(&config);
     config.threads = 3;
-    basin_feed *feed = feed_new(&config);
+    basin_picture_feed *feed = feed_new(&config);
     const int at[] = {7, 0, 22, 4, 5, 6, 6, 13};
     for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
         basin_feed_seek(feed, at[i]);
@@ -166,7 +166,7 @@ TEST(places_of_a_batch_are_dealt) {
     BASIN_AT_EXIT(free_pictures) basin_pictures *pictures = open_folder(state);
     told none = {0};
     basin_feed_config config = training(pictures, &none);
-    basin_feed *whole = feed_new(&config), *part[2];
+    basin_picture_feed *whole = feed_new(&config), *part[2];
     size_t values = (size_t)basin_augment_values(&config.augment) * sizeof(float);
     for (int i = 0; i < 2; i++) {
         config.first = i ? 1 : 0;
@@ -195,7 +195,7 @@ TEST(stops_at_once) {
     basin_feed_config config = training(pictures, &t);
     config.threads = 4;
     for (int i = 0; i < 20; i++) {
-        basin_feed *feed = feed_new(&config);
+        basin_picture_feed *feed = feed_new(&config);
         basin_feed_batch batch;
         if (i % 2) next(&batch, feed);
         if (i % 3 == 2) basin_feed_seek(feed, i);
@@ -215,7 +215,7 @@ TEST(evaluation_covers_all) {
                                 .threads = 2,
                                 .unreadable = unreadable,
                                 .context = &t};
-    basin_feed *feed = feed_new(&config);
+    basin_picture_feed *feed = feed_new(&config);
     const int64_t want[] = {20, 4, 0, 7, 22, 9};
     const int64_t counts[] = {1, 1, 1, 2, 1}; /* one pair could not be read at all */
     for (int round = 0; round < 2; round++) {
@@ -249,7 +249,7 @@ TEST(every_item_once_an_epoch) {
                                 .training = true,
                                 .threads = 2,
                                 .seed = 1};
-    basin_feed *feed = feed_new(&config);
+    basin_picture_feed *feed = feed_new(&config);
     for (int epoch = 0; epoch < 3; epoch++) {
         int seen[40] = {0};
         for (int s = 0; s < 5; s++) {
@@ -271,7 +271,7 @@ TEST(says_what_is_wrong) {
                                 .augment = basin_augment_training(16, 3, 4),
                                 .batch = 2,
                                 .training = true};
-    basin_feed *feed = feed_new(&config);
+    basin_picture_feed *feed = feed_new(&config);
     basin_feed_batch batch;
     basin_error error;
     assert_int_equal(basin_feed_next(&batch, feed, &error), BASIN_BAD_FILE);

@@ -50,7 +50,7 @@ typedef struct run {
 
 static run *run_new(const basin_feed_config *config, size_t *kept) {
     run *r = malloc(sizeof *r);
-    basin_feed *feed;
+    basin_picture_feed *feed;
     basin_feed_batch batch;
     basin_error error;
     assert_non_null(r);

@@ -50,7 +50,7 @@ static basin_status read_all(void *folder) {
 static basin_status feed_cut(const char *path, int64_t size, basin_cut cut) {
     basin_error error = {0};
     basin_pictures *pictures;
-    basin_feed *feed = NULL;
+    basin_picture_feed *feed = NULL;
     basin_feed_batch batch;
     basin_status status = basin_pictures_open(&pictures, &path, 1, NULL, &error);
     basin_feed_config config = {.pictures = pictures,

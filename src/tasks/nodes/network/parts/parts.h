@@ -133,7 +133,7 @@ basin_status basin_parts_gather_packed(void *all, basin_parts *parts, const void
 /* Threads for work on so many numbers: few are not worth waking others. */
 int basin_parts_threads(const basin_parts *parts, int64_t numbers);
 
-/* A basin_exchange_way's function; `context`: basin_parts. Sums are in the order of parts. */
+/* A basin_exchange_callback's function; `context`: basin_parts. Sums are in the order of parts. */
 basin_status basin_parts_move(void *context, const basin_exchange_rows *rows, int count,
                               basin_error *error);
 /* Own rows of each part of this rank are there; fetches those of its halo to behind them. */
