@@ -38,15 +38,18 @@ int main(int argc, char **argv) {
                             &error));
     must(basin_store_new(&store, backend, &error));
     must(basin_params_init(&params, store, 0, &error));
-    must(basin_optimizer_new(&adamw, &params, loss, &BASIN_OPTIMIZER_DEFAULT, &error));
-    basin_plan_spec step = {&loss, 1, adamw.update, adamw.updates, BASIN_FUSE_AUTO};
+    must(basin_optimizer_new(&adamw, &params, loss, NULL, &error));
+    basin_plan_spec step = {
+        .output = &loss, .outputs = 1, .update = adamw.update, .updates = adamw.updates};
     must(basin_plan_new(&plan, store, &step, &error));
     for (int32_t t = 1; t <= 401; t++) {
         basin_tensor number = basin_tensor_borrow((int32_t[]){t, 0}, BASIN_I32, BASIN_SHAPE(2));
         must(basin_plan_write(plan, seed, &number, &error));
         must(basin_optimizer_write(&adamw, plan, t, 0.02, &error));
         must(basin_plan_run(plan, &error));
-        if (t % 100 == 1) printf("step %3d  loss %.3f\n", t, basin_plan_scalar(plan, loss));
+        double now;
+        must(basin_plan_read_scalar(&now, plan, loss, &error));
+        if (t % 100 == 1) printf("step %3d  loss %.3f\n", t, now);
     }
     basin_tensor found;
     must(basin_store_get(&found, store, "j", &error));

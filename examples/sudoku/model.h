@@ -384,7 +384,12 @@ static void add_averages(basin_params *p, int count, basin_expr keep) {
 
 static void trainer_new(trainer *t, const model *m, const training *how, int64_t per_epoch) {
     basin_trainer_spec spec = {
-        .adamw = {0.9, 0.99, 1e-8, 0.01, 1, .decay_of = basin_decay_matrices},
+        .adamw = {.beta1 = 0.9,
+                  .beta2 = 0.99,
+                  .epsilon = 1e-8,
+                  .weight_decay = 0.01,
+                  .clip = 1,
+                  .decay_of = basin_decay_matrices},
         .schedule = {per_epoch / 2, per_epoch * how->epochs, 0, how->rate, how->last}};
     basin_shape each = BASIN_SHAPE(how->batch, 1, 1);
     net *n = &t->net;

@@ -16,6 +16,7 @@ typedef enum basin_products {
 
 /* What computes, and how; all zeros are the defaults. */
 typedef struct basin_compute {
+    size_t size; /* sizeof this struct; 0: as in version 1.0 */
     /* "ref" (double, plain loops, the judge), "cpu" (float, fast) or "cuda" (float, on an NVIDIA
      * GPU); NULL: "cpu". */
     const char *backend;

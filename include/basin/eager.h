@@ -59,6 +59,7 @@ typedef enum basin_eager_operation {
  *
  * Heads may also be entries of the batch: [batch, H, N, Y] of one beta is [batch H, N, 1, Y]. */
 typedef struct basin_eager_attention {
+    size_t size; /* sizeof this struct; 0: as in version 1.0 */
     basin_dtype dtype;
     int64_t batch, queries, keys, heads, width;
     bool exclude_self, causal; /* all pairs but query == key, but key > query */
@@ -121,6 +122,7 @@ BASIN_API basin_status basin_eager_run(const basin_eager *eager, basin_eager_ope
 /* A run of a plan whose inputs and outputs are the caller's: dense, of the backend's type and in
  * its memory. Inputs of indices are not among them. */
 typedef struct basin_eager_plan {
+    size_t size; /* sizeof this struct; 0: as in version 1.0 */
     basin_plan *plan;
     const basin_expr *input, *output; /* [inputs], [outputs] */
     int inputs, outputs;

@@ -46,10 +46,18 @@ typedef struct basin_energy {
     const void *context; /* for the activation, and for terms without one of their own */
 } basin_energy;
 
-/* The first two fields, from a list of terms: {BASIN_TERMS({"a", f, p}, {"b", h, q})}. */
+/* The first two fields, from a list of terms: {BASIN_TERMS({"a", f, p}, {"b", h, q})}. Not in C++,
+ * where an array without a name ends with the expression: give it one there,
+ *
+ *     const basin_term terms[] = {{"a", f, p}, {"b", h, q}};
+ *     basin_energy energy = {};
+ *     energy.term = terms;
+ *     energy.terms = 2; */
+#ifndef __cplusplus
 #define BASIN_TERMS(...)                                                                           \
     .term = (const basin_term[]){__VA_ARGS__},                                                     \
     .terms = (int)(sizeof((const basin_term[]){__VA_ARGS__}) / sizeof(basin_term))
+#endif
 
 /* Term number `term` at activations g; NULL leaves a message in g's graph that names it. */
 BASIN_API basin_expr basin_energy_term(const basin_energy *energy, basin_expr g, int term);
@@ -92,6 +100,7 @@ typedef enum basin_norm {
 } basin_norm;
 
 typedef struct basin_block_config {
+    size_t size;                            /* sizeof this struct; 0: as in version 1.0 */
     int64_t dim, heads, head_dim, memories; /* D, H, Y, M */
     bool no_attention, no_hopfield;         /* the paper's ablations */
     basin_hopfield hopfield;
@@ -136,6 +145,7 @@ BASIN_API basin_expr basin_block_norm(const basin_block *block, basin_expr x);
 /* The block among given pairs, as an energy with terms "attention", "hopfield" and "couplings". The
  * returned object points to `bound`, which points to the block and the pattern. */
 typedef struct basin_block_bound {
+    size_t size; /* sizeof this struct; 0: as in version 1.0 */
     const basin_block *block;
     const basin_pattern *pattern;
     basin_expr scale; /* per-pair score multipliers, or NULL */
@@ -152,12 +162,14 @@ typedef struct basin_block_bound {
 BASIN_API basin_energy basin_block_energy(const basin_block_bound *bound);
 /* What a block does at activations g [N, D] among a list of pairs. */
 typedef struct basin_block_view {
+    size_t size;          /* sizeof(basin_block_view), set by the caller */
     basin_expr share;     /* [pairs] of its query's attention that each pair gets, mean over heads;
                              NULL without attention */
     basin_expr energy[3]; /* [N] of each token in attention, memories and couplings; NULL for terms
                              that are absent */
 } basin_block_view;
-BASIN_API basin_block_view basin_block_look(const basin_block_bound *bound, basin_expr g);
+BASIN_API void basin_block_inspect(basin_block_view *view, const basin_block_bound *bound,
+                                   basin_expr g);
 
 /* ---- descent ---- */
 
@@ -189,6 +201,7 @@ typedef struct basin_implicit {
 
 /* The steps of a descent. */
 typedef struct basin_descent_spec {
+    size_t size; /* sizeof this struct; 0: as in version 1.0 */
     int steps;
     double alpha;
     const double *schedule; /* [steps] the size of each step; NULL: alpha for all */
@@ -236,6 +249,7 @@ typedef basin_status basin_observer(void *context, const basin_descent_state *no
 
 /* When a descent ends, what a step may not do, and who watches. All zero: after all steps. */
 typedef struct basin_stop {
+    size_t size;      /* sizeof this struct; 0: as in version 1.0 */
     double tolerance; /* > 0: stop when no element of g moved by more */
     double until;     /* > 0: a sample stops when none of its tokens (last axis) moved by more than
                          this share of its length; the descent ends when all have */

@@ -164,6 +164,7 @@ BASIN_API void basin_ham_gradient(basin_ham *ham, basin_expr *dEdg, const basin_
 
 /* How the network descends. */
 typedef struct basin_ham_spec {
+    size_t size; /* sizeof this struct; 0: as in version 1.0 */
     int steps;
     double dt;
     bool synapses_only;     /* leave the neurons' own energy out: x <- x - dt/tau dE_synapses/dg, as

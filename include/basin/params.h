@@ -34,9 +34,10 @@ typedef struct basin_params {
     basin_graph *graph;
     basin_param *param; /* [count] in the order of declaration */
     size_t count, capacity;
-    /* Where not NULL, an optimiser passes each parameter's gradient through it before anything
-     * else sees it: gradient centralisation, say. */
-    basin_expr (*adjust)(basin_expr state, basin_expr gradient);
+    /* Where not NULL, an optimizer passes each parameter's gradient through it before anything
+     * else sees it: gradient centralisation, for example. */
+    basin_expr (*adjust)(void *context, basin_expr state, basin_expr gradient);
+    void *adjust_context;
 } basin_params;
 
 BASIN_API void basin_params_begin(basin_params *params, basin_graph *graph);

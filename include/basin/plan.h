@@ -55,6 +55,7 @@ typedef struct basin_update {
 typedef enum basin_fusion { BASIN_FUSE_AUTO, BASIN_FUSE_ON, BASIN_FUSE_OFF } basin_fusion;
 
 typedef struct basin_plan_spec {
+    size_t size;              /* sizeof this struct; 0: as in version 1.0 */
     const basin_expr *output; /* [outputs], readable after a run */
     int outputs;
     const basin_update *update; /* [updates] */
@@ -63,6 +64,7 @@ typedef struct basin_plan_spec {
 } basin_plan_spec;
 
 typedef struct basin_plan_stats {
+    size_t size;           /* sizeof(basin_plan_stats), set by the caller */
     size_t arena_bytes;    /* intermediate results and scratch, at their peak */
     size_t input_bytes;    /* inputs */
     size_t state_bytes;    /* states of the store that the plan touches */
@@ -79,7 +81,7 @@ typedef struct basin_plan basin_plan;
 BASIN_API basin_status basin_plan_new(basin_plan **plan, basin_store *store,
                                       const basin_plan_spec *spec, basin_error *error);
 BASIN_API void basin_plan_free(basin_plan *plan);
-BASIN_API basin_plan_stats basin_plan_get_stats(const basin_plan *plan);
+BASIN_API void basin_plan_get_stats(basin_plan_stats *stats, const basin_plan *plan);
 /* Kernel call number `call` of `stats.calls` as a line of text, cut to `size` bytes: operation,
  * results, operands, and the formula of what was fused. To look at, not to read back. */
 BASIN_API void basin_plan_describe(const basin_plan *plan, int call, char *text, size_t size);
@@ -106,8 +108,9 @@ typedef struct basin_feed {
 BASIN_API basin_status basin_plan_call(basin_plan *plan, const basin_feed *given, int count,
                                        const basin_expr *output, basin_tensor *result, int outputs,
                                        basin_error *error);
-/* A scalar output as a double; NaN if it cannot be read. */
-BASIN_API double basin_plan_scalar(basin_plan *plan, basin_expr output);
+/* An output of one element. */
+BASIN_API basin_status basin_plan_read_scalar(double *value, basin_plan *plan, basin_expr output,
+                                              basin_error *error);
 
 /* ---- fixed points ---- */
 
@@ -115,6 +118,7 @@ BASIN_API double basin_plan_scalar(basin_plan *plan, basin_expr output);
  * run, and solves the linear systems of their gradients. One that does not end within the steps
  * that it may take is counted here, and the run goes on with what there is. */
 typedef struct basin_convergence {
+    size_t size;                 /* sizeof(basin_convergence), set by the caller */
     int64_t points, steps;       /* fixed points sought, and steps taken for all of them */
     int64_t most_steps;          /* for one */
     int64_t not_converged;       /* points that still moved by more than `until` at the end, */
@@ -124,7 +128,7 @@ typedef struct basin_convergence {
     double residual;             /* and the largest of all systems, relative */
 } basin_convergence;
 /* Convergence statistics of all plans of a store since the last call. */
-BASIN_API basin_convergence basin_store_take_convergence(basin_store *store);
+BASIN_API void basin_store_take_convergence(basin_convergence *convergence, basin_store *store);
 
 /* ---- plans of parts ---- */
 

@@ -72,15 +72,16 @@ typedef struct basin_tensor {
     basin_dtype dtype;
     basin_shape shape;
     void *data;
-    bool owned;
+    bool owned;    /* basin_tensor_free frees the data */
+    bool constant; /* functions that write into tensors refuse it */
 } basin_tensor;
 
 /* A new tensor of zeros. */
 BASIN_API basin_status basin_tensor_new(basin_tensor *tensor, basin_dtype dtype, basin_shape shape,
                                         basin_error *error);
-/* A tensor over the caller's data, which must outlive it; only who writes to the tensor changes
- * them. */
-BASIN_API basin_tensor basin_tensor_borrow(const void *data, basin_dtype dtype, basin_shape shape);
+/* A tensor over the caller's data, which must outlive it; and one that nothing writes to. */
+BASIN_API basin_tensor basin_tensor_borrow(void *data, basin_dtype dtype, basin_shape shape);
+BASIN_API basin_tensor basin_tensor_view(const void *data, basin_dtype dtype, basin_shape shape);
 BASIN_API void basin_tensor_free(basin_tensor *tensor);
 /* Copies with conversion between any two types; the shapes must have equal counts. Floats round to
  * nearest even; integers drop the fraction, are cut to their range, and take 0 for NaN. */

@@ -28,22 +28,34 @@ typedef struct basin_optimizer_group {
 } basin_optimizer_group;
 
 typedef struct basin_optimizer_config {
+    size_t size; /* sizeof this struct; 0: as in version 1.0 */
     double beta1, beta2, epsilon, weight_decay;
     double clip; /* largest global norm of the gradient; 0: none */
     basin_optimizer_kind kind;
     /* Groups of parameters: what weight_decay and the rate are multiplied by for one of them; NULL:
      * 1 for all. A parameter of rate 0 stays as it is and counts in no norm. */
-    double (*decay_of)(basin_expr parameter);
-    double (*rate_of)(basin_expr parameter);
+    double (*decay_of)(void *context, basin_expr parameter);
+    double (*rate_of)(void *context, basin_expr parameter);
+    void *context; /* for both */
     /* The same by name, on top of these: the first group that a name matches counts. A group that
      * no name matches is an error. */
     const basin_optimizer_group *group; /* [groups] */
     int groups;
 } basin_optimizer_config;
-static const basin_optimizer_config BASIN_OPTIMIZER_DEFAULT = {
-    0.9, 0.99, 1e-8, 0.05, 1.0, BASIN_OPTIMIZER_ADAMW, NULL, NULL, NULL, 0};
+/* AdamW with beta1 0.9, beta2 0.99, epsilon 1e-8, weight_decay 0.05 and clip 1, to initialise from.
+ */
+#ifndef __cplusplus
+#define BASIN_OPTIMIZER_DEFAULT                                                                    \
+    {                                                                                              \
+        .size = sizeof(basin_optimizer_config), .beta1 = 0.9, .beta2 = 0.99, .epsilon = 1e-8,      \
+        .weight_decay = 0.05, .clip = 1                                                            \
+    }
+#else
+#define BASIN_OPTIMIZER_DEFAULT                                                                    \
+    { sizeof(basin_optimizer_config), 0.9, 0.99, 1e-8, 0.05, 1 }
+#endif
 /* For decay_of: 1 for matrices and higher, 0 for numbers and vectors (biases, norms). */
-BASIN_API double basin_decay_matrices(basin_expr parameter);
+BASIN_API double basin_decay_matrices(void *context, basin_expr parameter);
 
 /* The optimiser over a list of parameters: moments "NAME.m" and, for AdamW, "NAME.v" per parameter,
  * in the store. Write `rate` and call basin_optimizer_write before each run. */
@@ -56,7 +68,8 @@ typedef struct basin_optimizer {
     int updates;
 } basin_optimizer;
 
-/* Differentiates `loss`, a scalar, with respect to every parameter and builds the updates. */
+/* Differentiates `loss`, a scalar, with respect to every parameter and builds the updates. `config`
+ * may be NULL: BASIN_OPTIMIZER_DEFAULT. */
 BASIN_API basin_status basin_optimizer_new(basin_optimizer *adamw, const basin_params *params,
                                            basin_expr loss, const basin_optimizer_config *config,
                                            basin_error *error);
@@ -82,6 +95,7 @@ typedef struct basin_reduction {
 } basin_reduction;
 
 typedef struct basin_trainer_spec {
+    size_t size; /* sizeof this struct; 0: as in version 1.0 */
     basin_optimizer_config adamw;
     basin_schedule schedule;
     const basin_expr *output; /* [outputs], readable from the plan besides the loss */
@@ -156,26 +170,6 @@ BASIN_API basin_status basin_trainer_new_update(basin_trainer *trainer, basin_st
                                                 const basin_trainer_spec *spec, basin_error *error);
 /* The learning rate of a step. */
 BASIN_API double basin_schedule_rate(const basin_schedule *schedule, int64_t step);
-/* An error where a loss is not a finite number. */
-BASIN_API basin_status basin_loss_check(double loss, int64_t step, basin_error *error);
-
-/* An input from an array of its shape, and an output to one; an absent input is left out. */
-BASIN_API basin_status basin_values_write(basin_plan *plan, basin_expr input, const void *values,
-                                          basin_dtype dtype, basin_error *error);
-BASIN_API basin_status basin_values_read(basin_plan *plan, basin_expr output, void *values,
-                                         basin_dtype dtype, basin_error *error);
-
-/* ---- states and parameters into files, and out of them ---- */
-
-/* Adds the value of a state, or of all parameters, to the bundle. */
-BASIN_API basin_status basin_state_add(basin_bundle *bundle, basin_store *store, const char *name,
-                                       basin_error *error);
-BASIN_API basin_status basin_params_add(basin_bundle *bundle, const basin_params *params,
-                                        basin_store *store, basin_error *error);
-/* The state `name` of the store becomes the tensor of that name in the bundle, which must be there,
- * of this shape, and finite. */
-BASIN_API basin_status basin_state_restore(basin_store *store, const char *name, basin_shape shape,
-                                           const basin_bundle *bundle, basin_error *error);
 
 #ifdef __cplusplus
 }

@@ -189,7 +189,7 @@ static void put_bench(basin_record *r, const void *context) {
 /* Of the last item: the training step, or that of --only. */
 static void print_calls(const basin_bench *bench) {
     const basin_plan *plan = bench->item[bench->items - 1].plan;
-    basin_plan_stats stats = basin_plan_get_stats(plan);
+    basin_plan_stats stats = basin_plan_stats_of(plan);
     char text[1000];
     for (int i = 0; i < stats.calls; i++) {
         basin_plan_describe(plan, i, text, sizeof text);

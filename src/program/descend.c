@@ -121,7 +121,7 @@ static basin_status add_tensor(basin_bundle *out, const char *name, const void *
                                basin_dtype from, basin_dtype to, basin_shape shape,
                                basin_error *error) {
     BASIN_AT_EXIT(basin_tensor_free) basin_tensor copy = {0};
-    basin_tensor view = basin_tensor_borrow(data, from, shape);
+    basin_tensor view = basin_tensor_view(data, from, shape);
     BASIN_TRY(basin_tensor_new(&copy, to, shape, error));
     BASIN_TRY(basin_tensor_convert(&copy, &view, error));
     return basin_bundle_add(out, name, &copy, error);

@@ -76,7 +76,7 @@ static void put(basin_bundle *bundle, const char *split, const char *name, const
                 int64_t count) {
     char key[40];
     snprintf(key, sizeof key, "%s_%s", split, name);
-    basin_tensor t = basin_tensor_borrow(number, BASIN_I32, BASIN_SHAPE(count));
+    basin_tensor t = basin_tensor_view(number, BASIN_I32, BASIN_SHAPE(count));
     if (basin_bundle_add(bundle, key, &t, NULL)) abort();
 }
 

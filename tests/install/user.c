@@ -32,8 +32,7 @@ static int step_fits(int d) {
     basin_expr q = basin_param_add(&params, "", "q", BASIN_SHAPE(4, d, 2), init);
     basin_expr beta = basin_full(graph, BASIN_SHAPE(d), 1);
     basin_expr lse = basin_attention_lse(q, q, beta, NULL, NULL, &BASIN_OTHER_PAIRS);
-    int bad =
-        basin_optimizer_new(&adamw, &params, basin_sum_all(lse), &BASIN_OPTIMIZER_DEFAULT, &error);
+    int bad = basin_optimizer_new(&adamw, &params, basin_sum_all(lse), NULL, &error);
     if (!bad) basin_optimizer_free(&adamw);
     basin_params_free(&params);
     basin_graph_free(graph);

@@ -1,5 +1,6 @@
 /* Helpers of the tests of expressions, energies and models; see lab.h. */
 #include "support/lab.h"
+#include "base/info.h"
 #include "support/test.h"
 
 #include <math.h>
@@ -71,7 +72,7 @@ void lab_fill(lab *l, uint64_t seed, double size) {
 }
 
 void lab_set(lab *l, basin_expr state, const double *number) {
-    basin_tensor view = basin_tensor_borrow(number, BASIN_F64, basin_expr_shape(state));
+    basin_tensor view = basin_tensor_view(number, BASIN_F64, basin_expr_shape(state));
     assert_ok(basin_store_write(l->store, basin_expr_name(state), &view, &failure));
 }
 

@@ -23,8 +23,9 @@ static basin_status open_named(basin_backend **backend, const char *name, int th
 basin_status basin_backend_open(basin_backend **backend, const basin_compute *compute,
                                 basin_error *error) {
     static const basin_compute defaults;
-    if (!compute) compute = &defaults;
     *backend = NULL;
+    BASIN_TRY(BASIN_SIZE_CHECK(compute, "basin_compute", error));
+    if (!compute) compute = &defaults;
     BASIN_TRY(
         open_named(backend, compute->backend ? compute->backend : "cpu", compute->threads, error));
     basin_status status = basin_backend_configure(*backend, compute, error);

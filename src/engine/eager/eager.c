@@ -1,6 +1,7 @@
 /* Energy attention at once: the job is checked and handed to the backend as a call. */
 #include "engine/eager/eager.h"
 #include "base/try.h"
+#include "engine/core/info.h"
 
 static const basin_op op_of[] = {BASIN_OP_ATTENTION, BASIN_OP_ATTENTION_FORCE,
                                  BASIN_OP_ATTENTION_REVERSE};
@@ -343,6 +344,7 @@ static basin_eager_attention only(basin_eager_operation operation,
 static basin_status workspace_of(size_t *bytes, const basin_eager *eager,
                                  basin_eager_operation operation, const basin_eager_attention *at,
                                  basin_error *error) {
+    BASIN_TRY(BASIN_SIZE_CHECK(at, "basin_eager_attention", error));
     *bytes = 0;
     BASIN_TRY(check_sizes(eager, operation, at, error));
     *bytes = kernel_bytes(eager, operation, at);

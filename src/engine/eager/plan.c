@@ -1,6 +1,7 @@
 /* Plans on the caller's memory: inputs copied in, outputs out, in the stream's order. */
 #include "engine/plan/plan.h"
 #include "basin/eager.h"
+#include "engine/core/info.h"
 
 #include "base/try.h"
 
@@ -56,6 +57,7 @@ static basin_status run_inside(const basin_eager_plan *run, basin_error *error) 
 }
 
 basin_status basin_eager_run_plan(const basin_eager_plan *run, basin_error *error) {
+    BASIN_TRY(BASIN_SIZE_CHECK(run, "basin_eager_plan", error));
     basin_backend *backend = run->plan->store->backend;
     const basin_eager_table *device = basin_backend_eager(backend);
     if (!device) return run_inside(run, error);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "basin/lagrangian.h"
+#include "engine/core/info.h"
 #include "engine/energy/energy.h"
 #include "engine/expr/graph.h"
 
@@ -68,6 +69,9 @@ static basin_init init_or(basin_init given, double deviation) {
 }
 
 static basin_status check_config(const basin_block_config *c, basin_graph *graph) {
+    basin_error newer = {0};
+    if (BASIN_SIZE_CHECK(c, "basin_block_config", &newer))
+        basin_graph_fail(graph, newer.status, "%s", newer.text);
     bool heads = c->no_attention || (c->heads > 0 && c->head_dim > 0);
     bool memories = c->no_hopfield || c->memories > 0;
     if (c->dim < 1 || !heads || !memories)
@@ -363,8 +367,8 @@ static void token_energies(basin_expr energy[3], const basin_block_bound *bound,
     if (b->config.couplings > 0) energy[2] = couplings_of(bound, g);
 }
 
-basin_block_view basin_block_look(const basin_block_bound *bound, basin_expr g) {
-    basin_block_view view = {.share = pair_shares(bound, g)};
-    token_energies(view.energy, bound, g);
-    return view;
+void basin_block_inspect(basin_block_view *view, const basin_block_bound *bound, basin_expr g) {
+    basin_block_view all = {.share = pair_shares(bound, g)};
+    token_energies(all.energy, bound, g);
+    basin_info_fill(view, &all, sizeof all);
 }

@@ -2,6 +2,7 @@
  * time. The same step is unrolled into an expression here, and run by the loop of loop.c. */
 #include "base/shape.h"
 #include "base/try.h"
+#include "engine/core/info.h"
 #include "engine/energy/energy.h"
 #include "engine/expr/graph.h"
 
@@ -47,6 +48,7 @@ static basin_expr step(const basin_energy *energy, basin_expr x, basin_expr g,
 
 static basin_status check_spec(const basin_descent_spec *spec, const basin_energy *energy,
                                basin_error *error) {
+    BASIN_TRY(BASIN_SIZE_CHECK(spec, "basin_descent_spec", error));
     if (!(spec->noise >= 0))
         return basin_fail(error, BASIN_BAD_VALUE, "a descent with noise %g; wanted none below 0",
                           spec->noise);
@@ -121,6 +123,7 @@ basin_status basin_descent_new(basin_descent **descent, basin_store *store,
     BASIN_FREE_AT_EXIT const char **name = NULL;
     *descent = NULL;
     BASIN_TRY(check_spec(spec, energy, error));
+    BASIN_TRY(BASIN_SIZE_CHECK(stop, "basin_stop", error));
     BASIN_TRY(BASIN_NEW(&name, energy->terms > 0 ? energy->terms : 0, "a descent", error));
     for (int p = 0; p < energy->terms; p++) name[p] = energy->term[p].name;
     basin_dynamics dynamics = {.count = 1,

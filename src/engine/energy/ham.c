@@ -3,6 +3,7 @@
 
 #include "base/shape.h"
 #include "base/try.h"
+#include "engine/core/info.h"
 #include "engine/energy/network.h"
 #include "engine/expr/graph.h"
 
@@ -407,6 +408,8 @@ basin_status basin_ham_descent_new(basin_descent **descent, basin_ham *ham, basi
     basin_shape shape[BASIN_HAM_LAYERS];
     const char *name[BASIN_HAM_TERMS];
     *descent = NULL;
+    BASIN_TRY(BASIN_SIZE_CHECK(spec, "basin_ham_spec", error));
+    BASIN_TRY(BASIN_SIZE_CHECK(stop, "basin_stop", error));
     if (batch < 1)
         return basin_fail(error, BASIN_BAD_VALUE, "a batch of %lld samples, wanted 1 or more",
                           (long long)batch);

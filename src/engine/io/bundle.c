@@ -132,7 +132,7 @@ basin_status basin_bundle_get(const basin_tensor **tensor, const basin_bundle *b
 
 basin_status basin_bundle_put(basin_bundle *bundle, const char *name, const void *data,
                               basin_dtype dtype, basin_shape shape, basin_error *error) {
-    basin_tensor t = basin_tensor_borrow(data, dtype, shape);
+    basin_tensor t = basin_tensor_view(data, dtype, shape);
     return basin_bundle_add(bundle, name, &t, error);
 }
 

@@ -115,7 +115,7 @@ static basin_status check_span(const reading *in, const span *at, basin_dtype dt
 /* Borrows the data where their address suits the type, else copies them. */
 static basin_status add_tensor(reading *in, const span *at, basin_dtype dtype, basin_shape shape) {
     const unsigned char *data = in->data + at->begin;
-    basin_tensor tensor = basin_tensor_borrow(data, dtype, shape);
+    basin_tensor tensor = basin_tensor_view(data, dtype, shape);
     if ((uintptr_t)data % basin_dtype_size(dtype) != 0) {
         BASIN_TRY(basin_tensor_new(&tensor, dtype, shape, in->error));
         memcpy(tensor.data, data, at->end - at->begin);

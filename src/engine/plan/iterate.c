@@ -1,4 +1,5 @@
 /* Running iterations; see plan.h. One that does not end in time is counted, no error. */
+#include "base/info.h"
 #include "engine/plan/plan.h"
 
 #include "base/try.h"

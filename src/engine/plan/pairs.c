@@ -150,7 +150,7 @@ static basin_status write_part(basin_plan *plan, basin_expr input, const int32_t
                                int64_t count, int32_t rest, basin_error *error) {
     basin_shape shape = basin_expr_shape(input);
     if (shape.rank == 1 && shape.dim[0] == count) {
-        basin_tensor view = basin_tensor_borrow(number, BASIN_I32, shape);
+        basin_tensor view = basin_tensor_view(number, BASIN_I32, shape);
         return basin_plan_write(plan, input, &view, error);
     }
     if (shape.rank != 1 || shape.dim[0] < count)

@@ -1,6 +1,7 @@
 /* Making a plan: the passes of ir.h in their order, then the kernel calls and memory. */
 #include "engine/plan/plan.h"
 #include "base/shape.h"
+#include "engine/core/info.h"
 
 #include <stdarg.h>
 
@@ -406,6 +407,8 @@ static basin_status make(basin_plan **plan, basin_store *store, const basin_plan
 
 basin_status basin_plan_new(basin_plan **plan, basin_store *store, const basin_plan_spec *spec,
                             basin_error *error) {
+    *plan = NULL;
+    BASIN_TRY(BASIN_SIZE_CHECK(spec, "basin_plan_spec", error));
     return make(plan, store, spec, false, error);
 }
 

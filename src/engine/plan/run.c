@@ -3,9 +3,12 @@
 
 #include "base/shape.h"
 #include "base/try.h"
+#include "engine/core/info.h"
 #include "engine/plan/plan.h"
 
-basin_plan_stats basin_plan_get_stats(const basin_plan *plan) { return plan->stats; }
+void basin_plan_get_stats(basin_plan_stats *stats, const basin_plan *plan) {
+    basin_info_fill(stats, &plan->stats, sizeof plan->stats);
+}
 
 void basin_plan_describe(const basin_plan *plan, int call, char *text, size_t size) {
     if (size == 0) return;
@@ -161,10 +164,10 @@ basin_status basin_plan_call(basin_plan *plan, const basin_feed *given, int coun
     return BASIN_OK;
 }
 
-double basin_plan_scalar(basin_plan *plan, basin_expr output) {
-    double value = NAN;
-    basin_tensor tensor = basin_tensor_borrow(&value, BASIN_F64, BASIN_SCALAR);
-    return basin_plan_read(&tensor, plan, output, NULL) == BASIN_OK ? value : NAN;
+basin_status basin_plan_read_scalar(double *value, basin_plan *plan, basin_expr output,
+                                    basin_error *error) {
+    basin_tensor tensor = basin_tensor_borrow(value, BASIN_F64, BASIN_SCALAR);
+    return basin_plan_read(&tensor, plan, output, error);
 }
 
 /* Plans of several parts of one set of tokens, run together: alike call by call, they stop where

@@ -1,6 +1,8 @@
 /* Stores: named states in a backend's memory, and the copies in and out of it. */
 #include "base/shape.h"
+#include "engine/core/info.h"
 #include "engine/plan/plan.h"
+#include "engine/tensor/tensor.h"
 
 #include "base/try.h"
 #include "basin/params.h"
@@ -38,10 +40,9 @@ basin_status basin_store_reserve(basin_store *store, size_t bytes, basin_error *
                       (double)bytes / 0x1p30);
 }
 
-basin_convergence basin_store_take_convergence(basin_store *store) {
-    basin_convergence convergence = store->convergence;
+void basin_store_take_convergence(basin_convergence *convergence, basin_store *store) {
+    basin_info_fill(convergence, &store->convergence, sizeof store->convergence);
     store->convergence = (basin_convergence){0};
-    return convergence;
 }
 
 int basin_store_count(const basin_store *store) { return (int)store->entries; }
@@ -116,13 +117,14 @@ basin_status basin_device_read(basin_backend *backend, basin_tensor *to, const v
                                basin_kind kind, basin_error *error) {
     const basin_backend_table *table = backend->table;
     basin_dtype dtype = host_dtype(backend, kind);
+    BASIN_TRY(basin_tensor_check_writable(to, error));
     size_t bytes = (size_t)basin_shape_count(to->shape) * basin_dtype_size(dtype);
     if (to->dtype == dtype) {
         table->copy_out(backend, to->data, device, bytes);
         return table->wait(backend, error);
     }
     if (basin_backend_threads(backend) > 0) {
-        basin_tensor there = basin_tensor_borrow((void *)(uintptr_t)device, dtype, to->shape);
+        basin_tensor there = basin_tensor_view(device, dtype, to->shape);
         BASIN_TRY(table->wait(backend, error));
         return basin_tensor_convert(to, &there, error);
     }

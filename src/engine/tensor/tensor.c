@@ -1,6 +1,8 @@
 /* Host tensors: shapes, types, conversion; see include/basin/tensor.h. */
-#include "basin/tensor.h"
+#include "engine/tensor/tensor.h"
 #include "base/shape.h"
+#include "base/try.h"
+#include "basin/tensor.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -79,8 +81,19 @@ basin_status basin_tensor_new(basin_tensor *tensor, basin_dtype dtype, basin_sha
     return BASIN_OK;
 }
 
-basin_tensor basin_tensor_borrow(const void *data, basin_dtype dtype, basin_shape shape) {
-    return (basin_tensor){.dtype = dtype, .shape = shape, .data = (void *)data};
+basin_tensor basin_tensor_borrow(void *data, basin_dtype dtype, basin_shape shape) {
+    return (basin_tensor){.dtype = dtype, .shape = shape, .data = data};
+}
+
+basin_tensor basin_tensor_view(const void *data, basin_dtype dtype, basin_shape shape) {
+    return (basin_tensor){
+        .dtype = dtype, .shape = shape, .data = (void *)(uintptr_t)data, .constant = true};
+}
+
+basin_status basin_tensor_check_writable(const basin_tensor *tensor, basin_error *error) {
+    if (!tensor->constant) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE, "a constant tensor %s cannot be written to",
+                      basin_shape_text(tensor->shape));
 }
 
 void basin_tensor_free(basin_tensor *tensor) {
@@ -216,6 +229,7 @@ int64_t basin_tensor_first_bad(const basin_tensor *tensor) {
 
 basin_status basin_tensor_convert(basin_tensor *to, const basin_tensor *from, basin_error *error) {
     int64_t count = basin_shape_count(from->shape);
+    BASIN_TRY(basin_tensor_check_writable(to, error));
     if (count < 0 || basin_shape_count(to->shape) != count)
         return basin_fail(error, BASIN_BAD_SHAPE, "cannot convert a tensor of shape %s into %s",
                           basin_shape_text(from->shape), basin_shape_text(to->shape));

@@ -2,23 +2,12 @@
 #include <errno.h>
 
 #include "base/shape.h"
+#include "base/states.h"
 #include "base/try.h"
 #include "basin/train.h"
+#include "engine/core/info.h"
 #include "engine/io/bundle.h"
 #include "engine/plan/plan.h"
-
-basin_status basin_values_write(basin_plan *plan, basin_expr input, const void *values,
-                                basin_dtype dtype, basin_error *error) {
-    if (!input) return BASIN_OK;
-    basin_tensor tensor = basin_tensor_borrow(values, dtype, basin_expr_shape(input));
-    return basin_plan_write(plan, input, &tensor, error);
-}
-
-basin_status basin_values_read(basin_plan *plan, basin_expr output, void *values, basin_dtype dtype,
-                               basin_error *error) {
-    basin_tensor tensor = basin_tensor_borrow(values, dtype, basin_expr_shape(output));
-    return basin_plan_read(&tensor, plan, output, error);
-}
 
 /* ---- AdamW, Lion and SGD with clipping by the global norm, built from expressions ---- */
 
@@ -28,7 +17,8 @@ static basin_expr moment(basin_expr state, const char *suffix) {
     return basin_state(basin_expr_graph(state), name, basin_expr_shape(state));
 }
 
-double basin_decay_matrices(basin_expr parameter) {
+double basin_decay_matrices(void *context, basin_expr parameter) {
+    (void)context;
     return basin_expr_shape(parameter).rank >= 2 ? 1 : 0;
 }
 
@@ -100,14 +90,15 @@ static basin_status check_groups(const basin_optimizer *a, const basin_params *p
 }
 
 static double rate_of(const basin_optimizer *a, basin_expr p) {
-    return (a->config.rate_of ? a->config.rate_of(p) : 1) * group_of(a, p)->rate;
+    return (a->config.rate_of ? a->config.rate_of(a->config.context, p) : 1) * group_of(a, p)->rate;
 }
 
 /* p' = p - rate (step + decay p), and at least `least` */
 static void add_updates(basin_optimizer *a, const basin_param *param, basin_expr g) {
     const basin_optimizer_config *c = &a->config;
     basin_expr p = param->state;
-    double decay = c->weight_decay * (c->decay_of ? c->decay_of(p) : 1) * group_of(a, p)->decay;
+    double decay =
+        c->weight_decay * (c->decay_of ? c->decay_of(c->context, p) : 1) * group_of(a, p)->decay;
     basin_expr step = c->kind == BASIN_OPTIMIZER_LION  ? lion_step(a, p, g)
                       : c->kind == BASIN_OPTIMIZER_SGD ? sgd_step(a, p, g)
                                                        : adamw_step(a, p, g);
@@ -171,7 +162,7 @@ basin_status basin_gradients(basin_expr *gradient, const basin_params *params, b
     for (size_t i = 0; i < params->count; i++) state[i] = params->param[i].state;
     basin_vjp(gradient, loss, NULL, state, (int)params->count);
     for (size_t i = 0; i < params->count && params->adjust; i++)
-        gradient[i] = params->adjust(state[i], gradient[i]);
+        gradient[i] = params->adjust(params->adjust_context, state[i], gradient[i]);
     BASIN_TRY(basin_graph_check(params->graph, error));
     return loss ? BASIN_OK : basin_fail(error, BASIN_BAD_VALUE, "no loss to train");
 }
@@ -179,8 +170,11 @@ basin_status basin_gradients(basin_expr *gradient, const basin_params *params, b
 basin_status basin_optimizer_new(basin_optimizer *adamw, const basin_params *params,
                                  basin_expr loss, const basin_optimizer_config *config,
                                  basin_error *error) {
+    static const basin_optimizer_config defaults = BASIN_OPTIMIZER_DEFAULT;
     *adamw = (basin_optimizer){0};
-    BASIN_SCRATCH_RAW(basin_expr, gradient, params->count, "an optimiser", error);
+    BASIN_TRY(BASIN_SIZE_CHECK(config, "basin_optimizer_config", error));
+    if (!config) config = &defaults;
+    BASIN_SCRATCH_RAW(basin_expr, gradient, params->count, "an optimizer", error);
     BASIN_TRY(basin_gradients(gradient, params, loss, error));
     return adamw_from(adamw, params, gradient, config, error);
 }
@@ -229,6 +223,7 @@ static basin_status make_plan(basin_trainer *t, const basin_trainer_spec *spec,
 basin_status basin_trainer_new_update(basin_trainer *t, basin_store *store,
                                       const basin_params *params, const basin_trainer_spec *spec,
                                       basin_error *error) {
+    BASIN_TRY(BASIN_SIZE_CHECK(spec, "basin_trainer_spec", error));
     t->store = store, t->schedule = spec->schedule;
     BASIN_SCRATCH_RAW(basin_expr, gradient, params->count, "a trainer", error);
     basin_params_begin(&t->gradients, params->graph);
@@ -285,6 +280,7 @@ basin_status basin_trainer_new(basin_trainer *trainer, basin_store *store,
                                const basin_params *params, basin_expr loss,
                                const basin_trainer_spec *spec, basin_error *error) {
     basin_trainer *t = trainer;
+    BASIN_TRY(BASIN_SIZE_CHECK(spec, "basin_trainer_spec", error));
     *t = (basin_trainer){.store = store, .loss = loss, .schedule = spec->schedule};
     BASIN_TRY_OR(make(t, params, spec, error), basin_trainer_free(t));
     return BASIN_OK;
@@ -329,22 +325,7 @@ basin_status basin_trainer_loss(double *loss, const basin_trainer *trainer, basi
     return basin_loss_check(*loss, trainer->step, error);
 }
 
-basin_status basin_loss_check(double loss, int64_t step, basin_error *error) {
-    if (isfinite(loss)) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_VALUE,
-                      "the loss is %g at step %lld, wanted a finite number: a smaller learning "
-                      "rate or a smaller alpha may help",
-                      loss, (long long)step);
-}
-
 /* ---- checkpoints and parameters as safetensors files ---- */
-
-basin_status basin_state_add(basin_bundle *bundle, basin_store *store, const char *name,
-                             basin_error *error) {
-    BASIN_AT_EXIT(basin_tensor_free) basin_tensor tensor;
-    BASIN_TRY(basin_store_get(&tensor, store, name, error));
-    return basin_bundle_add(bundle, name, &tensor, error);
-}
 
 static basin_status add_meta(basin_bundle *bundle, const basin_meta *meta, int metas,
                              basin_error *error) {
@@ -366,22 +347,6 @@ basin_status basin_checkpoint_write(const char *path, basin_store *store, int64_
     return basin_bundle_write_safetensors(path, bundle, error);
 }
 
-basin_status basin_state_restore(basin_store *store, const char *name, basin_shape shape,
-                                 const basin_bundle *bundle, basin_error *error) {
-    const basin_tensor *tensor;
-    BASIN_TRY(basin_bundle_get(&tensor, bundle, name, error));
-    if (!basin_shape_equal(tensor->shape, shape))
-        return basin_fail(error, BASIN_BAD_SHAPE, "%s: tensor '%s' has shape %s, wanted %s",
-                          basin_bundle_path(bundle), name, basin_shape_text(tensor->shape),
-                          basin_shape_text(shape));
-    int64_t bad = basin_tensor_first_bad(tensor);
-    if (bad >= 0)
-        return basin_fail(
-            error, BASIN_BAD_FILE, "%s: tensor '%s' has %g at element %lld, wanted finite numbers",
-            basin_bundle_path(bundle), name, basin_tensor_at(tensor, bad), (long long)bad);
-    return basin_store_write(store, name, tensor, error);
-}
-
 basin_status basin_checkpoint_read(int64_t *step, basin_store *store, const basin_bundle *bundle,
                                    basin_error *error) {
     const char *text = basin_bundle_meta(bundle, "step");
@@ -395,13 +360,6 @@ basin_status basin_checkpoint_read(int64_t *step, basin_store *store, const basi
     for (int i = 0; i < basin_store_count(store); i++)
         BASIN_TRY(basin_state_restore(store, basin_store_name(store, i),
                                       basin_store_shape(store, i), bundle, error));
-    return BASIN_OK;
-}
-
-basin_status basin_params_add(basin_bundle *bundle, const basin_params *params, basin_store *store,
-                              basin_error *error) {
-    for (size_t i = 0; i < params->count; i++)
-        BASIN_TRY(basin_state_add(bundle, store, basin_expr_name(params->param[i].state), error));
     return BASIN_OK;
 }
 

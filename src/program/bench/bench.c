@@ -25,7 +25,7 @@ basin_status basin_bench_training(basin_plan **plan, basin_bench *bench, basin_e
                             .updates = bench->adamw.updates};
     BASIN_TRY(
         basin_bench_plan(plan, bench, "training", "training step with AdamW", &spec, flops, error));
-    bench->training = basin_plan_get_stats(*plan);
+    bench->training = basin_plan_stats_of(*plan);
     return basin_optimizer_write(&bench->adamw, *plan, 1, 1e-5, error);
 }
 

@@ -1,5 +1,6 @@
 /* Inputs that move along straight lines, and sums of slopes there; see integrate.h. */
 #include "tasks/common/integrate.h"
+#include "base/states.h"
 
 #include "base/try.h"
 #include "basin/train.h"

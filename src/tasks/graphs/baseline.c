@@ -1,6 +1,7 @@
 /* What a model of graphs has to beat, on the same fold: the commonest class or the mean value, and
  * a logistic or linear regression on the sums of each graph's node features, which looks at no
  * edge. */
+#include "base/states.h"
 #include "tasks/graphs/graphs.h"
 
 enum { STEPS = 300, CHUNK = 256 };

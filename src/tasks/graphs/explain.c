@@ -1,6 +1,8 @@
 /* Why a graph gets its output: gradients integrated from a blank graph of the same shape to the
  * graph itself, so that what nodes and edges add makes up the difference of the outputs; and for
  * Energy Transformers the attention of the CLS token and the energy of each node. */
+#include "base/info.h"
+#include "base/states.h"
 #include "tasks/common/integrate.h"
 #include "tasks/graphs/graphs.h"
 

@@ -3,6 +3,7 @@
 #include "base/bundle.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/states.h"
 #include "basin/plan.h"
 #include "tasks/graphs/graphs.h"
 

@@ -3,6 +3,7 @@
  * (section 5 of the paper, appendix D). The head reads the CLS token, or the nodes too. */
 #include <stdio.h>
 
+#include "base/info.h"
 #include "tasks/common/layers.h"
 
 static basin_expr weight(basin_params *params, const char *name, basin_shape shape, double fan_in) {
@@ -202,13 +203,13 @@ basin_expr basin_graphs_edges(const basin_graphs *model, const basin_graphs_batc
 /* What each block does to the tokens before it, and the last one's energies behind it. */
 static void watch(basin_graphs_view *view, const basin_block_bound *bound, basin_expr g, int number,
                   int blocks) {
-    basin_expr one = basin_block_look(bound, g).share;
+    basin_expr one = basin_block_view_of(bound, g).share;
     if (one) one = basin_scale(one, 1.0 / blocks);
     if (one) view->share = number ? basin_add(view->share, one) : one;
 }
 
 static void look_at_end(basin_graphs_view *view, const basin_block_bound *bound, basin_expr g) {
-    basin_block_view end = basin_block_look(bound, g);
+    basin_block_view end = basin_block_view_of(bound, g);
     for (int k = 0; k < 3; k++) view->energy[k] = end.energy[k];
 }
 

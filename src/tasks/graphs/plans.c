@@ -1,4 +1,5 @@
 /* Batches of differing sizes on a few plans: finding one, padding up to it, running. */
+#include "base/info.h"
 #include "basin/plan.h"
 #include "tasks/graphs/graphs.h"
 
@@ -23,7 +24,8 @@ static void inputs_of(int *axis, int *count, basin_expr state) {
 /* Gradient centralisation (Yong et al. 2020): the gradient of each output's weights loses its mean
  * over the inputs. So an output of its own keeps learning, which the mean over outputs of the
  * published code's layout forbids. */
-static basin_expr centralise(basin_expr state, basin_expr gradient) {
+static basin_expr centralise(void *context, basin_expr state, basin_expr gradient) {
+    (void)context;
     basin_shape shape = basin_expr_shape(state);
     int axis, count;
     if (shape.rank < 2) return gradient;
@@ -96,7 +98,11 @@ static basin_status compile(basin_graphs_plan *p, basin_graphs_model *model,
     basin_plan_spec scores = {.output = output, .outputs = look ? 2 : 1};
     BASIN_TRY(basin_graph_check(p->graph, error));
     if (!schedule) return basin_plan_new(&p->plan, model->store, &scores, error);
-    basin_trainer_spec spec = {.adamw = {0.9, s->beta2, 1e-8, s->decay, s->clip},
+    basin_trainer_spec spec = {.adamw = {.beta1 = 0.9,
+                                         .beta2 = s->beta2,
+                                         .epsilon = 1e-8,
+                                         .weight_decay = s->decay,
+                                         .clip = s->clip},
                                .schedule = *schedule,
                                .reduction = s->shards > 1 ? &basin_shards_reduction : NULL};
     if (s->centralise) p->params.adjust = centralise;
@@ -217,7 +223,7 @@ static int free_place(basin_graphs_plans *p) {
                 empty = i;
                 continue;
             }
-            basin_plan_stats s = basin_plan_get_stats(plan_of(p->plan[i]));
+            basin_plan_stats s = basin_plan_stats_of(plan_of(p->plan[i]));
             const size_t own[2] = {s.input_bytes, shared ? 0 : s.arena_bytes};
             for (int k = 0; k < 2; k++)
                 sum += own[k], most[k] = own[k] > most[k] ? own[k] : most[k];

@@ -2,6 +2,7 @@
  * batch, a score is of the validation graphs. Everything random is a function of seed and epoch or
  * step. */
 #include "base/sort.h"
+#include "base/states.h"
 #include "basin/plan.h"
 #include "basin/random.h"
 #include "tasks/graphs/graphs.h"

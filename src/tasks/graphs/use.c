@@ -1,4 +1,5 @@
 /* What models are used for: predictions, scores, embeddings; how well outputs fit. See graphs.h. */
+#include "base/info.h"
 #include "base/sort.h"
 #include "basin/tasks/metrics.h"
 #include "tasks/graphs/graphs.h"
@@ -137,7 +138,7 @@ static void use_close(use *u) {
 }
 
 basin_convergence basin_graphs_take_convergence(basin_graphs_model *model) {
-    return basin_store_take_convergence(model->store);
+    return basin_convergence_of(model->store);
 }
 
 int64_t basin_graphs_rows(const basin_graphs_model *model, const basin_graphs_data *data) {

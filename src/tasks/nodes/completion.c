@@ -7,7 +7,9 @@
  *
  * Trained on the same network to complete hidden nodes; no label is looked at. What stays high
  * after the descent fits neither its neighbours nor anything remembered. */
+#include "base/info.h"
 #include "base/sort.h"
+#include "base/states.h"
 #include "basin/random.h"
 #include "tasks/nodes/net.h"
 
@@ -140,7 +142,7 @@ static basin_status make_plans(completion *c, const basin_nodes_resources *work,
     basin_expr output[] = {c->energy, c->gap};
     basin_plan_spec energies = {.output = output, .outputs = c->gaps ? 2 : 1};
     BASIN_TRY(basin_trainer_new(&c->trainer, c->store, &c->params, c->loss, &spec, error));
-    basin_plan_stats stats = basin_plan_get_stats(c->trainer.plan);
+    basin_plan_stats stats = basin_plan_stats_of(c->trainer.plan);
     double gib = 1 << 30, bytes = (double)(stats.arena_bytes + stats.input_bytes);
     if (bytes > (double)basin_nodes_memory_limit(work))
         return basin_fail(error, BASIN_NO_MEMORY,

@@ -1,5 +1,7 @@
 /* What inputs move the network's logit by, around a node; energies and attention; see net.h. */
+#include "base/info.h"
 #include "base/sort.h"
+#include "base/states.h"
 #include "tasks/common/integrate.h"
 #include "tasks/nodes/net.h"
 
@@ -412,12 +414,12 @@ static void watch_descent(lens *l, int relation) {
     basin_expr x = basin_anomaly_embed(m, l->net.seen, NULL, NULL), sum = NULL;
     for (int b = 0; b < m->config.blocks; b++) {
         bound.block = basin_anomaly_block(m, b);
-        sum = add_to(sum, basin_block_look(&bound, basin_block_norm(bound.block, x)).share);
+        sum = add_to(sum, basin_block_view_of(&bound, basin_block_norm(bound.block, x)).share);
         basin_energy energy = basin_block_energy(&bound);
         x = basin_descend(&energy, x, &m->config.descent, NULL);
     }
     l->share[relation] = sum ? basin_scale(sum, 1.0 / m->config.blocks) : NULL;
-    basin_block_view view = basin_block_look(&bound, basin_block_norm(bound.block, x));
+    basin_block_view view = basin_block_view_of(&bound, basin_block_norm(bound.block, x));
     for (int i = 0; i < 2; i++) l->part[i] = add_to(l->part[i], view.energy[i]);
 }
 

@@ -164,7 +164,7 @@ static void count_memory(basin_nodes_fitting *f) {
     if (p) {
         f->bytes += basin_parted_trainer_bytes(f->joint);
     } else {
-        basin_plan_stats stats = basin_plan_get_stats(f->trainer.plan);
+        basin_plan_stats stats = basin_plan_stats_of(f->trainer.plan);
         f->bytes += stats.arena_bytes + stats.input_bytes;
     }
     double gib = (double)f->bytes / (1 << 30),
@@ -198,7 +198,7 @@ static basin_status hold(const basin_nodes_fitting *f, size_t bytes, const char 
 static basin_status hold_samples(basin_nodes_fitting *f, basin_error *error) {
     const basin_nodes_shape *shape = &f->planned;
     bool walk = basin_choice_is(f->settings.sampling, "neighbours");
-    basin_plan_stats stats = basin_plan_get_stats(f->trainer.plan);
+    basin_plan_stats stats = basin_plan_stats_of(f->trainer.plan);
     size_t bytes = stats.arena_bytes + stats.input_bytes, pairs = 0;
     for (int r = 0; r < shape->relations; r++) pairs += (size_t)shape->pairs[r];
     bytes += pairs * 3 * sizeof(int32_t); /* what is written: the list, the rows gathered */

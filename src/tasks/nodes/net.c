@@ -1,5 +1,7 @@
 /* Settings as expressions; see net.h. */
 #include "tasks/nodes/net.h"
+#include "base/info.h"
+#include "base/states.h"
 
 /* Beyond so many nodes a step's results are computed again in reverse rather than kept. */
 enum { RECOMPUTE_NODES = 100000 };
@@ -197,7 +199,7 @@ static basin_status write_rows(basin_plan *plan, basin_expr input, const float *
                                basin_error *error) {
     if (!input || !data) return BASIN_OK;
     basin_shape shape = basin_expr_shape(input);
-    basin_tensor whole = basin_tensor_borrow(data, BASIN_F32, shape);
+    basin_tensor whole = basin_tensor_view(data, BASIN_F32, shape);
     if (rows == shape.dim[0]) return basin_plan_write(plan, input, &whole, error);
     BASIN_AT_EXIT(basin_tensor_free) basin_tensor padded = {0};
     BASIN_TRY(basin_tensor_new(&padded, BASIN_F32, shape, error));
@@ -290,7 +292,7 @@ static basin_status small_memory(size_t *bytes, const basin_nodes_settings *sett
     basin_plan_spec scoring = {.output = &net.probability, .outputs = 1};
     BASIN_TRY(training ? basin_trainer_new(&trainer, store, &net.params, net.loss, &spec, error)
                        : basin_plan_new(&plan, store, &scoring, error));
-    basin_plan_stats s = basin_plan_get_stats(training ? trainer.plan : plan);
+    basin_plan_stats s = basin_plan_stats_of(training ? trainer.plan : plan);
     *bytes = s.arena_bytes + s.input_bytes; /* other weights do not grow with the graph */
     return BASIN_OK;
 }

@@ -1,4 +1,6 @@
 /* A graph in parts: inputs and training; see net.h. */
+#include "base/info.h"
+#include "base/states.h"
 #include "basin/plan.h"
 #include "tasks/nodes/net.h"
 
@@ -228,7 +230,7 @@ void basin_parted_trainer_release(basin_parted_trainer *t) {
 size_t basin_parted_trainer_bytes(const basin_parted_trainer *t) {
     size_t bytes = 0;
     for (int64_t k = 0; k < t->parts->count; k++) {
-        basin_plan_stats stats = basin_plan_get_stats(t->plan[k]);
+        basin_plan_stats stats = basin_plan_stats_of(t->plan[k]);
         bytes += stats.arena_bytes + stats.input_bytes;
     }
     return bytes;

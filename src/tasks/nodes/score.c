@@ -1,5 +1,6 @@
 /* Scoring all nodes: one plan of the whole graph or of each part, else streams (stream.c). */
 #include "base/info.h"
+#include "base/states.h"
 #include "basin/plan.h"
 #include "tasks/nodes/net.h"
 
@@ -83,7 +84,7 @@ size_t basin_nodes_scorer_bytes(const basin_nodes_scorer *scorer) {
     for (int64_t k = 0; k < scorer->inputs->count; k++) {
         if (scorer->stream) bytes += basin_nodes_stream_bytes(scorer->stream[k]);
         if (!scorer->plan || !scorer->plan[k]) continue;
-        basin_plan_stats stats = basin_plan_get_stats(scorer->plan[k]);
+        basin_plan_stats stats = basin_plan_stats_of(scorer->plan[k]);
         bytes += stats.arena_bytes + stats.input_bytes;
     }
     return bytes;
@@ -111,7 +112,7 @@ static basin_status run_plans(basin_nodes_scorer *s, double *const *row, basin_e
     int64_t count = s->inputs->count;
     BASIN_TRY(way.context ? basin_plans_run(s->plan, (int)count, &way, error)
                           : basin_plan_run(s->plan[0], error));
-    basin_convergence found = basin_store_take_convergence(s->store);
+    basin_convergence found = basin_convergence_of(s->store);
     basin_convergence_note(s->watch, "scoring", &found);
     for (int64_t k = 0; k < count; k++)
         BASIN_TRY(basin_values_read(s->plan[k], s->net.probability, row[k], BASIN_F64, error));

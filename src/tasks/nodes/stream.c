@@ -13,6 +13,7 @@
 #include "base/info.h"
 #include "base/parallel.h"
 #include "base/sort.h"
+#include "base/states.h"
 #include "basin/walk.h"
 #include "tasks/nodes/net.h"
 
@@ -204,7 +205,7 @@ size_t basin_nodes_stream_bytes(const basin_nodes_stream *s) {
     floats += (size_t)s->halo * (S + H) + bias_count(s);
     size_t bytes = floats * sizeof(float);
     for (const piece *p = s->piece; p < s->piece + PIECES; p++) {
-        basin_plan_stats stats = p->plan ? basin_plan_get_stats(p->plan) : (basin_plan_stats){0};
+        basin_plan_stats stats = p->plan ? basin_plan_stats_of(p->plan) : (basin_plan_stats){0};
         bytes += stats.arena_bytes + stats.input_bytes;
     }
     for (size_t i = 0; i < R; i++)

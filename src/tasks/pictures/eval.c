@@ -1,4 +1,5 @@
 /* Scoring completions; see image.h. */
+#include "base/states.h"
 #include "tasks/pictures/image.h"
 
 #include "base/clock.h"

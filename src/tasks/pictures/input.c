@@ -1,5 +1,6 @@
 /* Pictures for image models; see image.h. */
 #include "base/sort.h"
+#include "base/states.h"
 #include "tasks/pictures/image.h"
 
 /* One side of a held-out split of `count` pictures. */

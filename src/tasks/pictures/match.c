@@ -1,6 +1,7 @@
 /* Descents from noise down an energy of pictures that was trained by matching (pictures/field.c):
  * samples, and completions, of which what is known is held on its way from noise to the picture. */
 #include "base/sort.h"
+#include "base/states.h"
 #include "basin/random.h"
 #include "tasks/pictures/image.h"
 

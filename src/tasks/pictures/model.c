@@ -2,6 +2,7 @@
  */
 #include "base/bundle.h"
 #include "base/sort.h"
+#include "base/states.h"
 #include "basin/random.h"
 #include "tasks/common/shards/shards.h"
 #include "tasks/pictures/image.h"

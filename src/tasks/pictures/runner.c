@@ -1,4 +1,5 @@
 /* Running a model of images on batches of patches; see image.h. */
+#include "base/info.h"
 #include "tasks/pictures/image.h"
 
 /* ---- how a model descends ---- */
@@ -118,9 +119,9 @@ basin_status basin_image_runner_run(basin_image_runner *runner, float *output, c
     basin_shape whole = basin_expr_shape(runner->graph.output);
     if (basin_image_is_match(&runner->model->settings))
         return basin_image_match_complete(runner, output, patches, mask, count, error);
-    (void)basin_store_take_convergence(runner->model->store);
+    (void)basin_convergence_of(runner->model->store);
     basin_status status = run(runner, &result, patches, mask, count, error);
-    basin_convergence convergence = basin_store_take_convergence(runner->model->store);
+    basin_convergence convergence = basin_convergence_of(runner->model->store);
     basin_convergence_add(&runner->model->convergence, &convergence);
     if (!status)
         memcpy(output, result.data, (size_t)(count * whole.dim[1] * whole.dim[2]) * sizeof(float));

@@ -5,6 +5,7 @@
  * t. */
 #include "base/bundle.h"
 #include "base/sort.h"
+#include "base/states.h"
 #include "tasks/common/shards/shards.h"
 #include "tasks/pictures/image.h"
 
@@ -125,7 +126,11 @@ static basin_status make_trainer(job *j, basin_error *error) {
     j->model->parameters = basin_params_total(&g->params);
     basin_expr loss = g->errors ? basin_mean_all(g->errors)
                                 : basin_image_net_loss(g->output, g->patches, g->occluded);
-    basin_trainer_spec spec = {.adamw = {0.9, s->beta2, 1e-8, s->decay, s->clip},
+    basin_trainer_spec spec = {.adamw = {.beta1 = 0.9,
+                                         .beta2 = s->beta2,
+                                         .epsilon = 1e-8,
+                                         .weight_decay = s->decay,
+                                         .clip = s->clip},
                                .schedule = BASIN_SCHEDULE_OF(s, j->per_epoch)};
     BASIN_TRY(basin_shards_trainer_new(&j->shards, &j->trainer, j->training, s->shards,
                                        j->model->store, &g->params, loss, &spec, error));

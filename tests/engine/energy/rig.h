@@ -5,6 +5,7 @@
 
 #include <math.h>
 
+#include "base/info.h"
 #include "basin/random.h"
 #include "engine/energy/network.h"
 #include "support/test.h"

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/info.h"
 #include "engine/energy/trial.h"
 
 /* ---- the energy never rises ---- */
@@ -109,7 +110,7 @@ static basin_descent_result spring_run(spring *s, const basin_descent_spec *spec
     basin_descent *descent;
     basin_descent_result result;
     basin_error error = {0};
-    basin_tensor x = basin_tensor_borrow(start, BASIN_F64, BASIN_SHAPE(B, D));
+    basin_tensor x = basin_tensor_view(start, BASIN_F64, BASIN_SHAPE(B, D));
     if (basin_descent_new(&descent, s->lab.store, &s->energy, s->lab.graph, x.shape, spec, stop,
                           &error))
         fail_msg("%s", error.text);
@@ -150,7 +151,7 @@ static const basin_energy round_bowl = {BASIN_TERMS({"bowl", bowl, NULL})};
 /* x' = (1 - alpha) x: a descent without inputs takes several steps at once. */
 TEST(schedules) {
     static const double size[10] = {0.5, 0, 0.25, 0, 0, 1.5, 0, 0, 0, 0.5};
-    basin_tensor x = basin_tensor_borrow(start, BASIN_F64, BASIN_SHAPE(B, D));
+    basin_tensor x = basin_tensor_view(start, BASIN_F64, BASIN_SHAPE(B, D));
     lab l = lab_new("ref", 1);
     basin_descent *descent;
     basin_descent_result r;
@@ -437,7 +438,7 @@ static void check_memory(const char *backend, double real) {
         for (int recompute = 0; recompute < 2; recompute++) {
             training t;
             training_open(&t, backend, 2 << i, recompute);
-            basin_plan_stats stats = basin_plan_get_stats(t.plan);
+            basin_plan_stats stats = basin_plan_stats_of(t.plan);
             (recompute ? kept : full)[i] = (double)stats.arena_bytes / token;
             assert_true((stats.recomputed > 0) == recompute);
             training_close(&t);

@@ -2,6 +2,7 @@
  * starting points, training. */
 #include <string.h>
 
+#include "base/info.h"
 #include "basin/energy.h"
 #include "basin/random.h"
 #include "engine/core/philox.h"

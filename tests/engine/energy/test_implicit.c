@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/info.h"
 #include "basin/energy.h"
 #include "basin/train.h"
 #include "support/lab.h"
@@ -96,7 +97,7 @@ static void compare(const char *backend, double until, double tolerance) {
     lab_run(slow);
     for (int again = 0; again < 2; again++) {
         lab_run(plan);
-        basin_convergence convergence = basin_store_take_convergence(h.lab.store);
+        basin_convergence convergence = basin_convergence_of(h.lab.store);
         assert_int_equal(convergence.points, 2);
         assert_int_equal(convergence.solutions, 2);
         assert_true(convergence.steps > 10 && convergence.most_steps < UNROLLED &&
@@ -139,7 +140,7 @@ static size_t training_bytes(const basin_descent_spec *spec) {
     basin_trainer_spec training = {.adamw = BASIN_OPTIMIZER_DEFAULT};
     if (basin_trainer_new(&trainer, l.store, &params, loss, &training, &error))
         fail_msg("%s", error.text);
-    basin_plan_stats stats = basin_plan_get_stats(trainer.plan);
+    basin_plan_stats stats = basin_plan_stats_of(trainer.plan);
     basin_trainer_free(&trainer);
     basin_params_free(&params);
     lab_close(&l);
@@ -173,18 +174,18 @@ TEST(counted) {
     basin_expr loss = at_rest(&h, &spec), out[] = {loss, basin_grad(loss, h.u)};
     basin_plan *plan = lab_plan(&h.lab, out, 2);
     lab_run(plan);
-    basin_convergence convergence = basin_store_take_convergence(h.lab.store);
+    basin_convergence convergence = basin_convergence_of(h.lab.store);
     assert_true(convergence.points == 2 && convergence.steps == 6 && convergence.most_steps == 3);
     assert_true(convergence.not_converged == 2 && convergence.change > 1e-3);
     assert_true(convergence.solutions == 2 && convergence.products == 4 &&
                 convergence.unsolved == 2);
     assert_true(convergence.residual > 1e-9 && convergence.residual < 1);
-    convergence = basin_store_take_convergence(h.lab.store);
+    convergence = basin_convergence_of(h.lab.store);
     assert_true(convergence.points == 0 && convergence.change == 0);
     basin_plan_free(plan);
     plan = lab_plan(&h.lab, &loss, 1); /* without gradients there is nothing to solve */
     lab_run(plan);
-    assert_int_equal(basin_store_take_convergence(h.lab.store).solutions, 0);
+    assert_int_equal(basin_convergence_of(h.lab.store).solutions, 0);
     basin_plan_free(plan);
     lab_close(&h.lab);
 }

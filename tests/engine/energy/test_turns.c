@@ -53,7 +53,7 @@ static void check_end(springs *s, const basin_descent_spec *spec, const double *
     basin_descent *descent;
     basin_descent_result result;
     basin_error error = {0};
-    basin_tensor wanted = basin_tensor_borrow(want, BASIN_F64, BASIN_SHAPE(N, D));
+    basin_tensor wanted = basin_tensor_view(want, BASIN_F64, BASIN_SHAPE(N, D));
     basin_tensor end = lab_value(&s->lab, basin_descend(&s->energy, s->x, spec, NULL));
     lab_assert_near(&end, &wanted, tolerance, "unrolled");
     if (basin_descent_new(&descent, s->lab.store, &s->energy, s->lab.graph, s->start.shape, spec,

@@ -2,6 +2,7 @@
 #ifndef BASIN_TESTS_ENERGY_TRIAL_H
 #define BASIN_TESTS_ENERGY_TRIAL_H
 
+#include "base/info.h"
 #include "basin/energy.h"
 #include "engine/expr/graph.h"
 #include "support/lab.h"

@@ -236,7 +236,7 @@ TEST(the_first_of_equal_maxima_has_the_gradient) {
     static const double cells[9] = {1, 5, 5, 2, 9, -1, 4, 9, 3};
     static const double wanted[3][9] = {
         {9, 9, 9, 9}, {4.25, 4.5, 6, 5}, {0, 0, 0, 0, 4, 0, 0, 0, 0}};
-    const basin_tensor image = basin_tensor_borrow(cells, BASIN_F64, BASIN_SHAPE(1, 3, 3, 1));
+    const basin_tensor image = basin_tensor_view(cells, BASIN_F64, BASIN_SHAPE(1, 3, 3, 1));
     basin_engine engine;
     basin_tensor found[3];
     assert_ok(basin_engine_open(&engine, &(basin_compute){.backend = "ref"}, &failure));

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/info.h"
 #include "engine/backend/device.h"
 #include "engine/backend/kernel.h"
 #include "support/lab.h"
@@ -205,7 +206,7 @@ TEST(a_device_fuses_it) {
     basin_expr y = basin_scale(basin_custom_apply(&mine, x), 3);
     basin_plan_spec spec = {.output = &y, .outputs = 1};
     if (basin_plan_new(&plan, d.engine.store, &spec, &error)) fail_msg("%s", error.text);
-    assert_int_equal(basin_plan_get_stats(plan).calls, 1);
+    assert_int_equal(basin_plan_stats_of(plan).calls, 1);
     basin_plan_describe(plan, 0, text, sizeof text);
     if (!strstr(text, "(3 * length(neg(a), exp(a)))")) fail_msg("%s", text);
     basin_plan_free(plan);

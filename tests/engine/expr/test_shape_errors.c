@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/info.h"
 #include "basin/params.h"
 #include "engine/expr/graph.h"
 #include "engine/expr/misfit.h"
@@ -429,7 +430,7 @@ TEST(test_huge) {
 
 static basin_status write_index(basin_plan *plan, basin_expr input, basin_dtype dtype,
                                 const double *number, int64_t count, basin_error *error) {
-    basin_tensor t, from = basin_tensor_borrow(number, BASIN_F64, BASIN_SHAPE(count));
+    basin_tensor t, from = basin_tensor_view(number, BASIN_F64, BASIN_SHAPE(count));
     assert_int_equal(basin_tensor_new(&t, dtype, BASIN_SHAPE(count), NULL), BASIN_OK);
     assert_int_equal(basin_tensor_convert(&t, &from, NULL), BASIN_OK);
     basin_status status = basin_plan_write(plan, input, &t, error);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/info.h"
 #include "engine/backend/kernel.h"
 #include "engine/plan/narrow_descent.h"
 
@@ -19,7 +20,7 @@ typedef struct trial {
 
 static void count_calls(trial *t, const basin_plan *plan) {
     char text[2000];
-    for (int i = 0; i < basin_plan_get_stats(plan).calls; i++) {
+    for (int i = 0; i < basin_plan_stats_of(plan).calls; i++) {
         basin_plan_describe(plan, i, text, sizeof text);
         const char *from = strstr(text, " <- ");
         if (strncmp(text, "MATMUL", 6) != 0 || !from) continue;

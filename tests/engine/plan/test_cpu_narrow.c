@@ -2,6 +2,7 @@
  * gradients at odd sizes, attention of every kind, equal bits for any number of threads, and the
  * line that refuses it where the processor has no such instructions. CTest runs it once per
  * instruction set (BASIN_ISA). */
+#include "base/info.h"
 #include "engine/backend/kernel.h"
 #include "engine/plan/narrow_descent.h"
 
@@ -134,7 +135,7 @@ static void test_hoisted(void **state) {
     basin_plan *plan = lab_plan(&l, &end, 1);
     int packs = 0;
     char text[1000];
-    for (int i = 0; i < basin_plan_get_stats(plan).hoisted; i++) {
+    for (int i = 0; i < basin_plan_stats_of(plan).hoisted; i++) {
         basin_plan_describe(plan, i, text, sizeof text);
         packs += !strncmp(text, "PACK", 4);
     }

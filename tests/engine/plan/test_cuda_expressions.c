@@ -1,6 +1,7 @@
 /* Random graphs on the CUDA backend, with and without fusion, against the plain plan of the
  * reference; each plan runs call by call, is captured, and is replayed, and a second plan must give
  * the same bits. With arguments FIRST COUNT it runs those graphs instead of the usual ones. */
+#include "base/info.h"
 #include "basin/energy.h"
 #include "engine/backend/kernel.h"
 #include "engine/expr/graph.h"
@@ -92,7 +93,7 @@ TEST(test_standing_calls) {
     basin_expr start = lab_input(&l, "x", BASIN_SHAPE(B, 196, D), x);
     basin_expr end = basin_descend(&energy, start, &spec, NULL);
     basin_plan *plan = lab_plan(&l, &end, 1);
-    assert_in_range(basin_plan_get_stats(plan).hoisted, 3, basin_plan_get_stats(plan).calls - 1);
+    assert_in_range(basin_plan_stats_of(plan).hoisted, 3, basin_plan_stats_of(plan).calls - 1);
     for (uint64_t seed = 1; seed <= RUNS + 1; seed++) {
         lab_fill(&l, seed, 0.2);
         basin_tensor wanted = lab_value(&l, end);

@@ -2,6 +2,7 @@
  * has changed, whoever changed it. Results have the bits of a plan that is new, in every run. */
 #include <string.h>
 
+#include "base/info.h"
 #include "basin/energy.h"
 #include "engine/backend/kernel.h"
 #include "engine/plan/plan.h"
@@ -87,7 +88,7 @@ static void open_trial(trial *t, const way *w, uint64_t seed) {
     basin_energy energy = basin_block_energy(&bound);
     t->end = basin_descend(&energy, give_tokens(&t->l), &spec, NULL);
     t->plan = lab_plan(&t->l, &t->end, 1);
-    t->stats = basin_plan_get_stats(t->plan);
+    t->stats = basin_plan_stats_of(t->plan);
 }
 
 static void close_trial(trial *t) {
@@ -205,7 +206,7 @@ TEST(test_frozen) {
         basin_plan *plan;
         assert_int_equal(basin_plan_new(&plan, l.store, &spec, NULL), BASIN_OK);
         lab_write(&l, plan);
-        basin_plan_stats stats = basin_plan_get_stats(plan);
+        basin_plan_stats stats = basin_plan_stats_of(plan);
         char text[200];
         for (int k = 0; k < stats.hoisted; k++) {
             basin_plan_describe(plan, k, text, sizeof text);
@@ -238,7 +239,7 @@ TEST(test_shared) {
         basin_expr once = basin_matmul_t(t.block.xi, false, t.block.xi, true);
         basin_expr wide = basin_softmax(basin_matmul(once, once), -1);
         basin_plan *other = lab_plan(&t.l, &wide, 1);
-        assert_true(basin_plan_get_stats(other).arena_bytes > t.stats.arena_bytes);
+        assert_true(basin_plan_stats_of(other).arena_bytes > t.stats.arena_bytes);
         assert_run(&t, all, &wanted); /* the place has grown and moved */
         lab_run(other);
         assert_run(&t, all, &wanted);
@@ -276,7 +277,7 @@ TEST(test_without_states) {
         basin_expr y[] = {basin_add(basin_exp(x), basin_normal(seed, basin_expr_shape(x))),
                           basin_softmax(basin_full(l.graph, BASIN_SHAPE(4), 3), -1)};
         basin_plan *plan = lab_plan(&l, y, 2), *still = lab_plan(&l, &y[1], 1);
-        basin_plan_stats stats = basin_plan_get_stats(plan), all = basin_plan_get_stats(still);
+        basin_plan_stats stats = basin_plan_stats_of(plan), all = basin_plan_stats_of(still);
         assert_int_equal(stats.hoisted, i == PLAIN ? 0 : 2);
         assert_int_equal(all.hoisted, i == PLAIN ? 0 : all.calls);
         lab_run(plan);

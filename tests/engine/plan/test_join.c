@@ -2,6 +2,7 @@
  * rounding, are those of the plain plan; and the products that should have become one have. */
 #include <string.h>
 
+#include "base/info.h"
 #include "basin/energy.h"
 #include "engine/backend/kernel.h"
 #include "support/lab.h"
@@ -107,7 +108,7 @@ static void free_trial(trial *t) {
 static int count_calls(const basin_plan *plan, const char *begin, const char *has) {
     int found = 0;
     char text[1000];
-    for (int i = 0; i < basin_plan_get_stats(plan).calls; i++) {
+    for (int i = 0; i < basin_plan_stats_of(plan).calls; i++) {
         basin_plan_describe(plan, i, text, sizeof text);
         found += !strncmp(text, begin, strlen(begin)) && strstr(text, has);
     }

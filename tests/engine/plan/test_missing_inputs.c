@@ -2,6 +2,7 @@
  * results are not read before it has run. */
 #include <string.h>
 
+#include "base/info.h"
 #include "engine/plan/plan.h"
 #include "support/lab.h"
 

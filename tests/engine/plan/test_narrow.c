@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/info.h"
 #include "basin/energy.h"
 #include "engine/backend/device.h"
 #include "engine/backend/kernel.h"
@@ -69,7 +70,7 @@ TEST(test_small_products_are_not) {
 static int count_between(const basin_plan *plan, const char *begin, const char *end) {
     int found = 0;
     char text[1000];
-    for (int i = 0; i < basin_plan_get_stats(plan).calls; i++) {
+    for (int i = 0; i < basin_plan_stats_of(plan).calls; i++) {
         basin_plan_describe(plan, i, text, sizeof text);
         size_t length = strlen(text), tail = strlen(end);
         found += !strncmp(text, begin, strlen(begin)) && length >= tail &&

@@ -2,6 +2,7 @@
  * pace, and the bits are those of one thread, which cuts nothing. */
 #include <string.h>
 
+#include "base/info.h"
 #include "basin/energy.h"
 #include "engine/backend/device.h"
 #include "engine/core/team/team.h"
@@ -24,7 +25,7 @@ typedef struct trial {
 static int count_cut(const basin_plan *plan) {
     char text[1000];
     int cut = 0;
-    for (int i = 0; i < basin_plan_get_stats(plan).calls; i++) {
+    for (int i = 0; i < basin_plan_stats_of(plan).calls; i++) {
         basin_plan_describe(plan, i, text, sizeof text);
         cut += strstr(text, "one of ") != NULL;
     }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/info.h"
 #include "engine/backend/kernel.h"
 #include "engine/expr/graph.h"
 #include "engine/plan/plan.h"
@@ -34,7 +35,7 @@ static basin_plan_stats make_plan(bench *b, const basin_plan_spec *spec) {
     basin_error error = {0};
     basin_plan_free(b->plan);
     if (basin_plan_new(&b->plan, b->store, spec, &error)) fail_msg("%s", error.text);
-    return basin_plan_get_stats(b->plan);
+    return basin_plan_stats_of(b->plan);
 }
 
 static basin_plan_stats stats_of(basin_expr a, basin_fusion fusion) {

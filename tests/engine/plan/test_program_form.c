@@ -2,6 +2,7 @@
  * it is joined like one with a multiplication. */
 #include <string.h>
 
+#include "base/info.h"
 #include "engine/backend/kernel.h"
 #include "engine/plan/ir.h"
 #include "support/lab.h"
@@ -88,7 +89,7 @@ static basin_tensor descend(bool narrow, int *joint) {
     basin_expr y = basin_add(x, basin_div(basin_matmul(q, a), four));
     y = basin_add(y, basin_div(basin_matmul(k, b), four));
     basin_plan *plan = lab_plan(&l, &y, 1);
-    for (int i = 0; i < basin_plan_get_stats(plan).calls; i++) {
+    for (int i = 0; i < basin_plan_stats_of(plan).calls; i++) {
         basin_plan_describe(plan, i, text, sizeof text);
         *joint += strstr(text, "MATMUL") && strstr(text, "<- bf16 [6, 64]");
     }

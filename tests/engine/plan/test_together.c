@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/info.h"
 #include "basin/energy.h"
 #include "engine/expr/graph.h"
 #include "support/lab.h"

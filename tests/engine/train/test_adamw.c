@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/info.h"
 #include "basin/energy.h"
 #include "basin/train.h"
 #include "support/lab.h"
@@ -325,7 +326,7 @@ TEST(calls) {
     learner with, without;
     learner_open(&with, "cpu", 1, true, small);
     learner_open(&without, "cpu", 1, false, small);
-    int more = basin_plan_get_stats(with.plan).calls - basin_plan_get_stats(without.plan).calls;
+    int more = basin_plan_stats_of(with.plan).calls - basin_plan_stats_of(without.plan).calls;
     if (more > 1 + GRADIENTS) fail_msg("%d calls for %d parameters", more, GRADIENTS);
     learner_close(&with);
     learner_close(&without);

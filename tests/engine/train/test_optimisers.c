@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/info.h"
 #include "basin/train.h"
 #include "support/lab.h"
 #include "support/test.h"
@@ -72,7 +73,8 @@ static void loop_step(loop *l, int count, double target, double pull, double cli
     }
 }
 
-static double slow_vectors(basin_expr parameter) {
+static double slow_vectors(void *context, basin_expr parameter) {
+    (void)context;
     return basin_expr_shape(parameter).rank < 2 ? 0.25 : 1;
 }
 
@@ -111,7 +113,8 @@ TEST(steps) {
         }
 }
 
-static double matrices_alone(basin_expr parameter) {
+static double only_matrices(void *context, basin_expr parameter) {
+    (void)context;
     return basin_expr_shape(parameter).rank < 2 ? 0 : 1;
 }
 
@@ -120,7 +123,7 @@ TEST(frozen) {
     BASIN_AT_EXIT(bench_close) bench b;
     double want[VECTOR], squares = 0;
     basin_optimizer_config config = BASIN_OPTIMIZER_DEFAULT;
-    config.rate_of = matrices_alone;
+    config.rate_of = only_matrices;
     bench_open(&b, "ref", &config);
     for (int i = 0; i < VECTOR; i++) want[i] = first_value(i);
     for (int i = 0; i < MATRIX; i++) squares += 4 * pow(first_value(i) - 1, 2);

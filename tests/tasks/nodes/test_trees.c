@@ -202,7 +202,7 @@ TEST(trees_of_older_files_are_refused) {
     basin_bundle *bundle;
     basin_trees *trees;
     assert_ok(basin_bundle_new(&bundle, NULL, &failure));
-    basin_tensor tensor = basin_tensor_borrow(root, BASIN_I64, BASIN_SHAPE(2));
+    basin_tensor tensor = basin_tensor_view(root, BASIN_I64, BASIN_SHAPE(2));
     assert_ok(basin_bundle_add(bundle, "t.root", &tensor, &failure));
     assert_failure(basin_trees_load(&trees, bundle, "t.", &failure), BASIN_BAD_FILE,
                    "t.xgboost is absent, needs U8; trees from before XGBoost");

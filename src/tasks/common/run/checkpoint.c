@@ -2,6 +2,7 @@
  * parameter, and where the run stands as JSON in the metadata, every number by its name. */
 
 #include "base/bundle.h"
+#include "base/states.h"
 #include "basin/train.h"
 #include "tasks/common/run/run.h"
 

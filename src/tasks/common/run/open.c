@@ -5,6 +5,7 @@
 #include <stdarg.h>
 
 #include "base/file.h"
+#include "base/info.h"
 #include "tasks/common/run/run.h"
 
 static char *join(const char *path, const char *suffix) {
@@ -203,7 +204,7 @@ size_t basin_run_memory(const basin_run *run) {
 }
 
 size_t basin_plan_bytes(const basin_plan *plan) {
-    basin_plan_stats stats = basin_plan_get_stats(plan);
+    basin_plan_stats stats = basin_plan_stats_of(plan);
     return stats.arena_bytes + stats.input_bytes + stats.state_bytes;
 }
 

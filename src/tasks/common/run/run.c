@@ -1,6 +1,7 @@
 /* The loop of a run: members, epochs, steps, and what happens between them; see run.h. */
 #include "tasks/common/run/run.h"
 #include "base/file.h"
+#include "base/info.h"
 
 #include <errno.h>
 #include <unistd.h>
@@ -75,7 +76,7 @@ static basin_status end_line(const basin_run *r, basin_json *line, basin_error *
 }
 
 static void gather_rests(basin_run *r) {
-    basin_convergence more = basin_store_take_convergence(r->task->store);
+    basin_convergence more = basin_convergence_of(r->task->store);
     basin_convergence_add(&r->at.recent_rests, &more);
     basin_convergence_add(&r->at.epoch_rests, &more);
 }
@@ -227,8 +228,7 @@ static basin_status end_epoch(basin_run *r, basin_outcome *outcome, basin_error 
     BASIN_TRY(judge(r, &score, error));
     BASIN_TRY(log_epoch(r, &score, error));
     r->at.epoch_rests = (basin_convergence){0};
-    (void)basin_store_take_convergence(
-        r->task->store); /* of scores, which are told by who made them */
+    (void)basin_convergence_of(r->task->store); /* of scores, which are told by who made them */
     r->at.epoch_loss = (basin_run_sum){0};
     return BASIN_OK;
 }

@@ -616,14 +616,14 @@ static basin_status set_nodes(basin_network *n, const basin_network_arrays *a,
                               const basin_network_options *options, basin_error *error) {
     static const char *const part[] = {"train", "val", "test"};
     const uint8_t *const mask[] = {a->train, a->val, a->test};
-    basin_tensor x = basin_tensor_borrow(a->feature, BASIN_F32, BASIN_SHAPE(a->nodes, a->features));
-    basin_tensor y = basin_tensor_borrow(a->label, BASIN_I32, BASIN_SHAPE(a->nodes));
+    basin_tensor x = basin_tensor_view(a->feature, BASIN_F32, BASIN_SHAPE(a->nodes, a->features));
+    basin_tensor y = basin_tensor_view(a->label, BASIN_I32, BASIN_SHAPE(a->nodes));
     if (a->feature) BASIN_TRY(basin_network_set_features(n, &x, options, error));
     if (a->feature && a->column) BASIN_TRY(make_names(&n->column, a->column, a->features, error));
     if (a->id) BASIN_TRY(set_ids(n, a->id, error));
     if (a->label) BASIN_TRY(basin_network_set_label_tensor(n, &y, options, error));
     for (int p = 0; p < 3; p++) {
-        basin_tensor m = basin_tensor_borrow(mask[p], BASIN_U8, BASIN_SHAPE(a->nodes));
+        basin_tensor m = basin_tensor_view(mask[p], BASIN_U8, BASIN_SHAPE(a->nodes));
         if (mask[p]) BASIN_TRY(basin_network_set_masks(n, part[p], &m, error));
     }
     return BASIN_OK;

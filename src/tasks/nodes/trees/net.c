@@ -1,5 +1,6 @@
 /* Energy Transformers over rows of a table; see trees.h. */
 
+#include "base/states.h"
 #include "tasks/nodes/trees/trees.h"
 
 #include <pthread.h>

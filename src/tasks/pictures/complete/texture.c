@@ -7,7 +7,9 @@
  * filling x descend in turns, coarse grids first, while the inverse temperature grows until one
  * label is left. The copies are joined by their gradients. */
 #include "tasks/pictures/complete/texture.h"
+#include "base/info.h"
 #include "base/sort.h"
+#include "base/states.h"
 
 enum {
     MARGIN = 128, /* sources lie so far around a hole, at most */

@@ -1,6 +1,7 @@
 /* A descent step by step (Algorithm 1, figure 4): one plan encodes, an observer of
  * the descent decodes tokens and forces; with attention, and errors by step. See report.h. */
 #include "base/sort.h"
+#include "base/states.h"
 #include "tasks/pictures/report/report.h"
 
 /* ---- shares of attention, as bytes (equation 3's softmax over keys) ---- */

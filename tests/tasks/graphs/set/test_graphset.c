@@ -223,9 +223,9 @@ static basin_status read_packed(void **state, const char *split, const int64_t *
     struct {
         const char *name;
         basin_tensor tensor;
-    } part[] = {{"node_start", basin_tensor_borrow(start, BASIN_I64, BASIN_SHAPE(starts))},
-                {"edge_start", basin_tensor_borrow(edge_start, BASIN_I64, BASIN_SHAPE(starts))},
-                {"edge", basin_tensor_borrow(edge, BASIN_I32, BASIN_SHAPE(starts ? 1 : 0, 2))}};
+    } part[] = {{"node_start", basin_tensor_view(start, BASIN_I64, BASIN_SHAPE(starts))},
+                {"edge_start", basin_tensor_view(edge_start, BASIN_I64, BASIN_SHAPE(starts))},
+                {"edge", basin_tensor_view(edge, BASIN_I32, BASIN_SHAPE(starts ? 1 : 0, 2))}};
     char path[PATH_TEXT];
     basin_bundle *bundle;
     basin_graphset set;

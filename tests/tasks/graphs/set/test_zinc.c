@@ -9,7 +9,7 @@
 static void put(basin_bundle *bundle, const char *split, const char *name, const void *data,
                 basin_dtype dtype, basin_shape shape) {
     char full[64];
-    basin_tensor from = basin_tensor_borrow(data, dtype, shape);
+    basin_tensor from = basin_tensor_view(data, dtype, shape);
     snprintf(full, sizeof full, "%s_%s", split, name);
     assert_ok(basin_bundle_add(bundle, full, &from, &failure));
 }
