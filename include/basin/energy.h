@@ -3,7 +3,7 @@
  * An energy is a function of activations g, given as a list of named terms, each one number per
  * sample. Tokens x follow x <- x - alpha dE/dg with g = activation(x), and the total never rises
  * while alpha is small: the activation is the gradient of a convex Lagrangian. The Energy
- * Transformer block is one such energy (attention + Hopfield network over layer-normalised tokens);
+ * Transformer block is one such energy (attention + Hopfield network over layer-normalized tokens);
  * a user's own is another, written as functions that build expressions:
  *
  *     static basin_expr pull(const void *w, basin_expr g) {
@@ -108,7 +108,7 @@ typedef struct basin_block_config {
     double epsilon;            /* of the layer norm; 0 means 1e-5 */
     double beta;               /* first (or fixed) inverse temperature; 0 means 1 / sqrt(Y) */
     bool learn_beta;           /* one beta per head, trained */
-    bool positive_gamma;       /* optimisers keep gamma above 0, so that the descent goes down */
+    bool positive_gamma;       /* optimizers keep gamma above 0, so that the descent goes down */
     bool mix;                  /* head mixing [H, H], trained, as in the published graph code */
     basin_init init_query;     /* of wk and wq; a zero `init` means N(0, 0.002), the paper's */
     basin_init init_memory;    /* of xi; zero means N(0, 0.02) */

@@ -13,8 +13,8 @@
  *
  * Every layer thereby hears from every synapse it touches: a linear synapse -g1 W g2 sends g1 W
  * forward and W g2 back, a convolution sends back its transpose. E never rises while steps are
- * small, for L is convex. With layers clamped (an image given, its label wanted, or the other way
- * round) the rest settles around them. A classifier, whole:
+ * small, for L is convex. With layers clamped (an image given, its label requested, or the other
+ * way round) the rest settles around them. A classifier, whole:
  *
  *     basin_ham *ham = basin_ham_new(graph);
  *     basin_ham_layer(ham, &(basin_layer){.name = "image", .shape = BASIN_SHAPE(784)});
@@ -109,11 +109,11 @@ BASIN_API basin_synapse_function basin_synapse_bias;
 BASIN_API basin_synapse_function basin_synapse_linear;
 /* Dense associative memory: -L(Xi g) with `units` memories xi [units, n] of one layer. `hidden`
  * softmax (the default) is the log-sum-exp -1/beta ln sum e^(beta xi.g), "repu3" the cubic one,
- * identity the classical Hopfield network -1/2 sum (xi.g)^2. With `normalise` each memory has
+ * identity the classical Hopfield network -1/2 sum (xi.g)^2. With `normalize` each memory has
  * length 1; with `distance` -|xi - g|^2 / 2 replaces xi.g. */
 BASIN_API basin_synapse_function basin_synapse_memory;
 /* -L(W1'g1 + W2'g2 + .. (+ b)): `units` hidden neurons integrated out; w1 [n1, units], w2, ..
- * Columns have length 1 with `normalise`. `hidden` is relu by default. */
+ * Columns have length 1 with `normalize`. `hidden` is relu by default. */
 BASIN_API basin_synapse_function basin_synapse_hidden;
 /* -sum over heads of L(W g1 g2 ..): the same for products; w [heads, units, n1, n2, ..]. */
 BASIN_API basin_synapse_function basin_synapse_tensor;
@@ -126,7 +126,7 @@ BASIN_API basin_synapse_function basin_synapse_conv2d;
 /* Energy attention of `heads` heads of `width`: -sum over heads and queries of 1/beta ln sum over
  * keys e^(beta Q.K), queries from the first layer, keys from the second (or the same, if one is
  * given), tokens [.., D]. wq, wk [heads, width, D]. hidden.beta is [] or [heads], 1/sqrt(width) by
- * default; another `hidden` than softmax is taken over all pairs' scores. `normalise` puts one
+ * default; another `hidden` than softmax is taken over all pairs' scores. `normalize` puts one
  * layer norm (norm_gamma [], norm_delta [width]) over queries and keys. `pattern` says which pairs.
  */
 BASIN_API basin_synapse_function basin_synapse_attention;
@@ -144,7 +144,7 @@ BASIN_API basin_expr basin_ham_parameter(basin_ham *ham, const char *owner, cons
  * connections that are added later: a constant, an input, the result of another network. */
 BASIN_API void basin_ham_bind(basin_ham *ham, const char *parameter, basin_expr value);
 /* All parameters that are not bound: weights as N(0, 0.02^2), biases as 0. basin_params_init draws
- * first values into a store; an optimiser takes the list as it is. */
+ * first values into a store; an optimizer takes the list as it is. */
 BASIN_API const basin_params *basin_ham_params(const basin_ham *ham);
 
 /* ---- the network as expressions; x, g, dEdg have an entry per layer ---- */

@@ -1,5 +1,5 @@
 /* Parameters: states with a recipe for their first values, listed so that a model can be
- * initialised, counted, trained and saved without naming each one again. */
+ * initialized, counted, trained and saved without naming each one again. */
 #ifndef BASIN_PARAMS_H
 #define BASIN_PARAMS_H
 
@@ -48,7 +48,7 @@ BASIN_API basin_expr basin_param_add(basin_params *params, const char *prefix, c
                                      basin_shape shape, basin_init init);
 /* Sets the `minimum` of a parameter of the list. */
 BASIN_API void basin_param_set_minimum(basin_params *params, basin_expr state, double minimum);
-/* A state that is initialised, copied and saved with the parameters, but that no optimiser touches:
+/* A state that is initialized, copied and saved with the parameters, but that no optimizer touches:
  * a step of training sets it to the value of basin_statistic_update. */
 BASIN_API basin_expr basin_statistic_add(basin_params *params, const char *prefix, const char *name,
                                          basin_shape shape, basin_init init);

@@ -1,4 +1,4 @@
-/* Plans: expressions compiled once for a backend, then run as often as wanted.
+/* Plans: expressions compiled once for a backend, then run as often as needed.
  *
  *     basin_backend *backend;  basin_store *store;  basin_plan *plan;
  *     basin_backend_open(&backend, NULL, &error);
@@ -22,7 +22,7 @@ extern "C" {
 #endif
 
 /* A store holds the states of expressions, by name, in the backend's memory: parameters, the
- * optimiser's moments, the tokens of a descent. Plans made on one store share them. */
+ * optimizer's moments, the tokens of a descent. Plans made on one store share them. */
 typedef struct basin_store basin_store;
 BASIN_API basin_status basin_store_new(basin_store **store, basin_backend *backend,
                                        basin_error *error);

@@ -1,5 +1,5 @@
 /* Training as expressions: AdamW, Lion or SGD with gradient clipping, as updates of a plan, so that
- * a step (forward, reverse, optimiser) is one run; a trainer, which keeps plan, optimiser and
+ * a step (forward, reverse, optimizer) is one run; a trainer, which keeps plan, optimizer and
  * schedule together; and checkpoints, from which a run goes on to the same bits. */
 #ifndef BASIN_TRAIN_H
 #define BASIN_TRAIN_H
@@ -42,7 +42,7 @@ typedef struct basin_optimizer_config {
     const basin_optimizer_group *group; /* [groups] */
     int groups;
 } basin_optimizer_config;
-/* AdamW with beta1 0.9, beta2 0.99, epsilon 1e-8, weight_decay 0.05 and clip 1, to initialise from.
+/* AdamW with beta1 0.9, beta2 0.99, epsilon 1e-8, weight_decay 0.05 and clip 1, to initialize from.
  */
 #ifndef __cplusplus
 #define BASIN_OPTIMIZER_DEFAULT                                                                    \
@@ -57,13 +57,13 @@ typedef struct basin_optimizer_config {
 /* For decay_of: 1 for matrices and higher, 0 for numbers and vectors (biases, norms). */
 BASIN_API double basin_decay_matrices(void *context, basin_expr parameter);
 
-/* The optimiser over a list of parameters: moments "NAME.m" and, for AdamW, "NAME.v" per parameter,
+/* The optimizer over a list of parameters: moments "NAME.m" and, for AdamW, "NAME.v" per parameter,
  * in the store. Write `rate` and call basin_optimizer_write before each run. */
 typedef struct basin_optimizer {
     basin_optimizer_config config;
     basin_expr rate;               /* input [], the learning rate */
     basin_expr correct1, correct2; /* inputs [], 1 - beta^t */
-    basin_expr norm;               /* of the gradient before clipping; an output if wanted */
+    basin_expr norm;               /* of the gradient before clipping; an output if requested */
     basin_update *update;          /* [updates] for the plan */
     int updates;
 } basin_optimizer;
@@ -123,7 +123,7 @@ BASIN_API void basin_trainer_free(basin_trainer *trainer);
 /* One step on what was written to the plan, at the schedule's rate. The loss is that before the
  * update; a loss that is not a finite number is an error. Without `loss` nothing is waited for. */
 BASIN_API basin_status basin_trainer_step(double *loss, basin_trainer *trainer, basin_error *error);
-/* Waits for the last step, and gives its loss: for those who made the next batch meanwhile. */
+/* Waits for the last step, and gives its loss: for callers that made the next batch meanwhile. */
 BASIN_API basin_status basin_trainer_loss(double *loss, const basin_trainer *trainer,
                                           basin_error *error);
 
@@ -162,7 +162,7 @@ BASIN_API basin_status basin_gradients(basin_expr *gradient, const basin_params 
  * at the schedule's rate. */
 BASIN_API basin_status basin_trainer_apply(basin_trainer *trainer, basin_error *error);
 
-/* The update alone, for those who compute gradients themselves: zeros become a trainer without a
+/* The update alone, for callers that compute gradients themselves: zeros become a trainer without a
  * plan, whose states `gradients` the caller fills. basin_trainer_free frees it, after an error,
  * too. */
 BASIN_API basin_status basin_trainer_new_update(basin_trainer *trainer, basin_store *store,

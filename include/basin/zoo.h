@@ -70,7 +70,7 @@ BASIN_API basin_energy basin_zoo_lsr_energy(const basin_zoo_lsr *model);
 BASIN_API basin_expr basin_zoo_lsr_support(const basin_zoo_lsr *model, basin_expr x);
 
 /* Graph Hopfield network (arXiv 2603.03464): -log-sum-exp(beta xi x) / beta + |x|^2 / 2 at every
- * node, and lambda tr(x^T L x) with L = I - A, A the normalised adjacency: a weight a pair of the
+ * node, and lambda tr(x^T L x) with L = I - A, A the normalized adjacency: a weight a pair of the
  * list. Energies are [], of all nodes. */
 typedef struct basin_zoo_graph {
     basin_expr xi, beta;          /* [M, D], [] */
@@ -142,7 +142,7 @@ BASIN_API basin_energy basin_zoo_hyperset_energy(const basin_zoo_hyperset *model
                                                  basin_substep turn[2]);
 
 /* AKOrN (Miyato et al. 2025): oscillators, every n channels a unit vector; the turn is x <-
- * normalise(x + gamma (omega x + tangent(force))). With `a`, E = -x . J x / 2 - c . x, J = (a +
+ * normalize(x + gamma (omega x + tangent(force))). With `a`, E = -x . J x / 2 - c . x, J = (a +
  * a^T) / 2 over all tokens and channels; with attention in its place the force is no gradient, and
  * the energy a score. Energies are [], of all tokens. */
 typedef struct basin_zoo_akorn {

@@ -125,7 +125,7 @@ static const char *advice(char text[100], basin_library library) {
 
 static basin_status absent(basin_library library, const char *what, basin_error *error) {
     char text[100];
-    return basin_fail(error, BASIN_UNSUPPORTED, "%s, wanted for %s, cannot be used: %s%s",
+    return basin_fail(error, BASIN_UNSUPPORTED, "%s, needed for %s, cannot be used: %s%s",
                       libraries[library].name, libraries[library].purpose, what,
                       advice(text, library));
 }

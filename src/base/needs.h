@@ -24,8 +24,8 @@ const char *basin_needs_unmet(const char *needs, basin_needs_value *value, const
 const char *basin_needs_next(const char *condition);
 /* Whether `condition` is about that name. */
 bool basin_needs_names(const char *condition, const char *name);
-/* The words of `condition`, "et|vit", their length, and whether one of them is wanted ('=') or none
- * may be ('!='). */
+/* The words of `condition`, "et|vit", their length, and whether one of them is requested ('=') or
+ * none may be ('!='). */
 const char *basin_needs_words(const char *condition, size_t *length, bool *wanted);
 
 #endif

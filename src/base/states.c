@@ -23,7 +23,7 @@ basin_status basin_values_read(basin_plan *plan, basin_expr output, void *values
 basin_status basin_loss_check(double loss, int64_t step, basin_error *error) {
     if (isfinite(loss)) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_VALUE,
-                      "the loss is %g at step %lld, wanted a finite number: a smaller learning "
+                      "the loss is %g at step %lld, expected a finite number: a smaller learning "
                       "rate or a smaller alpha may help",
                       loss, (long long)step);
 }
@@ -40,14 +40,15 @@ basin_status basin_state_restore(basin_store *store, const char *name, basin_sha
     const basin_tensor *tensor;
     BASIN_TRY(basin_bundle_get(&tensor, bundle, name, error));
     if (!basin_shape_equal(tensor->shape, shape))
-        return basin_fail(error, BASIN_BAD_SHAPE, "%s: tensor '%s' has shape %s, wanted %s",
+        return basin_fail(error, BASIN_BAD_SHAPE, "%s: tensor '%s' has shape %s, expected %s",
                           basin_bundle_path(bundle), name, basin_shape_text(tensor->shape),
                           basin_shape_text(shape));
     int64_t bad = basin_tensor_first_bad(tensor);
     if (bad >= 0)
-        return basin_fail(
-            error, BASIN_BAD_FILE, "%s: tensor '%s' has %g at element %lld, wanted finite numbers",
-            basin_bundle_path(bundle), name, basin_tensor_at(tensor, bad), (long long)bad);
+        return basin_fail(error, BASIN_BAD_FILE,
+                          "%s: tensor '%s' has %g at element %lld, expected finite numbers",
+                          basin_bundle_path(bundle), name, basin_tensor_at(tensor, bad),
+                          (long long)bad);
     return basin_store_write(store, name, tensor, error);
 }
 

@@ -194,7 +194,7 @@ BASIN_API void basin_graphs_explanation_free(basin_graphs_explanation *explanati
 
 /* ---- training ---- */
 
-/* Trains a model; `model` NULL: only its file is wanted. Where the run was stopped, the model is
+/* Trains a model; `model` NULL: only its file is requested. Where the run was stopped, the model is
  * what it has learnt by then. The outcome's scores are validation_accuracy, validation_balanced and
  * validation_loss of classes, validation_loss and validation_deviation of values. */
 BASIN_API basin_status basin_graphs_train(basin_graphs_model **model, basin_outcome *outcome,

@@ -104,8 +104,8 @@ BASIN_API basin_status basin_image_fit(basin_settings *settings, char *told, siz
                                        const basin_image_source *source, const char *from,
                                        basin_error *error);
 
-/* Trains a model by settings of the task "image". `model` NULL: only the file is wanted. After an
- * interrupt the model holds what was learnt so far. The score is "test_mse". With the setting
+/* Trains a model by settings of the task "image". `model` NULL: only the file is requested. After
+ * an interrupt the model holds what was learnt so far. The score is "test_mse". With the setting
  * `patience` the weights of the best score are kept, else those of the last step. */
 BASIN_API basin_status basin_image_train(basin_image_model **model, basin_outcome *outcome,
                                          const basin_settings *settings,
@@ -183,7 +183,7 @@ typedef struct basin_image_scoring {
 } basin_image_scoring;
 
 /* All occluded patches are replaced by MASK, none kept. The error is the mean over pixels of
- * occluded patches, of normalised values; PSNR and SSIM compare the whole picture, shown patches
+ * occluded patches, of normalized values; PSNR and SSIM compare the whole picture, shown patches
  * pasted in, on values 0 .. 1; NaN where they are not measured. Means over pictures; deviations
  * between mask seeds, as basin_mean_deviation has them. Pictures that `hold_out` names and the
  * model was trained on are an error. */

@@ -242,7 +242,7 @@ typedef struct basin_graphs_config {
     int64_t pair_hidden;    /* units that see the features of a pair, beside these; 0: none */
     int read;               /* BASIN_READ_* */
     int64_t hidden;         /* units of the head's hidden layer; 0: a linear head */
-    bool norm_head;         /* tokens are layer-normalised before they are read */
+    bool norm_head;         /* tokens are layer-normalized before they are read */
     double drop;            /* of what the head reads, dropped in training (with descent.seed) */
     double drop_step;       /* of each step of the descent, likewise */
     bool reconstruct;       /* the edge-reconstruction head of the superpixel sets */
@@ -287,7 +287,7 @@ BASIN_API basin_graphs_batch basin_graphs_inputs(const basin_graphs *model, basi
 /* Outputs of each graph [graphs, C]; with BASIN_READ_NODES of each token [tokens, C]. */
 BASIN_API basin_expr basin_graphs_forward(const basin_graphs *model,
                                           const basin_graphs_batch *batch);
-/* What happens inside, for those who want to look. */
+/* What happens inside, for callers that want to look. */
 typedef struct basin_graphs_view {
     basin_expr embedding; /* what the head reads: [graphs, R], of classes of nodes [tokens, D] */
     basin_expr share; /* [pairs] of the query's attention, mean over heads and blocks, or NULL */

@@ -89,15 +89,16 @@ typedef struct basin_outcome {
     bool resumed, stopped;
     bool finished_before; /* there was nothing to resume: the output is a finished model */
     int64_t parameters;
-    int64_t epochs, steps, steps_wanted; /* done; of the last member (rehearsed: wanted of all) */
-    int64_t best_epoch;                  /* from 1; whose weights were kept; 0: the last */
-    basin_score best;                    /* its score; of the last scored epoch without a choice */
-    double loss;                         /* mean of the last epoch begun */
-    double seconds;                      /* of all legs of the run */
-    double step_seconds, epoch_seconds;  /* of this leg: mean; median, scores left out */
-    double items_per_second;             /* of this leg */
-    size_t memory;                       /* bytes of the training plan */
-    int64_t items;                       /* what an epoch passes over: graphs, pictures */
+    int64_t epochs, steps,
+        steps_wanted;                   /* done; of the last member (rehearsed: requested of all) */
+    int64_t best_epoch;                 /* from 1; whose weights were kept; 0: the last */
+    basin_score best;                   /* its score; of the last scored epoch without a choice */
+    double loss;                        /* mean of the last epoch begun */
+    double seconds;                     /* of all legs of the run */
+    double step_seconds, epoch_seconds; /* of this leg: mean; median, scores left out */
+    double items_per_second;            /* of this leg */
+    size_t memory;                      /* bytes of the training plan */
+    int64_t items;                      /* what an epoch passes over: graphs, pictures */
 } basin_outcome;
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* Backends for several threads; what there is of CUDA, for those who only tell of it; and the
+/* Backends for several threads; what there is of CUDA, for callers that only tell of it; and the
  * tables of further functions that some backends have: collectives, own operations, single calls.
  */
 #ifndef BASIN_BACKEND_DEVICE_H

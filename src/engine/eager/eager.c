@@ -124,11 +124,11 @@ static basin_status check_pattern(const basin_eager_attention *at, bool values,
     if (at->dbeta || at->dscale || at->gbeta || at->gscale)
         return basin_fail(error, BASIN_UNSUPPORTED,
                           "attention: gradients of beta and scale through a list in a batch of "
-                          "%lld; wanted 1",
+                          "%lld; expected 1",
                           (long long)at->batch);
     if (at->scale)
         return basin_fail(error, BASIN_UNSUPPORTED,
-                          "attention: scale with a list in a batch of %lld; wanted 1",
+                          "attention: scale with a list in a batch of %lld; expected 1",
                           (long long)at->batch);
     return BASIN_OK;
 }
@@ -193,7 +193,7 @@ static basin_status check_workspace(const basin_eager *eager, const basin_eager_
     size_t given = at->workspace ? at->workspace_bytes : 0;
     if (given < bytes)
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "attention: the workspace has %zu bytes, wanted %zu", given, bytes);
+                          "attention: the workspace has %zu bytes, expected %zu", given, bytes);
     if ((uintptr_t)at->workspace % 64)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "attention: the workspace lies at an address that is no multiple of 64");
@@ -218,7 +218,7 @@ static basin_status check_starts(const int32_t *start, int64_t nodes, int64_t pa
     for (int64_t i = 0; i <= nodes; last = start[i], i++)
         if (start[i] < last || start[i] > pairs || (i == 0 && start[i] != 0))
             return basin_fail(error, BASIN_BAD_VALUE,
-                              "attention: %s has %lld at element %lld; wanted 0 and then numbers "
+                              "attention: %s has %lld at element %lld; expected 0 and then numbers "
                               "that do not fall, up to %lld",
                               name, (long long)start[i], (long long)i, (long long)pairs);
     return BASIN_OK;

@@ -26,8 +26,8 @@ static bool check_tokens(basin_expr g, basin_expr weights, int last_axis, const 
         return true;
     return basin_graph_fail(
         basin_expr_graph(g), BASIN_BAD_SHAPE,
-        "%s: tokens %s and weights %s; wanted [B, N, D] or [N, D], and weights that end in D", what,
-        basin_expr_text(g), basin_expr_text(weights));
+        "%s: tokens %s and weights %s; expected [B, N, D] or [N, D], and weights that end in D",
+        what, basin_expr_text(g), basin_expr_text(weights));
 }
 
 /* g [.., N, D] by w [H, Y, D] -> [.., N, H, Y] */
@@ -76,12 +76,12 @@ static basin_status check_config(const basin_block_config *c, basin_graph *graph
     bool memories = c->no_hopfield || c->memories > 0;
     if (c->dim < 1 || !heads || !memories)
         basin_graph_fail(graph, BASIN_BAD_VALUE,
-                         "a block with D %lld, H %lld, Y %lld, M %lld; wanted 1 or more of each",
+                         "a block with D %lld, H %lld, Y %lld, M %lld; expected 1 or more of each",
                          (long long)c->dim, (long long)c->heads, (long long)c->head_dim,
                          (long long)c->memories);
     else if (c->hopfield == BASIN_HOPFIELD_POWER && !c->no_hopfield && !(c->power > 1))
         basin_graph_fail(graph, BASIN_BAD_VALUE,
-                         "a Hopfield network of power %g; wanted more than 1", c->power);
+                         "a Hopfield network of power %g; expected more than 1", c->power);
     const basin_error *error = basin_graph_error(graph);
     return error ? error->status : BASIN_OK;
 }
@@ -227,7 +227,7 @@ static bool check_facts(const basin_block_bound *bound, basin_expr g) {
     if (!bound->block->we == !bound->facts && !(bound->facts && bound->scale)) return true;
     return basin_graph_fail(
         basin_expr_graph(g), BASIN_BAD_VALUE,
-        "attention: facts of pairs are %s; wanted them where the block has weights "
+        "attention: facts of pairs are %s; expected them where the block has weights "
         "for them, without multipliers",
         bound->facts ? basin_expr_text(bound->facts) : "absent");
 }

@@ -26,10 +26,10 @@ static basin_expr check_shape(basin_expr next, basin_expr x, int turn) {
     basin_shape found = basin_expr_shape(next), wanted = basin_expr_shape(x);
     if (!next)
         return basin_graph_fail(basin_expr_graph(x), BASIN_BAD_VALUE,
-                                "turn %d of a descent gives NULL; wanted tokens", turn);
+                                "turn %d of a descent gives NULL; expected tokens", turn);
     if (basin_shape_equal(found, wanted)) return next;
     return basin_graph_fail(basin_expr_graph(x), BASIN_BAD_SHAPE,
-                            "turn %d of a descent gives tokens %s, wanted %s", turn,
+                            "turn %d of a descent gives tokens %s, expected %s", turn,
                             basin_shape_text(found), basin_shape_text(wanted));
 }
 
@@ -50,7 +50,7 @@ static basin_status check_spec(const basin_descent_spec *spec, const basin_energ
                                basin_error *error) {
     BASIN_TRY(BASIN_SIZE_CHECK(spec, "basin_descent_spec", error));
     if (!(spec->noise >= 0))
-        return basin_fail(error, BASIN_BAD_VALUE, "a descent with noise %g; wanted none below 0",
+        return basin_fail(error, BASIN_BAD_VALUE, "a descent with noise %g; expected none below 0",
                           spec->noise);
     if (spec->turns < 0 || (spec->turns > 0 && !spec->turn))
         return basin_fail(error, BASIN_BAD_VALUE, "a descent of %d turns without a list of them",

@@ -22,7 +22,7 @@ basin_expr basin_energy_term(const basin_energy *energy, basin_expr g, int term)
     basin_expr made = t->build(t->context ? t->context : energy->context, g);
     if (!made)
         basin_graph_fail(basin_expr_graph(g), BASIN_BAD_VALUE,
-                         "term %d of an energy ('%s') is NULL; wanted an expression", term, name);
+                         "term %d of an energy ('%s') is NULL; expected an expression", term, name);
     return made;
 }
 

@@ -79,7 +79,7 @@ basin_expr basin_ham_parameter(basin_ham *ham, const char *owner, const char *pa
     basin_expr found = find_parameter(ham, name);
     if (found && !basin_shape_equal(basin_expr_shape(found), shape))
         return basin_graph_fail(ham->graph, BASIN_BAD_SHAPE,
-                                "the parameter '%s' has shape %s, wanted %s", name,
+                                "the parameter '%s' has shape %s, expected %s", name,
                                 basin_shape_text(basin_expr_shape(found)), basin_shape_text(shape));
     if (found) return found;
     return basin_param_add(&ham->params, "", name, shape, init);
@@ -100,7 +100,7 @@ static bool check_layer(basin_ham *ham, const basin_layer *layer) {
     if (!layer->name || !*layer->name || strpbrk(layer->name, ", ()\t\n"))
         return basin_graph_fail(
             ham->graph, BASIN_BAD_VALUE,
-            "a layer named '%s'; wanted a name without spaces, commas and brackets",
+            "a layer named '%s'; expected a name without spaces, commas and brackets",
             layer->name ? layer->name : "");
     if (find_layer(ham, layer->name) >= 0)
         return basin_graph_fail(ham->graph, BASIN_BAD_VALUE, "there are two layers named '%s'",
@@ -108,12 +108,12 @@ static bool check_layer(basin_ham *ham, const basin_layer *layer) {
     if (layer->shape.rank >= BASIN_MAX_RANK || basin_shape_count(layer->shape) < 1)
         return basin_graph_fail(
             ham->graph, BASIN_BAD_SHAPE,
-            "layer '%s' has shape %s; wanted at least one neuron and rank %d at most", layer->name,
-            basin_shape_text(layer->shape), BASIN_MAX_RANK - 1);
+            "layer '%s' has shape %s; expected at least one neuron and rank %d at most",
+            layer->name, basin_shape_text(layer->shape), BASIN_MAX_RANK - 1);
     if (!(layer->tau >= 0) || isinf(layer->tau))
         return basin_graph_fail(ham->graph, BASIN_BAD_VALUE,
-                                "layer '%s' has time constant %g, wanted more than 0", layer->name,
-                                layer->tau);
+                                "layer '%s' has time constant %g, expected more than 0",
+                                layer->name, layer->tau);
     return true;
 }
 
@@ -154,7 +154,7 @@ static bool check_states(const basin_ham *ham, int layer, basin_expr x) {
     basin_shape wanted = batch_shape(&ham->layer[layer], found.rank ? found.dim[0] : 1);
     if (basin_shape_equal(found, wanted)) return true;
     return basin_graph_fail(ham->graph, BASIN_BAD_SHAPE,
-                            "states of shape %s for layer '%s', wanted a batch axis and %s",
+                            "states of shape %s for layer '%s', expected a batch axis and %s",
                             basin_shape_text(found), ham->layer[layer].name,
                             basin_shape_text(ham->layer[layer].shape));
 }
@@ -242,9 +242,10 @@ static basin_expr connection_energy(basin_ham *ham, int connection, const basin_
                                 c->name);
     basin_shape shape = basin_expr_shape(energy);
     if (shape.rank < 1 || shape.dim[0] != batch)
-        return basin_graph_fail(ham->graph, BASIN_BAD_SHAPE,
-                                "%s: an energy of shape %s, wanted [%lld, ..], a number per sample",
-                                c->name, basin_shape_text(shape), (long long)batch);
+        return basin_graph_fail(
+            ham->graph, BASIN_BAD_SHAPE,
+            "%s: an energy of shape %s, expected [%lld, ..], a number per sample", c->name,
+            basin_shape_text(shape), (long long)batch);
     return basin_sum(energy, 1, shape.rank - 1);
 }
 
@@ -411,12 +412,12 @@ basin_status basin_ham_descent_new(basin_descent **descent, basin_ham *ham, basi
     BASIN_TRY(BASIN_SIZE_CHECK(spec, "basin_ham_spec", error));
     BASIN_TRY(BASIN_SIZE_CHECK(stop, "basin_stop", error));
     if (batch < 1)
-        return basin_fail(error, BASIN_BAD_VALUE, "a batch of %lld samples, wanted 1 or more",
+        return basin_fail(error, BASIN_BAD_VALUE, "a batch of %lld samples, expected 1 or more",
                           (long long)batch);
     if (ham->layers < 1)
         return basin_fail(error, BASIN_BAD_VALUE, "a network without layers cannot descend");
     if (!(spec->noise >= 0))
-        return basin_fail(error, BASIN_BAD_VALUE, "a descent with noise %g; wanted none below 0",
+        return basin_fail(error, BASIN_BAD_VALUE, "a descent with noise %g; expected none below 0",
                           spec->noise);
     for (int i = 0; i < ham->layers; i++) shape[i] = batch_shape(&ham->layer[i], batch);
     for (int p = 0; p < terms; p++) name[p] = basin_ham_term_name(ham, p);

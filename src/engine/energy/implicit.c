@@ -124,7 +124,7 @@ static basin_expr check(const basin_descent_spec *spec, basin_expr x, const basi
         !(i->until >= 0) || !(i->accuracy >= 0))
         return basin_graph_fail(graph, BASIN_BAD_VALUE,
                                 "an implicit descent by %d steps of size %g until %g, %d products "
-                                "to within %g; wanted steps and a size above 0, nothing below",
+                                "to within %g; expected steps and a size above 0, nothing below",
                                 spec->steps, spec->alpha, i->until, i->products, i->accuracy);
     return x;
 }

@@ -195,14 +195,14 @@ static bool check_parameters(basin_graph *graph, const char *name, const paramet
     if (!p->beta || !p->scale || !p->gamma) return false;
     if (!(p->power >= 2))
         return basin_graph_fail(graph, BASIN_BAD_VALUE,
-                                "Lagrangian '%s': power %g, wanted 2 or more", name, p->power);
+                                "Lagrangian '%s': power %g, expected 2 or more", name, p->power);
     if (!(p->epsilon > 0))
         return basin_graph_fail(graph, BASIN_BAD_VALUE,
-                                "Lagrangian '%s': epsilon %g, wanted more than 0", name,
+                                "Lagrangian '%s': epsilon %g, expected more than 0", name,
                                 p->epsilon);
     if (basin_expr_is_const(p->beta) && !(p->beta->node->attr.value > 0))
         return basin_graph_fail(graph, BASIN_BAD_VALUE,
-                                "Lagrangian '%s': beta %g, wanted more than 0", name,
+                                "Lagrangian '%s': beta %g, expected more than 0", name,
                                 p->beta->node->attr.value);
     return true;
 }
@@ -214,7 +214,7 @@ static const formula *resolve(parameters *p, const basin_lagrangian *l, basin_gr
     const formula *f = find(name, &power);
     if (!f) {
         basin_graph_fail(graph, BASIN_BAD_VALUE,
-                         "there is no Lagrangian '%s'; wanted one of identity, relu, repu, exp, "
+                         "there is no Lagrangian '%s'; expected one of identity, relu, repu, exp, "
                          "rexp, tanh, sigmoid, softmax, ghostmax, layernorm, spherical",
                          name);
         return NULL;
@@ -228,7 +228,7 @@ static const formula *resolve(parameters *p, const basin_lagrangian *l, basin_gr
                       .epsilon = l->epsilon != 0 ? l->epsilon : 1e-5};
     if (!check_parameters(graph, name, p)) return NULL;
     if (f->rows && l->beta && p->beta->shape.rank != 0) {
-        basin_graph_fail(graph, BASIN_BAD_SHAPE, "Lagrangian '%s': beta is %s, wanted []", name,
+        basin_graph_fail(graph, BASIN_BAD_SHAPE, "Lagrangian '%s': beta is %s, expected []", name,
                          basin_expr_text(p->beta));
         return NULL;
     }
@@ -293,7 +293,7 @@ static basin_expr own_value(const basin_lagrangian *l, basin_expr x, int batch) 
         if (terms->shape.rank < batch || terms->shape.dim[i] != x->shape.dim[i])
             return basin_graph_fail(x->graph, BASIN_BAD_SHAPE,
                                     "a Lagrangian of your own has shape %s for states of shape %s; "
-                                    "wanted one number per sample, [%lld, ..]",
+                                    "expected one number per sample, [%lld, ..]",
                                     basin_shape_text(terms->shape), basin_shape_text(x->shape),
                                     (long long)x->shape.dim[0]);
     return sum_after(terms, batch);

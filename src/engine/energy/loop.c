@@ -229,11 +229,12 @@ static basin_status set(basin_descent *d, int steps, double alpha, const double 
         double size = t < 0 ? alpha : (copy[t] = schedule[t]);
         if (steps < 0 || !isfinite(size) || size < 0)
             return basin_fail(error, BASIN_BAD_VALUE,
-                              "a descent of %d steps of size %g; wanted none below 0", steps, size);
+                              "a descent of %d steps of size %g; expected none below 0", steps,
+                              size);
     }
     if (!(stop->tolerance >= 0) || !(stop->until >= 0))
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "a descent with tolerance %g and until %g; wanted none below 0",
+                          "a descent with tolerance %g and until %g; expected none below 0",
                           stop->tolerance, stop->until);
     free(d->schedule);
     d->schedule = copy, copy = NULL;
@@ -268,7 +269,7 @@ static basin_status check(const basin_stop *stop, const basin_dynamics *dynamics
                           "noise %g together with momentum, which would carry it along",
                           dynamics->noise);
     if (dynamics->terms < 1)
-        return basin_fail(error, BASIN_BAD_VALUE, "an energy of %d terms; wanted 1 or more",
+        return basin_fail(error, BASIN_BAD_VALUE, "an energy of %d terms; expected 1 or more",
                           dynamics->terms);
     return BASIN_OK;
 }

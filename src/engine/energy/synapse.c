@@ -19,15 +19,15 @@ static bool has_layers(basin_ham *ham, const basin_synapse *s, const basin_expr 
         if (!g[i]) return false;
     if (count >= least && count <= most) return true;
     return basin_graph_fail(ham->graph, BASIN_BAD_VALUE,
-                            "synapse '%s' joins %d layers, wanted %d to %d of them", s->name, count,
-                            least, most);
+                            "synapse '%s' joins %d layers, expected %d to %d of them", s->name,
+                            count, least, most);
 }
 
 /* Whether the setting called `what` is above 0. */
 static bool is_positive(basin_ham *ham, const basin_synapse *s, const char *what, int64_t value) {
     if (value > 0) return true;
     return basin_graph_fail(ham->graph, BASIN_BAD_VALUE,
-                            "synapse '%s' has %s %lld, wanted more than 0", s->name, what,
+                            "synapse '%s' has %s %lld, expected more than 0", s->name, what,
                             (long long)value);
 }
 
@@ -305,7 +305,7 @@ SYNAPSE(conv2d) {
     basin_shape in = basin_expr_shape(g[0]), out = basin_expr_shape(g[1]);
     if (in.rank != 4 || out.rank != 4)
         return basin_graph_fail(ham->graph, BASIN_BAD_SHAPE,
-                                "synapse '%s' joins activations of shapes %s and %s, wanted "
+                                "synapse '%s' joins activations of shapes %s and %s, expected "
                                 "[batch, height, width, channels] twice",
                                 synapse->name, basin_shape_text(in), basin_shape_text(out));
     basin_shape kernel = BASIN_SHAPE(synapse->kernel, synapse->kernel, in.dim[3], out.dim[3]);

@@ -23,8 +23,9 @@ static basin_expr norm(basin_expr x, basin_expr gain, basin_expr bias, double ep
 /* Whether `width` channels divide into heads; if not, the graph has a message. */
 static bool divides(basin_graph *graph, int64_t width, int64_t heads) {
     if (heads >= 1 && width % heads == 0) return true;
-    return basin_graph_fail(graph, BASIN_BAD_VALUE, "%lld channels in %lld heads; wanted a divisor",
-                            (long long)width, (long long)heads);
+    return basin_graph_fail(graph, BASIN_BAD_VALUE,
+                            "%lld channels in %lld heads; expected a divisor", (long long)width,
+                            (long long)heads);
 }
 
 /* ---- NRGPT: causal attention, whose keys are held, and a feed-forward network ---- */
@@ -86,7 +87,7 @@ static basin_expr nrgpt_attention(const void *context, basin_expr g) {
     basin_shape h = basin_expr_shape(m->h), s = basin_expr_shape(g);
     if (h.rank != 3 || s.rank < 2 || h.dim[1] != s.dim[s.rank - 1])
         return basin_graph_fail(basin_expr_graph(g), BASIN_BAD_SHAPE,
-                                "NRGPT with matrices of rank %d and tokens of rank %d, wanted "
+                                "NRGPT with matrices of rank %d and tokens of rank %d, expected "
                                 "[H, D, D] and [.., N, D]",
                                 h.rank, s.rank);
     basin_expr lse = (writes_scores(s) ? written : streamed)(m, g);

@@ -65,7 +65,7 @@ static void visit(sweep *s, basin_node *node) {
 static bool check_cotangent(basin_expr y, basin_expr cotangent) {
     if (!cotangent || basin_shape_equal(y->shape, cotangent->shape)) return true;
     return basin_graph_fail(y->graph, BASIN_BAD_SHAPE,
-                            "vjp: the cotangent %s of %s; wanted equal shapes",
+                            "vjp: the cotangent %s of %s; expected equal shapes",
                             basin_expr_text(cotangent), basin_expr_text(y));
 }
 
@@ -163,7 +163,7 @@ basin_expr basin_jvp(basin_expr y, const basin_expr *x, const basin_expr *tangen
     for (int i = 0; i < count && back[i] && tangent[i]; i++) {
         if (!basin_shape_equal(tangent[i]->shape, x[i]->shape))
             basin_graph_fail(y->graph, BASIN_BAD_SHAPE,
-                             "jvp: the tangent %s of %s; wanted equal shapes",
+                             "jvp: the tangent %s of %s; expected equal shapes",
                              basin_expr_text(tangent[i]), basin_expr_text(x[i]));
         basin_expr part = basin_sum_all(basin_mul(back[i], tangent[i]));
         sum = sum ? basin_add(sum, part) : part;
@@ -178,7 +178,7 @@ basin_expr basin_jacobian(basin_expr y, basin_expr x) {
     int64_t rows = basin_shape_count(y->shape), columns = basin_shape_count(x->shape);
     if (rows < 1 || rows > BASIN_MAX_JACOBIAN)
         return basin_graph_fail(y->graph, BASIN_UNSUPPORTED,
-                                "jacobian: %s has %lld elements, wanted 1 to %d",
+                                "jacobian: %s has %lld elements, expected 1 to %d",
                                 basin_expr_text(y), (long long)rows, BASIN_MAX_JACOBIAN);
     basin_expr unit = basin_eye(y->graph, rows);
     for (int64_t i = 0; i < rows; i++) {

@@ -145,7 +145,7 @@ basin_status basin_bundle_expect(const basin_tensor **tensor, const basin_bundle
     for (int i = 0; right && i < shape.rank; i++)
         right = shape.dim[i] < 0 || shape.dim[i] == t->shape.dim[i];
     if (right) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_FILE, "%s: %s is %s %s, wanted %s %s (-1: any)",
+    return basin_fail(error, BASIN_BAD_FILE, "%s: %s is %s %s, expected %s %s (-1: any)",
                       bundle->path, name, basin_dtype_name(t->dtype), basin_shape_text(t->shape),
                       basin_dtype_name(dtype), basin_shape_text(shape));
 }
@@ -188,7 +188,7 @@ basin_status basin_bundle_number(double *value, const basin_bundle *bundle, cons
     *value = text ? basin_real_read(text, &end) : NAN;
     if (text && end != text && !*end && *value >= low && *value <= high) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_FILE,
-                      "%s: %s is '%.40s'; wanted a number from %.12g to %.12g", bundle->path, key,
+                      "%s: %s is '%.40s'; expected a number from %.12g to %.12g", bundle->path, key,
                       text ? text : "absent", low, high);
 }
 

@@ -79,15 +79,16 @@ static basin_status refuse(const basin_bounds *b, const char *name, const basin_
     double number = basin_tensor_at(tensor, i);
     if (name) snprintf(of, sizeof of, "input '%s'", name);
     if (index_at(tensor, i) < b->low || index_at(tensor, i) > b->high)
-        return basin_fail(error, BASIN_BAD_VALUE, "%s: element %lld is %.17g, wanted %lld to %lld",
-                          of, (long long)i, number, (long long)b->low, (long long)b->high);
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%s: element %lld is %.17g, expected %lld to %lld", of, (long long)i,
+                          number, (long long)b->low, (long long)b->high);
     if (!is_whole(tensor, i))
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "%s: element %lld is %.17g, wanted a whole number", of, (long long)i,
+                          "%s: element %lld is %.17g, expected a whole number", of, (long long)i,
                           number);
     if (i == 0)
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "%s: element 0 is %.17g, wanted 0, where the first row begins", of,
+                          "%s: element 0 is %.17g, expected 0, where the first row begins", of,
                           number);
     return basin_fail(error, BASIN_BAD_VALUE,
                       "%s: element %lld is %.17g, less than the one before (%lld)", of,

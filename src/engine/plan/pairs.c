@@ -20,7 +20,7 @@ static basin_status check_edges(int64_t queries, int64_t keys, const int32_t *ed
         if (edge[2 * i] < 0 || edge[2 * i] >= queries || edge[2 * i + 1] < 0 ||
             edge[2 * i + 1] >= keys)
             return basin_fail(error, BASIN_BAD_VALUE,
-                              "edge %lld joins %d and %d, wanted numbers below %lld and %lld",
+                              "edge %lld joins %d and %d, expected numbers below %lld and %lld",
                               (long long)i, edge[2 * i], edge[2 * i + 1], (long long)queries,
                               (long long)keys);
     return BASIN_OK;

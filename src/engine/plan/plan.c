@@ -292,7 +292,7 @@ static basin_status check_own(const basin_plan *plan, basin_error *error) {
         if (plan->ir.instruction[i].op != BASIN_OP_OWN) continue;
         if (!compiler || !code->source)
             return basin_fail(error, BASIN_UNSUPPORTED,
-                              "backend %s cannot call '%s', a function of the host; wanted %s"
+                              "backend %s cannot call '%s', a function of the host; expected %s"
                               "the backend cpu or ref, or an expression of other operations",
                               backend->table->name, code->name,
                               compiler ? "its source in CUDA C (.cuda), " : "");

@@ -257,7 +257,7 @@ static basin_status check_alike(basin_plan *const *plan, int plans, basin_error 
         if (!same)
             return basin_fail(
                 error, BASIN_BAD_VALUE,
-                "plan %d of %d that run together differs from the first, wanted plans "
+                "plan %d of %d that run together differs from the first, expected plans "
                 "of one expression and shape",
                 i, plans);
         if (plan[i]->iterations.count)

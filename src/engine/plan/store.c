@@ -84,7 +84,7 @@ basin_status basin_store_demand(int *entry, basin_store *store, const char *name
     }
     basin_shape found = store->entry[*entry].shape;
     if (basin_shape_equal(found, shape)) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_SHAPE, "the state '%s' has shape %s, wanted %s", name,
+    return basin_fail(error, BASIN_BAD_SHAPE, "the state '%s' has shape %s, expected %s", name,
                       basin_shape_text(found), basin_shape_text(shape));
 }
 

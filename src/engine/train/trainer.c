@@ -1,4 +1,4 @@
-/* Optimisers; a trainer: plan, optimiser and schedule of one loss; its states in files. */
+/* Optimisers; a trainer: plan, optimizer and schedule of one loss; its states in files. */
 #include <errno.h>
 
 #include "base/shape.h"
@@ -155,7 +155,7 @@ basin_status basin_gradients(basin_expr *gradient, const basin_params *params, b
                              basin_error *error) {
     if (basin_expr_shape(loss).rank > 0) {
         return basin_fail(error, BASIN_BAD_SHAPE,
-                          "the loss has shape %s, wanted []: the sum or the mean of it",
+                          "the loss has shape %s, expected []: the sum or the mean of it",
                           basin_shape_text(basin_expr_shape(loss)));
     }
     BASIN_SCRATCH_RAW(basin_expr, state, params->count, "an optimiser", error);
@@ -248,7 +248,7 @@ static basin_status make_apart(basin_trainer *t, const basin_params *params,
         if (params->param[i].statistic)
             return basin_fail(error, BASIN_UNSUPPORTED,
                               "batch norm, whose statistics are of whole batches, and a batch in "
-                              "shards; wanted a model without it, or shards 1 and one rank");
+                              "shards; expected a model without it, or shards 1 and one rank");
     BASIN_SCRATCH_RAW(basin_expr, gradient, count, "a trainer", error);
     BASIN_SCRATCH_RAW(basin_update, update, count, "a trainer", error);
     BASIN_TRY(basin_gradients(gradient, params, t->loss, error));
@@ -355,7 +355,7 @@ basin_status basin_checkpoint_read(int64_t *step, basin_store *store, const basi
     *step = text ? strtoll(text, &end, 10) : -1;
     if (!text || errno || end == text || *end || *step < 0)
         return basin_fail(error, BASIN_BAD_FILE,
-                          "%s: the step is '%s', wanted a number: not a checkpoint",
+                          "%s: the step is '%s', expected a number: not a checkpoint",
                           basin_bundle_path(bundle), text ? text : "absent");
     for (int i = 0; i < basin_store_count(store); i++)
         BASIN_TRY(basin_state_restore(store, basin_store_name(store, i),

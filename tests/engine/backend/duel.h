@@ -243,11 +243,12 @@ static inline void duel_compare(const duel *d, int out, const float *found, cons
     }
     if (worst < 0) return;
     char text[1000], line[1600];
-    snprintf(line, sizeof line,
-             "%s: output %d: %lld of %lld wrong; worst element %lld: found %.9g, wanted %.9g (%.3g "
-             "times what is allowed)",
-             duel_text(d, text), out, (long long)wrong, (long long)count, (long long)worst,
-             (double)found[worst], wanted[worst], most);
+    snprintf(
+        line, sizeof line,
+        "%s: output %d: %lld of %lld wrong; worst element %lld: found %.9g, expected %.9g (%.3g "
+        "times what is allowed)",
+        duel_text(d, text), out, (long long)wrong, (long long)count, (long long)worst,
+        (double)found[worst], wanted[worst], most);
     duel_failed(line);
 }
 

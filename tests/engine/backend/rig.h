@@ -84,7 +84,7 @@ static inline void rig_check(rig *r, int i, const double *wanted, double toleran
     int64_t count = basin_shape_count(r->call.out[i].shape);
     for (int64_t j = 0; j < count; j++) {
         if (found[j] == wanted[j] || fabs(found[j] - wanted[j]) <= tolerance) continue;
-        fail_msg("operation %d, output %d, element %lld: found %.17g, wanted %.17g",
+        fail_msg("operation %d, output %d, element %lld: found %.17g, expected %.17g",
                  (int)r->call.op, i, (long long)j, found[j], wanted[j]);
     }
 }

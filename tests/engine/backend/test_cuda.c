@@ -356,7 +356,7 @@ TEST(copies) {
         assert_int_equal(cuda->table->wait(cuda, NULL), BASIN_OK);
         for (size_t j = 0; j < counts[i]; j++)
             if (back[j] != (int32_t)(j * 2654435761u) + 2)
-                fail_msg("copy of %zu: element %zu is %d, wanted %d", counts[i], j, back[j],
+                fail_msg("copy of %zu: element %zu is %d, expected %d", counts[i], j, back[j],
                          (int32_t)(j * 2654435761u) + 2);
         cuda->table->free(cuda, device);
         free(host), free(back);
@@ -387,7 +387,7 @@ TEST(queued_runs) {
     if (basin_store_get(&result, store, "x", &error)) fail_msg("%s", error.text);
     for (int64_t i = 0; i < 700000; i++)
         if (((float *)result.data)[i] != wanted[i % 3])
-            fail_msg("element %lld is %g, wanted %g", (long long)i, ((float *)result.data)[i],
+            fail_msg("element %lld is %g, expected %g", (long long)i, ((float *)result.data)[i],
                      wanted[i % 3]);
     basin_tensor_free(&tensor), basin_tensor_free(&result);
     basin_plan_free(plan);

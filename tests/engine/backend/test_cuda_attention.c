@@ -176,7 +176,7 @@ static void compare(const char *result, basin_kind kind, const double *wanted, i
         if (isnan(delta)) break;
     }
     if (sqrt(difference) <= tolerance * sqrt(norm) + slack + 1e-12) return;
-    fail_msg("%s: relative error %g, wanted %g; element %lld of %lld: found %.9g, wanted %.9g",
+    fail_msg("%s: relative error %g, expected %g; element %lld of %lld: found %.9g, expected %.9g",
              name, sqrt(difference / norm), tolerance, (long long)worst, (long long)count,
              result_at(result, kind, worst), wanted[worst]);
 }

@@ -147,7 +147,7 @@ static void check_number(const pair *p, const char *what, int64_t i, int64_t j, 
     double allowed = 0.004 * fabs(wanted) + 1e-6 * (double)p->s.k;
     if (fabs(found - wanted) <= allowed) return;
     fail_msg(
-        "m %lld, n %lld, k %lld, strides %lld, %lld, %lld: %s[%lld, %lld] is %.9g, wanted %.9g",
+        "m %lld, n %lld, k %lld, strides %lld, %lld, %lld: %s[%lld, %lld] is %.9g, expected %.9g",
         (long long)p->s.m, (long long)p->s.n, (long long)p->s.k, (long long)p->row[A],
         (long long)p->row[B], (long long)p->row[H], what, (long long)i, (long long)j, found,
         wanted);

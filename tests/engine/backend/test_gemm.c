@@ -111,7 +111,7 @@ static void check(const basin_gemm *g, const float *c, const float *before) {
                 }
                 if (!(fabs(c[at] - sum) <= 3e-6 * size))
                     fail_msg(
-                        "%s precision %d m %ld n %ld k %ld, C[%ld][%ld][%ld]: %.9g, wanted %.9g",
+                        "%s precision %d m %ld n %ld k %ld, C[%ld][%ld][%ld]: %.9g, expected %.9g",
                         basin_isa_name(basin_cpu_isa()), (int)g->precision, (long)g->m, (long)g->n,
                         (long)g->k, (long)i, (long)r, (long)j, (double)c[at], sum);
             }

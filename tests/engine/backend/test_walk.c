@@ -91,7 +91,8 @@ static void plain(world *w, bool ask, bool drop, bool add) {
 static void close_to(const float *found, const double *wanted, int64_t n, const char *what) {
     for (int64_t i = 0; i < n; i++)
         if (!(fabs((double)found[i] - wanted[i]) <= 2e-5 * (1 + fabs(wanted[i]))))
-            fail_msg("%s[%lld] is %g, wanted %g", what, (long long)i, (double)found[i], wanted[i]);
+            fail_msg("%s[%lld] is %g, expected %g", what, (long long)i, (double)found[i],
+                     wanted[i]);
 }
 
 static void check(world *w, bool drop, bool add) {

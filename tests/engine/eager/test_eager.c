@@ -272,7 +272,7 @@ TEST(test_jobs_that_are_refused) {
     at = b.at, at.q = (const char *)at.q + 4;
     refuse(eager, BASIN_EAGER_LSE, &at, "q lies at an address that is no multiple of 16");
     at = b.at, at.workspace = b.at.lse, at.workspace_bytes = 1;
-    refuse(eager, BASIN_EAGER_FORCE, &at, "the workspace has 1 bytes, wanted");
+    refuse(eager, BASIN_EAGER_FORCE, &at, "the workspace has 1 bytes, expected");
     basin_eager_close(eager);
 }
 
@@ -332,7 +332,7 @@ TEST(test_lists_that_are_refused) {
     at.causal = true;
     refuse(eager, BASIN_EAGER_LSE, &at, "list the pairs that count");
     at = b.at, at.batch = 2;
-    refuse(eager, BASIN_EAGER_FORCE, &at, "in a batch of 2; wanted 1");
+    refuse(eager, BASIN_EAGER_FORCE, &at, "in a batch of 2; expected 1");
     at = b.at, at.key = NULL;
     refuse(eager, BASIN_EAGER_LSE, &at, "a part of the list");
     b.pairs.key[2] = 13;

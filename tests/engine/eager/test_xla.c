@@ -94,7 +94,7 @@ static basin_eager_attention problem(const numbers *n, int group) {
 static void same(const double *found, const double *wanted, int count) {
     for (int i = 0; i < count; i++)
         if (found[i] - wanted[i] > 1e-12 || wanted[i] - found[i] > 1e-12)
-            fail_msg("number %d: found %g, wanted %g", i, found[i], wanted[i]);
+            fail_msg("number %d: found %g, expected %g", i, found[i], wanted[i]);
 }
 
 static void three(call *c, numbers *n) {

@@ -283,7 +283,7 @@ TEST(energy_values) {
                             (v->couplings ? couplings_loop(&n, g) : 0);
             double value = basin_tensor_at(&found, b);
             if (!(fabs(value - wanted) <= 1e-12 * fabs(wanted)))
-                fail_msg("%s: the energy is %.15g, wanted %.15g", v->name, value, wanted);
+                fail_msg("%s: the energy is %.15g, expected %.15g", v->name, value, wanted);
         }
         basin_tensor *own[] = {&n.g,     &n.wk, &n.wq, &n.xi, &n.beta,     &n.mix,      &n.nv,
                                &n.scale, &n.cq, &n.ck, &n.ce, &n.features, &n.strength, &n.ne};
@@ -696,7 +696,7 @@ TEST(errors) {
     assert_error(&l, BASIN_BAD_VALUE, "sums over neighbours", "list of pairs");
 
     declare(&l, (basin_block_config){.dim = 4, .heads = 2, .head_dim = 0, .memories = 3});
-    assert_error(&l, BASIN_BAD_VALUE, "Y 0", "wanted 1 or more");
+    assert_error(&l, BASIN_BAD_VALUE, "Y 0", "expected 1 or more");
     declare(&l, (basin_block_config){
                     .dim = 4, .memories = 3, .no_attention = true, .hopfield = 1, .power = 1});
     assert_error(&l, BASIN_BAD_VALUE, "power 1", "more than 1");

@@ -549,7 +549,7 @@ static basin_expr no_activation(const void *context, basin_expr x) {
 
 /* A term that its function left out is named, whoever asks for the energy. */
 TEST(null_terms) {
-    static const char says[] = "term 1 of an energy ('pull') is NULL; wanted an expression";
+    static const char says[] = "term 1 of an energy ('pull') is NULL; expected an expression";
     const basin_energy energy = {BASIN_TERMS({"field", for_each, NULL}, {"pull", nothing, NULL})};
     const basin_descent_spec spec = {.steps = 1, .alpha = 1};
     for (int i = 0; i < 3; i++) {

@@ -574,7 +574,7 @@ TEST(test_bound_parameters) {
     basin_ham_synapse(r.ham, &(basin_synapse){.name = "t", .energy = basin_synapse_bias});
     assert_int_equal(basin_ham_connect(r.ham, "t", "u"), -1);
     assert_string_equal(basin_graph_error(r.graph)->text,
-                        "the parameter 't.b' has shape [3], wanted [2]");
+                        "the parameter 't.b' has shape [3], expected [2]");
 }
 
 /* ---- errors ---- */

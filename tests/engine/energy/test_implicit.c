@@ -208,8 +208,9 @@ TEST(refusals) {
     bad = good, bad.turns = 1;
     refused(bad, "an implicit descent with turns of its own");
     bad = good, bad.alpha = 0;
-    refused(bad, "an implicit descent by 3 steps of size 0 until 0, 0 products to within 0; wanted "
-                 "steps and a size above 0, nothing below");
+    refused(bad,
+            "an implicit descent by 3 steps of size 0 until 0, 0 products to within 0; expected "
+            "steps and a size above 0, nothing below");
     held h;
     held_open(&h, "ref");
     good.implicit.on = true;

@@ -124,7 +124,8 @@ TEST(wrong_heads) {
             assert_null(model == 2 ? basin_zoo_crate_block(&crate, x, NULL)
                                    : basin_energy_total(&energy, x));
             char want[100];
-            snprintf(want, sizeof want, "6 channels in %d heads; wanted a divisor", (int)heads[i]);
+            snprintf(want, sizeof want, "6 channels in %d heads; expected a divisor",
+                     (int)heads[i]);
             assert_string_equal(basin_graph_error(l.graph)->text, want);
             lab_close(&l);
         }

@@ -206,7 +206,7 @@ TEST(test_label_bounds) {
     int32_t number = 4;
     basin_tensor tensor = basin_tensor_borrow(&number, BASIN_I32, BASIN_SHAPE(1));
     assert_int_equal(basin_plan_write(plan, label, &tensor, &error), BASIN_BAD_VALUE);
-    assert_string_equal(error.text, "input 'label': element 0 is 4, wanted -1 to 3");
+    assert_string_equal(error.text, "input 'label': element 0 is 4, expected -1 to 3");
     basin_plan_free(plan);
     basin_store_free(store);
     basin_backend_close(backend);

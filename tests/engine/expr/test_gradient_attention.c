@@ -294,7 +294,7 @@ TEST(test_values_packed) {
     BASIN_AT_EXIT(check_free) check c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 3, 3 * H * Y + 1), -1, 1);
     assert_null(basin_softmax_attention_packed(x, H, 0, NULL, &BASIN_ALL_PAIRS));
-    assert_non_null(strstr(basin_graph_error(c.graph)->text, "wanted [batch, tokens, 3 H Y]"));
+    assert_non_null(strstr(basin_graph_error(c.graph)->text, "expected [batch, tokens, 3 H Y]"));
 }
 
 /* An energy that contains it: heads that share keys, causal; a list; along tangents. */

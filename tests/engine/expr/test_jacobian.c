@@ -55,13 +55,14 @@ TEST(test_errors) {
     assert_null(basin_jacobian(x, none));
     assert_null(basin_graph_error(c.graph));
     assert_null(basin_jvp(basin_exp(x), &x, &wrong, 1));
-    assert_string_equal(basin_graph_error(c.graph)->text,
-                        "jvp: the tangent permute('x') [3, 2] of 'x' [2, 3]; wanted equal shapes");
+    assert_string_equal(
+        basin_graph_error(c.graph)->text,
+        "jvp: the tangent permute('x') [3, 2] of 'x' [2, 3]; expected equal shapes");
     check_free(&c);
     c = check_new();
     x = check_input(&c, "x", BASIN_SHAPE(257), -1, 1);
     assert_null(basin_jacobian(x, x));
     assert_string_equal(basin_graph_error(c.graph)->text,
-                        "jacobian: 'x' [257] has 257 elements, wanted 1 to 256");
+                        "jacobian: 'x' [257] has 257 elements, expected 1 to 256");
     check_free(&c);
 }

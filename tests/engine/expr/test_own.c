@@ -185,7 +185,7 @@ TEST(a_device_wants_a_source) {
     assert_no_plan(&d, &mine, BASIN_UNSUPPORTED, "backend device cannot call 'mine'");
     device_close(&d);
     device_open(&d, true);
-    assert_no_plan(&d, &mine, BASIN_UNSUPPORTED, "wanted its source in CUDA C (.cuda), the");
+    assert_no_plan(&d, &mine, BASIN_UNSUPPORTED, "expected its source in CUDA C (.cuda), the");
     device_close(&d);
     device_open(&d, true);
     mine.cuda = "return wrong;";

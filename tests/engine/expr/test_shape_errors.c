@@ -456,13 +456,13 @@ TEST(test_index_bounds) {
         assert_int_equal(write_index(plan, i, d, (double[]){0, 3, -1, 1, 2}, 5, &error), BASIN_OK);
         assert_int_equal(write_index(plan, i, d, (double[]){0, 3, -1, 4, 2}, 5, &error),
                          BASIN_BAD_VALUE);
-        assert_string_equal(error.text, "input 'index': element 3 is 4, wanted -1 to 3");
+        assert_string_equal(error.text, "input 'index': element 3 is 4, expected -1 to 3");
         assert_int_equal(write_index(plan, i, d, (double[]){0, 3, -2, 3, 2}, 5, NULL),
                          BASIN_BAD_VALUE);
     }
     assert_int_equal(write_index(plan, i, BASIN_I64, (double[]){0, 1e10, 0, 0, 0}, 5, &error),
                      BASIN_BAD_VALUE);
-    assert_string_equal(error.text, "input 'index': element 1 is 10000000000, wanted -1 to 3");
+    assert_string_equal(error.text, "input 'index': element 1 is 10000000000, expected -1 to 3");
     assert_int_equal(write_index(plan, i, BASIN_F64, (double[]){0, 0.0 / 0.0, 0, 0, 0}, 5, &error),
                      BASIN_BAD_VALUE);
     assert_int_equal(write_index(plan, i, BASIN_F64, (double[]){0, 1e300, 0, 0, 0}, 5, &error),
@@ -470,7 +470,7 @@ TEST(test_index_bounds) {
     for (int k = 2; k < 4; k++) { /* of real numbers, only whole ones are indices */
         const double half[] = {0, 1, 1.5, 0, 0}, below[] = {0, 1, -0.5, 0, 0};
         assert_int_equal(write_index(plan, i, dtypes[k], half, 5, &error), BASIN_BAD_VALUE);
-        assert_string_equal(error.text, "input 'index': element 2 is 1.5, wanted a whole number");
+        assert_string_equal(error.text, "input 'index': element 2 is 1.5, expected a whole number");
         assert_int_equal(write_index(plan, i, dtypes[k], below, 5, &error), BASIN_BAD_VALUE);
     }
     assert_int_equal(write_index(plan, i, BASIN_I32, (double[]){0, 1}, 2, &error), BASIN_BAD_SHAPE);
@@ -504,10 +504,10 @@ TEST(test_list_bounds) {
     assert_string_equal(error.text, "input 'row': element 2 is 1, less than the one before (3)");
     assert_int_equal(write_index(plan, row, BASIN_I32, (double[]){0, 1, 3, 3, 7}, 5, &error),
                      BASIN_BAD_VALUE);
-    assert_string_equal(error.text, "input 'row': element 4 is 7, wanted 0 to 6");
+    assert_string_equal(error.text, "input 'row': element 4 is 7, expected 0 to 6");
     assert_int_equal(write_index(plan, key, BASIN_I32, (double[]){0, 1, 2, 3, 2, 4}, 6, &error),
                      BASIN_BAD_VALUE);
-    assert_string_equal(error.text, "input 'key': element 5 is 4, wanted 0 to 3");
+    assert_string_equal(error.text, "input 'key': element 5 is 4, expected 0 to 3");
     assert_int_equal(write_index(plan, key, BASIN_I32, (double[]){3, 1, 2, 3, 2, 0}, 6, &error), 0);
     basin_plan_free(plan);
     close_bench(&b);

@@ -227,8 +227,9 @@ static void refuse_list(int32_t first, int32_t last, int32_t key, const char *wa
 
 TEST(constants) {
     refuse_list(0, 3, 1, NULL);
-    refuse_list(0, 1000000, 1, "an index constant: element 2 is 1000000, wanted 0 to 3");
-    refuse_list(0, 3, 1000000, "an index constant: element 1 is 1000000, wanted 0 to 1");
+    refuse_list(0, 1000000, 1, "an index constant: element 2 is 1000000, expected 0 to 3");
+    refuse_list(0, 3, 1000000, "an index constant: element 1 is 1000000, expected 0 to 1");
     refuse_list(0, 1, 1, "an index constant: element 2 is 1, less than the one before (2)");
-    refuse_list(1, 3, 1, "an index constant: element 0 is 1, wanted 0, where the first row begins");
+    refuse_list(1, 3, 1,
+                "an index constant: element 0 is 1, expected 0, where the first row begins");
 }

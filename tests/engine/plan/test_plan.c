@@ -441,7 +441,7 @@ TEST(test_accumulated_gradient_memory) {
     /* tanh x, h and softplus h of each step, but no weight gradients */
     size_t step = 2 * hidden + 2 * TOKENS * WIDTH * sizeof(float);
     if (bytes[1] > bytes[0] + 8 * step + weight)
-        fail_msg("8 more steps take %zu bytes, wanted at most %zu", bytes[1] - bytes[0],
+        fail_msg("8 more steps take %zu bytes, expected at most %zu", bytes[1] - bytes[0],
                  8 * step + weight);
 }
 

@@ -163,7 +163,7 @@ static basin_plan *whole_plan(model *m) {
 /* ---- the same numbers ---- */
 
 static void assert_near(double found, double wanted) {
-    if (!(fabs(found - wanted) < 1e-12)) fail_msg("%.17g, wanted %.17g", found, wanted);
+    if (!(fabs(found - wanted) < 1e-12)) fail_msg("%.17g, expected %.17g", found, wanted);
 }
 
 static void check_rows(const basin_tensor *whole, const basin_tensor *part, const piece *p) {

@@ -378,7 +378,8 @@ TEST(errors) {
     loss = basin_sum(basin_square(p), 1, 1);
     assert_int_equal(basin_optimizer_new(&adamw, &l.params, loss, &config, &error),
                      BASIN_BAD_SHAPE);
-    assert_string_equal(error.text, "the loss has shape [2], wanted []: the sum or the mean of it");
+    assert_string_equal(error.text,
+                        "the loss has shape [2], expected []: the sum or the mean of it");
     assert_null(adamw.update);
     loss = basin_matmul(p, p); /* does not fit: the graph's own message comes through */
     assert_int_equal(basin_optimizer_new(&adamw, &l.params, loss, &config, &error),

@@ -136,7 +136,7 @@ TEST(files_that_do_not_fit_are_refused) {
     assert_ok(basin_tensor_new(&w, BASIN_F32, BASIN_SHAPE(WIDTH, 4), &failure));
     assert_ok(basin_bundle_add(other, "w", &w, &failure));
     assert_failure(basin_params_read(&r.lab.params, r.lab.store, other, &failure), BASIN_BAD_SHAPE,
-                   "'w' has shape [5, 4], wanted [5, 3]");
+                   "'w' has shape [5, 4], expected [5, 3]");
     basin_bundle_free(other);
 
     assert_ok(basin_bundle_new(&other, NULL, &failure));

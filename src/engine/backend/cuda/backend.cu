@@ -150,7 +150,7 @@ static basin_status take_device(basin_cuda *cuda, const basin_cuda *beside, basi
     size_t digits = strspn(wanted, "0123456789");
     if (digits == 0 || wanted[digits] != '\0')
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "backend cuda: BASIN_CUDA_DEVICE is '%.40s'; wanted a device's number",
+                          "backend cuda: BASIN_CUDA_DEVICE is '%.40s'; expected a device's number",
                           wanted);
     if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0)
         return BASIN_OK; /* told next */
@@ -181,7 +181,7 @@ static basin_status cuda_choose_device(basin_cuda *cuda, basin_error *error) {
     if (cuda->error.status == BASIN_OK && major < 9)
         return basin_fail(
             error, BASIN_UNSUPPORTED,
-            "backend cuda: device %d has compute capability %d.%d; wanted 9.0 or more",
+            "backend cuda: device %d has compute capability %d.%d; expected 9.0 or more",
             cuda->device, major, minor);
     return report(cuda, error);
 }
@@ -255,7 +255,7 @@ basin_cuda_open(basin_backend **backend, const char *version, bool lists, basin_
     *backend = NULL;
     if (strcmp(version, BASIN_VERSION_STRING) != 0)
         return basin_fail(error, BASIN_UNSUPPORTED,
-                          "backend cuda: " BASIN_CUDA_MODULE " is of Basin %s; wanted %s",
+                          "backend cuda: " BASIN_CUDA_MODULE " is of Basin %s; expected %s",
                           BASIN_VERSION_STRING, version);
     return open_backend(backend, NULL, lists, error);
 }

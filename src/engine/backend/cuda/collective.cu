@@ -40,7 +40,7 @@ static basin_status open_library(basin_cuda_state *cuda, basin_error *error) {
     void *library = basin_library_open("libnccl.so.2"); /* stays open */
     if (!library)
         return basin_fail(error, BASIN_UNSUPPORTED,
-                          "NCCL, wanted for ranks with a GPU each, cannot be used: %.300s",
+                          "NCCL, needed for ranks with a GPU each, cannot be used: %.300s",
                           basin_library_why());
     basin_cuda_nccl *c = new (std::nothrow) basin_cuda_nccl();
     if (!c) return basin_fail(error, BASIN_NO_MEMORY, "out of memory for NCCL");
@@ -56,7 +56,7 @@ static basin_status open_library(basin_cuda_state *cuda, basin_error *error) {
         return BASIN_OK;
     }
     delete c;
-    return basin_fail(error, BASIN_UNSUPPORTED, "NCCL lacks a function; wanted 2.7 or later");
+    return basin_fail(error, BASIN_UNSUPPORTED, "NCCL lacks a function; expected 2.7 or later");
 }
 
 static basin_status nccl_status(const basin_cuda_state *cuda, int code, const char *what,

@@ -62,16 +62,17 @@ static bool check_heads(basin_expr q, basin_expr k, basin_expr beta, basin_expr 
                                 "attention: queries %s and keys %s differ in batch, heads or width",
                                 basin_expr_text(q), basin_expr_text(k));
     if (!basin_shape_equal(beta->shape, BASIN_SHAPE(H)))
-        return basin_graph_fail(graph, BASIN_BAD_SHAPE, "attention: beta is %s, wanted [%lld]",
+        return basin_graph_fail(graph, BASIN_BAD_SHAPE, "attention: beta is %s, expected [%lld]",
                                 basin_expr_text(beta), (long long)H);
     if (scale && !basin_shape_equal(scale->shape, BASIN_SHAPE(pairs, H)))
         return basin_graph_fail(graph, BASIN_BAD_SHAPE,
-                                "attention: the %s are %s, wanted [%lld, %lld]",
+                                "attention: the %s are %s, expected [%lld, %lld]",
                                 added ? "biases" : "multipliers", basin_expr_text(scale),
                                 (long long)pairs, (long long)H);
     if (mix && !basin_shape_equal(mix->shape, BASIN_SHAPE(H, H)))
-        return basin_graph_fail(graph, BASIN_BAD_SHAPE, "attention: mix is %s, wanted [%lld, %lld]",
-                                basin_expr_text(mix), (long long)H, (long long)H);
+        return basin_graph_fail(graph, BASIN_BAD_SHAPE,
+                                "attention: mix is %s, expected [%lld, %lld]", basin_expr_text(mix),
+                                (long long)H, (long long)H);
     return true;
 }
 
@@ -259,7 +260,7 @@ basin_expr basin_pair_dot(basin_expr x, basin_expr z, const basin_pattern *patte
     if (x->shape.rank != 3 || z->shape.rank != 3 || x->shape.dim[1] != z->shape.dim[1] ||
         x->shape.dim[2] != z->shape.dim[2])
         return basin_graph_fail(x->graph, BASIN_BAD_SHAPE,
-                                "pair_dot: %s and %s, wanted [N, H, Y] of equal H and Y",
+                                "pair_dot: %s and %s, expected [N, H, Y] of equal H and Y",
                                 basin_expr_text(x), basin_expr_text(z));
     if (!(z = with_halo(z, pattern))) return NULL;
     if (!check_pairs(z, pattern, x->shape.dim[0], "pair_dot")) return NULL;
@@ -276,7 +277,7 @@ basin_expr basin_pair_sum(basin_expr w, basin_expr z, const basin_pattern *patte
     basin_shape want = BASIN_SHAPE(pattern->key->shape.dim[0], z->shape.dim[1]);
     if (!basin_shape_equal(w->shape, want))
         return basin_graph_fail(w->graph, BASIN_BAD_SHAPE,
-                                "pair_sum: the weights are %s, wanted %s", basin_expr_text(w),
+                                "pair_sum: the weights are %s, expected %s", basin_expr_text(w),
                                 basin_shape_text(want));
     list_of(list, pattern);
     return pair_node(BASIN_OP_PAIR_SUM, false, w, z, list,

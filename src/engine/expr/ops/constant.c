@@ -21,7 +21,7 @@ basin_expr basin_index_constant(basin_graph *graph, const int32_t *number, basin
 basin_expr basin_arange(basin_graph *graph, int64_t count) {
     if (!graph) return NULL;
     if (count < 0 || count > BASIN_MAX_ARANGE)
-        return basin_graph_fail(graph, BASIN_BAD_VALUE, "iota: %lld numbers, wanted 0 to %d",
+        return basin_graph_fail(graph, BASIN_BAD_VALUE, "iota: %lld numbers, expected 0 to %d",
                                 (long long)count, BASIN_MAX_ARANGE);
     BASIN_FREE_AT_EXIT double *number = basin_array_new((size_t)count, sizeof *number);
     if (!number) return basin_graph_fail(graph, BASIN_NO_MEMORY, "out of memory for a constant");
@@ -45,7 +45,7 @@ basin_expr basin_from_index(basin_expr index, int64_t limit) {
     if (index->kind != BASIN_INDEX || limit < 0 || limit > BASIN_MAX_ARANGE)
         return basin_graph_fail(
             index->graph, BASIN_BAD_VALUE,
-            "from_index: %s below %lld, wanted an index tensor and a limit of 0 to %d",
+            "from_index: %s below %lld, expected an index tensor and a limit of 0 to %d",
             basin_expr_text(index), (long long)limit, BASIN_MAX_ARANGE);
     basin_attr attr = {.start = limit};
     return basin_node_single(index->graph, BASIN_OP_FROM_INDEX, &attr, &index, 1, index->shape);
@@ -55,7 +55,7 @@ basin_expr basin_to_index(basin_expr a, int64_t limit) {
     if (!a) return NULL;
     if (limit < 1 || limit > INT32_MAX)
         return basin_graph_fail(a->graph, BASIN_BAD_VALUE,
-                                "to_index: %s below %lld, wanted a limit of 1 to %d",
+                                "to_index: %s below %lld, expected a limit of 1 to %d",
                                 basin_expr_text(a), (long long)limit, INT32_MAX);
     basin_attr attr = {.start = limit};
     basin_result out = {.kind = BASIN_INDEX, .shape = a->shape};
@@ -67,8 +67,8 @@ basin_expr basin_one_hot(basin_expr index, int64_t count) {
     if (!index) return NULL;
     if (count < 1)
         return basin_graph_fail(index->graph, BASIN_BAD_VALUE,
-                                "one_hot: %s among %lld, wanted 1 or more", basin_expr_text(index),
-                                (long long)count);
+                                "one_hot: %s among %lld, expected 1 or more",
+                                basin_expr_text(index), (long long)count);
     return basin_equal(basin_as_column(basin_from_index(index, count)),
                        basin_arange(index->graph, count));
 }
@@ -98,7 +98,7 @@ basin_expr basin_uniform(basin_expr seed, basin_shape shape) {
 basin_expr basin_dropout(basin_expr a, double rate, basin_expr seed) {
     if (!a || !seed || rate == 0) return a;
     if (!(rate > 0 && rate < 1))
-        return basin_graph_fail(a->graph, BASIN_BAD_VALUE, "dropout of %g, wanted 0 <= rate < 1",
+        return basin_graph_fail(a->graph, BASIN_BAD_VALUE, "dropout of %g, expected 0 <= rate < 1",
                                 rate);
     basin_expr keep = draw(BASIN_OP_UNIFORM, seed, a->shape, rate);
     return basin_mul(a, basin_scale(keep, 1 / (1 - rate)));

@@ -95,7 +95,7 @@ basin_expr basin_transpose(basin_expr a) {
     if (!a) return NULL;
     if (a->shape.rank < 2)
         return basin_graph_fail(a->graph, BASIN_BAD_SHAPE,
-                                "transpose: %s has rank %d, wanted two axes or more",
+                                "transpose: %s has rank %d, expected two axes or more",
                                 basin_expr_text(a), a->shape.rank);
     for (int i = 0; i < a->shape.rank; i++) axes[i] = i;
     axes[a->shape.rank - 1] = a->shape.rank - 2;
@@ -200,7 +200,7 @@ basin_expr basin_scatter(basin_expr values, basin_expr index, int64_t rows) {
         values->shape.dim[0] != index->shape.dim[0] || rows < 0)
         return basin_graph_fail(
             values->graph, BASIN_BAD_SHAPE,
-            "scatter: rows of %s by %s into %lld rows; wanted an index tensor as "
+            "scatter: rows of %s by %s into %lld rows; expected an index tensor as "
             "long as the values",
             basin_expr_text(values), basin_expr_text(index), (long long)rows);
     basin_shape shape = values->shape;
@@ -229,7 +229,7 @@ basin_expr basin_exchange(basin_expr a, int64_t halo) {
     if (!a || halo == 0) return a;
     if (a->shape.rank < 1 || halo < 0)
         return basin_graph_fail(a->graph, BASIN_BAD_SHAPE,
-                                "exchange: %s with %lld rows of others, wanted rows and some",
+                                "exchange: %s with %lld rows of others, expected rows and some",
                                 basin_expr_text(a), (long long)halo);
     return exchange(a, a->shape.dim[0] + halo);
 }
@@ -337,8 +337,8 @@ basin_expr basin_diagonal(basin_expr a, int axis, int other) {
     int64_t n = a->shape.dim[axis];
     if (axis == other || a->shape.dim[other] != n)
         return basin_graph_fail(a->graph, BASIN_BAD_SHAPE,
-                                "diagonal: axes %d and %d of %s, wanted two of equal length", axis,
-                                other, basin_expr_text(a));
+                                "diagonal: axes %d and %d of %s, expected two of equal length",
+                                axis, other, basin_expr_text(a));
     a = basin_axis_last(basin_axis_last(a, axis), other > axis ? other - 1 : other);
     if (!a) return NULL;
     basin_shape flat = a->shape;

@@ -416,7 +416,7 @@ static const char *source_fault(const char *s) {
             continue;
         }
         if (*s == '#')
-            return "has a directive (#) in its source for cuda; wanted a function's body";
+            return "has a directive (#) in its source for cuda; expected a function's body";
         depth += (*s == '{') - (*s == '}');
         if (depth < 0) return "has a } without its { in its source for cuda";
         s++;
@@ -438,7 +438,7 @@ basin_expr basin_custom_apply(const basin_custom_op *own, const basin_expr *x) {
     for (int i = 0; i < own->operands; i++) {
         basin_shape both;
         if (x[i]->kind != BASIN_REAL)
-            return refuse(graph, own, "of an index tensor; wanted numbers");
+            return refuse(graph, own, "of an index tensor; expected numbers");
         if (!shape_meet(&both, shape, x[i]->shape))
             return basin_graph_fail(graph, BASIN_BAD_SHAPE, "%s: %s does not broadcast with %s",
                                     own->name, basin_expr_text(x[i]),
@@ -457,10 +457,11 @@ static basin_expr derivative(const basin_node *node, int i) {
     const basin_custom_op *own = node->attr.own;
     if (own->slope) return own->slope(own, node->in, i);
     if (own->derivative[i]) return basin_custom_apply(own->derivative[i], node->in);
-    return basin_graph_fail(node->in[0]->graph, BASIN_UNSUPPORTED,
-                            "the operation '%s' has no derivative by operand %d; wanted a slope or "
-                            "an operation for it",
-                            own->name, i);
+    return basin_graph_fail(
+        node->in[0]->graph, BASIN_UNSUPPORTED,
+        "the operation '%s' has no derivative by operand %d; expected a slope or "
+        "an operation for it",
+        own->name, i);
 }
 
 BASIN_RULE(own) {

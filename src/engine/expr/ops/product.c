@@ -262,7 +262,7 @@ basin_expr basin_einsum_many(const char *spec, const basin_expr *a, int count) {
     if (count < 1) return NULL;
     if (count > BASIN_MAX_EINSUM)
         return basin_graph_fail(a[0]->graph, BASIN_UNSUPPORTED,
-                                "einsum: '%s' of %d operands, wanted 1 to %d", spec, count,
+                                "einsum: '%s' of %d operands, expected 1 to %d", spec, count,
                                 BASIN_MAX_EINSUM);
     for (int i = 0; i < 128; i++) e.dim[i] = -1;
     for (int i = 0; i < count; i++) e.term[i].a = a[i];

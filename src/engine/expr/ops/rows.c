@@ -120,7 +120,7 @@ basin_expr basin_layernorm(basin_expr x, basin_expr gamma, basin_expr delta, dou
     if (x->shape.rank < 1 || (each && !basin_shape_equal(gamma->shape, delta->shape)) ||
         delta->shape.rank != 1 || delta->shape.dim[0] != x->shape.dim[x->shape.rank - 1])
         return basin_graph_fail(x->graph, BASIN_BAD_SHAPE,
-                                "layernorm: x %s, gamma %s, delta %s; wanted [.., D], [] or [D], "
+                                "layernorm: x %s, gamma %s, delta %s; expected [.., D], [] or [D], "
                                 "[D]",
                                 basin_expr_text(x), basin_expr_text(gamma), basin_expr_text(delta));
     basin_attr attr = {.value = epsilon};
@@ -240,8 +240,9 @@ basin_expr basin_normmax2_conjugate(basin_expr a) {
 
 static bool check(basin_expr x, const char *what) {
     if (x->shape.rank >= 3) return true;
-    return basin_graph_fail(x->graph, BASIN_BAD_SHAPE, "%s: %s, wanted [.., queries, keys, heads]",
-                            what, basin_expr_text(x));
+    return basin_graph_fail(x->graph, BASIN_BAD_SHAPE,
+                            "%s: %s, expected [.., queries, keys, heads]", what,
+                            basin_expr_text(x));
 }
 
 basin_expr basin_causal_logsumexp(basin_expr x, double factor, bool strict) {
@@ -326,7 +327,7 @@ basin_expr basin_top_k(basin_expr a, int64_t count, int axis, basin_expr *where)
         return NULL;
     if (count > BASIN_MAX_TOP_K)
         return basin_graph_fail(a->graph, BASIN_UNSUPPORTED,
-                                "top: the %lld largest, wanted 1 to %d", (long long)count,
+                                "top: the %lld largest, expected 1 to %d", (long long)count,
                                 BASIN_MAX_TOP_K);
     basin_expr left = basin_axis_last(a, axis);
     basin_expr position = basin_arange(a->graph, a->shape.dim[axis]);
@@ -347,10 +348,11 @@ basin_expr basin_cross_entropy_labels(basin_expr scores, basin_expr label) {
     int rank = scores->shape.rank;
     if (rank < 1 || label->kind != BASIN_INDEX ||
         !basin_shape_equal(label->shape, basin_shape_drop(scores->shape, rank - 1, 1)))
-        return basin_graph_fail(scores->graph, BASIN_BAD_SHAPE,
-                                "cross_entropy: scores %s and labels %s; wanted [.., classes] and "
-                                "an index tensor [..]",
-                                basin_expr_text(scores), basin_expr_text(label));
+        return basin_graph_fail(
+            scores->graph, BASIN_BAD_SHAPE,
+            "cross_entropy: scores %s and labels %s; expected [.., classes] and "
+            "an index tensor [..]",
+            basin_expr_text(scores), basin_expr_text(label));
     int64_t classes = scores->shape.dim[rank - 1];
     basin_expr zero = basin_scalar(scores->graph, 0);
     basin_expr hot = basin_one_hot(label, classes);

@@ -10,7 +10,7 @@ basin_expr basin_as_batch(basin_expr a, const char *what) {
     if (s.rank == 4) return a;
     if (s.rank == 3) return basin_reshape(a, BASIN_SHAPE(1, s.dim[0], s.dim[1], s.dim[2]));
     return basin_graph_fail(a->graph, BASIN_BAD_SHAPE,
-                            "attention: %s %s, wanted [tokens, heads, width] or a batch of these",
+                            "attention: %s %s, expected [tokens, heads, width] or a batch of these",
                             what, basin_expr_text(a));
 }
 
@@ -20,7 +20,7 @@ static bool check_tokens(basin_expr q, basin_expr k, basin_expr v, const basin_p
     if (x[0] != y[0] || x[3] != y[3] || !shared || y[0] != z[0] || y[1] != z[1] || y[2] != z[2])
         return basin_graph_fail(
             q->graph, BASIN_BAD_SHAPE,
-            "attention: queries %s, keys %s and values %s, wanted [batch, Nq, H, Y], "
+            "attention: queries %s, keys %s and values %s, expected [batch, Nq, H, Y], "
             "[batch, Nk, K, Y] and [batch, Nk, K, V] where K divides H",
             basin_expr_text(q), basin_expr_text(k), basin_expr_text(v));
     if (!p->row && p->exclude_self && x[1] != y[1])
@@ -60,7 +60,7 @@ static basin_expr as_slopes(basin_expr bias, basin_shape all) {
         fits = s.dim[i] == all.dim[i] || (s.dim[i] == 1 && i < fixed);
     }
     if (fits) return basin_reshape(bias, s);
-    return basin_graph_fail(bias->graph, BASIN_BAD_SHAPE, "attention: a bias %s, wanted %s",
+    return basin_graph_fail(bias->graph, BASIN_BAD_SHAPE, "attention: a bias %s, expected %s",
                             basin_expr_text(bias), basin_shape_text(all));
 }
 
@@ -70,9 +70,9 @@ static double apply_scale(basin_expr *q, basin_expr scale) {
     if (!scale) return dim[3] > 0 ? 1 / sqrt((double)dim[3]) : 1;
     if (basin_expr_is_const(scale)) return scale->node->attr.value;
     if (scale->shape.rank > 0 && !basin_shape_equal(scale->shape, BASIN_SHAPE(dim[2])))
-        *q =
-            basin_graph_fail(scale->graph, BASIN_BAD_SHAPE, "attention: scale is %s, wanted [%lld]",
-                             basin_expr_text(scale), (long long)dim[2]);
+        *q = basin_graph_fail(scale->graph, BASIN_BAD_SHAPE,
+                              "attention: scale is %s, expected [%lld]", basin_expr_text(scale),
+                              (long long)dim[2]);
     else
         *q = basin_mul(*q, scale->shape.rank > 0 ? basin_as_column(scale) : scale);
     return 1;
@@ -107,7 +107,7 @@ basin_expr basin_softmax_attention_packed(basin_expr qkv, int64_t heads, double 
     basin_shape s = qkv->shape;
     if (s.rank != 3 || heads < 1 || s.dim[2] % (3 * heads) != 0)
         return basin_graph_fail(qkv->graph, BASIN_BAD_SHAPE,
-                                "attention of %lld heads: %s, wanted [batch, tokens, 3 H Y]",
+                                "attention of %lld heads: %s, expected [batch, tokens, 3 H Y]",
                                 (long long)heads, basin_expr_text(qkv));
     int64_t width = s.dim[2] / (3 * heads);
     basin_attr attr = {.value = 1 / sqrt((double)width),
@@ -119,7 +119,7 @@ basin_expr basin_softmax_attention_packed(basin_expr qkv, int64_t heads, double 
     if (seed && drop != 0) {
         if (!(drop > 0 && drop < 1))
             return basin_graph_fail(qkv->graph, BASIN_BAD_VALUE,
-                                    "dropout of %g, wanted 0 <= rate < 1", drop);
+                                    "dropout of %g, expected 0 <= rate < 1", drop);
         if (!basin_is_seed(seed)) return NULL;
         in[BASIN_VAL_SEED] = seed, attr.drop = drop, attr.stream = ++qkv->graph->streams;
     }
@@ -135,7 +135,7 @@ static basin_expr to_bias(basin_expr slopes, basin_expr bias) {
     return sum ? basin_reshape(sum, bias->shape) : NULL;
 }
 
-/* A node of the reverse or second order with the results wanted; sets the gradients. */
+/* A node of the reverse or second order with the results requested; sets the gradients. */
 static void derive(basin_op op, const basin_node *node, const basin_expr *in, int ins,
                    const bool *want, basin_expr *grad) {
     static const int from[] = {BASIN_VAL_Q, BASIN_VAL_K, BASIN_VAL_V, BASIN_VAL_BIAS, BASIN_VAL_C};

@@ -150,7 +150,7 @@ static bool is_summed(const narrowing *n, const basin_ir_instruction *instructio
 
 /* Whether operand k of the instruction may be narrow though it is no factor: a large product that a
  * layer norm takes as its cotangent, what a product adds to a narrow result, or what is as rough
- * as a product, for those who read it. Results of the instruction are decided already. */
+ * as a product, for callers that read it. Results of the instruction are decided already. */
 static bool tolerates(const narrowing *n, const basin_ir_instruction *instruction, int k) {
     bool is_factor = n->factor[n->ir->value[instruction->in[k]].root];
     bool program = instruction->op == BASIN_OP_POINTWISE;

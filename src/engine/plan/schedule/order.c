@@ -66,7 +66,7 @@ static bool writes_something_wanted(const basin_ir *ir, const basin_ir_instructi
     return false;
 }
 
-/* Instructions reachable from what is wanted, found with the same walk. */
+/* Instructions reachable from what is requested, found with the same walk. */
 static void find_needed(walk *w) {
     for (size_t i = 0; i < w->ir->instructions; i++)
         if (!w->ir->instruction[i].dead && writes_something_wanted(w->ir, &w->ir->instruction[i]))

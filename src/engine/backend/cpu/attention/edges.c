@@ -159,7 +159,7 @@ typedef struct edge_run {
     pair_list rows, columns;
     float *query;   /* [H, queries, parts * padded] */
     float *key;     /* [H, keys, parts * padded] */
-    float *key_sum; /* [H, slots of columns, padded] where dk or gk is wanted */
+    float *key_sum; /* [H, slots of columns, padded] where dk or gk is requested */
 } edge_run;
 
 /* Preparation, and what short rows sum, is cut into so many slices. */

@@ -32,7 +32,8 @@ struct basin_gemm_kernel {
     int direct_rows;
     bool direct_shared; /* only where threads share a product, and would each pack rows of A */
     int64_t a_block;    /* floats of A to be packed at a time: about a third of the L2 cache */
-    /* C = A B or C += A B for a tile, rows <= mr, cols <= nr wanted; sums have one order, by k. */
+    /* C = A B or C += A B for a tile, rows <= mr, cols <= nr requested; sums have one order, by k.
+     */
     void (*tile)(float *c, int64_t c_row, const float *a /* panel */, const float *b /* panel */,
                  int64_t k, int rows, int cols, bool accumulate, const basin_gemm_ahead *ahead);
     /* The same with A in place, rows a_row apart: for k a multiple of `unit` and at most `direct_k`
@@ -88,7 +89,7 @@ void basin_gemm_narrow_pack(const basin_gemm_kernel *kernel, bool right, float *
 /* `turn` for processors whose vectors hold four floats. */
 void basin_gemm_panel_turn(float *panel, const float *x, int64_t lane, int width, int64_t k);
 
-/* Writes a full tile's wanted part to C, for kernels that compute tiles whole. */
+/* Writes a full tile's requested part to C, for kernels that compute tiles whole. */
 static inline void basin_gemm_tile_copy(float *c, int64_t c_row, const float *tile /* [rows, nr] */,
                                         int64_t nr, int rows, int cols, bool accumulate) {
     for (int r = 0; r < rows; r++) {

@@ -303,7 +303,7 @@ VECTOR_INLINE void finish_rows(const basin_finish *f, const float *tile, int64_t
     }
 }
 
-/* Whether or not `moved` is wanted, the same bits go to `to`. */
+/* Whether or not `moved` is requested, the same bits go to `to`. */
 static void finish_steps(const basin_finish *f, const float *tile, int64_t tile_row, int64_t first,
                          int64_t rows, int64_t cols) {
     for (int64_t r = 0; r < rows; r++, first += f->row, tile += tile_row) {

@@ -10,7 +10,7 @@
  * (b * own + n) * step_x + h * width; summaries are [batch, H, queries]. */
 struct basin_dense_launch {
     const void *x, *x2, *y, *y2; /* T; x2, y2: reverse, or NULL */
-    void *out;                   /* T, like x; NULL: not wanted */
+    void *out;                   /* T, like x; NULL: not requested */
     const float *beta, *w;
     float *lse, *gw; /* [batch, queries, H], or NULL */
     float *slope;    /* [batch, queries, H]: shares of dbeta or gbeta, or NULL */
@@ -206,7 +206,7 @@ cudaError_t basin_stream_start(const basin_dense_launch *p, basin_cuda_mode mode
 /* Node n, head h, entry b of q is at (b * queries + n) * step.q + h * width, and so on. */
 struct basin_strip_launch {
     const void *q, *k, *a, *b; /* a, b: reverse, or NULL */
-    void *out_q, *out_k;       /* NULL: not wanted */
+    void *out_q, *out_k;       /* NULL: not requested */
     const float *beta, *w;     /* w: not of a value */
     float *lse, *gw, *slope;   /* [batch, queries, H]; slope: shares of dbeta or gbeta; or NULL */
     int queries, keys, heads, width;

@@ -228,7 +228,7 @@ static bool takes_warpgroups(const basin_cuda_frame *frame, const basin_values *
            !(at->seed && at->order == 2) && basin_values_has_sm90();
 }
 
-/* Whether o or its tangent is all that is wanted. */
+/* Whether o or its tangent is all that is requested. */
 static bool is_at_once(const basin_values *at) {
     return !at->out_q && !at->out_k && !at->out_v && !at->out_bias;
 }

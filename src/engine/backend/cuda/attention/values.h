@@ -37,7 +37,7 @@ struct __align__(16) basin_values_stats {
 struct basin_values_launch {
     const void *x[4], *y[4]; /* T; NULL: absent */
     basin_values_steps of_x[2], of_y[2];
-    void *out[2];                /* T, like X0 and X2; NULL: not wanted */
+    void *out[2];                /* T, like X0 and X2; NULL: not requested */
     void *o;                     /* T, like X2: at once, what out[1] is the tangent of; by query, of
                                     the first order, with `level` */
     int width[2];                /* of tables 0 and 1, 2 and 3 */

@@ -392,7 +392,7 @@ __global__ void __launch_bounds__(ORDER == 2 ? 256 : 128, ORDER == 2 ? 1 : 4)
     }
 }
 
-/* BOTH: by query, gc is wanted beside gq. */
+/* BOTH: by query, gc is requested beside gq. */
 template <bool BY_KEY, int ORDER, bool TC, bool BOTH, bool DROP>
 __global__ void __launch_bounds__(ORDER == 2 ? 256 : 128, ORDER == 2 ? 1 : 3)
     wide_side(const __grid_constant__ wide_launch l) {

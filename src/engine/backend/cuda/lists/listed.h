@@ -13,7 +13,7 @@
  *
  * The center, the c of a fragment's first pair, keeps the difference of two near sums small. A
  * multiplier s of a pair makes its rows s K and s B, or s Q and s A: r, c and the weights of sums
- * are multiplied. Its derivative, where it is wanted, is written by key:
+ * are multiplied. Its derivative, where it is requested, is written by key:
  *         dscale = t beta r                    gscale = t beta (c + beta (s c - mean) r)
  *
  * Short lists (molecules) are walked a node a warp, and nothing is cut. A group of G lanes holds a

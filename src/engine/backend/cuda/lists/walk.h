@@ -314,7 +314,7 @@ struct basin_pair_numbers {
     int64_t pair, head;
 };
 
-/* r = x[q] . y[k] and, where c is wanted, c = x2[q] . y[k] + x[q] . y2[k]; x2, y2 may be NULL.
+/* r = x[q] . y[k] and, where c is requested, c = x2[q] . y[k] + x[q] . y2[k]; x2, y2 may be NULL.
  * x [queries, H, Y], y [keys, H, Y] of one kind. `fill`: numbers behind the last pair become 0. */
 void basin_cuda_pair_dots(const basin_cuda_frame *frame, basin_pair_numbers r, basin_pair_numbers c,
                           basin_kind kind, const void *x, const void *x2, const void *y,

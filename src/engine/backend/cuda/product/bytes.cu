@@ -27,7 +27,7 @@ void basin_cuda_bytes_store(basin_cuda *cuda, void *to, const basin_operand *ope
     if (columns % 8 != 0 || apart % 8 != 0) {
         if (cuda->error.status == BASIN_OK)
             basin_fail(&cuda->error, BASIN_UNSUPPORTED,
-                       "backend cuda: bytes of %lld columns, %lld apart; wanted multiples of 8",
+                       "backend cuda: bytes of %lld columns, %lld apart; expected multiples of 8",
                        (long long)columns, (long long)apart);
         return;
     }
