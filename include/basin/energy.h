@@ -230,6 +230,7 @@ BASIN_API basin_expr basin_descend(const basin_energy *energy, basin_expr x,
 
 /* ---- descents that run step by step ---- */
 
+/* Belongs to the thread of its store. */
 typedef struct basin_descent basin_descent;
 
 /* A descent between two steps: an observer is called before each step and at the end. The tokens

@@ -26,6 +26,7 @@
 extern "C" {
 #endif
 
+/* A graph and its expressions belong to one thread at a time; different graphs are independent. */
 typedef struct basin_graph basin_graph;
 typedef const struct basin_value *basin_expr;
 

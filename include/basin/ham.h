@@ -47,6 +47,7 @@
 extern "C" {
 #endif
 
+/* Belongs to one thread at a time, as its graph does. */
 typedef struct basin_ham basin_ham;
 
 /* A network within `graph`, which must outlive it. NULL when out of memory. */

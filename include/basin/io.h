@@ -27,6 +27,7 @@
 extern "C" {
 #endif
 
+/* Several threads may read a bundle at once; adding to it needs it alone. */
 typedef struct basin_bundle basin_bundle;
 
 /* An empty bundle; errors name `path` (NULL: nothing). */

@@ -22,7 +22,8 @@ extern "C" {
 #endif
 
 /* A store holds the states of expressions, by name, in the backend's memory: parameters, the
- * optimizer's moments, the tokens of a descent. Plans made on one store share them. */
+ * optimizer's moments, the tokens of a descent. Plans made on one store share them. A
+ * store and its plans belong to the thread of its backend. */
 typedef struct basin_store basin_store;
 BASIN_API basin_status basin_store_new(basin_store **store, basin_backend *backend,
                                        basin_error *error);
@@ -76,6 +77,7 @@ typedef struct basin_plan_stats {
                      plan does not update, and run again only after a state has changed */
 } basin_plan_stats;
 
+/* Belongs to the thread of its store. */
 typedef struct basin_plan basin_plan;
 /* States that the store lacks are created, filled with zeros. */
 BASIN_API basin_status basin_plan_new(basin_plan **plan, basin_store *store,

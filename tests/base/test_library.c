@@ -45,7 +45,7 @@ TEST(what_is_absent_is_named_with_its_package) {
     const basin_library_function wanted[] = {{"no_such_function_of_any_library", NULL}, {0}};
     assert_int_equal(basin_library_load(table, BASIN_LIBRARY_MICROHTTPD, wanted, &error),
                      BASIN_UNSUPPORTED);
-    assert_non_null(strstr(error.text, "libmicrohttpd, expected for HTTP, cannot be used: "));
+    assert_non_null(strstr(error.text, "libmicrohttpd, needed for HTTP, cannot be used: "));
     assert_non_null(strstr(error.text, "Debian's package libmicrohttpd12"));
     assert_null(basin_library_find(BASIN_LIBRARY_MICROHTTPD, wanted[0].name));
 }

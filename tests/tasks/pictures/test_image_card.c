@@ -136,7 +136,7 @@ TEST(a_broken_card_is_an_error) {
     assert_ok(basin_tensor_new(&tensor, BASIN_F32, BASIN_SHAPE(3), &failure));
     assert_ok(basin_bundle_add(bundle, "trained_on", &tensor, &failure));
     assert_failure(basin_image_card_read(&card, bundle, &failure), BASIN_BAD_FILE,
-                   "trained_on is F32 [3], wanted I64 [-1]");
+                   "trained_on is F32 [3], expected I64 [-1]");
     assert_ok(basin_bundle_meta_set(bundle, "basin.card", "{\"pictures\":", &failure));
     assert_int_equal(basin_image_card_read(&card, bundle, &failure), BASIN_BAD_FILE);
 }
