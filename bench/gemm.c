@@ -99,7 +99,7 @@ typedef enum finish { PLAIN, RELU, ADD } finish;
 typedef struct shape {
     const char *name;
     int64_t m, n, k;
-    bool a_turned, packed;
+    bool a_transposed, packed;
     finish finish;
 } shape;
 
@@ -167,8 +167,8 @@ static problem problem_new(const shape *s, int threads) {
     for (int i = 0; i < PRECISIONS; i++) {
         basin_gemm g = {.batch = 1, .m = s->m, .n = s->n, .k = s->k, .a = p.a, .b = p.b, .c = p.c};
         g.precision = (basin_gemm_precision)i;
-        g.a_row = s->a_turned ? 1 : s->k;
-        g.a_col = s->a_turned ? s->m : 1;
+        g.a_row = s->a_transposed ? 1 : s->k;
+        g.a_col = s->a_transposed ? s->m : 1;
         g.b_row = s->n;
         g.b_col = 1;
         g.c_row = s->n;
@@ -199,8 +199,8 @@ static void problem_free(problem *p) {
 static void problem_run(problem *p, int way, int threads) {
     const shape *s = p->shape;
     if (way == BLAS) {
-        cblas_sgemm(CblasRowMajor, s->a_turned ? CblasTrans : CblasNoTrans, CblasNoTrans, (int)s->m,
-                    (int)s->n, (int)s->k, 1.0F, p->a, (int)(s->a_turned ? s->m : s->k), p->b,
+        cblas_sgemm(CblasRowMajor, s->a_transposed ? CblasTrans : CblasNoTrans, CblasNoTrans, (int)s->m,
+                    (int)s->n, (int)s->k, 1.0F, p->a, (int)(s->a_transposed ? s->m : s->k), p->b,
                     (int)s->n, s->finish == ADD ? 1.0F : 0.0F, p->c, (int)s->n);
         return;
     }

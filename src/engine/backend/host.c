@@ -26,7 +26,8 @@ basin_frame basin_host_frame(basin_backend *backend, const basin_call *call, voi
     frame.error = &((basin_host_backend *)backend)->error;
     for (int i = 0; i < call->ins; i++) frame.in[i] = resolve(&call->in[i], block, part);
     for (int i = 0; i < call->outs; i++) frame.out[i] = resolve(&call->out[i], block, part);
-    for (int i = 0; i < call->twins; i++) frame.twin[i] = resolve(&call->twin[i], block, part);
+    for (int i = 0; i < call->byte_copies; i++)
+        frame.byte_copy[i] = resolve(&call->byte_copy[i], block, part);
     if (call->workspace_bytes) frame.workspace = (char *)block[0] + call->workspace;
     return frame;
 }

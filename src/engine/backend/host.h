@@ -13,13 +13,13 @@ struct basin_simd;
 typedef struct basin_frame {
     const basin_backend *backend;
     const basin_call *call;
-    const void *in[BASIN_MAX_IN];  /* NULL where the operand is absent */
-    void *out[BASIN_MAX_OUT];      /* NULL where nobody asks for the result */
-    void *twin[BASIN_MAX_TWINS];   /* the same */
-    void *workspace;               /* 64-byte aligned, call->workspace_bytes of it */
-    basin_error *error;            /* the first fault of the stream; reported by wait */
-    int threads;                   /* of cpu, */
-    const struct basin_simd *simd; /* and its inner loops */
+    const void *in[BASIN_MAX_IN];           /* NULL where the operand is absent */
+    void *out[BASIN_MAX_OUT];               /* NULL where nobody asks for the result */
+    void *byte_copy[BASIN_MAX_BYTE_COPIES]; /* the same */
+    void *workspace;                        /* 64-byte aligned, call->workspace_bytes of it */
+    basin_error *error;                     /* the first fault of the stream; reported by wait */
+    int threads;                            /* of cpu, */
+    const struct basin_simd *simd;          /* and its inner loops */
 } basin_frame;
 
 /* A backend is a table and the first fault of its stream, kept until wait() asks. */

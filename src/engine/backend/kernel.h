@@ -88,16 +88,17 @@ typedef struct basin_form {
 } basin_form;
 
 enum {
-    BASIN_MAX_TWINS = 2,
-    BASIN_TWIN_TURNED = 1, /* of a product: the one that is transposed */
+    BASIN_MAX_BYTE_COPIES = 2,
+    BASIN_BYTE_COPY_TRANSPOSED = 1, /* of a product: the one that is transposed */
 };
 
 typedef struct basin_call {
     basin_op op;
     basin_attr attr;
-    int ins, outs, twins;
+    int ins, outs, byte_copies;
     basin_operand in[BASIN_MAX_IN], out[BASIN_MAX_OUT];
-    basin_operand twin[BASIN_MAX_TWINS]; /* bytes of results: basin_twin_of says of which */
+    basin_operand
+        byte_copy[BASIN_MAX_BYTE_COPIES]; /* bytes of results: basin_byte_copy_of says of which */
     const basin_program *program; /* POINTWISE; or the epilogue of MATMUL, whose operands then
                                      follow the two factors: its operand number a is in[2 + a] */
     basin_form form;              /* of that epilogue; .known is false where none was asked for */
@@ -110,8 +111,8 @@ typedef struct basin_call {
 
 enum { BASIN_PARTS = 64 }; /* of a call, at most */
 
-/* The result that twin i repeats as bytes: both forces of attention, else the first. */
-static inline int basin_twin_of(basin_op op, int i) {
+/* The result that byte copy i repeats as bytes: both forces of attention, else the first. */
+static inline int basin_byte_copy_of(basin_op op, int i) {
     return op == BASIN_OP_MATMUL ? 0 : op == BASIN_OP_ATTENTION_FORCE ? i + (int)BASIN_ATT_DQ : i;
 }
 

@@ -242,8 +242,8 @@ static basin_expr rotate(basin_expr x, basin_expr omega) {
     basin_expr pairs = basin_reshape(x, BASIN_SHAPE(shape.dim[0], -1, 2));
     basin_expr speed = basin_sqrt(basin_sum(basin_square(omega), -1, 1));
     basin_expr sign = basin_scale(basin_offset(basin_arange(basin_expr_graph(x), 2), -0.5), -2);
-    basin_expr turned = basin_mul(basin_flip(pairs, -1), sign);
-    return basin_reshape(basin_mul(basin_expand_dims(speed, 1, 1), turned), shape);
+    basin_expr transposed = basin_mul(basin_flip(pairs, -1), sign);
+    return basin_reshape(basin_mul(basin_expand_dims(speed, 1, 1), transposed), shape);
 }
 
 static basin_expr akorn_move(const void *context, basin_expr force, basin_expr x, basin_expr t) {

@@ -32,8 +32,8 @@ typedef struct basin_ir_instruction {
     basin_op op;
     basin_attr attr;
     int ins, outs;
-    int in[BASIN_MAX_IN], out[BASIN_MAX_OUT]; /* values; -1 where absent */
-    int twins, twin[BASIN_MAX_TWINS];         /* bytes of results; -1 where absent */
+    int in[BASIN_MAX_IN], out[BASIN_MAX_OUT];          /* values; -1 where absent */
+    int byte_copies, byte_copy[BASIN_MAX_BYTE_COPIES]; /* bytes of results; -1 where absent */
     basin_program *program;
     bool again; /* recomputes what an earlier instruction computed */
     bool dead;
@@ -42,12 +42,13 @@ typedef struct basin_ir_instruction {
     int workspace; /* buffer */
 } basin_ir_instruction;
 
-/* All values that the instruction writes, results and then twins. */
+/* All values that the instruction writes, results and then byte copies. */
 static inline int basin_ir_results(const basin_ir_instruction *instruction) {
-    return instruction->outs + instruction->twins;
+    return instruction->outs + instruction->byte_copies;
 }
 static inline int basin_ir_result(const basin_ir_instruction *instruction, int k) {
-    return k < instruction->outs ? instruction->out[k] : instruction->twin[k - instruction->outs];
+    return k < instruction->outs ? instruction->out[k]
+                                 : instruction->byte_copy[k - instruction->outs];
 }
 
 typedef struct basin_ir_buffer {

@@ -151,9 +151,9 @@ static void shape_product(basin_call *call, const basin_ir *ir,
     call->in[1].shape = matrix_shape(batch, tb ? n : k, tb ? k : n);
     for (int i = 0; i < call->outs; i++)
         if (call->out[i].kind != BASIN_INDEX) call->out[i].shape = matrix_shape(batch, m, n);
-    for (int i = 0; i < call->twins; i++)
-        call->twin[i].shape =
-            i == BASIN_TWIN_TURNED ? matrix_shape(batch, n, m) : matrix_shape(batch, m, n);
+    for (int i = 0; i < call->byte_copies; i++)
+        call->byte_copy[i].shape =
+            i == BASIN_BYTE_COPY_TRANSPOSED ? matrix_shape(batch, n, m) : matrix_shape(batch, m, n);
 }
 
 static void make_call(basin_plan *plan, basin_call *call, const basin_ir_instruction *instruction) {
@@ -161,15 +161,15 @@ static void make_call(basin_plan *plan, basin_call *call, const basin_ir_instruc
                          .attr = instruction->attr,
                          .ins = instruction->ins,
                          .outs = instruction->outs,
-                         .twins = instruction->twins,
+                         .byte_copies = instruction->byte_copies,
                          .program = instruction->program,
                          .workspace_bytes = instruction->workspace_bytes};
     for (int i = 0; i < instruction->ins; i++)
         call->in[i] = operand_of(&plan->ir, instruction->in[i]);
     for (int i = 0; i < instruction->outs; i++)
         call->out[i] = operand_of(&plan->ir, instruction->out[i]);
-    for (int i = 0; i < instruction->twins; i++)
-        call->twin[i] = operand_of(&plan->ir, instruction->twin[i]);
+    for (int i = 0; i < instruction->byte_copies; i++)
+        call->byte_copy[i] = operand_of(&plan->ir, instruction->byte_copy[i]);
     if (instruction->workspace >= 0)
         call->workspace = plan->ir.buffer[instruction->workspace].offset;
     call->attr.products = (uint8_t)plan->store->backend->products;
@@ -189,8 +189,8 @@ static void ask_workspaces(basin_plan *plan) {
         for (int k = 0; k < instruction->outs; k++) /* not placed yet, but there */
             if (instruction->out[k] >= 0 && call.out[k].block < 0)
                 call.out[k].block = BASIN_BLOCK_ARENA;
-        for (int k = 0; k < instruction->twins; k++)
-            if (instruction->twin[k] >= 0) call.twin[k].block = BASIN_BLOCK_ARENA;
+        for (int k = 0; k < instruction->byte_copies; k++)
+            if (instruction->byte_copy[k] >= 0) call.byte_copy[k].block = BASIN_BLOCK_ARENA;
         for (int k = 0; k < instruction->ins; k++)
             if (instruction->in[k] >= 0 && call.in[k].block < 0)
                 call.in[k].block = BASIN_BLOCK_ARENA;
@@ -505,17 +505,17 @@ void basin_call_describe(char *text, size_t size, const basin_call *call) {
     writer w = {text, size, 0};
     text[0] = 0;
     put(&w, "%-17s ", call->op == BASIN_OP_OWN ? call->attr.own->name : basin_op_name(call->op));
-    for (int i = 0; i < call->outs + call->twins; i++) {
+    for (int i = 0; i < call->outs + call->byte_copies; i++) {
         if (i) put(&w, ", ");
-        put_operand(&w, i < call->outs ? &call->out[i] : &call->twin[i - call->outs]);
+        put_operand(&w, i < call->outs ? &call->out[i] : &call->byte_copy[i - call->outs]);
     }
     put(&w, " <- ");
     for (int i = 0; i < call->ins; i++) {
-        bool turned = call->op == BASIN_OP_MATMUL &&
-                      (i == 0 ? call->attr.transpose_a : i == 1 && call->attr.transpose_b);
+        bool transposed = call->op == BASIN_OP_MATMUL &&
+                          (i == 0 ? call->attr.transpose_a : i == 1 && call->attr.transpose_b);
         if (i) put(&w, ", ");
         put_operand(&w, &call->in[i]);
-        if (turned) put(&w, "'");
+        if (transposed) put(&w, "'");
     }
     if (call->program) put_program(&w, call->program);
     if (call->parts > 1) put(&w, "; one of %d parts", call->parts);

@@ -221,13 +221,14 @@ static double plus_two(const double *x, const void *context) {
 
 /* Two operations of one name: in one plan, and one after the other. */
 TEST(names_are_no_identity) {
-    static const basin_custom_op twin[] = {
-        {.name = "twin", .operands = 1, .value = plus_one, .cuda = "return x[0] + 1;"},
-        {.name = "twin", .operands = 1, .value = plus_two, .cuda = "return x[0] + 2;"}};
+    static const basin_custom_op byte_copy[] = {
+        {.name = "byte_copy", .operands = 1, .value = plus_one, .cuda = "return x[0] + 1;"},
+        {.name = "byte_copy", .operands = 1, .value = plus_two, .cuda = "return x[0] + 2;"}};
     for (int i = 0; i < 3; i++) {
         check c = check_new();
         basin_expr x = check_input(&c, "x", BASIN_SHAPE(19), 0, 1);
-        basin_expr y[] = {basin_custom_apply(&twin[0], &x), basin_custom_apply(&twin[1], &x)};
+        basin_expr y[] = {basin_custom_apply(&byte_copy[0], &x),
+                          basin_custom_apply(&byte_copy[1], &x)};
         outputs o = i < 2 ? (outputs){{y[i]}, 1} : (outputs){{y[0], y[1]}, 2};
         compare(&c, &o, BASIN_F32, 1e-6);
         check_free(&c);

@@ -73,13 +73,13 @@ static void *workspace_new(const basin_gemm *g, int threads) {
 }
 
 /* A problem with rows further apart than they need be, to catch a confusion of strides. */
-static basin_gemm problem_new(int64_t batch, int64_t m, int64_t n, int64_t k, bool a_turned,
-                              bool b_turned) {
+static basin_gemm problem_new(int64_t batch, int64_t m, int64_t n, int64_t k, bool a_transposed,
+                              bool b_transposed) {
     basin_gemm g = {.batch = batch, .m = m, .n = n, .k = k, .precision = precision};
-    g.a_row = a_turned ? 1 : k + 3;
-    g.a_col = a_turned ? m + 3 : 1;
-    g.b_row = b_turned ? 1 : n + 5;
-    g.b_col = b_turned ? k + 5 : 1;
+    g.a_row = a_transposed ? 1 : k + 3;
+    g.a_col = a_transposed ? m + 3 : 1;
+    g.b_row = b_transposed ? 1 : n + 5;
+    g.b_col = b_transposed ? k + 5 : 1;
     g.c_row = n + 2;
     g.a_batch = (m + 3) * (k + 3) + 7;
     g.b_batch = (n + 5) * (k + 5) + 7;
@@ -139,10 +139,10 @@ static void sink_add(void *context, const float *tile, int64_t tile_row, int64_t
 }
 
 /* One problem through every way there is to compute it; all must give the same bits. */
-static void check_all(int64_t batch, int64_t m, int64_t n, int64_t k, bool a_turned,
-                      bool b_turned) {
+static void check_all(int64_t batch, int64_t m, int64_t n, int64_t k, bool a_transposed,
+                      bool b_transposed) {
     static const int thread_counts[] = {1, 2, 3, 5};
-    basin_gemm g = problem_new(batch, m, n, k, a_turned, b_turned);
+    basin_gemm g = problem_new(batch, m, n, k, a_transposed, b_transposed);
     size_t bytes = (size_t)(batch * g.c_batch) * sizeof(float);
     float *before = floats_new(batch * g.c_batch), *first = floats_new(batch * g.c_batch);
     memcpy(before, g.c, bytes);
@@ -183,9 +183,9 @@ static void check_all(int64_t batch, int64_t m, int64_t n, int64_t k, bool a_tur
     problem_free(&g);
 }
 
-static void check_serial(int64_t m, int64_t n, int64_t k, bool a_turned, bool b_turned) {
+static void check_serial(int64_t m, int64_t n, int64_t k, bool a_transposed, bool b_transposed) {
     precision = BASIN_GEMM_F32;
-    BASIN_AT_EXIT(problem_free) basin_gemm g = problem_new(1, m, n, k, a_turned, b_turned);
+    BASIN_AT_EXIT(problem_free) basin_gemm g = problem_new(1, m, n, k, a_transposed, b_transposed);
     size_t bytes = (size_t)g.c_batch * sizeof(float);
     float *before = floats_new(g.c_batch);
     void *workspace = basin_aligned_new(basin_gemm_serial_workspace(m, n, k));

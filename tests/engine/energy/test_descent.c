@@ -523,11 +523,11 @@ TEST(errors) {
     basin_descent_result result;
     basin_error error = {0};
     double number[B * D] = {0};
-    basin_tensor turned = basin_tensor_borrow(number, BASIN_F64, BASIN_SHAPE(D, B));
+    basin_tensor transposed = basin_tensor_borrow(number, BASIN_F64, BASIN_SHAPE(D, B));
     assert_int_equal(basin_descent_new(&descent, s.lab.store, &s.energy, s.lab.graph,
                                        BASIN_SHAPE(B, D), &good, NULL, &error),
                      BASIN_OK);
-    assert_int_equal(basin_descent_run(descent, &result, &turned, &error), BASIN_BAD_SHAPE);
+    assert_int_equal(basin_descent_run(descent, &result, &transposed, &error), BASIN_BAD_SHAPE);
     assert_non_null(strstr(error.text, "[3, 4]"));
     assert_non_null(strstr(error.text, "[4, 3]"));
     assert_null(result.energy);

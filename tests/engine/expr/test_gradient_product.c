@@ -101,7 +101,7 @@ TEST(test_einsum) {
     }
 }
 
-static basin_shape turned(basin_shape s, bool turn) {
+static basin_shape transposed(basin_shape s, bool turn) {
     int64_t last = s.dim[s.rank - 1];
     if (turn) s.dim[s.rank - 1] = s.dim[s.rank - 2], s.dim[s.rank - 2] = last;
     return s;
@@ -115,8 +115,8 @@ static void check_matmul(basin_shape as, basin_shape bs, const char *letters[2],
         check c;
         char spec[32];
         c = check_new();
-        basin_expr a = check_input(&c, "a", turned(as, ta), -1, 1);
-        basin_expr b = check_input(&c, "b", turned(bs, tb), -1, 1);
+        basin_expr a = check_input(&c, "a", transposed(as, ta), -1, 1);
+        basin_expr b = check_input(&c, "b", transposed(bs, tb), -1, 1);
         basin_expr y = basin_matmul_t(a, ta, b, tb);
         if (!y) fail_msg("%s", basin_graph_error(c.graph)->text);
         snprintf(spec, sizeof spec, "%s%s,%s%s->%s%s", letters[0], ta ? "km" : "mk", letters[1],
@@ -142,7 +142,7 @@ TEST(test_vector) {
     for (int tb = 0; tb < 2; tb++) {
         check c = check_new();
         basin_expr a = check_input(&c, "a", BASIN_SHAPE(3), -1, 1);
-        basin_expr b = check_input(&c, "b", turned(BASIN_SHAPE(3, 2), tb), -1, 1);
+        basin_expr b = check_input(&c, "b", transposed(BASIN_SHAPE(3, 2), tb), -1, 1);
         basin_expr y = basin_matmul_t(a, false, b, tb);
         check_einsum_value(&c, tb ? "k,nk->n" : "k,kn->n", y);
         finish(&c, y);

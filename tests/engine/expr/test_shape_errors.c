@@ -116,8 +116,8 @@ static basin_expr cotangent_of(const operands *o) {
     X(matmul, basin_matmul(o->a, o->b), "matmul", "[2, 3]", "[4]")                                 \
     X(matmul_inner, basin_matmul(o->a, o->a), "matmul", "'a' [2, 3] and 'a' [2, 3]")               \
     X(matmul_batch, basin_matmul(o->a, o->c), "matmul", "[2, 3]", "[2, 3, 4]")                     \
-    X(matmul_turned, basin_matmul_t(o->c, true, o->a, false), "matmul", "[2, 3, 4] (transposed)",  \
-      "[2, 3]")                                                                                    \
+    X(matmul_transposed, basin_matmul_t(o->c, true, o->a, false), "matmul",                        \
+      "[2, 3, 4] (transposed)", "[2, 3]")                                                          \
     X(einsum_sizes, basin_einsum("ab,bc->ac", o->a, o->a), "ab,bc->ac",                            \
       "'a' [2, 3] and 'a' [2, 3]")                                                                 \
     X(einsum_rank, basin_einsum("abc,bc->a", o->a, o->a), "abc,bc->a", "[2, 3]")                   \

@@ -77,12 +77,12 @@ TEST(reads_orders_and_shapes) {
                  "\0\0\0\3\0\1\0\4\0\2\0\5", 12, BASIN_I32, BASIN_SHAPE(2, 3), values);
     /* x[i, j, k] = 12 i + 4 j + k, of shape [2, 3, 4] */
     double cube[24];
-    int16_t turned[24];
+    int16_t transposed[24];
     for (int i = 0; i < 24; i++) {
         cube[i] = i;
-        turned[i / 12 + 2 * (i / 4 % 3) + 6 * (i % 4)] = (int16_t)i;
+        transposed[i / 12 + 2 * (i / 4 % 3) + 6 * (i % 4)] = (int16_t)i;
     }
-    assert_reads("{'descr': '<i2', 'fortran_order': True, 'shape': (2, 3, 4), }", turned, 48,
+    assert_reads("{'descr': '<i2', 'fortran_order': True, 'shape': (2, 3, 4), }", transposed, 48,
                  BASIN_I16, BASIN_SHAPE(2, 3, 4), cube);
 }
 

@@ -15,7 +15,7 @@ typedef struct trial {
     int products, bytes; /* of all large ones, those of bytes */
     int mixed;           /* a factor of e5m2 */
     int plain;           /* that read bfloat16 */
-    int turned;          /* that store their bytes the other way round, too */
+    int transposed;      /* that store their bytes the other way round, too */
 } trial;
 
 static void count_calls(trial *t, const basin_plan *plan) {
@@ -24,9 +24,9 @@ static void count_calls(trial *t, const basin_plan *plan) {
         basin_plan_describe(plan, i, text, sizeof text);
         const char *from = strstr(text, " <- ");
         if (strncmp(text, "MATMUL", 6) != 0 || !from) continue;
-        const char *twin = strstr(text, ", -, e");
+        const char *byte_copy = strstr(text, ", -, e");
         t->products++;
-        t->turned += twin && twin < from;
+        t->transposed += byte_copy && byte_copy < from;
         t->bytes += strstr(from, "e4m3") != NULL;
         t->mixed += strstr(from, "e5m2") != NULL;
         t->plain += strncmp(from + 4, "bf16", 4) == 0;
@@ -77,13 +77,13 @@ TEST(test_products_of_bytes) {
     run_trial(&t, BASIN_F8_E4M3, 32, 256, true, false);
     assert_int_equal(t.bytes, 2 * 3);
     assert_int_equal(t.mixed, 0);
-    assert_int_equal(t.turned, 0);
+    assert_int_equal(t.transposed, 0);
     assert_int_equal(t.plain, 0);
     free_trial(&t);
     run_trial(&t, BASIN_F8_E4M3, 32, 256, false, false);
     assert_int_equal(t.bytes, 2 * 3 + t.mixed);
     assert_true(t.mixed >= 2 * 3 + 4);
-    assert_int_equal(t.turned, 2 * 2);
+    assert_int_equal(t.transposed, 2 * 2);
     assert_int_equal(t.plain, 0);
     free_trial(&t);
 }

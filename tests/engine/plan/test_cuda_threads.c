@@ -50,8 +50,8 @@ static basin_status solve(float *result, basin_backend *backend, int problem, ba
     basin_expr w = basin_state(graph, "w", BASIN_SHAPE(IN, OUT));
     basin_expr y = NULL; /* parts that do not wait for each other */
     for (int k = 0; k < 4; k++) {
-        basin_expr turned = basin_matmul(basin_sin(basin_offset(x, k)), w);
-        basin_expr part = basin_softmax(basin_sin(basin_offset(turned, 0.3 + problem)), -1);
+        basin_expr transposed = basin_matmul(basin_sin(basin_offset(x, k)), w);
+        basin_expr part = basin_softmax(basin_sin(basin_offset(transposed, 0.3 + problem)), -1);
         y = y ? basin_add(y, part) : part;
     }
     basin_expr loss = basin_sum_all(basin_square(y)), back = basin_grad(loss, w);

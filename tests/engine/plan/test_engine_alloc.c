@@ -122,8 +122,8 @@ TEST(test_training) {
     for (int i = 0; i < 4; i++) assert_true(alloc_fail_sweep(train, &settings[i]) > 400);
 }
 
-/* Two layer norms and a weight between them, with its gradient, in fp8: the weight is turned, and
- * so are tokens. */
+/* Two layer norms and a weight between them, with its gradient, in fp8: the weight is transposed,
+ * and so are tokens. */
 static basin_status plan_bytes(void *context) {
     enum { BYTES = 16 };
     basin_graph *g = basin_graph_new();

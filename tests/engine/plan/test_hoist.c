@@ -197,10 +197,11 @@ TEST(test_frozen) {
         lab l;
         open_backend(&l, &ways[i]);
         basin_expr x = give_tokens(&l), table = lab_state(&l, "table", BASIN_SHAPE(DIM, DIM)),
-                   w = lab_state(&l, "w", BASIN_SHAPE(DIM, DIM)), turned = basin_transpose(table);
+                   w = lab_state(&l, "w", BASIN_SHAPE(DIM, DIM)),
+                   transposed = basin_transpose(table);
         lab_fill(&l, 3, 0.5);
         basin_expr y = basin_sum_all(basin_square(
-            basin_matmul(basin_matmul(x, basin_softmax(turned, -1)), basin_softmax(w, -1))));
+            basin_matmul(basin_matmul(x, basin_softmax(transposed, -1)), basin_softmax(w, -1))));
         basin_update update = {w, basin_sub(w, basin_scale(basin_grad(y, w), 1e-2))};
         basin_plan_spec spec = {.output = &y, .outputs = 1, .update = &update, .updates = 1};
         basin_plan *plan;

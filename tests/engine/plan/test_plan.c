@@ -505,9 +505,9 @@ TEST(test_shared_forces) {
     basin_expr q = check_input(&c, "q", BASIN_SHAPE(2, 2, 3), -1, 1);
     basin_expr beta = basin_full(c.graph, BASIN_SHAPE(2), 0.7);
     basin_expr a = basin_attention_lse(p, p, beta, NULL, NULL, &BASIN_ALL_PAIRS);
-    basin_expr turned = basin_transpose(a);
+    basin_expr transposed = basin_transpose(a);
     basin_expr b = basin_attention_lse(q, q, beta, NULL, NULL, &BASIN_ALL_PAIRS);
-    basin_expr energy = basin_sum_all(a), y = basin_sum_all(basin_mul(turned, b));
+    basin_expr energy = basin_sum_all(a), y = basin_sum_all(basin_mul(transposed, b));
     basin_expr force = basin_grad(energy, p), both[] = {energy, force};
     bench d;
     open_bench(&d, "cpu", 1);

@@ -190,7 +190,7 @@ void basin_cpu_squares(const basin_frame *frame) {
 }
 
 /* Log-sum-exp and softmax over the keys that causal queries see, and the reverse (ref/rows.c); a
- * query's scores are turned to [H, keys seen] in scratch memory. */
+ * query's scores are transposed to [H, keys seen] in scratch memory. */
 
 enum { BUFFERS = 2 }; /* of a row of scores, for each thread */
 

@@ -86,10 +86,10 @@ typedef struct basin_cuda_frame {
     basin_cuda *cuda;
     cudaStream_t stream; /* cuda->stream: <<<grid, block, shared, frame->stream>>> */
     const basin_call *call;
-    const void *in[BASIN_MAX_IN]; /* device addresses; NULL where the operand is absent */
-    void *out[BASIN_MAX_OUT];     /* NULL where nobody asks for the result */
-    void *twin[BASIN_MAX_TWINS];  /* bytes of results; NULL where nobody asks for them */
-    void *workspace;              /* 64-byte aligned, call->workspace_bytes of it; not cleared */
+    const void *in[BASIN_MAX_IN];           /* device addresses; NULL where the operand is absent */
+    void *out[BASIN_MAX_OUT];               /* NULL where nobody asks for the result */
+    void *byte_copy[BASIN_MAX_BYTE_COPIES]; /* bytes of results; NULL where nobody asks for them */
+    void *workspace; /* 64-byte aligned, call->workspace_bytes of it; not cleared */
 } basin_cuda_frame;
 
 /* The operations and their workspaces, asked for before operands have places: by op, attr, shapes,

@@ -137,10 +137,10 @@ bool basin_cuda_small_fits(const basin_cuda *cuda, const basin_call *call);
 void basin_cuda_small_run(const basin_cuda_frame *frame);
 /* product/relu_sm90a.cu: products under a ReLU, which may mark, or masked, of bfloat16 on Hopper.
  * Whether one could is the same for both of a pair but for k and strides; where bits lie is the
- * same for all. `turned`: NULL, or where D' goes, too, of bytes; m is a multiple of 16. */
+ * same for all. `transposed`: NULL, or where D' goes, too, of bytes; m is a multiple of 16. */
 bool basin_cuda_relu_product_exists(const basin_cuda *cuda, const basin_cuda_product *product);
 void basin_cuda_relu_product_run(basin_cuda *cuda, const basin_cuda_product *product, void *d,
-                                 void *turned, const void *a, const void *b, void *bits);
+                                 void *transposed, const void *a, const void *b, void *bits);
 /* product/bytes.cu: the same after a product d that another kernel has computed; n % 64 is 0. */
 void basin_cuda_mask_write(basin_cuda *cuda, const basin_cuda_product *product, void *mask,
                            const void *d);
@@ -159,14 +159,14 @@ void basin_cuda_bytes_turn(basin_cuda *cuda, void *to, const void *from, int64_t
 /* product/product.cu: which of the algorithms for a product is the fastest of those that give the
  * bits of the first. Descriptors in cuBLASLt's order. */
 enum { BASIN_CUDA_CANDIDATES = 16 };
-struct basin_cuda_contest {
+struct basin_cuda_search {
     cublasLtMatmulDesc_t desc;
     cublasLtMatrixLayout_t b, a, d;
     const cublasLtMatmulAlgo_t *algo; /* [count] */
     int count;
 };
-int basin_cuda_contest_run(basin_cuda *cuda, const basin_cuda_contest *contest,
-                           const basin_cuda_product *product);
+int basin_cuda_search_run(basin_cuda *cuda, const basin_cuda_search *search,
+                          const basin_cuda_product *product);
 
 /* Processes that have joined: what backend.cu and collective.cu alone know of the state. */
 

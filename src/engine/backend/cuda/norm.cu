@@ -55,7 +55,7 @@ BASIN_DEVICE float centre_row(row_of<V, ITEMS> *row, int width, float epsilon) {
 /* Blocks begin with the last rows: these were written last, and are in the cache. */
 template <int V, int ITEMS>
 static __global__ void __launch_bounds__(THREADS)
-    norm_rows(basin_sink g, basin_sink twin, basin_source x, const float *gamma, bool each,
+    norm_rows(basin_sink g, basin_sink byte_copy, basin_source x, const float *gamma, bool each,
               const float *delta, int64_t rows, int width, float epsilon) {
     int64_t i = (int64_t)(gridDim.x - 1 - blockIdx.x) * ROWS + threadIdx.x / 32, at = i * width;
     int lane = (int)threadIdx.x % 32;
@@ -75,13 +75,13 @@ static __global__ void __launch_bounds__(THREADS)
             BASIN_UNROLL (l, V) row.v[k][l] = gain * row.v[k][l] + offset[l];
         }
         basin_write_any<V>(g, at + j, row.v[k]);
-        if (twin.data) basin_write_any<V>(twin, at + j, row.v[k]);
+        if (byte_copy.data) basin_write_any<V>(byte_copy, at + j, row.v[k]);
     }
 }
 
 /* Where the reverse reads and writes. */
 struct reverse_of {
-    basin_sink dx, again, twin;
+    basin_sink dx, again, byte_copy;
     float *
         gammas; /* sums of c n, of a block's rows [blocks], of long rows one each [rows]; or NULL */
     float *deltas; /* sums of c over a block's rows [blocks, width]; or NULL */
@@ -107,7 +107,7 @@ BASIN_DEVICE void write_row(const reverse_of &o, const row_of<V, ITEMS> &n,
             out[l] = gain * (cotangent.v[k][l] - mean - n.v[k][l] * mean_dot) + more[l];
         basin_write<V>(o.dx, at + j, out);
         if (o.again.data) basin_write_any<V>(o.again, at + j, out);
-        if (o.twin.data) basin_write_any<V>(o.twin, at + j, out);
+        if (o.byte_copy.data) basin_write_any<V>(o.byte_copy, at + j, out);
     }
 }
 
@@ -237,8 +237,9 @@ static __device__ void write_one(basin_sink to, int64_t i, float x) {
     if (to.data) basin_write_any<1>(to, i, one);
 }
 
-static __global__ void norm_long(basin_sink g, basin_sink twin, basin_source x, const float *gamma,
-                                 bool each, const float *delta, int width, float epsilon) {
+static __global__ void norm_long(basin_sink g, basin_sink byte_copy, basin_source x,
+                                 const float *gamma, bool each, const float *delta, int width,
+                                 float epsilon) {
     __shared__ float shared[ROWS];
     int64_t at = (int64_t)blockIdx.x * width;
     moments m = long_moments(x, at, width, epsilon, shared);
@@ -250,7 +251,7 @@ static __global__ void norm_long(basin_sink g, basin_sink twin, basin_source x, 
         else
             y = gain * y + delta[j];
         write_one(g, at + j, y);
-        write_one(twin, at + j, y);
+        write_one(byte_copy, at + j, y);
     }
 }
 
@@ -279,7 +280,7 @@ static __global__ void reverse_long(reverse_of o, bool each, int width, float ep
         if (o.r.data) out += basin_read_one(o.r, at + j);
         basin_write_one(o.dx, at + j, out);
         write_one(o.again, at + j, out);
-        write_one(o.twin, at + j, out);
+        write_one(o.byte_copy, at + j, out);
     }
 }
 
@@ -317,8 +318,9 @@ template <typename F> static bool with_row(int width, F f) {
 
 void basin_cuda_layernorm(const basin_cuda_frame *frame) {
     table t = table_of(frame->call);
-    basin_sink g = basin_cuda_sink(frame, 0), twin = {};
-    if (frame->call->twins) twin = basin_cuda_sink_of(frame->twin[0], &frame->call->twin[0]);
+    basin_sink g = basin_cuda_sink(frame, 0), byte_copy = {};
+    if (frame->call->byte_copies)
+        byte_copy = basin_cuda_sink_of(frame->byte_copy[0], &frame->call->byte_copy[0]);
     basin_source x = basin_cuda_source(frame, 0);
     const float *gamma = (const float *)frame->in[1], *delta = (const float *)frame->in[2];
     float epsilon = (float)frame->call->attr.value;
@@ -326,11 +328,11 @@ void basin_cuda_layernorm(const basin_cuda_frame *frame) {
     bool done = with_row(t.width, [&](auto v, auto items) {
         norm_rows<decltype(v)::value, decltype(items)::value>
             <<<(unsigned)basin_cuda_ceil(t.rows, ROWS), THREADS, 0, frame->stream>>>(
-                g, twin, x, gamma, t.each, delta, t.rows, t.width, epsilon);
+                g, byte_copy, x, gamma, t.each, delta, t.rows, t.width, epsilon);
     });
     if (!done)
-        norm_long<<<(unsigned)t.rows, THREADS, 0, frame->stream>>>(g, twin, x, gamma, t.each, delta,
-                                                                   t.width, epsilon);
+        norm_long<<<(unsigned)t.rows, THREADS, 0, frame->stream>>>(g, byte_copy, x, gamma, t.each,
+                                                                   delta, t.width, epsilon);
     BASIN_CUDA_LAUNCHED(frame->cuda, "layernorm");
 }
 
@@ -391,7 +393,8 @@ void basin_cuda_layernorm_reverse(const basin_cuda_frame *frame) {
     char *free = (char *)frame->workspace;
     o.dx = basin_cuda_sink(frame, 0);
     if (call->outs > 3) o.again = basin_cuda_sink(frame, 3);
-    if (call->twins) o.twin = basin_cuda_sink_of(frame->twin[0], &call->twin[0]);
+    if (call->byte_copies)
+        o.byte_copy = basin_cuda_sink_of(frame->byte_copy[0], &call->byte_copy[0]);
     o.x = basin_cuda_source(frame, 0), o.c = basin_cuda_source(frame, 2);
     if (call->ins > 3) o.r = basin_cuda_source(frame, 3);
     o.gamma = (const float *)frame->in[1];

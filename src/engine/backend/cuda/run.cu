@@ -87,7 +87,8 @@ basin_cuda_frame basin_cuda_frame_of(basin_cuda *cuda, const basin_call *call, v
     frame.call = call;
     for (int i = 0; i < call->ins; i++) frame.in[i] = basin_operand_at(&call->in[i], block);
     for (int i = 0; i < call->outs; i++) frame.out[i] = basin_operand_at(&call->out[i], block);
-    for (int i = 0; i < call->twins; i++) frame.twin[i] = basin_operand_at(&call->twin[i], block);
+    for (int i = 0; i < call->byte_copies; i++)
+        frame.byte_copy[i] = basin_operand_at(&call->byte_copy[i], block);
     if (call->workspace_bytes) frame.workspace = (char *)block[0] + call->workspace;
     return frame;
 }
@@ -214,7 +215,7 @@ static bool can_fork(basin_cuda *cuda, const recorded *r, void *const *block) {
             if ((size_t)(s.to - s.from) > SMALL) return false;
         for (int k = 0; k < r->call[i].outs; k++)
             if (r->call[i].out[k].block >= 0 && r->call[i].out[k].kind != BASIN_REAL) return false;
-        if (r->call[i].twins || r->call[i].parts > 1) return false;
+        if (r->call[i].byte_copies || r->call[i].parts > 1) return false;
     }
     size_t counters = BASIN_CUDA_COUNTERS * sizeof *cuda->arrived;
     g->scratch[0] = cuda->lt_workspace, g->arrived[0] = cuda->arrived;

@@ -46,7 +46,7 @@ static size_t workspace(basin_backend *backend, const basin_call *call) {
     (void)backend;
     for (int i = 0; i < call->ins; i++) bytes += copy_bytes(&call->in[i]);
     for (int i = 0; i < call->outs; i++) bytes += copy_bytes(&call->out[i]);
-    for (int i = 0; i < call->twins; i++) bytes += copy_bytes(&call->twin[i]);
+    for (int i = 0; i < call->byte_copies; i++) bytes += copy_bytes(&call->byte_copy[i]);
     return bytes;
 }
 
@@ -81,8 +81,8 @@ static void make_dense(basin_frame *frame) {
         if (to) frame->in[i] = to;
     }
     for (int i = 0; i < call->outs; i++) frame->out[i] = dense(&room, &call->out[i], frame->out[i]);
-    for (int i = 0; i < call->twins; i++)
-        frame->twin[i] = dense(&room, &call->twin[i], frame->twin[i]);
+    for (int i = 0; i < call->byte_copies; i++)
+        frame->byte_copy[i] = dense(&room, &call->byte_copy[i], frame->byte_copy[i]);
 }
 
 /* A number as bfloat16 has it: 8 bits, ties to even. The host's float does the rounding to 24. */
@@ -113,29 +113,30 @@ static void round_result(double *out, const basin_operand *operand) {
 }
 
 /* to [n, m] = from [m, n]' */
-static void copy_turned(double *to, const double *from, const basin_shape *shape) {
+static void copy_transposed(double *to, const double *from, const basin_shape *shape) {
     int64_t n = shape->dim[0], m = shape->dim[1];
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = 0; j < m; j++) to[i * m + j] = from[j * n + i];
 }
 
 /* Twins come from what was computed, before it is rounded. */
-static void copy_twins(const basin_frame *frame) {
+static void copy_byte_copies(const basin_frame *frame) {
     const basin_call *call = frame->call;
-    for (int i = 0; i < call->twins; i++) {
-        const double *from = frame->out[basin_twin_of(call->op, i)];
-        if (!frame->twin[i] || !from) continue;
-        if (call->op == BASIN_OP_MATMUL && i == BASIN_TWIN_TURNED)
-            copy_turned(frame->twin[i], from, &call->twin[i].shape);
+    for (int i = 0; i < call->byte_copies; i++) {
+        const double *from = frame->out[basin_byte_copy_of(call->op, i)];
+        if (!frame->byte_copy[i] || !from) continue;
+        if (call->op == BASIN_OP_MATMUL && i == BASIN_BYTE_COPY_TRANSPOSED)
+            copy_transposed(frame->byte_copy[i], from, &call->byte_copy[i].shape);
         else
-            memcpy(frame->twin[i], from,
-                   (size_t)basin_shape_count(call->twin[i].shape) * sizeof(double));
+            memcpy(frame->byte_copy[i], from,
+                   (size_t)basin_shape_count(call->byte_copy[i].shape) * sizeof(double));
     }
 }
 
 static void round_results(const basin_frame *frame) {
     const basin_call *call = frame->call;
-    for (int i = 0; i < call->twins; i++) round_result(frame->twin[i], &call->twin[i]);
+    for (int i = 0; i < call->byte_copies; i++)
+        round_result(frame->byte_copy[i], &call->byte_copy[i]);
     for (int o = 0; o < call->outs; o++) round_result(frame->out[o], &call->out[o]);
 }
 
@@ -144,14 +145,15 @@ static void run_one(basin_backend *backend, const basin_call *call, void *const 
     if (!basin_op_has_kernel(call->op)) return;
     make_dense(&frame);
     (call->op < BASIN_OP_COUNT ? operations[call->op] : basin_ref_none)(&frame);
-    copy_twins(&frame);
+    copy_byte_copies(&frame);
     if (backend->narrow) round_results(&frame);
-    for (int i = 0; i < call->outs + call->twins; i++) {
-        int twin = i - call->outs;
-        const basin_operand *to = twin < 0 ? &call->out[i] : &call->twin[twin];
+    for (int i = 0; i < call->outs + call->byte_copies; i++) {
+        int byte_copy = i - call->outs;
+        const basin_operand *to = byte_copy < 0 ? &call->out[i] : &call->byte_copy[byte_copy];
         if (copy_bytes(to))
-            copy_rows(basin_operand_at(to, block), twin < 0 ? frame.out[i] : frame.twin[twin], to,
-                      call->op, true);
+            copy_rows(basin_operand_at(to, block),
+                      byte_copy < 0 ? frame.out[i] : frame.byte_copy[byte_copy], to, call->op,
+                      true);
     }
 }
 

@@ -120,10 +120,10 @@ static basin_expr reorder(basin_expr a, const char *from, const char *to) {
 /* Lays an operand out as [batch, first, second], or as its transpose where it lies so already. */
 static basin_expr lay_out(const contraction *c, basin_expr a, const char *letters,
                           const char *first, const char *second, bool *transposed) {
-    char straight[3 * BASIN_MAX_RANK + 1], turned[3 * BASIN_MAX_RANK + 1];
+    char straight[3 * BASIN_MAX_RANK + 1], swapped[3 * BASIN_MAX_RANK + 1];
     strcat(strcat(strcpy(straight, c->batch), first), second);
-    strcat(strcat(strcpy(turned, c->batch), second), first);
-    *transposed = strcmp(letters, straight) != 0 && strcmp(letters, turned) == 0;
+    strcat(strcat(strcpy(swapped, c->batch), second), first);
+    *transposed = strcmp(letters, straight) != 0 && strcmp(letters, swapped) == 0;
     if (!*transposed) a = reorder(a, letters, straight);
     int64_t x = volume(c, *transposed ? second : first);
     int64_t y = volume(c, *transposed ? first : second);

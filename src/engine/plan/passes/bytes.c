@@ -24,11 +24,11 @@ enum { MULTIPLE = 16 }; /* sizes and strides of factors, as cuBLASLt wants them 
 static const double WEIGHTS = 64, NORMS = 8, FORCES = 1, COTANGENTS = 4, DERIVED = 128;
 
 /* A factor the other way round: columns of a root, from `first` on. */
-typedef struct turned {
+typedef struct transposed {
     int root, value;                     /* value: bytes [columns, rows] */
     int64_t first, columns, rows, apart; /* apart: from one row of the root to the next */
-    size_t writer;                       /* behind which the rest is turned; SIZE_MAX */
-} turned;
+    size_t writer;                       /* behind which the rest is transposed; SIZE_MAX */
+} transposed;
 
 typedef struct converting {
     basin_ir *ir;
@@ -38,10 +38,10 @@ typedef struct converting {
     bool *converted;             /* [instructions] products that read bytes */
     double *scale;               /* [values] of roots that become bytes or get a copy; 0: not */
     basin_kind *kind;            /* [values] of these: E4M3 or E5M2 */
-    int *twin;                   /* [values] of roots: the value of bytes, perhaps itself; -1 */
+    int *byte_copy;              /* [values] of roots: the value of bytes, perhaps itself; -1 */
     basin_ir_list list;          /* the new one */
-    turned *turned;
-    size_t turns, turned_capacity;
+    transposed *transposed;
+    size_t turns, transposed_capacity;
 } converting;
 
 /* Which result of the instruction is, or is a part of, the root; -1. */
@@ -233,17 +233,18 @@ static bool is_read_as_bytes(const converting *c, int root) {
     return true;
 }
 
-/* Tokens become bytes where nobody reads them otherwise; else, as weights do, they get a twin. */
-static bool make_twins(converting *c) {
+/* Tokens become bytes where nobody reads them otherwise; else, as weights do, they get a byte copy.
+ */
+static bool make_byte_copies(converting *c) {
     for (size_t i = 0; i < c->values; i++) {
         basin_ir *ir = c->ir;
         if (c->scale[i] == 0) continue;
         if (!is_weight(c, (int)i, 1) && is_read_as_bytes(c, (int)i)) {
             ir->value[i].kind = c->kind[i], ir->value[i].scale = c->scale[i];
-            c->twin[i] = (int)i;
+            c->byte_copy[i] = (int)i;
         } else {
-            c->twin[i] = byte_value(c, ir->value[i].shape, c->kind[i], c->scale[i]);
-            if (c->twin[i] < 0) return false;
+            c->byte_copy[i] = byte_value(c, ir->value[i].shape, c->kind[i], c->scale[i]);
+            if (c->byte_copy[i] < 0) return false;
         }
     }
     return true;
@@ -257,7 +258,7 @@ static int view(converting *c, int value, int root, basin_shape shape) {
 }
 
 /* ---- factors the other way round, for products of bytes along rows of both: stored by a product
- * under a ReLU or mask with its result, else turned right behind it ---- */
+ * under a ReLU or mask with its result, else transposed right behind it ---- */
 
 static bool add_turn(converting *c, int to, int from) {
     basin_ir_instruction turn = basin_ir_transpose(to, from);
@@ -265,54 +266,56 @@ static bool add_turn(converting *c, int to, int from) {
 }
 
 /* The factor's bytes the other way round, made or to be made; NULL where there are none. */
-static turned *find_turned(const converting *c, int value, int64_t columns) {
+static transposed *find_transposed(const converting *c, int value, int64_t columns) {
     int root = basin_root_of(c->ir, value);
     int64_t first = c->ir->value[value].first;
     for (size_t i = 0; i < c->turns; i++)
-        if (c->turned[i].root == root && c->turned[i].first == first &&
-            c->turned[i].columns == columns)
-            return &c->turned[i];
+        if (c->transposed[i].root == root && c->transposed[i].first == first &&
+            c->transposed[i].columns == columns)
+            return &c->transposed[i];
     return NULL;
 }
 
 /* Room for those of a factor [rows, columns]; NULL when out of memory. */
-static turned *new_turned(converting *c, int value, int64_t rows, int64_t columns) {
+static transposed *new_transposed(converting *c, int value, int64_t rows, int64_t columns) {
     int root = basin_root_of(c->ir, value);
-    bool tokens = c->twin[root] >= 0;
+    bool tokens = c->byte_copy[root] >= 0;
     int bytes = byte_value(c, BASIN_SHAPE(columns, rows), tokens ? c->kind[root] : BASIN_E4M3,
                            tokens ? c->scale[root] : WEIGHTS);
-    if (bytes < 0 || !BASIN_RESERVE(&c->turned, &c->turned_capacity, c->turns + 1)) return NULL;
+    if (bytes < 0 || !BASIN_RESERVE(&c->transposed, &c->transposed_capacity, c->turns + 1))
+        return NULL;
     const basin_ir_value *v = &c->ir->value[value];
-    c->turned[c->turns] =
-        (turned){root, bytes, v->first, columns, rows, v->stride ? v->stride : columns, SIZE_MAX};
-    return &c->turned[c->turns++];
+    c->transposed[c->turns] = (transposed){
+        root, bytes, v->first, columns, rows, v->stride ? v->stride : columns, SIZE_MAX};
+    return &c->transposed[c->turns++];
 }
 
 /* Columns of the factor's root, from `first` on, as they lie. */
-static int columns_of(converting *c, const turned *t, int64_t first, int64_t columns) {
-    int twin = c->twin[t->root];
-    return basin_ir_view_new(c->ir, twin < 0 ? t->root : twin, BASIN_SHAPE(t->rows, columns), first,
+static int columns_of(converting *c, const transposed *t, int64_t first, int64_t columns) {
+    int byte_copy = c->byte_copy[t->root];
+    return basin_ir_view_new(c->ir, byte_copy < 0 ? t->root : byte_copy,
+                             BASIN_SHAPE(t->rows, columns), first,
                              t->apart == columns ? 0 : t->apart);
 }
 
 /* Their place among those of the factor, the other way round. */
-static int place_turned(converting *c, const turned *t, int64_t first, int64_t columns) {
+static int place_transposed(converting *c, const transposed *t, int64_t first, int64_t columns) {
     if (columns == t->columns) return t->value;
     return basin_ir_view_new(c->ir, t->value, BASIN_SHAPE(columns, t->rows),
                              (first - t->first) * t->rows, 0);
 }
 
 /* The bytes of a factor [rows, columns], transposed; made here unless they were needed before. A
- * weight may have no bytes as it is: it is turned first. -1 when out of memory. */
+ * weight may have no bytes as it is: it is transposed first. -1 when out of memory. */
 static int turn_of(converting *c, int value, int64_t rows, int64_t columns) {
-    turned *found = find_turned(c, value, columns);
+    transposed *found = find_transposed(c, value, columns);
     if (found) return found->value;
-    turned *made = new_turned(c, value, rows, columns);
+    transposed *made = new_transposed(c, value, rows, columns);
     if (!made) return -1;
-    turned t = *made;
+    transposed t = *made;
     int from = columns_of(c, &t, t.first, columns), plain = -1;
     if (from < 0) return -1;
-    if (c->twin[t.root] >= 0) return add_turn(c, t.value, from) ? t.value : -1;
+    if (c->byte_copy[t.root] >= 0) return add_turn(c, t.value, from) ? t.value : -1;
     plain = basin_ir_value_new(c->ir, BASIN_SHAPE(columns, rows), BASIN_NARROW);
     bool ok = plain >= 0 && add_turn(c, plain, from) &&
               basin_ir_list_copy(&c->list, c->ir, t.value, plain);
@@ -323,11 +326,11 @@ static int turn_of(converting *c, int value, int64_t rows, int64_t columns) {
 
 /* How many columns of the factor product i could store the other way round itself, 0 for none;
  * `first`: from where on. Nobody reads them but as bytes. */
-static int64_t storable(int64_t *first, const converting *c, const turned *t, size_t i) {
+static int64_t storable(int64_t *first, const converting *c, const transposed *t, size_t i) {
     const basin_ir *ir = c->ir;
     const basin_ir_instruction *p = &ir->instruction[i];
     if (p->op != BASIN_OP_MATMUL || !c->converted[i] || p->attr.transpose_a ||
-        basin_root_of(ir, p->out[0]) != t->root || c->twin[t->root] != t->root)
+        basin_root_of(ir, p->out[0]) != t->root || c->byte_copy[t->root] != t->root)
         return 0;
     basin_form_kind form = basin_program_form_of(p->program).kind;
     if (form != BASIN_FORM_RELU && form != BASIN_FORM_MASKED) return 0;
@@ -341,8 +344,8 @@ static int64_t storable(int64_t *first, const converting *c, const turned *t, si
 /* The same of factor k, for those that it does store there: a product stores one. */
 static int64_t stored(int64_t *first, const converting *c, size_t k, size_t i) {
     for (size_t j = 0; j < k; j++)
-        if (storable(first, c, &c->turned[j], i) > 0) return 0;
-    return storable(first, c, &c->turned[k], i);
+        if (storable(first, c, &c->transposed[j], i) > 0) return 0;
+    return storable(first, c, &c->transposed[k], i);
 }
 
 /* The last instruction that writes some of factor k but does not store it so; SIZE_MAX. */
@@ -350,7 +353,7 @@ static size_t last_plain(const converting *c, size_t k) {
     size_t last = SIZE_MAX;
     int64_t first;
     for (size_t i = 0; i < c->instructions; i++)
-        if (result_in(c->ir, &c->ir->instruction[i], c->turned[k].root) >= 0 &&
+        if (result_in(c->ir, &c->ir->instruction[i], c->transposed[k].root) >= 0 &&
             stored(&first, c, k, i) == 0)
             last = i;
     return last;
@@ -364,8 +367,8 @@ static bool find_turns(converting *c) {
         if (!c->converted[i] || !p.attr.transpose_a) continue;
         basin_product_sizes(size, c->ir, &p);
         for (int k = 0; k < 2; k++) {
-            if (find_turned(c, p.in[k], size[1 + k])) continue;
-            turned *t = new_turned(c, p.in[k], size[3], size[1 + k]);
+            if (find_transposed(c, p.in[k], size[1 + k])) continue;
+            transposed *t = new_transposed(c, p.in[k], size[3], size[1 + k]);
             if (!t) return false;
             t->writer = last_plain(c, c->turns - 1);
         }
@@ -378,18 +381,18 @@ static bool turn_store(converting *c, basin_ir_instruction *instruction, size_t 
     for (size_t k = 0; k < c->turns; k++) {
         int64_t first, columns = stored(&first, c, k, i);
         if (columns == 0) continue;
-        int to = place_turned(c, &c->turned[k], first, columns);
+        int to = place_transposed(c, &c->transposed[k], first, columns);
         if (to < 0) return false;
-        if (instruction->twins == 0) instruction->twin[0] = -1;
-        instruction->twins = BASIN_TWIN_TURNED + 1;
-        instruction->twin[BASIN_TWIN_TURNED] = to;
+        if (instruction->byte_copies == 0) instruction->byte_copy[0] = -1;
+        instruction->byte_copies = BASIN_BYTE_COPY_TRANSPOSED + 1;
+        instruction->byte_copy[BASIN_BYTE_COPY_TRANSPOSED] = to;
     }
     return true;
 }
 
 /* From column `at` of factor k on: how many are alike, and whether a product stores those. */
 static int64_t run_length(bool *done, const converting *c, size_t k, int64_t at) {
-    int64_t next = c->turned[k].first + c->turned[k].columns, first;
+    int64_t next = c->transposed[k].first + c->transposed[k].columns, first;
     *done = false;
     for (size_t i = 0; i < c->instructions; i++) {
         int64_t columns = stored(&first, c, k, i);
@@ -405,13 +408,13 @@ static int64_t run_length(bool *done, const converting *c, size_t k, int64_t at)
 
 /* Turns those columns of factor k that no product stores so. */
 static bool turn_columns(converting *c, size_t k) {
-    const turned t = c->turned[k];
+    const transposed t = c->transposed[k];
     int64_t length;
     for (int64_t at = t.first; at < t.first + t.columns; at += length) {
         bool done;
         length = run_length(&done, c, k, at);
         if (done) continue;
-        int from = columns_of(c, &t, at, length), to = place_turned(c, &t, at, length);
+        int from = columns_of(c, &t, at, length), to = place_transposed(c, &t, at, length);
         if (from < 0 || to < 0 || !add_turn(c, to, from)) return false;
     }
     return true;
@@ -420,7 +423,7 @@ static bool turn_columns(converting *c, size_t k) {
 /* Turns what instruction i has written and no product stores so; in the list, it comes next. */
 static bool turn_rest(converting *c, size_t i) {
     for (size_t k = 0; k < c->turns; k++)
-        if (c->turned[k].writer == i && !turn_columns(c, k)) return false;
+        if (c->transposed[k].writer == i && !turn_columns(c, k)) return false;
     return true;
 }
 
@@ -434,22 +437,25 @@ static bool read_bytes(converting *c, basin_ir_instruction *p) {
     for (int k = 0; k < 2; k++) {
         int value = p->in[k];
         bool turn = k == 0 ? p->attr.transpose_a : !p->attr.transpose_b;
-        p->in[k] = turn ? turn_of(c, value, size[3], size[1 + k])
-                        : view(c, value, c->twin[basin_root_of(ir, value)], ir->value[value].shape);
+        p->in[k] =
+            turn ? turn_of(c, value, size[3], size[1 + k])
+                 : view(c, value, c->byte_copy[basin_root_of(ir, value)], ir->value[value].shape);
         if (p->in[k] < 0) return false;
     }
     p->attr.transpose_a = false, p->attr.transpose_b = true;
     return true;
 }
 
-/* Results that have a twin are stored there, too: by the instruction, or by a copy behind it. */
+/* Results that have a byte copy are stored there, too: by the instruction, or by a copy behind it.
+ */
 static bool write_bytes(converting *c, basin_ir_instruction *instruction, size_t i) {
     int copy[2] = {-1, -1};
     for (int k = 0; k < instruction->outs; k++) {
         int value = instruction->out[k], root = value < 0 ? -1 : basin_root_of(c->ir, value);
-        if (root < 0 || (size_t)root >= c->values || c->twin[root] < 0 || c->twin[root] == root)
+        if (root < 0 || (size_t)root >= c->values || c->byte_copy[root] < 0 ||
+            c->byte_copy[root] == root)
             continue;
-        int made = view(c, value, c->twin[root], c->ir->value[value].shape);
+        int made = view(c, value, c->byte_copy[root], c->ir->value[value].shape);
         if (made < 0) return false;
         if (stored_kind(c, i, k) == BASIN_NARROW) {
             copy[0] = made, copy[1] = value;
@@ -457,10 +463,10 @@ static bool write_bytes(converting *c, basin_ir_instruction *instruction, size_t
         }
         int which = instruction->op == BASIN_OP_LAYERNORM_REVERSE
                         ? 0
-                        : k - basin_twin_of(instruction->op, 0);
-        for (; instruction->twins <= which; instruction->twins++)
-            instruction->twin[instruction->twins] = -1;
-        instruction->twin[which] = made;
+                        : k - basin_byte_copy_of(instruction->op, 0);
+        for (; instruction->byte_copies <= which; instruction->byte_copies++)
+            instruction->byte_copy[instruction->byte_copies] = -1;
+        instruction->byte_copy[which] = made;
     }
     return basin_ir_list_add(&c->list, instruction) &&
            (copy[0] < 0 || basin_ir_list_copy(&c->list, c->ir, copy[0], copy[1]));
@@ -483,17 +489,17 @@ basin_status basin_ir_bytes(basin_ir *ir, double least) {
     c.converted = basin_ir_scratch(ir, ir->instructions, sizeof *c.converted);
     c.scale = basin_ir_scratch(ir, ir->values, sizeof *c.scale);
     c.kind = basin_ir_scratch(ir, ir->values, sizeof *c.kind);
-    c.twin = basin_ir_scratch_none(ir, ir->values);
-    if (!c.varies || !c.converted || !c.scale || !c.kind || !c.twin) return BASIN_NO_MEMORY;
+    c.byte_copy = basin_ir_scratch_none(ir, ir->values);
+    if (!c.varies || !c.converted || !c.scale || !c.kind || !c.byte_copy) return BASIN_NO_MEMORY;
     find_varying(&c);
     for (size_t i = 0; i < c.instructions; i++) { /* those before it being decided */
         const basin_ir_instruction *p = &ir->instruction[i];
         c.converted[i] =
             fits_sizes(&c, p) && (decide_reading(&c, p, i) || decide_gradient(&c, p, i));
     }
-    bool ok = make_twins(&c) && find_turns(&c) && rewrite(&c);
+    bool ok = make_byte_copies(&c) && find_turns(&c) && rewrite(&c);
     if (ok) basin_ir_list_take(&c.list, ir);
     basin_ir_list_discard(&c.list, ir);
-    free(c.turned);
+    free(c.transposed);
     return ok ? BASIN_OK : basin_ir_no_memory(ir);
 }

@@ -22,7 +22,7 @@ typedef struct joint {
     int part[PARTS]; /* the roots that became parts of it, in their order */
     int64_t at[PARTS + 1];
     int parts;
-    int turned; /* of a joint weight: its transpose, -1 before that is needed */
+    int transposed; /* of a joint weight: its transpose, -1 before that is needed */
 } joint;
 
 typedef struct joining {
@@ -36,16 +36,16 @@ typedef struct joining {
 } joining;
 
 /* Instructions of the same kind that one instruction will replace, in their order. */
-typedef struct gang {
+typedef struct product_group {
     int instruction[PARTS], part[PARTS]; /* part: which of the joint each belongs to */
     int instructions;
-} gang;
+} product_group;
 
 /* A joint value without parts; NULL when out of memory. It moves when another one is made. */
 static joint *joint_new(joining *j, basin_shape shape, basin_kind kind) {
     int value = basin_ir_value_new(j->ir, shape, kind);
     if (value < 0 || !BASIN_RESERVE(&j->joint, &j->capacity, j->joints + 1)) return NULL;
-    j->joint[j->joints] = (joint){.value = value, .turned = -1};
+    j->joint[j->joints] = (joint){.value = value, .transposed = -1};
     return &j->joint[j->joints++];
 }
 
@@ -89,7 +89,7 @@ static int joint_span(joining *j, const joint *t, int first, int last, basin_sha
 }
 
 /* Parts ascending; false unless they are neighbours, at least two. */
-static bool gang_sort(gang *g) {
+static bool gang_sort(product_group *g) {
     for (int i = 1; i < g->instructions; i++)
         for (int k = i; k > 0 && g->part[k] < g->part[k - 1]; k--) {
             int part = g->part[k], instruction = g->instruction[k];
@@ -101,8 +101,8 @@ static bool gang_sort(gang *g) {
     return g->instructions > 1;
 }
 
-/* The gang's last instruction, the joint one if nobody reads another's result before; -1. */
-static int gang_last(const joining *j, const gang *g) {
+/* The group's last instruction, the joint one if nobody reads another's result before; -1. */
+static int gang_last(const joining *j, const product_group *g) {
     const basin_ir *ir = j->ir;
     int last = g->instruction[0];
     for (int i = 1; i < g->instructions; i++)
@@ -119,7 +119,7 @@ static int gang_last(const joining *j, const gang *g) {
 }
 
 /* The last one takes the place of all. */
-static void gang_replace(joining *j, const gang *g, int last) {
+static void gang_replace(joining *j, const product_group *g, int last) {
     for (int i = 0; i < g->instructions; i++)
         j->ir->instruction[g->instruction[i]].dead = g->instruction[i] != last;
 }
@@ -271,9 +271,9 @@ static bool is_read_plainly(const joining *j, int weight) {
     return false;
 }
 
-/* The joint weight of the chain's weights: one that exists, or a new one. The gang's parts are set.
- * NULL where they cannot be joint; *failed where there is no memory. */
-static const joint *join_weights(joining *j, gang *g, bool *failed) {
+/* The joint weight of the chain's weights: one that exists, or a new one. The group's parts are
+ * set. NULL where they cannot be joint; *failed where there is no memory. */
+static const joint *join_weights(joining *j, product_group *g, bool *failed) {
     const basin_ir *ir = j->ir;
     int64_t size[4], rows = 0;
     int weight[PARTS], order[PARTS], known = 0, plain = 0;
@@ -312,9 +312,9 @@ static const joint *join_weights(joining *j, gang *g, bool *failed) {
     return t;
 }
 
-/* Transposes the joint weight once for all chains, in the place of an instruction of the gang but
+/* Transposes the joint weight once for all chains, in the place of an instruction of the group but
  * the last; not where parts of it are made later. False: no memory. */
-static bool turn_weight(joining *j, joint *weight, const gang *g, int last) {
+static bool turn_weight(joining *j, joint *weight, const product_group *g, int last) {
     basin_ir *ir = j->ir;
     basin_shape shape = ir->value[weight->value].shape;
     int place = -1, made = -1;
@@ -323,18 +323,18 @@ static bool turn_weight(joining *j, joint *weight, const gang *g, int last) {
     for (int i = 0; i < g->instructions; i++)
         if (g->instruction[i] != last && g->instruction[i] > made) place = g->instruction[i];
     if (place < 0) return true;
-    int turned = basin_ir_value_new(ir, BASIN_SHAPE(shape.dim[1], shape.dim[0]), BASIN_NARROW);
-    if (turned < 0) return false;
+    int transposed = basin_ir_value_new(ir, BASIN_SHAPE(shape.dim[1], shape.dim[0]), BASIN_NARROW);
+    if (transposed < 0) return false;
     basin_ir_instruction *instruction = &ir->instruction[place];
     basin_program_free(instruction->program);
-    *instruction = basin_ir_transpose(turned, weight->value);
-    weight->turned = turned;
+    *instruction = basin_ir_transpose(transposed, weight->value);
+    weight->transposed = transposed;
     return true;
 }
 
 /* Replaces a chain of links by one product; false where there is no memory. A sum in float reads
  * the weight transposed: cuBLASLt adds a tenth faster then. */
-static bool join_chain(joining *j, gang *g) {
+static bool join_chain(joining *j, product_group *g) {
     basin_ir *ir = j->ir;
     bool failed = false;
     int first = g->instruction[0], last = g->instruction[g->instructions - 1];
@@ -369,9 +369,9 @@ static bool join_chain(joining *j, gang *g) {
     gang_replace(j, g, last);
     if (ir->value[ir->instruction[last].out[0]].kind != BASIN_REAL) return true;
     joint *t = &j->joint[which];
-    if (t->turned < 0 && !turn_weight(j, t, g, last)) return false;
-    ir->instruction[last].attr.transpose_b = t->turned >= 0;
-    if (t->turned >= 0) ir->instruction[last].in[1] = t->turned;
+    if (t->transposed < 0 && !turn_weight(j, t, g, last)) return false;
+    ir->instruction[last].attr.transpose_b = t->transposed >= 0;
+    if (t->transposed >= 0) ir->instruction[last].in[1] = t->transposed;
     return true;
 }
 
@@ -379,7 +379,7 @@ static bool join_chains(joining *j) {
     basin_program_form form;
     bool ok = true;
     for (size_t i = 0; i < j->ir->instructions && ok; i++) {
-        gang g = {.instruction = {(int)i}, .instructions = 1};
+        product_group g = {.instruction = {(int)i}, .instructions = 1};
         if (!is_link(j, &j->ir->instruction[i], &form)) continue;
         double factor = form.of_product;
         for (int next = (int)i; g.instructions < PARTS && (next = next_link(j, next, factor)) >= 0;)
@@ -396,11 +396,12 @@ typedef bool product_kind(const joining *j, const basin_ir_instruction *instruct
 
 /* Products from the first on that differ only in factor `side`, each with another part of one joint
  * value. Returns the instruction that may replace all; or -1. */
-static int find_gang(gang *g, const joining *j, size_t first, int side, product_kind *is_one) {
+static int find_gang(product_group *g, const joining *j, size_t first, int side,
+                     product_kind *is_one) {
     const basin_ir *ir = j->ir;
     const basin_ir_instruction *one = &ir->instruction[first];
     basin_program_form form, other;
-    *g = (gang){.instructions = 0};
+    *g = (product_group){.instructions = 0};
     if (!is_one(j, one, &form)) return -1;
     const joint *t = joint_of(j, one->in[side]);
     for (size_t k = first; k < ir->instructions && g->instructions < PARTS; k++) {
@@ -434,7 +435,7 @@ static bool is_reading(const joining *j, const basin_ir_instruction *instruction
 
 static bool join_readings(joining *j) {
     basin_ir *ir = j->ir;
-    gang g;
+    product_group g;
     for (size_t i = 0; i < ir->instructions; i++) {
         int last = find_gang(&g, j, i, 1, is_reading);
         if (last < 0) continue;
@@ -476,9 +477,9 @@ static bool is_gradient(const joining *j, const basin_ir_instruction *instructio
            (form->operand < 0 || form->of_operand == 1);
 }
 
-/* What a gang of gradients adds to, as one operand: the same parts of an earlier joint gradient.
+/* What a group of gradients adds to, as one operand: the same parts of an earlier joint gradient.
  * -1 where they are not; -2 where there is no memory. */
-static int joint_addend(joining *j, const gang *g, basin_shape shape) {
+static int joint_addend(joining *j, const product_group *g, basin_shape shape) {
     const basin_ir *ir = j->ir;
     const joint *t = joint_of(j, ir->instruction[g->instruction[0]].in[2]);
     int first = t ? joint_part(j, t, ir->instruction[g->instruction[0]].in[2]) : -1;
@@ -495,7 +496,7 @@ static int joint_addend(joining *j, const gang *g, basin_shape shape) {
 
 static bool join_gradients(joining *j) {
     basin_ir *ir = j->ir;
-    gang g;
+    product_group g;
     for (size_t i = 0; i < ir->instructions; i++) {
         int last = find_gang(&g, j, i, 0, is_gradient);
         if (last < 0) continue;

@@ -84,7 +84,7 @@ static bool operation_parts(parting *p, const basin_ir_instruction *instruction)
 /* Whether the instruction may join the run: then its operands and results are noted. */
 static bool joins(parting *p, const basin_ir_instruction *instruction) {
     const basin_ir_value *value = p->ir->value;
-    if (instruction->twins || !operation_parts(p, instruction)) return false;
+    if (instruction->byte_copies || !operation_parts(p, instruction)) return false;
     for (int k = 0; k < instruction->ins; k++) {
         if (instruction->in[k] < 0) continue;
         bool cut = basin_ir_is_cut(instruction, k);

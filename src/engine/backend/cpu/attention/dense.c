@@ -16,7 +16,7 @@
 #include "engine/core/team/team.h"
 
 enum {
-    TILE_FLOATS = 65536, /* of one score tile: with its twin and the operands in a cache of 1 MiB */
+    TILE_FLOATS = 65536, /* of one score tile: two of them and the operands in a cache of 1 MiB */
     MIN_TASKS = 16,      /* queries are split into groups until there are so many tasks */
     MIN_GROUP = 32,      /* queries */
 };

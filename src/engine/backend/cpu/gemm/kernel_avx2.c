@@ -51,7 +51,8 @@ INLINE __m256 load_pair(const float *x, int64_t lane, int first, int width) {
     return _mm256_insertf128_ps(low, _mm_loadu_ps(x + (first + 4) * lane), 1);
 }
 
-/* Four steps of up to 8 lanes: rows are gathered by fours into 128-bit parts and turned there. */
+/* Four steps of up to 8 lanes: rows are gathered by fours into 128-bit parts and transposed there.
+ */
 INLINE void turn_group(__m256 out[4], const float *x, int64_t lane, int width) {
     __m256 r0 = load_pair(x, lane, 0, width), r1 = load_pair(x, lane, 1, width);
     __m256 r2 = load_pair(x, lane, 2, width), r3 = load_pair(x, lane, 3, width);

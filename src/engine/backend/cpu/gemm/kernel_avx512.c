@@ -133,7 +133,8 @@ INLINE __m512 load_four(const float *x, int64_t lane, int first, int width) {
     return _mm512_insertf32x4(four, _mm_loadu_ps(x + (first + 12) * lane), 3);
 }
 
-/* Four steps of up to 16 lanes: rows are gathered by fours into 128-bit parts and turned there. */
+/* Four steps of up to 16 lanes: rows are gathered by fours into 128-bit parts and transposed there.
+ */
 INLINE void turn_group(float *to, const float *x, int64_t lane, int width, int used) {
     __m512 r0 = load_four(x, lane, 0, used), r1 = load_four(x, lane, 1, used);
     __m512 r2 = load_four(x, lane, 2, used), r3 = load_four(x, lane, 3, used);

@@ -125,9 +125,9 @@ static void store_bytes(const basin_cuda_frame *frame, const basin_cuda_heads *a
         if (is_bytes(call, side) && !direct)
             basin_cuda_bytes_store(frame->cuda, frame->out[k], &call->out[k], from, true, apart,
                                    nodes_of(at, side), columns);
-        if (side < call->twins && frame->twin[side])
-            basin_cuda_bytes_store(frame->cuda, frame->twin[side], &call->twin[side], from, true,
-                                   apart, nodes_of(at, side), columns);
+        if (side < call->byte_copies && frame->byte_copy[side])
+            basin_cuda_bytes_store(frame->cuda, frame->byte_copy[side], &call->byte_copy[side],
+                                   from, true, apart, nodes_of(at, side), columns);
     }
 }
 

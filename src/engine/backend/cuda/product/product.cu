@@ -147,8 +147,8 @@ static void choose_algorithm(basin_cuda *cuda, kind *k, const basin_cuda_product
     int count = ask_heuristic(cuda, k, p, algo, timed ? BASIN_CUDA_CANDIDATES : 1);
     k->exists = count > 0;
     if (!k->exists) return;
-    basin_cuda_contest contest = {k->desc, k->b, k->a, k->d, algo, count};
-    k->algo = algo[count > 1 ? basin_cuda_contest_run(cuda, &contest, p) : 0];
+    basin_cuda_search search = {k->desc, k->b, k->a, k->d, algo, count};
+    k->algo = algo[count > 1 ? basin_cuda_search_run(cuda, &search, p) : 0];
 }
 
 static kind *find(basin_cuda *cuda, const basin_cuda_product *p) {
@@ -394,8 +394,10 @@ static void run_in_turns(const basin_cuda_frame *frame, basin_cuda_product p) {
 }
 
 /* Where the product goes transposed; NULL where nobody asks for that. */
-static void *turned_of(const basin_cuda_frame *frame) {
-    return frame->call->twins > BASIN_TWIN_TURNED ? frame->twin[BASIN_TWIN_TURNED] : NULL;
+static void *transposed_of(const basin_cuda_frame *frame) {
+    return frame->call->byte_copies > BASIN_BYTE_COPY_TRANSPOSED
+               ? frame->byte_copy[BASIN_BYTE_COPY_TRANSPOSED]
+               : NULL;
 }
 
 /* The product with its epilogue. */
@@ -407,7 +409,7 @@ static void run_fused(const basin_cuda_frame *frame, const basin_cuda_product *p
     const void *mask = f->mask < 0 ? NULL : frame->in[2 + f->mask];
     int64_t parts = p->own ? 1 : parts_of(cuda, p);
     if (p->own)
-        basin_cuda_relu_product_run(cuda, p, frame->out[0], turned_of(frame), frame->in[0],
+        basin_cuda_relu_product_run(cuda, p, frame->out[0], transposed_of(frame), frame->in[0],
                                     frame->in[1], p->marks ? frame->out[1] : (void *)mask);
     else if (parts > 1)
         run_in_parts(frame, p, c, parts);
@@ -445,9 +447,9 @@ void basin_cuda_matmul(const basin_cuda_frame *frame) {
     if (fused) run_fused(frame, &p, &f);
     if (writes_mask(call) && !p.marks)
         basin_cuda_mask_write(cuda, &p, frame->out[1], frame->out[0]);
-    if (call->twins && frame->twin[0])
-        basin_cuda_bytes_store(cuda, frame->twin[0], &call->twin[0], frame->out[0], p.narrow_result,
-                               p.row_d, p.m, p.n);
+    if (call->byte_copies && frame->byte_copy[0])
+        basin_cuda_bytes_store(cuda, frame->byte_copy[0], &call->byte_copy[0], frame->out[0],
+                               p.narrow_result, p.row_d, p.m, p.n);
 }
 
 /* Which of several algorithms computes a large product fastest, by running them on random numbers.
@@ -544,8 +546,8 @@ static void arena_free(arena *r) {
     if (r->end) cudaEventDestroy(r->end);
 }
 
-static bool contest_multiply(basin_cuda *cuda, const basin_cuda_contest *c,
-                             const basin_cuda_product *p, const arena *r, int which, void *d) {
+static bool search_multiply(basin_cuda *cuda, const basin_cuda_search *c,
+                            const basin_cuda_product *p, const arena *r, int which, void *d) {
     float alpha = 1, beta = p->add ? 1 : 0;
     return cublasLtMatmul(cuda->lt, c->desc, &alpha, r->b, c->b, r->a, c->a, &beta,
                           p->add ? r->c : d, c->d, d, c->d, &c->algo[which], cuda->lt_workspace,
@@ -553,13 +555,13 @@ static bool contest_multiply(basin_cuda *cuda, const basin_cuda_contest *c,
 }
 
 /* Whether algorithm `which` runs and gives the bits of the first. */
-static bool agrees(basin_cuda *cuda, const basin_cuda_contest *c, const basin_cuda_product *p,
+static bool agrees(basin_cuda *cuda, const basin_cuda_search *c, const basin_cuda_product *p,
                    const arena *r, int which) {
     size_t bytes = (size_t)r->size_d * size_of(p->narrow_result);
     int differs = 1;
     cudaMemsetAsync(r->d, 0xff, bytes, cuda->stream);
     cudaMemsetAsync(r->differs, 0, sizeof(int), cuda->stream);
-    if (!contest_multiply(cuda, c, p, r, which, r->d)) return false;
+    if (!search_multiply(cuda, c, p, r, which, r->d)) return false;
     compare<<<(unsigned)cuda->multiprocessors * 8, 256, 0, cuda->stream>>>(
         r->differs, (const uint16_t *)r->d, (const uint16_t *)r->first, (int64_t)(bytes / 2));
     cudaMemcpyAsync(&differs, r->differs, sizeof(int), cudaMemcpyDeviceToHost, cuda->stream);
@@ -567,11 +569,11 @@ static bool agrees(basin_cuda *cuda, const basin_cuda_contest *c, const basin_cu
 }
 
 /* Milliseconds of some runs; a large number where it could not be timed. */
-static float time_of(basin_cuda *cuda, const basin_cuda_contest *c, const basin_cuda_product *p,
+static float time_of(basin_cuda *cuda, const basin_cuda_search *c, const basin_cuda_product *p,
                      const arena *r, int which) {
     float time = 1e30f;
     bool ok = cudaEventRecord(r->begin, cuda->stream) == cudaSuccess;
-    for (int i = 0; i < REPEATS && ok; i++) ok = contest_multiply(cuda, c, p, r, which, r->d);
+    for (int i = 0; i < REPEATS && ok; i++) ok = search_multiply(cuda, c, p, r, which, r->d);
     ok = ok && cudaEventRecord(r->end, cuda->stream) == cudaSuccess &&
          cudaEventSynchronize(r->end) == cudaSuccess &&
          cudaEventElapsedTime(&time, r->begin, r->end) == cudaSuccess;
@@ -579,13 +581,13 @@ static float time_of(basin_cuda *cuda, const basin_cuda_contest *c, const basin_
 }
 
 /* The fastest; the first unless another is clearly faster. */
-static int fastest(basin_cuda *cuda, const basin_cuda_contest *c, const basin_cuda_product *p,
+static int fastest(basin_cuda *cuda, const basin_cuda_search *c, const basin_cuda_product *p,
                    const arena *r) {
     float best[BASIN_CUDA_CANDIDATES];
     bool good[BASIN_CUDA_CANDIDATES] = {true};
     int winner = 0;
     cudaMemsetAsync(r->first, 0xff, (size_t)r->size_d * size_of(p->narrow_result), cuda->stream);
-    if (!contest_multiply(cuda, c, p, r, 0, r->first)) return 0;
+    if (!search_multiply(cuda, c, p, r, 0, r->first)) return 0;
     for (int i = 1; i < c->count; i++) good[i] = agrees(cuda, c, p, r, i);
     for (int i = 0; i < c->count; i++) best[i] = 1e30f;
     for (int round = 0; round < ROUNDS; round++)
@@ -598,12 +600,12 @@ static int fastest(basin_cuda *cuda, const basin_cuda_contest *c, const basin_cu
     return winner;
 }
 
-int basin_cuda_contest_run(basin_cuda *cuda, const basin_cuda_contest *contest,
-                           const basin_cuda_product *product) {
+int basin_cuda_search_run(basin_cuda *cuda, const basin_cuda_search *search,
+                          const basin_cuda_product *product) {
     basin_cuda_gate gate(cuda); /* it allocates */
     arena r;
     bool ready = arena_new(cuda, &r, product);
-    int winner = ready ? fastest(cuda, contest, product, &r) : 0;
+    int winner = ready ? fastest(cuda, search, product, &r) : 0;
     BASIN_CUDA_TRY(cuda, cudaStreamSynchronize(cuda->stream));
     arena_free(&r);
     return winner;

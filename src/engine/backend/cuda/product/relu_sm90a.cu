@@ -5,7 +5,7 @@
  *     plain:   D = max(alpha A B', 0)
  *     marks:   the same, and a bit per element: set where D is above 0
  *     masked:  D = alpha A B' where the bit is set, 0 elsewhere
- *     turned:  of bytes, marked or masked: and D' [n, m], for products that sum over m
+ *     transposed:  of bytes, marked or masked: and D' [n, m], for products that sum over m
  *
  * Bits lie as threads hold results: of each 64 x 64 of D, row after row of such blocks, 128 words,
  * word t of thread t of a warpgroup; bit 4 i + 2 h + e is column 8 i + 2 (t % 4) + e of row
@@ -16,7 +16,7 @@
 #include "engine/backend/cuda/product/tile_sm90a.h"
 
 enum bits { BITS_NONE, BITS_WRITE, BITS_READ };
-enum results { RESULTS_BF16, RESULTS_BYTES, RESULTS_TURNED };
+enum results { RESULTS_BF16, RESULTS_BYTES, RESULTS_TRANSPOSED };
 
 enum {
     PART = COLUMNS / CLUSTER, /* of the columns of a tile, which are rows of B */
@@ -27,7 +27,7 @@ static_assert(BLOCKS % PIECES == 0, "pieces come round with tiles");
 
 /* What the kernel is told. */
 struct tiled {
-    CUtensorMap a, b, d, turned;
+    CUtensorMap a, b, d, transposed;
     uint32_t *bits;         /* [ceil(m / 64), n / 64, 128] */
     int slabs;              /* of 128 bytes of rows of A and B */
     int depth;              /* elements of these */
@@ -90,8 +90,8 @@ BASIN_DEVICE void write_block(uint32_t &word, uint32_t piece, const float *sum, 
     if constexpr (RESULTS == RESULTS_BF16)
         write_piece<BITS != BITS_READ>(piece, number);
     else
-        write_bytes<FACTORS == FACTORS_E5M2, BITS != BITS_READ, RESULTS == RESULTS_TURNED>(piece,
-                                                                                           number);
+        write_bytes<FACTORS == FACTORS_E5M2, BITS != BITS_READ, RESULTS == RESULTS_TRANSPOSED>(
+            piece, number);
 }
 
 template <bits BITS, factors FACTORS, results RESULTS>
@@ -111,7 +111,8 @@ BASIN_DEVICE void write_tile(const tiled &p, const float (&sum)[HALVES][COLUMNS 
         if (leader && there) {
             int row = place.row + down * 64, column = place.column + along * 64;
             send(&p.d, piece, column, row);
-            if (RESULTS == RESULTS_TURNED) send(&p.turned, piece + TURNED_AT, row, column);
+            if (RESULTS == RESULTS_TRANSPOSED)
+                send(&p.transposed, piece + TRANSPOSED_AT, row, column);
         }
         if (leader) close_sent(); /* of nothing, too: pieces are counted */
         if (BITS == BITS_WRITE && there) *place.word(p, i) = word[i];
@@ -201,8 +202,8 @@ static cudaError_t start_bytes(const basin_cuda *cuda, const tiled *p,
 }
 
 static cudaError_t start_any(const basin_cuda *cuda, const tiled *p, const basin_cuda_product *x,
-                             bool turned) {
-    if (turned) return start_bytes<RESULTS_TURNED>(cuda, p, x);
+                             bool transposed) {
+    if (transposed) return start_bytes<RESULTS_TRANSPOSED>(cuda, p, x);
     if (basin_kind_is_byte(x->kind_d)) return start_bytes<RESULTS_BYTES>(cuda, p, x);
     if (basin_kind_is_byte(x->kind_a)) return start_bytes<RESULTS_BF16>(cuda, p, x);
     return x->masked  ? start<BITS_READ, FACTORS_BF16, RESULTS_BF16>(cuda, p)
@@ -211,18 +212,18 @@ static cudaError_t start_any(const basin_cuda *cuda, const tiled *p, const basin
 }
 
 void basin_cuda_relu_product_run(basin_cuda *cuda, const basin_cuda_product *product, void *d,
-                                 void *turned, const void *a, const void *b, void *bits) {
+                                 void *transposed, const void *a, const void *b, void *bits) {
     const basin_cuda_product *x = product;
     tiled p = {};
     basin_encoder encode = basin_tma_encoder();
     bool bytes = basin_kind_is_byte(x->kind_a), bytes_d = basin_kind_is_byte(x->kind_d);
     int64_t row_a = x->row_a ? x->row_a : x->k, row_b = x->row_b ? x->row_b : x->k;
     int64_t row_d = x->row_d ? x->row_d : x->n;
-    bool mapped =
-        encode && map_matrix(&p.a, encode, a, bytes, x->m, x->k, row_a, ROWS, DEPTH) &&
-        map_matrix(&p.b, encode, b, bytes, x->n, x->k, row_b, PART, DEPTH) &&
-        map_matrix(&p.d, encode, d, bytes_d, x->m, x->n, row_d, 64, bytes_d ? 64 : 128) &&
-        (!turned || map_matrix(&p.turned, encode, turned, true, x->n, x->m, x->m, 64, 64));
+    bool mapped = encode && map_matrix(&p.a, encode, a, bytes, x->m, x->k, row_a, ROWS, DEPTH) &&
+                  map_matrix(&p.b, encode, b, bytes, x->n, x->k, row_b, PART, DEPTH) &&
+                  map_matrix(&p.d, encode, d, bytes_d, x->m, x->n, row_d, 64, bytes_d ? 64 : 128) &&
+                  (!transposed ||
+                   map_matrix(&p.transposed, encode, transposed, true, x->n, x->m, x->m, 64, 64));
     p.bits = (uint32_t *)bits;
     p.alpha = (float)(x->alpha * x->unit), p.scale = (float)x->scale;
     p.depth = bytes ? DEPTH : DEPTH / 2;
@@ -230,5 +231,6 @@ void basin_cuda_relu_product_run(basin_cuda *cuda, const basin_cuda_product *pro
     p.blocks_m = (int)basin_cuda_ceil(x->m, 64), p.blocks_n = (int)(x->n / 64);
     p.tiles_n = (int)basin_cuda_ceil(x->n, COLUMNS);
     p.tiles = (int)basin_cuda_ceil(x->m, ROWS * CLUSTER) * p.tiles_n;
-    BASIN_CUDA_TRY(cuda, mapped ? start_any(cuda, &p, x, turned != NULL) : cudaErrorInvalidValue);
+    BASIN_CUDA_TRY(cuda,
+                   mapped ? start_any(cuda, &p, x, transposed != NULL) : cudaErrorInvalidValue);
 }

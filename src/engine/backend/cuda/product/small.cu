@@ -19,7 +19,8 @@ struct small {
     int parts;       /* of each sum */
     float4 *partial; /* where tiles leave their parts, and count them */
     unsigned *arrived;
-    bool turned_a, turned_b, relu, wide; /* wide: rows are read and written four at a time */
+    bool transposed_a, transposed_b, relu,
+        wide; /* wide: rows are read and written four at a time */
 };
 
 struct tiles {
@@ -39,26 +40,26 @@ BASIN_DEVICE int2 place_of(int at, int across, bool deep) {
 
 BASIN_DEVICE void fetch(carried &x, const small &p, int row, int column, int depth, int end) {
     BASIN_UNROLL (i, DEPTH * ROWS / THREADS) {
-        int2 at = place_of((int)threadIdx.x + i * THREADS, ROWS, !p.turned_a);
+        int2 at = place_of((int)threadIdx.x + i * THREADS, ROWS, !p.transposed_a);
         int r = row + at.x, k = depth + at.y;
         bool in = r < p.m && k < end;
-        x.a[i] = in ? p.a[p.turned_a ? (int64_t)k * p.m + r : (int64_t)r * p.k + k] : 0.0f;
+        x.a[i] = in ? p.a[p.transposed_a ? (int64_t)k * p.m + r : (int64_t)r * p.k + k] : 0.0f;
     }
     BASIN_UNROLL (i, DEPTH * COLUMNS / THREADS) {
-        int2 at = place_of((int)threadIdx.x + i * THREADS, COLUMNS, p.turned_b);
+        int2 at = place_of((int)threadIdx.x + i * THREADS, COLUMNS, p.transposed_b);
         int c = column + at.x, k = depth + at.y;
         bool in = c < p.n && k < end;
-        x.b[i] = in ? p.b[p.turned_b ? (int64_t)c * p.k + k : (int64_t)k * p.n + c] : 0.0f;
+        x.b[i] = in ? p.b[p.transposed_b ? (int64_t)c * p.k + k : (int64_t)k * p.n + c] : 0.0f;
     }
 }
 
 BASIN_DEVICE void put(tiles &s, const carried &x, const small &p) {
     BASIN_UNROLL (i, DEPTH * ROWS / THREADS) {
-        int2 at = place_of((int)threadIdx.x + i * THREADS, ROWS, !p.turned_a);
+        int2 at = place_of((int)threadIdx.x + i * THREADS, ROWS, !p.transposed_a);
         s.a[at.y][at.x] = x.a[i];
     }
     BASIN_UNROLL (i, DEPTH * COLUMNS / THREADS) {
-        int2 at = place_of((int)threadIdx.x + i * THREADS, COLUMNS, p.turned_b);
+        int2 at = place_of((int)threadIdx.x + i * THREADS, COLUMNS, p.transposed_b);
         s.b[at.y][at.x] = x.b[i];
     }
 }
@@ -177,7 +178,7 @@ static int64_t depth_of(const basin_call *call) {
 }
 
 bool basin_cuda_small_fits(const basin_cuda *cuda, const basin_call *call) {
-    if (!cuda->arrived || call->op != BASIN_OP_MATMUL || call->outs != 1 || call->twins ||
+    if (!cuda->arrived || call->op != BASIN_OP_MATMUL || call->outs != 1 || call->byte_copies ||
         !is_plain(&call->in[0]) || !is_plain(&call->in[1]) || !is_plain(&call->out[0]) ||
         call->attr.products == BASIN_PRODUCTS_TF32)
         return false;
@@ -209,7 +210,7 @@ static small small_of(const basin_cuda_frame *frame) {
     p.alpha = (float)f.alpha, p.beta = (float)f.beta, p.of_more = (float)f.of_more;
     p.m = (int)call->out[0].shape.dim[0], p.n = (int)call->out[0].shape.dim[1];
     p.k = (int)depth_of(call);
-    p.turned_a = call->attr.transpose_a, p.turned_b = call->attr.transpose_b;
+    p.transposed_a = call->attr.transpose_a, p.transposed_b = call->attr.transpose_b;
     p.relu = f.relu, p.wide = is_wide(&p);
     p.parts = 1;
     return p;

@@ -22,9 +22,9 @@ enum {
     STAGE_BYTES = A_BYTES + B_BYTES,
     BLOCKS_ACROSS = COLUMNS / 64, /* of 64 x 64, in a tile */
     BLOCKS = HALVES * BLOCKS_ACROSS,
-    PIECE_BYTES = 64 * 128, /* such a block of bfloat16, on its way out */
-    TURNED_AT = 64 * 64,    /* in a piece of bytes: the same the other way round */
-    THREADS = 384,          /* two warpgroups that multiply, one of which a thread fetches */
+    PIECE_BYTES = 64 * 128,  /* such a block of bfloat16, on its way out */
+    TRANSPOSED_AT = 64 * 64, /* in a piece of bytes: the same the other way round */
+    THREADS = 384,           /* two warpgroups that multiply, one of which a thread fetches */
     /* shared memory: the ring, from a multiple of 1,024 on, barriers, what else a kernel wants */
     FULL_AT = STAGES * STAGE_BYTES,
     EMPTY_AT = FULL_AT + 8 * STAGES,
@@ -211,7 +211,7 @@ BASIN_DEVICE void write_pairs(uint32_t piece, int i, const uint32_t *pair) {
 /* The other way round, 32 columns of 64 rows from column 8 i on, as rows of 64: pair[2 k + h] is
  * that of columns 8 (i + k). A lane collects two neighbouring rows of its warp's 16, in place of
  * two that are 8 apart, so that what is a matrix of pairs can be stored transposed. */
-BASIN_DEVICE void write_turned(uint32_t piece, int i, const uint32_t *pair) {
+BASIN_DEVICE void write_transposed(uint32_t piece, int i, const uint32_t *pair) {
     int thread = (int)threadIdx.x % 128, lane = thread % 32;
     int from = lane / 4 * 2 % 8 * 4 + lane % 4, column = (i + lane / 8) * 8 + lane % 8;
     uint32_t order = lane < 16 ? 0x5140 : 0x7362, word[4];
@@ -227,8 +227,9 @@ BASIN_DEVICE void write_turned(uint32_t piece, int i, const uint32_t *pair) {
                  : "memory");
 }
 
-/* The thread's 32 numbers of 64 x 64 as bytes; TURNED: and the other way round, behind these. */
-template <bool FIVE, bool RELU, bool TURNED, typename F>
+/* The thread's 32 numbers of 64 x 64 as bytes; TRANSPOSED: and the other way round, behind these.
+ */
+template <bool FIVE, bool RELU, bool TRANSPOSED, typename F>
 BASIN_DEVICE void write_bytes(uint32_t piece, F number) {
 #pragma unroll
     for (int i = 0; i < 8; i += 4) {
@@ -237,7 +238,7 @@ BASIN_DEVICE void write_bytes(uint32_t piece, F number) {
             pair[k] = basin_two_bytes<FIVE, RELU>(number(i * 4 + k * 2), number(i * 4 + k * 2 + 1));
         write_pairs(piece, i, pair);
         write_pairs(piece, i + 2, pair + 4);
-        if (TURNED) write_turned(piece + TURNED_AT, i, pair);
+        if (TRANSPOSED) write_transposed(piece + TRANSPOSED_AT, i, pair);
     }
 }
 
