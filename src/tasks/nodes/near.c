@@ -81,10 +81,12 @@ static void free_scorer(basin_nodes_scorer **scorer) { basin_nodes_scorer_free(*
 static basin_status pass_over_base(basin_near_scorer *s, basin_error *error) {
     const basin_nodes_model *model = s->rows->model;
     basin_node_inputs inputs = s->rows->inputs;
-    BASIN_AT_EXIT(free_scorer) basin_nodes_scorer *scorer = NULL;
     basin_nodes_resources work = {
         .backend = model->backend, .watch = s->config.watch, .memory = s->config.memory};
     basin_parted_inputs in = {.count = 1, .part = &inputs, .whole = &inputs, .shape = inputs.shape};
+    basin_nodes_tap tap = {keep_rows, s};
+    /* The last of these: it reads them when it is freed. */
+    BASIN_AT_EXIT(free_scorer) basin_nodes_scorer *scorer = NULL;
     size_t limit = basin_nodes_memory_limit(&work), graph = basin_parted_inputs_bytes(&in);
     BASIN_TRY(BASIN_NEW_RAW(&s->logit, inputs.shape.nodes, "scores", error));
     BASIN_SCRATCH_RAW(double, again, inputs.shape.nodes, "scores", error);
@@ -93,7 +95,7 @@ static basin_status pass_over_base(basin_near_scorer *s, basin_error *error) {
         basin_nodes_scorer_free(scorer), scorer = NULL;
         BASIN_TRY(basin_nodes_scorer_new(&scorer, &in, memory, &work, error));
         bool streams = basin_nodes_scorer_streams(scorer);
-        if (streams) basin_nodes_scorer_tap(scorer, &(basin_nodes_tap){keep_rows, s});
+        if (streams) basin_nodes_scorer_tap(scorer, &tap);
         BASIN_TRY(basin_nodes_scorer_mean(scorer, pass ? again : s->logit, model->ensemble.fits,
                                           model, error));
         if (streams) break;
