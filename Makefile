@@ -18,7 +18,7 @@ CTEST        = ctest --output-on-failure --no-tests=error -j $$(($(JOBS) + 1))
 SOURCES      = find src include tests bench examples -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh'
 
 .PHONY: all help deps test test-slow demo bench bench-rivals install sanitize coverage valgrind \
-        fuzz tidy format format-check gates docs site explorer dist static deb clean wheel test-python test-wheel \
+        sanitize-clang fuzz tidy format format-check abi words gates docs site explorer dist static deb clean wheel test-python test-wheel \
         clang musl arm64 ubuntu debian
 
 all:
@@ -34,14 +34,16 @@ help:
 	@echo "  make bench       build and run the benchmarks"
 	@echo "  make bench-rivals  Basin and the same models in PyTorch and JAX in turn: ratios"
 	@echo "  make install     headers, libraries, program, pkg-config and CMake files: PREFIX, DESTDIR"
-	@echo "  make sanitize    the quick tests under AddressSanitizer and UBSan"
+	@echo "  make sanitize    the quick tests under AddressSanitizer and UBSan; sanitize-clang: by clang"
 	@echo "  make coverage    which lines the quick tests run, by module; fails below .ci/coverage-floor"
 	@echo "  make valgrind    the quick tests under valgrind"
 	@echo "  make fuzz        fuzz the file readers, FUZZ_SECONDS=$(FUZZ_SECONDS) each"
 	@echo "  make tidy        clang-tidy over src, with the checks of .clang-tidy"
 	@echo "  make format      clang-format over all sources; format-check only says what differs"
+	@echo "  make words       counts odd forms of English; fails above .ci/words-ceiling"
+	@echo "  make abi         describes the engine's ABI anew, in abi/libbasin.abi; the test abi compares"
 	@echo "  make gates       all that a change must pass: test, test-python, format-check, tidy, sanitize,"
-	@echo "                   coverage"
+	@echo "                   sanitize-clang, coverage"
 	@echo "  make wheel       the Python package, in dist/"
 	@echo "  make test-python the tests of the Python package, over the libraries of $(BUILD)"
 	@echo "  make test-wheel  the same over the wheel, installed into an environment of its own"
@@ -102,6 +104,12 @@ sanitize:
 	    $(CMAKE_OPTIONS)
 	@$(CTEST) --test-dir build-sanitize -LE 'slow|install'
 
+sanitize-clang:
+	$(INSTALL_DEPS) build test clang
+	@scripts/build build-sanitize-clang all -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+	    -DBASIN_SANITIZE=ON $(CMAKE_OPTIONS)
+	@$(CTEST) --test-dir build-sanitize-clang -LE 'slow|install'
+
 coverage:
 	$(INSTALL_DEPS) build test
 	@scripts/build build-coverage all -DCMAKE_BUILD_TYPE=None -DBASIN_COVERAGE=ON \
@@ -132,6 +140,14 @@ format:
 format-check:
 	$(INSTALL_DEPS) format
 	@$(SOURCES) | xargs clang-format --dry-run -Werror
+
+abi:
+	$(INSTALL_DEPS) test
+	@scripts/abi write
+
+words:
+	@scripts/words
+	@scripts/words --check
 
 gates:
 	@.ci/run
@@ -188,6 +204,6 @@ ubuntu debian:
 	@scripts/platforms/$@
 
 clean:
-	rm -rf $(BUILD) build-sanitize build-coverage build-valgrind build-fuzz build-tidy build-static \
+	rm -rf $(BUILD) build-sanitize build-sanitize-clang build-coverage build-valgrind build-fuzz build-tidy build-static \
 	    build-deb build-bare build-python build-clang build-musl build-arm64 build-ubuntu build-debian \
 	    dist

@@ -23,6 +23,9 @@ add_library(basin_flags_strict INTERFACE)
 target_link_libraries(basin_flags_strict INTERFACE basin_flags)
 target_compile_options(basin_flags_strict INTERFACE
     -Wpedantic -Wconversion -Wno-sign-conversion -Wmissing-prototypes)
+# So that a program linked with --gc-sections contains only what it calls (tests/install/size).
+target_compile_options(basin_flags_strict INTERFACE
+    "$<$<CONFIG:Release>:-ffunction-sections;-fdata-sections>")
 
 # No -ffast-math: NaN, infinity and the order of a sum mean what they say. These two only give up
 # errno after sqrt and floating-point traps, which nothing here reads, and let loops vectorise.

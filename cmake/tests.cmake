@@ -175,11 +175,19 @@ foreach(rules modules modules_catches docs docs_catches)
         sh ${CMAKE_CURRENT_SOURCE_DIR}/tests/base/test_${rules}.sh)
 endforeach()
 
+# The ABI of the engine, and the odd forms of English, each against what is committed.
+find_program(PYTHON3 python3)
+if(PYTHON3)
+    basin_add_test(abi quick ${PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/scripts/abi check)
+    basin_add_test(abi_catches quick sh ${CMAKE_CURRENT_SOURCE_DIR}/tests/base/test_abi_catches.sh)
+    basin_add_test(words quick ${PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/scripts/words --check)
+    basin_add_test(words_catches quick ${PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/scripts/words --test)
+endif()
+
 # The viewer page forbids all but its own style and script.
 basin_add_test(viewer_policy quick ${CMAKE_CURRENT_SOURCE_DIR}/scripts/viewer-policy --check)
 
 basin_add_test(advice quick ${CMAKE_CURRENT_SOURCE_DIR}/tests/install/advice)
-find_program(PYTHON3 python3)
 if(PYTHON3)
     basin_add_test(scale_model quick ${PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/bench/scale.py --test)
 endif()
@@ -249,8 +257,9 @@ if(NOT BASIN_SANITIZE AND NOT BASIN_VALGRIND AND NOT BASIN_FUZZ AND NOT CMAKE_CR
         ${install_tests}/exports ${place} ${CMAKE_C_COMPILER} -std=c17)
     basin_add_test(install_exports_cxx install
         ${install_tests}/exports ${place} g++ -x c++ -std=c++17)
+    basin_add_test(install_size install ${install_tests}/size ${place} ${CMAKE_C_COMPILER})
     set_tests_properties(install_prefix PROPERTIES FIXTURES_SETUP installed)
-    set_tests_properties(install_c install_cxx install_exports install_exports_cxx
+    set_tests_properties(install_c install_cxx install_exports install_exports_cxx install_size
         PROPERTIES FIXTURES_REQUIRED installed)
     basin_add_test(headers_c install ${headers} ${CMAKE_C_COMPILER} -std=c17)
     basin_add_test(headers_g++ install ${headers} g++ -x c++ -std=c++17)
