@@ -16,10 +16,10 @@ endif()
 pkg_check_modules(JPEG REQUIRED IMPORTED_TARGET libjpeg)
 pkg_check_modules(PNG REQUIRED IMPORTED_TARGET libpng)
 
-set(BASIN_IMPORTED_TARGETS
-    Threads::Threads ZLIB::ZLIB PkgConfig::CJSON PkgConfig::JPEG PkgConfig::PNG)
-set(BASIN_ENGINE_LIBRARIES Threads::Threads ZLIB::ZLIB PkgConfig::CJSON m ${CMAKE_DL_LIBS})
-set(BASIN_TASKS_LIBRARIES ${BASIN_ENGINE_LIBRARIES} PkgConfig::JPEG PkgConfig::PNG)
+set(BASIN_ENGINE_IMPORTED Threads::Threads ZLIB::ZLIB PkgConfig::CJSON)
+set(BASIN_TASKS_IMPORTED PkgConfig::JPEG PkgConfig::PNG)
+set(BASIN_ENGINE_LIBRARIES ${BASIN_ENGINE_IMPORTED} m ${CMAKE_DL_LIBS})
+set(BASIN_TASKS_LIBRARIES ${BASIN_ENGINE_LIBRARIES} ${BASIN_TASKS_IMPORTED})
 
 # What only some commands need is opened by them (src/base/library.h): archives,
 # eigenvectors. The build needs the headers, and learns the name under which each library will be

@@ -1,4 +1,4 @@
-# What the Python package carries (pyproject.toml, `make wheel`): the shared library, the CUDA
+# What the Python package carries (pyproject.toml, `make wheel`): the shared libraries, the CUDA
 # module where it is built, and the declarations for cffi, made from the headers. Only with
 # BASIN_PYTHON; the rest of the build does not know Python.
 
@@ -8,20 +8,24 @@ if(NOT BASIN_PYTHON)
 endif()
 
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
-set(declared ${CMAKE_BINARY_DIR}/_declarations.py ${CMAKE_BINARY_DIR}/_keywords.py)
-add_custom_command(OUTPUT ${declared}
+set(declared ${CMAKE_BINARY_DIR}/declared)
+add_custom_command(OUTPUT ${declared}.stamp
     COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/python/declare.py
-        ${CMAKE_CURRENT_SOURCE_DIR}/include ${CMAKE_BINARY_DIR}
-        ${CMAKE_C_COMPILER} $<TARGET_FILE:basin_shared>
-    DEPENDS basin_shared python/declare.py ${BASIN_HEADERS}
+        ${CMAKE_CURRENT_SOURCE_DIR}/include ${declared} ${CMAKE_C_COMPILER}
+        $<TARGET_FILE:basin_shared> $<TARGET_FILE:basin_tasks_shared>
+    COMMAND ${CMAKE_COMMAND} -E touch ${declared}.stamp
+    DEPENDS basin_tasks_shared python/declare.py ${BASIN_HEADERS}
     COMMENT "Declaring the headers for cffi" VERBATIM)
-add_custom_target(basin_python DEPENDS basin_shared ${declared})
-install(FILES ${declared} DESTINATION basin COMPONENT python)
+add_custom_target(basin_python DEPENDS basin_tasks_shared ${declared}.stamp)
+install(DIRECTORY ${declared}/ DESTINATION basin COMPONENT python)
 
-# Links have no place in a wheel: the file itself, under the name that the loader asks for.
-install(FILES $<TARGET_FILE:basin_shared> DESTINATION basin/lib COMPONENT python
-    RENAME $<TARGET_SONAME_FILE_NAME:basin_shared>)
-set_target_properties(basin_shared PROPERTIES BUILD_WITH_INSTALL_RPATH ON)
+# Links have no place in a wheel: the files themselves, under the names that the loader asks for. They
+# are side by side, as in the build.
+foreach(library basin_shared basin_tasks_shared)
+    install(FILES $<TARGET_FILE:${library}> DESTINATION basin/lib COMPONENT python
+        RENAME $<TARGET_SONAME_FILE_NAME:${library}>)
+    set_target_properties(${library} PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH $ORIGIN)
+endforeach()
 if(TARGET basin_cuda)
     add_dependencies(basin_python basin_cuda)
     install(TARGETS basin_cuda LIBRARY DESTINATION basin/lib COMPONENT python)

@@ -2,7 +2,7 @@
 cmake_minimum_required(VERSION 3.25)
 project(user LANGUAGES ${USER_LANGUAGE})
 set(CMAKE_CXX_STANDARD 20) # for the first example, which names the fields it sets
-find_package(Basin ${BASIN_VERSION} EXACT REQUIRED COMPONENTS shared static)
+find_package(Basin ${BASIN_VERSION} EXACT REQUIRED COMPONENTS shared static tasks tasks_static)
 set_source_files_properties(
     00_first_program.c user.c tasks.c PROPERTIES LANGUAGE ${USER_LANGUAGE})
 
