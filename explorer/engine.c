@@ -4,6 +4,7 @@
 #include <emscripten.h>
 
 #include "../examples/sudoku/model.h"
+#include <basin/tasks/networks.h>
 #include <basin/tasks/nodes.h>
 
 #include "formula.h"

@@ -18,7 +18,8 @@ void basin_real_print(char *text, size_t size, int digits, double value);
 
 /* To the end of the scope printf writes decimal points, too, for this thread. */
 #define BASIN_PLAIN_NUMBERS                                                                        \
-    __attribute__((cleanup(basin_numbers_end))) locale_t locale_before_ = basin_numbers_begin()
+    __attribute__((cleanup(basin_numbers_end), unused)) locale_t locale_before_ =                  \
+        basin_numbers_begin()
 locale_t basin_numbers_begin(void);
 void basin_numbers_end(locale_t *before);
 

@@ -43,7 +43,7 @@
 /* A variable that is released when its scope ends: free for pointers to plain memory, or
  * basin_thing_free(thing *) through BASIN_AT_EXIT(function), which gets the variable's address. To
  * hand it over, copy the variable and set it to NULL. */
-#define BASIN_AT_EXIT(function) __attribute__((cleanup(function)))
+#define BASIN_AT_EXIT(function) __attribute__((cleanup(function), unused))
 #define BASIN_FREE_AT_EXIT BASIN_AT_EXIT(basin_free_at)
 static inline void basin_free_at(void *variable) { free(*(void **)variable); }
 

@@ -356,9 +356,9 @@ static void print_cuts(whole *t) {
     size_t at = strlen(t->cuts);
     char *text = t->cuts + at, value[40];
     snprintf(value, sizeof value, "%g",
-             d->ratio > 0    ? d->ratio
-             : d->validation ? fmax(d->validation, 0)
-                             : 0.2);
+             d->ratio > 0         ? d->ratio
+             : d->validation != 0 ? fmax(d->validation, 0)
+                                  : 0.2);
     if (d->part || masks)
         snprintf(value, sizeof value, "%s %lld", d->part ? "given" : "masks", (long long)d->split);
     snprintf(text, CUTS - at, "%s %s\nseed %lld\n",

@@ -404,8 +404,8 @@ static const char *const what[LISTS] = {
     [MARK] = "numbers written with separators, currency or %",
     [COMMA] = "numbers with a decimal comma",
     [MIXED] = "several currencies in one column, not converted",
-    [LABEL] = "features that have the usual name of labels; one that tells the answer is to be "
-              "left out (drop)",
+    [LABEL] = ("features that have the usual name of labels; one that tells the answer is to be "
+               "left out (drop)"),
     [OUT] = "columns left out",
     [UNUSED] = "columns not used, since training did not have them",
     [UNREAD] = "columns not read",
