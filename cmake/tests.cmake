@@ -257,9 +257,11 @@ if(NOT BASIN_SANITIZE AND NOT BASIN_VALGRIND AND NOT BASIN_FUZZ AND NOT CMAKE_CR
         ${install_tests}/exports ${place} ${CMAKE_C_COMPILER} -std=c17)
     basin_add_test(install_exports_cxx install
         ${install_tests}/exports ${place} g++ -x c++ -std=c++17)
+    basin_add_test(install_debian install ${install_tests}/debian ${prefix})
     basin_add_test(install_size install ${install_tests}/size ${place} ${CMAKE_C_COMPILER})
     set_tests_properties(install_prefix PROPERTIES FIXTURES_SETUP installed)
     set_tests_properties(install_c install_cxx install_exports install_exports_cxx install_size
+        install_debian
         PROPERTIES FIXTURES_REQUIRED installed)
     basin_add_test(headers_c install ${headers} ${CMAKE_C_COMPILER} -std=c17)
     basin_add_test(headers_g++ install ${headers} g++ -x c++ -std=c++17)
