@@ -208,12 +208,12 @@ static void learns(int64_t kinds, int64_t keys, int64_t epochs) {
 
 static void squares_learn(void **state) {
     (void)state;
-    learns(0, 3, 6);
+    learns(0, 3, 3);
 }
 
 static void products_learn(void **state) {
     (void)state;
-    learns(6, 0, 4);
+    learns(6, 0, 2);
 }
 
 int main(void) {

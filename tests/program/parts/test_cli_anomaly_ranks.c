@@ -65,7 +65,7 @@ TEST_WITH(defaults_train_and_score_as_one, make_parts, remove_parts) {
 }
 
 TEST_WITH(a_killed_run_goes_on_with_other_ranks, make_parts, remove_parts) {
-    const char *how = "--epochs 150 --hops 1 --scaling standard --save-every 0";
+    const char *how = "--epochs 80 --hops 1 --scaling standard --save-every 0";
     must_run(run(state, TRAIN "%s -o whole.safetensors", how));
     if (ranks_absent()) skip();
     for (int i = 0; i < 2; i++)

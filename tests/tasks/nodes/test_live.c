@@ -61,15 +61,17 @@ static fraud_scene scene_of(const sample *s, char *text) {
     return scene;
 }
 
-/* Every node, against the whole graph; those that are capped are off by `most` in the mean. */
+/* Every third node from `first` on, and all added ones, against the whole graph; those that are
+ * capped are off by `limit` in the mean. */
 static void check_all(basin_nodes_live *live, const basin_nodes_model *model,
-                      const basin_network *whole, double most) {
+                      const basin_network *whole, int first, double limit) {
     double *expected = calloc((size_t)whole->nodes, sizeof *expected);
     int64_t capped = 0;
     double off = 0;
     assert_ok(basin_nodes_score(expected, model, whole, NULL, &failure));
     for (int64_t i = 0; i < whole->nodes; i++) {
         char text[BASIN_NODE_TEXT];
+        if (i < NODES && i % 3 != first) continue;
         const char *id = basin_network_id(whole, i, text);
         basin_nodes_live_score score;
         assert_ok(basin_nodes_live_get(&score, live, &id, 1, &failure));
@@ -80,7 +82,7 @@ static void check_all(basin_nodes_live *live, const basin_nodes_model *model,
             fail_msg("node %s has %.9g, wanted %.9g", id, score.probability, expected[i]);
     }
     assert_true(capped < whole->nodes);
-    assert_true(off <= most * (double)capped);
+    assert_true(off <= limit * (double)capped);
     free(expected);
 }
 
@@ -114,7 +116,7 @@ static void check_explained(basin_nodes_live *live, const basin_nodes_model *mod
 }
 
 /* A neighbourhood that is not capped has the bits of the whole graph, with and without states. */
-static void check_sample(const sample *s) {
+static void check_sample(const sample *s, int first) {
     char *text = calloc(4, TEXT);
     fraud_scene scene = scene_of(s, text);
     write_nodes(text + 2 * TEXT, NODES, NODES + 5);
@@ -125,10 +127,10 @@ static void check_sample(const sample *s) {
         basin_nodes_live_options options = {.states = states, .cap_nodes = 200};
         basin_nodes_live *live;
         assert_ok(basin_nodes_live_open(&live, scene.model, scene.network, &options, &failure));
-        check_all(live, scene.model, scene.network, states < 0 ? 1 : 0);
+        check_all(live, scene.model, scene.network, first, states < 0 ? 1 : 0);
         assert_ok(basin_nodes_live_add(live, text + 2 * TEXT, text + 3 * TEXT, &failure));
         assert_int_equal(basin_nodes_live_count(live).nodes, NODES + 5);
-        check_all(live, scene.model, whole, states < 0 ? 1 : 0.001);
+        check_all(live, scene.model, whole, first, states < 0 ? 1 : 0.001);
         check_explained(live, scene.model, whole);
         basin_nodes_live_close(live);
     }
@@ -148,7 +150,8 @@ static void grows(void **state) {
         {",amount,time", true, "both", 2, 0},
     };
     (void)state;
-    for (size_t i = 0; i < sizeof samples / sizeof *samples; i++) check_sample(&samples[i]);
+    for (size_t i = 0; i < sizeof samples / sizeof *samples; i++)
+        check_sample(&samples[i], (int)(i % 3));
 }
 
 /* A changed row enters the means of its neighbours, which do not count themselves. */
