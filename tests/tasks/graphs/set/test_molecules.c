@@ -295,8 +295,8 @@ TEST_WITH(tables, folder_new, folder_remove) {
 TEST_WITH(decimal_commas, folder_new, folder_remove) {
     static const char *const read[] = {"SMILES;y\nC;-8,804\nCC;0,5\nCCC;2\n",
                                        "SMILES\ty\nC\t-8,804\nCC\t0,5\nCCC\t2\n",
-                                       "SMILES,y\nC,\xe2\x88\x92" /* a minus */
-                                       "8.804\nCC,0.5\nCCC,2\n"};
+                                       ("SMILES,y\nC,\xe2\x88\x92" /* a minus */
+                                        "8.804\nCC,0.5\nCCC,2\n")};
     static const char *const refused[] = {
         "SMILES,y\nC,2\nCC,\"8,8\"\n", "SMILES;y\nC;2\nCC;1.234,5\n", "SMILES;y\nC;2\nCC;0,5 %\n"};
     char path[PATH_TEXT];
