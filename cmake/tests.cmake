@@ -154,12 +154,14 @@ foreach(source IN LISTS BASIN_EXAMPLES)
         -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/compare-output.cmake)
 endforeach()
 
-# The long examples are folders, each with a test of its program.
-foreach(name maze memories sudoku)
+# The long examples are folders, each with a test of its program. Only memories, which reads pictures,
+# needs more than the engine.
+foreach(name maze memories sudoku text)
     add_executable(example_${name} examples/${name}/${name}.c)
     set_target_properties(example_${name} PROPERTIES
         OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/examples)
-    target_link_libraries(example_${name} PRIVATE basin_flags basin_tasks_shared basin_shared m)
+    target_link_libraries(example_${name} PRIVATE basin_flags
+        $<$<STREQUAL:${name},memories>:basin_tasks_shared> basin_shared m)
     add_dependencies(examples example_${name})
     basin_add_test(example_${name} example sh ${CMAKE_CURRENT_SOURCE_DIR}/examples/${name}/test
         "${launcher_text} $<TARGET_FILE:example_${name}>")

@@ -46,11 +46,16 @@ static int64_t integer(const char *name, int64_t fallback) {
     return value ? whole(name, value) : fallback;
 }
 
-/* What computes: --backend and --threads. */
+/* What computes: --backend, --threads and --dtype f32 or bf16. */
 static basin_engine open_engine(void) {
     basin_compute compute = {.backend = text("--backend", "cpu"),
                              .threads = (int)integer("--threads", 0)};
+    const char *dtype = text("--dtype", "f32");
     basin_engine engine;
+    if (!strcmp(dtype, "bf16"))
+        compute.storage = BASIN_BF16;
+    else if (strcmp(dtype, "f32") != 0)
+        quit("--dtype", "expected f32 or bf16");
     must(basin_engine_open(&engine, &compute, &error));
     return engine;
 }
