@@ -81,7 +81,7 @@ def type_of(ffi, row):
 
 def keywords(ffi, library):
     lib, text = ffi.dlopen(str(library)), HEAD
-    for task in ("image", "anomaly", "node", "graphs", "text"):
+    for task in ("image", "anomaly", "node", "graphs"):
         rows = rows_of(ffi, lib, task)
         if rows:
             text += f"\nclass {task.capitalize()}Keywords(Keywords, total=False):\n"

@@ -1,13 +1,17 @@
 """Models of text in PyTorch: training steps on random tokens, or a whole run on a text.
 
-    python bench/rivals/text_torch.py --arch gpt --batch 12 --context 64 --dim 64 --hidden 320 --steps 4 --threads 2 --compile
-    python bench/rivals/text_torch.py --arch nrgpt --dim 128 --heads 4 --steps 4 --threads 2 --compile
+    python bench/rivals/text_torch.py --arch gpt --dim 64 --hidden 320 --threads 2 --compile --beside build/examples/text
+    python bench/rivals/text_torch.py --arch nrgpt --attention written --threads 2 --compile --beside build/examples/text
     python bench/rivals/text_torch.py --text shakespeare.txt --iterations 2000
 
 gpt is nanoGPT's model (tied head, no biases), nrgpt the block of Dehmamy et al. (FF2W, inclusive mask) with its force as
-tensor operations. Beside it: basin text train --print-config, or the items_per_second of its log.
+tensor operations. --beside PROGRAM times Basin's example in turn, with the same sizes, dropout and optimiser.
 """
 import math
+import re
+import statistics
+import subprocess
+import tempfile
 
 import torch
 from torch import nn
@@ -111,7 +115,7 @@ def rate_at(step, o):
 
 @torch.no_grad()
 def validate(run, ids, o):
-    """Mean over all windows, side by side, as basin text eval has it but for the last, short one."""
+    """Mean over all windows, side by side, as the example evaluates them, except the last, shorter one."""
     run.eval()
     count = (len(ids) - 1) // o.context
     cut = ids[: count * o.context].view(count, -1), ids[1 : count * o.context + 1].view(count, -1)
@@ -163,9 +167,26 @@ def captured(run, optimiser, o):
     return step
 
 
+def beside(o, folder):
+    """Seconds per step of Basin's example: the median of three reports, of as many steps as PyTorch's."""
+    path = folder + "/text"
+    with open(path, "w", encoding="utf-8") as file:  # as many characters as the vocabulary has, at random
+        file.write("".join(chr(0x100 + i) for i in torch.randint(o.vocabulary, (20 * o.batch * o.context,)).tolist()))
+    same = "arch", "batch", "context", "dim", "heads", "steps", "dropout", "rate", "threads"
+    command = [o.beside, "train", path, "-o", folder + "/model", "--hidden", str(o.hidden or 4 * o.dim)]
+    for name in same:
+        command += ["--" + name, str(getattr(o, name))]
+    command += ["--iterations", str(3 * o.rounds), "--every", str(o.rounds), "--warmup", "0"]
+    command += ["--backend", o.device, "--dtype", "bf16" if o.precision == "bf16" else "f32"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return statistics.median(float(ms) for ms in re.findall(r"([0-9.]+) ms per step", done.stderr)) / 1e3
+
+
 def main():
     parser = options(__doc__.split("\n")[0], batch=12, context=64, vocabulary=65, dim=128, heads=4, hidden=0, steps=4,
                      dropout=0.0, rate=1e-3, rounds=10, text="", iterations=2000, every=200)
+    parser.add_argument("--beside", metavar="PROGRAM", help="time this example in turn: build/examples/text")
+    parser.add_argument("--turns", type=int, default=3, help="of both, with --beside [3]")
     parser.add_argument("--arch", choices=["gpt", "nrgpt"], default="nrgpt")
     parser.add_argument("--attention", choices=["sdpa", "written"], default="sdpa", help="of nrgpt")
     parser.add_argument("--precision", choices=["f32", "tf32", "bf16"], default="f32")
@@ -182,6 +203,11 @@ def main():
         return train(run, optimiser, o)
     ids = torch.randint(o.vocabulary, (10 * o.batch * o.context,))
     step = captured(run, optimiser, o) if o.graph else lambda x, y: learn(run, optimiser, x, y, o)
+    with tempfile.TemporaryDirectory() as folder:
+        for turn in range(o.turns if o.beside else 0):
+            rival = median_seconds(lambda: step(*windows(ids, o)), finish, o.rounds)
+            basin = beside(o, folder)
+            report(turn=turn, model=o.arch, torch_seconds=rival, basin_seconds=basin, ratio=rival / basin)
     seconds = median_seconds(lambda: step(*windows(ids, o)), finish, o.rounds)
     report(model=o.arch, parameters=sum(p.numel() for p in model.parameters()), device=o.device, precision=o.precision,
            compiled=o.compile, seconds=seconds, tokens_per_second=o.batch * o.context / seconds, peak_gib=peak_gib(o.device))

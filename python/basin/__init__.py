@@ -62,7 +62,7 @@ _LATER = {
     "NodeClassifier": "nodes", "LiveDetector": "live", "LiveScore": "live",
     "Graph": "_graphset", "GraphSet": "_graphset", "GraphClassifier": "graphs",
     "GraphRegressor": "graphs", "GraphExplanation": "graphs", "ImageCompleter": "images",
-    "Completion": "images", "TextModel": "texts", "Token": "texts", "Settings": "settings",
+    "Completion": "images", "Settings": "settings",
     "settings": "settings", "ham": "ham", "zoo": "zoo",
 }  # fmt: skip
 _FRAMEWORKS = "interchange", "jax", "torch"  # modules that need what not everyone has
@@ -85,8 +85,6 @@ if _TYPE_CHECKING:
     from basin.live import LiveDetector as LiveDetector
     from basin.live import LiveScore as LiveScore
     from basin.settings import Settings as Settings
-    from basin.texts import TextModel as TextModel
-    from basin.texts import Token as Token
 
 
 def __getattr__(name):

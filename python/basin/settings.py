@@ -121,7 +121,7 @@ def _as_value(kind, told):
 class Settings(Mapping):
     """What is trained and how, by name: a mapping that checks what is put into it.
 
-    `task` is "image", "anomaly", "node", "graphs" or "text"; what is not named has the
+    `task` is "image", "anomaly", "node" or "graphs"; what is not named has the
     preset's value.
 
     >>> import basin

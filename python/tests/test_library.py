@@ -170,7 +170,7 @@ def test_errors_of_files_are_those_of_python(tmp_path):
 
 def test_dir_shows_what_is_for_users_and_nothing_else():
     names = dir(basin)
-    assert {"AnomalyDetector", "Network", "TextModel", "energy", "settings"} <= set(names)
+    assert {"AnomalyDetector", "Network", "energy", "settings"} <= set(names)
     assert not {"TYPE_CHECKING", "importlib", "lib", "text"} & set(names)
     assert all(hasattr(basin, name) for name in set(names) - {"jax", "torch"})
     everything = {}

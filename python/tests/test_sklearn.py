@@ -1,7 +1,7 @@
 """scikit-learn's own checks of estimators as they are, and what it does with them: pipelines,
 searches.
 
-Tables are nodes without edges. Of lists of graphs, pictures and texts, which are no tables,
+Tables are nodes without edges. Of lists of graphs and pictures, which are no tables,
 scikit-learn checks what needs no data. MEANINGLESS lists the checks that cannot hold, each with
 its reason; docs/python.md has the same list.
 """
@@ -42,7 +42,6 @@ GRAPHS = {
         basin.GraphClassifier(**GRAPHS),
         basin.GraphRegressor(**GRAPHS),
         basin.ImageCompleter(),
-        basin.TextModel(),
     ],  # fmt: skip
     expected_failed_checks=lambda estimator: MEANINGLESS.get(type(estimator).__name__, {}),
 )
@@ -63,7 +62,7 @@ def test_a_check_of_scikit_learn(estimator, check):
     "kind",
     [
         basin.AnomalyDetector, basin.NodeClassifier, basin.GraphClassifier, basin.GraphRegressor,
-        basin.ImageCompleter, basin.TextModel,
+        basin.ImageCompleter,
     ],
 )  # fmt: skip
 def test_a_check_that_needs_no_data(kind, name):

@@ -6,7 +6,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
 
-mkdir -p "$tree/src/expr" "$tree/scripts" "$tree/docs" "$tree/include/basin"
+mkdir -p "$tree/src/engine/expr" "$tree/scripts" "$tree/docs" "$tree/include/basin"
 cd "$tree"
 echo '#define BASIN_VERSION_STRING "1.2.3"' >include/basin/version.h
 echo 'version: 1.2.3' >CITATION.cff
