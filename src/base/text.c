@@ -37,14 +37,6 @@ size_t basin_text_character(uint32_t *point, const char *text, size_t length) {
     return bytes;
 }
 
-size_t basin_text_put_character(char bytes[BASIN_CHARACTER_BYTES], uint32_t point) {
-    static const unsigned char head[] = {0, 0, 0xc0, 0xe0, 0xf0};
-    size_t count = point < 0x80 ? 1 : point < 0x800 ? 2 : point < 0x10000 ? 3 : 4;
-    for (size_t i = count; i-- > 1; point >>= 6) bytes[i] = (char)(0x80 | (point & 0x3f));
-    bytes[0] = (char)(head[count] | point);
-    return count;
-}
-
 bool basin_text_is_utf8(const char *text) {
     uint32_t point;
     size_t bytes = 1;

@@ -16,9 +16,6 @@ void basin_text_clean(char *text);
 /* The bytes of the first character of `text` [length], 1 .. 4, and its code point; 0 where it is
  * not UTF-8 as RFC 3629 has it: shortest forms only, no surrogates, nothing above U+10FFFF. */
 size_t basin_text_character(uint32_t *point, const char *text, size_t length);
-/* The other way round: how many bytes were written. */
-enum { BASIN_CHARACTER_BYTES = 4 };
-size_t basin_text_put_character(char bytes[BASIN_CHARACTER_BYTES], uint32_t point);
 bool basin_text_is_utf8(const char *text);
 
 /* Names in a line, "a, b and 7 more": the first ones, and how many others. All zeros is empty. */
