@@ -10,6 +10,7 @@ DOCUMENTS = (
     "docs/tutorials/*.md",
     "docs/lab/*.md",
     "examples/*.md",
+    "examples/*/*.md",
     "models/*.md",
     "bench/rivals/*.md",
     "tests/golden/*.md",
