@@ -1,14 +1,16 @@
-# basin_version() and basin_header_digest(): bindings that copied the headers at another time find it
-# out (python/declare.py, python/basin/_library.py). CMake itself writes the C
-# file, by running this file as a script.
+# basin_version(), basin_header_digest() and basin_tasks_header_digest(): bindings that copied the
+# headers at another time find it out (python/declare.py, python/basin/_engine/library.py). CMake
+# itself writes the C files, by running this file as a script.
 
-function(basin_embed_version variable)
-    set(output ${CMAKE_BINARY_DIR}/embedded/basin_version.c)
+# Adds a source to the list `variable` that defines FUNCTION, which is declared in HEADER and returns
+# the digest of the headers that follow; of the engine, its version as well.
+function(basin_embed_digest variable function header)
+    set(output ${CMAKE_BINARY_DIR}/embedded/${function}.c)
     add_custom_command(OUTPUT ${output}
-        COMMAND ${CMAKE_COMMAND} -D OUTPUT=${output} -D "HEADERS=${ARGN}"
-            -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/version.cmake
+        COMMAND ${CMAKE_COMMAND} -D OUTPUT=${output} -D FUNCTION=${function} -D HEADER=${header}
+            -D "HEADERS=${ARGN}" -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/version.cmake
         DEPENDS ${ARGN} cmake/version.cmake
-        COMMENT "Writing the version" VERBATIM)
+        COMMENT "Writing ${function}" VERBATIM)
     set(${variable} ${${variable}} ${output} PARENT_SCOPE)
 endfunction()
 
@@ -20,8 +22,10 @@ if(CMAKE_SCRIPT_MODE_FILE AND DEFINED HEADERS)
         endif()
     endforeach()
     string(SHA256 digest "${digests}")
-    file(WRITE ${OUTPUT} "#include <basin/version.h>\n\n"
-        "const char *basin_version(void) { return BASIN_VERSION_STRING; }\n"
-        "int basin_version_number(void) { return BASIN_VERSION_NUMBER; }\n"
-        "const char *basin_header_digest(void) { return \"${digest}\"; }\n")
+    if(HEADER STREQUAL "basin/version.h")
+        set(version "const char *basin_version(void) { return BASIN_VERSION_STRING; }\n"
+            "int basin_version_number(void) { return BASIN_VERSION_NUMBER; }\n")
+    endif()
+    file(WRITE ${OUTPUT} "#include <${HEADER}>\n\n" ${version}
+        "const char *${FUNCTION}(void) { return \"${digest}\"; }\n")
 endif()

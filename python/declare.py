@@ -1,15 +1,16 @@
-"""Writes basin/_declarations.py, what the C headers declare for cffi, and basin/_keywords.py, the
-settings of the tasks for type checkers.
+"""Writes what the C headers declare for cffi, basin/_engine/declarations.py of the engine and
+basin/tasks/_declarations.py of the applications, and basin/tasks/_keywords.py, the settings of the
+tasks for type checkers.
 
 The structs and functions of the package are those of the headers it was built from, and the
 keywords those of the library, so that none is copied by hand. `cc -E` reads the headers with empty
-stand-ins for those of the system; what cffi has no use for (constants with values, attributes) is
-taken out.
+replacements for those of the system; constants with values and attributes, which cffi does not use,
+are removed.
 
-A digest of the headers goes along. The library has it as well, and the package compares the two
-when it is imported: declarations of other headers would give wrong numbers.
+A digest of the headers goes along. Each library has one as well, and the package compares the two
+when it opens the library: declarations of other headers would give wrong numbers.
 
-    python declare.py [INCLUDE_FOLDER [OUTPUT_FOLDER [CC [LIBRARY]]]]
+    python declare.py [INCLUDE_FOLDER [OUTPUT_FOLDER [CC [LIBBASIN LIBBASIN_TASKS]]]]
 """
 
 import hashlib
@@ -21,29 +22,29 @@ import tempfile
 
 import cffi
 
-STAND_INS = {
+REPLACED = {
+    "stdatomic.h": "",
     "stdbool.h": "#define true 1\n#define false 0\n",
     "stddef.h": "#define NULL 0\n",
     "stdint.h": "",
     "signal.h": "typedef int sig_atomic_t;\n",
 }
+TASKS = "int the_applications_begin_here;"
 
 
 def preprocess(include, cc):
+    """The declarations of the engine, and those of the applications."""
     with tempfile.TemporaryDirectory() as folder:
-        for name, text in STAND_INS.items():
+        for name, text in REPLACED.items():
             pathlib.Path(folder, name).write_text(text)
-        source = "#include <basin/basin.h>\n#include <basin/tasks/tasks.h>\n"
+        source = f"#include <basin/basin.h>\n{TASKS}\n#include <basin/tasks/tasks.h>\n"
         command = [cc, "-E", "-P", "-nostdinc", "-I", folder, "-I", str(include)]
         command += ["-D__attribute__(x)=", "-x", "c", "-"]
-        return subprocess.run(
+        text = subprocess.run(
             command, input=source, capture_output=True, text=True, check=True
         ).stdout
-
-
-def declarations(text):
-    """What cffi can read of preprocessed headers."""
-    return re.sub(r"static const [^;=]*=[^;]*;", "", text)
+    engine, _, tasks = re.sub(r"static const [^;=]*=[^;]*;", "", text).partition(TASKS)
+    return engine, tasks
 
 
 # ---- keywords ----
@@ -79,48 +80,62 @@ def type_of(ffi, row):
     return TYPES.get(kind, "str")
 
 
-def keywords(ffi, library):
-    lib, text = ffi.dlopen(str(library)), HEAD
+def keywords(ffi, lib):
+    text = HEAD
     for task in ("image", "anomaly", "node", "graphs"):
-        rows = rows_of(ffi, lib, task)
-        if rows:
-            text += f"\nclass {task.capitalize()}Keywords(Keywords, total=False):\n"
-        for row in rows:
+        text += f"\nclass {task.capitalize()}Keywords(Keywords, total=False):\n"
+        for row in rows_of(ffi, lib, task):
             text += f"    {ffi.string(row.name).decode()}: Optional[{type_of(ffi, row)}]\n"
             text += f'    """{ffi.string(row.help).decode()}"""\n'
     return text
 
 
+# ---- both ----
+
 HERE = pathlib.Path(__file__).resolve().parent
-BUILT = HERE.parent / "build" / "libbasin.so"
+BUILT = HERE.parent / "build"
 
 
-def digest(include):
-    """Of all headers but that of the version, as cmake/version.cmake makes it."""
-    headers = sorted(str(path) for path in pathlib.Path(include).resolve().rglob("*.h"))
+def digest(folder):
+    """Of a folder's headers except for those of the version, as cmake/version.cmake makes it."""
+    headers = sorted(str(path) for path in pathlib.Path(folder).resolve().glob("*.h"))
     contents = [pathlib.Path(path).read_bytes() for path in headers if path[-10:] != "/version.h"]
     digests = "".join(hashlib.sha256(content).hexdigest() for content in contents)
     return hashlib.sha256(digests.encode()).hexdigest()
 
 
-def built_from(ffi, library):
-    """The digest that the library has, behind its version."""
-    version = ffi.dlopen(str(library)).basin_version()
-    return ffi.string(version + len(ffi.string(version)) + 1).decode()
-
-
-def main(include=HERE.parent / "include", output=HERE / "basin", cc="cc", library=BUILT):
-    ffi = cffi.FFI()
-    ffi.cdef(declarations(preprocess(include, cc)))
-    headers = digest(include)
-    if built_from(ffi, library) != headers:
-        sys.exit(f"declare.py: {library} was built from other headers than {include}; build first")
-    pathlib.Path(output, "_keywords.py").write_text(keywords(ffi, library))
-    ffi.set_source("basin._declarations", None)
-    written = pathlib.Path(output, "_declarations.py")
+def write(ffi, module, output, headers, version, library):
+    """The declarations of a library, after a check that it was built from these headers."""
+    found = digest(headers)
+    if ffi.string(version + len(ffi.string(version)) + 1).decode() != found:
+        sys.exit(f"declare.py: {library} was built from other headers than {headers}; build first")
+    written = pathlib.Path(output, *module.split(".")[1:]).with_suffix(".py")
+    written.parent.mkdir(parents=True, exist_ok=True)
     ffi.emit_python_code(str(written))
     with written.open("a") as file:
-        file.write(f'HEADERS = "{headers}"\n')
+        file.write(f'HEADERS = "{found}"\n')
+
+
+def main(
+    include=HERE.parent / "include",
+    output=HERE / "basin",
+    cc="cc",
+    library=BUILT / "libbasin.so",
+    tasks_library=BUILT / "libbasin_tasks.so",
+):
+    engine, tasks = cffi.FFI(), cffi.FFI()
+    names = "basin._engine.declarations", "basin.tasks._declarations"
+    for ffi, text, name in zip((engine, tasks), preprocess(include, cc), names):
+        if ffi is tasks:
+            ffi.include(engine)
+        ffi.cdef(text)
+        ffi.set_source(name, None)
+    headers = pathlib.Path(include, "basin")
+    opened = engine.dlopen(str(library)), tasks.dlopen(str(tasks_library))
+    write(engine, names[0], output, headers, opened[0].basin_version(), library)
+    version = opened[1].basin_tasks_version()
+    write(tasks, names[1], output, headers / "tasks", version, tasks_library)
+    pathlib.Path(output, "tasks", "_keywords.py").write_text(keywords(tasks, opened[1]))
 
 
 if __name__ == "__main__":

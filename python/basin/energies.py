@@ -7,14 +7,14 @@ from typing import Any, Callable, Optional, overload
 
 import numpy
 
-from basin import operations
-from basin._batched import pointer_of
-from basin._descent import Bound, Descent, Runner, check_mask, sizes, turns_of, whole
-from basin._expr import Expression, apply, as_expression, graph_of, wanted_expression
-from basin._library import BasinError, ffi, lib
-from basin._plan import Plans, backend_of, describe
-from basin._tensor import ready
-from basin._trees import flatten, members, unflatten
+from basin._engine.descent import Bound, Descent, Runner, check_mask, sizes, turns_of, whole
+from basin._engine.library import BasinError, ffi, lib
+from basin._engine.plan import Plans, backend_of, describe
+from basin._engine.tensor import ready
+from basin._engine.trees import flatten, members, unflatten
+from basin._expr import operations
+from basin._expr.batched import pointer_of
+from basin._expr.expression import Expression, apply, as_expression, graph_of, required_expression
 from basin.functions import Method, Signature, by_reference, gradient_tree, name_of, restore
 
 __all__ = ["Descent", "Energy", "energy"]
@@ -24,20 +24,18 @@ class Energy(Method):
     """A scalar function of activations g, written in Python; see basin.energy.
 
     >>> import numpy, basin
-    >>> bowl = basin.Energy(lambda g, k: k * numpy.sum(g**2) / 2)
+    >>> bowl = basin.energies.Energy(lambda g, k: k * numpy.sum(g**2) / 2)
     >>> float(bowl([1.0, 2.0], k=3.0))
     7.5
     """
 
     def __init__(
-        self,
-        python_function: Callable[..., Any],
-        activation: Optional[Callable[..., Any]] = None,
+        self, python_function: Callable[..., Any], activation: Optional[Callable[..., Any]] = None
     ):
         if not callable(python_function):
-            raise BasinError(f"{python_function!r}, wanted a function of activations g")
+            raise BasinError(f"{python_function!r}, expected a function of activations g")
         if activation is not None and not callable(activation):
-            raise BasinError(f"activation {activation!r}, wanted a function of tokens x")
+            raise BasinError(f"activation {activation!r}, expected a function of tokens x")
         self._function, self._activation = python_function, activation
         self.__name__ = name_of(python_function)
         self.__doc__ = python_function.__doc__
@@ -45,7 +43,7 @@ class Energy(Method):
         names = self._signature.names
         names = names[names[:1] == ["self"] :]  # of a method
         if not names:
-            raise BasinError(f"{self.__name__} has no argument, wanted activations g first")
+            raise BasinError(f"{self.__name__} has no argument, expected activations g first")
         self._takes_x = names[1:2] == ["x"]
         options = self._signature.options
         self._parameters = [name for name in names[1 + self._takes_x :] if name != options]
@@ -89,15 +87,15 @@ class Energy(Method):
         terms = value if isinstance(value, dict) else {self.__name__: value}
         if isinstance(value, (list, tuple)):
             found = f"it returned a {type(value).__name__}"
-            raise BasinError(f"{self._where()}: {found}, wanted an expression of g, or a dict")
+            raise BasinError(f"{self._where()}: {found}, expected an expression of g, or a dict")
         if not terms:
-            raise BasinError(f"{self._where()}: it returned no term, wanted 1 or more")
+            raise BasinError(f"{self._where()}: it returned no term, expected 1 or more")
         for name, term in terms.items():
             if not isinstance(name, str):
-                raise BasinError(f"{self._where()}: a term named {name!r}, wanted text")
+                raise BasinError(f"{self._where()}: a term named {name!r}, expected text")
             if as_expression(term, g._graph) is None:
                 found = f"term {name!r} is {term!r}" if value is terms else f"it returned {term!r}"
-                raise BasinError(f"{self._where()}: {found}, wanted an expression of g")
+                raise BasinError(f"{self._where()}: {found}, expected an expression of g")
         return terms
 
     def _where(self):
@@ -113,7 +111,7 @@ class Energy(Method):
             return x
         g = self._activation(x)
         if not isinstance(g, Expression):
-            raise BasinError(f"the activation returned {g!r}, wanted an expression of x")
+            raise BasinError(f"the activation returned {g!r}, expected an expression of x")
         return g
 
     def descended(
@@ -147,7 +145,7 @@ class Energy(Method):
         graph = x._graph
         if mask is not None:
             known = isinstance(mask, Expression)
-            mask = mask if known else wanted_expression(check_mask(mask), graph)
+            mask = mask if known else required_expression(check_mask(mask), graph)
         bound = Bound(self, graph, x, parameters, turns_of(turns)[0], mask)
         spec = {"steps": steps, "noise": noise, "recompute": recompute, **sizes(alpha, steps)}
         spec.update(turn=bound.turns, turns=len(bound.turns))
@@ -179,11 +177,11 @@ class Energy(Method):
         names = self._placed[: len(args)]
         several = self._signature.rest is not None
         if len(args) > len(names) and not several or any(name in parameters for name in names):
-            wanted = ", ".join(["x", *self._parameters])
+            expected = ", ".join(["x", *self._parameters])
             found = "".join(f", {name}=.." for name in parameters)
             raise BasinError(
-                f"{self.__name__} of x and {len(args)} more by position{found}, wanted {wanted}; "
-                f"steps, alpha and other options go by name"
+                f"{self.__name__} of x and {len(args)} more by position{found}, expected "
+                f"{expected}; steps, alpha and other options go by name"
             )
         rest = {self._signature.rest: members(args[len(names) :])} if several else {}
         return {**dict(zip(names, args)), **rest, **parameters}
@@ -210,7 +208,7 @@ class Energy(Method):
         """
         self._check(parameters)
         if wrt not in self._parameters and wrt not in list(parameters):
-            raise BasinError(f"wrt {wrt!r}, wanted one of {self._parameters}")
+            raise BasinError(f"wrt {wrt!r}, expected one of {self._parameters}")
         if wrt not in parameters:
             raise BasinError(f"wrt {wrt!r}, which has its default: give it a value")
 
@@ -315,7 +313,7 @@ class Energy(Method):
             if name not in self._parameters and name != _VECTOR:
                 known = [*self._parameters, *sorted(_KEYWORDS)]
                 near = difflib.get_close_matches(name, known, 1) or [f"one of {self._parameters}"]
-                raise BasinError(f"{self.__name__} has no parameter {name!r}, wanted {near[0]}")
+                raise BasinError(f"{self.__name__} has no parameter {name!r}, expected {near[0]}")
         for name in self._needed:
             if name not in parameters:
                 raise BasinError(f"{self.__name__} needs its parameter {name!r}")
@@ -329,7 +327,7 @@ class Energy(Method):
             names = [name for name in parameters if name != _VECTOR]
             terms = self.terms(g, x, **{name: given[name] for name in names})
             total = functools.reduce(lambda a, b: a + b, terms.values())
-            return output(g, wanted_expression(total, graph), given)
+            return output(g, required_expression(total, graph), given)
 
         arguments = {"x": _tokens(x), **parameters}
         result = self._plans.run(what, backend_of(backend), arguments, build)
@@ -343,7 +341,7 @@ class Energy(Method):
         leaves: list = []
         structures = {name: flatten(tree, leaves) for name, tree in arguments.items()}
         graph = graph_of(leaves)
-        made = iter([wanted_expression(leaf, graph) for leaf in leaves])
+        made = iter([required_expression(leaf, graph) for leaf in leaves])
         given = {name: unflatten(structures[name], made) for name in arguments}
         if wrt is not None:
             leaves = []
@@ -373,7 +371,7 @@ def _number(name, value):
     if type(value) is float:
         return value
     if numpy.ndim(value):
-        raise BasinError(f"{name} {list(numpy.shape(value))}, wanted a number")
+        raise BasinError(f"{name} {list(numpy.shape(value))}, expected a number")
     return float(value)
 
 
@@ -383,7 +381,7 @@ def _broadcast(mask, shape):
         return numpy.ascontiguousarray(numpy.broadcast_to(mask, shape))
     except ValueError:
         found = list(numpy.shape(mask))
-        raise BasinError(f"a mask {found}, wanted one for tokens {list(shape)}") from None
+        raise BasinError(f"a mask {found}, expected one for tokens {list(shape)}") from None
 
 
 def _seed(graph, seed):

@@ -8,11 +8,11 @@ import operator
 import sys
 from typing import Any, Callable, Optional, overload
 
-from basin._expr import as_expression, wanted_expression
-from basin._library import BasinError
-from basin._plan import Plans, backend_of
-from basin._trees import LEAF, flatten, members, unflatten
-from basin.operations import gradient
+from basin._engine.library import BasinError
+from basin._engine.plan import Plans, backend_of
+from basin._engine.trees import LEAF, flatten, members, unflatten
+from basin._expr.expression import as_expression, required_expression
+from basin._expr.operations import gradient
 
 __all__ = ["Function", "function"]
 
@@ -110,14 +110,14 @@ class Function(Method):
     """A Python function that Basin computes and differentiates; see basin.function.
 
     >>> import basin
-    >>> square = basin.Function(lambda x: x * x)
+    >>> square = basin.functions.Function(lambda x: x * x)
     >>> square([3.0]), square.grad([3.0])
     (array([9.], dtype=float32), array([6.], dtype=float32))
     """
 
     def __init__(self, python_function, backend="cpu"):
         if not callable(python_function):
-            raise BasinError(f"{python_function!r}, wanted a function of arrays")
+            raise BasinError(f"{python_function!r}, expected a function of arrays")
         self._function, self._backend = python_function, backend
         self._signature, self._plans = Signature(python_function), Plans()
         self.__name__ = name_of(python_function)
@@ -172,7 +172,7 @@ class Function(Method):
             value = self._value(graph, given)
             if flatten(value, []) is not LEAF:
                 raise BasinError(f"the gradient of {self.__name__}, which returns several arrays")
-            value = wanted_expression(value, graph)
+            value = required_expression(value, graph)
             given = {**given.get(self._signature.options, {}), **given}
             grads = {name: gradient_tree(value, given[name]) for name in names}
             grads = grads if wrt is not None and not isinstance(wrt, str) else grads[names[0]]
@@ -191,11 +191,11 @@ class Function(Method):
             raise BasinError(f"the gradient of {self.__name__}, which was given no argument")
         names = [next(iter(arguments))] if wrt is None else [wrt] if isinstance(wrt, str) else wrt
         if not isinstance(names, collections.abc.Iterable):
-            raise BasinError(f"wrt {wrt!r}, wanted a name or a list of names of {list(known)}")
+            raise BasinError(f"wrt {wrt!r}, expected a name or a list of names of {list(known)}")
         names = list(names)
         unknown = [name for name in names if name not in list(known)]
         if unknown:
-            raise BasinError(f"wrt {unknown[0]!r}, wanted one of {list(known)}")
+            raise BasinError(f"wrt {unknown[0]!r}, expected one of {list(known)}")
         return names
 
     def _like(self, python_function):

@@ -8,12 +8,11 @@ from typing import Any, Callable, ClassVar, Optional
 
 import numpy
 
-from basin._expr import Graph, as_expression
-from basin._library import BasinError, check, ffi, lib, owned, path_of
-from basin._plan import Store, backend_of, declare, describe, write
-from basin._tensor import shape_of
-from basin._trees import flatten, names, unflatten
-from basin._watch import is_true
+from basin._engine.library import BasinError, check, ffi, lib, owned, path_of
+from basin._engine.plan import Store, backend_of, declare, describe, write
+from basin._engine.tensor import shape_of
+from basin._engine.trees import flatten, names, unflatten
+from basin._expr.expression import Graph, as_expression
 from basin.functions import Signature
 
 __all__ = ["Constant", "Lecun", "Normal", "Trainer", "Uniform"]
@@ -30,7 +29,7 @@ class Normal(_Init):
     """First values from N(0, scale^2).
 
     >>> import numpy, basin
-    >>> first = {"w": basin.Normal((100, 100), 0.1)}
+    >>> first = {"w": basin.training.Normal((100, 100), 0.1)}
     >>> trainer = basin.Trainer(lambda w, x: numpy.sum(x @ w), first, seed=1)
     >>> bool(abs(trainer.parameters()["w"].std() - 0.1) < 0.01)
     True
@@ -43,7 +42,7 @@ class Uniform(_Init):
     """First values uniform in (-scale, scale).
 
     >>> import numpy, basin
-    >>> first = {"w": basin.Uniform((1000,), 0.5)}
+    >>> first = {"w": basin.training.Uniform((1000,), 0.5)}
     >>> trainer = basin.Trainer(lambda w, x: numpy.sum(x * w), first)
     >>> bool((abs(trainer.parameters()["w"]) < 0.5).all())
     True
@@ -56,7 +55,7 @@ class Constant(_Init):
     """First values all equal to scale.
 
     >>> import numpy, basin
-    >>> first = {"w": basin.Constant((3,), 2.0)}
+    >>> first = {"w": basin.training.Constant((3,), 2.0)}
     >>> basin.Trainer(lambda w, x: numpy.sum(x * w), first).parameters()["w"]
     array([2., 2., 2.], dtype=float32)
     """
@@ -68,13 +67,18 @@ class Lecun(_Init):
     """First values from N(0, 1 / fan_in), cut at two deviations; `scale` is fan_in.
 
     >>> import numpy, basin
-    >>> first = {"w": basin.Lecun((100, 50), 100)}
+    >>> first = {"w": basin.training.Lecun((100, 50), 100)}
     >>> trainer = basin.Trainer(lambda w, x: numpy.sum(x @ w), first)
     >>> bool(abs(trainer.parameters()["w"]).max() < 0.25)
     True
     """
 
     kind = "LECUN"
+
+
+def is_true(answer) -> bool:
+    """Whether a callback ends a run: True, of Python or NumPy, and nothing else."""
+    return isinstance(answer, (bool, numpy.bool_)) and bool(answer)
 
 
 class _Params:
@@ -102,7 +106,7 @@ class Trainer:
     ...     return numpy.mean((x @ w - y) ** 2)
     >>> x = numpy.random.default_rng(0).normal(size=(64, 3))
     >>> y = x @ numpy.array([[1.0], [2.0], [3.0]])
-    >>> trainer = basin.Trainer(loss, {"w": basin.Normal((3, 1), 0.1)}, rate=0.1)
+    >>> trainer = basin.Trainer(loss, {"w": basin.training.Normal((3, 1), 0.1)}, rate=0.1)
     >>> for _ in range(200):
     ...     last = trainer.step(x=x, y=y)
     >>> trainer.parameters()["w"].ravel().round(2)
@@ -126,7 +130,7 @@ class Trainer:
         }  # fmt: skip
         for name, number in given.items():
             if not 0 <= number < math.inf:
-                raise BasinError(f"{name} {number}, wanted a finite number of 0 or more")
+                raise BasinError(f"{name} {number}, expected a finite number of 0 or more")
         self._loss, self._declared, self._structures = loss, {}, {}
         for name, tree in parameters.items():
             leaves: list = []
@@ -153,7 +157,7 @@ class Trainer:
         known = self._signature.names
         unknown = [name for name in given if name not in known]
         if unknown and not self._signature.options:
-            raise BasinError(f"the loss has no argument {unknown[0]!r}, wanted some of {known}")
+            raise BasinError(f"the loss has no argument {unknown[0]!r}, expected some of {known}")
 
     @property
     def steps(self) -> int:
@@ -179,14 +183,14 @@ class Trainer:
         callbacks: Sequence[Callable[["Trainer", float], Any]] = (),
     ) -> list[float]:
         """A step on each of `batches`, which are dicts. A callback is called with the trainer and
-        the loss after each step; one that returns True ends it. Ctrl-C ends it, too, and what was
+        the loss after each step; one that returns True ends it. Ctrl-C also ends it, and what was
         learnt stays. Returns the losses."""
         losses = []
         with contextlib.suppress(KeyboardInterrupt):
             for batch in batches:
                 if not isinstance(batch, Mapping):
                     found = type(batch).__name__
-                    raise BasinError(f"a batch is {found}, wanted a dict of the loss's arguments")
+                    raise BasinError(f"a batch is {found}, expected a dict of the loss's arguments")
                 losses.append(self.step(**batch))
                 if any([is_true(callback(self, losses[-1])) for callback in callbacks]):
                     break
@@ -244,7 +248,7 @@ class Trainer:
         batch = dict(sorted(batch.items()))
         key, arrays = describe(batch)
         if key is None:
-            raise BasinError("a batch of expressions, wanted arrays")
+            raise BasinError("a batch of expressions, expected arrays")
         if tuple(key) not in self._plans:
             self._check_batch(batch)
             self._plans[tuple(key)] = _TrainingPlan(self, batch)
@@ -270,7 +274,7 @@ class _TrainingPlan:
         states = owner._trees(params.states.values())
         loss = as_expression(owner._loss(**states, **given), graph)
         if loss is None or loss.shape != ():
-            raise BasinError(f"the loss is {loss!r}, wanted one number")
+            raise BasinError(f"the loss is {loss!r}, expected one number")
         spec = ffi.new("basin_trainer_spec *", {"adamw": owner._adamw, "schedule": owner._schedule})
         store = owner._store.pointer
         trainer = ffi.new("basin_trainer *")

@@ -724,8 +724,8 @@ def run_overhead(o):
     import torch
 
     import basin.torch as bt
-    from basin import _eager
-    from basin._library import ffi, lib
+    from basin._engine import eager as _eager
+    from basin._engine.library import ffi, lib
 
     torch.set_num_threads(1)
     q, k = torch.randn(2, 1, 2, 8, 8)

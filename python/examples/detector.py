@@ -10,7 +10,7 @@ edges = rng.integers(400, size=(1200, 2))
 fraud = x[:, 0] + x[:, 1] > 1.8
 
 known = numpy.where(numpy.arange(400) < 200, fraud, -1)  # -1: nobody knows
-detector = basin.AnomalyDetector(epochs=60, members=1, hops=0, threads=1)
+detector = basin.tasks.AnomalyDetector(epochs=60, members=1, hops=0, threads=1)
 detector.fit(x, known, edges=edges)
 
 hidden = numpy.where(numpy.arange(400) < 200, -1, fraud)

@@ -19,10 +19,7 @@ synapses = {
     "dense1": ham.Synapse(linear, w=rng.normal(0, 0.02, (7, 9))),
     "dense2": ham.Synapse(linear, w=rng.normal(0, 0.02, (8, 9))),
 }
-connections = [
-    (("input", "hidden"), "dense1"),
-    (("labels", "hidden"), "dense2"),
-]
+connections = [(("input", "hidden"), "dense1"), (("labels", "hidden"), "dense2")]
 network = ham.HAM(layers, synapses, connections)
 
 x = network.init_states()

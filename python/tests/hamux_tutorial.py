@@ -39,10 +39,7 @@ synapses = {
     "dense2": LinearSynapse.rand_init(rng, nlabel, nhid),
 }
 
-connections = [
-    (("input", "hidden"), "dense1"),
-    (("labels", "hidden"), "dense2"),
-]
+connections = [(("input", "hidden"), "dense1"), (("labels", "hidden"), "dense2")]
 
 ham = hmx.HAM(neurons, synapses, connections)
 xs = ham.init_states()  # No batch size

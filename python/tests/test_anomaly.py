@@ -8,6 +8,7 @@ import numpy
 import pytest
 
 import basin
+from basin import tasks
 
 SMALL = {
     "epochs": 40, "members": 1, "scaling": "standard", "hops": 0, "dim": 16, "rate": 0.01,
@@ -18,7 +19,7 @@ SMALL = {
 @pytest.fixture(scope="module")
 def fitted(network):
     x, edges, y = network
-    return basin.AnomalyDetector(**SMALL).fit(x, y, edges=edges)
+    return tasks.AnomalyDetector(**SMALL).fit(x, y, edges=edges)
 
 
 def test_it_learns(fitted, network):
@@ -42,25 +43,25 @@ def test_probabilities_decisions_and_classes_agree(fitted, network):
 
 def test_files_and_pickles_keep_the_model(fitted, network, tmp_path):
     x, edges, _ = network
-    wanted = fitted.predict_proba(x, edges=edges)
+    expected = fitted.predict_proba(x, edges=edges)
     fitted.save(tmp_path / "detector.safetensors")
-    loaded = basin.AnomalyDetector.load(tmp_path / "detector.safetensors")
+    loaded = tasks.AnomalyDetector.load(tmp_path / "detector.safetensors")
     for other in (loaded, pickle.loads(pickle.dumps(fitted))):
-        assert numpy.array_equal(other.predict_proba(x, edges=edges), wanted)
+        assert numpy.array_equal(other.predict_proba(x, edges=edges), expected)
 
 
 def test_edges_may_come_in_many_forms(fitted, network):
     sparse, networkx = pytest.importorskip("scipy.sparse"), pytest.importorskip("networkx")
     x, edges, _ = network
-    wanted = fitted.predict_proba(x, edges=edges)
+    expected = fitted.predict_proba(x, edges=edges)
     matrix = sparse.coo_matrix((numpy.ones(len(edges)), edges.T), (120, 120))
     graph = networkx.Graph()
     graph.add_nodes_from(range(120))
     graph.add_edges_from(edges.tolist())
     for form in (matrix, matrix.tocsr() + matrix.T.tocsr(), graph, edges[:, ::-1].astype("i4")):
-        assert numpy.array_equal(fitted.predict_proba(x, edges=form), wanted)
+        assert numpy.array_equal(fitted.predict_proba(x, edges=form), expected)
     features = sparse.csr_matrix(x)
-    assert numpy.array_equal(fitted.predict_proba(features, edges=edges), wanted)
+    assert numpy.array_equal(fitted.predict_proba(features, edges=edges), expected)
 
 
 def test_weights_of_edges_are_said_to_be_unused(fitted, network):
@@ -75,25 +76,25 @@ def test_tables_go_by_the_names_of_their_columns(network):
     pandas = pytest.importorskip("pandas")
     x, edges, y = network
     table = pandas.DataFrame(x, columns=["age", "amount", "hour", "visits"])
-    model = basin.AnomalyDetector(**SMALL).fit(table, y, edges=edges)
+    model = tasks.AnomalyDetector(**SMALL).fit(table, y, edges=edges)
     assert list(model.feature_names_in_) == list(table.columns)
-    wanted = model.predict_proba(table, edges=edges)
+    expected = model.predict_proba(table, edges=edges)
     shuffled = table[["visits", "age", "hour", "amount"]]
-    assert numpy.array_equal(model.predict_proba(shuffled, edges=edges), wanted)
+    assert numpy.array_equal(model.predict_proba(shuffled, edges=edges), expected)
     with pytest.raises(basin.BasinError, match="amount"):
         model.predict(table.drop(columns="amount"), edges=edges)
     with pytest.warns(UserWarning, match="columns not used: city"):
         more = model.predict_proba(table.assign(city="Oslo"), edges=edges)
-    assert numpy.array_equal(more, wanted)
+    assert numpy.array_equal(more, expected)
 
 
 def test_masks_and_relations(network):
     x, edges, y = network
     train = numpy.arange(120) < 80
-    given = basin.Network(
+    given = tasks.Network(
         x, {"a": edges[:150], "b": edges[150:]}, y, train=train, validation=~train
     )
-    model = basin.AnomalyDetector(**SMALL).fit(given)
+    model = tasks.AnomalyDetector(**SMALL).fit(given)
     assert model.predict(given).shape == (120,)
 
 
@@ -118,7 +119,7 @@ def test_a_truth_value_of_numpy_stops_the_run(network):
     def progress(news):
         return numpy.bool_(news["what"] == "training" and news["done"] == 2)
 
-    stop = basin.AnomalyDetector(**SMALL, progress=progress)
+    stop = tasks.AnomalyDetector(**SMALL, progress=progress)
     with pytest.warns(UserWarning, match="stopped after 2 of"):
         stop.fit(x, y, edges=edges)
 
@@ -131,7 +132,7 @@ def test_progress_is_told_and_may_stop_the_run(network):
         seen.append(news)
         return news["what"] == "training" and news["done"] >= 3
 
-    model = basin.AnomalyDetector(**{**SMALL, "epochs": 500}, progress=progress)
+    model = tasks.AnomalyDetector(**{**SMALL, "epochs": 500}, progress=progress)
     with pytest.warns(UserWarning, match="stopped after"):
         model.fit(x, y, edges=edges)
     assert seen[0]["what"] == "fitting to rows" and seen[-1]["what"] == "training"
@@ -146,7 +147,7 @@ def test_an_interrupt_keeps_what_was_learnt(network):
         if news["done"] == 4:
             os.kill(os.getpid(), signal.SIGINT)
 
-    model = basin.AnomalyDetector(**{**SMALL, "epochs": 500}, progress=interrupt)
+    model = tasks.AnomalyDetector(**{**SMALL, "epochs": 500}, progress=interrupt)
     with pytest.warns(UserWarning, match="stopped after"):
         model.fit(x, y, edges=edges)
     assert model.outcome_["steps"] < 50
@@ -161,12 +162,12 @@ def test_what_a_callback_raises_is_raised(network):
         raise KeyError("mine")
 
     with pytest.raises(KeyError, match="mine"):
-        basin.AnomalyDetector(**SMALL, progress=fail).fit(x, y, edges=edges)
+        tasks.AnomalyDetector(**SMALL, progress=fail).fit(x, y, edges=edges)
 
 
 def test_it_is_an_estimator_of_scikit_learn(network):
     base = pytest.importorskip("sklearn.base")
-    model = base.clone(basin.AnomalyDetector(**SMALL))
+    model = base.clone(tasks.AnomalyDetector(**SMALL))
     assert model.get_params()["dim"] == 16 and base.is_classifier(model)
     with pytest.raises(ValueError, match="learnt nothing"):
         model.predict(network[0], edges=network[1])
@@ -175,13 +176,13 @@ def test_it_is_an_estimator_of_scikit_learn(network):
 def test_edges_that_are_left_out(network, tmp_path):
     x, edges, y = network
     with pytest.warns(UserWarning, match="no edges: each node is taken by itself"):
-        alone = basin.AnomalyDetector(**SMALL).fit(x, y)
-    said = basin.AnomalyDetector(**SMALL).fit(x, y, edges=[])
-    wanted = said.predict_proba(x, edges=[])
-    assert numpy.array_equal(alone.predict_proba(x), wanted)
-    assert numpy.array_equal(pickle.loads(pickle.dumps(said)).predict_proba(x), wanted)
+        alone = tasks.AnomalyDetector(**SMALL).fit(x, y)
+    said = tasks.AnomalyDetector(**SMALL).fit(x, y, edges=[])
+    expected = said.predict_proba(x, edges=[])
+    assert numpy.array_equal(alone.predict_proba(x), expected)
+    assert numpy.array_equal(pickle.loads(pickle.dumps(said)).predict_proba(x), expected)
     said.save(tmp_path / "model")
-    others = basin.AnomalyDetector.load(tmp_path / "model"), alone.fit(x, y, edges=edges)
+    others = tasks.AnomalyDetector.load(tmp_path / "model"), alone.fit(x, y, edges=edges)
     for model in others:
         with pytest.raises(basin.BasinError, match="no edges: give edges="):
             model.predict(x)
@@ -201,8 +202,8 @@ def test_edges_that_are_left_out(network, tmp_path):
         ({"y": None}, "requires y"),
         ({"y": [0, 1]}, r"y of shape \[2\]"),
         ({"y": [0] * 120}, "anomal"),
-        ({"X": [1, 2]}, "wanted"),
-        ({"X": numpy.full((120, 2), "a")}, "wanted numbers"),
+        ({"X": [1, 2]}, r"\[nodes, features\]"),
+        ({"X": numpy.full((120, 2), "a")}, "numbers"),
         ({"X": numpy.full((120, 2), 1e300)}, "too large for float32"),
         ({"X": numpy.full((120, 2), numpy.inf)}, "inf"),
         ({"X": numpy.full((120, 2), numpy.nan)}, "nan|NaN"),
@@ -212,13 +213,13 @@ def test_mistakes_are_told(network, change, told):
     x, edges, y = network
     given = {"X": x, "y": y, "edges": edges, **change}
     with pytest.raises(basin.BasinError, match=told):
-        basin.AnomalyDetector(**SMALL).fit(given["X"], given["y"], edges=given["edges"])
+        tasks.AnomalyDetector(**SMALL).fit(given["X"], given["y"], edges=given["edges"])
 
 
 def test_tables_in_notebooks(network):
     x, edges, y = network
-    graph = basin.Network(x, {"a<b": edges}, y)
+    graph = tasks.Network(x, {"a<b": edges}, y)
     assert "neighbours, a&lt;b" in graph._repr_html_() and "<td>120</td>" in graph._repr_html_()
-    why = basin.AnomalyDetector(**SMALL).fit(graph).explain(graph, 7)
+    why = tasks.AnomalyDetector(**SMALL).fit(graph).explain(graph, 7)
     assert "node 7" in why._repr_html_() and len(repr(why)) < 120
     assert str(why).startswith("node 7: probability")

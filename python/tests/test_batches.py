@@ -6,7 +6,7 @@ import pytest
 import some_energies
 
 import basin
-from basin import _programs
+from basin._engine import programs as _programs
 
 
 def run(program, arrays):

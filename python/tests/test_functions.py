@@ -121,13 +121,13 @@ def test_functions_of_basins_compute_of_arrays():
 @pytest.mark.parametrize(
     ("formula", "text"),
     [
-        (lambda x: basin.cross_entropy(x, [0, 4]), "the label 4 of 2 classes, wanted -1 to 1"),
+        (lambda x: basin.cross_entropy(x, [0, 4]), "the label 4 of 2 classes.*-1 to 1"),
         (lambda x: basin.one_hot([0.5], 3) * x, "the label 0.5"),
-        (lambda x: basin.hessian(x**2, x), "wanted one number: numpy.sum"),
-        (lambda x: basin.gradient(x, numpy.ones(2)), "wanted expressions"),
-        (lambda x: basin.jvp(x, numpy.ones(2), x), "wanted expressions"),
+        (lambda x: basin.hessian(x**2, x), "one number: numpy.sum"),
+        (lambda x: basin.gradient(x, numpy.ones(2)), "expressions"),
+        (lambda x: basin.jvp(x, numpy.ones(2), x), "expressions"),
         (lambda x: f"{x:.2f}", "has no value yet to be written"),
-        (lambda x: numpy.sum(x, axis=x[0, 0]), "wanted a known number"),
+        (lambda x: numpy.sum(x, axis=x[0, 0]), "known number"),
         (lambda x: x.max(where=x > 0, initial=0), "unexpected keyword argument 'where'"),
         (lambda x: x * numpy.ma.array(numpy.ones((2, 2)), mask=[[1, 0], [0, 0]]), "masked array"),
         (lambda x: numpy.linspace(x, x, 3), r"numpy.linspace has no form .* \* numpy.linspace"),
@@ -152,10 +152,10 @@ def test_arrays_of_every_type_of_number_are_taken(dtype):
 def test_threads_share_a_function():
     double = basin.function(lambda a: numpy.sum(numpy.tanh(a @ a.T), axis=-1))
     given = [numpy.random.default_rng(i).normal(size=(64, 64)) for i in range(4)]
-    wanted = [double(a) for a in given]
+    expected = [double(a) for a in given]
 
     def work(i):
-        return all(numpy.array_equal(double(given[i]), wanted[i]) for _ in range(100))
+        return all(numpy.array_equal(double(given[i]), expected[i]) for _ in range(100))
 
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         assert all(pool.map(work, range(4)))
@@ -169,7 +169,7 @@ def test_partial_functions_and_objects_have_a_name():
     assert bowl([1.0, 2.0]) == 9
     with pytest.raises(basin.BasinError, match="wrt 'by', which has its default"):
         bowl.grad([1.0], "by")
-    with pytest.raises(basin.BasinError, match="3, wanted a function"):
+    with pytest.raises(basin.BasinError, match="3.*function"):
         basin.function(3)
 
 
@@ -191,8 +191,8 @@ def test_causal_attention_sees_what_came_before(exclude_self):
     scores = 0.5 * q[:, 0] @ k[:, 0].T
     for i in range(12):
         seen = scores[i, : i if exclude_self else i + 1]
-        wanted = numpy.log(numpy.exp(seen).sum()) if len(seen) else 0
-        assert ours[i, 0] == pytest.approx(wanted, rel=1e-12)
+        expected = numpy.log(numpy.exp(seen).sum()) if len(seen) else 0
+        assert ours[i, 0] == pytest.approx(expected, rel=1e-12)
 
 
 def test_a_constant_is_what_it_was_when_it_was_traced():
@@ -283,9 +283,9 @@ def test_trees_go_in_and_out_with_their_structure(number):
     def squares(t, x):
         return sum(numpy.sum(leaf**2 * x) for leaf in leaves_of(t))
 
-    wanted = sum(float(numpy.sum(numpy.square(leaf) * 3)) for leaf in leaves_of(tree))
+    expected = sum(float(numpy.sum(numpy.square(leaf) * 3)) for leaf in leaves_of(tree))
     value, slope = squares.value_and_grad(tree, 3.0)
-    assert value == pytest.approx(wanted) and squares(tree, 3.0) == value
+    assert value == pytest.approx(expected) and squares(tree, 3.0) == value
     assert type(slope) is type(tree)
     for found, leaf in zip(leaves_of(slope), leaves_of(tree)):
         assert found == pytest.approx(6 * numpy.asarray(leaf))
@@ -373,7 +373,7 @@ def test_functions_may_be_methods():
     assert steep.at.grad([1.0, 2.0]).tolist() == [3, 3]
     assert steep.at is steep.at and steep.at is not flat.at  # traced once for each object
     assert Line.half(3.0) == steep.half(3.0) == 1.5 and steep.square(3.0) == 9
-    assert isinstance(Line.at, basin.Function)
+    assert isinstance(Line.at, basin.functions.Function)
     copies = [pickle.loads(pickle.dumps(steep, protocol)) for protocol in (2, 4, 5)]
     for again in (*copies, copy.deepcopy(steep)):
         again.slope = 2.0
@@ -386,15 +386,15 @@ def test_gradients_by_options():
     assert ours.grad(u=1.0, v=2.0, wrt="u") == 4
     assert ours.grad(u=1.0, v=2.0, wrt=["u", "v"]) == {"u": 4, "v": 1}
     assert ours.grad(u=1.0, v=2.0) == {"u": 4, "v": 1}
-    with pytest.raises(basin.BasinError, match=r"wrt 'w', wanted one of \['u', 'v', 'a'\]"):
+    with pytest.raises(basin.BasinError, match=r"wrt 'w'.*\['u', 'v', 'a'\]"):
         ours.grad(u=1.0, v=2.0, wrt="w")
 
 
 def test_wrt_is_a_name_or_a_list_of_names():
     ours = basin.function(lambda x, y: numpy.sum(x * y))
-    with pytest.raises(basin.BasinError, match=r"wrt 1, wanted a name or a list of names of \['x"):
+    with pytest.raises(basin.BasinError, match=r"wrt 1.*name or a list of names of \['x"):
         ours.grad(1.0, 2.0, wrt=1)
-    with pytest.raises(basin.BasinError, match="wrt 1, wanted one of"):
+    with pytest.raises(basin.BasinError, match="wrt 1.*one of"):
         ours.grad(1.0, 2.0, wrt=[1])
     with pytest.raises(basin.BasinError, match="given no argument"):
         basin.function(lambda x=1.0: numpy.sum(x)).grad()

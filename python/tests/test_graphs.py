@@ -6,6 +6,7 @@ import numpy
 import pytest
 
 import basin
+from basin import tasks
 
 SMALL = {"epochs": 12, "dim": 16, "memories": 16, "blocks": 1, "threads": 1, "rate": 0.01}
 RINGS = [[[i, (i + 1) % n] for i in range(n)] for n in range(5, 15)]
@@ -15,7 +16,7 @@ CLASSES = numpy.repeat([3, 7], 10)
 
 @pytest.fixture(scope="module")
 def fitted():
-    return basin.GraphClassifier(**SMALL).fit(RINGS + STARS, CLASSES)
+    return tasks.GraphClassifier(**SMALL).fit(RINGS + STARS, CLASSES)
 
 
 def test_it_learns(fitted):
@@ -28,21 +29,21 @@ def test_it_learns(fitted):
 
 def test_files_and_pickles_keep_the_model(fitted, tmp_path):
     fitted.save(tmp_path / "graphs.safetensors")
-    loaded = basin.GraphClassifier.load(tmp_path / "graphs.safetensors")
+    loaded = tasks.GraphClassifier.load(tmp_path / "graphs.safetensors")
     for other in (loaded, pickle.loads(pickle.dumps(fitted))):
         assert numpy.array_equal(other.predict_proba(STARS), fitted.predict_proba(STARS))
         assert list(other.classes_) == [3, 7]
     with pytest.raises(basin.BasinError, match="a model of classes"):
-        basin.GraphRegressor.load(tmp_path / "graphs.safetensors")
+        tasks.GraphRegressor.load(tmp_path / "graphs.safetensors")
 
 
 def test_graphs_may_come_in_many_forms(fitted):
     sparse, networkx = pytest.importorskip("scipy.sparse"), pytest.importorskip("networkx")
     ring = networkx.cycle_graph(6)
-    wanted = fitted.predict_proba([RINGS[1]])
+    expected = fitted.predict_proba([RINGS[1]])
     matrix = sparse.coo_matrix((numpy.ones(6), numpy.array(RINGS[1]).T), (6, 6))
-    for form in (ring, matrix, basin.Graph(RINGS[1]), numpy.array(RINGS[1])):
-        assert fitted.predict_proba([form]) == pytest.approx(wanted, abs=1e-6)
+    for form in (ring, matrix, tasks.Graph(RINGS[1]), numpy.array(RINGS[1])):
+        assert fitted.predict_proba([form]) == pytest.approx(expected, abs=1e-6)
 
 
 def test_a_graph_of_pytorch_geometric(fitted):
@@ -58,27 +59,27 @@ def test_data_of_networkx_must_be_named(fitted):
     networkx.set_node_attributes(ring, 6, "atom")
     with pytest.raises(basin.BasinError, match="graph 0 has node data \\['atom'\\]"):
         fitted.predict([ring])
-    graph = basin.Graph.from_networkx(ring, node_labels=["atom"])
+    graph = tasks.Graph.from_networkx(ring, node_labels=["atom"])
     assert graph.node_labels.tolist() == [[6]] * 6
 
 
 def test_labels_of_nodes_tell_classes():
     ring = [[i, (i + 1) % 6] for i in range(6)]
     graphs = [
-        basin.Graph(ring, node_labels=[6 + i % 2 * (j % 2) for i in range(6)]) for j in range(20)
+        tasks.Graph(ring, node_labels=[6 + i % 2 * (j % 2) for i in range(6)]) for j in range(20)
     ]
     classes = ["pure", "mixed"] * 10
-    model = basin.GraphClassifier(**SMALL, validation=0).fit(graphs, classes)
+    model = tasks.GraphClassifier(**SMALL, validation=0).fit(graphs, classes)
     assert model.score(graphs, classes) == 1
     assert model.predict(graphs[:2]).tolist() == ["pure", "mixed"]
 
 
 def test_values_of_graphs():
     sizes = numpy.array([len(ring) for ring in RINGS + STARS], dtype=float)
-    model = basin.GraphRegressor(**{**SMALL, "epochs": 60}, validation=0).fit(RINGS + STARS, sizes)
+    model = tasks.GraphRegressor(**{**SMALL, "epochs": 60}, validation=0).fit(RINGS + STARS, sizes)
     assert model.predict(RINGS).shape == (10,)
     assert model.score(RINGS + STARS, sizes) > 0.8
-    two = basin.GraphRegressor(**SMALL).fit(RINGS + STARS, numpy.stack([sizes, -sizes], 1))
+    two = tasks.GraphRegressor(**SMALL).fit(RINGS + STARS, numpy.stack([sizes, -sizes], 1))
     assert two.predict(RINGS).shape == (10, 2)
 
 
@@ -87,7 +88,7 @@ def test_scikit_learn_searches_over_settings():
     graphs = numpy.empty(20, dtype=object)
     graphs[:] = RINGS + STARS
     search = selection.GridSearchCV(
-        basin.GraphClassifier(**{**SMALL, "epochs": 2}), {"dim": [8, 16]}, cv=2
+        tasks.GraphClassifier(**{**SMALL, "epochs": 2}), {"dim": [8, 16]}, cv=2
     )
     search.fit(graphs, CLASSES)
     assert search.best_params_["dim"] in (8, 16)
@@ -99,15 +100,15 @@ def test_scikit_learn_searches_over_settings():
         ([], [], "no graphs"),
         (RINGS, [1, 2], r"y of shape \[2\]"),
         (RINGS, [1] * 10, "class"),
-        ([basin.Graph([[0, 1]], node_labels=[1, 2]), [[0, 1]]], [0, 1], "graph 1 has none"),
+        ([tasks.Graph([[0, 1]], node_labels=[1, 2]), [[0, 1]]], [0, 1], "graph 1 has none"),
     ],
 )
 def test_mistakes_are_told(graphs, y, told):
     with pytest.raises(basin.BasinError, match=told):
-        basin.GraphClassifier(**SMALL).fit(graphs, y)
+        tasks.GraphClassifier(**SMALL).fit(graphs, y)
 
 
-@pytest.mark.parametrize("one", ["CCO", basin.Graph([[0, 1]])])
+@pytest.mark.parametrize("one", ["CCO", tasks.Graph([[0, 1]])])
 def test_one_graph_is_no_list_of_graphs(fitted, one):
     with pytest.raises(basin.BasinError, match="one graph"):
         fitted.predict(one)
@@ -118,7 +119,7 @@ def test_one_graph_is_no_list_of_graphs(fitted, one):
 )
 def test_wrong_graphs_are_refused(wrong):
     with pytest.raises(basin.BasinError):
-        basin.Graph([[0, 1]], **wrong)
+        tasks.Graph([[0, 1]], **wrong)
 
 
 def test_a_graph_of_no_nodes_alone(fitted):
@@ -132,12 +133,12 @@ def test_a_graph_of_no_nodes_alone(fitted):
     [
         ({"node_labels": [2**32 + 1, 1, 1]}, "node_labels: 4294967297 is too large for int32"),
         ({"node_attributes": [1e39, 1, 1]}, r"node_attributes: 1e\+39 is too large for float32"),
-        ({"nodes": 3.5}, "a graph of 3.5 nodes, wanted a whole number"),
+        ({"nodes": 3.5}, "a graph of 3.5 nodes.*whole number"),
     ],
 )
 def test_what_a_graph_cannot_hold_is_refused(given, told):
     with pytest.raises(basin.BasinError, match=told):
-        basin.Graph([[0, 1], [1, 2]], **given)
+        tasks.Graph([[0, 1], [1, 2]], **given)
 
 
 def test_data_of_networkx_that_are_missing_are_named():
@@ -145,13 +146,13 @@ def test_data_of_networkx_that_are_missing_are_named():
     ring = networkx.cycle_graph(4)
     ring.nodes[0]["atom"] = 6
     with pytest.raises(basin.BasinError, match="node 1 has no 'atom'"):
-        basin.Graph.from_networkx(ring, node_labels=["atom"])
+        tasks.Graph.from_networkx(ring, node_labels=["atom"])
     with pytest.raises(basin.BasinError, match="edge .0, 1. has no 'bond'"):
-        basin.Graph.from_networkx(ring, edge_labels=["bond"])
-    with pytest.raises(basin.BasinError, match="data 'atom' of nodes, wanted a list of names"):
-        basin.Graph.from_networkx(ring, node_labels="atom")
-    with pytest.raises(basin.BasinError, match="one graph, .*, wanted a list of them"):
-        basin.GraphSet(ring)
+        tasks.Graph.from_networkx(ring, edge_labels=["bond"])
+    with pytest.raises(basin.BasinError, match="data 'atom' of nodes.*list of names"):
+        tasks.Graph.from_networkx(ring, node_labels="atom")
+    with pytest.raises(basin.BasinError, match="one graph, .*.*list of them"):
+        tasks.GraphSet(ring)
 
 
 def test_scores_want_a_target_for_each_graph(fitted):
@@ -160,35 +161,35 @@ def test_scores_want_a_target_for_each_graph(fitted):
     with pytest.warns(UserWarning, match="column-vector"):  # it was compared with every graph
         column = fitted.score([graphs[i] for i in turned], CLASSES[turned, None])
     assert column == fitted.score(graphs, CLASSES)
-    for y, told in ((None, r"y of shape \[\]"), ([3, None] * 10, "y of 1 is None, wanted a class")):
+    for y, told in ((None, r"y of shape \[\]"), ([3, None] * 10, "y of 1 is None.*class")):
         with pytest.raises(basin.BasinError, match=told):
             fitted.score(graphs, y)
-    values = basin.GraphRegressor(**{**SMALL, "epochs": 1}).fit(graphs, numpy.eye(20)[:, :2])
-    with pytest.raises(basin.BasinError, match="y of 1 values a graph, wanted 2"):
+    values = tasks.GraphRegressor(**{**SMALL, "epochs": 1}).fit(graphs, numpy.eye(20)[:, :2])
+    with pytest.raises(basin.BasinError, match="y of 1 values a graph.*2"):
         values.score(graphs, numpy.arange(20))
 
 
 @pytest.mark.parametrize("validation", [-0.5, 2.0, float("nan")])
 def test_no_such_part_of_the_graphs(validation):
-    with pytest.raises(basin.BasinError, match="validation is .*, wanted a part"):
-        basin.GraphClassifier(**SMALL, validation=validation).fit(RINGS + STARS, CLASSES)
+    with pytest.raises(basin.BasinError, match="validation is .*.*part"):
+        tasks.GraphClassifier(**SMALL, validation=validation).fit(RINGS + STARS, CLASSES)
 
 
 def test_stereo_distinguishes_mirror_images():
     left, right = "N[C@@H](C)C(=O)O", "N[C@H](C)C(=O)O"
     smiles = [left, right, "CCO", "CC=O"] * 6
-    model = basin.GraphRegressor(stereo=True, epochs=1, members=1, dim=8, threads=1)
+    model = tasks.GraphRegressor(stereo=True, epochs=1, members=1, dim=8, threads=1)
     model.fit(smiles, [float(i % 4) for i in range(24)])
     one, other, again = model.predict([left, right, "OC(=O)[C@@H](N)C"])
     assert one != other and abs(one - again) < 1e-4
-    labels = basin.Graph.from_smiles(left).node_labels[:, 3]
+    labels = tasks.Graph.from_smiles(left).node_labels[:, 3]
     assert not labels.any()  # without it as before
 
 
 def test_intervals_sets_and_nearest_molecules():
     paths = [[[i, i + 1] for i in range(n)] for n in range(3, 43)]
     sized = [len(path) / 10 for path in paths]
-    model = basin.GraphRegressor(epochs=5, dim=16, memories=16, threads=1, validation=0.5)
+    model = tasks.GraphRegressor(epochs=5, dim=16, memories=16, threads=1, validation=0.5)
     low, high = model.fit(paths, sized).predict_interval(paths, 0.8)
     assert low.shape == high.shape == (40,) and (low < high).all()
     assert numpy.allclose((low + high) / 2, model.predict(paths), atol=1e-5)
@@ -197,7 +198,7 @@ def test_intervals_sets_and_nearest_molecules():
     with pytest.raises(basin.BasinError, match="coverage 90"):
         model.predict_interval(paths, 90)
     smiles = ["C" * n + end for n in range(1, 11) for end in ("O", "Cl")]
-    model = basin.GraphClassifier(
+    model = tasks.GraphClassifier(
         epochs=3, dim=16, memories=16, threads=1, members=2, validation=0.3
     ).fit(smiles, ["O", "Cl"] * 10)
     sets = model.predict_set(smiles, 0.5)
@@ -209,7 +210,7 @@ def test_intervals_sets_and_nearest_molecules():
 
 def test_an_explanation_has_the_memory():
     smiles = ["C" * (3 + i // 2) + "O" * (i % 2) for i in range(60)]
-    model = basin.GraphClassifier(
+    model = tasks.GraphClassifier(
         epochs=1, dim=16, memories=16, threads=1, validation=0.5, members=2
     ).fit(smiles, [i % 2 for i in range(60)])
     why = model.explain(smiles, 5)
@@ -222,25 +223,25 @@ def test_tables_of_molecules(tmp_path):
     path = tmp_path / "m.CSV"
     path.write_text("name;smiles;y;k\na;CCO;1,5;1\na;OCC;2;2\nb;[Na+].[Cl-];3;3\nc;C1C;4;3\n")
     with pytest.warns(UserWarning, match="ring 1 is not closed(.|\n)*1 id is there more") as told:
-        read = basin.GraphSet.read(path, target="y")
+        read = tasks.GraphSet.read(path, target="y")
     assert told[0].filename == __file__
     assert len(read) == 3 and read.pointer.target[0] == 1.5
     with pytest.warns(UserWarning, match="3 different whole numbers"):
-        assert basin.GraphSet.read(path, target="k").pointer.classes == 3
+        assert tasks.GraphSet.read(path, target="k").pointer.classes == 3
     with pytest.warns(UserWarning, match="several parts"):
-        both = basin.GraphSet.read(path, target=["y", "k"], ids="name", values=True)
+        both = tasks.GraphSet.read(path, target=["y", "k"], ids="name", values=True)
     assert both.pointer.targets == 2
     with pytest.raises(basin.BasinError, match="no column 'z' of targets"):
-        basin.GraphSet.read(path, target="z")
+        tasks.GraphSet.read(path, target="z")
     with pytest.warns(UserWarning, match="several parts"):
-        basin.GraphSet(["CCO", "[Na+].[Cl-]"])
+        tasks.GraphSet(["CCO", "[Na+].[Cl-]"])
     words = tmp_path / "w.csv"
     words.write_text("smiles,c\n" + "".join(f"{'C' * n},{'ab'[n % 2]}\n" for n in range(1, 13)))
     with pytest.warns(UserWarning, match="0 is 'a', 1 is 'b'"):
-        read = basin.GraphSet.read(words, target="c")
-    model = basin.GraphClassifier(epochs=1, members=1, dim=8, blocks=1).fit(read)
+        read = tasks.GraphSet.read(words, target="c")
+    model = tasks.GraphClassifier(epochs=1, members=1, dim=8, blocks=1).fit(read)
     model.save(tmp_path / "w.safetensors")
-    again = basin.GraphClassifier.load(tmp_path / "w.safetensors")
+    again = tasks.GraphClassifier.load(tmp_path / "w.safetensors")
     assert again.classes_.tolist() == ["a", "b"] and again.predict(["CCO"])[0] in "ab"
     with pytest.raises(basin.BasinError, match="values=True"):
-        basin.GraphRegressor().fit(read)
+        tasks.GraphRegressor().fit(read)

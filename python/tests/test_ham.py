@@ -260,7 +260,7 @@ def test_a_descent_inside_an_observer_leaves_the_outer_one_alone(options):
     network = classifier()
     x, other, ends = states(network), states(network, seed=2), []
     alone, inner = (network.descend(y, steps=3, dt=0.3) for y in (x, other))
-    wanted = network.descend(other, steps=3, dt=0.3, **options)
+    expected = network.descend(other, steps=3, dt=0.3, **options)
 
     def observe(now):
         before = now.x["v"]
@@ -273,7 +273,7 @@ def test_a_descent_inside_an_observer_leaves_the_outer_one_alone(options):
     close(found.energy, alone.energy)
     assert len(ends) == 4
     for end in ends:
-        close(end, wanted.x["h"])
+        close(end, expected.x["h"])
     close(network.descend(other, steps=3, dt=0.3).x["h"], inner.x["h"])
 
     def fail(now):
@@ -303,7 +303,7 @@ def test_noise_is_of_its_seed_and_of_free_neurons():
     watched = network.descend(x, seed=3, steps=20, dt=0.1, noise=1.0, backend="ref",
                               observe=lambda now: None)  # fmt: skip
     close(several.x["h"], watched.x["h"])
-    with pytest.raises(basin.BasinError, match="noise -1; wanted none below 0"):
+    with pytest.raises(basin.BasinError, match="noise -1.*none below 0"):
         network.descend(x, noise=-1.0)
     with pytest.raises(basin.BasinError, match="noise 1 together with the guard"):
         network.descend(x, noise=1.0, guard=True)
@@ -326,7 +326,7 @@ def test_steps_of_many_sizes_and_the_energy_of_synapses_alone():
     )
     close(end.energy, end.terms["vh(v, h)"])
     close(numpy.stack(seen), end.energy)
-    with pytest.raises(basin.BasinError, match="wanted a number or one per step"):
+    with pytest.raises(basin.BasinError, match="number or one per step"):
         network.descend(x, steps=3, dt=[0.1, 0.2])
 
 
@@ -340,7 +340,7 @@ def test_a_descent_ends_at_rest():
 
 def test_parameters_are_drawn_set_and_copied():
     network = ham.HAM(
-        {"v": ham.Layer(ham.Lagrangian("softmax", beta=basin.Constant((), 2.0)), 3)},
+        {"v": ham.Layer(ham.Lagrangian("softmax", beta=basin.training.Constant((), 2.0)), 3)},
         {"m": ham.memory(6), "b": ham.bias(b=[1.0, 2.0, 3.0])},
         [(["v"], "m"), (["v"], "b")],
         seed=3,
@@ -449,7 +449,7 @@ def test_mistakes_are_named():
     network = classifier()
     with pytest.raises(basin.BasinError, match="no states of layer 'h'"):
         network.energy(None, {"v": numpy.zeros(5)})
-    with pytest.raises(basin.BasinError, match=r"shape \[4\], wanted \[5\] or \[batch, ..\]"):
+    with pytest.raises(basin.BasinError, match=r"shape \[4\].*\[5\] or \[batch, ..\]"):
         network.activations({"v": numpy.zeros(4), "h": numpy.zeros(4)})
     with pytest.raises(basin.BasinError, match="batches differ"):
         network.activations({"v": numpy.zeros((2, 5)), "h": numpy.zeros(4)})
@@ -457,15 +457,15 @@ def test_mistakes_are_named():
         network.set({"vh.x": 1.0})
     with pytest.raises(basin.BasinError, match="there is no layer 'w'"):
         ham.HAM(network.layers, network.synapses, [(("v", "w"), "vh")])
-    with pytest.raises(basin.BasinError, match="wanted a function or one of"):
+    with pytest.raises(basin.BasinError, match="function or one of"):
         ham.Layer("maxout", 3)
-    with pytest.raises(basin.BasinError, match=r"'vh.w' has shape \[4, 5\], wanted \[5, 4\]"):
+    with pytest.raises(basin.BasinError, match=r"'vh.w' has shape \[4, 5\].*\[5, 4\]"):
         ham.HAM(network.layers, {"vh": ham.linear(w=numpy.ones((4, 5)))}, [(("v", "h"), "vh")])
     with pytest.raises(basin.BasinError, match=r"Lagrangian of your own has shape \[\]"):
         ham.HAM({"v": ham.Layer(lambda x: numpy.sum(x**2), 3)}, {}, [])
     with pytest.raises(ZeroDivisionError):
         ham.HAM(network.layers, {"s": ham.Synapse(lambda g: 1 / 0)}, [(["v"], "s")])
-    with pytest.raises(basin.BasinError, match="wanted \\[1, ..\\], a number per sample"):
+    with pytest.raises(basin.BasinError, match="\\[1, ..\\], a number per sample"):
         ham.HAM(network.layers, {"s": ham.Synapse(lambda g: numpy.sum(g))}, [(["v"], "s")])
 
 
@@ -481,9 +481,9 @@ def test_what_is_not_used_is_refused():
         ham.HAM(layers, {"m": ham.linear(), "n": ham.linear()}, ends)
     x = states(network)
     for call in (network.activations, network.descend, lambda x: network.energy(None, x)):
-        with pytest.raises(basin.BasinError, match=r"states of 'z', wanted those of \['v', 'h'\]"):
+        with pytest.raises(basin.BasinError, match=r"states of 'z'.*those of \['v', 'h'\]"):
             call({**x, "z": numpy.zeros(3)})
-    with pytest.raises(basin.BasinError, match="a batch of 0 samples, wanted 1 or more"):
+    with pytest.raises(basin.BasinError, match="a batch of 0 samples.*1 or more"):
         network.descend(network.init_states(0))
 
 
@@ -562,8 +562,8 @@ def same_network(hamux, neurons, synapses, connections, ours):
         for name, energy in ours.layer_energies(g, x, backend="ref").items():
             close(energy, tree["neurons"][name])
         energies = ours.connection_energies(g, backend="ref").values()
-        for energy, wanted in zip(energies, tree["connections"]):
-            close(energy, wanted)
+        for energy, expected in zip(energies, tree["connections"]):
+            close(energy, expected)
         energy, slopes = model.dEdact(there, x, return_energy=True)
         close(ours.energy(g, x, backend="ref"), energy)
         for name, slope in ours.dEdg(g, x, backend="ref").items():
@@ -656,8 +656,8 @@ def printed(program, **environment):
 def test_the_tutorial_line_by_line(hamux):
     theirs, ours = printed(TUTORIAL[0], JAX_ENABLE_X64="1"), printed(TUTORIAL[1])
     assert len(ours) == len(theirs) == 4
-    for line, wanted in zip(ours, theirs):
-        close(line, wanted)
+    for line, expected in zip(ours, theirs):
+        close(line, expected)
 
 
 def test_the_tutorial_takes_fewer_lines():

@@ -6,7 +6,8 @@ import numpy
 import pytest
 
 import basin
-from basin._pictures import pixels_of
+from basin import tasks
+from basin.tasks._data.pictures import pixels_of
 
 SMALL = {
     "epochs": 6, "dim": 16, "heads": 2, "head_dim": 8, "memories": 32, "batch": 8, "threads": 1,
@@ -15,7 +16,7 @@ SMALL = {
 
 @pytest.fixture(scope="module")
 def fitted(stripes):
-    return basin.ImageCompleter(**SMALL).fit(stripes)
+    return tasks.ImageCompleter(**SMALL).fit(stripes)
 
 
 def test_settings_fit_the_pictures(fitted):
@@ -43,12 +44,12 @@ def test_one_picture_with_its_descent(fitted, stripes):
 
 def test_values_and_pictures_of_pil_are_the_same(fitted, stripes):
     image = pytest.importorskip("PIL.Image")
-    wanted = fitted.predict(stripes[:2], rectangle=(0, 0, 8, 8))
+    expected = fitted.predict(stripes[:2], rectangle=(0, 0, 8, 8))
     values = fitted.predict(stripes[:2] / 255, rectangle=(0, 0, 8, 8))
-    assert numpy.array_equal(values, wanted)
+    assert numpy.array_equal(values, expected)
     pictures = [image.fromarray(pixels) for pixels in stripes[:2]]
     completed = fitted.predict(pictures, rectangle=(0, 0, 8, 8))
-    assert numpy.array_equal(numpy.stack(completed)[..., 0], wanted)
+    assert numpy.array_equal(numpy.stack(completed)[..., 0], expected)
 
 
 def test_transparency_lies_on_white(fitted):
@@ -64,11 +65,11 @@ def test_scores(fitted, stripes):
 
 
 def test_files_and_pickles_keep_the_model(fitted, stripes, tmp_path):
-    wanted = fitted.predict(stripes[:1], rectangle=(0, 0, 8, 8))
+    expected = fitted.predict(stripes[:1], rectangle=(0, 0, 8, 8))
     fitted.save(tmp_path / "model.safetensors")
-    loaded = basin.ImageCompleter.load(tmp_path / "model.safetensors")
+    loaded = tasks.ImageCompleter.load(tmp_path / "model.safetensors")
     for other in (loaded, pickle.loads(pickle.dumps(fitted))):
-        assert numpy.array_equal(other.predict(stripes[:1], rectangle=(0, 0, 8, 8)), wanted)
+        assert numpy.array_equal(other.predict(stripes[:1], rectangle=(0, 0, 8, 8)), expected)
 
 
 @pytest.mark.parametrize(
@@ -90,12 +91,12 @@ def test_mistakes_are_told(fitted, picture, how, told):
 @pytest.mark.parametrize(("pictures", "told"), [(numpy.zeros((16, 16)), "one pic"), ([], "no pic")])
 def test_what_is_not_several_pictures_is_refused(pictures, told):
     with pytest.raises(basin.BasinError, match=told):
-        basin.ImageCompleter(**SMALL).fit(pictures)
+        tasks.ImageCompleter(**SMALL).fit(pictures)
 
 
 def test_what_has_learnt_nothing_says_so_first(stripes):
     with pytest.raises(ValueError, match="learnt nothing"):
-        basin.ImageCompleter().predict(stripes[:1])
+        tasks.ImageCompleter().predict(stripes[:1])
 
 
 def written(folder, image, **options):
@@ -108,13 +109,13 @@ def test_a_picture_may_be_a_file(fitted, stripes, tmp_path):
     """It was freed before it was read: 0 x 0 pixels."""
     Image = pytest.importorskip("PIL.Image")  # noqa: N806
     path = written(tmp_path, Image.fromarray(stripes[0]))
-    wanted = fitted.complete(stripes[0], rectangle=(4, 4, 4, 4))
+    expected = fitted.complete(stripes[0], rectangle=(4, 4, 4, 4))
     for given in (path, str(path), Image.open(path)):
         found = fitted.complete(given, rectangle=numpy.array([4, 4, 4, 4]))
-        assert numpy.array_equal(found.completed, wanted.completed)
-    assert numpy.array_equal(fitted.predict([path], rectangle=(4, 4, 4, 4))[0], wanted.completed)
+        assert numpy.array_equal(found.completed, expected.completed)
+    assert numpy.array_equal(fitted.predict([path], rectangle=(4, 4, 4, 4))[0], expected.completed)
     assert repr(found) == "Completion(16 x 16 pixels in 1 channel, 16 missing)"
-    with pytest.raises(basin.BasinError, match="one picture, wanted several"):
+    with pytest.raises(basin.BasinError, match="one picture.*several"):
         fitted.predict(path, ratio=0.5)
 
 
@@ -147,16 +148,16 @@ def test_deep_pictures_of_pil():
     for values in (steps.astype("i4"), (steps * 257).astype("i4"), steps.astype("f4")):
         assert numpy.array_equal(pixels_of(Image.fromarray(values))[:, :, 0], steps)
     assert numpy.array_equal(pixels_of(Image.fromarray((steps / 255).astype("f4")))[:, :, 0], steps)
-    with pytest.raises(basin.BasinError, match="mode F with values 0 .. 510, wanted bytes"):
+    with pytest.raises(basin.BasinError, match="mode F with values 0 .. 510.*bytes"):
         pixels_of(Image.fromarray((2 * steps).astype("f4")))
 
 
 @pytest.mark.parametrize(
     ("hole", "told"),
     [
-        ({"ratio": 0}, "ratio is 0, wanted above 0"),  # hid what training hides
+        ({"ratio": 0}, "ratio is 0.*above 0"),  # hid what training hides
         ({"rectangle": (0, 0, 0, 0)}, "the rectangle is 0,0,0,0"),  # likewise
-        ({"rectangle": (4, 4, 4)}, "the rectangle is 4,4,4, wanted left, top"),
+        ({"rectangle": (4, 4, 4)}, "the rectangle is 4,4,4.*left, top"),
     ],
 )
 def test_holes_that_are_none_are_refused(fitted, stripes, hole, told):
@@ -166,7 +167,7 @@ def test_holes_that_are_none_are_refused(fitted, stripes, hole, told):
 
 def test_samples_of_an_energy(stripes):
     small = {name: value for name, value in SMALL.items() if name != "epochs"}
-    model = basin.ImageCompleter(objective="match", epochs=2, **small).fit(stripes)
+    model = tasks.ImageCompleter(objective="match", epochs=2, **small).fit(stripes)
     drawn = model.sample(3, steps=4, seed=2)
     assert drawn.shape[:3] == (3, 16, 16) and drawn.dtype == numpy.uint8
     assert (model.sample(2, steps=4, seed=2) == drawn[:2]).all()

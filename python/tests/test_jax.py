@@ -262,16 +262,16 @@ def zeros(*shape, dtype="f4"):
     [
         ({"k": zeros(1, 3, 4, 8)}, r"queries \[1, 2, 4, 8\] and keys \[1, 3, 4, 8\]"),
         ({"k": zeros(1, 2, 4, 8, dtype="bfloat16")}, "queries are float32, keys bfloat16"),
-        ({"beta": jnp.ones(3)}, r"beta of shape \[3\], wanted \[\] or \[2\]"),
+        ({"beta": jnp.ones(3)}, r"beta of shape \[3\].*\[\] or \[2\]"),
         ({"beta": 0}, "beta is 0"),
-        ({"beta": None}, "beta is None, wanted a number or an array"),
-        ({"pairs": "casual"}, "wanted None, 'causal' or"),
-        ({"pairs": numpy.ones((4, 4), bool)}, "pairs are a ndarray, wanted None"),
+        ({"beta": None}, "beta is None.*number or an array"),
+        ({"pairs": "casual"}, "None, 'causal' or"),
+        ({"pairs": numpy.ones((4, 4), bool)}, "pairs are a ndarray.*None"),
         ({"pairs": "causal", "k": zeros(1, 2, 5, 8)}, "4 queries and 5 keys"),
         ({"pairs": bj.Pairs([(0, 1)], 5)}, "there are 4 queries and 4 keys"),
         ({"pairs": bj.Pairs([(0, 1)], 4), "exclude_self": True}, "list those that count"),
-        ({"scale": jnp.ones((2, 2))}, r"scale of shape \[2, 2\], wanted \[1, 2, 4, 4\]"),
-        ({"layout": "bnh"}, "layout 'bnh', wanted 'hny' or 'nhy'"),
+        ({"scale": jnp.ones((2, 2))}, r"scale of shape \[2, 2\].*\[1, 2, 4, 4\]"),
+        ({"layout": "bnh"}, "layout 'bnh'.*'hny' or 'nhy'"),
     ],
 )
 def test_errors_say_what_was_found_and_what_was_wanted(change, message):

@@ -62,9 +62,9 @@ def derivatives(function, operands):
 
 
 def agree(function, other, operands, dtype="f8", bound=1e-12):
-    wanted = derivatives(other, tuple(operands))
+    expected = derivatives(other, tuple(operands))
     found = derivatives(function, tuple(x.astype(dtype) for x in operands))
-    for x, y in zip(found, wanted):
+    for x, y in zip(found, expected):
         assert x.dtype == jnp.dtype(dtype)
         norm = numpy.linalg.norm
         assert norm(numpy.asarray(x, "f8") - y) <= bound * max(1, norm(y))
@@ -142,10 +142,10 @@ def test_as_dot_product_attention():
         {"local_window_size": (2, 1)}, {"is_causal": True, "local_window_size": 2},
     ):  # fmt: skip
         found = bj.attention(q, k, v, **options)
-        wanted = jax.nn.dot_product_attention(q, k, v, **options)
+        expected = jax.nn.dot_product_attention(q, k, v, **options)
         if "query_seq_lengths" in options:  # what lies behind the last query is not defined
-            found, wanted = found[0, :3], wanted[0, :3]
-        numpy.testing.assert_allclose(found, wanted, atol=2e-6)
+            found, expected = found[0, :3], expected[0, :3]
+        numpy.testing.assert_allclose(found, expected, atol=2e-6)
 
 
 def test_transforms():
@@ -189,8 +189,8 @@ def _loop(function, q, kept):
 ])  # fmt: skip
 def test_results_beside_tangents(way):
     q, k, v = random(1, 3, 1, 2), random(1, 4, 1, 2), random(1, 4, 1, 2)
-    found, wanted = (way(lambda q, f=f: f(q, k, v), q) for f in (bj.attention, usual))
-    for x, y in zip(jax.tree.leaves(found), jax.tree.leaves(wanted)):
+    found, expected = (way(lambda q, f=f: f(q, k, v), q) for f in (bj.attention, usual))
+    for x, y in zip(jax.tree.leaves(found), jax.tree.leaves(expected)):
         numpy.testing.assert_allclose(x, y, atol=1e-11)
 
 
@@ -204,7 +204,7 @@ def test_export():
 
 @pytest.mark.parametrize(
     "options, message",
-    [({"bias": numpy.ones(9)}, "broadcasts to"), ({"mask": numpy.ones((5, 5))}, "wanted bool"),
+    [({"bias": numpy.ones(9)}, "broadcasts to"), ({"mask": numpy.ones((5, 5))}, "bool"),
      ({"key": numpy.ones((1, 5, 3, 4), "f4")}, "K divides H"), ({"pairs": 3}, "basin.jax.Pairs"),
      ({"query": numpy.ones((1, 5, 2, 4), "i4")}, "one type"), ({"scale": numpy.ones(3)}, r"\[2\]"),
      ({"bias": numpy.ones((5, 5), bool)}, "mask takes bool"),

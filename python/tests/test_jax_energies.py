@@ -108,12 +108,12 @@ def test_a_third_order(double):
 
 def test_without_jit_and_with_unknown_lengths():
     f, (x, *rest) = given("memory", "value")
-    wanted = f(x, *rest)
+    expected = f(x, *rest)
     with jax.disable_jit():
-        close(f(x, *rest), wanted)
-        close(jax.vmap(lambda x: f(x, *rest))(x), wanted)
+        close(f(x, *rest), expected)
+        close(jax.vmap(lambda x: f(x, *rest))(x), expected)
     lengths = jax.ShapeDtypeStruct(jax.export.symbolic_shape("b, 3"), "float32")
-    with pytest.raises(basin.BasinError, match="wanted known lengths"):
+    with pytest.raises(basin.BasinError, match="known lengths"):
         jax.export.export(jax.jit(lambda x: f(x, *rest)))(lengths)
 
 
@@ -148,13 +148,13 @@ def test_export_to_another_process(double, tmp_path):
         made = jax.export.export(slope, disabled_checks=bj.export_checks(), platforms=["cpu"])(x)
         close(made.call(x), slope(x))
         (tmp_path / "slope").write_bytes(made.serialize())
-        wanted = float(slope(numpy.arange(6.0).reshape(2, 3)).sum())
+        expected = float(slope(numpy.arange(6.0).reshape(2, 3)).sum())
     here = str(pathlib.Path(__file__).parent)
     paths = os.pathsep.join([here, *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = {**os.environ, "PYTHONPATH": paths, "JAX_PLATFORMS": "cpu"}
     command = [sys.executable, "-c", LOADED, str(tmp_path / "slope")]
     told = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    assert float(told.stdout) == wanted
+    assert float(told.stdout) == expected
 
 
 def test_export_of_an_energy_that_cannot_be_imported():
@@ -233,12 +233,12 @@ def test_trees_as_arguments_and_results(double):
                 jax.vmap(f, in_axes=(None, 0))(net, x), jax.value_and_grad(loss)(net, x),
             ]  # fmt: skip
 
-        wanted = all_of(lambda net, x: layers(jnp, net, x, 2.0))
-        jax.tree_util.tree_map(close, all_of(ours), wanted)
+        expected = all_of(lambda net, x: layers(jnp, net, x, 2.0))
+        jax.tree_util.tree_map(close, all_of(ours), expected)
         made = jax.export.export(
             jax.jit(ours), platforms=["cpu"], disabled_checks=bj.export_checks()
         )(net, x)
-        jax.tree_util.tree_map(close, made.call(net, x), wanted[0])
+        jax.tree_util.tree_map(close, made.call(net, x), expected[0])
 
 
 def test_containers_of_the_users_and_many_arguments():
@@ -267,9 +267,9 @@ def test_an_energy_of_a_tree():
     ("call", "text"),
     [
         (lambda: bj.function(basin.function(len))({"w": "a"}), "w is a str"),
-        (lambda: bj.function(3), "wanted an energy or a function"),
-        (lambda: bj.function(some_energies.memory, "heat"), "wanted one of value, force"),
-        (lambda: bj.function(some_energies.memory, "value", steps=3), "wanted 'descend'"),
+        (lambda: bj.function(3), "energy or a function"),
+        (lambda: bj.function(some_energies.memory, "heat"), "value, force"),
+        (lambda: bj.function(some_energies.memory, "value", steps=3), "'descend'"),
         (lambda: bj.function(some_energies.memory)(jnp.ones(3), eta=1.0), "no parameter 'eta'"),
         (lambda: bj.function(some_energies.memory)(jnp.ones(3), 1, 2, 3), "4 arguments"),
         (lambda: bj.function(some_energies.memory)("x"), "x is a str"),
@@ -301,8 +301,8 @@ def test_cuda_computes_what_the_cpu_does(name, output):
         assert device.platform == "gpu"
     cpu = jax.devices("cpu")[0]
     with jax.default_device(cpu):
-        wanted = both(*(jax.device_put(a, cpu) for a in arguments))
-    for a, b in zip(found, wanted):
+        expected = both(*(jax.device_put(a, cpu) for a in arguments))
+    for a, b in zip(found, expected):
         close(a, b, 2e-3)
     batch = jnp.stack([arguments[0], arguments[0] + 1])
     made = jax.vmap(lambda x: f(x, *arguments[1:]))(batch)

@@ -12,8 +12,10 @@ import sys
 import pytest
 
 import basin
-from basin import _cuda, _eager
-from basin._library import ffi, owned
+from basin import tasks
+from basin._engine import cuda as _cuda
+from basin._engine import eager as _eager
+from basin._engine.library import ffi, library_path, owned
 
 
 @pytest.mark.skipif(not hasattr(os, "RTLD_NODELETE"), reason="no such loader here")
@@ -32,21 +34,39 @@ def test_the_library_stays_mapped_until_the_end():
     assert not [line for line in gone if "libbasin" in line]
 
 
-def test_declarations_of_other_headers_are_refused(tmp_path):
+@pytest.mark.parametrize(
+    ("module", "declared"),
+    [("basin", "_engine/declarations.py"), ("basin.tasks", "tasks/_declarations.py")],
+)
+def test_declarations_of_other_headers_are_refused(tmp_path, module, declared):
     """Numbers would be wrong without a word."""
     package = tmp_path / "basin"
     shutil.copytree(pathlib.Path(basin.__file__).parent, package)
-    declared = (package / "_declarations.py").read_text().replace('HEADERS = "', 'HEADERS = "0')
-    (package / "_declarations.py").write_text(declared)
-    done = subprocess.run(
-        [sys.executable, "-c", "import basin"],
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-    )
+    text = (package / declared).read_text().replace('HEADERS = "', 'HEADERS = "0')
+    (package / declared).write_text(text)
+    done = python(f"import {module}", PYTHONPATH=str(tmp_path))
     assert done.returncode == 1
     assert "was built from other headers than" in done.stderr.splitlines()[-1]
+
+
+def python(program, **environment):
+    command = [sys.executable, "-c", program]
+    environment = {**os.environ, **environment}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_the_engine_does_not_open_the_applications():
+    maps = "print(any('libbasin_tasks' in line for line in open('/proc/self/maps')))"
+    done = python(f"import basin; {maps}; import basin.tasks; {maps}")
+    assert done.stdout.split() == ["False", "True"]
+
+
+def test_libraries_are_named_by_a_folder_or_by_the_path_of_one(tmp_path):
+    folder = os.path.dirname(library_path)
+    for given in (folder, library_path):
+        assert python("import basin.tasks", BASIN_LIBRARY=given).returncode == 0
+    done = python("import basin", BASIN_LIBRARY=str(tmp_path))
+    assert "ImportError: libbasin was not found" in done.stderr
 
 
 def test_what_is_needed_outlives_its_users_in_cycles_of_garbage():
@@ -139,7 +159,7 @@ def test_a_backend_is_pickled_by_name_and_shared_by_copies():
     backend = basin.Backend("cpu", threads=1)
     assert copy.deepcopy([backend])[0] is backend
     assert repr(pickle.loads(pickle.dumps(backend))) == "Backend('cpu', threads=1)"
-    with pytest.raises(TypeError, match="backend None, wanted a name"):
+    with pytest.raises(TypeError, match="backend None.*name"):
         basin.Backend(None)
 
 
@@ -161,19 +181,20 @@ def test_errors_of_files_are_those_of_python(tmp_path):
     nowhere = tmp_path / "nowhere" / "model"
     with pytest.raises(FileNotFoundError, match="nowhere/model: "):
         basin.Trainer(lambda w: w * w, {"w": 1.0}).save(nowhere)
-    for opener in (basin.Network.open, basin.GraphSet.read, basin.AnomalyDetector.load):
+    for opener in (tasks.Network.open, tasks.GraphSet.read, tasks.AnomalyDetector.load):
         with pytest.raises(FileNotFoundError, match="nowhere/model: "):
             opener(nowhere)
     with pytest.raises(basin.BasinError, match="no files"):
-        basin.Network.open()
+        tasks.Network.open()
 
 
 def test_dir_shows_what_is_for_users_and_nothing_else():
     names = dir(basin)
-    assert {"AnomalyDetector", "Network", "energy", "settings"} <= set(names)
+    assert len(names) <= 50
+    assert len({name.lower() for name in names}) == len(names)
+    assert {"energy", "function", "ham", "tasks", "torch", "zoo"} <= set(names)
     assert not {"TYPE_CHECKING", "importlib", "lib", "text"} & set(names)
     assert all(hasattr(basin, name) for name in set(names) - {"jax", "torch"})
     everything = {}
     exec("from basin import *", everything)
-    assert {"AnomalyDetector", "Network", "energy", "ham", "zoo"} <= set(everything)
-    assert callable(basin.interchange.to_huggingface)
+    assert {"energy", "ham", "tasks", "zoo"} <= set(everything)

@@ -4,6 +4,7 @@ import numpy
 import pytest
 
 import basin
+from basin import tasks
 
 ACCOUNTS = "id,age,city,label\n" + "".join(
     f"a{i},{20 + 7 * i % 50},{'Rome' if i % 3 else 'Oslo'},{int(i % 5 == 0)}\n" for i in range(120)
@@ -18,15 +19,15 @@ def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("live")
     (folder / "accounts.csv").write_text(ACCOUNTS)
     (folder / "edges.csv").write_text(EDGES)
-    network = basin.Network.open(folder / "accounts.csv", folder / "edges.csv")
-    detector = basin.AnomalyDetector(epochs=4, members=1, trees=0, threads=1).fit(network)
+    network = tasks.Network.open(folder / "accounts.csv", folder / "edges.csv")
+    detector = tasks.AnomalyDetector(epochs=4, members=1, trees=0, threads=1).fit(network)
     detector.save(folder / "model.safetensors")
     return folder, detector, network
 
 
 def test_whole_and_additions(files):
     folder, detector, network = files
-    live = basin.LiveDetector(folder / "model.safetensors", network)
+    live = tasks.LiveDetector(folder / "model.safetensors", network)
     whole = detector._score(detector._build(network))
     assert [s.probability for s in live.score(["a3", "a4"])] == list(whole[3:5])
     live.add(
@@ -43,7 +44,7 @@ def test_whole_and_additions(files):
 
 def test_refused(files):
     folder, _, network = files
-    live = basin.LiveDetector(folder / "model.safetensors", network, states=False)
+    live = tasks.LiveDetector(folder / "model.safetensors", network, states=False)
     with pytest.raises(basin.BasinError, match="nobody"):
         live.score("nobody")
     with pytest.raises(basin.BasinError, match="nobody"):

@@ -11,9 +11,10 @@ import numpy
 import pytest
 
 import basin
-from basin import _numpy, derivatives, layers, operations
-from basin._expr import Expression
-from basin._library import ffi, lib
+from basin._engine.library import ffi, lib
+from basin._expr import derivatives, layers, operations
+from basin._expr import tables as _numpy
+from basin._expr.expression import Expression
 
 try:
     import jax
@@ -365,14 +366,14 @@ def test_random_subscripts_mean_what_they_mean_in_numpy():
     for _ in range(150):
         index = random_index(rng, array.shape)
         try:
-            wanted = array[index]
+            expected = array[index]
         except IndexError:
             with pytest.raises((IndexError, basin.BasinError)):
                 basin.function(lambda a, index=index: a[index], backend="ref")(array)
             continue
         found = basin.function(lambda a, index=index: a[index], backend="ref")(array)
-        assert found.shape == wanted.shape
-        assert numpy.array_equal(found, wanted)
+        assert found.shape == expected.shape
+        assert numpy.array_equal(found, expected)
 
 
 def rng_array():
@@ -410,9 +411,9 @@ def test_products_follow_numpy_for_all_ranks(rank_a, rank_b):
         b = b[:3]
     for product in (numpy.matmul, numpy.dot, numpy.kron, numpy.outer):
         try:
-            wanted = product(a, b)
+            expected = product(a, b)
         except ValueError:
             with pytest.raises(basin.BasinError):
                 basin.function(product, backend="ref")(a, b)
             continue
-        close(basin.function(lambda a, b, f=product: f(a, b), backend="ref")(a, b), wanted, 1e-12)
+        close(basin.function(lambda a, b, f=product: f(a, b), backend="ref")(a, b), expected, 1e-12)

@@ -6,6 +6,7 @@ import numpy
 import pytest
 
 import basin
+from basin import tasks
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("agg")
@@ -32,7 +33,7 @@ def drawn(figure, axes):
 def detector(network):
     x, edges, y = network
     settings = {"epochs": 12, "members": 2, "hops": 0, "dim": 8, "trees": 0, "threads": 1}
-    return basin.AnomalyDetector(**settings).fit(x, y, edges=edges)
+    return tasks.AnomalyDetector(**settings).fit(x, y, edges=edges)
 
 
 def test_energy_by_step():
@@ -52,7 +53,7 @@ def test_a_curve_of_training(detector, tmp_path):
     assert detector.history_[0]["epoch"] == 1
     detector.save(tmp_path / "model")
     with pytest.raises(basin.BasinError, match="no history"):
-        basin.AnomalyDetector.load(tmp_path / "model").plot_training()
+        tasks.AnomalyDetector.load(tmp_path / "model").plot_training()
 
 
 def test_curves_of_detection(detector, network):
@@ -77,7 +78,7 @@ def test_an_explanation(detector, network):
 
 
 def test_a_completed_picture(stripes):
-    model = basin.ImageCompleter(epochs=1, dim=8, heads=1, head_dim=8, memories=8, batch=8)
+    model = tasks.ImageCompleter(epochs=1, dim=8, heads=1, head_dim=8, memories=8, batch=8)
     told = model.fit(stripes).complete(stripes[0], rectangle=(4, 4, 8, 8), frames=True)
     axes = drawn(told.plot(), 7)
     assert axes[0].get_title() == "shown" and axes[-1].get_title() == "completed"
@@ -87,7 +88,7 @@ def test_a_completed_picture(stripes):
 def test_the_explanation_of_a_graph():
     rings = [[[i, (i + 1) % n] for i in range(n)] for n in range(5, 11)]
     stars = [[[0, i] for i in range(1, n)] for n in range(5, 11)]
-    model = basin.GraphClassifier(epochs=10, dim=8, memories=8, blocks=1, threads=1)
+    model = tasks.GraphClassifier(epochs=10, dim=8, memories=8, blocks=1, threads=1)
     model.fit(rings + stars, [0] * 6 + [1] * 6)
     told = model.explain(stars, 2)
     assert told.nodes.shape == (7,) and told.edge.shape == (12, 2)
@@ -107,7 +108,7 @@ def test_tables_for_notebooks(detector, network):
     x, edges, y = network
     rings = [[[i, (i + 1) % n] for i in range(n)] for n in range(5, 11)]
     stars = [[[0, i] for i in range(1, n)] for n in range(5, 11)]
-    graphs = basin.GraphClassifier(epochs=2, dim=8, memories=8, blocks=1, threads=1)
+    graphs = tasks.GraphClassifier(epochs=2, dim=8, memories=8, blocks=1, threads=1)
     graphs.fit(rings + stars, [0] * 6 + [1] * 6)
     layers = {"<v>": basin.ham.Layer("identity", 3)}
     layered = basin.ham.HAM(layers, {"b": basin.ham.bias()}, [(["<v>"], "b")])
@@ -116,7 +117,7 @@ def test_tables_for_notebooks(detector, network):
         "&lt;b&gt;": wells, "&lt;lambda&gt;": basin.function(lambda x: x),
         "3 steps": wells.descend([0.5], steps=3), "&lt;v&gt;": layered,
         "Ramsauer": memory, "always": memory.verdict(),
-        "&lt;trade&gt;": basin.Network(x, {"<trade>": edges}, y),
+        "&lt;trade&gt;": tasks.Network(x, {"<trade>": edges}, y),
         "probability": detector.explain(x, 5, edges=edges), "edge": graphs.explain(stars, 2),
     }  # fmt: skip
     for text, thing in shown.items():
@@ -137,6 +138,6 @@ def test_progress_through_tqdm(network, capsys):
     pytest.importorskip("tqdm")
     x, edges, y = network
     settings = {"epochs": 5, "members": 1, "hops": 0, "dim": 8, "trees": 0, "threads": 1}
-    basin.AnomalyDetector(**settings, progress=True).fit(x, y, edges=edges)
+    tasks.AnomalyDetector(**settings, progress=True).fit(x, y, edges=edges)
     told = capsys.readouterr().err
     assert "training" in told and "loss=" in told and "100%" in told

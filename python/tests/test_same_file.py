@@ -6,7 +6,7 @@ import subprocess
 import numpy
 import pytest
 
-import basin
+from basin import tasks
 
 
 def run(program, *arguments):
@@ -33,9 +33,9 @@ def test_a_detector(program, network, nameless, tmp_path):
     run(program, "anomaly", "train", data, "-o", theirs, *options)
     settings = {"epochs": 5, "members": 1, "dim": 16, "scaling": "standard", "trees": 2}
     settings["threads"] = 1
-    basin.AnomalyDetector(**settings).fit(basin.Network.open(data)).save(ours)
+    tasks.AnomalyDetector(**settings).fit(tasks.Network.open(data)).save(ours)
     assert ours.read_bytes() == theirs.read_bytes()
-    basin.AnomalyDetector(**settings).fit(x, y, edges=edges).save(ours)
+    tasks.AnomalyDetector(**settings).fit(x, y, edges=edges).save(ours)
     assert nameless(ours) == nameless(theirs)
 
 
@@ -48,9 +48,9 @@ def test_a_completer(program, stripes, tmp_path):
     options = ("--epochs", 2, "--dim", 16, "--memories", 32, "--batch", 8)
     run(program, "image", "train", folder, "-o", theirs, *options)
     settings = {"epochs": 2, "dim": 16, "memories": 32, "batch": 8, "threads": 1}
-    basin.ImageCompleter(**settings).fit(folder).save(ours)
+    tasks.ImageCompleter(**settings).fit(folder).save(ours)
     assert ours.read_bytes() == theirs.read_bytes()
-    basin.ImageCompleter(**settings).fit(stripes).save(ours)
+    tasks.ImageCompleter(**settings).fit(stripes).save(ours)
     assert weights_of(ours) == weights_of(theirs)
 
 
@@ -79,7 +79,7 @@ def graphs_of(estimator, folder, y, program, tmp_path):
     options = [word for name, value in settings.items() for word in (f"--{name}", value)]
     run(program, "graph", "train", folder, "-o", theirs, *options)
     settings["threads"] = 1
-    estimator(**settings).fit(basin.GraphSet.read(folder)).save(ours)
+    estimator(**settings).fit(tasks.GraphSet.read(folder)).save(ours)
     assert ours.read_bytes() == theirs.read_bytes()
     estimator(**settings).fit(RINGS + STARS, y).save(ours)
     assert ours.read_bytes() == theirs.read_bytes()
@@ -88,13 +88,13 @@ def graphs_of(estimator, folder, y, program, tmp_path):
 def test_a_classifier_of_graphs(program, tmp_path):
     folder, classes = tmp_path / "SHAPES", [1] * 12 + [2] * 12
     dataset(folder, ("graph_labels", [str(label) for label in classes]))
-    graphs_of(basin.GraphClassifier, folder, classes, program, tmp_path)
+    graphs_of(tasks.GraphClassifier, folder, classes, program, tmp_path)
 
 
 def test_a_regressor_of_graphs(program, tmp_path):
     folder, values = tmp_path / "SIZES", [len(graph) / 8 for graph in RINGS + STARS]
     dataset(folder, ("graph_attributes", [str(value) for value in values]))
-    graphs_of(basin.GraphRegressor, folder, values, program, tmp_path)
+    graphs_of(tasks.GraphRegressor, folder, values, program, tmp_path)
 
 
 def test_a_detector_of_tables(program, network, tmp_path):
@@ -108,9 +108,9 @@ def test_a_detector_of_tables(program, network, tmp_path):
     options = ("--epochs", 5, "--members", 1, "--dim", 16, "--trees", 0)
     run(program, "anomaly", "train", nodes, links, "-o", theirs, *options)
     settings = {"epochs": 5, "members": 1, "dim": 16, "trees": 0, "threads": 1}
-    basin.AnomalyDetector(**settings).fit(basin.Network.open(nodes, links)).save(ours)
+    tasks.AnomalyDetector(**settings).fit(tasks.Network.open(nodes, links)).save(ours)
     assert ours.read_bytes() == theirs.read_bytes()
-    model = basin.AnomalyDetector(**settings)
+    model = tasks.AnomalyDetector(**settings)
     model.fit(table[["a", "b", "kind"]], y, edges=edges)
-    wanted = basin.AnomalyDetector.load(theirs).predict_proba(table, edges=edges)
-    assert numpy.array_equal(model.predict_proba(table, edges=edges), wanted)
+    expected = tasks.AnomalyDetector.load(theirs).predict_proba(table, edges=edges)
+    assert numpy.array_equal(model.predict_proba(table, edges=edges), expected)

@@ -7,12 +7,13 @@ import numpy
 import pytest
 
 import basin
+from basin import tasks
 
 
 @pytest.mark.parametrize("task", ["image", "anomaly", "graphs"])
 def test_the_table_describes_every_setting(task):
-    table = basin.settings.table(task)
-    assert list(table) == list(basin.Settings(task))
+    table = tasks.settings.table(task)
+    assert list(table) == list(tasks.Settings(task))
     for row in table.values():
         assert row.help
         assert row.kind != "choice" or row.default in row.choices
@@ -21,14 +22,14 @@ def test_the_table_describes_every_setting(task):
 
 
 def test_values_have_python_types():
-    settings = basin.Settings("image", attention=False, rate=2e-4, dim=32, mean=(0.1, 0.2, 0.3))
+    settings = tasks.Settings("image", attention=False, rate=2e-4, dim=32, mean=(0.1, 0.2, 0.3))
     assert settings["attention"] is False
     assert (settings["rate"], settings["dim"], settings["mean"]) == (2e-4, 32, (0.1, 0.2, 0.3))
 
 
 def test_values_of_numpy_are_taken():
     """A grid of parameters hands them over so."""
-    settings = basin.Settings("image", attention=numpy.bool_(False), dim=numpy.int64(32))
+    settings = tasks.Settings("image", attention=numpy.bool_(False), dim=numpy.int64(32))
     assert (settings["attention"], settings["dim"]) == (False, 32)
     settings["mean"] = numpy.array([0.5, 0.25, 0.125])
     assert settings["mean"] == (0.5, 0.25, 0.125)
@@ -36,19 +37,19 @@ def test_values_of_numpy_are_taken():
 
 def test_settings_are_not_copied_by_halves():
     """A copy would share what the library holds, and a change of one be a change of both."""
-    settings = basin.Settings("image")
+    settings = tasks.Settings("image")
     for copied in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(TypeError, match="settings are not copied"):
             copied(settings)
 
 
 def test_presets_override_defaults_and_keywords_override_presets():
-    settings = basin.Settings("image", "paper-imagenet", heads=3)
+    settings = tasks.Settings("image", "paper-imagenet", heads=3)
     assert settings["dim"] == 768 and settings["heads"] == 3
 
 
 def test_files_of_settings_go_round(tmp_path):
-    one, other = basin.Settings("graphs", dim=24, mix=True), basin.Settings("graphs")
+    one, other = tasks.Settings("graphs", dim=24, mix=True), tasks.Settings("graphs")
     (tmp_path / "run.json").write_text(one.json())
     other.read(tmp_path / "run.json")
     assert dict(one) == dict(other) and other["mix"] is True
@@ -65,26 +66,26 @@ def test_files_of_settings_go_round(tmp_path):
 )
 def test_mistakes_are_told(change, told):
     with pytest.raises(basin.BasinError, match=told):
-        basin.Settings("anomaly", **change)
+        tasks.Settings("anomaly", **change)
 
 
 def test_settings_without_effect_are_refused():
     with pytest.raises(basin.BasinError, match="hopfield_power"):
-        basin.Settings("anomaly", hopfield_power=4.0).check()
+        tasks.Settings("anomaly", hopfield_power=4.0).check()
 
 
 def test_unknown_keywords_of_estimators_name_the_nearest():
     with pytest.raises(TypeError, match="no setting 'epoch'; did you mean 'epochs'"):
-        basin.AnomalyDetector(epoch=3)
+        tasks.AnomalyDetector(epoch=3)
 
 
 def test_the_help_of_estimators_names_all_settings():
-    for name in basin.settings.table("graphs"):
-        assert f"    {name}: " in basin.GraphClassifier.__doc__
+    for name in tasks.settings.table("graphs"):
+        assert f"    {name}: " in tasks.GraphClassifier.__doc__
 
 
 def test_parameters_come_back_as_they_were_given():
-    model = basin.ImageCompleter(epochs=3, preset="fashion")
+    model = tasks.ImageCompleter(epochs=3, preset="fashion")
     assert model.get_params()["epochs"] == 3
     assert model.set_params(epochs=4, dim=8).get_params()["epochs"] == 4
     assert pickle.loads(pickle.dumps(model)).dim == 8

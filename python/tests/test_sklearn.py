@@ -1,7 +1,7 @@
 """scikit-learn's own checks of estimators as they are, and what it does with them: pipelines,
 searches.
 
-Tables are nodes without edges. Of lists of graphs and pictures, which are no tables,
+Tables are nodes without edges. Of lists of graphs, pictures and texts, which are no tables,
 scikit-learn checks what needs no data. MEANINGLESS lists the checks that cannot hold, each with
 its reason; docs/python.md has the same list.
 """
@@ -9,7 +9,7 @@ its reason; docs/python.md has the same list.
 import numpy
 import pytest
 
-import basin
+from basin import tasks
 
 checks = pytest.importorskip("sklearn.utils.estimator_checks")
 base = pytest.importorskip("sklearn.base")
@@ -37,11 +37,11 @@ GRAPHS = {
 
 @checks.parametrize_with_checks(
     [
-        basin.AnomalyDetector(**DETECTOR),
-        basin.NodeClassifier(**NODES),
-        basin.GraphClassifier(**GRAPHS),
-        basin.GraphRegressor(**GRAPHS),
-        basin.ImageCompleter(),
+        tasks.AnomalyDetector(**DETECTOR),
+        tasks.NodeClassifier(**NODES),
+        tasks.GraphClassifier(**GRAPHS),
+        tasks.GraphRegressor(**GRAPHS),
+        tasks.ImageCompleter(),
     ],  # fmt: skip
     expected_failed_checks=lambda estimator: MEANINGLESS.get(type(estimator).__name__, {}),
 )
@@ -61,8 +61,8 @@ def test_a_check_of_scikit_learn(estimator, check):
 @pytest.mark.parametrize(
     "kind",
     [
-        basin.AnomalyDetector, basin.NodeClassifier, basin.GraphClassifier, basin.GraphRegressor,
-        basin.ImageCompleter,
+        tasks.AnomalyDetector, tasks.NodeClassifier, tasks.GraphClassifier, tasks.GraphRegressor,
+        tasks.ImageCompleter,
     ],
 )  # fmt: skip
 def test_a_check_that_needs_no_data(kind, name):
@@ -73,7 +73,7 @@ def test_a_check_that_needs_no_data(kind, name):
 
 
 def test_a_subclass_keeps_keywords_and_its_own_constructor():
-    class Mine(basin.AnomalyDetector):
+    class Mine(tasks.AnomalyDetector):
         def __init__(self, *, size=8):
             super().__init__(dim=size)
             self.size = size
@@ -88,27 +88,27 @@ def test_a_subclass_keeps_keywords_and_its_own_constructor():
 @pytest.fixture(scope="module")
 def graph(network):
     x, edges, y = network
-    return basin.Network(x, edges, y)
+    return tasks.Network(x, edges, y)
 
 
 def test_cross_validation_keeps_the_graph_whole(graph, network):
     selection = pytest.importorskip("sklearn.model_selection")
-    model = basin.AnomalyDetector(**DETECTOR)
+    model = tasks.AnomalyDetector(**DETECTOR)
     scores = selection.cross_val_score(model, graph, graph.labels, cv=3)
     assert scores.shape == (3,) and scores.mean() > 0.6
     rates = selection.cross_val_score(model, graph, graph.labels, cv=3, scoring="roc_auc")
     assert rates.mean() > 0.8
     train = numpy.arange(120) < 80
-    whole = basin.AnomalyDetector(**DETECTOR).fit(graph[train], graph.labels[train])
+    whole = tasks.AnomalyDetector(**DETECTOR).fit(graph[train], graph.labels[train])
     labels = numpy.where(train, network[2], -1)
-    other = basin.AnomalyDetector(**DETECTOR).fit(network[0], labels, edges=network[1])
-    wanted = other.predict_proba(network[0], edges=network[1])
-    assert numpy.array_equal(whole.predict_proba(graph[~train]), wanted[~train])
+    other = tasks.AnomalyDetector(**DETECTOR).fit(network[0], labels, edges=network[1])
+    expected = other.predict_proba(network[0], edges=network[1])
+    assert numpy.array_equal(whole.predict_proba(graph[~train]), expected[~train])
 
 
 def test_a_grid_of_settings(graph):
     selection = pytest.importorskip("sklearn.model_selection")
-    model = basin.AnomalyDetector(**DETECTOR)
+    model = tasks.AnomalyDetector(**DETECTOR)
     search = selection.GridSearchCV(model, {"dim": [8, 16], "rate": [0.01]}, cv=2)
     search.fit(graph, graph.labels)
     assert search.best_params_["dim"] in (8, 16)
@@ -121,7 +121,7 @@ def test_a_pipeline_in_front_of_a_detector(network):
         pytest.importorskip("sklearn.preprocessing"),
     )
     x, edges, y = network
-    steps = pipeline.make_pipeline(preprocessing.RobustScaler(), basin.AnomalyDetector(**DETECTOR))
+    steps = pipeline.make_pipeline(preprocessing.RobustScaler(), tasks.AnomalyDetector(**DETECTOR))
     steps.fit(x, y, anomalydetector__edges=edges)
     assert steps.predict_proba(x, edges=edges).shape == (120, 2)
     assert base.clone(steps)[-1].dim == 16
@@ -134,8 +134,8 @@ def test_a_pipeline_behind_a_reader_of_graphs():
     )
     rings = [[[i, (i + 1) % n] for i in range(n)] for n in range(5, 11)]
     stars = [[[0, i] for i in range(1, n)] for n in range(5, 11)]
-    read = preprocessing.FunctionTransformer(lambda graphs: [basin.Graph(g) for g in graphs])
-    steps = pipeline.make_pipeline(read, basin.GraphClassifier(**GRAPHS))
+    read = preprocessing.FunctionTransformer(lambda graphs: [tasks.Graph(g) for g in graphs])
+    steps = pipeline.make_pipeline(read, tasks.GraphClassifier(**GRAPHS))
     steps.fit(rings + stars, ["ring"] * 6 + ["star"] * 6)
     assert steps.score(rings + stars, ["ring"] * 6 + ["star"] * 6) > 0.9
 
@@ -148,7 +148,7 @@ def test_optuna_searches(graph):
     def objective(trial):
         settings = {**DETECTOR, "dim": trial.suggest_categorical("dim", [8, 16])}
         settings["rate"] = trial.suggest_float("rate", 1e-3, 3e-2, log=True)
-        model = basin.AnomalyDetector(**settings)
+        model = tasks.AnomalyDetector(**settings)
         return selection.cross_val_score(model, graph, graph.labels, cv=2).mean()
 
     study = optuna.create_study(direction="maximize", sampler=optuna.samplers.RandomSampler(0))

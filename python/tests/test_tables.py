@@ -9,6 +9,8 @@ import numpy
 import pytest
 
 import basin
+from basin import tasks
+from basin.tasks._data.frames import columns_of
 
 SMALL = {
     "dim": 8,
@@ -70,7 +72,7 @@ def _scores(folder, program, files, accounts, *options):
 
 @pytest.fixture(scope="module")
 def detector(trained):
-    return basin.AnomalyDetector.load(trained[0] / "model")
+    return tasks.AnomalyDetector.load(trained[0] / "model")
 
 
 def _same(accounts, transfers):
@@ -146,10 +148,10 @@ def test_every_kind_of_table_gets_the_programs_scores(detector, trained, bank, f
 
 def test_fitting_a_table_is_training_the_program(trained, bank):
     accounts, transfers, y = bank
-    fitted = basin.AnomalyDetector(**SMALL).fit(accounts, y, edges=transfers)
+    fitted = tasks.AnomalyDetector(**SMALL).fit(accounts, y, edges=transfers)
     found = fitted.predict_proba(accounts, edges=transfers)[:, 1]
     assert found == pytest.approx(trained[1], abs=1e-6)
-    own = basin.AnomalyDetector(**SMALL).fit(accounts.assign(label=y), edges=transfers)
+    own = tasks.AnomalyDetector(**SMALL).fit(accounts.assign(label=y), edges=transfers)
     assert numpy.array_equal(own.predict_proba(accounts, edges=transfers)[:, 1], found)
     assert fitted.feature_names_in_.tolist() == ["balance", "country", "opened"]
     why = fitted.explain(accounts, "A007", edges=transfers)
@@ -157,12 +159,12 @@ def test_fitting_a_table_is_training_the_program(trained, bank):
 
 
 def test_files_of_the_program_are_read_and_written(detector, trained, bank, tmp_path):
-    folder, wanted = trained
+    folder, expected = trained
     csv_files = folder / "accounts.csv", folder / "transfers.csv"
-    basin.Network(*bank).write(tmp_path / "own.basin")
+    tasks.Network(*bank).write(tmp_path / "own.basin")
     for paths in (csv_files, [folder / "graph.basin"], [tmp_path / "own.basin"]):
-        network = basin.Network.read(*paths)
-        assert detector.predict_proba(network)[:, 1] == pytest.approx(wanted, abs=1e-6)
+        network = tasks.Network.read(*paths)
+        assert detector.predict_proba(network)[:, 1] == pytest.approx(expected, abs=1e-6)
         assert numpy.array_equal(network.labels, bank[2])
 
 
@@ -170,9 +172,9 @@ def test_a_night_is_added_to_a_base(detector, trained, bank, program, tmp_path):
     folder, _ = trained
     night = bank[1][:50].assign(time=pandas.Timestamp("2026-06-01"))
     night.to_csv(folder / "night.csv", index=False)
-    wanted = _scores(folder, program, ["graph.basin", "night.csv"], bank[0])
-    network = basin.Network.read(folder / "graph.basin", folder / "night.csv")
-    assert detector.predict_proba(network)[:, 1] == pytest.approx(wanted, abs=1e-6)
+    expected = _scores(folder, program, ["graph.basin", "night.csv"], bank[0])
+    network = tasks.Network.read(folder / "graph.basin", folder / "night.csv")
+    assert detector.predict_proba(network)[:, 1] == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize("option", ["missing=mean", "missing=zero", "unknown=skip", "unknown=add"])
@@ -190,10 +192,10 @@ def test_gaps_and_unknown_ends_are_treated_as_in_the_program(
         detector.predict_proba(accounts, edges=transfers)
     accounts.to_csv(folder / "a.csv", index=False)
     transfers.to_csv(folder / "t.csv", index=False)
-    wanted = _scores(folder, program, ["a.csv", "t.csv"], accounts, f"--{name}", value)
+    expected = _scores(folder, program, ["a.csv", "t.csv"], accounts, f"--{name}", value)
     with pytest.warns(UserWarning, match="gaps filled|left out|nodes added"):
         found = detector.predict_proba(accounts, edges=transfers, **{name: value})
-    assert found[:, 1] == pytest.approx(wanted, abs=1e-6)
+    assert found[:, 1] == pytest.approx(expected, abs=1e-6)
 
 
 def _with(table, row, column, value):
@@ -209,12 +211,12 @@ def _with(table, row, column, value):
         (lambda a, t: (a, t.drop(columns="amount")), "no column 'amount' of edges"),
         (lambda a, t: (a, t[["payer", "payee"]]), "no column 'amount' of edges"),
         (lambda a, t: (a, numpy.zeros((4, 2), int)), "no column 'amount' of edges"),
-        (lambda a, t: (a, numpy.zeros((4, 3), int)), r"\[4, 3\], wanted \[edges, 2\]; what edges"),
+        (lambda a, t: (a, numpy.zeros((4, 3), int)), r"\[4, 3\].*\[edges, 2\]; what edges"),
         (lambda a, t: (pandas.concat([a, a[:1]], ignore_index=True), t), "row 200: node 'A000'"),
         (lambda a, t: (a, _with(t, 7, "payee", "X9")), "edges: row 7: node 'X9' is in no"),
         (lambda a, t: (a, _with(t, 7, "payee", None)), "edges: row 7: node ''"),
         (lambda a, t: (a, _with(t, 7, "amount", "abc")), "row 7: column 'amount' holds 'abc'"),
-        (lambda a, t: (a, _with(t, 7, "amount", [1])), r"column 'amount' holds \[1\], wanted"),
+        (lambda a, t: (a, _with(t, 7, "amount", [1])), r"column 'amount' holds \[1\]"),
         (lambda a, t: (a, t.assign(amount=1e300)), "'amount' of row 0 is 1e\\+300, too large"),
         (lambda a, t: (a, t.assign(amount=numpy.inf)), "'amount' holds 'inf'"),
         (lambda a, t: (a, t.assign(time=t.time - t.time[0])), "'time' of type timedelta64"),
@@ -239,15 +241,15 @@ def test_ids_may_be_numbers_in_one_table_and_texts_in_another(bank):
     number = {name: i for i, name in enumerate(accounts["id"])}
     whole = transfers.assign(payer=transfers.payer.map(number), payee=transfers.payee.map(number))
     accounts = accounts.assign(id=range(len(accounts)))
-    fitted = basin.AnomalyDetector(**SMALL).fit(accounts, y, edges=whole)
-    wanted = fitted.predict_proba(accounts, edges=whole)
+    fitted = tasks.AnomalyDetector(**SMALL).fit(accounts, y, edges=whole)
+    expected = fitted.predict_proba(accounts, edges=whole)
     other = whole.assign(payer=whole.payer.astype(str), payee=whole.payee.astype(float))
-    assert numpy.array_equal(fitted.predict_proba(accounts, edges=other), wanted)
+    assert numpy.array_equal(fitted.predict_proba(accounts, edges=other), expected)
     pairs = whole[["payer", "payee"]].to_numpy()  # numbers of rows, with what they carry
     carried = {"src": pairs[:, 0], "dst": pairs[:, 1]}
     carried.update({name: whole[name].to_numpy() for name in ("amount", "time", "kind")})
     assert numpy.array_equal(
-        fitted.predict_proba(accounts.drop(columns="id"), edges=carried), wanted
+        fitted.predict_proba(accounts.drop(columns="id"), edges=carried), expected
     )
 
 
@@ -260,11 +262,11 @@ def test_what_edges_of_graphs_carry_is_used(bank):
         once, "payer", "payee", edge_attr=["amount", "kind"], create_using=networkx.DiGraph
     )
     table = once[["payer", "payee", "amount", "kind"]]
-    fitted = basin.AnomalyDetector(**SMALL).fit(accounts, y, edges=table)
-    wanted = fitted.predict_proba(accounts, edges=table)
-    assert fitted.predict_proba(accounts, edges=graph) == pytest.approx(wanted, abs=1e-6)
+    fitted = tasks.AnomalyDetector(**SMALL).fit(accounts, y, edges=table)
+    expected = fitted.predict_proba(accounts, edges=table)
+    assert fitted.predict_proba(accounts, edges=graph) == pytest.approx(expected, abs=1e-6)
     by_label = accounts.set_index("id")
-    assert fitted.predict_proba(by_label, edges=graph) == pytest.approx(wanted, abs=1e-6)
+    assert fitted.predict_proba(by_label, edges=graph) == pytest.approx(expected, abs=1e-6)
 
     class Data:
         x = accounts[["balance"]].to_numpy()
@@ -273,7 +275,7 @@ def test_what_edges_of_graphs_carry_is_used(bank):
 
     data = Data()
     data.y = y
-    model = basin.AnomalyDetector(**SMALL).fit(data)
+    model = tasks.AnomalyDetector(**SMALL).fit(data)
     found = model.predict_proba(data)
     data.edge_attr = 1 - data.edge_attr
     assert not numpy.array_equal(model.predict_proba(data), found)
@@ -284,21 +286,19 @@ def test_what_edges_of_graphs_carry_is_used(bank):
 
 def test_truth_values_and_relations_by_name(bank, tmp_path):
     accounts, transfers, y = bank
-    fitted = basin.AnomalyDetector(**SMALL).fit(
+    fitted = tasks.AnomalyDetector(**SMALL).fit(
         accounts.assign(vip=y == 0), y, edges={"pays": transfers, "knows": transfers[:90]}
     )
     fitted.save(tmp_path / "model")
-    loaded = basin.AnomalyDetector.load(tmp_path / "model")
+    loaded = tasks.AnomalyDetector.load(tmp_path / "model")
     given = accounts.assign(vip=(y == 0).astype(int))
     edges = {"knows": transfers[:90], "pays": transfers}
-    wanted = fitted.predict_proba(accounts.assign(vip=y == 0), edges=edges)
-    assert numpy.array_equal(loaded.predict_proba(given, edges=edges), wanted)
+    expected = fitted.predict_proba(accounts.assign(vip=y == 0), edges=edges)
+    assert numpy.array_equal(loaded.predict_proba(given, edges=edges), expected)
 
 
-def test_columns_of_arrow_are_views_where_the_layout_allows():
+def test_columns_of_arrow_keep_their_types_and_gaps():
     pyarrow = pytest.importorskip("pyarrow")
-    from basin._arrow import columns_of_arrow
-
     table = pyarrow.table(
         {
             "x": numpy.arange(5.0),
@@ -307,29 +307,26 @@ def test_columns_of_arrow_are_views_where_the_layout_allows():
             "s": pyarrow.array(["a", None, "\u00e9", "b", ""]).dictionary_encode(),
         }
     )
-    found = columns_of_arrow(table)
-    address = table["x"].chunk(0).buffers()[1].address
-    assert found["x"][0].ctypes.data == address
-    del table
-    assert found["x"][0].tolist() == [0, 1, 2, 3, 4]
-    assert found["n"][1].tolist() == [True, False, True, True, True]
-    assert str(found["t"][0][0]) == "2026-01-01T00:00:00"
-    assert found["s"][0][[0, 2, 4]].tolist() == ["a", "\u00e9", ""] and found["s"][2]
-    with pytest.raises(basin.BasinError, match="'l' is of Arrow's type '\\+l'"):
-        columns_of_arrow(pyarrow.table({"l": [[1]]}))
-    with pytest.raises(basin.BasinError, match="one column of Arrow's"):
-        columns_of_arrow(pyarrow.chunked_array([[1]]))
+    found = columns_of(table)
+    assert found["x"].cells(0, 5) == [0, 1, 2, 3, 4]
+    assert found["n"].cells(0, 5) == [1, None, 3, 4, 5]
+    assert found["t"].cells(0, 1) == ["2026-01-01T00:00:00"]
+    assert found["s"].cells(0, 5) == ["a", None, "\u00e9", "b", ""] and found["s"].category
+    with pytest.raises(basin.BasinError, match="'l' of Arrow's type list"):
+        columns_of(pyarrow.table({"l": [[1]]}))
+    with pytest.raises(basin.BasinError, match="ChunkedArray.* a table"):
+        columns_of(pyarrow.chunked_array([[1]]))
 
 
 def test_options_are_checked(bank):
     accounts, transfers, y = bank
     with pytest.raises(TypeError, match="no option 'mising'.*missing"):
-        basin.Network(accounts, transfers, mising="mean")
-    with pytest.raises(basin.BasinError, match="unknown 'drop', wanted one of error, skip, add"):
-        basin.Network(accounts, transfers, unknown="drop")
+        tasks.Network(accounts, transfers, mising="mean")
+    with pytest.raises(basin.BasinError, match="unknown 'drop'.*error, skip, add"):
+        tasks.Network(accounts, transfers, unknown="drop")
     with pytest.raises(basin.BasinError, match="sample_weight is not supported"):
-        basin.AnomalyDetector(**SMALL).fit(accounts, y, edges=transfers, sample_weight=y)
-    until = basin.Network(accounts, transfers, until="2026-01-10")
+        tasks.AnomalyDetector(**SMALL).fit(accounts, y, edges=transfers, sample_weight=y)
+    until = tasks.Network(accounts, transfers, until="2026-01-10")
     with pytest.warns(UserWarning, match="left out: later than 2026-01-10"):
         until.build()
 
@@ -352,7 +349,7 @@ def test_thresholds_drift_and_differences(detector, bank):
     assert detector.drift_.columns[0]["name"] == "balance"
     half = numpy.where(numpy.arange(len(y)) < 100, y, -1)
     both = [
-        basin.AnomalyDetector(**{**SMALL, "trees": trees}).fit(accounts, half, edges=transfers)
+        tasks.AnomalyDetector(**{**SMALL, "trees": trees}).fit(accounts, half, edges=transfers)
         for trees in (0, 20)
     ]
     told = both[0].compare(both[1], accounts, y, edges=transfers)
@@ -361,7 +358,7 @@ def test_thresholds_drift_and_differences(detector, bank):
     assert low <= value <= high
     assert value == pytest.approx(told["b"]["auprc"] - told["a"]["auprc"])
     with pytest.raises(basin.BasinError, match="no drift"):
-        basin.AnomalyDetector(**SMALL).drift_  # noqa: B018
+        tasks.AnomalyDetector(**SMALL).drift_  # noqa: B018
     both[0].threshold_ = 0.25
     assert both[0].threshold_ == 0.25
 
@@ -373,10 +370,10 @@ def test_scores_without_labels_are_the_programs(trained, bank, program):
     rows = _run(folder, program, "anomaly", "score", "--unsupervised", *files).splitlines()
     rows = list(csv.DictReader(rows))
     column = next(name for name in rows[0] if "energy" in name)
-    wanted = {row["node"]: float(row[column]) for row in rows}
-    found = basin.anomaly.unsupervised(accounts, edges=transfers)
-    assert found == pytest.approx([wanted[name] for name in accounts["id"]], rel=1e-4)
-    energy, why = basin.anomaly.unsupervised(accounts, edges=transfers, reasons=2)
+    expected = {row["node"]: float(row[column]) for row in rows}
+    found = tasks.unsupervised(accounts, edges=transfers)
+    assert found == pytest.approx([expected[name] for name in accounts["id"]], rel=1e-4)
+    energy, why = tasks.unsupervised(accounts, edges=transfers, reasons=2)
     assert [one.node for one in why] == numpy.argsort(-energy, kind="stable")[:2].tolist()
     assert sum(f["share"] for f in why[0].features) == pytest.approx(energy.max(), rel=1e-4)
     assert "completed" in str(why[0]) and why[0].completed
@@ -385,12 +382,12 @@ def test_scores_without_labels_are_the_programs(trained, bank, program):
 def test_labels_of_rows_are_the_ids_of_the_program(bank, program, tmp_path):
     accounts, transfers, y = bank
     table, pairs = accounts.set_index("id")[["balance"]], transfers[["payer", "payee"]]
-    detector = basin.AnomalyDetector(**SMALL).fit(table, y, edges=pairs)
+    detector = tasks.AnomalyDetector(**SMALL).fit(table, y, edges=pairs)
     detector.save(tmp_path / "model")
     table.to_csv(tmp_path / "accounts.csv")
     pairs.to_csv(tmp_path / "transfers.csv", index=False)
     files = ["accounts.csv", "transfers.csv"]
     found = detector.predict_proba(table, edges=pairs)[:, 1]
     assert found == pytest.approx(_scores(tmp_path, program, files, accounts), abs=1e-6)
-    live = basin.LiveDetector(detector, basin.Network(table, pairs))
+    live = tasks.LiveDetector(detector, tasks.Network(table, pairs))
     assert live.score("A007").probability == found[7]

@@ -68,8 +68,8 @@ def test_values_and_both_derivatives_are_those_of_the_formula(shape, pattern):
         assert bt.attention_lse(q, k, 0.5, **options).item() == 0  # there is no key
         return
     left_out = mask(shape[2])
-    wanted = formula(q, k, 0.5, left_out)
-    torch.testing.assert_close(bt.attention_lse(q, k, 0.5, **options).double(), wanted, **CLOSE)
+    expected = formula(q, k, 0.5, left_out)
+    torch.testing.assert_close(bt.attention_lse(q, k, 0.5, **options).double(), expected, **CLOSE)
     ours = second_order(lambda q, k: bt.attention_lse(q, k, 0.5, **options), q, k)
     theirs = second_order(lambda q, k: formula(q, k, 0.5, left_out), q, k)
     for x, y in zip(ours, theirs):
@@ -90,8 +90,8 @@ def test_where_heads_lie_does_not_matter(memory, beta):
     if memory == "neither":
         q, k = (x.permute(3, 1, 0, 2).contiguous().permute(2, 1, 3, 0) for x in (q, k))
     beta = {"tensor": torch.tensor(0.4), "heads": torch.tensor([0.3, 0.4, 0.5])}.get(beta, beta)
-    wanted = formula(q, k, beta)
-    torch.testing.assert_close(bt.attention_lse(q, k, beta).double(), wanted, **CLOSE)
+    expected = formula(q, k, beta)
+    torch.testing.assert_close(bt.attention_lse(q, k, beta).double(), expected, **CLOSE)
     ours = second_order(lambda q, k: bt.attention_lse(q, k, beta), q, k)
     theirs = second_order(lambda q, k: formula(q, k, beta), q, k)
     for x, y in zip(ours, theirs):
@@ -100,22 +100,22 @@ def test_where_heads_lie_does_not_matter(memory, beta):
 
 def test_the_other_layout_and_any_number_of_axes():
     q, k = tokens(2, 2, 3, 6, 8)
-    wanted = bt.energy_attention(q, k, 0.4)
+    expected = bt.energy_attention(q, k, 0.4)
     swapped = bt.energy_attention(q.transpose(-2, -3), k.transpose(-2, -3), 0.4, layout="nhy")
     assert swapped.shape == (2, 2, 6, 3)
-    torch.testing.assert_close(swapped.transpose(-1, -2), wanted)
+    torch.testing.assert_close(swapped.transpose(-1, -2), expected)
     alone = bt.energy_attention(q[0, 0], k[0, 0], 0.4)
-    torch.testing.assert_close(alone, wanted[0, 0])
+    torch.testing.assert_close(alone, expected[0, 0])
 
 
 def test_the_scale_of_the_other_layout():
     (q, k), scale = tokens(2, 3, 6, 8), torch.rand(2, 3, 6, 6)
     turned = [x.transpose(-2, -3) for x in (q, k)]
     for some in (scale, scale[:1, :1], torch.tensor(2.0)):  # one number, or whatever broadcasts
-        wanted = bt.attention_lse(q, k, 0.4, scale=some)
+        expected = bt.attention_lse(q, k, 0.4, scale=some)
         some = some.movedim(-3, -1) if some.ndim else some
         found = bt.attention_lse(*turned, 0.4, scale=some, layout="nhy")
-        torch.testing.assert_close(found.transpose(-1, -2), wanted)
+        torch.testing.assert_close(found.transpose(-1, -2), expected)
 
 
 @pytest.mark.parametrize("batch", [1, 3])
@@ -162,10 +162,10 @@ def test_lists_are_made_of_edges_and_of_rows():
     assert edges == [[0, 0], [0, 1], [1, 0], [1, 1], [1, 2], [2, 1], [2, 2]] and len(pairs) == 7
     again = bt.Pairs.from_csr([0, 2, 5, 7], [e[1] for e in edges])
     assert torch.equal(again.packed, pairs.packed)
-    with pytest.raises(basin.BasinError, match="names node 3, wanted 0 to 2"):
+    with pytest.raises(basin.BasinError, match="names node 3.*0 to 2"):
         bt.Pairs([(0, 3)], 3)
     for row in ([0, 1, 5], [0, 2, 1], [1, 2], [], [[0, 2]]):
-        with pytest.raises(basin.BasinError, match="wanted 0 to 2 in order"):
+        with pytest.raises(basin.BasinError, match="0 to 2 in order"):
             bt.Pairs.from_csr(row, [0, 1])
 
 
@@ -325,8 +325,8 @@ def test_modes_see_the_operations():
         forces = bt.attention_force(q, q.detach(), 0.5)
         found = torch.autograd.grad(forces[0].sum(), q)
     assert {"basin::attention_force", "basin::attention_reverse"} <= set(seen)
-    wanted = torch.autograd.grad(bt.attention_force(q, q.detach(), 0.5)[0].sum(), q)
-    assert torch.equal(found[0], wanted[0])
+    expected = torch.autograd.grad(bt.attention_force(q, q.detach(), 0.5)[0].sum(), q)
+    assert torch.equal(found[0], expected[0])
 
 
 def test_what_is_made_under_a_mode_is_not_kept():
@@ -377,10 +377,10 @@ def test_threads_may_call_at_the_same_time():
     from concurrent.futures import ThreadPoolExecutor
 
     q, k = tokens(4, 2, 24, 16)
-    wanted = bt.attention_lse(q, k, 0.25)
+    expected = bt.attention_lse(q, k, 0.25)
     with ThreadPoolExecutor(4) as pool:
         for result in pool.map(lambda _: bt.attention_lse(q, k, 0.25), range(64)):
-            assert torch.equal(result, wanted)
+            assert torch.equal(result, expected)
 
 
 VECTORISED = {
@@ -427,10 +427,10 @@ def test_meta_tensors():
         ({"k": torch.zeros(1, 3, 4, 8)}, r"queries \[1, 2, 4, 8\] and keys \[1, 3, 4, 8\]"),
         ({"k": torch.zeros(1, 2, 4, 8).double()}, "float32 on cpu, keys torch.float64"),
         ({"q": torch.zeros(1, 2, 4, 8).int(), "k": torch.zeros(1, 2, 4, 8).int()}, "int32"),
-        ({"beta": torch.ones(3)}, r"beta of shape \[3\], wanted a number or \[H\], here \[2\]"),
+        ({"beta": torch.ones(3)}, r"beta of shape \[3\].*number or \[H\], here \[2\]"),
         ({"beta": 0}, "beta is 0"),
-        ({"beta": None}, "beta is None, wanted a number or a tensor"),
-        ({"q": numpy.zeros((1, 2, 4, 8))}, "queries are a ndarray, wanted a tensor"),
+        ({"beta": None}, "beta is None.*number or a tensor"),
+        ({"q": numpy.zeros((1, 2, 4, 8))}, "queries are a ndarray.*tensor"),
         (
             {"q": torch.zeros(1, 2, 4, 8, device="meta")},
             "float32 on meta, keys torch.float32 on cpu",
@@ -438,12 +438,12 @@ def test_meta_tensors():
         ({"pairs": torch.tensor([[0, 1]])}, r"pairs are a Tensor, .*Pairs\(edges, N\)"),
         ({"pairs": [(0, 1)]}, r"pairs are a list, .*Pairs\(edges, N\)"),
         ({"pairs": numpy.array([(0, 1)])}, r"pairs are a ndarray, .*Pairs\(edges, N\)"),
-        ({"pairs": "casual"}, "wanted None, 'causal' or"),
+        ({"pairs": "casual"}, "None, 'causal' or"),
         ({"pairs": "causal", "k": torch.zeros(1, 2, 5, 8)}, "4 queries and 5 keys"),
         ({"pairs": bt.Pairs([(0, 1)], 5)}, "there are 4 queries and 4 keys"),
         ({"pairs": bt.Pairs([(0, 1)], 4), "exclude_self": True}, "list those that count"),
-        ({"scale": torch.ones(2, 2)}, r"scale of shape \[2, 2\], wanted \[1, 2, 4, 4\]"),
-        ({"layout": "bnh"}, "layout 'bnh', wanted 'hny' or 'nhy'"),
+        ({"scale": torch.ones(2, 2)}, r"scale of shape \[2, 2\].*\[1, 2, 4, 4\]"),
+        ({"layout": "bnh"}, "layout 'bnh'.*'hny' or 'nhy'"),
     ],
 )
 def test_errors_say_what_was_found_and_what_was_wanted(change, message):
@@ -512,8 +512,8 @@ def test_it_trains_to_the_losses_of_basin():
         "delta": numpy.zeros(dim),
     }
     first = {name: values.astype("f4") for name, values in first.items()}
-    wanted = rng.normal(size=(4, 11, dim)).astype("f4")
-    noisy = wanted + rng.normal(size=wanted.shape).astype("f4")
+    expected = rng.normal(size=(4, 11, dim)).astype("f4")
+    noisy = expected + rng.normal(size=expected.shape).astype("f4")
     steps, alpha, rate, beta = 5, 0.1, 3e-3, width**-0.5
 
     def loss(wq, wk, xi, gamma, delta, x, y):
@@ -527,7 +527,7 @@ def test_it_trains_to_the_losses_of_basin():
         return numpy.mean((end - y) ** 2)
 
     trainer = basin.Trainer(loss, first, rate=rate, decay=0.0, beta2=0.999, clip=0.0)
-    theirs = trainer.fit([{"x": noisy, "y": wanted}] * 100)
+    theirs = trainer.fit([{"x": noisy, "y": expected}] * 100)
 
     layer = bt.EnergyBlock(dim, heads, width, memories, steps=steps, alpha=alpha)
     layer.load_state_dict({name: torch.from_numpy(values) for name, values in first.items()})
@@ -535,7 +535,7 @@ def test_it_trains_to_the_losses_of_basin():
     ours = []
     for _ in range(100):
         optimiser.zero_grad()
-        value = (layer(torch.from_numpy(noisy)) - torch.from_numpy(wanted)).square().mean()
+        value = (layer(torch.from_numpy(noisy)) - torch.from_numpy(expected)).square().mean()
         value.backward()
         optimiser.step()
         ours.append(value.item())

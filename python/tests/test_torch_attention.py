@@ -268,8 +268,8 @@ def test_fourth_derivatives_of_operands_that_depend_on_each_other():
             (out,) = torch.autograd.grad(out.square().sum(), x, create_graph=True)
         return out, *torch.autograd.grad(out.square().sum(), x)
 
-    for found, wanted in zip(fourth(attention), fourth(usual)):
-        assert torch.allclose(found, wanted)
+    for found, expected in zip(fourth(attention), fourth(usual)):
+        assert torch.allclose(found, expected)
 
 
 def test_compile_checkpoint_autocast():
@@ -281,14 +281,14 @@ def test_compile_checkpoint_autocast():
         slope = torch.autograd.grad(out.square().sum(), q, create_graph=True)[0]
         return out.sum() + slope.square().sum()
 
-    wanted = torch.autograd.grad(attention(q, k, v).sin().sum(), (q, k, v))
+    expected = torch.autograd.grad(attention(q, k, v).sin().sum(), (q, k, v))
     compiled = torch.compile(
         lambda *x: attention(*x).sin().sum(), backend="aot_eager", fullgraph=True
     )
-    for x, y in zip(torch.autograd.grad(compiled(q, k, v), (q, k, v)), wanted):
+    for x, y in zip(torch.autograd.grad(compiled(q, k, v), (q, k, v)), expected):
         assert torch.allclose(x, y, atol=1e-6)
     kept = torch.utils.checkpoint.checkpoint(attention, q, k, v, use_reentrant=False)
-    for x, y in zip(torch.autograd.grad(kept.sin().sum(), (q, k, v)), wanted):
+    for x, y in zip(torch.autograd.grad(kept.sin().sum(), (q, k, v)), expected):
         assert torch.equal(x, y)
     assert torch.isfinite(torch.autograd.grad(penalty(q, k, v), k)[0]).all()
     with torch.autocast("cpu", torch.bfloat16):
@@ -361,12 +361,12 @@ def test_same_bits_with_any_number_of_threads():
 
 @pytest.mark.parametrize(
     "options, message",
-    [({"dropout_p": 0.1}, "drops nothing"), ({"scale": torch.ones(2, 2)}, "wanted a number"),
+    [({"dropout_p": 0.1}, "drops nothing"), ({"scale": torch.ones(2, 2)}, "number"),
      ({"attn_mask": torch.ones(9)}, "broadcasts to"), ({"pairs": 3}, "basin.torch.Pairs"),
      ({"key": torch.ones(3, 9)}, "one width"), ({"key": [1]}, "a list"),
      ({"key": torch.ones(1, 3, 5, 4), "value": torch.ones(1, 3, 5, 4)}, "enable_gqa"),
      ({"query": torch.ones(3, 4).double()}, "torch.float64"),
-     ({"attn_mask": torch.ones(5, 5).long()}, "int64, wanted bool"), ({"attn_mask": 3}, "is a int"),
+     ({"attn_mask": torch.ones(5, 5).long()}, "int64.*bool"), ({"attn_mask": 3}, "is a int"),
      ({"attn_mask": torch.ones(5, 5, device="meta")}, "attn_mask on meta"),
      ({"is_causal": True, "attn_mask": torch.ones(5, 5)}, "one of them")],
 )  # fmt: skip

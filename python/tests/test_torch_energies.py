@@ -259,9 +259,9 @@ def test_a_network_of_layers_as_a_module():
     layer(x)[:, 0].sum().backward()
     assert list(layer.state_dict()) == ["net.m_w"] and layer.net.m_w.grad.abs().max() > 0
     start = {"v": x.numpy(), "h": numpy.zeros((5, 3))}
-    wanted = network.descend(start, steps=3, dt=0.5, clamp=["v"]).g["h"]
+    expected = network.descend(start, steps=3, dt=0.5, clamp=["v"]).g["h"]
     assert layer(x).dtype == torch.float32
-    torch.testing.assert_close(layer(x).detach(), torch.from_numpy(wanted))
+    torch.testing.assert_close(layer(x).detach(), torch.from_numpy(expected))
     names = bt.module(basin.function(lambda p, x: p["a.b"] - p["a_b"] + x * p["type"]), {
         "p": {"type": torch.ones(2), "a.b": torch.ones(2), "a_b": torch.zeros(2)}})  # fmt: skip
     assert list(names.state_dict()) == ["p.type_", "p.a_b", "p.a_b_"]
@@ -319,25 +319,25 @@ def test_memory_that_is_not_dense_and_the_same_bits_again():
 @pytest.mark.parametrize(
     ("call", "text"),
     [
-        (lambda: bt.value(3), "wanted an energy or a function"),
+        (lambda: bt.value(3), "energy or a function"),
         (lambda: bt.value(layers)({"first": "a"}, torch.ones(3)), "net.first is a str"),
         (lambda: bt.value(layers)({(1,): torch.ones(3)}, torch.ones(3)), "the key"),
-        (lambda: bt.value(layers)(2.0, 3.0), "net is a float, wanted a tensor"),
+        (lambda: bt.value(layers)(2.0, 3.0), "net is a float.*tensor"),
         (lambda: bt.value(layers)(torch.ones(3), net=torch.ones(3)), "given twice"),
-        (lambda: bt.module(some_energies.memory, output="heat"), "wanted one of value, force"),
-        (lambda: bt.module(some_energies.memory, output="value", steps=3), "wanted 'descend'"),
+        (lambda: bt.module(some_energies.memory, output="heat"), "value, force"),
+        (lambda: bt.module(some_energies.memory, output="value", steps=3), "'descend'"),
         (lambda: bt.module(some_energies.memory, {"eta": 1.0}), "no parameter 'eta'"),
         (lambda: bt.value(some_energies.memory)(torch.ones(3), eta=1.0), "no parameter 'eta'"),
-        (lambda: bt.module(some_energies.memory, step=6), "'step', wanted one of steps, alpha"),
+        (lambda: bt.module(some_energies.memory, step=6), "'step'.*steps, alpha"),
         (lambda: bt.module(some_energies.memory)(torch.ones(3)), "needs xi"),
         (
             lambda: bt.value(some_energies.memory)(torch.ones(3), torch.ones(2, 4)),
             "do not multiply",
         ),
-        (lambda: bt.value(some_energies.memory)([1.0]), "wanted a tensor"),
+        (lambda: bt.value(some_energies.memory)([1.0]), "tensor"),
         (lambda: bt.value(some_energies.memory)(torch.ones(3), xi=[[1.0]]), "xi is a list"),
         (lambda: bt.value(some_energies.memory)(torch.ones(3) * 1j), "complex"),
-        (lambda: bt.force(basin.function(lambda x: x)), "wanted 'value'"),
+        (lambda: bt.force(basin.function(lambda x: x)), "'value'"),
         (lambda: bt.value(basin.function(lambda x: None))(torch.ones(2)), "returned no array"),
         (lambda: bt.module(basin.function(lambda x: x)).force(0), "an energy"),
     ],
@@ -355,9 +355,9 @@ def test_errors(call, text):
 @every
 def test_cuda_computes_what_the_cpu_does(name, output):
     f = function_of(name, output)
-    wanted = gradients(f, given(name, torch.float64)[1])
+    expected = gradients(f, given(name, torch.float64)[1])
     found = gradients(f, given(name, torch.float32, "cuda")[1])
-    for a, b in zip(found, wanted):
+    for a, b in zip(found, expected):
         assert a.is_cuda
         torch.testing.assert_close(a.cpu().double(), b, rtol=2e-3, atol=2e-3)
 
@@ -367,7 +367,7 @@ def test_cuda_keeps_the_order_of_the_callers_stream():
     f, (x, xi, beta) = function_of("memory", "descend"), given("memory", torch.float32, "cuda")[1]
     x, xi, beta = x.detach(), xi.detach(), beta.detach()
     large = torch.randn(4096, 4096, device="cuda")
-    wanted = f(x + 1, xi, beta)
+    expected = f(x + 1, xi, beta)
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     for _ in range(20):
@@ -376,7 +376,7 @@ def test_cuda_keeps_the_order_of_the_callers_stream():
             made = f(late, xi, beta) * 1  # and read at once
             del late
         stream.synchronize()
-        assert torch.equal(made, wanted)
+        assert torch.equal(made, expected)
 
 
 @cuda

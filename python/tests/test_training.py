@@ -15,7 +15,7 @@ def loss(w, v, x, y):
 
 
 def trainer(**options):
-    first = {"w": basin.Normal((6, 16), 0.3), "v": rng_weights()}
+    first = {"w": basin.training.Normal((6, 16), 0.3), "v": rng_weights()}
     return basin.Trainer(loss, first, rate=0.01, decay=0.01, **options)
 
 
@@ -74,19 +74,19 @@ def test_a_loss_through_a_descent():
     def memory(g, xi):
         return numpy.sum(g**2, axis=-1) / 2 - basin.logsumexp(4 * (g @ xi.T)) / 4
 
-    def miss(xi, cue, wanted):
+    def miss(xi, cue, expected):
         end = memory.descended(cue, steps=3, alpha=0.5, xi=xi)
-        return numpy.mean((end - wanted) ** 2)
+        return numpy.mean((end - expected) ** 2)
 
-    wanted = numpy.sign(rng.normal(size=(8, 10)))
-    cue = wanted * (rng.random(wanted.shape) > 0.3)
-    ours = basin.Trainer(miss, {"xi": basin.Normal((8, 10), 0.3)}, rate=0.05, clip=1)
-    losses = ours.fit([{"cue": cue, "wanted": wanted}] * 200)
+    expected = numpy.sign(rng.normal(size=(8, 10)))
+    cue = expected * (rng.random(expected.shape) > 0.3)
+    ours = basin.Trainer(miss, {"xi": basin.training.Normal((8, 10), 0.3)}, rate=0.05, clip=1)
+    losses = ours.fit([{"cue": cue, "expected": expected}] * 200)
     assert losses[-1] < losses[0] / 4
 
 
 def test_a_vector_is_no_loss():
-    ours = basin.Trainer(lambda w, x: x @ w, {"w": basin.Normal((6,), 1.0)})
+    ours = basin.Trainer(lambda w, x: x @ w, {"w": basin.training.Normal((6,), 1.0)})
     with pytest.raises(basin.BasinError):
         ours.step(x=X)
 
@@ -96,7 +96,10 @@ def test_parameters_and_batches_are_trees(tmp_path):
         x, y = pair
         return numpy.mean((x @ net["w"] * scale[0] + net["b"] - y) ** 2)
 
-    first = {"net": {"w": basin.Normal((3, 1), 0.1), "b": [0.0]}, "scale": (numpy.ones(1),)}
+    first = {
+        "net": {"w": basin.training.Normal((3, 1), 0.1), "b": [0.0]},
+        "scale": (numpy.ones(1),),
+    }
     trainer = basin.Trainer(loss, first, rate=0.05, seed=1)
     x = numpy.random.default_rng(0).normal(size=(64, 3))
     pair = x, x @ [[1.0], [2.0], [3.0]] + 1
@@ -141,7 +144,7 @@ def test_batches_are_dicts_of_what_the_loss_needs():
     ):
         with pytest.raises(basin.BasinError, match=told):
             ours.step(**batch)
-    with pytest.raises(basin.BasinError, match="a batch is ndarray, wanted a dict"):
+    with pytest.raises(basin.BasinError, match="a batch is ndarray.*dict"):
         ours.fit([X])
     with pytest.raises(basin.BasinError, match="the loss has no argument 'u'"):
         basin.Trainer(loss, {"u": [1.0]})
@@ -159,5 +162,5 @@ def test_two_parameters_of_one_name_are_refused():
     "change", [{"rate": -1}, {"rate": numpy.nan}, {"decay": -1}, {"steps": -1}]
 )
 def test_numbers_without_meaning_are_refused(change):
-    with pytest.raises(basin.BasinError, match=f"{next(iter(change))} .*, wanted a finite number"):
+    with pytest.raises(basin.BasinError, match=f"{next(iter(change))} .*.*finite number"):
         basin.Trainer(lambda w: numpy.sum(w), {"w": numpy.ones(1)}, **change)

@@ -297,7 +297,7 @@ def test_verdicts_tell_gradients_from_other_updates():
     verdict = zoo.Hopfield(RNG.normal(size=(10, 8)), beta=1.0).verdict()
     assert (verdict.answer, verdict.steps) == ("always", 320)
     assert verdict.difference < 1e-8
-    assert verdict.least_cosine > 1 - 1e-12
+    assert verdict.min_cosine > 1 - 1e-12
     h, w1 = 0.3 * RNG.normal(size=(2, 8, 8)), 0.3 * RNG.normal(size=(12, 8))
     options = {"h": h, "bias": numpy.zeros(8), "w1": w1, "b1": numpy.zeros(12)}
     straight = zoo.NRGPT(**options, proj=numpy.eye(8), alpha=0.1).verdict()
@@ -359,7 +359,7 @@ def test_models_are_pickled_and_say_what_they_are():
     again = pickle.loads(pickle.dumps(model))
     close(again.energy(numpy.eye(3)), model.energy(numpy.eye(3)))
     assert repr(again) == "Hopfield(xi [3, 3], beta [])"
-    with pytest.raises(basin.BasinError, match="entropy 'max', wanted one of"):
+    with pytest.raises(basin.BasinError, match="entropy 'max'.*one of"):
         zoo.Hopfield(numpy.eye(3), entropy="max")
     with pytest.raises(TypeError, match="needs memories xi or their total"):
         zoo.DrDAM(numpy.eye(3))
@@ -371,10 +371,10 @@ def test_one_state_and_wrong_shapes():
     model = zoo.Hopfield(numpy.eye(3), 2.0)
     close(model.energy(numpy.ones(3)), model.energy(numpy.ones((1, 3)))[0])
     assert model.energy(numpy.ones(3)).shape == model.terms([1, 2, 3])["memories"].shape == ()
-    with pytest.raises(basin.BasinError, match=r"xi of shape \[3\], wanted \[.., memories, dim\]"):
+    with pytest.raises(basin.BasinError, match=r"xi of shape \[3\].*\[.., memories, dim\]"):
         zoo.Dense(numpy.ones(3))
     for way in (model.energy, model.descend, model.update, basin.function(model.energy)):
-        with pytest.raises(basin.BasinError, match=r"x of shape \[2, 4\], wanted \[.., 3\]"):
+        with pytest.raises(basin.BasinError, match=r"x of shape \[2, 4\].*\[.., 3\]"):
             way(numpy.ones((2, 4)))
 
 
@@ -389,5 +389,5 @@ def test_the_golden_files_are_those_of_the_oracle():
 @pytest.mark.parametrize("beta", [0.0, numpy.nan, numpy.inf])
 def test_a_beta_without_meaning_is_refused(beta):
     for kind in (zoo.Hopfield, zoo.LSR):
-        with pytest.raises(basin.BasinError, match="beta .*, wanted finite numbers other than 0"):
+        with pytest.raises(basin.BasinError, match="beta .*.*finite numbers other than 0"):
             kind(numpy.eye(3), beta=beta)

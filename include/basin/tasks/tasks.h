@@ -39,5 +39,6 @@
 #include "basin/tasks/ranks.h"
 #include "basin/tasks/run.h"
 #include "basin/tasks/settings.h"
+#include "basin/tasks/version.h"
 
 #endif

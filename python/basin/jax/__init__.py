@@ -1,5 +1,5 @@
 """Energies as functions of JAX: any that is written in Python (function), and energy attention with
-kernels of its own.
+its own kernels.
 
 >>> import jax
 >>> from basin.jax import energy_attention
@@ -12,7 +12,7 @@ kernels of its own.
 (1, 4, 5, 8)
 
 Queries and keys are [.., H, N, Y], or [.., N, H, Y] with layout="nhy", which lists of pairs and a
-beta of its own for each head take without a transposed copy. float32 and bfloat16 on cpu and cuda;
+beta per head take without a transposed copy. float32 and bfloat16 on cpu and cuda;
 float64 on cpu. jit, vmap, grad of grad, jvp, hessian and jax.export work."""
 
 # Where the framework is not installed, pyright takes this folder for it.

@@ -1,5 +1,5 @@
 # type: ignore  where the framework is not installed, pyright takes this folder for it
-"""Energy attention as functions of JAX arrays: what callers give, as the operations want it."""
+"""Energy attention as functions of JAX arrays: what callers give, as the operations take it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import jax
 import jax.numpy as jnp
 import numpy
 
-from basin import _eager
-from basin._library import BasinError
+from basin._engine import eager as _eager
+from basin._engine.library import BasinError
 from basin.jax._ops import force, lse
 
 
 @jax.tree_util.register_pytree_node_class
 class Pairs:
-    """A list of pairs (query, key), the edges of a graph: attention runs over these alone. It can
+    """A list of pairs (query, key), the edges of a graph: attention runs only over these. It can
     be an argument of a function under jit.
 
     >>> from basin.jax import Pairs
@@ -67,7 +67,7 @@ class _Problem:
 
     def __init__(self, q, k, beta, pairs, scale, exclude_self, layout):
         if layout not in ("hny", "nhy"):
-            raise BasinError(f"layout {layout!r}, wanted 'hny' or 'nhy'")
+            raise BasinError(f"layout {layout!r}, expected 'hny' or 'nhy'")
         q, k = (jnp.float32(x) if x.dtype == jnp.float16 else x for x in map(jnp.asarray, (q, k)))
         tokens, heads = (-2, -3) if layout == "hny" else (-3, -2)
         _check_tokens(q, k, tokens)
@@ -78,7 +78,7 @@ class _Problem:
         learns = isinstance(beta, jax.Array)
         self.beta = beta = jnp.asarray(beta, self.real)
         if beta.shape not in ((), (self.heads,)):
-            raise BasinError(f"beta of shape {list(beta.shape)}, wanted [] or [{self.heads}]")
+            raise BasinError(f"beta of shape {list(beta.shape)}, expected [] or [{self.heads}]")
         listed, count, flags = _pattern_of(pairs, exclude_self, self.queries, keys)
         # One beta and heads first: the heads are entries of the batch, [B H, N, Y]. Else [B, N, H,
         # Y].
@@ -123,12 +123,12 @@ class _Problem:
         if scale is None:
             return None
         sizes = (self.heads, *shape[1:]) if self.layout == "hny" else (*shape[1:], self.heads)
-        wanted = (count, self.heads) if listed is not None else (*self.batch, *sizes)
+        expected = (count, self.heads) if listed is not None else (*self.batch, *sizes)
         try:
-            scale = jnp.broadcast_to(jnp.asarray(scale, self.real), wanted)
+            scale = jnp.broadcast_to(jnp.asarray(scale, self.real), expected)
         except ValueError:
             raise BasinError(
-                f"scale of shape {list(jnp.shape(scale))}, wanted {list(wanted)} or one that "
+                f"scale of shape {list(jnp.shape(scale))}, expected {list(expected)} or one that "
                 "broadcasts"
             ) from None
         if listed is not None:
@@ -162,9 +162,9 @@ def _check_beta(beta):
     if isinstance(beta, (jax.Array, numpy.ndarray)):
         return
     if not isinstance(beta, numbers.Real):
-        raise BasinError(f"beta is {beta!r}, wanted a number or an array [H]")
+        raise BasinError(f"beta is {beta!r}, expected a number or an array [H]")
     if beta == 0:
-        raise BasinError("beta is 0, wanted another number: energies are divided by it")
+        raise BasinError("beta is 0, expected another number: energies are divided by it")
 
 
 def _check_tokens(q, k, tokens):
@@ -173,13 +173,13 @@ def _check_tokens(q, k, tokens):
         same[0][tokens] = same[1][tokens] = 0
     if q.ndim < 3 or same[0] != same[1]:
         raise BasinError(
-            f"queries {list(q.shape)} and keys {list(k.shape)}, wanted three axes or more that "
-            "differ in tokens alone"
+            f"queries {list(q.shape)} and keys {list(k.shape)}, expected three axes or more that "
+            "differ only in tokens"
         )
     if q.dtype != k.dtype:
         raise BasinError(f"queries are {q.dtype}, keys {k.dtype}")
     if q.dtype not in (jnp.float32, jnp.bfloat16, jnp.float64):
-        raise BasinError(f"queries of {q.dtype}, wanted float32, bfloat16 or float64")
+        raise BasinError(f"queries of {q.dtype}, expected float32, bfloat16 or float64")
 
 
 def _pattern_of(pairs, exclude_self, queries, keys):
@@ -196,7 +196,7 @@ def _pattern_of(pairs, exclude_self, queries, keys):
         return None, 0, flags | (_eager.CAUSAL if pairs else 0)
     if not isinstance(pairs, Pairs):
         found = repr(pairs) if isinstance(pairs, str) else f"a {type(pairs).__name__}"
-        raise BasinError(f"pairs are {found}, wanted None, 'causal' or basin.jax.Pairs(edges, N)")
+        raise BasinError(f"pairs are {found}, expected None, 'causal' or basin.jax.Pairs(edges, N)")
     if exclude_self:
         raise BasinError("a list of pairs that is to leave out self pairs; list those that count")
     if (pairs.queries, pairs.keys) != (queries, keys):
@@ -220,7 +220,7 @@ def attention_lse(
     (a query sees its own token and those before it) or `Pairs`; `exclude_self` leaves out each
     token's pair with itself. `scale` multiplies scores: [.., H, N, M], or [P, H] for a list. It
     can be differentiated twice with respect to all of them. A query without keys has 0. With
-    layout="nhy" heads come behind tokens: q [.., N, H, Y], scale [.., N, M, H], result [.., N, H].
+    layout="nhy" heads come after tokens: q [.., N, H, Y], scale [.., N, M, H], result [.., N, H].
 
     >>> import jax.numpy as jnp
     >>> from basin.jax import attention_lse

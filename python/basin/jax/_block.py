@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from basin._library import BasinError
+from basin._engine.library import BasinError
 from basin.jax._attention import Pairs, attention_force, energy_attention
 
 
@@ -86,7 +86,7 @@ def energy_block(
     (2, 5, 32)
     """
     if x.ndim < 2 or x.shape[-1] != params["wq"].shape[-1]:
-        raise BasinError(f"tokens {list(x.shape)}, wanted [.., N, {params['wq'].shape[-1]}]")
+        raise BasinError(f"tokens {list(x.shape)}, expected [.., N, {params['wq'].shape[-1]}]")
     options = _options(params, beta, pairs, exclude_self)
 
     def step(params, x):

@@ -19,10 +19,10 @@ import jax.numpy as jnp
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
-from basin import _programs
-from basin._library import BasinError, ffi, lib
-from basin._plan import Backend
-from basin._trees import unflatten
+from basin._engine import programs as _programs
+from basin._engine.library import BasinError, ffi, lib
+from basin._engine.plan import Backend
+from basin._engine.trees import unflatten
 from basin.energies import Energy
 from basin.functions import Function
 from basin.jax._ops import _capsule
@@ -72,7 +72,7 @@ def _compute(*operands, key, size, batched):
 def _lowered(platform, *operands, key, size, batched):
     dtype = operands[0].dtype
     if platform == "cuda" and dtype == jnp.float64:
-        raise BasinError("float64 on cuda; wanted float32 or a narrower type, or float64 on cpu")
+        raise BasinError("float64 on cuda; expected float32 or a narrower type, or float64 on cpu")
     backend = "ref" if dtype == jnp.float64 else platform
     results, own = _results(operands, key, size, batched), _shapes(operands, batched)
     together = None
@@ -121,21 +121,21 @@ def _transpose(cotangents, *operands, key, size, batched):
     masks = [int(mask) for mask in how[1:].split(".")]
     linear = _programs.bits(masks[0], 64)  # the inputs or outputs of the base that follow
     count = len(operands) - len(linear)
-    wanted = [ad.is_undefined_primal(x) for x in operands]
-    asked = [i for i, b in zip(linear, wanted[count:]) if b]
+    requested = [ad.is_undefined_primal(x) for x in operands]
+    asked = [i for i, b in zip(linear, requested[count:]) if b]
     there = [not is_zero(c) for c in cotangents]
     if not any(there):
-        return [ad.Zero(x.aval) if b else None for x, b in zip(operands, wanted)]
+        return [ad.Zero(x.aval) if b else None for x, b in zip(operands, requested)]
     more = [c for c, b in zip(cotangents, there) if b]
     if how[0] == "j":
         back = f"v{_programs.mask(there)}.{sum(1 << i for i in asked)}"
         found = iter(_through([*operands[:count], *more], base, back, size, batched[:count]))
-        made = [next(found) if b else None for b in wanted]
+        made = [next(found) if b else None for b in requested]
     else:
         inputs = [i for i, b in zip(_programs.bits(masks[1], 64), there) if b]
         along = f"j{sum(1 << i for i in inputs)}"
         found = _through([*operands[:count], *more], base, along, size, batched[:count])
-        made = [None] * count + [found[i] if b else None for i, b in zip(linear, wanted[count:])]
+        made = [None] * count + [found[i] if b else None for i, b in zip(linear, requested[count:])]
     return summed(made, size, batched)
 
 
@@ -163,7 +163,7 @@ _made = {}
 
 
 def _name(backend, key, shapes):
-    """A program for another process, too, where its energy can be imported."""
+    """A program, also for another process where its energy can be imported."""
     number, _, rest = key.partition(":")
     source = _sources[int(number)]
     address = _programs.address(source.what)
@@ -180,7 +180,7 @@ def _find(name):
         address, output, options = where
         what = _programs.imported(address)
         if not isinstance(what, (Energy, Function)):
-            raise BasinError(f"{address} is no energy here, but a compiled function needs it")
+            raise BasinError(f"{address} is not an energy here, but a compiled function needs it")
         source = _programs.source(what, output, **options)
         where = _keep(source).number
     elif where not in _sources:
@@ -226,9 +226,9 @@ def _keep(source):
 
 def _array(name, value, dtype):
     if not isinstance(value, (numbers.Real, list, tuple)) and not hasattr(value, "__array__"):
-        raise BasinError(f"{name} is a {type(value).__name__}, wanted an array or a number")
+        raise BasinError(f"{name} is a {type(value).__name__}, expected an array or a number")
     if jnp.issubdtype(getattr(value, "dtype", dtype), jnp.complexfloating):
-        raise BasinError(f"{name} of type {value.dtype}, wanted real numbers")
+        raise BasinError(f"{name} of type {value.dtype}, expected real numbers")
     return jnp.asarray(value, dtype)
 
 
@@ -281,7 +281,7 @@ class Quantity(_programs.Quantity):
         for name, x in zip(names, operands):
             if not all(isinstance(n, int) for n in x.shape):
                 raise BasinError(
-                    f"{name} of shape {x.shape}, wanted known lengths: export one each"
+                    f"{name} of shape {x.shape}, expected known lengths: export one each"
                 )
         program = _programs.find(key, tuple(x.shape for x in operands))
         made = _bind(operands, key)

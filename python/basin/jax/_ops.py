@@ -4,7 +4,7 @@
 Shapes are the kernels' own: q [B, Nq, H, Y], k [B, Nk, H, Y], beta [H], scale [B, Nq, Nk, H] (of a
 list [pairs, H]), w and lse [B, Nq, H]; with the flag ONE_HEAD without the axis H. A pattern is
 (flags, count, learns): flags of an operation, the length of the list, and whether gradients of beta
-are wanted. What is absent or zero is None."""
+are requested. What is absent or zero is None."""
 
 import ctypes
 
@@ -12,8 +12,9 @@ import jax
 import jax.numpy as jnp
 import numpy
 
-from basin import _cuda, _eager
-from basin._library import ffi, lib
+from basin._engine import cuda as _cuda
+from basin._engine import eager as _eager
+from basin._engine.library import ffi, lib
 from basin.jax._primitives import operation
 
 _TARGET = "basin_attention"
@@ -46,12 +47,12 @@ def _like(x):
 
 
 def _call(operation, pattern, results, q, k, beta, *optional):
-    """`results` are shapes, or None for what is not wanted, and so come the results; `optional` are
-    scale, list, w, a, b, or None for each."""
+    """Results of these shapes, None for what is not requested; `optional` are scale, list, w, a, b,
+    or None for each."""
     flags, count, _ = pattern
     given = sum(1 << i for i, x in enumerate(optional) if x is not None)
-    wanted = sum(1 << i for i, x in enumerate(results) if x is not None)
-    job = numpy.array([operation, flags, given, wanted, 0, count], "i8")
+    requested = sum(1 << i for i, x in enumerate(results) if x is not None)
+    job = numpy.array([operation, flags, given, requested, 0, count], "i8")
     shapes = tuple(x for x in results if x is not None)
     call = jax.ffi.ffi_call(_TARGET, shapes, vmap_method="expand_dims")
     made = iter(call(q, k, beta, *(x for x in optional if x is not None), job=job))
@@ -207,13 +208,13 @@ def _listed_slopes(pattern, q, k, beta, scale, pairs, w):
 
 # ---- its reverse: gq, gk, gw, gbeta, gscale, the gradient of sum(a dq) + sum(b dk) ----
 
-_GW, _ALL = 4, 31  # results that are wanted
+_GW, _ALL = 4, 31  # results that are requested
 
 
 def _reverse_shapes(static, q, k, beta, scale, pairs, w, a, b):
-    (_, _, learns), want = static
+    (_, _, learns), requested = static
     results = [_like(q), _like(k), _like(w), _like(beta) if learns else None, _like(scale)]
-    return [x if want >> i & 1 else None for i, x in enumerate(results)]
+    return [x if requested >> i & 1 else None for i, x in enumerate(results)]
 
 
 def _reverse(static, *operands):

@@ -186,7 +186,7 @@ def operation(name, shapes, compute, jvp, vjp, both=None):
         usual, of_linear = _batch_rule(joint.bind), _batch_rule(linear.bind)
 
         def batch(operands, axes, **options):
-            """Results of operands that all entries share are shared, too."""
+            """Results of operands that all entries share are shared as well."""
             count = len(options["moves"])
             if any(d is not None for d in axes[:count]):
                 return usual(operands, axes, **options)
@@ -230,23 +230,23 @@ def operation(name, shapes, compute, jvp, vjp, both=None):
 
     def transpose(cotangents, *operands, size, batched, static, there, moves):
         count, inputs = len(moves), [i for i, m in enumerate(moves) if m]
-        wanted = [ad.is_undefined_primal(x) for x in operands[count:]]
+        requested = [ad.is_undefined_primal(x) for x in operands[count:]]
         if all(map(is_zero, cotangents)):
             return [ad.Zero(x.aval) if ad.is_undefined_primal(x) else None for x in operands]
         given = [None if is_zero(c) else c for c in cotangents]
-        needs = [i in inputs and wanted[inputs.index(i)] for i in range(count)]
+        needs = [i in inputs and requested[inputs.index(i)] for i in range(count)]
 
         def one(*values):
             own = _filled(there, values[:count])
             made = [s is not None for s in shapes(static, *own)]
             rest = _filled([c is not None for c in given], values[count:])
             found = back(static, there, made, values[:count], rest, needs)
-            return [found[i] for i, b in zip(inputs, wanted) if b]
+            return [found[i] for i, b in zip(inputs, requested) if b]
 
         axes = [0 if b else None for b in batched[:count]] + [0] * len(_some(given))
         every = one if size is None else jax.vmap(one, axes, axis_size=size)
         found = iter(every(*operands[:count], *_some(given)))
-        made = [None] * count + [next(found) if b else None for b in wanted]
+        made = [None] * count + [next(found) if b else None for b in requested]
         return summed(made, size, batched)
 
     ad.primitive_jvps[primitive] = derive

@@ -1,6 +1,6 @@
 # type: ignore  where the framework is not installed, pyright takes this folder for it
-"""Softmax attention with values in JAX: three operations (src/engine/backend/values.h has the equations)
-and the function of arrays over them.
+"""Softmax attention with values in JAX: three operations and the function of arrays over them
+(src/engine/backend/values.h has the equations).
 
 Shapes are q [B, N, H, Y], k [B, M, K, Y], v [B, M, K, V], bias and its tangent [B, H, N, M], of
 which the first three may be 1 (of a list [B, pairs, H], B may be 1). A pattern is (flags, count,
@@ -15,22 +15,22 @@ import jax
 import jax.numpy as jnp
 import numpy
 
-from basin import _eager
-from basin._library import BasinError
+from basin._engine import eager as _eager
+from basin._engine.library import BasinError
 from basin.jax._attention import Pairs
 from basin.jax._ops import _TARGET, _add, _like, _real
 from basin.jax._primitives import operation
 
-_GC, _SLOPES = 16, 15  # results of the second order that are wanted
+_GC, _SLOPES = 16, 15  # results of the second order that are expected
 
 
 def _call(what, pattern, results, q, k, v, *optional):
-    """`optional` are bias, list, c, a, b, av, abias, ac; results are shapes, None: not wanted."""
+    """`optional` are bias, list, c, a, b, av, abias, ac; results are shapes, None: not expected."""
     flags, count, factor = pattern
     given = sum(1 << i for i, x in enumerate(optional) if x is not None)
-    wanted = sum(1 << i for i, x in enumerate(results) if x is not None)
+    requested = sum(1 << i for i, x in enumerate(results) if x is not None)
     bits = struct.unpack("=q", struct.pack("=d", factor))[0]
-    job = numpy.array([what, flags, given, wanted, 0, count, bits], "i8")
+    job = numpy.array([what, flags, given, requested, 0, count, bits], "i8")
     shapes = tuple(x for x in results if x is not None)
     call = jax.ffi.ffi_call(_TARGET, shapes, vmap_method="expand_dims")
     made = iter(call(q, k, v, *(x for x in optional if x is not None), job=job))
@@ -109,8 +109,8 @@ def _reverse_jvp(pattern, operands, tangents):
 
 def _reverse_vjp(pattern, operands, cotangents, needs):
     """Second derivatives are symmetric: cotangents are tangents."""
-    want = sum(1 << i for i, n in enumerate([*needs[:4], needs[5]]) if n)
-    gq, gk, gv, gbias, gc = second((pattern, want), *operands, *cotangents, None)
+    requested = sum(1 << i for i, n in enumerate([*needs[:4], needs[5]]) if n)
+    gq, gk, gv, gbias, gc = second((pattern, requested), *operands, *cotangents, None)
     return gq, gk, gv, gbias if gbias is None else _to_bias(gbias, operands[3]), None, gc
 
 
@@ -121,9 +121,9 @@ reverse = operation("basin_values_reverse", _reverse_shapes, _reverse, _reverse_
 
 
 def _second_shapes(static, q, k, v, bias, pairs, c, a, b, av, abias, ac):
-    pattern, want = static
+    pattern, requested = static
     results = [_like(q), _like(k), _like(v), _all_slopes(pattern, q, k, bias, pairs), _output(q, v)]
-    return [x if want >> i & 1 else None for i, x in enumerate(results)]
+    return [x if requested >> i & 1 else None for i, x in enumerate(results)]
 
 
 def _second(static, *operands):
@@ -132,7 +132,7 @@ def _second(static, *operands):
 
 def _written(static, q, k, v, bias, pairs, c, a, b, av, abias, ac):
     """The second order written out, with memory for every pair: what third derivatives need."""
-    (flags, _, factor), want = static
+    (flags, _, factor), requested = static
     if pairs is not None:
         raise NotImplementedError(
             "attention along a list has derivatives to second order; a third one was asked for"
@@ -174,11 +174,11 @@ def _written(static, q, k, v, bias, pairs, c, a, b, av, abias, ac):
     ]  # fmt: skip
     found = [x if i == 3 or x is None else x.astype(kind) for i, x in enumerate(found)]
     found[3] = None if bias is None else tds
-    return [x if want >> i & 1 else None for i, x in enumerate(found)]
+    return [x if requested >> i & 1 else None for i, x in enumerate(found)]
 
 
 def _some(static, operands, there):
-    """The formula as a function of those operands alone, and which results it has."""
+    """The formula as a function of only those operands, and which results it has."""
 
     def function(*given):
         changed = dict(zip(there, given))
@@ -198,9 +198,9 @@ def _second_jvp(static, operands, tangents):
 
 
 def _second_vjp(static, operands, cotangents, needs):
-    pattern, want = static
+    pattern, requested = static
     q, k, v, bias, pairs, c, a, b, av, abias, ac = operands
-    if c is None and want == _GC:  # the reverse of a forward derivative is of second order
+    if c is None and requested == _GC:  # the reverse of a forward derivative is of second order
         u = cotangents[4]
         gq, gk, gv, gbias, _ = second((pattern, _SLOPES), *operands[:5], u, a, b, av, abias, None)
         da, db, dav, dabias = reverse(pattern, *operands[:5], u)
@@ -231,16 +231,18 @@ def _bias_of(bias, mask, shape, real):
             continue
         x = jnp.asarray(x)
         if name == "bias" and not jnp.issubdtype(x.dtype, jnp.floating):
-            raise BasinError(f"bias of {x.dtype}, wanted numbers that are added; mask takes bool")
+            raise BasinError(f"bias of {x.dtype}, expected numbers that are added; mask takes bool")
         x = x.reshape(*(1,) * (4 - x.ndim), *x.shape)
         fits = x.ndim == 4 and all(n in (1, m) for n, m in zip(x.shape, shape))
         if not fits:
             raise BasinError(
-                f"{name} of shape {list(x.shape)}, wanted one that broadcasts to {list(shape)}"
+                f"{name} of shape {list(x.shape)}, expected one that broadcasts to {list(shape)}"
             )
         if name == "mask":
             if x.dtype != bool:
-                raise BasinError(f"mask of {x.dtype}, wanted bool; numbers that are added are bias")
+                raise BasinError(
+                    f"mask of {x.dtype}, expected bool; numbers that are added are bias"
+                )
             x = jnp.where(x, 0, -jnp.inf)
         total = _add(total, x.astype(real))
     if total is not None and total.shape[3] != shape[3]:
@@ -258,7 +260,7 @@ def _lengths(queries, keys, shape):
         if lengths.shape != shape[:1] or not jnp.issubdtype(lengths.dtype, jnp.integer):
             name = "query_seq_lengths" if axis == 2 else "key_value_seq_lengths"
             raise BasinError(
-                f"{name} of shape {list(lengths.shape)} and {lengths.dtype}, wanted integers "
+                f"{name} of shape {list(lengths.shape)} and {lengths.dtype}, expected integers "
                 f"[{shape[0]}]"
             )
         lengths = lengths.reshape(-1, 1, 1, 1)
@@ -301,33 +303,33 @@ def attention(
     """
     query, key, value = map(jnp.asarray, (query, key, value))
     if implementation not in (None, "xla", "cudnn"):
-        raise BasinError(f"implementation is {implementation!r}, wanted None, 'xla' or 'cudnn'")
+        raise BasinError(f"implementation is {implementation!r}, expected None, 'xla' or 'cudnn'")
     others = (query_seq_lengths, key_value_seq_lengths, local_window_size)
     if pairs is not None and any(x is not None for x in others):
         raise BasinError("a list of pairs with lengths or a window; list the pairs that count")
     returned = query.dtype
     names = {"query": query, "key": key, "value": value}
     if len({x.dtype for x in names.values()}) > 1 or len({x.ndim for x in names.values()}) > 1:
-        told = ", ".join(f"{name} {list(x.shape)} of {x.dtype}" for name, x in names.items())
-        raise BasinError(f"{told}: wanted one type and as many axes")
+        found = ", ".join(f"{name} {list(x.shape)} of {x.dtype}" for name, x in names.items())
+        raise BasinError(f"{found}: expected one type and as many axes")
     if returned == jnp.float16:
         query, key, value = (x.astype(jnp.float32) for x in (query, key, value))
     if query.dtype not in (jnp.float32, jnp.bfloat16, jnp.float64):
-        raise BasinError(f"query of {query.dtype}, wanted float32, bfloat16, float16 or float64")
+        raise BasinError(f"query of {query.dtype}, expected float32, bfloat16, float16 or float64")
     if query.ndim < 3:
-        raise BasinError(f"query of shape {list(query.shape)}, wanted [.., tokens, heads, width]")
+        raise BasinError(f"query of shape {list(query.shape)}, expected [.., tokens, heads, width]")
     batch = query.shape[:-3]
     q, k, v = (x.reshape(math.prod(x.shape[:-3]), *x.shape[-3:]) for x in (query, key, value))
     fits = q.shape[0] == k.shape[0] and k.shape[:3] == v.shape[:3] and q.shape[3] == k.shape[3]
     if not fits or k.shape[2] == 0 or q.shape[2] % k.shape[2]:
         raise BasinError(
             f"query {list(query.shape)}, key {list(key.shape)} and value {list(value.shape)}: "
-            "wanted [.., N, H, Y], [.., M, K, Y] and [.., M, K, V] where K divides H"
+            "expected [.., N, H, Y], [.., M, K, Y] and [.., M, K, V] where K divides H"
         )
     real = _real(q)
     if isinstance(scale, (jax.Array, numpy.ndarray)):
         if scale.shape not in ((), (q.shape[2],)):
-            raise BasinError(f"scale of shape {list(scale.shape)}, wanted [] or [{q.shape[2]}]")
+            raise BasinError(f"scale of shape {list(scale.shape)}, expected [] or [{q.shape[2]}]")
         scale = jnp.asarray(scale, real).reshape(-1, 1)  # bfloat16 would round the scale's slope
         q, factor = (q.astype(real) * scale).astype(q.dtype), 1.0
     else:
@@ -353,7 +355,7 @@ def _and(a, b):
 
 
 def _window(size, shape, is_causal):
-    """Keys from size[0] before a query to size[1] behind it."""
+    """Keys from size[0] before a query to size[1] after it."""
     if size is None:
         return None
     left, right = (size, size) if isinstance(size, int) else size
@@ -364,7 +366,7 @@ def _window(size, shape, is_causal):
 def _list_of(pairs, bias, mask, is_causal, q, k, real):
     """The packed list, its length and the bias [1, P, H]."""
     if not isinstance(pairs, Pairs):
-        raise BasinError(f"pairs are a {type(pairs).__name__}, wanted basin.jax.Pairs(edges, N)")
+        raise BasinError(f"pairs are a {type(pairs).__name__}, expected basin.jax.Pairs(edges, N)")
     if is_causal or mask is not None:
         raise BasinError("a list of pairs that is to leave some out; list the pairs that count")
     if (pairs.queries, pairs.keys) != (q.shape[1], k.shape[1]):
@@ -372,7 +374,7 @@ def _list_of(pairs, bias, mask, is_causal, q, k, real):
     if bias is not None:
         bias = jnp.asarray(bias, real)
         if bias.shape != (pairs.count, q.shape[2]):
-            wanted = [pairs.count, q.shape[2]]
-            raise BasinError(f"bias of shape {list(bias.shape)}, wanted {wanted} for a list")
+            expected = [pairs.count, q.shape[2]]
+            raise BasinError(f"bias of shape {list(bias.shape)}, expected {expected} for a list")
         bias = bias[None]
     return pairs.packed, pairs.count, bias

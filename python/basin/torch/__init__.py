@@ -1,5 +1,5 @@
 """Energies as operations of PyTorch: any that is written in Python (module, value, force,
-descended), and energy attention with kernels of its own.
+descended), and energy attention with its own kernels.
 
 >>> import torch
 >>> from basin.torch import energy_attention

@@ -1,5 +1,5 @@
 # type: ignore  where the framework is not installed, pyright takes this folder for it
-"""Energy attention as functions of PyTorch tensors: what callers give, as the operations want
+"""Energy attention as functions of PyTorch tensors: what callers give, as the operations take
 it."""
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ import numbers
 
 import torch
 
-from basin import _eager
-from basin._library import BasinError
+from basin._engine import eager as _eager
+from basin._engine.library import BasinError
 from basin.torch._ops import DK, DQ, PLAIN, force, lse, watched
 
 
 class Pairs:
-    """A list of pairs (query, key), the edges of a graph: attention runs over these alone.
+    """A list of pairs (query, key), the edges of a graph: attention runs only over these.
 
     >>> from basin.torch import Pairs
     >>> pairs = Pairs([(0, 1), (1, 2)], 3, both_ways=True)
@@ -50,7 +50,7 @@ class Pairs:
         row, key = torch.as_tensor(row).long(), torch.as_tensor(key).long()
         ends = row[[0, -1]].tolist() if row.ndim == 1 and len(row) else []
         if ends != [0, len(key)] or (row.diff() < 0).any():
-            raise BasinError(f"row of shape {list(row.shape)}, wanted 0 to {len(key)} in order")
+            raise BasinError(f"row of shape {list(row.shape)}, expected 0 to {len(key)} in order")
         queries = torch.repeat_interleave(torch.arange(len(row) - 1, device=row.device), row.diff())
         return cls(torch.stack([queries, key], 1), len(row) - 1, keys, device=device)
 
@@ -76,7 +76,7 @@ class Pairs:
         return f"Pairs({self.count} of {self.queries} queries and {self.keys} keys)"
 
 
-# ---- what callers give, as the operations want it ----
+# ---- what callers give, as the operations take it ----
 
 
 _TYPES = {torch.float32, torch.bfloat16, torch.float64}
@@ -84,7 +84,7 @@ _TYPES = {torch.float32, torch.bfloat16, torch.float64}
 
 @functools.lru_cache(maxsize=64)
 def _kept(value, shape, dtype, device):
-    with torch.inference_mode(False):  # training may want it later
+    with torch.inference_mode(False):  # training may use it later
         made = torch.full(shape, value, dtype=dtype, device=device)
     if made.is_cuda:  # others may read it on other streams
         torch.cuda.current_stream(device).synchronize()
@@ -104,35 +104,35 @@ def _full(value, shape, dtype, device):
 
 
 def _cast(x, kind):
-    """As AMP wants it on that kind of device; float16 is computed in float32."""
+    """As AMP has it on that kind of device; float16 is computed in float32."""
     if torch.is_autocast_enabled(kind) and x.dtype != torch.float64:
-        wanted = torch.get_autocast_dtype(kind)
-        x = x.to(torch.float32 if wanted == torch.float16 else wanted)
+        expected = torch.get_autocast_dtype(kind)
+        x = x.to(torch.float32 if expected == torch.float16 else expected)
     return x.float() if x.dtype == torch.float16 else x
 
 
 def _check_kinds(q, k, beta):
     for name, x in {"queries": q, "keys": k}.items():
         if not isinstance(x, torch.Tensor):
-            raise BasinError(f"{name} are a {type(x).__name__}, wanted a tensor of PyTorch's")
+            raise BasinError(f"{name} are a {type(x).__name__}, expected a tensor of PyTorch's")
     if not isinstance(beta, (torch.Tensor, numbers.Real)):
-        raise BasinError(f"beta is {beta!r}, wanted a number or a tensor [H]")
+        raise BasinError(f"beta is {beta!r}, expected a number or a tensor [H]")
     if q.device.type not in ("cpu", "cuda", "meta"):
-        raise BasinError(f"queries on {q.device}, wanted cpu or cuda")
+        raise BasinError(f"queries on {q.device}, expected cpu or cuda")
 
 
 def _check_tokens(q, k):
     a, b = q.shape, k.shape
     if len(a) < 3 or (a != b and (len(a) != len(b) or a[:-2] != b[:-2] or a[-1] != b[-1])):
         raise BasinError(
-            f"queries {list(q.shape)} and keys {list(k.shape)}, wanted [.., H, N, Y] that differ "
-            "in N alone"
+            f"queries {list(q.shape)} and keys {list(k.shape)}, expected [.., H, N, Y] that differ "
+            "only in N"
         )
     if q.dtype != k.dtype or q.device != k.device:
         raise BasinError(f"queries are {q.dtype} on {q.device}, keys {k.dtype} on {k.device}")
     if q.dtype not in _TYPES or (q.is_cuda and q.dtype == torch.float64):
         raise BasinError(
-            f"queries of {q.dtype} on {q.device}; wanted float32 or bfloat16 on cpu or cuda, or "
+            f"queries of {q.dtype} on {q.device}; expected float32 or bfloat16 on cpu or cuda, or "
             "float64 on cpu"
         )
 
@@ -144,7 +144,7 @@ def _beta_of(beta, q):
         return _full(float(beta), (1,), real, q.device)
     if beta.ndim > 1 or beta.numel() not in (1, q.shape[1]):
         raise BasinError(
-            f"beta of shape {list(beta.shape)}, wanted a number or [H], here [{q.shape[1]}]"
+            f"beta of shape {list(beta.shape)}, expected a number or [H], here [{q.shape[1]}]"
         )
     return beta.reshape(-1).to(q.device, real)
 
@@ -170,7 +170,9 @@ def _pattern_of(pairs, exclude_self, q, k):
         return None, 0, flags | (_eager.CAUSAL if pairs else 0)
     if not isinstance(pairs, Pairs):
         found = repr(pairs) if isinstance(pairs, str) else f"a {type(pairs).__name__}"
-        raise BasinError(f"pairs are {found}, wanted None, 'causal' or basin.torch.Pairs(edges, N)")
+        raise BasinError(
+            f"pairs are {found}, expected None, 'causal' or basin.torch.Pairs(edges, N)"
+        )
     if exclude_self:
         raise BasinError("a list of pairs that is to leave out self pairs; list those that count")
     if (pairs.queries, pairs.keys) != (q.shape[2], k.shape[2]):
@@ -187,12 +189,12 @@ def _scale_of(scale, q, k, count, listed, layout, batch):
     scale = torch.as_tensor(scale)
     heads, queries, keys = q.shape[1], q.shape[2], k.shape[2]
     sizes = (heads, queries, keys) if layout == "hny" else (queries, keys, heads)
-    wanted = (count, heads) if listed else (*batch, *sizes)
+    expected = (count, heads) if listed else (*batch, *sizes)
     try:
-        scale = scale.to(q.device, real).expand(wanted)
+        scale = scale.to(q.device, real).expand(expected)
     except RuntimeError:
         raise BasinError(
-            f"scale of shape {list(scale.shape)}, wanted {list(wanted)} or one that broadcasts"
+            f"scale of shape {list(scale.shape)}, expected {list(expected)} or one that broadcasts"
         ) from None
     if listed:
         return scale
@@ -205,7 +207,7 @@ class _Problem:
 
     def __init__(self, q, k, beta, pairs, scale, exclude_self, layout):
         if layout not in ("hny", "nhy"):
-            raise BasinError(f"layout {layout!r}, wanted 'hny' or 'nhy'")
+            raise BasinError(f"layout {layout!r}, expected 'hny' or 'nhy'")
         _check_kinds(q, k, beta)
         self.layout = layout
         if layout == "nhy":
@@ -220,7 +222,7 @@ class _Problem:
         packed, count, flags = _pattern_of(pairs, exclude_self, q, k)
         self.number = None if isinstance(beta, torch.Tensor) else float(beta)
         if self.number == 0:
-            raise BasinError("beta is 0, wanted another number: energies are divided by it")
+            raise BasinError("beta is 0, expected another number: energies are divided by it")
         self.beta = beta = _beta_of(beta, q)
         scale = _scale_of(scale, q, k, count, packed is not None, layout, batch)
         self.operands = (q, k, beta, scale, packed, count, flags)
@@ -331,7 +333,7 @@ def attention_lse(
     (a query sees its own token and those before it) or `Pairs`; `exclude_self` leaves out each
     token's pair with itself. `scale` multiplies scores: [.., H, N, M], or [P, H] for a list. It
     can be differentiated twice with respect to all of them. A query without keys has 0. With
-    layout="nhy" heads come behind tokens: q [.., N, H, Y], scale [.., N, M, H], result [.., N, H].
+    layout="nhy" heads come after tokens: q [.., N, H, Y], scale [.., N, M, H], result [.., N, H].
 
     >>> from basin.torch import attention_lse
     >>> x = torch.eye(3)[None]

@@ -6,7 +6,7 @@ from __future__ import annotations
 import torch
 import torch.utils.checkpoint
 
-from basin._library import BasinError
+from basin._engine.library import BasinError
 from basin.torch._attention import Pairs, attention_force, energy_attention
 
 
@@ -37,7 +37,7 @@ class EnergyBlock(torch.nn.Module):
         if min(dim, heads, head_dim, steps) < 1:
             raise BasinError(
                 f"a block with dim {dim}, heads {heads}, head_dim {head_dim}, steps {steps}; "
-                "wanted 1 or more of each"
+                "expected 1 or more of each"
             )
         memories = 4 * dim if memories is None else memories
         beta = head_dim**-0.5 if beta is None else beta
@@ -97,7 +97,7 @@ class EnergyBlock(torch.nn.Module):
     def forward(self, x: torch.Tensor, pairs: Pairs | str | None = None) -> torch.Tensor:
         """Tokens at the end of the descent; `pairs` as in energy_attention."""
         if x.ndim < 2 or x.shape[-1] != self.wq.shape[-1]:
-            raise BasinError(f"tokens {list(x.shape)}, wanted [.., N, {self.wq.shape[-1]}]")
+            raise BasinError(f"tokens {list(x.shape)}, expected [.., N, {self.wq.shape[-1]}]")
         for _ in range(self.steps):
             if self.recompute and torch.is_grad_enabled():
                 x = torch.utils.checkpoint.checkpoint(self._step, x, pairs, use_reentrant=False)

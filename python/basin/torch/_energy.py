@@ -13,9 +13,9 @@ from typing import Any
 
 import torch
 
-from basin import _programs
-from basin._library import BasinError
-from basin._trees import LEAF, as_literal, parts_of, rebuilt, unflatten
+from basin._engine import programs as _programs
+from basin._engine.library import BasinError
+from basin._engine.trees import LEAF, as_literal, parts_of, rebuilt, unflatten
 from basin.functions import Function
 from basin.torch._ops import _forward, _interpreter, _stream
 
@@ -66,7 +66,7 @@ _operations = {}
 
 
 def _define(ins, outs):
-    """The operation for so many operands and results; defined before compilers look for it."""
+    """The operation for these numbers of operands and results, before compilers look for it."""
     if (ins, outs) in _operations:
         return
     name = f"program_{ins}_{outs}"
@@ -106,12 +106,14 @@ def _keep(ctx, key, tensors):
 
 
 def _backward(ctx, needs, cotangents):
-    given, wanted = _programs.mask([c is not None for c in cotangents]), _programs.mask(needs)
-    if not given or not wanted:
+    given, requested = _programs.mask([c is not None for c in cotangents]), _programs.mask(needs)
+    if not given or not requested:
         return [None] * len(needs)
     operands = [*ctx.saved_tensors, *(c for c in cotangents if c is not None)]
     found = iter(
-        call(f"{ctx.key}|v{given}.{wanted}", operands, len(_programs.bits(wanted, len(needs))))
+        call(
+            f"{ctx.key}|v{given}.{requested}", operands, len(_programs.bits(requested, len(needs)))
+        )
     )
     return [next(found) if need else None for need in needs]
 
@@ -188,23 +190,22 @@ def _tensor(name, value, like):
     if isinstance(value, numbers.Real):
         return torch.full((), float(value), dtype=like.dtype, device=like.device)
     if not isinstance(value, torch.Tensor):
-        raise BasinError(f"{name} is a {type(value).__name__}, wanted a tensor or a number")
+        raise BasinError(f"{name} is a {type(value).__name__}, expected a tensor or a number")
     if value.device != like.device:
         raise BasinError(f"{name} on {value.device}, {like.device} has x; use .to()")
     if value.is_complex():
-        raise BasinError(f"{name} of {value.dtype}, wanted real numbers")
+        raise BasinError(f"{name} of {value.dtype}, expected real numbers")
     return value.to(like.dtype)
 
 
 def _check(name, x):
     if not isinstance(x, torch.Tensor):
-        raise BasinError(f"{name} is a {type(x).__name__}, wanted a tensor")
+        raise BasinError(f"{name} is a {type(x).__name__}, expected a tensor")
     if x.device.type not in ("cpu", "cuda", "meta"):
-        raise BasinError(f"{name} on {x.device}, wanted cpu or cuda")
+        raise BasinError(f"{name} on {x.device}, expected cpu or cuda")
     if x.is_complex() or (x.is_cuda and x.dtype == torch.float64):
         raise BasinError(
-            f"{name} of {x.dtype} on {x.device}; wanted float32 or a narrower type, or float64 on "
-            "cpu"
+            f"{name} of {x.dtype} on {x.device}; expected float32 or narrower, or float64 on cpu"
         )
 
 
@@ -276,7 +277,7 @@ def force(energy: Any) -> Quantity:
 
 
 def descended(energy: Any, steps: int = 12, alpha: Any = 0.1, **options: Any) -> Quantity:
-    """Tokens x after so many steps x <- x - alpha dE/dg, likewise. The options are those of
+    """Tokens x after `steps` steps x <- x - alpha dE/dg, likewise. The options are those of
     Energy.descended: with `recompute` the backward pass computes steps again, and its memory grows
     by one tensor of tokens per step; with `until` tokens go to a fixed point.
 
@@ -375,7 +376,7 @@ class EnergyModule(torch.nn.Module):
             more = {source.names[0] if name == "x" else name: v for name, v in more.items()}
         free = [name for name in names if name not in more]
         if len(args) > len(free):
-            raise BasinError(f"{len(args)} arguments of {self._call!r}, wanted {', '.join(free)}")
+            raise BasinError(f"{len(args)} arguments of {self._call!r}, expected {', '.join(free)}")
         own = {n: _held(self, n, self.constants) for n in self._own if n not in more}
         return {**own, **more, **dict(zip(free, args))}
 
@@ -391,7 +392,7 @@ class EnergyModule(torch.nn.Module):
     def force(self, *args: Any, **more: Any) -> torch.Tensor:
         """-dE/dg at the activations of tokens x."""
         if self._force is None:
-            raise BasinError(f"the force of {self._call!r}, wanted an energy")
+            raise BasinError(f"the force of {self._call!r}, expected an energy")
         return self._force(**self._given(args, more))
 
 

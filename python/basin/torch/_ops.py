@@ -13,9 +13,9 @@ import functools
 import torch
 from torch._functorch.utils import enable_single_level_autograd_function
 
-from basin import _eager
+from basin._engine import eager as _eager
 
-DQ, DK, DBETA, DSCALE = 1, 2, 4, 8  # results of the force that are wanted
+DQ, DK, DBETA, DSCALE = 1, 2, 4, 8  # results of the force that are requested
 GQ, GK, GW, GBETA, GSCALE = 1, 2, 4, 8, 16  # of its reverse
 
 _SHARED = "Tensor q, Tensor k, Tensor beta, Tensor? scale, Tensor? pairs, int count, int flags"
@@ -23,10 +23,11 @@ _library = torch.library.Library("basin", "DEF")
 _tags = {"tags": (torch.Tag.needs_fixed_stride_order,)}
 _library.define(f"attention_lse({_SHARED}) -> Tensor", **_tags)
 _library.define(
-    f"attention_force({_SHARED}, Tensor w, int want) -> (Tensor, Tensor, Tensor, Tensor)", **_tags
+    f"attention_force({_SHARED}, Tensor w, int requested) -> (Tensor, Tensor, Tensor, Tensor)",
+    **_tags,
 )
 _library.define(
-    f"attention_reverse({_SHARED}, Tensor w, Tensor? a, Tensor? b, int want) -> "
+    f"attention_reverse({_SHARED}, Tensor w, Tensor? a, Tensor? b, int requested) -> "
     "(Tensor, Tensor, Tensor, Tensor, Tensor)",
     **_tags,
 )
@@ -101,7 +102,7 @@ _current_device = getattr(torch._C, "_cuda_getDevice", torch.cuda.current_device
 
 
 class _Form:
-    """Attention of one shape, type and pattern, as jobs say it."""
+    """Attention of one shape, type and pattern, as jobs have it."""
 
     __slots__ = ("bytes", "first", "head", "sizes")
 
@@ -190,7 +191,7 @@ def _lse(q, k, beta, scale, pairs, count, flags):
 
 
 def _filled(function):
-    """As the dispatcher wants it: tensors in place of None."""
+    """As the dispatcher requires: tensors in place of None."""
 
     def filled(q, *operands):
         return tuple(q.new_empty(0) if x is None else x for x in function(q, *operands))
@@ -198,20 +199,20 @@ def _filled(function):
     return filled
 
 
-def _results(q, k, beta, scale, pairs, want, first):
-    """Tensors for what is wanted of the force, else None; beta is what the kernels read."""
+def _results(q, k, beta, scale, pairs, requested, first):
+    """Tensors for what is requested of the force, else None; beta is what the kernels read."""
     return (
-        _new_like(q, first) if want & DQ else None,
-        _new_like(k, first) if want & DK else None,
-        torch.empty_like(beta, memory_format=_DENSE) if want & DBETA else None,
-        _new_scale(scale, first, pairs) if want & DSCALE else None,
+        _new_like(q, first) if requested & DQ else None,
+        _new_like(k, first) if requested & DK else None,
+        torch.empty_like(beta, memory_format=_DENSE) if requested & DBETA else None,
+        _new_scale(scale, first, pairs) if requested & DSCALE else None,
     )
 
 
-def _results_of_reverse(q, k, beta, scale, pairs, want, first):
-    like_force = want & (GQ | GK) | (want & (GBETA | GSCALE)) >> 1
+def _results_of_reverse(q, k, beta, scale, pairs, requested, first):
+    like_force = requested & (GQ | GK) | (requested & (GBETA | GSCALE)) >> 1
     gq, gk, gbeta, gscale = _results(q, k, beta, scale, pairs, like_force, first)
-    gw = _new(q, q.shape[:3], first, _real(q)) if want & GW else None
+    gw = _new(q, q.shape[:3], first, _real(q)) if requested & GW else None
     return gq, gk, gw, gbeta, gscale
 
 
@@ -222,21 +223,21 @@ def _summed(gradient, beta):
     return gradient.sum().reshape(1)
 
 
-def _force(q, k, beta, scale, pairs, count, flags, w, want):
+def _force(q, k, beta, scale, pairs, count, flags, w, requested):
     form = _form(q, k, beta, scale, pairs, count, flags)
     operands = _operands(form, q, k, beta, scale, pairs)
     operands["w"] = w
-    results = _results(q, k, operands["beta"], scale, pairs, want, form.first)
+    results = _results(q, k, operands["beta"], scale, pairs, requested, form.first)
     form.run(_eager.FORCE, pairs, operands, dict(zip(("dq", "dk", "dbeta", "dscale"), results)))
     dq, dk, dbeta, dscale = results
     return dq, dk, _summed(dbeta, beta), dscale
 
 
-def _reverse(q, k, beta, scale, pairs, count, flags, w, a, b, want):
+def _reverse(q, k, beta, scale, pairs, count, flags, w, a, b, requested):
     form = _form(q, k, beta, scale, pairs, count, flags)
     operands = _operands(form, q, k, beta, scale, pairs)
     operands["w"], operands["a"], operands["b"] = w, a, b
-    results = _results_of_reverse(q, k, operands["beta"], scale, pairs, want, form.first)
+    results = _results_of_reverse(q, k, operands["beta"], scale, pairs, requested, form.first)
     names = ("gq", "gk", "gw", "gbeta", "gscale")
     form.run(_eager.REVERSE, pairs, operands, dict(zip(names, results)))
     gq, gk, gw, gbeta, gscale = results
@@ -261,14 +262,16 @@ def _fake_lse(q, k, beta, scale, pairs, count, flags):
 
 @torch.library.register_fake("basin::attention_force")
 @_filled
-def _fake_force(q, k, beta, scale, pairs, count, flags, w, want):
-    return _results(q, k, beta, scale, pairs, want, _heads_first(q, beta, scale, pairs))
+def _fake_force(q, k, beta, scale, pairs, count, flags, w, requested):
+    return _results(q, k, beta, scale, pairs, requested, _heads_first(q, beta, scale, pairs))
 
 
 @torch.library.register_fake("basin::attention_reverse")
 @_filled
-def _fake_reverse(q, k, beta, scale, pairs, count, flags, w, a, b, want):
-    return _results_of_reverse(q, k, beta, scale, pairs, want, _heads_first(q, beta, scale, pairs))
+def _fake_reverse(q, k, beta, scale, pairs, count, flags, w, a, b, requested):
+    return _results_of_reverse(
+        q, k, beta, scale, pairs, requested, _heads_first(q, beta, scale, pairs)
+    )
 
 
 # ---- derivatives ----
@@ -286,9 +289,9 @@ def watched():
     return torch.compiler.is_compiling() or _modes() > 0 or _interpreter() is not None
 
 
-def _seen_by_us_alone(operands):
+def _is_direct(operands):
     """Whether the dispatcher would only pass a call on: nobody watches, operands have memory and
-    no class of their own. Two journeys through it take longer than small attentions do."""
+    no subclass. Two passes through it take longer than a small attention."""
     q, k = operands[:2]
     return not watched() and type(q) in PLAIN and type(k) in PLAIN and not q.is_meta
 
@@ -358,7 +361,7 @@ def _scaled(x, factor):
     return x if factor is None else x * factor
 
 
-def _wanted(results, bits):
+def _requested(results, bits):
     """Results that were asked for; None in the place of others."""
     return [x if bits >> i & 1 else None for i, x in enumerate(results)]
 
@@ -383,19 +386,19 @@ def _refuse_tangents(beta, scale):
         )
 
 
-def _moved(operands, rest, w, tangent_q, tangent_k, want):
+def _moved(operands, rest, w, tangent_q, tangent_k, requested):
     """Along the tangents of q and k: how the log-sum-exps change (GW), times w, and how their
     gradients do (GQ, GK): second derivatives are symmetric."""
     if tangent_q is None and tangent_k is None:
         return (None,) * 5
-    return reverse(*operands, *rest, w, tangent_q, tangent_k, want)
+    return reverse(*operands, *rest, w, tangent_q, tangent_k, requested)
 
 
 # Functions take what computes them as their first argument, and the operands after it.
 
 
 def _for_transforms(function):
-    """As torch.func wants it: what is kept is kept apart. PyTorch then looks at the signature of
+    """As torch.func requires: what is kept is kept apart. PyTorch then looks at the signature of
     `forward` at every call, which takes as long as two calls of ours, so others do without."""
 
     class Transformed(function):
@@ -445,8 +448,8 @@ class _Lse(torch.autograd.Function):
         if w is None:
             return (None,) * len(ctx.needs_input_grad)
         count, flags, factor = ctx.rest
-        want = _bits(ctx.needs_input_grad[1:5])
-        results = force(*ctx.saved_tensors, count, flags, _scaled(w, factor), want)
+        requested = _bits(ctx.needs_input_grad[1:5])
+        results = force(*ctx.saved_tensors, count, flags, _scaled(w, factor), requested)
         return None, *results, *(None,) * (len(ctx.needs_input_grad) - 5)
 
 
@@ -518,20 +521,20 @@ class _Force(torch.autograd.Function):
         return compute(*operands)
 
     @staticmethod
-    def keep(ctx, q, k, beta, scale, pairs, count, flags, w, want):
+    def keep(ctx, q, k, beta, scale, pairs, count, flags, w, requested):
         _keep(ctx, q, k, beta, scale, pairs, w)
         ctx.set_materialize_grads(False)
-        ctx.count, ctx.flags, ctx.want = count, flags, want
+        ctx.count, ctx.flags, ctx.requested = count, flags, requested
 
     @staticmethod
-    def jvp(ctx, _, q, k, beta, scale, pairs, count, flags, w, want):
+    def jvp(ctx, _, q, k, beta, scale, pairs, count, flags, w, requested):
         _refuse_tangents(beta, scale)
-        if ctx.want & (DBETA | DSCALE):
-            _refuse_tangents(ctx.want & DBETA or None, ctx.want)
+        if ctx.requested & (DBETA | DSCALE):
+            _refuse_tangents(ctx.requested & DBETA or None, ctx.requested)
         *operands, weight = ctx.saved_tensors
         rest = (ctx.count, ctx.flags)
-        moved = _moved(operands, rest, weight, q, k, ctx.want)[:2]
-        along = (None, None) if w is None else force(*operands, *rest, w, ctx.want)[:2]
+        moved = _moved(operands, rest, weight, q, k, ctx.requested)[:2]
+        along = (None, None) if w is None else force(*operands, *rest, w, ctx.requested)[:2]
         return *_add_each(moved, along), None, None
 
     @staticmethod
@@ -540,17 +543,17 @@ class _Force(torch.autograd.Function):
         more_q = more_beta = None
         needs_q, needs_k, needs_beta, needs_scale = ctx.needs_input_grad[1:5]
         needs = (needs_q, needs_k, ctx.needs_input_grad[8], needs_beta, needs_scale)
-        want = _bits(needs)
+        requested = _bits(needs)
         if c_beta is not None:
             a, more_q, more_beta = _through_dbeta(ctx, operands, a, c_beta)
         out = (None,) * 5
         if a is not None or b is not None:
             shared = (q, k, beta, scale, pairs, ctx.count, ctx.flags)
-            out = reverse(*shared, w, a, b, want)
+            out = reverse(*shared, w, a, b, requested)
         if c_beta is not None or c_scale is not None:
             out = _add_each(out, (more_q, None, None, more_beta, None))
             more = _through_dscale(ctx, operands, c_scale) if c_scale is not None else (None,) * 5
-            out = _wanted(_add_each(out, more), want)
+            out = _requested(_add_each(out, more), requested)
         gq, gk, gw, gbeta, gscale = out
         return None, gq, gk, gbeta, gscale, None, None, None, gw, None
 
@@ -572,12 +575,12 @@ class _Reverse(torch.autograd.Function):
 
 
 def offer(name, compute, function, several=True, moved=None):
-    """The operation as the functions of this package call it, None being what was not wanted (its
-    last operand) of several results; and its derivatives, registered for calls that come through
-    the dispatcher. A factor multiplies the result. `moved`, where given, computes the one result
+    """The operation as the functions of this package call it, None being what was not requested
+    (its last operand) of several results; and its derivatives, registered for calls through the
+    dispatcher. A factor multiplies the result. `moved`, where given, computes the one result
     and its tangent from the operands and the tangents of the first four."""
     dispatched, below = getattr(torch.ops.basin, name).default, _dispatched(name)
-    # What Function.apply does for transforms is not wanted where none waits.
+    # What Function.apply does for transforms is not needed without one.
     of_func = _for_transforms(function)
     single = _for_one_level(of_func)
     apply = super(torch.autograd.Function, function).apply
@@ -600,7 +603,7 @@ def offer(name, compute, function, several=True, moved=None):
 
     def lean(*operands):
         out = below(*operands)
-        return tuple(_wanted(out, operands[-1])) if several else out
+        return tuple(_requested(out, operands[-1])) if several else out
 
     def transformed(*operands):
         """torch.func asks functions for their derivatives, not operations."""
@@ -612,9 +615,9 @@ def offer(name, compute, function, several=True, moved=None):
         if level is not None:
             return _in_forward_mode(moved, operands, level)
         out = dispatched(*operands) if plain else transformed(*operands)
-        return _wanted(out, operands[-1]) if several else _scaled(out, factor)
+        return _requested(out, operands[-1]) if several else _scaled(out, factor)
 
-    def alone(operands, factor):
+    def direct(operands, factor):
         if not _recorded(operands):
             out = compute(*operands)
             return out if factor is None else out.mul_(factor)
@@ -623,10 +626,10 @@ def offer(name, compute, function, several=True, moved=None):
         return apply(compute, *operands) if factor is None else apply(compute, *operands, factor)
 
     def call(*operands, factor=None):
-        if not _seen_by_us_alone(operands):
+        if not _is_direct(operands):
             return seen(operands, factor)
         try:
-            return alone(operands, factor)
+            return direct(operands, factor)
         except RuntimeError:  # tensors without memory: the dispatcher takes them apart
             if not _in_batches(operands):
                 raise

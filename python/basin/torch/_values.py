@@ -1,6 +1,6 @@
 # type: ignore  where the framework is not installed, pyright takes this folder for it
 """Softmax attention with values as a function of PyTorch tensors: what callers give, as the
-operations want it."""
+operations take it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import math
 
 import torch
 
-from basin import _eager
-from basin._library import BasinError
+from basin._engine import eager as _eager
+from basin._engine.library import BasinError
 from basin.torch._attention import _TYPES, Pairs, _cast, _rounds_products
 from basin.torch._values_ops import values
 from basin.torch._values_plain import plain
@@ -19,19 +19,19 @@ def _check(query, key, value, enable_gqa):
     names = {"query": query, "key": key, "value": value}
     for name, x in names.items():
         if not isinstance(x, torch.Tensor):
-            raise BasinError(f"{name} is a {type(x).__name__}, wanted a tensor of PyTorch's")
+            raise BasinError(f"{name} is a {type(x).__name__}, expected a tensor of PyTorch's")
         if x.ndim < 2:
-            raise BasinError(f"{name} of shape {list(x.shape)}, wanted [.., tokens, width]")
+            raise BasinError(f"{name} of shape {list(x.shape)}, expected [.., tokens, width]")
         if x.dtype != query.dtype or x.device != query.device:
             raise BasinError(
                 f"query is {query.dtype} on {query.device}, {name} {x.dtype} on {x.device}"
             )
     if query.device.type not in ("cpu", "cuda", "meta"):
-        raise BasinError(f"query on {query.device}, wanted cpu or cuda")
+        raise BasinError(f"query on {query.device}, expected cpu or cuda")
     if query.dtype not in _TYPES or (query.is_cuda and query.dtype == torch.float64):
         raise BasinError(
-            f"query of {query.dtype} on {query.device}; wanted float32, bfloat16 or float16 on cpu "
-            "or cuda, or float64 on cpu"
+            f"query of {query.dtype} on {query.device}; expected float32, bfloat16 or float16 on "
+            "cpu or cuda, or float64 on cpu"
         )
 
     def shapes():
@@ -52,10 +52,10 @@ def _check(query, key, value, enable_gqa):
 
 def _check_mask(mask, query, pairs):
     if not isinstance(mask, torch.Tensor):
-        raise BasinError(f"attn_mask is a {type(mask).__name__}, wanted a tensor of PyTorch's")
+        raise BasinError(f"attn_mask is a {type(mask).__name__}, expected a tensor of PyTorch's")
     if mask.dtype != torch.bool and not mask.dtype.is_floating_point:
         raise BasinError(
-            f"attn_mask of {mask.dtype}, wanted bool (True takes part) or floating-point numbers "
+            f"attn_mask of {mask.dtype}, expected bool (True takes part) or floating-point numbers "
             "that are added; .bool() makes a mask of ones and zeros"
         )
     if mask.dtype == torch.bool and pairs is not None:
@@ -81,7 +81,7 @@ def _bias_of(mask, shape, real):
         mask = mask.to(real).expand(shape)
     except RuntimeError:
         raise BasinError(
-            f"attn_mask of shape {list(mask.shape)}, wanted one that broadcasts to {list(shape)}"
+            f"attn_mask of shape {list(mask.shape)}, expected one that broadcasts to {list(shape)}"
         ) from None
     if mask.ndim == 4:
         return mask
@@ -97,7 +97,9 @@ def _bias_of(mask, shape, real):
 def _list_of(pairs, mask, is_causal, query, key, real):
     """The packed list, its length and the bias [B, P, H]."""
     if not isinstance(pairs, Pairs):
-        raise BasinError(f"pairs are a {type(pairs).__name__}, wanted basin.torch.Pairs(edges, N)")
+        raise BasinError(
+            f"pairs are a {type(pairs).__name__}, expected basin.torch.Pairs(edges, N)"
+        )
     if is_causal:
         raise BasinError("a list of pairs that is to be causal; list the pairs that count")
     if (pairs.queries, pairs.keys) != (query.shape[2], key.shape[2]):
@@ -108,14 +110,14 @@ def _list_of(pairs, mask, is_causal, query, key, real):
         raise BasinError(f"pairs on {pairs.packed.device}, query on {query.device}; use pairs.to()")
     if mask is None:
         return pairs.packed, pairs.count, None
-    wanted = (pairs.count, query.shape[1])
+    expected = (pairs.count, query.shape[1])
     try:
-        mask = mask.to(real).expand(wanted)
+        mask = mask.to(real).expand(expected)
     except RuntimeError:
         raise BasinError(
-            f"attn_mask of shape {list(mask.shape)}, wanted {list(wanted)} for a list"
+            f"attn_mask of shape {list(mask.shape)}, expected {list(expected)} for a list"
         ) from None
-    return pairs.packed, pairs.count, mask.expand(query.shape[0], *wanted)
+    return pairs.packed, pairs.count, mask.expand(query.shape[0], *expected)
 
 
 def attention(
@@ -154,7 +156,7 @@ def attention(
         if out is not None:
             return out
     if dropout_p != 0.0:
-        raise BasinError(f"dropout_p is {dropout_p}, wanted 0: this attention drops nothing")
+        raise BasinError(f"dropout_p is {dropout_p}, expected 0: this attention drops nothing")
     kind = "cuda" if isinstance(query, torch.Tensor) and query.is_cuda else "cpu"
     returned = getattr(query, "dtype", None)
     cast = torch.is_autocast_enabled(kind)
@@ -166,12 +168,12 @@ def attention(
     if attn_mask is not None:
         _check_mask(attn_mask, query, pairs)
     if attn_mask is not None and is_causal:
-        raise BasinError("attn_mask and is_causal were given, wanted one of them")
+        raise BasinError("attn_mask and is_causal were given, expected one of them")
     real = torch.float64 if query.dtype == torch.float64 else torch.float32
     if isinstance(scale, torch.Tensor):
         heads = query.shape[-3] if query.ndim > 2 else 1
         if scale.ndim > 1 or scale.numel() not in (1, heads):
-            raise BasinError(f"scale of shape {list(scale.shape)}, wanted a number or [H]")
+            raise BasinError(f"scale of shape {list(scale.shape)}, expected a number or [H]")
         scale = scale.to(real).reshape(() if scale.numel() == 1 else (-1, 1, 1))
         query = (query.to(real) * scale).to(query.dtype)  # bfloat16 would round the scale's slope
         factor = 1.0

@@ -1,6 +1,6 @@
 # type: ignore  where the framework is not installed, pyright takes this folder for it
 """Softmax attention with values as PyTorch sees it: torch.ops.basin.attention_values, its reverse,
-and the second order, which is the derivative of both (src/engine/backend/values.h has the equations).
+and the second order, the derivative of both (src/engine/backend/values.h has the equations).
 
 Logical shapes are q [B, H, N, Y], k [B, K, M, Y], v [B, K, M, V], c and o [B, H, N, V], bias and
 its tangent [B, H, N, M] (of a list [B, pairs, H]), expanded where they repeat.
@@ -10,10 +10,10 @@ import functools
 
 import torch
 
-from basin import _eager
+from basin._engine import eager as _eager
 from basin.torch import _ops
 
-Q, K, V, BIAS, C = 1, 2, 4, 8, 16  # results that are wanted
+Q, K, V, BIAS, C = 1, 2, 4, 8, 16  # results that are requested
 _SLOPES = Q | K | V | BIAS
 
 _library = _ops._library
@@ -22,9 +22,10 @@ _SHARED = (
 )
 for _schema in (
     f"attention_values({_SHARED}) -> Tensor",
-    f"attention_values_reverse({_SHARED}, Tensor c, int want) -> (Tensor, Tensor, Tensor, Tensor)",
+    f"attention_values_reverse({_SHARED}, Tensor c, int requested) -> "
+    "(Tensor, Tensor, Tensor, Tensor)",
     f"attention_values_second({_SHARED}, Tensor? c, Tensor? a, Tensor? b, Tensor? av, "
-    "Tensor? abias, Tensor? ac, int want) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
+    "Tensor? abias, Tensor? ac, int requested) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
 ):
     _library.define(_schema, tags=(torch.Tag.needs_fixed_stride_order,))
 
@@ -67,10 +68,10 @@ class _Form:
 
 def _form(operation, shared, first, repeats, there, results):
     q, k, v, _, pairs, count, flags, factor = shared
-    wanted = tuple(x is not None for _, x in results)
+    requested = tuple(x is not None for _, x in results)
     key = (
         operation, q.shape, k.shape, v.shape[3], q.dtype, first, pairs is None, count, flags,
-        factor, repeats, there, wanted,
+        factor, repeats, there, requested,
     )  # fmt: skip
     form = _forms.get(key)
     if form is None:
@@ -130,20 +131,20 @@ def _new_output(q, v, shape=None):
     return _ops._new(q, shape, q.is_contiguous())
 
 
-def _new_slopes(q, k, v, bias, pairs, count, want):
+def _new_slopes(q, k, v, bias, pairs, count, requested):
     """Results like q, k, v and all of the bias, or None."""
     first = q.is_contiguous()
     found = [
-        _ops._new_like(x, first) if want & bit else None for bit, x in ((Q, q), (K, k), (V, v))
+        _ops._new_like(x, first) if requested & bit else None for bit, x in ((Q, q), (K, k), (V, v))
     ]
-    if not want & BIAS:
+    if not requested & BIAS:
         return *found, None
     batch, heads, queries, _ = q.shape
     slopes = (batch, heads, queries, k.shape[2]) if pairs is None else (batch, count, heads)
     return *found, q.new_empty(slopes, dtype=_ops._real(q))
 
 
-# ---- PyTorch's own kernels, where they have what is wanted ----
+# ---- PyTorch's own kernels, where they have what is requested ----
 
 _usual = torch.nn.functional.scaled_dot_product_attention
 _flash_enabled = torch.backends.cuda.flash_sdp_enabled
@@ -207,7 +208,7 @@ def _flash_reverse(c, q, k, v, flags, factor, out, kept):
 
 
 def _as_promised(x, q):
-    """In memory as the fake operation says: like q."""
+    """In memory as the fake operation has it: like q."""
     if q.is_contiguous():
         return x.contiguous()
     return x.transpose(1, 2).contiguous().transpose(1, 2)
@@ -229,31 +230,31 @@ def _own_values(*shared):
 
 def _reverse(*operands, made=None):
     """`made`: the result by FlashAttention, and what its reverse needs."""
-    *shared, c, want = operands
+    *shared, c, requested = operands
     q, k, v, _, _, _, flags, factor = shared
     if made or (_takes_flash(*shared) and not _is_short(q, k, _SHORT)):
         found = _flash_reverse(c, q, k, v, flags, factor, *(made or _by_flash(*shared)))
         given = zip(found, (Q, K, V))
-        return *(_as_promised(x, q) if want & bit else None for x, bit in given), None
+        return *(_as_promised(x, q) if requested & bit else None for x, bit in given), None
     return _own_reverse(*operands)
 
 
 def _own_reverse(*operands):
-    *shared, c, want = operands
-    results = _new_slopes(*shared[:6], want)
+    *shared, c, requested = operands
+    results = _new_slopes(*shared[:6], requested)
     named = list(zip(("dq", "dk", "dv", "dbias"), results))
     _run(_eager.VALUES_REVERSE, shared, (c, None, None, None, None, None), named)
     return results
 
 
-def _results_of_second(shared, want):
-    out = _new_output(shared[0], shared[2]) if want & C else None
-    return *_new_slopes(*shared[:6], want), out
+def _results_of_second(shared, requested):
+    out = _new_output(shared[0], shared[2]) if requested & C else None
+    return *_new_slopes(*shared[:6], requested), out
 
 
 def _second(*operands):
-    *shared, c, a, b, av, abias, ac, want = operands
-    results = _results_of_second(shared, want)
+    *shared, c, a, b, av, abias, ac, requested = operands
+    results = _results_of_second(shared, requested)
     named = list(zip(("gq", "gk", "gv", "gbias", "gc"), results))
     _run(_eager.VALUES_SECOND, shared, (c, a, b, av, abias, ac), named)
     return results
@@ -358,8 +359,8 @@ class _Values(torch.autograd.Function):
             return (None,) * 9
         saved = ctx.saved_tensors  # once: a checkpoint computes them anew for each reading
         if len(saved) == 5:
-            want = _ops._bits(ctx.needs_input_grad[1:5])
-            return None, *reverse(*saved, *ctx.rest, c, want), *(None,) * 4
+            requested = _ops._bits(ctx.needs_input_grad[1:5])
+            return None, *reverse(*saved, *ctx.rest, c, requested), *(None,) * 4
         q, k, v, *_, out, lse, by_query, by_key, seed, offset = saved
         kept = lse, by_query, by_key, *ctx.sizes, seed, offset
         if not torch.is_grad_enabled() and _ops._forward._current_level < 0:
@@ -381,18 +382,18 @@ class _Reverse(torch.autograd.Function):
     @staticmethod
     def keep(ctx, *operands):
         _keep(ctx, *operands[:-1])
-        ctx.want = operands[-1]
+        ctx.requested = operands[-1]
 
     @staticmethod
-    def jvp(ctx, _, a, b, av, abias, pairs, count, flags, factor, ac, want):
+    def jvp(ctx, _, a, b, av, abias, pairs, count, flags, factor, ac, requested):
         *shared, c = ctx.saved_tensors
-        return tuple(second(*shared, *ctx.rest, c, a, b, av, abias, ac, ctx.want)[:4])
+        return tuple(second(*shared, *ctx.rest, c, a, b, av, abias, ac, ctx.requested)[:4])
 
     @staticmethod
     def backward(ctx, a, b, av, abias):
         *shared, c = ctx.saved_tensors
-        want = _ops._bits((*ctx.needs_input_grad[1:5], ctx.needs_input_grad[9]))
-        gq, gk, gv, gbias, gc = second(*shared, *ctx.rest, c, a, b, av, abias, None, want)
+        requested = _ops._bits((*ctx.needs_input_grad[1:5], ctx.needs_input_grad[9]))
+        gq, gk, gv, gbias, gc = second(*shared, *ctx.rest, c, a, b, av, abias, None, requested)
         return None, gq, gk, gv, gbias, None, None, None, None, gc, None
 
 
@@ -429,8 +430,8 @@ def _written(q, k, v, bias, pairs, flags, factor, c, a, b, av, abias, ac):
     u = tp * (g - (p * g).sum(-1, keepdim=True)) + p * tg
     tds = u - p * u.sum(-1, keepdim=True)
 
-    def summed(x, y, z, w, turned=False):
-        x, z = (x.transpose(-1, -2), z.transpose(-1, -2)) if turned else (x, z)
+    def summed(x, y, z, w, transposed=False):
+        x, z = (x.transpose(-1, -2), z.transpose(-1, -2)) if transposed else (x, z)
         return (0 if y is None else x @ y) + (0 if w is None else z @ w)
 
     def shared(x):
@@ -451,7 +452,7 @@ class _Second(torch.autograd.Function):
     @staticmethod
     def keep(ctx, *operands):
         _keep(ctx, *operands[:-1])
-        ctx.want = operands[-1]
+        ctx.requested = operands[-1]
 
     @staticmethod
     def jvp(ctx, _, tq, tk, tv, tbias, pairs, count, flags, factor, *tangents):
@@ -470,7 +471,7 @@ class _Second(torch.autograd.Function):
         own = tuple(given[i].to(operands[i].dtype) for i in there)
         moved = torch.func.jvp(function, primals, own)[1]
         like = saved[0].dtype
-        return tuple(x.to(like) if ctx.want >> i & 1 else None for i, x in enumerate(moved))
+        return tuple(x.to(like) if ctx.requested >> i & 1 else None for i, x in enumerate(moved))
 
     @staticmethod
     def _real(saved):
@@ -486,12 +487,12 @@ class _Second(torch.autograd.Function):
 
     @staticmethod
     def _through_tangent(ctx, saved, u, needs):
-        """The reverse of the forward derivative (gc without c) is of second order, too."""
+        """The reverse of the forward derivative (gc without c) is also of second order."""
         q, k, v, bias, pairs, _, a, b, av, abias, _ = saved
         shared, grads = (q, k, v, bias, pairs, *ctx.rest), [None] * 10
-        want, more = _ops._bits(needs[:4]), _ops._bits(needs[5:9])
-        if want:
-            grads[:4] = second(*shared, u, a, b, av, abias, None, want)[:4]
+        requested, more = _ops._bits(needs[:4]), _ops._bits(needs[5:9])
+        if requested:
+            grads[:4] = second(*shared, u, a, b, av, abias, None, requested)[:4]
         if more:
             grads[5:9] = reverse(*shared, u, more)
         return grads
@@ -500,7 +501,7 @@ class _Second(torch.autograd.Function):
     def backward(ctx, *cotangents):
         needs = (*ctx.needs_input_grad[1:5], *ctx.needs_input_grad[9:15])
         saved = ctx.saved_tensors  # once, as above
-        if saved[5] is None and ctx.want == C:
+        if saved[5] is None and ctx.requested == C:
             grads = _Second._through_tangent(ctx, saved, cotangents[4], needs)
         else:
             grads = _Second._through_formula(ctx, saved, cotangents, needs)
@@ -510,8 +511,8 @@ class _Second(torch.autograd.Function):
     def _through_formula(ctx, saved, cotangents, needs):
         again = torch.is_grad_enabled()
         with torch.enable_grad():
-            wanted = [i for i, need in enumerate(needs) if need]
-            # As operands of the formula alone: they may be one tensor, or depend on each other.
+            requested = [i for i, need in enumerate(needs) if need]
+            # Operands of only the formula: they may be one tensor, or depend on each other.
             operands = [
                 x if x is None else x.view_as(x) if again else x.detach().requires_grad_()
                 for x in _Second._real(saved)
@@ -521,10 +522,10 @@ class _Second(torch.autograd.Function):
                      if c is not None and torch.is_tensor(x)]  # fmt: skip
             total = sum((x * c).sum() for x, c in pairs)
             made = torch.autograd.grad(
-                total, [operands[i] for i in wanted], create_graph=again, allow_unused=True
+                total, [operands[i] for i in requested], create_graph=again, allow_unused=True
             )
         grads = [None] * 10
-        for i, x in zip(wanted, made):
+        for i, x in zip(requested, made):
             grads[i] = x
         return grads
 

@@ -6,8 +6,8 @@ import math
 
 import torch
 
-from basin import _eager
-from basin._library import check
+from basin._engine import eager as _eager
+from basin._engine.library import check
 from basin.torch import _ops, _values_ops
 
 _plans = {}
@@ -63,7 +63,7 @@ class _Plan:
         self.values = _Part(head, _eager.VALUES, ("q", "k", "v", "o"), q)
         names = ("q", "k", "v", "c", "dq", "dk", "dv")
         self.slopes = _Part(head, _eager.VALUES_REVERSE, names, q)
-        self.seconds = {}  # by the tangents that are given and the results that are wanted
+        self.seconds = {}  # by the tangents that are given and the results that are requested
 
     def result(self, q, k, v):
         out = torch.empty_like(q) if v.shape[3] == q.shape[3] else _values_ops._new_output(q, v)
@@ -160,8 +160,8 @@ class _PlainReverse(torch.autograd.Function):
             if places is not None:
                 return None, None, *plan.second((q, k, v, c), places, needs)
         shared = (q, k, v, None, None, 0, plan.flags, plan.factor)
-        want = _ops._bits((*needs[:3], False, needs[3]))
-        gq, gk, gv, _, gc = _values_ops.second(*shared, c, a, b, av, None, None, want)
+        requested = _ops._bits((*needs[:3], False, needs[3]))
+        gq, gk, gv, _, gc = _values_ops.second(*shared, c, a, b, av, None, None, requested)
         return None, None, gq, gk, gv, gc
 
 

@@ -1,0 +1,17 @@
+/* Which headers the applications were built from. */
+#ifndef BASIN_TASKS_VERSION_H
+#define BASIN_TASKS_VERSION_H
+
+#include "basin/export.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* As basin_version(): the version, and after its zero a digest of the headers in basin/tasks. */
+BASIN_API const char *basin_tasks_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

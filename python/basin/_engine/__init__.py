@@ -1,0 +1,1 @@
+"""The C library: opened, its tensors, plans, descents and programs."""

@@ -1,0 +1,156 @@
+"""Energy attention at once on memory that others own: what basin.torch and basin.jax share.
+
+Everything here is in the kernels' own order: q [batch, queries, H, Y]; a list of pairs is one array
+of int32 that holds row, key, column, query and pair one after the other, each at a multiple of 16
+elements.
+"""
+
+import functools
+import struct
+
+import numpy
+
+from basin._engine.cuda import check_open
+from basin._engine.library import BasinError, check, ffi, lib, owned
+
+LSE, FORCE, REVERSE = lib.BASIN_EAGER_LSE, lib.BASIN_EAGER_FORCE, lib.BASIN_EAGER_REVERSE
+VALUES, VALUES_REVERSE = lib.BASIN_EAGER_VALUES, lib.BASIN_EAGER_VALUES_REVERSE
+VALUES_SECOND = lib.BASIN_EAGER_VALUES_SECOND
+EXCLUDE_SELF, CAUSAL, TF32 = 1, 2, 4  # flags of an operation
+ONE_HEAD = 8  # of a custom call of XLA's: operands have no axis of heads
+_ALIGN = 16
+NULL = ffi.NULL
+
+
+@functools.cache
+def opened(backend, threads=0):
+    """What runs single operations on a backend."""
+    pointer = ffi.new("basin_eager **")
+    check_open(lib.basin_eager_open, pointer, backend, threads)
+    return owned(pointer[0], lib.basin_eager_close)
+
+
+# ---- lists of pairs ----
+
+
+def list_offsets(queries, keys, pairs):
+    """Where row, key, column, query and pair begin, and how long all of it is."""
+    at, offsets = 0, []
+    for length in (queries + 1, pairs, keys + 1, pairs, pairs):
+        offsets.append(at)
+        at += -(-length // _ALIGN) * _ALIGN
+    return offsets, at
+
+
+def pack_list(edges, queries, keys, both_ways=False, drop_self=False, add_self=False):
+    """The packed list of edges [E, 2] (query, key), and how many pairs it has."""
+    edges = numpy.asarray(edges)
+    if edges.shape == (0,):
+        edges = numpy.zeros((0, 2), "i4")
+    if edges.ndim != 2 or edges.shape[1] != 2 or edges.dtype.kind not in "iu":
+        hint = "; transpose it (.T)" if edges.ndim == 2 and edges.shape[0] == 2 else ""
+        raise BasinError(
+            f"edges of shape {list(edges.shape)} and type {edges.dtype}, expected integers [E, 2]"
+            f"{hint}"
+        )
+    if edges.size and (edges.min() < 0 or edges.max() >= max(queries, keys)):
+        raise BasinError(
+            f"an edge names node {edges.min() if edges.min() < 0 else edges.max()}, "
+            f"expected 0 to {max(queries, keys) - 1}"
+        )
+    edges = numpy.ascontiguousarray(edges, dtype="i4")
+    flags = (
+        both_ways * lib.BASIN_PAIRS_BOTH_WAYS
+        | drop_self * lib.BASIN_PAIRS_DROP_SELF
+        | add_self * lib.BASIN_PAIRS_ADD_SELF
+    )
+    pairs = owned(ffi.new("basin_pairs *"), lib.basin_pairs_free)
+    data = ffi.cast("int32_t *", edges.ctypes.data)
+    check(lib.basin_pairs_new, pairs, queries, keys, data, len(edges), flags)
+    return _packed(pairs), pairs.pairs
+
+
+def _packed(pairs):
+    offsets, length = list_offsets(pairs.queries, pairs.keys, pairs.pairs)
+    packed = numpy.zeros(length, "i4")
+    names = ("row", "key", "column", "query", "pair")
+    lengths = (pairs.queries + 1, pairs.pairs, pairs.keys + 1, pairs.pairs, pairs.pairs)
+    for name, at, count in zip(names, offsets, lengths):
+        if count:
+            part = ffi.buffer(getattr(pairs, name), 4 * count)
+            packed[at : at + count] = numpy.frombuffer(part, "i4")
+    return packed
+
+
+# ---- jobs ----
+
+DTYPES = {"float64": lib.BASIN_F64, "float32": lib.BASIN_F32, "bfloat16": lib.BASIN_BF16}
+LIST = ("row", "key", "column", "query", "pair")  # the parts of a packed list
+_JOB = ffi.typeof("basin_eager_attention")
+_HEAD = ffi.offsetof(_JOB, "row")  # sizes and flags; all that follows is pointers and sizes of them
+# The job as bytes: written by one call, where a struct's fields are set one by one.
+_run = ffi.cast(
+    "basin_status (*)(const basin_eager *, basin_eager_operation, const char *, basin_error *)",
+    lib.basin_eager_run,
+)
+
+
+@functools.lru_cache(maxsize=256)
+def head(dtype, sizes, flags):
+    """How a job begins; sizes are batch, queries, keys, heads, width, pairs."""
+    batch, queries, keys, heads, width, pairs = sizes
+    job = ffi.new(
+        ffi.getctype(_JOB, "*"),
+        {
+            "dtype": DTYPES[dtype], "batch": batch, "queries": queries, "keys": keys,
+            "heads": heads, "width": width, "pairs": pairs,
+            "exclude_self": bool(flags & EXCLUDE_SELF), "causal": bool(flags & CAUSAL),
+            "tf32": bool(flags & TF32),
+        },
+    )  # fmt: skip
+    return ffi.buffer(job)[:_HEAD]
+
+
+@functools.lru_cache(maxsize=256)
+def values_head(dtype, sizes, key_heads, value_width, flags, factor, heads_first, repeats):
+    """How a job with values begins; `repeats` are those of the bias and of its tangent."""
+    job = ffi.new(ffi.getctype(_JOB, "*"))
+    ffi.buffer(job)[:_HEAD] = head(dtype, sizes, flags)
+    job.key_heads, job.value_width, job.factor = key_heads, value_width, factor
+    job.heads_first, (job.bias_repeats, job.abias_repeats) = heads_first, repeats
+    return ffi.buffer(job)[:_HEAD]
+
+
+# The operands and results of a job with values, in its order.
+FIELDS = tuple(name for name, _ in _JOB.fields)
+
+
+@functools.cache
+def _packer(names):
+    """What writes addresses after the head, in the order of the names; others are NULL."""
+    layout, at = "=", _HEAD
+    for name in names:
+        offset = ffi.offsetof(_JOB, name)
+        layout += f"{offset - at}xQ"
+        at = offset + 8
+    return struct.Struct(f"{layout}{ffi.sizeof(_JOB) - at}x").pack
+
+
+def list_addresses(where, sizes):
+    """Those of LIST, of a packed list that lies there."""
+    _, queries, keys, _, _, pairs = sizes
+    return [where + 4 * at for at in list_offsets(queries, keys, pairs)[0]]
+
+
+def workspace_bytes(eager, operation, head, names, addresses):
+    job = ffi.from_buffer("basin_eager_attention *", head + _packer(names)(*addresses))
+    size = ffi.new("size_t *")
+    check(lib.basin_eager_workspace, size, eager, operation, job)
+    return size[0]
+
+
+def run(eager, operation, head, names, addresses):
+    """The names are fields of basin_eager_attention in its order, each with an address."""
+    job = head + _packer(names)(*addresses)
+    if _run(eager, operation, job, NULL):
+        check(_run, eager, operation, job)  # once more, for the message

@@ -1,0 +1,1 @@
+"""Expressions and what NumPy's names mean for them."""

@@ -1,0 +1,1 @@
+"""Networks, sets of graphs and pictures from what Python has."""

@@ -1,0 +1,282 @@
+"""Detectors of anomalous nodes."""
+
+import dataclasses
+from typing import TYPE_CHECKING, Any, Optional
+
+import numpy
+
+from basin._engine.plan import backend_of
+from basin.tasks._data.network import Network, view_of
+from basin.tasks._library import BasinError, check, ffi, lib, text, warn
+from basin.tasks._models import plots as _plots
+from basin.tasks._models.estimator import column_of, known_of, sized
+from basin.tasks._models.nodes import Explanation, NodeEstimator, explanation_of
+from basin.tasks._models.watch import Watch
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from typing_extensions import Self, Unpack
+
+    from basin.tasks._keywords import AnomalyKeywords
+
+
+@dataclasses.dataclass
+class Threshold:
+    """A threshold, and what to expect above it of nodes that are not known yet: each the median,
+    and the two bounds that hold 95 % of draws from the validation nodes; NaN of a model without."""
+
+    threshold: float
+    precision: tuple
+    recall: tuple
+    fpr: tuple
+    """Normal nodes among the alerts, of all normal ones."""
+    alerts: tuple
+    """Alerts, of all nodes."""
+
+
+class AnomalyDetector(NodeEstimator):
+    """Finds anomalous nodes of a graph: learns from labelled nodes, gives each a probability.
+
+    Every method takes features [N, F] and edges, or in place of both a Network or a `Data` of
+    PyTorch Geometric. `validation` is the part of the labelled nodes that chooses epoch and
+    threshold: None for the masks of the network, or else 0.2; 0 for none. `anomalous` is the label
+    of anomalous nodes where it is not 1.
+
+    >>> import numpy, basin
+    >>> rng = numpy.random.default_rng(0)
+    >>> x, edges = rng.normal(size=(200, 4)), rng.integers(200, size=(600, 2))
+    >>> y = (x[:, 0] > 1).astype(int)
+    >>> detector = basin.tasks.AnomalyDetector(epochs=30, members=1, hops=0, threads=1)
+    >>> detector.fit(x, y, edges=edges).predict_proba(x, edges=edges).shape
+    (200, 2)
+    """
+
+    _task, _kind = "anomaly", (b"anomaly",)
+    _own = {"anomalous": None}
+    anomalous: Any
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            validation: Optional[float] = None,
+            anomalous: Any = None,
+            **settings: Unpack[AnomalyKeywords],
+        ) -> None: ...
+
+    def fit(self, X: Any, y: Any = None, *, edges: Any = None, **options: Any) -> "Self":
+        """Trains on the nodes whose label y is 0 or 1, or one of two others; -1, and None among
+        texts, is unknown."""
+        given = self._network(X, edges, options, fitting=True)
+        classes = numpy.array([0, 1])
+        if y is not None:
+            given.check_order(y)
+            classes, known = _classes(y, len(given), self.anomalous)
+            given = given.labelled(known)
+        self.classes_ = classes
+        return self._fit(given.build())
+
+    def _opened(self):
+        self.classes_ = numpy.array([0, 1])
+        self._describe()
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    @property
+    def threshold_(self) -> float:
+        """The probability above which a node counts as anomalous; validation chose it. Set it to
+        choose another one, which save() also writes."""
+        return self._info().threshold
+
+    @threshold_.setter
+    def threshold_(self, threshold: float) -> None:
+        if not 0 <= threshold <= 1:
+            raise BasinError(f"a threshold of {threshold}, expected 0 to 1")
+        lib.basin_nodes_set_threshold(self._fitted(), threshold)
+
+    def threshold_for(
+        self, goal: str, X: Any = None, *, edges: Any = None, **options: Any
+    ) -> Threshold:
+        """The threshold for a goal: "precision=0.9", "recall=0.8", "fpr=0.01", "cost=1:20" (of an
+        alert for nothing, and of an anomaly that is missed), by the validation nodes that the model
+        keeps; or "alerts=100" of the nodes of X. `threshold_` takes it."""
+        anomalous = numpy.empty(0) if X is None else self._probabilities(X, edges, options)
+        if X is None and goal.startswith("alerts"):
+            raise BasinError(f"{goal}: give X and edges, whose alerts are counted")
+        result = ffi.new("basin_nodes_threshold *")
+        check(
+            lib.basin_nodes_threshold_for, result, self._fitted(), goal.encode(),
+            ffi.from_buffer("double[]", anomalous), len(anomalous),
+        )  # fmt: skip
+        names = [field.name for field in dataclasses.fields(Threshold)][1:]
+        return Threshold(result.threshold, *(tuple(getattr(result, name)) for name in names))
+
+    def compare(
+        self, other: "AnomalyDetector", X: Any, y: Any = None, *, edges: Any = None,
+        all_labelled: bool = False, **options: Any,
+    ) -> dict:  # fmt: skip
+        """This detector, A, and another one, B, on the labelled nodes that took part in the
+        training of neither, or on `all_labelled`: the figures of both at their own thresholds, and
+        what B has more, with the bounds that hold 95 % of 1,000 draws."""
+        both = (self, other)
+        networks = [one._build(one._labelled(X, y, edges, options)) for one in both]
+        scores = [one._score(network) for one, network in zip(both, networks)]
+        result = ffi.new("basin_nodes_comparison *")
+        check(
+            lib.basin_nodes_compare, result, [one._fitted() for one in both], networks,
+            [ffi.from_buffer("double[]", score) for score in scores], all_labelled,
+        )  # fmt: skip
+        figures = ("nodes", "anomalous", "auroc", "auprc", "recall_at_k", "threshold", "alerts",
+                   "precision", "recall", "f1", "macro_f1")  # fmt: skip
+        rows = [row for row in result.difference if row.name != ffi.NULL]
+        return {
+            "a": {name: getattr(result.figures[0], name) for name in figures},
+            "b": {name: getattr(result.figures[1], name) for name in figures},
+            "difference": {text(row.name): (row.difference, row.low, row.high) for row in rows},
+            "alerts": {"both": result.both, "only_a": result.only[0], "only_b": result.only[1]},
+            "left_out": result.left_out,
+        }
+
+    def predict_proba(self, X: Any, *, edges: Any = None, **options: Any) -> numpy.ndarray:
+        """[N, 2]: the probability of each node to be normal, and anomalous."""
+        anomalous = self._probabilities(X, edges, options)
+        return numpy.stack([1 - anomalous, anomalous], axis=1)
+
+    def _probabilities(self, X, edges, options):
+        given = self._given(X, edges, options)
+        network = self._build(given)
+        self._look_for_drift(network)
+        return self._score(network)[given.rows]
+
+    def decision_function(self, X: Any, *, edges: Any = None, **options: Any) -> numpy.ndarray:
+        """The probability minus the threshold: above 0 for nodes that count as anomalous."""
+        return self.predict_proba(X, edges=edges, **options)[:, 1] - self.threshold_
+
+    def predict(self, X: Any, *, edges: Any = None, **options: Any) -> numpy.ndarray:
+        """The class of each node: 1, or the anomalous one of `classes_`, above the threshold."""
+        above = self.decision_function(X, edges=edges, **options) > 0
+        return self.classes_[above.astype(int)]
+
+    def measure(
+        self, X: Any, y: Any = None, *, edges: Any = None, **options: Any
+    ) -> dict[str, float]:
+        """ "macro_f1", "auroc", "auprc", "recall_at_k" and "ece" over the nodes with a label."""
+        network = self._build(self._labelled(X, y, edges, options))
+        return self._measure(network, self._score(network), self.threshold_)
+
+    def score(self, X: Any, y: Any = None, *, edges: Any = None, **options: Any) -> float:
+        """The area under the precision-recall curve, the "auprc" of measure()."""
+        return self.measure(X, y, edges=edges, **options)["auprc"]
+
+    def explain(self, X: Any, node: Any, *, edges: Any = None, **options: Any) -> Explanation:
+        """Why a node scores as it does: neighbours and features that count. The node is a number,
+        or the label of a row of a pandas table."""
+        given = self._given(X, edges, options)
+        return self._explain(self._build(given), given.number_of(node), self.threshold_)
+
+    def plot_curves(
+        self, X: Any, y: Any = None, *, edges: Any = None, ax: Any = None, **options: Any
+    ) -> "Figure":
+        """Precision by recall and the ROC curve over the nodes with a label, as a matplotlib
+        figure; `ax` are two axes."""
+        given = self._labelled(X, y, edges, options)
+        labels = given.labels
+        if labels is None or len(numpy.unique(labels[labels >= 0])) < 2:
+            raise BasinError("both classes must be present in y")
+        probability = self.predict_proba(given)[:, 1]
+        return _plots.curves(probability[labels >= 0], labels[labels >= 0], ax)
+
+    def _labelled(self, X, y, edges, options):
+        given = self._given(X, edges, options)
+        given.check_order(y)
+        return given if y is None else given.labelled(_codes(y, len(given), self.classes_))
+
+
+def unsupervised(
+    X: Any, *, edges: Any = None, seed: int = 0, backend: Any = "cpu", threads: int = 0,
+    progress: Any = None, reasons: int = 0, **options: Any,
+) -> Any:  # fmt: skip
+    """How odd each node is, [N], without labels and without a model: an Energy Transformer learns
+    to complete nodes whose features are hidden from their neighbours; the energy of a node is what
+    it is off by. Higher is odder. `basin anomaly score --unsupervised` is the same. With `reasons`
+    a tuple: these, and an Explanation of each of that many nodes of highest energy, whose
+    features have what they contribute and what was completed in their place.
+
+    >>> import numpy, basin.tasks
+    >>> rng = numpy.random.default_rng(0)
+    >>> x, edges = rng.normal(size=(60, 3)), rng.integers(60, size=(200, 2))
+    >>> x[7] = 9
+    >>> int(basin.tasks.unsupervised(x, edges=edges, threads=1).argmax())
+    7
+    >>> basin.tasks.unsupervised(x, edges=edges, threads=1, reasons=1)[1][0].node
+    7
+    """
+    if isinstance(X, Network) or hasattr(X, "edge_index"):
+        given = Network.of(X, **options)
+    else:
+        given = Network(X, [] if edges is None else edges, **options)
+    network, engine = given.build(), backend_of(backend, threads)
+    energy, stopped = numpy.empty(view_of(network).nodes), ffi.new("bool *")
+    with engine.lock, Watch(progress) as watch:
+        odds = min(max(int(reasons), 0), len(energy))
+        odd = ffi.new("basin_nodes_explanation *[]", odds + 1)
+        work = sized("basin_nodes_work", watch=watch.pointer, odd=odd, odds=odds)
+        check(
+            lib.basin_nodes_unsupervised, ffi.from_buffer("double[]", energy), stopped, network,
+            seed, engine.pointer, work,
+        )  # fmt: skip
+    if stopped[0]:
+        raise KeyboardInterrupt("stopped before the energies were known")
+    found = energy[given.rows]
+    return (found, [explanation_of(odd[i], network) for i in range(odds)]) if odds else found
+
+
+# ---- labels ----
+
+
+def _known(y, count):
+    """Labels, and which of them are known."""
+    values = column_of(y, count)
+    if values.dtype.kind == "f" and not numpy.array_equal(values, numpy.rint(values)):
+        raise BasinError(f"Unknown label type: y is continuous, expected two classes of {count}")
+    if values.dtype.kind in "iuf":
+        return values, values != -1
+    if values.dtype.kind == "O":
+        known = known_of(values)
+        return numpy.where(known, values, None), known
+    return values, numpy.ones(count, bool)
+
+
+def _classes(y, count, anomalous):
+    """The two classes, normal first, and the labels as 0, 1 and -1."""
+    values, known = _known(y, count)
+    classes = numpy.unique(values[known])
+    found = f"y has the {len(classes)} classes {classes.tolist()[:9]}"
+    if len(classes) > 2:
+        raise BasinError(f"Only binary classification is supported. {found}")
+    if len(classes) < 2:
+        found = (
+            f"y has 1 class, {classes.tolist()}" if len(classes) else "y has no class: all unknown"
+        )
+        raise BasinError(f"{found}; expected nodes that are normal and nodes that are anomalous")
+    if anomalous is not None:
+        if anomalous not in classes:
+            raise BasinError(f"anomalous {anomalous!r}: {found}")
+        classes = classes[numpy.argsort(classes == anomalous)]
+    elif not numpy.array_equal(classes, [0, 1]):
+        warn(f"{found}: {classes.tolist()[1]!r} counts as anomalous; anomalous= names another")
+    return classes, _codes(values, count, classes)
+
+
+def _codes(y, count, classes):
+    """Labels as 0, 1 and -1, by these classes."""
+    values, known = _known(y, count)
+    strange = known & ~numpy.isin(values, classes)
+    if strange.any():
+        found = values[strange].tolist()[0]
+        raise BasinError(f"y of {int(strange.argmax())} is {found!r}, expected {classes.tolist()}")
+    return numpy.where(known, (values == classes[1]).astype("i8"), -1)
