@@ -23,7 +23,6 @@ __all__ = ["Descent", "Energy", "energy"]
 class Energy(Method):
     """A scalar function of activations g, written in Python; see basin.energy.
 
-    >>> import numpy, basin
     >>> bowl = basin.energies.Energy(lambda g, k: k * numpy.sum(g**2) / 2)
     >>> float(bowl([1.0, 2.0], k=3.0))
     7.5
@@ -130,7 +129,6 @@ class Energy(Method):
         length, after `steps` steps at most; `accuracy` and `products` bound the linear system of
         the gradient.
 
-        >>> import numpy, basin
         >>> bowl = basin.energy(lambda g: numpy.sum(g**2) / 2)
         >>> end = basin.function(lambda x: bowl.descended(x, steps=2, alpha=0.5))
         >>> end([1.0]), end.grad([1.0])
@@ -189,7 +187,6 @@ class Energy(Method):
     def force(self, x: Any, /, *args: Any, backend: Any = "cpu", **parameters: Any) -> Any:
         """-dE/dg at the activations of tokens x.
 
-        >>> import numpy, basin
         >>> basin.energy(lambda g: numpy.sum(g**2) / 2).force([1.0, 2.0])
         array([-1., -2.], dtype=float32)
         """
@@ -202,7 +199,6 @@ class Energy(Method):
     def grad(self, x: Any, /, wrt: str, *, backend: Any = "cpu", **parameters: Any) -> Any:
         """The gradient of the energy with respect to a parameter, by its name.
 
-        >>> import numpy, basin
         >>> basin.energy(lambda g, k: k * numpy.sum(g**2) / 2).grad([1.0, 2.0], "k", k=3.0)
         array(2.5, dtype=float32)
         """
@@ -222,7 +218,6 @@ class Energy(Method):
     ) -> Any:
         """The second derivative of the energy by g, times v.
 
-        >>> import numpy, basin
         >>> basin.energy(lambda g: numpy.sum(g**3)).hessian_vector([1.0, 2.0], [1.0, 1.0])
         array([ 6., 12.], dtype=float32)
         """
@@ -254,7 +249,6 @@ class Energy(Method):
         the descent by returning a true value; x is read while it is called. `trajectory` keeps all
         tokens.
 
-        >>> import numpy, basin
         >>> bowl = basin.energy(lambda g: numpy.sum(g**2) / 2)
         >>> bowl.descend([1.0], steps=2, alpha=0.5).x
         array([0.25], dtype=float32)
@@ -413,7 +407,6 @@ def energy(
     The function returns one number per sample, or a dict of such terms. `activation` gives g from
     tokens x, basin.layernorm for example; without it g is x.
 
-    >>> import numpy, basin
     >>> @basin.energy
     ... def wells(g):
     ...     return numpy.sum((g**2 - 1) ** 2) / 4

@@ -109,7 +109,6 @@ class Method:
 class Function(Method):
     """A Python function that Basin computes and differentiates; see basin.function.
 
-    >>> import basin
     >>> square = basin.functions.Function(lambda x: x * x)
     >>> square([3.0]), square.grad([3.0])
     (array([9.], dtype=float32), array([6.], dtype=float32))
@@ -140,7 +139,6 @@ class Function(Method):
         """The gradient of the sum of its value, of the structure and shapes of the argument `wrt`
         (a name; the first argument where it is None); a dict of them for a list of names.
 
-        >>> import numpy, basin
         >>> loss = basin.function(lambda net, x: numpy.sum(net["w"] * x + net["b"]))
         >>> loss.grad({"w": [1.0, 2.0], "b": 0.0}, [3.0, 4.0])
         {'w': array([3., 4.], dtype=float32), 'b': array(2., dtype=float32)}
@@ -150,7 +148,6 @@ class Function(Method):
     def value_and_grad(self, *args: Any, wrt: Any = None, **options: Any) -> Any:
         """Its value and grad(), computed together.
 
-        >>> import basin
         >>> basin.function(lambda x: x * x).value_and_grad([3.0])
         (array([9.], dtype=float32), array([6.], dtype=float32))
         """
@@ -261,7 +258,6 @@ def function(*, backend: Any = "cpu") -> Callable[[Callable[..., Any]], Function
 def function(python_function: Optional[Callable[..., Any]] = None, *, backend: Any = "cpu") -> Any:
     """Makes a Python function of arrays one that Basin compiles, once for each set of shapes.
 
-    >>> import numpy, basin
     >>> @basin.function
     ... def length(x):
     ...     return numpy.sqrt(numpy.sum(x**2))

@@ -28,7 +28,6 @@ class _Init:
 class Normal(_Init):
     """First values from N(0, scale^2).
 
-    >>> import numpy, basin
     >>> first = {"w": basin.training.Normal((100, 100), 0.1)}
     >>> trainer = basin.Trainer(lambda w, x: numpy.sum(x @ w), first, seed=1)
     >>> bool(abs(trainer.parameters()["w"].std() - 0.1) < 0.01)
@@ -41,7 +40,6 @@ class Normal(_Init):
 class Uniform(_Init):
     """First values uniform in (-scale, scale).
 
-    >>> import numpy, basin
     >>> first = {"w": basin.training.Uniform((1000,), 0.5)}
     >>> trainer = basin.Trainer(lambda w, x: numpy.sum(x * w), first)
     >>> bool((abs(trainer.parameters()["w"]) < 0.5).all())
@@ -54,7 +52,6 @@ class Uniform(_Init):
 class Constant(_Init):
     """First values all equal to scale.
 
-    >>> import numpy, basin
     >>> first = {"w": basin.training.Constant((3,), 2.0)}
     >>> basin.Trainer(lambda w, x: numpy.sum(x * w), first).parameters()["w"]
     array([2., 2., 2.], dtype=float32)
@@ -66,7 +63,6 @@ class Constant(_Init):
 class Lecun(_Init):
     """First values from N(0, 1 / fan_in), cut at two deviations; `scale` is fan_in.
 
-    >>> import numpy, basin
     >>> first = {"w": basin.training.Lecun((100, 50), 100)}
     >>> trainer = basin.Trainer(lambda w, x: numpy.sum(x @ w), first)
     >>> bool(abs(trainer.parameters()["w"]).max() < 0.25)
@@ -101,7 +97,6 @@ class _Params:
 class Trainer:
     """Trains the parameters of a loss, a Python function of parameters and of a batch's arrays.
 
-    >>> import numpy, basin
     >>> def loss(w, x, y):
     ...     return numpy.mean((x @ w - y) ** 2)
     >>> x = numpy.random.default_rng(0).normal(size=(64, 3))

@@ -35,7 +35,6 @@ def summary(descent, states):
 class Descent:
     """Where a descent went.
 
-    >>> import numpy, basin
     >>> descent = basin.energy(lambda g: numpy.sum(g**2) / 2).descend([1.0, 2.0], steps=3)
     >>> descent.energy[:, 0].round(3), descent.converged
     (array([2.5  , 2.025, 1.64 , 1.329]), False)

@@ -16,7 +16,6 @@ ffi: Any = declarations.ffi
 class BasinError(ValueError):
     """What the library refused: what was found, and what was expected.
 
-    >>> import basin
     >>> try:
     ...     basin.energy("not a function")
     ... except basin.BasinError as error:

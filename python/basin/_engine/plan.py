@@ -17,7 +17,6 @@ class Backend:
 
     Names do as well, wherever a backend is expected; one made here has its own threads.
 
-    >>> import basin, numpy
     >>> backend = basin.Backend("cpu", threads=1)
     >>> basin.function(lambda x: numpy.sum(x), backend=backend)([1.0, 2.0])
     array(3., dtype=float32)

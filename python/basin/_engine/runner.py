@@ -16,7 +16,6 @@ from basin._engine.tensor import Borrowed, array_of
 class NetworkDescent(Descent):
     """Where a descent of a network went: as a Descent, but x, g and trajectory are dicts by layer.
 
-    >>> from basin import ham
     >>> network = ham.HAM({"v": ham.Layer("identity", 2)}, {}, [])
     >>> network.descend({"v": [1.0, 2.0]}, steps=2, dt=0.5, trajectory=True).trajectory["v"]
     array([[1.  , 2.  ],

@@ -13,7 +13,6 @@ __all__ = ["hessian", "jacobian", "jvp", "vjp"]
 def vjp(y: Expression, x: Any, cotangent: Any) -> Any:
     """The gradient of sum(cotangent y) with respect to x, an expression or a list of them.
 
-    >>> import basin
     >>> basin.function(lambda x: basin.vjp(x**2, x, [1.0, 10.0]))([1.0, 2.0])
     array([ 2., 40.], dtype=float32)
     """
@@ -29,7 +28,6 @@ def jvp(y: Expression, x: Any, tangent: Any) -> Expression:
     """The derivative of y as x moves along a tangent of its shape: J t, of y's shape. x and the
     tangent may be lists.
 
-    >>> import basin
     >>> basin.function(lambda x: basin.jvp(x**2, x, [1.0, 10.0]))([1.0, 2.0])
     array([ 2., 40.], dtype=float32)
     """
@@ -46,7 +44,6 @@ def jacobian(y: Expression, x: Expression) -> Expression:
     """All derivatives dy/dx, [*y.shape, *x.shape]: a reverse pass for each element of y, of which
     there are at most 256.
 
-    >>> import basin
     >>> basin.function(lambda x: basin.jacobian(x * x[0], x))([1.0, 2.0])
     array([[2., 0.],
            [2., 1.]], dtype=float32)
@@ -59,7 +56,6 @@ def jacobian(y: Expression, x: Expression) -> Expression:
 def hessian(y: Expression, x: Expression) -> Expression:
     """All second derivatives of one number y, [*x.shape, *x.shape].
 
-    >>> import basin
     >>> basin.function(lambda x: basin.hessian(x[0] * x[1], x))([1.0, 2.0])
     array([[0., 1.],
            [1., 0.]], dtype=float32)

@@ -26,7 +26,6 @@ def conv2d(x: Any, kernel: Any, stride: int = 1, padding: str = "same") -> Any:
 
     "same" puts zeros around, so that a stride of 1 keeps the size; "valid" does not.
 
-    >>> import basin, numpy
     >>> blur = numpy.full((3, 3, 1, 1), 1 / 9)
     >>> blurred = basin.function(lambda x: basin.conv2d(x, blur))
     >>> blurred(numpy.ones((1, 3, 3, 1)))[0, 1, :, 0].round(3)
@@ -43,7 +42,6 @@ def max_pool(x: Any, window: int, stride: Optional[int] = None) -> Any:
     """The largest element of each window of pictures [B, height, width, C]. Windows lie beside each
     other unless there is a stride.
 
-    >>> import basin, numpy
     >>> picture = numpy.arange(16.0).reshape(1, 4, 4, 1)
     >>> basin.function(lambda x: basin.max_pool(x, 2))(picture)[0, :, :, 0]
     array([[ 5.,  7.],
@@ -56,7 +54,6 @@ def max_pool(x: Any, window: int, stride: Optional[int] = None) -> Any:
 def avg_pool(x: Any, window: int, stride: Optional[int] = None) -> Any:
     """The mean of each window of pictures [B, height, width, C].
 
-    >>> import basin, numpy
     >>> picture = numpy.arange(16.0).reshape(1, 4, 4, 1)
     >>> basin.function(lambda x: basin.avg_pool(x, 2))(picture)[0, :, :, 0]
     array([[ 2.5,  4.5],
@@ -72,7 +69,6 @@ def one_hot(index: Any, count: int) -> Any:
     """[..] -> [.., count]: 1 where the column is the index, else 0; zeros for an index of -1. One
     beyond the columns is an error where it is known, else it has zeros.
 
-    >>> import basin
     >>> basin.function(lambda i: basin.one_hot(i, 3))([2, -1])
     array([[0., 0., 1.],
            [0., 0., 0.]], dtype=float32)
@@ -92,7 +88,6 @@ def cross_entropy(scores: Any, labels: Any) -> Any:
     numbers, known or expressions. 0 for a label of -1; nan for one that is not a
     class, an error where that is known.
 
-    >>> import basin
     >>> basin.function(lambda s: basin.cross_entropy(s, [0, -1]))([[0.0, 0.0], [5.0, 1.0]]).round(3)
     array([0.693, 0.   ], dtype=float32)
     """
@@ -125,7 +120,6 @@ def _check_labels(labels, classes):
 def top_k(a: Any, k: int, axis: int = -1) -> "tuple[Any, Any]":
     """The k largest elements of an axis in descending order, at most 64, and their places.
 
-    >>> import basin
     >>> basin.function(lambda a: basin.top_k(a, 2)[0])([3.0, 1.0, 2.0])
     array([3., 2.], dtype=float32)
     """
@@ -139,7 +133,6 @@ def top_k(a: Any, k: int, axis: int = -1) -> "tuple[Any, Any]":
 def scatter(values: Any, index: Any, rows: int) -> Any:
     """[rows, ..]: row r is the sum of the values [n, ..] whose index [n] is r.
 
-    >>> import basin
     >>> basin.function(lambda v: basin.scatter(v, [0, 2, 0], 3))([1.0, 10.0, 100.0])
     array([101.,   0.,  10.], dtype=float32)
     """
@@ -177,7 +170,6 @@ def normal(seed: Any, shape: Any) -> Any:
     `shape` is a tuple, or an array or expression whose shape it is. The seed is a whole number up
     to 2^24.
 
-    >>> import basin
     >>> draws = basin.function(lambda seed: basin.normal(seed, (2, 3)))
     >>> draws(7).shape, bool((draws(7) == draws(7)).all()), bool((draws(7) == draws(8)).any())
     ((2, 3), True, False)
@@ -189,7 +181,6 @@ def normal(seed: Any, shape: Any) -> Any:
 def uniform(seed: Any, shape: Any) -> Any:
     """The same, evenly from [0, 1).
 
-    >>> import basin
     >>> draws = basin.function(lambda seed: basin.uniform(seed, (1000,)))(7)
     >>> bool(draws.min() >= 0), bool(draws.max() < 1), round(float(draws.mean()), 1)
     (True, True, 0.5)
@@ -217,7 +208,6 @@ def _seed(graph, seed):
 def dropout(a: Any, rate: float, seed: Any) -> Any:
     """A share `rate` of the elements becomes 0 and the others larger, so that the mean stays.
 
-    >>> import basin, numpy
     >>> kept = basin.function(lambda a, s: basin.dropout(a, 0.5, s))(numpy.ones(1000), 3)
     >>> sorted(set(kept.tolist())), abs(float(kept.mean()) - 1) < 0.1
     ([0.0, 2.0], True)

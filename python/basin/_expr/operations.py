@@ -62,7 +62,6 @@ def computes(python_function: _Callable) -> _Callable:
 def relu(a: Any) -> Any:
     """max(a, 0).
 
-    >>> import basin
     >>> basin.function(basin.relu)([-1.0, 2.0])
     array([0., 2.], dtype=float32)
     """
@@ -73,7 +72,6 @@ def relu(a: Any) -> Any:
 def sigmoid(a: Any) -> Any:
     """1 / (1 + exp(-a)).
 
-    >>> import basin
     >>> basin.function(basin.sigmoid)([0.0, 100.0])
     array([0.5, 1. ], dtype=float32)
     """
@@ -84,7 +82,6 @@ def sigmoid(a: Any) -> Any:
 def softplus(a: Any) -> Any:
     """log(1 + exp(a)), without overflow.
 
-    >>> import basin
     >>> basin.function(basin.softplus)([-1000.0, 1000.0])
     array([   0., 1000.], dtype=float32)
     """
@@ -95,7 +92,6 @@ def softplus(a: Any) -> Any:
 def lncosh(a: Any) -> Any:
     """log(cosh(a)), without overflow.
 
-    >>> import basin
     >>> basin.function(basin.lncosh)([0.0, 1000.0]).round(1)
     array([  0. , 999.3], dtype=float32)
     """
@@ -106,7 +102,6 @@ def lncosh(a: Any) -> Any:
 def erf(a: Any) -> Any:
     """The error function.
 
-    >>> import basin
     >>> basin.function(basin.erf)([0.0, 10.0])
     array([0., 1.], dtype=float32)
     """
@@ -117,7 +112,6 @@ def erf(a: Any) -> Any:
 def gelu(a: Any, approximate: bool = False) -> Any:
     """a times the normal distribution up to a; `approximate`: with a tanh, JAX's default.
 
-    >>> import basin
     >>> basin.function(basin.gelu)([-10.0, 0.0, 1.0]).round(3)
     array([-0.   ,  0.   ,  0.841], dtype=float32)
     """
@@ -130,7 +124,6 @@ def gelu(a: Any, approximate: bool = False) -> Any:
 def silu(a: Any) -> Any:
     """a sigmoid(a).
 
-    >>> import basin
     >>> basin.function(basin.silu)([-100.0, 0.0, 2.0]).round(3)
     array([-0.   ,  0.   ,  1.762], dtype=float32)
     """
@@ -141,7 +134,6 @@ def silu(a: Any) -> Any:
 def logsumexp(a: Any, axis: Any = -1, keepdims: bool = False) -> Any:
     """log(sum(exp(a))) over an axis, several, or all where it is None; without overflow.
 
-    >>> import basin
     >>> basin.function(basin.logsumexp)([[1000.0, 0.0], [0.0, -1000.0]])
     array([1000.,    0.], dtype=float32)
     """
@@ -164,7 +156,6 @@ def _joined(a, axes):
 def log_softmax(a: Any, axis: Any = -1) -> Any:
     """a - logsumexp(a) over an axis, several, or all.
 
-    >>> import basin
     >>> basin.function(basin.log_softmax)([0.0, 1000.0])
     array([-1000.,     0.], dtype=float32)
     """
@@ -175,7 +166,6 @@ def log_softmax(a: Any, axis: Any = -1) -> Any:
 def softmax(a: Any, axis: Any = -1) -> Any:
     """exp(a) / sum(exp(a)) over an axis, several, or all where it is None.
 
-    >>> import basin
     >>> basin.function(lambda a: basin.softmax(a, axis=0))([[0.0, 1.0], [0.0, 1.0]])
     array([[0.5, 0.5],
            [0.5, 0.5]], dtype=float32)
@@ -192,7 +182,6 @@ def softmax(a: Any, axis: Any = -1) -> Any:
 def sparsemax(a: Any) -> Any:
     """Probabilities over the last axis, some of them 0: the point of the simplex nearest to a.
 
-    >>> import basin
     >>> basin.function(basin.sparsemax)([0.0, 0.5, 1.0])
     array([0.  , 0.25, 0.75], dtype=float32)
     """
@@ -203,7 +192,6 @@ def sparsemax(a: Any) -> Any:
 def entmax15(a: Any) -> Any:
     """Between softmax and sparsemax: Tsallis' entropy of order 1.5 over the last axis.
 
-    >>> import basin
     >>> basin.function(basin.entmax15)([0.0, 0.0, 5.0])
     array([0., 0., 1.], dtype=float32)
     """
@@ -214,7 +202,6 @@ def entmax15(a: Any) -> Any:
 def normmax2(a: Any) -> Any:
     """The relative of softmax whose entropy is 1 - |p|, over the last axis.
 
-    >>> import basin
     >>> basin.function(basin.normmax2)([0.0, 0.0, 2.0])
     array([0., 0., 1.], dtype=float32)
     """
@@ -225,7 +212,6 @@ def normmax2(a: Any) -> Any:
 def to_sphere(x: Any, group: Optional[int] = None) -> Any:
     """x with every `group` neighbours of the last axis at length 1; by default the whole axis.
 
-    >>> import basin
     >>> basin.function(basin.to_sphere)([3.0, 4.0])
     array([0.6, 0.8], dtype=float32)
     """
@@ -236,7 +222,6 @@ def to_sphere(x: Any, group: Optional[int] = None) -> Any:
 def to_tangent(force: Any, x: Any, group: Optional[int] = None) -> Any:
     """The part of a force that is tangent to the spheres of to_sphere at x.
 
-    >>> import basin
     >>> basin.function(basin.to_tangent)([1.0, 1.0], [0.0, 1.0])
     array([1., 0.], dtype=float32)
     """
@@ -249,7 +234,6 @@ def to_tangent(force: Any, x: Any, group: Optional[int] = None) -> Any:
 def to_box(x: Any, low: float, high: float) -> Any:
     """x cut to [low, high].
 
-    >>> import basin
     >>> basin.function(lambda x: basin.to_box(x, -1, 1))([-3.0, 0.5])
     array([-1. ,  0.5], dtype=float32)
     """
@@ -260,7 +244,6 @@ def to_box(x: Any, low: float, high: float) -> Any:
 def shrink(x: Any, by: Any) -> Any:
     """x drawn towards 0, and 0 where it is nearer: sign(x) relu(|x| - by).
 
-    >>> import basin
     >>> basin.function(lambda x: basin.shrink(x, 1.0))([-3.0, 0.5])
     array([-2.,  0.], dtype=float32)
     """
@@ -272,7 +255,6 @@ def shrink(x: Any, by: Any) -> Any:
 def stop_gradient(a: Any) -> Any:
     """The same value, through which no gradient flows.
 
-    >>> import basin
     >>> basin.function(lambda a: a * basin.stop_gradient(a)).grad([3.0])
     array([3.], dtype=float32)
     """
@@ -283,7 +265,6 @@ def stop_gradient(a: Any) -> Any:
 def layernorm(x: Any, gamma=1.0, delta=None, epsilon: float = 1e-5) -> Any:
     """gamma (x - mean) / sqrt(var + epsilon) + delta over the last axis.
 
-    >>> import basin
     >>> basin.function(basin.layernorm, backend="ref")([[1.0, 3.0]]).round(4)
     array([[-1.,  1.]])
     """
@@ -316,7 +297,6 @@ def attention_lse(
     [.., N, M, H]. `mix` [H, H] mixes the scores of heads. `pairs`, known numbers [P, 2],
     lists (query, key); `scale` and `bias` are then [P] or [P, H] in the order of the list.
 
-    >>> import basin, numpy
     >>> q = k = numpy.zeros((4, 2, 8))  # 4 tokens, 2 heads: the logarithm of 4 keys, each exp(0)
     >>> basin.function(lambda q, k: basin.attention_lse(q, k, 0.5))(q, k).round(3)[0]
     array([1.386, 1.386], dtype=float32)
@@ -425,7 +405,6 @@ def _by_head(scores, z, pairs):
 def gradient(y: Expression, x: Any) -> Any:
     """The gradient of sum(y) with respect to x, an expression or a list of them.
 
-    >>> import basin
     >>> basin.function(lambda x: basin.gradient(x**3, x))([1.0, 2.0])
     array([ 3., 12.], dtype=float32)
     """

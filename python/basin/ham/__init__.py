@@ -68,7 +68,6 @@ class Layer:
     `tau` is the time constant; with `bias`, which is learnt, the Lagrangian is taken at x - bias. A
     parameter of the Lagrangian that is an array or basin.training.Constant(..) is also learnt.
 
-    >>> from basin import ham
     >>> ham.Layer(ham.Lagrangian("softmax", beta=2.0), 10)
     Layer(Lagrangian('softmax', beta=2.0), [10])
     """
@@ -96,7 +95,6 @@ class HAM:
     The same synapse in several connections shares its weights. Parameters are drawn from `seed`
     unless their synapses have first values.
 
-    >>> from basin import ham
     >>> layers = {"v": ham.Layer("identity", 2), "h": ham.Layer("softmax", 3)}
     >>> network = ham.HAM(layers, {"vh": ham.linear()}, [(("v", "h"), "vh")], seed=1)
     >>> network
@@ -170,7 +168,6 @@ class HAM:
     def set(self, parameters: Mapping[str, Any]) -> "HAM":
         """Replaces some parameters; returns itself.
 
-        >>> from basin import ham
         >>> network = ham.HAM({"v": ham.Layer("identity", 2)}, {"b": ham.bias()}, [(["v"], "b")])
         >>> network.set({"b.b": [1.0, 2.0]}).parameters()
         {'b.b': array([1., 2.])}
@@ -188,8 +185,6 @@ class HAM:
         """The same network with other values of some parameters, which may be expressions: inside
         a loss that basin.Trainer minimises by the parameters, for example.
 
-        >>> import numpy, basin
-        >>> from basin import ham
         >>> network = ham.HAM({"v": ham.Layer("identity", 2)}, {"b": ham.bias()}, [(["v"], "b")])
         >>> def loss(b, target):
         ...     end = network.at({"b.b": b}).descended(network.init_states(), steps=9, dt=0.5)
@@ -291,8 +286,6 @@ class HAM:
         has step, x, energy, terms and change, and ends the descent by returning True; with
         `trajectory` the states before each step and at the end are kept.
 
-        >>> import numpy
-        >>> from basin import ham
         >>> layers = {"v": ham.Layer("identity", 2), "h": ham.Layer("softmax", 2)}
         >>> eye = ham.linear(w=2 * numpy.eye(2))
         >>> network = ham.HAM(layers, {"vh": eye}, [(("v", "h"), "vh")])
@@ -345,8 +338,6 @@ class HAM:
         time, in an order of the seed, where that lowers the synapses' energy. Other layers stay.
         Returns the states at the end.
 
-        >>> import numpy
-        >>> from basin import ham
         >>> xi = numpy.array([[1.0, 1, 1, -1, -1, -1], [1, -1, 1, -1, 1, -1]])
         >>> network = ham.HAM({"v": ham.Layer("identity", 6)},
         ...                   {"m": ham.memory(xi=xi, hidden="identity")}, [(["v"], "m")])

@@ -40,7 +40,6 @@ class Lagrangian:
     of your own is given states with a batch axis first and keeps that axis; what else is left of
     the sum is taken afterwards.
 
-    >>> import numpy, basin
     >>> softmax = ham.Lagrangian("softmax", beta=2.0)
     >>> softmax.activation([0.0, 0.0, 0.0, 0.0])
     array([0.25, 0.25, 0.25, 0.25], dtype=float32)

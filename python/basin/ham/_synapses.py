@@ -34,8 +34,6 @@ class Synapse:
     such as numbers, are passed to the function. Activations have a batch axis first, and the energy
     keeps it: one number per sample, or more, which are summed.
 
-    >>> import numpy, basin
-    >>> from basin import ham
     >>> def pull(g, w, strength):
     ...     return -strength * numpy.sum(g * w, axis=-1)
     >>> network = ham.HAM({"v": ham.Layer("tanh", 2)},
@@ -109,7 +107,6 @@ def _rows(rows):
 def bias(*, rows: str = "flat", b: Any = None) -> Synapse:
     """-<b, g> of one layer; b starts at 0.
 
-    >>> from basin import ham
     >>> layers = {"v": ham.Layer("identity", 2)}
     >>> network = ham.HAM(layers, {"in": ham.bias(b=[1.0, 2.0])}, [(["v"], "in")])
     >>> network.descend(network.init_states(), steps=100, dt=0.5).x["v"].round(3)
@@ -125,7 +122,6 @@ def linear(
     of the last. What is a vector: the whole sample ("flat"), `each` row, or their sum
     ("summed").
 
-    >>> from basin import ham
     >>> layers = {"v": ham.Layer("tanh", 3), "h": ham.Layer("softmax", 2)}
     >>> network = ham.HAM(layers, {"vh": ham.linear()}, [(("v", "h"), "vh")])
     >>> network.parameters()["vh.w"].shape
@@ -147,8 +143,6 @@ def memory(
     network. With `normalise` memories have length 1; with `distance` -|xi - g|^2 / 2 replaces
     xi.g.
 
-    >>> import numpy
-    >>> from basin import ham
     >>> xi = numpy.array([[1.0, 1.0, -1.0], [-1.0, 1.0, 1.0]])
     >>> network = ham.HAM({"v": ham.Layer("tanh", 3)},
     ...                   {"m": ham.memory(xi=4 * xi)}, [(["v"], "m")])
@@ -169,7 +163,6 @@ def hidden(
     """-L(g1 W1 + g2 W2 + .. (+ b)): `units` hidden neurons without a time constant, which `hidden`
     is the Lagrangian of; w1 [n1, units], w2, .., b.
 
-    >>> from basin import ham
     >>> layers = {"image": ham.Layer("identity", 4), "label": ham.Layer("softmax", 2)}
     >>> network = ham.HAM(layers, {"m": ham.hidden(8)}, [(("image", "label"), "m")])
     >>> {name: w.shape for name, w in network.parameters().items()}
@@ -188,7 +181,6 @@ def tensor(
 ) -> Synapse:  # fmt: skip
     """-sum over heads of L(W g1 g2 ..), of products; w [heads, units, n1, n2, ..].
 
-    >>> from basin import ham
     >>> layers = {"a": ham.Layer("tanh", 3), "b": ham.Layer("tanh", 2)}
     >>> ham.HAM(layers, {"t": ham.tensor(5)}, [(("a", "b"), "t")]).parameters()["t.w"].shape
     (1, 5, 3, 2)
@@ -203,7 +195,6 @@ def mixer(
 ) -> Synapse:
     """-sum over heads of L(sum over rows i of g1[i] W g2[i]); w [heads, units, D1, D2].
 
-    >>> from basin import ham
     >>> layers = {"a": ham.Layer("tanh", (6, 3)), "b": ham.Layer("tanh", (6, 2))}
     >>> ham.HAM(layers, {"m": ham.mixer(5)}, [(("a", "b"), "m")]).parameters()["m.w"].shape
     (1, 5, 3, 2)
@@ -219,7 +210,6 @@ def conv2d(
     """-<g2, pool(conv(g1))> between [h, w, C] and [h', w', O]; w [kernel, kernel, C, O]. `valid`:
     no padding. `pool` is "none", "average" or "maximum". `bias` adds -<b, g2>, b [O].
 
-    >>> from basin import ham
     >>> layers = {"v": ham.Layer("identity", (8, 8, 3)), "h": ham.Layer("relu", (4, 4, 5))}
     >>> network = ham.HAM(layers, {"c": ham.conv2d(3, stride=2)}, [(("v", "h"), "c")])
     >>> network.parameters()["c.w"].shape
@@ -246,7 +236,6 @@ def attention(
     Lagrangian than softmax is taken over all scores. `normalise`: a layer norm over queries and
     keys.
 
-    >>> from basin import ham
     >>> network = ham.HAM({"x": ham.Layer("layernorm", (5, 6))},
     ...                   {"a": ham.attention(2, 4, exclude_self=True)}, [(["x"], "a")])
     >>> sorted(network.parameters())

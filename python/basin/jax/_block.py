@@ -79,7 +79,6 @@ def energy_block(
     `beta` is 1 / sqrt(head_dim) otherwise. With `recompute` a step's inner values are computed
     again in the backward pass: memory then grows by one array of tokens a step.
 
-    >>> import jax
     >>> from basin.jax import energy_block, energy_block_init
     >>> params = energy_block_init(jax.random.key(0), dim=32, heads=4, head_dim=8)
     >>> energy_block(params, jax.random.normal(jax.random.key(1), (2, 5, 32)), steps=3).shape

@@ -300,7 +300,7 @@ def function(energy: Any, output: str = "value", **options: Any) -> Quantity:
     of them work, in any order. float32 on cpu and cuda; float64 on cpu, in plain loops; narrower
     types are computed in float32.
 
-    >>> import jax, numpy, basin, basin.jax
+    >>> import basin.jax
     >>> bowl = basin.energy(lambda g, k: k * numpy.sum(g**2) / 2)
     >>> f = basin.jax.function(bowl)
     >>> print(f(jax.numpy.ones(2), k=3.0), jax.grad(f)(jax.numpy.ones(2), k=3.0))
@@ -315,7 +315,7 @@ def function(energy: Any, output: str = "value", **options: Any) -> Quantity:
 def export_checks() -> list:
     """What jax.export needs to hear of the custom calls in this package: disabled_checks=...
 
-    >>> import jax, numpy, basin, basin.jax
+    >>> import basin.jax
     >>> f = jax.jit(basin.jax.function(basin.energy(lambda g: numpy.sum(g**2))))
     >>> made = jax.export.export(f, disabled_checks=basin.jax.export_checks())(jax.numpy.ones(3))
     >>> print(made.call(jax.numpy.ones(3)))

@@ -294,7 +294,6 @@ def attention(
     keys has 0. `implementation` names kernels of JAX, which are not taken. Third derivatives, but
     along lists, are computed with memory for every pair.
 
-    >>> import jax
     >>> from basin.jax import attention
     >>> q, k, v = jax.random.normal(jax.random.key(0), (3, 1, 5, 2, 8))
     >>> usual = jax.nn.dot_product_attention(q, k, v)

@@ -59,8 +59,7 @@ def _rows(task):
 def table(task: str) -> dict:
     """The settings of a task by name.
 
-    >>> import basin
-    >>> basin.tasks.settings.table("image")["patch"]
+    >>> tasks.settings.table("image")["patch"]
     Setting(name='patch', kind='integer', default=4, low=1.0, high=8192.0, choices=(), \
 help='Height and width of a patch.', needs=None)
     """
@@ -84,8 +83,7 @@ help='Height and width of a patch.', needs=None)
 def presets(task: str) -> tuple:
     """The names of a task's presets; "default" comes first.
 
-    >>> import basin
-    >>> basin.tasks.settings.presets("image")[0], "fashion" in basin.tasks.settings.presets("image")
+    >>> tasks.settings.presets("image")[0], "fashion" in tasks.settings.presets("image")
     ('default', True)
     """
     _rows(task)
@@ -124,8 +122,7 @@ class Settings(Mapping):
     `task` is "image", "anomaly", "node" or "graphs"; what is not named has the
     preset's value.
 
-    >>> import basin
-    >>> settings = basin.tasks.Settings("anomaly", epochs=20, dim=32)
+    >>> settings = tasks.Settings("anomaly", epochs=20, dim=32)
     >>> settings["dim"], settings["attention"]
     (32, True)
     >>> settings["dim"] = 0

@@ -17,7 +17,6 @@ class EnergyBlock(torch.nn.Module):
     over those that `pairs` lists. Parameters have the names and shapes of Basin's own: wq, wk [H,
     Y, D], xi [M, D], gamma [], delta [D].
 
-    >>> import torch
     >>> from basin.torch import EnergyBlock
     >>> block = EnergyBlock(dim=32, heads=4, head_dim=8, memories=64, steps=3)
     >>> block(torch.randn(2, 5, 32)).shape

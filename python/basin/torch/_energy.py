@@ -253,7 +253,6 @@ def value(energy: Any) -> Quantity:
     float32 on cpu and cuda, on the tensors' own memory and stream; float64 on cpu, in plain loops,
     for gradcheck; narrower types are computed in float32.
 
-    >>> import numpy, torch, basin
     >>> from basin.torch import value
     >>> bowl = basin.energy(lambda g, k: k * numpy.sum(g**2) / 2)
     >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
@@ -268,7 +267,6 @@ def value(energy: Any) -> Quantity:
 def force(energy: Any) -> Quantity:
     """The force of an energy, -dE/dg at the activations of x, likewise.
 
-    >>> import numpy, torch, basin
     >>> from basin.torch import force
     >>> force(basin.energy(lambda g: numpy.sum(g**4) / 4))(torch.tensor([1.0, 2.0]))
     tensor([-1., -8.])
@@ -281,7 +279,6 @@ def descended(energy: Any, steps: int = 12, alpha: Any = 0.1, **options: Any) ->
     Energy.descended: with `recompute` the backward pass computes steps again, and its memory grows
     by one tensor of tokens per step; with `until` tokens go to a fixed point.
 
-    >>> import numpy, torch, basin
     >>> from basin.torch import descended
     >>> bowl = basin.energy(lambda g: numpy.sum(g**2) / 2)
     >>> descended(bowl, steps=2, alpha=0.5)(torch.tensor([1.0, 2.0]))
@@ -408,7 +405,6 @@ def module(
     `alpha`; options are those of Energy.descended, and noise is the same in every call), "value" or
     "force"; its methods value and force give these beside it. Of a function it computes the value.
 
-    >>> import numpy, torch, basin
     >>> @basin.energy
     ... def memory(g, xi):
     ...     return numpy.sum(g**2, axis=-1) / 2 - basin.logsumexp(g @ xi.T)

@@ -143,7 +143,6 @@ def attention(
     attn_mask then [P, H]. A query that sees no key has 0. Third derivatives, but along lists, are
     computed with memory for every pair.
 
-    >>> import torch
     >>> from basin.torch import attention
     >>> q, k, v = torch.randn(3, 1, 2, 5, 8)
     >>> usual = torch.nn.functional.scaled_dot_product_attention(q, k, v)

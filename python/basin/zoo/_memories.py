@@ -14,7 +14,6 @@ class Dense(Model):
     """Classical and dense associative memories: E = -sum over memories of F(xi . x), F(z) = z^2 / 2
     (power 2) or relu(z)^n / n, in the cube: a step ends cut to [-1, 1].
 
-    >>> from basin import zoo
     >>> zoo.Dense([[1.0, 1.0, -1.0]], power=3).descend([[0.2, 0.1, 0.1]], steps=99).x
     array([[ 1.,  1., -1.]], dtype=float32)
     """
@@ -39,8 +38,6 @@ class Hopfield(Model):
     beta + |x|^2 / 2 + constants, with Omega* log-sum-exp ("softmax") or the conjugate of
     "entmax15", "sparsemax" or "normmax2". A step of size 1 is xi^T p.
 
-    >>> import numpy
-    >>> from basin import zoo
     >>> sparse = zoo.Hopfield(numpy.eye(3), beta=4.0, entropy="sparsemax")
     >>> sparse.recall([[1.0, 0.1, 0.0]])
     array([[1., 0., 0.]], dtype=float32)
@@ -67,8 +64,6 @@ class DrDAM(Model):
     phi(xi); phi is [cos, sin](sqrt(beta) s x) / sqrt(Y), or with phases sqrt(2 / Y) cos(sqrt(beta)
     s x + phase). `total` is T where memories are gone.
 
-    >>> import numpy
-    >>> from basin import zoo
     >>> s = numpy.random.default_rng(0).normal(size=(2000, 2))
     >>> zoo.DrDAM(s, xi=[[0.5, 0.5]]).descend([[0.0, 0.0]], steps=200).x.round(1)
     array([[0.5, 0.5]], dtype=float32)
@@ -102,7 +97,6 @@ class LSR(Model):
     """Log-sum-ReLU memories: E = -log(epsilon + sum relu(1 - beta/2 |x - xi|^2)) / beta + decay
     |x|^2.
 
-    >>> from basin import zoo
     >>> model = zoo.LSR([[1.0, 0.0], [0.0, 1.0]], beta=3.0)
     >>> model.support([[1.0, 0.1]]), model.descend([[1.0, 0.1]], steps=99).x.round(2)
     (array([1.], dtype=float32), array([[1., 0.]], dtype=float32))
@@ -127,8 +121,6 @@ class GraphHopfield(Model):
     beta + |x|^2 / 2] + lam tr(x^T L x), L = I - A, A the normalised adjacency of `edges` [E, 2].
     Energies are of all nodes.
 
-    >>> import numpy
-    >>> from basin import zoo
     >>> model = zoo.GraphHopfield(numpy.eye(2), [(0, 1), (1, 2)], nodes=3)
     >>> sorted(model.terms(numpy.zeros((3, 2))))
     ['edges', 'memories']
@@ -177,7 +169,6 @@ class InputDrivenPlasticity(Model):
     """g = tanh(x), E = <x, g> - L(x) - g . W(u) g / 2 with W(u) = sum over memories of (xi . u / D)
     xi xi^T / D, of an input u [N, D]. A step is x + alpha (W(u) g - x).
 
-    >>> from basin import zoo
     >>> xi = [[1.0, 1.0], [1.0, -1.0]]
     >>> model = zoo.InputDrivenPlasticity(xi, [[3.0, 3.0]])
     >>> model.descend([[0.1, 0.2]], steps=99).g.round(1)
@@ -199,8 +190,6 @@ class EquilibriumPropagation(Model):
     |x|^2 / 2 + |s|^2 / 2 - sum over layers of r(u_next) . (w r(u) + b), r = sigmoid, of states s
     [N, all layers] side by side. With a nudge, a second term nudge |u_last - target|^2 / 2.
 
-    >>> import numpy
-    >>> from basin import zoo
     >>> model = zoo.EquilibriumPropagation([[1.0, 0.0]], [numpy.ones((3, 2))], [numpy.zeros(3)])
     >>> model.descend(numpy.zeros((1, 3)), steps=99).x.round(2)
     array([[0.3, 0.3, 0.3]], dtype=float32)

@@ -31,8 +31,6 @@ def choice(what, value, names):
 class Verdict:
     """Whether a published update goes down the stated energy: see Model.verdict.
 
-    >>> import numpy
-    >>> from basin import zoo
     >>> verdict = zoo.Hopfield(numpy.eye(3), beta=2.0).verdict()
     >>> verdict.answer, round(verdict.cosine, 6), verdict.difference < 1e-6
     ('always', 1.0, True)

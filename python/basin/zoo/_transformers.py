@@ -16,8 +16,6 @@ class EnergyTransformer(Model):
     G(xi . g); wk, wq [H, Y, D], xi [M, D], delta [D], beta [H] or a number, 1 / sqrt(Y) by default.
     `memories`: "relu", "power" (of `power`) or "softmax".
 
-    >>> import numpy
-    >>> from basin import zoo
     >>> rng = numpy.random.default_rng(0)
     >>> block = zoo.EnergyTransformer(*rng.normal(size=(2, 2, 4, 8)), rng.normal(size=(10, 8)))
     >>> energy = block.descend(rng.normal(size=(5, 8)), steps=20, alpha=0.01).energy
@@ -61,8 +59,6 @@ class NRGPT(Model):
     `scale`: feed "1" -|gelu(w1 g + b1)|^2, "2" -|gelu(w2 gelu(w1 g + b1) + b2)|^2, "2w" -g . (w2
     gelu(w1 g + b1) + b2). A step is x + proj force. `strict`: a token does not see itself.
 
-    >>> import numpy
-    >>> from basin import zoo
     >>> rng = numpy.random.default_rng(0)
     >>> model = zoo.NRGPT(h=rng.normal(size=(2, 4, 4)), bias=numpy.zeros(4), proj=numpy.eye(4),
     ...                   w1=rng.normal(size=(8, 4)), b1=numpy.zeros(8))
@@ -98,8 +94,6 @@ class HyperSET(Model):
     Energies are of all tokens. With t1_w .. t3_b the size of each step is learned, from its
     number and `start`, the tokens at the beginning.
 
-    >>> import numpy
-    >>> from basin import zoo
     >>> rng = numpy.random.default_rng(0)
     >>> model = zoo.HyperSET(rng.normal(size=(8, 8)), rng.normal(size=(32, 8)), heads=2)
     >>> model.verdict(draws=4).answer
@@ -144,8 +138,6 @@ class AKOrN(Model):
     / 2; with attention (qkv_w, qkv_b, o_w, o_b) in its place the force is not a gradient, and the
     energy a score. c [N, C], omega [C / 2, 2]; energies are of all tokens.
 
-    >>> import numpy
-    >>> from basin import zoo
     >>> rng = numpy.random.default_rng(0)
     >>> model = zoo.AKOrN(rng.normal(size=(3, 4)), numpy.zeros((2, 2)), 0.3,
     ...                   a=rng.normal(size=(12, 12)))
@@ -182,8 +174,6 @@ class EBT(Model):
     p] + b1) of probabilities p [N, V]. A step is softmax(p - alpha dE/dp); context [N, D], e [D,
     V], w1 [M, 2 D].
 
-    >>> import numpy
-    >>> from basin import zoo
     >>> rng = numpy.random.default_rng(0)
     >>> model = zoo.EBT(rng.normal(size=(3, 4)), rng.normal(size=(4, 5)),
     ...                 rng.normal(size=(8, 8)), numpy.zeros(8), rng.normal(size=8), alpha=0.5)
@@ -215,8 +205,6 @@ class SparseCode(Model):
     """The proximal half of CRATE: E(a) = |y - d a|^2 / 2 + lam sum a of a >= 0. A step is relu(a +
     alpha (d^T (y - d a) - lam)).
 
-    >>> import numpy
-    >>> from basin import zoo
     >>> zoo.SparseCode([[2.0, 0.05]], numpy.eye(2)).descend([[0.0, 0.0]], steps=200).x.round(2)
     array([[1.9, 0. ]], dtype=float32)
     """
@@ -254,8 +242,6 @@ class CRATE:
     determinant, then one proximal step of SparseCode from a = y = LN(z). update(x) is the block;
     half(x) the energy of its second half at the block's own y.
 
-    >>> import numpy
-    >>> from basin import zoo
     >>> rng, one, zero = numpy.random.default_rng(0), numpy.ones(4), numpy.zeros(4)
     >>> u, out, d = rng.normal(size=(3, 4, 4)) / 2
     >>> block = zoo.CRATE(one, zero, u, out, zero, one, zero, d, heads=2)

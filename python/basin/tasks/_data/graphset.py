@@ -21,8 +21,7 @@ class Graph:
     Attributes are numbers, labels are kinds: whole numbers, such as an atom's. Both have a row per
     node or edge, and any columns.
 
-    >>> import basin
-    >>> basin.tasks.Graph([[0, 1], [1, 2]], node_labels=[6, 6, 8]).nodes
+    >>> tasks.Graph([[0, 1], [1, 2]], node_labels=[6, 6, 8]).nodes
     3
     """
 
@@ -70,10 +69,10 @@ class Graph:
     ) -> "Graph":
         """A graph of NetworkX with the data of these names, one number per node or edge.
 
-        >>> import basin, networkx
+        >>> import networkx
         >>> ring = networkx.cycle_graph(4)
         >>> networkx.set_node_attributes(ring, 6, "atom")
-        >>> basin.tasks.Graph.from_networkx(ring, node_labels=["atom"]).node_labels.ravel()
+        >>> tasks.Graph.from_networkx(ring, node_labels=["atom"]).node_labels.ravel()
         array([6, 6, 6, 6], dtype=int32)
         """
 
@@ -96,8 +95,7 @@ class Graph:
         label of a node is 2 or 3 where its neighbours turn one way or the other, and that of a
         double bond 5 or 6 where they are on opposite sides or on one.
 
-        >>> import basin
-        >>> basin.tasks.Graph.from_smiles("CC=O").edge_labels.ravel()
+        >>> tasks.Graph.from_smiles("CC=O").edge_labels.ravel()
         array([1, 2], dtype=int32)
         """
         return cls._of_molecule(_molecules([smiles], stereo), 0)
@@ -221,8 +219,7 @@ class GraphSet:
     """Many small graphs: what graph estimators learn from. They make one of any list of graphs;
     read() takes one from files.
 
-    >>> import basin
-    >>> len(basin.tasks.GraphSet([[[0, 1], [1, 2]], [[0, 1]]]))
+    >>> len(tasks.GraphSet([[[0, 1], [1, 2]], [[0, 1]]]))
     2
     """
 

@@ -131,8 +131,7 @@ class Network:
     network[rows] is the same graph of which only these nodes are asked for: a detector trains on
     their labels, and predicts them. So cross-validation over nodes keeps the graph whole.
 
-    >>> import basin
-    >>> network = basin.tasks.Network([[0.5], [0.1], [0.9]], [[0, 1], [1, 2]], labels=[0, 0, 1])
+    >>> network = tasks.Network([[0.5], [0.1], [0.9]], [[0, 1], [1, 2]], labels=[0, 0, 1])
     >>> network
     <basin network of 3 nodes, 1 features, 2 edges>
     >>> network[1:].labels
@@ -178,10 +177,10 @@ class Network:
         """A network from files, as the program takes them: one of npz or .basin, which
         tables of CSV may follow that add to it, or tables of CSV. Options are those of Network.
 
-        >>> import os, tempfile, numpy, basin
+        >>> import os, tempfile
         >>> path = os.path.join(tempfile.mkdtemp(), "network.npz")
         >>> numpy.savez(path, x=numpy.eye(3), edges=[[0, 1], [1, 2]], y=[0, 0, 1])
-        >>> basin.tasks.Network.read(path).labels
+        >>> tasks.Network.read(path).labels
         array([0, 0, 1], dtype=int32)
         """
         if not paths:
@@ -205,10 +204,9 @@ class Network:
         """A network, or a `Data` of PyTorch Geometric: x, edge_index, y and its masks; edge_weight
         and edge_attr are what edges carry. Options are those of Network.
 
-        >>> import numpy, basin
         >>> class Data:  # or torch_geometric.data.Data
         ...     x, edge_index = numpy.eye(3), numpy.array([[0, 1], [1, 2]])
-        >>> basin.tasks.Network.of(Data())
+        >>> tasks.Network.of(Data())
         <basin network of 3 nodes, 3 features, 2 edges>
         """
         if isinstance(data, cls):

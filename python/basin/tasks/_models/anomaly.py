@@ -42,11 +42,10 @@ class AnomalyDetector(NodeEstimator):
     threshold: None for the masks of the network, or else 0.2; 0 for none. `anomalous` is the label
     of anomalous nodes where it is not 1.
 
-    >>> import numpy, basin
     >>> rng = numpy.random.default_rng(0)
     >>> x, edges = rng.normal(size=(200, 4)), rng.integers(200, size=(600, 2))
     >>> y = (x[:, 0] > 1).astype(int)
-    >>> detector = basin.tasks.AnomalyDetector(epochs=30, members=1, hops=0, threads=1)
+    >>> detector = tasks.AnomalyDetector(epochs=30, members=1, hops=0, threads=1)
     >>> detector.fit(x, y, edges=edges).predict_proba(x, edges=edges).shape
     (200, 2)
     """
@@ -206,13 +205,12 @@ def unsupervised(
     a tuple: these, and an Explanation of each of that many nodes of highest energy, whose
     features have what they contribute and what was completed in their place.
 
-    >>> import numpy, basin.tasks
     >>> rng = numpy.random.default_rng(0)
     >>> x, edges = rng.normal(size=(60, 3)), rng.integers(60, size=(200, 2))
     >>> x[7] = 9
-    >>> int(basin.tasks.unsupervised(x, edges=edges, threads=1).argmax())
+    >>> int(tasks.unsupervised(x, edges=edges, threads=1).argmax())
     7
-    >>> basin.tasks.unsupervised(x, edges=edges, threads=1, reasons=1)[1][0].node
+    >>> tasks.unsupervised(x, edges=edges, threads=1, reasons=1)[1][0].node
     7
     """
     if isinstance(X, Network) or hasattr(X, "edge_index"):

@@ -23,11 +23,10 @@ class NodeClassifier(NodeEstimator):
     the part of the labelled nodes that chooses the epoch: None for the masks of the network, or
     else 0.2; 0 for none.
 
-    >>> import numpy, basin
     >>> rng = numpy.random.default_rng(0)
     >>> x, edges = rng.normal(size=(200, 4)), rng.integers(200, size=(600, 2))
     >>> y = numpy.array(["low", "high"])[(x[:, 0] > 0).astype(int)]
-    >>> model = basin.tasks.NodeClassifier(epochs=30, hops=0, smoothing=0, threads=1)
+    >>> model = tasks.NodeClassifier(epochs=30, hops=0, smoothing=0, threads=1)
     >>> model.fit(x, y, edges=edges).predict_proba(x, edges=edges).shape
     (200, 2)
     >>> model.classes_.tolist()

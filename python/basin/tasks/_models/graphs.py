@@ -11,16 +11,8 @@ from basin.tasks._data.graphset import GraphSet
 from basin.tasks._data.table import array_of_any
 from basin.tasks._library import BasinError, check, ffi, lib, owned
 from basin.tasks._models import plots as _plots
-from basin.tasks._models.estimator import (
-    ClassifierMixin,
-    Estimator,
-    RegressorMixin,
-    column_of,
-    narrowed,
-    share_of,
-    sized,
-    there_of,
-)
+from basin.tasks._models.estimator import Estimator, column_of, narrowed, share_of, sized, there_of
+from basin.tasks._models.sklearn import ClassifierMixin, RegressorMixin
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -35,10 +27,9 @@ _OWN = {"validation": 0.1, "directed": False}
 class GraphExplanation:
     """Which nodes and edges of a graph an output depends on.
 
-    >>> import basin
     >>> rings = [[[i, (i + 1) % n] for i in range(n)] for n in range(5, 15)]
     >>> stars = [[[0, i] for i in range(1, n)] for n in range(5, 15)]
-    >>> model = basin.tasks.GraphClassifier(epochs=30, dim=16, memories=16, threads=1)
+    >>> model = tasks.GraphClassifier(epochs=30, dim=16, memories=16, threads=1)
     >>> why = model.fit(rings + stars, ["ring"] * 10 + ["star"] * 10).explain(stars, 4)
     >>> why.nodes.shape, why.edge.shape
     ((9,), (16, 2))
@@ -233,10 +224,9 @@ class GraphClassifier(ClassifierMixin, _GraphEstimator):
     Of molecules (SMILES, RDKit) it is the mean of 5 models, unless `members` is given, and of
     what it remembers of training molecules (`near`).
 
-    >>> import basin
     >>> rings = [[[i, (i + 1) % n] for i in range(n)] for n in range(5, 15)]
     >>> stars = [[[0, i] for i in range(1, n)] for n in range(5, 15)]
-    >>> model = basin.tasks.GraphClassifier(epochs=30, dim=16, memories=16, threads=1)
+    >>> model = tasks.GraphClassifier(epochs=30, dim=16, memories=16, threads=1)
     >>> model.fit(rings + stars, ["ring"] * 10 + ["star"] * 10).predict([rings[3], stars[4]])
     array(['ring', 'star'], dtype='<U4')
     """
@@ -311,9 +301,8 @@ class GraphRegressor(RegressorMixin, _GraphEstimator):
     """Predicts values of graphs, one or several; NaN where one is not known. Graphs as in
     GraphClassifier.
 
-    >>> import basin
     >>> paths = [[[i, i + 1] for i in range(n)] for n in range(3, 23)]
-    >>> model = basin.tasks.GraphRegressor(epochs=20, dim=16, memories=16, threads=1)
+    >>> model = tasks.GraphRegressor(epochs=20, dim=16, memories=16, threads=1)
     >>> model.fit(paths, [len(path) / 10 for path in paths]).predict(paths).shape
     (20,)
     """

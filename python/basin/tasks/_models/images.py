@@ -22,10 +22,8 @@ if TYPE_CHECKING:
 class Completion:
     """A completed picture; arrays of bytes [height, width, channels].
 
-    >>> import numpy
-    >>> from basin.tasks import ImageCompleter
     >>> stripes = numpy.tile([0.0, 1.0], (40, 16, 8))
-    >>> model = ImageCompleter(epochs=2, dim=16, heads=2, head_dim=8, memories=16, batch=8)
+    >>> model = tasks.ImageCompleter(epochs=2, dim=16, heads=2, head_dim=8, memories=16, batch=8)
     >>> result = model.fit(stripes).complete(stripes[0], rectangle=(4, 4, 4, 4))
     >>> result.completed.shape, int(result.hole.sum())
     ((16, 16, 1), 16)
@@ -88,10 +86,8 @@ class ImageCompleter(Estimator):
     list of such, of pictures of PIL's or of paths: files, folders, archives. Without a preset,
     settings that were not given fit the pictures. `hold_out` of them are scored, not trained on.
 
-    >>> import numpy
-    >>> from basin.tasks import ImageCompleter
     >>> stripes = numpy.tile([0.0, 1.0], (40, 16, 8))
-    >>> model = ImageCompleter(epochs=5, dim=16, heads=2, head_dim=8, memories=16, batch=8)
+    >>> model = tasks.ImageCompleter(epochs=5, dim=16, heads=2, head_dim=8, memories=16, batch=8)
     >>> done = model.fit(stripes).predict(stripes[:2], rectangle=(4, 4, 4, 4))
     >>> done.shape, bool((done[:, :4] == 255 * stripes[:2, :4]).all())
     ((2, 16, 16), True)

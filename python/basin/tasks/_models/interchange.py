@@ -49,12 +49,12 @@ def to_huggingface(model: Any, folder: Any) -> None:
     `model` is the path of a model file, or anything with `save`, such as a fitted estimator. The
     settings are keys of config.json; the file's other metadata are under "basin".
 
-    >>> import basin.tasks, tempfile
+    >>> import tempfile
     >>> folder = tempfile.mkdtemp()
-    >>> basin.tasks.to_huggingface("nowhere.safetensors", folder)
+    >>> tasks.to_huggingface("nowhere.safetensors", folder)
     Traceback (most recent call last):
         ...
-    FileNotFoundError: nowhere.safetensors: cannot open for reading: No such file or directory
+    FileNotFoundError: [Errno 2] nowhere.safetensors: cannot open for reading: No such file or directory
     """
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -76,8 +76,7 @@ def from_huggingface(folder: Any, path: Any) -> None:
     """Makes a model file of a folder that `to_huggingface` wrote, also after its tensors were
     trained elsewhere; the program and the estimators open it.
 
-    >>> import basin.tasks
-    >>> basin.tasks.from_huggingface("nowhere", "model.safetensors")
+    >>> tasks.from_huggingface("nowhere", "model.safetensors")
     Traceback (most recent call last):
         ...
     basin.BasinError: nowhere: there is no config.json

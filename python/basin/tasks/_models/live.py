@@ -15,8 +15,7 @@ from basin.tasks._models.anomaly import AnomalyDetector, Explanation
 class LiveScore:
     """A LiveDetector's score of a node.
 
-    >>> import basin
-    >>> score = basin.tasks.LiveScore("A7", 0.93, anomalous=True, capped=False, nodes=41)
+    >>> score = tasks.LiveScore("A7", 0.93, anomalous=True, capped=False, nodes=41)
     >>> score.node, score.anomalous
     ('A7', True)
     """
@@ -39,12 +38,11 @@ class LiveDetector:
     neighbourhood are computed at most (0: 1024). With `states` the states of all nodes are kept,
     found by one pass over the network: nodes beyond the cap then count as they were.
 
-    >>> import numpy, basin
     >>> rng = numpy.random.default_rng(0)
     >>> x, edges = rng.normal(size=(200, 4)), rng.integers(200, size=(600, 2))
-    >>> network = basin.tasks.Network(x, edges, (x[:, 0] > 1).astype(int))
-    >>> detector = basin.tasks.AnomalyDetector(epochs=30, members=1, hops=0, threads=1).fit(network)
-    >>> live = basin.tasks.LiveDetector(detector, network)
+    >>> network = tasks.Network(x, edges, (x[:, 0] > 1).astype(int))
+    >>> detector = tasks.AnomalyDetector(epochs=30, members=1, hops=0, threads=1).fit(network)
+    >>> live = tasks.LiveDetector(detector, network)
     >>> bool(live.score(7).probability == detector.predict_proba(network)[7, 1])
     True
     >>> live.add(edges=[{"source": 7, "target": 11}])

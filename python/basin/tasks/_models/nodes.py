@@ -14,13 +14,8 @@ from basin.tasks._data.network import Network, network_labels, view_of
 from basin.tasks._data.table import Schema, Table
 from basin.tasks._library import BasinError, check, ffi, lib, owned, text, warn
 from basin.tasks._models import plots as _plots
-from basin.tasks._models.estimator import (
-    ClassifierMixin,
-    Estimator,
-    score_of,
-    share_of_nodes,
-    sized,
-)
+from basin.tasks._models.estimator import Estimator, score_of, share_of_nodes, sized
+from basin.tasks._models.sklearn import ClassifierMixin
 
 # Of the last prediction. Not attributes: predicting leaves an estimator as it was.
 _drifts: "weakref.WeakKeyDictionary[Any, Drift]" = weakref.WeakKeyDictionary()
@@ -30,10 +25,9 @@ _drifts: "weakref.WeakKeyDictionary[Any, Drift]" = weakref.WeakKeyDictionary()
 class Explanation:
     """Why a node scores as it does.
 
-    >>> import numpy, basin
     >>> rng = numpy.random.default_rng(0)
     >>> x, edges = rng.normal(size=(200, 4)), rng.integers(200, size=(600, 2))
-    >>> detector = basin.tasks.AnomalyDetector(epochs=30, members=1, hops=0, trees=0, threads=1)
+    >>> detector = tasks.AnomalyDetector(epochs=30, members=1, hops=0, trees=0, threads=1)
     >>> why = detector.fit(x, x[:, 2] > 1, edges=edges).explain(x, node=7, edges=edges)
     >>> why.node, len(why.features) > 0
     (7, True)
