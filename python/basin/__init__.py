@@ -31,7 +31,7 @@ from basin._expr.layers import (
     scatter,
     top_k,
     uniform,
-)
+)  # fmt: skip
 from basin._expr.operations import (
     attention_lse,
     entmax15,
@@ -54,7 +54,7 @@ from basin._expr.operations import (
     to_box,
     to_sphere,
     to_tangent,
-)
+)  # fmt: skip
 from basin.energies import energy
 from basin.functions import function
 from basin.training import Trainer

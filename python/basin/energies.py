@@ -290,14 +290,9 @@ class Energy(Method):
             runner = idle.pop()  # a descent inside an observer of this one takes another
             try:
                 return runner.run(
-                    x,
-                    values,
-                    mask,
-                    spec,
-                    {**stop, "seed": whole("seed", seed)},
-                    observe,
+                    x, values, mask, spec, {**stop, "seed": whole("seed", seed)}, observe,
                     trajectory,
-                )
+                )  # fmt: skip
             finally:
                 idle.append(runner)
 

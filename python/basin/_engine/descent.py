@@ -381,13 +381,11 @@ def result_of(result, names, dtype):
         warn_not_finite(energy.sum(axis=(1, 2)))
     return Descent(
         x=_doubles(result.x[0].data, shape_tuple(result.x[0].shape), dtype),
-        g=_doubles(result.g[0].data, shape_tuple(result.g[0].shape), dtype),
-        energy=total,
+        g=_doubles(result.g[0].data, shape_tuple(result.g[0].shape), dtype), energy=total,
         terms={name: energy[:, i] for i, name in enumerate(names)},
-        change=_doubles(result.change, (result.steps,), float),
-        steps=result.steps,
+        change=_doubles(result.change, (result.steps,), float), steps=result.steps,
         converged=bool(result.converged),
-    )
+    )  # fmt: skip
 
 
 def warn_not_finite(energy):

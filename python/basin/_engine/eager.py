@@ -7,6 +7,7 @@ elements.
 
 import functools
 import struct
+from typing import Any
 
 import numpy
 
@@ -80,6 +81,53 @@ def _packed(pairs):
             part = ffi.buffer(getattr(pairs, name), 4 * count)
             packed[at : at + count] = numpy.frombuffer(part, "i4")
     return packed
+
+
+class Pairs:
+    """What the lists of pairs of basin.torch and basin.jax share; `packed` is theirs."""
+
+    queries: int
+    keys: int
+    count: int
+    packed: Any
+
+    def _pack(self, edges, queries, keys, both_ways, drop_self, add_self):
+        self.queries, self.keys = queries, queries if keys is None else keys
+        flags = both_ways, drop_self, add_self
+        packed, self.count = pack_list(edges, queries, self.keys, *flags)
+        return packed
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __repr__(self) -> str:
+        return f"Pairs({self.count} of {self.queries} queries and {self.keys} keys)"
+
+    def _check(self, queries, keys):
+        if (self.queries, self.keys) != (queries, keys):
+            raise BasinError(f"{self!r}, but there are {queries} queries and {keys} keys")
+
+
+def pattern_of(pairs, kind, framework, exclude_self, queries, keys, flags):
+    """The list of pairs or None, its length, and flags of an attention over all pairs (None), the
+    "causal" ones or a list, which is of the class `kind`."""
+    flags |= EXCLUDE_SELF if exclude_self else 0
+    if pairs is None or (isinstance(pairs, str) and pairs == "causal"):
+        if (pairs or exclude_self) and queries != keys:
+            raise BasinError(
+                f"{queries} queries and {keys} keys, which must be the same tokens to leave out "
+                f"{'later ones' if pairs else 'self pairs'}"
+            )
+        return None, 0, flags | (CAUSAL if pairs else 0)
+    if not isinstance(pairs, kind):
+        found = repr(pairs) if isinstance(pairs, str) else f"a {type(pairs).__name__}"
+        raise BasinError(
+            f"pairs are {found}, expected None, 'causal' or basin.{framework}.Pairs(edges, N)"
+        )
+    if exclude_self:
+        raise BasinError("a list of pairs that is to leave out self pairs; list those that count")
+    pairs._check(queries, keys)
+    return pairs, pairs.count, flags
 
 
 # ---- jobs ----

@@ -129,7 +129,5 @@ class Runner:
             energy=energy[:, self.first :].sum(axis=1),
             terms={name: energy[:, i] for i, name in enumerate(self.terms)},
             change=numpy.frombuffer(ffi.buffer(result.change, 8 * result.steps)).copy(),
-            steps=result.steps,
-            converged=bool(result.converged),
-            trajectory=walked,
-        )
+            steps=result.steps, converged=bool(result.converged), trajectory=walked,
+        )  # fmt: skip

@@ -20,7 +20,7 @@ from basin._expr.expression import (
     expressions,
     graph_of,
     required_expression,
-)
+)  # fmt: skip
 
 __all__ = [
     "attention_lse", "entmax15", "erf", "gelu", "gradient", "layernorm", "lncosh",

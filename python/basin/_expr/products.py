@@ -64,16 +64,6 @@ def vecdot(a, b, axis=-1):
     return numpy.sum(numpy.moveaxis(a, axis, -1) * numpy.moveaxis(b, axis, -1), -1)
 
 
-def matvec(a, b):
-    a, b = expressions(a, b)
-    return matmul(a, b[..., None])[..., 0]
-
-
-def vecmat(a, b):
-    a, b = expressions(a, b)
-    return matmul(a[..., None, :], b)[..., 0, :]
-
-
 def tensordot(a, b, axes=2):
     a, b = expressions(a, b)
     if isinstance(axes, numbers.Integral):
@@ -123,13 +113,6 @@ def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
         raise BasinError(f"cross of {a!r} and {b!r}, expected vectors of 3")
     product = a[..., [1, 2, 0]] * b[..., [2, 0, 1]] - a[..., [2, 0, 1]] * b[..., [1, 2, 0]]
     return numpy.moveaxis(product, -1, axisc)
-
-
-def multi_dot(arrays):
-    product = arrays[0]
-    for factor in arrays[1:]:
-        product = dot(product, factor)
-    return product
 
 
 def matrix_power(a, n):

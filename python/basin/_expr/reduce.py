@@ -268,10 +268,6 @@ def diff(a, n=1, axis=-1):
     return a
 
 
-def ediff1d(a):
-    return diff(a.reshape(-1))
-
-
 def trapezoid(y, x=None, dx=1.0, axis=-1):
     if x is not None:
         y, x = expressions(y, x)

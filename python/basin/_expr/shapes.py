@@ -16,7 +16,7 @@ from basin._expr.expression import (
     expressions,
     graph_of,
     one_axis,
-)
+)  # fmt: skip
 from basin._expr.index import take_places
 
 # ---- axes ----
@@ -84,14 +84,14 @@ def broadcast_arrays(*arrays):
     return tuple(broadcast_to(a, shape) for a in arrays)
 
 
-def _at_least(rank):
+def at_least(rank):
     """atleast_1d and its relatives; the new axes of a matrix follow it for 3."""
 
-    def at_least(*arrays):
+    def grown(*arrays):
         results = [_grown(a, rank) for a in expressions(*arrays)]
         return results[0] if len(results) == 1 else tuple(results)
 
-    return at_least
+    return grown
 
 
 def _grown(a, rank):
@@ -126,26 +126,13 @@ def stack(arrays, axis=0):
     return _joined(lib.basin_stack, arrays, axis)
 
 
+def grown_and_joined(arrays, rank, axis):
+    return concatenate([_grown(a, rank) for a in expressions(*arrays)], axis)
+
+
 def hstack(arrays):
     arrays = [_grown(a, 1) for a in expressions(*arrays)]
     return concatenate(arrays, 0 if arrays[0].ndim == 1 else 1)
-
-
-def vstack(arrays):
-    return concatenate([_grown(a, 2) for a in expressions(*arrays)], 0)
-
-
-def dstack(arrays):
-    return concatenate([_grown(a, 3) for a in expressions(*arrays)], 2)
-
-
-def column_stack(arrays):
-    parts = [a if a.ndim > 1 else a.reshape(-1, 1) for a in expressions(*arrays)]
-    return concatenate(parts, 1)
-
-
-def append(a, values, axis=None):
-    return concatenate([a, values], axis)
 
 
 def array_split(a, sections, axis=0):
@@ -164,11 +151,6 @@ def split(a, sections, axis=0):
     if isinstance(sections, numbers.Integral) and a.shape[axes_of(a, axis)[0]] % sections:
         raise BasinError(f"split of axis {axis} of {a!r} in {sections}, expected equal parts")
     return array_split(a, sections, axis)
-
-
-def unstack(a, *, axis=0):
-    a = moveaxis(a, axis, 0)
-    return tuple(a[i] for i in range(len(a)))
 
 
 # ---- repeating and padding ----
@@ -198,11 +180,6 @@ def repeat(a, repeats, axis=None):
     if isinstance(repeats, numbers.Integral):
         return _again(a, axis, int(repeats), outside=False)
     return take(a, numpy.repeat(numpy.arange(a.shape[axis]), repeats), axis)
-
-
-def resize(a, new_shape):
-    count = int(numpy.prod(new_shape))
-    return take(a.reshape(-1), numpy.arange(count) % max(a.size, 1)).reshape(new_shape)
 
 
 _PAD_MODES = ("constant", "edge", "wrap", "reflect", "symmetric")
@@ -287,17 +264,16 @@ def take_along_axis(a, indices, axis=-1):
     return take_places(a, [axis, *others], places)[0]
 
 
-def delete(a, places, axis=None):
+def take_of(a, axis, places):
+    """At places(n) of an axis of length n."""
     a, axis = one_axis(a, axis)
-    kept = numpy.delete(numpy.arange(a.shape[axis]), places)
-    return take(a, kept, axis)
+    return take(a, places(a.shape[axis]), axis)
 
 
 def compress(mask, a, axis=None):
     if isinstance(mask, Expression):
         raise BasinError(f"compress of {a!r} by a mask that is not known yet: use numpy.where")
-    a, axis = one_axis(a, axis)
-    return take(a, numpy.flatnonzero(mask), axis)
+    return take_of(a, axis, lambda n: numpy.flatnonzero(mask))
 
 
 # ---- matrices ----
@@ -312,10 +288,6 @@ def diagonal(a, offset=0, axis1=0, axis2=1):
     return apply(lib.basin_diagonal, a, first, second)
 
 
-def trace(a, offset=0, axis1=0, axis2=1):
-    return numpy.sum(diagonal(a, offset, axis1, axis2), -1)
-
-
 def diag(a, k=0):
     if a.ndim == 2:
         return diagonal(a, k)
@@ -326,21 +298,9 @@ def diag(a, k=0):
     return pad(numpy.where(eye, a, 0.0), ((after[0], before[0]), (before[0], after[0])))
 
 
-def diagflat(a, k=0):
-    return diag(a.reshape(-1), k)
-
-
-def _triangle(a, k):
+def triangle(a, k):
     rows, columns = a.shape[-2:] if a.ndim > 1 else a.shape * 2
     return a._graph.wrap(lib.basin_triangle(a._graph.pointer, rows, columns, k))
-
-
-def tril(a, k=0):
-    return numpy.where(_triangle(a, k), a, 0.0)
-
-
-def triu(a, k=0):
-    return numpy.where(_triangle(a, k - 1), 0.0, a)
 
 
 def full_like(a, value, dtype=None):

@@ -18,15 +18,14 @@ from basin._expr.expression import expressions, pointwise
 from basin._expr.unsupported import refusal
 
 
-def _functions(module, names):
-    """NumPy's functions by name, those that this version of NumPy has."""
+def _functions(module, same, others):
+    """NumPy's functions by name, those that this version of NumPy has: of the module's functions of
+    the same names, and others."""
     found = {}
-    for path, ours in names.items():
-        theirs = numpy
-        for part in path.split("."):
-            theirs = getattr(theirs, part, None)
+    for path, ours in [*((n, getattr(module, n)) for n in same.split()), *others.items()]:
+        theirs = functools.reduce(lambda a, part: getattr(a, part, None), path.split("."), numpy)
         if theirs is not None:
-            found[theirs] = getattr(module, ours) if isinstance(ours, str) else ours
+            found[theirs] = ours
     return found
 
 
@@ -34,56 +33,59 @@ _signature = functools.cache(inspect.signature)
 
 # Arguments stand where NumPy has them; those after one that is missing here go only by name.
 FUNCTIONS = {
-    **_functions(_reduce, {
-        "sum": "sum_of", "mean": "mean", "max": "max_of", "min": "min_of", "prod": "prod",
-        "var": "var", "std": "std", "ptp": "ptp", "any": "any_of", "all": "all_of",
-        "average": "average", "median": "median", "quantile": "quantile",
-        "percentile": "percentile", "count_nonzero": "count_nonzero",
-        "argmax": "argmax", "argmin": "argmin", "sort": "sort", "argsort": "argsort",
-        "cumsum": "cumsum", "cumprod": "cumprod", "diff": "diff", "ediff1d": "ediff1d",
-        "trapezoid": "trapezoid", "polyval": "polyval", "convolve": "convolve",
-        "correlate": "correlate", "linalg.norm": "norm", "linalg.vector_norm": "vector_norm",
+    **_functions(_reduce, """mean prod var std ptp average median quantile percentile count_nonzero
+        argmax argmin sort argsort cumsum cumprod diff trapezoid polyval convolve correlate""", {
+        "sum": _reduce.sum_of, "max": _reduce.max_of, "min": _reduce.min_of,
+        "any": _reduce.any_of, "all": _reduce.all_of, "linalg.norm": _reduce.norm,
+        "linalg.vector_norm": _reduce.vector_norm,
+        "ediff1d": lambda a: _reduce.diff(a.reshape(-1)),
     }),
-    **_functions(_shapes, {
-        "transpose": "transpose", "swapaxes": "swapaxes", "moveaxis": "moveaxis",
-        "rollaxis": "rollaxis", "expand_dims": "expand_dims", "squeeze": "squeeze",
-        "broadcast_to": "broadcast_to", "broadcast_arrays": "broadcast_arrays",
-        "concatenate": "concatenate", "stack": "stack", "hstack": "hstack", "vstack": "vstack",
-        "dstack": "dstack", "column_stack": "column_stack", "append": "append",
-        "split": "split", "array_split": "array_split", "unstack": "unstack", "tile": "tile",
-        "repeat": "repeat", "resize": "resize", "pad": "pad", "roll": "roll", "flip": "flip",
-        "rot90": "rot90", "take": "take", "take_along_axis": "take_along_axis",
-        "delete": "delete", "compress": "compress", "diagonal": "diagonal", "trace": "trace",
-        "diag": "diag", "diagflat": "diagflat", "tril": "tril", "triu": "triu",
-        "full_like": "full_like",
-        "atleast_1d": _shapes._at_least(1), "atleast_2d": _shapes._at_least(2),
-        "atleast_3d": _shapes._at_least(3),
+    **_functions(_shapes, """transpose swapaxes moveaxis rollaxis expand_dims squeeze broadcast_to
+        broadcast_arrays concatenate split array_split tile repeat pad roll flip rot90 take
+        take_along_axis compress diagonal diag full_like""", {
+        "stack": _shapes.stack, "hstack": _shapes.hstack,
+        "vstack": lambda arrays: _shapes.grown_and_joined(arrays, 2, 0),
+        "dstack": lambda arrays: _shapes.grown_and_joined(arrays, 3, 2),
+        "column_stack": lambda arrays: _shapes.concatenate(
+            [a if a.ndim > 1 else a.reshape(-1, 1) for a in expressions(*arrays)], 1),
+        "append": lambda a, values, axis=None: _shapes.concatenate([a, values], axis),
+        "unstack": lambda a, *, axis=0: tuple(_shapes.moveaxis(a, axis, 0)),
+        "resize": lambda a, new_shape: _shapes.take(
+            a.reshape(-1), numpy.arange(numpy.prod(new_shape)) % max(a.size, 1)
+        ).reshape(new_shape),
+        "delete": lambda a, places, axis=None: _shapes.take_of(
+            a, axis, lambda n: numpy.delete(numpy.arange(n), places)),
+        "trace": lambda a, offset=0, axis1=0, axis2=1: numpy.sum(
+            _shapes.diagonal(a, offset, axis1, axis2), -1),
+        "diagflat": lambda a, k=0: _shapes.diag(a.reshape(-1), k),
+        "tril": lambda a, k=0: numpy.where(_shapes.triangle(a, k), a, 0.0),
+        "triu": lambda a, k=0: numpy.where(_shapes.triangle(a, k - 1), 0.0, a),
+        "atleast_1d": _shapes.at_least(1), "atleast_2d": _shapes.at_least(2),
+        "atleast_3d": _shapes.at_least(3),
         "matrix_transpose": lambda a: a.mT, "flipud": lambda a: _shapes.flip(a, 0),
         "fliplr": lambda a: _shapes.flip(a, 1), "reshape": lambda a, shape: a.reshape(shape),
         "ravel": lambda a: a.reshape(-1), "hsplit": lambda a, n: _shapes.split(a, n, a.ndim > 1),
         "vsplit": lambda a, n: _shapes.split(a, n, 0),
-        "dsplit": lambda a, n: _shapes.split(a, n, 2), "copy": lambda a: a,
+        "dsplit": lambda a, n: _shapes.split(a, n, 2), "copy": _pointwise.itself,
         "zeros_like": lambda a, dtype=None: a._graph.fill(a.shape, 0),
         "ones_like": lambda a, dtype=None: a._graph.fill(a.shape, 1),
         "empty_like": lambda a, dtype=None: a._graph.fill(a.shape, 0),
         "shape": lambda a: a.shape, "ndim": lambda a: a.ndim,
         "size": lambda a, axis=None: a.size if axis is None else a.shape[axis],
     }),
-    **_functions(_products, {
-        "dot": "dot", "inner": "inner", "vdot": "vdot", "tensordot": "tensordot",
-        "outer": "outer", "kron": "kron", "cross": "cross", "einsum": "einsum",
-        "linalg.multi_dot": "multi_dot", "linalg.matrix_power": "matrix_power",
-        "linalg.matmul": "matmul", "linalg.outer": "outer", "linalg.cross": "cross",
-        "linalg.tensordot": "tensordot", "linalg.vecdot": "vecdot",
-        "linalg.trace": lambda a, *, offset=0: _shapes.trace(a, offset, -2, -1),
+    **_functions(_products, "dot inner vdot tensordot outer kron cross einsum", {
+        "linalg.multi_dot": lambda arrays: functools.reduce(_products.dot, arrays),
+        "linalg.matrix_power": _products.matrix_power, "linalg.matmul": _products.matmul,
+        "linalg.outer": _products.outer, "linalg.cross": _products.cross,
+        "linalg.tensordot": _products.tensordot, "linalg.vecdot": _products.vecdot,
+        "linalg.trace": lambda a, *, offset=0: numpy.trace(a, offset, -2, -1),
         "linalg.diagonal": lambda a, *, offset=0: _shapes.diagonal(a, offset, -2, -1),
         "linalg.matrix_transpose": lambda a: a.mT,
     }),
-    **_functions(_pointwise, {
-        "where": "where", "select": "select", "clip": "clip", "round": "rounded",
-        "around": "rounded", "fix": "trunc", "sinc": "sinc", "isclose": "isclose",
-        "nan_to_num": "nan_to_num", "astype": "astype", "real": "itself",
-        "real_if_close": "itself", "iscomplexobj": lambda a: False, "isrealobj": lambda a: True,
+    **_functions(_pointwise, "where select clip sinc isclose nan_to_num astype", {
+        "round": _pointwise.rounded, "around": _pointwise.rounded, "fix": _pointwise.trunc,
+        "real": _pointwise.itself, "real_if_close": _pointwise.itself,
+        "iscomplexobj": lambda a: False, "isrealobj": lambda a: True,
         "allclose": lambda a, b, rtol=1e-5, atol=1e-8: numpy.all(
             _pointwise.isclose(a, b, rtol, atol)),
         "array_equal": lambda a, b: numpy.all(numpy.equal(a, b)),
@@ -92,8 +94,9 @@ FUNCTIONS = {
 UFUNCS = {
     **dict.fromkeys([*_pointwise.UNARY, *_pointwise.BINARY]),
     **_pointwise.COMPOSED,
-    **_functions(_products, {
-        "matmul": "matmul", "vecdot": "vecdot", "matvec": "matvec", "vecmat": "vecmat",
+    **_functions(_products, "matmul vecdot", {
+        "matvec": lambda a, b: _products.matmul(a, expressions(a, b)[1][..., None])[..., 0],
+        "vecmat": lambda a, b: _products.matmul(expressions(a, b)[0][..., None, :], b)[..., 0, :],
     }),
 }  # fmt: skip
 # numpy.add.reduce(a) is numpy.sum(a, axis=0), numpy.add.accumulate(a) numpy.cumsum(a, axis=0).

@@ -52,7 +52,7 @@ from basin.ham._synapses import (
     memory,
     mixer,
     tensor,
-)
+)  # fmt: skip
 
 __all__ = [
     "HAM", "Lagrangian", "Layer", "NetworkDescent", "Synapse", "attention", "bias", "conv2d",
@@ -73,13 +73,9 @@ class Layer:
     """
 
     def __init__(
-        self,
-        lagrangian: Union[str, Lagrangian, Callable[..., Any]],
-        shape: Union[int, Iterable[int]],
-        *,
-        tau: float = 1.0,
-        bias: bool = False,
-    ):
+        self, lagrangian: Union[str, Lagrangian, Callable[..., Any]],
+        shape: Union[int, Iterable[int]], *, tau: float = 1.0, bias: bool = False,
+    ):  # fmt: skip
         self.lagrangian = lagrangian_of(lagrangian)
         sizes = [shape] if isinstance(shape, numbers.Integral) else shape
         self.shape = tuple(operator.index(size) for size in sizes)
@@ -102,13 +98,9 @@ class HAM:
     """
 
     def __init__(
-        self,
-        layers: Mapping[str, Layer],
-        synapses: Mapping[str, Synapse],
-        connections: Iterable[tuple[Sequence[str], str]],
-        *,
-        seed: int = 0,
-    ):
+        self, layers: Mapping[str, Layer], synapses: Mapping[str, Synapse],
+        connections: Iterable[tuple[Sequence[str], str]], *, seed: int = 0,
+    ):  # fmt: skip
         self.layers, self.synapses = dict(layers), dict(synapses)
         self.connections = [(tuple(_names(ends)), name) for ends, name in connections]
         for name, layer in self.layers.items():

@@ -16,7 +16,7 @@ from basin.jax._ops import force, lse
 
 
 @jax.tree_util.register_pytree_node_class
-class Pairs:
+class Pairs(_eager.Pairs):
     """A list of pairs (query, key), the edges of a graph: attention runs only over these. It can
     be an argument of a function under jit.
 
@@ -32,12 +32,8 @@ class Pairs:
         """`edges` are integers [E, 2] (query, key) among `queries` and `keys` nodes; equal ones are
         merged. `both_ways` adds each edge the other way, `drop_self` leaves out pairs of a node
         with itself, `add_self` adds one for each node."""
-        keys = queries if keys is None else keys
-        packed, count = _eager.pack_list(
-            numpy.asarray(edges), queries, keys, both_ways, drop_self, add_self
-        )
-        self.queries, self.keys, self.count = queries, keys, count
-        self.packed = jnp.asarray(packed)
+        edges = numpy.asarray(edges)
+        self.packed = jnp.asarray(self._pack(edges, queries, keys, both_ways, drop_self, add_self))
 
     def edges(self) -> numpy.ndarray:
         """The pairs [P, 2] in the order that `scale` has: by query, then by key."""
@@ -45,12 +41,6 @@ class Pairs:
         degree = numpy.diff(numpy.asarray(self.packed[row : row + self.queries + 1]))
         queries = numpy.repeat(numpy.arange(self.queries), degree)
         return numpy.stack([queries, self.packed[key : key + self.count]], 1)
-
-    def __len__(self) -> int:
-        return self.count
-
-    def __repr__(self):
-        return f"Pairs({self.count} of {self.queries} queries and {self.keys} keys)"
 
     def tree_flatten(self):
         return (self.packed,), (self.queries, self.keys, self.count)
@@ -184,36 +174,16 @@ def _check_tokens(q, k, tokens):
 
 def _pattern_of(pairs, exclude_self, queries, keys):
     """The packed list, its length, and flags."""
-    flags = _eager.EXCLUDE_SELF if exclude_self else 0
-    if jax.config.jax_default_matmul_precision in ("tensorfloat32", "high"):
-        flags |= _eager.TF32
-    if pairs is None or (isinstance(pairs, str) and pairs == "causal"):
-        if (pairs or exclude_self) and queries != keys:
-            raise BasinError(
-                f"{queries} queries and {keys} keys, which must be the same tokens to leave out "
-                f"{'later ones' if pairs else 'self pairs'}"
-            )
-        return None, 0, flags | (_eager.CAUSAL if pairs else 0)
-    if not isinstance(pairs, Pairs):
-        found = repr(pairs) if isinstance(pairs, str) else f"a {type(pairs).__name__}"
-        raise BasinError(f"pairs are {found}, expected None, 'causal' or basin.jax.Pairs(edges, N)")
-    if exclude_self:
-        raise BasinError("a list of pairs that is to leave out self pairs; list those that count")
-    if (pairs.queries, pairs.keys) != (queries, keys):
-        raise BasinError(f"{pairs!r}, but there are {queries} queries and {keys} keys")
-    return pairs.packed, pairs.count, flags
+    wide = jax.config.jax_default_matmul_precision not in ("tensorfloat32", "high")
+    flags = 0 if wide else _eager.TF32
+    found = _eager.pattern_of(pairs, Pairs, "jax", exclude_self, queries, keys, flags)
+    return None if found[0] is None else found[0].packed, *found[1:]
 
 
 def attention_lse(
-    q: jax.Array,
-    k: jax.Array,
-    beta: float | jax.Array,
-    pairs: Pairs | str | None = None,
-    scale: jax.Array | None = None,
-    *,
-    exclude_self: bool = False,
-    layout: str = "hny",
-) -> jax.Array:
+    q: jax.Array, k: jax.Array, beta: float | jax.Array, pairs: Pairs | str | None = None,
+    scale: jax.Array | None = None, *, exclude_self: bool = False, layout: str = "hny",
+) -> jax.Array:  # fmt: skip
     """log(sum over keys of exp(beta q . k scale)) for each query and head, [.., H, N].
 
     q [.., H, N, Y], k [.., H, M, Y]; beta a number or [H]. `pairs` is None (all of them), "causal"
@@ -233,15 +203,9 @@ def attention_lse(
 
 
 def energy_attention(
-    q: jax.Array,
-    k: jax.Array,
-    beta: float | jax.Array,
-    pairs: Pairs | str | None = None,
-    scale: jax.Array | None = None,
-    *,
-    exclude_self: bool = False,
-    layout: str = "hny",
-) -> jax.Array:
+    q: jax.Array, k: jax.Array, beta: float | jax.Array, pairs: Pairs | str | None = None,
+    scale: jax.Array | None = None, *, exclude_self: bool = False, layout: str = "hny",
+) -> jax.Array:  # fmt: skip
     """The energy of attention, -lse / beta for each query and head, [.., H, N]; the paper's energy
     is the sum of these. Arguments are those of `attention_lse`.
 
@@ -256,15 +220,9 @@ def energy_attention(
 
 
 def attention_force(
-    q: jax.Array,
-    k: jax.Array,
-    beta: float | jax.Array,
-    pairs: Pairs | str | None = None,
-    scale: jax.Array | None = None,
-    *,
-    exclude_self: bool = False,
-    layout: str = "hny",
-) -> tuple[jax.Array, jax.Array]:
+    q: jax.Array, k: jax.Array, beta: float | jax.Array, pairs: Pairs | str | None = None,
+    scale: jax.Array | None = None, *, exclude_self: bool = False, layout: str = "hny",
+) -> tuple[jax.Array, jax.Array]:  # fmt: skip
     """The force of `energy_attention`: minus the gradient of the summed energy with respect to q
     and k, like them, in one call.
 

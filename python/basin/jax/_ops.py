@@ -46,17 +46,20 @@ def _like(x):
     return None if x is None else jax.ShapeDtypeStruct(x.shape, x.dtype)
 
 
-def _call(operation, pattern, results, q, k, beta, *optional):
-    """Results of these shapes, None for what is not requested; `optional` are scale, list, w, a, b,
-    or None for each."""
-    flags, count, _ = pattern
+def custom_call(operation, flags, count, results, required, optional, *more):
+    """Results of these shapes, None for what is not requested; `optional` operands may be None."""
     given = sum(1 << i for i, x in enumerate(optional) if x is not None)
     requested = sum(1 << i for i, x in enumerate(results) if x is not None)
-    job = numpy.array([operation, flags, given, requested, 0, count], "i8")
+    job = numpy.array([operation, flags, given, requested, 0, count, *more], "i8")
     shapes = tuple(x for x in results if x is not None)
     call = jax.ffi.ffi_call(_TARGET, shapes, vmap_method="expand_dims")
-    made = iter(call(q, k, beta, *(x for x in optional if x is not None), job=job))
+    made = iter(call(*required, *(x for x in optional if x is not None), job=job))
     return tuple(None if x is None else next(made) for x in results)
+
+
+def _call(operation, pattern, results, q, k, beta, *optional):
+    """`optional` are scale, list, w, a, b, or None for each."""
+    return custom_call(operation, *pattern[:2], results, (q, k, beta), optional)
 
 
 def _rows(q):

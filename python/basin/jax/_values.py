@@ -18,23 +18,17 @@ import numpy
 from basin._engine import eager as _eager
 from basin._engine.library import BasinError
 from basin.jax._attention import Pairs
-from basin.jax._ops import _TARGET, _add, _like, _real
+from basin.jax._ops import _add, _like, _real, custom_call
 from basin.jax._primitives import operation
 
 _GC, _SLOPES = 16, 15  # results of the second order that are expected
 
 
 def _call(what, pattern, results, q, k, v, *optional):
-    """`optional` are bias, list, c, a, b, av, abias, ac; results are shapes, None: not expected."""
+    """`optional` are bias, list, c, a, b, av, abias, ac, or None for each."""
     flags, count, factor = pattern
-    given = sum(1 << i for i, x in enumerate(optional) if x is not None)
-    requested = sum(1 << i for i, x in enumerate(results) if x is not None)
     bits = struct.unpack("=q", struct.pack("=d", factor))[0]
-    job = numpy.array([what, flags, given, requested, 0, count, bits], "i8")
-    shapes = tuple(x for x in results if x is not None)
-    call = jax.ffi.ffi_call(_TARGET, shapes, vmap_method="expand_dims")
-    made = iter(call(q, k, v, *(x for x in optional if x is not None), job=job))
-    return tuple(None if x is None else next(made) for x in results)
+    return custom_call(what, flags, count, results, (q, k, v), optional, bits)
 
 
 def _output(q, v):
@@ -271,20 +265,13 @@ def _lengths(queries, keys, shape):
 
 
 def attention(
-    query: jax.Array,
-    key: jax.Array,
-    value: jax.Array,
-    bias: jax.Array | None = None,
-    mask: jax.Array | None = None,
-    *,
-    scale: float | jax.Array | None = None,
-    is_causal: bool = False,
-    query_seq_lengths: jax.Array | None = None,
+    query: jax.Array, key: jax.Array, value: jax.Array, bias: jax.Array | None = None,
+    mask: jax.Array | None = None, *, scale: float | jax.Array | None = None,
+    is_causal: bool = False, query_seq_lengths: jax.Array | None = None,
     key_value_seq_lengths: jax.Array | None = None,
-    local_window_size: int | tuple[int, int] | None = None,
-    implementation: str | None = None,
+    local_window_size: int | tuple[int, int] | None = None, implementation: str | None = None,
     pairs: Pairs | None = None,
-) -> jax.Array:
+) -> jax.Array:  # fmt: skip
     """softmax(scale query key^T + bias) value, in the place of jax.nn.dot_product_attention, with
     derivatives to second order, of which memory grows with tokens, not their square.
 
@@ -368,8 +355,7 @@ def _list_of(pairs, bias, mask, is_causal, q, k, real):
         raise BasinError(f"pairs are a {type(pairs).__name__}, expected basin.jax.Pairs(edges, N)")
     if is_causal or mask is not None:
         raise BasinError("a list of pairs that is to leave some out; list the pairs that count")
-    if (pairs.queries, pairs.keys) != (q.shape[1], k.shape[1]):
-        raise BasinError(f"{pairs!r}, but there are {q.shape[1]} queries and {k.shape[1]} keys")
+    pairs._check(q.shape[1], k.shape[1])
     if bias is not None:
         bias = jnp.asarray(bias, real)
         if bias.shape != (pairs.count, q.shape[2]):

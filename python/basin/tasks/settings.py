@@ -68,15 +68,10 @@ help='Height and width of a patch.', needs=None)
         kind = _kind(row.kind)
         ranged = kind in ("integer", "real")
         result[name] = Setting(
-            name=name,
-            kind=kind,
-            default=defaults[name],
-            low=row.low if ranged else None,
-            high=row.high if ranged else None,
-            choices=_listed(row.choices),
-            help=text(row.help) or "",
-            needs=text(row.needs),
-        )
+            name=name, kind=kind, default=defaults[name], low=row.low if ranged else None,
+            high=row.high if ranged else None, choices=_listed(row.choices),
+            help=text(row.help) or "", needs=text(row.needs),
+        )  # fmt: skip
     return result
 
 

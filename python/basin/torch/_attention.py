@@ -14,7 +14,7 @@ from basin._engine.library import BasinError
 from basin.torch._ops import DK, DQ, PLAIN, force, lse, watched
 
 
-class Pairs:
+class Pairs(_eager.Pairs):
     """A list of pairs (query, key), the edges of a graph: attention runs only over these.
 
     >>> from basin.torch import Pairs
@@ -30,22 +30,17 @@ class Pairs:
         """`edges` are integers [E, 2] (query, key) among `queries` and `keys` nodes; equal ones are
         merged. `both_ways` adds each edge the other way, `drop_self` leaves out pairs of a node
         with itself, `add_self` adds one for each node."""
-        keys = queries if keys is None else keys
         if isinstance(edges, torch.Tensor):
             device = edges.device if device is None else device
             edges = edges.detach().cpu().numpy()
-        packed, count = _eager.pack_list(edges, queries, keys, both_ways, drop_self, add_self)
-        self.queries, self.keys, self.count = queries, keys, count
+        packed = self._pack(edges, queries, keys, both_ways, drop_self, add_self)
         self.packed = torch.from_numpy(packed).to(device or "cpu")
 
     @classmethod
     def from_csr(
-        cls,
-        row: object,
-        key: object,
-        keys: int | None = None,
+        cls, row: object, key: object, keys: int | None = None,
         device: torch.device | str | None = None,
-    ) -> Pairs:
+    ) -> Pairs:  # fmt: skip
         """From rows of keys: those of query i are key[row[i]] to key[row[i + 1] - 1]."""
         row, key = torch.as_tensor(row).long(), torch.as_tensor(key).long()
         ends = row[[0, -1]].tolist() if row.ndim == 1 and len(row) else []
@@ -68,12 +63,6 @@ class Pairs:
         other.queries, other.keys, other.count = self.queries, self.keys, self.count
         other.packed = self.packed.to(device)
         return other
-
-    def __len__(self) -> int:
-        return self.count
-
-    def __repr__(self):
-        return f"Pairs({self.count} of {self.queries} queries and {self.keys} keys)"
 
 
 # ---- what callers give, as the operations take it ----
@@ -158,28 +147,12 @@ _rounds_products._dynamo_marked_constant = True  # torch.compile calls it, which
 
 def _pattern_of(pairs, exclude_self, q, k):
     """The packed list, its length, and flags."""
-    flags = _eager.EXCLUDE_SELF if exclude_self else 0
-    if q.is_cuda and _rounds_products():
-        flags |= _eager.TF32
-    if pairs is None or (isinstance(pairs, str) and pairs == "causal"):
-        if (pairs or exclude_self) and q.shape[2] != k.shape[2]:
-            raise BasinError(
-                f"{q.shape[2]} queries and {k.shape[2]} keys, which must be the same tokens to "
-                f"leave out {'later ones' if pairs else 'self pairs'}"
-            )
-        return None, 0, flags | (_eager.CAUSAL if pairs else 0)
-    if not isinstance(pairs, Pairs):
-        found = repr(pairs) if isinstance(pairs, str) else f"a {type(pairs).__name__}"
-        raise BasinError(
-            f"pairs are {found}, expected None, 'causal' or basin.torch.Pairs(edges, N)"
-        )
-    if exclude_self:
-        raise BasinError("a list of pairs that is to leave out self pairs; list those that count")
-    if (pairs.queries, pairs.keys) != (q.shape[2], k.shape[2]):
-        raise BasinError(f"{pairs!r}, but there are {q.shape[2]} queries and {k.shape[2]} keys")
-    if pairs.packed.device != q.device:
-        raise BasinError(f"pairs on {pairs.packed.device}, queries on {q.device}; use pairs.to()")
-    return pairs.packed, pairs.count, flags
+    flags = _eager.TF32 if q.is_cuda and _rounds_products() else 0
+    sizes = q.shape[2], k.shape[2]
+    found, *rest = _eager.pattern_of(pairs, Pairs, "torch", exclude_self, *sizes, flags)
+    if found is not None and found.packed.device != q.device:
+        raise BasinError(f"pairs on {found.packed.device}, queries on {q.device}; use pairs.to()")
+    return None if found is None else found.packed, *rest
 
 
 def _scale_of(scale, q, k, count, listed, layout, batch):
@@ -318,15 +291,9 @@ def _known(q, k, beta, pairs, scale, exclude_self, layout):
 
 
 def attention_lse(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    beta: float | torch.Tensor,
-    pairs: Pairs | str | None = None,
-    scale: torch.Tensor | None = None,
-    *,
-    exclude_self: bool = False,
-    layout: str = "hny",
-) -> torch.Tensor:
+    q: torch.Tensor, k: torch.Tensor, beta: float | torch.Tensor, pairs: Pairs | str | None = None,
+    scale: torch.Tensor | None = None, *, exclude_self: bool = False, layout: str = "hny",
+) -> torch.Tensor:  # fmt: skip
     """log(sum over keys of exp(beta q . k scale)) for each query and head, [.., H, N].
 
     q [.., H, N, Y], k [.., H, M, Y]; beta a number or [H]. `pairs` is None (all of them), "causal"
@@ -348,15 +315,9 @@ def attention_lse(
 
 
 def energy_attention(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    beta: float | torch.Tensor,
-    pairs: Pairs | str | None = None,
-    scale: torch.Tensor | None = None,
-    *,
-    exclude_self: bool = False,
-    layout: str = "hny",
-) -> torch.Tensor:
+    q: torch.Tensor, k: torch.Tensor, beta: float | torch.Tensor, pairs: Pairs | str | None = None,
+    scale: torch.Tensor | None = None, *, exclude_self: bool = False, layout: str = "hny",
+) -> torch.Tensor:  # fmt: skip
     """The energy of attention, -lse / beta for each query and head, [.., H, N]; the paper's energy
     is the sum of these. Arguments are those of `attention_lse`.
 
@@ -373,15 +334,9 @@ def energy_attention(
 
 
 def attention_force(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    beta: float | torch.Tensor,
-    pairs: Pairs | str | None = None,
-    scale: torch.Tensor | None = None,
-    *,
-    exclude_self: bool = False,
-    layout: str = "hny",
-) -> tuple[torch.Tensor, torch.Tensor]:
+    q: torch.Tensor, k: torch.Tensor, beta: float | torch.Tensor, pairs: Pairs | str | None = None,
+    scale: torch.Tensor | None = None, *, exclude_self: bool = False, layout: str = "hny",
+) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
     """The force of `energy_attention`: minus the gradient of the summed energy with respect to q
     and k, like them. It is one operation, and cheaper than torch.autograd.grad of the energy; its
     own gradient is the reverse of the force.

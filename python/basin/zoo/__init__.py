@@ -27,7 +27,7 @@ from basin.zoo._memories import (
     GraphHopfield,
     Hopfield,
     InputDrivenPlasticity,
-)
+)  # fmt: skip
 from basin.zoo._model import Model, Verdict
 from basin.zoo._transformers import (
     CRATE,
@@ -37,7 +37,7 @@ from basin.zoo._transformers import (
     EnergyTransformer,
     HyperSET,
     SparseCode,
-)
+)  # fmt: skip
 
 __all__ = [
     "AKOrN", "CRATE", "Dense", "DrDAM", "EBT", "EnergyTransformer", "EquilibriumPropagation",

@@ -60,13 +60,9 @@ class Graph:
 
     @classmethod
     def from_networkx(
-        cls,
-        graph: Any,
-        node_attributes: Sequence[str] = (),
-        node_labels: Sequence[str] = (),
-        edge_attributes: Sequence[str] = (),
-        edge_labels: Sequence[str] = (),
-    ) -> "Graph":
+        cls, graph: Any, node_attributes: Sequence[str] = (), node_labels: Sequence[str] = (),
+        edge_attributes: Sequence[str] = (), edge_labels: Sequence[str] = (),
+    ) -> "Graph":  # fmt: skip
         """A graph of NetworkX with the data of these names, one number per node or edge.
 
         >>> import networkx
@@ -79,13 +75,10 @@ class Graph:
         nodes = list(graph.nodes(data=True))
         edges = [((a, b), data) for a, b, data in graph.edges(data=True)]
         return cls(
-            graph,
-            len(nodes),
-            _data_of(nodes, "node", node_attributes),
-            _data_of(nodes, "node", node_labels),
-            _data_of(edges, "edge", edge_attributes),
+            graph, len(nodes), _data_of(nodes, "node", node_attributes),
+            _data_of(nodes, "node", node_labels), _data_of(edges, "edge", edge_attributes),
             _data_of(edges, "edge", edge_labels),
-        )
+        )  # fmt: skip
 
     @classmethod
     def from_smiles(cls, smiles: str, stereo: bool = False) -> "Graph":
@@ -224,14 +217,9 @@ class GraphSet:
     """
 
     def __init__(
-        self,
-        graphs: Any,
-        directed: bool = False,
-        *,
-        classes: Any = None,
-        targets: Any = None,
+        self, graphs: Any, directed: bool = False, *, classes: Any = None, targets: Any = None,
         stereo: bool = False,
-    ) -> None:
+    ) -> None:  # fmt: skip
         ones = ("edge_index", "nodes", "tocoo")  # of what is one graph
         if isinstance(graphs, str) or any(hasattr(graphs, name) for name in ones):
             raise BasinError(f"one graph, {graphs!r:.60}, expected a list of them")
@@ -251,14 +239,10 @@ class GraphSet:
         edges = numpy.ascontiguousarray(numpy.concatenate(parts).T, dtype="i8")
         keep: dict = {}
         fields: dict = {
-            "graphs": count,
-            "nodes": _data("int64_t *", nodes),
-            "edges": edges.shape[1],
-            "from": _data("int64_t *", edges[0]),
-            "to": _data("int64_t *", edges[1]),
-            "undirected": not directed,
-            "molecules": molecules,
-        }
+            "graphs": count, "nodes": _data("int64_t *", nodes), "edges": edges.shape[1],
+            "from": _data("int64_t *", edges[0]), "to": _data("int64_t *", edges[1]),
+            "undirected": not directed, "molecules": molecules,
+        }  # fmt: skip
         for name in ("node_attribute", "node_label", "edge_attribute", "edge_label"):
             keep[name] = self._joined(name + "s")
             if keep[name] is not None:
@@ -274,15 +258,9 @@ class GraphSet:
 
     @classmethod
     def read(
-        cls,
-        path: Any,
-        *,
-        smiles: str | None = None,
-        target: Any = None,
-        ids: str | None = None,
-        stereo: bool = False,
-        values: bool = False,
-    ) -> "GraphSet":
+        cls, path: Any, *, smiles: str | None = None, target: Any = None, ids: str | None = None,
+        stereo: bool = False, values: bool = False,
+    ) -> "GraphSet":  # fmt: skip
         """A TUDataset folder or zip, or a packed set, with its classes or values; or a table of
         molecules (CSV, TSV, SDF), as the program reads it: columns `smiles` and `ids` have usual
         names where they are not given, `target` is a column, or a list of them, to learn (`values`:

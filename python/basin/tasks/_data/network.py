@@ -19,7 +19,7 @@ from basin.tasks._data.frames import (
     is_pandas,
     is_table,
     schema_text,
-)
+)  # fmt: skip
 from basin.tasks._data.table import Schema, Table, array_of_any
 from basin.tasks._library import BasinError, check, ffi, lib, owned, path_of, text, warn
 from basin.tasks._models.estimator import labels_of, sized
@@ -399,14 +399,11 @@ class Network:
         feature, names = self._table.matrix, self._table.names
         keep = [ffi.new("basin_edges[]", [_edges(e) for e in self._edges.values()]), feature]
         fields = {
-            "nodes": self.nodes,
-            "features": feature.shape[1],
-            "feature": _data("float *", feature),
-            "label": _data("int32_t *", self._label),
-            "relations": len(self._edges),
+            "nodes": self.nodes, "features": feature.shape[1], "feature": _data("float *", feature),
+            "label": _data("int32_t *", self._label), "relations": len(self._edges),
             "edges": keep[0],
             **{name: _data("uint8_t *", mask) for name, mask in self._masks.items()},
-        }
+        }  # fmt: skip
         if None not in self._edges:
             fields["name"] = _texts(self._edges, keep)
         if names:
@@ -451,12 +448,9 @@ def _texts(names, keep):
 def _edges(edges):
     start = edges.ctypes.data
     return {
-        "from": ffi.cast("void *", start),
-        "to": ffi.cast("void *", start + edges.itemsize),
-        "dtype": lib.BASIN_I64,
-        "stride": 2,
-        "count": len(edges),
-    }
+        "from": ffi.cast("void *", start), "to": ffi.cast("void *", start + edges.itemsize),
+        "dtype": lib.BASIN_I64, "stride": 2, "count": len(edges),
+    }  # fmt: skip
 
 
 _CHOICES = {

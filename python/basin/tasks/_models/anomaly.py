@@ -57,12 +57,9 @@ class AnomalyDetector(NodeEstimator):
     if TYPE_CHECKING:
 
         def __init__(
-            self,
-            *,
-            validation: Optional[float] = None,
-            anomalous: Any = None,
+            self, *, validation: Optional[float] = None, anomalous: Any = None,
             **settings: Unpack[AnomalyKeywords],
-        ) -> None: ...
+        ) -> None: ...  # fmt: skip
 
     def fit(self, X: Any, y: Any = None, *, edges: Any = None, **options: Any) -> "Self":
         """Trains on the nodes whose label y is 0 or 1, or one of two others; -1, and None among

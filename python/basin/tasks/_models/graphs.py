@@ -103,12 +103,9 @@ class _GraphEstimator(Estimator):
     if TYPE_CHECKING:
 
         def __init__(
-            self,
-            *,
-            validation: float = 0.1,
-            directed: bool = False,
+            self, *, validation: float = 0.1, directed: bool = False,
             **settings: Unpack[GraphsKeywords],
-        ) -> None: ...
+        ) -> None: ...  # fmt: skip
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -200,19 +197,13 @@ def _explanation(e, graphs):
     start = 2 * graphs.edge_start[e.graph]
     edges = ffi.buffer(graphs.edge + start, 8 * e.edges) if e.edges else b""
     return GraphExplanation(
-        column=e.column,
-        output=e.output,
-        blank=e.blank,
-        nodes=numbers(e.node, e.nodes),
-        edges=numbers(e.edge, e.edges),
-        edge=numpy.frombuffer(edges, "i4").reshape(-1, 2).copy(),
+        column=e.column, output=e.output, blank=e.blank, nodes=numbers(e.node, e.nodes),
+        edges=numbers(e.edge, e.edges), edge=numpy.frombuffer(edges, "i4").reshape(-1, 2).copy(),
         attention=numbers(e.attention, e.nodes),
         energy=numbers(e.energy, e.nodes) if e.has_energy else numpy.full(e.nodes, numpy.nan),
-        predicted=e.predicted,
-        share=e.share,
-        recalled=e.recalled,
+        predicted=e.predicted, share=e.share, recalled=e.recalled,
         memory=numbers(e.memory, e.nodes),
-    )
+    )  # fmt: skip
 
 
 class GraphClassifier(ClassifierMixin, _GraphEstimator):

@@ -242,11 +242,9 @@ def _taken(done):
     """A completion of the library's as arrays; frees it."""
     try:
         return Completion(
-            completed=array_of_picture(done.completed),
-            masked=array_of_picture(done.masked),
+            completed=array_of_picture(done.completed), masked=array_of_picture(done.masked),
             hole=array_of_picture(done.hole)[:, :, 0] > 0,
-            frames=[array_of_picture(done.frame[i]) for i in range(done.frames)],
-            share=done.share,
-        )
+            frames=[array_of_picture(done.frame[i]) for i in range(done.frames)], share=done.share,
+        )  # fmt: skip
     finally:
         lib.basin_image_completion_free(done)

@@ -51,10 +51,11 @@ def to_huggingface(model: Any, folder: Any) -> None:
 
     >>> import tempfile
     >>> folder = tempfile.mkdtemp()
-    >>> tasks.to_huggingface("nowhere.safetensors", folder)
-    Traceback (most recent call last):
-        ...
-    FileNotFoundError: [Errno 2] nowhere.safetensors: cannot open for reading: No such file or directory
+    >>> try:
+    ...     tasks.to_huggingface("nowhere.safetensors", folder)
+    ... except FileNotFoundError as failure:
+    ...     print(failure.errno)
+    2
     """
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)

@@ -51,13 +51,9 @@ class LiveDetector:
     """
 
     def __init__(
-        self,
-        detector: Union[AnomalyDetector, Any],
-        network: Network,
-        *,
-        cap: int = 0,
+        self, detector: Union[AnomalyDetector, Any], network: Network, *, cap: int = 0,
         states: bool = True,
-    ):
+    ):  # fmt: skip
         if not isinstance(detector, AnomalyDetector):
             detector = AnomalyDetector.load(detector)
         self.detector = detector
