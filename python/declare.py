@@ -104,10 +104,10 @@ def digest(folder):
     return hashlib.sha256(digests.encode()).hexdigest()
 
 
-def write(ffi, module, output, headers, version, library):
+def write(ffi, module, output, headers, built_from, library):
     """The declarations of a library, after a check that it was built from these headers."""
     found = digest(headers)
-    if ffi.string(version + len(ffi.string(version)) + 1).decode() != found:
+    if ffi.string(built_from).decode() != found:
         sys.exit(f"declare.py: {library} was built from other headers than {headers}; build first")
     written = pathlib.Path(output, *module.split(".")[1:]).with_suffix(".py")
     written.parent.mkdir(parents=True, exist_ok=True)
@@ -132,9 +132,9 @@ def main(
         ffi.set_source(name, None)
     headers = pathlib.Path(include, "basin")
     opened = engine.dlopen(str(library)), tasks.dlopen(str(tasks_library))
-    write(engine, names[0], output, headers, opened[0].basin_version(), library)
-    version = opened[1].basin_tasks_version()
-    write(tasks, names[1], output, headers / "tasks", version, tasks_library)
+    write(engine, names[0], output, headers, opened[0].basin_header_digest(), library)
+    built_from = opened[1].basin_tasks_header_digest()
+    write(tasks, names[1], output, headers / "tasks", built_from, tasks_library)
     pathlib.Path(output, "tasks", "_keywords.py").write_text(keywords(tasks, opened[1]))
 
 

@@ -244,9 +244,9 @@ class Energy(Method):
 
         `mask` is 1 where tokens are free and 0 where they are clamped. `turns` are the turns of a
         step, dicts of `terms` (names; all without it), `move`, a function of the force, x and the
-        number of the step, and `land`, one of the new tokens and that number. `observe` is called
-        with a Moment (step, x, energy, terms, change) before each step and at the end, and ends
-        the descent by returning a true value; x is read while it is called. `trajectory` keeps all
+        number of the step, and `project`, one of the new tokens and that number. `observe` gets
+        a Moment (step, x, energy, terms, change) before each step and at the end, and ends
+        the descent by returning a true value; x is read while it runs. `trajectory` keeps all
         tokens.
 
         >>> bowl = basin.energy(lambda g: numpy.sum(g**2) / 2)

@@ -168,7 +168,7 @@ class Trainer:
             for expression, values in zip(plan.inputs, arrays):
                 write(plan.trainer.plan, expression, values)
             plan.trainer.step = self._steps
-            check(lib.basin_trainer_step, plan.trainer, value)
+            check(lib.basin_trainer_step, value, plan.trainer)
             self._steps = plan.trainer.step
         return value[0]
 

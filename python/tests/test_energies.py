@@ -357,7 +357,7 @@ def test_turns_move_and_land():
 
     turns = [
         {"terms": "pull"},
-        {"terms": ["memory"], "move": lambda f, x, t: 2 * f, "land": on_sphere},
+        {"terms": ["memory"], "move": lambda f, x, t: 2 * f, "project": on_sphere},
     ]
     descent = memories.descend(TOKENS, steps=3, turns=turns, backend="ref", xi=XI)
     x = TOKENS

@@ -8,8 +8,8 @@
 extern "C" {
 #endif
 
-/* As basin_version(): the version, and after its zero a digest of the headers in basin/tasks. */
-BASIN_API const char *basin_tasks_version(void);
+/* As basin_header_digest() of the engine: a SHA-256 of the headers in basin/tasks. */
+BASIN_API const char *basin_tasks_header_digest(void);
 
 #ifdef __cplusplus
 }

@@ -82,6 +82,7 @@ def check_open(function: Any, pointer: Any, backend: str, threads: int) -> None:
         prepare()
     try:
         name = ffi.new("char[]", backend.encode())
-        check(function, pointer, ffi.new("basin_compute *", [name, threads]))
+        compute = ffi.new("basin_compute *", {"backend": name, "threads": threads})
+        check(function, pointer, compute)
     except BasinError as failure:
         raise BasinError(explain(str(failure)) or str(failure)) from None

@@ -75,8 +75,8 @@ class Descent:
 
 _BUILD = dict(ffi.typeof("basin_term").fields)["build"].type
 _ACTIVATION = dict(ffi.typeof("basin_energy").fields)["activation"].type
-_MOVE = dict(ffi.typeof("basin_turn").fields)["move"].type
-_LAND = dict(ffi.typeof("basin_turn").fields)["land"].type
+_MOVE = dict(ffi.typeof("basin_substep").fields)["move"].type
+_PROJECT = dict(ffi.typeof("basin_substep").fields)["project"].type
 _OBSERVE = dict(ffi.typeof("basin_stop").fields)["observe"].type
 
 
@@ -105,7 +105,7 @@ class Bound:
         self.pointer = ffi.new("basin_energy *", fields)
         if mask is not None:
             turns = turns or [{}]
-        self.turns = ffi.new("basin_turn[]", [self._turn(turn) for turn in turns])
+        self.turns = ffi.new("basin_substep[]", [self._turn(turn) for turn in turns])
 
     def reraise(self):
         if self.failure is not None:
@@ -142,17 +142,17 @@ class Bound:
     # ---- turns ----
 
     def _turn(self, turn):
-        unknown = [key for key in turn if key not in ("terms", "move", "land")]
+        unknown = [key for key in turn if key not in ("terms", "move", "project")]
         if unknown:
-            raise BasinError(f"a turn with {unknown[0]!r}, expected terms, move or land")
+            raise BasinError(f"a turn with {unknown[0]!r}, expected terms, move or project")
         made = {"terms": functools.reduce(int.__or__, map(self._bit, turn.get("terms", ())), 0)}
         if turn.get("move"):
             made["move"] = self._callback(_MOVE, turn["move"])
-        land = turn.get("land")
+        project = turn.get("project")
         if self._mask is not None:
-            made["land"] = self._callback(_LAND, functools.partial(self._clamp, land))
-        elif land:
-            made["land"] = self._callback(_LAND, land)
+            made["project"] = self._callback(_PROJECT, functools.partial(self._clamp, project))
+        elif project:
+            made["project"] = self._callback(_PROJECT, project)
         return made
 
     def _bit(self, name):
@@ -160,14 +160,14 @@ class Bound:
             raise BasinError(f"a turn of term {name!r}, expected one of {self.names[:32]}")
         return 1 << self.names.index(name)
 
-    def _clamp(self, land, x, t):
-        return numpy.where(self._mask, land(x, t) if land else x, self._first)
+    def _clamp(self, project, x, t):
+        return numpy.where(self._mask, project(x, t) if project else x, self._first)
 
 
 def turns_of(turns):
     """Turns as dicts, and what distinguishes them from others."""
     turns = [{**turn, "terms": _listed(turn.get("terms", ()))} for turn in turns or ()]
-    return turns, tuple((t["terms"], t.get("move"), t.get("land")) for t in turns)
+    return turns, tuple((t["terms"], t.get("move"), t.get("project")) for t in turns)
 
 
 def _listed(names):

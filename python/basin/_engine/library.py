@@ -46,8 +46,8 @@ def _candidates(name, abi):
     return found if given else [*found, pathlib.Path(names[0])]  # the last by the system's loader
 
 
-def open_library(declared: Any, name: str, abi: int, version: str) -> "tuple[Any, str]":
-    """A library and its path; `version` is its function whose text has the digest of the headers,
+def open_library(declared: Any, name: str, abi: int, digest: str) -> "tuple[Any, str]":
+    """A library and its path; `digest` names its function that returns a digest of the headers,
     which must be those of the declarations: structs of others would be read at wrong places."""
     failures = []
     for path in _candidates(name, abi):
@@ -55,12 +55,11 @@ def open_library(declared: Any, name: str, abi: int, version: str) -> "tuple[Any
             continue
         try:
             opened = declared.ffi.dlopen(str(path), _FLAGS)
-            text = getattr(opened, version)()
+            built_from = getattr(opened, digest)()
         except (OSError, AttributeError) as error:
             failures.append(f"\n  {error}")
             continue
-        built_from = declared.ffi.string(text + len(declared.ffi.string(text)) + 1)
-        if built_from != getattr(declared, "HEADERS", "").encode():
+        if declared.ffi.string(built_from).decode() != getattr(declared, "HEADERS", ""):
             raise ImportError(
                 f"{path} was built from other headers than {declared.__file__}; build the "
                 "library, then run python/declare.py"
@@ -71,7 +70,7 @@ def open_library(declared: Any, name: str, abi: int, version: str) -> "tuple[Any
 
 
 lib: Any
-lib, library_path = open_library(declarations, "basin", 1, "basin_version")
+lib, library_path = open_library(declarations, "basin", 1, "basin_header_digest")
 
 
 def text(pointer: Any) -> Optional[str]:
@@ -113,8 +112,7 @@ def raise_error(status: int, error: Any) -> None:
     if status == lib.BASIN_NO_MEMORY:
         raise MemoryError(message)
     if status == lib.BASIN_IO:
-        number = getattr(error, "number", 0)
-        raise OSError(number, message) if number else OSError(message)  # FileNotFoundError, ..
+        raise OSError(error.number, message) if error.number else OSError(message)
     raise BasinError(message)
 
 

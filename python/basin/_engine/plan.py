@@ -70,7 +70,7 @@ class Store:
     def read(self, name):
         tensor = ffi.new("basin_tensor *")
         with self.backend.lock:
-            check(lib.basin_store_read, self.pointer, name.encode(), tensor)
+            check(lib.basin_store_get, tensor, self.pointer, name.encode())
         try:
             return array_of(tensor[0])
         finally:
@@ -86,7 +86,7 @@ class Plan:
         self._shapes = [e.shape for e in outputs]
         self._in, self._out = Slots([e.shape for e in inputs]), Slots(self._shapes)
         given = [(e._pointer, self._in.pointer + i) for i, e in enumerate(inputs)]
-        self._given, self._error = ffi.new("basin_given[]", given), ffi.new("basin_error *")
+        self._given, self._error = ffi.new("basin_feed[]", given), ffi.new("basin_error *")
         self._counts = len(given), len(outputs)
         spec = ffi.new("basin_plan_spec *", {"output": self._outputs, "outputs": len(outputs)})
         plan = ffi.new("basin_plan **")

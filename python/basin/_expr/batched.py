@@ -48,9 +48,9 @@ class Batched(Expression):
             arguments = [axis + (axis >= 0) for axis in arguments]
         elif function is lib.basin_permute:
             arguments = [ffi.new("int[]", [0, *(i + 1 for i in arguments[0][0 : self.ndim])])]
-        elif function in (lib.basin_reshape, lib.basin_broadcast):
+        elif function in (lib.basin_reshape, lib.basin_broadcast_to):
             shape = shape_tuple(arguments[0])
-            if function is lib.basin_broadcast:
+            if function is lib.basin_broadcast_to:
                 self = self._ranked(len(shape))
             arguments = [shape_of((self._batch, *shape))]
         elif function not in _EACH:
@@ -77,14 +77,14 @@ _EACH = {
     lib.basin_neg, lib.basin_abs, lib.basin_sign, lib.basin_sqrt, lib.basin_exp, lib.basin_log,
     lib.basin_log1p, lib.basin_expm1, lib.basin_tanh, lib.basin_sigmoid, lib.basin_softplus,
     lib.basin_lncosh, lib.basin_relu, lib.basin_heaviside, lib.basin_sin, lib.basin_cos,
-    lib.basin_erf, lib.basin_pow, lib.basin_square, lib.basin_recip, lib.basin_scale,
+    lib.basin_erf, lib.basin_power_scalar, lib.basin_square, lib.basin_reciprocal, lib.basin_scale,
     lib.basin_offset, lib.basin_stop_gradient, lib.basin_variable, lib.basin_sparsemax,
     lib.basin_entmax15, lib.basin_normmax2, lib.basin_layernorm, lib.basin_to_sphere,
     lib.basin_to_box,
 }  # fmt: skip
 # Along an axis, which is the first argument.
 _ALONG = {
-    lib.basin_sum, lib.basin_mean, lib.basin_maximum, lib.basin_logsumexp, lib.basin_softmax,
+    lib.basin_sum, lib.basin_mean, lib.basin_max, lib.basin_logsumexp, lib.basin_softmax,
     lib.basin_slice, lib.basin_pad, lib.basin_stride, lib.basin_flip, lib.basin_roll,
     lib.basin_take, lib.basin_cumsum,
 }  # fmt: skip

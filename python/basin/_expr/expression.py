@@ -18,7 +18,7 @@ from basin._expr.methods import ArrayMethods
 _BOOL, _FLOAT = numpy.dtype(bool), numpy.dtype(float)
 # What moves elements and computes nothing: of 0 and 1 it makes 0 and 1.
 _MOVES = {
-    lib.basin_reshape, lib.basin_permute, lib.basin_broadcast, lib.basin_slice, lib.basin_stride,
+    lib.basin_reshape, lib.basin_permute, lib.basin_broadcast_to, lib.basin_slice, lib.basin_stride,
     lib.basin_flip, lib.basin_roll, lib.basin_take, lib.basin_diagonal,
 }  # fmt: skip
 
@@ -42,15 +42,15 @@ class Graph:
     def constant(self, values):
         values = ready(values)
         if values.ndim == 0:
-            return self.wrap(lib.basin_const(self.pointer, float(values)))
+            return self.wrap(lib.basin_scalar(self.pointer, float(values)))
         return self.wrap(lib.basin_constant(self.pointer, Borrowed(values).pointer))
 
     def fill(self, shape, value):
-        return self.wrap(lib.basin_fill(self.pointer, shape_of(shape), value))
+        return self.wrap(lib.basin_full(self.pointer, shape_of(shape), value))
 
     def iota(self, count):
         """0, 1, .., count - 1."""
-        return self.wrap(lib.basin_iota(self.pointer, count))
+        return self.wrap(lib.basin_arange(self.pointer, count))
 
     def places(self, numbers):
         """Places along an axis, as basin_take takes them: whole numbers known by now."""

@@ -8,7 +8,7 @@ from basin._engine.library import BasinError, lib
 from basin._expr.expression import Expression, apply, array_of_others
 
 _KINDS = "expected numbers, slices, None, ..., lists of places or masks of known numbers"
-_COUNTED = lib.BASIN_COUNT_MOST  # places that a float counts
+_COUNTED = lib.BASIN_MAX_ARANGE  # places that a float counts
 
 
 def subscript(a, index):

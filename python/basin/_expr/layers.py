@@ -125,7 +125,7 @@ def top_k(a: Any, k: int, axis: int = -1) -> "tuple[Any, Any]":
     """
     where = ffi.new("basin_expr *")
     (a,) = expressions(a)
-    values = a._graph.wrap(lib.basin_top(a._pointer, k, axis, where))
+    values = a._graph.wrap(lib.basin_top_k(a._pointer, k, axis, where))
     return values, a._graph.wrap(lib.basin_from_index(where[0], 0))
 
 

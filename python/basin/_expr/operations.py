@@ -271,7 +271,7 @@ def layernorm(x: Any, gamma=1.0, delta=None, epsilon: float = 1e-5) -> Any:
     x, gamma = expressions(x, gamma)
     graph = x._graph
     if delta is None:
-        delta = graph.wrap(lib.basin_fill(graph.pointer, _last_axis(x), 0))
+        delta = graph.wrap(lib.basin_full(graph.pointer, _last_axis(x), 0))
     delta = required_expression(delta, graph)
     return apply(lib.basin_layernorm, x, gamma._pointer, delta._pointer, epsilon)
 
@@ -309,7 +309,7 @@ def attention_lse(
         hidden = _hidden_pairs(q.shape[-3], k.shape[-3], exclude_self, causal, pairs)
         return _plain_lse(q, k, beta, hidden, scale, bias, mix, pairs)
     if beta.ndim == 0:
-        beta = apply(lib.basin_broadcast, beta, shape_of(q.shape[-2:-1]))
+        beta = apply(lib.basin_broadcast_to, beta, shape_of(q.shape[-2:-1]))
     pattern = ffi.new("basin_pattern *", {"exclude_self": exclude_self, "causal": causal})
     order = None if pairs is None else _list_pairs(pattern, graph, q, k, pairs)
     scores = bias if scale is None else scale

@@ -63,7 +63,7 @@ def _of_masks(function):
     return lambda a, b: binary(function, *map(truth, expressions(a, b)), _BOOL)
 
 
-logical_and, logical_or = _of_masks(lib.basin_mul), _of_masks(lib.basin_max)
+logical_and, logical_or = _of_masks(lib.basin_mul), _of_masks(lib.basin_maximum)
 
 
 def isnan(a):
@@ -105,7 +105,9 @@ def power(a, b):
 
 
 def _to(a, exponent):
-    return apply(lib.basin_square, a) if exponent == 2 else apply(lib.basin_pow, a, exponent)
+    return (
+        apply(lib.basin_square, a) if exponent == 2 else apply(lib.basin_power_scalar, a, exponent)
+    )
 
 
 def _divided(a, b):
@@ -237,7 +239,7 @@ def where(condition, *values):
         )
     condition, yes, no = expressions(condition, *values)
     masks = yes.dtype == bool and no.dtype == bool
-    return pointwise(lib.basin_select, condition, yes, no, dtype=_BOOL if masks else _FLOAT)
+    return pointwise(lib.basin_where, condition, yes, no, dtype=_BOOL if masks else _FLOAT)
 
 
 def select(conditions, choices, default=0):
@@ -258,13 +260,13 @@ def clip(a, a_min=None, a_max=None, *, min=None, max=None):  # noqa: A002, NumPy
 UNARY = {
     numpy.negative: lib.basin_neg, numpy.absolute: lib.basin_abs, numpy.fabs: lib.basin_abs,
     numpy.sign: lib.basin_sign, numpy.sqrt: lib.basin_sqrt, numpy.square: lib.basin_square,
-    numpy.reciprocal: lib.basin_recip, numpy.exp: lib.basin_exp, numpy.log: lib.basin_log,
+    numpy.reciprocal: lib.basin_reciprocal, numpy.exp: lib.basin_exp, numpy.log: lib.basin_log,
     numpy.log1p: lib.basin_log1p, numpy.expm1: lib.basin_expm1, numpy.tanh: lib.basin_tanh,
     numpy.sin: lib.basin_sin, numpy.cos: lib.basin_cos,
 }  # fmt: skip
 BINARY = {
     numpy.subtract: lib.basin_sub, numpy.multiply: lib.basin_mul, numpy.divide: lib.basin_div,
-    numpy.maximum: lib.basin_max, numpy.minimum: lib.basin_min,
+    numpy.maximum: lib.basin_maximum, numpy.minimum: lib.basin_minimum,
 }  # fmt: skip
 # Those that are composed here.
 COMPOSED = {

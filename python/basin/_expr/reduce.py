@@ -47,7 +47,7 @@ def max_of(a, axis=None, *, keepdims=False, initial=None):
         raise BasinError(f"max of {a!r}, which has no elements")
     if empty:
         return sum_of(a, axis, keepdims=keepdims) + initial
-    largest = _over(_by(lib.basin_maximum), a, axis, keepdims)
+    largest = _over(_by(lib.basin_max), a, axis, keepdims)
     return largest if initial is None else numpy.maximum(largest, initial)
 
 

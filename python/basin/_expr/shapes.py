@@ -75,7 +75,7 @@ def squeeze(a, axis=None):
 
 def broadcast_to(a, shape):
     shape = (shape,) if isinstance(shape, numbers.Integral) else shape
-    return apply(lib.basin_broadcast, a, shape_of(shape))
+    return apply(lib.basin_broadcast_to, a, shape_of(shape))
 
 
 def broadcast_arrays(*arrays):
@@ -300,7 +300,7 @@ def diag(a, k=0):
 
 def triangle(a, k):
     rows, columns = a.shape[-2:] if a.ndim > 1 else a.shape * 2
-    return a._graph.wrap(lib.basin_triangle(a._graph.pointer, rows, columns, k))
+    return a._graph.wrap(lib.basin_tri(a._graph.pointer, rows, columns, k))
 
 
 def full_like(a, value, dtype=None):

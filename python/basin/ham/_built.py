@@ -81,7 +81,7 @@ class Built(Callbacks):
         )  # fmt: skip
         total = self.checked(energy, {"g": g, "x": x})["energy"]
         for name, slope in zip(names, operations.gradient(total, states)):
-            zero = lib.basin_fill(self.graph.pointer, shape_of(slope.shape), 0)
+            zero = lib.basin_full(self.graph.pointer, shape_of(slope.shape), 0)
             if slope._pointer == zero:
                 raise BasinError(f"the parameter {name!r} is not used by {owners[name][0]!r}")
 

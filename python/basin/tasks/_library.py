@@ -9,4 +9,4 @@ __all__ = ["BasinError", "check", "ffi", "lib", "owned", "path_of", "text", "war
 
 ffi: Any = _declarations.ffi
 lib: Any
-lib, _ = open_library(_declarations, "basin_tasks", 0, "basin_tasks_version")
+lib, _ = open_library(_declarations, "basin_tasks", 0, "basin_tasks_header_digest")

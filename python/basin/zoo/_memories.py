@@ -25,7 +25,7 @@ class Dense(Model):
         super().__init__({"xi": xi}, alpha, power=power)
 
     @staticmethod
-    def _land(x):
+    def _project(x):
         return apply(lib.basin_to_box, x, -1, 1)
 
     @staticmethod
@@ -202,7 +202,7 @@ class EquilibriumPropagation(Model):
         self, x: Any, w: Sequence[Any], b: Sequence[Any], *, target: Any = None,
         nudge: float = 0.0, alpha: float = 0.3,
     ):  # fmt: skip
-        if len(w) != len(b) or not 1 <= len(w) <= lib.BASIN_ZOO_LAYERS:
+        if len(w) != len(b) or not 1 <= len(w) <= lib.BASIN_MAX_ZOO_LAYERS:
             raise BasinError(f"{len(w)} weights and {len(b)} biases, expected 1 to 8 of both")
         if nudge and target is None:
             raise TypeError("a nudge needs a target")

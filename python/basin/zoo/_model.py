@@ -15,7 +15,7 @@ from basin._expr.expression import Expression, Graph, graph_of, required_express
 from basin.functions import Function
 from basin.ham._lagrangians import Callbacks
 
-_LAND = dict(ffi.typeof("basin_turn").fields)["land"].type
+_PROJECT = dict(ffi.typeof("basin_substep").fields)["project"].type
 _BY_STATE = ("x", "g", "trajectory")
 TERM = dict(ffi.typeof("basin_term").fields)["build"].type
 
@@ -82,7 +82,7 @@ class Model:
     paper: ClassVar[str] = ""
     _struct: ClassVar[str] = ""
     _turns: ClassVar[int] = 0  # that the library's function fills
-    _land: ClassVar[Optional[Callable[..., Any]]] = None  # where a step ends, of x
+    _project: ClassVar[Optional[Callable[..., Any]]] = None  # where a step ends, of x
     _begin: ClassVar[Optional[Callable[..., Any]]] = None  # where descents begin, of any x
 
     def __init__(self, arrays: dict, alpha: float, **settings: Any):
@@ -272,12 +272,14 @@ class Bound(Callbacks):
         super().__init__(graph)
         self.model, self.struct = model, None
         self.energy = ffi.new("basin_energy *")
-        self.turns = ffi.new("basin_turn[]", max(model._turns, 1))
+        self.turns = ffi.new("basin_substep[]", max(model._turns, 1))
         model._build(self)
         self.reraise()
         self.count = model._turns
-        if model._land is not None:
-            self.turns[0].land = self.callback(_LAND, lambda _, x, __: model._land(graph.wrap(x)))
+        if model._project is not None:
+            self.turns[0].project = self.callback(
+                _PROJECT, lambda _, x, __: model._project(graph.wrap(x))
+            )
             self.count = max(self.count, 1)
         self.names = [text(self.energy.term[i].name) for i in range(self.energy.terms)]
 

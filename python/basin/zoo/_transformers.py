@@ -198,7 +198,7 @@ class EBT(Model):
         """p - alpha dE/dp, of which a step is the softmax."""
         return self._apply("call", p, backend, function=_logits)
 
-    _land = _begin = staticmethod(operations.softmax)
+    _project = _begin = staticmethod(operations.softmax)
 
 
 class SparseCode(Model):
@@ -217,7 +217,7 @@ class SparseCode(Model):
     def _shape(self):
         return (self._arrays["y"].shape[0], self._arrays["d"].shape[-1])
 
-    _land = _begin = staticmethod(operations.relu)
+    _project = _begin = staticmethod(operations.relu)
 
     def _build(self, bound):
         y, d = self._arrays["y"], self._arrays["d"]

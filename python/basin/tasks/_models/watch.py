@@ -19,7 +19,7 @@ def news_of(news) -> dict:
     }
 
 
-_NEWS = ffi.typeof("basin_news").fields
+_NEWS = ffi.typeof("basin_progress_report").fields
 
 
 class Bar:
