@@ -15,9 +15,6 @@ Queries and keys are [.., H, N, Y], or [.., N, H, Y] with layout="nhy", which li
 beta per head take without a transposed copy. float32 and bfloat16 on cpu and cuda;
 float64 on cpu. jit, vmap, grad of grad, jvp, hessian and jax.export work."""
 
-# Where the framework is not installed, pyright takes this folder for it.
-# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
-
 try:
     import jax  # noqa: F401
     import jax.export  # noqa: F401

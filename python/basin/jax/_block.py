@@ -1,4 +1,3 @@
-# type: ignore  where the framework is not installed, pyright takes this folder for it
 """The paper's block as functions of JAX: tokens descend the energy of attention and memories."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-# type: ignore  where the framework is not installed, pyright takes this folder for it
 """Any energy of Basin's as operations of JAX.
 
 One primitive runs a program (basin._programs). With a batch, its results have one more axis in

@@ -1,4 +1,3 @@
-# type: ignore  where the framework is not installed, pyright takes this folder for it
 """The three operations as JAX sees them: custom calls, each the derivative of the one before.
 
 Shapes are the kernels' own: q [B, Nq, H, Y], k [B, Nk, H, Y], beta [H], scale [B, Nq, Nk, H] (of a

@@ -1,4 +1,3 @@
-# type: ignore  where the framework is not installed, pyright takes this folder for it
 """Primitives of JAX with both modes of differentiation, made of plain functions.
 
 A primitive has one axis of a batch at most: with `size`, results have it in front, and so have the

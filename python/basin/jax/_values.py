@@ -1,4 +1,3 @@
-# type: ignore  where the framework is not installed, pyright takes this folder for it
 """Softmax attention with values in JAX: three operations and the function of arrays over them
 (src/engine/backend/values.h has the equations).
 

@@ -15,9 +15,6 @@ layout="nhy". float32 and bfloat16 on cpu and cuda; float64 on cpu, in plain loo
 Memory grows with tokens, never with their square.
 """
 
-# Where the framework is not installed, pyright takes this folder for it.
-# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
-
 try:
     import torch  # noqa: F401
 except ImportError as missing:

@@ -1,4 +1,3 @@
-# type: ignore  where the framework is not installed, pyright takes this folder for it
 """Any energy of Basin's as operations of PyTorch.
 
 torch.ops.basin.program_I_O takes I tensors and the name of a program (basin._programs) and gives O

@@ -1,4 +1,3 @@
-# type: ignore  where the framework is not installed, pyright takes this folder for it
 """The three operations as PyTorch sees them: torch.ops.basin.attention_lse, _force and _reverse,
 each the derivative of the one before.
 

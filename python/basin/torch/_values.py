@@ -1,4 +1,3 @@
-# type: ignore  where the framework is not installed, pyright takes this folder for it
 """Softmax attention with values as a function of PyTorch tensors: what callers give, as the
 operations take it."""
 

@@ -1,4 +1,3 @@
-# type: ignore  where the framework is not installed, pyright takes this folder for it
 """Softmax attention with values as PyTorch sees it: torch.ops.basin.attention_values, its reverse,
 and the second order, the derivative of both (src/engine/backend/values.h has the equations).
 
