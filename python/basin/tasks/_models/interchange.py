@@ -31,7 +31,7 @@ def _metadata(bundle):
 def _write(path, bundle, metadata):
     """The tensors of a bundle under other metadata."""
     pointer = ffi.new("basin_bundle **")
-    check(lib.basin_bundle_new, pointer)
+    check(lib.basin_bundle_new, pointer, ffi.NULL)
     made = owned(pointer[0], lib.basin_bundle_free, bundle)
     for key, value in metadata.items():
         check(lib.basin_bundle_meta_set, made, key.encode(), value.encode())
