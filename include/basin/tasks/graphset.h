@@ -101,6 +101,31 @@ BASIN_API basin_status basin_graphset_write(const char *path, const basin_graphs
                                             basin_error *error);
 BASIN_API void basin_graphset_free(basin_graphset *set);
 
+/* ---- positions of nodes ---- */
+
+typedef struct basin_position_spec {
+    int64_t vectors; /* k: eigenvectors of the normalised Laplacian after the first */
+    int64_t walks;   /* return probabilities of random walks of 1 .. `walks` steps */
+    bool with_cls;   /* the Laplacian of the graph with the CLS node connected to all, as published;
+                        else that of the graph itself, with zeros for the CLS token */
+} basin_position_spec;
+
+/* One row per token: the CLS token of each graph, then its nodes; eigenvectors, then walks. Missing
+ * eigenvectors of a small graph are 0; a rule fixes the sign of each. */
+typedef struct basin_positions {
+    basin_position_spec spec;
+    int64_t tokens, width;
+    int64_t first;  /* the graph that they begin with */
+    int64_t *start; /* [graphs + 1] where the rows of each begin */
+    float *value;   /* [tokens, width] */
+} basin_positions;
+
+/* Those of graphs first .. first + count - 1, computed in parallel. */
+BASIN_API basin_status basin_positions_new(basin_positions *positions, const basin_graphset *set,
+                                           const basin_position_spec *spec, int64_t first,
+                                           int64_t count, basin_error *error);
+BASIN_API void basin_positions_free(basin_positions *positions);
+
 /* ---- folds ---- */
 
 typedef struct basin_fold {

@@ -67,6 +67,31 @@ BASIN_API basin_status basin_picture_from_floats(basin_picture *picture,
                                                  int64_t height, int64_t width, int channels,
                                                  basin_error *error);
 
+/* ---- from pictures to the numbers that a model sees ----
+ *
+ * In training, by torchvision's definitions: a random part of the picture, resized, mirrored, with
+ * brightness, contrast and saturation each changed by a factor of 1 - x .. 1 + x. In evaluation
+ * the centre. Values 0 .. 1 are normalised and come as patches. */
+
+typedef enum basin_picture_fit {
+    BASIN_FIT_CROP,    /* short side to size * enlarge, then the centre */
+    BASIN_FIT_STRETCH, /* the whole picture, aspect lost */
+    BASIN_FIT_RANDOM,  /* a random part: training */
+} basin_picture_fit;
+
+typedef struct basin_augment {
+    int64_t size;  /* of the square that comes out */
+    int channels;  /* 1 or 3; pictures are converted */
+    int64_t patch; /* side of a patch: values come as [N, P], P = c h w; 0: as [c, size, size] */
+    basin_picture_fit fit;
+    double enlarge;                          /* FIT_CROP: 256 / 224, or 1 */
+    double scale_low, scale_high;            /* FIT_RANDOM: share of the area */
+    double ratio_low, ratio_high;            /* width over height */
+    double flip;                             /* how often left and right are exchanged */
+    double brightness, contrast, saturation; /* 0: left alone; saturation is for colour only */
+    float mean[3], deviation[3];             /* of values 0 .. 1; (value - mean) / deviation */
+} basin_augment;
+
 #ifdef __cplusplus
 }
 #endif

@@ -47,6 +47,61 @@ BASIN_API basin_status basin_pictures_from_memory(basin_pictures **pictures,
                                                   const basin_picture *picture, /* [count] */
                                                   int64_t count, basin_error *error);
 
+/* ---- batches ----
+ *
+ * Worker threads decode and augment pictures ahead of the caller. In training the order is a
+ * permutation keyed by (seed, epoch), batches are whole, and there is no end; in evaluation the
+ * items come in their order, once, and a batch of 0 is the end. The values depend only on the
+ * configuration. A picture that cannot be read is reported once, counted and left out: in training
+ * the next one takes its place, in evaluation its batch is one smaller. */
+
+typedef struct basin_picture_feed basin_picture_feed;
+
+/* What crops are cut from. It changes the values a little (a picture that was reduced first is
+ * smoother), so a run keeps to one of them; whether pictures are kept in memory changes nothing.
+ * The size in the file always determines the crop, so that all show the same part. */
+typedef enum basin_cut {
+    BASIN_CUT_FILES,   /* only the part that is needed is decoded, a JPEG reduced by 2, 4 or 8
+                          while it is decoded, as far as the crop allows */
+    BASIN_CUT_WHOLE,   /* the picture decoded whole, its long side at most 64 times the crop's */
+    BASIN_CUT_REDUCED, /* and its short side at most 8/7 of the crop's, as in evaluation */
+} basin_cut;
+
+typedef struct basin_picture_feed_config {
+    const basin_pictures *pictures; /* borrowed, and must outlive the feed */
+    const int64_t *item;            /* [items] which of them, copied; NULL: all */
+    int64_t items;
+    basin_augment augment;
+    int64_t batch;
+    bool training;
+    uint64_t seed;
+    int threads; /* 0: one per processor, at most 16 */
+    int ahead;   /* batches kept ready; 0: 4 */
+    basin_cut cut;
+    size_t keep_bytes; /* memory for decoded pictures; 0: none are kept */
+    /* Called by basin_picture_feed_next for each picture that cannot be read; may be NULL. */
+    void (*unreadable)(void *context, const char *name, const char *why);
+    void *context;
+    /* Training: only places first .. first + count - 1 of each batch, for one rank; 0: all. */
+    int64_t first, count;
+} basin_picture_feed_config;
+
+typedef struct basin_picture_feed_batch {
+    const float *values;  /* [count, N, P] or [count, c, size, size]; until the next call */
+    const int64_t *index; /* [count] number of each picture in `pictures` */
+    int64_t count;
+    int64_t step, epoch;
+} basin_picture_feed_batch;
+
+BASIN_API basin_status basin_picture_feed_new(basin_picture_feed **feed,
+                                              const basin_picture_feed_config *config,
+                                              basin_error *error);
+BASIN_API void basin_picture_feed_free(basin_picture_feed *feed);
+
+/* Waits for the next batch. Fails where no picture is left that can be read. */
+BASIN_API basin_status basin_picture_feed_next(basin_picture_feed_batch *batch,
+                                               basin_picture_feed *feed, basin_error *error);
+
 #ifdef __cplusplus
 }
 #endif

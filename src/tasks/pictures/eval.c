@@ -121,7 +121,7 @@ void basin_image_score_mask(uint8_t *mask, const basin_image_settings *settings,
                           MASK_SEED + mask_seed, (uint64_t)index);
 }
 
-static void draw_masks(state *s, const basin_feed_batch *batch, uint64_t seed) {
+static void draw_masks(state *s, const basin_picture_feed_batch *batch, uint64_t seed) {
     basin_image_settings masked = s->model->settings, *c = &masked;
     if (s->scoring->ratio > 0) c->occlude = fmax(1, round(s->scoring->ratio * (double)s->tokens));
     for (int64_t i = 0; i < batch->count; i++) {
@@ -137,7 +137,7 @@ static void draw_masks(state *s, const basin_feed_batch *batch, uint64_t seed) {
 /* Outlier scores of a batch: the error of the field early on the way from noise to the picture, by
  * the root of the picture's variance (what has little contrast has little error anyhow), the mean
  * of a few places; noise is the same for all pictures. Chosen in docs/lab/pictures.md. */
-static basin_status find_outliers(state *s, const basin_feed_batch *batch, double *outlier,
+static basin_status find_outliers(state *s, const basin_picture_feed_batch *batch, double *outlier,
                                   basin_error *error) {
     static const double place[] = {0.15, 0.25, 0.35, 0.15, 0.25, 0.35};
     enum { PLACES = sizeof place / sizeof *place };
@@ -168,7 +168,8 @@ static basin_status find_outliers(state *s, const basin_feed_batch *batch, doubl
 
 /* The energies of a batch, and how well the field matches at one place per draw between each
  * picture and noise. */
-static basin_status match_batch(state *s, const basin_feed_batch *batch, basin_error *error) {
+static basin_status match_batch(state *s, const basin_picture_feed_batch *batch,
+                                basin_error *error) {
     basin_image_scores *r = s->scores;
     const basin_image_graph *g = &s->runner.graph;
     int64_t at = r->pictures;
@@ -205,7 +206,8 @@ static basin_status make_matching(state *s, basin_error *error) {
     return g->errors ? basin_plan_new(&s->errors, s->model->store, &spec, error) : BASIN_OK;
 }
 
-static basin_status score_batch(state *s, const basin_feed_batch *batch, basin_error *error) {
+static basin_status score_batch(state *s, const basin_picture_feed_batch *batch,
+                                basin_error *error) {
     basin_image_scores *r = s->scores;
     int64_t size = s->tokens * s->values;
     for (int64_t i = 0; i < batch->count; i++) r->index[r->pictures + i] = batch->index[i];
@@ -232,8 +234,8 @@ static basin_status score_batch(state *s, const basin_feed_batch *batch, basin_e
 static basin_status score_all(state *s, basin_error *error) {
     double begun = basin_clock();
     for (;;) {
-        basin_feed_batch batch;
-        BASIN_TRY(basin_feed_next(&batch, s->feed, error));
+        basin_picture_feed_batch batch;
+        BASIN_TRY(basin_picture_feed_next(&batch, s->feed, error));
         if (!batch.count) return BASIN_OK;
         BASIN_TRY((s->errors ? match_batch : score_batch)(s, &batch, error));
         double speed = (double)s->scores->pictures / (basin_clock() - begun);
@@ -321,7 +323,7 @@ static basin_status check_seen(state *s, basin_error *error) {
 static void end(state *s) {
     basin_plan_free(s->errors);
     basin_image_runner_free(&s->runner);
-    basin_feed_free(s->feed);
+    basin_picture_feed_free(s->feed);
     BASIN_FREE(s->output, s->mask, s->sum, s->plane[0], s->plane[1]);
 }
 
@@ -333,7 +335,7 @@ static basin_status run(state *s, basin_error *error) {
         return basin_fail(error, BASIN_BAD_VALUE, "no picture that can be read, to score");
     BASIN_TRY(rank(s->scores, error));
     summarise(s);
-    s->scores->unreadable = basin_feed_count(s->feed).unreadable;
+    s->scores->unreadable = basin_picture_feed_count(s->feed).unreadable;
     basin_convergence convergence = basin_image_take_convergence(s->model);
     basin_convergence_note(s->scoring->watch, "scoring", &convergence);
     return BASIN_OK;

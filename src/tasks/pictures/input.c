@@ -85,10 +85,10 @@ static void tell(void *context, const char *name, const char *why) {
     basin_watch_note(watch, "skipped: %s", why);
 }
 
-static basin_feed_config feed_config(const basin_image_set *set,
-                                     const basin_image_settings *settings, int64_t batch,
-                                     bool training, int threads, const basin_watch *watch) {
-    return (basin_feed_config){
+static basin_picture_feed_config feed_config(const basin_image_set *set,
+                                             const basin_image_settings *settings, int64_t batch,
+                                             bool training, int threads, const basin_watch *watch) {
+    return (basin_picture_feed_config){
         .pictures = set->pictures,
         .item = set->item,
         .items = set->items,
@@ -106,8 +106,8 @@ static basin_feed_config feed_config(const basin_image_set *set,
 basin_status basin_image_feed(basin_picture_feed **feed, const basin_image_set *set,
                               const basin_image_settings *settings, int64_t batch, bool training,
                               int threads, const basin_watch *watch, basin_error *error) {
-    basin_feed_config config = feed_config(set, settings, batch, training, threads, watch);
-    return basin_feed_new(feed, &config, error);
+    basin_picture_feed_config config = feed_config(set, settings, batch, training, threads, watch);
+    return basin_picture_feed_new(feed, &config, error);
 }
 
 /* ---- The pictures of a training run; see image.h ---- */
@@ -119,7 +119,7 @@ struct basin_image_input {
     basin_image_input_config config;
     bool keep;
     basin_cut cut;
-    basin_feed_config feed_config;
+    basin_picture_feed_config feed_config;
     basin_picture_feed *feed;
     const float *fed; /* [places, N, P] of the feed's last step */
     int64_t now;      /* the step that they are of; -1: none */
@@ -176,10 +176,10 @@ static basin_status decide(basin_image_input *input, basin_error *error) {
     input->keep = keep != 0;
     input->cut = cut < 0 ? BASIN_CUT_FILES : (basin_cut)cut;
     if (keep != 0 && cut != BASIN_CUT_FILES) BASIN_TRY(choose(input, keep, cut, error));
-    basin_feed_config config = input->feed_config;
+    basin_picture_feed_config config = input->feed_config;
     config.cut = input->cut;
     config.keep_bytes = input->keep ? basin_memory_free() / 2 : 0;
-    return basin_feed_new(&input->feed, &config, error);
+    return basin_picture_feed_new(&input->feed, &config, error);
 }
 
 basin_status basin_image_input_new(basin_image_input **out, const basin_image_input_config *config,
@@ -200,17 +200,17 @@ basin_status basin_image_input_new(basin_image_input **out, const basin_image_in
 
 void basin_image_input_free(basin_image_input *input) {
     if (!input) return;
-    basin_feed_free(input->feed);
+    basin_picture_feed_free(input->feed);
     free(input);
 }
 
 /* ---- batches ---- */
 
 static basin_status await_feed(basin_image_input *input, int64_t step, basin_error *error) {
-    basin_feed_batch batch;
+    basin_picture_feed_batch batch;
     if (input->now == step) return BASIN_OK;
-    if (input->now + 1 != step || step == 0) basin_feed_seek(input->feed, step);
-    basin_status status = basin_feed_next(&batch, input->feed, error);
+    if (input->now + 1 != step || step == 0) basin_picture_feed_seek(input->feed, step);
+    basin_status status = basin_picture_feed_next(&batch, input->feed, error);
     input->now = status ? -1 : step;
     input->fed = batch.values;
     return status;
@@ -225,7 +225,7 @@ basin_status basin_image_input_write(basin_image_input *input, basin_plan *plan,
 }
 
 basin_image_feeding basin_image_input_state(const basin_image_input *input) {
-    basin_feed_counts counts = basin_feed_count(input->feed);
+    basin_picture_feed_counts counts = basin_picture_feed_count(input->feed);
     return (basin_image_feeding){.pictures = input->config.set->items,
                                  .keep_decoded = keep_names[input->keep],
                                  .cut_from = cut_names[input->cut],

@@ -22,25 +22,6 @@
  * index) alone
  * ---- */
 
-typedef enum basin_picture_fit {
-    BASIN_FIT_CROP,    /* short side to size * enlarge, then the centre */
-    BASIN_FIT_STRETCH, /* the whole picture, aspect lost */
-    BASIN_FIT_RANDOM,  /* a random part: training */
-} basin_picture_fit;
-
-typedef struct basin_augment {
-    int64_t size;  /* of the square that comes out */
-    int channels;  /* 1 or 3; pictures are converted */
-    int64_t patch; /* side of a patch: values come as [N, P], P = c h w; 0: as [c, size, size] */
-    basin_picture_fit fit;
-    double enlarge;                          /* FIT_CROP: 256 / 224, or 1 */
-    double scale_low, scale_high;            /* FIT_RANDOM: share of the area */
-    double ratio_low, ratio_high;            /* width over height */
-    double flip;                             /* how often left and right are exchanged */
-    double brightness, contrast, saturation; /* 0: left alone; saturation is for colour only */
-    float mean[3], deviation[3];             /* of values 0 .. 1; (value - mean) / deviation */
-} basin_augment;
-
 /* The paper's training transforms, and evaluation, at this size; mean 0 and deviation 1. */
 basin_augment basin_augment_training(int64_t size, int channels, int64_t patch);
 basin_augment basin_augment_evaluation(int64_t size, int channels, int64_t patch);

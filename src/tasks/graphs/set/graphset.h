@@ -50,30 +50,8 @@ basin_status basin_graphset_parse_tu(basin_graphset *set, const void *data, size
 
 /* ---- positions ---- */
 
-typedef struct basin_position_spec {
-    int64_t vectors; /* k: eigenvectors of the normalised Laplacian behind the first */
-    int64_t walks;   /* return probabilities of random walks of 1 .. so many steps */
-    bool with_cls;   /* the Laplacian of the graph with the CLS node tied to all, as published; the
-                        star makes eigenvectors blurry, so that of the graph itself is the default,
-                        with zeros for the CLS token */
-} basin_position_spec;
-
-/* One row a token: each graph's CLS, then its nodes; eigenvectors, then walks. */
-typedef struct basin_positions {
-    basin_position_spec spec;
-    int64_t tokens, width;
-    int64_t first;  /* the graph that they begin with */
-    int64_t *start; /* [graphs + 1] where the rows of each begin */
-    float *value;   /* [tokens, width] */
-} basin_positions;
-
-/* Those of graphs first .. first + count - 1, computed in parallel. */
-basin_status basin_positions_new(basin_positions *positions, const basin_graphset *set,
-                                 const basin_position_spec *spec, int64_t first, int64_t count,
-                                 basin_error *error);
-void basin_positions_free(basin_positions *positions);
 /* One graph of `nodes` and edges [count, 2] (their directions do not matter): rows [nodes + 1,
- * width] as above. */
+ * width] of basin_positions. */
 basin_status basin_positions_of(float *value, const basin_position_spec *spec, int64_t nodes,
                                 const int32_t *edge, int64_t count, basin_error *error);
 

@@ -31,8 +31,8 @@ static basin_status complete(basin_image_exhibit *e, basin_image_model *model,
     const basin_image_settings *s = &model->settings;
     int64_t N = basin_image_tokens(s), size = N * basin_image_patch_values(s);
     for (int64_t done = 0; done < e->count;) {
-        basin_feed_batch batch;
-        BASIN_TRY(basin_feed_next(&batch, feed, error));
+        basin_picture_feed_batch batch;
+        BASIN_TRY(basin_picture_feed_next(&batch, feed, error));
         if (batch.count == 0 || done + batch.count > e->count)
             return basin_fail(error, BASIN_BAD_FILE,
                               "of %lld chosen pictures %lld can be read again: did the files "
@@ -65,7 +65,7 @@ static basin_status exhibit_new(basin_image_exhibit *e, basin_image_model *model
     BASIN_TRY(basin_image_runner_new(&runner, model, BATCH, error));
     BASIN_TRY(basin_image_feed(&feed, &chosen, &model->settings, BATCH, false, 0, watch, error));
     basin_status status = complete(e, model, feed, &runner, error);
-    basin_feed_free(feed);
+    basin_picture_feed_free(feed);
     return status;
 }
 

@@ -27,7 +27,7 @@ typedef struct report {
 } report;
 
 struct basin_picture_feed {
-    basin_feed_config config;
+    basin_picture_feed_config config;
     int64_t *item; /* [items] */
     int64_t items, steps, values;
     int64_t width; /* places of a step that this feed fills */
@@ -90,7 +90,7 @@ static bool may_reduce(const basin_augment *a, int64_t height, int64_t width) {
 static basin_status fill_encoded(float *values, basin_picture_feed *feed, int64_t k, int64_t epoch,
                                  const basin_fetched *fetched, bool all, basin_scratch *scratch,
                                  basin_error *error) {
-    const basin_feed_config *c = &feed->config;
+    const basin_picture_feed_config *c = &feed->config;
     char name[BASIN_PICTURE_NAME];
     basin_decoder decoder;
     basin_drawn drawn;
@@ -109,7 +109,7 @@ static basin_status fill_encoded(float *values, basin_picture_feed *feed, int64_
 
 static basin_status fill_kept(float *values, basin_picture_feed *feed, int64_t k, int64_t epoch,
                               const basin_kept *kept, basin_scratch *scratch, basin_error *error) {
-    const basin_feed_config *c = &feed->config;
+    const basin_picture_feed_config *c = &feed->config;
     basin_drawn drawn;
     basin_kept_draw(&drawn, &c->augment, kept, c->seed, epoch, feed->item[k]);
     return basin_augment_run(values, &c->augment, &drawn, &kept->picture, scratch, error);
@@ -118,7 +118,7 @@ static basin_status fill_kept(float *values, basin_picture_feed *feed, int64_t k
 /* From the form that is kept, whether there is memory to keep it or not. */
 static basin_status fill_whole(float *values, basin_picture_feed *feed, int64_t k, int64_t epoch,
                                basin_scratch *scratch, basin_error *error) {
-    const basin_feed_config *c = &feed->config;
+    const basin_picture_feed_config *c = &feed->config;
     basin_kept fresh = {.picture = scratch->picture};
     basin_status status = basin_kept_load(&fresh, c->pictures, feed->item[k], c->cut,
                                           c->augment.size, &scratch->spare, error);
@@ -131,7 +131,7 @@ static basin_status fill_whole(float *values, basin_picture_feed *feed, int64_t 
 /* Item k of this epoch into `values`. */
 static basin_status fill(float *values, basin_picture_feed *feed, int64_t k, int64_t epoch,
                          basin_scratch *scratch, basin_error *error) {
-    const basin_feed_config *c = &feed->config;
+    const basin_picture_feed_config *c = &feed->config;
     basin_fetched fetched;
     if (feed->kept && atomic_load(&feed->held[k]) == 2)
         return fill_kept(values, feed, k, epoch, &feed->kept[k], scratch, error);
@@ -170,7 +170,7 @@ static void note_bad(basin_picture_feed *feed, int64_t k, const basin_error *err
 static basin_status fill_place(float *values, int64_t *index, basin_picture_feed *feed,
                                int64_t epoch, int64_t place, basin_scratch *scratch,
                                basin_error *error) {
-    const basin_feed_config *c = &feed->config;
+    const basin_picture_feed_config *c = &feed->config;
     int64_t tries = c->training ? feed->items : 1;
     *index = -1;
     for (int64_t i = 0; i < tries; i++) {
@@ -305,10 +305,10 @@ static basin_status await(basin_picture_feed *feed, int64_t step, basin_error *e
     return status;
 }
 
-basin_status basin_feed_next(basin_feed_batch *batch, basin_picture_feed *feed,
-                             basin_error *error) {
+basin_status basin_picture_feed_next(basin_picture_feed_batch *batch, basin_picture_feed *feed,
+                                     basin_error *error) {
     int64_t count, kept = 0, step;
-    *batch = (basin_feed_batch){0};
+    *batch = (basin_picture_feed_batch){0};
     do { /* a batch of which nothing could be read is passed over */
         step = feed->next;
         count = places(feed, step);
@@ -319,19 +319,19 @@ basin_status basin_feed_next(basin_feed_batch *batch, basin_picture_feed *feed,
         feed->next++;
         kept = close_up(&feed->slot[step % feed->ring], count, feed->values);
     } while (kept == 0);
-    if (count == 0 && basin_feed_count(feed).unreadable == feed->items)
+    if (count == 0 && basin_picture_feed_count(feed).unreadable == feed->items)
         return basin_fail(error, BASIN_BAD_FILE, "none of %lld pictures can be read",
                           (long long)feed->items);
     const slot *s = &feed->slot[step % feed->ring];
-    *batch = (basin_feed_batch){.values = s->values,
-                                .index = s->index,
-                                .count = kept,
-                                .step = step,
-                                .epoch = feed->config.training ? step / feed->steps : 0};
+    *batch = (basin_picture_feed_batch){.values = s->values,
+                                        .index = s->index,
+                                        .count = kept,
+                                        .step = step,
+                                        .epoch = feed->config.training ? step / feed->steps : 0};
     return BASIN_OK;
 }
 
-void basin_feed_seek(basin_picture_feed *feed, int64_t step) {
+void basin_picture_feed_seek(basin_picture_feed *feed, int64_t step) {
     pthread_mutex_lock(&feed->lock);
     feed->pause = true;
     while (feed->busy > 0) pthread_cond_wait(&feed->ready, &feed->lock);
@@ -343,17 +343,17 @@ void basin_feed_seek(basin_picture_feed *feed, int64_t step) {
     pthread_mutex_unlock(&feed->lock);
 }
 
-basin_feed_counts basin_feed_count(const basin_picture_feed *feed) {
+basin_picture_feed_counts basin_picture_feed_count(const basin_picture_feed *feed) {
     basin_picture_feed *f = (basin_picture_feed *)feed;
     pthread_mutex_lock(&f->lock);
-    basin_feed_counts counts = {f->bad, atomic_load(&f->kept_bytes), f->waited};
+    basin_picture_feed_counts counts = {f->bad, atomic_load(&f->kept_bytes), f->waited};
     pthread_mutex_unlock(&f->lock);
     return counts;
 }
 
 /* ---- making and freeing ---- */
 
-static basin_status check(const basin_feed_config *c, int64_t items, basin_error *error) {
+static basin_status check(const basin_picture_feed_config *c, int64_t items, basin_error *error) {
     int64_t count = basin_pictures_count(c->pictures);
     BASIN_TRY(basin_augment_check(&c->augment, error));
     if (c->batch < 1 || items < 1 || (c->training && c->batch > items))
@@ -375,7 +375,7 @@ static basin_status check(const basin_feed_config *c, int64_t items, basin_error
 
 static basin_status allocate(basin_picture_feed *feed, basin_error *error) {
     static const char what[] = "batches of pictures";
-    const basin_feed_config *c = &feed->config;
+    const basin_picture_feed_config *c = &feed->config;
     size_t values;
     if (!basin_size_multiply(&values, (size_t)feed->width, (size_t)feed->values))
         return basin_fail_memory(error, what);
@@ -403,8 +403,8 @@ static basin_status start(basin_picture_feed *feed, basin_error *error) {
     return basin_fail(error, BASIN_NO_MEMORY, "no thread could be started to read pictures");
 }
 
-basin_status basin_feed_new(basin_picture_feed **out, const basin_feed_config *config,
-                            basin_error *error) {
+basin_status basin_picture_feed_new(basin_picture_feed **out,
+                                    const basin_picture_feed_config *config, basin_error *error) {
     int64_t items = config->item ? config->items : basin_pictures_count(config->pictures);
     basin_picture_feed *feed = NULL;
     *out = NULL;
@@ -421,14 +421,14 @@ basin_status basin_feed_new(basin_picture_feed **out, const basin_feed_config *c
     pthread_mutex_init(&feed->lock, NULL);
     pthread_cond_init(&feed->work, NULL);
     pthread_cond_init(&feed->ready, NULL);
-    BASIN_TRY_OR(allocate(feed, error), basin_feed_free(feed));
-    BASIN_TRY_OR(start(feed, error), basin_feed_free(feed));
+    BASIN_TRY_OR(allocate(feed, error), basin_picture_feed_free(feed));
+    BASIN_TRY_OR(start(feed, error), basin_picture_feed_free(feed));
     feed->config.item = NULL;
     *out = feed;
     return BASIN_OK;
 }
 
-void basin_feed_free(basin_picture_feed *feed) {
+void basin_picture_feed_free(basin_picture_feed *feed) {
     if (!feed) return;
     pthread_mutex_lock(&feed->lock);
     feed->stop = true;

@@ -6,67 +6,18 @@
 #include "basin/tasks/pictures.h"
 #include "tasks/common/pixels/picture.h"
 
-/* ---- Batches of pictures, decoded and augmented by worker threads ahead of whoever trains. In
- * training the order is a permutation keyed by (seed, epoch), batches are whole, and there is no
- * end; in evaluation items come in their order, once, and a batch of 0 ends. What comes depends on
- * the configuration alone. A picture that cannot be read is reported once, counted and left out: in
- * training the next one takes its place, in evaluation its batch is one smaller ---- */
+/* ---- more of feeds ---- */
 
-typedef struct basin_picture_feed basin_picture_feed;
-
-/* What crops are cut from. It changes the values a little (what was reduced first is smoother), so
- * a run keeps to one of them; whether there is memory to keep pictures changes nothing. Crops are
- * drawn by the size in the file always, so they show the same part of the picture. */
-typedef enum basin_cut {
-    BASIN_CUT_FILES,   /* only the part wanted is decoded, a JPEG reduced by 2, 4 or 8 meanwhile,
-                          as far as the crop allows */
-    BASIN_CUT_WHOLE,   /* the picture decoded whole, its long side at most 64 times the crop's */
-    BASIN_CUT_REDUCED, /* and its short side at most 8/7 of the crop's, as in evaluation */
-} basin_cut;
-
-typedef struct basin_feed_config {
-    const basin_pictures *pictures; /* borrowed, and must outlive the feed */
-    const int64_t *item;            /* [items] which of them, copied; NULL: all */
-    int64_t items;
-    basin_augment augment;
-    int64_t batch;
-    bool training;
-    uint64_t seed;
-    int threads; /* 0: one a processor, at most 16 */
-    int ahead;   /* batches kept ready; 0: 4 */
-    basin_cut cut;
-    size_t keep_bytes; /* memory for keeping pictures decoded, those that files give unreduced or
-                          all of them as `cut` says; 0: none */
-    /* Told of each picture that cannot be read, from within basin_feed_next; may be NULL. */
-    void (*unreadable)(void *context, const char *name, const char *why);
-    void *context;
-    /* Training: only places first .. first + count - 1 of each batch, for one rank; 0: all. */
-    int64_t first, count;
-} basin_feed_config;
-
-typedef struct basin_feed_batch {
-    const float *values;  /* [count, N, P] or [count, c, size, size]; until the next call */
-    const int64_t *index; /* [count] number of each picture in `pictures` */
-    int64_t count;
-    int64_t step, epoch;
-} basin_feed_batch;
-
-basin_status basin_feed_new(basin_picture_feed **feed, const basin_feed_config *config,
-                            basin_error *error);
-void basin_feed_free(basin_picture_feed *feed);
-
-/* Waits for the next batch. Fails where no picture is left that can be read. */
-basin_status basin_feed_next(basin_feed_batch *batch, basin_picture_feed *feed, basin_error *error);
 /* The next batch will be that of this step: 0 begins again, a step saved goes on from there. */
-void basin_feed_seek(basin_picture_feed *feed, int64_t step);
+void basin_picture_feed_seek(basin_picture_feed *feed, int64_t step);
 
-typedef struct basin_feed_counts {
+typedef struct basin_picture_feed_counts {
     int64_t unreadable; /* pictures, found so far */
     size_t kept;        /* bytes of pictures kept decoded */
-    double waited;      /* seconds in basin_feed_next: near 0 where the workers keep up */
-} basin_feed_counts;
+    double waited;      /* seconds in basin_picture_feed_next: near 0 where the workers keep up */
+} basin_picture_feed_counts;
 
-basin_feed_counts basin_feed_count(const basin_picture_feed *feed);
+basin_picture_feed_counts basin_picture_feed_count(const basin_picture_feed *feed);
 
 /* Threads that decode: as many as asked for, or (0) one per processor; at most so many. */
 int basin_pictures_threads(int asked, int most);

@@ -51,16 +51,16 @@ static void unreadable(void *context, const char *name, const char *why) {
     snprintf(t->text + strlen(t->text), sizeof t->text - strlen(t->text), "%s|%s\n", name, why);
 }
 
-static basin_picture_feed *feed_new(const basin_feed_config *config) {
+static basin_picture_feed *feed_new(const basin_picture_feed_config *config) {
     basin_picture_feed *feed;
     basin_error error;
-    if (basin_feed_new(&feed, config, &error)) fail_msg("%s", error.text);
+    if (basin_picture_feed_new(&feed, config, &error)) fail_msg("%s", error.text);
     return feed;
 }
 
-static void next(basin_feed_batch *batch, basin_picture_feed *feed) {
+static void next(basin_picture_feed_batch *batch, basin_picture_feed *feed) {
     basin_error error;
-    if (basin_feed_next(batch, feed, &error)) fail_msg("%s", error.text);
+    if (basin_picture_feed_next(batch, feed, &error)) fail_msg("%s", error.text);
 }
 
 TEST(order_is_a_permutation) {
@@ -82,15 +82,15 @@ TEST(order_is_a_permutation) {
     assert_true(same < 8 && fixed < 8); /* one is expected of each */
 }
 
-static basin_feed_config training(basin_pictures *pictures, told *t) {
-    basin_feed_config config = {.pictures = pictures,
-                                .augment = basin_augment_training(16, 3, 4),
-                                .batch = BATCH,
-                                .training = true,
-                                .seed = 9,
-                                .threads = 1,
-                                .unreadable = unreadable,
-                                .context = t};
+static basin_picture_feed_config training(basin_pictures *pictures, told *t) {
+    basin_picture_feed_config config = {.pictures = pictures,
+                                        .augment = basin_augment_training(16, 3, 4),
+                                        .batch = BATCH,
+                                        .training = true,
+                                        .seed = 9,
+                                        .threads = 1,
+                                        .unreadable = unreadable,
+                                        .context = t};
     return config;
 }
 
@@ -101,11 +101,11 @@ typedef struct run {
     int64_t index[STEPS][BATCH];
 } run;
 
-static run *run_new(const basin_feed_config *config) {
+static run *run_new(const basin_picture_feed_config *config) {
     run *r = malloc(sizeof *r);
     basin_picture_feed *feed = feed_new(config);
     for (int s = 0; s < STEPS; s++) {
-        basin_feed_batch batch;
+        basin_picture_feed_batch batch;
         next(&batch, feed);
         assert_int_equal(batch.count, BATCH);
         assert_int_equal(batch.step, s);
@@ -113,14 +113,14 @@ static run *run_new(const basin_feed_config *config) {
         memcpy(r->values[s], batch.values, sizeof r->values[s]);
         memcpy(r->index[s], batch.index, sizeof r->index[s]);
     }
-    basin_feed_free(feed);
+    basin_picture_feed_free(feed);
     return r;
 }
 
 TEST(threads_and_memory_change_nothing) {
     BASIN_AT_EXIT(free_pictures) basin_pictures *pictures = open_folder(state);
     told t = {0};
-    basin_feed_config config = training(pictures, &t);
+    basin_picture_feed_config config = training(pictures, &t);
     run *one = run_new(&config);
     assert_int_equal(t.count, 3);
     for (int form = 0; form < 4; form++) {
@@ -140,22 +140,22 @@ TEST(threads_and_memory_change_nothing) {
 TEST(resumes_from_any_step) {
     BASIN_AT_EXIT(free_pictures) basin_pictures *pictures = open_folder(state);
     told t = {0};
-    basin_feed_config config = training(pictures, &t);
+    basin_picture_feed_config config = training(pictures, &t);
     run *whole = run_new(&config);
     config.threads = 3;
     basin_picture_feed *feed = feed_new(&config);
     const int at[] = {7, 0, 22, 4, 5, 6, 6, 13};
     for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
-        basin_feed_seek(feed, at[i]);
+        basin_picture_feed_seek(feed, at[i]);
         for (int s = at[i]; s < at[i] + 3 && s < STEPS; s++) {
-            basin_feed_batch batch;
+            basin_picture_feed_batch batch;
             next(&batch, feed);
             assert_int_equal(batch.step, s);
             assert_memory_equal(batch.values, whole->values[s], sizeof whole->values[s]);
             assert_memory_equal(batch.index, whole->index[s], sizeof whole->index[s]);
         }
     }
-    basin_feed_free(feed);
+    basin_picture_feed_free(feed);
     free(whole);
 }
 
@@ -165,7 +165,7 @@ TEST(resumes_from_any_step) {
 TEST(places_of_a_batch_are_dealt) {
     BASIN_AT_EXIT(free_pictures) basin_pictures *pictures = open_folder(state);
     told none = {0};
-    basin_feed_config config = training(pictures, &none);
+    basin_picture_feed_config config = training(pictures, &none);
     basin_picture_feed *whole = feed_new(&config), *part[2];
     size_t values = (size_t)basin_augment_values(&config.augment) * sizeof(float);
     for (int i = 0; i < 2; i++) {
@@ -174,7 +174,7 @@ TEST(places_of_a_batch_are_dealt) {
         part[i] = feed_new(&config);
     }
     for (int step = 0; step < 12; step++) {
-        basin_feed_batch all, some[2];
+        basin_picture_feed_batch all, some[2];
         next(&all, whole);
         for (int i = 0; i < 2; i++) next(&some[i], part[i]);
         assert_int_equal(some[0].count, 1);
@@ -183,23 +183,23 @@ TEST(places_of_a_batch_are_dealt) {
         assert_memory_equal(some[1].values, (const char *)all.values + values,
                             (BATCH - 1) * values);
     }
-    basin_feed_free(whole);
-    for (int i = 0; i < 2; i++) basin_feed_free(part[i]);
+    basin_picture_feed_free(whole);
+    for (int i = 0; i < 2; i++) basin_picture_feed_free(part[i]);
     config.first = 2;
-    assert_int_equal(basin_feed_new(&whole, &config, &failure), BASIN_BAD_VALUE);
+    assert_int_equal(basin_picture_feed_new(&whole, &config, &failure), BASIN_BAD_VALUE);
 }
 
 TEST(stops_at_once) {
     BASIN_AT_EXIT(free_pictures) basin_pictures *pictures = open_folder(state);
     told t = {0};
-    basin_feed_config config = training(pictures, &t);
+    basin_picture_feed_config config = training(pictures, &t);
     config.threads = 4;
     for (int i = 0; i < 20; i++) {
         basin_picture_feed *feed = feed_new(&config);
-        basin_feed_batch batch;
+        basin_picture_feed_batch batch;
         if (i % 2) next(&batch, feed);
-        if (i % 3 == 2) basin_feed_seek(feed, i);
-        basin_feed_free(feed);
+        if (i % 3 == 2) basin_picture_feed_seek(feed, i);
+        basin_picture_feed_free(feed);
     }
 }
 
@@ -207,19 +207,19 @@ TEST(evaluation_covers_all) {
     BASIN_AT_EXIT(free_pictures) basin_pictures *pictures = open_folder(state);
     int64_t item[] = {20, 3, 4, 11, 12, 0, 7, 22, 9};
     told t = {0};
-    basin_feed_config config = {.pictures = pictures,
-                                .item = item,
-                                .items = 9,
-                                .augment = basin_augment_evaluation(16, 1, 0),
-                                .batch = 2,
-                                .threads = 2,
-                                .unreadable = unreadable,
-                                .context = &t};
+    basin_picture_feed_config config = {.pictures = pictures,
+                                        .item = item,
+                                        .items = 9,
+                                        .augment = basin_augment_evaluation(16, 1, 0),
+                                        .batch = 2,
+                                        .threads = 2,
+                                        .unreadable = unreadable,
+                                        .context = &t};
     basin_picture_feed *feed = feed_new(&config);
     const int64_t want[] = {20, 4, 0, 7, 22, 9};
     const int64_t counts[] = {1, 1, 1, 2, 1}; /* one pair could not be read at all */
     for (int round = 0; round < 2; round++) {
-        basin_feed_batch batch;
+        basin_picture_feed_batch batch;
         int seen = 0, batches = 0;
         for (;;) {
             next(&batch, feed);
@@ -229,64 +229,64 @@ TEST(evaluation_covers_all) {
                 assert_int_equal(batch.index[i], want[seen++]);
         }
         assert_int_equal(seen, 6);
-        basin_feed_seek(feed, 0);
+        basin_picture_feed_seek(feed, 0);
     }
     assert_int_equal(t.count, 3);
-    assert_int_equal(basin_feed_count(feed).unreadable, 3);
+    assert_int_equal(basin_picture_feed_count(feed).unreadable, 3);
     assert_non_null(strstr(t.text, "03.jpg|"));
     assert_non_null(strstr(t.text, "11.jpg: cut short"));
     assert_non_null(strstr(t.text, "12.JPEG: is no JPEG, PNG or WebP file"));
-    basin_feed_free(feed);
+    basin_picture_feed_free(feed);
 }
 
 TEST(every_item_once_an_epoch) {
     const char *path = "shapes:40:3:12x12x1";
     BASIN_AT_EXIT(free_pictures) basin_pictures *pictures;
     assert_int_equal(basin_pictures_open(&pictures, &path, 1, "train", NULL), BASIN_OK);
-    basin_feed_config config = {.pictures = pictures,
-                                .augment = basin_augment_evaluation(12, 1, 4),
-                                .batch = 8,
-                                .training = true,
-                                .threads = 2,
-                                .seed = 1};
+    basin_picture_feed_config config = {.pictures = pictures,
+                                        .augment = basin_augment_evaluation(12, 1, 4),
+                                        .batch = 8,
+                                        .training = true,
+                                        .threads = 2,
+                                        .seed = 1};
     basin_picture_feed *feed = feed_new(&config);
     for (int epoch = 0; epoch < 3; epoch++) {
         int seen[40] = {0};
         for (int s = 0; s < 5; s++) {
-            basin_feed_batch batch;
+            basin_picture_feed_batch batch;
             next(&batch, feed);
             for (int64_t i = 0; i < batch.count; i++) seen[batch.index[i]]++;
         }
         for (int i = 0; i < 40; i++) assert_int_equal(seen[i], 1);
     }
-    basin_feed_free(feed);
+    basin_picture_feed_free(feed);
 }
 
 TEST(says_what_is_wrong) {
     BASIN_AT_EXIT(free_pictures) basin_pictures *pictures = open_folder(state);
     int64_t bad[] = {3, 11, 12};
-    basin_feed_config config = {.pictures = pictures,
-                                .item = bad,
-                                .items = 3,
-                                .augment = basin_augment_training(16, 3, 4),
-                                .batch = 2,
-                                .training = true};
+    basin_picture_feed_config config = {.pictures = pictures,
+                                        .item = bad,
+                                        .items = 3,
+                                        .augment = basin_augment_training(16, 3, 4),
+                                        .batch = 2,
+                                        .training = true};
     basin_picture_feed *feed = feed_new(&config);
-    basin_feed_batch batch;
+    basin_picture_feed_batch batch;
     basin_error error;
-    assert_int_equal(basin_feed_next(&batch, feed, &error), BASIN_BAD_FILE);
+    assert_int_equal(basin_picture_feed_next(&batch, feed, &error), BASIN_BAD_FILE);
     assert_string_equal(error.text, "none of 3 pictures can be read");
-    basin_feed_free(feed);
+    basin_picture_feed_free(feed);
     config.batch = 4;
-    assert_int_equal(basin_feed_new(&feed, &config, &error), BASIN_BAD_VALUE);
+    assert_int_equal(basin_picture_feed_new(&feed, &config, &error), BASIN_BAD_VALUE);
     assert_string_equal(error.text, "batches of 4 from 3 pictures");
     config.batch = 1;
     bad[1] = FILES;
-    assert_int_equal(basin_feed_new(&feed, &config, &error), BASIN_BAD_VALUE);
+    assert_int_equal(basin_picture_feed_new(&feed, &config, &error), BASIN_BAD_VALUE);
     assert_string_equal(error.text, "item 1 is picture 23, want 0 to 22");
     bad[1] = 1;
     config.augment.patch = 5;
-    assert_int_equal(basin_feed_new(&feed, &config, &error), BASIN_BAD_VALUE);
+    assert_int_equal(basin_picture_feed_new(&feed, &config, &error), BASIN_BAD_VALUE);
     assert_null(feed);
 }
 

@@ -29,17 +29,17 @@ static int setup(void **state) {
     return 0;
 }
 
-static basin_feed_config training(void **state, basin_pictures **pictures, basin_cut cut) {
+static basin_picture_feed_config training(void **state, basin_pictures **pictures, basin_cut cut) {
     const char *path = *state;
     basin_error error;
     if (basin_pictures_open(pictures, &path, 1, NULL, &error)) fail_msg("%s", error.text);
-    basin_feed_config config = {.pictures = *pictures,
-                                .augment = basin_augment_training(SIZE, 3, 7),
-                                .batch = BATCH,
-                                .training = true,
-                                .seed = 4,
-                                .cut = cut,
-                                .threads = 2};
+    basin_picture_feed_config config = {.pictures = *pictures,
+                                        .augment = basin_augment_training(SIZE, 3, 7),
+                                        .batch = BATCH,
+                                        .training = true,
+                                        .seed = 4,
+                                        .cut = cut,
+                                        .threads = 2};
     return config;
 }
 
@@ -48,20 +48,20 @@ typedef struct run {
     int64_t index[STEPS][BATCH];
 } run;
 
-static run *run_new(const basin_feed_config *config, size_t *kept) {
+static run *run_new(const basin_picture_feed_config *config, size_t *kept) {
     run *r = malloc(sizeof *r);
     basin_picture_feed *feed;
-    basin_feed_batch batch;
+    basin_picture_feed_batch batch;
     basin_error error;
     assert_non_null(r);
-    if (basin_feed_new(&feed, config, &error)) fail_msg("%s", error.text);
+    if (basin_picture_feed_new(&feed, config, &error)) fail_msg("%s", error.text);
     for (int s = 0; s < STEPS; s++) {
-        if (basin_feed_next(&batch, feed, &error)) fail_msg("%s", error.text);
+        if (basin_picture_feed_next(&batch, feed, &error)) fail_msg("%s", error.text);
         memcpy(r->values[s], batch.values, sizeof r->values[s]);
         memcpy(r->index[s], batch.index, sizeof r->index[s]);
     }
-    if (kept) *kept = basin_feed_count(feed).kept;
-    basin_feed_free(feed);
+    if (kept) *kept = basin_picture_feed_count(feed).kept;
+    basin_picture_feed_free(feed);
     return r;
 }
 
@@ -77,7 +77,7 @@ TEST(crops_are_those_of_files) {
     BASIN_AT_EXIT(free_pictures) basin_pictures *pictures;
     int exact = 0;
     double worst = 0;
-    basin_feed_config config = training(state, &pictures, BASIN_CUT_FILES);
+    basin_picture_feed_config config = training(state, &pictures, BASIN_CUT_FILES);
     run *files = run_new(&config, NULL);
     config.cut = BASIN_CUT_WHOLE;
     run *whole = run_new(&config, NULL);
@@ -106,7 +106,7 @@ TEST(memory_changes_nothing) {
     basin_pictures *pictures;
     for (int cut = BASIN_CUT_WHOLE; cut <= BASIN_CUT_REDUCED; cut++) {
         size_t none, some, all;
-        basin_feed_config config = training(state, &pictures, (basin_cut)cut);
+        basin_picture_feed_config config = training(state, &pictures, (basin_cut)cut);
         run *without = run_new(&config, &none);
         config.keep_bytes = 50000;
         run *with_some = run_new(&config, &some);

@@ -51,19 +51,19 @@ static basin_status feed_cut(const char *path, int64_t size, basin_cut cut) {
     basin_error error = {0};
     basin_pictures *pictures;
     basin_picture_feed *feed = NULL;
-    basin_feed_batch batch;
+    basin_picture_feed_batch batch;
     basin_status status = basin_pictures_open(&pictures, &path, 1, NULL, &error);
-    basin_feed_config config = {.pictures = pictures,
-                                .augment = basin_augment_evaluation(size, 3, 4),
-                                .batch = 2,
-                                .cut = cut,
-                                .threads = 1};
-    if (!status) status = basin_feed_new(&feed, &config, &error);
+    basin_picture_feed_config config = {.pictures = pictures,
+                                        .augment = basin_augment_evaluation(size, 3, 4),
+                                        .batch = 2,
+                                        .cut = cut,
+                                        .threads = 1};
+    if (!status) status = basin_picture_feed_new(&feed, &config, &error);
     if (!status) {
-        do status = basin_feed_next(&batch, feed, &error);
+        do status = basin_picture_feed_next(&batch, feed, &error);
         while (!status && batch.count);
     }
-    basin_feed_free(feed);
+    basin_picture_feed_free(feed);
     basin_pictures_free(pictures);
     return error.status == status ? status : BASIN_BAD_VALUE;
 }
