@@ -15,9 +15,9 @@ INSTALL_DEPS = $(if $(NO_DEPS),@:,@scripts/install-deps)
 OPTIONS      = -DCMAKE_BUILD_TYPE=$(BUILD_TYPE) -DCMAKE_INSTALL_PREFIX=$(PREFIX) $(CMAKE_OPTIONS)
 # One test more than there are processors: some wait for programs that they started.
 CTEST        = ctest --output-on-failure --no-tests=error -j $$(($(JOBS) + 1))
-SOURCES      = find src include tests bench examples -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh'
+SOURCES      = find src include tests bench examples paper -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh'
 
-.PHONY: all help deps test test-slow demo bench bench-rivals install sanitize coverage valgrind \
+.PHONY: all help deps test test-slow demo paper bench bench-rivals install sanitize coverage valgrind \
         sanitize-clang fuzz tidy format format-check abi words gates docs site explorer dist static deb clean wheel test-python test-wheel \
         clang musl arm64 ubuntu debian
 
@@ -31,6 +31,7 @@ help:
 	@echo "  make test        install what is missing, build, run the quick tests"
 	@echo "  make test-slow   the slow tests"
 	@echo "  make demo        install what is missing, build, train on pictures, complete them, report"
+	@echo "  make paper       the paper in three programs, on data that is here (MUTAG=file); paper/README.md"
 	@echo "  make bench       build and run the benchmarks"
 	@echo "  make bench-rivals  Basin and the same models in PyTorch and JAX in turn: ratios"
 	@echo "  make install     headers, libraries, program, pkg-config and CMake files: PREFIX, DESTDIR"
@@ -82,6 +83,12 @@ demo:
 	    echo "make demo: no NVIDIA GPU here, so the CUDA module is not compiled (make compiles it)"; \
 	    scripts/build $(BUILD) basin_program $(OPTIONS); fi
 	@scripts/demo $(BUILD)
+
+# The paper's three programs at small sizes, five minutes on two cores. MUTAG=MUTAG.zip: graphs of that TUDataset.
+paper:
+	$(INSTALL_DEPS) build
+	@scripts/build $(BUILD) paper $(OPTIONS)
+	@paper/run $(BUILD) $(MUTAG)
 
 bench:
 	$(INSTALL_DEPS) build

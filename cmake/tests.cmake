@@ -167,6 +167,18 @@ foreach(name maze memories sudoku text)
         "${launcher_text} $<TARGET_FILE:example_${name}>")
 endforeach()
 
+# The paper's programs (paper/README.md), which must give the numbers of `basin .. train --preset paper-*`.
+add_custom_target(paper)
+foreach(name image anomaly graph)
+    add_executable(paper_${name} paper/${name}.c)
+    set_target_properties(paper_${name} PROPERTIES
+        OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/paper)
+    target_link_libraries(paper_${name} PRIVATE basin_flags basin_tasks_shared basin_shared m)
+    add_dependencies(paper paper_${name} basin_program)
+    basin_add_test(paper_${name} quick sh ${CMAKE_CURRENT_SOURCE_DIR}/paper/test ${name}
+        "${launcher_text} $<TARGET_FILE:paper_${name}>" "${launcher_text} $<TARGET_FILE:basin_program>")
+endforeach()
+
 # basin.h opens with a complete program, which is the first example.
 basin_add_test(header_program example sh ${CMAKE_CURRENT_SOURCE_DIR}/tests/install/header_program)
 

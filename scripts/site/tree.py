@@ -11,6 +11,7 @@ DOCUMENTS = (
     "docs/lab/*.md",
     "examples/*.md",
     "examples/*/*.md",
+    "paper/*.md",
     "models/*.md",
     "bench/rivals/*.md",
     "tests/golden/*.md",

@@ -1,7 +1,7 @@
 /* Every entry of the paper's tables of hyper-parameters against the presets paper-*, written by
  * hand from the paper: "Hyperparameter, architecture, and data augmentation choices" (appendix B),
  * "Hyperparameters choice of our method on all the datasets" (C), those of TUDataset and of
- * GNNBenchmark (D). What the tables leave open is in docs/paper.md. Totals of parameters are in
+ * GNNBenchmark (D). What the tables leave open is in paper/README.md. Totals of parameters are in
  * tests/tasks/graphs/test_graphs.c. */
 #include "basin/tasks/settings.h"
 #include "support/test.h"
