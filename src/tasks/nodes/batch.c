@@ -102,7 +102,7 @@ static basin_status gather(basin_nodes_batch *b, const basin_nodes_source *s, ba
     const basin_node_inputs *inputs = s->inputs;
     const basin_network *n = b->network;
     int64_t width = basin_nodes_width(inputs->settings);
-    BASIN_TRY(basin_rows_take(&b->table, inputs->table, inputs->shape.columns, n, error));
+    BASIN_TRY(basin_rows_take(&b->table, inputs->node.row, inputs->shape.columns, n, error));
     BASIN_TRY(basin_rows_take(&b->label, s->label, width, n, error));
     BASIN_TRY(basin_rows_take(&b->weight, s->weight, 1, n, error));
     for (int64_t i = b->targets; i < n->nodes && b->weight; i++) b->weight[i] = 0;

@@ -81,7 +81,7 @@ static basin_status prepare(completion *c, basin_error *error) {
     BASIN_TRY(BASIN_NEW_RAW(&c->unit, 2 * c->inputs.shape.columns, "columns", error));
     for (int64_t f = 0; f < c->inputs.shape.columns && !share; f++)
         c->unit[2 * f] = scale.mean[f], c->unit[2 * f + 1] = scale.factor[f];
-    if (share) scale_together(c->inputs.table, N, c->inputs.shape.columns, c->unit);
+    if (share) scale_together(c->inputs.node.row, N, c->inputs.shape.columns, c->unit);
     return basin_node_inputs_pairs(c->pairs, &c->inputs, c->network, N, 0, error);
 }
 
@@ -131,7 +131,7 @@ static basin_status build(completion *c, basin_error *error) {
 /* ---- plans ---- */
 
 static basin_status write_inputs(completion *c, basin_plan *plan, basin_error *error) {
-    BASIN_TRY(basin_values_write(plan, c->value, c->inputs.table, BASIN_F32, error));
+    BASIN_TRY(basin_values_write(plan, c->value, c->inputs.node.row, BASIN_F32, error));
     return basin_pairs_write(plan, &c->pattern, &c->pairs[0], error);
 }
 
@@ -230,7 +230,7 @@ static basin_status explain(basin_nodes_explanation **why, const completion *c,
     BASIN_TRY(BASIN_NEW(&e->feature, F, "an explanation", error));
     for (int64_t i = 0; i < F; i++) {
         const double *part = c->part + 2 * (odd->at * F + i);
-        double value = (double)c->inputs.table[odd->at * F + i];
+        double value = (double)c->inputs.node.row[odd->at * F + i];
         basin_nodes_feature *f = &e->feature[i];
         *f = (basin_nodes_feature){
             .column = i, .fact = i < own ? -1 : (i - own) % width, .share = part[1]};

@@ -16,10 +16,10 @@ static basin_status add_relation(basin_explainer *x, int number, basin_error *er
 }
 
 static basin_status open_relations(basin_explainer *x, basin_error *error) {
-    for (int r = 0; r < x->table.relations; r++)
-        BASIN_TRY(add_relation(x, x->table.relation[r], error));
+    for (int r = 0; r < x->table.node.relations; r++)
+        BASIN_TRY(add_relation(x, x->table.node.relation[r], error));
     for (int r = 0; r < x->inputs.shape.relations; r++)
-        BASIN_TRY(add_relation(x, x->inputs.relation[r], error));
+        BASIN_TRY(add_relation(x, x->inputs.node.relation[r], error));
     return BASIN_OK;
 }
 
@@ -101,12 +101,14 @@ int64_t basin_explainer_slot(const basin_explainer *x, int64_t column, const int
 
 static void place(int64_t *slot, int64_t *hop, const basin_explainer *x, int64_t column) {
     const basin_tree_table *t = &x->table;
-    int64_t block = column / t->own;
+    int64_t block = column / t->node.own;
     bool known = column >= t->plain; /* the share among neighbours, then among theirs */
     *slot = known ? x->slots - 1
-                  : basin_explainer_slot(x, column % t->own, t->relation, t->relations,
-                                         x->ensemble->degree);
-    *hop = known ? 1 + (column - t->plain) % 2 : block == 0 ? 0 : 1 + (block - 1) / t->relations;
+                  : basin_explainer_slot(x, column % t->node.own, t->node.relation,
+                                         t->node.relations, x->ensemble->degree);
+    *hop = known        ? 1 + (column - t->plain) % 2
+           : block == 0 ? 0
+                        : 1 + (block - 1) / t->node.relations;
 }
 
 /* Which of the columns of edges a slot is; -1: none. */
@@ -142,7 +144,7 @@ static basin_status find_typical(basin_explainer *x, basin_error *error) {
     for (int64_t i = 0; i < n; i++) node[i] = i * N / n;
     basin_tree_table_rows(row, &x->table, node, 0, n);
     BASIN_TRY(find_medians(&x->column_typical, row, n, x->table.columns, error));
-    return C ? find_medians(&x->input_typical, x->inputs.table, N, C, error) : BASIN_OK;
+    return C ? find_medians(&x->input_typical, x->inputs.node.row, N, C, error) : BASIN_OK;
 }
 
 /* What a typical edge carries, as the energy reads it. */
@@ -150,7 +152,7 @@ static basin_status find_typical_edge(basin_explainer *x, basin_error *error) {
     const basin_facts *facts = &x->network->facts;
     int64_t width = x->inputs.shape.facts;
     if (!width) return BASIN_OK;
-    const basin_relation *r = &x->network->relation[x->inputs.relation[0]];
+    const basin_relation *r = &x->network->relation[x->inputs.node.relation[0]];
     int64_t n = basin_int_min(r->edges, SAMPLE);
     BASIN_SCRATCH_RAW(float, row, (n * width), "an explanation", error);
     for (int64_t i = 0; i < n; i++) {
@@ -164,9 +166,9 @@ static basin_status find_typical_edge(basin_explainer *x, basin_error *error) {
 /* Totals of edges in the user's units, where no table has them. */
 static basin_status find_totals(basin_explainer *x, basin_error *error) {
     int64_t N = x->network->nodes, width = x->inputs.shape.relations * x->facts;
-    if (!x->inputs.shape.facts || x->table.facts) return BASIN_OK;
+    if (!x->inputs.shape.facts || x->table.node.facts) return BASIN_OK;
     BASIN_TRY(BASIN_NEW_RAW(&x->total, N * width, "an explanation", error));
-    BASIN_TRY(basin_node_facts_fill(x->total, width, x->network, x->inputs.relation,
+    BASIN_TRY(basin_node_facts_fill(x->total, width, x->network, x->inputs.node.relation,
                                     x->inputs.shape.relations, error));
     return find_medians(&x->total_typical, x->total, N, width, error);
 }
@@ -254,24 +256,24 @@ static void explainer_close(basin_explainer *x) {
 static double away(const basin_explainer *x, int64_t column, int relation, int64_t neighbour) {
     const basin_tree_table *t = &x->table;
     double typical = (double)x->column_typical[column];
-    int64_t own = column % t->own, block = column / t->own;
+    int64_t own = column % t->node.own, block = column / t->node.own;
     if (column >= t->plain) {
-        const basin_known_sums *s = &t->sums[relation];
+        const float *sums = basin_known_sums(t, relation, neighbour);
         bool first = (column - t->plain) % 2 == 0;
         if (first) return t->label[neighbour] < 0 ? 0 : t->label[neighbour] - t->rate;
-        return (s->anomalous[neighbour] + 2 * t->rate) / (s->count[neighbour] + 2) - typical;
+        return (sums[0] + 2 * t->rate) / (sums[1] + 2) - typical;
     }
-    if (block <= t->relations) return (double)t->raw[neighbour * t->own + own] - typical;
-    return (double)t->near[(neighbour * t->relations + relation) * t->own + own] - typical;
+    int64_t from = block <= t->node.relations ? 0 : 1 + relation; /* whose mean it is */
+    return (double)t->node.row[neighbour * t->node.stride + from * t->node.own + own] - typical;
 }
 
 /* A mean above the typical one is due to the neighbours above it, in proportion; likewise below. */
 static void hand_on(basin_nodes_explanation *e, const basin_explainer *x, int64_t column,
                     float value, double moves) {
     const basin_tree_table *t = &x->table;
-    int relation =
-        (int)(column >= t->plain ? (column - t->plain) / 2 : (column / t->own - 1) % t->relations);
-    const basin_relation *r = &x->network->relation[t->relation[relation]];
+    int relation = (int)(column >= t->plain ? (column - t->plain) / 2
+                                            : (column / t->node.own - 1) % t->node.relations);
+    const basin_relation *r = &x->network->relation[t->node.relation[relation]];
     double sign = value >= x->column_typical[column] ? 1 : -1, sum = 0;
     for (int pass = 0; pass < 2; pass++) {
         for (int64_t k = r->row[e->node]; k < r->row[e->node + 1]; k++) {
@@ -370,7 +372,7 @@ static void add_values(basin_nodes_explanation *e, const basin_explainer *x, con
         f->typical = in_units(x, slot, (double)x->column_typical[c]);
     }
     for (int64_t c = 0; c < width; c++) {
-        slot = basin_explainer_fact_slot(x, x->inputs.relation[c / x->facts], c % x->facts);
+        slot = basin_explainer_fact_slot(x, x->inputs.node.relation[c / x->facts], c % x->facts);
         e->feature[slot].value = in_units(x, slot, (double)x->total[e->node * width + c]);
         e->feature[slot].typical = in_units(x, slot, (double)x->total_typical[c]);
     }
@@ -379,14 +381,15 @@ static void add_values(basin_nodes_explanation *e, const basin_explainer *x, con
 /* Nodes one and two hops away with known labels, and the anomalous ones, without the node. */
 static void count_known(basin_nodes_explanation *e, const basin_explainer *x) {
     const basin_tree_table *t = &x->table;
-    const basin_known_sums *s = &t->sums[0];
-    const basin_relation *r = &x->network->relation[t->relation[0]];
-    double count[2] = {s->count[e->node], 0}, bad[2] = {s->anomalous[e->node], 0};
+    const float *sums = basin_known_sums(t, 0, e->node);
+    const basin_relation *r = &x->network->relation[t->node.relation[0]];
+    double count[2] = {sums[1], 0}, bad[2] = {sums[0], 0};
     bool own = t->label[e->node] >= 0 && !x->network->directed;
     for (int64_t k = r->row[e->node]; k < r->row[e->node + 1]; k++) {
         if (r->col[k] == e->node || (k > r->row[e->node] && r->col[k] == r->col[k - 1])) continue;
-        count[1] += s->count[r->col[k]] - own;
-        bad[1] += s->anomalous[r->col[k]] - (own && t->label[e->node]);
+        sums = basin_known_sums(t, 0, r->col[k]);
+        count[1] += sums[1] - own;
+        bad[1] += sums[0] - (own && t->label[e->node]);
     }
     for (int hop = 0; hop < 2; hop++) {
         basin_nodes_feature *f = &e->feature[(hop + 1) * x->slots + x->slots - 1];
@@ -441,7 +444,7 @@ static basin_status finish(basin_nodes_explanation *e, const basin_explainer *x,
 static basin_status look(basin_explainer *x, basin_error *error) {
     const basin_nodes_settings *settings = &x->model->settings;
     size_t bytes = 0;
-    if (!x->inputs.table || !basin_nodes_descends(settings)) return BASIN_OK;
+    if (!x->inputs.node.row || !basin_nodes_descends(settings)) return BASIN_OK;
     BASIN_TRY(
         basin_nodes_net_memory(&bytes, settings, &x->inputs.shape, true, x->work.backend, error));
     if (bytes <= basin_nodes_memory_limit(&x->work)) return basin_explain_look(x, error);

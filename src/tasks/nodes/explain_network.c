@@ -266,12 +266,12 @@ static double moves(const row_moves *p, int64_t column, double input) {
 /* All features of a row that lies `far` hops away; their sum. */
 static double add_row(const row_moves *p, int64_t far) {
     const basin_node_inputs *inputs = &p->x->inputs;
-    int64_t F = inputs->features;
+    int64_t F = inputs->node.own;
     double all = 0;
     for (int64_t c = 0; c < inputs->shape.columns; c++) {
         double one = moves(p, c, (double)p->input[c]);
-        int64_t slot = basin_explainer_slot(p->x, c % F, inputs->relation, inputs->shape.relations,
-                                            inputs->settings->degree);
+        int64_t slot = basin_explainer_slot(p->x, c % F, inputs->node.relation,
+                                            inputs->shape.relations, inputs->settings->degree);
         basin_explainer_add(p->e, p->x, slot, c / F + far, one);
         all += one;
     }
@@ -281,15 +281,15 @@ static double add_row(const row_moves *p, int64_t far) {
 /* The node's own row: means over neighbours come through them. */
 static void add_own(const row_moves *p) {
     const basin_node_inputs *inputs = &p->x->inputs;
-    const basin_relation *r = basin_node_inputs_hops(inputs);
-    int64_t C = inputs->shape.columns, width = inputs->features, count = 0;
+    const basin_relation *r = &inputs->network->relation[inputs->node.chain];
+    int64_t C = inputs->shape.columns, width = inputs->node.own, count = 0;
     int64_t node = p->e->node, end = r->row[node + 1];
     add_row(p, 0);
     for (int64_t e = r->row[node]; e < end; e++) count += r->col[e] != node;
     for (int64_t c = 0; c < (count ? width : C); c++)
         basin_explainer_push(p->e, -1, moves(p, c, (double)p->input[c]));
     for (int64_t e = r->row[node]; e < end; e++) {
-        const float *from = inputs->table + r->col[e] * C;
+        const float *from = inputs->node.row + r->col[e] * C;
         double all = 0;
         if (r->col[e] == node) continue;
         for (int64_t c = width; c < C; c++) all += moves(p, c, (double)from[c - width]);
@@ -329,7 +329,7 @@ static basin_status add_edges(integral *g, int64_t i, int r, double scale, basin
         for (int64_t p = pairs->row[start + a]; p < pairs->row[start + a + 1]; p++) {
             int64_t b = pairs->key[p] - start, far = hops_to(s, a);
             bool goes = hops_to(s, b) < far; /* seen from its nearer end */
-            int64_t slot = basin_explainer_fact_slot(g->x, g->x->inputs.relation[r],
+            int64_t slot = basin_explainer_fact_slot(g->x, g->x->inputs.node.relation[r],
                                                      goes && g->x->network->directed ? facts : 0);
             double all = 0;
             for (int64_t c = 0; c < facts; c++) {

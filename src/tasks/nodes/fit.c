@@ -626,7 +626,7 @@ static basin_status prepare(basin_nodes_fitting *f, basin_error *error) {
                                       f->train_count, error));
     BASIN_TRY(basin_parted_inputs_scale(&f->inputs, &m->scale, &m->edge_scale, error));
     for (int r = 0; r < f->inputs.shape.relations; r++)
-        basin_nodes_add_line(m->relations, f->network->relation[f->inputs.whole->relation[r]].name);
+        basin_nodes_add_line(m->relations, f->network->relation[f->inputs.whole->node.relation[r]].name);
     if (!parts) return choose_sampling(f, error);
     choose_pace(f);
     return BASIN_OK;

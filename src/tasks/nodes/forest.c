@@ -101,7 +101,7 @@ static bool looks_at_labels(basin_tree_view view) {
 
 /* The first so many columns are what a view has. */
 static int64_t columns_of(const basin_tree_table *table, basin_tree_view view) {
-    return is_own(view) ? table->own : view == BASIN_VIEW_HOPS ? table->plain : table->columns;
+    return is_own(view) ? table->node.own : view == BASIN_VIEW_HOPS ? table->plain : table->columns;
 }
 
 /* Every other fit that sees neighbours, and one view, upweight anomalies and allow small leaves;
@@ -154,11 +154,11 @@ static basin_tree_view view_of(const basin_nodes_ensemble *e, int64_t fit, int64
 static basin_status grow_net(const growing *g, int64_t fit, const basin_trees_data *data,
                              basin_error *error) {
     const basin_tree_table *t = g->table;
-    bool own = data->features == t->own;
+    bool own = data->features == t->node.own;
     basin_row_net_spec spec = {.members = own ? g->members : (g->members + 1) / 2,
                                .seed = g->seed + 1000003u * (uint64_t)fit};
-    for (int64_t at = 0; at < (own ? t->own : t->plain); at += t->own)
-        spec.width[spec.tokens++] = t->own;
+    for (int64_t at = 0; at < (own ? t->node.own : t->plain); at += t->node.own)
+        spec.width[spec.tokens++] = t->node.own;
     if (!own && t->columns > t->plain) spec.width[spec.tokens++] = t->columns - t->plain;
     return basin_trees_fit_net(&g->ensemble->trees[fit], data, &spec, g->watch, error);
 }
@@ -257,7 +257,7 @@ double basin_nodes_ensemble_weight(const basin_nodes_ensemble *e, const basin_tr
 static basin_status sum_logits(double *logit, const basin_nodes_ensemble *e,
                                const basin_tree_table *table, bool apart, basin_error *error) {
     enum { BLOCK = 4096 };
-    int64_t N = table->network->nodes;
+    int64_t N = table->node.network->nodes;
     size_t cells = 0;
     memset(logit, 0, (size_t)((apart ? BASIN_TREE_VIEWS : 1) * N) * sizeof *logit);
     if (!basin_size_multiply(&cells, BLOCK, (size_t)table->columns))
@@ -291,11 +291,11 @@ static void transpose(double *to, const double *from /* [rows, columns] */, int6
 static basin_status sum_parts(double **mine /* [own nodes, width] */, const basin_nodes_ensemble *e,
                               const basin_tree_tables *t, int64_t width, basin_error *error) {
     int64_t own = 0, at = 0;
-    for (int64_t k = 0; k < t->count; k++) own += t->table[k].network->nodes;
+    for (int64_t k = 0; k < t->count; k++) own += t->table[k].node.network->nodes;
     BASIN_TRY(BASIN_NEW_RAW(mine, own * width, "trees of parts", error));
     BASIN_SCRATCH_RAW(double, one, (t->parts->most_nodes * width), "trees of parts", error);
     for (int64_t k = 0; k < t->count; k++) {
-        int64_t n = t->table[k].network->nodes;
+        int64_t n = t->table[k].node.network->nodes;
         BASIN_TRY(sum_logits(one, e, &t->table[k], width > 1, error));
         transpose(*mine + at * width, one, width, n);
         at += n;
@@ -320,7 +320,7 @@ basin_status basin_nodes_ensemble_logits(double *logit, const basin_nodes_ensemb
 
 static basin_status check(const basin_nodes_ensemble *e, const basin_tree_table *table,
                           const basin_watch *watch, basin_error *error) {
-    const char *path = table->network->path;
+    const char *path = table->node.network->path;
     for (int64_t k = 0; k < e->fits; k++) {
         int64_t reads = basin_trees_features(e->trees[k]);
         int64_t columns = columns_of(table, view_of(e, k, NULL));

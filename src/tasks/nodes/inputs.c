@@ -1,4 +1,4 @@
-/* Inputs: scaled features, logarithms of degrees, means of both over one and two hops. */
+/* What the network reads: the table of features scaled, with means over hops; facts of edges. */
 #include "base/parallel.h"
 #include "tasks/nodes/net.h"
 
@@ -6,8 +6,8 @@ static basin_status pick_relations(basin_node_inputs *inputs, basin_error *error
     const basin_network *network = inputs->network;
     int *count = &inputs->shape.relations;
     if (basin_choice_is(inputs->settings->relations, "one")) {
-        inputs->relation[(*count)++] = basin_network_main_relation(network);
-        if (inputs->relation[0] >= 0) return BASIN_OK;
+        inputs->node.relation[(*count)++] = basin_network_main_relation(network);
+        if (inputs->node.relation[0] >= 0) return BASIN_OK;
         return basin_fail(error, BASIN_BAD_VALUE,
                           "%s: %d relations and no union of them; needs one named homo",
                           network->path, network->relations);
@@ -17,68 +17,10 @@ static basin_status pick_relations(basin_node_inputs *inputs, basin_error *error
         if (*count == BASIN_ANOMALY_RELATIONS)
             return basin_fail(error, BASIN_UNSUPPORTED, "%s: more than %d relations", network->path,
                               BASIN_ANOMALY_RELATIONS);
-        inputs->relation[(*count)++] = r;
+        inputs->node.relation[(*count)++] = r;
     }
     if (*count) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_VALUE, "%s: no relation besides the union", network->path);
-}
-
-/* Features, the logarithms of degrees, and totals of what edges carry. */
-static basin_status make_raw(basin_node_inputs *inputs, basin_error *error) {
-    const basin_network *network = inputs->network;
-    int64_t N = network->nodes, F = network->feature ? network->features : 0;
-    int64_t D = F + (inputs->settings->degree ? inputs->shape.relations : 0);
-    int64_t C = D;
-    if (basin_facts_are_features(inputs->settings))
-        C += basin_node_facts_width(network, inputs->shape.relations);
-    inputs->features = C;
-    if (C < 1)
-        return basin_fail(error, BASIN_BAD_VALUE,
-                          "%s: no features; needs some, or degree, which makes one", network->path);
-    BASIN_TRY(BASIN_NEW_RAW(&inputs->raw, N * C, "features of nodes", error));
-    float *x = inputs->raw;
-    for (int64_t i = 0; i < N; i++) {
-        if (F) memcpy(x + i * C, network->feature + i * F, (size_t)F * sizeof *x);
-        for (int64_t r = F; r < D; r++) {
-            const int64_t *row = network->relation[inputs->relation[r - F]].row;
-            x[i * C + r] = (float)log1p((double)(row[i + 1] - row[i]));
-        }
-    }
-    if (C == D) return BASIN_OK;
-    return basin_node_facts_fill(x + D, C, network, inputs->relation, inputs->shape.relations,
-                                 error);
-}
-
-void basin_neighbour_mean(float *mean, const float *from, int64_t stride, int64_t columns,
-                          const basin_relation *relation, int64_t node) {
-    int64_t count = 0;
-    memset(mean, 0, (size_t)columns * sizeof *mean);
-    for (int64_t e = relation->row[node]; e < relation->row[node + 1]; e++) {
-        int64_t j = relation->col[e];
-        if (j == node) continue;
-        basin_row_add(mean, from + j * stride, columns);
-        count++;
-    }
-    for (int64_t c = 0; c < columns && count; c++) mean[c] /= (float)count;
-}
-
-static void average_some(const void *context, int64_t first, int64_t last) {
-    const basin_neighbour_means *m = context;
-    for (int64_t i = first; i < last; i++)
-        basin_neighbour_mean(m->to + i * m->to_stride, m->from, m->from_stride, m->columns,
-                             m->relation, i);
-}
-
-void basin_neighbour_means_take(const basin_neighbour_means *means, int64_t nodes, int threads) {
-    if (threads)
-        basin_parallel_for(average_some, means, nodes, 256, threads);
-    else
-        basin_parallel_for(average_some, means, nodes, 256, 0);
-}
-
-const basin_relation *basin_node_inputs_hops(const basin_node_inputs *inputs) {
-    int homo = basin_network_main_relation(inputs->network);
-    return &inputs->network->relation[homo >= 0 ? homo : inputs->relation[0]];
 }
 
 typedef struct scaling {
@@ -96,20 +38,21 @@ static void scale_some(const void *context, int64_t first, int64_t last) {
 
 basin_status basin_node_inputs_scale_rows(basin_node_inputs *inputs, const basin_scaler *scale,
                                           const basin_scaler *edge_scale, basin_error *error) {
-    int64_t N = inputs->network->nodes, F = inputs->features, hops = inputs->settings->hops;
-    int64_t stride = F * (1 + hops);
+    basin_node_table *t = &inputs->node;
     bool fitted = scale->mean || scale->quantile; /* else it may not know how many there are */
     basin_scaler own = *scale;
-    own.features = F;
-    if (fitted && scale->features != F)
+    own.features = t->own;
+    if (fitted && scale->features != t->own)
         return basin_fail(error, BASIN_BAD_SHAPE,
                           "%s: %lld features (with degrees), the detector was trained on %lld",
-                          inputs->network->path, (long long)F, (long long)scale->features);
-    BASIN_TRY(BASIN_NEW_RAW(&inputs->table, N * stride, "the table of inputs", error));
-    inputs->shape.columns = stride;
+                          t->network->path, (long long)t->own, (long long)scale->features);
+    t->means = inputs->settings->hops;
+    t->stride = inputs->shape.columns = t->own * (1 + t->means);
+    BASIN_TRY(BASIN_NEW_RAW(&t->row, (t->network->nodes + t->halo) * t->stride,
+                            "the table of inputs", error));
     inputs->reader.scale = edge_scale;
-    scaling rows = {inputs->table, stride, &own, inputs->raw};
-    basin_parallel_for(scale_some, &rows, N, 256, 0);
+    scaling rows = {t->row, t->stride, &own, inputs->raw};
+    basin_parallel_for(scale_some, &rows, t->network->nodes, 256, 0);
     free(inputs->raw);
     inputs->raw = NULL;
     return BASIN_OK;
@@ -120,18 +63,14 @@ static void choose_list(basin_node_inputs *inputs) {
     static const int64_t sparse = 8, small = 100000; /* cells for one that counts; that are few */
     int64_t cells = inputs->network->nodes * inputs->shape.columns, count = 0;
     if (cells < small || !basin_nodes_may_list(inputs->settings)) return;
-    for (int64_t i = 0; i < cells; i++) count += inputs->table[i] != 0;
+    for (int64_t i = 0; i < cells; i++) count += inputs->node.row[i] != 0;
     if (count && count < INT32_MAX && count * sparse < cells) inputs->shape.listed = count;
 }
 
 basin_status basin_node_inputs_scale(basin_node_inputs *inputs, const basin_scaler *scale,
                                      const basin_scaler *edge_scale, basin_error *error) {
     BASIN_TRY(basin_node_inputs_scale_rows(inputs, scale, edge_scale, error));
-    int64_t hops = inputs->settings->hops, stride = inputs->shape.columns, C = stride / (1 + hops);
-    const basin_relation *relation = basin_node_inputs_hops(inputs);
-    for (float *x = inputs->table; x < inputs->table + hops * C; x += C)
-        basin_neighbour_means_take(&(basin_neighbour_means){x + C, stride, x, stride, C, relation},
-                                   inputs->network->nodes, 0);
+    for (int64_t b = 1; b <= inputs->node.means; b++) basin_node_table_means(&inputs->node, b, 0);
     choose_list(inputs);
     return BASIN_OK;
 }
@@ -146,11 +85,17 @@ static basin_status open_inputs(basin_node_inputs *inputs, basin_error *error) {
         inputs->shape.facts = basin_facts_width(&network->facts);
         inputs->reader =
             (basin_edge_reader){.relations = inputs->shape.relations, .add_self = loops};
-        memcpy(inputs->reader.relation, inputs->relation, sizeof inputs->relation);
+        memcpy(inputs->reader.relation, inputs->node.relation, sizeof inputs->reader.relation);
     }
-    BASIN_TRY(make_raw(inputs, error));
+    basin_node_table *t = &inputs->node;
+    int homo = basin_network_main_relation(network);
+    t->relations = inputs->shape.relations, t->chain = homo >= 0 ? homo : t->relation[0];
+    bool facts = basin_facts_are_features(settings);
+    BASIN_TRY(basin_node_table_begin(t, network, settings->degree, facts, error));
+    BASIN_TRY(BASIN_NEW_RAW(&inputs->raw, N * t->own, "features of nodes", error));
+    BASIN_TRY(basin_node_table_own(inputs->raw, t->own, t, error));
     for (int r = 0; r < inputs->shape.relations; r++)
-        inputs->shape.pairs[r] = network->relation[inputs->relation[r]].edges + (loops ? N : 0);
+        inputs->shape.pairs[r] = network->relation[t->relation[r]].edges + (loops ? N : 0);
     return BASIN_OK;
 }
 
@@ -162,7 +107,7 @@ basin_status basin_node_inputs_open(basin_node_inputs *inputs, const basin_netwo
 }
 
 void basin_node_inputs_close(basin_node_inputs *inputs) {
-    BASIN_FREE(inputs->raw, inputs->table);
+    BASIN_FREE(inputs->raw, inputs->node.row);
     *inputs = (basin_node_inputs){0};
 }
 
@@ -176,15 +121,15 @@ basin_status basin_node_inputs_pairs(basin_pairs *pairs, const basin_node_inputs
     basin_status status = BASIN_OK;
     for (int r = 0; r < inputs->shape.relations; r++) pairs[r] = (basin_pairs){0};
     for (int r = 0; r < inputs->shape.relations && !status; r++)
-        status =
-            basin_network_pairs(&pairs[r], network, inputs->relation[r], self, room, halo, error);
+        status = basin_network_pairs(&pairs[r], network, inputs->node.relation[r], self, room, halo,
+                                     error);
     for (int r = 0; r < inputs->shape.relations && status; r++) basin_pairs_free(&pairs[r]);
     return status;
 }
 
 basin_nodes_net_data basin_node_inputs_data(const basin_node_inputs *inputs,
                                             const basin_pairs *pairs) {
-    return (basin_nodes_net_data){.table = inputs->table,
+    return (basin_nodes_net_data){.table = inputs->node.row,
                                   .pairs = pairs,
                                   .reader = &inputs->reader,
                                   .network = inputs->network,
@@ -353,7 +298,7 @@ basin_status basin_node_inputs_fit(basin_scaler *scale, basin_scaler *edge_scale
                                    int64_t nodes, basin_error *error) {
     basin_scaler_kind kind;
     BASIN_TRY(basin_scaler_parse(&kind, inputs->settings->scaling, error));
-    BASIN_TRY(basin_scaler_fit(scale, kind, inputs->raw, inputs->features, node, nodes, error));
+    BASIN_TRY(basin_scaler_fit(scale, kind, inputs->raw, inputs->node.own, node, nodes, error));
     if (!inputs->shape.facts) return BASIN_OK;
     return fit_edge_scale(edge_scale, &inputs->reader, inputs->network, node, nodes, error);
 }

@@ -89,15 +89,12 @@ basin_status basin_nodes_live_add(basin_nodes_live *live, const char *nodes, con
 /* The nodes of a part have the rows that they have in the whole. */
 static void give_rows(basin_explainer *x, void *context) {
     const basin_near_rows *rows = &((const basin_nodes_live *)context)->rows;
-    basin_tree_table *t = &x->table;
-    size_t columns = (size_t)x->inputs.shape.columns * sizeof(float);
-    for (int64_t i = 0; i < x->network->nodes; i++) {
-        int64_t node = x->network->origin[i];
-        if (columns)
-            memcpy(x->inputs.table + i * x->inputs.shape.columns, basin_near_inputs(rows, node),
-                   columns);
-        basin_near_table_rows(t, i, rows, node);
-    }
+    const basin_node_table *to[] = {&x->inputs.node, &x->table.node};
+    const basin_node_table *from[] = {&rows->inputs.node, &rows->table.node};
+    for (int k = 0; k < 2; k++)
+        for (int64_t i = 0; i < x->network->nodes && to[k]->row; i++)
+            memcpy(to[k]->row + i * to[k]->stride, basin_node_row(from[k], x->network->origin[i]),
+                   (size_t)to[k]->stride * sizeof(float));
 }
 
 static basin_status score_around(double *probability, basin_nodes_live *live,

@@ -195,7 +195,7 @@ static basin_status make_worker(worker *w, basin_error *error) {
     w->inputs.network = &w->network;
     w->inputs.shape.nodes = BLOCK;
     for (int r = 0; r < BASIN_ANOMALY_RELATIONS; r++)
-        w->inputs.relation[r] = w->inputs.reader.relation[r] = r;
+        w->inputs.node.relation[r] = w->inputs.reader.relation[r] = r;
     for (int64_t m = 0; m < rows->model->members && w->scorer->descends; m++) {
         BASIN_TRY(basin_store_new(&w->store[m], w->model.backend, error));
         BASIN_TRY(
@@ -322,7 +322,7 @@ static basin_status list_way(worker *w, int r, bool back, int64_t before, basin_
         basin_near_list list = {0};
         row[i] = n;
         if (i < w->nodes)
-            list = basin_near_sees(g, w->scorer->rows->inputs.relation[r],
+            list = basin_near_sees(g, w->scorer->rows->inputs.node.relation[r],
                                    ((const int64_t *)w->node.data)[i], back);
         BASIN_TRY(grow(&l->col[back], n + list.count + 1, sizeof(int32_t), error));
         BASIN_TRY(grow(&l->fact, (before + n + list.count) * F + 1, sizeof(float), error));
@@ -370,11 +370,11 @@ static basin_status descend(double *logit, worker *w, basin_error *error) {
     BASIN_TRY(make_lists(w, list, error));
     BASIN_TRY(grow(&w->table, rows * columns, sizeof(float), error));
     BASIN_TRY(grow(&w->probability, rows, sizeof(double), error));
-    w->inputs.table = w->table.data;
-    memset(w->inputs.table, 0, (size_t)(rows * columns) * sizeof(float));
+    w->inputs.node.row = w->table.data;
+    memset(w->inputs.node.row, 0, (size_t)(rows * columns) * sizeof(float));
     for (int64_t i = 0; i < w->nodes; i++)
-        basin_near_inputs_now(w->inputs.table + i * columns, w->scorer->rows,
-                              ((const int64_t *)w->node.data)[i]);
+        basin_node_table_row(w->inputs.node.row + i * columns, &w->scorer->rows->inputs.node,
+                             ((const int64_t *)w->node.data)[i]);
     double *one = w->probability.data;
     *logit = 0;
     for (w->member = 0; w->member < model->members; w->member++) {
@@ -390,7 +390,7 @@ static basin_status score_trees(double *logit, worker *w, int64_t node, basin_er
     const basin_near_rows *rows = w->scorer->rows;
     const basin_nodes_ensemble *e = &rows->model->ensemble;
     BASIN_TRY(grow(&w->table, rows->table.columns, sizeof(float), error));
-    basin_near_trees(w->table.data, rows, node);
+    basin_tree_table_rows(w->table.data, &rows->table, &node, 0, 1);
     for (int64_t k = 0; k < e->fits; k++) {
         double weight = basin_nodes_ensemble_weight(e, &rows->table, k), one;
         if (weight <= 0) continue;

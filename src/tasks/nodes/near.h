@@ -66,6 +66,19 @@ void basin_near_part_free(basin_network **part);
 basin_status basin_near_add(basin_near_graph *graph, const struct basin_near_rows *rows,
                             const char *nodes, const char *edges, basin_error *error);
 
+/* Of a table with additions or without: a node's row, and the nodes that it sees. */
+static inline float *basin_node_row(const basin_node_table *t, int64_t node) {
+    const basin_near_node *changed = t->grown ? t->grown->node[node] : NULL;
+    return changed && changed->row ? changed->row + t->first : t->row + node * t->stride;
+}
+static inline basin_near_list basin_node_list(const basin_node_table *t, int relation,
+                                              int64_t node) {
+    const basin_relation *r = &t->network->relation[relation];
+    if (t->grown) return basin_near_sees(t->grown, relation, node, false);
+    return (basin_near_list){.count = r->row[node + 1] - r->row[node],
+                             .col = r->col + r->row[node]};
+}
+
 /* ---- near_rows.c: inputs of network and trees, where states are kept ---- */
 
 typedef struct basin_near_rows {
@@ -74,7 +87,6 @@ typedef struct basin_near_rows {
     bool network, trees;      /* which of them has a share; neither: nothing is kept */
     basin_node_inputs inputs; /* of the base, as the table */
     basin_tree_table table;
-    int64_t width, hops; /* columns of inputs before the means; hops of means */
     float *scratch;
 } basin_near_rows;
 
@@ -82,20 +94,12 @@ basin_status basin_near_rows_open(basin_near_rows *rows, const basin_near_graph 
                                   const basin_nodes_model *model, size_t memory,
                                   basin_error *error);
 void basin_near_rows_close(basin_near_rows *rows);
-/* Numbers of a node's row: inputs; of trees its own, first means and sums of known labels. */
+/* Numbers of a changed node: its rows of both tables. */
 int64_t basin_near_rows_size(const basin_near_rows *rows);
 /* A row of a node that is to change, as it is in the base. */
 void basin_near_rows_begin(float *row, const basin_near_rows *rows, int64_t node);
 /* Rows of changed nodes, by those of their neighbours. */
 void basin_near_rows_renew(const basin_near_rows *rows, const int64_t *changed, int64_t count);
-const float *basin_near_inputs(const basin_near_rows *rows, int64_t node);
-/* The same with means over the rows that its neighbours have now. */
-void basin_near_inputs_now(float *x, const basin_near_rows *rows, int64_t node);
-/* What a table of trees has of a node, as its row `at`. */
-void basin_near_table_rows(basin_tree_table *table, int64_t at, const basin_near_rows *rows,
-                           int64_t node);
-void basin_near_trees(float *x /* [table.columns] */, const basin_near_rows *rows, int64_t node);
-
 /* ---- near.c: scores ---- */
 
 typedef struct basin_near_scorer basin_near_scorer;

@@ -122,12 +122,10 @@ basin_optimizer_config basin_nodes_net_adamw(const basin_nodes_settings *setting
 typedef struct basin_node_inputs {
     const basin_network *network;
     const basin_nodes_settings *settings;
-    int relation[BASIN_ANOMALY_RELATIONS]; /* numbers of the network's relations */
-    int64_t features;                      /* and degrees, before the means */
-    float *raw;                            /* [N, features] unscaled */
-    float *table;                          /* [N, shape.columns] */
-    basin_edge_reader reader;              /* of what edges carry */
-    basin_nodes_shape shape;               /* of the whole network */
+    basin_node_table node;    /* [N, shape.columns] scaled, with means over hops */
+    float *raw;               /* [N, own] unscaled, until the table is made */
+    basin_edge_reader reader; /* of what edges carry */
+    basin_nodes_shape shape;  /* of the whole network */
 } basin_node_inputs;
 
 /* Everything but the table, which wants a scale. */
@@ -144,29 +142,6 @@ basin_status basin_node_inputs_scale(basin_node_inputs *inputs, const basin_scal
 basin_status basin_node_inputs_scale_rows(basin_node_inputs *inputs, const basin_scaler *scale,
                                           const basin_scaler *edge_scale, basin_error *error);
 void basin_node_inputs_close(basin_node_inputs *inputs);
-typedef float basin_four __attribute__((vector_size(16), aligned(4), may_alias));
-/* to += row; scores of trees spend most of their time here. */
-static inline void basin_row_add(float *to, const float *row, int64_t columns) {
-    int64_t c = 0;
-    for (; c + 4 <= columns; c += 4) *(basin_four *)(to + c) += *(const basin_four *)(row + c);
-    for (; c < columns; c++) to[c] += row[c];
-}
-/* The mean of columns over the neighbours of a node, itself left out; 0 where there are none. */
-void basin_neighbour_mean(float *mean /* [columns] */, const float *from /* [N, stride] */,
-                          int64_t stride, int64_t columns, const basin_relation *relation,
-                          int64_t node);
-/* These of many nodes: threads 0 means all. */
-typedef struct basin_neighbour_means {
-    float *to; /* [nodes, to_stride] */
-    int64_t to_stride;
-    const float *from; /* [.., from_stride] */
-    int64_t from_stride, columns;
-    const basin_relation *relation;
-} basin_neighbour_means;
-void basin_neighbour_means_take(const basin_neighbour_means *means, int64_t nodes, int threads);
-/* What means run along: the whole graph, or the first relation where there is no union. */
-const basin_relation *basin_node_inputs_hops(const basin_node_inputs *inputs);
-
 /* The relations of the settings as pairs, as basin_network_pairs has them; free each. */
 basin_status basin_node_inputs_pairs(basin_pairs *pairs /* [relations] */,
                                      const basin_node_inputs *inputs, const basin_network *network,

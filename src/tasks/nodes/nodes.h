@@ -7,6 +7,7 @@
  *     fit.c        trains with settings that leave nothing open
  *     score.c      scores of all nodes: as one plan, or streamed (stream.c)
  *     parts.c      the same for a graph that is cut, over ranks
+ *     features.c   the table of features that all of them read
  *     batch.c, inputs.c, net.c   what a step reads, and the expressions
  *     model.c      settings, the model and its file; card.c, drift.c   what it remembers of its
  *                  training
@@ -56,20 +57,6 @@ bool basin_known_labels_fit(const basin_known_labels *known, const basin_network
 /* Fills `label` [N]: 0 (also without a label), 1, or -1 unknown; returns how many are known. */
 int64_t basin_known_labels_find(int8_t *label, const basin_known_labels *known,
                                 const basin_network *network);
-
-/* ---- what a row has of them ---- */
-
-/* Known neighbours of each node, along one relation. */
-typedef struct basin_known_sums {
-    float *anomalous, *count; /* [N] */
-} basin_known_sums;
-
-void basin_known_sums_fill(basin_known_sums *sums, const int8_t *label,
-                           const basin_relation *relation, int64_t nodes);
-/* The share of anomalies among known neighbours, and its mean over neighbours without the node
- * itself; both shrunk to `rate`. Undirected edges are seen from both ends. */
-void basin_known_shares(float share[2], const basin_known_sums *sums, const int8_t *label,
-                        const basin_relation *relation, bool directed, int64_t node, double rate);
 
 /* ---- files ---- */
 
@@ -123,24 +110,64 @@ typedef struct basin_nodes_ensemble {
 
 void basin_nodes_ensemble_free(basin_nodes_ensemble *ensemble);
 
+/* ---- features.c: the one table of features of a network's nodes, which trees, the network and
+ * scores of single nodes read. A row has the node's own columns (features, logarithms of degrees,
+ * totals of edges), blocks of their means over neighbours, and for trees sums of known labels. ----
+ */
+
+struct basin_near_graph;
+
+typedef struct basin_node_table {
+    const basin_network *network;
+    int64_t halo; /* rows after those of the network's nodes: of nodes that a part sees */
+    int relations;
+    int relation[BASIN_TREE_RELATIONS]; /* numbers of the network's, of degrees and totals */
+    bool degree;
+    int64_t facts;  /* columns of totals, the last of its own */
+    int64_t own;    /* features, degrees and totals */
+    int64_t means;  /* blocks, from 1 on */
+    int chain;      /* a block is the mean of the one before it along this relation; -1: block 1 + r
+                       is the mean of the own columns along relation r of the table */
+    int64_t stride; /* own (1 + means), and of trees 2 sums per relation */
+    float *row;     /* [N + halo, stride] */
+    const struct basin_near_graph *grown; /* additions to the network; or NULL */
+    int64_t first; /* where rows of this table begin in the numbers of a node that they changed */
+} basin_node_table;
+
+/* Counts the columns of a table that has its relations; an error where there are none. */
+basin_status basin_node_table_begin(basin_node_table *table, const basin_network *network,
+                                    bool degree, bool facts, basin_error *error);
+/* The own columns of all nodes; of one node of a network with additions, `total` [facts]. */
+basin_status basin_node_table_own(float *x /* [N, stride] */, int64_t stride,
+                                  const basin_node_table *table, basin_error *error);
+void basin_node_table_own_row(float *x, float *total, const basin_node_table *table, int64_t node);
+/* A block of one node; of all nodes, threads 0: all. Blocks before it are there. */
+void basin_node_table_mean(float *mean /* [own] */, const basin_node_table *table, int64_t block,
+                           int64_t node);
+void basin_node_table_means(const basin_node_table *table, int64_t block, int threads);
+/* Own columns and means of a node; after additions, means over the rows that are there now. */
+void basin_node_table_row(float *x /* [own (1 + means)] */, const basin_node_table *table,
+                          int64_t node);
+/* The mean of a block over a node's neighbours without itself; 0 where there are none. */
+void basin_neighbour_mean(float *mean /* [own] */, const basin_node_table *table, int64_t block,
+                          int relation, int64_t node);
+static inline int basin_node_table_along(const basin_node_table *table, int64_t block) {
+    return table->chain < 0 ? table->relation[block - 1] : table->chain;
+}
+/* Rows of the halos of this rank's parts, whose tables lie `step` bytes apart. */
+basin_status basin_node_tables_fetch(basin_parts *parts, const basin_node_table *first, size_t step,
+                                     basin_error *error);
+
 /* ---- table.c: what trees read of a network ---- */
 
-/* Columns of a row: features, logarithms of degrees, totals of edges, unscaled; per relation their
- * means over neighbours, and the means of these; with known labels two shares per relation. */
+/* Columns of a row: the node table's, unscaled; per relation the means of its means; with known
+ * labels two shares per relation. */
 typedef struct basin_tree_table {
-    const basin_network *network;
-    int64_t halo; /* rows behind those of the network's nodes: of nodes that a part sees */
-    int relations;
-    int relation[BASIN_TREE_RELATIONS]; /* numbers of the network's; the union comes first */
-    int64_t own;                        /* features, degrees and facts */
-    int64_t facts;                      /* of which the last so many are facts */
-    int64_t plain;                      /* own (1 + 2 relations): columns before the shares */
-    int64_t columns;                    /* of a row */
-    float *raw;                         /* [N + halo, own] */
-    float *near;                        /* [N + halo, relations, own] */
-    int8_t *label;                      /* [N + halo] known ones; NULL: the ensemble keeps none */
-    int64_t known;                      /* how many there are here */
-    basin_known_sums sums[BASIN_TREE_RELATIONS]; /* [N + halo] */
+    basin_node_table node; /* relations: those that the ensemble names; the union comes first */
+    int64_t plain;         /* own (1 + 2 relations): columns before the shares */
+    int64_t columns;       /* of a row */
+    int8_t *label;         /* [N + halo] known ones; NULL: the ensemble keeps none */
+    int64_t known;         /* how many there are here */
     double rate;
 } basin_tree_table;
 
@@ -149,6 +176,12 @@ basin_status basin_tree_table_open(basin_tree_table *table, const basin_network 
                                    const basin_nodes_ensemble *ensemble, size_t memory,
                                    basin_error *error);
 void basin_tree_table_close(basin_tree_table *table);
+/* Known neighbours of a node along relation r of the table: anomalous ones, and all. */
+float *basin_known_sums(const basin_tree_table *table, int r, int64_t node);
+void basin_known_sums_fill(const basin_tree_table *table, int64_t node); /* all relations */
+/* The share of anomalies among known neighbours, and its mean over neighbours without the node
+ * itself; both shrunk to `rate`. Undirected edges are seen from both ends. */
+void basin_known_shares(float share[2], const basin_tree_table *table, int r, int64_t node);
 /* Of nodes node[0] .., or of first .. where `node` is NULL. */
 void basin_tree_table_rows(float *x /* [rows, columns] */, const basin_tree_table *table,
                            const int64_t *node, int64_t first, int64_t rows);

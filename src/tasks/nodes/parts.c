@@ -30,8 +30,8 @@ static void set_shape(basin_parted_inputs *in) {
     in->shape.halo = p->most_halo;
     in->shape.parts = p->parts;
     for (int r = 0; r < in->shape.relations; r++) {
-        in->shape.pairs[r] = p->most_edges[first->relation[r]] + (loops ? p->most_nodes : 0);
-        in->whole->relation[r] = first->relation[r];
+        in->shape.pairs[r] = p->most_edges[first->node.relation[r]] + (loops ? p->most_nodes : 0);
+        in->whole->node.relation[r] = first->node.relation[r];
     }
 }
 
@@ -40,9 +40,11 @@ static basin_status open_all(basin_parted_inputs *in, const basin_network *netwo
     basin_parts *p = in->parts;
     if (p) BASIN_TRY(check(settings, error));
     BASIN_TRY(BASIN_NEW(&in->part, in->count + 1, "the inputs of parts", error));
-    for (int64_t k = 0; k < in->count; k++)
+    for (int64_t k = 0; k < in->count; k++) {
         BASIN_TRY(basin_node_inputs_open(&in->part[k], p ? p->part[k]->network : network, settings,
                                          error));
+        in->part[k].node.halo = p ? p->part[k]->halo : 0;
+    }
     return BASIN_OK;
 }
 
@@ -85,66 +87,47 @@ basin_status basin_parted_inputs_fit(basin_scaler *scale, basin_scaler *edge_sca
                                      int64_t nodes, basin_error *error) {
     basin_parts *p = in->parts;
     if (!p) return basin_node_inputs_fit(scale, edge_scale, in->part, node, nodes, error);
-    basin_node_inputs train = {.settings = in->part[0].settings, .features = in->part[0].features};
+    basin_node_inputs train = {.settings = in->part[0].settings, .node.own = in->part[0].node.own};
     BASIN_FREE_AT_EXIT const void **mine = NULL;
     BASIN_SCRATCH(uint8_t, chosen, p->face->nodes, "the inputs of parts", error);
     BASIN_TRY(BASIN_NEW_RAW(&mine, p->count, "the inputs of parts", error));
-    BASIN_SCRATCH_RAW(float, raw, (nodes * train.features), "the inputs of parts", error);
+    BASIN_SCRATCH_RAW(float, raw, (nodes * train.node.own), "the inputs of parts", error);
     BASIN_SCRATCH_RAW(int64_t, all, nodes, "the inputs of parts", error);
     for (int64_t i = 0; i < nodes; i++) chosen[node[i]] = 1, all[i] = i;
     for (int64_t k = 0; k < p->count; k++) mine[k] = in->part[k].raw;
     BASIN_TRY(
-        basin_parts_gather(raw, p, mine, chosen, (size_t)train.features * sizeof *raw, error));
+        basin_parts_gather(raw, p, mine, chosen, (size_t)train.node.own * sizeof *raw, error));
     train.raw = raw;
     return basin_node_inputs_fit(scale, edge_scale, &train, all, nodes, error);
-}
-
-/* ---- means over neighbours ---- */
-
-/* Columns from .. from + C - 1 of each part's table, and those of its halo, into new rows. */
-static basin_status take_columns(float **rows, basin_parted_inputs *in, int64_t from, int64_t C,
-                                 basin_error *error) {
-    basin_parts *p = in->parts;
-    basin_status status = BASIN_OK;
-    for (int64_t k = 0; k < p->count && !status; k++) {
-        int64_t n = p->part[k]->network->nodes, S = in->part[k].shape.columns;
-        status = BASIN_NEW_RAW(&rows[k], (n + p->part[k]->halo) * C, "the inputs of parts", error);
-        for (int64_t i = 0; i < n && !status; i++)
-            memcpy(rows[k] + i * C, in->part[k].table + i * S + from, (size_t)C * sizeof **rows);
-    }
-    status = basin_ranks_agree(p->ranks, status, error);
-    return status ? status : basin_parts_fetch(p, rows, C, error);
 }
 
 basin_status basin_parted_inputs_scale(basin_parted_inputs *in, const basin_scaler *scale,
                                        const basin_scaler *edge_scale, basin_error *error) {
     basin_parts *p = in->parts;
-    int64_t hops = in->part[0].settings->hops;
-    BASIN_FREE_AT_EXIT float **rows = NULL;
+    const basin_node_table *first = &in->part[0].node;
     if (!p) {
         BASIN_TRY(basin_node_inputs_scale(in->part, scale, edge_scale, error));
         in->shape = in->whole->shape;
         return BASIN_OK;
     }
-    basin_status status = BASIN_NEW(&rows, p->count, "the inputs of parts", error);
+    basin_status status = BASIN_OK;
     for (int64_t k = 0; k < p->count && !status; k++)
         status = basin_node_inputs_scale_rows(&in->part[k], scale, NULL, error);
-    status = basin_ranks_agree(p->ranks, status, error);
-    in->shape.columns = in->whole->shape.columns = in->part[0].shape.columns;
-    int64_t C = in->shape.columns / (1 + hops);
-    for (int64_t h = 1; h <= hops && !status; h++) {
-        status = take_columns(rows, in, (h - 1) * C, C, error);
-        for (int64_t k = 0; k < p->count; k++) {
-            int64_t n = p->part[k]->network->nodes;
-            basin_neighbour_means means = {
-                in->part[k].table + h * C,           in->shape.columns, rows[k], C, C,
-                basin_node_inputs_hops(&in->part[k])};
-            if (!status) basin_neighbour_means_take(&means, n, basin_parts_threads(p, n * C));
-            free(rows[k]);
-            rows[k] = NULL;
-        }
+    BASIN_TRY(basin_ranks_agree(p->ranks, status, error));
+    in->shape.columns = in->whole->shape.columns = first->stride;
+    for (int64_t b = 1; b <= first->means; b++) {
+        BASIN_TRY(basin_node_tables_fetch(p, first, sizeof *in->part, error));
+        for (int64_t k = 0; k < p->count; k++)
+            basin_node_table_means(&in->part[k].node, b,
+                                   basin_parts_threads(p, p->part[k]->network->nodes * first->own));
     }
-    return status;
+    for (int64_t k = 0; k < p->count; k++) { /* rows of the halo are no longer needed */
+        basin_node_table *t = &in->part[k].node;
+        float *rows = realloc(t->row, (size_t)(t->network->nodes * t->stride) * sizeof *rows);
+        if (rows) t->row = rows;
+        t->halo = 0;
+    }
+    return BASIN_OK;
 }
 
 /* ---- into plans ---- */

@@ -145,7 +145,7 @@ static basin_status make_plans(basin_nodes_stream *s, basin_error *error) {
 static basin_status open_lists(basin_nodes_stream *s, basin_error *error) {
     const basin_node_inputs *inputs = s->inputs;
     for (int r = 0; r < inputs->shape.relations; r++) {
-        const basin_relation *relation = &inputs->network->relation[inputs->relation[r]];
+        const basin_relation *relation = &inputs->network->relation[inputs->node.relation[r]];
         basin_nodes_lists *l = &s->list[r];
         l->row = l->column = relation->row, l->key = l->query = relation->col;
         if (!inputs->network->directed) continue;
@@ -193,7 +193,7 @@ static size_t bias_count(const basin_nodes_stream *s) {
     const basin_node_inputs *v = s->inputs;
     int64_t edges = 0;
     for (int r = 0; r < v->shape.relations; r++)
-        edges = basin_int_max(edges, v->network->relation[v->relation[r]].edges);
+        edges = basin_int_max(edges, v->network->relation[v->node.relation[r]].edges);
     return s->model.config.block.facts > 0 ? (size_t)(edges * s->inputs->settings->heads) : 0;
 }
 
@@ -300,7 +300,7 @@ static int64_t block_start(const basin_nodes_stream *s, int64_t first) {
 static basin_status write_features(basin_nodes_stream *s, int number, int64_t start,
                                    basin_error *error) {
     const basin_node_inputs *v = s->inputs;
-    BASIN_TRY(put(s, number, s->features, v->table + start * v->shape.columns, error));
+    BASIN_TRY(put(s, number, s->features, v->node.row + start * v->shape.columns, error));
     if (!s->where) return BASIN_OK;
     for (int64_t i = 0; i < s->rows; i++) s->place[i] = (int32_t)(start + i);
     return basin_values_write(s->piece[number].plan, s->where, s->place, BASIN_I32, error);

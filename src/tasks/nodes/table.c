@@ -3,7 +3,7 @@
 #include "base/parallel.h"
 #include "base/sha256.h"
 #include "base/sort.h"
-#include "tasks/nodes/net.h"
+#include "tasks/nodes/near.h"
 
 /* ---- known labels ---- */
 
@@ -119,44 +119,6 @@ int64_t basin_known_labels_find(int8_t *label, const basin_known_labels *known,
     return found;
 }
 
-void basin_known_sums_fill(basin_known_sums *sums, const int8_t *label,
-                           const basin_relation *relation, int64_t nodes) {
-    for (int64_t i = 0; i < nodes; i++) {
-        sums->anomalous[i] = sums->count[i] = 0;
-        for (int64_t e = relation->row[i]; e < relation->row[i + 1]; e++) {
-            int64_t j = relation->col[e];
-            if (j == i || label[j] < 0) continue;
-            sums->anomalous[i] += label[j];
-            sums->count[i]++;
-        }
-    }
-}
-
-/* How often `other` is among those whom a node sees: edges may have been kept several times. */
-static int64_t times(const basin_relation *relation, int64_t node, int64_t other) {
-    int64_t at = basin_relation_find(relation, node, (int32_t)other), end = at;
-    while (at >= 0 && end < relation->row[node + 1] && relation->col[end] == other) end++;
-    return end - at;
-}
-
-void basin_known_shares(float share[2], const basin_known_sums *sums, const int8_t *label,
-                        const basin_relation *relation, bool directed, int64_t node, double rate) {
-    const double strength = 2; /* nodes of the usual rate that stand beside the known ones */
-    double sum = 0, count = 0;
-    share[0] = (float)((sums->anomalous[node] + rate * strength) / (sums->count[node] + strength));
-    for (int64_t e = relation->row[node], next; e < relation->row[node + 1]; e = next) {
-        int64_t j = relation->col[e];
-        for (next = e + 1; next < relation->row[node + 1] && relation->col[next] == j;) next++;
-        if (j == node) continue;
-        double edges = (double)(next - e), own = 0;
-        if (label[node] >= 0) own = directed ? (double)times(relation, j, node) : edges;
-        double anomalous = sums->anomalous[j] - own * fmax(label[node], 0);
-        sum += edges * (anomalous + rate * strength) / (sums->count[j] - own + strength);
-        count += edges;
-    }
-    share[1] = (float)(count > 0 ? sum / count : rate);
-}
-
 enum { KEY = 64, SALT = sizeof((basin_salt *)NULL)->byte };
 
 /* "known.id" */
@@ -218,9 +180,9 @@ basin_status basin_known_labels_load(basin_known_labels *known, const basin_bund
     return BASIN_OK;
 }
 
-/* ---- the table, made row by row ---- */
+/* ---- the table ---- */
 
-static basin_status find_relations(basin_tree_table *t, const basin_nodes_ensemble *ensemble,
+static basin_status find_relations(basin_node_table *t, const basin_nodes_ensemble *ensemble,
                                    basin_error *error) {
     const char *name = ensemble->relations;
     while (*name && t->relations < BASIN_TREE_RELATIONS) {
@@ -241,104 +203,117 @@ static basin_status find_relations(basin_tree_table *t, const basin_nodes_ensemb
     return BASIN_OK;
 }
 
-static const basin_relation *relation_of(const basin_tree_table *t, int r) {
-    return &t->network->relation[t->relation[r]];
+/* ---- shares of known labels ---- */
+
+static int8_t label_of(const basin_tree_table *t, int64_t node) {
+    return t->node.grown ? basin_near_known(t->node.grown, node) : t->label[node];
 }
 
-static void fill_raw(const basin_tree_table *t, int64_t features) {
-    for (int64_t i = 0; i < t->network->nodes; i++) {
-        float *row = t->raw + i * t->own;
-        if (features)
-            memcpy(row, t->network->feature + i * features, (size_t)features * sizeof *row);
-        for (int64_t c = features; c < t->own - t->facts; c++) {
-            const int64_t *at = relation_of(t, (int)(c - features))->row + i;
-            row[c] = (float)log1p((double)(at[1] - at[0]));
+float *basin_known_sums(const basin_tree_table *t, int r, int64_t node) {
+    return basin_node_row(&t->node, node) + t->node.own * (1 + t->node.means) + 2 * r;
+}
+
+void basin_known_sums_fill(const basin_tree_table *t, int64_t node) {
+    for (int r = 0; r < t->node.relations && t->label; r++) {
+        basin_near_list list = basin_node_list(&t->node, t->node.relation[r], node);
+        float *sum = basin_known_sums(t, r, node);
+        sum[0] = sum[1] = 0;
+        for (int64_t i = 0; i < list.count; i++) {
+            int8_t label = label_of(t, list.col[i]);
+            if (list.col[i] != node && label >= 0) sum[0] += label, sum[1]++;
         }
     }
 }
 
-/* Rows of all nodes, of their neighbours' means, and of known labels. */
-static basin_status allocate(basin_tree_table *t, const basin_nodes_ensemble *ensemble,
-                             size_t memory, basin_error *error) {
-    size_t rows = (size_t)(t->network->nodes + t->halo), cells;
-    bool fits = basin_size_multiply(&cells, rows, (size_t)(t->own * (1 + t->relations)));
-    double gib = fits ? (double)cells * sizeof(float) / (1 << 30) : INFINITY;
+/* How often `other` is in a list, which is ascending: edges may have been kept several times. */
+static int64_t times(const basin_near_list *list, int64_t other) {
+    int64_t low = 0, high = list->count, end;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        *(list->col[middle] < other ? &low : &high) = middle + (list->col[middle] < other);
+    }
+    for (end = low; end < list->count && list->col[end] == other;) end++;
+    return end - low;
+}
+
+void basin_known_shares(float share[2], const basin_tree_table *t, int r, int64_t node) {
+    const double strength = 2; /* nodes of the usual rate that are added to the known ones */
+    int relation = t->node.relation[r];
+    basin_near_list list = basin_node_list(&t->node, relation, node);
+    const float *sums = basin_known_sums(t, r, node);
+    int8_t label = label_of(t, node);
+    double sum = 0, count = 0;
+    share[0] = (float)((sums[0] + t->rate * strength) / (sums[1] + strength));
+    for (int64_t e = 0, next; e < list.count; e = next) {
+        int64_t j = list.col[e];
+        for (next = e + 1; next < list.count && list.col[next] == j;) next++;
+        if (j == node) continue;
+        double edges = (double)(next - e), own = 0;
+        if (label >= 0 && t->node.network->directed) {
+            basin_near_list back = basin_node_list(&t->node, relation, j);
+            own = (double)times(&back, node);
+        } else if (label >= 0) {
+            own = edges;
+        }
+        const float *theirs = basin_known_sums(t, r, j);
+        double anomalous = theirs[0] - own * fmax(label, 0);
+        sum += edges * (anomalous + t->rate * strength) / (theirs[1] - own + strength);
+        count += edges;
+    }
+    share[1] = (float)(count > 0 ? sum / count : t->rate);
+}
+
+/* ---- opening ---- */
+
+/* Rows of all nodes: own columns, with space for means and sums. */
+static basin_status table_begin(basin_tree_table *table, const basin_network *network, int64_t halo,
+                                const basin_nodes_ensemble *e, size_t memory, basin_error *error) {
+    basin_node_table *t = &table->node;
+    size_t rows = (size_t)(network->nodes + halo), cells;
+    *table = (basin_tree_table){.node = {.network = network, .halo = halo, .chain = -1}};
+    BASIN_TRY(find_relations(t, e, error));
+    BASIN_TRY(basin_node_table_begin(t, network, e->degree, e->facts, error));
+    t->means = t->relations;
+    t->stride = t->own * (1 + t->means) + (e->known.count ? 2 * t->relations : 0);
+    table->plain = t->own * (1 + 2 * t->relations);
+    table->columns = table->plain + (e->known.count ? 2 * t->relations : 0);
+    table->rate = e->rate;
+    bool fits = basin_size_multiply(&cells, rows, (size_t)t->stride);
     if (!fits || (memory && cells > memory / sizeof(float)))
         return basin_fail(error, BASIN_NO_MEMORY,
                           "%s: the inputs of trees take %.3g GiB of %.3g allowed; needs more "
                           "memory, or trees 0",
-                          t->network->path, gib, (double)memory / (1 << 30));
-    BASIN_TRY(BASIN_NEW_RAW(&t->raw, rows * (size_t)t->own, "the inputs of trees", error));
-    BASIN_TRY(BASIN_NEW_RAW(&t->near, rows * (size_t)(t->own * t->relations), "the inputs of trees",
-                            error));
-    if (!ensemble->known.count) return BASIN_OK;
-    t->rate = ensemble->rate;
-    BASIN_TRY(BASIN_NEW_RAW(&t->label, rows, "known labels", error));
-    for (int r = 0; r < t->relations; r++) {
-        BASIN_TRY(BASIN_NEW_RAW(&t->sums[r].anomalous, rows, "known labels", error));
-        BASIN_TRY(BASIN_NEW_RAW(&t->sums[r].count, rows, "known labels", error));
-    }
-    return BASIN_OK;
+                          network->path,
+                          fits ? (double)cells * sizeof(float) / (1 << 30) : INFINITY,
+                          (double)memory / (1 << 30));
+    BASIN_TRY(BASIN_NEW_RAW(&t->row, cells, "the inputs of trees", error));
+    if (e->known.count) BASIN_TRY(BASIN_NEW_RAW(&table->label, rows, "known labels", error));
+    return basin_node_table_own(t->row, t->stride, t, error);
 }
 
-static void sum_labels(basin_tree_table *t) {
-    for (int r = 0; r < t->relations && t->label; r++)
-        basin_known_sums_fill(&t->sums[r], t->label, relation_of(t, r), t->network->nodes);
-}
-
-static void take_means(basin_tree_table *t) {
-    int64_t stride = t->relations * t->own;
-    for (int r = 0; r < t->relations; r++) {
-        float *to = t->near + r * t->own;
-        basin_neighbour_means means = {to, stride, t->raw, t->own, t->own, relation_of(t, r)};
-        basin_neighbour_means_take(&means, t->network->nodes, 0);
-    }
-}
-
-/* Raw rows, with space for means and sums; of a part halo rows are fetched before these. */
-static basin_status table_begin(basin_tree_table *t, const basin_network *network, int64_t halo,
-                                const basin_nodes_ensemble *ensemble, size_t memory,
-                                basin_error *error) {
-    int64_t features = network->feature ? network->features : 0;
-    *t = (basin_tree_table){.network = network, .halo = halo};
-    BASIN_TRY(find_relations(t, ensemble, error));
-    t->facts = ensemble->facts ? basin_node_facts_width(network, t->relations) : 0;
-    t->own = features + (ensemble->degree ? t->relations : 0) + t->facts;
-    t->plain = t->own * (1 + 2 * t->relations);
-    t->columns = t->plain + (ensemble->known.count ? 2 * t->relations : 0);
-    if (t->own < 1)
-        return basin_fail(error, BASIN_BAD_VALUE,
-                          "%s: no features; needs some, or degree, which makes one", network->path);
-    BASIN_TRY(allocate(t, ensemble, memory, error));
-    fill_raw(t, features);
-    if (!t->facts) return BASIN_OK;
-    return basin_node_facts_fill(t->raw + t->own - t->facts, t->own, network, t->relation,
-                                 t->relations, error);
+/* Means and sums over neighbours, whose own columns and labels are there. */
+static void take_neighbours(const basin_tree_table *t) {
+    for (int64_t b = 1; b <= t->node.means; b++) basin_node_table_means(&t->node, b, 0);
+    for (int64_t i = 0; i < t->node.network->nodes; i++) basin_known_sums_fill(t, i);
 }
 
 basin_status basin_tree_table_open(basin_tree_table *table, const basin_network *network,
                                    const basin_nodes_ensemble *ensemble, size_t memory,
                                    basin_error *error) {
-    basin_status status = table_begin(table, network, 0, ensemble, memory, error);
-    if (status) {
-        basin_tree_table_close(table);
-        return status;
-    }
+    BASIN_TRY_OR(table_begin(table, network, 0, ensemble, memory, error),
+                 basin_tree_table_close(table));
     if (table->label && network->known) {
         memcpy(table->label, network->known, (size_t)network->nodes);
         table->known = network->knows;
     } else if (table->label) {
         table->known = basin_known_labels_find(table->label, &ensemble->known, network);
     }
-    sum_labels(table);
-    take_means(table);
+    take_neighbours(table);
     return BASIN_OK;
 }
 
 void basin_tree_table_close(basin_tree_table *table) {
-    BASIN_FREE(table->raw, table->near, table->label);
-    for (int r = 0; r < BASIN_TREE_RELATIONS; r++)
-        free(table->sums[r].anomalous), free(table->sums[r].count);
+    BASIN_FREE(table->node.row, table->label);
     *table = (basin_tree_table){0};
 }
 
@@ -352,18 +327,14 @@ typedef struct rows_needed {
 static void fill_rows(const void *context, int64_t begin, int64_t end) {
     const rows_needed *w = context;
     const basin_tree_table *t = w->table;
-    int64_t own = t->own, stride = t->relations * own;
+    int64_t own = t->node.own, R = t->node.relations;
     for (int64_t i = begin; i < end; i++) {
         int64_t n = w->node ? w->node[i] : w->first + i;
         float *row = w->x + i * t->columns;
-        memcpy(row, t->raw + n * own, (size_t)own * sizeof *row);
-        memcpy(row + own, t->near + n * stride, (size_t)stride * sizeof *row);
-        for (int r = 0; r < t->relations; r++)
-            basin_neighbour_mean(row + own + stride + r * own, t->near + r * own, stride, own,
-                                 relation_of(t, r), n);
-        for (int r = 0; r < t->relations && t->label; r++)
-            basin_known_shares(row + t->plain + 2 * r, &t->sums[r], t->label, relation_of(t, r),
-                               t->network->directed, n, t->rate);
+        basin_node_table_row(row, &t->node, n);
+        for (int r = 0; r < R; r++)
+            basin_neighbour_mean(row + (1 + R + r) * own, &t->node, 1 + r, t->node.relation[r], n);
+        for (int r = 0; r < R && t->label; r++) basin_known_shares(row + t->plain + 2 * r, t, r, n);
     }
 }
 
@@ -375,49 +346,29 @@ void basin_tree_table_rows(float *x, const basin_tree_table *t, const int64_t *n
 
 /* ---- a graph in parts: rows of halos are fetched in between; bits are those of the whole ---- */
 
-/* Rows of halos, `width` numbers each, of the array that lies at `offset` of each table. */
-static basin_status fetch(basin_tree_tables *t, size_t offset, int64_t width, basin_error *error) {
-    BASIN_FREE_AT_EXIT float **row = NULL;
-    basin_status status = BASIN_NEW_RAW(&row, t->count, "trees of parts", error);
-    BASIN_TRY(basin_ranks_agree(t->parts->ranks, status, error));
-    for (int64_t k = 0; k < t->count; k++)
-        memcpy(&row[k], (const char *)&t->table[k] + offset, sizeof *row);
-    return basin_parts_fetch(t->parts, row, width, error);
-}
-
-/* Labels of a part's nodes travel as numbers, in the place of a sum that is not there yet. */
-static basin_status fetch_labels(basin_tree_tables *t, const int8_t *all, basin_error *error) {
-    for (basin_tree_table *one = t->table; one < t->table + t->count; one++)
-        for (int64_t i = 0; i < one->network->nodes; i++)
-            one->sums[0].count[i] = (float)all[one->network->origin[i]];
-    BASIN_TRY(fetch(t, offsetof(basin_tree_table, sums[0].count), 1, error));
-    for (basin_tree_table *one = t->table; one < t->table + t->count; one++) {
-        for (int64_t i = 0; i < one->network->nodes + one->halo; i++)
-            one->label[i] = (int8_t)one->sums[0].count[i];
-        sum_labels(one);
-    }
-    for (int r = 0; r < t->table[0].relations; r++) {
-        size_t at = offsetof(basin_tree_table, sums) + (size_t)r * sizeof(basin_known_sums);
-        BASIN_TRY(fetch(t, at + offsetof(basin_known_sums, anomalous), 1, error));
-        BASIN_TRY(fetch(t, at + offsetof(basin_known_sums, count), 1, error));
-    }
-    return BASIN_OK;
+/* A label travels as a number, in the place of a sum that is not there yet. */
+static float *label_place(const basin_tree_table *t, int64_t node) {
+    return t->node.row + (node + 1) * t->node.stride - 1;
 }
 
 /* Every rank knows the labels of all nodes, by their ids or numbers in the whole graph. */
-static basin_status look_up(basin_tree_tables *t, const basin_nodes_ensemble *e,
-                            basin_error *error) {
+static basin_status place_labels(basin_tree_tables *t, const basin_nodes_ensemble *e,
+                                 basin_error *error) {
     BASIN_FREE_AT_EXIT int8_t *all = NULL;
     if (!e->known.count) return BASIN_OK;
     basin_status status = e->known.named ? basin_parts_name_nodes(t->parts, error) : BASIN_OK;
     if (!status) status = BASIN_NEW_RAW(&all, t->network->nodes, "trees of parts", error);
     BASIN_TRY(basin_ranks_agree(t->parts->ranks, status, error));
     int64_t known = basin_known_labels_find(all, &e->known, t->network);
-    for (int64_t k = 0; k < t->count; k++) t->table[k].known = known;
-    return fetch_labels(t, all, error);
+    for (basin_tree_table *one = t->table; one < t->table + t->count; one++) {
+        const basin_network *n = one->node.network;
+        one->known = known;
+        for (int64_t i = 0; i < n->nodes; i++) *label_place(one, i) = (float)all[n->origin[i]];
+    }
+    return BASIN_OK;
 }
 
-/* Whether a node of the halo sees a part's is known where edges go both ways alone. */
+/* Whether a node of the halo sees a part's is known only where edges go both ways. */
 static basin_status begin_parts(basin_tree_tables *t, const basin_nodes_ensemble *e, size_t memory,
                                 basin_error *error) {
     const basin_parts *p = t->parts;
@@ -438,11 +389,14 @@ static basin_status open_parts(basin_tree_tables *t, const basin_nodes_ensemble 
                                basin_error *error) {
     basin_status status = begin_parts(t, e, memory, error);
     BASIN_TRY(basin_ranks_agree(t->parts->ranks, status, error));
-    int64_t own = t->table[0].own;
-    BASIN_TRY(fetch(t, offsetof(basin_tree_table, raw), own, error));
-    for (int64_t k = 0; k < t->count; k++) take_means(&t->table[k]);
-    BASIN_TRY(fetch(t, offsetof(basin_tree_table, near), t->table[0].relations * own, error));
-    return look_up(t, e, error);
+    BASIN_TRY(place_labels(t, e, error));
+    BASIN_TRY(basin_node_tables_fetch(t->parts, &t->table->node, sizeof *t->table, error));
+    for (basin_tree_table *one = t->table; one < t->table + t->count; one++) {
+        for (int64_t i = 0; i < one->node.network->nodes + one->node.halo && one->label; i++)
+            one->label[i] = (int8_t)*label_place(one, i);
+        take_neighbours(one);
+    }
+    return basin_node_tables_fetch(t->parts, &t->table->node, sizeof *t->table, error);
 }
 
 basin_status basin_tree_tables_open(basin_tree_tables *t, const basin_network *network,
@@ -480,7 +434,7 @@ static basin_status pack_rows(float **mine, uint8_t **chosen, const basin_tree_t
         if (pass) BASIN_TRY(BASIN_NEW_RAW(mine, own * columns, "trees of parts", error));
         own = 0;
         for (int64_t k = 0; k < t->count; k++) {
-            const basin_network *n = t->table[k].network;
+            const basin_network *n = t->table[k].node.network;
             int64_t count = 0;
             for (int64_t i = 0; i < n->nodes; i++)
                 if ((*chosen)[n->origin[i]]) local[count++] = i;

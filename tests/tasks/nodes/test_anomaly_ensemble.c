@@ -208,6 +208,15 @@ TEST(many_nodes_are_thinned_out) {
 
 static const basin_salt salt = {true, "0123456789abcde"};
 
+/* Only sums of known labels along the first relation. */
+static basin_tree_table table_of(const basin_network *network, int8_t *label, float *sums) {
+    basin_tree_table t = {.label = label, .rate = 0.25};
+    t.node = (basin_node_table){
+        .network = network, .relations = 1, .chain = -1, .stride = 2, .row = sums};
+    for (int64_t i = 0; i < network->nodes; i++) basin_known_sums_fill(&t, i);
+    return t;
+}
+
 /* A path of five, of which 1 (normal), 2 and 4 (anomalous) are trained on. */
 TEST(shares_of_known_labels_leave_the_node_out) {
     BASIN_AT_EXIT(free_network) basin_network *network;
@@ -215,7 +224,7 @@ TEST(shares_of_known_labels_leave_the_node_out) {
     const uint8_t part[] = {BASIN_PART_TEST, 1, 1, BASIN_PART_VAL, 1};
     int32_t y[] = {1, 0, 1, 1, 1};
     int8_t label[5];
-    float a[5], c[5], share[2];
+    float sums[5][2], share[2];
     assert_ok(basin_network_new(&network, "path", 5, &failure));
     basin_tensor labels = basin_tensor_borrow(y, BASIN_I32, BASIN_SHAPE(5));
     assert_ok(basin_network_set_label_tensor(network, &labels, NULL, &failure));
@@ -227,9 +236,8 @@ TEST(shares_of_known_labels_leave_the_node_out) {
     for (int i = 0; i < 5; i++) network->label[i] = 1; /* what is scored is not looked at */
     assert_int_equal(basin_known_labels_find(label, &known, network), 3);
     assert_memory_equal(label, ((const int8_t[]){-1, 0, 1, -1, 1}), 5);
-    basin_known_sums sums = {a, c};
-    basin_known_sums_fill(&sums, label, &network->relation[0], 5);
-    basin_known_shares(share, &sums, label, &network->relation[0], network->directed, 2, 0.25);
+    basin_tree_table table = table_of(network, label, sums[0]);
+    basin_known_shares(share, &table, 0, 2);
     assert_float_equal(share[0], (0 + 0.5) / (1 + 2), 1e-6); /* 1 is normal, 3 unknown */
     /* of 1: 0 is unknown, itself left out; of 3: 4 is anomalous, itself left out */
     assert_float_equal(share[1], (0.5 / 2 + 1.5 / 3) / 2, 1e-6);
@@ -242,17 +250,16 @@ TEST(shares_leave_the_node_out_of_repeated_edges) {
     for (int directed = 0; directed < 2; directed++) {
         basin_network_options o = {.keep_duplicates = true, .directed = directed};
         basin_network *network;
-        float a[3], c[3], share[2][2];
+        float sums[3][2], share[2][2];
         assert_ok(basin_network_new(&network, "twice", 3, &failure));
         basin_edges edges = {end, end + 1, BASIN_I32, 2, 4};
         basin_edges back = {end + 1, end, BASIN_I32, 2, 4};
         assert_ok(
             basin_network_add_relation(network, "homo", directed ? &back : &edges, &o, &failure));
         for (int y = 0; y < 2; y++) {
-            const int8_t label[] = {(int8_t)y, -1, 1};
-            basin_known_sums sums = {a, c};
-            basin_known_sums_fill(&sums, label, &network->relation[0], 3);
-            basin_known_shares(share[y], &sums, label, &network->relation[0], directed, 0, 0.25);
+            int8_t label[] = {(int8_t)y, -1, 1};
+            basin_tree_table table = table_of(network, label, sums[0]);
+            basin_known_shares(share[y], &table, 0, 0);
         }
         assert_memory_equal(share[0], share[1], sizeof share[0]);
         basin_network_free(network);

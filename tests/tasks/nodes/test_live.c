@@ -178,9 +178,9 @@ static void renews_means(void **state) {
         basin_node_inputs_scale(&inputs, &scene.model->scale, &scene.model->edge_scale, &failure));
     for (int64_t i = 0; i < NODES; i++) {
         loops += basin_relation_find(&whole->relation[0], i, (int32_t)i) >= 0;
-        for (int64_t c = 0; c < 2 * rows.width; c++)
-            assert_float_equal(basin_near_inputs(&rows, i)[c],
-                               inputs.table[i * inputs.shape.columns + c], 1e-5);
+        for (int64_t c = 0; c < 2 * inputs.node.own; c++)
+            assert_float_equal(basin_node_row(&rows.inputs.node, i)[c],
+                               inputs.node.row[i * inputs.node.stride + c], 1e-5);
     }
     assert_true(loops > 0);
     basin_node_inputs_close(&inputs);
