@@ -5,8 +5,6 @@
 
 enum { MOST_CLASSES = 10000, MANY = 20, FEW_EACH = 3 };
 
-bool basin_classes_several(const basin_task_settings *task) { return task != &basin_anomaly_task; }
-
 static const char *name_at(const basin_names *names, int64_t i) {
     return names->text + names->at[i];
 }

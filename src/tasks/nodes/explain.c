@@ -23,64 +23,6 @@ static basin_status open_relations(basin_explainer *x, basin_error *error) {
     return BASIN_OK;
 }
 
-/* Copies a row, where `to` is not NULL; its length. */
-static int64_t copy_row(int64_t *to, const basin_relation *r, int64_t node) {
-    int64_t degree = r->row ? r->row[node + 1] - r->row[node] : 0;
-    for (int64_t e = 0; e < degree && to; e++) to[e] = r->col[r->row[node] + e];
-    return degree;
-}
-
-basin_status basin_explainer_list(int64_t **neighbour, int64_t *count, const basin_explainer *x,
-                                  int64_t node, basin_error *error) {
-    int64_t all = 0, kept = 0;
-    for (int r = 0; r < x->relations; r++)
-        all += copy_row(NULL, x->relation[r], node) + copy_row(NULL, &x->back[r], node);
-    BASIN_TRY(BASIN_NEW_RAW(neighbour, all, "neighbours", error));
-    int64_t *list = *neighbour, at = 0;
-    for (int r = 0; r < x->relations; r++) {
-        at += copy_row(list + at, x->relation[r], node);
-        at += copy_row(list + at, &x->back[r], node);
-    }
-    qsort(list, (size_t)all, sizeof *list, basin_compare_int64);
-    for (int64_t i = 0; i < all; i++)
-        if (list[i] != node && (!kept || list[i] != list[kept - 1])) list[kept++] = list[i];
-    *count = kept;
-    return BASIN_OK;
-}
-
-static int by_node(const void *a, const void *b) {
-    const basin_nodes_neighbour *x = a, *y = b;
-    return BASIN_COMPARE(x->node, y->node);
-}
-
-static basin_nodes_neighbour *find(const basin_nodes_explanation *e, int64_t node) {
-    const basin_nodes_neighbour key = {.node = node};
-    return bsearch(&key, e->neighbour, (size_t)e->neighbours, sizeof key, by_node);
-}
-
-void basin_explainer_add(basin_nodes_explanation *e, const basin_explainer *x, int64_t slot,
-                         int64_t hop, double moves) {
-    e->feature[basin_int_min(hop, x->hops) * x->slots + slot].share += moves;
-}
-
-void basin_explainer_push(basin_nodes_explanation *e, int64_t neighbour, double moves) {
-    basin_nodes_neighbour *at = find(e, neighbour);
-    *(at ? &at->push : &e->own) += moves;
-}
-
-basin_status basin_explainer_push_between(basin_nodes_explanation *e, const basin_explainer *x,
-                                          int64_t node, double moves, basin_error *error) {
-    BASIN_FREE_AT_EXIT int64_t *next = NULL;
-    int64_t count, between = 0;
-    BASIN_TRY(basin_explainer_list(&next, &count, x, node, error));
-    for (int64_t i = 0; i < count; i++) between += find(e, next[i]) != NULL;
-    for (int64_t i = 0; i < count; i++) {
-        basin_nodes_neighbour *at = find(e, next[i]);
-        if (at) at->push += moves / (double)between;
-    }
-    return BASIN_OK;
-}
-
 /* ---- slots ---- */
 
 static void count_slots(basin_explainer *x) {
@@ -88,15 +30,6 @@ static void count_slots(basin_explainer *x) {
     x->facts = basin_node_facts_width(x->network, 1);
     x->slots = basin_explainer_fact_slot(x, x->network->relations, 0) + (x->table.label != NULL);
     x->hops = basin_int_max(x->model->settings.hops, 2);
-}
-
-int64_t basin_explainer_slot(const basin_explainer *x, int64_t column, const int *relation,
-                             int relations, bool degrees) {
-    int64_t beyond = column - x->features;
-    if (beyond < 0) return column;
-    if (degrees && beyond < relations) return x->features + relation[beyond];
-    if (degrees) beyond -= relations;
-    return basin_explainer_fact_slot(x, relation[beyond / x->facts], beyond % x->facts);
 }
 
 static void place(int64_t *slot, int64_t *hop, const basin_explainer *x, int64_t column) {
@@ -474,30 +407,6 @@ static basin_status explain(basin_explainer *x, const int64_t *node, const basin
     if (!work || !work->brief) BASIN_TRY(look(x, error));
     for (int64_t i = 0; i < x->count; i++) BASIN_TRY(finish(x->of[i], x, probability, error));
     return BASIN_OK;
-}
-
-basin_status basin_nodes_explain(basin_nodes_explanation **list, const basin_nodes_model *model,
-                                 const basin_network *network, const int64_t *node, int64_t count,
-                                 const basin_nodes_work *work, basin_error *error) {
-    int64_t number = work ? work->number : 0;
-    basin_nodes_model one = *model;
-    for (int64_t i = 0; i < count; i++) list[i] = NULL;
-    for (int64_t i = 0; work && work->live && i < count; i++) {
-        basin_status status = basin_nodes_live_explain_node(&list[i], work->live, node[i], error);
-        for (int64_t k = 0; k < i && status; k++)
-            basin_nodes_explanation_free(list[k]), list[k] = NULL;
-        BASIN_TRY(status);
-    }
-    if (work && work->live) return BASIN_OK;
-    if (model->settings.classes && (number < 0 || number >= model->settings.classes))
-        return basin_fail(error, BASIN_BAD_VALUE, "class %lld, wanted 0 to %lld", (long long)number,
-                          (long long)model->settings.classes - 1);
-    if (model->settings.classes) { /* a detector of that class: its odds against all others */
-        one.settings.focus = number + 1;
-        one.face.values = &one.settings;
-    }
-    basin_explainer x = {.model = &one, .network = network, .count = count, .of = list};
-    return basin_explainer_run(&x, node, work, error);
 }
 
 basin_status basin_explainer_run(basin_explainer *x, const int64_t *node,

@@ -152,6 +152,30 @@ basin_status basin_nodes_live_explain(basin_nodes_explanation **why, basin_nodes
     return node < 0 ? BASIN_OK : basin_nodes_live_explain_node(why, live, node, error);
 }
 
+basin_status basin_nodes_explain(basin_nodes_explanation **list, const basin_nodes_model *model,
+                                 const basin_network *network, const int64_t *node, int64_t count,
+                                 const basin_nodes_work *work, basin_error *error) {
+    int64_t number = work ? work->number : 0;
+    basin_nodes_model one = *model;
+    for (int64_t i = 0; i < count; i++) list[i] = NULL;
+    for (int64_t i = 0; work && work->live && i < count; i++) {
+        basin_status status = basin_nodes_live_explain_node(&list[i], work->live, node[i], error);
+        for (int64_t k = 0; k < i && status; k++)
+            basin_nodes_explanation_free(list[k]), list[k] = NULL;
+        BASIN_TRY(status);
+    }
+    if (work && work->live) return BASIN_OK;
+    if (model->settings.classes && (number < 0 || number >= model->settings.classes))
+        return basin_fail(error, BASIN_BAD_VALUE, "class %lld, wanted 0 to %lld", (long long)number,
+                          (long long)model->settings.classes - 1);
+    if (model->settings.classes) { /* a detector of that class: its odds against all others */
+        one.settings.focus = number + 1;
+        one.face.values = &one.settings;
+    }
+    basin_explainer x = {.model = &one, .network = network, .count = count, .of = list};
+    return basin_explainer_run(&x, node, work, error);
+}
+
 const char *basin_nodes_live_id(basin_nodes_live *live, int64_t node, char *text, size_t size) {
     char number[BASIN_NODE_TEXT];
     pthread_rwlock_rdlock(&live->lock);

@@ -6,8 +6,8 @@
 
 /* ---- near_graph.c: a base with additions ---- */
 
-/* Whom a node sees along a relation, or who sees it, ascending. What edge i carries is row
- * first + i of `fact`, or entry[i]; below 0, -1 - n, it is row n of `own`. */
+/* Out-neighbours of a node along a relation, or in-neighbours, ascending. What edge i carries is
+ * row first + i of `fact`, or entry[i]; below 0, -1 - n, it is row n of `own`. */
 typedef struct basin_near_list {
     int64_t count;
     int32_t *col; /* of a node: NULL, as in the base */
@@ -18,15 +18,16 @@ typedef struct basin_near_list {
 } basin_near_list;
 
 typedef struct basin_near_node {
-    basin_near_list *way; /* [relations, 2] whom it sees, and of a directed base who sees it */
-    float *feature;       /* [features]; NULL: as in the base */
-    float *row;           /* of basin_near_rows, or NULL */
-    int8_t known;         /* its label in training, which trees know; -1: none */
+    basin_near_list
+        *way;       /* [relations, 2] out-neighbours; for a directed base also in-neighbours */
+    float *feature; /* [features]; NULL: as in the base */
+    float *row;     /* of basin_near_rows, or NULL */
+    int8_t known;   /* its label in training, which trees know; -1: none */
 } basin_near_node;
 
 typedef struct basin_near_graph {
     const basin_network *base;
-    basin_relation back[BASIN_TREE_RELATIONS]; /* of a directed base: who sees whom */
+    basin_relation back[BASIN_TREE_RELATIONS]; /* of a directed base: in-neighbours */
     int64_t *entry[BASIN_TREE_RELATIONS];
     int8_t *known;          /* [base nodes] labels in training, which trees know; or NULL */
     int64_t knows;          /* how many there are */
@@ -45,6 +46,7 @@ struct basin_near_rows;
 basin_status basin_near_graph_open(basin_near_graph *graph, const basin_network *base,
                                    const basin_nodes_ensemble *ensemble, basin_error *error);
 void basin_near_graph_close(basin_near_graph *graph);
+void basin_near_list_free(basin_near_list *list);
 int64_t basin_near_find(const basin_near_graph *graph, const char *id);
 /* Its id, or number in `text`. */
 const char *basin_near_id(const basin_near_graph *graph, int64_t node, char text[BASIN_NODE_TEXT]);
@@ -62,7 +64,7 @@ int8_t basin_near_known(const basin_near_graph *graph, int64_t node);
 basin_status basin_near_part(basin_network **part, const basin_near_graph *graph,
                              const int64_t *node, int64_t count, basin_error *error);
 void basin_near_part_free(basin_network **part);
-/* Tables as CSV, or NULL, become additions. After an error everything is as it was. */
+/* near_add.c: tables as CSV, or NULL, become additions. After an error everything is as it was. */
 basin_status basin_near_add(basin_near_graph *graph, const struct basin_near_rows *rows,
                             const char *nodes, const char *edges, basin_error *error);
 

@@ -6,22 +6,8 @@
 /* Beyond so many nodes a step's results are computed again in reverse rather than kept. */
 enum { RECOMPUTE_NODES = 100000 };
 
-bool basin_nodes_descends(const basin_nodes_settings *r) {
-    return basin_choice_is(r->form, "energy");
-}
-
-bool basin_nodes_on_graph(const basin_nodes_settings *r) {
-    if (r->smoothing > 0) return true;
-    if (basin_nodes_descends(r)) return r->attention;
-    return basin_choice_is(r->form, "published");
-}
-
 static bool has_positions(const basin_nodes_settings *r) {
     return basin_choice_is(r->position, "learned");
-}
-
-bool basin_nodes_may_list(const basin_nodes_settings *r) {
-    return basin_nodes_descends(r) && !has_positions(r);
 }
 
 basin_anomaly_config basin_nodes_net_config(const basin_nodes_settings *r,

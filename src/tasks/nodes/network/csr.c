@@ -261,26 +261,6 @@ static int64_t to_at(const basin_edges *e, int64_t i) {
     return basin_whole_at(e->to, e->dtype, i * e->stride);
 }
 
-void basin_relation_free(basin_relation *r) {
-    free(r->name);
-    if (!r->mapped) free(r->row);
-    if (!r->mapped) free(r->col);
-    if (!r->fact_mapped) free(r->fact);
-    *r = (basin_relation){0};
-}
-
-int64_t basin_relation_find(const basin_relation *r, int64_t node, int32_t other) {
-    int64_t low = r->row[node], high = r->row[node + 1];
-    while (low < high) {
-        int64_t middle = low + (high - low) / 2;
-        if (r->col[middle] < other)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < r->row[node + 1] && r->col[low] == other ? low : -1;
-}
-
 basin_status basin_network_new_relation(basin_relation **relation, basin_network *network,
                                         const char *name, basin_error *error) {
     if (basin_network_relation(network, name) >= 0)

@@ -2,12 +2,6 @@
 #include "base/parallel.h"
 #include "tasks/nodes/network/network.h"
 
-void basin_facts_free(basin_facts *facts) {
-    free(facts->kind);
-    basin_names_free(&facts->name);
-    *facts = (basin_facts){0};
-}
-
 basin_status basin_facts_copy(basin_facts *copy, const basin_facts *facts, basin_error *error) {
     *copy = (basin_facts){.count = facts->count, .time = facts->time, .now = facts->now};
     if (!facts->count) return BASIN_OK;

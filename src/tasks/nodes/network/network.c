@@ -40,6 +40,32 @@ void basin_network_release_names(const basin_network *network, basin_names *name
     *names = (basin_names){0};
 }
 
+void basin_relation_free(basin_relation *r) {
+    free(r->name);
+    if (!r->mapped) free(r->row);
+    if (!r->mapped) free(r->col);
+    if (!r->fact_mapped) free(r->fact);
+    *r = (basin_relation){0};
+}
+
+int64_t basin_relation_find(const basin_relation *r, int64_t node, int32_t other) {
+    int64_t low = r->row[node], high = r->row[node + 1];
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (r->col[middle] < other)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < r->row[node + 1] && r->col[low] == other ? low : -1;
+}
+
+void basin_facts_free(basin_facts *facts) {
+    free(facts->kind);
+    basin_names_free(&facts->name);
+    *facts = (basin_facts){0};
+}
+
 void basin_network_free(basin_network *n) {
     if (!n) return;
     void *const array[] = {n->feature, n->label,  n->train, n->val,
@@ -420,8 +446,8 @@ int basin_network_main_relation(const basin_network *network) {
     return network->relations == 1 ? 0 : basin_network_relation(network, "homo");
 }
 
-static basin_status make_names(basin_names *names, const char *const *name, int64_t count,
-                               basin_error *error) {
+basin_status basin_names_make(basin_names *names, const char *const *name, int64_t count,
+                              basin_error *error) {
     for (int64_t i = 0; i < count; i++) BASIN_TRY(basin_names_add(names, name[i], error));
     return BASIN_OK;
 }
@@ -435,7 +461,7 @@ basin_status basin_network_set_classes(basin_network *network, const char *const
     if (most >= classes)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: a label is %d, and there are %lld names",
                           network->path, most, (long long)classes);
-    return make_names(&network->class_name, name, classes, error);
+    return basin_names_make(&network->class_name, name, classes, error);
 }
 
 const char *basin_network_class(const basin_network *network, int32_t label,
@@ -575,80 +601,4 @@ basin_status basin_network_check(const basin_network *network, basin_error *erro
     basin_status status = basin_network_check_tables(network, error);
     int64_t gap = status ? -1 : first_gap(network);
     return gap < 0 ? status : fail_gap(network, gap, error);
-}
-
-/* ---- from arrays ---- */
-
-static const char PATH[] = "arrays"; /* what errors call them */
-
-static basin_status check(const basin_network_arrays *a, basin_error *error) {
-    if (a->feature && a->features < 1)
-        return basin_fail(error, BASIN_BAD_SHAPE, "%s: %lld features a node, wanted some", PATH,
-                          (long long)a->features);
-    if (a->relations < 1 || !a->edges)
-        return basin_fail(error, BASIN_BAD_VALUE, "%s: %d relations, wanted at least one", PATH,
-                          a->relations);
-    for (int r = 0; r < a->relations; r++) {
-        const basin_edges *e = &a->edges[r];
-        bool whole = e->dtype == BASIN_I32 || e->dtype == BASIN_I64;
-        if (e->count < 0 || e->stride < 1 || !whole || (e->count && (!e->from || !e->to)))
-            return basin_fail(error, BASIN_BAD_VALUE,
-                              "%s: relation %d has %lld edges of type %s, %lld apart; wanted "
-                              "arrays from and to of I32 or I64, at least 1 apart",
-                              PATH, r, (long long)e->count, basin_dtype_name(e->dtype),
-                              (long long)e->stride);
-    }
-    return BASIN_OK;
-}
-
-static basin_status set_ids(basin_network *n, const char *const *id, basin_error *error) {
-    BASIN_AT_EXIT(basin_dictionary_free) basin_dictionary seen = {0};
-    for (int32_t i = 0, number; i < n->nodes; i++) {
-        BASIN_TRY(basin_dictionary_add(&seen, &number, id[i], error));
-        if (number != i)
-            return basin_fail(error, BASIN_BAD_VALUE, "%s: nodes %d and %d have the id '%s'", PATH,
-                              number, i, id[i]);
-    }
-    return make_names(&n->id, id, n->nodes, error);
-}
-
-static basin_status set_nodes(basin_network *n, const basin_network_arrays *a,
-                              const basin_network_options *options, basin_error *error) {
-    static const char *const part[] = {"train", "val", "test"};
-    const uint8_t *const mask[] = {a->train, a->val, a->test};
-    basin_tensor x = basin_tensor_view(a->feature, BASIN_F32, BASIN_SHAPE(a->nodes, a->features));
-    basin_tensor y = basin_tensor_view(a->label, BASIN_I32, BASIN_SHAPE(a->nodes));
-    if (a->feature) BASIN_TRY(basin_network_set_features(n, &x, options, error));
-    if (a->feature && a->column) BASIN_TRY(make_names(&n->column, a->column, a->features, error));
-    if (a->id) BASIN_TRY(set_ids(n, a->id, error));
-    if (a->label) BASIN_TRY(basin_network_set_label_tensor(n, &y, options, error));
-    for (int p = 0; p < 3; p++) {
-        basin_tensor m = basin_tensor_view(mask[p], BASIN_U8, BASIN_SHAPE(a->nodes));
-        if (mask[p]) BASIN_TRY(basin_network_set_masks(n, part[p], &m, error));
-    }
-    return BASIN_OK;
-}
-
-basin_status basin_network_from_arrays(basin_network **network, const basin_network_arrays *arrays,
-                                       const basin_network_options *options, basin_error *error) {
-    const basin_network_options *o = basin_network_options_or(options);
-    const basin_network_arrays *a = arrays;
-    basin_network_options how;
-    BASIN_NETWORK_AT_EXIT basin_network *n = NULL;
-    *network = NULL;
-    BASIN_TRY(basin_schema_settle(&how, o, PATH, error));
-    how.missing = BASIN_MISSING_KEEP; /* until the schema is known */
-    BASIN_TRY(check(a, error));
-    BASIN_TRY(basin_network_new(&n, PATH, a->nodes, error));
-    BASIN_TRY(set_nodes(n, a, &how, error));
-    for (int r = 0; r < a->relations; r++) {
-        char number[32] = "homo";
-        if (a->relations > 1) snprintf(number, sizeof number, "relation %d", r);
-        const char *name = a->name && a->name[r] ? a->name[r] : number;
-        BASIN_TRY(basin_network_add_relation(n, name, &a->edges[r], &how, error));
-    }
-    if (basin_network_main_relation(n) < 0) BASIN_TRY(basin_network_add_union(n, error));
-    BASIN_TRY(basin_network_finish(n, o, error));
-    *network = n, n = NULL;
-    return BASIN_OK;
 }

@@ -74,10 +74,11 @@ struct basin_network {
     basin_schema *schema; /* NULL: none is known */
     basin_facts facts;    /* what every relation's `fact` has */
     double *since;        /* [N] the time of a node's first edge, NaN: none; or NULL */
-    basin_names class_name; /* of labels 0, 1, ..; where there are none they go by number */
-    char *table_path[2];    /* the first file of nodes and of edges; NULL where it is no table */
-    basin_digests files;    /* that it was read from */
-    char *cuts;             /* time, until, split_time of its options, in lines; or NULL */
+    basin_names class_name;    /* of labels 0, 1, ..; where there are none they go by number */
+    char *table_path[2];       /* the first file of nodes and of edges; NULL where it is no table */
+    basin_digests files;       /* that it was read from */
+    struct basin_parts *parts; /* of a graph in parts, whose face this is; or NULL */
+    char *cuts;                /* time, until, split_time of its options, in lines; or NULL */
     int8_t *known; /* [N] of a part: labels in training that trees know, -1: none; else NULL */
     int64_t knows; /* how many of the whole are known */
 };
@@ -308,6 +309,9 @@ basin_status basin_network_file_put(basin_bundle *bundle, const basin_network *n
                                     basin_error *error);
 /* Whether a bundle is a network that can be mapped. */
 bool basin_network_file_is(const basin_bundle *bundle);
+
+basin_status basin_names_make(basin_names *names, const char *const *name, int64_t count,
+                              basin_error *error);
 
 /* Frees an array of the network, unless it lies in its file. */
 void basin_network_release(const basin_network *network, void *array);
