@@ -407,7 +407,6 @@ static basin_status open_all(job *j, basin_error *error) {
     } else {
         BASIN_TRY(open_trained(j, error));
     }
-    j->use.work.parts = j->parts;
     j->nodes = j->network->nodes - j->first;
     j->columns = basin_args_classes(j->o) ? j->use.info->classes : 1;
     return BASIN_NEW(&j->probability, j->network->nodes * j->columns, "probabilities", error);

@@ -162,10 +162,10 @@ static void write_split(void **state, const char *name, int parts) {
 TEST(the_split_of_the_file_is_used_or_not_and_said) {
     write_split(state, "split.csv", 3);
     const program *p = run_ok(state, TRAIN "split.csv");
-    assert_contains(p->err, "trains on the split that it brings");
+    assert_contains(p->err, "using the train/validation split in the file");
     assert_contains(p->out, "\ntest  ");
     p = run(state, TRAIN "split.csv --validation 0.1");
-    assert_contains(p->err, "the split that it brings is not used");
+    assert_contains(p->err, "the split in the file is not used");
     write_split(state, "split.csv", 2);
     p = run_ok(state, TRAIN "split.csv");
     assert_contains(p->err, "no nodes for validation: the last epoch is kept and the threshold");

@@ -83,7 +83,6 @@ typedef struct basin_network_options {
     /* Of CSV: labels are classes by any name, numbered in the order of their names (of numbers, as
      * numbers); else 0 and 1. */
     bool classes;
-    struct basin_digests *digests; /* the library's own; NULL */
     /* [paths] CSV with a header, in place of the files; paths are what messages call it. */
     const char *const *text;
 } basin_network_options;

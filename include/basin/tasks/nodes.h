@@ -135,7 +135,6 @@ typedef struct basin_nodes_data {
     bool masks;
     int64_t split;
     double ratio, validation;
-    struct basin_parts *parts; /* a graph in parts, in place of network and path; or NULL */
 } basin_nodes_data;
 
 /* Trains a model of the settings' task; validation chooses epoch and threshold. Classes are those
@@ -154,7 +153,6 @@ typedef struct basin_nodes_work {
     const basin_watch *watch; /* or NULL */
     size_t memory;            /* bytes that may be used; 0: three quarters of what is free */
     bool least; /* take little memory in any case: scores streamed, reasons from nearby nodes */
-    struct basin_parts *parts; /* scoring: the graph in parts, whose face is the network; or NULL */
     /* Explanations: */
     int64_t number;            /* of several classes: the one that is explained */
     const double *probability; /* [N] what a detector's basin_nodes_score gave; NULL: scored here */

@@ -94,13 +94,15 @@ enum { BATCHES = 4 }; /* of an epoch, where training nodes are many */
 
 /* Validation scores all nodes: samples of large graphs are small and validated seldom. */
 static void choose_pace(basin_nodes_fitting *f) {
-    enum { LOOKS = 5, EVERY = 4 };
+    enum { VALIDATIONS = 5, VALIDATE_EVERY = 4 };
     basin_nodes_settings *s = &f->settings;
     double most = (double)(BATCHES * s->batch) / (double)f->train_count;
     bool walk = basin_choice_is(s->sampling, "neighbours");
     if (s->fraction <= 0) s->fraction = walk && most < 0.05 ? most : 0.05;
     if (!s->evaluate)
-        s->evaluate = !is_full(f) && s->epochs > LOOKS * EVERY ? s->epochs / LOOKS : EVERY;
+        s->evaluate = !is_full(f) && s->epochs > VALIDATIONS * VALIDATE_EVERY
+                          ? s->epochs / VALIDATIONS
+                          : VALIDATE_EVERY;
     f->model->settings.fraction = s->fraction;
     f->model->settings.evaluate = s->evaluate;
 }
@@ -180,8 +182,8 @@ static void count_memory(basin_nodes_fitting *f) {
 }
 
 /* A limit that was asked for counts the network and its table; one from free memory does not. */
-static basin_status hold(const basin_nodes_fitting *f, size_t bytes, const char *what,
-                         const char *smaller, basin_error *error) {
+static basin_status check_memory(const basin_nodes_fitting *f, size_t bytes, const char *what,
+                                 const char *smaller, basin_error *error) {
     size_t limit = basin_nodes_memory_limit(&f->work),
            graph = basin_parted_inputs_bytes(&f->inputs);
     size_t need = bytes + (f->work.memory ? graph : 0);
@@ -195,7 +197,7 @@ static basin_status hold(const basin_nodes_fitting *f, size_t bytes, const char 
 }
 
 /* By the finished plan's own figures: extrapolating from a part overestimates. */
-static basin_status hold_samples(basin_nodes_fitting *f, basin_error *error) {
+static basin_status check_samples_memory(basin_nodes_fitting *f, basin_error *error) {
     const basin_nodes_shape *shape = &f->planned;
     bool walk = basin_choice_is(f->settings.sampling, "neighbours");
     basin_plan_stats stats = basin_plan_stats_of(f->trainer.plan);
@@ -205,8 +207,9 @@ static basin_status hold_samples(basin_nodes_fitting *f, basin_error *error) {
     bytes += (size_t)shape->nodes * (size_t)shape->columns * sizeof(float);
     bytes += basin_nodes_position_bytes(&f->settings, shape, true);
     f->bytes = bytes + basin_parted_inputs_bytes(&f->inputs);
-    return hold(f, bytes, walk ? "training on neighbours" : "training on subgraphs",
-                walk ? ", or smaller samples (batch, fanout)" : ", or a smaller fraction", error);
+    return check_memory(f, bytes, walk ? "training on neighbours" : "training on subgraphs",
+                        walk ? ", or smaller samples (batch, fanout)" : ", or a smaller fraction",
+                        error);
 }
 
 /* ---- The task of the run: members one after the other; a step is the whole graph or a sample by
@@ -249,7 +252,7 @@ static basin_status make_trainer(basin_nodes_fitting *f, const basin_nodes_shape
     basin_trainer_spec spec = spec_of(f);
     BASIN_TRY(basin_trainer_new(&f->trainer, f->store, &f->net.params, f->net.loss, &spec, error));
     f->planned = *shape;
-    return is_full(f) ? BASIN_OK : hold_samples(f, error);
+    return is_full(f) ? BASIN_OK : check_samples_memory(f, error);
 }
 
 static basin_status make_for_samples(basin_nodes_fitting *f, basin_error *error) {
@@ -308,7 +311,8 @@ static basin_status make_scorer(basin_nodes_fitting *f, basin_error *error) {
     BASIN_TRY(basin_nodes_scorer_new(&f->scorer, &f->inputs, limit > taken ? limit - taken : 0,
                                      &f->work, error));
     if (is_full(f) || !basin_nodes_scorer_streams(f->scorer)) return BASIN_OK;
-    return hold(f, basin_nodes_scorer_bytes(f->scorer), "scoring all nodes, streamed,", "", error);
+    return check_memory(f, basin_nodes_scorer_bytes(f->scorer), "scoring all nodes, streamed,", "",
+                        error);
 }
 
 /* ---- parameters in the store ---- */
@@ -626,7 +630,8 @@ static basin_status prepare(basin_nodes_fitting *f, basin_error *error) {
                                       f->train_count, error));
     BASIN_TRY(basin_parted_inputs_scale(&f->inputs, &m->scale, &m->edge_scale, error));
     for (int r = 0; r < f->inputs.shape.relations; r++)
-        basin_nodes_add_line(m->relations, f->network->relation[f->inputs.whole->node.relation[r]].name);
+        basin_nodes_add_line(m->relations,
+                             f->network->relation[f->inputs.whole->node.relation[r]].name);
     if (!parts) return choose_sampling(f, error);
     choose_pace(f);
     return BASIN_OK;
@@ -680,18 +685,20 @@ static uint64_t digest_of(const basin_nodes_job *job) {
 basin_status basin_nodes_fit(basin_nodes_model **model, basin_outcome *outcome, basin_run *run,
                              const basin_nodes_job *job, basin_error *error) {
     const basin_training *t = &run->training;
-    basin_nodes_fitting f = {.network = job->network,
-                             .part = job->part,
-                             .run = run,
-                             .settings = *job->settings,
-                             .probe = job->probe,
-                             .record = job->record,
-                             .data = digest_of(job),
-                             .work = {t->backend, t->watch, t->memory, job->least, job->parts}};
+    basin_nodes_fitting f = {
+        .network = job->network,
+        .part = job->part,
+        .run = run,
+        .settings = *job->settings,
+        .probe = job->probe,
+        .record = job->record,
+        .data = digest_of(job),
+        .work = {t->backend, t->watch, t->memory, job->least, job->network->parts}};
     *model = NULL;
     BASIN_TRY(
         basin_nodes_model_new(&f.model, job->task, job->settings, job->network, t->backend, error));
-    if (job->parts) f.model->features = job->network->features; /* a face has none at hand */
+    if (job->network->parts)
+        f.model->features = job->network->features; /* a face has none at hand */
     basin_status status = get_ready(&f, error);
     basin_run_task task = {0};
     if (!status) task = task_of(&f);
@@ -713,7 +720,7 @@ basin_status basin_nodes_fit_quietly(basin_nodes_model **model, basin_outcome *o
     basin_training training = {.backend = work->backend,
                                .watch = &stop,
                                .memory = work->memory,
-                               .ranks = job->parts ? job->parts->ranks : NULL};
+                               .ranks = job->network->parts ? job->network->parts->ranks : NULL};
     basin_run *run;
     *model = NULL;
     BASIN_TRY(basin_run_open(&run, &training, job->task->task, error));

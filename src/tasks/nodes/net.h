@@ -188,8 +188,8 @@ basin_status basin_nodes_batch_take(basin_nodes_batch *batch, const basin_nodes_
 basin_nodes_net_data basin_nodes_batch_data(const basin_nodes_batch *batch);
 void basin_nodes_batch_free(basin_nodes_batch *batch);
 
-/* ---- Inputs of each part of this rank, in one shape for all parts of all ranks; training on
- * parts, and scoring. What is computed depends on the number of parts alone. ---- */
+/* ---- Inputs of each part of this rank, padded to one shape across all parts and ranks; training
+ * on parts, and scoring. What is computed depends only on the number of parts. ---- */
 
 typedef struct basin_parted_inputs {
     basin_parts *parts;       /* NULL: the graph is whole, its own only part */
@@ -296,7 +296,6 @@ typedef struct basin_nodes_job {
     const basin_nodes_settings *settings;
     bool least;                       /* see basin_nodes_resources */
     bool probe;                       /* only the outcome is needed: no threshold, no scores */
-    basin_parts *parts;               /* of the graph, whose face `network` is; NULL: it is whole */
     const basin_nodes_record *record; /* for the model's file; or NULL */
 } basin_nodes_job;
 

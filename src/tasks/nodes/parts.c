@@ -11,7 +11,8 @@ static basin_status check(const basin_nodes_settings *s, basin_error *error) {
     if (!placed && (basin_choice_is(s->sampling, "auto") || basin_choice_is(s->sampling, "full")))
         return BASIN_OK;
     return basin_fail(
-        error, BASIN_UNSUPPORTED, "position %s, sampling %s on a graph in parts; needs %s",
+        error, BASIN_UNSUPPORTED,
+        "position %s with sampling %s is not supported for a partitioned graph; use %s",
         s->position, s->sampling,
         placed ? "position none" : "sampling full, or neighbours of the whole graph, in 1 part");
 }

@@ -167,7 +167,7 @@ basin_nodes_resources basin_nodes_resources_of(const basin_nodes_work *work,
                                                basin_backend *backend) {
     static const basin_nodes_work none = {0};
     if (!work) work = &none;
-    return (basin_nodes_resources){backend, work->watch, work->memory, work->least, work->parts};
+    return (basin_nodes_resources){backend, work->watch, work->memory, work->least, NULL};
 }
 
 size_t basin_nodes_memory_limit(const basin_nodes_resources *work) {
@@ -254,6 +254,7 @@ basin_status basin_nodes_score(double *probability, const basin_nodes_model *mod
                                const basin_network *network, const basin_nodes_work *work,
                                basin_error *error) {
     basin_nodes_resources with = basin_nodes_resources_of(work, model->backend);
+    with.parts = network->parts;
     BASIN_TRY(basin_nodes_check_network(model, with.parts ? with.parts->part[0]->network : network,
                                         error));
     if (model->ensemble.fits)

@@ -27,7 +27,7 @@ static basin_status run_probe(double *value, choice *c, const basin_nodes_settin
     basin_outcome outcome;
     *value = 0;
     if (c->stopped) return BASIN_OK;
-    basin_nodes_job job = {c->task, c->network, c->part, s, .probe = true, .parts = c->work.parts};
+    basin_nodes_job job = {c->task, c->network, c->part, s, .probe = true};
     basin_status status = basin_nodes_fit_quietly(&model, &outcome, &job, &c->work, error);
     basin_nodes_close(model);
     if (status) return status;
@@ -37,7 +37,7 @@ static basin_status run_probe(double *value, choice *c, const basin_nodes_settin
 }
 
 /* Of detectors: what the default has. */
-static void choose(choice *c) {
+static void choose_detector_inputs(choice *c) {
     basin_nodes_settings *s = c->settings;
     if (s->hops >= 0 && !basin_choice_is(s->scaling, "auto")) return;
     if (s->hops < 0) s->hops = 2;
@@ -122,7 +122,7 @@ static basin_status choose_inputs(basin_nodes_settings *settings, const basin_ta
     if (basin_classes_several(task))
         status = choose_of_classes(&c, ask, error);
     else
-        choose(&c);
+        choose_detector_inputs(&c);
     *stopped = c.stopped;
     if (!status && !c.stopped) *settings = chosen;
     return status;
@@ -132,26 +132,27 @@ static basin_status choose_inputs(basin_nodes_settings *settings, const basin_ta
 
 enum { CUTS = 1200 };
 
-typedef struct whole {
+typedef struct training_session {
     basin_run *run;
     const basin_task_settings *task;
     basin_nodes_data data;
     basin_nodes_settings settings;
     basin_network *opened; /* by us; NULL: the caller's is used */
-    basin_parts *cut;      /* likewise */
+    basin_parts *parts;    /* of the graph; NULL: it is whole */
+    basin_parts *cut;      /* the same, where they were opened or cut by us */
     bool least;
     char digest[BASIN_DIGEST_LINES]; /* of the network */
     basin_digests files;
     char cuts[CUTS];      /* of the network, then of the split */
     basin_schema *schema; /* of the model that the run begins with; or NULL */
-} whole;
+} training_session;
 
-static basin_ranks *ranks_of(const whole *t) { return t->run->training.ranks; }
+static basin_ranks *ranks_of(const training_session *t) { return t->run->training.ranks; }
 
 /* ---- data ---- */
 
 /* Parts as asked for, or as the checkpoint has; by default 8, which one to eight ranks share. */
-static basin_status choose_parts(whole *t, basin_error *error) {
+static basin_status choose_parts(training_session *t, basin_error *error) {
     enum { USUAL = 8 };
     int64_t *parts = &t->settings.parts, ranks = basin_ranks_count(ranks_of(t));
     const basin_bundle *checkpoint = t->run->saved;
@@ -165,14 +166,14 @@ static basin_status choose_parts(whole *t, basin_error *error) {
 }
 
 /* Samples are drawn from the whole graph, which every rank opens; their batches are cut instead. */
-static bool samples_whole(const whole *t, const basin_nodes_settings *found) {
+static bool samples_whole(const training_session *t, const basin_nodes_settings *found) {
     bool open = basin_choice_is(t->settings.sampling, "auto") && found && found->sampling;
     const char *sampling = open ? found->sampling : t->settings.sampling;
-    return basin_choice_is(sampling, "neighbours") && t->settings.parts <= 1 && !t->data.parts;
+    return basin_choice_is(sampling, "neighbours") && t->settings.parts <= 1 && !t->parts;
 }
 
 /* In how many shards batches are to be, likewise; 1 where nothing is sampled by its name. */
-static basin_status choose_shards(whole *t, basin_error *error) {
+static basin_status choose_shards(training_session *t, basin_error *error) {
     const basin_bundle *checkpoint = t->run->saved;
     basin_nodes_settings found = {.shards = 0};
     if (checkpoint) BASIN_TRY(basin_settings_take(&found, t->task, checkpoint, error));
@@ -182,11 +183,11 @@ static basin_status choose_shards(whole *t, basin_error *error) {
                           "shards is %lld and sampling %s%s; needs sampling neighbours, whose "
                           "batches it cuts, on a graph that is whole, or shards 1",
                           (long long)t->settings.shards, t->settings.sampling,
-                          t->data.parts ? " on a graph in parts" : "");
+                          t->parts ? " on a graph in parts" : "");
     if (!cut && !t->settings.shards) t->settings.shards = 1;
     t->settings.shards =
         basin_shards_choose(t->settings.shards, found.shards, t->settings.batch, ranks_of(t));
-    if (t->data.parts || cut || basin_ranks_count(ranks_of(t)) == 1) return BASIN_OK;
+    if (t->parts || cut || basin_ranks_count(ranks_of(t)) == 1) return BASIN_OK;
     return basin_fail(error, BASIN_UNSUPPORTED,
                       "sampling %s in %lld part over %lld ranks; needs parts for each of them, or "
                       "sampling neighbours",
@@ -195,7 +196,7 @@ static basin_status choose_shards(whole *t, basin_error *error) {
 }
 
 /* A folder of parts has as many as it has. */
-static basin_status open_folder(whole *t, basin_error *error) {
+static basin_status open_folder(training_session *t, basin_error *error) {
     const char *folder = t->data.path[0];
     int64_t asked = t->settings.parts, found;
     BASIN_TRY(basin_network_options_check_parts(t->data.options, folder, error));
@@ -208,7 +209,7 @@ static basin_status open_folder(whole *t, basin_error *error) {
 }
 
 /* Those that are on rank 0's host. */
-static basin_status add_folder(whole *t, basin_error *error) {
+static basin_status add_folder(training_session *t, basin_error *error) {
     for (int64_t k = 0; k < basin_parts_count(t->cut) && !basin_ranks_rank(ranks_of(t)); k++) {
         BASIN_FREE_AT_EXIT char *path = basin_part_path(t->data.path[0], k);
         if (!path) return basin_fail_memory(error, "a path");
@@ -223,7 +224,7 @@ static basin_status add_folder(whole *t, basin_error *error) {
 }
 
 /* Cuts the network that was opened, which is no longer held then. */
-static basin_status cut_network(whole *t, basin_error *error) {
+static basin_status cut_network(training_session *t, basin_error *error) {
     basin_cut_spec spec = {.parts = t->settings.parts};
     if (t->opened && basin_choice_is(t->settings.facts, "none"))
         basin_network_forget_facts(t->opened);
@@ -234,13 +235,13 @@ static basin_status cut_network(whole *t, basin_error *error) {
 }
 
 /* Weights go by columns: data are read as those of the parent were, by name. */
-static basin_status take_schema(whole *t, basin_error *error) {
+static basin_status take_schema(training_session *t, basin_error *error) {
     const basin_bundle *file = t->run->from;
     const char *json = file ? basin_bundle_meta(file, "schema") : NULL; /* files of 0.1: none */
     return json ? basin_schema_parse(&t->schema, json, basin_bundle_path(file), error) : BASIN_OK;
 }
 
-static basin_status open_files(whole *t, basin_error *error) {
+static basin_status open_files(training_session *t, basin_error *error) {
     basin_nodes_data *d = &t->data;
     basin_network_options how = d->options ? *d->options : (basin_network_options){0};
     int length;
@@ -257,7 +258,8 @@ static basin_status open_files(whole *t, basin_error *error) {
 }
 
 /* An error where ranks have other data, or columns are not the parent's. */
-static basin_status check_data(whole *t, const basin_network *network, basin_error *error) {
+static basin_status check_data(training_session *t, const basin_network *network,
+                               basin_error *error) {
     basin_network_digest(t->digest, network);
     snprintf(t->cuts, sizeof t->cuts, "%s", network->cuts ? network->cuts : "");
     if (!basin_ranks_rank(ranks_of(t)))
@@ -267,8 +269,8 @@ static basin_status check_data(whole *t, const basin_network *network, basin_err
 }
 
 /* Of parts that come as such: ranks have different ones, and all of them the same whole. */
-static basin_status check_parts(whole *t, basin_error *error) {
-    const basin_parts *p = t->data.parts;
+static basin_status check_parts(training_session *t, basin_error *error) {
+    const basin_parts *p = t->parts;
     BASIN_TRY(check_data(t, p->face, error));
     BASIN_SCRATCH(int64_t, all, p->parts, "digests", error);
     for (int64_t k = 0; k < p->count; k++) {
@@ -283,14 +285,14 @@ static basin_status check_parts(whole *t, basin_error *error) {
     return BASIN_OK;
 }
 
-static basin_status open_network(whole *t, basin_error *error) {
+static basin_status open_network(training_session *t, basin_error *error) {
     basin_nodes_data *d = &t->data;
     BASIN_TRY(take_schema(t, error));
-    if (!d->parts && !d->network && d->paths == 1 && basin_cut_is(d->path[0])) {
+    if (!t->parts && !d->network && d->paths == 1 && basin_cut_is(d->path[0])) {
         BASIN_TRY(open_folder(t, error));
         BASIN_TRY(add_folder(t, error));
-        d->parts = t->cut;
-    } else if (!d->parts) {
+        t->parts = t->cut;
+    } else if (!t->parts) {
         basin_status status = d->network ? BASIN_OK : open_files(t, error);
         BASIN_TRY(basin_ranks_agree(ranks_of(t), status, error));
         BASIN_TRY(check_data(t, d->network, error));
@@ -298,16 +300,17 @@ static basin_status open_network(whole *t, basin_error *error) {
         BASIN_TRY(choose_parts(t, error));
         if (t->settings.parts == 1) return BASIN_OK;
         BASIN_TRY(cut_network(t, error));
-        d->parts = t->cut;
+        t->parts = t->cut;
     }
-    d->network = basin_parts_face(d->parts);
+    d->network = basin_parts_face(t->parts);
     if (!*t->digest) BASIN_TRY(check_parts(t, error));
-    t->settings.parts = basin_parts_count(d->parts);
+    t->settings.parts = basin_parts_count(t->parts);
     return BASIN_OK;
 }
 
 /* Validation nodes are held out; all others that are labelled train. */
-static basin_status hold_out(uint8_t *part, const whole *t, double validation, basin_error *error) {
+static basin_status hold_out(uint8_t *part, const training_session *t, double validation,
+                             basin_error *error) {
     const basin_network *n = t->data.network;
     if (validation >= 1.0 / 3)
         return basin_fail(error, BASIN_BAD_VALUE, "validation is %g, wanted less than a third",
@@ -320,23 +323,23 @@ static basin_status hold_out(uint8_t *part, const whole *t, double validation, b
 }
 
 /* The file's split is used where nothing else is asked for; either way it is said. */
-static bool takes_masks(const whole *t) {
+static bool takes_masks(const training_session *t) {
     const basin_nodes_data *d = &t->data;
     const basin_network *n = d->network;
     const basin_watch *watch = t->run->training.watch;
     if (d->masks || !n->train) return d->masks;
     bool use = !(d->ratio > 0) && d->validation == 0;
     if (use && n->splits == 1)
-        basin_watch_note(watch, "%s: trains on the split that it brings", n->path);
+        basin_watch_note(watch, "%s: using the train/validation split in the file", n->path);
     else if (use)
-        basin_watch_note(watch, "%s: trains on split 0 of the %lld that it brings", n->path,
+        basin_watch_note(watch, "%s: using split 0 of the %lld in the file", n->path,
                          (long long)n->splits);
     else
-        basin_watch_note(watch, "%s: the split that it brings is not used", n->path);
+        basin_watch_note(watch, "%s: the split in the file is not used", n->path);
     return use;
 }
 
-static basin_status split(uint8_t *part, const whole *t, basin_error *error) {
+static basin_status split(uint8_t *part, const training_session *t, basin_error *error) {
     const basin_nodes_data *d = &t->data;
     const basin_network *n = d->network;
     uint64_t seed = (uint64_t)t->settings.seed;
@@ -350,7 +353,7 @@ static basin_status split(uint8_t *part, const whole *t, basin_error *error) {
 }
 
 /* Who trains and who validates, in lines of a name and its value. */
-static void print_cuts(whole *t) {
+static void print_cuts(training_session *t) {
     const basin_nodes_data *d = &t->data;
     bool masks = d->masks || (d->network->train && !(d->ratio > 0) && d->validation == 0);
     size_t at = strlen(t->cuts);
@@ -406,10 +409,11 @@ static basin_status nodes_settle(basin_nodes_settings *settings, const basin_tas
 }
 
 /* What is open, by the checkpoint or model, or by the data; a rehearsal skips probes. */
-static basin_status settle(whole *t, bool *stopped, const uint8_t *part, basin_error *error) {
+static basin_status settle(training_session *t, bool *stopped, const uint8_t *part,
+                           basin_error *error) {
     const basin_training *how = &t->run->training;
     const basin_bundle *file = t->run->saved;
-    basin_nodes_resources work = {how->backend, how->watch, how->memory, t->least, t->data.parts};
+    basin_nodes_resources work = {how->backend, how->watch, how->memory, t->least, t->parts};
     if (!file) file = t->run->from;
     if (file) BASIN_TRY(nodes_settle(&t->settings, t->task, file, error));
     if (!t->settings.members) t->settings.members = members_for(t->data.network);
@@ -421,13 +425,13 @@ static basin_status settle(whole *t, bool *stopped, const uint8_t *part, basin_e
 /* ---- all of it ---- */
 
 /* Without edges there are no neighbours; who sees a node in other parts is unknown if directed. */
-static void leave_out_labels(whole *t) {
+static void leave_out_labels(training_session *t) {
     basin_nodes_settings *s = &t->settings;
     const basin_network *n = t->data.network;
-    bool read = s->labels && (s->trees || s->tabular), any = t->data.parts != NULL;
+    bool read = s->labels && (s->trees || s->tabular), any = t->parts != NULL;
     for (int r = 0; r < n->relations; r++) any = any || n->relation[r].edges > 0;
     s->labels = s->labels && any;
-    if (!t->data.parts || !read || !n->directed) return;
+    if (!t->parts || !read || !n->directed) return;
     basin_watch_note(t->run->training.watch,
                      "known labels are not looked at: the graph is directed and in parts");
     s->labels = false;
@@ -442,7 +446,7 @@ static void leave_out_trees(basin_nodes_settings *settings, const basin_watch *w
     if (!settings->tabular) settings->labels = false;
 }
 
-static basin_status train_on(basin_nodes_model **model, basin_outcome *outcome, whole *t,
+static basin_status train_on(basin_nodes_model **model, basin_outcome *outcome, training_session *t,
                              const uint8_t *part, basin_error *error) {
     bool stopped = false;
     leave_out_labels(t);
@@ -454,14 +458,13 @@ static basin_status train_on(basin_nodes_model **model, basin_outcome *outcome, 
     if (status || stopped) return status;
     print_cuts(t);
     basin_nodes_record record = {t->digest, t->files.text, t->cuts};
-    basin_nodes_job job = {t->task,          t->data.network,   part,
-                           &t->settings,     .least = t->least, .parts = t->data.parts,
-                           .record = &record};
+    basin_nodes_job job = {t->task,      t->data.network,   part,
+                           &t->settings, .least = t->least, .record = &record};
     return basin_nodes_fit(model, outcome, t->run, &job, error);
 }
 
 /* On the caller's parts, or on parts drawn here. */
-static basin_status train(basin_nodes_model **model, basin_outcome *outcome, whole *t,
+static basin_status train(basin_nodes_model **model, basin_outcome *outcome, training_session *t,
                           basin_error *error) {
     BASIN_TRY(open_network(t, error));
     const basin_network *n = t->data.network;
@@ -477,7 +480,7 @@ static basin_status train(basin_nodes_model **model, basin_outcome *outcome, who
     return train_on(model, outcome, t, part, error);
 }
 
-static void whole_free(whole *t) {
+static void session_free(training_session *t) {
     basin_run_close(t->run);
     basin_parts_close(t->cut);
     basin_network_free(t->opened);
@@ -490,12 +493,13 @@ basin_status basin_nodes_train_with(basin_nodes_model **model, basin_outcome *ou
                                     const basin_nodes_settings *settings,
                                     const basin_nodes_data *data, const basin_training *how,
                                     bool least, basin_error *error) {
-    BASIN_AT_EXIT(whole_free)
-    whole t = {.task = task, .data = *data, .settings = *settings, .least = least};
+    BASIN_AT_EXIT(session_free)
+    training_session t = {.task = task, .data = *data, .settings = *settings, .least = least};
+    if (data->network) t.parts = data->network->parts;
     *model = NULL;
     *outcome = (basin_outcome){.loss = NAN};
     leave_out_trees(&t.settings, how->watch);
-    if (!data->parts && !data->network && !(data->path && data->paths > 0))
+    if (!data->network && !(data->path && data->paths > 0))
         return basin_fail(error, BASIN_BAD_VALUE, "no network to train on: needs one, or files");
     BASIN_TRY(task->check(&t.settings, error));
     BASIN_TRY(basin_run_open(&t.run, how, task->task, error));

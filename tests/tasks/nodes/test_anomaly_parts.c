@@ -18,7 +18,7 @@ static basin_parts *cut(const basin_network *network, int64_t count) {
 
 static double *score(const basin_nodes_model *model, const basin_network *network,
                      basin_parts *parts, bool least) {
-    basin_nodes_work work = {.least = least, .parts = parts};
+    basin_nodes_work work = {.least = least};
     double *probability = calloc(NODES, sizeof *probability);
     assert_ok(basin_nodes_score(probability, model, parts ? basin_parts_face(parts) : network,
                                 &work, &failure));
@@ -65,7 +65,7 @@ static basin_nodes_model *train(basin_outcome *outcome, const basin_network *net
                                 basin_parts *parts, const uint8_t *split,
                                 const basin_nodes_settings *settings,
                                 const basin_training *training) {
-    basin_nodes_data data = {.network = parts ? NULL : network, .part = split, .parts = parts};
+    basin_nodes_data data = {.network = parts ? basin_parts_face(parts) : network, .part = split};
     basin_nodes_model *model;
     assert_ok(basin_nodes_train_with(&model, outcome, &basin_anomaly_task, settings, &data,
                                      training, false, &failure));
@@ -173,7 +173,7 @@ TEST(known_labels_of_directed_parts_are_refused) {
     s.settings.epochs = 1, s.settings.trees = 4, s.settings.labels = true;
     basin_nodes_model *whole = train(&outcome, s.network, NULL, s.part, &s.settings, &s.training);
     basin_parts *parts = cut(s.network, PARTS);
-    basin_nodes_work work = {.parts = parts};
+    basin_nodes_work work = {0};
     whole->ensemble.share = 0.5; /* the trees are asked */
     assert_failure(basin_nodes_score(probability, whole, basin_parts_face(parts), &work, &failure),
                    BASIN_UNSUPPORTED, "needs the whole graph");
@@ -193,7 +193,7 @@ TEST(a_directed_graph_is_not_streamed_in_parts) {
     basin_parts *parts = cut(s.network, PARTS);
     double *whole = score(model, s.network, NULL, false), *found = score(model, NULL, parts, false);
     assert_near(found, whole, 1e-6);
-    basin_nodes_work work = {.least = true, .parts = parts};
+    basin_nodes_work work = {.least = true};
     assert_failure(basin_nodes_score(probability, model, basin_parts_face(parts), &work, &failure),
                    BASIN_UNSUPPORTED, "directed graph in parts");
     free(whole), free(found);

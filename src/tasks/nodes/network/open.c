@@ -30,14 +30,15 @@ typedef struct content {
     void *owned;
 } content;
 
-static basin_status content_open(content *c, const char *path, const basin_network_options *o,
-                                 basin_error *error) {
+/* What came from a pipe is added to `files`, as it cannot be read again. */
+static basin_status content_open(content *c, basin_digests *files, const char *path,
+                                 const basin_network_options *o, basin_error *error) {
     *c = (content){0};
     size_t limit = o->memory ? o->memory : basin_memory_share();
     if (basin_stream_is(path)) {
         BASIN_TRY(basin_stream_read(&c->owned, &c->map.size, path, limit, error));
         c->map.data = c->owned;
-        return basin_digests_add(o->digests, path, c->map.data, c->map.size, error);
+        return basin_digests_add(files, path, c->map.data, c->map.size, error);
     }
     return basin_map_open(&c->map, path, error);
 }
@@ -71,8 +72,8 @@ static basin_status list_tables(basin_csv_source *source, int *sources, basin_ad
 
 /* Files are read again by their readers, which unpack them; what came from pipes is kept. */
 static basin_status open_csv(basin_network **network, const char *const *path, int paths,
-                             const content *first, const basin_network_options *options,
-                             basin_error *error) {
+                             const content *first, basin_digests *files,
+                             const basin_network_options *options, basin_error *error) {
     BASIN_SCRATCH(basin_csv_source, source, 2 * paths, "tables", error);
     BASIN_SCRATCH(content, kept, paths, "tables", error);
     BASIN_SCRATCH(basin_additions, journal, paths, "tables", error);
@@ -80,7 +81,7 @@ static basin_status open_csv(basin_network **network, const char *const *path, i
     int sources = 0;
     for (int i = 0; i < paths && !status; i++) {
         bool stream = basin_stream_is(path[i]);
-        if (i && stream) status = content_open(&kept[i], path[i], options, error);
+        if (i && stream) status = content_open(&kept[i], files, path[i], options, error);
         const basin_map *map = i ? &kept[i].map : &first->map;
         if (stream)
             source[sources++] =
@@ -140,13 +141,13 @@ basin_status basin_network_options_check_parts(const basin_network_options *opti
     return refuse(o, OF_NODES, folder, "parts are read as they were cut", false, error);
 }
 
-static basin_status open_content(basin_network **network, const content *c, const char *const *path,
-                                 int paths, const basin_network_options *options,
-                                 basin_error *error) {
+static basin_status open_content(basin_network **network, const content *c, basin_digests *files,
+                                 const char *const *path, int paths,
+                                 const basin_network_options *options, basin_error *error) {
     basin_network_options how;
     if (!is_bundle(c->map.data, c->map.size)) {
         BASIN_TRY(basin_schema_settle(&how, options, path[0], error));
-        return open_csv(network, path, paths, c, options, error);
+        return open_csv(network, path, paths, c, files, options, error);
     }
     if (c->owned)
         return basin_fail(error, BASIN_UNSUPPORTED,
@@ -256,9 +257,14 @@ basin_status basin_network_finish(basin_network *network, const basin_network_op
     return basin_network_check_note(network, error);
 }
 
+static basin_status open_files(basin_network **network, basin_digests *files,
+                               const char *const *path, int paths, const basin_network_options *o,
+                               basin_error *error);
+
 /* The first file is a network, to which the tables add. Its gaps are filled at the end. */
-static basin_status open_added(basin_network **network, const char *const *path, int paths,
-                               const basin_network_options *o, basin_error *error) {
+static basin_status open_added(basin_network **network, basin_digests *files,
+                               const char *const *path, int paths, const basin_network_options *o,
+                               basin_error *error) {
     BASIN_NETWORK_AT_EXIT basin_network *base = NULL;
     basin_network_options plain = {.unite = o->unite,
                                    .memory = o->memory,
@@ -267,7 +273,7 @@ static basin_status open_added(basin_network **network, const char *const *path,
                           how = *o;
     BASIN_TRY(basin_network_open(&base, path, 1, &plain, error));
     how.base = base;
-    return basin_network_open(network, path + 1, paths - 1, &how, error);
+    return open_files(network, files, path + 1, paths - 1, &how, error);
 }
 
 static basin_status read_texts(basin_network **network, const char *const *path, int paths,
@@ -278,8 +284,9 @@ static basin_status read_texts(basin_network **network, const char *const *path,
     return basin_network_csv_read(network, source, paths, o, error);
 }
 
-static basin_status open_files(basin_network **network, const char *const *path, int paths,
-                               const basin_network_options *o, basin_error *error) {
+static basin_status open_files(basin_network **network, basin_digests *files,
+                               const char *const *path, int paths, const basin_network_options *o,
+                               basin_error *error) {
     BASIN_NETWORK_AT_EXIT basin_network *n = NULL;
     *network = NULL;
     if (paths < 1) return basin_fail(error, BASIN_BAD_VALUE, "no file to open");
@@ -288,11 +295,11 @@ static basin_status open_files(basin_network **network, const char *const *path,
         BASIN_TRY(read_texts(&n, path, paths, o, error));
     } else {
         BASIN_AT_EXIT(content_close) content c = {0};
-        BASIN_TRY(content_open(&c, path[0], o, error));
+        BASIN_TRY(content_open(&c, files, path[0], o, error));
         BASIN_TRY(basin_packed_refuse(c.map.data, c.map.size, path[0], error));
         if (paths > 1 && !o->base && is_bundle(c.map.data, c.map.size))
-            return open_added(network, path, paths, o, error);
-        BASIN_TRY(open_content(&n, &c, path, paths, o, error));
+            return open_added(network, files, path, paths, o, error);
+        BASIN_TRY(open_content(&n, &c, files, path, paths, o, error));
     }
     if (n->file) { /* Readers look at what they build; a mapped file may hold anything. */
         BASIN_TRY(basin_network_check_tables(n, error));
@@ -330,13 +337,9 @@ static void free_digests(basin_digests *digests) { free(digests->text); }
 basin_status basin_network_open(basin_network **network, const char *const *path, int paths,
                                 const basin_network_options *options, basin_error *error) {
     BASIN_AT_EXIT(free_digests) basin_digests files = {0};
-    basin_network_options how = *basin_network_options_or(options);
-    if (how.digests)
-        return open_files(network, path, paths, &how, error); /* of a base and tables */
-    how.digests = &files;
-    BASIN_TRY(open_files(network, path, paths, &how, error));
-    how.digests = NULL;
-    basin_status status = take_record(*network, &files, path, paths, &how, error);
+    const basin_network_options *how = basin_network_options_or(options);
+    BASIN_TRY(open_files(network, &files, path, paths, how, error));
+    basin_status status = take_record(*network, &files, path, paths, how, error);
     if (status) basin_network_free(*network), *network = NULL;
     return status;
 }

@@ -336,6 +336,7 @@ static basin_status make_face(basin_parts *p, basin_error *error) {
         return basin_fail(error, BASIN_UNSUPPORTED, "%s: %d relations, wanted at most %d in parts",
                           n->path, n->relations, BASIN_PARTS_RELATIONS);
     BASIN_TRY(basin_network_new(&p->face, n->path, p->part[0]->total, error));
+    p->face->parts = p;
     BASIN_TRY(basin_network_copy_head(p->face, n, error));
     for (int r = 0; r < n->relations; r++) {
         basin_relation *relation;
