@@ -88,7 +88,7 @@ void basin_tree_rows_free(basin_tree_rows *rows) {
 }
 
 static bool is_own(basin_tree_view view) {
-    return view == BASIN_VIEW_OWN || view == BASIN_VIEW_OWN_BOLD || view == BASIN_VIEW_NET_OWN;
+    return view == BASIN_VIEW_OWN || view == BASIN_VIEW_OWN_WEIGHTED || view == BASIN_VIEW_NET_OWN;
 }
 
 static bool is_net(basin_tree_view view) {
@@ -113,7 +113,7 @@ static void vary(basin_trees_data *data, basin_trees_spec *spec, const basin_tre
     double anomalies = 0, rows = (double)data->trains;
     for (int64_t i = 0; i < data->trains; i++) anomalies += l->label[i] == 1;
     double ratio = (rows - anomalies) / l->taken[0] / (anomalies / l->taken[1]);
-    bool own = is_own(view), upweights = own ? view == BASIN_VIEW_OWN_BOLD : turn % 2;
+    bool own = is_own(view), upweights = own ? view == BASIN_VIEW_OWN_WEIGHTED : turn % 2;
     spec->stop = (own ? turn % 2 : turn / 2 % 2) ? BASIN_TREES_BY_RANKS : BASIN_TREES_BY_LOSS;
     if (anomalies < few) spec->rows = 1;
     if (rows > many) spec->rate = 0.1;
@@ -126,7 +126,7 @@ static void vary(basin_trees_data *data, basin_trees_spec *spec, const basin_tre
 /* How many fits each view gets: of trees a quarter, the rest to the means over neighbours. */
 static void deal(int64_t fits[BASIN_TREE_VIEWS], int64_t all, bool nets, bool known) {
     fits[BASIN_VIEW_NET_OWN] = fits[BASIN_VIEW_NET_ALL] = nets;
-    fits[BASIN_VIEW_OWN] = fits[BASIN_VIEW_OWN_BOLD] = all / 4;
+    fits[BASIN_VIEW_OWN] = fits[BASIN_VIEW_OWN_WEIGHTED] = all / 4;
     fits[BASIN_VIEW_KNOWN] = known ? (all + 2) / 4 : 0;
     fits[BASIN_VIEW_HOPS] = all - all / 4 * 2 - fits[BASIN_VIEW_KNOWN];
 }

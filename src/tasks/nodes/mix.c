@@ -36,7 +36,7 @@ typedef struct point {
     double merit, auroc, evenness;
 } point;
 
-typedef struct contest {
+typedef struct weight_search {
     int64_t nodes, count;    /* of the network, of validation */
     const double *of[PARTS]; /* [N] logits; NULL: takes no part */
     double deviation[PARTS];
@@ -45,9 +45,9 @@ typedef struct contest {
     uint8_t *label; /* [count] */
     point point[POINTS];
     int points;
-} contest;
+} weight_search;
 
-static void add_point(contest *c, const int quarters[PARTS]) {
+static void add_point(weight_search *c, const int quarters[PARTS]) {
     point *p = &c->point[c->points];
     *p = (point){.evenness = 0};
     for (int k = 0; k < PARTS; k++) {
@@ -59,7 +59,7 @@ static void add_point(contest *c, const int quarters[PARTS]) {
 }
 
 /* All ways to deal so many quarters out to the parts from `part` on. */
-static void list_points(contest *c, int quarters[PARTS], int part, int left) {
+static void list_points(weight_search *c, int quarters[PARTS], int part, int left) {
     int from = part + 1 < PARTS ? 0 : left; /* the last gets the rest */
     for (quarters[part] = from; quarters[part] <= left; quarters[part]++) {
         if (part + 1 == PARTS)
@@ -70,7 +70,7 @@ static void list_points(contest *c, int quarters[PARTS], int part, int left) {
 }
 
 /* Ranks alone count: AUROC and AUPRC together. */
-static basin_status judge(contest *c, point *p, basin_error *error) {
+static basin_status evaluate(weight_search *c, point *p, basin_error *error) {
     basin_ranking ranking;
     for (int64_t i = 0, n = 0; i < c->nodes; i++) {
         if (c->part[i] != BASIN_PART_VAL) continue;
@@ -95,7 +95,7 @@ static int better_first(const void *a, const void *b) {
 
 /* How many of the sorted points count: a fifth, or all within the best one's standard error where
  * validation has few nodes of a class. */
-static int count_best(const contest *c) {
+static int count_best(const weight_search *c) {
     enum { BEST_OF = 5, FEW = 50 };
     int64_t ones = 0;
     int best = c->points / BEST_OF > 1 ? c->points / BEST_OF : 1;
@@ -107,10 +107,10 @@ static int count_best(const contest *c) {
     return best;
 }
 
-static basin_status find_shares(double share[PARTS], contest *c, basin_error *error) {
+static basin_status find_shares(double share[PARTS], weight_search *c, basin_error *error) {
     c->points = 0;
     list_points(c, (int[PARTS]){0}, 0, QUARTERS);
-    for (int i = 0; i < c->points; i++) BASIN_TRY(judge(c, &c->point[i], error));
+    for (int i = 0; i < c->points; i++) BASIN_TRY(evaluate(c, &c->point[i], error));
     qsort(c->point, (size_t)c->points, sizeof *c->point, better_first);
     int best = count_best(c);
     for (int k = 0; k < PARTS; k++) {
@@ -122,7 +122,7 @@ static basin_status find_shares(double share[PARTS], contest *c, basin_error *er
 
 /* Shares of parts of deviation 1 become weights of views, summing to 1, and the network's share. */
 static void set_weights(basin_nodes_ensemble *e, double *trees, const double *view,
-                        const double share[PARTS], const contest *c) {
+                        const double share[PARTS], const weight_search *c) {
     double whole = 0, mean, deviation;
     for (int v = 0; v < BASIN_TREE_VIEWS; v++) whole += share[v] / c->deviation[v];
     for (int v = 0; v < BASIN_TREE_VIEWS && whole > 0; v++)
@@ -156,10 +156,10 @@ static void align(basin_nodes_ensemble *e, const double *trees, const double *ne
 static bool belongs(int part, int which) { return (part >= BASIN_VIEW_NET_OWN) == which; }
 
 /* What trees and network reach alone, with the shares and threshold that validation chooses. */
-static basin_status measure_alone(basin_nodes_ensemble *e, int which, const contest *all,
+static basin_status measure_alone(basin_nodes_ensemble *e, int which, const weight_search *all,
                                   const basin_network *network, const uint8_t *part,
                                   const char *scan, basin_error *error) {
-    contest c = *all;
+    weight_search c = *all;
     double share[PARTS] = {0}, whole = 0, threshold;
     for (int k = 0; k < PARTS; k++) c.of[k] = belongs(k, which) ? c.of[k] : NULL;
     for (int k = 0; k < PARTS; k++) whole += c.of[k] != NULL;
@@ -187,7 +187,7 @@ basin_status basin_nodes_ensemble_choose(basin_nodes_ensemble *e, double *trees,
                                          basin_error *error) {
     double share[PARTS] = {0}, mean;
     BASIN_AT_EXIT(basin_nodes_samples_free) basin_nodes_samples samples = {0};
-    contest c = {.nodes = network->nodes, .part = part};
+    weight_search c = {.nodes = network->nodes, .part = part};
     for (int k = 0; k < PARTS; k++) {
         c.of[k] = k == BASIN_TREE_VIEWS ? network_logit : e->seeing[k] ? view + k * c.nodes : NULL;
         c.deviation[k] = 1;

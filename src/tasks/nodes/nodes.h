@@ -9,11 +9,11 @@
  *     parts.c      the same for a graph that is cut, over ranks
  *     features.c   the table of features that all of them read
  *     batch.c, inputs.c, net.c   what a step reads, and the expressions
- *     model.c      settings, the model and its file; card.c, drift.c   what it remembers of its
- *                  training
+ *     settings.c, model.c   settings, the model and its file
+ *     card.c, drift.c       what it remembers of its training
  *     classes.c    several classes: their names, inputs and figures
- *     table.c, forest.c, mix.c   boosted trees beside the network, calibration, thresholds
- *     explain.c, explain_network.c   why nodes score as they do
+ *     known.c, table.c, forest.c, mix.c   known labels, boosted trees, calibration, thresholds
+ *     explainer.c, explain.c, explain_network.c   why nodes score as they do
  *     rivals.c     plain models and XGBoost to compare with; compare.c   two detectors
  *     completion.c unusual nodes without labels; report.c   a page on a detector
  */
@@ -85,7 +85,7 @@ void basin_nodes_add_line(char text[BASIN_NODES_LINES], const char *name);
 /* What a fit sees: own columns (plain, or small leaves and weights); also means; also labels. */
 typedef enum basin_tree_view {
     BASIN_VIEW_OWN,
-    BASIN_VIEW_OWN_BOLD,
+    BASIN_VIEW_OWN_WEIGHTED,
     BASIN_VIEW_HOPS,
     BASIN_VIEW_KNOWN,
     BASIN_VIEW_NET_OWN, /* Energy Transformers over the rows: of own columns, */
