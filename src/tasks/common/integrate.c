@@ -36,7 +36,8 @@ basin_status basin_lines_run(const basin_lines *l, const double *t, double *outp
     return l->read(output, l->context, error);
 }
 
-basin_status basin_lines_read(const basin_lines *l, double *moves, basin_error *error) {
+/* Reads the slopes there: by them, how far each output moves along its whole lines. */
+static basin_status read_slopes(const basin_lines *l, double *moves, basin_error *error) {
     memset(moves, 0, (size_t)l->outputs * sizeof *moves);
     for (basin_line *k = l->line; k < l->line + l->lines; k++) {
         if (!k->input) continue;
@@ -47,7 +48,8 @@ basin_status basin_lines_read(const basin_lines *l, double *moves, basin_error *
     return BASIN_OK;
 }
 
-void basin_lines_add(const basin_lines *l, const double *weight) {
+/* Adds them to the sums with each output's weight. */
+static void add_slopes(const basin_lines *l, const double *weight) {
     for (basin_line *k = l->line; k < l->line + l->lines; k++)
         for (int64_t o = 0; o < l->outputs && k->input; o++)
             for (int64_t i = k->start[o]; i < k->start[o + 1] && weight[o] != 0; i++)
@@ -56,7 +58,16 @@ void basin_lines_add(const basin_lines *l, const double *weight) {
 
 /* ---- bisection ---- */
 
-enum { MOST_DEPTH = 24, MOST_ENDS = BASIN_BISECTION_POINTS + MOST_DEPTH };
+enum { POINTS = 17, MOST_DEPTH = 24, MOST_ENDS = POINTS + MOST_DEPTH };
+
+/* What is known of all outputs before pieces between the points are halved. */
+typedef struct bisection {
+    const basin_quadrature *how;
+    int points;
+    const double *at;      /* [points] parts, rising from 0 to 1 */
+    const double *output;  /* [points, outputs] there */
+    const double *allowed; /* [outputs]; < 0: its sums stay */
+} bisection;
 
 /* An output's pieces that are left. */
 typedef struct pieces {
@@ -67,7 +78,7 @@ typedef struct pieces {
     int halved;
 } pieces;
 
-static void begin(pieces *p, const basin_lines *l, const basin_bisection *b, int64_t output) {
+static void begin(pieces *p, const basin_lines *l, const bisection *b, int64_t output) {
     int points = b->allowed[output] < 0 ? 1 : b->points;
     p->from = b->at[0], p->first = b->output[output], p->top = points - 2;
     for (int i = 1; i < points; i++) {
@@ -82,11 +93,10 @@ static void begin(pieces *p, const basin_lines *l, const basin_bisection *b, int
 
 /* The next piece of an output that moves by `moves` along all of its lines in the middle of it:
  * taken, its length; halved, where the output is `output`, 0. */
-static double take(pieces *p, const basin_bisection *b, double allowed, double moves,
-                   double output) {
+static double take(pieces *p, const bisection *b, double allowed, double moves, double output) {
     double length = p->end[p->top] - p->from, way = p->last[p->top] - p->first;
-    double most = allowed * (length + 1.0 / 64) + b->part * fabs(way);
-    if (length > 1.0 / (1 << MOST_DEPTH) && p->halved < b->most &&
+    double most = allowed * (length + 1.0 / 64) + b->how->part * fabs(way);
+    if (length > 1.0 / (1 << MOST_DEPTH) && p->halved < b->how->most &&
         !(fabs(moves * length - way) <= most)) {
         p->halved++;
         p->end[p->top + 1] = p->from + 0.5 * length;
@@ -98,8 +108,7 @@ static double take(pieces *p, const basin_bisection *b, double allowed, double m
     return length;
 }
 
-basin_status basin_lines_bisect(const basin_lines *l, const basin_bisection *b,
-                                basin_error *error) {
+static basin_status bisect(const basin_lines *l, const bisection *b, basin_error *error) {
     int64_t n = l->outputs;
     BASIN_SCRATCH(pieces, left, n, "an explanation", error);
     BASIN_SCRATCH(double, t, 4 * n, "an explanation", error); /* [4, outputs] */
@@ -113,9 +122,44 @@ basin_status basin_lines_bisect(const basin_lines *l, const basin_bisection *b,
         }
         if (!more) return BASIN_OK;
         BASIN_TRY(basin_lines_run(l, t, output, error));
-        BASIN_TRY(basin_lines_read(l, moves, error));
+        BASIN_TRY(read_slopes(l, moves, error));
         for (int64_t i = 0; i < n; i++)
             weight[i] = left[i].top < 0 ? 0 : take(&left[i], b, b->allowed[i], moves[i], output[i]);
-        basin_lines_add(l, weight);
+        add_slopes(l, weight);
     }
+}
+
+static void clear_sums(const basin_lines *l) {
+    for (basin_line *k = l->line; k < l->line + l->lines; k++)
+        if (k->input) memset(k->sum, 0, (size_t)k->cells * sizeof *k->sum);
+}
+
+basin_status basin_lines_integrate(double *ends, const basin_lines *l, const basin_quadrature *q,
+                                   basin_error *error) {
+    int64_t n = l->outputs;
+    int points = q->steps ? q->steps + 2 : POINTS, last = points - 1;
+    double at[POINTS];
+    bool more = false;
+    BASIN_SCRATCH_RAW(double, output, points *n, "an explanation", error);
+    BASIN_SCRATCH(double, gap, n, "an explanation", error);
+    BASIN_SCRATCH_RAW(double, t, 3 * n, "an explanation", error); /* [3, outputs] */
+    double *moves = t + n, *weight = moves + n;
+    clear_sums(l);
+    for (int p = 0; p < points; p++) {
+        bool middle = q->steps && p > 0 && p < last;
+        at[p] = middle ? (p - 0.5) / q->steps : (double)p / last;
+        for (int64_t i = 0; i < n; i++) t[i] = at[p], weight[i] = 1.0 / fmax(q->steps, 1);
+        BASIN_TRY(basin_lines_run(l, t, output + p * n, error));
+        if (!middle) continue;
+        BASIN_TRY(read_slopes(l, moves, error));
+        add_slopes(l, weight);
+        for (int64_t i = 0; i < n; i++) gap[i] += moves[i] / q->steps;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        ends[i] = output[i], ends[n + i] = output[last * n + i];
+        double way = ends[n + i] - ends[i], allowed = q->allowed(way);
+        gap[i] = q->steps && fabs(gap[i] - way) <= allowed ? -1 : allowed;
+        more = more || gap[i] > 0;
+    }
+    return more ? bisect(l, &(bisection){q, points, at, output, gap}, error) : BASIN_OK;
 }

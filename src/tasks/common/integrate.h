@@ -34,24 +34,18 @@ void basin_line_free(basin_line *line, int lines);
 /* Runs the plan at the part t[i] of the lines of each output. */
 basin_status basin_lines_run(const basin_lines *l, const double *t, double *output,
                              basin_error *error);
-/* Reads the slopes there: by them, how far each output moves along its whole lines. */
-basin_status basin_lines_read(const basin_lines *l, double *moves, basin_error *error);
-/* Adds them to the sums with each output's weight. */
-void basin_lines_add(const basin_lines *l, const double *weight);
+/* Sums of slopes at the middles of equal steps; where these miss more of an output's way than is
+ * allowed, of pieces that are halved until they do not. */
+typedef struct basin_quadrature {
+    int steps;                     /* up to 15; 0: 16 pieces are halved at once */
+    double (*allowed)(double way); /* what sums may miss of an output's way, about */
+    double part; /* of each piece's own difference that they may miss beside that */
+    int most;    /* pieces of each output to be halved at most; then the sums miss more */
+} basin_quadrature;
 
-typedef struct basin_bisection {
-    int points;
-    const double *at;      /* [points] parts, rising from 0 to 1 */
-    const double *output;  /* [points, outputs] there */
-    const double *allowed; /* [outputs] what sums may miss of each one's way, about; < 0: not asked
-                              for, and its sums stay */
-    double part;           /* of each piece's own difference that they may miss beside that */
-    int most;              /* pieces of each to be halved at most; then the sums miss more */
-} basin_bisection;
-
-/* Sums of slopes at the middles of pieces, each times its piece's length. */
-enum { BASIN_BISECTION_POINTS = 17 };
-basin_status basin_lines_bisect(const basin_lines *l, const basin_bisection *b, basin_error *error);
+basin_status basin_lines_integrate(double *ends /* [2, outputs] at both ends of the lines */,
+                                   const basin_lines *l, const basin_quadrature *q,
+                                   basin_error *error);
 
 /* How far a cell goes; what cells first .. end - 1 move the output by. */
 static inline double basin_line_length(const basin_line *line, int64_t cell) {

@@ -143,27 +143,7 @@ static basin_status read_score(double *score, void *context, basin_error *error)
     return BASIN_OK;
 }
 
-static basin_lines lines_of(lens *l) {
-    return (basin_lines){l->line, PATHS, l->plan, 1, read_score, l};
-}
-
-static basin_status run_at(double *score, lens *l, double t, basin_error *error) {
-    basin_lines lines = lines_of(l);
-    return basin_lines_run(&lines, &t, score, error);
-}
-
-static basin_status integrate(lens *l, double first, double last, basin_error *error) {
-    double at[BASIN_BISECTION_POINTS], score[BASIN_BISECTION_POINTS];
-    double allowed = 2e-3 * fabs(last - first) + 1e-4;
-    basin_bisection b = {BASIN_BISECTION_POINTS, at, score, &allowed, .most = MOST_HALVED};
-    if (l->model->settings.implicit) b.most = MOST_IMPLICIT;
-    basin_lines lines = lines_of(l);
-    for (int i = 0; i < b.points; i++) {
-        at[i] = (double)i / (b.points - 1);
-        BASIN_TRY(run_at(&score[i], l, at[i], error));
-    }
-    return basin_lines_bisect(&lines, &b, error);
-}
+static double allowed(double way) { return 2e-3 * fabs(way) + 1e-4; }
 
 /* ---- the explanation ---- */
 
@@ -223,21 +203,23 @@ static basin_status explain(basin_graphs_explanation *e, lens *l, int64_t column
     const basin_graphs_model *m = l->model;
     bool values = m->target == BASIN_GRAPHS_VALUES;
     int64_t columns = basin_graphs_about(m).columns;
-    double own, blank;
+    double ends[2], all = 1;
+    basin_quadrature how = {.allowed = allowed,
+                            .most = m->settings.implicit ? MOST_IMPLICIT : MOST_HALVED};
+    basin_lines lines = {l->line, PATHS, l->plan, 1, read_score, l};
     if (column >= columns)
         return basin_fail(error, BASIN_BAD_VALUE, "column %lld; the model has %lld",
                           (long long)column, (long long)columns);
     e->column = column < 0 ? 0 : column; /* of values the first */
     BASIN_TRY(write_choice(l, e->column, error));
-    BASIN_TRY(run_at(&own, l, 1, error));
+    BASIN_TRY(basin_lines_run(&lines, &all, ends, error)); /* of the graph itself: */
     double unit = values ? m->target_scale[e->column] : 1,
            mean = values ? m->target_mean[e->column] : 0;
     BASIN_TRY(read_attention(e, l, error));
     for (int i = 0; i < 3; i++) BASIN_TRY(add_tokens(e->energy, l, l->view.energy[i], error));
     e->has_energy = l->view.energy[0] || l->view.energy[1];
-    BASIN_TRY(run_at(&blank, l, 0, error));
-    BASIN_TRY(integrate(l, blank, own, error));
-    e->output = own * unit + mean, e->blank = blank * unit + mean;
+    BASIN_TRY(basin_lines_integrate(ends, &lines, &how, error));
+    e->blank = ends[0] * unit + mean, e->output = ends[1] * unit + mean;
     collect(e, l, unit);
     return BASIN_OK;
 }

@@ -18,8 +18,7 @@ typedef struct surroundings {
     basin_network *part;
 } surroundings;
 
-/* Steps of equal length; points: their middles and both ends; pieces that are halved at most. */
-enum { MOST_LINES = 1 + BASIN_ANOMALY_RELATIONS, STEPS = 8, POINTS = STEPS + 2, MOST_HALVED = 240 };
+enum { MOST_LINES = 1 + BASIN_ANOMALY_RELATIONS };
 
 /* Some of the explained nodes, and the lines of their inputs. */
 typedef struct integral {
@@ -38,7 +37,7 @@ typedef struct integral {
     int lines;                   /* of the features, and of each relation's facts */
     basin_line line[MOST_LINES]; /* [n, columns]; [pairs, facts] */
     double *logit;               /* [n] */
-    double *output;              /* [POINTS, count] logits at both ends and at middles of steps */
+    double *ends;                /* [2, count] logits of typical inputs, and of their own */
 } integral;
 
 static void take(integral *g, surroundings *to, int64_t node) {
@@ -184,7 +183,7 @@ static basin_status integral_open(integral *g, basin_error *error) {
     BASIN_TRY(basin_nodes_batch_take(&g->batch, &source, joined, error));
     g->columns = g->x->inputs.shape.columns;
     BASIN_TRY(BASIN_NEW_RAW(&g->logit, g->start[g->count], "an explanation", error));
-    BASIN_TRY(BASIN_NEW_RAW(&g->output, POINTS * g->count, "an explanation", error));
+    BASIN_TRY(BASIN_NEW_RAW(&g->ends, 2 * g->count, "an explanation", error));
     BASIN_TRY(make_plan(g, error));
     return write_inputs(g, error);
 }
@@ -198,7 +197,7 @@ static void integral_close(integral *g) {
     basin_network_free(g->joined);
     for (int64_t i = 0; i < g->count; i++) free(g->of[i].node), basin_network_free(g->of[i].part);
     free(g->of), free(g->start), free(g->mark);
-    free(g->logit), free(g->output);
+    free(g->logit), free(g->ends);
 }
 
 static basin_status read_logits(double *logit, void *context, basin_error *error) {
@@ -208,44 +207,13 @@ static basin_status read_logits(double *logit, void *context, basin_error *error
     return BASIN_OK;
 }
 
-/* Sums of slopes at the middles of equal steps; `gap`: what they miss of each node's distance. */
-static basin_status sum_steps(double *gap, integral *g, const basin_lines *l,
-                              const double at[POINTS], basin_error *error) {
-    int64_t n = g->count;
-    BASIN_SCRATCH_RAW(double, t, 3 * n, "an explanation", error); /* [3, count] */
-    double *moves = t + n, *weight = moves + n;
-    for (int k = 0; k < g->lines; k++)
-        memset(g->line[k].sum, 0, (size_t)g->line[k].cells * sizeof *g->line[k].sum);
-    for (int p = 0; p < POINTS; p++) {
-        bool end = p == 0 || p == POINTS - 1;
-        for (int64_t i = 0; i < n; i++) t[i] = at[p], weight[i] = end ? 0 : 1.0 / STEPS;
-        BASIN_TRY(basin_lines_run(l, t, g->output + p * n, error));
-        if (end) continue;
-        BASIN_TRY(basin_lines_read(l, moves, error));
-        basin_lines_add(l, weight);
-        for (int64_t i = 0; i < n; i++) gap[i] += moves[i] / STEPS;
-    }
-    for (int64_t i = 0; i < n; i++) gap[i] -= g->output[(POINTS - 1) * n + i] - g->output[i];
-    return BASIN_OK;
-}
+/* A fiftieth of the distance. */
+static double allowed(double way) { return 0.02 * fmax(fabs(way), 0.5); }
 
-/* Where equal steps miss more than a fiftieth of the distance, steep pieces are halved. */
 static basin_status integrate(integral *g, basin_error *error) {
-    int64_t n = g->count;
-    double at[POINTS] = {[POINTS - 1] = 1};
-    basin_lines l = {g->line, g->lines, g->plan, n, read_logits, g};
-    bool more = false;
-    BASIN_SCRATCH(double, gap, n, "an explanation", error);
-    for (int s = 0; s < STEPS; s++) at[1 + s] = (s + 0.5) / STEPS;
-    BASIN_TRY(sum_steps(gap, g, &l, at, error));
-    for (int64_t i = 0; i < n; i++) {
-        double distance = g->output[(POINTS - 1) * n + i] - g->output[i];
-        double allowed = 0.02 * fmax(fabs(distance), 0.5);
-        gap[i] = fabs(gap[i]) <= allowed ? -1 : allowed;
-        more = more || gap[i] > 0;
-    }
-    basin_bisection b = {POINTS, at, g->output, gap, .part = 0.01, .most = MOST_HALVED};
-    return more ? basin_lines_bisect(&l, &b, error) : BASIN_OK;
+    static const basin_quadrature how = {.steps = 8, allowed, .part = 0.01, .most = 240};
+    basin_lines l = {g->line, g->lines, g->plan, g->count, read_logits, g};
+    return basin_lines_integrate(g->ends, &l, &how, error);
 }
 
 /* ---- what the sums say of features and neighbours ---- */
@@ -370,8 +338,8 @@ static basin_status explain_batch(integral *g, basin_error *error) {
         BASIN_TRY(integrate(g, error));
         for (int64_t i = 0; i < g->count; i++) {
             basin_nodes_explanation *e = x->of[g->first + i];
-            e->typical_logit += weight * g->output[i];
-            e->rest += weight * g->output[(POINTS - 1) * g->count + i];
+            e->typical_logit += weight * g->ends[i];
+            e->rest += weight * g->ends[g->count + i];
             BASIN_TRY(add_node(g, i, weight, error));
         }
     }

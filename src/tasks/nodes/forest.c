@@ -253,6 +253,31 @@ double basin_nodes_ensemble_weight(const basin_nodes_ensemble *e, const basin_tr
     return whole > 0 ? e->weight[view] / whole / (double)e->seeing[view] : 1 / (double)others;
 }
 
+/* Adds the fits' logits of some rows; `apart`: how far apart views are, 0: all make up one sum. */
+static basin_status add_fits(double *logit, int64_t apart, const basin_nodes_ensemble *e,
+                             const basin_tree_table *table, const float *x, int64_t rows,
+                             basin_error *error) {
+    BASIN_SCRATCH_RAW(double, one, rows, "the scores of trees", error);
+    for (int64_t k = 0; k < e->fits; k++) {
+        int view = view_of(e, k, NULL);
+        double *sum = logit + view * apart, weight = apart ? 1 / (double)e->seeing[view] : 0;
+        if (!apart) weight = basin_nodes_ensemble_weight(e, table, k);
+        if (weight <= 0) continue;
+        BASIN_TRY(basin_trees_predict(one, e->trees[k], x, rows, table->columns, error));
+        for (int64_t i = 0; i < rows; i++) sum[i] += weight * one[i];
+    }
+    return BASIN_OK;
+}
+
+basin_status basin_nodes_ensemble_node(double *logit, const basin_nodes_ensemble *e,
+                                       const basin_tree_table *table, int64_t node,
+                                       basin_error *error) {
+    BASIN_SCRATCH_RAW(float, x, table->columns, "the scores of trees", error);
+    basin_tree_table_rows(x, table, &node, 0, 1);
+    *logit = 0;
+    return add_fits(logit, 0, e, table, x, 1, error);
+}
+
 /* Sums of the fits' logits: those of each view by itself [BASIN_TREE_VIEWS, N], or of all [N]. */
 static basin_status sum_logits(double *logit, const basin_nodes_ensemble *e,
                                const basin_tree_table *table, bool apart, basin_error *error) {
@@ -262,20 +287,11 @@ static basin_status sum_logits(double *logit, const basin_nodes_ensemble *e,
     memset(logit, 0, (size_t)((apart ? BASIN_TREE_VIEWS : 1) * N) * sizeof *logit);
     if (!basin_size_multiply(&cells, BLOCK, (size_t)table->columns))
         return basin_fail_memory(error, "the scores of trees");
-    BASIN_SCRATCH_RAW(double, one, BLOCK, "the scores of trees", error);
     BASIN_SCRATCH_RAW(float, x, cells, "the scores of trees", error);
     for (int64_t first = 0; first < N; first += BLOCK) {
         int64_t rows = basin_int_min(N - first, BLOCK);
         basin_tree_table_rows(x, table, NULL, first, rows);
-        for (int64_t k = 0; k < e->fits; k++) {
-            int view = view_of(e, k, NULL);
-            double weight =
-                apart ? 1 / (double)e->seeing[view] : basin_nodes_ensemble_weight(e, table, k);
-            double *sum = logit + (apart ? view * N : 0) + first;
-            if (weight <= 0) continue;
-            BASIN_TRY(basin_trees_predict(one, e->trees[k], x, rows, table->columns, error));
-            for (int64_t i = 0; i < rows; i++) sum[i] += weight * one[i];
-        }
+        BASIN_TRY(add_fits(logit + first, apart ? N : 0, e, table, x, rows, error));
     }
     return BASIN_OK;
 }

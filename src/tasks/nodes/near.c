@@ -386,21 +386,6 @@ static basin_status descend(double *logit, worker *w, basin_error *error) {
     return BASIN_OK;
 }
 
-static basin_status score_trees(double *logit, worker *w, int64_t node, basin_error *error) {
-    const basin_near_rows *rows = w->scorer->rows;
-    const basin_nodes_ensemble *e = &rows->model->ensemble;
-    BASIN_TRY(grow(&w->table, rows->table.columns, sizeof(float), error));
-    basin_tree_table_rows(w->table.data, &rows->table, &node, 0, 1);
-    for (int64_t k = 0; k < e->fits; k++) {
-        double weight = basin_nodes_ensemble_weight(e, &rows->table, k), one;
-        if (weight <= 0) continue;
-        BASIN_TRY(
-            basin_trees_predict(&one, e->trees[k], w->table.data, 1, rows->table.columns, error));
-        *logit += weight * one;
-    }
-    return BASIN_OK;
-}
-
 /* Of network and trees by what is kept; `descends`: not as in the base. */
 static basin_status score_kept(basin_nodes_live_score *score, worker *w, bool descends,
                                basin_error *error) {
@@ -410,7 +395,9 @@ static basin_status score_kept(basin_nodes_live_score *score, worker *w, bool de
         BASIN_TRY(descend(&network, w, error));
     else if (s->logit)
         network = s->logit[score->node];
-    if (s->rows->trees) BASIN_TRY(score_trees(&trees, w, score->node, error));
+    if (s->rows->trees)
+        BASIN_TRY(basin_nodes_ensemble_node(&trees, &w->model.ensemble, &s->rows->table,
+                                            score->node, error));
     score->probability = network;
     if (w->model.ensemble.fits)
         basin_nodes_ensemble_mix(&score->probability, &w->model.ensemble, &trees, &network, 1);

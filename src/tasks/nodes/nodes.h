@@ -230,6 +230,10 @@ basin_status basin_nodes_ensemble_grow(basin_nodes_ensemble *ensemble, int64_t t
 /* What a fit's logit weighs in the trees'. */
 double basin_nodes_ensemble_weight(const basin_nodes_ensemble *ensemble,
                                    const basin_tree_table *table, int64_t fit);
+/* The trees' logit of one node. */
+basin_status basin_nodes_ensemble_node(double *logit, const basin_nodes_ensemble *ensemble,
+                                       const basin_tree_table *table, int64_t node,
+                                       basin_error *error);
 /* The trees' logits [N]; or per view [BASIN_TREE_VIEWS, N], 0 for a view without fits. */
 basin_status basin_nodes_ensemble_logits(double *logit, const basin_nodes_ensemble *ensemble,
                                          const basin_tree_tables *tables, bool views,

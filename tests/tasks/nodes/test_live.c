@@ -191,6 +191,43 @@ static void renews_means(void **state) {
     free(text);
 }
 
+/* After an addition trees read of every node what they read of the network as a whole. Of edges
+ * that go both ways in a directed graph, a node's own label is in no share of known labels. */
+static void reads_trees_as_in_the_whole(void **state) {
+    static const char nodes[] = "id,age,label\na0,1,1\na1,2,0\na2,4,1\na3,8,0\na4,16,0\na5,3,1\n";
+    static const char old[] = "source,target\na0,a1\na1,a0\na1,a2\na2,a1\na2,a3\na3,a4\n";
+    static const char new[] = "source,target\na4,a5\na5,a4\n";
+    static const uint8_t part[6] = {1, 1, 1, 1, 1, 1};
+    static const basin_salt salt = {true, "0123456789abcde"};
+    basin_nodes_model model = {.ensemble = {.fits = 1, .degree = true, .rate = 0.25}};
+    basin_nodes_ensemble *e = &model.ensemble;
+    basin_network_options options = {.directed = true};
+    basin_network *base = read(nodes, old, &options), *whole;
+    basin_near_graph graph;
+    basin_near_rows rows = {.graph = &graph, .model = &model};
+    basin_tree_table table;
+    float x[2][64];
+    (void)state;
+    assert_ok(basin_nodes_ensemble_name(e, base, &failure));
+    assert_ok(basin_known_labels_take(&e->known, base, part, 1, true, &salt, &failure));
+    assert_ok(basin_near_graph_open(&graph, base, e, &failure));
+    assert_ok(basin_near_rows_open(&rows, &graph, &model, 0, &failure));
+    assert_ok(basin_near_add(&graph, &rows, NULL, new, &failure));
+    options.base = base;
+    whole = read("", new, &options);
+    assert_ok(basin_tree_table_open(&table, whole, e, 0, &failure));
+    for (int64_t i = 0; i < 6; i++) {
+        basin_tree_table_rows(x[0], &rows.table, &i, 0, 1);
+        basin_tree_table_rows(x[1], &table, &i, 0, 1);
+        for (int64_t c = 0; c < table.columns; c++) assert_float_equal(x[0][c], x[1][c], 1e-6);
+    }
+    basin_tree_table_close(&table);
+    basin_near_rows_close(&rows);
+    basin_near_graph_close(&graph);
+    basin_known_labels_free(&e->known);
+    basin_network_free(whole), basin_network_free(base);
+}
+
 static void refuses(void **state) {
     char *text = calloc(2, TEXT);
     fraud_scene scene = scene_of(&(sample){"", false, "none", 1, 0}, text);
@@ -221,6 +258,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(grows),
         cmocka_unit_test(renews_means),
+        cmocka_unit_test(reads_trees_as_in_the_whole),
         cmocka_unit_test(refuses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
