@@ -17,17 +17,15 @@ struct basin_nodes_live {
 
 static basin_status open_live(basin_nodes_live *live, const basin_network *network,
                               const basin_nodes_live_options *o, basin_error *error) {
-    basin_near_config config = {.cap_nodes = o->cap_nodes ? o->cap_nodes : CAP_NODES,
-                                .cap_edges = o->cap_edges ? o->cap_edges : CAP_EDGES,
-                                .states = o->states >= 0,
-                                .memory = o->memory,
-                                .watch = o->watch};
+    basin_nodes_live_options options = *o;
+    if (!o->cap_nodes) options.cap_nodes = CAP_NODES;
+    if (!o->cap_edges) options.cap_edges = CAP_EDGES;
     const basin_nodes_model *model = live->model;
     live->rows.graph = &live->graph, live->rows.model = model;
     BASIN_TRY(basin_nodes_check_network(model, network, error));
     BASIN_TRY(basin_near_graph_open(&live->graph, network, &model->ensemble, error));
     BASIN_TRY(basin_near_rows_open(&live->rows, &live->graph, model, o->memory, error));
-    BASIN_TRY(basin_near_scorer_new(&live->scorer, &live->rows, &config, error));
+    BASIN_TRY(basin_near_scorer_new(&live->scorer, &live->rows, &options, error));
     live->typical = (basin_explainer){
         .network = network, .model = model, .inputs = live->rows.inputs, .table = live->rows.table};
     return live->rows.trees ? basin_explainer_typical(&live->typical, error) : BASIN_OK;

@@ -1,11 +1,16 @@
 /* Scores of single nodes; see near.h.
  *
  * A step of descent reaches two hops: a node is a query over its neighbours, and a key of theirs,
- * whose log-sum-exps run over their own neighbours. All nodes within reach of energy and inputs are
- * gathered, nearest first; where the cap did not bite, they are scored as a network of their own.
- * Else they descend as a stream does (stream.c), with the inputs that they have in the whole. Where
- * states are kept, those descend that additions changed, and whoever is next to them has the
- * activations and log-sum-exps that it had in the base at each step. */
+ * whose log-sum-exps run over their own neighbours. There are three ways to a score:
+ *
+ *   - where states are kept and nothing was added, the logit that the pass over the base found;
+ *   - all nodes within reach of energy and inputs, nearest first, as a network that the ordinary
+ *     scorer scores, where they stay below the caps;
+ *   - else a descent as a stream has it (stream.c) with the inputs of the whole. Where states are
+ *     kept, only nodes descend that additions changed; nodes next to them have the activations and
+ *     log-sum-exps that they had in the base at each step.
+ *
+ * The trees' share is their logit of the node's row of the table in any case. */
 
 #include "tasks/nodes/near.h"
 
@@ -50,7 +55,7 @@ typedef struct worker {
 
 struct basin_near_scorer {
     const basin_near_rows *rows;
-    basin_near_config config;
+    basin_nodes_live_options config;
     bool descends;          /* the network has a share, and an energy */
     int64_t reach, moments; /* hops; rows that a run of a member shows */
     float **state;          /* [members, moments] of all base nodes; or NULL */
@@ -121,13 +126,13 @@ static basin_status keep_states(basin_near_scorer *s, basin_error *error) {
 /* ---- opening ---- */
 
 basin_status basin_near_scorer_new(basin_near_scorer **scorer, const basin_near_rows *rows,
-                                   const basin_near_config *config, basin_error *error) {
+                                   const basin_nodes_live_options *options, basin_error *error) {
     const basin_nodes_settings *r = &rows->model->settings;
     bool trees = rows->model->ensemble.fits && !(rows->model->ensemble.share > 0);
     bool plain = basin_choice_is(r->form, "linear") || basin_choice_is(r->form, "mlp");
     BASIN_TRY(BASIN_NEW(scorer, 1, "single nodes", error));
     basin_near_scorer *s = *scorer;
-    s->rows = rows, s->config = *config, s->member = -1;
+    s->rows = rows, s->config = *options, s->member = -1;
     pthread_mutex_init(&s->lock, NULL);
     if (r->classes || (!trees && ((!plain && !basin_nodes_descends(r)) || r->implicit ||
                                   !basin_choice_is(r->position, "none"))))
@@ -140,7 +145,7 @@ basin_status basin_near_scorer_new(basin_near_scorer **scorer, const basin_near_
     int64_t hops = basin_int_max(trees ? 0 : r->hops, rows->model->ensemble.fits ? 2 : 0);
     s->reach = (attends ? 2 * r->blocks * r->steps : 0) + hops + 1;
     s->descends = rows->network && !plain;
-    return s->descends && config->states ? keep_states(s, error) : BASIN_OK;
+    return s->descends && options->states >= 0 ? keep_states(s, error) : BASIN_OK;
 }
 
 static void worker_free(worker *w) {
@@ -232,11 +237,11 @@ static void give_back(worker *w) {
 
 /* Takes a node, or says that the cap bit. */
 static basin_status take(worker *w, int64_t node, basin_error *error) {
-    const basin_near_config *c = &w->scorer->config;
+    const basin_nodes_live_options *o = &w->scorer->config;
     int32_t *local = w->local.data;
     if (local[node] >= 0) return BASIN_OK;
     int64_t edges = basin_near_degree(w->scorer->rows->graph, node);
-    if (w->nodes && (w->nodes >= c->cap_nodes || w->edges + edges > c->cap_edges))
+    if (w->nodes && (w->nodes >= o->cap_nodes || w->edges + edges > o->cap_edges))
         return w->capped = true, BASIN_OK;
     BASIN_TRY(grow(&w->node, w->nodes + 1, sizeof(int64_t), error));
     ((int64_t *)w->node.data)[w->nodes] = node;

@@ -106,15 +106,9 @@ void basin_near_rows_renew(const basin_near_rows *rows, const int64_t *changed, 
 
 typedef struct basin_near_scorer basin_near_scorer;
 
-typedef struct basin_near_config {
-    int64_t cap_nodes, cap_edges;
-    bool states; /* keep those of the base */
-    size_t memory;
-    const basin_watch *watch;
-} basin_near_config;
-
+/* Caps are set; `rows` are of the base. */
 basin_status basin_near_scorer_new(basin_near_scorer **scorer, const basin_near_rows *rows,
-                                   const basin_near_config *config, basin_error *error);
+                                   const basin_nodes_live_options *options, basin_error *error);
 void basin_near_scorer_free(basin_near_scorer *scorer);
 size_t basin_near_scorer_bytes(const basin_near_scorer *scorer);
 /* Any number of threads at once, while nothing is added. */
