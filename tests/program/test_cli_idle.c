@@ -126,7 +126,7 @@ TEST_WITH(what_is_read_is_not_written_over, folder_new, program_teardown) {
         assert_error(run(state, "%s", line[i][0]), 2, line[i][1]);
     assert_text(state, "nodes.csv", table);
     const program *p = run(state, "data part nodes.csv edges.csv -n 50 -q");
-    assert_error(p, 1, "of 50 parts of 2 nodes one is empty, wanted fewer parts");
+    assert_error(p, 1, "of 50 parts of 2 nodes one is empty, expected fewer parts");
     assert_string_equal(p->out, "");
     assert_error(run(state, "image train x -o /dev/null --log /dev/null"), 1, "x: ");
 }

@@ -140,7 +140,7 @@ TEST(mistakes_are_told) {
     p = run(state, "node explain m2.safetensors T7 trees.csv roots.csv --class oak --quiet");
     assert_error(p, 1, "--class 'oak' is not one of the model's 3");
     p = run(state, "anomaly score m2.safetensors trees.csv roots.csv --quiet");
-    assert_error(p, 1, "the model is 'node', wanted 'anomaly'");
+    assert_error(p, 1, "the model is 'node', expected 'anomaly'");
     p = run(state, "node eval trees.csv roots.csv --label kind --rivals xgboost --quiet");
     assert_error(p, 1, "--rivals: 'xgboost' is not one of all, paper");
     p = run(state,

@@ -137,13 +137,13 @@ TEST(options_name_what_is_there) {
     assert_error(run(state, "anomaly train day1.csv pay1.csv --relation-column chanel -o n"), 1,
                  "no column 'chanel' for relations in a file of edges; did you mean 'channel'?");
     assert_error(run(state, "data info two.basin --drop balance"), 1,
-                 "two.basin: is no CSV, wanted no option drop");
+                 "two.basin: is no CSV, expected no option drop");
     assert_error(run(state, "data info two.basin --self-loops add"), 1,
-                 "two.basin: its edges stay as they were written, wanted no option self_loops");
+                 "two.basin: its edges stay as they were written, expected no option self_loops");
     assert_contains(run_ok(state, "data convert day1.csv pay1.csv one.basin --missing mean")->err,
                     "gaps filled with the mean of their column, and how many: limit (23)");
     assert_error(run(state, "anomaly train one.basin --directed -o n"), 1,
-                 "one.basin: its edges stay as they were written, wanted no option directed");
+                 "one.basin: its edges stay as they were written, expected no option directed");
     run_ok(state, "data info two.basin --directed"); /* as it is */
 }
 
@@ -265,7 +265,7 @@ TEST(nights_are_added_to_a_base) {
         {"lacks.csv", 0, ": 1 nodes and 0 edges added to the 197"},
         {"far.csv", 1, "node 'nobody' is neither in the base nor in a file of nodes"},
         {"far.csv --unknown add", 0, ": 1 nodes and 1 edges added to the 197"},
-        {"old.basin", 1, "old.basin: is a network by itself, wanted tables to add to another"},
+        {"old.basin", 1, "old.basin: is a network by itself, expected tables to add to another"},
     };
     for (size_t i = 0; i < sizeof night / sizeof *night; i++) {
         char command[300];

@@ -17,7 +17,7 @@ static bool check_config(const basin_anomaly_config *c, basin_graph *graph) {
         return true;
     return basin_graph_fail(
         graph, BASIN_BAD_VALUE,
-        "anomaly: %d blocks, %d relations, dropout %g; wanted at most %d, at most %d, "
+        "anomaly: %d blocks, %d relations, dropout %g; expected at most %d, at most %d, "
         "0 to less than 1",
         blocks_of(c), relations_of(c), c->dropout, BASIN_ANOMALY_BLOCKS, BASIN_ANOMALY_RELATIONS);
 }

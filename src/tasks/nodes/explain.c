@@ -393,7 +393,7 @@ static basin_status explain(basin_explainer *x, const int64_t *node, const basin
     BASIN_FREE_AT_EXIT double *scored = NULL;
     for (int64_t i = 0; i < x->count; i++)
         if (node[i] < 0 || node[i] >= network->nodes)
-            return basin_fail(error, BASIN_BAD_VALUE, "%s: node %lld, wanted 0 to %lld",
+            return basin_fail(error, BASIN_BAD_VALUE, "%s: node %lld, expected 0 to %lld",
                               network->path, (long long)node[i], (long long)network->nodes - 1);
     BASIN_TRY(basin_nodes_check_network(x->model, network, error));
     if (!probability) {

@@ -115,7 +115,7 @@ static basin_status explain(basin_nodes_explanation **why, basin_nodes_live *liv
     BASIN_AT_EXIT(basin_near_part_free) basin_network *part = NULL;
     int64_t place;
     if (node < 0 || node >= live->graph.nodes)
-        return basin_fail(error, BASIN_BAD_VALUE, "%s: node %lld, wanted 0 to %lld",
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: node %lld, expected 0 to %lld",
                           live->graph.base->path, (long long)node,
                           (long long)live->graph.nodes - 1);
     BASIN_TRY(basin_near_around(&part, &place, live->scorer, node, error));
@@ -164,8 +164,8 @@ basin_status basin_nodes_explain(basin_nodes_explanation **list, const basin_nod
     }
     if (work && work->live) return BASIN_OK;
     if (model->settings.classes && (number < 0 || number >= model->settings.classes))
-        return basin_fail(error, BASIN_BAD_VALUE, "class %lld, wanted 0 to %lld", (long long)number,
-                          (long long)model->settings.classes - 1);
+        return basin_fail(error, BASIN_BAD_VALUE, "class %lld, expected 0 to %lld",
+                          (long long)number, (long long)model->settings.classes - 1);
     if (model->settings.classes) { /* a detector of that class: its odds against all others */
         one.settings.focus = number + 1;
         one.face.values = &one.settings;

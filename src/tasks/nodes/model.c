@@ -200,7 +200,7 @@ static basin_status read_all(basin_nodes_model **model, const char *wanted,
     bool several = kind && !strcmp(kind, basin_node_task.task);
     const basin_task_settings *task = several ? &basin_node_task : &basin_anomaly_task;
     if (!kind || strcmp(kind, task->task) || (wanted && strcmp(kind, wanted)))
-        return basin_fail(error, BASIN_BAD_FILE, "%s: the model is '%.40s', wanted '%s'",
+        return basin_fail(error, BASIN_BAD_FILE, "%s: the model is '%.40s', expected '%s'",
                           basin_bundle_path(bundle), kind ? kind : "absent",
                           wanted ? wanted : task->task);
     /* What its table does not have. */

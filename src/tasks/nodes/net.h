@@ -128,7 +128,7 @@ typedef struct basin_node_inputs {
     basin_nodes_shape shape;  /* of the whole network */
 } basin_node_inputs;
 
-/* Everything but the table, which wants a scale. */
+/* Everything but the table, which needs a scale. */
 basin_status basin_node_inputs_open(basin_node_inputs *inputs, const basin_network *network,
                                     const basin_nodes_settings *settings, basin_error *error);
 /* Fits scales on some nodes: of their columns, and of what their edges carry. */

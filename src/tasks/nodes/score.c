@@ -190,7 +190,7 @@ basin_status basin_nodes_check_network(const basin_nodes_model *model, const bas
         return basin_fail(
             error, BASIN_BAD_SHAPE,
             "%s: %lld nodes; the detector has learned positions of %lld nodes and can "
-            "score no other (wanted one trained with position none)",
+            "score no other (expected one trained with position none)",
             network->path, (long long)network->nodes, (long long)model->nodes);
     return BASIN_OK;
 }

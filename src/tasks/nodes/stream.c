@@ -226,7 +226,7 @@ static basin_status check(const basin_node_inputs *inputs, const basin_part *par
     if (part && r->smoothing > 0)
         return basin_fail(error, BASIN_UNSUPPORTED,
                           "smoothing %lld of parts that are streamed, as their plans do not fit; "
-                          "wanted more memory, more ranks, or a model with smoothing 0",
+                          "expected more memory, more ranks, or a model with smoothing 0",
                           (long long)r->smoothing);
     if (r->implicit)
         return basin_fail(error, BASIN_UNSUPPORTED,

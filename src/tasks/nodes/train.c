@@ -313,7 +313,7 @@ static basin_status hold_out(uint8_t *part, const training_session *t, double va
                              basin_error *error) {
     const basin_network *n = t->data.network;
     if (validation >= 1.0 / 3)
-        return basin_fail(error, BASIN_BAD_VALUE, "validation is %g, wanted less than a third",
+        return basin_fail(error, BASIN_BAD_VALUE, "validation is %g, expected less than a third",
                           validation);
     BASIN_TRY(
         basin_split_stratified(part, n, 1 - 3 * validation, (uint64_t)t->settings.seed, 0, error));

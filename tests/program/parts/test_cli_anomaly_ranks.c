@@ -44,9 +44,9 @@ TEST_WITH(two_ranks_score_as_one, make_parts, remove_parts) {
 
 TEST_WITH(parts_are_read_as_they_were_cut, make_parts, remove_parts) {
     assert_error(run(state, TRAIN "--epochs 1 --missing zero -o n.safetensors"), 1,
-                 "parts: parts are read as they were cut, wanted no option missing");
+                 "parts: parts are read as they were cut, expected no option missing");
     assert_error(run(state, TRAIN "--epochs 1 --id account -o n.safetensors"), 1,
-                 "parts: is no CSV, wanted no option id");
+                 "parts: is no CSV, expected no option id");
     must_run(run(state, TRAIN "--epochs 1 --hops 1 --scaling standard -o m.safetensors"));
     assert_error(run(state, "anomaly score m.safetensors parts --label x"), 1,
                  "parts: parts are read as they were cut; --label has no effect");

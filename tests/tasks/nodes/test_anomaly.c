@@ -111,7 +111,7 @@ TEST(energies_follow_the_kind_of_memories) {
     assert_int_equal(why->node, 7);
     basin_nodes_explanation_free(why);
     assert_failure(basin_nodes_explain(&why, model, s.network, &(int64_t){100}, 1, NULL, &failure),
-                   BASIN_BAD_VALUE, "node 100, wanted 0 to 99");
+                   BASIN_BAD_VALUE, "node 100, expected 0 to 99");
 }
 
 /* ---- files ---- */

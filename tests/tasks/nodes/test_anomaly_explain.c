@@ -120,7 +120,7 @@ TEST(many_are_told_as_one_is) {
     assert_failure(basin_nodes_explain(many, s.model, s.network, wrong, 2,
                                        &(basin_nodes_work){.probability = NULL, .brief = true},
                                        &failure),
-                   BASIN_BAD_VALUE, "node 300, wanted 0 to 299");
+                   BASIN_BAD_VALUE, "node 300, expected 0 to 299");
 }
 
 /* Values are those of the table, means those over neighbours. */

@@ -28,7 +28,7 @@ static double *score(const basin_nodes_model *model, const basin_network *networ
 static void assert_near(const double *a, const double *b, double tolerance) {
     for (int i = 0; i < NODES; i++)
         if (!(fabs(a[i] - b[i]) <= tolerance))
-            fail_msg("node %d: %.9g, wanted %.9g", i, a[i], b[i]);
+            fail_msg("node %d: %.9g, expected %.9g", i, a[i], b[i]);
 }
 
 /* A model of each kind, trained on the whole graph, scores it in parts. */
@@ -79,8 +79,8 @@ static void assert_weights_near(const basin_nodes_model *a, const basin_nodes_mo
         const basin_tensor *y = basin_bundle_find(b->member[0], basin_bundle_name(a->member[0], i));
         for (int64_t k = 0; k < basin_shape_count(x->shape); k++)
             if (!(fabsf(((float *)x->data)[k] - ((float *)y->data)[k]) <= tolerance))
-                fail_msg("%s[%d] is %.9g, wanted %.9g", basin_bundle_name(a->member[0], i), (int)k,
-                         (double)((float *)x->data)[k], (double)((float *)y->data)[k]);
+                fail_msg("%s[%d] is %.9g, expected %.9g", basin_bundle_name(a->member[0], i),
+                         (int)k, (double)((float *)x->data)[k], (double)((float *)y->data)[k]);
     }
 }
 

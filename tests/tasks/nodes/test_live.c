@@ -79,7 +79,7 @@ static void check_all(basin_nodes_live *live, const basin_nodes_model *model,
         capped += score.capped;
         off += fabs(score.probability - expected[i]);
         if (!score.capped && score.probability != expected[i])
-            fail_msg("node %s has %.9g, wanted %.9g", id, score.probability, expected[i]);
+            fail_msg("node %s has %.9g, expected %.9g", id, score.probability, expected[i]);
     }
     assert_true(capped < whole->nodes);
     assert_true(off <= limit * (double)capped);

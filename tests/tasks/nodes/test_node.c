@@ -226,7 +226,7 @@ TEST(files_keep_classes) {
     assert_string_equal(basin_network_class(mapped, 1, text), "birch");
     assert_int_equal(basin_network_set_classes(mapped, names, CLASSES, &failure), BASIN_BAD_VALUE);
     assert_failure(basin_nodes_open(&detector, "anomaly", path, training.backend, &failure),
-                   BASIN_BAD_FILE, "the model is 'node', wanted 'anomaly'");
+                   BASIN_BAD_FILE, "the model is 'node', expected 'anomaly'");
     basin_nodes_close(read);
     basin_nodes_close(model);
 }
@@ -294,7 +294,7 @@ TEST(reasons_are_of_the_prediction) {
     }
     assert_failure(basin_nodes_explain(&why, model, network, &(int64_t){7}, 1,
                                        &(basin_nodes_work){.number = CLASSES}, &failure),
-                   BASIN_BAD_VALUE, "class 3, wanted 0 to 2");
+                   BASIN_BAD_VALUE, "class 3, expected 0 to 2");
     assert_failure(
         basin_nodes_report("never.html", model, network, &(basin_nodes_reporting){0}, &failure),
         BASIN_UNSUPPORTED, "needs a detector");
@@ -313,7 +313,7 @@ static void expect(const basin_network *network, const uint8_t *part,
     basin_status status = basin_nodes_train_with(&model, &outcome, &basin_node_task, settings,
                                                  &data, &training, false, &error);
     assert_int_not_equal(status, BASIN_OK);
-    if (!strstr(error.text, wanted)) fail_msg("'%s', wanted '%s'", error.text, wanted);
+    if (!strstr(error.text, wanted)) fail_msg("'%s', expected '%s'", error.text, wanted);
     basin_backend_close(training.backend);
 }
 

@@ -6,17 +6,17 @@ static const char PATH[] = "arrays"; /* what errors call them */
 
 static basin_status check(const basin_network_arrays *a, basin_error *error) {
     if (a->feature && a->features < 1)
-        return basin_fail(error, BASIN_BAD_SHAPE, "%s: %lld features a node, wanted some", PATH,
+        return basin_fail(error, BASIN_BAD_SHAPE, "%s: %lld features a node, expected some", PATH,
                           (long long)a->features);
     if (a->relations < 1 || !a->edges)
-        return basin_fail(error, BASIN_BAD_VALUE, "%s: %d relations, wanted at least one", PATH,
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: %d relations, expected at least one", PATH,
                           a->relations);
     for (int r = 0; r < a->relations; r++) {
         const basin_edges *e = &a->edges[r];
         bool whole = e->dtype == BASIN_I32 || e->dtype == BASIN_I64;
         if (e->count < 0 || e->stride < 1 || !whole || (e->count && (!e->from || !e->to)))
             return basin_fail(error, BASIN_BAD_VALUE,
-                              "%s: relation %d has %lld edges of type %s, %lld apart; wanted "
+                              "%s: relation %d has %lld edges of type %s, %lld apart; expected "
                               "arrays from and to of I32 or I64, at least 1 apart",
                               PATH, r, (long long)e->count, basin_dtype_name(e->dtype),
                               (long long)e->stride);

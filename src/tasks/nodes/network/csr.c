@@ -297,7 +297,7 @@ static basin_status check_edges(const basin_network *n, const char *name, const 
     if (bad == e->count) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_VALUE,
                       "%s: edge %" PRId64 " of '%s' joins nodes %" PRId64 " and %" PRId64
-                      ", wanted numbers from 0 to %" PRId64,
+                      ", expected numbers from 0 to %" PRId64,
                       n->path, bad, name, from_at(e, bad), to_at(e, bad), n->nodes - 1);
 }
 
@@ -437,7 +437,7 @@ basin_status basin_network_add_relation(basin_network *network, const char *name
     if (edges->count < 0 || edges->count > INT64_MAX / 32 ||
         (edges->dtype != BASIN_I32 && edges->dtype != BASIN_I64))
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "%s: %" PRId64 " edges of type %s, wanted I32 or I64", network->path,
+                          "%s: %" PRId64 " edges of type %s, expected I32 or I64", network->path,
                           edges->count, basin_dtype_name(edges->dtype));
     /* both ways, in one array of nodes and another beside it while rows are sorted */
     double bytes = 8.0 * (double)edges->count + 16.0 * (double)nodes;

@@ -111,7 +111,7 @@ static basin_status see_node(basin_tables *j, const basin_table_file *t,
     const char *id = basin_table_rows_field(rows, t->at[BASIN_ROLE_ID]);
     if (!*id)
         return basin_table_rows_fail(rows, j->error,
-                                     ": column '%s' is empty, wanted the id of a node",
+                                     ": column '%s' is empty, expected the id of a node",
                                      t->column[t->at[BASIN_ROLE_ID]].name);
     BASIN_TRY(basin_dictionary_add(&j->id, &node, id, j->error));
     if (node >= j->base_nodes && j->absent && j->o->missing == BASIN_MISSING_ERROR)
@@ -189,15 +189,16 @@ static basin_status settle(basin_tables *j) {
     basin_schema_column *time = choose_time(j);
     if (time) time->time = true;
     if (time || !j->o->time) return BASIN_OK;
-    return basin_fail(j->error, BASIN_BAD_FILE,
-                      "%s: column '%s' holds neither numbers nor dates, wanted the times of edges",
-                      j->first->source->path, j->o->time);
+    return basin_fail(
+        j->error, BASIN_BAD_FILE,
+        "%s: column '%s' holds neither numbers nor dates, expected the times of edges",
+        j->first->source->path, j->o->time);
 }
 
 static basin_status check_base(basin_tables *j, int64_t had, int64_t now, const char *of) {
     if (had == now) return BASIN_OK;
     return basin_fail(j->error, BASIN_BAD_SHAPE,
-                      "%s: %" PRId64 " %s, wanted the %" PRId64 " of the tables that are added",
+                      "%s: %" PRId64 " %s, expected the %" PRId64 " of the tables that are added",
                       j->o->base->path, had, of, now);
 }
 
@@ -251,7 +252,7 @@ static basin_status fill_split(basin_tables *j, const basin_table_file *t,
         int32_t in = 0;
         int at = t->at[BASIN_ROLE_MASK + i];
         if (at >= 0 && !basin_cell_label(&in, basin_table_rows_field(rows, at)))
-            return basin_table_rows_fail(rows, j->error, ": mask '%s' is '%s', wanted 0 or 1",
+            return basin_table_rows_fail(rows, j->error, ": mask '%s' is '%s', expected 0 or 1",
                                          word[i], basin_table_rows_field(rows, at));
         if (in > 0 || (at >= 0 && j->o->base)) part[i][node] = in > 0;
     }
@@ -262,7 +263,7 @@ static basin_status fill_split(basin_tables *j, const basin_table_file *t,
     for (int i = 0; i < 3; i++)
         if (!strncasecmp(text, word[i], strlen(word[i]))) return part[i][node] = 1, BASIN_OK;
     return basin_table_rows_fail(rows, j->error,
-                                 ": split is '%s', wanted train, val, test or nothing", text);
+                                 ": split is '%s', expected train, val, test or nothing", text);
 }
 
 /* Of several tables one may have the label; what is added replaces that of the base. */
@@ -274,7 +275,7 @@ static basin_status fill_label(basin_tables *j, const basin_table_file *t,
         found = is_none(text) ? -1 : basin_dictionary_find(&j->class_name, text);
     else if (!basin_cell_label(&found, text))
         return basin_table_rows_fail(
-            rows, j->error, ": the label '%s', wanted 0 or 1, or nothing where it is not known",
+            rows, j->error, ": the label '%s', expected 0 or 1, or nothing where it is not known",
             text);
     if (found >= 0 && *label >= 0 && found != *label && !j->o->base)
         return basin_table_rows_fail(
@@ -330,8 +331,9 @@ static basin_status find_time(basin_tables *j) {
                           "(the option time names one)",
                           path, until);
     if (basin_column_read(&j->until, j->time, until, &j->rules)) return BASIN_OK;
-    return basin_fail(j->error, BASIN_BAD_VALUE, "%s: until is '%s', wanted a %s as in column '%s'",
-                      path, until, basin_column_type_name(j->time->type), j->time->name);
+    return basin_fail(j->error, BASIN_BAD_VALUE,
+                      "%s: until is '%s', expected a %s as in column '%s'", path, until,
+                      basin_column_type_name(j->time->type), j->time->name);
 }
 
 static basin_status read_time(basin_tables *j, double *time, const basin_table_file *t,
@@ -342,7 +344,7 @@ static basin_status read_time(basin_tables *j, double *time, const basin_table_f
             (void)basin_column_read(time, j->time, basin_table_rows_field(rows, i), &j->rules);
     if (!isfinite(j->until) || !isnan(*time)) return BASIN_OK;
     return basin_table_rows_fail(rows, j->error,
-                                 ": column '%s' is empty, wanted a time to compare with until",
+                                 ": column '%s' is empty, expected a time to compare with until",
                                  j->time->name);
 }
 
@@ -376,7 +378,7 @@ static basin_status fill_gap(basin_tables *j, float *cell, const basin_column *c
     if (j->o->missing == BASIN_MISSING_ERROR)
         return basin_table_rows_fail(
             rows, j->error,
-            ": column '%s' is empty, wanted a %s (the option missing: zero or mean fills such "
+            ": column '%s' is empty, expected a %s (the option missing: zero or mean fills such "
             "gaps)",
             c->name, basin_column_type_name(c->type));
     bool zero = j->o->missing == BASIN_MISSING_ZERO || !isfinite(known->mean);

@@ -29,7 +29,7 @@ static basin_status check_ends(const basin_bundle *bundle, const char *name, con
                                int64_t count, int64_t end, basin_error *error) {
     if (at[0] == 0 && at[count] == end) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_FILE,
-                      "%s: %s runs from %" PRId64 " to %" PRId64 ", wanted 0 to %" PRId64,
+                      "%s: %s runs from %" PRId64 " to %" PRId64 ", expected 0 to %" PRId64,
                       basin_bundle_path(bundle), name, at[0], at[count], end);
 }
 

@@ -156,7 +156,7 @@ static basin_status check_once(basin_tables *j, const basin_table_file *t) {
         for (int k = 0; k < i; k++)
             if (!(t->edges ? strcasecmp : strcmp)(t->column[k].name, name))
                 return basin_fail(j->error, BASIN_BAD_FILE,
-                                  "%s: two columns are called '%s', wanted it once",
+                                  "%s: two columns are called '%s', expected it once",
                                   t->source->path, name);
     }
     return BASIN_OK;
@@ -165,7 +165,7 @@ static basin_status check_once(basin_tables *j, const basin_table_file *t) {
 static basin_status fail_both(basin_tables *j, const basin_table_file *t, basin_role role,
                               const char *both) {
     return basin_fail(j->error, BASIN_BAD_VALUE,
-                      "%s: column '%s' is given for two things (%s), wanted one column each",
+                      "%s: column '%s' is given for two things (%s), expected one column each",
                       t->source->path, t->column[t->at[role]].name, both);
 }
 
@@ -267,7 +267,7 @@ static basin_status find_feature(basin_tables *j, basin_column **found, const ch
                 if ((exact ? strcmp : strcasecmp)(c->name, name) != 0 || !c->feature) continue;
                 if (*found)
                     return basin_fail(j->error, BASIN_BAD_FILE,
-                                      "%s: column '%s' is in %s as well; wanted it once",
+                                      "%s: column '%s' is in %s as well; expected it once",
                                       at->source->path, name, path);
                 *found = c;
                 path = at->source->path;
@@ -339,7 +339,7 @@ static basin_status know_facts(basin_tables *j) {
         const char *name = known->column[i].name;
         if (j->o->time && known->column[i].time && strcasecmp(name, j->o->time) != 0)
             return basin_fail(j->error, BASIN_BAD_VALUE,
-                              "%s: time is '%s'; in training it was '%s', wanted that",
+                              "%s: time is '%s'; in training it was '%s', expected that",
                               j->first->source->path, j->o->time, name);
     }
     for (size_t i = 0; i < known->columns; i++) {
@@ -378,7 +378,7 @@ static basin_status bind_facts(basin_tables *j) {
 
 basin_status basin_tables_read_headers(basin_tables *j, const basin_csv_source *source, int count) {
     if (count > BASIN_MOST_TABLES)
-        return basin_fail(j->error, BASIN_BAD_VALUE, "%d files, wanted at most %d", count,
+        return basin_fail(j->error, BASIN_BAD_VALUE, "%d files, expected at most %d", count,
                           BASIN_MOST_TABLES);
     for (int i = 0; i < count; i++) {
         BASIN_AT_EXIT(basin_table_rows_close) basin_table_rows rows;

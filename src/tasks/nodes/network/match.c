@@ -223,7 +223,7 @@ static basin_status check_facts(const basin_network *n, const basin_schema *sche
     if (same_names(&n->facts.name, &wanted.name)) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_VALUE,
                       "%s: edges carry %" PRId64 " facts; the detector was trained with "
-                      "%" PRId64 ", wanted a network that was matched to its schema",
+                      "%" PRId64 ", expected a network that was matched to its schema",
                       n->path, n->facts.count, wanted.count);
 }
 
@@ -239,7 +239,7 @@ basin_status basin_network_check_columns(const basin_network *network, const bas
         if (strcmp(found, wanted) != 0)
             return basin_fail(error, BASIN_BAD_VALUE,
                               "%s: feature %" PRId64 " is '%s'; the detector was trained with "
-                              "'%s' there, wanted a network that was matched to its schema",
+                              "'%s' there, expected a network that was matched to its schema",
                               network->path, f + 1, found, wanted);
     }
     return BASIN_OK;

@@ -17,7 +17,7 @@ basin_status basin_network_new(basin_network **network, const char *path, int64_
                                basin_error *error) {
     *network = NULL;
     if (nodes <= 0 || nodes > BASIN_NETWORK_NODES)
-        return basin_fail(error, BASIN_BAD_VALUE, "%s: %" PRId64 " nodes, wanted 1 to %d", path,
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: %" PRId64 " nodes, expected 1 to %d", path,
                           nodes, BASIN_NETWORK_NODES);
     basin_network *n;
     BASIN_TRY(BASIN_NEW(&n, 1, "a network", error));
@@ -137,7 +137,7 @@ basin_status basin_network_alloc_features(basin_network *network, int64_t featur
     size_t count;
     if (features <= 0 || features > INT32_MAX)
         return basin_fail(error, BASIN_BAD_SHAPE,
-                          "%s: %" PRId64 " features a node, wanted at least 1", network->path,
+                          "%s: %" PRId64 " features a node, expected at least 1", network->path,
                           features);
     double bytes = (double)network->nodes * (double)features * sizeof *network->feature;
     BASIN_TRY(basin_memory_check(bytes, basin_network_options_or(options)->memory, network->path,
@@ -201,7 +201,7 @@ static basin_status fail_gap(const basin_network *network, int64_t at, basin_err
     int64_t node = at / network->features, column = at % network->features;
     char text[BASIN_NODE_TEXT];
     return basin_fail(error, BASIN_BAD_VALUE,
-                      "%s: feature %" PRId64 "%s%s of node %s is %s, wanted a number (the option "
+                      "%s: feature %" PRId64 "%s%s of node %s is %s, expected a number (the option "
                       "missing: zero or mean fills such gaps)",
                       network->path, column, network->column.count ? " " : "",
                       network->column.count ? network->column.text + network->column.at[column]
@@ -245,7 +245,7 @@ basin_status basin_network_set_features(basin_network *network, const basin_tens
     if (network->feature || network->file)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: has features already", network->path);
     if (x->shape.rank != 2 || x->shape.dim[0] != network->nodes)
-        return basin_fail(error, BASIN_BAD_SHAPE, "%s: features are %s, wanted [%" PRId64 ", F]",
+        return basin_fail(error, BASIN_BAD_SHAPE, "%s: features are %s, expected [%" PRId64 ", F]",
                           network->path, basin_shape_text(x->shape), network->nodes);
     BASIN_TRY(basin_network_alloc_features(network, x->shape.dim[1], options, error));
     basin_tensor to = basin_tensor_borrow(network->feature, BASIN_F32, x->shape);
@@ -278,10 +278,11 @@ static basin_status read_label(int32_t *label, const basin_network *n, const bas
     char text[BASIN_NODE_TEXT];
     if (isnan(v)) v = -1; /* a label that is not known */
     if (v != floor(v) || v < -1 || v > INT16_MAX)
-        return basin_fail(error, BASIN_BAD_VALUE,
-                          "%s: the label of node %s is %g, wanted a whole number from 0 on, or -1 "
-                          "for unknown",
-                          n->path, basin_network_id(n, i, text), v);
+        return basin_fail(
+            error, BASIN_BAD_VALUE,
+            "%s: the label of node %s is %g, expected a whole number from 0 on, or -1 "
+            "for unknown",
+            n->path, basin_network_id(n, i, text), v);
     *label = (int32_t)v;
     return BASIN_OK;
 }
@@ -330,7 +331,7 @@ basin_status basin_network_set_label_tensor(basin_network *network, const basin_
         return basin_fail(error, BASIN_BAD_VALUE, "%s: has labels already", network->path);
     if (column ? count != network->nodes
                : rank < 1 || rank > 2 || y->shape.dim[0] != network->nodes || count == 0)
-        return basin_fail(error, BASIN_BAD_SHAPE, "%s: labels are %s, wanted [%" PRId64 "]",
+        return basin_fail(error, BASIN_BAD_SHAPE, "%s: labels are %s, expected [%" PRId64 "]",
                           network->path, basin_shape_text(y->shape), network->nodes);
     BASIN_TRY(BASIN_NEW_RAW(&network->label, network->nodes, "the labels", error));
     for (int64_t i = 0; i < network->nodes; i++) {
@@ -351,7 +352,7 @@ basin_status basin_network_set_labels(basin_network *network, const int32_t *lab
     for (int64_t i = 0; i < network->nodes; i++)
         if (label[i] < -1 || label[i] >= classes)
             return basin_fail(error, BASIN_BAD_VALUE,
-                              "%s: the label of node %" PRId64 " is %d, wanted -1 to %" PRId64,
+                              "%s: the label of node %" PRId64 " is %d, expected -1 to %" PRId64,
                               network->path, i, label[i], classes - 1);
     BASIN_TRY(copy_labels(network, label, error));
     if (first) basin_network_finish_labels(network, basin_network_options_or(NULL));
@@ -368,7 +369,7 @@ basin_status basin_network_set_masks(basin_network *network, const char *part,
                  (shape.rank == 2 && shape.dim[across ? 0 : 1] == network->nodes && splits > 0);
     if (!right || (network->splits && splits != network->splits))
         return basin_fail(error, BASIN_BAD_SHAPE,
-                          "%s: the %s mask is %s, wanted [%" PRId64 "] or [splits, %" PRId64
+                          "%s: the %s mask is %s, expected [%" PRId64 "] or [splits, %" PRId64
                           "] as the other masks have it",
                           network->path, part, basin_shape_text(shape), network->nodes,
                           network->nodes);
@@ -528,7 +529,8 @@ basin_status basin_network_check_relation(const basin_network *n, const basin_re
     for (int64_t e = 0; e < r->edges; e++)
         if (is_bad_entry(&c, e))
             return basin_fail(error, BASIN_BAD_FILE,
-                              "%s: edge %" PRId64 " of '%s' leads to node %d, wanted 0 to %" PRId64,
+                              "%s: edge %" PRId64
+                              " of '%s' leads to node %d, expected 0 to %" PRId64,
                               n->path, e, r->name, r->col[e], keys - 1);
     return basin_fail(error, BASIN_BAD_FILE,
                       "%s: the neighbours of node %" PRId64 " in '%s' are not in ascending order",
@@ -541,7 +543,7 @@ static basin_status check_facts(const basin_network *n, const basin_relation *r,
     int64_t bad = basin_parallel_find(find_no_number, r->fact, count, 0);
     if (bad == count) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_FILE,
-                      "%s: edge %" PRId64 " of '%s' carries %g for %s, wanted a number", n->path,
+                      "%s: edge %" PRId64 " of '%s' carries %g for %s, expected a number", n->path,
                       bad / n->facts.count, r->name, (double)r->fact[bad],
                       n->facts.name.text + n->facts.name.at[bad % n->facts.count]);
 }
@@ -562,7 +564,7 @@ static basin_status check_labels(const basin_network *n, basin_error *error) {
     for (int64_t i = 0; n->label && i < n->nodes; i++)
         if (n->label[i] < -1 || n->label[i] > INT16_MAX)
             return basin_fail(error, BASIN_BAD_FILE,
-                              "%s: the label of node %" PRId64 " is %d, wanted -1, 0, 1, ...",
+                              "%s: the label of node %" PRId64 " is %d, expected -1, 0, 1, ...",
                               n->path, i, n->label[i]);
     return BASIN_OK;
 }
@@ -575,7 +577,7 @@ static basin_status check_masks(const basin_network *n, basin_error *error) {
             if (mask[m][i] > 1)
                 return basin_fail(error, BASIN_BAD_FILE,
                                   "%s: node %" PRId64 " of split %" PRId64
-                                  " has %d in the %s mask, wanted 0 or 1",
+                                  " has %d in the %s mask, expected 0 or 1",
                                   n->path, i % n->nodes, i / n->nodes, mask[m][i], name[m]);
     return BASIN_OK;
 }

@@ -68,15 +68,15 @@ static basin_status read_column(float *cell, double *time, const basin_network *
     BASIN_TRY(basin_bundle_get(&t, bundle, key, error));
     if (basin_shape_count(t->shape) != count)
         return basin_fail(error, BASIN_BAD_SHAPE,
-                          "%s: %s has %" PRId64 " numbers, wanted one for each of %" PRId64
+                          "%s: %s has %" PRId64 " numbers, expected one for each of %" PRId64
                           " edges",
                           n->path, key, basin_shape_count(t->shape), count);
     for (int64_t i = 0; i < count; i++) {
         float x = (float)basin_tensor_at(t, i);
         if (!isfinite(x))
             return basin_fail(error, BASIN_BAD_VALUE,
-                              "%s: %s holds %g for edge %" PRId64 ", wanted a number", n->path, key,
-                              (double)x, i);
+                              "%s: %s holds %g for edge %" PRId64 ", expected a number", n->path,
+                              key, (double)x, i);
         cell[i * n->schema->cells + (int64_t)c] = x;
         if (n->schema->edges.column[c].time) time[i] = basin_tensor_at(t, i);
     }
@@ -127,12 +127,12 @@ static basin_status add_edges(basin_network *n, const char *key, const char *nam
                               const basin_bundle *bundle, const basin_tensor *t,
                               const basin_network_options *o, basin_error *error) {
     if (t->shape.rank != 2 || t->shape.dim[1] != 2)
-        return basin_fail(error, BASIN_BAD_SHAPE, "%s: %s is %s, wanted [E, 2]", n->path, key,
+        return basin_fail(error, BASIN_BAD_SHAPE, "%s: %s is %s, expected [E, 2]", n->path, key,
                           basin_shape_text(t->shape));
     BASIN_AT_EXIT(basin_tensor_free) basin_tensor wide = {0};
     if (t->dtype != BASIN_I32 && t->dtype != BASIN_I64) {
         if (t->dtype <= BASIN_BF16)
-            return basin_fail(error, BASIN_BAD_FILE, "%s: %s holds %s, wanted whole numbers",
+            return basin_fail(error, BASIN_BAD_FILE, "%s: %s holds %s, expected whole numbers",
                               n->path, key, basin_dtype_name(t->dtype));
         BASIN_TRY(basin_tensor_new(&wide, BASIN_I32, t->shape, error));
         BASIN_TRY(basin_tensor_convert(&wide, t, error));
@@ -161,7 +161,7 @@ static basin_status add_relations(basin_network *n, const basin_bundle *bundle,
         BASIN_TRY(add_edges(n, key, name, bundle, basin_bundle_at(bundle, i), o, error));
     }
     if (n->relations) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_FILE, "%s: no edges, wanted edges [E, 2] or edges_NAME",
+    return basin_fail(error, BASIN_BAD_FILE, "%s: no edges, expected edges [E, 2] or edges_NAME",
                       n->path);
 }
 
@@ -174,7 +174,7 @@ static basin_status add_labels(basin_network *n, const basin_bundle *bundle,
     if (!labelled) return BASIN_OK;
     if (basin_shape_count(labelled->shape) != n->nodes)
         return basin_fail(error, BASIN_BAD_SHAPE,
-                          "%s: labelled has %" PRId64 " entries, wanted %" PRId64, n->path,
+                          "%s: labelled has %" PRId64 " entries, expected %" PRId64, n->path,
                           basin_shape_count(labelled->shape), n->nodes);
     for (int64_t i = 0; i < n->nodes; i++)
         if (basin_tensor_at(labelled, i) == 0) n->label[i] = -1;
@@ -229,7 +229,7 @@ basin_status basin_network_npz_read(basin_network **network, const basin_bundle 
     *network = NULL;
     if (!one || one->shape.rank < 1)
         return basin_fail(error, BASIN_BAD_FILE,
-                          "%s: neither x [N, F] nor y [N] is there, wanted one of them and edges",
+                          "%s: neither x [N, F] nor y [N] is there, expected one of them and edges",
                           basin_bundle_path(bundle));
     BASIN_TRY(basin_network_new(&n, basin_bundle_path(bundle), one->shape.dim[0], error));
     if (x) BASIN_TRY(basin_network_set_features(n, x, o, error));

@@ -128,7 +128,7 @@ static basin_status refuse(const basin_network_options *o, int kind, const char 
                   {OF_NODES, "split_time", o->split_time}};
     for (size_t i = 0; i < sizeof option / sizeof *option; i++)
         if (option[i].kind == kind && option[i].set)
-            return basin_fail(error, BASIN_BAD_VALUE, "%s: %s, wanted no option %s", path, why,
+            return basin_fail(error, BASIN_BAD_VALUE, "%s: %s, expected no option %s", path, why,
                               option[i].name);
     return BASIN_OK;
 }
@@ -151,11 +151,11 @@ static basin_status open_content(basin_network **network, const content *c, basi
     }
     if (c->owned)
         return basin_fail(error, BASIN_UNSUPPORTED,
-                          "%s: comes from a pipe, wanted tables; this format is read from files",
+                          "%s: comes from a pipe, expected tables; this format is read from files",
                           path[0]);
     if (paths > 1 || options->base)
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "%s: is a network by itself, wanted tables to add to another", path[0]);
+                          "%s: is a network by itself, expected tables to add to another", path[0]);
     BASIN_TRY(refuse(options, OF_TABLES, path[0], is_no_csv, false, error));
     BASIN_TRY(basin_schema_settle(&how, options, path[0], error));
     how.missing = BASIN_MISSING_KEEP; /* until the schema is known */
@@ -167,7 +167,7 @@ static basin_status check_inputs(const char *const *path, int paths, basin_error
     int inputs = 0;
     for (int i = 0; i < paths; i++) inputs += !strcmp(path[i], "-");
     if (inputs < 2) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_VALUE, "-: standard input is given %d times, wanted once",
+    return basin_fail(error, BASIN_BAD_VALUE, "-: standard input is given %d times, expected once",
                       inputs);
 }
 

@@ -26,7 +26,7 @@ basin_status basin_scaler_parse(basin_scaler_kind *kind, const char *name, basin
             return BASIN_OK;
         }
     return basin_fail(error, BASIN_BAD_VALUE,
-                      "scaling '%s', wanted none, standard, quantile or rows", name);
+                      "scaling '%s', expected none, standard, quantile or rows", name);
 }
 
 void basin_scaler_free(basin_scaler *scale) {
@@ -246,7 +246,7 @@ static basin_status get(const basin_tensor **tensor, const basin_bundle *bundle,
     const basin_tensor *t = *tensor;
     if (t->shape.rank == rank && basin_shape_count(t->shape) > 0 && basin_tensor_first_bad(t) < 0)
         return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_FILE, "%s: %s is %s, wanted %d axes of finite numbers",
+    return basin_fail(error, BASIN_BAD_FILE, "%s: %s is %s, expected %d axes of finite numbers",
                       basin_bundle_path(bundle), key, basin_shape_text(t->shape), rank);
 }
 

@@ -354,8 +354,8 @@ basin_status basin_schema_read(basin_schema **schema, const char *json, int64_t 
                                const char *path, basin_error *error) {
     BASIN_TRY(basin_schema_parse(schema, json, path, error));
     if ((*schema)->features == features) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_FILE, "%s: the schema has %lld features, wanted %lld", path,
-                      (long long)(*schema)->features, (long long)features);
+    return basin_fail(error, BASIN_BAD_FILE, "%s: the schema has %lld features, expected %lld",
+                      path, (long long)(*schema)->features, (long long)features);
 }
 
 /* ---- values as people know them ---- */

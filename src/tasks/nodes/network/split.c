@@ -26,7 +26,7 @@ basin_status basin_split_stratified(uint8_t *part, const basin_network *network,
                                     uint64_t seed, uint64_t run, basin_error *error) {
     if (!(ratio > 0 && ratio < 1))
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "a training ratio of %g, wanted more than 0 and less than 1", ratio);
+                          "a training ratio of %g, expected more than 0 and less than 1", ratio);
     int32_t most = basin_network_greatest_label(network);
     if (most < 0)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: no node has a label to split by",
@@ -48,7 +48,7 @@ basin_status basin_split_from_masks(uint8_t *part, const basin_network *network,
         return basin_fail(error, BASIN_BAD_VALUE, "%s: no masks for training are in it",
                           network->path);
     if (split < 0 || split >= network->splits)
-        return basin_fail(error, BASIN_BAD_VALUE, "%s: split %" PRId64 ", wanted 0 to %" PRId64,
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: split %" PRId64 ", expected 0 to %" PRId64,
                           network->path, split, network->splits - 1);
     int64_t first = split * network->nodes;
     for (int64_t i = 0; i < network->nodes; i++) {
@@ -162,7 +162,7 @@ basin_status basin_network_split_by_time(basin_network *network, const char *col
     if (first < 1 || second == first)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "%s: %" PRId64 " labelled nodes with times in '%s' make %" PRId64
-                          " for training and %" PRId64 " for validation, wanted some of each",
+                          " for training and %" PRId64 " for validation, expected some of each",
                           network->path, count, column, first, second - first);
     BASIN_TRY(new_masks(network, error));
     for (int64_t i = 0; i < count; i++)

@@ -63,7 +63,7 @@ TEST(detectors_read_as_before) {
     const char *list[2] = {folder_path(path[0], state, "nodes.csv"),
                            folder_path(path[1], state, "edges.csv")};
     assert_failure(basin_network_open(&n, list, 2, &options, &failure), BASIN_BAD_FILE,
-                   "the label 'oak', wanted 0 or 1");
+                   "the label 'oak', expected 0 or 1");
 }
 
 /* Classes that are there keep their numbers; new ones come behind them. */

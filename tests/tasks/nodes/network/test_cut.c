@@ -195,9 +195,9 @@ TEST(nonsense_is_refused) {
     const struct {
         basin_cut_spec spec;
         const char *wanted;
-    } cases[] = {{{.parts = 0}, "0 parts, wanted 1 to"},
+    } cases[] = {{{.parts = 0}, "0 parts, expected 1 to"},
                  {{.parts = 2, .method = "knife"}, "the method knife, needs stream or range"},
-                 {{.parts = 7, .method = "range"}, "is empty, wanted fewer parts"}};
+                 {{.parts = 7, .method = "range"}, "is empty, expected fewer parts"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         basin_cut_spec spec = cases[i].spec;
         assert_int_equal(basin_partition_new(&c, n, &spec, &error), BASIN_BAD_VALUE);
@@ -251,7 +251,7 @@ TEST(other_parts_are_not_replaced) {
     assert_int_not_equal(access(left, F_OK), 0);
     spec.parts = 2;
     assert_failure(basin_network_cut(&report, folder, n, &spec, &failure), BASIN_BAD_VALUE,
-                   "holds a graph in 4 parts, wanted as many");
+                   "holds a graph in 4 parts, expected as many");
     spec.replace = true;
     assert_ok(basin_network_cut(&report, folder, n, &spec, &failure));
     snprintf(left, sizeof left, "%s/part-2.basin", folder);

@@ -87,7 +87,7 @@ TEST(refuses_bad_numbers) {
     basin_edges e = {edges, edges + 1, BASIN_I32, 2, 2};
     assert_int_equal(basin_network_add_relation(n, "c", &e, NULL, &error), BASIN_BAD_VALUE);
     assert_string_equal(error.text,
-                        "small: edge 1 of 'c' joins nodes 2 and 5, wanted numbers from 0 to 4");
+                        "small: edge 1 of 'c' joins nodes 2 and 5, expected numbers from 0 to 4");
     e.count = 1;
     assert_int_equal(basin_network_add_relation(n, "a", &e, NULL, &error), BASIN_BAD_VALUE);
     assert_string_equal(error.text, "small: two relations are called 'a'");

@@ -83,7 +83,7 @@ TEST(what_cannot_be_is_refused) {
     a = some(&wild, 1);
     refuse(&a, "edge 1 of 'homo' joins nodes 1 and 4");
     a = some(&null, 1);
-    refuse(&a, "wanted arrays from and to");
+    refuse(&a, "expected arrays from and to");
     a = some(&floats, 1);
     refuse(&a, "of type F32");
     a = some(&still, 1);

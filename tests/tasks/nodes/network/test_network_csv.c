@@ -326,7 +326,7 @@ TEST(refuses_mistakes) {
         {"src,dst\na,b\n", "id,f,f\na,1,2\nb,1,2\n", "nodes.csv: two columns are called 'f'"},
         {"src,dst\na,b\n", "id,id,f\na,1,2\nb,1,2\n", "nodes.csv: two columns are called 'id'"},
         {"src,dst,sum,Sum\na,b,1,2\n", NULL, "edges.csv: two columns are called 'Sum'"},
-        {"src,dst\na,b\n", "id,f\na,1\n,2\n", "nodes.csv: line 3: column 'id' is empty, wanted"},
+        {"src,dst\na,b\n", "id,f\na,1\n,2\n", "nodes.csv: line 3: column 'id' is empty, expected"},
         {"src,dst\na,b\n", "id,f\ra,1\rb,2\r", "nodes.csv: lines end with a carriage return"},
     };
     for (size_t i = 0; i < sizeof trial / sizeof *trial; i++) {

@@ -48,7 +48,7 @@ static void assert_facts(const basin_network *n, const basin_relation *r, int64_
     assert_true(e >= 0);
     for (int64_t f = 0; f < n->facts.count; f++)
         if (r->fact[e * n->facts.count + f] != wanted[f])
-            fail_msg("%s of %d at %d is %g, wanted %g", n->facts.name.text + n->facts.name.at[f],
+            fail_msg("%s of %d at %d is %g, expected %g", n->facts.name.text + n->facts.name.at[f],
                      (int)other, (int)node, (double)r->fact[e * n->facts.count + f],
                      (double)wanted[f]);
 }
@@ -151,7 +151,7 @@ TEST(later_edges_are_left_out) {
     basin_network_free(n);
     o.until = "soon";
     assert_failure(open_tables(&n, state, NULL, transfers, &o, &failure), BASIN_BAD_VALUE,
-                   "until is 'soon', wanted a number as in column 'day'");
+                   "until is 'soon', expected a number as in column 'day'");
     o = (basin_network_options){.until = "2"};
     assert_failure(open_tables(&n, state, NULL, transfers, &o, &failure), BASIN_BAD_VALUE,
                    "no column has the times of edges");
@@ -171,7 +171,7 @@ TEST(gaps_are_filled_or_refused) {
     basin_network *n;
     static const char gap[] = "src,dst,amount\na,b,1\na,b,\na,c,5\n";
     assert_failure(open_tables(&n, state, NULL, gap, NULL, &failure), BASIN_BAD_FILE,
-                   "line 3: column 'amount' is empty, wanted a number");
+                   "line 3: column 'amount' is empty, expected a number");
     basin_network_options mean = {.missing = BASIN_MISSING_MEAN};
     n = must_open(state, NULL, gap, &mean);
     ASSERT_FACTS(n, 0, 1, 2, 4, 3);
@@ -305,7 +305,7 @@ TEST(arrays_have_them) {
     add_tensor(bundle, "edge.fee", BORROW(amount, BASIN_F32, 2));
     assert_int_equal(basin_npz_write(path, bundle, NULL), BASIN_OK);
     assert_failure(basin_network_open(&n, file, 1, NULL, &failure), BASIN_BAD_SHAPE,
-                   "edge.fee has 2 numbers, wanted one for each of 3 edges");
+                   "edge.fee has 2 numbers, expected one for each of 3 edges");
 }
 
 TEST(splits_by_time) {

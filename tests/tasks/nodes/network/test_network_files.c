@@ -82,16 +82,17 @@ TEST(refuses_bad_npz) {
         basin_tensor tensor;
         const char *wanted;
     } trial[] = {
-        {"x", BORROW(small_x, BASIN_F32, 10), "features are [10], wanted [10, F]"},
-        {"x", BORROW(small_x, BASIN_F32, 2, 5), "labels are [5], wanted [2]"},
+        {"x", BORROW(small_x, BASIN_F32, 10), "features are [10], expected [10, F]"},
+        {"x", BORROW(small_x, BASIN_F32, 2, 5), "labels are [5], expected [2]"},
         {"x", BORROW(small_x, BASIN_F32, 5, 0), "0 features a node"},
         {"x", BORROW(nan_x, BASIN_F32, 5, 2), "feature 0 of node 1 is missing or NaN"},
-        {"edges", BORROW(far, BASIN_I32, 1, 2), "joins nodes 0 and 5, wanted numbers from 0 to 4"},
+        {"edges", BORROW(far, BASIN_I32, 1, 2),
+         "joins nodes 0 and 5, expected numbers from 0 to 4"},
         {"edges", BORROW(below, BASIN_I32, 1, 2), "joins nodes -1 and 2"},
-        {"edges", BORROW(half, BASIN_F32, 1, 2), "wanted whole numbers"},
-        {"edges", BORROW(far, BASIN_I32, 2, 1), "edges is [2, 1], wanted [E, 2]"},
-        {"train_mask", BORROW(small_y, BASIN_U8, 4), "the train mask is [4], wanted [5]"},
-        {"labelled", BORROW(small_y, BASIN_U8, 4), "labelled has 4 entries, wanted 5"},
+        {"edges", BORROW(half, BASIN_F32, 1, 2), "expected whole numbers"},
+        {"edges", BORROW(far, BASIN_I32, 2, 1), "edges is [2, 1], expected [E, 2]"},
+        {"train_mask", BORROW(small_y, BASIN_U8, 4), "the train mask is [4], expected [5]"},
+        {"labelled", BORROW(small_y, BASIN_U8, 4), "labelled has 4 entries, expected 5"},
     };
     for (size_t i = 0; i < sizeof trial / sizeof *trial; i++) {
         basin_bundle *bundle = new_bundle();
@@ -122,7 +123,7 @@ TEST(refuses_bad_mapped_files) {
     folder_path(cut, state, "cut.basin");
     n->relation[0].row[5] = 7;
     assert_int_equal(basin_network_write(path, n, NULL), BASIN_OK);
-    assert_refused(path, "row.a runs from 0 to 7, wanted 0 to 8");
+    assert_refused(path, "row.a runs from 0 to 7, expected 0 to 8");
     n->relation[0].row[5] = 8;
     basin_network_free(n);
     FILE *file = fopen(path, "rb");
@@ -149,7 +150,7 @@ TEST(checks_all_of_a_mapped_file) {
     folder_path(path, state, "bad.basin");
     basin_relation *a = &n->relation[0];
     a->col[2] = 9;
-    assert_write_refused(path, n, "edge 2 of 'a' leads to node 9, wanted 0 to 4");
+    assert_write_refused(path, n, "edge 2 of 'a' leads to node 9, expected 0 to 4");
     a->col[2] = -1;
     assert_write_refused(path, n, "edge 2 of 'a' leads to node -1");
     a->col[2] = 0, a->col[4] = 1, a->col[5] = 0;
@@ -159,7 +160,7 @@ TEST(checks_all_of_a_mapped_file) {
     a->row[1] = 2, n->label[3] = -7;
     assert_write_refused(path, n, "the label of node 3 is -7");
     n->label[3] = 1, n->val[6] = 2;
-    assert_write_refused(path, n, "node 1 of split 1 has 2 in the val mask, wanted 0 or 1");
+    assert_write_refused(path, n, "node 1 of split 1 has 2 in the val mask, expected 0 or 1");
     n->val[6] = 0, n->feature[7] = NAN;
     assert_write_refused(path, n, "feature 1 of node 3 is missing or NaN");
 }

@@ -173,7 +173,7 @@ static basin_status finish(basin_partition *c, basin_error *error) {
     for (int64_t p = 0; p < c->parts; p++)
         if (!c->nodes[p])
             return basin_fail(error, BASIN_BAD_VALUE,
-                              "%s: part %lld of %lld is empty, wanted fewer parts than the %lld "
+                              "%s: part %lld of %lld is empty, expected fewer parts than the %lld "
                               "nodes, or another method",
                               c->network->path, (long long)p, (long long)c->parts,
                               (long long)c->network->nodes);
@@ -185,11 +185,11 @@ static basin_status finish(basin_partition *c, basin_error *error) {
 static basin_status check_spec(const basin_cut_spec *spec, const basin_network *network,
                                basin_error *error) {
     if (spec->parts < 1 || spec->parts > BASIN_CUT_PARTS)
-        return basin_fail(error, BASIN_BAD_VALUE, "%lld parts, wanted 1 to %d",
+        return basin_fail(error, BASIN_BAD_VALUE, "%lld parts, expected 1 to %d",
                           (long long)spec->parts, BASIN_CUT_PARTS);
     if (spec->parts <= network->nodes) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_VALUE,
-                      "%s: of %lld parts of %lld nodes one is empty, wanted fewer parts",
+                      "%s: of %lld parts of %lld nodes one is empty, expected fewer parts",
                       network->path, (long long)spec->parts, (long long)network->nodes);
 }
 
@@ -203,7 +203,7 @@ basin_status basin_partition_new(basin_partition **cut, const basin_network *net
         return basin_fail(
             error, BASIN_UNSUPPORTED,
             "%s: its edges carry facts (amounts, times, kinds), which parts do not "
-            "keep; wanted facts none or sampling neighbours in training, or a graph from "
+            "keep; expected facts none or sampling neighbours in training, or a graph from "
             "whose tables these columns were dropped",
             network->path);
     BASIN_TRY(BASIN_NEW(&c, 1, "a cut", error));
@@ -234,10 +234,11 @@ static basin_status check_folder(int64_t *there, const char *folder, const basin
     BASIN_TRY(basin_folder_make(folder, error));
     if (basin_cut_is(folder)) BASIN_TRY(basin_cut_count(there, folder, error));
     if (*there != spec->parts && !spec->replace)
-        return basin_fail(error, BASIN_BAD_VALUE,
-                          "%s: holds a graph in %lld parts, wanted as many, another folder, or the "
-                          "option replace",
-                          folder, (long long)*there);
+        return basin_fail(
+            error, BASIN_BAD_VALUE,
+            "%s: holds a graph in %lld parts, expected as many, another folder, or the "
+            "option replace",
+            folder, (long long)*there);
     for (int64_t p = 0; p < spec->parts; p++) {
         BASIN_FREE_AT_EXIT char *path = basin_part_path(folder, p);
         if (!path) return basin_fail_memory(error, "a cut");

@@ -170,7 +170,7 @@ basin_status basin_part_write(const char *path, const basin_part *part, basin_er
 /* ---- reading ---- */
 
 static basin_status bad(const basin_part *part, const char *what, basin_error *error) {
-    return basin_fail(error, BASIN_BAD_FILE, "%s: %s, wanted a part as basin data part writes it",
+    return basin_fail(error, BASIN_BAD_FILE, "%s: %s, expected a part as basin data part writes it",
                       part->network->path, what);
 }
 

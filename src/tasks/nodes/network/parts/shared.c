@@ -250,7 +250,8 @@ static basin_status check_about(const basin_parts *p, const about *all, basin_er
         if (all[q].stamp != all[0].stamp || all[q].features != all[0].features ||
             all[q].total != all[0].total)
             return basin_fail(error, BASIN_BAD_FILE,
-                              "%s: parts 0 and %" PRId64 " are of different cuts; wanted files of "
+                              "%s: parts 0 and %" PRId64
+                              " are of different cuts; expected files of "
                               "one run of basin data part, or one graph on all ranks",
                               path, q);
         nodes += all[q].nodes;
@@ -295,7 +296,7 @@ static basin_status check_alike(const basin_parts *p, basin_error *error) {
         if (p->part[k]->parts != p->part[0]->parts || n->relations != first->relations ||
             n->splits != first->splits || !n->id.count != !first->id.count)
             return basin_fail(error, BASIN_BAD_FILE,
-                              "%s: is of another cut than %s; wanted files of one run of basin "
+                              "%s: is of another cut than %s; expected files of one run of basin "
                               "data part",
                               n->path, first->path);
     }
@@ -333,8 +334,9 @@ static basin_status make_face(basin_parts *p, basin_error *error) {
     const basin_network *n = p->part[0]->network;
     BASIN_TRY(check_alike(p, error));
     if (n->relations > BASIN_PARTS_RELATIONS)
-        return basin_fail(error, BASIN_UNSUPPORTED, "%s: %d relations, wanted at most %d in parts",
-                          n->path, n->relations, BASIN_PARTS_RELATIONS);
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "%s: %d relations, expected at most %d in parts", n->path, n->relations,
+                          BASIN_PARTS_RELATIONS);
     BASIN_TRY(basin_network_new(&p->face, n->path, p->part[0]->total, error));
     p->face->parts = p;
     BASIN_TRY(basin_network_copy_head(p->face, n, error));
@@ -383,7 +385,8 @@ static basin_status begin(basin_parts **parts, int64_t count, basin_ranks *ranks
     basin_ranks_share share = basin_ranks_deal(ranks, count);
     if (basin_ranks_count(ranks) > count)
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "%" PRId64 " ranks for a graph in %" PRId64 " parts; wanted at most one "
+                          "%" PRId64 " ranks for a graph in %" PRId64
+                          " parts; expected at most one "
                           "rank a part",
                           basin_ranks_count(ranks), count);
     BASIN_TRY(BASIN_NEW(parts, 1, "parts", error));
