@@ -168,10 +168,10 @@ basin_expr basin_weighted_cross_entropy(basin_expr logits, basin_expr label, bas
 }
 
 /* ---- The detector as its published code has it, where that differs from the paper: scores are
- * divided by a learned temperature and cut to [-5, 5] (so that the update is no energy's gradient),
- * each step starts anew from the normalised token, h = LN(h) + update, the layer norm has a gain
- * per dimension, the last step has weights of its own, dropout falls on the memories, and one
- * linear layer reads [h(T) || embedding], or with `no_concat` h(T) alone, as for sampled graphs.
+ * divided by a learned temperature and cut to [-5, 5] (so that the update is not the gradient of an
+ * energy), each step starts anew from the normalised token, h = LN(h) + update, the layer norm has
+ * a gain per dimension, the last step has separate weights, dropout falls on the memories, and one
+ * linear layer reads [h(T) || embedding], or with `no_concat` only h(T), as for sampled graphs.
  * Its two-class softmax is one logit here (the same functions; the optimiser sees a single weight
  * where it had two). Self loops are the caller's to add. ---- */
 

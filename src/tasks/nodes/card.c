@@ -37,7 +37,7 @@ static basin_status copy_text(char **copy, const char *text, basin_error *error)
     return !text || *copy ? BASIN_OK : basin_fail_memory(error, "what a model was trained on");
 }
 
-/* Lines of id, date, version and data: of the parent, behind it of its own parents. */
+/* Lines of id, date, version and data: of the parent, then of its parents. */
 static basin_status list_parents(char **lines, const basin_bundle *parent, const char *id,
                                  basin_error *error) {
     char text[4096];
@@ -322,7 +322,7 @@ static basin_status count_seen(basin_nodes_figures *f, const basin_nodes_model *
     return BASIN_OK;
 }
 
-/* 10, 30, 100, 300, .. alerts, as long as there are so many nodes. */
+/* 10, 30, 100, 300, .. alerts, as long as there are that many nodes. */
 static basin_status try_budgets(basin_nodes_figures *f, const basin_nodes_samples *s,
                                 basin_error *error) {
     for (int64_t k = 10; k < s->count && f->budgets < BASIN_NODES_BUDGETS;) {

@@ -41,7 +41,7 @@ typedef struct completion {
 
 /* ---- what is completed ---- */
 
-/* Numbers from 0 to 1 alone (words, shares) have one scale for all; else each column its own. */
+/* Only numbers from 0 to 1 (words, shares) have one scale for all; else each column its own. */
 static bool is_share(const basin_network *n) {
     for (int64_t i = 0; n->feature && i < n->nodes * n->features; i++)
         if (n->feature[i] < 0 || n->feature[i] > 1) return false;
@@ -67,7 +67,7 @@ static void scale_together(float *x, int64_t rows, int64_t columns, float *unit)
 
 static basin_status prepare(completion *c, basin_error *error) {
     BASIN_AT_EXIT(basin_scaler_free) basin_scaler scale = {0};
-    basin_scaler edge_scale = {0}; /* of features alone there is none */
+    basin_scaler edge_scale = {0}; /* features have none */
     bool share = is_share(c->network);
     int64_t N = c->network->nodes;
     c->settings.scaling = share ? "none" : "standard";
@@ -174,7 +174,7 @@ enum { ASKING = 1 << 20 }; /* draws of the end are others than those of training
 static basin_status learn(completion *c, const basin_watch *watch, bool *stopped,
                           basin_error *error) {
     for (int64_t t = 0; t < STEPS && !*stopped; t++) {
-        /* Of a few nodes a fourth may be none, from which nothing could be learned. */
+        /* With a few nodes a fourth may be empty, from which nothing could be learned. */
         if (!hide(c, (uint64_t)t + 1, 0)) c->mask[t % c->network->nodes] = 1;
         BASIN_TRY(basin_values_write(c->trainer.plan, c->hidden, c->mask, BASIN_F32, error));
         c->trainer.step = t;

@@ -3,7 +3,7 @@
 #include "tasks/nodes/net.h"
 
 enum { EDGES = BASIN_DRIFT_EDGES, BINS = BASIN_DRIFT_BINS };
-/* Nodes and edges that are looked at, at most; values that set edges; that can tell of drift. */
+/* Nodes and edges that are looked at, at most; values that set edges; that can show drift. */
 enum { LOOKED_AT = 200000, SAMPLE = 20000, FEW = 50 };
 
 /* ---- values ---- */
@@ -26,7 +26,7 @@ static const basin_relation *main_relation(const basin_network *network) {
     return network->relations ? &network->relation[main < 0 ? 0 : main] : NULL;
 }
 
-/* Of the nodes from `first` on, evenly thinned out. */
+/* Nodes from `first` on, evenly thinned out. */
 static basin_status read_nodes(column_values *v, const basin_network *network, int64_t first,
                                basin_error *error) {
     const basin_relation *relation = main_relation(network);
@@ -48,7 +48,7 @@ static bool counts(const basin_network *network, int64_t node, int64_t other, in
     return (node >= first || other >= first) && (network->directed || other <= node);
 }
 
-/* Of the edges of nodes from `first` on, evenly thinned out; none where they carry nothing. */
+/* Edges of nodes from `first` on, evenly thinned out; none where they carry nothing. */
 static basin_status read_edges(column_values *v, const basin_network *network, int64_t first,
                                basin_error *error) {
     const basin_relation *r = main_relation(network);
@@ -98,7 +98,7 @@ static basin_status sketch_new(basin_drift_sketch *r, int64_t rows, basin_error 
     return BASIN_NEW_RAW(&r->count, rows * BINS, "column statistics", error);
 }
 
-/* Each value where there are few, else the least one and deciles. */
+/* Each value where there are few, else the minimum and deciles. */
 static void set_edges(float edge[EDGES], const float *sample, int64_t taken) {
     int values = 0;
     for (int64_t i = 0; i < taken && values <= EDGES; i++) {
@@ -142,7 +142,7 @@ void basin_nodes_reference_free(basin_nodes_reference *reference) {
     *reference = (basin_nodes_reference){0};
 }
 
-/* Of nodes, then of edges; files hold [rows, EDGES] and [rows, BINS] of each. */
+/* Nodes, then edges; files hold [rows, EDGES] and [rows, BINS] of each. */
 static const char *const edge_name[] = {"drift.edge", "drift.fact_edge"};
 static const char *const count_name[] = {"drift.count", "drift.fact_count"};
 
@@ -299,7 +299,7 @@ static double mean_now(const column_values *now, int64_t row) {
 
 /* Per category of edges the share of rows with a value unknown in training. */
 static void measure_unknown(basin_nodes_drift *d, const measurer *m, const basin_schema *schema) {
-    int64_t row = 1; /* behind the count */
+    int64_t row = 1; /* after the count */
     for (size_t i = 0; i < schema->edges.columns; i++) {
         const basin_schema_column *own = &schema->edges.column[i];
         if (!basin_column_is_feature(own->type)) continue;

@@ -69,7 +69,7 @@ static basin_status find_medians(float **median, const float *x, int64_t rows, i
     return BASIN_OK;
 }
 
-/* Of the table in the user's units, and of the network's inputs. */
+/* The table in the user's units, and the network's inputs. */
 static basin_status find_typical(basin_explainer *x, basin_error *error) {
     int64_t N = x->network->nodes, n = basin_int_min(N, SAMPLE), C = x->inputs.shape.columns;
     BASIN_SCRATCH_RAW(int64_t, node, n, "an explanation", error);
@@ -121,7 +121,7 @@ static basin_status open_tables(basin_explainer *x, basin_error *error) {
     if (!(x->weight[BASIN_NODES_NETWORK] > 0)) return BASIN_OK;
     BASIN_TRY(basin_node_inputs_open(&x->inputs, x->network, &x->model->settings, error));
     BASIN_TRY(basin_node_inputs_scale(&x->inputs, &x->model->scale, &x->model->edge_scale, error));
-    x->inputs.shape.listed = 0; /* gradients are needed of what is 0, too */
+    x->inputs.shape.listed = 0; /* gradients of zeros are needed as well */
     return BASIN_OK;
 }
 
@@ -388,7 +388,7 @@ static basin_status look(basin_explainer *x, basin_error *error) {
 static basin_status explain(basin_explainer *x, const int64_t *node, const basin_nodes_work *work,
                             basin_error *error) {
     const basin_network *network = x->network;
-    /* Of several classes those of one against all others are needed, which are not at hand. */
+    /* With several classes those of one against all others are needed, which are not there. */
     const double *probability = work && !x->model->settings.classes ? work->probability : NULL;
     BASIN_FREE_AT_EXIT double *scored = NULL;
     for (int64_t i = 0; i < x->count; i++)

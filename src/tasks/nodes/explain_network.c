@@ -14,7 +14,7 @@ enum { FIRSTS = 128, FIRSTS_OF_MANY = 32, MANY = 16, NODES = 20000, EDGES = 4000
 typedef struct surroundings {
     int64_t *node; /* [count] of the whole network */
     int64_t count;
-    int64_t firsts; /* node[1] .. node[firsts] are neighbours; behind them stand theirs */
+    int64_t firsts; /* node[1] .. node[firsts] are neighbours; theirs follow */
     basin_network *part;
 } surroundings;
 
@@ -37,7 +37,7 @@ typedef struct integral {
     int lines;                   /* of the features, and of each relation's facts */
     basin_line line[MOST_LINES]; /* [n, columns]; [pairs, facts] */
     double *logit;               /* [n] */
-    double *ends;                /* [2, count] logits of typical inputs, and of their own */
+    double *ends;                /* [2, count] logits of typical inputs, and of the node's */
 } integral;
 
 static void take(integral *g, surroundings *to, int64_t node) {
@@ -80,7 +80,7 @@ static basin_status take_parts(integral *g, basin_error *error) {
     return BASIN_OK;
 }
 
-/* Relation `r` of all parts, one behind the other. */
+/* Relation `r` of all parts, one after the other. */
 static basin_status join_relation(integral *g, int r, basin_error *error) {
     const basin_relation *model = &g->of[0].part->relation[r];
     basin_relation *to;
@@ -216,7 +216,7 @@ static basin_status integrate(integral *g, basin_error *error) {
     return basin_lines_integrate(g->ends, &l, &how, error);
 }
 
-/* ---- what the sums say of features and neighbours ---- */
+/* ---- shares of features and neighbours ---- */
 
 /* Inputs of one row: `scale` times the slope's sum gives the mean slope with its weight. */
 typedef struct row_moves {
@@ -427,7 +427,7 @@ static void lens_close(lens *l) {
     free(l->energy[0]), free(l->energy[1]), free(l->value);
 }
 
-/* What an explained node gives its neighbours and what they give it. */
+/* Attention from an explained node to its neighbours, and back. */
 static void add_shares(basin_nodes_explanation *e, const basin_pairs *p, const double *share,
                        double factor) {
     e->has_attention = true;

@@ -438,7 +438,7 @@ static basin_status write_sample(basin_nodes_fitting *f, double *weight, int64_t
 }
 
 /* Targets with some of their neighbours, of a graph that every rank has whole (a file that is
- * mapped is in memory once a host): this rank's shards of a batch; alone, the batch may be one. */
+ * mapped is in memory once a host): this rank's shards of a batch; a single rank may have one. */
 static basin_status step_samples(basin_nodes_fitting *f, double *loss, const basin_run_place *place,
                                  uint64_t seed, basin_error *error) {
     bool alone = !f->shards.tree;
@@ -675,7 +675,7 @@ static void fitting_free(basin_nodes_fitting *f) {
     free(f->tree_logit), free(f->class_of);
 }
 
-/* Of the data and of who trains, validates and tests; 0: not known. */
+/* A digest of the data and of the split; 0: not known. */
 static uint64_t digest_of(const basin_nodes_job *job) {
     if (!job->record || !job->record->digest) return 0;
     uint64_t hash = basin_hash_text(BASIN_HASH_START, job->record->digest);
@@ -697,8 +697,7 @@ basin_status basin_nodes_fit(basin_nodes_model **model, basin_outcome *outcome, 
     *model = NULL;
     BASIN_TRY(
         basin_nodes_model_new(&f.model, job->task, job->settings, job->network, t->backend, error));
-    if (job->network->parts)
-        f.model->features = job->network->features; /* a face has none at hand */
+    if (job->network->parts) f.model->features = job->network->features; /* a face holds none */
     basin_status status = get_ready(&f, error);
     basin_run_task task = {0};
     if (!status) task = task_of(&f);

@@ -99,7 +99,7 @@ static bool looks_at_labels(basin_tree_view view) {
     return view == BASIN_VIEW_KNOWN || view == BASIN_VIEW_NET_ALL;
 }
 
-/* The first so many columns are what a view has. */
+/* The number of columns of a view, from the first on. */
 static int64_t columns_of(const basin_tree_table *table, basin_tree_view view) {
     return is_own(view) ? table->node.own : view == BASIN_VIEW_HOPS ? table->plain : table->columns;
 }

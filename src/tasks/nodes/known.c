@@ -27,7 +27,7 @@ typedef struct entry {
     uint8_t label;
 } entry;
 
-/* Of entries, too, which begin with their id. */
+/* Also for entries, which begin with their id. */
 static int compare_ids(const void *a, const void *b) {
     return BASIN_COMPARE(*(const uint64_t *)a, *(const uint64_t *)b);
 }

@@ -58,7 +58,7 @@ static void add_point(weight_search *c, const int quarters[PARTS]) {
     c->points++;
 }
 
-/* All ways to deal so many quarters out to the parts from `part` on. */
+/* All ways to deal quarters out to the parts from `part` on. */
 static void list_points(weight_search *c, int quarters[PARTS], int part, int left) {
     int from = part + 1 < PARTS ? 0 : left; /* the last gets the rest */
     for (quarters[part] = from; quarters[part] <= left; quarters[part]++) {
@@ -69,7 +69,7 @@ static void list_points(weight_search *c, int quarters[PARTS], int part, int lef
     }
 }
 
-/* Ranks alone count: AUROC and AUPRC together. */
+/* Only ranks count: AUROC and AUPRC together. */
 static basin_status evaluate(weight_search *c, point *p, basin_error *error) {
     basin_ranking ranking;
     for (int64_t i = 0, n = 0; i < c->nodes; i++) {
@@ -155,7 +155,7 @@ static void align(basin_nodes_ensemble *e, const double *trees, const double *ne
 /* Boosted trees, or Energy Transformers of rows and of the graph. */
 static bool belongs(int part, int which) { return (part >= BASIN_VIEW_NET_OWN) == which; }
 
-/* What trees and network reach alone, with the shares and threshold that validation chooses. */
+/* What trees and network each reach, with the shares and threshold that validation chooses. */
 static basin_status measure_alone(basin_nodes_ensemble *e, int which, const weight_search *all,
                                   const basin_network *network, const uint8_t *part,
                                   const char *scan, basin_error *error) {
@@ -201,7 +201,7 @@ basin_status basin_nodes_ensemble_choose(basin_nodes_ensemble *e, double *trees,
     set_weights(e, trees, view, share, &c);
     align(e, trees, network_logit, part, network->nodes);
     int64_t nets = e->seeing[BASIN_VIEW_NET_OWN] + e->seeing[BASIN_VIEW_NET_ALL];
-    for (int which = 0; which < 2 && e->fits > nets; which++) /* else there is one kind alone */
+    for (int which = 0; which < 2 && e->fits > nets; which++) /* else there is only one kind */
         BASIN_TRY(measure_alone(e, which, &c, network, part, scan, error));
     return BASIN_OK;
 }
@@ -267,7 +267,7 @@ basin_status basin_nodes_calibrate(basin_nodes_model *model, double *probability
 
 /* ---- thresholds ---- */
 
-/* At most so many of the nodes lie above it; equal ones stay together. */
+/* At most `alerts` nodes lie above it; equal ones stay together. */
 static basin_status for_alerts(double *threshold, double alerts, const double *probability,
                                int64_t nodes, basin_error *error) {
     BASIN_SCRATCH_RAW(double, sorted, nodes, "a threshold", error);

@@ -282,7 +282,7 @@ static void leave(worker *w) {
     for (int64_t i = 0; i < w->nodes + w->halo && local; i++) local[node[i]] = -1;
 }
 
-/* Of those gathered, the first and those that are changed descend. How many are changed. */
+/* Keeps the first node and the changed ones, which descend; returns the number changed. */
 static int64_t keep_changed(worker *w) {
     const basin_near_scorer *s = w->scorer;
     const basin_near_graph *g = s->rows->graph;
@@ -316,7 +316,7 @@ static basin_status place_of(int32_t *place, worker *w, int64_t node, basin_erro
     return BASIN_OK;
 }
 
-/* Lists of what descends along a relation, one way, behind so many edges of the other. */
+/* Lists of what descends along a relation, one way, after `before` edges of the other. */
 static basin_status list_way(worker *w, int r, bool back, int64_t before, basin_error *error) {
     const basin_near_graph *g = w->scorer->rows->graph;
     int64_t F = w->inputs.shape.facts ? g->base->facts.count : 0, n = 0;
@@ -391,7 +391,7 @@ static basin_status descend(double *logit, worker *w, basin_error *error) {
     return BASIN_OK;
 }
 
-/* Of network and trees by what is kept; `descends`: not as in the base. */
+/* By what is kept of network and trees; `descends`: not as in the base. */
 static basin_status score_kept(basin_nodes_live_score *score, worker *w, bool descends,
                                basin_error *error) {
     const basin_near_scorer *s = w->scorer;
@@ -450,7 +450,7 @@ static basin_status score_one(basin_nodes_live_score *score, worker *w, basin_er
     return status;
 }
 
-/* On this thread alone: others score other nodes. */
+/* Only on this thread: others score other nodes. */
 typedef struct attempt {
     basin_nodes_live_score *score;
     worker *worker;

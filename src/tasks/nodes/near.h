@@ -34,7 +34,7 @@ typedef struct basin_near_graph {
     int64_t nodes;          /* of base and additions */
     basin_near_node **node; /* [nodes] NULL: as in the base */
     size_t capacity;
-    basin_dictionary id; /* of all nodes; of a base without ids, of the added ones */
+    basin_dictionary id; /* of all nodes; where the base has no ids, of the added ones */
     double now;          /* the latest time of all edges */
     int64_t changes;     /* nodes that are changed or new */
     int64_t added_edges; /* entries of the main relation */
@@ -68,7 +68,7 @@ void basin_near_part_free(basin_network **part);
 basin_status basin_near_add(basin_near_graph *graph, const struct basin_near_rows *rows,
                             const char *nodes, const char *edges, basin_error *error);
 
-/* Of a table with additions or without: a node's row, and the nodes that it sees. */
+/* A node's row and out-neighbours, with additions or without. */
 static inline float *basin_node_row(const basin_node_table *t, int64_t node) {
     const basin_near_node *changed = t->grown ? t->grown->node[node] : NULL;
     return changed && changed->row ? changed->row + t->first : t->row + node * t->stride;
@@ -114,7 +114,7 @@ size_t basin_near_scorer_bytes(const basin_near_scorer *scorer);
 /* Any number of threads at once, while nothing is added. */
 basin_status basin_near_score(basin_nodes_live_score *score, basin_near_scorer *scorer,
                               int64_t node, basin_error *error);
-/* The neighbourhood of a node as a network of its own; free it with basin_near_part_free. */
+/* The neighbourhood of a node as a network; free it with basin_near_part_free. */
 basin_status basin_near_around(basin_network **part, int64_t *place, basin_near_scorer *scorer,
                                int64_t node, basin_error *error);
 

@@ -73,7 +73,7 @@ static basin_status push(arrivals *a, const arrival *item, basin_error *error) {
     return BASIN_OK;
 }
 
-/* What the node has, and row i of what comes: edges of both carry what comes says. */
+/* What the node has, and row i of what comes: an edge of both carries the new facts. */
 static basin_status merge(basin_near_list *to, const arrivals *a, const basin_near_list *old,
                           const basin_relation *come, const int64_t *entry, int64_t i,
                           const float *fact, basin_error *error) {
@@ -126,7 +126,7 @@ static basin_status take_relation(arrivals *a, int relation, basin_error *error)
     return BASIN_OK;
 }
 
-/* Of new nodes, and of those whose columns the tables change. */
+/* New nodes, and those whose columns the tables change. */
 static basin_status take_features(arrivals *a, basin_error *error) {
     const basin_network *t = a->tables;
     size_t bytes = (size_t)(t->feature ? t->features : 0) * sizeof *t->feature;

@@ -3,7 +3,7 @@
 #include "base/info.h"
 #include "base/states.h"
 
-/* Beyond so many nodes a step's results are computed again in reverse rather than kept. */
+/* Beyond this number of nodes a step's results are computed again in reverse rather than kept. */
 enum { RECOMPUTE_NODES = 100000 };
 
 static bool has_positions(const basin_nodes_settings *r) {
@@ -144,7 +144,7 @@ static void declare_outputs(basin_nodes_net *net, const basin_nodes_settings *r,
     net->probability = several ? basin_softmax(net->logits, -1) : basin_sigmoid(net->logits);
 }
 
-/* Of matrices: gains, biases and temperatures are left alone. */
+/* Matrices only: gains, biases and temperatures are left alone. */
 static void add_penalty(basin_nodes_net *net, double weight) {
     for (size_t i = 0; i < net->params.count; i++) {
         basin_expr w = net->params.param[i].state;

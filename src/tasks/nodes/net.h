@@ -21,7 +21,7 @@ void basin_facts_columns(float *column /* [width] */, const basin_facts *facts,
 /* A column's value in the user's units; those beyond the width are of edges that leave a node. */
 double basin_facts_value(const basin_facts *facts, int64_t column, double x);
 
-/* Columns of all a node's edges per relation; of a directed network of those in, then out. */
+/* Columns of all a node's edges per relation; if directed, those in, then out. */
 int64_t basin_node_facts_width(const basin_network *network, int relations);
 /* Those of one node, of the facts of its edges merged in their order, or zeros; spoils them. */
 void basin_node_facts_columns(float *x, float *fact, const basin_facts *facts);
@@ -33,10 +33,10 @@ typedef struct basin_edge_reader {
     int relations;
     int relation[BASIN_ANOMALY_RELATIONS]; /* numbers of the network's */
     const basin_scaler *scale;
-    bool add_self; /* a node's pair with itself is no edge, whatever the data have */
+    bool add_self; /* a node's pair with itself is not an edge, whatever the data have */
 } basin_edge_reader;
 
-/* The scaled columns of pairs of relation `r` of the reader's; 0 of a pair that is no edge. */
+/* The scaled columns of pairs of relation `r` of the reader's; 0 for a pair that is not an edge. */
 basin_status basin_edge_facts(float **facts /* [pairs, width]; free it */,
                               const basin_edge_reader *reader, const basin_network *network, int r,
                               const basin_pairs *pairs, basin_error *error);
@@ -51,7 +51,7 @@ typedef struct basin_nodes_shape {
     bool placed;       /* its nodes are some of them: positions by index */
     int64_t parts;     /* they are one of so many: losses are sums, whose weights make up 1 over all
                           parts; 0: they are all */
-    int64_t halo;      /* and see so many nodes of others at most */
+    int64_t halo;      /* max nodes of others that they see */
     int relations;
     int64_t pairs[BASIN_ANOMALY_RELATIONS]; /* capacities */
     int64_t facts;                          /* numbers of an edge that bias its score; 0: none */
@@ -118,7 +118,7 @@ basin_optimizer_config basin_nodes_net_adamw(const basin_nodes_settings *setting
 
 /* ---- what a model reads of a network: the table of inputs, relations ---- */
 
-/* Of all nodes of a network, as the settings have it. */
+/* All nodes of a network, by the settings. */
 typedef struct basin_node_inputs {
     const basin_network *network;
     const basin_nodes_settings *settings;
@@ -195,7 +195,7 @@ typedef struct basin_parted_inputs {
     basin_parts *parts;       /* NULL: the graph is whole, its own only part */
     int64_t count;            /* parts of this rank */
     basin_node_inputs *part;  /* [count] */
-    basin_node_inputs *whole; /* sizes of the whole graph; of parts, its network is the face */
+    basin_node_inputs *whole; /* sizes of the whole graph; for parts, its network is the face */
     basin_nodes_shape shape;  /* of the plans of parts */
 } basin_parted_inputs;
 
@@ -211,7 +211,8 @@ basin_status basin_parted_inputs_scale(basin_parted_inputs *inputs, const basin_
                                        const basin_scaler *edge_scale, basin_error *error);
 void basin_parted_inputs_close(basin_parted_inputs *inputs);
 size_t basin_parted_inputs_bytes(const basin_parted_inputs *inputs);
-/* A part's inputs into a plan. label, weight [N] of all nodes; of classes label [N, C]; or NULL. */
+/* A part's inputs into a plan. label, weight [N] of all nodes; with classes label [N, C]; or NULL.
+ */
 basin_status basin_parted_inputs_write(const basin_parted_inputs *inputs, int64_t part,
                                        const basin_nodes_net *net, basin_plan *plan,
                                        const float *label, const float *weight, basin_error *error);
@@ -250,10 +251,10 @@ bool basin_nodes_scorer_streams(const basin_nodes_scorer *scorer);
 /* What streams take while they run; 0 of plans. */
 size_t basin_nodes_scorer_bytes(const basin_nodes_scorer *scorer);
 void basin_nodes_scorer_free(basin_nodes_scorer *scorer);
-/* `weights` has every parameter under `prefix` + name. Of classes, probabilities are [N, C]. */
+/* `weights` has every parameter under `prefix` + name. With classes, probabilities are [N, C]. */
 basin_status basin_nodes_scorer_run(basin_nodes_scorer *scorer, double *probability /* [N] */,
                                     basin_store *weights, const char *prefix, basin_error *error);
-/* Of one that streams a whole graph: rows of every step of every member. */
+/* For one that streams a whole graph: rows of every step of every member. */
 void basin_nodes_scorer_tap(basin_nodes_scorer *scorer, const basin_nodes_tap *tap);
 /* The mean of all members' probabilities, or of their logits. */
 basin_status basin_nodes_scorer_mean(basin_nodes_scorer *scorer, double *mean /* [N] */,
@@ -276,7 +277,7 @@ basin_status basin_nodes_streams_run(basin_nodes_stream *const *stream, int64_t 
                                      basin_parts *parts, double *const *probability,
                                      basin_error *error);
 
-/* Who is next to whom: by query, and by key (the same where every edge goes both ways). */
+/* Neighbours: by query, and by key (the same where every edge goes both ways). */
 typedef struct basin_nodes_lists {
     const int64_t *row, *column;
     const int32_t *key, *query;
@@ -299,11 +300,11 @@ typedef struct basin_nodes_job {
     const basin_nodes_record *record; /* for the model's file; or NULL */
 } basin_nodes_job;
 
-/* Trains in an opened run. The model is there after an interrupt, too. */
+/* Trains in an opened run. The model is also there after an interrupt. */
 basin_status basin_nodes_fit(basin_nodes_model **model, basin_outcome *outcome, basin_run *run,
                              const basin_nodes_job *job, basin_error *error);
 
-/* The same in a run of its own, which writes nothing and tells its watcher nothing. */
+/* The same in a separate run, which writes and reports nothing. */
 basin_status basin_nodes_fit_quietly(basin_nodes_model **model, basin_outcome *outcome,
                                      const basin_nodes_job *job, const basin_nodes_resources *work,
                                      basin_error *error);

@@ -26,8 +26,8 @@
 #include "tasks/nodes/network/network.h"
 #include "tasks/nodes/trees/trees.h"
 
-/* ---- labels of training nodes, for trees; found by ids of nodes, or by number in the network of
- * training alone. Labels of the network that is scored are never read. ---- */
+/* ---- labels of training nodes, for trees; found by ids of nodes, or by number, only in
+ * the network of training. Labels of the network that is scored are never read. ---- */
 
 /* What hashes of ids begin with, so that those of two models cannot be compared. */
 typedef struct basin_salt {
@@ -38,7 +38,7 @@ typedef struct basin_salt {
 typedef struct basin_known_labels {
     int64_t count;
     uint64_t *id;   /* [count] hashes, ascending */
-    uint8_t *label; /* [count]; NULL: only who took part is known */
+    uint8_t *label; /* [count]; NULL: only that they took part is known */
     basin_salt salt;
     bool named;           /* by ids; else by number */
     int64_t nodes, edges; /* of the network of training */
@@ -48,11 +48,11 @@ typedef struct basin_known_labels {
 basin_status basin_known_labels_take(basin_known_labels *known, const basin_network *network,
                                      const uint8_t *part /* [N] */, int which, bool labels,
                                      const basin_salt *salt, basin_error *error);
-/* Adds who is in `more`, without labels; *fits: whether ids and hashes can be compared. */
+/* Adds the nodes of `more`, without labels; *fits: whether ids and hashes can be compared. */
 basin_status basin_known_labels_join(basin_known_labels *known, bool *fits,
                                      const basin_known_labels *more, basin_error *error);
 void basin_known_labels_free(basin_known_labels *known);
-/* Whether nodes of the network can be told: both have ids, or it is the network of training. */
+/* Whether nodes of the network can be found: both have ids, or it is the network of training. */
 bool basin_known_labels_fit(const basin_known_labels *known, const basin_network *network);
 /* Fills `label` [N]: 0 (also without a label), 1, or -1 unknown; returns how many are known. */
 int64_t basin_known_labels_find(int8_t *label, const basin_known_labels *known,
@@ -71,10 +71,10 @@ basin_status basin_known_labels_load(basin_known_labels *known, const basin_bund
  *     (1 - share) z_trees + share (scale z_network + shift)
  *     z_trees = sum over views v of weight[v] z_v
  *
- * z_v is the mean over the tree fits of one view, z_network that over members. Some trees see a
- * node's own columns alone: means over neighbours are noise where labels are few or the graph tells
- * little. Validation chooses the share and the weights, which add up to 1; scale and shift give
- * trees and network the same mean and deviation there. */
+ * z_v is the mean over the tree fits of one view, z_network that over members. Some trees see
+ * only a node's own columns: means over neighbours are noise where labels are few or the graph
+ * says little. Validation chooses the share and the weights, which add up to 1; scale and shift
+ * give trees and network the same mean and deviation there. */
 
 enum { BASIN_TREE_RELATIONS = BASIN_ANOMALY_RELATIONS + 1, BASIN_SPLIT_PARTS = 4 };
 
@@ -89,7 +89,7 @@ typedef enum basin_tree_view {
     BASIN_VIEW_HOPS,
     BASIN_VIEW_KNOWN,
     BASIN_VIEW_NET_OWN, /* Energy Transformers over the rows: of own columns, */
-    BASIN_VIEW_NET_ALL, /* and of all, each group of columns a token */
+    BASIN_VIEW_NET_ALL, /* and of all, with a token per group of columns */
     BASIN_TREE_VIEWS
 } basin_tree_view;
 
@@ -104,7 +104,7 @@ typedef struct basin_nodes_ensemble {
     bool facts;                        /* and totals of what edges carry */
     char relations[BASIN_NODES_LINES]; /* names of those that means run along, one per line */
     double share, scale, shift;
-    /* What trees and network reach by themselves, by part; of a file: validation alone. */
+    /* What trees and network reach by themselves, by part; from a file: only validation. */
     basin_score alone[2][BASIN_SPLIT_PARTS];
 } basin_nodes_ensemble;
 
@@ -123,7 +123,7 @@ typedef struct basin_node_table {
     int relations;
     int relation[BASIN_TREE_RELATIONS]; /* numbers of the network's, of degrees and totals */
     bool degree;
-    int64_t facts;  /* columns of totals, the last of its own */
+    int64_t facts;  /* columns of totals, after features and degrees */
     int64_t own;    /* features, degrees and totals */
     int64_t means;  /* blocks, from 1 on */
     int chain;      /* a block is the mean of the one before it along this relation; -1: block 1 + r
@@ -137,7 +137,7 @@ typedef struct basin_node_table {
 /* Counts the columns of a table that has its relations; an error where there are none. */
 basin_status basin_node_table_begin(basin_node_table *table, const basin_network *network,
                                     bool degree, bool facts, basin_error *error);
-/* The own columns of all nodes; of one node of a network with additions, `total` [facts]. */
+/* The own columns of all nodes; those of one node after additions, with room `total` [facts]. */
 basin_status basin_node_table_own(float *x /* [N, stride] */, int64_t stride,
                                   const basin_node_table *table, basin_error *error);
 void basin_node_table_own_row(float *x, float *total, const basin_node_table *table, int64_t node);
@@ -182,7 +182,7 @@ void basin_known_sums_fill(const basin_tree_table *table, int64_t node); /* all 
 /* The share of anomalies among known neighbours, and its mean over neighbours without the node
  * itself; both shrunk to `rate`. Undirected edges are seen from both ends. */
 void basin_known_shares(float share[2], const basin_tree_table *table, int r, int64_t node);
-/* Of nodes node[0] .., or of first .. where `node` is NULL. */
+/* Rows of nodes node[0] .., or first .. where `node` is NULL. */
 void basin_tree_table_rows(float *x /* [rows, columns] */, const basin_tree_table *table,
                            const int64_t *node, int64_t first, int64_t rows);
 
@@ -252,7 +252,7 @@ basin_status basin_nodes_ensemble_load(basin_nodes_ensemble *ensemble, const bas
 
 /* ---- mix.c ---- */
 
-/* Weights, share, scale and shift by validation; what trees and network reach alone. */
+/* Weights, share, scale and shift by validation; what trees and network each reach. */
 basin_status
 basin_nodes_ensemble_choose(basin_nodes_ensemble *ensemble, double *trees /* [N] logits, written */,
                             const double *view /* [BASIN_TREE_VIEWS, N] logits */,
@@ -296,14 +296,14 @@ basin_status basin_nodes_memory_load(basin_nodes_memory *memory, const basin_bun
                                      basin_error *error);
 
 /* ---- Drift of columns since training: the population stability index over bins: one per value
- * where there are few, else ten of equal count, one for the least value, one below it. A category
+ * where there are few, else ten of equal count, one for the minimum, one below it. A category
  * has a bin for none of its values. ---- */
 
 enum { BASIN_DRIFT_EDGES = 10, BASIN_DRIFT_BINS = BASIN_DRIFT_EDGES + 2 };
 
 typedef struct basin_drift_sketch {
     int64_t rows; /* columns */
-    float *edge;  /* [rows, EDGES] ascending; the first is the least value */
+    float *edge;  /* [rows, EDGES] ascending; the first is the minimum */
     float *count; /* [rows, BINS] nodes, or edges */
 } basin_drift_sketch;
 
@@ -442,8 +442,8 @@ typedef struct basin_nodes_settings {
     BASIN_NODES_TRAINING_SETTINGS(BASIN_SETTING_FIELD)
     BASIN_NODE_OWN_SETTINGS(BASIN_SETTING_FIELD)
     BASIN_LOOSE_SETTINGS(BASIN_SETTING_FIELD)
-    /* No settings, but what the labels say: */
-    int64_t classes; /* that the model tells apart; 0: a detector, with one logit a node */
+    /* Not settings, but from the labels: */
+    int64_t classes; /* that the model tells apart; 0: a detector, with one logit per node */
     int64_t focus;   /* 1 + the class whose odds stand for all, for explanations; 0: none */
 } basin_nodes_settings;
 
@@ -509,7 +509,7 @@ struct basin_nodes_model {
 basin_status basin_nodes_set_number(basin_bundle *bundle, const char *key, double value,
                                     basin_error *error);
 
-/* A model without members; `network` (or NULL) tells its sizes. */
+/* A model without members; `network` (or NULL) has its sizes. */
 basin_status basin_nodes_model_new(basin_nodes_model **model, const basin_task_settings *task,
                                    const basin_nodes_settings *settings,
                                    const basin_network *network, basin_backend *backend,
@@ -544,7 +544,7 @@ basin_status basin_nodes_judged_load(basin_nodes_model *model, const basin_bundl
 basin_status basin_nodes_check_network(const basin_nodes_model *model, const basin_network *network,
                                        basin_error *error);
 
-/* What a node has: one number of a detector, else one a class. */
+/* What a node has: one number for a detector, else one per class. */
 static inline int64_t basin_nodes_width(const basin_nodes_settings *settings) {
     return settings->classes && !settings->focus ? settings->classes : 1;
 }

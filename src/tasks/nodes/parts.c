@@ -82,7 +82,7 @@ size_t basin_parted_inputs_bytes(const basin_parted_inputs *in) {
     return bytes;
 }
 
-/* Of parts, every rank fits the same scale, on the rows of all training nodes. */
+/* With parts, every rank fits the same scale, on the rows of all training nodes. */
 basin_status basin_parted_inputs_fit(basin_scaler *scale, basin_scaler *edge_scale,
                                      const basin_parted_inputs *in, const int64_t *node,
                                      int64_t nodes, basin_error *error) {

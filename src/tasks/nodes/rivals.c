@@ -1,4 +1,4 @@
-/* XGBoost alone on the inputs of an ensemble's trees, stopped by validation AUPRC. */
+/* Only XGBoost, on the inputs of an ensemble's trees, stopped by validation AUPRC. */
 #include "tasks/nodes/net.h"
 
 static basin_status run(double *probability, int64_t *rounds, basin_nodes_ensemble *e, int64_t seed,

@@ -222,7 +222,7 @@ static basin_status score_with(double *probability, basin_nodes_scorer **scorer,
     return basin_nodes_scorer_mean(*scorer, probability, model->ensemble.fits, model, error);
 }
 
-/* Of parts, all ranks together. */
+/* With parts, all ranks together. */
 static basin_status score_network(double *probability, const basin_nodes_model *model,
                                   const basin_network *network, const basin_nodes_resources *with,
                                   basin_error *error) {

@@ -90,7 +90,7 @@ static const basin_setting classes_table[] = {
                         BASIN_LOOSE_SETTINGS(BASIN_LOOSE_ENTRY) BASIN_SETTINGS_END,
 };
 
-/* What detectors alone have. */
+/* What only detectors have. */
 static const basin_nodes_settings base = {.threshold = "all", .calibrate = "none"};
 
 static basin_status check_classes(const void *values, basin_error *error) {

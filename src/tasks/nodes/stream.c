@@ -8,7 +8,7 @@
  *     x += alpha relu(g Xi') Xi
  *
  * both roles that a node has in the energy, each over all its neighbours, with no sampling and no
- * approximation. Since forces come from g alone, x can take them as they come. Parts of a graph
+ * approximation. Since forces depend only on g, x can take them as they come. Parts of a graph
  * take each step together, and exchange the rows of their halos in between. */
 #include "base/info.h"
 #include "base/parallel.h"

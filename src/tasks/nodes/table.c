@@ -235,7 +235,7 @@ basin_status basin_tree_tables_open(basin_tree_tables *t, const basin_network *n
     return status;
 }
 
-/* The table whose opening failed counts, too. */
+/* Also the table whose opening failed. */
 void basin_tree_tables_close(basin_tree_tables *t) {
     int64_t most = t->parts ? t->parts->count : t->count;
     for (int64_t k = 0; k < most && t->table; k++) basin_tree_table_close(&t->table[k]);

@@ -7,7 +7,9 @@
 
 /* ---- Inputs that are left open: of classes by short trainings of the model ---- */
 
-enum { PROBE_NODES = 1000000 }; /* beyond, a probe over all nodes would cost more than it tells */
+enum {
+    PROBE_NODES = 1000000
+}; /* beyond, a probe over all nodes would cost more than it is worth */
 
 typedef struct choice {
     basin_nodes_settings *settings;
@@ -36,7 +38,7 @@ static basin_status run_probe(double *value, choice *c, const basin_nodes_settin
     return BASIN_OK;
 }
 
-/* Of detectors: what the default has. */
+/* For detectors what the default has. */
 static void choose_detector_inputs(choice *c) {
     basin_nodes_settings *s = c->settings;
     if (s->hops >= 0 && !basin_choice_is(s->scaling, "auto")) return;
@@ -268,7 +270,7 @@ static basin_status check_data(training_session *t, const basin_network *network
     return t->schema ? basin_network_check_schema(network, t->schema, error) : BASIN_OK;
 }
 
-/* Of parts that come as such: ranks have different ones, and all of them the same whole. */
+/* Parts that come as such: ranks have different ones, and all of them the same whole. */
 static basin_status check_parts(training_session *t, basin_error *error) {
     const basin_parts *p = t->parts;
     BASIN_TRY(check_data(t, p->face, error));
@@ -510,7 +512,7 @@ basin_status basin_nodes_train_with(basin_nodes_model **model, basin_outcome *ou
                : train(model, outcome, &t, error);
 }
 
-/* What was said of samples has no effect where sampling auto took the full graph. */
+/* Settings of samples have no effect where sampling auto took the full graph. */
 static void note_idle(const basin_settings *settings, const basin_watch *watch) {
     basin_nodes_settings full = *(const basin_nodes_settings *)settings->values;
     basin_settings seen = {settings->kind, &full, settings->given};

@@ -106,8 +106,8 @@ TEST_WITH(what_parts_lack_is_said, make_parts, remove_parts) {
     const struct {
         const char *arguments, *wanted;
     } cases[] = {
-        {"--position learned", "needs position none"},
-        {"--sampling subgraph", "needs sampling full"},
+        {"--position learned", "use position none"},
+        {"--sampling subgraph", "use sampling full"},
         {"--parts 3", "4 parts, and the setting parts is 3"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)

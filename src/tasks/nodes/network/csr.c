@@ -154,7 +154,8 @@ basin_status basin_network_induce(basin_network **result, const basin_network *n
 /* ---- sampled neighbourhoods ---- */
 
 typedef struct walked {
-    int32_t *edge; /* [count, 2] places in the part: who is seen, who sees */
+    int32_t
+        *edge; /* [count, 2] places in the part: the node that is seen, and the one that sees it */
     size_t count, capacity;
 } walked;
 
@@ -181,7 +182,7 @@ static basin_status walk_edge(walked *w, part *p, int32_t seen, int64_t sees, ba
     return BASIN_OK;
 }
 
-/* A stream of its own for every node, step, relation and draw: splitmix's finaliser over them. */
+/* A separate stream for every node, step, relation and draw: splitmix's finaliser over them. */
 static uint64_t mix(uint64_t a, uint64_t b) {
     uint64_t x = a + 0x9e3779b97f4a7c15u * (b + 1);
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;

@@ -68,7 +68,7 @@ static int by_number(const void *a, const void *b) {
     return x != y ? BASIN_COMPARE(x, y) : basin_compare_text(a, b);
 }
 
-/* Numbers classes in the order of their names, behind those of the base. */
+/* Numbers classes in the order of their names, after those of the base. */
 static basin_status sort_classes(basin_tables *j, basin_dictionary *sorted) {
     const basin_names *names = &j->class_name.names;
     const basin_network *base = j->o->base;
@@ -302,7 +302,7 @@ static basin_status fill_node(basin_tables *j, const basin_table_file *t,
     return n->train ? fill_split(j, t, rows, node) : BASIN_OK;
 }
 
-/* Nodes that edges alone know have the mean of every number. */
+/* Nodes that only edges name have the mean of every number. */
 static basin_status fill_added(basin_tables *j) {
     basin_network *n = j->network;
     if (!j->counts.added || !n->feature) return BASIN_OK;
@@ -403,7 +403,7 @@ static basin_status fill_cells(basin_tables *j, float *cell, const basin_table_f
     return BASIN_OK;
 }
 
-/* What a row carries, behind the cells of the list; both ends were there at that time. */
+/* What a row carries, after the cells of the list; both ends were there at that time. */
 static basin_status add_cells(basin_tables *j, basin_edge_list *list, const basin_table_file *t,
                               const basin_table_rows *rows, const int32_t end[2], double time) {
     size_t cells = (size_t)j->schema->cells;

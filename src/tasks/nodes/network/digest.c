@@ -62,7 +62,7 @@ basin_status basin_digests_add(basin_digests *digests, const char *path, const v
     return add_text(digests, basin_sha256_print(text, data, size), path, error);
 }
 
-/* What tells whether a file is still the one that was read. */
+/* What shows whether a file is still the one that was read. */
 static void print_state(char text[BASIN_SHA256_TEXT], const char *path) {
     struct stat found = {0};
     if (stat(path, &found)) found.st_size = -1;

@@ -35,7 +35,7 @@ static const struct {
 
 static const char beside_counterparty[] = "account_id account src source";
 
-/* The next of some words with `mark` between them; false behind the last. */
+/* The next of some words with `mark` between them; false after the last. */
 enum { WORD = 300 };
 static bool next_word(char word[WORD], const char **list, char mark) {
     if (!*list || !**list) return false;

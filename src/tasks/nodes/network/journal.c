@@ -64,7 +64,7 @@ static basin_status put_value(FILE *file, bool *full, const place *at, const cJS
     return BASIN_OK;
 }
 
-/* A key of the object that is no column, or is there twice. */
+/* A key of the object that is not a column, or is there twice. */
 static basin_status refuse_key(const place *at, const cJSON *object, basin_error *error) {
     const char *last = "";
     for (const cJSON *key = object->child; key; key = key->next) {
@@ -159,7 +159,7 @@ void basin_additions_free(basin_additions *a) {
 
 /* ---- lines ---- */
 
-enum { CRC = 8 }; /* digits, and a blank behind them */
+enum { CRC = 8 }; /* digits, and a blank after them */
 
 static void put_crc(char text[CRC + 1], const char *json, size_t length) {
     snprintf(text, CRC + 1, "%08lx", crc32_z(0, (const unsigned char *)json, length));
@@ -174,7 +174,7 @@ static size_t whole_line(const char *at, size_t left) {
     return memcmp(crc, at, CRC) != 0 ? 0 : (size_t)(end - at) + 1;
 }
 
-/* "crc json\n" behind what is there. A write that fails is cut off again. */
+/* "crc json\n" after what is there. A write that fails is cut off again. */
 static basin_status write_line(basin_journal *j, const char *json, basin_error *error) {
     size_t length = json ? strlen(json) : 0, done = 0, all = CRC + length + 2;
     if (!json) return basin_fail_memory(error, "a record of the journal");
@@ -212,7 +212,7 @@ static basin_status check_head(const basin_journal *j, const char *data, size_t 
                       digest);
 }
 
-/* A torn tail ends the journal before it; a bad line with good ones behind it is damage. */
+/* A torn tail ends the journal before it; a bad line with good ones after it is damage. */
 static basin_status scan(basin_journal *j, const char *data, size_t size, const char *digest,
                          basin_error *error) {
     size_t length;

@@ -15,7 +15,7 @@
 #include "base/json.h"
 #include "tasks/nodes/network/network.h"
 
-/* Additions as tables, in all columns of the base; with the schema alone it is empty. */
+/* Additions as tables, in all columns of the base; with only the schema it is empty. */
 typedef struct basin_additions {
     const basin_schema *schema; /* the base's */
     int64_t rows[2];            /* accounts, edges */
@@ -25,7 +25,7 @@ typedef struct basin_additions {
 
 /* Adds the rows of {"accounts":[..], "edges":[..]}. "id", "source" and "target" may stand for the
  * names that the schema has for them; a column that an object lacks is a gap. Errors name the row
- * and the column; `path` is what they call the tree. Free it, after an error, too. */
+ * and the column; `path` is what they call the tree. Free it even after an error. */
 basin_status basin_additions_put(basin_additions *additions, const cJSON *tree, const char *path,
                                  basin_error *error);
 basin_status basin_additions_finish(basin_additions *additions, basin_error *error);

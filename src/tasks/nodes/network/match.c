@@ -37,7 +37,7 @@ static void place(int64_t *at, const basin_schema_column *to, int64_t width,
     }
 }
 
-/* Arrays know numbers alone: dates are there what they become here, days since 1970. */
+/* Arrays hold only numbers: dates are there what they become here, days since 1970. */
 static bool fits(const basin_schema *from, basin_column_type found, basin_column_type wanted) {
     if (from->of_arrays && found == BASIN_COLUMN_NUMBER && wanted == BASIN_COLUMN_DATE) return true;
     return found == wanted;
@@ -114,7 +114,7 @@ static void note_rest(basin_network *n, const places *p) {
     if (ignored.count) basin_network_add_note(n, "columns not used: %s", ignored.text);
 }
 
-/* The features in the schema's order, in memory of their own. */
+/* The features in the schema's order, in separate memory. */
 static basin_status move_features(basin_network *n, const places *p, basin_error *error) {
     int64_t F = p->to->features;
     size_t count;
@@ -304,7 +304,7 @@ static int64_t facts_of(const basin_schema_column *c) {
 }
 
 static int64_t first_fact(const basin_schema *s, const basin_schema_column *column) {
-    int64_t at = 1; /* behind the count */
+    int64_t at = 1; /* after the count */
     for (size_t i = 0; &s->edges.column[i] != column; i++) at += facts_of(&s->edges.column[i]);
     return at;
 }

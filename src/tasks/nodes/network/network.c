@@ -259,7 +259,7 @@ static bool is_float(basin_dtype dtype) {
     return dtype == BASIN_F64 || dtype == BASIN_F32 || dtype == BASIN_F16 || dtype == BASIN_BF16;
 }
 
-/* The column of the greatest entry; -1 where all are zero or one is no number. */
+/* The column of the greatest entry; -1 where all are zero or one is not a number. */
 static int32_t one_hot(const basin_tensor *y, int64_t i) {
     int64_t classes = y->shape.dim[1];
     int32_t best = -1;
@@ -362,7 +362,7 @@ basin_status basin_network_set_labels(basin_network *network, const int32_t *lab
 basin_status basin_network_set_masks(basin_network *network, const char *part,
                                      const basin_tensor *mask, basin_error *error) {
     basin_shape shape = mask->shape;
-    /* a row a node, or a row a split */
+    /* a row per node, or a row per split */
     bool across = shape.rank == 2 && shape.dim[1] != network->nodes;
     int64_t splits = shape.rank == 1 ? 1 : shape.dim[across ? 1 : 0];
     bool right = (shape.rank == 1 && shape.dim[0] == network->nodes) ||

@@ -21,7 +21,7 @@ typedef struct basin_relation {
     int32_t *col;     /* [edges] */
     bool mapped;      /* row and col belong to the file of the network */
     float *fact;      /* [edges, facts] what edges carry; NULL: nothing */
-    bool fact_mapped; /* it belongs to the file, too */
+    bool fact_mapped; /* it also belongs to the file */
 } basin_relation;
 
 /* What an edge carries: a number each, summed over the rows that name its two ends; in an
@@ -64,19 +64,19 @@ struct basin_network {
     basin_names column; /* names of features, or none */
     int relations;
     basin_relation *relation;    /* [relations] */
-    bool directed;               /* whether a relation may hold an edge in one direction alone */
+    bool directed;               /* whether a relation may hold an edge in only one direction */
     int64_t splits;              /* how many splits the file brings */
     uint8_t *train, *val, *test; /* [splits, N] 1: in that part; or NULL */
     int64_t *origin;      /* [N] of a subgraph: which node of the whole each one is; else NULL */
-    char *note;           /* what a reader wants said about the data, in lines; or NULL */
+    char *note;           /* notes of a reader on the data, in lines; or NULL */
     bool note_lost;       /* there was no memory for a line of it */
     basin_bundle *file;   /* what a mapped network borrows from; arrays that it has not are owned */
     basin_schema *schema; /* NULL: none is known */
     basin_facts facts;    /* what every relation's `fact` has */
     double *since;        /* [N] the time of a node's first edge, NaN: none; or NULL */
-    basin_names class_name;    /* of labels 0, 1, ..; where there are none they go by number */
-    char *table_path[2];       /* the first file of nodes and of edges; NULL where it is no table */
-    basin_digests files;       /* that it was read from */
+    basin_names class_name; /* of labels 0, 1, ..; where there are none they go by number */
+    char *table_path[2];    /* the first file of nodes and of edges; NULL where it is not a table */
+    basin_digests files;    /* that it was read from */
     struct basin_parts *parts; /* of a graph in parts, whose face this is; or NULL */
     char *cuts;                /* time, until, split_time of its options, in lines; or NULL */
     int8_t *known; /* [N] of a part: labels in training that trees know, -1: none; else NULL */
@@ -99,7 +99,7 @@ void basin_network_digest(char text[BASIN_DIGEST_LINES], const basin_network *ne
 /* ---- schemas ---- */
 
 basin_status basin_schema_copy(basin_schema **copy, const basin_schema *schema, basin_error *error);
-/* That of a file, of so many features; to be freed after an error, too. */
+/* That of a file with this number of features; to be freed even after an error. */
 basin_status basin_schema_read(basin_schema **schema, const char *json, int64_t features,
                                const char *path, basin_error *error);
 /* A feature's value as text: a day, yes or no, a number, "-" for NaN. `mean`: a mean over nodes. */
@@ -145,7 +145,7 @@ void basin_network_forget_facts(basin_network *network);
 int basin_network_relation(const basin_network *network, const char *name);
 /* The relation to use where one is wanted: "homo", or the only one; -1 where there are several. */
 int basin_network_main_relation(const basin_network *network);
-/* The line of the note behind `note` (NULL: the first); NULL behind the last. */
+/* The line of the note after `note` (NULL: the first); NULL after the last. */
 const char *basin_network_next_note(int *length, const basin_network *network, const char *note);
 /* The file that a line of the note speaks of: that of edges where it begins with "edges: ". */
 const char *basin_network_note_path(const basin_network *network, const char *note);
@@ -206,11 +206,11 @@ struct basin_schema {
 };
 
 basin_status basin_schema_new(basin_schema **schema, basin_error *error);
-/* Adds a column, and its features behind those that are there. `value` is copied. */
+/* Adds a column, and its features after those that are there. `value` is copied. */
 basin_status basin_schema_add(basin_schema *schema, basin_schema_table *table,
                               const basin_schema_column *column, basin_error *error);
 int64_t basin_schema_width(const basin_schema_column *column);
-/* The column of that name, else one that differs by the case of letters alone; or NULL. */
+/* The column of that name, else one that differs only by the case of letters; or NULL. */
 const basin_schema_column *basin_schema_find(const basin_schema_table *table, const char *name);
 /* The names of all features: "age", "city=Rome"; free them. */
 basin_status basin_schema_names(basin_names *names, const basin_schema *schema, basin_error *error);
@@ -329,7 +329,7 @@ basin_status basin_network_finish(basin_network *network, const basin_network_op
 /* Treats NaN and infinities as `missing` says; a mapped network gets a copy of its features. */
 basin_status basin_network_fill_missing(basin_network *network, basin_missing missing,
                                         basin_error *error);
-/* Forgets the labels of the first so many nodes, and those below 0; notes a single class. */
+/* Forgets the labels of the first nodes, and those below 0; notes a single class. */
 void basin_network_finish_labels(basin_network *network, const basin_network_options *options);
 /* The same for a mapped network, whose labels are copied first; nothing where none are to go. */
 basin_status basin_network_forget_labels(basin_network *network,
@@ -376,7 +376,7 @@ basin_status basin_network_new_relation(basin_relation **relation, basin_network
 /* Edges from the other end; `entry`: which edge each was, or NULL. Free it even after an error. */
 basin_status basin_relation_turn(basin_relation *back, int64_t **entry /* [edges] */,
                                  const basin_relation *from, int64_t nodes, basin_error *error);
-/* Sorts each row of a CSR, merges equal entries if told, and gives back what is left over. */
+/* Sorts each row of a CSR, merges equal entries if asked, and gives back what is left over. */
 basin_status basin_relation_tidy(basin_relation *relation, int64_t nodes, bool merge,
                                  basin_error *error);
 

@@ -59,7 +59,7 @@ static void fit_standard(basin_scaler *s, const float *x, const int64_t *node, i
         }
         double deviation = sqrt(square / (double)count);
         s->mean[f] = (float)mean;
-        /* a constant column differs from its mean by rounding alone */
+        /* a constant column differs from its mean only by rounding */
         s->factor[f] = deviation > 1e-7 * fabs(mean) && deviation > 0 ? (float)(1 / deviation) : 1;
     }
 }

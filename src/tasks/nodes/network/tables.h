@@ -48,7 +48,7 @@ typedef struct basin_edge_list {
 typedef struct basin_table_counts {
     int64_t skipped, added; /* edges left out and nodes added since no table of nodes has an end */
     char unknown[40];       /* the first such end */
-    int64_t late;           /* rows behind the last time that counts */
+    int64_t late;           /* rows after the last time that counts */
     int64_t early;          /* rows not later than the latest of the base */
     int64_t updated;        /* nodes of the base that tables have */
     int64_t repeated;       /* rows of nodes that replace one before, in tables that add */
@@ -68,7 +68,7 @@ typedef struct basin_tables {
     basin_dictionary class_name; /* of labels, where the options have classes */
     int64_t base_nodes;          /* the first so many are those of the network that is added to */
     const char *absent;          /* of tables that add: a feature that none has; NULL: none */
-    int32_t *seen;               /* [seen_capacity] 1 + the table that told of a node last */
+    int32_t *seen;               /* [seen_capacity] 1 + the last table with that node */
     size_t seen_capacity;
     basin_edge_list edges[BASIN_MOST_RELATIONS];
     size_t edge_count, limit; /* of all relations; bytes that all this may take */

@@ -21,8 +21,8 @@ enum {
     HIDDEN = 32,
     BATCH = 256,   /* rows of a step */
     JUDGED = 4096, /* validation rows that say when to stop, */
-    LOOKS = 40,    /* at so many times, */
-    PATIENCE = 8,  /* of which so many may pass without a better one */
+    LOOKS = 40,    /* times that they are scored, */
+    PATIENCE = 8,  /* scores that may pass without a better one */
     LEAST = 200,   /* steps of training, at least */
     MOST = 1000,   /* and at most */
     STEPS = 64,    /* of the integral of an explanation */
@@ -31,7 +31,7 @@ enum {
 static const double dropout = 0.2, rate = 0.003, decay = 0.02, average = 0.99;
 static const char what[] = "a network of rows";
 
-/* It as expressions over so many rows, with what computes them. */
+/* The network as expressions over B rows, with what computes them. */
 typedef struct engine {
     basin_graph *graph;
     basin_params params;
@@ -129,7 +129,7 @@ static basin_expr mean_logit(basin_expr z) {
     return basin_sub(yes, basin_logsumexp(basin_neg(basin_softplus(z)), -1));
 }
 
-/* Of every member by itself, so that they differ. */
+/* The loss of every member by itself, so that they differ. */
 static basin_expr loss_of(const engine *n, basin_expr z, int64_t B) {
     basin_expr label = basin_reshape(n->label, BASIN_SHAPE(B, 1));
     basin_expr ce = basin_sub(basin_softplus(z), basin_mul(label, z));

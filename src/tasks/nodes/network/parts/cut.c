@@ -70,7 +70,8 @@ static int64_t best_part(const stream *s) {
     for (int64_t p = 0; p < s->parts; p++) {
         double a = s->weight[p] / s->weight_room, b = s->nodes[p] / s->node_room;
         double load = a > b ? a : b, here = load < 1 ? (double)s->seen[p] * (1 - load) : -load;
-        if (here > value || p == 0 || (here == value && load < least)) /* the first counts, too */
+        if (here > value || p == 0 ||
+            (here == value && load < least)) /* the first counts as well */
             best = p, value = here, least = load;
     }
     return best;
@@ -154,7 +155,7 @@ static void report(basin_partition *c, const int64_t *edges) {
     r->edge_balance = mean_edges > 0 ? (double)r->most_edges / mean_edges : 1;
 }
 
-/* Parts of two cuts must not meet: a number made of who is where. */
+/* Parts of two cuts must not meet: a number made of where nodes are. */
 static uint64_t stamp_of(const basin_partition *c) {
     uint64_t stamp = UINT64_C(0xcbf29ce484222325) ^ (uint64_t)c->parts;
     for (int64_t i = 0; i < c->network->nodes; i++)

@@ -1,5 +1,5 @@
 /* A network in parts, for processes that train or score one graph: a part has nodes, their edges,
- * and a halo, the neighbours in other parts. Results depend on the number of parts alone. */
+ * and a halo, the neighbours in other parts. Results depend only on the number of parts. */
 #ifndef BASIN_DATA_NETWORK_PARTS_PARTS_H
 #define BASIN_DATA_NETWORK_PARTS_PARTS_H
 
@@ -78,7 +78,7 @@ basin_status basin_parts_name_nodes(basin_parts *parts, basin_error *error);
 
 /* ---- inside ---- */
 
-/* A part of many nodes costs as one of few that see many: a node counts as so many edges. */
+/* A part of many nodes costs as one of few that see many: a node counts as this number of edges. */
 enum { BASIN_NODE_EDGES = 8 };
 
 struct basin_partition {
@@ -130,13 +130,14 @@ basin_status basin_parts_gather(void *all, basin_parts *parts, const void *const
 /* The same of rows that are packed already: those of this rank's chosen nodes, part by part. */
 basin_status basin_parts_gather_packed(void *all, basin_parts *parts, const void *own,
                                        const uint8_t *chosen, size_t width, basin_error *error);
-/* Threads for work on so many numbers: few are not worth waking others. */
+/* Threads for work on `count` numbers: few are not worth waking others. */
 int basin_parts_threads(const basin_parts *parts, int64_t numbers);
 
 /* A basin_exchange_callback's function; `context`: basin_parts. Sums are in the order of parts. */
 basin_status basin_parts_move(void *context, const basin_exchange_rows *rows, int count,
                               basin_error *error);
-/* Own rows of each part of this rank are there; fetches those of its halo to behind them. */
+/* Own rows of each part of this rank are there; fetches those of its halo to the rows after them.
+ */
 basin_status basin_parts_fetch(basin_parts *parts,
                                float *const *rows /* [count] of [nodes + halo, width] */,
                                int64_t width, basin_error *error);

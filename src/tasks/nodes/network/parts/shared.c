@@ -141,7 +141,7 @@ static void move_some(const void *context, int64_t first, int64_t last) {
     }
 }
 
-/* Returns what is behind them. */
+/* Returns what follows them. */
 static char *move_shown(const moving *m, int64_t k, int64_t q, char *packed) {
     const basin_part *part = m->p->part[k];
     shown s = {m, part->send + part->send_at[q], &m->rows[k], packed};
