@@ -34,7 +34,7 @@ static bool loop_is_right(int64_t items, int64_t grain, int threads) {
     _Atomic int64_t wrong = 0;
     _Atomic int *count = calloc((size_t)items + 1, sizeof *count);
     if (!count) return false;
-    visits v = {count, busy, &wrong, threads < 1 ? 1 : threads};
+    visits v = {count, busy, &wrong, threads < 1 ? basin_thread_count() : threads};
     basin_parallel_for(visit, &v, items, grain, threads);
     for (int64_t i = 0; i <= items; i++)
         if (count[i] != (i < items)) wrong++;
