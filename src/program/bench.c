@@ -5,6 +5,15 @@
 #include "program/bench/bench.h"
 #include "program/cli.h"
 
+typedef struct options {
+    BASIN_ARGS;
+    const char *shape, *only;
+    int64_t batch, tokens, patch, nodes, edges, features, dim, heads, head_dim, memories, steps;
+    int64_t rounds;
+    bool recompute, whole, calls;
+} options;
+#define OPTIONS options
+
 #define SIZE(field, name, value, needs_)                                                           \
     BASIN_INTEGER(field, name, value, 0, 1000000000, .needs = needs_, .more = true)
 #define IMAGE "shape=paper|image-small"
@@ -46,7 +55,7 @@ static const basin_bench_shape shapes[] = {
 
 /* Sizes of a shape, and the options that override them. */
 #define SIZE_OF(name)                                                                              \
-    { #name, offsetof(basin_bench_shape, name), offsetof(basin_args, name) }
+    { #name, offsetof(basin_bench_shape, name), offsetof(options, name) }
 static const struct {
     const char *name;
     size_t size, option;
@@ -55,7 +64,7 @@ static const struct {
              SIZE_OF(head_dim), SIZE_OF(memories), SIZE_OF(steps)};
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
-static basin_bench_shape read_shape(const basin_args *o) {
+static basin_bench_shape read_shape(const options *o) {
     basin_bench_shape s = shapes[0];
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         if (!strcmp(shapes[i].name, o->shape)) s = shapes[i];
@@ -66,8 +75,8 @@ static basin_bench_shape read_shape(const basin_args *o) {
     return s;
 }
 
-static basin_status measure(basin_bench *bench, basin_args *o, basin_error *error) {
-    BASIN_TRY(basin_compute_open(o, error));
+static basin_status measure(basin_bench *bench, options *o, basin_error *error) {
+    BASIN_TRY(basin_compute_open(&o->args, error));
     bench->backend = o->compute, o->compute = NULL; /* which closes it */
     BASIN_TRY(basin_store_new(&bench->store, bench->backend, error));
     bench->graph = basin_graph_new();
@@ -154,12 +163,12 @@ static void put_rate(basin_record *r, const char *name, const basin_bench *bench
 
 typedef struct measured {
     const basin_bench *bench;
-    basin_args *o;
+    options *o;
 } measured;
 
 static void put_bench(basin_record *r, const void *context) {
     const basin_bench *bench = ((const measured *)context)->bench;
-    basin_args *o = ((const measured *)context)->o;
+    options *o = ((const measured *)context)->o;
     const basin_bench_shape *s = &bench->shape;
     put_shape(r, bench);
     basin_record_text(r, "backend", o->backend);
@@ -197,7 +206,8 @@ static void print_calls(const basin_bench *bench) {
     }
 }
 
-static basin_status run(basin_args *o, basin_error *error) {
+static basin_status run(void *context, basin_error *error) {
+    options *o = context;
     BASIN_AT_EXIT(basin_bench_free)
     basin_bench bench = {.shape = read_shape(o),
                          .recompute = o->recompute,
@@ -209,4 +219,4 @@ static basin_status run(basin_args *o, basin_error *error) {
     return basin_record_print(o->json, put_bench, &(measured){&bench, o}, error);
 }
 
-const basin_command basin_command_bench = {"bench", table, .run = run};
+const basin_command basin_command_bench = {BASIN_COMMAND("bench", table), .run = run};

@@ -62,40 +62,35 @@ typedef struct basin_parsed {
     const char *option[BASIN_OPTIONS_MOST], *setting[BASIN_OPTIONS_MOST];
 } basin_parsed;
 
-/* The operands, and the values of all options of all commands: a command's table says which of
- * them it takes, and what they start as; the others are 0. */
+/* What every command has: its operands, and the options that mean the same everywhere. */
+#define BASIN_ARGS_MEMBERS                                                                         \
+    int operands;                                                                                  \
+    char **operand;                                                                                \
+    const struct basin_command *command;                                                           \
+    basin_settings *settings; /* of the command's task */                                          \
+    basin_ranks *ranks;       /* NULL: one process */                                              \
+    basin_parsed parsed;                                                                           \
+    basin_backend *compute; /* see basin_compute_open */                                           \
+    basin_cli_watch watch;                                                                         \
+    basin_start start;                                                                             \
+    basin_training training;                                                                       \
+    basin_network_options network;                                                                 \
+    const char *missing, *self_loops, *unknown; /* of the network, as words */                     \
+    const char *backend, *products, *dtype, *output;                                               \
+    int64_t threads, seed;                                                                         \
+    double memory; /* GiB */                                                                       \
+    bool json, quiet, narrow_all;
 typedef struct basin_args {
-    int operands;
-    char **operand;
-    const struct basin_command *command;
-    basin_settings *settings; /* of the command's task */
-    basin_ranks *ranks;       /* of a command that several ranks may share; NULL: alone */
-    basin_parsed parsed;
-    basin_backend *compute; /* see basin_compute_open */
-    basin_cli_watch watch;
-    basin_start start;
-    basin_training training;
-    basin_network_options network; /* but for what words say: self_loops, missing, unknown */
-    const char *backend, *products, *dtype;
-    const char *about, *base, *class_name, *completion, *cut_from, *embeddings, *fit,
-        *hopfield_kind, *index, *journal, *keep_decoded, *listen, *mask, *method, *mirror, *missing,
-        *model, *only, *output, *part, *prefix, *prompt, *protocol, *rivals, *self_loops, *shape,
-        *smiles, *socket, *split, *svg, *target, *test, *threshold_for, *token, *unknown,
-        *validation_text, *weights, *training_file;
-    const char *folder;
-    int64_t count, samples;
-    int64_t threads, seed;
-    int64_t batch, best, cap, connections, dim, edges, extremes, features, first, fold, folds,
-        graph, head_dim, heads, hold_out, jobs, limit, looks, masks, max_ids, memories, neighbours,
-        nodes, noisy, parts, patch, reasons, repeats, rounds, runs, seeds, shown, split_number,
-        split_seed, steps, stride, tokens, top, top_k, traced;
-    double alpha, coverage, hopfield_power, max_body, memory, most_hidden, noise, ratio, scale,
-        temperature, texture, timeout, tolerance, validation;
-    bool accelerate, all_nodes, calls, energies, explain, frames, guard, homo, json, keep_gaps,
-        list, markdown, narrow_all, no_attention, no_baselines, no_hopfield, only_new, plain, quiet,
-        read_only, recompute, reliability, replace, self, sort, stamp, stereo, unlabelled, unseen,
-        unsupervised, values, whole;
+    BASIN_ARGS_MEMBERS
 } basin_args;
+/* How the options of a command begin, a struct of its file: the members above, also as `args`. */
+#define BASIN_ARGS                                                                                 \
+    union {                                                                                        \
+        basin_args args;                                                                           \
+        struct {                                                                                   \
+            BASIN_ARGS_MEMBERS                                                                     \
+        };                                                                                         \
+    }
 
 /* ---- options ---- */
 
@@ -112,7 +107,7 @@ typedef struct basin_option {
     const char *name; /* without the dashes; NULL ends a table */
     char letter;      /* 0 where there is none */
     basin_option_kind kind;
-    size_t offset;     /* in basin_args */
+    size_t offset;     /* in the OPTIONS of the command */
     const char *value; /* what the help calls the value: "N", "FILE", "ref|cpu" */
     double low, high;
     double initial;   /* what numbers start as */
@@ -125,9 +120,10 @@ typedef struct basin_option {
     bool more;   /* few people set it: --help-all shows it, --help does not */
 } basin_option;
 
-/* Where a field of that type is in basin_args; another type does not compile. */
+/* Where a field of that type is in OPTIONS, which each file that has commands defines as the struct
+ * of their options; another type does not compile. */
 #define BASIN_OPTION_AT(field, type)                                                               \
-    offsetof(basin_args, field) + 0 * sizeof(_Generic(((basin_args *)0)->field, type : 0))
+    offsetof(OPTIONS, field) + 0 * sizeof(_Generic(((OPTIONS *)0)->field, type : 0))
 /* Behind its last argument an entry may set `.letter`, `.initial`, `.text`, `.needs`, `.writes` and
  * `.more`. What it does is said in share/basin/commands.md. */
 #define BASIN_OPTION_OF(kind_, field_, type_)                                                      \
@@ -208,15 +204,18 @@ enum {
 typedef struct basin_command {
     const char *name; /* "info", or noun and verb: "graph train" */
     const basin_option *option;
+    size_t size; /* of OPTIONS */
     /* Does it. What fails is reported by the caller, who also prints how wrong usage is put right
      * (basin_usage). */
-    basin_status (*run)(basin_args *args, basin_error *error);
+    basin_status (*run)(void *options, basin_error *error);
     const struct basin_train_task *train; /* of basin_train_run */
     const struct basin_use_task *use;     /* of basin_use_run */
     const char *task;                     /* whose settings it takes as options; or NULL */
     bool ranks;                           /* several ranks may share it */
     int least, most; /* operands, where not as the page says; -1: none needed */
 } basin_command;
+
+#define BASIN_COMMAND(name_, table_) .name = name_, .option = table_, .size = sizeof(OPTIONS)
 
 /* What commands.md says of a command. */
 typedef struct basin_page {
@@ -334,11 +333,12 @@ bool basin_is_model(const char *path);
 
 /* How a model descends, where not as it was trained. */
 #define BASIN_OPTIONS_DESCENT                                                                      \
-    BASIN_INTEGER(steps, "steps", "N", 0, 10000),                                                  \
-        BASIN_REAL(alpha, "alpha", "X", 0, 1e6, .more = true)
+    BASIN_INTEGER(descent.steps, "steps", "N", 0, 10000),                                          \
+        BASIN_REAL(descent.alpha, "alpha", "X", 0, 1e6, .more = true)
 
 /* Opens a model on args->compute, to descend as these options say. */
-basin_status basin_args_image(basin_image_model **model, const basin_args *args, const char *path,
+basin_status basin_args_image(basin_image_model **model, const basin_args *args,
+                              const basin_image_descent *descent, const char *path,
                               basin_error *error);
 
 /* ---- networks ---- */
@@ -420,7 +420,7 @@ struct basin_train_task {
     bool validates;                      /* the result has the best score of validation */
 };
 
-basin_status basin_train_run(basin_args *args, basin_error *error);
+basin_status basin_train_run(void *options, basin_error *error);
 
 /* The measures of a score in percent, as an object; nothing where there is no score. */
 void basin_record_percent(basin_record *r, const char *key, const basin_score *score);
@@ -438,7 +438,7 @@ basin_status basin_config_print(const basin_args *args, const basin_outcome *reh
 /* The driver of all commands that use or evaluate models (predict, score, explain, eval, cv,
  * report): backend, progress and interrupts, the printed record, its form, and closing are the same
  * for all; a command names a table of functions (.use). They get the job, a struct that begins with
- * the basin_args of the command; the rest of it starts as 0. */
+ * a pointer to the options of the command; the rest of it starts as 0. */
 typedef struct basin_use_task {
     size_t size; /* of the job */
     /* Before anything is opened: usage, and what an interrupt may end at once; or NULL. */
@@ -454,7 +454,7 @@ typedef struct basin_use_task {
     bool no_backend, no_stop; /* an interrupt ends the program at once */
 } basin_use_task;
 
-basin_status basin_use_run(basin_args *args, basin_error *error);
+basin_status basin_use_run(void *options, basin_error *error);
 
 /* The driver of evaluation over splits: calls `run` for each, and sums up their figures. */
 typedef struct basin_splits {

@@ -84,7 +84,7 @@ const basin_command *basin_command_find(int *used, int count, char **word, basin
 /* ---- arguments ---- */
 
 basin_status basin_args_new(basin_args **args, const basin_command *command, basin_error *error) {
-    BASIN_TRY(BASIN_NEW(args, 1, command->name, error));
+    if (!(*args = calloc(1, command->size))) return basin_fail_memory(error, command->name);
     (*args)->command = command;
     for (const basin_option *o = command->option; o->name; o++) {
         void *at = (char *)*args + o->offset;

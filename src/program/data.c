@@ -16,7 +16,7 @@ basin_network_options basin_network_options_of(const basin_args *args) {
     o.self = is(args->self_loops, "add")    ? BASIN_SELF_ADD
              : is(args->self_loops, "drop") ? BASIN_SELF_DROP
                                             : BASIN_SELF_KEEP;
-    o.missing = args->keep_gaps              ? BASIN_MISSING_KEEP
+    o.missing = is(args->missing, "keep")    ? BASIN_MISSING_KEEP
                 : is(args->missing, "zero")  ? BASIN_MISSING_ZERO
                 : is(args->missing, "mean")  ? BASIN_MISSING_MEAN
                 : is(args->missing, "error") ? BASIN_MISSING_REFUSE
@@ -65,6 +65,12 @@ static basin_status print_written(const char *path, const basin_network *network
 
 /* ---- convert ---- */
 
+typedef struct convert_options {
+    BASIN_ARGS;
+    bool homo, keep_gaps;
+} convert_options;
+#define OPTIONS convert_options
+
 static const basin_option convert_table[] = {
     BASIN_TEXT(output, 'o', "output", "FILE"),
     BASIN_OPTIONS_NETWORK,
@@ -83,7 +89,8 @@ static bool is_source(const char *path) {
     return false;
 }
 
-static basin_status run_convert(basin_args *o, basin_error *error) {
+static basin_status run_convert(void *context, basin_error *error) {
+    convert_options *o = context;
     BASIN_NETWORK_AT_EXIT basin_network *network = NULL;
     int files = o->operands - !o->output;
     const char *out = o->output ? o->output : o->operand[files];
@@ -100,16 +107,20 @@ static basin_status run_convert(basin_args *o, basin_error *error) {
             return basin_usage(error, "%s would be written over %s, which is read", out,
                                o->operand[i]);
     }
-    BASIN_TRY(basin_args_network(&network, o, NULL, files, o->operand, error));
+    if (o->keep_gaps) o->missing = "keep";
+    BASIN_TRY(basin_args_network(&network, &o->args, NULL, files, o->operand, error));
     if (o->homo) BASIN_TRY(basin_network_add_union(network, error));
     BASIN_TRY(basin_network_write(out, network, error));
-    return print_written(out, network, o, error);
+    return print_written(out, network, &o->args, error);
 }
 
-const basin_command basin_command_data_convert = {"data convert", convert_table,
+const basin_command basin_command_data_convert = {BASIN_COMMAND("data convert", convert_table),
                                                   .run = run_convert};
 
 /* ---- info ---- */
+
+#undef OPTIONS
+#define OPTIONS basin_args
 
 static const basin_option info_table[] = {
     BASIN_OPTIONS_NETWORK,
@@ -208,7 +219,8 @@ static void put_set(basin_record *r, const void *context) {
         basin_record_note(r, "note: %.*s", (int)strcspn(at, "\n"), at);
 }
 
-static basin_status run_info(basin_args *o, basin_error *error) {
+static basin_status run_info(void *context, basin_error *error) {
+    basin_args *o = context;
     BASIN_NETWORK_AT_EXIT basin_network *n = NULL;
     o->quiet = true; /* notes are in the result */
     basin_status status = basin_args_network(&n, o, NULL, o->operands, o->operand, error);
@@ -223,9 +235,19 @@ static basin_status run_info(basin_args *o, basin_error *error) {
     return basin_record_print(o->json, put_network, n, error);
 }
 
-const basin_command basin_command_data_info = {"data info", info_table, .run = run_info};
+const basin_command basin_command_data_info = {BASIN_COMMAND("data info", info_table),
+                                               .run = run_info};
 
 /* ---- part ---- */
+
+#undef OPTIONS
+typedef struct part_options {
+    BASIN_ARGS;
+    int64_t parts;
+    const char *method;
+    bool replace;
+} part_options;
+#define OPTIONS part_options
 
 static const basin_option part_table[] = {
     BASIN_INTEGER(parts, "parts", "N", 1, BASIN_CUT_PARTS, .letter = 'n', .initial = 8),
@@ -258,23 +280,33 @@ static void put_parts(basin_record *r, const void *context) {
     basin_record_number(r, "edge_balance|edges, largest part over mean", "%.3f", c->edge_balance);
 }
 
-static basin_status run_part(basin_args *o, basin_error *error) {
+static basin_status run_part(void *context, basin_error *error) {
+    part_options *o = context;
     BASIN_NETWORK_AT_EXIT basin_network *network = NULL;
     basin_cut_report report;
     basin_cut_spec spec = {.parts = o->parts, .method = o->method, .replace = o->replace};
     o->network.unite = true;
-    BASIN_TRY(basin_args_network(&network, o, NULL, o->operands, o->operand, error));
+    BASIN_TRY(basin_args_network(&network, &o->args, NULL, o->operands, o->operand, error));
     BASIN_TRY(basin_network_cut(&report, o->output, network, &spec, error));
     if (o->quiet && !o->json) return BASIN_OK;
     return basin_record_print(o->json, put_parts, &(parted){o->output, &report}, error);
 }
 
-const basin_command basin_command_data_part = {"data part", part_table, .run = run_part};
+const basin_command basin_command_data_part = {BASIN_COMMAND("data part", part_table),
+                                               .run = run_part};
 
 /* ---- get: public sets, fetched by curl and checked by SHA-256, by a script, share/basin/get.sh,
  * which the shell runs in place of this program ---- */
 
 extern const char *const basin_get_script[]; /* its lines */
+
+#undef OPTIONS
+typedef struct get_options {
+    BASIN_ARGS;
+    const char *mirror;
+    bool list;
+} get_options;
+#define OPTIONS get_options
 
 static const basin_option get_table[] = {
     BASIN_TEXT(output, 'o', "output", "FOLDER", .needs = "list=off", .text = "."),
@@ -286,13 +318,14 @@ static const basin_option get_table[] = {
 };
 
 /* As the script reads it. */
-static bool export(const basin_args *o) {
+static bool export(const get_options *o) {
     const char *list = !o->list ? "" : o->json ? "json" : "text";
     return !setenv("output", o->output, 1) && !setenv("mirror", o->mirror ? o->mirror : "", 1) &&
            !setenv("quiet", o->quiet ? "yes" : "", 1) && !setenv("list", list, 1);
 }
 
-static basin_status run_get(basin_args *o, basin_error *error) {
+static basin_status run_get(void *context, basin_error *error) {
+    get_options *o = context;
     BASIN_FREE_AT_EXIT char **argument = NULL;
     basin_memory_file script;
     if (o->list && o->operands)
@@ -313,4 +346,5 @@ static basin_status run_get(basin_args *o, basin_error *error) {
                       strerror(errno));
 }
 
-const basin_command basin_command_data_get = {"data get", get_table, .run = run_get, .least = -1};
+const basin_command basin_command_data_get = {BASIN_COMMAND("data get", get_table), .run = run_get,
+                                              .least = -1};

@@ -8,6 +8,15 @@
 #include "program/verify/verify.h"
 #include "tasks/common/view/svg.h"
 
+typedef struct options {
+    BASIN_ARGS;
+    const char *weights, *prefix, *hopfield_kind, *svg;
+    int64_t steps;
+    double alpha, tolerance, noise, hopfield_power;
+    bool guard, accelerate, self, no_attention, no_hopfield;
+} options;
+#define OPTIONS options
+
 static const basin_option table[] = {
     BASIN_TEXT(weights, 'w', "weights", "FILE"),
     BASIN_TEXT(prefix, 0, "prefix", "TEXT", .text = ""),
@@ -33,7 +42,7 @@ static const basin_option table[] = {
 
 /* All that a descent owns; freed in one place. */
 typedef struct job {
-    basin_args *o;
+    options *o;
     basin_bundle *tokens_file, *weights_file;
     const basin_tensor *tokens;
     basin_weights weights;
@@ -60,7 +69,7 @@ static void close_all(void *context) {
 }
 
 /* The kind of Hopfield network; false where there is none of that name. */
-static bool read_kind(basin_block_config *config, basin_args *o) {
+static bool read_kind(basin_block_config *config, options *o) {
     const char *kind = o->hopfield_kind;
     bool power = !strcmp(kind, "power");
     config->hopfield = power ? BASIN_HOPFIELD_POWER : basin_hopfield_named(kind);
@@ -70,7 +79,7 @@ static bool read_kind(basin_block_config *config, basin_args *o) {
 
 static basin_status read_files(job *j, const char *path, const basin_block_config *config,
                                basin_error *error) {
-    basin_args *o = j->o;
+    options *o = j->o;
     BASIN_TRY(basin_bundle_read(&j->tokens_file, path, error));
     if (o->weights) BASIN_TRY(basin_bundle_read(&j->weights_file, o->weights, error));
     BASIN_TRY(basin_tokens_find(&j->tokens, j->tokens_file, o->prefix, error));
@@ -87,7 +96,7 @@ static basin_status read_files(job *j, const char *path, const basin_block_confi
 }
 
 static basin_status build(job *j, basin_block_bound *bound, basin_error *error) {
-    basin_args *o = j->o;
+    options *o = j->o;
     j->graph = basin_graph_new();
     if (!j->graph) return basin_fail_memory(error, "a graph");
     basin_params_begin(&j->params, j->graph);
@@ -108,7 +117,7 @@ static basin_status build(job *j, basin_block_bound *bound, basin_error *error) 
 static basin_status compute(void *context, basin_error *error) {
     basin_block_bound bound;
     job *j = context;
-    basin_args *o = j->o;
+    options *o = j->o;
     BASIN_TRY(basin_store_new(&j->store, o->compute, error));
     BASIN_TRY(basin_weights_store(&j->weights, j->store, error));
     BASIN_TRY(build(j, &bound, error));
@@ -140,7 +149,7 @@ static basin_status add_tensors(basin_bundle *out, const job *j, basin_error *er
 
 /* What would repeat the run, by the names of the options. */
 static basin_status add_settings(basin_bundle *out, const job *j, basin_error *error) {
-    basin_args *o = j->o;
+    options *o = j->o;
     const struct {
         const char *key, *text;
         double number;
@@ -249,7 +258,7 @@ static void put_result(basin_record *r, const void *context) {
 
 static basin_status finish(void *context, basin_error *error) {
     const job *j = context;
-    const basin_args *o = j->o;
+    const options *o = j->o;
     int risen = -1;
     for (int t = j->result.steps; t >= 0; t--) {
         double energy = basin_descent_total(&j->result, t);
@@ -272,7 +281,7 @@ static basin_status finish(void *context, basin_error *error) {
 
 static basin_status prepare(void *context, basin_error *error) {
     job *j = context;
-    basin_args *o = j->o;
+    options *o = j->o;
     basin_block_config config = {.no_attention = o->no_attention, .no_hopfield = o->no_hopfield};
     if (o->no_attention && o->no_hopfield)
         return basin_usage(error, "--no-attention and --no-hopfield leave no energy");
@@ -287,7 +296,7 @@ static basin_status prepare(void *context, basin_error *error) {
     return read_files(j, o->operand[0], &config, error);
 }
 
-const basin_command basin_command_descend = {"descend", table,
+const basin_command basin_command_descend = {BASIN_COMMAND("descend", table),
                                              BASIN_USES(job, .prepare = prepare, .work = compute,
                                                         .print = put_result, .finish = finish,
                                                         .close = close_all, .no_stop = true)};

@@ -12,7 +12,8 @@ static bool is_table(const char *path) {
     return basin_molecules_are_blocks(path);
 }
 
-basin_status basin_graph_read(basin_graphset *set, const basin_args *o, const char *path,
+basin_status basin_graph_read(basin_graphset *set, const basin_args *o,
+                              const basin_graph_reading *reading, const char *path,
                               const char *target, const basin_settings *settings,
                               basin_error *error) {
     bool bare = target && !*target;
@@ -20,14 +21,14 @@ basin_status basin_graph_read(basin_graphset *set, const basin_args *o, const ch
     if (settings) BASIN_TRY(basin_settings_get_number(&stereo, settings, "stereo", error));
     bool packed = basin_text_ends(path, ".safetensors") || basin_text_ends(path, ".npz") ||
                   basin_text_ends(path, ".zip");
-    bool table = is_table(path) || (o->smiles && !packed);
-    bool trains = !target && !o->part; /* or converts */
-    const char *idle = o->target && !bare    ? "target"
-                       : o->smiles           ? "smiles"
-                       : o->network.id       ? "id"
-                       : trains && o->values ? "values"
-                       : trains && o->stereo ? "stereo"
-                                             : NULL;
+    bool table = is_table(path) || (reading->smiles && !packed);
+    bool trains = !target && !reading->part; /* or converts */
+    const char *idle = reading->target && !bare    ? "target"
+                       : reading->smiles           ? "smiles"
+                       : o->network.id             ? "id"
+                       : trains && reading->values ? "values"
+                       : trains && reading->stereo ? "stereo"
+                                                   : NULL;
     if (!table) {
         basin_error why = {0};
         basin_status status =
@@ -53,11 +54,11 @@ basin_status basin_graph_read(basin_graphset *set, const basin_args *o, const ch
                               path);
         return BASIN_OK;
     }
-    size_t named = target && o->target ? strlen(o->target) : 0;
-    bool words = named && !strncmp(target, o->target, named) && target[named] == '\n';
-    basin_molecules spec = {.path = path, .smiles = o->smiles, .id = o->network.id};
-    spec.stereo = stereo > 0 || o->stereo, spec.values = o->values;
-    spec.target = o->target && !words ? o->target : target;
+    size_t named = target && reading->target ? strlen(reading->target) : 0;
+    bool words = named && !strncmp(target, reading->target, named) && target[named] == '\n';
+    basin_molecules spec = {.path = path, .smiles = reading->smiles, .id = o->network.id};
+    spec.stereo = stereo > 0 || reading->stereo, spec.values = reading->values;
+    spec.target = reading->target && !words ? reading->target : target;
     if (!spec.target)
         return basin_usage(error, "%s is a table of molecules: --target says what to learn", path);
     BASIN_TRY(basin_graphset_read_molecules(set, &spec, error));
@@ -104,12 +105,13 @@ const char *basin_graph_score_name(const basin_graphset *set) {
 }
 
 /* Folds by --index or --split, `number` of them. */
-basin_status basin_graph_divide(basin_folds *folds, const basin_args *o, const basin_graphset *set,
-                                int64_t number, double inner, uint64_t seed, basin_error *error) {
+basin_status basin_graph_divide(basin_folds *folds, const basin_graph_reading *reading,
+                                const basin_graphset *set, int64_t number, double inner,
+                                uint64_t seed, basin_error *error) {
     const int32_t *classes = set->task == BASIN_GRAPHS_CLASSES ? set->class_of : NULL;
-    bool scaffold = !strcmp(o->split, "scaffold");
-    if (o->index)
-        return basin_folds_read(folds, o->index, classes, set->graphs, inner, seed, error);
+    bool scaffold = !strcmp(reading->split, "scaffold");
+    if (reading->index)
+        return basin_folds_read(folds, reading->index, classes, set->graphs, inner, seed, error);
     if (scaffold && !set->scaffold)
         return basin_usage(error, "--split scaffold needs a table of molecules");
     if (!scaffold && number > 1)
@@ -184,12 +186,19 @@ void basin_record_set(basin_record *r, const void *context) {
     put_labels(r, s);
 }
 
+typedef struct convert_options {
+    BASIN_ARGS;
+    basin_graph_reading reading;
+} convert_options;
+#define OPTIONS convert_options
+
 static const basin_option convert_table[] = {
-    BASIN_GRAPH_OPTIONS_MOLECULES, BASIN_GRAPH_OPTION_TARGET, BASIN_GRAPH_OPTION_VALUES,
-    BASIN_FLAG(stereo, "stereo"),  BASIN_OPTIONS_LAST,
+    BASIN_GRAPH_OPTIONS_MOLECULES,        BASIN_GRAPH_OPTION_TARGET, BASIN_GRAPH_OPTION_VALUES,
+    BASIN_FLAG(reading.stereo, "stereo"), BASIN_OPTIONS_LAST,
 };
 
-static basin_status convert(basin_args *o, basin_error *error) {
+static basin_status convert(void *context, basin_error *error) {
+    convert_options *o = context;
     BASIN_AT_EXIT(basin_graphset_free) basin_graphset set = {0};
     bool same;
     if (is_table(o->operand[1]))
@@ -199,17 +208,27 @@ static basin_status convert(basin_args *o, basin_error *error) {
                            o->operand[1]);
     BASIN_TRY(basin_file_same(&same, o->operand[0], o->operand[1], error));
     if (same) return basin_usage(error, "%s would be written over itself", o->operand[0]);
-    bool table = is_table(o->operand[0]) || o->smiles;
-    BASIN_TRY(
-        basin_graph_read(&set, o, o->operand[0], table && !o->target ? "" : NULL, NULL, error));
+    bool table = is_table(o->operand[0]) || o->reading.smiles;
+    BASIN_TRY(basin_graph_read(&set, &o->args, &o->reading, o->operand[0],
+                               table && !o->reading.target ? "" : NULL, NULL, error));
     BASIN_TRY(basin_graphset_write(o->operand[1], &set, error));
     return o->quiet && !o->json ? BASIN_OK
                                 : basin_record_print(o->json, basin_record_set, &set, error);
 }
 
-const basin_command basin_command_graph_convert = {"graph convert", convert_table, .run = convert};
+const basin_command basin_command_graph_convert = {BASIN_COMMAND("graph convert", convert_table),
+                                                   .run = convert};
 
 /* ---- train ---- */
+
+#undef OPTIONS
+typedef struct train_options {
+    BASIN_ARGS;
+    basin_graph_reading reading;
+    int64_t limit;
+    double validation;
+} train_options;
+#define OPTIONS train_options
 
 static const basin_option train_table[] = {
     BASIN_REAL(validation, "validation", "X", 0, 0.5, .initial = 0.1),
@@ -223,25 +242,25 @@ static const basin_option train_table[] = {
     BASIN_OPTIONS_END,
 };
 
-static basin_graphs_measures tested; /* of the test graphs of a split */
-
 static basin_status train(basin_train_job *job, basin_error *error) {
-    basin_args *o = job->o;
+    train_options *o = (void *)job->o;
     basin_graphs_model *model = NULL;
     BASIN_AT_EXIT(basin_graphset_free) basin_graphset set = {0};
-    BASIN_TRY(basin_graph_read(&set, o, o->operand[0], NULL, o->settings, error));
+    BASIN_TRY(
+        basin_graph_read(&set, &o->args, &o->reading, o->operand[0], NULL, o->settings, error));
     basin_graphs_data data = {
         .set = &set, .path = o->operand[0], .hold_out = o->validation, .limit = o->limit};
     BASIN_AT_EXIT(basin_folds_free) basin_folds folds = {0};
     const basin_fold *f = NULL;
-    if (o->index || strcmp(o->split, "random") != 0) {
+    if (o->reading.index || strcmp(o->reading.split, "random") != 0) {
         double seed;
         BASIN_TRY(basin_settings_get_number(&seed, o->settings, "seed", error));
-        BASIN_TRY(basin_graph_divide(&folds, o, &set, 1, o->validation, (uint64_t)seed, error));
-        if (o->fold > folds.folds)
-            return basin_usage(error, "--fold %lld of %lld", (long long)o->fold,
+        BASIN_TRY(
+            basin_graph_divide(&folds, &o->reading, &set, 1, o->validation, (uint64_t)seed, error));
+        if (o->reading.fold > folds.folds)
+            return basin_usage(error, "--fold %lld of %lld", (long long)o->reading.fold,
                                (long long)folds.folds);
-        f = &folds.fold[o->fold - 1];
+        f = &folds.fold[o->reading.fold - 1];
         data.graph = f->item[0], data.graphs = f->count[0];
         data.validation = f->item[1], data.validations = f->count[1];
     }
@@ -250,7 +269,10 @@ static basin_status train(basin_train_job *job, basin_error *error) {
     job->things = "graphs", job->count = job->outcome.items;
     if (!f || job->outcome.stopped) return BASIN_OK;
     data.graph = f->item[2], data.graphs = f->count[2], data.validation = NULL;
-    return basin_graphs_score(&tested, NULL, model, &data, error);
+    basin_graphs_measures *tested; /* of the test graphs of the split */
+    BASIN_TRY(BASIN_NEW(&tested, 1, "measures", error));
+    job->more = tested;
+    return basin_graphs_score(tested, NULL, model, &data, error);
 }
 
 static void put_training(basin_record *r, const basin_train_job *job) {
@@ -269,17 +291,30 @@ static void put_training(basin_record *r, const basin_train_job *job) {
     if (!basin_settings_get_number(&best_of, job->o->settings, "best_of", NULL) && best_of > 1)
         basin_record_format(r, "kept", "the best of %.0f runs by validation", best_of);
     if (s->measures) basin_record_measures(r, "validation", &measures, target, false);
-    if (tested.items) basin_record_measures(r, "test", &tested, target, true);
+    if (job->more) basin_record_measures(r, "test", job->more, target, true);
 }
 
-static void close_training(basin_train_job *job) { basin_graphs_close(job->model); }
+static void close_training(basin_train_job *job) {
+    basin_graphs_close(job->model);
+    free(job->more);
+}
 
 const basin_command basin_command_graph_train = {
-    "graph train", train_table,
+    BASIN_COMMAND("graph train", train_table),
     BASIN_TRAINS("graphs", .train = train, .print = put_training, .close = close_training)};
 
 /* ---- cv: how well a model does on graphs it has not seen, by cross-validation, once or repeated
  * with other folds ---- */
+
+#undef OPTIONS
+typedef struct cv_options {
+    BASIN_ARGS;
+    basin_graph_reading reading;
+    const char *protocol;
+    int64_t repeats, folds, jobs;
+    bool no_baselines;
+} cv_options;
+#define OPTIONS cv_options
 
 static const basin_option cv_table[] = {
     BASIN_CHOICE(protocol, "protocol", "held-out|paper", .text = "held-out"),
@@ -290,7 +325,8 @@ static const basin_option cv_table[] = {
     BASIN_INTEGER(folds, "folds", "N", 2, 1 << 20,
                   .needs = "protocol=held-out index=", .initial = 10),
     BASIN_GRAPH_OPTIONS_SPLIT,
-    BASIN_INTEGER(fold, "fold", "N", 0, 1 << 20, .needs = "protocol=held-out", .more = true),
+    BASIN_INTEGER(reading.fold, "fold", "N", 0, 1 << 20, .needs = "protocol=held-out",
+                  .more = true),
     BASIN_INTEGER(jobs, "jobs", "N", 0, 1024, .more = true),
     BASIN_FLAG(no_baselines, "no-baselines", .more = true),
     BASIN_OPTIONS_START("default"),
@@ -301,7 +337,7 @@ static const basin_option cv_table[] = {
 };
 
 typedef struct job {
-    basin_args *o;
+    cv_options *o;
     bool paper; /* the protocol */
     int64_t seed, members;
     basin_graphset set;
@@ -320,12 +356,12 @@ static int64_t seed_of(const job *j, int64_t repeat) {
 
 static basin_status make_folds(basin_folds *folds, const job *j, int64_t repeat,
                                basin_error *error) {
-    basin_args *o = j->o;
+    cv_options *o = j->o;
     const int32_t *classes = j->set.task == BASIN_GRAPHS_CLASSES ? j->set.class_of : NULL;
     uint64_t seed = (uint64_t)seed_of(j, repeat);
     if (j->paper) return basin_folds_new(folds, NULL, j->set.graphs, 1, 0, seed, error);
-    if (o->index || strcmp(o->split, "random") != 0)
-        return basin_graph_divide(folds, o, &j->set, o->folds, INNER, seed, error);
+    if (o->reading.index || strcmp(o->reading.split, "random") != 0)
+        return basin_graph_divide(folds, &o->reading, &j->set, o->folds, INNER, seed, error);
     return basin_folds_new(folds, classes, j->set.graphs, o->folds, INNER, seed, error);
 }
 
@@ -340,12 +376,12 @@ static basin_status reserve(job *j, int64_t folds, basin_error *error) {
 
 static basin_status run_folds(job *j, int64_t repeat, const basin_folds *folds,
                               basin_error *error) {
-    basin_args *o = j->o;
+    cv_options *o = j->o;
     BASIN_TRY(basin_settings_set_number(o->settings, "seed", (double)seed_of(j, repeat), error));
     /* By default the streams of a process share eight queues of a GPU, and in a queue one waits for
      * the other. The driver reads this when the device is opened. */
     if (!strcmp(o->backend, "cuda")) setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
-    basin_graphs_cv spec = {.fold = o->fold, .members = j->members, .jobs = o->jobs};
+    basin_graphs_cv spec = {.fold = o->reading.fold, .members = j->members, .jobs = o->jobs};
     spec.backend = o->backend, spec.threads = (int)o->threads, spec.ranks = o->ranks;
     spec.products = basin_option_products(o->products), spec.watch = &o->watch.watch;
     BASIN_TRY(basin_graphs_cross_validate(j->result + repeat * j->folds, o->settings, &j->set,
@@ -358,7 +394,7 @@ static basin_status run_folds(job *j, int64_t repeat, const basin_folds *folds,
 static basin_status run_baselines(job *j, int64_t repeat, const basin_folds *folds,
                                   basin_error *error) {
     int64_t first = repeat * j->folds;
-    basin_args *o = j->o;
+    cv_options *o = j->o;
     if (!j->baseline) return BASIN_OK;
     if (!o->compute)
         BASIN_TRY(
@@ -532,7 +568,7 @@ static void put_means(basin_record *r, const job *j) {
 
 static void put_cv(basin_record *r, const void *context) {
     const job *j = context;
-    basin_args *o = j->o;
+    cv_options *o = j->o;
     basin_spread s = spread_of(j, TEST, 0, o->repeats);
     s.interval[0] = fmax(s.interval[0], 0); /* as no score is below 0, or above 1 or 100 % */
     if (j->set.task != BASIN_GRAPHS_VALUES || j->set.binary)
@@ -540,9 +576,9 @@ static void put_cv(basin_record *r, const void *context) {
     basin_record_text(r, "data", j->set.name);
     basin_record_text(r, "task", basin_graphs_target_name(j->set.task));
     basin_record_text(r, "protocol",
-                      j->paper      ? "paper (training graphs)"
-                      : j->o->index ? "held-out, given folds"
-                      : j->set.scaffold && !strcmp(j->o->split, "scaffold")
+                      j->paper              ? "paper (training graphs)"
+                      : j->o->reading.index ? "held-out, given folds"
+                      : j->set.scaffold && !strcmp(j->o->reading.split, "scaffold")
                           ? "held-out, folds of scaffolds"
                           : "held-out, stratified folds");
     basin_record_flag(r, ".held_out", !j->paper);
@@ -570,12 +606,13 @@ static basin_status prepare_cv(void *context, basin_error *error) {
     job *j = context;
     double seed, members;
     BASIN_TRY(basin_settings_check(j->o->settings, error));
-    BASIN_TRY(basin_option_products_check(j->o, error));
+    BASIN_TRY(basin_option_products_check(&j->o->args, error));
     BASIN_TRY(basin_settings_get_number(&seed, j->o->settings, "seed", error));
     BASIN_TRY(basin_settings_get_number(&members, j->o->settings, "members", error));
     j->seed = (int64_t)seed;
     j->paper = !strcmp(j->o->protocol, "paper");
-    BASIN_TRY(basin_graph_read(&j->set, j->o, j->o->operand[0], NULL, j->o->settings, error));
+    BASIN_TRY(basin_graph_read(&j->set, &j->o->args, &j->o->reading, j->o->operand[0], NULL,
+                               j->o->settings, error));
     j->members = members > 0 ? (int64_t)members : j->set.line ? 5 : 3;
     BASIN_TRY(basin_settings_get_number(&seed, j->o->settings, "best_of", error));
     if (seed > 1) return basin_usage(error, "--best-of chooses among runs: graph train");
@@ -585,7 +622,7 @@ static basin_status prepare_cv(void *context, basin_error *error) {
 static basin_status cross_validate(void *context, basin_error *error) {
     job *j = context;
     j->splits = (basin_splits){
-        .o = j->o, .runs = j->o->repeats, .job = j, .run = run_repeat, .figure = figure};
+        .o = &j->o->args, .runs = j->o->repeats, .job = j, .run = run_repeat, .figure = figure};
     BASIN_TRY(basin_splits_run(&j->splits, error));
     j->splits.overlap = overlap_of(j);
     return BASIN_OK;
@@ -597,7 +634,7 @@ static void close_cv(void *context) {
     basin_graphset_free(&j->set);
 }
 
-const basin_command basin_command_graph_cv = {"graph cv", cv_table,
+const basin_command basin_command_graph_cv = {BASIN_COMMAND("graph cv", cv_table),
                                               BASIN_USES(job, .prepare = prepare_cv,
                                                          .work = cross_validate, .print = put_cv,
                                                          .close = close_cv, .no_backend = true),

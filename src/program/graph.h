@@ -7,28 +7,39 @@
 #include "program/cli.h"
 #include "tasks/common/view/svg.h"
 
+/* How commands of graphs read a set and choose graphs of it. */
+typedef struct basin_graph_reading {
+    const char *smiles, *target;
+    const char *part; /* NULL of commands that train or convert */
+    const char *split, *index;
+    int64_t fold;
+    bool values, stereo;
+} basin_graph_reading;
+
 /* A set of graphs, or a table of molecules, whose notes are printed. `target` are the columns to
- * read of a table unless the options say others; NULL: they must say it; "": none are wanted. The
- * settings, of a run or of a model, say whether stereochemistry is; NULL: no. */
-basin_status basin_graph_read(basin_graphset *set, const basin_args *args, const char *path,
+ * read of a table unless the options name others; NULL: they must; "": none. The settings, of a run
+ * or of a model, decide on stereochemistry; NULL: none. */
+basin_status basin_graph_read(basin_graphset *set, const basin_args *args,
+                              const basin_graph_reading *reading, const char *path,
                               const char *target, const basin_settings *settings,
                               basin_error *error);
-#define BASIN_GRAPH_OPTION_SMILES BASIN_TEXT(smiles, 0, "smiles", "COLUMN")
+#define BASIN_GRAPH_OPTION_SMILES BASIN_TEXT(reading.smiles, 0, "smiles", "COLUMN")
 #define BASIN_GRAPH_OPTIONS_MOLECULES                                                              \
     BASIN_GRAPH_OPTION_SMILES, BASIN_TEXT(network.id, 0, "id", "COLUMN", .more = true)
-#define BASIN_GRAPH_OPTION_TARGET BASIN_TEXT(target, 0, "target", "COLUMNS")
-#define BASIN_GRAPH_OPTION_VALUES BASIN_FLAG(values, "values", .more = true)
+#define BASIN_GRAPH_OPTION_TARGET BASIN_TEXT(reading.target, 0, "target", "COLUMNS")
+#define BASIN_GRAPH_OPTION_VALUES BASIN_FLAG(reading.values, "values", .more = true)
 
 #define BASIN_GRAPH_OPTION_COVERAGE                                                                \
     BASIN_REAL(coverage, "coverage", "X", 0.01, 0.999, .initial = 0.9)
 
 /* Folds by --index or --split; number 0: those of one split. */
 #define BASIN_GRAPH_OPTIONS_SPLIT                                                                  \
-    BASIN_CHOICE(split, "split", "random|scaffold|time", .text = "random"),                        \
-        BASIN_TEXT(index, 0, "index", "PATH", .needs = "split=random", .more = true)
+    BASIN_CHOICE(reading.split, "split", "random|scaffold|time", .text = "random"),                \
+        BASIN_TEXT(reading.index, 0, "index", "PATH", .needs = "split=random", .more = true)
 #define BASIN_GRAPH_OPTION_FOLD                                                                    \
-    BASIN_INTEGER(fold, "fold", "N", 1, 1 << 20, .needs = "index!=", .more = true, .initial = 1)
-basin_status basin_graph_divide(basin_folds *folds, const basin_args *args,
+    BASIN_INTEGER(reading.fold, "fold", "N", 1, 1 << 20, .needs = "index!=", .more = true,         \
+                  .initial = 1)
+basin_status basin_graph_divide(basin_folds *folds, const basin_graph_reading *reading,
                                 const basin_graphset *set, int64_t number, double inner,
                                 uint64_t seed, basin_error *error);
 
@@ -47,7 +58,7 @@ basin_status basin_graph_draw(basin_graph_drawing *drawing, const basin_graphset
 void basin_graph_drawing_free(basin_graph_drawing *drawing);
 
 #define BASIN_GRAPH_OPTIONS_USE                                                                    \
-    BASIN_CHOICE(part, "part", "auto|train|validation|test|all", .text = "auto"),                  \
+    BASIN_CHOICE(reading.part, "part", "auto|train|validation|test|all", .text = "auto"),          \
         BASIN_GRAPH_OPTIONS_SPLIT, BASIN_GRAPH_OPTION_FOLD, BASIN_COMPUTE_OPTIONS
 
 /* A node, or an edge both ways, and what it adds. */
@@ -56,9 +67,19 @@ typedef struct basin_graph_added {
     double added;
 } basin_graph_added;
 
+/* Options of the commands that use a model. */
+typedef struct basin_graph_options {
+    BASIN_ARGS;
+    basin_graph_reading reading;
+    const char *about, *embeddings, *svg, *training_file;
+    int64_t top, noisy, graph, nodes, edges;
+    double coverage;
+    bool sort, unseen;
+} basin_graph_options;
+
 /* A model, the graphs that it is used on, and what came out. */
 typedef struct basin_graph_job {
-    basin_args *o;
+    basin_graph_options *o;
     basin_graphs_model *model;
     basin_graphs_info about;
     basin_graphset set;

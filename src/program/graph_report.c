@@ -5,6 +5,8 @@
 #include "tasks/common/view/document.h"
 #include "tasks/graphs/set/molecule.h"
 
+#define OPTIONS basin_graph_options
+
 enum { DRAWN = 1000, NAME = 12 };
 
 bool basin_graph_is_molecules(const basin_graphset *set) {
@@ -207,7 +209,7 @@ static basin_status check_training(job *j, basin_error *error) {
 static basin_status report(void *context, basin_error *error) {
     job *j = context;
     basin_graph_job *all = context;
-    basin_args *o = all->o;
+    basin_graph_options *o = all->o;
     basin_document d;
     char lead[300];
     BASIN_TRY(basin_graph_open_all(all, true, error));
@@ -219,8 +221,8 @@ static basin_status report(void *context, basin_error *error) {
         return basin_usage(error, "--about: a report on classes is about all of them");
     if (j->column < 0 && !all->about.class_value) j->column = 0;
     if (o->training_file)
-        BASIN_TRY(
-            basin_graph_read(&j->training, o, o->training_file, "", all->about.settings, error));
+        BASIN_TRY(basin_graph_read(&j->training, &o->args, &o->reading, o->training_file, "",
+                                   all->about.settings, error));
     if (o->training_file) BASIN_TRY(check_training(j, error));
     BASIN_TRY(basin_graph_look_back(all, error));
     BASIN_TRY(basin_graphs_score(&all->measures, NULL, all->model, &all->data, error));
@@ -249,5 +251,5 @@ static void close_report(void *context) {
 }
 
 const basin_command basin_command_graph_report = {
-    "graph report", report_table,
+    BASIN_COMMAND("graph report", report_table),
     BASIN_USES(job, .work = report, .print = put_report, .close = close_report)};

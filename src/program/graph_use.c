@@ -3,45 +3,47 @@
 #include "program/graph.h"
 #include "tasks/graphs/set/molecule.h"
 
+#define OPTIONS basin_graph_options
+
 typedef basin_graph_job job;
 typedef basin_graph_added part;
 
 /* The graphs that --part names, of the set's own split or of one that the options make. */
 static basin_status choose_graphs(job *j, basin_error *error) {
     static const char *const name[] = {"train", "validation", "test"};
-    const basin_args *o = j->o;
-    const char *asked = o->part ? o->part : "all";
-    bool made = o->index || (o->split && strcmp(o->split, "random") != 0);
+    const basin_graph_options *o = j->o;
+    const char *asked = o->reading.part ? o->reading.part : "all";
+    bool made = o->reading.index || (o->reading.split && strcmp(o->reading.split, "random") != 0);
     int which = 2;
     if (!made || !strcmp(asked, "all"))
         return basin_graphs_part(&j->list, &j->count, &j->set, asked, error);
     for (int i = 0; i < 3; i++)
         if (!strcmp(asked, name[i])) which = i;
     BASIN_AT_EXIT(basin_folds_free) basin_folds folds = {0};
-    BASIN_TRY(basin_graph_divide(&folds, o, &j->set, 1, 0.1, 0, error));
-    if (o->fold > folds.folds)
-        return basin_usage(error, "--fold %lld of %lld", (long long)o->fold,
+    BASIN_TRY(basin_graph_divide(&folds, &o->reading, &j->set, 1, 0.1, 0, error));
+    if (o->reading.fold > folds.folds)
+        return basin_usage(error, "--fold %lld of %lld", (long long)o->reading.fold,
                            (long long)folds.folds);
-    const basin_fold *f = &folds.fold[o->fold - 1];
+    const basin_fold *f = &folds.fold[o->reading.fold - 1];
     BASIN_TRY(BASIN_NEW_RAW(&j->list, f->count[which] + 1, "a list of graphs", error));
     memcpy(j->list, f->item[which], (size_t)f->count[which] * sizeof *j->list);
     j->count = f->count[which];
-    j->o->part = name[which];
+    j->o->reading.part = name[which];
     return BASIN_OK;
 }
 
 basin_status basin_graph_open_all(job *j, bool labels, basin_error *error) {
-    const basin_args *o = j->o;
+    const basin_graph_options *o = j->o;
     const char *data = o->operand[1];
     BASIN_TRY(basin_graphs_open(&j->model, o->operand[0], o->compute, error));
     j->about = basin_graphs_about(j->model);
-    j->o->values = j->about.target == BASIN_GRAPHS_VALUES;
-    BASIN_TRY(
-        basin_graph_read(&j->set, o, data, labels ? j->about.names : "", j->about.settings, error));
+    j->o->reading.values = j->about.target == BASIN_GRAPHS_VALUES;
+    BASIN_TRY(basin_graph_read(&j->set, &o->args, &o->reading, data, labels ? j->about.names : "",
+                               j->about.settings, error));
     BASIN_TRY(choose_graphs(j, error));
     j->data = (basin_graphs_data){.set = &j->set, .path = data, .coverage = o->coverage};
     j->data.graph = j->list, j->data.graphs = j->count;
-    basin_note_gamma(o, o->operand[0]);
+    basin_note_gamma(&o->args, o->operand[0]);
     return BASIN_OK;
 }
 
@@ -280,7 +282,7 @@ static basin_status predict(void *context, basin_error *error) {
 }
 
 const basin_command basin_command_graph_predict = {
-    "graph predict", predict_table,
+    BASIN_COMMAND("graph predict", predict_table),
     BASIN_USES(job, .work = predict, .print = put_predictions, .close = basin_graph_close_all,
                .rows = true),
     .ranks = true};
@@ -391,7 +393,7 @@ static void put_evaluation(basin_record *r, const void *context) {
     basin_record_text(r, "data", j->set.name);
     basin_record_text(r, "task", basin_graphs_target_name(target));
     const char *chosen = j->set.split[2] ? "test" : "all";
-    basin_record_text(r, "part", strcmp(j->o->part, "auto") ? j->o->part : chosen);
+    basin_record_text(r, "part", strcmp(j->o->reading.part, "auto") ? j->o->reading.part : chosen);
     basin_record_measures(r, NULL, &j->measures, target, true);
     if (*units_of(&j->about)) basin_record_note(r, "(%s)", units_of(&j->about));
     basin_graph_put_seen(r, j);
@@ -414,7 +416,7 @@ static basin_status evaluate(void *context, basin_error *error) {
 }
 
 const basin_command basin_command_graph_eval = {
-    "graph eval", eval_table,
+    BASIN_COMMAND("graph eval", eval_table),
     BASIN_USES(job, .work = evaluate, .print = put_evaluation, .close = basin_graph_close_all)};
 
 /* ---- explain: which nodes and edges an output comes from ---- */
@@ -676,6 +678,6 @@ static basin_status explain(void *context, basin_error *error) {
 }
 
 const basin_command basin_command_graph_explain = {
-    "graph explain", explain_table,
+    BASIN_COMMAND("graph explain", explain_table),
     BASIN_USES(job, .work = explain, .print = put_explanation, .finish = draw,
                .close = basin_graph_close_all)};

@@ -9,14 +9,21 @@ bool basin_is_model(const char *path) {
     return basin_text_ends(path, ".safetensors") || basin_text_ends(path, ".npz");
 }
 
-basin_status basin_args_image(basin_image_model **model, const basin_args *args, const char *path,
+basin_status basin_args_image(basin_image_model **model, const basin_args *args,
+                              const basin_image_descent *descent, const char *path,
                               basin_error *error) {
-    basin_image_descent descent = {.steps = args->steps, .alpha = args->alpha};
     BASIN_TRY(basin_image_open(model, path, args->compute, error));
-    return basin_image_set_descent(*model, &descent, error);
+    return basin_image_set_descent(*model, descent, error);
 }
 
 /* ---- train ---- */
+
+typedef struct train_options {
+    BASIN_ARGS;
+    const char *test, *keep_decoded, *cut_from;
+    int64_t hold_out, limit;
+} train_options;
+#define OPTIONS train_options
 
 static const basin_option train_table[] = {
     BASIN_TRAIN_OPTIONS(NULL),
@@ -29,7 +36,7 @@ static const basin_option train_table[] = {
 };
 
 static basin_image_source source_of(const basin_train_job *job) {
-    const basin_args *o = job->o;
+    const train_options *o = (void *)job->o;
     return (basin_image_source){.path = (const char *const *)o->operand,
                                 .paths = o->operands,
                                 .split = "train",
@@ -39,7 +46,7 @@ static basin_image_source source_of(const basin_train_job *job) {
 
 /* Without --preset or --config, settings come from the pictures, or from the model of --from. */
 static basin_status fit(basin_train_job *job, basin_error *error) {
-    basin_args *o = job->o;
+    train_options *o = (void *)job->o;
     char chosen[600];
     basin_image_source source = source_of(job);
     if (o->start.preset || o->start.config) return BASIN_OK;
@@ -50,7 +57,7 @@ static basin_status fit(basin_train_job *job, basin_error *error) {
 }
 
 static basin_status train(basin_train_job *job, basin_error *error) {
-    basin_args *o = job->o;
+    train_options *o = (void *)job->o;
     basin_image_source source = source_of(job);
     basin_image_source test = {.path = &o->test, .paths = 1, .split = "test"};
     basin_image_feeding *feeding;
@@ -80,11 +87,20 @@ static void put_training(basin_record *r, const basin_train_job *job) {
 static void close_training(basin_train_job *job) { free(job->more); }
 
 const basin_command basin_command_image_train = {
-    "image train", train_table,
+    BASIN_COMMAND("image train", train_table),
     BASIN_TRAINS("image", .prepare = fit, .train = train, .print = put_training,
                  .close = close_training, .validates = true)};
 
 /* ---- sample ---- */
+
+#undef OPTIONS
+typedef struct sample_options {
+    BASIN_ARGS;
+    const char *folder;
+    int64_t count, steps;
+    double alpha;
+} sample_options;
+#define OPTIONS sample_options
 
 static const basin_option sample_table[] = {
     BASIN_INTEGER(count, "count", "N", 1, 1e6, .letter = 'n', .initial = 64),
@@ -98,7 +114,7 @@ static const basin_option sample_table[] = {
 };
 
 typedef struct sampling {
-    basin_args *o;
+    sample_options *o;
     basin_image_model *model;
     basin_picture *picture; /* [count] */
     double *energy;         /* [steps + 1] */
@@ -106,14 +122,14 @@ typedef struct sampling {
 } sampling;
 
 static basin_status check_sample(void *context, basin_error *error) {
-    const basin_args *o = ((sampling *)context)->o;
+    const sample_options *o = ((sampling *)context)->o;
     if (basin_text_ends(o->output, ".png")) return BASIN_OK;
     return basin_usage(error, "--output %s: needs a name that ends in .png", o->output);
 }
 
 static basin_status sample(void *context, basin_error *error) {
     sampling *j = context;
-    basin_args *o = j->o;
+    sample_options *o = j->o;
     j->steps = o->steps ? o->steps : BASIN_IMAGE_SAMPLE_STEPS;
     BASIN_TRY(BASIN_NEW(&j->picture, o->count, "samples", error));
     BASIN_TRY(BASIN_NEW(&j->energy, j->steps + 1, "samples", error));
@@ -142,7 +158,7 @@ static basin_status draw_sheet(basin_picture *sheet, const basin_picture *p, int
 
 static basin_status write_samples(void *context, basin_error *error) {
     const sampling *j = context;
-    const basin_args *o = j->o;
+    const sample_options *o = j->o;
     char path[4096];
     BASIN_AT_EXIT(basin_picture_free) basin_picture sheet = {0};
     BASIN_TRY(draw_sheet(&sheet, j->picture, o->count, error));
@@ -178,11 +194,21 @@ static void close_sample(void *context) {
 }
 
 const basin_command basin_command_image_sample = {
-    "image sample", sample_table,
+    BASIN_COMMAND("image sample", sample_table),
     BASIN_USES(sampling, .prepare = check_sample, .work = sample, .print = put_samples,
                .finish = write_samples, .close = close_sample)};
 
 /* ---- eval ---- */
+
+#undef OPTIONS
+typedef struct eval_options {
+    BASIN_ARGS;
+    const char *mask, *part;
+    int64_t masks, hold_out, limit, batch, best;
+    double ratio;
+    basin_image_descent descent;
+} eval_options;
+#define OPTIONS eval_options
 
 static const basin_option eval_table[] = {
     BASIN_INTEGER(masks, "masks", "K", 1, 1000, .initial = 10),
@@ -200,7 +226,7 @@ static const basin_option eval_table[] = {
 };
 
 typedef struct evaluation {
-    basin_args *o;
+    eval_options *o;
     basin_image_model *model;
     basin_pictures *pictures;
     basin_image_scores scores;
@@ -270,10 +296,10 @@ static void put_scores(basin_record *r, const void *context) {
 
 static basin_status score(void *context, basin_error *error) {
     evaluation *e = context;
-    basin_args *o = e->o;
+    eval_options *o = e->o;
     const char *split = o->hold_out ? "train" : o->part[0] == 'a' ? NULL : o->part;
-    BASIN_TRY(basin_args_image(&e->model, o, o->operand[0], error));
-    basin_note_gamma(o, o->operand[0]);
+    BASIN_TRY(basin_args_image(&e->model, &o->args, &o->descent, o->operand[0], error));
+    basin_note_gamma(&o->args, o->operand[0]);
     BASIN_TRY(basin_pictures_open(&e->pictures, (const char *const *)o->operand + 1,
                                   o->operands - 1, split, error));
     if (split && !strcmp(o->part, "train") && !basin_pictures_divided(e->pictures))
@@ -298,10 +324,17 @@ static void close_eval(void *context) {
 }
 
 const basin_command basin_command_image_eval = {
-    "image eval", eval_table,
+    BASIN_COMMAND("image eval", eval_table),
     BASIN_USES(evaluation, .work = score, .print = put_scores, .close = close_eval)};
 
 /* ---- export ---- */
+
+#undef OPTIONS
+typedef struct export_options {
+    BASIN_ARGS;
+    const char *weights;
+} export_options;
+#define OPTIONS export_options
 
 static const basin_option export_table[] = {
     BASIN_CHOICE(weights, "weights", "f32|bf16", .text = "f32"),
@@ -310,7 +343,8 @@ static const basin_option export_table[] = {
 
 static void close_image(basin_image_model **model) { basin_image_close(*model); }
 
-static basin_status run_export(basin_args *o, basin_error *error) {
+static basin_status run_export(void *context, basin_error *error) {
+    export_options *o = context;
     BASIN_AT_EXIT(close_image) basin_image_model *model = NULL;
     const char *path = o->operand[1];
     if (!basin_text_ends(path, ".safetensors"))
@@ -320,4 +354,5 @@ static basin_status run_export(basin_args *o, basin_error *error) {
     return basin_image_write(path, model, basin_option_dtype(o->weights), error);
 }
 
-const basin_command basin_command_image_export = {"image export", export_table, .run = run_export};
+const basin_command basin_command_image_export = {BASIN_COMMAND("image export", export_table),
+                                                  .run = run_export};

@@ -9,6 +9,16 @@
 #include "tasks/common/view/figures.h"
 #include "tasks/pictures/sets/pictures.h"
 
+typedef struct options {
+    BASIN_ARGS;
+    const char *model, *mask, *fit;
+    int64_t looks, samples, limit;
+    double most_hidden, ratio, texture;
+    bool plain, frames;
+    basin_image_descent descent;
+} options;
+#define OPTIONS options
+
 static const basin_option table[] = {
     BASIN_TEXT(output, 'o', "output", "FOLDER|FILE.png", .text = "."),
     BASIN_TEXT(model, 0, "model", "FILE"),
@@ -183,7 +193,7 @@ static basin_status give_stem(char name[STEM], basin_dictionary *given,
 enum { PATH = 4096 };
 
 typedef struct job {
-    basin_args *o;
+    options *o;
     basin_image_model *model;
     basin_pictures *pictures;
     basin_image_completing how;
@@ -307,7 +317,8 @@ static basin_status complete_one(job *j, basin_picture *picture, int64_t i, basi
         status = masks_set(&j->how, &j->masks, name, j->pictures, i, j->o->most_hidden, error);
     for (int64_t k = 0; k < j->o->samples; k++) {
         char part[STEM + 24];
-        basin_image_descent descent = {j->o->steps, j->o->alpha, (uint64_t)(j->o->seed + k + 1)};
+        basin_image_descent descent = {j->o->descent.steps, j->o->descent.alpha,
+                                       (uint64_t)(j->o->seed + k + 1)};
         snprintf(part, sizeof part, k ? "%s.%lld" : "%s", name, (long long)(k + 1));
         if (!status && j->o->samples > 1) /* each has noise of its own */
             status = basin_image_set_descent(j->model, &descent, error);
@@ -369,10 +380,10 @@ static basin_status complete_all(job *j, basin_error *error) {
 /* ---- the command ---- */
 
 /* Whether the first operand is the model. */
-static int model_first(const basin_args *o) { return !o->model && basin_is_model(o->operand[0]); }
+static int model_first(const options *o) { return !o->model && basin_is_model(o->operand[0]); }
 
 static basin_status check(void *context, basin_error *error) {
-    const basin_args *o = ((job *)context)->o;
+    const options *o = ((job *)context)->o;
     if (o->model && basin_is_model(o->operand[0]))
         return basin_usage(error, "--model %s and the model %s: give one of them", o->model,
                            o->operand[0]);
@@ -388,7 +399,7 @@ static basin_status check_kind(const job *j, basin_error *error) {
                                  "objective", error));
     bool match = !strcmp(objective, "match");
     for (int i = 0; i < 4 && match; i++)
-        if (basin_option_given(j->o, idle[i]))
+        if (basin_option_given(&j->o->args, idle[i]))
             return basin_usage(error, "--%s has no effect on a model of objective match", idle[i]);
     if (match || j->o->samples == 1) return BASIN_OK;
     return basin_usage(error, "--samples needs a model of objective match");
@@ -420,7 +431,7 @@ static basin_status open_output(job *j, basin_error *error) {
 
 static basin_status complete(void *context, basin_error *error) {
     job *j = context;
-    basin_args *o = j->o;
+    options *o = j->o;
     char shipped[BASIN_MODEL_PATH];
     int first = model_first(o);
     const char *model = first ? o->operand[0] : o->model;
@@ -432,7 +443,7 @@ static basin_status complete(void *context, basin_error *error) {
                                       .texture = o->texture,
                                       .frames = o->frames};
     if (!model) BASIN_TRY(basin_models_find(shipped, "photos", error));
-    BASIN_TRY(basin_args_image(&j->model, o, model ? model : shipped, error));
+    BASIN_TRY(basin_args_image(&j->model, &o->args, &o->descent, model ? model : shipped, error));
     BASIN_TRY(check_kind(j, error));
     BASIN_TRY(basin_pictures_open(&j->pictures, (const char *const *)o->operand + first,
                                   o->operands - first, "test", error));
@@ -451,5 +462,5 @@ static void close_all(void *context) {
 }
 
 const basin_command basin_command_image_complete = {
-    "image complete", table,
+    BASIN_COMMAND("image complete", table),
     BASIN_USES(job, .prepare = check, .work = complete, .close = close_all, .no_stop = true)};

@@ -2,6 +2,13 @@
 #include "program/cli.h"
 #include <sys/stat.h>
 
+typedef struct options {
+    BASIN_ARGS;
+    const char *part;
+    int64_t hold_out, limit, masks, shown, traced, extremes;
+} options;
+#define OPTIONS options
+
 static const basin_option table[] = {
     BASIN_TEXT(output, 'o', "output", "FILE", .writes = true, .text = "report.html"),
     BASIN_CHOICE(part, "part", "test|train|all", .needs = "hold-out=0", .text = "test"),
@@ -19,7 +26,7 @@ static const basin_option table[] = {
 
 /* What the page is about: operands by kind, in their order. */
 typedef struct job {
-    basin_args *o;
+    options *o;
     const char **model, **path;
     int models, paths;
     char name[400];             /* of the pictures */
@@ -28,7 +35,7 @@ typedef struct job {
 } job;
 
 /* The first operand is a model whatever its name; of the others, model files are. */
-static void sort_operands(job *s, const basin_args *o) {
+static void sort_operands(job *s, const options *o) {
     for (int i = 0; i < o->operands; i++)
         if (i == 0 || basin_is_model(o->operand[i]))
             s->model[s->models++] = o->operand[i];
@@ -50,7 +57,7 @@ static void name_pictures(job *s) {
     }
 }
 
-static void print_done(const basin_args *o, const job *s) {
+static void print_done(const options *o, const job *s) {
     const basin_image_scores *scores = s->scores;
     struct stat file;
     printf("%s: ", o->output);
@@ -65,7 +72,7 @@ static void print_done(const basin_args *o, const job *s) {
 
 /* The limit is on what is scored, and holding out comes first. */
 static basin_status report(job *s, basin_error *error) {
-    basin_args *o = s->o;
+    options *o = s->o;
     basin_image_source source = {.path = s->path,
                                  .paths = s->paths,
                                  .split = o->hold_out         ? "train"
@@ -93,7 +100,7 @@ static basin_status report(job *s, basin_error *error) {
 
 static basin_status prepare(void *context, basin_error *error) {
     job *s = context;
-    const basin_args *o = s->o;
+    const options *o = s->o;
     BASIN_TRY(BASIN_NEW(&s->model, o->operands, "operands", error));
     BASIN_TRY(BASIN_NEW(&s->path, o->operands, "operands", error));
     sort_operands(s, o);
@@ -124,6 +131,6 @@ static void close_all(void *context) {
 }
 
 const basin_command basin_command_image_report = {
-    "image report", table,
+    BASIN_COMMAND("image report", table),
     BASIN_USES(job, .prepare = prepare, .work = work, .finish = print, .close = close_all),
     .least = 1};

@@ -10,6 +10,8 @@
 #include "basin/version.h"
 #include "program/cli.h"
 
+#define OPTIONS basin_args
+
 static const basin_option table[] = {
     BASIN_OPTION_JSON,
     BASIN_OPTIONS_END,
@@ -104,7 +106,8 @@ static void put_file(basin_record *r, const basin_bundle *bundle) {
 }
 
 /* Files that cannot be read are reported, and the others printed. */
-static basin_status run(basin_args *o, basin_error *error) {
+static basin_status run(void *context, basin_error *error) {
+    basin_args *o = context;
     basin_status status = BASIN_OK;
     basin_record *r = basin_record_open(stdout, o->json ? BASIN_FORM_JSON : BASIN_FORM_TEXT);
     if (!r) return basin_fail_memory(error, "a result");
@@ -126,7 +129,7 @@ static basin_status run(basin_args *o, basin_error *error) {
     return status;
 }
 
-const basin_command basin_command_info = {"info", table, .run = run};
+const basin_command basin_command_info = {BASIN_COMMAND("info", table), .run = run};
 
 /* ---- version ---- */
 
@@ -187,7 +190,8 @@ static void put_version(basin_record *r, const void *context) {
     basin_record_end(r);
 }
 
-static basin_status run_version(basin_args *o, basin_error *error) {
+static basin_status run_version(void *context, basin_error *error) {
+    basin_args *o = context;
     return basin_record_print(o->json, put_version, NULL, error);
 }
 
@@ -196,4 +200,5 @@ static const basin_option version_table[] = {
     BASIN_OPTIONS_END,
 };
 
-const basin_command basin_command_version = {"--version", version_table, .run = run_version};
+const basin_command basin_command_version = {BASIN_COMMAND("--version", version_table),
+                                             .run = run_version};

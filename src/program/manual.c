@@ -308,13 +308,21 @@ static void print_lines(const char *const *line) {
             fputs(*line, stdout);
 }
 
+typedef struct options {
+    BASIN_ARGS;
+    const char *completion;
+    bool markdown;
+} options;
+#define OPTIONS options
+
 static const basin_option table[] = {
     BASIN_FLAG(markdown, "markdown", .needs = "OPERAND= completion="),
     BASIN_CHOICE(completion, "completion", "bash|zsh|fish", .needs = "OPERAND="),
     BASIN_OPTIONS_END,
 };
 
-static basin_status run(basin_args *o, basin_error *error) {
+static basin_status run(void *context, basin_error *error) {
+    options *o = context;
     int used;
     const basin_noun *group = o->operands == 1 ? basin_noun_find(o->operand[0]) : NULL;
     const basin_command *command = NULL;
@@ -334,4 +342,4 @@ static basin_status run(basin_args *o, basin_error *error) {
     return BASIN_OK;
 }
 
-const basin_command basin_command_help = {"help", table, .run = run, .most = 2};
+const basin_command basin_command_help = {BASIN_COMMAND("help", table), .run = run, .most = 2};

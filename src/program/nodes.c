@@ -93,6 +93,15 @@ void basin_record_reliability(basin_record *r, const basin_reliability *reliabil
 
 /* ---- train ---- */
 
+typedef struct options {
+    BASIN_ARGS;
+    const char *threshold_for;
+    int64_t split_number;
+    double ratio, validation;
+    bool reliability;
+} options;
+#define OPTIONS options
+
 #define SPLIT_OPTIONS                                                                              \
     BASIN_REAL(ratio, "ratio", "X", 0, 0.95),                                                      \
         BASIN_INTEGER(split_number, "split", "N", 0, 1e9, .initial = -1, .more = true)
@@ -117,7 +126,7 @@ static const basin_option node_table[] = {
 };
 
 /* Ways to split that were given together, one of which would have no effect; NULL: none. */
-static const char *split_clash(basin_args *o) {
+static const char *split_clash(options *o) {
     if (o->ratio > 0 && o->validation >= 0) return "--ratio and --validation";
     if (o->split_number >= 0 && o->ratio > 0) return "--split and --ratio";
     if (o->split_number >= 0 && o->validation >= 0) return "--split and --validation";
@@ -126,14 +135,14 @@ static const char *split_clash(basin_args *o) {
 }
 
 static basin_status prepare(basin_train_job *job, basin_error *error) {
-    basin_args *o = job->o;
+    options *o = (void *)job->o;
     if (split_clash(o)) return basin_usage(error, "%s; give one of them", split_clash(o));
     return basin_goal_check(o->threshold_for, error);
 }
 
 /* Writes the model once more, with the threshold for the goal. */
 static basin_status choose_threshold(basin_train_job *job, basin_error *error) {
-    basin_args *o = job->o;
+    options *o = (void *)job->o;
     basin_nodes_model *model = job->model;
     const double *probability = model ? basin_nodes_get_info(model)->scores : NULL;
     if (!o->threshold_for || job->o->start.print_config || job->outcome.stopped ||
@@ -153,9 +162,9 @@ static basin_status choose_threshold(basin_train_job *job, basin_error *error) {
 }
 
 static basin_status train_node(basin_train_job *job, basin_error *error) {
-    basin_args *o = job->o;
-    basin_args_classes(o);
-    basin_network_options how = basin_network_options_of(o);
+    options *o = (void *)job->o;
+    basin_args_classes(&o->args);
+    basin_network_options how = basin_network_options_of(&o->args);
     double held = o->validation < 0 ? 0.2 : o->validation;
     how.split_train = o->ratio > 0 ? o->ratio : 1 - held;
     how.split_val = o->ratio > 0 ? (1 - o->ratio) / 3 : held;
@@ -182,7 +191,7 @@ static basin_status train_anomaly(basin_train_job *job, basin_error *error) {
 }
 
 static void put_anomaly(basin_record *r, const basin_train_job *job) {
-    basin_args *o = job->o;
+    options *o = (void *)job->o;
     const basin_nodes_info *model = job->model ? basin_nodes_get_info(job->model) : NULL;
     if (!model) return;
     basin_record_integer(r, "members", model->members);
@@ -224,11 +233,11 @@ static void close_model(basin_train_job *job) {
 }
 
 const basin_command basin_command_anomaly_train = {
-    "anomaly train", anomaly_table,
+    BASIN_COMMAND("anomaly train", anomaly_table),
     BASIN_TRAINS("anomaly", .prepare = prepare, .train = train_anomaly, .print = put_anomaly,
                  .close = close_model)};
 
-const basin_command basin_command_node_train = {"node train", node_table,
+const basin_command basin_command_node_train = {BASIN_COMMAND("node train", node_table),
                                                 BASIN_TRAINS("node", .prepare = prepare,
                                                              .train = train_node, .print = put_node,
                                                              .close = close_model)};

@@ -1,13 +1,19 @@
 /* basin anomaly compare: two models judged on the same nodes. */
 #include "program/nodes.h"
 
+typedef struct options {
+    BASIN_ARGS;
+    bool all_nodes;
+} options;
+#define OPTIONS options
+
 static const basin_option table[] = {
     BASIN_FLAG(all_nodes, "all"),
     BASIN_NODES_OPTIONS,
 };
 
 typedef struct job {
-    basin_args *o;
+    options *o;
     basin_nodes_use use[2];
     double *probability[2]; /* [N] */
     basin_nodes_comparison found;
@@ -20,7 +26,7 @@ static basin_status compare(void *context, basin_error *error) {
     const basin_network *network[2];
     for (int k = 0; k < 2; k++) {
         basin_nodes_use *u = &j->use[k];
-        BASIN_TRY(basin_nodes_use_open(u, j->o, j->o->operand[k], 2, error));
+        BASIN_TRY(basin_nodes_use_open(u, &j->o->args, j->o->operand[k], 2, error));
         BASIN_TRY(BASIN_NEW(&j->probability[k], u->network->nodes, "probabilities", error));
         BASIN_TRY(basin_nodes_score(j->probability[k], u->model, u->network, &u->work, error));
         model[k] = u->model, network[k] = u->network;
@@ -112,5 +118,5 @@ static void close_all(void *context) {
 }
 
 const basin_command basin_command_anomaly_compare = {
-    "anomaly compare", table,
+    BASIN_COMMAND("anomaly compare", table),
     BASIN_USES(job, .work = compare, .print = put_comparison, .close = close_all)};

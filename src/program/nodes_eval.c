@@ -5,6 +5,15 @@
 #include "base/library.h"
 #include "program/nodes.h"
 
+typedef struct options {
+    BASIN_ARGS;
+    const char *model, *part, *rivals, *split, *threshold_for;
+    int64_t first, runs, split_seed;
+    double ratio;
+    bool no_baselines, unseen, unsupervised;
+} options;
+#define OPTIONS options
+
 /* What `ratio` and `runs` need is the command's. */
 #define SPLIT_OPTIONS(ratio_, runs_, ratio_needs, runs_needs)                                      \
     BASIN_CHOICE(split, "split", "auto|ratio|masks", .text = "auto"),                              \
@@ -56,7 +65,7 @@ typedef struct figures {
 } figures;
 
 typedef struct eval {
-    basin_args *o;
+    options *o;
     bool classes;
     basin_nodes_use use;
     uint8_t *part;                  /* [N] */
@@ -150,8 +159,8 @@ static basin_status parse_rivals(eval *b, const char *list, basin_error *error) 
 /* An option of drawn splits that was given; a split by time goes by the ratio, too. */
 static const char *drawn_option(const eval *b) {
     if (b->o->network.split_time) return NULL;
-    if (basin_option_given(b->o, "ratio")) return "ratio";
-    return basin_option_given(b->o, "split-seed") ? "split-seed" : NULL;
+    if (basin_option_given(&b->o->args, "ratio")) return "ratio";
+    return basin_option_given(&b->o->args, "split-seed") ? "split-seed" : NULL;
 }
 
 /* A file with fewer splits than runs: each of them once, or the only one with other seeds. */
@@ -167,7 +176,7 @@ static void note_fewer(const eval *b, int64_t runs) {
 }
 
 static basin_status plan_splits(eval *b, int64_t runs, basin_error *error) {
-    basin_args *o = b->o;
+    options *o = b->o;
     const basin_network *n = b->use.network;
     b->masks = !strcmp(o->split, "masks") || (!strcmp(o->split, "auto") && n->splits > 0);
     b->splits.runs = runs;
@@ -186,7 +195,7 @@ static basin_status plan_splits(eval *b, int64_t runs, basin_error *error) {
 }
 
 static basin_status take_split(eval *b, int64_t i, basin_error *error) {
-    basin_args *o = b->o;
+    options *o = b->o;
     const basin_network *n = b->use.network;
     int64_t number = o->first + i, seed = o->split_seed < 0 ? b->seed : o->split_seed;
     if (b->masks) /* of a file with one split, each run has another seed */
@@ -448,7 +457,7 @@ static void note_seen(basin_record *r, int64_t trained, int64_t validated, const
 }
 
 static void put_result(basin_record *r, const eval *b) {
-    basin_args *o = b->o;
+    options *o = b->o;
     basin_record_text(r, ".data", b->use.network->path);
     basin_record_text(r, ".split", b->masks ? "masks" : b->classes && o->model ? "all" : "ratio");
     if (!b->classes && !b->masks) basin_record_number(r, ".ratio", "%g", o->ratio);
@@ -481,7 +490,7 @@ static void note_ratio(const eval *b) {
          preset, 100 * b->o->ratio);
 }
 
-static uint64_t seed_of(const basin_args *o) {
+static uint64_t seed_of(const options *o) {
     double seed;
     return basin_settings_get_number(&seed, o->settings, "seed", NULL) ? 0 : (uint64_t)seed;
 }
@@ -498,7 +507,7 @@ static basin_status name_detector(eval *b, basin_error *error) {
 }
 
 static basin_status prepare(eval *b, basin_error *error) {
-    basin_args *o = b->o;
+    options *o = b->o;
     char text[32];
     if (!b->classes) {
         BASIN_TRY(basin_settings_get(text, sizeof text, o->settings, "facts", error));
@@ -530,10 +539,10 @@ static basin_status run_split(void *context, int64_t i, basin_error *error) {
 }
 
 static basin_status evaluate(eval *b, basin_error *error) {
-    basin_args *o = b->o;
+    options *o = b->o;
     o->network.split_train = o->ratio;
     o->network.split_val = (1 - o->ratio) / 3;
-    BASIN_TRY(basin_nodes_use_open(&b->use, o, o->model, 0, error));
+    BASIN_TRY(basin_nodes_use_open(&b->use, &o->args, o->model, 0, error));
     BASIN_TRY(prepare(b, error));
     return basin_splits_run(&b->splits, error);
 }
@@ -541,10 +550,10 @@ static basin_status evaluate(eval *b, basin_error *error) {
 /* ---- a saved model, or what was found without labels, judged by labels ---- */
 
 /* What has no effect beside a model and is no option of the table; NULL: nothing. */
-static const char *idle(basin_args *o) {
+static const char *idle(options *o) {
     static const char *const seed[] = {"seed", NULL};
     const char *const *heard = o->unsupervised ? seed : NULL;
-    if (basin_training_settings_given(o, heard)) return "a training setting";
+    if (basin_training_settings_given(&o->args, heard)) return "a training setting";
     return strcmp(o->split, "ratio") ? NULL : "--split ratio";
 }
 
@@ -649,15 +658,15 @@ static basin_status choose_threshold(eval *b, basin_error *error) {
 }
 
 static basin_status backtest(eval *b, basin_error *error) {
-    basin_args *o = b->o;
+    options *o = b->o;
     basin_nodes_use *u = &b->use;
-    BASIN_TRY(basin_nodes_use_open(u, o, o->model, 0, error));
+    BASIN_TRY(basin_nodes_use_open(u, &o->args, o->model, 0, error));
     int64_t nodes = u->network->nodes;
     b->splits.runs = 1;
     BASIN_TRY(BASIN_NEW(&b->scores, nodes, "a back-test", error));
     BASIN_TRY(BASIN_NEW(&b->part, nodes, "a back-test", error));
     BASIN_TRY(choose_judged(b, error));
-    BASIN_TRY(basin_nodes_probabilities(b->scores, u, u->network, o, seed_of(o), error));
+    BASIN_TRY(basin_nodes_probabilities(b->scores, u, u->network, &o->args, seed_of(o), error));
     b->expected.threshold = u->model ? u->info->threshold : 0;
     if (o->threshold_for) BASIN_TRY(choose_threshold(b, error));
     return basin_nodes_backtest(&b->reached, u->model, u->network, b->scores, b->part,
@@ -666,17 +675,17 @@ static basin_status backtest(eval *b, basin_error *error) {
 
 /* ---- the commands ---- */
 
-static bool is_backtest(const basin_args *o) {
+static bool is_backtest(const options *o) {
     return !o->network.classes && (o->model || o->unsupervised);
 }
 
 /* What has no effect beside the other options and is none of the table. */
 static basin_status check_eval(void *context, basin_error *error) {
     eval *b = context;
-    basin_args *o = b->o;
-    b->classes = basin_args_classes(o);
+    options *o = b->o;
+    b->classes = basin_args_classes(&o->args);
     if (b->classes) o->split_seed = -1; /* it has no such option */
-    if (b->classes && o->model && basin_training_settings_given(o, NULL))
+    if (b->classes && o->model && basin_training_settings_given(&o->args, NULL))
         return basin_usage(error, "a training setting has no effect with --model, which trains "
                                   "nothing");
     if (is_backtest(o) && idle(o))
@@ -687,7 +696,7 @@ static basin_status check_eval(void *context, basin_error *error) {
 
 static basin_status work(void *context, basin_error *error) {
     eval *b = context;
-    b->splits = (basin_splits){.o = b->o, .job = b, .run = run_split, .figure = figure};
+    b->splits = (basin_splits){.o = &b->o->args, .job = b, .run = run_split, .figure = figure};
     return is_backtest(b->o) ? backtest(b, error) : evaluate(b, error);
 }
 
@@ -708,7 +717,8 @@ static void close_eval(void *context) {
 #define EVALUATES                                                                                  \
     BASIN_USES(eval, .prepare = check_eval, .work = work, .print = put_eval, .close = close_eval)
 
-const basin_command basin_command_anomaly_eval = {"anomaly eval", anomaly_table, EVALUATES,
-                                                  .task = "anomaly"};
+const basin_command basin_command_anomaly_eval = {BASIN_COMMAND("anomaly eval", anomaly_table),
+                                                  EVALUATES, .task = "anomaly"};
 
-const basin_command basin_command_node_eval = {"node eval", node_table, EVALUATES, .task = "node"};
+const basin_command basin_command_node_eval = {BASIN_COMMAND("node eval", node_table), EVALUATES,
+                                               .task = "node"};

@@ -7,6 +7,14 @@
 #include "basin/version.h"
 #include "program/nodes.h"
 
+typedef struct options {
+    BASIN_ARGS;
+    const char *base, *class_name, *threshold_for;
+    int64_t features, neighbours, parts, reasons, top;
+    bool explain, only_new, sort, stamp, unlabelled, unseen, unsupervised;
+} options;
+#define OPTIONS options
+
 #define OUTPUT_OPTION BASIN_TEXT(output, 'o', "output", "FILE", .writes = true)
 #define PARTS_OPTION(needs_)                                                                       \
     BASIN_INTEGER(parts, "parts", "N", 0, BASIN_CUT_PARTS, .needs = needs_, .more = true)
@@ -55,7 +63,7 @@ static int higher_first(const void *a, const void *b) {
 
 /* Ranks from 1 from `first` on; equal ones share the better one. Returns how many to print. */
 static int64_t rank(place *list, const double *probability, int64_t first, int64_t nodes,
-                    basin_args *o) {
+                    options *o) {
     nodes -= first;
     for (int64_t i = 0; i < nodes; i++) list[i] = (place){probability[first + i], first + i, 0};
     qsort(list, (size_t)nodes, sizeof *list, higher_first);
@@ -70,7 +78,7 @@ static int64_t rank(place *list, const double *probability, int64_t first, int64
 
 /* A model, the graph that it is used on, the base (--base), and the scores. */
 typedef struct job {
-    basin_args *o;
+    options *o;
     basin_nodes_use use; /* its network: what was opened, if the graph is not in parts */
     basin_network *base;
     basin_parts *parts;           /* or NULL */
@@ -330,14 +338,14 @@ static basin_status find_drift(job *j, basin_error *error) {
 /* ---- opening ---- */
 
 static basin_status open_graphs(job *j, int first, basin_error *error) {
-    basin_args *o = j->o;
+    options *o = j->o;
     const basin_schema *schema = j->use.info ? j->use.info->schema : NULL;
     /* What --base names is read with no options. */
     basin_args plain = {.quiet = true, .memory = o->memory, .network = {.unite = true}};
     char *base = (char *)(uintptr_t)o->base;
     if (base) BASIN_TRY(basin_args_network(&j->base, &plain, schema, 1, &base, error));
     o->network.base = j->base;
-    BASIN_TRY(basin_args_network(&j->use.network, o, schema, o->operands - first,
+    BASIN_TRY(basin_args_network(&j->use.network, &o->args, schema, o->operands - first,
                                  o->operand + first, error));
     j->network = j->use.network;
     if (o->only_new) j->first = j->base->nodes;
@@ -361,14 +369,14 @@ static const char *reading_option(const basin_args *args) {
 
 /* Parts of a folder, or of what was opened (folder NULL), which is then freed. */
 static basin_status open_parts(job *j, const char *folder, basin_error *error) {
-    const basin_args *o = j->o;
+    const options *o = j->o;
     int64_t count = basin_ranks_count(o->ranks);
     char facts[32] = "";
     if (!folder && !o->parts && !o->ranks) return BASIN_OK;
-    if (folder && reading_option(o))
+    if (folder && reading_option(&o->args))
         return basin_fail(error, BASIN_BAD_VALUE,
                           "%s: parts are read as they were cut; --%s has no effect", folder,
-                          reading_option(o));
+                          reading_option(&o->args));
     basin_settings_get(facts, sizeof facts, j->use.info->settings, "facts", NULL);
     basin_cut_spec spec = {.parts = o->parts ? o->parts : count > 8 ? count : 8};
     if (!folder && !strcmp(facts, "none")) basin_network_forget_facts(j->use.network);
@@ -383,7 +391,7 @@ static basin_status open_parts(job *j, const char *folder, basin_error *error) {
 
 /* What the model is asked about: MODEL FILE... */
 static basin_status open_trained(job *j, basin_error *error) {
-    basin_args *o = j->o;
+    options *o = j->o;
     char **operand = o->operand;
     bool folder = o->operands == 2 && basin_cut_is(operand[1]);
     if (folder && (o->base || o->parts))
@@ -392,23 +400,23 @@ static basin_status open_trained(job *j, basin_error *error) {
     if (o->explain && (folder || o->parts || o->ranks))
         return basin_fail(error, BASIN_UNSUPPORTED,
                           "--explain with a graph in parts: needs the whole graph, on one rank");
-    basin_status status = basin_nodes_model_open(&j->use, o, operand[0], error);
+    basin_status status = basin_nodes_model_open(&j->use, &o->args, operand[0], error);
     if (!status && !folder) status = open_graphs(j, 1, error);
     BASIN_TRY(basin_ranks_agree(o->ranks, status, error));
     BASIN_TRY(open_parts(j, folder ? operand[1] : NULL, error));
-    basin_note_gamma(o, operand[0]);
+    basin_note_gamma(&o->args, operand[0]);
     return BASIN_OK;
 }
 
 static basin_status open_all(job *j, basin_error *error) {
     if (j->o->unsupervised) {
-        BASIN_TRY(basin_nodes_model_open(&j->use, j->o, NULL, error));
+        BASIN_TRY(basin_nodes_model_open(&j->use, &j->o->args, NULL, error));
         BASIN_TRY(open_graphs(j, 0, error));
     } else {
         BASIN_TRY(open_trained(j, error));
     }
     j->nodes = j->network->nodes - j->first;
-    j->columns = basin_args_classes(j->o) ? j->use.info->classes : 1;
+    j->columns = basin_args_classes(&j->o->args) ? j->use.info->classes : 1;
     return BASIN_NEW(&j->probability, j->network->nodes * j->columns, "probabilities", error);
 }
 
@@ -437,7 +445,7 @@ static void close_all(void *context) {
 }
 
 static basin_status check_score(void *context, basin_error *error) {
-    const basin_args *o = ((job *)context)->o;
+    const options *o = ((job *)context)->o;
     if (o->unsupervised && o->ranks)
         return basin_usage(error, "--unsupervised does not run under mpirun or srun");
     if (!o->unsupervised && o->operands < 2) return basin_usage(error, "needs MODEL FILE...");
@@ -447,7 +455,7 @@ static basin_status check_score(void *context, basin_error *error) {
 static basin_status score(void *context, basin_error *error) {
     job *j = context;
     char text[BASIN_EXPECTED_TEXT];
-    basin_args *o = j->o;
+    options *o = j->o;
     BASIN_TRY(open_all(j, error));
     const basin_nodes_model *model = j->use.model;
     j->threshold.threshold = model ? j->use.info->threshold : 0;
@@ -456,8 +464,8 @@ static basin_status score(void *context, basin_error *error) {
         BASIN_TRY(BASIN_NEW(&j->why, j->count, "explanations", error));
         j->use.work.odd = j->why, j->use.work.odds = j->count;
     }
-    BASIN_TRY(basin_nodes_probabilities(j->probability, &j->use, j->network, o, (uint64_t)o->seed,
-                                        error));
+    BASIN_TRY(basin_nodes_probabilities(j->probability, &j->use, j->network, &o->args,
+                                        (uint64_t)o->seed, error));
     if (o->threshold_for)
         BASIN_TRY(basin_nodes_threshold_for(&j->threshold, model, o->threshold_for,
                                             j->probability + j->first, j->nodes, error));
@@ -471,7 +479,7 @@ static basin_status score(void *context, basin_error *error) {
     return model && !j->parts ? find_drift(j, error) : BASIN_OK;
 }
 
-const basin_command basin_command_anomaly_score = {"anomaly score", score_table,
+const basin_command basin_command_anomaly_score = {BASIN_COMMAND("anomaly score", score_table),
                                                    BASIN_USES(job, .prepare = check_score,
                                                               .work = score, .print = put_scores,
                                                               .close = close_all, .rows = true),
@@ -484,7 +492,7 @@ static basin_status predict(void *context, basin_error *error) {
 }
 
 const basin_command basin_command_node_predict = {
-    "node predict", predict_table,
+    BASIN_COMMAND("node predict", predict_table),
     BASIN_USES(job, .work = predict, .print = put_predictions, .close = close_all, .rows = true),
     .ranks = true};
 
@@ -556,10 +564,10 @@ static basin_status predicted_class(job *j, int64_t node, basin_error *error) {
 
 static basin_status explain(void *context, basin_error *error) {
     job *j = context;
-    basin_args *o = j->o;
+    options *o = j->o;
     basin_nodes_use *u = &j->use;
     j->number = -1;
-    BASIN_TRY(basin_nodes_use_open(u, o, o->operand[0], 2, error));
+    BASIN_TRY(basin_nodes_use_open(u, &o->args, o->operand[0], 2, error));
     j->network = u->network;
     int64_t node = basin_network_find(u->network, o->operand[1]);
     if (node < 0 || node >= u->network->nodes)
@@ -576,10 +584,11 @@ static basin_status explain(void *context, basin_error *error) {
 
 #define EXPLAINS BASIN_USES(job, .work = explain, .print = put_explanation, .close = close_all)
 
-const basin_command basin_command_anomaly_explain = {"anomaly explain", anomaly_explain_table,
-                                                     EXPLAINS};
+const basin_command basin_command_anomaly_explain = {
+    BASIN_COMMAND("anomaly explain", anomaly_explain_table), EXPLAINS};
 
-const basin_command basin_command_node_explain = {"node explain", node_explain_table, EXPLAINS};
+const basin_command basin_command_node_explain = {BASIN_COMMAND("node explain", node_explain_table),
+                                                  EXPLAINS};
 
 /* ---- report ---- */
 
@@ -596,9 +605,9 @@ static const basin_option report_table[] = {
 
 static basin_status report(void *context, basin_error *error) {
     job *j = context;
-    basin_args *o = j->o;
+    options *o = j->o;
     basin_nodes_use *u = &j->use;
-    BASIN_TRY(basin_nodes_use_open(u, o, o->operand[0], 1, error));
+    BASIN_TRY(basin_nodes_use_open(u, &o->args, o->operand[0], 1, error));
     if (o->unseen) { /* labelled nodes that took no part in training */
         BASIN_TRY(BASIN_NEW(&j->part, u->network->nodes, "a report", error));
         BASIN_TRY(basin_nodes_seen(j->part, u->model, u->network, error));
@@ -615,7 +624,7 @@ static basin_status report(void *context, basin_error *error) {
 
 static basin_status print_size(void *context, basin_error *error) {
     (void)error;
-    const basin_args *o = ((job *)context)->o;
+    const options *o = ((job *)context)->o;
     struct stat file;
     double bytes = !o->json && stat(o->output, &file) == 0 ? (double)file.st_size : 0;
     if (!o->json) printf("%s: %.1f kB\n", o->output, bytes / 1e3);
@@ -623,5 +632,5 @@ static basin_status print_size(void *context, basin_error *error) {
 }
 
 const basin_command basin_command_anomaly_report = {
-    "anomaly report", report_table,
+    BASIN_COMMAND("anomaly report", report_table),
     BASIN_USES(job, .work = report, .finish = print_size, .close = close_all)};

@@ -5,6 +5,15 @@
 #include "base/parallel.h"
 #include "program/cli.h"
 
+typedef struct options {
+    BASIN_ARGS;
+    const char *listen, *socket, *token, *journal;
+    int64_t max_ids, connections, cap;
+    double max_body, timeout;
+    bool read_only;
+} options;
+#define OPTIONS options
+
 static const basin_option table[] = {
     BASIN_TEXT(listen, 0, "listen", "HOST:PORT", .text = "127.0.0.1:8470"),
     BASIN_TEXT(socket, 0, "socket", "PATH", .needs = "listen=127.0.0.1:8470"),
@@ -23,29 +32,30 @@ static const basin_option table[] = {
 
 static void say_nothing(const char *format, ...) { (void)format; }
 
-static basin_status run(basin_args *args, basin_error *error) {
+static basin_status run(void *context, basin_error *error) {
+    options *o = context;
     basin_serve_prepare();
-    BASIN_TRY(basin_compute_open(args, error));
+    BASIN_TRY(basin_compute_open(&o->args, error));
     basin_serving serving = {
-        .model = args->operand[0],
-        .base = args->operand[1],
-        .listen = args->listen,
-        .socket = args->socket,
-        .token = args->token,
-        .journal = args->journal,
-        .log = args->training.log,
-        .read_only = args->read_only,
-        .max_body = (int64_t)(args->max_body * (1 << 20)),
-        .max_ids = args->max_ids,
-        .connections = args->connections,
-        .threads = args->threads ? args->threads : basin_machine_info_now().processors,
-        .cap = args->cap,
-        .timeout = args->timeout,
-        .memory = (size_t)(args->memory * (double)(1 << 30)),
-        .backend = args->compute,
-        .say = args->quiet ? say_nothing : basin_say,
+        .model = o->operand[0],
+        .base = o->operand[1],
+        .listen = o->listen,
+        .socket = o->socket,
+        .token = o->token,
+        .journal = o->journal,
+        .log = o->training.log,
+        .read_only = o->read_only,
+        .max_body = (int64_t)(o->max_body * (1 << 20)),
+        .max_ids = o->max_ids,
+        .connections = o->connections,
+        .threads = o->threads ? o->threads : basin_machine_info_now().processors,
+        .cap = o->cap,
+        .timeout = o->timeout,
+        .memory = (size_t)(o->memory * (double)(1 << 30)),
+        .backend = o->compute,
+        .say = o->quiet ? say_nothing : basin_say,
     };
     return basin_serve(&serving, error);
 }
 
-const basin_command basin_command_serve = {"serve", table, .run = run};
+const basin_command basin_command_serve = {BASIN_COMMAND("serve", table), .run = run};

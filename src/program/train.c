@@ -99,7 +99,8 @@ static basin_status train(basin_train_job *job, basin_error *error) {
     return status ? fail_large(job, status, error) : finish(job, error);
 }
 
-basin_status basin_train_run(basin_args *args, basin_error *error) {
+basin_status basin_train_run(void *options, basin_error *error) {
+    basin_args *args = options;
     basin_train_job job = {.o = args, .task = args->command->train, .began = basin_clock()};
     if (!args->operands && args->start.print_config) return basin_config_print(args, NULL, error);
     if (!args->operands) return basin_usage(error, "needs data to train on");
@@ -160,12 +161,13 @@ static basin_status use(const basin_use_task *task, void *job, basin_args *o, ba
     return task->finish ? task->finish(job, error) : BASIN_OK;
 }
 
-basin_status basin_use_run(basin_args *args, basin_error *error) {
+basin_status basin_use_run(void *options, basin_error *error) {
+    basin_args *args = options;
     const basin_use_task *task = args->command->use;
     if (args->start.print_config) return basin_config_print(args, NULL, error);
     void *job = calloc(1, task->size);
     if (!job) return basin_fail_memory(error, args->command->name);
-    *(basin_args **)job = args;
+    memcpy(job, &options, sizeof options);
     basin_status status = use(task, job, args, error);
     task->close(job);
     free(job);

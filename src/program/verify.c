@@ -4,6 +4,13 @@
 #include "base/info.h"
 #include "program/cli.h"
 
+typedef struct options {
+    BASIN_ARGS;
+    double tolerance;
+    bool recompute;
+} options;
+#define OPTIONS options
+
 static const basin_option table[] = {
     BASIN_CHOICE(backend, "backend", "ref|cpu|cuda"),
     BASIN_CHOICE(dtype, "dtype", "f64|f32|bf16|fp8"),
@@ -17,7 +24,7 @@ static const basin_option table[] = {
 };
 
 typedef struct printer {
-    basin_args *o;
+    options *o;
     basin_record *r;
     const char *file;
     double tolerance;
@@ -73,7 +80,7 @@ static int verify_files(printer *p) {
     return failed;
 }
 
-static basin_status verify_all(basin_args *o, basin_error *error) {
+static basin_status verify_all(options *o, basin_error *error) {
     basin_dtype dtype = basin_backend_info_of(o->compute).storage;
     const char *name = basin_backend_name(o->compute), *type = basin_dtype_name(dtype);
     printer p = {.o = o, .tolerance = o->tolerance};
@@ -97,15 +104,16 @@ static basin_status verify_all(basin_args *o, basin_error *error) {
     return failed ? BASIN_REPORTED : BASIN_OK;
 }
 
-static basin_status run(basin_args *o, basin_error *error) {
+static basin_status run(void *context, basin_error *error) {
+    options *o = context;
     basin_dtype dtype = basin_option_dtype(o->dtype);
     if (!o->backend) o->backend = dtype == BASIN_F64 ? "ref" : "cpu";
     bool ref = !strcmp(o->backend, "ref");
     bool fits = dtype == BASIN_BF16 || dtype == BASIN_F8_E4M3 || ref == (dtype == BASIN_F64);
     if (o->dtype && !fits)
         return basin_usage(error, "backend %s does not compute in %s", o->backend, o->dtype);
-    BASIN_TRY(basin_compute_open(o, error));
+    BASIN_TRY(basin_compute_open(&o->args, error));
     return verify_all(o, error);
 }
 
-const basin_command basin_command_verify = {"verify", table, .run = run};
+const basin_command basin_command_verify = {BASIN_COMMAND("verify", table), .run = run};

@@ -3,6 +3,14 @@
 #include "program/verify/specimen.h"
 #include "tasks/common/view/svg.h"
 
+typedef struct options {
+    BASIN_ARGS;
+    const char *svg;
+    int64_t seeds, steps;
+    double scale;
+} options;
+#define OPTIONS options
+
 #define SEEDS(needs_) BASIN_INTEGER(seeds, "seeds", "N", 1, 100000, .initial = 16, .needs = needs_)
 #define STEPS(needs_)                                                                              \
     BASIN_INTEGER(steps, "steps", "T", 1, BASIN_SPECIMEN_STEPS, .initial = 20, .needs = needs_)
@@ -56,7 +64,7 @@ static void put_verdict(basin_record *r, const basin_species *species,
     basin_record_number(r, ".least_cosine", "%.3f", v->least_cosine);
 }
 
-static basin_status judge_all(basin_record *r, basin_args *o, basin_error *error) {
+static basin_status judge_all(basin_record *r, options *o, basin_error *error) {
     int count = 0;
     while (basin_species_all[count].name) count++;
     basin_progress progress = basin_progress_begin("judging", count, o->quiet || o->json);
@@ -74,7 +82,8 @@ static basin_status judge_all(basin_record *r, basin_args *o, basin_error *error
     return status;
 }
 
-static basin_status run_list(basin_args *o, basin_error *error) {
+static basin_status run_list(void *context, basin_error *error) {
+    options *o = context;
     if (o->operands) return show_one(o->operand[0], error);
     basin_record *r = basin_record_open(stdout, o->json ? BASIN_FORM_JSON : BASIN_FORM_TEXT);
     if (!r) return basin_fail_memory(error, "a result");
@@ -90,7 +99,8 @@ static basin_status run_list(basin_args *o, basin_error *error) {
     return status ? status : closed;
 }
 
-const basin_command basin_command_zoo_list = {"zoo list", list_table, .run = run_list};
+const basin_command basin_command_zoo_list = {BASIN_COMMAND("zoo list", list_table),
+                                              .run = run_list};
 
 /* ---- descend ---- */
 
@@ -102,7 +112,7 @@ static const basin_option descend_table[] = {
 };
 
 typedef struct descent {
-    basin_args *o;
+    options *o;
     const basin_species *species;
     basin_bundle *file;
     basin_specimen_run run;
@@ -147,7 +157,7 @@ static void put_descent(basin_record *r, const void *context) {
 }
 
 static basin_status descend(descent *d, const char *path, basin_error *error) {
-    basin_args *o = d->o;
+    options *o = d->o;
     if (path) BASIN_TRY(basin_bundle_read(&d->file, path, error));
     BASIN_TRY(basin_specimen_descend(&d->run, d->species, d->file, (uint64_t)o->seed, (int)o->steps,
                                      o->scale, error));
@@ -157,15 +167,17 @@ static basin_status descend(descent *d, const char *path, basin_error *error) {
     return basin_record_print(o->json, put_descent, d, error);
 }
 
-static basin_status run_descend(basin_args *o, basin_error *error) {
+static basin_status run_descend(void *context, basin_error *error) {
+    options *o = context;
     descent d = {.o = o};
     const char *path = o->operands > 1 ? o->operand[1] : NULL;
     BASIN_TRY(find(&d.species, o->operand[0], error));
-    if (path && (basin_option_given(o, "seed") || basin_option_given(o, "seeds")))
+    if (path && (basin_option_given(&o->args, "seed") || basin_option_given(&o->args, "seeds")))
         return basin_usage(error, "--seed and --seeds are for drawn weights, not for %s", path);
     basin_status status = descend(&d, path, error);
     basin_bundle_free(d.file);
     return status;
 }
 
-const basin_command basin_command_zoo_descend = {"zoo descend", descend_table, .run = run_descend};
+const basin_command basin_command_zoo_descend = {BASIN_COMMAND("zoo descend", descend_table),
+                                                 .run = run_descend};

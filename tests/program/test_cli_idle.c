@@ -1,7 +1,9 @@
 /* Options that others make idle, options given twice or without their value, and files that would
  * be written over: refused in a line, or told of in one, before anything is done. */
+#include <math.h>
 #include <stdbool.h>
 
+#include "base/needs.h"
 #include "program/cli.h"
 #include "program/program.h"
 
@@ -46,22 +48,44 @@ TEST_WITH(idle_options_are_refused, folder_new, program_teardown) {
         assert_error(run(state, "%s", line[i][0]), 2, line[i][1]);
 }
 
-static bool is_named(const basin_option *table, const char *name, size_t length) {
-    for (; table->name; table++)
-        if (strlen(table->name) == length && !strncmp(table->name, name, length)) return true;
-    return !strncmp(name, "OPERAND", length);
+/* Whether an option can have this value: one word of a condition. */
+static bool can_be(const basin_option *o, const char *word, size_t length) {
+    char text[80];
+    snprintf(text, sizeof text, "%.*s", (int)length, word);
+    if (o->kind <= BASIN_OPTION_SWITCH) return !strcmp(text, "on") || !strcmp(text, "off");
+    if (o->kind == BASIN_OPTION_TEXT || !*text) return true;
+    if (o->kind != BASIN_OPTION_CHOICE) {
+        char *end;
+        double value = strtod(text, &end);
+        return end > text && !*end && value >= fmin(o->low, o->initial) && value <= o->high;
+    }
+    for (const char *at = o->value; (at = strstr(at, text)); at++)
+        if ((at == o->value || at[-1] == '|') && strchr("|", at[length])) return true;
+    return false;
 }
 
-/* A condition on a name that is not there would be passed over. */
-TEST(conditions_name_options) {
+/* A condition on a name or a value that does not exist would be passed over. */
+static bool is_possible(const basin_command *command, const char *condition) {
+    size_t length;
+    bool equal, possible = true;
+    const char *words = basin_needs_words(condition, &length, &equal), *end = words + length;
+    const basin_option *o = basin_option_find(command, condition, strcspn(condition, "!="));
+    if (!o) return basin_needs_names(condition, "OPERAND");
+    do {
+        length = strcspn(words, "|, ");
+        possible = possible && can_be(o, words, length);
+        words += length;
+    } while (words < end && *words++ == '|');
+    return possible;
+}
+
+TEST(conditions_can_be_met) {
     for (const basin_command *const *at = basin_commands; *at; at++) {
         int count = 0;
+        assert_true((*at)->size >= sizeof(basin_args));
         for (const basin_option *o = (*at)->option; o->name; o++, count++)
-            for (const char *c = o->needs; c && *(c += strspn(c, ", "));) {
-                if (!is_named((*at)->option, c, strcspn(c, "!=")))
-                    fail_msg("%s --%s needs %s", (*at)->name, o->name, c);
-                c += strcspn(c, ", ");
-            }
+            for (const char *c = o->needs; c && *(c += strspn(c, ", ")); c += strcspn(c, ", "))
+                if (!is_possible(*at, c)) fail_msg("%s --%s needs %s", (*at)->name, o->name, c);
         assert_true(count <= BASIN_OPTIONS_MOST);
     }
 }
