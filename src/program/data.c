@@ -49,11 +49,9 @@ static void put_written(basin_record *r, const void *context) {
     const basin_network *n = ((const written *)context)->network;
     int64_t edges = 0;
     for (int i = 0; i < n->relations; i++) edges += n->relation[i].edges;
-    basin_record_text(r, "file", ((const written *)context)->path);
-    basin_record_integer(r, "nodes", n->nodes);
-    basin_record_integer(r, "edges", edges);
-    basin_record_integer(r, "features", n->features);
-    basin_record_integer(r, "anomalous", basin_network_count_label(n, 1));
+    basin_record_fields(r, "file=%s;nodes=%lld;edges=%lld;features=%lld;anomalous=%lld",
+                        ((const written *)context)->path, (long long)n->nodes, (long long)edges,
+                        (long long)n->features, (long long)basin_network_count_label(n, 1));
 }
 
 /* As JSON or else, unless quiet, as text. */
@@ -129,9 +127,9 @@ static const basin_option info_table[] = {
     BASIN_OPTIONS_END,
 };
 
-static int64_t count_mask(const basin_network *n, const uint8_t *mask) {
-    int64_t count = 0;
-    for (int64_t i = 0; mask && i < n->nodes; i++) count += mask[i] != 0;
+static long long count_mask(const basin_network *n, const uint8_t *mask, int64_t split) {
+    long long count = 0;
+    for (int64_t i = 0; mask && i < n->nodes; i++) count += mask[split * n->nodes + i] != 0;
     return count;
 }
 
@@ -157,9 +155,8 @@ static void put_splits(basin_record *r, const basin_network *n) {
     basin_record_table(r, "splits", NULL);
     for (int64_t s = 0; s < n->splits; s++) {
         basin_record_row(r);
-        basin_record_integer(r, "train", count_mask(n, n->train ? n->train + s * n->nodes : NULL));
-        basin_record_integer(r, "val", count_mask(n, n->val ? n->val + s * n->nodes : NULL));
-        basin_record_integer(r, "test", count_mask(n, n->test ? n->test + s * n->nodes : NULL));
+        basin_record_fields(r, "train=%lld;val=%lld;test=%lld", count_mask(n, n->train, s),
+                            count_mask(n, n->val, s), count_mask(n, n->test, s));
     }
     basin_record_end(r);
 }
@@ -168,11 +165,11 @@ static void put_relation(basin_record *r, const basin_network *n, int i) {
     double alike, anomalies;
     basin_network_homophily(&alike, &anomalies, n, i);
     basin_record_row(r);
-    basin_record_text(r, "name|relation", n->relation[i].name);
-    basin_record_integer(r, "edges", n->relation[i].edges);
-    basin_record_number(r, "mean_degree", "%.2f", (double)n->relation[i].edges / (double)n->nodes);
-    basin_record_number(r, "homophily", "%.3f", alike);
-    basin_record_number(r, "anomaly_homophily|of anomalies", "%.3f", anomalies);
+    basin_record_fields(r,
+                        "name|relation=%s;edges=%lld;mean_degree=%.2f;homophily=%.3f;"
+                        "anomaly_homophily|of anomalies=%.3f",
+                        n->relation[i].name, (long long)n->relation[i].edges,
+                        (double)n->relation[i].edges / (double)n->nodes, alike, anomalies);
 }
 
 /* Names and notes of the file. */
@@ -191,13 +188,10 @@ static void put_words(basin_record *r, const basin_network *n) {
 
 static void put_network(basin_record *r, const void *context) {
     const basin_network *n = context;
-    basin_record_text(r, "file", n->path);
-    basin_record_integer(r, "nodes", n->nodes);
-    basin_record_integer(r, "features", n->features);
-    basin_record_flag(r, "directed", n->directed);
-    basin_record_flag(r, "mapped", n->file != NULL);
-    basin_record_flag(r, ".ids", n->id.count > 0);
-    basin_record_text(r, ".note", n->note);
+    basin_record_fields(r,
+                        "file=%s;nodes=%lld;features=%lld;directed=%d;mapped=%d;.ids=%d;.note=%s",
+                        n->path, (long long)n->nodes, (long long)n->features, n->directed,
+                        n->file != NULL, n->id.count > 0, n->note);
     put_labels(r, n);
     put_words(r, n);
     basin_record_list(r, ".columns");
@@ -265,19 +259,23 @@ typedef struct parted {
     const basin_cut_report *report;
 } parted;
 
+#define F(member, ...) BASIN_FIELD(basin_cut_report, member, __VA_ARGS__)
+static const basin_field cut_fields[] = {
+    F(parts, "parts"),
+    F(edges, "edges"),
+    F(cut, "cut|edges between parts"),
+    F(halo, "halo|halo nodes"),
+    F(most_nodes, ".most_nodes"),
+    F(most_edges, ".most_edges"),
+    F(most_halo, ".most_halo"),
+    F(node_balance, "node_balance|nodes, largest part over mean", "%.3f"),
+    F(edge_balance, "edge_balance|edges, largest part over mean", "%.3f"),
+    {0}};
+
 static void put_parts(basin_record *r, const void *context) {
     const parted *p = context;
-    const basin_cut_report *c = p->report;
     basin_record_text(r, "folder", p->folder);
-    basin_record_integer(r, "parts", c->parts);
-    basin_record_integer(r, "edges", c->edges);
-    basin_record_integer(r, "cut|edges between parts", c->cut);
-    basin_record_integer(r, "halo|halo nodes", c->halo);
-    basin_record_integer(r, ".most_nodes", c->most_nodes);
-    basin_record_integer(r, ".most_edges", c->most_edges);
-    basin_record_integer(r, ".most_halo", c->most_halo);
-    basin_record_number(r, "node_balance|nodes, largest part over mean", "%.3f", c->node_balance);
-    basin_record_number(r, "edge_balance|edges, largest part over mean", "%.3f", c->edge_balance);
+    basin_record_struct(r, cut_fields, p->report);
 }
 
 static basin_status run_part(void *context, basin_error *error) {

@@ -36,10 +36,10 @@ basin_status basin_graph_read(basin_graphset *set, const basin_args *o,
         if (status)
             return basin_fail(error, status, "%s%s", why.text,
                               strstr(why.text, "archive format")
-                                  ? " (of a table of molecules --smiles names the column)"
+                                  ? " (for a table of molecules, --smiles names the column)"
                                   : "");
         if (idle)
-            return basin_usage(error, "--%s: %s is no table of molecules; it has its own", idle,
+            return basin_usage(error, "--%s applies to tables of molecules; %s is not one", idle,
                                path);
         bool marked = false, molecules = basin_graph_is_molecules(set);
         for (int64_t n = 0; n < set->nodes && molecules; n++)
@@ -47,10 +47,10 @@ basin_status basin_graph_read(basin_graphset *set, const basin_args *o,
         for (int64_t e = 0; e < set->edges && molecules; e++)
             marked = marked || set->edge_label[e * set->edge_labels] > 4;
         if (stereo > 0 && !marked)
-            basin_note(o, "%s has no stereochemistry: graph convert --stereo keeps it", path);
+            basin_note(o, "%s has no stereochemistry; graph convert --stereo keeps it", path);
         if (settings && marked && !(stereo > 0))
             return basin_fail(error, BASIN_BAD_VALUE,
-                              "%s has labels of stereochemistry, and stereo is off; needs the same",
+                              "%s has labels of stereochemistry; the setting stereo must be on",
                               path);
         return BASIN_OK;
     }
@@ -60,7 +60,8 @@ basin_status basin_graph_read(basin_graphset *set, const basin_args *o,
     spec.stereo = stereo > 0 || reading->stereo, spec.values = reading->values;
     spec.target = reading->target && !words ? reading->target : target;
     if (!spec.target)
-        return basin_usage(error, "%s is a table of molecules: --target says what to learn", path);
+        return basin_usage(error, "%s is a table of molecules; --target names the columns to learn",
+                           path);
     BASIN_TRY(basin_graphset_read_molecules(set, &spec, error));
     for (const char *at = set->note; *at;) {
         int length = (int)strcspn(at, "\n");
@@ -70,22 +71,26 @@ basin_status basin_graph_read(basin_graphset *set, const basin_args *o,
     return BASIN_OK;
 }
 
+#define F(member, ...) BASIN_FIELD(basin_graphs_measures, member, __VA_ARGS__)
+#define RANKING F(auroc, "?auroc", "%.4f"), F(auprc, "?auprc", "%.4f")
+#define SETS F(coverage, "?coverage", "%.4f"), F(size, "?set_size", "%.4g")
+/* Of classes, of values that are yes or no, and of others. */
+static const basin_field measure_fields[3][8] = {
+    {RANKING, F(accuracy, "accuracy", "%.2f %%"),
+     F(balanced, "balanced_accuracy|class-averaged", "%.2f %%"), F(loss, "cross_entropy", "%.4f"),
+     SETS},
+    {RANKING, F(loss, "cross_entropy", "%.4f"), SETS},
+    {F(loss, "mae", "%.4f"), F(deviation, "rmse", "%.4f"), F(explained, "?r2", "%.4f"),
+     F(coverage, "?coverage", "%.4f"), F(size, "?interval_width", "%.4g")},
+};
+#undef F
+
 void basin_record_measures(basin_record *r, const char *key, const basin_graphs_measures *m,
                            basin_graphs_target target, bool items) {
-    bool real = target == BASIN_GRAPHS_VALUES && !(m->auroc > 0);
+    bool values = target == BASIN_GRAPHS_VALUES;
     if (key) basin_record_object(r, key);
     if (items) basin_record_integer(r, target == BASIN_NODE_CLASSES ? "nodes" : "graphs", m->items);
-    if (m->auroc > 0) basin_record_fields(r, "auroc=%.4f;auprc=%.4f", m->auroc, m->auprc);
-    if (real) basin_record_fields(r, "mae=%.4f;rmse=%.4f", m->loss, m->deviation);
-    if (real && !isnan(m->explained)) basin_record_number(r, "r2", "%.4f", m->explained);
-    if (target != BASIN_GRAPHS_VALUES)
-        basin_record_fields(r, "accuracy=%.2f %%;balanced_accuracy|class-averaged=%.2f %%",
-                            m->accuracy, m->balanced);
-    if (!real) basin_record_number(r, "cross_entropy", "%.4f", m->loss);
-    if (!isnan(m->coverage)) {
-        basin_record_number(r, "coverage", "%.4f", m->coverage);
-        basin_record_number(r, real ? "interval_width" : "set_size", "%.4g", m->size);
-    }
+    basin_record_struct(r, measure_fields[!values ? 0 : isnan(m->auroc) ? 2 : 1], m);
     if (key) basin_record_end(r);
 }
 
@@ -115,7 +120,7 @@ basin_status basin_graph_divide(basin_folds *folds, const basin_graph_reading *r
     if (scaffold && !set->scaffold)
         return basin_usage(error, "--split scaffold needs a table of molecules");
     if (!scaffold && number > 1)
-        return basin_usage(error, "--split time is one split: graph train");
+        return basin_usage(error, "--split time gives one split; use it with graph train");
     return basin_folds_group(folds, scaffold ? set->scaffold : NULL, set->graphs, number, inner,
                              seed, error);
 }
@@ -165,18 +170,17 @@ static void put_labels(basin_record *r, const basin_graphset *s) {
 
 void basin_record_set(basin_record *r, const void *context) {
     const basin_graphset *s = context;
-    basin_record_text(r, "data", s->name);
-    basin_record_text(r, "task",
-                      s->class_of || s->target ? basin_graphs_target_name(s->task)
-                                               : "none: no classes and no values");
-    basin_record_fields(r, "graphs=%lld;nodes=%lld;edges|edges, both ways=%lld",
+    basin_record_fields(r, "data=%s;task=%s;graphs=%lld;nodes=%lld;edges|edges, both ways=%lld",
+                        s->name,
+                        s->class_of || s->target ? basin_graphs_target_name(s->task)
+                                                 : "none: no classes and no values",
                         (long long)s->graphs, (long long)s->nodes, (long long)s->edges);
     if (s->graphs) put_sizes(r, "nodes_per_graph", s->node_start, s->graphs, 1);
-    if (s->graphs) put_sizes(r, "edges_per_graph|edges per graph", s->edge_start, s->graphs, 2);
-    basin_record_integer(r, "node_labels|labels of nodes", s->node_labels);
-    basin_record_integer(r, "node_attributes|attributes of nodes", s->node_attributes);
-    basin_record_integer(r, "edge_labels|labels of edges", s->edge_labels);
-    basin_record_integer(r, "edge_attributes|attributes of edges", s->edge_attributes);
+    if (s->graphs) put_sizes(r, "edges_per_graph", s->edge_start, s->graphs, 2);
+    basin_record_fields(
+        r, "node_labels=%lld;node_attributes=%lld;edge_labels=%lld;edge_attributes=%lld",
+        (long long)s->node_labels, (long long)s->node_attributes, (long long)s->edge_labels,
+        (long long)s->edge_attributes);
     if (s->split[0]) {
         basin_record_object(r, "split");
         basin_record_fields(r, "train=%lld;validation=%lld;test=%lld", (long long)s->split[0],
@@ -203,7 +207,7 @@ static basin_status convert(void *context, basin_error *error) {
     bool same;
     if (is_table(o->operand[1]))
         return basin_usage(error,
-                           "'%s' comes last, in the place of the file to write: a packed "
+                           "'%s' comes last, where the file to write is expected: a packed "
                            "set, NAME.safetensors",
                            o->operand[1]);
     BASIN_TRY(basin_file_same(&same, o->operand[0], o->operand[1], error));
@@ -286,8 +290,7 @@ static void put_training(basin_record *r, const basin_train_job *job) {
     measures.auroc = basin_score_get(s, "validation_auroc");
     measures.auprc = basin_score_get(s, "validation_auprc");
     double best_of = 0;
-    basin_record_text(r, "data", job->o->operand[0]);
-    basin_record_text(r, "task", basin_graphs_target_name(target));
+    basin_record_fields(r, "data=%s;task=%s", job->o->operand[0], basin_graphs_target_name(target));
     if (!basin_settings_get_number(&best_of, job->o->settings, "best_of", NULL) && best_of > 1)
         basin_record_format(r, "kept", "the best of %.0f runs by validation", best_of);
     if (s->measures) basin_record_measures(r, "validation", &measures, target, false);
@@ -455,13 +458,24 @@ static double overlap_of(const job *j) {
     return trains > 0 ? tests / trains : 0;
 }
 
+#define F(member, ...) BASIN_FIELD(basin_graphs_fold, member, __VA_ARGS__)
+static const basin_field fold_fields[] = {F(trains, "train_graphs|train"),
+                                          F(validations, "|validation"),
+                                          F(tests, "|test"),
+                                          F(epochs, ".epochs"),
+                                          F(best_epoch, "best_epoch|epoch"),
+                                          F(seconds, ".seconds"),
+                                          F(epoch_seconds, ".epoch_seconds"),
+                                          F(memory, ".memory_bytes"),
+                                          {0}};
+#undef F
+
 static void put_baselines(basin_record *r, const job *j) {
-    if (!j->baseline) return;
     basin_record_table(r, "baselines",
-                       j->paper ? "baselines, on training graphs, too:" : "baselines:");
+                       j->paper ? "baselines, on the training graphs:" : "baselines:");
     for (int i = 0; i < 2; i++) {
         basin_spread s = spread_of(j, CONSTANT + i, 0, j->o->repeats);
-        if (s.deviation < 1e-9 * fabs(s.mean)) s.deviation = 0; /* all alike but for rounding */
+        if (s.deviation < 1e-9 * fabs(s.mean)) s.deviation = 0; /* equal except for rounding */
         basin_record_row(r);
         basin_record_text(r, "name", j->baseline->name[i]);
         basin_record_fields(r,
@@ -476,13 +490,9 @@ static void put_fold(basin_record *r, const job *j, int64_t number) {
     const basin_graphs_fold *f = &j->result[number];
     basin_record_row(r);
     if (j->o->repeats > 1) basin_record_integer(r, "repeat", number / j->folds + 1);
-    basin_record_fields(r, "fold=%lld;train_graphs|train=%lld;|validation=%lld;|test=%lld",
-                        (long long)(number % j->folds + 1), (long long)f->trains,
-                        (long long)f->validations, (long long)f->tests);
-    basin_record_fields(r, ".epochs=%lld;best_epoch|epoch=%lld;.seconds=%g;.epoch_seconds=%g",
-                        (long long)f->epochs, (long long)f->best_epoch, f->seconds,
-                        f->epoch_seconds);
-    basin_record_fields(r, ".memory_bytes=%lld;|validation score=%.4g", (long long)f->memory,
+    basin_record_integer(r, "fold", number % j->folds + 1);
+    basin_record_struct(r, fold_fields, f);
+    basin_record_number(r, "|validation score", "%.4g",
                         f->validations ? basin_graph_score(&j->set, &f->validation) : NAN);
     basin_record_number(r, j->paper ? "|training score" : "|test score", "%.4g",
                         basin_graph_score(&j->set, &f->test));
@@ -490,115 +500,82 @@ static void put_fold(basin_record *r, const job *j, int64_t number) {
     basin_record_measures(r, j->paper ? "training" : "test", &f->test, j->set.task, true);
 }
 
-static void put_folds(basin_record *r, const job *j) {
-    basin_record_table(r, j->o->repeats > 1 ? ".folds" : "folds", NULL);
-    for (int64_t f = 0; f < j->o->repeats * j->folds; f++)
-        if (j->result[f].done) put_fold(r, j, f);
-    basin_record_end(r);
-    basin_record_table(r, "|repeats", NULL);
-    for (int64_t i = 0; i < j->o->repeats && j->o->repeats > 1; i++) {
-        basin_spread s = spread_of(j, TEST, i, 1);
-        basin_record_row(r);
-        basin_record_fields(r, "repeat=%lld;seed=%lld", (long long)i + 1, (long long)seed_of(j, i));
-        basin_record_number(r, j->paper ? "training score" : "test score", "%.4g", s.mean);
-        basin_record_number(r, "deviation over folds", "%.4g", s.deviation);
-    }
-    basin_record_end(r);
-}
-
-/* The summary in words. */
-static void note_summary(basin_record *r, const job *j, const basin_spread *s) {
-    char over[120] = "";
-    if (j->o->repeats > 1)
-        snprintf(over, sizeof over, " +- %.4g over %lld %s", deviation_of_repeats(j, s->mean),
-                 (long long)j->o->repeats,
-                 j->paper ? "models of other seeds" : "repeats (deviation of their means)");
-    if (j->paper) {
-        basin_record_note(
-            r,
-            "TRAINING score %.4g%s: the graphs it was trained on, as in the published "
-            "notebooks; it says nothing of unseen graphs",
-            s->mean, over);
-        return;
-    }
-    basin_record_note(r, "test %.4g%s%s +- %.4g, the population deviation over %lld folds", s->mean,
-                      over, *over ? ";" : "", s->deviation, (long long)s->count);
-    int64_t unranked = 0;
-    for (int64_t f = 0; f < j->o->repeats * j->folds; f++)
-        unranked += j->result[f].done && isnan(basin_graph_score(&j->set, &j->result[f].test));
-    if (unranked)
-        basin_record_note(r, "%lld of the test folds have one class alone, and no AUROC: left out",
-                          (long long)unranked);
-    if (s->has_interval)
-        basin_record_note(r,
-                          "95 %% interval of the mean %.4g to %.4g (Student's t; folds share "
-                          "training graphs, which is allowed for)",
-                          s->interval[0], s->interval[1]);
-}
-
-static void put_statistics(basin_record *r, const job *j, const basin_spread *s) {
-    basin_record_number(r, j->paper ? ".training_mean" : ".test_mean", "%g", s->mean);
-    if (!j->paper) basin_record_number(r, ".test_deviation", "%g", s->deviation);
-    if (!j->paper && s->has_interval) basin_record_numbers(r, "test_interval_95", s->interval, 2);
-    if (j->o->repeats > 1)
-        basin_record_number(r, ".deviation_of_repeats", "%g", deviation_of_repeats(j, s->mean));
-    if (j->paper) return;
+static void put_statistics(basin_record *r, const job *j) {
+    basin_spread s = spread_of(j, TEST, 0, j->o->repeats);
     basin_spread v = spread_of(j, VALIDATION, 0, j->o->repeats);
-    if (!v.count) return; /* too few graphs to set any aside */
-    basin_record_fields(r, ".validation_mean=%g;.validation_deviation=%g", v.mean, v.deviation);
+    s.interval[0] = fmax(s.interval[0], 0); /* as no score is below 0, or above 1 or 100 % */
+    if (j->set.task != BASIN_GRAPHS_VALUES || j->set.binary)
+        s.interval[1] = fmin(s.interval[1], is_ranked(&j->set) ? 1 : 100);
+    basin_record_number(r, j->paper ? "training_mean" : "test_mean", "%.4g", s.mean);
+    if (j->o->repeats > 1)
+        basin_record_number(r, "deviation_of_repeats", "%.4g", deviation_of_repeats(j, s.mean));
+    if (j->paper) return;
+    basin_record_number(r, "test_deviation", "%.4g", s.deviation);
+    if (s.has_interval) basin_record_interval(r, "test_interval_95", "%.4g", s.interval);
+    if (v.count) /* else there were too few graphs to set any aside */
+        basin_record_fields(r, "validation_mean=%.4g;validation_deviation=%.4g", v.mean,
+                            v.deviation);
 }
 
 /* All measures, means over the test folds that have them. */
 static void put_means(basin_record *r, const job *j) {
     basin_graphs_measures mean = {0};
-    double *to[] = {&mean.accuracy, &mean.balanced, &mean.loss,      &mean.deviation, &mean.auroc,
-                    &mean.auprc,    &mean.coverage, &mean.explained, &mean.size};
-    double folds[9] = {0}; /* that have each of them */
-    for (int64_t f = 0; f < j->o->repeats * j->folds; f++) {
-        const basin_graphs_measures *m = &j->result[f].test;
-        const double from[] = {m->accuracy, m->balanced, m->loss,      m->deviation, m->auroc,
-                               m->auprc,    m->coverage, m->explained, m->size};
-        for (int i = 0; i < 9 && j->result[f].done; i++)
-            if (!isnan(from[i])) *to[i] += from[i], folds[i]++;
+    for (const basin_field *f = measure_fields[0]; f < measure_fields[3]; f++) {
+        double sum = 0, folds = 0;
+        for (int64_t i = 0; i < j->o->repeats * j->folds && f->key; i++) {
+            double value = *(const double *)((const char *)&j->result[i].test + f->offset);
+            if (j->result[i].done && !isnan(value)) sum += value, folds++;
+        }
+        if (f->key) *(double *)((char *)&mean + f->offset) = sum / folds;
     }
-    for (int i = 0; i < 9; i++) *to[i] /= folds[i];
     basin_record_measures(r, j->paper ? "training_means|means" : "test_means|means", &mean,
                           j->set.task, false);
 }
 
+/* Limits of the figures, in words. */
+static void note_limits(basin_record *r, const job *j) {
+    int64_t unranked = 0;
+    for (int64_t f = 0; f < j->o->repeats * j->folds; f++)
+        unranked += j->result[f].done && isnan(basin_graph_score(&j->set, &j->result[f].test));
+    if (j->paper)
+        basin_record_note(r, "TRAINING score: the graphs it was trained on, as in the published "
+                             "notebooks, not unseen graphs");
+    else
+        basin_record_note(r, "population deviation over folds; the 95 %% interval of the mean "
+                             "(Student's t) allows for training graphs that folds share");
+    if (unranked)
+        basin_record_note(r, "%lld test folds have only one class, hence no AUROC: left out",
+                          (long long)unranked);
+    if (j->members > 1 && !j->paper)
+        basin_record_note(r, "mean of %lld models; graph train --members %lld trains as many",
+                          (long long)j->members, (long long)j->members);
+}
+
 static void put_cv(basin_record *r, const void *context) {
     const job *j = context;
-    cv_options *o = j->o;
-    basin_spread s = spread_of(j, TEST, 0, o->repeats);
-    s.interval[0] = fmax(s.interval[0], 0); /* as no score is below 0, or above 1 or 100 % */
-    if (j->set.task != BASIN_GRAPHS_VALUES || j->set.binary)
-        s.interval[1] = fmin(s.interval[1], is_ranked(&j->set) ? 1 : 100);
-    basin_record_text(r, "data", j->set.name);
-    basin_record_text(r, "task", basin_graphs_target_name(j->set.task));
-    basin_record_text(r, "protocol",
-                      j->paper              ? "paper (training graphs)"
-                      : j->o->reading.index ? "held-out, given folds"
-                      : j->set.scaffold && !strcmp(j->o->reading.split, "scaffold")
-                          ? "held-out, folds of scaffolds"
-                          : "held-out, stratified folds");
-    basin_record_flag(r, ".held_out", !j->paper);
-    basin_record_text(r, "preset", o->start.preset);
-    basin_record_fields(r, "members=%lld;.repeats=%lld;.seed=%lld", (long long)j->members,
-                        (long long)o->repeats, (long long)j->seed);
+    const cv_options *o = j->o;
+    bool pooled = j->set.task == BASIN_GRAPHS_VALUES && j->set.targets > 1 && !j->set.binary;
+    basin_record_fields(
+        r, "data=%s;task=%s;protocol=%s;.held_out=%d;preset=%s;members=%lld;repeats=%lld;seed=%lld",
+        j->set.name, basin_graphs_target_name(j->set.task),
+        j->paper                                                   ? "paper (training graphs)"
+        : o->reading.index                                         ? "held-out, given folds"
+        : j->set.scaffold && !strcmp(o->reading.split, "scaffold") ? "held-out, folds of scaffolds"
+                                                                   : "held-out, stratified folds",
+        !j->paper, o->start.preset, (long long)j->members, (long long)o->repeats,
+        (long long)j->seed);
     basin_record_text(r, "score",
-                      j->set.task == BASIN_GRAPHS_VALUES && j->set.targets > 1 && !j->set.binary
+                      pooled
                           ? "mean absolute error, each value in units of its deviation in training"
                           : basin_graph_score_name(&j->set));
-    put_statistics(r, j, &s);
-    if (!basin_record_is_text(r)) put_baselines(r, j);
+    put_statistics(r, j);
     put_means(r, j);
-    put_folds(r, j);
-    note_summary(r, j, &s);
-    if (j->members > 1 && !j->paper)
-        basin_record_note(r,
-                          "of the mean of %lld models; graph train --members %lld keeps such a one",
-                          (long long)j->members, (long long)j->members);
-    if (basin_record_is_text(r)) put_baselines(r, j);
+    if (j->baseline) put_baselines(r, j);
+    basin_record_table(r, "folds", NULL);
+    for (int64_t f = 0; f < o->repeats * j->folds; f++)
+        if (j->result[f].done) put_fold(r, j, f);
+    basin_record_end(r);
+    note_limits(r, j);
 }
 
 /* The set is read before signals are caught: they end that at once. */
@@ -615,7 +592,8 @@ static basin_status prepare_cv(void *context, basin_error *error) {
                                j->o->settings, error));
     j->members = members > 0 ? (int64_t)members : j->set.line ? 5 : 3;
     BASIN_TRY(basin_settings_get_number(&seed, j->o->settings, "best_of", error));
-    if (seed > 1) return basin_usage(error, "--best-of chooses among runs: graph train");
+    if (seed > 1)
+        return basin_usage(error, "--best-of chooses among runs; use it with graph train");
     return BASIN_OK;
 }
 

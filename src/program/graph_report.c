@@ -75,7 +75,7 @@ static const basin_option report_table[] = {
     BASIN_OPTIONS_LAST,
 };
 
-/* What is true of a row: the value, or the column of the class. */
+/* The true value of a row, or the column of its class. */
 static double truth_of(const job *j, int64_t row) {
     const basin_graphset *s = &j->all.set;
     int64_t g = j->all.list[row];
@@ -93,7 +93,8 @@ static bool is_covered(const job *j, int64_t row, double y) {
     return (double)low[at] <= y && y <= (double)high[at];
 }
 
-/* Of classes the prediction is the probability of the second, the error what is lacking of 1. */
+/* For classes the prediction is the probability of the second, the error 1 minus that of the truth.
+ */
 static void fill_row(job *j, int64_t i) {
     const float *own = j->all.output + i * j->all.columns;
     double y = truth_of(j, i), p = (double)own[j->column < 0 ? j->all.columns > 1 : j->column];
@@ -141,7 +142,7 @@ static const char *id_of(char text[NAME_TEXT], const basin_graphset *s, int64_t 
     return text;
 }
 
-/* Of the largest errors: the molecule, and its nearest in training where that was given. */
+/* For the largest errors: the molecule, and its nearest in the training table if that is given. */
 static void put_drawings(basin_document *d, const job *j) {
     char text[NAME_TEXT];
     const char *names = j->all.about.remembered;
@@ -191,7 +192,7 @@ static void put_document(basin_document *d, const job *j) {
     basin_document_put(d, "}");
 }
 
-/* A table of other molecules would draw these as the nearest. */
+/* With another table, its molecules would be drawn as the nearest. */
 static basin_status check_training(job *j, basin_error *error) {
     int64_t n, known = 0;
     BASIN_FREE_AT_EXIT int64_t *list = NULL;
@@ -201,7 +202,7 @@ static basin_status check_training(job *j, basin_error *error) {
     for (int64_t i = 0; i < n; i++) known += seen[i] != BASIN_GRAPHS_NEW;
     if (10 * known >= n) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_VALUE,
-                      "--training %s: the model was trained on %lld of its %lld molecules; needs "
+                      "--training %s: the model was trained on %lld of its %lld molecules; must be "
                       "the table that it was trained on",
                       j->all.o->training_file, (long long)known, (long long)n);
 }
@@ -215,10 +216,11 @@ static basin_status report(void *context, basin_error *error) {
     BASIN_TRY(basin_graph_open_all(all, true, error));
     if (all->about.target == BASIN_NODE_CLASSES)
         return basin_fail(error, BASIN_UNSUPPORTED,
-                          "%s: a model of classes of nodes; needs one of graphs", o->operand[0]);
+                          "%s predicts classes of nodes; a report needs a model of graphs",
+                          o->operand[0]);
     BASIN_TRY(basin_graph_find_column(&j->column, all, error));
     if (all->about.class_value && o->about)
-        return basin_usage(error, "--about: a report on classes is about all of them");
+        return basin_usage(error, "--about has no effect: a report on classes covers all of them");
     if (j->column < 0 && !all->about.class_value) j->column = 0;
     if (o->training_file)
         BASIN_TRY(basin_graph_read(&j->training, &o->args, &o->reading, o->training_file, "",

@@ -47,19 +47,18 @@ basin_status basin_graph_open_all(job *j, bool labels, basin_error *error) {
     return BASIN_OK;
 }
 
-/* Notes on labels that training did not see, and on descents that did not converge. */
+/* Notes on labels that are not in the training data, and on descents that did not converge. */
 static void note_graphs(job *j) {
     static const char *const of[2][2] = {
         {"nodes with a label", "edges with a label"},
-        {"atoms with an element, charge or hydrogens", "bonds, both ways, of a kind"}};
+        {"atoms with an element, charge or hydrogen count", "bonds, both ways, of a kind"}};
     char text[400];
     int64_t unknown[2];
     bool known = !basin_graphs_unknown_labels(unknown, j->model, &j->data, NULL);
     for (int i = 0; i < 2 && known; i++)
         if (unknown[i])
-            basin_note(j->o,
-                       "%s beyond those of training, which the model treats as unlabelled: %lld",
-                       of[j->set.line != NULL][i], (long long)unknown[i]);
+            basin_note(j->o, "%lld %s that is not in the training data; treated as unlabelled",
+                       (long long)unknown[i], of[j->set.line != NULL][i]);
     double most = 0;
     const int64_t *start = j->set.node_start;
     int64_t cut = 0;
@@ -83,13 +82,13 @@ void basin_graph_close_all(void *context) {
     basin_graphs_close(j->model);
 }
 
-/* Where several values are pooled: in which units. Else "". */
+/* The units of several values that are pooled; else "". */
 static const char *units_of(const basin_graphs_info *about) {
     char text[8];
     if (about->target != BASIN_GRAPHS_VALUES || about->columns < 2 || about->binary ||
         basin_settings_get(text, sizeof text, about->settings, "standardise", NULL))
         return "";
-    return strcmp(text, "on") ? "all values pooled in their own units"
+    return strcmp(text, "on") ? "all values pooled, each in its units"
                               : "each value in units of its deviation in training";
 }
 
@@ -209,7 +208,7 @@ static void put_predictions(basin_record *r, const void *context) {
     basin_record_end(r);
 }
 
-/* Which graph, and which node of it, each row is. */
+/* The graph of each row, and the node in it. */
 static void number_rows(job *j) {
     const int64_t *start = j->about.target == BASIN_NODE_CLASSES ? j->set.node_start : NULL;
     for (int64_t i = 0, row = 0; i < j->count; i++) {
@@ -236,7 +235,7 @@ static basin_status write_embeddings(job *j, basin_error *error) {
 basin_status basin_graph_predict(job *j, basin_error *error) {
     j->rows = basin_graphs_rows(j->model, &j->data);
     j->columns = j->about.columns;
-    int64_t by; /* found first: a wrong name costs no predictions */
+    int64_t by; /* found before predicting, so that a wrong name fails early */
     BASIN_TRY(basin_graph_find_column(&by, j, error));
     BASIN_TRY(BASIN_NEW(&j->output, j->rows * j->columns, "outputs", error));
     BASIN_TRY(BASIN_NEW(&j->spread, j->rows * j->columns, "outputs", error));
@@ -262,7 +261,7 @@ basin_status basin_graph_predict(job *j, basin_error *error) {
         char key[100];
         name_column(key, j, by);
         if (j->o->sort && (words || j->columns > 2 - !j->about.class_value))
-            basin_note(j->o, "sorted by %s, the highest first; --about names another", key);
+            basin_note(j->o, "sorted by %s, highest first; --about names another column", key);
     }
     BASIN_TRY(BASIN_NEW_RAW(&j->order, j->rows + 1, "outputs", error));
     for (int64_t i = 0; i < j->rows; i++)
@@ -287,8 +286,8 @@ const basin_command basin_command_graph_predict = {
                .rows = true),
     .ranks = true};
 
-/* ---- eval: how well a model does on a set of graphs, whether it has seen them, and how much the
- * noise of its descent would change that ---- */
+/* ---- eval: measures on a set of graphs, whether they took part in training, and the spread that
+ * noise of the descent causes ---- */
 
 static const basin_option eval_table[] = {
     BASIN_FLAG(unseen, "unseen"), BASIN_INTEGER(noisy, "noisy", "N", 0, 100000),
@@ -310,7 +309,7 @@ basin_status basin_graph_look_back(job *j, basin_error *error) {
     if (j->known) j->count = j->data.graphs = kept;
     if (status && (j->o->unseen || status != BASIN_UNSUPPORTED)) return status;
     if (j->o->unseen && !j->count)
-        return basin_fail(error, BASIN_BAD_VALUE, "%s: the model has seen all %lld graphs",
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: all %lld graphs took part in training",
                           j->set.name, (long long)j->before);
     return BASIN_OK;
 }
@@ -334,9 +333,18 @@ static void put_noisy(basin_record *r, const basin_spread *s, const basin_graphs
     basin_record_fields(r, "evaluations=%lld;mean=%.5g;deviation=%.2g;lowest=%.5g;highest=%.5g",
                         (long long)s->count, s->mean, s->deviation, s->lowest, s->highest);
     basin_record_end(r);
-    basin_record_note(r, "the spread of noise in one model; it says nothing of other trainings, "
-                         "seeds or splits");
+    basin_record_note(r, "the spread of noise in one model, not of other runs, seeds or splits");
 }
+
+#define F(member, ...) BASIN_FIELD(basin_graphs_value, member, __VA_ARGS__)
+static const basin_field value_fields[] = {F(known, "known"),
+                                           F(mean, "|mean", "%.4g"),
+                                           F(spread, "|deviation", "%.4g"),
+                                           F(error, "mae", "%.4g"),
+                                           F(deviation, "rmse", "%.4g"),
+                                           F(explained, "r2", "%.4g"),
+                                           {0}};
+#undef F
 
 static void put_values(basin_record *r, const job *j) {
     basin_record_table(r, "values", NULL);
@@ -346,9 +354,7 @@ static void put_values(basin_record *r, const job *j) {
         name_column(key, j, c);
         basin_record_row(r);
         basin_record_text(r, "name|value", key);
-        basin_record_fields(r, "known=%lld;|mean=%.4g;|deviation=%.4g;mae=%.4g;rmse=%.4g;r2=%.4g",
-                            (long long)v->known, v->mean, v->spread, v->error, v->deviation,
-                            v->explained);
+        basin_record_struct(r, value_fields, v);
         if (j->about.binary) basin_record_fields(r, "auroc=%.4g;auprc=%.4g", v->auroc, v->auprc);
     }
     basin_record_end(r);
@@ -357,48 +363,30 @@ static void put_values(basin_record *r, const job *j) {
 void basin_graph_put_seen(basin_record *r, const job *j) {
     int64_t trained = j->seen[BASIN_GRAPHS_TRAINED_ON];
     int64_t validated = j->seen[BASIN_GRAPHS_VALIDATED_ON];
-    if (j->known)
-        basin_record_fields(r, ".trained_on=%lld;.validated_on=%lld", (long long)trained,
-                            (long long)validated);
     if (!j->known)
-        basin_record_note(r, "the model's file does not say which graphs it was trained on: they "
-                             "may be among these");
-    else if (trained + validated)
-        basin_record_note(r, "%lld of these %lld graphs %s trained on, %lld more chose the epoch%s",
-                          (long long)trained, (long long)j->before, trained == 1 ? "was" : "were",
-                          (long long)validated,
-                          j->o->unseen ? "; they were left out"
-                                       : ": this is no score of unseen graphs (--unseen)");
-}
-
-static void put_missing(basin_record *r, const job *j) {
-    int64_t missing = j->measures.missing;
-    bool nodes = j->about.target == BASIN_NODE_CLASSES;
-    if (j->value || missing) basin_record_integer(r, ".missing", missing);
-    if (missing && j->value)
-        basin_record_note(r, "%lld of %lld values are not known; they were left out",
-                          (long long)missing, (long long)(j->measures.items * j->about.columns));
-    else if (missing)
-        basin_record_note(r,
-                          "%lld of %lld %s have a class that the model does not know; they were "
-                          "left out",
-                          (long long)missing, (long long)(missing + j->measures.items),
-                          nodes ? "nodes" : "graphs");
+        basin_record_note(r, "the model file does not record its training graphs: they may be "
+                             "among these");
+    else
+        basin_record_fields(r, "trained_on=%lld;validated_on=%lld", (long long)trained,
+                            (long long)validated);
+    if (trained + validated)
+        basin_record_note(r, j->o->unseen ? "graphs that took part in training were left out"
+                                          : "this is not a score of unseen graphs (--unseen)");
 }
 
 static void put_evaluation(basin_record *r, const void *context) {
     const job *j = context;
     basin_graphs_target target = j->about.target;
-    basin_record_text(r, "model", j->o->operand[0]);
-    basin_record_text(r, "data", j->set.name);
-    basin_record_text(r, "task", basin_graphs_target_name(target));
-    const char *chosen = j->set.split[2] ? "test" : "all";
-    basin_record_text(r, "part", strcmp(j->o->reading.part, "auto") ? j->o->reading.part : chosen);
+    const char *chosen = j->o->reading.part;
+    if (!strcmp(chosen, "auto")) chosen = j->set.split[2] ? "test" : "all";
+    basin_record_fields(r, "model=%s;data=%s;task=%s;part=%s", j->o->operand[0], j->set.name,
+                        basin_graphs_target_name(target), chosen);
     basin_record_measures(r, NULL, &j->measures, target, true);
     if (*units_of(&j->about)) basin_record_note(r, "(%s)", units_of(&j->about));
     basin_graph_put_seen(r, j);
     if (j->noisy.count) put_noisy(r, &j->noisy, &j->set);
-    put_missing(r, j);
+    if (j->value || j->measures.missing)
+        basin_record_integer(r, "missing|without known truth", j->measures.missing);
     if (j->value) put_values(r, j);
 }
 
@@ -455,7 +443,7 @@ static int64_t merge(part *edge, int64_t count) {
     return kept;
 }
 
-/* Whether the memory has more to say than the network. */
+/* Whether the memory has the larger weight in the prediction. */
 static bool by_memory(const basin_graphs_explanation *e) { return e->share > 0.5; }
 
 static basin_status sort_parts(job *j, basin_error *error) {
@@ -580,9 +568,8 @@ static void put_explanation(basin_record *r, const void *context) {
     char text[200];
     headline(text, sizeof text, j);
     basin_record_note(r, "%s", text);
-    basin_record_text(r, "model", j->o->operand[0]);
-    basin_record_text(r, "data", j->set.name);
-    basin_record_integer(r, "graph", e->graph);
+    basin_record_fields(r, "model=%s;data=%s;graph=%lld", j->o->operand[0], j->set.name,
+                        (long long)e->graph);
     put_place(r, &j->set, e->graph);
     if (class_value)
         put_class(r, j, class_value[e->column]);
@@ -593,25 +580,24 @@ static void put_explanation(basin_record *r, const void *context) {
                         class_value || j->about.binary ? "output|log-odds of the network"
                                                        : "output|output of the network",
                         "%.4g", e->output);
-    basin_record_number(r, "blank|of the blank graph", "%.4g", e->blank);
-    basin_record_fields(r, "nodes_add=%+.4g;edges_add=%+.4g;missed|missed by the integral=%.2g",
-                        sum_of(e->node, e->nodes), sum_of(e->edge, e->edges), e->missed);
+    basin_record_fields(r,
+                        "blank|of the blank graph=%.4g;nodes_add=%+.4g;edges_add=%+.4g;"
+                        "missed|missed by the integral=%.2g",
+                        e->blank, sum_of(e->node, e->nodes), sum_of(e->edge, e->edges), e->missed);
     if (e->share > 0)
         basin_record_fields(r,
-                            "share|share of the memory=%.2g;recalled|memory says=%.4g;"
-                            "usual|of a graph like none=%.4g",
+                            "share|share of the memory=%.2g;recalled|output of the memory=%.4g;"
+                            "usual|for an unfamiliar graph=%.4g",
                             e->share, e->recalled, e->usual);
     put_nodes(r, j);
     put_edges(r, j);
     if (fabs(e->missed) > 0.1 * fabs(e->output - e->blank) + 1e-3)
-        basin_record_note(r,
-                          "the integral misses %.2g of the difference %.2g: the output jumps "
-                          "between the two graphs, so the parts do not add up to it",
-                          e->missed, e->output - e->blank);
+        basin_record_note(r, "the parts do not add up to the output, which jumps between the two "
+                             "graphs");
     if (j->about.members > 1 || e->share > 0)
         basin_record_note(r, "\"adds\" is the mean over %lld member%s of the network%s",
                           (long long)j->about.members, j->about.members > 1 ? "s" : "",
-                          e->share > 0 ? "; \"memory\" what a node adds to what the memory says"
+                          e->share > 0 ? "; \"memory\" is the node's part in the memory's output"
                                        : "");
 }
 
@@ -634,10 +620,10 @@ static basin_status draw(void *context, basin_error *error) {
     d.graph.title = title, d.graph.subtitle = subtitle, d.graph.legend = legend;
     d.graph.node = e->node, d.graph.strength = e->edge;
     if (molecule && by_memory(e)) {
-        snprintf(legend, sizeof legend,
-                 "what an atom and what is around it add to %s by the memory", subject(about, j));
+        snprintf(legend, sizeof legend, "what an atom and its surroundings add to %s by the memory",
+                 subject(about, j));
         snprintf(subtitle, sizeof subtitle,
-                 "memory %.3g, of a graph like none %.3g, its share %.2g", e->recalled, e->usual,
+                 "memory %.3g, for an unfamiliar graph %.3g, its share %.2g", e->recalled, e->usual,
                  e->share);
         d.graph.node = e->memory, d.graph.strength = NULL;
     }
@@ -659,9 +645,9 @@ basin_status basin_graph_find_column(int64_t *column, const job *j, basin_error 
         if (j->about.names && !strcmp(key + (class_value ? 2 : 0), j->o->about)) *column = c;
     }
     if (*column >= 0) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_VALUE, "--about %.40s; needs %s", j->o->about,
-                      class_value ? "a class of the training data, by its word or number"
-                                  : "a value, by its name or counted from 1");
+    return basin_fail(error, BASIN_BAD_VALUE, "--about %.40s is not %s", j->o->about,
+                      class_value ? "a class of the training data (word or number)"
+                                  : "a value (name or 1-based position)");
 }
 
 static basin_status explain(void *context, basin_error *error) {

@@ -81,14 +81,34 @@ void basin_record_reliability(basin_record *r, const basin_reliability *reliabil
     for (int k = 0; k < BASIN_RELIABILITY_BINS; k++) {
         if (!reliability->bin[k].count) continue;
         basin_record_row(r);
-        basin_record_number(r, "from|probability from", "%.1f", (double)k / BASIN_RELIABILITY_BINS);
-        basin_record_integer(r, "nodes", reliability->bin[k].count);
-        basin_record_number(r, "predicted", "%.3f", reliability->bin[k].predicted);
-        basin_record_number(r, "observed", "%.3f", reliability->bin[k].observed);
+        basin_record_fields(r, "from|probability from=%.1f;nodes=%lld;predicted=%.3f;observed=%.3f",
+                            (double)k / BASIN_RELIABILITY_BINS,
+                            (long long)reliability->bin[k].count, reliability->bin[k].predicted,
+                            reliability->bin[k].observed);
     }
     basin_record_end(r);
     basin_record_number(r, "|expected calibration error", "%.4f", reliability->ece);
     basin_record_end(r);
+}
+
+#define F(member, ...) BASIN_FIELD(basin_nodes_figures, member, __VA_ARGS__)
+static const basin_field ranking_fields[] = {F(auroc, "auroc", "%.2f %%", 100),
+                                             F(auprc, "auprc", "%.2f %%", 100),
+                                             F(recall_at_k, "recall_at_k", "%.2f %%", 100),
+                                             {0}},
+                         alert_fields[] = {F(threshold, "threshold", "%.4f"),
+                                           F(alerts, "alerts"),
+                                           F(precision, "precision", "%.2f %%", 100),
+                                           F(recall, "recall", "%.2f %%", 100),
+                                           F(f1, "f1", "%.2f %%", 100),
+                                           F(macro_f1, "macro_f1", "%.2f %%", 100),
+                                           F(reliability.ece, "ece", "%.2f %%", 100),
+                                           {0}};
+#undef F
+
+void basin_record_figures(basin_record *r, const basin_nodes_figures *figures, bool alerts) {
+    basin_record_struct(r, ranking_fields, figures);
+    if (alerts) basin_record_struct(r, alert_fields, figures);
 }
 
 /* ---- train ---- */
@@ -194,9 +214,8 @@ static void put_anomaly(basin_record *r, const basin_train_job *job) {
     options *o = (void *)job->o;
     const basin_nodes_info *model = job->model ? basin_nodes_get_info(job->model) : NULL;
     if (!model) return;
-    basin_record_integer(r, "members", model->members);
-    basin_record_text(r, "trained_on", model->trained_on);
-    basin_record_number(r, "threshold", "%.4f", model->threshold);
+    basin_record_fields(r, "members=%lld;trained_on=%s;threshold=%.4f", (long long)model->members,
+                        model->trained_on, model->threshold);
     basin_record_percent(r, "validation", model->reached[BASIN_PART_VAL]);
     basin_record_percent(r, "test", model->reached[BASIN_PART_TEST]);
     basin_record_number(r, "network_share", "%.2f", model->share);

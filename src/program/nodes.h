@@ -39,6 +39,8 @@ enum { BASIN_EXPECTED_TEXT = 400 };
 const char *basin_expected_print(char text[BASIN_EXPECTED_TEXT], const basin_nodes_threshold *t,
                                  const char *goal);
 void basin_record_expected(basin_record *r, const basin_nodes_threshold *t, const char *goal);
+/* Measures of a ranking, and of the alerts at a threshold. */
+void basin_record_figures(basin_record *r, const basin_nodes_figures *figures, bool alerts);
 /* Probabilities beside frequencies. */
 void basin_record_reliability(basin_record *r, const basin_reliability *reliability,
                               const char *title);

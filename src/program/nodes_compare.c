@@ -41,38 +41,30 @@ static void put_models(basin_record *r, const job *j) {
     basin_record_table(r, "models", NULL);
     for (int k = 0; k < 2; k++) {
         const basin_nodes_figures *f = &j->found.figures[k];
-        const basin_nodes_info *info = basin_nodes_get_info(j->use[k].model);
         basin_record_row(r);
-        basin_record_text(r, "model", j->o->operand[k]);
-        basin_record_text(r, "id", info->id);
-        basin_record_number(r, "auroc", "%.2f", 100 * f->auroc);
-        basin_record_number(r, "auprc", "%.2f", 100 * f->auprc);
-        basin_record_number(r, "threshold", "%.4f", f->threshold);
-        basin_record_integer(r, "alerts", f->alerts);
-        basin_record_number(r, "precision", "%.2f", 100 * f->precision);
-        basin_record_number(r, "recall", "%.2f", 100 * f->recall);
-        basin_record_number(r, "ece|ECE", "%.2f", 100 * f->reliability.ece);
+        basin_record_fields(r, "model=%s;id=%s", j->o->operand[k],
+                            basin_nodes_get_info(j->use[k].model)->id);
+        basin_record_figures(r, f, true);
         basin_record_number(r, "brier", "%.4f", f->reliability.brier);
     }
     basin_record_end(r);
-    basin_record_table(r, "budgets", "percent right, and of the anomalies found, at alerts:");
+    basin_record_table(r, "budgets", "percent, by the number of alerts:");
     for (int i = 0; i < j->found.figures[0].budgets; i++) {
         const basin_nodes_budget *a = &j->found.figures[0].budget[i];
         const basin_nodes_budget *b = &j->found.figures[1].budget[i];
         basin_record_row(r);
-        basin_record_integer(r, "alerts", a->alerts);
-        basin_record_number(r, "precision_a|A right", "%.2f", 100 * a->precision);
-        basin_record_number(r, "precision_b|B right", "%.2f", 100 * b->precision);
-        basin_record_number(r, "recall_a|A found", "%.2f", 100 * a->recall);
-        basin_record_number(r, "recall_b|B found", "%.2f", 100 * b->recall);
+        basin_record_fields(r,
+                            "alerts=%lld;precision_a|precision, A=%.2f;precision_b|B=%.2f;"
+                            "recall_a|recall, A=%.2f;recall_b|B =%.2f",
+                            (long long)a->alerts, 100 * a->precision, 100 * b->precision,
+                            100 * a->recall, 100 * b->recall);
     }
     basin_record_end(r);
 }
 
 /* A Brier score is better where it is smaller. */
 static void put_differences(basin_record *r, const job *j) {
-    basin_record_table(r, "differences",
-                       "B less A, with the bounds that hold 95 % of 1,000 draws:");
+    basin_record_table(r, "differences", "B minus A, with 95 % bounds of 1,000 draws:");
     for (int m = 0; m < BASIN_NODES_DIFFERENCES; m++) {
         const basin_nodes_difference *d = &j->found.difference[m];
         bool beyond = d->low > 0 || d->high < 0, less = m == BASIN_NODES_DIFFERENCES - 1;
@@ -93,19 +85,17 @@ static void put_differences(basin_record *r, const job *j) {
 static void put_comparison(basin_record *r, const void *context) {
     const job *j = context;
     const basin_nodes_comparison *c = &j->found;
-    basin_record_text(r, "data", j->use[0].network->path);
-    basin_record_integer(r, "nodes", c->figures[0].nodes);
-    basin_record_integer(r, "anomalous", c->figures[0].anomalous);
-    basin_record_integer(r, "left_out|left out", c->left_out);
-    basin_record_note(r, j->o->all_nodes ? "nodes that took part in training are among them"
-                                         : "nodes that took part in the training of A or B, or of "
-                                           "their parents, are left out");
+    basin_record_fields(r, "data=%s;nodes=%lld;anomalous=%lld;left_out=%lld",
+                        j->use[0].network->path, (long long)c->figures[0].nodes,
+                        (long long)c->figures[0].anomalous, (long long)c->left_out);
+    basin_record_note(r, j->o->all_nodes ? "includes nodes that took part in training"
+                                         : "excludes nodes that took part in the training of A, B "
+                                           "or their parents");
     put_models(r, j);
     put_differences(r, j);
     basin_record_object(r, "alerts");
-    basin_record_integer(r, "both|of both", c->both);
-    basin_record_integer(r, "only_a|of A alone", c->only[0]);
-    basin_record_integer(r, "only_b|of B alone", c->only[1]);
+    basin_record_fields(r, "both=%lld;only_a|only A=%lld;only_b|only B=%lld", (long long)c->both,
+                        (long long)c->only[0], (long long)c->only[1]);
     basin_record_end(r);
 }
 

@@ -413,9 +413,8 @@ static void put_runs(basin_record *r, const eval *b, int model) {
         if (f->validation.measures) basin_record_percent(r, "validation", &f->validation);
         basin_record_percent(r, "test", &f->test);
         if (!b->classes) basin_record_number(r, "threshold", "%g", f->threshold);
-        basin_record_integer(r, "best_epoch", f->epoch);
-        basin_record_number(r, "seconds", "%g", f->seconds);
-        basin_record_number(r, "cpu_seconds", "%g", f->cpu);
+        basin_record_fields(r, "best_epoch=%lld;seconds=%g;cpu_seconds=%g", (long long)f->epoch,
+                            f->seconds, f->cpu);
         if (!b->classes && model == DETECTOR) basin_record_reliability(r, &f->reliability, NULL);
     }
     basin_record_end(r);
@@ -458,8 +457,10 @@ static void note_seen(basin_record *r, int64_t trained, int64_t validated, const
 
 static void put_result(basin_record *r, const eval *b) {
     options *o = b->o;
-    basin_record_text(r, ".data", b->use.network->path);
-    basin_record_text(r, ".split", b->masks ? "masks" : b->classes && o->model ? "all" : "ratio");
+    basin_record_fields(r, ".data=%s;.split=%s", b->use.network->path,
+                        b->masks                 ? "masks"
+                        : b->classes && o->model ? "all"
+                                                 : "ratio");
     if (!b->classes && !b->masks) basin_record_number(r, ".ratio", "%g", o->ratio);
     if (!b->classes) basin_record_text(r, ".trained_on", b->trained_on);
     basin_record_integer(r, ".parameters", b->parameters);
@@ -599,32 +600,19 @@ static void note_judged(basin_record *r, const eval *b) {
                   " (--unseen leaves them out)");
 }
 
-static void put_budgets(basin_record *r, const basin_nodes_figures *f) {
-    basin_record_table(r, "budgets", NULL);
-    for (int i = 0; i < f->budgets; i++) {
-        basin_record_row(r);
-        basin_record_integer(r, "alerts", f->budget[i].alerts);
-        basin_record_number(r, "precision", "%.2f", 100 * f->budget[i].precision);
-        basin_record_number(r, "recall", "%.2f", 100 * f->budget[i].recall);
-    }
-    basin_record_end(r);
-}
+#define F(member, ...) BASIN_FIELD(basin_nodes_budget, member, __VA_ARGS__)
+static const basin_field budget_fields[] = {F(alerts, "alerts"),
+                                            F(precision, "precision", "%.2f", 100),
+                                            F(recall, "recall", "%.2f", 100),
+                                            {0}};
+#undef F
 
 static void put_figures(basin_record *r, const basin_nodes_figures *f, bool probable) {
-    const struct {
-        const char *name;
-        double value;
-    } figure[] = {
-        {"auroc", f->auroc},         {"auprc", f->auprc},        {"recall_at_k", f->recall_at_k},
-        {"precision", f->precision}, {"recall", f->recall},      {"f1", f->f1},
-        {"macro_f1", f->macro_f1},   {"ece", f->reliability.ece}};
-    if (f->trained_on >= 0) basin_record_integer(r, ".trained_on", f->trained_on);
-    if (f->trained_on >= 0) basin_record_integer(r, ".validated_on", f->validated_on);
-    if (probable) basin_record_number(r, "threshold", "%.4f", f->threshold);
-    if (probable) basin_record_integer(r, "alerts", f->alerts);
-    for (size_t i = 0; i < (probable ? sizeof figure / sizeof *figure : 3); i++)
-        basin_record_number(r, figure[i].name, "%.2f %%", 100 * figure[i].value);
-    put_budgets(r, f);
+    if (f->trained_on >= 0)
+        basin_record_fields(r, ".trained_on=%lld;.validated_on=%lld", (long long)f->trained_on,
+                            (long long)f->validated_on);
+    basin_record_figures(r, f, probable);
+    basin_record_rows(r, "budgets", NULL, budget_fields, f->budget, f->budgets, sizeof *f->budget);
     if (probable) basin_record_reliability(r, &f->reliability, "probabilities beside frequencies:");
 }
 
@@ -633,11 +621,10 @@ static void put_backtest(basin_record *r, const eval *b) {
     const basin_nodes_card *card = b->use.info ? b->use.info->card : NULL;
     if (b->o->unsupervised) basin_record_note(r, "energies found without labels, judged by them");
     if (b->o->model) basin_record_text(r, "model", b->o->model);
-    basin_record_text(r, "data", b->use.network->path);
-    basin_record_text(r, "part", b->judged);
+    basin_record_fields(r, "data=%s;part=%s", b->use.network->path, b->judged);
     if (b->o->unseen) basin_record_integer(r, ".left_out", b->left_out);
-    basin_record_integer(r, "nodes", f->nodes);
-    basin_record_integer(r, "anomalous", f->anomalous);
+    basin_record_fields(r, "nodes=%lld;anomalous=%lld", (long long)f->nodes,
+                        (long long)f->anomalous);
     if (card)
         basin_record_note(r, "trained %s on %s, %lld labels, %.2f %% anomalous (here %.2f %%)",
                           card->date, card->data, (long long)card->trained_on,

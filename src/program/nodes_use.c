@@ -105,15 +105,13 @@ static double rounded(const basin_record *r, double value) {
 static void put_drift(basin_record *r, const basin_nodes_drift *d) {
     static const char *const level[] = {"little", "some", "large"};
     basin_record_object(r, "drift");
-    basin_record_integer(r, "nodes", d->nodes);
-    basin_record_flag(r, "too_few", d->few);
+    basin_record_fields(r, "nodes=%lld;too_few=%d", (long long)d->nodes, d->few);
     basin_record_table(r, "columns", NULL);
     for (int64_t i = 0; i < d->columns; i++) {
         const basin_nodes_drift_column *c = &d->column[i];
         basin_record_row(r);
-        basin_record_text(r, "column", c->name);
-        basin_record_number(r, "index", "%.2f", c->index);
-        basin_record_text(r, "level", d->few ? "unknown" : level[c->level]);
+        basin_record_fields(r, "column=%s;index=%.2f;level=%s", c->name, c->index,
+                            d->few ? "unknown" : level[c->level]);
         basin_record_number(r, c->category ? "unknown_in_training" : "median_in_training", "%g",
                             c->then);
         basin_record_number(r, c->category ? "unknown" : "median", "%g", c->now);
@@ -142,14 +140,12 @@ static void put_neighbours(basin_record *r, const job *j, const basin_nodes_expl
     for (int64_t i = 0; i < basin_int_min(e->neighbours, most); i++) {
         const basin_nodes_neighbour *n = &e->neighbour[i];
         basin_record_row(r);
-        basin_record_text(r, "node", basin_network_id(j->network, n->node, id));
-        basin_record_number(r, "moves|moves by", "%+.4f", n->push);
-        if (e->has_attention) {
-            basin_record_number(r, "attention", "%.4f", n->share);
-            basin_record_number(r, "returned", "%.4f", n->returned);
-        }
-        basin_record_number(r, "probability|score", "%.4f", n->probability);
-        basin_record_text(r, "label", label_of(j, n->node, label));
+        basin_record_fields(r, "node=%s;moves|moves by=%+.4f",
+                            basin_network_id(j->network, n->node, id), n->push);
+        if (e->has_attention)
+            basin_record_fields(r, "attention=%.4f;returned=%.4f", n->share, n->returned);
+        basin_record_fields(r, "probability=%.4f;label=%s", n->probability,
+                            label_of(j, n->node, label));
     }
     basin_record_end(r);
 }
@@ -169,11 +165,12 @@ static void put_features(basin_record *r, const job *j, const basin_nodes_explan
     for (int64_t i = 0; i < basin_int_min(e->features, most); i++) {
         const basin_nodes_feature *f = &e->feature[i];
         basin_record_row(r);
-        basin_record_text(r, "feature", basin_nodes_reason_name(name, j->network, f));
-        basin_record_integer(r, ".column", f->column);
-        basin_record_integer(r, ".hop", f->hop);
-        if (f->column < 0) basin_record_integer(r, ".known", f->known);
-        if (f->column < 0) basin_record_integer(r, ".anomalous", f->anomalous);
+        basin_record_fields(r, "feature=%s;.column=%lld;.hop=%lld",
+                            basin_nodes_reason_name(name, j->network, f), (long long)f->column,
+                            (long long)f->hop);
+        if (f->column < 0)
+            basin_record_fields(r, ".known=%lld;.anomalous=%lld", (long long)f->known,
+                                (long long)f->anomalous);
         basin_record_number(r, e->completed ? "energy" : "moves|moves by", "%+.4f", f->share);
         basin_record_number(r, ".value", "%g", f->value);
         basin_record_number(r, e->completed ? ".completed" : ".typical", "%g", f->typical);
@@ -185,16 +182,25 @@ static void put_features(basin_record *r, const job *j, const basin_nodes_explan
     basin_record_end(r);
 }
 
-/* What moves the score of a node, or the odds of its class: at most so many of each. */
+#define F(member, ...) BASIN_FIELD(basin_nodes_explanation, member, __VA_ARGS__)
+static const basin_field story_fields[] = {F(logit, ".logit"),   F(typical_logit, ".typical_logit"),
+                                           F(own, ".own"),       F(rest, ".rest"),
+                                           F(missed, ".missed"), {0}},
+                         energy_fields[] = {F(energy, "total", "%.4g"),
+                                            F(attention, "attention", "%.4g"),
+                                            F(hopfield, "hopfield|memories", "%.4g"),
+                                            F(energy_mean, "mean|mean of all nodes", "%.4g"),
+                                            F(energy_deviation, "deviation", "%.4g"),
+                                            F(energy_below, "below|share of nodes below", "%.3f"),
+                                            {0}};
+#undef F
+
+/* What moves the score of a node, or the odds of its class: at most this many of each. */
 static void put_story(basin_record *r, const job *j, const basin_nodes_explanation *e,
                       int64_t neighbours, int64_t features) {
     double through = 0;
     for (int64_t i = 0; i < e->neighbours; i++) through += e->neighbour[i].push;
-    basin_record_number(r, ".logit", "%g", e->logit);
-    basin_record_number(r, ".typical_logit", "%g", e->typical_logit);
-    basin_record_number(r, ".own", "%g", e->own);
-    basin_record_number(r, ".rest", "%g", e->rest);
-    basin_record_number(r, ".missed", "%g", e->missed);
+    basin_record_struct(r, story_fields, e);
     basin_record_note(r,
                       "of the logit's distance of %+.3f from a typical node's, %+.3f comes from "
                       "the node itself, %+.3f through neighbours, %+.3f from further away",
@@ -512,12 +518,7 @@ static const basin_option node_explain_table[] = {
 static void put_energy(basin_record *r, const basin_nodes_explanation *e) {
     if (!e->has_energy) return;
     basin_record_object(r, "energy");
-    basin_record_number(r, "total", "%.4g", e->energy);
-    basin_record_number(r, "attention", "%.4g", e->attention);
-    basin_record_number(r, "hopfield|memories", "%.4g", e->hopfield);
-    basin_record_number(r, "mean|mean of all nodes", "%.4g", e->energy_mean);
-    basin_record_number(r, "deviation", "%.4g", e->energy_deviation);
-    basin_record_number(r, "below|share of nodes below", "%.3f", e->energy_below);
+    basin_record_struct(r, energy_fields, e);
     basin_record_end(r);
 }
 
@@ -528,12 +529,10 @@ static void put_explanation(basin_record *r, const void *context) {
     basin_record_text(r, "node", basin_network_id(j->network, e->node, id));
     if (j->number >= 0) basin_record_text(r, "class", basin_nodes_class(j->use.model, j->number));
     basin_record_number(r, "probability", "%.4f", e->probability);
-    if (j->number < 0) {
-        basin_record_number(r, "threshold", "%.4f", e->threshold);
-        basin_record_integer(r, "rank", e->rank);
-    }
-    basin_record_text(r, "|label", label_of(j, e->node, label));
-    basin_record_flag(r, ".without_attention", e->nearby);
+    if (j->number < 0)
+        basin_record_fields(r, "threshold=%.4f;rank=%lld", e->threshold, (long long)e->rank);
+    basin_record_fields(r, "|label=%s;.without_attention=%d", label_of(j, e->node, label),
+                        e->nearby);
     if (e->nearby)
         basin_record_note(r, "(the graph does not fit into the memory allowed as one plan: "
                              "energies and attention are not known)");

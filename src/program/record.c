@@ -343,6 +343,10 @@ void basin_record_fields(basin_record *r, const char *fields, ...) {
         at += length;
         if (!strcmp(format, "%lld"))
             basin_record_integer(r, key, va_arg(args, long long));
+        else if (!strcmp(format, "%s"))
+            basin_record_text(r, key, va_arg(args, const char *));
+        else if (!strcmp(format, "%d"))
+            basin_record_flag(r, key, va_arg(args, int));
         else
             basin_record_number(r, key, format, va_arg(args, double));
     }
@@ -358,6 +362,15 @@ void basin_record_spread(basin_record *r, const char *key, int decimals, double 
     put(r, key, text, basin_number_print(csv, mean), true);
 }
 
+void basin_record_interval(basin_record *r, const char *key, const char *format,
+                           const double bound[2]) {
+    char form[40], text[100];
+    snprintf(form, sizeof form, "%s to %s", format, format);
+    snprintf(text, sizeof text, form, bound[0], bound[1]);
+    if (in_json(r, key)) basin_json_numbers(&r->json, key_of(r, key), bound, 2);
+    put(r, key, text, "", true);
+}
+
 void basin_record_numbers(basin_record *r, const char *key, const double *value, int64_t count) {
     if (in_json(r, key)) basin_json_numbers(&r->json, key_of(r, key), value, count);
 }
@@ -366,6 +379,44 @@ void basin_record_shape(basin_record *r, const char *key, basin_shape shape) {
     if (in_json(r, key)) basin_json_shape(&r->json, key_of(r, key), shape);
     const char *text = basin_shape_text(shape);
     put(r, key, text, text, true);
+}
+
+/* ---- structs ---- */
+
+static void put_field(basin_record *r, const basin_field *f, const void *at) {
+    const char *key = f->key + (*f->key == '?');
+    bool always = key == f->key;
+    if (f->kind == BASIN_FIELD_REAL) {
+        double value = *(const double *)at * (f->scale ? f->scale : 1);
+        if (always || !isnan(value))
+            basin_record_number(r, key, f->format ? f->format : "%g", value);
+    } else if (f->kind == BASIN_FIELD_FLAG) {
+        if (always || *(const bool *)at) basin_record_flag(r, key, *(const bool *)at);
+    } else if (f->kind >= BASIN_FIELD_TEXT) {
+        const char *text = f->kind == BASIN_FIELD_TEXT ? *(const char *const *)at : at;
+        if (always || text) basin_record_text(r, key, text);
+    } else {
+        int64_t value = f->kind == BASIN_FIELD_INT     ? *(const int *)at
+                        : f->kind == BASIN_FIELD_BYTES ? (int64_t) * (const size_t *)at
+                                                       : *(const int64_t *)at;
+        if (always || value > 0)
+            (f->kind == BASIN_FIELD_BYTES ? basin_record_bytes : basin_record_integer)(r, key,
+                                                                                       value);
+    }
+}
+
+void basin_record_struct(basin_record *r, const basin_field *table, const void *object) {
+    for (; table->key; table++) put_field(r, table, (const char *)object + table->offset);
+}
+
+void basin_record_rows(basin_record *r, const char *key, const char *title,
+                       const basin_field *table, const void *first, int64_t count, size_t size) {
+    basin_record_table(r, key, title);
+    for (int64_t i = 0; i < count; i++) {
+        basin_record_row(r);
+        basin_record_struct(r, table, (const char *)first + (size_t)i * size);
+    }
+    basin_record_end(r);
 }
 
 /* ---- groups ---- */

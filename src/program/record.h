@@ -17,6 +17,7 @@
 #ifndef BASIN_CLI_RECORD_H
 #define BASIN_CLI_RECORD_H
 
+#include <stddef.h>
 #include <stdio.h>
 
 #include "basin/tensor.h"
@@ -42,7 +43,8 @@ void basin_record_flag(basin_record *r, const char *key, bool value);
  * NaN is null, empty in CSV, "-" in text. */
 void basin_record_number(basin_record *r, const char *key, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Several of them: "mae=%.4f;known=%lld", keys and formats; %lld is for whole numbers. */
+/* Several of them: "mae=%.4f;known=%lld", keys and formats; %lld is for integers, %s for text, %d
+ * for flags. The compiler checks the types. */
 void basin_record_fields(basin_record *r, const char *fields, ...)
     __attribute__((format(printf, 2, 3)));
 /* Bytes, as GiB, MiB or KiB in text. */
@@ -50,9 +52,49 @@ void basin_record_bytes(basin_record *r, const char *key, int64_t bytes);
 /* [mean, deviation]; "97.10 +- 0.52" in text. */
 void basin_record_spread(basin_record *r, const char *key, int decimals, double mean,
                          double deviation);
-/* For JSON alone. */
+/* [low, high]; "0.81 to 0.93" in text, each by `format`. */
+void basin_record_interval(basin_record *r, const char *key, const char *format,
+                           const double bound[2]) __attribute__((format(printf, 3, 0)));
+/* Only in JSON. */
 void basin_record_numbers(basin_record *r, const char *key, const double *value, int64_t count);
 void basin_record_shape(basin_record *r, const char *key, basin_shape shape);
+
+/* The fields of a result that is a struct, as a table that ends with {0}:
+ *
+ *     #define F(member, ...) BASIN_FIELD(basin_cut_report, member, __VA_ARGS__)
+ *     static const basin_field fields[] = {F(cut, "cut|edges between parts"),
+ *                                          F(share, "share", "%.1f %%", 100), {0}};
+ *     basin_record_struct(r, fields, &report);
+ *
+ * A key that begins with '?' is left out where a real number is NaN, an integer is not above 0, a
+ * text is NULL or a flag is false. */
+typedef enum basin_field_kind {
+    BASIN_FIELD_REAL,
+    BASIN_FIELD_INTEGER, /* int64_t */
+    BASIN_FIELD_INT,
+    BASIN_FIELD_FLAG,
+    BASIN_FIELD_BYTES, /* size_t */
+    BASIN_FIELD_TEXT,  /* const char * */
+    BASIN_FIELD_CHARS, /* an array of char */
+} basin_field_kind;
+typedef struct basin_field {
+    size_t offset;
+    basin_field_kind kind;
+    const char *key;    /* NULL ends the table */
+    const char *format; /* of a real number in text */
+    double scale;       /* what a real number is multiplied by; 0: 1 */
+} basin_field;
+/* clang-format off */
+#define BASIN_FIELD(type, member, ...)                                                             \
+    {.offset = offsetof(type, member), .kind = _Generic((((type *)0)->member),                     \
+         double: BASIN_FIELD_REAL, int64_t: BASIN_FIELD_INTEGER, int: BASIN_FIELD_INT,             \
+         bool: BASIN_FIELD_FLAG, size_t: BASIN_FIELD_BYTES, const char *: BASIN_FIELD_TEXT,        \
+         char *: BASIN_FIELD_CHARS), .key = __VA_ARGS__}
+/* clang-format on */
+void basin_record_struct(basin_record *r, const basin_field *table, const void *object);
+/* A table with a row for each of `count` structs of `size` bytes. */
+void basin_record_rows(basin_record *r, const char *key, const char *title,
+                       const basin_field *table, const void *first, int64_t count, size_t size);
 
 /* Groups; each is ended by basin_record_end. */
 void basin_record_object(basin_record *r, const char *key);

@@ -28,24 +28,28 @@ static void put_validation(basin_record *r, const basin_score *best) {
     basin_record_end(r);
 }
 
+#define F(member, ...) BASIN_FIELD(basin_outcome, member, __VA_ARGS__)
+static const basin_field outcome_fields[] = {F(epochs, "epochs"),
+                                             F(best_epoch, "best_epoch"),
+                                             F(steps, ".steps"),
+                                             F(steps_wanted, ".steps_wanted"),
+                                             F(loss, "loss", "%.4f"),
+                                             F(seconds, "seconds", "%.0f"),
+                                             F(epoch_seconds, ".epoch_seconds"),
+                                             F(step_seconds, ".step_seconds"),
+                                             F(items_per_second, "items_per_second", "%.0f"),
+                                             F(memory, "memory_bytes|memory"),
+                                             {0}};
+#undef F
+
 static void print(basin_record *r, const void *context) {
     const basin_train_job *job = context;
     const basin_outcome *o = &job->outcome;
-    basin_record_text(r, "model", job->o->training.output);
-    basin_record_flag(r, ".finished", !o->stopped);
-    basin_record_integer(r, "parameters", o->parameters);
+    basin_record_fields(r, "model=%s;.finished=%d;parameters=%lld", job->o->training.output,
+                        !o->stopped, (long long)o->parameters);
     basin_record_integer(r, job->things, job->count);
-    basin_record_integer(r, "epochs", o->epochs);
-    basin_record_integer(r, o->best_epoch ? "best_epoch" : ".best_epoch", o->best_epoch);
-    basin_record_integer(r, ".steps", o->steps);
-    basin_record_integer(r, ".steps_wanted", o->steps_wanted);
-    basin_record_number(r, "loss", "%.4f", o->loss);
-    basin_record_number(r, "seconds", "%.0f", o->seconds);
-    basin_record_number(r, "total_seconds|seconds in all", "%.0f", basin_clock() - job->began);
-    basin_record_number(r, ".epoch_seconds", "%g", o->epoch_seconds);
-    basin_record_number(r, ".step_seconds", "%g", o->step_seconds);
-    basin_record_number(r, "items_per_second", "%.0f", o->items_per_second);
-    basin_record_bytes(r, "memory_bytes|memory", (int64_t)o->memory);
+    basin_record_number(r, "total_seconds", "%.0f", basin_clock() - job->began);
+    basin_record_struct(r, outcome_fields, o);
     if (job->task->print) job->task->print(r, job);
     if (job->task->validates) put_validation(r, &o->best);
     if (!o->steps) basin_record_note(r, "not trained: epochs is 0");

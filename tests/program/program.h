@@ -43,6 +43,18 @@ static inline void assert_contains(const char *text, const char *wanted) {
     if (!strstr(text, wanted)) fail_msg("\"%s\" is not in:\n%s", wanted, text);
 }
 
+/* The text output has a line with this name and value, whatever the blanks between them. */
+static inline void assert_field(const char *text, const char *name, const char *value) {
+    size_t length = strlen(name);
+    for (const char *at = text; at; at = (at = strchr(at, '\n')) ? at + 1 : NULL) {
+        size_t blanks = strncmp(at, name, length) ? 0 : strspn(at + length, " ");
+        const char *found = at + length + blanks;
+        if (blanks && !strncmp(found, value, strlen(value)) && strchr("\n", found[strlen(value)]))
+            return;
+    }
+    fail_msg("no line '%s  %s' in:\n%s", name, value, text);
+}
+
 /* The run failed with `code` and said so in one line that contains `wanted`. */
 static inline void assert_error(const program *p, int code, const char *wanted) {
     assert_int_equal(p->code, code);
