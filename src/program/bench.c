@@ -113,7 +113,7 @@ static void put_shape(basin_record *r, const basin_bench *bench) {
     basin_record_end(r);
 }
 
-/* Of what the machine can do, the share that an item reached; 0 where it is not known. */
+/* The share of the machine's limit that an item reached; 0: not known. */
 static double share(const basin_bench *bench, const basin_bench_item *item) {
     const basin_bench_limit *most = &bench->limit[1];
     bool narrow = basin_backend_info_of(bench->backend).storage == BASIN_BF16;
@@ -155,7 +155,7 @@ static void put_items(basin_record *r, const basin_bench *bench, int rounds) {
     basin_record_end(r);
 }
 
-/* Nothing where the item was not timed. */
+/* Nothing if the item was not timed. */
 static void put_rate(basin_record *r, const char *name, const basin_bench *bench, const char *key,
                      int64_t count) {
     if (basin_bench_find(bench, key)) basin_record_number(r, name, "%.3f", rate(bench, key, count));
@@ -195,7 +195,7 @@ static void put_bench(basin_record *r, const void *context) {
     basin_record_bytes(r, "peak_resident_bytes|process at its peak", bench->peak);
 }
 
-/* Of the last item: the training step, or that of --only. */
+/* The calls of the last item: the training step, or that of --only. */
 static void print_calls(const basin_bench *bench) {
     const basin_plan *plan = bench->item[bench->items - 1].plan;
     basin_plan_stats stats = basin_plan_stats_of(plan);

@@ -21,7 +21,7 @@ typedef struct basin_progress {
 } basin_progress;
 
 basin_progress basin_progress_begin(const char *label, int64_t total, bool quiet);
-/* Shows `done` as a bar, with a few words each: the most important first, NULL behind the last.
+/* Shows `done` as a bar, with a few words each: the most important first, NULL after the last.
  * Words that do not fit are left out. Draws at most ten times a second, so call it often. */
 void basin_progress_show(basin_progress *progress, int64_t done, const char *const *words);
 /* Clears the line; or whichever is drawn, before something else is printed. */
@@ -31,8 +31,7 @@ void basin_progress_clear(void);
 void basin_progress_line(char *text, size_t size, const basin_progress *progress, int64_t done,
                          const char *const *words, int width);
 
-/* The program as a watcher of tasks: the first interrupt asks the task to save and end, a second
- * one ends the program. */
+/* Watches a task: the first interrupt asks it to save and end, a second one ends the program. */
 typedef struct basin_cli_watch {
     basin_watch watch; /* hand &watch to a task */
     basin_progress progress;
@@ -42,11 +41,11 @@ typedef struct basin_cli_watch {
 
 /* Points into itself, so it must stay where it is. */
 void basin_cli_watch_begin(basin_cli_watch *watch, bool quiet);
-/* The same for work that cannot stop halfway: the first interrupt ends the program. */
+/* For work that cannot be stopped and saved: the first interrupt ends the program. */
 void basin_cli_watch_plain(basin_cli_watch *watch, bool quiet);
 void basin_cli_watch_end(basin_cli_watch *watch);
 
-/* ---- what a command is given ---- */
+/* ---- the input of a command ---- */
 
 /* Where settings start: a preset, then a file; options override both. */
 typedef struct basin_start {
@@ -54,7 +53,7 @@ typedef struct basin_start {
     bool print_config;
 } basin_start;
 
-/* Which options were given: the value of each, "on" for a flag; NULL: not given. */
+/* The options that were given: the value of each, "on" for a flag; NULL: not given. */
 enum { BASIN_OPTIONS_MOST = 128 }; /* of a command's own table, and of a task's settings */
 typedef struct basin_parsed {
     bool help, help_all; /* --help or --help-all was met, and nothing else is promised */
@@ -108,24 +107,24 @@ typedef struct basin_option {
     char letter;      /* 0 where there is none */
     basin_option_kind kind;
     size_t offset;     /* in the OPTIONS of the command */
-    const char *value; /* what the help calls the value: "N", "FILE", "ref|cpu" */
+    const char *value; /* the name of the value in the help: "N", "FILE", "ref|cpu" */
     double low, high;
-    double initial;   /* what numbers start as */
-    const char *text; /* what texts and choices start as */
-    /* The values of other options beside which this one has an effect, as base/needs.h has it
-     * ("plain=off", "base!="), OPERAND being the first operand; NULL: any. Who gives it beside
-     * others gets an error. */
+    double initial;   /* of numbers */
+    const char *text; /* initial value of texts and choices */
+    /* The values of other options with which this one has an effect, in the form of base/needs.h
+     * ("plain=off", "base!="), OPERAND being the first operand; NULL: any. With other values it is
+     * an error to give it. */
     const char *needs;
-    bool writes; /* a file that is written: never one that is read or written, too */
-    bool more;   /* few people set it: --help-all shows it, --help does not */
+    bool writes; /* a file that is written: it must differ from all others */
+    bool more;   /* few people set it: only --help-all shows it */
 } basin_option;
 
 /* Where a field of that type is in OPTIONS, which each file that has commands defines as the struct
  * of their options; another type does not compile. */
 #define BASIN_OPTION_AT(field, type)                                                               \
     offsetof(OPTIONS, field) + 0 * sizeof(_Generic(((OPTIONS *)0)->field, type : 0))
-/* Behind its last argument an entry may set `.letter`, `.initial`, `.text`, `.needs`, `.writes` and
- * `.more`. What it does is said in share/basin/commands.md. */
+/* After its last argument an entry may set `.letter`, `.initial`, `.text`, `.needs`, `.writes` and
+ * `.more`. share/basin/commands.md describes it. */
 #define BASIN_OPTION_OF(kind_, field_, type_)                                                      \
     .kind = kind_, .offset = BASIN_OPTION_AT(field_, type_)
 #define BASIN_FLAG(field, ...)                                                                     \
@@ -157,24 +156,24 @@ typedef struct basin_option {
 
 /* The options that many commands share, with the same name and meaning everywhere. */
 #define BASIN_OPTION_JSON BASIN_OPTION_JSON_FOR(NULL)
-/* Of commands that print JSON beside some options alone. */
+/* For commands that print JSON only with some options. */
 #define BASIN_OPTION_JSON_FOR(needs_) BASIN_FLAG(json, "json", .needs = needs_)
 #define BASIN_OPTION_QUIET BASIN_FLAG(quiet, "quiet", .letter = 'q')
-/* What most tables end with. */
+/* The end of most tables. */
 #define BASIN_OPTIONS_LAST BASIN_OPTION_JSON, BASIN_OPTION_QUIET, BASIN_OPTIONS_END
 #define BASIN_OPTION_BACKEND BASIN_CHOICE(backend, "backend", "ref|cpu|cuda", .text = "cpu")
 #define BASIN_OPTION_PRODUCTS                                                                      \
     BASIN_CHOICE(products, "products", "f32|tf32", .text = "f32", .more = true)
 #define BASIN_OPTION_THREADS BASIN_INTEGER(threads, "threads", "N", 0, 4096)
-/* What computes: the same four on every command that does. */
+/* The options of computing, the same four in every command that computes. */
 #define BASIN_COMPUTE_OPTIONS                                                                      \
     BASIN_OPTION_BACKEND, BASIN_OPTION_PRODUCTS,                                                   \
         BASIN_CHOICE(dtype, "dtype", "f32|bf16|fp8", .more = true), BASIN_OPTION_THREADS
 #define BASIN_OPTION_MEMORY BASIN_REAL(memory, "memory", "GIB", 0, 1e6, .more = true)
-/* What computes, and within which memory. */
+/* These, and the memory limit. */
 #define BASIN_WORK_OPTIONS BASIN_OPTION_MEMORY, BASIN_COMPUTE_OPTIONS, BASIN_OPTION_QUIET
 #define BASIN_OPTION_SEED BASIN_OPTION_SEED_FOR(NULL)
-/* A seed that counts beside some options alone. */
+/* A seed that has an effect only with some options. */
 #define BASIN_OPTION_SEED_FOR(needs_)                                                              \
     BASIN_INTEGER(seed, "seed", "N", 0, 9007199254740991.0, .needs = needs_, .more = true)
 #define BASIN_OPTIONS_START(preset_)                                                               \
@@ -184,10 +183,10 @@ typedef struct basin_option {
 
 /* Opens args->compute, the backend that the options name; it is closed when the command is done. */
 basin_status basin_compute_open(basin_args *args, basin_error *error);
-/* What --dtype says, for basin_compute.storage (NULL: f32), and what --products says. */
+/* --dtype as basin_compute.storage (NULL: f32), and --products. */
 basin_dtype basin_option_dtype(const char *name);
 basin_products basin_option_products(const char *name);
-/* An error where this backend would compute in its own precision, whatever was asked. */
+/* An error if this backend has no choice of --products. */
 basin_status basin_option_products_check(const basin_args *args, basin_error *error);
 
 /* ---- commands ---- */
@@ -205,8 +204,7 @@ typedef struct basin_command {
     const char *name; /* "info", or noun and verb: "graph train" */
     const basin_option *option;
     size_t size; /* of OPTIONS */
-    /* Does it. What fails is reported by the caller, who also prints how wrong usage is put right
-     * (basin_usage). */
+    /* Runs it. The caller reports failures, and for wrong usage (basin_usage) the page to read. */
     basin_status (*run)(void *options, basin_error *error);
     const struct basin_train_task *train; /* of basin_train_run */
     const struct basin_use_task *use;     /* of basin_use_run */
@@ -217,7 +215,7 @@ typedef struct basin_command {
 
 #define BASIN_COMMAND(name_, table_) .name = name_, .option = table_, .size = sizeof(OPTIONS)
 
-/* What commands.md says of a command. */
+/* The section of a command in commands.md. */
 typedef struct basin_page {
     char operands[80]; /* "MODEL [DATA] FILE..." says how many there may be */
     char summary[120]; /* one line, no full stop */
@@ -226,7 +224,7 @@ typedef struct basin_page {
 } basin_page;
 
 void basin_page_read(basin_page *page, const basin_command *command);
-/* The heading "## NAME .." among the lines of commands.md; the NULL behind them: there is none. */
+/* The heading "## NAME .." among the lines of commands.md; at the final NULL: there is none. */
 const char *const *basin_section_find(const char *name);
 
 typedef struct basin_train_task basin_train_task;
@@ -239,7 +237,7 @@ typedef struct basin_train_task basin_train_task;
 
 /* What `run` may return besides a status: each ends the program with its own exit code. */
 #define BASIN_USAGE ((basin_status)100)    /* wrong usage; the error says what */
-#define BASIN_REPORTED ((basin_status)101) /* a failure that has been said already */
+#define BASIN_REPORTED ((basin_status)101) /* a failure that was already reported */
 #define BASIN_AGAIN ((basin_status)102)    /* BASIN_EXIT_AGAIN */
 
 /* All commands in the order of `basin help`, and their groups; a command NOUN VERB is defined as
@@ -283,7 +281,7 @@ int basin_command_run(const basin_command *command, int count, char **argument);
 /* The arguments as they start: the tables' values, the settings of the default preset. */
 basin_status basin_args_new(basin_args **args, const basin_command *command, basin_error *error);
 void basin_args_free(basin_args *args);
-/* The option of that name, of so many characters, in the command's own table; or NULL. */
+/* The option of that name [length] in the table of the command; or NULL. */
 const basin_option *basin_option_find(const basin_command *command, const char *name,
                                       size_t length);
 /* Whether such an option was given, whatever its value. */
@@ -292,10 +290,10 @@ bool basin_option_given(const basin_args *args, const char *name);
 /* Reads `count` arguments. Operands move to the front of `argument`, in order. Errors are
  * BASIN_BAD_VALUE: wrong usage. */
 basin_status basin_options_parse(basin_args *args, int count, char **argument, basin_error *error);
-/* An error where an option that was given has no effect beside the others (`needs`), or names a
- * file to write that is an operand or another's (`writes`). */
+/* An error if a given option has no effect with the others (`needs`), or names a file to write that
+ * is an operand or the file of another option (`writes`). */
 basin_status basin_options_check(const basin_args *args, basin_error *error);
-/* An error where a file cannot be written that an option names: before the work, not after it. */
+/* An error if a file that an option names cannot be written: before the work, not after it. */
 basin_status basin_options_try_files(const basin_args *args, basin_error *error);
 
 /* The value of an option; "" of a text that is not set. */
@@ -315,10 +313,10 @@ void basin_noun_help_print(const basin_noun *group);
 void basin_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* "basin: note: ...", unless --quiet. */
 #define basin_note(args, ...) ((args)->quiet ? (void)0 : basin_say("basin: note: " __VA_ARGS__))
-/* How many blocks in a file of weights have a negative gamma, and the least (or NULL): the norm is
- * then the gradient of a concave function, and the descent climbs. */
+/* The number of blocks in a file of weights that have a negative gamma, and the minimum (or NULL):
+ * the norm is then the gradient of a concave function, and the descent raises the energy. */
 int64_t basin_negative_gammas(double *least, const basin_bundle *weights);
-/* A note where the weights in a file have a negative gamma; nothing where there is no such file. */
+/* A note if the weights in a file have a negative gamma; nothing if there is no such file. */
 void basin_note_gamma(const basin_args *args, const char *path);
 /* "basin: <text>"; returns the exit code. */
 int basin_report(const basin_error *error);
@@ -326,7 +324,7 @@ int basin_report(const basin_error *error);
 basin_status basin_usage(basin_error *error, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Whether a path is called as model files are. */
+/* Whether a path has the extension of model files. */
 bool basin_is_model(const char *path);
 
 /* ---- images ---- */
@@ -360,11 +358,11 @@ basin_status basin_args_image(basin_image_model **model, const basin_args *args,
         BASIN_FLAG(network.no_header, "no-header", .more = true),                                  \
         BASIN_TEXT(network.date_format, 0, "date-format", "FORMAT", .more = true)
 
-/* Of commands that split. */
+/* For commands that split. */
 #define BASIN_OPTION_SPLIT_TIME(needs_)                                                            \
     BASIN_TEXT(network.split_time, 0, "split-time", "COLUMN", .needs = needs_, .more = true)
 
-/* What only commands have whose task has no setting for it. */
+/* Only for commands whose task has no setting for it. */
 #define BASIN_OPTIONS_NETWORK_EDGES                                                                \
     BASIN_CHOICE(self_loops, "self-loops", "keep|drop|add", .text = "keep"),                       \
         BASIN_FLAG(network.classes, "classes"),                                                    \
@@ -372,13 +370,13 @@ basin_status basin_args_image(basin_image_model **model, const basin_args *args,
 
 /* With args->memory GiB. */
 basin_network_options basin_network_options_of(const basin_args *args);
-/* Opens the files, as `schema` (or NULL) has it, and says on standard error how they were read. */
+/* Opens the files by `schema` (or NULL), and notes on standard error how they were read. */
 basin_status basin_args_network(basin_network **network, const basin_args *args,
                                 const basin_schema *schema, int paths, char **path,
                                 basin_error *error);
 /* ---- training ---- */
 
-/* What all commands that train have; `preset` is where they start. */
+/* Options of all commands that train; `preset` is their default preset. */
 #define BASIN_TRAIN_OPTIONS(preset)                                                                \
     BASIN_OPTIONS_START(preset),                                                                   \
         BASIN_TEXT(training.output, 'o', "output", "FILE", .text = "model.safetensors",            \
@@ -402,7 +400,7 @@ typedef struct basin_train_job {
     basin_args *o;
     const basin_train_task *task;
     basin_outcome outcome;
-    const char *things; /* what it was trained on: "nodes" */
+    const char *things; /* the items it was trained on: "nodes" */
     int64_t count;      /* how many */
     void *model, *more; /* the task's own */
     double began;       /* when the command did, by the clock */
@@ -412,9 +410,9 @@ struct basin_train_task {
     /* Before anything is opened: usage, settings that follow from the data; or NULL. */
     basin_status (*prepare)(basin_train_job *job, basin_error *error);
     /* Trains with job->o->training. Fills in outcome, things, count and model. With --print-config
-     * training lasts a moment. */
+     * training lasts about a second. */
     basin_status (*train)(basin_train_job *job, basin_error *error);
-    /* What the result has besides the fields of all tasks; or NULL. */
+    /* Prints the fields of this task; or NULL. */
     void (*print)(basin_record *r, const basin_train_job *job);
     void (*close)(basin_train_job *job); /* or NULL */
     bool validates;                      /* the result has the best score of validation */
@@ -422,14 +420,14 @@ struct basin_train_task {
 
 basin_status basin_train_run(void *options, basin_error *error);
 
-/* The measures of a score in percent, as an object; nothing where there is no score. */
+/* The measures of a score in percent, as an object; nothing without a score. */
 void basin_record_percent(basin_record *r, const char *key, const basin_score *score);
 
 /* Whether a setting, a preset or a file of settings was given; `heard` (or NULL), NULL-terminated,
  * does not count. For commands that may train nothing. */
 bool basin_training_settings_given(const basin_args *args, const char *const *heard);
 
-/* --print-config: the settings and, where the run was rehearsed, parameters, memory and time. */
+/* --print-config: the settings and, after a short run, its parameters, memory and time. */
 basin_status basin_config_print(const basin_args *args, const basin_outcome *rehearsed,
                                 basin_error *error);
 
@@ -438,7 +436,7 @@ basin_status basin_config_print(const basin_args *args, const basin_outcome *reh
 /* The driver of all commands that use or evaluate models (predict, score, explain, eval, cv,
  * report): backend, progress and interrupts, the printed record, its form, and closing are the same
  * for all; a command names a table of functions (.use). They get the job, a struct that begins with
- * a pointer to the options of the command; the rest of it starts as 0. */
+ * a pointer to the options of the command; the other members start as 0. */
 typedef struct basin_use_task {
     size_t size; /* of the job */
     /* Before anything is opened: usage, and what an interrupt may end at once; or NULL. */
@@ -446,7 +444,7 @@ typedef struct basin_use_task {
     /* Opens the model and what it is used on, and calls the library. */
     basin_status (*work)(void *job, basin_error *error);
     basin_record_fill *print; /* of rank 0; gets the job. NULL: `work` prints */
-    /* What is written behind the record, such as pictures; or NULL. */
+    /* Writes what follows the record, such as pictures; or NULL. */
     basin_status (*finish)(void *job, basin_error *error);
     void (*close)(void *job);
     /* The record is a table, written to --output: CSV, or with --json JSON. */
@@ -469,7 +467,7 @@ typedef struct basin_splits {
     bool stopped;   /* by an interrupt; set by `run` */
 } basin_splits;
 
-/* What figures come to. */
+/* Statistics of figures. */
 typedef struct basin_spread {
     int64_t count;
     double mean, deviation, lowest, highest;
@@ -478,7 +476,7 @@ typedef struct basin_spread {
 } basin_spread;
 
 basin_status basin_splits_run(basin_splits *splits, basin_error *error);
-/* Of figures first .. first + count - 1 of a row. */
+/* The spread of figures first .. first + count - 1 of a row. */
 basin_spread basin_splits_spread(const basin_splits *splits, int row, const char *measure,
                                  int64_t first, int64_t count);
 basin_spread basin_spread_of(const double *value, int64_t count, double overlap);

@@ -1,5 +1,5 @@
-/* The list of commands, finding one, and running it, alone or as one of several ranks; see cli.h.
- */
+/* The list of commands, finding one, and running it, in one process or as one of several ranks; see
+ * cli.h. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <limits.h>
@@ -169,8 +169,8 @@ void basin_note_gamma(const basin_args *args, const char *path) {
     int64_t count = basin_negative_gammas(&least, weights);
     if (count)
         basin_note(args,
-                   "%s: gamma of %lld layer norm%s is negative (least %.4g), so that the descent "
-                   "climbs; training with positive_gamma keeps it above 0",
+                   "%s: gamma of %lld layer norm%s is negative (minimum %.4g), so that the descent "
+                   "raises the energy; the setting positive_gamma keeps it above 0",
                    path, (long long)count, count > 1 ? "s" : "", least);
     basin_bundle_free(weights);
 }
@@ -198,11 +198,11 @@ static int report_usage(const basin_command *command, const char *text) {
 /* ---- ranks: rank 0 prints; the others are silent until one fails ---- */
 
 typedef struct cli_ranks {
-    basin_ranks *ranks; /* NULL: alone */
-    int64_t rank;       /* by the launcher's word */
-    int spoken;         /* of a silent rank: where its standard error goes */
-    int heard;          /* of a silent rank: its standard error as it was */
-    char *words;        /* what it was started with, where there are several; NULL: no memory */
+    basin_ranks *ranks; /* NULL: one process */
+    int64_t rank;       /* as the launcher set it */
+    int spoken;         /* of a silent rank: the file that gets its standard error */
+    int heard;          /* of a silent rank: its original standard error */
+    char *words;        /* the command line, where there are several; NULL: out of memory */
 } cli_ranks;
 
 /* Standard error of a silent rank is kept, so that its last line can be printed. */
@@ -231,7 +231,7 @@ static void last_words(basin_error *error, const cli_ranks *r) {
     basin_fail(error, BASIN_BAD_VALUE, "%.*s", length ? length : 6, length ? line : "failed");
 }
 
-/* Whether this is a word that may differ from host to host; *next: so may the one behind it. */
+/* Whether this word may differ from host to host; *next: so may the one after it. */
 static bool is_own(const char *word, bool *next) {
     static const char *const own[] = {"--threads", "--memory"};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
@@ -243,7 +243,7 @@ static bool is_own(const char *word, bool *next) {
     return false;
 }
 
-/* A line a word, behind the version; free() it. */
+/* The version, then one line per word; free() it. */
 static char *list_words(int words, char *const *word) {
     static const char version[] = "basin " BASIN_VERSION_STRING "\n";
     size_t size = sizeof version, at = sizeof version - 1;
@@ -259,8 +259,8 @@ static char *list_words(int words, char *const *word) {
     return text;
 }
 
-/* By the environment alone, before anything is printed: silences all but rank 0. Whether there are
- * several ranks. */
+/* By the environment only, before anything is printed: silences all ranks but 0. Returns whether
+ * there are several. */
 static bool ranks_begin(cli_ranks *r, int words, char *const *word) {
     int64_t count;
     *r = (cli_ranks){.spoken = -1, .heard = -1};
@@ -384,7 +384,7 @@ static int run_parsed(basin_args *args) {
 }
 
 /* Opens the ranks; without --threads, takes this rank's share of the CPUs. A rank whose options are
- * wrong (`status`) joins the others, too, so that its error is reported. */
+ * wrong (`status`) also joins the others, so that its error is reported. */
 static basin_status join_ranks(cli_ranks *ranks, basin_args *args, basin_status status,
                                basin_error *error) {
     basin_error met;

@@ -78,7 +78,7 @@ static const basin_option convert_table[] = {
     BASIN_OPTIONS_LAST,
 };
 
-/* Whether a name can only be that of a file to read: who forgets OUT would lose the last table. */
+/* Whether a name can only be that of a file to read: without OUT, the last table would be lost. */
 static bool is_source(const char *path) {
     static const char *const end[] = {".csv", ".tsv", ".gz",      ".zst",
                                       ".mat", ".txt", ".journal", NULL};
@@ -95,15 +95,14 @@ static basin_status run_convert(void *context, basin_error *error) {
     if (files < 1) return basin_usage(error, "needs IN... OUT");
     if (is_source(out))
         return basin_usage(error,
-                           "'%s' comes last, in the place of the file to write: NAME.basin or "
+                           "'%s' comes last, where the file to write is expected: NAME.basin or "
                            "NAME.npz",
                            out);
     for (int i = 0; i < files; i++) {
         bool same, grows = i == 0 && files > 1 && basin_text_ends(out, ".basin");
         BASIN_TRY(basin_file_same(&same, out, o->operand[i], error));
         if (same && !grows)
-            return basin_usage(error, "%s would be written over %s, which is read", out,
-                               o->operand[i]);
+            return basin_usage(error, "%s would overwrite %s, which is read", out, o->operand[i]);
     }
     if (o->keep_gaps) o->missing = "keep";
     BASIN_TRY(basin_args_network(&network, &o->args, NULL, files, o->operand, error));

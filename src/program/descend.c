@@ -1,4 +1,4 @@
-/* basin descend: lets given tokens fall down the energy of a given block, and shows the way. */
+/* basin descend: descends the energy of a given block from given tokens and prints the trace. */
 #include "base/bundle.h"
 #include "base/info.h"
 #include "base/json.h"
@@ -88,7 +88,7 @@ static basin_status read_files(job *j, const char *path, const basin_block_confi
     basin_shape shape = j->tokens->shape;
     if (shape.dim[shape.rank - 1] != j->weights.config.dim) {
         return basin_fail(error, BASIN_BAD_SHAPE,
-                          "%s: tokens %s; wanted their last axis to be %lld, the width of %s", path,
+                          "%s: tokens %s; the last axis must be %lld, the width of %s", path,
                           basin_shape_text(shape), (long long)j->weights.config.dim,
                           basin_bundle_path(source));
     }

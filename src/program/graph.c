@@ -211,7 +211,7 @@ static basin_status convert(void *context, basin_error *error) {
                            "set, NAME.safetensors",
                            o->operand[1]);
     BASIN_TRY(basin_file_same(&same, o->operand[0], o->operand[1], error));
-    if (same) return basin_usage(error, "%s would be written over itself", o->operand[0]);
+    if (same) return basin_usage(error, "%s would overwrite itself", o->operand[0]);
     bool table = is_table(o->operand[0]) || o->reading.smiles;
     BASIN_TRY(basin_graph_read(&set, &o->args, &o->reading, o->operand[0],
                                table && !o->reading.target ? "" : NULL, NULL, error));
@@ -346,13 +346,13 @@ typedef struct job {
     basin_graphset set;
     int64_t folds;                    /* of a repeat */
     basin_graphs_fold *result;        /* [repeats, folds] */
-    basin_graphs_baselines *baseline; /* [repeats, folds]; NULL: not wanted */
+    basin_graphs_baselines *baseline; /* [repeats, folds]; NULL: none */
     basin_splits splits;              /* a run is a repeat, a figure a fold's */
 } job;
 
 static const double INNER = 0.1; /* of the other folds, which chooses the epoch */
 
-/* Seeds of one repeat's models are consecutive, so the next repeat's begin behind them. */
+/* Seeds of one repeat's models are consecutive, so the next repeat's begin after them. */
 static int64_t seed_of(const job *j, int64_t repeat) {
     return j->seed + repeat * j->folds * j->members;
 }
@@ -393,7 +393,7 @@ static basin_status run_folds(job *j, int64_t repeat, const basin_folds *folds,
     return BASIN_OK;
 }
 
-/* Of the folds that were run. */
+/* The baselines of the folds that were run. */
 static basin_status run_baselines(job *j, int64_t repeat, const basin_folds *folds,
                                   basin_error *error) {
     int64_t first = repeat * j->folds;
@@ -420,7 +420,7 @@ static basin_status run_repeat(void *context, int64_t repeat, basin_error *error
 
 enum { TEST, VALIDATION, CONSTANT, REGRESSION }; /* the rows; the last two are baselines */
 
-/* Of a fold, if it was run and has them. */
+/* The score of a fold, if it was run and has one. */
 static bool figure(double *value, const void *context, int row, const char *measure, int64_t f) {
     (void)measure; /* there is one */
     const job *j = context;
@@ -433,7 +433,7 @@ static bool figure(double *value, const void *context, int row, const char *meas
     return r->done && (row != VALIDATION || r->validations) && !isnan(*value);
 }
 
-/* Of `count` repeats. */
+/* The spread over `count` repeats. */
 static basin_spread spread_of(const job *j, int row, int64_t repeat, int64_t count) {
     return basin_splits_spread(&j->splits, row, NULL, repeat * j->folds, count * j->folds);
 }

@@ -43,7 +43,7 @@ basin_status basin_graph_divide(basin_folds *folds, const basin_graph_reading *r
                                 const basin_graphset *set, int64_t number, double inner,
                                 uint64_t seed, basin_error *error);
 
-/* A molecule of a set with what its picture needs. */
+/* A molecule of a set and the data of its picture. */
 typedef struct basin_graph_drawing {
     double *at;
     const char **name; /* elements, */
@@ -61,7 +61,7 @@ void basin_graph_drawing_free(basin_graph_drawing *drawing);
     BASIN_CHOICE(reading.part, "part", "auto|train|validation|test|all", .text = "auto"),          \
         BASIN_GRAPH_OPTIONS_SPLIT, BASIN_GRAPH_OPTION_FOLD, BASIN_COMPUTE_OPTIONS
 
-/* A node, or an edge both ways, and what it adds. */
+/* A node, or an edge in both directions, and its contribution. */
 typedef struct basin_graph_added {
     int64_t a, b; /* b: -1 of a node */
     double added;
@@ -77,7 +77,7 @@ typedef struct basin_graph_options {
     bool sort, unseen;
 } basin_graph_options;
 
-/* A model, the graphs that it is used on, and what came out. */
+/* A model, the graphs that it is used on, and the results. */
 typedef struct basin_graph_job {
     basin_graph_options *o;
     basin_graphs_model *model;
@@ -110,26 +110,26 @@ typedef struct basin_graph_job {
 
 /* Opens what the operands MODEL DATA name. Without `labels` those of the set are not read. */
 basin_status basin_graph_open_all(basin_graph_job *job, bool labels, basin_error *error);
-/* Which graphs the model has seen; with --unseen the others alone are left. */
+/* Finds the graphs that took part in training; with --unseen only the others are left. */
 basin_status basin_graph_look_back(basin_graph_job *job, basin_error *error);
 void basin_graph_put_seen(basin_record *r, const basin_graph_job *job);
 /* The column of --about, by name or number; -1 without it. */
 basin_status basin_graph_find_column(int64_t *column, const basin_graph_job *job,
                                      basin_error *error);
-/* Predicts them, with all that models give. */
+/* Predicts them, with all outputs of the model. */
 basin_status basin_graph_predict(basin_graph_job *job, basin_error *error);
 void basin_graph_close_all(void *job);
 
-/* What a set has. */
+/* Describes a set. */
 void basin_record_set(basin_record *r, const void *set);
 /* The fields of measures of a target, in an object where `key` is not NULL; with `items`, the
  * number of graphs or nodes before them. */
 void basin_record_measures(basin_record *r, const char *key, const basin_graphs_measures *measures,
                            basin_graphs_target target, bool items);
-/* What the number that chooses epochs is: "accuracy, percent"; and that number, or NaN. */
+/* The name of the score that chooses epochs, "accuracy, percent"; and its value, or NaN. */
 const char *basin_graph_score_name(const basin_graphset *set);
 double basin_graph_score(const basin_graphset *set, const basin_graphs_measures *measures);
-/* Of column c: its name, or "p_active" or "p_3" of a class, or "value3". */
+/* The key of column c: its name, or "p_active" or "p_3" of a class, or "value3". */
 void basin_graph_name_column(char key[100], const char *names, const int64_t *class_value,
                              int64_t c);
 

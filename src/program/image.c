@@ -176,7 +176,7 @@ static void put_samples(basin_record *r, const void *context) {
     basin_record_integer(r, "pictures", j->o->count);
     basin_record_text(r, "sheet", j->o->output);
     if (j->o->folder) basin_record_text(r, "folder", j->o->folder);
-    if (!isfinite(j->energy[0])) basin_record_note(r, "its field is free: there is no energy");
+    if (!isfinite(j->energy[0])) basin_record_note(r, "the field is free: there is no energy");
     if (!isfinite(j->energy[0])) return;
     basin_record_numbers(r, ".energies", j->energy, j->steps + 1);
     for (int64_t i = 0; i <= 4; i++) {
@@ -284,11 +284,11 @@ static void put_scores(basin_record *r, const void *context) {
     if (s->trained_on >= 0) basin_record_integer(r, ".trained_on", s->trained_on);
     (s->match ? put_match : put_completion)(r, s);
     if (s->trained_on > 0)
-        basin_record_note(r, "%s%lld of these %lld pictures were trained on: this is no test",
-                          s->trained_on_about ? "about " : "", (long long)s->trained_on,
-                          (long long)s->pictures);
+        basin_record_note(
+            r, "%s%lld of these %lld pictures were trained on: this is not a held-out score",
+            s->trained_on_about ? "about " : "", (long long)s->trained_on, (long long)s->pictures);
     else if (!s->trained_on && !s->trained_on_about)
-        basin_record_note(r, "none of them was trained on");
+        basin_record_note(r, "none of them were trained on");
     put_extremes(r, "best", s->match ? "best, by their outlier score:" : "best, by their MSE:", e,
                  false);
     put_extremes(r, "worst", "worst:", e, true);
@@ -303,7 +303,7 @@ static basin_status score(void *context, basin_error *error) {
     BASIN_TRY(basin_pictures_open(&e->pictures, (const char *const *)o->operand + 1,
                                   o->operands - 1, split, error));
     if (split && !strcmp(o->part, "train") && !basin_pictures_divided(e->pictures))
-        basin_note(o, "--part train has no effect: these pictures have no halves");
+        basin_note(o, "--part train has no effect: these pictures have no training part");
     basin_image_source source = {
         .pictures = e->pictures, .limit = o->limit, .hold_out = o->hold_out};
     basin_image_scoring scoring = {.source = &source,

@@ -49,7 +49,7 @@ typedef struct mask_set {
     int64_t dark;          /* its pixels that are nearly black, not quite */
 } mask_set;
 
-/* "left,top,width,height"; *end is behind it. */
+/* "left,top,width,height"; *end is after it. */
 static bool read_rectangle(int64_t rectangle[4], const char *text, char **end) {
     for (int i = 0; i < 4; i++) {
         errno = 0;
@@ -78,7 +78,7 @@ static basin_status read_rectangles(mask_set *m, basin_error *error) {
     }
 }
 
-/* Of a mask without black that is transparent somewhere, what was painted is missing. */
+/* In a mask without black that is transparent somewhere, painted pixels are missing. */
 static basin_status read_paint(mask_set *m, const char *path, basin_error *error) {
     int64_t all = m->picture.height * m->picture.width, clear = 0;
     basin_pictures *own;
@@ -265,7 +265,7 @@ static basin_status write_results(job *j, int64_t i, const char *name,
 
 /* ---- pictures ---- */
 
-/* Of a model that descends to a fixed point. */
+/* For a model that descends to a fixed point. */
 static void note_convergence(job *j, const char *name) {
     char text[400];
     basin_convergence convergence = basin_image_take_convergence(j->model);
@@ -283,18 +283,18 @@ static void note_texture(job *j, const char *name, const basin_image_completion 
     basin_note(j->o, "%s: energy of the texture by step, per pixel: %s", name, text);
 }
 
-/* Of a mask of all pictures once. A JPEG of black and white has such pixels along its edges. */
+/* Once for a mask of all pictures. A black and white JPEG has such pixels along its edges. */
 static void note_dark(job *j) {
     if (j->masks.dark)
         basin_note(j->o,
-                   "%lld pixels of the mask are nearly black, and count as missing: what is not "
-                   "black does",
+                   "%lld pixels of the mask are nearly black and count as missing: only black is "
+                   "not missing",
                    (long long)j->masks.dark);
     j->masks.dark = 0;
 }
 
-/* A picture that cannot be read or has no usable mask is left out; what would fail for all others,
- * too, is an error. */
+/* A picture that cannot be read or has no usable mask is left out; a failure that all pictures
+ * would share is an error. */
 static basin_status skip(job *j, int64_t i, basin_status status, basin_error *error) {
     char text[BASIN_PICTURE_NAME];
     const char *name = basin_pictures_name(text, j->pictures, i);
@@ -320,7 +320,7 @@ static basin_status complete_one(job *j, basin_picture *picture, int64_t i, basi
         basin_image_descent descent = {j->o->descent.steps, j->o->descent.alpha,
                                        (uint64_t)(j->o->seed + k + 1)};
         snprintf(part, sizeof part, k ? "%s.%lld" : "%s", name, (long long)(k + 1));
-        if (!status && j->o->samples > 1) /* each has noise of its own */
+        if (!status && j->o->samples > 1) /* each has other noise */
             status = basin_image_set_descent(j->model, &descent, error);
         if (!status) status = basin_image_complete(&done, j->model, picture, 1, &j->how, error);
         if (status) return skip(j, i, status, error);
@@ -346,7 +346,7 @@ static void note_end(const job *j) {
 
 enum { PARTS = 100 }; /* of a picture, for the bar */
 
-/* Within a picture, too, since a large hole takes a while. */
+/* Also within a picture, since a large hole takes a while. */
 static void show(void *context, const basin_progress_report *news) {
     job *j = context;
     char part[80];
@@ -385,10 +385,11 @@ static int model_first(const options *o) { return !o->model && basin_is_model(o-
 static basin_status check(void *context, basin_error *error) {
     const options *o = ((job *)context)->o;
     if (o->model && basin_is_model(o->operand[0]))
-        return basin_usage(error, "--model %s and the model %s: give one of them", o->model,
-                           o->operand[0]);
+        return basin_usage(error,
+                           "both --model %s and the model %s are given; expected one of them",
+                           o->model, o->operand[0]);
     if (o->operands > model_first(o)) return BASIN_OK;
-    return basin_usage(error, "needs pictures behind %s", o->operand[0]);
+    return basin_usage(error, "no pictures given after %s", o->operand[0]);
 }
 
 /* Options that have no effect with a model of this kind are errors. */

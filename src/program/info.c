@@ -55,8 +55,8 @@ static void put_id(basin_record *r, const basin_bundle *bundle) {
     basin_record_text(r, "sha256", text);
 }
 
-/* What a model was trained on, how that was cut, and which models its weights come from: lines of
- * words, the last of which may have blanks. */
+/* The training data, how they were cut, and the models of the initial weights: lines of words, the
+ * last of which may have blanks. */
 static void put_training(basin_record *r, const basin_bundle *bundle) {
     static const struct {
         const char *key, *name, *title, *column[5];
@@ -64,7 +64,7 @@ static void put_training(basin_record *r, const basin_bundle *bundle) {
                  {"trained.cuts", "cuts", "with:", {"cut", "value"}},
                  {"trained.parents",
                   "parents",
-                  "weights began as those of, the latest first:",
+                  "initial weights, latest parent first:",
                   {"id", "date", "version", "data"}}};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         const char *at = basin_bundle_meta(bundle, lists[i].key);
@@ -149,7 +149,7 @@ const basin_command basin_command_info = {BASIN_COMMAND("info", table), .run = r
 #define PROCESSOR "unknown"
 #endif
 
-/* Nothing is opened to find out: this page comes at once. */
+/* Opens no library, so that the page is printed at once. */
 static void put_version(basin_record *r, const void *context) {
     (void)context;
     bool text = basin_record_is_text(r);

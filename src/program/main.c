@@ -6,7 +6,7 @@
 
 #include "program/cli.h"
 
-/* ---- what surrounds the program ---- */
+/* ---- the process ---- */
 
 /* A mapped file shrank. Nothing but system calls may be used in a handler. */
 static void on_bus(int number) {

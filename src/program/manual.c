@@ -10,7 +10,7 @@ enum { WIDTH = 80 }; /* of a page */
 typedef struct option_row {
     char letter;      /* 0 where there is none */
     char name[64];    /* without dashes: "head-dim" */
-    bool negatable;   /* there is --no-name, too */
+    bool negatable;   /* there is also --no-name */
     char value[300];  /* "N", "ref|cpu"; "" where it takes none */
     char initial[64]; /* the default; "" where there is none worth a word */
     char help[700];
@@ -18,7 +18,7 @@ typedef struct option_row {
     bool more;    /* not in the short help */
 } option_row;
 
-/* ---- what commands.md says: a section for each command, and one for options of several ---- */
+/* ---- commands.md: a section for each command, and one for options of several ---- */
 
 extern const char *const basin_command_pages[]; /* its lines */
 
@@ -26,7 +26,7 @@ static bool begins(const char *text, const char *start) {
     return !strncmp(text, start, strlen(start));
 }
 
-/* Adds a line, without its end, behind `gap`. */
+/* Adds `gap` and a line without its line feed. */
 static void add_line(char *text, size_t size, const char *gap, const char *line) {
     size_t used = strlen(text);
     snprintf(text + used, size - used, "%s%.*s", gap, (int)strcspn(line, "\n"), line);
@@ -116,7 +116,7 @@ static void setting_row(option_row *row, const basin_setting *s, const basin_set
     row->more = !is_basic(s->name);
 }
 
-/* The i-th row: the command's own, --help, then the task's settings. False behind the last. */
+/* The i-th row: the command's own, --help, then the task's settings. False after the last. */
 static bool option_row_at(option_row *row, const basin_args *defaults, int i) {
     static const option_row always[] = {
         {.letter = 'h', .name = "help", .help = "What most people need."},
@@ -240,7 +240,7 @@ void basin_noun_help_print(const basin_noun *group) {
     printf("%s.\n\nUsage: basin %s COMMAND [operands] [options]\n\nCommands:\n", group->summary,
            group->noun);
     print_commands(group);
-    printf("\nbasin help %s COMMAND tells more about one.\n", group->noun);
+    printf("\nbasin help %s COMMAND describes one.\n", group->noun);
 }
 
 /* The lines below a heading of commands.md, as they are, up to the blank one before the next. */

@@ -39,7 +39,7 @@ basin_status basin_nodes_probabilities(double *probability, const basin_nodes_us
     if (use->model) return basin_nodes_score(probability, use->model, network, &use->work, error);
     BASIN_TRY(basin_nodes_unsupervised(probability, &stopped, network, seed, args->compute,
                                        &use->work, error));
-    return stopped ? basin_fail(error, BASIN_BAD_VALUE, "stopped; nothing is kept") : BASIN_OK;
+    return stopped ? basin_fail(error, BASIN_BAD_VALUE, "stopped; nothing was kept") : BASIN_OK;
 }
 
 void basin_nodes_use_close(basin_nodes_use *use) {
@@ -54,11 +54,12 @@ const char *basin_expected_print(char text[BASIN_EXPECTED_TEXT], const basin_nod
     const double *p = t->precision, *f = t->recall, *a = t->alerts;
     int used = snprintf(text, BASIN_EXPECTED_TEXT, "threshold %.4f for %s", t->threshold, goal);
     if (isnan(*p)) return text;
-    snprintf(text + used, BASIN_EXPECTED_TEXT - (size_t)used,
-             "; of new accounts expect precision %.0f %% (%.0f to %.0f), recall %.0f %% (%.0f to "
-             "%.0f), %.3g alerts per 1,000 (%.3g to %.3g): 95 %% intervals by the validation nodes",
-             100 * p[0], 100 * p[1], 100 * p[2], 100 * f[0], 100 * f[1], 100 * f[2], 1e3 * a[0],
-             1e3 * a[1], 1e3 * a[2]);
+    snprintf(
+        text + used, BASIN_EXPECTED_TEXT - (size_t)used,
+        "; expected on new accounts: precision %.0f %% (%.0f to %.0f), recall %.0f %% (%.0f to "
+        "%.0f), %.3g alerts per 1,000 (%.3g to %.3g): 95 %% intervals from the validation nodes",
+        100 * p[0], 100 * p[1], 100 * p[2], 100 * f[0], 100 * f[1], 100 * f[2], 1e3 * a[0],
+        1e3 * a[1], 1e3 * a[2]);
     return text;
 }
 
@@ -145,7 +146,7 @@ static const basin_option node_table[] = {
     BASIN_OPTIONS_END,
 };
 
-/* Ways to split that were given together, one of which would have no effect; NULL: none. */
+/* Options of splits that exclude each other and were both given; NULL: none. */
 static const char *split_clash(options *o) {
     if (o->ratio > 0 && o->validation >= 0) return "--ratio and --validation";
     if (o->split_number >= 0 && o->ratio > 0) return "--split and --ratio";
@@ -156,7 +157,7 @@ static const char *split_clash(options *o) {
 
 static basin_status prepare(basin_train_job *job, basin_error *error) {
     options *o = (void *)job->o;
-    if (split_clash(o)) return basin_usage(error, "%s; give one of them", split_clash(o));
+    if (split_clash(o)) return basin_usage(error, "%s exclude each other", split_clash(o));
     return basin_goal_check(o->threshold_for, error);
 }
 
@@ -228,8 +229,8 @@ static void put_anomaly(basin_record *r, const basin_train_job *job) {
     const basin_reliability *use = test ? test : model->reliability[BASIN_PART_VAL];
     if (use && (o->reliability || !basin_record_is_text(r)))
         basin_record_reliability(r, use,
-                                 test ? "probabilities beside frequencies, test nodes:"
-                                      : "probabilities beside frequencies, validation nodes:");
+                                 test ? "probabilities and frequencies, test nodes:"
+                                      : "probabilities and frequencies, validation nodes:");
     if (job->more) basin_record_expected(r, job->more, o->threshold_for);
 }
 

@@ -5,11 +5,11 @@
 #include "basin/tasks/nodes.h"
 #include "program/cli.h"
 
-/* What tables of these commands end with. */
+/* The end of the tables of these commands. */
 #define BASIN_NODES_OPTIONS                                                                        \
     BASIN_OPTIONS_NETWORK, BASIN_OPTION_JSON, BASIN_WORK_OPTIONS, BASIN_OPTIONS_END
 
-/* An error where there is a goal, and it is none: before anything is trained or scored. */
+/* An error if a goal is given and not valid: before anything is trained or scored. */
 basin_status basin_goal_check(const char *goal, basin_error *error);
 
 /* A model with the network that it is used on. */
@@ -28,20 +28,20 @@ basin_status basin_nodes_model_open(basin_nodes_use *use, basin_args *args, cons
 /* The same, and the operands from `first` on as files, read as training's were. */
 basin_status basin_nodes_use_open(basin_nodes_use *use, basin_args *args, const char *model,
                                   int first, basin_error *error);
-/* What the model gives each node; without a model, energies found without labels. */
+/* The model's output for each node; without a model, energies found without labels. */
 basin_status basin_nodes_probabilities(double *probability /* [N] */, const basin_nodes_use *use,
                                        const basin_network *network, const basin_args *args,
                                        uint64_t seed, basin_error *error);
 void basin_nodes_use_close(basin_nodes_use *use);
 
-/* What a threshold for a goal lets expect, in words and as fields. */
+/* The expected effect of a threshold for a goal, in words and as fields. */
 enum { BASIN_EXPECTED_TEXT = 400 };
 const char *basin_expected_print(char text[BASIN_EXPECTED_TEXT], const basin_nodes_threshold *t,
                                  const char *goal);
 void basin_record_expected(basin_record *r, const basin_nodes_threshold *t, const char *goal);
 /* Measures of a ranking, and of the alerts at a threshold. */
 void basin_record_figures(basin_record *r, const basin_nodes_figures *figures, bool alerts);
-/* Probabilities beside frequencies. */
+/* Probabilities and observed frequencies. */
 void basin_record_reliability(basin_record *r, const basin_reliability *reliability,
                               const char *title);
 

@@ -30,7 +30,7 @@ static basin_status compare(void *context, basin_error *error) {
         BASIN_TRY(BASIN_NEW(&j->probability[k], u->network->nodes, "probabilities", error));
         BASIN_TRY(basin_nodes_score(j->probability[k], u->model, u->network, &u->work, error));
         model[k] = u->model, network[k] = u->network;
-        j->o->quiet = true; /* notes on the files are said once */
+        j->o->quiet = true; /* print the notes on the files once */
     }
     return basin_nodes_compare(&j->found, model, network,
                                (const double *const[]){j->probability[0], j->probability[1]},

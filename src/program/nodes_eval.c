@@ -95,9 +95,9 @@ static figures *figures_of(const eval *b, int model, int64_t run) {
 
 /* ---- rivals ---- */
 
-static const char family[] = "rival-", xgboost[] = "xgboost"; /* no preset: it is not ours */
+static const char family[] = "rival-", xgboost[] = "xgboost"; /* not a preset */
 
-/* A preset's name without the family; NULL of a preset that is no rival. */
+/* A preset's name without the family; NULL for a preset that is not a rival. */
 static const char *rival_name(const char *preset) {
     size_t length = sizeof family - 1;
     if (!strcmp(preset, "paper") || preset == xgboost) return preset;
@@ -156,7 +156,7 @@ static basin_status parse_rivals(eval *b, const char *list, basin_error *error) 
 
 /* ---- splits ---- */
 
-/* An option of drawn splits that was given; a split by time goes by the ratio, too. */
+/* An option of drawn splits that was given; a split by time uses the ratio as well. */
 static const char *drawn_option(const eval *b) {
     if (b->o->network.split_time) return NULL;
     if (basin_option_given(&b->o->args, "ratio")) return "ratio";
@@ -168,8 +168,7 @@ static void note_fewer(const eval *b, int64_t runs) {
     long long there = b->use.network->splits;
     if (!b->masks || (b->splits.runs == runs && (there > 1 || runs == 1))) return;
     if (there == 1)
-        note(b, "the file has 1 split: %lld runs on it with different seeds",
-             (long long)b->splits.runs);
+        note(b, "the file has 1 split: %lld runs with different seeds", (long long)b->splits.runs);
     else
         note(b, "the file has %lld splits: %lld runs instead of %lld", there,
              (long long)b->splits.runs, (long long)runs);
@@ -183,12 +182,12 @@ static basin_status plan_splits(eval *b, int64_t runs, basin_error *error) {
     if (!n->label)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: no labels to compare with", n->path);
     if (b->masks && o->first >= n->splits)
-        return basin_fail(error, BASIN_BAD_VALUE, "%s: %lld splits; there is no number %lld",
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: %lld splits; number %lld does not exist",
                           n->path, (long long)n->splits, (long long)o->first);
     if (b->masks && n->splits > 1 && runs > n->splits - o->first)
         b->splits.runs = n->splits - o->first;
     if (b->masks && drawn_option(b))
-        note(b, "--%s has no effect: the file brings splits; --split ratio draws others",
+        note(b, "--%s has no effect: the file has splits; --split ratio draws others",
              drawn_option(b));
     note_fewer(b, runs);
     return BASIN_OK;
@@ -218,7 +217,7 @@ static bool is_shown(const eval *b, int model) {
     return figures_of(b, model, 0)->test.measures > 0;
 }
 
-/* Of the model in question, not of those beside it. */
+/* Keeps what only the evaluated model has, not its rivals. */
 static void keep(eval *b, const basin_nodes_model *model, int64_t i) {
     const basin_nodes_info *info = basin_nodes_get_info(model);
     b->parameters = info->parameters;
@@ -243,7 +242,7 @@ static basin_status choose_nodes(eval *b, basin_error *error) {
     return BASIN_OK;
 }
 
-/* A class that the model has no name for is never predicted: say so. */
+/* Notes classes that the model does not have, and hence never predicts. */
 static basin_status check_classes(const eval *b, const double *probability, basin_error *error) {
     const basin_network *n = b->use.network;
     int64_t labelled = basin_split_nodes(NULL, b->part, n->nodes, BASIN_PART_TEST), known = 0;
@@ -449,8 +448,9 @@ static void note_seen(basin_record *r, int64_t trained, int64_t validated, const
         basin_record_note(r, "which nodes took part in training is not known: they may be among "
                              "these");
     else if (trained + validated)
-        basin_record_note(r, "%lld of them were trained on, %lld more chose %s: this is no test%s",
-                          (long long)trained, (long long)validated, chose, hint);
+        basin_record_note(
+            r, "%lld of them were trained on, %lld more chose %s: this is not a held-out score%s",
+            (long long)trained, (long long)validated, chose, hint);
     else
         basin_record_note(r, "none of them took part in training");
 }
@@ -481,13 +481,13 @@ static void put_result(basin_record *r, const eval *b) {
 
 /* ---- running ---- */
 
-/* The paper's rows of 1 % are presets; how much is for training is not theirs to say. */
+/* The paper's rows of 1 % are presets; a preset does not set the ratio. */
 static void note_ratio(const eval *b) {
     const char *preset = b->o->start.preset, *end = strrchr(preset, '-');
     if (b->masks || !end || strcmp(end, "-1") != 0 || b->o->ratio < 0.05) return;
     note(b,
-         "%s is the paper's row of 1 %% for training; here it is %g %%: --ratio 0.01 would be "
-         "the paper's",
+         "%s is the paper's row for 1 %% training nodes; here it is %g %%; the paper has "
+         "--ratio 0.01",
          preset, 100 * b->o->ratio);
 }
 
@@ -512,7 +512,7 @@ static basin_status prepare(eval *b, basin_error *error) {
     char text[32];
     if (!b->classes) {
         BASIN_TRY(basin_settings_get(text, sizeof text, o->settings, "facts", error));
-        /* The rivals do without them, too. */
+        /* Rivals do not read them either. */
         if (!strcmp(text, "none")) basin_network_forget_facts(b->use.network);
     }
     BASIN_TRY(plan_splits(b, o->model ? 1 : o->runs, error));
@@ -548,9 +548,9 @@ static basin_status evaluate(eval *b, basin_error *error) {
     return basin_splits_run(&b->splits, error);
 }
 
-/* ---- a saved model, or what was found without labels, judged by labels ---- */
+/* ---- a saved model, or energies found without labels, evaluated with labels ---- */
 
-/* What has no effect beside a model and is no option of the table; NULL: nothing. */
+/* What has no effect with a model and is not in the table of options; NULL: nothing. */
 static const char *idle(options *o) {
     static const char *const seed[] = {"seed", NULL};
     const char *const *heard = o->unsupervised ? seed : NULL;
@@ -613,13 +613,14 @@ static void put_figures(basin_record *r, const basin_nodes_figures *f, bool prob
                             (long long)f->validated_on);
     basin_record_figures(r, f, probable);
     basin_record_rows(r, "budgets", NULL, budget_fields, f->budget, f->budgets, sizeof *f->budget);
-    if (probable) basin_record_reliability(r, &f->reliability, "probabilities beside frequencies:");
+    if (probable) basin_record_reliability(r, &f->reliability, "probabilities and frequencies:");
 }
 
 static void put_backtest(basin_record *r, const eval *b) {
     const basin_nodes_figures *f = &b->reached;
     const basin_nodes_card *card = b->use.info ? b->use.info->card : NULL;
-    if (b->o->unsupervised) basin_record_note(r, "energies found without labels, judged by them");
+    if (b->o->unsupervised)
+        basin_record_note(r, "energies found without labels, evaluated with labels");
     if (b->o->model) basin_record_text(r, "model", b->o->model);
     basin_record_fields(r, "data=%s;part=%s", b->use.network->path, b->judged);
     if (b->o->unseen) basin_record_integer(r, ".left_out", b->left_out);
@@ -634,7 +635,7 @@ static void put_backtest(basin_record *r, const eval *b) {
     put_figures(r, f, f->reliability.log_loss > 0); /* else energies, without a threshold */
 }
 
-/* A number of alerts is of the nodes that are judged. */
+/* A goal in alerts counts the evaluated nodes. */
 static basin_status choose_threshold(eval *b, basin_error *error) {
     int64_t count = 0;
     BASIN_SCRATCH(double, judged, b->use.network->nodes, "a back-test", error);
@@ -666,7 +667,7 @@ static bool is_backtest(const options *o) {
     return !o->network.classes && (o->model || o->unsupervised);
 }
 
-/* What has no effect beside the other options and is none of the table. */
+/* Checks what the conditions of the table cannot express. */
 static basin_status check_eval(void *context, basin_error *error) {
     eval *b = context;
     options *o = b->o;

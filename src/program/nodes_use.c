@@ -201,15 +201,17 @@ static void put_story(basin_record *r, const job *j, const basin_nodes_explanati
     double through = 0;
     for (int64_t i = 0; i < e->neighbours; i++) through += e->neighbour[i].push;
     basin_record_struct(r, story_fields, e);
-    basin_record_note(r,
-                      "of the logit's distance of %+.3f from a typical node's, %+.3f comes from "
-                      "the node itself, %+.3f through neighbours, %+.3f from further away",
-                      e->logit - e->typical_logit, e->own, through, e->rest);
+    basin_record_note(
+        r,
+        "the logit differs by %+.3f from a typical node's: %+.3f from the node itself, "
+        "%+.3f through neighbours, %+.3f from further away",
+        e->logit - e->typical_logit, e->own, through, e->rest);
     if (fabs(e->missed) > 0.02 * fmax(fabs(e->logit - e->typical_logit), 0.5))
-        basin_record_note(r,
-                          "%+.3f is missed by the integral: the logit turns too quickly on the "
-                          "way from a typical node's features",
-                          e->missed);
+        basin_record_note(
+            r,
+            "%+.3f is missed by the integral: the logit changes too quickly between a "
+            "typical node's features and these",
+            e->missed);
     put_neighbours(r, j, e, neighbours);
     put_features(r, j, e, features);
 }
@@ -313,12 +315,12 @@ static void list(char *text, size_t size, const basin_nodes_drift *d, int level)
     if (all > shown) snprintf(text + used, size - used, " and %lld more", (long long)all - shown);
 }
 
-/* One line on standard error: the worst columns by name. */
+/* One line on standard error that names the worst columns. */
 static void note_drift(const basin_nodes_drift *d) {
     char text[300];
     list(text, sizeof text, d, d->large ? 2 : d->some ? 1 : 0);
     if (d->few)
-        basin_say("basin: note: drift: %lld node%s too few to compare with training's",
+        basin_say("basin: note: drift: %lld node%s too few to compare with training",
                   (long long)d->nodes, d->nodes == 1 ? " is" : "s are");
     else if (d->large)
         basin_say("basin: note: drift is LARGE against training in %lld of %lld columns "
@@ -428,7 +430,7 @@ static basin_status open_all(job *j, basin_error *error) {
 
 /* ---- score ---- */
 
-/* Of the nodes that are printed, in one pass. */
+/* Explains the printed nodes, in one pass. */
 static basin_status explain_printed(job *j, basin_error *error) {
     if (!j->o->explain || j->o->unsupervised) return BASIN_OK;
     BASIN_SCRATCH(int64_t, node, j->count, "explanations", error);
@@ -535,7 +537,7 @@ static void put_explanation(basin_record *r, const void *context) {
                         e->nearby);
     if (e->nearby)
         basin_record_note(r, "(the graph does not fit into the memory allowed as one plan: "
-                             "energies and attention are not known)");
+                             "no energies and attention)");
     put_energy(r, e);
     put_story(r, j, e, j->o->neighbours, j->o->features);
 }

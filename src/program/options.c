@@ -91,7 +91,7 @@ static void consider(guess *g, const char *name, bool negated) {
     memcpy(g->name, candidate, sizeof g->name);
 }
 
-/* Whether one of the words of a line, behind blanks, is this. */
+/* Whether a line has this word after a blank. */
 static bool has_word(const char *line, const char *word) {
     size_t length = strlen(word);
     for (const char *at = line; (at = strstr(at, word)); at++)
@@ -206,7 +206,7 @@ static basin_status take_setting(basin_args *args, const target *t, const char *
 
 /* ---- arguments ---- */
 
-/* One argument that is an option: its name, and the value behind '=' or its letter, or NULL. */
+/* One argument that is an option: its name, and the value after '=' or its letter, or NULL. */
 typedef struct word {
     const char *name, *value;
     size_t length;
@@ -244,24 +244,24 @@ static bool looks_like_option(const char *text, const basin_command *command) {
     return !text[2] && (found(&t) || text[1] == 'h');
 }
 
-/* The value of an option that needs one: behind it, or the next argument. */
+/* The value of an option: in the same argument, or the next one. */
 static basin_status take_value(word *w, int *i, const basin_command *command, int count,
-                               char **argument, const char *wanted, basin_error *error) {
+                               char **argument, const char *expected, basin_error *error) {
     int name = (int)w->length;
     const char *next = *i + 1 < count ? argument[*i + 1] : NULL, *dash = w->letter ? "-" : "--";
-    if (!wanted) wanted = "a word";
+    if (!expected) expected = "a word";
     if (!w->value && next && looks_like_option(next, command))
-        return basin_fail(error, BASIN_BAD_VALUE,
-                          "%s%.*s needs a value: %s; found '%s' (%s%.*s%s%s where that is meant)",
-                          dash, name, w->name, wanted, next, dash, name, w->name,
-                          w->letter ? "" : "=", next);
+        return basin_fail(
+            error, BASIN_BAD_VALUE,
+            "%s%.*s needs a value: %s; found '%s' (write %s%.*s%s%s if that is meant)", dash, name,
+            w->name, expected, next, dash, name, w->name, w->letter ? "" : "=", next);
     if (!w->value && next) w->value = argument[++*i];
     if (w->value) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_VALUE, "%s%.*s needs a value: %s", dash, name, w->name,
-                      wanted);
+                      expected);
 }
 
-/* Remembers what was given for an option; who gives it twice hears which one counts. */
+/* Remembers what was given for an option; notes which value is used if it is repeated. */
 static void remember(basin_args *args, const target *t, const char *value) {
     basin_parsed *parsed = &args->parsed;
     const basin_command *command = args->command;
@@ -272,7 +272,8 @@ static void remember(basin_args *args, const target *t, const char *value) {
     snprintf(name, sizeof name, "%s", t->option ? t->option->name : t->setting->name);
     swap_letters(name, '_', '-');
     if (*place && strcmp(*place, given) != 0)
-        add_note(parsed, "--%s was given more than once; the last counts: %.100s\n", name, given);
+        add_note(parsed, "--%s was given more than once; the last value is used: %.100s\n", name,
+                 given);
     *place = given;
 }
 
@@ -325,8 +326,8 @@ static basin_status read_option(basin_args *args, int *i, int count, char **argu
     if (!found(&t) && w.letter)
         return basin_fail(error, BASIN_BAD_VALUE, "unknown option '-%c'", *w.name);
     if (!found(&t)) return fail_unknown(command, typed, error);
-    const char *wanted = t.option ? t.option->value : t.setting->value;
-    BASIN_TRY(takes_value(&t) ? take_value(&w, i, command, count, argument, wanted, error)
+    const char *expected = t.option ? t.option->value : t.setting->value;
+    BASIN_TRY(takes_value(&t) ? take_value(&w, i, command, count, argument, expected, error)
                               : take_no_value(&w, error));
     BASIN_TRY(store(args, &t, w.value, error));
     remember(args, &t, w.value);
@@ -388,10 +389,10 @@ static void list_wanted(char *text, size_t size, const char *clause, const basin
     *text = 0;
     for (const char *at = clause, *end = at + strcspn(at, " "); at < end; at += strspn(at, ",")) {
         size_t length, name = strcspn(at, "!=");
-        bool wanted;
-        const char *words = basin_needs_words(at, &length, &wanted);
+        bool expected;
+        const char *words = basin_needs_words(at, &length, &expected);
         const basin_option *o = basin_option_find(command, at, name);
-        bool plain = !wanted || !o || o->kind <= BASIN_OPTION_SWITCH;
+        bool plain = !expected || !o || o->kind <= BASIN_OPTION_SWITCH;
         if (o && used < size)
             used += (size_t)snprintf(text + used, size - used, "%s--%s%s%.*s", used ? " or " : "",
                                      o->name, plain ? "" : " ", plain ? 0 : (int)length, words);
@@ -401,7 +402,7 @@ static void list_wanted(char *text, size_t size, const char *clause, const basin
 
 static basin_status fail_idle(const basin_option *option, const char *condition,
                               const basin_args *args, basin_error *error) {
-    char wanted[200];
+    char expected[200];
     const char *operand = first_operand(args);
     if (basin_needs_names(condition, operand_name))
         return basin_fail(error, BASIN_BAD_VALUE, "--%s has no effect with%s %.100s", option->name,
@@ -410,12 +411,12 @@ static basin_status fail_idle(const basin_option *option, const char *condition,
         basin_option_find(args->command, condition, strcspn(condition, "!="));
     const char *given = args->parsed.option[other - args->command->option];
     bool worded = given && other->kind > BASIN_OPTION_SWITCH;
-    list_wanted(wanted, sizeof wanted, condition, args->command);
+    list_wanted(expected, sizeof expected, condition, args->command);
     if (given)
         return basin_fail(error, BASIN_BAD_VALUE, "--%s has no effect with --%s%s%.100s",
                           option->name, other->name, worded ? " " : "", worded ? given : "");
     return basin_fail(error, BASIN_BAD_VALUE, "--%s has no effect without %s", option->name,
-                      wanted);
+                      expected);
 }
 
 /* ---- files ---- */
@@ -434,16 +435,16 @@ static basin_status check_file(const basin_args *args, const basin_option *optio
         BASIN_TRY(basin_file_same(&same, path, args->operand[i], error));
         if (same)
             return basin_fail(error, BASIN_BAD_VALUE,
-                              "--%s %s would be written over %s, which is read; name another "
-                              "file",
+                              "--%s %s would overwrite %s, which is read; name another file",
                               option->name, path, args->operand[i]);
     }
     for (const basin_option *o = args->command->option; path && o < option; o++) {
         if (!written(args, o)) continue;
         BASIN_TRY(basin_file_same(&same, path, written(args, o), error));
         if (same)
-            return basin_fail(error, BASIN_BAD_VALUE, "--%s and --%s are both %s; wanted two files",
-                              o->name, option->name, path);
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "--%s and --%s are both %s; expected two different files", o->name,
+                              option->name, path);
     }
     return BASIN_OK;
 }

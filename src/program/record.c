@@ -16,8 +16,8 @@ typedef enum level {
     LEVEL_LIST,
     LEVEL_TABLE,
     LEVEL_ROW,
-    LEVEL_SILENT, /* for JSON alone */
-    LEVEL_MUTED,  /* of JSON: for text alone */
+    LEVEL_SILENT, /* only in JSON */
+    LEVEL_MUTED,  /* in JSON: only in text */
 } level;
 
 typedef struct column {
@@ -75,7 +75,7 @@ static const struct {
     {"cpu_seconds", "CPU s"},
 };
 
-/* What JSON and CSV call it; valid until the next call. */
+/* The key in JSON and CSV; valid until the next call. */
 static const char *key_of(basin_record *r, const char *key) {
     if (!key || r->data_keys) return key;
     key += *key == '.';
@@ -83,7 +83,7 @@ static const char *key_of(basin_record *r, const char *key) {
     return r->key;
 }
 
-/* What text calls it, likewise. */
+/* The name in text, likewise. */
 static const char *name_of(basin_record *r, const char *key) {
     const char *bar = !key || r->data_keys ? NULL : strchr(key, '|');
     if (!key || r->data_keys) return key;
@@ -99,7 +99,7 @@ static const char *name_of(basin_record *r, const char *key) {
 static bool is_json(const basin_record *r) { return r->form == BASIN_FORM_JSON; }
 static bool is_csv(const basin_record *r) { return r->form == BASIN_FORM_CSV; }
 
-/* Whether a key begins with the mark of a field for JSON alone, '.', or for text alone, '|'. */
+/* Whether a key begins with the mark of a field only in JSON, '.', or only in text, '|'. */
 static bool marked(const basin_record *r, const char *key, char mark) {
     return key && !r->data_keys && *key == mark;
 }
@@ -150,7 +150,7 @@ static void add_cell(basin_record *r, grid *g, int64_t at, const char *text) {
     g->cell[g->cells++] = (cell){g->rows, (size_t)at, copy};
 }
 
-/* Blanks are owed until a cell needs them, so that no line ends in blanks. */
+/* Blanks are printed before the next cell, so that no line ends in blanks. */
 static void print_cell(FILE *file, int *owed, const column *c, const char *text) {
     int blank = (int)(c->width - text_width(text));
     if (c->right) *owed += blank;
@@ -200,7 +200,7 @@ static FILE *growing(basin_record *r, char **text) {
     return file;
 }
 
-/* The text that has grown; free it. */
+/* The finished text; free it. */
 static char *grown(basin_record *r, FILE **file, char **text) {
     if (!*file || fclose(*file)) r->failed = true;
     *file = NULL;
@@ -209,7 +209,7 @@ static char *grown(basin_record *r, FILE **file, char **text) {
     return whole;
 }
 
-/* "name value" behind what the line has; a list has no names. */
+/* Appends "name value" to the line; a list has no names. */
 static void add_to_line(basin_record *r, const char *name, const char *text) {
     const char *gap = !r->next++ ? "" : name ? "  " : ", ";
     if (r->line &&
@@ -229,8 +229,7 @@ static void put_csv(basin_record *r, FILE *file, const char *text) {
         grows &= fputc(*c, file) != EOF;
     }
     if (quoted) grows &= fputc('"', file) != EOF;
-    if (!grows && file != r->file)
-        r->failed = true; /* what r->file cannot take is seen at its end */
+    if (!grows && file != r->file) r->failed = true; /* errors of r->file are found at its end */
 }
 
 /* The first row is kept until it has named the columns. */
@@ -421,14 +420,14 @@ void basin_record_rows(basin_record *r, const char *key, const char *title,
 
 /* ---- groups ---- */
 
-/* What a group is in text, by where it stands. */
-static level level_inside(const basin_record *r, const char *key, level wanted) {
+/* The level of a group in text, by its place. */
+static level level_inside(const basin_record *r, const char *key, level expected) {
     level at = r->level[r->depth];
     if (is_json(r) && !in_json(r, key)) return LEVEL_MUTED;
     if (marked(r, key, '.') || at == LEVEL_SILENT) return LEVEL_SILENT;
-    if (at == LEVEL_ROW) return is_csv(r) && wanted == LEVEL_LINE ? LEVEL_LINE : LEVEL_SILENT;
-    if (at == LEVEL_LINE || at == LEVEL_LIST) return wanted == LEVEL_LINE ? at : LEVEL_SILENT;
-    return wanted;
+    if (at == LEVEL_ROW) return is_csv(r) && expected == LEVEL_LINE ? LEVEL_LINE : LEVEL_SILENT;
+    if (at == LEVEL_LINE || at == LEVEL_LIST) return expected == LEVEL_LINE ? at : LEVEL_SILENT;
+    return expected;
 }
 
 static void descend(basin_record *r, level inside) {
@@ -437,8 +436,9 @@ static void descend(basin_record *r, level inside) {
     r->row[r->depth] = false;
 }
 
-static void enter(basin_record *r, const char *key, bool object, level wanted, const char *title) {
-    level inside = level_inside(r, key, wanted), at = r->level[r->depth];
+static void enter(basin_record *r, const char *key, bool object, level expected,
+                  const char *title) {
+    level inside = level_inside(r, key, expected), at = r->level[r->depth];
     if (in_json(r, key)) (object ? basin_json_object : basin_json_array)(&r->json, key_of(r, key));
     if (r->form == BASIN_FORM_TEXT && inside == LEVEL_TABLE) flush_fields(r);
     if (r->form == BASIN_FORM_TEXT && at == LEVEL_FIELDS &&

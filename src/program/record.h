@@ -10,9 +10,9 @@
  *     return basin_record_print(json, fill, &context, error);
  *
  * JSON has every field under its key. Text has aligned lines "name value" and tables; a name is the
- * key with blanks for underscores, or what stands behind a bar: "fit_seconds|seconds". A key that
- * begins with a dot is for JSON alone, and so is what is nested inside a row; one that begins with
- * a bar is for text alone. CSV has the rows of the table, objects inside them spread out; their
+ * key with blanks for underscores, or the part after a bar: "fit_seconds|seconds". A key that
+ * begins with a dot is only in JSON, and so are groups inside a row; one that begins with
+ * a bar is only in text. CSV has the rows of the table, objects inside them spread out; their
  * fields need not be the same in all rows. */
 #ifndef BASIN_CLI_RECORD_H
 #define BASIN_CLI_RECORD_H
@@ -39,7 +39,7 @@ void basin_record_format(basin_record *r, const char *key, const char *format, .
     __attribute__((format(printf, 3, 4)));
 void basin_record_integer(basin_record *r, const char *key, int64_t value);
 void basin_record_flag(basin_record *r, const char *key, bool value);
-/* One double behind `format`, which the text form follows ("%.2f dB"); the others have all digits.
+/* One double after `format`, which the text form uses ("%.2f dB"); the others have all digits.
  * NaN is null, empty in CSV, "-" in text. */
 void basin_record_number(basin_record *r, const char *key, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -99,7 +99,7 @@ void basin_record_rows(basin_record *r, const char *key, const char *title,
 /* Groups; each is ended by basin_record_end. */
 void basin_record_object(basin_record *r, const char *key);
 void basin_record_list(basin_record *r, const char *key); /* values without keys */
-/* An object of JSON alone: in the other forms its fields are those of what is around it. */
+/* An object only in JSON: in the other forms its fields belong to the enclosing group. */
 void basin_record_section(basin_record *r, const char *key);
 /* `title` (or NULL) stands above the table in text, where it has rows. A row ends where the next
  * one begins, and with its table. */
@@ -111,10 +111,10 @@ void basin_record_entry(basin_record *r, const char *key);
 void basin_record_end(basin_record *r);
 /* Keys come from data, and mean nothing else: no dot, no bar. */
 void basin_record_data_keys(basin_record *r, bool are);
-/* Rows give the heading of a CSV alone, for tables that may be without rows. */
+/* Rows give only the heading of a CSV, for tables that may have no rows. */
 void basin_record_heading_only(basin_record *r, bool only);
 
-/* A line of the text form alone. */
+/* A line only in text. */
 void basin_record_note(basin_record *r, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -1,4 +1,4 @@
-/* basin serve: options and the life of the process; src/tasks/nodes/serve does the rest. */
+/* basin serve: options and the life of the process; src/tasks/nodes/serve does the work. */
 #include "tasks/nodes/serve/serve.h"
 #include "base/info.h"
 

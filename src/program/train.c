@@ -66,7 +66,7 @@ static basin_status finish(const basin_train_job *job, basin_error *error) {
     if (outcome->finished_before)
         printf("%s: already finished; nothing to resume\n", o->training.output);
     if (!outcome->stopped) return BASIN_OK;
-    basin_say("basin: interrupted at step %lld of %lld; to go on, give the same command with "
+    basin_say("basin: interrupted at step %lld of %lld; to continue, run the same command with "
               "--resume",
               (long long)outcome->steps, (long long)outcome->steps_wanted);
     return *o->watch.watch.stop == SIGINT ? BASIN_REPORTED : BASIN_AGAIN;

@@ -31,7 +31,7 @@ typedef struct printer {
     bool open; /* the row of the file, with its errors by tensor, is begun */
 } printer;
 
-/* Hears of each tensor of a file, for JSON. */
+/* Called for each tensor of a file, for JSON. */
 static void put_tensor(void *context, const char *tensor, double error) {
     printer *p = context;
     if (!p->o->json) return;

@@ -24,9 +24,9 @@ basin_progress basin_progress_begin(const char *label, int64_t total, bool quiet
 static int terminal_width(void) {
     struct winsize size;
     const char *columns = getenv("COLUMNS");
-    int64_t wanted = 0;
+    int64_t expected = 0;
     int width =
-        columns && basin_integer_read(&wanted, &columns) && wanted < 10000 ? (int)wanted : 0;
+        columns && basin_integer_read(&expected, &columns) && expected < 10000 ? (int)expected : 0;
     if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) width = size.ws_col;
     return width > 0 ? width : 80;
 }

@@ -145,14 +145,14 @@ static void put_descent(basin_record *r, const void *context) {
         basin_record_number(r, "energy", "%.6f", d->run.energy[t]);
     }
     basin_record_end(r);
-    basin_record_note(r,
-                      "descends %s%s: of %lld steps %lld raised the energy, of %lld a thousand "
-                      "times smaller %lld",
-                      basin_specimen_answer(v),
-                      d->o->scale == 1 ? "" : ", at the published size of steps",
-                      (long long)v->steps, (long long)v->rises, 2 * (long long)v->steps,
-                      (long long)v->small_rises);
-    basin_record_note(r, "cosine of the update and the gradient downwards: %.4f, at least %.4f",
+    basin_record_note(
+        r,
+        "descends %s%s: %lld steps, %lld raised the energy; %lld steps a thousand times "
+        "smaller, %lld raised it",
+        basin_specimen_answer(v), d->o->scale == 1 ? "" : ", at the published size of steps",
+        (long long)v->steps, (long long)v->rises, 2 * (long long)v->steps,
+        (long long)v->small_rises);
+    basin_record_note(r, "cosine of the update and the negative gradient: mean %.4f, minimum %.4f",
                       v->mean_cosine, v->least_cosine);
 }
 

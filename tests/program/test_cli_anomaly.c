@@ -103,7 +103,7 @@ TEST(thresholds_follow_a_goal) {
     needs_xgboost();
     const program *p = run_ok(state, "anomaly train accounts.csv transfers.csv " QUICK
                                      " -o t.safetensors --threshold-for recall=0.9 --reliability");
-    assert_contains(p->out, "for recall=0.9; of new accounts expect precision ");
+    assert_contains(p->out, "for recall=0.9; expected on new accounts: precision ");
     assert_contains(p->out, "\ntrees alone  ");
     assert_contains(p->out, "expected calibration error");
     static const char line[] = "anomaly score t.safetensors accounts.csv transfers.csv --quiet";
@@ -151,7 +151,7 @@ TEST(eval_gives_intervals) {
     const program *p =
         run(state, "anomaly eval accounts.csv transfers.csv --preset paper-amazon-1 --epochs 1 "
                    "--runs 1 --no-baselines");
-    assert_contains(p->err, "the paper's row of 1 % for training");
+    assert_contains(p->err, "the paper has --ratio 0.01");
 }
 
 /* XGBoost stands beside the detector, after the plain models; a wrong name is told at once. */

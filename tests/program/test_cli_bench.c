@@ -51,8 +51,7 @@ TEST(times_one_item) {
     assert_null(cJSON_GetObjectItem(tree, "images_per_s")); /* none, not 0 */
     p = run(state, "bench --batch 2 --tokens 5 --patch 6 --only backward" TINY);
     assert_int_equal(p->code, 1);
-    assert_contains(p->err,
-                    "nothing to time is called 'backward'; wanted one of norm, projections,");
+    assert_contains(p->err, "no item 'backward'; expected one of norm, projections,");
 }
 
 /* A forward pass has 1 / beta once for all runs; a training step updates beta. */

@@ -151,7 +151,7 @@ TEST(rejects_wrong_input) {
     assert_error(run(state, "descend " CASE("block_relu") " --prefix in. -w " CASE("ham")), 1,
                  "no tensor 'in.wk'");
     assert_error(run(state, "descend " CASE("block_relu") " --prefix in. -w " CASE("block_wide")),
-                 1, "wanted their last axis to be 96");
+                 1, "the last axis must be 96");
     const program *p =
         run(state, "descend " CASE("block_power3") " --prefix in. --hopfield-kind power "
                                                    "--hopfield-power 9 --alpha 1e300 -o never.npz");

@@ -416,7 +416,8 @@ TEST_WITH(converts_and_draws_molecules, folder_new, folder_remove) {
     assert_field(p->out, "graphs", "5");
     assert_contains(p->out, "note: 1 of 6 molecules could not be read and are left out");
     assert_error(run(state, "graph convert m.safetensors m.csv"), 2, "comes last");
-    assert_error(run(state, "graph convert m.safetensors m.safetensors"), 2, "over itself");
+    assert_error(run(state, "graph convert m.safetensors m.safetensors"), 2,
+                 "would overwrite itself");
     assert_error(run(state, "graph train m.safetensors --target z"), 2, "--target applies to");
     run_ok(state, "graph train m.safetensors -o o.safetensors --stereo --epochs 1 " SMALL);
     p = run_ok(state, "graph predict o.safetensors m.safetensors");
@@ -491,9 +492,9 @@ TEST_WITH(converts_and_draws_molecules, folder_new, folder_remove) {
     p = run_ok(state, "graph predict c.safetensors c.csv");
     assert_true(strstr(p->out, ",on,") || strstr(p->out, ",off,"));
     p = run_ok(state, "graph predict c.safetensors c.csv --sort");
-    assert_contains(p->err, "sorted by p_on, the highest first; --about names another");
+    assert_contains(p->err, "sorted by p_on, highest first");
     assert_error(run(state, "graph predict c.safetensors c.csv --sort --about neither"), 1,
-                 "needs a class of the training data, by its word or number");
+                 "is not a class of the training data");
     assert_error(run(state, "graph predict c.safetensors c.csv --about off"), 2, "--sort");
     double last = 2; /* line, graph, class, p_off */
     p = run_ok(state, "graph predict c.safetensors c.csv --sort --about off");

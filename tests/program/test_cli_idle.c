@@ -95,9 +95,9 @@ TEST(conditions_can_be_met) {
 TEST_WITH(the_last_of_two_counts_and_is_told, folder_new, program_teardown) {
     const program *p = run(state, "image train --epochs 3 --epochs 4 --flip --no-flip "
                                   "--size 32 --size 32 --print-config");
-    assert_string_equal(p->err,
-                        "basin: note: --epochs was given more than once; the last counts: 4\n"
-                        "basin: note: --flip was given more than once; the last counts: off\n");
+    assert_string_equal(
+        p->err, "basin: note: --epochs was given more than once; the last value is used: 4\n"
+                "basin: note: --flip was given more than once; the last value is used: off\n");
     cJSON *tree = run_json(p);
     assert_true(json_number(tree, "settings.epochs") == 4);
     p = run(state, "image train -q --quiet --epochs 3 --epochs 4 --print-config");
@@ -105,9 +105,8 @@ TEST_WITH(the_last_of_two_counts_and_is_told, folder_new, program_teardown) {
 }
 
 TEST_WITH(an_option_is_no_value, folder_new, program_teardown) {
-    assert_error(
-        run(state, "image train x --log --resume"), 2,
-        "--log needs a value: FILE; found '--resume' (--log=--resume where that is meant)");
+    assert_error(run(state, "image train x --log --resume"), 2,
+                 "--log needs a value: FILE; found '--resume' (write --log=--resume");
     assert_error(run(state, "image train x -o -q"), 2, "-o needs a value: FILE; found '-q'");
     assert_error(run(state, "image train x --epochs -- y"), 2, "--epochs needs a value");
     assert_error(run(state, "image train x --epochs"), 2, "--epochs needs a value");
@@ -138,13 +137,14 @@ TEST_WITH(what_is_read_is_not_written_over, folder_new, program_teardown) {
     write_text(state, "nodes.csv", table);
     write_text(state, "edges.csv", "source,target\na,b\n");
     static const char *const line[][2] = {
-        {"anomaly train nodes.csv edges.csv -o nodes.csv", "--output nodes.csv would be written"},
-        {"anomaly train nodes.csv edges.csv --log ./nodes.csv", "over nodes.csv, which is read"},
+        {"anomaly train nodes.csv edges.csv -o nodes.csv",
+         "--output nodes.csv would overwrite nodes.csv"},
+        {"anomaly train nodes.csv edges.csv --log ./nodes.csv",
+         "overwrite nodes.csv, which is read"},
         {"anomaly score m.st edges.csv nodes.csv -o nodes.csv", "name another file"},
-        {"image train nodes.csv --checkpoint nodes.csv", "--checkpoint nodes.csv would be written"},
+        {"image train nodes.csv --checkpoint nodes.csv", "--checkpoint nodes.csv would overwrite"},
         {"image train x -o m.st --log ./m.st", "--output and --log are both ./m.st"},
-        {"data convert edges.csv nodes.csv",
-         "'nodes.csv' comes last, in the place of the file to write"},
+        {"data convert edges.csv nodes.csv", "'nodes.csv' comes last"},
     };
     for (size_t i = 0; i < sizeof line / sizeof *line; i++)
         assert_error(run(state, "%s", line[i][0]), 2, line[i][1]);

@@ -167,7 +167,7 @@ TEST(ascents_are_reported) {
 
 TEST(what_cannot_be_shown) {
     train(state, "m.safetensors", "");
-    assert_error(run(state, "image report m.safetensors"), 2, "needs pictures");
+    assert_error(run(state, "image report m.safetensors"), 2, "no pictures given");
     assert_error(run(state, "image report m.safetensors nowhere -q"), 1, "nowhere");
     assert_error(run(state, "image report nowhere.safetensors shapes:8 -q"), 1, "nowhere");
 }

@@ -46,7 +46,7 @@ TEST(notes_a_negative_gamma) {
     assert_int_equal(basin_bundle_write(folder_path(path, state, "g.npz"), bundle, NULL), BASIN_OK);
     basin_bundle_free(bundle);
     const program *p = run_ok(state, "info g.npz");
-    assert_contains(p->err, "gamma of 1 layer norm is negative (least -1.3)");
+    assert_contains(p->err, "gamma of 1 layer norm is negative (minimum -1.3)");
     write_model(state, "m.npz");
     assert_string_equal(run(state, "info m.npz")->err, "");
 }

@@ -100,7 +100,7 @@ TEST(a_model_is_measured) {
                       " -o v.safetensors");
     p = run(state, "node eval --model v.safetensors trees.csv roots.csv --quiet");
     assert_contains(p->out, "all labelled nodes; percent");
-    assert_contains(p->out, "of them were trained on, 0 more chose the epoch: this is no test");
+    assert_contains(p->out, "of them were trained on, 0 more chose the epoch: this is not");
     const char *const idle[] = {"--runs 3", "--ratio 0.5", "--rivals mlp", "--epochs 3"};
     for (int i = 0; i < 4; i++) {
         char line[200];

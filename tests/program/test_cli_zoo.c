@@ -79,6 +79,6 @@ TEST_WITH(wrong_usage, folder_new, folder_remove) {
     assert_error(run(state, "zoo list crate --json"), 2, "--json");
     assert_int_equal(run(state, "zoo descend hopfield %s --seed 3", CASE("hopfield"))->code, 2);
     assert_error(run(state, "zoo descend akorn %s", CASE("hopfield")), 1, "in.c");
-    assert_error(run(state, "zoo descend crate %s", CASE("crate")), 1, "wanted none");
+    assert_error(run(state, "zoo descend crate %s", CASE("crate")), 1, "reads no file");
     assert_error(run(state, "zoo descend graph_hopfield %s", CASE("graph_hopfield")), 1, "ring");
 }

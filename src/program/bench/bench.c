@@ -69,8 +69,7 @@ basin_status basin_bench_keep(basin_bench *bench, const char *key, basin_error *
         used += (size_t)snprintf(keys + used, sizeof keys - used, "%s%s", i ? ", " : "",
                                  bench->item[i].key);
     if (!found)
-        return basin_fail(error, BASIN_BAD_VALUE,
-                          "nothing to time is called '%s'; wanted one of %s", key, keys);
+        return basin_fail(error, BASIN_BAD_VALUE, "no item '%s'; expected one of %s", key, keys);
     basin_bench_item kept = *found;
     for (int i = 0; i < bench->items; i++)
         if (bench->item[i].plan != kept.plan) basin_plan_free(bench->item[i].plan);

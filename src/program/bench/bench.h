@@ -33,7 +33,7 @@ typedef struct basin_bench_limit {
 
 typedef struct basin_bench {
     basin_bench_shape shape;
-    bool recompute, whole; /* whole: the forward pass and the training step alone */
+    bool recompute, whole; /* whole: only the forward pass and the training step */
     uint64_t seed;
     basin_backend *backend;
     basin_store *store;
@@ -62,7 +62,7 @@ basin_status basin_bench_write(basin_bench *bench, basin_plan *plan, basin_expr 
                                basin_error *error);
 /* A single thread is timed by its CPU time, which other programs do not change. */
 bool basin_bench_alone(const basin_bench *bench);
-/* Keeps the item of that key alone; an error that names all of them where there is none. */
+/* Keeps only the item of that key; the error of an unknown key names all items. */
 basin_status basin_bench_keep(basin_bench *bench, const char *key, basin_error *error);
 basin_status basin_bench_run(basin_bench *bench, int rounds, const basin_watch *watch,
                              basin_error *error);
@@ -71,7 +71,7 @@ void basin_bench_free(basin_bench *bench);
 /* The settings of a block of this shape, with a beta per head. */
 basin_block_config basin_bench_block(const basin_bench_shape *shape);
 
-/* ---- limit.c: of one thread, and of so many ---- */
+/* ---- limit.c: limits of one thread, and of several ---- */
 
 basin_status basin_bench_limits(basin_bench_limit limit[2], int threads, basin_error *error);
 

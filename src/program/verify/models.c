@@ -15,8 +15,8 @@ static void read_pattern(basin_case *c, int64_t n, bool self) {
     basin_tensor allowed = basin_case_integers(c, "allowed", 2);
     int32_t *edge = basin_array_new((size_t)basin_shape_count(allowed.shape), 2 * sizeof *edge);
     if (!allowed.data || !edge || allowed.shape.dim[0] != n || allowed.shape.dim[1] != n) {
-        basin_graph_fail(c->graph, BASIN_BAD_SHAPE, "in.allowed; wanted [%lld, %lld]", (long long)n,
-                         (long long)n);
+        basin_graph_fail(c->graph, BASIN_BAD_SHAPE, "in.allowed; expected [%lld, %lld]",
+                         (long long)n, (long long)n);
     } else {
         const int32_t *may = allowed.data;
         int64_t count = 0;
@@ -129,7 +129,7 @@ void basin_case_build_anomaly(basin_case *c) {
     basin_case_loss(c, loss, NULL);
 }
 
-/* ---- graph, graph_mixed: classification of a few graphs in one batch without padding: one behind
+/* ---- graph, graph_mixed: classification of a few graphs in one batch without padding: one after
  * the other, each graph's CLS token before its nodes ---- */
 
 enum { MOST_GRAPHS = 10000 };
@@ -151,7 +151,7 @@ static bool measure(basin_case *c, layout *l) {
     char name[BASIN_CASE_WORD];
     double graphs = basin_case_number(c, "graphs");
     if (!(graphs >= 1 && graphs <= MOST_GRAPHS))
-        return basin_graph_fail(c->graph, BASIN_BAD_VALUE, "%g graphs; wanted 1 to %d", graphs,
+        return basin_graph_fail(c->graph, BASIN_BAD_VALUE, "%g graphs; expected 1 to %d", graphs,
                                 MOST_GRAPHS);
     l->graphs = (int)graphs;
     l->wide = basin_case_dim(c, "adj_w", 2, 0);
@@ -186,14 +186,14 @@ static bool list_edges(basin_case *c, layout *l) {
         }
         if (!good)
             basin_graph_fail(c->graph, BASIN_BAD_VALUE,
-                             "in.%s; wanted [edges, 2] of nodes 0 to %lld", name,
+                             "in.%s; expected [edges, 2] of nodes 0 to %lld", name,
                              (long long)nodes - 1);
         basin_tensor_free(&edges);
     }
     return good;
 }
 
-/* Rows of every graph's tensor `what` behind one another, for the input. */
+/* The rows of every graph's tensor `what`, one graph after another, for the input. */
 static void write_stacked(basin_case *c, const layout *l, basin_expr input, const char *what) {
     char name[BASIN_CASE_WORD];
     basin_tensor all;
@@ -204,7 +204,7 @@ static void write_stacked(basin_case *c, const layout *l, basin_expr input, cons
     for (int i = 0; i < l->graphs; i++) {
         const basin_tensor *one = basin_case_tensor(c, name_of(name, i, what), 2);
         if (!one || one->shape.dim[1] != wide || basin_shape_count(one->shape) > left) {
-            basin_graph_fail(c->graph, BASIN_BAD_SHAPE, "in.%s; wanted %lld columns", name,
+            basin_graph_fail(c->graph, BASIN_BAD_SHAPE, "in.%s; expected %lld columns", name,
                              (long long)wide);
             break;
         }
@@ -230,7 +230,7 @@ static void write_edge_features(basin_case *c, const layout *l, basin_expr input
         int64_t edges = basin_case_dim(c, name_of(name, i, "edges"), 2, 0);
         if (!own || own->shape.dim[0] != edges || own->shape.dim[1] != l->wide) {
             basin_graph_fail(c->graph, BASIN_BAD_SHAPE,
-                             "in.graph%d.edge_features; wanted [%lld, %lld]", i, (long long)edges,
+                             "in.graph%d.edge_features; expected [%lld, %lld]", i, (long long)edges,
                              (long long)l->wide);
             break;
         }
@@ -273,7 +273,7 @@ static basin_expr target(basin_case *c, const layout *l, int64_t classes) {
         bool hit = ((int32_t *)label.data)[i / classes] == i % classes;
         ((double *)all.data)[i] = smoothing / (double)classes + (hit ? 1 - smoothing : 0);
     }
-    if (!good) basin_graph_fail(c->graph, BASIN_BAD_SHAPE, "in.label; wanted [%d]", l->graphs);
+    if (!good) basin_graph_fail(c->graph, BASIN_BAD_SHAPE, "in.label; expected [%d]", l->graphs);
     basin_case_write(c, input, &all);
     basin_tensor_free(&label);
     return input;
@@ -413,7 +413,7 @@ static void add_synapses(basin_case *c, basin_ham *ham, basin_expr beta) {
     }
 }
 
-/* The network wants a batch; the file has one sample without that axis. */
+/* The network expects a batch; the file has one sample without that axis. */
 static void write_network(basin_case *c, const basin_expr *x) {
     char state[BASIN_CASE_WORD];
     for (int i = 0; i < LAYERS; i++) {

@@ -22,7 +22,7 @@ const basin_tensor *basin_case_tensor(basin_case *c, const char *name, int rank)
         return NULL;
     }
     if (rank >= 0 && tensor->shape.rank != rank) {
-        basin_graph_fail(c->graph, BASIN_BAD_SHAPE, "%s is %s; wanted %d axes", full,
+        basin_graph_fail(c->graph, BASIN_BAD_SHAPE, "%s is %s; expected %d axes", full,
                          basin_shape_text(tensor->shape), rank);
         return NULL;
     }
@@ -57,7 +57,7 @@ double basin_case_number(basin_case *c, const char *key) {
     char *end = NULL;
     double value = text ? strtod(text, &end) : 0;
     if (text && (end == text || *end))
-        basin_graph_fail(c->graph, BASIN_BAD_FILE, "metadata '%s' is '%s'; wanted a number", key,
+        basin_graph_fail(c->graph, BASIN_BAD_FILE, "metadata '%s' is '%s'; expected a number", key,
                          text);
     return value;
 }
@@ -65,7 +65,7 @@ double basin_case_number(basin_case *c, const char *key) {
 bool basin_case_flag(basin_case *c, const char *key) {
     const char *text = meta(c, key);
     if (text && strcmp(text, "true") != 0 && strcmp(text, "false") != 0)
-        basin_graph_fail(c->graph, BASIN_BAD_FILE, "metadata '%s' is '%s'; wanted true or false",
+        basin_graph_fail(c->graph, BASIN_BAD_FILE, "metadata '%s' is '%s'; expected true or false",
                          key, text);
     return text && !strcmp(text, "true");
 }
@@ -122,7 +122,7 @@ void basin_case_edges(basin_case *c, int64_t tokens, const char *name, int flags
     if (edges.data && edges.shape.dim[1] == 2)
         basin_case_pairs(c, tokens, edges.data, edges.shape.dim[0], flags);
     else
-        basin_graph_fail(c->graph, BASIN_BAD_SHAPE, "in.%s; wanted [edges, 2]", name);
+        basin_graph_fail(c->graph, BASIN_BAD_SHAPE, "in.%s; expected [edges, 2]", name);
     basin_tensor_free(&edges);
 }
 
@@ -177,7 +177,7 @@ static void read_hopfield(basin_case *c, basin_block_config *block) {
         block->hopfield = BASIN_HOPFIELD_POWER;
         block->power = strtod(kind + 5, NULL);
     } else if (strcmp(kind, "relu") != 0) {
-        basin_graph_fail(c->graph, BASIN_BAD_FILE, "kind '%s'; wanted relu, powerN or softmax",
+        basin_graph_fail(c->graph, BASIN_BAD_FILE, "kind '%s'; expected relu, powerN or softmax",
                          kind);
     }
 }
@@ -200,7 +200,7 @@ int basin_case_steps(basin_case *c) {
     enum { MOST = 1000 };
     double steps = basin_case_number(c, "steps");
     if (!(steps >= 0 && steps <= MOST)) {
-        basin_graph_fail(c->graph, BASIN_BAD_VALUE, "%g steps; wanted 0 to %d", steps, MOST);
+        basin_graph_fail(c->graph, BASIN_BAD_VALUE, "%g steps; expected 0 to %d", steps, MOST);
         steps = 0;
     }
     return (int)steps;
@@ -229,10 +229,10 @@ basin_expr basin_case_energies(basin_case *c, const basin_block_config *block,
 
 /* ---- running ---- */
 
-static basin_status fail_shape(const char *name, basin_shape found, basin_shape wanted,
+static basin_status fail_shape(const char *name, basin_shape found, basin_shape expected,
                                basin_error *error) {
-    return basin_fail(error, BASIN_BAD_SHAPE, "tensor '%s' is %s; wanted %s", name,
-                      basin_shape_text(found), basin_shape_text(wanted));
+    return basin_fail(error, BASIN_BAD_SHAPE, "tensor '%s' is %s; expected %s", name,
+                      basin_shape_text(found), basin_shape_text(expected));
 }
 
 static basin_status write_parameter(basin_case *c, basin_expr state, basin_error *error) {

@@ -40,7 +40,7 @@ typedef struct basin_case {
 const basin_tensor *basin_case_tensor(basin_case *c, const char *name, int rank);
 /* Its axis; 0 where there is no such tensor. */
 int64_t basin_case_dim(basin_case *c, const char *name, int rank, int axis);
-/* A copy as whole numbers; data is NULL where there is no such tensor. Free it. */
+/* A copy as integers; data is NULL where there is no such tensor. Free it. */
 basin_tensor basin_case_integers(basin_case *c, const char *name, int rank);
 /* The metadata `key`, JSON: a number, true or false, a string (unquoted into `text`). */
 double basin_case_number(basin_case *c, const char *key);
@@ -93,7 +93,7 @@ typedef struct basin_verdict {
 /* Puts the path before a message of the library, which knows no files. */
 void basin_verify_name_file(basin_error *error, const char *path);
 
-/* Hears of every tensor. */
+/* Called for every tensor. */
 typedef void basin_verify_report(void *context, const char *tensor, double error);
 
 /* Recomputes the case of a file; `report` may be NULL. */
@@ -110,7 +110,7 @@ typedef struct basin_weights {
     basin_tensor gamma, delta, beta, mix; /* [] [D] [H] [H, H] */
 } basin_weights;
 
-/* `config` says what is wanted (the kind of energy, ablations); sizes are filled in from the file.
+/* `config` has the kind of energy and ablations; sizes are filled in from the file.
  * Names may stand under `prefix`. Without gamma, delta or beta: 1, 0 and 1 / sqrt(Y). */
 basin_status basin_weights_read(basin_weights *weights, const basin_bundle *bundle,
                                 const char *prefix, const basin_block_config *config,

@@ -16,14 +16,14 @@ static const basin_tensor *find(const basin_bundle *bundle, const char *prefix, 
 
 static basin_status fail_missing(const basin_bundle *bundle, const char *name, const char *instead,
                                  basin_error *error) {
-    return basin_fail(error, BASIN_BAD_FILE, "%s: no tensor '%s'; wanted one, or %s",
+    return basin_fail(error, BASIN_BAD_FILE, "%s: no tensor '%s'; expected one, or %s",
                       basin_bundle_path(bundle), name, instead);
 }
 
 static basin_status fail_shape(const basin_bundle *bundle, const char *name, basin_shape found,
-                               const char *wanted, basin_error *error) {
-    return basin_fail(error, BASIN_BAD_SHAPE, "%s: tensor '%s' is %s; wanted %s",
-                      basin_bundle_path(bundle), name, basin_shape_text(found), wanted);
+                               const char *expected, basin_error *error) {
+    return basin_fail(error, BASIN_BAD_SHAPE, "%s: tensor '%s' is %s; expected %s",
+                      basin_bundle_path(bundle), name, basin_shape_text(found), expected);
 }
 
 static basin_status check_finite(const basin_bundle *bundle, const char *name,
@@ -31,7 +31,7 @@ static basin_status check_finite(const basin_bundle *bundle, const char *name,
     int64_t bad = basin_tensor_first_bad(tensor);
     if (bad < 0) return BASIN_OK;
     return basin_fail(
-        error, BASIN_BAD_VALUE, "%s: tensor '%s' has %g at element %lld; wanted finite numbers",
+        error, BASIN_BAD_VALUE, "%s: tensor '%s' has %g at element %lld; expected finite numbers",
         basin_bundle_path(bundle), name, basin_tensor_at(tensor, bad), (long long)bad);
 }
 
@@ -62,13 +62,13 @@ static basin_status read_heads(basin_weights *w, const basin_bundle *bundle, con
 
 static basin_status read_memories(basin_weights *w, const basin_bundle *bundle, const char *prefix,
                                   basin_error *error) {
-    char name[NAME], wanted[64] = "[M, D]";
+    char name[NAME], expected[64] = "[M, D]";
     const basin_tensor *xi = find(bundle, prefix, "xi", name);
     int64_t D = w->config.dim;
     if (!xi) return fail_missing(bundle, name, "no Hopfield network", error);
-    if (D) snprintf(wanted, sizeof wanted, "[M, %lld]", (long long)D);
+    if (D) snprintf(expected, sizeof expected, "[M, %lld]", (long long)D);
     if (xi->shape.rank != 2 || (D && xi->shape.dim[1] != D))
-        return fail_shape(bundle, name, xi->shape, wanted, error);
+        return fail_shape(bundle, name, xi->shape, expected, error);
     w->config.dim = xi->shape.dim[1];
     w->config.memories = xi->shape.dim[0];
     return copy(&w->xi, bundle, name, xi, xi->shape, error);
@@ -151,7 +151,7 @@ basin_status basin_tokens_find(const basin_tensor **tokens, const basin_bundle *
     if (tensor) *tokens = tensor;
     if (!tensor && fitting != 1)
         return basin_fail(error, BASIN_BAD_FILE,
-                          "%s: no tensor 'x' or 'x0', and %d of two or three axes; wanted one of "
+                          "%s: no tensor 'x' or 'x0', and %d of two or three axes; expected one of "
                           "tokens",
                           basin_bundle_path(bundle), fitting);
     basin_shape shape = (*tokens)->shape;

@@ -10,7 +10,7 @@ enum { STEPS = 64, TERMS = 2 }; /* of a case, at most */
 static int steps_of(basin_case *c) {
     int steps = basin_case_steps(c);
     if (steps <= STEPS) return steps;
-    basin_graph_fail(c->graph, BASIN_BAD_VALUE, "%d steps; wanted 0 to %d", steps, STEPS);
+    basin_graph_fail(c->graph, BASIN_BAD_VALUE, "%d steps; expected 0 to %d", steps, STEPS);
     return 0;
 }
 
@@ -190,7 +190,7 @@ static void crate(basin_case *c) {
     basin_expr x = basin_case_input_add(c, "x0", 2), end = x, row[STEPS];
     int blocks = (int)basin_case_number(c, "blocks");
     if (blocks < 1 || blocks > STEPS) {
-        basin_graph_fail(c->graph, BASIN_BAD_VALUE, "%d blocks; wanted 1 to %d", blocks, STEPS);
+        basin_graph_fail(c->graph, BASIN_BAD_VALUE, "%d blocks; expected 1 to %d", blocks, STEPS);
         return;
     }
     for (int i = 0; i < blocks; i++) {
@@ -424,8 +424,7 @@ void basin_case_build(basin_case *c, const char *name) {
     size_t i = 0, count = sizeof rows / sizeof *rows;
     while (i < count && strncmp(name, rows[i].prefix, strlen(rows[i].prefix)) != 0) i++;
     if (i == count) {
-        basin_graph_fail(c->graph, BASIN_UNSUPPORTED,
-                         "a case '%s'; wanted one that the oracle makes", name);
+        basin_graph_fail(c->graph, BASIN_UNSUPPORTED, "unknown case '%s'", name);
     } else if (rows[i].build) {
         rows[i].build(c);
     } else {

@@ -49,15 +49,15 @@ static bool setting_is(const basin_specimen *s, const char *key, const char *jso
     return s->bundle ? found && !strcmp(found, json) : otherwise;
 }
 
-/* Fails where a file is of a variant that this specimen is not. */
-static void want_setting(basin_specimen *s, const char *key, const char *wanted) {
+/* Fails if a file is of another variant. */
+static void require_setting(basin_specimen *s, const char *key, const char *expected) {
     const char *found = s->bundle ? basin_bundle_meta(s->bundle, key) : NULL;
-    if (found && strcmp(found, wanted) != 0)
-        basin_graph_fail(s->graph, BASIN_UNSUPPORTED, "the setting %s is %s; wanted %s", key, found,
-                         wanted);
+    if (found && strcmp(found, expected) != 0)
+        basin_graph_fail(s->graph, BASIN_UNSUPPORTED, "the setting %s is %s; expected %s", key,
+                         found, expected);
 }
 
-/* What is no parameter: an input of a case. */
+/* A tensor that is not a parameter: an input of a case. */
 static basin_expr given(basin_specimen *s, const char *name, basin_shape shape) {
     return s->c ? basin_case_input_add(s->c, name, 2) : tensor(s, name, 1, shape);
 }
@@ -165,7 +165,7 @@ static basin_expr edge_weights(basin_case *c, int64_t nodes) {
 static void build_graph(basin_specimen *s) {
     if (s->bundle && !s->c)
         basin_graph_fail(s->graph, BASIN_UNSUPPORTED,
-                         "this model runs on a ring of its own; wanted no file");
+                         "this model runs on a built-in ring and reads no file");
     begin_rows(s, 0.3);
     if (basin_graph_error(s->graph)) return;
     basin_expr weight = s->c ? edge_weights(s->c, basin_expr_shape(s->x).dim[0]) : ring(s);
@@ -230,7 +230,7 @@ enum { LEARNED, STRICT, INCLUSIVE };
 
 static void build_nrgpt(basin_specimen *s) {
     bool two = !setting_is(s, "ff", "\"1\"", true);
-    if (!s->c) want_setting(s, "strict", s->variant == INCLUSIVE ? "false" : "true");
+    if (!s->c) require_setting(s, "strict", s->variant == INCLUSIVE ? "false" : "true");
     if (!s->bundle || basin_bundle_find(s->bundle, "in.x0")) begin_rows(s, 1);
     s->alpha = s->bundle ? 1 : 0.1;
     s->m.nrgpt =
@@ -325,7 +325,7 @@ static void build_crate(basin_specimen *s) {
     static const basin_term term[] = {{"code", sparse_code, NULL}, {"sparsity", sparsity, NULL}};
     if (s->bundle)
         basin_graph_fail(s->graph, BASIN_UNSUPPORTED,
-                         "half a block of this model has no file; wanted none");
+                         "this model runs half a block and reads no file");
     begin_rows(s, 0.1);
     s->m.crate.y = s->x;
     s->m.crate.d = tensor(s, "d", 0.35, BASIN_SHAPE(D, D));
@@ -463,7 +463,7 @@ basin_status basin_specimen_descend(basin_specimen_run *run, const basin_species
     basin_engine engine;
     *run = (basin_specimen_run){.steps = steps};
     if (steps < 1 || steps > BASIN_SPECIMEN_STEPS)
-        return basin_fail(error, BASIN_BAD_VALUE, "%d steps; wanted 1 to %d", steps,
+        return basin_fail(error, BASIN_BAD_VALUE, "%d steps; expected 1 to %d", steps,
                           BASIN_SPECIMEN_STEPS);
     BASIN_TRY(basin_engine_open(&engine, &(basin_compute){.backend = "ref", .threads = 1}, error));
     basin_specimen s = {
