@@ -128,8 +128,7 @@ static void put_limits(basin_record *r, const basin_bench *bench) {
     for (int i = 0; i < 2; i++) {
         const basin_bench_limit *l = &bench->limit[i];
         basin_record_entry(r, i ? "all_threads" : "one_thread");
-        basin_record_text(r, "name|", name[i]);
-        basin_record_number(r, "f32_gflops|f32 GFLOP/s", "%.1f", 1e-9 * l->f32);
+        basin_record_fields(r, "name|=%s;f32_gflops|f32 GFLOP/s=%.1f", name[i], 1e-9 * l->f32);
         if (l->bf16 > 0) basin_record_number(r, "bf16_gflops|bf16 GFLOP/s", "%.1f", 1e-9 * l->bf16);
         basin_record_number(r, "memory_gb_s|memory GB/s", "%.1f", 1e-9 * l->memory);
     }
@@ -141,11 +140,9 @@ static void put_items(basin_record *r, const basin_bench *bench, int rounds) {
     for (int i = 0; i < bench->items; i++) {
         const basin_bench_item *item = &bench->item[i];
         basin_record_entry(r, item->key);
-        basin_record_text(r, "name|", item->name);
-        basin_record_number(r, ".median_s", "%g", item->median);
-        basin_record_number(r, ".least_s", "%g", item->least);
-        basin_record_number(r, "|median ms", "%.3f", 1e3 * item->median);
-        basin_record_number(r, "|least ms", "%.3f", 1e3 * item->least);
+        basin_record_fields(r, "name|=%s;.median_s=%g;.least_s=%g;|median ms=%.3f;|min ms=%.3f",
+                            item->name, item->median, item->least, 1e3 * item->median,
+                            1e3 * item->least);
         basin_record_numbers(r, "seconds", item->seconds, rounds);
         if (item->flops > 0)
             basin_record_number(r, "gflops", "%.1f", item->flops / item->median * 1e-9);
@@ -171,11 +168,11 @@ static void put_bench(basin_record *r, const void *context) {
     options *o = ((const measured *)context)->o;
     const basin_bench_shape *s = &bench->shape;
     put_shape(r, bench);
-    basin_record_text(r, "backend", o->backend);
-    basin_record_text(r, "products", o->products);
-    basin_record_text(r, "dtype", basin_dtype_name(basin_backend_info_of(bench->backend).storage));
-    basin_record_text(r, "instruction_set", basin_machine_info_now().instruction_set);
-    basin_record_integer(r, "threads", basin_backend_info_of(bench->backend).threads);
+    basin_record_fields(r, "backend=%s;products=%s;dtype=%s;instruction_set=%s;threads=%lld",
+                        o->backend, o->products,
+                        basin_dtype_name(basin_backend_info_of(bench->backend).storage),
+                        basin_machine_info_now().instruction_set,
+                        (long long)basin_backend_info_of(bench->backend).threads);
     basin_record_text(r, "clock", basin_bench_alone(bench) ? "cpu" : "wall");
     basin_record_integer(r, "rounds", o->rounds);
     put_items(r, bench, (int)o->rounds);

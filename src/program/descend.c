@@ -206,8 +206,7 @@ static double energy_at(const job *j, int step, int term) {
 static void put_step(basin_record *r, const job *j, int t) {
     const basin_descent_result *d = &j->result;
     basin_record_row(r);
-    basin_record_integer(r, "step", t);
-    basin_record_number(r, "energy", "%.6f", basin_descent_total(d, t));
+    basin_record_fields(r, "step=%lld;energy=%.6f", (long long)t, basin_descent_total(d, t));
     for (int p = 0; p < d->terms; p++)
         basin_record_number(r, j->energy.term[p].name, "%.6f", energy_at(j, t, p));
     basin_record_number(r, "change|change of g", "%.3e", t < d->steps ? d->change[t] : NAN);
@@ -241,19 +240,14 @@ static basin_status draw(const job *j, basin_error *error) {
 static void put_result(basin_record *r, const void *context) {
     const job *j = context;
     const basin_descent_result *d = &j->result;
-    basin_record_text(r, ".backend", j->o->backend);
-    basin_record_integer(r, ".steps", d->steps);
-    basin_record_integer(r, ".samples", d->samples);
-    basin_record_flag(r, ".converged", d->converged);
-    basin_record_integer(r, ".halvings", d->halvings);
+    basin_record_fields(
+        r,
+        "backend=%s;steps=%lld;samples=%lld;converged=%d;halvings|steps halved by the guard=%lld",
+        j->o->backend, (long long)d->steps, (long long)d->samples, d->converged,
+        (long long)d->halvings);
     basin_record_table(r, "trace", NULL);
     for (int t = 0; t <= d->steps; t++) put_step(r, j, t);
     basin_record_end(r);
-    if (j->result.converged)
-        basin_record_note(r, "converged: no element of g moved by more than %g in the last step",
-                          j->o->tolerance);
-    if (j->o->guard)
-        basin_record_note(r, "steps halved by the guard: %lld", (long long)j->result.halvings);
 }
 
 static basin_status finish(void *context, basin_error *error) {

@@ -328,8 +328,8 @@ static basin_status measure_noise(job *j, basin_error *error) {
 
 static void put_noisy(basin_record *r, const basin_spread *s, const basin_graphset *set) {
     basin_record_object(r, "noisy|with noise");
-    basin_record_text(r, ".of", "the noise of the descent in one model");
-    basin_record_text(r, "score|", basin_graph_score_name(set));
+    basin_record_fields(r, ".of=%s;score|=%s", "the noise of the descent in one model",
+                        basin_graph_score_name(set));
     basin_record_fields(r, "evaluations=%lld;mean=%.5g;deviation=%.2g;lowest=%.5g;highest=%.5g",
                         (long long)s->count, s->mean, s->deviation, s->lowest, s->highest);
     basin_record_end(r);

@@ -76,12 +76,10 @@ static basin_status train(basin_train_job *job, basin_error *error) {
 
 static void put_training(basin_record *r, const basin_train_job *job) {
     const basin_image_feeding *f = job->more;
-    basin_record_integer(r, f->unreadable ? "unreadable" : ".unreadable", f->unreadable);
-    basin_record_number(r, ".seconds_waiting_for_pictures", "%g", f->waited);
-    basin_record_text(r, ".pictures_kept", f->keep_decoded);
-    basin_record_text(r, ".crops_cut_from", f->cut_from);
-    basin_record_bytes(r, f->kept ? "pictures_kept_bytes|pictures kept" : ".pictures_kept_bytes",
-                       (int64_t)f->kept);
+    basin_record_fields(
+        r, "unreadable=%lld;.seconds_waiting_for_pictures=%g;.pictures_kept=%s;.crops_cut_from=%s",
+        (long long)f->unreadable, f->waited, f->keep_decoded, f->cut_from);
+    basin_record_bytes(r, "pictures_kept_bytes|pictures kept", (int64_t)f->kept);
 }
 
 static void close_training(basin_train_job *job) { free(job->more); }
@@ -173,8 +171,7 @@ static basin_status write_samples(void *context, basin_error *error) {
 
 static void put_samples(basin_record *r, const void *context) {
     const sampling *j = context;
-    basin_record_integer(r, "pictures", j->o->count);
-    basin_record_text(r, "sheet", j->o->output);
+    basin_record_fields(r, "pictures=%lld;sheet=%s", (long long)j->o->count, j->o->output);
     if (j->o->folder) basin_record_text(r, "folder", j->o->folder);
     if (!isfinite(j->energy[0])) basin_record_note(r, "the field is free: there is no energy");
     if (!isfinite(j->energy[0])) return;
@@ -249,46 +246,37 @@ static void put_extremes(basin_record *r, const char *key, const char *title, co
     basin_record_end(r);
 }
 
-static void put_pair(basin_record *r, const char *key, const char *deviation_key,
-                     const char *text_key, int decimals, double mean, double deviation) {
-    if (isfinite(mean)) basin_record_spread(r, text_key, decimals, mean, deviation);
-    basin_record_number(r, key, "%g", mean);
-    basin_record_number(r, deviation_key, "%g", deviation);
-}
-
-static void put_match(basin_record *r, const basin_image_scores *s) {
-    double mean, deviation;
-    put_pair(r, ".match", ".match_deviation", "|squared error of the gradient", 4, s->mse,
-             s->mse_deviation);
-    if (!s->picture_energy) return;
-    basin_mean_deviation(&mean, &deviation, s->picture_energy, s->pictures);
-    put_pair(r, ".energy", ".energy_deviation", "|energy", 3, mean, deviation);
-}
-
-static void put_completion(basin_record *r, const basin_image_scores *s) {
-    put_pair(r, ".mse", ".mse_deviation", "|MSE on occluded patches", 4, s->mse, s->mse_deviation);
-    double mean, deviation; /* of each picture's mean over masks */
-    basin_mean_deviation(&mean, &deviation, s->picture_mse, s->pictures);
-    basin_record_number(r, "mse_deviation_pictures|its deviation over pictures", "%.4f", deviation);
-    basin_record_number(r, "mean_mse|MSE of the mean colour", "%.4f", s->mean_mse);
-    put_pair(r, ".psnr", ".psnr_deviation", "|PSNR (dB)", 2, s->psnr, s->psnr_deviation);
-    put_pair(r, ".ssim", ".ssim_deviation", "|SSIM", 4, s->ssim, s->ssim_deviation);
-}
+#define F(member, ...) BASIN_FIELD(basin_image_scores, member, __VA_ARGS__)
+static const basin_field
+    score_fields[] = {F(pictures, "pictures"), F(unreadable, "unreadable"), F(masks, "masks"), {0}},
+    match_fields[] = {F(mse, "match|squared error of the gradient", "%.4f"),
+                      F(mse_deviation, "match_deviation|its deviation", "%.4f"),
+                      {0}},
+    completion_fields[] = {F(mse, "mse|MSE on occluded patches", "%.4f"),
+                           F(mse_deviation, "mse_deviation|deviation over masks", "%.4f"),
+                           F(mean_mse, "mean_mse|MSE of the mean colour", "%.4f"),
+                           F(psnr, "psnr", "%.2f dB"),
+                           F(psnr_deviation, ".psnr_deviation"),
+                           F(ssim, "ssim", "%.4f"),
+                           F(ssim_deviation, ".ssim_deviation"),
+                           {0}};
+#undef F
 
 static void put_scores(basin_record *r, const void *context) {
     const evaluation *e = context;
     const basin_image_scores *s = &e->scores;
-    basin_record_integer(r, "pictures", s->pictures);
-    basin_record_integer(r, s->unreadable ? "unreadable" : ".unreadable", s->unreadable);
-    basin_record_integer(r, "masks", s->masks);
-    if (s->trained_on >= 0) basin_record_integer(r, ".trained_on", s->trained_on);
-    (s->match ? put_match : put_completion)(r, s);
+    double mean, deviation, *each = s->match ? s->picture_energy : s->picture_mse;
+    basin_record_struct(r, score_fields, s);
+    basin_record_struct(r, s->match ? match_fields : completion_fields, s);
+    if (each) basin_mean_deviation(&mean, &deviation, each, s->pictures);
+    if (!s->match)
+        basin_record_number(r, "mse_deviation_pictures|deviation over pictures", "%.4f", deviation);
+    else if (each)
+        basin_record_fields(r, "energy=%.3f;energy_deviation=%.3f", mean, deviation);
+    if (s->trained_on >= 0) basin_record_integer(r, "trained_on", s->trained_on);
     if (s->trained_on > 0)
-        basin_record_note(
-            r, "%s%lld of these %lld pictures were trained on: this is not a held-out score",
-            s->trained_on_about ? "about " : "", (long long)s->trained_on, (long long)s->pictures);
-    else if (!s->trained_on && !s->trained_on_about)
-        basin_record_note(r, "none of them were trained on");
+        basin_record_note(r, "this is not a held-out score%s",
+                          s->trained_on_about ? "; trained on is an estimate" : "");
     put_extremes(r, "best", s->match ? "best, by their outlier score:" : "best, by their MSE:", e,
                  false);
     put_extremes(r, "worst", "worst:", e, true);

@@ -105,7 +105,7 @@ static basin_status prepare(void *context, basin_error *error) {
     BASIN_TRY(BASIN_NEW(&s->path, o->operands, "operands", error));
     sort_operands(s, o);
     name_pictures(s);
-    return s->paths ? BASIN_OK : basin_usage(error, "needs pictures, after the models");
+    return s->paths ? BASIN_OK : basin_usage(error, "no pictures given after the models");
 }
 
 static basin_status work(void *context, basin_error *error) {

@@ -19,8 +19,7 @@ static const basin_option table[] = {
 
 static void put_tensor(basin_record *r, const char *name, const basin_tensor *tensor) {
     basin_record_row(r);
-    basin_record_text(r, "name|tensor", name);
-    basin_record_text(r, "dtype|type", basin_dtype_name(tensor->dtype));
+    basin_record_fields(r, "name|tensor=%s;dtype|type=%s", name, basin_dtype_name(tensor->dtype));
     basin_record_shape(r, "shape", tensor->shape);
     basin_record_integer(r, "count", basin_shape_count(tensor->shape));
 }
@@ -94,9 +93,8 @@ static void put_file(basin_record *r, const basin_bundle *bundle) {
     if (!text) basin_record_row(r);
     basin_record_text(r, "file", basin_bundle_path(bundle));
     put_id(r, bundle);
-    basin_record_integer(r, "|tensors", (int64_t)tensors);
-    basin_record_integer(r, "numbers", numbers);
-    basin_record_integer(r, "bytes", bytes);
+    basin_record_fields(r, "|tensors=%lld;numbers=%lld;bytes=%lld", (long long)tensors,
+                        (long long)numbers, (long long)bytes);
     put_training(r, bundle);
     put_configuration(r, bundle);
     basin_record_table(r, "tensors", NULL);
@@ -172,12 +170,10 @@ static void put_version(basin_record *r, const void *context) {
         basin_record_text(r, NULL, set);
     if (machine.amx) basin_record_text(r, NULL, "amx");
     basin_record_end(r);
-    basin_record_text(r, "instruction_set|in use", machine.instruction_set);
-    basin_record_integer(r, "threads", basin_thread_count());
-    basin_record_text(r, "compiler", COMPILER);
+    basin_record_fields(r, "instruction_set|in use=%s;threads=%lld;compiler=%s",
+                        machine.instruction_set, (long long)basin_thread_count(), COMPILER);
     basin_record_object(r, "libraries");
-    basin_record_text(r, "zlib", zlibVersion());
-    basin_record_text(r, "cJSON", cJSON_Version());
+    basin_record_fields(r, "zlib=%s;cJSON=%s", zlibVersion(), cJSON_Version());
     basin_record_end(r);
     basin_record_note(r, "opened when needed:");
     basin_record_section(r, "opened_when_needed");

@@ -433,8 +433,7 @@ static void put_model(basin_record *r, const eval *b, int model) {
             seconds += figures_of(b, model, i)->seconds / (double)b->splits.runs;
             cpu += figures_of(b, model, i)->cpu / (double)b->splits.runs;
         }
-        basin_record_number(r, "s per run", "%.1f", seconds);
-        basin_record_number(r, "CPU s", "%.1f", cpu);
+        basin_record_fields(r, "s per run=%.1f;CPU s=%.1f", seconds, cpu);
     } else if (!alone || basin_record_form(r) == BASIN_FORM_JSON) {
         if (!b->classes) put_intervals(r, b, model);
         put_runs(r, b, model);

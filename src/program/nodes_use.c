@@ -157,7 +157,7 @@ static const basin_schema *schema_of(const job *j) {
 static void put_features(basin_record *r, const job *j, const basin_nodes_explanation *e,
                          int64_t most) {
     const basin_schema *schema = schema_of(j);
-    char name[BASIN_REASON_TEXT], value[BASIN_VALUE_TEXT], title[200];
+    char name[BASIN_REASON_TEXT], value[BASIN_VALUE_TEXT], typical[BASIN_VALUE_TEXT], title[200];
     snprintf(title, sizeof title,
              "features that move its logit from %.3f (a typical node's, here) to %.3f:",
              e->typical_logit, e->logit);
@@ -174,10 +174,9 @@ static void put_features(basin_record *r, const job *j, const basin_nodes_explan
         basin_record_number(r, e->completed ? "energy" : "moves|moves by", "%+.4f", f->share);
         basin_record_number(r, ".value", "%g", f->value);
         basin_record_number(r, e->completed ? ".completed" : ".typical", "%g", f->typical);
-        basin_record_text(r, "shown|value",
-                          basin_schema_value(value, schema, f->column, f->value, f->hop));
-        basin_record_text(r, "|typical",
-                          basin_schema_value(value, schema, f->column, f->typical, f->hop));
+        basin_record_fields(r, "shown|value=%s;|typical=%s",
+                            basin_schema_value(value, schema, f->column, f->value, f->hop),
+                            basin_schema_value(typical, schema, f->column, f->typical, f->hop));
     }
     basin_record_end(r);
 }
@@ -231,8 +230,7 @@ static void put_reasons(basin_record *r, const job *j, const basin_nodes_explana
 static void put_stamp(basin_record *r, const job *j) {
     char day[BASIN_DAY_TEXT];
     if (j->use.model) basin_record_text(r, "model_id", j->use.info->id);
-    basin_record_text(r, "version", basin_version());
-    basin_record_text(r, "date", basin_day_print(day, time(NULL)));
+    basin_record_fields(r, "version=%s;date=%s", basin_version(), basin_day_print(day, time(NULL)));
 }
 
 static void put_scores(basin_record *r, const void *context) {
@@ -267,8 +265,8 @@ static void put_classes(basin_record *r, const job *j, int64_t node) {
     for (int64_t c = 1; c < j->columns; c++)
         if (p[c] > p[best]) best = c;
     basin_record_row(r);
-    basin_record_text(r, "node", basin_network_id(j->network, node, id));
-    basin_record_text(r, "class", basin_nodes_class(model, best));
+    basin_record_fields(r, "node=%s;class=%s", basin_network_id(j->network, node, id),
+                        basin_nodes_class(model, best));
     basin_record_object(r, "probability");
     basin_record_data_keys(r, true);
     for (int64_t c = 0; c < j->columns; c++) {
@@ -299,43 +297,25 @@ static void put_predictions(basin_record *r, const void *context) {
 
 enum { NAMED = 3 };
 
-/* "amount 0.61, country 0.35": those of at least this level, or the first few of any. */
-static void list(char *text, size_t size, const basin_nodes_drift *d, int level) {
-    size_t used = 0;
-    int shown = 0;
-    *text = 0;
-    for (int64_t i = 0; i < d->columns && shown < NAMED; i++) {
-        const basin_nodes_drift_column *c = &d->column[i];
-        if (c->level < level) continue;
-        used += (size_t)snprintf(text + used, size - used, "%s%.60s %.2f", shown ? ", " : "",
-                                 c->name, c->index);
-        shown++;
-    }
-    int64_t all = level > 1 ? d->large : level ? d->some + d->large : shown;
-    if (all > shown) snprintf(text + used, size - used, " and %lld more", (long long)all - shown);
-}
-
-/* One line on standard error that names the worst columns. */
+/* One line on standard error that names the columns with the highest index. */
 static void note_drift(const basin_nodes_drift *d) {
-    char text[300];
-    list(text, sizeof text, d, d->large ? 2 : d->some ? 1 : 0);
+    static const char *const level[] = {"little", "some", "LARGE"};
+    char text[300] = "";
+    for (int64_t i = 0; i < d->columns && i < NAMED; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%.60s %.2f", i ? ", " : "",
+                 d->column[i].name, d->column[i].index);
     if (d->few)
         basin_say("basin: note: drift: %lld node%s too few to compare with training",
                   (long long)d->nodes, d->nodes == 1 ? " is" : "s are");
-    else if (d->large)
-        basin_say("basin: note: drift is LARGE against training in %lld of %lld columns "
-                  "(stability index above 0.25): %s; scores and thresholds may no longer hold",
-                  (long long)d->large, (long long)d->columns, text);
-    else if (d->some)
-        basin_say("basin: note: some drift against training in %lld of %lld columns (stability "
-                  "index above 0.1): %s",
-                  (long long)d->some, (long long)d->columns, text);
     else
-        basin_say("basin: note: little drift against training; the highest stability indices: %s",
-                  text);
+        basin_say("basin: note: %s drift against training: stability index above 0.25 in %lld of "
+                  "%lld columns, above 0.1 in %lld more; highest: %s%s",
+                  level[d->large ? 2 : d->some > 0], (long long)d->large, (long long)d->columns,
+                  (long long)d->some, text,
+                  d->large ? "; scores and thresholds may no longer hold" : "");
 }
 
-/* Older models do not know of any. */
+/* Models of earlier versions have no data for it. */
 static basin_status find_drift(job *j, basin_error *error) {
     basin_status status =
         basin_nodes_drift_measure(&j->drift, j->use.model, j->network, j->first, error);

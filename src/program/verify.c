@@ -49,13 +49,9 @@ static void put_file(printer *p, const basin_verdict *v) {
         basin_record_end(p->r);
     else
         basin_record_row(p->r);
-    basin_record_text(p->r, "file", p->file);
-    basin_record_text(p->r, ".case", v->name);
-    basin_record_integer(p->r, "tensors", v->tensors);
-    basin_record_text(p->r, "worst", v->worst);
-    basin_record_number(p->r, "error", "%.2e", v->error);
-    basin_record_flag(p->r, ".ok", good);
-    basin_record_text(p->r, "|ok", good ? "ok" : "FAILED");
+    basin_record_fields(p->r, "file=%s;.case=%s;tensors=%lld;worst=%s;error=%.2e;.ok=%d;|ok=%s",
+                        p->file, v->name, (long long)v->tensors, v->worst, v->error, good,
+                        good ? "ok" : "FAILED");
 }
 
 /* How many files failed. */
@@ -91,9 +87,7 @@ static basin_status verify_all(options *o, basin_error *error) {
                                             : 3e-1;
     p.r = basin_record_open(stdout, o->json ? BASIN_FORM_JSON : BASIN_FORM_TEXT);
     if (!p.r) return basin_fail_memory(error, "a result");
-    basin_record_text(p.r, ".backend", name);
-    basin_record_text(p.r, ".dtype", type);
-    basin_record_number(p.r, ".tolerance", "%g", p.tolerance);
+    basin_record_fields(p.r, ".backend=%s;.dtype=%s;.tolerance=%g", name, type, p.tolerance);
     basin_record_table(p.r, "files", NULL);
     int failed = verify_files(&p);
     basin_record_end(p.r);

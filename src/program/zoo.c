@@ -15,8 +15,6 @@ typedef struct options {
 #define STEPS(needs_)                                                                              \
     BASIN_INTEGER(steps, "steps", "T", 1, BASIN_SPECIMEN_STEPS, .initial = 20, .needs = needs_)
 
-static double share(int64_t part, int64_t of) { return of ? 100 * (double)part / (double)of : 0; }
-
 static basin_status find(const basin_species **species, const char *name, basin_error *error) {
     *species = basin_species_find(name);
     if (*species) return BASIN_OK;
@@ -50,18 +48,19 @@ static basin_status show_one(const char *model, basin_error *error) {
     return BASIN_OK;
 }
 
+#define F(member, ...) BASIN_FIELD(basin_specimen_verdict, member, __VA_ARGS__)
+static const basin_field verdict_fields[] = {F(steps, "steps"),
+                                             F(rises, "rises"),
+                                             F(small_rises, "small_rises"),
+                                             F(mean_cosine, "mean_cosine", "%.3f"),
+                                             F(least_cosine, "least_cosine|min cosine", "%.3f"),
+                                             {0}};
+
 static void put_verdict(basin_record *r, const basin_species *species,
                         const basin_specimen_verdict *v) {
-    basin_record_text(r, "model", species->name);
-    basin_record_text(r, "reference", species->reference);
-    basin_record_text(r, "descends", basin_specimen_answer(v));
-    basin_record_integer(r, ".steps", v->steps);
-    basin_record_integer(r, ".rises", v->rises);
-    basin_record_integer(r, ".small_rises", v->small_rises);
-    basin_record_number(r, "|steps rise", "%.0f %%", share(v->rises, v->steps));
-    basin_record_number(r, "|small steps rise", "%.0f %%", share(v->small_rises, 2 * v->steps));
-    basin_record_number(r, "mean_cosine|cosine", "%.3f", v->mean_cosine);
-    basin_record_number(r, ".least_cosine", "%.3f", v->least_cosine);
+    basin_record_fields(r, "model=%s;reference=%s;descends=%s", species->name, species->reference,
+                        basin_specimen_answer(v));
+    basin_record_struct(r, verdict_fields, v);
 }
 
 static basin_status judge_all(basin_record *r, options *o, basin_error *error) {
@@ -90,11 +89,8 @@ static basin_status run_list(void *context, basin_error *error) {
     basin_record_table(r, "models", NULL);
     basin_status status = judge_all(r, o, error);
     basin_record_end(r);
-    basin_record_note(
-        r,
-        "%lld draws of weights and tokens, %lld steps each; more draws (--seeds) find "
-        "rarer rises",
-        (long long)o->seeds, (long long)o->steps);
+    basin_record_note(r, "rises: of the steps, and of twice as many a thousand times smaller; more "
+                         "draws (--seeds) find rarer ones");
     basin_status closed = basin_record_close(r, status ? NULL : error);
     return status ? status : closed;
 }
@@ -132,28 +128,14 @@ static basin_status draw(const descent *d, basin_error *error) {
 
 static void put_descent(basin_record *r, const void *context) {
     const descent *d = context;
-    const basin_specimen_verdict *v = &d->verdict;
-    if (!basin_record_is_text(r)) {
-        put_verdict(r, d->species, v);
-        basin_record_numbers(r, "energy", d->run.energy, d->run.steps + 1);
-        return;
-    }
-    basin_record_table(r, "trace", NULL);
+    put_verdict(r, d->species, &d->verdict);
+    basin_record_numbers(r, "energy", d->run.energy, d->run.steps + 1);
+    basin_record_table(r, "|trace", NULL);
     for (int t = 0; t <= d->run.steps; t++) {
         basin_record_row(r);
-        basin_record_integer(r, "step", t);
-        basin_record_number(r, "energy", "%.6f", d->run.energy[t]);
+        basin_record_fields(r, "step=%lld;energy=%.6f", (long long)t, d->run.energy[t]);
     }
     basin_record_end(r);
-    basin_record_note(
-        r,
-        "descends %s%s: %lld steps, %lld raised the energy; %lld steps a thousand times "
-        "smaller, %lld raised it",
-        basin_specimen_answer(v), d->o->scale == 1 ? "" : ", at the published size of steps",
-        (long long)v->steps, (long long)v->rises, 2 * (long long)v->steps,
-        (long long)v->small_rises);
-    basin_record_note(r, "cosine of the update and the negative gradient: mean %.4f, minimum %.4f",
-                      v->mean_cosine, v->least_cosine);
 }
 
 static basin_status descend(descent *d, const char *path, basin_error *error) {

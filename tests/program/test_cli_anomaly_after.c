@@ -311,7 +311,8 @@ TEST(score_tells_of_drift) {
     p = run(state, "anomaly score may.safetensors may.csv may-edges.csv -o s.csv");
     assert_contains(p->err, "little drift against training");
     p = run_ok(state, "anomaly score may.safetensors june.csv june-edges.csv -o s.csv");
-    assert_contains(p->err, "drift is LARGE against training in 4 of 8 columns");
+    assert_contains(p->err,
+                    "LARGE drift against training: stability index above 0.25 in 4 of 8 columns");
     assert_contains(p->err, "kind of edges");
     assert_contains(p->err, "amount");
     assert_contains(p->err, "country");

@@ -77,6 +77,58 @@ TEST(prints_json) {
     free(text);
 }
 
+typedef struct sample {
+    double share, missing;
+    int64_t count, none;
+    int rank;
+    bool good;
+    size_t memory;
+    const char *word;
+    char name[8];
+} sample;
+
+static void fill_struct(basin_record *r, const void *context) {
+#define F(member, ...) BASIN_FIELD(sample, member, __VA_ARGS__)
+    static const basin_field fields[] = {F(share, "share|part", "%.1f %%", 100),
+                                         F(missing, "?missing", "%.1f"),
+                                         F(count, "count"),
+                                         F(none, "?none"),
+                                         F(rank, ".rank"),
+                                         F(good, "good"),
+                                         F(memory, "memory_bytes|memory"),
+                                         F(word, "word"),
+                                         F(name, "name"),
+                                         {0}};
+    basin_record_struct(r, fields, context);
+    basin_record_rows(r, "rows", NULL, fields, context, 1, sizeof(sample));
+    basin_record_interval(r, "interval_95", "%.1f", (double[]){0.25, 0.5});
+    basin_record_fields(r, "yes=%d;text=%s", true, "word");
+}
+
+TEST(prints_structs) {
+    const sample one = {.share = 0.25,
+                        .missing = NAN,
+                        .count = 3,
+                        .rank = 2,
+                        .memory = 2048,
+                        .word = "w",
+                        .name = "n"};
+    char *text = print(BASIN_FORM_TEXT, fill_struct, &one);
+    assert_non_null(strstr(text, "part    25.0 %\ncount   3\ngood    no\nmemory  2.00 KiB\n"
+                                 "word    w\nname    n\n"));
+    assert_non_null(strstr(text, "interval 95  0.2 to 0.5\nyes          yes\n"));
+    free(text);
+    text = print(BASIN_FORM_JSON, fill_struct, &one);
+    assert_non_null(strstr(text, "\"share\": 25,\n  \"count\": 3,\n  \"rank\": 2,\n"
+                                 "  \"good\": false,\n  \"memory_bytes\": 2048,"));
+    assert_null(strstr(text, "missing"));
+    assert_null(strstr(text, "none"));
+    free(text);
+    text = print(BASIN_FORM_CSV, fill_struct, &one);
+    assert_string_equal(text, "share,count,good,memory_bytes,word,name\n25,3,0,2048,w,n\n");
+    free(text);
+}
+
 /* ---- CSV ---- */
 
 enum { IDS = 10 };
