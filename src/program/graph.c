@@ -282,7 +282,7 @@ static basin_status train(basin_train_job *job, basin_error *error) {
 static void put_training(basin_record *r, const basin_train_job *job) {
     basin_graphs_target target = basin_graphs_about(job->model).target;
     const basin_score *s = &job->outcome.best;
-    basin_graphs_measures measures = {.explained = NAN, .coverage = NAN};
+    basin_graphs_measures measures = {.explained = NAN, .coverage = NAN, .size = NAN};
     measures.accuracy = basin_score_get(s, "validation_accuracy");
     measures.balanced = basin_score_get(s, "validation_balanced");
     measures.loss = basin_score_get(s, "validation_loss");

@@ -79,6 +79,7 @@ TEST_WITH(trains_and_uses, folder_new, folder_remove) {
                           "--epochs 3 " SMALL);
         assert_field(p->out, "graphs", "20");
         assert_field(p->out, "epochs", "3");
+        assert_null(strstr(p->out, "set size"));
         p = run(state, "graph eval m.safetensors set.safetensors --json");
         cJSON *json = run_json(p);
         assert_string_equal(cJSON_GetObjectItem(json, "part")->valuestring, "test");
