@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MOST_THREADS = 9 };
+enum { MOST_THREADS = 9, PLACES = 1024 };
 
 typedef struct visits {
     _Atomic int *count;     /* [items] how often each was done */
@@ -30,7 +30,7 @@ static void visit(const void *context, int64_t first, int64_t last) {
 }
 
 static bool loop_is_right(int64_t items, int64_t grain, int threads) {
-    _Atomic int busy[MOST_THREADS] = {0};
+    _Atomic int busy[PLACES] = {0};
     _Atomic int64_t wrong = 0;
     _Atomic int *count = calloc((size_t)items + 1, sizeof *count);
     if (!count) return false;
