@@ -1,0 +1,202 @@
+"""Real sets: what is prepared for the device, trees and logistic regression beside, and the table.
+
+  evaluate.py prepare DATA SETS.npz             features, labels and draws of the public sets (DATA: the folder with anomaly/ and nodes/)
+  evaluate.py trees SETS.npz TREES.json         XGBoost, forest, extra trees, their mixture, logistic regression, nearest neighbours
+  evaluate.py score SETS.npz OUT.npz LEG MODELS [dev|table|all]    scores of the models (kinds, by comma) of LEG/KIND.safetensors
+  evaluate.py table SETS.npz TREES.json OUT.npz                    means, standard errors, differences
+
+DEVELOPMENT sets were named before anything was scored; choices are made on these and on synthetic tables only.
+"""
+import json
+import os
+import sys
+import time
+import numpy as np
+
+DEVELOPMENT = ('amazon_spammers', 'german_credit', 'inj_cora', 'cora')
+TABLE = ('amazon_upu', 'tolokers', 'fdcompcn', 'minesweeper', 'inj_amazon', 'pubmed', 'citeseer', 'actor')
+DRAWS, QUERIES, COLUMNS, PASSES = 10, 4000, 90, 4
+MODELS = ('XGBoost', 'forest', 'extra trees', 'bag', 'logistic', 'neighbours')
+
+
+def ranks(X):
+    """Normal scores of average ranks over all rows, and shares of ties, as prior.scores."""
+    from scipy.special import ndtri
+    R, z, s = X.shape[0], np.empty(X.shape, np.float32), np.empty(X.shape, np.float32)
+    for j in range(X.shape[1]):
+        S = np.sort(X[:, j])
+        lo, hi = np.searchsorted(S, X[:, j]), np.searchsorted(S, X[:, j], side='right')
+        z[:, j] = ndtri(np.clip((lo + hi) / (2 * R), 1e-3, 1 - 1e-3))
+        s[:, j] = (hi - lo) / R
+    return z.clip(-3.1, 3.1), s
+
+
+def reduce(X, k):
+    """k principal components of standardised columns."""
+    X = X - X.mean(0)
+    X = X / (X.std(0) + 1e-6)
+    _, V = np.linalg.eigh(X.T.astype(np.float64) @ X)
+    return (X @ V[:, ::-1][:, :k]).astype(np.float32)
+
+
+def prepare(data, out):
+    import scipy.sparse as sp
+    pack = {}
+    for name in DEVELOPMENT + TABLE:
+        for folder in ('anomaly', 'nodes'):
+            if os.path.exists(f'{data}/{folder}/{name}.npz'):
+                d = np.load(f'{data}/{folder}/{name}.npz')
+        x, y, e = d['x'].astype(np.float32), d['y'].astype(np.int64), d['edges']
+        keep = d['labelled'].astype(bool) if 'labelled' in d.files else y >= 0
+        if len(np.unique(y[y >= 0])) > 2:                           # classes: the rarest against the others
+            v, c = np.unique(y[y >= 0], return_counts=True)
+            y = np.where(y >= 0, (y == v[c.argmin()]).astype(np.int64), -1)
+        N = len(y)
+        A = sp.coo_matrix((np.ones(len(e)), (e[:, 0], e[:, 1])), (N, N)).tocsr()
+        A = ((A + A.T) > 0).astype(np.float32)
+        A.setdiag(0)
+        A.eliminate_zeros()
+        deg = np.asarray(A.sum(1)).ravel()
+        P = sp.diags(1 / np.maximum(deg, 1)) @ A
+        if x.shape[1] > 100:                                        # words: principal components first
+            x = reduce(x, 21)
+        m1 = P @ x
+        m2 = P @ m1
+        X = np.concatenate([x, m1, m2, np.log1p(deg)[:, None]], 1).astype(np.float32)
+        z, s = ranks(X)
+        z, s, y = z[keep], s[keep], y[keep]
+        pack[f'{name}.z'], pack[f'{name}.s'], pack[f'{name}.y'] = z.astype(np.float16), s.astype(np.float16), y.astype(np.uint8)
+        r = np.random.default_rng(sum(map(ord, name)))
+        for n in (200, 1000):
+            if (y == 0).sum() < n - 20 + 200 or (y == 1).sum() < 40:
+                continue
+            tr, te = [], []
+            for _ in range(DRAWS):
+                p = r.permutation(np.flatnonzero(y == 1))
+                q = r.permutation(np.flatnonzero(y == 0))
+                rest = r.permutation(np.r_[p[20:], q[n - 20:]])[:QUERIES]
+                tr.append(np.r_[p[:20], q[:n - 20]])
+                te.append(rest)
+            k = min(map(len, te))
+            pack[f'{name}.tr{n}'], pack[f'{name}.te{n}'] = np.array(tr, np.uint16), np.array([t[:k] for t in te], np.uint16)
+        print(name, X.shape, f'{100 * y.mean():.1f} % of {len(y)}', [k for k in pack if k.startswith(name + '.')])
+    np.savez_compressed(out, **pack)
+
+
+def jobs(pack, which='all'):
+    for n in (200, 1000):
+        for name in {'dev': DEVELOPMENT, 'table': TABLE, 'all': DEVELOPMENT + TABLE}[which]:
+            if f'{name}.tr{n}' in pack:
+                yield name, n
+
+
+def quality(s, y):
+    """AUROC and average precision in per cent; equal scores count as one threshold."""
+    v, inv = np.unique(-s.astype(np.float64), return_inverse=True)
+    p = np.bincount(inv, y, len(v))
+    c = np.bincount(inv, minlength=len(v))
+    tp, seen = p.cumsum(), c.cumsum()
+    P, N = p.sum(), len(y) - p.sum()
+    return [100 * float(((tp - p / 2) * (c - p)).sum() / (P * N)), 100 * float((tp / seen * p).sum() / P)]
+
+
+def calibration(p, y, bins=10):
+    """Expected calibration error, bins of equal width."""
+    b = np.minimum((p * bins).astype(int), bins - 1)
+    return float(sum(abs(p[b == i].sum() - y[b == i].sum()) for i in range(bins)) / len(y))
+
+
+def trees(sets, out):
+    from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.neighbors import KNeighborsClassifier
+    import xgboost as xgb
+    pack, res = np.load(sets), {}
+    for name, n in jobs(pack):
+        y, t0 = pack[f'{name}.y'], time.time()
+        X, rows = pack[f'{name}.z'].astype(np.float32), {m: [] for m in MODELS}
+        for i, (tr, te) in enumerate(zip(pack[f'{name}.tr{n}'], pack[f'{name}.te{n}'])):
+            a, b, c = X[tr], y[tr], X[te]
+            x = np.mean([xgb.XGBClassifier(n_estimators=k, max_depth=d, learning_rate=l, subsample=.8, colsample_bytree=.6, random_state=i, n_jobs=1).fit(a, b).predict_proba(c)[:, 1]
+                         for k, d, l in ((150, 3, .08), (100, 5, .1), (300, 2, .05))], 0)
+            f = RandomForestClassifier(300, min_samples_leaf=2, random_state=i, n_jobs=1).fit(a, b).predict_proba(c)[:, 1]
+            e = ExtraTreesClassifier(300, min_samples_leaf=2, random_state=i, n_jobs=1).fit(a, b).predict_proba(c)[:, 1]
+            l = np.mean([LogisticRegression(C=v, max_iter=500).fit(a, b).predict_proba(c)[:, 1] for v in (.03, .3)], 0)
+            k = KNeighborsClassifier(10, weights='distance').fit(a, b).predict_proba(c)[:, 1]
+            for m, s in zip(MODELS, (x, f, e, (x + f + e) / 3, l, k)):
+                rows[m].append(quality(s, y[te]) + [calibration(s, y[te])])
+        res[f'{name}|{n}'] = rows
+        print(name, n, {m: np.round(np.mean(v, 0), 2).tolist() for m, v in rows.items()}, f'{time.time() - t0:.0f} s', flush=True)
+        json.dump(res, open(out, 'w'))
+
+
+def score(sets, out, leg, kinds, which='all'):
+    import torch
+    from safetensors.torch import load_file
+    from model import Model
+    dev = 'cuda' if torch.cuda.is_available() else 'cpu'
+    if dev == 'cuda':
+        torch.backends.cuda.enable_cudnn_sdp(False)
+    pack, res = np.load(sets), {}
+    for kind in kinds.split(','):
+        m = Model(kind.split('+')[0])
+        m.load_state_dict({k: v.float() for k, v in load_file(f'{leg}/{kind}.safetensors').items()})
+        m = m.to(dev).eval()
+        t0 = time.time()
+        for name, n in jobs(pack, which):
+            X = torch.stack([torch.tensor(pack[f'{name}.{k}'].astype(np.float32)) for k in 'zs'], 2).to(dev)
+            y, q = torch.tensor(pack[f'{name}.y'].astype(np.float32), device=dev), []
+            g = torch.Generator(dev).manual_seed(5)
+            for tr, te in zip(pack[f'{name}.tr{n}'].astype(np.int64), pack[f'{name}.te{n}'].astype(np.int64)):
+                C = min(COLUMNS, X.shape[1])                         # a pass sees as many columns, with codes of its own
+                use = torch.rand(PASSES, X.shape[1], device=dev, generator=g).argsort(1)[:, :C]
+                codes = torch.randn(PASSES, 1, C, 16, device=dev, generator=g)
+                s = []
+                for j in range(0, len(te), 1000):
+                    x = X[torch.tensor(np.r_[tr, te[j:j + 1000]], device=dev)]
+                    with torch.no_grad():
+                        s.append(m(torch.stack([x[:, u] for u in use]), y[torch.tensor(tr, device=dev)][None].expand(PASSES, -1), n, codes))
+                q.append(torch.cat(s, 1).mean(0).cpu().numpy())
+            res[f'{kind}|{name}|{n}'] = np.array(q, np.float32)
+            r = [quality(s, pack[f'{name}.y'][te]) for s, te in zip(q, pack[f'{name}.te{n}'])]
+            print(f'{kind:14s} {name:16s} {n:5d} %.1f %.1f   {time.time() - t0:.0f} s' % tuple(np.mean(r, 0)), flush=True)
+            np.savez_compressed(out, **res)
+
+
+def table(sets, file, *outs):
+    pack, T = np.load(sets), json.load(open(file))
+    res = {k: v for o in outs for k, v in np.load(o).items()}
+    kinds = sorted({k.split('|')[0] for k in res})
+    for n in (200, 1000):
+        R = {}
+        for name, m in jobs(pack):
+            if m != n:
+                continue
+            y = pack[f'{name}.y']
+            for b in MODELS:
+                R[b, name] = np.array(T[f'{name}|{n}'][b])
+            best = [max(MODELS[:5], key=lambda b: R[b, name][:, i].mean()) for i in (0, 1)]
+            R['best', name] = np.stack([R[best[0], name][:, 0], R[best[1], name][:, 1], R['XGBoost', name][:, 2]], 1)
+            for k in kinds:
+                if f'{k}|{name}|{n}' in res:
+                    s = res[f'{k}|{name}|{n}']
+                    R[k, name] = np.array([quality(v, y[t]) + [calibration(1 / (1 + np.exp(-v)), y[t])] for v, t in zip(s, pack[f'{name}.te{n}'])])
+        cols = list(MODELS[:5]) + ['best'] + kinds
+        for title, names in (('development', DEVELOPMENT), ('table', TABLE)):
+            names = [m for m in names if (kinds[0], m) in R]
+            if not names:
+                continue
+            print(f'\n20 + {n - 20} labels, {title} sets: AUROC / AUPRC (standard error over draws)\n')
+            print('| set | ' + ' | '.join(cols) + ' |\n|---' * 1 + '|---' * len(cols) + '|')
+            for m in names:
+                print(f'| {m} | ' + ' | '.join('%.1f / %.1f (%.1f, %.1f)' % (*R[c, m][:, :2].mean(0), *(R[c, m][:, :2].std(0, ddof=1) / len(R[c, m]) ** .5)) for c in cols) + ' |')
+            print('| mean | ' + ' | '.join('%.1f / %.1f' % tuple(np.mean([R[c, m][:, :2].mean(0) for m in names], 0)) for c in cols) + ' |')
+            print('| calibration error | ' + ' | '.join('%.3f' % np.mean([R[c, m][:, 2].mean() for m in names]) for c in cols) + ' |')
+            for k in kinds:
+                for b in [c for c in cols if c != k]:
+                    d = np.array([R[k, m][:, :2].mean(0) - R[b, m][:, :2].mean(0) for m in names])
+                    print(f'{k} - {b}: AUROC %+.2f (%.2f), AUPRC %+.2f (%.2f), ahead on %d and %d of %d' % (d[:, 0].mean(), d[:, 0].std(ddof=1) / len(d) ** .5, d[:, 1].mean(), d[:, 1].std(ddof=1) / len(d) ** .5, (d[:, 0] > 0).sum(), (d[:, 1] > 0).sum(), len(d)))
+
+
+if __name__ == '__main__':
+    {'prepare': prepare, 'trees': trees, 'score': score, 'table': table}[sys.argv[1]](*sys.argv[2:])

@@ -1,0 +1,290 @@
+"""Two in-context detectors over a grid of cells: a transformer, and an Energy Transformer of the same size.
+
+Input X [B, R, C, 2] (prior.py) and y [B, R]; the first n rows are the context. Tokens x [B, R, C + 1, d]: one cell per
+column and one for the label. Attention goes over the cells of a row, and over the labelled rows within a column; a
+query never sees a query.
+
+The Energy Transformer is a list of blocks. A block stores the context (keys k and values w of the labelled rows, from
+the state with which the block begins) and descends an energy of g = layernorm(x) in T steps, x <- x - alpha dE/dg:
+
+  E(g) = - sum over cells i, heads h of 1/eps_h [ lse_B(q_i.k_B + eps_h v_i.w_B) - lse_B(q_i.k_B) ]       attention
+         - sum over cells i, memories m of (out_m . g_i) silu(eta_m . g_i + b_m)                           memories
+
+q, v are linear maps of g_i, so that attention is minus the log likelihood of v_i in a mixture of the stored w_B whose
+weights are a softmax of q_i.k_B. Its force V^T (mean of w under the posterior weights) + Q^T (difference of the mean keys
+under posterior and prior weights) / eps writes along directions V that are not those which are read. Over columns the
+cells of a row are stored as well (clamped), or k and w follow g and the row's cells descend one energy together (joint).
+"""
+import math
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+
+def working(x):
+    return torch.bfloat16 if x.is_cuda else x.dtype
+
+
+def norm(x):
+    return F.layer_norm(x, x.shape[-1:]).to(working(x))
+
+
+class Encoder(nn.Module):
+    """Cells from scores, shares of ties, labels and random codes of columns; a label cell per row."""
+
+    def __init__(self, d):
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 64), nn.Linear(64, d)
+        self.label, self.last = nn.Embedding(3, d), nn.Embedding(3, d)
+        self.code = nn.Linear(16, d)
+
+    def forward(self, X, y, n, codes=None):
+        B, R, C, _ = X.shape
+        seen = torch.full((B, R), 2, dtype=torch.long, device=X.device)
+        seen[:, :n] = y[:, :n].long()
+        if codes is None:
+            codes = torch.randn(B, 1, C, 16, device=X.device, dtype=X.dtype)
+        v, s = X[..., 0], X[..., 1]
+        dt = working(X)
+        h = F.linear(torch.stack([v, v.abs(), torch.sin(2 * v), s], 3).to(dt), self.a.weight.to(dt), self.a.bias.to(dt))
+        cell = F.linear(F.gelu(h), self.b.weight.to(dt), self.b.bias.to(dt)).to(X.dtype)
+        cell = cell + self.label(seen)[:, :, None] + .3 * self.code(codes)
+        return torch.cat([cell, self.last(seen)[:, :, None]], 2)
+
+
+class Layer(nn.Module):
+    """A transformer's layer: over columns, over labelled rows, multilayer perceptron."""
+
+    def __init__(self, d, h, ff):
+        super().__init__()
+        self.h = h
+        self.n = nn.ModuleList(nn.LayerNorm(d) for _ in range(3))
+        self.qc, self.oc, self.qr, self.orow = nn.Linear(d, 3 * d), nn.Linear(d, d), nn.Linear(d, 3 * d), nn.Linear(d, d)
+        self.f1, self.f2 = nn.Linear(d, ff), nn.Linear(ff, d)
+
+    def forward(self, x, n):
+        B, R, C, d = x.shape
+        h, dt = self.h, working(x)
+
+        def lin(l, v):
+            return F.linear(v, l.weight.to(dt), l.bias.to(dt))
+        q, k, v = lin(self.qc, self.n[0](x).to(dt)).view(B * R, C, 3, h, d // h).permute(2, 0, 3, 1, 4)
+        x = x + lin(self.oc, F.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(B, R, C, d))
+        g = lin(self.qr, self.n[1](x).to(dt).transpose(1, 2).contiguous())
+        q, k, v = g.view(B * C, R, 3, h, d // h).permute(2, 0, 3, 1, 4)
+        o = F.scaled_dot_product_attention(q, k[:, :, :n], v[:, :, :n]).transpose(1, 2).reshape(B, C, R, d)
+        x = x + lin(self.orow, o).transpose(1, 2)
+        return x + lin(self.f2, F.gelu(lin(self.f1, self.n[2](x).to(dt))))
+
+
+class Attention(nn.Module):
+    """Energy attention. mode 'given': the log likelihood of values given keys (above); 'both': of keys and values
+    together, -lse(q.k + v.w), the usual energy attention with heads of 2 dh."""
+
+    def __init__(self, d, h, dh, mode):
+        super().__init__()
+        self.h, self.dh, self.mode = h, dh, mode
+        self.qv = nn.Parameter(torch.randn(h * 2 * dh, d) / d ** .5)            # of a head: dh rows of Q, dh rows of V
+        self.kw = nn.Parameter(torch.randn(h * 2 * dh, d) / d ** .5)            # dh rows of K, dh rows of W
+        self.eps = nn.Parameter(torch.full((h,), math.log(.2) if mode == 'given' else -.5 * math.log(dh)))
+
+    def maps(self, dt):
+        """Weights of queries with logits' scales in them, of keys, and 1/eps by head."""
+        eps = self.eps.exp()
+        s = torch.stack([torch.full_like(eps, self.dh ** -.5), eps], 1)[:, :, None].expand(-1, -1, self.dh)
+        return (self.qv * s.reshape(-1, 1)).to(dt), self.kw.to(dt), (1 / eps).to(dt)
+
+    def split(self, g, W):
+        """[N, L, d] -> [N, h, L, 2 dh]"""
+        return F.linear(g, W).unflatten(-1, (self.h, 2 * self.dh)).transpose(1, 2)
+
+    def force(self, g, kw):
+        """-dE/dg for g [N, L, d] and stored keys and values kw [N, h, n, 2 dh]."""
+        Q, _, inv = self.maps(g.dtype)
+        qv = self.split(g, Q)
+        f = F.scaled_dot_product_attention(qv, kw, kw, scale=1.)
+        if self.mode == 'given':
+            k = kw[..., :self.dh]
+            f = torch.cat([f[..., :self.dh] - F.scaled_dot_product_attention(qv[..., :self.dh], k, k, scale=1.), f[..., self.dh:]], -1)
+        return F.linear((f * inv[:, None, None]).transpose(1, 2).flatten(-2), Q.t())
+
+    def joint(self, g):
+        """-dE/dg where the tokens' own keys and values follow g: g [N, L, d]."""
+        Q, K, inv = self.maps(g.dtype)
+        qv, kw = self.split(g, Q), self.split(g, K)
+        p = torch.softmax(qv @ kw.transpose(-1, -2), -1)
+        fq, fk = p @ kw, p.transpose(-1, -2) @ qv
+        if self.mode == 'given':
+            q, k = qv[..., :self.dh], kw[..., :self.dh]
+            p = torch.softmax(q @ k.transpose(-1, -2), -1)
+            z = torch.zeros_like(q)
+            fq, fk = fq - torch.cat([p @ k, z], -1), fk - torch.cat([p.transpose(-1, -2) @ q, z], -1)
+        i = inv[:, None, None]
+        return F.linear((fq * i).transpose(1, 2).flatten(-2), Q.t()) + F.linear((fk * i).transpose(1, 2).flatten(-2), K.t())
+
+    def energy(self, g, kw):
+        """By token: [N, L]."""
+        Q, _, inv = self.maps(g.dtype)
+        qv = self.split(g, Q)
+        e = torch.logsumexp(qv @ kw.transpose(-1, -2), -1)
+        if self.mode == 'given':
+            e = e - torch.logsumexp(qv[..., :self.dh] @ kw[..., :self.dh].transpose(-1, -2), -1)
+        return -(e * inv[:, None]).sum(1)
+
+
+class Memories(nn.Module):
+    """-sum_m (out_m . g) silu(eta_m . g + b_m), or -1/2 sum_m relu(eta_m . g)^2 (squares)."""
+
+    def __init__(self, d, K, squares=False):
+        super().__init__()
+        self.K, self.squares = K, squares
+        if squares:
+            K = 2 * K
+        self.eta = nn.Parameter(torch.randn(K, d) / d ** .5)
+        self.bias = nn.Parameter(torch.zeros(K))
+        self.out = None if squares else nn.Parameter(torch.randn(K, d) / d ** .5)
+
+    def force(self, g):
+        eta = self.eta.to(g.dtype)
+        h = F.linear(g, eta, self.bias.to(g.dtype))
+        if self.squares:
+            return F.linear(F.relu(h), eta.t())
+        out = self.out.to(g.dtype)
+        s, d = products(h, F.linear(g, out))
+        return F.linear(s, out.t()) + F.linear(d, eta.t())
+
+    def energy(self, g):
+        h = F.linear(g, self.eta.to(g.dtype), self.bias.to(g.dtype))
+        if self.squares:
+            return -.5 * F.relu(h).pow(2).sum(-1)
+        return -(F.linear(g, self.out.to(g.dtype)) * F.silu(h)).sum(-1)
+
+
+def products(h, a):
+    """silu(h) and a silu'(h)."""
+    s = torch.sigmoid(h)
+    return h * s, a * s * (1 + h * (1 - s))
+
+
+class Block(nn.Module):
+    """An energy and its descent. axis: 'columns', 'rows' or 'both' (the sum of both attentions)."""
+
+    def __init__(self, d, h, dh, K, T, axis, mode='given', joint=True, squares=False, alpha=.5):
+        super().__init__()
+        self.axis, self.T, self.joint = axis, T, joint
+        self.col = Attention(d, h, dh, mode) if axis != 'rows' else None
+        self.row = Attention(d, h, dh, mode) if axis != 'columns' else None
+        self.mem = Memories(d, K, squares)
+        self.alpha = nn.Parameter(torch.full((T,), math.log(alpha)))
+
+    def store(self, g, n):
+        """The memory that a block descends with: keys and values of the context, and of the rows' cells (clamped)."""
+        col = row = None
+        if self.col is not None and not self.joint:
+            col = self.col.split(g.flatten(0, 1), self.col.maps(g.dtype)[1])
+        if self.row is not None:
+            row = self.row.split(g[:, :n].transpose(1, 2).flatten(0, 1), self.row.maps(g.dtype)[1])
+        return col, row
+
+    def force(self, g, memory):
+        B, R = g.shape[:2]
+        f = self.mem.force(g)
+        if self.col is not None:
+            gc = g.flatten(0, 1)
+            f = f + (self.col.joint(gc) if self.joint else self.col.force(gc, memory[0])).unflatten(0, (B, R))
+        if self.row is not None:
+            f = f + self.row.force(g.transpose(1, 2).flatten(0, 1), memory[1]).unflatten(0, (B, -1)).transpose(1, 2)
+        return f
+
+    def energy(self, g, memory):
+        """By row: [B, R]."""
+        B, R = g.shape[:2]
+        e = self.mem.energy(g).sum(-1)
+        if self.col is not None:
+            gc = g.flatten(0, 1)
+            kw = self.col.split(gc, self.col.maps(g.dtype)[1]) if self.joint else memory[0]
+            e = e + self.col.energy(gc, kw).sum(-1).unflatten(0, (B, R))
+        if self.row is not None:
+            e = e + self.row.energy(g.transpose(1, 2).flatten(0, 1), memory[1]).unflatten(0, (B, -1)).sum(1)
+        return e
+
+    def forward(self, x, n, trace=None):
+        g = norm(x)
+        memory = self.store(g, n)
+        a = self.alpha.exp()
+        e = [self.energy(g, memory)] if trace is not None else None
+        for t in range(self.T):
+            if t:
+                g = norm(x)
+            x = x + a[t] * self.force(g, memory)
+            if e is not None:
+                e.append(self.energy(norm(x), memory))
+        if e is not None:
+            trace.append(torch.stack(e))
+        return x
+
+
+def blocks(name, d):
+    """The block lists that were compared, all of about 0.82 M parameters."""
+    if name == 'sum':                        # one energy of all terms, four blocks of two steps
+        return [Block(d, 4, 32, 256, 2, 'both') for _ in range(4)]
+    opts = {'alt': {}, 'alt2': dict(T=2), 'alt3': dict(T=3), 'clamped': dict(joint=False), 'clamped2': dict(joint=False, T=2),
+            'lse': dict(mode='both'), 'squares': dict(mode='both', squares=True)}[name]
+    opts = {'T': 1, **opts}
+    return [Block(d, 4, 32, 128, axis=axis, **opts) for _ in range(4) for axis in ('columns', 'rows')]
+
+
+class Model(nn.Module):
+    """kind: 'transformer' or a name of blocks()."""
+
+    def __init__(self, kind, d=128):
+        super().__init__()
+        self.kind = kind
+        self.enc = Encoder(d)
+        self.ls = nn.ModuleList([Layer(d, 4, 2 * d) for _ in range(4)] if kind == 'transformer' else blocks(kind, d))
+        self.ln, self.o1, self.o2 = nn.LayerNorm(d), nn.Linear(d, d), nn.Linear(d, 1)
+
+    def forward(self, X, y, n, codes=None, trace=None):
+        """Logits of the queries [B, R - n], at the context's rate of anomalies."""
+        x = self.enc(X, y, n, codes)
+        for l in self.ls:
+            x = l(x, n) if trace is None else l(x, n, trace)
+        return self.o2(F.gelu(self.o1(self.ln(x[:, n:, -1]))))[..., 0].float()
+
+
+def test():
+    """Forces are gradients of the scalar energy (float64), energies fall, queries do not see queries, sizes are equal."""
+    torch.manual_seed(0)
+    X, y, n = torch.randn(2, 11, 5, 2, dtype=torch.double), (torch.rand(2, 11) < .3).double(), 7
+    codes = torch.randn(2, 1, 5, 16, dtype=torch.double)
+    size = sum(p.numel() for p in Model('transformer').parameters())
+    for kind in ('sum', 'alt', 'alt2', 'alt3', 'clamped', 'clamped2', 'lse', 'squares'):
+        m = Model(kind).double()
+        x = m.enc(X, y, n, codes)
+        worst = 0
+        for l in m.ls:
+            g = norm(x).detach()
+            memory = tuple(None if t is None else t.detach() for t in l.store(g, n))
+            g = (g + .3 * torch.randn_like(g)).requires_grad_()
+            d = torch.autograd.grad(l.energy(g, memory).sum(), g)[0]
+            f = l.force(g, memory)
+            worst = max(worst, ((d + f).norm() / d.norm()).item())
+            with torch.no_grad():
+                x = l(x, n)
+                for t in range(20):                                   # small steps: E falls at every one
+                    if t == 0:
+                        z = x
+                        memory = l.store(norm(z), n)
+                    e0 = l.energy(norm(z), memory).sum()
+                    z = z + .01 * l.force(norm(z), memory)
+                    assert l.energy(norm(z), memory).sum() < e0, kind
+        assert worst < 1e-12, (kind, worst)
+        a = m(X, y, n, codes)
+        X2 = X.clone()
+        X2[:, -1] += 1
+        assert (m(X2, y, n, codes)[:, :-1] - a[:, :-1]).abs().max() < 1e-6
+        print(f'{kind}: force equals -dE/dg to {worst:.1e}; energies fall; {sum(p.numel() for p in m.parameters()):,} parameters (transformer {size:,})')
+
+
+if __name__ == '__main__':
+    test()

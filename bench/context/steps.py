@@ -1,0 +1,130 @@
+"""Where a training step's time goes, on twelve shapes of 300,000 cells. steps.py OUT.json [PROTOTYPE] [--compile KINDS]
+
+PROTOTYPE: the folder of the earlier prototype's context.py, whose step is measured on the same shapes."""
+import json
+import sys
+import time
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from model import Model
+from prior import Prior
+from train import Optimizer
+
+dev = 'cuda' if torch.cuda.is_available() else 'cpu'
+small = dev == 'cpu'
+CELLS, NODES = (3000, 500) if small else (300000, 1500)
+
+
+def sync():
+    if not small:
+        torch.cuda.synchronize()
+
+
+def shapes(k=4 if small else 12):
+    p, r = Prior(7, dev), []
+    for _ in range(k):
+        C, n, q = p.shape()
+        if small:
+            n, q = 100, 10
+        r.append((int(max(2, min(64, CELLS / ((n + 200) * (C + 1))))), C, n, q))
+    return r
+
+
+def clock(f, args, rounds=2):
+    """Mean milliseconds over args, after one round of warm-up."""
+    for a in args:
+        f(*a)
+    sync()
+    t = time.time()
+    for _ in range(rounds):
+        for a in args:
+            f(*a)
+    sync()
+    return 1e3 * (time.time() - t) / rounds / len(args)
+
+
+def main():
+    out, res = sys.argv[1], {}
+    kinds = sys.argv[sys.argv.index('--compile') + 1].split(',') if '--compile' in sys.argv else None
+    torch.backends.cuda.matmul.allow_tf32 = True
+    S = shapes()
+    res['shapes'] = S
+
+    def say(k, v):
+        res[k] = v
+        print(f'{k:40s} {v:8.2f}', flush=True)
+        json.dump(res, open(out, 'w'))
+
+    if len(sys.argv) > 2 and sys.argv[2] != '--compile':
+        sys.path.insert(0, sys.argv[2])
+        import context as proto
+        for cudnn in (True, False):
+            if not small:
+                torch.backends.cuda.enable_cudnn_sdp(cudnn)
+            tag = '' if cudnn else ', no cuDNN'
+            if cudnn:
+                say('prototype prior', clock(lambda B, C, n, p: proto.prior(B, C, n, p, 200, 40, NODES), S, 1))
+            T = [(proto.prior(B, C, n, p, 200, 40, NODES), n) for B, C, n, p in S[:6]]
+            for k in 'ab':
+                m = proto.Model(k).to(dev)
+                opt = torch.optim.AdamW(m.parameters(), lr=1e-4)
+
+                def step(t, n):
+                    with torch.autocast(dev, dtype=torch.bfloat16, enabled=not small):
+                        o = m(*t, n)
+                    loss = F.binary_cross_entropy_with_logits(o, t[1][:, n:])
+                    opt.zero_grad()
+                    loss.backward()
+                    if torch.isfinite(nn.utils.clip_grad_norm_(m.parameters(), 1.)):
+                        opt.step()
+                say(f'prototype {k} step{tag}', clock(step, T, 1))
+                if not small and cudnn:
+                    say(f'prototype {k} step, again', clock(step, T, 1))
+            del T
+    if not small:
+        torch.backends.cuda.enable_cudnn_sdp(False)
+    prior = Prior(3, dev, NODES)
+    say('prior', clock(prior.tables, S, 1))
+    T = [(*prior.tables(*s), s[2]) for s in S]
+    for kind in kinds or ('transformer', 'alt', 'clamped', 'lse', 'alt2', 'sum'):
+        m = Model(kind).to(dev)
+        opt = Optimizer(m, False, dev)
+        if kinds:
+            import torch._dynamo as dyn
+            dyn.config.cache_size_limit = dyn.config.accumulated_cache_size_limit = 256
+            for l in m.ls:
+                l.forward = torch.compile(l.forward, dynamic=True)
+
+        def forward(X, y, n):
+            with torch.no_grad():
+                m(X, y, n)
+
+        def both(X, y, n):
+            F.binary_cross_entropy_with_logits(m(X, y, n), y[:, n:]).backward()
+
+        def step(X, y, n):
+            both(X, y, n)
+            opt.step(1e-4)
+        tag = ' compiled' if kinds else ''
+        if kinds:
+            t = time.time()
+            for a in T:
+                step(*a)
+            sync()
+            say(f'{kind} seconds of compiling', time.time() - t)
+        say(f'{kind} step{tag}', clock(step, T, 2))
+        if not kinds:
+            say(f'{kind} forward and backward{tag}', clock(both, T, 1))
+            say(f'{kind} forward, no gradient{tag}', clock(forward, T, 1))
+    if not small and not kinds:                                  # largest kernels of the energy's step
+        m = Model('alt').to(dev)
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA, torch.profiler.ProfilerActivity.CPU]) as prof:
+            for X, y, n in T[:4]:
+                F.binary_cross_entropy_with_logits(m(X, y, n), y[:, n:]).backward()
+            sync()
+        print(prof.key_averages().table(sort_by='self_cuda_time_total', row_limit=22, max_name_column_width=70))
+
+
+if __name__ == '__main__':
+    main()

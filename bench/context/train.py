@@ -1,0 +1,241 @@
+"""Pretraining in legs. Several models train in one process on the same tables, so that they are compared at equal tables
+and the generator is paid for once.
+
+  train.py --models transformer,alt --seconds 500 --schedule hold --out LEG1                 first leg
+  train.py --models transformer,alt --seconds 400 --schedule decay --from LEG1 --out LEG2    goes on with its state
+
+A model is a kind of model.py, with +muon behind it for the optimizer. LEG/log.json has losses, validation and times,
+LEG/MODEL.pt the state (weights, moments), LEG/MODEL.safetensors the weights in float16.
+"""
+import argparse
+import json
+import math
+import os
+import time
+import torch
+import torch.nn.functional as F
+from safetensors.torch import save_file
+from model import Model
+from prior import Prior
+
+
+def auroc_ap(s, y):
+    """By table: areas under the ROC curve and of average precision, scores s [B, Q] without ties."""
+    t = y.gather(1, s.argsort(1, descending=True))
+    P, c = t.sum(1), t.cumsum(1)
+    rank = torch.arange(1, t.shape[1] + 1, device=y.device)
+    return (c * (1 - t)).sum(1) / (P * (t.shape[1] - P)), (c / rank * t).sum(1) / P
+
+
+def logistic(X, y, n, lam=3.):
+    """Ridge logistic regression by Newton's method, a batch of tables at once: scores of the queries."""
+    A = torch.cat([X, torch.ones_like(X[:, :, :1])], 2).double()
+    a, t = A[:, :n], y[:, :n].double()
+    w = torch.zeros(A.shape[0], A.shape[2], dtype=torch.double, device=X.device)
+    I = torch.eye(A.shape[2], device=X.device, dtype=torch.double) * lam
+    for _ in range(12):
+        p = torch.sigmoid((a @ w[:, :, None])[..., 0])
+        g = (a * (p - t)[:, :, None]).sum(1) + w * lam
+        w = w - torch.linalg.solve((a * (p * (1 - p) + 1e-4)[:, :, None]).transpose(1, 2) @ a + I, g)
+    return (A[:, n:] @ w[:, :, None])[..., 0].float()
+
+
+def odds(p, n):
+    return math.log(p / (n - p))
+
+
+class Optimizer:
+    """AdamW, or Muon for the matrices of the layers and AdamW for the rest; gradients clipped at 1, steps with a gradient
+    that is not finite skipped without waiting for the device."""
+
+    def __init__(self, model, muon, device):
+        named = [(k, p) for k, p in model.named_parameters()]
+        mat = [p for k, p in named if muon and p.ndim == 2 and k.startswith('ls.')]
+        ids = {id(p) for p in mat}
+        self.params = [p for _, p in named]
+        self.adam = torch.optim.AdamW([p for p in self.params if id(p) not in ids], lr=1e-3, betas=(.9, .98), weight_decay=.01,
+                                      fused=device != 'cpu')
+        shapes = {}
+        for p in mat:
+            shapes.setdefault(tuple(p.shape), []).append(p)
+        self.groups = [(ps, torch.zeros(len(ps), *s, device=device)) for s, ps in shapes.items()]
+        self.device = device
+
+    def step(self, lr):
+        grads = [p.grad for p in self.params]
+        norm = torch.stack(torch._foreach_norm(grads)).norm()
+        bad = (~torch.isfinite(norm)).float()
+        for g in self.adam.param_groups:
+            g['lr'] = lr
+        if self.device != 'cpu':
+            self.adam.grad_scale, self.adam.found_inf = norm.clamp(min=1), bad
+            self.adam.step()
+        elif not bad:
+            torch._foreach_div_(grads, norm.clamp(min=1))
+            self.adam.step()
+        for ps, m in self.groups:                                   # Keller Jordan's Muon, stacks of equal matrices at once
+            g = torch.nan_to_num(torch.stack([p.grad for p in ps])) * (1 - bad)
+            m.lerp_(g, .05)
+            u = (g.lerp(m, .95)).bfloat16()
+            flip = u.shape[1] > u.shape[2]
+            u = u.transpose(1, 2) if flip else u
+            u = u / (u.norm(dim=(1, 2), keepdim=True) + 1e-7)
+            for _ in range(5):
+                A = u @ u.transpose(1, 2)
+                u = 3.4445 * u + (-4.7750 * A + 2.0315 * A @ A) @ u
+            u = (u.transpose(1, 2) if flip else u).float()
+            s = .2 * max(u.shape[1:]) ** .5 * lr
+            for p, v in zip(ps, u):
+                p.data.mul_(1 - .01 * lr).sub_(v, alpha=s)
+        for p in self.params:
+            p.grad = None
+        return norm
+
+    def state(self):
+        return dict(adam=self.adam.state_dict(), muon=[m for _, m in self.groups])
+
+    def load(self, s):
+        self.adam.load_state_dict(s['adam'])
+        for (_, m), v in zip(self.groups, s['muon']):
+            m.copy_(v)
+
+
+def validation(device, batches, nodes, seed=20261118):
+    """Held-out tables of 20 + 180 labelled rows, 200 queries: 16 tables a batch of 12, 31 and 63 columns."""
+    prior, out = Prior(seed, device, nodes), []
+    g = torch.Generator(device).manual_seed(seed)
+    for C in (12, 31, 63):
+        for _ in range(batches):
+            X, y = prior.tables(16, C, 200, 20)
+            out.append((X, y, torch.randn(16, 1, C, 16, device=device, generator=g)))
+    return out
+
+
+@torch.no_grad()
+def validate(model, val):
+    """By table: log loss, AUROC, AP."""
+    r = []
+    for X, y, codes in val:
+        s = model(X, y, 200, codes)
+        t = y[:, 200:]
+        l = F.binary_cross_entropy_with_logits(s + odds(40, 200) - odds(20, 200), t, reduction='none').mean(1)
+        r.append(torch.stack([l, *auroc_ap(s, t)]))
+    return torch.cat(r, 1)
+
+
+def main():
+    a = argparse.ArgumentParser()
+    a.add_argument('--models', default='transformer,alt')
+    a.add_argument('--seconds', type=float, default=60)
+    a.add_argument('--schedule', default='cosine', choices=('cosine', 'hold', 'decay'))
+    a.add_argument('--from', dest='start')
+    a.add_argument('--out', required=True)
+    a.add_argument('--cells', type=int, default=300000)
+    a.add_argument('--lr', type=float, default=1.2e-3)
+    a.add_argument('--warm', type=int, default=200)
+    a.add_argument('--seed', type=int, default=1)
+    a.add_argument('--nodes', type=int, default=1500)
+    a.add_argument('--val', type=int, default=4, help='validation batches of each number of columns')
+    a.add_argument('--compile', action='store_true')
+    a.add_argument('--steps', type=int, default=10 ** 9)
+    o = a.parse_args()
+    dev = 'cuda' if torch.cuda.is_available() else 'cpu'
+    torch.backends.cuda.matmul.allow_tf32 = True
+    if dev == 'cuda':
+        torch.backends.cuda.enable_cudnn_sdp(False)               # plans anew for every shape
+    os.makedirs(o.out, exist_ok=True)
+    val = validation(dev, o.val, o.nodes)
+    log = dict(options=vars(o), val={}, loss={}, ms={}, shapes=[])
+    X = [auroc_ap(logistic(X[..., 0], y, 200), y[:, 200:]) for X, y, _ in val]
+    log['logistic'] = [torch.cat([r[i] for r in X]).tolist() for i in (0, 1)]
+    print('logistic %.4f %.4f of %d tables' % (*(sum(v) / len(v) for v in log['logistic']), 48 * o.val), flush=True)
+    models, tables, steps0 = {}, 0, 0
+    for name in o.models.split(','):
+        torch.manual_seed(1)
+        m = Model(name.split('+')[0]).to(dev)
+        opt = Optimizer(m, name.endswith('+muon'), dev)
+        if o.start:
+            s = torch.load(f'{o.start}/{name}.pt', map_location=dev, weights_only=False)
+            m.load_state_dict(s['model'])
+            if 'opt' in s:
+                opt.load(s['opt'])
+            tables, steps0 = s['tables'], s['steps']
+        run = m
+        if o.compile:
+            import torch._dynamo as dyn
+            dyn.config.cache_size_limit = dyn.config.accumulated_cache_size_limit = 256
+            for l in m.ls:
+                l.forward = torch.compile(l.forward, dynamic=True)
+        models[name] = dict(m=m, run=run, opt=opt, loss=[], val=[], ms=[0., 0])
+    prior = Prior(o.seed + 1000 * steps0, dev, o.nodes)
+    torch.manual_seed(o.seed + steps0)
+    mark = (lambda: None) if dev == 'cpu' else torch.cuda.synchronize
+    t0, step, nextv, gen_ms = time.time(), 0, .1, [0., 0]
+
+    def check(frac):
+        for name, r in models.items():
+            v = validate(r['m'], val)
+            r['val'].append(dict(frac=frac, tables=tables, mean=v.mean(1).tolist()))
+            r['last'] = v
+            print(f'[{time.time() - t0:5.0f}] {name:20s} step {step} tables {tables} loss {torch.stack(r["loss"][-200:]).mean().item():.4f} val log loss %.4f AUROC %.4f AP %.4f' % tuple(v.mean(1).tolist()), flush=True)
+
+    while step < o.steps:
+        frac = (time.time() - t0) / o.seconds
+        if frac >= 1:
+            break
+        warm = min(1, (step + 1) / (o.warm if not o.start else 50))
+        lr = o.lr * warm * {'cosine': .5 + .5 * math.cos(math.pi * frac), 'hold': 1., 'decay': 1 - frac}[o.schedule]
+        timed = step % 25 == 20
+        C, n, p = prior.shape()
+        B = int(max(2, min(64, o.cells / ((n + 200) * (C + 1)))))
+        if timed:
+            mark(); t1 = time.time()
+        X, y = prior.tables(B, C, n, p)
+        if timed:
+            mark(); gen_ms[0] += 1e3 * (time.time() - t1); gen_ms[1] += 1
+        codes = torch.randn(B, 1, C, 16, device=dev)
+        for r in models.values():
+            if timed:
+                mark(); t1 = time.time()
+            s = r['run'](X, y, n, codes)
+            loss = F.binary_cross_entropy_with_logits(s + odds(40, 200) - odds(p, n), y[:, n:])
+            loss.backward()
+            r['opt'].step(lr)
+            r['loss'].append(loss.detach())
+            if timed:
+                mark(); r['ms'][0] += 1e3 * (time.time() - t1); r['ms'][1] += 1
+        step += 1
+        tables += B
+        log['shapes'].append((B, C, n))
+        if frac > nextv or step in (20, 100):
+            check(frac)
+            while nextv < frac:
+                nextv += .1
+    mark()
+    log.update(seconds=time.time() - t0, steps=step, tables=tables, steps_before=steps0)
+    check(1.)
+    log['ms']['prior'] = gen_ms[0] / max(1, gen_ms[1])
+    first = next(iter(models.values()))
+    for name, r in models.items():
+        log['ms'][name] = r['ms'][0] / max(1, r['ms'][1])
+        log['loss'][name] = [round(v, 4) for v in torch.stack(r['loss']).tolist()]
+        log['val'][name] = r['val']
+        v, d = r['last'], r['last'] - first['last']
+        log.setdefault('final', {})[name] = dict(mean=v.mean(1).tolist(), difference=d.mean(1).tolist(), error=(d.std(1) / d.shape[1] ** .5).tolist(), tables=v.tolist())
+        print(f'{name:20s} {log["ms"][name]:6.1f} ms  log loss, AUROC, AP %.4f %.4f %.4f' % tuple(v.mean(1).tolist()),
+              '  minus first %+.4f %+.4f %+.4f' % tuple(d.mean(1).tolist()), ' errors %.4f %.4f %.4f' % tuple((d.std(1) / d.shape[1] ** .5).tolist()))
+        torch.save(dict(model=r['m'].state_dict(), opt=r['opt'].state(), tables=tables, steps=steps0 + step), f'{o.out}/{name}.pt')
+        save_file({k: v.half().contiguous() for k, v in r['m'].state_dict().items()}, f'{o.out}/{name}.safetensors')
+        if name.split('+')[0] != 'transformer':                    # energies by step: share of rows whose energy falls
+            with torch.no_grad():
+                tr = []
+                r['m'](*val[len(val) // 2][:2], 200, val[len(val) // 2][2], trace=tr)
+            fall = [[(e[t + 1] < e[t]).float().mean().item() for t in range(len(e) - 1)] for e in tr]
+            log['final'][name].update(fall=fall, energy=[e.double().mean((1, 2)).tolist() for e in tr], alpha=[l.alpha.exp().tolist() for l in r['m'].ls])
+            print('   energy by block and step', [[round(v, 2) for v in e.double().mean((1, 2)).tolist()] for e in tr], 'falls', [[round(v, 3) for v in f] for f in fall])
+    print(f'prior {log["ms"]["prior"]:.1f} ms; {step} steps, {tables} tables, {log["seconds"]:.0f} s', torch.cuda.max_memory_allocated() / 2 ** 30 if dev == 'cuda' else '')
+    json.dump(log, open(f'{o.out}/log.json', 'w'))
+
+
+if __name__ == '__main__':
+    main()
