@@ -62,17 +62,22 @@ class Layer(nn.Module):
         self.qc, self.oc, self.qr, self.orow = nn.Linear(d, 3 * d), nn.Linear(d, d), nn.Linear(d, 3 * d), nn.Linear(d, d)
         self.f1, self.f2 = nn.Linear(d, ff), nn.Linear(ff, d)
 
-    def forward(self, x, n):
+    def forward(self, x, n, last=False):
         B, R, C, d = x.shape
         h, dt = self.h, working(x)
 
-        def lin(l, v):
-            return F.linear(v, l.weight.to(dt), l.bias.to(dt))
+        def lin(l, v, of=slice(None)):
+            return F.linear(v, l.weight[of].to(dt), l.bias[of].to(dt))
         q, k, v = lin(self.qc, self.n[0](x).to(dt)).view(B * R, C, 3, h, d // h).permute(2, 0, 3, 1, 4)
         x = x + lin(self.oc, F.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(B, R, C, d))
-        g = lin(self.qr, self.n[1](x).to(dt).transpose(1, 2).contiguous())
-        q, k, v = g.view(B * C, R, 3, h, d // h).permute(2, 0, 3, 1, 4)
-        o = F.scaled_dot_product_attention(q, k[:, :, :n], v[:, :, :n]).transpose(1, 2).reshape(B, C, R, d)
+        if last:                                                       # only the queries' label cells are read after it
+            x, C = x[:, :, -1:], 1
+        g = self.n[1](x).to(dt).transpose(1, 2).reshape(B * C, R, d)
+        k, v = lin(self.qr, g[:, :n], slice(d, None)).view(B * C, n, 2, h, d // h).permute(2, 0, 3, 1, 4)
+        if last:
+            x, g, R = x[:, n:], g[:, n:], R - n
+        q = lin(self.qr, g, slice(0, d)).view(B * C, R, h, d // h).transpose(1, 2)
+        o = F.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(B, C, R, d)
         x = x + lin(self.orow, o).transpose(1, 2)
         return x + lin(self.f2, F.gelu(lin(self.f1, self.n[2](x).to(dt))))
 
@@ -89,47 +94,58 @@ class Attention(nn.Module):
         self.eps = nn.Parameter(torch.full((h,), math.log(.2) if mode == 'given' else -.5 * math.log(dh)))
 
     def maps(self, dt):
-        """Weights of queries with logits' scales in them, of keys, and 1/eps by head."""
+        """Weights of queries and values with logits' scales in them (of queries alone, too), and of keys."""
         eps = self.eps.exp()
-        s = torch.stack([torch.full_like(eps, self.dh ** -.5), eps], 1)[:, :, None].expand(-1, -1, self.dh)
-        return (self.qv * s.reshape(-1, 1)).to(dt), self.kw.to(dt), (1 / eps).to(dt)
+        s = torch.stack([torch.full_like(eps, self.dh ** -.5), eps], 1)[:, :, None].expand(-1, -1, self.dh).reshape(-1, 1)
+        Q = self.qv * s
+        i = (1 / eps)[:, None].expand(-1, 2 * self.dh).reshape(-1, 1)
+        own = self.part(Q), self.part(self.kw), self.part(Q * i), self.part(self.kw * i)
+        return [w.to(dt) for w in (Q, self.kw, Q * i, self.kw * i, *own)]
+
+    def part(self, W):
+        """Rows of queries or keys alone."""
+        return W.unflatten(0, (self.h, 2 * self.dh))[:, :self.dh].flatten(0, 1)
 
     def split(self, g, W):
-        """[N, L, d] -> [N, h, L, 2 dh]"""
-        return F.linear(g, W).unflatten(-1, (self.h, 2 * self.dh)).transpose(1, 2)
+        """[N, L, d] -> [N, h, L, dh or 2 dh]"""
+        return F.linear(g, W).unflatten(-1, (self.h, -1)).transpose(1, 2)
 
-    def force(self, g, kw):
-        """-dE/dg for g [N, L, d] and stored keys and values kw [N, h, n, 2 dh]."""
-        Q, _, inv = self.maps(g.dtype)
-        qv = self.split(g, Q)
-        f = F.scaled_dot_product_attention(qv, kw, kw, scale=1.)
+    def store(self, g):
+        """Keys and values, and keys alone, of the patterns g [N, n, d]."""
+        _, K, _, _, _, k, _, _ = self.maps(g.dtype)
+        return self.split(g, K), self.split(g, k) if self.mode == 'given' else None
+
+    def force(self, g, stored):
+        """-dE/dg for g [N, L, d] and stored patterns."""
+        Q, _, Qi, _, q, _, qi, _ = self.maps(g.dtype)
+        kw, k = stored
+        f = F.linear(F.scaled_dot_product_attention(self.split(g, Q), kw, kw, scale=1.).transpose(1, 2).flatten(-2), Qi.t())
         if self.mode == 'given':
-            k = kw[..., :self.dh]
-            f = torch.cat([f[..., :self.dh] - F.scaled_dot_product_attention(qv[..., :self.dh], k, k, scale=1.), f[..., self.dh:]], -1)
-        return F.linear((f * inv[:, None, None]).transpose(1, 2).flatten(-2), Q.t())
+            f = f - F.linear(F.scaled_dot_product_attention(self.split(g, q), k, k, scale=1.).transpose(1, 2).flatten(-2), qi.t())
+        return f
 
     def joint(self, g):
         """-dE/dg where the tokens' own keys and values follow g: g [N, L, d]."""
-        Q, K, inv = self.maps(g.dtype)
-        qv, kw = self.split(g, Q), self.split(g, K)
-        p = torch.softmax(qv @ kw.transpose(-1, -2), -1)
-        fq, fk = p @ kw, p.transpose(-1, -2) @ qv
-        if self.mode == 'given':
-            q, k = qv[..., :self.dh], kw[..., :self.dh]
-            p = torch.softmax(q @ k.transpose(-1, -2), -1)
-            z = torch.zeros_like(q)
-            fq, fk = fq - torch.cat([p @ k, z], -1), fk - torch.cat([p.transpose(-1, -2) @ q, z], -1)
-        i = inv[:, None, None]
-        return F.linear((fq * i).transpose(1, 2).flatten(-2), Q.t()) + F.linear((fk * i).transpose(1, 2).flatten(-2), K.t())
+        Q, K, Qi, Ki, q, k, qi, ki = self.maps(g.dtype)
 
-    def energy(self, g, kw):
+        def both(Wq, Wk, Vq, Vk):
+            fq, fk = [], []
+            for a, b in zip(*(F.linear(g, W).unflatten(-1, (self.h, -1)).unbind(-2) for W in (Wq, Wk))):   # by head, without copies
+                p = torch.softmax(a @ b.transpose(-1, -2), -1)
+                fq.append(p @ b)
+                fk.append(p.transpose(-1, -2) @ a)
+            return F.linear(torch.cat(fq, -1), Vq.t()) + F.linear(torch.cat(fk, -1), Vk.t())
+        f = both(Q, K, Qi, Ki)
+        return f - both(q, k, qi, ki) if self.mode == 'given' else f
+
+    def energy(self, g, stored):
         """By token: [N, L]."""
-        Q, _, inv = self.maps(g.dtype)
-        qv = self.split(g, Q)
+        kw = stored[0]
+        qv = self.split(g, self.maps(g.dtype)[0])
         e = torch.logsumexp(qv @ kw.transpose(-1, -2), -1)
         if self.mode == 'given':
             e = e - torch.logsumexp(qv[..., :self.dh] @ kw[..., :self.dh].transpose(-1, -2), -1)
-        return -(e * inv[:, None]).sum(1)
+        return -(e / self.eps.exp()[:, None]).sum(1)
 
 
 class Memories(nn.Module):
@@ -181,17 +197,19 @@ class Block(nn.Module):
         """The memory that a block descends with: keys and values of the context, and of the rows' cells (clamped)."""
         col = row = None
         if self.col is not None and not self.joint:
-            col = self.col.split(g.flatten(0, 1), self.col.maps(g.dtype)[1])
+            col = self.col.store(g.flatten(0, 1))
         if self.row is not None:
-            row = self.row.split(g[:, :n].transpose(1, 2).flatten(0, 1), self.row.maps(g.dtype)[1])
+            row = self.row.store(g[:, :n].transpose(1, 2).flatten(0, 1))
         return col, row
 
     def force(self, g, memory):
         B, R = g.shape[:2]
+        if self.axis == 'rows':                                        # all terms column by column: one transposition
+            g = g.transpose(1, 2).contiguous()
+            return (self.mem.force(g) + self.row.force(g.flatten(0, 1), memory[1]).unflatten(0, (B, -1))).transpose(1, 2)
         f = self.mem.force(g)
-        if self.col is not None:
-            gc = g.flatten(0, 1)
-            f = f + (self.col.joint(gc) if self.joint else self.col.force(gc, memory[0])).unflatten(0, (B, R))
+        gc = g.flatten(0, 1)
+        f = f + (self.col.joint(gc) if self.joint else self.col.force(gc, memory[0])).unflatten(0, (B, R))
         if self.row is not None:
             f = f + self.row.force(g.transpose(1, 2).flatten(0, 1), memory[1]).unflatten(0, (B, -1)).transpose(1, 2)
         return f
@@ -202,15 +220,18 @@ class Block(nn.Module):
         e = self.mem.energy(g).sum(-1)
         if self.col is not None:
             gc = g.flatten(0, 1)
-            kw = self.col.split(gc, self.col.maps(g.dtype)[1]) if self.joint else memory[0]
-            e = e + self.col.energy(gc, kw).sum(-1).unflatten(0, (B, R))
+            e = e + self.col.energy(gc, self.col.store(gc) if self.joint else memory[0]).sum(-1).unflatten(0, (B, R))
         if self.row is not None:
             e = e + self.row.energy(g.transpose(1, 2).flatten(0, 1), memory[1]).unflatten(0, (B, -1)).sum(1)
         return e
 
-    def forward(self, x, n, trace=None):
+    def forward(self, x, n, last=False, trace=None):
+        if last and self.axis == 'rows':                               # only the queries' label cells are read after it
+            x = x[:, :, -1:]
         g = norm(x)
         memory = self.store(g, n)
+        if last and self.axis == 'rows':
+            x, g = x[:, n:], g[:, n:]
         a = self.alpha.exp()
         e = [self.energy(g, memory)] if trace is not None else None
         for t in range(self.T):
@@ -229,8 +250,10 @@ def blocks(name, d):
     if name == 'sum':                        # one energy of all terms, four blocks of two steps
         return [Block(d, 4, 32, 256, 2, 'both') for _ in range(4)]
     opts = {'alt': {}, 'alt2': dict(T=2), 'alt3': dict(T=3), 'clamped': dict(joint=False), 'clamped2': dict(joint=False, T=2),
-            'lse': dict(mode='both'), 'squares': dict(mode='both', squares=True)}[name]
+            'lse': dict(mode='both'), 'mixed': {}, 'squares': dict(mode='both', squares=True)}[name]
     opts = {'T': 1, **opts}
+    if name == 'mixed':                      # the usual energy attention over columns
+        return [Block(d, 4, 32, 128, axis=axis, mode=mode, **opts) for _ in range(4) for axis, mode in (('columns', 'both'), ('rows', 'given'))]
     return [Block(d, 4, 32, 128, axis=axis, **opts) for _ in range(4) for axis in ('columns', 'rows')]
 
 
@@ -248,8 +271,8 @@ class Model(nn.Module):
         """Logits of the queries [B, R - n], at the context's rate of anomalies."""
         x = self.enc(X, y, n, codes)
         for l in self.ls:
-            x = l(x, n) if trace is None else l(x, n, trace)
-        return self.o2(F.gelu(self.o1(self.ln(x[:, n:, -1]))))[..., 0].float()
+            x = l(x, n, l is self.ls[-1]) if trace is None else l(x, n, l is self.ls[-1], trace)
+        return self.o2(F.gelu(self.o1(self.ln(x[:, n - X.shape[1]:, -1]))))[..., 0].float()
 
 
 def test():
@@ -258,13 +281,14 @@ def test():
     X, y, n = torch.randn(2, 11, 5, 2, dtype=torch.double), (torch.rand(2, 11) < .3).double(), 7
     codes = torch.randn(2, 1, 5, 16, dtype=torch.double)
     size = sum(p.numel() for p in Model('transformer').parameters())
-    for kind in ('sum', 'alt', 'alt2', 'alt3', 'clamped', 'clamped2', 'lse', 'squares'):
+    for kind in ('transformer', 'sum', 'alt', 'alt2', 'clamped', 'lse', 'mixed', 'squares'):
         m = Model(kind).double()
         x = m.enc(X, y, n, codes)
         worst = 0
-        for l in m.ls:
+        for l in m.ls if kind != 'transformer' else ():
             g = norm(x).detach()
-            memory = tuple(None if t is None else t.detach() for t in l.store(g, n))
+            with torch.no_grad():
+                memory = l.store(g, n)
             g = (g + .3 * torch.randn_like(g)).requires_grad_()
             d = torch.autograd.grad(l.energy(g, memory).sum(), g)[0]
             f = l.force(g, memory)
@@ -283,6 +307,10 @@ def test():
         X2 = X.clone()
         X2[:, -1] += 1
         assert (m(X2, y, n, codes)[:, :-1] - a[:, :-1]).abs().max() < 1e-6
+        x = m.enc(X, y, n, codes)                                     # the last block may leave out what is not read
+        for l in m.ls:
+            x = l(x, n)
+        assert (m.o2(F.gelu(m.o1(m.ln(x[:, n:, -1]))))[..., 0] - a).abs().max() < 1e-6
         print(f'{kind}: force equals -dE/dg to {worst:.1e}; energies fall; {sum(p.numel() for p in m.parameters()):,} parameters (transformer {size:,})')
 
 

@@ -1,4 +1,4 @@
-"""Where a training step's time goes, on twelve shapes of 300,000 cells. steps.py OUT.json [PROTOTYPE] [--compile KINDS]
+"""Where a training step's time goes, on twelve shapes of 300,000 cells. steps.py OUT.json [PROTOTYPE] [--kinds KINDS] [--compile KINDS]
 
 PROTOTYPE: the folder of the earlier prototype's context.py, whose step is measured on the same shapes."""
 import json
@@ -9,7 +9,7 @@ import torch.nn as nn
 import torch.nn.functional as F
 from model import Model
 from prior import Prior
-from train import Optimizer
+from train import Optimizer, trained
 
 dev = 'cuda' if torch.cuda.is_available() else 'cpu'
 small = dev == 'cpu'
@@ -56,7 +56,7 @@ def main():
         print(f'{k:40s} {v:8.2f}', flush=True)
         json.dump(res, open(out, 'w'))
 
-    if len(sys.argv) > 2 and sys.argv[2] != '--compile':
+    if len(sys.argv) > 2 and not sys.argv[2].startswith('--'):
         sys.path.insert(0, sys.argv[2])
         import context as proto
         for cudnn in (True, False):
@@ -87,14 +87,14 @@ def main():
     prior = Prior(3, dev, NODES)
     say('prior', clock(prior.tables, S, 1))
     T = [(*prior.tables(*s), s[2]) for s in S]
-    for kind in kinds or ('transformer', 'alt', 'clamped', 'lse', 'alt2', 'sum'):
+    for kind in kinds or (sys.argv[sys.argv.index('--kinds') + 1].split(',') if '--kinds' in sys.argv else ('transformer', 'alt', 'clamped', 'lse', 'alt2', 'sum')):
         m = Model(kind).to(dev)
-        opt = Optimizer(m, False, dev)
+        opt = Optimizer(m, .4, dev)
         if kinds:
             import torch._dynamo as dyn
             dyn.config.cache_size_limit = dyn.config.accumulated_cache_size_limit = 256
             for l in m.ls:
-                l.forward = torch.compile(l.forward, dynamic=True)
+                l.forward = trained(l.forward)
 
         def forward(X, y, n):
             with torch.no_grad():
@@ -117,7 +117,7 @@ def main():
         if not kinds:
             say(f'{kind} forward and backward{tag}', clock(both, T, 1))
             say(f'{kind} forward, no gradient{tag}', clock(forward, T, 1))
-    if not small and not kinds:                                  # largest kernels of the energy's step
+    if not small and len(sys.argv) < 4:                                  # largest kernels of the energy's step
         m = Model('alt').to(dev)
         with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA, torch.profiler.ProfilerActivity.CPU]) as prof:
             for X, y, n in T[:4]:

@@ -4,7 +4,7 @@ and the generator is paid for once.
   train.py --models transformer,alt --seconds 500 --schedule hold --out LEG1                 first leg
   train.py --models transformer,alt --seconds 400 --schedule decay --from LEG1 --out LEG2    goes on with its state
 
-A model is a kind of model.py, with +muon behind it for the optimizer. LEG/log.json has losses, validation and times,
+A model is a kind of model.py, with +muon (or +muon0.2, the size of its steps) behind it for the optimizer. LEG/log.json has losses, validation and times,
 LEG/MODEL.pt the state (weights, moments), LEG/MODEL.safetensors the weights in float16.
 """
 import argparse
@@ -48,7 +48,7 @@ class Optimizer:
     """AdamW, or Muon for the matrices of the layers and AdamW for the rest; gradients clipped at 1, steps with a gradient
     that is not finite skipped without waiting for the device."""
 
-    def __init__(self, model, muon, device):
+    def __init__(self, model, muon, device):                     # muon: the size of its steps by AdamW's, or 0
         named = [(k, p) for k, p in model.named_parameters()]
         mat = [p for k, p in named if muon and p.ndim == 2 and k.startswith('ls.')]
         ids = {id(p) for p in mat}
@@ -59,7 +59,7 @@ class Optimizer:
         for p in mat:
             shapes.setdefault(tuple(p.shape), []).append(p)
         self.groups = [(ps, torch.zeros(len(ps), *s, device=device)) for s, ps in shapes.items()]
-        self.device = device
+        self.device, self.size = device, muon
 
     def step(self, lr):
         grads = [p.grad for p in self.params]
@@ -84,7 +84,7 @@ class Optimizer:
                 A = u @ u.transpose(1, 2)
                 u = 3.4445 * u + (-4.7750 * A + 2.0315 * A @ A) @ u
             u = (u.transpose(1, 2) if flip else u).float()
-            s = .2 * max(u.shape[1:]) ** .5 * lr
+            s = self.size * max(u.shape[1:]) ** .5 * lr
             for p, v in zip(ps, u):
                 p.data.mul_(1 - .01 * lr).sub_(v, alpha=s)
         for p in self.params:
@@ -109,6 +109,12 @@ def validation(device, batches, nodes, seed=20261118):
             X, y = prior.tables(16, C, 200, 20)
             out.append((X, y, torch.randn(16, 1, C, 16, device=device, generator=g)))
     return out
+
+
+def trained(f):
+    """f, compiled where gradients are wanted."""
+    fast = torch.compile(f, dynamic=True)
+    return lambda *a: fast(*a) if torch.is_grad_enabled() else f(*a)
 
 
 @torch.no_grad()
@@ -152,25 +158,25 @@ def main():
     models, tables, steps0 = {}, 0, 0
     for name in o.models.split(','):
         torch.manual_seed(1)
-        m = Model(name.split('+')[0]).to(dev)
-        opt = Optimizer(m, name.endswith('+muon'), dev)
+        kind, _, rule = name.partition('+')
+        m = Model(kind).to(dev)
+        opt = Optimizer(m, float(rule[4:] or .4) if rule else 0, dev)
         if o.start:
             s = torch.load(f'{o.start}/{name}.pt', map_location=dev, weights_only=False)
             m.load_state_dict(s['model'])
             if 'opt' in s:
                 opt.load(s['opt'])
             tables, steps0 = s['tables'], s['steps']
-        run = m
         if o.compile:
             import torch._dynamo as dyn
             dyn.config.cache_size_limit = dyn.config.accumulated_cache_size_limit = 256
             for l in m.ls:
-                l.forward = torch.compile(l.forward, dynamic=True)
-        models[name] = dict(m=m, run=run, opt=opt, loss=[], val=[], ms=[0., 0])
+                l.forward = trained(l.forward)
+        models[name] = dict(m=m, opt=opt, loss=[], val=[], ms=[0., 0])
     prior = Prior(o.seed + 1000 * steps0, dev, o.nodes)
     torch.manual_seed(o.seed + steps0)
     mark = (lambda: None) if dev == 'cpu' else torch.cuda.synchronize
-    t0, step, nextv, gen_ms = time.time(), 0, .1, [0., 0]
+    t0, step, nextv, gen_ms, stock = time.time(), 0, .1, [0., 0], []
 
     def check(frac):
         for name, r in models.items():
@@ -185,19 +191,21 @@ def main():
             break
         warm = min(1, (step + 1) / (o.warm if not o.start else 50))
         lr = o.lr * warm * {'cosine': .5 + .5 * math.cos(math.pi * frac), 'hold': 1., 'decay': 1 - frac}[o.schedule]
-        timed = step % 25 == 20
-        C, n, p = prior.shape()
-        B = int(max(2, min(64, o.cells / ((n + 200) * (C + 1)))))
+        timed = step % 25 >= 22
         if timed:
             mark(); t1 = time.time()
-        X, y = prior.tables(B, C, n, p)
+        if not stock:                                              # tables of one shape for three steps at once: fewer launches
+            C, n, p = prior.shape()
+            B = int(max(2, min(64, o.cells / ((n + 200) * (C + 1)))))
+            stock = list(zip(*(t.split(B) for t in prior.tables(3 * B, C, n, p))))
+        X, y = stock.pop()
         if timed:
             mark(); gen_ms[0] += 1e3 * (time.time() - t1); gen_ms[1] += 1
         codes = torch.randn(B, 1, C, 16, device=dev)
         for r in models.values():
             if timed:
                 mark(); t1 = time.time()
-            s = r['run'](X, y, n, codes)
+            s = r['m'](X, y, n, codes)
             loss = F.binary_cross_entropy_with_logits(s + odds(40, 200) - odds(p, n), y[:, n:])
             loss.backward()
             r['opt'].step(lr)
