@@ -152,8 +152,8 @@ def score(sets, out, leg, kinds, which='all'):
                 use = torch.rand(PASSES, X.shape[1], device=dev, generator=g).argsort(1)[:, :C]
                 codes = torch.randn(PASSES, 1, C, 16, device=dev, generator=g)
                 s = []
-                for j in range(0, len(te), 1000):
-                    x = X[torch.tensor(np.r_[tr, te[j:j + 1000]], device=dev)]
+                for j in range(0, len(te), 2000):
+                    x = X[torch.tensor(np.r_[tr, te[j:j + 2000]], device=dev)]
                     with torch.no_grad():
                         s.append(m(torch.stack([x[:, u] for u in use]), y[torch.tensor(tr, device=dev)][None].expand(PASSES, -1), n, codes))
                 q.append(torch.cat(s, 1).mean(0).cpu().numpy())
@@ -180,7 +180,7 @@ def table(sets, file, *outs):
             for k in kinds:
                 if f'{k}|{name}|{n}' in res:
                     s = res[f'{k}|{name}|{n}']
-                    R[k, name] = np.array([quality(v, y[t]) + [calibration(1 / (1 + np.exp(-v)), y[t])] for v, t in zip(s, pack[f'{name}.te{n}'])])
+                    R[k, name] = np.array([quality(v, y[t]) + [calibration(1 / (1 + np.exp(-v) * (n - 20) / 20), y[t])] for v, t in zip(s, pack[f'{name}.te{n}'])])
         cols = list(MODELS[:5]) + ['best'] + kinds
         for title, names in (('development', DEVELOPMENT), ('table', TABLE)):
             names = [m for m in names if (kinds[0], m) in R]

@@ -70,14 +70,15 @@ class Layer(nn.Module):
             return F.linear(v, l.weight[of].to(dt), l.bias[of].to(dt))
         q, k, v = lin(self.qc, self.n[0](x).to(dt)).view(B * R, C, 3, h, d // h).permute(2, 0, 3, 1, 4)
         x = x + lin(self.oc, F.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(B, R, C, d))
-        if last:                                                       # only the queries' label cells are read after it
-            x, C = x[:, :, -1:], 1
-        g = self.n[1](x).to(dt).transpose(1, 2).reshape(B * C, R, d)
-        k, v = lin(self.qr, g[:, :n], slice(d, None)).view(B * C, n, 2, h, d // h).permute(2, 0, 3, 1, 4)
-        if last:
-            x, g, R = x[:, n:], g[:, n:], R - n
-        q = lin(self.qr, g, slice(0, d)).view(B * C, R, h, d // h).transpose(1, 2)
-        o = F.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(B, C, R, d)
+        if not last:
+            q, k, v = lin(self.qr, self.n[1](x).to(dt).transpose(1, 2).contiguous()).view(B * C, R, 3, h, d // h).permute(2, 0, 3, 1, 4)
+            o = F.scaled_dot_product_attention(q, k[:, :, :n], v[:, :, :n]).transpose(1, 2).reshape(B, C, R, d)
+        else:                                                          # only the queries' label cells are read after it
+            x = x[:, :, -1:]
+            g = self.n[1](x).to(dt)[:, :, 0]
+            k, v = lin(self.qr, g[:, :n], slice(d, None)).view(B, n, 2, h, d // h).permute(2, 0, 3, 1, 4)
+            q = lin(self.qr, g[:, n:], slice(0, d)).view(B, R - n, h, d // h).transpose(1, 2)
+            x, o = x[:, n:], F.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(B, 1, R - n, d)
         x = x + lin(self.orow, o).transpose(1, 2)
         return x + lin(self.f2, F.gelu(lin(self.f1, self.n[2](x).to(dt))))
 
@@ -268,7 +269,7 @@ class Model(nn.Module):
         self.ln, self.o1, self.o2 = nn.LayerNorm(d), nn.Linear(d, d), nn.Linear(d, 1)
 
     def forward(self, X, y, n, codes=None, trace=None):
-        """Logits of the queries [B, R - n], at the context's rate of anomalies."""
+        """Log likelihood ratios of the queries [B, R - n]: with the log odds of the context's anomalies added, logits."""
         x = self.enc(X, y, n, codes)
         for l in self.ls:
             x = l(x, n, l is self.ls[-1]) if trace is None else l(x, n, l is self.ls[-1], trace)
@@ -311,7 +312,7 @@ def test():
         for l in m.ls:
             x = l(x, n)
         assert (m.o2(F.gelu(m.o1(m.ln(x[:, n:, -1]))))[..., 0] - a).abs().max() < 1e-6
-        print(f'{kind}: force equals -dE/dg to {worst:.1e}; energies fall; {sum(p.numel() for p in m.parameters()):,} parameters (transformer {size:,})')
+        print(f'{kind}: {size:,} parameters, queries do not see queries') if kind == 'transformer' else print(f'{kind}: force equals -dE/dg to {worst:.1e}; energies fall; {sum(p.numel() for p in m.parameters()):,} parameters (transformer {size:,})')
 
 
 if __name__ == '__main__':

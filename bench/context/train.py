@@ -112,9 +112,19 @@ def validation(device, batches, nodes, seed=20261118):
 
 
 def trained(f):
-    """f, compiled where gradients are wanted."""
-    fast = torch.compile(f, dynamic=True)
-    return lambda *a: fast(*a) if torch.is_grad_enabled() else f(*a)
+    """f, compiled where gradients are wanted (not of a last block, which is small); as it is should compiling fail."""
+    fast = [torch.compile(f, dynamic=True)]
+
+    def run(x, n, last=False, *a):
+        if last or not torch.is_grad_enabled() or not fast:
+            return f(x, n, last, *a)
+        try:
+            return fast[0](x, n, last)
+        except Exception as e:
+            print('not compiled:', type(e), flush=True)
+            fast.clear()
+            return f(x, n, last)
+    return run
 
 
 @torch.no_grad()
@@ -124,7 +134,7 @@ def validate(model, val):
     for X, y, codes in val:
         s = model(X, y, 200, codes)
         t = y[:, 200:]
-        l = F.binary_cross_entropy_with_logits(s + odds(40, 200) - odds(20, 200), t, reduction='none').mean(1)
+        l = F.binary_cross_entropy_with_logits(s + odds(40, 200), t, reduction='none').mean(1)
         r.append(torch.stack([l, *auroc_ap(s, t)]))
     return torch.cat(r, 1)
 
@@ -133,7 +143,7 @@ def main():
     a = argparse.ArgumentParser()
     a.add_argument('--models', default='transformer,alt')
     a.add_argument('--seconds', type=float, default=60)
-    a.add_argument('--schedule', default='cosine', choices=('cosine', 'hold', 'decay'))
+    a.add_argument('--schedule', default='cosine', choices=('cosine', 'hold', 'decay', 'wsd'), help='wsd: hold, then decay in the last quarter')
     a.add_argument('--from', dest='start')
     a.add_argument('--out', required=True)
     a.add_argument('--cells', type=int, default=300000)
@@ -185,20 +195,26 @@ def main():
             r['last'] = v
             print(f'[{time.time() - t0:5.0f}] {name:20s} step {step} tables {tables} loss {torch.stack(r["loss"][-200:]).mean().item():.4f} val log loss %.4f AUROC %.4f AP %.4f' % tuple(v.mean(1).tolist()), flush=True)
 
+    def save():
+        for name, r in models.items():
+            torch.save(dict(model=r['m'].state_dict(), opt=r['opt'].state(), tables=tables, steps=steps0 + step), f'{o.out}/{name}.pt')
+            save_file({k: v.half().contiguous() for k, v in r['m'].state_dict().items()}, f'{o.out}/{name}.safetensors')
+
     while step < o.steps:
         frac = (time.time() - t0) / o.seconds
         if frac >= 1:
             break
         warm = min(1, (step + 1) / (o.warm if not o.start else 50))
-        lr = o.lr * warm * {'cosine': .5 + .5 * math.cos(math.pi * frac), 'hold': 1., 'decay': 1 - frac}[o.schedule]
+        lr = o.lr * warm * {'cosine': .5 + .5 * math.cos(math.pi * frac), 'hold': 1., 'decay': 1 - frac, 'wsd': min(1., 4 * (1 - frac))}[o.schedule]
         timed = step % 25 >= 22
         if timed:
             mark(); t1 = time.time()
-        if not stock:                                              # tables of one shape for three steps at once: fewer launches
+        while len(stock) < 10:                                     # tables of one shape for three steps at once: fewer launches
             C, n, p = prior.shape()
             B = int(max(2, min(64, o.cells / ((n + 200) * (C + 1)))))
-            stock = list(zip(*(t.split(B) for t in prior.tables(3 * B, C, n, p))))
-        X, y = stock.pop()
+            stock += [(n, *t) for t in zip(*(t.split(B) for t in prior.tables(3 * B, C, n, p)))]
+        n, X, y = stock.pop(int(prior.rng.integers(len(stock))))
+        B, C = X.shape[0], X.shape[2]
         if timed:
             mark(); gen_ms[0] += 1e3 * (time.time() - t1); gen_ms[1] += 1
         codes = torch.randn(B, 1, C, 16, device=dev)
@@ -206,7 +222,7 @@ def main():
             if timed:
                 mark(); t1 = time.time()
             s = r['m'](X, y, n, codes)
-            loss = F.binary_cross_entropy_with_logits(s + odds(40, 200) - odds(p, n), y[:, n:])
+            loss = F.binary_cross_entropy_with_logits(s + odds(40, 200), y[:, n:])
             loss.backward()
             r['opt'].step(lr)
             r['loss'].append(loss.detach())
@@ -217,11 +233,13 @@ def main():
         log['shapes'].append((B, C, n))
         if frac > nextv or step in (20, 100):
             check(frac)
+            save()
             while nextv < frac:
                 nextv += .1
     mark()
     log.update(seconds=time.time() - t0, steps=step, tables=tables, steps_before=steps0)
     check(1.)
+    save()
     log['ms']['prior'] = gen_ms[0] / max(1, gen_ms[1])
     first = next(iter(models.values()))
     for name, r in models.items():
@@ -232,8 +250,6 @@ def main():
         log.setdefault('final', {})[name] = dict(mean=v.mean(1).tolist(), difference=d.mean(1).tolist(), error=(d.std(1) / d.shape[1] ** .5).tolist(), tables=v.tolist())
         print(f'{name:20s} {log["ms"][name]:6.1f} ms  log loss, AUROC, AP %.4f %.4f %.4f' % tuple(v.mean(1).tolist()),
               '  minus first %+.4f %+.4f %+.4f' % tuple(d.mean(1).tolist()), ' errors %.4f %.4f %.4f' % tuple((d.std(1) / d.shape[1] ** .5).tolist()))
-        torch.save(dict(model=r['m'].state_dict(), opt=r['opt'].state(), tables=tables, steps=steps0 + step), f'{o.out}/{name}.pt')
-        save_file({k: v.half().contiguous() for k, v in r['m'].state_dict().items()}, f'{o.out}/{name}.safetensors')
         if name.split('+')[0] != 'transformer':                    # energies by step: share of rows whose energy falls
             with torch.no_grad():
                 tr = []
