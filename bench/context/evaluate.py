@@ -1,9 +1,10 @@
 """Real sets: what is prepared for the device, trees and logistic regression beside, and the table.
 
   evaluate.py prepare DATA SETS.npz             features, labels and draws of the public sets (DATA: the folder with anomaly/ and nodes/)
-  evaluate.py trees SETS.npz TREES.json         XGBoost, forest, extra trees, their mixture, logistic regression, nearest neighbours
+  evaluate.py trees SETS.npz TREES.json         (and TREES.npz, the bag's scores) XGBoost, forest, extra trees, their mixture, logistic regression, nearest neighbours
   evaluate.py score SETS.npz OUT.npz LEG MODELS [dev|table|all]    scores of the models (kinds, by comma) of LEG/KIND.safetensors
-  evaluate.py table SETS.npz TREES.json OUT.npz                    means, standard errors, differences
+  evaluate.py kinds OUT.json LEG MODELS [TABLES]                   synthetic tables by kind of label: models, trees, logistic regression
+  evaluate.py table SETS.npz TREES.json OUT.npz [TREES.npz]        means, standard errors, differences
 
 DEVELOPMENT sets were named before anything was scored; choices are made on these and on synthetic tables only.
 """
@@ -111,10 +112,11 @@ def trees(sets, out):
     from sklearn.linear_model import LogisticRegression
     from sklearn.neighbors import KNeighborsClassifier
     import xgboost as xgb
-    pack, res = np.load(sets), {}
+    pack, res, bag = np.load(sets), {}, {}
     for name, n in jobs(pack):
         y, t0 = pack[f'{name}.y'], time.time()
         X, rows = pack[f'{name}.z'].astype(np.float32), {m: [] for m in MODELS}
+        bag[f'bag|{name}|{n}'] = []
         for i, (tr, te) in enumerate(zip(pack[f'{name}.tr{n}'], pack[f'{name}.te{n}'])):
             a, b, c = X[tr], y[tr], X[te]
             x = np.mean([xgb.XGBClassifier(n_estimators=k, max_depth=d, learning_rate=l, subsample=.8, colsample_bytree=.6, random_state=i, n_jobs=1).fit(a, b).predict_proba(c)[:, 1]
@@ -123,11 +125,13 @@ def trees(sets, out):
             e = ExtraTreesClassifier(300, min_samples_leaf=2, random_state=i, n_jobs=1).fit(a, b).predict_proba(c)[:, 1]
             l = np.mean([LogisticRegression(C=v, max_iter=500).fit(a, b).predict_proba(c)[:, 1] for v in (.03, .3)], 0)
             k = KNeighborsClassifier(10, weights='distance').fit(a, b).predict_proba(c)[:, 1]
+            bag[f'bag|{name}|{n}'].append((x + f + e) / 3)
             for m, s in zip(MODELS, (x, f, e, (x + f + e) / 3, l, k)):
                 rows[m].append(quality(s, y[te]) + [calibration(s, y[te])])
         res[f'{name}|{n}'] = rows
         print(name, n, {m: np.round(np.mean(v, 0), 2).tolist() for m, v in rows.items()}, f'{time.time() - t0:.0f} s', flush=True)
         json.dump(res, open(out, 'w'))
+        np.savez_compressed(out.replace('.json', '.npz'), **bag)
 
 
 def score(sets, out, leg, kinds, which='all'):
@@ -163,10 +167,41 @@ def score(sets, out, leg, kinds, which='all'):
             np.savez_compressed(out, **res)
 
 
+def kinds(out, leg, models, tables='12'):
+    """Fresh synthetic tables (31 columns, 20 + 180 labels, 200 queries) of each kind of label: AUROC and AP by table."""
+    import torch
+    from safetensors.torch import load_file
+    from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+    import xgboost as xgb
+    from model import Model
+    from prior import KINDS, Prior
+    from train import auroc_ap, logistic
+    nets, res = {}, {}
+    for k in models.split(','):
+        nets[k] = Model(k.split('+')[0])
+        nets[k].load_state_dict({n: v.float() for n, v in load_file(f'{leg}/{k}.safetensors').items()})
+    for i, kind in enumerate(KINDS):
+        X, y = Prior(777 + i).tables(int(tables), 31, 200, 20, kind=kind)
+        t, r = y[:, 200:], {'logistic': torch.stack(auroc_ap(logistic(X[..., 0], y, 200), y[:, 200:]), 1).tolist()}
+        for k, m in nets.items():
+            torch.manual_seed(0)
+            with torch.no_grad():
+                r[k] = torch.stack(auroc_ap(sum(m(X, y, 200) for _ in range(2)), t), 1).tolist()
+        for x, v in zip(X[..., 0].numpy(), y.numpy()):
+            p = [f.fit(x[:200], v[:200]).predict_proba(x[200:])[:, 1] for f in (xgb.XGBClassifier(n_estimators=150, max_depth=3, learning_rate=.08, subsample=.8, colsample_bytree=.6, n_jobs=1),
+                 RandomForestClassifier(300, min_samples_leaf=2, random_state=0), ExtraTreesClassifier(300, min_samples_leaf=2, random_state=0))]
+            for b, s in zip(('XGBoost', 'forest', 'extra trees', 'bag'), p + [sum(p)]):
+                r.setdefault(b, []).append([q / 100 for q in quality(s, v[200:])])
+        res[kind] = r
+        print(kind, {b: np.round(np.mean(v, 0), 3).tolist() for b, v in r.items()}, flush=True)
+        json.dump(res, open(out, 'w'))
+
+
 def table(sets, file, *outs):
     pack, T = np.load(sets), json.load(open(file))
     res = {k: v for o in outs for k, v in np.load(o).items()}
-    kinds = sorted({k.split('|')[0] for k in res})
+    kinds = sorted({k.split('|')[0] for k in res} - {'bag'})
+    kinds += [f'{k} + bag' for k in kinds if any(b.startswith('bag|') for b in res)]   # means of probabilities
     for n in (200, 1000):
         R = {}
         for name, m in jobs(pack):
@@ -178,9 +213,11 @@ def table(sets, file, *outs):
             best = [max(MODELS[:5], key=lambda b: R[b, name][:, i].mean()) for i in (0, 1)]
             R['best', name] = np.stack([R[best[0], name][:, 0], R[best[1], name][:, 1], R['XGBoost', name][:, 2]], 1)
             for k in kinds:
-                if f'{k}|{name}|{n}' in res:
-                    s = res[f'{k}|{name}|{n}']
-                    R[k, name] = np.array([quality(v, y[t]) + [calibration(1 / (1 + np.exp(-v) * (n - 20) / 20), y[t])] for v, t in zip(s, pack[f'{name}.te{n}'])])
+                net, _, more = k.partition(' + ')
+                if f'{net}|{name}|{n}' in res:
+                    p = 1 / (1 + np.exp(-res[f'{net}|{name}|{n}'].astype(np.float64)) * (n - 20) / 20)   # at the context's rate of anomalies
+                    p = (p + res[f'bag|{name}|{n}']) / 2 if more else p
+                    R[k, name] = np.array([quality(v, y[t]) + [calibration(v, y[t])] for v, t in zip(p, pack[f'{name}.te{n}'])])
         cols = list(MODELS[:5]) + ['best'] + kinds
         for title, names in (('development', DEVELOPMENT), ('table', TABLE)):
             names = [m for m in names if (kinds[0], m) in R]
@@ -199,4 +236,4 @@ def table(sets, file, *outs):
 
 
 if __name__ == '__main__':
-    {'prepare': prepare, 'trees': trees, 'score': score, 'table': table}[sys.argv[1]](*sys.argv[2:])
+    {'prepare': prepare, 'trees': trees, 'score': score, 'kinds': kinds, 'table': table}[sys.argv[1]](*sys.argv[2:])
