@@ -214,22 +214,22 @@ def table(sets, file, *outs):
             R['best', name] = np.stack([R[best[0], name][:, 0], R[best[1], name][:, 1], R['XGBoost', name][:, 2]], 1)
             for k in kinds:
                 net, _, more = k.partition(' + ')
-                if f'{net}|{name}|{n}' in res:
+                if f'{net}|{name}|{n}' in res and (not more or f'bag|{name}|{n}' in res):
                     p = 1 / (1 + np.exp(-res[f'{net}|{name}|{n}'].astype(np.float64)) * (n - 20) / 20)   # at the context's rate of anomalies
                     p = (p + res[f'bag|{name}|{n}']) / 2 if more else p
                     R[k, name] = np.array([quality(v, y[t]) + [calibration(v, y[t])] for v, t in zip(p, pack[f'{name}.te{n}'])])
-        cols = list(MODELS[:5]) + ['best'] + kinds
         for title, names in (('development', DEVELOPMENT), ('table', TABLE)):
             names = [m for m in names if (kinds[0], m) in R]
             if not names:
                 continue
+            cols = [c for c in (*MODELS[:5], 'best', *kinds) if all((c, m) in R for m in names)]
             print(f'\n20 + {n - 20} labels, {title} sets: AUROC / AUPRC (standard error over draws)\n')
             print('| set | ' + ' | '.join(cols) + ' |\n|---' * 1 + '|---' * len(cols) + '|')
             for m in names:
                 print(f'| {m} | ' + ' | '.join('%.1f / %.1f (%.1f, %.1f)' % (*R[c, m][:, :2].mean(0), *(R[c, m][:, :2].std(0, ddof=1) / len(R[c, m]) ** .5)) for c in cols) + ' |')
             print('| mean | ' + ' | '.join('%.1f / %.1f' % tuple(np.mean([R[c, m][:, :2].mean(0) for m in names], 0)) for c in cols) + ' |')
             print('| calibration error | ' + ' | '.join('%.3f' % np.mean([R[c, m][:, 2].mean() for m in names]) for c in cols) + ' |')
-            for k in kinds:
+            for k in [c for c in cols if c in kinds]:
                 for b in [c for c in cols if c != k]:
                     d = np.array([R[k, m][:, :2].mean(0) - R[b, m][:, :2].mean(0) for m in names])
                     print(f'{k} - {b}: AUROC %+.2f (%.2f), AUPRC %+.2f (%.2f), ahead on %d and %d of %d' % (d[:, 0].mean(), d[:, 0].std(ddof=1) / len(d) ** .5, d[:, 1].mean(), d[:, 1].std(ddof=1) / len(d) ** .5, (d[:, 0] > 0).sum(), (d[:, 1] > 0).sum(), len(d)))

@@ -5,7 +5,8 @@ and the generator is paid for once.
   train.py --models transformer,alt --seconds 400 --schedule decay --from LEG1 --out LEG2    goes on with its state
 
 A model is a kind of model.py, with +muon (or +muon0.2, the size of its steps) behind it for the optimizer. LEG/log.json has losses, validation and times,
-LEG/MODEL.pt the state (weights, moments), LEG/MODEL.safetensors the weights in float16.
+LEG/MODEL.pt the state (weights, moments), LEG/MODEL.safetensors the weights in float16. Without
+the .pt a leg goes on from the weights alone (LEG/KIND.safetensors).
 """
 import argparse
 import json
@@ -14,6 +15,7 @@ import os
 import time
 import torch
 import torch.nn.functional as F
+from safetensors import safe_open
 from safetensors.torch import save_file
 from model import Model
 from prior import Prior
@@ -165,17 +167,21 @@ def main():
     X = [auroc_ap(logistic(X[..., 0], y, 200), y[:, 200:]) for X, y, _ in val]
     log['logistic'] = [torch.cat([r[i] for r in X]).tolist() for i in (0, 1)]
     print('logistic %.4f %.4f of %d tables' % (*(sum(v) / len(v) for v in log['logistic']), 48 * o.val), flush=True)
-    models, tables, steps0 = {}, 0, 0
+    models, tables, steps0, anew = {}, 0, 0, not o.start
     for name in o.models.split(','):
         torch.manual_seed(1)
         kind, _, rule = name.partition('+')
         m = Model(kind).to(dev)
         opt = Optimizer(m, float(rule[4:] or .4) if rule else 0, dev)
         if o.start:
-            s = torch.load(f'{o.start}/{name}.pt', map_location=dev, weights_only=False)
-            m.load_state_dict(s['model'])
-            if 'opt' in s:
+            if os.path.exists(f'{o.start}/{name}.pt'):
+                s = torch.load(f'{o.start}/{name}.pt', map_location=dev, weights_only=False)
                 opt.load(s['opt'])
+            else:                                                  # weights alone: moments begin anew, so warm up for longer
+                with safe_open(f'{o.start}/{kind}.safetensors', 'pt') as f:
+                    s = dict(model={k: f.get_tensor(k).float() for k in f.keys()}, **{k: int(v) for k, v in f.metadata().items()})
+                anew = True
+            m.load_state_dict(s['model'])
             tables, steps0 = s['tables'], s['steps']
         if o.compile:
             import torch._dynamo as dyn
@@ -198,13 +204,14 @@ def main():
     def save():
         for name, r in models.items():
             torch.save(dict(model=r['m'].state_dict(), opt=r['opt'].state(), tables=tables, steps=steps0 + step), f'{o.out}/{name}.pt')
-            save_file({k: v.half().contiguous() for k, v in r['m'].state_dict().items()}, f'{o.out}/{name}.safetensors')
+            save_file({k: v.half().contiguous() for k, v in r['m'].state_dict().items()}, f'{o.out}/{name}.safetensors',
+                      metadata=dict(tables=str(tables), steps=str(steps0 + step)))
 
     while step < o.steps:
         frac = (time.time() - t0) / o.seconds
         if frac >= 1:
             break
-        warm = min(1, (step + 1) / (o.warm if not o.start else 50))
+        warm = min(1, (step + 1) / (o.warm if anew else 50))
         lr = o.lr * warm * {'cosine': .5 + .5 * math.cos(math.pi * frac), 'hold': 1., 'decay': 1 - frac, 'wsd': min(1., 4 * (1 - frac))}[o.schedule]
         timed = step % 25 >= 22
         if timed:
