@@ -8,17 +8,17 @@
 extern "C" {
 #endif
 
-/* How matrix products are computed; ref computes in double whatever is asked. */
+/* How matrix products are computed; ref always computes in double. */
 typedef enum basin_products {
     BASIN_PRODUCTS_F32,  /* float multiply-adds */
     BASIN_PRODUCTS_TF32, /* on cuda: factors rounded to 10 bits, about 2^-11; else float */
 } basin_products;
 
-/* What computes, and how; all zeros are the defaults. */
+/* Which backend computes, and how; zeros select the defaults. */
 typedef struct basin_compute {
     size_t size; /* sizeof this struct; 0: as in version 1.0 */
-    /* "ref" (double, plain loops, the judge), "cpu" (float, fast) or "cuda" (float, on an NVIDIA
-     * GPU); NULL: "cpu". */
+    /* "ref" (double, plain loops, the reference), "cpu" (float, fast) or "cuda" (float, on an
+     * NVIDIA GPU); NULL: "cpu". */
     const char *backend;
     int threads; /* 0: all cores; cuda needs none */
     basin_products products;
@@ -39,8 +39,8 @@ typedef struct basin_compute {
      * cpu; 1: none are left out. */
     double narrow_least;
     /* The bytes that a plan may need for results and inputs; 0: what the device has free. A plan
-     * that needs more is refused before anything is allocated, and the message says what would
-     * help. */
+     * that needs more is refused before anything is allocated, with a message that suggests what to
+     * change. */
     size_t memory_limit;
 } basin_compute;
 

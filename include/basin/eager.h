@@ -1,6 +1,6 @@
-/* Attention at once, of energies or with values, on the caller's memory and stream: no graph, no
- * plan, no copies. For those who have tensors and derivatives of their own, such as PyTorch and
- * JAX.
+/* Attention computed directly on the caller's memory and stream, as an energy or with values: no
+ * graph, no plan, no copies. For frameworks that bring their own tensors and derivatives, such as
+ * PyTorch and JAX.
  *
  *     basin_eager *eager = NULL;
  *     basin_eager_open(&eager, NULL, &error);
@@ -24,10 +24,10 @@
  *     VALUES          o = sum over keys of p v; 0 where a query has no key
  *     VALUES_REVERSE  dq, dk, dv, dbias: the gradient of sum(c o)
  *     VALUES_SECOND   gq, gk, gv, gbias, gc: how these, and o, change along tangents a of q, b of
- *                     k, av of v, abias of the bias and ac of c. So gc alone, without c, is the
- *                     forward derivative of o; with the cotangents of dq, dk, dv and dbias as
- *                     tangents it is the reverse of the reverse. o, where it is not NULL, is
- *                     written, too: on cuda at hardly a cost beside gc alone. */
+ *                     k, av of v, abias of the bias and ac of c. So gc on its own, without c, is
+ *                     the forward derivative of o; with the cotangents of dq, dk, dv and dbias as
+ *                     tangents it is the reverse of the reverse. o is also written where it is not
+ *                     NULL; on cuda this adds almost nothing to the cost of gc. */
 #ifndef BASIN_EAGER_H
 #define BASIN_EAGER_H
 
@@ -64,9 +64,9 @@ typedef struct basin_eager_attention {
     int64_t batch, queries, keys, heads, width;
     bool exclude_self, causal; /* all pairs but query == key, but key > query */
     bool tf32;                 /* cuda: floats may be rounded to 10 bits for products */
-    /* Of operations with values alone: tokens lie as [batch, H, N, Y]; heads of keys, which divide
-     * those of queries, and the width of values; which of batch, heads and queries the biases
-     * repeat along. */
+    /* Used only by the operations with values: whether tokens are [batch, H, N, Y]; the number of
+     * key heads, which divides the number of query heads, and the width of the values; the axes
+     * (batch, heads, queries) along which the biases are broadcast. */
     bool heads_first;
     int64_t key_heads, value_width;
     double factor;
@@ -128,8 +128,8 @@ typedef struct basin_eager_plan {
     int inputs, outputs;
     const void *const *from; /* [inputs] */
     void *const *to;         /* [outputs] */
-    void *stream; /* cuda: all is queued behind what this cudaStream_t has, and what it gets later
-                     waits for it; NULL is CUDA's default one */
+    void *stream; /* cuda: the cudaStream_t that the work is ordered on, after what was queued
+                     before and before what is queued later; NULL: CUDA's default stream */
 } basin_eager_plan;
 
 /* On cuda the calling thread's device is the backend's. */

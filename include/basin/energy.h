@@ -14,7 +14,7 @@
  *     basin_expr end = basin_descend(&energy, x, &spec, NULL);
  *
  * basin_descend unrolls the steps into one expression, which a loss can be differentiated through.
- * A basin_descent runs step by step, tells an observer of every step, and can stop at a fixed
+ * A basin_descent runs step by step, calls an observer after every step, and can stop at a fixed
  * point or keep the energy from rising. Both run the very same step. */
 #ifndef BASIN_ENERGY_H
 #define BASIN_ENERGY_H
@@ -30,7 +30,7 @@ extern "C" {
 /* ---- energies ---- */
 
 /* One term of an energy: a function that builds it at activations g, one number per sample: shape
- * [B] for tokens [B, N, D], [] for [N, D]; any shape that says what a sample is will do. */
+ * [B] for tokens [B, N, D], [] for [N, D]; any shape that identifies the samples is accepted. */
 typedef struct basin_term {
     const char *name;
     basin_expr (*build)(const void *context, basin_expr g);
@@ -43,7 +43,7 @@ typedef struct basin_energy {
     int terms;
     /* g from x; NULL means g = x. */
     basin_expr (*activation)(const void *context, basin_expr x);
-    const void *context; /* for the activation, and for terms without one of their own */
+    const void *context; /* for the activation, and for terms whose context is NULL */
 } basin_energy;
 
 /* The first two fields, from a list of terms: {BASIN_TERMS({"a", f, p}, {"b", h, q})}. Not in C++,
@@ -89,13 +89,13 @@ BASIN_API basin_expr basin_energy_hopfield(basin_expr g, basin_expr xi, basin_ho
 
 /* ---- the block ---- */
 
-/* What makes activations of tokens, each the gradient of a convex Lagrangian where gamma > 0. */
+/* Maps tokens to activations; each is the gradient of a convex Lagrangian where gamma > 0. */
 typedef enum basin_norm {
     BASIN_NORM_LAYER, /* of each token: gamma (x - mean) / sqrt(var + epsilon) + delta */
     BASIN_NORM_RMS,   /* the same without the mean: gamma x / sqrt(mean of x^2 + epsilon) + delta */
-    /* Of each feature over the nodes of a graph (Cai et al. 2021), a learnt part of their mean
-     * taken away: gamma (x - a (2 - a) mean) / sqrt(mean of (x - a mean)^2 + epsilon) + delta, a
-     * [D]. Tokens of no graph have the layer norm. */
+    /* GraphNorm (Cai et al. 2021): normalizes each feature over the nodes of a graph and subtracts
+     * a learnt fraction of their mean: gamma (x - a (2 - a) mean) / sqrt(mean of (x - a mean)^2 +
+     * epsilon) + delta, a [D]. Tokens that belong to no graph get the layer norm. */
     BASIN_NORM_GRAPH,
 } basin_norm;
 
@@ -108,7 +108,7 @@ typedef struct basin_block_config {
     double epsilon;            /* of the layer norm; 0 means 1e-5 */
     double beta;               /* first (or fixed) inverse temperature; 0 means 1 / sqrt(Y) */
     bool learn_beta;           /* one beta per head, trained */
-    bool positive_gamma;       /* optimizers keep gamma above 0, so that the descent goes down */
+    bool positive_gamma;       /* optimizers keep gamma above 0, so that the energy falls */
     bool mix;                  /* head mixing [H, H], trained, as in the published graph code */
     basin_init init_query;     /* of wk and wq; a zero `init` means N(0, 0.002), the paper's */
     basin_init init_memory;    /* of xi; zero means N(0, 0.02) */
@@ -160,13 +160,13 @@ typedef struct basin_block_bound {
     basin_expr owner, share;
 } basin_block_bound;
 BASIN_API basin_energy basin_block_energy(const basin_block_bound *bound);
-/* What a block does at activations g [N, D] among a list of pairs. */
+/* Intermediate results of a block at activations g [N, D] among a list of pairs. */
 typedef struct basin_block_view {
-    size_t size;          /* sizeof(basin_block_view), set by the caller */
-    basin_expr share;     /* [pairs] of its query's attention that each pair gets, mean over heads;
-                             NULL without attention */
-    basin_expr energy[3]; /* [N] of each token in attention, memories and couplings; NULL for terms
-                             that are absent */
+    size_t size;      /* sizeof(basin_block_view), set by the caller */
+    basin_expr share; /* [pairs] each pair's share of its query's attention, mean over heads; NULL
+                         without attention */
+    basin_expr energy[3]; /* [N] energy of each token in attention, memories and couplings; NULL for
+                             absent terms */
 } basin_block_view;
 BASIN_API void basin_block_inspect(basin_block_view *view, const basin_block_bound *bound,
                                    basin_expr g);
@@ -177,9 +177,9 @@ BASIN_API void basin_block_inspect(basin_block_view *view, const basin_block_bou
  * energy at g = activation(x). `t` is the number of the step, 0, 1, .., as an expression []. */
 typedef struct basin_substep {
     unsigned terms; /* bit p: term p pulls; 0: all do */
-    /* The step that the force makes of itself: times a number, a vector or a function of the step
-     * and the token, multiplied by a matrix, projected, or with an addend that is no gradient.
-     * NULL: the force. */
+    /* Maps the force to the step: scaled by a number, a vector or a function of the step and the
+     * token, multiplied by a matrix, projected, or with an addend that is not a gradient. NULL: the
+     * force itself. */
     basin_expr (*move)(const void *context, basin_expr force, basin_expr x, basin_expr t);
     /* A retraction or proximal map: basin_to_sphere, basin_to_box, basin_shrink. NULL: none. */
     basin_expr (*project)(const void *context, basin_expr x, basin_expr t);
@@ -212,7 +212,7 @@ typedef struct basin_descent_spec {
         *turn; /* [turns] one after the other in every step (attention, then memories);
                NULL: one along the force of all terms. Noise comes with the last */
     int turns;
-    basin_implicit implicit; /* basin_descend alone */
+    basin_implicit implicit; /* basin_descend only */
 } basin_descent_spec;
 
 /* x with every `group` neighbours of the last axis at length 1, and the part of a force that is
@@ -248,7 +248,7 @@ typedef struct basin_descent_state {
 typedef basin_status basin_observer(void *context, const basin_descent_state *now,
                                     basin_error *error);
 
-/* When a descent ends, what a step may not do, and who watches. All zero: after all steps. */
+/* When a descent stops, constraints on its steps, and an observer. All zero: runs all steps. */
 typedef struct basin_stop {
     size_t size;      /* sizeof this struct; 0: as in version 1.0 */
     double tolerance; /* > 0: stop when no element of g moved by more */
@@ -256,9 +256,9 @@ typedef struct basin_stop {
                          this share of its length; the descent ends when all have */
     bool guard;       /* halve a sample's step until its energy does not rise */
     /* Nesterov's momentum: a step begins ahead of the tokens, by (k - 1) / (k + 2) of their last
-     * move in the k-th step. A sample whose energy would rise drops it and begins anew from where
-     * it is; with the guard, the energy never rises; with `until`, a sample that would rise even
-     * so stops. */
+     * move in the k-th step. A sample whose energy would rise drops the momentum and restarts from
+     * where it is; with the guard, the energy never rises; with `until`, a sample that would rise
+     * even so stops. */
     bool accelerate;
     uint64_t seed; /* of the noise */
     basin_observer *observe;
@@ -274,8 +274,8 @@ typedef struct basin_descent_result {
     double *change;      /* [steps] the largest change of an element of g in each step */
     int64_t *taken;      /* [samples] steps that each sample took; fewer than `steps` by `until` */
     int64_t halvings;    /* by the guard, over all steps and samples */
-    bool converged;      /* the tolerance was reached, or every sample came to rest by `until` */
-    int first;           /* the energy that was descended are the terms from here on */
+    bool converged;      /* the tolerance was reached, or every sample converged by `until` */
+    int first;           /* the descended energy is the sum of the terms from this one on */
     basin_tensor *x, *g; /* [count] at the end */
 } basin_descent_result;
 
@@ -303,8 +303,8 @@ BASIN_API basin_status basin_descent_run(basin_descent *descent, basin_descent_r
 BASIN_API void basin_descent_result_free(basin_descent_result *result);
 /* The energy that was descended, summed over samples, before step t. */
 BASIN_API double basin_descent_total(const basin_descent_result *result, int step);
-/* Makes, runs and frees a descent of one tensor of tokens. engine NULL: one of its own, with all
- * defaults. */
+/* Makes, runs and frees a descent of one tensor of tokens. engine NULL: a temporary engine with
+ * default settings. */
 BASIN_API basin_status basin_engine_descend(basin_engine *engine, basin_descent_result *result,
                                             const basin_energy *energy, const basin_tensor *x,
                                             const basin_descent_spec *spec, const basin_stop *stop,

@@ -1,5 +1,5 @@
-/* Marks what libbasin shows to other programs. cmake/declared reads the names
- * behind it; docs/abi.md says what is promised of them. */
+/* Marks the symbols that libbasin exports. cmake/declared reads the name that follows each mark;
+ * docs/abi.md states the compatibility rules for them. */
 #ifndef BASIN_EXPORT_H
 #define BASIN_EXPORT_H
 

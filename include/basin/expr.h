@@ -3,8 +3,8 @@
  * An expression is a tensor that will be computed: an operation, its operands, a shape. It belongs
  * to a graph and lives as long as the graph does. Building one computes nothing; it checks shapes.
  * Gradients are expressions too (basin_grad), so they can be differentiated again: an energy's
- * gradient is the force of a descent, and a loss can be differentiated through that descent.
- * A plan (basin/plan.h) compiles expressions for a backend and runs them.
+ * gradient is the force of a descent, and a loss can be differentiated through that descent. A plan
+ * (basin/plan.h) compiles expressions for a backend and runs them.
  *
  *     basin_graph *graph = basin_graph_new();
  *     basin_expr x = basin_input(graph, "x", BASIN_SHAPE(N, D));
@@ -15,8 +15,8 @@
  *
  * Errors stick: a function whose operands do not fit returns NULL and leaves its message in the
  * graph; every function accepts NULL operands and passes them on. So a formula is written without
- * checks and basin_graph_error is asked once (making a plan asks it, too). Equal expressions are
- * shared: building the same thing twice gives the same pointer. */
+ * checks, and basin_graph_error is called once at the end (making a plan also calls it). Equal
+ * expressions are shared: building the same thing twice gives the same pointer. */
 #ifndef BASIN_EXPR_H
 #define BASIN_EXPR_H
 
@@ -36,7 +36,7 @@ BASIN_API void basin_graph_free(basin_graph *graph);
 BASIN_API const basin_error *basin_graph_error(const basin_graph *graph);
 /* The same as a status, with the message in `error`. */
 BASIN_API basin_status basin_graph_check(const basin_graph *graph, basin_error *error);
-/* Lets code that builds on expressions report an error of its own; returns NULL (false). Only the
+/* For code built on expressions: reports an error in the graph; returns NULL (false). Only the
  * first error of a graph is kept. */
 BASIN_API basin_expr basin_graph_fail(basin_graph *graph, basin_status status, const char *format,
                                       ...)
@@ -47,7 +47,7 @@ BASIN_API basin_expr basin_graph_fail(basin_graph *graph, basin_status status, c
 
 BASIN_API basin_graph *basin_expr_graph(basin_expr a);
 BASIN_API basin_shape basin_expr_shape(basin_expr a); /* of NULL: a scalar */
-/* Of inputs and states; "g" of variables; else "". */
+/* The name of an input or a state, "g" for variables, "" for all others. */
 BASIN_API const char *basin_expr_name(basin_expr a);
 
 /* Leaves. An input is written before each run; a state lives in a store, is shared by name between
@@ -105,13 +105,13 @@ BASIN_API basin_expr basin_scale(basin_expr a, double factor);
 BASIN_API basin_expr basin_offset(basin_expr a, double term);
 /* The same value, through which no gradient flows. */
 BASIN_API basin_expr basin_stop_gradient(basin_expr a);
-/* The same value as an expression of its own, equal to no other: gradients with respect to it see
+/* The same value as a new expression, distinct from all others: a gradient with respect to it sees
  * only what is built on it. */
 BASIN_API basin_expr basin_variable(basin_expr a);
-/* What a variable was made of; anything else is itself. A gradient with respect to the variable
- * does not see it, one with respect to what lies below sees both: so an energy whose keys are made
- * of basin_variable_source(g) has a force that pulls at the queries alone, and is trained through
- * both. */
+/* The expression a variable was created from; any other expression is returned unchanged. A
+ * gradient with respect to the variable does not pass through its source, while one with respect to
+ * the source passes through both. So an energy whose keys are built from basin_variable_source(g)
+ * has a force on the queries only, and is trained through both. */
 BASIN_API basin_expr basin_variable_source(basin_expr variable);
 
 /* Pointwise functions of several operands, broadcast as numpy does: shapes are aligned at their
@@ -144,7 +144,8 @@ BASIN_API basin_expr basin_concat(const basin_expr *parts, int count, int axis);
 BASIN_API basin_expr basin_expand_dims(basin_expr a, int axis, int count);
 /* Tensors of one shape side by side along a new axis. */
 BASIN_API basin_expr basin_stack(const basin_expr *parts, int count, int axis);
-/* Every step-th element from `start` on; the axis backwards; moved on by so many, around the end.
+/* Every step-th element from `start` on; the axis reversed; the axis rotated by a number of
+ * elements.
  */
 BASIN_API basin_expr basin_stride(basin_expr a, int axis, int64_t start, int64_t step);
 BASIN_API basin_expr basin_flip(basin_expr a, int axis);
@@ -181,7 +182,7 @@ BASIN_API basin_expr basin_normmax2(basin_expr a);
 /* The (first) position of the largest element of an axis, which vanishes: an index tensor. */
 BASIN_API basin_expr basin_argmax(basin_expr a, int axis);
 /* The `count` largest elements of an axis in descending order, and their positions where `where` is
- * not NULL. One pass over the axis an element. */
+ * not NULL. One pass over the axis per element. */
 enum { BASIN_MAX_TOP_K = 64 };
 BASIN_API basin_expr basin_top_k(basin_expr a, int64_t count, int axis, basin_expr *where);
 /* log-sum-exp of the scores minus the labelled one, [.., classes] and index [..] -> [..]; 0 for the
@@ -222,7 +223,7 @@ BASIN_API basin_expr basin_conv2d(basin_expr x, basin_expr kernel, int stride, b
 BASIN_API basin_expr basin_avgpool2d(basin_expr x, int window, int stride);
 BASIN_API basin_expr basin_maxpool2d(basin_expr x, int window, int stride);
 
-/* Pointwise operations of your own, for functions that no expression of the others gives.
+/* Custom pointwise operations, for functions that the operations above cannot express.
  *
  *     static double softsign(const double *x, const void *context) {
  *         return x[0] / (1 + fabs(x[0]));
@@ -238,8 +239,8 @@ BASIN_API basin_expr basin_maxpool2d(basin_expr x, int window, int stride);
  * Operands are broadcast as those of basin_add. The derivative by operand i is what `slope` builds
  * of the operands (NULL: zero), or the operation derivative[i] of the same operands: so a function,
  * its first and its second derivative are three of these, each naming the next. Asking for one that
- * is not there is an error. `value` is called by several threads at once and must be a function of
- * its arguments alone.
+ * is not there is an error. `value` is called by several threads at once and must depend on nothing
+ * but its arguments.
  *
  * `value` runs on the host. The backend cuda compiles `cuda` instead, the same function's body in
  * CUDA C: x is float x[operands], what is returned becomes a float, there is no context (write its
@@ -278,8 +279,8 @@ typedef struct basin_pattern {
     basin_expr column; /* [keys + 1], the same pairs by key: */
     basin_expr query;  /* [pairs] */
     basin_expr pair;   /* [pairs], numbers in CSR order */
-    int64_t halo;      /* of a list: the last so many keys are rows of other parts (basin_exchange),
-                          and keys are given without them */
+    int64_t halo;      /* lists only: how many keys at the end are rows of other partitions
+                          (basin_exchange); the keys are passed without them */
 } basin_pattern;
 static const basin_pattern BASIN_ALL_PAIRS = {false, false, NULL, NULL, NULL, NULL, NULL, 0};
 static const basin_pattern BASIN_OTHER_PAIRS = {true, false, NULL, NULL, NULL, NULL, NULL, 0};

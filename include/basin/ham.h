@@ -100,7 +100,7 @@ struct basin_synapse {
     int pool_window, pool_stride; /* stride 0 means the window */
     basin_pattern pattern;
     double deviation; /* of the first weights; 0 means 0.02 */
-    void *context;    /* for a function of your own */
+    void *context;    /* passed to a custom function */
 };
 
 /* -<b, g> for one layer. b as the vector of `rows`, starts at 0. */
@@ -141,8 +141,8 @@ BASIN_API int basin_ham_connect(basin_ham *ham, const char *synapse, const char 
 /* The parameter "OWNER.PART", found again where it is already there. */
 BASIN_API basin_expr basin_ham_parameter(basin_ham *ham, const char *owner, const char *part,
                                          basin_shape shape, basin_init init);
-/* The parameter "OWNER.PART" is this expression in place of a state of its own, in layers and
- * connections that are added later: a constant, an input, the result of another network. */
+/* Uses `value` for the parameter "OWNER.PART" instead of a new state, in layers and connections
+ * added later: a constant, an input, the result of another network. */
 BASIN_API void basin_ham_bind(basin_ham *ham, const char *parameter, basin_expr value);
 /* All parameters that are not bound: weights as N(0, 0.02^2), biases as 0. basin_params_init draws
  * first values into a store; an optimizer takes the list as it is. */
@@ -168,14 +168,14 @@ typedef struct basin_ham_spec {
     size_t size; /* sizeof this struct; 0: as in version 1.0 */
     int steps;
     double dt;
-    bool synapses_only;     /* leave the neurons' own energy out: x <- x - dt/tau dE_synapses/dg, as
-                               the Energy Transformer does; nothing decays then */
-    const basin_expr *mask; /* [layers] 1 where a neuron is free, 0 where it is clamped; of the
-                               layer's shape, with a batch axis or without, or a constant. NULL (the
-                               array or an entry): free. With a Lagrangian that acts along rows,
-                               whole rows should be clamped if the energy is not to rise */
-    bool recompute;         /* unrolled: keep the states of each step, compute the rest again */
-    double noise;           /* on numbers: sqrt(dt / tau) mask N(0, noise^2) is added per step */
+    bool synapses_only; /* leave the neurons' own energy out: x <- x - dt/tau dE_synapses/dg, as
+                           the Energy Transformer does; nothing decays then */
+    const basin_expr
+        *mask; /* [layers] 1 where a neuron is free, 0 where it is clamped; the layer's shape, with
+                  or without a batch axis, or a constant. NULL (the array or an entry): free. With a
+                  Lagrangian that acts along rows, clamp whole rows, or the energy may rise */
+    bool recompute; /* unrolled: keep the states of each step, compute the rest again */
+    double noise;   /* on numbers: sqrt(dt / tau) mask N(0, noise^2) is added per step */
 } basin_ham_spec;
 
 /* All steps x - (dt / tau) mask dE/dg, unrolled. Where `trace` is not NULL, trace[t * terms + term]
@@ -187,7 +187,7 @@ BASIN_API void basin_ham_descend(basin_ham *ham, basin_expr *end, const basin_ex
 
 /* A descent (basin/energy.h) made once for a batch size, to be run often: basin_descent_run takes
  * the states x[layer], each [batch, shape]. spec->mask may hold inputs of the graph:
- * basin_descent_plan gives access to them, and to those of a synapse of your own. */
+ * basin_descent_plan gives access to them, and to the inputs of custom synapses. */
 BASIN_API basin_status basin_ham_descent_new(basin_descent **descent, basin_ham *ham,
                                              basin_store *store, int64_t batch,
                                              const basin_ham_spec *spec, const basin_stop *stop,

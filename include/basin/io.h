@@ -27,7 +27,7 @@
 extern "C" {
 #endif
 
-/* Several threads may read a bundle at once; adding to it needs it alone. */
+/* Several threads may read a bundle at once; adding to it requires exclusive access. */
 typedef struct basin_bundle basin_bundle;
 
 /* An empty bundle; errors name `path` (NULL: nothing). */
@@ -37,12 +37,12 @@ BASIN_API void basin_bundle_free(basin_bundle *bundle);
 /* The path it was read from, as errors should name it; "" for a new one. */
 BASIN_API const char *basin_bundle_path(const basin_bundle *bundle);
 
-/* Moves `*tensor` into the bundle and leaves an empty one behind, so that basin_tensor_free of it
- * is right afterwards in any case; on failure it stays as it was. A tensor that borrows its data
- * goes on borrowing. Names are UTF-8 and unique; "__metadata__" is not one. */
+/* Moves `*tensor` into the bundle and leaves an empty tensor in its place; on failure it is
+ * unchanged. Either way basin_tensor_free may be called on it afterwards. A tensor that borrows its
+ * data keeps borrowing it. Names are UTF-8 and unique; "__metadata__" is not one. */
 BASIN_API basin_status basin_bundle_add(basin_bundle *bundle, const char *name,
                                         basin_tensor *tensor, basin_error *error);
-/* NULL where there is none. The pointer holds until the bundle is freed. */
+/* NULL where there is none. The pointer is valid until the bundle is freed. */
 BASIN_API const basin_tensor *basin_bundle_find(const basin_bundle *bundle, const char *name);
 /* As find, with an error that names the file where there is none. */
 BASIN_API basin_status basin_bundle_get(const basin_tensor **tensor, const basin_bundle *bundle,
@@ -70,10 +70,10 @@ BASIN_API size_t basin_bundle_meta_count(const basin_bundle *bundle);
 BASIN_API const char *basin_bundle_meta_key(const basin_bundle *bundle, size_t i);
 BASIN_API const char *basin_bundle_meta_value(const basin_bundle *bundle, size_t i);
 
-/* Reads by content: npz where the file starts like a zip, else safetensors. Of npz: arrays of f2 f4
- * f8 i1 i2 i4 i8 u1 and bool, in either byte order, in C or Fortran order, stored or deflated. u2
- * is read as I32, u4 as I64, u8 as I64 where its values fit. Arrays of Python objects, strings and
- * records are refused. */
+/* Detects the format by content: npz where the file starts like a zip, else safetensors. npz arrays
+ * may be f2 f4 f8 i1 i2 i4 i8 u1 or bool, in either byte order, in C or Fortran order, stored or
+ * deflated. u2 is read as I32, u4 as I64, u8 as I64 where its values fit. Arrays of Python objects,
+ * strings and records are refused. */
 BASIN_API basin_status basin_bundle_read(basin_bundle **bundle, const char *path,
                                          basin_error *error);
 /* The same, except that arrays of Python objects, strings and records in an npz are passed over. */

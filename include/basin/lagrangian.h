@@ -1,4 +1,4 @@
-/* Lagrangians: what makes a layer of neurons a layer of neurons.
+/* Lagrangians: the function that defines a layer of neurons.
  *
  * A layer has internal states x. A convex function L(x), its Lagrangian, gives both the neurons'
  * activations and the energy they contribute by themselves:
@@ -21,16 +21,16 @@
  *     layernorm  D gamma sqrt(var + eps) + <delta, x>         gamma (x - mean)/sqrt(..) + delta
  *     spherical  gamma sqrt(sum x^2 + eps) + <delta, x>       gamma x / sqrt(..) + delta
  *
- * The last five act along rows (the last axis unless told otherwise), each row by itself; the
- * others act on every element. Values, activations and energies are closed forms that neither
- * overflow nor lose digits where the result itself is an ordinary number: there is no 0 log 0 in a
- * saturated neuron and no difference of two large numbers in the energy.
+ * The last five act along rows (the last axis by default), each row by itself; the others act on
+ * every element. Values, activations and energies are closed forms that neither overflow nor lose
+ * digits where the result itself is an ordinary number: there is no 0 log 0 in a saturated neuron
+ * and no difference of two large numbers in the energy.
  *
  *     basin_lagrangian softmax = {.name = "softmax", .beta = basin_scalar(graph, 2)};
  *     basin_expr g = basin_lagrangian_activation(&softmax, x);
  *     basin_expr energy = basin_lagrangian_energy(&softmax, x, 1);
  *
- * A Lagrangian of your own is a function that writes L(x) down; the rest is derived from it. */
+ * A custom Lagrangian is a function that builds L(x); the rest is derived from it. */
 #ifndef BASIN_LAGRANGIAN_H
 #define BASIN_LAGRANGIAN_H
 

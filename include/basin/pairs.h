@@ -1,5 +1,5 @@
-/* Lists of pairs (query, key) in CSR form, by query and by key: the edges of a graph as energy
- * attention wants them. */
+/* Lists of pairs (query, key) in CSR form, by query and by key: the edges of a graph in the layout
+ * that energy attention reads. */
 #ifndef BASIN_PAIRS_H
 #define BASIN_PAIRS_H
 
@@ -33,9 +33,9 @@ BASIN_API void basin_pairs_free(basin_pairs *pairs);
 /* The number of the pair (query, key), or -1. */
 BASIN_API int64_t basin_pairs_find(const basin_pairs *pairs, int32_t query, int32_t key);
 
-/* Index inputs "NAME.row", "NAME.key", ... for a list of up to `capacity` pairs among up to so many
- * queries and keys, and writing a list into a plan: a shorter one is padded, and tokens that it
- * does not mention have no pairs. */
+/* Index inputs "NAME.row", "NAME.key", ... for a list of up to `capacity` pairs among the given
+ * maximum numbers of queries and keys, and writing a list into a plan: a shorter list is padded,
+ * and tokens that it does not mention have no pairs. */
 BASIN_API basin_pattern basin_pairs_declare(basin_graph *graph, const char *name, int64_t queries,
                                             int64_t keys, int64_t capacity);
 BASIN_API basin_status basin_pairs_write(basin_plan *plan, const basin_pattern *pattern,

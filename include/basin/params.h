@@ -26,8 +26,8 @@ typedef struct basin_param {
     basin_expr state;
     basin_init init;
     double minimum;  /* optimizers keep every element at this or above; 0: no limit */
-    bool statistic;  /* not trained, but measured: the running mean of a batch norm */
-    basin_expr next; /* of a statistic: what it is after a step of training; NULL: it stays */
+    bool statistic;  /* a statistic, not trained: for example the running mean of a batch norm */
+    basin_expr next; /* a statistic's value after a training step; NULL: unchanged */
 } basin_param;
 
 typedef struct basin_params {

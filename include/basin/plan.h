@@ -85,10 +85,11 @@ BASIN_API basin_status basin_plan_new(basin_plan **plan, basin_store *store,
 BASIN_API void basin_plan_free(basin_plan *plan);
 BASIN_API void basin_plan_get_stats(basin_plan_stats *stats, const basin_plan *plan);
 /* Kernel call number `call` of `stats.calls` as a line of text, cut to `size` bytes: operation,
- * results, operands, and the formula of what was fused. To look at, not to read back. */
+ * results, operands, and the formula of what was fused. For people to read, not for programs to
+ * parse. */
 BASIN_API void basin_plan_describe(const basin_plan *plan, int call, char *text, size_t size);
-/* Gives an input its numbers, converted to the backend's type. Index tensors are checked against
- * the sizes of what they index. An input that no output needs may be written, too. */
+/* Writes the values of an input, converted to the backend's type. Index tensors are checked against
+ * the sizes of what they index. An input that no output needs may also be written. */
 BASIN_API basin_status basin_plan_write(basin_plan *plan, basin_expr input,
                                         const basin_tensor *tensor, basin_error *error);
 /* Every input that the plan reads must have been written; it keeps its numbers from run to run. On
@@ -116,9 +117,9 @@ BASIN_API basin_status basin_plan_read_scalar(double *value, basin_plan *plan, b
 
 /* ---- fixed points ---- */
 
-/* A plan of tokens at a fixed point (basin_implicit) finds them before anything else in every
- * run, and solves the linear systems of their gradients. One that does not end within the steps
- * that it may take is counted here, and the run goes on with what there is. */
+/* A plan with implicit descents (basin_implicit) finds their fixed points first in every run, and
+ * solves the linear systems of their gradients. Those that do not converge within the allowed steps
+ * are counted here, and the run continues with the result so far. */
 typedef struct basin_convergence {
     size_t size;                 /* sizeof(basin_convergence), set by the caller */
     int64_t points, steps;       /* fixed points sought, and steps taken for all of them */
@@ -134,9 +135,10 @@ BASIN_API void basin_store_take_convergence(basin_convergence *convergence, basi
 
 /* ---- plans of parts ---- */
 
-/* What one plan gives and takes where it exchanges rows (basin_exchange). Forward, `from` has `own`
- * rows and `to` becomes those and `halo` rows of others. Back, `from` has own + halo rows and `to`
- * becomes the own ones with what others found for them added. Both are in the host's memory. */
+/* The rows that one plan sends and receives in an exchange (basin_exchange). Forward: `from` has
+ * `own` rows, and `to` receives those followed by `halo` rows of other plans. Reverse: `from` has
+ * own + halo rows, and `to` receives the own rows plus what the other plans computed for them. Both
+ * are in the host's memory. */
 typedef struct basin_exchange_rows {
     const void *from;
     void *to;
@@ -145,16 +147,16 @@ typedef struct basin_exchange_rows {
     bool back;
 } basin_exchange_rows;
 
-/* Who moves the rows: between the plans at hand, and to and from other processes. Called in the
- * same order on all of these. */
+/* The callback that moves the rows between the plans at hand, and to and from other processes. It
+ * is called in the same order in all processes. */
 typedef struct basin_exchange_callback {
     basin_status (*move)(void *context, const basin_exchange_rows *rows /* [plans] */, int plans,
                          basin_error *error);
     void *context;
 } basin_exchange_callback;
 
-/* Runs plans that are alike but for what was written to them, each on one part, together: all stop
- * where rows are exchanged. basin_plan_run refuses such plans. */
+/* Runs plans that differ only in their inputs, one per partition, together: all stop where rows are
+ * exchanged. basin_plan_run refuses such plans. */
 BASIN_API basin_status basin_plans_run(basin_plan *const *plan, int plans,
                                        const basin_exchange_callback *way, basin_error *error);
 

@@ -12,7 +12,7 @@
  *               the cosine for an even index, the sine for an odd one
  *
  * The logarithm, sine and cosine are polynomials in double precision without fused multiply-adds
- * (src/engine/core/random.c), so that normals, too, do not depend on a mathematics library. */
+ * (src/engine/core/random.c), so that normals do not depend on a mathematics library either. */
 #ifndef BASIN_RANDOM_H
 #define BASIN_RANDOM_H
 

@@ -85,9 +85,9 @@ typedef struct basin_schedule {
     double first, peak, last;
 } basin_schedule;
 
-/* Where several processes that train one model meet: after the gradients and before the update.
- * The gradients of this process are the states `name` of the store; they become the sums over all.
- */
+/* Synchronises several processes that train one model, after the gradients and before the update.
+ * The gradients of this process are the states `name` of the store; they become the sums over
+ * all. */
 typedef struct basin_reduction {
     basin_status (*sum)(void *context, basin_store *store, const char *const *name, int count,
                         basin_error *error);
@@ -121,9 +121,11 @@ BASIN_API basin_status basin_trainer_new(basin_trainer *trainer, basin_store *st
                                          const basin_trainer_spec *spec, basin_error *error);
 BASIN_API void basin_trainer_free(basin_trainer *trainer);
 /* One step on what was written to the plan, at the schedule's rate. The loss is that before the
- * update; a loss that is not a finite number is an error. Without `loss` nothing is waited for. */
+ * update; a loss that is not a finite number is an error. With `loss` NULL the call does not
+ * wait. */
 BASIN_API basin_status basin_trainer_step(double *loss, basin_trainer *trainer, basin_error *error);
-/* Waits for the last step, and gives its loss: for callers that made the next batch meanwhile. */
+/* Waits for the last step and returns its loss: for callers that prepared the next batch
+ * meanwhile. */
 BASIN_API basin_status basin_trainer_loss(double *loss, const basin_trainer *trainer,
                                           basin_error *error);
 
@@ -133,7 +135,7 @@ typedef struct basin_meta {
     const char *key, *value;
 } basin_meta;
 
-/* Everything a run needs to go on: all states of the store, moments included, and the metadata
+/* Everything needed to resume a run: all states of the store, moments included, and the metadata
  * with "step" among them. Written aside and renamed, so that a kill at any moment leaves the old
  * checkpoint or the new one, whole. */
 BASIN_API basin_status basin_checkpoint_write(const char *path, basin_store *store, int64_t step,
@@ -144,7 +146,7 @@ BASIN_API basin_status basin_checkpoint_write(const char *path, basin_store *sto
 BASIN_API basin_status basin_checkpoint_read(int64_t *step, basin_store *store,
                                              const basin_bundle *bundle, basin_error *error);
 
-/* The parameters alone: a model to use. */
+/* Only the parameters, without optimizer state: a model for inference. */
 BASIN_API basin_status basin_params_write(const char *path, const basin_params *params,
                                           basin_store *store, const basin_meta *meta, int metas,
                                           basin_error *error);
@@ -157,14 +159,14 @@ BASIN_API basin_status basin_params_read(const basin_params *params, basin_store
 BASIN_API basin_status basin_gradients(basin_expr *gradient, const basin_params *params,
                                        basin_expr loss, basin_error *error);
 
-/* Of a trainer with a reduction, whose plan computes the gradients of the batch that was written
- * and leaves them in the store as trainer->gradients names them: updates by those that are there,
- * at the schedule's rate. */
+/* For a trainer with a reduction, whose plan computes the gradients of the written batch and leaves
+ * them in the store (trainer->gradients): applies one update with the gradients in the store, at
+ * the schedule's rate. */
 BASIN_API basin_status basin_trainer_apply(basin_trainer *trainer, basin_error *error);
 
-/* The update alone, for callers that compute gradients themselves: zeros become a trainer without a
- * plan, whose states `gradients` the caller fills. basin_trainer_free frees it, after an error,
- * too. */
+/* Only the update, for callers that compute gradients themselves: turns a zeroed struct into a
+ * trainer without a plan, whose states `gradients` the caller fills. Call basin_trainer_free in any
+ * case, also after an error. */
 BASIN_API basin_status basin_trainer_new_update(basin_trainer *trainer, basin_store *store,
                                                 const basin_params *params,
                                                 const basin_trainer_spec *spec, basin_error *error);

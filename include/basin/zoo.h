@@ -1,6 +1,6 @@
-/* The zoo: published models that go down an energy, each as a basin_energy over expressions of its
- * parameters; `turn`, unless NULL, gets the turns of its own update where that is more than
- * x - alpha dE/dx.
+/* The zoo: published models that descend an energy, each as a basin_energy over expressions of its
+ * parameters. `turn`, unless NULL, receives the substeps of a model whose update is more than x -
+ * alpha dE/dx.
  *
  *     basin_zoo_hopfield memories = {.xi = xi, .beta = beta};
  *     basin_energy energy = basin_zoo_hopfield_energy(&memories);
@@ -105,8 +105,8 @@ BASIN_API basin_energy basin_zoo_layers_energy(const basin_zoo_layers *model);
 /* ---- attention ---- */
 
 /* NRGPT (Dehmamy et al. 2025) of tokens x [.., N, D]: g = LN(x) + bias, energies [.., N]: -sum over
- * heads of log sum over earlier B of exp(g_A . h g_B), pulled at A alone, and a feed-forward one
- * times `scale`. The turn is x + proj force. */
+ * heads of log sum over earlier B of exp(g_A . h g_B), with a force on A only, plus a feed-forward
+ * energy times `scale`. The turn is x + proj force. */
 typedef enum basin_zoo_feed {
     BASIN_ZOO_FEED_1,  /* -|gelu(w1 g + b1)|^2 */
     BASIN_ZOO_FEED_2,  /* -|gelu(w2 gelu(w1 g + b1) + b2)|^2 */
@@ -143,8 +143,8 @@ BASIN_API basin_energy basin_zoo_hyperset_energy(const basin_zoo_hyperset *model
 
 /* AKOrN (Miyato et al. 2025): oscillators, every n channels a unit vector; the turn is x <-
  * normalize(x + gamma (omega x + tangent(force))). With `a`, E = -x . J x / 2 - c . x, J = (a +
- * a^T) / 2 over all tokens and channels; with attention in its place the force is no gradient, and
- * the energy a score. Energies are [], of all tokens. */
+ * a^T) / 2 over all tokens and channels; with attention in its place the force is not a gradient,
+ * and the energy only a score. Energies are [], of all tokens. */
 typedef struct basin_zoo_akorn {
     basin_expr c, omega, gamma; /* [N, C], [C / 2, 2], [] */
     basin_expr a;               /* [N C, N C], or NULL: */

@@ -1,4 +1,4 @@
-/* Graphs: models that tell classes or values of graphs, or classes of their nodes.
+/* Graphs: models that predict classes or values of graphs, or classes of their nodes.
  *
  *     basin_error error;
  *     basin_backend *backend;
@@ -8,8 +8,10 @@
  *     basin_graphs_open(&model, "model.safetensors", backend, &error);
  *     basin_graphset_read(&set, "MUTAG.zip", &error);
  *     basin_graphs_data data = {.set = &set};
- *     float *output = malloc(basin_graphs_rows(model, &data) * basin_graphs_about(model).columns *
- * 4); basin_graphs_predict(output, NULL, model, &data, &error);
+ *     int64_t rows = basin_graphs_rows(model, &data);
+ *     int64_t columns = basin_graphs_about(model).columns;
+ *     float *output = malloc(rows * columns * sizeof(float));
+ *     basin_graphs_predict(output, NULL, model, &data, &error);
  *
  * Sets come from files (basin/tasks/graphset.h) or from arrays (basin_graphset_from_arrays). */
 #ifndef BASIN_TASKS_GRAPHS_H
@@ -38,23 +40,24 @@ typedef struct basin_graphs_info {
     const basin_settings *settings; /* the model's */
     basin_graphs_target target;
     int64_t columns;            /* of its predictions: classes, or values */
-    const int64_t *class_value; /* [columns] the number that the training data give each class; NULL
-                                   of a model of values */
-    const char *names; /* of molecules: of what it predicts, line feeds between; else NULL */
+    const int64_t *class_value; /* [columns] the number of each class in the training data; NULL for
+                                   a model of values */
+    const char
+        *names; /* molecules: names of the predicted columns, separated by line feeds; else NULL */
     int64_t parameters;
-    int64_t members;        /* models that it is the mean of */
-    bool binary;            /* values are probabilities of yes */
-    double near;            /* of molecules: the weight, in predictions, of the memory of training
-                               molecules; NaN: it has none */
-    const char *remembered; /* of molecules: their ids, or "line 7" of their table, each ends with
-                               a zero byte; NULL: not known */
-    double temperature; /* of classes and of yes or no: chosen on validation graphs; 1: none was */
-    int64_t calibrated; /* predictions of validation graphs that intervals and sets come from */
-    int64_t width;      /* numbers in what its head reads of a row */
+    int64_t members; /* models that it is the mean of */
+    bool binary;     /* values are probabilities of yes */
+    double near; /* molecules: the weight of the memory of training molecules in predictions; NaN:
+                    no memory */
+    const char *remembered; /* molecules: their ids, or "line 7" of their table, zero-terminated;
+                               NULL: unknown */
+    double temperature;     /* classes, yes or no: chosen on validation graphs; 1: none was */
+    int64_t calibrated;     /* predictions of validation graphs that intervals and sets come from */
+    int64_t width;          /* the number of features that the head reads per row */
 } basin_graphs_info;
 BASIN_API basin_graphs_info basin_graphs_about(const basin_graphs_model *model);
-/* How descents to rest (setting implicit) went since it was asked last; see basin_convergence_tell.
- */
+/* Convergence statistics of implicit descents (setting implicit) since the last call; see
+ * basin_convergence_tell. */
 BASIN_API basin_convergence basin_graphs_take_convergence(basin_graphs_model *model);
 
 /* ---- data ---- */
@@ -62,7 +65,7 @@ BASIN_API basin_convergence basin_graphs_take_convergence(basin_graphs_model *mo
 /* Graphs of a set. Zero fields mean their defaults. */
 typedef struct basin_graphs_data {
     const basin_graphset *set;
-    const char *path; /* training: read from here where there is no set; else a name for messages */
+    const char *path; /* training: the file to read where `set` is NULL; else a name for messages */
     const int64_t *graph; /* [graphs] those to train on, predict or score; NULL: all of the set, or
                              in training its training part */
     int64_t graphs;
@@ -70,23 +73,23 @@ typedef struct basin_graphs_data {
     int64_t validations;
     double hold_out; /* training on a set that is not divided: this part of it, stratified, chooses
                         the epoch; 0: the last epoch is kept */
-    int64_t noisy;   /* scores: so many of them, `measures` [noisy], with the noise of training left
-                        on, other noise each time, as the paper evaluates: what differs is the noise
-                        in one model, not training, seeds or splits; 0: one score without noise */
+    int64_t noisy; /* scores: the number of scores, `measures` [noisy], with the training noise left
+                      on and drawn anew each time, as the paper evaluates: they differ by the noise
+                      in one model, not by training, seeds or splits; 0: one score without noise */
     float *spread; /* predictions: the deviation over members [rows, columns] goes there; or NULL */
     float *nearest; /* predictions for molecules: the similarity, 0 to 1, of the nearest training
                        molecule [rows] goes there; or NULL */
     int64_t
         *nearest_at;    /* and where its name begins in `remembered` of the model [rows]; or NULL */
     float *low, *high;  /* predictions [rows, columns], where `calibrated` is above 0: conformal
-                           intervals of values, infinite where validation graphs were too few; of
-                           classes `low` is 1 where the set has the class; of yes or no `low` is 1
-                           where it has no, `high` where it has yes. Or NULL */
-    basin_ranks *ranks; /* predictions: each rank computes some of the rows, and all get all, the
-                           bits of one rank; NULL: alone */
-    double coverage; /* the share of intervals or sets that hold the truth; 0: 0.9. Of classes for
-                        each class by itself */
-    int64_t limit;   /* training on at most so many graphs, drawn by the settings' seed; 0: all */
+                           intervals of values, infinite where there were too few validation graphs.
+                           For classes, `low` is 1 where the set contains the class; for yes or no,
+                           `low` is 1 where it contains no, `high` where it contains yes. Or NULL */
+    basin_ranks *ranks; /* predictions: each rank computes some of the rows and receives all of
+                           them, the same bits as one rank; NULL: one process */
+    double coverage; /* the fraction of intervals or sets that contain the true value; 0: 0.9. For
+                        classes it holds per class */
+    int64_t limit; /* training: the maximum number of graphs, drawn by the settings' seed; 0: all */
 } basin_graphs_data;
 
 /* The graphs of a part: "train", "validation", "test" as the set is divided, "all", or "auto": the
@@ -118,24 +121,25 @@ BASIN_API basin_status basin_graphs_embed(float *embedding /* [rows, width] */,
                                           basin_error *error);
 
 typedef struct basin_graphs_measures {
-    int64_t items;       /* graphs, or nodes, whose class the model knows */
+    int64_t items;       /* graphs, or nodes, with a class that the model knows */
     double accuracy;     /* percent of items */
     double balanced;     /* percent, mean over the classes */
     double loss;         /* cross entropy, or mean absolute error */
     double deviation;    /* root mean square error of values */
     double auroc, auprc; /* of two classes, or of several yes or no the mean; else NaN */
-    double explained;    /* R squared of values, the mean over them; else NaN */
-    int64_t missing;     /* values that are not known, or items whose class is not; left out */
-    double coverage;     /* the share of intervals or sets that hold the truth; NaN: the model has
-                            none */
+    double explained;    /* R squared, mean over the values; NaN for classes */
+    int64_t missing;     /* targets without a value, or items of an unknown class; left out */
+    double coverage;     /* the fraction of intervals or sets that contain the true value; NaN: the
+                            model has none */
     double size;         /* mean width of intervals, each in units of its value's deviation where
                             there are several, or mean number of classes in sets */
-    double merit; /* what chooses epochs, more is better: accuracy, class-averaged accuracy of
-                     nodes, minus the mean absolute error; of molecules with two classes, or
-                     several yes or no, AUROC in percent */
+    double merit; /* the score that selects epochs, higher is better: accuracy, class-averaged
+                     accuracy of nodes, minus the mean absolute error; AUROC in percent for
+                     molecules with two classes or several yes-or-no targets */
 } basin_graphs_measures;
-/* Of several values, which may be in different units, the errors are means of each error over the
- * deviation of that value in training (in plain units where the model does not standardise). */
+/* With several values, which may be in different units, each error is divided by the standard
+ * deviation of that value in training before averaging (not where the model does not
+ * standardise). */
 
 /* One value in its own units, over the graphs of which it is known. */
 typedef struct basin_graphs_value {
@@ -147,7 +151,7 @@ typedef struct basin_graphs_value {
     double auroc, auprc; /* of yes or no; else NaN */
 } basin_graphs_value;
 
-/* How well the model does on labelled graphs; of a model of values also for each value. Either may
+/* Evaluates the model on labelled graphs; a model of values also for each value. Either result may
  * be NULL. */
 BASIN_API basin_status basin_graphs_score(basin_graphs_measures *measures,
                                           basin_graphs_value *value /* [columns] */,
@@ -165,27 +169,27 @@ BASIN_API basin_status basin_graphs_seen(basin_graphs_memory *memory /* [count] 
                                          const basin_graphs_model *model, const basin_graphset *set,
                                          const int64_t *graph, int64_t count, basin_error *error);
 
-/* Which nodes and edges an output convergence on. Beside the graph stands a blank one of the same
- * shape: features, positions and edge features are 0. What nodes and edges add, by gradients
- * integrated from the one to the other, makes up the difference. */
+/* The contributions of nodes and edges to an output, by integrated gradients. The baseline is a
+ * graph of the same shape whose features, positions and edge features are 0; the contributions sum
+ * to the difference between the two outputs. */
 typedef struct basin_graphs_explanation {
     int64_t graph, nodes, edges; /* edges are directed, in the order of the set */
-    int64_t column;              /* the class or value that it is about */
-    double predicted;            /* the probability or value that predictions have */
+    int64_t column;              /* the class or value explained */
+    double predicted;            /* the predicted probability or value */
     double output, blank;        /* the logarithm of the odds of that class, or the value */
-    double missed;               /* what the integral leaves of their difference; small */
+    double missed;               /* the part of their difference that the integral misses; small */
     double *node, *edge;         /* [nodes] [edges] what each adds */
     double *attention;           /* [nodes] their share of the CLS token's attention */
     double *energy;              /* [nodes] in the last block */
     bool has_energy;             /* else the last two are zeros */
-    double share;                /* of the memory of molecules in predictions; 0: it has none */
-    double recalled, usual; /* the probability or the value that the memory has, and what it has for
-                               a molecule that is like none */
+    double share;           /* the weight of the memory of molecules in predictions; 0: no memory */
+    double recalled, usual; /* the memory's probability or value, and its output for a molecule
+                               unlike any other */
     double *memory;         /* [nodes] what each adds to the difference of these two */
 } basin_graphs_explanation;
 
-/* Of the one graph of the data, the mean over the model's members; beside it that of the memory of
- * molecules. `column` -1: the likeliest class, or the first value. */
+/* Explains the prediction for the single graph of the data: the mean over the model's members, and
+ * separately the memory of molecules. `column` -1: the most likely class, or the first value. */
 BASIN_API basin_status basin_graphs_explain(basin_graphs_explanation *explanation,
                                             basin_graphs_model *model,
                                             const basin_graphs_data *data, int64_t column,
@@ -205,16 +209,17 @@ BASIN_API basin_status basin_graphs_train(basin_graphs_model **model, basin_outc
 /* ---- cross-validation ---- */
 
 typedef struct basin_graphs_cv {
-    int64_t fold;        /* the one fold to run, from 1; 0: all */
-    int64_t members;     /* models a fold, of different seeds, whose outputs are averaged; 0: one */
-    int64_t jobs;        /* models at once, each on a backend and a thread of its own; 0: one a
-                            core; with cuda, where they share a device, two a core, 32 at most, and
-                            no more than its memory has 4 GiB for each */
-    int threads;         /* of each model; 0: cores / jobs */
+    int64_t fold;    /* the one fold to run, from 1; 0: all */
+    int64_t members; /* models per fold, with different seeds, whose outputs are averaged; 0: one */
+    int64_t jobs; /* models trained at once, each with its own backend and thread; 0: one per core;
+                     with cuda, where they share a device, two per core, at most 32, and at most one
+                     per 4 GiB of its memory */
+    int threads;  /* of each model; 0: cores / jobs */
     const char *backend; /* NULL: "cpu" */
     basin_products products;
     const basin_watch *watch; /* called by one thread at a time */
-    basin_ranks *ranks; /* folds are dealt to them, and every rank gets all results; NULL: alone */
+    basin_ranks *ranks; /* the folds are distributed over them, and every rank gets all results;
+                           NULL: one process */
 } basin_graphs_cv;
 
 typedef struct basin_graphs_fold {
@@ -227,19 +232,20 @@ typedef struct basin_graphs_fold {
 } basin_graphs_fold;
 
 /* A new model for each fold: trained on its training graphs, its epoch chosen by its validation
- * graphs alone, tested once. What is computed does not depend on `jobs`. An error in one fold, or
- * an interrupt, ends all. */
+ * graphs only, tested once. What is computed does not depend on `jobs`. An error in one fold, or an
+ * interrupt, ends all. */
 BASIN_API basin_status basin_graphs_cross_validate(basin_graphs_fold *result /* [folds] */,
                                                    const basin_settings *settings,
                                                    const basin_graphset *set,
                                                    const basin_folds *folds,
                                                    const basin_graphs_cv *spec, basin_error *error);
-/* What a model has to beat on a fold, trained on its training graphs and tested on its test graphs;
- * neither looks at an edge (where nodes have no features, their degrees are looked at). */
+/* Baselines for a fold, trained on its training graphs and tested on its test graphs; neither uses
+ * edges (where nodes have no features, their degrees are used). */
 typedef struct basin_graphs_baselines {
-    basin_graphs_measures constant;   /* the commonest class, the mean of each value */
-    basin_graphs_measures regression; /* on sums over each graph of its nodes' features and on their
-                                         number; on a node's own where nodes have classes */
+    basin_graphs_measures constant; /* the most common class, the mean of each value */
+    basin_graphs_measures
+        regression; /* on the sums of node features over each graph and the number of nodes; on each
+                       node's features where nodes have classes */
     const char *name[2]; /* "the commonest class", "logistic regression on sums of node features" */
 } basin_graphs_baselines;
 

@@ -23,9 +23,9 @@ extern "C" {
 #endif
 
 typedef enum basin_graphs_target {
-    BASIN_GRAPHS_CLASSES, /* a class a graph */
-    BASIN_NODE_CLASSES,   /* a class a node */
-    BASIN_GRAPHS_VALUES,  /* numbers a graph */
+    BASIN_GRAPHS_CLASSES, /* one class per graph */
+    BASIN_NODE_CLASSES,   /* one class per node */
+    BASIN_GRAPHS_VALUES,  /* numbers per graph */
 } basin_graphs_target;
 
 BASIN_API const char *basin_graphs_target_name(basin_graphs_target task);
@@ -50,8 +50,8 @@ typedef struct basin_graphset {
     int32_t *class_of;    /* [graphs] or [nodes]; -1 where unknown; NULL: nothing is known */
     int64_t targets;
     float *target;      /* [graphs, targets]; NaN where a value is not known */
-    int64_t split[3];   /* the first so many graphs are for training, then validation, then test;
-                           zeros where the set does not say */
+    int64_t split[3];   /* the number of graphs for training, validation and test, in this order;
+                           zeros: no split in the file */
     bool binary;        /* of several targets: all are 0 or 1, or not known */
     int64_t *line;      /* [graphs] of molecules: where each is in its table; else NULL */
     int64_t *scaffold;  /* [graphs] of molecules: equal for equal Murcko scaffolds, 0: no rings */
@@ -60,10 +60,10 @@ typedef struct basin_graphset {
     int64_t id_bytes;   /* of all names */
     char *columns;      /* of molecules: names of what is learnt, line feeds between; or NULL */
     char *note;         /* lines on what was left out or not used; or NULL */
-    int64_t edge_walks; /* the last so many edge attributes are walks along the edges */
+    int64_t edge_walks; /* how many edge attributes, at the end, are walks along the edges */
     bool wide; /* among the edges are pairs of nodes further apart, whose first walk is 0 */
-    int64_t most, sinks; /* what a model sees of a graph: the first so many nodes (0: all), and sink
-                            nodes behind them up to so many in all */
+    int64_t most, sinks; /* what a model sees of a graph: at most the first `most` nodes (0: all),
+                            followed by sink nodes up to `sinks` nodes in all */
     double edge_dropout; /* in training, of its pairs of nodes */
     basin_bundle *file;  /* what the arrays lie in; NULL where the set owns them */
 } basin_graphset;
@@ -88,7 +88,7 @@ typedef struct basin_molecules {
     const char *id;          /* the column of names; NULL: "id" or another usual name, or none */
     const char *const *text; /* [count] SMILES in place of a table; `line` has places in it */
     int64_t count;
-    bool values; /* one column of few whole numbers is values, too, not classes */
+    bool values; /* also treat one column of few whole numbers as values, not classes */
     bool
         stereo; /* the last label of an atom is 2 or 3 where its neighbours turn one way or the
                    other, that of a double bond 5 or 6 where they are on opposite sides or on one */
@@ -138,14 +138,14 @@ typedef struct basin_folds {
     basin_fold *fold; /* [folds] */
 } basin_folds;
 
-/* Stratified folds; of the other items of each a stratified part, `inner` of it, is for validation.
+/* Stratified folds; a stratified fraction `inner` of the items outside each fold is for validation.
  * One fold, the published notebooks' protocol, trains on all items and tests on the same. */
 BASIN_API basin_status basin_folds_new(basin_folds *folds, const int32_t *class_of, int64_t count,
                                        int64_t number, double inner, uint64_t seed,
                                        basin_error *error);
-/* Given folds: NAME_train.index, NAME_val.index, NAME_test.index (a line a fold, numbers from 0,
- * commas), where `path` is NAME; or a folder with train_idx-1.txt, test_idx-1.txt, ... (a number a
- * line), whose training part is divided as above. */
+/* Given folds: NAME_train.index, NAME_val.index, NAME_test.index (one line per fold, numbers from
+ * 0, commas), where `path` is NAME; or a folder with train_idx-1.txt, test_idx-1.txt, ... (one
+ * number per line), whose training part is divided as above. */
 BASIN_API basin_status basin_folds_read(basin_folds *folds, const char *path,
                                         const int32_t *class_of, int64_t count, double inner,
                                         uint64_t seed, basin_error *error);
@@ -179,8 +179,8 @@ typedef struct basin_graphset_arrays {
     const int64_t *graph_class;                                         /* [graphs] any numbers */
     const int64_t *node_class;                                          /* [nodes] any numbers */
     int64_t targets;
-    const float *target; /* [graphs, targets] values, NaN: not known; of classes and values one at
-                            most */
+    const float *target; /* [graphs, targets] values, NaN: unknown; at most one of `target` and the
+                            classes is given */
     int64_t split[3];    /* as in basin_graphset */
 } basin_graphset_arrays;
 

@@ -45,44 +45,44 @@ BASIN_API int64_t basin_image_parameters(const basin_image_model *model);
 BASIN_API basin_status basin_image_write(const char *path, basin_image_model *model,
                                          basin_dtype dtype, basin_error *error);
 
-/* How a model descends when it is used. What is 0 stays as the model was trained. */
+/* How a model descends when it is used. Zero fields keep the values of training. */
 typedef struct basin_image_descent {
-    int64_t steps; /* of a model with the setting implicit: at most so many */
+    int64_t steps; /* a maximum for models with the setting implicit */
     double alpha;
-    uint64_t seed; /* of the noise that pixels descend from, of models of the objective match; these
-                      take 60 steps of 0.025 where they are 0 */
+    uint64_t seed; /* seed of the noise that pixels descend from, with the objective match; such
+                      models take 60 steps of 0.025 by default */
 } basin_image_descent;
 
-/* Completing and scoring descend so from now on; files keep the model's own. Models that
- * are no Energy Transformers have layers, not steps, and refuse. */
+/* Sets the descent for completing and scoring from now on; files keep the model's own. An error for
+ * models other than Energy Transformers, which have layers, not steps. */
 BASIN_API basin_status basin_image_set_descent(basin_image_model *model,
                                                const basin_image_descent *descent,
                                                basin_error *error);
 
-/* How descents to rest (setting implicit) went since it was asked last; see basin_convergence_tell.
- */
+/* Convergence statistics of implicit descents (setting implicit) since the last call; see
+ * basin_convergence_tell. */
 BASIN_API basin_convergence basin_image_take_convergence(basin_image_model *model);
 
 /* ---- pictures ---- */
 
-/* Which pictures a task takes: of a collection, or of what lies at paths. */
+/* The pictures of a task: a collection, or paths. */
 typedef struct basin_image_source {
     const basin_pictures *pictures; /* borrowed; NULL: `path` is opened */
     const char *const *path;        /* [paths], as basin_pictures_open takes them */
     int paths;
     const char *split; /* "train", "test", or NULL */
-    int64_t limit;     /* the first so many; 0: all */
-    int64_t hold_out;  /* so many of them are held out, chosen by the seed of the settings: they are
-                          scored, the others trained on; 0: none */
-    int64_t most;      /* of what is left then, the first so many; 0: all */
+    int64_t limit;     /* use only the first `limit` pictures; 0: all */
+    int64_t hold_out;  /* the number of pictures held out for evaluation, chosen by the seed of the
+                          settings; 0: none */
+    int64_t most;      /* the maximum number of the pictures that are left then; 0: all */
 } basin_image_source;
 
 /* ---- training ---- */
 
-/* What became of the pictures of a training run. */
+/* Statistics on the pictures of a training run. */
 typedef struct basin_image_feeding {
     int64_t pictures, unreadable;
-    const char *keep_decoded, *cut_from; /* what "auto" came to; NULL: the run did not begin */
+    const char *keep_decoded, *cut_from; /* the choice of "auto"; NULL: the run did not begin */
     size_t kept;                         /* bytes of pictures kept decoded */
     double waited;                       /* seconds in which training waited for pictures */
 } basin_image_feeding;
@@ -97,9 +97,9 @@ typedef struct basin_image_data {
     basin_image_feeding *feeding; /* filled in; NULL: not asked for */
 } basin_image_data;
 
-/* Gives every setting that was not set by its name (basin_settings_set) a value that fits: of the
- * preset for such pictures, with their channels and size; or those of the model file `from` (or
- * NULL), which training is to begin with. `told`, `size` bytes, becomes a line that says what. */
+/* Gives every setting that was not set by its name (basin_settings_set) a suitable value: that of
+ * the preset for such pictures, with their channels and size, or that of the model file `from` (or
+ * NULL), from which training is to start. `told`, `size` bytes, receives a one-line summary. */
 BASIN_API basin_status basin_image_fit(basin_settings *settings, char *told, size_t size,
                                        const basin_image_source *source, const char *from,
                                        basin_error *error);
@@ -129,15 +129,16 @@ BASIN_API basin_status basin_image_sample(basin_picture *picture, double *energy
 /* What is missing, and how it is completed. A hole that is empty, reaches out of the picture or
  * takes all of it is an error. */
 typedef struct basin_image_completing {
-    const basin_picture *mask; /* [count] of the pictures' sizes: what is not black is missing */
-    int64_t rectangle[4];      /* without masks: left, top, width, height in pixels */
-    double ratio;              /* without both: this share of the patches, drawn at random */
-    uint64_t seed, stream;     /* of such draws; picture i has the stream `stream` + i */
+    const basin_picture
+        *mask; /* [count] masks of the pictures' sizes: pixels that are not black are missing */
+    int64_t rectangle[4];  /* without masks: left, top, width, height in pixels */
+    double ratio;          /* without both: this share of the patches, drawn at random */
+    uint64_t seed, stream; /* seed of these draws; picture i uses the stream `stream` + i */
     bool resize; /* the whole picture is resized to the model's size; else windows are laid around
                     what is missing */
     bool frames; /* keep every step of the descent */
-    bool plain;  /* what the model says and no more: one look a window, the rim is not asked. So it
-                    is  with drawn patches */
+    bool plain; /* the model's output only: one pass per window, no correction at the border. Always
+                   so for drawn patches */
     const int64_t *more_rectangles; /* [rectangles, 4] besides `rectangle` */
     int64_t rectangles;
     int looks; /* at each window, 1 to 8, moved by parts of a patch and mirrored; 0: 2 */
@@ -154,14 +155,15 @@ typedef struct basin_image_completion {
     int frames;
     int64_t windows; /* that the model looked at */
     int64_t missing; /* pixels */
-    double share; /* how much the model's guesses count; the membrane from the rim has the rest */
+    double share; /* the weight of the model's output against the membrane from the rim, for holes
+                     up to 8 pixels wide; in wider ones kriging has four fifths */
     double texture[64]; /* the energy of association by step, per missing pixel */
     int texture_steps;  /* 0: there is no texture */
 } basin_image_completion;
 
 /* Completes `count` pictures of any sizes; their windows go through the model together. A grey
- * model completes the channels of a colour picture one by one; of a colour model, a grey picture
- * takes the grey of what it says. */
+ * model completes the channels of a colour picture one by one; for a grey picture, the output of a
+ * colour model is converted to grey. */
 BASIN_API basin_status basin_image_complete(basin_image_completion *completion, /* [count] */
                                             basin_image_model *model,
                                             const basin_picture *picture, /* [count] */
@@ -176,7 +178,7 @@ typedef struct basin_image_scoring {
     int masks;           /* mask seeds to average over; 0: 1 */
     uint64_t first_mask; /* the first of them */
     int64_t batch;       /* 0: as many pictures at a time as in training */
-    bool fast;           /* the error alone, neither PSNR nor SSIM */
+    bool fast;           /* only the error, neither PSNR nor SSIM */
     const basin_watch *watch;
     bool holes;   /* one rectangle of patches is hidden, as the setting `holes` draws them */
     double ratio; /* else this share of the patches; 0: as many as in training */
@@ -185,8 +187,8 @@ typedef struct basin_image_scoring {
 /* All occluded patches are replaced by MASK, none kept. The error is the mean over pixels of
  * occluded patches, of normalized values; PSNR and SSIM compare the whole picture, shown patches
  * pasted in, on values 0 .. 1; NaN where they are not measured. Means over pictures; deviations
- * between mask seeds, as basin_mean_deviation has them. Pictures that `hold_out` names and the
- * model was trained on are an error. */
+ * between mask seeds, as basin_mean_deviation has them. It is an error if `hold_out` selects
+ * pictures that the model was trained on. */
 typedef struct basin_image_scores {
     int64_t pictures, unreadable;
     int masks;
@@ -197,12 +199,13 @@ typedef struct basin_image_scores {
     int64_t *order;        /* [pictures] positions in `index` by rising error */
     int64_t trained_on;    /* how many of them the model was trained on; -1: it does not know */
     bool trained_on_about; /* that number is an estimate, from a part of the pictures */
-    double mean_mse, mean_psnr; /* of an answer without a model: the mean colour of what is shown */
-    /* Of a model of the objective match: `mse` is how far the field is from what it should match,
-     * on places between the pictures and noise, `masks` draws of each; `order` is by outlier. */
+    double mean_mse, mean_psnr; /* errors of a baseline: the mean colour of the shown patches */
+    /* Models with the objective match: `mse` is the error of the field against its target, at
+     * points between the pictures and noise, `masks` draws of each; `order` is by outlier. */
     bool match;
     double *picture_energy;  /* [pictures]; NULL where the field is free, and of other models */
-    double *picture_outlier; /* [pictures] higher for those that do not belong; or NULL */
+    double *picture_outlier; /* [pictures] outlier score, higher for pictures unlike the training
+                                data; or NULL */
 } basin_image_scores;
 
 BASIN_API basin_status basin_image_score(basin_image_scores *scores, basin_image_model *model,
@@ -216,7 +219,7 @@ typedef struct basin_image_reporting {
     int masks;                        /* mask seeds to score with; 0: 1 */
     int64_t shown;                    /* completed pictures on the page; at least 1 */
     int64_t traced;                   /* how many of them step by step; at least 1 */
-    int64_t extremes;                 /* so many best and so many worst ones */
+    int64_t extremes;                 /* the number of best and of worst pictures shown */
     const basin_watch *watch;
     /* More models to compare with, up to 7, that cut pictures and patches as the first does. */
     basin_image_model *const *rival; /* [rivals] */
@@ -227,8 +230,9 @@ typedef struct basin_image_reporting {
 /* A report: one page of HTML that needs no other file, or the JSON document that it shows (path
  * ends in .json, or NULL: stdout; docs/reports.md has the schema). Completed pictures with their
  * errors, the descent step by step, attention of every patch, energies, memories, keys and queries,
- * positions, the best and the worst, parameters, settings; of several models side by side, on the
- * same pictures and masks. `scores` [1 + rivals], where not NULL, are those on the page; free them.
+ * positions, the best and the worst, parameters, settings; several models are shown side by side,
+ * on the same pictures and masks. `scores` [1 + rivals], where not NULL, are those on the page;
+ * free them.
  */
 BASIN_API basin_status basin_image_report(const char *path, basin_image_scores *scores,
                                           basin_image_model *model,

@@ -135,10 +135,10 @@ typedef struct basin_anomaly_config {
     int64_t hidden;       /* units of the head's hidden layer; 0: a linear head */
     int64_t embedding;    /* units of a hidden layer before the embedding; 0: a linear one */
     int64_t eigenvectors; /* with Laplacian positions */
-    int blocks;           /* one after the other, each with weights of its own; 0 means 1 */
+    int blocks;           /* one after the other, each with its own weights; 0 means 1 */
     int relations;        /* 0 means 1; the block runs on each with the same weights */
     basin_merge merge;    /* of the relations' results */
-    bool no_concat;       /* ablation: g(T) alone, without g(1) */
+    bool no_concat;       /* ablation: only g(T), without g(1) */
     double dropout;       /* of the embedding, between blocks and in the head, in training */
     const char *prefix;   /* of the parameters' names; NULL: none */
     int64_t outputs;      /* C, logits a node; 0 or 1: one */
@@ -207,9 +207,9 @@ BASIN_API basin_expr basin_smooth(basin_expr h, const basin_pattern *pattern,
 typedef enum basin_adjacency {
     BASIN_ADJACENCY_CONV,     /* the paper's: a 3 x 3 convolution of X X^T; depends on node order */
     BASIN_ADJACENCY_BILINEAR, /* 1 + (U_h x_i) . (U_h x_j) / R: the same for any node order */
-    BASIN_ADJACENCY_EDGES,    /* 1: the edge features alone */
+    BASIN_ADJACENCY_EDGES,    /* 1: only the edge features */
     BASIN_ADJACENCY_NONE,     /* no factor at all */
-    BASIN_ADJACENCY_BIAS, /* none; an addend, linear in the features, in each block of its own */
+    BASIN_ADJACENCY_BIAS,     /* none; an addend, linear in the features, separate for each block */
 } basin_adjacency;
 
 /* What a graph's outputs are read from; a sum of flags, 0 is CLS. */
@@ -217,7 +217,7 @@ enum {
     BASIN_READ_CLS = 1,
     BASIN_READ_MEAN = 2,   /* of the graph's nodes */
     BASIN_READ_SUM = 4,    /* of them, by 1/16: for targets that grow with a graph */
-    BASIN_READ_NODES = 8,  /* alone: an output per token, for classes of nodes */
+    BASIN_READ_NODES = 8,  /* cannot be combined: one output per token, for classes of nodes */
     BASIN_READ_SIZED = 16, /* the mean by log(1 + nodes) / 4: knows the size, and stays small */
 };
 
@@ -246,7 +246,7 @@ typedef struct basin_graphs_config {
     double drop;            /* of what the head reads, dropped in training (with descent.seed) */
     double drop_step;       /* of each step of the descent, likewise */
     bool reconstruct;       /* the edge-reconstruction head of the superpixel sets */
-    bool reconstruct_first; /* of an edge's first feature alone, as in 0.1 */
+    bool reconstruct_first; /* only an edge's first feature, as in 0.1 */
     basin_residual residual;
 } basin_graphs_config;
 
@@ -256,7 +256,7 @@ typedef struct basin_graphs {
     basin_block block[BASIN_MAX_BLOCKS];
     basin_expr enc_w, enc_b, cls, pos_w, pos_b; /* [F, D] [D] [D] [k, D] [D] */
     basin_expr conv, adj_w, adj_b;              /* [H, 3, 3] [P, H] [H] */
-    basin_expr dec_w, dec_b;                    /* [D, C] [C]; of what is read: [R, C] or [U, C] */
+    basin_expr dec_w, dec_b;                    /* [D, C] [C]; with a readout [R, C] or [U, C] */
     basin_expr rank_w, edge_w;                  /* [H, R, D] [H, P]; NULL where not asked for */
     basin_expr head_gamma, head_delta;          /* [] [D] */
     basin_expr pair_w, pair_b;     /* [P, U] [U]; the other weights of pairs are [P + U, ..] */
@@ -267,11 +267,11 @@ typedef struct basin_graphs {
 
 /* A batch of graphs as one list of tokens, each graph's CLS before its nodes. Nodes [n, F] of all
  * graphs in a row; `source` [tokens] gives each token's node, -1 for a CLS; `before` and `after`
- * [tokens] its neighbours in the order of its graph, -1 at the ends (the 3 x 3 convolution wants
- * them); `first` [graphs] the CLS tokens; `owner` [tokens] each node's graph, -1 for a CLS, and
- * `share` [graphs] one over its number of nodes (means and sums want them); positions [tokens, k];
- * pairs are those of `pattern`, with edge_features [pairs, P] in its order, and, where blocks have
- * couplings, the `strength` [pairs] of each in that energy, 0 for padding. */
+ * [tokens] its neighbours in the order of its graph, -1 at the ends (for the 3 x 3 convolution);
+ * `first` [graphs] the CLS tokens; `owner` [tokens] each node's graph, -1 for a CLS, and `share`
+ * [graphs] one over its number of nodes (for means and sums); positions [tokens, k]; pairs are
+ * those of `pattern`, with edge_features [pairs, P] in its order, and, where blocks have couplings,
+ * the `strength` [pairs] of each in that energy, 0 for padding. */
 typedef struct basin_graphs_batch {
     basin_expr nodes, positions, edge_features, share;
     basin_expr source, before, after, first, owner;
@@ -287,7 +287,7 @@ BASIN_API basin_graphs_batch basin_graphs_inputs(const basin_graphs *model, basi
 /* Outputs of each graph [graphs, C]; with BASIN_READ_NODES of each token [tokens, C]. */
 BASIN_API basin_expr basin_graphs_forward(const basin_graphs *model,
                                           const basin_graphs_batch *batch);
-/* What happens inside, for callers that want to look. */
+/* Intermediate results, for callers that inspect the model. */
 typedef struct basin_graphs_view {
     basin_expr embedding; /* what the head reads: [graphs, R], of classes of nodes [tokens, D] */
     basin_expr share; /* [pairs] of the query's attention, mean over heads and blocks, or NULL */

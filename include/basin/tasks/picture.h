@@ -3,7 +3,7 @@
  * What a file holds becomes grey or RGB, upright:
  *   16-bit samples are scaled to 8 with rounding, palettes and small depths are expanded;
  *   transparency is composited on white, on the values as they are stored;
- *   CMYK and YCCK (Adobe's inverted ones, too) become RGB by the plain product of inks;
+ *   CMYK and YCCK (also Adobe's inverted ones) become RGB by the plain product of inks;
  *   the EXIF orientation, 1 to 8, is applied, in JPEG, PNG's eXIf and WebP's EXIF. */
 #ifndef BASIN_TASKS_PICTURE_H
 #define BASIN_TASKS_PICTURE_H
@@ -21,10 +21,11 @@ typedef struct basin_picture {
     int64_t height, width;
     int channels;    /* 1 grey, 3 RGB */
     uint8_t *pixel;  /* [height, width, channels], owned */
-    size_t capacity; /* bytes allocated: whoever fills a picture again reuses its memory */
+    size_t capacity; /* bytes allocated: filling a picture again reuses its memory */
 } basin_picture;
 
-/* Pictures with more pixels are refused: no photograph is that large, but a bomb may claim it. */
+/* Pictures with more pixels are refused: no photograph is that large, but a malicious file may
+ * claim it. */
 #define BASIN_PICTURE_PIXELS ((int64_t)1 << 29)
 
 /* Gives `picture` these sizes; it must be zeroed or hold a picture, whose memory is reused. The
@@ -45,14 +46,14 @@ BASIN_API basin_status basin_picture_read(basin_picture *picture, const char *pa
 BASIN_API basin_status basin_picture_set_channels(basin_picture *picture, int channels,
                                                   basin_error *error);
 
-/* PNG into a file: aside, then renamed. */
+/* Writes a PNG file: to a temporary file, then renamed. */
 BASIN_API basin_status basin_picture_write_png(const char *path, const basin_picture *picture,
                                                basin_error *error);
 
 /* The PNG file `original` with some pixels replaced, by those of `picture` where `where` is not
  * black; both are upright and of its size. The others stay to their last bit, 16-bit samples and
  * transparency included, and so do profile and orientation. What is replaced becomes opaque.
- * BASIN_UNSUPPORTED where `original` is no PNG. */
+ * BASIN_UNSUPPORTED where `original` is not a PNG file. */
 BASIN_API basin_status basin_picture_patch_png(const char *path, const char *original,
                                                const basin_picture *picture,
                                                const basin_picture *where, basin_error *error);

@@ -29,8 +29,8 @@ BASIN_API basin_status basin_pictures_open(basin_pictures **pictures, const char
                                            int paths, const char *split, basin_error *error);
 BASIN_API void basin_pictures_free(basin_pictures *pictures);
 BASIN_API int64_t basin_pictures_count(const basin_pictures *pictures);
-/* Whether all the collections had the split asked for. Where one had not, all of it was taken, and
- * the caller may want to hold some out. */
+/* Whether all the collections had the requested split. A collection without it was taken whole; the
+ * caller may then hold some pictures out. */
 BASIN_API bool basin_pictures_divided(const basin_pictures *pictures);
 
 /* Where picture i is from: its path, "archive.tar/folder/a.jpg", "train-images.gz[17]". */
