@@ -6,7 +6,7 @@
 #include "base/hash.h"
 #include "base/try.h"
 
-enum { MOST = INT32_MAX - 1 };
+enum { MAX_NAMES = INT32_MAX - 1 };
 
 /* ---- lists ---- */
 
@@ -92,7 +92,8 @@ basin_status basin_dictionary_add(basin_dictionary *dictionary, int32_t *number,
     size_t at = place(dictionary, text);
     *number = dictionary->slot[at] - 1;
     if (*number >= 0) return BASIN_OK;
-    if (count >= MOST) return basin_fail(error, BASIN_BAD_VALUE, "more than %d names", MOST);
+    if (count >= MAX_NAMES)
+        return basin_fail(error, BASIN_BAD_VALUE, "more than %d names", MAX_NAMES);
     BASIN_TRY(basin_names_add(&dictionary->names, text, error));
     dictionary->slot[at] = (int32_t)count + 1;
     *number = (int32_t)count;

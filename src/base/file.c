@@ -25,8 +25,9 @@ typedef struct walker {
     size_t count, capacity;
 } walker;
 
-/* Puts a folder among those seen; *fresh tells whether it was not there yet. */
-static basin_status see(bool *fresh, walker *w, const struct stat *info, basin_error *error) {
+/* Adds a folder to those visited; *fresh is set to whether it is new. */
+static basin_status visit_folder(bool *fresh, walker *w, const struct stat *info,
+                                 basin_error *error) {
     *fresh = true;
     for (size_t i = 0; i < w->count && *fresh; i++)
         *fresh = w->seen[i].st_dev != info->st_dev || w->seen[i].st_ino != info->st_ino;
@@ -62,7 +63,7 @@ static basin_status visit(walker *w, const char *below, const char *name, int de
     if (stat(full, &info) != 0) return w->take(w->context, path, 0, error);
     if (S_ISREG(info.st_mode)) return w->take(w->context, path, (size_t)info.st_size, error);
     if (!S_ISDIR(info.st_mode)) return BASIN_OK;
-    BASIN_TRY(see(&fresh, w, &info, error));
+    BASIN_TRY(visit_folder(&fresh, w, &info, error));
     return fresh ? walk(w, path, depth + 1, error) : BASIN_OK;
 }
 
@@ -90,7 +91,7 @@ basin_status basin_folder_walk(const char *root, basin_folder_take *take, void *
     bool fresh;
     walker w = {.root = root, .take = take, .context = context};
     basin_status status = BASIN_OK;
-    if (stat(root, &info) == 0) status = see(&fresh, &w, &info, error);
+    if (stat(root, &info) == 0) status = visit_folder(&fresh, &w, &info, error);
     if (!status) status = walk(&w, "", 0, error);
     free(w.seen);
     return status;
@@ -148,7 +149,7 @@ basin_status basin_file_sha256(char text[BASIN_SHA256_TEXT], const char *path, b
     return BASIN_OK;
 }
 
-/* Symbolic links are followed, so that the file behind one is replaced, or made, and not the link.
+/* Follows symbolic links, so that the target is replaced or created and not the link.
  */
 static char *resolve(const char *path) {
     struct stat info;
@@ -187,8 +188,8 @@ basin_status basin_file_same(bool *same, const char *a, const char *b, basin_err
 
 enum { MODE_NEW = 0666, TRIES = 1000 };
 
-/* Creates a file under a new name and holds its lock, which tells basin_writer_sweep that the
- * writer lives. A sweep may have removed the file before it was locked: EEXIST then, to try again.
+/* Creates a file under a new name and holds its lock, by which basin_writer_sweep sees that the
+ * writer is alive. If a sweep removed the file before it was locked, fails with EEXIST: try again.
  */
 static int create_locked(const char *path) {
     struct stat info;
@@ -331,7 +332,7 @@ basin_status basin_writer_try(const char *path, basin_error *error) {
     return BASIN_OK;
 }
 
-/* Removes a file whose writer is dead: whoever gets its lock is alone with it. */
+/* Removes a file whose writer is dead, that is, one whose lock is free. */
 static void sweep_one(const char *path) {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0) return;

@@ -139,7 +139,7 @@ static bool has_nul(const char *text, size_t length) {
     return false;
 }
 
-/* The text is parsed from a copy with a NUL behind it: cJSON before 1.7.18 can look one byte past
+/* The text is parsed from a copy that ends with a NUL: cJSON before 1.7.18 can look one byte past
  * an unfinished text. */
 basin_status basin_json_parse(cJSON **tree, const void *text, size_t length, const char *path,
                               const char *what, basin_error *error) {

@@ -11,8 +11,8 @@
 #define BASIN_JSON_AT_EXIT BASIN_AT_EXIT(basin_json_delete_at)
 static inline void basin_json_delete_at(cJSON **tree) { cJSON_Delete(*tree); }
 
-/* `length` bytes of text, which must be one JSON object, as a tree; delete it, after an
- * error, too. `what` is what errors call the text: "the header". */
+/* `length` bytes of text, which must be one JSON object, as a tree; delete it also after an error.
+ * `what` names the text in errors: "the header". */
 basin_status basin_json_parse(cJSON **tree, const void *text, size_t length, const char *path,
                               const char *what, basin_error *error);
 /* ---- writing ----

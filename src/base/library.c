@@ -131,14 +131,14 @@ static basin_status absent(basin_library library, const char *what, basin_error 
 }
 
 basin_status basin_library_load(void *table, basin_library library,
-                                const basin_library_function *wanted, basin_error *error) {
-    void *handle = wanted->address ? NULL : open_library(library);
-    if (!wanted->address && !handle) return absent(library, basin_library_why(), error);
-    for (int i = 0; wanted[i].name; i++) {
+                                const basin_library_function *functions, basin_error *error) {
+    void *handle = functions->address ? NULL : open_library(library);
+    if (!functions->address && !handle) return absent(library, basin_library_why(), error);
+    for (int i = 0; functions[i].name; i++) {
         void *function;
-        memcpy(&function, &wanted[i].address, sizeof function);
-        if (!function) function = basin_library_symbol(handle, wanted[i].name);
-        if (!function) return absent(library, wanted[i].name, error);
+        memcpy(&function, &functions[i].address, sizeof function);
+        if (!function) function = basin_library_symbol(handle, functions[i].name);
+        if (!function) return absent(library, functions[i].name, error);
         memcpy((char *)table + (size_t)i * sizeof function, &function, sizeof function);
     }
     return BASIN_OK;

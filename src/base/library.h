@@ -3,8 +3,8 @@
  *
  *     #define FUNCTIONS(X) X(WebPGetInfo) X(WebPDecodeRGBInto)
  *     struct { FUNCTIONS(BASIN_LIBRARY_FIELD) } webp;
- *     static const basin_library_function wanted[] = {FUNCTIONS(BASIN_LIBRARY_NAME){0}};
- *     basin_library_load(&webp, BASIN_LIBRARY_WEBP, wanted, &error);
+ *     static const basin_library_function functions[] = {FUNCTIONS(BASIN_LIBRARY_NAME){0}};
+ *     basin_library_load(&webp, BASIN_LIBRARY_WEBP, functions, &error);
  *
  * What was opened stays open. A static program (BASIN_LIBRARY_LINKED) opens nothing: what lists its
  * functions by BASIN_LIBRARY_LINK is within, the rest is absent. */
@@ -21,7 +21,8 @@ typedef struct basin_library_function {
     void (*address)(void);
 } basin_library_function;
 
-/* A field of the table, of the type that the library's own header declares; and what is wanted. */
+/* A field of the table, with the type that the library's header declares; and an entry of the
+ * list. */
 #define BASIN_LIBRARY_FIELD(function) __typeof__(function) *function;
 #define BASIN_LIBRARY_NAME(function) {#function, NULL},
 #ifdef BASIN_LIBRARY_LINKED
@@ -45,11 +46,11 @@ typedef enum basin_library {
 
 /* Fills a table of pointers, one a function, in that order. */
 basin_status basin_library_load(void *table, basin_library library,
-                                const basin_library_function *wanted, basin_error *error);
+                                const basin_library_function *functions, basin_error *error);
 /* A function that may be absent; NULL then. */
 void *basin_library_find(basin_library library, const char *name);
 
-/* For telling users: "libarchive", "archives". NULL beyond the last. */
+/* For messages: "libarchive", "archives". NULL past the last library. */
 const char *basin_library_name(int library);
 const char *basin_library_purpose(int library);
 const char *basin_library_file(int library); /* "libarchive.so.13" */

@@ -29,7 +29,7 @@ bool basin_array_reserve(void **array, size_t *capacity, size_t need, size_t siz
 void *basin_aligned_new(size_t bytes);
 /* The same, on large pages where these help: for tables that are read in any order. */
 void *basin_large_new(size_t bytes);
-/* Releases what the two above gave. */
+/* Frees memory from the two functions above. */
 void basin_aligned_free(void *memory);
 
 /* Bytes of memory that programs could still take; half of all where the system does not say. */

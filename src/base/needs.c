@@ -5,11 +5,11 @@
 
 /* Whether one of the words "a|b|c" [length] is `value`. */
 static bool is_among(const char *words, size_t length, const char *value) {
-    size_t wanted = strlen(value);
+    size_t expected = strlen(value);
     for (const char *end = words + length;;) {
         const char *bar = memchr(words, '|', (size_t)(end - words));
         size_t size = (size_t)((bar ? bar : end) - words);
-        if (size == wanted && !strncmp(words, value, size)) return true;
+        if (size == expected && !strncmp(words, value, size)) return true;
         if (!bar) return false;
         words = bar + 1;
     }
@@ -17,10 +17,10 @@ static bool is_among(const char *words, size_t length, const char *value) {
 
 static size_t name_length(const char *condition) { return strcspn(condition, "!="); }
 
-const char *basin_needs_words(const char *condition, size_t *length, bool *wanted) {
+const char *basin_needs_words(const char *condition, size_t *length, bool *expected) {
     size_t name = name_length(condition);
-    *wanted = condition[name] == '=';
-    const char *words = condition + name + (*wanted ? 1 : 2);
+    *expected = condition[name] == '=';
+    const char *words = condition + name + (*expected ? 1 : 2);
     *length = strcspn(words, ", ");
     return words;
 }
@@ -37,9 +37,9 @@ const char *basin_needs_next(const char *condition) {
 
 static bool holds(const char *condition, const char *value) {
     size_t length;
-    bool wanted;
-    const char *words = basin_needs_words(condition, &length, &wanted);
-    return is_among(words, length, value) == wanted;
+    bool expected;
+    const char *words = basin_needs_words(condition, &length, &expected);
+    return is_among(words, length, value) == expected;
 }
 
 /* The condition to blame where none of a clause holds: the first of a name that is there. */

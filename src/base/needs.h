@@ -26,6 +26,6 @@ const char *basin_needs_next(const char *condition);
 bool basin_needs_names(const char *condition, const char *name);
 /* The words of `condition`, "et|vit", their length, and whether one of them is requested ('=') or
  * none may be ('!='). */
-const char *basin_needs_words(const char *condition, size_t *length, bool *wanted);
+const char *basin_needs_words(const char *condition, size_t *length, bool *expected);
 
 #endif

@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Reads the decimal integer at *text, spaces before it skipped, and moves *text behind it. False,
- * with nothing changed, where there is none or it does not fit; sscanf would not tell. */
+/* Reads the decimal integer at *text, skipping spaces before it, and moves *text past it. False,
+ * with nothing changed, where there is none or it overflows, which sscanf does not report. */
 bool basin_integer_read(int64_t *value, const char **text);
 
 /* strtod and snprintf's %.*g with a decimal point: a program that calls the library may have set a
@@ -16,7 +16,7 @@ bool basin_integer_read(int64_t *value, const char **text);
 double basin_real_read(const char *text, char **end);
 void basin_real_print(char *text, size_t size, int digits, double value);
 
-/* To the end of the scope printf writes decimal points, too, for this thread. */
+/* Until the end of the scope, printf in this thread also writes decimal points. */
 #define BASIN_PLAIN_NUMBERS                                                                        \
     __attribute__((cleanup(basin_numbers_end), unused)) locale_t locale_before_ =                  \
         basin_numbers_begin()

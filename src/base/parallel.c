@@ -8,25 +8,25 @@
 typedef struct finding {
     basin_parallel_search *search;
     const void *context;
-    _Atomic int64_t *least;
+    _Atomic int64_t *min;
 } finding;
 
 static void find_some(const void *context, int64_t first, int64_t last) {
     const finding *f = context;
-    int64_t least = atomic_load_explicit(f->least, memory_order_relaxed);
-    if (first >= least) return;
+    int64_t min = atomic_load_explicit(f->min, memory_order_relaxed);
+    if (first >= min) return;
     int64_t found = f->search(f->context, first, last);
-    while (found < last && found < least &&
-           !atomic_compare_exchange_weak_explicit(f->least, &least, found, memory_order_relaxed,
+    while (found < last && found < min &&
+           !atomic_compare_exchange_weak_explicit(f->min, &min, found, memory_order_relaxed,
                                                   memory_order_relaxed)) {}
 }
 
 int64_t basin_parallel_find(basin_parallel_search *search, const void *context, int64_t count,
                             int64_t grain) {
-    _Atomic int64_t least = count;
-    finding f = {search, context, &least};
+    _Atomic int64_t min = count;
+    finding f = {search, context, &min};
     basin_parallel_for(find_some, &f, count, grain, 0);
-    return least;
+    return min;
 }
 
 typedef struct trying {

@@ -1,4 +1,4 @@
-/* SHA-256 (FIPS 180-4): digests of data and models that sha256sum prints, too. */
+/* SHA-256 (FIPS 180-4): digests of data and models, the same as sha256sum prints. */
 #ifndef BASIN_BASE_SHA256_H
 #define BASIN_BASE_SHA256_H
 

@@ -7,10 +7,10 @@
 
 static inline int64_t basin_int_min(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t basin_int_max(int64_t a, int64_t b) { return a > b ? a : b; }
-/* a / b, rounded up; of positive numbers. */
+/* a / b, rounded up, for positive numbers. */
 static inline int64_t basin_int_ceil(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/* -1, 0 or 1; use it inside comparisons of structs, too. */
+/* -1, 0 or 1; also for use inside comparisons of structs. */
 #define BASIN_COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
 
 static inline int basin_compare_int64(const void *a, const void *b) {

@@ -22,7 +22,7 @@ void basin_text_clean(char *text) {
 }
 
 size_t basin_text_character(uint32_t *point, const char *text, size_t length) {
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    static const uint32_t min[] = {0, 0, 0x80, 0x800, 0x10000};
     const unsigned char *s = (const unsigned char *)text;
     *point = 0;
     if (!length) return 0;
@@ -33,7 +33,7 @@ size_t basin_text_character(uint32_t *point, const char *text, size_t length) {
         if ((s[i] & 0xc0) != 0x80) return 0;
         *point = *point << 6 | (s[i] & 0x3f);
     }
-    if (*point < least[bytes] || *point > 0x10ffff || *point >> 11 == 0x1b) return 0;
+    if (*point < min[bytes] || *point > 0x10ffff || *point >> 11 == 0x1b) return 0;
     return bytes;
 }
 

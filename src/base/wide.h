@@ -4,8 +4,8 @@
 
 #include <stdint.h> /* tells of glibc */
 
-/* Loops marked so are compiled for wider vectors, too. Without fused multiply-adds: every form
- * gives the same bits. */
+/* Loops marked with this are also compiled for wider vectors, without fused multiply-adds, so that
+ * every version gives the same bits. */
 #if defined(__x86_64__) && defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) &&                 \
     !defined(__SANITIZE_THREAD__) && defined(__GNUC__) && !defined(__clang__)
 #define BASIN_WIDE __attribute__((target_clones("avx2", "default")))
