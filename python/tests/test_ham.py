@@ -461,7 +461,7 @@ def test_mistakes_are_named():
         ham.Layer("maxout", 3)
     with pytest.raises(basin.BasinError, match=r"'vh.w' has shape \[4, 5\].*\[5, 4\]"):
         ham.HAM(network.layers, {"vh": ham.linear(w=numpy.ones((4, 5)))}, [(("v", "h"), "vh")])
-    with pytest.raises(basin.BasinError, match=r"Lagrangian of your own has shape \[\]"):
+    with pytest.raises(basin.BasinError, match=r"custom Lagrangian has shape \[\]"):
         ham.HAM({"v": ham.Layer(lambda x: numpy.sum(x**2), 3)}, {}, [])
     with pytest.raises(ZeroDivisionError):
         ham.HAM(network.layers, {"s": ham.Synapse(lambda g: 1 / 0)}, [(["v"], "s")])

@@ -11,12 +11,12 @@ enum { MAX_THREADS = 4096 };
 static basin_status open_named(basin_backend **backend, const char *name, int threads,
                                basin_error *error) {
     if (threads < 0 || threads > MAX_THREADS)
-        return basin_fail(error, BASIN_BAD_VALUE, "%d threads; needs 0 (all cores) to %d", threads,
-                          MAX_THREADS);
+        return basin_fail(error, BASIN_BAD_VALUE, "threads is %d; expected 0 (all cores) to %d",
+                          threads, MAX_THREADS);
     if (strcmp(name, "ref") == 0) return basin_backend_open_ref(backend, error);
     if (strcmp(name, "cpu") == 0) return basin_backend_open_cpu(backend, threads, error);
     if (strcmp(name, "cuda") == 0) return basin_backend_open_cuda(backend, true, error);
-    return basin_fail(error, BASIN_UNSUPPORTED, "there is no backend '%s'; needs ref, cpu or cuda",
+    return basin_fail(error, BASIN_UNSUPPORTED, "unknown backend '%s'; expected ref, cpu or cuda",
                       name);
 }
 
@@ -51,7 +51,7 @@ static basin_status check_storage(const basin_backend *backend, basin_dtype stor
                           "compute capability 9.0, or ref",
                           table->name);
     if (!narrow && storage != table->real)
-        return basin_fail(error, BASIN_UNSUPPORTED, "backend %s does not store %s; needs %s%s",
+        return basin_fail(error, BASIN_UNSUPPORTED, "backend %s does not store %s; expected %s%s",
                           table->name, basin_dtype_name(storage), basin_dtype_name(table->real),
                           table->narrow_size ? " or bf16" : "");
     const char *lacks = narrow && table->narrow_lacks ? table->narrow_lacks(backend) : NULL;
@@ -86,7 +86,7 @@ basin_status basin_backend_wait(basin_backend *backend, basin_error *error) {
     return backend->table->wait(backend, error);
 }
 int basin_backend_threads(const basin_backend *backend) {
-    return backend->table->check ? 0 : backend->threads; /* devices alone are checked */
+    return backend->table->check ? 0 : backend->threads; /* only devices are checked */
 }
 
 const basin_collective *basin_backend_collective(const basin_backend *backend) {

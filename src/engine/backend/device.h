@@ -1,4 +1,4 @@
-/* Backends for several threads; what there is of CUDA, for callers that only tell of it; and the
+/* Backends for several threads; what CUDA offers here, for callers that only report it; and the
  * tables of further functions that some backends have: collectives, own operations, single calls.
  */
 #ifndef BASIN_BACKEND_DEVICE_H
@@ -26,7 +26,7 @@ bool basin_cuda_driver_present(void);
 /* Operations of the caller's own on backends that cannot call the host: they compile source. */
 
 typedef struct basin_custom_table {
-    /* Whether the source compiles; an error names the operation and what the compiler says. */
+    /* Whether the source compiles; an error has the operation's name and the compiler's message. */
     basin_status (*check)(basin_backend *backend, const basin_custom_code *code,
                           basin_error *error);
 } basin_custom_table;
@@ -39,7 +39,7 @@ typedef struct basin_eager_table {
     /* Queues the call; block[i] is the address of block i. */
     basin_status (*run)(const basin_backend *backend, const basin_call *call, void *const *block,
                         void *stream, basin_error *error);
-    /* Of a backend that runs plans: orders its later work and the stream's against each other. */
+    /* For a backend that runs plans: orders its later work and the stream's against each other. */
     basin_status (*enter)(basin_backend *backend, void *stream, basin_error *error);
     basin_status (*leave)(basin_backend *backend, void *stream, basin_error *error);
     /* Queues a copy within the device's memory. */
@@ -81,7 +81,7 @@ bool basin_cpu_amx(void);
 bool basin_cpu_bf16(void);
 
 /* ---- the entry to the CUDA backend ----
- * It is a module of its own (libbasin_cuda.so), so that Basin itself needs no CUDA library: load.c
+ * It is a separate module (libbasin_cuda.so), so that Basin itself needs no CUDA library: load.c
  * opens it when the backend is asked for. */
 
 #define BASIN_CUDA_MODULE "libbasin_cuda.so"

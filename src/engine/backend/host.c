@@ -33,13 +33,13 @@ basin_frame basin_host_frame(basin_backend *backend, const basin_call *call, voi
 }
 
 void basin_host_bad_index(const basin_frame *frame, const char *name, int64_t at, int64_t found,
-                          int64_t least, int64_t limit) {
+                          int64_t min, int64_t limit) {
     static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&one_at_a_time);
     if (frame->error->status == BASIN_OK)
         basin_fail(frame->error, BASIN_BAD_VALUE,
                    "%s: index %lld at element %lld is not in [%lld, %lld)", name, (long long)found,
-                   (long long)at, (long long)least, (long long)limit);
+                   (long long)at, (long long)min, (long long)limit);
     pthread_mutex_unlock(&one_at_a_time);
 }
 

@@ -34,11 +34,11 @@ basin_status basin_host_open(basin_backend **backend, const basin_backend_table 
 basin_frame basin_host_frame(basin_backend *backend, const basin_call *call, void *const *block,
                              size_t part);
 
-/* Notes that `found`, element `at` of an index operand of `name`, is outside [least, limit). Such
- * an index counts as absent, and the stream goes on. Any thread may call it. */
+/* Notes that `found`, element `at` of an index operand of `name`, is outside [min, limit). Such an
+ * index counts as absent, and the stream goes on. Any thread may call it. */
 void basin_host_bad_index(const basin_frame *frame, const char *name, int64_t at, int64_t found,
-                          int64_t least, int64_t limit);
-/* Of operations that the backend does not have: notes that. */
+                          int64_t min, int64_t limit);
+/* Records an error for operations that the backend does not have. */
 void basin_host_none(const basin_frame *frame);
 
 /* For tables: allocation, copies, wait and close. */

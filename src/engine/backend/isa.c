@@ -36,18 +36,18 @@ const char *basin_isa_name(basin_isa isa) {
 }
 
 const char *basin_isa_unknown(void) {
-    const char *wanted = getenv("BASIN_ISA");
-    for (int i = 0; wanted && i < BASIN_ISA_COUNT; i++)
-        if (!strcmp(wanted, basin_isa_name((basin_isa)i))) return NULL;
-    return wanted;
+    const char *requested = getenv("BASIN_ISA");
+    for (int i = 0; requested && i < BASIN_ISA_COUNT; i++)
+        if (!strcmp(requested, basin_isa_name((basin_isa)i))) return NULL;
+    return requested;
 }
 
 static int detect(void) {
-    const char *wanted = getenv("BASIN_ISA");
+    const char *requested = getenv("BASIN_ISA");
     int best = BASIN_ISA_PORTABLE;
     for (int i = 0; i < BASIN_ISA_COUNT; i++) {
         if (!basin_isa_available((basin_isa)i)) continue;
-        if (wanted && !strcmp(wanted, basin_isa_name((basin_isa)i))) return i;
+        if (requested && !strcmp(requested, basin_isa_name((basin_isa)i))) return i;
         best = i;
     }
     return best;
@@ -69,13 +69,14 @@ basin_isa basin_cpu_isa(void) {
 }
 
 #if defined(__x86_64__) && defined(__linux__)
-/* The tiles are a large state, so Linux wants to be asked for them once per process. */
+/* The tiles are a large state, so Linux requires a request for them once per process. */
 static int amx_detect(void) {
     enum { XSAVE = 1 << 27, BF16 = 1 << 22, TILE = 1 << 24, TILE_STATES = 3 << 17, TILE_DATA = 18 };
     enum { REQUEST_PERMISSION = 0x1023 }; /* ARCH_REQ_XCOMP_PERM, newer than some headers */
     unsigned a, b, c, d, states, high;
-    const char *wanted = getenv("BASIN_ISA");
-    if (basin_cpu_isa() != BASIN_ISA_AVX512 || (wanted && !strcmp(wanted, "avx512"))) return false;
+    const char *requested = getenv("BASIN_ISA");
+    if (basin_cpu_isa() != BASIN_ISA_AVX512 || (requested && !strcmp(requested, "avx512")))
+        return false;
     if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & XSAVE)) return false;
     if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return false;
     if ((d & (BF16 | TILE)) != (BF16 | TILE)) return false;

@@ -42,7 +42,8 @@ static inline void *basin_operand_at(const basin_operand *operand, void *const *
     return operand->block < 0 ? NULL : (char *)block[operand->block] + operand->offset;
 }
 
-/* Of a program: register `to` <- op(registers a, b, c). LOAD, TILE, IMMEDIATE fill one. */
+/* An instruction of a program: register `to` <- op(registers a, b, c). LOAD, TILE, IMMEDIATE fill
+ * one. */
 enum {
     BASIN_INSTRUCTION_LOAD = BASIN_OP_COUNT, /* operand number a of the call */
     BASIN_INSTRUCTION_TILE,                  /* epilogues only: the element of the matrix product */
@@ -75,7 +76,7 @@ typedef struct basin_program {
  *     or c + step (alpha tile + beta c)
  *
  * Here tile is the product, c an operand that lies like the result, row one that repeats a row [n]
- * and mask one that lies like the result, too; step is one number, or one for each row. Some
+ * and mask one that also lies like the result; step is one number, or one for each row. Some
  * kernels add a second operand like c. */
 
 typedef struct basin_form {
@@ -104,8 +105,8 @@ typedef struct basin_call {
     basin_form form;              /* of that epilogue; .known is false where none was asked for */
     size_t workspace;             /* byte offset into block 0 */
     size_t workspace_bytes;
-    /* Above 1: the call is the first of so many parts. Such calls in a row are a run: each part
-     * goes through it in order, with a workspace for each of the backend's threads. */
+    /* Above 1: the call is the first of this many parts. Consecutive calls of this kind are a run:
+     * each part goes through it in order, with a workspace for each of the backend's threads. */
     int parts;
 } basin_call;
 
@@ -138,9 +139,9 @@ typedef struct basin_backend_table {
     /* Bytes of a NARROW element: 2; 0: kernels take none. ref rounds what it stores. */
     size_t narrow_size;
     bool parts; /* whether calls may be in parts */
-    int apart;  /* small plans: memory is used again after so many calls, which may run at once */
-    bool narrow_reads; /* whether sums, permutations and causal softmax take NARROW operands, too */
-    bool narrow_lists; /* whether attention along a list of pairs takes NARROW tokens, too */
+    int apart;  /* small plans: memory is reused after this many calls, which may run at once */
+    bool narrow_reads; /* whether sums, permutations and causal softmax also take NARROW operands */
+    bool narrow_lists; /* whether attention along a list of pairs also takes NARROW tokens */
     /* Bytes of an E4M3 or E5M2 element: 1, or that of ref's own type, likewise; 0: no such. */
     size_t byte_size;
     void *(*alloc)(basin_backend *backend, size_t bytes);
@@ -157,7 +158,7 @@ typedef struct basin_backend_table {
     const char *(*narrow_lacks)(const basin_backend *backend);
     /* Bytes of a packed factor B [k, n] of that kind; NULL where packing does not pay. */
     size_t (*packed_bytes)(const basin_backend *backend, int64_t k, int64_t n, basin_kind kind);
-    /* Scratch bytes the call wants; asked once, when the plan is made. */
+    /* Scratch bytes that the call needs; asked for once, when the plan is made. */
     size_t (*workspace)(basin_backend *backend, const basin_call *call);
     /* Queues the calls in order; block[i] is the address of block i. Allocates nothing. */
     void (*run)(basin_backend *backend, const basin_call *call, size_t calls, void *const *block);
@@ -168,8 +169,8 @@ typedef struct basin_backend_table {
     const struct basin_collective *collective;
     const struct basin_custom_table *own;
     const struct basin_eager_table *eager;
-    /* Another one for a thread of its own, with the settings of `other`, that shares with it what
-     * is compiled and only read; NULL where there is nothing to share. */
+    /* Another backend for another thread, with the settings of `other`, that shares with it what is
+     * compiled and only read; NULL where there is nothing to share. */
     basin_status (*open_beside)(basin_backend **backend, const basin_backend *other,
                                 basin_error *error);
     void (*close)(basin_backend *backend);
@@ -199,7 +200,7 @@ basin_status basin_backend_configure(basin_backend *backend, const basin_compute
 
 basin_status basin_backend_open_ref(basin_backend **backend, basin_error *error);
 basin_status basin_backend_open_cpu(basin_backend **backend, int threads, basin_error *error);
-/* Without `lists`: for single calls alone. */
+/* Without `lists`: for single calls only. */
 basin_status basin_backend_open_cuda(basin_backend **backend, bool lists, basin_error *error);
 
 /* The form of a program over a product, NULL for the product itself; .known is false where it has

@@ -61,10 +61,10 @@ enum basin_attention_reverse_out {
 /* Operands of softmax attention with values, the VALUES family; equations: backend/values.h. The
  * tangents may be absent, which is zero, and so may the bias; the list as above. */
 enum basin_values_in {
-    BASIN_VAL_Q,    /* [batch, Nq, H, Y]; attr.packed_b: [batch, N, 3 H, Y], k and v behind q, and
-                       so is what is like q; k and v are absent */
-    BASIN_VAL_K,    /* [batch, Nk, K, Y], K divides H */
-    BASIN_VAL_V,    /* [batch, Nk, K, V] */
+    BASIN_VAL_Q, /* [batch, Nq, H, Y]; attr.packed_b: [batch, N, 3 H, Y], q followed by k and v, as
+                    are all operands like q; k and v are absent */
+    BASIN_VAL_K, /* [batch, Nk, K, Y], K divides H */
+    BASIN_VAL_V, /* [batch, Nk, K, V] */
     BASIN_VAL_BIAS, /* [batch, H, Nq, Nk], the first three of which may be 1; [batch, pairs, H] of
                        a list, batch may be 1 */
     BASIN_VAL_ROW,  /* .. BASIN_VAL_PAIR: as those of BASIN_ATT_ROW; any batch */
@@ -78,7 +78,7 @@ enum basin_values_in {
     BASIN_VAL_TBIAS, /* like the bias */
     BASIN_VAL_TC,    /* like c */
     BASIN_VAL_IN,
-    /* of the reverse, where the plan has the result, too, and the backend keeps something of it: */
+    /* the reverse, where the plan also has the result and the backend keeps something of it: */
     BASIN_VAL_KEPT = BASIN_VAL_TQ, /* the result's second one */
     BASIN_VAL_O                    /* and its first */
 };
@@ -88,12 +88,13 @@ enum basin_values_out {
     BASIN_VAL_OUT_K,
     BASIN_VAL_OUT_V,
     BASIN_VAL_OUT_BIAS,
-    BASIN_VAL_OUT_C, /* second order alone */
+    BASIN_VAL_OUT_C, /* second order only */
     BASIN_VAL_OUT,
-    BASIN_VAL_OUT_O = BASIN_VAL_OUT /* o beside its tangent: single operations on a device alone */
+    BASIN_VAL_OUT_O =
+        BASIN_VAL_OUT /* o beside its tangent: only for single operations on a device */
 };
 
-/* A pointwise operation of the caller's own, as far as a backend that compiles it wants to know. */
+/* A custom pointwise operation, as a backend that compiles it sees it. */
 typedef struct basin_custom_code {
     const char *name, *source; /* the body of its function in CUDA C; NULL: there is none */
     int operands;
@@ -112,7 +113,7 @@ typedef struct basin_attr {
     uint8_t products; /* MATMUL, PACK: a basin_products of basin/backend.h, set by the plan */
     bool exclude_self, causal;
     bool added;      /* ATTENTION: `scale` is added to the scores, a bias, and multiplies nothing */
-    bool widens;     /* ATTENTION: hosts compute in float of bfloat16 tokens, too */
+    bool widens;     /* ATTENTION: hosts also compute bfloat16 tokens in float */
     uint32_t stream; /* NORMAL, UNIFORM; VALUES */
     const struct basin_custom_op *own; /* OWN: the caller's, and what backends take of it */
     double (*function)(const double *x /* [ins] */, const void *context);

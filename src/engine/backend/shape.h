@@ -28,7 +28,7 @@ static inline int64_t basin_shape_rows(const basin_shape *shape) {
     return basin_shape_product(shape, 0, shape->rank - 1);
 }
 
-/* stride[i] of a dense tensor, for each of its own axes. */
+/* stride[i] of a dense tensor, for each of its axes. */
 static inline void basin_shape_strides(int64_t stride[BASIN_MAX_RANK], const basin_shape *shape) {
     int64_t step = 1;
     for (int i = shape->rank - 1; i >= 0; i--) {

@@ -169,7 +169,8 @@ static inline int64_t basin_values_slope_at(const basin_values *at, int64_t b, i
     return ((b * at->heads + h) * at->queries + i) * at->keys;
 }
 
-/* The keys of a query are numbered 0 .. that - 1; of all pairs, `exclude_self` leaves one out. */
+/* The number n of keys of a query, numbered 0 .. n - 1; over all pairs, `exclude_self` leaves one
+ * out. */
 static inline int64_t basin_values_keys(const basin_values *at, int64_t i) {
     if (at->row) return at->row[i + 1] - at->row[i];
     int64_t seen = i + !at->exclude_self;

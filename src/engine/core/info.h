@@ -17,8 +17,8 @@ static inline void basin_info_fill(void *info, const void *all, size_t bytes) {
         memcpy((char *)info + sizeof size, (const char *)all + sizeof size, size - sizeof size);
 }
 
-/* An error where a caller's struct has members that this version does not know. `size` is what the
- * caller says, 0 for the layout of 1.0. */
+/* An error where a caller's struct has members that this version does not know. `size` is the
+ * caller's value, 0 for the layout of 1.0. */
 basin_status basin_size_check(size_t size, size_t known, const char *name, basin_error *error);
 #define BASIN_SIZE_CHECK(pointer, name, error)                                                     \
     basin_size_check((pointer) ? (pointer)->size : 0, sizeof *(pointer), name, error)

@@ -101,8 +101,9 @@ BASIN_ANYWHERE void basin_normals_of(double *even, double *odd, uint32_t a, uint
 /* random.c: four words of one call. */
 void basin_philox(uint32_t out[4], const uint32_t counter[4], const uint32_t key[2]);
 
-/* ---- many draws at once, for the instruction set of the including file, which is compiled without
- * fused multiply-adds, too, so that the numbers are the same ---- */
+/* ---- many draws at once, for the instruction set of the including file, which is also compiled
+ * without fused multiply-adds, so that the numbers are the same
+ * ---- */
 
 /* One word of each of the four lanes for a block of successive calls: loops over
  * `BASIN_PHILOX_CALLS` become SIMD without intrinsics. */

@@ -154,7 +154,7 @@ static basin_status missing(const char *name, basin_error *error) {
     return basin_fail(error, BASIN_BAD_VALUE, "attention: %s is NULL", name);
 }
 
-/* Of empty operands the address may be anything. */
+/* Empty operands may have any address. */
 static basin_status check_present(basin_eager_operation operation, const basin_eager_attention *at,
                                   basin_error *error) {
     bool queries = at->batch * at->queries * at->heads > 0,
@@ -182,8 +182,7 @@ static basin_status check_aligned(const basin_eager_attention *at, basin_error *
     for (int i = 0; i < 16; i++)
         if ((uintptr_t)operand[i] % 16)
             return basin_fail(error, BASIN_BAD_VALUE,
-                              "attention: %s lies at an address that is no multiple of 16",
-                              name[i]);
+                              "attention: the address of %s is not a multiple of 16", name[i]);
     return BASIN_OK;
 }
 
@@ -196,7 +195,7 @@ static basin_status check_workspace(const basin_eager *eager, const basin_eager_
                           "attention: the workspace has %zu bytes, expected %zu", given, bytes);
     if ((uintptr_t)at->workspace % 64)
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "attention: the workspace lies at an address that is no multiple of 64");
+                          "attention: the address of the workspace is not a multiple of 64");
     return BASIN_OK;
 }
 
@@ -248,7 +247,7 @@ static basin_status check_operands(const basin_eager *eager, basin_eager_operati
 
 /* ---- running ---- */
 
-/* A list takes one entry after the other; kernels know lists of one entry alone. */
+/* Lists run one batch entry after the other: kernels take lists of a single entry. */
 static basin_eager_attention entry_of(const basin_eager_attention *at, int64_t entry) {
     basin_eager_attention one = *at;
     size_t real = at->dtype == BASIN_F64 ? sizeof(double) : sizeof(float);
@@ -276,7 +275,7 @@ static size_t call_bytes(const basin_eager *eager, const basin_call *call) {
                   : eager->backend->table->workspace(eager->backend, call);
 }
 
-/* Of the kernels alone, one entry where they go by entry. */
+/* For the kernels only; for one entry where they run entry by entry. */
 static size_t kernel_bytes(const basin_eager *eager, basin_eager_operation operation,
                            const basin_eager_attention *at) {
     basin_eager_attention one = goes_by_entry(operation, at) ? entry_of(at, 0) : *at;

@@ -6,7 +6,7 @@
 #include "engine/backend/device.h"
 
 struct basin_eager {
-    basin_backend *backend; /* asked for sizes; on a host each call runs on one of its own */
+    basin_backend *backend; /* asked for sizes; on a host each call runs on a new one */
     bool device;            /* memory is not the host's */
 };
 

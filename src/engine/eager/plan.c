@@ -40,7 +40,7 @@ static basin_status read_output(const basin_plan *plan, basin_expr output, void 
              bytes_of(plan->store->backend, output));
         return BASIN_OK;
     }
-    return basin_fail(error, BASIN_BAD_VALUE, "the expression is no output of this plan");
+    return basin_fail(error, BASIN_BAD_VALUE, "the expression is not an output of this plan");
 }
 
 static basin_status run_inside(const basin_eager_plan *run, basin_error *error) {

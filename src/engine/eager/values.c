@@ -75,7 +75,7 @@ basin_status basin_eager_values_check(const basin_eager_attention *at, basin_err
     return BASIN_OK;
 }
 
-/* Of empty operands the address may be anything. */
+/* Empty operands may have any address. */
 basin_status basin_eager_values_present(basin_eager_operation operation,
                                         const basin_eager_attention *at, basin_error *error) {
     bool queries = at->batch * at->queries * at->heads > 0, wide = at->width > 0;

@@ -1,9 +1,9 @@
 /* Attention as a custom call of XLA, for jax.ffi. One attribute, "job", is an array of int64:
- * operation, flags, given, wanted, threads, pairs, and with values the bits of the factor.
+ * operation, flags, given, results, threads, pairs, and with values the bits of the factor.
  * Arguments are q, k, beta and those of scale, list, w, a, b that `given` has bits for; results
- * those that `wanted` has bits for, of lse, or dq, dk, dbeta, dscale, or gq, gk, gw, gbeta, gscale.
- * With values, v is in the place of beta, bias of scale, c of w, and av, abias, ac follow b;
- * results are o, or dq, dk, dv, dbias, or gq, gk, gv, gbias, gc, o. The axis of heads is missing
+ * those that `results` has bits for, of lse, or dq, dk, dbeta, dscale, or gq, gk, gw, gbeta,
+ * gscale. With values, v is in the place of beta, bias of scale, c of w, and av, abias, ac follow
+ * b; results are o, or dq, dk, dv, dbias, or gq, gk, gv, gbias, gc, o. The axis of heads is missing
  * where flags say that there is one. Axes in front are vmap's, 1 where an argument does not depend
  * on them. */
 #include "engine/eager/xla.h"
@@ -15,7 +15,7 @@
 #include "engine/eager/eager.h"
 #include "engine/plan/plan.h"
 
-enum { OPERATION, FLAGS, GIVEN, WANTED, THREADS, PAIRS, FACTOR, JOB };
+enum { OPERATION, FLAGS, GIVEN, RESULTS, THREADS, PAIRS, FACTOR, JOB };
 enum { EXCLUDE_SELF = 1, CAUSAL = 2, TF32 = 4, ONE_HEAD = 8 };
 enum { Q, K, BETA, SCALE, LIST, W, A, B, AV, ABIAS, AC, INS, OUTS = 6 };
 enum { V = BETA, BIAS = SCALE, C = W };
@@ -51,7 +51,7 @@ static bool take_operands(request *r) {
     if (next != frame->args.count) return false;
     next = 0;
     for (int i = 0; i < OUTS; i++) {
-        bool there = r->job[WANTED] >> i & 1;
+        bool there = r->job[RESULTS] >> i & 1;
         if (there && next == frame->results.count) return false;
         r->out[i] = there ? frame->results.buffer[next++] : NULL;
     }
@@ -223,7 +223,7 @@ static void *fail_status(const xla_frame *frame, const basin_error *error) {
     return fail(frame, memory ? XLA_RESOURCE_EXHAUSTED : XLA_INVALID_ARGUMENT, error->text);
 }
 
-/* XLA refuses to promise a coarser alignment; kernels want a finer one. */
+/* XLA guarantees only the first alignment; kernels need the second. */
 enum { XLA_ALIGNMENT = 16, SCRATCH_ALIGNMENT = 256 };
 
 static void *align(void *data) {
@@ -278,7 +278,7 @@ static void *read_request(request *r, const xla_frame *frame) {
 }
 
 /* Answers XLA's question for the version; false where it makes a call. */
-static bool tell_version(const xla_frame *frame) {
+static bool report_version(const xla_frame *frame) {
     for (xla_extension *e = frame->extension; e; e = e->next) {
         if (e->type != XLA_EXTENSION_METADATA) continue;
         xla_metadata *metadata = ((xla_metadata_extension *)e)->metadata;
@@ -295,7 +295,7 @@ static bool tell_version(const xla_frame *frame) {
 void *basin_xla_attention_host(void *call) {
     const xla_frame *frame = call;
     request r;
-    if (tell_version(frame)) return NULL;
+    if (report_version(frame)) return NULL;
     void *failure = read_request(&r, frame);
     if (failure) return failure;
     basin_eager *eager = NULL;
@@ -309,8 +309,8 @@ void *basin_xla_attention_host(void *call) {
     return failure;
 }
 
-/* XLA hands a handler nothing of its own, and opening the module takes longer than a call: it is
- * opened once a process. Of two threads that are the first, one closes its own again. */
+/* XLA passes a handler no user data, and opening the module takes longer than a call: it is opened
+ * once per process. If two threads open it at the same time, one closes its copy again. */
 static const basin_eager *cuda_opened(basin_error *error) {
     static _Atomic(basin_eager *) kept = NULL;
     basin_eager *eager = atomic_load(&kept), *none = NULL;
@@ -325,7 +325,7 @@ static const basin_eager *cuda_opened(basin_error *error) {
 void *basin_xla_attention_cuda(void *call) {
     const xla_frame *frame = call;
     request r;
-    if (tell_version(frame)) return NULL;
+    if (report_version(frame)) return NULL;
     void *failure = read_request(&r, frame);
     basin_error error;
     const basin_eager *eager = failure ? NULL : cuda_opened(&error);
@@ -445,7 +445,7 @@ static void *call_plan(const xla_frame *frame) {
 }
 
 void *basin_xla_plan(void *call) {
-    if (tell_version(call)) return NULL;
+    if (report_version(call)) return NULL;
     pthread_mutex_lock(&plans.lock);
     void *failure = call_plan(call);
     pthread_mutex_unlock(&plans.lock);

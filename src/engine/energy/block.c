@@ -8,7 +8,7 @@
 #include "engine/energy/energy.h"
 #include "engine/expr/graph.h"
 
-#define GAMMA_LEAST 1e-3
+#define MIN_GAMMA 1e-3
 
 /* Sums everything but the batch axis of tokens: [B, ..] -> [B], without a batch axis [..] -> []. */
 static basin_expr per_sample(basin_expr a, bool batch) {
@@ -146,7 +146,7 @@ basin_status basin_block_declare(basin_block *block, basin_params *params, const
     if (config->couplings > 0) declare_couplings(block, params, prefix);
     block->gamma = basin_param_add(params, prefix, "gamma", BASIN_SCALAR,
                                    (basin_init){BASIN_INIT_CONSTANT, 1});
-    if (config->positive_gamma) basin_param_set_minimum(params, block->gamma, GAMMA_LEAST);
+    if (config->positive_gamma) basin_param_set_minimum(params, block->gamma, MIN_GAMMA);
     block->delta = basin_param_add(params, prefix, "delta", BASIN_SHAPE(config->dim),
                                    (basin_init){BASIN_INIT_CONSTANT, 0});
     if (config->norm == BASIN_NORM_GRAPH) /* at 1 its gradient is 0 */
@@ -167,8 +167,8 @@ basin_expr basin_block_norm(const basin_block *block, basin_expr x) {
     return basin_lagrangian_activation(&rms, x);
 }
 
-/* Of each feature over the nodes of a graph: with A = 1 - a mean, the gradient of n gamma sqrt(x .
- * A'A x / n + epsilon) + delta . x, summed over features and graphs of n nodes. */
+/* Normalizes each feature over the nodes of a graph: with A = 1 - a mean, the gradient of n gamma
+ * sqrt(x . A'A x / n + epsilon) + delta . x, summed over features and graphs of n nodes. */
 static basin_expr graph_norm(const basin_block_bound *bound, basin_expr x) {
     const basin_block *b = bound->block;
     if (!bound->owner || !bound->share || has_batch(x))
@@ -269,7 +269,7 @@ static basin_expr seen_by_memories(const basin_block_bound *bound, basin_expr g)
     if (!b->nv || !check_tokens(g, b->nv, 2, "sums over neighbours")) return g;
     if (!bound->strength || !bound->pattern->row || has_batch(g))
         return basin_graph_fail(basin_expr_graph(g), BASIN_BAD_VALUE,
-                                "sums over neighbours want tokens [N, D] and a list of pairs");
+                                "sums over neighbours require tokens [N, D] and a list of pairs");
     basin_expr sum = basin_pair_sum(pair_strength(bound, b->ne), project(g, b->nv), bound->pattern);
     basin_shape s = basin_expr_shape(sum);
     sum = scale_heads(bound, sum, g, b->nd);
@@ -291,7 +291,7 @@ static basin_expr couplings_by_pair(const basin_block_bound *bound, basin_expr g
         return NULL;
     if (!bound->pattern || !bound->pattern->row || has_batch(g))
         return basin_graph_fail(basin_expr_graph(g), BASIN_BAD_VALUE,
-                                "couplings want tokens [N, D] and a list of pairs");
+                                "couplings require tokens [N, D] and a list of pairs");
     basin_expr q = scale_heads(bound, project(g, b->cq), g, b->cd);
     return basin_mul(basin_pair_dot(q, project(g, b->ck), bound->pattern),
                      pair_strength(bound, b->ce));
@@ -359,7 +359,7 @@ static void token_energies(basin_expr energy[3], const basin_block_bound *bound,
     if (!b->config.no_attention)
         energy[0] = basin_neg(basin_sum(attention_by_token(bound, g), 1, 1));
     if (!b->config.no_hopfield) {
-        basin_expr seen = seen_by_memories(bound, g); /* a token a sample */
+        basin_expr seen = seen_by_memories(bound, g); /* one token per sample */
         basin_expr one =
             basin_reshape(seen, BASIN_SHAPE(s.dim[0], 1, basin_expr_shape(seen).dim[1]));
         energy[1] = basin_energy_hopfield(one, b->xi, b->config.hopfield, b->config.power);

@@ -23,14 +23,14 @@ static basin_expr take_turn(const basin_energy *energy, basin_expr x, basin_expr
 
 /* NULL, or a message, where a turn moved the tokens into another shape. */
 static basin_expr check_shape(basin_expr next, basin_expr x, int turn) {
-    basin_shape found = basin_expr_shape(next), wanted = basin_expr_shape(x);
+    basin_shape found = basin_expr_shape(next), expected = basin_expr_shape(x);
     if (!next)
         return basin_graph_fail(basin_expr_graph(x), BASIN_BAD_VALUE,
                                 "turn %d of a descent gives NULL; expected tokens", turn);
-    if (basin_shape_equal(found, wanted)) return next;
+    if (basin_shape_equal(found, expected)) return next;
     return basin_graph_fail(basin_expr_graph(x), BASIN_BAD_SHAPE,
                             "turn %d of a descent gives tokens %s, expected %s", turn,
-                            basin_shape_text(found), basin_shape_text(wanted));
+                            basin_shape_text(found), basin_shape_text(expected));
 }
 
 /* One step from x with activations g: all its turns. */

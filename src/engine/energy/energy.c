@@ -65,7 +65,7 @@ static basin_expr groups(basin_expr x, int64_t group) {
     if (last < 0 || shape.rank == BASIN_MAX_RANK || group < 1 || shape.dim[last] % group != 0)
         return basin_graph_fail(
             basin_expr_graph(x), BASIN_BAD_SHAPE,
-            "spheres of %lld neighbours in tokens %s; needs a divisor of the last axis",
+            "spheres of %lld neighbours in tokens %s; expected a divisor of the last axis",
             (long long)group, basin_shape_text(shape));
     shape.dim[last] /= group;
     shape.dim[shape.rank++] = group;
@@ -77,8 +77,8 @@ basin_expr basin_to_sphere(basin_expr x, int64_t group) {
     basin_expr rows = groups(x, group);
     if (!rows) return NULL;
     basin_expr square = basin_expand_dims(basin_sum(basin_square(rows), -1, 1), -1, 1);
-    basin_expr least = basin_scalar(basin_expr_graph(x), 1e-24);
-    return basin_reshape(basin_div(rows, basin_sqrt(basin_maximum(square, least))),
+    basin_expr min = basin_scalar(basin_expr_graph(x), 1e-24);
+    return basin_reshape(basin_div(rows, basin_sqrt(basin_maximum(square, min))),
                          basin_expr_shape(x));
 }
 

@@ -32,7 +32,7 @@ typedef struct basin_dynamics {
                      const basin_expr *g);
     void (*step)(const void *context, basin_expr *next, const basin_expr *x, const basin_expr *g,
                  const basin_pace *pace);
-    const void *context; /* must live through basin_loop_new alone */
+    const void *context; /* needed only during basin_loop_new */
 } basin_dynamics;
 
 basin_status basin_loop_new(basin_descent **descent, basin_store *store, basin_graph *graph,

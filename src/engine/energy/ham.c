@@ -40,10 +40,10 @@ static bool keep_names(basin_ham *ham, const char **name, basin_lagrangian *lagr
     return !basin_graph_error(ham->graph);
 }
 
-/* Whether there is room for one more of `most`; otherwise the graph has an error. */
-static bool has_room(basin_ham *ham, int count, int most, const char *what) {
-    if (count < most) return true;
-    return basin_graph_fail(ham->graph, BASIN_UNSUPPORTED, "a network of more than %d %s", most,
+/* Whether there is room for one more of `max`; otherwise the graph has an error. */
+static bool has_room(basin_ham *ham, int count, int max, const char *what) {
+    if (count < max) return true;
+    return basin_graph_fail(ham->graph, BASIN_UNSUPPORTED, "a network of more than %d %s", max,
                             what);
 }
 
@@ -151,8 +151,8 @@ static basin_expr centred(const basin_ham *ham, int layer, basin_expr x) {
 static bool check_states(const basin_ham *ham, int layer, basin_expr x) {
     if (!x) return false;
     basin_shape found = basin_expr_shape(x);
-    basin_shape wanted = batch_shape(&ham->layer[layer], found.rank ? found.dim[0] : 1);
-    if (basin_shape_equal(found, wanted)) return true;
+    basin_shape expected = batch_shape(&ham->layer[layer], found.rank ? found.dim[0] : 1);
+    if (basin_shape_equal(found, expected)) return true;
     return basin_graph_fail(ham->graph, BASIN_BAD_SHAPE,
                             "states of shape %s for layer '%s', expected a batch axis and %s",
                             basin_shape_text(found), ham->layer[layer].name,

@@ -12,8 +12,8 @@
  *     (J + J H J) c = -J H v
  *
  * whose matrix is symmetric: it is the Hessian, by x, of (x - u) . g - L(x) + E(g), the energy that
- * the tokens descend. Conjugate residuals solve it, by a product with H and two with J a step; what
- * is left never grows, also where the fixed point is no minimum. */
+ * the tokens descend. Conjugate residuals solve it, by one product with H and two with J per step;
+ * the residual never grows, also where the fixed point is not a minimum. */
 #include <math.h>
 #include <stdio.h>
 
@@ -88,7 +88,7 @@ static basin_iteration solve(const basin_iteration *rest, basin_expr right) {
         .size = dot(right, right),
         .left = dot(next_r, next_r),
         .accuracy = rest->precision,
-        .most = rest->products,
+        .max = rest->products,
         .solves = true};
 }
 
@@ -113,7 +113,7 @@ static basin_expr check(const basin_descent_spec *spec, basin_expr x, const basi
     const basin_implicit *i = &spec->implicit;
     const char *with = trace             ? "a trace of its energies"
                        : spec->noise > 0 ? "noise"
-                       : spec->turns > 0 ? "turns of its own"
+                       : spec->turns > 0 ? "turns"
                        : spec->schedule  ? "a schedule of its steps"
                                          : NULL;
     if (with)
@@ -159,7 +159,7 @@ basin_expr basin_descend_implicit(const basin_energy *energy, basin_expr u,
     basin_expr g = basin_energy_activation(energy, x), force = basin_energy_force(energy, g);
     if (!force) return NULL;
     rest.accuracy = spec->implicit.until > 0 ? spec->implicit.until : 1e-4;
-    rest.most = spec->steps;
+    rest.max = spec->steps;
     rest.reverse = reverse;
     rest.held[X] = x, rest.held[G] = g, rest.held[FORCE] = force;
     rest.products = spec->implicit.products > 0 ? spec->implicit.products : spec->steps;

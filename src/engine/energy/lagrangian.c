@@ -12,7 +12,7 @@
 #include "base/number.h"
 #include "engine/expr/graph.h"
 
-static const double least_beta = 1e-6;
+static const double min_beta = 1e-6;
 
 /* A Lagrangian's parameters with the defaults filled in. */
 typedef struct parameters {
@@ -94,8 +94,8 @@ static basin_expr exact_logsumexp(basin_expr y) {
     return basin_add(plain, basin_stop_gradient(error));
 }
 
-/* sum of p ln p over the row, p = softmax(z), moved to a maximum of 0 first, so that ln p is no
- * small difference of large numbers; no gradient goes through the move. */
+/* sum of p ln p over the row, p = softmax(z), moved to a maximum of 0 first, so that ln p is not a
+ * small difference of large numbers; the shift has no gradient. */
 static basin_expr negative_entropy(basin_expr z) {
     basin_expr top = basin_stop_gradient(basin_as_column(basin_max(z, -1, 1)));
     basin_expr y = basin_sub(z, top);
@@ -233,7 +233,7 @@ static const formula *resolve(parameters *p, const basin_lagrangian *l, basin_gr
         return NULL;
     }
     if (!basin_expr_is_const(p->beta))
-        p->beta = basin_maximum(p->beta, basin_scalar(graph, least_beta));
+        p->beta = basin_maximum(p->beta, basin_scalar(graph, min_beta));
     return f;
 }
 
@@ -287,12 +287,12 @@ static basin_expr own_value(const basin_lagrangian *l, basin_expr x, int batch) 
     basin_expr terms = l->own(x, l->context);
     if (!terms)
         return basin_graph_fail(x->graph, BASIN_BAD_VALUE,
-                                "a Lagrangian of your own gave NULL for states %s",
+                                "a custom Lagrangian returned NULL for states %s",
                                 basin_expr_text(x));
     for (int i = 0; i < batch; i++)
         if (terms->shape.rank < batch || terms->shape.dim[i] != x->shape.dim[i])
             return basin_graph_fail(x->graph, BASIN_BAD_SHAPE,
-                                    "a Lagrangian of your own has shape %s for states of shape %s; "
+                                    "a custom Lagrangian has shape %s for states of shape %s; "
                                     "expected one number per sample, [%lld, ..]",
                                     basin_shape_text(terms->shape), basin_shape_text(x->shape),
                                     (long long)x->shape.dim[0]);

@@ -91,7 +91,8 @@ static basin_expr relative_move(basin_expr next, basin_expr from, int samples) {
 
 static basin_expr larger(basin_expr a, basin_expr b) { return a ? basin_maximum(a, b) : b; }
 
-/* Of one run: `now` the tokens it begins at, `from` the step's, `next` its end; each [count]. */
+/* Tokens of one run: `now` at its start, `from` at the start of the step, `next` at its end; each
+ * [count]. */
 typedef struct ways {
     basin_expr *now, *from, *next, *g, *next_g;
 } ways;
@@ -159,7 +160,7 @@ static basin_status make_plan(basin_descent *d, const ways *w, basin_error *erro
 
 /* ---- several steps at once ---- */
 
-/* Whether the second plan reads only what the loop writes: others write to the first alone. */
+/* Whether the second plan reads only what the loop writes: callers write only to the first. */
 static bool reads_no_other(const basin_graph *graph) {
     for (size_t i = 0; i < graph->nodes; i++)
         if (graph->node[i]->op == BASIN_OP_INPUT &&
@@ -274,7 +275,7 @@ static basin_status check(const basin_stop *stop, const basin_dynamics *dynamics
     return BASIN_OK;
 }
 
-/* Inputs are [samples], so the energies of any tokens tell their shape first. */
+/* Inputs are [samples], a shape that is taken from the energies. */
 static basin_status declare(basin_descent *d, basin_graph *graph, const basin_dynamics *m,
                             basin_error *error) {
     for (int i = 0; i < d->count; i++) {
@@ -353,7 +354,7 @@ typedef struct run {
     double *age;                   /* steps since a sample's momentum began anew */
     double *move;                  /* relative, squared */
     double *after;                 /* [terms, samples] of candidates */
-    bool *done;                    /* came to rest by `until` */
+    bool *done;                    /* converged by `until` */
 } run;
 
 static basin_status write_numbers(basin_plan *plan, basin_expr to, double *number,
@@ -414,13 +415,13 @@ static basin_status drop_momentum(run *r, const double *before, basin_error *err
 
 /* Halves steps of samples whose energy would rise; after 60 halvings the sample stays. */
 static basin_status guard(run *r, const double *before, basin_error *error) {
-    enum { MOST = 60 };
-    for (int round = 0; round <= MOST; round++) {
+    enum { MAX_HALVINGS = 60 };
+    for (int round = 0; round <= MAX_HALVINGS; round++) {
         bool risen = false;
         for (int64_t i = 0; i < r->d->samples; i++) {
             if (r->done[i] || r->alpha[i] == 0 || !has_risen(r, before, i)) continue;
             risen = true;
-            r->alpha[i] = round < MOST ? r->alpha[i] / 2 : 0;
+            r->alpha[i] = round < MAX_HALVINGS ? r->alpha[i] / 2 : 0;
             r->result->halvings++;
         }
         if (!risen) break;

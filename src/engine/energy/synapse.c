@@ -12,15 +12,15 @@
 
 /* ---- what the synapses share ---- */
 
-/* Whether all activations are there, `least` to `most` of them. */
+/* Whether all activations are present, from `min` to `max` of them. */
 static bool has_layers(basin_ham *ham, const basin_synapse *s, const basin_expr *g, int count,
-                       int least, int most) {
+                       int min, int max) {
     for (int i = 0; i < count; i++)
         if (!g[i]) return false;
-    if (count >= least && count <= most) return true;
+    if (count >= min && count <= max) return true;
     return basin_graph_fail(ham->graph, BASIN_BAD_VALUE,
                             "synapse '%s' joins %d layers, expected %d to %d of them", s->name,
-                            count, least, most);
+                            count, min, max);
 }
 
 /* Whether the setting called `what` is above 0. */
@@ -265,7 +265,7 @@ static basin_expr general(basin_ham *ham, const basin_synapse *s, basin_expr q, 
         return basin_graph_fail(ham->graph, BASIN_UNSUPPORTED,
                                 "synapse '%s': attention with the Lagrangian '%s' among chosen "
                                 "pairs; only softmax can leave pairs out",
-                                s->name, s->hidden.name ? s->hidden.name : "of your own");
+                                s->name, s->hidden.name ? s->hidden.name : "a custom Lagrangian");
     basin_expr score = basin_einsum("bqhy,bkhy->bhqk", q, k);
     return score ? basin_neg(basin_lagrangian_value(&s->hidden, score, 1)) : NULL;
 }

@@ -63,8 +63,8 @@ static basin_expr hopfield_energy(const void *context, basin_expr x) {
     const basin_zoo_hopfield *m = context;
     basin_shape shape = basin_expr_shape(m->xi);
     if (!x || shape.rank < 2) return NULL;
-    double most = uniform_entropy(m->entropy, (double)shape.dim[shape.rank - 2]);
-    basin_expr gain = basin_sub(basin_scalar(basin_expr_graph(x), most),
+    double max = uniform_entropy(m->entropy, (double)shape.dim[shape.rank - 2]);
+    basin_expr gain = basin_sub(basin_scalar(basin_expr_graph(x), max),
                                 conjugate(m->entropy, hopfield_scores(m, x)));
     basin_expr longest = basin_max(half_square(m->xi), -1, 1); /* [..] */
     basin_expr bound = basin_expand_dims(longest, -1, 1);
@@ -93,8 +93,8 @@ basin_expr basin_zoo_features_sum(const basin_zoo_features *model, basin_expr xi
 static basin_expr features_energy(const void *context, basin_expr x) {
     const basin_zoo_features *m = context;
     basin_expr near = basin_sum(basin_mul(features(m, x), m->sum), -1, 1);
-    basin_expr least = basin_scalar(basin_expr_graph(x), m->floor);
-    return basin_neg(basin_div(basin_log(basin_maximum(near, least)), m->beta));
+    basin_expr min = basin_scalar(basin_expr_graph(x), m->floor);
+    return basin_neg(basin_div(basin_log(basin_maximum(near, min)), m->beta));
 }
 
 basin_energy basin_zoo_features_energy(const basin_zoo_features *model) {

@@ -94,7 +94,8 @@ static void run_sweep(basin_expr *gradient, sweep *s, int last, const basin_expr
     }
 }
 
-/* With `want`, the sweep ends at those x; without, it goes below them and wants all. */
+/* With `want`, the sweep stops at the x that it selects; without, it continues below them, and all
+ * are computed. */
 static void differentiate(basin_expr *gradient, const basin_expr *y, const basin_expr *cotangent,
                           int results, const basin_expr *x, const bool *want, int count) {
     basin_graph *graph = NULL;

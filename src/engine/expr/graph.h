@@ -41,15 +41,15 @@ struct basin_iteration {
         basin_expr state, first, next; /* next NULL: it stays */
     } carry[BASIN_ITERATION_STATES];
     int carries;
-    basin_expr size, left; /* scalars: |what is sought|^2 at the start, of what is left after a
-                              step; without a size, what is left is a share already */
-    double accuracy;       /* ends where the share that is left is at most that, */
-    int most;              /* or after so many steps */
-    bool solves;           /* a linear system; else a rest point */
+    basin_expr size, left; /* scalars: |target|^2 at the start and |residual|^2 after a step;
+                              without a size, the residual is relative already */
+    double accuracy;       /* stops where the relative residual is at most this */
+    int max;               /* max steps */
+    bool solves;           /* a linear system; else a fixed point */
     /* The cotangent of what the end is a function of; NULL: it has no reverse. */
     basin_expr (*reverse)(basin_expr end, const basin_iteration *iteration, basin_expr cotangent);
     basin_expr held[BASIN_ITERATION_HELD]; /* for `reverse` */
-    int products;                          /* for it, too: most steps and accuracy of its own */
+    int products;                          /* max steps and accuracy of the reverse */
     double precision;
 };
 
@@ -137,7 +137,7 @@ basin_shape basin_shape_drop(basin_shape shape, int axis, int count);
  * elsewhere. */
 basin_expr basin_causal_logsumexp(basin_expr x, double factor, bool strict);
 basin_expr basin_causal_softmax(basin_expr x, double factor, bool strict);
-/* Of which the sparse relatives of softmax are the gradients. */
+/* The functions whose gradients are the sparse relatives of softmax. */
 basin_expr basin_sparsemax_conjugate(basin_expr a);
 basin_expr basin_entmax15_conjugate(basin_expr a);
 basin_expr basin_normmax2_conjugate(basin_expr a);
@@ -146,15 +146,15 @@ basin_expr basin_max_all(basin_expr a);
 /* The sum of the squares of all elements of `count` tensors, of any shapes: a global norm. */
 basin_expr basin_sum_squares(const basin_expr *a, int count);
 
-/* Rows [n, ..] and behind them `halo` more, [n + halo, ..], which the plans of other parts of the
- * same tokens have; its reverse sends what was found for them back, where it is added in the order
- * of the parts. Plans with it run together (basin_plans_run). `a` itself where halo is 0. */
+/* Rows [n, ..] followed by `halo` more, [n + halo, ..], which the plans of other partitions of the
+ * same tokens hold; the reverse sends their cotangents back, where they are added in the order of
+ * the partitions. Plans with it run together (basin_plans_run). `a` itself where halo is 0. */
 basin_expr basin_exchange(basin_expr a, int64_t halo);
 
 /* ---- gradients ---- */
 
 /* The reverse rule of an operation: given the cotangents of its results (NULL: zero), sets grad[i]
- * for each operand i that wants one (want[i]). A rule builds nodes like any formula. */
+ * for each operand i with want[i]. A rule builds nodes like any formula. */
 typedef void basin_rule(basin_node *node, const basin_expr *cotangent, const bool *want,
                         basin_expr *grad);
 /* Defines the rule of an operation: BASIN_RULE(sum) { grad[0] = ..; } */
@@ -171,8 +171,8 @@ basin_rule basin_rule_pointwise;
 /* ---- The reverse sweep, as rules use it ---- */
 
 /* Stand-ins for a node's operands, for rules that write a formula of them and differentiate it with
- * basin_partial: variables of their own even where one operand is another, or is computed from it,
- * and opaque to the simplifications of builders. Absent ones stay NULL. */
+ * basin_partial: separate variables even where one operand is another, or is computed from it, and
+ * opaque to the simplifications of builders. Absent ones stay NULL. */
 void basin_stand_ins(basin_expr *stand_in, const basin_node *node);
 /* The gradient of sum over i of sum(cotangent[i] y[i]) by the stand-ins x; NULL: none. */
 void basin_partial(basin_expr *gradient, const basin_expr *y, const basin_expr *cotangent,

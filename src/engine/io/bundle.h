@@ -1,4 +1,4 @@
-/* What the readers and writers need of a bundle beyond its public face. */
+/* What the readers and writers need of a bundle beyond its public interface. */
 #ifndef BASIN_IO_BUNDLE_H
 #define BASIN_IO_BUNDLE_H
 

@@ -19,7 +19,7 @@ enum {
     STORED = 0,
     DEFLATED = 8,
     ENCRYPTED = 1,
-    DEFLATE_MOST = 1032, /* most bytes that one packed byte can unpack to */
+    MAX_DEFLATE = 1032, /* most bytes that one packed byte can unpack to */
     SLACK = 64
 };
 
@@ -101,7 +101,7 @@ static bool widen_all(uint64_t value[3], const unsigned char *extra, size_t left
     return true; /* all ones without such a field: sizes no file has, refused with the others */
 }
 
-/* Where the entry's data begin: behind its local header, whose names may differ in length. */
+/* Where the entry's data begin: after its local header, whose names may differ in length. */
 static basin_status locate(basin_zip_entry *entry, const basin_zip *zip, uint64_t offset,
                            uint64_t packed, basin_error *error) {
     if (zip->size < LOCAL || offset > zip->size - LOCAL ||
@@ -121,13 +121,13 @@ static basin_status locate(basin_zip_entry *entry, const basin_zip *zip, uint64_
 
 static basin_status check_sizes(const basin_zip *zip, const basin_zip_entry *entry, uint64_t size,
                                 basin_error *error) {
-    uint64_t most = (uint64_t)entry->packed * DEFLATE_MOST + SLACK;
+    uint64_t max = (uint64_t)entry->packed * MAX_DEFLATE + SLACK;
     if (entry->method != STORED && entry->method != DEFLATED)
         return basin_fail(error, BASIN_UNSUPPORTED,
                           "%s: entry '%.*s': packed by method %u, only 0 (stored) and 8 (deflated) "
                           "are read",
                           zip->path, shown(entry->name_length), entry->name, entry->method);
-    if (entry->method == STORED ? size != entry->packed : size > most)
+    if (entry->method == STORED ? size != entry->packed : size > max)
         return basin_fail(
             error, BASIN_BAD_FILE,
             "%s: entry '%.*s': claims %llu bytes, its %zu packed ones cannot hold that", zip->path,
@@ -167,7 +167,7 @@ basin_status basin_zip_next(basin_zip_entry *entry, bool *more, basin_zip *zip,
     return BASIN_OK;
 }
 
-/* zlib's state, too, comes from here, so that one place allocates. */
+/* Allocates zlib's state, so that all memory comes from one place. */
 static voidpf zlib_alloc(voidpf opaque, uInt items, uInt size) {
     (void)opaque;
     return basin_array_new(items, size);
@@ -262,7 +262,8 @@ enum {
     MODE = 0100644
 };
 
-/* Numbers, little-endian, so many bytes each: "42" takes two, of four bytes and of two. */
+/* Packs little-endian numbers of the given sizes in bytes: "42" packs two, of four and of two
+ * bytes. */
 static size_t pack(unsigned char *to, const char *bytes, const uint64_t *value) {
     size_t at = 0;
     for (; *bytes; bytes++, value++)

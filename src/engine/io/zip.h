@@ -17,7 +17,7 @@ typedef struct basin_zip {
     uint64_t left;     /* how many entries are */
     uint64_t packed;   /* bytes the entries so far claim to take */
     uint64_t unpacked; /* bytes they unpack to, */
-    size_t limit;      /* of which so many are allowed */
+    size_t limit;      /* of which at most this many are allowed */
 } basin_zip;
 
 typedef struct basin_zip_entry {

@@ -25,7 +25,7 @@ typedef struct basin_ir_value {
     size_t bytes;            /* of a packed factor; 0: as its shape says */
     int buffer;              /* layout: which buffer of the arena; -1 where it is elsewhere */
     int block;               /* inputs and states: where they lie; -1 */
-    size_t offset;           /* in that block, bytes; of a part: in its joint value */
+    size_t offset;           /* bytes, in that block; for a part: in its joint value */
 } basin_ir_value;
 
 typedef struct basin_ir_instruction {
@@ -54,8 +54,8 @@ static inline int basin_ir_result(const basin_ir_instruction *instruction, int k
 typedef struct basin_ir_buffer {
     size_t bytes, offset;
     int first, last; /* instructions during which it is needed, in the order of the list, */
-    int early, late; /* and with other parts of the batch behind or ahead */
-    bool cut;        /* holds a slice a part, */
+    int early, late; /* the same with other parts of the batch later or earlier */
+    bool cut;        /* holds one slice per part, */
     bool whole;      /* and is read whole by all parts of some run */
 } basin_ir_buffer;
 
@@ -105,7 +105,7 @@ basin_status basin_ir_lower(basin_ir *ir, const basin_graph *graph, const basin_
 basin_status basin_ir_share_forces(basin_ir *ir);
 /* Lets attention with values keep for its reverse what the backend then need not compute again. */
 basin_status basin_ir_keep_values(basin_ir *ir);
-/* Lets programs draw the masks that they alone read. */
+/* Moves the drawing of masks into the programs that are their only readers. */
 basin_status basin_ir_place_draws(basin_ir *ir);
 /* Marks instructions nobody needs as dead and sorts the rest so that producers come first. */
 basin_status basin_ir_sort(basin_ir *ir);
@@ -121,15 +121,15 @@ basin_status basin_ir_pack(basin_ir *ir, basin_backend *backend);
 basin_status basin_ir_fuse(basin_ir *ir, bool plain, bool device);
 /* Lets readers of cheap pointwise results compute these themselves; on a device all are cheap. */
 basin_status basin_ir_inline(basin_ir *ir, bool device);
-/* Makes results narrow that may be, and casts what products and attention of at least that many
- * multiply-adds read. The table says who else reads narrow operands. */
-basin_status basin_ir_narrow(basin_ir *ir, double least, const basin_backend_table *table);
+/* Makes results narrow where possible, and casts what products and attention of at least `min`
+ * multiply-adds read. The table lists which other operations read narrow operands. */
+basin_status basin_ir_narrow(basin_ir *ir, double min, const basin_backend_table *table);
 /* Lets the reverse of a product under a ReLU read a bit per element instead of the result. */
 basin_status basin_ir_mask(basin_ir *ir);
-/* Joins products through several weights into one; `bytes`: gradients of large weights, too. */
+/* Joins products through several weights into one; `bytes`: also gradients of large weights. */
 basin_status basin_ir_join(basin_ir *ir, bool bytes);
 /* Lets products of at least that many multiply-adds read bytes, tokens and weights. */
-basin_status basin_ir_bytes(basin_ir *ir, double least);
+basin_status basin_ir_bytes(basin_ir *ir, double min);
 /* Brings to the front what depends only on constants and on states that are not updated. */
 basin_status basin_ir_hoist(basin_ir *ir);
 /* Marks what can run in parts of the batch. */
@@ -152,7 +152,7 @@ typedef struct basin_ir_list {
 
 /* False when out of memory. */
 bool basin_ir_list_add(basin_ir_list *list, const basin_ir_instruction *instruction);
-/* to <- from, as an instruction of its own; kinds may differ. */
+/* to <- from, as a separate instruction; kinds may differ. */
 bool basin_ir_list_copy(basin_ir_list *list, const basin_ir *ir, int to, int from);
 /* The list takes the place of the plan's. */
 void basin_ir_list_take(basin_ir_list *list, basin_ir *ir);
@@ -198,7 +198,7 @@ typedef struct basin_program_form {
     int operand;
 } basin_program_form;
 basin_program_form basin_program_form_of(const basin_program *program);
-/* Room for so many instructions; NULL when out of memory. Freeing takes NULL. */
+/* Space for `instructions` instructions; NULL when out of memory. Freeing takes NULL. */
 basin_program *basin_program_new(int instructions);
 void basin_program_free(basin_program *program);
 /* The reader's program whose operand `at` is the call's program's one result, of operands where[];

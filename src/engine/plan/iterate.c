@@ -114,7 +114,7 @@ static basin_status run(basin_convergence *convergence, basin_plan_iteration *on
     double size = one->what.size ? basin_plan_scalar(one->begin, one->what.size) : 1;
     double left = size > 0 ? INFINITY : 0;
     int steps = 0;
-    while (!status && left > one->what.accuracy && steps < one->what.most) {
+    while (!status && left > one->what.accuracy && steps < one->what.max) {
         status = basin_plan_run(one->again, error);
         if (!status) left = share(one, size);
         steps++;

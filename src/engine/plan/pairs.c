@@ -52,9 +52,9 @@ static void counting_sort(int32_t *order, int32_t *start, const int32_t *bucket,
     start[0] = 0;
 }
 
-static size_t most_pairs(int64_t queries, int64_t count, int flags) {
-    int64_t most = (flags & BASIN_PAIRS_BOTH_WAYS ? 2 : 1) * count;
-    return (size_t)(flags & BASIN_PAIRS_ADD_SELF ? most + queries : most);
+static size_t max_pairs(int64_t queries, int64_t count, int flags) {
+    int64_t max = (flags & BASIN_PAIRS_BOTH_WAYS ? 2 : 1) * count;
+    return (size_t)(flags & BASIN_PAIRS_ADD_SELF ? max + queries : max);
 }
 
 typedef struct scratch {
@@ -89,15 +89,15 @@ basin_status basin_pairs_new(basin_pairs *pairs, int64_t queries, int64_t keys, 
                              int64_t count, int flags, basin_error *error) {
     *pairs = (basin_pairs){.queries = queries, .keys = keys};
     BASIN_TRY(check_edges(queries, keys, edge, count, flags, error));
-    size_t most = most_pairs(queries, count, flags), word = sizeof(int32_t);
+    size_t max = max_pairs(queries, count, flags), word = sizeof(int32_t);
     BASIN_AT_EXIT(scratch_free)
-    scratch s = {basin_array_new(most, word), basin_array_new(most, word),
-                 basin_array_new(most, word), basin_array_new((size_t)queries + 1, word)};
+    scratch s = {basin_array_new(max, word), basin_array_new(max, word), basin_array_new(max, word),
+                 basin_array_new((size_t)queries + 1, word)};
     pairs->row = basin_array_new((size_t)queries + 1, word);
     pairs->column = basin_array_new((size_t)keys + 1, word);
-    pairs->key = basin_array_new(most, word);
-    pairs->query = basin_array_new(most, word);
-    pairs->pair = basin_array_new(most, word);
+    pairs->key = basin_array_new(max, word);
+    pairs->query = basin_array_new(max, word);
+    pairs->pair = basin_array_new(max, word);
     if (s.from && s.to && s.by_key && s.start && pairs->row && pairs->column && pairs->key &&
         pairs->query && pairs->pair) {
         fill(pairs, &s, expand(s.from, s.to, queries, edge, count, flags));
@@ -145,7 +145,8 @@ basin_pattern basin_pairs_declare(basin_graph *graph, const char *name, int64_t 
                            .pair = declare(graph, name, "pair", capacity)};
 }
 
-/* Writes `count` numbers into an index input of at least that length, and `rest` behind them. */
+/* Writes `count` numbers into an index input of at least that length, and fills the remainder with
+ * `rest`. */
 static basin_status write_part(basin_plan *plan, basin_expr input, const int32_t *number,
                                int64_t count, int32_t rest, basin_error *error) {
     basin_shape shape = basin_expr_shape(input);
@@ -164,7 +165,7 @@ static basin_status write_part(basin_plan *plan, basin_expr input, const int32_t
     return basin_plan_write(plan, input, &padded, error);
 }
 
-/* Tokens behind the last have no pairs: their rows begin and end where all pairs end. */
+/* Tokens past the last have no pairs: their rows begin and end where all pairs end. */
 basin_status basin_pairs_write(basin_plan *plan, const basin_pattern *pattern,
                                const basin_pairs *pairs, basin_error *error) {
     int64_t n = pairs->pairs;

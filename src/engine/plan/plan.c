@@ -327,7 +327,8 @@ static basin_status optimise(basin_plan *plan, bool plain) {
     return table->parts ? basin_ir_part(ir, backend) : BASIN_OK;
 }
 
-/* The arena: the store's, or one of its own; inner plans compute there, too, before it. */
+/* The arena: the store's, or a private one; inner plans also compute there, before the plan
+ * does. */
 static basin_status take_arena(basin_plan *plan, basin_error *error) {
     basin_plan *inner;
     for (int i = 0; (inner = basin_iterations_plan(&plan->iterations, i)); i++) {

@@ -39,14 +39,14 @@ basin_status basin_device_write(basin_backend *backend, void *device, basin_kind
 basin_status basin_device_read(basin_backend *backend, basin_tensor *to, const void *device,
                                basin_kind kind, basin_error *error);
 
-/* Bounds of index inputs and constants; of offsets: 0, then numbers that do not fall. */
+/* Bounds of index inputs and constants; offsets must start at 0 and not decrease. */
 
 typedef struct basin_bounds {
     int64_t low, high;
     bool ascending;
 } basin_bounds;
 
-/* Of all values that are roots, by the instructions that read them; [values]. */
+/* The bounds of all root values, by the instructions that read them; [values]. */
 void basin_bounds_find(basin_bounds *bounds, const basin_ir *ir);
 /* Fails with the first number that is not within them; `name` is the input's, NULL a constant's. */
 basin_status basin_bounds_check(const basin_bounds *bounds, const char *name,
@@ -71,9 +71,9 @@ basin_status basin_iterations_make(basin_plan_iterations *made, const basin_grap
                                    basin_store *store, const basin_plan_spec *spec,
                                    basin_error *error);
 void basin_iterations_free(basin_plan_iterations *iterations);
-/* Plan number i of them, NULL behind the last. */
+/* Plan number i of them, NULL past the last. */
 basin_plan *basin_iterations_plan(const basin_plan_iterations *iterations, int i);
-/* State number i of those that the plan itself does not read, NULL behind the last. */
+/* State number i of those that the plan itself does not read, NULL past the last. */
 basin_expr basin_iterations_state(const basin_plan_iterations *iterations, int i);
 basin_status basin_iterations_run(basin_plan_iterations *iterations, basin_convergence *convergence,
                                   basin_error *error);

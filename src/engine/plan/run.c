@@ -124,7 +124,7 @@ void basin_plan_release(basin_plan *plan) {
     uintptr_t begin = (uintptr_t)plan->block[BASIN_BLOCK_ARENA], end = begin + plan->ir.arena_bytes;
     if (plan->shares || basin_backend_threads(plan->store->backend) < 1) return;
     begin = (begin + PAGE - 1) / PAGE * PAGE, end = end / PAGE * PAGE;
-    plan->made = 0; /* hoisted results are gone, too */
+    plan->made = 0; /* hoisted results are gone as well */
     plan->iterations.last = NULL;
 #ifdef MADV_DONTNEED
     if (end > begin) (void)madvise((void *)begin, end - begin, MADV_DONTNEED);
@@ -139,9 +139,9 @@ basin_status basin_plan_read(basin_tensor *tensor, basin_plan *plan, basin_expr 
             return shapes_differ("output", output, tensor, error);
         const basin_operand *where = &plan->output[i].where;
         if (!plan->made && where->block == BASIN_BLOCK_ARENA)
-            return basin_fail(error, BASIN_BAD_VALUE,
-                              "a plan has no results before it has run, nor after it failed or was "
-                              "put to rest");
+            return basin_fail(
+                error, BASIN_BAD_VALUE,
+                "the plan has no results: it has not run, it failed, or its memory was released");
         if (plan->shares && plan->store->last != plan && where->block == BASIN_BLOCK_ARENA)
             return basin_fail(error, BASIN_BAD_VALUE,
                               "the results of a plan were overwritten by those of another that "
@@ -150,7 +150,7 @@ basin_status basin_plan_read(basin_tensor *tensor, basin_plan *plan, basin_expr 
                                  (char *)plan->block[where->block] + where->offset, where->kind,
                                  error);
     }
-    return basin_fail(error, BASIN_BAD_VALUE, "the expression is no output of this plan");
+    return basin_fail(error, BASIN_BAD_VALUE, "the expression is not an output of this plan");
 }
 
 basin_status basin_plan_call(basin_plan *plan, const basin_feed *given, int count,
@@ -180,17 +180,17 @@ static size_t operand_bytes(const basin_plan *plan, const basin_operand *a) {
 }
 
 basin_status basin_plan_find_stops(basin_plan *plan, basin_error *error) {
-    size_t most = 0;
+    size_t max = 0;
     for (size_t i = 0; i < plan->calls; i++) {
         const basin_call *call = &plan->call[i];
         if (!basin_op_exchanges(call->op)) continue;
         plan->stops = true;
         size_t bytes = operand_bytes(plan, &call->in[0]) + operand_bytes(plan, &call->out[0]);
-        if (bytes > most) most = bytes;
+        if (bytes > max) max = bytes;
     }
-    /* Devices have threads of their own; the memory of others is the host's. */
+    /* Devices run asynchronously; other backends compute in the host's memory. */
     if (!plan->stops || basin_backend_threads(plan->store->backend) > 0) return BASIN_OK;
-    plan->staging = basin_array_new(most, 1);
+    plan->staging = basin_array_new(max, 1);
     return plan->staging ? BASIN_OK : basin_fail_memory(error, "rows of other parts");
 }
 

@@ -104,7 +104,7 @@ void basin_tensor_free(basin_tensor *tensor) {
 /* Floating numbers of sixteen and eight bits. */
 typedef struct layout {
     int mantissa, bias, sign; /* bits; what is added to exponents; the sign's bit */
-    double most;              /* from here on: `over` */
+    double max;               /* from here on: `over` */
     int over;
     int finite, infinite, nan; /* the largest finite one, infinity (0: none), a NaN */
 } layout;
@@ -125,11 +125,11 @@ static double from_layout(int bits, const layout *l) {
 
 /* Rounds once, to nearest, ties to even. */
 static int to_layout(double value, const layout *l) {
-    int sign = signbit(value) ? l->sign : 0, unit = 1 << l->mantissa, least = 1 - l->bias;
+    int sign = signbit(value) ? l->sign : 0, unit = 1 << l->mantissa, min = 1 - l->bias;
     double size = fabs(value);
     if (isnan(value)) return sign | l->nan;
-    if (size >= l->most) return sign | l->over;
-    int exponent = size < ldexp(1, least) ? least : ilogb(size);
+    if (size >= l->max) return sign | l->over;
+    int exponent = size < ldexp(1, min) ? min : ilogb(size);
     /* nearbyint keeps ties to even; a carry into the exponent comes out right by itself */
     int mantissa = (int)nearbyint(ldexp(size, l->mantissa - exponent));
     if (mantissa < unit) return sign | mantissa;

@@ -93,7 +93,7 @@ static double rate_of(const basin_optimizer *a, basin_expr p) {
     return (a->config.rate_of ? a->config.rate_of(a->config.context, p) : 1) * group_of(a, p)->rate;
 }
 
-/* p' = p - rate (step + decay p), and at least `least` */
+/* p' = p - rate (step + decay p), but not below param->minimum */
 static void add_updates(basin_optimizer *a, const basin_param *param, basin_expr g) {
     const basin_optimizer_config *c = &a->config;
     basin_expr p = param->state;
@@ -258,10 +258,11 @@ static basin_status make_apart(basin_trainer *t, const basin_params *params,
     return make_plan(t, spec, update, (int)count, error);
 }
 
-static basin_status meet(basin_trainer *t, basin_error *error) {
+static basin_status reduce_gradients(basin_trainer *t, basin_error *error) {
     size_t count = t->gradients.count;
     const char **name BASIN_FREE_AT_EXIT = NULL;
-    if (!t->reduction.sum) return basin_fail(error, BASIN_UNSUPPORTED, "a step of one shard alone");
+    if (!t->reduction.sum)
+        return basin_fail(error, BASIN_UNSUPPORTED, "a step of one shard needs a reduction");
     BASIN_TRY(BASIN_NEW_RAW(&name, count, "a reduction", error));
     for (size_t i = 0; i < count; i++) name[i] = basin_expr_name(t->gradients.param[i].state);
     return t->reduction.sum(t->reduction.context, t->store, name, (int)count, error);
@@ -313,7 +314,7 @@ basin_status basin_trainer_step(double *loss, basin_trainer *trainer, basin_erro
     if (!t->update) BASIN_TRY(write_rate(t, error));
     BASIN_TRY(basin_plan_run(t->plan, error));
     if (t->update) {
-        BASIN_TRY(meet(t, error));
+        BASIN_TRY(reduce_gradients(t, error));
         BASIN_TRY(basin_trainer_apply(t, error));
     } else
         t->step++;

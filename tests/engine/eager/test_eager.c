@@ -270,7 +270,7 @@ TEST(test_jobs_that_are_refused) {
     at = b.at, at.causal = true, at.keys = 6;
     refuse(eager, BASIN_EAGER_LSE, &at, "7 queries and 6 keys");
     at = b.at, at.q = (const char *)at.q + 4;
-    refuse(eager, BASIN_EAGER_LSE, &at, "q lies at an address that is no multiple of 16");
+    refuse(eager, BASIN_EAGER_LSE, &at, "the address of q is not a multiple of 16");
     at = b.at, at.workspace = b.at.lse, at.workspace_bytes = 1;
     refuse(eager, BASIN_EAGER_FORCE, &at, "the workspace has 1 bytes, expected");
     basin_eager_close(eager);

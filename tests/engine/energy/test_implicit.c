@@ -206,7 +206,7 @@ TEST(refusals) {
     bad.noise = 1;
     refused(bad, "an implicit descent with noise");
     bad = good, bad.turns = 1;
-    refused(bad, "an implicit descent with turns of its own");
+    refused(bad, "an implicit descent with turns");
     bad = good, bad.alpha = 0;
     refused(bad,
             "an implicit descent by 3 steps of size 0 until 0, 0 products to within 0; expected "

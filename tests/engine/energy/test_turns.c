@@ -272,7 +272,7 @@ TEST(errors) {
         {{.project = to_fewer}, 1, "turn 0 of a descent gives tokens [4], expected [3, 4]"},
         {{.project = to_uneven},
          1,
-         "spheres of 3 neighbours in tokens [3, 4]; needs a divisor of the last axis"},
+         "spheres of 3 neighbours in tokens [3, 4]; expected a divisor of the last axis"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int run = 0; run < 2; run++) {

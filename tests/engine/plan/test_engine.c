@@ -34,15 +34,15 @@ TEST(test_mistakes) {
     basin_engine_close(&engine);
     assert_int_not_equal(basin_engine_open(&engine, &(basin_compute){.backend = ""}, &error),
                          BASIN_OK);
-    assert_string_equal(error.text, "there is no backend ''; needs ref, cpu or cuda");
+    assert_string_equal(error.text, "unknown backend ''; expected ref, cpu or cuda");
     basin_engine_close(&engine);
     assert_int_equal(basin_engine_open(&engine, &(basin_compute){.threads = 100000}, &error),
                      BASIN_BAD_VALUE);
-    assert_string_equal(error.text, "100000 threads; needs 0 (all cores) to 4096");
+    assert_string_equal(error.text, "threads is 100000; expected 0 (all cores) to 4096");
     setenv("BASIN_ISA", "foo", 1);
     assert_int_equal(basin_engine_open(&engine, NULL, &error), BASIN_BAD_VALUE);
     unsetenv("BASIN_ISA");
-    assert_string_equal(error.text, "BASIN_ISA is 'foo'; needs portable, neon, avx2 or avx512");
+    assert_string_equal(error.text, "BASIN_ISA is 'foo'; expected portable, neon, avx2 or avx512");
     assert_int_equal(
         basin_engine_open(&engine, &(basin_compute){.backend = "ref", .threads = 1}, &error),
         BASIN_OK);

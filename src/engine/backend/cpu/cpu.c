@@ -48,7 +48,7 @@ static size_t workspace(basin_backend *backend, const basin_call *call) {
     return operation_of(call->op).workspace(call, call->parts > 1 ? 1 : backend->threads);
 }
 
-/* A call; of one in parts, part number `part` in the workspace of this thread. */
+/* Runs a call, or part number `part` of a call in parts in this thread's workspace. */
 static void run_one(basin_backend *backend, const basin_call *call, void *const *block,
                     size_t part) {
     basin_frame frame = basin_host_frame(backend, call, block, part);
@@ -108,14 +108,14 @@ basin_status basin_backend_open_cpu(basin_backend **backend, int threads, basin_
     *backend = NULL;
     if (basin_isa_unknown())
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "BASIN_ISA is '%s'; needs portable, neon, avx2 or avx512",
+                          "BASIN_ISA is '%s'; expected portable, neon, avx2 or avx512",
                           basin_isa_unknown());
     return basin_host_open(backend, &table, threads > 0 ? threads : basin_thread_count(), error);
 }
 
-/* Calls in parts (backend/kernel.h): threads share the parts, not the calls, and meet at the end
- * alone. A thread stays with a part while it is little ahead of the others, then takes the one
- * furthest behind: cores of unequal speed all work to the end. */
+/* Calls in parts (backend/kernel.h): threads share the parts, not the calls, and synchronise only
+ * at the end. A thread stays with a part while it is not far ahead of the others, then takes the
+ * one furthest behind: cores of unequal speed all work to the end. */
 
 enum { AHEAD = 8 }; /* calls: about a step of a descent */
 

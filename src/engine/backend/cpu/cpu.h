@@ -1,7 +1,7 @@
 /* The fast backend inside: each operation is a function of a frame, the call with its operands
- * resolved to addresses. Work is cut into pieces by the shapes alone, never by the number of
- * threads, and partial results meet in a fixed order, so a result does not depend on that number.
- * The functions named _workspace say how many bytes of scratch the frame must bring. */
+ * resolved to addresses. Work is cut into pieces by shape, never by the number of threads, and
+ * partial results are combined in a fixed order, so a result does not depend on that number. The
+ * functions named _workspace return the bytes of scratch that the frame must provide. */
 #ifndef BASIN_BACKEND_CPU_CPU_H
 #define BASIN_BACKEND_CPU_CPU_H
 
@@ -89,7 +89,7 @@ typedef struct basin_cpu_program {
     int64_t unit;      /* blocks start at multiples of this: the row where rows are short, else 1 */
     uint32_t periodic; /* operands that repeat one short row: the same in every block */
     uint32_t constant; /* operands with one element */
-    int lasting;       /* constants that have scratch of their own, the first in the program */
+    int lasting;       /* constants that keep their scratch, the first in the program */
     int direct[BASIN_MAX_OUT]; /* the instruction that writes output i in place; -1: copied at the
                                   end */
 } basin_cpu_program;

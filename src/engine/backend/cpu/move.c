@@ -40,10 +40,9 @@ static void copy_rows(float *to, const float *from, const basin_axes *w, int64_t
 static void transpose(float *to, int64_t to_row, const float *from, int64_t from_row, int64_t rows,
                       int64_t cols) {
     for (int64_t j = 0; j < cols; j += TILE) {
-        int64_t most = basin_int_min(cols - j, TILE);
+        int64_t max = basin_int_min(cols - j, TILE);
         for (int64_t i = 0; i < rows; i++)
-            for (int64_t k = 0; k < most; k++)
-                to[i * to_row + j + k] = from[(j + k) * from_row + i];
+            for (int64_t k = 0; k < max; k++) to[i * to_row + j + k] = from[(j + k) * from_row + i];
     }
 }
 

@@ -80,8 +80,8 @@ static void sort_operands(basin_cpu_program *p) {
     }
 }
 
-/* Instructions whose result is the same in every block. As many as fit have scratch of their own
- * behind the registers, in the order of the instructions, which no other instruction overwrites. */
+/* Instructions whose result is the same in every block. As many as fit keep scratch after the
+ * registers, in the order of the instructions, which no other instruction overwrites. */
 static bool is_constant(const basin_cpu_program *p, const basin_instruction *instruction) {
     return instruction->op == BASIN_INSTRUCTION_IMMEDIATE ||
            (instruction->op == BASIN_INSTRUCTION_LOAD &&
@@ -190,7 +190,7 @@ static const float *widen_block(const basin_cpu_program *p, float *to, int a, in
     return to;
 }
 
-/* Operand a under a block: in place where it is contiguous there, gathered into `to` elsewhere. */
+/* Operand `a` for one block: in place where it is contiguous, else gathered into `to`. */
 static const float *load_block(const basin_cpu_program *p, float *to, int a, int64_t start,
                                int64_t n) {
     const basin_shape *domain = &p->program->domain;
@@ -370,7 +370,7 @@ void basin_cpu_program_tile(const basin_cpu_program *p, float *scratch, const ba
     }
 }
 
-/* Pointwise operations, fused into a program or alone; alone, one runs as a program of one
+/* Pointwise operations, fused into a program or single; a single one runs as a program of one
  * instruction. Rows long enough are taken one at a time, so that what is broadcast over them is
  * read in place; short ones run together in blocks of the flattened domain. */
 
@@ -392,8 +392,8 @@ static cut cut_domain(const basin_cpu_program *p) {
             c.width = domain->dim[domain->rank - 1];
     }
     if (count == 0) return c;
-    int64_t least = (c.width + p->block - 1) / p->block;
-    c.length = ((c.width + least - 1) / least + 63) / 64 * 64;
+    int64_t min = (c.width + p->block - 1) / p->block;
+    c.length = ((c.width + min - 1) / min + 63) / 64 * 64;
     if (c.length > p->block) c.length = p->block;
     if (p->unit > 1) c.length = p->block / p->unit * p->unit;
     c.per_width = (c.width + c.length - 1) / c.length;
@@ -471,8 +471,8 @@ void basin_cpu_own(const basin_frame *frame) {
     basin_cpu_share(frame, own_rows, rows, 8 * rows * basin_shape_last(shape, 1));
 }
 
-/* Counter-based draws: element i is a function of the seed, the stream and i alone, so any
- * thread may fill any range. The numbers are those of basin/random.h. */
+/* Counter-based draws: element i depends only on the seed, the stream and i, so any thread may fill
+ * any range. The numbers are those of basin/random.h. */
 
 enum { PIECE = 4096 };
 

@@ -36,8 +36,8 @@ static void epilogue(void *context, const float *tile, int64_t tile_row, int64_t
     const basin_cpu_program *p = context;
     int64_t step = p->block / cols; /* rows that fit a register */
     for (int64_t r = 0; r < rows; r += step) {
-        int64_t most = rows - r < step ? rows - r : step;
-        basin_cpu_tile at = {tile + r * tile_row, tile_row, batch, row + r, col, most, cols};
+        int64_t max = rows - r < step ? rows - r : step;
+        basin_cpu_tile at = {tile + r * tile_row, tile_row, batch, row + r, col, max, cols};
         basin_cpu_program_tile(p, scratch, &at);
     }
 }

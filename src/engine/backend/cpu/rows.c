@@ -125,7 +125,7 @@ static double row_threshold(const float *x, int64_t n, int power, double t) {
             slope += power == 1 ? over > 0 : 2 * over;
         }
         double next = t + sum / slope;
-        step = next > t ? next - t : 0; /* NaN ends it, too */
+        step = next > t ? next - t : 0; /* also ends at NaN */
         t = step > 0 ? next : t;
     }
     return t;
@@ -136,8 +136,8 @@ static void threshold_rows(const basin_frame *frame, int64_t first, int64_t last
     const float *x = frame->in[0]; /* [rows, n] */
     float *y = frame->out[0];      /* [rows] */
     for (int64_t i = first; i < last; i++) {
-        double most = n > 0 ? (double)frame->simd->max(x + i * n, n) : 1;
-        y[i] = (float)row_threshold(x + i * n, n, frame->call->attr.count, most - 1);
+        double max = n > 0 ? (double)frame->simd->max(x + i * n, n) : 1;
+        y[i] = (float)row_threshold(x + i * n, n, frame->call->attr.count, max - 1);
     }
 }
 
@@ -221,7 +221,7 @@ static void turn_in(const causal *c, float *to, const float *from, int64_t count
             to[h * count + m] = factor * from[m * c->sizes.heads + h];
 }
 
-/* to[m, h] = from[h, m], and zeros behind. */
+/* to[m, h] = from[h, m], followed by zeros. */
 static void turn_out(const causal *c, float *to, const float *from, int64_t count) {
     for (int64_t m = 0; m < count; m++)
         for (int64_t h = 0; h < c->sizes.heads; h++)

@@ -50,7 +50,7 @@ static void take_fault(basin_cuda *cuda) {
     if (cuda->error.status == BASIN_OK)
         basin_fail(&cuda->error, BASIN_BAD_VALUE,
                    "%s: index %lld at element %lld is not in [%lld, %lld)", fault_name(fault->op),
-                   (long long)fault->found, (long long)fault->at, (long long)fault->least,
+                   (long long)fault->found, (long long)fault->at, (long long)fault->minimum,
                    (long long)fault->limit);
     memset(fault, 0, sizeof *fault);
     BASIN_CUDA_TRY(cuda, cudaMemsetAsync(cuda->fault_taken, 0, sizeof(int), cuda->stream));
@@ -143,18 +143,18 @@ static const basin_backend_table table = make_table(false), hopper_table = make_
 /* Makes the device of `beside`, or else the one that BASIN_CUDA_DEVICE names, if it is set, the
  * thread's. Ranks of one host take devices in turn, so that the number may exceed them. */
 static basin_status take_device(basin_cuda *cuda, const basin_cuda *beside, basin_error *error) {
-    const char *wanted = getenv("BASIN_CUDA_DEVICE");
+    const char *requested = getenv("BASIN_CUDA_DEVICE");
     int devices = 0;
     if (beside) BASIN_CUDA_TRY(cuda, cudaSetDevice(beside->device));
-    if (beside || !wanted) return report(cuda, error);
-    size_t digits = strspn(wanted, "0123456789");
-    if (digits == 0 || wanted[digits] != '\0')
+    if (beside || !requested) return report(cuda, error);
+    size_t digits = strspn(requested, "0123456789");
+    if (digits == 0 || requested[digits] != '\0')
         return basin_fail(error, BASIN_BAD_VALUE,
                           "backend cuda: BASIN_CUDA_DEVICE is '%.40s'; expected a device's number",
-                          wanted);
+                          requested);
     if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0)
-        return BASIN_OK; /* told next */
-    unsigned long number = strtoul(wanted, NULL, 10) % (unsigned long)devices;
+        return BASIN_OK; /* reported next */
+    unsigned long number = strtoul(requested, NULL, 10) % (unsigned long)devices;
     BASIN_CUDA_TRY(cuda, cudaSetDevice((int)number));
     return report(cuda, error);
 }

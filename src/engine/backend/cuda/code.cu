@@ -37,7 +37,7 @@ struct shelf {
 
 struct basin_cuda_codes {
     std::shared_ptr<shelf> common;
-    std::vector<std::string> wanted; /* while collecting */
+    std::vector<std::string> requested; /* while collecting */
     bool collecting;
 };
 
@@ -65,7 +65,7 @@ static void fail(basin_cuda *cuda, const char *what, const char *why) {
 }
 
 static void find_driver(basin_cuda *cuda, driver *cu) {
-    void *library = dlopen("libcuda.so.1", RTLD_NOW); /* stays: the runtime holds it, too */
+    void *library = dlopen("libcuda.so.1", RTLD_NOW); /* stays open: the runtime also holds it */
     if (!library) {
         fail(cuda, "libcuda.so.1", "cannot be opened");
         return;
@@ -138,7 +138,7 @@ static std::vector<char> compile(std::string *log, const basin_cuda *cuda,
 }
 
 /* A text is the body of a kernel over `const basin_args p` that knows which `block` of how many
- * `blocks` it is; behind BASIN_CUDA_FOR_MANY, over each p of a basin_many. */
+ * `blocks` it is; after BASIN_CUDA_FOR_MANY, over each p of a basin_many. */
 static std::string kernel_text(const std::string &text, size_t number) {
     const std::string mark = BASIN_CUDA_FOR_MANY;
     std::string head =
@@ -191,12 +191,12 @@ static void compile_all(basin_cuda *cuda, shelf *all, const std::vector<std::str
 
 void basin_cuda_codes_compile(basin_cuda *cuda) {
     basin_cuda_codes *codes = cuda->codes;
-    std::vector<std::string> wanted;
-    wanted.swap(codes->wanted);
+    std::vector<std::string> requested;
+    requested.swap(codes->requested);
     codes->collecting = false;
-    if (wanted.empty() || cuda->error.status != BASIN_OK) return;
+    if (requested.empty() || cuda->error.status != BASIN_OK) return;
     std::lock_guard<std::recursive_mutex> guard(codes->common->lock);
-    std::vector<std::string> lacking = unknown(codes->common.get(), wanted);
+    std::vector<std::string> lacking = unknown(codes->common.get(), requested);
     if (!lacking.empty()) compile_all(cuda, codes->common.get(), lacking);
 }
 
@@ -218,9 +218,9 @@ CUfunction basin_cuda_code_find(basin_cuda *cuda, const char *text) {
     auto found = codes->common->known.find(text);
     if (found != codes->common->known.end()) return codes->collecting ? NULL : found->second;
     if (codes->collecting) {
-        for (const std::string &other : codes->wanted)
+        for (const std::string &other : codes->requested)
             if (other == text) return NULL;
-        codes->wanted.push_back(text);
+        codes->requested.push_back(text);
     } else
         fail(cuda, "a pointwise program", "was not compiled before it ran");
     return NULL;
@@ -235,9 +235,9 @@ void basin_cuda_code_launch(basin_cuda *cuda, CUfunction function, unsigned bloc
         fail(cuda, "cuLaunchKernel", ("error " + std::to_string((int)code)).c_str());
 }
 
-/* Operations of the caller's own: each becomes a function inside the programs that call it, which
- * are kept by their text, so that sources that differ never share a kernel. A source is compiled
- * alone when a plan is made, so that what is wrong with it is told there, by its own name. */
+/* Custom operations: each becomes a function inside the programs that call it, which are kept by
+ * their text, so that sources that differ never share a kernel. When a plan is made, each source is
+ * first compiled by itself, so that its errors are reported then and under its name. */
 
 /* A name as it stands in a text in quotes. */
 static std::string quotable(const char *name) {
@@ -263,7 +263,8 @@ std::string basin_cuda_own_value(const basin_instruction *s, int number) {
     return text + "};\nr" + std::to_string(s->to) + " = own" + std::to_string(number) + "(x);\n}\n";
 }
 
-/* A kernel of the source alone; no value returned or an operand far outside is an error. */
+/* A kernel that holds only this source; a missing return value or an operand index out of range is
+ * an error. */
 static std::string trial(const basin_custom_code *code) {
     basin_instruction call = {};
     call.to = 0, call.a = 1, call.b = 2, call.c = 3, call.own = *code;

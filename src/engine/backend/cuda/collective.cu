@@ -1,5 +1,5 @@
-/* Numbers of several processes on their GPUs: sums by kernels of our own, so that their order is
- * known, and messages by NCCL, whose library is opened when processes join. */
+/* Numbers of several processes on their GPUs: sums by our kernels, so that their order is known,
+ * and messages by NCCL, whose library is opened when processes join. */
 #include <new>
 #include <string.h>
 
@@ -9,7 +9,7 @@ extern "C" {
 #include "base/library.h"
 }
 
-/* ---- NCCL, by declarations of our own ---- */
+/* ---- NCCL, declared here ---- */
 
 struct nccl_id {
     char bytes[BASIN_COLLECTIVE_ID];

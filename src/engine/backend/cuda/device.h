@@ -1,7 +1,7 @@
 /* The CUDA backend inside, for .cu files only. Each operation is a function of a frame: the call
  * with its operands at device addresses. It queues kernels on the one stream and never waits,
- * allocates or copies to the host: lists of calls can be captured. Work is cut by shapes alone and
- * partial results meet in a fixed order: the same call gives the same bits again. */
+ * allocates or copies to the host: lists of calls can be captured. Work is cut by shape only and
+ * partial results are combined in a fixed order: the same call gives the same bits again. */
 #ifndef BASIN_BACKEND_CUDA_DEVICE_H
 #define BASIN_BACKEND_CUDA_DEVICE_H
 
@@ -19,7 +19,7 @@ extern "C" {
 #define BASIN_DEVICE static __device__ __forceinline__
 #define BASIN_METHOD __device__ __forceinline__
 
-/* Loops: unrolled, over 0 .. n - 1; of a whole grid of blocks of `threads`, 0 .. count - 1. */
+/* Loops: unrolled over 0 .. n - 1; over 0 .. count - 1 by a grid of blocks of `threads` threads. */
 #define BASIN_UNROLL(i, n) _Pragma("unroll") for (int i = 0; i < (n); i++)
 #define BASIN_GRID(i, count, threads)                                                              \
     for (int64_t i = (int64_t)blockIdx.x * (threads) + threadIdx.x; i < (count);                   \
@@ -30,7 +30,7 @@ extern "C" {
 /* What a kernel found wrong; in mapped host memory, so that wait() sees it without a copy. */
 struct basin_cuda_fault {
     int32_t op; /* a basin_op; 0: nothing */
-    int64_t at, found, least, limit;
+    int64_t at, found, minimum, limit;
 };
 
 enum { BASIN_CUDA_COUNTERS = 1024 };
@@ -92,8 +92,8 @@ typedef struct basin_cuda_frame {
     void *workspace; /* 64-byte aligned, call->workspace_bytes of it; not cleared */
 } basin_cuda_frame;
 
-/* The operations and their workspaces, asked for before operands have places: by op, attr, shapes,
- * kinds and which operands are absent (block < 0) alone. */
+/* The operations and their workspaces. The latter are asked for before operands have addresses, and
+ * depend only on op, attr, shapes, kinds and which operands are absent (block < 0). */
 typedef struct basin_cuda_operation {
     void (*run)(const basin_cuda_frame *frame);
     size_t (*workspace)(const basin_cuda *cuda, const basin_call *call);
@@ -153,7 +153,7 @@ template <typename T, int N> struct alignas(sizeof(T) * N) basin_pack { T v[N]; 
 static inline int64_t basin_cuda_ceil(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /* ---- faults found by kernels ----
- * Notes that `found`, element `at` of an index operand, is outside [least, limit). */
+ * Notes that `found`, element `at` of an index operand, is outside [minimum, limit). */
 struct basin_cuda_reporter {
     basin_cuda_fault *fault;
     int *taken;
@@ -163,9 +163,9 @@ static inline basin_cuda_reporter basin_cuda_reporter_of(const basin_cuda_frame 
     return {frame->cuda->fault, frame->cuda->fault_taken, (int32_t)frame->call->op};
 }
 static __device__ inline void basin_cuda_report(basin_cuda_reporter r, int64_t at, int64_t found,
-                                                int64_t least, int64_t limit) {
+                                                int64_t minimum, int64_t limit) {
     if (atomicExch(r.taken, 1) != 0) return;
-    r.fault->at = at, r.fault->found = found, r.fault->least = least, r.fault->limit = limit;
+    r.fault->at = at, r.fault->found = found, r.fault->minimum = minimum, r.fault->limit = limit;
     __threadfence_system();
     *(volatile int32_t *)&r.fault->op = r.op;
 }

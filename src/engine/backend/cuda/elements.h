@@ -13,7 +13,7 @@ struct basin_source {
 struct basin_sink {
     void *data;
     bool narrow;
-    bool bytes, five; /* five: e5m2, else e4m3; of numbers times the scale */
+    bool bytes, five; /* five: e5m2, else e4m3; of the numbers times the scale */
     float scale;
 };
 
@@ -120,8 +120,8 @@ BASIN_DEVICE uint32_t basin_divide(uint32_t n, const basin_divisor &by) {
 
 /* A grid of blocks of `threads` that walks `items` with strides of the whole grid. */
 static inline unsigned basin_cuda_grid(const basin_cuda *cuda, int64_t items, int threads) {
-    int64_t blocks = basin_cuda_ceil(items, threads), most = (int64_t)cuda->multiprocessors * 16;
-    return (unsigned)(blocks < most ? blocks : most);
+    int64_t blocks = basin_cuda_ceil(items, threads), maximum = (int64_t)cuda->multiprocessors * 16;
+    return (unsigned)(blocks < maximum ? blocks : maximum);
 }
 
 #endif

@@ -40,7 +40,7 @@ void basin_cuda_graphs_forget(basin_cuda *cuda, const void *memory);
 void basin_cuda_run(basin_backend *backend, const basin_call *call, size_t calls,
                     void *const *block);
 
-/* memory.cu; `shares`: other threads use the device, too */
+/* memory.cu; `shares`: other threads also use the device */
 void basin_cuda_staging_new(basin_cuda *cuda, bool shares);
 void basin_cuda_staging_free(basin_cuda *cuda);
 /* Puts what copy_in was given into its places; called before what may read it is queued. */
@@ -100,11 +100,11 @@ void basin_cuda_codes_free(basin_cuda *cuda);
 void basin_cuda_codes_collect(basin_cuda *cuda);
 void basin_cuda_codes_compile(basin_cuda *cuda);
 bool basin_cuda_codes_collecting(const basin_cuda *cuda);
-/* The kernel of the text, a body over `const basin_args p`, or behind BASIN_CUDA_FOR_MANY over a
+/* The kernel of the text, a body over `const basin_args p`, or after BASIN_CUDA_FOR_MANY over a
  * `basin_many`; NULL while collecting and where it does not compile. */
 #define BASIN_CUDA_FOR_MANY "/*many*/"
 CUfunc_st *basin_cuda_code_find(basin_cuda *cuda, const char *text);
-/* What the compiler says against a text; empty where it compiles. Nothing is loaded. */
+/* The compiler's errors for a text; empty where it compiles. Nothing is loaded. */
 std::string basin_cuda_code_try(basin_cuda *cuda, const std::string &text);
 void basin_cuda_code_launch(basin_cuda *cuda, CUfunc_st *function, unsigned blocks,
                             unsigned threads, void *arguments);
@@ -137,7 +137,8 @@ bool basin_cuda_small_fits(const basin_cuda *cuda, const basin_call *call);
 void basin_cuda_small_run(const basin_cuda_frame *frame);
 /* product/relu_sm90a.cu: products under a ReLU, which may mark, or masked, of bfloat16 on Hopper.
  * Whether one could is the same for both of a pair but for k and strides; where bits lie is the
- * same for all. `transposed`: NULL, or where D' goes, too, of bytes; m is a multiple of 16. */
+ * same for all. `transposed`: NULL, or where D' is also written, as bytes; m is a multiple of
+ * 16. */
 bool basin_cuda_relu_product_exists(const basin_cuda *cuda, const basin_cuda_product *product);
 void basin_cuda_relu_product_run(basin_cuda *cuda, const basin_cuda_product *product, void *d,
                                  void *transposed, const void *a, const void *b, void *bits);
@@ -168,7 +169,7 @@ struct basin_cuda_search {
 int basin_cuda_search_run(basin_cuda *cuda, const basin_cuda_search *search,
                           const basin_cuda_product *product);
 
-/* Processes that have joined: what backend.cu and collective.cu alone know of the state. */
+/* Processes that have joined: the part of the state that only backend.cu and collective.cu know. */
 
 struct basin_cuda_nccl; /* the library, and those who have joined */
 

@@ -1,6 +1,6 @@
-/* Device memory, and the way of numbers in and out of it. What goes in is copied into pinned
- * memory. Small pieces wait there, and one kernel puts all of them in their places before the
- * stream does anything else. Large ones travel on a stream of their own while the stream computes.
+/* Device memory, and copies into and out of it. What goes in is copied into pinned memory. Small
+ * pieces wait there, and one kernel puts all of them in their places before the stream does
+ * anything else. Large ones travel on a second stream while the first computes.
  */
 #include <new>
 #include <string.h>
@@ -200,9 +200,9 @@ static cudaError_t grow(basin_cuda *cuda, void **pinned, size_t *there, size_t b
     basin_cuda_gate gate(cuda);
     if (*pinned) cudaFreeHost(*pinned);
     *pinned = NULL, *there = 0;
-    size_t wanted = bytes < 65536 ? 65536 : bytes;
-    cudaError_t code = cudaHostAlloc(pinned, wanted, cudaHostAllocDefault);
-    if (code == cudaSuccess) *there = wanted;
+    size_t requested = bytes < 65536 ? 65536 : bytes;
+    cudaError_t code = cudaHostAlloc(pinned, requested, cudaHostAllocDefault);
+    if (code == cudaSuccess) *there = requested;
     return code;
 }
 
@@ -212,7 +212,7 @@ static void *slot_host(basin_cuda *cuda, slot *s, size_t bytes) {
     return BASIN_CUDA_TRY(cuda, grow(cuda, &s->host, &s->host_bytes, bytes)) ? s->host : NULL;
 }
 
-/* The slot's room on the device; NULL where there is none, which is no fault. */
+/* The slot's room on the device; NULL where there is none, which is not an error. */
 static void *slot_room(basin_cuda *cuda, slot *s, size_t bytes) {
     if (s->room_bytes >= bytes) return s->room;
     wait_for(cuda, s->fetched);
@@ -267,8 +267,8 @@ void basin_cuda_copy_in(basin_backend *backend, void *device, const void *host, 
 
 /* ---- the way out ---- */
 
-/* Pinned memory for so many bytes, or NULL. A copy to pageable memory would hold a lock of the
- * driver until the stream has come so far, and every other thread with it. */
+/* `bytes` bytes of pinned memory, or NULL. A copy to pageable memory would hold a driver lock until
+ * the stream gets there, and block every other thread. */
 static void *back_room(basin_cuda *cuda, size_t bytes) {
     basin_cuda_staging *s = cuda->staging;
     if (!s || bytes > SMALL) return NULL;

@@ -354,7 +354,7 @@ static sorting sorting_of(int64_t n, int64_t rows) {
     return s;
 }
 
-/* What points nowhere is sorted behind the last row. */
+/* Indices that point nowhere are sorted after the last row. */
 static __global__ void prepare_keys(uint32_t *key, int32_t *position, const int32_t *index,
                                     int64_t n, int64_t rows, basin_cuda_reporter reporter) {
     BASIN_GRID (i, n, ROWS_THREADS) {
@@ -438,8 +438,8 @@ static __global__ void scatter_few(basin_sink out, basin_source values, const in
     }
 }
 
-/* The same where most rows get few: a warp a row and 32 columns looks through the list and adds
- * what it finds as it goes. */
+/* The same where most rows get few: one warp per row and 32 columns scans the list and adds the
+ * matches as it finds them. */
 static __global__ void scatter_sparse(basin_sink out, basin_source values, const int32_t *index,
                                       int n, int64_t rows, int64_t width,
                                       basin_cuda_reporter reporter) {

@@ -1,11 +1,11 @@
-/* Layer norm with a gain: g = gamma n + delta, n = (x - mean) / s, s = sqrt(var + eps).
- * Its reverse for a cotangent c of g:
+/* Layer norm with a gain: g = gamma n + delta, n = (x - mean) / s, s = sqrt(var + eps). Its reverse
+ * for a cotangent c of g:
  *   dx = gamma / s (c - mean(c) - n mean(c n)), dgamma = sum c n, ddelta = sum over rows of c;
  * perhaps with r added to dx, and dx written a second time for products to read. Where gamma is a
- * gain of each column, it multiplies c in dx, and dgamma is a sum over rows as ddelta is.
- * A row of up to 1024 numbers stays in the registers of one warp; a longer one is read by a block.
- * Sums over rows: each block leaves its own in the workspace; few are summed by the last block,
- * many by launches of their own (reduce.cu). */
+ * gain of each column, it multiplies c in dx, and dgamma is a sum over rows as ddelta is. A row of
+ * up to 1024 numbers stays in the registers of one warp; a longer one is read by a block. Sums over
+ * rows: each block leaves its own in the workspace; few are summed by the last block, many by
+ * separate launches (reduce.cu). */
 #include "engine/backend/cuda/elements.h"
 #include "engine/backend/cuda/inside.h"
 
@@ -344,8 +344,8 @@ struct share {
 };
 
 static share share_of(const table *t) {
-    const int64_t most = t->each ? 512 : 2048;
-    int64_t groups = basin_cuda_ceil(t->rows, ROWS), turns = basin_cuda_ceil(groups, most);
+    const int64_t maximum = t->each ? 512 : 2048;
+    int64_t groups = basin_cuda_ceil(t->rows, ROWS), turns = basin_cuda_ceil(groups, maximum);
     bool is_long = !with_row(t->width, [](auto, auto) {});
     if (is_long) return {t->rows, 1, true};
     return {turns > 0 ? basin_cuda_ceil(groups, turns) : 0, (int)turns, false};
@@ -371,8 +371,8 @@ size_t basin_cuda_layernorm_reverse_workspace(const basin_cuda *, const basin_ca
 static void launch_reverse(const basin_cuda_frame *frame, const reverse_of *o, const table *t,
                            const share *s) {
     float epsilon = (float)frame->call->attr.value;
-    bool wanted = o->dx.data || o->gammas || o->gains || o->deltas;
-    if (t->rows == 0 || t->width == 0 || !wanted) return;
+    bool requested = o->dx.data || o->gammas || o->gains || o->deltas;
+    if (t->rows == 0 || t->width == 0 || !requested) return;
     bool done = with_row(t->width, [&](auto v, auto items) {
         auto kernel = t->each ? reverse_rows<decltype(v)::value, decltype(items)::value, true>
                               : reverse_rows<decltype(v)::value, decltype(items)::value, false>;

@@ -1,7 +1,7 @@
-/* Pointwise operations, fused into a program or alone: each program becomes a kernel of its own,
- * written out here as text and compiled once. Sizes and strides are its arguments, so programs that
- * differ in shape alone share one kernel. A thread takes V neighbours at a time, all loads before
- * the first store, so an output may lie on an operand of the same size. */
+/* Pointwise operations, fused into a program or single: each program becomes one kernel, written
+ * out here as text and compiled once. Sizes and strides are its arguments, so programs that differ
+ * only in shape share one kernel. A thread takes V neighbours at a time, all loads before the first
+ * store, so an output may lie on an operand of the same size. */
 #include <stdio.h>
 #include <string.h>
 
@@ -231,7 +231,7 @@ static std::string load_text(const basin_cuda_program *p, int a, int width, cons
            "], " + at + ");\n";
 }
 
-/* Where each operand with strides of its own is: o0, o1, ... from the number e of the element. */
+/* The offset of each operand that has strides: o0, o1, ... from the number e of the element. */
 static std::string offsets_text(const basin_cuda_program *p, const layout *l) {
     const std::string type = l->wide ? "unsigned long long" : "unsigned";
     std::string text = type + " e = (" + type + ")(i * " + number(l->width) + "), q, r;\n";
@@ -358,7 +358,7 @@ static bool apart(const basin_cuda_frame *frame, int count) {
     return true;
 }
 
-/* Makes l, which serves programs so far (all over `one` element or not), serve m, too: fewer
+/* Makes l, which serves programs so far (all over `one` element or not), also serve m: fewer
  * neighbours at a time, operands of one element as of many. False: cannot be. */
 static bool agree(layout *l, bool one, const layout *m, bool other, int operands) {
     if (l->wide != m->wide) return false;

@@ -14,7 +14,7 @@ struct add {
     BASIN_DEVICE float start() { return 0.0f; }
     BASIN_DEVICE float of(float a, float b) { return a + b; }
 };
-struct most { /* a NaN stays one */
+struct maximum { /* a NaN stays one */
     BASIN_DEVICE float start() { return -INFINITY; }
     BASIN_DEVICE float of(float a, float b) { return a != a ? a : b > a || b != b ? b : a; }
 };
@@ -29,10 +29,10 @@ static extent cut(int64_t outer, int64_t middle, int64_t inner) {
     extent e = {outer, middle, inner, 1, middle};
     if (inner == 1 && middle <= SHORT) return e;
     int64_t blocks = inner <= NARROW ? outer : outer * basin_cuda_ceil(inner, COLUMNS);
-    int64_t least = inner <= NARROW ? basin_cuda_ceil(4096, inner) : 128; /* a chunk's rows */
-    int64_t wanted = basin_cuda_ceil(1024, blocks > 0 ? blocks : 1);
-    int64_t possible = basin_cuda_ceil(middle, least);
-    e.chunks = wanted < possible ? wanted : possible;
+    int64_t minimum = inner <= NARROW ? basin_cuda_ceil(4096, inner) : 128; /* a chunk's rows */
+    int64_t requested = basin_cuda_ceil(1024, blocks > 0 ? blocks : 1);
+    int64_t possible = basin_cuda_ceil(middle, minimum);
+    e.chunks = requested < possible ? requested : possible;
     if (e.chunks < 1) e.chunks = 1;
     e.length = basin_cuda_ceil(middle, e.chunks);
     if (e.length > 0) e.chunks = basin_cuda_ceil(middle, e.length);
@@ -218,7 +218,7 @@ void basin_cuda_reduce(const basin_cuda_frame *frame) {
     if (frame->call->op == BASIN_OP_SUM)
         reduce<add>(frame->cuda, out, x, &e, frame->workspace);
     else
-        reduce<most>(frame->cuda, out, x, &e, frame->workspace);
+        reduce<maximum>(frame->cuda, out, x, &e, frame->workspace);
 }
 
 /* ---- sums of squares of many tensors ---- */
@@ -295,7 +295,7 @@ void basin_cuda_squares(const basin_cuda_frame *frame) {
 }
 
 /* Log-sum-exp, softmax and threshold of rows: lse = m + log sum exp(x - m), m = max(x); y = exp(x -
- * m) / sum. Short rows take a warp, long ones a block. Of nothing: -infinity. */
+ * m) / sum. Short rows take a warp, long ones a block. An empty row gives -infinity. */
 
 enum { SOFTMAX_THREADS = 256, SOFTMAX_SHORT = 2048 };
 
@@ -338,7 +338,7 @@ static __global__ void softmax_rows(basin_sink lse, basin_sink y, basin_source x
 template <int LANES>
 static __global__ void threshold_rows(basin_sink y, basin_source x, int64_t rows, int64_t n,
                                       int power) {
-    enum { MOST_STEPS = 100 };
+    enum { MAX_STEPS = 100 };
     __shared__ float shared[SOFTMAX_THREADS / 32];
     int64_t row = (int64_t)blockIdx.x * (SOFTMAX_THREADS / LANES) + threadIdx.x / LANES;
     int lane = (int)threadIdx.x % LANES;
@@ -346,7 +346,7 @@ static __global__ void threshold_rows(basin_sink y, basin_source x, int64_t rows
     float m = -INFINITY, t = -1;
     for (int64_t i = lane; i < n; i += LANES) m = fmaxf(m, basin_read_one(x, row * n + i));
     m = row_reduce<LANES, false>(m, shared);
-    for (int step = 0; step < MOST_STEPS; step++) {
+    for (int step = 0; step < MAX_STEPS; step++) {
         float sum = 0, slope = 0;
         for (int64_t i = lane; i < n; i += LANES) {
             float over = fmaxf(basin_read_one(x, row * n + i) - m - t, 0.0f);

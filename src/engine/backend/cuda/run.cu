@@ -58,14 +58,14 @@ void basin_cuda_graphs_forget(basin_cuda *cuda, const void *memory) {
 }
 
 static size_t blocks_of(const basin_call *call, size_t calls) {
-    int32_t most = 0;
+    int32_t maximum = 0;
     for (size_t i = 0; i < calls; i++) {
         for (int k = 0; k < call[i].ins; k++)
-            if (call[i].in[k].block > most) most = call[i].in[k].block;
+            if (call[i].in[k].block > maximum) maximum = call[i].in[k].block;
         for (int k = 0; k < call[i].outs; k++)
-            if (call[i].out[k].block > most) most = call[i].out[k].block;
+            if (call[i].out[k].block > maximum) maximum = call[i].out[k].block;
     }
-    return (size_t)most + 1;
+    return (size_t)maximum + 1;
 }
 
 static recorded *find(basin_cuda *cuda, const basin_call *call, size_t calls, void *const *block) {
@@ -125,7 +125,8 @@ static void run_one(basin_cuda *cuda, const basin_call *call, void *const *block
     if (basin_op_has_kernel(call->op)) basin_cuda_operation_of(call->op).run(&frame);
 }
 
-/* Runs the first call, with those behind it that can go along; returns how many. */
+/* Runs the first call together with the following ones that can share its launch; returns how
+ * many. */
 static size_t run_some(basin_cuda *cuda, const basin_call *call, size_t calls, void *const *block) {
     basin_cuda_frame frame[BASIN_CUDA_TOGETHER];
     int frames = 0;
@@ -307,7 +308,8 @@ static void capture(basin_cuda *cuda, recorded *r, void *const *block) {
     BASIN_CUDA_TRY(cuda, cudaGraphDestroy(graph));
 }
 
-/* One that has no graph yet. A run that fails does not count: what it wants may not be compiled. */
+/* One that has no graph yet. A run that fails does not count: a kernel that it needs may not be
+ * compiled. */
 static void run_fresh(basin_cuda *cuda, recorded *r, void *const *block) {
     basin_cuda_gate gate(cuda);
     if (r->runs == 0) prepare(cuda, r->call, r->calls, block);

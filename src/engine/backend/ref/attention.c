@@ -131,9 +131,9 @@ static void pair_scores(pair_values *v, const attention *att, int64_t batch, int
 /* Fills lse [heads] of a query: the largest score first, so that no exponential overflows. */
 static void query_lse(pair_values *v, const attention *att, int64_t batch, int64_t q) {
     int64_t first = first_pair(att, batch, q), last = last_pair(att, batch, q);
-    double *most = v->mean, *sum = v->p;
+    double *max = v->mean, *sum = v->p;
     bool any = false;
-    for (int64_t g = 0; g < att->heads; g++) most[g] = -INFINITY, sum[g] = 0;
+    for (int64_t g = 0; g < att->heads; g++) max[g] = -INFINITY, sum[g] = 0;
     for (int pass = 0; pass < 2; pass++)
         for (int64_t pair = first; pair < last; pair++) {
             int64_t k = key_of(att, batch, q, pair);
@@ -143,12 +143,12 @@ static void query_lse(pair_values *v, const attention *att, int64_t batch, int64
             for (int64_t g = 0; g < att->heads; g++) {
                 double z = score_at(att, v->r[g], pair, g);
                 if (pass == 0)
-                    most[g] = z > most[g] ? z : most[g];
+                    max[g] = z > max[g] ? z : max[g];
                 else
-                    sum[g] += exp(z - most[g]);
+                    sum[g] += exp(z - max[g]);
             }
         }
-    for (int64_t g = 0; g < att->heads; g++) v->lse[g] = any ? most[g] + log(sum[g]) : 0;
+    for (int64_t g = 0; g < att->heads; g++) v->lse[g] = any ? max[g] + log(sum[g]) : 0;
 }
 
 /* P, and with the cotangent w of lse: u[g] = w[g] P[g] scale[g], t[h] = sum_g mix[h,g] u[g]. */
@@ -321,14 +321,14 @@ void basin_ref_attention_reverse(const basin_frame *frame) {
  *   and its transpose  out[k,h] = sum over the pairs of k of w[p,h] x[q,h]. */
 
 bool basin_ref_csr_check(const basin_frame *frame, const char *name, const basin_ref_csr *csr) {
-    int64_t least = 0;
+    int64_t min = 0;
     if (!csr->row) return true;
     for (int64_t q = 0; q <= csr->queries; q++) {
-        if (csr->row[q] < least || csr->row[q] > csr->pairs) {
-            basin_host_bad_index(frame, name, q, csr->row[q], least, csr->pairs + 1);
+        if (csr->row[q] < min || csr->row[q] > csr->pairs) {
+            basin_host_bad_index(frame, name, q, csr->row[q], min, csr->pairs + 1);
             return false;
         }
-        least = csr->row[q];
+        min = csr->row[q];
     }
     for (int64_t p = csr->row[0]; p < csr->row[csr->queries]; p++)
         if (csr->key[p] < 0 || csr->key[p] >= csr->keys) {

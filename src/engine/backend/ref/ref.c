@@ -50,7 +50,7 @@ static size_t workspace(basin_backend *backend, const basin_call *call) {
     return bytes;
 }
 
-/* A row is a matrix's, or all heads of a token, which attention alone reads. */
+/* A row of a matrix, or all heads of a token, which only attention reads. */
 static void copy_rows(void *to, const void *from, const basin_operand *operand, basin_op op,
                       bool out) {
     bool matrix = op == BASIN_OP_MATMUL || op == BASIN_OP_PERMUTE;

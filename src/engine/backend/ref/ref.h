@@ -17,7 +17,8 @@ typedef struct basin_ref_csr {
     int64_t queries, keys, pairs;
 } basin_ref_csr;
 
-/* Whether the list stays inside its arrays; if not, notes so. A NULL row is no list: true. */
+/* Whether the list stays inside its arrays; if not, records an error. True for a NULL row (no
+ * list). */
 bool basin_ref_csr_check(const basin_frame *frame, const char *name, const basin_ref_csr *csr);
 
 /* basin_ref_program fills registers for one element; operand a is read at in[a][at[a]]. */

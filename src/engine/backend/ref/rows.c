@@ -20,21 +20,21 @@ void basin_ref_max(const basin_frame *frame) {
     for (int64_t i = 0; i < s.outer * s.inner; i++) y[i] = -INFINITY;
     for (int64_t i = 0; i < s.outer * s.middle; i++)
         for (int64_t j = 0; j < s.inner; j++) {
-            double value = x[i * s.inner + j], *most = &y[i / s.middle * s.inner + j];
-            if (value > *most || isnan(value)) *most = value;
+            double value = x[i * s.inner + j], *max = &y[i / s.middle * s.inner + j];
+            if (value > *max || isnan(value)) *max = value;
         }
 }
 
-/* Of every stride-th number times the factor. */
+/* The log-sum-exp of every stride-th number times the factor. */
 static double logsumexp(const double *x, int64_t count, int64_t stride, double factor) {
-    double most = -INFINITY, sum = 0;
+    double max = -INFINITY, sum = 0;
     for (int64_t m = 0; m < count; m++) {
         double value = factor * x[m * stride];
-        most = value > most || isnan(value) ? value : most;
+        max = value > max || isnan(value) ? value : max;
     }
-    if (isinf(most)) return most;
-    for (int64_t m = 0; m < count; m++) sum += exp(factor * x[m * stride] - most);
-    return most + log(sum);
+    if (isinf(max)) return max;
+    for (int64_t m = 0; m < count; m++) sum += exp(factor * x[m * stride] - max);
+    return max + log(sum);
 }
 
 void basin_ref_logsumexp(const basin_frame *frame) {
@@ -59,9 +59,9 @@ void basin_ref_softmax(const basin_frame *frame) {
 
 /* Halves [max - 1, max], which holds the threshold, until no number lies between its ends. */
 static double row_threshold(const double *x, int64_t n, int power) {
-    double most = n > 0 ? x[0] : 0;
-    for (int64_t j = 0; j < n; j++) most = x[j] > most || isnan(x[j]) ? x[j] : most;
-    double low = most - 1, high = most;
+    double max = n > 0 ? x[0] : 0;
+    for (int64_t j = 0; j < n; j++) max = x[j] > max || isnan(x[j]) ? x[j] : max;
+    double low = max - 1, high = max;
     while (n > 0) {
         double t = (low + high) / 2, sum = 0;
         if (!(t > low && t < high)) break;

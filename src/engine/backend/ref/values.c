@@ -11,14 +11,14 @@ typedef struct pairs {
     int64_t count;
 } pairs;
 
-static int64_t most_pairs(const basin_call *call) {
+static int64_t max_pairs(const basin_call *call) {
     bool list = call->in[BASIN_VAL_ROW].block >= 0;
     int keys = call->attr.packed_b ? BASIN_VAL_Q : BASIN_VAL_K;
     return list ? call->in[BASIN_VAL_ROW + 1].shape.dim[0] : call->in[keys].shape.dim[1];
 }
 
 size_t basin_ref_values_scratch(const basin_call *call) {
-    return 4 * (size_t)most_pairs(call) * sizeof(double);
+    return 4 * (size_t)max_pairs(call) * sizeof(double);
 }
 
 static double dot(const double *x, const double *y, int64_t n) {
@@ -74,10 +74,10 @@ static void measure(pairs *x, const basin_values *at, place w) {
 
 /* From those to p, tp, ds, tds. */
 static void finish(pairs *x) {
-    double most = -INFINITY, total = 0, d = 0, mean = 0, sum = 0;
-    for (int64_t n = 0; n < x->count; n++) most = fmax(most, x->p[n]);
+    double max = -INFINITY, total = 0, d = 0, mean = 0, sum = 0;
+    for (int64_t n = 0; n < x->count; n++) max = fmax(max, x->p[n]);
     for (int64_t n = 0; n < x->count; n++)
-        total += x->p[n] = x->p[n] == -INFINITY ? 0 : exp(x->p[n] - most);
+        total += x->p[n] = x->p[n] == -INFINITY ? 0 : exp(x->p[n] - max);
     for (int64_t n = 0; n < x->count; n++) {
         x->p[n] = total == 0 ? 0 : x->p[n] / total; /* NaN stays */
         d += x->p[n] * x->g[n];
@@ -135,13 +135,13 @@ void basin_ref_values(const basin_frame *frame) {
     const basin_values at = basin_values_of(frame->call, frame->in, frame->out, sizeof(double));
     basin_ref_csr csr = {at.row, at.key, at.queries, at.keys, at.pairs};
     double *scratch = frame->workspace;
-    int64_t most = most_pairs(frame->call);
+    int64_t max = max_pairs(frame->call);
     basin_ref_clear(frame);
     if (!basin_ref_csr_check(frame, "attention", &csr)) return;
     for (int64_t b = 0; b < at.batch; b++)
         for (int64_t h = 0; h < at.heads; h++)
             for (int64_t i = 0; i < at.queries; i++) {
-                pairs x = {scratch, scratch + most, scratch + 2 * most, scratch + 3 * most,
+                pairs x = {scratch, scratch + max, scratch + 2 * max, scratch + 3 * max,
                            basin_values_keys(&at, i)};
                 measure(&x, &at, (place){b, h, i});
                 drop(x.g, x.tg, x.count, &at, (place){b, h, i});

@@ -9,18 +9,21 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST = 4096, PATH = 512 };
+enum { MAX_PROCESSORS = 4096, PATH = 512 };
 
-static int clamp(long count) { return count < 1 ? 1 : count > MOST ? MOST : (int)count; }
+static int clamp(long count) {
+    return count < 1 ? 1 : count > MAX_PROCESSORS ? MAX_PROCESSORS : (int)count;
+}
 
-/* OMP_NUM_THREADS may be a list, one number a level; the first counts. 0: not set, or no number. */
+/* OMP_NUM_THREADS may be a list, one number per level; the first counts. 0: not set or not a
+ * number. */
 static int asked_for(void) {
     const char *text = getenv("OMP_NUM_THREADS");
     long count = text ? strtol(text, NULL, 10) : 0;
     return count > 0 ? clamp(count) : 0;
 }
 
-/* "200000 100000" in cpu.max are two processors; "max 100000" is no limit. */
+/* "200000 100000" in cpu.max means two processors; "max 100000" means no limit. */
 static int granted_in(const char *folder) {
     char path[PATH + 64], text[64] = "", *rest = text;
     snprintf(path, sizeof path, "/sys/fs/cgroup%s/cpu.max", folder);
@@ -28,24 +31,25 @@ static int granted_in(const char *folder) {
     bool read = file && fgets(text, sizeof text, file);
     if (file) fclose(file);
     long quota = read ? strtol(text, &rest, 10) : 0, period = strtol(rest, NULL, 10);
-    return quota > 0 && period > 0 ? clamp((quota + period - 1) / period) : MOST;
+    return quota > 0 && period > 0 ? clamp((quota + period - 1) / period) : MAX_PROCESSORS;
 }
 
-/* Version 2 of control groups: "0::/folder" is ours; a limit of any folder above holds, too. */
+/* Version 2 of control groups: "0::/folder" is ours; the limits of all parent folders apply as
+ * well. */
 static int granted(void) {
     char line[PATH] = "";
     FILE *file = fopen("/proc/self/cgroup", "re");
     while (file && fgets(line, sizeof line, file) && strncmp(line, "0::", 3) != 0) line[0] = 0;
     if (file) fclose(file);
-    if (strncmp(line, "0::", 3) != 0) return MOST;
+    if (strncmp(line, "0::", 3) != 0) return MAX_PROCESSORS;
     char *folder = line + 3;
     folder[strcspn(folder, "\n")] = 0;
-    int least = granted_in("");
+    int min = granted_in("");
     for (char *slash; *folder && (slash = strrchr(folder, '/')); *slash = 0) {
         int here = granted_in(folder);
-        if (here < least) least = here;
+        if (here < min) min = here;
     }
-    return least;
+    return min;
 }
 
 long basin_processors_here(void) {

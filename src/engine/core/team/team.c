@@ -1,10 +1,11 @@
 /* Loops shared by threads; see team.h.
  *
- * A loop is cut into pieces and the pieces into one range a place. A thread takes the pieces of its
- * own range first, so that it meets the same rows in the next loop, then those of others. A range
- * is one word, the number of its loop and how many pieces are left: taking a piece compares and
- * swaps it. So a thread that slept through a loop takes nothing of it, and what it read of the loop
- * before it took a piece belongs to the piece: a loop ends only when all its pieces are done. */
+ * A loop is cut into pieces and the pieces into one range per place. A thread takes the pieces of
+ * its range first, so that it works on the same rows in the next loop, then those of others. A
+ * range is one word, the number of its loop and how many pieces are left: taking a piece compares
+ * and swaps it. So a thread that slept through a loop takes nothing of it, and what it read of the
+ * loop before it took a piece belongs to the piece: a loop ends only when all its pieces are
+ * done. */
 #define _GNU_SOURCE
 #include "engine/core/team/team.h"
 
@@ -65,18 +66,19 @@ static bool start_thread(void *(*run)(void *), void *argument) {
 enum {
     PLACES = 512,  /* threads of a team at most */
     TEAMS = 8,     /* callers that have teams at the same time; others work alone */
-    PIECES = 8,    /* pieces a thread, where the caller does not say */
+    PIECES = 8,    /* pieces per thread by default */
     LOOKS = 32,    /* pauses between two questions to the clock */
-    PREEMPTED = 2, /* so often in WINDOW: others want this core */
-    PIECES_MOST = 1 << 30,
+    PREEMPTED = 2, /* times per WINDOW: other processes need this core */
+    MAX_PIECES = 1 << 30,
 };
 
-static const double SPIN = 200e-6;      /* seconds: longer than most gaps between loops of a step */
-static const double SHORT_SPIN = 30e-6; /* where others want the core: less than it takes to wake */
-static const double WINDOW = 50e-3;     /* a busy neighbour preempts about every 6 ms */
-static const double POLITE = 0.5;       /* so long the short spin must do after that */
+static const double SPIN = 200e-6; /* seconds: longer than most gaps between loops of a step */
+static const double SHORT_SPIN =
+    30e-6; /* where other processes need the core: less than it takes to wake */
+static const double WINDOW = 50e-3; /* a busy neighbour preempts about every 6 ms */
+static const double POLITE = 0.5;   /* so long the short spin must do after that */
 
-/* What one place of a team has, on a cache line of its own. */
+/* The state of one place of a team, on a separate cache line. */
 typedef struct seat {
     _Alignas(64) _Atomic uint64_t range; /* number of the loop << 32 | pieces left */
     _Atomic uint32_t asleep;             /* 1: its thread waits to be woken */
@@ -116,8 +118,8 @@ static void pause_briefly(void) {
 #endif
 }
 
-/* Where this thread is preempted again and again, other processes want its core: then spinning
- * would take from them, and from our own threads, what they need. */
+/* Where this thread is preempted again and again, other processes need its core: spinning would
+ * then slow them and our own threads down. */
 static void watch_neighbours(double now) {
     static _Thread_local double since, last;
     static _Thread_local long before;
@@ -250,11 +252,11 @@ static void watch_forks(void) { pthread_atfork(NULL, NULL, forget_threads); }
  */
 static void grow(team *t, int threads) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    int most = basin_thread_count() > threads ? basin_thread_count() : threads;
+    int max = basin_thread_count() > threads ? basin_thread_count() : threads;
     if (t->workers + 1 >= threads) return;
     pthread_once(&once, watch_forks);
     while (t->workers + 1 < threads) {
-        bool allowed = atomic_fetch_add(&started, 1) + 1 < most;
+        bool allowed = atomic_fetch_add(&started, 1) + 1 < max;
         if (!allowed || !start_thread(worker, &t->at[t->workers + 1])) {
             atomic_fetch_sub(&started, 1);
             return;
@@ -308,7 +310,7 @@ void basin_parallel_for(basin_parallel_body *body, const void *context, int64_t 
     if (threads <= 0) threads = basin_thread_count();
     if (threads > PLACES) threads = PLACES;
     if (grain <= 0 && threads > 0) grain = (count - 1) / ((int64_t)threads * PIECES) + 1;
-    if (grain < count / PIECES_MOST + 1) grain = count / PIECES_MOST + 1;
+    if (grain < count / MAX_PIECES + 1) grain = count / MAX_PIECES + 1;
     int64_t pieces = (count - 1) / grain + 1;
     if (pieces < threads) threads = (int)pieces;
     team *t = threads > 1 && !inside ? take_team(threads) : NULL;

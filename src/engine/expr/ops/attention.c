@@ -245,7 +245,7 @@ BASIN_RULE(attention_force) {
 static bool check_pairs(basin_expr z, const basin_pattern *p, int64_t queries, const char *what) {
     if (!pattern_is_list(p) || z->shape.rank != 3)
         return basin_graph_fail(z->graph, BASIN_BAD_SHAPE,
-                                "%s: wants a pair list and tokens [N, H, Y], got %s", what,
+                                "%s: expected a pair list and tokens [N, H, Y], got %s", what,
                                 basin_expr_text(z));
     return count_pairs(p, z->graph, 1, queries, z->shape.dim[0]) >= 0;
 }

@@ -73,7 +73,7 @@ basin_expr basin_permute(basin_expr a, const int *axes) {
     basin_shape shape = a->shape;
     if (!is_permutation(axes, shape.rank))
         return basin_graph_fail(a->graph, BASIN_BAD_VALUE,
-                                "permute: the axes given are no permutation of those of %s",
+                                "permute: the axes are not a permutation of those of %s",
                                 basin_expr_text(a));
     bool identity = true;
     for (int i = 0; i < shape.rank; i++) {

@@ -120,8 +120,8 @@ basin_expr basin_offset(basin_expr a, double term) {
     return a ? basin_add(a, basin_scalar(a->graph, term)) : NULL;
 }
 
-/* Copies to the operand's own shape: one that no rule passes through, marked by its count, and one
- * that is like no other, marked by a number of its own. A plan has neither. */
+/* Copies with the operand's shape: one that blocks gradients, marked by its count, and one that is
+ * equal to no other, marked by a unique number. Plans contain neither. */
 basin_expr basin_stop_gradient(basin_expr a) {
     basin_attr attr = {.count = 1};
     return a ? basin_node_single(a->graph, BASIN_OP_COPY, &attr, &a, 1, a->shape) : NULL;
@@ -205,7 +205,7 @@ static basin_expr simplify_signs(basin_op op, basin_expr a, basin_expr b) {
     if (op == BASIN_OP_ADD && basin_expr_op(a) == BASIN_OP_NEG) return basin_sub(b, a->node->in[0]);
     if (op == BASIN_OP_ADD && basin_expr_op(b) == BASIN_OP_NEG) return basin_sub(a, b->node->in[0]);
     if (op == BASIN_OP_SUB && basin_expr_op(b) == BASIN_OP_NEG) return basin_add(a, b->node->in[0]);
-    /* held + mask (x - held), where x is what was held: a mask of gradients alone. */
+    /* held + mask (x - held), where x is held: masks only gradients. */
     if (op == BASIN_OP_SUB && a == b) return basin_scalar(a->graph, 0);
     if (op == BASIN_OP_MUL && is_value(a, 0)) return a;
     /* c1 * (c2 * x) = (c1 c2) * x, and the sign of a product moves into its constant. */
@@ -402,7 +402,7 @@ static const char *skip_quoted(const char *s) {
     return *s ? s + 1 : s;
 }
 
-/* NULL where it has the form of a body. What it says is the compiler's affair. */
+/* NULL where it has the form of a body. Its content is left to the compiler. */
 static const char *source_fault(const char *s) {
     int depth = 0;
     if (!s[strspn(s, " \t\r\n")]) return "has an empty source for cuda";

@@ -42,7 +42,7 @@ double basin_split_factor(basin_expr *a) {
     return node->in[0]->node->attr.value;
 }
 
-/* For a plan, constant factors move behind the product, where they cost nothing. */
+/* For a plan, constant factors move after the product, where they cost nothing. */
 basin_expr basin_matmul_t(basin_expr a, bool transpose_a, basin_expr b, bool transpose_b) {
     if (!a || !b) return NULL;
     if (!a->graph->simplify) return product(a, transpose_a, b, transpose_b);
@@ -220,10 +220,10 @@ static void take_diagonals(term *t) {
 }
 
 /* Whether a letter is asked for by the result or by operands from `from` on. */
-static bool is_wanted(const einsum *e, char letter, int from) {
-    bool wanted = strchr(e->out, letter);
-    for (int t = from; t < e->terms; t++) wanted = wanted || strchr(e->term[t].letters, letter);
-    return wanted;
+static bool is_used(const einsum *e, char letter, int from) {
+    bool used = strchr(e->out, letter);
+    for (int t = from; t < e->terms; t++) used = used || strchr(e->term[t].letters, letter);
+    return used;
 }
 
 /* The product of what there is and operand t; false where the result has too many axes. */
@@ -235,7 +235,7 @@ static bool join(einsum *e, term *so_far, int t) {
     strcpy(c.b, from[1]);
     for (int side = 0; side < 2; side++)
         for (const char *l = from[side]; *l; l++) {
-            if (strchr(c.out, *l) || !is_wanted(e, *l, t + 1)) continue;
+            if (strchr(c.out, *l) || !is_used(e, *l, t + 1)) continue;
             if (strlen(c.out) == BASIN_MAX_RANK) return false;
             push(c.out, *l);
         }

@@ -292,7 +292,7 @@ BASIN_RULE(causal_softmax_reverse) {
 }
 
 /* Choosing among the elements of an axis: positions of the largest, the cross entropy of a labelled
- * choice. Formulas; a choice itself is flat, so gradients flow through values alone. */
+ * choice. Formulas; the choice itself has derivative 0, so gradients flow only through values. */
 
 /* The first position of the largest element of the last axis, as a number [.., 1]. */
 static basin_expr first_largest(basin_expr a) {

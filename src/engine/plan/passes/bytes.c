@@ -18,21 +18,22 @@
 #include "base/memory.h"
 #include "engine/plan/ir.h"
 
-enum { MULTIPLE = 16 }; /* sizes and strides of factors, as cuBLASLt wants them */
+enum { MULTIPLE = 16 }; /* of sizes and strides of factors, required by cuBLASLt */
 
-/* Of weights, layer norms, what is made of these; cotangents of tokens, what is made of these. */
+/* Scales of weights, layer norms, values derived from them; cotangents of tokens, values derived
+ * from them. */
 static const double WEIGHTS = 64, NORMS = 8, FORCES = 1, COTANGENTS = 4, DERIVED = 128;
 
 /* A factor the other way round: columns of a root, from `first` on. */
 typedef struct transposed {
     int root, value;                     /* value: bytes [columns, rows] */
     int64_t first, columns, rows, apart; /* apart: from one row of the root to the next */
-    size_t writer;                       /* behind which the rest is transposed; SIZE_MAX */
+    size_t writer;                       /* after which the rest is transposed; SIZE_MAX */
 } transposed;
 
 typedef struct converting {
     basin_ir *ir;
-    double least;
+    double min;
     size_t values, instructions; /* as they were */
     bool *varies;                /* [values] of roots: depends on an input */
     bool *converted;             /* [instructions] products that read bytes */
@@ -128,7 +129,7 @@ static basin_kind token_kind(double *scale, const converting *c, int root, size_
     return kind;
 }
 
-/* Whether the root holds narrow copies of states alone, perhaps transposed. */
+/* Whether the root holds only narrow copies of states, perhaps transposed. */
 static bool is_weight(const converting *c, int root, int depth) {
     const basin_ir *ir = c->ir;
     bool found = false;
@@ -165,7 +166,7 @@ static bool is_even(const basin_ir *ir, int value) {
     return v->first % MULTIPLE == 0 && v->stride % MULTIPLE == 0;
 }
 
-/* Whether sizes and strides are such as products of bytes want. */
+/* Whether sizes and strides are valid for products of bytes. */
 static bool fits_sizes(const converting *c, const basin_ir_instruction *p) {
     const basin_ir *ir = c->ir;
     int64_t size[4];
@@ -176,7 +177,7 @@ static bool fits_sizes(const converting *c, const basin_ir_instruction *p) {
     return size[0] == 1 && size[2] % MULTIPLE == 0 && size[3] % MULTIPLE == 0 && size[1] > 0 &&
            size[3] > 0 && is_even(ir, p->in[0]) && is_even(ir, p->in[1]) &&
            is_even(ir, p->out[0]) && fits_epilogue(ir, p, size[2]) &&
-           (double)size[1] * (double)size[2] * (double)size[3] >= c->least;
+           (double)size[1] * (double)size[2] * (double)size[3] >= c->min;
 }
 
 /* A product of tokens with a weight. */
@@ -257,8 +258,9 @@ static int view(converting *c, int value, int root, basin_shape shape) {
     return basin_ir_view_new(c->ir, root, shape, like->first, like->stride);
 }
 
-/* ---- factors the other way round, for products of bytes along rows of both: stored by a product
- * under a ReLU or mask with its result, else transposed right behind it ---- */
+/* ---- transposed factors, for products of bytes along rows of both: stored by a product under a
+ * ReLU or mask with its result, else transposed right after it
+ * ---- */
 
 static bool add_turn(converting *c, int to, int from) {
     basin_ir_instruction turn = basin_ir_transpose(to, from);
@@ -376,7 +378,7 @@ static bool find_turns(converting *c) {
     return true;
 }
 
-/* Lets product i store its result the other way round, too, where that is needed. */
+/* Lets product i also store its result transposed, where that is needed. */
 static bool turn_store(converting *c, basin_ir_instruction *instruction, size_t i) {
     for (size_t k = 0; k < c->turns; k++) {
         int64_t first, columns = stored(&first, c, k, i);
@@ -446,8 +448,8 @@ static bool read_bytes(converting *c, basin_ir_instruction *p) {
     return true;
 }
 
-/* Results that have a byte copy are stored there, too: by the instruction, or by a copy behind it.
- */
+/* Results that have a byte copy are also stored there: by the instruction, or by a copy after
+ * it. */
 static bool write_bytes(converting *c, basin_ir_instruction *instruction, size_t i) {
     int copy[2] = {-1, -1};
     for (int k = 0; k < instruction->outs; k++) {
@@ -482,9 +484,8 @@ static bool rewrite(converting *c) {
     return true;
 }
 
-basin_status basin_ir_bytes(basin_ir *ir, double least) {
-    converting c = {
-        .ir = ir, .least = least, .values = ir->values, .instructions = ir->instructions};
+basin_status basin_ir_bytes(basin_ir *ir, double min) {
+    converting c = {.ir = ir, .min = min, .values = ir->values, .instructions = ir->instructions};
     c.varies = basin_ir_scratch(ir, ir->values, sizeof *c.varies);
     c.converted = basin_ir_scratch(ir, ir->instructions, sizeof *c.converted);
     c.scale = basin_ir_scratch(ir, ir->values, sizeof *c.scale);

@@ -21,7 +21,7 @@ typedef struct sum {
     int terms, products;
     int inner[2 * TERMS], inners; /* instructions that the chain replaces */
     bool scaled;                  /* a factor precedes a sum of several terms */
-    int after;                    /* the instruction behind which new ones belong */
+    int after;                    /* the instruction after which new ones are placed */
 } sum;
 
 /* Where new instructions belong, so that a product adds its multiple as soon as it can. */
@@ -155,7 +155,7 @@ static basin_status rebuild(sum *s, places *p, basin_graph *graph, int last) {
     return so_far < 0 ? BASIN_NO_MEMORY : BASIN_OK;
 }
 
-/* A sum that is no term of a larger one, with products that have to wait for one another. */
+/* A sum that is not a term of a larger one, with products that have to wait for one another. */
 static bool wants_chain(sum *s, basin_ir *ir, int instruction) {
     const basin_ir_instruction *last = &ir->instruction[instruction];
     if (last->dead || !is_linear(ir, last)) return false;
@@ -166,7 +166,7 @@ static bool wants_chain(sum *s, basin_ir *ir, int instruction) {
     return s->products > 1 || (s->products == 1 && s->scaled);
 }
 
-/* New instructions are appended to the list; this moves each behind the old one that it follows. */
+/* New instructions are appended to the list; this moves each to its place after an old one. */
 static basin_status place_instructions(basin_ir *ir, const places *p) {
     size_t made = ir->instructions - p->old, at = 0;
     int *order = basin_ir_scratch(ir, ir->instructions, sizeof *order);

@@ -1,14 +1,13 @@
-/* Fusion. Pointwise instructions that feed only each other become one program; where it alone reads
- * a matrix product, that product's epilogue; values that end in a state are written there. Without
- * fusion each is a group of its own. */
+/* Fusion. Pointwise instructions that feed only each other become one program; where the program is
+ * the only reader of a matrix product, it becomes that product's epilogue; values that end in a
+ * state are written there. Without fusion each instruction is its own group. */
 #include "base/try.h"
 #include "engine/plan/ir.h"
 
 typedef struct fusion {
     basin_ir *ir;
     bool device;
-    int *leader; /* [instructions] the last instruction of the group an instruction is in; itself if
-                    alone */
+    int *leader; /* [instructions] the last instruction of the group an instruction is in */
     int *first;  /* [instructions] of leaders: the first instruction of their group */
     int *anchor; /* [instructions] of pointwise ones: find_anchor */
     int *viewed; /* [values] uses of the value through its own shape, by live instructions */
@@ -46,7 +45,7 @@ static int single_reader(const fusion *f, int instruction, const int *reader) {
     return basin_shape_equal(domain->shape, v->shape) ? leader : -1;
 }
 
-/* The latest product read by the instruction alone, for whose epilogue its group can be; -1. */
+/* The latest product read by no other instruction, whose epilogue the group can become; or -1. */
 static int find_anchor(const fusion *f, const basin_ir_instruction *instruction) {
     const basin_ir *ir = f->ir;
     int64_t count = basin_shape_count(ir->value[instruction->out[0]].shape);

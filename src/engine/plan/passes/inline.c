@@ -86,7 +86,7 @@ static bool merge(basin_program *made, operands *o, const basin_ir *ir,
     return basin_program_merge(made, p, o->at, o->kept, call->program, o->where);
 }
 
-/* Whether all readers can, and nobody else wants the result. */
+/* Whether all readers can take it, and the result has no other use. */
 static bool may_go(const basin_ir *ir, int producer, bool device) {
     const basin_ir_instruction *call = &ir->instruction[producer];
     if (!is_simple(ir, call, device)) return false;
@@ -134,7 +134,7 @@ static basin_status sweep(int *gone, basin_ir *ir, bool device) {
     return BASIN_OK;
 }
 
-/* A call that went leaves its operands to its readers: then others may go, too. */
+/* An inlined call passes its operands to its readers, which may allow further inlining. */
 basin_status basin_ir_inline(basin_ir *ir, bool device) {
     int gone = 1;
     basin_ir_count_uses(ir);
@@ -145,11 +145,11 @@ basin_status basin_ir_inline(basin_ir *ir, bool device) {
 /* A program whose load of one operand is replaced by another program. Both become a list in which
  * every result is made once; equal ones are shared, and registers are dealt out anew. */
 
-enum { MOST = BASIN_PROGRAM_MERGED, NONE = 0xffff };
+enum { MAX_RESULTS = BASIN_PROGRAM_MERGED, NONE = 0xffff };
 
-/* Results in order. a, b and c are numbers of results; of loads, a is an operand. */
+/* Results in order. a, b and c are indices of results; in loads, a is an operand. */
 typedef struct list {
-    basin_instruction result[MOST];
+    basin_instruction result[MAX_RESULTS];
     int count;
     bool full;
 } list;
@@ -182,7 +182,7 @@ static uint16_t add(list *l, basin_instruction made) {
     if (count < 1 && made.op != BASIN_INSTRUCTION_LOAD) made.a = 0;
     for (int i = 0; i < l->count; i++)
         if (is_equal(&l->result[i], &made)) return (uint16_t)i;
-    l->full = l->full || l->count == MOST;
+    l->full = l->full || l->count == MAX_RESULTS;
     if (l->full) return 0;
     l->result[l->count] = made;
     return (uint16_t)l->count++;
@@ -224,7 +224,7 @@ static int last_reader(const list *l, const uint16_t *store, int stores, int i) 
 /* Writes the list as instructions of the program; false where registers do not suffice. */
 static bool deal_registers(basin_program *p, const list *l, const uint16_t *store, int stores) {
     int until[BASIN_MAX_REGISTERS]; /* the last reader of what a register holds */
-    uint16_t at[MOST];
+    uint16_t at[MAX_RESULTS];
     for (int r = 0; r < BASIN_MAX_REGISTERS; r++) until[r] = -1;
     p->registers = 0;
     for (int i = 0; i < l->count; i++) {

@@ -1,16 +1,16 @@
-/* Joint products. A chain x + a (h Xi + dQ Wq + dK Wk) is one product of the joint matrices
- * [h dQ dK], side by side, and [Xi; Wq; Wk], one below the other: the tokens are read and written
- * once. Products of one left factor with several of the weights (Q and K) become one, too, and so
- * do gradients of small ones, [dQ dK]' u; of bytes those of large ones as well. What was a value of
- * its own becomes rows, or columns, of the joint one, which only products and attention over all
- * pairs read and write. Narrow plans alone are joined: their weights are copies. */
+/* Joint products. A chain x + a (h Xi + dQ Wq + dK Wk) is one product of the joint matrices [h dQ
+ * dK], side by side, and [Xi; Wq; Wk], one below the other: the tokens are read and written once.
+ * Products of one left factor with several of the weights (Q and K) also become one, and so do
+ * gradients of small weights, [dQ dK]' u, and with bytes those of large ones. A separate value
+ * becomes rows, or columns, of the joint one, which only products and attention over all pairs read
+ * and write. Only narrow plans are joined: their weights are copies. */
 
 #include "base/try.h"
 #include "engine/plan/ir.h"
 
 enum {
-    ALIGNED = 32,    /* parts begin at multiples of so many elements */
-    SMALL = 1 << 20, /* elements of a gradient that alone leaves much of a device idle */
+    ALIGNED = 32,    /* parts begin at multiples of this many elements */
+    SMALL = 1 << 20, /* elements of a gradient that would leave much of a device idle */
 };
 
 /* ---- joint values: matrices that several values of a plan become rows or columns of ---- */
@@ -89,7 +89,7 @@ static int joint_span(joining *j, const joint *t, int first, int last, basin_sha
 }
 
 /* Parts ascending; false unless they are neighbours, at least two. */
-static bool gang_sort(product_group *g) {
+static bool group_sort(product_group *g) {
     for (int i = 1; i < g->instructions; i++)
         for (int k = i; k > 0 && g->part[k] < g->part[k - 1]; k--) {
             int part = g->part[k], instruction = g->instruction[k];
@@ -102,7 +102,7 @@ static bool gang_sort(product_group *g) {
 }
 
 /* The group's last instruction, the joint one if nobody reads another's result before; -1. */
-static int gang_last(const joining *j, const product_group *g) {
+static int group_last(const joining *j, const product_group *g) {
     const basin_ir *ir = j->ir;
     int last = g->instruction[0];
     for (int i = 1; i < g->instructions; i++)
@@ -119,7 +119,7 @@ static int gang_last(const joining *j, const product_group *g) {
 }
 
 /* The last one takes the place of all. */
-static void gang_replace(joining *j, const product_group *g, int last) {
+static void group_replace(joining *j, const product_group *g, int last) {
     for (int i = 0; i < g->instructions; i++)
         j->ir->instruction[g->instruction[i]].dead = g->instruction[i] != last;
 }
@@ -161,7 +161,7 @@ static bool reads_apart(const basin_ir_instruction *instruction, int k) {
            (k == BASIN_ATT_Q || k == BASIN_ATT_K || k == BASIN_ATT_A || k == BASIN_ATT_B);
 }
 
-/* Whether a product needs no program behind it. Only masks of bits are applied with it. */
+/* Whether a product needs no program after it. Only masks of bits are applied with it. */
 static bool is_whole(const basin_ir *ir, const basin_ir_instruction *instruction) {
     basin_program_form form = basin_program_form_of(instruction->program);
     switch (form.kind) {
@@ -218,7 +218,7 @@ static void widen(basin_program *program, int64_t rows, int64_t columns) {
 
 /* ---- chains ---- */
 
-/* Whether the value is the narrow copy of a weight, made for products alone, or a part of such. */
+/* Whether the value is a narrow copy of a weight, made only for products, or a part of one. */
 static bool is_weight(const joining *j, int value) {
     const basin_ir *ir = j->ir;
     int root = basin_root_of(ir, value);
@@ -293,8 +293,7 @@ static const joint *join_weights(joining *j, product_group *g, bool *failed) {
     for (int i = 0; i < g->instructions; i++)
         for (int k = 0; k < i; k++)
             if (weight[i] == weight[k]) return NULL;
-    for (int i = 0; i < g->instructions;
-         i++) /* those with something behind them first, others behind */
+    for (int i = 0; i < g->instructions; i++) /* those followed by a program first */
         if (!is_read_plainly(j, weight[i])) order[plain++] = i;
     for (int i = 0, at = plain; i < g->instructions; i++)
         if (is_read_plainly(j, weight[i])) order[at++] = i;
@@ -349,7 +348,7 @@ static bool join_chain(joining *j, product_group *g) {
     size_t which = (size_t)(weights - j->joint);
     int weight = weights->value;
     int64_t columns = weights->at[weights->parts];
-    if (!gang_sort(g)) return true;
+    if (!group_sort(g)) return true;
     basin_product_sizes(size, ir, &ir->instruction[last]);
     joint *left = joint_new(j, BASIN_SHAPE(size[1], columns), BASIN_NARROW);
     if (!left) return false;
@@ -366,7 +365,7 @@ static bool join_chain(joining *j, product_group *g) {
     ir->instruction[last].in[2] = ir->instruction[first].in[2];
     ir->instruction[last].in[0] = left->value;
     ir->instruction[last].in[1] = weight;
-    gang_replace(j, g, last);
+    group_replace(j, g, last);
     if (ir->value[ir->instruction[last].out[0]].kind != BASIN_REAL) return true;
     joint *t = &j->joint[which];
     if (t->transposed < 0 && !turn_weight(j, t, g, last)) return false;
@@ -396,8 +395,8 @@ typedef bool product_kind(const joining *j, const basin_ir_instruction *instruct
 
 /* Products from the first on that differ only in factor `side`, each with another part of one joint
  * value. Returns the instruction that may replace all; or -1. */
-static int find_gang(product_group *g, const joining *j, size_t first, int side,
-                     product_kind *is_one) {
+static int find_group(product_group *g, const joining *j, size_t first, int side,
+                      product_kind *is_one) {
     const basin_ir *ir = j->ir;
     const basin_ir_instruction *one = &ir->instruction[first];
     basin_program_form form, other;
@@ -413,7 +412,7 @@ static int find_gang(product_group *g, const joining *j, size_t first, int side,
         g->instruction[g->instructions] = (int)k;
         g->part[g->instructions++] = joint_part(j, t, instruction->in[side]);
     }
-    return gang_sort(g) ? gang_last(j, g) : -1;
+    return group_sort(g) ? group_last(j, g) : -1;
 }
 
 /* ---- one left factor, several weights ---- */
@@ -437,7 +436,7 @@ static bool join_readings(joining *j) {
     basin_ir *ir = j->ir;
     product_group g;
     for (size_t i = 0; i < ir->instructions; i++) {
-        int last = find_gang(&g, j, i, 1, is_reading);
+        int last = find_group(&g, j, i, 1, is_reading);
         if (last < 0) continue;
         const joint *weights = joint_of(j, ir->instruction[i].in[1]);
         int from = g.part[0], to = g.part[g.instructions - 1];
@@ -453,7 +452,7 @@ static bool join_readings(joining *j) {
         ir->instruction[last].in[1] = weight;
         ir->instruction[last].out[0] = results->value;
         widen(ir->instruction[last].program, size[1], columns);
-        gang_replace(j, &g, last);
+        group_replace(j, &g, last);
     }
     return true;
 }
@@ -498,7 +497,7 @@ static bool join_gradients(joining *j) {
     basin_ir *ir = j->ir;
     product_group g;
     for (size_t i = 0; i < ir->instructions; i++) {
-        int last = find_gang(&g, j, i, 0, is_gradient);
+        int last = find_group(&g, j, i, 0, is_gradient);
         if (last < 0) continue;
         const joint *columns = joint_of(j, ir->instruction[i].in[0]);
         int from = g.part[0], to = g.part[g.instructions - 1];
@@ -519,7 +518,7 @@ static bool join_gradients(joining *j) {
         if (ir->instruction[last].ins == 3) ir->instruction[last].in[2] = addend;
         ir->instruction[last].out[0] = sums->value;
         widen(ir->instruction[last].program, rows, size[2]);
-        gang_replace(j, &g, last);
+        group_replace(j, &g, last);
     }
     return true;
 }

@@ -1,21 +1,21 @@
 /* Narrow storage: which intermediate results are kept as bfloat16 where the backend was asked to.
  *
  * Narrow are the factors of large matrix products and of attention over all pairs, and rows that
- * attention along a list gathers where the backend takes them so: what nobody but these reads, or a
- * layer norm's reverse as its cotangent; where the backend reads it, also what large products give
- * to a program with narrow results, to a causal softmax, or a factor into a sum; and permutations
- * of these. A factor that others read, too, is float and gets a narrow copy. All else stays float.
- */
+ * attention along a list gathers where the backend takes them so: values that only these read, or a
+ * layer norm's reverse as its cotangent; where the backend reads them, also results of large
+ * products that go into a program with narrow results, into a causal softmax, or as a factor into a
+ * sum; and permutations of these. A factor with other readers stays float and gets a narrow copy.
+ * All else stays float. */
 #include "engine/plan/ir.h"
 
 typedef struct narrowing {
     basin_ir *ir;
-    double least;       /* multiply-adds that make a product or an attention large */
-    bool lists;         /* attention along lists, too */
+    double min;         /* multiply-adds that make a product or an attention large */
+    bool lists;         /* also attention along lists */
     bool reads;         /* sums, permutations and causal softmax take narrow operands */
     bool *wide;         /* [values] of roots */
     bool *factor;       /* [values] of roots: of a large product */
-    bool *summed;       /* [values] of roots: sums alone read it */
+    bool *summed;       /* [values] roots that only sums read */
     int *cast;          /* [values] of wide roots: the narrow copy, -1 before it is needed */
     basin_ir_list list; /* the new one */
     size_t values;
@@ -49,19 +49,19 @@ static bool is_large(const narrowing *n, const basin_ir_instruction *instruction
     if (instruction->op == BASIN_OP_MATMUL) {
         int64_t size[4];
         basin_product_sizes(size, ir, instruction);
-        return (double)size[0] * (double)size[1] * (double)size[2] * (double)size[3] >= n->least;
+        return (double)size[0] * (double)size[1] * (double)size[2] * (double)size[3] >= n->min;
     }
     if (is_values(instruction->op)) {
         int keys = instruction->in[instruction->attr.packed_b ? BASIN_VAL_Q : BASIN_VAL_K];
         double seen = instruction->in[BASIN_VAL_ROW] < 0 ? (double)ir->value[keys].shape.dim[1] : 0;
-        return seen > 0 && count_of(ir, instruction->in[BASIN_VAL_Q]) * seen >= n->least;
+        return seen > 0 && count_of(ir, instruction->in[BASIN_VAL_Q]) * seen >= n->min;
     }
     if (!is_attention(instruction->op)) return false;
     double keys = keys_seen(n, instruction);
-    return keys > 0 && count_of(ir, instruction->in[BASIN_ATT_Q]) * keys >= n->least;
+    return keys > 0 && count_of(ir, instruction->in[BASIN_ATT_Q]) * keys >= n->min;
 }
 
-/* What an instruction wants of operand k. */
+/* What an instruction requires of operand k. */
 static demand operand_demand(const narrowing *n, const basin_ir_instruction *instruction, int k) {
     switch (instruction->op) {
     case BASIN_OP_POINTWISE: return ANY;
@@ -79,7 +79,7 @@ static demand operand_demand(const narrowing *n, const basin_ir_instruction *ins
     return is_attention(instruction->op) && tokens && is_large(n, instruction) ? NARROW : WIDE;
 }
 
-/* What it gives as result k. */
+/* What it guarantees for result k. */
 static demand result_demand(const narrowing *n, const basin_ir_instruction *instruction, int k) {
     switch (instruction->op) {
     case BASIN_OP_POINTWISE:
@@ -148,9 +148,9 @@ static bool is_summed(const narrowing *n, const basin_ir_instruction *instructio
     return all;
 }
 
-/* Whether operand k of the instruction may be narrow though it is no factor: a large product that a
- * layer norm takes as its cotangent, what a product adds to a narrow result, or what is as rough
- * as a product, for callers that read it. Results of the instruction are decided already. */
+/* Whether operand k of the instruction may be narrow though it is not a factor: a large product
+ * that a layer norm takes as its cotangent, what a product adds to a narrow result, or what is as
+ * rough as a product, for callers that read it. Results of the instruction are decided already. */
 static bool tolerates(const narrowing *n, const basin_ir_instruction *instruction, int k) {
     bool is_factor = n->factor[n->ir->value[instruction->in[k]].root];
     bool program = instruction->op == BASIN_OP_POINTWISE;
@@ -220,7 +220,7 @@ static int narrow_like(narrowing *n, int value, int root) {
     return made;
 }
 
-/* Lets the program that computes `root`, if there is one with room, store it as `made`, too. */
+/* Lets the program that computes `root`, if there is one with room, also store it as `made`. */
 static bool store_twice(narrowing *n, int made, int root) {
     for (size_t i = n->list.count; i-- > 0;) {
         basin_ir_instruction *instruction = &n->list.instruction[i];
@@ -305,9 +305,9 @@ static basin_status rewrite(narrowing *n) {
     return BASIN_OK;
 }
 
-basin_status basin_ir_narrow(basin_ir *ir, double least, const basin_backend_table *table) {
+basin_status basin_ir_narrow(basin_ir *ir, double min, const basin_backend_table *table) {
     narrowing n = {.ir = ir,
-                   .least = least,
+                   .min = min,
                    .lists = table->narrow_lists,
                    .reads = table->narrow_reads,
                    .values = ir->values};

@@ -161,7 +161,7 @@ static bool is_needed_after(const writer *w, int value, int member) {
     return false;
 }
 
-/* The register of an operand, filled by an instruction of its own where it is not at hand. */
+/* The register of an operand, filled by a new instruction where there is none yet. */
 static uint16_t operand_register(writer *w, int value) {
     int found = find_register(w, value);
     if (found >= 0) return (uint16_t)found;
@@ -262,7 +262,7 @@ basin_program *basin_program_copy(basin_shape shape) {
     return program;
 }
 
-/* ---- What epilogues make of their products, as far as the passes over plans want to know ---- */
+/* ---- What epilogues make of their products, as the passes over plans see it ---- */
 
 basin_program_form basin_program_form_of(const basin_program *program) {
     basin_form f = basin_form_of(program, NULL); /* programs do not know kinds */

@@ -2,7 +2,7 @@
  *
  * What a user builds is kept as it is built, so that any part of it can be differentiated by. For a
  * plan, everything its outputs need is built once more on a graph that simplifies: constants move
- * together, factors behind products, broadcasts behind arithmetic, views into one. */
+ * together, factors move after products and broadcasts after arithmetic, views merge into one. */
 #include "engine/plan/ir.h"
 
 #include "base/try.h"
@@ -40,7 +40,7 @@ static void rebuild_leaf(rewrite *r, const basin_node *node) {
     r->map[out->id] = leaf;
 }
 
-/* Operations without a rule of their own: the same node over the new operands. */
+/* Operations without a special rule: the same node over the new operands. */
 static void rebuild_as_is(rewrite *r, const basin_node *node, const basin_expr *in) {
     basin_result out[BASIN_MAX_OUT] = {{0}};
     for (int i = 0; i < node->outs; i++) {
@@ -54,7 +54,7 @@ static void rebuild_as_is(rewrite *r, const basin_node *node, const basin_expr *
         if (node->out[i]) r->map[node->out[i]->id] = made->out[i];
 }
 
-/* A constant factor moves behind the sum, where there is less to multiply. */
+/* A constant factor moves after the sum, where there is less to multiply. */
 static basin_expr rebuild_sum(const basin_node *node, basin_expr a) {
     double factor = a && a->graph->simplify ? basin_split_factor(&a) : 1;
     return basin_scale(basin_sum(a, node->attr.axis, node->attr.count), factor);

@@ -58,7 +58,7 @@ static int find_inherited(const basin_ir *ir, int s, int value, const int *last,
         if (ir->value[root].kind != ir->value[value].kind) continue;
         if (basin_shape_count(ir->value[root].shape) !=
             basin_shape_count(ir->value[instruction->in[k]].shape))
-            continue; /* others are parts of it, too */
+            continue; /* others are also parts of it */
         if (ir->buffer[buffer].last == s && read_evenly(ir, instruction, root)) return buffer;
     }
     return -1;
@@ -100,14 +100,14 @@ static basin_status place_results(basin_ir *ir, int s, const int *last,
 
 /* One workspace a thread for all instructions of a run: any two of them may run at once. */
 static basin_status place_workspaces(basin_ir *ir, size_t first, size_t end, int threads) {
-    size_t most = 0, all;
+    size_t max = 0, all;
     for (size_t i = first; i < end; i++)
-        if (ir->instruction[i].workspace_bytes > most) most = ir->instruction[i].workspace_bytes;
-    if (!basin_size_multiply(&all, most, (size_t)threads)) return basin_ir_no_memory(ir);
+        if (ir->instruction[i].workspace_bytes > max) max = ir->instruction[i].workspace_bytes;
+    if (!basin_size_multiply(&all, max, (size_t)threads)) return basin_ir_no_memory(ir);
     int buffer = buffer_new(ir, all, (int)first, (int)end - 1);
     for (size_t i = first; i < end; i++) {
         ir->instruction[i].workspace = buffer;
-        ir->instruction[i].workspace_bytes = most;
+        ir->instruction[i].workspace_bytes = max;
     }
     return buffer < 0 ? BASIN_NO_MEMORY : BASIN_OK;
 }
@@ -144,14 +144,14 @@ static basin_status stretch_runs(basin_ir *ir, int threads, int apart) {
 }
 
 /* Whether two buffers may not share memory at all. */
-static bool meet(const basin_ir_buffer *a, const basin_ir_buffer *b) {
+static bool overlap_in_time(const basin_ir_buffer *a, const basin_ir_buffer *b) {
     return a->early <= b->late && b->early <= a->late;
 }
 
-/* Touched by each part of its runs in that part's own slice alone. */
+/* Each part of its runs touches only that part's slice. */
 static bool is_sliced(const basin_ir_buffer *buffer) { return buffer->cut && !buffer->whole; }
 
-/* Whether they may where they lie exactly upon each other: each part then follows itself alone. */
+/* Whether they may share memory at exactly the same place: each part then only follows itself. */
 static bool may_coincide(const basin_ir_buffer *a, const basin_ir_buffer *b) {
     return is_sliced(a) && is_sliced(b) && a->bytes == b->bytes &&
            (a->first > b->last || b->first > a->last);
@@ -163,7 +163,7 @@ static size_t find_place(const basin_ir *ir, const int *placed, int count, int w
     size_t at = 0;
     for (int i = 0; i < count; i++) {
         const basin_ir_buffer *other = &ir->buffer[placed[i]];
-        if (!meet(own, other)) continue;
+        if (!overlap_in_time(own, other)) continue;
         if (other->offset >= at + own->bytes) break;
         if (other->offset + other->bytes <= at) continue;
         if (!may_coincide(own, other)) {
@@ -199,17 +199,17 @@ static size_t place_in_order(basin_ir *ir, const basin_ir_buffer *const *order, 
 }
 
 /* What is alive at once, at most: no arena is smaller. */
-static size_t most_alive(const basin_ir *ir) {
-    size_t most = 0;
+static size_t max_alive(const basin_ir *ir) {
+    size_t max = 0;
     for (size_t i = 0; i < ir->buffers; i++) { /* it is reached where some buffer begins */
         size_t alive = 0;
         for (size_t k = 0; k < ir->buffers; k++)
             if (ir->buffer[k].first <= ir->buffer[i].first &&
                 ir->buffer[i].first <= ir->buffer[k].last)
                 alive += ir->buffer[k].bytes;
-        if (alive > most) most = alive;
+        if (alive > max) max = alive;
     }
-    return most;
+    return max;
 }
 
 static void move(const basin_ir_buffer **order, size_t from, size_t to) {
@@ -222,13 +222,13 @@ static void move(const basin_ir_buffer **order, size_t from, size_t to) {
 /* Moves one buffer after the other to another place in the order, and back where that needs more
  * memory; the same moves each time. Large arenas are worth it. */
 static size_t close_gaps(basin_ir *ir, const basin_ir_buffer **order, int *placed, size_t bytes) {
-    const double least = 0x1p26, work = 1e8;
-    const size_t most = 500;
+    const double min = 0x1p26, work = 1e8;
+    const size_t max = 500;
     double each = (double)ir->buffers * (double)ir->buffers;
-    if ((double)bytes < least) return bytes;
-    size_t alive = most_alive(ir);
+    if ((double)bytes < min) return bytes;
+    size_t alive = max_alive(ir);
     basin_random random = basin_random_start(1, 1, 0);
-    for (size_t i = 0; i < most && (double)i * each < work && bytes > alive; i++) {
+    for (size_t i = 0; i < max && (double)i * each < work && bytes > alive; i++) {
         size_t from = (size_t)basin_random_below(&random, ir->buffers);
         size_t to = (size_t)basin_random_below(&random, ir->buffers);
         move(order, from, to);

@@ -57,7 +57,7 @@ static void visit(walk *w, int instruction) {
     }
 }
 
-static bool writes_something_wanted(const basin_ir *ir, const basin_ir_instruction *instruction) {
+static bool writes_something_needed(const basin_ir *ir, const basin_ir_instruction *instruction) {
     for (int i = 0; i < instruction->outs; i++) {
         if (instruction->out[i] < 0) continue;
         const basin_ir_value *v = &ir->value[instruction->out[i]];
@@ -69,7 +69,7 @@ static bool writes_something_wanted(const basin_ir *ir, const basin_ir_instructi
 /* Instructions reachable from what is requested, found with the same walk. */
 static void find_needed(walk *w) {
     for (size_t i = 0; i < w->ir->instructions; i++)
-        if (!w->ir->instruction[i].dead && writes_something_wanted(w->ir, &w->ir->instruction[i]))
+        if (!w->ir->instruction[i].dead && writes_something_needed(w->ir, &w->ir->instruction[i]))
             visit(w, (int)i);
     for (size_t i = 0; i < w->ir->instructions; i++) w->ir->instruction[i].dead = !w->seen[i];
 }
@@ -253,7 +253,7 @@ static bool is_like_domain(const basin_ir_instruction *reader, int k) {
     return dense;
 }
 
-/* Whether programs alone read the value; they read `instead` from now on if that is a value. */
+/* Whether only programs read the value; they read `instead` from now on if that is a value. */
 static bool programs_read(basin_ir *ir, int value, int instead) {
     bool all = !ir->value[value].output && !ir->value[value].state;
     for (size_t i = 0; i < ir->instructions; i++)
@@ -316,8 +316,8 @@ basin_status basin_ir_join_residuals(basin_ir *ir) {
     return basin_ir_sort(ir);
 }
 
-/* Hoisted instructions: what depends on constants and unchanged states alone, as packed weights for
- * inference do. They come first, and run again only after a state has changed. Draws depend on
+/* Hoisted instructions: those that depend only on constants and unchanged states, as packed weights
+ * for inference do. They come first, and run again only after a state has changed. Draws depend on
  * their seed, an input: never hoisted. */
 
 static bool is_updated(const basin_ir *ir, const basin_node *state) {
@@ -337,7 +337,7 @@ static bool begins_moving(const basin_ir *ir, const basin_ir_value *value) {
 /* A joint value moves where one of its parts does; so do all that write into it. */
 static bool is_moving(const basin_ir *ir, const basin_ir_instruction *instruction,
                       const bool *moving) {
-    if (basin_op_exchanges(instruction->op)) return true; /* others run, too */
+    if (basin_op_exchanges(instruction->op)) return true; /* others run as well */
     for (int k = 0; k < instruction->ins; k++)
         if (instruction->in[k] >= 0 && moving[basin_root_of(ir, instruction->in[k])]) return true;
     for (int k = 0; k < basin_ir_results(instruction); k++) {

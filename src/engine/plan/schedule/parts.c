@@ -5,8 +5,8 @@
 #include "engine/plan/ir.h"
 
 enum {
-    LEAST_CALLS = 4,     /* instructions of a run that is worth cutting */
-    LEAST_WORK = 1 << 17 /* multiply-adds of an instruction and part, on average */
+    MIN_CALLS = 4,     /* instructions of a run that is worth cutting */
+    MIN_WORK = 1 << 17 /* multiply-adds of an instruction and part, on average */
 };
 
 /* How a root is used within a run. */
@@ -137,7 +137,7 @@ basin_status basin_ir_part(basin_ir *ir, const basin_backend *backend) {
     for (size_t first = ir->hoisted, end; first < ir->instructions; first = end + 1) {
         end = run_from(&p, first);
         double calls = (double)(end - first);
-        if (calls < LEAST_CALLS || p.work < LEAST_WORK * calls * (double)p.parts) continue;
+        if (calls < MIN_CALLS || p.work < MIN_WORK * calls * (double)p.parts) continue;
         for (size_t i = first; i < end; i++) ir->instruction[i].parts = (int)p.parts;
     }
     return BASIN_OK;

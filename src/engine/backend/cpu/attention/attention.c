@@ -125,10 +125,10 @@ enum { IN_ROW = 2, IN_KEY, IN_COLUMN, IN_QUERY, IN_PAIR, CHUNKS = 256 };
 /* The first row of chunk i: the first that starts at or after its share of the pairs. */
 static int64_t chunk_first(const int32_t *row, int64_t rows, int64_t i) {
     if (i >= CHUNKS) return rows;
-    int64_t low = 0, high = rows, wanted = (int64_t)row[rows] * i / CHUNKS;
+    int64_t low = 0, high = rows, target = (int64_t)row[rows] * i / CHUNKS;
     while (low < high) {
         int64_t middle = low + (high - low) / 2;
-        if (row[middle] >= wanted)
+        if (row[middle] >= target)
             high = middle;
         else
             low = middle + 1;

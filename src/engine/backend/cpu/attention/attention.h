@@ -100,19 +100,19 @@ typedef struct basin_attention_row {
     float *r;             /* [H, pairs] Q . K; `finish` leaves beta t there */
     float *c;             /* [H, pairs] A . K + Q . B, or NULL; `finish` leaves beta gs there */
     uint16_t *t, *gs;     /* `whole` rounds beta t and beta gs to bfloat16 here, unless NULL */
-    float *most;          /* [H] largest z so far */
-    float *total;         /* [H] sum of exp(z - most) */
-    float *gain;          /* [H] sum of exp(z - most) scale v; with c only */
+    float *max;           /* [H] largest z so far */
+    float *total;         /* [H] sum of exp(z - max) */
+    float *gain;          /* [H] sum of exp(z - max) scale v; with c only */
     float *dscale;        /* [pairs, H] dscale or gscale, or NULL */
     float *dbeta;         /* [H, ATTENTION_ALIGN] partial sums, or NULL */
     float *dmix;          /* [H, H, ATTENTION_ALIGN] partial sums, or NULL */
     float *scratch;       /* [ATTENTION_PLANES, H, ATTENTION_TILE], for `whole` [pairs] */
 } basin_attention_row;
 
-/* A query's running sums over its keys, without scale and mix, e being exp(beta r - most). Sums
+/* A query's running sums over its keys, without scale and mix, e being exp(beta r - max). Sums
  * that c enters are taken about `center`, an early mean of c, so that little cancels at the end. */
 typedef struct basin_attention_state {
-    float most;
+    float max;
     float total;      /* sum e */
     float slope;      /* sum e r */
     float center;     /* reverse only, like what follows */
@@ -121,10 +121,10 @@ typedef struct basin_attention_state {
     float unused[2];
 } basin_attention_state;
 
-/* What the keys need to know of a query: beta t = exp(beta r - most) weight with beta w / total for
+/* What the keys need to know of a query: beta t = exp(beta r - max) weight with beta w / total for
  * the weight, beta gs = beta t beta (c - mean). */
 typedef struct basin_attention_summary {
-    float most, weight, mean, unused;
+    float max, weight, mean, unused;
 } basin_attention_summary;
 
 /* Attention over a list of short rows (kernels_short.h); unwanted results are NULL. */
@@ -171,8 +171,8 @@ typedef struct basin_attention_kernels {
     void (*finish)(const basin_attention_row *row);
     /* One after the other, for a row that is all there. */
     void (*complete)(const basin_attention_row *row);
-    /* The same for one head without scale and mix; c, dbeta and, for the state alone, w may be
-     * NULL. Rows have room for a multiple of ATTENTION_ALIGN pairs. */
+    /* The same for one head without scale and mix; c, dbeta and, where only the state is computed,
+     * w may be NULL. Rows have room for a multiple of ATTENTION_ALIGN pairs. */
     void (*whole)(const basin_attention_row *row);
 
     /* Fused passes over a list, one head. Along a row, n more keys: rc[i] = r, or (r, c); sum[0] +=
@@ -205,12 +205,12 @@ extern const basin_attention_kernels basin_attention_kernels_avx2, basin_attenti
 
 /* ---- inside ---- */
 
-/* Of all pairs: the keys of a query are the first so many. */
+/* All pairs: the number of keys that a query sees, from key 0 on. */
 static inline int64_t basin_attention_keys(const basin_attention_pattern *p, int64_t query) {
     return p->causal ? query + !p->exclude_self : p->keys;
 }
 
-/* How many of so many threads are worth waking for all pairs of the pattern. */
+/* How many of `threads` are worth waking for all pairs of the pattern. */
 int basin_attention_threads(const basin_attention *at, int threads);
 
 /* A workspace being laid out; with a NULL base it is only counted. */
@@ -234,11 +234,11 @@ typedef size_t basin_attention_form(const basin_attention *at, int threads, void
 /* Lists: short rows without mix (force, reverse); any scale and mix; neither, in fewer passes. */
 bool basin_attention_is_short(const basin_attention *at);
 basin_attention_form basin_attention_brief, basin_attention_mixed, basin_attention_fused;
-/* Of all pairs. */
+/* Over all pairs. */
 basin_attention_form basin_attention_dense;
-/* Of all pairs of bfloat16 tokens, on the processor's instructions for these: products of bfloat16
- * with float sums, float between. q, k, a, b, out_query, out_key point to uint16_t. Without scale
- * and mix: whether the operands are such. */
+/* All pairs of bfloat16 tokens, with the processor's bfloat16 instructions: products of bfloat16
+ * with float sums, floats in between. q, k, a, b, out_query, out_key point to uint16_t. No scale,
+ * no mix: whether the operands qualify. */
 bool basin_attention_narrow_fits(const basin_attention *at);
 basin_attention_form basin_attention_narrow;
 

@@ -6,8 +6,8 @@
  *     gQ = r B + c K     gK += r^T A + c^T Q
  *
  * A task is a batch entry, a head (all heads where they mix) and a group of queries; the groups'
- * shares of dK and gK are added in order. Causal tiles end with the key of their last query: what
- * lies above the diagonal is computed within tiles alone, and counts as 0 there. */
+ * shares of dK and gK are added in order. Causal tiles end with the key of their last query: pairs
+ * above the diagonal are computed only within tiles, and count as 0 there. */
 #include <math.h>
 
 #include "base/sort.h"
@@ -17,7 +17,7 @@
 
 enum {
     TILE_FLOATS = 65536, /* of one score tile: two of them and the operands in a cache of 1 MiB */
-    MIN_TASKS = 16,      /* queries are split into groups until there are so many tasks */
+    MIN_TASKS = 16,      /* queries are split into groups until there are this many tasks */
     MIN_GROUP = 32,      /* queries */
 };
 
@@ -68,9 +68,9 @@ static size_t gemm_bytes(const dense *d) {
     size_t scores = basin_gemm_serial_workspace(d->tile, d->keys, d->width);
     size_t queries = basin_gemm_serial_workspace(d->tile, d->width, d->keys);
     size_t keys = basin_gemm_serial_workspace(d->keys, d->width, d->tile);
-    size_t most = scores > queries ? scores : queries;
-    most = most > keys ? most : keys;
-    return (most + 63) / 64 * 64;
+    size_t max = scores > queries ? scores : queries;
+    max = max > keys ? max : keys;
+    return (max + 63) / 64 * 64;
 }
 
 static size_t lay_out(dense *d, int threads, void *workspace) {
@@ -148,7 +148,7 @@ static basin_attention_row row_of(const dense *d, const span *s, int64_t i) {
         .w = value ? NULL : at->w + node,
         .r = s->r + i * d->row,
         .c = reverse ? s->c + i * d->row : NULL,
-        .most = state,
+        .max = state,
         .total = state + d->together,
         .gain = state + 2 * d->together,
         .dscale = dscale ? dscale + pair : NULL,
@@ -178,7 +178,7 @@ static void tile_row(const dense *d, const span *s, int64_t i) {
         d->kernels->whole(&row);
     } else {
         for (int64_t h = 0; h < d->together; h++) {
-            row.most[h] = -INFINITY;
+            row.max[h] = -INFINITY;
             row.total[h] = row.gain[h] = 0;
         }
         (d->mode == BASIN_ATTENTION_VALUE ? d->kernels->measure : d->kernels->complete)(&row);
@@ -186,7 +186,7 @@ static void tile_row(const dense *d, const span *s, int64_t i) {
     if (d->at->pattern.causal) clear_unseen(d, s, &row);
     for (int64_t h = 0; h < d->together; h++) {
         bool any = row.total[h] != 0;
-        if (lse) lse[node + h] = any ? row.most[h] + logf(row.total[h]) : 0;
+        if (lse) lse[node + h] = any ? row.max[h] + logf(row.total[h]) : 0;
         if (gw) gw[node + h] = any ? row.gain[h] / row.total[h] : 0;
     }
 }

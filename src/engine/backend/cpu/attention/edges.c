@@ -35,10 +35,10 @@ enum {
 };
 
 static int64_t block_count(int64_t pairs, int64_t nodes, int64_t others, int64_t row_bytes) {
-    int64_t wanted = basin_int_ceil(others * row_bytes, BLOCK_BYTES);
-    int64_t most = nodes > 0 ? pairs / (nodes * MIN_RUN) : 1;
-    if (wanted > most) wanted = most;
-    return wanted > 1 ? wanted : 1;
+    int64_t requested = basin_int_ceil(others * row_bytes, BLOCK_BYTES);
+    int64_t max = nodes > 0 ? pairs / (nodes * MIN_RUN) : 1;
+    if (requested > max) requested = max;
+    return requested > 1 ? requested : 1;
 }
 
 /* `row_bytes`: what a pair reads of its other node. `cut` is set by the caller afterwards. */
@@ -58,7 +58,7 @@ static pair_list pairs_cut(const int32_t *start, const int32_t *other, int64_t n
                        .blocks = blocks};
 }
 
-/* The most elements `cut` can have for so many pairs. */
+/* The maximum number of elements of `cut` for `pairs` pairs. */
 static size_t cut_size(int64_t pairs, int64_t nodes, int64_t others, int64_t row_bytes) {
     int64_t blocks = block_count(pairs, nodes, others, row_bytes);
     return blocks > 1 ? (size_t)((nodes + PAIRS_MAX_CHUNKS) * (blocks + 1)) : 0;
@@ -162,7 +162,7 @@ typedef struct edge_run {
     float *key_sum; /* [H, slots of columns, padded] where dk or gk is requested */
 } edge_run;
 
-/* Preparation, and what short rows sum, is cut into so many slices. */
+/* The number of slices of the preparation and of the sums over short rows. */
 enum { SLICES = 64 };
 static int64_t slice(int64_t number, int64_t count) { return number * count / SLICES; }
 
@@ -206,7 +206,7 @@ static void edges_cut(edge_run *e) {
         e->columns = pairs_cut(p->column, p->query, p->keys, p->queries, row_bytes(e));
 }
 
-/* to[h, node, part] = from[node, h], padded with zeros; zeros alone for NULL. */
+/* to[h, node, part] = from[node, h], padded with zeros; all zeros for NULL. */
 static void pack(float *to, const float *from, const edge_run *e, int64_t nodes, int64_t part,
                  int64_t first, int64_t last) {
     int64_t end = slice(last, nodes);
@@ -339,7 +339,7 @@ static void prepare_slices(const void *context, int64_t first, int64_t last) {
     int64_t end = slice(last, slots);
     fill(f->query_sum, slots * e->parts * e->padded, 0, first, last);
     for (int64_t i = slice(first, slots); i < end; i++)
-        f->state[i] = (basin_attention_state){.most = -INFINITY};
+        f->state[i] = (basin_attention_state){.max = -INFINITY};
     edges_pack(e, first, last);
 }
 
@@ -378,10 +378,10 @@ static void row_chunk(const void *context, int64_t h, int64_t block, int64_t chu
 /* Adds a later part's sums to a row's, both under the larger most (reverse: its center). */
 static void merge(basin_attention_state *to, float *to_sum, basin_attention_state from,
                   const float *from_sum, const edge_run *e, float beta) {
-    float most = fmaxf(to->most, from.most);
-    float keep = expf(to->most - most), add = expf(from.most - most);
+    float max = fmaxf(to->max, from.max);
+    float keep = expf(to->max - max), add = expf(from.max - max);
     float shift = from.center - to->center;
-    to->most = most;
+    to->max = max;
     to->total = to->total * keep + from.total * add;
     to->slope = to->slope * keep + from.slope * add;
     to->gain = to->gain * keep + (from.gain + shift * from.total) * add;
@@ -421,14 +421,14 @@ static void close_row(const fused *f, int64_t node, int64_t h) {
     const float *sum = f->query_sum + slot * e->parts * e->padded;
     float *out = e->at->out_query ? e->at->out_query + at * e->width : NULL;
     f->summary[h * e->rows.nodes + node] =
-        (basin_attention_summary){.most = any ? s->most : 0, .weight = scale, .mean = mean};
+        (basin_attention_summary){.max = any ? s->max : 0, .weight = scale, .mean = mean};
     if (reverse) {
         if (e->at->gw) e->at->gw[at] = beta * mean;
         s->slope = w * mean + scale * (s->gain_slope - offset * s->slope);
         for (int64_t i = 0; out && i < e->width; i++)
             out[i] = scale * (sum[i] - beta * offset * sum[e->padded + i]);
     } else {
-        if (e->at->lse) e->at->lse[at] = any ? s->most + logf(s->total) : 0;
+        if (e->at->lse) e->at->lse[at] = any ? s->max + logf(s->total) : 0;
         s->slope *= w * inverse;
         for (int64_t i = 0; out && i < e->width; i++) out[i] = scale * sum[i];
     }
@@ -586,10 +586,10 @@ enum { GATHERED = 256 }; /* pairs of a column whose weights are fetched at once 
 
 typedef struct mixed {
     edge_run edges;
-    float *r, *c;               /* [H, plane] */
-    float *most, *total, *gain; /* [slots of rows, H] */
-    float *query_sum;           /* [H, slots of rows, padded] */
-    float *partial;             /* [chunks, shares] of dbeta and dmix, each in lanes */
+    float *r, *c;              /* [H, plane] */
+    float *max, *total, *gain; /* [slots of rows, H] */
+    float *query_sum;          /* [H, slots of rows, padded] */
+    float *partial;            /* [chunks, shares] of dbeta and dmix, each in lanes */
     int64_t shares;
     float *scratch; /* [threads, scratch_size] */
     int64_t scratch_size;
@@ -602,7 +602,7 @@ static size_t edges_mixed_lay_out(mixed *m, int threads, void *workspace) {
     edges_lay_out(e, &a);
     m->r = basin_arena_floats(&a, e->heads * e->plane);
     if (e->parts == 2) m->c = basin_arena_floats(&a, e->heads * e->plane);
-    m->most = basin_arena_floats(&a, slots * e->heads);
+    m->max = basin_arena_floats(&a, slots * e->heads);
     m->total = basin_arena_floats(&a, slots * e->heads);
     m->gain = basin_arena_floats(&a, slots * e->heads);
     if (e->at->out_query) m->query_sum = basin_arena_floats(&a, e->heads * slots * e->padded);
@@ -617,7 +617,7 @@ static void edges_mixed_prepare_slices(const void *context, int64_t first, int64
     const mixed *m = context;
     const edge_run *e = &m->edges;
     int64_t states = (e->rows.nodes + e->rows.chunks) * e->heads;
-    fill(m->most, states, -INFINITY, first, last);
+    fill(m->max, states, -INFINITY, first, last);
     fill(m->total, states, 0, first, last);
     fill(m->gain, states, 0, first, last);
     if (m->query_sum) fill(m->query_sum, states * e->padded, 0, first, last);
@@ -664,7 +664,7 @@ static basin_attention_row row_of(const mixed *m, pair_fragment f, int64_t slot,
         .w = at->w ? at->w + f.node * heads : NULL,
         .r = m->r + f.begin,
         .c = m->c ? m->c + f.begin : NULL,
-        .most = m->most + slot * heads,
+        .max = m->max + slot * heads,
         .total = m->total + slot * heads,
         .gain = m->gain + slot * heads,
         .dscale = dscale ? dscale + f.begin * heads : NULL,
@@ -681,11 +681,11 @@ static void merge_states(const mixed *m) {
         int64_t node = continued(&e->rows, chunk);
         for (int64_t h = 0; node >= 0 && h < e->heads; h++) {
             int64_t to = node * e->heads + h, from = (e->rows.nodes + chunk) * e->heads + h;
-            float most = fmaxf(m->most[to], m->most[from]);
-            float keep = expf(m->most[to] - most), add = expf(m->most[from] - most);
+            float max = fmaxf(m->max[to], m->max[from]);
+            float keep = expf(m->max[to] - max), add = expf(m->max[from] - max);
             m->total[to] = m->total[to] * keep + m->total[from] * add;
             m->gain[to] = m->gain[to] * keep + m->gain[from] * add;
-            m->most[to] = most;
+            m->max[to] = max;
         }
     }
 }
@@ -694,7 +694,7 @@ static bool is_split(const pair_list *rows, pair_fragment f) {
     return f.begin > rows->start[f.node] || f.end < rows->start[f.node + 1];
 }
 
-/* Rows that lie in one chunk are done at once; of the others, the state so far. */
+/* Rows within one chunk are finished; of the others the state so far is kept. */
 static void weigh_chunk(const mixed *m, int64_t chunk) {
     const edge_run *e = &m->edges;
     for (pair_fragment f = fragment_first(&e->rows, chunk); f.begin < f.end;
@@ -733,7 +733,7 @@ static void edges_mixed_close_rows(const void *context, int64_t first, int64_t l
     float *lse = e->at->lse, *gw = e->at->gw;
     for (int64_t i = first; i < last; i++) {
         bool any = m->total[i] != 0;
-        if (lse) lse[i] = any ? m->most[i] + logf(m->total[i]) : 0;
+        if (lse) lse[i] = any ? m->max[i] + logf(m->total[i]) : 0;
         if (gw) gw[i] = any ? m->gain[i] / m->total[i] : 0;
     }
 }

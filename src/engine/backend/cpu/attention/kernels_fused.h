@@ -19,13 +19,13 @@ static void scale_row(float *x, float factor, int64_t count) {
 }
 
 /* Raises the state's most to z's and returns by how much older sums fade; rows fade here. */
-VECTOR_INLINE float raise_most(basin_attention_state *state, float *sum, const float *z,
-                               int64_t count) {
+VECTOR_INLINE float raise_max(basin_attention_state *state, float *sum, const float *z,
+                              int64_t count) {
     vfloat top = vector_load(z);
     for (int i = L; i < KEYS; i += L) top = vector_max(vector_load(z + i), top);
-    if (!vector_any_above(top, state->most)) return 1;
-    float most = vector_largest(top), fade = expf(state->most - most);
-    state->most = most;
+    if (!vector_any_above(top, state->max)) return 1;
+    float max = vector_largest(top), fade = expf(state->max - max);
+    state->max = max;
     scale_row(sum, fade, count);
     return fade;
 }
@@ -40,13 +40,13 @@ static void force_row(basin_attention_state *state, float *sum, float *rc, const
         dot_block(r, x, rows, index + first, keys, width);
         store_block(rc + first, r, keys);
         block_scores(z, r, beta, keys);
-        float fade = raise_most(state, sum, z, width);
+        float fade = raise_max(state, sum, z, width);
         if (fade != 1) {
             state->total *= fade, state->slope *= fade;
             total *= fade, slope *= fade;
         }
         for (int i = 0; i < KEYS; i += L) {
-            vfloat p = vector_exp(vector_load(z + i) - state->most);
+            vfloat p = vector_exp(vector_load(z + i) - state->max);
             vector_store(e + i, p);
             total += p;
             slope += p * vector_load(r + i);
@@ -70,10 +70,10 @@ VECTOR_INLINE void store_pairs(float *rc, const float *r, const float *c, int64_
 }
 
 /* The mean of c under the weights of a row's first block. */
-static float early_mean(const float *z, const float *c, float most, int64_t keys) {
+static float early_mean(const float *z, const float *c, float max, int64_t keys) {
     float total = 0, sum = 0;
     for (int64_t i = 0; i < keys; i++) {
-        float e = expf(z[i] - most);
+        float e = expf(z[i] - max);
         total += e;
         sum += e * c[i];
     }
@@ -87,19 +87,19 @@ static void reverse_row(basin_attention_state *state, float *sum, float *rc, con
     vfloat total = {0}, slope = {0}, gain = {0}, gain_slope = {0};
     for (int64_t first = 0; first < n; first += KEYS) {
         int64_t keys = n - first < KEYS ? n - first : KEYS;
-        bool opens = state->most == -INFINITY;
+        bool opens = state->max == -INFINITY;
         dot_two_block(r, c, x, rows, index + first, keys, width);
         store_pairs(rc + 2 * first, r, c, keys);
         block_scores(z, r, beta, keys);
-        float fade = raise_most(state, sum, z, 2 * width);
+        float fade = raise_max(state, sum, z, 2 * width);
         if (fade != 1) {
             state->total *= fade, state->slope *= fade;
             state->gain *= fade, state->gain_slope *= fade;
             total *= fade, slope *= fade, gain *= fade, gain_slope *= fade;
         }
-        if (opens) state->center = early_mean(z, c, state->most, keys);
+        if (opens) state->center = early_mean(z, c, state->max, keys);
         for (int i = 0; i < KEYS; i += L) {
-            vfloat p = vector_exp(vector_load(z + i) - state->most);
+            vfloat p = vector_exp(vector_load(z + i) - state->max);
             vfloat score = vector_load(r + i), part = p * (vector_load(c + i) - state->center);
             vector_store(e + i, p);
             vector_store(d + i, beta * part);
@@ -140,7 +140,7 @@ static void force_column(float *sum, const float *rc, const int32_t *pair,
             const basin_attention_summary *query = summary + index[first + i];
             const float *from = rc + pair[first + i];
             __builtin_prefetch(from + LINE, 0, 2);
-            z[i] = beta * from[0] - query->most;
+            z[i] = beta * from[0] - query->max;
             t[i] = query->weight;
         }
         for (int i = 0; i < KEYS; i += L)
@@ -160,7 +160,7 @@ static void reverse_column(float *sum, const float *rc, const int32_t *pair,
             const basin_attention_summary *query = summary + index[first + i];
             const float *from = rc + 2 * (int64_t)pair[first + i];
             __builtin_prefetch(from + LINE, 0, 2);
-            z[i] = beta * from[0] - query->most;
+            z[i] = beta * from[0] - query->max;
             c[i] = beta * (from[1] - query->mean);
             t[i] = query->weight;
         }

@@ -103,7 +103,7 @@ static void load_tile(const basin_attention_row *row, const tile *t) {
     if (row->scale && row->added) add_bias(row, t);
 }
 
-/* u <- z of one head, minus infinity for what is no pair; returns the largest. */
+/* u <- z of one head, minus infinity where there is no pair; returns the largest. */
 static float tile_scores(const basin_attention_row *row, const tile *t, int64_t h) {
     const float *y = t->y + h * ATTENTION_TILE, *scale = t->scale + h * ATTENTION_TILE;
     float *z = t->u + h * ATTENTION_TILE;
@@ -112,29 +112,29 @@ static float tile_scores(const basin_attention_row *row, const tile *t, int64_t 
     for (int64_t i = t->pairs; i < t->span; i++) z[i] = -INFINITY;
     int64_t self = row->self - t->first;
     if (self >= 0 && self < t->pairs) z[self] = -INFINITY;
-    vfloat most = vector_load(z);
+    vfloat max = vector_load(z);
     for (int64_t i = VECTOR_LANES; i < t->span; i += VECTOR_LANES)
-        most = vector_max(vector_load(z + i), most);
-    return vector_largest(most);
+        max = vector_max(vector_load(z + i), max);
+    return vector_largest(max);
 }
 
 /* What to subtract from z. A row without pairs has no largest one, and none is needed. */
-static float shift_of(float most) { return most == -INFINITY ? 0 : most; }
+static float shift_of(float max) { return max == -INFINITY ? 0 : max; }
 
 static void measure_tile(const basin_attention_row *row, const tile *t) {
     for (int64_t h = 0; h < row->heads; h++) {
         const float *scale = t->scale + h * ATTENTION_TILE, *v = t->v + h * ATTENTION_TILE;
-        float most = tile_scores(row, t, h);
-        if (most > row->most[h]) {
-            float fade = row->total[h] != 0 ? expf(row->most[h] - most) : 0;
+        float max = tile_scores(row, t, h);
+        if (max > row->max[h]) {
+            float fade = row->total[h] != 0 ? expf(row->max[h] - max) : 0;
             row->total[h] *= fade;
             if (row->c) row->gain[h] *= fade;
-            row->most[h] = most;
+            row->max[h] = max;
         }
         vfloat total = {0}, gain = {0};
         for (int64_t i = 0; i < t->span; i += VECTOR_LANES) {
             vfloat z = vector_load(t->u + h * ATTENTION_TILE + i);
-            vfloat e = vector_exp(z - shift_of(row->most[h]));
+            vfloat e = vector_exp(z - shift_of(row->max[h]));
             total += e;
             if (row->c) gain += e * vector_load(scale + i) * vector_load(v + i);
         }
@@ -164,7 +164,7 @@ static void tile_weights(const basin_attention_row *row, const tile *t) {
         float weight = row->w[h] * inverse, gain = row->c ? row->gain[h] * inverse : 0;
         tile_scores(row, t, h);
         for (int64_t i = h * ATTENTION_TILE; i < h * ATTENTION_TILE + t->span; i += VECTOR_LANES) {
-            vfloat u = weight * vector_exp(vector_load(t->u + i) - shift_of(row->most[h]));
+            vfloat u = weight * vector_exp(vector_load(t->u + i) - shift_of(row->max[h]));
             vector_store(t->u + i, u);
             if (!row->c) continue;
             vfloat v = vector_load(t->v + i) * vector_load(t->scale + i);
@@ -275,25 +275,25 @@ VECTOR_INLINE vint pair_mask(const basin_attention_row *row, int64_t first) {
 
 VECTOR_INLINE vfloat masked(vfloat x, vint mask) { return (vfloat)((vint)x & mask); }
 
-/* e <- exp(beta r - most), at most 1 where it is used: four vectors at a time, which do not wait
+/* e <- exp(beta r - max), at most 1 where it is used: four vectors at a time, which do not wait
  * for each other. */
-VECTOR_INLINE void row_exp(float *e, const float *r, float beta, float most, int64_t n) {
+VECTOR_INLINE void row_exp(float *e, const float *r, float beta, float max, int64_t n) {
     int64_t i = 0;
     for (; i + 4 * VECTOR_LANES <= n; i += 4 * VECTOR_LANES) {
         vfloat p[4];
 #pragma GCC unroll 4
-        for (int v = 0; v < 4; v++) p[v] = beta * vector_load(r + i + v * VECTOR_LANES) - most;
+        for (int v = 0; v < 4; v++) p[v] = beta * vector_load(r + i + v * VECTOR_LANES) - max;
 #pragma GCC unroll 4
         for (int v = 0; v < 4; v++) p[v] = vector_exp_below(p[v]);
 #pragma GCC unroll 4
         for (int v = 0; v < 4; v++) vector_store(e + i + v * VECTOR_LANES, p[v]);
     }
     for (; i < n; i += VECTOR_LANES)
-        vector_store_part(e + i, vector_exp_below(beta * vector_load_part(r + i, n - i, 0) - most),
+        vector_store_part(e + i, vector_exp_below(beta * vector_load_part(r + i, n - i, 0) - max),
                           n - i);
 }
 
-/* scratch <- e = exp(z - most), and the sums over the row; dbeta gets what it can without gs. `row`
+/* scratch <- e = exp(z - max), and the sums over the row; dbeta gets what it can without gs. `row`
  * is a copy that stores do not change. */
 VECTOR_INLINE void whole_measure(const basin_attention_row row) {
     float beta = row.beta[0], *e = row.scratch;
@@ -304,9 +304,9 @@ VECTOR_INLINE void whole_measure(const basin_attention_row row) {
         vfloat other = vector_max(z, before);
         before = top, top = other;
     }
-    float most = vector_largest(vector_max(top, before));
+    float max = vector_largest(vector_max(top, before));
     const float *other = row.c ? row.c : row.r;
-    row_exp(e, row.r, beta, most, row.pairs);
+    row_exp(e, row.r, beta, max, row.pairs);
     for (int64_t i = 0; i < row.pairs; i += VECTOR_LANES) {
         vint mask = pair_mask(&row, i);
         vfloat p = masked(vector_load(e + i), mask);
@@ -315,7 +315,7 @@ VECTOR_INLINE void whole_measure(const basin_attention_row row) {
         total += p;
         gain += p * x;
     }
-    row.most[0] = most;
+    row.max[0] = max;
     row.total[0] = vector_sum(total);
     row.gain[0] = beta * vector_sum(gain);
     if (row.dbeta && !row.c && row.total[0] != 0) add_to(row.dbeta, row.w[0] / row.total[0] * gain);

@@ -1,6 +1,6 @@
 /* Energy attention over a list whose rows are short, without mix: all heads of a few pairs share a
  * vector, lane i being pair i / H and head i % H, and rows of tokens are read where they lie. The
- * notation is that of attention.h. Included by attention/kernels_body.h alone. */
+ * notation is that of attention.h. Included only by attention/kernels_body.h. */
 #ifndef BASIN_BACKEND_CPU_ATTENTION_KERNELS_SHORT_H
 #define BASIN_BACKEND_CPU_ATTENTION_KERNELS_SHORT_H
 
@@ -32,7 +32,7 @@ VECTOR_INLINE vfloat sum_heads(vfloat v, int heads) {
     return v;
 }
 
-VECTOR_INLINE vfloat most_heads(vfloat v, int heads) {
+VECTOR_INLINE vfloat max_heads(vfloat v, int heads) {
     for (int by = L / 2; by >= heads; by /= 2) v = vector_max(v, turn_lanes(v, by));
     return v;
 }
@@ -105,8 +105,8 @@ VECTOR_INLINE vfloat score_at(const short_row *row, int64_t i) {
     return vector_select(lane < (int32_t)(row->count - i), z, vector_all(-INFINITY));
 }
 
-/* e <- exp(z - most); the totals, and in reverse the gains, of all heads. */
-VECTOR_INLINE void short_measure(vfloat *most, vfloat *total, vfloat *gain, const short_row *row,
+/* e <- exp(z - max); the totals, and in reverse the gains, of all heads. */
+VECTOR_INLINE void short_measure(vfloat *max, vfloat *total, vfloat *gain, const short_row *row,
                                  bool reverse, int heads) {
     vfloat top = vector_all(-INFINITY), sum = {0}, weighed = {0};
     for (int64_t i = 0; i < row->count; i += L) {
@@ -114,7 +114,7 @@ VECTOR_INLINE void short_measure(vfloat *most, vfloat *total, vfloat *gain, cons
         vector_store_part(row->e + i, z, row->count - i);
         top = vector_max(z, top);
     }
-    top = most_heads(top, heads);
+    top = max_heads(top, heads);
     for (int64_t i = 0; i < row->count; i += L) {
         vfloat z = vector_load_part(row->e + i, row->count - i, -INFINITY);
         vfloat e = vector_exp(z - top);
@@ -124,7 +124,7 @@ VECTOR_INLINE void short_measure(vfloat *most, vfloat *total, vfloat *gain, cons
             weighed +=
                 e * factor_at(row, i) * row->beta * vector_load_part(row->c + i, row->count - i, 0);
     }
-    *most = top;
+    *max = top;
     *total = sum_heads(sum, heads);
     *gain = sum_heads(weighed, heads);
 }
@@ -215,16 +215,16 @@ VECTOR_INLINE void short_query(const basin_attention_short *s, int64_t query, vf
                      .count = n * heads,
                      .added = s->added,
                      .beta = beta};
-    vfloat most = {0}, total = {0}, gain = {0};
+    vfloat max = {0}, total = {0}, gain = {0};
     if (n > 0) {
         short_dots(row.r, row.c, s, query, key, n, reverse, heads, width);
-        short_measure(&most, &total, &gain, &row, reverse, heads);
+        short_measure(&max, &total, &gain, &row, reverse, heads);
         vfloat inverse = 1 / total, weight = inverse * load_heads_of(s->w + query * heads, heads);
         gain *= inverse;
         *slope += reverse ? short_reverse(&row, weight, gain) : short_force(&row, weight);
     }
     for (int h = 0; s->lse && h < heads; h++)
-        s->lse[query * heads + h] = n > 0 ? most[h] + logf(total[h]) : 0;
+        s->lse[query * heads + h] = n > 0 ? max[h] + logf(total[h]) : 0;
     if (s->gw) vector_store_part(s->gw + query * heads, gain, heads);
     short_list list = {s->b, s->k, s->b_step, key, NULL, first, n};
     if (s->out_query)

@@ -1,5 +1,5 @@
 /* Softmax attention with values between the products: a row of pairs of one query and head, by the
- * equations of backend/values.h. Included by attention/kernels_body.h alone. */
+ * equations of backend/values.h. Included only by attention/kernels_body.h. */
 #ifndef BASIN_BACKEND_CPU_ATTENTION_KERNELS_VALUES_H
 #define BASIN_BACKEND_CPU_ATTENTION_KERNELS_VALUES_H
 
@@ -13,7 +13,7 @@
 typedef struct values_row {
     basin_values_row at;
     vfloat top, total, mean, pull, sum;
-    float most, share, middle, d, mid;
+    float max, share, middle, d, mid;
 } values_row;
 
 /* PASS(r, moved, pulled, i, n) for n lanes from i on; n is a constant but for the last. */
@@ -40,7 +40,7 @@ VECTOR_INLINE void values_top(values_row *r, bool moved, bool pulled, int64_t i,
     r->top = vector_max(vector_load_part(r->at.s + i, n, -INFINITY), r->top);
 }
 
-/* x <- ts; the sums of s, which is exp(s - most) by now, s x and s g. */
+/* x <- ts; the sums of s, which is exp(s - max) by now, s x and s g. */
 VECTOR_INLINE void values_measure(values_row *r, bool moved, bool pulled, int64_t i, int64_t n) {
     vfloat e = vector_load_part(r->at.s + i, n, 0);
     r->total += e;
@@ -85,9 +85,9 @@ VECTOR_INLINE void values_of(const basin_values_row *row, bool moved, bool pulle
     VALUES_PASS(values_scores);
     if (row->self >= 0 && row->self < row->count) row->s[row->self] = -INFINITY;
     VALUES_PASS(values_top);
-    r->most = vector_largest(r->top);
-    if (r->most == -INFINITY) r->most = 0;
-    row_exp(r->at.s, r->at.s, 1, r->most, r->at.count);
+    r->max = vector_largest(r->top);
+    if (r->max == -INFINITY) r->max = 0;
+    row_exp(r->at.s, r->at.s, 1, r->max, r->at.count);
     VALUES_PASS(values_measure);
     float total = vector_sum(r->total);
     r->share = total > 0 ? 1 / total : 0;

@@ -6,7 +6,7 @@
  *     dQ = T K               dK += T' Q
  *     gQ = T B + G K         gK += T' A + G' Q
  *
- * Factors are packed as the matrix product's kernel reads them. Tasks are cut by shapes alone, so
+ * Factors are packed as the matrix product's kernel reads them. Tasks are cut by shape only, so
  * that results do not depend on the number of threads. */
 #include "engine/backend/cpu/attention/attention.h"
 
@@ -199,7 +199,7 @@ static void score_row(const job *j, const room *own, const span *s, int64_t i, i
         .c = reverse ? own->c + near * j->row : NULL,
         .t = own->t + i * j->row,
         .gs = own->g + i * j->row,
-        .most = state,
+        .max = state,
         .total = state + 1,
         .gain = state + 2,
         .dbeta = at->out_beta ? j->partial + s->task * ATTENTION_ALIGN : NULL,

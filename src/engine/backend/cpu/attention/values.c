@@ -16,7 +16,7 @@
 
 enum {
     TILE_FLOATS = 32768, /* of one of up to four tiles */
-    MIN_TASKS = 16,      /* queries are split into groups until there are so many tasks */
+    MIN_TASKS = 16,      /* queries are split into groups until there are this many tasks */
     MIN_GROUP = 32,      /* queries */
     TILES = 4,           /* s, x, g, y of basin_values_row */
 };
@@ -24,7 +24,7 @@ enum {
 typedef struct dense {
     basin_values at;
     const basin_attention_kernels *kernels;
-    bool wanted[TILES];
+    bool used[TILES];
     int64_t groups, group; /* groups of queries, queries in one */
     int64_t tile, row;     /* queries in a tile, floats from one of its rows to the next */
     int64_t tasks;
@@ -41,15 +41,15 @@ static size_t gemm_bytes(const dense *d) {
     size_t scores = basin_gemm_serial_workspace(d->tile, d->at.keys, wide);
     size_t queries = basin_gemm_serial_workspace(d->tile, wide, d->at.keys);
     size_t keys = basin_gemm_serial_workspace(d->at.keys, wide, d->tile);
-    size_t most = scores > queries ? scores : queries;
-    most = most > keys ? most : keys;
-    return (most + 63) / 64 * 64;
+    size_t max = scores > queries ? scores : queries;
+    max = max > keys ? max : keys;
+    return (max + 63) / 64 * 64;
 }
 
 static int64_t key_count(const basin_values *at) { return at->batch * at->of_k.batch; }
 static int64_t value_count(const basin_values *at) { return at->batch * at->of_v.batch; }
 
-/* The tiles that the order needs; those of the bias alone are zeros. */
+/* The tiles that the order needs; tiles that only the bias has are zeros. */
 static size_t lay_out(dense *d, const basin_values *at, int threads, void *workspace) {
     basin_arena a = {.base = workspace};
     int64_t sets = basin_int_max(1, at->batch * at->shared);
@@ -57,8 +57,8 @@ static size_t lay_out(dense *d, const basin_values *at, int threads, void *works
         basin_int_min(basin_int_ceil(MIN_TASKS, sets), basin_int_ceil(at->queries, MIN_GROUP));
     if (at->packed && (at->out_k || at->out_v)) groups = 1; /* results lie apart */
     *d = (dense){.at = *at, .kernels = basin_attention_kernels_find()};
-    d->wanted[0] = true, d->wanted[1] = at->order == 2;
-    d->wanted[2] = at->order > 0 && at->c, d->wanted[3] = at->order == 2 && at->c;
+    d->used[0] = true, d->used[1] = at->order == 2;
+    d->used[2] = at->order > 0 && at->c, d->used[3] = at->order == 2 && at->c;
     d->group = basin_int_max(1, basin_int_ceil(at->queries, basin_int_max(1, groups)));
     d->groups = basin_int_ceil(at->queries, d->group);
     d->row = basin_int_max(1, basin_int_ceil(at->keys, ATTENTION_ALIGN)) * ATTENTION_ALIGN;
@@ -205,7 +205,7 @@ static void task_run(const dense *d, int64_t task) {
               .gemm = d->gemm + (size_t)place * d->gemm_bytes};
     if (at->causal) s.group = d->groups - 1 - s.group; /* the long ones first */
     for (int t = 0; t < TILES; t++)
-        s.s[t] = d->wanted[t] ? d->tiles + (place * TILES + t) * tile : NULL;
+        s.s[t] = d->used[t] ? d->tiles + (place * TILES + t) * tile : NULL;
     int64_t begin = s.group * d->group, end = basin_int_min(begin + d->group, at->queries);
     for (s.head = s.shared * each; s.head < (s.shared + 1) * each; s.head++)
         for (s.first = begin; s.first < end; s.first += d->tile, s.opens = false) {
@@ -258,10 +258,10 @@ typedef struct listed {
 
 static size_t lay_out_list(listed *l, const basin_values *at, void *workspace) {
     basin_arena a = {.base = workspace};
-    const bool wanted[TILES] = {true, at->order == 2, at->c, at->order == 2 && at->c};
+    const bool used[TILES] = {true, at->order == 2, at->c, at->order == 2 && at->c};
     *l = (listed){.at = *at, .kernels = basin_attention_kernels_find()};
     for (int t = 0; t < TILES; t++)
-        if (wanted[t]) l->w[t] = basin_arena_floats(&a, at->batch * at->heads * at->pairs);
+        if (used[t]) l->w[t] = basin_arena_floats(&a, at->batch * at->heads * at->pairs);
     return a.used;
 }
 
@@ -390,7 +390,7 @@ static void run_list(const basin_values *at, const basin_frame *frame, int threa
     listed l;
     lay_out_list(&l, at, workspace);
     l.simd = frame->simd;
-    clear(at->out_bias, at->batch * at->pairs * at->heads); /* pairs behind the last: padding */
+    clear(at->out_bias, at->batch * at->pairs * at->heads); /* pairs after the last: padding */
     basin_parallel_for(row_run, &l, at->batch * at->heads * at->queries, 0, threads);
     if (at->out_k || at->out_v)
         basin_parallel_for(column_run, &l, at->batch * at->shared * at->keys, 0, threads);

@@ -67,21 +67,21 @@ static void expect(const basin_walk *w, const float *also, int64_t also_stride, 
 
 /* One head's running sums under the largest score so far, taken into those of all chunks before. */
 typedef struct running {
-    float most, total;
+    float max, total;
 } running;
 
 static void ask_chunk(running *all, float *sum, const float *own, const basin_walk *w, int64_t head,
                       const batch *b, int n, const basin_attention_kernels *k) {
-    float r[CHUNK], most = all->most, total = 0;
+    float r[CHUNK], max = all->max, total = 0;
     k->dot(r, own, w->rows, b->index, n, w->stride);
     score(r, w->beta[head], w, b, n, head);
-    for (int i = 0; i < n; i++) most = fmaxf(most, r[i]);
-    float fade = expf(all->most - most);
-    for (int i = 0; i < n; i++) total += r[i] = expf(r[i] - most);
+    for (int i = 0; i < n; i++) max = fmaxf(max, r[i]);
+    float fade = expf(all->max - max);
+    for (int i = 0; i < n; i++) total += r[i] = expf(r[i] - max);
     if (fade != 1)
         for (int64_t i = 0; i < w->stride; i++) sum[i] *= fade;
     k->gather(sum, r, w->rows, b->index, n, w->stride);
-    *all = (running){most, all->total * fade + total};
+    *all = (running){max, all->total * fade + total};
 }
 
 enum { HEADS_AT_ONCE = 16 };
@@ -100,7 +100,7 @@ static void ask_heads(float *sum, float *lse, const float *own, const basin_walk
     for (int h = 0; h < heads; h++) {
         float inverse = all[h].total > 0 ? 1 / all[h].total : 0;
         for (int64_t i = 0; i < w->stride; i++) sum[h * w->stride + i] *= inverse;
-        lse[h] = all[h].total > 0 ? all[h].most + logf(all[h].total) : 0;
+        lse[h] = all[h].total > 0 ? all[h].max + logf(all[h].total) : 0;
     }
 }
 

@@ -1,6 +1,6 @@
 /* C = A B in blocks: a block of A [rows, k] and panels of B [k, cols] are packed to lie in the
- * second-level cache, for the tiles of kernel.h. k is cut into blocks, by k alone, whose sums are
- * added in order. */
+ * second-level cache, for the tiles of kernel.h. k is cut into blocks whose sizes depend only on k
+ * and whose sums are added in order. */
 
 #include "engine/backend/gemm.h"
 #include "base/sort.h"
@@ -10,12 +10,12 @@
 #include "engine/core/team/team.h"
 
 enum {
-    K_BLOCK = 1024,      /* at most so many steps of k between two sums, ... */
+    K_BLOCK = 1024,      /* max steps of k between two sums, ... */
     K_LONG = 4096,       /* ... half as many where k is longer than this, ... */
     K_UNIT = 32,         /* ... and a multiple of this, which is one of every kernel's unit */
     A_ROWS = 256,        /* rows of A packed at a time, at most */
     B_GROUP = 64 * 1024, /* floats of B that a thread packs for itself at a time */
-    BALANCE = 4,         /* blocks a thread, where another one costs no packing of A */
+    BALANCE = 4,         /* blocks per thread, where another one costs no packing of A */
     SUM_COLS = 768,      /* columns summed at a time where k has several blocks */
     SMALLER = 4,         /* blocks in place of one where cores are not free */
     ENDS = 1024,         /* floats of tiles that go to the epilogue together */
@@ -60,7 +60,7 @@ typedef struct plan {
 
 static int64_t align(int64_t floats) { return (floats + 15) / 16 * 16; }
 
-/* Floats that so many lanes of k steps take when packed. */
+/* Floats that `lanes` lanes of k steps take when packed. */
 static int64_t packed_floats(const basin_gemm_kernel *kernel, int64_t lanes, int64_t k) {
     return basin_int_ceil(k, kernel->unit) * kernel->unit * lanes * kernel->halves / 2;
 }
@@ -78,10 +78,9 @@ static int64_t b_panel(const basin_gemm_kernel *kernel, int64_t k) {
 static void plan_blocks(plan *p, const basin_gemm *g, int threads) {
     int64_t panel = basin_int_max(1, packed_floats(p->kernel, p->kernel->mr, p->k_step));
     int64_t a_rows = p->kernel->a_rows ? p->kernel->a_rows : A_ROWS;
-    int64_t most = basin_int_min(a_rows / p->kernel->mr, p->kernel->a_block / panel);
+    int64_t max = basin_int_min(a_rows / p->kernel->mr, p->kernel->a_block / panel);
     int64_t share = basin_int_ceil(threads, g->batch);
-    p->m_blocks =
-        basin_int_ceil(basin_int_ceil(p->m_panels, basin_int_max(1, most)), share) * share;
+    p->m_blocks = basin_int_ceil(basin_int_ceil(p->m_panels, basin_int_max(1, max)), share) * share;
     p->m_blocks = basin_int_min(p->m_blocks, p->m_panels);
     p->n_blocks = p->k_blocks > 1 ? basin_int_ceil(g->n, SUM_COLS) : 1;
     if (p->direct) share *= BALANCE;
@@ -158,7 +157,7 @@ static void rows_pack(const basin_gemm *g, const plan *p, const block *at, int64
                  g->a_col, last * kernel->mr + rows_of(g, p, at, last) - first, k);
 }
 
-/* Where a tile ends, to be fetched while it is summed: in its last block of k alone. */
+/* The result tile, prefetched while it is summed: only in its last block of k. */
 static basin_gemm_ahead ahead_of(const basin_gemm *g, int64_t batch, int64_t row, int64_t col,
                                  bool ends) {
     int64_t size = g->c_narrow ? 2 : 4, at = batch * g->c_batch + row * g->c_row + col;

@@ -56,12 +56,12 @@ struct basin_gemm_kernel {
     /* For basin_gemm_panels_pack: panel[p * width + l] = x[l * lane + p], p < k, l < width. */
     void (*turn)(float *panel, const float *x, int64_t lane, int width, int64_t k);
     void (*begin)(void), (*end)(void); /* around the tiles of a thread, or NULL */
-    /* Multiply-adds in registers alone, of numbers from data; returns how many operations they
-     * were. NULL: tiles do as well. */
+    /* Multiply-adds that stay in registers, of numbers from data; returns the number of operations.
+     * NULL: tiles reach the same speed. */
     double (*peak)(float *data, int64_t rounds);
 };
 
-/* A table whose tiles are MR x NR, by `tile`; blocks of A have so many kilofloats. */
+/* A table whose tiles are MR x NR, by `tile`; blocks of A have `kilofloats` * 1024 floats. */
 #define BASIN_GEMM_KERNEL(unit_, halves_, kilofloats, pack_, ...)                                  \
     {                                                                                              \
         .mr = MR, .nr = NR, .unit = unit_, .halves = halves_, .a_block = (kilofloats)*1024,        \
@@ -72,7 +72,7 @@ extern const basin_gemm_kernel basin_gemm_kernel_portable;
 extern const basin_gemm_kernel basin_gemm_kernel_neon;
 extern const basin_gemm_kernel basin_gemm_kernel_avx2;
 extern const basin_gemm_kernel basin_gemm_kernel_avx512;
-/* Of bfloat16 factors. */
+/* For bfloat16 factors. */
 extern const basin_gemm_kernel basin_gemm_kernel_narrow_amx;
 extern const basin_gemm_kernel basin_gemm_kernel_narrow_avx512;
 extern const basin_gemm_kernel basin_gemm_kernel_narrow_neon;

@@ -145,8 +145,8 @@ typedef struct rows_of_a {
     int64_t row, half, unit;
 } rows_of_a;
 
-/* The sums of one tile; `rows`, `cols` are constants where all are requested. Loads come first:
- * none then overlaps a product where another thread uses the tiles, too. */
+/* The sums of one tile; `rows`, `cols` are constants where all are requested. Loads come first, so
+ * that none overlaps a product where another thread also uses the tiles. */
 INLINE void sum(rows_of_a panel, const uint32_t *b, int64_t units, int rows, int cols,
                 const basin_gemm_ahead *ahead) {
     const uint32_t *a = panel.word;

@@ -56,14 +56,14 @@ static float row_max(const float *x, int64_t n) {
     vfloat m0 = vector_all(-INFINITY), m1 = m0, m2 = m0, m3 = m0;
     int64_t i = 0;
     for (; i + 4 * VECTOR_LANES <= n; i += 4 * VECTOR_LANES) {
-        m0 = vector_most(m0, vector_load(x + i));
-        m1 = vector_most(m1, vector_load(x + i + VECTOR_LANES));
-        m2 = vector_most(m2, vector_load(x + i + 2 * VECTOR_LANES));
-        m3 = vector_most(m3, vector_load(x + i + 3 * VECTOR_LANES));
+        m0 = vector_row_max(m0, vector_load(x + i));
+        m1 = vector_row_max(m1, vector_load(x + i + VECTOR_LANES));
+        m2 = vector_row_max(m2, vector_load(x + i + 2 * VECTOR_LANES));
+        m3 = vector_row_max(m3, vector_load(x + i + 3 * VECTOR_LANES));
     }
     for (; i < n; i += VECTOR_LANES)
-        m0 = vector_most(m0, vector_load_part(x + i, n - i, -INFINITY));
-    return vector_largest_nan(vector_most(vector_most(m0, m1), vector_most(m2, m3)));
+        m0 = vector_row_max(m0, vector_load_part(x + i, n - i, -INFINITY));
+    return vector_largest_nan(vector_row_max(vector_row_max(m0, m1), vector_row_max(m2, m3)));
 }
 
 static void axpy(float *y, float a, const float *x, int64_t n) {
@@ -96,16 +96,16 @@ static void sum_rows(float *to, const float *x, int64_t rows, int64_t stride, in
 
 static void max_rows(float *to, const float *x, int64_t rows, int64_t stride, int64_t n) {
     for (int64_t j = 0; j < n; j += VECTOR_LANES) {
-        vfloat most = vector_all(-INFINITY);
+        vfloat max = vector_all(-INFINITY);
         for (int64_t i = 0; i < rows; i++)
-            most = vector_max_nan(most, vector_load_part(x + i * stride + j, n - j, 0.0f));
-        vector_store_part(to + j, most, n - j);
+            max = vector_max_nan(max, vector_load_part(x + i * stride + j, n - j, 0.0f));
+        vector_store_part(to + j, max, n - j);
     }
 }
 
-/* Writes exp(x - most) to `to` (if not NULL) and returns its sum; no x is above `most`. */
-VECTOR_INLINE float exp_row(float *to, const float *x, float most, int64_t n) {
-    vfloat sum = {0}, shift = vector_all(most);
+/* Writes exp(x - max) to `to` (if not NULL) and returns its sum; no x is above `max`. */
+VECTOR_INLINE float exp_row(float *to, const float *x, float max, int64_t n) {
+    vfloat sum = {0}, shift = vector_all(max);
     int64_t i = 0;
     for (; i + 4 * VECTOR_LANES <= n; i += 4 * VECTOR_LANES) { /* four at once, added in order */
         vfloat e0 = vector_exp_below(vector_load(x + i) - shift);
@@ -134,14 +134,14 @@ VECTOR_INLINE float exp_row(float *to, const float *x, float most, int64_t n) {
 }
 
 static float row_logsumexp(const float *x, int64_t n) {
-    float most = row_max(x, n);
-    if (isinf(most)) return most;
-    return most + logf(exp_row(NULL, x, most, n));
+    float max = row_max(x, n);
+    if (isinf(max)) return max;
+    return max + logf(exp_row(NULL, x, max, n));
 }
 
 static void row_softmax(float *to, float *lse, const float *x, int64_t n) {
-    float most = row_max(x, n), sum = exp_row(to, x, most, n), inverse = 1.0f / sum;
-    if (lse) *lse = isinf(most) ? most : most + logf(sum);
+    float max = row_max(x, n), sum = exp_row(to, x, max, n), inverse = 1.0f / sum;
+    if (lse) *lse = isinf(max) ? max : max + logf(sum);
     int64_t i = 0;
     for (; i + VECTOR_LANES <= n; i += VECTOR_LANES)
         vector_store(to + i, vector_load(to + i) * inverse);
@@ -173,7 +173,7 @@ VECTOR_INLINE void add_part(float *to, vfloat x, int64_t left) {
     vector_store_part(to, vector_load_part(to, left, 0.0f) + x, left);
 }
 
-/* The same with a gain, by which c is multiplied in the sums; dgain += c n, too. */
+/* The same with a gain, by which c is multiplied in the sums; also dgain += c n. */
 static void gain_sums(float *sum_c, float *sum_cn, float *ddelta, float *dgain, const float *x,
                       const float *gain, const float *c, moments m, int64_t n) {
     vfloat s0 = {0}, s1 = {0}, centre = vector_all(m.mean);

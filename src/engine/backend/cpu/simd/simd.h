@@ -1,6 +1,6 @@
 /* The inner loops of the fast backend, one table per instruction set, chosen at run time: the same
  * source (*_body.h) is compiled for each. Functions work on rows of contiguous floats in the
- * calling thread; results depend on arguments alone. */
+ * calling thread; results depend only on the arguments. */
 #ifndef BASIN_BACKEND_CPU_SIMD_SIMD_H
 #define BASIN_BACKEND_CPU_SIMD_SIMD_H
 
@@ -14,8 +14,8 @@ typedef struct basin_strip {
     int64_t row;
 } basin_strip;
 
-/* Of a tile: relu?(alpha tile + beta other), or alpha tile where `other` is above 0, or other +
- * step (alpha tile + beta other), moved by `moved`; rows `row` apart. */
+/* Finishes a tile: relu?(alpha tile + beta other), or alpha tile where `other` is above 0, or other
+ * + step (alpha tile + beta other), moved by `moved`; rows `row` apart. */
 typedef struct basin_finish {
     void *to;
     const void *other; /* or NULL */

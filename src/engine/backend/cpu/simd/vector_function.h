@@ -41,7 +41,7 @@ VECTOR_INLINE vfloat vector_min_nan(vfloat a, vfloat b) {
 }
 
 /* The larger for rows, of which either zero may be the largest; a NaN wins. */
-VECTOR_INLINE vfloat vector_most(vfloat a, vfloat b) {
+VECTOR_INLINE vfloat vector_row_max(vfloat a, vfloat b) {
 #if defined(__aarch64__)
     return (vfloat)vmaxq_f32((float32x4_t)a, (float32x4_t)b);
 #elif defined(__AVX512F__)
@@ -59,10 +59,10 @@ VECTOR_INLINE float vector_largest_nan(vfloat v) {
     bool nan = _mm512_cmp_ps_mask((__m512)v, (__m512)v, _CMP_UNORD_Q) != 0;
     return nan ? NAN : vector_largest(v);
 #else
-    float most = v[0];
+    float max = v[0];
     for (int i = 1; i < VECTOR_LANES; i++)
-        if (v[i] > most || v[i] != v[i]) most = v[i];
-    return most;
+        if (v[i] > max || v[i] != v[i]) max = v[i];
+    return max;
 #endif
 }
 
@@ -253,7 +253,8 @@ VECTOR_INLINE vdouble double_exp(vdouble y) {
     return p * (vdouble)(((vulong)biased - (vulong)shift + 1023u) << 52);
 }
 
-/* x^power, power not 0; of negative x where the power is `whole`, negative where `odd`. */
+/* x^power, power not 0; negative x only where the power is `whole`; the result is then negative
+ * where it is `odd`. */
 VECTOR_INLINE vhalf vector_power(vhalf x, double power, bool whole, bool odd) {
     const vdouble zero = {0};
     vdouble wide = __builtin_convertvector(x, vdouble);

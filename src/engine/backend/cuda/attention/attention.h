@@ -5,7 +5,7 @@
  *     listed   a CSR list without mixing and biases: streamed rows, nothing stored for a pair
  *     mixed    the rest: scores of every pair and head in the workspace, pass by pass
  *
- * Scores are kept in units of log 2: exp(z - lse) = 2^(z' - most) / total, z' = z / log 2. */
+ * Scores are kept in units of log 2: exp(z - lse) = 2^(z' - maximum) / total, z' = z / log 2. */
 #ifndef BASIN_BACKEND_CUDA_ATTENTION_ATTENTION_H
 #define BASIN_BACKEND_CUDA_ATTENTION_ATTENTION_H
 
@@ -44,13 +44,13 @@ struct basin_cuda_heads {
 
 /* What the key side needs to know of a query and head. */
 struct basin_cuda_summary {
-    float most;   /* the largest score, in units of log 2 */
-    float weight; /* w / sum of 2^(z' - most); 0 for a query with no key */
-    float mean;   /* reverse: the mean of c under P */
+    float maximum; /* the largest score, in units of log 2 */
+    float weight;  /* w / sum of 2^(z' - maximum); 0 for a query with no key */
+    float mean;    /* reverse: the mean of c under P */
     float unused;
 };
 
-/* Whether rows of a table begin at multiples of so many bytes; an absent one's do. */
+/* Whether the rows of a table are aligned to `bytes`; true for an absent table. */
 static inline bool basin_cuda_aligned(const void *table, int64_t step, basin_kind kind,
                                       size_t bytes) {
     size_t size = kind == BASIN_NARROW ? sizeof(basin_bf16) : sizeof(float);

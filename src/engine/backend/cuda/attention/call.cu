@@ -67,7 +67,7 @@ static basin_cuda_mode mode_of(const basin_call *call) {
 
 enum form { DENSE, LISTED, MIXED };
 
-/* ---- results as bytes: as a plan wants them, or with bytes beside ---- */
+/* ---- results as bytes: in the type the plan asks for, or with bytes as well ---- */
 
 static bool is_bytes(const basin_call *call, int side) {
     int k = side_of(call, side);
@@ -93,7 +93,7 @@ static int64_t nodes_of(const basin_cuda_heads *at, int side) {
     return at->batch * (side == 0 ? at->queries : at->keys);
 }
 
-/* Results that are bytes, as bfloat16 in the workspace behind what kernels need. */
+/* Byte results, as bfloat16 in the workspace after what the kernels need. */
 static size_t staged_bytes(const basin_call *call, const basin_cuda_heads *at, int side) {
     size_t row = (size_t)(at->heads * at->width) * sizeof(basin_bf16);
     return is_bytes(call, side) ? ((size_t)nodes_of(at, side) * row + 255) / 256 * 256 : 0;

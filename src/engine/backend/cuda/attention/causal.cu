@@ -18,8 +18,9 @@ struct causal {
     int group;                         /* queries of a block at a time */
     basin_divisor by_heads, by_chunks; /* chunks: vectors of a row */
     basin_divisor by_queries;
-    float *space;                     /* in place of shared memory, or NULL */
-    int64_t row_floats, block_floats; /* of the scores of a group; of all that a block needs */
+    float *space; /* in place of shared memory, or NULL */
+    int64_t row_floats,
+        block_floats; /* floats for the scores of a group; for everything a block needs */
 };
 
 /* The queries that a block works on: their first row, and its place in its sequence. */
@@ -28,7 +29,7 @@ struct batch {
     int place;
 };
 
-/* Numbers that query r of them sees; 0 behind the last query. */
+/* The number of keys that query r sees; 0 past the last query. */
 BASIN_DEVICE int seen(const causal &a, const batch &b, int r) {
     if (b.first + r >= a.rows) return 0;
     int n = b.place + r;
@@ -81,12 +82,12 @@ static __device__ void sum_up(const causal &a, float *score, const float *cotang
     for (int i = (int)threadIdx.x / 32; i < a.group * a.heads; i += (int)blockDim.x / 32) {
         int r = (int)basin_divide((uint32_t)i, a.by_heads), h = i - r * a.heads;
         int base = r * a.length, end = seen(a, b, r);
-        float most = -INFINITY, sum = 0, mean = 0;
+        float maximum = -INFINITY, sum = 0, mean = 0;
         for (int e = lane * a.heads + h; e < end; e += 32 * a.heads)
-            most = fmaxf(most, score[base + e]);
-        most = basin_warp_max(most);
+            maximum = fmaxf(maximum, score[base + e]);
+        maximum = basin_warp_max(maximum);
         for (int e = lane * a.heads + h; e < end; e += 32 * a.heads) {
-            float share = expf(score[base + e] - most);
+            float share = expf(score[base + e] - maximum);
             sum += share;
             if (MODE == REVERSE) mean += share * cotangent[base + e];
             if (MODE != LOGSUMEXP) score[base + e] = share;
@@ -95,7 +96,7 @@ static __device__ void sum_up(const causal &a, float *score, const float *cotang
         if (MODE == REVERSE) mean = basin_warp_sum(mean);
         if (lane > 0 || b.first + r >= a.rows) continue;
         if (MODE == LOGSUMEXP)
-            basin_write_one(a.y, b.first * a.heads + i, end > 0 ? most + logf(sum) : 0.0f);
+            basin_write_one(a.y, b.first * a.heads + i, end > 0 ? maximum + logf(sum) : 0.0f);
         else
             total[i] = end > 0 ? make_float2(1 / sum, mean / sum) : make_float2(0, 0);
     }
@@ -128,7 +129,7 @@ static __device__ void store(const causal &a, const float *score, const float *c
 template <causal_mode MODE, int V> static __global__ void causal_rows(const causal a) {
     extern __shared__ float4 shared[];
     float *space = a.space ? a.space + blockIdx.x * a.block_floats : (float *)shared;
-    float *score = space, *cotangent = space + a.row_floats; /* the latter of the reverse alone */
+    float *score = space, *cotangent = space + a.row_floats; /* the latter only in the reverse */
     float2 *total = (float2 *)(space + (MODE == REVERSE ? 2 : 1) * a.row_floats);
     for (batch b = {(int64_t)blockIdx.x * a.group, 0}; b.first < a.rows;
          b.first += (int64_t)gridDim.x * a.group) {
@@ -212,17 +213,17 @@ BASIN_DEVICE void exponentials(float (&x)[TURNS][unit<H>::size], float (&inverse
     constexpr int U = unit<H>::size;
     const float scale = factor * 1.44269504f; /* exp2 is one instruction */
     int mine = (int)threadIdx.x % 32 * U;
-    float most[H];
-    BASIN_UNROLL (h, H) most[h] = -INFINITY, inverse[h] = 0;
+    float maximum[H];
+    BASIN_UNROLL (h, H) maximum[h] = -INFINITY, inverse[h] = 0;
     BASIN_UNROLL (i, TURNS)
         BASIN_UNROLL (j, U) {
             x[i][j] = 32 * U * i + mine + j < end ? x[i][j] * scale : -INFINITY;
-            most[j % H] = fmaxf(most[j % H], x[i][j]);
+            maximum[j % H] = fmaxf(maximum[j % H], x[i][j]);
         }
-    BASIN_UNROLL (h, H) most[h] = end > 0 ? basin_warp_max(most[h]) : 0.0f;
+    BASIN_UNROLL (h, H) maximum[h] = end > 0 ? basin_warp_max(maximum[h]) : 0.0f;
     BASIN_UNROLL (i, TURNS)
         BASIN_UNROLL (j, U) {
-            x[i][j] = exp2f(x[i][j] - most[j % H]);
+            x[i][j] = exp2f(x[i][j] - maximum[j % H]);
             inverse[j % H] += x[i][j];
         }
     BASIN_UNROLL (h, H) inverse[h] = end > 0 ? 1 / basin_warp_sum(inverse[h]) : 0.0f;

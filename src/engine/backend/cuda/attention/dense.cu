@@ -4,7 +4,7 @@
 #include "engine/backend/cuda/attention/dense.h"
 #include "engine/backend/cuda/attention/dense_rows.h"
 
-/* The products' precision: bf16 of narrow operands; of floats tf32, or three for one. */
+/* The products' precision: bf16 for narrow operands, tf32 or three tf32 products for floats. */
 static size_t shared_bytes(const basin_cuda_heads *at, basin_cuda_mode mode, int warps) {
     int width = (int)at->width;
     return at->kind == BASIN_NARROW ? basin_dense_bytes_bf16(width, mode, warps)
@@ -21,9 +21,9 @@ bool basin_cuda_dense_fits(const basin_cuda *cuda, const basin_cuda_heads *at) {
 /* Rows go to as few blocks as hold them, evenly. */
 static int warps_of(const basin_cuda *cuda, const basin_cuda_heads *at, basin_cuda_mode mode,
                     int64_t own) {
-    int64_t strips = basin_cuda_ceil(own, 16), most = BASIN_DENSE_WARPS;
-    while (most > 1 && shared_bytes(at, mode, (int)most) > cuda->shared_limit) most--;
-    return (int)basin_cuda_ceil(strips, basin_cuda_ceil(strips, most));
+    int64_t strips = basin_cuda_ceil(own, 16), maximum = BASIN_DENSE_WARPS;
+    while (maximum > 1 && shared_bytes(at, mode, (int)maximum) > cuda->shared_limit) maximum--;
+    return (int)basin_cuda_ceil(strips, basin_cuda_ceil(strips, maximum));
 }
 
 struct dense_space {

@@ -310,7 +310,7 @@ __global__ void __launch_bounds__(BASIN_DENSE_WARPS * 32, WIDTH > 64 ? 1 : 2)
     if (MODE != BASIN_CUDA_VALUE && p.out) block.write(p, sum, factor);
 }
 
-/* The launches of one precision; attention_dense_*.cu. Shared memory for so many warps. */
+/* The launches of one precision; attention_dense_*.cu. Shared memory for `warps` warps. */
 #define BASIN_DENSE_DECLARE(name)                                                                  \
     size_t basin_dense_bytes_##name(int width, basin_cuda_mode mode, int warps);                   \
     cudaError_t basin_dense_launch_##name(const basin_dense_launch *p, basin_cuda_mode mode,       \

@@ -16,7 +16,7 @@ struct basin_dense_launch {
     float *slope;    /* [batch, queries, H]: shares of dbeta or gbeta, or NULL */
     basin_cuda_summary
         *summary; /* written by query, read by key; NULL where there is no key side */
-    int own, other, heads, width, blocks; /* nodes on either side; blocks of own rows a head */
+    int own, other, heads, width, blocks; /* nodes on either side; blocks of own rows per head */
     int64_t tasks;                        /* batch * heads * blocks */
     int64_t step_x, step_x2, step_y, step_y2, step_out; /* elements from a node to the next */
     bool exclude_self;
@@ -36,7 +36,7 @@ BASIN_DEVICE float basin_quad_max(float x) {
 /* The rows g and g + 8 of a warp's 16, as a thread sees them; sums are over its own columns until
  * basin_dense_total adds those of the four threads that share the rows. */
 struct basin_dense_rows {
-    float most[2], total[2], gain[2], slope[2];
+    float maximum[2], total[2], gain[2], slope[2];
 };
 
 /* Whether the pair of own row `row` and streamed row `column` counts. */
@@ -70,26 +70,26 @@ BASIN_DEVICE bool basin_dense_outside(const basin_dense_launch &p, int row, int 
 template <int COLUMNS>
 BASIN_DEVICE void basin_dense_raise(float factor[2], basin_dense_rows &s, const float (*r)[4],
                                     float beta, const basin_dense_bounds &in) {
-    float most[2] = {s.most[0], s.most[1]};
+    float maximum[2] = {s.maximum[0], s.maximum[1]};
     BASIN_UNROLL (j, COLUMNS / 8)
         BASIN_UNROLL (e, 4)
-            if (in.whole || in.holds(j, e)) most[e / 2] = fmaxf(most[e / 2], r[j][e] * beta);
+            if (in.whole || in.holds(j, e)) maximum[e / 2] = fmaxf(maximum[e / 2], r[j][e] * beta);
     BASIN_UNROLL (i, 2) {
-        most[i] = basin_quad_max(most[i]);
-        factor[i] = s.most[i] == most[i] ? 1.0f : basin_exp2(s.most[i] - most[i]);
-        s.most[i] = most[i];
+        maximum[i] = basin_quad_max(maximum[i]);
+        factor[i] = s.maximum[i] == maximum[i] ? 1.0f : basin_exp2(s.maximum[i] - maximum[i]);
+        s.maximum[i] = maximum[i];
     }
 }
 
-/* 2^(beta r - most), 0 where the pair is left out; most is -infinity only if all are. */
-BASIN_DEVICE float basin_dense_weight(float r, float beta, float most, const basin_dense_bounds &in,
-                                      int j, int e) {
-    return in.whole || in.holds(j, e) ? basin_exp2(fmaf(r, beta, -most)) : 0.0f;
+/* 2^(beta r - maximum), 0 where the pair is left out; maximum is -infinity only if all are. */
+BASIN_DEVICE float basin_dense_weight(float r, float beta, float maximum,
+                                      const basin_dense_bounds &in, int j, int e) {
+    return in.whole || in.holds(j, e) ? basin_exp2(fmaf(r, beta, -maximum)) : 0.0f;
 }
 
 /* ---- a block of scores, by query ---- */
 
-/* The force: r becomes 2^(z - most), the sums follow. */
+/* The force: r becomes 2^(z - maximum), the sums follow. */
 template <int COLUMNS>
 BASIN_DEVICE void basin_dense_force(float factor[2], float (*r)[4], basin_dense_rows &s, float beta,
                                     const basin_dense_bounds &in) {
@@ -97,7 +97,7 @@ BASIN_DEVICE void basin_dense_force(float factor[2], float (*r)[4], basin_dense_
     BASIN_UNROLL (i, 2) s.total[i] *= factor[i], s.slope[i] *= factor[i];
     BASIN_UNROLL (j, COLUMNS / 8)
         BASIN_UNROLL (e, 4) {
-            float weight = basin_dense_weight(r[j][e], beta, s.most[e / 2], in, j, e);
+            float weight = basin_dense_weight(r[j][e], beta, s.maximum[e / 2], in, j, e);
             s.total[e / 2] += weight;
             s.slope[e / 2] = fmaf(weight, r[j][e], s.slope[e / 2]);
             r[j][e] = weight;
@@ -113,7 +113,7 @@ BASIN_DEVICE void basin_dense_mean(const float (*r)[4], const float (*c)[4], bas
     BASIN_UNROLL (i, 2) s.total[i] *= factor[i], s.gain[i] *= factor[i];
     BASIN_UNROLL (j, COLUMNS / 8)
         BASIN_UNROLL (e, 4) {
-            float weight = basin_dense_weight(r[j][e], beta, s.most[e / 2], in, j, e);
+            float weight = basin_dense_weight(r[j][e], beta, s.maximum[e / 2], in, j, e);
             s.total[e / 2] += weight;
             s.gain[e / 2] = fmaf(weight, c[j][e], s.gain[e / 2]);
         }
@@ -126,8 +126,8 @@ BASIN_DEVICE void basin_dense_reverse(float (*r)[4], float (*c)[4], basin_dense_
     BASIN_UNROLL (j, COLUMNS / 8)
         BASIN_UNROLL (e, 4) {
             int i = e / 2;
-            float P =
-                s.total[i] * basin_dense_weight(r[j][e], beta * BASIN_LOG2_E, s.most[i], in, j, e);
+            float P = s.total[i] *
+                      basin_dense_weight(r[j][e], beta * BASIN_LOG2_E, s.maximum[i], in, j, e);
             float gs = P * beta * (c[j][e] - s.gain[i]);
             s.slope[i] = fmaf(gs, r[j][e], s.slope[i]);
             r[j][e] = P;
@@ -144,7 +144,7 @@ BASIN_DEVICE void basin_dense_by_key(float (*r)[4], float (*c)[4],
     int t = threadIdx.x % 4;
     BASIN_UNROLL (j, COLUMNS / 8)
         BASIN_UNROLL (side, 2) {
-            float4 q = *(const float4 *)&summary[j * 8 + 2 * t + side]; /* most, weight, mean */
+            float4 q = *(const float4 *)&summary[j * 8 + 2 * t + side]; /* maximum, weight, mean */
 #pragma unroll
             for (int e = side; e < 4; e += 2) {
                 float weight = basin_dense_weight(r[j][e], beta * BASIN_LOG2_E, q.x, in, j, e);
@@ -170,15 +170,15 @@ BASIN_DEVICE void basin_dense_close(float factor[2], const basin_dense_launch &p
         float inverse = MODE == BASIN_CUDA_REVERSE ? total : any ? 1.0f / total : 0.0f;
         factor[i] = MODE == BASIN_CUDA_REVERSE ? beta * w : beta * w * inverse;
         if (!there) continue;
-        if (p.lse) p.lse[at] = any ? s.most[i] * BASIN_LN_2 + logf(total) : 0.0f;
+        if (p.lse) p.lse[at] = any ? s.maximum[i] * BASIN_LN_2 + logf(total) : 0.0f;
         if (p.gw) p.gw[at] = beta * s.gain[i];
         if (p.slope)
             p.slope[at] =
                 MODE == BASIN_CUDA_REVERSE ? w * (s.gain[i] + slope) : w * inverse * slope;
         if (p.summary)
             p.summary[((int64_t)entry * p.heads + head) * p.own + query] = {
-                any ? s.most[i] : 0.0f, w * inverse, MODE == BASIN_CUDA_REVERSE ? s.gain[i] : 0.0f,
-                0.0f};
+                any ? s.maximum[i] : 0.0f, w * inverse,
+                MODE == BASIN_CUDA_REVERSE ? s.gain[i] : 0.0f, 0.0f};
     }
 }
 

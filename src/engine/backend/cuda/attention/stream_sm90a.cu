@@ -1,14 +1,14 @@
 /* Energy attention over all pairs of long sequences of bfloat16, heads of 33 to 64, on sm_90's
  * warpgroup products.
  *
- * A block of four warps has 64 own rows of one head; the other side streams through shared memory,
- * 64 rows a tile. By query these are the keys, by key the queries; with x, x2 the own rows and y,
- * y2 the streamed ones (attention/dense.h),
+ * A block of four warps has 64 own rows of one head; the other side streams through shared memory
+ * in tiles of 64 rows. By query these are the keys, by key the queries; with x, x2 the own rows and
+ * y, y2 the streamed ones (attention/dense.h),
  *
  *     r = x y^T    c = x2 y^T + x y2^T    sum over y of  p y  (force),  p y2 + gs y  (reverse)
  *
- * The reverse by query goes once, before the mean of c is known: with p = 2^(z' - most) and c less
- * an estimate c0 of the mean, from the first tile,
+ * The reverse by query goes once, before the mean of c is known: with p = 2^(z' - maximum) and c
+ * less an estimate c0 of the mean, from the first tile,
  *
  *     sum = sum of p y2 + p beta (c - c0) y    more = sum of p y    gain = sum of p beta (c - c0)
  *     gq = beta w / total (sum - gain / total more)
@@ -25,7 +25,7 @@ enum {
     ROWS = BASIN_STREAM_ROWS,
     SUMS = 32,          /* of a thread: two rows, every fourth pair of columns */
     TABLE = ROWS * 128, /* bytes */
-    NODES_LEAST = 256,
+    MIN_NODES = 256,
 };
 
 typedef basin_wgmma_bf16 number;
@@ -130,7 +130,7 @@ template <basin_cuda_mode MODE, bool BY_KEY> struct stream_block {
     }
 
     /* Pairs beyond the other side's end, of a node with itself, and of tokens in the wrong order;
-     * tiles of such pairs alone are not visited. */
+     * tiles that hold only such pairs are skipped. */
     BASIN_METHOD void leave_out(float (&r)[SUMS], int tile) const {
         int row = first + warp * 16 + g, column = tile * ROWS + 2 * t;
         bool end = !BY_KEY && tile * ROWS + ROWS > p.other;
@@ -166,27 +166,27 @@ BASIN_DEVICE void pack(uint32_t (&to)[4], const float (&x)[8]) {
     BASIN_UNROLL (i, 4) to[i] = basin_mma_bf16::two(x[2 * i], x[2 * i + 1]);
 }
 
-/* What is summed over the two rows of a thread, of its own columns alone but for `most`. */
+/* Sums over the two rows of a thread, over the thread's columns only, except `maximum`. */
 struct stream_rows {
-    float most[2], total[2], gain[2];
-    float base[2]; /* reverse: beta c0 */
-    float slope[2], bend[2],
-        mean[2]; /* for dbeta: p r; for gbeta p beta (c - c0) r, and p c, too */
+    float maximum[2], total[2], gain[2];
+    float base[2];                    /* reverse: beta c0 */
+    float slope[2], bend[2], mean[2]; /* for dbeta: p r; for gbeta p beta (c - c0) r and p c */
 };
 
 /* The largest score of each row of a tile, in units of log 2. */
-BASIN_DEVICE void largest(float (&most)[2], const float (&r)[SUMS], float scale) {
+BASIN_DEVICE void largest(float (&maximum)[2], const float (&r)[SUMS], float scale) {
     float m[4] = {r[0], r[1], r[2], r[3]};
     if (scale > 0) {
 #pragma unroll
         for (int i = 4; i < SUMS; i++) m[i % 4] = fmaxf(m[i % 4], r[i]);
-        most[0] = fmaxf(m[0], m[1]), most[1] = fmaxf(m[2], m[3]);
+        maximum[0] = fmaxf(m[0], m[1]), maximum[1] = fmaxf(m[2], m[3]);
     } else {
 #pragma unroll
         for (int i = 4; i < SUMS; i++) m[i % 4] = fminf(m[i % 4], r[i]);
-        most[0] = fminf(m[0], m[1]), most[1] = fminf(m[2], m[3]);
+        maximum[0] = fminf(m[0], m[1]), maximum[1] = fminf(m[2], m[3]);
     }
-    most[0] = basin_quad_max(most[0] * scale), most[1] = basin_quad_max(most[1] * scale);
+    maximum[0] = basin_quad_max(maximum[0] * scale),
+    maximum[1] = basin_quad_max(maximum[1] * scale);
 }
 
 BASIN_DEVICE void shrink(float (&sum)[SUMS], const float factor[2]) {
@@ -197,14 +197,14 @@ BASIN_DEVICE void shrink(float (&sum)[SUMS], const float factor[2]) {
 template <basin_cuda_mode MODE, bool SLOPE>
 BASIN_DEVICE void raise(stream_rows &s, float (&sum)[SUMS], float (&more)[SUMS],
                         const float (&r)[SUMS], float scale) {
-    float most[2], factor[2];
-    largest(most, r, scale);
-    bool grew = most[0] > s.most[0] + 8 || most[1] > s.most[1] + 8;
+    float maximum[2], factor[2];
+    largest(maximum, r, scale);
+    bool grew = maximum[0] > s.maximum[0] + 8 || maximum[1] > s.maximum[1] + 8;
     if (!__any_sync(0xffffffffu, grew)) return;
     BASIN_UNROLL (i, 2) {
-        most[i] = fmaxf(most[i], s.most[i]);
-        factor[i] = basin_exp2(s.most[i] - most[i]);
-        s.most[i] = most[i], s.total[i] *= factor[i], s.gain[i] *= factor[i];
+        maximum[i] = fmaxf(maximum[i], s.maximum[i]);
+        factor[i] = basin_exp2(s.maximum[i] - maximum[i]);
+        s.maximum[i] = maximum[i], s.total[i] *= factor[i], s.gain[i] *= factor[i];
         if (SLOPE) s.slope[i] *= factor[i], s.bend[i] *= factor[i], s.mean[i] *= factor[i];
     }
     if (MODE != BASIN_CUDA_VALUE) shrink(sum, factor);
@@ -216,7 +216,7 @@ BASIN_DEVICE void estimate(stream_rows &s, const float (&r)[SUMS], const float (
                            float scale, float beta) {
     float total[2] = {}, gain[2] = {};
     BASIN_UNROLL (i, SUMS) {
-        float p = basin_exp2(fmaf(r[i], scale, -s.most[i / 2 % 2]));
+        float p = basin_exp2(fmaf(r[i], scale, -s.maximum[i / 2 % 2]));
         total[i / 2 % 2] += p;
         gain[i / 2 % 2] = fmaf(p, c[i], gain[i / 2 % 2]);
     }
@@ -233,7 +233,7 @@ BASIN_DEVICE void weigh(stream_weights &w, stream_rows &s, const float (&r)[SUMS
         float p[8], bent[8];
         BASIN_UNROLL (e, 8) {
             int n = step * 8 + e, i = e / 2 % 2;
-            p[e] = basin_exp2(fmaf(r[n], scale, -s.most[i]));
+            p[e] = basin_exp2(fmaf(r[n], scale, -s.maximum[i]));
             s.total[i] += p[e];
             /* A left-out score is infinite. */
             float score = SLOPE && p[e] > 0 ? r[n] : 0;
@@ -295,9 +295,9 @@ BASIN_DEVICE void gather(float (&sum)[SUMS], float (&more)[SUMS], const stream_w
 
 /* ---- what a query comes to ---- */
 
-BASIN_DEVICE float level_of(float most, float total, float w) {
+BASIN_DEVICE float level_of(float maximum, float total, float w) {
     if (w == 0 || total == 0) return 3e38f;
-    unsigned level = __float_as_uint(most + __log2f(total) - __log2f(fabsf(w)));
+    unsigned level = __float_as_uint(maximum + __log2f(total) - __log2f(fabsf(w)));
     return __uint_as_float((level & ~1u) | (w < 0 ? 1u : 0u));
 }
 
@@ -323,10 +323,10 @@ BASIN_DEVICE void close(float factor[2], float drop[2], const stream_block<MODE,
         factor[i] = b.beta * w * inverse, drop[i] = -gain;
         if (b.t != 0) continue;
         if (query < p.own && p.lse)
-            p.lse[at] = total > 0 ? fmaf(s.most[i], BASIN_LN_2, logf(total)) : 0.0f;
+            p.lse[at] = total > 0 ? fmaf(s.maximum[i], BASIN_LN_2, logf(total)) : 0.0f;
         if (SLOPE && query < p.own) p.slope[at] = w * slope;
         if (query < p.own && p.gw) p.gw[at] = s.base[i] + gain;
-        if (p.summary) b.known.level[query] = level_of(s.most[i], total, w);
+        if (p.summary) b.known.level[query] = level_of(s.maximum[i], total, w);
         if (p.summary && MODE == BASIN_CUDA_REVERSE) b.known.shift[query] = -(s.base[i] + gain);
     }
 }
@@ -371,7 +371,7 @@ __global__ void __launch_bounds__(128, stream_shape<MODE, BY_KEY>::BLOCKS)
             weigh<MODE, SLOPE>(w, s, r, c, b.scale, b.beta);
         }
         gather<MODE, BY_KEY>(sum, more, w, b.stage(tile));
-        /* By query, sums may be multiplied next; ptxas wants to see them finished before that. */
+        /* By query, sums may be multiplied next; ptxas requires them to be finished before. */
         if (!BY_KEY) basin_wgmma_wait<0>();
     }
     basin_wgmma_wait<0>();
@@ -403,8 +403,8 @@ static cudaError_t start(const basin_dense_launch *p, cudaStream_t stream) {
 
 bool basin_stream_fits(const basin_cuda *cuda, const basin_cuda_heads *at) {
     enum { BYTES = stream_shape<BASIN_CUDA_REVERSE, false>::BYTES };
-    return at->kind == BASIN_NARROW && cuda->capability == 90 && at->queries >= NODES_LEAST &&
-           at->keys >= NODES_LEAST && at->width > 32 && at->width <= 64 && at->width % 8 == 0 &&
+    return at->kind == BASIN_NARROW && cuda->capability == 90 && at->queries >= MIN_NODES &&
+           at->keys >= MIN_NODES && at->width > 32 && at->width <= 64 && at->width % 8 == 0 &&
            BYTES <= cuda->shared_limit;
 }
 

@@ -51,27 +51,29 @@ BASIN_DEVICE void leave_out_end(const strip_block<T> &s, piece<N> &v, int nodes)
 }
 
 /* What is summed over a row: the largest score (of this thread's columns, as beta's sign has it),
- * weights 2^(z' - most), and these times c, r and c r. */
+ * weights 2^(z' - maximum), and these times c, r and c r. */
 struct strip_row {
-    float most[2], total[2], gain[2], slope[2], bend[2];
+    float maximum[2], total[2], gain[2], slope[2], bend[2];
 };
 
 template <typename T, int N>
 BASIN_DEVICE void raise(strip_row &row, const strip_block<T> &s, const piece<N> &v) {
-    float most[4] = {row.most[0], row.most[0], row.most[1], row.most[1]};
+    float maximum[4] = {row.maximum[0], row.maximum[0], row.maximum[1], row.maximum[1]};
     if (s.scale > 0) {
-        BASIN_UNROLL (i, N / 2) most[i % 4] = fmaxf(most[i % 4], v.r[i]);
-        row.most[0] = fmaxf(most[0], most[1]), row.most[1] = fmaxf(most[2], most[3]);
+        BASIN_UNROLL (i, N / 2) maximum[i % 4] = fmaxf(maximum[i % 4], v.r[i]);
+        row.maximum[0] = fmaxf(maximum[0], maximum[1]),
+        row.maximum[1] = fmaxf(maximum[2], maximum[3]);
     } else {
-        BASIN_UNROLL (i, N / 2) most[i % 4] = fminf(most[i % 4], v.r[i]);
-        row.most[0] = fminf(most[0], most[1]), row.most[1] = fminf(most[2], most[3]);
+        BASIN_UNROLL (i, N / 2) maximum[i % 4] = fminf(maximum[i % 4], v.r[i]);
+        row.maximum[0] = fminf(maximum[0], maximum[1]),
+        row.maximum[1] = fminf(maximum[2], maximum[3]);
     }
 }
 
 /* The largest score of the whole row, in units of log 2, less the lift of the weights. */
 template <typename T> BASIN_DEVICE void settle(strip_row &row, const strip_block<T> &s) {
     for (int i = 0; i < 2; i++)
-        row.most[i] = basin_quad_max(row.most[i] * s.scale) - (float)strip_block<T>::LIFT;
+        row.maximum[i] = basin_quad_max(row.maximum[i] * s.scale) - (float)strip_block<T>::LIFT;
 }
 
 /* Sums over the row's weights; a force keeps them. */
@@ -81,7 +83,7 @@ BASIN_DEVICE void weigh(weights<N> &w, strip_row &row, const strip_block<T> &s, 
         float kept[8];
         BASIN_UNROLL (e, 8) {
             int n = step * 8 + e, i = e / 2 % 2;
-            kept[e] = basin_exp2(fmaf(v.r[n], s.scale, -row.most[i]));
+            kept[e] = basin_exp2(fmaf(v.r[n], s.scale, -row.maximum[i]));
             row.total[i] += kept[e];
             if (MODE == BASIN_CUDA_REVERSE) row.gain[i] = fmaf(kept[e], v.c[n], row.gain[i]);
             if (SLOPE) {
@@ -143,7 +145,7 @@ BASIN_DEVICE void weigh_known(weights<N> &w, const strip_block<T> &s, const piec
         weigh_signed<MODE, false>(w, s, v, from);
 }
 
-/* For warps with rows behind the last node: weights of anything, as no one reads their sums. */
+/* For warps with rows past the last node: any weights, since their sums are not read. */
 template <int N> BASIN_DEVICE void idle(weights<N> &w, const piece<N> &v, bool reverse) {
     BASIN_UNROLL (i, N / 4) {
         w.p[i / 4][i % 4] = __float_as_uint(v.r[i]);
@@ -151,9 +153,9 @@ template <int N> BASIN_DEVICE void idle(weights<N> &w, const piece<N> &v, bool r
     }
 }
 
-/* The rest of a picture's tokens in bfloat16, up to 8 behind the last whole strip of 64: a strip of
- * them would take as long as one of 64. The four warps share the others among them, 64 or 48 each,
- * multiply by small products (mma.sync) and tell each other the sums of a row; warp 0 writes the
+/* The rest of a picture's tokens in bfloat16, up to 8 after the last whole strip of 64: a strip of
+ * them would take as long as one of 64. The four warps divide the other side among them, 64 or 48
+ * each, multiply by small products (mma.sync) and exchange the sums of a row; warp 0 writes the
  * results. See attention/strip_sm90a.cu; results of these products lie as those of strips do, of
  * which a thread has row g here. Halves gain nothing by it and keep their strips. */
 
@@ -174,7 +176,8 @@ BASIN_DEVICE int other_at(const rest_block &s, int i) {
     return others_of(s) + i / 4 * 16 + i / 2 % 2 * 8 + 2 * s.t + i % 2;
 }
 
-/* The address of a piece of 16 bytes; of piece (p ^ q) of the same row, and 16 rows on. */
+/* The address of a 16-byte piece; then that of piece (p ^ q) of the same row, and that 16 rows
+ * on. */
 BASIN_DEVICE uint32_t piece_at(const char *table, int row, int piece) {
     return basin_shared_address(table) + (uint32_t)(row * 128 + ((piece ^ row % 8) << 4));
 }

@@ -1,18 +1,18 @@
 /* Energy attention over all pairs of a picture's tokens: 193 to 208 nodes on either side, heads of
- * up to 64, on sm_90's warpgroup products. Of bfloat16, or of floats whose products may be rounded
- * to tf32: these become halves, which have the 11 significant bits of tf32, each table being scaled
- * by the power of two that its largest number asks for; there is no tf32 product over the rows of a
+ * up to 64, on sm_90's warpgroup products. For bfloat16, or floats whose products may be rounded to
+ * tf32: these become halves, which have the 11 significant bits of tf32, each table being scaled by
+ * the power of two that its largest number asks for; there is no tf32 product over the rows of a
  * table, and one of halves takes half the time.
  *
  * A block of four warps has one head of one batch entry: its tables Q, K (and A, B) lie in shared
  * memory, read once. 64 rows at a time, it holds the scores against all 208 others in registers:
  * first queries against keys, which gives each query's softmax, then keys against queries, computed
- * again; the log-sum-exp alone ends with the first half. With x, x2 the own rows and y, y2 the
- * others (attention/dense.h),
+ * again; where only the log-sum-exp is computed, the first half is all. With x, x2 the own rows and
+ * y, y2 the others (attention/dense.h),
  *
  *     r = x y^T    c = x2 y^T + x y2^T    sum over y of  t y  (force),  t y2 + gs y  (reverse)
  *
- * In bfloat16 up to 8 nodes behind the last whole strip have products of their own
+ * In bfloat16 up to 8 nodes after the last whole strip are multiplied separately
  * (attention/strip_rows.h). */
 #include "engine/backend/cuda/attention/strip_rows.h"
 
@@ -49,22 +49,22 @@ struct query_end {
 
 /* What a query comes to, from sums over all columns; `writes`: is the one to write it. */
 template <basin_cuda_mode MODE, typename T>
-BASIN_DEVICE query_end close_query(float most, float total, float gain, float slope, float bend,
+BASIN_DEVICE query_end close_query(float maximum, float total, float gain, float slope, float bend,
                                    float w, const strip_block<T> &s, const basin_strip_launch &p,
                                    int query, bool writes) {
     enum { REVERSE = MODE == BASIN_CUDA_REVERSE, LIFT = strip_block<T>::LIFT };
     int64_t at = (s.entry * p.queries + query) * p.heads + s.head;
     float inverse = __fdividef(1.0f, total), mean = REVERSE ? gain * inverse : 0;
-    query_end end = {-s.steep * mean, REVERSE ? most + __log2f(total) - (float)LIFT : 0.0f,
+    query_end end = {-s.steep * mean, REVERSE ? maximum + __log2f(total) - (float)LIFT : 0.0f,
                      REVERSE ? s.beta * w * s.unit_b * power_of_two(-LIFT)
                              : s.beta * w * inverse * s.unit_k};
     slope *= inverse, bend *= inverse;
     __syncwarp();
     if (!writes) return end;
-    s.known->level[query] = most + __log2f(total) - __log2f(fabsf(w) * s.per_w);
+    s.known->level[query] = maximum + __log2f(total) - __log2f(fabsf(w) * s.per_w);
     s.known->w[query] = w < 0 ? -1.0f : 1.0f;
     if (REVERSE) s.known->shift[query] = end.shift;
-    if (p.lse) p.lse[at] = fmaf(most, BASIN_LN_2, logf(total));
+    if (p.lse) p.lse[at] = fmaf(maximum, BASIN_LN_2, logf(total));
     if (p.gw) p.gw[at] = s.beta * s.unit_c * mean;
     if (p.slope)
         p.slope[at] = REVERSE ? w * s.unit_c * fmaf(s.steep, bend - mean * slope, mean)
@@ -84,14 +84,14 @@ BASIN_DEVICE void close_row(float shift[2], float level[2], float factor[2], con
         float gain = REVERSE ? basin_quad_sum(row.gain[i]) : 0;
         float slope = p.slope ? basin_quad_sum(row.slope[i]) : 0;
         float bend = p.slope && REVERSE ? basin_quad_sum(row.bend[i]) : 0;
-        query_end end = close_query<MODE>(row.most[i], total, gain, slope, bend, w, s, p, query,
+        query_end end = close_query<MODE>(row.maximum[i], total, gain, slope, bend, w, s, p, query,
                                           there && s.t == 0);
         shift[i] = end.shift, level[i] = end.level, factor[i] = end.factor;
     }
 }
 
-/* From a piece's scores, the largest of its rows being known, to its share of the force's sums; of
- * a value there is nothing but the weights' sum. */
+/* From a piece's scores, the largest of its rows being known, to its share of the force's sums; a
+ * value has only the weights' sum. */
 template <basin_cuda_mode MODE, bool ADD, typename T, int N>
 BASIN_DEVICE void weigh_piece(float (&sum)[SUMS], weights<N> &w, strip_row &row, const piece<N> &v,
                               const strip_block<T> &s, const basin_strip_launch &p, bool busy,
@@ -109,7 +109,7 @@ BASIN_DEVICE void weigh_piece(float (&sum)[SUMS], weights<N> &w, strip_row &row,
     gather<typename strip_block<T>::number, BASIN_CUDA_FORCE, ADD>(sum, w, s.k, NULL, from);
 }
 
-/* The force on 64 queries, or their log-sum-exp alone. */
+/* The force on 64 queries, or only their log-sum-exp. */
 template <basin_cuda_mode MODE, typename T>
 BASIN_DEVICE void force_queries(const strip_block<T> &s, const basin_strip_launch &p, int tile) {
     typedef typename strip_block<T>::number number;
@@ -221,18 +221,18 @@ BASIN_DEVICE void rest_queries(const rest_block &s, const basin_strip_launch &p)
     rest_scores products = {}, more = {};
     int query = STRIPS_END + s.g;
     bool there = query < p.queries;
-    float w = there ? s.known->w[query] : 0.0f, most = s.left_out;
+    float w = there ? s.known->w[query] : 0.0f, maximum = s.left_out;
     add_scores(products, x, s.k, s);
     if (REVERSE) add_scores(more, x, s.b, s), add_scores(more, own_rows(s.a, s), s.k, s);
     take_scores(r, products), take_scores(c, more);
     leave_out_rest(r, s, p.keys, p.exclude_self);
-    BASIN_UNROLL (i, SHARE) most = s.scale > 0 ? fmaxf(most, r[i]) : fminf(most, r[i]);
-    most = basin_quad_max(most * s.scale);
-    if (s.t == 0) s.known->most[s.warp][s.g] = most;
+    BASIN_UNROLL (i, SHARE) maximum = s.scale > 0 ? fmaxf(maximum, r[i]) : fminf(maximum, r[i]);
+    maximum = basin_quad_max(maximum * s.scale);
+    if (s.t == 0) s.known->maximum[s.warp][s.g] = maximum;
     __syncthreads();
-    BASIN_UNROLL (i, 4) most = fmaxf(most, s.known->most[i][s.g]);
+    BASIN_UNROLL (i, 4) maximum = fmaxf(maximum, s.known->maximum[i][s.g]);
     BASIN_UNROLL (i, SHARE) {
-        float kept = basin_exp2(fmaf(r[i], s.scale, -most)), moved = kept * r[i];
+        float kept = basin_exp2(fmaf(r[i], s.scale, -maximum)), moved = kept * r[i];
         total += kept;
         gain = fmaf(kept, c[i], gain);
         if (p.slope) slope += moved, bend = fmaf(moved, c[i], bend);
@@ -247,7 +247,7 @@ BASIN_DEVICE void rest_queries(const rest_block &s, const basin_strip_launch &p)
         float4 other = *(const float4 *)s.known->rest[i][s.g];
         total += other.x, gain += other.y, slope += other.z, bend += other.w;
     }
-    query_end end = close_query<MODE>(most, total, gain, slope, bend, w, s, p, query,
+    query_end end = close_query<MODE>(maximum, total, gain, slope, bend, w, s, p, query,
                                       there && s.warp == 0 && s.t == 0);
     if (MODE == BASIN_CUDA_VALUE || !p.out_q) return;
     if (REVERSE) {
@@ -425,7 +425,7 @@ __global__ void __launch_bounds__(128, BLOCKS<MODE>)
 }
 
 bool basin_strip_fits(const basin_cuda *cuda, const basin_cuda_heads *at) {
-    bool fit = at->queries >= NODES_LEAST && at->queries <= ROWS && at->keys >= NODES_LEAST &&
+    bool fit = at->queries >= MIN_NODES && at->queries <= ROWS && at->keys >= MIN_NODES &&
                at->keys <= ROWS;
     return fit && !at->causal && (at->kind == BASIN_NARROW || at->tf32) && cuda->capability == 90 &&
            at->width > WIDTH / 2 && at->width <= WIDTH && at->width % 8 == 0 &&

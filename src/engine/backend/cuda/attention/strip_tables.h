@@ -11,12 +11,12 @@ enum {
     SUMS = WIDTH / 2,                  /* of a thread: two rows, every fourth pair of columns */
     TABLE_BYTES = ROWS * 128,          /* a multiple of 1,024 */
     BEHIND_BYTES = (256 - ROWS) * 128, /* the last 64 own rows reach beyond the last table */
-    NODES_LEAST = ROWS - 15,           /* only the last 16 columns are looked at for the end */
-    STRIPS_END = ROWS / 64 * 64,       /* rows behind whole strips: the rest, */
+    MIN_NODES = ROWS - 15,             /* only the last 16 columns are looked at for the end */
+    STRIPS_END = ROWS / 64 * 64,       /* rows after the whole strips: the rest, */
     REST = 8,                          /* where they are no more than these */
 };
 
-/* What the key side needs of each query, and what warps exchange; behind the last table. */
+/* What the key side needs of each query, and what warps exchange; after the last table. */
 struct strip_queries {
     float level[ROWS]; /* P |w| in units of w is 2^(z' - level), 0 where there is no query */
     float w[ROWS];     /* at first w, then its sign */
@@ -26,7 +26,7 @@ struct strip_queries {
         float rest[4][REST][4]; /* bfloat16: of the rest, sums over each warp's others */
     };
     union {
-        float most[4][REST];           /* of the rest: the largest score each warp saw, */
+        float maximum[4][REST];        /* of the rest: the largest score each warp saw, */
         float4 sum[3][WIDTH / 16][32]; /* then what lanes of warps 1 to 3 have of its results */
     };
 };
@@ -114,7 +114,7 @@ BASIN_DEVICE void take(strip_share &v, const strip_block<float> &s, const float 
                        int64_t step, int which, const basin_strip_launch &p) {
     int row = (int)threadIdx.x / 8, column = (int)threadIdx.x % 8 * 8;
     const float *from = x + (s.entry * nodes + row) * step + (int64_t)s.head * p.width + column;
-    float most = 0;
+    float maximum = 0;
     BASIN_UNROLL (i, ROWS / 16) {
         bool there = x && column < p.width && row + i * 16 < nodes;
         BASIN_UNROLL (j, 2)
@@ -123,9 +123,10 @@ BASIN_DEVICE void take(strip_share &v, const strip_block<float> &s, const float 
     }
     BASIN_UNROLL (i, ROWS / 8) {
         float4 y = v.x[i / 2][i % 2];
-        most = fmaxf(fmaxf(most, fmaxf(fabsf(y.x), fabsf(y.y))), fmaxf(fabsf(y.z), fabsf(y.w)));
+        maximum =
+            fmaxf(fmaxf(maximum, fmaxf(fabsf(y.x), fabsf(y.y))), fmaxf(fabsf(y.z), fabsf(y.w)));
     }
-    int e = exponent_of(most);
+    int e = exponent_of(maximum);
     if (threadIdx.x % 32 == 0) s.known->exponent[which][s.warp] = e;
 }
 
@@ -191,7 +192,7 @@ BASIN_DEVICE void write(const strip_block<float> &s, const basin_strip_launch &,
     }
 }
 
-/* Two numbers as the launch wants bytes. */
+/* Two numbers in the byte format of the launch. */
 BASIN_DEVICE uint32_t bytes_of(const basin_strip_launch &p, float first, float second) {
     return p.five ? basin_two_bytes<true>(first, second) : basin_two_bytes<false>(first, second);
 }

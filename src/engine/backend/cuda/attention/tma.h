@@ -7,7 +7,7 @@
 
 #include "engine/backend/cuda/attention/attention.h"
 
-/* The thread arrives; the barrier waits for so many bytes of copies, too. */
+/* The thread arrives; the barrier also waits for `bytes` bytes of copies. */
 BASIN_DEVICE void barrier_expect(uint32_t barrier, int bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
                  : "memory");

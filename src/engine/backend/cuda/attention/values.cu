@@ -248,7 +248,7 @@ static void launch(const basin_cuda_frame *frame, const basin_values *at, basin_
     const void *of_keys[] = {at->k, at->tk, at->v, at->tv};
     basin_values_launch p = {};
     p.second = second;
-    /* By query alone, values are summed without c. */
+    /* Only by query are values summed without c. */
     p.values = at->c && at->order > 0;
     for (int t = 0; t < 4; t++) {
         bool there = (second || t % 2 == 0) &&
@@ -309,12 +309,13 @@ void basin_cuda_values(const basin_cuda_frame *frame) {
     int64_t queries = at.batch * at.heads * at.queries, keys = at.batch * at.shared * at.keys;
     basin_values_stats *stats = (basin_values_stats *)frame->workspace;
     /* No table has rows of no width: kernels would read what was never written. */
-    int64_t least = at.width < at.value_width ? at.width : at.value_width;
-    if (least < 1 || at.width > ROWS_WIDTH || at.value_width > ROWS_WIDTH) {
+    int64_t minimum = at.width < at.value_width ? at.width : at.value_width;
+    if (minimum < 1 || at.width > ROWS_WIDTH || at.value_width > ROWS_WIDTH) {
         if (frame->cuda->error.status == BASIN_OK)
-            basin_fail(&frame->cuda->error, BASIN_UNSUPPORTED,
-                       "backend cuda: attention: heads of %lld and values of %lld, needs 1 to %d",
-                       (long long)at.width, (long long)at.value_width, (int)ROWS_WIDTH);
+            basin_fail(
+                &frame->cuda->error, BASIN_UNSUPPORTED,
+                "backend cuda: attention: heads of %lld and values of %lld; expected 1 to %d",
+                (long long)at.width, (long long)at.value_width, (int)ROWS_WIDTH);
         return;
     }
     if (at.out_bias) { /* pairs that are not visited */

@@ -11,7 +11,7 @@
  *     tds Y0 + ds Y1 (gq, gk)        tp Y2 + p Y3 (gc, gv)
  *
  * and of the orders before, ds Y0 and p Y2. What p, tp, ds and tds need to know of a query is found
- * first, by a pass over its scores alone. */
+ * first, by a pass over its scores only. */
 #ifndef BASIN_BACKEND_CUDA_ATTENTION_VALUES_H
 #define BASIN_BACKEND_CUDA_ATTENTION_VALUES_H
 
@@ -20,8 +20,8 @@ extern "C" {
 #include "engine/backend/values.h"
 }
 
-/* The last is by query, too, and needs no stats: o, or its tangent where there is no c; on
- * warpgroup products alone. */
+/* The last is also by query and needs no stats: o, or its tangent where there is no c; only on
+ * warpgroup products. */
 enum basin_values_stage {
     BASIN_VALUES_STATS,
     BASIN_VALUES_BY_QUERY,
@@ -29,9 +29,9 @@ enum basin_values_stage {
     BASIN_VALUES_AT_ONCE,
 };
 
-/* Of a query and head: p = 2^(z - most) share, z in units of log 2; means of ts, g; sum of u. */
+/* Per query and head: p = 2^(z - maximum) share, z in units of log 2; means of ts, g; sum of u. */
 struct __align__(16) basin_values_stats {
-    float most, share, mean, d, sum, unused[3];
+    float maximum, share, mean, d, sum, unused[3];
 };
 
 struct basin_values_launch {
@@ -61,29 +61,30 @@ struct basin_values_launch {
 
 /* The running sums of a query; ts and g are relative to one key's, so that little cancels. */
 struct basin_values_sums {
-    float most, total, mean, d, sum, ts0, g0;
+    float maximum, total, mean, d, sum, ts0, g0;
 
     BASIN_METHOD void begin(float ts, float g) {
-        most = basin_minus_infinity(), total = mean = d = sum = 0, ts0 = ts, g0 = g;
+        maximum = basin_minus_infinity(), total = mean = d = sum = 0, ts0 = ts, g0 = g;
     }
     BASIN_METHOD void raise(float z) {
-        if (z <= most) return;
-        float fade = basin_exp2(most - z);
-        total *= fade, mean *= fade, d *= fade, sum *= fade, most = z;
+        if (z <= maximum) return;
+        float fade = basin_exp2(maximum - z);
+        total *= fade, mean *= fade, d *= fade, sum *= fade, maximum = z;
     }
-    /* A pair whose score is at most `most`, to which it was raised. */
+    /* A pair whose score is at most `maximum`, to which it was raised. */
     BASIN_METHOD void add(float z, float ts, float g, float tg) {
-        float e = basin_exp2(z - (most == basin_minus_infinity() ? 0 : most));
+        float e = basin_exp2(z - (maximum == basin_minus_infinity() ? 0 : maximum));
         total += e, mean += e * (ts - ts0), d += e * (g - g0);
         sum += e * ((ts - ts0) * (g - g0) + tg);
     }
     /* Those of a lane that has other keys of the same query. */
     BASIN_METHOD void merge(int lanes) {
         basin_values_sums o = *this;
-        o.most = __shfl_xor_sync(~0u, most, lanes), o.total = __shfl_xor_sync(~0u, total, lanes);
+        o.maximum = __shfl_xor_sync(~0u, maximum, lanes),
+        o.total = __shfl_xor_sync(~0u, total, lanes);
         o.mean = __shfl_xor_sync(~0u, mean, lanes), o.d = __shfl_xor_sync(~0u, d, lanes);
         o.sum = __shfl_xor_sync(~0u, sum, lanes);
-        float top = fmaxf(most, o.most);
+        float top = fmaxf(maximum, o.maximum);
         if (top == basin_minus_infinity()) return;
         raise(top), o.raise(top);
         total += o.total, mean += o.mean, d += o.d, sum += o.sum;
@@ -91,12 +92,12 @@ struct basin_values_sums {
     BASIN_METHOD basin_values_stats end() const {
         float share = total == 0 ? 0 : 1 / total;
         float a = mean * share, b = d * share;
-        return {total == 0 ? 0 : most, share, ts0 + a, g0 + b, sum * share - a * b, {}};
+        return {total == 0 ? 0 : maximum, share, ts0 + a, g0 + b, sum * share - a * b, {}};
     }
 };
 
 /* The score of a query and a key, in units of log 2, and ts, with their biases; minus infinity
- * where they are no pair. */
+ * where they do not form a pair. */
 BASIN_DEVICE void basin_values_pair(float &s, float &x, const basin_values_launch &p, int entry,
                                     int h, int i, int j, bool there) {
     there = there && (!p.causal || j <= i) && (!p.exclude_self || i != j);
@@ -116,7 +117,7 @@ BASIN_DEVICE float basin_values_mask(const basin_values_launch &p, int64_t head,
 /* s, x, g, y of a pair become p, tp, ds and tds; x is ts. */
 BASIN_DEVICE void basin_values_finish(float &s, float &x, float &g, float &y,
                                       const basin_values_stats &of) {
-    float p = basin_exp2(s - of.most) * of.share, ts = x - of.mean, slope = g - of.d;
+    float p = basin_exp2(s - of.maximum) * of.share, ts = x - of.mean, slope = g - of.d;
     float u = p * (ts * slope + y);
     s = p, x = p * ts, g = p * slope, y = u - p * of.sum;
 }

@@ -1,11 +1,12 @@
 /* Softmax attention with values over all pairs on sm_90's warpgroup products: bfloat16, heads and
  * values up to 64 wide. See attention/values.h.
  *
- * A warpgroup has 64 own rows of one head in shared memory; the other side streams through it, 64
- * rows a tile, several tiles on their way. Of the second order, two warpgroups of a block share the
- * streamed tiles, since reading these from the L2 cache for one alone takes longer than computing;
- * a barrier for each stage says when it is full and when it is read, so that one multiplies while
- * the other exponentiates. Of orders below, three blocks of one warpgroup share a multiprocessor.
+ * A warpgroup has 64 own rows of one head in shared memory; the other side streams through it, in
+ * tiles of 64 rows, several of them in flight. In the second order, two warpgroups of a block share
+ * the streamed tiles, since reading these from the L2 cache for a single one takes longer than
+ * computing; a barrier for each stage says when it is full and when it is read, so that one
+ * multiplies while the other exponentiates. In lower orders, three blocks of one warpgroup share a
+ * multiprocessor.
  */
 #include "engine/backend/cuda/attention/dense.h"
 #include "engine/backend/cuda/attention/dense_rows.h"
@@ -315,8 +316,8 @@ BASIN_DEVICE void pack(uint32_t (&to)[4], const float (&x)[8]) {
 BASIN_DEVICE float4 known_of(const basin_values_sums &sums) {
     basin_values_stats of = sums.end();
     bool any = sums.total != 0; /* or not a number */
-    return make_float4(any ? of.most + __log2f(sums.total) : -basin_minus_infinity(), of.mean, of.d,
-                       of.sum);
+    return make_float4(any ? of.maximum + __log2f(sums.total) : -basin_minus_infinity(), of.mean,
+                       of.d, of.sum);
 }
 
 template <bool DROP, typename block>
@@ -451,7 +452,7 @@ __global__ void __launch_bounds__(ORDER == 2 ? 256 : 128, ORDER == 2 ? 1 : 4)
     block b(l, shared);
     int count = b.turns();
     float s[SUMS], x[SUMS], unused[SUMS], out[SUMS] = {}, more[SUMS] = {};
-    float most[2] = {basin_minus_infinity(), basin_minus_infinity()};
+    float maximum[2] = {basin_minus_infinity(), basin_minus_infinity()};
     float total[2] = {}, mean[2] = {}, base[2] = {};
     uint32_t w[ROWS / 16][4], tw[ROWS / 16][4];
     b.open(count);
@@ -465,12 +466,12 @@ __global__ void __launch_bounds__(ORDER == 2 ? 256 : 128, ORDER == 2 ? 1 : 4)
         float top[2] = {basin_minus_infinity(), basin_minus_infinity()};
         BASIN_UNROLL (n, SUMS) top[n / 2 % 2] = fmaxf(top[n / 2 % 2], s[n]);
         BASIN_UNROLL (r, 2) top[r] = basin_quad_max(top[r]);
-        if (__any_sync(~0u, top[0] > most[0] + 8 || top[1] > most[1] + 8)) {
+        if (__any_sync(~0u, top[0] > maximum[0] + 8 || top[1] > maximum[1] + 8)) {
             float fade[2];
             BASIN_UNROLL (r, 2) {
-                top[r] = fmaxf(top[r], most[r]);
-                fade[r] = top[r] > most[r] ? basin_exp2(most[r] - top[r]) : 1;
-                most[r] = top[r], total[r] *= fade[r], mean[r] *= fade[r];
+                top[r] = fmaxf(top[r], maximum[r]);
+                fade[r] = top[r] > maximum[r] ? basin_exp2(maximum[r] - top[r]) : 1;
+                maximum[r] = top[r], total[r] *= fade[r], mean[r] *= fade[r];
             }
             BASIN_UNROLL (n, SUMS) {
                 out[n] *= fade[n / 2 % 2];
@@ -478,7 +479,7 @@ __global__ void __launch_bounds__(ORDER == 2 ? 256 : 128, ORDER == 2 ? 1 : 4)
             }
         }
         float level[2];
-        BASIN_UNROLL (r, 2) level[r] = most[r] == basin_minus_infinity() ? 0 : most[r];
+        BASIN_UNROLL (r, 2) level[r] = maximum[r] == basin_minus_infinity() ? 0 : maximum[r];
         if (ORDER == 2 && turn == 0) { /* ts is taken about its mean over the first tile */
             float all[2] = {}, gain[2] = {};
             BASIN_UNROLL (n, SUMS) {
@@ -518,7 +519,7 @@ __global__ void __launch_bounds__(ORDER == 2 ? 256 : 128, ORDER == 2 ? 1 : 4)
         share[r] = all == 0 ? 0 : (DROP ? b.p.kept : 1) / all,
         mean[r] = basin_quad_sum(mean[r]) * share[r];
         if (ORDER == 0 && b.p.level && b.t == 0 && b.query_at(r) >= 0)
-            *b.level_of(r) = all == 0 ? -basin_minus_infinity() : most[r] + __log2f(all);
+            *b.level_of(r) = all == 0 ? -basin_minus_infinity() : maximum[r] + __log2f(all);
     }
     if (ORDER == 2) b.write(1, b.p.o, out, share);
     BASIN_UNROLL (n, SUMS)

@@ -157,7 +157,7 @@ template <typename M, int WIDTH, basin_values_stage STAGE> struct basin_values_b
         }
     }
 
-    /* Of the orders before the second, x becomes p and y ds, too. */
+    /* In orders below the second, x also becomes p and y ds. */
     BASIN_METHOD void finish(int turn, int n) {
         int lane = threadIdx.x % 32, begin = begin_of(turn) + n;
         BASIN_UNROLL (c, PARTS)

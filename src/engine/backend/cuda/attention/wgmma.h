@@ -7,7 +7,7 @@
  * 8 of a result rows 16 w + g and 16 w + g + 8, columns 2t and 2t + 1; results as they are,
  * rounded, are the left operand of the next product.
  *
- * Products are queued: fence before the first one after registers were written, close behind the
+ * Products are queued: fence before the first one after registers were written, close after the
  * last, and wait before results are read. */
 #ifndef BASIN_BACKEND_CUDA_ATTENTION_WGMMA_H
 #define BASIN_BACKEND_CUDA_ATTENTION_WGMMA_H

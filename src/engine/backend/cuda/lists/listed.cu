@@ -10,11 +10,11 @@ static __device__ void join_query(const listed &p, const basin_cuts &cuts, int64
     for (int64_t i = 0; i < cuts.count; i++) {
         const running &from = p.states[cuts.slot(i) * p.heads + h];
         if (i == 0) s.center = from.center;
-        s.most = fmaxf(s.most, from.most);
+        s.maximum = fmaxf(s.maximum, from.maximum);
     }
     for (int64_t i = 0; i < cuts.count; i++) {
         const running &from = p.states[cuts.slot(i) * p.heads + h];
-        float factor = basin_exp2(from.most - s.most), shift = from.center - s.center;
+        float factor = basin_exp2(from.maximum - s.maximum), shift = from.center - s.center;
         s.total = fmaf(factor, from.total, s.total);
         s.slope = fmaf(factor, from.slope, s.slope);
         s.gain = fmaf(factor, from.gain + shift * from.total, s.gain);
@@ -28,7 +28,7 @@ static __device__ void join_query(const listed &p, const basin_cuts &cuts, int64
         for (int64_t i = 0; i < cuts.count; i++) {
             int64_t slot = cuts.slot(i) * p.heads + h;
             const running &from = p.states[slot];
-            float factor = basin_exp2(from.most - s.most), shift = from.center - s.center;
+            float factor = basin_exp2(from.maximum - s.maximum), shift = from.center - s.center;
             float first = p.sums[slot * PARTS * p.width + y];
             float second = PARTS == 2 ? p.sums[(slot * PARTS + 1) * p.width + y] : 0.0f;
             sum = fmaf(factor, first + beta * shift * second, sum);
@@ -105,8 +105,8 @@ void basin_cuda_listed(const basin_cuda_frame *frame, const basin_cuda_heads *at
 }
 
 /* Energy attention over a short CSR list of pairs, all heads of a node at once, where these are 64
- * or 128 floats: a molecule's node has three or four pairs, and a warp a node and head would leave
- * most of its lanes idle. Nothing is cut. */
+ * or 128 floats: a molecule's node has three or four pairs, and a warp per node and head would
+ * leave most of its lanes idle. Nothing is cut. */
 
 template <int N> using number = std::integral_constant<int, N>;
 

@@ -2,13 +2,13 @@
  * pair: two walks, by query and by key, each of which reads the rows of the other side once and
  * computes the scores itself.
  *
- *     by query  with a running largest score:  e = 2^(beta' r - most),  d = c - center
+ *     by query  with a running largest score:  e = 2^(beta' r - maximum),  d = c - center
  *         force    total += e   slope += e r   sum += e K
  *         reverse  gain += e d   gain_slope += e d r
  *                  sum += e (B + beta d K)     plain += e K
  *     and at the end, offset = gain / total, mean = center + offset:
  *         dQ = beta w / total sum              gQ = beta w / total (sum - beta offset plain)
- *     by key, with the summaries of the queries:  t = weight 2^(beta' r - most)
+ *     by key, with the summaries of the queries:  t = weight 2^(beta' r - maximum)
  *         dK = beta sum t Q                    gK = beta sum (t A + t beta (c - mean) Q)
  *
  * The center, the c of a fragment's first pair, keeps the difference of two near sums small. A
@@ -37,12 +37,12 @@ struct listed {
     const float *scale;          /* [pairs, H], or NULL */
     float *out_scale;            /* the same; by key */
     int heads, width;
-    bool whole; /* a warp a node: nothing is cut */
+    bool whole; /* one warp per node: nothing is cut */
 };
 
 /* The running sums of a query and head. */
 struct running {
-    float most, total, slope, gain, gain_slope, center, unused[2];
+    float maximum, total, slope, gain, gain_slope, center, unused[2];
 };
 
 /* ---- the other ends of a chunk's pairs ---- */
@@ -60,7 +60,7 @@ struct ends {
         int64_t i = first + threadIdx.x % 32;
         return __ldg(other + (i < last ? i : last));
     }
-    /* Lets of() be asked for `pair` and 31 behind it; whether it moved on. Pairs come in order. */
+    /* Prepares of() for `pair` and the 31 after it; whether it moved on. Pairs come in order. */
     BASIN_METHOD bool reach(int64_t pair) {
         if (pair < base + 32) return false;
         now = next, next = later, base += 32;
@@ -74,8 +74,8 @@ struct ends {
     }
 };
 
-/* Of pair `at`, at or behind `base`. The force, which has more warps, reads it where it is: with
- * the numbers ahead it took as long in bfloat16, at Amazon's size longer. */
+/* The numbers of pair `at`, at or after `base`. The force, which has more warps, reads them where
+ * they are: prefetching took as long in bfloat16, and longer at the size of Amazon. */
 template <basin_cuda_mode MODE, typename T>
 BASIN_DEVICE int64_t other_end(ends &across, int64_t base, int64_t at) {
     if (MODE != BASIN_CUDA_REVERSE || sizeof(T) != sizeof(basin_bf16))
@@ -101,15 +101,15 @@ template <basin_cuda_mode MODE, typename R>
 BASIN_DEVICE void take(running &s, R &sum, R &plain, const R &y, const R &y2, float r, float c,
                        float beta, float scale, bool on) {
     float z = r * (beta * BASIN_LOG2_E);
-    if (on && z > s.most) {
-        float factor = basin_exp2(s.most - z);
-        if (s.most == basin_minus_infinity()) s.center = c;
+    if (on && z > s.maximum) {
+        float factor = basin_exp2(s.maximum - z);
+        if (s.maximum == basin_minus_infinity()) s.center = c;
         s.total *= factor, s.slope *= factor, s.gain *= factor, s.gain_slope *= factor;
         if (MODE != BASIN_CUDA_VALUE) sum.times(factor);
         if (MODE == BASIN_CUDA_REVERSE) plain.times(factor);
-        s.most = z;
+        s.maximum = z;
     }
-    float e = on ? basin_exp2(z - s.most) : 0.0f;
+    float e = on ? basin_exp2(z - s.maximum) : 0.0f;
     s.total += e;
     if (MODE == BASIN_CUDA_VALUE) return;
     s.slope = fmaf(e, r, s.slope);
@@ -129,9 +129,9 @@ BASIN_DEVICE void take(running &s, R &sum, R &plain, const R &y, const R &y2, fl
 /* The groups of a warp become one: all under the largest score, about the first's center. */
 template <basin_cuda_mode MODE, int G, typename R>
 BASIN_DEVICE void join(running &s, R &sum, R &plain, float beta) {
-    float most = basin_groups_max<G>(s.most);
-    float factor = s.most == basin_minus_infinity() ? 0.0f : basin_exp2(s.most - most);
-    s.most = most;
+    float maximum = basin_groups_max<G>(s.maximum);
+    float factor = s.maximum == basin_minus_infinity() ? 0.0f : basin_exp2(s.maximum - maximum);
+    s.maximum = maximum;
     if (MODE == BASIN_CUDA_REVERSE) {
         float center = __shfl_sync(0xffffffffu, s.center, threadIdx.x % G);
         float shift = factor == 0.0f ? 0.0f : s.center - center;
@@ -163,7 +163,7 @@ BASIN_DEVICE closing close(const listed &p, const running &s, int64_t node, int 
     float inverse = any ? 1.0f / s.total : 0.0f, offset = s.gain * inverse;
     float mean = any ? s.center + offset : 0.0f, factor = beta * w * inverse;
     if (writes) {
-        if (p.lse) p.lse[at] = any ? s.most * BASIN_LN_2 + logf(s.total) : 0.0f;
+        if (p.lse) p.lse[at] = any ? s.maximum * BASIN_LN_2 + logf(s.total) : 0.0f;
         if (p.gw) p.gw[at] = beta * mean;
         if (p.slope)
             p.slope[at] = MODE == BASIN_CUDA_REVERSE
@@ -171,15 +171,16 @@ BASIN_DEVICE closing close(const listed &p, const running &s, int64_t node, int 
                               : w * inverse * s.slope;
         if (p.summary)
             *(float4 *)&p.summary[h * p.walk.nodes + node] =
-                make_float4(any ? s.most : 0.0f, w * inverse, mean, 0.0f);
+                make_float4(any ? s.maximum : 0.0f, w * inverse, mean, 0.0f);
     }
     return {factor, -beta * offset};
 }
 
-/* What a warp walks, and of which head a lane is: of the warp's, or of its own among all heads of a
+/* What a warp walks, and the head of a lane: the warp's head, or one per lane among all heads of a
  * node. `first` is true in one lane of the warp for a head. */
 struct errand {
-    int64_t chunk, step, shift; /* a chunk or node; from row to row; of the first column */
+    int64_t chunk, step,
+        shift; /* chunk or node; distance between rows; offset of the first column */
     int head, width, group;
     bool there, first;
 };
@@ -275,7 +276,7 @@ static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32) by_key(listed p)
             bool on = base + group < f.end;
             int64_t at = on ? base + group : f.end - 1;
             int64_t other = other_end<MODE, T>(across, base, at);
-            float4 q = __ldg(summary + other); /* most, weight, mean */
+            float4 q = __ldg(summary + other); /* maximum, weight, mean */
             y.load((const T *)p.y + other * step + shift, e.width);
             float r = basin_group_sum<L>(x.part(y)), c = 0;
             if (MODE == BASIN_CUDA_REVERSE) {

@@ -6,8 +6,9 @@
  *     weigh    u = w P scale, gz scale, dscale;  unmix  beta t, beta gs, shares of dbeta
  *     sums     dQ, gQ by query, dK, gK by key;   dmix from its chunks' shares
  *
- * A warp takes a chunk of pairs and one head, a lane a pair. With mixing a number after it costs H
- * numbers before it, read from the first-level cache: H^2 reads and multiply-adds a pair and pass.
+ * A warp takes a chunk of pairs and one head, one lane per pair. With mixing a number after it
+ * costs H numbers before it, read from the first-level cache: H^2 reads and multiply-adds per pair
+ * and pass.
  */
 #include "engine/backend/cuda/lists/walk.h"
 
@@ -31,7 +32,7 @@ struct mixed {
 };
 
 struct measured {
-    float most, total, gain;
+    float maximum, total, gain;
 };
 
 /* Entry g after the mixing of a pair's numbers before it, each times its beta. */
@@ -58,10 +59,10 @@ BASIN_DEVICE bool is_left_out(const mixed &p, int64_t node, int64_t i) {
 }
 
 BASIN_DEVICE measured both(const measured &a, const measured &b) {
-    float most = fmaxf(a.most, b.most);
-    if (most == basin_minus_infinity()) return a;
-    float keep = basin_exp2(a.most - most), add = basin_exp2(b.most - most);
-    return {most, a.total * keep + b.total * add, a.gain * keep + b.gain * add};
+    float maximum = fmaxf(a.maximum, b.maximum);
+    if (maximum == basin_minus_infinity()) return a;
+    float keep = basin_exp2(a.maximum - maximum), add = basin_exp2(b.maximum - maximum);
+    return {maximum, a.total * keep + b.total * add, a.gain * keep + b.gain * add};
 }
 
 template <basin_cuda_mode MODE>
@@ -69,10 +70,10 @@ BASIN_DEVICE void close(const mixed &p, const measured &s, int64_t node, int g) 
     int64_t at = node * p.heads + g;
     bool any = s.total > 0;
     float inverse = any ? 1.0f / s.total : 0.0f, gw = s.gain * inverse;
-    if (p.lse) p.lse[at] = any ? s.most * BASIN_LN_2 + logf(s.total) : 0.0f;
+    if (p.lse) p.lse[at] = any ? s.maximum * BASIN_LN_2 + logf(s.total) : 0.0f;
     if (MODE == BASIN_CUDA_VALUE) return;
     if (p.gw) p.gw[at] = gw;
-    p.summary[at] = {any ? s.most : 0.0f, p.w[at] * inverse, gw, 0.0f};
+    p.summary[at] = {any ? s.maximum : 0.0f, p.w[at] * inverse, gw, 0.0f};
 }
 
 template <basin_cuda_mode MODE>
@@ -92,7 +93,7 @@ static __global__ void __launch_bounds__(BASIN_WALK_WARPS * 32) measure(mixed p)
             s = both(s, {z, 1.0f, gain});
         }
         for (int step = 16; step > 0; step /= 2)
-            s = both(s, {__shfl_xor_sync(0xffffffffu, s.most, step),
+            s = both(s, {__shfl_xor_sync(0xffffffffu, s.maximum, step),
                          __shfl_xor_sync(0xffffffffu, s.total, step),
                          __shfl_xor_sync(0xffffffffu, s.gain, step)});
         if (lane != 0) continue;
@@ -119,7 +120,7 @@ template <basin_cuda_mode MODE> static __global__ void join_states(mixed p) {
 template <basin_cuda_mode MODE>
 BASIN_DEVICE float weigh_pair(const mixed &p, int64_t node, int64_t i, int g) {
     int64_t at = g * p.plane + i;
-    float4 q = *(const float4 *)&p.summary[node * p.heads + g]; /* most, w / total, gw */
+    float4 q = *(const float4 *)&p.summary[node * p.heads + g]; /* maximum, w / total, gw */
     float2 by = factor_and_bias(p, i, g);
     float scale = by.x, beta = p.beta[g];
     float y = mixed_at(p, p.r, i, g), r = p.r[at];

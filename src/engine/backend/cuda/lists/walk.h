@@ -13,8 +13,8 @@
 #include "engine/backend/cuda/attention/attention.h"
 
 enum { BASIN_WALK_WARPS = 4 };
-static const int64_t BASIN_WALK_CHUNKS = 8192, BASIN_WALK_LEAST = 16, BASIN_WALK_PIECE = 64,
-                     BASIN_WALK_MOST = 8192;
+static const int64_t BASIN_WALK_CHUNKS = 8192, BASIN_WALK_MIN = 16, BASIN_WALK_PIECE = 64,
+                     BASIN_WALK_MAX = 8192;
 
 /* One side of a CSR list, or (start NULL) of all pairs of a batch. */
 struct basin_cuda_walk {
@@ -31,11 +31,11 @@ static inline int64_t basin_cuda_walk_piece(const basin_cuda_heads *at) {
     int64_t pairs = at->pairs;
     int64_t nodes = at->batch * (at->queries < at->keys ? at->queries : at->keys);
     int64_t even = basin_cuda_ceil(basin_cuda_ceil(pairs, BASIN_WALK_CHUNKS), 32) * 32;
-    if (even > BASIN_WALK_MOST) return BASIN_WALK_MOST; /* the last warps to end: a part of all */
+    if (even > BASIN_WALK_MAX) return BASIN_WALK_MAX; /* the last warps to end: a part of all */
     int64_t few = basin_cuda_ceil(4 * pairs, nodes > 0 ? nodes : 1);
     if (even > BASIN_WALK_PIECE || few > BASIN_WALK_PIECE)
         return even > BASIN_WALK_PIECE ? even : (int64_t)BASIN_WALK_PIECE;
-    return few < BASIN_WALK_LEAST ? (int64_t)BASIN_WALK_LEAST : few;
+    return few < BASIN_WALK_MIN ? (int64_t)BASIN_WALK_MIN : few;
 }
 
 static inline basin_cuda_walk basin_cuda_walk_of(const basin_cuda_heads *at, bool by_key) {
@@ -136,8 +136,8 @@ struct basin_cuts {
     BASIN_METHOD int64_t slot(int64_t i) const { return i == 0 ? first * 2 + 1 : (first + i) * 2; }
 };
 
-/* Calls f(node, head, cuts) of whole warps for nodes that were cut or have no pairs. Of many nodes
- * few are: a warp looks at 32 of them; else at one and one head. */
+/* Calls f(node, head, cuts) with whole warps for nodes that were cut or have no pairs. In large
+ * graphs these are few: a warp then checks 32 nodes, else one node and head. */
 static inline bool basin_cuda_walk_is_large(const basin_cuda_walk &walk) {
     return walk.nodes > (int64_t)1 << 20;
 }
@@ -314,8 +314,8 @@ struct basin_pair_numbers {
     int64_t pair, head;
 };
 
-/* r = x[q] . y[k] and, where c is requested, c = x2[q] . y[k] + x[q] . y2[k]; x2, y2 may be NULL.
- * x [queries, H, Y], y [keys, H, Y] of one kind. `fill`: numbers behind the last pair become 0. */
+/* r = x[q] . y[k] and, where c is requested, c = x2[q] . y[k] + x[q] . y2[k]; x2, y2 may be NULL. x
+ * [queries, H, Y], y [keys, H, Y] of one kind. `fill`: numbers past the last pair become 0. */
 void basin_cuda_pair_dots(const basin_cuda_frame *frame, basin_pair_numbers r, basin_pair_numbers c,
                           basin_kind kind, const void *x, const void *x2, const void *y,
                           const void *y2, const basin_cuda_walk &queries, int64_t heads,

@@ -1,9 +1,9 @@
-/* Matrix products through cuBLASLt, which counts columns first: a row-major D = A B is its
- * D' = B' A'. An epilogue that has the form relu?(alpha tile + beta c + bias) is computed with the
- * product; another one runs as a program over the raw product, which waits in the workspace (the
- * result itself may lie on an operand of the program). Algorithms are chosen once for each kind of
- * product: cuBLASLt's first, or one that is faster and gives the same bits (below). ReLUs,
- * which may write a mask, and products that read one have kernels of their own where there are any
+/* Matrix products through cuBLASLt, which counts columns first: a row-major D = A B is its D' = B'
+ * A'. An epilogue that has the form relu?(alpha tile + beta c + bias) is computed with the product;
+ * another one runs as a program over the raw product, which waits in the workspace (the result
+ * itself may lie on an operand of the program). Algorithms are chosen once for each kind of
+ * product: cuBLASLt's first, or one that is faster and gives the same bits (below). ReLUs, which
+ * may write a mask, and products that read one have special kernels where available
  * (product/relu_sm90a.cu). */
 #include <new>
 #include <string.h>
@@ -21,7 +21,7 @@ static bool try_lt(basin_cuda *cuda, cublasStatus_t code, const char *what, int 
 
 /* ---- kinds of products ---- */
 
-/* What cuBLASLt wants to know of a kind of product. */
+/* The description of a kind of product for cuBLASLt. */
 typedef struct kind {
     cublasLtMatmulDesc_t desc;
     cublasLtMatrixLayout_t b, a, d; /* in cuBLASLt's order: first factor, second, result */
@@ -136,9 +136,9 @@ static int ask_heuristic(basin_cuda *cuda, const kind *k, const basin_cuda_produ
 }
 
 static bool pays_to_time(const basin_cuda *cuda, const basin_cuda_product *p) {
-    const double least = 0x1p31; /* multiply-adds: some microseconds */
+    const double minimum = 0x1p31; /* multiply-adds: some microseconds */
     return cuda->tune && !p->bias && (p->alignment == 64 || basin_kind_is_byte(p->kind_a)) &&
-           (double)p->batch * (double)p->m * (double)p->n * (double)p->k >= least;
+           (double)p->batch * (double)p->m * (double)p->n * (double)p->k >= minimum;
 }
 
 static void choose_algorithm(basin_cuda *cuda, kind *k, const basin_cuda_product *p) {
@@ -266,16 +266,16 @@ static bool fuse(basin_cuda *cuda, basin_cuda_product *p, basin_form *f, const b
 
 /* The gradient of a weight is a small matrix, each element of it a sum over all tokens: too few
  * tiles for the processors. cuBLASLt cuts such sums by itself where factors are narrow; for others
- * they are cut here, into a number of parts that follows from the sizes alone. */
+ * they are cut here, into a number of parts that depends only on the sizes. */
 static int64_t parts_of(const basin_cuda *cuda, const basin_cuda_product *p) {
-    const int64_t most = 32, room = (int64_t)96 << 20;
+    const int64_t maximum = 32, room = (int64_t)96 << 20;
     bool plain = !p->relu && !p->bias && !p->narrow_result && !p->row_a && !p->row_b && !p->row_d;
     int64_t tiles = basin_cuda_ceil(p->m, 256) * basin_cuda_ceil(p->n, 128);
     if (p->narrow_factors || !plain || p->batch != 1 || !p->transpose_a || p->transpose_b ||
         p->k < 4096 || p->m * p->n % 4 != 0 || tiles >= 2 * cuda->multiprocessors)
         return 1;
     int64_t parts = 4 * cuda->multiprocessors / tiles; /* four rounds of tiles */
-    if (parts > most) parts = most;
+    if (parts > maximum) parts = maximum;
     while (parts > 1 && (p->k % (4 * parts) != 0 || parts * p->m * p->n * 4 > room)) parts--;
     return parts;
 }
@@ -510,12 +510,12 @@ static void fill_factor(basin_cuda *cuda, void *x, const basin_cuda_product *p, 
         fill(cuda, x, p->narrow_factors, count, seed);
 }
 
-/* Of a matrix whose rows lie `apart` elements from one another (0: without gaps). */
+/* The extent of a matrix whose rows lie `apart` elements from one another (0: without gaps). */
 static int64_t elements(int64_t rows, int64_t columns, int64_t apart) {
     return rows * (apart ? apart : columns);
 }
 
-/* False where there is no memory for it, which is no fault. */
+/* False where there is no memory for it, which is not an error. */
 static bool arena_new(basin_cuda *cuda, arena *r, const basin_cuda_product *p) {
     *r = {};
     r->size_a = (p->step_a ? p->batch : 1) *

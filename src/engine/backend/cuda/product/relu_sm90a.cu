@@ -25,7 +25,7 @@ enum {
 };
 static_assert(BLOCKS % PIECES == 0, "pieces come round with tiles");
 
-/* What the kernel is told. */
+/* The kernel's arguments. */
 struct tiled {
     CUtensorMap a, b, d, transposed;
     uint32_t *bits;         /* [ceil(m / 64), n / 64, 128] */
@@ -114,7 +114,7 @@ BASIN_DEVICE void write_tile(const tiled &p, const float (&sum)[HALVES][COLUMNS 
             if (RESULTS == RESULTS_TRANSPOSED)
                 send(&p.transposed, piece + TRANSPOSED_AT, row, column);
         }
-        if (leader) close_sent(); /* of nothing, too: pieces are counted */
+        if (leader) close_sent(); /* also an empty one: pieces are counted */
         if (BITS == BITS_WRITE && there) *place.word(p, i) = word[i];
     }
 }
@@ -192,7 +192,7 @@ bool basin_cuda_relu_product_exists(const basin_cuda *cuda, const basin_cuda_pro
            cuda->multiprocessors >= CLUSTER && SHARED_BYTES <= cuda->shared_limit;
 }
 
-/* Of bytes, ReLUs of e4m3 and masked products of e5m2: the forward pass and its reverse. */
+/* For bytes: ReLUs of e4m3 and masked products of e5m2, the forward pass and its reverse. */
 template <results RESULTS>
 static cudaError_t start_bytes(const basin_cuda *cuda, const tiled *p,
                                const basin_cuda_product *x) {

@@ -3,7 +3,7 @@
  *     D = relu?(alpha A B + beta C + of_more E + bias [n]), 0 where the mask is not above 0
  *
  * A block computes 32 x 64 elements, a thread 4 x 4 of them. Sums over many tokens, the gradients
- * of weights, are cut into parts by their length alone; the block that comes last adds the parts in
+ * of weights, are cut into parts by their length only; the block that comes last adds the parts in
  * their order. */
 #include "engine/backend/cuda/elements.h"
 #include "engine/backend/cuda/inside.h"

@@ -1,6 +1,6 @@
 /* Tiles of a product of bfloat16 or of bytes on Hopper (wgmma, sm_90a), as a warpgroup makes them.
  * A block stays on its multiprocessor and takes tiles of 128 x 192, one after the other. One thread
- * queues copies of 128 bytes of the rows of A and of B that a tile wants, slabs, into a ring in
+ * queues copies of 128 bytes of the rows of A and of B that a tile needs, slabs, into a ring in
  * shared memory (TMA). Two warpgroups take tiles in turn, so that one makes something of its sums
  * while the other multiplies. What the kernels make of them: product/relu_sm90a.cu. */
 #ifndef BASIN_BACKEND_CUDA_PRODUCT_TILE_SM90A_H
@@ -25,7 +25,7 @@ enum {
     PIECE_BYTES = 64 * 128,  /* such a block of bfloat16, on its way out */
     TRANSPOSED_AT = 64 * 64, /* in a piece of bytes: the same the other way round */
     THREADS = 384,           /* two warpgroups that multiply, one of which a thread fetches */
-    /* shared memory: the ring, from a multiple of 1,024 on, barriers, what else a kernel wants */
+    /* shared memory: the ring, from a multiple of 1,024 on, barriers, other data of the kernel */
     FULL_AT = STAGES * STAGE_BYTES,
     EMPTY_AT = FULL_AT + 8 * STAGES,
     TURN_AT = EMPTY_AT + 8 * STAGES,
@@ -33,7 +33,7 @@ enum {
 };
 static_assert(TURN_AT + 16 <= FREE_AT, "barriers fit between the ring and the rest");
 
-/* ---- barriers in shared memory, by address; see attention/wgmma.h, too ---- */
+/* ---- barriers in shared memory, by address; see also attention/wgmma.h ---- */
 
 /* At the barrier of block `rank` of the cluster. Nothing but the arrival is made known there: with
  * the scope of a cluster this would wait for all of the thread's memory traffic. */
@@ -137,8 +137,8 @@ BASIN_DEVICE void release(uint32_t empty) {
 }
 
 /* Sums of a tile, the slabs of which begin at stage r; then the other warpgroup has its turn, once
- * this one has seen the last of its own slabs: barriers tell one round of the ring from the next,
- * but not from the one after that. */
+ * this one has seen the last of its slabs: barriers distinguish one round of the ring from the
+ * next, but not from the one after that. */
 template <factors FACTORS>
 BASIN_DEVICE void multiply_tile(float (&sum)[HALVES][COLUMNS / 2], ring r, uint32_t base, int slabs,
                                 uint32_t next_turn) {
@@ -227,7 +227,7 @@ BASIN_DEVICE void write_transposed(uint32_t piece, int i, const uint32_t *pair) 
                  : "memory");
 }
 
-/* The thread's 32 numbers of 64 x 64 as bytes; TRANSPOSED: and the other way round, behind these.
+/* The thread's 32 numbers of 64 x 64 as bytes; TRANSPOSED: followed by the transposed ones.
  */
 template <bool FIVE, bool RELU, bool TRANSPOSED, typename F>
 BASIN_DEVICE void write_bytes(uint32_t piece, F number) {
@@ -285,11 +285,11 @@ static bool map_matrix(CUtensorMap *map, basin_encoder encode, const void *x, bo
 
 /* Whether tiles take a product's sizes: A [m, k], B [n, k], rows at multiples of 16 bytes. */
 static inline bool takes_tiles(const basin_cuda *cuda, const basin_cuda_product *p) {
-    const int64_t most = INT32_MAX / 2, unit = basin_kind_is_byte(p->kind_a) ? 16 : 8;
+    const int64_t maximum = INT32_MAX / 2, unit = basin_kind_is_byte(p->kind_a) ? 16 : 8;
     const int64_t unit_d = basin_kind_is_byte(p->kind_d) ? 16 : 8;
     bool kind = p->batch == 1 && !p->transpose_a && p->transpose_b && p->narrow_factors;
-    bool sizes = p->k > 0 && p->k % unit == 0 && p->n % 64 == 0 && p->m <= most && p->n <= most &&
-                 p->k <= most && p->m / 64 * (p->n / 64) <= most;
+    bool sizes = p->k > 0 && p->k % unit == 0 && p->n % 64 == 0 && p->m <= maximum &&
+                 p->n <= maximum && p->k <= maximum && p->m / 64 * (p->n / 64) <= maximum;
     bool rows = p->row_a % unit == 0 && p->row_b % unit == 0 && p->row_d % unit_d == 0;
     return kind && sizes && rows && cuda->capability == 90 && basin_tma_encoder();
 }
