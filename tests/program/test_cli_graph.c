@@ -101,7 +101,7 @@ TEST_WITH(trains_and_uses, folder_new, folder_remove) {
     assert_error(run(state, "graph eval m.safetensors missing.zip"), 1, "missing.zip");
     put_set(state, "set.safetensors", BASIN_GRAPHS_CLASSES, false);
     assert_error(run(state, "graph eval m.safetensors set.safetensors"), 1,
-                 "the model wants graph values");
+                 "the model expects graph values");
 }
 
 /* The picture is written, the parts make up the output; embeddings have a row a graph. */
@@ -250,10 +250,10 @@ TEST_WITH(presets, folder_new, folder_remove) {
 TEST_WITH(reports_bad_folders, folder_new, folder_remove) {
     tiny_write(state, "T_node_attributes.txt", "1, 2\n3\n");
     assert_error(run(state, "graph cv . --folds 2"), 1,
-                 "T_node_attributes.txt, line 2: 1 numbers; wanted 2");
+                 "T_node_attributes.txt, line 2: 1 numbers; expected 2");
     tiny_write(state, "T_graph_labels.txt", "4\n4\n4\n");
     assert_error(run(state, "graph cv . --folds 2"), 1,
-                 "all graphs have the class 4; wanted two classes or more");
+                 "all graphs have the class 4; expected at least two classes");
     assert_error(run(state, "graph train ."), 1, "all graphs have the class 4");
     assert_error(run(state, "graph train . -o none/m.safetensors"), 1, "none/m.safetensors");
 }
@@ -329,7 +329,7 @@ TEST_WITH(keeps_the_best_of_several_runs, folder_new, folder_remove) {
     }
     assert_true(fabs(kept - least) < 1e-6);
     assert_error(run(state, "graph train set.safetensors --best-of 2 --members 2 -o n.safetensors"),
-                 1, "best_of is 2 and members 2; needs one");
+                 1, "best_of is 2 and members 2; expected only one");
     assert_error(run(state, "graph cv set.safetensors --best-of 2"), 2, "graph train");
     static const char *const idle[] = {"train",  "--values", "train",
                                        "--id x", "convert",  "--stereo --quiet"};
@@ -352,11 +352,13 @@ TEST_WITH(says_what_molecules_have, folder_new, folder_remove) {
         {"graph train m.csv --target smiles", "column 'smiles' has the SMILES"},
         {"graph train m.csv --target z",
          "no column 'z' of targets; its columns: smiles, y, w, one"},
-        {"graph train i.csv --target y", "line 3: column 'y' has '1e400', needs a number of at "},
-        {"graph train m.csv --target one", "wanted two classes or more"},
+        {"graph train i.csv --target y",
+         "line 3: column 'y' has '1e400', expected a number of at "},
+        {"graph train m.csv --target one", "expected at least two classes"},
         {"graph train m.csv --target y --split scaffold", "to divide by groups into training, "},
         {"graph cv m.csv --target y --split scaffold --folds 3", "into 3 folds"},
-        {"graph train m.csv --target y --residual initial --blocks 1", "needs two blocks at least"},
+        {"graph train m.csv --target y --residual initial --blocks 1",
+         "expected at least two blocks"},
         {"graph train m.csv --target y --degree-scalers --no-attention", "has no effect"},
         {"graph train m.csv --target y --edge-dropout 0.1 --reconstruct --all-pairs "
          "--adjacency edges",
@@ -481,7 +483,7 @@ TEST_WITH(converts_and_draws_molecules, folder_new, folder_remove) {
     assert_error(run(state, "graph train s.safetensors"), 1, "the setting stereo must be on");
     assert_error(run(state, "graph train c.csv --target d"), 1, "12 different words in 12");
     file_put(folder_path(path, state, "u.csv"), "smiles,y\nCC,\"1,5\"\nC,2\n", 22);
-    assert_error(run(state, "graph train u.csv --target y"), 1, "has '2', and words before it");
+    assert_error(run(state, "graph train u.csv --target y"), 1, "has '2', after words");
     assert_error(run(state, "graph report n.safetensors m.csv --training c.csv -o r.json -q"), 1,
                  "trained on 0 of its 12 molecules");
     run_ok(state, "graph train c.csv --target c -o c.safetensors --epochs 1 --members 1 " SMALL);

@@ -28,7 +28,7 @@ TEST_WITH(shards_are_settings, work_new, program_teardown) {
     const program *p = run(state, IMAGES(1) "--shards 3 -o m.safetensors");
     assert_error(p, 1, "shards is 3, wanted a divisor of the batch, 16");
     p = run(state, GRAPHS(1) "--shards 17 -o m.safetensors");
-    assert_error(p, 1, "shards is 17, wanted at most the batch, 16");
+    assert_error(p, 1, "shards is 17; expected at most the batch, 16");
 }
 
 TEST_WITH(folds_are_dealt, work_new, program_teardown) {

@@ -22,7 +22,7 @@ typedef struct problem {
 
 static bool of_nodes(const problem *p) { return p->set->task == BASIN_NODE_CLASSES; }
 
-/* The nodes of a chunk, added to their graph's row or each a row of its own. */
+/* The nodes of a chunk, added to their graph's row, or one row per node. */
 static int64_t add_chunk(float *to, const problem *p, const basin_graphset_batch *b) {
     int64_t F = b->features, row = -1;
     for (int64_t t = 0; t < b->tokens; t++) {
@@ -130,7 +130,7 @@ static basin_status measure(basin_graphs_measures *measures, const problem *p, c
                                 p->outputs, p->scale, error);
 }
 
-/* A regression on a graph of its own. */
+/* A regression on a separate graph. */
 typedef struct regression {
     basin_graph *graph;
     basin_params params;

@@ -51,7 +51,7 @@ static void fail(pool *p, basin_status status, const char *text) {
 
 /* ---- one member of a fold ---- */
 
-/* A run tells of steps; what is reported are whole epochs of all folds. */
+/* A run reports steps; this reports whole epochs of all folds. */
 static void on_step(void *context, const basin_progress_report *news) {
     pool *p = ((worker *)context)->pool;
     int64_t steps = news->total / news->epochs;
@@ -116,7 +116,7 @@ static basin_status train_member(worker *w, basin_graphs_model *model, basin_err
     return BASIN_OK;
 }
 
-/* Memory for what the members give; the first that comes makes it. */
+/* Memory for the members' outputs, allocated by the first. */
 static basin_status reserve_outputs(worker *w, basin_graphs_model *model, basin_error *error) {
     pool *p = w->pool;
     fold_work *work = &p->work[w->number];
@@ -133,7 +133,7 @@ static basin_status reserve_outputs(worker *w, basin_graphs_model *model, basin_
     return whole ? BASIN_OK : basin_fail_memory(error, "outputs");
 }
 
-/* Of values; outputs need it until the member has been scored. */
+/* The scale of values; outputs need it until the member has been scored. */
 static void keep_scale(worker *w, basin_graphs_model *model) {
     fold_work *work = &w->pool->work[w->number];
     pthread_mutex_lock(&w->pool->lock);
@@ -167,8 +167,8 @@ static void average(float *given, int64_t cells, int64_t members) {
     }
 }
 
-/* Of the members' mean, calibrated by the validation graphs, and of molecules mixed with a memory;
- * measures need logits, so that of probabilities it takes the logarithm. */
+/* Measures the members' mean, calibrated by the validation graphs, and mixed with a memory for
+ * molecules. Measures need logits, so it takes the logarithm of probabilities. */
 static basin_status measure_fold(basin_graphs_model *m, const pool *p, int64_t number,
                                  basin_error *error) {
     const basin_graphset *set = &p->input->set;
@@ -182,8 +182,8 @@ static basin_status measure_fold(basin_graphs_model *m, const pool *p, int64_t n
     if (set->task == BASIN_NODE_CLASSES)
         average(work->given[1], rows_of(p, number, 1) * m->outputs, p->spec.members);
     else
-        BASIN_TRY(basin_graphs_certain_fit(m, set, f->item[1], f->count[1], work->given[1],
-                                           p->spec.members, near ? held : NULL, error));
+        BASIN_TRY(basin_graphs_calibration_fit(m, set, f->item[1], f->count[1], work->given[1],
+                                               p->spec.members, near ? held : NULL, error));
     for (int part = 1; part < 3; part++) {
         int64_t rows = rows_of(p, number, part), cells = rows * m->outputs;
         float *given = work->given[part];
@@ -200,8 +200,8 @@ static basin_status measure_fold(basin_graphs_model *m, const pool *p, int64_t n
         for (int64_t i = 0; i < rows && !values; i++)
             basin_graphs_softmax(given + i * m->classes, given + i * m->outputs, m->classes);
     }
-    return basin_graphs_certain_measure(&result->test, work->given[2], set, f->item[2], f->count[2],
-                                        m, 0, error);
+    return basin_graphs_calibration_measure(&result->test, work->given[2], set, f->item[2],
+                                            f->count[2], m, 0, error);
 }
 
 static basin_status measure_means(const pool *p, int64_t number, basin_error *error) {
@@ -210,7 +210,7 @@ static basin_status measure_means(const pool *p, int64_t number, basin_error *er
     m.target_scale = p->work[number].scale, m.outputs = p->work[number].outputs;
     basin_status status = measure_fold(&m, p, number, error);
     basin_graphs_near_free(&m.near);
-    basin_graphs_certain_free(&m.certain);
+    basin_graphs_calibration_free(&m.calibration);
     return status;
 }
 
@@ -317,11 +317,11 @@ static basin_status begin(pool *p, const basin_graphs_cv *spec, basin_error *err
                                                             : 1,
                              .products = p->spec.products};
     BASIN_TRY(basin_backend_open(&p->backend, &compute, error));
-    /* Fewer where the device has no memory for the plans of so many, unless they were asked for. */
+    /* Fewer where the device has no memory for all their plans, unless the number was given. */
     if (p->spec.jobs > 0 || strcmp(p->spec.backend, "cuda") != 0) return BASIN_OK;
-    int64_t most =
+    int64_t max =
         (int64_t)(basin_backend_info_of(p->backend).free_bytes / BASIN_GRAPHS_DEVICE_BYTES);
-    if (p->jobs > most) p->jobs = most > 1 ? most : 1;
+    if (p->jobs > max) p->jobs = max > 1 ? max : 1;
     return BASIN_OK;
 }
 

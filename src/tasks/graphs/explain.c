@@ -7,9 +7,9 @@
 #include "tasks/graphs/graphs.h"
 
 /* Fixed points take long, and where one follows another no halving helps. */
-enum { MOST_HALVED = 4000, MOST_IMPLICIT = 60, PATHS = 3 };
+enum { MAX_HALVED = 4000, MAX_IMPLICIT = 60, PATHS = 3 };
 
-/* One graph on a plan of its own. */
+/* One graph with its plan. */
 typedef struct lens {
     basin_graphs_model *model;
     basin_graphs_input input;
@@ -37,8 +37,8 @@ static void lens_close(lens *l) {
 
 /* ---- the plan ---- */
 
-/* Of classes the logarithm of their odds: `pick` has 1 at the one that is asked about, `hide` takes
- * it, and outputs that are no class, from the sum over the others. */
+/* For classes, the log odds: `pick` is 1 at the class in question, `hide` removes it, and outputs
+ * that are not classes, from the sum over the others. */
 static void build_score(lens *l) {
     basin_shape cells = BASIN_SHAPE(1, l->model->outputs);
     l->pick = basin_input(l->graph, "pick", cells);
@@ -191,7 +191,7 @@ static void collect(basin_graphs_explanation *e, const lens *l, double unit) {
     }
     for (int64_t t = 0; t < b->tokens; t++)
         for (int64_t p = b->pairs.row[t]; p < b->pairs.row[t + 1]; p++)
-            if (is_edge(b, t, p)) { /* a pair that is no edge counts as its node's */
+            if (is_edge(b, t, p)) { /* a pair that is not an edge counts for its node */
                 double *to = basin_graphset_is_edge(set, at++) ? &e->edge[edge++] : &e->node[t - 1];
                 double own = unit * added(l, 2, p);
                 *to += own, e->missed -= own;
@@ -205,7 +205,7 @@ static basin_status explain(basin_graphs_explanation *e, lens *l, int64_t column
     int64_t columns = basin_graphs_about(m).columns;
     double ends[2], all = 1;
     basin_quadrature how = {.allowed = allowed,
-                            .most = m->settings.implicit ? MOST_IMPLICIT : MOST_HALVED};
+                            .most = m->settings.implicit ? MAX_IMPLICIT : MAX_HALVED};
     basin_lines lines = {l->line, PATHS, l->plan, 1, read_score, l};
     if (column >= columns)
         return basin_fail(error, BASIN_BAD_VALUE, "column %lld; the model has %lld",
@@ -240,7 +240,7 @@ static void add_all(double *to, const double *from, int64_t count, double share)
     for (int64_t i = 0; i < count; i++) to[i] += share * from[i];
 }
 
-/* Adds what a member says, by its share. */
+/* Adds a member's explanation, weighted by its share. */
 static basin_status add_member(basin_graphs_explanation *e, basin_graphs_model *model,
                                const basin_graphs_data *data, int64_t member, int64_t column,
                                basin_error *error) {
@@ -260,7 +260,7 @@ static basin_status add_member(basin_graphs_explanation *e, basin_graphs_model *
     return BASIN_OK;
 }
 
-/* What predictions say, and of classes the likeliest, which is that of no single member. */
+/* Sets e->predicted and, where it is -1, the column: the class that the members' mean predicts. */
 static basin_status predict(basin_graphs_explanation *e, int64_t *column, basin_graphs_model *model,
                             const basin_graphs_data *data, basin_error *error) {
     int64_t value = 0, columns = basin_graphs_about(model).columns;
@@ -277,10 +277,10 @@ static basin_status explain_graph(basin_graphs_explanation *e, basin_graphs_mode
                                   basin_error *error) {
     if (model->target == BASIN_NODE_CLASSES)
         return basin_fail(error, BASIN_UNSUPPORTED,
-                          "a model of classes of nodes; needs one of graphs");
+                          "the model predicts classes of nodes; expected a model of graphs");
     if (!data->set || !data->graph || data->graphs != 1 || data->graph[0] < 0 ||
         data->graph[0] >= data->set->graphs)
-        return basin_fail(error, BASIN_BAD_VALUE, "needs one graph of a set, 0 to %lld",
+        return basin_fail(error, BASIN_BAD_VALUE, "expected one graph of a set, 0 to %lld",
                           data->set ? (long long)data->set->graphs - 1 : 0);
     BASIN_TRY(reserve(e, data->set, data->graph[0], error));
     BASIN_TRY(predict(e, &column, model, data, error));

@@ -13,24 +13,24 @@
 /* ---- settings ---- */
 
 #define BASIN_GRAPHS_INPUT_SETTINGS(X)                                                             \
-    X(INTEGER, eigenvectors, "K", 0, 1024, "Positions: so many Laplacian eigenvectors.")           \
+    X(INTEGER, eigenvectors, "K", 0, 1024, "Positions: K Laplacian eigenvectors.")                 \
     X(INTEGER, walks, "K", 0, 1024, "Positions: return probabilities of walks of 1 to K steps.")   \
     X(INTEGER, edge_walks, "K", 0, 1024,                                                           \
       "Features of edges: walks of 2 to K + 1 steps from end to end.", .absent = "0")              \
     X(INTEGER, reach, "HOPS", 1, 64,                                                               \
-      "Pairs of nodes up to so many hops apart attend, with walks of 1 to K steps; 1: edges.",     \
+      "Pairs of nodes up to HOPS apart attend, with walks of 1 to K steps; 1: only edges.",        \
       .absent = "1", .needs = "edge_walks!=0")                                                     \
     X(SWITCH, cls_laplacian, "Eigenvectors of the graph with its CLS node, as published.",         \
       .needs = "eigenvectors!=0")                                                                  \
     X(SWITCH, cls_self, "Whether the CLS node attends to itself; in the paper no token does.",     \
       .absent = "on", .needs = "attention=on")                                                     \
     X(INTEGER, max_nodes, "N", 0, 1 << 20,                                                         \
-      "The first N nodes of a graph alone, as the paper cuts at 500; 0: all.", .absent = "0")      \
+      "Use only the first N nodes of a graph, as the paper cuts at 500; 0: all.", .absent = "0")   \
     X(INTEGER, sinks, "N", 0, 4096,                                                                \
       "Pad graphs to N nodes by sinks, which attend to the nodes and not the other way; 0: none.", \
       .absent = "0", .needs = "attention=on")                                                      \
     X(SWITCH, raw, "Labels as plain numbers, not one-hot.")                                        \
-    X(SWITCH, stereo, "Of tables of molecules: labels of stereochemistry.", .absent = "off")       \
+    X(SWITCH, stereo, "Tables of molecules: labels of stereochemistry.", .absent = "off")          \
     X(SWITCH, standardise, "Attributes and targets to mean 0 and deviation 1.")                    \
     X(SWITCH, edge_sums, "Sums of edge features at their nodes.")                                  \
     X(INTEGER, degrees, "N", -1, 4096,                                                             \
@@ -44,7 +44,7 @@
       .absent = "0", .needs = "hopfield=on")                                                       \
     X(INTEGER, pair_hidden, "N", 0, 65536,                                                         \
       "Hidden units that see the features of an edge, beside these; 0: none.", .absent = "0")      \
-    X(INTEGER, blocks, "S", 1, BASIN_MAX_BLOCKS, "Blocks, each with weights of its own.")          \
+    X(INTEGER, blocks, "S", 1, BASIN_MAX_BLOCKS, "Blocks, each with its own weights.")             \
     X(REAL, noise, "X", 0, 1e3, "Noise of the descent in training; with implicit none.",           \
       .needs = "implicit=off")                                                                     \
     X(REAL, step_dropout, "X", 0, 0.99, "Dropout of the steps of the descent in training.",        \
@@ -64,8 +64,8 @@
     X(SWITCH, mix, "Mixing of heads, as in the published code.", .needs = "attention=on")          \
     X(CHOICE, adjacency, BASIN_CHOICES("auto", "conv", "bilinear", "edges", "none", "bias"),       \
       "The factor of an edge's scores: the paper's convolution, which depends on the order of "    \
-      "nodes; a bilinear form; edge features alone; none; or none and edge features as an "        \
-      "addend in each block. auto: bilinear; of molecules bias, with 4 couplings and 16 hidden "   \
+      "nodes; a bilinear form; only edge features; none; or none and edge features as an "         \
+      "addend in each block. auto: bilinear; for molecules bias, with 4 couplings and 16 hidden "  \
       "units of pairs where there are none.",                                                      \
       .needs = "attention=on,reconstruct=on")                                                      \
     X(CHOICE, readout,                                                                             \
@@ -74,18 +74,18 @@
       "What the head reads. auto: cls+sum for values, cls+mean+sized for classes.")                \
     X(INTEGER, hidden, "N", 0, 65536, "Hidden units of the head; 0: it is linear.")                \
     X(SWITCH, norm_head, "A layer norm before the head.")                                          \
-    X(REAL, dropout, "X", -1, 0.99, "Dropout in the head; -1: 0.2 of classes, none of values.")    \
+    X(REAL, dropout, "X", -1, 0.99, "Dropout in the head; -1: 0.2 for classes, 0 for values.")     \
     X(SWITCH, reconstruct, "Also reconstruct the edge features.")                                  \
-    X(SWITCH, reconstruct_all, "All of an edge's features; off: the first alone.", .absent = "on", \
+    X(SWITCH, reconstruct_all, "All of an edge's features; off: only the first.", .absent = "on",  \
       .needs = "reconstruct=on")                                                                   \
-    X(SWITCH, all_pairs, "Of all pairs, those without an edge as 0, as published.",                \
+    X(SWITCH, all_pairs, "Over all pairs, with 0 for those without an edge, as published.",        \
       .absent = "off", .needs = "reconstruct=on")                                                  \
     X(REAL, query_deviation, "X", 0, 100, "Deviation of first attention weights; 0: 1 / sqrt(D).", \
       .needs = "attention=on")                                                                     \
     X(REAL, memory_deviation, "X", 0, 100, "Deviation of first memories; 0: 1 / sqrt(D).",         \
       .needs = "hopfield=on")                                                                      \
     X(INTEGER, outputs, "C", 0, 1 << 20,                                                           \
-      "At least so many outputs; the published TU heads have "                                     \
+      "At least C outputs; the published TU heads have "                                           \
       "10.")
 #define BASIN_GRAPHS_TRAINING_SETTINGS(X)                                                          \
     BASIN_RUN_SETTINGS(X)                                                                          \
@@ -99,11 +99,11 @@
       "paper does; 0: one run, or members.",                                                       \
       .absent = "0")                                                                               \
     X(SWITCH, near,                                                                                \
-      "Of molecules, and of classes of graphs with labels of nodes: remember "                     \
+      "For molecules, and for classes of graphs with node labels: remember "                       \
       "training graphs beside the network.",                                                       \
       .absent = "off")                                                                             \
     X(REAL, average, "X", 0, 0.999999,                                                             \
-      "Score and keep averages of the weights over steps, each of which keeps so much; 0: none.",  \
+      "Score and keep moving averages of the weights over steps, with decay X; 0: none.",          \
       .absent = "0")                                                                               \
     X(REAL, edge_dropout, "X", 0, 0.99,                                                            \
       "Pairs of nodes left out of each step of training, others in each epoch.", .absent = "0",    \
@@ -112,8 +112,7 @@
     X(SWITCH, centralise, "Gradient centralisation.")                                              \
     X(SWITCH, weight_classes, "Classes of nodes: rare ones count more.")
 
-/* epochs 0: as many as a set of its size wants, 30 to 100, of classes of
- * molecules 30 (basin_graphs_epochs). */
+/* epochs 0: 30 to 100 by the size of the set, 30 for classes of molecules (basin_graphs_epochs). */
 typedef struct basin_graphs_settings {
     BASIN_GRAPHS_INPUT_SETTINGS(BASIN_SETTING_FIELD)
     BASIN_GRAPHS_MODEL_SETTINGS(BASIN_SETTING_FIELD)
@@ -145,14 +144,14 @@ typedef struct basin_graphs_near {
                          that it states, -1 where it does not */
 } basin_graphs_near;
 
-/* What certain.c learns of validation graphs. */
-typedef struct basin_graphs_certain {
+/* What calibrate.c fits to validation graphs. */
+typedef struct basin_graphs_calibration {
     double temperature; /* that divides the members' logits; 0 is 1 */
     int64_t lists;      /* of how wrong predictions were: of values one per column, of classes one
                            per class, of yes or no two per column; 0: not known */
     int64_t *start;     /* [lists + 1] */
     float *score;       /* [start[lists]] ascending in each list */
-} basin_graphs_certain;
+} basin_graphs_calibration;
 
 struct basin_graphs_model {
     basin_graphs_settings settings;
@@ -164,14 +163,14 @@ struct basin_graphs_model {
     double *target_mean, *target_scale; /* [C] of values: outputs * scale + mean */
     char *names; /* of molecules: columns of the table that it was trained on; else NULL */
     basin_graphset_encoding encoding;
-    basin_graphs_seen_list seen[2]; /* in training, in validation; empty: not known */
-    basin_graphs_near near;         /* zeros: nothing is remembered */
-    basin_graphs_certain certain;   /* zeros: nothing is known */
-    basin_backend *backend;         /* the caller's */
+    basin_graphs_seen_list seen[2];       /* in training, in validation; empty: not known */
+    basin_graphs_near near;               /* zeros: nothing is remembered */
+    basin_graphs_calibration calibration; /* zeros: nothing is known */
+    basin_backend *backend;               /* the caller's */
     basin_store *store;
     basin_graph *graph; /* that the parameters are declared on */
     basin_params params;
-    int64_t members; /* their weights are states "member0.NAME", ..; 1: states NAME alone */
+    int64_t members; /* their weights are states "member0.NAME", ..; 1: only states NAME */
     struct basin_graphs_plans *one; /* kept for calls with one graph; NULL: there was none yet */
 };
 
@@ -215,7 +214,7 @@ basin_status basin_graphs_seen_write(basin_bundle *bundle, const basin_graphs_mo
                                      basin_error *error);
 basin_status basin_graphs_seen_read(basin_graphs_model *model, const basin_bundle *bundle,
                                     basin_error *error);
-/* Of the graphs that a run trains and validates on, and what it learns of them; not 0. */
+/* A digest of the graphs that a run trains and validates on, and of their targets; not 0. */
 uint64_t basin_graphs_digest(const basin_graphset *set, const basin_fold *fold);
 
 /* ---- a set as a model sees it ---- */
@@ -231,8 +230,8 @@ typedef struct basin_graphs_input {
     basin_positions positions;
 } basin_graphs_input;
 
-/* Tells the watcher what of a set training will not use, or see one way alone, and which settings
- * that were set by their names have no effect on it. */
+/* Reports to the watcher what part of a set training will not use, or use in one direction only,
+ * and which settings that were set by their names have no effect on it. */
 void basin_graphs_note_unused(const basin_settings *settings, const basin_graphset *set,
                               const basin_watch *watch);
 /* An error where the set at `path` has neither values nor two classes. */
@@ -261,9 +260,9 @@ void basin_graphs_input_free(basin_graphs_input *input);
 double basin_graphs_truth(const basin_graphset *set, int64_t graph, int64_t c);
 /* Whether a set gets one: molecules, and classes of graphs with labels of nodes. */
 bool basin_graphs_near_serves(const basin_graphs_settings *settings, const basin_graphset *set);
-/* Learns it of the graphs of the first fold, those for validation, too. `held` (may be NULL) gets,
- * for the validation graphs of each of the folds in turn, [graphs, C], what a memory without those
- * of their fold predicts; NaN where the memory does not have the graph. */
+/* Fits it to the graphs of the first fold, including those for validation. `held` (may be NULL)
+ * receives, for the validation graphs of each fold in turn, [graphs, C], the predictions of a
+ * memory without those of their fold; NaN where the memory does not have the graph. */
 basin_status basin_graphs_near_fit(basin_graphs_model *model, const basin_graphset *set,
                                    const basin_fold *fold, int64_t folds, float *held,
                                    basin_error *error);
@@ -272,7 +271,7 @@ basin_status basin_graphs_near_fit(basin_graphs_model *model, const basin_graphs
 basin_status basin_graphs_near_add(float *output, float *nearest, int64_t *name,
                                    const basin_graphs_model *model, const basin_graphset *set,
                                    const int64_t *graph, int64_t count, basin_error *error);
-/* What each node adds to what it says of column e->column. */
+/* What each node contributes to its prediction for column e->column. */
 basin_status basin_graphs_near_explain(basin_graphs_explanation *e, const basin_graphs_model *model,
                                        const basin_graphset *set, basin_error *error);
 basin_status basin_graphs_near_write(basin_bundle *bundle, const basin_graphs_model *model,
@@ -285,15 +284,15 @@ basin_status basin_graphs_near_read(basin_graphs_model *model, const basin_bundl
                                     basin_error *error);
 void basin_graphs_near_free(basin_graphs_near *near);
 
-/* ---- certain.c ---- */
+/* ---- calibrate.c ---- */
 
 /* Chooses the temperature and the memory's share by validation graphs, and keeps how wrong
  * predictions of these are. `given` [members, count, C] are probabilities or values of members that
  * were not trained on them, `held` the memory's (NULL: there is none); the predictions go to
  * `given` [count, C]. */
-basin_status basin_graphs_certain_fit(basin_graphs_model *model, const basin_graphset *set,
-                                      const int64_t *graph, int64_t count, float *given,
-                                      int64_t members, const float *held, basin_error *error);
+basin_status basin_graphs_calibration_fit(basin_graphs_model *model, const basin_graphset *set,
+                                          const int64_t *graph, int64_t count, float *given,
+                                          int64_t members, const float *held, basin_error *error);
 /* Whether fewer than 5 of these graphs are of another class than the commonest (of yes or no in
  * several columns: cells): too few to choose anything by. */
 bool basin_graphs_one_sided(const basin_graphs_model *model, const basin_graphset *set,
@@ -301,25 +300,26 @@ bool basin_graphs_one_sided(const basin_graphs_model *model, const basin_graphse
 /* Divides logits of `rows` probabilities, or of outputs of classes where `logits`. */
 void basin_graphs_temper(float *output, int64_t rows, const basin_graphs_model *model, bool logits);
 /* Intervals or sets of predictions [rows, columns]; see basin_graphs_data. */
-void basin_graphs_certain_bound(float *low, float *high, const float *predicted, int64_t rows,
-                                const basin_graphs_model *model, double coverage);
+void basin_graphs_calibration_bound(float *low, float *high, const float *predicted, int64_t rows,
+                                    const basin_graphs_model *model, double coverage);
 /* Coverage and width, into measures. */
-basin_status basin_graphs_certain_measure(basin_graphs_measures *measures, const float *predicted,
-                                          const basin_graphset *set, const int64_t *graph,
-                                          int64_t count, const basin_graphs_model *model,
-                                          double coverage, basin_error *error);
-basin_status basin_graphs_certain_write(basin_bundle *bundle, const basin_graphs_model *model,
-                                        basin_error *error);
-basin_status basin_graphs_certain_read(basin_graphs_model *model, const basin_bundle *bundle,
-                                       basin_error *error);
-void basin_graphs_certain_free(basin_graphs_certain *certain);
+basin_status basin_graphs_calibration_measure(basin_graphs_measures *measures,
+                                              const float *predicted, const basin_graphset *set,
+                                              const int64_t *graph, int64_t count,
+                                              const basin_graphs_model *model, double coverage,
+                                              basin_error *error);
+basin_status basin_graphs_calibration_write(basin_bundle *bundle, const basin_graphs_model *model,
+                                            basin_error *error);
+basin_status basin_graphs_calibration_read(basin_graphs_model *model, const basin_bundle *bundle,
+                                           basin_error *error);
+void basin_graphs_calibration_free(basin_graphs_calibration *calibration);
 
 /* 0 .. count - 1, from `first` on; free it. */
 int64_t *basin_graphs_range(int64_t first, int64_t count);
 
 /* ---- plans ---- */
 
-/* A model for so many graphs, tokens and pairs; batches that need less are padded up to it. */
+/* The maximum numbers of graphs, tokens and pairs of a plan; smaller batches are padded. */
 typedef struct basin_graphs_capacity {
     int64_t graphs, tokens, pairs;
     int64_t all; /* pairs, where the reconstruction has these */
@@ -421,8 +421,8 @@ void basin_graphs_likelihoods(float *to, const float *output, int64_t rows,
 basin_status basin_graphs_check_known(const basin_graphset *set, const char *path,
                                       const int64_t *graph, int64_t count, const char *what,
                                       basin_error *error);
-/* Of outputs [rows, outputs]. Where there are several values, each counts in units of its `scale`
- * [outputs], for they may be in units far apart; NULL: 1. */
+/* Measures outputs [rows, outputs]. With several values, which may be in very different units, each
+ * counts in units of its `scale` [outputs]; NULL: 1. */
 basin_status basin_graphs_measure(basin_graphs_measures *measures, const float *output,
                                   const basin_graphset *set, const int64_t *graph, int64_t count,
                                   int64_t outputs, const double *scale, basin_error *error);
@@ -439,8 +439,8 @@ basin_status basin_graphs_run(basin_outcome *outcome, basin_graphs_model *model,
                               const basin_graphs_input *input, const basin_fold *fold,
                               basin_error *error);
 
-/* How many of `models` train at once: as many as asked for, or, of 0, one a core; with cuda, where
- * they share a device, two a core and 32 at most. */
+/* How many of `models` train at once: `asked`, or with 0 one per core; with cuda, where they share
+ * a device, two per core and at most 32. */
 int64_t basin_graphs_cv_jobs(int64_t asked, int64_t models, int64_t cores, const char *backend);
 
 #endif

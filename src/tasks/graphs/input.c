@@ -16,11 +16,11 @@ basin_status basin_graphs_check_labels(const basin_graphset *set, const char *pa
         return BASIN_OK;
     if (set->task != BASIN_GRAPHS_VALUES && set->class_of && set->classes == 1)
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "%s: all %s have the class %lld; wanted two classes or more", path,
+                          "%s: all %s have the class %lld; expected at least two classes", path,
                           set->task == BASIN_NODE_CLASSES ? "nodes" : "graphs",
                           (long long)set->class_value[0]);
     return basin_fail(error, BASIN_BAD_VALUE,
-                      "%s: no labels and no values; wanted a set that has them (of a TUDataset, "
+                      "%s: no labels and no values; expected them in the set (in a TUDataset, "
                       "DS_graph_labels.txt or DS_graph_attributes.txt)",
                       path);
 }
@@ -67,12 +67,12 @@ void basin_graphs_note_unused(const basin_settings *settings, const basin_graphs
     if (missing)
         basin_watch_note(watch, "%lld of %lld values are not known; they are left out",
                          (long long)missing, (long long)values);
-    int64_t cut = 0, most = ((const basin_graphs_settings *)settings->values)->max_nodes;
-    for (int64_t g = 0; g < set->graphs && most; g++)
-        cut += set->node_start[g + 1] - set->node_start[g] > most;
+    int64_t cut = 0, max = ((const basin_graphs_settings *)settings->values)->max_nodes;
+    for (int64_t g = 0; g < set->graphs && max; g++)
+        cut += set->node_start[g + 1] - set->node_start[g] > max;
     if (cut)
         basin_watch_note(watch, "%lld graphs are cut to their first %lld nodes (max_nodes)",
-                         (long long)cut, (long long)most);
+                         (long long)cut, (long long)max);
     if (goes_one_way(set))
         basin_watch_note(watch,
                          "no edge of %s has its reverse: only its first node sees the other. "
@@ -101,8 +101,8 @@ basin_status basin_graphs_input_begin(basin_graphs_input *input,
     if (set->edge_walks == walks && !wide) return BASIN_OK;
     if (set->edge_walks)
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "%s has %lld walks along its edges, edge_walks is %lld; wanted a set "
-                          "without any",
+                          "%s has %lld walks along its edges and edge_walks is %lld; expected a "
+                          "set without walks",
                           set->name, (long long)set->edge_walks, (long long)walks);
     if (wide) {
         BASIN_TRY(basin_graphset_widen(&input->set, set, settings->reach, first, count, error));
@@ -155,7 +155,7 @@ static basin_status match_labels(basin_graphs_input *input, const basin_graphs_m
     const basin_graphset *set = &input->set;
     if (!set->class_of && !set->target) return basin_graphs_check_labels(set, path, error);
     if (set->task != m->target)
-        return basin_fail(error, BASIN_BAD_VALUE, "%s has %s; the model wants %s", path,
+        return basin_fail(error, BASIN_BAD_VALUE, "%s has %s; the model expects %s", path,
                           basin_graphs_target_name(set->task), basin_graphs_target_name(m->target));
     if (m->target != BASIN_GRAPHS_VALUES) {
         size_t bytes = (size_t)m->classes * sizeof *m->class_value;
@@ -163,8 +163,9 @@ static basin_status match_labels(basin_graphs_input *input, const basin_graphs_m
         return same ? BASIN_OK : renumber(input, m, error);
     }
     if (set->targets != m->outputs)
-        return basin_fail(error, BASIN_BAD_VALUE, "%s has %lld values a graph; the model has %lld",
-                          path, (long long)set->targets, (long long)m->outputs);
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%s has %lld values per graph; the model expects %lld", path,
+                          (long long)set->targets, (long long)m->outputs);
     for (int64_t i = 0; m->binary && i < set->graphs * set->targets; i++)
         if (set->target[i] != 0 && set->target[i] != 1 && !isnan(set->target[i]))
             return basin_fail(error, BASIN_BAD_VALUE,
@@ -174,7 +175,7 @@ static basin_status match_labels(basin_graphs_input *input, const basin_graphs_m
     return BASIN_OK;
 }
 
-/* Whether a set has the columns that the encoding wants. */
+/* Whether a set has the columns that the encoding requires. */
 static basin_status graphset_encoding_check(const basin_graphset_encoding *e,
                                             const basin_graphset *set, const char *path,
                                             basin_error *error) {
@@ -184,7 +185,7 @@ static basin_status graphset_encoding_check(const basin_graphset_encoding *e,
     int64_t walks = set->edge_walks; /* made here, not of the files */
     return basin_fail(error, BASIN_BAD_VALUE,
                       "%s: %lld node attributes, %lld node labels, %lld edge attributes, %lld edge "
-                      "labels; the model wants %lld, %lld, %lld, %lld",
+                      "labels; the model expects %lld, %lld, %lld, %lld",
                       path, (long long)set->node_attributes, (long long)set->node_labels,
                       (long long)(set->edge_attributes - walks), (long long)set->edge_labels,
                       (long long)e->attributes, (long long)e->labels,
@@ -222,13 +223,14 @@ basin_status basin_graphs_part(int64_t **list, int64_t *count, const basin_graph
     bool all = !strcmp(part, "all");
     if (found < 0 && !all)
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "there is no part '%.40s'; wanted train, validation, test, all or auto",
+                          "unknown part '%.40s'; expected train, validation, test, all or auto",
                           part);
     *count = all ? set->graphs : set->split[found];
     if (!all && !*count)
-        return basin_fail(error, BASIN_BAD_VALUE,
-                          "%s: no graphs are set apart for '%s'; wanted a set with splits, or all",
-                          set->name, part);
+        return basin_fail(
+            error, BASIN_BAD_VALUE,
+            "%s: no graphs for the part '%s'; expected a set with splits, or the part all",
+            set->name, part);
     *list = basin_graphs_range(all ? 0 : first, *count);
     return *list ? BASIN_OK : basin_fail_memory(error, "a list of graphs");
 }
@@ -330,10 +332,10 @@ basin_status basin_graphs_seen_read(basin_graphs_model *model, const basin_bundl
         basin_graphs_seen_list *list = &model->seen[part];
         if (!t) continue;
         if (t->dtype != BASIN_I64 || t->shape.rank != 1)
-            return basin_fail(error, BASIN_BAD_FILE,
-                              "%s: the fingerprints of graphs are damaged; wanted whole numbers in "
-                              "a row",
-                              basin_bundle_path(bundle));
+            return basin_fail(
+                error, BASIN_BAD_FILE,
+                "%s: the fingerprints of graphs are damaged; expected a list of integers",
+                basin_bundle_path(bundle));
         list->count = t->shape.dim[0];
         BASIN_TRY(BASIN_NEW_RAW(&list->print, list->count, "the fingerprints of graphs", error));
         memcpy(list->print, t->data, (size_t)list->count * sizeof *list->print);

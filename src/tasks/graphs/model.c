@@ -87,7 +87,7 @@ void basin_graphs_close(basin_graphs_model *model) {
     BASIN_FREE(model->one, model->class_value, model->target_mean, model->target_scale,
                model->names);
     basin_graphs_near_free(&model->near);
-    basin_graphs_certain_free(&model->certain);
+    basin_graphs_calibration_free(&model->calibration);
     BASIN_FREE(model->seen[0].print, model->seen[1].print);
     basin_graphset_encoding_free(&model->encoding);
     if (model->graph) basin_params_free(&model->params);
@@ -220,8 +220,9 @@ basin_graphs_info basin_graphs_about(const basin_graphs_model *model) {
         .binary = model->binary,
         .near = model->near.count ? model->near.share : NAN,
         .remembered = model->near.name,
-        .temperature = model->certain.temperature > 0 ? model->certain.temperature : 1,
-        .calibrated = model->certain.lists ? model->certain.start[model->certain.lists] : 0,
+        .temperature = model->calibration.temperature > 0 ? model->calibration.temperature : 1,
+        .calibrated =
+            model->calibration.lists ? model->calibration.start[model->calibration.lists] : 0,
         .parameters = basin_params_total(&model->params),
         .width = config.block.dim * (parts ? parts : 1)};
 }
@@ -243,32 +244,32 @@ void basin_graphs_choose_adjacency(basin_graphs_settings *s, const basin_graphse
     if (set->line && !s->pair_hidden) s->pair_hidden = 16;
 }
 
-/* 100 epochs; of large graphs fewer, 12 million tokens in all, but not below 30. */
+/* 100 epochs; fewer for large graphs, 12 million tokens in all, but at least 30. */
 int64_t basin_graphs_epochs(const basin_graphs_settings *settings, const basin_graphset *set,
                             const int64_t *graph, int64_t count) {
     if (settings->epochs) return settings->epochs;
     int64_t tokens = 1;
     for (int64_t i = 0; i < count; i++) tokens += basin_graphset_tokens(set, graph[i]);
     int64_t epochs = 12000000 / tokens,
-            most = set->line && set->task == BASIN_GRAPHS_CLASSES ? 30 : 100;
-    return epochs > most ? most : epochs < 30 ? 30 : epochs;
+            max = set->line && set->task == BASIN_GRAPHS_CLASSES ? 30 : 100;
+    return epochs > max ? max : epochs < 30 ? 30 : epochs;
 }
 
 static basin_status check(const void *values, basin_error *error) {
     const basin_graphs_settings *s = values;
     if (s->best_of > 1 && s->members > 1)
-        return basin_fail(error, BASIN_BAD_VALUE, "best_of is %lld and members %lld; needs one",
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "best_of is %lld and members %lld; expected only one of them",
                           (long long)s->best_of, (long long)s->members);
     if (s->blocks == 1 && !strcmp(s->residual, "initial"))
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "residual is initial and blocks 1; needs two blocks at least");
+                          "residual is initial and blocks 1; expected at least two blocks");
     if (!s->attention && !s->hopfield)
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "neither attention nor Hopfield network: wanted at least one of them");
+                          "attention and hopfield are both off; at least one must be on");
     if (s->reconstruct && (!strcmp(s->adjacency, "none") || !strcmp(s->adjacency, "bias")))
-        return basin_fail(
-            error, BASIN_BAD_VALUE,
-            "edges are reconstructed from the adjacency; wanted one other than none and bias");
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "reconstruct needs an adjacency other than none and bias");
     return BASIN_OK;
 }
 
@@ -327,7 +328,8 @@ static char *data_json(const basin_graphs_model *m) {
     if (m->names) basin_json_text(&j, "names", m->names);
     if (m->binary) basin_json_boolean(&j, "binary", true);
     basin_json_integer(&j, "members", m->members);
-    if (m->certain.temperature > 0) basin_json_number(&j, "temperature", m->certain.temperature);
+    if (m->calibration.temperature > 0)
+        basin_json_number(&j, "temperature", m->calibration.temperature);
     if (m->near.count) basin_json_number(&j, "near_share", m->near.share);
     if (m->near.width > 0) basin_json_number(&j, "near_width", m->near.width);
     basin_json_end(&j);
@@ -436,7 +438,7 @@ static bool get_data(basin_graphs_model *m, const cJSON *o, bool *memory) {
     if (cJSON_HasObjectItem(o, "members") &&
         !get_integer(&m->members, o, "members", 1, BASIN_MAX_MEMBERS))
         return false;
-    if (!get_part(&m->certain.temperature, o, "temperature", 1, 1e-3, 1e3) ||
+    if (!get_part(&m->calibration.temperature, o, "temperature", 1, 1e-3, 1e3) ||
         !get_part(&m->near.share, o, "near_share", -1, 0, 1) ||
         !get_part(&m->near.width, o, "near_width", 0, 0, 1e3))
         return false;
@@ -507,7 +509,7 @@ basin_status basin_graphs_write(const char *path, basin_graphs_model *model, bas
                                       member_name(name, model, k, model->params.param[i].state),
                                       error));
     BASIN_TRY(basin_graphs_near_write(bundle, model, error));
-    BASIN_TRY(basin_graphs_certain_write(bundle, model, error));
+    BASIN_TRY(basin_graphs_calibration_write(bundle, model, error));
     BASIN_TRY(basin_graphs_seen_write(bundle, model, error));
     return basin_bundle_write(path, bundle, error);
 }
@@ -517,7 +519,7 @@ basin_status basin_graphs_settings_read(basin_graphs_settings *settings, const b
     BASIN_TRY(basin_settings_take(settings, &basin_graphs_task, bundle, error));
     if (settings->reconstruct &&
         !strstr(basin_bundle_meta(bundle, "basin.config"), "\"reconstruct_all\""))
-        settings->reconstruct_all = false; /* older files have the first feature alone */
+        settings->reconstruct_all = false; /* older files reconstruct only the first feature */
     return BASIN_OK;
 }
 
@@ -552,7 +554,7 @@ static basin_status read_members(basin_graphs_model *m, const basin_bundle *bund
                                           basin_expr_shape(state), bundle, error));
         }
     BASIN_TRY(basin_graphs_near_read(m, bundle, error));
-    BASIN_TRY(basin_graphs_certain_read(m, bundle, error));
+    BASIN_TRY(basin_graphs_calibration_read(m, bundle, error));
     return basin_graphs_take_member(m, 0, error);
 }
 

@@ -1,21 +1,21 @@
 /* A memory of the training molecules, or graphs with labels of nodes, beside the network: kernel
  * ridge regression with the Tanimoto similarity of counted circular neighbourhoods (atoms, then
  * what is around them up to two bonds), of probabilities with its exponential. Its share in
- * predictions is chosen on validation graphs (certain.c); and it says how near the nearest training
- * graph is. */
+ * predictions is chosen on validation graphs (calibrate.c); and it says how near the nearest
+ * training graph is. */
 #include "base/hash.h"
 #include "base/parallel.h"
 #include "base/sort.h"
 #include "tasks/graphs/graphs.h"
 
 static const char memory[] = "the memory of molecules";
-enum { RADIUS = 2, MOST = 5000, ROUNDS = 60 };
+enum { RADIUS = 2, MAX_GRAPHS = 5000, ROUNDS = 60 };
 static const double RIDGE = 0.3;
 
 /* ---- neighbourhoods ---- */
 
-/* Of graph g: (RADIUS + 1) numbers per node, [RADIUS + 1, nodes]; `colour` has room for twice the
- * nodes. */
+/* Lists the neighbourhoods of graph g: (RADIUS + 1) numbers per node, [RADIUS + 1, nodes]; `colour`
+ * has room for twice the nodes. */
 static void list_neighbourhoods(int32_t *to, uint64_t *colour, const basin_graphset *s, int64_t g) {
     int64_t first = s->node_start[g], n = s->node_start[g + 1] - first;
     uint64_t *next = colour + n;
@@ -37,7 +37,7 @@ static void list_neighbourhoods(int32_t *to, uint64_t *colour, const basin_graph
 
 static basin_status list_all(basin_graphs_near *near, const basin_graphset *s, const int64_t *graph,
                              int64_t count, basin_error *error) {
-    int64_t most = 1;
+    int64_t max = 1;
     if (!s->node_labels)
         return basin_fail(error, BASIN_BAD_VALUE, "graphs without labels of nodes");
     *near = (basin_graphs_near){.count = count};
@@ -45,9 +45,9 @@ static basin_status list_all(basin_graphs_near *near, const basin_graphset *s, c
     for (int64_t i = 0; i < count; i++) {
         int64_t n = s->node_start[graph[i] + 1] - s->node_start[graph[i]];
         near->start[i + 1] = near->start[i] + n * (RADIUS + 1);
-        most = basin_int_max(most, n);
+        max = basin_int_max(max, n);
     }
-    BASIN_SCRATCH_RAW(uint64_t, colour, 2 * most, memory, error);
+    BASIN_SCRATCH_RAW(uint64_t, colour, 2 * max, memory, error);
     BASIN_TRY(BASIN_NEW_RAW(&near->feature, near->start[count] + 1, memory, error));
     for (int64_t i = 0; i < count; i++) {
         int32_t *to = near->feature + near->start[i];
@@ -57,7 +57,7 @@ static basin_status list_all(basin_graphs_near *near, const basin_graphset *s, c
     return BASIN_OK;
 }
 
-/* Of two ascending lists: what they share over what either has, with counts. */
+/* The size of the intersection of two ascending lists over that of their union, with counts. */
 static double similarity(const basin_graphs_near *a, int64_t i, const basin_graphs_near *b,
                          int64_t k) {
     const int32_t *x = a->feature + a->start[i], *x_end = a->feature + a->start[i + 1];
@@ -129,7 +129,7 @@ bool basin_graphs_near_serves(const basin_graphs_settings *settings, const basin
     return settings->near && (set->line || classes);
 }
 
-/* Of molecules, where those for validation are too few to choose it. */
+/* The default for molecules, used where there are too few for validation to choose it. */
 static double usual_share(const basin_graphs_model *m) {
     return m->target == BASIN_GRAPHS_CLASSES || m->binary ? 0.5 : 0;
 }
@@ -212,7 +212,7 @@ basin_status basin_graphs_near_fit(basin_graphs_model *m, const basin_graphset *
     basin_graphs_near *near = &m->near;
     BASIN_SCRATCH_RAW(int64_t, graph, all, memory, error);
     for (int64_t i = 0; i < all; i++) /* at most MOST, evenly drawn */
-        if (all <= MOST || i * MOST / all != (i + 1) * MOST / all)
+        if (all <= MAX_GRAPHS || i * MAX_GRAPHS / all != (i + 1) * MAX_GRAPHS / all)
             graph[n++] = i < fold->count[0] ? fold->item[0][i] : fold->item[1][i - fold->count[0]];
     basin_graphs_near_free(near);
     BASIN_TRY(list_all(near, set, graph, n, error));
@@ -245,9 +245,9 @@ void basin_graphs_near_free(basin_graphs_near *near) {
 static int64_t mix_row(float *to, const float *similar, const basin_graphs_model *m) {
     const basin_graphs_near *near = &m->near;
     bool classes = m->target == BASIN_GRAPHS_CLASSES;
-    int64_t most = 0;
+    int64_t max = 0;
     for (int64_t k = 1; k < near->count; k++)
-        if (similar[k] > similar[most]) most = k;
+        if (similar[k] > similar[max]) max = k;
     if (classes && near->share > 0) basin_graphs_softmax(to, to, m->outputs);
     for (int64_t c = 0; c < m->outputs && near->share > 0; c++) {
         double value = (double)near->weight[near->count * m->outputs + c];
@@ -256,10 +256,10 @@ static int64_t mix_row(float *to, const float *similar, const basin_graphs_model
         value = (1 - near->share) * (double)to[c] + near->share * bounded(m, value);
         to[c] = (float)(classes ? log(value) : value);
     }
-    return most;
+    return max;
 }
 
-/* Behind so many zero bytes. */
+/* The offset of a name among the zero-terminated names. */
 static int64_t find_name(const basin_graphs_near *near, int64_t number) {
     int64_t at = 0;
     while (near->name && number--) at += (int64_t)strlen(near->name + at) + 1;
@@ -282,9 +282,9 @@ basin_status basin_graphs_near_add(float *output, float *nearest, int64_t *name,
         basin_parallel_for(fill_rows, &t, now, 4, 0);
         for (int64_t i = 0; i < now; i++) {
             const float *similar = cell + i * near->count;
-            int64_t most = mix_row(output + (at + i) * m->outputs, similar, m);
-            if (nearest) nearest[at + i] = similar[most];
-            if (name) name[at + i] = find_name(near, most);
+            int64_t max = mix_row(output + (at + i) * m->outputs, similar, m);
+            if (nearest) nearest[at + i] = similar[max];
+            if (name) name[at + i] = find_name(near, max);
         }
     }
     return BASIN_OK;
@@ -366,7 +366,7 @@ static basin_status read_names(basin_graphs_near *near, const basin_bundle *bund
     near->names = name->shape.dim[0];
     for (int64_t i = 0; i < near->names; i++) ends += !((const char *)name->data)[i];
     if (ends != near->count || ((const char *)name->data)[near->names - 1])
-        return basin_fail(error, BASIN_BAD_FILE, "%s: 'near.name' has %lld names, needs %lld",
+        return basin_fail(error, BASIN_BAD_FILE, "%s: 'near.name' has %lld names; expected %lld",
                           basin_bundle_path(bundle), (long long)ends, (long long)near->count);
     BASIN_TRY(BASIN_NEW_RAW(&near->name, near->names, memory, error));
     memcpy(near->name, name->data, (size_t)near->names);

@@ -59,11 +59,11 @@ static void declare_head(basin_graphs *model, basin_params *params) {
 
 static void check_config(basin_graph *graph, const basin_graphs_config *c) {
     if (c->blocks < 1 || c->blocks > BASIN_MAX_BLOCKS)
-        basin_graph_fail(graph, BASIN_BAD_VALUE, "%d blocks; wanted 1 to %d", c->blocks,
+        basin_graph_fail(graph, BASIN_BAD_VALUE, "blocks is %d; expected 1 to %d", c->blocks,
                          BASIN_MAX_BLOCKS);
     if ((c->read & BASIN_READ_NODES) && c->read != BASIN_READ_NODES)
         basin_graph_fail(graph, BASIN_BAD_VALUE,
-                         "outputs of nodes and of graphs from one head; wanted one of them");
+                         "one head cannot give outputs of both nodes and graphs");
     if (c->reconstruct && c->adjacency >= BASIN_ADJACENCY_NONE)
         basin_graph_fail(graph, BASIN_BAD_VALUE,
                          "edges to reconstruct from scores that have no factor");
@@ -148,14 +148,14 @@ static basin_expr convolved_gram(const basin_graphs *model, const basin_graphs_b
                            basin_reshape(basin_gather(x, batch->after), one)};
     basin_expr left = basin_concat(shift, 3, 1), sum = NULL;
     for (int turn = 0; turn < 3; turn++) {
-        basin_expr turned[3], tap[3];
+        basin_expr transposed[3], tap[3];
         for (int a = 0; a < 3; a++) {
             int b = (a + turn) % 3;
-            turned[a] = shift[b];
+            transposed[a] = shift[b];
             basin_expr row = basin_slice(model->conv, 1, a, 1); /* [H, 1, 3] */
             tap[a] = basin_reshape(basin_slice(row, 2, b, 1), BASIN_SHAPE(H, 1));
         }
-        basin_expr right = basin_concat(turned, 3, 1);
+        basin_expr right = basin_concat(transposed, 3, 1);
         basin_expr gram = basin_pair_dot(left, right, &batch->pattern); /* [pairs, 3] */
         basin_expr taps = basin_concat(tap, 3, 1);                      /* [H, 3] */
         basin_expr part = basin_matmul_t(gram, false, taps, true);
@@ -200,7 +200,7 @@ basin_expr basin_graphs_edges(const basin_graphs *model, const basin_graphs_batc
     return basin_matmul(scale, model->edge_w);
 }
 
-/* What each block does to the tokens before it, and the last one's energies behind it. */
+/* The tokens before each block, and the energies after the last. */
 static void watch(basin_graphs_view *view, const basin_block_bound *bound, basin_expr g, int number,
                   int blocks) {
     basin_expr one = basin_block_view_of(bound, g).share;

@@ -5,9 +5,9 @@
 
 /* ---- one plan ---- */
 
-/* One model on a graph of its own for a capacity of graphs, tokens and pairs, with its loss where
- * it is to be trained. Losses: cross entropy of classes, absolute error of values, and where asked
- * the squared error of reconstructed edges; every row has its weight, padding has none. */
+/* One model on a separate graph for a capacity of graphs, tokens and pairs, with its loss where it
+ * is to be trained. Losses: cross entropy of classes, absolute error of values, and where asked the
+ * squared error of reconstructed edges; every row has its weight, padding has none. */
 
 /* The axes of a parameter that its inputs run over: products of the form x W have them first,
  * those with weights [.., D] last. */
@@ -22,8 +22,8 @@ static void inputs_of(int *axis, int *count, basin_expr state) {
 }
 
 /* Gradient centralisation (Yong et al. 2020): the gradient of each output's weights loses its mean
- * over the inputs. So an output of its own keeps learning, which the mean over outputs of the
- * published code's layout forbids. */
+ * over the inputs. So a single output keeps learning, which the mean over outputs in the published
+ * code's layout prevents. */
 static basin_expr centralise(void *context, basin_expr state, basin_expr gradient) {
     (void)context;
     basin_shape shape = basin_expr_shape(state);
@@ -76,13 +76,13 @@ static void build_loss(basin_graphs_plan *p, const basin_graphs_model *model) {
     p->loss = basin_add(p->loss, edge_loss(p));
 }
 
-/* Looks are built where they are wanted alone: they would move the streams of noise. */
+/* Views are built only on request: they would shift the streams of noise. */
 static void build(basin_graphs_plan *p, const basin_graphs_model *model, bool training, bool noisy,
                   bool look) {
     if (training || noisy) p->seed = basin_index(p->graph, "seed", BASIN_SHAPE(2));
     basin_graphs_config config = basin_graphs_model_config(model, p->seed);
     if (!training)
-        config.drop = config.drop_step = 0; /* noisy use keeps the noise of the descent alone */
+        config.drop = config.drop_step = 0; /* noisy use keeps only the noise of the descent */
     if (basin_graphs_declare(&p->net, &p->params, &config)) return;
     p->batch = basin_graphs_inputs(&p->net, p->graph, p->capacity.graphs,
                                    p->capacity.tokens - p->capacity.graphs, p->capacity.pairs);
@@ -141,7 +141,7 @@ static basin_status plan_new(basin_graphs_plan **plan, basin_graphs_model *model
 /* Steps between capacities in deviations of a batch's need, and rows at least: on a host another
  * plan costs a few milliseconds and no memory for results, on a device a captured graph. */
 typedef struct ladder {
-    double deviations, least;
+    double deviations, min;
 } ladder;
 
 static void spread(double *mean, double *step, ladder by, const basin_graphset *set,
@@ -154,7 +154,7 @@ static void spread(double *mean, double *step, ladder by, const basin_graphset *
     }
     double variance = fmax(squares / n - sum / n * sum / n, 0);
     *mean = ceil((double)batch * sum / n);
-    *step = ceil(fmax(by.least, by.deviations * sqrt((double)batch * variance)));
+    *step = ceil(fmax(by.min, by.deviations * sqrt((double)batch * variance)));
 }
 
 /* On a device sums over tokens are cut into equal parts. */
@@ -209,15 +209,15 @@ static basin_plan *plan_of(const basin_graphs_plan *plan) {
     return plan->plan ? plan->plan : plan->trainer.plan;
 }
 
-/* A place for a new plan: the plan that was idle for longest goes where all places are taken, or
- * where a third plan as large as the largest would be one too many. Plans take their inputs, and
- * their results where each keeps them in a place of its own. */
+/* A slot for a new plan: the plan that was idle longest is evicted where all slots are taken, or
+ * where memory does not fit a third plan as large as the largest. Plans take memory for their
+ * inputs, and for their results where each keeps them separately. */
 static int free_place(basin_graphs_plans *p) {
     bool shared = basin_store_shares_results(p->model->store);
     size_t limit = shared ? BASIN_GRAPHS_INPUT_BYTES : BASIN_GRAPHS_DEVICE_BYTES;
     for (;;) {
         int oldest = -1, empty = -1, plans = 0;
-        size_t sum = 0, most[2] = {0};
+        size_t sum = 0, max[2] = {0};
         for (int i = 0; i < BASIN_GRAPHS_PLANS; i++) {
             if (!p->plan[i]) {
                 empty = i;
@@ -225,19 +225,19 @@ static int free_place(basin_graphs_plans *p) {
             }
             basin_plan_stats s = basin_plan_stats_of(plan_of(p->plan[i]));
             const size_t own[2] = {s.input_bytes, shared ? 0 : s.arena_bytes};
-            for (int k = 0; k < 2; k++)
-                sum += own[k], most[k] = own[k] > most[k] ? own[k] : most[k];
+            for (int k = 0; k < 2; k++) sum += own[k], max[k] = own[k] > max[k] ? own[k] : max[k];
             plans++;
             if (oldest < 0 || p->plan[i]->used < p->plan[oldest]->used) oldest = i;
         }
-        if (empty >= 0 && (plans < 2 || sum + most[0] + most[1] <= limit)) return empty;
+        if (empty >= 0 && (plans < 2 || sum + max[0] + max[1] <= limit)) return empty;
         plan_free(p->plan[oldest]);
         p->plan[oldest] = NULL;
     }
 }
 
 /* Notes what a plan takes; an error where that is more than the run may use. */
-static basin_status hold(basin_graphs_plans *p, const basin_graphs_plan *plan, basin_error *error) {
+static basin_status check_memory(basin_graphs_plans *p, const basin_graphs_plan *plan,
+                                 basin_error *error) {
     size_t bytes = basin_plan_bytes(plan_of(plan));
     p->bytes = bytes > p->bytes ? bytes : p->bytes;
     return p->run ? basin_run_hold(p->run, bytes, "a smaller batch, or recompute", error)
@@ -259,7 +259,7 @@ static basin_status plan_for(basin_graphs_plan **plan, basin_graphs_plans *p,
                        p->embedding != NULL, error));
     p->plan[place] = *plan;
     (*plan)->used = ++p->clock;
-    return hold(p, *plan, error);
+    return check_memory(p, *plan, error);
 }
 
 static void free_targets(basin_graphs_plans *p) {
@@ -279,7 +279,7 @@ void basin_graphs_plans_free(basin_graphs_plans *p) {
 
 /* ---- writing a batch ---- */
 
-/* Writes `rows` rows of 4-byte numbers, and behind them bytes `fill` up to the input's size. */
+/* Writes `rows` rows of 4-byte numbers, then bytes `fill` up to the input's size. */
 static basin_status write_rows(basin_plan *plan, basin_graphs_scratch *scratch, basin_expr input,
                                const void *data, int64_t rows, basin_dtype dtype, int fill,
                                basin_error *error) {
@@ -329,7 +329,7 @@ static basin_status write_seed(basin_graphs_plans *p, const basin_graphs_plan *p
     return write_rows(plan_of(plan), &p->scratch, plan->seed, seed, 2, BASIN_I32, 0, error);
 }
 
-/* Of the batch that was filled. */
+/* Prepares the plan for the batch that was filled. */
 static basin_status prepare(basin_graphs_plan **plan, basin_graphs_plans *p, basin_error *error) {
     if (takes_all(p)) BASIN_TRY(basin_graphset_batch_all(&p->all, &p->data, error));
     basin_graphs_capacity capacity =

@@ -9,7 +9,7 @@
 
 enum { STREAM_SHUFFLE = 44, STREAM_LIMIT = 45 };
 
-/* Of which graphs a checkpoint is: counts of training, validation, nodes, edges. */
+/* The graphs of a checkpoint: counts of training, validation, nodes, edges. */
 static const char DATA_KEY[] = "basin.graphs";
 enum { DATA_TEXT = 100 };
 
@@ -143,14 +143,14 @@ static basin_status restore(void *context, int64_t member, const basin_bundle *c
                             basin_error *error) {
     job *j = context;
     const char *found = basin_bundle_meta(checkpoint, DATA_KEY);
-    char wanted[DATA_TEXT];
+    char expected[DATA_TEXT];
     take_fold(j, member);
-    print_data(wanted, j->folds, &j->input->set);
-    if (found && !strcmp(found, wanted)) return BASIN_OK;
+    print_data(expected, j->folds, &j->input->set);
+    if (found && !strcmp(found, expected)) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_VALUE,
                       "%s: its run has %.60s (training graphs, validation graphs, nodes, edges), "
                       "given are %s",
-                      basin_bundle_path(checkpoint), found ? found : "none", wanted);
+                      basin_bundle_path(checkpoint), found ? found : "none", expected);
 }
 
 /* ---- members ---- */
@@ -171,7 +171,7 @@ static basin_status begin_member(void *context, int64_t member, basin_error *err
     return BASIN_OK;
 }
 
-/* From a model file; of one with members from the first. */
+/* Starts from a model file; if it has members, from the first. */
 static basin_status adopt(void *context, int64_t member, const basin_bundle *from,
                           basin_error *error) {
     static const char prefix[] = "member0.";
@@ -201,8 +201,8 @@ static basin_status hold_out(float *to, job *j, int64_t member, basin_error *err
     return BASIN_OK;
 }
 
-/* Of several runs the one that is best on the validation graphs becomes the model; `given` are the
- * outputs of all, then of that one. */
+/* The run that is best on the validation graphs becomes the model; `given` holds the outputs of all
+ * runs, then of that one. */
 static basin_status keep_best(float *given, job *j, basin_error *error) {
     basin_graphs_model *m = j->model;
     const basin_fold *f = j->folds;
@@ -225,8 +225,8 @@ static basin_status keep_best(float *given, job *j, basin_error *error) {
     return BASIN_OK;
 }
 
-/* Learns the memory of molecules and the confidence of predictions. Where members have validation
- * graphs of their own, each predicts these; else all predict the same. */
+/* Learns the memory of molecules and the confidence of predictions. Where members have different
+ * validation graphs, each predicts its own; else all predict the same. */
 static basin_status calibrate(job *j, basin_error *error) {
     basin_graphs_model *m = j->model;
     const basin_fold *f = j->folds;
@@ -246,8 +246,8 @@ static basin_status calibrate(job *j, basin_error *error) {
     if (near)
         BASIN_TRY(basin_graphs_near_fit(m, &j->input->set, f, own ? members : 1, held, error));
     if (!own) all = f->count[1];
-    BASIN_TRY(basin_graphs_certain_fit(m, &j->input->set, graph, all, given, own ? 1 : m->members,
-                                       near ? held : NULL, error));
+    BASIN_TRY(basin_graphs_calibration_fit(m, &j->input->set, graph, all, given,
+                                           own ? 1 : m->members, near ? held : NULL, error));
     if (near)
         basin_watch_note(j->train.run->training.watch,
                          "the memory of training graphs has a share of %.2g in predictions, the "
@@ -333,7 +333,7 @@ basin_status basin_graphs_run(basin_outcome *outcome, basin_graphs_model *model,
                           (long long)model->settings.best_of);
     if (model->settings.patience && !fold->count[1])
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "patience is %lld without graphs to score; wanted some for validation",
+                          "patience is %lld without graphs to score; expected some for validation",
                           (long long)model->settings.patience);
     if (fold->count[1])
         BASIN_TRY(basin_graphs_check_known(&input->set, input->set.name, fold->item[1],
@@ -343,10 +343,10 @@ basin_status basin_graphs_run(basin_outcome *outcome, basin_graphs_model *model,
                              &j.task.schedule);
     basin_graphs_plans_begin(&j.score, model, &input->set, fold->item[1], fold->count[1], NULL);
     j.train.run = run;
-    int64_t most = fold->count[0];
-    for (int64_t k = 1; k < model->members; k++) most = basin_int_max(most, fold[k].count[0]);
-    BASIN_TRY(BASIN_NEW_RAW(&j.order, most, "a training run", error));
-    BASIN_TRY(BASIN_NEW_RAW(&j.batch, most, "a training run", error));
+    int64_t max = fold->count[0];
+    for (int64_t k = 1; k < model->members; k++) max = basin_int_max(max, fold[k].count[0]);
+    BASIN_TRY(BASIN_NEW_RAW(&j.order, max, "a training run", error));
+    BASIN_TRY(BASIN_NEW_RAW(&j.batch, max, "a training run", error));
     BASIN_TRY(basin_shards_begin(&j.shards, &run->training, model->settings.shards, &model->params,
                                  error));
     BASIN_TRY(basin_run_train(outcome, run, &j.task, error));
@@ -416,7 +416,7 @@ static basin_status limit_graphs(work *w, basin_error *error) {
     basin_fold *f = &w->fold;
     int64_t count = f->count[0], limit = w->data.limit, kept = 0;
     if (limit < 0)
-        return basin_fail(error, BASIN_BAD_VALUE, "limit is %lld, wanted 0 or more",
+        return basin_fail(error, BASIN_BAD_VALUE, "limit is %lld; expected at least 0",
                           (long long)limit);
     if (!limit || limit >= count) return BASIN_OK;
     BASIN_SCRATCH_RAW(int64_t, rank, count, "a list of graphs", error);
@@ -518,7 +518,8 @@ static basin_status choose_settings(work *w, const basin_bundle *saved, basin_er
         basin_shards_choose(w->settings->shards, before.shards, w->settings->batch, t->ranks);
     w->settings = &w->chosen;
     if (w->chosen.shards > w->chosen.batch)
-        return basin_fail(error, BASIN_BAD_VALUE, "shards is %lld, wanted at most the batch, %lld",
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "shards is %lld; expected at most the batch, %lld",
                           (long long)w->chosen.shards, (long long)w->chosen.batch);
     if (!saved) return BASIN_OK;
     return basin_run_match(w->run, &before, w->settings, basin_graphs_task.table, error);

@@ -21,7 +21,7 @@ static basin_status take_data(basin_graphs_data *taken, const basin_graphs_data 
                               basin_error *error) {
     *taken = basin_graphs_data_of(data);
     const basin_graphset *set = taken->set;
-    if (!set) return basin_fail(error, BASIN_BAD_VALUE, "there is no set of graphs");
+    if (!set) return basin_fail(error, BASIN_BAD_VALUE, "data.set is NULL");
     for (int64_t i = 0; taken->graph && i < taken->graphs; i++)
         if (taken->graph[i] < 0 || taken->graph[i] >= set->graphs)
             return basin_fail(error, BASIN_BAD_VALUE, "graph[%lld] is %lld; %s has %lld graphs",
@@ -30,7 +30,7 @@ static basin_status take_data(basin_graphs_data *taken, const basin_graphs_data 
     return BASIN_OK;
 }
 
-/* Walks and positions are made of the graphs from the first to the last that is wanted. */
+/* Walks and positions are computed for the graphs from the first to the last requested. */
 static basin_status open_input(use *u, const basin_graphs_model *model, bool labels,
                                basin_error *error) {
     int64_t first = u->count ? u->graph[0] : 0, last = first;
@@ -148,7 +148,7 @@ int64_t basin_graphs_rows(const basin_graphs_model *model, const basin_graphs_da
     return model->target == BASIN_NODE_CLASSES ? d.set->nodes : d.set->graphs;
 }
 
-/* Of rows first .. end - 1 of labels [.., columns], those with one outside of its range. */
+/* Counts the rows first .. end - 1 of labels [.., columns] that have a label outside its range. */
 static int64_t count_unknown(const int32_t *label, int64_t first, int64_t end, int64_t columns,
                              const basin_label_column *column) {
     int64_t unknown = 0;
@@ -252,7 +252,7 @@ basin_status basin_graphs_predict(float *output, int64_t *class_value, basin_gra
     BASIN_TRY(share(data->nearest, sizeof *data->nearest, &u, model, error));
     BASIN_TRY(share(data->nearest_at, sizeof *data->nearest_at, &u, model, error));
     if (data->low && data->high)
-        basin_graphs_certain_bound(data->low, data->high, output, rows, model, data->coverage);
+        basin_graphs_calibration_bound(data->low, data->high, output, rows, model, data->coverage);
     return BASIN_OK;
 }
 
@@ -267,8 +267,8 @@ static basin_status measure_all(basin_graphs_measures *measures, const use *u,
     BASIN_TRY(measure(measures, u, m, error));
     for (int64_t i = 0; i < u->count && m->target == BASIN_GRAPHS_CLASSES; i++)
         basin_graphs_softmax(u->output + i * m->classes, u->output + i * m->outputs, m->classes);
-    return basin_graphs_certain_measure(measures, u->output, &u->input.set, u->graph, u->count, m,
-                                        u->data.coverage, error);
+    return basin_graphs_calibration_measure(measures, u->output, &u->input.set, u->graph, u->count,
+                                            m, u->data.coverage, error);
 }
 
 static basin_status score_noisy(basin_graphs_measures *measures, basin_graphs_model *model,
@@ -317,7 +317,7 @@ static basin_status rank_column(double *auroc, double *auprc, const float *outpu
     return status == BASIN_NO_MEMORY ? status : BASIN_OK;
 }
 
-/* Of each value in its own units, [targets of the set]. */
+/* Measures each value in its own units, [targets of the set]. */
 static basin_status measure_column(basin_graphs_value *v, const float *output,
                                    const basin_graphset *set, const int64_t *graph, int64_t count,
                                    int64_t c, basin_error *error) {
@@ -346,7 +346,8 @@ basin_status basin_graphs_score(basin_graphs_measures *measures, basin_graphs_va
                                 basin_error *error) {
     BASIN_AT_EXIT(use_close) use u = {0};
     if (value && model->target != BASIN_GRAPHS_VALUES)
-        return basin_fail(error, BASIN_BAD_VALUE, "a model of %s; wanted one of values",
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "the model predicts %s; expected a model of values",
                           basin_graphs_target_name(model->target));
     if (data->noisy > 0) return score_noisy(measures, model, data, error);
     BASIN_TRY(use_open(&u, model, data, true, NULL, error));
@@ -390,8 +391,8 @@ static void add_item(basin_graphs_measures *measures, const float *output, int64
     measures->loss += cross_entropy(output, outputs, own);
 }
 
-/* Percent of the items of each class that are right, the mean over classes; of all nodes, not
- * graph by graph. There may be many classes: they are counted 256 at a time. */
+/* Percent of the items of each class that are right, averaged over classes; over all nodes, not per
+ * graph. There may be many classes: they are counted 256 at a time. */
 static double class_average(const float *output, const basin_graphset *set, const int64_t *graph,
                             int64_t count, int64_t outputs) {
     double sum = 0, present = 0;
@@ -492,7 +493,7 @@ basin_status basin_graphs_check_known(const basin_graphset *set, const char *pat
     for (int64_t i = 0; i < count; i++)
         if (has_known(set, graph[i])) return BASIN_OK;
     return basin_fail(
-        error, BASIN_BAD_VALUE, "%s: none of the %lld %s has a %s; wanted one at least", path,
+        error, BASIN_BAD_VALUE, "%s: none of the %lld %s has a %s; expected at least one", path,
         (long long)count, what,
         set->task == BASIN_GRAPHS_VALUES ? "value that is known" : "class that the model knows");
 }

@@ -594,7 +594,7 @@ TEST(errors) {
                                 .blocks = 17,
                                 .block = tiny};
     assert_int_equal(basin_graphs_declare(&model, &l.params, &many), BASIN_BAD_VALUE);
-    expect(&l, "17 blocks", "1 to 16");
+    expect(&l, "blocks is 17", "1 to 16");
 }
 
 /* ---- smoothing ---- */

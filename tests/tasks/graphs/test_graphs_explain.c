@@ -67,7 +67,7 @@ TEST(refuses) {
     scene_open(&s, BASIN_GRAPHS_CLASSES, 1);
     basin_graphs_data data = {.set = &s.set, .graph = &graph, .graphs = 1};
     assert_int_equal(basin_graphs_explain(&e, s.model, &data, -1, &error), BASIN_BAD_VALUE);
-    assert_string_equal(error.text, "needs one graph of a set, 0 to 23");
+    assert_string_equal(error.text, "expected one graph of a set, 0 to 23");
     graph = 0;
     assert_int_equal(basin_graphs_explain(&e, s.model, &data, 2, &error), BASIN_BAD_VALUE);
     world_close(&s);

@@ -125,7 +125,8 @@ TEST(memory_of_labelled_graphs) {
             basin_graphs_explanation e; /* memory and network make up the prediction */
             data = (basin_graphs_data){.set = &set, .graph = &graph, .graphs = 1};
             assert_ok(basin_graphs_explain(&e, model, &data, -1, &failure));
-            double sum = e.usual, network = 1 / (1 + exp(-e.output / model->certain.temperature));
+            double sum = e.usual,
+                   network = 1 / (1 + exp(-e.output / model->calibration.temperature));
             for (int64_t k = 0; k < e.nodes; k++) sum += e.memory[k];
             assert_true(e.share == share && fabs(sum - e.recalled) < 1e-9);
             double recalled = fmin(fmax(e.recalled, 1e-4), 1 - 1e-4);
@@ -153,18 +154,18 @@ TEST(confidence_of_classes) {
         held[2 * i + 1] = i == 7 ? NAN : i % 2 ? 0.9f : 0.1f, held[2 * i] = 1 - held[2 * i + 1];
     }
     held[14] = NAN; /* the memory does not have it */
-    assert_ok(basin_graphs_certain_fit(&m, &set, graph, N, given, 1, NULL, &failure));
-    assert_true(m.certain.temperature > 2);
-    assert_int_equal(m.certain.start[2], N);
+    assert_ok(basin_graphs_calibration_fit(&m, &set, graph, N, given, 1, NULL, &failure));
+    assert_true(m.calibration.temperature > 2);
+    assert_int_equal(m.calibration.start[2], N);
     for (int i = 0; i < N; i++) given[2 * i] = 0.6f, given[2 * i + 1] = 0.4f;
-    assert_ok(basin_graphs_certain_fit(&m, &set, graph, N, given, 1, held, &failure));
+    assert_ok(basin_graphs_calibration_fit(&m, &set, graph, N, given, 1, held, &failure));
     assert_true(m.near.share == 0.99);
     assert_float_equal(given[0], 0.898589, 1e-6); /* 0.99 of 0.9, and the network */
-    basin_graphs_certain_bound(low, high, (float[]){0.95f, 0.05f}, 1, &m, 0.9);
+    basin_graphs_calibration_bound(low, high, (float[]){0.95f, 0.05f}, 1, &m, 0.9);
     assert_true(low[0] == 1 && low[1] == 0);
-    basin_graphs_certain_bound(low, high, (float[]){0.45f, 0.55f}, 1, &m, 0.9);
+    basin_graphs_calibration_bound(low, high, (float[]){0.45f, 0.55f}, 1, &m, 0.9);
     assert_true(low[0] == 0 && low[1] == 1); /* neither is likely enough, one is likeliest */
-    basin_graphs_certain_free(&m.certain);
+    basin_graphs_calibration_free(&m.calibration);
 }
 
 /* The usual share stays where the memory is right about one graph more, of a fifth that the network
@@ -192,10 +193,10 @@ TEST(usual_share_stays) {
                                                                  : 0.2f;
             held[2 * i + !one] = 1 - held[2 * i + one];
         }
-        assert_ok(basin_graphs_certain_fit(&m, &set, graph, N, given, 1, held, &failure));
+        assert_ok(basin_graphs_calibration_fit(&m, &set, graph, N, given, 1, held, &failure));
         assert_true(want[k].stays ? m.near.share == 0.5 : m.near.share > 0.5);
         assert_true(basin_graphs_one_sided(&m, &set, graph, N) == (want[k].rare < 5));
-        basin_graphs_certain_free(&m.certain);
+        basin_graphs_calibration_free(&m.calibration);
     }
 }
 
@@ -207,12 +208,12 @@ TEST(intervals_of_values) {
     basin_graphs_model m = {.target = BASIN_GRAPHS_VALUES, .outputs = 1, .target_scale = &scale};
     basin_graphset set = {.task = BASIN_GRAPHS_VALUES, .graphs = 9, .targets = 1, .target = target};
     for (int i = 0; i < 9; i++) graph[i] = i, target[i] = (float)(i + 1);
-    assert_ok(basin_graphs_certain_fit(&m, &set, graph, 9, given, 1, NULL, &failure));
-    basin_graphs_certain_bound(&low, &high, (float[]){5}, 1, &m, 0.9);
+    assert_ok(basin_graphs_calibration_fit(&m, &set, graph, 9, given, 1, NULL, &failure));
+    basin_graphs_calibration_bound(&low, &high, (float[]){5}, 1, &m, 0.9);
     assert_true(low == -4 && high == 14);
-    basin_graphs_certain_bound(&low, &high, (float[]){5}, 1, &m, 0.5);
+    basin_graphs_calibration_bound(&low, &high, (float[]){5}, 1, &m, 0.5);
     assert_true(low == 0 && high == 10);
-    basin_graphs_certain_bound(&low, &high, (float[]){5}, 1, &m, 0.95); /* they are too few */
+    basin_graphs_calibration_bound(&low, &high, (float[]){5}, 1, &m, 0.95); /* they are too few */
     assert_true(isinf(low) && isinf(high));
-    basin_graphs_certain_free(&m.certain);
+    basin_graphs_calibration_free(&m.calibration);
 }

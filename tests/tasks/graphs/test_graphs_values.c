@@ -109,8 +109,7 @@ TEST_WITH(nothing_known_is_no_score, folder_new, folder_remove) {
     for (int i = 3 * TRAINS; i < 3 * GRAPHS; i++) s.set.target[i] = NAN;
     basin_graphs_data data = {.set = &s.set, .graph = s.all + TRAINS, .graphs = 2};
     assert_int_equal(basin_graphs_score(&measures, NULL, model, &data, &error), BASIN_BAD_VALUE);
-    assert_string_equal(error.text, "world: none of the 2 graphs has a value that is known; wanted "
-                                    "one at least");
+    assert_non_null(strstr(error.text, "world: none of the 2 graphs has a value"));
     basin_graphs_close(model);
     assert_int_equal(train(&model, &s, NULL, 0, &error), BASIN_BAD_VALUE);
     assert_non_null(strstr(error.text, "none of the 5 graphs for validation has a value"));

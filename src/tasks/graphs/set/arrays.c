@@ -1,4 +1,4 @@
-/* Sets of graphs from arrays in memory, checked; files end here, too. See
+/* Sets of graphs from arrays in memory, with checks; readers of files also end here. See
  * include/basin/tasks/graphset.h. */
 #include "base/sort.h"
 #include "base/try.h"
@@ -42,15 +42,16 @@ static basin_status take_reals(float **to, const float *from, int64_t columns, r
     BASIN_TRY(take_rows(to, from, columns, r, what, set, error));
     for (int64_t i = 0; i < r.given * columns; i++)
         if (!isfinite(from[i]) && !(missing && isnan(from[i])))
-            return basin_fail(error, BASIN_BAD_VALUE, "%s: %s[%lld] is %g, wanted finite numbers",
-                              set->name, what, (long long)i, (double)from[i]);
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "%s: %s[%lld] is %g; expected a finite number", set->name, what,
+                              (long long)i, (double)from[i]);
     return BASIN_OK;
 }
 
 static basin_status take_labels(int32_t **to, const int32_t *from, int64_t columns, rows r,
                                 const char *what, const basin_graphset *set, basin_error *error) {
     if (columns > BASIN_MAX_LABELS)
-        return basin_fail(error, BASIN_BAD_VALUE, "%s: %s has %lld columns, wanted %d at most",
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: %s has %lld columns; expected at most %d",
                           set->name, what, (long long)columns, BASIN_MAX_LABELS);
     return take_rows(to, from, columns, r, what, set, error);
 }
@@ -58,8 +59,9 @@ static basin_status take_labels(int32_t **to, const int32_t *from, int64_t colum
 static basin_status take_nodes(basin_graphset *set, const basin_graphset_arrays *a,
                                basin_error *error) {
     if (a->graphs < 1 || a->graphs >= INT32_MAX || !a->nodes)
-        return basin_fail(error, BASIN_BAD_VALUE, "%s: %lld graphs%s, wanted 1 or more", set->name,
-                          (long long)a->graphs, a->nodes ? "" : " without numbers of nodes");
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: %lld graphs%s; expected at least 1",
+                          set->name, (long long)a->graphs,
+                          a->nodes ? "" : " without numbers of nodes");
     set->graphs = a->graphs;
     if (a->molecules) BASIN_TRY(BASIN_NEW(&set->line, a->graphs, the_set, error));
     for (int64_t g = 0; a->molecules && g < a->graphs; g++) set->line[g] = g;
@@ -68,7 +70,7 @@ static basin_status take_nodes(basin_graphset *set, const basin_graphset_arrays 
     for (int64_t g = 0; g < a->graphs; g++) {
         if (a->nodes[g] < 0 || a->nodes[g] > INT32_MAX - set->nodes)
             return basin_fail(error, BASIN_BAD_VALUE,
-                              "%s: nodes[%lld] is %lld, wanted 0 or more, below 2^31 in all",
+                              "%s: nodes[%lld] is %lld; expected at least 0, and a sum below 2^31",
                               set->name, (long long)g, (long long)a->nodes[g]);
         set->node_start[g + 1] = set->nodes += a->nodes[g];
     }
@@ -89,13 +91,14 @@ static basin_status check_edges(const basin_graphset *set, const basin_graphset_
     for (int64_t i = 0; i < a->edges; i++) {
         int64_t from = a->from[i], to = a->to[i];
         if (from < 0 || from >= set->nodes || to < 0 || to >= set->nodes)
-            return basin_fail(
-                error, BASIN_BAD_VALUE, "%s: edge %lld joins nodes %lld and %lld, wanted 0 to %lld",
-                set->name, (long long)i, (long long)from, (long long)to, (long long)set->nodes - 1);
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "%s: edge %lld joins nodes %lld and %lld; expected 0 to %lld",
+                              set->name, (long long)i, (long long)from, (long long)to,
+                              (long long)set->nodes - 1);
         if (owner[from] != owner[to])
             return basin_fail(error, BASIN_BAD_VALUE,
                               "%s: edge %lld joins node %lld of graph %d and node %lld of graph "
-                              "%d, wanted both in one graph",
+                              "%d; expected both in one graph",
                               set->name, (long long)i, (long long)from, owner[from], (long long)to,
                               owner[to]);
     }
@@ -128,7 +131,7 @@ static basin_status take_edges(basin_graphset *set, const basin_graphset_arrays 
     int ways = a->undirected ? 2 : 1;
     int64_t graph = 0;
     if (a->edges < 0 || a->edges > INT32_MAX / ways || (a->edges && (!a->from || !a->to)))
-        return basin_fail(error, BASIN_BAD_VALUE, "%s: %lld edges%s, wanted 0 to 2^31 - 1",
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: %lld edges%s; expected 0 to 2^31 - 1",
                           set->name, (long long)a->edges,
                           a->from && a->to ? "" : " without their nodes");
     BASIN_TRY(check_edges(set, a, error));
@@ -174,9 +177,10 @@ static basin_status take_targets(basin_graphset *set, const basin_graphset_array
                                  basin_error *error) {
     int given = (a->graph_class != NULL) + (a->node_class != NULL) + (a->target != NULL);
     if (given > 1)
-        return basin_fail(error, BASIN_BAD_VALUE,
-                          "%s: %d of graph_class, node_class and target; wanted one at most",
-                          set->name, given);
+        return basin_fail(
+            error, BASIN_BAD_VALUE,
+            "%s: %d of graph_class, node_class and target are given; expected at most one",
+            set->name, given);
     set->task = a->node_class ? BASIN_NODE_CLASSES
                 : a->target   ? BASIN_GRAPHS_VALUES
                               : BASIN_GRAPHS_CLASSES;
@@ -242,9 +246,9 @@ static const char *flaw(const zinc *z, int split) {
     int64_t graphs = count(z, split, Y), bonds = count(z, split, BOND);
     const int64_t *node = a[NODE_PTR].data, *edge = a[EDGE_PTR].data, *end = a[EDGE].data;
     if (count(z, split, NODE_PTR) != graphs + 1 || count(z, split, EDGE_PTR) != graphs + 1)
-        return "one pointer more than there are targets is wanted";
+        return "the number of pointers must be the number of targets + 1";
     if (!basin_shape_equal(a[EDGE].shape, BASIN_SHAPE(bonds, 2)))
-        return "edge must have a row a bond, with its two ends";
+        return "edge must have one row per bond, with its two ends";
     if (!basin_starts_rise(node, graphs, count(z, split, ATOM)) ||
         !basin_starts_rise(edge, graphs, bonds))
         return "pointers must rise to the number of atoms and bonds";
@@ -272,7 +276,7 @@ static basin_status take_zinc(zinc *z, const basin_bundle *bundle, int split, ba
         snprintf(name, sizeof name, "%s_%s", split_name[split], array_name[i]);
         BASIN_TRY(basin_bundle_get(&from, bundle, name, error));
         if (i != Y && from->dtype <= BASIN_BF16)
-            return basin_fail(error, BASIN_BAD_FILE, "%s: %s holds %s, wanted whole numbers", path,
+            return basin_fail(error, BASIN_BAD_FILE, "%s: %s holds %s; expected integers", path,
                               name, basin_dtype_name(from->dtype));
         BASIN_TRY(basin_tensor_new(to, i == Y ? BASIN_F32 : BASIN_I64, from->shape, error));
         BASIN_TRY(basin_tensor_convert(to, from, error));
@@ -283,7 +287,7 @@ static basin_status take_zinc(zinc *z, const basin_bundle *bundle, int split, ba
                       split_name[split], what);
 }
 
-/* Puts a split behind those that `a` counts already. */
+/* Appends a split to those that `a` holds already. */
 static void join(zinc *z, basin_graphset_arrays *a, int64_t *atoms, int split) {
     const basin_tensor *from = z->array[split];
     const int64_t *node = from[NODE_PTR].data, *edge = from[EDGE_PTR].data, *end = from[EDGE].data;

@@ -1,5 +1,5 @@
 /* Graphs laid side by side as one list of tokens and one block-diagonal list of pairs, without
- * padding: what basin_graphs_batch wants. */
+ * padding, as basin_graphs_batch takes them. */
 #include "base/hash.h"
 #include "base/try.h"
 #include "basin/random.h"
@@ -241,8 +241,8 @@ basin_status basin_graphset_batch_fill(basin_graphset_batch *b, const basin_grap
         pairs += basin_graphset_pairs(set, graph[i]) - e->no_cls_self;
     }
     if (pairs > INT32_MAX || tokens > INT32_MAX)
-        return basin_fail(error, BASIN_UNSUPPORTED, "a batch of %lld pairs; wanted fewer than 2^31",
-                          (long long)pairs);
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "a batch has %lld pairs; expected fewer than 2^31", (long long)pairs);
     if (!make_room(b, (const int64_t[]){count, tokens, pairs}, e->features, e->edge_features,
                    positions->width))
         return basin_fail_memory(error, "a batch of graphs");
@@ -271,8 +271,8 @@ basin_status basin_graphset_batch_all(basin_graphset_batch *all, const basin_gra
         pairs += tokens * tokens;
     }
     if (pairs > INT32_MAX)
-        return basin_fail(error, BASIN_UNSUPPORTED, "a batch of %lld pairs; needs fewer than 2^31",
-                          (long long)pairs);
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "a batch has %lld pairs; expected fewer than 2^31", (long long)pairs);
     if (!make_room(all, (const int64_t[]){b->graphs, b->tokens, pairs}, 1, P, 0))
         return basin_fail_memory(error, "all pairs of a batch");
     memset(all->edge_feature, 0, (size_t)(pairs * P) * sizeof *all->edge_feature);
@@ -297,8 +297,8 @@ basin_status basin_graphset_batch_all(basin_graphset_batch *all, const basin_gra
 /* From labels and attributes to features: what is learnt from the training graphs, the ranges of
  * labels, means and deviations of attributes. */
 
-enum { MOST_KINDS = 4096, DEGREES = 32 };
-static const double LEAST_VARIANCE = 1e-70; /* 1 over its root is a float */
+enum { MAX_KINDS = 4096, DEGREES = 32 };
+static const double MIN_VARIANCE = 1e-70; /* 1 over its root is a float */
 
 /* Rows (nodes or edges) of graph g. */
 typedef struct rows {
@@ -319,10 +319,10 @@ static basin_status label_ranges(basin_label_column *column, const int32_t *labe
                 high = value > high ? value : high;
             }
         if (low > high) low = 0, high = 0;
-        if (high - low >= MOST_KINDS)
+        if (high - low >= MAX_KINDS)
             return basin_fail(error, BASIN_UNSUPPORTED,
-                              "%s labels from %lld to %lld; wanted a range of %d at most", what,
-                              (long long)low, (long long)high, MOST_KINDS);
+                              "%s labels from %lld to %lld; expected a range of at most %d", what,
+                              (long long)low, (long long)high, MAX_KINDS);
         column[c] = (basin_label_column){(int32_t)low, (int32_t)(high - low + 1), {0}};
         memset(column[c].unseen, 0xff, sizeof column[c].unseen);
         for (int64_t i = 0; i < r->count; i++)
@@ -334,8 +334,9 @@ static basin_status label_ranges(basin_label_column *column, const int32_t *labe
     return BASIN_OK;
 }
 
-/* Of the columns from `first` on. What varies no more than its sums are rounded is a constant,
- * whatever its units: lengths in metres are of 1e-10 where they are of molecules. */
+/* Mean and scale of the columns from `first` on. A column that varies by no more than the rounding
+ * of its sums counts as constant, whatever its units: lengths in molecules are about 1e-10
+ * metres. */
 static void statistics(float *mean, float *scale, const float *number, int64_t first,
                        int64_t columns, const rows *r) {
     for (int64_t c = first; c < columns; c++) {
@@ -347,7 +348,7 @@ static void statistics(float *mean, float *scale, const float *number, int64_t f
             }
         double centre = count > 0 ? sum / count : 0;
         double variance = count > 0 ? squares / count - centre * centre : 0;
-        bool varies = variance > fmax(1e-12 * squares / count, LEAST_VARIANCE);
+        bool varies = variance > fmax(1e-12 * squares / count, MIN_VARIANCE);
         mean[c] = (float)centre;
         scale[c] = varies ? (float)(1 / sqrt(variance)) : 1;
     }

@@ -24,13 +24,13 @@ static basin_status deal(int32_t *part, const int64_t *item, const int32_t *clas
                          int64_t parts, uint64_t seed, uint64_t stream, basin_error *error) {
     BASIN_SCRATCH_RAW(int64_t, order, count, "folds", error);
     basin_random_permutation(order, (size_t)count, seed, stream);
-    int32_t most = -1;
+    int32_t max = -1;
     for (int64_t i = 0; class_of && i < count; i++) {
         int32_t own = class_of[item ? item[i] : i];
-        if (own > most) most = own;
+        if (own > max) max = own;
     }
     int64_t next = 0;
-    for (int32_t c = -1; c <= most; c++)
+    for (int32_t c = -1; c <= max; c++)
         for (int64_t i = 0; i < count; i++) {
             int32_t own = class_of ? class_of[item ? item[order[i]] : order[i]] : -1;
             if (own == c) part[order[i]] = (int32_t)(next++ % parts);
@@ -71,8 +71,9 @@ static basin_status make_folds(basin_folds *folds, const int32_t *class_of, int6
                                int64_t number, double inner, uint64_t seed, basin_error *error) {
     BASIN_SCRATCH_RAW(int32_t, part, count, "folds", error);
     if (number != 1 && (number < 2 || number > count))
-        return basin_fail(error, BASIN_BAD_VALUE, "%lld folds of %lld items; wanted 2 to %lld",
-                          (long long)number, (long long)count, (long long)count);
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%lld folds of %lld items; expected 2 to %lld folds", (long long)number,
+                          (long long)count, (long long)count);
     if (number != 1)
         BASIN_TRY(deal(part, NULL, class_of, count, number, seed, STREAM_FOLDS, error));
     BASIN_TRY(folds_begin(folds, number, error));
@@ -189,7 +190,7 @@ static basin_status read_numbers(int64_t **item, int64_t *length, const char *li
         int shown = (int)strcspn(at, ", \t\r\n");
         if (end == at || value < 0 || value >= count)
             return basin_fail(error, BASIN_BAD_FILE,
-                              "%s, line %lld: '%.*s'; wanted a number from 0 to %lld", path,
+                              "%s, line %lld: '%.*s'; expected a number from 0 to %lld", path,
                               (long long)number, shown < 20 ? shown : 20, at, (long long)count - 1);
         BASIN_TRY(BASIN_GROW(item, &capacity, *length + 1, "folds", error));
         (*item)[(*length)++] = value;
@@ -222,7 +223,7 @@ static basin_status lines_open(lines *l, const char *path, basin_error *error) {
 static bool lines_next(lines *l) { return getline(&l->line, &l->size, l->file) >= 0; }
 static bool is_blank(const lines *l) { return !l->line[strspn(l->line, " \t\r\n")]; }
 
-/* A file with a line a fold, or (`whole`) all lines for one fold. */
+/* A file with one line per fold, or (`whole`) all lines for one fold. */
 static basin_status read_file(basin_folds *folds, int part, const char *path, int64_t whole,
                               int64_t count, basin_error *error) {
     BASIN_AT_EXIT(lines_close) lines l = {0};
@@ -249,11 +250,10 @@ static basin_status read_index(basin_folds *folds, const char *path, int64_t cou
     if (!lines_open(&l, full, NULL))
         while (lines_next(&l)) number += !is_blank(&l);
     if (!number)
-        return basin_fail(
-            error, BASIN_IO,
-            "%s: no such index file; wanted NAME of NAME_test.index, or a folder with "
-            "test_idx-1.txt",
-            full);
+        return basin_fail(error, BASIN_IO,
+                          "%s: no such index file; expected NAME of NAME_test.index, or a folder "
+                          "with test_idx-1.txt",
+                          full);
     BASIN_TRY(folds_begin(folds, number, error));
     for (int i = 0; i < 3; i++) {
         snprintf(full, sizeof full, "%s_%s.index", path, name[i]);
@@ -439,12 +439,13 @@ static basin_status check_columns(const basin_graphset *s, const char *path, bas
         for (int64_t k = 0; real[i].number && k < real[i].count; k++)
             if (!isfinite(real[i].number[k]) && !(i == 2 && isnan(real[i].number[k])))
                 return basin_fail(error, BASIN_BAD_FILE,
-                                  "%s: '%s' has %g at element %lld, wanted finite numbers", path,
+                                  "%s: '%s' has %g at element %lld; expected finite numbers", path,
                                   real[i].name, (double)real[i].number[k], (long long)k);
     if (s->node_labels <= BASIN_MAX_LABELS && s->edge_labels <= BASIN_MAX_LABELS) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_FILE,
-                      "%s: %lld columns of node labels and %lld of edge labels, wanted %d at most",
-                      path, (long long)s->node_labels, (long long)s->edge_labels, BASIN_MAX_LABELS);
+    return basin_fail(
+        error, BASIN_BAD_FILE,
+        "%s: %lld columns of node labels and %lld of edge labels; expected at most %d", path,
+        (long long)s->node_labels, (long long)s->edge_labels, BASIN_MAX_LABELS);
 }
 
 static basin_status check_edges(const basin_graphset *s, int64_t g, const char *path,
@@ -456,8 +457,8 @@ static basin_status check_edges(const basin_graphset *s, int64_t g, const char *
         bool rises = first || at[0] > at[-2] || (at[0] == at[-2] && at[1] > at[-1]);
         if (at[0] < 0 || at[0] >= n || at[1] < 0 || at[1] >= n || at[0] == at[1] || !rises)
             return basin_fail(error, BASIN_BAD_FILE,
-                              "%s: edge %lld joins %d and %d in a graph of %lld nodes; wanted two "
-                              "numbers below that, in ascending order",
+                              "%s: edge %lld joins %d and %d in a graph of %lld nodes; expected "
+                              "two numbers below that, in ascending order",
                               path, (long long)e, at[0], at[1], (long long)n);
     }
     return BASIN_OK;
@@ -513,11 +514,11 @@ static basin_status read_split(basin_graphset *set, const char *split, const cha
                       (long long)set->graphs);
 }
 
-/* A set may have no array of nodes, so that their number has nothing else behind it. */
+/* A set may have no array of nodes, so that nothing else confirms their number. */
 static basin_status set_nodes(basin_graphset *set, int64_t nodes, const char *path,
                               basin_error *error) {
     if (nodes < 0 || nodes > INT32_MAX)
-        return basin_fail(error, BASIN_BAD_FILE, "%s: %lld nodes, wanted 0 to %d", path,
+        return basin_fail(error, BASIN_BAD_FILE, "%s: %lld nodes; expected 0 to %d", path,
                           (long long)nodes, INT32_MAX);
     set->nodes = nodes;
     return basin_memory_check(16.0 * (double)nodes, 0, path, BASIN_NO_MEMORY, error);
@@ -561,8 +562,8 @@ basin_status basin_graphset_from_bundle(basin_graphset *set, basin_bundle *bundl
     return BASIN_OK;
 }
 
-/* Of tensors: npz by its name, for TUDatasets are zip files, too; or a header's length in eight
- * bytes, then JSON, whatever the file is called. */
+/* Whether a file holds tensors: npz by its name, since TUDatasets are also zip files; or a header's
+ * length in eight bytes followed by JSON, whatever the file is called. */
 static basin_status is_bundle(bool *is, const char *path, basin_error *error) {
     BASIN_AT_EXIT(basin_map_close) basin_map map = {0};
     *is = false;

@@ -19,15 +19,15 @@ static inline bool basin_starts_rise(const int64_t *start, int64_t count, int64_
 /* Whether the three sizes make up the set, or are zeros. */
 bool basin_graphset_is_split(const basin_graphset *set);
 
-/* The edge attributes of `pairs` and behind them walks along the edges of the set from end to end
- * of each pair, [edges, columns + walks]; those of graphs first .. first + count - 1 alone, others
- * are zeros. Free them. `pairs` is the set, or a wide one of it. */
+/* The edge attributes of `pairs`, followed by walks along the edges of the set from end to end of
+ * each pair, [edges, columns + walks]; only for graphs first .. first + count - 1, zeros for the
+ * others. The caller frees them. `pairs` is the set, or a widened one of it. */
 basin_status basin_graphset_edge_walks(float **value, const basin_graphset *set,
                                        const basin_graphset *pairs, int64_t walks, int64_t first,
                                        int64_t count, basin_error *error);
-/* All pairs of nodes up to `hops` edges apart as edges, of the same graphs; others have none. What
- * is no edge of the set has zeros for attributes and BASIN_NO_LABEL. The arrays of edges are the
- * caller's to free; the others are the set's. */
+/* All pairs of nodes up to `hops` edges apart as edges, of the same graphs; others have none. Pairs
+ * that are not edges of the set have zeros for attributes and BASIN_NO_LABEL. The arrays of edges
+ * are the caller's to free; the others are the set's. */
 basin_status basin_graphset_widen(basin_graphset *wide, const basin_graphset *set, int64_t hops,
                                   int64_t first, int64_t count, basin_error *error);
 #define BASIN_NO_LABEL INT32_MIN
@@ -121,7 +121,7 @@ static inline int64_t basin_graphset_nodes(const basin_graphset *set, int64_t gr
     int64_t nodes = set->node_start[graph + 1] - set->node_start[graph];
     return set->most && nodes > set->most ? set->most : nodes;
 }
-/* Whether an edge of a graph with so many of them is among these. */
+/* Whether both ends of an edge are below `nodes`. */
 static inline bool basin_graphset_inside(const basin_graphset *set, int64_t edge, int64_t nodes) {
     return set->edge[2 * edge] < nodes && set->edge[2 * edge + 1] < nodes;
 }
@@ -143,16 +143,16 @@ basin_status basin_graphset_batch_fill(basin_graphset_batch *batch, const basin_
                                        const basin_positions *positions, const int64_t *graph,
                                        int64_t count, bool flip, uint64_t seed, uint64_t epoch,
                                        basin_error *error);
-/* The same tokens with all pairs within each graph, features and pairs alone; what was no pair has
- * zeros. */
+/* The same tokens with all pairs within each graph, only features and pairs; zeros for new
+ * pairs. */
 basin_status basin_graphset_batch_all(basin_graphset_batch *all, const basin_graphset_batch *batch,
                                       basin_error *error);
 void basin_graphset_batch_free(basin_graphset_batch *batch);
 
 /* ---- folds ---- */
 
-/* Moves a stratified part, `inner` of it, of the training items to validation, where none are; of
- * the parts that there are number `which`, counted round and round; `number` is the fold's. */
+/* Moves a stratified fraction `inner` of the training items to validation, where that is empty:
+ * part number `which` of the possible ones, modulo their count; `number` is the fold's. */
 basin_status basin_fold_part(basin_fold *fold, const int32_t *class_of, double inner, uint64_t seed,
                              int64_t number, int64_t which, basin_error *error);
 

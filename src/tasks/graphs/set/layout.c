@@ -1,8 +1,8 @@
 /* A molecule in the plane. Every pair of atoms has a distance that it should have and a weight:
  * bonds, the diagonals of regular rings, angles of 120 degrees; all others keep apart. Weighted
  * stress is lowered atom by atom (majorisation), first with distances along bonds, which unfolds
- * the molecule, from several starts, of which the one with fewest crossings and least stress is
- * taken. */
+ * the molecule, from several starts, of which the one with the fewest crossings and the lowest
+ * stress is taken. */
 #include "base/try.h"
 #include "tasks/graphs/set/molecule.h"
 
@@ -78,8 +78,8 @@ static void set_distances(sheet *s) {
 }
 
 /* What atoms i and k should have: their distance, and how much it counts. */
-static double wanted(const sheet *s, int32_t i, int32_t k, double now, bool unfold,
-                     double *weight) {
+static double target_distance(const sheet *s, int32_t i, int32_t k, double now, bool unfold,
+                              double *weight) {
     size_t pair = (size_t)i * (size_t)s->n + (size_t)k;
     double steps = (double)s->steps[pair];
     if (unfold) return *weight = 1 / (steps * steps), steps;
@@ -96,7 +96,7 @@ static void relax(sheet *s, int rounds, bool unfold) {
                 if (k == i || s->steps[(size_t)i * (size_t)s->n + (size_t)k] < 0) continue;
                 double dx = s->at[2 * i] - s->at[2 * k], dy = s->at[2 * i + 1] - s->at[2 * k + 1];
                 double now = hypot(dx, dy) + 1e-9;
-                double by = wanted(s, i, k, now, unfold, &weight) / now;
+                double by = target_distance(s, i, k, now, unfold, &weight) / now;
                 x += weight * (s->at[2 * k] + by * dx), y += weight * (s->at[2 * k + 1] + by * dy);
                 sum += weight;
             }
@@ -117,7 +117,7 @@ static double cost_of(const sheet *s) {
         for (int32_t k = 0; k < i; k++) {
             if (s->steps[(size_t)i * (size_t)s->n + (size_t)k] < 0) continue;
             double now = hypot(s->at[2 * i] - s->at[2 * k], s->at[2 * i + 1] - s->at[2 * k + 1]);
-            double miss = now - wanted(s, i, k, now, false, &weight);
+            double miss = now - target_distance(s, i, k, now, false, &weight);
             cost += weight * miss * miss;
         }
     for (int32_t i = 0; i < m->bonds; i++)
@@ -130,7 +130,7 @@ static double cost_of(const sheet *s) {
     return cost;
 }
 
-/* What a part takes, turned by an angle. */
+/* The bounding box of a part rotated by an angle. */
 static void bounds_of(double low[2], double high[2], const sheet *s, const int32_t *steps,
                       double by) {
     low[0] = low[1] = 1e9, high[0] = high[1] = -1e9;
@@ -142,8 +142,8 @@ static void bounds_of(double low[2], double high[2], const sheet *s, const int32
         }
 }
 
-/* Turns the part of atom `of` so that bonds lie at multiples of 60 degrees from 30 on, and it is
- * wide, not high; and moves it to the right of `edge`, which goes behind it. */
+/* Rotates the part of atom `of` so that bonds lie at multiples of 60 degrees from 30 on and it is
+ * wider than high, and moves it to the right of `edge`, which advances past it. */
 static void place_part(sheet *s, int32_t of, double *edge) {
     const int32_t *steps = s->steps + (size_t)of * (size_t)s->n;
     double c6 = 0, s6 = 0, best = -INFINITY, angle = 0, low[2], high[2];
@@ -152,10 +152,10 @@ static void place_part(sheet *s, int32_t of, double *edge) {
         double way = atan2(s->at[2 * k + 1] - s->at[2 * i + 1], s->at[2 * k] - s->at[2 * i]);
         if (steps[i] >= 0) c6 += cos(6 * way), s6 += sin(6 * way);
     }
-    for (int turned = 0; turned < 12; turned++) {
-        double by = (PI - atan2(s6, c6)) / 6 + turned * PI / 6;
+    for (int turn = 0; turn < 12; turn++) {
+        double by = (PI - atan2(s6, c6)) / 6 + turn * PI / 6;
         bounds_of(low, high, s, steps, by);
-        double worth = high[0] - low[0] - 1.2 * (high[1] - low[1]) - (turned % 2 ? 0.8 : 0);
+        double worth = high[0] - low[0] - 1.2 * (high[1] - low[1]) - (turn % 2 ? 0.8 : 0);
         if (worth > best + 1e-6) best = worth, angle = by;
     }
     bounds_of(low, high, s, steps, angle);
@@ -171,7 +171,7 @@ static void place_part(sheet *s, int32_t of, double *edge) {
 basin_status basin_molecule_layout(double *at, basin_molecule *m, basin_error *error) {
     int32_t n = m->atoms, starts = n > FEW ? 1 : STARTS;
     int refine = n > FEW ? REFINE * FEW / n + 10 : REFINE;
-    double least = INFINITY, edge = 0;
+    double min = INFINITY, edge = 0;
     uint64_t random = 1;
     BASIN_SCRATCH(int32_t, steps, (int64_t)n * n + n, drawing, error);
     BASIN_SCRATCH(float, target, 2 * (int64_t)n * n, drawing, error);
@@ -189,7 +189,7 @@ basin_status basin_molecule_layout(double *at, basin_molecule *m, basin_error *e
         relax(&s, UNFOLD, true);
         relax(&s, refine, false);
         double cost = cost_of(&s);
-        if (cost < least) least = cost, memcpy(at, tried, 2 * (size_t)n * sizeof *at);
+        if (cost < min) min = cost, memcpy(at, tried, 2 * (size_t)n * sizeof *at);
     }
     s.at = at;
     for (int32_t i = 0; i < n; i++) { /* a part begins with an atom that no earlier one reaches */

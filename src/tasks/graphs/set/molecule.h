@@ -8,7 +8,7 @@
 typedef struct basin_atom {
     uint8_t number; /* atomic number; 0: a wildcard */
     int16_t charge;
-    uint8_t hydrogens; /* bound to it and not atoms of their own */
+    uint8_t hydrogens; /* bound to it and not listed as atoms */
     bool chiral;       /* as written */
     uint8_t turn;      /* 1: @, 2: @@; see stereo.c */
     uint16_t isotope;  /* 0: not given */
@@ -50,8 +50,8 @@ typedef struct basin_molecule {
     size_t ring_bond_capacity, ring_atom_capacity;
 } basin_molecule;
 
-/* Replaces what the molecule was. BASIN_BAD_VALUE with what is wrong where it is no molecule. What
- * follows a blank is a name, and not read. */
+/* Overwrites the molecule. BASIN_BAD_VALUE where the text is not a molecule; the error says why. A
+ * name may follow after a blank and is ignored. */
 basin_status basin_molecule_read(basin_molecule *molecule, const char *smiles, basin_error *error);
 void basin_molecule_free(basin_molecule *molecule);
 
@@ -74,7 +74,7 @@ basin_status basin_molecule_print(int64_t *print, const basin_molecule *m, bool 
 basin_status basin_molecule_of(basin_molecule *m, const basin_graphset *set, int64_t graph,
                                basin_error *error);
 /* Points in the plane for its atoms, [atoms, 2], bonds about 1 long: rings are regular where they
- * can be, chains zigzag, parts stand side by side. A function of atoms and bonds alone. */
+ * can be, chains zigzag, parts stand side by side. Depends only on atoms and bonds. */
 basin_status basin_molecule_layout(double *at, basin_molecule *m, basin_error *error);
 
 /* The same of a molblock, as basin_sdf_table puts it into a cell. */
@@ -96,7 +96,8 @@ void basin_molecule_order_turns(basin_molecule *m);
 basin_status basin_molecule_add_atom(basin_molecule *m, basin_atom atom, basin_error *error);
 basin_status basin_molecule_add_bond(basin_molecule *m, basin_bond bond, basin_error *error);
 int basin_element_find(const char *symbol, int length); /* -1: none */
-/* Of atoms as written: hydrogens, charges, valences, rings, Kekule structure, aromaticity. */
+/* Derives from the atoms as written: hydrogens, charges, valences, rings, Kekule structure,
+ * aromaticity. */
 basin_status basin_molecule_sanitise(basin_molecule *m, basin_error *error);
 /* Sets start and link. */
 basin_status basin_molecule_link(basin_molecule *m, basin_error *error);

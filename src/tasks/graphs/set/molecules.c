@@ -1,6 +1,6 @@
 /* Tables of molecules as sets of graphs: a column of SMILES, columns to learn, ids; or SMILES in
- * memory. Labels of atoms: atomic number, charge, hydrogens, aromatic; of bonds 1, 2, 3, or 4 for
- * an aromatic one, 0 for another. */
+ * memory. Labels of atoms: atomic number, charge, hydrogens, aromatic. Labels of bonds: 1, 2, 3, 4
+ * for aromatic, 0 for others. */
 #include <float.h>
 #include <strings.h>
 
@@ -13,7 +13,7 @@
 #include "tasks/graphs/set/molecule.h"
 
 static const char molecules[] = "molecules";
-enum { MOST_TARGETS = 1024, SHOWN = 100, CLASSES = 10 };
+enum { MAX_TARGETS = 1024, SHOWN = 100, CLASSES = 10 };
 
 /* What is worth a note, and how many molecules have it. */
 enum { SALT, WILD, STEREO, ISOTOPE, UNKNOWN, COMMA, FACTS };
@@ -24,7 +24,7 @@ typedef struct reading {
     char *header; /* the names of all columns, each ends with a zero byte */
     char *made;   /* of a file of molblocks or of lines: the table */
     bool blocks;  /* of molblocks */
-    int smiles, id, targets, target[MOST_TARGETS];
+    int smiles, id, targets, target[MAX_TARGETS];
     basin_molecule molecule;
     basin_graphset_arrays a;
     int64_t *nodes, *from, *to, *line, *scaffold, *class_of, *print, atoms;
@@ -32,10 +32,10 @@ typedef struct reading {
     float *value;
     size_t capacity[10];
     basin_names ids;
-    basin_dictionary word[MOST_TARGETS]; /* cells of the targets that are no numbers */
-    const char **class_word;             /* of one target of words, in the order of classes */
-    int64_t given;                       /* so many words, in their order, are the model's */
-    bool numbers[MOST_TARGETS], whole[MOST_TARGETS], flags; /* some; all whole; 0 and 1 alone */
+    basin_dictionary word[MAX_TARGETS]; /* cells of the targets that are not numbers */
+    const char **class_word;            /* of one target of words, in the order of classes */
+    int64_t given;                      /* how many words, from the first on, are the model's */
+    bool numbers[MAX_TARGETS], whole[MAX_TARGETS], flags; /* some; all integers; only 0 and 1 */
     int64_t read, skipped, fact[FACTS];
     char first[200];      /* why the first was skipped */
     char comma[200];      /* the first number with a comma */
@@ -161,7 +161,7 @@ static basin_status no_column(const reading *r, const char *option, const char *
                       r->spec->path, length, name, option, list.text);
 }
 
-/* The words of a model's classes follow the column's name, each behind a line feed and a tab. */
+/* The words of a model's classes follow the column's name, each after a line feed and a tab. */
 static basin_status take_words(reading *r, const char *at, basin_error *error) {
     for (; at; at = strstr(at, "\n\t"), r->given++) {
         char word[1024];
@@ -187,8 +187,8 @@ static basin_status choose_targets(reading *r, basin_error *error) {
                               "%s: column '%s' has the SMILES; needs another "
                               "as target",
                               r->spec->path, name_of(r, column));
-        if (r->targets >= MOST_TARGETS)
-            return basin_fail(error, BASIN_BAD_VALUE, "more than %d targets", MOST_TARGETS);
+        if (r->targets >= MAX_TARGETS)
+            return basin_fail(error, BASIN_BAD_VALUE, "more than %d targets", MAX_TARGETS);
         for (int t = 0; t < r->targets; t++)
             if (r->target[t] == column)
                 return basin_fail(error, BASIN_BAD_VALUE, "%s: column '%s' is a target twice",
@@ -279,12 +279,11 @@ static basin_status read_targets(reading *r, basin_error *error) {
             (words > r->given ? r->given || numbers || r->numbers[t] : words && r->numbers[t]))
             return basin_fail(error, BASIN_BAD_VALUE, "%s: line %lld: column '%s' has '%.40s', %s",
                               r->spec->path, (long long)r->line[g], name_of(r, r->target[t]), text,
-                              beyond     ? "needs a number of at most 3.4e38"
-                              : r->given ? "which is no class of the model"
-                              : numbers  ? "needs numbers"
-                              : number < 0
-                                  ? "and words before it; needs numbers alone or words alone"
-                                  : "and numbers before it; needs numbers alone or words alone");
+                              beyond       ? "expected a number of at most 3.4e38"
+                              : r->given   ? "which is not a class of the model"
+                              : numbers    ? "expected a number"
+                              : number < 0 ? "after words; expected only numbers or only words"
+                                           : "after numbers; expected only numbers or only words");
         r->flags = r->flags && (missing || value == 0 || value == 1);
         r->value[g * r->targets + t] = (float)value;
     }
@@ -298,7 +297,7 @@ static basin_status read_rows(reading *r, basin_error *error) {
         BASIN_TRY(basin_table_rows_next(&r->rows, &more, error));
         if (!more) return BASIN_OK;
         const char *smiles = basin_table_rows_trimmed(&r->rows, r->smiles);
-        /* Of one target, what has none cannot be learnt from or scored. */
+        /* With one target, a molecule without it cannot be learnt from or scored. */
         if (r->targets == 1 &&
             basin_cell_missing(basin_table_rows_trimmed(&r->rows, r->target[0]))) {
             r->fact[UNKNOWN]++;
@@ -312,11 +311,11 @@ static basin_status read_rows(reading *r, basin_error *error) {
     }
 }
 
-/* How many different numbers a target has; at most `most` + 1 are counted. */
-static int count_different(const reading *r, int most) {
+/* How many different numbers a target has; at most `max` + 1 are counted. */
+static int count_different(const reading *r, int max) {
     float seen[CLASSES + 1];
     int count = 0;
-    for (int64_t g = 0; g < r->a.graphs && count <= most; g++) {
+    for (int64_t g = 0; g < r->a.graphs && count <= max; g++) {
         int k = 0;
         while (k < count && seen[k] != r->value[g]) k++;
         if (k == count && !isnan(r->value[g])) seen[count++] = r->value[g];
@@ -517,7 +516,7 @@ basin_status basin_graphset_read_molecules(basin_graphset *set, const basin_mole
                                            basin_error *error) {
     BASIN_AT_EXIT(reading_free) reading r = {.spec = spec, .id = -1, .flags = true};
     *set = (basin_graphset){0};
-    for (int t = 0; t < MOST_TARGETS; t++) r.whole[t] = true;
+    for (int t = 0; t < MAX_TARGETS; t++) r.whole[t] = true;
     if (!(r.note = basin_memory_file_open(&r.notes))) return basin_fail_memory(error, molecules);
     BASIN_TRY(read_all(&r, error));
     return finish(set, &r, error);

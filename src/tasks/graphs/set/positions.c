@@ -8,9 +8,9 @@
 #include "base/wide.h"
 #include "tasks/graphs/set/graphset.h"
 
-/* A LAPACK that brings threads of its own (OpenBLAS) would cut each small graph among them, while
- * we have a thread a graph already: several times slower, and worse on busy cores. Other LAPACKs
- * do not have these functions. */
+/* A LAPACK with its own threads (OpenBLAS) would divide each small graph among them, while we
+ * already run one thread per graph: several times slower, and worse on busy cores. Other LAPACKs do
+ * not have these functions. */
 static int set_blas_threads(int threads) {
     void (*set)(int) = NULL;
     int (*get)(void) = NULL;
@@ -40,7 +40,7 @@ static basin_status compute_graph(const void *context, int64_t i, basin_error *e
     const int32_t *edge = set->edge + 2 * first;
     BASIN_FREE_AT_EXIT int32_t *own = NULL;
     basin_error why;
-    if (set->wide || set->most || set->sinks) { /* of edges alone, and of sinks */
+    if (set->wide || set->most || set->sinks) { /* of the edges only, and with sinks */
         int64_t kept = 0;
         BASIN_TRY(
             BASIN_NEW_RAW(&own, 2 * (edges + (all - nodes) * nodes), "positions of nodes", error));
@@ -84,10 +84,10 @@ void basin_positions_free(basin_positions *positions) {
 }
 
 /* Eigenvectors of the normalised Laplacian L = I - D^-1/2 A D^-1/2, and return probabilities of
- * random walks. Graphs are taken as undirected. The eigenvectors 1 .. k behind the first,
- * ascending, each with the sign that makes the sum of its cubes positive (where that vanishes: its
- * largest entry). A graph with fewer has zeros behind them. LAPACK for graphs that a dense matrix
- * suits, ARPACK for larger ones. */
+ * random walks. Graphs are taken as undirected. The eigenvectors 1 .. k after the first, ascending,
+ * each with the sign that makes the sum of its cubes positive (where that vanishes: its largest
+ * entry). A graph with fewer is padded with zeros. LAPACK for graphs that a dense matrix suits,
+ * ARPACK for larger ones. */
 
 enum { DENSE_LIMIT = 1000 }; /* nodes up to which LAPACK is used */
 
@@ -199,7 +199,7 @@ typedef struct lanczos {
 } lanczos;
 
 /* The largest eigenvalues of S are the smallest of L. They come ascending: the smallest of L is
- * last. Starts from a vector of its own, so that the result is the same every time. */
+ * last. Starts from a fixed vector, so that the result is the same every time. */
 static bool eigen_lanczos(lanczos *l, const matrix *s, double *vector) {
     int ido = 0, parameter[11] = {1, 0, 100000 / l->basis + 300, 0, 0, 0, 1}, at[11], info = 1;
     int yes = 1;
@@ -227,7 +227,7 @@ static void reverse_columns(double *vector, int n, int count) {
 }
 
 static basin_status eigen_sparse(double *vector, const matrix *s, int want, basin_error *error) {
-    /* ARPACK keeps variables of its own between calls: one graph at a time. */
+    /* ARPACK keeps global variables between calls: one graph at a time. */
     static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
     lanczos l = {.n = s->n, .want = want, .basis = 4 * want + 40};
     BASIN_TRY(basin_library_load(&l.arpack, BASIN_LIBRARY_ARPACK, arpack_functions, error));
@@ -426,7 +426,7 @@ static void step(space *s, const int32_t *edge) {
 }
 
 /* Lists the rows within `steps` of columns first .. end - 1 of an undirected graph, so that a large
- * one costs no more than its parts; of a small or directed one all rows. */
+ * one costs no more than its parts; all rows for a small or directed graph. */
 static void list_rows(space *s, int64_t nodes, const int32_t *edge, int64_t first, int64_t end,
                       int64_t steps, bool all) {
     s->count = 0;
@@ -546,7 +546,7 @@ basin_status basin_graphset_edge_walks(float **value, const basin_graphset *set,
 
 /* ---- pairs further apart ---- */
 
-/* The pairs of graph g behind those before it; `list` and `seen` have room for its nodes. */
+/* Appends the pairs of graph g; `list` and `seen` have room for its nodes. */
 static bool widen_graph(basin_graphset *wide, size_t *room, const basin_graphset *set, int64_t g,
                         int64_t hops, space *s) {
     const int32_t *edge = set->edge + 2 * set->edge_start[g];

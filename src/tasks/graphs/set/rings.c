@@ -30,7 +30,7 @@ typedef struct finder {
 
 /* ---- blocks ---- */
 
-/* Bonds down to `bond` are a block; one bond alone is no ring. */
+/* Bonds down to `bond` are a block; a single bond is not a ring. */
 static void close_block(finder *f, int32_t bond) {
     bool ring = f->open[f->opens - 1] != bond;
     if (ring) f->blocks++;
@@ -42,7 +42,7 @@ static void close_block(finder *f, int32_t bond) {
     }
 }
 
-/* Tarjan's search, with a stack of its own: chains may be long. */
+/* Tarjan's search with an explicit stack: chains may be long. */
 static void search_blocks(finder *f, int32_t first, int32_t *clock) {
     const basin_molecule *m = f->m;
     int32_t top = 0;
@@ -136,7 +136,7 @@ static int by_size(const void *a, const void *b) {
 
 /* ---- keeping those that are independent ---- */
 
-/* The bonds and atoms of a candidate, in order around it, behind the rings that there are. */
+/* The bonds and atoms of a candidate, in order around it, after the existing rings. */
 static basin_status write_ring(finder *f, const candidate *c, int32_t block, basin_error *error) {
     basin_molecule *m = f->m;
     const basin_bond *b = &m->bond[c->edge];
@@ -160,7 +160,7 @@ static basin_status write_ring(finder *f, const candidate *c, int32_t block, bas
     return low == high ? BASIN_OK : basin_fail(error, BASIN_BAD_VALUE, "rings do not close");
 }
 
-/* Whether the ring that was written is no sum of those kept; then its row stays. */
+/* Whether the written ring is independent of those kept; then its row stays. */
 static bool is_independent(finder *f, int32_t size, int32_t kept, int32_t words) {
     uint64_t *own = f->row + (size_t)kept * (size_t)words;
     memset(own, 0, (size_t)words * sizeof *own);
@@ -288,8 +288,8 @@ basin_status basin_molecule_scaffold(int64_t *scaffold, const basin_molecule *m,
     for (int32_t r = 0; r < m->rings; r++) /* the size of an atom's smallest ring */
         for (int32_t k = m->ring_start[r]; k < m->ring_start[r + 1]; k++) {
             uint64_t size = (uint64_t)(m->ring_start[r + 1] - m->ring_start[r]);
-            uint64_t *least = &next[m->ring_atom[k]];
-            if (!*least || size < *least) *least = size;
+            uint64_t *min = &next[m->ring_atom[k]];
+            if (!*min || size < *min) *min = size;
         }
     for (int32_t i = 0; i < m->atoms; i++) colour[i] = basin_hash_pair(colour[i], next[i]);
     for (int round = 0; round < 24; round++) {

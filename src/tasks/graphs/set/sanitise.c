@@ -124,7 +124,7 @@ static basin_status merge_hydrogens(basin_molecule *m, basin_error *error) {
 
 /* ---- charges that are implied ---- */
 
-/* Of bonds, in halves, and hydrogens that are given. */
+/* The valence used by bonds and explicit hydrogens, in halves. */
 static int valence_halves(const basin_molecule *m, int32_t i) {
     int sum = 2 * m->atom[i].hydrogens;
     for (int32_t k = m->start[i]; k < m->start[i + 1]; k++) sum += halves(bond_at(m, k), i);
@@ -144,7 +144,7 @@ static bool separate(basin_molecule *m, int32_t i, int32_t at) {
     return true;
 }
 
-/* N(=O)=O; Cl(=O)(=O)=O bound to oxygens alone; C=P(=O). */
+/* N(=O)=O; Cl(=O)(=O)=O bound only to oxygens; C=P(=O). */
 static void separate_charges(basin_molecule *m, int32_t i) {
     const basin_atom *a = &m->atom[i];
     int z = a->number, valence = valence_halves(m, i);
@@ -184,9 +184,9 @@ static int round_valence(const basin_atom *a, int twice) {
 /* A single bond to a metal that is one too many for the other atom is dative. */
 static void find_dative(basin_molecule *m, int32_t i) {
     const basin_atom *a = &m->atom[i];
-    int most = last_valence(effective(a)), twice = valence_halves(m, i);
-    if (is_metal(a->number) || !a->number || most <= 0) return;
-    for (int32_t k = m->start[i]; k < m->start[i + 1] && round_valence(a, twice) > most; k++) {
+    int max = last_valence(effective(a)), twice = valence_halves(m, i);
+    if (is_metal(a->number) || !a->number || max <= 0) return;
+    for (int32_t k = m->start[i]; k < m->start[i + 1] && round_valence(a, twice) > max; k++) {
         basin_bond *b = bond_at(m, k);
         int32_t metal = basin_bond_other(b, i);
         if (b->order == 1 && is_metal(m->atom[metal].number))
@@ -197,12 +197,12 @@ static void find_dative(basin_molecule *m, int32_t i) {
 static basin_status imply_hydrogens(basin_molecule *m, int32_t i, basin_error *error) {
     basin_atom *a = &m->atom[i];
     int like = effective(a), valence = round_valence(a, valence_halves(m, i));
-    int most = last_valence(like), shift = 0;
+    int max = last_valence(like), shift = 0;
     bool heavy = (like > 16 && (a->number == 15 || a->number == 16)) ||
                  (like > 34 && (a->number == 33 || a->number == 34));
-    if (heavy) most = last_valence(a->number), shift = a->charge;
-    if (a->number == 1 && a->charge == -1) most = 2;
-    if (most >= 0 && last_valence(a->number) >= 0 && valence + shift > most)
+    if (heavy) max = last_valence(a->number), shift = a->charge;
+    if (a->number == 1 && a->charge == -1) max = 2;
+    if (max >= 0 && last_valence(a->number) >= 0 && valence + shift > max)
         return too_many(m, i, valence, error);
     const char *list = valences_of(like);
     if (a->fixed || !*list) return BASIN_OK;
@@ -226,11 +226,11 @@ static bool needs_double(const basin_molecule *m, int32_t i) {
         int own = b->order == BASIN_BOND_AROMATIC ? 1 : halves(b, i) / 2;
         sum += own, sigma += own > 0;
     }
-    int like = effective(a), wanted = first_valence(like);
-    for (const char *list = valences_of(like); *list && *list != '+' && sum > wanted; list++)
-        wanted = *list - '0';
-    if (sigma >= wanted) return false;
-    return wanted == sum + 1 || (a->fixed && wanted == sum + 2);
+    int like = effective(a), expected = first_valence(like);
+    for (const char *list = valences_of(like); *list && *list != '+' && sum > expected; list++)
+        expected = *list - '0';
+    if (sigma >= expected) return false;
+    return expected == sum + 1 || (a->fixed && expected == sum + 2);
 }
 
 /* A perfect matching of the atoms that need a double bond, by aromatic bonds in rings, one part of
@@ -240,9 +240,9 @@ typedef struct matching {
     int32_t *match, *trail, made; /* [atoms] partners, or of what follows; in order */
     int64_t budget;               /* of choices that may turn out wrong */
 } matching;
-enum { MOST_CHOICES = 100000, MOST_DEPTH = 1000, NOT_YET = -1, NOT_NEEDED = -2, LATER = -3 };
+enum { MAX_CHOICES = 100000, MAX_DEPTH = 1000, NOT_YET = -1, NOT_NEEDED = -2, LATER = -3 };
 
-/* The k-th neighbour that an atom may still be matched with; -1: it has not so many. */
+/* The k-th neighbour that an atom may still be matched with; -1: it has fewer. */
 static int32_t partner(const matching *t, int32_t i, int k) {
     const basin_molecule *m = t->m;
     for (int32_t at = m->start[i]; at < m->start[i + 1]; at++) {
@@ -274,7 +274,7 @@ static bool match_rest(matching *t, int depth) {
             break;
         }
     }
-    for (int k = 0; open >= 0 && depth < MOST_DEPTH && t->budget-- > 0; k++) {
+    for (int k = 0; open >= 0 && depth < MAX_DEPTH && t->budget-- > 0; k++) {
         if ((first = partner(t, open, k)) < 0) break;
         int32_t before = t->made;
         join(t, open, first);
@@ -319,7 +319,7 @@ static basin_status kekulise(basin_molecule *m, basin_error *error) {
     }
     if (!aromatic) return BASIN_OK;
     BASIN_SCRATCH_RAW(int32_t, whole, 2 * n, a_molecule, error);
-    matching t = {m, whole, whole + n, 0, MOST_CHOICES};
+    matching t = {m, whole, whole + n, 0, MAX_CHOICES};
     for (int32_t i = 0; i < m->atoms; i++) {
         if (m->atom[i].aromatic && !m->atom[i].rings)
             return basin_fail(error, BASIN_BAD_VALUE, "atom %d, %s, is aromatic and in no ring",
@@ -356,7 +356,7 @@ static void find_radicals(basin_molecule *m, int32_t i) {
 /* ---- aromaticity ---- */
 
 enum { NONE = -1, VACANT = 0, ONE = 1, TWO = 2, WILD = 3 }; /* electrons that an atom gives */
-enum { MOST_FUSED = 6, MOST_RING = 24 };
+enum { MAX_FUSED = 6, MAX_RING = 24 };
 
 /* The other end of a double or triple bond, in a ring or not; -1: none. */
 static int32_t multiple(const basin_molecule *m, int32_t i, bool ring) {
@@ -428,7 +428,7 @@ static int32_t ring_size(const basin_molecule *m, int32_t r) {
 static bool fused(const perception *p, int32_t a, int32_t b) {
     const basin_molecule *m = p->m;
     int32_t x = p->ring[a], y = p->ring[b], shared = 0;
-    if (ring_size(m, x) > MOST_RING || ring_size(m, y) > MOST_RING) return false;
+    if (ring_size(m, x) > MAX_RING || ring_size(m, y) > MAX_RING) return false;
     for (int32_t i = m->ring_start[x]; i < m->ring_start[x + 1]; i++)
         for (int32_t k = m->ring_start[y]; k < m->ring_start[y + 1]; k++)
             shared += m->ring_bond[i] == m->ring_bond[k];
@@ -516,8 +516,8 @@ static int32_t count_bonds(const perception *p) {
 
 /* Single rings of a fused system, then pairs, threes, .. until all bonds are aromatic. */
 static void try_system(perception *p) {
-    int32_t left = count_bonds(p), budget = 1 << 23, pick[MOST_FUSED];
-    for (int count = 1; count <= MOST_FUSED && count <= p->size && left > 0; count++) {
+    int32_t left = count_bonds(p), budget = 1 << 23, pick[MAX_FUSED];
+    for (int count = 1; count <= MAX_FUSED && count <= p->size && left > 0; count++) {
         if (count > 2 && p->size > 300) return;
         for (int i = 0; i < count; i++) pick[i] = i;
         do

@@ -11,16 +11,16 @@
 #include "tasks/graphs/set/molecule.h"
 
 static const char start[] = "molblock";
-enum { LINE = '\v', FIELD = 16, MOST = 1024 };
+enum { LINE = '\v', FIELD = 16, MAX_PROPERTIES = 1024 };
 
-static int whole(const char *text) { return (int)strtol(text, NULL, 10); }
+static int read_integer(const char *text) { return (int)strtol(text, NULL, 10); }
 
 /* Columns from .. from + width - 1 of a line as a whole number; 0 where they are blank. */
 static int number_at(const char *line, size_t from, size_t width) {
     char text[FIELD] = "";
     size_t length = strcspn(line, "\v");
     if (length > from) memcpy(text, line + from, length - from < width ? length - from : width);
-    return whole(text);
+    return read_integer(text);
 }
 
 /* The same of ten columns as a number. */
@@ -98,7 +98,7 @@ static void take_valence(basin_molecule *m, int32_t atom, int valence, int zero)
     m->atom[atom].fixed = true, m->atom[atom].hydrogens = (uint8_t)(left > 0 ? left : 0);
 }
 
-/* An atom's point, and the parity that the block states of it for want of points. */
+/* An atom's point, and the parity that the block states where it has no points. */
 static void put_point(basin_molecule *m, basin_atom *atom, const double at[3], int parity) {
     int dimensions = at[2] != 0 ? 3 : at[0] != 0 || at[1] != 0 ? 2 : 0;
     m->dimensions = dimensions > m->dimensions ? dimensions : m->dimensions;
@@ -108,8 +108,8 @@ static void put_point(basin_molecule *m, basin_atom *atom, const double at[3], i
 
 enum { NEIGHBOURS = 4 };
 
-/* Which way the neighbours of an atom turn in the order of their numbers, a hydrogen that is no
- * atom before them: 1 or 2 as @ or @@; 0: that is not drawn. In the plane a wedge is up or down. */
+/* Which way the neighbours of an atom turn in the order of their numbers, an implicit hydrogen
+ * before them: 1 or 2 as @ or @@; 0: that is not drawn. In the plane a wedge is up or down. */
 static uint8_t turn_at(const basin_molecule *m, int32_t own) {
     double v[NEIGHBOURS][3] = {{0}}, edge[3][3];
     int32_t key[NEIGHBOURS] = {0};
@@ -172,10 +172,10 @@ static basin_status read_v2000(basin_molecule *m, const char *at, basin_error *e
     return BASIN_OK;
 }
 
-/* The number behind a name, such as " CHG="; 0 where it is not there. */
+/* The number after a name such as " CHG="; 0 where the name is absent. */
 static int named(const char *line, const char *name) {
     const char *at = strstr(line, name);
-    return at ? whole(at + strlen(name)) : 0;
+    return at ? read_integer(at + strlen(name)) : 0;
 }
 
 static basin_status add_v30(basin_molecule *m, const char *line, bool bond, basin_error *error) {
@@ -263,9 +263,9 @@ static void put_quoted(FILE *file, const char *text, size_t length) {
 
 /* Writes lines up to a property or the end of the record, of a value up to a blank one; quotes are
  * doubled, ends of lines become `between`. */
-static const char *put_cell(FILE *file, const char *at, bool value, int64_t most, char between) {
+static const char *put_cell(FILE *file, const char *at, bool value, int64_t max, char between) {
     const char *first = at;
-    for (; *at && most-- && strncmp(at, "$$$$", 4) != 0 && (value || *at != '>');) {
+    for (; *at && max-- && strncmp(at, "$$$$", 4) != 0 && (value || *at != '>');) {
         size_t length = strcspn(at, "\r\n");
         if (value && !length) break;
         if (file && at != first) fputc(between, file);
@@ -289,7 +289,7 @@ static const char *put_record(FILE *file, const char *at, basin_dictionary *name
                               basin_status *status, basin_error *error) {
     int64_t columns = names->names.count;
     char name[200];
-    const char *value[MOST] = {0}, *title = at;
+    const char *value[MAX_PROPERTIES] = {0}, *title = at;
     int32_t number;
     for (int i = 0; i < 3 && strncmp(at, "$$$$", 4) != 0; i++) at = next_line(at, "\n");
     if (file) fprintf(file, "\"%s%c", start, LINE);
@@ -298,7 +298,7 @@ static const char *put_record(FILE *file, const char *at, basin_dictionary *name
         if (!property(name, at)) continue;
         if (!file) *status = *status ? *status : basin_dictionary_add(names, &number, name, error);
         number = basin_dictionary_find(names, name);
-        if (number >= 0 && number < MOST) value[number] = next_line(at, "\n");
+        if (number >= 0 && number < MAX_PROPERTIES) value[number] = next_line(at, "\n");
     }
     if (file) fprintf(file, "\",\"");
     if (file) put_cell(file, title, true, 1, ' ');
@@ -318,8 +318,9 @@ basin_status basin_sdf_table(char **table, size_t *size, const char *path, basin
     for (const char *at = text; at[strspn(at, " \r\n")];)
         at = put_record(NULL, at, &names, &status, error);
     BASIN_TRY(status);
-    if (names.names.count > MOST)
-        return basin_fail(error, BASIN_BAD_FILE, "%s: more than %d properties", path, MOST);
+    if (names.names.count > MAX_PROPERTIES)
+        return basin_fail(error, BASIN_BAD_FILE, "%s: more than %d properties", path,
+                          MAX_PROPERTIES);
     FILE *file = open_memstream(table, size);
     if (!file) return basin_fail_memory(error, path);
     fputs("molblock,title", file);

@@ -27,19 +27,19 @@ int basin_element_find(const char *symbol, int length) {
 }
 
 static const char a_molecule[] = "a molecule";
-enum { MOST_ATOMS = 1 << 16 }; /* and bonds: some searches take their square */
+enum { MAX_ATOMS = 1 << 16 }; /* and bonds: some searches take their square */
 
 basin_status basin_molecule_add_atom(basin_molecule *m, basin_atom atom, basin_error *error) {
-    if (m->atoms >= MOST_ATOMS)
-        return basin_fail(error, BASIN_BAD_VALUE, "more than %d atoms", MOST_ATOMS);
+    if (m->atoms >= MAX_ATOMS)
+        return basin_fail(error, BASIN_BAD_VALUE, "more than %d atoms", MAX_ATOMS);
     BASIN_TRY(BASIN_GROW(&m->atom, &m->atom_capacity, m->atoms + 1, a_molecule, error));
     m->atom[m->atoms++] = atom;
     return BASIN_OK;
 }
 
 basin_status basin_molecule_add_bond(basin_molecule *m, basin_bond bond, basin_error *error) {
-    if (m->bonds >= MOST_ATOMS)
-        return basin_fail(error, BASIN_BAD_VALUE, "more than %d bonds", MOST_ATOMS);
+    if (m->bonds >= MAX_ATOMS)
+        return basin_fail(error, BASIN_BAD_VALUE, "more than %d bonds", MAX_ATOMS);
     BASIN_TRY(BASIN_GROW(&m->bond, &m->bond_capacity, m->bonds + 1, a_molecule, error));
     m->bond[m->bonds++] = bond;
     return BASIN_OK;
@@ -62,7 +62,7 @@ typedef struct reader {
     basin_molecule *m;
     const char *text, *at;
     int32_t last;   /* the atom that the next one is bound to; -1: none */
-    char bond;      /* that was written behind it; 0: none */
+    char bond;      /* written after it; 0: none */
     int32_t *stack; /* [depth] where branches began */
     size_t depth, capacity;
     open_ring ring[RING_NUMBERS];

@@ -10,7 +10,7 @@
 
 enum { ROUNDS = 16, NEIGHBOURS = 4 };
 
-/* Of atoms as written: the turn of the neighbours in the order of their numbers, a hydrogen or a
+/* For atoms as written: the turn of the neighbours in the order of their numbers, a hydrogen or a
  * lone pair first; merging explicit hydrogens leaves that order as it is. */
 static uint8_t turn_of(const basin_molecule *m, int32_t own) {
     struct {

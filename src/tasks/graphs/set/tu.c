@@ -55,7 +55,7 @@ static basin_status table_of(table **to, tu *t, const char *name, basin_error *e
     for (int i = 0; i < FILES && *name != '.'; i++)
         if (basin_text_ends(name, suffix[i]) && strcmp(name, suffix[i]) != 0) *to = &t->file[i];
     if (*to && (*to)->text)
-        return basin_fail(error, BASIN_BAD_FILE, "%s: both %s and %s; wanted one set", t->path,
+        return basin_fail(error, BASIN_BAD_FILE, "%s: both %s and %s; expected one set", t->path,
                           (*to)->name, name);
     if (*to) snprintf((*to)->name, sizeof(*to)->name, "%s", name);
     return BASIN_OK;
@@ -67,7 +67,7 @@ static basin_status take_bytes(tu *t, size_t bytes, basin_error *error) {
     t->held += bytes;
     if (t->packed && t->held > MUCH && t->held / RATIO > t->packed)
         return basin_fail(error, BASIN_BAD_FILE,
-                          "%s: its %zu bytes unpack to more than %d times as many; wanted a "
+                          "%s: its %zu bytes unpack to more than %d times as many; expected a "
                           "TUDataset (unpack it into a folder if it is one)",
                           t->path, t->packed, RATIO);
     return basin_memory_check(5.0 * (double)t->held, t->limit, t->path, BASIN_NO_MEMORY, error);
@@ -77,7 +77,7 @@ static basin_status take_bytes(tu *t, size_t bytes, basin_error *error) {
 static basin_status end_text(table *to, size_t size, const tu *t, basin_error *error) {
     to->text[size] = 0;
     if (strlen(to->text) == size) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_FILE, "%s: %s holds a zero byte, wanted text", t->path,
+    return basin_fail(error, BASIN_BAD_FILE, "%s: %s holds a zero byte; expected text", t->path,
                       to->name);
 }
 
@@ -133,7 +133,7 @@ static basin_status load_archive(tu *t, const void *bytes, size_t size, basin_er
         if (code == ARCHIVE_EOF) return BASIN_OK;
         if (code < ARCHIVE_WARN)
             return basin_fail(error, BASIN_BAD_FILE,
-                              "%s: %s; wanted a folder or an archive of a TUDataset", t->path,
+                              "%s: %s; expected a folder or an archive of a TUDataset", t->path,
                               basin_archive_why(&archive));
         const char *full = archive.archive_entry_pathname(entry);
         const char *name = full && strrchr(full, '/') ? strrchr(full, '/') + 1 : full;
@@ -208,13 +208,12 @@ static basin_status read_table(tu *t, int kind, basin_error *error) {
             int length = (int)strcspn(bad, ",\r\n");
             return basin_fail(error, BASIN_BAD_FILE, "%s: %s, line %lld: '%.*s' is not a number%s",
                               t->path, to->name, (long long)line, length < 40 ? length : 40, bad,
-                              r.missing ? "; wanted one, or nan for a value that is not known"
-                                        : "");
+                              r.missing ? "; expected one, or nan for an unknown value" : "");
         }
         if (n && to->rows && n != to->columns)
             return basin_fail(
                 error, BASIN_BAD_FILE,
-                "%s: %s, line %lld: %lld numbers; wanted %lld, as in the lines before", t->path,
+                "%s: %s, line %lld: %lld numbers; expected %lld, as in the lines before", t->path,
                 to->name, (long long)line, (long long)n, (long long)to->columns);
         if (n) to->columns = n, to->rows++;
     }
@@ -227,7 +226,7 @@ static basin_status want_columns(const tu *t, int kind, int64_t columns, const c
                                  basin_error *error) {
     const table *f = &t->file[kind];
     if (!f->rows || f->columns == columns) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_FILE, "%s: %s, line 1: %lld numbers; wanted %s", t->path,
+    return basin_fail(error, BASIN_BAD_FILE, "%s: %s, line 1: %lld numbers; expected %s", t->path,
                       f->name, (long long)f->columns, what);
 }
 
@@ -235,8 +234,8 @@ static basin_status want_columns(const tu *t, int kind, int64_t columns, const c
 static basin_status as_integer(int32_t *out, double value, const tu *t, int kind, int64_t row,
                                basin_error *error) {
     if (value == floor(value) && fabs(value) < 2147483647) return *out = (int32_t)value, BASIN_OK;
-    return basin_fail(error, BASIN_BAD_FILE, "%s: %s, line %lld: %g; wanted a whole number",
-                      t->path, t->file[kind].name, (long long)row + 1, value);
+    return basin_fail(error, BASIN_BAD_FILE, "%s: %s, line %lld: %g; expected an integer", t->path,
+                      t->file[kind].name, (long long)row + 1, value);
 }
 
 /* ---- the set ---- */
@@ -279,26 +278,26 @@ static basin_status read_targets(tu *t, basin_error *error) {
 /* How many graphs there are, by the greatest number that a node's has. */
 static basin_status count_graphs(tu *t, basin_error *error) {
     const table *f = &t->file[INDICATOR];
-    int32_t graph, most = 0;
+    int32_t graph, max = 0;
     for (int64_t i = 0; i < f->rows; i++) {
         BASIN_TRY(as_integer(&graph, f->number[i], t, INDICATOR, i, error));
         if (graph < 1)
             return basin_fail(error, BASIN_BAD_FILE,
-                              "%s: %s, line %lld: graph %d; wanted 1 or more", t->path, f->name,
+                              "%s: %s, line %lld: graph %d; expected at least 1", t->path, f->name,
                               (long long)i + 1, graph);
-        if (graph > most) most = graph;
+        if (graph > max) max = graph;
     }
     int kind = target_of(t);
-    if (kind < 0 && most > f->rows) /* nothing else says how many there are */
+    if (kind < 0 && max > f->rows) /* nothing else says how many there are */
         return basin_fail(
             error, BASIN_BAD_FILE,
-            "%s: %s names graph %d and has %lld lines; wanted no more graphs than nodes", t->path,
-            f->name, most, (long long)f->rows);
-    if (kind < 0) t->graphs = most;
-    if (most <= t->graphs) return BASIN_OK;
+            "%s: %s names graph %d and has %lld lines; expected no more graphs than nodes", t->path,
+            f->name, max, (long long)f->rows);
+    if (kind < 0) t->graphs = max;
+    if (max <= t->graphs) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_FILE,
-                      "%s: %s names graph %d; wanted 1 to %lld, the lines of %s", t->path, f->name,
-                      most, (long long)t->graphs, t->file[kind].name);
+                      "%s: %s names graph %d; expected 1 to %lld, the lines of %s", t->path,
+                      f->name, max, (long long)t->graphs, t->file[kind].name);
 }
 
 static basin_status place_nodes(tu *t, basin_error *error) {
@@ -327,7 +326,7 @@ static basin_status read_columns(tu *t, int kind, int64_t rows, const char *of,
     BASIN_TRY(read_table(t, kind, error));
     if (f->rows != rows)
         return basin_fail(error, BASIN_BAD_FILE,
-                          "%s: %s has %lld lines; wanted %lld, one for each %s", t->path, f->name,
+                          "%s: %s has %lld lines; expected %lld, one for each %s", t->path, f->name,
                           (long long)f->rows, (long long)rows, of);
     if (!f->columns) return BASIN_OK; /* of no rows */
     if (!(t->column[kind] = basin_array_new((size_t)(rows * f->columns), 4)))
@@ -352,7 +351,7 @@ static basin_status node_at(int64_t *node, const tu *t, int64_t row, int end, ba
     *node = number - 1;
     if (number >= 1 && number <= nodes->rows) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_FILE,
-                      "%s: %s, line %lld: node %d; wanted 1 to %lld, the lines of %s", t->path,
+                      "%s: %s, line %lld: node %d; expected 1 to %lld, the lines of %s", t->path,
                       f->name, (long long)row + 1, number, (long long)nodes->rows, nodes->name);
 }
 
@@ -370,7 +369,7 @@ static basin_status read_edges(tu *t, basin_error *error) {
         if (graph[from] != graph[to])
             return basin_fail(error, BASIN_BAD_FILE,
                               "%s: %s, line %lld: an edge from node %lld of graph %g to node %lld "
-                              "of graph %g; wanted both in one graph",
+                              "of graph %g; expected both in one graph",
                               t->path, f->name, (long long)i + 1, (long long)from + 1, graph[from],
                               (long long)to + 1, graph[to]);
         t->from[i] = t->place[from], t->to[i] = t->place[to];
@@ -383,10 +382,10 @@ static basin_status read_set(basin_graphset *set, tu *t, basin_error *error) {
     const table *f = t->file;
     for (int kind = EDGES; kind <= INDICATOR; kind++)
         if (!*f[kind].name)
-            return basin_fail(
-                error, BASIN_BAD_FILE,
-                "%s: no file DS%s; wanted a TUDataset (folder or zip), a packed set or ZINC's npz",
-                t->path, suffix[kind]);
+            return basin_fail(error, BASIN_BAD_FILE,
+                              "%s: no file DS%s; expected a TUDataset (folder or zip), a packed "
+                              "set or ZINC's npz",
+                              t->path, suffix[kind]);
     BASIN_TRY(read_targets(t, error));
     BASIN_TRY(place_nodes(t, error));
     BASIN_TRY(read_columns(t, NODE_ATTRIBUTES, f[INDICATOR].rows, "node", error));

@@ -99,25 +99,26 @@ TEST_WITH(malformed, folder_new, folder_remove) {
     } bad[] = {
         {"T_A.txt", NULL, "no file DS_A.txt"},
         {"T_graph_indicator.txt", NULL, "no file DS_graph_indicator.txt"},
-        {"T_graph_indicator.txt", "1\n1\n1\n2\n2\n2\n2\n4\n", "names graph 4; wanted 1 to 3"},
-        {"T_graph_indicator.txt", "1\n1\n0\n2\n2\n2\n2\n3\n", "line 3: graph 0; wanted 1 or more"},
-        {"T_graph_indicator.txt", "1\n1\n1\n1\n2\n2\n2\n3\n", "wanted both in one graph"},
-        {"T_A.txt", "1, 9\n", "line 1: node 9; wanted 1 to 8"},
-        {"T_A.txt", "1, 2\n0, 1\n", "line 2: node 0; wanted 1 to 8"},
-        {"T_A.txt", "1\n2\n", "wanted two nodes"},
+        {"T_graph_indicator.txt", "1\n1\n1\n2\n2\n2\n2\n4\n", "names graph 4; expected 1 to 3"},
+        {"T_graph_indicator.txt", "1\n1\n0\n2\n2\n2\n2\n3\n",
+         "line 3: graph 0; expected at least 1"},
+        {"T_graph_indicator.txt", "1\n1\n1\n1\n2\n2\n2\n3\n", "expected both in one graph"},
+        {"T_A.txt", "1, 9\n", "line 1: node 9; expected 1 to 8"},
+        {"T_A.txt", "1, 2\n0, 1\n", "line 2: node 0; expected 1 to 8"},
+        {"T_A.txt", "1\n2\n", "expected two nodes"},
         {"T_A.txt", "1, x\n", "line 1: 'x' is not a number"},
-        {"T_node_attributes.txt", "1, 2\n2\n", "line 2: 1 numbers; wanted 2"},
-        {"T_node_attributes.txt", "1, 2\n", "has 1 lines; wanted 8, one for each node"},
+        {"T_node_attributes.txt", "1, 2\n2\n", "line 2: 1 numbers; expected 2"},
+        {"T_node_attributes.txt", "1, 2\n", "has 1 lines; expected 8, one for each node"},
         {"T_node_attributes.txt", "1,,2\n", "line 1: '' is not a number"},
         {"T_node_attributes.txt", "1, nan\n", "'nan' is not a number"},
         {"T_node_attributes.txt", "1, -4e38\n", "'-4e38' is not a number"}, /* a float's end */
-        {"T_node_labels.txt", "1\n", "has 1 lines; wanted 8"},
-        {"T_node_labels.txt", "1.5\n1\n1\n1\n1\n1\n1\n1\n", "1.5; wanted a whole number"},
-        {"T_edge_labels.txt", "1\n", "wanted 14, one for each edge"},
+        {"T_node_labels.txt", "1\n", "has 1 lines; expected 8"},
+        {"T_node_labels.txt", "1.5\n1\n1\n1\n1\n1\n1\n1\n", "1.5; expected an integer"},
+        {"T_edge_labels.txt", "1\n", "expected 14, one for each edge"},
         {"T_graph_labels.txt", "a\n", "'a' is not a number"},
         {"T_graph_labels.txt", "", "is empty"},
-        {"T_graph_labels.txt", "1 0\n7 0\n1 1\n", "2 numbers; wanted one, the graph's class"},
-        {"T_graph_indicator.txt", "1 1\n1 2\n", "2 numbers; wanted one, the node's graph"},
+        {"T_graph_labels.txt", "1 0\n7 0\n1 1\n", "2 numbers; expected one, the graph's class"},
+        {"T_graph_indicator.txt", "1 1\n1 2\n", "2 numbers; expected one, the node's graph"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         basin_graphset set;
@@ -197,7 +198,7 @@ TEST_WITH(missing_targets, folder_new, folder_remove) {
     unlink(packed);
     file_put(path, "1\ninf\n2\n", 8);
     assert_failure(basin_graphset_read(&set, *state, &failure), BASIN_BAD_FILE,
-                   "'inf' is not a number; wanted one, or nan");
+                   "'inf' is not a number; expected one, or nan");
     unlink(path);
     tiny_write(state, "T_node_attributes.txt", "1,2\nnan,2\n3,4\n5,6\n7,8\n9,9\n1,1\n2,2\n");
     assert_int_equal(basin_graphset_read(&set, *state, &failure), BASIN_BAD_FILE);
@@ -361,7 +362,7 @@ TEST_WITH(given_folds, folder_new, folder_remove) {
     assert_failure(basin_folds_read(&folds, name, NULL, 6, 0.1, 0, &failure), BASIN_BAD_FILE,
                    "fold 2 has graph 3 twice");
     assert_failure(basin_folds_read(&folds, name, NULL, 5, 0.1, 0, &failure), BASIN_BAD_FILE,
-                   "wanted a number from 0 to 4");
+                   "expected a number from 0 to 4");
 }
 
 /* A small archive of repeated lines would take minutes and gigabytes. */

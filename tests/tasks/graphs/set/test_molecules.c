@@ -217,10 +217,10 @@ TEST_WITH(words_of_classes, folder_new, folder_remove) {
     basin_graphset_free(&other);
     write_text(path, state, "m.csv", "smiles,y\nC,mid\nCC,tall\n");
     assert_failure(basin_graphset_read_molecules(&other, &again, &failure), BASIN_BAD_VALUE,
-                   "line 3: column 'y' has 'tall', which is no class of the model");
+                   "line 3: column 'y' has 'tall', which is not a class of the model");
     write_text(path, state, "m.csv", "smiles,y\nC,1\nCC,0\n");
     assert_failure(basin_graphset_read_molecules(&other, &again, &failure), BASIN_BAD_VALUE,
-                   "line 2: column 'y' has '1', which is no class of the model");
+                   "line 2: column 'y' has '1', which is not a class of the model");
     again = (basin_molecules){.path = path, .target = "y", .values = true};
     assert_ok(basin_graphset_read_molecules(&other, &again, &failure));
     assert_int_equal(other.task, BASIN_GRAPHS_VALUES); /* of a model of values: not classes */
@@ -274,11 +274,11 @@ TEST_WITH(tables, folder_new, folder_remove) {
     write_text(path, state, "m.csv", "SMILES,y\nC,yes\nCC,900000\n");
     assert_failure(basin_graphset_read_molecules(
                        &set, &(basin_molecules){.path = path, .target = "y"}, &failure),
-                   BASIN_BAD_VALUE, "column 'y' has '900000', and words before it; needs numbers");
+                   BASIN_BAD_VALUE, "column 'y' has '900000', after words; expected only numbers");
     assert_failure(
         basin_graphset_read_molecules(
             &set, &(basin_molecules){.path = path, .target = "y", .values = true}, &failure),
-        BASIN_BAD_VALUE, "line 2: column 'y' has 'yes', needs numbers");
+        BASIN_BAD_VALUE, "line 2: column 'y' has 'yes', expected a number");
     write_text(path, state, "m.csv", "SMILES,y\nC,1e30\nCC,1\n");
     assert_ok(basin_graphset_read_molecules(&set, &(basin_molecules){.path = path, .target = "y"},
                                             &failure));
@@ -312,14 +312,14 @@ TEST_WITH(decimal_commas, folder_new, folder_remove) {
         basin_graphset_free(&set);
         write_text(path, state, "m.csv", refused[i]);
         assert_failure(basin_graphset_read_molecules(&set, &spec, &failure), BASIN_BAD_VALUE,
-                       "and numbers before it");
+                       "after numbers");
     }
     static const char *const unclear[][2] = {
         {"SMILES\ty\nC\t12\nCC\t1,234\n", "line 3: column 'y' has '1,234', a decimal or thousands"},
         {"SMILES;y\nC;1,234\nCC;12.5\n", "'1,234', and other numbers have points"},
         {"SMILES;y\nC;0,5\nCC;1.234\n", "line 2: column 'y' has '0,5', and other numbers"},
         {"SMILES;y;z\nC;0.5;1,234\n", "column 'z' has '1,234', and other numbers"},
-        {"SMILES,y\nC,2\nCC,\"1,234\"\n", "and numbers before it"}};
+        {"SMILES,y\nC,2\nCC,\"1,234\"\n", "after numbers"}};
     for (int i = 0; i < 5; i++) {
         write_text(path, state, "m.csv", unclear[i][0]);
         basin_molecules spec = {.path = path, .target = i == 3 ? "y,z" : "y"};

@@ -66,7 +66,7 @@ TEST_WITH(arrays_that_are_turned, folder_new, folder_remove) {
     basin_graphset set;
     write_zinc(folder_path(path, state, "zinc.npz"), edge, zinc_atom, zinc_y, true);
     assert_failure(basin_graphset_read(&set, path, &failure), BASIN_BAD_FILE,
-                   "'train' do not fit: edge must have a row a bond");
+                   "'train' do not fit: edge must have one row per bond");
 }
 
 TEST_WITH(targets_without_end, folder_new, folder_remove) {

@@ -1,9 +1,9 @@
-/* How far predictions can be trusted, learnt of validation graphs: a temperature that calibrates
- * probabilities, the share of the memory of molecules, and how wrong predictions of such graphs
- * are. From the last come conformal intervals of values (quantiles of absolute errors) and sets of
- * classes (a class is in it unless few graphs of that class had as low a probability; the likeliest
- * always is). Members that set different graphs aside predict their own alone: the mean of members
- * is better, so that intervals rather cover too much. */
+/* Calibration and conformal prediction from validation graphs: a temperature that calibrates
+ * probabilities, the weight of the memory of molecules, and the distribution of errors. The last
+ * gives conformal intervals of values (quantiles of absolute errors) and sets of classes (a set
+ * contains a class unless few graphs of that class had as low a probability; it always contains the
+ * most likely class). Members with different validation graphs each predict only their own: the
+ * mean of the members is better, so that intervals cover too much rather than too little. */
 #include "base/sort.h"
 #include "tasks/graphs/graphs.h"
 
@@ -35,7 +35,7 @@ static void temper_row(float *p, const basin_graphs_model *m, double temperature
 }
 
 void basin_graphs_temper(float *output, int64_t rows, const basin_graphs_model *m, bool logits) {
-    double t = m->certain.temperature > 0 ? m->certain.temperature : 1;
+    double t = m->calibration.temperature > 0 ? m->calibration.temperature : 1;
     if (t == 1 || is_value(m)) return;
     for (int64_t i = 0; i < rows * m->outputs && logits && !m->binary; i++)
         output[i] = (float)((double)output[i] / t);
@@ -43,7 +43,7 @@ void basin_graphs_temper(float *output, int64_t rows, const basin_graphs_model *
         temper_row(output + i * m->outputs, m, t);
 }
 
-/* ---- what validation graphs say ---- */
+/* ---- fitting to validation graphs ---- */
 
 typedef struct trial {
     const basin_graphs_model *m;
@@ -53,7 +53,7 @@ typedef struct trial {
     const float *given, *held;
     float *row;   /* [C] */
     float *mean;  /* [C] */
-    double *loss; /* [SHARES + 2, count] of each graph: as last asked for; of each share */
+    double *loss; /* [SHARES + 2, count] per graph: of the last prediction; of each share */
 } trial;
 
 /* The prediction for graph i; false where the memory does not have it. */
@@ -98,17 +98,17 @@ static double share_of(const trial *t, int part) { /* the network ranks what the
 
 bool basin_graphs_one_sided(const basin_graphs_model *m, const basin_graphset *set,
                             const int64_t *graph, int64_t count) {
-    int64_t known = 0, ones = 0, most = 0;
+    int64_t known = 0, ones = 0, max = 0;
     for (int64_t c = 0; c < columns_of(m) && !is_value(m); c++) {
         int64_t before = ones;
         for (int64_t i = 0; i < count; i++) {
             double y = basin_graphs_truth(set, graph[i], c);
             ones += y > 0, known += m->binary ? !isnan(y) : y > 0;
         }
-        most = basin_int_max(most, ones - before);
+        max = basin_int_max(max, ones - before);
     }
-    if (m->binary) most = basin_int_max(ones, known - ones);
-    return !is_value(m) && known - most < ENOUGH_RARE;
+    if (m->binary) max = basin_int_max(ones, known - ones);
+    return !is_value(m) && known - max < ENOUGH_RARE;
 }
 
 /* Whether share `a` is worse than `b` by more than two standard errors of the difference. */
@@ -121,25 +121,25 @@ static bool is_worse(const trial *t, int a, int b) {
     return sum > 0 && sum * sum > 4 * (squares - sum * sum / n);
 }
 
-/* Of probabilities of molecules, the share nearest to the usual one that is not clearly worse than
- * the best: epochs were chosen on the same graphs, and few of these may be active. */
+/* For probabilities of molecules, chooses the share nearest to the default that is not clearly
+ * worse than the best: epochs were chosen on the same graphs, and few of these may be active. */
 static void choose(double *temperature, double *share, const trial *t) {
     int64_t known;
     int best = 0, last = t->held ? SHARES : 0, usual = (int)(*share * SHARES + 0.5);
-    double at[SHARES + 1], least[SHARES + 1];
+    double at[SHARES + 1], min[SHARES + 1];
     loss_of(t, *temperature, *share, &known);
     if (known < ENOUGH || basin_graphs_one_sided(t->m, t->set, t->graph, t->count)) return;
     for (int part = 0; part <= last; part++) {
-        least[part] = INFINITY, at[part] = 1;
+        min[part] = INFINITY, at[part] = 1;
         for (int step = -6; step <= 8; step++) {
             double tried = pow(2, step / 4.0);
             if (is_value(t->m) && step) continue;
             double loss = loss_of(t, tried, share_of(t, part), &known);
-            if (!(loss < least[part])) continue;
-            least[part] = loss, at[part] = tried;
+            if (!(loss < min[part])) continue;
+            min[part] = loss, at[part] = tried;
             memcpy(t->loss + (part + 1) * t->count, t->loss, (size_t)t->count * sizeof *t->loss);
         }
-        if (least[part] < least[best]) best = part;
+        if (min[part] < min[best]) best = part;
     }
     if (!usual || !t->held) usual = best;
     while (is_worse(t, usual, best)) usual += best > usual ? 1 : -1;
@@ -158,7 +158,7 @@ static int64_t judge(float *score, const trial *t, int64_t i, int64_t c) {
 
 static int64_t lists_of(const basin_graphs_model *m) { return columns_of(m) * (m->binary ? 2 : 1); }
 
-static basin_status keep_scores(basin_graphs_certain *to, const trial *t, double share,
+static basin_status keep_scores(basin_graphs_calibration *to, const trial *t, double share,
                                 basin_error *error) {
     int64_t lists = lists_of(t->m), columns = columns_of(t->m);
     float score;
@@ -177,11 +177,11 @@ static basin_status keep_scores(basin_graphs_certain *to, const trial *t, double
     return BASIN_OK;
 }
 
-basin_status basin_graphs_certain_fit(basin_graphs_model *m, const basin_graphset *set,
-                                      const int64_t *graph, int64_t count, float *given,
-                                      int64_t members, const float *held, basin_error *error) {
-    basin_graphs_certain *to = &m->certain;
-    basin_graphs_certain_free(to);
+basin_status basin_graphs_calibration_fit(basin_graphs_model *m, const basin_graphset *set,
+                                          const int64_t *graph, int64_t count, float *given,
+                                          int64_t members, const float *held, basin_error *error) {
+    basin_graphs_calibration *to = &m->calibration;
+    basin_graphs_calibration_free(to);
     to->temperature = 1;
     if (!count || m->target == BASIN_NODE_CLASSES) return BASIN_OK;
     BASIN_SCRATCH(float, row, 2 * m->outputs, confidence, error);
@@ -196,19 +196,19 @@ basin_status basin_graphs_certain_fit(basin_graphs_model *m, const basin_graphse
     return BASIN_OK;
 }
 
-void basin_graphs_certain_free(basin_graphs_certain *certain) {
-    BASIN_FREE(certain->start, certain->score);
-    *certain = (basin_graphs_certain){0};
+void basin_graphs_calibration_free(basin_graphs_calibration *calibration) {
+    BASIN_FREE(calibration->start, calibration->score);
+    *calibration = (basin_graphs_calibration){0};
 }
 
 /* ---- intervals and sets ---- */
 
-/* The least score that `coverage` of the predictions stay within; infinite where they are too few.
- */
-static double quantile(const basin_graphs_certain *certain, int64_t list, double coverage) {
-    int64_t first = certain->start[list], n = certain->start[list + 1] - first;
+/* The smallest score that `coverage` of the predictions do not exceed; infinite where there are too
+ * few. */
+static double quantile(const basin_graphs_calibration *calibration, int64_t list, double coverage) {
+    int64_t first = calibration->start[list], n = calibration->start[list + 1] - first;
     int64_t k = (int64_t)ceil((double)(n + 1) * coverage - 1e-9);
-    return k > n ? INFINITY : (double)certain->score[first + (k > 0 ? k - 1 : 0)];
+    return k > n ? INFINITY : (double)calibration->score[first + (k > 0 ? k - 1 : 0)];
 }
 
 static bool is_likeliest(const float *p, int64_t c, int64_t columns) {
@@ -217,35 +217,36 @@ static bool is_likeliest(const float *p, int64_t c, int64_t columns) {
     return true;
 }
 
-void basin_graphs_certain_bound(float *low, float *high, const float *predicted, int64_t rows,
-                                const basin_graphs_model *m, double coverage) {
+void basin_graphs_calibration_bound(float *low, float *high, const float *predicted, int64_t rows,
+                                    const basin_graphs_model *m, double coverage) {
     int64_t columns = columns_of(m);
     double share = coverage > 0 ? coverage : 0.9;
-    for (int64_t i = 0; i < rows * columns && m->certain.lists; i++) {
+    for (int64_t i = 0; i < rows * columns && m->calibration.lists; i++) {
         int64_t c = i % columns;
         double p = (double)predicted[i];
-        double q = quantile(&m->certain, m->binary ? 2 * c : c, share);
+        double q = quantile(&m->calibration, m->binary ? 2 * c : c, share);
         if (is_value(m)) {
             low[i] = (float)(p - q), high[i] = (float)(p + q);
         } else if (m->binary) {
             low[i] = p <= q || p < 0.5;
-            high[i] = 1 - p <= quantile(&m->certain, 2 * c + 1, share) || p >= 0.5;
+            high[i] = 1 - p <= quantile(&m->calibration, 2 * c + 1, share) || p >= 0.5;
         } else {
             low[i] = high[i] = 1 - p <= q || is_likeliest(predicted + i - c, c, columns);
         }
     }
 }
 
-basin_status basin_graphs_certain_measure(basin_graphs_measures *measures, const float *predicted,
-                                          const basin_graphset *set, const int64_t *graph,
-                                          int64_t count, const basin_graphs_model *m,
-                                          double coverage, basin_error *error) {
+basin_status basin_graphs_calibration_measure(basin_graphs_measures *measures,
+                                              const float *predicted, const basin_graphset *set,
+                                              const int64_t *graph, int64_t count,
+                                              const basin_graphs_model *m, double coverage,
+                                              basin_error *error) {
     int64_t columns = columns_of(m), cells = count * columns;
     double known = 0, right = 0, size = 0;
     measures->coverage = measures->size = NAN;
-    if (!m->certain.lists || m->target == BASIN_NODE_CLASSES) return BASIN_OK;
+    if (!m->calibration.lists || m->target == BASIN_NODE_CLASSES) return BASIN_OK;
     BASIN_SCRATCH(float, bound, 2 * cells, confidence, error);
-    basin_graphs_certain_bound(bound, bound + cells, predicted, count, m, coverage);
+    basin_graphs_calibration_bound(bound, bound + cells, predicted, count, m, coverage);
     for (int64_t i = 0; i < cells; i++) {
         double y = basin_graphs_truth(set, graph[i / columns], i % columns);
         double low = (double)bound[i], high = (double)bound[cells + i];
@@ -263,9 +264,9 @@ basin_status basin_graphs_certain_measure(basin_graphs_measures *measures, const
     return BASIN_OK;
 }
 
-basin_status basin_graphs_certain_write(basin_bundle *bundle, const basin_graphs_model *m,
-                                        basin_error *error) {
-    const basin_graphs_certain *c = &m->certain;
+basin_status basin_graphs_calibration_write(basin_bundle *bundle, const basin_graphs_model *m,
+                                            basin_error *error) {
+    const basin_graphs_calibration *c = &m->calibration;
     if (!c->lists) return BASIN_OK;
     BASIN_TRY(basin_bundle_put(bundle, "conformal.start", c->start, BASIN_I64,
                                BASIN_SHAPE(c->lists + 1), error));
@@ -273,15 +274,15 @@ basin_status basin_graphs_certain_write(basin_bundle *bundle, const basin_graphs
                             BASIN_SHAPE(c->start[c->lists]), error);
 }
 
-basin_status basin_graphs_certain_read(basin_graphs_model *m, const basin_bundle *bundle,
-                                       basin_error *error) {
+basin_status basin_graphs_calibration_read(basin_graphs_model *m, const basin_bundle *bundle,
+                                           basin_error *error) {
     static const char *const name[2] = {"conformal.start", "conformal.score"};
     int64_t lists = lists_of(m);
     void *score = NULL;
     if (!basin_bundle_find(bundle, name[0])) return BASIN_OK;
-    basin_status status =
-        basin_graphs_lists_read(&m->certain.start, &lists, &score, BASIN_F32, name, bundle, error);
-    m->certain.score = score;
-    if (!status) m->certain.lists = lists;
+    basin_status status = basin_graphs_lists_read(&m->calibration.start, &lists, &score, BASIN_F32,
+                                                  name, bundle, error);
+    m->calibration.score = score;
+    if (!status) m->calibration.lists = lists;
     return status;
 }
