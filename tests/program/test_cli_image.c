@@ -121,7 +121,7 @@ TEST(wrong_input_is_told_in_a_line) {
     assert_error(run(state, "image train nowhere -o x.safetensors"), 1, "nowhere");
     assert_error(run(state, "image train shapes:40 --patch 5 -q"), 1, "patch is 5");
     assert_error(run(state, "image train shapes:40 --preset fashion --quiet"), 1,
-                 "batch is 256, wanted at most 40");
+                 "batch is 256; expected at most 40");
     assert_error(run(state, "image train shapes:40 --no-attention --heads 4 -q"), 1,
                  "heads has no effect with attention off; leave it out");
     assert_error(run(state, "image train shapes:40 --no-hopfield --memories 9 -q"), 1,

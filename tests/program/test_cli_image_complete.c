@@ -117,7 +117,7 @@ TEST(unusable_masks_are_errors) {
         {"'1,2,3,4;'", "needs four whole numbers X,Y,W,H", 1},
         {"black.png", "the mask hides nothing", 1},
         {"white.png", "the mask hides the whole picture", 1},
-        {"other.png", "in/a.png: the mask has 24 x 24 pixels, wanted the picture's 20 x 30", 1},
+        {"other.png", "in/a.png: the mask has 24 x 24 pixels; expected the picture's 20 x 30", 1},
         {"nowhere.png", "nowhere.png", 1},
         {"smeared.png --most-hidden 0.1", "the mask hides 11 % of the picture: is it inverted?", 1},
         {"transparent", "in/a.png: nothing is transparent in it, so what is missing? --mask", 1},

@@ -68,7 +68,7 @@ TEST_WITH(a_killed_run_ends_with_the_same_bytes, folder_new, program_teardown) {
 
 TEST_WITH(what_is_refused, folder_new, program_teardown) {
     static const char *const line[][2] = {
-        {"--arch vit", "arch is vit, whose layers have no energy; wanted et, or field free"},
+        {"--arch vit", "arch is vit, whose layers have no energy; expected et, or field free"},
         {"--steps 3", "steps has no effect with objective match"},
         {"--alpha 0.2", "alpha has no effect with objective match"},
         {"--occlude 6", "occlude has no effect with objective match"},
@@ -83,7 +83,7 @@ TEST_WITH(what_is_refused, folder_new, program_teardown) {
                  "field has no effect with objective complete");
     run_ok(state, "image train shapes:64:3:12x12x1 --dim 8 --heads 1 --head-dim 8 --memories 8 "
                   "--steps 2 --batch 16 --epochs 1 -q -o c.safetensors");
-    assert_error(run(state, "image sample c.safetensors -q"), 1, "wanted one of objective match");
+    assert_error(run(state, "image sample c.safetensors -q"), 1, "expected objective match");
     assert_error(
         run(state, "image complete c.safetensors shapes:1:1:12x12x1 --samples 2 --mask 1,1,5,5 -q"),
         2, "--samples needs a model of objective match");

@@ -125,9 +125,9 @@ TEST(models_are_compared) {
     assert_contains(p->err, "b.safetensors has another seed than a.safetensors");
     train(state, "d.safetensors", "--patch 6 --occlude 2");
     assert_error(run(state, "image report a.safetensors d.safetensors shapes:8:1:12x12x3 -q"), 1,
-                 "d.safetensors: patch is 6, wanted 4 as in a.safetensors");
+                 "d.safetensors: patch is 6; expected 4 as in a.safetensors");
     assert_error(run(state, "image report $(yes a.safetensors | head -n 9) shapes:8 -q"), 1,
-                 "9 models for a page, wanted 1 to 8");
+                 "9 models for a page; expected 1 to 8");
 }
 
 /* 576 patches of 576 shares, 2 heads: six maps fill what a page has for them. */

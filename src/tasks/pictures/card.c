@@ -10,15 +10,15 @@ static const char tensor_name[] = "trained_on", card_name[] = "basin.card";
 
 /* ---- fingerprints ---- */
 
-/* Of at most BASIN_IMAGE_PRINTS pictures, evenly spread; unreadable ones are left out. */
+/* Prints of at most BASIN_IMAGE_PRINTS pictures, evenly spread; unreadable ones are left out. */
 static basin_status find_prints(int64_t **print, int64_t *prints, const basin_image_set *set,
                                 basin_error *error) {
-    int64_t most = set->items < BASIN_IMAGE_PRINTS ? set->items : BASIN_IMAGE_PRINTS;
+    int64_t max = set->items < BASIN_IMAGE_PRINTS ? set->items : BASIN_IMAGE_PRINTS;
     basin_status status = BASIN_OK;
     *prints = 0;
-    BASIN_TRY(BASIN_NEW_RAW(print, most, "a model's card", error));
-    for (int64_t i = 0; i < most && status != BASIN_NO_MEMORY; i++) {
-        int64_t at = i * (set->items / most) + i * (set->items % most) / most;
+    BASIN_TRY(BASIN_NEW_RAW(print, max, "a model's card", error));
+    for (int64_t i = 0; i < max && status != BASIN_NO_MEMORY; i++) {
+        int64_t at = i * (set->items / max) + i * (set->items % max) / max;
         uint64_t found;
         status = basin_pictures_print(&found, set->pictures, set->item[at], error);
         if (!status) (*print)[(*prints)++] = (int64_t)found;
@@ -26,7 +26,7 @@ static basin_status find_prints(int64_t **print, int64_t *prints, const basin_im
     return status == BASIN_NO_MEMORY ? status : BASIN_OK;
 }
 
-/* Ascending, each once, no more than a file keeps: the least are as good a choice as any. */
+/* Ascending, each once, no more than a file keeps: the smallest are as good a choice as any. */
 static void tidy(basin_image_card *card) {
     int64_t kept = 0;
     if (card->prints > 0)

@@ -312,7 +312,7 @@ static basin_status check_seen(state *s, basin_error *error) {
     if (overlap.trained_on > 0)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "%s%lld of the %lld pictures that hold_out chooses were trained on; "
-                          "wanted the paths, limit and hold_out of the training",
+                          "expected the paths, limit and hold_out of the training",
                           overlap.exact ? "" : "about ", (long long)overlap.trained_on,
                           (long long)s->set->items);
     basin_watch_note(s->scoring->watch,
@@ -332,7 +332,7 @@ static basin_status run(state *s, basin_error *error) {
     BASIN_TRY(begin(s, error));
     BASIN_TRY(score_all(s, error));
     if (!s->scores->pictures)
-        return basin_fail(error, BASIN_BAD_VALUE, "no picture that can be read, to score");
+        return basin_fail(error, BASIN_BAD_VALUE, "none of the pictures could be read");
     BASIN_TRY(rank(s->scores, error));
     summarise(s);
     s->scores->unreadable = basin_picture_feed_count(s->feed).unreadable;
@@ -356,14 +356,12 @@ static basin_status check_masks(const basin_image_scoring *how, const basin_imag
     if (basin_image_is_match(s) && (how->holes || how->ratio > 0))
         return basin_fail(
             error, BASIN_BAD_VALUE,
-            "holes or a ratio to hide, and the model's objective is match; wanted one "
-            "that completes");
+            "holes or a ratio given, but the model's objective is match; expected complete");
     if (!(how->ratio >= 0 && how->ratio <= 1))
-        return basin_fail(error, BASIN_BAD_VALUE, "ratio is %g, wanted 0 to 1", how->ratio);
+        return basin_fail(error, BASIN_BAD_VALUE, "ratio is %g; expected 0 to 1", how->ratio);
     if (how->ratio > 0 && how->holes)
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "ratio is %g and holes are asked for, whose sizes are drawn; wanted one "
-                          "of the two",
+                          "ratio is %g with holes, whose sizes are random; expected one of the two",
                           how->ratio);
     return BASIN_OK;
 }

@@ -13,7 +13,7 @@
 
 static const basin_init small = {BASIN_INIT_NORMAL, 0.02}, none = {BASIN_INIT_CONSTANT, 0};
 
-/* The block of patches of one size, with an encoder of its own. */
+/* The block of patches of one size, with its encoder. */
 static void declare_scale(basin_match_scale *s, basin_params *params, const basin_match_config *c,
                           int number) {
     char prefix[40] = "";
@@ -29,10 +29,11 @@ static void declare_scale(basin_match_scale *s, basin_params *params, const basi
     basin_block_declare(&s->block, params, prefix, &block);
 }
 
-/* The sizes of patches from `least` on that divide `size`, ascending, `most` of them; how many. */
-static int find_sides(int64_t *side, int most, int64_t size, int64_t least) {
+/* Lists the patch sizes from `min` on that divide `size`, ascending, at most `max` of them; returns
+ * how many. */
+static int find_sides(int64_t *side, int max, int64_t size, int64_t min) {
     int count = 0;
-    for (int64_t s = least; s <= size && count < most; s++)
+    for (int64_t s = min; s <= size && count < max; s++)
         if (size % s == 0) side[count++] = s;
     return count;
 }

@@ -35,7 +35,7 @@
       .absent = "complete")                                                                        \
     X(CHOICE, field, BASIN_CHOICES("energy", "free"),                                              \
       "What is matched: the gradient of an energy; or a free field of the same blocks or of a "    \
-      "ViT, which is no gradient, to compare with.",                                               \
+      "ViT, which is not a gradient, for comparison.",                                             \
       .absent = "energy", .needs = "objective=match")                                              \
     X(INTEGER, scales, "K", 1, BASIN_MATCH_SCALES,                                                 \
       "Sizes of patches with a block each, at most: PATCH and the next that divide SIZE.",         \
@@ -66,7 +66,7 @@
       "How a picture becomes SIZE x SIZE in training: resized and cut in the middle, or a random " \
       "part of it, resized.")                                                                      \
     X(REAL, crop_scale, "SHARE", 1e-4, 1,                                                          \
-      "The least share of a picture's area that a random part has.", .absent = "0.08",             \
+      "The minimum share of a picture's area that a random part has.", .absent = "0.08",           \
       .needs = "crop=random")                                                                      \
     X(SWITCH, flip, "Mirror every other picture in training.")                                     \
     X(REAL, jitter, "X", 0, 1, "Change brightness, contrast and saturation by up to this factor.") \
@@ -147,7 +147,7 @@ basin_status basin_image_model_new(basin_image_model **model, const basin_image_
 basin_status basin_image_model_bare(basin_image_model **model, const basin_image_settings *settings,
                                     basin_backend *backend, basin_error *error);
 
-/* The model on a graph of its own for one batch size; its parameters are the model's. */
+/* The model on a separate graph for one batch size, with the model's parameters. */
 typedef struct basin_image_graph {
     basin_graph *graph;
     basin_params params;
@@ -155,7 +155,7 @@ typedef struct basin_image_graph {
     basin_match match; /* of the objective match, instead of `net` */
     int64_t batch;
     basin_expr patches, replaced, occluded; /* inputs [B, N, P] [B, N] [B, N] */
-    basin_expr output;                      /* patches [B, N, P]; of match the field */
+    basin_expr output;                      /* patches [B, N, P]; with objective match the field */
     basin_expr energy, errors, seed; /* of match: [B], NULL where the field is free; [B]; [2] */
 } basin_image_graph;
 
@@ -236,7 +236,7 @@ typedef struct basin_image_input_config {
     basin_backend *backend;
     const char *keep_decoded, *cut_from; /* as in basin_image_data */
     int threads;                         /* that decode; 0: as many as fit */
-    int64_t first, count;                /* the places of a batch that are wanted; 0: all */
+    int64_t first, count;                /* the places of a batch to produce; 0: all */
     const basin_watch *watch;
 } basin_image_input_config;
 
@@ -248,7 +248,7 @@ basin_status basin_image_input_new(basin_image_input **input,
                                    const basin_image_input_config *config, basin_error *error);
 void basin_image_input_free(basin_image_input *input);
 
-/* Of the places of a step those from `at` on, as many as the input [B, N, P] of the plan has. */
+/* Writes the places of a step from `at` on, as many as the input [B, N, P] of the plan holds. */
 basin_status basin_image_input_write(basin_image_input *input, basin_plan *plan, basin_expr patches,
                                      int64_t step, int64_t at, basin_error *error);
 
@@ -306,7 +306,7 @@ basin_status basin_image_start(basin_image_settings *settings, const basin_run *
 
 /* ---- Scores of a chosen set of pictures, and the masks they are scored with ---- */
 
-/* Mask number `mask_seed` of picture `index`: a stream of its own, the same whatever the batch. */
+/* Mask number `mask_seed` of picture `index`: a separate stream, the same whatever the batch. */
 void basin_image_score_mask(uint8_t *mask /* [N] */, const basin_image_settings *settings,
                             int64_t index, uint64_t mask_seed);
 

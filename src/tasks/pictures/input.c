@@ -8,8 +8,8 @@ static basin_status hold_out(basin_image_set *set, int64_t count, int64_t helds,
                              uint64_t seed, basin_error *error) {
     if (helds >= count)
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "%lld pictures are to be held out of %lld, wanted fewer",
-                          (long long)helds, (long long)count);
+                          "hold_out is %lld of %lld pictures; expected fewer", (long long)helds,
+                          (long long)count);
     set->items = held ? helds : count - helds;
     BASIN_TRY(BASIN_NEW_RAW(&set->item, set->items, "a split", error));
     BASIN_SCRATCH_RAW(int64_t, other, count - set->items, "a split", error);
@@ -28,10 +28,10 @@ static basin_status check(const basin_image_source *s, basin_error *error) {
     if (!s->pictures && (!s->path || s->paths < 1))
         return basin_fail(error, BASIN_BAD_VALUE,
                           "a source of pictures has neither a collection "
-                          "nor a path; wanted one of them");
+                          "nor a path; expected one of them");
     if (s->limit < 0 || s->hold_out < 0 || s->most < 0)
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "limit is %lld, hold_out %lld, most %lld; wanted none below 0",
+                          "limit is %lld, hold_out %lld, most %lld; expected at least 0",
                           (long long)s->limit, (long long)s->hold_out, (long long)s->most);
     return BASIN_OK;
 }
@@ -79,7 +79,7 @@ static basin_augment augment(const basin_image_settings *s, bool training) {
     return a;
 }
 
-static void tell(void *context, const char *name, const char *why) {
+static void report_unreadable(void *context, const char *name, const char *why) {
     const basin_watch *watch = context;
     (void)name;
     basin_watch_note(watch, "skipped: %s", why);
@@ -98,7 +98,7 @@ static basin_picture_feed_config feed_config(const basin_image_set *set,
         .seed = (uint64_t)settings->seed,
         .threads = threads,
         .keep_bytes = (size_t)1 << 30,
-        .unreadable = tell,
+        .unreadable = report_unreadable,
         .context = (void *)(uintptr_t)watch,
     };
 }
@@ -139,29 +139,29 @@ static basin_status find(int *found, const char *what, const char *name, const c
         snprintf(list + used, sizeof list - used, "%s%s", names[i + 1] ? ", " : " or ", names[i]);
     }
     if (*found >= 0) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_VALUE, "%s is '%.40s', wanted auto%s", what, name, list);
+    return basin_fail(error, BASIN_BAD_VALUE, "%s is '%.40s'; expected auto%s", what, name, list);
 }
 
-/* How pictures may be kept, if they may: within a share of the memory that is free, since others
- * need some, too, and the size is estimated. Beside a GPU those much larger than crops need are
- * reduced: decoding them again would hold it back. */
+/* Whether and how decoded pictures are kept: within a share of the free memory, since other
+ * programs need some and the size is an estimate. With a GPU, pictures much larger than the crops
+ * are reduced: decoding them again would slow it down. */
 static basin_status choose(basin_image_input *input, int keep_asked, int cut_asked,
                            basin_error *error) {
     const basin_image_set *set = input->config.set;
     bool gpu = !strcmp(basin_backend_name(input->config.backend), "cuda");
-    double bytes[3] = {0}, most = (double)basin_memory_free() * (gpu ? 0.5 : 0.25);
+    double bytes[3] = {0}, max = (double)basin_memory_free() * (gpu ? 0.5 : 0.25);
     for (int cut = BASIN_CUT_WHOLE; cut <= BASIN_CUT_REDUCED; cut++)
         bytes[cut] = basin_kept_estimate(set->pictures, set->item, set->items, (basin_cut)cut,
                                          input->config.settings->size);
     bool large = gpu && bytes[BASIN_CUT_WHOLE] > 4 * bytes[BASIN_CUT_REDUCED];
     int cut = cut_asked >= 0 ? cut_asked : large ? BASIN_CUT_REDUCED : BASIN_CUT_WHOLE;
-    if (cut_asked < 0 && gpu && bytes[cut] >= most) cut = BASIN_CUT_REDUCED;
-    input->keep = bytes[cut] < most;
+    if (cut_asked < 0 && gpu && bytes[cut] >= max) cut = BASIN_CUT_REDUCED;
+    input->keep = bytes[cut] < max;
     input->cut = input->keep || cut_asked >= 0 ? (basin_cut)cut : BASIN_CUT_FILES;
     if (input->keep || keep_asked < 0) return BASIN_OK;
     return basin_fail(error, BASIN_NO_MEMORY,
                       "out of memory to keep %lld pictures decoded: %.1f GiB whole, %.1f reduced; "
-                      "wanted keep_decoded auto or off, or fewer pictures",
+                      "use keep_decoded auto or off, or fewer pictures",
                       (long long)set->items, bytes[BASIN_CUT_WHOLE] / 1073741824.0,
                       bytes[BASIN_CUT_REDUCED] / 1073741824.0);
 }

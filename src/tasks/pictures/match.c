@@ -39,22 +39,22 @@ static void hold_known(walk *w, double t) {
 }
 
 /* The field where the pictures are, and the energy there. */
-static basin_status look(walk *w, int64_t step, basin_error *error) {
+static basin_status evaluate_field(walk *w, int64_t step, basin_error *error) {
     BASIN_TRY(basin_image_field_run(w->runner, w->field, w->each, w->x, w->count, error));
     for (int64_t i = 0; w->energy && i < w->count; i++) w->energy[step] += w->each[i];
     return BASIN_OK;
 }
 
 static basin_status take_step(walk *w, int64_t step, basin_error *error) {
-    double most = 0, alpha = w->how.alpha;
-    BASIN_TRY(look(w, step, error));
+    double max = 0, alpha = w->how.alpha;
+    BASIN_TRY(evaluate_field(w, step, error));
     for (int64_t i = 0; i < w->count * w->tokens * w->values; i++) {
         w->x[i] -= (float)(alpha * (double)w->field[i]);
-        most = fmax(most, isfinite(w->x[i]) ? fabs((double)w->x[i]) : INFINITY);
+        max = fmax(max, isfinite(w->x[i]) ? fabs((double)w->x[i]) : INFINITY);
     }
-    if (most < 1e4) return BASIN_OK;
+    if (max < 1e4) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_VALUE,
-                      "the descent of pixels diverges at step %lld; wanted a smaller alpha than %g",
+                      "the descent of pixels diverges at step %lld; use an alpha smaller than %g",
                       (long long)step, alpha);
 }
 
@@ -85,7 +85,7 @@ static basin_status descend(walk *w, basin_error *error) {
         }
     }
     hold_known(w, 1);
-    return w->energy ? look(w, w->how.steps, error) : BASIN_OK;
+    return w->energy ? evaluate_field(w, w->how.steps, error) : BASIN_OK;
 }
 
 static basin_status begin(walk *w, basin_error *error) {
@@ -137,15 +137,15 @@ static basin_status draw_pictures(walk *w, basin_picture *picture, int64_t count
 
 basin_status basin_image_sample(basin_picture *picture, double *energy, basin_image_model *model,
                                 int64_t count, const basin_watch *watch, basin_error *error) {
-    enum { MOST = 256 };
+    enum { MAX_BATCH = 256 };
     BASIN_AT_EXIT(basin_image_runner_free) basin_image_runner runner = {0};
     BASIN_AT_EXIT(end) walk w = {.runner = &runner, .energy = energy};
     if (!basin_image_is_match(&model->settings))
         return basin_fail(error, BASIN_BAD_VALUE,
                           "the model completes masked pictures and has no energy of whole ones; "
-                          "wanted one of objective match");
+                          "expected objective match");
     if (count < 1) return BASIN_OK;
-    BASIN_TRY(basin_image_runner_new(&runner, model, basin_int_min(count, MOST), error));
+    BASIN_TRY(basin_image_runner_new(&runner, model, basin_int_min(count, MAX_BATCH), error));
     BASIN_TRY(begin(&w, error));
     int64_t steps = w.how.steps;
     for (int64_t i = 0; energy && i <= steps; i++) energy[i] = 0;

@@ -50,12 +50,12 @@ void basin_image_settings_resolve(basin_image_settings *s) {
 
 static basin_status check_sizes(const basin_image_settings *s, basin_error *error) {
     if (s->channels != 1 && s->channels != 3)
-        return basin_fail(error, BASIN_BAD_VALUE, "channels is %lld, wanted 1 or 3",
+        return basin_fail(error, BASIN_BAD_VALUE, "channels is %lld; expected 1 or 3",
                           (long long)s->channels);
     if (s->patch < 1 || s->size % s->patch != 0)
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "patch is %lld, wanted a divisor of the size, %lld", (long long)s->patch,
-                          (long long)s->size);
+                          "patch is %lld; expected a divisor of the size, %lld",
+                          (long long)s->patch, (long long)s->size);
     return BASIN_OK;
 }
 
@@ -65,11 +65,12 @@ static basin_status check_masks(const basin_image_settings *s, basin_error *erro
     int64_t tokens = basin_image_tokens(s);
     if (!(s->occlude > 0) || s->occlude > (double)tokens || !is_whole_or_share(s->occlude))
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "occlude is %.15g, wanted 1 to %lld patches, or a share below 1",
+                          "occlude is %.15g; expected 1 to %lld patches, or a share below 1",
                           s->occlude, (long long)tokens);
     if (!is_whole_or_share(s->keep) || basin_image_kept(s) >= basin_image_occluded(s))
-        return basin_fail(error, BASIN_BAD_VALUE, "keep is %.15g, wanted fewer than %lld occluded",
-                          s->keep, (long long)basin_image_occluded(s));
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "keep is %.15g; expected fewer than the %lld occluded", s->keep,
+                          (long long)basin_image_occluded(s));
     return BASIN_OK;
 }
 
@@ -79,16 +80,16 @@ basin_status basin_image_settings_check(const void *values, basin_error *error) 
     bool free = basin_choice_is(s->field, "free");
     if (basin_image_is_match(s) && !free && !basin_choice_is(s->arch, "et"))
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "arch is %s, whose layers have no energy; wanted et, or field free",
+                          "arch is %s, whose layers have no energy; expected et, or field free",
                           s->arch);
     BASIN_TRY(check_masks(s, error));
     if (s->positive_gamma && !basin_choice_is(s->arch, "et"))
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "positive_gamma with arch %s, which has no gamma; wanted arch et",
+                          "positive_gamma with arch %s, which has no gamma; expected arch et",
                           s->arch);
     if (!s->attention && !s->hopfield)
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "neither attention nor Hopfield network: wanted at least one of them");
+                          "attention and hopfield are both off; at least one must be on");
     return BASIN_OK;
 }
 
@@ -115,11 +116,11 @@ void basin_image_mask_draw(uint8_t *mask, int64_t tokens, int64_t occlude, int64
 
 void basin_image_hole_draw(uint8_t *mask, int64_t side, uint64_t seed, uint64_t stream) {
     basin_random random = basin_random_start(seed, stream, 0);
-    int64_t least = (side + 3) / 7, most = (4 * side + 3) / 7, size[2], from[2];
-    if (least < 1) least = 1;
-    if (most < least) most = least;
+    int64_t min = (side + 3) / 7, max = (4 * side + 3) / 7, size[2], from[2];
+    if (min < 1) min = 1;
+    if (max < min) max = min;
     for (int i = 0; i < 2; i++) {
-        size[i] = least + (int64_t)basin_random_below(&random, (uint64_t)(most - least + 1));
+        size[i] = min + (int64_t)basin_random_below(&random, (uint64_t)(max - min + 1));
         from[i] = (int64_t)basin_random_below(&random, (uint64_t)(side - size[i] + 1));
     }
     for (int64_t i = 0; i < side * side; i++) {
@@ -143,10 +144,10 @@ static void paint_stroke(uint8_t *mask, int64_t side, double y, double x, double
 }
 
 void basin_image_strokes_draw(uint8_t *mask, int64_t side, uint64_t seed, uint64_t stream) {
-    enum { DRAWN = 5, MOST = 3 };
+    enum { DRAWN = 5, MAX_STROKES = 3 };
     double wide = (double)side;
     memset(mask, BASIN_PATCH_SHOWN, (size_t)(side * side));
-    uint64_t strokes = 1 + basin_random_word_at(seed, stream, DRAWN * MOST) % MOST;
+    uint64_t strokes = 1 + basin_random_word_at(seed, stream, DRAWN * MAX_STROKES) % MAX_STROKES;
     for (uint64_t k = 0; k < strokes; k++) {
         double u[DRAWN];
         for (uint64_t i = 0; i < DRAWN; i++)
@@ -158,7 +159,7 @@ void basin_image_strokes_draw(uint8_t *mask, int64_t side, uint64_t seed, uint64
     if (!memchr(mask, BASIN_PATCH_SHOWN, (size_t)(side * side))) mask[0] = BASIN_PATCH_SHOWN;
 }
 
-/* The choice has a seed of its own, so that scattered masks do not depend on `holes`. */
+/* The choice has a separate seed, so that scattered masks do not depend on `holes`. */
 void basin_image_mask_train(uint8_t *mask, const basin_image_settings *s, uint64_t seed,
                             uint64_t stream) {
     enum { HOLE_SALT = 0x686f6c65 };
@@ -344,11 +345,11 @@ int64_t basin_image_parameters(const basin_image_model *model) { return model->p
 /* Fills in the mean and deviation where the settings leave them 0. */
 static basin_status image_measure(basin_image_settings *settings, const basin_image_set *set,
                                   basin_error *error) {
-    enum { MOST = 60000 };
+    enum { MAX_PICTURES = 60000 };
     float mean[3] = {0}, deviation[3] = {1, 1, 1};
     if (settings->deviation[0] > 0) return BASIN_OK;
     BASIN_TRY(basin_pictures_statistics(mean, deviation, set->pictures, set->item, set->items,
-                                        (int)settings->channels, MOST, error));
+                                        (int)settings->channels, MAX_PICTURES, error));
     for (int c = 0; c < 3; c++) {
         settings->mean[c] = c < settings->channels ? (double)mean[c] : 0;
         settings->deviation[c] = c < settings->channels ? (double)deviation[c] : 1;
@@ -356,8 +357,8 @@ static basin_status image_measure(basin_image_settings *settings, const basin_im
     return BASIN_OK;
 }
 
-/* A rehearsal asks for the time of a step alone, and saves the pass over the pictures; rank 0 makes
- * it for all. */
+/* A dry run measures only the time of a step and skips the pass over the pictures; rank 0 makes it
+ * for all. */
 static basin_status measure(basin_image_settings *settings, const basin_training *training,
                             const basin_image_set *set, basin_error *error) {
     basin_ranks *ranks = training->ranks;
@@ -459,7 +460,7 @@ basin_status basin_image_write(const char *path, basin_image_model *model, basin
                                basin_error *error) {
     BASIN_AT_EXIT(basin_bundle_free_at) basin_bundle *bundle = NULL;
     if (dtype != BASIN_F32 && dtype != BASIN_BF16)
-        return basin_fail(error, BASIN_BAD_VALUE, "%s: dtype is %s, needs F32 or BF16", path,
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: dtype is %s; expected F32 or BF16", path,
                           basin_dtype_name(dtype));
     BASIN_TRY(basin_bundle_new(&bundle, NULL, error));
     return write_model(path, bundle, model, dtype, error);

@@ -119,14 +119,13 @@ basin_expr basin_image_net_loss(basin_expr output, basin_expr patches, basin_exp
 
 static basin_status check_config(const basin_vit_config *c, basin_graph *graph) {
     if (c->depth < 1 || c->depth > BASIN_MAX_LAYERS)
-        basin_graph_fail(graph, BASIN_BAD_VALUE, "a ViT of %d layers; wanted 1 to %d", c->depth,
+        basin_graph_fail(graph, BASIN_BAD_VALUE, "a ViT of %d layers; expected 1 to %d", c->depth,
                          BASIN_MAX_LAYERS);
     else if (c->dim < 1 || c->heads < 1 || c->head_dim < 1 || c->hidden < 1)
-        basin_graph_fail(graph, BASIN_BAD_VALUE,
-                         "a ViT with D %lld, H %lld, Y %lld, %lld hidden units; wanted 1 or more "
-                         "of each",
-                         (long long)c->dim, (long long)c->heads, (long long)c->head_dim,
-                         (long long)c->hidden);
+        basin_graph_fail(
+            graph, BASIN_BAD_VALUE,
+            "a ViT with D %lld, H %lld, Y %lld, %lld hidden units; expected at least 1 of each",
+            (long long)c->dim, (long long)c->heads, (long long)c->head_dim, (long long)c->hidden);
     return basin_model_status(graph);
 }
 
@@ -164,8 +163,8 @@ static basin_expr norm(const basin_vit *m, const basin_vit_norm *n, basin_expr x
     return basin_model_norm_of(n, x, m->config.epsilon);
 }
 
-static void ask(basin_expr *query, basin_expr *key, const basin_vit *m, const basin_vit_layer *l,
-                basin_expr g) {
+static void project(basin_expr *query, basin_expr *key, const basin_vit *m,
+                    const basin_vit_layer *l, basin_expr g) {
     *query = basin_model_split(basin_model_affine(g, l->wq, l->bq), m->config.heads);
     *key = basin_model_split(basin_model_affine(g, l->wk, l->bk), m->config.heads);
 }
@@ -174,7 +173,7 @@ static basin_expr attention(const basin_vit *m, const basin_vit_layer *l, basin_
     const basin_vit_config *c = &m->config;
     basin_shape s = basin_expr_shape(g);
     basin_expr q, k;
-    ask(&q, &k, m, l, g);
+    project(&q, &k, m, l, g);
     basin_expr v = basin_model_split(basin_model_affine(g, l->wv, l->bv), c->heads);
     basin_expr score =
         basin_scale(basin_einsum("bnhy,bmhy->bhnm", q, k), 1 / sqrt((double)c->head_dim));
@@ -186,7 +185,7 @@ static basin_expr attention(const basin_vit *m, const basin_vit_layer *l, basin_
 void basin_vit_queries(basin_expr *query, basin_expr *key, const basin_vit *model,
                        basin_expr tokens, int layer) {
     const basin_vit_layer *l = &model->layer[model->config.shared ? 0 : layer];
-    ask(query, key, model, l, norm(model, &l->norm1, tokens));
+    project(query, key, model, l, norm(model, &l->norm1, tokens));
 }
 
 static basin_expr layer(const basin_vit *m, const basin_vit_layer *l, basin_expr x) {

@@ -6,18 +6,18 @@
 
 basin_status basin_image_set_descent(basin_image_model *model, const basin_image_descent *descent,
                                      basin_error *error) {
-    enum { MOST = 10000 };
+    enum { MAX_STEPS = 10000 };
     const basin_image_descent d = *descent;
-    if (d.steps < 0 || d.steps > MOST)
-        return basin_fail(error, BASIN_BAD_VALUE, "steps is %lld, wanted 0 to %d",
-                          (long long)d.steps, MOST);
+    if (d.steps < 0 || d.steps > MAX_STEPS)
+        return basin_fail(error, BASIN_BAD_VALUE, "steps is %lld; expected 0 to %d",
+                          (long long)d.steps, MAX_STEPS);
     if (!(d.alpha >= 0) || !isfinite(d.alpha))
-        return basin_fail(error, BASIN_BAD_VALUE, "alpha is %g, wanted 0 or more", d.alpha);
+        return basin_fail(error, BASIN_BAD_VALUE, "alpha is %g; expected at least 0", d.alpha);
     bool set = d.steps > 0 || d.alpha > 0, match = basin_image_is_match(&model->settings);
     if (d.seed && !match)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "a seed of noise, which a descent of tokens does "
-                          "not have; wanted a model of the objective match");
+                          "not have; expected a model with the objective match");
     if (set && !match && strcmp(model->settings.arch, "et") != 0)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "the model's arch is '%s': its layers are not steps of a descent that "

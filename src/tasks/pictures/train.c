@@ -52,13 +52,13 @@ static bool has_colour(const basin_picture *p) {
 }
 
 static basin_status look_at(appearance *look, const basin_image_set *set, basin_error *error) {
-    enum { MOST = 16 };
+    enum { SAMPLES = 16 };
     basin_picture picture = {0};
     basin_status status = BASIN_OK;
-    int64_t most = set->items < MOST ? set->items : MOST;
+    int64_t max = set->items < SAMPLES ? set->items : SAMPLES;
     *look = (appearance){0};
-    for (int64_t i = 0; i < most && status != BASIN_NO_MEMORY; i++) {
-        int64_t at = i * (set->items / most);
+    for (int64_t i = 0; i < max && status != BASIN_NO_MEMORY; i++) {
+        int64_t at = i * (set->items / max);
         status = basin_pictures_load(&picture, set->pictures, set->item[at], error);
         if (status) continue;
         int64_t side = basin_int_min(picture.height, picture.width);
@@ -87,26 +87,27 @@ static basin_status open_pictures(job *j, const basin_image_settings *settings,
     basin_image_source train = j->data.train ? *j->data.train : (basin_image_source){0};
     if (train.hold_out && j->data.test)
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "hold_out is %lld and there are test pictures; wanted one of the two",
+                          "hold_out is %lld and there are test pictures; expected one of the two",
                           (long long)train.hold_out);
     BASIN_TRY(basin_image_set_open(&j->train, &train, false, seed, error));
     if (train.hold_out) BASIN_TRY(basin_image_set_open(&j->test, &train, true, seed, error));
     if (j->data.test) BASIN_TRY(basin_image_set_open(&j->test, j->data.test, true, seed, error));
     if (j->train.items < settings->batch)
-        return basin_fail(error, BASIN_BAD_VALUE,
-                          "batch is %lld, wanted at most %lld: the pictures to train on",
-                          (long long)settings->batch, (long long)j->train.items);
+        return basin_fail(
+            error, BASIN_BAD_VALUE,
+            "batch is %lld; expected at most %lld, the number of pictures to train on",
+            (long long)settings->batch, (long long)j->train.items);
     if (settings->patience && !j->test.items)
-        return basin_fail(error, BASIN_BAD_VALUE,
-                          "patience is %lld without pictures to score; wanted test pictures, or "
-                          "some to be held out",
-                          (long long)settings->patience);
+        return basin_fail(
+            error, BASIN_BAD_VALUE,
+            "patience is %lld without pictures to score; expected test pictures, or hold_out",
+            (long long)settings->patience);
     return compare_channels(j, settings, error);
 }
 
 /* ---- what trains ---- */
 
-static basin_status hold(const job *j, basin_error *error) {
+static basin_status check_memory(const job *j, basin_error *error) {
     const basin_image_settings *s = &j->model->settings;
     char advice[80];
     double share = (double)basin_run_memory(j->run) / (double)j->memory;
@@ -135,7 +136,7 @@ static basin_status make_trainer(job *j, basin_error *error) {
     BASIN_TRY(basin_shards_trainer_new(&j->shards, &j->trainer, j->training, s->shards,
                                        j->model->store, &g->params, loss, &spec, error));
     j->memory = basin_plan_bytes(j->trainer.plan);
-    return hold(j, error);
+    return check_memory(j, error);
 }
 
 /* What crops are cut from stays as it was when the run began: "auto" may see another memory after a
@@ -147,10 +148,10 @@ static basin_status choose_cut(const char **cut, const job *j, basin_error *erro
     const char *saved = basin_bundle_meta(checkpoint, "basin.cut");
     if (!saved) saved = "files";
     if (*cut && strcmp(*cut, "auto") != 0 && strcmp(*cut, saved) != 0)
-        return basin_fail(error, BASIN_BAD_VALUE,
-                          "%s: its crops are cut from '%s', wanted '%s'; resume with the same, or "
-                          "begin a new run",
-                          basin_bundle_path(checkpoint), saved, *cut);
+        return basin_fail(
+            error, BASIN_BAD_VALUE,
+            "%s: its crops are cut from '%s', not '%s'; resume with the same, or begin a new run",
+            basin_bundle_path(checkpoint), saved, *cut);
     *cut = saved;
     return BASIN_OK;
 }
@@ -209,7 +210,7 @@ static basin_status remember(job *j, basin_error *error) {
     BASIN_TRY(basin_image_card_compare(&overlap, card, &j->test, error));
     if (overlap.trained_on > 0)
         basin_watch_note(
-            j->training->watch, "%s%lld of the %lld pictures to score are trained on, too",
+            j->training->watch, "%s%lld of the %lld pictures to score are also trained on",
             overlap.exact ? "" : "about ", (long long)overlap.trained_on, (long long)j->test.items);
     return BASIN_OK;
 }
@@ -362,7 +363,7 @@ static basin_run_task task_of(job *j) {
 }
 
 static basin_status train(basin_outcome *outcome, job *j, const basin_settings *settings,
-                          bool wanted, basin_error *error) {
+                          bool with_card, basin_error *error) {
     j->training = &j->run->training;
     if (outcome->finished_before) {
         BASIN_TRY(basin_image_open(&j->model, j->training->output, j->training->backend, error));
@@ -373,7 +374,7 @@ static basin_status train(basin_outcome *outcome, job *j, const basin_settings *
     basin_run_task task = task_of(j);
     j->outcome = outcome;
     BASIN_TRY(basin_run_train(outcome, j->run, &task, error));
-    if (wanted) BASIN_TRY(write_card(j, error));
+    if (with_card) BASIN_TRY(write_card(j, error));
     if (j->data.feeding) *j->data.feeding = basin_image_input_state(j->input);
     return BASIN_OK;
 }
@@ -393,17 +394,17 @@ basin_status basin_image_train(basin_image_model **model, basin_outcome *outcome
 /* ---- Settings that fit the pictures, or the model to begin with, where the caller has not said
  * any: see basin_image_fit in include/basin/tasks/image.h ---- */
 
-/* Small pictures keep their size, cut to whole patches; of larger ones parts are trained on. */
+/* Small pictures keep their size, cut to whole patches; larger ones are trained on in parts. */
 static basin_status from_pictures(basin_image_settings *s, const char **preset,
                                   const basin_image_set *set, basin_error *error) {
-    enum { SMALL = 48, LEAST = 8 };
+    enum { SMALL = 48, MIN_SIZE = 8 };
     appearance look;
     BASIN_TRY(look_at(&look, set, error));
     *preset = look.side > SMALL ? "photos" : look.colour ? "cifar10" : "fashion";
     BASIN_TRY(basin_settings_preset(s, &basin_image_task, *preset, error));
     int64_t size = look.side < s->size || look.side <= SMALL ? look.side : s->size;
     size -= size % s->patch;
-    s->size = size < LEAST ? LEAST : size;
+    s->size = size < MIN_SIZE ? MIN_SIZE : size;
     s->channels = look.colour ? 3 : 1;
     return BASIN_OK;
 }
@@ -422,17 +423,17 @@ static basin_status fit(basin_settings *settings, const char **preset, const bas
     return BASIN_OK;
 }
 
-basin_status basin_image_fit(basin_settings *settings, char *told, size_t size,
+basin_status basin_image_fit(basin_settings *settings, char *summary, size_t size,
                              const basin_image_source *source, const char *from,
                              basin_error *error) {
     const basin_image_settings *s = settings->values;
     const char *preset = NULL;
     BASIN_AT_EXIT(basin_image_set_close) basin_image_set set = {0};
-    if (size) *told = 0;
+    if (size) *summary = 0;
     BASIN_TRY(basin_settings_of(settings, &basin_image_task, error));
     BASIN_TRY(basin_image_set_open(&set, source, false, (uint64_t)s->seed, error));
     BASIN_TRY(fit(settings, &preset, &set, from, error));
-    snprintf(told, size, "%s %s, %lld channel%s, %lld pixels, batch %lld: from the %s",
+    snprintf(summary, size, "%s %s, %lld channel%s, %lld pixels, batch %lld: from the %s",
              from ? "settings of" : "preset", from ? from : preset, (long long)s->channels,
              s->channels == 1 ? "" : "s", (long long)s->size, (long long)s->batch,
              from ? "model" : "pictures");

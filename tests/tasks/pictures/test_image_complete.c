@@ -124,7 +124,7 @@ TEST(a_mask_is_a_rectangle_by_other_means) {
     basin_image_completion none;
     assert_int_equal(basin_image_complete(&none, b.model, &b.picture, 1, &by_mask, &error),
                      BASIN_BAD_SHAPE);
-    assert_string_equal(error.text, "the mask has 33 x 20 pixels, wanted the picture's 33 x 40");
+    assert_string_equal(error.text, "the mask has 33 x 20 pixels; expected the picture's 33 x 40");
 }
 
 TEST(random_masks_have_the_share_asked_for) {
@@ -190,7 +190,7 @@ TEST(windows_leave_no_seam) {
         basin_window w = {.left = left[i], .height = 16, .width = 16};
         for (int k = 0; k < 16 * 48; k++) output[k] = i < 2 ? -2 : 2;
         assert_ok(basin_guess_weigh(&l, &w, &failure));
-        assert_ok(basin_guess_hear(&l, &w, hidden, output, 0, &failure));
+        assert_ok(basin_guess_add(&l, &w, hidden, output, 0, &failure));
     }
     double value[WIDTH], at_borders = 0, elsewhere = 0;
     assert_int_equal(f.hole.box.width, WIDTH); /* with its margin all of the picture */
@@ -341,7 +341,7 @@ TEST(what_cannot_be_completed_is_refused) {
     basin_picture empty = {.height = 4, .width = 4, .channels = 3}, mask = {0};
     basin_image_completing how = {.ratio = 1.5};
     bench_open(&b, 3, 16, 16);
-    refuse(&b, &how, "ratio is 1.5, wanted 0 to 1");
+    refuse(&b, &how, "ratio is 1.5; expected 0 to 1");
     how.ratio = 0.5;
     assert_int_equal(basin_image_complete(&done, b.model, &empty, 1, &how, &error),
                      BASIN_BAD_VALUE);
@@ -351,7 +351,7 @@ TEST(what_cannot_be_completed_is_refused) {
     must(basin_picture_resize_memory(&mask, 16, 16, 1, &error), &error);
     memset(mask.pixel, 0, 16 * 16);
     how.mask = &mask;
-    refuse(&b, &how, "the mask hides nothing: wanted the pixels to complete in white");
+    refuse(&b, &how, "the mask hides nothing; expected the pixels to complete in white");
     memset(mask.pixel, 255, 16 * 16);
     refuse(&b, &how, "the mask hides the whole picture: nothing is left to complete it from");
     basin_picture_free(&mask);

@@ -156,7 +156,7 @@ TEST(occlusion_is_a_number_or_a_share) {
     }
     s.size = 112, s.occlude = 2.5;
     assert_int_equal(basin_image_settings_check(&s, &error), BASIN_BAD_VALUE);
-    assert_string_equal(error.text, "occlude is 2.5, wanted 1 to 49 patches, or a share below 1");
+    assert_string_equal(error.text, "occlude is 2.5; expected 1 to 49 patches, or a share below 1");
 }
 
 TEST(pixels_survive_patches) {
@@ -279,10 +279,10 @@ TEST(impossible_descents_are_refused) {
     basin_image_descent descent = {.steps = -1};
     bench_start(&b);
     assert_int_equal(basin_image_set_descent(b.model, &descent, &error), BASIN_BAD_VALUE);
-    assert_string_equal(error.text, "steps is -1, wanted 0 to 10000");
+    assert_string_equal(error.text, "steps is -1; expected 0 to 10000");
     descent.steps = 0, descent.alpha = -1;
     assert_int_equal(basin_image_set_descent(b.model, &descent, &error), BASIN_BAD_VALUE);
-    assert_string_equal(error.text, "alpha is -1, wanted 0 or more");
+    assert_string_equal(error.text, "alpha is -1; expected at least 0");
     basin_image_settings s = tiny();
     s.arch = "vit";
     basin_image_close(b.model);
@@ -297,11 +297,11 @@ TEST(impossible_settings_are_refused) {
     basin_image_settings s = tiny();
     s.patch = 5;
     assert_int_equal(basin_image_settings_check(&s, &error), BASIN_BAD_VALUE);
-    assert_string_equal(error.text, "patch is 5, wanted a divisor of the size, 12");
+    assert_string_equal(error.text, "patch is 5; expected a divisor of the size, 12");
     s = tiny();
     s.occlude = 10;
     assert_int_equal(basin_image_settings_check(&s, &error), BASIN_BAD_VALUE);
-    assert_string_equal(error.text, "occlude is 10, wanted 1 to 9 patches, or a share below 1");
+    assert_string_equal(error.text, "occlude is 10; expected 1 to 9 patches, or a share below 1");
     assert_int_equal(basin_settings_preset(&s, &basin_image_task, "nothing", &error),
                      BASIN_BAD_VALUE);
 }

@@ -204,7 +204,7 @@ TEST(what_cannot_be_trained_is_refused) {
     BASIN_AT_EXIT(bench_close) bench b;
     bench_tiny(&b, state, "few");
     b.s->batch = 500;
-    bench_refused(&b, BASIN_BAD_VALUE, "batch is 500, wanted at most 80: the pictures to train on");
+    bench_refused(&b, BASIN_BAD_VALUE, "batch is 500; expected at most 80,");
     b.s->batch = 16;
     b.training.memory = 1000;
     bench_refused(&b, BASIN_NO_MEMORY, "wanted batch 1 or so instead of 16, or recompute");

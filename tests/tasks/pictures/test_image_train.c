@@ -109,7 +109,7 @@ TEST(kept_pictures_train_the_same) {
     assert_string_equal(kept.feeding.cut_from, "whole");
     kept.training.resume = true;
     kept.data.cut_from = "reduced";
-    bench_refused(&kept, BASIN_BAD_VALUE, "its crops are cut from 'whole', wanted 'reduced'");
+    bench_refused(&kept, BASIN_BAD_VALUE, "its crops are cut from 'whole', not 'reduced'");
     kept.data.cut_from = "auto";
     kept.data.keep_decoded = "off";
     bench_train(&kept, -1, true);
@@ -119,7 +119,7 @@ TEST(kept_pictures_train_the_same) {
     assert_int_equal(count_lines(kept.log), 20 + 4);
     kept.training.resume = false;
     kept.data.keep_decoded = "disk";
-    bench_refused(&kept, BASIN_BAD_VALUE, "keep_decoded is 'disk', wanted auto, off or host");
+    bench_refused(&kept, BASIN_BAD_VALUE, "keep_decoded is 'disk'; expected auto, off or host");
 }
 
 TEST(another_configuration_does_not_resume) {

@@ -26,9 +26,9 @@ typedef struct level {
 
 /* The side of a window at a level, 0 the finest, in pixels of the picture. */
 static int64_t side_of(const basin_filling *f, int64_t size, int number) {
-    int64_t side = size, most = basin_int_min(f->now.height, f->now.width);
-    for (int i = 0; i < number && side < most; i++) side *= 2;
-    return basin_int_min(side, most);
+    int64_t side = size, max = basin_int_min(f->now.height, f->now.width);
+    for (int i = 0; i < number && side < max; i++) side *= 2;
+    return basin_int_min(side, max);
 }
 
 int64_t basin_filling_reach(const basin_filling *f, int64_t size, int number) {
@@ -42,8 +42,8 @@ static basin_status run_batch(level *l, basin_image_runner *runner, const basin_
                               int64_t count, basin_error *error) {
     BASIN_TRY(basin_image_runner_run(runner, l->output, l->patches, l->hidden, count, error));
     for (int64_t i = 0; i < count; i++)
-        BASIN_TRY(basin_guess_hear(&l->guessing, &w[i], l->hidden + i * l->tokens,
-                                   l->output + i * l->tokens * l->values, 0, error));
+        BASIN_TRY(basin_guess_add(&l->guessing, &w[i], l->hidden + i * l->tokens,
+                                  l->output + i * l->tokens * l->values, 0, error));
     return BASIN_OK;
 }
 
@@ -54,9 +54,9 @@ static basin_status trace_batch(level *l, const basin_window *w, int64_t count,
     BASIN_TRY(basin_image_trace_new(&trace, NULL, l->model, l->patches, l->hidden, count, error));
     for (int64_t i = 0; i < count; i++)
         for (int t = 0; t <= trace.steps; t++)
-            BASIN_TRY(basin_guess_hear(&l->guessing, &w[i], l->hidden + i * l->tokens,
-                                       trace.token + (t * count + i) * l->tokens * l->values, t,
-                                       error));
+            BASIN_TRY(basin_guess_add(&l->guessing, &w[i], l->hidden + i * l->tokens,
+                                      trace.token + (t * count + i) * l->tokens * l->values, t,
+                                      error));
     return BASIN_OK;
 }
 
@@ -77,8 +77,8 @@ static basin_status run_windows(level *l, basin_image_runner *runner, basin_erro
         for (int64_t i = 0; i < count; i++) {
             l->fill[w[i].picture].windows++;
             basin_guess_hide(l->hidden + i * l->tokens, &l->guessing, &w[i]);
-            BASIN_TRY(basin_guess_show(l->patches + i * l->tokens * l->values, &l->guessing, &w[i],
-                                       error));
+            BASIN_TRY(basin_window_to_patches(l->patches + i * l->tokens * l->values, &l->guessing,
+                                              &w[i], error));
         }
         BASIN_TRY(basin_guess_weigh(&l->guessing, w, error));
         BASIN_TRY(l->frames ? trace_batch(l, w, count, error)
@@ -121,8 +121,8 @@ static basin_status begin(level *l, int64_t number, basin_error *error) {
     return basin_windows_cover(&l->windows, &cover, error);
 }
 
-/* How much a guess counts beside what a coarser level gave: all of it near the rim, nothing at the
- * end of what this level reaches. */
+/* The weight of a guess against the result of a coarser level: 1 near the rim, 0 at the end of this
+ * level's reach. */
 static double trust(const level *l, const basin_filling *f, int32_t depth) {
     double reach = (double)basin_filling_reach(f, l->model->settings.size, l->number);
     if (l->number == f->levels - 1) return 1;
@@ -156,7 +156,7 @@ static void write_guesses(basin_picture *to, const basin_hole *hole, const float
     }
 }
 
-static basin_status end(level *l, basin_filling *f, basin_error *error) {
+static basin_status finish_level(level *l, basin_filling *f, basin_error *error) {
     int64_t area = f->hole.box.height * f->hole.box.width, size = l->model->settings.size;
     if (l->number >= f->levels) return BASIN_OK;
     int64_t side = side_of(f, size, l->number);
@@ -185,21 +185,21 @@ static basin_status run_level(level *l, basin_error *error) {
     size_t batch = l->windows.count < BATCH ? l->windows.count : BATCH;
     BASIN_TRY(basin_image_runner_borrow(&runner, l->model, (int64_t)batch, error));
     BASIN_TRY(run_windows(l, runner, error));
-    for (int64_t i = 0; i < l->count; i++) BASIN_TRY(end(l, &l->fill[i], error));
+    for (int64_t i = 0; i < l->count; i++) BASIN_TRY(finish_level(l, &l->fill[i], error));
     return BASIN_OK;
 }
 
 /* Enough coarser levels for the deepest pixel to be within a quarter of a window from the rim. */
 static void plan_levels(level *l, basin_filling *f) {
     int64_t size = l->model->settings.size;
-    int64_t most = basin_int_min(f->now.height, f->now.width);
+    int64_t max = basin_int_min(f->now.height, f->now.width);
     f->lanes = l->model->settings.channels == 1 ? f->now.channels : 1;
     f->levels = 1;
-    f->share = l->plain ? 1 : 0.5; /* about level with the membrane alone */
+    f->share = l->plain ? 1 : 0.5; /* about as good as the membrane alone */
     if (l->plain || l->how->resize) return;
-    enum { THIN = 8 }; /* a window as wide as that shows a model nothing: the membrane alone */
-    if (most < THIN) f->levels = 0;
-    while (f->levels && side_of(f, size, f->levels - 1) < most &&
+    enum { THIN = 8 }; /* a window as wide as that shows a model nothing: use only the membrane */
+    if (max < THIN) f->levels = 0;
+    while (f->levels && side_of(f, size, f->levels - 1) < max &&
            f->hole.deepest > side_of(f, size, f->levels - 1) / 4)
         f->levels++;
 }
@@ -248,10 +248,10 @@ void basin_filling_free(basin_filling *fill) {
 
 static basin_status check(const basin_image_completing *how, basin_error *error) {
     if (how->looks < 0 || how->looks > BASIN_LOOKS)
-        return basin_fail(error, BASIN_BAD_VALUE, "looks is %d, wanted 0 to %d", how->looks,
+        return basin_fail(error, BASIN_BAD_VALUE, "looks is %d; expected 0 to %d", how->looks,
                           BASIN_LOOKS);
     if (!(how->texture >= 0 && how->texture <= 1))
-        return basin_fail(error, BASIN_BAD_VALUE, "texture is %g, needs 0 to 1", how->texture);
+        return basin_fail(error, BASIN_BAD_VALUE, "texture is %g; expected 0 to 1", how->texture);
     if (how->rectangles > 0 && !how->more_rectangles)
         return basin_fail(error, BASIN_BAD_VALUE, "%lld rectangles, but no list of them",
                           (long long)how->rectangles);

@@ -31,14 +31,14 @@ bool basin_hole_is_drawn(const basin_image_completing *how);
 /* The depth of a pixel of the picture. */
 int32_t basin_hole_depth(const basin_hole *hole, int64_t y, int64_t x);
 
-/* ---- what the rim tells ---- */
+/* ---- corrections from the rim ---- */
 
 /* The smoothest surface through the known pixels around the hole. */
 basin_status basin_rim_span(float *guess, /* [box.height, box.width, channels] */
                             const basin_picture *picture, const basin_hole *hole,
                             basin_error *error);
-/* Corrects guesses by the known pixels beside the hole, fading within `fade`
- * pixels. Known pixels of the box that have a weight have guesses, too. */
+/* Corrects guesses by the known pixels beside the hole, fading within `fade` pixels. Known pixels
+ * of the box that have a weight also have guesses. */
 basin_status basin_rim_match(float *guess,        /* [box.height, box.width, channels] */
                              const float *weight, /* [box.height, box.width] */
                              const basin_picture *picture, const basin_hole *hole, double fade,
@@ -53,7 +53,7 @@ basin_status basin_krige(float *guess, /* [box.height, box.width, channels] */
 
 /* The surface u over the free pixels that minimises
  *     sum over free neighbours (u_i - u_j)^2 + sum pull_i u_i^2 - 2 toward_i u_i + spring u_i^2
- * where pull counts what each pixel is tied to outside, and toward adds up what that says. */
+ * where pull counts the fixed neighbours of each pixel, and toward sums their values. */
 typedef struct basin_membrane {
     int64_t height, width;
     uint8_t *free;        /* [height, width] */
@@ -73,7 +73,7 @@ basin_status basin_membrane_solve(basin_membrane *m, basin_error *error);
 
 enum { BASIN_COURSE = 64 };
 
-/* Energies by step, per pixel of the hole; of several holes one after the other. */
+/* Energies by step, per pixel of the hole; several holes one after the other. */
 typedef struct basin_course {
     double energy[BASIN_COURSE];
     int steps;
@@ -114,7 +114,7 @@ typedef struct basin_cover {
     int64_t reach;         /* only what is missing and at most so deep is to be covered */
     bool whole;            /* one window, the whole picture */
     int looks;             /* a window, 1 to BASIN_LOOKS */
-    bool flips;            /* looks in a mirror, too: what the model was trained for */
+    bool flips;            /* also mirrored looks, which the model was trained for */
     int lanes;
     int64_t picture;
 } basin_cover;
@@ -142,7 +142,7 @@ typedef struct basin_filling {
     int64_t windows; /* looked at so far */
 } basin_filling;
 
-/* How deep a window at that level looks; deeper ones keep what coarser windows gave. */
+/* How deep a window at that level reaches; deeper pixels keep the result of coarser windows. */
 int64_t basin_filling_reach(const basin_filling *fill, int64_t size, int level);
 
 void basin_filling_free(basin_filling *fill);
@@ -161,13 +161,13 @@ void basin_guessing_free(basin_guessing *l);
 
 /* Patches that hold something missing within reach. */
 void basin_guess_hide(uint8_t *hidden /* [N] */, const basin_guessing *l, const basin_window *w);
-basin_status basin_guess_show(float *patches /* [N, P] */, basin_guessing *l, const basin_window *w,
-                              basin_error *error);
+basin_status basin_window_to_patches(float *patches /* [N, P] */, basin_guessing *l,
+                                     const basin_window *w, basin_error *error);
 /* Weights that vanish at the borders of windows and of patches. */
 basin_status basin_guess_weigh(basin_guessing *l, const basin_window *w, basin_error *error);
-/* Adds what the model says about a window to copy number `copy` of its picture's sums. */
-basin_status basin_guess_hear(basin_guessing *l, const basin_window *w,
-                              const uint8_t *hidden /* [N] */, const float *output /* [N, P] */,
-                              int copy, basin_error *error);
+/* Adds the model's output for a window to copy number `copy` of its picture's sums. */
+basin_status basin_guess_add(basin_guessing *l, const basin_window *w,
+                             const uint8_t *hidden /* [N] */, const float *output /* [N, P] */,
+                             int copy, basin_error *error);
 
 #endif

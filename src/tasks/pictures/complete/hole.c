@@ -13,7 +13,7 @@ static basin_status mark_mask(uint8_t *map, const basin_picture *mask, const bas
                               basin_error *error) {
     if (!mask->pixel || mask->height != p->height || mask->width != p->width)
         return basin_fail(error, BASIN_BAD_SHAPE,
-                          "the mask has %lld x %lld pixels, wanted the picture's %lld x %lld",
+                          "the mask has %lld x %lld pixels; expected the picture's %lld x %lld",
                           (long long)mask->width, (long long)mask->height, (long long)p->width,
                           (long long)p->height);
     for (int64_t i = 0; i < p->height * p->width; i++)
@@ -25,8 +25,8 @@ static basin_status mark_rectangle(uint8_t *map, const int64_t r[4], const basin
                                    basin_error *error) {
     if (r[0] < 0 || r[1] < 0 || r[2] < 1 || r[3] < 1)
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "the rectangle is %lld,%lld,%lld,%lld, wanted left and top from 0, width "
-                          "and height from 1",
+                          "the rectangle is %lld,%lld,%lld,%lld; expected left and top from 0, "
+                          "width and height from 1",
                           (long long)r[0], (long long)r[1], (long long)r[2], (long long)r[3]);
     if (r[0] > p->width - r[2] || r[1] > p->height - r[3])
         return basin_fail(error, BASIN_BAD_VALUE,
@@ -52,7 +52,7 @@ static basin_status mark_drawn(uint8_t *map, const basin_image_completing *how, 
     int64_t rows = (p->height + patch - 1) / patch, columns = (p->width + patch - 1) / patch;
     int64_t tokens = rows * columns, count = llround(how->ratio * (double)tokens);
     if (!(how->ratio >= 0 && how->ratio <= 1))
-        return basin_fail(error, BASIN_BAD_VALUE, "ratio is %g, wanted 0 to 1", how->ratio);
+        return basin_fail(error, BASIN_BAD_VALUE, "ratio is %g; expected 0 to 1", how->ratio);
     BASIN_SCRATCH_RAW(uint8_t, drawn, tokens, "a mask", error);
     uint64_t stream = how->stream + (uint64_t)number;
     basin_image_mask_draw(drawn, tokens, count < 1 ? 1 : count, 0, how->seed, stream << 20);
@@ -76,7 +76,7 @@ static basin_status find_box(basin_hole *hole, const uint8_t *map, const basin_p
         }
     if (hole->missing == 0)
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "the mask hides nothing: wanted the pixels to complete in white");
+                          "the mask hides nothing; expected the pixels to complete in white");
     if (hole->missing == p->height * p->width)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "the mask hides the whole picture: nothing is left to complete it from");
@@ -102,12 +102,12 @@ static void sweep_depth(basin_hole *h, const basin_picture *p, int step) {
     for (int64_t i = step > 0 ? 0 : count - 1; i >= 0 && i < count; i += step) {
         int64_t y = i / h->box.width, x = i % h->box.width;
         if (h->depth[i] == 0) continue;
-        int32_t least = beside(h, p, y, x - step);
+        int32_t min = beside(h, p, y, x - step);
         for (int64_t dx = -1; dx <= 1; dx++) {
             int32_t other = beside(h, p, y - step, x + dx);
-            if (least > other) least = other;
+            if (min > other) min = other;
         }
-        if (h->depth[i] > least + 1) h->depth[i] = least + 1;
+        if (h->depth[i] > min + 1) h->depth[i] = min + 1;
     }
 }
 
@@ -152,10 +152,10 @@ int32_t basin_hole_depth(const basin_hole *h, int64_t y, int64_t x) {
     return h->depth[y * h->box.width + x];
 }
 
-/* ---- What the rim of a hole tells: a first guess, the membrane through the known pixels around
- * it; and the correction of a model's guesses. Some windows hide known pixels k beside the hole,
- * too, so that the error k - e of their guesses e is known there; elsewhere at the rim the picture
- * is taken as going on without a step, and the error as k - e of the guess next to it. The
+/* ---- What follows from the rim of a hole: a first guess, the membrane through the known pixels
+ * around it; and the correction of a model's guesses. Some windows also hide known pixels k beside
+ * the hole, so that the error k - e of their guesses e is known there; elsewhere at the rim the
+ * picture is taken as going on without a step, and the error as k - e of the guess next to it. The
  * correction is the membrane through these errors, held back by a spring so that it fades within L
  * pixels ---- */
 
@@ -166,9 +166,9 @@ typedef struct rim {
     int channel;
 } rim;
 
-/* What the known pixel (y, x) of the box asks of its missing neighbour i: to be as itself, or to be
- * corrected by its error. */
-static double ask(const rim *r, int64_t i, int64_t y, int64_t x) {
+/* The value that the known pixel (y, x) of the box gives its missing neighbour i: its own, or
+ * the error of its guess. */
+static double rim_value(const rim *r, int64_t i, int64_t y, int64_t x) {
     const basin_area *box = &r->hole->box;
     const basin_picture *p = r->picture;
     double known = p->pixel[((box->top + y) * p->width + box->left + x) * p->channels + r->channel];
@@ -191,7 +191,7 @@ static void tie(basin_membrane *m, const rim *r) {
             if (py < 0 || px < 0 || py >= r->picture->height || px >= r->picture->width) continue;
             if (basin_hole_depth(r->hole, py, px) > 0) continue;
             m->pull[i] += 1;
-            m->toward[i] += (float)ask(r, i, y, x);
+            m->toward[i] += (float)rim_value(r, i, y, x);
         }
     }
 }

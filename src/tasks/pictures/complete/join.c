@@ -167,11 +167,11 @@ static basin_status layers_new(layers *l, const joint *j, const float *filled, b
     return basin_blur(l->shape, NULL, height, width, 1, 2, error);
 }
 
-/* Detail is stronger where copies have more of it, and at the rim; in all it gets the energy that
- * is wanted, by that around the hole: the more the better copies fit. */
+/* Detail is stronger where copies have more of it, and at the rim; in all it gets an energy in
+ * proportion to that around the hole: the more, the better copies fit. */
 static void shape_detail(layers *l, const joint *j, double sure) {
     const double weakest = 0.4, fade = 20,
-                 wanted = fmin(fmax(0.55 + 2 * (sure - 0.55), 0.55), 1.05);
+                 target = fmin(fmax(0.55 + 2 * (sure - 0.55), 0.55), 1.05);
     int64_t area = l->area.height * l->area.width, C = j->picture->channels, count[2] = {0};
     double sum[2] = {0};
     for (int64_t i = 0; i < area; i++) {
@@ -187,7 +187,7 @@ static void shape_detail(layers *l, const joint *j, double sure) {
     }
     double gain = 0;
     if (sum[1] > 0 && count[0])
-        gain = sqrt(wanted * sum[0] / (double)count[0] * (double)count[1] / sum[1]);
+        gain = sqrt(target * sum[0] / (double)count[0] * (double)count[1] / sum[1]);
     for (int64_t i = 0; i < area; i++) l->shape[i] = fminf((float)gain * l->shape[i], 3);
 }
 

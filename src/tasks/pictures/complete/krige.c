@@ -174,11 +174,11 @@ basin_status basin_krige(float *guess, const basin_picture *picture, const basin
     BASIN_SCRATCH_RAW(int32_t, far, area.height * area.width, "kriging", error);
     measure(far, hole, area);
     find_points(&k, far, area, 0);
-    int64_t most = k.points;
+    int64_t max = k.points;
     find_points(&k, far, area, 5);
-    if (most > POINTS || !k.points) return BASIN_OK;
-    most = basin_int_max(most, k.points);
-    BASIN_SCRATCH_RAW(double, matrix, most *most, "kriging", error);
+    if (max > POINTS || !k.points) return BASIN_OK;
+    max = basin_int_max(max, k.points);
+    BASIN_SCRATCH_RAW(double, matrix, max *max, "kriging", error);
     k.matrix = matrix;
     choose(best, share, &k);
     find_points(&k, far, area, 0);

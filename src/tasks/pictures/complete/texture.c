@@ -12,9 +12,9 @@
 #include "base/states.h"
 
 enum {
-    MARGIN = 128, /* sources lie so far around a hole, at most */
-    PAD = 8,      /* known pixels around it that take part in the descent */
-    MOST = 96,    /* larger holes are filled on a coarser grid */
+    MARGIN = 128,  /* sources lie so far around a hole, at most */
+    PAD = 8,       /* known pixels around it that take part in the descent */
+    MAX_SIDE = 96, /* larger holes are filled on a coarser grid */
     WINDOW = 5,
     CHANNELS = 3,
     FEATURES = CHANNELS + 2,
@@ -77,7 +77,7 @@ static basin_status scene_cut(basin_scene *s, const basin_picture *p, const basi
                               basin_area box, basin_error *error) {
     int64_t side = basin_int_max(box.height, box.width);
     *s = (basin_scene){.by = 1, .channels = p->channels};
-    while (side / s->by > MOST) s->by *= 2;
+    while (side / s->by > MAX_SIDE) s->by *= 2;
     int64_t top = basin_int_max(box.top - MARGIN * s->by, 0) / s->by * s->by;
     int64_t left = basin_int_max(box.left - MARGIN * s->by, 0) / s->by * s->by;
     int64_t bottom = basin_int_min(box.top + box.height + MARGIN * s->by, p->height);
@@ -144,14 +144,14 @@ enum { QUERY = 26, STEP = 18, EACH = 3, APART = 6, COARSE = 2 };
 /* The distance of a query at (y, x) from the picture at a shift; pixels of the hole, which are
  * guesses, count less. Infinite where the source is not known. */
 static double distance(const basin_scene *s, int64_t y, int64_t x, basin_shift by, int64_t step,
-                       double most) {
+                       double max) {
     double sum = 0;
     int64_t channels = s->channels;
     const float *pixel = step == 1 ? s->pixel : s->half;
     if (!inside(s, y + by.down, x + by.right) ||
         !inside(s, y + by.down + QUERY - 1, x + by.right + QUERY - 1))
         return INFINITY;
-    for (int64_t i = 0; i < QUERY && sum < most; i += step)
+    for (int64_t i = 0; i < QUERY && sum < max; i += step)
         for (int64_t k = 0; k < QUERY; k += step) {
             int64_t at = (y + i) * s->width + x + k, from = at + by.down * s->width + by.right;
             double part = 0;
@@ -169,7 +169,7 @@ static double distance(const basin_scene *s, int64_t y, int64_t x, basin_shift b
 static void find_some(basin_scene *s, int64_t y, int64_t x) {
     basin_shift found[EACH];
     for (int n = 0; n < EACH && s->labels < BASIN_LABELS; n++) {
-        double least = INFINITY;
+        double min = INFINITY;
         for (int64_t ty = 0; ty + QUERY <= s->height; ty += COARSE)
             for (int64_t tx = 0; tx + QUERY <= s->width; tx += COARSE) {
                 basin_shift by = {ty - y, tx - x};
@@ -177,16 +177,16 @@ static void find_some(basin_scene *s, int64_t y, int64_t x) {
                 for (int k = 0; k < n; k++)
                     near |= llabs(by.down - found[k].down) < APART &&
                             llabs(by.right - found[k].right) < APART;
-                double d = near ? INFINITY : distance(s, y, x, by, 2, least);
-                if (d < least) least = d, found[n] = by;
+                double d = near ? INFINITY : distance(s, y, x, by, 2, min);
+                if (d < min) min = d, found[n] = by;
             }
-        if (isinf(least)) return;
+        if (isinf(min)) return;
         basin_shift best = found[n];
-        least = INFINITY;
+        min = INFINITY;
         for (int64_t k = 0; k < 9; k++) {
             basin_shift by = {found[n].down + k / 3 - 1, found[n].right + k % 3 - 1};
-            double d = distance(s, y, x, by, 1, least);
-            if (d < least) least = d, best = by;
+            double d = distance(s, y, x, by, 1, min);
+            if (d < min) min = d, best = by;
         }
         bool new = true;
         for (int64_t k = 0; k < s->labels; k++)
@@ -226,7 +226,7 @@ typedef struct grid {
     basin_store *store;
     basin_plan *plan;
     basin_expr in[INPUTS];
-    basin_expr new_x, new_a, energy, least;
+    basin_expr new_x, new_a, energy, min;
 } grid;
 
 static void grid_free(grid *g) {
@@ -264,7 +264,7 @@ static void write_energy(grid *g) {
     }
     basin_expr x = basin_reshape(g->in[X], BASIN_SHAPE(g->height, g->width, g->channels, 1));
     basin_expr apart = basin_sum(basin_square(basin_sub(g->in[VALUE], x)), 2, 1);
-    /* Windows count pixels that a label can copy; at first those that are known alone. */
+    /* Windows count pixels that a label can copy; at first only known ones. */
     basin_expr guess = basin_mul(g->in[HOLE], basin_offset(basin_neg(g->in[GUESSES]), 1));
     basin_expr counts = basin_mul(g->in[FITS], basin_offset(basin_neg(guess), 1));
     basin_expr share = average(g, counts);
@@ -277,9 +277,9 @@ static void write_energy(grid *g) {
     basin_expr best = basin_softmax(basin_neg(basin_mul(g->in[BETA], cost)), 2);
     basin_expr whole = basin_sub(fit, basin_scale(near, 0.5));
     g->energy = basin_sum_all(basin_mul(basin_mul(g->in[A], whole), g->in[HOLE]));
-    basin_expr least = basin_neg(basin_max(basin_neg(fit), 2, 1));
-    g->least = basin_sum_all(
-        basin_mul(least, basin_reshape(g->in[HOLE], BASIN_SHAPE(g->height, g->width))));
+    basin_expr min = basin_neg(basin_max(basin_neg(fit), 2, 1));
+    g->min =
+        basin_sum_all(basin_mul(min, basin_reshape(g->in[HOLE], BASIN_SHAPE(g->height, g->width))));
     g->new_a = basin_add(g->in[A], basin_mul(g->in[PART], basin_sub(best, g->in[A])));
     basin_expr read = basin_sum(
         basin_mul(g->in[VALUE],
@@ -294,7 +294,7 @@ static basin_status grid_plan(grid *g, basin_backend *backend, basin_error *erro
     write_energy(g);
     BASIN_TRY(basin_graph_check(g->graph, error));
     BASIN_TRY(basin_store_new(&g->store, backend, error));
-    basin_expr output[] = {g->new_a, g->new_x, g->energy, g->least};
+    basin_expr output[] = {g->new_a, g->new_x, g->energy, g->min};
     basin_plan_spec spec = {.output = output, .outputs = 4};
     return basin_plan_new(&g->plan, g->store, &spec, error);
 }
@@ -383,7 +383,7 @@ static basin_status descend(grid *g, basin_backend *backend, int steps, double *
     for (int i = 0; i < X; i++)
         BASIN_TRY(basin_values_write(g->plan, g->in[i], given[i], BASIN_F32, error));
     BASIN_TRY(run_step(g, 1, 0, !first, &energy, error)); /* reads x, changes nothing else */
-    if (first) *scale = 0.7 * basin_plan_scalar(g->plan, g->least) / pixels + 1e-4;
+    if (first) *scale = 0.7 * basin_plan_scalar(g->plan, g->min) / pixels + 1e-4;
     for (int i = 0; i < steps; i++) {
         double beta = first ? hot * pow(cold / hot, (double)i / (steps - 1)) : cold;
         double part = (first && i == 0) || i >= steps - 2 ? 1 : 0.6;

@@ -12,13 +12,13 @@ void basin_windows_free(basin_windows *windows) {
     *windows = (basin_windows){0};
 }
 
-static int64_t clamp(int64_t value, int64_t least, int64_t most) {
-    return basin_int_max(least, basin_int_min(value, most));
+static int64_t clamp(int64_t value, int64_t min, int64_t max) {
+    return basin_int_max(min, basin_int_min(value, max));
 }
 
 /* ---- alignment ---- */
 
-/* Sums of wanted pixels over the part of the picture in which a window may come to lie. */
+/* Sums of pixels to fill over the part of the picture in which a window may lie. */
 typedef struct sums {
     int64_t top, left, height, width;
     int32_t *sum; /* [height + 1, width + 1] */
@@ -33,7 +33,7 @@ static basin_status sums_make(sums *s, const basin_cover *c, basin_error *error)
         to[0] = 0;
         for (int64_t x = 0; x < s->width; x++) {
             int32_t depth = basin_hole_depth(c->hole, s->top + y, s->left + x);
-            line += depth > 0 && depth <= c->reach; /* it is wanted */
+            line += depth > 0 && depth <= c->reach; /* to be filled */
             to[x + 1] = to[x + 1 - row] + line;
         }
     }
@@ -62,8 +62,8 @@ static int64_t hidden_known(const sums *s, const basin_cover *c, int64_t top, in
     return known;
 }
 
-/* Moves a window by less than a patch to where it hides the fewest known pixels; of equal places,
- * to the nearest. Coarse windows move in steps of a pixel of theirs. */
+/* Moves a window by less than a patch to where it hides the fewest known pixels; ties go to the
+ * nearest place. Coarse windows move in steps of one of their pixels. */
 static basin_status align(int64_t *top, int64_t *left, const basin_cover *c, basin_error *error) {
     int64_t patch = (c->side + c->across - 1) / c->across, step = patch > 32 ? patch / 32 : 1;
     int64_t low_y = clamp(*top - patch / 2, 0, c->height - c->side);
@@ -218,7 +218,7 @@ basin_status basin_windows_cover(basin_windows *windows, const basin_cover *cove
     return status;
 }
 
-/* ---- What windows show to a model and what it says about them; see complete.h ---- */
+/* ---- The model's input for windows and its output; see complete.h ---- */
 
 static bool is_hidden(const basin_guessing *l, const basin_window *w, int64_t row, int64_t column) {
     const basin_filling *f = &l->fill[w->picture];
@@ -249,8 +249,8 @@ static int channel_of(const basin_guessing *l, const basin_window *w, int c) {
     return l->part.channels == l->seen.channels ? c : l->seen.channels == 1 ? w->lane : 0;
 }
 
-basin_status basin_guess_show(float *patches, basin_guessing *l, const basin_window *w,
-                              basin_error *error) {
+basin_status basin_window_to_patches(float *patches, basin_guessing *l, const basin_window *w,
+                                     basin_error *error) {
     const basin_image_settings *s = &l->model->settings;
     basin_patching patching = basin_image_patching(s);
     basin_box box = {(double)w->top, (double)w->left, (double)w->height, (double)w->width};
@@ -267,7 +267,7 @@ basin_status basin_guess_show(float *patches, basin_guessing *l, const basin_win
     return BASIN_OK;
 }
 
-/* ---- what it says ---- */
+/* ---- the output ---- */
 
 static void mirror(basin_picture *p) {
     for (int64_t y = 0; y < p->height; y++)
@@ -343,8 +343,8 @@ static void add_guesses(basin_guessing *l, const basin_window *w, const uint8_t 
         }
 }
 
-basin_status basin_guess_hear(basin_guessing *l, const basin_window *w, const uint8_t *hidden,
-                              const float *output, int copy, basin_error *error) {
+basin_status basin_guess_add(basin_guessing *l, const basin_window *w, const uint8_t *hidden,
+                             const float *output, int copy, basin_error *error) {
     const basin_image_settings *s = &l->model->settings;
     basin_patching patching = basin_image_patching(s);
     int grey = l->fill[w->picture].now.channels == 1;

@@ -95,7 +95,8 @@ static void put_pictures(writer *w) {
     PUT("]");
 }
 
-/* Of each pixel [N, patch, patch] the root mean square over channels; half of the range is 1. */
+/* The error of each pixel [N, patch, patch], root mean square over channels; half of the range is
+ * 1. */
 static void put_errors(writer *w, const entry *e, const float *output, const float *truth) {
     const basin_image_settings *s = &e->model->settings;
     int64_t area = s->patch * s->patch, size = w->tokens * area;
@@ -137,7 +138,7 @@ static void put_answer(writer *w, const entry *e, int64_t i) {
 
 /* ---- the descent ---- */
 
-/* Frames [T + 1, count, N, P] of a picture; of a longer descent so many are kept. */
+/* Frames [T + 1, count, N, P] of a picture; of a longer descent only some are kept. */
 static void put_frames(writer *w, const entry *e, const float *frames, int64_t picture) {
     enum { FRAMES = 40 };
     const basin_image_trace *t = &e->trace;
@@ -262,8 +263,8 @@ static void put_heads(writer *w, const entry *e, const char *name, const float *
     PUT("]");
 }
 
-/* The least cosine of positions of all models, so that their maps have one scale. */
-static double least_cosine(const writer *w) {
+/* The smallest cosine of positions over all models, so that their maps have one scale. */
+static double min_cosine(const writer *w) {
     double low = 1;
     for (int k = 0; k < w->models; k++)
         for (int64_t i = 0; i < w->tokens * w->tokens; i++)
@@ -273,7 +274,7 @@ static double least_cosine(const writer *w) {
 
 static void put_positions(writer *w, const entry *e) {
     PUT("'positions':");
-    put_bytes(w, e->weights.cosine, w->tokens * w->tokens, least_cosine(w));
+    put_bytes(w, e->weights.cosine, w->tokens * w->tokens, min_cosine(w));
 }
 
 /* ---- parameters and settings ---- */
@@ -386,7 +387,7 @@ basin_status basin_image_document_write(const char *path, const basin_image_find
     BASIN_TRY(begin(w, path, error));
     PUT("'size':%lld,'patch':%lld,'shown':%lld,'traced':%lld,'extremes':%lld,'least_cosine':%g",
         (long long)s->size, (long long)s->patch, (long long)findings->shown,
-        (long long)findings->traced, (long long)findings->extremes, least_cosine(w));
+        (long long)findings->traced, (long long)findings->extremes, min_cosine(w));
     put_architectures(w);
     put_pictures(w);
     PUT("'models':[");

@@ -4,7 +4,7 @@
 
 #include "base/sort.h"
 
-/* About so many bytes of attention go into a page, of all its models. */
+/* About this many bytes of attention go into a page, over all its models. */
 enum { ATTENTION_BYTES = 4 << 20 };
 
 /* ---- chosen pictures, read a second time: memory does not grow with the number scored ---- */
@@ -75,21 +75,21 @@ static basin_status exhibit_new(basin_image_exhibit *e, basin_image_model *model
 static basin_status check_alike(const basin_image_entry *first, const basin_image_entry *other,
                                 basin_error *error) {
     static const char *const same[] = {"channels", "size", "patch", "occlude", "crop", NULL};
-    char wanted[BASIN_SETTING_VALUE], found[BASIN_SETTING_VALUE];
-    const char *name = basin_settings_differ(found, wanted, &other->model->settings,
+    char expected[BASIN_SETTING_VALUE], found[BASIN_SETTING_VALUE];
+    const char *name = basin_settings_differ(found, expected, &other->model->settings,
                                              &first->model->settings, basin_image_task.table, same);
     if (!name) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_VALUE,
-                      "%s: %s is %s, wanted %s as in %s: a page compares models on the same "
-                      "pictures and masks",
-                      other->name, name, found, wanted, first->name);
+    return basin_fail(
+        error, BASIN_BAD_VALUE,
+        "%s: %s is %s; expected %s as in %s: a page compares models on the same pictures and masks",
+        other->name, name, found, expected, first->name);
 }
 
 static basin_status take_models(basin_image_findings *r, basin_image_model *model,
                                 basin_error *error) {
     const basin_image_reporting *spec = r->spec;
     if (spec->rivals < 0 || spec->rivals >= BASIN_IMAGE_REPORT_MODELS)
-        return basin_fail(error, BASIN_BAD_VALUE, "%d models for a page, wanted 1 to %d",
+        return basin_fail(error, BASIN_BAD_VALUE, "%d models for a page; expected 1 to %d",
                           spec->rivals + 1, BASIN_IMAGE_REPORT_MODELS);
     r->entry[r->entries++] = (basin_image_entry){.model = model, .name = spec->model};
     for (int i = 0; i < spec->rivals; i++) {
@@ -121,7 +121,7 @@ static void choose(int64_t *place, const basin_image_findings *r) {
 
 /* ---- looking into a model ---- */
 
-/* The shown pictures' way, so many at a time; the first ones' is kept with all its pictures. */
+/* Traces the shown pictures, a batch at a time; the first batch is kept with all its frames. */
 static basin_status follow(basin_image_findings *r, basin_image_entry *e, basin_error *error) {
     const basin_image_settings *s = &e->model->settings;
     int64_t N = basin_image_tokens(s), size = N * basin_image_patch_values(s);
@@ -141,8 +141,8 @@ static basin_status follow(basin_image_findings *r, basin_image_entry *e, basin_
     return status;
 }
 
-static basin_status look(basin_image_findings *r, basin_image_entry *e, const int64_t *place,
-                         basin_error *error) {
+static basin_status inspect_model(basin_image_findings *r, basin_image_entry *e,
+                                  const int64_t *place, basin_error *error) {
     const basin_image_settings *s = &e->model->settings;
     int64_t count = r->shown + 2 * r->extremes;
     int last = strcmp(s->arch, "et") != 0 ? (int)s->steps - 1 : (int)s->steps;
@@ -170,7 +170,7 @@ static basin_status gather(basin_image_findings *r, basin_image_model *model, ba
     r->traced = basin_int_min(spec->traced > 0 ? spec->traced : 1, r->shown);
     BASIN_SCRATCH_RAW(int64_t, place, r->shown + 2 * r->extremes, "chosen pictures", error);
     choose(place, r);
-    for (int i = 0; i < r->entries; i++) BASIN_TRY(look(r, &r->entry[i], place, error));
+    for (int i = 0; i < r->entries; i++) BASIN_TRY(inspect_model(r, &r->entry[i], place, error));
     return BASIN_OK;
 }
 

@@ -28,8 +28,8 @@ void basin_image_attention_free(basin_image_attention *attention);
 
 /* ---- the descent ---- */
 
-/* A few pictures on their way down. Of a ViT, its layers take the place of steps, and there are no
- * parts. Forces are decoded by themselves: what is added to the tokens, not how much of it. */
+/* The descent of a few pictures. For a ViT, layers take the place of steps, and there are no parts.
+ * Forces are decoded by themselves: their direction, not their length. */
 typedef struct basin_image_trace {
     int steps, parts;    /* T; attention and Hopfield network, as the model has them */
     const char *part[2]; /* their names */
@@ -42,7 +42,7 @@ typedef struct basin_image_trace {
     basin_image_attention *attention; /* the caller's, filled in on the way; or NULL */
 } basin_image_trace;
 
-/* Fills in attention that was made for these pictures, too; NULL: none. */
+/* Also fills in attention that was made for these pictures; NULL: none. */
 basin_status basin_image_trace_new(basin_image_trace *trace, basin_image_attention *attention,
                                    basin_image_model *model,
                                    const float *patches, /* [count, N, P] */

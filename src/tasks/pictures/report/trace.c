@@ -41,15 +41,15 @@ static int place_of(const basin_image_attention *a, int step) {
 /* exp(score - greatest) of one query and all keys, and the bytes of it. */
 static void set_row(uint8_t *share, double *score, const float *query, const float *key,
                     const basin_image_attention *a, int64_t self, int64_t head_dim) {
-    double most = -INFINITY;
+    double max = -INFINITY;
     for (int64_t k = 0; k < a->keys; k++) {
         score[k] = k == self ? -INFINITY : 0;
         for (int64_t y = 0; y < head_dim && k != self; y++)
             score[k] += (double)query[y] * key[k * a->heads * head_dim + y];
-        most = fmax(most, score[k]);
+        max = fmax(max, score[k]);
     }
     for (int64_t k = 0; k < a->keys; k++)
-        share[k] = k == self ? 0 : (uint8_t)lrint(255 * exp(score[k] - most));
+        share[k] = k == self ? 0 : (uint8_t)lrint(255 * exp(score[k] - max));
 }
 
 /* Fills in one of the steps from queries, times beta, and keys [count, keys, H, Y]. */
@@ -89,7 +89,7 @@ typedef struct watcher {
 
 /* ---- the expressions ---- */
 
-/* What each memory has of the Hopfield energy, up to a factor; of a log-sum-exp, of its weights. */
+/* Each memory's share of the Hopfield energy, up to a factor; for a log-sum-exp, of its weights. */
 static basin_expr build_use(const basin_block *block, basin_expr g) {
     basin_expr h = basin_matmul_t(g, false, block->xi, true), use = NULL;
     switch (block->config.hopfield) {
@@ -202,7 +202,7 @@ static basin_status read_square(double *square, watcher *s, basin_expr from, bas
     return BASIN_OK;
 }
 
-/* Queries and keys of one step or layer -> shares of attention, where the step is wanted. */
+/* Queries and keys of one step or layer -> shares of attention, where the step is requested. */
 static basin_status read_attention(basin_image_trace *t, basin_plan *plan, basin_expr query,
                                    basin_expr key, int step, bool exclude_self,
                                    basin_error *error) {

@@ -2,7 +2,7 @@
  * report.h. */
 #include "tasks/pictures/report/report.h"
 
-/* The value of `out`, built on that graph from weights alone. */
+/* The value of `out`, built on that graph from weights only. */
 static basin_status evaluate(basin_tensor *result, const basin_image_graph *g,
                              basin_image_model *model, basin_expr out, basin_error *error) {
     basin_plan *plan = NULL;

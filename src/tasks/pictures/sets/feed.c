@@ -11,7 +11,7 @@
 #include "basin/random.h"
 #include "tasks/pictures/sets/pictures.h"
 
-enum { THREADS_MOST = 16, AHEAD = 4, AHEAD_MOST = 64, RUN = 8 };
+enum { MAX_THREADS = 16, AHEAD = 4, MAX_AHEAD = 64, RUN = 8 };
 
 /* One batch of the ring. */
 typedef struct slot {
@@ -33,7 +33,7 @@ struct basin_picture_feed {
     int64_t width; /* places of a step that this feed fills */
     slot *slot;    /* [ring] */
     int ring;
-    pthread_t worker[THREADS_MOST];
+    pthread_t worker[MAX_THREADS];
     int workers;
     basin_kept *kept;    /* [items] decoded pictures, NULL where none are kept */
     atomic_uchar *noted; /* [items] 1 once it could not be read */
@@ -47,15 +47,15 @@ struct basin_picture_feed {
     int64_t next;               /* the step it gets next */
     int busy;                   /* workers outside of the lock */
     bool stop, pause;
-    basin_error failure; /* the first that is no matter of a single picture */
+    basin_error failure; /* the first that does not concern a single picture */
     report *reports;     /* not reported yet */
     int64_t bad;
     double waited;
 };
 
-int basin_pictures_threads(int asked, int most) {
+int basin_pictures_threads(int asked, int max) {
     int64_t threads = asked > 0 ? asked : sysconf(_SC_NPROCESSORS_ONLN);
-    return (int)basin_int_max(1, basin_int_min(threads, most));
+    return (int)basin_int_max(1, basin_int_min(threads, max));
 }
 
 /* ---- one picture ---- */
@@ -150,7 +150,7 @@ static basin_status fill(float *values, basin_picture_feed *feed, int64_t k, int
     return fill_kept(values, feed, k, epoch, &raw, scratch, error);
 }
 
-/* Remembers that an item cannot be read, with the reason, for the reader to tell. */
+/* Records that an item cannot be read, with the reason, for the reader to report. */
 static void note_bad(basin_picture_feed *feed, int64_t k, const basin_error *error) {
     if (atomic_exchange(&feed->noted[k], 1)) return;
     report *r = malloc(sizeof *r);
@@ -265,17 +265,17 @@ static int64_t close_up(slot *s, int64_t count, int64_t values) {
 }
 
 /* Calls back for what was found; without the lock, in the order of the items. */
-static void tell(basin_picture_feed *feed) {
+static void report_unreadable(basin_picture_feed *feed) {
     pthread_mutex_lock(&feed->lock);
     report *list = feed->reports;
     feed->reports = NULL;
     pthread_mutex_unlock(&feed->lock);
     while (list) {
-        report **least = &list;
+        report **min = &list;
         for (report **at = &list; *at; at = &(*at)->next)
-            if ((*at)->item < (*least)->item) least = at;
-        report *r = *least;
-        *least = r->next;
+            if ((*at)->item < (*min)->item) min = at;
+        report *r = *min;
+        *min = r->next;
         char name[BASIN_PICTURE_NAME];
         basin_pictures_name(name, feed->config.pictures, feed->item[r->item]);
         if (feed->config.unreadable) feed->config.unreadable(feed->config.context, name, r->why);
@@ -314,7 +314,7 @@ basin_status basin_picture_feed_next(basin_picture_feed_batch *batch, basin_pict
         count = places(feed, step);
         if (count == 0) break;
         basin_status status = await(feed, step, error);
-        tell(feed);
+        report_unreadable(feed);
         if (status) return status;
         feed->next++;
         kept = close_up(&feed->slot[step % feed->ring], count, feed->values);
@@ -361,15 +361,15 @@ static basin_status check(const basin_picture_feed_config *c, int64_t items, bas
                           (long long)c->batch, (long long)items);
     if (c->first < 0 || c->count < 0 || c->first + c->count > c->batch ||
         (c->count && !c->training) || (c->first && !c->count))
-        return basin_fail(error, BASIN_BAD_VALUE,
-                          "places %lld to %lld of batches of %lld, wanted some of a batch in "
-                          "training",
-                          (long long)c->first, (long long)(c->first + c->count - 1),
-                          (long long)c->batch);
+        return basin_fail(
+            error, BASIN_BAD_VALUE,
+            "places %lld to %lld of batches of %lld; expected places within a batch, in training",
+            (long long)c->first, (long long)(c->first + c->count - 1), (long long)c->batch);
     for (int64_t i = 0; c->item && i < items; i++)
         if (c->item[i] < 0 || c->item[i] >= count)
-            return basin_fail(error, BASIN_BAD_VALUE, "item %lld is picture %lld, want 0 to %lld",
-                              (long long)i, (long long)c->item[i], (long long)count - 1);
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "item %lld is picture %lld; expected 0 to %lld", (long long)i,
+                              (long long)c->item[i], (long long)count - 1);
     return BASIN_OK;
 }
 
@@ -395,7 +395,7 @@ static basin_status allocate(basin_picture_feed *feed, basin_error *error) {
 }
 
 static basin_status start(basin_picture_feed *feed, basin_error *error) {
-    int threads = basin_pictures_threads(feed->config.threads, THREADS_MOST);
+    int threads = basin_pictures_threads(feed->config.threads, MAX_THREADS);
     while (feed->workers < threads &&
            pthread_create(&feed->worker[feed->workers], NULL, worker, feed) == 0)
         feed->workers++;
@@ -416,7 +416,7 @@ basin_status basin_picture_feed_new(basin_picture_feed **out,
     feed->width = config->count ? config->count : config->batch;
     feed->steps =
         config->training ? items / config->batch : (items + config->batch - 1) / config->batch;
-    feed->ring = (int)basin_int_min(AHEAD_MOST, basin_int_max(config->ahead, 2));
+    feed->ring = (int)basin_int_min(MAX_AHEAD, basin_int_max(config->ahead, 2));
     if (config->ahead <= 0) feed->ring = AHEAD;
     pthread_mutex_init(&feed->lock, NULL);
     pthread_cond_init(&feed->work, NULL);

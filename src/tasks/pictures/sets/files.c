@@ -27,11 +27,11 @@ static basin_status idx_shape(basin_shelf *shelf, const uint8_t *bytes, basin_er
         shelf->width = size[3];
         shelf->planar = true;
     } else if (rank == 4) {
-        return basin_fail(error, BASIN_UNSUPPORTED,
-                          "%s: idx of sizes %lld x %lld x %lld x %lld, want 1 or 3 channels, last "
-                          "or second",
-                          shelf->name, (long long)size[0], (long long)size[1], (long long)size[2],
-                          (long long)size[3]);
+        return basin_fail(
+            error, BASIN_UNSUPPORTED,
+            "%s: idx of sizes %lld x %lld x %lld x %lld; expected 1 or 3 channels, last or second",
+            shelf->name, (long long)size[0], (long long)size[1], (long long)size[2],
+            (long long)size[3]);
     }
     return BASIN_OK;
 }
@@ -45,11 +45,11 @@ basin_status basin_idx_parse(basin_shelf *shelf, const uint8_t *bytes, size_t si
         return basin_fail(error, BASIN_BAD_FILE, "%s: does not start like an idx file",
                           shelf->name);
     if (bytes[2] != BYTES)
-        return basin_fail(error, BASIN_UNSUPPORTED, "%s: idx of type 0x%02x, want bytes (0x08)",
+        return basin_fail(error, BASIN_UNSUPPORTED, "%s: idx of type 0x%02x; expected bytes (0x08)",
                           shelf->name, bytes[2]);
     if (bytes[3] != 3 && bytes[3] != 4)
         return basin_fail(error, BASIN_UNSUPPORTED,
-                          "%s: idx of rank %d, want 3 or 4 (labels have rank 1)", shelf->name,
+                          "%s: idx of rank %d; expected 3 or 4 (labels have rank 1)", shelf->name,
                           bytes[3]);
     if (size < head)
         return basin_fail(error, BASIN_BAD_FILE, "%s: ends within its header", shelf->name);
@@ -61,7 +61,7 @@ basin_status basin_idx_parse(basin_shelf *shelf, const uint8_t *bytes, size_t si
     shelf->step = (size_t)shelf->height * (size_t)shelf->width * (size_t)shelf->channels;
     if (!basin_size_multiply(&need, shelf->step, (size_t)shelf->count) || need != size - head)
         return basin_fail(error, BASIN_BAD_FILE,
-                          "%s: %zu bytes of pixels, want %lld pictures of %lld x %lld x %d",
+                          "%s: %zu bytes of pixels; expected %lld pictures of %lld x %lld x %d",
                           shelf->name, size - head, (long long)shelf->count,
                           (long long)shelf->height, (long long)shelf->width, shelf->channels);
     shelf->first = bytes + head;
@@ -108,7 +108,7 @@ basin_status basin_shelf_cifar(basin_shelf *shelf, basin_error *error) {
     size_t labels = shelf->map.size % (PIXELS + 1) == 0 ? 1 : 2;
     if (shelf->map.size == 0 || shelf->map.size % (PIXELS + labels) != 0)
         return basin_fail(error, BASIN_BAD_FILE,
-                          "%s: %zu bytes, want records of 3073 (CIFAR-10) or 3074 (CIFAR-100)",
+                          "%s: %zu bytes; expected records of 3073 (CIFAR-10) or 3074 (CIFAR-100)",
                           shelf->name, shelf->map.size);
     shelf->kind = BASIN_SHELF_RAW;
     shelf->height = shelf->width = SIDE;

@@ -106,11 +106,11 @@ double basin_kept_estimate(const basin_pictures *pictures, const int64_t *item, 
                            basin_cut cut, int64_t size) {
     basin_picture spare = {0};
     double sum = 0;
-    int64_t most = items < SAMPLE ? items : SAMPLE;
-    for (int64_t i = 0; i < most; i++) {
-        int64_t at = i * (items / most) + i * (items % most) / most;
+    int64_t max = items < SAMPLE ? items : SAMPLE;
+    for (int64_t i = 0; i < max; i++) {
+        int64_t at = i * (items / max) + i * (items % max) / max;
         sum += page_bytes(pictures, item ? item[at] : at, cut, size, &spare);
     }
     basin_picture_free(&spare);
-    return most > 0 ? sum / (double)most * (double)items : 0;
+    return max > 0 ? sum / (double)max * (double)items : 0;
 }

@@ -97,7 +97,8 @@ static basin_status shelf_archive(basin_shelf *shelf, const char *split, bool *d
     return BASIN_OK;
 }
 
-/* What a file is: by its first bytes, and CIFAR, which has none of its own, by its size. */
+/* Detects the kind of a file by its first bytes, or by its size for CIFAR, which has no
+ * signature. */
 static basin_status open_file(basin_shelf *shelf, const char *split, bool *divided,
                               basin_error *error) {
     unsigned char head[12] = {0};
@@ -121,7 +122,7 @@ static basin_status open_file(basin_shelf *shelf, const char *split, bool *divid
         return basin_shelf_idx(shelf, error);
     const char *dot = strrchr(base, '.'), *foreign = basin_picture_foreign(head, got);
     if (foreign)
-        return basin_fail(error, BASIN_UNSUPPORTED, "%s: is a %s file, want JPEG, PNG or WebP",
+        return basin_fail(error, BASIN_UNSUPPORTED, "%s: is a %s file; expected JPEG, PNG or WebP",
                           shelf->name, foreign);
     if (dot && !strcmp(dot, ".bin")) return basin_shelf_cifar(shelf, error);
     return shelf_archive(shelf, split, divided, error);
@@ -155,11 +156,11 @@ static const struct known {
     {"test.bin", true},
 };
 
-/* Adds the files of a public set that lie in the folder; *found tells whether there were any. */
+/* Adds the files of a public set that lie in the folder; *found is whether there were any. */
 static basin_status add_known(bool *found, basin_pictures *pictures, const char *path,
                               const char *split, basin_error *error) {
     size_t size = strlen(path) + 64;
-    bool divided, wanted = false;
+    bool divided, in_split = false;
     *found = false;
     BASIN_SCRATCH_RAW(char, file, size, "a path", error);
     bool have[2] = {false, false}; /* of each half, plain before packed copies */
@@ -171,10 +172,10 @@ static basin_status add_known(bool *found, basin_pictures *pictures, const char 
         if (idx && have[known[i].test]) continue;
         *found = have[known[i].test] = true;
         if (split && known[i].test != !strcmp(split, "test")) continue;
-        wanted = true;
+        in_split = true;
         BASIN_TRY(add_file(pictures, file, NULL, &divided, error));
     }
-    if (*found && !wanted)
+    if (*found && !in_split)
         return basin_fail(error, BASIN_IO, "%s: has no files of the split '%s'", path, split);
     return BASIN_OK;
 }
@@ -220,7 +221,7 @@ basin_status basin_pictures_open(basin_pictures **out, const char *const *path, 
     basin_status status = BASIN_OK;
     *out = NULL;
     if (split && strcmp(split, "train") != 0 && strcmp(split, "test") != 0)
-        return basin_fail(error, BASIN_BAD_VALUE, "split '%s', want train or test", split);
+        return basin_fail(error, BASIN_BAD_VALUE, "split '%s'; expected train or test", split);
     basin_pictures *pictures = NULL;
     BASIN_TRY(BASIN_NEW(&pictures, 1, "a list of pictures", error));
     pictures->divided = true;
@@ -389,16 +390,16 @@ static void measure(double sum[3], double square[3], const basin_picture *pictur
 
 basin_status basin_pictures_statistics(float mean[3], float deviation[3],
                                        const basin_pictures *pictures, const int64_t *item,
-                                       int64_t items, int channels, int64_t most,
+                                       int64_t items, int channels, int64_t max,
                                        basin_error *error) {
     double sum[3] = {0}, square[3] = {0};
     basin_picture picture = {0};
     basin_status status = BASIN_OK;
     int64_t seen = 0;
     if (!item) items = pictures->count;
-    if (most <= 0 || most > items) most = items;
-    for (int64_t i = 0; i < most && status != BASIN_NO_MEMORY; i++) {
-        int64_t at = i * (items / most) + i * (items % most) / most;
+    if (max <= 0 || max > items) max = items;
+    for (int64_t i = 0; i < max && status != BASIN_NO_MEMORY; i++) {
+        int64_t at = i * (items / max) + i * (items % max) / max;
         status = basin_pictures_load(&picture, pictures, item ? item[at] : at, error);
         if (!status) status = basin_picture_set_channels(&picture, channels, error);
         if (status) continue;
@@ -438,7 +439,7 @@ basin_status basin_pictures_from_memory(basin_pictures **out, const basin_pictur
                                         int64_t count, basin_error *error) {
     *out = NULL;
     if (count < 1)
-        return basin_fail(error, BASIN_BAD_VALUE, "%lld pictures, wanted at least one",
+        return basin_fail(error, BASIN_BAD_VALUE, "%lld pictures; expected at least one",
                           (long long)count);
     basin_pictures *pictures = NULL;
     BASIN_TRY(BASIN_NEW(&pictures, 1, "a list of pictures", error));
@@ -453,7 +454,7 @@ basin_status basin_pictures_from_memory(basin_pictures **out, const basin_pictur
 /* The first bytes and the number of all: large files are not read whole. */
 basin_status basin_pictures_print(uint64_t *print, const basin_pictures *pictures, int64_t i,
                                   basin_error *error) {
-    enum { MOST = 1 << 16 };
+    enum { PREFIX = 1 << 16 };
     basin_fetched fetched;
     basin_picture picture = {0};
     basin_status status = basin_pictures_fetch(&fetched, &picture, pictures, i, error);
@@ -466,7 +467,7 @@ basin_status basin_pictures_print(uint64_t *print, const basin_pictures *picture
     *print = 0;
     if (!status) {
         uint64_t hash = basin_hash_bytes(BASIN_HASH_START, size, sizeof size);
-        hash = basin_hash_bytes(hash, bytes, size[0] < MOST ? size[0] : MOST);
+        hash = basin_hash_bytes(hash, bytes, size[0] < PREFIX ? size[0] : PREFIX);
         /* Spreads what the last bytes changed over all bits. */
         hash = (hash ^ (hash >> 33)) * 0xff51afd7ed558ccdu;
         hash = (hash ^ (hash >> 33)) * 0xc4ceb9fe1a85ec53u;

@@ -1,4 +1,5 @@
-/* Inside a collection of pictures: shelves, one a file or folder, each with a way to fetch. */
+/* Inside a collection of pictures: shelves, one per file or folder, each with a function to
+ * fetch. */
 #ifndef BASIN_DATA_PICTURES_PICTURES_H
 #define BASIN_DATA_PICTURES_PICTURES_H
 
@@ -19,26 +20,26 @@ typedef struct basin_picture_feed_counts {
 
 basin_picture_feed_counts basin_picture_feed_count(const basin_picture_feed *feed);
 
-/* Threads that decode: as many as asked for, or (0) one per processor; at most so many. */
-int basin_pictures_threads(int asked, int most);
+/* The number of decoding threads: `asked`, or (0) one per processor; at most `max`. */
+int basin_pictures_threads(int asked, int max);
 
 /* ---- collections ---- */
 
-/* Chooses `helds` of `count` pictures by the seed alone. Both lists come out in rising order. */
+/* Chooses `helds` of `count` pictures by the seed. Both lists are in ascending order. */
 basin_status basin_pictures_hold_out(int64_t *kept /* [count - helds] */,
                                      int64_t *held /* [helds] */, int64_t count, int64_t helds,
                                      uint64_t seed, basin_error *error);
-/* Mean and deviation of each channel (0 .. 1) over `most` items evenly spread (0: all; items NULL:
+/* Mean and deviation of each channel (0 .. 1) over `max` items evenly spread (0: all; items NULL:
  * all pictures), unreadable ones left out. A deviation of 0 becomes 1. */
 basin_status basin_pictures_statistics(float mean[3], float deviation[3],
                                        const basin_pictures *pictures, const int64_t *item,
-                                       int64_t items, int channels, int64_t most,
+                                       int64_t items, int channels, int64_t max,
                                        basin_error *error);
 
 /* Where a picture's encoded bytes are. */
 typedef struct basin_entry {
     char *name;          /* within the shelf */
-    const uint8_t *data; /* NULL: in a file of its own, the shelf's name / name */
+    const uint8_t *data; /* NULL: in a separate file, the shelf's name / name */
     size_t size;
     bool owned;
 } basin_entry;
@@ -119,7 +120,7 @@ basin_status basin_archive_parse(basin_shelf *shelf, const uint8_t *bytes, size_
 /* Keeps entries whose path has a folder `split` ("val.." for "test"); whether there were such. */
 void basin_shelf_divide(basin_shelf *shelf, const char *split, bool *divided);
 
-/* ---- The form in which a picture is kept: decoded whole, perhaps reduced, 8 bits a value. Crops
+/* ---- The form in which a picture is kept: decoded whole, perhaps reduced, 8 bits per value. Crops
  * are drawn by the size that the picture has in its file and then cut from the kept pixels, so that
  * reducing changes how sharp a crop is, not what it shows ---- */
 

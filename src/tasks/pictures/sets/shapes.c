@@ -1,11 +1,11 @@
 /* Generated pictures, for when there are none: shapes with soft edges over a texture, each filled
- * with a colour or a texture of its own. Picture i is a function of (seed, i, sizes) alone. */
+ * with its own colour or texture. Picture i depends only on (seed, i, sizes). */
 #include "base/number.h"
 #include "base/try.h"
 #include "basin/random.h"
 #include "tasks/pictures/sets/pictures.h"
 
-enum { SIDE_MOST = 4096, SHAPES_MOST = 3 };
+enum { MAX_SIDE = 4096, MAX_SHAPES = 3 };
 
 static const float turn_full = 6.28318531F;
 
@@ -112,14 +112,14 @@ static float shape_distance(const shape *s, float y, float x) {
 
 typedef struct scene {
     paint ground;
-    shape shape[SHAPES_MOST];
+    shape shape[MAX_SHAPES];
     int shapes;
 } scene;
 
 static scene scene_draw(const basin_shelf *shelf, int64_t i) {
     basin_random random = basin_random_start(shelf->seed, (uint64_t)i, 0);
     scene s = {.ground = paint_draw(&random, 0, 0.45F, shelf->channels)};
-    s.shapes = 1 + (int)basin_random_below(&random, SHAPES_MOST);
+    s.shapes = 1 + (int)basin_random_below(&random, MAX_SHAPES);
     for (int k = 0; k < s.shapes; k++) s.shape[k] = shape_draw(&random, shelf->channels);
     return s;
 }
@@ -154,7 +154,7 @@ basin_status basin_shapes_draw(basin_picture *picture, const basin_shelf *shelf,
     return BASIN_OK;
 }
 
-/* The number behind `mark`, at *at, which moves behind it. */
+/* The number after `mark` at *at, which moves past it. */
 static bool marked_number(int64_t *number, const char **at, char mark) {
     return *(*at)++ == mark && **at >= '0' && **at <= '9' && basin_integer_read(number, at);
 }
@@ -171,12 +171,10 @@ basin_status basin_shelf_shapes(basin_shelf *shelf, const char *split, basin_err
     if (good && *at)
         good = marked_number(&height, &at, ':') && marked_number(&width, &at, 'x') &&
                marked_number(&channels, &at, 'x');
-    if (!good || *at || count < 1 || count > 1LL << 40 || height < 1 || height > SIDE_MOST ||
-        width < 1 || width > SIDE_MOST || (channels != 1 && channels != 3))
-        return basin_fail(
-            error, BASIN_BAD_VALUE,
-            "'%s' names no generated pictures, want shapes:COUNT:SEED:HxWxC, C 1 or 3",
-            shelf->name);
+    if (!good || *at || count < 1 || count > 1LL << 40 || height < 1 || height > MAX_SIDE ||
+        width < 1 || width > MAX_SIDE || (channels != 1 && channels != 3))
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "'%s': expected shapes:COUNT:SEED:HxWxC with C 1 or 3", shelf->name);
     shelf->kind = BASIN_SHELF_SHAPES;
     shelf->count = count;
     shelf->height = height;

@@ -283,7 +283,7 @@ TEST(says_what_is_wrong) {
     config.batch = 1;
     bad[1] = FILES;
     assert_int_equal(basin_picture_feed_new(&feed, &config, &error), BASIN_BAD_VALUE);
-    assert_string_equal(error.text, "item 1 is picture 23, want 0 to 22");
+    assert_string_equal(error.text, "item 1 is picture 23; expected 0 to 22");
     bad[1] = 1;
     config.augment.patch = 5;
     assert_int_equal(basin_picture_feed_new(&feed, &config, &error), BASIN_BAD_VALUE);

@@ -163,7 +163,7 @@ TEST(idx_that_lies) {
     size_t size = make_idx(bytes, (const int[]){5, 6, 7}, 3);
     folder_path(path, state, "x.idx");
     assert_int_equal(file_put(path, bytes, size - 1), 0);
-    assert_fails(path, NULL, "%s: 209 bytes of pixels, want 5 pictures of 6 x 7 x 1");
+    assert_fails(path, NULL, "%s: 209 bytes of pixels; expected 5 pictures of 6 x 7 x 1");
     assert_int_equal(file_put(path, bytes, 9), 0);
     assert_fails(path, NULL, "%s: ends within its header");
     memset(bytes + 4, 0xff, 12);
@@ -171,17 +171,17 @@ TEST(idx_that_lies) {
     assert_fails(path, NULL, "%s: pictures of 4294967295 x 4294967295 pixels");
     bytes[2] = 0x0d;
     assert_int_equal(file_put(path, bytes, size), 0);
-    assert_fails(path, NULL, "%s: idx of type 0x0d, want bytes (0x08)");
+    assert_fails(path, NULL, "%s: idx of type 0x0d; expected bytes (0x08)");
     memcpy(bytes, "\0\0\10\1\0\0\0\2xy", 10);
     assert_int_equal(file_put(path, bytes, 10), 0);
-    assert_fails(path, NULL, "%s: idx of rank 1, want 3 or 4 (labels have rank 1)");
+    assert_fails(path, NULL, "%s: idx of rank 1; expected 3 or 4 (labels have rank 1)");
     folder_path(path, state, "y-idx3-ubyte.gz");
     size = make_idx(bytes, (const int[]){5, 6, 7}, 3);
     put_gz(path, bytes, size);
     assert_int_equal(truncate(path, 100), 0);
     assert_fails(path, NULL, "%s: damaged gz: it is cut off");
     assert_fails("/nowhere", NULL, "%s: cannot open for reading: No such file or directory");
-    assert_fails("/nowhere", "valid", "split 'valid', want train or test");
+    assert_fails("/nowhere", "valid", "split 'valid'; expected train or test");
 }
 
 TEST(cifar) {
@@ -206,7 +206,8 @@ TEST(cifar) {
     basin_picture_free(&picture);
     folder_path(path, state, "data_batch_2.bin");
     assert_int_equal(file_put(path, bytes, 3000), 0);
-    assert_fails(path, NULL, "%s: 3000 bytes, want records of 3073 (CIFAR-10) or 3074 (CIFAR-100)");
+    assert_fails(path, NULL,
+                 "%s: 3000 bytes; expected records of 3073 (CIFAR-10) or 3074 (CIFAR-100)");
     unlink(path);
 }
 
@@ -267,8 +268,7 @@ TEST(shapes) {
                            "shapes:5:99999999999999999999",
                            "shapes:5:1:8x8x4294967297"};
     for (int i = 0; i < 8; i++)
-        assert_fails(wrong[i], NULL,
-                     "'%s' names no generated pictures, want shapes:COUNT:SEED:HxWxC, C 1 or 3");
+        assert_fails(wrong[i], NULL, "'%s': expected shapes:COUNT:SEED:HxWxC with C 1 or 3");
 }
 
 TEST(held_out) {

@@ -30,7 +30,7 @@ TEST(what_is_no_picture_is_refused) {
     basin_pictures *pictures;
     const float bad[2] = {0.5F, 1.5F};
     assert_int_equal(basin_pictures_from_memory(&pictures, &picture, 0, &error), BASIN_BAD_VALUE);
-    assert_string_equal(error.text, "0 pictures, wanted at least one");
+    assert_string_equal(error.text, "0 pictures; expected at least one");
     assert_int_equal(basin_pictures_from_memory(&pictures, &picture, 1, &error), BASIN_BAD_VALUE);
     assert_string_equal(error.text, "a picture has no pixels");
     uint8_t pixel[12] = {0};
