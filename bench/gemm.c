@@ -199,9 +199,10 @@ static void problem_free(problem *p) {
 static void problem_run(problem *p, int way, int threads) {
     const shape *s = p->shape;
     if (way == BLAS) {
-        cblas_sgemm(CblasRowMajor, s->a_transposed ? CblasTrans : CblasNoTrans, CblasNoTrans, (int)s->m,
-                    (int)s->n, (int)s->k, 1.0F, p->a, (int)(s->a_transposed ? s->m : s->k), p->b,
-                    (int)s->n, s->finish == ADD ? 1.0F : 0.0F, p->c, (int)s->n);
+        cblas_sgemm(CblasRowMajor, s->a_transposed ? CblasTrans : CblasNoTrans, CblasNoTrans,
+                    (int)s->m, (int)s->n, (int)s->k, 1.0F, p->a,
+                    (int)(s->a_transposed ? s->m : s->k), p->b, (int)s->n,
+                    s->finish == ADD ? 1.0F : 0.0F, p->c, (int)s->n);
         return;
     }
     p->out = (output){p->c, s->n, s->finish};
