@@ -250,8 +250,11 @@ def _of_arrow(table, what):
 def _of_arrow_column(name, column, pyarrow):
     kinds = pyarrow.types
     category = kinds.is_dictionary(column.type)
-    if category:
-        column = column.cast(column.type.value_type)
+    if category:  # by hand: Arrow casts no dictionary of string views
+        kind = column.type.value_type
+        kind = pyarrow.large_string() if str(kind) in _TEXTS else kind
+        chunks = [chunk.dictionary.cast(kind).take(chunk.indices) for chunk in column.chunks]
+        column = pyarrow.chunked_array(chunks, kind)
     kind, there = column.type, None
     if column.null_count:
         there = ~numpy.asarray(column.is_null())
