@@ -1,0 +1,27 @@
+/* Small runs of anomaly train and graph train for kills, and their data. */
+#ifndef TESTS_CLI_KILL_WORK_H
+#define TESTS_CLI_KILL_WORK_H
+
+#include "program/accounts.h"
+#include "program/kill.h"
+#include "tasks/graphs/graph_world.h"
+
+#define ANOMALY                                                                                    \
+    "anomaly train accounts.csv transfers.csv --blocks 1 --dim 16 --head-dim 8 --memories 16 "     \
+    "--hidden 16 --members 2 --patience 0 --evaluate 5 --threads 1 --quiet --save-every 0 "
+
+#define GRAPH                                                                                      \
+    "graph train set.safetensors --dim 16 --heads 2 --head-dim 8 --memories 16 --blocks 1 "        \
+    "--hidden 8 --walks 4 --edge-walks 2 --threads 1 -q --save-every 0.02 "
+
+static inline int make_set(void **state) {
+    char path[PATH_TEXT];
+    basin_graphset set;
+    if (folder_new(state)) return -1;
+    world_new(&set, BASIN_GRAPHS_CLASSES, 60, 4, NULL);
+    assert_ok(basin_graphset_write(folder_path(path, state, "set.safetensors"), &set, &failure));
+    basin_graphset_free(&set);
+    return 0;
+}
+
+#endif
