@@ -163,24 +163,3 @@ def test_deep_pictures_of_pil():
 def test_holes_that_are_none_are_refused(fitted, stripes, hole, told):
     with pytest.raises(basin.BasinError, match=told):
         fitted.complete(stripes[0], **hole)
-
-
-def test_samples_of_an_energy(stripes):
-    small = {name: value for name, value in SMALL.items() if name != "epochs"}
-    model = tasks.ImageCompleter(objective="match", epochs=2, **small).fit(stripes)
-    drawn = model.sample(3, steps=4, seed=2)
-    assert drawn.shape[:3] == (3, 16, 16) and drawn.dtype == numpy.uint8
-    assert (model.sample(2, steps=4, seed=2) == drawn[:2]).all()
-    assert not (model.sample(3, steps=4, seed=3) == drawn).all()
-    assert model.energies(stripes[:5]).shape == (5,)
-    assert (model.outlier_scores(stripes[:5]) > 0).all()
-    assert "match" in model.settings_["objective"]
-
-
-def test_a_completer_has_no_samples(fitted, stripes):
-    with pytest.raises(basin.BasinError, match="objective match"):
-        fitted.sample(1)
-    with pytest.raises(basin.BasinError, match="no energies"):
-        fitted.energies(stripes[:2])
-    with pytest.raises(basin.BasinError, match="no outlier"):
-        fitted.outlier_scores(stripes[:2])

@@ -244,7 +244,7 @@ typedef struct basin_train_task basin_train_task;
  * basin_command_NOUN_VERB. */
 /* clang-format off */
 #define BASIN_COMMANDS(X) \
-    X(image_train) X(image_complete) X(image_sample) X(image_eval) X(image_report) X(image_export) \
+    X(image_train) X(image_complete) X(image_eval) X(image_report) X(image_export) \
     X(anomaly_train) X(anomaly_score) X(anomaly_eval) X(anomaly_explain) X(anomaly_report) \
     X(anomaly_compare) \
     X(node_train) X(node_predict) X(node_eval) X(node_explain) \

@@ -1,5 +1,4 @@
 /* basin image train, eval, export. */
-#include "base/file.h"
 #include "basin/tasks/metrics.h"
 #include "program/cli.h"
 
@@ -89,112 +88,6 @@ const basin_command basin_command_image_train = {
     BASIN_TRAINS("image", .prepare = fit, .train = train, .print = put_training,
                  .close = close_training, .validates = true)};
 
-/* ---- sample ---- */
-
-#undef OPTIONS
-typedef struct sample_options {
-    BASIN_ARGS;
-    const char *folder;
-    int64_t count, steps;
-    double alpha;
-} sample_options;
-#define OPTIONS sample_options
-
-static const basin_option sample_table[] = {
-    BASIN_INTEGER(count, "count", "N", 1, 1e6, .letter = 'n', .initial = 64),
-    BASIN_TEXT(output, 'o', "output", "FILE.png", .writes = true, .text = "samples.png"),
-    BASIN_TEXT(folder, 0, "folder", "FOLDER"),
-    BASIN_INTEGER(steps, "steps", "N", 0, 10000),
-    BASIN_REAL(alpha, "alpha", "X", 0, 1e6),
-    BASIN_INTEGER(seed, "seed", "N", 0, 9007199254740991.0),
-    BASIN_COMPUTE_OPTIONS,
-    BASIN_OPTIONS_LAST,
-};
-
-typedef struct sampling {
-    sample_options *o;
-    basin_image_model *model;
-    basin_picture *picture; /* [count] */
-    double *energy;         /* [steps + 1] */
-    int64_t steps;
-} sampling;
-
-static basin_status check_sample(void *context, basin_error *error) {
-    const sample_options *o = ((sampling *)context)->o;
-    if (basin_text_ends(o->output, ".png")) return BASIN_OK;
-    return basin_usage(error, "--output %s: needs a name that ends in .png", o->output);
-}
-
-static basin_status sample(void *context, basin_error *error) {
-    sampling *j = context;
-    sample_options *o = j->o;
-    j->steps = o->steps ? o->steps : BASIN_IMAGE_SAMPLE_STEPS;
-    BASIN_TRY(BASIN_NEW(&j->picture, o->count, "samples", error));
-    BASIN_TRY(BASIN_NEW(&j->energy, j->steps + 1, "samples", error));
-    basin_image_descent how = {o->steps, o->alpha, (uint64_t)o->seed};
-    BASIN_TRY(basin_image_open(&j->model, o->operand[0], o->compute, error));
-    BASIN_TRY(basin_image_set_descent(j->model, &how, error));
-    return basin_image_sample(j->picture, j->energy, j->model, o->count, &o->watch.watch, error);
-}
-
-/* Rows of about as many pictures as there are rows, with a grey line between them. */
-static basin_status draw_sheet(basin_picture *sheet, const basin_picture *p, int64_t count,
-                               basin_error *error) {
-    int64_t columns = 1, each = p->width + 1, size = p->channels;
-    while (columns * columns < count) columns++;
-    int64_t rows = (count + columns - 1) / columns;
-    BASIN_TRY(basin_picture_resize_memory(sheet, rows * each + 1, columns * each + 1, p->channels,
-                                          error));
-    memset(sheet->pixel, 128, (size_t)(sheet->height * sheet->width * size));
-    for (int64_t y = 0; y < count * p->height; y++) {
-        int64_t i = y / p->height, line = i / columns * each + 1 + y % p->height;
-        memcpy(sheet->pixel + (line * sheet->width + i % columns * each + 1) * size,
-               p[i].pixel + y % p->height * p->width * size, (size_t)(p->width * size));
-    }
-    return BASIN_OK;
-}
-
-static basin_status write_samples(void *context, basin_error *error) {
-    const sampling *j = context;
-    const sample_options *o = j->o;
-    char path[4096];
-    BASIN_AT_EXIT(basin_picture_free) basin_picture sheet = {0};
-    BASIN_TRY(draw_sheet(&sheet, j->picture, o->count, error));
-    BASIN_TRY(basin_picture_write_png(o->output, &sheet, error));
-    if (o->folder) BASIN_TRY(basin_folder_make(o->folder, error));
-    for (int64_t i = 0; o->folder && i < o->count; i++) {
-        snprintf(path, sizeof path, "%s/%04lld.png", o->folder, (long long)i);
-        BASIN_TRY(basin_picture_write_png(path, &j->picture[i], error));
-    }
-    return BASIN_OK;
-}
-
-static void put_samples(basin_record *r, const void *context) {
-    const sampling *j = context;
-    basin_record_fields(r, "pictures=%lld;sheet=%s", (long long)j->o->count, j->o->output);
-    if (j->o->folder) basin_record_text(r, "folder", j->o->folder);
-    if (!isfinite(j->energy[0])) basin_record_note(r, "the field is free: there is no energy");
-    if (!isfinite(j->energy[0])) return;
-    basin_record_numbers(r, ".energies", j->energy, j->steps + 1);
-    for (int64_t i = 0; i <= 4; i++) {
-        char key[60];
-        snprintf(key, sizeof key, "|mean energy before step %lld", (long long)(i * j->steps / 4));
-        basin_record_number(r, key, "%.3f", j->energy[i * j->steps / 4]);
-    }
-}
-
-static void close_sample(void *context) {
-    sampling *j = context;
-    for (int64_t i = 0; j->picture && i < j->o->count; i++) basin_picture_free(&j->picture[i]);
-    BASIN_FREE(j->picture, j->energy);
-    basin_image_close(j->model);
-}
-
-const basin_command basin_command_image_sample = {
-    BASIN_COMMAND("image sample", sample_table),
-    BASIN_USES(sampling, .prepare = check_sample, .work = sample, .print = put_samples,
-               .finish = write_samples, .close = close_sample)};
-
 /* ---- eval ---- */
 
 #undef OPTIONS
@@ -239,46 +132,38 @@ static void put_extremes(basin_record *r, const char *key, const char *title, co
         int64_t at = s->order[worst ? s->pictures - 1 - i : i];
         basin_record_row(r);
         basin_record_text(r, "name", basin_pictures_name(name, e->pictures, s->index[at]));
-        if (s->match) basin_record_number(r, "outlier", "%.4f", s->picture_outlier[at]);
-        if (s->picture_energy) basin_record_number(r, "energy", "%.3f", s->picture_energy[at]);
-        basin_record_number(r, s->match ? "error" : "mse", "%.4f", s->picture_mse[at]);
+        basin_record_number(r, "mse", "%.4f", s->picture_mse[at]);
     }
     basin_record_end(r);
 }
 
 #define F(member, ...) BASIN_FIELD(basin_image_scores, member, __VA_ARGS__)
-static const basin_field
-    score_fields[] = {F(pictures, "pictures"), F(unreadable, "unreadable"), F(masks, "masks"), {0}},
-    match_fields[] = {F(mse, "match|squared error of the gradient", "%.4f"),
-                      F(mse_deviation, "match_deviation|its deviation", "%.4f"),
-                      {0}},
-    completion_fields[] = {F(mse, "mse|MSE on occluded patches", "%.4f"),
-                           F(mse_deviation, "mse_deviation|deviation over masks", "%.4f"),
-                           F(mean_mse, "mean_mse|MSE of the mean colour", "%.4f"),
-                           F(psnr, "psnr", "%.2f dB"),
-                           F(psnr_deviation, ".psnr_deviation"),
-                           F(ssim, "ssim", "%.4f"),
-                           F(ssim_deviation, ".ssim_deviation"),
-                           {0}};
+static const basin_field score_fields[] = {
+    F(pictures, "pictures"),
+    F(unreadable, "unreadable"),
+    F(masks, "masks"),
+    F(mse, "mse|MSE on occluded patches", "%.4f"),
+    F(mse_deviation, "mse_deviation|deviation over masks", "%.4f"),
+    F(mean_mse, "mean_mse|MSE of the mean colour", "%.4f"),
+    F(psnr, "psnr", "%.2f dB"),
+    F(psnr_deviation, ".psnr_deviation"),
+    F(ssim, "ssim", "%.4f"),
+    F(ssim_deviation, ".ssim_deviation"),
+    {0}};
 #undef F
 
 static void put_scores(basin_record *r, const void *context) {
     const evaluation *e = context;
     const basin_image_scores *s = &e->scores;
-    double mean, deviation, *each = s->match ? s->picture_energy : s->picture_mse;
+    double mean, deviation;
     basin_record_struct(r, score_fields, s);
-    basin_record_struct(r, s->match ? match_fields : completion_fields, s);
-    if (each) basin_mean_deviation(&mean, &deviation, each, s->pictures);
-    if (!s->match)
-        basin_record_number(r, "mse_deviation_pictures|deviation over pictures", "%.4f", deviation);
-    else if (each)
-        basin_record_fields(r, "energy=%.3f;energy_deviation=%.3f", mean, deviation);
+    basin_mean_deviation(&mean, &deviation, s->picture_mse, s->pictures);
+    basin_record_number(r, "mse_deviation_pictures|deviation over pictures", "%.4f", deviation);
     if (s->trained_on >= 0) basin_record_integer(r, "trained_on", s->trained_on);
     if (s->trained_on > 0)
         basin_record_note(r, "this is not a held-out score%s",
                           s->trained_on_about ? "; trained on is an estimate" : "");
-    put_extremes(r, "best", s->match ? "best, by their outlier score:" : "best, by their MSE:", e,
-                 false);
+    put_extremes(r, "best", "best, by their MSE:", e, false);
     put_extremes(r, "worst", "worst:", e, true);
 }
 

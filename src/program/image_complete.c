@@ -12,7 +12,7 @@
 typedef struct options {
     BASIN_ARGS;
     const char *model, *mask, *fit;
-    int64_t looks, samples, limit;
+    int64_t looks, limit;
     double most_hidden, ratio, texture;
     bool plain, frames;
     basin_image_descent descent;
@@ -31,10 +31,9 @@ static const basin_option table[] = {
     BASIN_FLAG(plain, "plain"),
     BASIN_OPTIONS_DESCENT,
     BASIN_FLAG(frames, "frames"),
-    BASIN_INTEGER(samples, "samples", "K", 1, 1000, .initial = 1),
     BASIN_INTEGER(limit, "limit", "N", 0, 1e12),
     BASIN_COMPUTE_OPTIONS,
-    BASIN_OPTION_SEED_FOR("mask=random,samples!=1"),
+    BASIN_OPTION_SEED_FOR("mask=random"),
     BASIN_OPTION_QUIET,
     BASIN_OPTIONS_END,
 };
@@ -315,21 +314,13 @@ static basin_status complete_one(job *j, basin_picture *picture, int64_t i, basi
     basin_status status = basin_pictures_load(picture, j->pictures, i, error);
     if (!status)
         status = masks_set(&j->how, &j->masks, name, j->pictures, i, j->o->most_hidden, error);
-    for (int64_t k = 0; k < j->o->samples; k++) {
-        char part[STEM + 24];
-        basin_image_descent descent = {j->o->descent.steps, j->o->descent.alpha,
-                                       (uint64_t)(j->o->seed + k + 1)};
-        snprintf(part, sizeof part, k ? "%s.%lld" : "%s", name, (long long)(k + 1));
-        if (!status && j->o->samples > 1) /* each has other noise */
-            status = basin_image_set_descent(j->model, &descent, error);
-        if (!status) status = basin_image_complete(&done, j->model, picture, 1, &j->how, error);
-        if (status) return skip(j, i, status, error);
-        note_convergence(j, name);
-        note_texture(j, name, &done);
-        note_dark(j);
-        status = write_results(j, i, part, &done, error);
-        basin_image_completion_free(&done);
-    }
+    if (!status) status = basin_image_complete(&done, j->model, picture, 1, &j->how, error);
+    if (status) return skip(j, i, status, error);
+    note_convergence(j, name);
+    note_texture(j, name, &done);
+    note_dark(j);
+    status = write_results(j, i, name, &done, error);
+    basin_image_completion_free(&done);
     j->done++;
     return status;
 }
@@ -392,20 +383,6 @@ static basin_status check(void *context, basin_error *error) {
     return basin_usage(error, "no pictures given after %s", o->operand[0]);
 }
 
-/* Options that have no effect with a model of this kind are errors. */
-static basin_status check_kind(const job *j, basin_error *error) {
-    static const char *const idle[] = {"fit", "looks", "texture", "plain"};
-    char objective[16];
-    BASIN_TRY(basin_settings_get(objective, sizeof objective, basin_image_get_settings(j->model),
-                                 "objective", error));
-    bool match = !strcmp(objective, "match");
-    for (int i = 0; i < 4 && match; i++)
-        if (basin_option_given(&j->o->args, idle[i]))
-            return basin_usage(error, "--%s has no effect on a model of objective match", idle[i]);
-    if (match || j->o->samples == 1) return BASIN_OK;
-    return basin_usage(error, "--samples needs a model of objective match");
-}
-
 /* A folder, which is made; or one file, for one picture, that is none of those read. */
 static basin_status open_output(job *j, basin_error *error) {
     static const char *const other[] = {".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff"};
@@ -417,7 +394,7 @@ static basin_status open_output(job *j, basin_error *error) {
             return basin_usage(
                 error, "-o %s: results are PNG files; needs a name that ends in .png", output);
     j->single = !folder && basin_text_ends(output, ".png");
-    int64_t count = j->o->samples * (j->o->limit == 1 ? 1 : basin_pictures_count(j->pictures));
+    int64_t count = j->o->limit == 1 ? 1 : basin_pictures_count(j->pictures);
     if (j->single && count > 1)
         return basin_usage(error, "-o %s names a file, and there are %lld pictures; needs a folder",
                            output, (long long)count);
@@ -445,7 +422,6 @@ static basin_status complete(void *context, basin_error *error) {
                                       .frames = o->frames};
     if (!model) BASIN_TRY(basin_models_find(shipped, "photos", error));
     BASIN_TRY(basin_args_image(&j->model, &o->args, &o->descent, model ? model : shipped, error));
-    BASIN_TRY(check_kind(j, error));
     BASIN_TRY(basin_pictures_open(&j->pictures, (const char *const *)o->operand + first,
                                   o->operands - first, "test", error));
     BASIN_TRY(masks_open(&j->masks, o->mask, error));

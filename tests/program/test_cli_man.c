@@ -153,7 +153,7 @@ TEST(lints_pages) {
 /* Words, the last of them unfinished, and what bash offers. */
 static const char *const completed[][2] = {
     {"im", "image"},
-    {"image ''", "train complete sample eval report export"},
+    {"image ''", "train complete eval report export"},
     {"image train --pre", "--preset"},
     {"image train --preset fas", "fashion-large fashion"},
     {"image train --backend ''", "ref cpu cuda"},

@@ -72,16 +72,4 @@ TEST(clothes_are_completed) {
     assert_contains(p->out, "\"trained_on\": 0");
 }
 
-static double outlier(void **state, const char *pictures, const char *key) {
-    return json_number(run_json(run(state, "image eval %s %s --masks 1 --threads 1 --json -q",
-                                    MODEL("clothes"), pictures)),
-                       key);
-}
-
-TEST(pictures_that_do_not_belong_are_found) {
-    run_ok(state, "image sample %s -n 4 --folder p -o p.png --threads 1 -q", MODEL("clothes"));
-    assert_true(outlier(state, "p", "worst.0.outlier") <
-                outlier(state, "shapes:4:1:28x28x1", "best.0.outlier"));
-}
-
 int main(void) { return tests_run(folder_new, folder_remove); }

@@ -49,8 +49,6 @@ BASIN_API basin_status basin_image_write(const char *path, basin_image_model *mo
 typedef struct basin_image_descent {
     int64_t steps; /* a maximum for models with the setting implicit */
     double alpha;
-    uint64_t seed; /* seed of the noise that pixels descend from, with the objective match; such
-                      models take 60 steps of 0.025 by default */
 } basin_image_descent;
 
 /* Sets the descent for completing and scoring from now on; files keep the model's own. An error for
@@ -111,18 +109,6 @@ BASIN_API basin_status basin_image_train(basin_image_model **model, basin_outcom
                                          const basin_settings *settings,
                                          const basin_image_data *data,
                                          const basin_training *training, basin_error *error);
-
-/* ---- samples ---- */
-
-enum { BASIN_IMAGE_SAMPLE_STEPS = 60 }; /* where the descent does not say */
-
-/* Draws `count` pictures, each zeroed or a picture, by a descent from noise down the energy of a
- * model of the objective match; picture i is a function of the model, the descent (its seed) and i.
- * `energy`, where not NULL, gets the mean over pictures before each step and at the end, [steps +
- * 1], NaN where the field is free and there is none. */
-BASIN_API basin_status basin_image_sample(basin_picture *picture, double *energy,
-                                          basin_image_model *model, int64_t count,
-                                          const basin_watch *watch, basin_error *error);
 
 /* ---- completing ---- */
 
@@ -200,12 +186,6 @@ typedef struct basin_image_scores {
     int64_t trained_on;    /* how many of them the model was trained on; -1: it does not know */
     bool trained_on_about; /* that number is an estimate, from a part of the pictures */
     double mean_mse, mean_psnr; /* errors of a baseline: the mean colour of the shown patches */
-    /* Models with the objective match: `mse` is the error of the field against its target, at
-     * points between the pictures and noise, `masks` draws of each; `order` is by outlier. */
-    bool match;
-    double *picture_energy;  /* [pictures]; NULL where the field is free, and of other models */
-    double *picture_outlier; /* [pictures] outlier score, higher for pictures unlike the training
-                                data; or NULL */
 } basin_image_scores;
 
 BASIN_API basin_status basin_image_score(basin_image_scores *scores, basin_image_model *model,

@@ -73,43 +73,6 @@ basin_status basin_image_net_declare(basin_image_net *net, basin_params *params,
 basin_expr basin_image_net_forward(const basin_image_net *net, basin_expr patches,
                                    basin_expr replaced);
 
-/* ---- energies of pictures, trained by matching their gradient (match.c) ---- */
-
-enum { BASIN_MATCH_SCALES = 8 };
-typedef struct basin_match_config {
-    basin_image_net_config net;   /* of a free field; else the block's sizes alone */
-    int64_t size, channels, side; /* pixels of a picture and of a patch */
-    int scales;                   /* at most so many sizes of patches, a block for each */
-    bool free;                    /* what the network says, which is no gradient */
-} basin_match_config;
-
-typedef struct basin_match_scale {
-    int64_t side;
-    basin_expr enc_w, enc_b, pos; /* [C side side, D] [D] [N, D] */
-    basin_block block;
-    basin_pattern pattern;
-} basin_match_scale;
-
-typedef struct basin_match {
-    basin_match_config config;
-    basin_image_net net;
-    basin_match_scale scale[BASIN_MATCH_SCALES];
-    basin_expr curve, slope; /* [N, P] */
-} basin_match;
-
-basin_status basin_match_declare(basin_match *match, basin_params *params,
-                                 const basin_match_config *config);
-/* Patches [B, N, P] -> the energy of each picture [B], that of the blocks + curve x^2 / 2 + slope
- * x; NULL where the field is free. */
-basin_expr basin_match_energy(const basin_match *match, basin_expr patches);
-/* Its gradient [B, N, P], or the free field. */
-basin_expr basin_match_field(const basin_match *match, basin_expr patches, basin_expr energy);
-/* The squared error of the field, mean over the values of each picture [B], at a place between it
- * and noise that the seed (index [2]) draws. */
-basin_expr basin_match_errors(const basin_match *match, basin_expr patches, basin_expr seed);
-/* c(t): how fast the true field leads on at t of the way from noise (0) to a picture (1). */
-double basin_match_speed(double t);
-
 /* The edge features as the reconstruction head sees them, [pairs, P] (or [pairs, 1]): sums over
  * heads of edge_w by the factor of the scores. */
 basin_expr basin_graphs_edges(const basin_graphs *model, const basin_graphs_batch *batch);

@@ -1,10 +1,8 @@
 /* Scoring completions; see image.h. */
-#include "base/states.h"
 #include "tasks/pictures/image.h"
 
 #include "base/clock.h"
 #include "base/sort.h"
-#include "basin/random.h"
 #include "basin/tasks/metrics.h"
 #include "basin/tasks/metrics_picture.h"
 
@@ -21,7 +19,6 @@ typedef struct state {
     double *sum;                   /* [MEASURES, masks] over pictures */
     float *plane[2];               /* [channels, size, size] completed and true, 0 .. 1 */
     bool structure;                /* whether a picture is large enough for SSIM's window */
-    basin_plan *errors;            /* of the objective match: those of the field */
 } state;
 
 /* Seed of mask seed 0, apart from those of training. */
@@ -134,78 +131,6 @@ static void draw_masks(state *s, const basin_picture_feed_batch *batch, uint64_t
     }
 }
 
-/* Outlier scores of a batch: the error of the field early on the way from noise to the picture, by
- * the root of the picture's variance (what has little contrast has little error anyhow), the mean
- * of a few places; noise is the same for all pictures. Chosen in docs/lab/pictures.md. */
-static basin_status find_outliers(state *s, const basin_picture_feed_batch *batch, double *outlier,
-                                  basin_error *error) {
-    static const double place[] = {0.15, 0.25, 0.35, 0.15, 0.25, 0.35};
-    enum { PLACES = sizeof place / sizeof *place };
-    int64_t size = s->tokens * s->values;
-    BASIN_SCRATCH_RAW(float, noise, size, "scores", error);
-    BASIN_SCRATCH_RAW(float, x, batch->count *size, "scores", error);
-    BASIN_SCRATCH_RAW(double, each, s->batch, "scores", error);
-    for (int k = 0; k < PLACES; k++) {
-        double t = place[k];
-        basin_random_fill_normal(noise, MASK_SEED, (uint64_t)k, 0, (size_t)size);
-        for (int64_t i = 0; i < batch->count * size; i++)
-            x[i] = (float)(t * (double)batch->values[i] + (1 - t) * (double)noise[i % size]);
-        BASIN_TRY(basin_image_field_run(&s->runner, s->output, each, x, batch->count, error));
-        for (int64_t i = 0; i < batch->count; i++) {
-            const float *truth = batch->values + i * size, *field = s->output + i * size;
-            double sum = 0, square = 0, mean = 0;
-            for (int64_t v = 0; v < size; v++) {
-                double miss = (double)field[v] - ((double)noise[v] - (double)truth[v]);
-                sum += miss * miss / (double)size;
-                mean += (double)truth[v] / (double)size;
-                square += (double)truth[v] * (double)truth[v] / (double)size;
-            }
-            outlier[i] += sum / sqrt(fmax(0, square - mean * mean) + 0.1) / PLACES;
-        }
-    }
-    return BASIN_OK;
-}
-
-/* The energies of a batch, and how well the field matches at one place per draw between each
- * picture and noise. */
-static basin_status match_batch(state *s, const basin_picture_feed_batch *batch,
-                                basin_error *error) {
-    basin_image_scores *r = s->scores;
-    const basin_image_graph *g = &s->runner.graph;
-    int64_t at = r->pictures;
-    BASIN_SCRATCH(double, each, s->batch, "scores", error);
-    BASIN_TRY(
-        basin_image_field_run(&s->runner, s->output, each, batch->values, batch->count, error));
-    for (int64_t i = 0; i < batch->count; i++) {
-        r->index[at + i] = batch->index[i];
-        if (r->picture_energy) r->picture_energy[at + i] = each[i];
-    }
-    BASIN_TRY(find_outliers(s, batch, r->picture_outlier + at, error));
-    BASIN_TRY(basin_image_write_batch(s->errors, g, batch->values, NULL, batch->count, error));
-    for (int m = 0; m < r->masks; m++) {
-        int32_t seed[2] = {MASK_SEED + (int32_t)s->scoring->first_mask + m, (int32_t)at};
-        BASIN_TRY(basin_values_write(s->errors, g->seed, seed, BASIN_I32, error));
-        BASIN_TRY(basin_plan_run(s->errors, error));
-        BASIN_TRY(basin_values_read(s->errors, g->errors, each, BASIN_F64, error));
-        for (int64_t i = 0; i < batch->count; i++) {
-            r->picture_mse[at + i] += each[i] / r->masks;
-            s->sum[MSE * r->masks + m] += each[i];
-        }
-    }
-    r->pictures += batch->count;
-    return BASIN_OK;
-}
-
-static basin_status make_matching(state *s, basin_error *error) {
-    const basin_image_graph *g = &s->runner.graph;
-    basin_plan_spec spec = {.output = &g->errors, .outputs = 1};
-    s->scores->match = g->errors != NULL;
-    if (g->errors)
-        BASIN_TRY(BASIN_NEW(&s->scores->picture_outlier, s->set->items, "scores", error));
-    if (g->energy) BASIN_TRY(BASIN_NEW(&s->scores->picture_energy, s->set->items, "scores", error));
-    return g->errors ? basin_plan_new(&s->errors, s->model->store, &spec, error) : BASIN_OK;
-}
-
 static basin_status score_batch(state *s, const basin_picture_feed_batch *batch,
                                 basin_error *error) {
     basin_image_scores *r = s->scores;
@@ -237,7 +162,7 @@ static basin_status score_all(state *s, basin_error *error) {
         basin_picture_feed_batch batch;
         BASIN_TRY(basin_picture_feed_next(&batch, s->feed, error));
         if (!batch.count) return BASIN_OK;
-        BASIN_TRY((s->errors ? match_batch : score_batch)(s, &batch, error));
+        BASIN_TRY(score_batch(s, &batch, error));
         double speed = (double)s->scores->pictures / (basin_clock() - begun);
         basin_watch_progress(s->scoring->watch, "scoring", s->scores->pictures, s->set->items,
                              speed, "images");
@@ -246,10 +171,10 @@ static basin_status score_all(state *s, basin_error *error) {
 
 /* Equal errors in the order of the pictures. */
 static basin_status rank(basin_image_scores *scores, basin_error *error) {
-    const double *by = scores->match ? scores->picture_outlier : scores->picture_mse;
     BASIN_SCRATCH_RAW(basin_ranked, all, scores->pictures, "a ranking", error);
     BASIN_TRY(BASIN_NEW_RAW(&scores->order, scores->pictures, "a ranking", error));
-    for (int64_t i = 0; i < scores->pictures; i++) all[i] = (basin_ranked){by[i], i};
+    for (int64_t i = 0; i < scores->pictures; i++)
+        all[i] = (basin_ranked){scores->picture_mse[i], i};
     qsort(all, (size_t)scores->pictures, sizeof *all, basin_lower_first);
     for (int64_t i = 0; i < scores->pictures; i++) scores->order[i] = all[i].at;
     return BASIN_OK;
@@ -268,7 +193,6 @@ static void summarise(state *s) {
     r->psnr = r->ssim = r->mean_psnr = NAN;
     double unused;
     spread(&r->mse, &r->mse_deviation, s, MSE);
-    if (s->errors) return;
     spread(&r->mean_mse, &unused, s, MEAN_MSE);
     if (!s->scoring->fast) spread(&r->psnr, &r->psnr_deviation, s, PSNR);
     if (!s->scoring->fast) spread(&r->mean_psnr, &unused, s, MEAN_PSNR);
@@ -296,8 +220,7 @@ static basin_status begin(state *s, basin_error *error) {
     if (s->batch > s->set->items) s->batch = s->set->items;
     BASIN_TRY(make_buffers(s, error));
     BASIN_TRY(basin_image_feed(&s->feed, s->set, c, s->batch, false, 0, s->scoring->watch, error));
-    BASIN_TRY(basin_image_runner_new(&s->runner, s->model, s->batch, error));
-    return make_matching(s, error);
+    return basin_image_runner_new(&s->runner, s->model, s->batch, error);
 }
 
 /* Whether the model was trained on these pictures. Who says that they were held out is held to it:
@@ -321,7 +244,6 @@ static basin_status check_seen(state *s, basin_error *error) {
 }
 
 static void end(state *s) {
-    basin_plan_free(s->errors);
     basin_image_runner_free(&s->runner);
     basin_picture_feed_free(s->feed);
     BASIN_FREE(s->output, s->mask, s->sum, s->plane[0], s->plane[1]);
@@ -351,12 +273,7 @@ basin_status basin_image_score_set(basin_image_scores *scores, basin_image_model
     return BASIN_OK;
 }
 
-static basin_status check_masks(const basin_image_scoring *how, const basin_image_settings *s,
-                                basin_error *error) {
-    if (basin_image_is_match(s) && (how->holes || how->ratio > 0))
-        return basin_fail(
-            error, BASIN_BAD_VALUE,
-            "holes or a ratio given, but the model's objective is match; expected complete");
+static basin_status check_masks(const basin_image_scoring *how, basin_error *error) {
     if (!(how->ratio >= 0 && how->ratio <= 1))
         return basin_fail(error, BASIN_BAD_VALUE, "ratio is %g; expected 0 to 1", how->ratio);
     if (how->ratio > 0 && how->holes)
@@ -370,14 +287,13 @@ basin_status basin_image_score(basin_image_scores *scores, basin_image_model *mo
                                const basin_image_scoring *scoring, basin_error *error) {
     BASIN_AT_EXIT(basin_image_set_close) basin_image_set set = {0};
     *scores = (basin_image_scores){0};
-    BASIN_TRY(check_masks(scoring, &model->settings, error));
+    BASIN_TRY(check_masks(scoring, error));
     BASIN_TRY(
         basin_image_set_open(&set, scoring->source, true, (uint64_t)model->settings.seed, error));
     return basin_image_score_set(scores, model, &set, scoring, error);
 }
 
 void basin_image_scores_free(basin_image_scores *scores) {
-    BASIN_FREE(scores->index, scores->picture_mse, scores->order, scores->picture_energy,
-               scores->picture_outlier);
+    BASIN_FREE(scores->index, scores->picture_mse, scores->order);
     *scores = (basin_image_scores){0};
 }

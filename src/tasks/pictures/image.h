@@ -23,39 +23,26 @@
     BASIN_BLOCK_SETTINGS(X)                                                                        \
     X(SWITCH, self_attention, "Whether a token attends to itself.",                                \
       .needs = "arch=et attention=on")                                                             \
-    X(SWITCH, cls, "A CLS token before the patches, as in the published code.",                    \
-      .needs = "objective=complete")                                                               \
+    X(SWITCH, cls, "A CLS token before the patches, as in the published code.")                    \
     X(CHOICE, init, BASIN_CHOICES("paper", "published"),                                           \
       "First values: all of them N(0, 0.02), as the paper has it; or as the published code draws " \
       "them.",                                                                                     \
-      .needs = "arch=et objective=complete,field=free")                                            \
-    X(CHOICE, objective, BASIN_CHOICES("complete", "match"),                                       \
-      "What is learnt: to complete what is masked; or an energy of whole pictures, by matching "   \
-      "its gradient on the way from noise to pictures, to draw samples (basin image sample).",     \
-      .absent = "complete")                                                                        \
-    X(CHOICE, field, BASIN_CHOICES("energy", "free"),                                              \
-      "What is matched: the gradient of an energy; or a free field of the same blocks or of a "    \
-      "ViT, which is not a gradient, for comparison.",                                             \
-      .absent = "energy", .needs = "objective=match")                                              \
-    X(INTEGER, scales, "K", 1, BASIN_MATCH_SCALES,                                                 \
-      "Sizes of patches with a block each, at most: PATCH and the next that divide SIZE.",         \
-      .absent = "1", .needs = "objective=match field=energy")                                      \
+      .needs = "arch=et")                                                                          \
     X(REAL, occlude, "N|SHARE", 0, 1 << 24,                                                        \
       "Patches of a picture that are occluded and count in the loss: a share of all where it is "  \
-      "below 1, else their number.",                                                               \
-      .needs = "objective=complete")                                                               \
+      "below 1, else their number.")                                                               \
     X(REAL, keep, "N|SHARE", 0, 1 << 24,                                                           \
       "How many of them are left as they are in training, or which share of them.",                \
-      .needs = "objective=complete holes!=1")                                                      \
+      .needs = "holes!=1")                                                                         \
     X(REAL, holes, "SHARE", 0, 1,                                                                  \
       "Share of the training pictures that lose one rectangle of patches instead, its sides 1/7 "  \
       "to 4/7 of the picture's; all of it is hidden.",                                             \
-      .absent = "0", .needs = "objective=complete")                                                \
+      .absent = "0")                                                                               \
     X(REAL, strokes, "SHARE", 0, 1,                                                                \
       "Share of these holes that are as a brush paints them: one to three strokes or spots of "    \
       "any "                                                                                       \
       "direction, up to a fifth of the picture wide.",                                             \
-      .absent = "0", .needs = "objective=complete holes!=0")                                       \
+      .absent = "0", .needs = "holes!=0")                                                          \
     X(CHANNELS, mean, "R,G,B",                                                                     \
       "Pixels become (value / 255 - mean) / deviation; 0: measured on the training pictures.")     \
     X(CHANNELS, deviation, "R,G,B", "The deviation of each channel; 0: measured.")
@@ -85,7 +72,6 @@ typedef struct basin_image_settings {
 extern const basin_task_settings basin_image_task;
 basin_status basin_image_settings_check(const void *values, basin_error *error);
 
-bool basin_image_is_match(const basin_image_settings *settings);        /* its objective */
 int64_t basin_image_tokens(const basin_image_settings *settings);       /* N */
 int64_t basin_image_patch_values(const basin_image_settings *settings); /* P */
 /* How many patches are occluded in training and scoring, and how many of them kept in training,
@@ -152,11 +138,9 @@ typedef struct basin_image_graph {
     basin_graph *graph;
     basin_params params;
     basin_image_net net;
-    basin_match match; /* of the objective match, instead of `net` */
     int64_t batch;
     basin_expr patches, replaced, occluded; /* inputs [B, N, P] [B, N] [B, N] */
-    basin_expr output;                      /* patches [B, N, P]; with objective match the field */
-    basin_expr energy, errors, seed; /* of match: [B], NULL where the field is free; [B]; [2] */
+    basin_expr output;                      /* patches [B, N, P] */
 } basin_image_graph;
 
 basin_status basin_image_graph_new(basin_image_graph *graph, const basin_image_settings *settings,
@@ -190,16 +174,6 @@ basin_status basin_image_runner_run(basin_image_runner *runner, float *output, /
                                     const float *patches,                      /* [count, N, P] */
                                     const uint8_t *mask,                       /* [count, N] */
                                     int64_t count, basin_error *error);
-
-/* ---- models of the objective match (match.c) ---- */
-
-/* The field at count <= batch pictures, [B, N, P], and their energies [B] where there are any. */
-basin_status basin_image_field_run(basin_image_runner *runner, float *field, double *energy,
-                                   const float *patches, int64_t count, basin_error *error);
-/* As basin_image_runner_run: a sample of what is replaced, given the rest. */
-basin_status basin_image_match_complete(basin_image_runner *runner, float *output,
-                                        const float *patches, const uint8_t *mask, int64_t count,
-                                        basin_error *error);
 
 /* ---- pixels ---- */
 

@@ -15,10 +15,6 @@ static const basin_setting table[] = {
         BASIN_SETTING_ENTRY) BASIN_LOOSE_SETTINGS(BASIN_LOOSE_ENTRY) BASIN_SETTINGS_END,
 };
 
-bool basin_image_is_match(const basin_image_settings *s) {
-    return basin_choice_is(s->objective, "match");
-}
-
 int64_t basin_image_tokens(const basin_image_settings *s) {
     return (s->size / s->patch) * (s->size / s->patch);
 }
@@ -77,11 +73,6 @@ static basin_status check_masks(const basin_image_settings *s, basin_error *erro
 basin_status basin_image_settings_check(const void *values, basin_error *error) {
     const basin_image_settings *s = values;
     BASIN_TRY(check_sizes(s, error));
-    bool free = basin_choice_is(s->field, "free");
-    if (basin_image_is_match(s) && !free && !basin_choice_is(s->arch, "et"))
-        return basin_fail(error, BASIN_BAD_VALUE,
-                          "arch is %s, whose layers have no energy; expected et, or field free",
-                          s->arch);
     BASIN_TRY(check_masks(s, error));
     if (s->positive_gamma && !basin_choice_is(s->arch, "et"))
         return basin_fail(error, BASIN_BAD_VALUE,
@@ -218,28 +209,10 @@ static basin_image_net_config net_config(const basin_image_settings *s) {
     return config;
 }
 
-static void build_match(basin_image_graph *g, const basin_image_settings *s) {
-    basin_match_config config = {.net = net_config(s),
-                                 .size = s->size,
-                                 .channels = s->channels,
-                                 .side = s->patch,
-                                 .scales = (int)s->scales,
-                                 .free = basin_choice_is(s->field, "free")};
-    g->seed = basin_index(g->graph, "seed", BASIN_SHAPE(2));
-    if (basin_match_declare(&g->match, &g->params, &config) != BASIN_OK) return;
-    g->energy = basin_match_energy(&g->match, g->patches);
-    g->output = basin_match_field(&g->match, g->patches, g->energy);
-    g->errors = basin_match_errors(&g->match, g->patches, g->seed);
-}
-
 static void build(basin_image_graph *g, const basin_image_settings *s) {
     int64_t N = basin_image_tokens(s), P = basin_image_patch_values(s);
     basin_image_net_config config = net_config(s);
     g->patches = basin_input(g->graph, "patches", BASIN_SHAPE(g->batch, N, P));
-    if (basin_image_is_match(s)) {
-        build_match(g, s);
-        return;
-    }
     g->replaced = basin_input(g->graph, "replaced", BASIN_SHAPE(g->batch, N));
     g->occluded = basin_input(g->graph, "occluded", BASIN_SHAPE(g->batch, N));
     if (basin_image_net_declare(&g->net, &g->params, &config) == BASIN_OK)
@@ -391,12 +364,11 @@ static basin_status go_on(basin_image_settings *settings, const basin_run *run,
 }
 
 /* Layers are weights, steps of a descent are not. */
-static const char *const same_et[] = {
-    "arch",      "channels", "size",       "patch", "dim",       "heads", "head_dim", "memories",
-    "attention", "hopfield", "learn_beta", "cls",   "objective", "field", "scales",   NULL};
-static const char *const same_vit[] = {"arch",      "channels", "size",     "patch", "dim",
-                                       "heads",     "head_dim", "memories", "steps", "cls",
-                                       "objective", "field",    NULL};
+static const char *const same_et[] = {"arch",       "channels", "size",     "patch",     "dim",
+                                      "heads",      "head_dim", "memories", "attention", "hopfield",
+                                      "learn_beta", "cls",      NULL};
+static const char *const same_vit[] = {"arch",     "channels", "size",  "patch", "dim", "heads",
+                                       "head_dim", "memories", "steps", "cls",   NULL};
 
 /* What has no weights may differ: steps, alpha. */
 static basin_status read_weights(basin_image_settings *its, const basin_image_settings *settings,

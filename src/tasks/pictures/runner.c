@@ -13,12 +13,7 @@ basin_status basin_image_set_descent(basin_image_model *model, const basin_image
                           (long long)d.steps, MAX_STEPS);
     if (!(d.alpha >= 0) || !isfinite(d.alpha))
         return basin_fail(error, BASIN_BAD_VALUE, "alpha is %g; expected at least 0", d.alpha);
-    bool set = d.steps > 0 || d.alpha > 0, match = basin_image_is_match(&model->settings);
-    if (d.seed && !match)
-        return basin_fail(error, BASIN_BAD_VALUE,
-                          "a seed of noise, which a descent of tokens does "
-                          "not have; expected a model with the objective match");
-    if (set && !match && strcmp(model->settings.arch, "et") != 0)
+    if ((d.steps > 0 || d.alpha > 0) && strcmp(model->settings.arch, "et") != 0)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "the model's arch is '%s': its layers are not steps of a descent that "
                           "steps or alpha could change",
@@ -31,7 +26,6 @@ basin_status basin_image_set_descent(basin_image_model *model, const basin_image
 basin_image_settings basin_image_run_settings(const basin_image_model *model) {
     const basin_image_descent *d = &model->descent;
     basin_image_settings s = model->settings;
-    if (basin_image_is_match(&s)) return s; /* these are of pixels */
     if (d->steps > 0) s.steps = s.rest_steps = d->steps;
     if (d->alpha > 0) s.alpha = d->alpha;
     return s;
@@ -48,12 +42,9 @@ basin_convergence basin_image_take_convergence(basin_image_model *model) {
 basin_status basin_image_runner_new(basin_image_runner *runner, basin_image_model *model,
                                     int64_t batch, basin_error *error) {
     basin_image_settings settings = basin_image_run_settings(model);
-    basin_expr output[2];
-    basin_plan_spec spec = {.output = output, .outputs = 1};
+    basin_plan_spec spec = {.output = &runner->graph.output, .outputs = 1};
     *runner = (basin_image_runner){.model = model};
     BASIN_TRY(basin_image_graph_new(&runner->graph, &settings, batch, error));
-    output[0] = runner->graph.output;
-    if (runner->graph.energy) output[spec.outputs++] = runner->graph.energy;
     BASIN_TRY_OR(basin_plan_new(&runner->plan, model->store, &spec, error),
                  basin_image_runner_free(runner));
     return BASIN_OK;
@@ -117,8 +108,6 @@ basin_status basin_image_runner_run(basin_image_runner *runner, float *output, c
                                     const uint8_t *mask, int64_t count, basin_error *error) {
     BASIN_AT_EXIT(basin_tensor_free) basin_tensor result = {0};
     basin_shape whole = basin_expr_shape(runner->graph.output);
-    if (basin_image_is_match(&runner->model->settings))
-        return basin_image_match_complete(runner, output, patches, mask, count, error);
     (void)basin_convergence_of(runner->model->store);
     basin_status status = run(runner, &result, patches, mask, count, error);
     basin_convergence convergence = basin_convergence_of(runner->model->store);

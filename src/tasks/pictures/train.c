@@ -125,8 +125,7 @@ static basin_status make_trainer(job *j, basin_error *error) {
     basin_image_graph *g = &j->graph;
     BASIN_TRY(basin_image_graph_new(g, s, s->batch / s->shards, error));
     j->model->parameters = basin_params_total(&g->params);
-    basin_expr loss = g->errors ? basin_mean_all(g->errors)
-                                : basin_image_net_loss(g->output, g->patches, g->occluded);
+    basin_expr loss = basin_image_net_loss(g->output, g->patches, g->occluded);
     basin_trainer_spec spec = {.adamw = {.beta1 = 0.9,
                                          .beta2 = s->beta2,
                                          .epsilon = 1e-8,
@@ -266,14 +265,6 @@ static basin_status write_shard(void *context, double *weight, int64_t step, int
     int64_t at = (shard - j->shards.share.first) * g->batch;
     int64_t tokens = basin_image_tokens(&j->model->settings), from = at * tokens;
     prepare(j, step);
-    *weight = (double)g->batch;
-    if (g->errors) {
-        int64_t draw = step * j->shards.count + shard;
-        int32_t seed[2] = {(int32_t)(j->model->settings.seed & 0x7fffffff),
-                           (int32_t)(draw & 0x7fffffff)};
-        BASIN_TRY(basin_values_write(plan, g->seed, seed, BASIN_I32, error));
-        return basin_image_input_write(j->input, plan, g->patches, step, at, error);
-    }
     *weight = 0;
     for (int64_t i = from; i < from + g->batch * tokens; i++) *weight += (double)j->counts[i];
     BASIN_TRY(basin_image_input_write(j->input, plan, g->patches, step, at, error));
@@ -301,10 +292,9 @@ static basin_status score(void *context, basin_score *score, const basin_run_pla
     basin_image_scoring scoring = {.masks = 1, .fast = true};
     BASIN_TRY(basin_image_score_set(&scores, j->model, &j->test, &scoring, error));
     score->merit = -scores.mse;
-    bool match = basin_image_is_match(&j->model->settings);
-    basin_score_add(score, match ? "test_match" : "test_mse", scores.mse);
-    basin_watch_note(j->training->watch, "epoch %lld: test %s %.4f", (long long)place->epoch,
-                     match ? "error of the gradient" : "MSE", scores.mse);
+    basin_score_add(score, "test_mse", scores.mse);
+    basin_watch_note(j->training->watch, "epoch %lld: test MSE %.4f", (long long)place->epoch,
+                     scores.mse);
     return BASIN_OK;
 }
 

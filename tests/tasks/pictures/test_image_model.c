@@ -306,4 +306,18 @@ TEST(impossible_settings_are_refused) {
                      BASIN_BAD_VALUE);
 }
 
+/* The objective match went: files of the other one are read as before. */
+TEST(files_of_the_objective_match_are_refused) {
+    static const char *const config[] = {
+        "{\"size\": 12, \"objective\": \"complete\", \"field\": \"energy\", \"scales\": 4}",
+        "{\"size\": 12, \"objective\": \"match\", \"field\": \"energy\", \"scales\": 4}"};
+    basin_error error = {0};
+    basin_image_settings s = tiny();
+    assert_ok(basin_settings_parse(&s, basin_image_task.table, config[0], false, "f", &error));
+    assert_int_equal(
+        basin_settings_parse(&s, basin_image_task.table, config[1], false, "f", &error),
+        BASIN_UNSUPPORTED);
+    assert_string_equal(error.text, "f: configuration: objective \"match\" is no longer supported");
+}
+
 int main(void) { return tests_run(folder_new, folder_remove); }

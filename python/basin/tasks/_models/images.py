@@ -155,36 +155,6 @@ class ImageCompleter(Estimator):
             return numpy.stack(completed).reshape(pictures.shape)
         return completed
 
-    def sample(self, count: int = 1, *, steps: int = 0, alpha: float = 0, seed: int = 0) -> Any:
-        """Draws pictures, bytes [count, height, width, channels], by a descent from noise down the
-        energy of a model with objective="match"; 0 steps of size 0: 60 of 0.025."""
-        descent = sized("basin_image_descent", steps=steps, alpha=alpha, seed=seed)
-        drawn = ffi.new("basin_picture[]", count)
-        try:
-            with self._backend().lock:
-                check(lib.basin_image_set_descent, self._fitted(), descent)
-                null = ffi.NULL
-                check(lib.basin_image_sample, drawn, null, self._fitted(), count, null)
-            return numpy.stack([array_of_picture(picture) for picture in drawn])
-        finally:
-            for picture in drawn:
-                lib.basin_picture_free(ffi.addressof(picture))
-
-    def energies(self, pictures: Any) -> Any:
-        """The energy of each picture, of a model with objective="match"."""
-        scores = self._scores(pictures, 1)
-        if not scores.picture_energy:
-            raise BasinError('no energies of pictures: expected a model with objective="match"')
-        return numpy.array(ffi.unpack(scores.picture_energy, scores.pictures))
-
-    def outlier_scores(self, pictures: Any) -> Any:
-        """A number per picture, of a model with objective="match", higher for pictures that do not
-        belong: how far the field is from leading back to the picture from much noise."""
-        scores = self._scores(pictures, 1)
-        if not scores.match:
-            raise BasinError('no outlier scores: expected a model with objective="match"')
-        return numpy.array(ffi.unpack(scores.picture_outlier, scores.pictures))
-
     def measure(self, pictures: Any, masks: int = 1) -> dict[str, float]:
         """ "mse", "psnr" and "ssim" of pictures with patches hidden as in training, and
         "mean_mse", the error of the mean colour; means over that many draws of masks."""

@@ -226,30 +226,45 @@ static basin_status from_json(void *values, const basin_setting *s, const cJSON 
  * what it did. */
 static const struct {
     const char *name, *json;
-} gone[] = {
-    {"arch", "\"et\""}, {"learn_epsilon", "false"}, {"degree_power", "0"}, {"eigenvectors", "16"}};
+} gone[] = {{"arch", "\"et\""},
+            {"learn_epsilon", "false"},
+            {"degree_power", "0"},
+            {"eigenvectors", "16"},
+            {"field", "\"energy\""},
+            {"scales", "1"},
+            {"objective", "\"complete\""},
+            {"scales", "4"}};
 
-static bool is_gone(const cJSON *item) {
+/* A setting that this version does not know may have gone; then its value must be the one above. */
+static basin_status check_unknown(const cJSON *item, const char *path, basin_error *error) {
     char *value = cJSON_PrintUnformatted(item);
-    bool found = false;
-    for (size_t i = 0; value && i < sizeof gone / sizeof *gone && !found; i++)
-        found = !strcmp(gone[i].name, item->string) && !strcmp(gone[i].json, value);
+    bool known = false, same = false;
+    for (size_t i = 0; value && i < sizeof gone / sizeof *gone; i++) {
+        if (strcmp(gone[i].name, item->string) != 0) continue;
+        known = true;
+        same = same || !strcmp(gone[i].json, value);
+    }
+    basin_status status = BASIN_OK;
+    if (known && !same)
+        status = basin_fail(error, BASIN_UNSUPPORTED,
+                            "%s: configuration: %s %.60s is no longer supported", path,
+                            item->string, value);
+    else if (!known)
+        status = basin_fail(error, BASIN_BAD_FILE,
+                            "%s: configuration: '%.60s' is not known to this version", path,
+                            item->string);
     cJSON_free(value);
-    return found;
+    return status;
 }
 
 static basin_status check_names(const cJSON *object, const basin_setting *table, const char *path,
                                 basin_error *error) {
     const cJSON *item;
     cJSON_ArrayForEach(item, object) {
-        const char *reason = !basin_setting_find(table, item->string) && !is_gone(item)
-                                 ? "is not known to this version"
-                             : cJSON_GetObjectItemCaseSensitive(object, item->string) != item
-                                 ? "is there twice"
-                                 : NULL;
-        if (reason)
-            return basin_fail(error, BASIN_BAD_FILE, "%s: configuration: '%.60s' %s", path,
-                              item->string, reason);
+        if (!basin_setting_find(table, item->string)) BASIN_TRY(check_unknown(item, path, error));
+        if (cJSON_GetObjectItemCaseSensitive(object, item->string) != item)
+            return basin_fail(error, BASIN_BAD_FILE, "%s: configuration: '%.60s' is there twice",
+                              path, item->string);
     }
     return BASIN_OK;
 }

@@ -56,7 +56,7 @@ typedef double basin_channels[3];
 
 /* The paper's block and its descent. `needs` names `arch` and `form`, which tasks without them pass
  * over. Other models than the Energy Transformer have heads or hidden units by the same names. */
-#define BASIN_NEEDS_DESCENT "arch=et form=energy objective=complete,field=free"
+#define BASIN_NEEDS_DESCENT "arch=et form=energy"
 #define BASIN_NEEDS_ATTENTION "arch=et form=energy attention=on"
 #define BASIN_NEEDS_HOPFIELD "arch=et form=energy|published hopfield=on"
 #define BASIN_NEEDS_HEADS                                                                          \
@@ -72,8 +72,7 @@ typedef double basin_channels[3];
     X(INTEGER, memories, "M", 1, 1 << 24, "Memories of the Hopfield network.",                     \
       .needs = BASIN_NEEDS_HIDDEN)                                                                 \
     X(INTEGER, steps, "T", 1, 10000, "Steps of the descent in a block.",                           \
-      .needs = "arch=et|vit|albert|hyperset form=energy|published implicit=off "                   \
-               "objective=complete,field=free")                                                    \
+      .needs = "arch=et|vit|albert|hyperset form=energy|published implicit=off")                   \
     X(REAL, alpha, "X", 0, 1e6, "Size of a step of the descent.", .needs = BASIN_NEEDS_DESCENT)    \
     X(SWITCH, implicit,                                                                            \
       "Instead of `steps` steps, descend until the tokens rest, pulled to where they began; "      \

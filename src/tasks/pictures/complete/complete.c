@@ -339,7 +339,6 @@ basin_status basin_image_complete(basin_image_completion *completion, basin_imag
     if (count < 1) return BASIN_OK;
     basin_status status = BASIN_OK;
     if (taken.looks == 0) taken.looks = 2;
-    if (basin_image_is_match(&model->settings)) taken.plain = taken.resize = true;
     BASIN_SCRATCH(basin_filling, fill, count, "completions", error);
     for (int64_t i = 0; i < count && !status; i++)
         status = begin_picture(&fill[i], &completion[i], &picture[i], model->settings.patch, &taken,

@@ -329,11 +329,10 @@ basin_status basin_image_trace_new(basin_image_trace *trace, basin_image_attenti
     const basin_image_settings *s = &model->settings;
     bool et = !strcmp(s->arch, "et");
     *trace = (basin_image_trace){0};
-    if (s->implicit || basin_image_is_match(s))
+    if (s->implicit)
         return basin_fail(error, BASIN_UNSUPPORTED,
-                          "the model descends %s; frames and reports need a model of steps",
-                          s->implicit ? "to a fixed point (implicit), in no fixed number of steps"
-                                      : "with its pixels (objective match), not with tokens");
+                          "the model descends to a fixed point (implicit), in no fixed number of "
+                          "steps; frames and reports need a model of steps");
     *trace = (basin_image_trace){.steps = (int)basin_image_run_settings(model).steps,
                                  .count = count,
                                  .attention = attention};
